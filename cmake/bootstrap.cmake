@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+# Shared by test.cmake and train.cmake: from a bare Debian with a compiler and CMake to a configured build.
+
+cmake_minimum_required(VERSION 3.24)
+get_filename_component(XLA_ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
+
+# Two jobs: a translation unit that compiles a big step takes a gigabyte.
+if(NOT JOBS)
+  cmake_host_system_information(RESULT JOBS QUERY NUMBER_OF_LOGICAL_CORES)
+  if(JOBS GREATER 2)
+    set(JOBS 2)
+  endif()
+endif()
+
+# xla_need(<package>[:<program>]...): installs by apt what is missing, without a prompt. A package with a
+# program counts as there when the program is on the path.
+function(xla_need)
+  find_program(dpkg_query dpkg-query)
+  find_program(apt_get apt-get)
+  set(missing "")
+  foreach(entry IN LISTS ARGN)
+    string(REGEX MATCH "^([^:]+):?(.*)$" _ "${entry}")
+    set(package "${CMAKE_MATCH_1}")
+    set(program "${CMAKE_MATCH_2}")
+    if(program)
+      unset(found)
+      find_program(found "${program}" NO_CACHE)
+      if(found)
+        continue()
+      endif()
+    endif()
+    set(status "")
+    if(dpkg_query)
+      execute_process(COMMAND "${dpkg_query}" -W -f "\${Status}" "${package}"
+        OUTPUT_VARIABLE status ERROR_QUIET)
+    endif()
+    if(NOT status STREQUAL "install ok installed")
+      list(APPEND missing "${package}")
+    endif()
+  endforeach()
+  if(missing STREQUAL "")
+    return()
+  endif()
+
+  list(JOIN missing " " names)
+  if(NOT apt_get)
+    message("No apt here. If the build does not find them, install what corresponds to: ${names}")
+    return()
+  endif()
+  set(apt "${CMAKE_COMMAND}" -E env DEBIAN_FRONTEND=noninteractive "${apt_get}" -qq)
+  execute_process(COMMAND id -u OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT user EQUAL 0)
+    find_program(sudo sudo)
+    if(NOT sudo)
+      message(FATAL_ERROR "Missing packages; as root: apt-get install ${names}")
+    endif()
+    list(PREPEND apt "${sudo}" -n)
+  endif()
+  message("==> apt-get install ${names}")
+  execute_process(COMMAND ${apt} update RESULT_VARIABLE updated)
+  execute_process(COMMAND ${apt} install -y --no-install-recommends ${missing}
+    RESULT_VARIABLE installed)
+  if(NOT installed EQUAL 0)
+    message(FATAL_ERROR "apt-get could not install: ${names}")
+  endif()
+endfunction()
+
+# xla_configure(<build folder> <-Doption>...)
+function(xla_configure build)
+  set(generator "")
+  find_program(ninja ninja)
+  if(ninja AND NOT EXISTS "${build}/CMakeCache.txt")
+    set(generator -G Ninja)
+  endif()
+  execute_process(COMMAND "${CMAKE_COMMAND}" -S "${XLA_ROOT}" -B "${build}" ${generator} ${ARGN}
+    RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "could not configure ${build}")
+  endif()
+endfunction()
+
+# xla_build(<build folder> <result> <argument>...): the rest goes to cmake --build, after -- to the build tool.
+function(xla_build build out)
+  execute_process(COMMAND "${CMAKE_COMMAND}" --build "${build}" --parallel ${JOBS} ${ARGN}
+    RESULT_VARIABLE result)
+  set(${out} "${result}" PARENT_SCOPE)
+endfunction()

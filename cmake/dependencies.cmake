@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# The system's packages where they are found, else the pinned sources.
+# SOURCE_SUBDIR names a folder that does not exist: only headers are wanted, not the projects' own builds.
+
+include(FetchContent)
+list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
+
+if(NOT TARGET Threads::Threads)
+  find_package(Threads REQUIRED GLOBAL)
+endif()
+
+if(NOT TARGET Eigen3::Eigen)
+  FetchContent_Declare(Eigen3
+    GIT_REPOSITORY https://gitlab.com/libeigen/eigen.git
+    GIT_TAG 3.4.0
+    GIT_SHALLOW ON
+    SOURCE_SUBDIR none
+    FIND_PACKAGE_ARGS 3.4 NO_MODULE GLOBAL)
+  FetchContent_MakeAvailable(Eigen3)
+  if(NOT TARGET Eigen3::Eigen)
+    add_library(Eigen3::Eigen INTERFACE IMPORTED GLOBAL)
+    target_include_directories(Eigen3::Eigen INTERFACE "${eigen3_SOURCE_DIR}")
+  endif()
+endif()
+
+if(NOT TARGET Boost::hana)
+  FetchContent_Declare(Hana
+    GIT_REPOSITORY https://github.com/boostorg/hana.git
+    GIT_TAG boost-1.84.0
+    GIT_SHALLOW ON
+    SOURCE_SUBDIR none
+    FIND_PACKAGE_ARGS MODULE GLOBAL)
+  FetchContent_MakeAvailable(Hana)
+  if(NOT TARGET Boost::hana)
+    add_library(Boost::hana INTERFACE IMPORTED GLOBAL)
+    target_include_directories(Boost::hana INTERFACE "${hana_SOURCE_DIR}/include")
+  endif()
+endif()
+
+if(XLA_BUILD_TESTS AND NOT TARGET Catch2::Catch2)
+  FetchContent_Declare(Catch2
+    GIT_REPOSITORY https://github.com/catchorg/Catch2.git
+    GIT_TAG v3.7.1
+    GIT_SHALLOW ON
+    FIND_PACKAGE_ARGS GLOBAL)
+  FetchContent_MakeAvailable(Catch2)
+endif()
+
+if(XLA_BUILD_EXAMPLES AND NOT TARGET CLI11::CLI11)
+  FetchContent_Declare(CLI11
+    GIT_REPOSITORY https://github.com/CLIUtils/CLI11.git
+    GIT_TAG v2.4.2
+    GIT_SHALLOW ON
+    FIND_PACKAGE_ARGS GLOBAL)
+  FetchContent_MakeAvailable(CLI11)
+endif()

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+# Flags of this repository's own programs; users of xla::xla inherit none of them.
+
+add_library(xla_warnings INTERFACE)
+target_link_libraries(xla_warnings INTERFACE xla::xla)
+target_compile_options(xla_warnings INTERFACE
+  -Wall -Wextra -Wpedantic $<$<BOOL:${XLA_WERROR}>:-Werror>)
+
+# Without contraction the three modes agree bit for bit.
+add_library(xla_dev INTERFACE)
+target_link_libraries(xla_dev INTERFACE xla_warnings)
+target_compile_options(xla_dev INTERFACE -ffp-contract=off)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every public header, by floor, relative to include/; a test fails where this list and the tree differ.
+
+set(XLA_HEADERS
+  xla/base/error.hpp
+  xla/base/hana.hpp
+  xla/base/text.hpp
+  xla/shape/dtype.hpp
+  xla/shape/extent.hpp
+  xla/shape/shape.hpp
+  xla/shape/size.hpp
+  xla/graph/graph.hpp
+  xla/graph/node.hpp
+  xla/tensor.hpp
+  xla/tensor/buffer.hpp
+  xla/tensor/handle.hpp
+  xla/tensor/impl.hpp
+  xla/op/abs.hpp
+  xla/op/argmax.hpp
+  xla/op/arithmetic.hpp
+  xla/op/cast.hpp
+  xla/op/check_index.hpp
+  xla/op/compare.hpp
+  xla/op/create.hpp
+  xla/op/derived/loss.hpp
+  xla/op/derived/softmax.hpp
+  xla/op/embedding.hpp
+  xla/op/exponential.hpp
+  xla/op/logical.hpp
+  xla/op/matmul.hpp
+  xla/op/minmax.hpp
+  xla/op/op.hpp
+  xla/op/permute.hpp
+  xla/op/random.hpp
+  xla/op/reduce.hpp
+  xla/op/relu.hpp
+  xla/op/reshape.hpp
+  xla/op/root.hpp
+  xla/op/row.hpp
+  xla/op/scalar.hpp
+  xla/op/tanh.hpp
+  xla/op/where.hpp
+  xla/kernel/call.hpp
+  xla/kernel/gemm.hpp
+  xla/kernel/gemm_micro.hpp
+  xla/kernel/gemm_pack.hpp
+  xla/kernel/lane.hpp
+  xla/kernel/loops.hpp
+  xla/kernel/map.hpp
+  xla/kernel/packet.hpp
+  xla/kernel/pool.hpp
+  xla/kernel/region.hpp
+  xla/kernel/row.hpp
+  xla/run/metric_store.hpp
+  xla/run/metrics.hpp
+  xla/run/philox.hpp
+  xla/data/loader.hpp
+  xla/io/file.hpp
+  xla/io/idx.hpp
+  xla/io/progress.hpp
+  xla/io/svg.hpp
+  xla/io/terminal.hpp
+  xla/io/text.hpp
+)
+
+# Optional parts with a dependency of their own.
+set(XLA_EXT_HEADERS
+  xla/ext/gzip.hpp
+)

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The one gate to Boost.Hana: what the library uses of it, and nothing more.
+#include <boost/hana/for_each.hpp>
+#include <boost/hana/tuple.hpp>
+
+namespace xla {
+namespace hana = boost::hana;
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "xla/base/error.hpp"
+#include "xla/op/create.hpp"
+#include "xla/kernel/philox.hpp"
+#include "xla/tensor.hpp"
+
+namespace xla::data {
+namespace detail {
+
+template <class... Tensors>
+struct batch_of {
+  using type = std::tuple<Tensors...>;
+};
+template <class A, class B>
+struct batch_of<A, B> {
+  using type = std::pair<A, B>;
+};
+
+/// The named rows of a tensor, in that order, as a tensor of its own.
+template <class T, int R>
+Tensor<T, R> take_rows(const Tensor<T, R>& from, std::span<const std::int64_t> rows) {
+  auto sizes = from.sizes();
+  const auto width = static_cast<std::size_t>(
+      std::accumulate(sizes.begin() + 1, sizes.end(), std::int64_t{1}, std::multiplies<>{}));
+  sizes[0] = static_cast<std::int64_t>(rows.size());
+  const auto make = [&]<std::size_t... I>(const T* values, std::index_sequence<I...>) {
+    return from_blob(values, {sizes[I]...});
+  };
+  constexpr auto axes = std::make_index_sequence<static_cast<std::size_t>(R)>{};
+  const T* const all = from.data();
+  const auto jump = [](auto a, auto b) { return b != a + 1; };
+  if (!rows.empty() && std::adjacent_find(rows.begin(), rows.end(), jump) == rows.end())
+    return make(all + static_cast<std::size_t>(rows[0]) * width, axes);
+  const auto gathered = std::make_unique_for_overwrite<T[]>(rows.size() * width);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    std::copy_n(all + static_cast<std::size_t>(rows[i]) * width, width, gathered.get() + i * width);
+  return make(gathered.get(), axes);
+}
+
+}  // namespace detail
+
+/// What a `DataLoader` needs: how many samples there are, and a batch of those with given numbers.
+template <class D>
+concept Dataset = requires(const D& dataset, std::span<const std::int64_t> samples) {
+  { dataset.size() } -> std::convertible_to<std::int64_t>;
+  dataset.batch(samples);
+};
+
+/// Samples kept in tensors whose first axis counts them. A batch is a `std::pair` of tensors when
+/// there are two, (batch, …) each, otherwise a `std::tuple`.
+template <class... Tensors>
+class TensorDataset {
+ public:
+  using batch_type = typename detail::batch_of<Tensors...>::type;
+
+  /// Throws `xla::shape_error` unless all tensors have the same number of samples.
+  explicit TensorDataset(Tensors... tensors) : tensors_(std::move(tensors)...) {
+    static_assert(sizeof...(Tensors) > 0 && ((Tensors::rank > 0) && ...),
+                  "TensorDataset: tensors of at least one axis, the first of which counts samples");
+    const auto counts = std::apply(
+        [](const auto&... t) { return std::array{t.sizes()[0]...}; }, tensors_);
+    size_ = counts[0];
+    for (std::size_t i = 1; i < counts.size(); ++i)
+      if (counts[i] != size_)
+        throw shape_error("TensorDataset: tensor 0 has " + std::to_string(size_) +
+                          " samples, tensor " + std::to_string(i) + " has " +
+                          std::to_string(counts[i]));
+  }
+
+  /// The number of samples.
+  std::int64_t size() const { return size_; }
+
+  /// The samples with these numbers, in this order. Throws `xla::index_error` outside [0, size).
+  batch_type batch(std::span<const std::int64_t> samples) const {
+    for (const auto i : samples)
+      if (i < 0 || i >= size_)
+        throw index_error("TensorDataset: sample " + std::to_string(i) + " of " +
+                          std::to_string(size_));
+    return std::apply(
+        [&](const auto&... t) { return batch_type{detail::take_rows(t, samples)...}; }, tensors_);
+  }
+
+ private:
+  std::tuple<Tensors...> tensors_;
+  std::int64_t size_ = 0;
+};
+
+/// How a `DataLoader` cuts an epoch into batches. The order is a function of `seed` and the epoch.
+struct loader_options {
+  std::int64_t batch_size = 1;
+  bool shuffle = false;
+  std::uint64_t seed = 0;
+  bool drop_last = false;  ///< Leave out a last batch that is short.
+};
+
+/// Goes over a dataset in batches: `for (auto& [data, target] : loader)`. Each such loop is the
+/// next epoch, with an order of its own when shuffled. The dataset is kept by value; tensors share.
+template <Dataset D>
+class DataLoader {
+ public:
+  using value_type = decltype(std::declval<const D&>().batch({}));
+
+  /// Throws `xla::error` for a batch size below 1.
+  explicit DataLoader(D dataset, loader_options options = {})
+      : dataset_(std::move(dataset)), options_(options) {
+    if (options.batch_size < 1)
+      throw error("DataLoader: batch_size is " + std::to_string(options.batch_size) +
+                  ", it has to be at least 1");
+  }
+
+  /// The number of batches in an epoch.
+  std::int64_t size() const {
+    const std::int64_t samples = dataset_.size(), batch = options_.batch_size;
+    return samples / batch + (!options_.drop_last && samples % batch != 0 ? 1 : 0);
+  }
+
+  const D& dataset() const { return dataset_; }
+
+  /// The number of the next epoch, from 0; set it to resume.
+  std::uint64_t epoch() const { return epoch_; }
+  void set_epoch(std::uint64_t epoch) { epoch_ = epoch; }
+
+  /// An input iterator over the batches of one epoch; it holds the current batch.
+  class iterator {
+   public:
+    using iterator_concept = std::input_iterator_tag;
+    using difference_type = std::ptrdiff_t;
+    using value_type = DataLoader::value_type;
+
+    iterator(const DataLoader& loader, std::vector<std::int64_t> order)
+        : loader_(&loader), order_(std::move(order)), batches_(loader.size()) {
+      load();
+    }
+
+    value_type& operator*() const { return *batch_; }
+    iterator& operator++() {
+      ++at_;
+      load();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& i, std::default_sentinel_t) {
+      return i.at_ == i.batches_;
+    }
+
+   private:
+    void load() {
+      batch_.reset();
+      if (at_ == batches_) return;
+      const auto size = static_cast<std::size_t>(loader_->options_.batch_size);
+      const auto first = static_cast<std::size_t>(at_) * size;
+      const std::span<const std::int64_t> all{order_};
+      const auto samples = all.subspan(first, std::min(size, all.size() - first));
+      batch_ = std::make_unique<value_type>(loader_->dataset_.batch(samples));
+    }
+
+    const DataLoader* loader_;
+    std::vector<std::int64_t> order_;
+    std::int64_t at_ = 0, batches_;
+    std::unique_ptr<value_type> batch_;
+  };
+
+  /// Starts the next epoch.
+  iterator begin() {
+    std::vector<std::int64_t> order(static_cast<std::size_t>(dataset_.size()));
+    if (options_.shuffle)  // 2^40 counters per epoch: orders of different epochs share none
+      fill_permutation(order.data(), dataset_.size(), options_.seed, epoch_ << 40);
+    else
+      std::iota(order.begin(), order.end(), std::int64_t{0});
+    ++epoch_;
+    return {*this, std::move(order)};
+  }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  D dataset_;
+  loader_options options_;
+  std::uint64_t epoch_ = 0;
+};
+
+}  // namespace xla::data

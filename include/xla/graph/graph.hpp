@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/graph/node.hpp"
+
+namespace xla::detail {
+
+/// A value from outside: attr = 2 * slot, + 1 for the slot's gradient.
+inline constexpr op_info input_info{.name = "input", .id = op_id("input"), .kind = op_kind::leaf};
+
+/// One number, written in the body: value.
+inline constexpr op_info constant_info{
+    .name = "constant", .id = op_id("constant"), .kind = op_kind::constant};
+
+/// A number that a graph takes as an input, so that changing it makes no other graph: its place is
+/// attr, which no two numbers share.
+inline constexpr op_info scalar_info{
+    .name = "scalar", .id = op_id("scalar"), .kind = op_kind::leaf};
+
+/// The same value with no way back for gradients; with needs_grad set, a parameter's new value.
+inline constexpr op_info detach_info{
+    .name = "detach", .id = op_id("detach"), .kind = op_kind::alias};
+
+/// A size as a number: size.
+inline constexpr op_info size_info{
+    .name = "size", .id = op_id("size"), .kind = op_kind::leaf};
+
+enum class slot_kind : std::uint8_t { tensor, cell, scalar };
+enum class grad_state : std::uint8_t { untouched, absent, present };
+
+/// A place outside the graph that a step reads and may write: an argument tensor, a parameter or
+/// buffer with its gradient, a hyper-parameter.
+struct slot {
+  slot_kind kind = slot_kind::tensor;
+  grad_state state = grad_state::untouched;
+  bool requires_grad = false;
+  int leaf = -1;       ///< the node of the value at entry
+  int current = -1;    ///< the node of the value now
+  int grad_leaf = -1;  ///< the node of the gradient at entry, when the body reads it
+  int grad = -1;       ///< the node of the gradient now, when present
+};
+
+/// A program as a flat list of nodes; every input is an earlier node. The arrays belong to a
+/// graph_storage, so that handles can point at graphs of any capacity.
+struct graph {
+  node* nodes = nullptr;
+  slot* slots = nullptr;
+  int capacity = 0, slot_capacity = 0;
+  int count = 0, slot_count = 0;
+  bool overflow = false;
+  bool recording = true;  ///< new nodes may need gradients
+  size_table sizes;
+
+  constexpr int add(const node& n) {
+    if (count == capacity) {
+      overflow = true;
+      nodes[count - 1] = n;
+      return count - 1;
+    }
+    nodes[count] = n;
+    return count++;
+  }
+
+  constexpr int add_slot(const slot& s) {
+    if (slot_count == slot_capacity) {
+      overflow = true;
+      return slot_count - 1;
+    }
+    slots[slot_count] = s;
+    return slot_count++;
+  }
+
+  constexpr bool overflowed() const { return overflow || sizes.overflow; }
+
+  /// A leaf for a slot's value (or its gradient) of the given shape.
+  constexpr int add_leaf(int slot_index, bool gradient, dtype type, const shape& dims) {
+    node n;
+    n.op = &input_info;
+    n.type = type;
+    n.set_shape(dims);
+    n.attr = 2 * slot_index + (gradient ? 1 : 0);
+    n.needs_grad = !gradient && slots[slot_index].requires_grad;
+    return add(n);
+  }
+
+  /// The gradient of a slot, or -1 when the body knows that there is none.
+  constexpr int gradient_of(int slot_index) {
+    slot& s = slots[slot_index];
+    if (s.state == grad_state::untouched) {
+      s.grad_leaf = s.grad =
+          add_leaf(slot_index, true, nodes[s.leaf].type, nodes[s.leaf].dims_shape());
+      s.state = grad_state::present;
+    }
+    return s.state == grad_state::present ? s.grad : -1;
+  }
+
+  /// Binds a slot to a new value, which from here on is where gradients stop.
+  constexpr void write(int slot_index, int value) {
+    slot& s = slots[slot_index];
+    node n = nodes[value];
+    n.op = &detach_info;
+    n.arity = 1;
+    n.in[0] = value;
+    n.in[1] = n.in[2] = -1;
+    n.attr = 2 * slot_index;
+    n.size = 0;
+    n.value = 0;
+    n.needs_grad = s.requires_grad;
+    s.current = add(n);
+  }
+};
+
+/// The slot whose value a node is, as seen by gradients; -1 for every other node.
+constexpr int slot_of(const node& n) {
+  const bool value_of_slot = n.op == &input_info || (n.op == &detach_info && n.needs_grad);
+  return value_of_slot && n.attr % 2 == 0 ? static_cast<int>(n.attr / 2) : -1;
+}
+
+/// The arrays of a graph, of fixed capacity: what constant evaluation handles cheapest.
+template <int Capacity>
+struct graph_storage : graph {
+  node node_store[Capacity];
+  slot slot_store[Capacity / 2 + 8];
+  symbol symbol_store[Capacity / 2 + 32];
+  equality equality_store[Capacity / 2 + 32];
+
+  constexpr graph_storage() {
+    nodes = node_store;
+    slots = slot_store;
+    capacity = Capacity;
+    slot_capacity = Capacity / 2 + 8;
+    sizes.symbols = symbol_store;
+    sizes.equalities = equality_store;
+    sizes.symbol_capacity = sizes.equality_capacity = Capacity / 2 + 32;
+    sizes.owner = this;
+  }
+  graph_storage(const graph_storage&) = delete;
+  graph_storage& operator=(const graph_storage&) = delete;
+};
+
+}  // namespace xla::detail

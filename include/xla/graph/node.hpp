@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "xla/shape/dtype.hpp"
+#include "xla/shape/shape.hpp"
+
+namespace xla::detail {
+
+struct gradient_scope;
+struct kernel_call;
+struct tile_call;
+
+/// How an op takes part in fusion.
+enum class op_kind : std::uint8_t {
+  leaf,      ///< a value that comes from outside the graph
+  constant,  ///< one number, known when the graph was made
+  map,       ///< element by element, with broadcasting
+  reduce,    ///< over axes, which stay with size 1
+  alias,     ///< the same elements under another shape
+  library,   ///< a step of its own
+};
+
+/// The identity of an op in fused regions and hashes: its name's FNV-1a hash.
+constexpr std::uint32_t op_id(std::string_view name) {
+  std::uint32_t h = 2166136261u;
+  for (char c : name) h = (h ^ static_cast<unsigned char>(c)) * 16777619u;
+  return h;
+}
+
+/// What the library knows of an op at given element types: made from its definition in op/, by
+/// info_of<Op, Out, In>, and referred to by every node of that op.
+struct op_info {
+  std::string_view name;
+  std::uint32_t id = 0;
+  op_kind kind = op_kind::library;
+  bool commutative = false;
+  bool costly = false;     ///< worth keeping rather than computing twice (exp, log …)
+  bool impure = false;     ///< not merged, folded or removed (random numbers)
+  bool check = false;      ///< may throw on its input's values
+  bool out_only = false;   ///< its gradient reads the output, not the inputs
+  void (*gradient)(gradient_scope&) = nullptr;
+  void (*run)(const kernel_call&) = nullptr;
+  void (*tile)(const tile_call&) = nullptr;
+};
+
+/// One op applied: its inputs are earlier nodes, its result has type and dims.
+struct node {
+  const op_info* op = nullptr;
+  dtype type = dtype::float32;
+  std::int8_t rank = 0;
+  std::int8_t arity = 0;
+  bool needs_grad = false;
+  int in[3] = {-1, -1, -1};
+  extent dims[max_rank] = {};
+  std::int64_t attr = 0;   ///< axes, permutation, index: fixed when the graph is made
+  extent size = 0;         ///< a size that the op needs beside its shape
+  double value = 0;        ///< of a constant
+
+  constexpr shape dims_shape() const {
+    shape s;
+    s.rank = rank;
+    for (int i = 0; i < rank; ++i) s.dims[i] = dims[i];
+    return s;
+  }
+  constexpr void set_shape(const shape& s) {
+    rank = static_cast<std::int8_t>(s.rank);
+    for (int i = 0; i < s.rank; ++i) dims[i] = s.dims[i];
+  }
+};
+
+constexpr bool same_dims(const node& a, const node& b) {
+  if (a.rank != b.rank) return false;
+  for (int i = 0; i < a.rank; ++i)
+    if (a.dims[i] != b.dims[i]) return false;
+  return true;
+}
+
+}  // namespace xla::detail

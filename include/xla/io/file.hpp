@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "xla/base/error.hpp"
+
+namespace xla::io {
+
+/// The greatest file that is read unless the caller says otherwise: 4 GiB.
+inline constexpr std::uint64_t default_max_bytes = std::uint64_t{4} << 30;
+
+namespace detail {
+
+/// Appends the whole file to `out`, a vector of bytes or a string.
+template <class Container>
+void append_file(const std::string& path, std::uint64_t max_bytes, Container& out) {
+  struct closer {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  errno = 0;
+  const std::unique_ptr<std::FILE, closer> file{std::fopen(path.c_str(), "rb")};
+  if (!file) throw io_error("cannot open '" + path + "': " + std::strerror(errno));
+  constexpr std::size_t chunk = std::size_t{1} << 18;
+  std::size_t size = out.size();
+  for (;;) {
+    out.resize(size + chunk);
+    const auto count = std::fread(out.data() + size, 1, chunk, file.get());
+    size += count;
+    if (size > max_bytes)
+      throw io_error("'" + path + "' is longer than the limit of " + std::to_string(max_bytes) +
+                     " bytes");
+    if (count < chunk) break;
+  }
+  if (std::ferror(file.get()) != 0)
+    throw io_error("cannot read '" + path + "': " + std::strerror(errno));
+  out.resize(size);
+}
+
+}  // namespace detail
+
+/// The bytes of a file. Throws `xla::io_error` when it cannot be read or is longer than
+/// `max_bytes`.
+inline std::vector<std::uint8_t> read_file(const std::string& path,
+                                           std::uint64_t max_bytes = default_max_bytes) {
+  std::vector<std::uint8_t> out;
+  detail::append_file(path, max_bytes, out);
+  return out;
+}
+
+}  // namespace xla::io

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "xla/shape/shape.hpp"
+
+namespace xla::detail {
+
+/// One execution of one op: elements and shapes of the result and the inputs, and attributes.
+struct kernel_call {
+  void* out = nullptr;
+  const void* const* in = nullptr;
+  const shape* out_shape = nullptr;
+  const shape* in_shapes = nullptr;
+  std::int64_t attr = 0;
+  std::int64_t size = 0;
+  std::uint64_t seed = 0;    ///< random numbers: the generator's key
+  std::uint64_t offset = 0;  ///< and the first of its counters
+};
+
+/// The inner loop of a fused region: n elements along the last axis. pointers are inputs, then
+/// outputs; an input with step 0 is the same element throughout.
+struct tile_call {
+  void* const* pointers = nullptr;
+  const std::int64_t* steps = nullptr;
+  std::int64_t n = 0;
+};
+
+/// One row of a row region; scratch holds rows of kept values, n elements each, rounded up.
+struct row_call {
+  void* const* pointers = nullptr;
+  std::int64_t n = 0;
+  void* scratch = nullptr;
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include <xla/kernel/gemm_pack.hpp>
+#include <xla/kernel/pool.hpp>
+
+namespace xla::kernel {
+namespace detail {
+
+struct range {
+  index_t begin, end;
+  index_t size() const { return end - begin; }
+};
+
+/// The i-th of `parts` ranges over [0, n) whose borders are multiples of `unit`.
+inline range part(index_t n, index_t unit, index_t parts, index_t i) {
+  const index_t units = (n + unit - 1) / unit;
+  return {units * i / parts * unit, std::min(n, units * (i + 1) / parts * unit)};
+}
+
+/// One product c = a·b and how it is cut. k is cut by its own length only, so that the order of
+/// every sum is fixed: blocks of at most 2 KiB of a row, of nearly equal length.
+template <class T>
+struct product {
+  index_t m, n, k;
+  matrix_view<T> a, b;
+  T* c;
+  index_t ldc;
+  index_t depth = 1, depths = 1;
+
+  void cut() {
+    constexpr index_t most = 2048 / sizeof(T);
+    depths = (k + most - 1) / most;
+    depth = round_up((k + depths - 1) / depths, 16);
+    depths = (k + depth - 1) / depth;
+  }
+
+  range block(index_t i) const { return {i * depth, std::min(k, (i + 1) * depth)}; }
+};
+
+/// Panels of b for one block of k, starting at column `begin`: packed back to back.
+template <class T>
+struct panels {
+  const T* data;
+  index_t begin;
+};
+
+/// c(rows, columns) (+)= a(rows, ks)·b(ks, columns). `columns` begins at a border of the panels.
+template <class T>
+void multiply_block(const product<T>& p, range rows, range columns, range ks, panels<T> b) {
+  constexpr index_t unit = tile<T>::rows, wide = tile<T>::columns;
+  const bool strided = p.a.col_stride != 1 && ks.size() > 1;
+  T* packed = strided ? left_scratch().get<T>(unit * p.depth) : nullptr;
+  for (index_t i = rows.begin; i < rows.end; i += unit) {
+    const index_t height = std::min(unit, rows.end - i);
+    const auto left = from(p.a, i, ks.begin);
+    if (strided) pack_left(packed, left, height, ks.size());
+    for (index_t j = columns.begin; j < columns.end; j += wide) {
+      const index_t width = std::min(wide, columns.end - j);
+      multiply_tile<T>({.depth = ks.size(),
+                        .a = strided ? packed : left.data,
+                        .a_row = strided ? 1 : left.row_stride,
+                        .a_step = strided ? unit : 1,
+                        .b = b.data + (j - b.begin) * ks.size(),
+                        .b_step = round_up(width, tile<T>::width),
+                        .c = p.c + i * p.ldc + j,
+                        .c_row = p.ldc,
+                        .tail = 0,
+                        .first = ks.begin == 0},
+                       height, width);
+    }
+  }
+}
+
+/// Packs b for one block of k and a range of columns.
+template <class T>
+void pack_block(const product<T>& p, T* to, range columns, range ks) {
+  constexpr index_t wide = tile<T>::columns;
+  for (index_t j = columns.begin; j < columns.end; j += wide)
+    pack_panel(to + (j - columns.begin) * ks.size(), from(p.b, ks.begin, j), ks.size(),
+               std::min(wide, columns.end - j));
+}
+
+/// How many columns of b one thread keeps packed at a time: a block of k then fits the L2 cache.
+template <class T>
+constexpr index_t resident_columns = 7 * tile<T>::columns;
+
+/// All rows of some columns, by one thread that packs for itself.
+template <class T>
+void multiply_columns(const product<T>& p, range columns) {
+  const index_t wide = std::min(round_up(columns.size(), tile<T>::width), resident_columns<T>);
+  T* packed = right_scratch().get<T>(wide * p.depth);
+  for (index_t j = columns.begin; j < columns.end; j += wide) {
+    const range some{j, std::min(columns.end, j + wide)};
+    for (index_t block = 0; block < p.depths; ++block) {
+      const range ks = p.block(block);
+      pack_block(p, packed, some, ks);
+      multiply_block(p, {0, p.m}, some, ks, {packed, some.begin});
+    }
+  }
+}
+
+/// Packs the columns and blocks once, by all threads, then shares them among tiles of c.
+template <class T>
+void multiply_shared(const product<T>& p, range columns, range blocks, index_t chunks) {
+  constexpr index_t wide = tile<T>::columns;
+  const index_t stride = round_up(columns.size(), tile<T>::width) * p.depth;
+  T* packed = right_scratch().get<T>(stride * blocks.size());
+  const index_t count = (columns.size() + wide - 1) / wide;
+  parallel_for(count * blocks.size(), [&](index_t i) {
+    const index_t block = i / count, j = columns.begin + i % count * wide;
+    const range ks = p.block(blocks.begin + block);
+    T* to = packed + block * stride + (j - columns.begin) * ks.size();
+    pack_panel(to, from(p.b, ks.begin, j), ks.size(), std::min(wide, columns.end - j));
+  });
+  const index_t across = (columns.size() + resident_columns<T> - 1) / resident_columns<T>;
+  const index_t slivers = (p.m + tile<T>::rows - 1) / tile<T>::rows;
+  const index_t down = std::clamp<index_t>((chunks + across - 1) / across, 1, slivers);
+  parallel_for(across * down, [&](index_t i) {
+    const range rows = part(p.m, tile<T>::rows, down, i % down);
+    range some = part(columns.size(), wide, across, i / down);
+    some = {columns.begin + some.begin, columns.begin + some.end};
+    for (index_t block = 0; block < blocks.size(); ++block)
+      multiply_block(p, rows, some, p.block(blocks.begin + block),
+                     {packed + block * stride, columns.begin});
+  });
+}
+
+/// Chooses how many threads share the work, and how. The choice does not change a bit of c.
+template <class T>
+void multiply(product<T> p) {
+  constexpr index_t wide = tile<T>::columns;
+  constexpr index_t worth_sharing = 64 * 64 * 64, chunk_work = 1 << 18, most_packed = 1 << 21;
+  const index_t work = p.m * p.n * p.k, threads = num_threads();
+  p.cut();
+  if (work < worth_sharing || threads == 1) return multiply_columns(p, {0, p.n});
+  const index_t chunks = std::clamp<index_t>(work / chunk_work, 1, 16 * threads);
+  const index_t count = (p.n + wide - 1) / wide;
+  if (p.m <= 2 * tile<T>::rows || (p.m <= 8 * tile<T>::rows && count >= 8 * threads)) {
+    const index_t parts = std::min(count, chunks);
+    return parallel_for(parts, [&](index_t i) { multiply_columns(p, part(p.n, wide, parts, i)); });
+  }
+  const index_t columns = std::min(p.n, std::max(most_packed / p.depth / wide, index_t{1}) * wide);
+  const index_t blocks = std::max<index_t>(most_packed / (round_up(columns, wide) * p.depth), 1);
+  for (index_t j = 0; j < p.n; j += columns)
+    for (index_t block = 0; block < p.depths; block += blocks)
+      multiply_shared(p, {j, std::min(p.n, j + columns)},
+                      {block, std::min(p.depths, block + blocks)}, chunks);
+}
+
+}  // namespace detail
+
+/// c(m, n), row-major with leading dimension ldc, = a(m, k) · b(k, n); k = 0 gives zeros. Each
+/// sum over k runs in an order that depends on k and T alone, not on strides, m, n or threads.
+/// Integers wrap. Throws std::bad_alloc.
+template <class T>
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matrix_view<T> b,
+          T* c, std::int64_t ldc) {
+  if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    const auto as_unsigned = [](matrix_view<T> v) {
+      return matrix_view<U>{reinterpret_cast<const U*>(v.data), v.row_stride, v.col_stride};
+    };
+    gemm<U>(m, n, k, as_unsigned(a), as_unsigned(b), reinterpret_cast<U*>(c), ldc);
+  } else if (m > 0 && n > 0) {
+    if (k == 0) {
+      for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, T{0});
+    } else if (n == 1 && m > 1 && ldc == 1) {
+      // A column times a row vector's width: transposed, the lanes are full.
+      detail::multiply<T>({1, m, k, {b.data, b.col_stride, b.row_stride},
+                           {a.data, a.col_stride, a.row_stride}, c, m});
+    } else {
+      detail::multiply<T>({m, n, k, a, b, c, ldc});
+    }
+  }
+}
+
+}  // namespace xla::kernel

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <new>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include <xla/kernel/gemm_micro.hpp>
+
+namespace xla::kernel {
+
+/// Where a matrix lies: element (i, j) is data[i * row_stride + j * col_stride].
+template <class T>
+struct matrix_view {
+  const T* data;
+  std::int64_t row_stride, col_stride;
+};
+
+namespace detail {
+
+template <class T>
+matrix_view<T> from(matrix_view<T> m, index_t row, index_t column) {
+  return {m.data + row * m.row_stride + column * m.col_stride, m.row_stride, m.col_stride};
+}
+
+constexpr index_t round_up(index_t n, index_t unit) { return (n + unit - 1) / unit * unit; }
+
+/// Memory that is kept for the next call and grows only. Its contents do not survive `get`.
+class scratch {
+ public:
+  scratch() = default;
+  scratch(const scratch&) = delete;
+  scratch& operator=(const scratch&) = delete;
+  ~scratch() { reset(); }
+
+  template <class T>
+  T* get(index_t count) {
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
+    if (bytes > size_) grow(bytes);
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  static constexpr std::size_t huge_page = std::size_t{1} << 21;
+
+  void grow(std::size_t bytes) {
+    reset();
+    // From half a huge page on, whole ones: fewer TLB misses while panels are streamed.
+    const std::size_t unit = bytes >= huge_page / 2 ? huge_page : 4096;
+    const std::size_t size = (bytes + unit - 1) / unit * unit;
+    data_ = ::operator new(size, std::align_val_t{unit});
+    size_ = size;
+    align_ = unit;
+#if defined(__linux__)
+    if (unit == huge_page) madvise(data_, size, MADV_HUGEPAGE);
+#endif
+  }
+
+  void reset() {
+    if (size_ != 0) ::operator delete(data_, std::align_val_t{align_});
+    size_ = 0;
+  }
+
+  void* data_ = nullptr;
+  std::size_t size_ = 0, align_ = 0;
+};
+
+/// This thread's buffers: rows of a for one sliver, panels of b.
+inline scratch& left_scratch() {
+  static thread_local scratch buffer;
+  return buffer;
+}
+inline scratch& right_scratch() {
+  static thread_local scratch buffer;
+  return buffer;
+}
+
+/// Packs (depth, rows) of a so that a step along k lies together: to[k * tile::rows + i].
+template <class T>
+void pack_left(T* to, matrix_view<T> a, index_t rows, index_t depth) {
+  constexpr index_t unit = tile<T>::rows;
+  if (a.row_stride == 1 && rows == unit) {
+    for (index_t k = 0; k < depth; ++k)
+      std::memcpy(to + k * unit, a.data + k * a.col_stride, unit * sizeof(T));
+    return;
+  }
+  for (index_t k = 0; k < depth; ++k)
+    for (index_t i = 0; i < rows; ++i)
+      to[k * unit + i] = a.data[i * a.row_stride + k * a.col_stride];
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+// A packet as a template argument loses attributes that nothing here relies on.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wignored-attributes"
+#endif
+
+/// Transposes `count` columns of b, each contiguous along k, into one vector of a panel.
+template <class T>
+void pack_columns(T* to, index_t step, matrix_view<T> b, index_t depth, index_t count) {
+  using vector = packet<T>;
+  constexpr int width = tile<T>::width;
+  index_t k = 0;
+  for (; k + width <= depth; k += width) {
+    simd::PacketBlock<vector, width> block;
+#pragma GCC unroll 16
+    for (int q = 0; q < width; ++q)
+      block.packet[q] = q < count ? simd::ploadu<vector>(b.data + q * b.col_stride + k)
+                                  : simd::pset1<vector>(T{0});
+    simd::ptranspose(block);
+#pragma GCC unroll 16
+    for (int q = 0; q < width; ++q) simd::pstoreu(to + (k + q) * step, block.packet[q]);
+  }
+  for (; k < depth; ++k)
+    for (int q = 0; q < width; ++q)
+      to[k * step + q] = q < count ? b.data[q * b.col_stride + k] : T{0};
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+/// Packs (depth, columns) of b into one panel: rows of whole vectors, filled up with zeros.
+template <class T>
+void pack_panel(T* to, matrix_view<T> b, index_t depth, index_t columns) {
+  constexpr int width = tile<T>::width;
+  const index_t step = round_up(columns, width);
+  if (b.row_stride == 1 && b.col_stride != 1) {
+    for (index_t j = 0; j < columns; j += width)
+      pack_columns(to + j, step, from(b, 0, j), depth, std::min<index_t>(width, columns - j));
+  } else if (b.col_stride == 1 && columns == tile<T>::columns) {
+    for (index_t k = 0; k < depth; ++k)
+#pragma GCC unroll 4
+      for (int j = 0; j < tile<T>::columns; j += width)
+        simd::pstoreu(to + k * step + j, simd::ploadu<packet<T>>(b.data + k * b.row_stride + j));
+  } else {
+    for (index_t k = 0; k < depth; ++k)
+      for (index_t j = 0; j < step; ++j)
+        to[k * step + j] =
+            j < columns ? b.data[k * b.row_stride + j * b.col_stride] : T{0};
+  }
+}
+
+}  // namespace detail
+}  // namespace xla::kernel

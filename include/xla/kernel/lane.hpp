@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "xla/kernel/packet.hpp"
+
+#define XLA_INLINE __attribute__((always_inline)) inline
+
+namespace xla::kernel {
+
+template <class T>
+struct vec;
+
+/// The truth of a comparison in every lane.
+template <class T>
+struct mask {
+  static constexpr bool vector = is_vector<T>;
+  packet<T> bits;
+
+  XLA_INLINE static mask from(bool b) requires(!vector) { return {static_cast<T>(b)}; }
+  XLA_INLINE vec<T> select(vec<T> a, vec<T> b) const;
+  friend XLA_INLINE mask operator&&(mask a, mask b) {
+    if constexpr (vector) return {simd::pand(a.bits, b.bits)};
+    else return from(a.bits && b.bits);
+  }
+  friend XLA_INLINE mask operator||(mask a, mask b) {
+    if constexpr (vector) return {simd::por(a.bits, b.bits)};
+    else return from(a.bits || b.bits);
+  }
+  XLA_INLINE mask operator!() const {
+    if constexpr (vector) return {simd::pandnot(simd::ptrue(bits), bits)};
+    else return from(!bits);
+  }
+};
+
+namespace detail {
+
+/// Applies a scalar function to every lane, where Eigen has no packet form.
+template <class T, class F>
+XLA_INLINE packet<T> each_lane(packet<T> p, F f) {
+  alignas(64) T buffer[lanes<T>];
+  simd::pstore(buffer, p);
+  for (T& x : buffer) x = f(x);
+  return simd::pload<packet<T>>(buffer);
+}
+
+// Signed overflow wraps, as it does in every array library.
+template <class T>
+using wrapping = std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, char, T>>;
+
+}  // namespace detail
+
+/// The numbers that a kernel expression computes with: one packet of T, or one integer. An op's
+/// kernel is written against this; see op/.
+template <class T>
+struct vec {
+  static constexpr bool vector = is_vector<T>;
+  using P = packet<T>;
+  P v;
+
+  /// The same number in every lane.
+  XLA_INLINE static vec splat(T x) {
+    if constexpr (vector) return {simd::pset1<P>(x)};
+    else return {x};
+  }
+  XLA_INLINE vec like(double x) const { return splat(static_cast<T>(x)); }
+
+  friend XLA_INLINE vec operator+(vec a, vec b) {
+    if constexpr (vector) return {simd::padd(a.v, b.v)};
+    else return {static_cast<T>(unsign(a.v) + unsign(b.v))};
+  }
+  friend XLA_INLINE vec operator-(vec a, vec b) {
+    if constexpr (vector) return {simd::psub(a.v, b.v)};
+    else return {static_cast<T>(unsign(a.v) - unsign(b.v))};
+  }
+  friend XLA_INLINE vec operator*(vec a, vec b) {
+    if constexpr (vector) return {simd::pmul(a.v, b.v)};
+    else return {static_cast<T>(unsign(a.v) * unsign(b.v))};
+  }
+  friend XLA_INLINE vec operator/(vec a, vec b) {
+    if constexpr (vector) return {simd::pdiv(a.v, b.v)};
+    else if constexpr (std::is_floating_point_v<T>) return {a.v / b.v};
+    else if (b.v == 0) return {T{}};
+    else if (std::is_signed_v<T> && b.v == static_cast<T>(-1)) return -a;
+    else return {static_cast<T>(a.v / b.v)};
+  }
+  XLA_INLINE vec operator-() const {
+    if constexpr (vector) return {simd::pnegate(v)};
+    else return {static_cast<T>(unsign(T{}) - unsign(v))};
+  }
+
+  friend XLA_INLINE mask<T> operator==(vec a, vec b) {
+    if constexpr (vector) return {simd::pcmp_eq(a.v, b.v)};
+    else return mask<T>::from(a.v == b.v);
+  }
+  friend XLA_INLINE mask<T> operator!=(vec a, vec b) { return !(a == b); }
+  friend XLA_INLINE mask<T> operator<(vec a, vec b) {
+    if constexpr (vector) return {simd::pcmp_lt(a.v, b.v)};
+    else return mask<T>::from(a.v < b.v);
+  }
+  friend XLA_INLINE mask<T> operator<=(vec a, vec b) {
+    if constexpr (vector) return {simd::pcmp_le(a.v, b.v)};
+    else return mask<T>::from(a.v <= b.v);
+  }
+  friend XLA_INLINE mask<T> operator>(vec a, vec b) { return b < a; }
+  friend XLA_INLINE mask<T> operator>=(vec a, vec b) { return b <= a; }
+
+  /// The larger; this when it is NaN. Exact for a known right side, as in relu.
+  XLA_INLINE vec max(vec b) const { return (b > *this).select(b, *this); }
+  /// The larger; NaN when either is.
+  XLA_INLINE vec max_nan(vec b) const {
+    if constexpr (std::is_floating_point_v<T>) return (b != b || b > *this).select(b, *this);
+    else return max(b);
+  }
+  /// The smaller; NaN when either is.
+  XLA_INLINE vec min_nan(vec b) const {
+    if constexpr (std::is_floating_point_v<T>) return (b != b || b < *this).select(b, *this);
+    else return (b < *this).select(b, *this);
+  }
+  XLA_INLINE vec abs() const {
+    if constexpr (vector) return {simd::pabs(v)};
+    else if constexpr (std::is_unsigned_v<T>) return *this;
+    else return v < 0 ? -*this : *this;
+  }
+  XLA_INLINE vec sqrt() const {
+    if constexpr (vector) return {simd::psqrt(v)};
+    else return {static_cast<T>(std::sqrt(v))};
+  }
+  XLA_INLINE vec rsqrt() const { return splat(T(1)) / sqrt(); }
+  XLA_INLINE vec exp() const {
+    if constexpr (vector) {
+      // Eigen's exp stops at about the smallest normal number instead of reaching 0.
+      const vec low = splat(std::is_same_v<T, float> ? T(-87.33654475) : T(-708.3964185));
+      return (*this < low).select(splat(T(0)), vec{simd::pexp(v)});
+    } else return {static_cast<T>(std::exp(v))};
+  }
+  XLA_INLINE vec log() const {
+    if constexpr (vector) return {simd::plog(v)};
+    else return {static_cast<T>(std::log(v))};
+  }
+  XLA_INLINE vec tanh() const {
+    if constexpr (vector && simd::packet_traits<T>::HasTanh) return {simd::ptanh(v)};
+    else if constexpr (vector)
+      return {detail::each_lane<T>(v, [](T x) { return std::tanh(x); })};
+    else return {static_cast<T>(std::tanh(v))};
+  }
+
+  /// All lanes combined into one number, in a fixed order.
+  XLA_INLINE T sum() const {
+    if constexpr (vector) return simd::predux(v);
+    else return v;
+  }
+  XLA_INLINE T max() const {
+    return fold([](T a, T b) { return b != b || b > a ? b : a; });
+  }
+  XLA_INLINE T min() const {
+    return fold([](T a, T b) { return b != b || b < a ? b : a; });
+  }
+
+ private:
+  static XLA_INLINE auto unsign(T x) {
+    if constexpr (std::is_integral_v<T>) return static_cast<detail::wrapping<T>>(x);
+    else return x;
+  }
+  template <class F>
+  XLA_INLINE T fold(F f) const {
+    if constexpr (!vector) return v;
+    else {
+      alignas(64) T buffer[lanes<T>];
+      simd::pstore(buffer, v);
+      for (int half = lanes<T> / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; ++i) buffer[i] = f(buffer[i], buffer[i + half]);
+      return buffer[0];
+    }
+  }
+};
+
+template <class T>
+XLA_INLINE vec<T> mask<T>::select(vec<T> a, vec<T> b) const {
+  if constexpr (vector) return {simd::pselect(bits, a.v, b.v)};
+  else return {bits ? a.v : b.v};
+}
+
+/// Lanes of bool: a mask that computes with itself.
+template <>
+struct vec<bool> : mask<bool> {
+  vec(mask<bool> m) : mask<bool>(m) {}
+  XLA_INLINE static vec splat(bool x) { return mask<bool>{x}; }
+  friend XLA_INLINE mask<bool> operator==(vec a, vec b) { return {a.bits == b.bits}; }
+  friend XLA_INLINE mask<bool> operator!=(vec a, vec b) { return {a.bits != b.bits}; }
+};
+
+}  // namespace xla::kernel

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/pool.hpp"
+
+namespace xla::kernel {
+
+using ::xla::detail::row_call;
+using ::xla::detail::shape;
+using ::xla::detail::tile_call;
+
+inline constexpr int max_operands = 24;  ///< inputs and outputs of one region
+inline constexpr int max_axes = ::xla::detail::max_rank;
+
+/// How a region walks its operands: axes merged where all operands allow it, innermost last.
+/// Strides are in elements, 0 where an operand is broadcast.
+struct loop_nest {
+  int axes = 0;
+  int operands = 0;
+  std::int64_t sizes[max_axes] = {};
+  std::int64_t strides[max_operands][max_axes] = {};
+  std::int64_t bytes[max_operands] = {};  ///< per element
+  std::int64_t elements = 0;
+
+  std::int64_t inner() const { return axes > 0 ? sizes[axes - 1] : 1; }
+};
+
+/// The strides with which a row-major operand of shape s is read over the axes of all (aligned at
+/// the last): 0 along axes where it has size 1.
+inline void broadcast_strides(const shape& s, const shape& all, std::int64_t* strides) {
+  std::int64_t step = 1;
+  for (int i = all.rank - 1; i >= 0; --i) {
+    const int at = i - (all.rank - s.rank);
+    const std::int64_t n = at < 0 ? 1 : s[at];
+    strides[i] = n == 1 ? 0 : step;
+    step *= n;
+  }
+}
+
+/// The loops over shape all for operands of the given shapes. With fixed_last, the last axis is kept
+/// as it is: it is the row that a reduction runs over.
+inline loop_nest make_loops(const shape& all, const shape* shapes, const std::int64_t* bytes, int n,
+                            bool fixed_last = false) {
+  loop_nest l;
+  l.operands = n;
+  std::int64_t strides[max_operands][max_axes];
+  for (int k = 0; k < n; ++k) {
+    broadcast_strides(shapes[k], all, strides[k]);
+    l.bytes[k] = bytes[k];
+  }
+  l.elements = ::xla::detail::count(all);
+  const int last = all.rank - 1;
+  for (int i = 0; i < all.rank; ++i) {
+    const bool keep = fixed_last && i == last;
+    if (all[i] == 1 && !keep) continue;
+    bool merge = l.axes > 0 && !keep;
+    for (int k = 0; merge && k < n; ++k)
+      merge = l.strides[k][l.axes - 1] == strides[k][i] * all[i];
+    if (merge) l.sizes[l.axes - 1] *= all[i];
+    else l.sizes[l.axes++] = all[i];
+    for (int k = 0; k < n; ++k) l.strides[k][l.axes - 1] = strides[k][i];
+  }
+  return l;
+}
+
+/// Calls f(pointers) for every combination of the outer axes with numbers in [first, last).
+template <class F>
+void for_each_row(const loop_nest& l, void* const* base, std::int64_t first, std::int64_t last,
+                  F&& f) {
+  const int outer = std::max(l.axes - 1, 0);
+  void* p[max_operands];
+  std::int64_t at[max_axes] = {};
+  std::int64_t rest = first;
+  for (int i = outer - 1; i >= 0; --i) {
+    at[i] = rest % l.sizes[i];
+    rest /= l.sizes[i];
+  }
+  for (int k = 0; k < l.operands; ++k) {
+    std::int64_t offset = 0;
+    for (int i = 0; i < outer; ++i) offset += at[i] * l.strides[k][i];
+    p[k] = static_cast<char*>(base[k]) + offset * l.bytes[k];
+  }
+  for (std::int64_t row = first; row < last; ++row) {
+    f(static_cast<void* const*>(p));
+    for (int i = outer - 1; i >= 0; --i) {
+      const bool wrap = ++at[i] == l.sizes[i];
+      const std::int64_t move = wrap ? 1 - l.sizes[i] : 1;
+      for (int k = 0; k < l.operands; ++k)
+        p[k] = static_cast<char*>(p[k]) + move * l.strides[k][i] * l.bytes[k];
+      if (!wrap) break;
+      at[i] = 0;
+    }
+  }
+}
+
+/// Work below which threads cost more than they save, in elements times ops.
+inline constexpr std::int64_t parallel_work = 1 << 16;
+
+/// Runs a map region over its loops, in fixed chunks on the pool when there is enough to do.
+inline void run_map(const loop_nest& l, void (*kernel)(const tile_call&), void* const* base,
+                    std::int64_t ops = 1) {
+  if (l.elements == 0) return;
+  std::int64_t steps[max_operands] = {};
+  if (l.axes > 0)
+    for (int k = 0; k < l.operands; ++k) steps[k] = l.strides[k][l.axes - 1];
+  const std::int64_t inner = l.inner(), rows = l.elements / inner;
+  const std::int64_t chunks =
+      l.elements * ops < parallel_work ? 1 : std::min<std::int64_t>(l.elements * ops / 16384, 64);
+  if (chunks <= 1)
+    return for_each_row(l, base, 0, rows, [&](void* const* p) { kernel({p, steps, inner}); });
+  if (rows >= chunks)
+    return parallel_for(chunks, [&](std::int64_t c) {
+      for_each_row(l, base, rows * c / chunks, rows * (c + 1) / chunks,
+                   [&](void* const* p) { kernel({p, steps, inner}); });
+    });
+  // Few long rows: split along the row, at multiples of 64 elements.
+  const std::int64_t parts = (chunks + rows - 1) / rows, part = ((inner + parts - 1) / parts + 63) & ~63;
+  const std::int64_t pieces = (inner + part - 1) / part;
+  parallel_for(rows * pieces, [&](std::int64_t c) {
+    const std::int64_t row = c / pieces, from = c % pieces * part;
+    for_each_row(l, base, row, row + 1, [&](void* const* p) {
+      void* q[max_operands];
+      for (int k = 0; k < l.operands; ++k)
+        q[k] = static_cast<char*>(p[k]) + from * steps[k] * l.bytes[k];
+      kernel({q, steps, std::min(part, inner - from)});
+    });
+  });
+}
+
+/// Scratch memory of the calling thread, kept between calls.
+inline void* thread_scratch(std::int64_t bytes) {
+  struct block {
+    void* p = nullptr;
+    std::int64_t size = 0;
+    ~block() { ::operator delete(p, std::align_val_t(64)); }
+  };
+  static thread_local block b;
+  if (b.size < bytes) {
+    ::operator delete(b.p, std::align_val_t(64));
+    b.p = nullptr;
+    b.size = 0;
+    b.p = ::operator new(static_cast<std::size_t>(bytes), std::align_val_t(64));
+    b.size = bytes;
+  }
+  return b.p;
+}
+
+/// Runs a row region over its loops; the last axis is the row.
+inline void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
+                     std::int64_t (*scratch_bytes)(std::int64_t), void* const* base,
+                     std::int64_t ops = 1) {
+  const std::int64_t inner = l.inner();
+  std::int64_t rows = 1;
+  for (int i = 0; i + 1 < l.axes; ++i) rows *= l.sizes[i];
+  if (rows == 0) return;
+  const std::int64_t scratch = scratch_bytes(inner);
+  auto some = [&](std::int64_t first, std::int64_t last) {
+    void* memory = scratch > 0 ? thread_scratch(scratch) : nullptr;
+    for_each_row(l, base, first, last, [&](void* const* p) { kernel({p, inner, memory}); });
+  };
+  const std::int64_t work = rows * std::max<std::int64_t>(inner, 1) * ops;
+  const std::int64_t chunks = work < parallel_work ? 1 : std::min<std::int64_t>({work / 16384, rows, 64});
+  if (chunks <= 1) return some(0, rows);
+  parallel_for(chunks,
+               [&](std::int64_t c) { some(rows * c / chunks, rows * (c + 1) / chunks); });
+}
+
+}  // namespace xla::kernel

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/region.hpp"
+
+namespace xla::kernel {
+
+/// The kernel of a map region: every value in a register, one pass over the elements. Tails run
+/// through packets as well, so that an element's bits do not depend on its place.
+template <region_key Key>
+struct map_kernel {
+  using traits = region_traits<Key>;
+  using T = typename traits::type;
+  using P = packet<T>;
+  static constexpr int w = lanes<T>;
+  static constexpr int inputs = traits::counts.inputs;
+  static constexpr bool truth(int i) { return Key[i].type == dtype::boolean; }
+
+  static void run(const ::xla::detail::tile_call& call) {
+    P fixed[static_cast<std::size_t>(traits::size)];
+    unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
+      if constexpr (Key[i].input && Key[i].invariant)
+        fixed[i] = load_splat<T, truth(i)>(call.pointers[traits::pointer(i)]);
+    });
+    std::int64_t k = 0;
+    for (; k + w <= call.n; k += w) step(call, fixed, k, w);
+    if (k < call.n) step(call, fixed, k, call.n - k);
+  }
+
+ private:
+  static XLA_INLINE void step(const ::xla::detail::tile_call& call, const P* fixed, std::int64_t k,
+                              std::int64_t n) {
+    P v[static_cast<std::size_t>(traits::size)];
+    unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
+      constexpr micro_op m = Key[i];
+      if constexpr (m.input && m.invariant) v[i] = fixed[i];
+      else if constexpr (m.input) v[i] = read<i>(call, k, n);
+      else v[i] = compute<Key, i, T>(v);
+      if constexpr (m.output) {
+        constexpr int bytes = truth(i) ? 1 : static_cast<int>(sizeof(T));
+        store<T, truth(i)>(static_cast<char*>(call.pointers[traits::pointer(i)]) + k * bytes, v[i],
+                           n);
+      }
+    });
+  }
+  template <int I>
+  static XLA_INLINE P read(const ::xla::detail::tile_call& call, std::int64_t k, std::int64_t n) {
+    constexpr int at = traits::pointer(I);
+    constexpr int bytes = truth(I) ? 1 : static_cast<int>(sizeof(T));
+    const char* p = static_cast<const char*>(call.pointers[at]);
+    if (call.steps[at] == 0) return load_splat<T, truth(I)>(p);
+    return load<T, truth(I)>(p + k * bytes, n);
+  }
+};
+
+}  // namespace xla::kernel

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "xla/kernel/call.hpp"
+#include "xla/op/embedding.hpp"
+
+namespace xla::detail {
+
+template <class Out, class T>
+struct kernel_of<op::check_index, Out, T> {
+  static void run(const kernel_call& call) {
+    const T* in = static_cast<const T*>(call.in[0]);
+    const std::int64_t n = count(*call.out_shape);
+    for (std::int64_t i = 0; i < n; ++i)
+      if (in[i] < 0 || in[i] >= call.size) fail(call, i, in[i]);
+    std::copy_n(in, n, static_cast<T*>(call.out));
+  }
+
+ private:
+  [[noreturn]] static void fail(const kernel_call& call, std::int64_t at, T value) {
+    text t;
+    t << checked_functions[call.attr] << ": index " << value << " at position " << at
+      << " is outside [0, " << call.size << ")";
+    throw index_error(std::string(t.view()));
+  }
+};
+
+template <class Out, class T>
+struct kernel_of<op::embedding, Out, T> {
+  static void run(const kernel_call& call) {
+    const T* table = static_cast<const T*>(call.in[0]);
+    const std::int64_t* index = static_cast<const std::int64_t*>(call.in[1]);
+    const std::int64_t n = count(call.in_shapes[1]), width = call.in_shapes[0][1];
+    T* out = static_cast<T*>(call.out);
+    for (std::int64_t i = 0; i < n; ++i)
+      std::copy_n(table + index[i] * width, width, out + i * width);
+  }
+};
+
+template <class Out, class T>
+struct kernel_of<op::embedding_backward, Out, T> {
+  static void run(const kernel_call& call) {
+    const T* rows = static_cast<const T*>(call.in[0]);
+    const std::int64_t* index = static_cast<const std::int64_t*>(call.in[1]);
+    const std::int64_t n = count(call.in_shapes[1]), width = (*call.out_shape)[1];
+    T* out = static_cast<T*>(call.out);
+    std::fill_n(out, count(*call.out_shape), T{});
+    for (std::int64_t i = 0; i < n; ++i) {
+      T* to = out + index[i] * width;
+      for (std::int64_t k = 0; k < width; ++k) to[k] += rows[i * width + k];
+    }
+  }
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/gemm.hpp"
+#include "xla/kernel/loops.hpp"
+#include "xla/op/matmul.hpp"
+
+namespace xla::detail {
+
+template <class Out, class T>
+struct kernel_of<op::matmul, Out, T> {
+  static void run(const kernel_call& call) {
+    const shape &a = call.in_shapes[0], &b = call.in_shapes[1], &c = *call.out_shape;
+    const bool ta = call.attr & 1, tb = call.attr & 2;
+    const std::int64_t m = c[c.rank - 2], n = c[c.rank - 1], k = a[a.rank - (ta ? 2 : 1)];
+    if (m == 0 || n == 0) return;
+    shape batch = c, batch_a = a, batch_b = b;
+    for (shape* s : {&batch, &batch_a, &batch_b}) s->rank -= 2;
+    std::int64_t step_a[max_rank], step_b[max_rank];
+    kernel::broadcast_strides(batch_a, batch, step_a);
+    kernel::broadcast_strides(batch_b, batch, step_b);
+    const std::int64_t products = count(batch);
+    for (std::int64_t p = 0; p < products; ++p) {
+      std::int64_t at_a = 0, at_b = 0, rest = p;
+      for (int i = batch.rank - 1; i >= 0; --i) {
+        at_a += rest % batch[i] * step_a[i];
+        at_b += rest % batch[i] * step_b[i];
+        rest /= batch[i];
+      }
+      const T* pa = static_cast<const T*>(call.in[0]) + at_a * m * k;
+      const T* pb = static_cast<const T*>(call.in[1]) + at_b * k * n;
+      kernel::gemm<T>(m, n, k, {pa, ta ? 1 : k, ta ? m : 1}, {pb, tb ? 1 : n, tb ? k : 1},
+                      static_cast<T*>(call.out) + p * m * n, n);
+    }
+  }
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/kernel/loops.hpp"
+#include "xla/kernel/row.hpp"
+#include "xla/op/argmax.hpp"
+#include "xla/op/reduce.hpp"
+
+namespace xla::detail {
+
+/// One reduction over rows, as a region of its own.
+template <class Op, class T>
+struct single_row {
+  static constexpr auto key = [] {
+    kernel::region_key<2> k{};
+    k.words[0] = kernel::micro_op{.type = dtype_of<T>, .input = true}.word();
+    k.words[1] = kernel::micro_op{
+        .id = op_id(Op::name), .type = dtype_of<T>, .a = 0, .output = true, .reduce = true}
+                     .word();
+    return k;
+  }();
+  using kernel_type = kernel::row_kernel<key>;
+
+  /// out[i] = the reduction of row i of in (rows, n).
+  static void run(T* out, const T* in, std::int64_t rows, std::int64_t n) {
+    const shape all{2, {rows, n}};
+    const shape shapes[] = {all, {2, {rows, 1}}};
+    const std::int64_t bytes[] = {sizeof(T), sizeof(T)};
+    void* pointers[] = {const_cast<T*>(in), out};
+    kernel::run_rows(kernel::make_loops(all, shapes, bytes, 2, true), &kernel_type::run,
+                     &kernel_type::scratch_bytes, pointers);
+  }
+};
+
+/// A reduction over an axis that is not the last: (outer, n, inner) to (outer, inner), added up in
+/// the order of the axis, a few packets of columns at a time.
+template <class Op, class T>
+struct column_reduce {
+  static constexpr int w = kernel::lanes<T>;
+  static constexpr int block = 4;
+
+  static void run(T* out, const T* in, std::int64_t outer, std::int64_t n, std::int64_t inner) {
+    const std::int64_t width = block * w, blocks = (inner + width - 1) / width;
+    auto one = [&](std::int64_t i) {
+      const std::int64_t o = i / blocks, c = i % blocks * width;
+      columns(out + o * inner + c, in + o * n * inner + c, n, inner, std::min(width, inner - c));
+    };
+    if (outer * n * inner < kernel::parallel_work)
+      for (std::int64_t i = 0; i < outer * blocks; ++i) one(i);
+    else kernel::parallel_for(outer * blocks, one);
+  }
+
+ private:
+  static void columns(T* out, const T* in, std::int64_t n, std::int64_t stride, std::int64_t count) {
+    using P = kernel::packet<T>;
+    P sums[block];
+    for (P& s : sums) s = kernel::vec<T>::splat(Op::template identity<T>).v;
+    const std::int64_t whole = count / w, tail = count % w;
+    for (std::int64_t r = 0; r < n; ++r, in += stride)
+      for (int j = 0; j < block; ++j) {
+        if (j > whole || (j == whole && tail == 0)) break;
+        const P x = kernel::load<T, false>(in + j * w, j < whole ? w : tail);
+        sums[j] = Op::combine(kernel::vec<T>{sums[j]}, kernel::vec<T>{x}).v;
+      }
+    for (int j = 0; j < whole; ++j) kernel::store<T, false>(out + j * w, sums[j], w);
+    if (tail) kernel::store<T, false>(out + whole * w, sums[whole], tail);
+  }
+};
+
+/// Axes of a reduction, neighbours of a kind merged and axes of size 1 left out.
+struct reduce_groups {
+  int count = 0;
+  std::int64_t size[max_rank] = {};
+  bool reduced[max_rank] = {};
+
+  reduce_groups(const shape& s, std::int64_t axes) {
+    for (int i = 0; i < s.rank; ++i) {
+      const bool r = axes >> i & 1;
+      if (s[i] == 1) continue;
+      if (count > 0 && reduced[count - 1] == r) size[count - 1] *= s[i];
+      else {
+        size[count] = s[i];
+        reduced[count++] = r;
+      }
+    }
+  }
+  std::int64_t product(int from, int to) const {
+    std::int64_t n = 1;
+    for (int i = from; i < to; ++i) n *= size[i];
+    return n;
+  }
+  int last_reduced() const {
+    for (int i = count - 1; i >= 0; --i)
+      if (reduced[i]) return i;
+    return -1;
+  }
+  void remove(int at) {
+    for (int i = at; i + 1 < count; ++i) {
+      size[i] = size[i + 1];
+      reduced[i] = reduced[i + 1];
+    }
+    --count;
+  }
+};
+
+template <class Op, class Out, class T>
+  requires(Op::kind == op_kind::reduce)
+struct kernel_of<Op, Out, T> {
+  static void run(const kernel_call& call) {
+    reduce_groups g(call.in_shapes[0], call.attr);
+    const T* in = static_cast<const T*>(call.in[0]);
+    T* out = static_cast<T*>(call.out);
+    int at = g.last_reduced();
+    if (at < 0) return single_row<Op, T>::run(out, in, count(*call.out_shape), 1);
+    ref<buffer> parts[2];
+    for (int turn = 0; at >= 0; turn ^= 1) {
+      const std::int64_t outer = g.product(0, at), n = g.size[at], inner = g.product(at + 1, g.count);
+      g.remove(at);
+      at = g.last_reduced();
+      T* to = out;
+      if (at >= 0) {
+        parts[turn] = ref<buffer>(buffer::make(static_cast<std::size_t>(outer * inner) * sizeof(T)));
+        to = static_cast<T*>(parts[turn]->data);
+      }
+      if (inner == 1) single_row<Op, T>::run(to, in, outer, n);
+      else column_reduce<Op, T>::run(to, in, outer, n, inner);
+      in = to;
+    }
+  }
+};
+
+template <class Out, class T>
+struct kernel_of<op::argmax, Out, T> {
+  static void run(const kernel_call& call) {
+    const shape& s = call.in_shapes[0];
+    const int axis = static_cast<int>(call.attr);
+    std::int64_t outer = 1, inner = 1;
+    for (int i = 0; i < axis; ++i) outer *= s[i];
+    for (int i = axis + 1; i < s.rank; ++i) inner *= s[i];
+    const T* in = static_cast<const T*>(call.in[0]);
+    Out* out = static_cast<Out*>(call.out);
+    for (std::int64_t o = 0; o < outer; ++o)
+      for (std::int64_t i = 0; i < inner; ++i)
+        out[o * inner + i] = first_largest(in + o * s[axis] * inner + i, s[axis], inner);
+  }
+
+ private:
+  static Out first_largest(const T* x, std::int64_t n, std::int64_t stride) {
+    std::int64_t best = 0;
+    for (std::int64_t k = 1; k < n; ++k) {
+      const T a = x[best * stride], b = x[k * stride];
+      if (b > a || (b != b && a == a)) best = k;
+    }
+    return static_cast<Out>(best);
+  }
+};
+
+}  // namespace xla::detail

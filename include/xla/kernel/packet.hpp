@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The one gate to Eigen's packets.
+#include <Eigen/Core>
+
+namespace xla::kernel {
+
+namespace simd = Eigen::internal;
+
+/// True for element types that are computed several at a time.
+template <class T>
+inline constexpr bool is_vector = (std::is_same_v<T, float> || std::is_same_v<T, double>) &&
+                                  simd::packet_traits<T>::Vectorizable;
+
+namespace detail {
+template <class T, bool Vector>
+struct packet_of {
+  using type = T;
+  static constexpr int lanes = 1;
+};
+template <class T>
+struct packet_of<T, true> {
+  using type = typename simd::packet_traits<T>::type;
+  static constexpr int lanes = simd::packet_traits<T>::size;
+};
+}  // namespace detail
+
+/// What a kernel holds in one register: a SIMD packet, or one number for integers and bool.
+template <class T>
+using packet = typename detail::packet_of<T, is_vector<T>>::type;
+template <class T>
+inline constexpr int lanes = detail::packet_of<T, is_vector<T>>::lanes;
+
+}  // namespace xla::kernel

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <limits>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include <xla/base/error.hpp>
+
+namespace xla {
+namespace kernel::detail {
+
+inline int default_threads() {
+  if (const char* text = std::getenv("XLA_NUM_THREADS")) {
+    const long n = std::strtol(text, nullptr, 10);
+    if (n >= 1 && n <= 4096) return static_cast<int>(n);
+  }
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+inline std::atomic<int>& thread_count() {
+  static std::atomic<int> count{default_threads()};
+  return count;
+}
+
+inline void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+/// Pauses for about 100 µs, then says that it is tired.
+class patience {
+ public:
+  bool spent() noexcept {
+    pause();
+    return ++rounds_ % 256 == 0 && clock::now() - start_ > std::chrono::microseconds(100);
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  unsigned rounds_ = 0;
+  clock::time_point start_ = clock::now();
+};
+
+/// Threads that claim chunks of the owner's loop. A call waits for the chunks, not for the
+/// threads: one that sleeps or was preempted holds nobody up.
+class pool {
+ public:
+  using call_type = void (*)(void* context, std::int64_t chunk) noexcept;
+
+  /// Takes the pool unless another loop has it; the one who does must `release` it.
+  bool try_acquire() noexcept { return !owned_.test_and_set(std::memory_order_acquire); }
+  void release() noexcept { owned_.clear(std::memory_order_release); }
+
+  /// Owner only: calls call(context, i) for every i in [0, chunks).
+  void run(std::uint32_t chunks, call_type call, void* context) {
+    resize(thread_count().load(std::memory_order_relaxed));
+    call_.store(call, std::memory_order_relaxed);
+    context_.store(context, std::memory_order_relaxed);
+    total_.store(chunks, std::memory_order_relaxed);
+    done_.store(0, std::memory_order_relaxed);
+    const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
+    next_.store(std::uint64_t{epoch} << 32, std::memory_order_release);
+    announce(epoch, chunks - 1);
+    work(epoch);
+    join(chunks);
+  }
+
+  /// Owner only: ends the threads, or starts them, so that `threads` work with the caller's.
+  void resize(int threads) {
+    if (threads == size_) return;
+    stop_.store(true, std::memory_order_relaxed);
+    announce(epoch_.load(std::memory_order_relaxed) + 1, workers_.size());
+    for (auto& worker : workers_) worker.join();
+    workers_.clear();
+    stop_.store(false, std::memory_order_relaxed);
+    size_ = threads;
+    const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
+    try {
+      while (static_cast<int>(workers_.size()) + 1 < threads)
+        workers_.emplace_back([this, epoch] { serve(epoch); });
+    } catch (const std::system_error&) {
+      // The system gives no more threads: those that run suffice.
+    }
+  }
+
+ private:
+  void announce(std::uint32_t epoch, std::size_t wanted) {
+    // Sequentially consistent with `await`: either the sleeper sees the epoch, or it is counted.
+    epoch_.store(epoch);
+    const std::size_t asleep = sleepers_.load();
+    if (asleep > wanted) {
+      for (; wanted != 0; --wanted) epoch_.notify_one();
+    } else if (asleep != 0) {
+      epoch_.notify_all();
+    }
+  }
+
+  void join(std::uint32_t chunks) noexcept {
+    for (int rounds = 0; done_.load(std::memory_order_acquire) != chunks;) {
+      // A thread that holds the last chunk may need this very core.
+      if (++rounds < 2000) pause();
+      else std::this_thread::yield();
+    }
+  }
+
+  void serve(std::uint32_t epoch) {
+    for (;;) {
+      epoch = await(epoch);
+      if (stop_.load(std::memory_order_relaxed)) return;
+      work(epoch);
+    }
+  }
+
+  std::uint32_t await(std::uint32_t seen) {
+    for (patience left; !left.spent();)
+      if (const auto epoch = epoch_.load(std::memory_order_acquire); epoch != seen) return epoch;
+    sleepers_.fetch_add(1);
+    epoch_.wait(seen);
+    sleepers_.fetch_sub(1);
+    return epoch_.load(std::memory_order_acquire);
+  }
+
+  void work(std::uint32_t epoch) noexcept {
+    std::uint32_t finished = 0;
+    auto next = next_.load(std::memory_order_acquire);
+    while (next >> 32 == epoch) {
+      const auto chunk = static_cast<std::uint32_t>(next);
+      if (chunk >= total_.load(std::memory_order_relaxed)) break;
+      // What is read here may belong to a later loop; then the exchange fails.
+      const auto call = call_.load(std::memory_order_relaxed);
+      const auto context = context_.load(std::memory_order_relaxed);
+      if (!next_.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
+      call(context, chunk);
+      ++finished;
+      next = next_.load(std::memory_order_acquire);
+    }
+    if (finished != 0) done_.fetch_add(finished, std::memory_order_release);
+  }
+
+  alignas(128) std::atomic<std::uint64_t> next_{0};  // epoch << 32 | first unclaimed chunk
+  std::atomic<call_type> call_{nullptr};
+  std::atomic<void*> context_{nullptr};
+  std::atomic<std::uint32_t> total_{0};
+  alignas(128) std::atomic<std::uint32_t> done_{0};
+  alignas(128) std::atomic<std::uint32_t> epoch_{0};
+  std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<bool> stop_{false};
+  alignas(128) std::atomic_flag owned_;
+  std::vector<std::thread> workers_;
+  int size_ = 1;
+};
+
+inline pool& shared_pool() {
+  // Never freed: the destructor of another static object may still compute. After the threads
+  // are joined the pool stays taken, so that every later caller works alone.
+  static pool& shared = *new pool;
+  static const struct at_exit {
+    ~at_exit() {
+      if (shared.try_acquire()) shared.resize(1);
+    }
+  } join;
+  return shared;
+}
+
+template <class F>
+struct loop {
+  F& body;
+  std::atomic<bool> failed{false};
+  std::exception_ptr error{};
+
+  static void call(void* context, std::int64_t chunk) noexcept {
+    auto& self = *static_cast<loop*>(context);
+    if (self.failed.load(std::memory_order_relaxed)) return;
+    try {
+      self.body(chunk);
+    } catch (...) {
+      if (!self.failed.exchange(true)) self.error = std::current_exception();
+    }
+  }
+};
+
+}  // namespace kernel::detail
+
+/// How many threads one operation may use, the caller's included: XLA_NUM_THREADS, or one for
+/// each hardware thread.
+inline int num_threads() {
+  return kernel::detail::thread_count().load(std::memory_order_relaxed);
+}
+
+/// Sets how many threads one operation may use; 1 runs everything in the caller. Results do not
+/// depend on it. Throws `xla::error` when n is below 1.
+inline void set_num_threads(int n) {
+  if (n < 1) throw error{"set_num_threads: needs at least 1 thread, got " + std::to_string(n)};
+  kernel::detail::thread_count().store(n, std::memory_order_relaxed);
+}
+
+namespace kernel {
+
+/// Calls f(i) for every i in [0, chunks), on up to num_threads() threads; returns when all are
+/// done. The first exception thrown is rethrown in the caller. Inside another loop, or while
+/// another thread has the pool, the caller runs its chunks itself.
+template <class F>
+void parallel_for(std::int64_t chunks, F&& f) {
+  constexpr std::int64_t countable = std::numeric_limits<std::int32_t>::max();
+  const bool alone = chunks <= 1 || chunks > countable || num_threads() == 1;
+  if (alone || !detail::shared_pool().try_acquire()) {
+    for (std::int64_t i = 0; i < chunks; ++i) f(i);
+    return;
+  }
+  struct releaser {
+    ~releaser() { detail::shared_pool().release(); }
+  };
+  detail::loop<std::remove_reference_t<F>> body{f};
+  {
+    const releaser guard;
+    detail::shared_pool().run(static_cast<std::uint32_t>(chunks), &body.call, &body);
+  }
+  if (body.error) std::rethrow_exception(body.error);
+}
+
+}  // namespace kernel
+}  // namespace xla

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/region.hpp"
+
+namespace xla::kernel {
+
+/// The order of a row region: values split into phases at their reductions. A phase runs over the
+/// row once; cheap values of earlier phases are computed again, costly ones are kept in scratch.
+template <region_key Key>
+struct row_phases {
+  static constexpr int size = Key.size;
+  struct table {
+    int phase[static_cast<std::size_t>(size)] = {};
+    bool scalar[static_cast<std::size_t>(size)] = {};  ///< one value per row
+    bool costly[static_cast<std::size_t>(size)] = {};
+    bool kept[static_cast<std::size_t>(size)] = {};    ///< in scratch, for a later phase
+    int scratch[static_cast<std::size_t>(size)] = {};
+    int phases = 1, scratch_rows = 0;
+  };
+  static constexpr int operand(micro_op m, int k) { return k == 0 ? m.a : k == 1 ? m.b : m.c; }
+
+  static constexpr table make(const bool (&costly)[static_cast<std::size_t>(size)]) {
+    table t;
+    for (int i = 0; i < size; ++i) {
+      const micro_op m = Key[i];
+      t.costly[i] = costly[i];
+      t.scalar[i] = m.reduce || (m.input ? m.invariant : true);
+      for (int k = 0; k < 3; ++k) {
+        const int o = operand(m, k);
+        if (m.input || o == micro_op::none) continue;
+        const int after = t.phase[o] + (Key[o].reduce ? 1 : 0);
+        if (after > t.phase[i]) t.phase[i] = after;
+        if (!m.reduce && !t.scalar[o]) t.scalar[i] = false;
+      }
+      if (t.phase[i] + 1 > t.phases) t.phases = t.phase[i] + 1;
+    }
+    for (int f = 1; f < t.phases; ++f) {
+      const needs need = sweep(t, f);
+      for (int i = 0; i < size; ++i)
+        if (need.value[i] && t.costly[i] && t.phase[i] < f && !t.kept[i]) {
+          t.kept[i] = true;
+          t.scratch[i] = t.scratch_rows++;
+        }
+    }
+    return t;
+  }
+
+  struct needs {
+    bool value[static_cast<std::size_t>(size)] = {};
+  };
+  /// The values that phase f computes (or reads) for every element of the row: its results, and
+  /// from there back to inputs, kept values and values of whole rows.
+  static constexpr needs sweep(const table& t, int f) {
+    needs n;
+    for (int i = size - 1; i >= 0; --i) {
+      const micro_op m = Key[i];
+      if (t.scalar[i] && !m.reduce) continue;
+      if (t.phase[i] == f && (m.output || m.reduce || t.kept[i])) n.value[i] = true;
+      if (!n.value[i] || m.input || (t.costly[i] && t.phase[i] < f)) continue;
+      for (int k = 0; k < 3; ++k)
+        if (const int o = operand(m, k); o != micro_op::none && !t.scalar[o]) n.value[o] = true;
+    }
+    return n;
+  }
+};
+
+template <std::uint32_t Id>
+concept costly_op = requires { op_by_id<Id>::op::costly; };
+
+/// True for values that are worth keeping for a later phase.
+template <region_key Key, int I>
+inline constexpr bool is_costly = [] {
+  if constexpr (Key[I].input) return false;
+  else return costly_op<Key[I].id>;
+}();
+
+/// The kernel of a row region: elementwise values mixed with reductions over the last axis.
+template <region_key Key>
+struct row_kernel {
+  using traits = region_traits<Key>;
+  using T = typename traits::type;
+  using P = packet<T>;
+  using phases = row_phases<Key>;
+  static constexpr int w = lanes<T>;
+  static constexpr int unrolled = 4;
+  static constexpr std::size_t size = traits::size;
+  static constexpr bool truth(int i) { return Key[i].type == dtype::boolean; }
+
+  static constexpr auto table = []<std::size_t... I>(std::index_sequence<I...>) {
+    const bool costly[] = {is_costly<Key, static_cast<int>(I)>...};
+    return phases::make(costly);
+  }(std::make_index_sequence<size>{});
+
+  static void run(const ::xla::detail::row_call& call) {
+    P row[size];  // what is one value per row, in every lane
+    unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
+      if constexpr (Key[i].input && Key[i].invariant)
+        row[i] = load_splat<T, truth(i)>(call.pointers[traits::pointer(i)]);
+    });
+    unroll<table.phases>([&](auto f) __attribute__((always_inline)) { phase<f>(call, row); });
+  }
+
+ private:
+  template <int F>
+  static constexpr auto need = phases::sweep(table, F);
+  template <int F>
+  static constexpr bool any = [] {
+    for (bool b : need<F>.value)
+      if (b) return true;
+    return false;
+  }();
+  static constexpr bool reduces(int f) {
+    for (int i = 0; i < traits::size; ++i)
+      if (Key[i].reduce && table.phase[i] == f) return true;
+    return false;
+  }
+  template <int I>
+  using op_of = typename op_by_id<Key[I].id>::op;
+
+  template <int F>
+  static XLA_INLINE void phase(const ::xla::detail::row_call& call, P* row) {
+    unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
+      if constexpr (!Key[i].input && !Key[i].reduce && table.scalar[i] && table.phase[i] == F) {
+        row[i] = compute<Key, i, T>(row);
+        store_scalar<i>(call, row[i]);
+      }
+    });
+    if constexpr (any<F>) {
+      P sums[size][unrolled];
+      unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
+        if constexpr (Key[i].reduce && table.phase[i] == F)
+          for (P& s : sums[i]) s = vec<T>::splat(op_of<i>::template identity<T>).v;
+      });
+      std::int64_t k = 0;
+      if constexpr (reduces(F))
+        for (; k + unrolled * w <= call.n; k += unrolled * w)
+          unroll<unrolled>([&](auto u) __attribute__((always_inline)) {
+            step<F>(call, row, sums, u, k + u * w, w);
+          });
+      for (; k + w <= call.n; k += w) step<F>(call, row, sums, 0, k, w);
+      if (k < call.n) step<F>(call, row, sums, 0, k, call.n - k);
+      unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
+        if constexpr (Key[i].reduce && table.phase[i] == F) {
+          row[i] = finish<i>(sums[i]);
+          store_scalar<i>(call, row[i]);
+        }
+      });
+    }
+  }
+
+  template <int I>
+  static XLA_INLINE P finish(const P* s) {
+    using Op = op_of<I>;
+    const vec<T> all = Op::combine(Op::combine(vec<T>{s[0]}, vec<T>{s[1]}),
+                                   Op::combine(vec<T>{s[2]}, vec<T>{s[3]}));
+    return vec<T>::splat(Op::fold(all)).v;
+  }
+  template <int I>
+  static XLA_INLINE void store_scalar(const ::xla::detail::row_call& call, P value) {
+    if constexpr (Key[I].output) store<T, truth(I)>(call.pointers[traits::pointer(I)], value, 1);
+  }
+
+  template <int F>
+  static XLA_INLINE void step(const ::xla::detail::row_call& call, const P* row,
+                              P (*sums)[unrolled], int u, std::int64_t k, std::int64_t n) {
+    P v[size];
+    unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
+      constexpr micro_op m = Key[i];
+      if constexpr (table.scalar[i] && !m.reduce) v[i] = row[i];
+      else if constexpr (m.reduce && table.phase[i] < F) v[i] = row[i];
+      else if constexpr (need<F>.value[i]) {
+        if constexpr (m.reduce) {
+          add_up<i>(sums[i][u], v[m.a], n);
+        } else {
+          element<F, i>(call, v, k, n);
+        }
+      }
+    });
+  }
+  template <int F, int I>
+  static XLA_INLINE void element(const ::xla::detail::row_call& call, P* v, std::int64_t k,
+                                 std::int64_t n) {
+    constexpr micro_op m = Key[I];
+    constexpr int bytes = truth(I) ? 1 : static_cast<int>(sizeof(T));
+    if constexpr (m.input) {
+      const char* p = static_cast<const char*>(call.pointers[traits::pointer(I)]);
+      v[I] = load<T, truth(I)>(p + k * bytes, n);
+    } else {
+      value<F, I>(call, v, k, n);
+    }
+  }
+  template <int F, int I>
+  static XLA_INLINE void value(const ::xla::detail::row_call& call, P* v, std::int64_t k,
+                               std::int64_t n) {
+    constexpr micro_op m = Key[I];
+    constexpr int bytes = truth(I) ? 1 : static_cast<int>(sizeof(T));
+    T* kept = static_cast<T*>(call.scratch) + table.scratch[I] * row_stride(call.n) + k;
+    if constexpr (table.kept[I] && table.phase[I] < F) v[I] = read_scratch(kept);
+    else v[I] = compute<Key, I, T>(v);
+    if constexpr (table.kept[I] && table.phase[I] == F) write_scratch(kept, v[I]);
+    if constexpr (m.output && table.phase[I] == F)
+      store<T, truth(I)>(static_cast<char*>(call.pointers[traits::pointer(I)]) + k * bytes, v[I],
+                         n);
+  }
+  template <int I>
+  static XLA_INLINE void add_up(P& sum, P value, std::int64_t n) {
+    using Op = op_of<I>;
+    if constexpr (w > 1)
+      if (n < w) {
+        alignas(64) T buffer[w];
+        simd::pstore(buffer, value);
+        for (std::int64_t j = n; j < w; ++j) buffer[j] = Op::template identity<T>;
+        value = simd::pload<P>(buffer);
+      }
+    sum = Op::combine(vec<T>{sum}, vec<T>{value}).v;
+  }
+  static XLA_INLINE P read_scratch(const T* p) {
+    if constexpr (w == 1) return *p;
+    else return simd::ploadu<P>(p);
+  }
+  static XLA_INLINE void write_scratch(T* p, P x) {
+    if constexpr (w == 1) *p = x;
+    else simd::pstoreu(p, x);
+  }
+
+ public:
+  /// Elements between rows of scratch, with room for a whole last packet.
+  static constexpr std::int64_t row_stride(std::int64_t n) { return (n + w - 1) / w * w; }
+  /// Bytes of scratch that a row of n elements needs.
+  static std::int64_t scratch_bytes(std::int64_t n) {
+    return table.scratch_rows * row_stride(n) * static_cast<std::int64_t>(sizeof(T));
+  }
+};
+
+}  // namespace xla::kernel

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "xla/base/hana.hpp"
+#include "xla/op/scalar.hpp"
+#include "xla/tensor/state.hpp"
+
+namespace xla {
+namespace detail {
+
+/// One described member: its name, and how to reach it.
+template <class Get>
+struct member {
+  const char* name;
+  Get get;
+};
+template <class Get>
+constexpr member<Get> make_member(const char* name, Get get) {
+  return {name, get};
+}
+
+template <class X>
+concept described = requires { std::remove_cvref_t<X>::xla_members(); };
+
+template <class X>
+inline constexpr bool is_array = false;
+template <class X, std::size_t N>
+inline constexpr bool is_array<std::array<X, N>> = true;
+
+template <class X>
+inline constexpr bool is_tuple = false;
+template <class... X>
+inline constexpr bool is_tuple<std::tuple<X...>> = true;
+template <class A, class B>
+inline constexpr bool is_tuple<std::pair<A, B>> = true;
+
+/// What an argument is made of at its ends.
+template <class X>
+concept tree_leaf = is_tensor<X> || is_state<X> || std::is_same_v<X, Scalar> ||
+                    std::is_arithmetic_v<X> || std::is_enum_v<X>;
+
+/// The way from an argument to a member, as a list from the inside out.
+struct tree_path {
+  const tree_path* parent = nullptr;
+  const char* name = nullptr;
+  std::int64_t index = -1;
+
+  std::string str() const {
+    std::string s = parent ? parent->str() : std::string();
+    if (name) return (s.empty() ? s : s + '.') + name;
+    return index < 0 ? s : s + (s.empty() ? "argument " : ".") + std::to_string(index);
+  }
+};
+
+template <class X, class F>
+constexpr void visit_tree(X& x, F&& f, const tree_path& path);
+
+template <class Tuple, class F, std::size_t... I>
+constexpr void visit_tuple(Tuple& t, F&& f, const tree_path& path, std::index_sequence<I...>) {
+  (visit_tree(std::get<I>(t), f, tree_path{&path, nullptr, static_cast<std::int64_t>(I)}), ...);
+}
+
+/// Calls f(leaf, path) for every leaf of x in the order of the described members.
+template <class X, class F>
+constexpr void visit_tree(X& x, F&& f, const tree_path& path) {
+  using U = std::remove_cv_t<X>;
+  if constexpr (tree_leaf<U>) {
+    f(x, path);
+  } else if constexpr (is_array<U>) {
+    for (std::size_t i = 0; i < x.size(); ++i)
+      visit_tree(x[i], f, tree_path{&path, nullptr, static_cast<std::int64_t>(i)});
+  } else if constexpr (is_tuple<U>) {
+    visit_tuple(x, f, path, std::make_index_sequence<std::tuple_size_v<U>>{});
+  } else if constexpr (described<U>) {
+    hana::for_each(U::xla_members(),
+                   [&](auto m) { visit_tree(m.get(x), f, tree_path{&path, m.name, -1}); });
+  } else {
+    static_assert(std::is_empty_v<U>,
+                  "xla: the members of this struct are not described: "
+                  "write XLA_MODULE(member, ...) at its end");
+  }
+}
+
+/// Parameters of a type, counted without making one.
+template <class X>
+constexpr int count_parameters() {
+  using U = std::remove_cvref_t<X>;
+  if constexpr (is_state<U>) return U::trainable ? 1 : 0;
+  else if constexpr (tree_leaf<U>) return 0;
+  else if constexpr (is_array<U>)
+    return static_cast<int>(std::tuple_size_v<U>) * count_parameters<typename U::value_type>();
+  else if constexpr (is_tuple<U>)
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return (0 + ... + count_parameters<std::tuple_element_t<I, U>>());
+    }(std::make_index_sequence<std::tuple_size_v<U>>{});
+  else if constexpr (described<U>)
+    return hana::unpack(U::xla_members(), [](auto... m) {
+      return (0 + ... + count_parameters<decltype(m.get(std::declval<U&>()))>());
+    });
+  else return 0;
+}
+
+}  // namespace detail
+
+/// Calls f(name, parameter) for every parameter of a module; names as in PyTorch: "fc1.weight".
+template <class Module, class F>
+void named_parameters(Module& module, F&& f) {
+  detail::visit_tree(
+      module,
+      [&](auto& leaf, const detail::tree_path& path) {
+        if constexpr (detail::is_state<std::remove_cvref_t<decltype(leaf)>>)
+          if constexpr (std::remove_cvref_t<decltype(leaf)>::trainable) f(path.str(), leaf);
+      },
+      {});
+}
+
+/// Calls f(parameter) for every parameter of a module.
+template <class Module, class F>
+constexpr void for_each_parameter(Module& module, F&& f) {
+  detail::visit_tree(
+      module,
+      [&](auto& leaf, const detail::tree_path&) {
+        if constexpr (detail::is_state<std::remove_cvref_t<decltype(leaf)>>)
+          if constexpr (std::remove_cvref_t<decltype(leaf)>::trainable) f(leaf);
+      },
+      {});
+}
+
+/// The number of trainable elements of a module.
+template <class Module>
+std::int64_t parameter_count(Module& module) {
+  std::int64_t n = 0;
+  for_each_parameter(module, [&](auto& p) { n += p.numel(); });
+  return n;
+}
+
+}  // namespace xla
+
+#define XLA_DETAIL_PARENS ()
+#define XLA_DETAIL_EXPAND(...) \
+  XLA_DETAIL_EXPAND2(XLA_DETAIL_EXPAND2(XLA_DETAIL_EXPAND2(XLA_DETAIL_EXPAND2(__VA_ARGS__))))
+#define XLA_DETAIL_EXPAND2(...) \
+  XLA_DETAIL_EXPAND1(XLA_DETAIL_EXPAND1(XLA_DETAIL_EXPAND1(XLA_DETAIL_EXPAND1(__VA_ARGS__))))
+#define XLA_DETAIL_EXPAND1(...) __VA_ARGS__
+#define XLA_DETAIL_MEMBER(m) \
+  ::xla::detail::make_member(#m, [](auto& self) -> auto& { return self.m; })
+#define XLA_DETAIL_MEMBERS(m, ...) \
+  XLA_DETAIL_MEMBER(m) __VA_OPT__(, XLA_DETAIL_MEMBERS_AGAIN XLA_DETAIL_PARENS(__VA_ARGS__))
+#define XLA_DETAIL_MEMBERS_AGAIN() XLA_DETAIL_MEMBERS
+
+/// Describes the members of a module, in a struct or a class template: tensors, parameters, other
+/// modules, std::array and std::tuple of them, plain numbers. Up to 16 members.
+#define XLA_MODULE(...)                                                                        \
+  static constexpr auto xla_members() {                                                        \
+    return ::xla::hana::make_tuple(__VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__)))); \
+  }

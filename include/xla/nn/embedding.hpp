@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/module.hpp"
+#include "xla/nn/init.hpp"
+#include "xla/op/embedding.hpp"
+
+namespace xla::nn {
+
+/// A table of vectors: indices of any shape to the same shape with one more axis, width.
+struct Embedding {
+  Parameter<float, 2> weight;  ///< (count, width)
+
+  constexpr Embedding() = default;
+  constexpr Embedding(std::int64_t count, std::int64_t width) : weight({count, width}) {
+    if (!std::is_constant_evaluated()) init::normal_(weight);
+  }
+  template <int R>
+  constexpr Tensor<float, R + 1> operator()(const Tensor<std::int64_t, R>& index) const {
+    return embedding(index, weight);
+  }
+  XLA_MODULE(weight)
+};
+
+}  // namespace xla::nn

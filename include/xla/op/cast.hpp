@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/op.hpp"
+
+namespace xla::op {
+
+struct cast : map {
+  static constexpr auto name = "cast";
+  template <class To>
+  static constexpr auto convert(auto a) {
+    return a.template to<To>();
+  }
+  template <class Out, class In>
+  static constexpr void gradient(detail::gradient_of<Out, In>& g) {
+    g.to(0, detail::apply<cast, In, Out, dynamic_rank>({}, g.grad()));
+  }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::cast);
+
+namespace xla {
+
+/// Each element as another type, as static_cast does; to bool: not zero.
+template <element To, class T, int R>
+constexpr Tensor<To, R> cast(const Tensor<T, R>& x) {
+  if constexpr (std::is_same_v<To, T>) return x;
+  else return detail::apply<op::cast, To, T, R>({}, x);
+}
+
+}  // namespace xla

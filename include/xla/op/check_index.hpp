@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/op.hpp"
+
+namespace xla::op {
+
+/// The input itself, after every element has been found in [0, size); else an index_error.
+struct check_index {
+  static constexpr auto name = "check_index";
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr bool check = true;
+  static constexpr shape shape_of(const shape_rule& r) { return r.in[0]; }
+};
+
+}  // namespace xla::op
+
+namespace xla::detail {
+
+/// Functions that refuse an index out of range, by the number in a check's attr.
+inline constexpr std::string_view checked_functions[] = {"embedding", "cross_entropy"};
+
+template <int R>
+constexpr Tensor<std::int64_t, R> check_index(const Tensor<std::int64_t, R>& index, Size limit,
+                                              std::string_view function) {
+  node n;
+  n.size = limit.extent();
+  for (int i = 0; i < 2; ++i)
+    if (checked_functions[i] == function) n.attr = i;
+  return apply<op::check_index, std::int64_t, std::int64_t, R>(n, index);
+}
+
+}  // namespace xla::detail

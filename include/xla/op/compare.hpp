@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/scalar.hpp"
+
+namespace xla::op {
+
+struct eq : map {
+  static constexpr auto name = "eq";
+  static constexpr bool commutative = true;
+  static constexpr auto kernel(auto a, auto b) { return a == b; }
+};
+
+struct ne : map {
+  static constexpr auto name = "ne";
+  static constexpr bool commutative = true;
+  static constexpr auto kernel(auto a, auto b) { return a != b; }
+};
+
+struct lt : map {
+  static constexpr auto name = "lt";
+  static constexpr auto kernel(auto a, auto b) { return a < b; }
+};
+
+struct le : map {
+  static constexpr auto name = "le";
+  static constexpr auto kernel(auto a, auto b) { return a <= b; }
+};
+
+struct gt : map {
+  static constexpr auto name = "gt";
+  static constexpr auto kernel(auto a, auto b) { return a > b; }
+};
+
+struct ge : map {
+  static constexpr auto name = "ge";
+  static constexpr auto kernel(auto a, auto b) { return a >= b; }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::eq);
+XLA_OP(xla::op::ne);
+XLA_OP(xla::op::lt);
+XLA_OP(xla::op::le);
+XLA_OP(xla::op::gt);
+XLA_OP(xla::op::ge);
+
+namespace xla {
+
+/// Comparisons, element by element: a tensor of bool. Comparing with NaN is false, but for !=.
+template <class T, int A, int B>
+constexpr auto operator==(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+  return detail::map_binary<op::eq, bool>(a, b);
+}
+template <class T, int R>
+constexpr auto operator==(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::eq, bool>(a, b);
+}
+template <class T, int R>
+constexpr auto operator==(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::number_map<op::eq, bool>(a, b);
+}
+template <class T, int A, int B>
+constexpr auto operator!=(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+  return detail::map_binary<op::ne, bool>(a, b);
+}
+template <class T, int R>
+constexpr auto operator!=(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::ne, bool>(a, b);
+}
+template <class T, int R>
+constexpr auto operator!=(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::number_map<op::ne, bool>(a, b);
+}
+template <class T, int A, int B>
+constexpr auto operator<(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+  return detail::map_binary<op::lt, bool>(a, b);
+}
+template <class T, int R>
+constexpr auto operator<(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::lt, bool>(a, b);
+}
+template <class T, int R>
+constexpr auto operator<(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::number_map<op::lt, bool>(a, b);
+}
+template <class T, int A, int B>
+constexpr auto operator<=(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+  return detail::map_binary<op::le, bool>(a, b);
+}
+template <class T, int R>
+constexpr auto operator<=(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::le, bool>(a, b);
+}
+template <class T, int R>
+constexpr auto operator<=(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::number_map<op::le, bool>(a, b);
+}
+template <class T, int A, int B>
+constexpr auto operator>(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+  return detail::map_binary<op::gt, bool>(a, b);
+}
+template <class T, int R>
+constexpr auto operator>(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::gt, bool>(a, b);
+}
+template <class T, int R>
+constexpr auto operator>(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::number_map<op::gt, bool>(a, b);
+}
+template <class T, int A, int B>
+constexpr auto operator>=(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+  return detail::map_binary<op::ge, bool>(a, b);
+}
+template <class T, int R>
+constexpr auto operator>=(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::ge, bool>(a, b);
+}
+template <class T, int R>
+constexpr auto operator>=(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::number_map<op::ge, bool>(a, b);
+}
+
+}  // namespace xla

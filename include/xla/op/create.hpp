@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstring>
+#include <span>
+
+#include "xla/op/reshape.hpp"
+#include "xla/op/scalar.hpp"
+
+namespace xla::op {
+
+/// 0, 1, 2 … along one axis: the node's own dims.
+struct arange {
+  static constexpr auto name = "arange";
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
+};
+
+}  // namespace xla::op
+
+namespace xla {
+namespace detail {
+
+/// Applies an op without inputs; the sizes tell which graph it belongs to.
+template <class Op, class T, int R>
+constexpr Tensor<T, R> create(node n, size_table* sizes) {
+  n.op = &info_of<Op, T, T>;
+  n.type = dtype_of<T>;
+  Tensor<T, R> t;
+  if (!std::is_constant_evaluated()) machine<Op>::apply(n, t);
+  else if (sizes) t.name_node(sizes->owner, sizes->owner->add(n));
+  else t.float_op(n);
+  return t;
+}
+
+template <std::size_t N>
+constexpr size_table* table_of(const Size (&sizes)[N]) {
+  for (const Size& s : sizes)
+    if (s.table()) return s.table();
+  return nullptr;
+}
+
+template <std::size_t N>
+constexpr bool check_sizes(const Size (&sizes)[N], std::string_view function) {
+  for (const Size& s : sizes)
+    if (s.known() && s.extent() < 0) {
+      size_scope{table_of(sizes), function}.fail("a size is negative");
+      return false;
+    }
+  return true;
+}
+
+template <class T, int R>
+constexpr Tensor<T, R> fill_shape(Tensor<T, 0> value, const shape& s, size_table* table) {
+  if (std::is_constant_evaluated() && table && !value.owner())
+    value.name_node(table->owner, value.lift(table->owner));
+  return with_shape<op::expand, R>(value, s);
+}
+
+}  // namespace detail
+
+/// A tensor of the given sizes, every element the same number.
+template <element T = float, std::size_t N>
+constexpr Tensor<T, static_cast<int>(N)> full(const Size (&sizes)[N], detail::number_of<T> value) {
+  detail::check_sizes(sizes, "full");
+  return detail::fill_shape<T, static_cast<int>(N)>(value.tensor(), detail::to_shape(sizes),
+                                                    detail::table_of(sizes));
+}
+template <element T = float, std::size_t N>
+constexpr auto zeros(const Size (&sizes)[N]) {
+  return full<T>(sizes, T{});
+}
+template <element T = float, std::size_t N>
+constexpr auto ones(const Size (&sizes)[N]) {
+  return full<T>(sizes, T{1});
+}
+/// A tensor of x's sizes, every element the same number.
+template <class T, int R>
+constexpr Tensor<T, R> full_like(const Tensor<T, R>& x, detail::number_of<T> value) {
+  return detail::fill_shape<T, R>(value.tensor(), x.dims(), x.table());
+}
+template <class T, int R>
+constexpr Tensor<T, R> zeros_like(const Tensor<T, R>& x) {
+  return full_like(x, T{});
+}
+template <class T, int R>
+constexpr Tensor<T, R> ones_like(const Tensor<T, R>& x) {
+  return full_like(x, T{1});
+}
+
+/// 0, 1, 2 … n - 1.
+template <element T = std::int64_t>
+constexpr Tensor<T, 1> arange(Size n) {
+  const Size sizes[] = {n};
+  detail::check_sizes(sizes, "arange");
+  detail::node spec;
+  spec.set_shape(detail::to_shape(sizes));
+  return detail::create<op::arange, T, 1>(spec, n.table());
+}
+
+/// A tensor without axes that holds one number.
+template <element T>
+constexpr Tensor<T, 0> tensor(T value) {
+  return detail::constant(value);
+}
+
+/// Copies elements from memory, row by row: from_blob(ptr, {n, 784}).
+template <element T, std::size_t N>
+Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N]) {
+  detail::check_sizes(sizes, "from_blob");
+  Tensor<T, static_cast<int>(N)> t;
+  detail::machine<T>::upload(t, dtype_of<T>, detail::to_shape(sizes), data);
+  return t;
+}
+
+/// A tensor from nested braces: tensor<float>({{1, 2}, {3, 4}}).
+template <element T, std::size_t A>
+Tensor<T, 1> tensor(const T (&values)[A]) {
+  return from_blob(values, {A});
+}
+template <element T, std::size_t A, std::size_t B>
+Tensor<T, 2> tensor(const T (&values)[A][B]) {
+  return from_blob(&values[0][0], {A, B});
+}
+template <element T, std::size_t A, std::size_t B, std::size_t C>
+Tensor<T, 3> tensor(const T (&values)[A][B][C]) {
+  return from_blob(&values[0][0][0], {A, B, C});
+}
+/// A tensor of one axis from a vector or span.
+template <class V>
+  requires requires(const V& v) { std::span(v); }
+auto tensor(const V& values) {
+  const std::span all(values);
+  using T = std::remove_const_t<typename decltype(all)::element_type>;
+  return from_blob(static_cast<const T*>(all.data()), {all.size()});
+}
+
+}  // namespace xla

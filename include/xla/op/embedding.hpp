@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/check_index.hpp"
+
+namespace xla::op {
+
+/// Rows of a table (rows, width): the result has the index's axes, then width.
+struct embedding {
+  static constexpr auto name = "embedding";
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr shape shape_of(const shape_rule& r) {
+    shape s = r.in[1];
+    s.push(r.in[0][1]);
+    return s;
+  }
+  static constexpr void gradient(auto& g) {
+    g.to(0, scatter_rows(g.grad(), g.template in<std::int64_t>(1), g.in(0).dims()));
+  }
+};
+
+/// The transpose of embedding: rows added up at their indices, into the node's own dims.
+struct embedding_backward {
+  static constexpr auto name = "embedding_backward";
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
+};
+
+}  // namespace xla::op
+
+namespace xla {
+namespace detail {
+template <class T>
+constexpr any_tensor<T> scatter_rows(const any_tensor<T>& rows,
+                                     const any_tensor<std::int64_t>& index, const shape& table) {
+  node n;
+  n.set_shape(table);
+  return apply<op::embedding_backward, T, T, dynamic_rank>(n, rows, index);
+}
+}  // namespace detail
+
+/// Rows of weight (count, width) by index: the index's axes, then width. An index outside
+/// [0, count) is an index_error. The gradient adds up the rows that were used.
+template <class T, int R>
+constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
+                                     const Tensor<T, 2>& weight) {
+  return detail::apply<op::embedding, T, T, R + 1>(
+      {}, weight, detail::check_index(index, weight.size(0), "embedding"));
+}
+
+}  // namespace xla

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/op.hpp"
+
+namespace xla::op {
+
+struct logical_and : map {
+  static constexpr auto name = "logical_and";
+  static constexpr bool commutative = true;
+  static constexpr auto kernel(auto a, auto b) { return a && b; }
+};
+
+struct logical_or : map {
+  static constexpr auto name = "logical_or";
+  static constexpr bool commutative = true;
+  static constexpr auto kernel(auto a, auto b) { return a || b; }
+};
+
+struct logical_not : map {
+  static constexpr auto name = "logical_not";
+  static constexpr auto kernel(auto a) { return !a; }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::logical_and);
+XLA_OP(xla::op::logical_or);
+XLA_OP(xla::op::logical_not);
+
+namespace xla {
+
+/// Both hold, element by element. Both sides are always computed.
+template <int A, int B>
+constexpr auto operator&&(const Tensor<bool, A>& a, const Tensor<bool, B>& b) {
+  return detail::apply<op::logical_and, bool, bool, detail::broadcast_rank(A, B)>({}, a, b);
+}
+/// Either holds, element by element. Both sides are always computed.
+template <int A, int B>
+constexpr auto operator||(const Tensor<bool, A>& a, const Tensor<bool, B>& b) {
+  return detail::apply<op::logical_or, bool, bool, detail::broadcast_rank(A, B)>({}, a, b);
+}
+template <int R>
+constexpr Tensor<bool, R> operator!(const Tensor<bool, R>& a) {
+  return detail::apply<op::logical_not, bool, bool, R>({}, a);
+}
+
+}  // namespace xla

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/arithmetic.hpp"
+#include "xla/op/reduce.hpp"
+#include "xla/op/reshape.hpp"
+
+namespace xla::detail {
+template <int R, class T, int A, int B>
+constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, bool transpose_a,
+                               bool transpose_b);
+}
+
+namespace xla::op {
+
+/// Matrix products over the last two axes; earlier axes broadcast. attr bit 0: the first operand is
+/// read transposed, bit 1: the second.
+struct matmul {
+  static constexpr auto name = "matmul";
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr shape shape_of(const shape_rule& r) {
+    const shape &a = r.in[0], &b = r.in[1];
+    const bool ta = r.op.attr & 1, tb = r.op.attr & 2;
+    shape batch_a = a, batch_b = b;
+    batch_a.rank -= 2;
+    batch_b.rank -= 2;
+    shape s = r.sizes.broadcast(batch_a, batch_b);
+    detail::extent inner = a[a.rank - (ta ? 2 : 1)];
+    if (!r.sizes.equal(inner, b[b.rank - (tb ? 1 : 2)])) {
+      detail::text t("cannot multiply ");
+      t << a << (ta ? " transposed" : "") << " by " << b << (tb ? " transposed" : "")
+        << ": inner sizes " << inner << " and " << b[b.rank - (tb ? 1 : 2)] << " differ";
+      r.sizes.fail(t);
+    }
+    s.push(a[a.rank - (ta ? 1 : 2)]);
+    s.push(b[b.rank - (tb ? 2 : 1)]);
+    return s;
+  }
+  static constexpr void gradient(auto& g) {
+    const bool ta = g.attr() & 1, tb = g.attr() & 2;
+    const auto a = g.in(0), b = g.in(1), d = g.grad();
+    if (g.wants(0))
+      g.to(0, ta ? detail::product<dynamic_rank>(b, d, tb, true)
+                 : detail::product<dynamic_rank>(d, b, false, !tb));
+    if (g.wants(1))
+      g.to(1, tb ? detail::product<dynamic_rank>(d, a, true, ta)
+                 : detail::product<dynamic_rank>(a, d, !ta, false));
+  }
+};
+
+}  // namespace xla::op
+
+namespace xla {
+namespace detail {
+
+template <int R, class T, int A, int B>
+constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, bool transpose_a,
+                               bool transpose_b) {
+  node n;
+  n.attr = (transpose_a ? 1 : 0) | (transpose_b ? 2 : 0);
+  return apply<op::matmul, T, T, R>(n, a, b);
+}
+
+/// (…, k) times a matrix: all leading axes as rows of one product.
+template <class T, int R>
+constexpr Tensor<T, R> rows_times(const Tensor<T, R>& x, const Tensor<T, 2>& w, bool transposed) {
+  if constexpr (R == 2) return product<2>(x, w, false, transposed);
+  else {
+    const shape from = x.dims();
+    shape rows;
+    rows.push(-1);
+    rows.push(from[R - 1]);
+    const auto y = product<2>(with_shape<op::reshape, 2>(x, rows), w, false, transposed);
+    shape to = from;
+    to[R - 1] = y.dims()[1];
+    return with_shape<op::reshape, R>(y, to);
+  }
+}
+
+}  // namespace detail
+
+/// Matrix product: (m, k) and (k, n); with more axes a batch of products, leading axes broadcast.
+template <class T, int A, int B>
+constexpr auto matmul(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+  static_assert(A >= 1 && B >= 1 && (A >= 2 || B >= 2),
+                "xla::matmul: needs a matrix; for two vectors write sum(a * b)");
+  static_assert(!std::is_same_v<T, bool>, "xla::matmul: needs numbers, not bool; cast first");
+  if constexpr (A == 1) {
+    return detail::drop_axes<B - 1, T>(matmul(unsqueeze(a, 0), b), std::int64_t{1} << (B - 2));
+  } else if constexpr (B == 1) {
+    return detail::drop_axes<A - 1, T>(matmul(a, unsqueeze(b, 1)), std::int64_t{1} << (A - 1));
+  } else if constexpr (B == 2) {
+    return detail::rows_times(a, b, false);
+  } else {
+    return detail::product<(A > B ? A : B)>(a, b, false, false);
+  }
+}
+
+/// x times the transpose of weight: (…, in) and (out, in), as torch.nn.functional.linear.
+template <class T, int R>
+constexpr Tensor<T, R> linear(const Tensor<T, R>& x, const Tensor<T, 2>& weight) {
+  static_assert(R >= 2, "xla::linear: needs a batch, (…, in); add an axis with unsqueeze(x, 0)");
+  return detail::rows_times(x, weight, true);
+}
+/// The same plus bias (out).
+template <class T, int R>
+constexpr Tensor<T, R> linear(const Tensor<T, R>& x, const Tensor<T, 2>& weight,
+                              const Tensor<T, 1>& bias) {
+  return linear(x, weight) + bias;
+}
+
+}  // namespace xla

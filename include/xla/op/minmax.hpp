@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/where.hpp"
+
+namespace xla::op {
+
+struct maximum : map {
+  static constexpr auto name = "maximum";
+  static constexpr bool commutative = true;
+  static constexpr auto kernel(auto a, auto b) { return a.max_nan(b); }
+  static constexpr void gradient(auto& g) {
+    const auto half = g.grad() * 0.5;
+    const auto tie = g.in(0) == g.in(1);
+    if (g.wants(0)) g.to(0, xla::where(tie, half, xla::where(g.in(0) > g.in(1), g.grad(), 0)));
+    if (g.wants(1)) g.to(1, xla::where(tie, half, xla::where(g.in(1) > g.in(0), g.grad(), 0)));
+  }
+};
+
+struct minimum : map {
+  static constexpr auto name = "minimum";
+  static constexpr bool commutative = true;
+  static constexpr auto kernel(auto a, auto b) { return a.min_nan(b); }
+  static constexpr void gradient(auto& g) {
+    const auto half = g.grad() * 0.5;
+    const auto tie = g.in(0) == g.in(1);
+    if (g.wants(0)) g.to(0, xla::where(tie, half, xla::where(g.in(0) < g.in(1), g.grad(), 0)));
+    if (g.wants(1)) g.to(1, xla::where(tie, half, xla::where(g.in(1) < g.in(0), g.grad(), 0)));
+  }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::maximum);
+XLA_OP(xla::op::minimum);
+
+namespace xla {
+
+/// The larger of two, element by element; NaN when either is NaN. Ties share the gradient.
+template <class T, int A, int B>
+constexpr auto maximum(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+  return detail::map_binary<op::maximum, T>(a, b);
+}
+template <class T, int R>
+constexpr auto maximum(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::maximum>(a, b);
+}
+/// The smaller of two, element by element; NaN when either is NaN. Ties share the gradient.
+template <class T, int A, int B>
+constexpr auto minimum(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+  return detail::map_binary<op::minimum, T>(a, b);
+}
+template <class T, int R>
+constexpr auto minimum(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::minimum>(a, b);
+}
+
+}  // namespace xla

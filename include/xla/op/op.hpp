@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/tensor.hpp"
+
+namespace xla::detail {
+
+/// The kernels of an op: made in kernel/ from its definition.
+template <class Op, class Out, class In>
+struct kernel_of;
+
+/// From the id in a fused region back to the definition; see XLA_OP.
+template <std::uint32_t Id>
+struct op_by_id;
+
+/// What a shape rule sees: the shapes of the inputs, the op's attributes, and where to compute.
+struct shape_rule {
+  size_scope sizes;
+  const node& op;
+  shape in[3];
+  int count = 0;
+};
+
+/// One step of backward: the op's inputs, result and incoming gradient; the rule fills result.
+struct gradient_scope {
+  handle in[3];
+  handle out, grad;
+  handle result[3];
+  bool wants[3] = {};
+  std::int64_t attr = 0;
+  extent size = 0;
+};
+
+template <class T>
+constexpr any_tensor<T> as_any(const handle& h) {
+  any_tensor<T> t;
+  static_cast<handle&>(t) = h;
+  return t;
+}
+
+template <class T>
+constexpr any_tensor<T> sum_to(const any_tensor<T>& x, const shape& target);
+
+/// What an op's gradient rule is written against.
+template <class Out, class In>
+struct gradient_of {
+  gradient_scope& scope;
+
+  constexpr any_tensor<Out> out() const { return as_any<Out>(scope.out); }
+  constexpr any_tensor<Out> grad() const { return as_any<Out>(scope.grad); }
+  template <class T = In>
+  constexpr any_tensor<T> in(int i) const {
+    return as_any<T>(scope.in[i]);
+  }
+  constexpr bool wants(int i) const { return scope.wants[i]; }
+  constexpr std::int64_t attr() const { return scope.attr; }
+  /// The gradient of input i; summed over the axes along which the input was broadcast.
+  template <class T = In>
+  constexpr void to(int i, const any_tensor<T>& g) {
+    scope.result[i] = sum_to(g, scope.in[i].dims());
+  }
+};
+
+template <class Op, class Out, class In>
+concept differentiable = std::is_floating_point_v<Out> && std::is_floating_point_v<In> &&
+                         requires(gradient_of<Out, In>& g) { Op::gradient(g); };
+
+/// What every op defines: its name, how it fuses, and its shape rule.
+template <class Op>
+concept complete_op = requires(const shape_rule& r) {
+  { Op::name } -> std::convertible_to<std::string_view>;
+  { Op::kind } -> std::convertible_to<op_kind>;
+  { Op::shape_of(r) } -> std::same_as<shape>;
+};
+
+template <class Op, class Out, class In>
+constexpr void run_gradient(gradient_scope& s) {
+  gradient_of<Out, In> g{s};
+  Op::gradient(g);
+}
+
+template <class Op, class Out, class In>
+constexpr op_info make_info() {
+  static_assert(complete_op<Op>, "xla: an op needs a name, a kind and a shape rule");
+  op_info i{.name = Op::name, .id = op_id(Op::name), .kind = Op::kind};
+  if constexpr (requires { Op::commutative; }) i.commutative = Op::commutative;
+  if constexpr (requires { Op::costly; }) i.costly = Op::costly;
+  if constexpr (requires { Op::impure; }) i.impure = Op::impure;
+  if constexpr (requires { Op::check; }) i.check = Op::check;
+  if constexpr (differentiable<Op, Out, In>) i.gradient = &run_gradient<Op, Out, In>;
+  if constexpr (Op::kind != op_kind::alias) i.run = &kernel_of<Op, Out, In>::run;
+  if constexpr (Op::kind == op_kind::map) i.tile = &kernel_of<Op, Out, In>::tile;
+  return i;
+}
+
+/// The one description of an op at given element types of its result and its main input.
+template <class Op, class Out, class In>
+inline constexpr op_info info_of = make_info<Op, Out, In>();
+
+/// Adds the op to the graph of its inputs; without one it floats until it meets one.
+template <class... H>
+constexpr handle record(node n, const H&... inputs) {
+  handle result;
+  graph* g = nullptr;
+  ((g = g ? g : inputs.owner()), ...);
+  if (!g) {
+    result.float_op(n, inputs...);
+    return result;
+  }
+  int i = 0;
+  ((n.in[i] = inputs.lift(g), n.needs_grad |= g->nodes[n.in[i]].needs_grad, ++i), ...);
+  n.needs_grad = n.needs_grad && n.op->gradient && g->recording;
+  result.name_node(g, g->add(n));
+  return result;
+}
+
+/// The one point where an op becomes eager, traced or captured. n carries attributes; the shape is
+/// the op's rule applied to the inputs.
+template <class Op, class Out, class In, int R, class... H>
+constexpr Tensor<Out, R> apply(node n, const H&... inputs) {
+  n.op = &info_of<Op, Out, In>;
+  n.type = dtype_of<Out>;
+  n.arity = sizeof...(H);
+  shape_rule rule{{nullptr, Op::name}, n, {}, sizeof...(H)};
+  int i = 0;
+  ((rule.in[i++] = inputs.dims(), rule.sizes.table = rule.sizes.table ? rule.sizes.table : inputs.table()),
+   ...);
+  n.set_shape(Op::shape_of(rule));
+  Tensor<Out, R> result;
+  if (std::is_constant_evaluated()) static_cast<handle&>(result) = record(n, inputs...);
+  else machine<Op>::apply(n, result, inputs...);
+  return result;
+}
+
+}  // namespace xla::detail
+
+namespace xla::op {
+
+using detail::op_kind;
+using detail::shape;
+using detail::shape_rule;
+
+/// The base of ops that work element by element, inputs broadcast as NumPy's.
+struct map {
+  static constexpr op_kind kind = op_kind::map;
+  static constexpr shape shape_of(const shape_rule& r) {
+    shape s = r.in[0];
+    for (int i = 1; i < r.count; ++i) s = r.sizes.broadcast(s, r.in[i]);
+    return s;
+  }
+};
+
+}  // namespace xla::op
+
+/// Lets fused regions find the op again by its id. Two names with one id do not compile.
+#define XLA_OP(type)                                            \
+  template <>                                                   \
+  struct xla::detail::op_by_id<xla::detail::op_id(type::name)> { \
+    using op = type;                                            \
+  }

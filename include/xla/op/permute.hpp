@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/op.hpp"
+
+namespace xla::op {
+
+/// Axes in another order: axis i of the result is axis (attr >> 4 i) & 15 of the input.
+struct permute {
+  static constexpr auto name = "permute";
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr int source(std::int64_t attr, int axis) { return (attr >> (4 * axis)) & 15; }
+  static constexpr shape shape_of(const shape_rule& r) {
+    shape s = r.in[0];
+    for (int i = 0; i < s.rank; ++i) s[i] = r.in[0][source(r.op.attr, i)];
+    return s;
+  }
+  static constexpr void gradient(auto& g) {
+    detail::node n;
+    for (int i = 0; i < g.in(0).dim(); ++i)
+      n.attr |= static_cast<std::int64_t>(i) << (4 * source(g.attr(), i));
+    g.to(0, permute_by(g.grad(), n));
+  }
+};
+
+}  // namespace xla::op
+
+namespace xla {
+namespace detail {
+template <class T, int R>
+constexpr Tensor<T, R> permute_by(const Tensor<T, R>& x, const node& n) {
+  return apply<op::permute, T, T, R>(n, x);
+}
+}  // namespace detail
+
+/// The axes in the given order.
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> permute(const Tensor<T, R>& x, const int (&order)[N]) {
+  static_assert(static_cast<int>(N) == R, "xla::permute: give one axis for every axis of x");
+  detail::node n;
+  int seen = 0;
+  for (int i = 0; i < R; ++i) {
+    const int axis = order[i] < 0 ? order[i] + R : order[i];
+    if (axis < 0 || axis >= R || (seen >> axis & 1)) {
+      detail::size_scope{x.table(), "permute"}.fail("every axis must be named exactly once");
+      return x;
+    }
+    seen |= 1 << axis;
+    n.attr |= static_cast<std::int64_t>(axis) << (4 * i);
+  }
+  return detail::permute_by(x, n);
+}
+
+/// Two axes exchanged; the last two unless told otherwise.
+template <class T, int R>
+constexpr Tensor<T, R> transpose(const Tensor<T, R>& x, int a = -2, int b = -1) {
+  static_assert(R >= 2, "xla::transpose: needs a tensor with two axes or more");
+  detail::node n;
+  a = a < 0 ? a + R : a;
+  b = b < 0 ? b + R : b;
+  if (a < 0 || a >= R || b < 0 || b >= R) {
+    detail::size_scope{x.table(), "transpose"}.fail("no such axis");
+    return x;
+  }
+  for (int i = 0; i < R; ++i)
+    n.attr |= static_cast<std::int64_t>(i == a ? b : i == b ? a : i) << (4 * i);
+  return detail::permute_by(x, n);
+}
+
+}  // namespace xla

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/create.hpp"
+
+namespace xla::op {
+
+/// Random numbers from the counter-based generator: the node's own dims.
+struct random_fill {
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr bool impure = true;
+  static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
+};
+
+/// Uniform in [0, 1).
+struct uniform : random_fill {
+  static constexpr auto name = "uniform";
+};
+
+/// Normal with mean 0 and standard deviation 1.
+struct normal : random_fill {
+  static constexpr auto name = "normal";
+};
+
+}  // namespace xla::op
+
+namespace xla {
+namespace detail {
+
+template <class Op, class T, int R>
+constexpr Tensor<T, R> random(const shape& s, size_table* table) {
+  static_assert(std::is_floating_point_v<T>, "xla: random numbers are float or double");
+  // A random tensor that has met no graph would be drawn anew wherever it is used.
+  if (std::is_constant_evaluated() && !table)
+    throw std::logic_error(
+        "xla: in a compiled body random numbers are made from a tensor: rand_like(x)");
+  node n;
+  n.set_shape(s);
+  return create<Op, T, R>(n, table);
+}
+
+}  // namespace detail
+
+/// Uniform random numbers in [0, 1) of the given sizes.
+template <element T = float, std::size_t N>
+constexpr auto rand(const Size (&sizes)[N]) {
+  detail::check_sizes(sizes, "rand");
+  return detail::random<op::uniform, T, static_cast<int>(N)>(detail::to_shape(sizes),
+                                                             detail::table_of(sizes));
+}
+/// Normal random numbers with mean 0 and standard deviation 1 of the given sizes.
+template <element T = float, std::size_t N>
+constexpr auto randn(const Size (&sizes)[N]) {
+  detail::check_sizes(sizes, "randn");
+  return detail::random<op::normal, T, static_cast<int>(N)>(detail::to_shape(sizes),
+                                                            detail::table_of(sizes));
+}
+/// Random numbers of x's sizes; usable in compiled bodies.
+template <class T, int R>
+constexpr Tensor<T, R> rand_like(const Tensor<T, R>& x) {
+  return detail::random<op::uniform, T, R>(x.dims(), x.table());
+}
+template <class T, int R>
+constexpr Tensor<T, R> randn_like(const Tensor<T, R>& x) {
+  return detail::random<op::normal, T, R>(x.dims(), x.table());
+}
+
+}  // namespace xla

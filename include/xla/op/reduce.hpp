@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <limits>
+
+#include "xla/op/cast.hpp"
+#include "xla/op/reshape.hpp"
+#include "xla/op/where.hpp"
+
+namespace xla::detail {
+template <class Op, class T, int R>
+constexpr Tensor<T, R> reduce(const Tensor<T, R>& x, std::int64_t axes);
+}
+
+namespace xla::op {
+
+/// The base of reductions: the axes in attr's bits get size 1 and stay.
+struct reduction {
+  static constexpr op_kind kind = op_kind::reduce;
+  static constexpr shape shape_of(const shape_rule& r) {
+    shape s = r.in[0];
+    for (int i = 0; i < s.rank; ++i)
+      if (r.op.attr >> i & 1) s[i] = 1;
+    return s;
+  }
+};
+
+struct sum : reduction {
+  static constexpr auto name = "sum";
+  template <class T>
+  static constexpr T identity = T{};
+  static constexpr auto combine(auto a, auto b) { return a + b; }
+  static constexpr auto fold(auto lanes) { return lanes.sum(); }
+  static constexpr void gradient(auto& g) {
+    g.to(0, detail::expand_to(g.grad(), g.in(0).dims()));
+  }
+};
+
+/// The base of max and min, whose gradient is shared by all elements that equal the result.
+struct extremum : reduction {
+  static constexpr void gradient(auto& g) {
+    using T = typename decltype(g.grad())::value_type;
+    const auto hit = xla::cast<T>(g.in(0) == g.out());
+    g.to(0, g.grad() * hit / detail::reduce<sum>(hit, g.attr()));
+  }
+};
+
+struct max : extremum {
+  static constexpr auto name = "max";
+  template <class T>
+  static constexpr T identity = std::numeric_limits<T>::has_infinity
+                                    ? -std::numeric_limits<T>::infinity()
+                                    : std::numeric_limits<T>::lowest();
+  static constexpr auto combine(auto a, auto b) { return a.max_nan(b); }
+  static constexpr auto fold(auto lanes) { return lanes.max(); }
+};
+
+struct min : extremum {
+  static constexpr auto name = "min";
+  template <class T>
+  static constexpr T identity = std::numeric_limits<T>::has_infinity
+                                    ? std::numeric_limits<T>::infinity()
+                                    : std::numeric_limits<T>::max();
+  static constexpr auto combine(auto a, auto b) { return a.min_nan(b); }
+  static constexpr auto fold(auto lanes) { return lanes.min(); }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::sum);
+XLA_OP(xla::op::max);
+XLA_OP(xla::op::min);
+
+namespace xla {
+
+/// Says that reduced axes stay, with size 1: sum(x, {1}, xla::keepdim).
+struct keepdim_t {};
+inline constexpr keepdim_t keepdim{};
+
+namespace detail {
+
+template <class Op, class T, int R>
+constexpr Tensor<T, R> reduce(const Tensor<T, R>& x, std::int64_t axes) {
+  node n;
+  n.attr = axes;
+  return apply<Op, T, T, R>(n, x);
+}
+
+/// Axes as bits. An axis that is out of range or named twice is refused.
+template <std::size_t N>
+constexpr std::int64_t axes_of(const handle& x, int rank, const int (&axes)[N],
+                               std::string_view function) {
+  std::int64_t bits = 0;
+  for (int a : axes) {
+    const int axis = a < 0 ? a + rank : a;
+    if (axis < 0 || axis >= rank || (bits >> axis & 1))
+      size_scope{x.table(), function}.fail(text("axis ") << a << " of a tensor with " << rank
+                                                         << " axes does not exist or comes twice");
+    else bits |= std::int64_t{1} << axis;
+  }
+  return bits;
+}
+
+/// x without the axes in bits, which have size 1.
+template <int R, class T>
+constexpr Tensor<T, R> drop_axes(const handle& x, std::int64_t bits) {
+  const shape from = x.dims();
+  shape s;
+  for (int i = 0; i < from.rank; ++i)
+    if (!(bits >> i & 1)) s.push(from[i]);
+  return with_shape<op::reshape, R>(as_any<T>(x), s);
+}
+
+template <class Op, class T, int R>
+constexpr Tensor<T, 0> reduce_all(const Tensor<T, R>& x) {
+  const std::int64_t all = (std::int64_t{1} << x.dims().rank) - 1;
+  if constexpr (R == 0) return x;
+  else return drop_axes<0, T>(reduce<Op>(x, all), all);
+}
+
+template <class Op, class T, int R, std::size_t N>
+constexpr auto reduce_axes(const Tensor<T, R>& x, const int (&axes)[N]) {
+  static_assert(static_cast<int>(N) <= R, "xla: a reduction names more axes than the tensor has");
+  const std::int64_t bits = axes_of(x, R, axes, Op::name);
+  return drop_axes<R - static_cast<int>(N), T>(reduce<Op>(x, bits), bits);
+}
+
+/// Sums a broadcast gradient back to the shape it belongs to.
+template <class T>
+constexpr any_tensor<T> sum_to(const any_tensor<T>& x, const shape& target) {
+  const shape from = x.dims();
+  if (from == target) return x;
+  const int missing = from.rank - target.rank;
+  std::int64_t bits = 0;
+  for (int i = 0; i < from.rank; ++i)
+    if (i < missing || (target[i - missing] == 1 && from[i] != 1)) bits |= std::int64_t{1} << i;
+  const any_tensor<T> total = bits ? reduce<op::sum>(x, bits) : x;
+  return missing > 0 ? reshape_to(total, target) : total;
+}
+
+}  // namespace detail
+
+/// The sum over all elements, over the given axes, or over them kept with size 1.
+template <class T, int R>
+constexpr Tensor<T, 0> sum(const Tensor<T, R>& x) {
+  return detail::reduce_all<op::sum>(x);
+}
+template <class T, int R, std::size_t N>
+constexpr auto sum(const Tensor<T, R>& x, const int (&axes)[N]) {
+  return detail::reduce_axes<op::sum>(x, axes);
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> sum(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
+  return detail::reduce<op::sum>(x, detail::axes_of(x, R, axes, "sum"));
+}
+
+/// The largest element; NaN when there is one. Of nothing: -infinity, or the lowest integer.
+template <class T, int R>
+constexpr Tensor<T, 0> max(const Tensor<T, R>& x) {
+  return detail::reduce_all<op::max>(x);
+}
+template <class T, int R, std::size_t N>
+constexpr auto max(const Tensor<T, R>& x, const int (&axes)[N]) {
+  return detail::reduce_axes<op::max>(x, axes);
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> max(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
+  return detail::reduce<op::max>(x, detail::axes_of(x, R, axes, "max"));
+}
+
+/// The smallest element; NaN when there is one. Of nothing: infinity, or the largest integer.
+template <class T, int R>
+constexpr Tensor<T, 0> min(const Tensor<T, R>& x) {
+  return detail::reduce_all<op::min>(x);
+}
+template <class T, int R, std::size_t N>
+constexpr auto min(const Tensor<T, R>& x, const int (&axes)[N]) {
+  return detail::reduce_axes<op::min>(x, axes);
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> min(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
+  return detail::reduce<op::min>(x, detail::axes_of(x, R, axes, "min"));
+}
+
+/// The mean over all elements, over the given axes, or over them kept with size 1.
+template <class T, int R>
+constexpr Tensor<T, 0> mean(const Tensor<T, R>& x) {
+  static_assert(std::is_floating_point_v<T>, "xla::mean: needs float or double; cast first");
+  return sum(x) / x.numel();
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> mean(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
+  static_assert(std::is_floating_point_v<T>, "xla::mean: needs float or double; cast first");
+  Size n = 1;
+  for (int a : axes) n = n * x.size(a);
+  return sum(x, axes, keepdim) / n;
+}
+template <class T, int R, std::size_t N>
+constexpr auto mean(const Tensor<T, R>& x, const int (&axes)[N]) {
+  static_assert(std::is_floating_point_v<T>, "xla::mean: needs float or double; cast first");
+  Size n = 1;
+  for (int a : axes) n = n * x.size(a);
+  return sum(x, axes) / n;
+}
+
+}  // namespace xla

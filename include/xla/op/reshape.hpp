@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/op.hpp"
+
+namespace xla::op {
+
+/// The same elements under other sizes. The node's own dims are the target.
+struct reshape {
+  static constexpr auto name = "reshape";
+  static constexpr op_kind kind = op_kind::alias;
+  static constexpr shape shape_of(const shape_rule& r) {
+    shape s = r.op.dims_shape();
+    int hole = -1;
+    detail::extent known = 1;
+    for (int i = 0; i < s.rank; ++i) {
+      if (s[i] != -1) known = r.sizes.multiply(known, s[i]);
+      else if (hole < 0) hole = i;
+      else r.sizes.fail("only one size may be -1");
+    }
+    const detail::extent all = r.sizes.numel(r.in[0]);
+    if (hole >= 0) s[hole] = r.sizes.divide(all, known);
+    detail::extent product = r.sizes.numel(s);
+    if (!r.sizes.equal(product, all))
+      r.sizes.fail(detail::text("cannot view ") << r.in[0] << " as " << s
+                                                << ": the numbers of elements differ");
+    return s;
+  }
+  static constexpr void gradient(auto& g) {
+    g.to(0, reshape_to(g.grad(), g.in(0).dims()));
+  }
+};
+
+/// The input broadcast to the node's own dims.
+struct expand {
+  static constexpr auto name = "expand";
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr shape shape_of(const shape_rule& r) {
+    shape s = r.op.dims_shape();
+    const int missing = s.rank - r.in[0].rank;
+    if (missing < 0) r.sizes.fail(detail::text("cannot expand ") << r.in[0] << " to " << s);
+    for (int i = missing < 0 ? 0 : missing; i < s.rank; ++i) {
+      const detail::extent from = r.sizes.find(r.in[0][i - missing]);
+      if (s[i] == -1) s[i] = from;
+      else if (from != 1 && !r.sizes.equal(s[i], from))
+        r.sizes.fail(detail::text("cannot expand ")
+                     << r.in[0] << " to " << s << ": only sizes that are 1 grow");
+    }
+    return s;
+  }
+  static constexpr void gradient(auto& g) { g.to(0, g.grad()); }
+};
+
+}  // namespace xla::op
+
+namespace xla {
+namespace detail {
+
+template <class Op, int R, class T, int A>
+constexpr Tensor<T, R> with_shape(const Tensor<T, A>& x, const shape& s) {
+  node n;
+  n.set_shape(s);
+  return apply<Op, T, T, R>(n, x);
+}
+template <class T>
+constexpr any_tensor<T> reshape_to(const any_tensor<T>& x, const shape& s) {
+  return with_shape<op::reshape, dynamic_rank>(x, s);
+}
+template <class T>
+constexpr any_tensor<T> expand_to(const any_tensor<T>& x, const shape& s) {
+  return with_shape<op::expand, dynamic_rank>(x, s);
+}
+template <std::size_t N>
+constexpr shape to_shape(const Size (&sizes)[N]) {
+  static_assert(N <= max_rank, "xla: a tensor has at most 6 axes");
+  shape s;
+  for (const Size& e : sizes) s.push(e.extent());
+  return s;
+}
+
+}  // namespace detail
+
+/// The same elements under other sizes, e.g. reshape(x, {x.size(0), -1}); one size may be -1.
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, static_cast<int>(N)> reshape(const Tensor<T, R>& x, const Size (&sizes)[N]) {
+  return detail::with_shape<op::reshape, static_cast<int>(N)>(x, detail::to_shape(sizes));
+}
+
+/// All axes from First on as one: flatten<1>(x) is (n, everything else).
+template <int First = 0, class T, int R>
+constexpr Tensor<T, First + 1> flatten(const Tensor<T, R>& x) {
+  static_assert(First >= 0 && First < (R > 0 ? R : 1), "xla::flatten<First>: no such axis");
+  const detail::shape from = x.dims();
+  detail::shape s;
+  for (int i = 0; i < First; ++i) s.push(from[i]);
+  s.push(-1);
+  return detail::with_shape<op::reshape, First + 1>(x, s);
+}
+
+/// x with a new axis of size 1 at the given place (negative: from the end).
+template <class T, int R>
+constexpr Tensor<T, R + 1> unsqueeze(const Tensor<T, R>& x, int axis) {
+  const detail::shape from = x.dims();
+  detail::shape s;
+  const int at = axis < 0 ? axis + R + 1 : axis;
+  for (int i = 0; i <= R; ++i) s.push(i == at ? 1 : from[i < at ? i : i - 1]);
+  return detail::with_shape<op::reshape, R + 1>(x, s);
+}
+
+/// x without axis Axis, whose size must be 1 (negative: from the end).
+template <int Axis, class T, int R>
+constexpr Tensor<T, R - 1> squeeze(const Tensor<T, R>& x) {
+  constexpr int at = Axis < 0 ? Axis + R : Axis;
+  static_assert(at >= 0 && at < R, "xla::squeeze<Axis>: no such axis");
+  const detail::shape from = x.dims();
+  detail::shape s;
+  for (int i = 0; i < R; ++i)
+    if (i != at) s.push(from[i]);
+  return detail::with_shape<op::reshape, R - 1>(x, s);
+}
+
+/// x broadcast to the given sizes; -1 keeps a size.
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, static_cast<int>(N)> expand(const Tensor<T, R>& x, const Size (&sizes)[N]) {
+  static_assert(static_cast<int>(N) >= R, "xla::expand: the result has fewer axes than x");
+  return detail::with_shape<op::expand, static_cast<int>(N)>(x, detail::to_shape(sizes));
+}
+
+}  // namespace xla

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/arithmetic.hpp"
+
+namespace xla::op {
+
+struct sqrt : map {
+  static constexpr auto name = "sqrt";
+  static constexpr auto kernel(auto a) { return a.sqrt(); }
+  static constexpr void gradient(auto& g) { g.to(0, g.grad() * 0.5 / g.out()); }
+};
+
+struct rsqrt : map {
+  static constexpr auto name = "rsqrt";
+  static constexpr auto kernel(auto a) { return a.rsqrt(); }
+  static constexpr void gradient(auto& g) { g.to(0, g.grad() * -0.5 * g.out() * g.out() * g.out()); }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::sqrt);
+XLA_OP(xla::op::rsqrt);
+
+namespace xla {
+
+/// The square root of each element.
+template <class T, int R>
+constexpr Tensor<T, R> sqrt(const Tensor<T, R>& x) {
+  return detail::apply<op::sqrt, T, T, R>({}, x);
+}
+
+/// One over the square root of each element.
+template <class T, int R>
+constexpr Tensor<T, R> rsqrt(const Tensor<T, R>& x) {
+  return detail::apply<op::rsqrt, T, T, R>({}, x);
+}
+
+}  // namespace xla

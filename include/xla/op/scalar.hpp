@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/op.hpp"
+
+namespace xla {
+
+/// A number by role: a hyper-parameter. At run time a plain value that may be changed at any time;
+/// in a compiled step an input, so that changing it never makes another specialisation and two
+/// that are equal are never taken for one.
+class Scalar {
+ public:
+  constexpr Scalar() = default;
+  constexpr Scalar(std::convertible_to<double> auto v) : value_(static_cast<double>(v)) {}
+
+  double value() const { return value_; }
+  /// As a tensor without axes, to compute with.
+  template <class T>
+  constexpr Tensor<T, 0> as() const;
+
+  // Binding: the slot of a graph that this number stands for.
+  constexpr void name_slot(detail::graph* g, int slot) {
+    graph_ = g;
+    slot_ = slot;
+  }
+
+ private:
+  double value_ = 0;
+  detail::graph* graph_ = nullptr;
+  int slot_ = -1;
+};
+
+namespace detail {
+
+/// What stands beside a tensor as a plain number: the element type itself, from anything that
+/// converts to it, or a size, or a hyper-parameter.
+template <class T>
+class number {
+ public:
+  template <class U>
+    requires std::is_arithmetic_v<U>
+  constexpr number(U v) : value_(static_cast<T>(v)) {
+    static_assert(std::is_floating_point_v<T> || !std::is_floating_point_v<U>,
+                  "xla: a fraction beside a tensor of integers would be cut off; "
+                  "convert the tensor first: xla::cast<float>(x)");
+  }
+  constexpr number(Size s) : size_(s), is_size_(true) {}
+  constexpr number(const Scalar& s) : scalar_(&s) {}
+
+  constexpr Tensor<T, 0> tensor() const;
+
+ private:
+  T value_{};
+  Size size_;
+  const Scalar* scalar_ = nullptr;
+  bool is_size_ = false;
+};
+
+/// A number whose element type follows from the tensor beside it.
+template <class T>
+using number_of = std::type_identity_t<number<T>>;
+
+/// One number as a tensor without axes.
+template <class T>
+constexpr Tensor<T, 0> constant(T value) {
+  node n;
+  n.op = &constant_info;
+  n.type = dtype_of<T>;
+  n.value = static_cast<double>(value);
+  Tensor<T, 0> t;
+  if (std::is_constant_evaluated()) t.float_op(n);
+  else machine<T>::constant(n, t);
+  return t;
+}
+
+template <class T>
+constexpr Tensor<T, 0> number<T>::tensor() const {
+  if (scalar_) return scalar_->template as<T>();
+  if (!is_size_) return constant<T>(value_);
+  if (size_.known()) return constant<T>(static_cast<T>(size_.extent()));
+  node n;
+  n.op = &size_info;
+  n.type = dtype_of<T>;
+  n.size = size_.extent();
+  Tensor<T, 0> t;
+  graph* g = size_.table()->owner;
+  t.name_node(g, g->add(n));
+  return t;
+}
+
+template <class Op, class Out, class T, int A, int B>
+constexpr Tensor<Out, broadcast_rank(A, B)> map_binary(const Tensor<T, A>& a,
+                                                       const Tensor<T, B>& b) {
+  return apply<Op, Out, T, broadcast_rank(A, B)>({}, a, b);
+}
+template <class Op, class Out = void, class T, int R>
+constexpr auto map_number(const Tensor<T, R>& a, const number<T>& b) {
+  using Result = std::conditional_t<std::is_void_v<Out>, T, Out>;
+  return apply<Op, Result, T, R>({}, a, b.tensor());
+}
+template <class Op, class Out = void, class T, int R>
+constexpr auto number_map(const number<T>& a, const Tensor<T, R>& b) {
+  using Result = std::conditional_t<std::is_void_v<Out>, T, Out>;
+  return apply<Op, Result, T, R>({}, a.tensor(), b);
+}
+
+}  // namespace detail
+
+template <class T>
+constexpr Tensor<T, 0> Scalar::as() const {
+  if (!std::is_constant_evaluated() || !graph_) return detail::constant<T>(static_cast<T>(value_));
+  detail::node n;
+  n.op = &detail::scalar_info;
+  n.type = dtype_of<T>;
+  n.attr = slot_;
+  Tensor<T, 0> t;
+  t.name_node(graph_, graph_->add(n));
+  return t;
+}
+
+template <element T, int R>
+constexpr Tensor<T, R>::Tensor(std::type_identity_t<T> number) requires(R == 0)
+    : Tensor(detail::constant<T>(number)) {}
+
+}  // namespace xla

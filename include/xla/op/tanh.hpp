@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/arithmetic.hpp"
+
+namespace xla::op {
+
+struct tanh : map {
+  static constexpr auto name = "tanh";
+  static constexpr bool costly = true;
+  static constexpr auto kernel(auto a) { return a.tanh(); }
+  static constexpr void gradient(auto& g) { g.to(0, g.grad() * (1 - g.out() * g.out())); }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::tanh);
+
+namespace xla {
+
+/// The hyperbolic tangent of each element.
+template <class T, int R>
+constexpr Tensor<T, R> tanh(const Tensor<T, R>& x) {
+  return detail::apply<op::tanh, T, T, R>({}, x);
+}
+
+}  // namespace xla

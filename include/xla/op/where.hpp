@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/arithmetic.hpp"
+#include "xla/op/compare.hpp"
+
+namespace xla {
+template <class T, int C, int A>
+constexpr auto where(const Tensor<bool, C>& c, const Tensor<T, A>& a, detail::number_of<T> b);
+template <class T, int C, int B>
+constexpr auto where(const Tensor<bool, C>& c, detail::number_of<T> a, const Tensor<T, B>& b);
+}  // namespace xla
+
+namespace xla::op {
+
+struct where : map {
+  static constexpr auto name = "where";
+  static constexpr auto kernel(auto c, auto a, auto b) { return c.select(a, b); }
+  static constexpr void gradient(auto& g) {
+    const auto c = g.template in<bool>(0);
+    if (g.wants(1)) g.to(1, xla::where(c, g.grad(), 0));
+    if (g.wants(2)) g.to(2, xla::where(c, 0, g.grad()));
+  }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::where);
+
+namespace xla {
+
+/// a where c holds, b elsewhere; all three broadcast. Either value may be a number.
+template <class T, int C, int A, int B>
+constexpr auto where(const Tensor<bool, C>& c, const Tensor<T, A>& a, const Tensor<T, B>& b) {
+  constexpr int rank = detail::broadcast_rank(C, detail::broadcast_rank(A, B));
+  return detail::apply<op::where, T, T, rank>({}, c, a, b);
+}
+template <class T, int C, int A>
+constexpr auto where(const Tensor<bool, C>& c, const Tensor<T, A>& a, detail::number_of<T> b) {
+  return where(c, a, b.tensor());
+}
+template <class T, int C, int B>
+constexpr auto where(const Tensor<bool, C>& c, detail::number_of<T> a, const Tensor<T, B>& b) {
+  return where(c, a.tensor(), b);
+}
+
+}  // namespace xla

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "xla/run/machine.hpp"
+#include "xla/transform/backward.hpp"
+
+namespace xla::detail {
+
+/// Backward over tensors at run time, eager or traced: the same rules in the same order as over a
+/// captured graph. Gradients reach their places only when every rule has run.
+class tensor_backward {
+ public:
+  explicit tensor_backward(impl* root) {
+    if (!root) throw error("backward: an empty tensor");
+    if (!root->needs_grad)
+      throw error("backward: nothing that this value was computed from requires a gradient");
+    gather(root);
+    gradient_.resize(order_.size());
+    adopt(gradient_[static_cast<std::size_t>(position(root))], one_of(root->type));
+  }
+
+  void run() {
+    const no_grad_scope off;
+    for (std::size_t k = 0; k < order_.size(); ++k) {
+      if (!gradient_[k].defined()) continue;
+      if (order_[k]->meta) collect(*order_[k], gradient_[k]);
+      else step(*order_[k], gradient_[k]);
+    }
+    for (auto& [meta, gradient] : found_)
+      meta->grad = ref<impl>::share(gradient.value());
+    for (impl* t : order_)
+      if (!t->meta) {
+        t->consumed = true;
+        if (t->data) drop_inputs(*t);
+      }
+  }
+
+ private:
+  static void adopt(handle& to, const handle& from) { to = from; }
+
+  void gather(impl* root) {
+    std::vector<impl*> stack{root};
+    while (!stack.empty()) {
+      impl* t = stack.back();
+      stack.pop_back();
+      if (!t->needs_grad || !place_.emplace(t, 0).second) continue;
+      order_.push_back(t);
+      held_.push_back(ref<impl>::share(t));
+      if (t->meta) continue;
+      if (t->consumed)
+        throw error("backward: called a second time through the same values; "
+                    "compute the loss again first");
+      for (int i = 0; i < t->arity; ++i) stack.push_back(t->in[i].get());
+    }
+    std::sort(order_.begin(), order_.end(), [](impl* a, impl* b) { return a->order > b->order; });
+    for (std::size_t k = 0; k < order_.size(); ++k) place_[order_[k]] = static_cast<int>(k);
+  }
+
+  int position(impl* t) const {
+    const auto at = place_.find(t);
+    return at == place_.end() ? -1 : at->second;
+  }
+
+  static handle share(impl* t) {
+    handle h;
+    h.adopt(ref<impl>::share(t).take());
+    return h;
+  }
+
+  void collect(impl& t, const handle& gradient) {
+    if (!t.meta->requires_grad) return;
+    for (auto& [meta, sum] : found_)
+      if (meta == t.meta.get()) return void(sum = add_gradients(t.type, sum, gradient));
+    const impl* old = t.meta->grad.get();
+    found_.emplace_back(t.meta.get(),
+                        old ? add_gradients(t.type, share(t.meta->grad.get()), gradient) : gradient);
+  }
+
+  void step(impl& t, const handle& gradient) {
+    gradient_scope s;
+    for (int i = 0; i < t.arity; ++i) {
+      s.in[i] = share(t.in[i].get());
+      s.wants[i] = t.in[i]->needs_grad;
+    }
+    s.out = share(&t);
+    s.grad = gradient;
+    s.attr = t.attr;
+    s.size = t.size;
+    apply_gradient(*t.op, s);
+    for (int i = 0; i < t.arity; ++i) {
+      if (!s.wants[i] || !s.result[i].defined()) continue;
+      handle& sum = gradient_[static_cast<std::size_t>(position(t.in[i].get()))];
+      sum = sum.defined() ? add_gradients(t.in[i]->type, sum, s.result[i]) : s.result[i];
+    }
+  }
+
+  std::vector<impl*> order_;
+  std::vector<ref<impl>> held_;
+  std::unordered_map<impl*, int> place_;
+  std::vector<handle> gradient_;
+  std::vector<std::pair<grad_meta*, handle>> found_;
+};
+
+inline void run_backward(impl* root) { tensor_backward(root).run(); }
+
+}  // namespace xla::detail

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "xla/base/error.hpp"
+#include "xla/graph/graph.hpp"
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/philox.hpp"
+#include "xla/run/generator.hpp"
+#include "xla/run/metrics.hpp"
+#include "xla/run/mode.hpp"
+#include "xla/tensor/impl.hpp"
+
+namespace xla::detail {
+
+inline std::size_t bytes_of(const impl& t) {
+  return static_cast<std::size_t>(count(t.dims) * size_of(t.type));
+}
+
+/// The counters that a random op takes; a block of four words serves four floats or two doubles.
+inline std::uint64_t random_counters(const shape& dims, dtype type) {
+  return philox_blocks(count(dims), static_cast<std::size_t>(size_of(type)));
+}
+
+/// Counts the first sight of an op at given shapes as its compilation, as PyTorch/XLA does.
+class op_cache {
+ public:
+  static op_cache& instance() {
+    static op_cache& c = *new op_cache;
+    return c;
+  }
+  bool first_sight(const impl& t) {
+    std::uint64_t h = mix(t.op->id, static_cast<std::uint64_t>(t.type));
+    if (!t.op->impure) h = mix(h, static_cast<std::uint64_t>(t.attr));
+    h = add(h, t.dims);
+    for (int i = 0; i < t.arity; ++i) h = add(mix(h, std::uint64_t(t.in[i]->type)), t.in[i]->dims);
+    const std::lock_guard hold(lock_);
+    return seen_.insert(h).second;
+  }
+  void clear() {
+    const std::lock_guard hold(lock_);
+    seen_.clear();
+  }
+  static std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
+    return (h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2))) * 0xff51afd7ed558ccdull;
+  }
+
+ private:
+  static std::uint64_t add(std::uint64_t h, const shape& s) {
+    h = mix(h, static_cast<std::uint64_t>(s.rank));
+    for (int i = 0; i < s.rank; ++i) h = mix(h, static_cast<std::uint64_t>(s.dims[i]));
+    return h;
+  }
+  spin_lock lock_;
+  std::unordered_set<std::uint64_t> seen_;
+};
+
+/// The lowered-op counters of the metrics report: xla::<op>.
+inline void count_op(const op_info* op) {
+  static thread_local std::unordered_map<const op_info*, counter*> known;
+  counter*& c = known[op];
+  if (!c) c = &get_counter("xla::" + std::string(op->name));
+  c->add();
+}
+
+/// A new tensor for the op n of the given inputs: not yet executed.
+inline ref<impl> make_impl(const node& n, impl* const* inputs) {
+  ref<impl> t(new impl);
+  t->op = n.op;
+  t->type = n.type;
+  t->arity = n.arity;
+  t->dims = n.dims_shape();
+  t->attr = n.attr;
+  t->size = n.size;
+  t->value = n.value;
+  static std::atomic<std::uint64_t> order{0};
+  t->order = order.fetch_add(1, std::memory_order_relaxed);
+  bool needs = false;
+  for (int i = 0; i < n.arity; ++i) {
+    if (!inputs[i]) throw error(std::string(n.op->name) + ": an empty tensor was used");
+    t->in[i] = ref<impl>::share(inputs[i]);
+    needs |= inputs[i]->needs_grad;
+  }
+  t->needs_grad = needs && n.op->gradient && grad_enabled();
+  return t;
+}
+
+/// The inputs are no longer needed once a tensor has its elements and no gradient can flow.
+inline void drop_inputs(impl& t) {
+  if (t.needs_grad && !t.consumed) return;
+  for (auto& i : t.in) i = {};
+  t.arity = 0;
+}
+
+/// Executes one op whose inputs have their elements.
+inline void execute_now(impl& t, ref<buffer> out = {}) {
+  if (t.op->kind == op_kind::alias) {
+    t.data = t.in[0]->data;
+    return;
+  }
+  static metric& compile_time = get_metric("EagerOpCompileTime");
+  static metric& execute_time = get_metric("EagerOpExecuteTime");
+  if (op_cache::instance().first_sight(t)) compile_time.add(0);
+  const timed sample(execute_time);
+  count_op(t.op);
+  if (!out) out = ref<buffer>(buffer::make(bytes_of(t)));
+  const void* in[3];
+  shape shapes[3];
+  for (int i = 0; i < t.arity; ++i) {
+    in[i] = t.in[i]->data->data;
+    shapes[i] = t.in[i]->dims;
+  }
+  kernel_call call;
+  call.out = out->data;
+  call.in = in;
+  call.out_shape = &t.dims;
+  call.in_shapes = shapes;
+  call.attr = t.attr;
+  call.size = t.size;
+  if (t.op->impure) {
+    call.seed = static_cast<std::uint64_t>(t.attr);
+    call.offset = static_cast<std::uint64_t>(t.size);
+  }
+  t.op->run(call);
+  t.data = std::move(out);
+}
+
+}  // namespace xla::detail

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstring>
+
+#include "xla/run/eager.hpp"
+#include "xla/run/lazy.hpp"
+#include "xla/tensor.hpp"
+
+namespace xla::detail {
+
+/// What a tensor's functions do at run time, in the mode of the moment.
+inline ref<impl> run_op(node n, impl* const* inputs) {
+  if (n.op->impure) {
+    const rng_state s = generator::instance().take(random_counters(n.dims_shape(), n.type));
+    n.attr = static_cast<std::int64_t>(s.seed);
+    n.size = static_cast<extent>(s.offset);
+  }
+  ref<impl> t = make_impl(n, inputs);
+  if (!is_eager_mode()) {
+    pending_list::instance().add(t.get());
+    return t;
+  }
+  for (int i = 0; i < t->arity; ++i) make_ready(*t->in[i]);
+  execute_now(*t);
+  drop_inputs(*t);
+  return t;
+}
+
+inline ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
+  static counter& created = get_counter("CreateXlaTensor");
+  created.add();
+  node n;
+  n.op = &input_info;
+  n.type = type;
+  n.set_shape(dims);
+  ref<impl> t = make_impl(n, nullptr);
+  t->data = ref<buffer>(buffer::make(bytes_of(*t)));
+  if (data && count(dims) > 0) std::memcpy(t->data->data, data, bytes_of(*t));
+  return t;
+}
+
+template <class T>
+void write_number(impl& t, double value) {
+  *static_cast<T*>(t.data->data) = static_cast<T>(value);
+}
+
+inline ref<impl> run_constant(const node& n) {
+  ref<impl> t = make_impl(n, nullptr);
+  t->data = ref<buffer>(buffer::make(8));
+  switch (n.type) {
+    case dtype::float32: write_number<float>(*t, n.value); break;
+    case dtype::float64: write_number<double>(*t, n.value); break;
+    case dtype::int32: write_number<std::int32_t>(*t, n.value); break;
+    case dtype::int64: write_number<std::int64_t>(*t, n.value); break;
+    case dtype::uint8: write_number<std::uint8_t>(*t, n.value); break;
+    case dtype::boolean: write_number<bool>(*t, n.value); break;
+  }
+  return t;
+}
+
+/// The same value as a tensor of its own, with no way back for gradients.
+inline ref<impl> run_detach(impl* t) {
+  node n;
+  n.op = &detach_info;
+  n.type = t->type;
+  n.arity = 1;
+  n.set_shape(t->dims);
+  return run_op(n, &t);
+}
+
+/// Binds a cell to a new value. Gradients are collected there and flow no further.
+inline void run_write(cell& c, impl* value) {
+  ref<impl> t = run_detach(value);
+  t->meta = c.meta;
+  t->needs_grad = c.meta && c.meta->requires_grad;
+  if (c.current && c.current->data) c.committed = c.current;
+  c.current = std::move(t);
+  if (c.current->data) c.committed = {};
+}
+
+/// Collects gradients from a tensor with one element; see transform/backward.hpp for the rules.
+void run_backward(impl* root);
+
+template <class T>
+struct machine {
+  template <class... H>
+  static void apply(const node& n, handle& result, const H&... inputs) {
+    impl* in[] = {inputs.value()..., nullptr};
+    result.adopt(run_op(n, in).take());
+  }
+  static void constant(const node& n, handle& result) { result.adopt(run_constant(n).take()); }
+  static void upload(handle& result, dtype type, const shape& dims, const void* data) {
+    result.adopt(run_upload(type, dims, data).take());
+  }
+  static const void* read(const handle& h) {
+    impl* t = h.value();
+    if (!t) throw error("xla: an empty tensor was read");
+    make_ready(*t);
+    wait_for(*t->data);
+    return t->data->data;
+  }
+  static void require_grad(handle& h, bool on) {
+    impl* t = h.value();
+    if (!t) throw error("requires_grad_: an empty tensor");
+    if (t->arity > 0 && t->needs_grad)
+      throw error("requires_grad_: only a tensor that is not computed from others can collect "
+                  "gradients; call detach() first");
+    if (!t->meta) t->meta = ref<grad_meta>(new grad_meta);
+    t->meta->requires_grad = on;
+    t->needs_grad = on;
+  }
+  static void grad(const handle& h, handle& result) {
+    impl* t = h.value();
+    if (t && t->meta && t->meta->grad) result.adopt(ref<impl>(t->meta->grad).take());
+  }
+  static void zero_grad(const handle& h) {
+    if (impl* t = h.value(); t && t->meta) t->meta->grad = {};
+  }
+  static void detach(const handle& h, handle& result) {
+    impl* t = h.value();
+    if (!t) return;
+    if (!t->needs_grad && !t->meta) result.adopt(ref<impl>::share(t).take());
+    else result.adopt(run_detach(t).take());
+  }
+  static void backward(const handle& h) { run_backward(h.value()); }
+  static void create_cell(handle& h, const shape& dims, bool trainable) {
+    for (int i = 0; i < dims.rank; ++i)
+      if (dims[i] < 0) throw shape_error("xla: a parameter or buffer needs its sizes");
+    ref<cell> c(new cell);
+    if (trainable) c->meta = ref<grad_meta>(new grad_meta);
+    c->current = run_upload(dtype_of<T>, dims, nullptr);
+    std::memset(c->current->data->data, 0, bytes_of(*c->current));
+    c->current->meta = c->meta;
+    c->current->needs_grad = trainable;
+    h.refer(c.take());
+  }
+  /// A place of its own with the same value.
+  static void copy_cell(handle& h, const handle& from) {
+    cell& other = *from.place();
+    ref<cell> c(new cell);
+    if (other.meta) {
+      c->meta = ref<grad_meta>(new grad_meta);
+      c->meta->requires_grad = other.meta->requires_grad;
+    }
+    run_write(*c, other.current.get());
+    h.refer(c.take());
+  }
+  /// Rebinds a handle to a new value, as the in-place forms do.
+  static void rebind(handle& h, const handle& value) {
+    if (h.place()) return run_write(*h.place(), value.value());
+    impl* old = h.value();
+    ref<impl> next = ref<impl>::share(value.value());
+    if (old && old->meta) {
+      next = run_detach(next.get());
+      next->meta = old->meta;
+      next->needs_grad = old->meta->requires_grad;
+    }
+    h.adopt(next.take());
+  }
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace xla {
+
+/// One sample of a metric: when it was taken (seconds since the Unix epoch) and its value.
+struct metric_sample {
+  double time;
+  double value;
+};
+
+/// The samples of one metric. `total_samples` and `accumulator` (their sum) cover everything since
+/// the last clear, `samples` at most the newest 1,024, oldest first. Times are in nanoseconds.
+struct metric_values {
+  std::int64_t total_samples = 0;
+  double accumulator = 0;
+  std::vector<metric_sample> samples;
+};
+
+namespace detail {
+
+enum class metric_unit { time, bytes, plain };
+
+/// Nanoseconds of the steady clock.
+inline std::int64_t now_ns() noexcept {
+  using namespace std::chrono;
+  return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+/// The seconds from the Unix epoch to the zero of the steady clock.
+inline double steady_origin() noexcept {
+  const auto wall = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(wall).count() - 1e-9 * static_cast<double>(now_ns());
+}
+
+/// A named integer; it is listed while its value is not zero, as in PyTorch/XLA.
+class counter {
+ public:
+  /// One relaxed atomic addition.
+  void add(std::int64_t n = 1) noexcept { value_.fetch_add(n, std::memory_order_relaxed); }
+  std::int64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
+  void clear() noexcept { value_.store(0, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::int64_t> value_{0};
+};
+
+/// A named series of samples, the newest 1,024 kept in a ring; it is listed once it has a sample.
+class metric {
+ public:
+  static constexpr std::size_t capacity = 1024;
+
+  explicit metric(metric_unit unit) noexcept : unit_(unit) {}
+  metric(const metric&) = delete;
+  metric& operator=(const metric&) = delete;
+
+  void add(double value) noexcept { add_at(now_ns(), value); }
+
+  /// Adds a sample whose time (of `now_ns`) is already known. Does not allocate.
+  void add_at(std::int64_t time_ns, double value) noexcept {
+    const std::lock_guard lock{mutex_};
+    ring_[static_cast<std::size_t>(count_++) % capacity] = {time_ns, value};
+    accumulator_ += value;
+  }
+
+  void clear() noexcept {
+    const std::lock_guard lock{mutex_};
+    count_ = 0;
+    accumulator_ = 0;
+  }
+
+  metric_unit unit() const noexcept { return unit_; }
+
+  std::int64_t size() const noexcept {
+    const std::lock_guard lock{mutex_};
+    return count_;
+  }
+
+  /// A copy of what is kept, with `origin` seconds added to the times of the steady clock.
+  metric_values values(double origin) const {
+    metric_values out;
+    out.samples.reserve(capacity);
+    const std::lock_guard lock{mutex_};
+    out.total_samples = count_;
+    out.accumulator = accumulator_;
+    const auto total = static_cast<std::size_t>(count_);
+    for (std::size_t i = total - std::min(total, capacity); i < total; ++i) {
+      const auto& [time_ns, value] = ring_[i % capacity];
+      out.samples.push_back({origin + 1e-9 * static_cast<double>(time_ns), value});
+    }
+    return out;
+  }
+
+ private:
+  struct entry {
+    std::int64_t time_ns;
+    double value;
+  };
+  const metric_unit unit_;
+  mutable std::mutex mutex_;
+  std::int64_t count_ = 0;
+  double accumulator_ = 0;
+  std::array<entry, capacity> ring_;
+};
+
+struct metric_store {
+  std::mutex mutex;
+  std::map<std::string, counter, std::less<>> counters;
+  std::map<std::string, metric, std::less<>> metrics;
+};
+
+/// The store of the process.
+inline metric_store& global_metrics() {
+  // Never destroyed: tensors with static storage count their destruction after main.
+  static auto* const store = new metric_store;
+  return *store;
+}
+
+/// The counter of that name, created on first use. The reference stays valid, also over a clear:
+/// keep it (`static auto& c = get_counter("MarkStep");`), the lookup takes a lock.
+inline counter& get_counter(std::string_view name) {
+  auto& store = global_metrics();
+  const std::lock_guard lock{store.mutex};
+  const auto found = store.counters.find(name);
+  if (found != store.counters.end()) return found->second;
+  return store.counters.try_emplace(std::string{name}).first->second;
+}
+
+/// The metric of that name, created on first use with `unit`; valid for good, as `get_counter`.
+inline metric& get_metric(std::string_view name, metric_unit unit = metric_unit::time) {
+  auto& store = global_metrics();
+  const std::lock_guard lock{store.mutex};
+  const auto found = store.metrics.find(name);
+  if (found != store.metrics.end()) return found->second;
+  return store.metrics.try_emplace(std::string{name}, unit).first->second;
+}
+
+/// Adds the nanoseconds between its construction and its destruction to a metric.
+class timed {
+ public:
+  explicit timed(metric& target) noexcept : target_(target), start_(now_ns()) {}
+  timed(const timed&) = delete;
+  timed& operator=(const timed&) = delete;
+  ~timed() {
+    const auto end = now_ns();
+    target_.add_at(end, static_cast<double>(end - start_));
+  }
+
+ private:
+  metric& target_;
+  const std::int64_t start_;
+};
+
+}  // namespace detail
+}  // namespace xla

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace xla {
+
+/// Element types of a tensor.
+enum class dtype : std::uint8_t { float32, float64, int32, int64, uint8, boolean };
+
+/// A C++ type that a tensor can hold.
+template <class T>
+concept element = std::same_as<T, float> || std::same_as<T, double> ||
+                  std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t> ||
+                  std::same_as<T, std::uint8_t> || std::same_as<T, bool>;
+
+/// The dtype of a C++ element type.
+template <element T>
+inline constexpr dtype dtype_of = std::same_as<T, float>          ? dtype::float32
+                                  : std::same_as<T, double>       ? dtype::float64
+                                  : std::same_as<T, std::int32_t> ? dtype::int32
+                                  : std::same_as<T, std::int64_t> ? dtype::int64
+                                  : std::same_as<T, std::uint8_t> ? dtype::uint8
+                                                                  : dtype::boolean;
+
+/// Bytes of one element.
+constexpr std::int64_t size_of(dtype t) {
+  switch (t) {
+    case dtype::float32:
+    case dtype::int32: return 4;
+    case dtype::float64:
+    case dtype::int64: return 8;
+    default: return 1;
+  }
+}
+
+constexpr std::string_view name_of(dtype t) {
+  switch (t) {
+    case dtype::float32: return "float32";
+    case dtype::float64: return "float64";
+    case dtype::int32: return "int32";
+    case dtype::int64: return "int64";
+    case dtype::uint8: return "uint8";
+    default: return "bool";
+  }
+}
+
+constexpr bool is_floating(dtype t) { return t == dtype::float32 || t == dtype::float64; }
+
+namespace detail {
+template <dtype D>
+struct cpp_type_;
+template <> struct cpp_type_<dtype::float32> { using type = float; };
+template <> struct cpp_type_<dtype::float64> { using type = double; };
+template <> struct cpp_type_<dtype::int32> { using type = std::int32_t; };
+template <> struct cpp_type_<dtype::int64> { using type = std::int64_t; };
+template <> struct cpp_type_<dtype::uint8> { using type = std::uint8_t; };
+template <> struct cpp_type_<dtype::boolean> { using type = bool; };
+}  // namespace detail
+
+/// The C++ element type of a dtype.
+template <dtype D>
+using cpp_type = typename detail::cpp_type_<D>::type;
+
+}  // namespace xla

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "xla/base/error.hpp"
+#include "xla/base/text.hpp"
+
+namespace xla::detail {
+
+struct graph;
+
+/// The length of one axis: known when >= 0, a symbol of a size_table when <= -2. -1 marks a hole.
+using extent = std::int64_t;
+
+constexpr bool is_known(extent e) { return e >= 0; }
+constexpr int symbol_index(extent e) { return static_cast<int>(-e - 2); }
+constexpr extent symbol_extent(int index) { return -static_cast<extent>(index) - 2; }
+
+/// What a symbol stands for: a size of an argument, a product, or a sum, difference or quotient.
+struct symbol {
+  static constexpr int max_factors = 6;
+  char kind = 'v';                 // v: variable, *: product, + - /: of a and b
+  std::int8_t factors = 0;         // product: a times the symbols factor[0 .. factors)
+  extent a = 0, b = 0;             // variable: leaf and axis
+  int factor[max_factors] = {};    // sorted
+  extent same_as = -1;             // found equal to this extent
+};
+
+/// Two extents that the program needs to be equal, and who needs it.
+struct equality {
+  extent a = 0, b = 0;
+  std::string_view where;
+};
+
+/// Sizes that are known only at run time, as the terms that compute them from the arguments' sizes.
+struct size_table {
+  symbol* symbols = nullptr;
+  equality* equalities = nullptr;
+  int symbol_capacity = 0, equality_capacity = 0;
+  int symbol_count = 0, equality_count = 0;
+  bool overflow = false;
+  refusal refused;
+  graph* owner = nullptr;
+
+  constexpr extent add(const symbol& s) {
+    if (symbol_count == symbol_capacity) {
+      overflow = true;
+      return symbol_extent(symbol_count - 1);
+    }
+    symbols[symbol_count] = s;
+    return symbol_extent(symbol_count++);
+  }
+
+  constexpr extent variable(int leaf, int axis) {
+    symbol s;
+    s.a = leaf;
+    s.b = axis;
+    return add(s);
+  }
+
+  /// The representative of all extents known to be equal to e.
+  constexpr extent find(extent e) const {
+    while (!is_known(e) && symbols[symbol_index(e)].same_as != -1) e = symbols[symbol_index(e)].same_as;
+    return e;
+  }
+
+  constexpr extent multiply(extent x, extent y) {
+    symbol p = as_product(find(x));
+    const symbol q = as_product(find(y));
+    p.a *= q.a;
+    for (int i = 0; i < q.factors; ++i)
+      if (!insert(p, q.factor[i])) return opaque('*', x, y);
+    return intern(p);
+  }
+
+  constexpr extent divide(extent x, extent y) {
+    symbol p = as_product(find(x));
+    const symbol q = as_product(find(y));
+    if (q.a == 0 || p.a % q.a != 0) return opaque('/', x, y);
+    p.a /= q.a;
+    for (int i = 0; i < q.factors; ++i)
+      if (!erase(p, q.factor[i])) return opaque('/', x, y);
+    return intern(p);
+  }
+
+  constexpr extent opaque(char kind, extent x, extent y) {
+    x = find(x);
+    y = find(y);
+    if (is_known(x) && is_known(y)) return kind == '+' ? x + y : kind == '-' ? x - y : x / y;
+    for (int i = 0; i < symbol_count; ++i)
+      if (symbols[i].kind == kind && symbols[i].a == x && symbols[i].b == y && symbols[i].factors == 0)
+        return find(symbol_extent(i));
+    symbol s;
+    s.kind = kind;
+    s.a = x;
+    s.b = y;
+    return add(s);
+  }
+
+  /// Records that two extents are equal; the specialiser checks it. The result represents both.
+  constexpr extent unify(extent x, extent y, std::string_view where) {
+    x = find(x);
+    y = find(y);
+    if (x == y) return x;
+    if (equality_count == equality_capacity) overflow = true;
+    else equalities[equality_count++] = {x, y, where};
+    if (is_known(x)) {
+      const extent t = x;
+      x = y;
+      y = t;
+    }
+    symbols[symbol_index(x)].same_as = y;
+    return y;
+  }
+
+ private:
+  static constexpr symbol empty_product(extent coefficient) {
+    symbol s;
+    s.kind = '*';
+    s.a = coefficient;
+    return s;
+  }
+  constexpr symbol as_product(extent e) const {
+    if (is_known(e)) return empty_product(e);
+    const symbol& s = symbols[symbol_index(e)];
+    if (s.kind == '*' && s.b == 0) return s;
+    symbol p = empty_product(1);
+    p.factors = 1;
+    p.factor[0] = symbol_index(e);
+    return p;
+  }
+  static constexpr bool insert(symbol& p, int f) {
+    if (p.factors == symbol::max_factors) return false;
+    int i = p.factors++;
+    for (; i > 0 && p.factor[i - 1] > f; --i) p.factor[i] = p.factor[i - 1];
+    p.factor[i] = f;
+    return true;
+  }
+  static constexpr bool erase(symbol& p, int f) {
+    for (int i = 0; i < p.factors; ++i)
+      if (p.factor[i] == f) {
+        for (--p.factors; i < p.factors; ++i) p.factor[i] = p.factor[i + 1];
+        return true;
+      }
+    return false;
+  }
+  constexpr extent intern(symbol p) {
+    if (p.factors == 0 || p.a == 0) return p.a;
+    if (p.factors == 1 && p.a == 1) return symbol_extent(p.factor[0]);
+    for (int i = 0; i < symbol_count; ++i) {
+      const symbol& s = symbols[i];
+      bool same = s.kind == '*' && s.b == 0 && s.a == p.a && s.factors == p.factors;
+      for (int k = 0; same && k < p.factors; ++k) same = s.factor[k] == p.factor[k];
+      if (same) return find(symbol_extent(i));
+    }
+    p.same_as = -1;
+    return add(p);
+  }
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "xla/base/error.hpp"
+#include "xla/shape/extent.hpp"
+
+namespace xla::detail {
+
+inline constexpr int max_rank = 6;
+
+/// The axes of a tensor, outermost first.
+struct shape {
+  int rank = 0;
+  extent dims[max_rank] = {};
+
+  constexpr extent operator[](int i) const { return dims[i]; }
+  constexpr extent& operator[](int i) { return dims[i]; }
+  constexpr void push(extent e) { dims[rank++] = e; }
+
+  friend constexpr bool operator==(const shape& a, const shape& b) {
+    if (a.rank != b.rank) return false;
+    for (int i = 0; i < a.rank; ++i)
+      if (a.dims[i] != b.dims[i]) return false;
+    return true;
+  }
+};
+
+/// Elements of a shape whose sizes are all known.
+constexpr std::int64_t count(const shape& s) {
+  std::int64_t n = 1;
+  for (int i = 0; i < s.rank; ++i) n *= s.dims[i];
+  return n;
+}
+
+/// "(64, 784)"; a size known only at run time prints as "?".
+constexpr text& operator<<(text& out, const shape& s) {
+  out << '(';
+  for (int i = 0; i < s.rank; ++i) {
+    if (i > 0) out << ", ";
+    if (is_known(s.dims[i])) out << s.dims[i];
+    else out << '?';
+  }
+  return out << (s.rank == 1 ? ",)" : ")");
+}
+constexpr text& operator<<(text&& out, const shape& s) { return out << s; }
+
+/// Where shape rules compute: over symbols while a graph is captured, over numbers at run time. A
+/// rule that fails is recorded in the capture, or thrown as a shape_error.
+struct size_scope {
+  size_table* table = nullptr;
+  std::string_view function;
+
+  constexpr void fail(const text& what) const {
+    text sentence;
+    sentence << function << ": " << what;
+    if (table) table->refused.set(sentence);
+    else throw shape_error(std::string(sentence.view()));
+  }
+  constexpr extent multiply(extent a, extent b) const { return table ? table->multiply(a, b) : a * b; }
+  constexpr extent divide(extent a, extent b) const {
+    return table ? table->divide(a, b) : b == 0 ? 0 : a / b;
+  }
+  constexpr extent numel(const shape& s) const {
+    extent n = 1;
+    for (int i = 0; i < s.rank; ++i) n = multiply(n, s.dims[i]);
+    return n;
+  }
+  constexpr extent find(extent e) const { return table ? table->find(e) : e; }
+
+  /// True when both are, or will be checked to be, the same size.
+  constexpr bool equal(extent& a, extent b) const {
+    a = find(a);
+    b = find(b);
+    if (a == b) return true;
+    if (is_known(a) && is_known(b)) return false;
+    a = table->unify(a, b, function);
+    return true;
+  }
+
+  /// NumPy's rule, aligned at the last axis: equal sizes, or one of them is 1.
+  constexpr shape broadcast(const shape& a, const shape& b) const {
+    shape out;
+    out.rank = a.rank > b.rank ? a.rank : b.rank;
+    for (int i = 0; i < out.rank; ++i) {
+      const int ia = i - (out.rank - a.rank), ib = i - (out.rank - b.rank);
+      extent x = ia < 0 ? 1 : find(a.dims[ia]);
+      const extent y = ib < 0 ? 1 : find(b.dims[ib]);
+      if (x == 1) x = y;
+      else if (y != 1 && !equal(x, y)) {
+        fail(text("sizes of ") << a << " and " << b << " do not broadcast: " << x << " against "
+                               << y << " at axis " << i << "; sizes must be equal or 1");
+        x = y;
+      }
+      out.dims[i] = x;
+    }
+    return out;
+  }
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "xla/shape/size.hpp"
+#include "xla/tensor/handle.hpp"
+
+namespace xla {
+
+/// The rank of tensors whose number of axes the type does not fix; gradient rules use it.
+inline constexpr int dynamic_rank = -1;
+
+template <element T, int Rank>
+class Tensor;
+
+namespace detail {
+
+/// What tensors need of the run time. Defined in run/machine.hpp; a template so that this floor can
+/// name it: machine<T> is the same machine for every T.
+template <class>
+struct machine;
+
+template <class T, int R>
+struct row_of {
+  using type = Tensor<T, R - 1>;
+};
+template <class T>
+struct row_of<T, 0> {
+  using type = Tensor<T, 0>;
+};
+
+template <class T, int R, int Depth>
+class row_proxy;
+
+}  // namespace detail
+
+/// A multi-dimensional array: element type T, Rank axes of any size. A value: copies share their
+/// elements until one of them is written. Used the same in eager, traced and compiled code.
+template <element T, int Rank>
+class Tensor : public detail::handle {
+ public:
+  using value_type = T;
+  static constexpr int rank = Rank;
+  static_assert(Rank >= dynamic_rank && Rank <= detail::max_rank,
+                "xla::Tensor: a tensor has at most 6 axes");
+
+  constexpr Tensor() = default;
+  /// A tensor without axes that holds one number.
+  constexpr Tensor(std::type_identity_t<T> number) requires(Rank == 0);
+  /// A tensor whose rank is not in its type, as one whose rank is. Gradient rules end with this.
+  template <int R>
+    requires(R != Rank && (R == dynamic_rank || Rank == dynamic_rank))
+  constexpr Tensor(const Tensor<T, R>& o) : detail::handle(o) {}
+
+  /// The size along an axis; a negative axis counts from the last.
+  constexpr Size size(int axis) const {
+    const detail::shape s = dims();
+    return {s[axis < 0 ? axis + s.rank : axis], table()};
+  }
+  /// All sizes, outermost first.
+  std::vector<std::int64_t> sizes() const {
+    const detail::shape s = dims();
+    return {s.dims, s.dims + s.rank};
+  }
+  constexpr int dim() const { return dims().rank; }
+  constexpr Size numel() const {
+    Size n = 1;
+    for (int i = 0; i < dim(); ++i) n = n * size(i);
+    return n;
+  }
+
+  /// The one number of a tensor with one element; waits for it. Refused in a compiled body.
+  constexpr T item() const requires(Rank <= 0);
+  constexpr explicit operator bool() const requires(Rank == 0) { return item() != T{}; }
+  /// The elements, row by row; waits for them. The pointer lives as long as this tensor's value.
+  const T* data() const;
+  std::vector<T> to_vector() const;
+
+  /// True when backward() collects a gradient for this value or one that it was computed from.
+  constexpr bool requires_grad() const;
+  /// Makes this tensor a place where backward() collects gradients.
+  Tensor& requires_grad_(bool on = true);
+  /// The gradient that backward() has collected; undefined when there is none.
+  constexpr Tensor grad() const;
+  /// Drops the gradient.
+  constexpr void zero_grad();
+  /// Adds the gradients of this one number to every parameter that it was computed from.
+  constexpr void backward() const requires(Rank == 0);
+  /// The same value, cut off from gradients.
+  constexpr Tensor detach() const;
+
+  /// In-place forms: rebind this handle; other handles keep the old value.
+  constexpr Tensor& operator+=(const Tensor& o);
+  constexpr Tensor& operator-=(const Tensor& o);
+  constexpr Tensor& operator*=(const Tensor& o);
+  constexpr Tensor& operator/=(const Tensor& o);
+  constexpr Tensor& operator+=(std::type_identity_t<T> o) requires(Rank != 0);
+  constexpr Tensor& operator-=(std::type_identity_t<T> o) requires(Rank != 0);
+  constexpr Tensor& operator*=(std::type_identity_t<T> o) requires(Rank != 0);
+  constexpr Tensor& operator/=(std::type_identity_t<T> o) requires(Rank != 0);
+  constexpr Tensor& copy_(const Tensor& o);
+  constexpr Tensor& fill_(T number);
+  constexpr Tensor& zero_() { return fill_(T{}); }
+
+  /// Row i along the first axis: reads as a tensor of one axis less, and can be assigned.
+  constexpr detail::row_proxy<T, Rank, 1> operator[](std::int64_t i) requires(Rank > 0) {
+    return {*this, i};
+  }
+  constexpr typename detail::row_of<T, Rank>::type operator[](std::int64_t i) const
+    requires(Rank > 0);
+};
+
+namespace detail {
+
+/// A tensor whose rank the type does not fix.
+template <class T>
+using any_tensor = Tensor<T, dynamic_rank>;
+
+constexpr int broadcast_rank(int a, int b) {
+  return a == dynamic_rank || b == dynamic_rank ? dynamic_rank : a > b ? a : b;
+}
+
+template <class X>
+inline constexpr bool is_tensor = false;
+template <class T, int R>
+inline constexpr bool is_tensor<Tensor<T, R>> = true;
+
+}  // namespace detail
+}  // namespace xla

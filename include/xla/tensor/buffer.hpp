@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <thread>
+
+namespace xla::detail {
+
+/// A lock for a few instructions; usable with std::lock_guard.
+class spin_lock {
+ public:
+  void lock() noexcept {
+    while (flag_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+  }
+  void unlock() noexcept { flag_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag flag_ = ATOMIC_FLAG_INIT;
+};
+
+/// Blocks of one size that are kept for the next use instead of going back to the heap.
+template <std::size_t Bytes>
+class small_blocks {
+ public:
+  static void* take(std::size_t bytes) {
+    if (bytes != Bytes) return ::operator new(bytes);
+    small_blocks& s = instance();
+    {
+      const std::lock_guard hold(s.lock_);
+      if (s.first_) {
+        link* l = s.first_;
+        s.first_ = l->next;
+        return l;
+      }
+    }
+    return ::operator new(Bytes);
+  }
+  static void give(void* p) noexcept {
+    small_blocks& s = instance();
+    const std::lock_guard hold(s.lock_);
+    s.first_ = ::new (p) link{s.first_};
+  }
+
+ private:
+  struct link {
+    link* next;
+  };
+  // Never destroyed: tensors with static storage may die after it would.
+  static small_blocks& instance() {
+    static small_blocks& s = *new small_blocks;
+    return s;
+  }
+  spin_lock lock_;
+  link* first_ = nullptr;
+};
+
+/// Memory for elements, 64-byte aligned. Freed blocks wait in lists by size class for the next
+/// tensor, so that a training loop in its stride allocates nothing.
+class buffer_cache {
+ public:
+  static constexpr std::size_t alignment = 64;
+
+  static buffer_cache& instance() {
+    static buffer_cache& c = *new buffer_cache;
+    return c;
+  }
+
+  void* take(std::size_t capacity) {
+    list& l = lists_[index(capacity)];
+    {
+      const std::lock_guard hold(l.lock);
+      if (l.first) {
+        link* k = l.first;
+        l.first = k->next;
+        return k;
+      }
+    }
+    return ::operator new(capacity, std::align_val_t(alignment));
+  }
+  void give(void* p, std::size_t capacity) noexcept {
+    list& l = lists_[index(capacity)];
+    const std::lock_guard hold(l.lock);
+    l.first = ::new (p) link{l.first};
+  }
+
+  /// The size class of a request: powers of two and their midpoints, from 64 bytes up.
+  static std::size_t class_of(std::size_t bytes) {
+    if (bytes <= 64) return 64;
+    const std::size_t power = std::bit_ceil(bytes);
+    return bytes <= power / 4 * 3 ? power / 4 * 3 : power;
+  }
+
+ private:
+  struct link {
+    link* next;
+  };
+  struct list {
+    spin_lock lock;
+    link* first = nullptr;
+  };
+  static std::size_t index(std::size_t capacity) {
+    const std::size_t log = static_cast<std::size_t>(std::bit_width(capacity - 1));
+    return 2 * log + (std::has_single_bit(capacity) ? 1 : 0);
+  }
+  list lists_[2 * 64 + 2];
+};
+
+/// The elements of tensors that share them. ticket is the number of the asynchronous execution that
+/// writes them last, 0 when they are there.
+struct buffer {
+  std::atomic<int> refs{1};
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  std::atomic<std::uint64_t> ticket{0};
+
+  static buffer* make(std::size_t bytes) {
+    const std::size_t capacity = buffer_cache::class_of(bytes);
+    void* memory = buffer_cache::instance().take(capacity);
+    buffer* b = nullptr;
+    try {
+      b = new buffer;
+    } catch (...) {
+      buffer_cache::instance().give(memory, capacity);
+      throw;
+    }
+    b->data = memory;
+    b->bytes = capacity;
+    return b;
+  }
+  void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    buffer_cache::instance().give(data, bytes);
+    delete this;
+  }
+  bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1; }
+
+  static void* operator new(std::size_t n) { return small_blocks<sizeof(buffer)>::take(n); }
+  static void operator delete(void* p) noexcept { small_blocks<sizeof(buffer)>::give(p); }
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "xla/graph/node.hpp"
+#include "xla/tensor/buffer.hpp"
+
+namespace xla::detail {
+
+/// Counts references to a T that is made and destroyed on any thread.
+template <class T>
+class ref {
+ public:
+  ref() = default;
+  /// Takes over a reference that the caller owns.
+  explicit ref(T* owned) noexcept : p_(owned) {}
+  ref(const ref& o) noexcept : p_(o.p_) {
+    if (p_) p_->retain();
+  }
+  ref(ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  ref& operator=(ref o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~ref() {
+    if (p_) p_->release();
+  }
+  static ref share(T* p) noexcept {
+    if (p) p->retain();
+    return ref(p);
+  }
+  T* get() const noexcept { return p_; }
+  T* operator->() const noexcept { return p_; }
+  T& operator*() const noexcept { return *p_; }
+  explicit operator bool() const noexcept { return p_ != nullptr; }
+  T* take() noexcept { return std::exchange(p_, nullptr); }
+
+ private:
+  T* p_ = nullptr;
+};
+
+struct impl;
+
+/// Where gradients of a value are collected: shared by every handle of that value.
+struct grad_meta {
+  std::atomic<int> refs{1};
+  ref<impl> grad;
+  bool requires_grad = true;
+
+  void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept;
+};
+
+/// A tensor at run time: an op and its inputs until it is executed, elements from then on. The
+/// inputs stay while gradients may flow through it.
+struct impl {
+  std::atomic<int> refs{1};
+  const op_info* op = nullptr;
+  dtype type = dtype::float32;
+  std::int8_t arity = 0;
+  bool needs_grad = false;
+  bool consumed = false;  ///< a backward pass has gone through it
+  bool failed = false;    ///< the graph that would have computed it threw
+  int index = -1;         ///< scratch of the walk that holds the run-time lock
+  std::uint64_t order = 0;
+  shape dims;
+  std::int64_t attr = 0;
+  extent size = 0;
+  double value = 0;
+  ref<impl> in[3];
+  ref<buffer> data;
+  ref<grad_meta> meta;
+  impl* pending_prev = nullptr;
+  impl* pending_next = nullptr;
+  bool pending = false;
+
+  void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(this);
+  }
+  bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1; }
+
+  static void* operator new(std::size_t bytes) { return small_blocks<sizeof(impl)>::take(bytes); }
+  static void operator delete(void* p) noexcept { small_blocks<sizeof(impl)>::give(p); }
+
+ private:
+  static void destroy(impl* first) noexcept;
+  void leave_pending() noexcept;
+  friend struct pending_list;
+};
+
+inline void grad_meta::release() noexcept {
+  if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+/// The tensors that have been recorded and not yet executed, in the order of recording.
+struct pending_list {
+  impl* first = nullptr;
+  impl* last = nullptr;
+  int count = 0;
+  spin_lock lock;
+
+  static pending_list& instance() {
+    static pending_list list;
+    return list;
+  }
+  void add(impl* t) noexcept {
+    const std::lock_guard hold(lock);
+    t->pending = true;
+    t->pending_prev = last;
+    t->pending_next = nullptr;
+    (last ? last->pending_next : first) = t;
+    last = t;
+    ++count;
+  }
+  void remove(impl* t) noexcept {
+    const std::lock_guard hold(lock);
+    if (!t->pending) return;
+    (t->pending_prev ? t->pending_prev->pending_next : first) = t->pending_next;
+    (t->pending_next ? t->pending_next->pending_prev : last) = t->pending_prev;
+    t->pending = false;
+    --count;
+  }
+};
+
+inline void impl::leave_pending() noexcept {
+  if (pending) pending_list::instance().remove(this);
+}
+
+// A long chain of ops must not be destroyed by recursion: the dead are strung on a list.
+inline void impl::destroy(impl* first) noexcept {
+  first->leave_pending();
+  impl* dead = first;
+  dead->pending_next = nullptr;
+  while (dead) {
+    impl* t = dead;
+    dead = t->pending_next;
+    for (auto& input : t->in)
+      if (impl* i = input.take())
+        if (i->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+          i->leave_pending();
+          i->pending_next = dead;
+          dead = i;
+        }
+    delete t;
+  }
+}
+
+/// A parameter, buffer or other place with identity: its current value, and its gradient's place.
+struct cell {
+  std::atomic<int> refs{1};
+  ref<impl> current;
+  ref<impl> committed;  ///< the last value that was executed, while current is pending
+  ref<grad_meta> meta;
+
+  void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+};
+
+}  // namespace xla::detail

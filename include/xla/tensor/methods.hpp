@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ostream>
+
+#include "xla/op/arithmetic.hpp"
+#include "xla/op/create.hpp"
+
+namespace xla {
+
+template <element T, int R>
+constexpr T Tensor<T, R>::item() const requires(R <= 0)
+{
+  if (std::is_constant_evaluated()) {
+    if (!owner()) throw std::logic_error("xla: item() outside a compiled body needs run time");
+    table()->refused.set(
+        "item() (or a tensor used as a condition) reads a value that exists only at run time: "
+        "return the tensor and read it outside, or choose with xla::where");
+    return T{};
+  }
+  const void* p = detail::machine<T>::read(*this);
+  if (numel() != 1) throw shape_error("item: the tensor has more than one element, or none");
+  return *static_cast<const T*>(p);
+}
+
+template <element T, int R>
+const T* Tensor<T, R>::data() const {
+  return static_cast<const T*>(detail::machine<T>::read(*this));
+}
+
+template <element T, int R>
+std::vector<T> Tensor<T, R>::to_vector() const {
+  const T* p = data();
+  return {p, p + std::int64_t(numel())};
+}
+
+template <element T, int R>
+constexpr bool Tensor<T, R>::requires_grad() const {
+  if (std::is_constant_evaluated()) return owner() && owner()->nodes[node_index()].needs_grad;
+  return value() && value()->needs_grad;
+}
+
+template <element T, int R>
+Tensor<T, R>& Tensor<T, R>::requires_grad_(bool on) {
+  static_assert(std::is_floating_point_v<T>,
+                "xla: only tensors of float or double can collect gradients");
+  detail::machine<T>::require_grad(*this, on);
+  return *this;
+}
+
+template <element T, int R>
+constexpr Tensor<T, R> Tensor<T, R>::grad() const {
+  Tensor g;
+  if (!std::is_constant_evaluated()) {
+    detail::machine<T>::grad(*this, g);
+  } else if (owner()) {
+    const int slot = slot_index() >= 0 ? slot_index() : detail::slot_of(owner()->nodes[node_index()]);
+    if (const int n = slot >= 0 ? owner()->gradient_of(slot) : -1; n >= 0) g.name_node(owner(), n);
+  }
+  return g;
+}
+
+template <element T, int R>
+constexpr void Tensor<T, R>::zero_grad() {
+  if (!std::is_constant_evaluated()) {
+    detail::machine<T>::zero_grad(*this);
+  } else if (owner()) {
+    const int slot = slot_index() >= 0 ? slot_index() : detail::slot_of(owner()->nodes[node_index()]);
+    if (slot >= 0) owner()->slots[slot].state = detail::grad_state::absent;
+  }
+}
+
+template <element T, int R>
+constexpr Tensor<T, R> Tensor<T, R>::detach() const {
+  Tensor result;
+  if (!std::is_constant_evaluated()) {
+    detail::machine<T>::detach(*this, result);
+    return result;
+  }
+  if (!owner() || !owner()->nodes[node_index()].needs_grad) return *this;
+  detail::node n = owner()->nodes[node_index()];
+  n.op = &detail::detach_info;
+  n.arity = 1;
+  n.in[0] = node_index();
+  n.attr = 0;
+  n.size = 0;
+  n.value = 0;
+  n.needs_grad = false;
+  result.name_node(owner(), owner()->add(n));
+  return result;
+}
+
+namespace detail {
+
+/// Rebinds t to a value of the same shape.
+template <class T, int R>
+constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, std::string_view function) {
+  const size_scope scope{t.table() ? t.table() : value.table(), function};
+  const shape to = t.dims(), from = value.dims();
+  bool same = to.rank == from.rank;
+  for (int i = 0; same && i < to.rank; ++i) {
+    extent e = to[i];
+    same = scope.equal(e, from[i]);
+  }
+  if (!same) {
+    scope.fail(text("a value of shape ") << from << " does not fit in place into " << to);
+    return;
+  }
+  if (!std::is_constant_evaluated()) machine<T>::rebind(t, value);
+  else if (t.slot_index() >= 0) t.owner()->write(t.slot_index(), value.lift(t.owner()));
+  else static_cast<handle&>(t) = value;
+}
+
+}  // namespace detail
+
+template <element T, int R>
+constexpr Tensor<T, R>& Tensor<T, R>::operator+=(const Tensor& o) {
+  detail::rebind(*this, *this + o, "operator+=");
+  return *this;
+}
+template <element T, int R>
+constexpr Tensor<T, R>& Tensor<T, R>::operator+=(std::type_identity_t<T> o) requires(R != 0)
+{
+  detail::rebind(*this, *this + o, "operator+=");
+  return *this;
+}
+template <element T, int R>
+constexpr Tensor<T, R>& Tensor<T, R>::operator-=(const Tensor& o) {
+  detail::rebind(*this, *this - o, "operator-=");
+  return *this;
+}
+template <element T, int R>
+constexpr Tensor<T, R>& Tensor<T, R>::operator-=(std::type_identity_t<T> o) requires(R != 0)
+{
+  detail::rebind(*this, *this - o, "operator-=");
+  return *this;
+}
+template <element T, int R>
+constexpr Tensor<T, R>& Tensor<T, R>::operator*=(const Tensor& o) {
+  detail::rebind(*this, *this * o, "operator*=");
+  return *this;
+}
+template <element T, int R>
+constexpr Tensor<T, R>& Tensor<T, R>::operator*=(std::type_identity_t<T> o) requires(R != 0)
+{
+  detail::rebind(*this, *this * o, "operator*=");
+  return *this;
+}
+template <element T, int R>
+constexpr Tensor<T, R>& Tensor<T, R>::operator/=(const Tensor& o) {
+  detail::rebind(*this, *this / o, "operator/=");
+  return *this;
+}
+template <element T, int R>
+constexpr Tensor<T, R>& Tensor<T, R>::operator/=(std::type_identity_t<T> o) requires(R != 0)
+{
+  detail::rebind(*this, *this / o, "operator/=");
+  return *this;
+}
+template <element T, int R>
+constexpr Tensor<T, R>& Tensor<T, R>::copy_(const Tensor& o) {
+  detail::rebind(*this, o, "copy_");
+  return *this;
+}
+template <element T, int R>
+constexpr Tensor<T, R>& Tensor<T, R>::fill_(T number) {
+  detail::rebind(*this, full_like(*this, number), "fill_");
+  return *this;
+}
+
+}  // namespace xla

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/tensor.hpp"
+
+namespace xla {
+
+/// A tensor with identity inside its module, written by optimizers and by layers as they run, also
+/// through const members. Copying a module copies it. Sizes that are given are facts of the type's
+/// default constructor; without sizes they are found when the module is bound.
+template <element T, int Rank, bool Trainable>
+class State : public Tensor<T, Rank> {
+ public:
+  static constexpr bool trainable = Trainable;
+
+  constexpr State() {
+    this->poison();
+    for (detail::extent& e : sizes_) e = -1;
+  }
+  /// Elements are 0 until an initialiser writes them.
+  template <std::size_t N>
+    requires(static_cast<int>(N) == Rank)
+  constexpr explicit State(const Size (&sizes)[N]) {
+    this->poison();
+    for (std::size_t i = 0; i < N; ++i) sizes_[i] = sizes[i].extent();
+    if (!std::is_constant_evaluated()) detail::machine<T>::create_cell(*this, shape(), Trainable);
+  }
+  /// Zeros of another tensor's shape: an optimizer's state beside a parameter.
+  static State like(const detail::handle& other) {
+    State s;
+    detail::machine<T>::create_cell(s, other.dims(), Trainable);
+    return s;
+  }
+  constexpr State(const State& o) : Tensor<T, Rank>(o) { copy_place(o); }
+  constexpr State(State&& o) noexcept : Tensor<T, Rank>(o) { move_place(o); }
+  constexpr State& operator=(const State& o) {
+    if (this != &o) {
+      static_cast<detail::handle&>(*this) = o;
+      copy_place(o);
+    }
+    return *this;
+  }
+  constexpr State& operator=(State&& o) noexcept {
+    if (this != &o) {
+      static_cast<detail::handle&>(*this) = o;
+      move_place(o);
+    }
+    return *this;
+  }
+
+  /// The sizes that the type fixes; -1 where it leaves one open.
+  constexpr detail::shape shape() const {
+    detail::shape s;
+    s.rank = Rank < 0 ? 0 : Rank;
+    for (int i = 0; i < s.rank; ++i) s.dims[i] = sizes_[i];
+    return s;
+  }
+
+ private:
+  constexpr void copy_place(const State& o) {
+    for (int i = 0; i < extents; ++i) sizes_[i] = o.sizes_[i];
+    if (!std::is_constant_evaluated() && o.place()) detail::machine<T>::copy_cell(*this, o);
+  }
+  constexpr void move_place(State& o) noexcept {
+    for (int i = 0; i < extents; ++i) sizes_[i] = o.sizes_[i];
+    if (!std::is_constant_evaluated()) this->steal_place(o);
+  }
+  static constexpr int extents = Rank < 1 ? 1 : Rank;
+  detail::extent sizes_[extents] = {-1};
+};
+
+/// A tensor that training changes.
+template <element T, int Rank>
+using Parameter = State<T, Rank, true>;
+
+/// A tensor that a module or optimizer keeps and changes, without gradient.
+template <element T, int Rank>
+using Buffer = State<T, Rank, false>;
+
+namespace detail {
+template <class X>
+inline constexpr bool is_state = false;
+template <class T, int R, bool B>
+inline constexpr bool is_state<State<T, R, B>> = true;
+}  // namespace detail
+}  // namespace xla

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/graph/graph.hpp"
+#include "xla/transform/micro_op.hpp"
+#include "xla/transform/dead.hpp"
+#include "xla/transform/fuse.hpp"
+#include "xla/transform/program.hpp"
+#include "xla/transform/share.hpp"
+#include "xla/transform/simplify.hpp"
+
+namespace xla::detail {
+
+/// Arrays that lowering fills, with room for any graph of capacity nodes. Constant evaluation has
+/// them as members, run time in vectors.
+struct program_builder {
+  node* values = nullptr;
+  step* steps = nullptr;
+  int* inputs = nullptr;
+  int* outputs = nullptr;
+  std::uint64_t* words = nullptr;
+  distinct_key* keys = nullptr;
+  write* writes = nullptr;
+  int* results = nullptr;
+  program_slot* slots = nullptr;
+  shape* spaces = nullptr;
+  program::sizes count;
+};
+
+/// What a graph is asked for: values to return and values to write.
+struct graph_roots {
+  int* results = nullptr;  ///< nodes
+  int result_count = 0;
+  write* writes = nullptr;  ///< with nodes as values
+  int write_count = 0;
+};
+
+/// Which passes run; each can be switched off to find a fault.
+struct pass_options {
+  bool simplify = true;
+  bool share = true;
+  fuse_options fuse;
+};
+
+/// graph -> program: the passes, then values and steps numbered in the order of execution.
+class lowering {
+ public:
+  constexpr lowering(graph& g, const graph_roots& roots, program_builder& out,
+                     const pass_options& options)
+      : g_(g), roots_(roots), out_(out), options_(options) {}
+  lowering(const lowering&) = delete;
+
+  constexpr void run() {
+    const auto n = static_cast<std::size_t>(g_.count) + 1;
+    to_ = new int[n];
+    live_ = new bool[n];
+    region_of_ = new int[n];
+    stage_ = new int[n];
+    value_of_ = new int[n];
+    next_ = new int[n];
+    regions_ = new region[n];
+    passes();
+    fuser f{g_, live_, options_.fuse, region_of_, stage_, regions_};
+    f.sweep();
+    number_values(f);
+    order_steps(f);
+    finish();
+    delete[] to_;
+    delete[] live_;
+    delete[] region_of_;
+    delete[] stage_;
+    delete[] value_of_;
+    delete[] next_;
+    delete[] regions_;
+  }
+
+ private:
+  constexpr void passes() {
+    for (int i = 0; i < g_.count; ++i) to_[i] = i;
+    if (options_.simplify) simplify(g_, to_);
+    if (options_.share) share(g_, to_);
+    for (int i = 0; i < g_.count; ++i) live_[i] = false;
+    for (int i = 0; i < roots_.result_count; ++i) live_[root(roots_.results[i])] = true;
+    for (int i = 0; i < roots_.write_count; ++i) live_[root(roots_.writes[i].value)] = true;
+    // Random numbers are drawn in program order even when nobody looks, as in eager mode.
+    for (int i = 0; i < g_.count; ++i)
+      if (g_.nodes[i].op->impure) live_[i] = true;
+    mark_live(g_, to_, live_);
+  }
+  constexpr int root(int node) const { return to_[node]; }
+
+  // A node is a value of the program unless it lives in registers only.
+  constexpr void number_values(const fuser& f) {
+    bool* outside = new bool[static_cast<std::size_t>(g_.count) + 1];
+    for (int i = 0; i < g_.count; ++i) outside[i] = false;
+    for (int i = 0; i < roots_.result_count; ++i) outside[root(roots_.results[i])] = true;
+    for (int i = 0; i < roots_.write_count; ++i) outside[root(roots_.writes[i].value)] = true;
+    for (int i = 0; i < g_.count; ++i)
+      if (live_[i])
+        for (int k = 0; k < g_.nodes[i].arity; ++k) {
+          const int in = g_.nodes[i].in[k];
+          if (f.region_at(i) < 0 || f.region_at(i) != f.region_at(in)) outside[in] = true;
+        }
+    for (int i = 0; i < g_.count; ++i) {
+      value_of_[i] = -1;
+      if (!live_[i] || (f.region_at(i) >= 0 && !outside[i])) continue;
+      value_of_[i] = out_.count.values;
+      node& v = out_.values[out_.count.values++] = g_.nodes[i];
+      v.needs_grad = false;
+      for (int& in : v.in)
+        if (in >= 0) in = value_of_[in];
+    }
+    delete[] outside;
+  }
+
+  /// Steps in the order of their stages, by counting; nodes of a region stay in their order.
+  constexpr void order_steps(const fuser& f) {
+    int last = 0;
+    for (int i = 0; i < g_.count; ++i)
+      if (live_[i] && f.stage_at(i) > last) last = f.stage_at(i);
+    const auto buckets = static_cast<std::size_t>(last) + 2;
+    int* first = new int[buckets];
+    int* tail = new int[buckets];
+    for (std::size_t s = 0; s < buckets; ++s) first[s] = tail[s] = -1;
+    region_first_ = new int[static_cast<std::size_t>(f.count) + 1];
+    int* region_tail = new int[static_cast<std::size_t>(f.count) + 1];
+    for (int r = 0; r < f.count; ++r) region_first_[r] = region_tail[r] = -1;
+    next_in_stage_ = new int[static_cast<std::size_t>(g_.count) + 1];
+    for (int i = 0; i < g_.count; ++i) {
+      next_[i] = next_in_stage_[i] = -1;
+      if (!live_[i] || !makes_step(i)) continue;
+      const int r = f.region_at(i);
+      if (r >= 0) {
+        if (region_tail[r] >= 0) next_[region_tail[r]] = i;
+        const bool opens = region_first_[r] < 0;
+        if (opens) region_first_[r] = i;
+        region_tail[r] = i;
+        if (!opens) continue;
+      }
+      const int s = f.stage_at(i);
+      (tail[s] >= 0 ? next_in_stage_[tail[s]] : first[s]) = i;
+      tail[s] = i;
+    }
+    local_ = new int[static_cast<std::size_t>(g_.count) + 1];
+    stamp_ = new int[static_cast<std::size_t>(g_.count) + 1];
+    for (int i = 0; i < g_.count; ++i) stamp_[i] = -1;
+    for (int s = 0; s <= last; ++s)
+      for (int i = first[s]; i >= 0; i = next_in_stage_[i])
+        if (const int r = f.region_at(i); r >= 0) add_region(r, f.regions[r]);
+        else add_library(i);
+    delete[] first;
+    delete[] tail;
+    delete[] region_tail;
+    delete[] region_first_;
+    delete[] next_in_stage_;
+    delete[] local_;
+    delete[] stamp_;
+  }
+
+  constexpr bool makes_step(int i) const {
+    const op_kind k = g_.nodes[i].op->kind;
+    return k == op_kind::map || k == op_kind::reduce || k == op_kind::library;
+  }
+
+  constexpr void add_library(int i) {
+    const node& n = g_.nodes[i];
+    step s;
+    s.value = value_of_[i];
+    s.check = n.op->check;
+    s.first_input = out_.count.inputs;
+    for (int k = 0; k < n.arity; ++k) out_.inputs[out_.count.inputs++] = value_of_[n.in[k]];
+    s.inputs = n.arity;
+    s.first_output = out_.count.outputs;
+    s.outputs = 1;
+    out_.outputs[out_.count.outputs++] = s.value;
+    out_.steps[out_.count.steps++] = s;
+  }
+
+  constexpr bool invariant(const node& input, const region& r) const {
+    bool one = true;
+    for (int k = 0; k < input.rank; ++k) one &= input.dims[k] == 1;
+    if (one) return true;
+    return r.reduces && input.dims[input.rank - 1] == 1 && r.space[r.space.rank - 1] != 1;
+  }
+
+  // The key: inputs in the order of their first use, then ops in program order.
+  constexpr void add_region(int index, const region& r) {
+    step s;
+    s.kind = r.reduces ? step_kind::row : step_kind::map;
+    s.first_input = out_.count.inputs;
+    s.first_output = out_.count.outputs;
+    s.first_word = out_.count.words;
+    s.space = out_.count.spaces;
+    out_.spaces[out_.count.spaces++] = r.space;
+    int values = 0;
+    for (int i = region_first_[index]; i >= 0; i = next_[i])
+      for (int k = 0; k < g_.nodes[i].arity; ++k) {
+        const int in = g_.nodes[i].in[k];
+        if (stamp_[in] == index || inside(in, index)) continue;
+        stamp_[in] = index;
+        local_[in] = values++;
+        kernel::micro_op m{.type = g_.nodes[in].type, .input = true};
+        m.invariant = invariant(g_.nodes[in], r);
+        out_.words[out_.count.words++] = m.word();
+        out_.inputs[out_.count.inputs++] = value_of_[in];
+      }
+    s.inputs = values;
+    s.ops = 0;
+    for (int i = region_first_[index]; i >= 0; i = next_[i], ++s.ops) {
+      const node& n = g_.nodes[i];
+      kernel::micro_op m{.id = n.op->id, .type = n.type};
+      int* operands[] = {&m.a, &m.b, &m.c};
+      for (int k = 0; k < n.arity; ++k) *operands[k] = local_[n.in[k]];
+      m.output = value_of_[i] >= 0;
+      m.reduce = n.op->kind == op_kind::reduce;
+      if (m.output) out_.outputs[out_.count.outputs++] = value_of_[i];
+      stamp_[i] = index;
+      local_[i] = values++;
+      out_.words[out_.count.words++] = m.word();
+    }
+    s.outputs = out_.count.outputs - s.first_output;
+    s.words = values;
+    s.kernel = key_of(s);
+    out_.steps[out_.count.steps++] = s;
+  }
+  constexpr bool inside(int node, int index) const {
+    int r = region_of_[node];
+    while (r >= 0 && regions_[r].merged_into >= 0) r = regions_[r].merged_into;
+    return r == index;
+  }
+
+  /// The number of the distinct key that the step's words are; new words become a new key.
+  constexpr int key_of(const step& s) {
+    const bool row = s.kind == step_kind::row;
+    for (int k = 0; k < out_.count.keys; ++k) {
+      const distinct_key& d = out_.keys[k];
+      if (d.count != s.words || d.row != row) continue;
+      bool same = true;
+      for (int w = s.words - 1; same && w >= 0; --w)
+        same = out_.words[d.first + w] == out_.words[s.first_word + w];
+      if (same) {
+        out_.count.words = s.first_word;
+        return k;
+      }
+    }
+    out_.keys[out_.count.keys] = {s.first_word, s.words, row};
+    return out_.count.keys++;
+  }
+
+  constexpr void finish() {
+    for (int i = 0; i < roots_.result_count; ++i)
+      out_.results[out_.count.results++] = value_of_[root(roots_.results[i])];
+    for (int i = 0; i < roots_.write_count; ++i) {
+      write w = roots_.writes[i];
+      w.value = value_of_[root(w.value)];
+      out_.writes[out_.count.writes++] = w;
+    }
+    for (int i = 0; i < g_.slot_count; ++i) {
+      const slot& s = g_.slots[i];
+      program_slot p;
+      p.kind = s.kind;
+      if (s.leaf >= 0) p.leaf = value_of_[s.leaf];
+      if (s.grad_leaf >= 0) p.grad_leaf = value_of_[s.grad_leaf];
+      p.clears_gradient = s.state == grad_state::absent;
+      out_.slots[out_.count.slots++] = p;
+    }
+    out_.count.symbols = g_.sizes.symbol_count;
+    out_.count.equalities = g_.sizes.equality_count;
+  }
+
+  graph& g_;
+  graph_roots roots_;
+  program_builder& out_;
+  pass_options options_;
+  int* to_ = nullptr;
+  bool* live_ = nullptr;
+  int* region_of_ = nullptr;
+  int* stage_ = nullptr;
+  int* value_of_ = nullptr;
+  int* next_ = nullptr;
+  int* next_in_stage_ = nullptr;
+  int* region_first_ = nullptr;
+  int* local_ = nullptr;
+  int* stamp_ = nullptr;
+  region* regions_ = nullptr;
+};
+
+}  // namespace xla::detail

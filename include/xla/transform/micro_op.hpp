@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "xla/shape/dtype.hpp"
+
+namespace xla::kernel {
+
+/// One value of a fused region, in a word: short symbols, cheap comparison. Operands are earlier
+/// values of the region.
+struct micro_op {
+  static constexpr int none = 63;
+  std::uint32_t id = 0;  ///< of the op; 0 for an input
+  dtype type = dtype::float32;
+  int a = none, b = none, c = none;
+  bool input = false;
+  bool invariant = false;  ///< input: one value per call (map) or per row (row)
+  bool output = false;     ///< stored to memory
+  bool reduce = false;
+
+  constexpr std::uint64_t word() const {
+    return std::uint64_t{id} | std::uint64_t(type) << 32 | std::uint64_t(a) << 36 |
+           std::uint64_t(b) << 42 | std::uint64_t(c) << 48 | std::uint64_t(input) << 54 |
+           std::uint64_t(invariant) << 55 | std::uint64_t(output) << 56 |
+           std::uint64_t(reduce) << 57;
+  }
+  static constexpr micro_op of(std::uint64_t w) {
+    micro_op m;
+    m.id = static_cast<std::uint32_t>(w);
+    m.type = static_cast<dtype>(w >> 32 & 15);
+    m.a = static_cast<int>(w >> 36 & 63);
+    m.b = static_cast<int>(w >> 42 & 63);
+    m.c = static_cast<int>(w >> 48 & 63);
+    m.input = w >> 54 & 1;
+    m.invariant = w >> 55 & 1;
+    m.output = w >> 56 & 1;
+    m.reduce = w >> 57 & 1;
+    return m;
+  }
+};
+
+}  // namespace xla::kernel

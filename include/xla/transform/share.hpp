@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+
+#include "xla/graph/graph.hpp"
+
+namespace xla::detail {
+
+/// Common subexpressions: nodes that compute the same become one. A hash table, no sort: linear.
+struct sharer {
+  graph& g;
+  int* to;
+  int* table;
+  int slots;
+
+  static constexpr std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
+    return (h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2))) * 0xff51afd7ed558ccdull;
+  }
+  static constexpr std::uint64_t hash(const node& n) {
+    std::uint64_t h = mix(n.op->id, static_cast<std::uint64_t>(n.attr));
+    h = mix(h, static_cast<std::uint64_t>(n.type));
+    for (int k = 0; k < n.arity; ++k) h = mix(h, static_cast<std::uint64_t>(n.in[k]));
+    for (int k = 0; k < n.rank; ++k) h = mix(h, static_cast<std::uint64_t>(n.dims[k]));
+    return mix(h, std::bit_cast<std::uint64_t>(n.value));
+  }
+  static constexpr bool equal(const node& a, const node& b) {
+    if (a.op != b.op || a.attr != b.attr || a.type != b.type || a.size != b.size) return false;
+    for (int k = 0; k < a.arity; ++k)
+      if (a.in[k] != b.in[k]) return false;
+    return same_dims(a, b) &&
+           std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value);
+  }
+
+  constexpr int find(int i) {
+    node& n = g.nodes[i];
+    for (int k = 0; k < n.arity; ++k) n.in[k] = to[n.in[k]];
+    if (n.op->commutative && n.in[0] > n.in[1]) {
+      const int t = n.in[0];
+      n.in[0] = n.in[1];
+      n.in[1] = t;
+    }
+    if (n.op->impure) return i;
+    int at = static_cast<int>(hash(n) & static_cast<std::uint64_t>(slots - 1));
+    for (; table[at] >= 0; at = (at + 1) & (slots - 1))
+      if (equal(g.nodes[table[at]], n)) return table[at];
+    return table[at] = i;
+  }
+};
+
+/// Merges equal nodes; to[i] is the node that stands for node i. Composes with an earlier pass's to.
+constexpr void share(graph& g, int* to) {
+  int slots = 16;
+  while (slots < 2 * g.count) slots *= 2;
+  int* table = new int[static_cast<std::size_t>(slots)];
+  for (int i = 0; i < slots; ++i) table[i] = -1;
+  sharer s{g, to, table, slots};
+  for (int i = 0; i < g.count; ++i) {
+    const int kept = to[i] == i ? s.find(i) : to[to[i]];
+    to[i] = kept;
+  }
+  delete[] table;
+}
+
+}  // namespace xla::detail

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -DROOT=<repository> -P floors.cmake: a header includes its own floor or a lower one, without cycles.
+
+cmake_minimum_required(VERSION 3.24)
+
+set(floors      # the first pattern that matches a path below include/xla decides
+  "^ext/=9"     # apart: no other floor may include it
+  "^xla.hpp$=8"
+  "^(nn|optim|data|io)/=7"
+  "^(run/|compile.hpp$)=6"
+  "^kernel/=5"
+  "^transform/=4"
+  "^(tensor.hpp$|tensor/|op/)=3"
+  "^graph/=2"
+  "^shape/=1"
+  "^base/=0")
+set(hana_gate "^base/")  # the only place that may include Boost.Hana
+
+if(NOT ROOT)
+  get_filename_component(ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
+endif()
+include("${ROOT}/cmake/headers.cmake")
+set(failed OFF)
+macro(refuse)
+  message("floors: " ${ARGN})
+  set(failed ON)
+endmacro()
+
+function(floor_of path out)
+  foreach(entry IN LISTS floors)
+    string(REGEX MATCH "^(.*)=([0-9])$" _ "${entry}")
+    set(pattern "${CMAKE_MATCH_1}")
+    set(floor "${CMAKE_MATCH_2}")
+    if(path MATCHES "${pattern}")
+      set(${out} ${floor} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  set(${out} none PARENT_SCOPE)
+endfunction()
+
+file(GLOB_RECURSE headers RELATIVE "${ROOT}/include/xla" "${ROOT}/include/xla/*.hpp")
+foreach(header IN LISTS headers)
+  if(NOT "xla/${header}" IN_LIST XLA_HEADERS AND NOT "xla/${header}" IN_LIST XLA_EXT_HEADERS)
+    refuse("${header} is not listed in cmake/headers.cmake")
+  endif()
+  floor_of(${header} floor)
+  if(floor STREQUAL "none")
+    refuse("${header} stands on no floor")
+  endif()
+
+  set(file "${ROOT}/include/xla/${header}")
+  file(STRINGS "${file}" first LIMIT_COUNT 1)
+  if(NOT first STREQUAL "// SPDX-License-Identifier: Apache-2.0")
+    refuse("${header} does not begin with the SPDX line")
+  endif()
+  file(READ "${file}" text)
+  string(REGEX MATCHALL "\n" lines "${text}")
+  list(LENGTH lines count)
+  if(count GREATER 500)
+    message("floors: note: ${header} has ${count} lines; split it")
+  endif()
+
+  set(includes_of_${header} "")
+  file(STRINGS "${file}" includes REGEX "^[ \t]*#[ \t]*include")
+  foreach(line IN LISTS includes)
+    if(line MATCHES "<xla/([^>]+)>|\"xla/([^\"]+)\"")
+      set(target "${CMAKE_MATCH_1}${CMAKE_MATCH_2}")
+      list(APPEND includes_of_${header} "${target}")
+      floor_of(${target} below)
+      if(NOT target IN_LIST headers)
+        refuse("${header} includes ${target}, which is not there")
+      elseif(below GREATER floor)
+        refuse("${header} (floor ${floor}) includes ${target} (floor ${below})")
+      endif()
+    elseif(line MATCHES "include[ \t]*\"")
+      refuse("${header}: write the path from xla/: ${line}")
+    elseif(line MATCHES "<boost/hana" AND NOT header MATCHES "${hana_gate}")
+      refuse("${header} includes Boost.Hana past its gate")
+    endif()
+  endforeach()
+endforeach()
+
+foreach(header IN LISTS XLA_HEADERS XLA_EXT_HEADERS)
+  if(NOT EXISTS "${ROOT}/include/${header}")
+    refuse("${header} is listed, but is not there")
+  endif()
+endforeach()
+
+# Cycles: take away, again and again, what includes nothing that is left.
+set(left ${headers})
+set(before -1)
+list(LENGTH left now)
+while(NOT now EQUAL before)
+  set(before ${now})
+  foreach(header IN LISTS left)
+    set(waits OFF)
+    foreach(target IN LISTS includes_of_${header})
+      if(target IN_LIST left)
+        set(waits ON)
+      endif()
+    endforeach()
+    if(NOT waits)
+      list(REMOVE_ITEM left "${header}")
+    endif()
+  endforeach()
+  list(LENGTH left now)
+endwhile()
+if(left)
+  list(JOIN left ", " names)
+  refuse("a cycle of includes among or below: ${names}")
+endif()
+
+list(LENGTH headers count)
+if(failed)
+  message(FATAL_ERROR "floors: refused")
+elseif(count EQUAL 0)
+  message(FATAL_ERROR "floors: no headers below ${ROOT}/include/xla")
+endif()
+message("floors: ${count} headers in order")

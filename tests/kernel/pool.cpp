@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <xla/kernel/pool.hpp>
+
+#include "catch.hpp"
+
+using xla::kernel::parallel_for;
+
+namespace {
+
+struct restore_threads {
+  int before = xla::num_threads();
+  ~restore_threads() { xla::set_num_threads(before); }
+};
+
+}  // namespace
+
+TEST_CASE("parallel_for calls every chunk once") {
+  const restore_threads guard;
+  for (const int threads : {1, 2, 4, 3, 1, 8}) {
+    xla::set_num_threads(threads);
+    CHECK(xla::num_threads() == threads);
+    for (const std::int64_t chunks : {0, 1, 2, 3, 17, 1000}) {
+      std::vector<int> calls(static_cast<std::size_t>(chunks), 0);
+      for (int repeat = 1; repeat <= 20; ++repeat) {
+        parallel_for(chunks, [&](std::int64_t i) { ++calls[static_cast<std::size_t>(i)]; });
+        for (const int count : calls) REQUIRE(count == repeat);
+      }
+    }
+  }
+}
+
+TEST_CASE("a loop that sleeping threads must be woken for") {
+  const restore_threads guard;
+  xla::set_num_threads(4);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    std::atomic<int> sum{0};
+    parallel_for(8, [&](std::int64_t i) { sum += static_cast<int>(i); });
+    CHECK(sum == 28);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+TEST_CASE("loops inside loops run in the thread that meets them") {
+  const restore_threads guard;
+  xla::set_num_threads(4);
+  std::atomic<int> calls{0}, strayed{0};
+  parallel_for(8, [&](std::int64_t) {
+    const auto self = std::this_thread::get_id();
+    parallel_for(8, [&](std::int64_t) {
+      ++calls;
+      if (std::this_thread::get_id() != self) ++strayed;
+    });
+  });
+  CHECK(calls == 64);
+  CHECK(strayed == 0);
+}
+
+TEST_CASE("several threads may run loops and change the thread count at once") {
+  const restore_threads guard;
+  std::atomic<std::int64_t> sum{0};
+  std::vector<std::thread> users;
+  for (int user = 0; user < 3; ++user)
+    users.emplace_back([&, user] {
+      for (int repeat = 0; repeat < 200; ++repeat) {
+        if (repeat % 50 == 0) xla::set_num_threads(1 + (user + repeat / 50) % 4);
+        parallel_for(10, [&](std::int64_t i) { sum += i; });
+      }
+    });
+  for (auto& user : users) user.join();
+  CHECK(sum == 3 * 200 * 45);
+}
+
+TEST_CASE("the first exception reaches the caller, and the pool goes on") {
+  const restore_threads guard;
+  for (const int threads : {1, 4}) {
+    xla::set_num_threads(threads);
+    const auto body = [](std::int64_t i) {
+      if (i % 5 == 2) throw std::runtime_error("chunk");
+    };
+    CHECK_THROWS_AS(parallel_for(100, body), std::runtime_error);
+    std::atomic<int> calls{0};
+    parallel_for(100, [&](std::int64_t) { ++calls; });
+    CHECK(calls == 100);
+  }
+}
+
+TEST_CASE("a thread count below one is refused") {
+  CHECK_THROWS_AS(xla::set_num_threads(0), xla::error);
+  CHECK(xla::num_threads() >= 1);
+}

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# Builds and runs a program of two translation units against the tree (fetch) or an installed copy (find).
+
+cmake_minimum_required(VERSION 3.24)
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\nfailed:\n${output}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE "${WORK}")
+set(prefix_path ${PREFIX_PATH})
+if(WAY STREQUAL "find")
+  run("${CMAKE_COMMAND}" --install "${BUILT}" --prefix "${WORK}/prefix")
+  list(APPEND prefix_path "${WORK}/prefix")
+endif()
+list(JOIN prefix_path "\\;" prefix_path)
+run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/package/${WAY}" -B "${WORK}/build"
+  -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_FLAGS=${FLAGS}"
+  "-DCMAKE_PREFIX_PATH=${prefix_path}" "-DXLA_TREE=${SOURCE}")
+run("${CMAKE_COMMAND}" --build "${WORK}/build")
+run("${WORK}/build/consumer")

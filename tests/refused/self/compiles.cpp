@@ -1,0 +1,2 @@
+// error: .
+static_assert(2 == 2);

@@ -1,0 +1,1 @@
+static_assert(3 == 2, "three is not two");

@@ -1,0 +1,2 @@
+// error: four is not two
+static_assert(3 == 2, "three is not two");
