@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 import task
 
-TRIAL = 300
+TRIAL = 100
 
 
 class Mlp(torch.nn.Module):

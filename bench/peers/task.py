@@ -44,8 +44,8 @@ def batches():
     n = BATCH * BATCHES
     labels = (hashed(4, n) % CLASSES).astype(np.int64)
     bright = np.arange(INPUTS)[None, :] % CLASSES == labels[:, None]
-    images = uniform(5, n * INPUTS).reshape(n, INPUTS) * np.float32(0.5)
-    images = (images + bright * np.float32(0.25)).astype(np.float32)
+    images = uniform(5, n * INPUTS).reshape(n, INPUTS) - np.float32(0.5)
+    images = (images + bright * np.float32(0.02)).astype(np.float32)
     return [(images[i : i + BATCH], labels[i : i + BATCH]) for i in range(0, n, BATCH)]
 
 

@@ -36,6 +36,7 @@
 #include "xla/run/machine.hpp"
 #include "xla/run/metrics.hpp"
 #include "xla/tensor/methods.hpp"
+#include "xla/compile.hpp"
 #include "xla/nn/activation.hpp"
 #include "xla/nn/embedding.hpp"
 #include "xla/nn/linear.hpp"

@@ -42,11 +42,13 @@ struct product {
   range block(index_t i) const { return {i * depth, std::min(k, (i + 1) * depth)}; }
 };
 
-/// Panels of b for one block of k, starting at column `begin`: packed back to back.
+/// Panels of b for one block of k, starting at column `begin`: packed back to back, or where b
+/// lies, in rows `step` apart.
 template <class T>
 struct panels {
   const T* data;
   index_t begin;
+  index_t step = 0;
 };
 
 /// c(rows, columns) (+)= a(rows, ks)·b(ks, columns). `columns` begins at a border of the panels.
@@ -65,8 +67,8 @@ void multiply_block(const product<T>& p, range rows, range columns, range ks, pa
                         .a = strided ? packed : left.data,
                         .a_row = strided ? 1 : left.row_stride,
                         .a_step = strided ? unit : 1,
-                        .b = b.data + (j - b.begin) * ks.size(),
-                        .b_step = round_up(width, tile<T>::width),
+                        .b = b.data + (j - b.begin) * (b.step != 0 ? 1 : ks.size()),
+                        .b_step = b.step != 0 ? b.step : round_up(width, tile<T>::width),
                         .c = p.c + i * p.ldc + j,
                         .c_row = p.ldc,
                         .tail = 0,
@@ -74,6 +76,23 @@ void multiply_block(const product<T>& p, range rows, range columns, range ks, pa
                        height, width);
     }
   }
+}
+
+/// How many columns of b one thread keeps packed at a time: a block of k then fits the L2 cache.
+template <class T>
+constexpr index_t resident_columns = 7 * tile<T>::columns;
+
+/// The fewest equal ranges of columns that stay resident.
+template <class T>
+index_t resident_parts(range columns) {
+  return (columns.size() + resident_columns<T> - 1) / resident_columns<T>;
+}
+
+/// The i-th of `parts` ranges of whole panels.
+template <class T>
+range panel_part(range columns, index_t parts, index_t i) {
+  const range within = part(columns.size(), tile<T>::columns, parts, i);
+  return {columns.begin + within.begin, columns.begin + within.end};
 }
 
 /// Packs b for one block of k and a range of columns.
@@ -85,19 +104,23 @@ void pack_block(const product<T>& p, T* to, range columns, range ks) {
                std::min(wide, columns.end - j));
 }
 
-/// How many columns of b one thread keeps packed at a time: a block of k then fits the L2 cache.
-template <class T>
-constexpr index_t resident_columns = 7 * tile<T>::columns;
-
 /// All rows of some columns, by one thread that packs for itself.
 template <class T>
 void multiply_columns(const product<T>& p, range columns) {
-  const index_t wide = std::min(round_up(columns.size(), tile<T>::width), resident_columns<T>);
-  T* packed = right_scratch().get<T>(wide * p.depth);
-  for (index_t j = columns.begin; j < columns.end; j += wide) {
-    const range some{j, std::min(columns.end, j + wide)};
+  constexpr index_t width = tile<T>::width;
+  // A few slivers of rows do not repay the packing of what is already in rows.
+  const bool in_place = p.b.col_stride == 1 && p.m <= 8 * tile<T>::rows;
+  const index_t parts = resident_parts<T>(columns);
+  const index_t most = round_up(panel_part<T>(columns, parts, parts - 1).size(), tile<T>::columns);
+  T* packed = right_scratch().get<T>(most * p.depth);
+  for (index_t i = 0; i < parts; ++i) {
+    range some = panel_part<T>(columns, parts, i);
+    const range whole{some.begin, some.begin + (in_place ? some.size() / width * width : 0)};
+    some.begin = whole.end;
     for (index_t block = 0; block < p.depths; ++block) {
       const range ks = p.block(block);
+      const T* b = from(p.b, ks.begin, whole.begin).data;
+      multiply_block(p, {0, p.m}, whole, ks, {b, whole.begin, p.b.row_stride});
       pack_block(p, packed, some, ks);
       multiply_block(p, {0, p.m}, some, ks, {packed, some.begin});
     }
@@ -117,13 +140,12 @@ void multiply_shared(const product<T>& p, range columns, range blocks, index_t c
     T* to = packed + block * stride + (j - columns.begin) * ks.size();
     pack_panel(to, from(p.b, ks.begin, j), ks.size(), std::min(wide, columns.end - j));
   });
-  const index_t across = (columns.size() + resident_columns<T> - 1) / resident_columns<T>;
+  const index_t across = resident_parts<T>(columns);
   const index_t slivers = (p.m + tile<T>::rows - 1) / tile<T>::rows;
   const index_t down = std::clamp<index_t>((chunks + across - 1) / across, 1, slivers);
   parallel_for(across * down, [&](index_t i) {
     const range rows = part(p.m, tile<T>::rows, down, i % down);
-    range some = part(columns.size(), wide, across, i / down);
-    some = {columns.begin + some.begin, columns.begin + some.end};
+    const range some = panel_part<T>(columns, across, i / down);
     for (index_t block = 0; block < blocks.size(); ++block)
       multiply_block(p, rows, some, p.block(blocks.begin + block),
                      {packed + block * stride, columns.begin});
@@ -139,10 +161,12 @@ void multiply(product<T> p) {
   p.cut();
   if (work < worth_sharing || threads == 1) return multiply_columns(p, {0, p.n});
   const index_t chunks = std::clamp<index_t>(work / chunk_work, 1, 16 * threads);
-  const index_t count = (p.n + wide - 1) / wide;
-  if (p.m <= 2 * tile<T>::rows || (p.m <= 8 * tile<T>::rows && count >= 8 * threads)) {
-    const index_t parts = std::min(count, chunks);
-    return parallel_for(parts, [&](index_t i) { multiply_columns(p, part(p.n, wide, parts, i)); });
+  const index_t vectors = (p.n + tile<T>::width - 1) / tile<T>::width;
+  if (p.m <= 2 * tile<T>::rows || (p.m <= 8 * tile<T>::rows && vectors >= 4 * threads)) {
+    const index_t parts = std::clamp<index_t>(vectors / 2, 1, std::min(chunks, 8 * threads));
+    return parallel_for(parts, [&](index_t i) {
+      multiply_columns(p, part(p.n, tile<T>::width, parts, i));
+    });
   }
   const index_t columns = std::min(p.n, std::max(most_packed / p.depth / wide, index_t{1}) * wide);
   const index_t blocks = std::max<index_t>(most_packed / (round_up(columns, wide) * p.depth), 1);

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "xla/run/specialize.hpp"
+
+namespace xla::detail {
+
+/// The memory of one call in flight: the arena, and where every value lies.
+struct frame {
+  std::unique_ptr<std::byte[], void (*)(std::byte*)> memory{nullptr, [](std::byte*) {}};
+  std::vector<void*> table;
+
+  explicit frame(const plan& p) {
+    const std::align_val_t alignment{4096};
+    memory = {static_cast<std::byte*>(
+                  ::operator new(static_cast<std::size_t>(p.arena_bytes) + 64, alignment)),
+              [](std::byte* m) { ::operator delete(m, std::align_val_t(4096)); }};
+    table.resize(p.places.size());
+    for (std::size_t v = 0; v < table.size(); ++v) {
+      const placement& q = p.places[static_cast<std::size_t>(p.base[v])];
+      table[v] = q.where == place::arena ? memory.get() + q.offset : nullptr;
+    }
+  }
+};
+
+/// Writes a number as an element.
+inline void store_number(void* to, dtype type, double value) {
+  switch (type) {
+    case dtype::float32: *static_cast<float*>(to) = static_cast<float>(value); break;
+    case dtype::float64: *static_cast<double*>(to) = value; break;
+    case dtype::int32: *static_cast<std::int32_t*>(to) = static_cast<std::int32_t>(value); break;
+    case dtype::int64: *static_cast<std::int64_t*>(to) = static_cast<std::int64_t>(value); break;
+    case dtype::uint8: *static_cast<std::uint8_t*>(to) = static_cast<std::uint8_t>(value); break;
+    case dtype::boolean: *static_cast<bool*>(to) = value != 0; break;
+  }
+}
+
+inline void run_step(const plan& p, const ready_step& s, void* const* table, rng_state random) {
+  void* pointers[kernel::max_operands];
+  const int* operands = &p.operands[static_cast<std::size_t>(s.first_operand)];
+  for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
+  if (s.kind == step_kind::map) {
+    kernel::run_map(p.loops[static_cast<std::size_t>(s.loops)], s.kernel.map, pointers, s.ops);
+  } else if (s.kind == step_kind::row) {
+    kernel::run_rows(p.loops[static_cast<std::size_t>(s.loops)], s.kernel.row,
+                     s.kernel.scratch_bytes, pointers, s.ops);
+  } else {
+    const shape* shapes = &p.operand_shapes[static_cast<std::size_t>(s.first_shape)];
+    kernel_call call;
+    call.out = pointers[s.inputs];
+    call.in = pointers;
+    call.in_shapes = shapes;
+    call.out_shape = shapes + s.inputs;
+    call.attr = s.attr;
+    call.size = s.size;
+    if (s.random >= 0) {
+      call.seed = random.seed;
+      call.offset = random.offset +
+                    static_cast<std::uint64_t>(p.counters[static_cast<std::size_t>(s.random)]);
+    }
+    s.op->run(call);
+  }
+}
+
+/// A plan that can be called. Calls that write state follow one another; others have a frame each.
+class executable {
+ public:
+  explicit executable(plan p) : plan_(std::move(p)) {
+    is_once_.assign(plan_.steps.size(), false);
+    for (int i : plan_.once) is_once_[static_cast<std::size_t>(i)] = true;
+  }
+
+  const plan& get_plan() const { return plan_; }
+
+  std::unique_ptr<frame> take_frame() {
+    {
+      const std::lock_guard hold(frames_lock_);
+      if (!frames_.empty()) {
+        auto f = std::move(frames_.back());
+        frames_.pop_back();
+        return f;
+      }
+    }
+    auto f = std::make_unique<frame>(plan_);
+    prepare(*f);
+    return f;
+  }
+  void give_frame(std::unique_ptr<frame> f) {
+    const std::lock_guard hold(frames_lock_);
+    frames_.push_back(std::move(f));
+  }
+
+  /// Runs all steps on a frame whose table is complete.
+  void run(const frame& f, rng_state random) const {
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+      if (!is_once_[i]) run_step(plan_, plan_.steps[i], f.table.data(), random);
+  }
+
+ private:
+  // Numbers that the sizes decide, and the steps that depend on nothing else.
+  void prepare(frame& f) const {
+    const program& p = plan_.source;
+    for (int v = 0; v < p.count.values; ++v) {
+      const node& n = p.values[v];
+      void* to = f.table[static_cast<std::size_t>(v)];
+      if (n.op == &constant_info) store_number(to, n.type, n.value);
+      if (n.op == &size_info)
+        store_number(to, n.type, static_cast<double>(value_at(plan_.symbols, n.size)));
+    }
+    for (int i : plan_.once)
+      run_step(plan_, plan_.steps[static_cast<std::size_t>(i)], f.table.data(), {});
+  }
+
+  plan plan_;
+  std::vector<bool> is_once_;
+  spin_lock frames_lock_;
+  std::vector<std::unique_ptr<frame>> frames_;
+};
+
+}  // namespace xla::detail

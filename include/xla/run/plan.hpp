@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "xla/kernel/loops.hpp"
+#include "xla/transform/program.hpp"
+
+namespace xla::detail {
+
+/// The instantiated kernels of a program's distinct regions.
+struct region_kernel {
+  void (*map)(const tile_call&) = nullptr;
+  void (*row)(const row_call&) = nullptr;
+  std::int64_t (*scratch_bytes)(std::int64_t) = nullptr;
+};
+
+/// Where the elements of a value lie during a call.
+enum class place : std::uint8_t {
+  arena,   ///< at an offset of the frame's memory
+  slot,    ///< an argument, parameter or buffer at entry
+  grad,    ///< a gradient at entry
+  result,  ///< a new tensor, made for each call
+  write,   ///< the new value of a slot or gradient
+};
+
+struct placement {
+  place where = place::arena;
+  int index = -1;            ///< of the slot, result or write
+  std::int64_t offset = 0;   ///< arena
+  std::int64_t bytes = 0;
+};
+
+/// A step with its sizes: ready to run on the pointers of a frame.
+struct ready_step {
+  step_kind kind = step_kind::library;
+  const op_info* op = nullptr;
+  region_kernel kernel;
+  int first_operand = 0;  ///< in plan::operands: inputs, then outputs
+  int inputs = 0, operands = 0;
+  int first_shape = 0;    ///< in plan::shapes_of_operands
+  int loops = -1;         ///< in plan::loops
+  int ops = 1;
+  int random = -1;        ///< the number of the random op
+  std::int64_t attr = 0, size = 0;
+  const step* source = nullptr;
+};
+
+/// A program at given sizes: every value has its place, every step its loops.
+struct plan {
+  program source;
+  std::vector<shape> slot_shapes;       ///< the signature
+  std::vector<std::int64_t> symbols;
+  std::vector<shape> shapes;            ///< per value
+  std::vector<int> base;                ///< per value: the value whose elements it shares
+  std::vector<placement> places;        ///< per value, of its base
+  std::vector<int> operands;
+  std::vector<shape> operand_shapes;
+  std::vector<kernel::loop_nest> loops;
+  std::vector<ready_step> steps;
+  std::vector<int> once;                ///< steps that depend on sizes alone
+  std::vector<int> copies;              ///< results and writes that are copied at the end: -1 or value
+  std::vector<int> scalars;             ///< values that a call writes as numbers
+  std::vector<int> moving;              ///< values that share elements bound at each call
+  std::vector<bool> in_place;           ///< per write: may use the memory of the value at entry
+  std::vector<std::int64_t> counters;   ///< per random op: where its counters start
+  std::int64_t random_counters = 0;
+  std::int64_t arena_bytes = 0;
+  std::int64_t unshared_bytes = 0;      ///< what the arena would take without reuse
+};
+
+inline shape value_at(const std::vector<std::int64_t>& symbols, const shape& s) {
+  shape out = s;
+  for (int i = 0; i < s.rank; ++i)
+    if (!is_known(s[i])) out[i] = symbols[static_cast<std::size_t>(symbol_index(s[i]))];
+  return out;
+}
+inline std::int64_t value_at(const std::vector<std::int64_t>& symbols, extent e) {
+  return is_known(e) ? e : symbols[static_cast<std::size_t>(symbol_index(e))];
+}
+
+/// Computes every symbol from the sizes of the slots, and checks what was taken to be equal.
+inline std::vector<std::int64_t> evaluate_symbols(const program& p, const std::vector<shape>& slots) {
+  std::vector<std::int64_t> v(static_cast<std::size_t>(p.count.symbols));
+  for (int i = 0; i < p.count.symbols; ++i) {
+    const symbol& s = p.symbols[i];
+    std::int64_t& out = v[static_cast<std::size_t>(i)];
+    if (s.kind == 'v') {
+      out = slots[static_cast<std::size_t>(s.a)][static_cast<int>(s.b)];
+    } else if (s.kind == '*' && s.b == 0) {
+      out = s.a;
+      for (int k = 0; k < s.factors; ++k) out *= v[static_cast<std::size_t>(s.factor[k])];
+    } else {
+      const std::int64_t a = value_at(v, s.a), b = value_at(v, s.b);
+      out = s.kind == '+' ? a + b : s.kind == '-' ? a - b : s.kind == '*' ? a * b : b == 0 ? 0 : a / b;
+    }
+  }
+  for (int i = 0; i < p.count.equalities; ++i) {
+    const equality& e = p.equalities[i];
+    const std::int64_t a = value_at(v, e.a), b = value_at(v, e.b);
+    if (a == b) continue;
+    text t;
+    t << e.where << ": two sizes that must be equal are " << a << " and " << b
+      << "; a size broadcasts only if it is 1 in the type, so use expand where that is meant";
+    throw shape_error(std::string(t.view()));
+  }
+  return v;
+}
+
+}  // namespace xla::detail

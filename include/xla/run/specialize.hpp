@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/run/arena.hpp"
+#include "xla/run/eager.hpp"
+#include "xla/run/plan.hpp"
+
+namespace xla::detail {
+
+/// program + sizes -> plan: run-time work of well under a millisecond, once per signature.
+class specializer {
+ public:
+  specializer(const program& p, const region_kernel* kernels, std::vector<shape> slots)
+      : p_(p), kernels_(kernels) {
+    out_.source = p;
+    out_.slot_shapes = std::move(slots);
+  }
+
+  plan run() {
+    out_.symbols = evaluate_symbols(p_, out_.slot_shapes);
+    shape_values();
+    place_values();
+    find_once();
+    allocate();
+    for (int i = 0; i < p_.count.steps; ++i) add_step(p_.steps[i]);
+    for (int v = 0; v < values(); ++v) {
+      if (p_.values[v].op == &scalar_info) out_.scalars.push_back(v);
+      if (base(v) != v && out_.places[at(base(v))].where != place::arena) out_.moving.push_back(v);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  int values() const { return p_.count.values; }
+  int base(int v) const { return out_.base[at(v)]; }
+
+  void shape_values() {
+    out_.shapes.resize(at(values()));
+    out_.base.resize(at(values()));
+    out_.places.resize(at(values()));
+    for (int v = 0; v < values(); ++v) {
+      const node& n = p_.values[v];
+      shape& s = out_.shapes[at(v)] = value_at(out_.symbols, n.dims_shape());
+      for (int i = 0; i < s.rank; ++i)
+        if (s[i] < 0) throw shape_error(std::string(n.op->name) + ": a size became negative");
+      out_.base[at(v)] = n.op->kind == op_kind::alias ? base(n.in[0]) : v;
+      const std::int64_t bytes = count(s) * size_of(n.type);
+      out_.places[at(v)].bytes = n.op->kind == op_kind::leaf && n.op != &input_info ? 8 : bytes;
+      if (n.op == &input_info) {
+        out_.places[at(v)].where = n.attr % 2 ? place::grad : place::slot;
+        out_.places[at(v)].index = static_cast<int>(n.attr / 2);
+      }
+    }
+  }
+
+  // A result or write takes the value's memory for itself, unless something else has it already.
+  void place_values() {
+    claimed_.assign(at(values()), false);
+    made_.assign(at(values()), -1);
+    for (int i = 0; i < p_.count.steps; ++i)
+      for (int k = 0; k < p_.steps[i].outputs; ++k)
+        made_[at(p_.outputs[p_.steps[i].first_output + k])] = i;
+    for (int i = 0; i < p_.count.writes; ++i) claim(p_.writes[i].value, place::write, i);
+    for (int i = 0; i < p_.count.results; ++i) claim(p_.results[i], place::result, i);
+    find_in_place();
+  }
+  void claim(int value, place where, int index) {
+    const int b = base(value);
+    const bool free = made_[at(b)] >= 0 && !claimed_[at(b)];
+    if (free) {
+      out_.places[at(b)].where = where;
+      out_.places[at(b)].index = index;
+      claimed_[at(b)] = true;
+    }
+    out_.copies.push_back(free ? -1 : value);
+  }
+
+  // A write may go over the old value when every step that reads it comes first (or is the writing
+  // region itself, which reads and writes the same element), and so does every check.
+  void find_in_place() {
+    std::vector<int> last_read(at(values()), -1);
+    int last_check = -1;
+    for (int i = 0; i < p_.count.steps; ++i) {
+      const step& s = p_.steps[i];
+      if (s.check) last_check = i;
+      for (int k = 0; k < s.inputs; ++k) last_read[at(base(p_.inputs[s.first_input + k]))] = i;
+    }
+    for (int i = 0; i < p_.count.writes; ++i) {
+      const write& w = p_.writes[i];
+      const program_slot& slot = p_.slots[w.slot];
+      const int old = w.gradient ? slot.grad_leaf : slot.leaf;
+      const int writer = made_[at(base(w.value))];
+      bool ok = out_.copies[at(i)] < 0 && writer > last_check;
+      if (ok && old >= 0) {
+        ok = out_.shapes[at(old)] == out_.shapes[at(w.value)];
+        const int reader = last_read[at(old)];
+        const bool same_step = reader == writer && p_.steps[writer].kind == step_kind::map;
+        ok = ok && (reader < writer || same_step) && !kept_until_end(old);
+      }
+      out_.in_place.push_back(ok);
+    }
+  }
+  bool kept_until_end(int value) const {
+    for (int v : out_.copies)
+      if (v >= 0 && base(v) == value) return true;
+    return false;
+  }
+
+  // Steps that depend on nothing but sizes and constants run once, when a frame is made.
+  void find_once() {
+    fixed_.assign(at(values()), false);
+    for (int v = 0; v < values(); ++v) {
+      const op_info* op = p_.values[v].op;
+      fixed_[at(v)] = op == &constant_info || op == &size_info;
+    }
+    once_.assign(at(p_.count.steps), false);
+    for (int i = 0; i < p_.count.steps; ++i) {
+      const step& s = p_.steps[i];
+      bool fixed = s.value < 0 || !p_.values[s.value].op->impure;
+      for (int k = 0; k < s.inputs; ++k) fixed &= fixed_[at(base(p_.inputs[s.first_input + k]))];
+      for (int k = 0; k < s.outputs; ++k) {
+        const int v = p_.outputs[s.first_output + k];
+        fixed &= out_.places[at(v)].where == place::arena;
+      }
+      once_[at(i)] = fixed;
+      for (int k = 0; fixed && k < s.outputs; ++k) fixed_[at(p_.outputs[s.first_output + k])] = true;
+    }
+  }
+
+  void allocate() {
+    std::vector<int> last(at(values()), -1);
+    for (int i = 0; i < p_.count.steps; ++i)
+      for (int k = 0; k < p_.steps[i].inputs; ++k)
+        last[at(base(p_.inputs[p_.steps[i].first_input + k]))] = i;
+    for (int v : out_.copies)
+      if (v >= 0) last[at(base(v))] = p_.count.steps;
+    arena_planner arena;
+    for (int v = 0; v < values(); ++v) {
+      placement& q = out_.places[at(v)];
+      const bool number = p_.values[v].op == &constant_info ||
+                          (p_.values[v].op->kind == op_kind::leaf && p_.values[v].op != &input_info);
+      if (base(v) == v && q.where == place::arena && (number || fixed_[at(v)]))
+        q.offset = arena.take(q.bytes);
+    }
+    std::vector<int> dying;
+    for (int i = 0; i < p_.count.steps; ++i) {
+      const step& s = p_.steps[i];
+      dying.clear();
+      for (int k = 0; k < s.outputs; ++k) {
+        const int v = p_.outputs[s.first_output + k];
+        placement& q = out_.places[at(v)];
+        if (q.where != place::arena || fixed_[at(v)]) continue;
+        q.offset = arena.take(q.bytes);
+        if (last[at(v)] < 0) dying.push_back(v);
+      }
+      for (int k = 0; k < s.inputs; ++k) {
+        const int v = base(p_.inputs[s.first_input + k]);
+        if (last[at(v)] != i || out_.places[at(v)].where != place::arena || fixed_[at(v)]) continue;
+        last[at(v)] = -2;
+        if (made_[at(v)] >= 0) dying.push_back(v);
+      }
+      for (int v : dying) arena.give(out_.places[at(v)].offset, out_.places[at(v)].bytes);
+    }
+    out_.arena_bytes = arena.size();
+    out_.unshared_bytes = arena.total();
+  }
+
+  void add_step(const step& s) {
+    ready_step r;
+    r.kind = s.kind;
+    r.source = &s;
+    r.ops = s.ops;
+    r.first_operand = static_cast<int>(out_.operands.size());
+    r.first_shape = static_cast<int>(out_.operand_shapes.size());
+    r.inputs = s.inputs;
+    r.operands = s.inputs + s.outputs;
+    for (int k = 0; k < s.inputs; ++k) add_operand(p_.inputs[s.first_input + k]);
+    for (int k = 0; k < s.outputs; ++k) add_operand(p_.outputs[s.first_output + k]);
+    if (s.kind == step_kind::library) {
+      const node& n = p_.values[s.value];
+      r.op = n.op;
+      r.attr = n.attr;
+      r.size = value_at(out_.symbols, n.size);
+      if (n.op->impure) {
+        r.random = static_cast<int>(out_.counters.size());
+        out_.counters.push_back(out_.random_counters);
+        out_.random_counters += static_cast<std::int64_t>(
+            random_counters(out_.shapes[at(s.value)], n.type));
+      }
+    } else {
+      if (kernels_) r.kernel = kernels_[s.kernel];
+      r.loops = static_cast<int>(out_.loops.size());
+      std::int64_t bytes[kernel::max_operands];
+      for (int k = 0; k < r.operands; ++k)
+        bytes[k] = size_of(p_.values[out_.operands[at(r.first_operand + k)]].type);
+      out_.loops.push_back(kernel::make_loops(value_at(out_.symbols, p_.spaces[s.space]),
+                                              &out_.operand_shapes[at(r.first_shape)], bytes,
+                                              r.operands, s.kind == step_kind::row));
+    }
+    if (once_[out_.steps.size()]) out_.once.push_back(static_cast<int>(out_.steps.size()));
+    out_.steps.push_back(r);
+  }
+  void add_operand(int value) {
+    out_.operands.push_back(value);
+    out_.operand_shapes.push_back(out_.shapes[at(value)]);
+  }
+
+  const program& p_;
+  const region_kernel* kernels_;
+  plan out_;
+  std::vector<int> made_;      // per value: the step that makes it
+  std::vector<bool> claimed_;  // per value: is a result's or write's memory
+  std::vector<bool> fixed_;
+  std::vector<bool> once_;
+};
+
+}  // namespace xla::detail

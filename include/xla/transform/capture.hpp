@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <tuple>
+#include <type_traits>
+
+#include "xla/module.hpp"
+#include "xla/transform/backward.hpp"
+#include "xla/transform/lower.hpp"
+
+namespace xla::detail {
+
+/// An argument that refers to a model: a training step is captured with the model's twin in place.
+template <class X>
+concept optimizer_like = requires { typename std::remove_cvref_t<X>::model_type; };
+
+template <class A>
+using bare = std::remove_cvref_t<A>;
+
+struct no_twin {};
+
+/// A callable without state, made from nothing: also lambdas, which have no default constructor.
+template <class F>
+constexpr F make_callable() {
+  if constexpr (std::is_default_constructible_v<F>) return F{};
+  else return std::bit_cast<F>(no_twin{});
+}
+
+/// How many optimizers before argument I belong to the same type of model.
+template <std::size_t I, class... A>
+constexpr int earlier_optimizers() {
+  int n = 0;
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+      using X = std::tuple_element_t<J, std::tuple<bare<A>...>>;
+      using Y = std::tuple_element_t<I, std::tuple<bare<A>...>>;
+      if constexpr (optimizer_like<X>)
+        if (std::is_same_v<typename X::model_type, typename Y::model_type>) ++n;
+    };
+    (one(std::integral_constant<std::size_t, K>{}), ...);
+  }(std::make_index_sequence<I>{});
+  return n;
+}
+
+/// The places in an argument of type X that are a Model: members included, arrays counted out.
+template <class Model, class X>
+constexpr int places_of() {
+  using U = std::remove_cvref_t<X>;
+  if constexpr (std::is_same_v<U, Model>) return 1;
+  else if constexpr (tree_leaf<U> || optimizer_like<U>) return 0;
+  else if constexpr (is_array<U>)
+    return static_cast<int>(std::tuple_size_v<U>) * places_of<Model, typename U::value_type>();
+  else if constexpr (is_tuple<U>)
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return (0 + ... + places_of<Model, std::tuple_element_t<I, U>>());
+    }(std::make_index_sequence<std::tuple_size_v<U>>{});
+  else if constexpr (described<U>)
+    return hana::unpack(U::xla_members(), [](auto... m) {
+      return (0 + ... + places_of<Model, decltype(m.get(std::declval<U&>()))>());
+    });
+  else return 0;
+}
+
+/// The n-th Model in x, in the order of members; nullptr when there are fewer.
+template <class Model, class X>
+constexpr void find_place(X& x, int& n, Model*& found) {
+  using U = std::remove_cv_t<X>;
+  if constexpr (std::is_same_v<U, Model>) {
+    if (n-- == 0) found = &x;
+  } else if constexpr (!optimizer_like<U> && places_of<Model, U>() > 0) {
+    if constexpr (is_array<U>) {
+      for (auto& e : x) find_place(e, n, found);
+    } else if constexpr (is_tuple<U>) {
+      std::apply([&](auto&... e) { (find_place(e, n, found), ...); }, x);
+    } else {
+      hana::for_each(U::xla_members(), [&](auto m) { find_place(m.get(x), n, found); });
+    }
+  }
+}
+
+/// A twin that is made in its place: it is never moved, which g++ 12 cannot always do in constant
+/// evaluation.
+template <std::size_t I, class X>
+struct twin_holder {
+  X value;
+  constexpr twin_holder() : value() {}
+  constexpr explicit twin_holder(auto& model) : value(model) {}
+};
+
+template <class Indices, class... A>
+struct value_twins;
+template <std::size_t... I, class... A>
+struct value_twins<std::index_sequence<I...>, A...>
+    : twin_holder<I, std::conditional_t<optimizer_like<A>, no_twin, A>>... {};
+
+/// The symbolic twins of a call's arguments: default-constructed in constant evaluation, optimizers
+/// for the twins of their models.
+template <class Indices, class... A>
+struct all_twins;
+template <std::size_t... I, class... A>
+struct all_twins<std::index_sequence<I...>, A...> {
+  using indices = std::index_sequence<I...>;
+  template <std::size_t K>
+  using type = std::tuple_element_t<K, std::tuple<A...>>;
+
+  template <std::size_t K>
+  struct optimizer_twin : twin_holder<K, type<K>> {
+    constexpr explicit optimizer_twin(value_twins<indices, A...>& values)
+        : twin_holder<K, type<K>>(model<K>(values)) {}
+  };
+  template <std::size_t K>
+  struct empty_twin {
+    constexpr explicit empty_twin(value_twins<indices, A...>&) {}
+  };
+  template <std::size_t K>
+  using optimizer_part =
+      std::conditional_t<optimizer_like<type<K>>, optimizer_twin<K>, empty_twin<K>>;
+  struct optimizer_twins : optimizer_part<I>... {
+    constexpr explicit optimizer_twins(value_twins<indices, A...>& v) : optimizer_part<I>(v)... {}
+  };
+
+  value_twins<indices, A...> values;
+  optimizer_twins optimizers{values};
+
+  template <std::size_t K>
+  constexpr type<K>& get() {
+    if constexpr (optimizer_like<type<K>>) return held<K, type<K>>(optimizers);
+    else return held<K, type<K>>(values);
+  }
+
+ private:
+  template <std::size_t K, class X>
+  static constexpr X& held(twin_holder<K, X>& h) {
+    return h.value;
+  }
+  template <std::size_t K>
+  static constexpr auto& model(value_twins<indices, A...>& values) {
+    using Model = typename type<K>::model_type;
+    static_assert((0 + ... + places_of<Model, A>()) > 0,
+                  "xla::compile: an optimizer's model is not among the arguments; pass it, or the "
+                  "module that contains it, as well");
+    int n = earlier_optimizers<K, A...>();
+    Model* found = nullptr;
+    (find_in<I, Model>(values, n, found), ...);
+    return *found;
+  }
+  template <std::size_t K, class Model>
+  static constexpr void find_in(value_twins<indices, A...>& values, int& n, Model*& found) {
+    if constexpr (!optimizer_like<type<K>>) find_place(held<K, type<K>>(values), n, found);
+  }
+};
+template <class... A>
+using twins = all_twins<std::index_sequence_for<A...>, bare<A>...>;
+
+/// Gives every leaf of an argument its slot in the graph, in the order in which a call binds them.
+struct slot_binder {
+  graph& g;
+
+  template <class T, int R>
+  constexpr void tensor(Tensor<T, R>& t, const shape& dims, slot_kind kind, bool trainable) {
+    slot s;
+    s.kind = kind;
+    s.requires_grad = trainable;
+    const int index = g.add_slot(s);
+    shape open = dims;
+    for (int i = 0; i < open.rank; ++i)
+      if (open[i] < 0) open[i] = g.sizes.variable(index, i);
+    const int leaf = g.add_leaf(index, false, dtype_of<T>, open);
+    g.slots[index].leaf = g.slots[index].current = leaf;
+    if (kind == slot_kind::cell) t.name_slot(&g, index);
+    else t.name_node(&g, leaf);
+  }
+  template <class X>
+  constexpr void operator()(X& x, const tree_path&) {
+    if constexpr (is_state<X>) {
+      tensor(x, x.shape(), slot_kind::cell, X::trainable);
+    } else if constexpr (is_tensor<X>) {
+      shape dims;
+      dims.rank = X::rank;
+      for (int i = 0; i < dims.rank; ++i) dims[i] = -1;
+      tensor(x, dims, slot_kind::tensor, false);
+    } else if constexpr (std::is_same_v<X, Scalar>) {
+      slot s;
+      s.kind = slot_kind::scalar;
+      x.name_slot(&g, g.add_slot(s));
+    }
+  }
+  template <class O>
+  constexpr void optimizer(O& o) {
+    visit_tree(o.options, *this, {});
+    o.visit_state([&](auto& state, auto parameter) {
+      shape dims;
+      if constexpr (!std::is_null_pointer_v<decltype(parameter)>)
+        dims = g.nodes[g.slots[parameter->slot_index()].leaf].dims_shape();
+      tensor(state, dims, slot_kind::cell, false);
+    });
+  }
+  template <class X>
+  constexpr void argument(X& x) {
+    if constexpr (optimizer_like<X>) optimizer(x);
+    else visit_tree(x, *this, {});
+  }
+};
+
+/// What constant evaluation leaves behind of one step function at one set of argument types.
+template <int Capacity>
+struct captured {
+  node values[Capacity];
+  step steps[Capacity];
+  int inputs[3 * Capacity] = {};
+  int outputs[Capacity] = {};
+  std::uint64_t words[4 * Capacity] = {};
+  distinct_key keys[Capacity];
+  write writes[Capacity];
+  int results[Capacity] = {};
+  program_slot slots[Capacity / 2 + 8];
+  symbol symbols[Capacity / 2 + 32];
+  equality equalities[Capacity / 2 + 32];
+  shape spaces[Capacity];
+  program::sizes count;
+  bool overflow = false;
+  refusal refused;
+
+  constexpr program_builder builder() {
+    program_builder b;
+    b.values = values;
+    b.steps = steps;
+    b.inputs = inputs;
+    b.outputs = outputs;
+    b.words = words;
+    b.keys = keys;
+    b.writes = writes;
+    b.results = results;
+    b.slots = slots;
+    b.spaces = spaces;
+    return b;
+  }
+};
+
+/// Runs the body once on the twins and collects what it returns and writes.
+template <class F, class... A>
+struct capture_body {
+  graph& g;
+  twins<A...> arguments;
+  int* results;
+  write* writes;
+  int result_count = 0, write_count = 0;
+
+  constexpr capture_body(graph& graph, int* r, write* w) : g(graph), results(r), writes(w) {}
+
+  constexpr void run() {
+    run(std::index_sequence_for<A...>{});
+  }
+
+ private:
+  template <std::size_t... I>
+  constexpr void run(std::index_sequence<I...>) {
+    slot_binder bind{g};
+    (bind.argument(arguments.template get<I>()), ...);
+    const F f = make_callable<F>();
+    using R = decltype(f(static_cast<A&&>(arguments.template get<I>())...));
+    if constexpr (std::is_void_v<R>) {
+      f(static_cast<A&&>(arguments.template get<I>())...);
+    } else {
+      auto result = f(static_cast<A&&>(arguments.template get<I>())...);
+      collect(result);
+    }
+    int tensor_slot = 0;
+    (collect_writes(arguments.template get<I>(), tensor_slot), ...);
+    for (int s = 0; s < g.slot_count; ++s) cell_writes(s);
+  }
+
+  template <class R>
+  constexpr void collect(R& result) {
+    visit_tree(
+        result,
+        [&](auto& leaf, const tree_path&) {
+          if constexpr (is_tensor<bare<decltype(leaf)>>) results[result_count++] = leaf.lift(&g);
+        },
+        {});
+  }
+
+  // A tensor argument that the body rebound (data += 1) is given back to the caller.
+  template <class X>
+  constexpr void collect_writes(X& x, int& index) {
+    if constexpr (optimizer_like<X>) {
+      slot_counter count{index};
+      visit_tree(x.options, count, {});
+      x.visit_state([&](auto&, auto) { ++index; });
+    } else {
+      visit_tree(
+          x,
+          [&](auto& leaf, const tree_path&) {
+            using L = bare<decltype(leaf)>;
+            if constexpr (is_tensor<L>) {
+              if (leaf.lift(&g) != g.slots[index].leaf)
+                writes[write_count++] = {index, false, leaf.lift(&g)};
+            }
+            if constexpr (is_tensor<L> || is_state<L> || std::is_same_v<L, Scalar>) ++index;
+          },
+          {});
+    }
+  }
+  struct slot_counter {
+    int& n;
+    template <class X>
+    constexpr void operator()(X&, const tree_path&) {
+      if constexpr (std::is_same_v<X, Scalar>) ++n;
+    }
+  };
+
+  constexpr void cell_writes(int index) {
+    const slot& s = g.slots[index];
+    if (s.kind != slot_kind::cell) return;
+    if (s.current != s.leaf) writes[write_count++] = {index, false, s.current};
+    if (s.state == grad_state::present && s.grad != s.grad_leaf)
+      writes[write_count++] = {index, true, s.grad};
+  }
+};
+
+template <int Capacity, class F, class... A>
+constexpr captured<Capacity> capture() {
+  captured<Capacity> out;
+  graph_storage<Capacity> g;
+  int results[Capacity] = {};
+  write writes[Capacity] = {};
+  capture_body<F, A...> body(g, results, writes);
+  body.run();
+  out.overflow = g.overflowed();
+  out.refused = g.sizes.refused;
+  if (out.overflow || out.refused.failed()) return out;
+  program_builder b = out.builder();
+  lowering(g, {results, body.result_count, writes, body.write_count}, b, {}).run();
+  out.count = b.count;
+  for (int i = 0; i < b.count.symbols; ++i) out.symbols[i] = g.sizes.symbols[i];
+  for (int i = 0; i < b.count.equalities; ++i) out.equalities[i] = g.sizes.equalities[i];
+  return out;
+}
+
+/// Nodes that a body of these arguments may need, as a first guess; capture retries with more.
+template <class... A>
+constexpr int first_capacity() {
+  int parameters = 0;
+  auto one = [&]<class X>(std::type_identity<X>) {
+    if constexpr (!optimizer_like<X>) parameters += count_parameters<X>();
+  };
+  (one(std::type_identity<bare<A>>{}), ...);
+  return 128 + 32 * parameters;
+}
+
+}  // namespace xla::detail
