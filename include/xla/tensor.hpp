@@ -124,6 +124,13 @@ constexpr int broadcast_rank(int a, int b) {
   return a == dynamic_rank || b == dynamic_rank ? dynamic_rank : a > b ? a : b;
 }
 
+constexpr int broadcast_rank(int a, int b, int c) { return broadcast_rank(a, broadcast_rank(b, c)); }
+constexpr int broadcast_rank(int a) { return a; }
+
+/// The result of an elementwise op on tensors of these ranks.
+template <class T, int... Ranks>
+using broadcast_tensor = Tensor<T, broadcast_rank(Ranks...)>;
+
 template <class X>
 inline constexpr bool is_tensor = false;
 template <class T, int R>

@@ -109,7 +109,8 @@ template <class T>
 void multiply_columns(const product<T>& p, range columns) {
   constexpr index_t width = tile<T>::width;
   // A few slivers of rows do not repay the packing of what is already in rows.
-  const bool in_place = p.b.col_stride == 1 && p.m <= 8 * tile<T>::rows;
+  const bool in_place =
+      p.b.col_stride == 1 && p.b.row_stride != 0 && p.m <= 8 * tile<T>::rows;
   const index_t parts = resident_parts<T>(columns);
   const index_t most = round_up(panel_part<T>(columns, parts, parts - 1).size(), tile<T>::columns);
   T* packed = right_scratch().get<T>(most * p.depth);
@@ -156,7 +157,7 @@ void multiply_shared(const product<T>& p, range columns, range blocks, index_t c
 template <class T>
 void multiply(product<T> p) {
   constexpr index_t wide = tile<T>::columns;
-  constexpr index_t worth_sharing = 64 * 64 * 64, chunk_work = 1 << 18, most_packed = 1 << 21;
+  constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18, most_packed = 1 << 21;
   const index_t work = p.m * p.n * p.k, threads = num_threads();
   p.cut();
   if (work < worth_sharing || threads == 1) return multiply_columns(p, {0, p.n});
@@ -194,7 +195,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matr
     if (k == 0) {
       for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, T{0});
     } else if (n == 1 && m > 1 && ldc == 1) {
-      // A column times a row vector's width: transposed, the lanes are full.
+      // Transposed, a product with one column fills the lanes.
       detail::multiply<T>({1, m, k, {b.data, b.col_stride, b.row_stride},
                            {a.data, a.col_stride, a.row_stride}, c, m});
     } else {

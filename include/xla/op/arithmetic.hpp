@@ -62,20 +62,20 @@ namespace xla {
 
 /// Element by element, broadcasting as NumPy does; a number stands on either side.
 template <class T, int A, int B>
-constexpr auto operator+(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<T, A, B> operator+(const Tensor<T, A>& a, const Tensor<T, B>& b) {
   return detail::map_binary<op::add, T>(a, b);
 }
 template <class T, int A, int B>
-constexpr auto operator-(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<T, A, B> operator-(const Tensor<T, A>& a, const Tensor<T, B>& b) {
   return detail::map_binary<op::sub, T>(a, b);
 }
 template <class T, int A, int B>
-constexpr auto operator*(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<T, A, B> operator*(const Tensor<T, A>& a, const Tensor<T, B>& b) {
   return detail::map_binary<op::mul, T>(a, b);
 }
 /// Integers divide towards zero, and by zero give zero.
 template <class T, int A, int B>
-constexpr auto operator/(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<T, A, B> operator/(const Tensor<T, A>& a, const Tensor<T, B>& b) {
   return detail::map_binary<op::div, T>(a, b);
 }
 template <class T, int R>
@@ -84,36 +84,36 @@ constexpr Tensor<T, R> operator-(const Tensor<T, R>& a) {
 }
 
 template <class T, int R>
-constexpr auto operator+(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::add>(a, b);
+constexpr Tensor<T, R> operator+(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::add, T>(a, b);
 }
 template <class T, int R>
-constexpr auto operator-(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::sub>(a, b);
+constexpr Tensor<T, R> operator-(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::sub, T>(a, b);
 }
 template <class T, int R>
-constexpr auto operator*(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::mul>(a, b);
+constexpr Tensor<T, R> operator*(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::mul, T>(a, b);
 }
 template <class T, int R>
-constexpr auto operator/(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::div>(a, b);
+constexpr Tensor<T, R> operator/(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::div, T>(a, b);
 }
 template <class T, int R>
-constexpr auto operator+(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::add>(a, b);
+constexpr Tensor<T, R> operator+(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::number_map<op::add, T>(a, b);
 }
 template <class T, int R>
-constexpr auto operator-(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::sub>(a, b);
+constexpr Tensor<T, R> operator-(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::number_map<op::sub, T>(a, b);
 }
 template <class T, int R>
-constexpr auto operator*(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::mul>(a, b);
+constexpr Tensor<T, R> operator*(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::number_map<op::mul, T>(a, b);
 }
 template <class T, int R>
-constexpr auto operator/(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::div>(a, b);
+constexpr Tensor<T, R> operator/(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::number_map<op::div, T>(a, b);
 }
 
 }  // namespace xla

@@ -50,75 +50,75 @@ namespace xla {
 
 /// Comparisons, element by element: a tensor of bool. Comparing with NaN is false, but for !=.
 template <class T, int A, int B>
-constexpr auto operator==(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator==(const Tensor<T, A>& a, const Tensor<T, B>& b) {
   return detail::map_binary<op::eq, bool>(a, b);
 }
 template <class T, int R>
-constexpr auto operator==(const Tensor<T, R>& a, detail::number_of<T> b) {
+constexpr Tensor<bool, R> operator==(const Tensor<T, R>& a, detail::number_of<T> b) {
   return detail::map_number<op::eq, bool>(a, b);
 }
 template <class T, int R>
-constexpr auto operator==(detail::number_of<T> a, const Tensor<T, R>& b) {
+constexpr Tensor<bool, R> operator==(detail::number_of<T> a, const Tensor<T, R>& b) {
   return detail::number_map<op::eq, bool>(a, b);
 }
 template <class T, int A, int B>
-constexpr auto operator!=(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator!=(const Tensor<T, A>& a, const Tensor<T, B>& b) {
   return detail::map_binary<op::ne, bool>(a, b);
 }
 template <class T, int R>
-constexpr auto operator!=(const Tensor<T, R>& a, detail::number_of<T> b) {
+constexpr Tensor<bool, R> operator!=(const Tensor<T, R>& a, detail::number_of<T> b) {
   return detail::map_number<op::ne, bool>(a, b);
 }
 template <class T, int R>
-constexpr auto operator!=(detail::number_of<T> a, const Tensor<T, R>& b) {
+constexpr Tensor<bool, R> operator!=(detail::number_of<T> a, const Tensor<T, R>& b) {
   return detail::number_map<op::ne, bool>(a, b);
 }
 template <class T, int A, int B>
-constexpr auto operator<(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator<(const Tensor<T, A>& a, const Tensor<T, B>& b) {
   return detail::map_binary<op::lt, bool>(a, b);
 }
 template <class T, int R>
-constexpr auto operator<(const Tensor<T, R>& a, detail::number_of<T> b) {
+constexpr Tensor<bool, R> operator<(const Tensor<T, R>& a, detail::number_of<T> b) {
   return detail::map_number<op::lt, bool>(a, b);
 }
 template <class T, int R>
-constexpr auto operator<(detail::number_of<T> a, const Tensor<T, R>& b) {
+constexpr Tensor<bool, R> operator<(detail::number_of<T> a, const Tensor<T, R>& b) {
   return detail::number_map<op::lt, bool>(a, b);
 }
 template <class T, int A, int B>
-constexpr auto operator<=(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator<=(const Tensor<T, A>& a, const Tensor<T, B>& b) {
   return detail::map_binary<op::le, bool>(a, b);
 }
 template <class T, int R>
-constexpr auto operator<=(const Tensor<T, R>& a, detail::number_of<T> b) {
+constexpr Tensor<bool, R> operator<=(const Tensor<T, R>& a, detail::number_of<T> b) {
   return detail::map_number<op::le, bool>(a, b);
 }
 template <class T, int R>
-constexpr auto operator<=(detail::number_of<T> a, const Tensor<T, R>& b) {
+constexpr Tensor<bool, R> operator<=(detail::number_of<T> a, const Tensor<T, R>& b) {
   return detail::number_map<op::le, bool>(a, b);
 }
 template <class T, int A, int B>
-constexpr auto operator>(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator>(const Tensor<T, A>& a, const Tensor<T, B>& b) {
   return detail::map_binary<op::gt, bool>(a, b);
 }
 template <class T, int R>
-constexpr auto operator>(const Tensor<T, R>& a, detail::number_of<T> b) {
+constexpr Tensor<bool, R> operator>(const Tensor<T, R>& a, detail::number_of<T> b) {
   return detail::map_number<op::gt, bool>(a, b);
 }
 template <class T, int R>
-constexpr auto operator>(detail::number_of<T> a, const Tensor<T, R>& b) {
+constexpr Tensor<bool, R> operator>(detail::number_of<T> a, const Tensor<T, R>& b) {
   return detail::number_map<op::gt, bool>(a, b);
 }
 template <class T, int A, int B>
-constexpr auto operator>=(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator>=(const Tensor<T, A>& a, const Tensor<T, B>& b) {
   return detail::map_binary<op::ge, bool>(a, b);
 }
 template <class T, int R>
-constexpr auto operator>=(const Tensor<T, R>& a, detail::number_of<T> b) {
+constexpr Tensor<bool, R> operator>=(const Tensor<T, R>& a, detail::number_of<T> b) {
   return detail::map_number<op::ge, bool>(a, b);
 }
 template <class T, int R>
-constexpr auto operator>=(detail::number_of<T> a, const Tensor<T, R>& b) {
+constexpr Tensor<bool, R> operator>=(detail::number_of<T> a, const Tensor<T, R>& b) {
   return detail::number_map<op::ge, bool>(a, b);
 }
 

@@ -38,21 +38,21 @@ namespace xla {
 
 /// The larger of two, element by element; NaN when either is NaN. Ties share the gradient.
 template <class T, int A, int B>
-constexpr auto maximum(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<T, A, B> maximum(const Tensor<T, A>& a, const Tensor<T, B>& b) {
   return detail::map_binary<op::maximum, T>(a, b);
 }
 template <class T, int R>
-constexpr auto maximum(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::maximum>(a, b);
+constexpr Tensor<T, R> maximum(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::maximum, T>(a, b);
 }
 /// The smaller of two, element by element; NaN when either is NaN. Ties share the gradient.
 template <class T, int A, int B>
-constexpr auto minimum(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<T, A, B> minimum(const Tensor<T, A>& a, const Tensor<T, B>& b) {
   return detail::map_binary<op::minimum, T>(a, b);
 }
 template <class T, int R>
-constexpr auto minimum(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::minimum>(a, b);
+constexpr Tensor<T, R> minimum(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::minimum, T>(a, b);
 }
 
 }  // namespace xla

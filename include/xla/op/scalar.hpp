@@ -93,15 +93,13 @@ constexpr Tensor<Out, broadcast_rank(A, B)> map_binary(const Tensor<T, A>& a,
                                                        const Tensor<T, B>& b) {
   return apply<Op, Out, T, broadcast_rank(A, B)>({}, a, b);
 }
-template <class Op, class Out = void, class T, int R>
-constexpr auto map_number(const Tensor<T, R>& a, const number<T>& b) {
-  using Result = std::conditional_t<std::is_void_v<Out>, T, Out>;
-  return apply<Op, Result, T, R>({}, a, b.tensor());
+template <class Op, class Out, class T, int R>
+constexpr Tensor<Out, R> map_number(const Tensor<T, R>& a, const number<T>& b) {
+  return apply<Op, Out, T, R>({}, a, b.tensor());
 }
-template <class Op, class Out = void, class T, int R>
-constexpr auto number_map(const number<T>& a, const Tensor<T, R>& b) {
-  using Result = std::conditional_t<std::is_void_v<Out>, T, Out>;
-  return apply<Op, Result, T, R>({}, a.tensor(), b);
+template <class Op, class Out, class T, int R>
+constexpr Tensor<Out, R> number_map(const number<T>& a, const Tensor<T, R>& b) {
+  return apply<Op, Out, T, R>({}, a.tensor(), b);
 }
 
 }  // namespace detail
