@@ -101,8 +101,8 @@ void for_each_row(const loop_nest& l, void* const* base, std::int64_t first, std
 inline constexpr std::int64_t parallel_work = 1 << 16;
 
 /// Runs a map region over its loops, in fixed chunks on the pool when there is enough to do.
-inline void run_map(const loop_nest& l, void (*kernel)(const tile_call&), void* const* base,
-                    std::int64_t ops = 1) {
+template <class Kernel>
+void run_map(const loop_nest& l, Kernel&& kernel, void* const* base, std::int64_t ops = 1) {
   if (l.elements == 0) return;
   std::int64_t steps[max_operands] = {};
   if (l.axes > 0)
@@ -111,11 +111,11 @@ inline void run_map(const loop_nest& l, void (*kernel)(const tile_call&), void* 
   const std::int64_t chunks =
       l.elements * ops < parallel_work ? 1 : std::min<std::int64_t>(l.elements * ops / 16384, 64);
   if (chunks <= 1)
-    return for_each_row(l, base, 0, rows, [&](void* const* p) { kernel({p, steps, inner}); });
+    return for_each_row(l, base, 0, rows, [&](void* const* p) { kernel(tile_call{p, steps, inner}); });
   if (rows >= chunks)
     return parallel_for(chunks, [&](std::int64_t c) {
       for_each_row(l, base, rows * c / chunks, rows * (c + 1) / chunks,
-                   [&](void* const* p) { kernel({p, steps, inner}); });
+                   [&](void* const* p) { kernel(tile_call{p, steps, inner}); });
     });
   // Few long rows: split along the row, at multiples of 64 elements.
   const std::int64_t parts = (chunks + rows - 1) / rows, part = ((inner + parts - 1) / parts + 63) & ~63;
@@ -126,7 +126,7 @@ inline void run_map(const loop_nest& l, void (*kernel)(const tile_call&), void* 
       void* q[max_operands];
       for (int k = 0; k < l.operands; ++k)
         q[k] = static_cast<char*>(p[k]) + from * steps[k] * l.bytes[k];
-      kernel({q, steps, std::min(part, inner - from)});
+      kernel(tile_call{q, steps, std::min(part, inner - from)});
     });
   });
 }

@@ -26,6 +26,7 @@ struct bound_call {
   std::vector<double> facts;  ///< plain numbers among the members, which the type must fix
   std::vector<ref<buffer>> fresh;
   std::vector<ref<impl>> results;
+  std::vector<rng_state> random;
 
   void clear() {
     slots.clear();
@@ -148,10 +149,8 @@ class execution {
     point_writes();
     point_results();
     for (int v : p_.moving) table(v) = table(p_.base[at(v)]);
-    rng_state random;
-    if (p_.random_counters > 0)
-      random = generator::instance().take(static_cast<std::uint64_t>(p_.random_counters));
-    e_.run(*frame_, random);
+    draw();
+    e_.run(*frame_, call_.random.data());
     copy();
     commit();
   }
@@ -181,6 +180,13 @@ class execution {
       const node& n = source().values[v];
       store_number(table(v), n.type, call_.slots[at(static_cast<int>(n.attr))].number);
     }
+  }
+  void draw() {
+    if (p_.counters.empty()) return;
+    const rng_state s = generator::instance().take(static_cast<std::uint64_t>(p_.random_counters));
+    call_.random.clear();
+    for (std::int64_t c : p_.counters)
+      call_.random.push_back({s.seed, s.offset + static_cast<std::uint64_t>(c)});
   }
   void* zeros(int v) {
     call_.fresh.emplace_back(buffer::make(bytes(v)));
@@ -250,7 +256,6 @@ class execution {
         t->meta = b.place->meta;
         t->needs_grad = t->meta && t->meta->requires_grad;
         b.place->current = std::move(t);
-        b.place->committed = {};
       } else if (b.target) {
         b.target->adopt(make_value(w.value, std::move(data)).take());
       }

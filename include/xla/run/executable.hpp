@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "xla/run/specialize.hpp"
+#include "xla/run/tile.hpp"
 
 namespace xla::detail {
 
@@ -39,12 +40,15 @@ inline void store_number(void* to, dtype type, double value) {
   }
 }
 
-inline void run_step(const plan& p, const ready_step& s, void* const* table, rng_state random) {
+inline void run_step(const plan& p, const ready_step& s, void* const* table,
+                     const rng_state* random) {
   void* pointers[kernel::max_operands];
   const int* operands = &p.operands[static_cast<std::size_t>(s.first_operand)];
   for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
   if (s.kind == step_kind::map) {
-    kernel::run_map(p.loops[static_cast<std::size_t>(s.loops)], s.kernel.map, pointers, s.ops);
+    const kernel::loop_nest& loops = p.loops[static_cast<std::size_t>(s.loops)];
+    if (s.kernel.map) kernel::run_map(loops, s.kernel.map, pointers, s.ops);
+    else kernel::run_map(loops, tile_region(p.source, *s.source), pointers, s.ops);
   } else if (s.kind == step_kind::row) {
     kernel::run_rows(p.loops[static_cast<std::size_t>(s.loops)], s.kernel.row,
                      s.kernel.scratch_bytes, pointers, s.ops);
@@ -58,9 +62,8 @@ inline void run_step(const plan& p, const ready_step& s, void* const* table, rng
     call.attr = s.attr;
     call.size = s.size;
     if (s.random >= 0) {
-      call.seed = random.seed;
-      call.offset = random.offset +
-                    static_cast<std::uint64_t>(p.counters[static_cast<std::size_t>(s.random)]);
+      call.seed = random[s.random].seed;
+      call.offset = random[s.random].offset;
     }
     s.op->run(call);
   }
@@ -94,10 +97,13 @@ class executable {
     frames_.push_back(std::move(f));
   }
 
-  /// Runs all steps on a frame whose table is complete.
-  void run(const frame& f, rng_state random) const {
+  /// Runs all steps on a frame whose table is complete; random has a state for each random op.
+  void run(const frame& f, const rng_state* random) const {
     for (std::size_t i = 0; i < plan_.steps.size(); ++i)
       if (!is_once_[i]) run_step(plan_, plan_.steps[i], f.table.data(), random);
+  }
+  void run_one(std::size_t i, const frame& f) const {
+    run_step(plan_, plan_.steps[i], f.table.data(), nullptr);
   }
 
  private:
@@ -112,7 +118,7 @@ class executable {
         store_number(to, n.type, static_cast<double>(value_at(plan_.symbols, n.size)));
     }
     for (int i : plan_.once)
-      run_step(plan_, plan_.steps[static_cast<std::size_t>(i)], f.table.data(), {});
+      run_step(plan_, plan_.steps[static_cast<std::size_t>(i)], f.table.data(), nullptr);
   }
 
   plan plan_;

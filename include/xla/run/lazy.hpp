@@ -1,7 +1,215 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "xla/tensor/impl.hpp"
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "xla/run/debug.hpp"
+#include "xla/run/executable.hpp"
+#include "xla/run/executor.hpp"
+#include "xla/run/traced_graph.hpp"
+
 namespace xla::detail {
-inline void make_ready(impl&) {}
-inline void wait_for(buffer&) {}
+
+/// The program of a traced graph and its executable.
+struct traced_entry {
+  std::vector<std::uint64_t> signature;
+  traced_program lowered;
+  std::unique_ptr<executable> ready;
+};
+
+/// One execution of a traced graph: the memory it reads and writes is held until it is done.
+struct traced_job {
+  traced_entry* entry = nullptr;
+  std::vector<ref<buffer>> leaves;
+  std::vector<ref<buffer>> outputs;  ///< of writes, then of results
+  std::vector<rng_state> random;
+  bool checked = false;
+  std::unique_ptr<frame> at;
+
+  void bind() {
+    const plan& p = entry->ready->get_plan();
+    at = entry->ready->take_frame();
+    auto& table = at->table;
+    for (int i = 0; i < p.source.count.slots; ++i)
+      if (const int leaf = p.source.slots[i].leaf; leaf >= 0)
+        table[static_cast<std::size_t>(leaf)] = leaves[static_cast<std::size_t>(i)]->data;
+    const int writes = p.source.count.writes;
+    for (int i = 0; i < writes + p.source.count.results; ++i) {
+      const int v = i < writes ? p.source.writes[i].value : p.source.results[i - writes];
+      if (p.copies[static_cast<std::size_t>(i)] < 0)
+        table[static_cast<std::size_t>(p.base[static_cast<std::size_t>(v)])] =
+            outputs[static_cast<std::size_t>(i)]->data;
+    }
+    for (int v : p.moving)
+      table[static_cast<std::size_t>(v)] =
+          table[static_cast<std::size_t>(p.base[static_cast<std::size_t>(v)])];
+  }
+
+  /// Index checks whose input came with the graph: run before anything is handed over.
+  void check() {
+    const plan& p = entry->ready->get_plan();
+    for (std::size_t i = 0; i < p.steps.size(); ++i) {
+      const step& s = *p.steps[i].source;
+      if (!s.check) continue;
+      const int v = p.base[static_cast<std::size_t>(p.source.inputs[s.first_input])];
+      const placement& q = p.places[static_cast<std::size_t>(v)];
+      if (q.where != place::slot) continue;
+      wait_for(*leaves[static_cast<std::size_t>(q.index)]);
+      if (at->table[static_cast<std::size_t>(p.operands[static_cast<std::size_t>(
+              p.steps[i].first_operand + p.steps[i].inputs)])])
+        entry->ready->run_one(i, *at);
+    }
+  }
+
+  void run() {
+    const plan& p = entry->ready->get_plan();
+    static metric& execute_time = get_metric("ExecuteTime");
+    {
+      const timed sample(execute_time);
+      entry->ready->run(*at, random.data());
+    }
+    for (std::size_t i = 0; i < p.copies.size(); ++i)
+      if (const int v = p.copies[i]; v >= 0)
+        std::memcpy(outputs[i]->data, at->table[static_cast<std::size_t>(v)],
+                    static_cast<std::size_t>(p.places[static_cast<std::size_t>(v)].bytes));
+    release();
+  }
+  void release() {
+    if (at) entry->ready->give_frame(std::move(at));
+    leaves.clear();
+    outputs.clear();
+  }
+};
+
+/// Traced mode: plans and runs what has been recorded. Graphs are found again by their signature.
+class tracer {
+ public:
+  static tracer& instance() {
+    static tracer& t = *new tracer;
+    return t;
+  }
+
+  /// Everything that is pending, as one graph.
+  void flush(std::string_view cause) {
+    const std::lock_guard hold(lock_);
+    if (pending_list::instance().first == nullptr) return;
+    traced_graph graph;
+    {
+      static metric& tracing = get_metric("LazyTracing");
+      const timed sample(tracing);
+      graph.collect();
+    }
+    traced_entry& entry = lookup(graph, cause);
+    auto job = std::make_shared<traced_job>();
+    job->entry = &entry;
+    prepare(*job, graph);
+    const std::uint64_t ticket = executor::instance().next_ticket();
+    publish(*job, graph, ticket);
+    const bool small = work(entry.ready->get_plan()) < (std::int64_t{1} << 18);
+    executor::instance().submit([job] { job->run(); }, small);
+  }
+  void clear() {
+    const std::lock_guard hold(lock_);
+    executor::instance().wait_all();
+    cache_.clear();
+  }
+
+ private:
+  traced_entry& lookup(traced_graph& graph, std::string_view cause) {
+    static counter& cached = get_counter("CachedCompile");
+    static counter& uncached = get_counter("UncachedCompile");
+    static metric& graph_size = get_metric("TensorsGraphSize", metric_unit::plain);
+    graph_size.add(static_cast<double>(graph.size()));
+    auto [first, last] = cache_.equal_range(graph.hash());
+    for (; first != last; ++first)
+      if (first->second->signature == graph.signature()) {
+        cached.add();
+        return *first->second;
+      }
+    static metric& compile_time = get_metric("CompileTime");
+    auto entry = std::make_unique<traced_entry>();
+    {
+      const timed sample(compile_time);
+      entry->signature = graph.signature();
+      entry->lowered.build(graph);
+      entry->ready = std::make_unique<executable>(
+          specializer(entry->lowered.view(), nullptr, graph.leaf_shapes()).run());
+    }
+    uncached.add();
+    report_graph(cause, graph.hash(), entry->ready->get_plan(), entry->lowered.describe());
+    return *cache_.emplace(graph.hash(), std::move(entry))->second;
+  }
+
+  static void prepare(traced_job& job, traced_graph& graph) {
+    const plan& p = job.entry->ready->get_plan();
+    for (impl* leaf : graph.leaves()) job.leaves.push_back(leaf->data);
+    static metric& aliases = get_metric("InputOutputAliasCount", metric_unit::plain);
+    int aliased = 0;
+    for (int i = 0; i < p.source.count.writes; ++i) {
+      const write& w = p.source.writes[i];
+      const auto leaf = static_cast<std::size_t>(w.slot);
+      // One reference is the tensor's, one this job's.
+      const bool over = p.in_place[static_cast<std::size_t>(i)] && graph.only_here(leaf) &&
+                        job.leaves[leaf]->refs.load(std::memory_order_acquire) == 2;
+      aliased += over;
+      job.outputs.push_back(over ? job.leaves[static_cast<std::size_t>(w.slot)] : make(p, w.value));
+    }
+    for (int i = 0; i < p.source.count.results; ++i)
+      job.outputs.push_back(make(p, p.source.results[i]));
+    aliases.add(aliased);
+    job.random = graph.random();
+    job.bind();
+    try {
+      job.check();
+    } catch (...) {
+      job.release();
+      graph.fail();
+      throw;
+    }
+  }
+  static ref<buffer> make(const plan& p, int value) {
+    return ref<buffer>(buffer::make(
+        static_cast<std::size_t>(p.places[static_cast<std::size_t>(value)].bytes)));
+  }
+
+  /// From here on the tensors have their elements, or will have when the ticket is done.
+  static void publish(traced_job& job, traced_graph& graph, std::uint64_t ticket) {
+    for (auto& b : job.outputs) b->ticket.store(ticket, std::memory_order_release);
+    std::size_t next = 0;
+    for (impl* t : graph.outputs()) t->data = job.outputs[next++];
+    graph.finish();
+  }
+  static std::int64_t work(const plan& p) {
+    std::int64_t n = 0;
+    for (const placement& q : p.places) n += q.bytes;
+    return n;
+  }
+
+  std::mutex lock_;
+  std::unordered_multimap<std::uint64_t, std::unique_ptr<traced_entry>> cache_;
+};
+
+/// Makes sure that a tensor has its elements, or a ticket for them.
+inline void make_ready(impl& t) {
+  if (t.data) return;
+  if (t.failed) throw error("xla: the graph that should have computed this value has failed");
+  tracer::instance().flush("value read before sync");
 }
+
+}  // namespace xla::detail
+
+namespace xla {
+
+/// Plans and runs everything that was recorded in traced mode. Returns while it runs; with wait, when
+/// it is done. Counts MarkStep.
+inline void sync(bool wait = false) {
+  static detail::counter& mark = detail::get_counter("MarkStep");
+  mark.add();
+  detail::tracer::instance().flush("user sync");
+  if (wait) detail::executor::instance().wait_all();
+}
+
+}  // namespace xla

@@ -21,7 +21,10 @@ inline ref<impl> run_op(node n, impl* const* inputs) {
     pending_list::instance().add(t.get());
     return t;
   }
-  for (int i = 0; i < t->arity; ++i) make_ready(*t->in[i]);
+  for (int i = 0; i < t->arity; ++i) {
+    make_ready(*t->in[i]);
+    wait_for(*t->in[i]->data);
+  }
   execute_now(*t);
   drop_inputs(*t);
   return t;
@@ -74,9 +77,9 @@ inline void run_write(cell& c, impl* value) {
   ref<impl> t = run_detach(value);
   t->meta = c.meta;
   t->needs_grad = c.meta && c.meta->requires_grad;
-  if (c.current && c.current->data) c.committed = c.current;
+  if (!t->data)
+    if (impl* old = c.value()) t->previous = old->data ? ref<impl>::share(old) : old->previous;
   c.current = std::move(t);
-  if (c.current->data) c.committed = {};
 }
 
 /// Collects gradients from a tensor with one element; see transform/backward.hpp for the rules.
@@ -143,7 +146,7 @@ struct machine {
       c->meta = ref<grad_meta>(new grad_meta);
       c->meta->requires_grad = other.meta->requires_grad;
     }
-    run_write(*c, other.current.get());
+    run_write(*c, other.value());
     h.refer(c.take());
   }
   /// Rebinds a handle to a new value, as the in-place forms do.

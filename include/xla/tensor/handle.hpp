@@ -140,7 +140,7 @@ class handle {
 
   // ---- run time
 
-  impl* value() const noexcept { return cell_ ? cell_->current.get() : impl_; }
+  impl* value() const noexcept { return cell_ ? cell_->value() : impl_; }
   cell* place() const noexcept { return cell_; }
   /// Takes over a reference.
   void adopt(impl* owned) noexcept {

@@ -73,6 +73,7 @@ struct impl {
   ref<impl> in[3];
   ref<buffer> data;
   ref<grad_meta> meta;
+  ref<impl> previous;     ///< what a cell falls back to when this, still pending, fails
   impl* pending_prev = nullptr;
   impl* pending_next = nullptr;
   bool pending = false;
@@ -153,8 +154,13 @@ inline void impl::destroy(impl* first) noexcept {
 struct cell {
   std::atomic<int> refs{1};
   ref<impl> current;
-  ref<impl> committed;  ///< the last value that was executed, while current is pending
   ref<grad_meta> meta;
+
+  /// The value, or the last good one when the graph that would have made it threw.
+  impl* value() const noexcept {
+    impl* t = current.get();
+    return t && t->failed ? t->previous.get() : t;
+  }
 
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {

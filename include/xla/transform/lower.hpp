@@ -19,6 +19,7 @@ struct program_builder {
   int* inputs = nullptr;
   int* outputs = nullptr;
   std::uint64_t* words = nullptr;
+  const op_info** word_ops = nullptr;  ///< wanted at run time, where regions have no kernel
   distinct_key* keys = nullptr;
   write* writes = nullptr;
   int* results = nullptr;
@@ -216,6 +217,7 @@ class lowering {
       if (m.output) out_.outputs[out_.count.outputs++] = value_of_[i];
       stamp_[i] = index;
       local_[i] = values++;
+      if (out_.word_ops) out_.word_ops[out_.count.words] = n.op;
       out_.words[out_.count.words++] = m.word();
     }
     s.outputs = out_.count.outputs - s.first_output;
@@ -230,7 +232,7 @@ class lowering {
   }
 
   /// The number of the distinct key that the step's words are; new words become a new key.
-  constexpr int key_of(const step& s) {
+  constexpr int key_of(step& s) {
     const bool row = s.kind == step_kind::row;
     for (int k = 0; k < out_.count.keys; ++k) {
       const distinct_key& d = out_.keys[k];
@@ -240,6 +242,7 @@ class lowering {
         same = out_.words[d.first + w] == out_.words[s.first_word + w];
       if (same) {
         out_.count.words = s.first_word;
+        s.first_word = d.first;
         return k;
       }
     }

@@ -50,6 +50,7 @@ struct program {
   const int* inputs = nullptr;
   const int* outputs = nullptr;
   const std::uint64_t* words = nullptr;
+  const op_info* const* word_ops = nullptr;  ///< of a traced graph: per word, nullptr for inputs
   const distinct_key* keys = nullptr;
   const write* writes = nullptr;
   const int* results = nullptr;
@@ -84,7 +85,7 @@ struct program_storage {
   shape spaces[at_least_one(Size.spaces)];
 
   constexpr program view() const {
-    return {values, steps, inputs, outputs, words, keys, writes, results, slots, symbols,
+    return {values, steps, inputs, outputs, words, nullptr, keys, writes, results, slots, symbols,
             equalities, spaces, Size};
   }
 };

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fused regions against loops written by hand: the same arithmetic on the same packets, one thread.
+// `call` is the compiled function as users call it; `region` is its inner kernel alone.
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+
+#include "hand.hpp"
+#include "measure.hpp"
+
+#include <xla/xla.hpp>
+
+namespace {
+
+struct level {
+  const char* name;
+  std::int64_t elements;  // per operand
+};
+constexpr level levels[] = {{"L1", 1 << 10}, {"L2", 1 << 15}, {"L3", 1 << 20}, {"DRAM", 1 << 23}};
+
+using vector = xla::Tensor<float, 1>;
+
+/// Memory as a tensor has it, so that loops by hand work on the same alignment and pages.
+class memory {
+ public:
+  explicit memory(std::int64_t n) : tensor_(xla::rand<float>({n})) {}
+  float* data() const { return const_cast<float*>(tensor_.data()); }
+  void zero() const { std::fill_n(data(), std::int64_t(tensor_.numel()), 0.f); }
+
+ private:
+  vector tensor_;
+};
+
+/// Stops when two results are not the same arithmetic.
+void agree(const char* name, const float* a, const float* b, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    if (!(std::abs(a[i] - b[i]) <= 1e-5f + 1e-4f * std::abs(b[i]))) {
+      std::cerr << "fused: " << name << " differs at element " << i << ": " << a[i] << " and "
+                << b[i] << "\n";
+      std::exit(1);
+    }
+}
+
+void print(const char* name, const char* what, const char* level, std::int64_t n,
+           const bench::pair_result& r) {
+  bench::record{"fused"}
+      .add("name", name)
+      .add("what", what)
+      .add("level", level)
+      .add("elements", static_cast<double>(n))
+      .add("ns", 1e9 * r.ours.median)
+      .add("by_hand_ns", 1e9 * r.theirs.median)
+      .add("speed", r.speed)
+      .print();
+}
+
+template <class Body, class... T>
+using program_of = xla::detail::static_program<std::remove_const_t<Body>, T&...>;
+
+/// A region's inner loop. Its operands stand in an order of its own: found by trying.
+template <class Program>
+class region {
+ public:
+  static constexpr auto key = xla::detail::key_at<Program::storage, 0>::value;
+  static_assert(Program::storage.size.keys == 1, "the function is one region");
+  using kernel = xla::kernel::map_kernel<key>;
+
+  region(std::vector<const float*> tensors, std::vector<float> constants)
+      : tensors_(std::move(tensors)), constants_(std::move(constants)) {
+    std::sort(tensors_.begin(), tensors_.end());
+    std::sort(constants_.begin(), constants_.end());
+  }
+  void run(float* out, std::int64_t n) const {
+    void* pointers[sizeof(key) / sizeof(std::uint64_t) + 1];
+    std::int64_t steps[sizeof(pointers) / sizeof(void*)] = {};
+    int at = 0;
+    std::size_t tensor = 0, constant = 0;
+    for (int i = 0; i < key.size; ++i) {
+      if (!key[i].input) continue;
+      const float* p = key[i].invariant ? &constants_[constant++] : tensors_[tensor++];
+      steps[at] = !key[i].invariant;
+      pointers[at++] = const_cast<float*>(p);
+    }
+    steps[at] = 1;
+    pointers[at] = out;
+    kernel::run({pointers, steps, n});
+  }
+  /// Permutes the operands until the region's result is `expected`.
+  bool match(const float* expected, float* out, std::int64_t n) {
+    do {
+      do {
+        run(out, n);
+        bool same = true;
+        for (std::int64_t i = 0; same && i < n; ++i)
+          same = std::abs(out[i] - expected[i]) <= 1e-5f + 1e-4f * std::abs(expected[i]);
+        if (same) return true;
+      } while (std::next_permutation(tensors_.begin(), tensors_.end()));
+    } while (std::next_permutation(constants_.begin(), constants_.end()));
+    return false;
+  }
+
+ private:
+  std::vector<const float*> tensors_;
+  std::vector<float> constants_;
+};
+
+/// An elementwise function of tensors of one shape.
+template <class... T, class Body, class Hand>
+void map_case(const char* name, Body body, Hand hand, std::vector<float> constants) {
+  for (const auto& [level, n] : levels) {
+    std::tuple<T...> in{(static_cast<void>(sizeof(T)), xla::rand<float>({n}))...};
+    const memory expected(n), own(n);
+    const auto by_hand = [&] {
+      std::apply([&](auto&... t) { bench::map_by_hand(hand, n, expected.data(), t.data()...); }, in);
+      bench::touch(expected.data());
+    };
+    auto f = xla::compile(body, {.name = name});
+    const auto result = [&] { return std::apply([&](auto&... t) { return f(t...); }, in); };
+    const auto call = [&] { bench::touch(result().data()); };
+    by_hand();
+    agree(name, result().data(), expected.data(), n);
+    print(name, "call", level, n, bench::measure_pair(call, by_hand));
+
+    auto inner = std::apply(
+        [&](auto&... t) {
+          return region<program_of<Body, T...>>{{t.data()...}, constants};
+        },
+        in);
+    if (!inner.match(expected.data(), own.data(), n)) {
+      std::cerr << "fused: the region of " << name << " has other operands than expected\n";
+      std::exit(1);
+    }
+    const auto alone = [&] {
+      inner.run(own.data(), n);
+      bench::touch(own.data());
+    };
+    print(name, "region", level, n, bench::measure_pair(alone, by_hand));
+  }
+}
+
+void map_cases() {
+  using namespace bench::simd;
+  using bench::packet;
+  using bench::splat;
+  map_case<vector, vector, vector>(
+      "relu(a*b+c)", [](auto& a, auto& b, auto& c) { return xla::relu(a * b + c); },
+      [](packet a, packet b, packet c) { return pmax(padd(pmul(a, b), c), splat(0)); }, {0.f});
+  map_case<vector>(
+      "gelu (tanh)",
+      [](auto& x) {
+        return 0.5f * x * (1.f + xla::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+      },
+      [](packet x) {
+        const packet cube = pmul(pmul(pmul(splat(0.044715f), x), x), x);
+        const packet t = ptanh(pmul(splat(0.79788456f), padd(x, cube)));
+        return pmul(pmul(splat(0.5f), x), padd(splat(1), t));
+      },
+      {0.5f, 1.f, 0.79788456f, 0.044715f});
+  map_case<vector, vector, vector>(
+      "p - lr*m/(sqrt(v)+eps)",
+      [](auto& p, auto& m, auto& v) { return p - 0.1f * m / (xla::sqrt(v) + 1e-8f); },
+      [](packet p, packet m, packet v) {
+        return psub(p, pdiv(pmul(splat(0.1f), m), padd(psqrt(v), splat(1e-8f))));
+      },
+      {0.1f, 1e-8f});
+  map_case<vector, vector>(
+      "x/(1+exp(-x)) * y", [](auto& x, auto& y) { return x / (1.f + xla::exp(-x)) * y; },
+      [](packet x, packet y) {
+        return pmul(pdiv(x, padd(splat(1), pexp(pnegate(x)))), y);
+      },
+      {1.f});
+}
+
+/// A bias over the rows: operands of different shapes in one region.
+void bias_case() {
+  constexpr std::int64_t columns = 512;
+  auto f = xla::compile([](auto& x, auto& bias) { return xla::relu(x + bias); }, {.name = "bias"});
+  for (const auto& [level, n] : levels) {
+    const std::int64_t rows = n / columns;
+    auto x = xla::rand<float>({rows, columns});
+    auto bias = xla::rand<float>({columns});
+    const memory expected(n);
+    const auto by_hand = [&] {
+      const auto add = [](bench::packet a, bench::packet b) {
+        return bench::simd::pmax(bench::simd::padd(a, b), bench::splat(0));
+      };
+      const float *from = x.data(), *by = bias.data();
+      float* to = expected.data();
+      for (std::int64_t i = 0; i < n; i += columns)
+        bench::map_by_hand(add, columns, to + i, from + i, by);
+      bench::touch(to);
+    };
+    const auto call = [&] { bench::touch(f(x, bias).data()); };
+    by_hand();
+    agree("bias", f(x, bias).data(), expected.data(), n);
+    print("relu(x + bias), 512 columns", "call", level, n, bench::measure_pair(call, by_hand));
+  }
+}
+
+struct Cell {
+  xla::Parameter<float, 1> w;
+  xla::Buffer<float, 1> v;
+  XLA_MODULE(w, v)
+};
+
+[[gnu::noinline]] void momentum_by_hand(std::int64_t n, float* w, float* v, const float* g) {
+  using namespace bench::simd;
+  using bench::packet;
+#pragma GCC unroll 4
+  for (std::int64_t i = 0; i < n; i += bench::lanes) {
+    // All loads first: a store to the same place of another page would hold up the next one.
+    const packet old = ploadu<packet>(w + i), gradient = ploadu<packet>(g + i);
+    const packet next = padd(pmul(ploadu<packet>(v + i), bench::splat(0.9f)), gradient);
+    pstoreu(v + i, next);
+    pstoreu(w + i, psub(old, pmul(next, bench::splat(0.1f))));
+  }
+}
+
+/// State written in place: two results of one region.
+void update_case() {
+  auto f = xla::compile(
+      [](auto& cell, auto& g) {
+        cell.v.copy_(cell.v.detach() * 0.9f + g);
+        cell.w.copy_(cell.w.detach() - cell.v.detach() * 0.1f);
+      },
+      {.name = "momentum"});
+  for (const auto& [level, n] : levels) {
+    auto g = xla::rand<float>({n});
+    Cell cell;
+    cell.w = xla::Parameter<float, 1>::like(g);
+    cell.v = xla::Buffer<float, 1>::like(g);
+    const memory w(n), v(n);
+    w.zero();
+    v.zero();
+    const auto by_hand = [&] {
+      momentum_by_hand(n, w.data(), v.data(), g.data());
+      bench::touch(w.data());
+    };
+    const auto call = [&] { f(cell, g); };
+    by_hand();
+    call();
+    agree("momentum", cell.w.data(), w.data(), n);
+    print("v = 0.9v+g, w -= 0.1v", "call", level, n, bench::measure_pair(call, by_hand));
+  }
+}
+
+void softmax_case(std::int64_t rows, std::int64_t n) {
+  auto f = xla::compile([](auto& x) { return xla::softmax(x); }, {.name = "softmax"});
+  auto x = xla::randn<float>({rows, n});
+  const memory expected(rows * n), scratch(n + 64);
+  const auto by_hand = [&] {
+    bench::softmax_by_hand(rows, n, x.data(), expected.data(), scratch.data());
+    bench::touch(expected.data());
+  };
+  const auto call = [&] { bench::touch(f(x).data()); };
+  by_hand();
+  agree("softmax", f(x).data(), expected.data(), rows * n);
+  const auto shape = std::to_string(rows) + " x " + std::to_string(n);
+  print("softmax", "call", shape.c_str(), rows * n, bench::measure_pair(call, by_hand));
+}
+
+struct Logits {
+  xla::Parameter<float, 2> x;
+  XLA_MODULE(x)
+};
+
+void cross_entropy_case(std::int64_t rows, std::int64_t n) {
+  auto f = xla::compile(
+      [](auto& logits, auto& target) {
+        logits.x.zero_grad();
+        auto loss = xla::cross_entropy(logits.x, target);
+        loss.backward();
+        return std::pair(loss, logits.x.grad());
+      },
+      {.name = "cross_entropy"});
+  auto x = xla::randn<float>({rows, n});
+  Logits logits;
+  logits.x = xla::Parameter<float, 2>::like(x);
+  logits.x.copy_(x);
+  std::vector<std::int64_t> labels(static_cast<std::size_t>(rows));
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>(i) % n;
+  auto target = xla::tensor(labels);
+  const memory expected(rows * n), scratch(n + 64);
+  float expected_loss = 0;
+  const auto by_hand = [&] {
+    expected_loss = bench::cross_entropy_by_hand(rows, n, x.data(), labels.data(), expected.data(),
+                                                 scratch.data());
+    bench::touch(expected.data());
+  };
+  const auto call = [&] { bench::touch(f(logits, target).second.data()); };
+  by_hand();
+  const auto [loss, gradient] = f(logits, target);
+  agree("cross-entropy", loss.data(), &expected_loss, 1);
+  agree("cross-entropy's gradient", gradient.data(), expected.data(), rows * n);
+  const auto shape = std::to_string(rows) + " x " + std::to_string(n);
+  print("cross-entropy + gradient", "call", shape.c_str(), rows * n,
+        bench::measure_pair(call, by_hand));
+}
+
+}  // namespace
+
+int main() {
+  xla::set_num_threads(1);
+  xla::eager_mode(true);
+  map_cases();
+  bias_case();
+  update_case();
+  constexpr std::int64_t shapes[][2] = {{64, 10}, {4096, 128}, {512, 1024}, {512, 3200}};
+  for (const auto& [rows, n] : shapes) softmax_case(rows, n);
+  for (const auto& [rows, n] : shapes) cross_entropy_case(rows, n);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// gemm <threads>: products against the peak of the multiply-adds, measured before and after each.
+
+#include <cstdlib>
+#include <vector>
+
+#include <xla/kernel/gemm.hpp>
+
+#include "measure.hpp"
+#include "peak.hpp"
+
+namespace {
+
+struct product {
+  std::int64_t m, n, k;
+  bool a_transposed, b_transposed;
+  const char* where;
+};
+
+constexpr product products[] = {
+    {64, 128, 784, false, true, "MLP: x W1t"},
+    {128, 784, 64, true, false, "MLP: dh1t x"},
+    {64, 10, 128, false, true, "MLP: h W2t"},
+    {10, 128, 64, true, false, "MLP: dlogits-t h"},
+    {64, 128, 10, false, false, "MLP: dlogits W2"},
+    {256, 256, 256, false, false, "square"},
+    {1024, 1024, 1024, false, false, "square"},
+    {2048, 2048, 2048, false, false, "square"},
+    {512, 64, 64, false, true, "residual"},
+    {512, 512, 512, false, true, "decoder: projection"},
+    {512, 1376, 512, false, true, "decoder: up"},
+    {512, 512, 1376, false, true, "decoder: down"},
+    {1376, 512, 512, true, false, "decoder: gradient of up"},
+    {512, 3200, 512, false, true, "decoder: head"},
+    {128, 1024, 1024, false, true, "inference"},
+    {1, 1024, 1024, false, true, "one row"},
+};
+
+void measure(const product& p, int threads) {
+  const auto numbers = [](std::int64_t n) {
+    std::vector<float> v(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i * 7919 % 1000) * 1e-3f;
+    return v;
+  };
+  const auto a = numbers(p.m * p.k), b = numbers(p.k * p.n);
+  std::vector<float> c(static_cast<std::size_t>(p.m * p.n));
+  using view = xla::kernel::matrix_view<float>;
+  const view left = p.a_transposed ? view{a.data(), 1, p.m} : view{a.data(), p.k, 1};
+  const view right = p.b_transposed ? view{b.data(), 1, p.k} : view{b.data(), p.n, 1};
+  const auto call = [&] {
+    xla::kernel::gemm<float>(p.m, p.n, p.k, left, right, c.data(), p.n);
+    bench::touch(c.data());
+  };
+  const double flops = 2.0 * static_cast<double>(p.m * p.n * p.k);
+  const std::int64_t n = bench::calls_for(call, 5e-3);
+  std::vector<double> rate, share;
+  for (int i = 0; i < 15; ++i) {
+    const double before = bench::fma_peak(threads);
+    rate.push_back(flops / bench::seconds_per_call(call, n) * 1e-9);
+    share.push_back(rate.back() / (0.5 * (before + bench::fma_peak(threads))));
+  }
+  bench::record{"gemm"}
+      .add("where", p.where)
+      .add("m", static_cast<double>(p.m))
+      .add("n", static_cast<double>(p.n))
+      .add("k", static_cast<double>(p.k))
+      .add("a", p.a_transposed ? "transposed" : "as is")
+      .add("b", p.b_transposed ? "transposed" : "as is")
+      .add("threads", threads)
+      .add("gflops", bench::spread_of(rate))
+      .add("share", bench::spread_of(share))
+      .print();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int threads = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
+  xla::set_num_threads(threads);
+  for (const product& p : products) measure(p, threads);
+}

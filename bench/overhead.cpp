@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a call costs beside its arithmetic: time of a step of three tiny ops, allocations per step.
+
+#include <functional>
+
+#include "allocations.hpp"
+#include "measure.hpp"
+#include "mlp_task.hpp"
+
+namespace {
+
+constexpr int calls = 2000, rounds = 25;
+
+/// Nanoseconds per call over rounds of many calls; then allocations over as many more.
+template <class F>
+void report(const char* name, const char* mode, int threads, F&& f) {
+  for (int i = 0; i < calls; ++i) f();
+  std::vector<double> ns;
+  for (int r = 0; r < rounds; ++r) ns.push_back(bench::seconds_per_call(f, calls) * 1e9);
+  const long long before = bench::allocations();
+  for (int i = 0; i < calls; ++i) f();
+  const auto allocated = static_cast<double>(bench::allocations() - before) / calls;
+  bench::record{"overhead"}
+      .add("step", name)
+      .add("mode", mode)
+      .add("threads", threads)
+      .add("ns", bench::spread_of(ns))
+      .add("allocations", allocated)
+      .print();
+}
+
+constexpr auto tiny = [](auto& a, auto& b, auto& c) { return xla::tanh(a * b + c); };
+
+/// Three ops that write state: the step as it is in training.
+struct Cell {
+  xla::Parameter<float, 1> w{{4}};
+  XLA_MODULE(w)
+};
+constexpr auto tiny_update = [](auto& cell, auto& a, auto& b) {
+  cell.w.copy_(xla::tanh(cell.w.detach() * a + b));
+};
+
+void measure_tiny(const char* mode) {
+  auto a = xla::full<float>({4}, 0.5f), b = xla::full<float>({4}, 0.25f);
+  auto c = xla::full<float>({4}, 0.125f);
+  Cell cell;
+  xla::sync(true);
+  if (mode == std::string_view{"compiled"}) {
+    auto f = xla::compile(tiny, {.name = "tiny"});
+    auto g = xla::compile(tiny_update, {.name = "tiny_update"});
+    report("tanh(a*b+c), 4 elements", mode, 1, [&] { bench::touch(f(a, b, c).data()); });
+    report("w = tanh(w*a+b), 4 elements", mode, 1, [&] { g(cell, a, b); });
+  } else {
+    report("tanh(a*b+c), 4 elements", mode, 1, [&] { bench::touch(tiny(a, b, c).data()); });
+    report("w = tanh(w*a+b), 4 elements", mode, 1, [&] {
+      tiny_update(cell, a, b);
+      xla::sync();
+    });
+  }
+}
+
+void measure_mlp(int threads) {
+  xla::set_num_threads(threads);
+  const auto ring = bench::make_batches();
+  bench::Mlp model;
+  bench::set_weights(model);
+  xla::nn::CrossEntropyLoss loss_fn;
+  xla::optim::SGD optimizer{model, {.lr = 0.1f, .momentum = 0.9f}};
+  auto step = xla::compile(bench::step_fn, {.name = "mlp_step"});
+  std::size_t i = 0;
+  report("MLP 784-128-10, batch 64", "compiled", threads, [&] {
+    const auto& [data, target] = ring[i++ % ring.size()];
+    bench::touch(step(model, data, target, loss_fn, optimizer).data());
+  });
+}
+
+}  // namespace
+
+int main() {
+  xla::set_num_threads(1);
+  for (const char* mode : {"compiled", "eager", "traced"}) {
+    xla::eager_mode(mode != std::string_view{"traced"});
+    measure_tiny(mode);
+  }
+  xla::eager_mode(true);
+  for (const int threads : {1, 2}) measure_mlp(threads);
+}

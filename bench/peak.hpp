@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Eigen/Core>
+#include <atomic>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "measure.hpp"
+
+namespace bench {
+
+/// Multiply-adds on registers alone, in as many chains as hide their latency; GFLOP/s.
+inline double fma_burst(int repeats) {
+  using packet = Eigen::internal::packet_traits<float>::type;
+  constexpr int lanes = Eigen::internal::packet_traits<float>::size, chains = 12, steps = 1000;
+  packet sums[chains];
+  for (packet& s : sums) s = Eigen::internal::pset1<packet>(1.f);
+  const packet factor = Eigen::internal::pset1<packet>(0.999f);
+  const packet term = Eigen::internal::pset1<packet>(0.001f);
+  const double start = now();
+  for (int r = 0; r < repeats; ++r)
+    for (int k = 0; k < steps; ++k)
+#pragma GCC unroll 12
+      for (int i = 0; i < chains; ++i) sums[i] = Eigen::internal::pmadd(sums[i], factor, term);
+  const double seconds = now() - start;
+  for (const packet& s : sums) touch(&s);
+  return 2e-9 * lanes * chains * steps * repeats / seconds;
+}
+
+/// GFLOP/s of multiply-adds with the vectors that this program was compiled for, on all of
+/// `threads` at once: the highest of ten bursts of about two milliseconds.
+inline double fma_peak(int threads) {
+  const auto highest = [] {
+    double best = 0;
+    for (int i = 0; i < 10; ++i) best = std::max(best, fma_burst(500));
+    return best;
+  };
+  std::vector<double> rates(static_cast<std::size_t>(threads), 0);
+  std::atomic<int> waiting{threads};
+  std::vector<std::thread> team;
+  for (double& rate : rates)
+    team.emplace_back([&] {
+      waiting.fetch_sub(1);
+      while (waiting.load() > 0) {}
+      rate = highest();
+    });
+  for (auto& t : team) t.join();
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
+}  // namespace bench

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "xla/tensor/buffer.hpp"
+
+namespace xla::detail {
+
+/// The thread that runs traced graphs one after the other, in the order of their tickets, while the
+/// program goes on recording.
+class executor {
+ public:
+  static executor& instance() {
+    static executor e;
+    return e;
+  }
+  ~executor() {
+    {
+      const std::lock_guard hold(lock_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  /// The ticket that the next job will have.
+  std::uint64_t next_ticket() {
+    const std::lock_guard hold(lock_);
+    return issued_ + 1;
+  }
+  /// Hands over a job; an idle executor lets the caller do small ones itself.
+  void submit(std::function<void()> job, bool small) {
+    std::unique_lock hold(lock_);
+    const std::uint64_t ticket = ++issued_;
+    if (small && done_.load(std::memory_order_acquire) + 1 == ticket) {
+      hold.unlock();
+      finish(ticket, job);
+      return;
+    }
+    if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
+    queue_.push_back({ticket, std::move(job)});
+    hold.unlock();
+    wake_.notify_one();
+  }
+  /// Waits for a job; rethrows what it threw.
+  void wait(std::uint64_t ticket) {
+    if (done_.load(std::memory_order_acquire) < ticket) {
+      std::unique_lock hold(lock_);
+      finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) >= ticket; });
+    }
+    if (failures_.load(std::memory_order_acquire) == 0) return;
+    const std::lock_guard hold(lock_);
+    if (const auto at = failed_.find(ticket); at != failed_.end()) std::rethrow_exception(at->second);
+  }
+  void wait_all() {
+    std::uint64_t last = 0;
+    {
+      const std::lock_guard hold(lock_);
+      last = issued_;
+    }
+    wait(last);
+  }
+
+ private:
+  struct entry {
+    std::uint64_t ticket;
+    std::function<void()> job;
+  };
+  executor() = default;
+
+  void finish(std::uint64_t ticket, std::function<void()>& job) {
+    std::exception_ptr problem;
+    try {
+      job();
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    job = nullptr;
+    {
+      const std::lock_guard hold(lock_);
+      if (problem) {
+        failed_.emplace(ticket, problem);
+        failures_.fetch_add(1, std::memory_order_release);
+      }
+      done_.store(ticket, std::memory_order_release);
+    }
+    finished_.notify_all();
+  }
+  void serve() {
+    for (;;) {
+      std::unique_lock hold(lock_);
+      wake_.wait(hold, [&] { return stop_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      entry e = std::move(queue_.front());
+      queue_.pop_front();
+      hold.unlock();
+      finish(e.ticket, e.job);
+    }
+  }
+
+  std::mutex lock_;
+  std::condition_variable wake_, finished_;
+  std::deque<entry> queue_;
+  std::map<std::uint64_t, std::exception_ptr> failed_;
+  std::atomic<int> failures_{0};
+  std::uint64_t issued_ = 0;
+  std::atomic<std::uint64_t> done_{0};
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+/// Waits until the elements of a buffer are there.
+inline void wait_for(buffer& b) {
+  std::uint64_t ticket = b.ticket.load(std::memory_order_acquire);
+  if (ticket == 0) return;
+  executor::instance().wait(ticket);
+  b.ticket.compare_exchange_strong(ticket, 0);
+}
+
+}  // namespace xla::detail

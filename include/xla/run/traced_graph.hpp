@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "xla/run/eager.hpp"
+#include "xla/run/generator.hpp"
+#include "xla/tensor/impl.hpp"
+#include "xla/transform/lower.hpp"
+
+namespace xla::detail {
+
+/// The pending tensors as a graph: what it reads, what it must give, and its signature.
+class traced_graph {
+ public:
+  /// Takes everything that is pending, in the order of recording.
+  void collect() {
+    auto& list = pending_list::instance();
+    {
+      const std::lock_guard hold(list.lock);
+      for (impl* t = list.first; t; t = t->pending_next) {
+        t->retain();
+        nodes_.emplace_back(t);
+      }
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i]->index = static_cast<int>(i);
+    uses_.assign(nodes_.size(), 0);
+    for (auto& t : nodes_)
+      for (int k = 0; k < t->arity; ++k) see(*t->in[k]);
+    find_outputs();
+    for (auto& t : nodes_) sign(*t);
+    for (impl* leaf : leaves_) leaf->index = -1;
+    hash_ = 0;
+    for (std::uint64_t w : signature_) hash_ = op_cache::mix(hash_, w);
+  }
+
+  std::size_t size() const { return nodes_.size(); }
+  std::uint64_t hash() const { return hash_; }
+  const std::vector<std::uint64_t>& signature() const { return signature_; }
+  const std::vector<impl*>& leaves() const { return leaves_; }
+  const std::vector<impl*>& outputs() const { return outputs_; }
+  const std::vector<rng_state>& random() const { return random_; }
+  std::vector<shape> leaf_shapes() const {
+    std::vector<shape> s;
+    for (impl* leaf : leaves_) s.push_back(leaf->dims);
+    return s;
+  }
+  const std::vector<ref<impl>>& nodes() const { return nodes_; }
+  /// True when nobody but this graph, and the cell whose new value is in it, holds the leaf.
+  bool only_here(std::size_t leaf) const {
+    const impl* old = leaves_[leaf];
+    int held = leaf_uses_[leaf];
+    for (auto& t : nodes_) held += t->previous.get() == old;
+    return old->refs.load(std::memory_order_acquire) == held;
+  }
+  int donor(std::size_t output) const { return donors_[output]; }
+  /// How the inputs of a node are numbered: leaves first, then nodes.
+  int input(const impl& t, int k) const { return inputs_[static_cast<std::size_t>(t.index)].at[k]; }
+
+  /// The tensors have their elements; what no gradient needs any more is let go.
+  void finish() {
+    for (auto& t : nodes_) {
+      pending_list::instance().remove(t.get());
+      t->previous = {};
+      t->index = -1;
+      if (t->data) drop_inputs(*t);
+    }
+  }
+  /// The graph cannot run: cells go back to their last value, other tensors say so when read.
+  void fail() {
+    for (auto& t : nodes_) {
+      pending_list::instance().remove(t.get());
+      t->index = -1;
+      t->failed = true;
+    }
+  }
+
+ private:
+  struct operands {
+    int at[3] = {-1, -1, -1};
+  };
+
+  // Numbers the leaves by their first use, and counts the uses from within the graph.
+  void see(impl& in) {
+    if (in.pending) ++uses_[static_cast<std::size_t>(in.index)];
+    else if (in.index < 0) {
+      if (!in.data) throw error("xla: a value of a failed graph was used");
+      in.index = static_cast<int>(leaves_.size());
+      leaves_.push_back(&in);
+      leaf_uses_.push_back(1);
+    } else {
+      ++leaf_uses_[static_cast<std::size_t>(in.index)];
+    }
+  }
+
+  // An output is what somebody outside holds, and what a gradient may still need.
+  void find_outputs() {
+    std::vector<char> output(nodes_.size()), keep(nodes_.size());
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      impl& t = *nodes_[i];
+      const int inside = uses_[i] + 1;  // and this graph's own reference
+      output[i] = t.refs.load(std::memory_order_acquire) > inside;
+      keep[i] = output[i] && t.needs_grad && !t.consumed && !t.meta;
+    }
+    for (std::size_t i = nodes_.size(); i-- > 0;) {
+      if (!keep[i]) continue;
+      for (int k = 0; k < nodes_[i]->arity; ++k) {
+        impl& in = *nodes_[i]->in[k];
+        if (!in.pending) continue;
+        output[static_cast<std::size_t>(in.index)] = 1;
+        keep[static_cast<std::size_t>(in.index)] |= in.needs_grad && !in.consumed && !in.meta;
+      }
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      if (output[i]) outputs_.push_back(nodes_[i].get());
+    order_outputs();
+  }
+
+  // The new value of a cell may take over the memory of the old one, if at each run only the graph
+  // holds that. Such outputs come first: they are the program's writes.
+  void order_outputs() {
+    std::vector<impl*> writes, results;
+    std::vector<char> taken(leaves_.size());
+    for (impl* t : outputs_) {
+      impl* old = t->previous.get();
+      const int leaf = old && !old->pending ? old->index : -1;
+      const auto at = static_cast<std::size_t>(leaf);
+      const bool ours = leaf >= 0 && at < leaves_.size() && leaves_[at] == old && !taken[at] &&
+                        old->dims == t->dims && old->type == t->type;
+      if (ours) {
+        taken[at] = 1;
+        writes.push_back(t);
+        donors_.push_back(leaf);
+      } else {
+        results.push_back(t);
+      }
+    }
+    outputs_ = std::move(writes);
+    outputs_.insert(outputs_.end(), results.begin(), results.end());
+    donors_.resize(outputs_.size(), -1);
+  }
+
+  void sign(impl& t) {
+    signature_.push_back(reinterpret_cast<std::uintptr_t>(t.op));
+    signature_.push_back(static_cast<std::uint64_t>(t.type) << 8 | static_cast<std::uint64_t>(t.dims.rank));
+    for (int i = 0; i < t.dims.rank; ++i) signature_.push_back(static_cast<std::uint64_t>(t.dims[i]));
+    if (t.op->impure) {
+      random_.push_back({static_cast<std::uint64_t>(t.attr), static_cast<std::uint64_t>(t.size)});
+    } else {
+      signature_.push_back(static_cast<std::uint64_t>(t.attr));
+      signature_.push_back(static_cast<std::uint64_t>(t.size));
+    }
+    operands o;
+    for (int k = 0; k < t.arity; ++k) {
+      const impl& in = *t.in[k];
+      o.at[k] = in.pending ? static_cast<int>(leaves_.size()) + in.index : in.index;
+      signature_.push_back(static_cast<std::uint64_t>(o.at[k]));
+      if (!in.pending) {
+        for (int i = 0; i < in.dims.rank; ++i)
+          signature_.push_back(static_cast<std::uint64_t>(in.dims[i]));
+        signature_.push_back(static_cast<std::uint64_t>(in.type));
+      }
+    }
+    inputs_.push_back(o);
+    if (t.index + 1 == static_cast<int>(nodes_.size()))
+      for (std::size_t i = 0; i < outputs_.size(); ++i)
+        signature_.push_back(static_cast<std::uint64_t>(outputs_[i]->index) << 32 |
+                             static_cast<std::uint32_t>(donors_[i]));
+  }
+
+  std::vector<ref<impl>> nodes_;
+  std::vector<int> uses_, leaf_uses_;
+  std::vector<impl*> leaves_;
+  std::vector<impl*> outputs_;
+  std::vector<int> donors_;
+  std::vector<operands> inputs_;
+  std::vector<rng_state> random_;
+  std::vector<std::uint64_t> signature_;
+  std::uint64_t hash_ = 0;
+};
+
+/// The program of a traced graph: the same passes as for a captured one, at run time.
+class traced_program {
+ public:
+  void build(const traced_graph& from) {
+    const std::size_t n = from.nodes().size() + from.leaves().size();
+    std::vector<node> nodes(n + 1);
+    std::vector<slot> slots(from.leaves().size() + 1);
+    graph g;
+    g.nodes = nodes.data();
+    g.slots = slots.data();
+    g.capacity = static_cast<int>(nodes.size());
+    g.slot_capacity = static_cast<int>(slots.size());
+    g.sizes.owner = &g;
+    add_nodes(g, from);
+    std::vector<int> results;
+    std::vector<write> writes;
+    const int first = static_cast<int>(from.leaves().size());
+    for (std::size_t i = 0; i < from.outputs().size(); ++i) {
+      const int value = first + from.outputs()[i]->index;
+      if (from.donor(i) >= 0) writes.push_back({from.donor(i), false, value});
+      else results.push_back(value);
+    }
+    reserve(n, results.size(), writes.size(), slots.size());
+    program_builder b;
+    point(b);
+    graph_roots roots{results.data(), static_cast<int>(results.size()), writes.data(),
+                      static_cast<int>(writes.size())};
+    lowering(g, roots, b, {.fuse = {.maps = true, .rows = false}}).run();
+    count_ = b.count;
+    text_ = std::to_string(n) + " nodes, " + std::to_string(b.count.steps) + " steps";
+  }
+
+  program view() const {
+    program p;
+    p.values = values_.data();
+    p.steps = steps_.data();
+    p.inputs = inputs_.data();
+    p.outputs = outputs_.data();
+    p.words = words_.data();
+    p.word_ops = word_ops_.data();
+    p.keys = keys_.data();
+    p.writes = writes_.data();
+    p.results = results_.data();
+    p.slots = slots_.data();
+    p.spaces = spaces_.data();
+    p.count = count_;
+    return p;
+  }
+  const std::string& describe() const { return text_; }
+
+ private:
+  static void add_nodes(graph& g, const traced_graph& from) {
+    for (impl* leaf : from.leaves()) {
+      slot s;
+      const int index = g.add_slot(s);
+      g.slots[index].leaf = g.slots[index].current = g.add_leaf(index, false, leaf->type, leaf->dims);
+    }
+    for (auto& t : from.nodes()) {
+      node n;
+      n.op = t->op;
+      n.type = t->type;
+      n.arity = t->arity;
+      n.set_shape(t->dims);
+      n.attr = t->op->impure ? 0 : t->attr;
+      n.size = t->op->impure ? 0 : t->size;
+      for (int k = 0; k < t->arity; ++k) n.in[k] = from.input(*t, k);
+      g.add(n);
+    }
+  }
+  void reserve(std::size_t n, std::size_t results, std::size_t writes, std::size_t slots) {
+    values_.resize(n + 1);
+    steps_.resize(n + 1);
+    inputs_.resize(3 * n + 1);
+    outputs_.resize(n + 1);
+    words_.resize(4 * n + 64);
+    word_ops_.resize(4 * n + 64);
+    keys_.resize(n + 1);
+    writes_.resize(writes + 1);
+    results_.resize(results + 1);
+    slots_.resize(slots + 1);
+    spaces_.resize(n + 1);
+  }
+  void point(program_builder& b) {
+    b.values = values_.data();
+    b.steps = steps_.data();
+    b.inputs = inputs_.data();
+    b.outputs = outputs_.data();
+    b.words = words_.data();
+    b.word_ops = word_ops_.data();
+    b.keys = keys_.data();
+    b.writes = writes_.data();
+    b.results = results_.data();
+    b.slots = slots_.data();
+    b.spaces = spaces_.data();
+  }
+
+  std::vector<node> values_;
+  std::vector<step> steps_;
+  std::vector<int> inputs_, outputs_;
+  std::vector<std::uint64_t> words_;
+  std::vector<const op_info*> word_ops_;
+  std::vector<distinct_key> keys_;
+  std::vector<write> writes_;
+  std::vector<int> results_;
+  std::vector<program_slot> slots_;
+  std::vector<shape> spaces_;
+  program::sizes count_;
+  std::string text_;
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "support/reference.hpp"
+#include "xla/compile.hpp"
+#include "xla/module.hpp"
+#include "xla/run/generator.hpp"
+
+namespace test {
+
+/// The values of some tensors at one moment, as bytes.
+class snapshot {
+ public:
+  /// Every tensor in x: also in tuples and described structs. Of parameters the gradients as well.
+  template <class X>
+  void add(X& x) {
+    if constexpr (xla::detail::tree_leaf<X> || xla::detail::is_tuple<X> ||
+                  xla::detail::is_array<X> || xla::detail::described<X>)
+      xla::detail::visit_tree(x, [this](auto& leaf, const auto&) { add_leaf(leaf); }, {});
+  }
+  /// The first difference in words; empty when all bits are the same. NaN equals NaN.
+  std::string difference(const snapshot& o) const {
+    if (all_.size() != o.all_.size()) return "another number of tensors";
+    for (std::size_t i = 0; i < all_.size(); ++i)
+      if (auto d = difference(all_[i], o.all_[i]); !d.empty())
+        return "tensor " + std::to_string(i) + ": " + d;
+    return {};
+  }
+  std::size_t size() const { return all_.size(); }
+
+ private:
+  struct value {
+    xla::dtype type;
+    sizes_t sizes;
+    std::vector<char> bytes;
+  };
+
+  template <class L>
+  void add_leaf(L& leaf) {
+    if constexpr (xla::detail::is_state<L>) {
+      add_tensor(leaf);
+      if (const auto g = leaf.grad(); g.defined()) add_tensor(g);
+    } else if constexpr (xla::detail::is_tensor<L>) {
+      if (leaf.defined()) add_tensor(leaf);
+    }
+  }
+  template <class T, int R>
+  void add_tensor(const xla::Tensor<T, R>& t) {
+    const char* p = reinterpret_cast<const char*>(t.data());
+    const auto n = static_cast<std::size_t>(std::int64_t(t.numel())) * sizeof(T);
+    all_.push_back({xla::dtype_of<T>, t.sizes(), {p, p + n}});
+  }
+  template <class T>
+  static std::string first_different(const value& a, const value& b) {
+    for (std::size_t i = 0; i * sizeof(T) < a.bytes.size(); ++i) {
+      T x, y;
+      std::memcpy(&x, a.bytes.data() + i * sizeof(T), sizeof(T));
+      std::memcpy(&y, b.bytes.data() + i * sizeof(T), sizeof(T));
+      if (same_number(x, y)) continue;
+      std::ostringstream s;
+      s.precision(17);
+      s << "element " << i << ": " << +x << " and " << +y;
+      return s.str();
+    }
+    return {};
+  }
+  static std::string difference(const value& a, const value& b) {
+    if (a.type != b.type) return "another element type";
+    if (a.sizes != b.sizes) return "another shape";
+    if (a.type == xla::dtype::float32) return first_different<float>(a, b);
+    if (a.type == xla::dtype::float64) return first_different<double>(a, b);
+    return first_different<unsigned char>(a, b);
+  }
+
+  std::vector<value> all_;
+};
+
+enum class mode { eager, traced, compiled };
+
+/// The results of f on copies of x, and what it left in them.
+template <mode M, class F, class... X>
+snapshot run_mode(F f, const X&... x) {
+  std::tuple<X...> copies(x...);
+  const xla::eager_mode_guard as_told(M == mode::eager);
+  xla::manual_seed(7);
+  snapshot s;
+  auto run = [&](auto& g) {
+    auto result = std::apply([&](auto&... c) { return g(c...); }, copies);
+#ifndef XLA_TEST_NO_TRACED
+    if constexpr (M == mode::traced) xla::sync();
+#endif
+    s.add(result);
+  };
+  if constexpr (M == mode::compiled) {
+    auto g = xla::compile(f);
+    run(g);
+    // A second call, whose memory has been used before, on fresh copies.
+    std::tuple<X...> again(x...);
+    xla::manual_seed(7);
+    snapshot t;
+    auto result = std::apply([&](auto&... c) { return g(c...); }, again);
+    t.add(result);
+    CHECK(s.difference(t) == "");
+  } else {
+    run(f);
+  }
+  std::apply([&](auto&... c) { (s.add(c), ...); }, copies);
+  return s;
+}
+
+/// f, a function without captures that returns a tensor or a tuple of tensors, gives the same bits
+/// in every mode and leaves the same in its arguments (parameters: also their gradients).
+template <class F, class... X>
+void check_modes(F f, const X&... x) {
+  const snapshot eager = run_mode<mode::eager>(f, x...);
+#ifndef XLA_TEST_NO_TRACED
+  {
+    INFO("traced against eager");
+    CHECK(run_mode<mode::traced>(f, x...).difference(eager) == "");
+  }
+#endif
+  {
+    INFO("compiled against eager");
+    CHECK(run_mode<mode::compiled>(f, x...).difference(eager) == "");
+  }
+}
+
+}  // namespace test
