@@ -110,6 +110,20 @@ class signature_cache {
         std::make_unique<executable>(specializer(program_, kernels_, std::move(slots)).run()));
     return last_ = all_.back().get();
   }
+  std::vector<const plan*> plans() {
+    const std::lock_guard hold(lock_);
+    std::vector<const plan*> all;
+    for (auto& e : all_) all.push_back(&e->get_plan());
+    return all;
+  }
+  /// Of the program and a signature.
+  static std::uint64_t hash(const plan& p) {
+    std::uint64_t h = static_cast<std::uint64_t>(p.source.count.steps);
+    for (int i = 0; i < p.source.count.words; ++i) h = op_cache::mix(h, p.source.words[i]);
+    for (const shape& s : p.slot_shapes)
+      for (int i = 0; i < s.rank; ++i) h = op_cache::mix(h, static_cast<std::uint64_t>(s[i]));
+    return h;
+  }
   const program& source() const { return program_; }
   std::mutex& state_lock() { return state_lock_; }
 
@@ -200,6 +214,8 @@ class compiled_base {
       static counter& cached = get_counter("CachedCompile");
       if (e) cached.add();
       else e = specialize(cache, *call, arguments);
+      if (debug_log::instance().level() > 1)
+        report_execution(options_.name, cache.hash(e->get_plan()));
       static metric& execute_time = get_metric("ExecuteTime");
       const timed sample(execute_time);
       execution(*e, *call).run();
@@ -228,8 +244,17 @@ class compiled_base {
     static metric& compile_time = get_metric("CompileTime");
     const timed sample(compile_time);
     std::apply([&](auto&... v) { check_fixed_sizes(cache.source(), call, std::tie(v...)); }, arguments);
+    const std::vector<const plan*> known = cache.plans();
     executable* e = cache.add(call, options_);
     uncached.add();
+    if (debug_log::instance().level() > 0) {
+      auto name = [&](int slot) {
+        return std::apply([&](auto&... v) { return slot_path(std::tie(v...), slot); }, arguments);
+      };
+      report({"compile", options_.name, cache.hash(e->get_plan()),
+              what_changed(e->get_plan().slot_shapes, known, name)},
+             e->get_plan());
+    }
     return e;
   }
 

@@ -124,22 +124,23 @@ bool same_number(T a, T b) {
 }
 
 template <class T>
-bool close_number(T a, T b, double tolerance) {
+bool close_number(T a, T b, double tolerance, double floor) {
   if (same_number(a, b)) return true;
   if constexpr (!std::is_floating_point_v<T>) return false;
   else {
     const double x = static_cast<double>(a), y = static_cast<double>(b);
     if (!std::isfinite(x) || !std::isfinite(y)) return false;
-    return std::abs(x - y) <= tolerance * std::max(1.0, std::abs(y));
+    return std::abs(x - y) <= tolerance * std::max(floor, std::abs(y));
   }
 }
 
 template <class T>
-void check_elements(const T* got, std::int64_t n, const std::vector<T>& want, double tolerance) {
+void check_elements(const T* got, std::int64_t n, const std::vector<T>& want, double tolerance,
+                    double floor) {
   REQUIRE(n == static_cast<std::int64_t>(want.size()));
   for (std::size_t i = 0; i < want.size(); ++i) {
     const T w = want[i];
-    if (tolerance == 0 ? same_number(got[i], w) : close_number(got[i], w, tolerance)) continue;
+    if (tolerance == 0 ? same_number(got[i], w) : close_number(got[i], w, tolerance, floor)) continue;
     std::ostringstream s;
     s.precision(17);
     s << "element " << i << " is " << +got[i] << ", should be " << +w;
@@ -150,12 +151,12 @@ void check_elements(const T* got, std::int64_t n, const std::vector<T>& want, do
 }
 
 /// The sizes, and every element: the same bits (any NaN for NaN), or within a tolerance that is
-/// relative above 1 and absolute below.
+/// relative above `floor` and absolute below.
 template <class T, int R>
 void check_equal(const xla::Tensor<T, R>& got, const sizes_t& sizes, const std::vector<T>& want,
-                 double tolerance = 0) {
+                 double tolerance = 0, double floor = 1) {
   CHECK(got.sizes() == sizes);
-  check_elements(got.data(), got.numel(), want, tolerance);
+  check_elements(got.data(), got.numel(), want, tolerance, floor);
 }
 
 template <class T, int R>

@@ -21,12 +21,30 @@ inline constexpr int max_axes = ::xla::detail::max_rank;
 struct loop_nest {
   int axes = 0;
   int operands = 0;
-  std::int64_t sizes[max_axes] = {};
-  std::int64_t strides[max_operands][max_axes] = {};
-  std::int64_t bytes[max_operands] = {};  ///< per element
   std::int64_t elements = 0;
+  // Only the first axes and operands have values; nests are made by the hundred.
+  std::int64_t sizes[max_axes];
+  std::int64_t bytes[max_operands];  ///< per element
+  std::int64_t strides[max_operands][max_axes];
+
+  loop_nest() {}
+  loop_nest(const loop_nest& o) { copy(o); }
+  loop_nest& operator=(const loop_nest& o) {
+    if (this != &o) copy(o);
+    return *this;
+  }
 
   std::int64_t inner() const { return axes > 0 ? sizes[axes - 1] : 1; }
+
+ private:
+  void copy(const loop_nest& o) {
+    axes = o.axes;
+    operands = o.operands;
+    elements = o.elements;
+    std::copy_n(o.sizes, axes, sizes);
+    std::copy_n(o.bytes, operands, bytes);
+    for (int k = 0; k < operands; ++k) std::copy_n(o.strides[k], axes, strides[k]);
+  }
 };
 
 /// The strides with which a row-major operand of shape s is read over the axes of all (aligned at

@@ -35,6 +35,22 @@ struct packet_of<T, true> {
 };
 }  // namespace detail
 
+/// The square root, rounded as IEEE 754 says: Eigen's own for float is an approximation on x86 that
+/// makes NaN of infinity.
+template <class P>
+inline P exact_sqrt(const P& x) {
+  return simd::psqrt(x);
+}
+#ifdef EIGEN_VECTORIZE_SSE
+inline simd::Packet4f exact_sqrt(const simd::Packet4f& x) { return _mm_sqrt_ps(x); }
+#endif
+#ifdef EIGEN_VECTORIZE_AVX
+inline simd::Packet8f exact_sqrt(const simd::Packet8f& x) { return _mm256_sqrt_ps(x); }
+#endif
+#ifdef EIGEN_VECTORIZE_AVX512
+inline simd::Packet16f exact_sqrt(const simd::Packet16f& x) { return _mm512_sqrt_ps(x); }
+#endif
+
 /// What a kernel holds in one register: a SIMD packet, or one number for integers and bool.
 template <class T>
 using packet = typename detail::packet_of<T, is_vector<T>>::type;

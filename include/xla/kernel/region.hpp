@@ -142,7 +142,7 @@ XLA_INLINE packet<T> compute(const packet<T>* v) {
   using Op = typename op_by_id<m.id>::op;
   constexpr auto truth = [](int i) { return Key[i].type == dtype::boolean; };
   const auto a = typed<T, truth(m.a)>(v[m.a]);
-  if constexpr (requires { Op::template convert<T>(a); }) {
+  if constexpr (requires { Op::converts; }) {
     if constexpr (truth(I)) return untyped<T>(a != vec<T>::splat(T(0)));
     else return untyped<T>(a.select(vec<T>::splat(T(1)), vec<T>::splat(T(0))));
   } else if constexpr (m.b == micro_op::none) {

@@ -7,10 +7,7 @@ namespace xla::op {
 
 struct cast : map {
   static constexpr auto name = "cast";
-  template <class To>
-  static constexpr auto convert(auto a) {
-    return a.template to<To>();
-  }
+  static constexpr bool converts = true;
   template <class Out, class In>
   static constexpr void gradient(detail::gradient_of<Out, In>& g) {
     g.to(0, detail::apply<cast, In, Out, dynamic_rank>({}, g.grad()));

@@ -103,7 +103,12 @@ constexpr Tensor<T, R + 1> unsqueeze(const Tensor<T, R>& x, int axis) {
   const detail::shape from = x.dims();
   detail::shape s;
   const int at = axis < 0 ? axis + R + 1 : axis;
-  for (int i = 0; i <= R; ++i) s.push(i == at ? 1 : from[i < at ? i : i - 1]);
+  if (at < 0 || at > R) detail::size_scope{x.table(), "unsqueeze"}.fail("no such axis");
+  for (int i = 0; i < R; ++i) {
+    if (i == at) s.push(1);
+    s.push(from[i]);
+  }
+  if (s.rank == R) s.push(1);
   return detail::with_shape<op::reshape, R + 1>(x, s);
 }
 

@@ -1,8 +1,153 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
+
 #include "xla/run/plan.hpp"
+
 namespace xla::detail {
-inline void report_graph(std::string_view, std::uint64_t, const plan&, const std::string&) {}
+
+/// XLA_DEBUG: 0 nothing, 1 an analysis of each new graph or signature, 2 each execution as well.
+/// XLA_DEBUG_FILE takes the output instead of standard error.
+class debug_log {
+ public:
+  static debug_log& instance() {
+    static debug_log& d = *new debug_log;
+    return d;
+  }
+  int level() const { return level_; }
+  void write(const std::string& s) {
+    const std::lock_guard hold(lock_);
+    if (file_.empty()) std::fputs(s.c_str(), stderr);
+    else std::ofstream(file_, std::ios::app) << s;
+  }
+  /// As the environment variables do; for tests.
+  void set(int level, std::string file) {
+    const std::lock_guard hold(lock_);
+    level_ = level;
+    file_ = std::move(file);
+  }
+
+ private:
+  debug_log() {
+    if (const char* l = std::getenv("XLA_DEBUG")) level_ = std::atoi(l);
+    if (const char* f = std::getenv("XLA_DEBUG_FILE")) file_ = f;
+  }
+  std::mutex lock_;
+  int level_ = 0;
+  std::string file_;
+};
+
+inline std::string str(const shape& s) { return std::string((text() << s).view()); }
+
+/// What a compilation analysis says of a graph.
+struct analysis {
+  std::string cause;    ///< "compile", "user sync", "value read before sync"
+  std::string name;
+  std::uint64_t hash = 0;
+  std::string changed;  ///< against the nearest known signature or graph
+};
+
+inline void report(const analysis& a, const plan& p) {
+  debug_log& log = debug_log::instance();
+  if (log.level() < 1) return;
+  std::int64_t arguments = 0, outputs = 0, aliased = 0;
+  for (const placement& q : p.places)
+    if (q.where == place::slot || q.where == place::grad) arguments += q.bytes;
+    else if (q.where != place::arena) outputs += q.bytes;
+  for (int i = 0; i < p.source.count.writes; ++i)
+    if (p.in_place[static_cast<std::size_t>(i)])
+      aliased += p.places[static_cast<std::size_t>(p.source.writes[i].value)].bytes;
+  char hash[24];
+  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(a.hash));
+  auto n = [](auto v) { return std::to_string(v); };
+  log.write("Compilation Analysis: " + std::string(80, '=').substr(22) +
+            "\nCompilation Analysis: Cause: " + a.cause +
+            "\nCompilation Analysis: Graph Info:" +
+            "\nCompilation Analysis:   Name: " + a.name +
+            "\nCompilation Analysis:   Graph Hash: " + hash +
+            "\nCompilation Analysis:   Number of Graph Inputs: " + n(p.slot_shapes.size()) +
+            "\nCompilation Analysis:   Number of Graph Outputs: " +
+            n(p.source.count.results + p.source.count.writes) +
+            "\nCompilation Analysis:   Steps: " + n(p.steps.size()) +
+            "\nCompilation Analysis:   Memory: arguments " + n(arguments) + " bytes, outputs " +
+            n(outputs) + ", aliased " + n(aliased) + ", intermediates " + n(p.arena_bytes) +
+            " (without reuse " + n(p.unshared_bytes) + ")" +
+            "\nCompilation Analysis: What changed: " + a.changed + "\n");
 }
+
+inline void report_execution(const std::string& name, std::uint64_t hash) {
+  debug_log& log = debug_log::instance();
+  if (log.level() < 2) return;
+  char h[24];
+  std::snprintf(h, sizeof h, "%016llx", static_cast<unsigned long long>(hash));
+  log.write("Execution: " + name + " " + h + "\n");
+}
+
+/// One op of a traced graph, as far as two graphs can differ in it.
+struct op_sketch {
+  std::string_view op;
+  dtype type = dtype::float32;
+  shape dims;
+  friend bool operator==(const op_sketch&, const op_sketch&) = default;
+  std::string str() const {
+    return "`" + std::string(op) + "` " + std::string(name_of(type)) + " " + detail::str(dims);
+  }
+};
+using graph_sketch = std::vector<op_sketch>;
+
+/// The first difference between a new graph and the known one that agrees with it in most places.
+inline std::string what_changed(const graph_sketch& now, const std::vector<const graph_sketch*>& known) {
+  if (known.empty()) return "the first graph";
+  std::size_t most = 0;
+  const graph_sketch* nearest = known.back();
+  for (const graph_sketch* k : known) {
+    std::size_t n = k->size() == now.size() ? 1 : 0;
+    for (std::size_t i = 0; i < k->size() && i < now.size(); ++i) n += (*k)[i] == now[i];
+    if (n > most) {
+      most = n;
+      nearest = k;
+    }
+  }
+  std::size_t best = 0;
+  while (best < nearest->size() && best < now.size() && (*nearest)[best] == now[best]) ++best;
+  if (best == now.size() && best == nearest->size())
+    return "the same ops on the same shapes: other inputs are shared, or other results are kept";
+  const std::string at = "op " + std::to_string(best) + ": ";
+  if (best == nearest->size())
+    return at + std::to_string(now.size() - best) + " more ops, from " + now[best].str() + " on";
+  if (best == now.size())
+    return at + "the graph ends here; the known one goes on with " + (*nearest)[best].str();
+  return at + (*nearest)[best].str() + " -> " + now[best].str();
+}
+
+/// The slots whose shapes differ from those of the nearest known signature.
+template <class Name>
+std::string what_changed(const std::vector<shape>& now, const std::vector<const plan*>& known,
+                         Name&& name) {
+  if (known.empty()) return "the first signature";
+  const plan* nearest = nullptr;
+  std::size_t fewest = now.size() + 1;
+  for (const plan* p : known) {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < now.size(); ++i) n += !(now[i] == p->slot_shapes[i]);
+    if (n <= fewest) {
+      fewest = n;
+      nearest = p;
+    }
+  }
+  std::string out;
+  for (std::size_t i = 0; i < now.size(); ++i)
+    if (!(now[i] == nearest->slot_shapes[i]))
+      out += (out.empty() ? "" : "; ") + name(static_cast<int>(i)) + ": " +
+             str(nearest->slot_shapes[i]) + " -> " + str(now[i]);
+  return out;
+}
+
+}  // namespace xla::detail

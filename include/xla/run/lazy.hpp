@@ -16,6 +16,7 @@ namespace xla::detail {
 /// The program of a traced graph and its executable.
 struct traced_entry {
   std::vector<std::uint64_t> signature;
+  graph_sketch sketch;
   traced_program lowered;
   std::unique_ptr<executable> ready;
 };
@@ -106,6 +107,7 @@ class tracer {
     auto job = std::make_shared<traced_job>();
     job->entry = &entry;
     prepare(*job, graph);
+    report_execution("traced", graph.hash());
     const std::uint64_t ticket = executor::instance().next_ticket();
     publish(*job, graph, ticket);
     const bool small = work(entry.ready->get_plan()) < (std::int64_t{1} << 18);
@@ -139,7 +141,13 @@ class tracer {
           specializer(entry->lowered.view(), nullptr, graph.leaf_shapes()).run());
     }
     uncached.add();
-    report_graph(cause, graph.hash(), entry->ready->get_plan(), entry->lowered.describe());
+    if (debug_log::instance().level() > 0) {
+      std::vector<const graph_sketch*> known;
+      for (auto& [hash, e] : cache_) known.push_back(&e->sketch);
+      report({std::string(cause), "traced", graph.hash(), what_changed(graph.sketch(), known)},
+             entry->ready->get_plan());
+    }
+    entry->sketch = graph.sketch();
     return *cache_.emplace(graph.hash(), std::move(entry))->second;
   }
 

@@ -22,6 +22,10 @@ class specializer {
     place_values();
     find_once();
     allocate();
+    out_.steps.reserve(at(p_.count.steps));
+    out_.loops.reserve(at(p_.count.steps));
+    out_.operands.reserve(at(p_.count.inputs + p_.count.outputs));
+    out_.operand_shapes.reserve(at(p_.count.inputs + p_.count.outputs));
     for (int i = 0; i < p_.count.steps; ++i) add_step(p_.steps[i]);
     for (int v = 0; v < values(); ++v) {
       if (p_.values[v].op == &scalar_info) out_.scalars.push_back(v);
@@ -80,6 +84,9 @@ class specializer {
   // region itself, which reads and writes the same element), and so does every check.
   void find_in_place() {
     std::vector<int> last_read(at(values()), -1);
+    std::vector<bool> kept(at(values()), false);  // copied from when the steps are done
+    for (int v : out_.copies)
+      if (v >= 0) kept[at(base(v))] = true;
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = p_.steps[i];
@@ -96,15 +103,10 @@ class specializer {
         ok = out_.shapes[at(old)] == out_.shapes[at(w.value)];
         const int reader = last_read[at(old)];
         const bool same_step = reader == writer && p_.steps[writer].kind == step_kind::map;
-        ok = ok && (reader < writer || same_step) && !kept_until_end(old);
+        ok = ok && (reader < writer || same_step) && !kept[at(old)];
       }
       out_.in_place.push_back(ok);
     }
-  }
-  bool kept_until_end(int value) const {
-    for (int v : out_.copies)
-      if (v >= 0 && base(v) == value) return true;
-    return false;
   }
 
   // Steps that depend on nothing but sizes and constants run once, when a frame is made.

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "xla/run/debug.hpp"
 #include "xla/run/eager.hpp"
 #include "xla/run/generator.hpp"
 #include "xla/tensor/impl.hpp"
@@ -43,6 +44,11 @@ class traced_graph {
   std::vector<shape> leaf_shapes() const {
     std::vector<shape> s;
     for (impl* leaf : leaves_) s.push_back(leaf->dims);
+    return s;
+  }
+  graph_sketch sketch() const {
+    graph_sketch s;
+    for (auto& t : nodes_) s.push_back({t->op->name, t->type, t->dims});
     return s;
   }
   const std::vector<ref<impl>>& nodes() const { return nodes_; }
@@ -208,7 +214,6 @@ class traced_program {
                       static_cast<int>(writes.size())};
     lowering(g, roots, b, {.fuse = {.maps = true, .rows = false}}).run();
     count_ = b.count;
-    text_ = std::to_string(n) + " nodes, " + std::to_string(b.count.steps) + " steps";
   }
 
   program view() const {
@@ -227,7 +232,6 @@ class traced_program {
     p.count = count_;
     return p;
   }
-  const std::string& describe() const { return text_; }
 
  private:
   static void add_nodes(graph& g, const traced_graph& from) {
@@ -286,7 +290,6 @@ class traced_program {
   std::vector<program_slot> slots_;
   std::vector<shape> spaces_;
   program::sizes count_;
-  std::string text_;
 };
 
 }  // namespace xla::detail

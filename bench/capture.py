@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What compiling a step costs the C++ compiler: time and memory against the number of blocks."""
+
+import os
+import subprocess
+import sys
+import time
+
+BLOCKS = (4, 16, 64)
+LEVELS = ("-O2", "-O3")
+MODES = {"include": 0, "eager": 1, "compiled": 2}
+REPEATS = 2  # the faster counts
+LIMIT = {"seconds": 12, "megabytes": 1000}  # 64 blocks beyond the include
+
+
+def compile_once(command):
+    """(seconds, of which processor time, megabytes of the largest process)."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise SystemExit(f"capture: this does not compile: {' '.join(command)}")
+    seconds = time.perf_counter() - start
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def measure(flags_file, out):
+    """Every mode and number of blocks with one compiler, one at a time."""
+    with open(flags_file, encoding="utf-8") as file:
+        compiler, *flags = [line for line in file.read().split("\n") if line]
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True,
+                             check=True).stdout.split("\n")[0]
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "capture.cpp")
+    program = os.path.join(out, "capture_program")
+    rows = []
+    for level in LEVELS:
+        for mode, number in MODES.items():
+            for blocks in BLOCKS if mode != "include" else (0,):
+                command = [compiler, *flags, level, f"-DMODE={number}", f"-DBLOCKS={blocks}",
+                           source, "-o", program, "-pthread"]
+                wall, cpu, memory = min(compile_once(command) for _ in range(REPEATS))
+                subprocess.run([program], check=True, timeout=300)
+                rows.append({"level": level, "mode": mode, "blocks": blocks, "seconds": wall,
+                             "cpu_seconds": cpu, "megabytes": memory,
+                             "binary_kilobytes": os.path.getsize(program) / 1024})
+                print(f"  {os.path.basename(compiler)} {level} {mode} {blocks}: {wall:.1f} s "
+                      f"({cpu:.1f} s of a processor), {memory:.0f} MB", file=sys.stderr)
+    os.remove(program)
+    return {"compiler": version, "rows": rows}
+
+
+def find(result, level, mode, blocks=0):
+    return next(r for r in result["rows"]
+                if (r["level"], r["mode"], r["blocks"]) == (level, mode, blocks))
+
+
+def beyond(result, level, blocks):
+    """Seconds, processor seconds and megabytes of a compiled step beyond the include."""
+    base, step = find(result, level, "include"), find(result, level, "compiled", blocks)
+    return [step[key] - base[key] for key in ("seconds", "cpu_seconds", "megabytes")]
+
+
+def show(result):
+    print(f"\nCapture: the step of residual nets, 2 layers a block ({result['compiler']})")
+    for level in LEVELS:
+        base = find(result, level, "include")
+        print(f"  {level}: xla.hpp alone {base['seconds']:.1f} s, {base['megabytes']:.0f} MB")
+        print(f"  {'blocks':>8}{'eager s':>10}{'MB':>7}{'compiled s':>12}{'MB':>7}"
+              f"{'beyond s':>10}{'cpu s':>7}{'MB':>7}{'growth':>8}{'program kB':>12}")
+        last = None
+        for blocks in BLOCKS:
+            eager, step = (find(result, level, mode, blocks) for mode in ("eager", "compiled"))
+            seconds, cpu, megabytes = beyond(result, level, blocks)
+            growth = f"x{cpu / last:.1f}" if last else ""
+            last = cpu
+            print(f"  {blocks:8}{eager['seconds']:10.1f}{eager['megabytes']:7.0f}"
+                  f"{step['seconds']:12.1f}{step['megabytes']:7.0f}{seconds:10.1f}{cpu:7.1f}"
+                  f"{megabytes:7.0f}{growth:>8}{step['binary_kilobytes']:12.0f}")
+        ok = seconds <= LIMIT["seconds"] and megabytes <= LIMIT["megabytes"]
+        print(f"  {BLOCKS[-1]} blocks beyond the include: at most {LIMIT['seconds']} s and "
+              f"{LIMIT['megabytes']} MB wanted: {'reached' if ok else 'missed'}")

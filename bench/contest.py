@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that answer `run`, each in a process of its own that sleeps when it is not its turn."""
+
+import json
+import os
+import statistics
+import subprocess
+
+# One set of settings for all: freed memory is kept, as a tuned program would.
+ENVIRONMENT = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+    "MALLOC_TOP_PAD_": str(1 << 24),
+}
+
+
+class Program:
+    """A child process and its line protocol; it may use the first `threads` processors."""
+
+    def __init__(self, command, threads, environment=None):
+        cpus = sorted(os.sched_getaffinity(0))[:threads]
+        self.command = command
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, **ENVIRONMENT, **(environment or {})},
+            preexec_fn=lambda: os.sched_setaffinity(0, cpus))
+        self.about = self.answer()
+
+    def answer(self):
+        """The next line that is JSON; libraries print warnings in between."""
+        for line in self.process.stdout:
+            try:
+                return json.loads(line)
+            except ValueError:
+                continue
+        raise RuntimeError(f"{self.command[0]} ended early")
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+
+
+def spread(samples):
+    """10th percentile, median and 90th percentile."""
+    ordered = sorted(samples)
+    at = [ordered[round(q * (len(ordered) - 1))] for q in (0.1, 0.9)]
+    return [at[0], statistics.median(ordered), at[1]]
+
+
+def ticks():
+    """Processor time of this machine so far, in ticks: (busy, all)."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        user, nice, system, idle, iowait, irq, softirq, steal = map(
+            int, stat.readline().split()[1:9])
+    busy = user + nice + system + irq + softirq + steal
+    return busy, busy + idle + iowait

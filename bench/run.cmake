@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+# All benchmarks: cmake -P bench/run.cmake
+#   -DPARTS="mlp;capture;overhead;specialise;fused;gemm"   only these
+#   -DROUNDS=<n>           rounds of the MLP contest, 21 unless given
+#   -DPYTHON=<python>      an interpreter that has torch and jax, instead of installing them
+#   -DPEERS=OFF            without PyTorch and JAX
+#   -DBUILD=<folder>       default build/bench
+# Options stand before -P. Results: a table here, results.json and *.svg in the build folder.
+
+include("${CMAKE_CURRENT_LIST_DIR}/../cmake/bootstrap.cmake")
+if(NOT BUILD)
+  set(BUILD "${XLA_ROOT}/build/bench")
+endif()
+get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
+if(NOT PARTS)
+  set(PARTS mlp capture overhead specialise fused gemm)
+endif()
+if(NOT ROUNDS)
+  set(ROUNDS 21)
+endif()
+if(NOT DEFINED PEERS)
+  set(PEERS ON)
+endif()
+
+xla_need(ninja-build:ninja g++:g++ libeigen3-dev libboost-dev python3:python3)
+find_program(python3 python3 REQUIRED)
+
+# The peers live beside the build; without a network the contest is between our own modes.
+set(peers "")
+if(PYTHON)
+  set(peers "${PYTHON}")
+elseif(PEERS AND "mlp" IN_LIST PARTS)
+  set(venv "${BUILD}/peers")
+  if(NOT EXISTS "${venv}/installed")
+    message("==> installing PyTorch and JAX into ${venv}")
+    execute_process(COMMAND "${python3}" -m venv "${venv}" RESULT_VARIABLE result)
+    if(NOT result EQUAL 0)
+      xla_need(python3-venv)
+      execute_process(COMMAND "${python3}" -m venv --clear "${venv}" RESULT_VARIABLE result)
+    endif()
+    if(result EQUAL 0)
+      execute_process(COMMAND "${venv}/bin/pip" install --quiet
+          --extra-index-url https://download.pytorch.org/whl/cpu
+          -r "${CMAKE_CURRENT_LIST_DIR}/peers/requirements.txt"
+        RESULT_VARIABLE result)
+    endif()
+    if(result EQUAL 0)
+      file(TOUCH "${venv}/installed")
+    endif()
+  endif()
+  if(EXISTS "${venv}/installed")
+    set(peers "${venv}/bin/python")
+  else()
+    message("==> PyTorch and JAX could not be installed: the MLP is measured without them")
+  endif()
+endif()
+
+# xla_bench_configure(<name> <compiler>): one build folder for each compiler.
+function(xla_bench_configure name compiler)
+  xla_configure("${BUILD}/${name}" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=${compiler}"
+    -DCMAKE_CXX_FLAGS=-march=native "-DCMAKE_CXX_FLAGS_RELEASE=-O3 -DNDEBUG"
+    -DXLA_BUILD_TESTS=OFF -DXLA_BUILD_EXAMPLES=OFF -DXLA_BUILD_BENCH=ON)
+endfunction()
+
+xla_bench_configure(gcc g++)
+set(flags "${BUILD}/gcc/bench/capture.flags")
+find_program(clang clang++-16)
+if(clang AND "capture" IN_LIST PARTS)
+  xla_bench_configure(clang "${clang}")
+  list(APPEND flags "${BUILD}/clang/bench/capture.flags")
+endif()
+set(targets bench_peak)
+foreach(part IN LISTS PARTS)
+  if(NOT part STREQUAL "capture")
+    list(APPEND targets bench_${part})
+  endif()
+endforeach()
+set(JOBS 1)  # the largest takes a gigabyte
+xla_build("${BUILD}/gcc" result --target ${targets})
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "the benchmarks do not build")
+endif()
+
+set(arguments --programs "${BUILD}/gcc/bench" --out "${BUILD}" --parts ${PARTS} --rounds ${ROUNDS}
+  --flags ${flags})
+if(peers)
+  list(APPEND arguments --peers "${peers}")
+endif()
+execute_process(COMMAND "${python3}" "${CMAKE_CURRENT_LIST_DIR}/run.py" ${arguments}
+  RESULT_VARIABLE result)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "the benchmarks failed")
+endif()

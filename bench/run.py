@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the benchmarks that run.cmake has built; prints tables, writes results.json and plots."""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+
+import capture
+import compare
+import plot
+from contest import ENVIRONMENT
+
+
+def records(programs, name, *arguments):
+    """What a program prints, one record a line."""
+    out = subprocess.run([os.path.join(programs, f"bench_{name}"), *arguments], check=True,
+                         stdout=subprocess.PIPE, text=True, env={**os.environ, **ENVIRONMENT}).stdout
+    return [json.loads(line) for line in out.split("\n") if line]
+
+
+def verdict(ok):
+    return "reached" if ok else "missed"
+
+
+def show_overhead(rows):
+    print("\nCalls of a step: nanoseconds, and allocations per call")
+    for r in rows:
+        low, middle, high = r["ns"]
+        print(f"  {r['step']:28}{r['mode']:10}{r['threads']:2.0f} thread(s){middle:12.0f}"
+              f"  ({low:.0f}-{high:.0f}){r['allocations']:10.2f}")
+    compiled = [r for r in rows if r["mode"] == "compiled"]
+    tiny = [r["ns"][1] for r in compiled if "4 elements" in r["step"]]
+    print(f"  three tiny ops in at most 1000 ns wanted: {verdict(max(tiny) <= 1000)}; "
+          f"no allocation wanted: {verdict(all(r['allocations'] == 0 for r in compiled))}")
+
+
+def show_specialise(rows):
+    for r in rows:
+        print(f"\nSpecialising a new signature: the step of {r['blocks']:.0f} blocks, "
+              f"{r['signatures']:.0f} batch sizes, milliseconds (p10, median, p90)")
+        for key, label in (("first_ms", "first call"), ("steady_ms", "later calls"),
+                           ("extra_ms", "difference"), ("compile_time_ms", "CompileTime")):
+            print(f"  {label:14}" + "".join(f"{v:9.3f}" for v in r[key]))
+        print(f"  a difference of at most 1 ms wanted: {verdict(r['extra_ms'][1] <= 1)}")
+
+
+def show_fused(rows):
+    print("\nFused regions, 1 thread: speed against a loop by hand (1 is as fast)")
+    print(f"  {'':30}{'':8}{'':12}{'ns':>12}{'by hand':>12}{'speed':>7}{'p10':>7}{'p90':>7}")
+    for r in rows:
+        low, middle, high = r["speed"]
+        print(f"  {r['name']:30}{r['what']:8}{r['level']:12}{r['ns']:12.0f}{r['by_hand_ns']:12.0f}"
+              f"{middle:7.2f}{low:7.2f}{high:7.2f}")
+    regions = [r["speed"][1] for r in rows if r["what"] == "region"]
+    print(f"  elementwise regions at 0.80 or more wanted: {verdict(min(regions) >= 0.8)} "
+          f"(lowest {min(regions):.2f})")
+
+
+def show_gemm(rows):
+    print("\nMatrix products: GFLOP/s and share of the peak beside them")
+    for r in rows:
+        turned = "".join("t" if r[side] == "transposed" else "-" for side in "ab")
+        print(f"  {r['where']:24}{r['m']:6.0f} x{r['n']:5.0f} x{r['k']:5.0f}  {turned}"
+              f"{r['threads']:3.0f} thread(s){r['gflops'][1]:9.1f}{r['share'][1]:8.0%}"
+              f"  ({r['share'][0]:.0%}-{r['share'][2]:.0%})")
+
+
+def machine():
+    model = platform.processor()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as info:
+            model = next((l.split(":")[1].strip() for l in info if l.startswith("model name")), model)
+    except OSError:
+        pass
+    return {"model": model, "processors": len(os.sched_getaffinity(0)),
+            "system": f"{platform.system()} {platform.release()}",
+            "date": datetime.date.today().isoformat()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", required=True, help="folder of the built programs")
+    parser.add_argument("--out", required=True, help="folder of the results")
+    parser.add_argument("--parts", nargs="+", required=True)
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--flags", nargs="*", default=[], help="capture.flags of each compiler")
+    parser.add_argument("--peers", help="a Python that has torch and jax")
+    options = parser.parse_args()
+    here = machine()
+    threads = [n for n in (1, 2) if n <= here["processors"]]
+    results = {"machine": here}
+    print(f"{here['model']}, {here['processors']} processors, {here['system']}")
+
+    def write(name, content):
+        with open(os.path.join(options.out, name), "w", encoding="utf-8") as file:
+            file.write(content)
+
+    for part in options.parts:
+        if part == "mlp":
+            results[part] = [compare.contest(options.programs, options.peers, n, options.rounds,
+                                             options.out) for n in threads]
+            for result in results[part]:
+                compare.show(result)
+            write("mlp.svg", plot.mlp(results[part]))
+        elif part == "capture":
+            results[part] = [capture.measure(flags, options.out) for flags in options.flags]
+            for result in results[part]:
+                capture.show(result)
+            write("capture.svg", plot.capture(results[part], capture.beyond, capture.BLOCKS,
+                                              capture.LEVELS[0]))
+        elif part == "gemm":
+            results[part] = [r for n in threads for r in records(options.programs, part, str(n))]
+            show_gemm(results[part])
+        elif part in ("overhead", "specialise", "fused"):
+            results[part] = records(options.programs, part)
+            {"overhead": show_overhead, "specialise": show_specialise,
+             "fused": show_fused}[part](results[part])
+        else:
+            parser.error(f"no part is called {part}")
+        write("results.json", json.dumps(results, indent=1) + "\n")
+    print(f"\nresults.json and plots: {options.out}")
+
+
+if __name__ == "__main__":
+    main()

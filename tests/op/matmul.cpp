@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xla/op/matmul.hpp"
+
+#include "support/gradient.hpp"
+#include "support/modes.hpp"
+
+using test::check_equal;
+using test::check_gradient;
+using test::check_modes;
+using test::numbers;
+
+namespace {
+
+/// (m, k) times (k, n) by three loops, in double for float.
+template <class T>
+std::vector<T> times(const T* a, const T* b, std::int64_t m, std::int64_t n, std::int64_t k,
+                     bool b_transposed = false) {
+  using Sum = std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>;
+  std::vector<T> out;
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      Sum s = 0;
+      for (std::int64_t p = 0; p < k; ++p)
+        s += Sum(a[i * k + p]) * Sum(b_transposed ? b[j * k + p] : b[p * n + j]);
+      out.push_back(static_cast<T>(s));
+    }
+  return out;
+}
+
+template <class T>
+void check_product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto a = numbers<T>({m, k}, 1), b = numbers<T>({k, n}, 2), bt = numbers<T>({n, k}, 3);
+  const double tolerance = std::is_same_v<T, float> ? 3e-5 : 1e-12;
+  INFO(m << " x " << n << " x " << k);
+  check_equal(matmul(a, b), {m, n}, times(a.data(), b.data(), m, n, k), tolerance);
+  check_equal(linear(a, bt), {m, n}, times(a.data(), bt.data(), m, n, k, true), tolerance);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("products of matrices", "", float, double, std::int32_t) {
+  const xla::eager_mode_guard eager;
+  check_product<TestType>(7, 13, 5);
+  check_product<TestType>(1, 1, 1);
+  check_product<TestType>(1, 1000, 3);
+  check_product<TestType>(33, 1, 17);
+  check_product<TestType>(64, 48, 100);
+  check_product<TestType>(17, 33, 1000);
+  check_product<TestType>(0, 3, 4);
+  check_product<TestType>(3, 0, 4);
+  check_product<TestType>(3, 4, 0);
+}
+
+TEST_CASE("products with vectors and batches") {
+  const xla::eager_mode_guard eager;
+  const auto a = numbers<float>({7, 5}, 1), b = numbers<float>({5, 13}, 2);
+  const auto v = numbers<float>({5}, 3);
+  check_equal(matmul(v, b), {13}, times(v.data(), b.data(), 1, 13, 5), 1e-6);
+  check_equal(matmul(a, v), {7}, times(a.data(), v.data(), 7, 1, 5), 1e-6);
+  const auto x = numbers<float>({3, 7, 5}, 4);
+  check_equal(matmul(x, b), {3, 7, 13}, times(x.data(), b.data(), 21, 13, 5), 1e-6);
+  const auto y = numbers<float>({3, 5, 2}, 5);
+  std::vector<float> want;
+  for (int i = 0; i < 3; ++i)
+    for (float f : times(x.data() + i * 35, y.data() + i * 10, 7, 2, 5)) want.push_back(f);
+  check_equal(matmul(x, y), {3, 7, 2}, want, 1e-6);
+  // Leading axes broadcast: (2, 1, 7, 5) and (3, 5, 2).
+  const auto z = numbers<float>({2, 1, 7, 5}, 6);
+  want.clear();
+  for (int j = 0; j < 2; ++j)
+    for (int i = 0; i < 3; ++i)
+      for (float f : times(z.data() + j * 35, y.data() + i * 10, 7, 2, 5)) want.push_back(f);
+  check_equal(matmul(z, y), {2, 3, 7, 2}, want, 1e-6);
+  // A matrix times a batch.
+  want.clear();
+  for (int i = 0; i < 3; ++i)
+    for (float f : times(a.data(), y.data() + i * 10, 7, 2, 5)) want.push_back(f);
+  check_equal(matmul(a, y), {3, 7, 2}, want, 1e-6);
+  const auto w = numbers<float>({4, 5}, 7);
+  const auto bias = numbers<float>({4}, 8);
+  auto lin = times(x.data(), w.data(), 21, 4, 5, true);
+  for (std::size_t i = 0; i < lin.size(); ++i) lin[i] += bias.data()[i % 4];
+  check_equal(linear(x, w, bias), {3, 7, 4}, lin, 1e-6);
+}
+
+TEST_CASE("a product refuses inner sizes that differ, with both shapes") {
+  const xla::eager_mode_guard eager;
+  CHECK_THROWS_WITH(matmul(numbers<float>({2, 3}), numbers<float>({4, 5})),
+                    Catch::Matchers::Contains("(2, 3)") && Catch::Matchers::Contains("(4, 5)"));
+  CHECK_THROWS_AS(matmul(numbers<float>({2, 2, 3}), numbers<float>({3, 3, 5})), xla::shape_error);
+  CHECK_THROWS_AS(matmul(numbers<float>({3}), numbers<float>({2, 3})), xla::shape_error);
+}
+
+TEST_CASE("products are the same in every mode") {
+  auto all = [](auto& a, auto& b, auto& w, auto& c) {
+    return std::tuple(matmul(a, b), linear(a, w, c), relu(matmul(a * 2, b)), matmul(c, w),
+                      matmul(transpose(b), transpose(a)) + 1);
+  };
+  check_modes(all, numbers<float>({7, 5}, 1), numbers<float>({5, 13}, 2), numbers<float>({3, 5}, 3),
+              numbers<float>({3}, 4));
+  check_modes(all, numbers<float>({33, 100}, 1), numbers<float>({100, 17}, 2),
+              numbers<float>({64, 100}, 3), numbers<float>({64}, 4));
+  check_modes(all, numbers<float>({0, 4}, 1), numbers<float>({4, 3}, 2), numbers<float>({2, 4}, 3),
+              numbers<float>({2}, 4));
+}
+
+TEST_CASE("products of batches are the same in every mode") {
+  auto all = [](auto& a, auto& b, auto& m) {
+    return std::tuple(matmul(a, b), matmul(a, transpose(a)), matmul(m, b), matmul(a, m));
+  };
+  check_modes(all, numbers<float>({3, 7, 5}, 1), numbers<float>({3, 5, 2}, 2),
+              numbers<float>({5, 5}, 3));
+}
+
+TEST_CASE("gradients of products") {
+  auto product = [](auto& a, auto& b) { return matmul(a, b); };
+  check_gradient(product, numbers<double>({3, 4}, 1), numbers<double>({4, 2}, 2));
+  check_gradient(product, numbers<double>({2, 3, 4}, 1), numbers<double>({2, 4, 2}, 2));
+  check_gradient(product, numbers<double>({2, 1, 3, 4}, 1), numbers<double>({3, 4, 2}, 2));
+  check_gradient(product, numbers<double>({4}, 1), numbers<double>({4, 2}, 2));
+  check_gradient([](auto& x, auto& w, auto& c) { return linear(x, w, c); },
+                 numbers<double>({2, 3, 4}, 1), numbers<double>({2, 4}, 2), numbers<double>({2}, 3));
+}
