@@ -5,14 +5,11 @@ Each way has variants that users write; the fastest on this machine contends.
 """
 
 import sys
-import time
 
 import torch
 import torch.nn.functional as F
 
 import task
-
-TRIAL = 100
 
 
 class Mlp(torch.nn.Module):
@@ -86,17 +83,6 @@ def whole_step():
     return reset, step
 
 
-def trial(reset, step, data):
-    reset()
-    times = []
-    for _ in range(4):
-        start = time.perf_counter()
-        for i in range(TRIAL):
-            step(*data[i % len(data)])
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 def main():
     way, threads = sys.argv[1], int(sys.argv[2])
     torch.set_num_threads(threads)
@@ -110,18 +96,7 @@ def main():
             "loss+update": lambda: module_step("foreach", True),
             "whole step": whole_step,
         }
-    best = None
-    for name, make in variants.items():
-        try:
-            reset, step = make()
-            seconds = trial(reset, step, data)
-        except Exception as error:  # a variant that this version cannot compile
-            print(f"mlp_torch {way} {name}: {error}", file=sys.stderr)
-            continue
-        print(f"mlp_torch {way} {name}: {seconds / TRIAL * 1e6:.1f} us", file=sys.stderr)
-        if best is None or seconds < best[0]:
-            best = seconds, name, reset, step
-    _, name, reset, step = best
+    name, reset, step = task.fastest(f"mlp_torch {way}", variants, data, lambda loss: loss.item())
     label = "PyTorch eager" if way == "eager" else "torch.compile"
     task.serve(label, f"{torch.__version__} ({name})", torch.backends.cpu.get_cpu_capability(),
                reset, lambda i: step(*data[i]), lambda loss: loss.item())

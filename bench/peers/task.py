@@ -53,6 +53,32 @@ def say(**what):
     print(json.dumps(what), flush=True)
 
 
+def fastest(title, variants, data, finish):
+    """The best of several ways to write the step: (name, reset, step). Short samples, the least."""
+    ready = {}
+    for name, make in variants.items():
+        try:
+            reset, step = make()
+            reset()
+            finish(step(*data[0]))
+        except Exception as error:  # a way that this version does not support
+            print(f"{title}, {name}: {error}", file=sys.stderr)
+            continue
+        ready[name] = reset, step
+    least = dict.fromkeys(ready, float("inf"))
+    for _ in range(20):
+        for name, (reset, step) in ready.items():
+            start = time.perf_counter()
+            for x, y in data:
+                loss = step(x, y)
+            finish(loss)
+            least[name] = min(least[name], (time.perf_counter() - start) / len(data))
+    for name, seconds in least.items():
+        print(f"{title}, {name}: {seconds * 1e6:.1f} us", file=sys.stderr)
+    best = min(least, key=least.get)
+    return best, *ready[best]
+
+
 def serve(contestant, version, isa, reset, step, finish):
     """Answers `run N`: reset, WARM steps, then N timed ones; blocks on stdin in between.
 

@@ -25,6 +25,7 @@
 #include "xla/op/tanh.hpp"
 #include "xla/op/where.hpp"
 
+#include "xla/kernel/eigen.hpp"
 #include "xla/kernel/op/embedding.hpp"
 #include "xla/kernel/op/map.hpp"
 #include "xla/kernel/op/matmul.hpp"
@@ -32,11 +33,16 @@
 #include "xla/kernel/op/random.hpp"
 #include "xla/kernel/op/reduce.hpp"
 
+#include "xla/compile.hpp"
 #include "xla/run/backward.hpp"
+#include "xla/run/device.hpp"
 #include "xla/run/machine.hpp"
 #include "xla/run/metrics.hpp"
+#include "xla/run/step.hpp"
 #include "xla/tensor/methods.hpp"
-#include "xla/compile.hpp"
+
+#include "xla/data/loader.hpp"
+#include "xla/io/print.hpp"
 #include "xla/nn/activation.hpp"
 #include "xla/nn/embedding.hpp"
 #include "xla/nn/linear.hpp"

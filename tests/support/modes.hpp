@@ -90,9 +90,7 @@ snapshot run_mode(F f, const X&... x) {
   snapshot s;
   auto run = [&](auto& g) {
     auto result = std::apply([&](auto&... c) { return g(c...); }, copies);
-#ifndef XLA_TEST_NO_TRACED
     if constexpr (M == mode::traced) xla::sync();
-#endif
     s.add(result);
   };
   if constexpr (M == mode::compiled) {
@@ -117,12 +115,10 @@ snapshot run_mode(F f, const X&... x) {
 template <class F, class... X>
 void check_modes(F f, const X&... x) {
   const snapshot eager = run_mode<mode::eager>(f, x...);
-#ifndef XLA_TEST_NO_TRACED
   {
     INFO("traced against eager");
     CHECK(run_mode<mode::traced>(f, x...).difference(eager) == "");
   }
-#endif
   {
     INFO("compiled against eager");
     CHECK(run_mode<mode::compiled>(f, x...).difference(eager) == "");

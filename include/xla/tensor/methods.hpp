@@ -31,7 +31,7 @@ const T* Tensor<T, R>::data() const {
 template <element T, int R>
 std::vector<T> Tensor<T, R>::to_vector() const {
   const T* p = data();
-  return {p, p + std::int64_t(numel())};
+  return std::vector<T>(p, p + std::int64_t(numel()));
 }
 
 template <element T, int R>
