@@ -41,7 +41,7 @@ struct CharModel {
   }
   XLA_MODULE(embedding, hidden1, hidden2, out)
 };
-using Model = CharModel<16, 32, 512, 256>;
+using Model = CharModel<32, 16, 512, 256>;
 
 constexpr auto step_fn = [](auto& model, auto& data, auto& target, auto& loss_fn, auto& optimizer) {
   optimizer.zero_grad();

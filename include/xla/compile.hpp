@@ -10,6 +10,7 @@
 #include "xla/kernel/row.hpp"
 #include "xla/run/call.hpp"
 #include "xla/run/metrics.hpp"
+#include "xla/run/stages.hpp"
 #include "xla/transform/refuse.hpp"
 
 namespace xla {
@@ -180,6 +181,11 @@ void check_fixed_sizes(const program& p, const bound_call& call, std::tuple<A&..
   }
 }
 
+template <class F, class... A>
+struct printed_program {
+  static constexpr auto graph = capture_graph<static_program<F, A...>::capacity, F, A...>();
+};
+
 template <class F>
 class compiled_base {
  public:
@@ -300,6 +306,11 @@ class Compiled : detail::compiled_base<F> {
   template <class... A>
   auto operator()(A&&... a) {
     return this->run(std::forward<A>(a)...);
+  }
+  /// The graph of the function for arguments of these types, as text, at a stage of its way.
+  template <class... A>
+  std::string graph(Stage stage, A&&...) const {
+    return detail::print_stage(detail::printed_program<F, A&&...>::graph, stage);
   }
 };
 

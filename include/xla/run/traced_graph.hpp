@@ -6,8 +6,8 @@
 #include "xla/run/debug.hpp"
 #include "xla/run/eager.hpp"
 #include "xla/run/generator.hpp"
+#include "xla/run/lowered.hpp"
 #include "xla/tensor/impl.hpp"
-#include "xla/transform/lower.hpp"
 
 namespace xla::detail {
 
@@ -207,31 +207,12 @@ class traced_program {
       if (from.donor(i) >= 0) writes.push_back({from.donor(i), false, value});
       else results.push_back(value);
     }
-    reserve(n, results.size(), writes.size(), slots.size());
-    program_builder b;
-    point(b);
-    graph_roots roots{results.data(), static_cast<int>(results.size()), writes.data(),
-                      static_cast<int>(writes.size())};
-    lowering(g, roots, b, {.fuse = {.maps = true, .rows = false}}).run();
-    count_ = b.count;
+    lowered_.build(g, {results.data(), static_cast<int>(results.size()), writes.data(),
+                       static_cast<int>(writes.size())},
+                   {.fuse = {.maps = true, .rows = false}});
   }
 
-  program view() const {
-    program p;
-    p.values = values_.data();
-    p.steps = steps_.data();
-    p.inputs = inputs_.data();
-    p.outputs = outputs_.data();
-    p.words = words_.data();
-    p.word_ops = word_ops_.data();
-    p.keys = keys_.data();
-    p.writes = writes_.data();
-    p.results = results_.data();
-    p.slots = slots_.data();
-    p.spaces = spaces_.data();
-    p.count = count_;
-    return p;
-  }
+  program view() const { return lowered_.view(); }
 
  private:
   static void add_nodes(graph& g, const traced_graph& from) {
@@ -252,44 +233,8 @@ class traced_program {
       g.add(n);
     }
   }
-  void reserve(std::size_t n, std::size_t results, std::size_t writes, std::size_t slots) {
-    values_.resize(n + 1);
-    steps_.resize(n + 1);
-    inputs_.resize(3 * n + 1);
-    outputs_.resize(n + 1);
-    words_.resize(4 * n + 64);
-    word_ops_.resize(4 * n + 64);
-    keys_.resize(n + 1);
-    writes_.resize(writes + 1);
-    results_.resize(results + 1);
-    slots_.resize(slots + 1);
-    spaces_.resize(n + 1);
-  }
-  void point(program_builder& b) {
-    b.values = values_.data();
-    b.steps = steps_.data();
-    b.inputs = inputs_.data();
-    b.outputs = outputs_.data();
-    b.words = words_.data();
-    b.word_ops = word_ops_.data();
-    b.keys = keys_.data();
-    b.writes = writes_.data();
-    b.results = results_.data();
-    b.slots = slots_.data();
-    b.spaces = spaces_.data();
-  }
 
-  std::vector<node> values_;
-  std::vector<step> steps_;
-  std::vector<int> inputs_, outputs_;
-  std::vector<std::uint64_t> words_;
-  std::vector<const op_info*> word_ops_;
-  std::vector<distinct_key> keys_;
-  std::vector<write> writes_;
-  std::vector<int> results_;
-  std::vector<program_slot> slots_;
-  std::vector<shape> spaces_;
-  program::sizes count_;
+  lowered_graph lowered_;
 };
 
 }  // namespace xla::detail

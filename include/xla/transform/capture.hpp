@@ -338,6 +338,38 @@ constexpr captured<Capacity> capture() {
   return out;
 }
 
+/// The graph as the body made it, before any pass; kept only where somebody prints it.
+template <int Capacity>
+struct captured_graph {
+  node nodes[Capacity];
+  slot slots[Capacity / 2 + 8];
+  symbol symbols[Capacity / 2 + 32];
+  equality equalities[Capacity / 2 + 32];
+  int results[Capacity] = {};
+  write writes[Capacity];
+  int count = 0, slot_count = 0, symbol_count = 0, equality_count = 0;
+  int result_count = 0, write_count = 0;
+};
+
+template <int Capacity, class F, class... A>
+constexpr captured_graph<Capacity> capture_graph() {
+  captured_graph<Capacity> out;
+  graph_storage<Capacity> g;
+  capture_body<F, A...> body(g, out.results, out.writes);
+  body.run();
+  out.count = g.count;
+  out.slot_count = g.slot_count;
+  out.symbol_count = g.sizes.symbol_count;
+  out.equality_count = g.sizes.equality_count;
+  out.result_count = body.result_count;
+  out.write_count = body.write_count;
+  for (int i = 0; i < out.count; ++i) out.nodes[i] = g.nodes[i];
+  for (int i = 0; i < out.slot_count; ++i) out.slots[i] = g.slots[i];
+  for (int i = 0; i < out.symbol_count; ++i) out.symbols[i] = g.sizes.symbols[i];
+  for (int i = 0; i < out.equality_count; ++i) out.equalities[i] = g.sizes.equalities[i];
+  return out;
+}
+
 /// Nodes that a body of these arguments may need, as a first guess; capture retries with more.
 template <class... A>
 constexpr int first_capacity() {

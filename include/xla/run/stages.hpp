@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "xla/run/lowered.hpp"
+#include "xla/transform/capture.hpp"
+#include "xla/transform/print.hpp"
+
+namespace xla {
+
+/// Where on its way a graph is shown: as the body made it, after local rewrites, after equal nodes
+/// were shared and dead ones left out, and as the steps that run.
+enum class Stage { captured, simplified, shared, lowered };
+
+namespace detail {
+
+/// A captured graph at run time, to take through the passes one by one.
+template <int Capacity>
+std::string print_stage(const captured_graph<Capacity>& from, Stage stage) {
+  std::vector<node> nodes(from.nodes, from.nodes + from.count);
+  std::vector<slot> slots(from.slots, from.slots + from.slot_count + 1);
+  std::vector<symbol> symbols(from.symbols, from.symbols + from.symbol_count + 1);
+  std::vector<equality> equalities(from.equalities, from.equalities + from.equality_count + 1);
+  std::vector<int> results(from.results, from.results + from.result_count);
+  std::vector<write> writes(from.writes, from.writes + from.write_count);
+  graph g;
+  g.nodes = nodes.data();
+  g.slots = slots.data();
+  g.count = g.capacity = from.count;
+  g.slot_count = g.slot_capacity = from.slot_count;
+  g.sizes.symbols = symbols.data();
+  g.sizes.equalities = equalities.data();
+  g.sizes.symbol_count = g.sizes.symbol_capacity = from.symbol_count;
+  g.sizes.equality_count = g.sizes.equality_capacity = from.equality_count;
+  g.sizes.owner = &g;
+  if (stage == Stage::captured) return print(g);
+  if (stage == Stage::lowered) {
+    lowered_graph lowered;
+    lowered.build(g, {results.data(), from.result_count, writes.data(), from.write_count}, {});
+    return print(lowered.view());
+  }
+  std::vector<int> to(nodes.size() + 1);
+  simplify(g, to.data());
+  if (stage == Stage::shared) share(g, to.data());
+  std::vector<char> live(nodes.size() + 1);
+  static_assert(sizeof(bool) == 1);
+  bool* mask = reinterpret_cast<bool*>(live.data());
+  for (int r : results) mask[to[static_cast<std::size_t>(r)]] = true;
+  for (const write& w : writes) mask[to[static_cast<std::size_t>(w.value)]] = true;
+  mark_live(g, to.data(), mask);
+  return print(g, mask);
+}
+
+}  // namespace detail
+}  // namespace xla

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "xla/transform/micro_op.hpp"
+#include "xla/transform/program.hpp"
+
+namespace xla::detail {
+
+inline std::string print_extent(extent e) {
+  return is_known(e) ? std::to_string(e) : "s" + std::to_string(symbol_index(e));
+}
+
+inline std::string print_dims(const shape& s) {
+  std::string out = "(";
+  for (int i = 0; i < s.rank; ++i) out += (i ? ", " : "") + print_extent(s[i]);
+  return out + (s.rank == 1 ? ",)" : ")");
+}
+
+inline std::string print_number(double v) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.9g", v);
+  return buffer;
+}
+
+/// One line: "%12 = matmul(%3, %7) attr=2 : float32 (s0, 128)".
+inline std::string print_node(int index, const node& n) {
+  std::string out = "%" + std::to_string(index) + " = " + std::string(n.op->name);
+  if (n.op == &input_info) {
+    out += n.attr % 2 ? " gradient of slot " : " slot ";
+    out += std::to_string(n.attr / 2);
+  } else if (n.op == &constant_info) {
+    out += " " + print_number(n.value);
+  } else if (n.op == &scalar_info) {
+    out += " slot " + std::to_string(n.attr);
+  } else if (n.op == &size_info) {
+    out += " " + print_extent(n.size);
+  } else {
+    out += "(";
+    for (int k = 0; k < n.arity; ++k) out += (k ? ", %" : "%") + std::to_string(n.in[k]);
+    out += ")";
+    if (n.attr) out += " attr=" + std::to_string(n.attr);
+    if (n.size) out += " size=" + print_extent(n.size);
+  }
+  return out + " : " + std::string(name_of(n.type)) + " " + print_dims(n.dims_shape()) + "\n";
+}
+
+/// A graph, a line for each node that is live (all of them without a mask).
+inline std::string print(const graph& g, const bool* live = nullptr) {
+  std::string out;
+  for (int i = 0; i < g.count; ++i)
+    if (!live || live[i]) out += print_node(i, g.nodes[i]);
+  return out;
+}
+
+/// A program: values from outside, then its steps; a region shows the ops that its kernel computes.
+inline std::string print(const program& p) {
+  std::string out;
+  for (int v = 0; v < p.count.values; ++v)
+    if (const op_kind k = p.values[v].op->kind;
+        k == op_kind::leaf || k == op_kind::constant || k == op_kind::alias)
+      out += print_node(v, p.values[v]);
+  for (int i = 0; i < p.count.steps; ++i) {
+    const step& s = p.steps[i];
+    out += "step " + std::to_string(i) + ": ";
+    if (s.kind == step_kind::library) {
+      out += print_node(s.value, p.values[s.value]);
+      continue;
+    }
+    out += s.kind == step_kind::row ? "row" : "map";
+    out += " kernel " + std::to_string(s.kernel) + " over " + print_dims(p.spaces[s.space]) + ":";
+    for (int w = 0; p.word_ops && w < s.words; ++w)
+      if (const op_info* op = p.word_ops[s.first_word + w]) out += " " + std::string(op->name);
+    out += " reads";
+    for (int k = 0; k < s.inputs; ++k) out += " %" + std::to_string(p.inputs[s.first_input + k]);
+    out += " writes";
+    for (int k = 0; k < s.outputs; ++k) out += " %" + std::to_string(p.outputs[s.first_output + k]);
+    out += "\n";
+  }
+  for (int i = 0; i < p.count.writes; ++i)
+    out += std::string("slot ") + std::to_string(p.writes[i].slot) +
+           (p.writes[i].gradient ? " gradient" : "") + " = %" + std::to_string(p.writes[i].value) +
+           "\n";
+  for (int i = 0; i < p.count.results; ++i)
+    out += "return %" + std::to_string(p.results[i]) + "\n";
+  return out;
+}
+
+}  // namespace xla::detail
