@@ -68,15 +68,19 @@ def show(result):
         print(f"  {level}: xla.hpp alone {base['seconds']:.1f} s, {base['megabytes']:.0f} MB; "
               f"{BLOCKS[-1]} blocks, eager {eager['seconds']:.1f} s, {eager['megabytes']:.0f} MB")
         print(f"  {'blocks':>8}{'compiled s':>12}{'MB':>7}{'beyond s':>10}{'cpu s':>7}{'MB':>7}"
-              f"{'growth':>8}{'program kB':>12}")
+              f"{'ms, kB for one more block':>28}{'program kB':>12}")
         last = None
         for blocks in BLOCKS:
             step = find(result, level, "compiled", blocks)
             seconds, cpu, megabytes = beyond(result, level, blocks)
-            growth = f"x{cpu / last:.1f}" if last else ""
-            last = cpu
+            growth = ""
+            if last:
+                per_block = 1000 / (blocks - last[0])
+                growth = f"{(cpu - last[1]) * per_block:.0f}, " \
+                         f"{(megabytes - last[2]) * per_block:.0f}"
+            last = blocks, cpu, megabytes
             print(f"  {blocks:8}{step['seconds']:12.1f}{step['megabytes']:7.0f}{seconds:10.1f}"
-                  f"{cpu:7.1f}{megabytes:7.0f}{growth:>8}{step['binary_kilobytes']:12.0f}")
+                  f"{cpu:7.1f}{megabytes:7.0f}{growth:>28}{step['binary_kilobytes']:12.0f}")
         ok = seconds <= LIMIT["seconds"] and megabytes <= LIMIT["megabytes"]
         print(f"  {BLOCKS[-1]} blocks beyond the include: at most {LIMIT['seconds']} s and "
               f"{LIMIT['megabytes']} MB wanted: {'reached' if ok else 'missed'}")

@@ -2,6 +2,7 @@
 # Every public header, by floor, relative to include/; a test fails where this list and the tree differ.
 
 set(XLA_HEADERS
+  xla/xla.hpp
   xla/base/error.hpp
   xla/base/hana.hpp
   xla/base/text.hpp
@@ -11,10 +12,13 @@ set(XLA_HEADERS
   xla/shape/size.hpp
   xla/graph/graph.hpp
   xla/graph/node.hpp
+  xla/module.hpp
   xla/tensor.hpp
   xla/tensor/buffer.hpp
   xla/tensor/handle.hpp
   xla/tensor/impl.hpp
+  xla/tensor/methods.hpp
+  xla/tensor/state.hpp
   xla/op/abs.hpp
   xla/op/argmax.hpp
   xla/op/arithmetic.hpp
@@ -40,23 +44,71 @@ set(XLA_HEADERS
   xla/op/scalar.hpp
   xla/op/tanh.hpp
   xla/op/where.hpp
+  xla/transform/backward.hpp
+  xla/transform/capture.hpp
+  xla/transform/dead.hpp
+  xla/transform/fuse.hpp
+  xla/transform/lower.hpp
+  xla/transform/micro_op.hpp
+  xla/transform/print.hpp
+  xla/transform/program.hpp
+  xla/transform/refuse.hpp
+  xla/transform/share.hpp
+  xla/transform/simplify.hpp
   xla/kernel/call.hpp
+  xla/kernel/eigen.hpp
   xla/kernel/gemm.hpp
   xla/kernel/gemm_micro.hpp
   xla/kernel/gemm_pack.hpp
   xla/kernel/lane.hpp
   xla/kernel/loops.hpp
   xla/kernel/map.hpp
+  xla/kernel/op/embedding.hpp
+  xla/kernel/op/map.hpp
+  xla/kernel/op/matmul.hpp
+  xla/kernel/op/movement.hpp
+  xla/kernel/op/random.hpp
+  xla/kernel/op/reduce.hpp
   xla/kernel/packet.hpp
+  xla/kernel/philox.hpp
   xla/kernel/pool.hpp
   xla/kernel/region.hpp
   xla/kernel/row.hpp
+  xla/run/arena.hpp
+  xla/run/backward.hpp
+  xla/run/call.hpp
+  xla/run/debug.hpp
+  xla/run/device.hpp
+  xla/run/eager.hpp
+  xla/run/executable.hpp
+  xla/run/executor.hpp
+  xla/run/generator.hpp
+  xla/run/lazy.hpp
+  xla/run/lowered.hpp
+  xla/run/machine.hpp
   xla/run/metric_store.hpp
   xla/run/metrics.hpp
-  xla/run/philox.hpp
+  xla/run/mode.hpp
+  xla/run/plan.hpp
+  xla/run/specialize.hpp
+  xla/run/stages.hpp
+  xla/run/step.hpp
+  xla/run/tile.hpp
+  xla/run/traced_graph.hpp
+  xla/compile.hpp
+  xla/nn/activation.hpp
+  xla/nn/embedding.hpp
+  xla/nn/init.hpp
+  xla/nn/linear.hpp
+  xla/nn/loss.hpp
+  xla/nn/sequential.hpp
+  xla/optim/adamw.hpp
+  xla/optim/optimizer.hpp
+  xla/optim/sgd.hpp
   xla/data/loader.hpp
   xla/io/file.hpp
   xla/io/idx.hpp
+  xla/io/print.hpp
   xla/io/progress.hpp
   xla/io/svg.hpp
   xla/io/terminal.hpp

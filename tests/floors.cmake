@@ -10,7 +10,7 @@ set(floors      # the first pattern that matches a path below include/xla decide
   "^(run/|compile.hpp$)=6"
   "^kernel/=5"
   "^transform/=4"
-  "^(tensor.hpp$|tensor/|op/)=3"
+  "^(tensor.hpp$|module.hpp$|tensor/|op/)=3"
   "^graph/=2"
   "^shape/=1"
   "^base/=0")

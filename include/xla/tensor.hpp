@@ -59,7 +59,13 @@ class Tensor : public detail::handle {
   /// The size along an axis; a negative axis counts from the last.
   constexpr Size size(int axis) const {
     const detail::shape s = dims();
-    return {s[axis < 0 ? axis + s.rank : axis], table()};
+    const int at = axis < 0 ? axis + s.rank : axis;
+    if (at < 0 || at >= s.rank) {
+      detail::size_scope{table(), "size"}.fail(detail::text("a tensor of shape ")
+                                               << s << " has no axis " << axis);
+      return 1;
+    }
+    return {s[at], table()};
   }
   /// All sizes, outermost first.
   std::vector<std::int64_t> sizes() const {
@@ -107,10 +113,14 @@ class Tensor : public detail::handle {
   constexpr Tensor& zero_() { return fill_(T{}); }
 
   /// Row i along the first axis: reads as a tensor of one axis less, and can be assigned.
-  constexpr detail::row_proxy<T, Rank, 1> operator[](std::int64_t i) requires(Rank > 0) {
+  constexpr detail::row_proxy<T, Rank, 1> operator[](std::int64_t i) &
+    requires(Rank > 0)
+  {
     return {*this, i};
   }
-  constexpr typename detail::row_of<T, Rank>::type operator[](std::int64_t i) const
+  constexpr typename detail::row_of<T, Rank>::type operator[](std::int64_t i) const&
+    requires(Rank > 0);
+  constexpr typename detail::row_of<T, Rank>::type operator[](std::int64_t i) &&
     requires(Rank > 0);
 };
 

@@ -30,6 +30,7 @@ class snapshot {
         return "tensor " + std::to_string(i) + ": " + d;
     return {};
   }
+  void append(const snapshot& o) { all_.insert(all_.end(), o.all_.begin(), o.all_.end()); }
   std::size_t size() const { return all_.size(); }
 
  private:

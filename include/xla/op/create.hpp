@@ -33,23 +33,6 @@ constexpr Tensor<T, R> create(node n, size_table* sizes) {
   return t;
 }
 
-template <std::size_t N>
-constexpr size_table* table_of(const Size (&sizes)[N]) {
-  for (const Size& s : sizes)
-    if (s.table()) return s.table();
-  return nullptr;
-}
-
-template <std::size_t N>
-constexpr bool check_sizes(const Size (&sizes)[N], std::string_view function) {
-  for (const Size& s : sizes)
-    if (s.known() && s.extent() < 0) {
-      size_scope{table_of(sizes), function}.fail("a size is negative");
-      return false;
-    }
-  return true;
-}
-
 template <class T, int R>
 constexpr Tensor<T, R> fill_shape(Tensor<T, 0> value, const shape& s, size_table* table) {
   if (std::is_constant_evaluated() && table && !value.owner())
@@ -62,9 +45,8 @@ constexpr Tensor<T, R> fill_shape(Tensor<T, 0> value, const shape& s, size_table
 /// A tensor of the given sizes, every element the same number.
 template <element T = float, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> full(const Size (&sizes)[N], detail::number_of<T> value) {
-  detail::check_sizes(sizes, "full");
-  return detail::fill_shape<T, static_cast<int>(N)>(value.tensor(), detail::to_shape(sizes),
-                                                    detail::table_of(sizes));
+  return detail::fill_shape<T, static_cast<int>(N)>(
+      value.tensor(), detail::to_shape(sizes, "full", 0), detail::table_of(sizes));
 }
 template <element T = float, std::size_t N>
 constexpr auto zeros(const Size (&sizes)[N]) {
@@ -92,9 +74,8 @@ constexpr Tensor<T, R> ones_like(const Tensor<T, R>& x) {
 template <element T = std::int64_t>
 constexpr Tensor<T, 1> arange(Size n) {
   const Size sizes[] = {n};
-  detail::check_sizes(sizes, "arange");
   detail::node spec;
-  spec.set_shape(detail::to_shape(sizes));
+  spec.set_shape(detail::to_shape(sizes, "arange", 0));
   return detail::create<op::arange, T, 1>(spec, n.table());
 }
 
@@ -107,9 +88,8 @@ constexpr Tensor<T, 0> tensor(T value) {
 /// Copies elements from memory, row by row: from_blob(ptr, {n, 784}).
 template <element T, std::size_t N>
 Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N]) {
-  detail::check_sizes(sizes, "from_blob");
   Tensor<T, static_cast<int>(N)> t;
-  detail::machine<T>::upload(t, dtype_of<T>, detail::to_shape(sizes), data);
+  detail::machine<T>::upload(t, dtype_of<T>, detail::to_shape(sizes, "from_blob", 0), data);
   return t;
 }
 

@@ -71,10 +71,23 @@ constexpr any_tensor<T> expand_to(const any_tensor<T>& x, const shape& s) {
   return with_shape<op::expand, dynamic_rank>(x, s);
 }
 template <std::size_t N>
-constexpr shape to_shape(const Size (&sizes)[N]) {
+constexpr size_table* table_of(const Size (&sizes)[N]) {
+  for (const Size& s : sizes)
+    if (s.table()) return s.table();
+  return nullptr;
+}
+/// Sizes that a user gave, none of them below lowest: -1 where it has a meaning, else 0.
+template <std::size_t N>
+constexpr shape to_shape(const Size (&sizes)[N], std::string_view function, extent lowest) {
   static_assert(N <= max_rank, "xla: a tensor has at most 6 axes");
   shape s;
-  for (const Size& e : sizes) s.push(e.extent());
+  for (const Size& e : sizes) {
+    const bool wrong = e.known() && e.extent() < lowest;
+    if (wrong)
+      size_scope{table_of(sizes), function}.fail(text("a size is ") << e.extent()
+                                                                    << ", which no axis can have");
+    s.push(wrong ? 1 : e.extent());
+  }
   return s;
 }
 
@@ -83,7 +96,7 @@ constexpr shape to_shape(const Size (&sizes)[N]) {
 /// The same elements under other sizes, e.g. reshape(x, {x.size(0), -1}); one size may be -1.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> reshape(const Tensor<T, R>& x, const Size (&sizes)[N]) {
-  return detail::with_shape<op::reshape, static_cast<int>(N)>(x, detail::to_shape(sizes));
+  return detail::with_shape<op::reshape, static_cast<int>(N)>(x, detail::to_shape(sizes, "reshape", -1));
 }
 
 /// All axes from First on as one: flatten<1>(x) is (n, everything else).
@@ -128,7 +141,7 @@ constexpr Tensor<T, R - 1> squeeze(const Tensor<T, R>& x) {
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> expand(const Tensor<T, R>& x, const Size (&sizes)[N]) {
   static_assert(static_cast<int>(N) >= R, "xla::expand: the result has fewer axes than x");
-  return detail::with_shape<op::expand, static_cast<int>(N)>(x, detail::to_shape(sizes));
+  return detail::with_shape<op::expand, static_cast<int>(N)>(x, detail::to_shape(sizes, "expand", -1));
 }
 
 }  // namespace xla

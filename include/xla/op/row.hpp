@@ -66,35 +66,37 @@ constexpr Tensor<T, R - 1> row_of_tensor(const Tensor<T, R>& x, std::int64_t i) 
   return row_at(any_tensor<T>(x), i);
 }
 
-/// t[i][j]: reads as the row, and when assigned writes it into the tensor.
+/// t[i][j]: the row, a tensor; when assigned it is written into the tensor that it comes from.
 template <class T, int R, int Depth>
-class row_proxy {
+class row_proxy : public Tensor<T, R - Depth> {
  public:
-  constexpr row_proxy(Tensor<T, R>& base, std::int64_t i) : base_(base) { path_[0] = i; }
+  constexpr row_proxy(Tensor<T, R>& base, std::int64_t i) : base_(base) {
+    path_[0] = i;
+    static_cast<handle&>(*this) = read<0>(base_);
+  }
   constexpr row_proxy(Tensor<T, R>& base, const std::int64_t (&path)[max_rank], std::int64_t i)
       : base_(base) {
     for (int k = 0; k + 1 < Depth; ++k) path_[k] = path[k];
     path_[Depth - 1] = i;
+    static_cast<handle&>(*this) = read<0>(base_);
   }
+  constexpr row_proxy(const row_proxy&) = default;
   constexpr auto operator[](std::int64_t i) const
     requires(Depth < R)
   {
     return row_proxy<T, R, Depth + 1>(base_, path_, i);
   }
-  constexpr operator Tensor<T, R - Depth>() const { return read<0>(base_); }
-  constexpr Tensor<T, R - Depth> value() const { return read<0>(base_); }
-  constexpr T item() const
-    requires(Depth == R)
-  {
-    return value().item();
-  }
   constexpr const row_proxy& operator=(const Tensor<T, R - Depth>& v) const {
     base_ = write<0>(base_, v);
     return *this;
   }
-  constexpr const row_proxy& operator=(const row_proxy& o) const { return *this = o.value(); }
-  constexpr const row_proxy& operator=(std::type_identity_t<T> v) const {
-    return *this = full_like(value(), v);
+  constexpr const row_proxy& operator=(const row_proxy& o) const {
+    return *this = static_cast<const Tensor<T, R - Depth>&>(o);
+  }
+  constexpr const row_proxy& operator=(std::type_identity_t<T> v) const
+    requires(Depth < R)
+  {
+    return *this = full_like(*this, v);
   }
 
  private:
@@ -124,10 +126,17 @@ class row_proxy {
 }  // namespace detail
 
 template <element T, int R>
-constexpr typename detail::row_of<T, R>::type Tensor<T, R>::operator[](std::int64_t i) const
+constexpr typename detail::row_of<T, R>::type Tensor<T, R>::operator[](std::int64_t i) const&
   requires(R > 0)
 {
   return detail::row_of_tensor(*this, i < 0 ? i + std::int64_t(size(0)) : i);
+}
+
+template <element T, int R>
+constexpr typename detail::row_of<T, R>::type Tensor<T, R>::operator[](std::int64_t i) &&
+  requires(R > 0)
+{
+  return static_cast<const Tensor&>(*this)[i];
 }
 
 }  // namespace xla

@@ -67,6 +67,7 @@ constexpr Tensor<T, 0> constant(T value) {
   n.op = &constant_info;
   n.type = dtype_of<T>;
   n.value = static_cast<double>(value);
+  if (std::is_integral_v<T>) n.attr = static_cast<std::int64_t>(value);  // exact beyond 2^53
   Tensor<T, 0> t;
   if (std::is_constant_evaluated()) t.float_op(n);
   else machine<T>::constant(n, t);

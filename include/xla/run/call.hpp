@@ -178,7 +178,8 @@ class execution {
     }
     for (int v : p_.scalars) {
       const node& n = source().values[v];
-      store_number(table(v), n.type, call_.slots[at(static_cast<int>(n.attr))].number);
+      const double number = call_.slots[at(static_cast<int>(n.attr))].number;
+      store_number(table(v), n.type, number, static_cast<std::int64_t>(number));
     }
   }
   void draw() {

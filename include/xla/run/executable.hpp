@@ -28,14 +28,14 @@ struct frame {
   }
 };
 
-/// Writes a number as an element.
-inline void store_number(void* to, dtype type, double value) {
+/// Writes a number as an element; integers from exact.
+inline void store_number(void* to, dtype type, double value, std::int64_t exact) {
   switch (type) {
     case dtype::float32: *static_cast<float*>(to) = static_cast<float>(value); break;
     case dtype::float64: *static_cast<double*>(to) = value; break;
-    case dtype::int32: *static_cast<std::int32_t*>(to) = static_cast<std::int32_t>(value); break;
-    case dtype::int64: *static_cast<std::int64_t*>(to) = static_cast<std::int64_t>(value); break;
-    case dtype::uint8: *static_cast<std::uint8_t*>(to) = static_cast<std::uint8_t>(value); break;
+    case dtype::int32: *static_cast<std::int32_t*>(to) = static_cast<std::int32_t>(exact); break;
+    case dtype::int64: *static_cast<std::int64_t*>(to) = exact; break;
+    case dtype::uint8: *static_cast<std::uint8_t*>(to) = static_cast<std::uint8_t>(exact); break;
     case dtype::boolean: *static_cast<bool*>(to) = value != 0; break;
   }
 }
@@ -113,9 +113,11 @@ class executable {
     for (int v = 0; v < p.count.values; ++v) {
       const node& n = p.values[v];
       void* to = f.table[static_cast<std::size_t>(v)];
-      if (n.op == &constant_info) store_number(to, n.type, n.value);
-      if (n.op == &size_info)
-        store_number(to, n.type, static_cast<double>(value_at(plan_.symbols, n.size)));
+      if (n.op == &constant_info) store_number(to, n.type, n.value, n.attr);
+      if (n.op == &size_info) {
+        const std::int64_t size = value_at(plan_.symbols, n.size);
+        store_number(to, n.type, static_cast<double>(size), size);
+      }
     }
     for (int i : plan_.once)
       run_step(plan_, plan_.steps[static_cast<std::size_t>(i)], f.table.data(), nullptr);

@@ -43,22 +43,10 @@ inline ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
   return t;
 }
 
-template <class T>
-void write_number(impl& t, double value) {
-  *static_cast<T*>(t.data->data) = static_cast<T>(value);
-}
-
 inline ref<impl> run_constant(const node& n) {
   ref<impl> t = make_impl(n, nullptr);
   t->data = ref<buffer>(buffer::make(8));
-  switch (n.type) {
-    case dtype::float32: write_number<float>(*t, n.value); break;
-    case dtype::float64: write_number<double>(*t, n.value); break;
-    case dtype::int32: write_number<std::int32_t>(*t, n.value); break;
-    case dtype::int64: write_number<std::int64_t>(*t, n.value); break;
-    case dtype::uint8: write_number<std::uint8_t>(*t, n.value); break;
-    case dtype::boolean: write_number<bool>(*t, n.value); break;
-  }
+  store_number(t->data->data, n.type, n.value, n.attr);
   return t;
 }
 

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of meaning: values, cells, gradients beside parameters.
+#include <xla/xla.hpp>
+
+#include "support/mlp.hpp"
+
+using test::batch;
+using test::check_equal;
+using test::check_modes;
+using test::Mlp;
+using test::numbers;
+
+TEST_CASE("in-place forms leave copies and snapshots as they were") {
+  auto forms = [](auto& w, auto& g) {
+    auto old = w;
+    auto snapshot = w.detach();
+    w += g;
+    auto second = w;
+    w *= 2;
+    w -= 1;
+    w /= g;
+    second.fill_(3);
+    auto third = second;
+    third.copy_(old);
+    third.zero_();
+    return std::tuple(old, snapshot, w + 0, second, third);
+  };
+  check_modes(forms, numbers<float>({7, 13}, 1), numbers<float>({7, 13}, 2));
+  check_modes(forms, xla::Parameter<float, 1>::like(numbers<float>({33})), numbers<float>({33}, 2));
+  const xla::eager_mode_guard eager;
+  auto w = xla::tensor<float>({1, 2});
+  auto old = w;
+  w += xla::tensor<float>({10, 20});
+  check_equal(old, {2}, std::vector<float>{1, 2});
+  check_equal(w, {2}, std::vector<float>{11, 22});
+  CHECK_THROWS_AS(w += xla::tensor<float>({1, 2, 3}), xla::shape_error);
+  CHECK_THROWS_AS(w.copy_(xla::tensor<float>({1})), xla::shape_error);
+  check_equal(w, {2}, std::vector<float>{11, 22});
+}
+
+TEST_CASE("an argument that a compiled step writes is written for the caller only") {
+  const xla::eager_mode_guard eager;
+  auto step = xla::compile([](auto& x, auto& y) { x += y; });
+  auto x = xla::tensor<float>({1, 2}), y = xla::tensor<float>({10, 20});
+  auto old = x;
+  step(x, y);
+  step(x, y);
+  check_equal(x, {2}, std::vector<float>{21, 42});
+  check_equal(old, {2}, std::vector<float>{1, 2});
+  step(x, x);
+  check_equal(x, {2}, std::vector<float>{42, 84});
+}
+
+TEST_CASE("values that are held survive later steps, whatever the mode") {
+  const xla::eager_mode_guard guard;
+  for (const bool eager : {true, false}) {
+    xla::eager_mode(eager);
+    Mlp model;
+    xla::nn::CrossEntropyLoss loss_fn;
+    xla::optim::SGD optimizer{model, {.lr = 0.1, .momentum = 0.9}};
+    auto step = xla::compile(test::step_fn);
+    batch b(16);
+    auto loss = step(model, b.data, b.target, loss_fn, optimizer);
+    auto old = model.fc1.weight.detach();
+    xla::Tensor<float, 2> copied = model.fc2.weight;
+    auto gradient = model.fc1.weight.grad();
+    const auto values = old.to_vector(), copies = copied.to_vector(),
+               gradients = gradient.to_vector();
+    const float first = loss.item();
+    for (int i = 0; i < 3; ++i) {
+      step(model, b.data, b.target, loss_fn, optimizer);
+      test::step_fn(model, b.data, b.target, loss_fn, optimizer);
+      if (!eager) xla::sync();
+    }
+    CHECK(old.to_vector() == values);
+    CHECK(copied.to_vector() == copies);
+    CHECK(gradient.to_vector() == gradients);
+    CHECK(loss.item() == first);
+    CHECK(model.fc1.weight.to_vector() != values);
+  }
+}
+
+TEST_CASE("copying a module copies its cells") {
+  const xla::eager_mode_guard eager;
+  Mlp model;
+  Mlp copy = model;
+  const auto before = test::state_of(copy);
+  CHECK(test::state_of(model).difference(before) == "");
+  xla::optim::SGD optimizer{model, {.lr = 0.1}};
+  xla::nn::CrossEntropyLoss loss_fn;
+  batch b(16);
+  test::step_fn(model, b.data, b.target, loss_fn, optimizer);
+  CHECK(test::state_of(copy).difference(before) == "");
+  CHECK(test::state_of(model).difference(before) != "");
+  copy = model;
+  model.fc1.bias.zero_();
+  CHECK(sum(abs(copy.fc1.bias)).item() > 0);
+  Mlp moved = std::move(copy);
+  CHECK(moved.fc1.weight.sizes() == test::sizes_t{33, 17});
+}
+
+namespace {
+
+constexpr auto accumulate = [](auto& model, auto& data, auto& target, auto& loss_fn) {
+  auto loss = loss_fn(model(data), target) / 4;
+  loss.backward();
+  return loss;
+};
+constexpr auto apply = [](auto& model, auto& optimizer) {
+  optimizer.step();
+  optimizer.zero_grad();
+  return sum(model.fc1.weight);
+};
+
+template <test::mode M>
+test::snapshot accumulated() {
+  const xla::eager_mode_guard guard(M == test::mode::eager);
+  xla::manual_seed(5);
+  Mlp model;
+  xla::nn::CrossEntropyLoss loss_fn;
+  xla::optim::SGD optimizer{model, {.lr = 0.1, .momentum = 0.9}};
+  auto add = xla::compile(accumulate);
+  auto step = xla::compile(apply);
+  for (std::uint64_t turn = 0; turn < 3; ++turn) {
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      batch b(8, turn * 4 + i);
+      if constexpr (M == test::mode::compiled) add(model, b.data, b.target, loss_fn);
+      else accumulate(model, b.data, b.target, loss_fn);
+    }
+    if constexpr (M == test::mode::compiled) step(model, optimizer);
+    else apply(model, optimizer);
+    CHECK_FALSE(model.fc1.weight.grad().defined());
+  }
+  if constexpr (M == test::mode::traced) xla::sync();
+  return test::state_of(model, optimizer);
+}
+
+}  // namespace
+
+TEST_CASE("gradients accumulate over calls, the same in every mode") {
+  const auto eager = accumulated<test::mode::eager>();
+  CHECK(accumulated<test::mode::traced>().difference(eager) == "");
+  CHECK(accumulated<test::mode::compiled>().difference(eager) == "");
+}
+
+TEST_CASE("four small batches add up to a large one") {
+  const xla::eager_mode_guard eager;
+  Mlp model;
+  Mlp copy = model;
+  xla::nn::CrossEntropyLoss loss_fn;
+  batch all(32);
+  auto add = xla::compile(accumulate);
+  for (int i = 0; i < 4; ++i) {
+    auto data = xla::from_blob(all.data.data() + i * 8 * 17, {8, 17});
+    auto target = xla::from_blob(all.target.data() + i * 8, {8});
+    add(model, data, target, loss_fn);
+  }
+  loss_fn(copy(all.data), all.target).backward();
+  check_equal(model.fc1.weight.grad(), {33, 17}, copy.fc1.weight.grad().to_vector(), 1e-6);
+  check_equal(model.fc2.bias.grad(), {5}, copy.fc2.bias.grad().to_vector(), 1e-6);
+}
+
+TEST_CASE("parameters that a loss does not reach keep no gradient and are not updated") {
+  auto step = [](auto& model, auto& data, auto& optimizer) {
+    optimizer.zero_grad();
+    auto loss = sum(model.fc1(data) * model.fc1(data));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  auto train = [&](auto run) {
+    xla::manual_seed(5);
+    Mlp model;
+    xla::optim::SGD optimizer{model, {.lr = 1e-4, .momentum = 0.5, .weight_decay = 0.5}};
+    batch b(8);
+    const auto before = model.fc2.weight.to_vector();
+    for (int i = 0; i < 3; ++i) run(model, b.data, optimizer);
+    CHECK(model.fc2.weight.to_vector() == before);
+    CHECK_FALSE(model.fc2.weight.grad().defined());
+    CHECK(model.fc1.weight.grad().defined());
+    return test::state_of(model, optimizer);
+  };
+  const xla::eager_mode_guard guard;
+  const auto eager = train(step);
+  auto compiled = xla::compile(step);
+  CHECK(train([&](auto&... a) { compiled(a...); }).difference(eager) == "");
+  xla::eager_mode(false);
+  CHECK(train(step).difference(eager) == "");
+}
+
+TEST_CASE("a second backward through the same values is refused; detach and zero_grad cut") {
+  const xla::eager_mode_guard eager;
+  auto p = xla::Parameter<float, 1>::like(xla::zeros<float>({2}));
+  p.copy_(xla::tensor<float>({1, 2}));
+  auto loss = sum(p * p);
+  loss.backward();
+  check_equal(p.grad(), {2}, std::vector<float>{2, 4});
+  CHECK_THROWS_AS(loss.backward(), xla::error);
+  sum(p * p.detach()).backward();
+  check_equal(p.grad(), {2}, std::vector<float>{3, 6});
+  p.zero_grad();
+  CHECK_FALSE(p.grad().defined());
+  CHECK_THROWS_AS(sum(p.detach() * 2).backward(), xla::error);
+  auto x = xla::tensor<float>({3, 4});
+  x.requires_grad_();
+  sum(x * x * p.detach()).backward();
+  check_equal(x.grad(), {2}, std::vector<float>{6, 16});
+}
