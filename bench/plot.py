@@ -47,13 +47,13 @@ def mlp(results):
 
 
 def capture(results, beyond, blocks, level):
-    """Seconds beyond the include against the number of blocks, one line for each compiler."""
+    """Processor seconds beyond the include by blocks, one line for each compiler."""
     left, top, wide, high = 60, 40, 480, 240
-    lines = [[beyond(result, level, n)[0] for n in blocks] for result in results]
+    lines = [[beyond(result, level, n)[1] for n in blocks] for result in results]
     most = max(max(line) for line in lines) * 1.1
     colors = ["#2563eb", "#d97706", "#059669"]
-    parts = [text(10, 22, f"Compiling a residual net's step ({level}): seconds beyond the include",
-                  size=14)]
+    parts = [text(10, 22, f"Compiling the step of a residual net ({level}): processor seconds "
+                  "beyond the include", size=14)]
     place = lambda n, s: (left + wide * n / blocks[-1], top + high * (1 - s / most))
     parts.append(f"<path d='M{left} {top}V{top + high}H{left + wide}' stroke='#333' fill='none'/>")
     for n in blocks:

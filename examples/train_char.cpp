@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -25,7 +24,7 @@ namespace nn = xla::nn;
 
 namespace {
 
-/// From the last Window characters to logits of the next one: (batch, Window) to (batch, vocabulary).
+/// From (batch, Window) characters to logits of the next one: (batch, vocabulary).
 template <std::int64_t Window, std::int64_t Width, std::int64_t Hidden1, std::int64_t Hidden2>
 struct CharModel {
   static constexpr std::int64_t window = Window;
@@ -58,7 +57,7 @@ constexpr auto evaluate_fn = [](auto& model, auto& data, auto& target, auto& los
 
 struct Options {
   std::vector<std::string> text;
-  std::int64_t steps = 5000;
+  std::int64_t steps = 0;  // with neither, 45 seconds
   double seconds = 0;
   std::int64_t batch = 256;
   double lr = 2e-3;
@@ -93,8 +92,8 @@ double take_mean(std::vector<xla::Tensor<float, 0>>& losses) {
   return sum / count;
 }
 
-/// Trains for options.steps or options.seconds, whichever ends first. The learning rate falls to a
-/// tenth on the way: it is an input of the compiled step, so that changing it compiles nothing.
+/// Trains for options.steps or options.seconds, whichever is given and ends first. The learning
+/// rate falls to a tenth on the way: it is an input of the step, so changing it compiles nothing.
 template <class Step, class Evaluate>
 Report train(const Options& options, const CharText& text, Model& model, Step& step,
              Evaluate& evaluate) {
@@ -104,13 +103,14 @@ Report train(const Options& options, const CharText& text, Model& model, Step& s
   Report report;
   std::vector<xla::Tensor<float, 0>> losses;
   const xla::io::interrupt_guard guard;
-  xla::io::progress line{{.total = options.seconds > 0 ? 0 : options.steps, .unit = "characters"}};
+  xla::io::progress line{{.total = options.steps, .unit = "characters"}};
   const auto start = Clock::now();
   const auto done = [&] {
-    const double by_steps =
-        static_cast<double>(report.steps) / static_cast<double>(options.steps);
-    return options.seconds > 0 ? std::max(by_steps, seconds_since(start) / options.seconds)
-                               : by_steps;
+    double part = 0;
+    if (options.steps > 0)
+      part = static_cast<double>(report.steps) / static_cast<double>(options.steps);
+    if (options.seconds > 0) part = std::max(part, seconds_since(start) / options.seconds);
+    return part;
   };
   const auto validate = [&] {
     const auto loss = evaluate(model, held_out, held_out_next, loss_fn);
@@ -135,7 +135,7 @@ Report train(const Options& options, const CharText& text, Model& model, Step& s
       validate();
       next += 0.02;
     }
-    if (options.seconds > 0) line.value("seconds left", std::round((1 - part) * options.seconds));
+    if (options.steps == 0) line.value("seconds left", std::round((1 - part) * options.seconds));
     line.advance(options.batch);
   }
   if (!losses.empty()) record();
@@ -229,8 +229,8 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--text", options.text,
                  "Files to learn, or folders of headers and Markdown files\n"
                  "(default: this library's README and headers)");
-  app.add_option("--steps", options.steps)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--seconds", options.seconds, "Train for a time; --steps still limits it if given")
+  app.add_option("--steps", options.steps, "Train for so many steps")->check(CLI::PositiveNumber);
+  app.add_option("--seconds", options.seconds, "Train for a time; default: 45, if no --steps")
       ->check(CLI::PositiveNumber);
   app.add_option("--batch", options.batch, "Windows per step")
       ->check(CLI::Range(1, 1 << 20))
@@ -260,8 +260,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (options.text.empty())
     options.text = {XLA_EXAMPLE_TEXT_DIR "/README.md", XLA_EXAMPLE_TEXT_DIR "/include"};
-  if (options.seconds > 0 && app.count("--steps") == 0)
-    options.steps = std::numeric_limits<std::int64_t>::max();
+  if (options.steps == 0 && options.seconds == 0) options.seconds = 45;
   try {
     run(options);
   } catch (const std::exception& e) {

@@ -107,6 +107,37 @@ constexpr int count_parameters() {
 
 }  // namespace detail
 
+/// A part of a model, named by the way to it in the type; see part().
+template <class Root, auto Member>
+struct Part {
+  Root* root;
+};
+
+/// Says which part of a model an optimizer is for, where its type alone would not:
+/// optim::SGD{xla::part<&Gan::generator>(gan), {.lr = 1e-3}}.
+template <auto Member, class Root>
+constexpr Part<Root, Member> part(Root& root) {
+  return {&root};
+}
+
+namespace detail {
+
+/// The module that an optimizer updates, and the argument that it is found in.
+template <class Model>
+struct model_traits {
+  using root = Model;
+  using module = Model;
+  static constexpr Model& of(Model& m) { return m; }
+};
+template <class Root, auto Member>
+struct model_traits<Part<Root, Member>> {
+  using root = Root;
+  using module = std::remove_reference_t<decltype(std::declval<Root&>().*Member)>;
+  static constexpr module& of(Root& r) { return r.*Member; }
+};
+
+}  // namespace detail
+
 /// Calls f(name, parameter) for every parameter of a module; names as in PyTorch: "fc1.weight".
 template <class Module, class F>
 void named_parameters(Module& module, F&& f) {

@@ -45,5 +45,9 @@ template <class Model>
 AdamW(Model&, AdamWOptions) -> AdamW<Model>;
 template <class Model>
 AdamW(Model&) -> AdamW<Model>;
+template <class Root, auto Member>
+AdamW(Part<Root, Member>, AdamWOptions) -> AdamW<Part<Root, Member>>;
+template <class Root, auto Member>
+AdamW(Part<Root, Member>) -> AdamW<Part<Root, Member>>;
 
 }  // namespace xla::optim

@@ -16,10 +16,15 @@ template <class Model, class Rule>
 class Optimizer {
  public:
   using model_type = Model;
-  static constexpr int parameters = detail::count_parameters<Model>();
+  using module_type = typename detail::model_traits<Model>::module;
+  static constexpr int parameters = detail::count_parameters<module_type>();
   using state_type = std::array<Buffer<float, dynamic_rank>, Rule::states>;
 
-  constexpr explicit Optimizer(Model& model, Rule rule = {}) : options(rule), model_(&model) {
+  constexpr explicit Optimizer(Model part, Rule rule = {})
+    requires(!std::is_same_v<Model, module_type>)
+      : Optimizer(detail::model_traits<Model>::of(*part.root), rule) {}
+  constexpr explicit Optimizer(module_type& model, Rule rule = {})
+      : options(rule), model_(&model) {
     static_assert(parameters > 0, "xla::optim: the model has no parameters");
     if (std::is_constant_evaluated()) return;
     steps_ = Buffer<float, 0>::like(Tensor<float, 0>(0.f));
@@ -50,7 +55,7 @@ class Optimizer {
     });
   }
 
-  constexpr Model& model() const { return *model_; }
+  constexpr module_type& model() const { return *model_; }
   /// Calls f(state, parameter) for each kept tensor, and f(steps) for the count.
   template <class F>
   constexpr void visit_state(F&& f) {
@@ -71,7 +76,7 @@ class Optimizer {
     options.update(shared, p, gradient, state[I]...);
   }
 
-  Model* model_;
+  module_type* model_;
   Buffer<float, 0> steps_;
   std::array<state_type, static_cast<std::size_t>(parameters)> state_;
 };

@@ -31,5 +31,9 @@ template <class Model>
 SGD(Model&, SGDOptions) -> SGD<Model>;
 template <class Model>
 SGD(Model&) -> SGD<Model>;
+template <class Root, auto Member>
+SGD(Part<Root, Member>, SGDOptions) -> SGD<Part<Root, Member>>;
+template <class Root, auto Member>
+SGD(Part<Root, Member>) -> SGD<Part<Root, Member>>;
 
 }  // namespace xla::optim

@@ -113,11 +113,11 @@ struct pairing {
   static void check(Tuple& arguments) {
     using X = std::tuple_element_t<I, std::tuple<bare<A>...>>;
     if constexpr (optimizer_like<X>) {
-      using Model = std::remove_const_t<typename X::model_type>;
+      using Traits = model_traits<typename X::model_type>;
       int n = earlier_optimizers<I, A...>();
-      const Model* model = nullptr;
-      std::apply([&](auto&... v) { (find(v, n, model), ...); }, arguments);
-      if (model != &std::get<I>(arguments).model())
+      typename Traits::root* root = nullptr;
+      std::apply([&](auto&... v) { (find(v, n, root), ...); }, arguments);
+      if (&Traits::of(*root) != &std::get<I>(arguments).model())
         throw error("xla::compile: argument " + std::to_string(I) +
                     " is an optimizer of another model than the one it is passed with; "
                     "pass models and their optimizers in the same order");
@@ -125,14 +125,9 @@ struct pairing {
   }
 
  private:
-  template <class X, class Model>
-  static void find(X& x, int& n, const Model*& found) {
-    if constexpr (!optimizer_like<X>) {
-      auto& plain = const_cast<bare<X>&>(x);
-      Model* at = const_cast<Model*>(found);
-      find_place<Model>(plain, n, at);
-      found = at;
-    }
+  template <class X, class Root>
+  static void find(X& x, int& n, Root*& found) {
+    if constexpr (!optimizer_like<X>) find_place(const_cast<bare<X>&>(x), n, found);
   }
 };
 

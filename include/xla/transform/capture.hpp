@@ -136,14 +136,26 @@ struct all_twins<std::index_sequence<I...>, A...> {
   }
   template <std::size_t K>
   static constexpr auto& model(value_twins<indices, A...>& values) {
-    using Model = typename type<K>::model_type;
-    static_assert((0 + ... + places_of<Model, A>()) > 0,
+    using Traits = model_traits<typename type<K>::model_type>;
+    using Root = typename Traits::root;
+    constexpr int places = (0 + ... + places_of<Root, A>());
+    constexpr int optimizers = (0 + ... + same_model<A, type<K>>());
+    static_assert(places > 0,
                   "xla::compile: an optimizer's model is not among the arguments; pass it, or the "
                   "module that contains it, as well");
+    static_assert(places == 0 || places == optimizers,
+                  "xla::compile: an optimizer's model could be several of the arguments' modules; "
+                  "say which with xla::part<&Model::member>(model), or pass one optimizer each");
     int n = earlier_optimizers<K, A...>();
-    Model* found = nullptr;
-    (find_in<I, Model>(values, n, found), ...);
-    return *found;
+    Root* found = nullptr;
+    (find_in<I, Root>(values, n, found), ...);
+    return Traits::of(*found);
+  }
+  template <class X, class Y>
+  static constexpr int same_model() {
+    if constexpr (optimizer_like<X>)
+      return std::is_same_v<typename X::model_type, typename Y::model_type>;
+    else return 0;
   }
   template <std::size_t K, class Model>
   static constexpr void find_in(value_twins<indices, A...>& values, int& n, Model*& found) {
