@@ -60,12 +60,12 @@ struct Options {
   std::int64_t steps = 0;  // with neither, 45 seconds
   double seconds = 0;
   std::int64_t batch = 256;
-  double lr = 2e-3;
+  double lr = 4e-3;
   std::uint64_t seed = 42;
   std::string mode = "compiled";
   std::string prompt = "/// The ";
   std::size_t length = 600;
-  double temperature = 0.6;
+  double temperature = 0.8;
   std::string curve = "train_char.svg";
 };
 

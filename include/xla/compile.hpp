@@ -77,6 +77,14 @@ struct static_program {
     return s;
   }();
 
+  static constexpr int fact_count = attempt<capacity>.fact_count;
+  static constexpr auto facts = [] {
+    std::array<double, static_cast<std::size_t>(fact_count) + 1> f{};
+    for (int i = 0; i < fact_count; ++i)
+      f[static_cast<std::size_t>(i)] = attempt<capacity>.facts[i];
+    return f;
+  }();
+
   template <std::size_t... I>
   static constexpr auto make_kernels(std::index_sequence<I...>) {
     return std::array<region_kernel, sizeof...(I) + 1>{
@@ -181,6 +189,20 @@ void check_fixed_sizes(const program& p, const bound_call& call, std::tuple<A&..
   }
 }
 
+/// Plain numbers among the members are facts of the type: the step was captured with them.
+template <class Tuple>
+void check_facts(const double* facts, const bound_call& call, Tuple& arguments) {
+  for (std::size_t i = 0; i < call.facts.size(); ++i) {
+    if (call.facts[i] == facts[i]) continue;
+    const std::string path = std::apply(
+        [&](auto&... v) { return fact_path(std::tie(v...), static_cast<int>(i)); }, arguments);
+    throw error("xla::compile: " + path + " is " + print_number(call.facts[i]) +
+                ", but its type's default constructor makes " + print_number(facts[i]) +
+                ", and the step was compiled for that; make it a template parameter of the type, "
+                "or an xla::Scalar if it is a hyper-parameter");
+  }
+}
+
 template <class F, class... A>
 struct printed_program {
   static constexpr auto graph = capture_graph<static_program<F, A...>::capacity, F, A...>();
@@ -216,6 +238,7 @@ class compiled_base {
     std::tuple<std::remove_reference_t<A>&...> arguments(a...);
     auto work = [&] {
       bind<A...>(*call, arguments, std::index_sequence_for<A...>{});
+      check_facts(Program::facts.data(), *call, arguments);
       executable* e = cache.find(*call);
       static counter& cached = get_counter("CachedCompile");
       if (e) cached.add();
@@ -271,8 +294,10 @@ class compiled_base {
     visit_tree(
         result,
         [&](auto& leaf, const tree_path&) {
-          if constexpr (is_tensor<bare<decltype(leaf)>>)
-            leaf.adopt(ref<impl>(call.results[next++]).take());
+          using L = bare<decltype(leaf)>;
+          if constexpr (is_tensor<L>) leaf.adopt(ref<impl>(call.results[next++]).take());
+          if constexpr (is_state<L>)
+            machine<typename L::value_type>::place_cell(leaf, call.results[next++], L::trainable);
         },
         {});
     return result;

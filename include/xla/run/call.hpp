@@ -80,14 +80,13 @@ struct call_binder {
   }
 };
 
-/// The way to slot number `index` among the arguments, for a sentence.
-template <class... A>
-std::string slot_path(std::tuple<A&...> arguments, int index) {
+/// The way to the leaf number `index` among those that Counts picks, for a sentence.
+template <template <class> class Counts, class... A>
+std::string leaf_path(std::tuple<A&...> arguments, int index) {
   std::string found = "an argument";
   int n = 0;
   auto leaf = [&](auto& x, const tree_path& path) {
-    using U = bare<decltype(x)>;
-    if constexpr (is_tensor<U> || is_state<U> || std::is_same_v<U, Scalar>)
+    if constexpr (Counts<bare<decltype(x)>>::value)
       if (n++ == index) found = path.str();
   };
   std::int64_t argument = 0;
@@ -95,8 +94,9 @@ std::string slot_path(std::tuple<A&...> arguments, int index) {
     const tree_path path{nullptr, nullptr, argument++};
     if constexpr (optimizer_like<decltype(x)>) {
       visit_tree(x.options, leaf, path);
-      const_cast<bare<decltype(x)>&>(x).visit_state([&](auto&, auto) {
-        if (n++ == index) found = path.str() + " (optimizer state)";
+      const_cast<bare<decltype(x)>&>(x).visit_state([&](auto& state, auto) {
+        if (Counts<bare<decltype(state)>>::value && n++ == index)
+          found = path.str() + " (optimizer state)";
       });
     } else {
       visit_tree(x, leaf, path);
@@ -104,6 +104,19 @@ std::string slot_path(std::tuple<A&...> arguments, int index) {
   };
   std::apply([&](auto&... x) { (one(x), ...); }, arguments);
   return found;
+}
+template <class X>
+struct is_slot : std::bool_constant<is_tensor<X> || is_state<X> || std::is_same_v<X, Scalar>> {};
+template <class X>
+struct is_fact : std::bool_constant<!is_slot<X>::value> {};
+
+template <class... A>
+std::string slot_path(std::tuple<A&...> arguments, int index) {
+  return leaf_path<is_slot>(arguments, index);
+}
+template <class... A>
+std::string fact_path(std::tuple<A&...> arguments, int index) {
+  return leaf_path<is_fact>(arguments, index);
 }
 
 /// Checks that an optimizer argument was made for the model argument that it stands with.

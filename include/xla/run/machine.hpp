@@ -115,16 +115,21 @@ struct machine {
     else result.adopt(run_detach(t).take());
   }
   static void backward(const handle& h) { run_backward(h.value()); }
-  static void create_cell(handle& h, const shape& dims, bool trainable) {
-    for (int i = 0; i < dims.rank; ++i)
-      if (dims[i] < 0) throw shape_error("xla: a parameter or buffer needs its sizes");
+  /// A place of its own that holds the value.
+  static void place_cell(handle& h, ref<impl> value, bool trainable) {
     ref<cell> c(new cell);
     if (trainable) c->meta = ref<grad_meta>(new grad_meta);
-    c->current = run_upload(dtype_of<T>, dims, nullptr);
-    std::memset(c->current->data->data, 0, bytes_of(*c->current));
+    c->current = std::move(value);
     c->current->meta = c->meta;
     c->current->needs_grad = trainable;
     h.refer(c.take());
+  }
+  static void create_cell(handle& h, const shape& dims, bool trainable) {
+    for (int i = 0; i < dims.rank; ++i)
+      if (dims[i] < 0) throw shape_error("xla: a parameter or buffer needs its sizes");
+    ref<impl> zeros = run_upload(dtype_of<T>, dims, nullptr);
+    std::memset(zeros->data->data, 0, bytes_of(*zeros));
+    place_cell(h, std::move(zeros), trainable);
   }
   /// A place of its own with the same value.
   static void copy_cell(handle& h, const handle& from) {

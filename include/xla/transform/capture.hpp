@@ -168,6 +168,8 @@ using twins = all_twins<std::index_sequence_for<A...>, bare<A>...>;
 /// Gives every leaf of an argument its slot in the graph, in the order in which a call binds them.
 struct slot_binder {
   graph& g;
+  double* facts;
+  int& fact_count;
 
   template <class T, int R>
   constexpr void tensor(Tensor<T, R>& t, const shape& dims, slot_kind kind, bool trainable) {
@@ -196,6 +198,8 @@ struct slot_binder {
       slot s;
       s.kind = slot_kind::scalar;
       x.name_slot(&g, g.add_slot(s));
+    } else {
+      facts[fact_count++] = static_cast<double>(x);
     }
   }
   template <class O>
@@ -230,6 +234,8 @@ struct captured {
   symbol symbols[Capacity / 2 + 32];
   equality equalities[Capacity / 2 + 32];
   shape spaces[Capacity];
+  double facts[Capacity] = {};  ///< plain numbers among the members, in the order of binding
+  int fact_count = 0;
   program::sizes count;
   bool overflow = false;
   refusal refused;
@@ -257,9 +263,11 @@ struct capture_body {
   twins<A...> arguments;
   int* results;
   write* writes;
-  int result_count = 0, write_count = 0;
+  double* facts;
+  int result_count = 0, write_count = 0, fact_count = 0;
 
-  constexpr capture_body(graph& graph, int* r, write* w) : g(graph), results(r), writes(w) {}
+  constexpr capture_body(graph& graph, int* r, write* w, double* f)
+      : g(graph), results(r), writes(w), facts(f) {}
 
   constexpr void run() {
     run(std::index_sequence_for<A...>{});
@@ -268,7 +276,7 @@ struct capture_body {
  private:
   template <std::size_t... I>
   constexpr void run(std::index_sequence<I...>) {
-    slot_binder bind{g};
+    slot_binder bind{g, facts, fact_count};
     (bind.argument(arguments.template get<I>()), ...);
     const F f = make_callable<F>();
     using R = decltype(f(static_cast<A&&>(arguments.template get<I>())...));
@@ -288,7 +296,8 @@ struct capture_body {
     visit_tree(
         result,
         [&](auto& leaf, const tree_path&) {
-          if constexpr (is_tensor<bare<decltype(leaf)>>) results[result_count++] = leaf.lift(&g);
+          using L = bare<decltype(leaf)>;
+          if constexpr (is_tensor<L> || is_state<L>) results[result_count++] = leaf.lift(&g);
         },
         {});
   }
@@ -337,8 +346,9 @@ constexpr captured<Capacity> capture() {
   graph_storage<Capacity> g;
   int results[Capacity] = {};
   write writes[Capacity] = {};
-  capture_body<F, A...> body(g, results, writes);
+  capture_body<F, A...> body(g, results, writes, out.facts);
   body.run();
+  out.fact_count = body.fact_count;
   out.overflow = g.overflowed();
   out.refused = g.sizes.refused;
   if (out.overflow || out.refused.failed()) return out;
@@ -367,7 +377,8 @@ template <int Capacity, class F, class... A>
 constexpr captured_graph<Capacity> capture_graph() {
   captured_graph<Capacity> out;
   graph_storage<Capacity> g;
-  capture_body<F, A...> body(g, out.results, out.writes);
+  double facts[Capacity] = {};
+  capture_body<F, A...> body(g, out.results, out.writes, facts);
   body.run();
   out.count = g.count;
   out.slot_count = g.slot_count;
