@@ -113,7 +113,8 @@ void map_case(const char* name, Body body, Hand hand, std::vector<float> constan
     std::tuple<T...> in{(static_cast<void>(sizeof(T)), xla::rand<float>({n}))...};
     const memory expected(n), own(n);
     const auto by_hand = [&] {
-      std::apply([&](auto&... t) { bench::map_by_hand(hand, n, expected.data(), t.data()...); }, in);
+      std::apply(
+          [&](auto&... t) { bench::map_by_hand(hand, n, expected.data(), t.data()...); }, in);
       bench::touch(expected.data());
     };
     auto f = xla::compile(body, {.name = name});

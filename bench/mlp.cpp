@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mlp <compiled|traced|eager> <threads>: answers `run N` with the time of N steps and the last loss.
+// mlp <compiled|traced|eager> <threads>: answers `run N` with the time of N steps and the loss.
 
 #include <cstdlib>
 #include <iostream>

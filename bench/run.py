@@ -16,9 +16,9 @@ from contest import ENVIRONMENT
 
 def records(programs, name, *arguments):
     """What a program prints, one record a line."""
-    out = subprocess.run([os.path.join(programs, f"bench_{name}"), *arguments], check=True,
-                         stdout=subprocess.PIPE, text=True, env={**os.environ, **ENVIRONMENT}).stdout
-    return [json.loads(line) for line in out.split("\n") if line]
+    done = subprocess.run([os.path.join(programs, f"bench_{name}"), *arguments], check=True,
+                          stdout=subprocess.PIPE, text=True, env={**os.environ, **ENVIRONMENT})
+    return [json.loads(line) for line in done.stdout.split("\n") if line]
 
 
 def verdict(ok):
@@ -72,7 +72,8 @@ def machine():
     model = platform.processor()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as info:
-            model = next((l.split(":")[1].strip() for l in info if l.startswith("model name")), model)
+            names = [line.split(":")[1].strip() for line in info if line.startswith("model name")]
+            model = names[0] if names else model
     except OSError:
         pass
     return {"model": model, "processors": len(os.sched_getaffinity(0)),

@@ -57,7 +57,7 @@ constexpr auto evaluate_fn = [](auto& model, auto& data, auto& target, auto& los
 
 struct Options {
   std::vector<std::string> text;
-  std::int64_t steps = 0;  // with neither, 45 seconds
+  std::int64_t steps = 0;  // with neither, 30 seconds
   double seconds = 0;
   std::int64_t batch = 256;
   double lr = 4e-3;
@@ -77,7 +77,7 @@ double seconds_since(Clock::time_point start) {
 
 /// How training went. Losses are means over a batch, in nats per character.
 struct Report {
-  xla::io::chart_series training{.label = "training"}, validation{.label = "held out"};
+  xla::io::chart_series training{.label = "training"}, validation{.label = "validation"};
   std::int64_t steps = 0;
   double seconds = 0;
   bool interrupted = false;
@@ -103,7 +103,7 @@ Report train(const Options& options, const CharText& text, Model& model, Step& s
   Report report;
   std::vector<xla::Tensor<float, 0>> losses;
   const xla::io::interrupt_guard guard;
-  xla::io::progress line{{.total = options.steps, .unit = "characters"}};
+  xla::io::progress line{{.total = options.steps, .unit = "chars"}};
   const auto start = Clock::now();
   const auto done = [&] {
     double part = 0;
@@ -116,7 +116,7 @@ Report train(const Options& options, const CharText& text, Model& model, Step& s
     const auto loss = evaluate(model, held_out, held_out_next, loss_fn);
     report.validation.x.push_back(static_cast<double>(report.steps));
     report.validation.y.push_back(static_cast<double>(loss.item()));
-    line.value("held out", report.validation.y.back());
+    line.value("validation", report.validation.y.back());
   };
   const auto record = [&] {
     report.training.x.push_back(static_cast<double>(report.steps));
@@ -194,7 +194,7 @@ void run(const Options& options, Model& model, Step step, Evaluate evaluate, Pre
               options.mode.c_str(), xla::num_threads());
   const auto report = train(options, text, model, step, evaluate);
   const auto trained = static_cast<double>(report.steps * options.batch);
-  std::printf("\n%s%lld steps in %.1f s, %.0f characters/s; loss %.3f, held out %.3f "
+  std::printf("\n%s%lld steps in %.1f s, %.0f characters/s; loss %.3f, validation %.3f "
               "(from %.3f) nats per character\n",
               report.interrupted ? "interrupted: " : "", static_cast<long long>(report.steps),
               report.seconds, trained / report.seconds, report.training.y.back(),
@@ -230,7 +230,7 @@ void describe(CLI::App& app, Options& options) {
                  "Files to learn, or folders of headers and Markdown files\n"
                  "(default: this library's README and headers)");
   app.add_option("--steps", options.steps, "Train for so many steps")->check(CLI::PositiveNumber);
-  app.add_option("--seconds", options.seconds, "Train for a time; default: 45, if no --steps")
+  app.add_option("--seconds", options.seconds, "Train for a time; default: 30, if no --steps")
       ->check(CLI::PositiveNumber);
   app.add_option("--batch", options.batch, "Windows per step")
       ->check(CLI::Range(1, 1 << 20))
@@ -260,7 +260,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (options.text.empty())
     options.text = {XLA_EXAMPLE_TEXT_DIR "/README.md", XLA_EXAMPLE_TEXT_DIR "/include"};
-  if (options.steps == 0 && options.seconds == 0) options.seconds = 45;
+  if (options.steps == 0 && options.seconds == 0) options.seconds = 30;
   try {
     run(options);
   } catch (const std::exception& e) {

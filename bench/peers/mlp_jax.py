@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MLP step in JAX: mlp_jax.py <threads>. jit of the whole step, weights and velocities donated."""
+"""The MLP step in JAX: mlp_jax.py <threads>. jit of the whole step; its state is donated."""
 
 import os
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The task that every contestant trains, and how a contestant talks; the same as in mlp_task.hpp."""
+"""What every contestant trains, as in mlp_task.hpp, and how a contestant talks."""
 
 import json
 import sys
@@ -82,7 +82,7 @@ def fastest(title, variants, data, finish):
 def serve(contestant, version, isa, reset, step, finish):
     """Answers `run N`: reset, WARM steps, then N timed ones; blocks on stdin in between.
 
-    reset() restores the first weights; step(i) trains on batch i and returns a loss to finish(loss).
+    reset() restores the first weights; step(i) trains on batch i; finish(its result) is the loss.
     """
 
     def run(n):

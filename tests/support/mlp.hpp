@@ -44,10 +44,8 @@ struct batch {
   }
 };
 
-/// Everything that a module or optimizer holds: values, gradients, momentum.
 template <class... X>
-snapshot state_of(X&... x) {
-  snapshot s;
+snapshot add_state(snapshot s, X&... x) {
   auto one = [&](auto& v) {
     if constexpr (xla::detail::optimizer_like<decltype(v)>)
       v.visit_state([&](auto& state, auto) { s.add(state); });
@@ -57,6 +55,16 @@ snapshot state_of(X&... x) {
   return s;
 }
 
+/// Everything that a module or optimizer holds: values, gradients, momentum.
+template <class... X>
+snapshot state_of(X&... x) {
+  return add_state(snapshot(), x...);
+}
+/// The same but for gradients.
+template <class... X>
+snapshot values_of(X&... x) {
+  return add_state(snapshot(false), x...);
+}
 inline std::int64_t count_of(const char* counter) {
   return xla::counter_value(counter).value_or(0);
 }

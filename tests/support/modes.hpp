@@ -15,6 +15,7 @@ namespace test {
 /// The values of some tensors at one moment, as bytes.
 class snapshot {
  public:
+  explicit snapshot(bool gradients = true) : gradients_(gradients) {}
   /// Every tensor in x: also in tuples and described structs. Of parameters the gradients as well.
   template <class X>
   void add(X& x) {
@@ -44,7 +45,7 @@ class snapshot {
   void add_leaf(L& leaf) {
     if constexpr (xla::detail::is_state<L>) {
       add_tensor(leaf);
-      if (const auto g = leaf.grad(); g.defined()) add_tensor(g);
+      if (const auto g = leaf.grad(); gradients_ && g.defined()) add_tensor(g);
     } else if constexpr (xla::detail::is_tensor<L>) {
       if (leaf.defined()) add_tensor(leaf);
     }
@@ -78,6 +79,7 @@ class snapshot {
   }
 
   std::vector<value> all_;
+  bool gradients_;
 };
 
 enum class mode { eager, traced, compiled };
