@@ -143,6 +143,19 @@ TEST_CASE("gradients accumulate over calls, the same in every mode") {
   CHECK(accumulated<test::mode::compiled>().difference(eager) == "");
 }
 
+TEST_CASE("gradients add up in one order, whatever operand the compiler evaluates first") {
+  auto step = [](auto& p) {
+    auto loss = sum(exp(p) * 0.3 +
+                    (tanh(p) * 0.7 + (relu(p) * 1.1 + (p * p * 0.13 + sqrt(p * p + 1)))));
+    loss.backward();
+    return loss;
+  };
+  const xla::eager_mode_guard eager;
+  auto p = xla::Parameter<float, 2>::like(numbers<float>({7, 13}));
+  p.copy_(numbers<float>({7, 13}));
+  check_modes(step, p);
+}
+
 TEST_CASE("four small batches add up to a large one") {
   const xla::eager_mode_guard eager;
   Mlp model;

@@ -20,6 +20,7 @@ TEST_CASE("rows of tensors are read by index") {
   CHECK(y[1][0].item() == 4);
   const xla::Tensor<float, 1> row = y[1];
   check_equal(row, {3}, std::vector<float>{4, 5, 6});
+  check_equal(y[0] * y[1] - sum(y[0]), {3}, std::vector<float>{-2, 4, 12});
   CHECK_THROWS_AS(x[2], xla::shape_error);
   CHECK_THROWS_AS(x[-3], xla::shape_error);
   CHECK_THROWS_AS(y[0][3].item(), xla::shape_error);
@@ -63,7 +64,7 @@ TEST_CASE("rows are the same in every mode") {
     auto y = x;
     const auto before = matmul(y, w);
     y[0][0] = 0;
-    y[1] = y[2].value() * 2;
+    y[1] = y[2] * 2;
     const xla::Tensor<float, 1> r = y[1];
     x[2] = 1;
     return std::tuple(before, matmul(y, w), r + 1, y, x * 2);

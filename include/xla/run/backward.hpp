@@ -12,6 +12,7 @@ namespace xla::detail {
 
 /// Backward over tensors at run time, eager or traced: the same rules in the same order as over a
 /// captured graph. Gradients reach their places only when every rule has run.
+template <class Loss>
 class tensor_backward {
  public:
   explicit tensor_backward(impl* root) {
@@ -20,7 +21,8 @@ class tensor_backward {
       throw error("backward: nothing that this value was computed from requires a gradient");
     gather(root);
     gradient_.resize(order_.size());
-    adopt(gradient_[static_cast<std::size_t>(position(root))], one_of(root->type));
+    const no_grad_scope off;
+    gradient_[static_cast<std::size_t>(position(root))] = constant<Loss>(1);
   }
 
   void run() {
@@ -40,8 +42,6 @@ class tensor_backward {
   }
 
  private:
-  static void adopt(handle& to, const handle& from) { to = from; }
-
   void gather(impl* root) {
     std::vector<impl*> stack{root};
     while (!stack.empty()) {
@@ -74,10 +74,10 @@ class tensor_backward {
   void collect(impl& t, const handle& gradient) {
     if (!t.meta->requires_grad) return;
     for (auto& [meta, sum] : found_)
-      if (meta == t.meta.get()) return void(sum = add_gradients(t.type, sum, gradient));
+      if (meta == t.meta.get()) return void(sum = add_gradients<Loss>(t.type, sum, gradient));
     const impl* old = t.meta->grad.get();
     found_.emplace_back(t.meta.get(),
-                        old ? add_gradients(t.type, share(t.meta->grad.get()), gradient) : gradient);
+                        old ? add_gradients<Loss>(t.type, share(t.meta->grad.get()), gradient) : gradient);
   }
 
   void step(impl& t, const handle& gradient) {
@@ -94,7 +94,7 @@ class tensor_backward {
     for (int i = 0; i < t.arity; ++i) {
       if (!s.wants[i] || !s.result[i].defined()) continue;
       handle& sum = gradient_[static_cast<std::size_t>(position(t.in[i].get()))];
-      sum = sum.defined() ? add_gradients(t.in[i]->type, sum, s.result[i]) : s.result[i];
+      sum = sum.defined() ? add_gradients<Loss>(t.in[i]->type, sum, s.result[i]) : s.result[i];
     }
   }
 
@@ -105,6 +105,9 @@ class tensor_backward {
   std::vector<std::pair<grad_meta*, handle>> found_;
 };
 
-inline void run_backward(impl* root) { tensor_backward(root).run(); }
+template <class Loss>
+void run_backward(impl* root) {
+  tensor_backward<Loss>(root).run();
+}
 
 }  // namespace xla::detail

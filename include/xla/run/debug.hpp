@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -24,8 +23,10 @@ class debug_log {
   int level() const { return level_; }
   void write(const std::string& s) {
     const std::lock_guard hold(lock_);
-    if (file_.empty()) std::fputs(s.c_str(), stderr);
-    else std::ofstream(file_, std::ios::app) << s;
+    std::FILE* to = file_.empty() ? stderr : std::fopen(file_.c_str(), "a");
+    if (!to) return;
+    std::fputs(s.c_str(), to);
+    if (to != stderr) std::fclose(to);
   }
   /// As the environment variables do; for tests.
   void set(int level, std::string file) {

@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
-#include <functional>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "xla/tensor/buffer.hpp"
 
@@ -37,8 +38,43 @@ class executor {
     const std::lock_guard hold(lock_);
     return issued_ + 1;
   }
-  /// Hands over a job; an idle executor lets the caller do small ones itself.
-  void submit(std::function<void()> job, bool small) {
+  /// Hands over a job, an object with run(); an idle executor lets the caller do small ones itself.
+  template <class Job>
+  void submit(std::shared_ptr<Job> job, bool small) {
+    submit(task{[](void* j) { static_cast<Job*>(j)->run(); }, std::move(job)}, small);
+  }
+  /// Waits for a job; rethrows what it threw.
+  void wait(std::uint64_t ticket) {
+    if (done_.load(std::memory_order_acquire) < ticket) {
+      std::unique_lock hold(lock_);
+      finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) >= ticket; });
+    }
+    if (failures_.load(std::memory_order_acquire) == 0) return;
+    const std::lock_guard hold(lock_);
+    for (const auto& [failed, problem] : failed_)
+      if (failed == ticket) std::rethrow_exception(problem);
+  }
+  void wait_all() {
+    std::uint64_t last = 0;
+    {
+      const std::lock_guard hold(lock_);
+      last = issued_;
+    }
+    wait(last);
+  }
+
+ private:
+  struct task {
+    void (*run)(void*);
+    std::shared_ptr<void> job;
+  };
+  struct entry {
+    std::uint64_t ticket;
+    task work;
+  };
+  executor() = default;
+
+  void submit(task job, bool small) {
     std::unique_lock hold(lock_);
     const std::uint64_t ticket = ++issued_;
     if (small && done_.load(std::memory_order_acquire) + 1 == ticket) {
@@ -51,44 +87,18 @@ class executor {
     hold.unlock();
     wake_.notify_one();
   }
-  /// Waits for a job; rethrows what it threw.
-  void wait(std::uint64_t ticket) {
-    if (done_.load(std::memory_order_acquire) < ticket) {
-      std::unique_lock hold(lock_);
-      finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) >= ticket; });
-    }
-    if (failures_.load(std::memory_order_acquire) == 0) return;
-    const std::lock_guard hold(lock_);
-    if (const auto at = failed_.find(ticket); at != failed_.end()) std::rethrow_exception(at->second);
-  }
-  void wait_all() {
-    std::uint64_t last = 0;
-    {
-      const std::lock_guard hold(lock_);
-      last = issued_;
-    }
-    wait(last);
-  }
-
- private:
-  struct entry {
-    std::uint64_t ticket;
-    std::function<void()> job;
-  };
-  executor() = default;
-
-  void finish(std::uint64_t ticket, std::function<void()>& job) {
+  void finish(std::uint64_t ticket, task& job) {
     std::exception_ptr problem;
     try {
-      job();
+      job.run(job.job.get());
     } catch (...) {
       problem = std::current_exception();
     }
-    job = nullptr;
+    job.job.reset();
     {
       const std::lock_guard hold(lock_);
       if (problem) {
-        failed_.emplace(ticket, problem);
+        failed_.emplace_back(ticket, problem);
         failures_.fetch_add(1, std::memory_order_release);
       }
       done_.store(ticket, std::memory_order_release);
@@ -103,14 +113,14 @@ class executor {
       entry e = std::move(queue_.front());
       queue_.pop_front();
       hold.unlock();
-      finish(e.ticket, e.job);
+      finish(e.ticket, e.work);
     }
   }
 
   std::mutex lock_;
   std::condition_variable wake_, finished_;
   std::deque<entry> queue_;
-  std::map<std::uint64_t, std::exception_ptr> failed_;
+  std::vector<std::pair<std::uint64_t, std::exception_ptr>> failed_;
   std::atomic<int> failures_{0};
   std::uint64_t issued_ = 0;
   std::atomic<std::uint64_t> done_{0};

@@ -114,7 +114,7 @@ class tracer {
     const std::uint64_t ticket = executor::instance().next_ticket();
     publish(*job, graph, ticket);
     const bool small = work(entry.ready->get_plan()) < (std::int64_t{1} << 18);
-    executor::instance().submit([job] { job->run(); }, small);
+    executor::instance().submit(job, small);
   }
   void clear() {
     const std::lock_guard hold(lock_);

@@ -71,6 +71,7 @@ inline void run_write(cell& c, impl* value) {
 }
 
 /// Collects gradients from a tensor with one element; see transform/backward.hpp for the rules.
+template <class Loss>
 void run_backward(impl* root);
 
 template <class T>
@@ -114,7 +115,7 @@ struct machine {
     if (!t->needs_grad && !t->meta) result.adopt(ref<impl>::share(t).take());
     else result.adopt(run_detach(t).take());
   }
-  static void backward(const handle& h) { run_backward(h.value()); }
+  static void backward(const handle& h) { run_backward<T>(h.value()); }
   /// A place of its own that holds the value.
   static void place_cell(handle& h, ref<impl> value, bool trainable) {
     ref<cell> c(new cell);

@@ -9,19 +9,20 @@ namespace xla::detail {
 /// Applies the gradient rule of one op; in any mode, since rules are written with tensors.
 constexpr void apply_gradient(const op_info& op, gradient_scope& scope) { op.gradient(scope); }
 
+// The functions below are templates over the loss's element type so that a program that never calls
+// backward() instantiates no kernel for it.
+
 /// The sum of two gradients of the same shape.
+template <class Loss>
 constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
   if (type == dtype::float32) return as_any<float>(a) + as_any<float>(b);
   return as_any<double>(a) + as_any<double>(b);
 }
 
-constexpr handle one_of(dtype type) {
-  if (type == dtype::float32) return constant<float>(1);
-  return constant<double>(1);
-}
 
 /// Backward over a graph under capture: from the last node to the first, each op's rule adds nodes;
 /// what reaches a slot is added to the slot's gradient.
+template <class Loss>
 struct graph_backward {
   graph& g;
   int last;
@@ -36,14 +37,14 @@ struct graph_backward {
   constexpr void accumulate(int index, int value) {
     gradient[index] = gradient[index] < 0
                           ? value
-                          : add_gradients(g.nodes[index].type, at(gradient[index]), at(value)).lift(&g);
+                          : add_gradients<Loss>(g.nodes[index].type, at(gradient[index]), at(value)).lift(&g);
   }
 
   constexpr void collect(int slot_index, int value) {
     slot& s = g.slots[slot_index];
     if (!s.requires_grad) return;
     const int old = g.gradient_of(slot_index);
-    s.grad = old < 0 ? value : add_gradients(g.nodes[value].type, at(old), at(value)).lift(&g);
+    s.grad = old < 0 ? value : add_gradients<Loss>(g.nodes[value].type, at(old), at(value)).lift(&g);
     s.state = grad_state::present;
   }
 
@@ -72,6 +73,7 @@ struct graph_backward {
   }
 };
 
+template <class Loss>
 constexpr void backward(graph& g, int root) {
   if (!g.nodes[root].needs_grad) {
     g.sizes.refused.set(
@@ -82,8 +84,8 @@ constexpr void backward(graph& g, int root) {
   g.recording = false;
   int* gradient = new int[static_cast<std::size_t>(root) + 1];
   for (int i = 0; i <= root; ++i) gradient[i] = -1;
-  gradient[root] = one_of(g.nodes[root].type).lift(&g);
-  graph_backward{g, root, gradient}.run();
+  gradient[root] = constant<Loss>(1).lift(&g);
+  graph_backward<Loss>{g, root, gradient}.run();
   delete[] gradient;
   g.recording = recording;
 }
@@ -97,7 +99,7 @@ constexpr void Tensor<T, R>::backward() const requires(R == 0)
 {
   static_assert(std::is_floating_point_v<T>, "xla: backward() needs a loss of float or double");
   if (!std::is_constant_evaluated()) detail::machine<T>::backward(*this);
-  else if (owner()) detail::backward(*owner(), node_index());
+  else if (owner()) detail::backward<T>(*owner(), node_index());
   else throw std::logic_error("xla: backward() of a constant");
 }
 
