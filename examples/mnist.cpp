@@ -7,7 +7,6 @@
 #include <exception>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <xla/data/loader.hpp>
 #include <xla/io/idx.hpp>
@@ -39,7 +38,9 @@ constexpr auto step_fn = [](auto& model, auto& data, auto& target, auto& loss_fn
   return loss;
 };
 
-constexpr auto predict_fn = [](auto& model, auto& data) { return xla::argmax(model(data), 1); };
+constexpr auto correct_fn = [](auto& model, auto& data, auto& target) {
+  return xla::sum(xla::cast<float>(xla::argmax(model(data), 1) == target));
+};
 
 struct Options {
   std::string images, labels, mode = "compiled";
@@ -83,19 +84,17 @@ std::pair<Samples, Samples> read_samples(const Options& options) {
 }
 
 /// The share of samples whose digit the model names.
-template <class Predict>
-double accuracy(Mlp& model, const Samples& samples, Predict& predict) {
-  std::int64_t correct = 0;
+template <class Correct>
+double accuracy(Mlp& model, const Samples& samples, Correct& correct) {
+  double sum = 0;
   xla::data::DataLoader loader{samples, {.batch_size = 500}};
-  for (auto& [data, target] : loader) {
-    const auto digits = predict(model, data).to_vector(), labels = target.to_vector();
-    for (std::size_t i = 0; i < labels.size(); ++i) correct += digits[i] == labels[i];
-  }
-  return static_cast<double>(correct) / static_cast<double>(samples.size());
+  for (auto& [data, target] : loader)
+    sum += static_cast<double>(correct(model, data, target).item());
+  return sum / static_cast<double>(samples.size());
 }
 
-template <class Step, class Predict>
-void train(const Options& options, Step step, Predict predict) {
+template <class Step, class Correct>
+void train(const Options& options, Step step, Correct correct) {
   const auto [training, held_out] = read_samples(options);
   xla::manual_seed(options.seed);
   Mlp model;
@@ -112,7 +111,7 @@ void train(const Options& options, Step step, Predict predict) {
       last = step(model, data, target, loss_fn, optimizer);
       line.advance(data.size(0));
     }
-    reached = accuracy(model, held_out, predict);
+    reached = accuracy(model, held_out, correct);
     line.value("loss", static_cast<double>(last.item()));
     line.value("accuracy", reached);
   }
@@ -125,7 +124,7 @@ void run(const Options& options) {
   xla::eager_mode(options.mode != "traced");
   if (options.mode == "compiled") {
     train(options, xla::compile(step_fn, {.name = "mnist_step"}),
-          xla::compile(predict_fn, {.name = "mnist_predict"}));
+          xla::compile(correct_fn, {.name = "mnist_correct"}));
     return;
   }
   train(
@@ -135,7 +134,7 @@ void run(const Options& options) {
         if (!xla::is_eager_mode()) xla::sync();
         return loss;
       },
-      predict_fn);
+      correct_fn);
 }
 
 }  // namespace
@@ -145,7 +144,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Learns digits from MNIST's IDX files and says how many held-out ones it knows."};
   app.add_option("--images", options.images, "IDX file of images, plain or .gz")->required();
   app.add_option("--labels", options.labels, "IDX file of labels, plain or .gz")->required();
-  app.add_option("--epochs", options.epochs)->check(CLI::Range(0, 100000))->capture_default_str();
+  app.add_option("--epochs", options.epochs)->check(CLI::Range(1, 100000))->capture_default_str();
   app.add_option("--batch", options.batch)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--lr", options.lr, "Learning rate")->capture_default_str();
   app.add_option("--seed", options.seed)->capture_default_str();

@@ -11,7 +11,7 @@ struct argmax {
   static constexpr op_kind kind = op_kind::library;
   static constexpr shape shape_of(const shape_rule& r) {
     shape s = r.in[0];
-    if (s[static_cast<int>(r.op.attr)] == 0) r.sizes.fail("the axis has no elements");
+    r.sizes.nonzero(s[static_cast<int>(r.op.attr)], "argmax: the axis has no elements");
     s[static_cast<int>(r.op.attr)] = 1;
     return s;
   }

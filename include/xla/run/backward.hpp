@@ -42,21 +42,32 @@ class tensor_backward {
   }
 
  private:
+  // As in graph_backward: depth first along the operands, every tensor after its inputs; then turned
+  // around.
   void gather(impl* root) {
-    std::vector<impl*> stack{root};
+    struct entry {
+      impl* t;
+      bool done;
+    };
+    std::vector<entry> stack{{root, false}};
     while (!stack.empty()) {
-      impl* t = stack.back();
+      const auto [t, done] = stack.back();
       stack.pop_back();
-      if (!t->needs_grad || !place_.emplace(t, 0).second) continue;
-      order_.push_back(t);
+      if (done) {
+        order_.push_back(t);
+        continue;
+      }
+      if (!place_.emplace(t, 0).second) continue;
       held_.push_back(ref<impl>::share(t));
+      stack.push_back({t, true});
       if (t->meta) continue;
       if (t->consumed)
         throw error("backward: called a second time through the same values; "
                     "compute the loss again first");
-      for (int i = 0; i < t->arity; ++i) stack.push_back(t->in[i].get());
+      for (int i = t->arity - 1; i >= 0; --i)
+        if (t->in[i]->needs_grad) stack.push_back({t->in[i].get(), false});
     }
-    std::sort(order_.begin(), order_.end(), [](impl* a, impl* b) { return a->order > b->order; });
+    std::reverse(order_.begin(), order_.end());
     for (std::size_t k = 0; k < order_.size(); ++k) place_[order_[k]] = static_cast<int>(k);
   }
 

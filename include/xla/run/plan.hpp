@@ -99,7 +99,12 @@ inline std::vector<std::int64_t> evaluate_symbols(const program& p, const std::v
   }
   for (int i = 0; i < p.count.equalities; ++i) {
     const equality& e = p.equalities[i];
-    const std::int64_t a = value_at(v, e.a), b = value_at(v, e.b);
+    const std::int64_t a = value_at(v, e.a);
+    if (e.b == equality::hole) {
+      if (a == 0) throw shape_error(std::string(e.where));
+      continue;
+    }
+    const std::int64_t b = value_at(v, e.b);
     if (a == b) continue;
     text t;
     t << e.where << ": two sizes that must be equal are " << a << " and " << b

@@ -28,8 +28,10 @@ struct symbol {
   extent same_as = -1;             // found equal to this extent
 };
 
-/// Two extents that the program needs to be equal, and who needs it.
+/// Two extents that the program needs to be equal, and who needs it; with hole as b: an extent that
+/// must not be 0, and the sentence if it is.
 struct equality {
+  static constexpr extent hole = -1;
   extent a = 0, b = 0;
   std::string_view where;
 };
@@ -99,13 +101,17 @@ struct size_table {
     return add(s);
   }
 
+  constexpr void require(const equality& e) {
+    if (equality_count == equality_capacity) overflow = true;
+    else equalities[equality_count++] = e;
+  }
+
   /// Records that two extents are equal; the specialiser checks it. The result represents both.
   constexpr extent unify(extent x, extent y, std::string_view where) {
     x = find(x);
     y = find(y);
     if (x == y) return x;
-    if (equality_count == equality_capacity) overflow = true;
-    else equalities[equality_count++] = {x, y, where};
+    require({x, y, where});
     if (is_known(x)) {
       const extent t = x;
       x = y;

@@ -57,6 +57,10 @@ struct size_scope {
   constexpr void fail(const text& what) const {
     text sentence;
     sentence << function << ": " << what;
+    fail_with(sentence);
+  }
+  /// With the whole sentence.
+  constexpr void fail_with(const text& sentence) const {
     if (table) table->refused.set(sentence);
     else throw shape_error(std::string(sentence.view()));
   }
@@ -70,6 +74,13 @@ struct size_scope {
     return n;
   }
   constexpr extent find(extent e) const { return table ? table->find(e) : e; }
+
+  /// Refuses a size of 0, now or when it is known.
+  constexpr void nonzero(extent e, std::string_view sentence) const {
+    e = find(e);
+    if (e == 0) fail_with(sentence);
+    else if (!is_known(e)) table->require({e, equality::hole, sentence});
+  }
 
   /// True when both are, or will be checked to be, the same size.
   constexpr bool equal(extent& a, extent b) const {

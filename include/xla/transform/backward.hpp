@@ -20,13 +20,17 @@ constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
 }
 
 
-/// Backward over a graph under capture: from the last node to the first, each op's rule adds nodes;
-/// what reaches a slot is added to the slot's gradient.
+/// Backward over a graph under capture: each op's rule adds nodes; what reaches a slot is added to the
+/// slot's gradient. The order is that of the structure, depth first along the operands, and not that
+/// of recording, which compilers may choose: a + b may record b first, or a.
 template <class Loss>
 struct graph_backward {
   graph& g;
-  int last;
-  int* gradient;  // of each node up to last; -1: none
+  int root;
+  int* gradient;  // of each node up to the root; -1: none
+  int* order;     // nodes that a gradient may reach, every node after its inputs
+  int* stack;
+  int ordered = 0;
 
   constexpr handle at(int index) const {
     handle h;
@@ -64,11 +68,37 @@ struct graph_backward {
       if (s.wants[i] && s.result[i].defined()) accumulate(n.in[i], s.result[i].lift(&g));
   }
 
+  static constexpr int unseen = -2, none = -1;
+
+  // Post-order without recursion: a node goes on the stack twice, the second time (as ~index) to be
+  // put in order when its inputs are.
+  constexpr void find_order() {
+    int top = 0;
+    stack[top++] = root;
+    while (top > 0) {
+      const int at = stack[--top];
+      if (at < 0) {
+        order[ordered++] = ~at;
+        continue;
+      }
+      if (gradient[at] != unseen) continue;
+      gradient[at] = none;
+      stack[top++] = ~at;
+      const node& n = g.nodes[at];
+      if (slot_of(n) >= 0) continue;
+      for (int k = n.arity - 1; k >= 0; --k)
+        if (g.nodes[n.in[k]].needs_grad && gradient[n.in[k]] == unseen) stack[top++] = n.in[k];
+    }
+  }
+
   constexpr void run() {
-    for (int i = last; i >= 0; --i) {
-      if (gradient[i] < 0 || !g.nodes[i].needs_grad) continue;
-      if (const int slot = slot_of(g.nodes[i]); slot >= 0) collect(slot, gradient[i]);
-      else step(i);
+    find_order();
+    gradient[root] = constant<Loss>(1).lift(&g);
+    for (int i = ordered - 1; i >= 0; --i) {
+      const int at = order[i];
+      if (gradient[at] < 0) continue;
+      if (const int slot = slot_of(g.nodes[at]); slot >= 0) collect(slot, gradient[at]);
+      else step(at);
     }
   }
 };
@@ -82,11 +112,15 @@ constexpr void backward(graph& g, int root) {
   }
   const bool recording = g.recording;
   g.recording = false;
-  int* gradient = new int[static_cast<std::size_t>(root) + 1];
-  for (int i = 0; i <= root; ++i) gradient[i] = -1;
-  gradient[root] = constant<Loss>(1).lift(&g);
-  graph_backward<Loss>{g, root, gradient}.run();
+  const std::size_t n = static_cast<std::size_t>(root) + 1;
+  int* gradient = new int[n];
+  int* order = new int[n];
+  int* stack = new int[4 * n + 1];
+  for (int i = 0; i <= root; ++i) gradient[i] = graph_backward<Loss>::unseen;
+  graph_backward<Loss>{g, root, gradient, order, stack}.run();
   delete[] gradient;
+  delete[] order;
+  delete[] stack;
   g.recording = recording;
 }
 

@@ -19,7 +19,7 @@ constexpr Tensor<T, 0> cross_entropy(const Tensor<T, 2>& logits,
   if (!scope.equal(batch, target.dims()[0]))
     scope.fail(detail::text("logits ") << s << " and target " << target.dims()
                                        << ": one class number per row of logits is needed");
-  if (batch == 0) scope.fail("the batch is empty, its mean loss is not defined");
+  scope.nonzero(batch, "cross_entropy: the batch is empty, its mean loss is not defined");
   // Class numbers are compared as T: exact up to 2^24 classes in float.
   const auto index = detail::check_index(target, logits.size(1), "cross_entropy");
   const auto hit = unsqueeze(cast<T>(index), 1) == arange<T>(logits.size(1));
