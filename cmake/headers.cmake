@@ -55,6 +55,7 @@ set(XLA_HEADERS
   xla/transform/refuse.hpp
   xla/transform/share.hpp
   xla/transform/simplify.hpp
+  xla/transform/twins.hpp
   xla/kernel/call.hpp
   xla/kernel/eigen.hpp
   xla/kernel/gemm.hpp
@@ -90,8 +91,10 @@ set(XLA_HEADERS
   xla/run/metrics.hpp
   xla/run/mode.hpp
   xla/run/plan.hpp
+  xla/run/signature_cache.hpp
   xla/run/specialize.hpp
   xla/run/stages.hpp
+  xla/run/static_program.hpp
   xla/run/step.hpp
   xla/run/tile.hpp
   xla/run/traced_graph.hpp

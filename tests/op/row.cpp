@@ -50,6 +50,38 @@ TEST_CASE("partial assignment writes into the tensor, and into no other") {
   CHECK_THROWS_AS(x[0] = numbers<float>({2}), xla::shape_error);
 }
 
+TEST_CASE("in-place forms of a row write into the tensor") {
+  const xla::eager_mode_guard eager;
+  auto x = xla::tensor<float>({{1, 2}, {3, 4}});
+  x[0] += xla::tensor<float>({10, 10});
+  check_equal(x, {2, 2}, std::vector<float>{11, 12, 3, 4});
+  x[1] *= 2;
+  check_equal(x, {2, 2}, std::vector<float>{11, 12, 6, 8});
+  x[0][1] -= 5;
+  check_equal(x, {2, 2}, std::vector<float>{11, 7, 6, 8});
+  x[0].copy_(x[1]);
+  check_equal(x, {2, 2}, std::vector<float>{6, 8, 6, 8});
+  x[1].zero_();
+  check_equal(x, {2, 2}, std::vector<float>{6, 8, 0, 0});
+}
+
+TEST_CASE("partial assignment to a parameter writes its cell") {
+  auto step = [](auto& w, auto& x) {
+    w[0][0] = 0;
+    auto loss = sum(matmul(x, w));
+    loss.backward();
+    return loss;
+  };
+  const xla::eager_mode_guard eager;
+  auto p = xla::Parameter<float, 2>::like(numbers<float>({4, 3}));
+  p.copy_(numbers<float>({4, 3}));
+  check_modes(step, p, numbers<float>({2, 4}));
+  p[1] = xla::ones<float>({3});
+  CHECK(p.requires_grad());
+  sum(p * 2).backward();
+  check_equal(p.grad(), {4, 3}, std::vector<float>(12, 2.f));
+}
+
 TEST_CASE("partial assignment is seen by what comes later") {
   const xla::eager_mode_guard eager;
   auto x = xla::tensor<float>({{1, 2}, {3, 4}});

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "xla/run/call.hpp"
+#include "xla/transform/print.hpp"
+
+namespace xla {
+
+/// How a function is compiled.
+struct CompileOptions {
+  std::string name = "step";  ///< in the metrics report and in XLA_DEBUG's output
+  int max_signatures = 64;    ///< different argument shapes that are specialised
+};
+
+namespace detail {
+
+/// The executables of one function at given argument types, by signature.
+class signature_cache {
+ public:
+  signature_cache(const program& p, const region_kernel* kernels) : program_(p), kernels_(kernels) {}
+
+  executable* find(const bound_call& call) {
+    const std::lock_guard hold(lock_);
+    if (last_ && matches(*last_, call)) return last_;
+    for (auto& e : all_)
+      if (matches(*e, call)) return last_ = e.get();
+    return nullptr;
+  }
+  executable* add(const bound_call& call, const CompileOptions& options) {
+    const std::lock_guard hold(lock_);
+    if (static_cast<int>(all_.size()) >= options.max_signatures)
+      throw error("Maximum number of different graphs allowed per function exceeded: " +
+                  std::to_string(options.max_signatures) + " (" + options.name +
+                  "); pad the arguments to fewer shapes or raise max_signatures");
+    std::vector<shape> slots;
+    for (const bound_slot& s : call.slots) slots.push_back(s.value ? s.value->dims : shape{});
+    all_.push_back(
+        std::make_unique<executable>(specializer(program_, kernels_, std::move(slots)).run()));
+    return last_ = all_.back().get();
+  }
+  std::vector<const plan*> plans() {
+    const std::lock_guard hold(lock_);
+    std::vector<const plan*> all;
+    for (auto& e : all_) all.push_back(&e->get_plan());
+    return all;
+  }
+  /// Of the program and a signature.
+  static std::uint64_t hash(const plan& p) {
+    std::uint64_t h = static_cast<std::uint64_t>(p.source.count.steps);
+    for (int i = 0; i < p.source.count.words; ++i) h = op_cache::mix(h, p.source.words[i]);
+    for (const shape& s : p.slot_shapes)
+      for (int i = 0; i < s.rank; ++i) h = op_cache::mix(h, static_cast<std::uint64_t>(s[i]));
+    return h;
+  }
+  const program& source() const { return program_; }
+  std::mutex& state_lock() { return state_lock_; }
+
+ private:
+  static bool matches(const executable& e, const bound_call& call) {
+    const auto& shapes = e.get_plan().slot_shapes;
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+      if (call.slots[i].value && !(call.slots[i].value->dims == shapes[i])) return false;
+    return true;
+  }
+  program program_;
+  const region_kernel* kernels_;
+  std::mutex lock_, state_lock_;
+  std::vector<std::unique_ptr<executable>> all_;
+  executable* last_ = nullptr;
+};
+
+/// Calls in flight keep their tables for the next one.
+class call_pool {
+ public:
+  std::unique_ptr<bound_call> take() {
+    const std::lock_guard hold(lock_);
+    if (free_.empty()) return std::make_unique<bound_call>();
+    auto c = std::move(free_.back());
+    free_.pop_back();
+    return c;
+  }
+  void give(std::unique_ptr<bound_call> c) {
+    c->clear();
+    const std::lock_guard hold(lock_);
+    free_.push_back(std::move(c));
+  }
+
+ private:
+  spin_lock lock_;
+  std::vector<std::unique_ptr<bound_call>> free_;
+};
+
+/// The sizes that a type fixes, against those of an argument: a difference is one sentence.
+template <class... A>
+void check_fixed_sizes(const program& p, const bound_call& call, std::tuple<A&...> arguments) {
+  for (int i = 0; i < p.count.slots; ++i) {
+    const int leaf = p.slots[i].leaf;
+    if (leaf < 0 || !call.slots[static_cast<std::size_t>(i)].value) continue;
+    const shape fixed = p.values[leaf].dims_shape();
+    const shape& actual = call.slots[static_cast<std::size_t>(i)].value->dims;
+    for (int k = 0; k < fixed.rank; ++k)
+      if (is_known(fixed[k]) && fixed[k] != actual[k])
+        throw shape_error("xla::compile: " + slot_path(arguments, i) + " is " +
+                          std::string((text() << actual).view()) +
+                          ", but its type's default constructor makes " +
+                          std::string((text() << fixed).view()) +
+                          "; sizes that vary belong into the type, as template parameters");
+  }
+}
+
+/// Plain numbers among the members are facts of the type: the step was captured with them.
+template <class Tuple>
+void check_facts(const double* facts, const bound_call& call, Tuple& arguments) {
+  for (std::size_t i = 0; i < call.facts.size(); ++i) {
+    if (call.facts[i] == facts[i]) continue;
+    const std::string path = std::apply(
+        [&](auto&... v) { return fact_path(std::tie(v...), static_cast<int>(i)); }, arguments);
+    throw error("xla::compile: " + path + " is " + print_number(call.facts[i]) +
+                ", but its type's default constructor makes " + print_number(facts[i]) +
+                ", and the step was compiled for that; make it a template parameter of the type, "
+                "or an xla::Scalar if it is a hyper-parameter");
+  }
+}
+
+}  // namespace detail
+}  // namespace xla

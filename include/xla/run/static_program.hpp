@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include "xla/kernel/map.hpp"
+#include "xla/kernel/row.hpp"
+#include "xla/run/plan.hpp"
+#include "xla/transform/capture.hpp"
+
+namespace xla::detail {
+
+template <const auto& Storage, int Index>
+struct key_at {
+  static constexpr distinct_key where = Storage.keys[Index];
+  static constexpr auto value = [] {
+    kernel::region_key<where.count> k{};
+    for (int i = 0; i < where.count; ++i) k.words[i] = Storage.words[where.first + i];
+    return k;
+  }();
+};
+
+template <kernel::region_key Key, bool Row>
+constexpr region_kernel make_region_kernel() {
+  if constexpr (Row)
+    return {nullptr, &kernel::row_kernel<Key>::run, &kernel::row_kernel<Key>::scratch_bytes};
+  else return {&kernel::map_kernel<Key>::run, nullptr, nullptr};
+}
+
+/// A step function at given argument types, evaluated by the C++ compiler: its program as static
+/// data, and one kernel for each distinct region.
+template <class F, class... A>
+struct static_program {
+  template <int Capacity>
+  static constexpr captured<Capacity> attempt = capture<Capacity, F, A...>();
+
+  template <int Capacity>
+  static constexpr int fitting() {
+    if constexpr (attempt<Capacity>.overflow) return fitting<4 * Capacity>();
+    else return Capacity;
+  }
+  static constexpr int capacity = fitting<first_capacity<A...>()>();
+  static constexpr text why = attempt<capacity>.refused.why;
+
+  static constexpr auto storage = [] {
+    constexpr const auto& from = attempt<capacity>;
+    program_storage<from.count> s;
+    auto copy = [](auto* to, const auto* source, int n) {
+      for (int i = 0; i < n; ++i) to[i] = source[i];
+    };
+    constexpr program::sizes n = from.count;
+    copy(s.values, from.values, n.values);
+    copy(s.steps, from.steps, n.steps);
+    copy(s.inputs, from.inputs, n.inputs);
+    copy(s.outputs, from.outputs, n.outputs);
+    copy(s.words, from.words, n.words);
+    copy(s.keys, from.keys, n.keys);
+    copy(s.writes, from.writes, n.writes);
+    copy(s.results, from.results, n.results);
+    copy(s.slots, from.slots, n.slots);
+    copy(s.symbols, from.symbols, n.symbols);
+    copy(s.equalities, from.equalities, n.equalities);
+    copy(s.spaces, from.spaces, n.spaces);
+    return s;
+  }();
+
+  static constexpr int fact_count = attempt<capacity>.fact_count;
+  static constexpr auto facts = [] {
+    std::array<double, static_cast<std::size_t>(fact_count) + 1> f{};
+    for (int i = 0; i < fact_count; ++i)
+      f[static_cast<std::size_t>(i)] = attempt<capacity>.facts[i];
+    return f;
+  }();
+
+  template <std::size_t... I>
+  static constexpr auto make_kernels(std::index_sequence<I...>) {
+    return std::array<region_kernel, sizeof...(I) + 1>{
+        make_region_kernel<key_at<storage, static_cast<int>(I)>::value,
+                           storage.keys[I].row>()...};
+  }
+  static constexpr auto kernels =
+      make_kernels(std::make_index_sequence<static_cast<std::size_t>(storage.size.keys)>{});
+};
+
+}  // namespace xla::detail

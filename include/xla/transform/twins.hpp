@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <tuple>
+#include <type_traits>
+
+#include "xla/module.hpp"
+
+namespace xla::detail {
+
+/// An argument that refers to a model: a training step is captured with the model's twin in place.
+template <class X>
+concept optimizer_like = requires { typename std::remove_cvref_t<X>::model_type; };
+
+template <class A>
+using bare = std::remove_cvref_t<A>;
+
+struct no_twin {};
+
+/// A callable without state, made from nothing: also lambdas, which have no default constructor.
+template <class F>
+constexpr F make_callable() {
+  if constexpr (std::is_default_constructible_v<F>) return F{};
+  else return std::bit_cast<F>(no_twin{});
+}
+
+/// How many optimizers before argument I belong to the same type of model.
+template <std::size_t I, class... A>
+constexpr int earlier_optimizers() {
+  int n = 0;
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+      using X = std::tuple_element_t<J, std::tuple<bare<A>...>>;
+      using Y = std::tuple_element_t<I, std::tuple<bare<A>...>>;
+      if constexpr (optimizer_like<X>)
+        if (std::is_same_v<typename X::model_type, typename Y::model_type>) ++n;
+    };
+    (one(std::integral_constant<std::size_t, K>{}), ...);
+  }(std::make_index_sequence<I>{});
+  return n;
+}
+
+/// The places in an argument of type X that are a Model: members included, arrays counted out.
+template <class Model, class X>
+constexpr int places_of() {
+  using U = std::remove_cvref_t<X>;
+  if constexpr (std::is_same_v<U, Model>) return 1;
+  else if constexpr (tree_leaf<U> || optimizer_like<U>) return 0;
+  else if constexpr (is_array<U>)
+    return static_cast<int>(std::tuple_size_v<U>) * places_of<Model, typename U::value_type>();
+  else if constexpr (is_tuple<U>)
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return (0 + ... + places_of<Model, std::tuple_element_t<I, U>>());
+    }(std::make_index_sequence<std::tuple_size_v<U>>{});
+  else if constexpr (described<U>)
+    return hana::unpack(U::xla_members(), [](auto... m) {
+      return (0 + ... + places_of<Model, decltype(m.get(std::declval<U&>()))>());
+    });
+  else return 0;
+}
+
+/// The n-th Model in x, in the order of members; nullptr when there are fewer.
+template <class Model, class X>
+constexpr void find_place(X& x, int& n, Model*& found) {
+  using U = std::remove_cv_t<X>;
+  if constexpr (std::is_same_v<U, Model>) {
+    if (n-- == 0) found = &x;
+  } else if constexpr (!optimizer_like<U> && places_of<Model, U>() > 0) {
+    if constexpr (is_array<U>) {
+      for (auto& e : x) find_place(e, n, found);
+    } else if constexpr (is_tuple<U>) {
+      std::apply([&](auto&... e) { (find_place(e, n, found), ...); }, x);
+    } else {
+      hana::for_each(U::xla_members(), [&](auto m) { find_place(m.get(x), n, found); });
+    }
+  }
+}
+
+/// A twin that is made in its place: it is never moved, which g++ 12 cannot always do in constant
+/// evaluation.
+template <std::size_t I, class X>
+struct twin_holder {
+  X value;
+  constexpr twin_holder() : value() {}
+  constexpr explicit twin_holder(auto& model) : value(model) {}
+};
+
+template <class Indices, class... A>
+struct value_twins;
+template <std::size_t... I, class... A>
+struct value_twins<std::index_sequence<I...>, A...>
+    : twin_holder<I, std::conditional_t<optimizer_like<A>, no_twin, A>>... {};
+
+/// The symbolic twins of a call's arguments: default-constructed in constant evaluation, optimizers
+/// for the twins of their models.
+template <class Indices, class... A>
+struct all_twins;
+template <std::size_t... I, class... A>
+struct all_twins<std::index_sequence<I...>, A...> {
+  using indices = std::index_sequence<I...>;
+  template <std::size_t K>
+  using type = std::tuple_element_t<K, std::tuple<A...>>;
+
+  template <std::size_t K>
+  struct optimizer_twin : twin_holder<K, type<K>> {
+    constexpr explicit optimizer_twin(value_twins<indices, A...>& values)
+        : twin_holder<K, type<K>>(model<K>(values)) {}
+  };
+  template <std::size_t K>
+  struct empty_twin {
+    constexpr explicit empty_twin(value_twins<indices, A...>&) {}
+  };
+  template <std::size_t K>
+  using optimizer_part =
+      std::conditional_t<optimizer_like<type<K>>, optimizer_twin<K>, empty_twin<K>>;
+  struct optimizer_twins : optimizer_part<I>... {
+    constexpr explicit optimizer_twins(value_twins<indices, A...>& v) : optimizer_part<I>(v)... {}
+  };
+
+  value_twins<indices, A...> values;
+  optimizer_twins optimizers{values};
+
+  template <std::size_t K>
+  constexpr type<K>& get() {
+    if constexpr (optimizer_like<type<K>>) return held<K, type<K>>(optimizers);
+    else return held<K, type<K>>(values);
+  }
+
+ private:
+  template <std::size_t K, class X>
+  static constexpr X& held(twin_holder<K, X>& h) {
+    return h.value;
+  }
+  template <std::size_t K>
+  static constexpr auto& model(value_twins<indices, A...>& values) {
+    using Traits = model_traits<typename type<K>::model_type>;
+    using Root = typename Traits::root;
+    constexpr int places = (0 + ... + places_of<Root, A>());
+    constexpr int optimizers = (0 + ... + same_model<A, type<K>>());
+    static_assert(places > 0,
+                  "xla::compile: an optimizer's model is not among the arguments; pass it, or the "
+                  "module that contains it, as well");
+    static_assert(places == 0 || places == optimizers,
+                  "xla::compile: an optimizer's model could be several of the arguments' modules; "
+                  "say which with xla::part<&Model::member>(model), or pass one optimizer each");
+    int n = earlier_optimizers<K, A...>();
+    Root* found = nullptr;
+    (find_in<I, Root>(values, n, found), ...);
+    return Traits::of(*found);
+  }
+  template <class X, class Y>
+  static constexpr int same_model() {
+    if constexpr (optimizer_like<X>)
+      return std::is_same_v<typename X::model_type, typename Y::model_type>;
+    else return 0;
+  }
+  template <std::size_t K, class Model>
+  static constexpr void find_in(value_twins<indices, A...>& values, int& n, Model*& found) {
+    if constexpr (!optimizer_like<type<K>>) find_place(held<K, type<K>>(values), n, found);
+  }
+};
+template <class... A>
+using twins = all_twins<std::index_sequence_for<A...>, bare<A>...>;
+
+}  // namespace xla::detail

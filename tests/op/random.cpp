@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xla/op/random.hpp"
+
+#include "support/modes.hpp"
+
+using test::check_equal;
+using test::numbers;
+
+namespace {
+
+template <class T>
+void moments(const xla::Tensor<T, 1>& x, double& mean, double& variance) {
+  const T* p = x.data();
+  const std::int64_t n = x.numel();
+  mean = variance = 0;
+  for (std::int64_t i = 0; i < n; ++i) mean += static_cast<double>(p[i]) / static_cast<double>(n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double d = static_cast<double>(p[i]) - mean;
+    variance += d * d / static_cast<double>(n);
+  }
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("random numbers have the distribution they promise", "", float, double) {
+  using T = TestType;
+  const xla::eager_mode_guard eager;
+  xla::manual_seed(2);
+  double mean = 0, variance = 0;
+  const auto u = xla::rand<T>({100003});
+  moments(u, mean, variance);
+  CHECK(mean == Approx(0.5).margin(0.005));
+  CHECK(variance == Approx(1.0 / 12).margin(0.002));
+  CHECK(min(u).item() >= 0);
+  CHECK(max(u).item() < 1);
+  const auto z = xla::randn<T>({100003});
+  moments(z, mean, variance);
+  CHECK(mean == Approx(0).margin(0.02));
+  CHECK(variance == Approx(1).margin(0.02));
+  CHECK(max(abs(z)).item() < 7);
+}
+
+TEST_CASE("the same seed gives the same numbers; the next call gives others") {
+  const xla::eager_mode_guard eager;
+  xla::manual_seed(3);
+  const auto a = xla::rand<float>({17}), b = xla::rand<float>({17});
+  CHECK(a.to_vector() != b.to_vector());
+  xla::manual_seed(3);
+  check_equal(xla::rand<float>({17}), a);
+  const auto state = xla::get_rng_state();
+  check_equal(xla::rand<float>({17}), b);
+  xla::set_rng_state(state);
+  check_equal(xla::rand<float>({17}), b);
+  xla::manual_seed(4);
+  CHECK(xla::rand<float>({17}).to_vector() != a.to_vector());
+  check_equal(xla::rand<float>({0, 3}), {0, 3}, {});
+  CHECK(xla::randn<double>({1, 1}).sizes() == test::sizes_t{1, 1});
+}
+
+TEST_CASE("random numbers do not depend on the mode") {
+  auto all = [](auto& x) {
+    const auto u = rand_like(x);
+    const auto n = randn_like(x);
+    const auto w = rand_like(sum(x, {0}));
+    const auto dropped = where(u < 0.5, x * 2, 0);
+    return std::tuple(u, n, w, dropped, n + u);
+  };
+  test::check_modes(all, numbers<float>({7, 13}));
+  test::check_modes(all, numbers<double>({33, 17}));
+  test::check_modes(all, numbers<float>({0, 3}));
+}
+
+TEST_CASE("a compiled step draws new numbers at each call") {
+  const xla::eager_mode_guard eager;
+  auto noise = xla::compile([](auto& x) { return rand_like(x); });
+  auto x = xla::zeros<float>({17});
+  xla::manual_seed(5);
+  const auto a = noise(x), b = noise(x);
+  CHECK(a.to_vector() != b.to_vector());
+  xla::manual_seed(5);
+  check_equal(rand_like(x), a);
+  check_equal(rand_like(x), b);
+}
