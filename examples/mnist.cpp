@@ -145,13 +145,17 @@ int main(int argc, char** argv) {
   app.add_option("--images", options.images, "IDX file of images, plain or .gz")->required();
   app.add_option("--labels", options.labels, "IDX file of labels, plain or .gz")->required();
   app.add_option("--epochs", options.epochs)->check(CLI::Range(1, 100000))->capture_default_str();
-  app.add_option("--batch", options.batch)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--batch", options.batch)->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_option("--lr", options.lr, "Learning rate")->capture_default_str();
   app.add_option("--seed", options.seed)->capture_default_str();
   app.add_option("--mode", options.mode)
       ->check(CLI::IsMember({"compiled", "traced", "eager"}))
       ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 1;
+  }
   try {
     run(options);
   } catch (const std::exception& e) {

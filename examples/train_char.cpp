@@ -229,14 +229,15 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--text", options.text,
                  "Files to learn, or folders of headers and Markdown files\n"
                  "(default: this library's README and headers)");
-  app.add_option("--steps", options.steps, "Train for so many steps")->check(CLI::PositiveNumber);
+  app.add_option("--steps", options.steps, "Train for so many steps")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   app.add_option("--seconds", options.seconds, "Train for a time; default: 30, if no --steps")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1e-3, 1e9));
   app.add_option("--batch", options.batch, "Windows per step")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--lr", options.lr, "Learning rate at the start")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
   app.add_option("--seed", options.seed)->capture_default_str();
   app.add_option("--mode", options.mode)
@@ -245,7 +246,7 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--prompt", options.prompt, "What the sample starts with")->capture_default_str();
   app.add_option("--length", options.length, "Characters to write")->capture_default_str();
   app.add_option("--temperature", options.temperature, "0 writes the likeliest characters")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
   app.add_option("--curve", options.curve, "File for the loss curve; empty for none")
       ->capture_default_str();
@@ -257,7 +258,11 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app{"Trains a model of the next character on a text, then lets it write."};
   describe(app, options);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 1;
+  }
   if (options.text.empty())
     options.text = {XLA_EXAMPLE_TEXT_DIR "/README.md", XLA_EXAMPLE_TEXT_DIR "/include"};
   if (options.steps == 0 && options.seconds == 0) options.seconds = 30;

@@ -49,6 +49,12 @@ class Tensor : public detail::handle {
                 "xla::Tensor: a tensor has at most 6 axes");
 
   constexpr Tensor() = default;
+  constexpr Tensor(const Tensor&) = default;
+  constexpr Tensor(Tensor&&) = default;
+  /// Names the other's value; where this is a parameter or buffer, writes it there.
+  constexpr Tensor& operator=(const Tensor& o);
+  constexpr Tensor& operator=(Tensor&& o);
+  constexpr ~Tensor() = default;
   /// A tensor without axes that holds one number.
   constexpr Tensor(std::type_identity_t<T> number) requires(Rank == 0);
   /// A tensor whose rank is not in its type, as one whose rank is. Gradient rules end with this.

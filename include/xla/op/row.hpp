@@ -66,6 +66,9 @@ constexpr Tensor<T, R - 1> row_of_tensor(const Tensor<T, R>& x, std::int64_t i) 
   return row_at(any_tensor<T>(x), i);
 }
 
+template <class T, int R>
+constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, std::string_view function);
+
 /// t[i][j]: the row, a tensor; when assigned it is written into the tensor that it comes from.
 template <class T, int R, int Depth>
 class row_proxy : public Tensor<T, R - Depth> {
@@ -87,9 +90,30 @@ class row_proxy : public Tensor<T, R - Depth> {
     return row_proxy<T, R, Depth + 1>(base_, path_, i);
   }
   constexpr const row_proxy& operator=(const Tensor<T, R - Depth>& v) const {
-    base_ = write<0>(base_, v);
+    rebind(base_, write<0>(base_, v), "operator[]");
     return *this;
   }
+  // The in-place forms write into the tensor that the row comes from.
+  template <class V>
+  constexpr const row_proxy& operator+=(const V& v) const {
+    return *this = *this + v;
+  }
+  template <class V>
+  constexpr const row_proxy& operator-=(const V& v) const {
+    return *this = *this - v;
+  }
+  template <class V>
+  constexpr const row_proxy& operator*=(const V& v) const {
+    return *this = *this * v;
+  }
+  template <class V>
+  constexpr const row_proxy& operator/=(const V& v) const {
+    return *this = *this / v;
+  }
+  constexpr const row_proxy& copy_(const Tensor<T, R - Depth>& v) const { return *this = v; }
+  constexpr const row_proxy& fill_(T v) const { return *this = full_like(*this, v); }
+  constexpr const row_proxy& zero_() const { return fill_(T{}); }
+
   constexpr const row_proxy& operator=(const row_proxy& o) const {
     return *this = static_cast<const Tensor<T, R - Depth>&>(o);
   }

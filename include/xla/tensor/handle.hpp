@@ -162,6 +162,10 @@ class handle {
 
   // ---- both
 
+  /// True for a parameter or buffer: assigning writes there.
+  constexpr bool is_place() const {
+    return std::is_constant_evaluated() ? slot_ >= 0 : cell_ != nullptr;
+  }
   constexpr bool defined() const {
     if (std::is_constant_evaluated()) return graph_ != nullptr || floating_ > 0;
     return value() != nullptr;

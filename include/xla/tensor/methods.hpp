@@ -158,6 +158,18 @@ constexpr Tensor<T, R>& Tensor<T, R>::operator/=(std::type_identity_t<T> o) requ
   return *this;
 }
 template <element T, int R>
+constexpr Tensor<T, R>& Tensor<T, R>::operator=(const Tensor& o) {
+  if (is_place()) detail::rebind(*this, o, "operator=");
+  else detail::handle::operator=(o);
+  return *this;
+}
+template <element T, int R>
+constexpr Tensor<T, R>& Tensor<T, R>::operator=(Tensor&& o) {
+  if (is_place()) detail::rebind(*this, o, "operator=");
+  else detail::handle::operator=(std::move(o));
+  return *this;
+}
+template <element T, int R>
 constexpr Tensor<T, R>& Tensor<T, R>::copy_(const Tensor& o) {
   detail::rebind(*this, o, "copy_");
   return *this;
