@@ -103,6 +103,15 @@ class record {
   std::string text_;
 };
 
+/// The compiler of this program.
+inline const char* compiler() {
+#if defined(__clang__)
+  return "clang++ " __clang_version__;
+#else
+  return "g++ " __VERSION__;
+#endif
+}
+
 /// The widest vectors that this program was compiled for.
 inline const char* instruction_set() {
 #if defined(__AVX512F__)

@@ -44,7 +44,7 @@ template <class Step>
 int serve(std::string_view mode, Step&& step) {
   const auto ring = bench::make_batches();
   run(ring, step, 3);
-  std::cout << R"({"ready": "xla )" << mode << R"(", "version": ")" << __VERSION__
+  std::cout << R"({"ready": "xla )" << mode << R"(", "version": ")" << bench::compiler()
             << R"(", "isa": ")" << bench::instruction_set() << "\"}" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words{line};

@@ -86,7 +86,7 @@ class Tensor : public detail::handle {
   }
 
   /// The one number of a tensor with one element; waits for it. Refused in a compiled body.
-  constexpr T item() const requires(Rank <= 0);
+  constexpr T item() const;
   constexpr explicit operator bool() const requires(Rank == 0) { return item() != T{}; }
   /// The elements, row by row; waits for them. The pointer lives as long as this tensor's value.
   const T* data() const;

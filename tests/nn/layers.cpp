@@ -35,7 +35,7 @@ TEST_CASE("nn::Linear is x weightᵀ + bias, for any number of leading axes") {
   check_equal(layer(x), {2, 4, 3},
               (matmul(x, transpose(layer.weight)) + layer.bias).to_vector(), 1e-6);
   CHECK_THROWS_WITH(layer(numbers<float>({2, 6})),
-                    Catch::Matchers::Contains("(2, 6)") && Catch::Matchers::Contains("(3, 5)"));
+                    test::contains("(2, 6)") && test::contains("(3, 5)"));
 }
 
 TEST_CASE("activations and losses as modules") {

@@ -9,8 +9,7 @@
 namespace xla {
 
 template <element T, int R>
-constexpr T Tensor<T, R>::item() const requires(R <= 0)
-{
+constexpr T Tensor<T, R>::item() const {
   if (std::is_constant_evaluated()) {
     if (!owner()) throw std::logic_error("xla: item() outside a compiled body needs run time");
     table()->refused.set(

@@ -31,6 +31,11 @@ constexpr Tensor<T, 0> cross_entropy(const Tensor<T, 2>& logits,
 template <class T, int A, int B>
 constexpr Tensor<T, 0> mse_loss(const Tensor<T, A>& input, const Tensor<T, B>& target) {
   static_assert(A == B, "xla::mse_loss: input and target have different numbers of axes");
+  const detail::shape a = input.dims(), b = target.dims();
+  const detail::size_scope scope{input.table() ? input.table() : target.table(), "mse_loss"};
+  for (int i = 0; i < a.rank; ++i)
+    if (detail::extent e = a[i]; !scope.equal(e, b[i]))
+      scope.fail(detail::text("input ") << a << " and target " << b << " have different sizes");
   const auto d = input - target;
   return mean(d * d);
 }

@@ -1,0 +1,11 @@
+// error: backward\(\) of a value that no para.*nothing requires a gradient
+#include <xla/xla.hpp>
+
+void f(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& v) {
+    auto loss = sum(v);
+    loss.backward();
+    return loss;
+  });
+  g(x);
+}

@@ -1,0 +1,10 @@
+// error: .
+#include <xla/xla.hpp>
+
+void f(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& v) {
+    xla::eager_mode(true);
+    return v * 2;
+  });
+  g(x);
+}

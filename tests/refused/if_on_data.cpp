@@ -1,0 +1,10 @@
+// error: item\(\) \(or a tensor used as a co.*return the tensor.*xla::where
+#include <xla/xla.hpp>
+
+void f(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& v) {
+    if (sum(v) > 0) return v * 2;
+    return v * 1;
+  });
+  g(x);
+}

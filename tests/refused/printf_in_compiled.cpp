@@ -1,0 +1,12 @@
+// error: call to non-.?constexpr.? function .*printf|printf.*cannot be used in a constant expression
+#include <cstdio>
+
+#include <xla/xla.hpp>
+
+void f(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& v) {
+    std::printf("here");
+    return v * 2;
+  });
+  g(x);
+}

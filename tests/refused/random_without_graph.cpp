@@ -1,0 +1,7 @@
+// error: in a compiled body random numbers are made from a tensor: rand_like\(x\)
+#include <xla/xla.hpp>
+
+void f(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& v) { return v + xla::rand<float>({3}); });
+  g(x);
+}

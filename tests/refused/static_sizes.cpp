@@ -1,0 +1,10 @@
+// error: matmul: cannot multiply \(\?, 100\).*by.*\(5, 33\).*100 and 33 differ
+#include <xla/xla.hpp>
+
+struct Net {
+  xla::nn::Linear a{17, 100}, b{33, 5};
+  constexpr auto operator()(xla::Tensor<float, 2> x) const { return b(a(x)); }
+  XLA_MODULE(a, b)
+};
+
+void f(Net& net, xla::Tensor<float, 2> x) { xla::compile(net)(x); }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <thread>
+
+#include <xla/xla.hpp>
+
+#include "catch.hpp"
+#include "support/mlp.hpp"
+
+namespace {
+
+std::int64_t samples(const char* name) {
+  const auto m = xla::metric_data(name);
+  return m ? m->total_samples : 0;
+}
+std::int64_t count(const char* name) { return xla::counter_value(name).value_or(0); }
+
+}  // namespace
+
+TEST_CASE("a compiled call executes once, and no op eagerly") {
+  const xla::eager_mode_guard eager;
+  auto f = xla::compile([](auto& x) { return xla::tanh(xla::exp(x) * 0.5f) + x; });
+  auto x = xla::rand<float>({4, 5});
+  xla::clear_all();
+  auto y = f(x);
+  CHECK(samples("ExecuteTime") == 1);
+  CHECK(samples("EagerOpExecuteTime") == 0);
+  CHECK(samples("CompileTime") == 1);
+  CHECK(count("UncachedCompile") == 1);
+  y = f(y);
+  CHECK(samples("ExecuteTime") == 2);
+  CHECK(samples("CompileTime") == 1);
+  CHECK(count("CachedCompile") == 1);
+}
+
+TEST_CASE("the caller's pending graph does not leak into a compiled call") {
+  const xla::eager_mode_guard traced(false);
+  auto f = xla::compile([](auto& x) { return x * 2.f; });
+  auto pending = xla::tensor<float>({1, 2}) + 1.f;
+  xla::sync(true);
+  auto input = pending * 3.f;
+  xla::clear_all();
+  const auto y = f(input);
+  CHECK(samples("ExecuteTime") == 2);
+  CHECK(y.to_vector() == std::vector<float>{12, 18});
+  CHECK_FALSE(xla::is_eager_mode());
+}
+
+TEST_CASE("too many signatures are refused by name") {
+  const xla::eager_mode_guard eager;
+  auto f = xla::compile([](auto& x) { return x + 1.f; }, {.name = "adder", .max_signatures = 2});
+  auto a = xla::ones<float>({1}), b = xla::ones<float>({2}), c = xla::ones<float>({3});
+  f(a);
+  f(b);
+  f(a);
+  CHECK_THROWS_WITH(f(c), test::contains("Maximum number of different graphs allowed per function "
+                                          "exceeded: 2") &&
+                              test::contains("adder"));
+  CHECK(f(b).to_vector().size() == 2);
+}
+
+TEST_CASE("results come as they were returned: pairs, arrays, nothing") {
+  const xla::eager_mode_guard eager;
+  auto x = xla::ones<float>({2});
+  auto two = xla::compile([](auto& v) { return std::pair{v + 1.f, std::array{v, v * 3.f}}; });
+  const auto [a, b] = two(x);
+  CHECK(a.to_vector()[0] == 2);
+  CHECK(b[0].to_vector()[0] == 1);
+  CHECK(b[1].to_vector()[1] == 3);
+  auto nothing = xla::compile([](auto& v) { v += 1.f; });
+  nothing(x);
+  nothing(x);
+  CHECK(x.to_vector()[0] == 3);
+  CHECK(b[0].to_vector()[0] == 1);
+}
+
+TEST_CASE("a step of a run-time sized Sequential checks its sizes when specialised") {
+  const xla::eager_mode_guard eager;
+  xla::nn::Sequential good{xla::nn::Linear{3, 4}, xla::nn::ReLU{}, xla::nn::Linear{4, 2}};
+  xla::nn::Sequential bad{xla::nn::Linear{3, 4}, xla::nn::ReLU{}, xla::nn::Linear{5, 2}};
+  auto x = xla::ones<float>({7, 3});
+  auto f = xla::compile(good);
+  CHECK(f(x).to_vector() == good(x).to_vector());
+  auto g = xla::compile(bad);
+  CHECK_THROWS_AS(g(x), xla::shape_error);
+}
+
+TEST_CASE("one compiled function serves several threads") {
+  const xla::eager_mode_guard eager;
+  test::Mlp model;
+  auto predict = xla::compile(model);
+  std::vector<xla::Tensor<float, 2>> inputs;
+  std::vector<std::vector<float>> expected;
+  for (int i = 0; i < 4; ++i) {
+    inputs.push_back(test::batch(8 + i, static_cast<std::uint64_t>(i)).data);
+    expected.push_back(model(inputs.back()).to_vector());
+  }
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int k = 0; k < 50; ++k) {
+        const auto i = static_cast<std::size_t>((t + k) % 4);
+        wrong += predict(inputs[i]).to_vector() != expected[i];
+      }
+    });
+  for (auto& t : threads) t.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("training steps from several threads follow one another") {
+  const xla::eager_mode_guard eager;
+  auto counter = xla::Buffer<float, 1>::like(xla::zeros<float>({100}));
+  auto add = xla::compile([](auto& c, auto& x) { c += x; });
+  auto one = xla::ones<float>({100});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 100; ++k) add(counter, one);
+    });
+  for (auto& t : threads) t.join();
+  CHECK(counter.to_vector()[99] == 400);
+}
