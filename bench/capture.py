@@ -20,7 +20,7 @@ def compile_once(command):
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
-        raise SystemExit(f"capture: this does not compile: {' '.join(command)}")
+        raise RuntimeError(f"this does not compile: {' '.join(command)}")
     seconds = time.perf_counter() - start
     return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 

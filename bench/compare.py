@@ -43,7 +43,7 @@ def check_losses(losses):
     """Those who do not train alike cannot be compared."""
     for name, loss in losses.items():
         if not abs(loss - losses[OURS]) <= 1e-4 * abs(losses[OURS]):
-            raise SystemExit(f"mlp: {name} ends at loss {loss}, {OURS} at {losses[OURS]}")
+            raise RuntimeError(f"{name} ends at loss {loss}, {OURS} at {losses[OURS]}")
 
 
 def start(programs, peers, threads, cache):

@@ -68,6 +68,10 @@ def show_gemm(rows):
               f"  ({r['share'][0]:.0%}-{r['share'][2]:.0%})")
 
 
+SHOW = {"overhead": show_overhead, "specialise": show_specialise, "fused": show_fused}
+PARTS = ("mlp", "capture", "gemm", *SHOW)
+
+
 def machine():
     model = platform.processor()
     try:
@@ -85,7 +89,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", required=True, help="folder of the built programs")
     parser.add_argument("--out", required=True, help="folder of the results")
-    parser.add_argument("--parts", nargs="+", required=True)
+    parser.add_argument("--parts", nargs="+", required=True, choices=PARTS)
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--flags", nargs="*", default=[], help="capture.flags of each compiler")
     parser.add_argument("--peers", help="a Python that has torch and jax")
@@ -99,7 +103,7 @@ def main():
         with open(os.path.join(options.out, name), "w", encoding="utf-8") as file:
             file.write(content)
 
-    for part in options.parts:
+    def run(part):
         if part == "mlp":
             results[part] = [compare.contest(options.programs, options.peers, n, options.rounds,
                                              options.out) for n in threads]
@@ -115,14 +119,21 @@ def main():
         elif part == "gemm":
             results[part] = [r for n in threads for r in records(options.programs, part, str(n))]
             show_gemm(results[part])
-        elif part in ("overhead", "specialise", "fused"):
-            results[part] = records(options.programs, part)
-            {"overhead": show_overhead, "specialise": show_specialise,
-             "fused": show_fused}[part](results[part])
         else:
-            parser.error(f"no part is called {part}")
+            results[part] = records(options.programs, part)
+            SHOW[part](results[part])
+
+    failed = []
+    for part in options.parts:
+        try:
+            run(part)
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+            failed.append(part)
+            print(f"\n{part}: {error}")
         write("results.json", json.dumps(results, indent=1) + "\n")
     print(f"\nresults.json and plots: {options.out}")
+    if failed:
+        raise SystemExit(f"these parts failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

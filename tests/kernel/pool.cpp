@@ -91,6 +91,20 @@ TEST_CASE("the first exception reaches the caller, and the pool goes on") {
   }
 }
 
+// Loops of changing length in quick succession: a late thread must not claim from the next one.
+TEST_CASE("every chunk of every loop runs once") {
+  const restore_threads guard;
+  xla::set_num_threads(8);
+  int wrong = 0;
+  for (int i = 0; i < 50000; ++i) {
+    const int chunks = 2 + i * 7 % 40;
+    std::atomic<int> calls{0};
+    parallel_for(chunks, [&](std::int64_t) { ++calls; });
+    wrong += calls != chunks;
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("a thread count below one is refused") {
   CHECK_THROWS_AS(xla::set_num_threads(0), xla::error);
   CHECK(xla::num_threads() >= 1);

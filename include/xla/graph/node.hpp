@@ -40,7 +40,7 @@ struct op_info {
   bool costly = false;     ///< worth keeping rather than computing twice (exp, log …)
   bool impure = false;     ///< not merged, folded or removed (random numbers)
   bool check = false;      ///< may throw on its input's values
-  bool out_only = false;   ///< its gradient reads the output, not the inputs
+  bool differentiable = false;
   void (*gradient)(gradient_scope&) = nullptr;
   void (*run)(const kernel_call&) = nullptr;
   void (*tile)(const tile_call&) = nullptr;

@@ -67,11 +67,13 @@ class pool {
   /// Owner only: calls call(context, i) for every i in [0, chunks).
   void run(std::uint32_t chunks, call_type call, void* context) {
     resize(thread_count().load(std::memory_order_relaxed));
-    call_.store(call, std::memory_order_relaxed);
-    context_.store(context, std::memory_order_relaxed);
-    total_.store(chunks, std::memory_order_relaxed);
-    done_.store(0, std::memory_order_relaxed);
     const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
+    // Closed while the loop is described: a late thread of the last one must not claim from it.
+    next_.store(std::uint64_t{epoch} << 32 | 0xffffffffu, std::memory_order_relaxed);
+    call_.store(call, std::memory_order_release);
+    context_.store(context, std::memory_order_release);
+    total_.store(chunks, std::memory_order_release);
+    done_.store(0, std::memory_order_relaxed);
     next_.store(std::uint64_t{epoch} << 32, std::memory_order_release);
     announce(epoch, chunks - 1);
     work(epoch);
@@ -138,10 +140,10 @@ class pool {
     auto next = next_.load(std::memory_order_acquire);
     while (next >> 32 == epoch) {
       const auto chunk = static_cast<std::uint32_t>(next);
-      if (chunk >= total_.load(std::memory_order_relaxed)) break;
+      if (chunk >= total_.load(std::memory_order_acquire)) break;
       // What is read here may belong to a later loop; then the exchange fails.
-      const auto call = call_.load(std::memory_order_relaxed);
-      const auto context = context_.load(std::memory_order_relaxed);
+      const auto call = call_.load(std::memory_order_acquire);
+      const auto context = context_.load(std::memory_order_acquire);
       if (!next_.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
       call(context, chunk);
       ++finished;

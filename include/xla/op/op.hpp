@@ -87,7 +87,10 @@ constexpr op_info make_info() {
   if constexpr (requires { Op::costly; }) i.costly = Op::costly;
   if constexpr (requires { Op::impure; }) i.impure = Op::impure;
   if constexpr (requires { Op::check; }) i.check = Op::check;
-  if constexpr (differentiable<Op, Out, In>) i.gradient = &run_gradient<Op, Out, In>;
+  if constexpr (differentiable<Op, Out, In>) {
+    i.differentiable = true;
+    i.gradient = &run_gradient<Op, Out, In>;
+  }
   if constexpr (Op::kind != op_kind::alias) i.run = &kernel_of<Op, Out, In>::run;
   if constexpr (Op::kind == op_kind::map) i.tile = &kernel_of<Op, Out, In>::tile;
   return i;
@@ -109,7 +112,7 @@ constexpr handle record(node n, const H&... inputs) {
   }
   int i = 0;
   ((n.in[i] = inputs.lift(g), n.needs_grad |= g->nodes[n.in[i]].needs_grad, ++i), ...);
-  n.needs_grad = n.needs_grad && n.op->gradient && g->recording;
+  n.needs_grad = n.needs_grad && n.op->differentiable && g->recording;
   result.name_node(g, g->add(n));
   return result;
 }

@@ -44,4 +44,9 @@ constexpr detail::broadcast_tensor<T, C, B> where(const Tensor<bool, C>& c, deta
   return where(c, a.tensor(), b);
 }
 
+template <element T, int C>
+constexpr Tensor<T, C> where(const Tensor<bool, C>& c, T a, T b) {
+  return where(c, detail::constant(a), detail::constant(b));
+}
+
 }  // namespace xla

@@ -85,7 +85,7 @@ inline ref<impl> make_impl(const node& n, impl* const* inputs) {
     t->in[i] = ref<impl>::share(inputs[i]);
     needs |= inputs[i]->needs_grad;
   }
-  t->needs_grad = needs && n.op->gradient && grad_enabled();
+  t->needs_grad = needs && n.op->differentiable && grad_enabled();
   return t;
 }
 
