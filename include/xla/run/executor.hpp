@@ -64,6 +64,7 @@ class executor {
   }
 
  private:
+  static constexpr std::uint64_t ahead = 4;  ///< executions under way at most
   struct task {
     void (*run)(void*);
     std::shared_ptr<void> job;
@@ -77,6 +78,8 @@ class executor {
   void submit(task job, bool small) {
     std::unique_lock hold(lock_);
     const std::uint64_t ticket = ++issued_;
+    // A program that records faster than its graphs run must not fill the memory.
+    finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) + ahead >= ticket; });
     if (small && done_.load(std::memory_order_acquire) + 1 == ticket) {
       hold.unlock();
       finish(ticket, job);

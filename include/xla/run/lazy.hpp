@@ -27,6 +27,7 @@ struct traced_job {
   std::vector<ref<buffer>> leaves;
   std::vector<ref<buffer>> outputs;  ///< of writes, then of results
   std::vector<rng_state> random;
+  bool holding = false;
   std::unique_ptr<frame> at;
 
   void bind() {
@@ -81,10 +82,20 @@ struct traced_job {
                     static_cast<std::size_t>(p.places[static_cast<std::size_t>(v)].bytes));
     release();
   }
+  /// Executions run in the order of their tickets, so what this one holds, a later one may overwrite.
+  void hold() {
+    holding = true;
+    for (auto* held : {&leaves, &outputs})
+      for (auto& b : *held) b->in_flight.fetch_add(1, std::memory_order_acq_rel);
+  }
   void release() {
     if (at) entry->ready->give_frame(std::move(at));
-    leaves.clear();
-    outputs.clear();
+    for (auto* held : {&leaves, &outputs}) {
+      if (holding)
+        for (auto& b : *held) b->in_flight.fetch_sub(1, std::memory_order_acq_rel);
+      held->clear();
+    }
+    holding = false;
   }
 };
 
@@ -113,6 +124,7 @@ class tracer {
     if (!prepare(*job, graph)) return publish(*job, graph, 0);
     const std::uint64_t ticket = executor::instance().next_ticket();
     publish(*job, graph, ticket);
+    job->hold();
     const bool small = work(entry.ready->get_plan()) < (std::int64_t{1} << 18);
     executor::instance().submit(job, small);
   }
@@ -166,7 +178,7 @@ class tracer {
       const auto leaf = static_cast<std::size_t>(w.slot);
       // One reference is the tensor's, one this job's.
       const bool over = p.in_place[static_cast<std::size_t>(i)] && graph.only_here(leaf) &&
-                        job.leaves[leaf]->refs.load(std::memory_order_acquire) == 2;
+                        job.leaves[leaf]->held() == 2;
       aliased += over;
       job.outputs.push_back(over ? job.leaves[static_cast<std::size_t>(w.slot)] : make(p, w.value));
     }

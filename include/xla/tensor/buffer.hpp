@@ -118,6 +118,7 @@ struct buffer {
   void* data = nullptr;
   std::size_t bytes = 0;
   std::atomic<std::uint64_t> ticket{0};
+  std::atomic<int> in_flight{0};  ///< references held by executions that come before any later one
 
   static buffer* make(std::size_t bytes) {
     const std::size_t capacity = buffer_cache::class_of(bytes);
@@ -140,6 +141,12 @@ struct buffer {
     delete this;
   }
   bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1; }
+  /// References other than those of executions in flight. In this order: an execution that ends in
+  /// between makes the number too large, never too small.
+  int held() const noexcept {
+    const int all = refs.load(std::memory_order_acquire);
+    return all - in_flight.load(std::memory_order_acquire);
+  }
 
   static void* operator new(std::size_t n) { return small_blocks<sizeof(buffer)>::take(n); }
   static void operator delete(void* p) noexcept { small_blocks<sizeof(buffer)>::give(p); }
