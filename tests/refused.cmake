@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiles one file. Its first line says what must come of it:
-#   // error: <regex>   the compiler fails, and its output, with runs of space made one, matches
+#   // error: <regex>   the compiler fails, and its output, with runs of space made one and the lines
+#                       of xla::refused<...> joined, matches
 #   // accepted         the compiler succeeds: the control, beside each refusal
 
 cmake_minimum_required(VERSION 3.24)
@@ -10,6 +11,7 @@ file(STRINGS "${FLAGS_FILE}" flags)
 execute_process(COMMAND "${COMPILER}" ${flags} -fsyntax-only "${FILE}"
   RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 string(REGEX REPLACE "[ \t\r\n]+" " " flat "${output}")
+string(REGEX REPLACE "\"}, (xla::)?line{\"" "" flat "${flat}")
 
 if(first STREQUAL "// accepted")
   if(NOT result EQUAL 0)

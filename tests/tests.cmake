@@ -5,6 +5,8 @@ xla_test(kernel/gemm LABELS isa)
 xla_test(kernel/philox LABELS core isa)
 xla_test(kernel/pool LABELS core threads)
 
+xla_test(transform/passes LABELS core)
+
 xla_test(run/metrics LABELS core threads)
 xla_test(run/eager LABELS core)
 xla_test(run/traced LABELS core asan threads)

@@ -154,6 +154,9 @@ class Compiled : detail::compiled_base<F> {
 };
 
 namespace detail {
+struct refused_body {
+  constexpr void operator()(auto&&...) const {}
+};
 struct call_module {
   template <class M, class... A>
   constexpr auto operator()(M& module, A&&... a) const {
@@ -190,7 +193,9 @@ auto compile(F&& f, CompileOptions options = {}) {
     static_assert(std::is_empty_v<Function>,
                   "xla::compile: the function has captures or data; "
                   "pass what it uses as arguments");
-    return Compiled<Function>(std::move(options));
+    // Nothing more is said about a function that was refused.
+    using Accepted = std::conditional_t<std::is_empty_v<Function>, Function, detail::refused_body>;
+    return Compiled<Accepted>(std::move(options));
   }
 }
 

@@ -1,4 +1,4 @@
-// error: backward\(\) of a value that no para.*nothing requires a gradient
+// error: backward\(\) of a value that no parameter went into: nothing requires a gradient
 #include <xla/xla.hpp>
 
 void f(xla::Tensor<float, 1> x) {

@@ -1,4 +1,4 @@
-// error: a size that is known only at run.*keep it as xla::Size
+// error: a size that is known only at run time was used as a number
 #include <xla/xla.hpp>
 
 void f(xla::Tensor<float, 1> x) {

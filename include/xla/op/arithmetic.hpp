@@ -116,4 +116,33 @@ constexpr Tensor<T, R> operator/(detail::number_of<T> a, const Tensor<T, R>& b) 
   return detail::number_map<op::div, T>(a, b);
 }
 
+namespace detail {
+template <class T, class U>
+concept unlike = !std::is_same_v<T, U>;
+/// Stops the build where element types differ.
+template <class T, class U>
+constexpr Tensor<T, dynamic_rank> refuse_types() {
+  static_assert(std::is_same_v<T, U>,
+                "xla: the element types of the two tensors differ; convert one: xla::cast<float>(x)");
+  return {};
+}
+}  // namespace detail
+
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator+(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator-(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator*(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator/(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+
 }  // namespace xla

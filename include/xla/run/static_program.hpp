@@ -34,12 +34,18 @@ struct static_program {
   template <int Capacity>
   static constexpr captured<Capacity> attempt = capture<Capacity, F, A...>();
 
-  template <int Capacity>
+  // Bounded: after an error in the body clang instantiates this branch whatever the condition.
+  template <int Capacity, int Tries = 3>
   static constexpr int fitting() {
-    if constexpr (attempt<Capacity>.overflow) return fitting<4 * Capacity>();
-    else return Capacity;
+    if constexpr (Tries > 0) {
+      if constexpr (attempt<Capacity>.overflow) return fitting<8 * Capacity, Tries - 1>();
+    }
+    return Capacity;
   }
   static constexpr int capacity = fitting<first_capacity<A...>()>();
+  static_assert(!attempt<capacity>.overflow,
+                "xla::compile: the function makes too large a graph to be compiled; "
+                "trace it instead");
   static constexpr text why = attempt<capacity>.refused.why;
 
   static constexpr auto storage = [] {

@@ -98,6 +98,9 @@ template <class Indices, class... A>
 struct all_twins;
 template <std::size_t... I, class... A>
 struct all_twins<std::index_sequence<I...>, A...> {
+  static_assert(((optimizer_like<A> || std::is_default_constructible_v<A>)&&...),
+                "xla::compile: every argument's type needs a default constructor, from which its "
+                "structure is known; sizes that vary belong into the type as template parameters");
   using indices = std::index_sequence<I...>;
   template <std::size_t K>
   using type = std::tuple_element_t<K, std::tuple<A...>>;

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each pass by the graph that it makes, as text.
+#include <xla/xla.hpp>
+
+#include "catch.hpp"
+
+namespace {
+
+using xla::Stage;
+
+int occurrences(const std::string& s, const std::string& what) {
+  int n = 0;
+  for (std::size_t at = 0; (at = s.find(what, at)) != std::string::npos; ++at) ++n;
+  return n;
+}
+int steps(const std::string& s) { return occurrences(s, "step "); }
+
+xla::Tensor<float, 2> a, b, c;
+
+}  // namespace
+
+TEST_CASE("simplify: a product reads its transposed operand in place") {
+  auto f = xla::compile([](auto& x, auto& y) { return xla::matmul(x, xla::transpose(y)); });
+  CHECK(occurrences(f.graph(Stage::captured, a, b), "permute") == 1);
+  const auto simple = f.graph(Stage::simplified, a, b);
+  CHECK(occurrences(simple, "permute") == 0);
+  CHECK_THAT(simple, test::contains("matmul(%0, %1) attr=2"));
+}
+
+TEST_CASE("simplify: double negation, times one, reshapes of reshapes, detach") {
+  auto f = xla::compile([](auto& x) {
+    const auto y = -(-x) * 1.f / 1.f;
+    return xla::reshape(xla::reshape(y.detach(), {-1}), {x.size(0), x.size(1)}) + 2.f;
+  });
+  const auto simple = f.graph(Stage::simplified, a);
+  for (const char* gone : {"neg", "mul", "div", "reshape", "detach"})
+    CHECK(occurrences(simple, gone) == 0);
+  CHECK(occurrences(simple, "add(%0, ") == 1);
+}
+
+TEST_CASE("simplify: a broadcast that a map does anyway is left out") {
+  auto f = xla::compile([](auto& x) {
+    return xla::expand(xla::sum(x, {1}, xla::keepdim), {x.size(0), x.size(1)}) * x;
+  });
+  CHECK(occurrences(f.graph(Stage::simplified, a), "expand") == 0);
+}
+
+TEST_CASE("share: equal nodes become one, commuted ones too, random ones never") {
+  auto f = xla::compile([](auto& x, auto& y) { return (x + y) * (y + x) - (x - y) * (y - x); });
+  const auto shared = f.graph(Stage::shared, a, b);
+  CHECK(occurrences(shared, "= add(") == 1);
+  CHECK(occurrences(shared, "= sub(") == 3);
+  auto g = xla::compile([](auto& x) {
+    const auto u = xla::rand_like(x);
+    return u - xla::rand_like(x);
+  });
+  CHECK(occurrences(g.graph(Stage::shared, a), "= uniform(") == 2);
+}
+
+TEST_CASE("dead code goes, checks stay") {
+  auto f = xla::compile([](auto& x, auto& index) {
+    [[maybe_unused]] const auto unused = xla::exp(x) * 3.f;
+    [[maybe_unused]] const auto checked = xla::embedding(index, x);
+    return x + 1.f;
+  });
+  xla::Tensor<std::int64_t, 1> index;
+  CHECK(occurrences(f.graph(Stage::captured, a, index), "exp") == 1);
+  const auto shared = f.graph(Stage::shared, a, index);
+  CHECK(occurrences(shared, "exp") == 0);
+  CHECK(occurrences(shared, "check_index") == 1);
+  CHECK(occurrences(shared, "embedding(") == 0);
+}
+
+TEST_CASE("fuse: a chain of elementwise ops is one step, with several results if need be") {
+  auto f = xla::compile([](auto& x, auto& y) {
+    const auto s = xla::tanh(x * y + 1.f);
+    return std::pair{s, xla::relu(s - y)};
+  });
+  const auto lowered = f.graph(Stage::lowered, a, b);
+  CHECK(steps(lowered) == 1);
+  CHECK_THAT(lowered, test::contains("mul add tanh sub relu"));
+  CHECK(occurrences(lowered, "return") == 2);
+}
+
+TEST_CASE("fuse: softmax is one pass over the rows") {
+  auto f = xla::compile([](auto& x) { return xla::softmax(x * 0.5f); });
+  const auto lowered = f.graph(Stage::lowered, a);
+  CHECK(steps(lowered) == 1);
+  CHECK_THAT(lowered, test::contains("row kernel 0") && test::contains("mul max sub exp sum div"));
+}
+
+TEST_CASE("fuse: cross-entropy forward and backward are one pass over the rows") {
+  auto f = xla::compile([](auto& p, auto& t) {
+    auto loss = xla::cross_entropy(p, t);
+    loss.backward();
+    return loss;
+  });
+  auto p = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 3}));
+  xla::Tensor<std::int64_t, 1> t;
+  const auto lowered = f.graph(Stage::lowered, p, t);
+  CHECK(occurrences(lowered, "row kernel") == 1);
+  CHECK_THAT(lowered, test::contains("slot 0 gradient = "));
+}
+
+TEST_CASE("fuse: what lies before and after a product stays apart") {
+  auto f = xla::compile([](auto& x, auto& w) {
+    const auto y = xla::exp(x);
+    return y + xla::matmul(y, w);
+  });
+  const auto lowered = f.graph(Stage::lowered, a, b);
+  CHECK(steps(lowered) == 3);
+  CHECK(lowered.find("exp") < lowered.find("matmul"));
+  CHECK(lowered.find("matmul") < lowered.find(": add"));
+}
+
+TEST_CASE("regions of the same structure share a kernel") {
+  auto f = xla::compile([](auto& x, auto& y, auto& z) {
+    return std::array{xla::exp(x) * 2.f, xla::exp(y) * 3.f, xla::exp(z) * 4.f};
+  });
+  const auto lowered = f.graph(Stage::lowered, a, b, c);
+  CHECK(occurrences(lowered, "map kernel 0 ") == 3);
+}
+
+TEST_CASE("a size known at run time is a term over the arguments' sizes") {
+  auto f = xla::compile([](auto& x) { return xla::flatten(x) / (x.numel() * 2); });
+  CHECK_THAT(f.graph(Stage::captured, a), test::contains("reshape(%0) : float32 (s2,)"));
+  const xla::eager_mode_guard eager;
+  auto x = xla::full<float>({3, 5}, 60.f);
+  CHECK(f(x).to_vector() == std::vector<float>(15, 2.f));
+}
