@@ -91,6 +91,7 @@ set(XLA_HEADERS
   xla/run/metrics.hpp
   xla/run/mode.hpp
   xla/run/plan.hpp
+  xla/run/runtime.hpp
   xla/run/signature_cache.hpp
   xla/run/specialize.hpp
   xla/run/stages.hpp

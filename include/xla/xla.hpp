@@ -25,21 +25,12 @@
 #include "xla/op/tanh.hpp"
 #include "xla/op/where.hpp"
 
-#include "xla/kernel/eigen.hpp"
-#include "xla/kernel/op/embedding.hpp"
-#include "xla/kernel/op/map.hpp"
-#include "xla/kernel/op/matmul.hpp"
-#include "xla/kernel/op/movement.hpp"
-#include "xla/kernel/op/random.hpp"
-#include "xla/kernel/op/reduce.hpp"
-
 #include "xla/compile.hpp"
-#include "xla/run/backward.hpp"
+#include "xla/kernel/eigen.hpp"
 #include "xla/run/device.hpp"
-#include "xla/run/machine.hpp"
 #include "xla/run/metrics.hpp"
+#include "xla/run/runtime.hpp"
 #include "xla/run/step.hpp"
-#include "xla/tensor/methods.hpp"
 
 #include "xla/data/loader.hpp"
 #include "xla/io/print.hpp"

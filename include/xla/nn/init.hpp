@@ -3,6 +3,7 @@
 
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/random.hpp"
+#include "xla/run/runtime.hpp"
 #include "xla/tensor/state.hpp"
 
 namespace xla::nn::init {

@@ -5,9 +5,9 @@
 
 namespace xla::op {
 
+// Not commutative to the bit: of +0 and -0 the first is taken.
 struct maximum : map {
   static constexpr auto name = "maximum";
-  static constexpr bool commutative = true;
   static constexpr auto kernel(auto a, auto b) { return a.max_nan(b); }
   static constexpr void gradient(auto& g) {
     const auto half = g.grad() * 0.5;
@@ -19,7 +19,6 @@ struct maximum : map {
 
 struct minimum : map {
   static constexpr auto name = "minimum";
-  static constexpr bool commutative = true;
   static constexpr auto kernel(auto a, auto b) { return a.min_nan(b); }
   static constexpr void gradient(auto& g) {
     const auto half = g.grad() * 0.5;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "xla/module.hpp"
-#include "xla/tensor/methods.hpp"
+#include "xla/run/runtime.hpp"
 
 namespace xla::optim {
 

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/xla.hpp"
+
+namespace test {
+
+/// A step function drawn at random: what it does depends on Seed alone, so that the compiler captures
+/// the same program as run time runs. All tensors are (n, n).
+template <int Seed, int Length>
+struct random_program {
+  using Matrix = xla::Tensor<float, 2>;
+  using Weight = xla::Parameter<float, 2>;
+
+  constexpr auto operator()(Weight& v, Weight& w, Matrix& x, Matrix& y) const {
+    unsigned state = Seed * 2654435761u + 12345u;
+    Matrix h[4] = {x, y, v.detach(), tanh(w)};
+    for (int i = 0; i < Length; ++i) {
+      const int op = draw(state, 26), a = draw(state, 4), b = draw(state, 4), to = draw(state, 4);
+      if (op < 14) h[to] = pure(op, h[a], h[b]);
+      else effect(op, h[a], h[b], h[to], a < 2 ? v : w, a < 2 ? w : v, x);
+    }
+    auto loss = sum(h[0] * h[1] + h[2] - h[3]);
+    return std::tuple(h[0], h[1], h[2], h[3], loss);
+  }
+
+ private:
+  static constexpr int draw(unsigned& state, int n) {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<int>((state >> 16) % static_cast<unsigned>(n));
+  }
+  static constexpr Matrix pure(int op, const Matrix& a, const Matrix& b) {
+    if (op == 0) return (a + b) * 0.5;
+    if (op == 1) return a - b * 0.25;
+    if (op == 2) return tanh(a * b);
+    if (op == 3) return where(a > b, a, b * 0.5);
+    if (op == 4) return relu(a) - relu(b - 1);
+    if (op == 5) return exp(tanh(a) - 1);
+    if (op == 6) return a - mean(a, {1}, xla::keepdim);
+    if (op == 7) return a - max(a, {0}, xla::keepdim) * 0.5;
+    if (op == 8) return softmax(a) + log_softmax(tanh(b)) * 0.1;
+    if (op == 9) return matmul(tanh(a), tanh(b)) * 0.125;
+    if (op == 10) return transpose(a) + transpose(matmul(a, transpose(b))) * 0.01;
+    if (op == 11) return reshape(flatten(a) + 0.5, {a.size(0), -1});
+    if (op == 12) return maximum(b, a) - minimum(a, b) * xla::cast<float>(a > 0);
+    return expand(sum(a * 0.125, {1}, xla::keepdim), {-1, a.size(1)});
+  }
+  static constexpr void effect(int op, Matrix& a, Matrix& b, Matrix& to, Weight& p, Weight& q,
+                               Matrix& x) {
+    if (op == 14) p += tanh(a) * 0.25;
+    else if (op == 15) to = p.detach();
+    else if (op == 16) exchange(p, q);
+    else if (op == 17) to *= tanh(b) + 0.5;
+    else if (op == 18) to[0] = b[-1];
+    else if (op == 19) backward(p, q, a);
+    else if (op == 20) p.zero_grad();
+    else if (op == 21) add_gradient(to, p);
+    else if (op == 22) to = rand_like(a) - b * 0.5;
+    else if (op == 23) to = tanh(p) * q + sum(a) * 0.001;
+    else if (op == 24) p.copy_(tanh(q.detach() - p.detach()));
+    else x += to * 0.5;
+  }
+  static constexpr void exchange(Weight& p, Weight& q) {
+    const auto held = p.detach();
+    p.copy_(q.detach());
+    q.copy_(held);
+  }
+  static constexpr void backward(Weight& p, Weight& q, const Matrix& a) {
+    const auto mixed = tanh(p) * a.detach() + matmul(q, p * 0.1) * 0.1;
+    (sum(mixed * mixed) * 0.1 + sum(max(q, {1}))).backward();
+  }
+  static constexpr void add_gradient(Matrix& to, const Weight& p) {
+    const auto g = p.grad();
+    if (g.defined()) to = to + tanh(g) * 0.5;
+  }
+};
+
+}  // namespace test
