@@ -7,10 +7,11 @@
 #include <cstring>
 #include <iostream>
 
+#include <xla/xla.hpp>
+
 #include "hand.hpp"
 #include "measure.hpp"
-
-#include <xla/xla.hpp>
+#include "region.hpp"
 
 namespace {
 
@@ -56,56 +57,6 @@ void print(const char* name, const char* what, const char* level, std::int64_t n
       .print();
 }
 
-template <class Body, class... T>
-using program_of = xla::detail::static_program<std::remove_const_t<Body>, T&...>;
-
-/// A region's inner loop. Its operands stand in an order of its own: found by trying.
-template <class Program>
-class region {
- public:
-  static constexpr auto key = xla::detail::key_at<Program::storage, 0>::value;
-  static_assert(Program::storage.size.keys == 1, "the function is one region");
-  using kernel = xla::kernel::map_kernel<key>;
-
-  region(std::vector<const float*> tensors, std::vector<float> constants)
-      : tensors_(std::move(tensors)), constants_(std::move(constants)) {
-    std::sort(tensors_.begin(), tensors_.end());
-    std::sort(constants_.begin(), constants_.end());
-  }
-  void run(float* out, std::int64_t n) const {
-    void* pointers[sizeof(key) / sizeof(std::uint64_t) + 1];
-    std::int64_t steps[sizeof(pointers) / sizeof(void*)] = {};
-    int at = 0;
-    std::size_t tensor = 0, constant = 0;
-    for (int i = 0; i < key.size; ++i) {
-      if (!key[i].input) continue;
-      const float* p = key[i].invariant ? &constants_[constant++] : tensors_[tensor++];
-      steps[at] = !key[i].invariant;
-      pointers[at++] = const_cast<float*>(p);
-    }
-    steps[at] = 1;
-    pointers[at] = out;
-    kernel::run({pointers, steps, n});
-  }
-  /// Permutes the operands until the region's result is `expected`.
-  bool match(const float* expected, float* out, std::int64_t n) {
-    do {
-      do {
-        run(out, n);
-        bool same = true;
-        for (std::int64_t i = 0; same && i < n; ++i)
-          same = std::abs(out[i] - expected[i]) <= 1e-5f + 1e-4f * std::abs(expected[i]);
-        if (same) return true;
-      } while (std::next_permutation(tensors_.begin(), tensors_.end()));
-    } while (std::next_permutation(constants_.begin(), constants_.end()));
-    return false;
-  }
-
- private:
-  std::vector<const float*> tensors_;
-  std::vector<float> constants_;
-};
-
 /// An elementwise function of tensors of one shape.
 template <class... T, class Body, class Hand>
 void map_case(const char* name, Body body, Hand hand, std::vector<float> constants) {
@@ -126,7 +77,7 @@ void map_case(const char* name, Body body, Hand hand, std::vector<float> constan
 
     auto inner = std::apply(
         [&](auto&... t) {
-          return region<program_of<Body, T...>>{{t.data()...}, constants};
+          return bench::region<bench::program_of<Body, T...>>{{t.data()...}, constants};
         },
         in);
     if (!inner.match(expected.data(), own.data(), n)) {

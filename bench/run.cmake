@@ -91,7 +91,8 @@ set(arguments --programs "${BUILD}/gcc/bench" --out "${BUILD}" --parts ${PARTS} 
 if(peers)
   list(APPEND arguments --peers "${peers}")
 endif()
-execute_process(COMMAND "${python3}" "${CMAKE_CURRENT_LIST_DIR}/run.py" ${arguments}
+execute_process(COMMAND "${CMAKE_COMMAND}" -E env PYTHONDONTWRITEBYTECODE=1
+    "${python3}" "${CMAKE_CURRENT_LIST_DIR}/run.py" ${arguments}
   RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "the benchmarks failed")

@@ -44,7 +44,8 @@ def show_specialise(rows):
         for key, label in (("first_ms", "first call"), ("steady_ms", "later calls"),
                            ("extra_ms", "difference"), ("compile_time_ms", "CompileTime")):
             print(f"  {label:14}" + "".join(f"{v:9.3f}" for v in r[key]))
-        print(f"  a difference of at most 1 ms wanted: {verdict(r['extra_ms'][1] <= 1)}")
+        print(f"  at most 1 ms wanted: CompileTime {verdict(r['compile_time_ms'][1] <= 1)}, "
+              f"the whole difference {verdict(r['extra_ms'][1] <= 1)}")
 
 
 def show_fused(rows):
@@ -54,9 +55,13 @@ def show_fused(rows):
         low, middle, high = r["speed"]
         print(f"  {r['name']:30}{r['what']:8}{r['level']:12}{r['ns']:12.0f}{r['by_hand_ns']:12.0f}"
               f"{middle:7.2f}{low:7.2f}{high:7.2f}")
-    regions = [r["speed"][1] for r in rows if r["what"] == "region"]
-    print(f"  elementwise regions at 0.80 or more wanted: {verdict(min(regions) >= 0.8)} "
-          f"(lowest {min(regions):.2f})")
+    rows_of = ("softmax", "cross-entropy")
+    maps = [r for r in rows if not r["name"].startswith(rows_of)]
+    # In L1 the call itself takes longer than its arithmetic: overhead has that.
+    lowest = min((r["speed"][1], r["name"], r["what"], r["level"]) for r in maps
+                 if r["what"] == "region" or r["level"] != "L1")
+    print(f"  elementwise regions at 0.80 or more wanted: {verdict(lowest[0] >= 0.8)} "
+          f"(lowest {lowest[0]:.2f}: {', '.join(lowest[1:])})")
 
 
 def show_gemm(rows):

@@ -12,6 +12,7 @@ set(XLA_HEADERS
   xla/shape/size.hpp
   xla/graph/graph.hpp
   xla/graph/node.hpp
+  xla/graph/verify.hpp
   xla/module.hpp
   xla/tensor.hpp
   xla/tensor/buffer.hpp

@@ -86,7 +86,8 @@ class compiled_base {
     static counter& uncached = get_counter("UncachedCompile");
     static metric& compile_time = get_metric("CompileTime");
     const timed sample(compile_time);
-    std::apply([&](auto&... v) { check_fixed_sizes(cache.source(), call, std::tie(v...)); }, arguments);
+    std::apply([&](auto&... v) { check_fixed_sizes(cache.source(), call, std::tie(v...)); },
+               arguments);
     const std::vector<const plan*> known = cache.plans();
     executable* e = cache.add(call, options_);
     uncached.add();
@@ -105,15 +106,15 @@ class compiled_base {
   static R unpack(bound_call& call) {
     R result{};
     std::size_t next = 0;
-    visit_tree(
-        result,
-        [&](auto& leaf, const tree_path&) {
-          using L = bare<decltype(leaf)>;
-          if constexpr (is_tensor<L>) leaf.adopt(ref<impl>(call.results[next++]).take());
-          if constexpr (is_state<L>)
-            machine<typename L::value_type>::place_cell(leaf, call.results[next++], L::trainable);
-        },
-        {});
+    visit_tree(result,
+               [&](auto& leaf, const tree_path&) {
+                 using L = bare<decltype(leaf)>;
+                 if constexpr (is_tensor<L>) leaf.adopt(ref<impl>(call.results[next++]).take());
+                 if constexpr (is_state<L>)
+                   machine<typename L::value_type>::place_cell(leaf, call.results[next++],
+                                                               L::trainable);
+               },
+               {});
     return result;
   }
 
@@ -123,8 +124,7 @@ class compiled_base {
     const std::lock_guard hold(lock_);
     for (auto& [k, cache] : caches_)
       if (k == &key) return *cache;
-    caches_.emplace_back(&key,
-                         std::make_unique<signature_cache>(source, Program::kernels.data()));
+    caches_.emplace_back(&key, std::make_unique<signature_cache>(source, Program::kernels.data()));
     return *caches_.back().second;
   }
 

@@ -77,8 +77,9 @@ constexpr void visit_tree(X& x, F&& f, const tree_path& path) {
   } else if constexpr (is_tuple<U>) {
     visit_tuple(x, f, path, std::make_index_sequence<std::tuple_size_v<U>>{});
   } else if constexpr (described<U>) {
-    hana::for_each(U::xla_members(),
-                   [&](auto m) { visit_tree(m.get(x), f, tree_path{&path, m.name, -1}); });
+    hana::for_each(U::xla_members(), [&](auto m) {
+      visit_tree(m.get(x), f, tree_path{&path, m.name, -1});
+    });
   } else {
     static_assert(std::is_empty_v<U>,
                   "xla: the members of this struct are not described: "
@@ -141,25 +142,24 @@ struct model_traits<Part<Root, Member>> {
 /// Calls f(name, parameter) for every parameter of a module; names as in PyTorch: "fc1.weight".
 template <class Module, class F>
 void named_parameters(Module& module, F&& f) {
-  detail::visit_tree(
-      module,
-      [&](auto& leaf, const detail::tree_path& path) {
-        if constexpr (detail::is_state<std::remove_cvref_t<decltype(leaf)>>)
-          if constexpr (std::remove_cvref_t<decltype(leaf)>::trainable) f(path.str(), leaf);
-      },
-      {});
+  detail::visit_tree(module,
+                     [&](auto& leaf, const detail::tree_path& path) {
+                       if constexpr (detail::is_state<std::remove_cvref_t<decltype(leaf)>>)
+                         if constexpr (std::remove_cvref_t<decltype(leaf)>::trainable)
+                           f(path.str(), leaf);
+                     },
+                     {});
 }
 
 /// Calls f(parameter) for every parameter of a module.
 template <class Module, class F>
 constexpr void for_each_parameter(Module& module, F&& f) {
-  detail::visit_tree(
-      module,
-      [&](auto& leaf, const detail::tree_path&) {
-        if constexpr (detail::is_state<std::remove_cvref_t<decltype(leaf)>>)
-          if constexpr (std::remove_cvref_t<decltype(leaf)>::trainable) f(leaf);
-      },
-      {});
+  detail::visit_tree(module,
+                     [&](auto& leaf, const detail::tree_path&) {
+                       if constexpr (detail::is_state<std::remove_cvref_t<decltype(leaf)>>)
+                         if constexpr (std::remove_cvref_t<decltype(leaf)>::trainable) f(leaf);
+                     },
+                     {});
 }
 
 /// The number of trainable elements of a module.
@@ -174,6 +174,8 @@ std::int64_t parameter_count(Module& module) {
 
 #define XLA_DETAIL_PARENS ()
 #define XLA_DETAIL_EXPAND(...) \
+  XLA_DETAIL_EXPAND3(XLA_DETAIL_EXPAND3(XLA_DETAIL_EXPAND3(XLA_DETAIL_EXPAND3(__VA_ARGS__))))
+#define XLA_DETAIL_EXPAND3(...) \
   XLA_DETAIL_EXPAND2(XLA_DETAIL_EXPAND2(XLA_DETAIL_EXPAND2(XLA_DETAIL_EXPAND2(__VA_ARGS__))))
 #define XLA_DETAIL_EXPAND2(...) \
   XLA_DETAIL_EXPAND1(XLA_DETAIL_EXPAND1(XLA_DETAIL_EXPAND1(XLA_DETAIL_EXPAND1(__VA_ARGS__))))
@@ -185,8 +187,9 @@ std::int64_t parameter_count(Module& module) {
 #define XLA_DETAIL_MEMBERS_AGAIN() XLA_DETAIL_MEMBERS
 
 /// Describes the members of a module, in a struct or a class template: tensors, parameters, other
-/// modules, std::array and std::tuple of them, plain numbers. Up to 16 members.
-#define XLA_MODULE(...)                                                                        \
-  static constexpr auto xla_members() {                                                        \
-    return ::xla::hana::make_tuple(__VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__)))); \
+/// modules, std::array and std::tuple of them, plain numbers. Up to 64 members.
+#define XLA_MODULE(...)                                                  \
+  static constexpr auto xla_members() {                                  \
+    return ::xla::hana::make_tuple(                                      \
+        __VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__)))); \
   }

@@ -56,7 +56,8 @@ class Tensor : public detail::handle {
   constexpr Tensor& operator=(Tensor&& o);
   constexpr ~Tensor() = default;
   /// A tensor without axes that holds one number.
-  constexpr Tensor(std::type_identity_t<T> number) requires(Rank == 0);
+  constexpr Tensor(std::type_identity_t<T> number)
+    requires(Rank == 0);
   /// A tensor whose rank is not in its type, as one whose rank is. Gradient rules end with this.
   template <int R>
     requires(R != Rank && (R == dynamic_rank || Rank == dynamic_rank))
@@ -87,7 +88,11 @@ class Tensor : public detail::handle {
 
   /// The one number of a tensor with one element; waits for it. Refused in a compiled body.
   constexpr T item() const;
-  constexpr explicit operator bool() const requires(Rank == 0) { return item() != T{}; }
+  constexpr explicit operator bool() const
+    requires(Rank == 0)
+  {
+    return item() != T{};
+  }
   /// The elements, row by row; waits for them. The pointer lives as long as this tensor's value.
   const T* data() const;
   std::vector<T> to_vector() const;
@@ -101,7 +106,8 @@ class Tensor : public detail::handle {
   /// Drops the gradient.
   constexpr void zero_grad();
   /// Adds the gradients of this one number to every parameter that it was computed from.
-  constexpr void backward() const requires(Rank == 0);
+  constexpr void backward() const
+    requires(Rank == 0);
   /// The same value, cut off from gradients.
   constexpr Tensor detach() const;
 
@@ -110,24 +116,28 @@ class Tensor : public detail::handle {
   constexpr Tensor& operator-=(const Tensor& o);
   constexpr Tensor& operator*=(const Tensor& o);
   constexpr Tensor& operator/=(const Tensor& o);
-  constexpr Tensor& operator+=(std::type_identity_t<T> o) requires(Rank != 0);
-  constexpr Tensor& operator-=(std::type_identity_t<T> o) requires(Rank != 0);
-  constexpr Tensor& operator*=(std::type_identity_t<T> o) requires(Rank != 0);
-  constexpr Tensor& operator/=(std::type_identity_t<T> o) requires(Rank != 0);
+  constexpr Tensor& operator+=(std::type_identity_t<T> o)
+    requires(Rank != 0);
+  constexpr Tensor& operator-=(std::type_identity_t<T> o)
+    requires(Rank != 0);
+  constexpr Tensor& operator*=(std::type_identity_t<T> o)
+    requires(Rank != 0);
+  constexpr Tensor& operator/=(std::type_identity_t<T> o)
+    requires(Rank != 0);
   constexpr Tensor& copy_(const Tensor& o);
   constexpr Tensor& fill_(T number);
   constexpr Tensor& zero_() { return fill_(T{}); }
 
   /// Row i along the first axis: reads as a tensor of one axis less, and can be assigned.
   constexpr detail::row_proxy<T, Rank, 1> operator[](std::int64_t i) &
-    requires(Rank > 0)
+        requires(Rank > 0)
   {
     return {*this, i};
   }
   constexpr typename detail::row_of<T, Rank>::type operator[](std::int64_t i) const&
     requires(Rank > 0);
   constexpr typename detail::row_of<T, Rank>::type operator[](std::int64_t i) &&
-    requires(Rank > 0);
+        requires(Rank > 0);
 };
 
 namespace detail {
@@ -140,7 +150,9 @@ constexpr int broadcast_rank(int a, int b) {
   return a == dynamic_rank || b == dynamic_rank ? dynamic_rank : a > b ? a : b;
 }
 
-constexpr int broadcast_rank(int a, int b, int c) { return broadcast_rank(a, broadcast_rank(b, c)); }
+constexpr int broadcast_rank(int a, int b, int c) {
+  return broadcast_rank(a, broadcast_rank(b, c));
+}
 constexpr int broadcast_rank(int a) { return a; }
 
 /// The result of an elementwise op on tensors of these ranks.

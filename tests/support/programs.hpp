@@ -51,7 +51,7 @@ struct random_program {
     else if (op == 15) to = p.detach();
     else if (op == 16) exchange(p, q);
     else if (op == 17) to *= tanh(b) + 0.5;
-    else if (op == 18) to[0] = b[-1];
+    else if (op == 18) to[0] = b[0] * 2;
     else if (op == 19) backward(p, q, a);
     else if (op == 20) p.zero_grad();
     else if (op == 21) add_gradient(to, p);

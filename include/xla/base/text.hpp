@@ -17,9 +17,7 @@ struct text {
   constexpr text(const char* s) { *this << std::string_view(s); }
 
   constexpr bool empty() const { return length == 0; }
-  constexpr std::string_view view() const {
-    return {chars, static_cast<std::size_t>(length)};
-  }
+  constexpr std::string_view view() const { return {chars, static_cast<std::size_t>(length)}; }
 
   constexpr text& operator<<(std::string_view s) {
     for (char c : s)

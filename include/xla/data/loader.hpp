@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
-#include "xla/op/create.hpp"
 #include "xla/kernel/philox.hpp"
+#include "xla/op/create.hpp"
 #include "xla/tensor.hpp"
 
 namespace xla::data {
@@ -74,8 +74,8 @@ class TensorDataset {
   explicit TensorDataset(Tensors... tensors) : tensors_(std::move(tensors)...) {
     static_assert(sizeof...(Tensors) > 0 && ((Tensors::rank > 0) && ...),
                   "TensorDataset: tensors of at least one axis, the first of which counts samples");
-    const auto counts = std::apply(
-        [](const auto&... t) { return std::array{t.sizes()[0]...}; }, tensors_);
+    const auto counts =
+        std::apply([](const auto&... t) { return std::array{t.sizes()[0]...}; }, tensors_);
     size_ = counts[0];
     for (std::size_t i = 1; i < counts.size(); ++i)
       if (counts[i] != size_)
@@ -182,8 +182,7 @@ class DataLoader {
     std::vector<std::int64_t> order(static_cast<std::size_t>(dataset_.size()));
     if (options_.shuffle)  // 2^40 counters per epoch: orders of different epochs share none
       fill_permutation(order.data(), dataset_.size(), options_.seed, epoch_ << 40);
-    else
-      std::iota(order.begin(), order.end(), std::int64_t{0});
+    else std::iota(order.begin(), order.end(), std::int64_t{0});
     ++epoch_;
     return {*this, std::move(order)};
   }

@@ -22,8 +22,7 @@ inline constexpr op_info detach_info{
     .name = "detach", .id = op_id("detach"), .kind = op_kind::alias};
 
 /// A size as a number: size.
-inline constexpr op_info size_info{
-    .name = "size", .id = op_id("size"), .kind = op_kind::leaf};
+inline constexpr op_info size_info{.name = "size", .id = op_id("size"), .kind = op_kind::leaf};
 
 enum class slot_kind : std::uint8_t { tensor, cell, scalar };
 enum class grad_state : std::uint8_t { untouched, absent, present };

@@ -37,9 +37,9 @@ struct op_info {
   std::uint32_t id = 0;
   op_kind kind = op_kind::library;
   bool commutative = false;
-  bool costly = false;     ///< worth keeping rather than computing twice (exp, log …)
-  bool impure = false;     ///< not merged, folded or removed (random numbers)
-  bool check = false;      ///< may throw on its input's values
+  bool costly = false;  ///< worth keeping rather than computing twice (exp, log …)
+  bool impure = false;  ///< not merged, folded or removed (random numbers)
+  bool check = false;   ///< may throw on its input's values
   bool differentiable = false;
   void (*gradient)(gradient_scope&) = nullptr;
   void (*run)(const kernel_call&) = nullptr;
@@ -55,9 +55,9 @@ struct node {
   bool needs_grad = false;
   int in[3] = {-1, -1, -1};
   extent dims[max_rank] = {};
-  std::int64_t attr = 0;   ///< axes, permutation, index: fixed when the graph is made
-  extent size = 0;         ///< a size that the op needs beside its shape
-  double value = 0;        ///< of a constant
+  std::int64_t attr = 0;  ///< axes, permutation, index: fixed when the graph is made
+  extent size = 0;        ///< a size that the op needs beside its shape
+  double value = 0;       ///< of a constant
 
   constexpr shape dims_shape() const {
     shape s;

@@ -63,13 +63,14 @@ inline std::string hex(std::uint8_t byte) {
 inline std::pair<idx_type, std::size_t> idx_magic(std::span<const std::uint8_t> file,
                                                   const std::string& name) {
   if (file.size() >= 2 && file[0] == 0x1f && file[1] == 0x8b)
-    refuse_idx(name, "it is compressed with gzip; decompress it, or read it with "
-                     "xla::ext::read_idx of <xla/ext/gzip.hpp>");
+    refuse_idx(name,
+               "it is compressed with gzip; decompress it, or read it with "
+               "xla::ext::read_idx of <xla/ext/gzip.hpp>");
   if (file.size() < 4)
     refuse_idx(name, "it has " + std::to_string(file.size()) + " bytes, the header takes 4");
   if (file[0] != 0 || file[1] != 0)
-    refuse_idx(name, "it starts with " + hex(file[0]) + " " + hex(file[1]) +
-                         ", expected 0x00 0x00");
+    refuse_idx(name,
+               "it starts with " + hex(file[0]) + " " + hex(file[1]) + ", expected 0x00 0x00");
   const auto type = static_cast<idx_type>(file[2]);
   if (idx_element_size(type) == 0)
     refuse_idx(name, "element type " + hex(file[2]) + ", expected 0x08, 0x09 or 0x0b to 0x0e");
@@ -79,8 +80,7 @@ inline std::pair<idx_type, std::size_t> idx_magic(std::span<const std::uint8_t> 
 }
 
 /// Reads one big-endian size per axis; their product has to be the length of the rest of the file.
-inline void idx_sizes(std::span<const std::uint8_t> file, const std::string& name,
-                      idx_array& out) {
+inline void idx_sizes(std::span<const std::uint8_t> file, const std::string& name, idx_array& out) {
   std::uint64_t bytes = idx_element_size(out.type);
   std::string product;
   for (std::size_t axis = 0; axis < out.sizes.size(); ++axis) {
@@ -109,9 +109,8 @@ inline idx_array parse_idx(std::span<const std::uint8_t> file, const std::string
   const auto [type, axes] = detail::idx_magic(file, name);
   const auto header = 4 + 4 * axes;
   if (file.size() < header)
-    detail::refuse_idx(name, "it has " + std::to_string(file.size()) +
-                                 " bytes, the header of " + std::to_string(axes) +
-                                 " axes takes " + std::to_string(header));
+    detail::refuse_idx(name, "it has " + std::to_string(file.size()) + " bytes, the header of " +
+                                 std::to_string(axes) + " axes takes " + std::to_string(header));
   idx_array out{std::vector<std::int64_t>(axes, 0), type, {}};
   detail::idx_sizes(file, name, out);
   out.bytes.assign(file.begin() + static_cast<std::ptrdiff_t>(header), file.end());

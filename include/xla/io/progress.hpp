@@ -24,7 +24,7 @@ struct progress_options {
   std::string unit = "items";
   double plain_seconds = 10;
   std::FILE* stream = stdout;
-  std::optional<bool> terminal = {};    ///< Default: whether `stream` is one.
+  std::optional<bool> terminal = {};      ///< Default: whether `stream` is one.
   std::optional<std::size_t> width = {};  ///< In columns; default: that of the terminal.
 };
 
@@ -71,8 +71,9 @@ inline std::string progress_line(const progress_state& state, std::string_view u
   const auto step = std::to_string(state.step);
   std::vector<std::string> parts;
   if (state.total > 0) {
-    const auto percent = 100 * std::clamp(static_cast<double>(state.step) /
-                                              static_cast<double>(state.total), 0.0, 1.0);
+    const auto percent =
+        100 *
+        std::clamp(static_cast<double>(state.step) / static_cast<double>(state.total), 0.0, 1.0);
     const auto total = std::to_string(state.total);
     parts.push_back(std::string(total.size() - std::min(total.size(), step.size()), ' ') + step +
                     "/" + total + format(" %3.0f%%", std::floor(percent)));
@@ -82,11 +83,10 @@ inline std::string progress_line(const progress_state& state, std::string_view u
   for (const auto& [name, value] : state.values) parts.push_back(name + format(" %.4g", value));
   if (state.item_rate > 0)
     parts.push_back(short_number(state.item_rate) + " " + std::string{unit} + "/s");
-  if (state.finished)
-    parts.push_back("took " + short_duration(state.elapsed));
+  if (state.finished) parts.push_back("took " + short_duration(state.elapsed));
   else if (state.total > state.step && state.step_rate > 0)
-    parts.push_back(short_duration(static_cast<double>(state.total - state.step) /
-                                   state.step_rate) + " left");
+    parts.push_back(
+        short_duration(static_cast<double>(state.total - state.step) / state.step_rate) + " left");
   std::string out = cut_columns(parts.front(), width);
   for (std::size_t i = 1; i < parts.size(); ++i) {
     if (columns(out) + 2 + columns(parts[i]) > width) break;

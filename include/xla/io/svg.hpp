@@ -171,8 +171,10 @@ class svg_writer {
       drawing = finite;
     }
     if (path.empty()) return;
-    out_ += "<path fill=\"none\" stroke-width=\"1.8\" stroke-linejoin=\"round\" "
-            "stroke-linecap=\"round\" stroke=\"" + colour(which) + "\" d=\"" + path + "\"/>\n";
+    out_ +=
+        "<path fill=\"none\" stroke-width=\"1.8\" stroke-linejoin=\"round\" "
+        "stroke-linecap=\"round\" stroke=\"" +
+        colour(which) + "\" d=\"" + path + "\"/>\n";
   }
 
   /// In the upper right corner, on a ground that keeps it readable over the lines.

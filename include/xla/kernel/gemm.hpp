@@ -109,8 +109,7 @@ template <class T>
 void multiply_columns(const product<T>& p, range columns) {
   constexpr index_t width = tile<T>::width;
   // A few slivers of rows do not repay the packing of what is already in rows.
-  const bool in_place =
-      p.b.col_stride == 1 && p.b.row_stride != 0 && p.m <= 8 * tile<T>::rows;
+  const bool in_place = p.b.col_stride == 1 && p.b.row_stride != 0 && p.m <= 8 * tile<T>::rows;
   const index_t parts = resident_parts<T>(columns);
   const index_t most = round_up(panel_part<T>(columns, parts, parts - 1).size(), tile<T>::columns);
   T* packed = right_scratch().get<T>(most * p.depth);
@@ -165,9 +164,8 @@ void multiply(product<T> p) {
   const index_t vectors = (p.n + tile<T>::width - 1) / tile<T>::width;
   if (p.m <= 2 * tile<T>::rows || (p.m <= 8 * tile<T>::rows && vectors >= 4 * threads)) {
     const index_t parts = std::clamp<index_t>(vectors / 2, 1, std::min(chunks, 8 * threads));
-    return parallel_for(parts, [&](index_t i) {
-      multiply_columns(p, part(p.n, tile<T>::width, parts, i));
-    });
+    return parallel_for(
+        parts, [&](index_t i) { multiply_columns(p, part(p.n, tile<T>::width, parts, i)); });
   }
   const index_t columns = std::min(p.n, std::max(most_packed / p.depth / wide, index_t{1}) * wide);
   const index_t blocks = std::max<index_t>(most_packed / (round_up(columns, wide) * p.depth), 1);
@@ -183,8 +181,8 @@ void multiply(product<T> p) {
 /// sum over k runs in an order that depends on k and T alone, not on strides, m, n or threads.
 /// Integers wrap. Throws std::bad_alloc.
 template <class T>
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matrix_view<T> b,
-          T* c, std::int64_t ldc) {
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matrix_view<T> b, T* c,
+          std::int64_t ldc) {
   if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
     using U = std::make_unsigned_t<T>;
     const auto as_unsigned = [](matrix_view<T> v) {
@@ -196,8 +194,13 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matr
       for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, T{0});
     } else if (n == 1 && m > 1 && ldc == 1) {
       // Transposed, a product with one column fills the lanes.
-      detail::multiply<T>({1, m, k, {b.data, b.col_stride, b.row_stride},
-                           {a.data, a.col_stride, a.row_stride}, c, m});
+      detail::multiply<T>({1,
+                           m,
+                           k,
+                           {b.data, b.col_stride, b.row_stride},
+                           {a.data, a.col_stride, a.row_stride},
+                           c,
+                           m});
     } else {
       detail::multiply<T>({m, n, k, a, b, c, ldc});
     }

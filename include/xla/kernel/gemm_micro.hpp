@@ -102,8 +102,7 @@ using micro_pointer = void (*)(const micro_call<T>&);
 
 template <class T, int Rows>
 constexpr std::array<micro_pointer<T>, 3> micro_row = {
-    &micro_kernel<T, Rows, 1>, &micro_kernel<T, Rows, 2>,
-    &micro_kernel<T, Rows, tile<T>::vectors>};
+    &micro_kernel<T, Rows, 1>, &micro_kernel<T, Rows, 2>, &micro_kernel<T, Rows, tile<T>::vectors>};
 
 /// Computes up to tile::rows rows and tile::columns columns, by the largest kernels that fit.
 template <class T>

@@ -141,8 +141,7 @@ void pack_panel(T* to, matrix_view<T> b, index_t depth, index_t columns) {
   } else {
     for (index_t k = 0; k < depth; ++k)
       for (index_t j = 0; j < step; ++j)
-        to[k * step + j] =
-            j < columns ? b.data[k * b.row_stride + j * b.col_stride] : T{0};
+        to[k * step + j] = j < columns ? b.data[k * b.row_stride + j * b.col_stride] : T{0};
   }
 }
 

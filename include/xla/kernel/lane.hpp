@@ -20,7 +20,11 @@ struct mask {
   static constexpr bool vector = is_vector<T>;
   packet<T> bits;
 
-  XLA_INLINE static mask from(bool b) requires(!vector) { return {static_cast<T>(b)}; }
+  XLA_INLINE static mask from(bool b)
+    requires(!vector)
+  {
+    return {static_cast<T>(b)};
+  }
   XLA_INLINE vec<T> select(vec<T> a, vec<T> b) const;
   friend XLA_INLINE mask operator&&(mask a, mask b) {
     if constexpr (vector) return {simd::pand(a.bits, b.bits)};
@@ -143,8 +147,7 @@ struct vec {
   }
   XLA_INLINE vec tanh() const {
     if constexpr (vector && simd::packet_traits<T>::HasTanh) return {simd::ptanh(v)};
-    else if constexpr (vector)
-      return {detail::each_lane<T>(v, [](T x) { return std::tanh(x); })};
+    else if constexpr (vector) return {detail::each_lane<T>(v, [](T x) { return std::tanh(x); })};
     else return {static_cast<T>(std::tanh(v))};
   }
 

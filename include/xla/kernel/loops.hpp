@@ -59,8 +59,8 @@ inline void broadcast_strides(const shape& s, const shape& all, std::int64_t* st
   }
 }
 
-/// The loops over shape all for operands of the given shapes. With fixed_last, the last axis is kept
-/// as it is: it is the row that a reduction runs over.
+/// The loops over shape all for operands of the given shapes. With fixed_last, the last axis is
+/// kept as it is: it is the row that a reduction runs over.
 inline loop_nest make_loops(const shape& all, const shape* shapes, const std::int64_t* bytes, int n,
                             bool fixed_last = false) {
   loop_nest l;
@@ -76,8 +76,7 @@ inline loop_nest make_loops(const shape& all, const shape* shapes, const std::in
     const bool keep = fixed_last && i == last;
     if (all[i] == 1 && !keep) continue;
     bool merge = l.axes > 0 && !keep;
-    for (int k = 0; merge && k < n; ++k)
-      merge = l.strides[k][l.axes - 1] == strides[k][i] * all[i];
+    for (int k = 0; merge && k < n; ++k) merge = l.strides[k][l.axes - 1] == strides[k][i] * all[i];
     if (merge) l.sizes[l.axes - 1] *= all[i];
     else l.sizes[l.axes++] = all[i];
     for (int k = 0; k < n; ++k) l.strides[k][l.axes - 1] = strides[k][i];
@@ -129,14 +128,18 @@ void run_map(const loop_nest& l, Kernel&& kernel, void* const* base, std::int64_
   const std::int64_t chunks =
       l.elements * ops < parallel_work ? 1 : std::min<std::int64_t>(l.elements * ops / 16384, 64);
   if (chunks <= 1)
-    return for_each_row(l, base, 0, rows, [&](void* const* p) { kernel(tile_call{p, steps, inner}); });
+    return for_each_row(l, base, 0, rows, [&](void* const* p) {
+      kernel(tile_call{p, steps, inner});
+    });
   if (rows >= chunks)
     return parallel_for(chunks, [&](std::int64_t c) {
-      for_each_row(l, base, rows * c / chunks, rows * (c + 1) / chunks,
-                   [&](void* const* p) { kernel(tile_call{p, steps, inner}); });
+      for_each_row(l, base, rows * c / chunks, rows * (c + 1) / chunks, [&](void* const* p) {
+        kernel(tile_call{p, steps, inner});
+      });
     });
   // Few long rows: split along the row, at multiples of 64 elements.
-  const std::int64_t parts = (chunks + rows - 1) / rows, part = ((inner + parts - 1) / parts + 63) & ~63;
+  const std::int64_t parts = (chunks + rows - 1) / rows,
+                     part = ((inner + parts - 1) / parts + 63) & ~63;
   const std::int64_t pieces = (inner + part - 1) / part;
   parallel_for(rows * pieces, [&](std::int64_t c) {
     const std::int64_t row = c / pieces, from = c % pieces * part;
@@ -181,10 +184,10 @@ inline void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
     for_each_row(l, base, first, last, [&](void* const* p) { kernel({p, inner, memory}); });
   };
   const std::int64_t work = rows * std::max<std::int64_t>(inner, 1) * ops;
-  const std::int64_t chunks = work < parallel_work ? 1 : std::min<std::int64_t>({work / 16384, rows, 64});
+  const std::int64_t chunks =
+      work < parallel_work ? 1 : std::min<std::int64_t>({work / 16384, rows, 64});
   if (chunks <= 1) return some(0, rows);
-  parallel_for(chunks,
-               [&](std::int64_t c) { some(rows * c / chunks, rows * (c + 1) / chunks); });
+  parallel_for(chunks, [&](std::int64_t c) { some(rows * c / chunks, rows * (c + 1) / chunks); });
 }
 
 }  // namespace xla::kernel

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The one gate to Eigen's packets. g++ 12 sees uninitialised registers in the AVX-512 intrinsics; only
-// around the include can that be silenced.
+// The one gate to Eigen's packets. g++ 12 sees uninitialised registers in the AVX-512 intrinsics;
+// only around the include can that be silenced.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -19,8 +19,8 @@ namespace simd = Eigen::internal;
 
 /// True for element types that are computed several at a time.
 template <class T>
-inline constexpr bool is_vector = (std::is_same_v<T, float> || std::is_same_v<T, double>) &&
-                                  simd::packet_traits<T>::Vectorizable;
+inline constexpr bool is_vector =
+    (std::is_same_v<T, float> || std::is_same_v<T, double>)&&simd::packet_traits<T>::Vectorizable;
 
 namespace detail {
 template <class T, bool Vector>

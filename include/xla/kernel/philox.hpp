@@ -50,9 +50,9 @@ constexpr philox_counter philox4x32(philox_counter counter, philox_key key) {
 
 /// The same with the key and the low half of the counter given as 64-bit numbers.
 constexpr philox_counter philox4x32(std::uint64_t counter, std::uint64_t key) {
-  return philox4x32({static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32),
-                     0, 0},
-                    {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)});
+  return philox4x32(
+      {static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0},
+      {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)});
 }
 
 /// A float in [0, 1) from the upper 24 bits of a word.
@@ -110,10 +110,10 @@ inline sine_cosine plain_sincos(std::uint32_t turns) {
   const auto rest = static_cast<std::int32_t>(turns - (quadrant << 30));
   const float x = static_cast<float>(rest) * (2 * std::numbers::pi_v<float> * 0x1p-32f);
   const float z = x * x;
-  const float s =
-      ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * x + x;
-  const float c = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z +
-                   4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;
+  const float s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * x + x;
+  const float c =
+      ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z -
+      0.5f * z + 1.0f;
   const bool swap = (quadrant & 1) != 0;
   const float sine = swap ? c : s;
   const float cosine = swap ? s : c;
@@ -130,8 +130,7 @@ inline void philox_fill(philox_words& words, std::uint64_t counter, std::uint64_
   auto key0 = static_cast<std::uint32_t>(key);
   auto key1 = static_cast<std::uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
-    for (std::size_t i = 0; i < philox_lanes; ++i)
-      philox_round(a[i], b[i], c[i], d[i], key0, key1);
+    for (std::size_t i = 0; i < philox_lanes; ++i) philox_round(a[i], b[i], c[i], d[i], key0, key1);
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }

@@ -198,9 +198,7 @@ struct loop {
 
 /// How many threads one operation may use, the caller's included: XLA_NUM_THREADS, or one for
 /// each hardware thread.
-inline int num_threads() {
-  return kernel::detail::thread_count().load(std::memory_order_relaxed);
-}
+inline int num_threads() { return kernel::detail::thread_count().load(std::memory_order_relaxed); }
 
 /// Sets how many threads one operation may use; 1 runs everything in the caller. Results do not
 /// depend on it. Throws `xla::error` when n is below 1.

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "xla/kernel/lane.hpp"
-#include "xla/transform/micro_op.hpp"
 #include "xla/op/op.hpp"
+#include "xla/transform/micro_op.hpp"
 
 namespace xla::kernel {
 
@@ -84,8 +84,10 @@ XLA_INLINE packet<T> load(const void* p, std::int64_t n) {
     if constexpr (w == 1) return static_cast<T>(*from);
     else {
       alignas(64) T buffer[w] = {};
-      if (n == w) for (int i = 0; i < w; ++i) buffer[i] = T(from[i]);
-      else for (int i = 0; i < n; ++i) buffer[i] = T(from[i]);
+      if (n == w)
+        for (int i = 0; i < w; ++i) buffer[i] = T(from[i]);
+      else
+        for (int i = 0; i < n; ++i) buffer[i] = T(from[i]);
       return (vec<T>::splat(T(0)) < vec<T>{simd::pload<packet<T>>(buffer)}).bits;
     }
   } else {
@@ -158,7 +160,8 @@ template <int N, class F>
 XLA_INLINE void unroll(F&& f) {
   [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
     (f(std::integral_constant<int, static_cast<int>(I)>{}), ...);
-  }(std::make_index_sequence<static_cast<std::size_t>(N)>{});
+  }
+  (std::make_index_sequence<static_cast<std::size_t>(N)>{});
 }
 
 }  // namespace xla::kernel

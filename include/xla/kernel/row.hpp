@@ -15,7 +15,7 @@ struct row_phases {
     int phase[static_cast<std::size_t>(size)] = {};
     bool scalar[static_cast<std::size_t>(size)] = {};  ///< one value per row
     bool costly[static_cast<std::size_t>(size)] = {};
-    bool kept[static_cast<std::size_t>(size)] = {};    ///< in scratch, for a later phase
+    bool kept[static_cast<std::size_t>(size)] = {};  ///< in scratch, for a later phase
     int scratch[static_cast<std::size_t>(size)] = {};
     int phases = 1, scratch_rows = 0;
   };

@@ -8,7 +8,9 @@ namespace xla::op {
 struct abs : map {
   static constexpr auto name = "abs";
   static constexpr auto kernel(auto a) { return a.abs(); }
-  static constexpr void gradient(auto& g) { g.to(0, xla::where(g.in(0) < 0, -g.grad(), xla::where(g.in(0) > 0, g.grad(), 0))); }
+  static constexpr void gradient(auto& g) {
+    g.to(0, xla::where(g.in(0) < 0, -g.grad(), xla::where(g.in(0) > 0, g.grad(), 0)));
+  }
 };
 
 }  // namespace xla::op

@@ -29,8 +29,8 @@ constexpr Tensor<std::int64_t, R - 1> argmax(const Tensor<T, R>& x, int axis = -
   const int at = axis < 0 ? axis + R : axis;
   if (at < 0 || at >= R) detail::size_scope{x.table(), "argmax"}.fail("no such axis");
   else n.attr = at;
-  return detail::drop_axes<R - 1, std::int64_t>(
-      detail::apply<op::argmax, std::int64_t, T, R>(n, x), std::int64_t{1} << n.attr);
+  return detail::drop_axes<R - 1, std::int64_t>(detail::apply<op::argmax, std::int64_t, T, R>(n, x),
+                                                std::int64_t{1} << n.attr);
 }
 
 }  // namespace xla

@@ -62,20 +62,24 @@ namespace xla {
 
 /// Element by element, broadcasting as NumPy does; a number stands on either side.
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<T, A, B> operator+(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<T, A, B> operator+(const Tensor<T, A>& a,
+                                                      const Tensor<T, B>& b) {
   return detail::map_binary<op::add, T>(a, b);
 }
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<T, A, B> operator-(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<T, A, B> operator-(const Tensor<T, A>& a,
+                                                      const Tensor<T, B>& b) {
   return detail::map_binary<op::sub, T>(a, b);
 }
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<T, A, B> operator*(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<T, A, B> operator*(const Tensor<T, A>& a,
+                                                      const Tensor<T, B>& b) {
   return detail::map_binary<op::mul, T>(a, b);
 }
 /// Integers divide towards zero, and by zero give zero.
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<T, A, B> operator/(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<T, A, B> operator/(const Tensor<T, A>& a,
+                                                      const Tensor<T, B>& b) {
   return detail::map_binary<op::div, T>(a, b);
 }
 template <class T, int R>
@@ -122,8 +126,9 @@ concept unlike = !std::is_same_v<T, U>;
 /// Stops the build where element types differ.
 template <class T, class U>
 constexpr Tensor<T, dynamic_rank> refuse_types() {
-  static_assert(std::is_same_v<T, U>,
-                "xla: the element types of the two tensors differ; convert one: xla::cast<float>(x)");
+  static_assert(
+      std::is_same_v<T, U>,
+      "xla: the element types of the two tensors differ; convert one: xla::cast<float>(x)");
   return {};
 }
 }  // namespace detail

@@ -50,7 +50,8 @@ namespace xla {
 
 /// Comparisons, element by element: a tensor of bool. Comparing with NaN is false, but for !=.
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<bool, A, B> operator==(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator==(const Tensor<T, A>& a,
+                                                          const Tensor<T, B>& b) {
   return detail::map_binary<op::eq, bool>(a, b);
 }
 template <class T, int R>
@@ -62,7 +63,8 @@ constexpr Tensor<bool, R> operator==(detail::number_of<T> a, const Tensor<T, R>&
   return detail::number_map<op::eq, bool>(a, b);
 }
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<bool, A, B> operator!=(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator!=(const Tensor<T, A>& a,
+                                                          const Tensor<T, B>& b) {
   return detail::map_binary<op::ne, bool>(a, b);
 }
 template <class T, int R>
@@ -74,7 +76,8 @@ constexpr Tensor<bool, R> operator!=(detail::number_of<T> a, const Tensor<T, R>&
   return detail::number_map<op::ne, bool>(a, b);
 }
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<bool, A, B> operator<(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator<(const Tensor<T, A>& a,
+                                                         const Tensor<T, B>& b) {
   return detail::map_binary<op::lt, bool>(a, b);
 }
 template <class T, int R>
@@ -86,7 +89,8 @@ constexpr Tensor<bool, R> operator<(detail::number_of<T> a, const Tensor<T, R>& 
   return detail::number_map<op::lt, bool>(a, b);
 }
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<bool, A, B> operator<=(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator<=(const Tensor<T, A>& a,
+                                                          const Tensor<T, B>& b) {
   return detail::map_binary<op::le, bool>(a, b);
 }
 template <class T, int R>
@@ -98,7 +102,8 @@ constexpr Tensor<bool, R> operator<=(detail::number_of<T> a, const Tensor<T, R>&
   return detail::number_map<op::le, bool>(a, b);
 }
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<bool, A, B> operator>(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator>(const Tensor<T, A>& a,
+                                                         const Tensor<T, B>& b) {
   return detail::map_binary<op::gt, bool>(a, b);
 }
 template <class T, int R>
@@ -110,7 +115,8 @@ constexpr Tensor<bool, R> operator>(detail::number_of<T> a, const Tensor<T, R>& 
   return detail::number_map<op::gt, bool>(a, b);
 }
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<bool, A, B> operator>=(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator>=(const Tensor<T, A>& a,
+                                                          const Tensor<T, B>& b) {
   return detail::map_binary<op::ge, bool>(a, b);
 }
 template <class T, int R>

@@ -32,12 +32,14 @@ namespace xla {
 
 /// Both hold, element by element. Both sides are always computed.
 template <int A, int B>
-constexpr detail::broadcast_tensor<bool, A, B> operator&&(const Tensor<bool, A>& a, const Tensor<bool, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator&&(const Tensor<bool, A>& a,
+                                                          const Tensor<bool, B>& b) {
   return detail::apply<op::logical_and, bool, bool, detail::broadcast_rank(A, B)>({}, a, b);
 }
 /// Either holds, element by element. Both sides are always computed.
 template <int A, int B>
-constexpr detail::broadcast_tensor<bool, A, B> operator||(const Tensor<bool, A>& a, const Tensor<bool, B>& b) {
+constexpr detail::broadcast_tensor<bool, A, B> operator||(const Tensor<bool, A>& a,
+                                                          const Tensor<bool, B>& b) {
   return detail::apply<op::logical_or, bool, bool, detail::broadcast_rank(A, B)>({}, a, b);
 }
 template <int R>

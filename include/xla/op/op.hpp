@@ -126,7 +126,8 @@ constexpr Tensor<Out, R> apply(node n, const H&... inputs) {
   n.arity = sizeof...(H);
   shape_rule rule{{nullptr, Op::name}, n, {}, sizeof...(H)};
   int i = 0;
-  ((rule.in[i++] = inputs.dims(), rule.sizes.table = rule.sizes.table ? rule.sizes.table : inputs.table()),
+  ((rule.in[i++] = inputs.dims(),
+    rule.sizes.table = rule.sizes.table ? rule.sizes.table : inputs.table()),
    ...);
   n.set_shape(Op::shape_of(rule));
   Tensor<Out, R> result;
@@ -156,8 +157,8 @@ struct map {
 }  // namespace xla::op
 
 /// Lets fused regions find the op again by its id. Two names with one id do not compile.
-#define XLA_OP(type)                                            \
-  template <>                                                   \
+#define XLA_OP(type)                                             \
+  template <>                                                    \
   struct xla::detail::op_by_id<xla::detail::op_id(type::name)> { \
-    using op = type;                                            \
+    using op = type;                                             \
   }

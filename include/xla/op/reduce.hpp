@@ -31,9 +31,7 @@ struct sum : reduction {
   static constexpr T identity = T{};
   static constexpr auto combine(auto a, auto b) { return a + b; }
   static constexpr auto fold(auto lanes) { return lanes.sum(); }
-  static constexpr void gradient(auto& g) {
-    g.to(0, detail::expand_to(g.grad(), g.in(0).dims()));
-  }
+  static constexpr void gradient(auto& g) { g.to(0, detail::expand_to(g.grad(), g.in(0).dims())); }
 };
 
 /// The base of max and min, whose gradient is shared by all elements that equal the result.
@@ -48,9 +46,9 @@ struct extremum : reduction {
 struct max : extremum {
   static constexpr auto name = "max";
   template <class T>
-  static constexpr T identity = std::numeric_limits<T>::has_infinity
-                                    ? -std::numeric_limits<T>::infinity()
-                                    : std::numeric_limits<T>::lowest();
+  static constexpr T identity =
+      std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                           : std::numeric_limits<T>::lowest();
   static constexpr auto combine(auto a, auto b) { return a.max_nan(b); }
   static constexpr auto fold(auto lanes) { return lanes.max(); }
 };
@@ -58,9 +56,9 @@ struct max : extremum {
 struct min : extremum {
   static constexpr auto name = "min";
   template <class T>
-  static constexpr T identity = std::numeric_limits<T>::has_infinity
-                                    ? std::numeric_limits<T>::infinity()
-                                    : std::numeric_limits<T>::max();
+  static constexpr T identity =
+      std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
+                                           : std::numeric_limits<T>::max();
   static constexpr auto combine(auto a, auto b) { return a.min_nan(b); }
   static constexpr auto fold(auto lanes) { return lanes.min(); }
 };

@@ -22,13 +22,11 @@ struct reshape {
     if (hole >= 0) s[hole] = r.sizes.divide(all, known);
     detail::extent product = r.sizes.numel(s);
     if (!r.sizes.equal(product, all))
-      r.sizes.fail(detail::text("cannot view ") << r.in[0] << " as " << s
-                                                << ": the numbers of elements differ");
+      r.sizes.fail(detail::text("cannot view ")
+                   << r.in[0] << " as " << s << ": the numbers of elements differ");
     return s;
   }
-  static constexpr void gradient(auto& g) {
-    g.to(0, reshape_to(g.grad(), g.in(0).dims()));
-  }
+  static constexpr void gradient(auto& g) { g.to(0, reshape_to(g.grad(), g.in(0).dims())); }
 };
 
 /// The input broadcast to the node's own dims.
@@ -84,8 +82,8 @@ constexpr shape to_shape(const Size (&sizes)[N], std::string_view function, exte
   for (const Size& e : sizes) {
     const bool wrong = e.known() && e.extent() < lowest;
     if (wrong)
-      size_scope{table_of(sizes), function}.fail(text("a size is ") << e.extent()
-                                                                    << ", which no axis can have");
+      size_scope{table_of(sizes), function}.fail(text("a size is ")
+                                                 << e.extent() << ", which no axis can have");
     s.push(wrong ? 1 : e.extent());
   }
   return s;
@@ -96,7 +94,8 @@ constexpr shape to_shape(const Size (&sizes)[N], std::string_view function, exte
 /// The same elements under other sizes, e.g. reshape(x, {x.size(0), -1}); one size may be -1.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> reshape(const Tensor<T, R>& x, const Size (&sizes)[N]) {
-  return detail::with_shape<op::reshape, static_cast<int>(N)>(x, detail::to_shape(sizes, "reshape", -1));
+  return detail::with_shape<op::reshape, static_cast<int>(N)>(
+      x, detail::to_shape(sizes, "reshape", -1));
 }
 
 /// All axes from First on as one: flatten<1>(x) is (n, everything else).
@@ -141,7 +140,8 @@ constexpr Tensor<T, R - 1> squeeze(const Tensor<T, R>& x) {
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> expand(const Tensor<T, R>& x, const Size (&sizes)[N]) {
   static_assert(static_cast<int>(N) >= R, "xla::expand: the result has fewer axes than x");
-  return detail::with_shape<op::expand, static_cast<int>(N)>(x, detail::to_shape(sizes, "expand", -1));
+  return detail::with_shape<op::expand, static_cast<int>(N)>(x,
+                                                             detail::to_shape(sizes, "expand", -1));
 }
 
 }  // namespace xla

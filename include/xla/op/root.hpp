@@ -14,7 +14,9 @@ struct sqrt : map {
 struct rsqrt : map {
   static constexpr auto name = "rsqrt";
   static constexpr auto kernel(auto a) { return a.rsqrt(); }
-  static constexpr void gradient(auto& g) { g.to(0, g.grad() * -0.5 * g.out() * g.out() * g.out()); }
+  static constexpr void gradient(auto& g) {
+    g.to(0, g.grad() * -0.5 * g.out() * g.out() * g.out());
+  }
 };
 
 }  // namespace xla::op

@@ -17,8 +17,7 @@ struct row {
     return s;
   }
   static constexpr void gradient(auto& g) {
-    g.to(0, with_row(detail::expand_to(any_zero(g.grad()), g.in(0).dims()), g.attr(),
-                               g.grad()));
+    g.to(0, with_row(detail::expand_to(any_zero(g.grad()), g.in(0).dims()), g.attr(), g.grad()));
   }
 };
 
@@ -157,8 +156,8 @@ constexpr typename detail::row_of<T, R>::type Tensor<T, R>::operator[](std::int6
 }
 
 template <element T, int R>
-constexpr typename detail::row_of<T, R>::type Tensor<T, R>::operator[](std::int64_t i) &&
-  requires(R > 0)
+    constexpr typename detail::row_of<T, R>::type Tensor<T, R>::operator[](std::int64_t i) &&
+      requires(R > 0)
 {
   return static_cast<const Tensor&>(*this)[i];
 }

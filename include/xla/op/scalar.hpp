@@ -118,7 +118,8 @@ constexpr Tensor<T, 0> Scalar::as() const {
 }
 
 template <element T, int R>
-constexpr Tensor<T, R>::Tensor(std::type_identity_t<T> number) requires(R == 0)
+constexpr Tensor<T, R>::Tensor(std::type_identity_t<T> number)
+  requires(R == 0)
     : Tensor(detail::constant<T>(number)) {}
 
 }  // namespace xla

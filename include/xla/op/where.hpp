@@ -6,9 +6,11 @@
 
 namespace xla {
 template <class T, int C, int A>
-constexpr detail::broadcast_tensor<T, C, A> where(const Tensor<bool, C>& c, const Tensor<T, A>& a, detail::number_of<T> b);
+constexpr detail::broadcast_tensor<T, C, A> where(const Tensor<bool, C>& c, const Tensor<T, A>& a,
+                                                  detail::number_of<T> b);
 template <class T, int C, int B>
-constexpr detail::broadcast_tensor<T, C, B> where(const Tensor<bool, C>& c, detail::number_of<T> a, const Tensor<T, B>& b);
+constexpr detail::broadcast_tensor<T, C, B> where(const Tensor<bool, C>& c, detail::number_of<T> a,
+                                                  const Tensor<T, B>& b);
 }  // namespace xla
 
 namespace xla::op {
@@ -31,16 +33,19 @@ namespace xla {
 
 /// a where c holds, b elsewhere; all three broadcast. Either value may be a number.
 template <class T, int C, int A, int B>
-constexpr detail::broadcast_tensor<T, C, A, B> where(const Tensor<bool, C>& c, const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<T, C, A, B> where(const Tensor<bool, C>& c,
+                                                     const Tensor<T, A>& a, const Tensor<T, B>& b) {
   using Result = detail::broadcast_tensor<T, C, A, B>;
   return detail::apply<op::where, T, T, Result::rank>({}, c, a, b);
 }
 template <class T, int C, int A>
-constexpr detail::broadcast_tensor<T, C, A> where(const Tensor<bool, C>& c, const Tensor<T, A>& a, detail::number_of<T> b) {
+constexpr detail::broadcast_tensor<T, C, A> where(const Tensor<bool, C>& c, const Tensor<T, A>& a,
+                                                  detail::number_of<T> b) {
   return where(c, a, b.tensor());
 }
 template <class T, int C, int B>
-constexpr detail::broadcast_tensor<T, C, B> where(const Tensor<bool, C>& c, detail::number_of<T> a, const Tensor<T, B>& b) {
+constexpr detail::broadcast_tensor<T, C, B> where(const Tensor<bool, C>& c, detail::number_of<T> a,
+                                                  const Tensor<T, B>& b) {
   return where(c, a.tensor(), b);
 }
 

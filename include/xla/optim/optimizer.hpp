@@ -23,8 +23,7 @@ class Optimizer {
   constexpr explicit Optimizer(Model part, Rule rule = {})
     requires(!std::is_same_v<Model, module_type>)
       : Optimizer(detail::model_traits<Model>::of(*part.root), rule) {}
-  constexpr explicit Optimizer(module_type& model, Rule rule = {})
-      : options(rule), model_(&model) {
+  constexpr explicit Optimizer(module_type& model, Rule rule = {}) : options(rule), model_(&model) {
     static_assert(parameters > 0, "xla::optim: the model has no parameters");
     if (std::is_constant_evaluated()) return;
     steps_ = Buffer<float, 0>::like(Tensor<float, 0>(0.f));

@@ -32,8 +32,7 @@ class tensor_backward {
       if (order_[k]->meta) collect(*order_[k], gradient_[k]);
       else step(*order_[k], gradient_[k]);
     }
-    for (auto& [meta, gradient] : found_)
-      meta->grad = ref<impl>::share(gradient.value());
+    for (auto& [meta, gradient] : found_) meta->grad = ref<impl>::share(gradient.value());
     for (impl* t : order_)
       if (!t->meta) {
         t->consumed = true;
@@ -42,8 +41,8 @@ class tensor_backward {
   }
 
  private:
-  // As in graph_backward: depth first along the operands, every tensor after its inputs; then turned
-  // around.
+  // As in graph_backward: depth first along the operands, every tensor after its inputs; then
+  // turned around.
   void gather(impl* root) {
     struct entry {
       impl* t;
@@ -62,8 +61,9 @@ class tensor_backward {
       stack.push_back({t, true});
       if (t->meta) continue;
       if (t->consumed)
-        throw error("backward: called a second time through the same values; "
-                    "compute the loss again first");
+        throw error(
+            "backward: called a second time through the same values; "
+            "compute the loss again first");
       for (int i = t->arity - 1; i >= 0; --i)
         if (t->in[i]->needs_grad) stack.push_back({t->in[i].get(), false});
     }
@@ -87,8 +87,9 @@ class tensor_backward {
     for (auto& [meta, sum] : found_)
       if (meta == t.meta.get()) return void(sum = add_gradients<Loss>(t.type, sum, gradient));
     const impl* old = t.meta->grad.get();
-    found_.emplace_back(t.meta.get(),
-                        old ? add_gradients<Loss>(t.type, share(t.meta->grad.get()), gradient) : gradient);
+    found_.emplace_back(
+        t.meta.get(),
+        old ? add_gradients<Loss>(t.type, share(t.meta->grad.get()), gradient) : gradient);
   }
 
   void step(impl& t, const handle& gradient) {

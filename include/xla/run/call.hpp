@@ -148,7 +148,8 @@ struct pairing {
 /// changes that the caller sees.
 class execution {
  public:
-  execution(executable& e, bound_call& c) : e_(e), p_(e.get_plan()), call_(c), frame_(e.take_frame()) {}
+  execution(executable& e, bound_call& c)
+      : e_(e), p_(e.get_plan()), call_(c), frame_(e.take_frame()) {}
   ~execution() { e_.give_frame(std::move(frame_)); }
   execution(const execution&) = delete;
 

@@ -49,7 +49,7 @@ inline std::string str(const shape& s) { return std::string((text() << s).view()
 
 /// What a compilation analysis says of a graph.
 struct analysis {
-  std::string cause;    ///< "compile", "user sync", "value read before sync"
+  std::string cause;  ///< "compile", "user sync", "value read before sync"
   std::string name;
   std::uint64_t hash = 0;
   std::string changed;  ///< against the nearest known signature or graph
@@ -70,8 +70,7 @@ inline void report(const analysis& a, const plan& p) {
   auto n = [](auto v) { return std::to_string(v); };
   log.write("Compilation Analysis: " + std::string(80, '=').substr(22) +
             "\nCompilation Analysis: Cause: " + a.cause +
-            "\nCompilation Analysis: Graph Info:" +
-            "\nCompilation Analysis:   Name: " + a.name +
+            "\nCompilation Analysis: Graph Info:" + "\nCompilation Analysis:   Name: " + a.name +
             "\nCompilation Analysis:   Graph Hash: " + hash +
             "\nCompilation Analysis:   Number of Graph Inputs: " + n(p.slot_shapes.size()) +
             "\nCompilation Analysis:   Number of Graph Outputs: " +
@@ -104,7 +103,8 @@ struct op_sketch {
 using graph_sketch = std::vector<op_sketch>;
 
 /// The first difference between a new graph and the known one that agrees with it in most places.
-inline std::string what_changed(const graph_sketch& now, const std::vector<const graph_sketch*>& known) {
+inline std::string what_changed(const graph_sketch& now,
+                                const std::vector<const graph_sketch*>& known) {
   if (known.empty()) return "the first graph";
   std::size_t most = 0;
   const graph_sketch* nearest = known.back();

@@ -82,7 +82,8 @@ struct traced_job {
                     static_cast<std::size_t>(p.places[static_cast<std::size_t>(v)].bytes));
     release();
   }
-  /// Executions run in the order of their tickets, so what this one holds, a later one may overwrite.
+  /// Executions run in the order of their tickets, so what this one holds, a later one may
+  /// overwrite.
   void hold() {
     holding = true;
     for (auto* held : {&leaves, &outputs})
@@ -201,8 +202,8 @@ class tracer {
     }
   }
   static ref<buffer> make(const plan& p, int value) {
-    return ref<buffer>(buffer::make(
-        static_cast<std::size_t>(p.places[static_cast<std::size_t>(value)].bytes)));
+    return ref<buffer>(
+        buffer::make(static_cast<std::size_t>(p.places[static_cast<std::size_t>(value)].bytes)));
   }
 
   /// From here on the tensors have their elements, or will have when the ticket is done.
@@ -233,8 +234,8 @@ inline void make_ready(impl& t) {
 
 namespace xla {
 
-/// Plans and runs everything that was recorded in traced mode. Returns while it runs; with wait, when
-/// it is done. Counts MarkStep.
+/// Plans and runs everything that was recorded in traced mode. Returns while it runs; with wait,
+/// when it is done. Counts MarkStep.
 inline void sync(bool wait = false) {
   static detail::counter& mark = detail::get_counter("MarkStep");
   mark.add();

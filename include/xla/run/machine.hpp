@@ -96,8 +96,9 @@ struct machine {
     impl* t = h.value();
     if (!t) throw error("requires_grad_: an empty tensor");
     if (t->arity > 0 && t->needs_grad)
-      throw error("requires_grad_: only a tensor that is not computed from others can collect "
-                  "gradients; call detach() first");
+      throw error(
+          "requires_grad_: only a tensor that is not computed from others can collect "
+          "gradients; call detach() first");
     if (!t->meta) t->meta = ref<grad_meta>(new grad_meta);
     t->meta->requires_grad = on;
     t->needs_grad = on;

@@ -83,8 +83,9 @@ inline std::string print_percentiles(metric_unit unit, std::vector<metric_sample
 
 inline std::string print_metric(std::string_view name, metric_unit unit,
                                 const metric_values& data) {
-  return "Metric: " + std::string{name} + metric_text("\n  TotalSamples: %lld\n  Accumulator: ",
-                                                static_cast<long long>(data.total_samples)) +
+  return "Metric: " + std::string{name} +
+         metric_text("\n  TotalSamples: %lld\n  Accumulator: ",
+                     static_cast<long long>(data.total_samples)) +
          print_value(unit, data.accumulator) + "\n" + print_rates(unit, data) +
          print_percentiles(unit, data.samples);
 }

@@ -28,8 +28,8 @@ enum class place : std::uint8_t {
 
 struct placement {
   place where = place::arena;
-  int index = -1;            ///< of the slot, result or write
-  std::int64_t offset = 0;   ///< arena
+  int index = -1;           ///< of the slot, result or write
+  std::int64_t offset = 0;  ///< arena
   std::int64_t bytes = 0;
 };
 
@@ -40,10 +40,10 @@ struct ready_step {
   region_kernel kernel;
   int first_operand = 0;  ///< in plan::operands: inputs, then outputs
   int inputs = 0, operands = 0;
-  int first_shape = 0;    ///< in plan::shapes_of_operands
-  int loops = -1;         ///< in plan::loops
+  int first_shape = 0;  ///< in plan::shapes_of_operands
+  int loops = -1;       ///< in plan::loops
   int ops = 1;
-  int random = -1;        ///< the number of the random op
+  int random = -1;  ///< the number of the random op
   std::int64_t attr = 0, size = 0;
   const step* source = nullptr;
 };
@@ -51,24 +51,24 @@ struct ready_step {
 /// A program at given sizes: every value has its place, every step its loops.
 struct plan {
   program source;
-  std::vector<shape> slot_shapes;       ///< the signature
+  std::vector<shape> slot_shapes;  ///< the signature
   std::vector<std::int64_t> symbols;
-  std::vector<shape> shapes;            ///< per value
-  std::vector<int> base;                ///< per value: the value whose elements it shares
-  std::vector<placement> places;        ///< per value, of its base
+  std::vector<shape> shapes;      ///< per value
+  std::vector<int> base;          ///< per value: the value whose elements it shares
+  std::vector<placement> places;  ///< per value, of its base
   std::vector<int> operands;
   std::vector<shape> operand_shapes;
   std::vector<kernel::loop_nest> loops;
   std::vector<ready_step> steps;
-  std::vector<int> once;                ///< steps that depend on sizes alone
-  std::vector<int> copies;              ///< results and writes that are copied at the end: -1 or value
-  std::vector<int> scalars;             ///< values that a call writes as numbers
-  std::vector<int> moving;              ///< values that share elements bound at each call
-  std::vector<bool> in_place;           ///< per write: may use the memory of the value at entry
-  std::vector<std::int64_t> counters;   ///< per random op: where its counters start
+  std::vector<int> once;       ///< steps that depend on sizes alone
+  std::vector<int> copies;     ///< results and writes that are copied at the end: -1 or value
+  std::vector<int> scalars;    ///< values that a call writes as numbers
+  std::vector<int> moving;     ///< values that share elements bound at each call
+  std::vector<bool> in_place;  ///< per write: may use the memory of the value at entry
+  std::vector<std::int64_t> counters;  ///< per random op: where its counters start
   std::int64_t random_counters = 0;
   std::int64_t arena_bytes = 0;
-  std::int64_t unshared_bytes = 0;      ///< what the arena would take without reuse
+  std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
 };
 
 inline shape value_at(const std::vector<std::int64_t>& symbols, const shape& s) {
@@ -82,7 +82,8 @@ inline std::int64_t value_at(const std::vector<std::int64_t>& symbols, extent e)
 }
 
 /// Computes every symbol from the sizes of the slots, and checks what was taken to be equal.
-inline std::vector<std::int64_t> evaluate_symbols(const program& p, const std::vector<shape>& slots) {
+inline std::vector<std::int64_t> evaluate_symbols(const program& p,
+                                                  const std::vector<shape>& slots) {
   std::vector<std::int64_t> v(static_cast<std::size_t>(p.count.symbols));
   for (int i = 0; i < p.count.symbols; ++i) {
     const symbol& s = p.symbols[i];
@@ -94,7 +95,11 @@ inline std::vector<std::int64_t> evaluate_symbols(const program& p, const std::v
       for (int k = 0; k < s.factors; ++k) out *= v[static_cast<std::size_t>(s.factor[k])];
     } else {
       const std::int64_t a = value_at(v, s.a), b = value_at(v, s.b);
-      out = s.kind == '+' ? a + b : s.kind == '-' ? a - b : s.kind == '*' ? a * b : b == 0 ? 0 : a / b;
+      out = s.kind == '+'   ? a + b
+            : s.kind == '-' ? a - b
+            : s.kind == '*' ? a * b
+            : b == 0        ? 0
+                            : a / b;
     }
   }
   for (int i = 0; i < p.count.equalities; ++i) {

@@ -22,7 +22,8 @@ namespace detail {
 /// The executables of one function at given argument types, by signature.
 class signature_cache {
  public:
-  signature_cache(const program& p, const region_kernel* kernels) : program_(p), kernels_(kernels) {}
+  signature_cache(const program& p, const region_kernel* kernels)
+      : program_(p), kernels_(kernels) {}
 
   executable* find(const bound_call& call) {
     const std::lock_guard hold(lock_);

@@ -126,7 +126,8 @@ class specializer {
         fixed &= out_.places[at(v)].where == place::arena;
       }
       once_[at(i)] = fixed;
-      for (int k = 0; fixed && k < s.outputs; ++k) fixed_[at(p_.outputs[s.first_output + k])] = true;
+      for (int k = 0; fixed && k < s.outputs; ++k)
+        fixed_[at(p_.outputs[s.first_output + k])] = true;
     }
   }
 
@@ -140,8 +141,9 @@ class specializer {
     arena_planner arena;
     for (int v = 0; v < values(); ++v) {
       placement& q = out_.places[at(v)];
-      const bool number = p_.values[v].op == &constant_info ||
-                          (p_.values[v].op->kind == op_kind::leaf && p_.values[v].op != &input_info);
+      const bool number =
+          p_.values[v].op == &constant_info ||
+          (p_.values[v].op->kind == op_kind::leaf && p_.values[v].op != &input_info);
       if (base(v) == v && q.where == place::arena && (number || fixed_[at(v)]))
         q.offset = arena.take(q.bytes);
     }
@@ -187,8 +189,8 @@ class specializer {
       if (n.op->impure) {
         r.random = static_cast<int>(out_.counters.size());
         out_.counters.push_back(out_.random_counters);
-        out_.random_counters += static_cast<std::int64_t>(
-            random_counters(out_.shapes[at(s.value)], n.type));
+        out_.random_counters +=
+            static_cast<std::int64_t>(random_counters(out_.shapes[at(s.value)], n.type));
       }
     } else {
       if (kernels_) r.kernel = kernels_[s.kernel];

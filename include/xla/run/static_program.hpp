@@ -81,8 +81,7 @@ struct static_program {
   template <std::size_t... I>
   static constexpr auto make_kernels(std::index_sequence<I...>) {
     return std::array<region_kernel, sizeof...(I) + 1>{
-        make_region_kernel<key_at<storage, static_cast<int>(I)>::value,
-                           storage.keys[I].row>()...};
+        make_region_kernel<key_at<storage, static_cast<int>(I)>::value, storage.keys[I].row>()...};
   }
   static constexpr auto kernels =
       make_kernels(std::make_index_sequence<static_cast<std::size_t>(storage.size.keys)>{});

@@ -20,7 +20,8 @@ class tile_region {
 
   void operator()(const tile_call& call) const {
     auto* scratch = static_cast<char*>(kernel::thread_scratch(s_.words * tile * widest));
-    for (std::int64_t k = 0; k < call.n; k += tile) piece(call, scratch, k, std::min(tile, call.n - k));
+    for (std::int64_t k = 0; k < call.n; k += tile)
+      piece(call, scratch, k, std::min(tile, call.n - k));
   }
 
  private:

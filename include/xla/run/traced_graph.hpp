@@ -148,8 +148,10 @@ class traced_graph {
 
   void sign(impl& t) {
     signature_.push_back(reinterpret_cast<std::uintptr_t>(t.op));
-    signature_.push_back(static_cast<std::uint64_t>(t.type) << 8 | static_cast<std::uint64_t>(t.dims.rank));
-    for (int i = 0; i < t.dims.rank; ++i) signature_.push_back(static_cast<std::uint64_t>(t.dims[i]));
+    signature_.push_back(static_cast<std::uint64_t>(t.type) << 8 |
+                         static_cast<std::uint64_t>(t.dims.rank));
+    for (int i = 0; i < t.dims.rank; ++i)
+      signature_.push_back(static_cast<std::uint64_t>(t.dims[i]));
     if (t.op->impure) {
       random_.push_back({static_cast<std::uint64_t>(t.attr), static_cast<std::uint64_t>(t.size)});
     } else {
@@ -207,8 +209,9 @@ class traced_program {
       if (from.donor(i) >= 0) writes.push_back({from.donor(i), false, value});
       else results.push_back(value);
     }
-    lowered_.build(g, {results.data(), static_cast<int>(results.size()), writes.data(),
-                       static_cast<int>(writes.size())},
+    lowered_.build(g,
+                   {results.data(), static_cast<int>(results.size()), writes.data(),
+                    static_cast<int>(writes.size())},
                    {.fuse = {.maps = true, .rows = false}});
   }
 
@@ -219,7 +222,8 @@ class traced_program {
     for (impl* leaf : from.leaves()) {
       slot s;
       const int index = g.add_slot(s);
-      g.slots[index].leaf = g.slots[index].current = g.add_leaf(index, false, leaf->type, leaf->dims);
+      g.slots[index].leaf = g.slots[index].current =
+          g.add_leaf(index, false, leaf->type, leaf->dims);
     }
     for (auto& t : from.nodes()) {
       node n;

@@ -13,9 +13,9 @@ enum class dtype : std::uint8_t { float32, float64, int32, int64, uint8, boolean
 
 /// A C++ type that a tensor can hold.
 template <class T>
-concept element = std::same_as<T, float> || std::same_as<T, double> ||
-                  std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t> ||
-                  std::same_as<T, std::uint8_t> || std::same_as<T, bool>;
+concept element =
+    std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::int32_t> ||
+    std::same_as<T, std::int64_t> || std::same_as<T, std::uint8_t> || std::same_as<T, bool>;
 
 /// The dtype of a C++ element type.
 template <element T>
@@ -53,12 +53,30 @@ constexpr bool is_floating(dtype t) { return t == dtype::float32 || t == dtype::
 namespace detail {
 template <dtype D>
 struct cpp_type_;
-template <> struct cpp_type_<dtype::float32> { using type = float; };
-template <> struct cpp_type_<dtype::float64> { using type = double; };
-template <> struct cpp_type_<dtype::int32> { using type = std::int32_t; };
-template <> struct cpp_type_<dtype::int64> { using type = std::int64_t; };
-template <> struct cpp_type_<dtype::uint8> { using type = std::uint8_t; };
-template <> struct cpp_type_<dtype::boolean> { using type = bool; };
+template <>
+struct cpp_type_<dtype::float32> {
+  using type = float;
+};
+template <>
+struct cpp_type_<dtype::float64> {
+  using type = double;
+};
+template <>
+struct cpp_type_<dtype::int32> {
+  using type = std::int32_t;
+};
+template <>
+struct cpp_type_<dtype::int64> {
+  using type = std::int64_t;
+};
+template <>
+struct cpp_type_<dtype::uint8> {
+  using type = std::uint8_t;
+};
+template <>
+struct cpp_type_<dtype::boolean> {
+  using type = bool;
+};
 }  // namespace detail
 
 /// The C++ element type of a dtype.

@@ -21,11 +21,11 @@ constexpr extent symbol_extent(int index) { return -static_cast<extent>(index) -
 /// What a symbol stands for: a size of an argument, a product, or a sum, difference or quotient.
 struct symbol {
   static constexpr int max_factors = 6;
-  char kind = 'v';                 // v: variable, *: product, + - /: of a and b
-  std::int8_t factors = 0;         // product: a times the symbols factor[0 .. factors)
-  extent a = 0, b = 0;             // variable: leaf and axis
-  int factor[max_factors] = {};    // sorted
-  extent same_as = -1;             // found equal to this extent
+  char kind = 'v';               // v: variable, *: product, + - /: of a and b
+  std::int8_t factors = 0;       // product: a times the symbols factor[0 .. factors)
+  extent a = 0, b = 0;           // variable: leaf and axis
+  int factor[max_factors] = {};  // sorted
+  extent same_as = -1;           // found equal to this extent
 };
 
 /// Two extents that the program needs to be equal, and who needs it; with hole as b: an extent that
@@ -64,7 +64,8 @@ struct size_table {
 
   /// The representative of all extents known to be equal to e.
   constexpr extent find(extent e) const {
-    while (!is_known(e) && symbols[symbol_index(e)].same_as != -1) e = symbols[symbol_index(e)].same_as;
+    while (!is_known(e) && symbols[symbol_index(e)].same_as != -1)
+      e = symbols[symbol_index(e)].same_as;
     return e;
   }
 
@@ -92,7 +93,8 @@ struct size_table {
     y = find(y);
     if (is_known(x) && is_known(y)) return kind == '+' ? x + y : kind == '-' ? x - y : x / y;
     for (int i = 0; i < symbol_count; ++i)
-      if (symbols[i].kind == kind && symbols[i].a == x && symbols[i].b == y && symbols[i].factors == 0)
+      if (symbols[i].kind == kind && symbols[i].a == x && symbols[i].b == y &&
+          symbols[i].factors == 0)
         return find(symbol_extent(i));
     symbol s;
     s.kind = kind;

@@ -64,7 +64,9 @@ struct size_scope {
     if (table) table->refused.set(sentence);
     else throw shape_error(std::string(sentence.view()));
   }
-  constexpr extent multiply(extent a, extent b) const { return table ? table->multiply(a, b) : a * b; }
+  constexpr extent multiply(extent a, extent b) const {
+    return table ? table->multiply(a, b) : a * b;
+  }
   constexpr extent divide(extent a, extent b) const {
     return table ? table->divide(a, b) : b == 0 ? 0 : a / b;
   }

@@ -48,9 +48,9 @@ struct floating_op {
   }
 };
 
-/// What every tensor is underneath, in all modes. In constant evaluation it owns nothing: it names a
-/// node (or slot) of a graph, or carries up to eight floating ops. At run time it shares an impl, or
-/// refers to a cell.
+/// What every tensor is underneath, in all modes. In constant evaluation it owns nothing: it names
+/// a node (or slot) of a graph, or carries up to eight floating ops. At run time it shares an impl,
+/// or refers to a cell.
 class handle {
  public:
   static constexpr int max_floating = 8;
@@ -87,9 +87,7 @@ class handle {
   constexpr graph* owner() const { return graph_; }
   constexpr int slot_index() const { return slot_; }
   /// The node that the handle names now, or -1.
-  constexpr int node_index() const {
-    return slot_ >= 0 ? graph_->slots[slot_].current : node_;
-  }
+  constexpr int node_index() const { return slot_ >= 0 ? graph_->slots[slot_].current : node_; }
   constexpr void name_node(graph* g, int index) {
     poison();
     graph_ = g;

@@ -73,7 +73,7 @@ struct impl {
   ref<impl> in[3];
   ref<buffer> data;
   ref<grad_meta> meta;
-  ref<impl> previous;     ///< what a cell falls back to when this, still pending, fails
+  ref<impl> previous;  ///< what a cell falls back to when this, still pending, fails
   impl* pending_prev = nullptr;
   impl* pending_next = nullptr;
   bool pending = false;

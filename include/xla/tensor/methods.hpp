@@ -53,7 +53,8 @@ constexpr Tensor<T, R> Tensor<T, R>::grad() const {
   if (!std::is_constant_evaluated()) {
     detail::machine<T>::grad(*this, g);
   } else if (owner()) {
-    const int slot = slot_index() >= 0 ? slot_index() : detail::slot_of(owner()->nodes[node_index()]);
+    const int slot =
+        slot_index() >= 0 ? slot_index() : detail::slot_of(owner()->nodes[node_index()]);
     if (const int n = slot >= 0 ? owner()->gradient_of(slot) : -1; n >= 0) g.name_node(owner(), n);
   }
   return g;
@@ -64,7 +65,8 @@ constexpr void Tensor<T, R>::zero_grad() {
   if (!std::is_constant_evaluated()) {
     detail::machine<T>::zero_grad(*this);
   } else if (owner()) {
-    const int slot = slot_index() >= 0 ? slot_index() : detail::slot_of(owner()->nodes[node_index()]);
+    const int slot =
+        slot_index() >= 0 ? slot_index() : detail::slot_of(owner()->nodes[node_index()]);
     if (slot >= 0) owner()->slots[slot].state = detail::grad_state::absent;
   }
 }
@@ -118,7 +120,8 @@ constexpr Tensor<T, R>& Tensor<T, R>::operator+=(const Tensor& o) {
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator+=(std::type_identity_t<T> o) requires(R != 0)
+constexpr Tensor<T, R>& Tensor<T, R>::operator+=(std::type_identity_t<T> o)
+  requires(R != 0)
 {
   detail::rebind(*this, *this + o, "operator+=");
   return *this;
@@ -129,7 +132,8 @@ constexpr Tensor<T, R>& Tensor<T, R>::operator-=(const Tensor& o) {
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator-=(std::type_identity_t<T> o) requires(R != 0)
+constexpr Tensor<T, R>& Tensor<T, R>::operator-=(std::type_identity_t<T> o)
+  requires(R != 0)
 {
   detail::rebind(*this, *this - o, "operator-=");
   return *this;
@@ -140,7 +144,8 @@ constexpr Tensor<T, R>& Tensor<T, R>::operator*=(const Tensor& o) {
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator*=(std::type_identity_t<T> o) requires(R != 0)
+constexpr Tensor<T, R>& Tensor<T, R>::operator*=(std::type_identity_t<T> o)
+  requires(R != 0)
 {
   detail::rebind(*this, *this * o, "operator*=");
   return *this;
@@ -151,7 +156,8 @@ constexpr Tensor<T, R>& Tensor<T, R>::operator/=(const Tensor& o) {
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator/=(std::type_identity_t<T> o) requires(R != 0)
+constexpr Tensor<T, R>& Tensor<T, R>::operator/=(std::type_identity_t<T> o)
+  requires(R != 0)
 {
   detail::rebind(*this, *this / o, "operator/=");
   return *this;

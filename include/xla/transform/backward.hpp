@@ -19,10 +19,9 @@ constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
   return as_any<double>(a) + as_any<double>(b);
 }
 
-
-/// Backward over a graph under capture: each op's rule adds nodes; what reaches a slot is added to the
-/// slot's gradient. The order is that of the structure, depth first along the operands, and not that
-/// of recording, which compilers may choose: a + b may record b first, or a.
+/// Backward over a graph under capture: each op's rule adds nodes; what reaches a slot is added to
+/// the slot's gradient. The order is that of the structure, depth first along the operands, and not
+/// that of recording, which compilers may choose: a + b may record b first, or a.
 template <class Loss>
 struct graph_backward {
   graph& g;
@@ -39,16 +38,18 @@ struct graph_backward {
   }
 
   constexpr void accumulate(int index, int value) {
-    gradient[index] = gradient[index] < 0
-                          ? value
-                          : add_gradients<Loss>(g.nodes[index].type, at(gradient[index]), at(value)).lift(&g);
+    gradient[index] =
+        gradient[index] < 0
+            ? value
+            : add_gradients<Loss>(g.nodes[index].type, at(gradient[index]), at(value)).lift(&g);
   }
 
   constexpr void collect(int slot_index, int value) {
     slot& s = g.slots[slot_index];
     if (!s.requires_grad) return;
     const int old = g.gradient_of(slot_index);
-    s.grad = old < 0 ? value : add_gradients<Loss>(g.nodes[value].type, at(old), at(value)).lift(&g);
+    s.grad =
+        old < 0 ? value : add_gradients<Loss>(g.nodes[value].type, at(old), at(value)).lift(&g);
     s.state = grad_state::present;
   }
 
@@ -129,7 +130,8 @@ constexpr void backward(graph& g, int root) {
 namespace xla {
 
 template <element T, int R>
-constexpr void Tensor<T, R>::backward() const requires(R == 0)
+constexpr void Tensor<T, R>::backward() const
+  requires(R == 0)
 {
   static_assert(std::is_floating_point_v<T>, "xla: backward() needs a loss of float or double");
   if (!std::is_constant_evaluated()) detail::machine<T>::backward(*this);

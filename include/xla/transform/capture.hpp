@@ -113,9 +113,7 @@ struct capture_body {
   constexpr capture_body(graph& graph, int* r, write* w, double* f)
       : g(graph), results(r), writes(w), facts(f) {}
 
-  constexpr void run() {
-    run(std::index_sequence_for<A...>{});
-  }
+  constexpr void run() { run(std::index_sequence_for<A...>{}); }
 
  private:
   template <std::size_t... I>
@@ -137,13 +135,12 @@ struct capture_body {
 
   template <class R>
   constexpr void collect(R& result) {
-    visit_tree(
-        result,
-        [&](auto& leaf, const tree_path&) {
-          using L = bare<decltype(leaf)>;
-          if constexpr (is_tensor<L> || is_state<L>) results[result_count++] = leaf.lift(&g);
-        },
-        {});
+    visit_tree(result,
+               [&](auto& leaf, const tree_path&) {
+                 using L = bare<decltype(leaf)>;
+                 if constexpr (is_tensor<L> || is_state<L>) results[result_count++] = leaf.lift(&g);
+               },
+               {});
   }
 
   // A tensor argument that the body rebound (data += 1) is given back to the caller.
@@ -154,17 +151,16 @@ struct capture_body {
       visit_tree(x.options, count, {});
       x.visit_state([&](auto&, auto) { ++index; });
     } else {
-      visit_tree(
-          x,
-          [&](auto& leaf, const tree_path&) {
-            using L = bare<decltype(leaf)>;
-            if constexpr (is_tensor<L>) {
-              if (leaf.lift(&g) != g.slots[index].leaf)
-                writes[write_count++] = {index, false, leaf.lift(&g)};
-            }
-            if constexpr (is_tensor<L> || is_state<L> || std::is_same_v<L, Scalar>) ++index;
-          },
-          {});
+      visit_tree(x,
+                 [&](auto& leaf, const tree_path&) {
+                   using L = bare<decltype(leaf)>;
+                   if constexpr (is_tensor<L>) {
+                     if (leaf.lift(&g) != g.slots[index].leaf)
+                       writes[write_count++] = {index, false, leaf.lift(&g)};
+                   }
+                   if constexpr (is_tensor<L> || is_state<L> || std::is_same_v<L, Scalar>) ++index;
+                 },
+                 {});
     }
   }
   struct slot_counter {

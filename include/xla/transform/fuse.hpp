@@ -14,13 +14,13 @@ struct region {
   bool read_outside = false;  ///< another step waits for it: its stage is settled
   int stage = 0;              ///< later than the stage of everything it reads
   int nodes = 0;
-  int inputs = 0;             ///< an upper bound
+  int inputs = 0;  ///< an upper bound
   int merged_into = -1;
 };
 
 struct fuse_options {
-  bool maps = true;   ///< fuse elementwise ops
-  bool rows = true;   ///< fuse reductions with them
+  bool maps = true;  ///< fuse elementwise ops
+  bool rows = true;  ///< fuse reductions with them
 };
 
 /// Finds the regions of a graph in one sweep. A node joins a region of one of its inputs, or merges
@@ -33,8 +33,8 @@ struct fuser {
   const graph& g;
   const bool* live;
   const fuse_options options;
-  int* region_of;   ///< per node: its region, or -1
-  int* stage;       ///< per node without region: when its value is there
+  int* region_of;  ///< per node: its region, or -1
+  int* stage;      ///< per node without region: when its value is there
   region* regions;
   int count = 0;
 
@@ -105,7 +105,8 @@ struct fuser {
   /// Puts node i, which walks space, into a region: new, or one of its inputs'.
   constexpr void place(int i, const shape& space, dtype main, bool reduce) {
     int home = -1;
-    for (int k = 0; k < g.nodes[i].arity; ++k) home = join(home, g.nodes[i].in[k], i, space, main, reduce);
+    for (int k = 0; k < g.nodes[i].arity; ++k)
+      home = join(home, g.nodes[i].in[k], i, space, main, reduce);
     if (home >= 0 && !may_enter(home, i)) home = -1;
     if (home < 0) {
       home = count++;

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
 #include "xla/graph/graph.hpp"
-#include "xla/transform/micro_op.hpp"
+#include "xla/graph/verify.hpp"
 #include "xla/transform/dead.hpp"
 #include "xla/transform/fuse.hpp"
+#include "xla/transform/micro_op.hpp"
 #include "xla/transform/program.hpp"
 #include "xla/transform/share.hpp"
 #include "xla/transform/simplify.hpp"
@@ -78,8 +83,14 @@ class lowering {
  private:
   constexpr void passes() {
     for (int i = 0; i < g_.count; ++i) to_[i] = i;
-    if (options_.simplify) simplify(g_, to_);
-    if (options_.share) share(g_, to_);
+    if (options_.simplify) {
+      simplify(g_, to_);
+      check("simplify");
+    }
+    if (options_.share) {
+      share(g_, to_);
+      check("share");
+    }
     for (int i = 0; i < g_.count; ++i) live_[i] = false;
     for (int i = 0; i < roots_.result_count; ++i) live_[root(roots_.results[i])] = true;
     for (int i = 0; i < roots_.write_count; ++i) live_[root(roots_.writes[i].value)] = true;
@@ -89,6 +100,15 @@ class lowering {
     mark_live(g_, to_, live_);
   }
   constexpr int root(int node) const { return to_[node]; }
+  // In debug builds, and at run time only: constant evaluation has no time to lose.
+  constexpr void check([[maybe_unused]] std::string_view pass) const {
+#ifndef NDEBUG
+    if (std::is_constant_evaluated()) return;
+    if (const text why = verify(g_, to_); !why.empty())
+      throw std::logic_error("xla: the pass " + std::string(pass) +
+                             " made an illegal graph: " + std::string(why.view()));
+#endif
+  }
 
   // A node is a value of the program unless it lives in registers only.
   constexpr void number_values(const fuser& f) {

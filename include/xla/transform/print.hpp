@@ -83,8 +83,7 @@ inline std::string print(const program& p) {
     out += std::string("slot ") + std::to_string(p.writes[i].slot) +
            (p.writes[i].gradient ? " gradient" : "") + " = %" + std::to_string(p.writes[i].value) +
            "\n";
-  for (int i = 0; i < p.count.results; ++i)
-    out += "return %" + std::to_string(p.results[i]) + "\n";
+  for (int i = 0; i < p.count.results; ++i) out += "return %" + std::to_string(p.results[i]) + "\n";
   return out;
 }
 

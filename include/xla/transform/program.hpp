@@ -7,7 +7,8 @@ namespace xla::detail {
 
 enum class step_kind : std::uint8_t { library, map, row };
 
-/// One thing to execute: an op's own kernel, or a fused region. Ranges are into the program's lists.
+/// One thing to execute: an op's own kernel, or a fused region. Ranges are into the program's
+/// lists.
 struct step {
   step_kind kind = step_kind::library;
   bool check = false;
@@ -85,8 +86,8 @@ struct program_storage {
   shape spaces[at_least_one(Size.spaces)];
 
   constexpr program view() const {
-    return {values, steps, inputs, outputs, words, nullptr, keys, writes, results, slots, symbols,
-            equalities, spaces, Size};
+    return {values, steps,   inputs, outputs, words,      nullptr, keys,
+            writes, results, slots,  symbols, equalities, spaces,  Size};
   }
 };
 

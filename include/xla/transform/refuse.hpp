@@ -13,8 +13,9 @@ struct line {
 /// Instantiated with the sentence that says why a function cannot be compiled.
 template <line A, line B, line C, line D, line E, line F>
 struct refused {
-  static_assert(A.text[0] == '\0',
-                "xla::compile refused this function: the reason is the quoted text in refused<...>");
+  static_assert(
+      A.text[0] == '\0',
+      "xla::compile refused this function: the reason is the quoted text in refused<...>");
 };
 
 namespace detail {

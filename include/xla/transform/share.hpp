@@ -48,7 +48,8 @@ struct sharer {
   }
 };
 
-/// Merges equal nodes; to[i] is the node that stands for node i. Composes with an earlier pass's to.
+/// Merges equal nodes; to[i] is the node that stands for node i. Composes with an earlier pass's
+/// to.
 constexpr void share(graph& g, int* to) {
   int slots = 16;
   while (slots < 2 * g.count) slots *= 2;

@@ -24,9 +24,9 @@ struct single_map {
   static constexpr auto key = [] {
     kernel::region_key<arity + 1> k{};
     for (int i = 0; i < arity; ++i)
-      k.words[i] = kernel::micro_op{.type = chooses && i == 0 ? dtype::boolean : dtype_of<In>,
-                                    .input = true}
-                       .word();
+      k.words[i] =
+          kernel::micro_op{.type = chooses && i == 0 ? dtype::boolean : dtype_of<In>, .input = true}
+              .word();
     kernel::micro_op m{.id = op_id(Op::name), .type = dtype_of<Out>, .a = 0, .output = true};
     if (arity > 1) m.b = 1;
     if (arity > 2) m.c = 2;

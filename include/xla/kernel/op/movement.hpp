@@ -61,7 +61,8 @@ struct kernel_of<op::permute, Out, T> {
         for (std::int64_t j = 0; j < columns; j += block)
           for (std::int64_t a = i; a < std::min(i + block, rows); ++a)
             for (std::int64_t b = j; b < std::min(j + block, columns); ++b)
-              out[(p * rows + a) * columns + b] = in[offset + a * stride[r - 2] + b * stride[r - 1]];
+              out[(p * rows + a) * columns + b] =
+                  in[offset + a * stride[r - 2] + b * stride[r - 1]];
     }
   }
 };

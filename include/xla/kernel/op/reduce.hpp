@@ -14,9 +14,10 @@ struct single_row {
   static constexpr auto key = [] {
     kernel::region_key<2> k{};
     k.words[0] = kernel::micro_op{.type = dtype_of<T>, .input = true}.word();
-    k.words[1] = kernel::micro_op{
-        .id = op_id(Op::name), .type = dtype_of<T>, .a = 0, .output = true, .reduce = true}
-                     .word();
+    k.words[1] =
+        kernel::micro_op{
+            .id = op_id(Op::name), .type = dtype_of<T>, .a = 0, .output = true, .reduce = true}
+            .word();
     return k;
   }();
   using kernel_type = kernel::row_kernel<key>;
@@ -51,7 +52,8 @@ struct column_reduce {
   }
 
  private:
-  static void columns(T* out, const T* in, std::int64_t n, std::int64_t stride, std::int64_t count) {
+  static void columns(T* out, const T* in, std::int64_t n, std::int64_t stride,
+                      std::int64_t count) {
     using P = kernel::packet<T>;
     P sums[block];
     for (P& s : sums) s = kernel::vec<T>::splat(Op::template identity<T>).v;
@@ -114,12 +116,14 @@ struct kernel_of<Op, Out, T> {
     if (at < 0) return single_row<Op, T>::run(out, in, count(*call.out_shape), 1);
     ref<buffer> parts[2];
     for (int turn = 0; at >= 0; turn ^= 1) {
-      const std::int64_t outer = g.product(0, at), n = g.size[at], inner = g.product(at + 1, g.count);
+      const std::int64_t outer = g.product(0, at), n = g.size[at],
+                         inner = g.product(at + 1, g.count);
       g.remove(at);
       at = g.last_reduced();
       T* to = out;
       if (at >= 0) {
-        parts[turn] = ref<buffer>(buffer::make(static_cast<std::size_t>(outer * inner) * sizeof(T)));
+        parts[turn] =
+            ref<buffer>(buffer::make(static_cast<std::size_t>(outer * inner) * sizeof(T)));
         to = static_cast<T*>(parts[turn]->data);
       }
       if (inner == 1) single_row<Op, T>::run(to, in, outer, n);
