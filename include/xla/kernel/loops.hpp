@@ -125,8 +125,9 @@ void run_map(const loop_nest& l, Kernel&& kernel, void* const* base, std::int64_
   if (l.axes > 0)
     for (int k = 0; k < l.operands; ++k) steps[k] = l.strides[k][l.axes - 1];
   const std::int64_t inner = l.inner(), rows = l.elements / inner;
-  const std::int64_t chunks =
-      l.elements * ops < parallel_work ? 1 : std::min<std::int64_t>(l.elements * ops / 16384, 64);
+  const std::int64_t chunks = l.elements * ops < parallel_work || num_threads() == 1
+                                  ? 1
+                                  : std::min<std::int64_t>(l.elements * ops / 16384, 64);
   if (chunks <= 1)
     return for_each_row(l, base, 0, rows, [&](void* const* p) {
       kernel(tile_call{p, steps, inner});
@@ -184,8 +185,9 @@ inline void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
     for_each_row(l, base, first, last, [&](void* const* p) { kernel({p, inner, memory}); });
   };
   const std::int64_t work = rows * std::max<std::int64_t>(inner, 1) * ops;
-  const std::int64_t chunks =
-      work < parallel_work ? 1 : std::min<std::int64_t>({work / 16384, rows, 64});
+  const std::int64_t chunks = work < parallel_work || num_threads() == 1
+                                  ? 1
+                                  : std::min<std::int64_t>({work / 16384, rows, 64});
   if (chunks <= 1) return some(0, rows);
   parallel_for(chunks, [&](std::int64_t c) { some(rows * c / chunks, rows * (c + 1) / chunks); });
 }

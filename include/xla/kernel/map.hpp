@@ -17,7 +17,14 @@ struct map_kernel {
   static constexpr int inputs = traits::counts.inputs;
   static constexpr bool truth(int i) { return Key[i].type == dtype::boolean; }
 
-  static void run(const ::xla::detail::tile_call& call) {
+  static void run(const ::xla::detail::tile_call& from) {
+    // A copy, or every store could change what the call refers to.
+    local_call call;
+    unroll<operands>([&](auto i) __attribute__((always_inline)) {
+      call.pointers[i] = static_cast<char*>(from.pointers[i]);
+      call.steps[i] = i < inputs ? from.steps[i] : 1;
+    });
+    call.n = from.n;
     P fixed[static_cast<std::size_t>(traits::size)];
     unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
       if constexpr (Key[i].input && Key[i].invariant)
@@ -29,7 +36,13 @@ struct map_kernel {
   }
 
  private:
-  static XLA_INLINE void step(const ::xla::detail::tile_call& call, const P* fixed, std::int64_t k,
+  static constexpr int operands = traits::counts.inputs + traits::counts.outputs;
+  struct local_call {
+    char* pointers[static_cast<std::size_t>(operands)];
+    std::int64_t steps[static_cast<std::size_t>(operands)];
+    std::int64_t n;
+  };
+  static XLA_INLINE void step(const local_call& call, const P* fixed, std::int64_t k,
                               std::int64_t n) {
     P v[static_cast<std::size_t>(traits::size)];
     unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
@@ -39,16 +52,15 @@ struct map_kernel {
       else v[i] = compute<Key, i, T>(v);
       if constexpr (m.output) {
         constexpr int bytes = truth(i) ? 1 : static_cast<int>(sizeof(T));
-        store<T, truth(i)>(static_cast<char*>(call.pointers[traits::pointer(i)]) + k * bytes, v[i],
-                           n);
+        store<T, truth(i)>(call.pointers[traits::pointer(i)] + k * bytes, v[i], n);
       }
     });
   }
   template <int I>
-  static XLA_INLINE P read(const ::xla::detail::tile_call& call, std::int64_t k, std::int64_t n) {
+  static XLA_INLINE P read(const local_call& call, std::int64_t k, std::int64_t n) {
     constexpr int at = traits::pointer(I);
     constexpr int bytes = truth(I) ? 1 : static_cast<int>(sizeof(T));
-    const char* p = static_cast<const char*>(call.pointers[at]);
+    const char* p = call.pointers[at];
     if (call.steps[at] == 0) return load_splat<T, truth(I)>(p);
     return load<T, truth(I)>(p + k * bytes, n);
   }

@@ -9,6 +9,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include <Eigen/Core>
+#include <cstdint>
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
@@ -56,5 +57,45 @@ template <class T>
 using packet = typename detail::packet_of<T, is_vector<T>>::type;
 template <class T>
 inline constexpr int lanes = detail::packet_of<T, is_vector<T>>::lanes;
+
+/// The first n lanes from memory, the others 0; nothing beyond them is read.
+template <class T>
+inline packet<T> load_part(const T* from, std::int64_t n) {
+  alignas(64) T buffer[lanes<T>] = {};
+  for (std::int64_t i = 0; i < n; ++i) buffer[i] = from[i];
+  return simd::pload<packet<T>>(buffer);
+}
+/// The first n lanes to memory; nothing beyond them is written.
+template <class T>
+inline void store_part(T* to, const packet<T>& x, std::int64_t n) {
+  alignas(64) T buffer[lanes<T>];
+  simd::pstore(buffer, x);
+  for (std::int64_t i = 0; i < n; ++i) to[i] = buffer[i];
+}
+/// x with all lanes from n on replaced.
+template <class T>
+inline packet<T> replace_rest(const packet<T>& x, T rest, std::int64_t n) {
+  alignas(64) T buffer[lanes<T>];
+  simd::pstore(buffer, x);
+  for (std::int64_t i = n; i < lanes<T>; ++i) buffer[i] = rest;
+  return simd::pload<packet<T>>(buffer);
+}
+#ifdef EIGEN_VECTORIZE_AVX512
+namespace detail {
+inline __mmask16 first_lanes(std::int64_t n) { return static_cast<__mmask16>((1u << n) - 1u); }
+}  // namespace detail
+template <>
+inline packet<float> load_part<float>(const float* from, std::int64_t n) {
+  return _mm512_maskz_loadu_ps(detail::first_lanes(n), from);
+}
+template <>
+inline void store_part<float>(float* to, const packet<float>& x, std::int64_t n) {
+  _mm512_mask_storeu_ps(to, detail::first_lanes(n), x);
+}
+template <>
+inline packet<float> replace_rest<float>(const packet<float>& x, float rest, std::int64_t n) {
+  return _mm512_mask_blend_ps(detail::first_lanes(n), _mm512_set1_ps(rest), x);
+}
+#endif
 
 }  // namespace xla::kernel

@@ -95,9 +95,7 @@ XLA_INLINE packet<T> load(const void* p, std::int64_t n) {
     if constexpr (w == 1) return *from;
     else {
       if (n == w) return simd::ploadu<packet<T>>(from);
-      alignas(64) T buffer[w] = {};
-      for (int i = 0; i < n; ++i) buffer[i] = from[i];
-      return simd::pload<packet<T>>(buffer);
+      return load_part<T>(from, n);
     }
   }
 }
@@ -131,9 +129,7 @@ XLA_INLINE void store(void* p, packet<T> x, std::int64_t n) {
   } else {
     T* to = static_cast<T*>(p);
     if (n == w) return simd::pstoreu(to, x);
-    alignas(64) T buffer[w];
-    simd::pstore(buffer, x);
-    for (int i = 0; i < n; ++i) to[i] = buffer[i];
+    store_part<T>(to, x, n);
   }
 }
 

@@ -208,12 +208,7 @@ struct row_kernel {
   static XLA_INLINE void add_up(P& sum, P value, std::int64_t n) {
     using Op = op_of<I>;
     if constexpr (w > 1)
-      if (n < w) {
-        alignas(64) T buffer[w];
-        simd::pstore(buffer, value);
-        for (std::int64_t j = n; j < w; ++j) buffer[j] = Op::template identity<T>;
-        value = simd::pload<P>(buffer);
-      }
+      if (n < w) value = replace_rest<T>(value, Op::template identity<T>, n);
     sum = Op::combine(vec<T>{sum}, vec<T>{value}).v;
   }
   static XLA_INLINE P read_scratch(const T* p) {
