@@ -6,6 +6,7 @@ xla_test(kernel/philox LABELS core isa)
 xla_test(kernel/pool LABELS core threads)
 
 xla_test(transform/passes LABELS core)
+xla_test(transform/random_programs LABELS core)
 
 xla_test(run/metrics LABELS core threads)
 xla_test(run/eager LABELS core)

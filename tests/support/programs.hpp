@@ -5,18 +5,22 @@
 
 namespace test {
 
-/// A step function drawn at random: what it does depends on Seed alone, so that the compiler captures
-/// the same program as run time runs. All tensors are (n, n).
-template <int Seed, int Length>
+/// A step function drawn at random: what it does depends on its members alone, so that the compiler
+/// captures the same program as run time runs. All tensors are (n, n).
 struct random_program {
   using Matrix = xla::Tensor<float, 2>;
   using Weight = xla::Parameter<float, 2>;
 
+  unsigned seed = 0;
+  int length = 0;
+  std::uint64_t left_out = 0;  ///< bits of statements to leave out, for finding the one that matters
+
   constexpr auto operator()(Weight& v, Weight& w, Matrix& x, Matrix& y) const {
-    unsigned state = Seed * 2654435761u + 12345u;
+    unsigned state = seed * 2654435761u + 12345u;
     Matrix h[4] = {x, y, v.detach(), tanh(w)};
-    for (int i = 0; i < Length; ++i) {
+    for (int i = 0; i < length; ++i) {
       const int op = draw(state, 26), a = draw(state, 4), b = draw(state, 4), to = draw(state, 4);
+      if (i < 64 && (left_out >> i & 1)) continue;
       if (op < 14) h[to] = pure(op, h[a], h[b]);
       else effect(op, h[a], h[b], h[to], a < 2 ? v : w, a < 2 ? w : v, x);
     }
@@ -72,6 +76,14 @@ struct random_program {
   static constexpr void add_gradient(Matrix& to, const Weight& p) {
     const auto g = p.grad();
     if (g.defined()) to = to + tanh(g) * 0.5;
+  }
+};
+
+/// The same as a function without data, which can be compiled.
+template <unsigned Seed, int Length>
+struct fixed_program {
+  constexpr auto operator()(auto& v, auto& w, auto& x, auto& y) const {
+    return random_program{Seed, Length}(v, w, x, y);
   }
 };
 

@@ -3,18 +3,43 @@
 #include "support/modes.hpp"
 #include "support/programs.hpp"
 
+using test::mode;
 using test::numbers;
+using test::random_program;
 
-TEMPLATE_TEST_CASE_SIG("a random program is the same in every mode", "", ((int Seed), Seed), 1, 2,
-                       3, 4, 5) {
-  const xla::eager_mode_guard eager;
-  for (const std::int64_t n : {5, 1, 17}) {
-    auto v = xla::Parameter<float, 2>::like(numbers<float>({n, n}));
-    auto w = v;
+namespace {
+
+struct arguments {
+  random_program::Weight v, w;
+  random_program::Matrix x, y;
+  explicit arguments(std::int64_t n)
+      : v(random_program::Weight::like(numbers<float>({n, n}))), w(v),
+        x(numbers<float>({n, n}, 3)), y(numbers<float>({n, n}, 4)) {
     v.copy_(numbers<float>({n, n}, 1) * 0.25);
     w.copy_(numbers<float>({n, n}, 2) * 0.25);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("random programs are the same eager and traced") {
+  const xla::eager_mode_guard eager;
+  const arguments given[] = {arguments(5), arguments(1), arguments(17)};
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const arguments& a = given[seed % 3];
+    const random_program f{seed, 40};
+    INFO("seed " << seed);
+    const auto want = test::run_mode<mode::eager>(f, a.v, a.w, a.x, a.y);
+    REQUIRE(test::run_mode<mode::traced>(f, a.v, a.w, a.x, a.y).difference(want) == "");
+  }
+}
+
+TEMPLATE_TEST_CASE_SIG("random programs are the same compiled", "", ((int Seed), Seed), 1, 2, 3, 4,
+                       5) {
+  const xla::eager_mode_guard eager;
+  for (const std::int64_t n : {5, 1, 17}) {
+    const arguments a(n);
     INFO("size " << n);
-    test::check_modes(test::random_program<Seed, 30>{}, v, w, numbers<float>({n, n}, 3),
-                      numbers<float>({n, n}, 4));
+    test::check_modes(test::fixed_program<Seed, 30>{}, a.v, a.w, a.x, a.y);
   }
 }

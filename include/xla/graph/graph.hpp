@@ -46,30 +46,21 @@ struct graph {
   slot* slots = nullptr;
   int capacity = 0, slot_capacity = 0;
   int count = 0, slot_count = 0;
-  bool overflow = false;
+  bool own_nodes = false, own_slots = false;  ///< grown beyond the storage they began in
   bool recording = true;  ///< new nodes may need gradients
   size_table sizes;
 
   constexpr int add(const node& n) {
-    if (count == capacity) {
-      overflow = true;
-      nodes[count - 1] = n;
-      return count - 1;
-    }
+    if (count == capacity) grow(nodes, capacity, own_nodes);
     nodes[count] = n;
     return count++;
   }
 
   constexpr int add_slot(const slot& s) {
-    if (slot_count == slot_capacity) {
-      overflow = true;
-      return slot_count - 1;
-    }
+    if (slot_count == slot_capacity) grow(slots, slot_capacity, own_slots);
     slots[slot_count] = s;
     return slot_count++;
   }
-
-  constexpr bool overflowed() const { return overflow || sizes.overflow; }
 
   /// A leaf for a slot's value (or its gradient) of the given shape.
   constexpr int add_leaf(int slot_index, bool gradient, dtype type, const shape& dims) {
@@ -115,7 +106,8 @@ constexpr int slot_of(const node& n) {
   return value_of_slot && n.attr % 2 == 0 ? static_cast<int>(n.attr / 2) : -1;
 }
 
-/// The arrays of a graph, of fixed capacity: what constant evaluation handles cheapest.
+/// The arrays of a graph, as members: what constant evaluation handles cheapest. Where a graph turns
+/// out larger, they are replaced by arrays of twice the size.
 template <int Capacity>
 struct graph_storage : graph {
   node node_store[Capacity];
@@ -132,6 +124,19 @@ struct graph_storage : graph {
     sizes.equalities = equality_store;
     sizes.symbol_capacity = sizes.equality_capacity = Capacity / 2 + 32;
     sizes.owner = this;
+  }
+  constexpr ~graph_storage() {
+    if (own_nodes) delete[] nodes;
+    if (own_slots) delete[] slots;
+    if (sizes.own_symbols) delete[] sizes.symbols;
+    if (sizes.own_equalities) delete[] sizes.equalities;
+  }
+  /// The capacity at which everything would have had room from the start.
+  constexpr int needed() const {
+    int n = count;
+    for (int half : {slot_count - 8, sizes.symbol_count - 32, sizes.equality_count - 32})
+      if (2 * half > n) n = 2 * half;
+    return n;
   }
   graph_storage(const graph_storage&) = delete;
   graph_storage& operator=(const graph_storage&) = delete;

@@ -13,7 +13,7 @@ using ::xla::detail::row_call;
 using ::xla::detail::shape;
 using ::xla::detail::tile_call;
 
-inline constexpr int max_operands = 24;  ///< inputs and outputs of one region
+inline constexpr int max_operands = 64;  ///< inputs and outputs of one region: all its values
 inline constexpr int max_axes = ::xla::detail::max_rank;
 
 /// How a region walks its operands: axes merged where all operands allow it, innermost last.

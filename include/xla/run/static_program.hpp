@@ -34,18 +34,9 @@ struct static_program {
   template <int Capacity>
   static constexpr captured<Capacity> attempt = capture<Capacity, F, A...>();
 
-  // Bounded: after an error in the body clang instantiates this branch whatever the condition.
-  template <int Capacity, int Tries = 3>
-  static constexpr int fitting() {
-    if constexpr (Tries > 0) {
-      if constexpr (attempt<Capacity>.overflow) return fitting<8 * Capacity, Tries - 1>();
-    }
-    return Capacity;
-  }
-  static constexpr int capacity = fitting<first_capacity<A...>()>();
-  static_assert(!attempt<capacity>.overflow,
-                "xla::compile: the function makes too large a graph to be compiled; "
-                "trace it instead");
+  static constexpr int first = first_capacity<A...>();
+  static constexpr int needed = attempt<first>.needed;
+  static constexpr int capacity = needed > first ? needed : first;
   static constexpr text why = attempt<capacity>.refused.why;
 
   static constexpr auto storage = [] {

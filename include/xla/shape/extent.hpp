@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -36,21 +37,29 @@ struct equality {
   std::string_view where;
 };
 
+/// Twice the room for an array that is full.
+template <class T>
+constexpr void grow(T*& items, int& capacity, bool& own) {
+  T* more = new T[2 * static_cast<std::size_t>(capacity)];
+  for (int i = 0; i < capacity; ++i) more[i] = items[i];
+  if (own) delete[] items;
+  items = more;
+  capacity *= 2;
+  own = true;
+}
+
 /// Sizes that are known only at run time, as the terms that compute them from the arguments' sizes.
 struct size_table {
   symbol* symbols = nullptr;
   equality* equalities = nullptr;
   int symbol_capacity = 0, equality_capacity = 0;
   int symbol_count = 0, equality_count = 0;
-  bool overflow = false;
+  bool own_symbols = false, own_equalities = false;  ///< grown beyond the storage they began in
   refusal refused;
   graph* owner = nullptr;
 
   constexpr extent add(const symbol& s) {
-    if (symbol_count == symbol_capacity) {
-      overflow = true;
-      return symbol_extent(symbol_count - 1);
-    }
+    if (symbol_count == symbol_capacity) grow(symbols, symbol_capacity, own_symbols);
     symbols[symbol_count] = s;
     return symbol_extent(symbol_count++);
   }
@@ -104,8 +113,8 @@ struct size_table {
   }
 
   constexpr void require(const equality& e) {
-    if (equality_count == equality_capacity) overflow = true;
-    else equalities[equality_count++] = e;
+    if (equality_count == equality_capacity) grow(equalities, equality_capacity, own_equalities);
+    equalities[equality_count++] = e;
   }
 
   /// Records that two extents are equal; the specialiser checks it. The result represents both.

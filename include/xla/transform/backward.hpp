@@ -15,8 +15,11 @@ constexpr void apply_gradient(const op_info& op, gradient_scope& scope) { op.gra
 /// The sum of two gradients of the same shape.
 template <class Loss>
 constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
-  if (type == dtype::float32) return as_any<float>(a) + as_any<float>(b);
-  return as_any<double>(a) + as_any<double>(b);
+  // Dependent types, or clang would make the kernels where it reads this.
+  using Single = std::conditional_t<std::is_void_v<Loss>, Loss, float>;
+  using Double = std::conditional_t<std::is_void_v<Loss>, Loss, double>;
+  if (type == dtype::float32) return as_any<Single>(a) + as_any<Single>(b);
+  return as_any<Double>(a) + as_any<Double>(b);
 }
 
 /// Backward over a graph under capture: each op's rule adds nodes; what reaches a slot is added to

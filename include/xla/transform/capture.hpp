@@ -14,6 +14,7 @@ struct slot_binder {
   graph& g;
   double* facts;
   int& fact_count;
+  int capacity;
 
   template <class T, int R>
   constexpr void tensor(Tensor<T, R>& t, const shape& dims, slot_kind kind, bool trainable) {
@@ -43,7 +44,8 @@ struct slot_binder {
       s.kind = slot_kind::scalar;
       x.name_slot(&g, g.add_slot(s));
     } else {
-      facts[fact_count++] = static_cast<double>(x);
+      if (fact_count < capacity) facts[fact_count] = static_cast<double>(x);
+      ++fact_count;
     }
   }
   template <class O>
@@ -72,7 +74,7 @@ struct captured {
   int outputs[Capacity] = {};
   std::uint64_t words[4 * Capacity] = {};
   distinct_key keys[Capacity];
-  write writes[Capacity];
+  write writes[Capacity + 16];
   int results[Capacity] = {};
   program_slot slots[Capacity / 2 + 8];
   symbol symbols[Capacity / 2 + 32];
@@ -81,7 +83,7 @@ struct captured {
   double facts[Capacity] = {};  ///< plain numbers among the members, in the order of binding
   int fact_count = 0;
   program::sizes count;
-  bool overflow = false;
+  int needed = 0;  ///< when greater than Capacity: capture again with this much
   refusal refused;
 
   constexpr program_builder builder() {
@@ -108,17 +110,24 @@ struct capture_body {
   int* results;
   write* writes;
   double* facts;
+  int capacity;  ///< of the arrays, twice 8 more for writes; beyond it everything is captured again
   int result_count = 0, write_count = 0, fact_count = 0;
 
-  constexpr capture_body(graph& graph, int* r, write* w, double* f)
-      : g(graph), results(r), writes(w), facts(f) {}
+  constexpr capture_body(graph& graph, int* r, write* w, double* f, int n)
+      : g(graph), results(r), writes(w), facts(f), capacity(n) {}
 
   constexpr void run() { run(std::index_sequence_for<A...>{}); }
+
+  /// The capacity that what was collected needs.
+  constexpr int needed() const {
+    int n = result_count > fact_count ? result_count : fact_count;
+    return write_count - 16 > n ? write_count - 16 : n;
+  }
 
  private:
   template <std::size_t... I>
   constexpr void run(std::index_sequence<I...>) {
-    slot_binder bind{g, facts, fact_count};
+    slot_binder bind{g, facts, fact_count, capacity};
     (bind.argument(arguments.template get<I>()), ...);
     const F f = make_callable<F>();
     using R = decltype(f(static_cast<A&&>(arguments.template get<I>())...));
@@ -138,7 +147,7 @@ struct capture_body {
     visit_tree(result,
                [&](auto& leaf, const tree_path&) {
                  using L = bare<decltype(leaf)>;
-                 if constexpr (is_tensor<L> || is_state<L>) results[result_count++] = leaf.lift(&g);
+                 if constexpr (is_tensor<L> || is_state<L>) add_result(leaf.lift(&g));
                },
                {});
   }
@@ -156,7 +165,7 @@ struct capture_body {
                    using L = bare<decltype(leaf)>;
                    if constexpr (is_tensor<L>) {
                      if (leaf.lift(&g) != g.slots[index].leaf)
-                       writes[write_count++] = {index, false, leaf.lift(&g)};
+                       add_write({index, false, leaf.lift(&g)});
                    }
                    if constexpr (is_tensor<L> || is_state<L> || std::is_same_v<L, Scalar>) ++index;
                  },
@@ -171,12 +180,20 @@ struct capture_body {
     }
   };
 
+  constexpr void add_result(int node) {
+    if (result_count < capacity) results[result_count] = node;
+    ++result_count;
+  }
+  constexpr void add_write(const write& w) {
+    if (write_count < capacity + 16) writes[write_count] = w;
+    ++write_count;
+  }
   constexpr void cell_writes(int index) {
     const slot& s = g.slots[index];
     if (s.kind != slot_kind::cell) return;
-    if (s.current != s.leaf) writes[write_count++] = {index, false, s.current};
+    if (s.current != s.leaf) add_write({index, false, s.current});
     if (s.state == grad_state::present && s.grad != s.grad_leaf)
-      writes[write_count++] = {index, true, s.grad};
+      add_write({index, true, s.grad});
   }
 };
 
@@ -185,13 +202,13 @@ constexpr captured<Capacity> capture() {
   captured<Capacity> out;
   graph_storage<Capacity> g;
   int results[Capacity] = {};
-  write writes[Capacity] = {};
-  capture_body<F, A...> body(g, results, writes, out.facts);
+  write writes[Capacity + 16] = {};
+  capture_body<F, A...> body(g, results, writes, out.facts, Capacity);
   body.run();
   out.fact_count = body.fact_count;
-  out.overflow = g.overflowed();
+  out.needed = g.needed() > body.needed() ? g.needed() : body.needed();
   out.refused = g.sizes.refused;
-  if (out.overflow || out.refused.failed()) return out;
+  if (out.needed > Capacity || out.refused.failed()) return out;
   program_builder b = out.builder();
   lowering(g, {results, body.result_count, writes, body.write_count}, b, {}).run();
   out.count = b.count;
@@ -208,7 +225,7 @@ struct captured_graph {
   symbol symbols[Capacity / 2 + 32];
   equality equalities[Capacity / 2 + 32];
   int results[Capacity] = {};
-  write writes[Capacity];
+  write writes[Capacity + 16];
   int count = 0, slot_count = 0, symbol_count = 0, equality_count = 0;
   int result_count = 0, write_count = 0;
 };
@@ -218,7 +235,7 @@ constexpr captured_graph<Capacity> capture_graph() {
   captured_graph<Capacity> out;
   graph_storage<Capacity> g;
   double facts[Capacity] = {};
-  capture_body<F, A...> body(g, out.results, out.writes, facts);
+  capture_body<F, A...> body(g, out.results, out.writes, facts, Capacity);
   body.run();
   out.count = g.count;
   out.slot_count = g.slot_count;

@@ -57,7 +57,11 @@ struct simplifier {
 
   constexpr int rewrite_map(int i) {
     node& n = g.nodes[i];
+    // The map broadcasts anyway, if an operand that stays has all its sizes.
+    bool full = false;
     for (int k = 0; k < n.arity; ++k)
+      full |= !is(n.in[k], op::expand::name) && same_dims(g.nodes[n.in[k]], n);
+    for (int k = 0; full && k < n.arity; ++k)
       if (is(n.in[k], op::expand::name)) n.in[k] = g.nodes[n.in[k]].in[0];
     if (n.op->name == op::neg::name && is(n.in[0], op::neg::name)) return g.nodes[n.in[0]].in[0];
     if (n.op->name == op::mul::name && is_one(n.in[0])) return same_as(i, n.in[1]);
