@@ -41,12 +41,6 @@ elseif(PEERS AND "mlp" IN_LIST PARTS)
     if(result EQUAL 0)
       set(pip "${venv}/bin/pip" install --quiet --disable-pip-version-check)
       set(wanted "${CMAKE_CURRENT_LIST_DIR}/peers/requirements.txt")
-      file(STRINGS "${wanted}" torch REGEX "^torch==")
-      # PyTorch's own index has the build without CUDA, two gigabytes less. If it is out of reach,
-      # the second command takes what pip is set up to find.
-      execute_process(COMMAND ${pip} --retries 0 --no-deps
-          --index-url https://download.pytorch.org/whl/cpu "${torch}"
-        OUTPUT_QUIET ERROR_QUIET)
       execute_process(COMMAND ${pip} -r "${wanted}" RESULT_VARIABLE result)
     endif()
     if(result EQUAL 0)

@@ -6,7 +6,7 @@ xla_test(kernel/philox LABELS core isa)
 xla_test(kernel/pool LABELS core threads)
 
 xla_test(transform/passes LABELS core)
-xla_test(transform/random_programs LABELS core)
+xla_test(transform/random_programs LABELS core asan)
 
 xla_test(run/metrics LABELS core threads)
 xla_test(run/eager LABELS core)
@@ -43,6 +43,7 @@ xla_test(optim/optimizer LABELS core)
 xla_test(contract LABELS core asan isa)
 xla_test(contract_errors LABELS core asan)
 xla_test(contract_modules LABELS core asan)
+xla_test(contract_sizes LABELS core asan)
 xla_test(contract_state LABELS core asan)
 xla_test(contract_static LABELS core asan)
 

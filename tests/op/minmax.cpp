@@ -58,7 +58,8 @@ TEST_CASE("abs of special values") {
 
 TEST_CASE("maximum, minimum and abs are the same in every mode") {
   auto all = [](auto& a, auto& b) {
-    return std::tuple(maximum(a, b), minimum(a, b), abs(a), maximum(minimum(a, 1), -1) * abs(b));
+    return std::tuple(maximum(a, b), minimum(a, b), abs(a), maximum(b, a), minimum(b, a),
+                      maximum(minimum(a, 1), -1) * abs(b));
   };
   check_modes(all, numbers<float>({7, 13}, 1), numbers<float>({13}, 2));
   check_modes(all, numbers<std::int32_t>({7, 13}, 1), numbers<std::int32_t>({7, 13}, 2));

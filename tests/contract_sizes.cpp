@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes known at run time only, and what a compiled function may return.
+#include <xla/xla.hpp>
+
+#include "support/modes.hpp"
+
+using Catch::Matchers::Contains;
+using test::check_equal;
+using test::check_modes;
+using test::numbers;
+
+namespace {
+
+struct Parts {
+  xla::Tensor<float, 2> product;
+  std::array<xla::Tensor<float, 1>, 2> sums;
+  XLA_MODULE(product, sums)
+};
+
+}  // namespace
+
+TEST_CASE("sizes of arguments are numbers to compute with, the same in every mode") {
+  auto all = [](auto& x) {
+    const xla::Size n = x.size(0), m = x.size(1);
+    return std::tuple(reshape(x, {n * m}), reshape(x, {m, n}) * m, x / (n * 2), x + (n + m - 1),
+                      xla::full<float>({n + 1, m * 2}, n), xla::arange<float>(n * m / m),
+                      sum(x) / x.numel(), xla::zeros<std::int64_t>({m, n + m}));
+  };
+  check_modes(all, numbers<float>({7, 13}));
+  check_modes(all, numbers<float>({1, 1}));
+  check_modes(all, numbers<float>({3, 2}));
+}
+
+TEST_CASE("two unknown sizes that meet must be equal; the sentence names expand") {
+  const xla::eager_mode_guard eager;
+  auto add = xla::compile([](auto& a, auto& b) { return a + b; });
+  auto a = numbers<float>({4, 3}, 1), b = numbers<float>({4, 3}, 2), one = numbers<float>({1, 3}, 3);
+  check_equal(add(a, b), a + b);
+  check_equal(add(one, one), one + one);
+  CHECK_THROWS_AS(add(a, one), xla::shape_error);
+  CHECK_THROWS_WITH(add(one, a), Contains("expand"));
+  check_equal(add(a, b), a + b);
+  auto spread = xla::compile([](auto& x, auto& y) { return x + expand(y, {x.size(0), -1}); });
+  auto row = xla::compile([](auto& x, auto& y) { return x + unsqueeze(y, 0); });
+  auto v = numbers<float>({3}, 4);
+  check_equal(row(a, v), a + v);
+  CHECK_THROWS_AS(spread(a, b = numbers<float>({2, 3})), xla::shape_error);
+}
+
+TEST_CASE("a size that becomes negative is refused when the signature is made") {
+  const xla::eager_mode_guard eager;
+  auto shorter = xla::compile([](auto& x) { return xla::arange<float>(x.size(0) - 2); });
+  auto three = xla::zeros<float>({3}), two = xla::zeros<float>({2}), one = xla::zeros<float>({1});
+  check_equal(shorter(three), {1}, std::vector<float>{0});
+  check_equal(shorter(two), {0}, {});
+  CHECK_THROWS_AS(shorter(one), xla::shape_error);
+}
+
+TEST_CASE("results may be arguments, constants, views of one another, and the same twice") {
+  auto all = [](auto& x, auto& p) {
+    const auto old = p.detach();
+    const auto y = x * 2;
+    p += 1;
+    return std::tuple(x, x, y, y, reshape(y, {-1}), flatten(x), old, p.detach(),
+                      xla::ones<float>({2, 2}), xla::tensor(3.f), reshape(p.detach(), {1, -1}),
+                      transpose(x), transpose(x));
+  };
+  auto p = xla::Parameter<float, 1>::like(numbers<float>({5}));
+  check_modes(all, numbers<float>({4, 3}), p);
+  check_modes(all, numbers<float>({1, 1}), p);
+  check_modes(all, numbers<float>({0, 3}), p);
+}
+
+TEST_CASE("results that are kept survive later calls") {
+  const xla::eager_mode_guard eager;
+  auto f = xla::compile([](auto& x, auto& p) {
+    p += x;
+    return std::tuple(p.detach(), x * 2, xla::ones<float>({2}), x);
+  });
+  auto p = xla::Buffer<float, 1>::like(numbers<float>({3}));
+  auto x = xla::tensor<float>({1, 2, 3});
+  auto first = f(x, p);
+  auto y = xla::tensor<float>({10, 20, 30});
+  auto second = f(y, p);
+  check_equal(std::get<0>(first), {3}, std::vector<float>{1, 2, 3});
+  check_equal(std::get<0>(second), {3}, std::vector<float>{11, 22, 33});
+  check_equal(std::get<1>(first), {3}, std::vector<float>{2, 4, 6});
+  check_equal(std::get<2>(first), {2}, std::vector<float>{1, 1});
+  check_equal(std::get<3>(first), x);
+  std::get<2>(first) += xla::ones<float>({2});
+  check_equal(std::get<2>(f(x, p)), {2}, std::vector<float>{1, 1});
+}
+
+TEST_CASE("cells that exchange their values in a compiled step") {
+  auto turn = [](auto& a, auto& b, auto& c) {
+    const auto held = a.detach();
+    a.copy_(b.detach());
+    b.copy_(c.detach());
+    c.copy_(held);
+    return sum(a * 2 + b);
+  };
+  auto cell = [](std::uint64_t seed) {
+    const xla::eager_mode_guard eager;
+    auto p = xla::Parameter<float, 2>::like(numbers<float>({4, 5}));
+    p.copy_(numbers<float>({4, 5}, seed));
+    return p;
+  };
+  check_modes(turn, cell(1), cell(2), cell(3));
+  auto same = [](auto& a, auto& b, auto& c) {
+    a.copy_(c * 1.5);
+    b.copy_(a.detach());
+    a += b;
+    c.copy_(a.detach());
+    return a.detach();
+  };
+  check_modes(same, cell(1), cell(2), cell(3));
+}
+
+TEST_CASE("structs, arrays and nothing as results") {
+  const xla::eager_mode_guard eager;
+  auto parts = xla::compile([](auto& x) {
+    return Parts{matmul(x, transpose(x)), {sum(x, {0}), sum(x, {1})}};
+  });
+  auto x = numbers<float>({4, 3});
+  const auto p = parts(x);
+  check_equal(p.product, matmul(x, transpose(x)));
+  check_equal(p.sums[0], sum(x, {0}));
+  check_equal(p.sums[1], sum(x, {1}));
+  auto count = xla::Buffer<std::int64_t, 0>::like(xla::tensor<std::int64_t>(0));
+  auto add_one = xla::compile([](auto& c) { c += xla::tensor<std::int64_t>(1); });
+  for (int i = 0; i < 3; ++i) add_one(count);
+  CHECK(count.item() == 3);
+}
+
+TEST_CASE("arguments that the body does not use") {
+  const xla::eager_mode_guard eager;
+  auto f = xla::compile([](auto& a, auto&, auto& c) { return a + c; });
+  auto a = numbers<float>({3}, 1), c = numbers<float>({3}, 2);
+  auto unused = numbers<double>({2, 2, 2});
+  check_equal(f(a, unused, c), a + c);
+  check_equal(f(a, unused = numbers<double>({1, 1, 1}), c), a + c);
+}
