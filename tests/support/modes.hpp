@@ -21,7 +21,7 @@ class snapshot {
   void add(X& x) {
     if constexpr (xla::detail::tree_leaf<X> || xla::detail::is_tuple<X> ||
                   xla::detail::is_array<X> || xla::detail::described<X>)
-      xla::detail::visit_tree(x, [this](auto& leaf, const auto&) { add_leaf(leaf); }, {});
+      xla::detail::visit_tree(x, [this](auto& leaf, const auto&) { this->add_leaf(leaf); }, {});
   }
   /// The first difference in words; empty when all bits are the same. NaN equals NaN.
   std::string difference(const snapshot& o) const {
