@@ -196,10 +196,16 @@ struct row_kernel {
                                std::int64_t n) {
     constexpr micro_op m = Key[I];
     constexpr int bytes = truth(I) ? 1 : static_cast<int>(sizeof(T));
-    T* kept = static_cast<T*>(call.scratch) + table.scratch[I] * row_stride(call.n) + k;
-    if constexpr (table.kept[I] && table.phase[I] < F) v[I] = read_scratch(kept);
-    else v[I] = compute<Key, I, T>(v);
-    if constexpr (table.kept[I] && table.phase[I] == F) write_scratch(kept, v[I]);
+    if constexpr (table.kept[I]) {
+      T* kept = static_cast<T*>(call.scratch) + table.scratch[I] * row_stride(call.n) + k;
+      if constexpr (table.phase[I] < F) v[I] = read_scratch(kept);
+      else {
+        v[I] = compute<Key, I, T>(v);
+        write_scratch(kept, v[I]);
+      }
+    } else {
+      v[I] = compute<Key, I, T>(v);
+    }
     if constexpr (m.output && table.phase[I] == F)
       store<T, truth(I)>(static_cast<char*>(call.pointers[traits::pointer(I)]) + k * bytes, v[I],
                          n);

@@ -86,10 +86,9 @@ class tensor_backward {
     if (!t.meta->requires_grad) return;
     for (auto& [meta, sum] : found_)
       if (meta == t.meta.get()) return void(sum = add_gradients<Loss>(t.type, sum, gradient));
-    const impl* old = t.meta->grad.get();
-    found_.emplace_back(
-        t.meta.get(),
-        old ? add_gradients<Loss>(t.type, share(t.meta->grad.get()), gradient) : gradient);
+    found_.emplace_back(t.meta.get(), gradient);
+    if (impl* old = t.meta->grad.get())
+      found_.back().second = add_gradients<Loss>(t.type, share(old), gradient);
   }
 
   void step(impl& t, const handle& gradient) {
@@ -106,7 +105,8 @@ class tensor_backward {
     for (int i = 0; i < t.arity; ++i) {
       if (!s.wants[i] || !s.result[i].defined()) continue;
       handle& sum = gradient_[static_cast<std::size_t>(position(t.in[i].get()))];
-      sum = sum.defined() ? add_gradients<Loss>(t.in[i]->type, sum, s.result[i]) : s.result[i];
+      if (sum.defined()) sum = add_gradients<Loss>(t.in[i]->type, sum, s.result[i]);
+      else sum = s.result[i];
     }
   }
 

@@ -252,7 +252,7 @@ class execution {
   void commit() {
     for (int i = 0; i < source().count.slots; ++i)
       if (source().slots[i].clears_gradient)
-        if (cell* c = call_.slots[at(i)].place; c && c->meta) c->meta->grad = {};
+        if (cell* c = call_.slots[at(i)].place; c && c->meta) c->meta->grad.reset();
     for (int i = 0; i < source().count.writes; ++i) {
       const write& w = source().writes[i];
       bound_slot& b = call_.slots[at(w.slot)];

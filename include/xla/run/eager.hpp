@@ -92,7 +92,7 @@ inline ref<impl> make_impl(const node& n, impl* const* inputs) {
 /// The inputs are no longer needed once a tensor has its elements and no gradient can flow.
 inline void drop_inputs(impl& t) {
   if (t.needs_grad && !t.consumed) return;
-  for (auto& i : t.in) i = {};
+  for (auto& i : t.in) i.reset();
   t.arity = 0;
 }
 

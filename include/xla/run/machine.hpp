@@ -108,7 +108,7 @@ struct machine {
     if (t && t->meta && t->meta->grad) result.adopt(ref<impl>(t->meta->grad).take());
   }
   static void zero_grad(const handle& h) {
-    if (impl* t = h.value(); t && t->meta) t->meta->grad = {};
+    if (impl* t = h.value(); t && t->meta) t->meta->grad.reset();
   }
   static void detach(const handle& h, handle& result) {
     impl* t = h.value();

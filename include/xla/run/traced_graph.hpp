@@ -67,7 +67,7 @@ class traced_graph {
   void finish() {
     for (auto& t : nodes_) {
       pending_list::instance().remove(t.get());
-      t->previous = {};
+      t->previous.reset();
       t->index = -1;
       if (t->data) drop_inputs(*t);
     }

@@ -37,6 +37,10 @@ class ref {
   T& operator*() const noexcept { return *p_; }
   explicit operator bool() const noexcept { return p_ != nullptr; }
   T* take() noexcept { return std::exchange(p_, nullptr); }
+  /// Lets go. (Not `= {}`: clang 16 forgets to destroy the operand in some templates.)
+  void reset() noexcept {
+    if (T* p = take()) p->release();
+  }
 
  private:
   T* p_ = nullptr;
