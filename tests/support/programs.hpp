@@ -79,11 +79,82 @@ struct random_program {
   }
 };
 
-/// The same as a function without data, which can be compiled.
+/// The same with rows: (n, m) matrices, columns (n, 1) and rows (1, m) that broadcast against them.
+template <class T>
+struct random_row_program {
+  using Matrix = xla::Tensor<T, 2>;
+
+  unsigned seed = 0;
+  int length = 0;
+  std::uint64_t left_out = 0;
+
+  constexpr auto operator()(Matrix& x, Matrix& y) const {
+    unsigned state = seed * 2654435761u + 777u;
+    Matrix h[3] = {x, y, x * 0.5};
+    Matrix c[2] = {mean(x, {1}, xla::keepdim), max(y, {1}, xla::keepdim)};
+    Matrix r[2] = {mean(x, {0}, xla::keepdim), max(y, {0}, xla::keepdim)};
+    for (int i = 0; i < length; ++i) {
+      const int op = draw(state, 19), a = draw(state, 3), b = draw(state, 3), to = draw(state, 3);
+      const int k = draw(state, 2), l = draw(state, 2);
+      if (i < 64 && (left_out >> i & 1)) continue;
+      if (op < 10) h[to] = matrix(op, h[a], h[b], c[k], r[l]);
+      else if (op < 15) c[k] = column(op, h[a], h[b], c[k], c[l]);
+      else r[k] = row(op, h[a], c[l], r[k], r[l]);
+    }
+    return std::tuple(h[0], h[1], h[2], c[0], c[1], r[0], r[1]);
+  }
+
+ private:
+  static constexpr int draw(unsigned& state, int n) {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<int>((state >> 16) % static_cast<unsigned>(n));
+  }
+  static constexpr Matrix matrix(int op, const Matrix& a, const Matrix& b, const Matrix& c,
+                                 const Matrix& r) {
+    if (op == 0) return tanh(a * c + b);
+    if (op == 1) return where(a > c, r, b);
+    if (op == 2) return expand(c, {a.size(0), a.size(1)}) + r;
+    if (op == 3) return exp(tanh(c + r));
+    if (op == 4) return softmax(a) + log_softmax(tanh(b), 0) * 0.5;
+    if (op == 5) return a / (sum(abs(b), {1}, xla::keepdim) + 1);
+    if (op == 6) return normalized(a);
+    if (op == 7) return xla::cast<T>(a == max(a, {1}, xla::keepdim)) + b * 0.5;
+    if (op == 8) return tanh(a) * sum(b * 0.01) + max(b) * 0.1;
+    return expand(tanh(c), {-1, a.size(1)}) - minimum(a, c);
+  }
+  static constexpr Matrix normalized(const Matrix& a) {
+    const auto d = a - mean(a, {1}, xla::keepdim);
+    return d * rsqrt(mean(d * d, {1}, xla::keepdim) + 0.01);
+  }
+  static constexpr Matrix column(int op, const Matrix& a, const Matrix& b, const Matrix& c,
+                                 const Matrix& d) {
+    if (op == 10) return sum(a * 0.125, {1}, xla::keepdim);
+    if (op == 11) return max(a - b, {-1}, xla::keepdim);
+    if (op == 12) return tanh(c + d * 0.5) + 1;
+    if (op == 13) return xla::cast<T>(c > d) * 0.5 + mean(a * b, {1}, xla::keepdim);
+    return c * 0.5 - min(tanh(a), {1}, xla::keepdim);
+  }
+  static constexpr Matrix row(int op, const Matrix& a, const Matrix& c, const Matrix& r,
+                              const Matrix& q) {
+    if (op == 15) return sum(a * 0.125, {0}, xla::keepdim);
+    if (op == 16) return min(a + c, {0}, xla::keepdim);
+    if (op == 17) return relu(r - q * 0.5);
+    return tanh(r) * max(q, {1}, xla::keepdim);
+  }
+};
+
+/// The same as functions without data, which can be compiled.
 template <unsigned Seed, int Length>
 struct fixed_program {
   constexpr auto operator()(auto& v, auto& w, auto& x, auto& y) const {
     return random_program{Seed, Length}(v, w, x, y);
+  }
+};
+
+template <class T, unsigned Seed, int Length>
+struct fixed_row_program {
+  constexpr auto operator()(auto& x, auto& y) const {
+    return random_row_program<T>{Seed, Length}(x, y);
   }
 };
 

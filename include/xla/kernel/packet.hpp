@@ -10,6 +10,7 @@
 #endif
 #include <Eigen/Core>
 #include <cstdint>
+#include <type_traits>
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
@@ -40,17 +41,17 @@ struct packet_of<T, true> {
 /// makes NaN of infinity.
 template <class P>
 inline P exact_sqrt(const P& x) {
-  return simd::psqrt(x);
-}
-#ifdef EIGEN_VECTORIZE_SSE
-inline simd::Packet4f exact_sqrt(const simd::Packet4f& x) { return _mm_sqrt_ps(x); }
+#ifdef EIGEN_VECTORIZE_AVX512
+  if constexpr (std::is_same_v<P, simd::Packet16f>) return _mm512_sqrt_ps(x);
 #endif
 #ifdef EIGEN_VECTORIZE_AVX
-inline simd::Packet8f exact_sqrt(const simd::Packet8f& x) { return _mm256_sqrt_ps(x); }
+  if constexpr (std::is_same_v<P, simd::Packet8f>) return _mm256_sqrt_ps(x);
 #endif
-#ifdef EIGEN_VECTORIZE_AVX512
-inline simd::Packet16f exact_sqrt(const simd::Packet16f& x) { return _mm512_sqrt_ps(x); }
+#ifdef EIGEN_VECTORIZE_SSE
+  if constexpr (std::is_same_v<P, simd::Packet4f>) return _mm_sqrt_ps(x);
 #endif
+  return simd::psqrt(x);
+}
 
 /// What a kernel holds in one register: a SIMD packet, or one number for integers and bool.
 template <class T>

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random programs of matrices, rows and columns: what row regions are made of.
+#include "support/modes.hpp"
+#include "support/programs.hpp"
+
+using test::mode;
+using test::numbers;
+
+namespace {
+
+using sizes = std::pair<std::int64_t, std::int64_t>;
+const sizes shapes[] = {{5, 7}, {1, 1}, {18, 33}, {1, 100}, {3, 16}, {40, 1}, {0, 3}, {3, 0}};
+
+template <class T, unsigned Seed>
+void check_compiled() {
+  const xla::eager_mode_guard eager;
+  for (auto [n, m] : shapes) {
+    INFO(n << " x " << m);
+    test::check_modes(test::fixed_row_program<T, Seed, 30>{}, numbers<T>({n, m}, 3),
+                      numbers<T>({n, m}, 4));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("random programs of rows are the same eager and traced") {
+  const xla::eager_mode_guard eager;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    const auto [n, m] = shapes[seed % std::size(shapes)];
+    const auto x = numbers<float>({n, m}, 3), y = numbers<float>({n, m}, 4);
+    const test::random_row_program<float> f{seed, 40};
+    INFO("seed " << seed);
+    const auto want = test::run_mode<mode::eager>(f, x, y);
+    REQUIRE(test::run_mode<mode::traced>(f, x, y).difference(want) == "");
+  }
+}
+
+TEST_CASE("random programs of rows are the same compiled, seed 1") { check_compiled<float, 1>(); }
+TEST_CASE("random programs of rows are the same compiled, seed 2") { check_compiled<float, 2>(); }
+TEST_CASE("random programs of rows are the same compiled, seed 3") { check_compiled<double, 3>(); }
