@@ -130,7 +130,7 @@ struct vec {
     else return v < 0 ? -*this : *this;
   }
   XLA_INLINE vec sqrt() const {
-    if constexpr (vector) return {exact_sqrt(v)};
+    if constexpr (vector) return {exact_sqrt<T>(v)};
     else return {static_cast<T>(std::sqrt(v))};
   }
   XLA_INLINE vec rsqrt() const { return splat(T(1)) / sqrt(); }

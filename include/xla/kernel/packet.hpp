@@ -37,27 +37,25 @@ struct packet_of<T, true> {
 };
 }  // namespace detail
 
-/// The square root, rounded as IEEE 754 says: Eigen's own for float is an approximation on x86 that
-/// makes NaN of infinity.
-template <class P>
-inline P exact_sqrt(const P& x) {
-#ifdef EIGEN_VECTORIZE_AVX512
-  if constexpr (std::is_same_v<P, simd::Packet16f>) return _mm512_sqrt_ps(x);
-#endif
-#ifdef EIGEN_VECTORIZE_AVX
-  if constexpr (std::is_same_v<P, simd::Packet8f>) return _mm256_sqrt_ps(x);
-#endif
-#ifdef EIGEN_VECTORIZE_SSE
-  if constexpr (std::is_same_v<P, simd::Packet4f>) return _mm_sqrt_ps(x);
-#endif
-  return simd::psqrt(x);
-}
-
 /// What a kernel holds in one register: a SIMD packet, or one number for integers and bool.
 template <class T>
 using packet = typename detail::packet_of<T, is_vector<T>>::type;
 template <class T>
 inline constexpr int lanes = detail::packet_of<T, is_vector<T>>::lanes;
+
+/// The square root, rounded as IEEE 754 says: Eigen's own for float is an approximation on x86 that
+/// makes NaN of infinity.
+template <class T>
+inline packet<T> exact_sqrt(packet<T> x) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+  if constexpr (sizeof(T) == 4) return _mm512_sqrt_ps(x);
+#elif defined(EIGEN_VECTORIZE_AVX)
+  if constexpr (sizeof(T) == 4) return _mm256_sqrt_ps(x);
+#elif defined(EIGEN_VECTORIZE_SSE)
+  if constexpr (sizeof(T) == 4) return _mm_sqrt_ps(x);
+#endif
+  return simd::psqrt(x);
+}
 
 /// The first n lanes from memory, the others 0; nothing beyond them is read.
 template <class T>
