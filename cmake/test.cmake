@@ -19,7 +19,7 @@ get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINAR
 set(gcc_only "")
 set(gcc_compiler g++)
 set(gcc_flags "-O1")
-set(clang_only "core")
+set(clang_only core refused)
 set(clang_compiler clang++-16)
 set(clang_flags "-O1")
 set(asan_only "asan")

@@ -43,16 +43,19 @@ using packet = typename detail::packet_of<T, is_vector<T>>::type;
 template <class T>
 inline constexpr int lanes = detail::packet_of<T, is_vector<T>>::lanes;
 
-/// The square root, rounded as IEEE 754 says: Eigen's own for float is an approximation on x86 that
-/// makes NaN of infinity.
+/// The square root, rounded as IEEE 754 says: some of Eigen's own on x86 are approximations that make
+/// NaN of infinity.
 template <class T>
 inline packet<T> exact_sqrt(packet<T> x) {
 #if defined(EIGEN_VECTORIZE_AVX512)
   if constexpr (sizeof(T) == 4) return _mm512_sqrt_ps(x);
+  if constexpr (sizeof(T) == 8) return _mm512_sqrt_pd(x);
 #elif defined(EIGEN_VECTORIZE_AVX)
   if constexpr (sizeof(T) == 4) return _mm256_sqrt_ps(x);
+  if constexpr (sizeof(T) == 8) return _mm256_sqrt_pd(x);
 #elif defined(EIGEN_VECTORIZE_SSE)
   if constexpr (sizeof(T) == 4) return _mm_sqrt_ps(x);
+  if constexpr (sizeof(T) == 8) return _mm_sqrt_pd(x);
 #endif
   return simd::psqrt(x);
 }
