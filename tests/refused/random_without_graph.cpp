@@ -1,4 +1,4 @@
-// error: in a compiled body random numbers are made from a tensor: rand_like\(x\)
+// error: compiled bodies make random numbers from a tensor: rand_like\(x\)
 #include <xla/xla.hpp>
 
 void f(xla::Tensor<float, 1> x) {

@@ -32,8 +32,7 @@ constexpr Tensor<T, R> random(const shape& s, size_table* table) {
   static_assert(std::is_floating_point_v<T>, "xla: random numbers are float or double");
   // A random tensor that has met no graph would be drawn anew wherever it is used.
   if (std::is_constant_evaluated() && !table)
-    throw std::logic_error(
-        "xla: in a compiled body random numbers are made from a tensor: rand_like(x)");
+    throw std::logic_error("xla: compiled bodies make random numbers from a tensor: rand_like(x)");
   node n;
   n.set_shape(s);
   return create<Op, T, R>(n, table);
