@@ -115,7 +115,7 @@ void map_cases() {
       [](auto& p, auto& m, auto& v) { return p - 0.1f * m / (xla::sqrt(v) + 1e-8f); },
       [](packet p, packet m, packet v) {
         // Eigen's own square root is an approximation, the library's is not.
-        const packet root = xla::kernel::exact_sqrt(v);
+        const packet root = xla::kernel::exact_sqrt<float>(v);
         return psub(p, pdiv(pmul(splat(0.1f), m), padd(root, splat(1e-8f))));
       },
       {0.1f, 1e-8f});
