@@ -158,6 +158,7 @@ struct refused_body {
   constexpr void operator()(auto&&...) const {}
 };
 struct call_module {
+  static constexpr bool evaluates = true;
   template <class M, class... A>
   constexpr auto operator()(M& module, A&&... a) const {
     return module(std::forward<A>(a)...);

@@ -9,6 +9,7 @@
 #include "xla/base/hana.hpp"
 #include "xla/op/scalar.hpp"
 #include "xla/tensor/state.hpp"
+#include "xla/tensor/training.hpp"
 
 namespace xla {
 namespace detail {
@@ -42,7 +43,7 @@ inline constexpr bool is_tuple<std::pair<A, B>> = true;
 /// What an argument is made of at its ends.
 template <class X>
 concept tree_leaf = is_tensor<X> || is_state<X> || std::is_same_v<X, Scalar> ||
-                    std::is_arithmetic_v<X> || std::is_enum_v<X>;
+                    std::is_same_v<X, TrainingFlag> || std::is_arithmetic_v<X> || std::is_enum_v<X>;
 
 /// The way from an argument to a member, as a list from the inside out.
 struct tree_path {
@@ -162,6 +163,29 @@ constexpr void for_each_parameter(Module& module, F&& f) {
                      {});
 }
 
+namespace detail {
+template <class Module>
+constexpr void set_training(Module& module, bool on) {
+  visit_tree(module,
+             [on](auto& leaf, const tree_path&) {
+               if constexpr (std::is_same_v<std::remove_cvref_t<decltype(leaf)>, TrainingFlag>)
+                 leaf.set(on);
+             },
+             {});
+}
+template <class Module>
+constexpr bool is_training(Module& module) {
+  bool on = true;
+  visit_tree(module,
+             [&on](auto& leaf, const tree_path&) {
+               if constexpr (std::is_same_v<std::remove_cvref_t<decltype(leaf)>, TrainingFlag>)
+                 on = on && leaf;
+             },
+             {});
+  return on;
+}
+}  // namespace detail
+
 /// The number of trainable elements of a module.
 template <class Module>
 std::int64_t parameter_count(Module& module) {
@@ -187,9 +211,13 @@ std::int64_t parameter_count(Module& module) {
 #define XLA_DETAIL_MEMBERS_AGAIN() XLA_DETAIL_MEMBERS
 
 /// Describes the members of a module, in a struct or a class template: tensors, parameters, other
-/// modules, std::array and std::tuple of them, plain numbers. Up to 64 members.
-#define XLA_MODULE(...)                                                  \
-  static constexpr auto xla_members() {                                  \
-    return ::xla::hana::make_tuple(                                      \
-        __VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__)))); \
-  }
+/// modules, std::array and std::tuple of them, plain numbers. Up to 64 members. Gives the struct
+/// train(), eval() and is_training(), which concern every TrainingFlag in it.
+#define XLA_MODULE(...)                                                                    \
+  static constexpr auto xla_members() {                                                    \
+    return ::xla::hana::make_tuple(                                                        \
+        __VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__))));                   \
+  }                                                                                        \
+  constexpr void train(bool xla_on = true) { ::xla::detail::set_training(*this, xla_on); } \
+  constexpr void eval() { train(false); }                                                  \
+  constexpr bool is_training() const { return ::xla::detail::is_training(*this); }

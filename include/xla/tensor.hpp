@@ -100,9 +100,11 @@ class Tensor : public detail::handle {
   /// True when backward() collects a gradient for this value or one that it was computed from.
   constexpr bool requires_grad() const;
   /// Makes this tensor a place where backward() collects gradients.
-  Tensor& requires_grad_(bool on = true);
+  constexpr Tensor& requires_grad_(bool on = true);
   /// The gradient that backward() has collected; undefined when there is none.
   constexpr Tensor grad() const;
+  /// Puts another gradient of the same shape in its place, as gradient clipping does.
+  constexpr void set_grad(const Tensor& gradient) const;
   /// Drops the gradient.
   constexpr void zero_grad();
   /// Adds the gradients of this one number to every parameter that it was computed from.
@@ -127,6 +129,9 @@ class Tensor : public detail::handle {
   constexpr Tensor& copy_(const Tensor& o);
   constexpr Tensor& fill_(T number);
   constexpr Tensor& zero_() { return fill_(T{}); }
+
+  // The same value cut off while a step is captured; gradients stop there, or are wanted there.
+  constexpr Tensor cut(bool needs_grad) const;
 
   /// Row i along the first axis: reads as a tensor of one axis less, and can be assigned.
   constexpr detail::row_proxy<T, Rank, 1> operator[](std::int64_t i) &

@@ -12,6 +12,14 @@
 
 namespace test {
 
+/// A parameter that starts with x's value.
+template <class T, int R>
+xla::Parameter<T, R> parameter(const xla::Tensor<T, R>& x) {
+  auto p = xla::Parameter<T, R>::like(x);
+  p.copy_(x);
+  return p;
+}
+
 /// The values of some tensors at one moment, as bytes.
 class snapshot {
  public:

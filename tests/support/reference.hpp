@@ -53,8 +53,9 @@ std::vector<T> special_values() {
   if constexpr (std::is_floating_point_v<T>) {
     using limits = std::numeric_limits<T>;
     const T nan = limits::quiet_NaN(), inf = limits::infinity();
-    return {nan,    inf,    -inf, T(0), -T(0), T(1), T(-1), limits::max(), limits::lowest(),
-            limits::min(), T(0.5), T(-2.5)};
+    return {
+        nan,           inf,    -inf,   T(0), -T(0), T(1), T(-1), limits::max(), limits::lowest(),
+        limits::min(), T(0.5), T(-2.5)};
   } else if constexpr (std::is_same_v<T, bool>) {
     return {true, false};
   } else {
@@ -99,8 +100,7 @@ std::vector<Out> map_pairs(const T* a, const sizes_t& a_sizes, const T* b, const
   const sizes_t to = broadcast(a_sizes, b_sizes);
   std::vector<Out> out;
   for (std::int64_t i = 0; i < product(to); ++i)
-    out.push_back(
-        static_cast<Out>(f(a[source_of(i, to, a_sizes)], b[source_of(i, to, b_sizes)])));
+    out.push_back(static_cast<Out>(f(a[source_of(i, to, a_sizes)], b[source_of(i, to, b_sizes)])));
   return out;
 }
 template <class Out, class T, int A, int B, class F>
@@ -140,7 +140,8 @@ void check_elements(const T* got, std::int64_t n, const std::vector<T>& want, do
   REQUIRE(n == static_cast<std::int64_t>(want.size()));
   for (std::size_t i = 0; i < want.size(); ++i) {
     const T w = want[i];
-    if (tolerance == 0 ? same_number(got[i], w) : close_number(got[i], w, tolerance, floor)) continue;
+    if (tolerance == 0 ? same_number(got[i], w) : close_number(got[i], w, tolerance, floor))
+      continue;
     std::ostringstream s;
     s.precision(17);
     s << "element " << i << " is " << +got[i] << ", should be " << +w;
@@ -160,8 +161,9 @@ void check_equal(const xla::Tensor<T, R>& got, const sizes_t& sizes, const std::
 }
 
 template <class T, int R>
-void check_equal(const xla::Tensor<T, R>& got, const xla::Tensor<T, R>& want) {
-  check_equal(got, want.sizes(), want.to_vector());
+void check_equal(const xla::Tensor<T, R>& got, const xla::Tensor<T, R>& want,
+                 double tolerance = 0) {
+  check_equal(got, want.sizes(), want.to_vector(), tolerance);
 }
 
 }  // namespace test

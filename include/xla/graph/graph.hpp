@@ -100,10 +100,17 @@ struct graph {
   }
 };
 
+/// A detach node's attr when it stands for no slot.
+inline constexpr std::int64_t no_slot = -2;
+
+/// Where gradients end: the value of a slot, or a value that requires_grad_() was called on.
+constexpr bool ends_gradients(const node& n) {
+  return n.op == &input_info || (n.op == &detach_info && n.needs_grad);
+}
+
 /// The slot whose value a node is, as seen by gradients; -1 for every other node.
 constexpr int slot_of(const node& n) {
-  const bool value_of_slot = n.op == &input_info || (n.op == &detach_info && n.needs_grad);
-  return value_of_slot && n.attr % 2 == 0 ? static_cast<int>(n.attr / 2) : -1;
+  return ends_gradients(n) && n.attr % 2 == 0 ? static_cast<int>(n.attr / 2) : -1;
 }
 
 /// The arrays of a graph, as members: what constant evaluation handles cheapest. Where a graph turns

@@ -21,26 +21,50 @@ class tensor_backward {
       throw error("backward: nothing that this value was computed from requires a gradient");
     gather(root);
     gradient_.resize(order_.size());
-    const no_grad_scope off;
     gradient_[static_cast<std::size_t>(position(root))] = constant<Loss>(1);
   }
 
+  /// Gradients to their places.
   void run() {
     const no_grad_scope off;
+    walk(true);
+    for (auto& [meta, gradient] : found_) meta->grad = ref<impl>::share(gradient.value());
+    consume();
+  }
+  /// Gradients for some tensors; differentiable again when the graph is kept.
+  void run_for(const std::vector<impl*>& inputs, const std::vector<handle*>& results, bool keep) {
+    const grad_scope as_told(keep);
+    walk(false);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const int at = position(inputs[i]);
+      if (at >= 0 && gradient_[static_cast<std::size_t>(at)].defined())
+        *results[i] = gradient_[static_cast<std::size_t>(at)];
+      else results[i]->adopt(zeros(*inputs[i]).take());
+    }
+    if (!keep) consume();
+  }
+
+ private:
+  void walk(bool collects) {
     for (std::size_t k = 0; k < order_.size(); ++k) {
       if (!gradient_[k].defined()) continue;
-      if (order_[k]->meta) collect(*order_[k], gradient_[k]);
-      else step(*order_[k], gradient_[k]);
+      if (!order_[k]->meta) step(*order_[k], gradient_[k]);
+      else if (collects) collect(*order_[k], gradient_[k]);
     }
-    for (auto& [meta, gradient] : found_) meta->grad = ref<impl>::share(gradient.value());
+  }
+  void consume() {
     for (impl* t : order_)
       if (!t->meta) {
         t->consumed = true;
         if (t->data) drop_inputs(*t);
       }
   }
+  static ref<impl> zeros(const impl& like) {
+    ref<impl> t = run_upload(like.type, like.dims, nullptr);
+    std::memset(t->data->data, 0, bytes_of(*t));
+    return t;
+  }
 
- private:
   // As in graph_backward: depth first along the operands, every tensor after its inputs; then
   // turned around.
   void gather(impl* root) {
@@ -120,6 +144,17 @@ class tensor_backward {
 template <class Loss>
 void run_backward(impl* root) {
   tensor_backward<Loss>(root).run();
+}
+
+template <class Loss>
+void run_gradients(impl* root, const std::vector<impl*>& inputs,
+                   const std::vector<handle*>& results, bool create_graph) {
+  for (impl* x : inputs)
+    if (!x || !x->needs_grad)
+      throw error(
+          "grad: every input must require a gradient: call requires_grad_() on it before the loss "
+          "is computed from it");
+  tensor_backward<Loss>(root).run_for(inputs, results, create_graph);
 }
 
 }  // namespace xla::detail

@@ -65,7 +65,8 @@ struct call_binder {
       s.number = x.value();
       call.slots.push_back(std::move(s));
     } else {
-      call.facts.push_back(static_cast<double>(x));
+      if constexpr (std::is_same_v<U, TrainingFlag>) call.facts.push_back(U::fact(x));
+      else call.facts.push_back(static_cast<double>(x));
     }
   }
   template <class X>
@@ -127,7 +128,7 @@ struct pairing {
     using X = std::tuple_element_t<I, std::tuple<bare<A>...>>;
     if constexpr (optimizer_like<X>) {
       using Traits = model_traits<typename X::model_type>;
-      int n = earlier_optimizers<I, A...>();
+      int n = place_of_optimizer<I, A...>();
       typename Traits::root* root = nullptr;
       std::apply([&](auto&... v) { (find(v, n, root), ...); }, arguments);
       if (&Traits::of(*root) != &std::get<I>(arguments).model())

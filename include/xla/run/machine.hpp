@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstring>
+#include <tuple>
+#include <vector>
 
 #include "xla/run/eager.hpp"
 #include "xla/run/lazy.hpp"
@@ -74,6 +76,11 @@ inline void run_write(cell& c, impl* value) {
 template <class Loss>
 void run_backward(impl* root);
 
+/// Gradients for chosen inputs instead, into results; see xla::grad.
+template <class Loss>
+void run_gradients(impl* root, const std::vector<impl*>& inputs,
+                   const std::vector<handle*>& results, bool create_graph);
+
 template <class T>
 struct machine {
   template <class... H>
@@ -92,6 +99,10 @@ struct machine {
     wait_for(*t->data);
     return t->data->data;
   }
+  /// Something ran outside the graph: fallback::<function>.
+  static void count_fallback(std::string_view function) {
+    get_counter("fallback::" + std::string(function)).add();
+  }
   static void require_grad(handle& h, bool on) {
     impl* t = h.value();
     if (!t) throw error("requires_grad_: an empty tensor");
@@ -107,6 +118,11 @@ struct machine {
     impl* t = h.value();
     if (t && t->meta && t->meta->grad) result.adopt(ref<impl>(t->meta->grad).take());
   }
+  static void set_grad(const handle& h, const handle& gradient) {
+    impl* t = h.value();
+    if (!t || !t->meta) throw error("set_grad: the tensor collects no gradients; requires_grad_()");
+    t->meta->grad = ref<impl>::share(gradient.value());
+  }
   static void zero_grad(const handle& h) {
     if (impl* t = h.value(); t && t->meta) t->meta->grad.reset();
   }
@@ -117,6 +133,15 @@ struct machine {
     else result.adopt(run_detach(t).take());
   }
   static void backward(const handle& h) { run_backward<T>(h.value()); }
+  template <class Options, class Results, class... X>
+  static void gradients(const handle& loss, const Options& options, Results& results,
+                        const X&... inputs) {
+    std::apply(
+        [&](auto&... r) {
+          run_gradients<T>(loss.value(), {inputs.value()...}, {&r...}, options.create_graph);
+        },
+        results);
+  }
   /// A place of its own that holds the value.
   static void place_cell(handle& h, ref<impl> value, bool trainable) {
     ref<cell> c(new cell);

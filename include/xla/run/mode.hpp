@@ -45,16 +45,19 @@ class eager_mode_guard {
 
 namespace detail {
 
-/// Turns the recording of gradients off within a scope of this thread.
-class no_grad_scope {
+/// Turns the recording of gradients on or off within a scope of this thread.
+class grad_scope {
  public:
-  no_grad_scope() : old_(grad_enabled()) { grad_enabled() = false; }
-  ~no_grad_scope() { grad_enabled() = old_; }
-  no_grad_scope(const no_grad_scope&) = delete;
-  no_grad_scope& operator=(const no_grad_scope&) = delete;
+  explicit grad_scope(bool on) : old_(grad_enabled()) { grad_enabled() = on; }
+  ~grad_scope() { grad_enabled() = old_; }
+  grad_scope(const grad_scope&) = delete;
+  grad_scope& operator=(const grad_scope&) = delete;
 
  private:
   bool old_;
+};
+struct no_grad_scope : grad_scope {
+  no_grad_scope() : grad_scope(false) {}
 };
 
 }  // namespace detail

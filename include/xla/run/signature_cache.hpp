@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -114,13 +115,19 @@ void check_fixed_sizes(const program& p, const bound_call& call, std::tuple<A&..
   }
 }
 
-/// Plain numbers among the members are facts of the type: the step was captured with them.
+/// Plain numbers among the members are facts of the type: the step was captured with them. So are
+/// the training flags that the body read.
 template <class Tuple>
 void check_facts(const double* facts, const bound_call& call, Tuple& arguments) {
   for (std::size_t i = 0; i < call.facts.size(); ++i) {
-    if (call.facts[i] == facts[i]) continue;
+    if (call.facts[i] == facts[i] || std::isnan(facts[i])) continue;
     const std::string path = std::apply(
         [&](auto&... v) { return fact_path(std::tie(v...), static_cast<int>(i)); }, arguments);
+    if (std::isinf(facts[i]) && std::isinf(call.facts[i]))
+      throw error("xla::compile: " + path + " says " + (facts[i] > 0 ? "evaluation" : "training") +
+                  ", but the function was compiled for " +
+                  (facts[i] > 0 ? "training; call train() on the model first"
+                                : "evaluation; call eval() on the model first"));
     throw error("xla::compile: " + path + " is " + print_number(call.facts[i]) +
                 ", but its type's default constructor makes " + print_number(facts[i]) +
                 ", and the step was compiled for that; make it a template parameter of the type, "

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <exception>
+#include <stdexcept>
+#include <type_traits>
 #include <utility>
 
+#include "xla/module.hpp"
 #include "xla/run/lazy.hpp"
 
 namespace xla {
@@ -30,11 +33,41 @@ auto step(Body&& body) {
   return std::forward<Body>(body)();
 }
 
-/// Runs a body in which nothing is recorded for backward().
+namespace detail {
 template <class Body>
-auto no_grad(Body&& body) {
-  const detail::no_grad_scope off;
+auto run_without_grad(Body&& body) {
+  const no_grad_scope off;
   return std::forward<Body>(body)();
+}
+}  // namespace detail
+
+/// Runs a body in which nothing is recorded for backward(). In a compiled body name a tensor or
+/// module that it works on first, from which the graph is known.
+template <class Body>
+constexpr auto no_grad(Body&& body) {
+  if (std::is_constant_evaluated())
+    throw std::logic_error("xla: in a compiled body name what it is about: no_grad(x, [&] { … })");
+  return detail::run_without_grad(std::forward<Body>(body));
+}
+template <class X, class Body>
+constexpr auto no_grad(const X& about, Body&& body) {
+  if (!std::is_constant_evaluated()) return no_grad(std::forward<Body>(body));
+  detail::graph* g = nullptr;
+  detail::visit_tree(about,
+                     [&](auto& leaf, const detail::tree_path&) {
+                       if constexpr (requires { leaf.owner(); }) g = g ? g : leaf.owner();
+                     },
+                     {});
+  if (!g) throw std::logic_error("xla: no_grad(x, …): x is a constant, name an argument");
+  const bool old = std::exchange(g->recording, false);
+  if constexpr (std::is_void_v<decltype(body())>) {
+    std::forward<Body>(body)();
+    g->recording = old;
+  } else {
+    auto result = std::forward<Body>(body)();
+    g->recording = old;
+    return result;
+  }
 }
 
 }  // namespace xla

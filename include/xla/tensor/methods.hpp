@@ -17,6 +17,7 @@ constexpr T Tensor<T, R>::item() const {
         "return the tensor and read it outside, or choose with xla::where");
     return T{};
   }
+  detail::machine<T>::count_fallback("item");
   const void* p = detail::machine<T>::read(*this);
   if (numel() != 1) throw shape_error("item: the tensor has more than one element, or none");
   return *static_cast<const T*>(p);
@@ -40,11 +41,28 @@ constexpr bool Tensor<T, R>::requires_grad() const {
 }
 
 template <element T, int R>
-Tensor<T, R>& Tensor<T, R>::requires_grad_(bool on) {
+constexpr Tensor<T, R>& Tensor<T, R>::requires_grad_(bool on) {
   static_assert(std::is_floating_point_v<T>,
                 "xla: only tensors of float or double can collect gradients");
-  detail::machine<T>::require_grad(*this, on);
+  if (!std::is_constant_evaluated()) detail::machine<T>::require_grad(*this, on);
+  else if (owner() && requires_grad() != on) detail::handle::operator=(cut(on));
   return *this;
+}
+
+template <element T, int R>
+constexpr Tensor<T, R> Tensor<T, R>::cut(bool needs_grad) const {
+  Tensor result;
+  detail::node n = owner()->nodes[node_index()];
+  n.op = &detail::detach_info;
+  n.arity = 1;
+  n.in[0] = node_index();
+  n.in[1] = n.in[2] = -1;
+  n.attr = detail::no_slot;
+  n.size = 0;
+  n.value = 0;
+  n.needs_grad = needs_grad;
+  result.name_node(owner(), owner()->add(n));
+  return result;
 }
 
 template <element T, int R>
@@ -56,8 +74,31 @@ constexpr Tensor<T, R> Tensor<T, R>::grad() const {
     const int slot =
         slot_index() >= 0 ? slot_index() : detail::slot_of(owner()->nodes[node_index()]);
     if (const int n = slot >= 0 ? owner()->gradient_of(slot) : -1; n >= 0) g.name_node(owner(), n);
+    if (slot < 0 && requires_grad())
+      table()->refused.set(
+          "grad() of a tensor that is no parameter: in a compiled body write xla::grad(loss, x)");
   }
   return g;
+}
+
+template <element T, int R>
+constexpr void Tensor<T, R>::set_grad(const Tensor& gradient) const {
+  const detail::size_scope scope{table(), "set_grad"};
+  const detail::shape to = dims(), from = gradient.dims();
+  bool same = to.rank == from.rank;
+  for (int i = 0; same && i < to.rank; ++i) {
+    detail::extent e = to[i];
+    same = scope.equal(e, from[i]);
+  }
+  if (!same) {
+    scope.fail(detail::text("a gradient of shape ") << from << " for a value of shape " << to);
+  } else if (!std::is_constant_evaluated()) {
+    detail::machine<T>::set_grad(*this, gradient.detach());
+  } else if (slot_index() >= 0) {
+    detail::slot& s = owner()->slots[slot_index()];
+    s.grad = gradient.detach().lift(owner());
+    s.state = detail::grad_state::present;
+  }
 }
 
 template <element T, int R>
@@ -73,21 +114,9 @@ constexpr void Tensor<T, R>::zero_grad() {
 
 template <element T, int R>
 constexpr Tensor<T, R> Tensor<T, R>::detach() const {
+  if (std::is_constant_evaluated()) return requires_grad() ? cut(false) : *this;
   Tensor result;
-  if (!std::is_constant_evaluated()) {
-    detail::machine<T>::detach(*this, result);
-    return result;
-  }
-  if (!owner() || !owner()->nodes[node_index()].needs_grad) return *this;
-  detail::node n = owner()->nodes[node_index()];
-  n.op = &detail::detach_info;
-  n.arity = 1;
-  n.in[0] = node_index();
-  n.attr = 0;
-  n.size = 0;
-  n.value = 0;
-  n.needs_grad = false;
-  result.name_node(owner(), owner()->add(n));
+  detail::machine<T>::detach(*this, result);
   return result;
 }
 

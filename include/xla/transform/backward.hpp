@@ -1,8 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tuple>
+
 #include "xla/op/arithmetic.hpp"
+#include "xla/op/create.hpp"
 #include "xla/op/reduce.hpp"
+#include "xla/tensor/state.hpp"
+
+namespace xla {
+
+/// How xla::grad works.
+struct GradOptions {
+  bool create_graph = false;  ///< the gradients can be differentiated again
+};
+
+}  // namespace xla
 
 namespace xla::detail {
 
@@ -23,16 +36,46 @@ constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
 }
 
 /// Backward over a graph under capture: each op's rule adds nodes; what reaches a slot is added to
-/// the slot's gradient. The order is that of the structure, depth first along the operands, and not
-/// that of recording, which compilers may choose: a + b may record b first, or a.
+/// the slot's gradient, or is left to be asked for. The order is that of the structure, depth first
+/// along the operands, and not that of recording, which compilers may choose: a + b may record b
+/// first, or a.
 template <class Loss>
-struct graph_backward {
-  graph& g;
-  int root;
-  int* gradient;  // of each node up to the root; -1: none
-  int* order;     // nodes that a gradient may reach, every node after its inputs
-  int* stack;
-  int ordered = 0;
+class graph_backward {
+ public:
+  constexpr graph_backward(graph& in, int loss, bool collects)
+      : g(in), root(loss), collects_(collects) {
+    const std::size_t n = static_cast<std::size_t>(root) + 1;
+    gradient = new int[n];
+    order = new int[n];
+    stack = new int[4 * n + 1];
+    for (int i = 0; i <= root; ++i) gradient[i] = unseen;
+  }
+  constexpr ~graph_backward() {
+    delete[] gradient;
+    delete[] order;
+    delete[] stack;
+  }
+  graph_backward(const graph_backward&) = delete;
+  graph_backward& operator=(const graph_backward&) = delete;
+
+  constexpr void run() {
+    find_order();
+    gradient[root] = constant<Loss>(1).lift(&g);
+    for (int i = ordered - 1; i >= 0; --i) {
+      const int at = order[i];
+      if (gradient[at] < 0) continue;
+      const int slot = slot_of(g.nodes[at]);
+      if (slot >= 0 && collects_) collect(slot, gradient[at]);
+      if (!ends_gradients(g.nodes[at])) step(at);
+    }
+  }
+  /// The node of a node's gradient, or -1 when the loss does not depend on it.
+  constexpr int gradient_of(int node) const {
+    return node > root || gradient[node] < 0 ? -1 : gradient[node];
+  }
+
+ private:
+  static constexpr int unseen = -2, none = -1;
 
   constexpr handle at(int index) const {
     handle h;
@@ -72,8 +115,6 @@ struct graph_backward {
       if (s.wants[i] && s.result[i].defined()) accumulate(n.in[i], s.result[i].lift(&g));
   }
 
-  static constexpr int unseen = -2, none = -1;
-
   // Post-order without recursion: a node goes on the stack twice, the second time (as ~index) to be
   // put in order when its inputs are.
   constexpr void find_order() {
@@ -89,22 +130,19 @@ struct graph_backward {
       gradient[at] = none;
       stack[top++] = ~at;
       const node& n = g.nodes[at];
-      if (slot_of(n) >= 0) continue;
+      if (ends_gradients(n)) continue;
       for (int k = n.arity - 1; k >= 0; --k)
         if (g.nodes[n.in[k]].needs_grad && gradient[n.in[k]] == unseen) stack[top++] = n.in[k];
     }
   }
 
-  constexpr void run() {
-    find_order();
-    gradient[root] = constant<Loss>(1).lift(&g);
-    for (int i = ordered - 1; i >= 0; --i) {
-      const int at = order[i];
-      if (gradient[at] < 0) continue;
-      if (const int slot = slot_of(g.nodes[at]); slot >= 0) collect(slot, gradient[at]);
-      else step(at);
-    }
-  }
+  graph& g;
+  int root;
+  bool collects_;
+  int* gradient;  // of each node up to the root
+  int* order;     // nodes that a gradient may reach, every node after its inputs
+  int* stack;
+  int ordered = 0;
 };
 
 template <class Loss>
@@ -116,15 +154,31 @@ constexpr void backward(graph& g, int root) {
   }
   const bool recording = g.recording;
   g.recording = false;
-  const std::size_t n = static_cast<std::size_t>(root) + 1;
-  int* gradient = new int[n];
-  int* order = new int[n];
-  int* stack = new int[4 * n + 1];
-  for (int i = 0; i <= root; ++i) gradient[i] = graph_backward<Loss>::unseen;
-  graph_backward<Loss>{g, root, gradient, order, stack}.run();
-  delete[] gradient;
-  delete[] order;
-  delete[] stack;
+  graph_backward<Loss>(g, root, true).run();
+  g.recording = recording;
+}
+
+/// The gradients of a loss for some inputs, into results of their types.
+template <class Loss, class Results, class... X>
+constexpr void gradients(const Tensor<Loss, 0>& loss, GradOptions options, Results& results,
+                         const X&... inputs) {
+  graph& g = *loss.owner();
+  if (!loss.requires_grad() || !(inputs.requires_grad() && ...)) {
+    g.sizes.refused.set(
+        "grad: every input must require a gradient: call requires_grad_() on it before the loss "
+        "is computed from it");
+    return;
+  }
+  const bool recording = g.recording;
+  g.recording = options.create_graph;
+  graph_backward<Loss> pass(g, loss.node_index(), false);
+  pass.run();
+  auto one = [&](auto& result, const auto& input) {
+    const int at = pass.gradient_of(input.node_index());
+    if (at < 0) result = zeros_like(input);
+    else result.name_node(&g, at);
+  };
+  std::apply([&](auto&... r) { (one(r, inputs), ...); }, results);
   g.recording = recording;
 }
 
@@ -140,6 +194,35 @@ constexpr void Tensor<T, R>::backward() const
   if (!std::is_constant_evaluated()) detail::machine<T>::backward(*this);
   else if (owner()) detail::backward<T>(*owner(), node_index());
   else throw std::logic_error("xla: backward() of a constant");
+}
+
+/// The gradients of one number with respect to tensors that require one, as a tuple; nothing is
+/// collected in parameters. 0 where the loss does not depend on an input.
+template <class T, class... X>
+constexpr auto grad(const Tensor<T, 0>& loss, const std::tuple<X...>& inputs,
+                    GradOptions options = {}) {
+  static_assert(std::is_floating_point_v<T>, "xla::grad: needs a loss of float or double");
+  static_assert(
+      (!detail::is_state<X> && ...),
+      "xla::grad: a tuple that owns a parameter holds a copy of it; write std::tie(a, b)");
+  return std::apply(
+      [&](const auto&... x) {
+        std::tuple<Tensor<typename std::remove_cvref_t<decltype(x)>::value_type,
+                          std::remove_cvref_t<decltype(x)>::rank>...>
+            results;
+        if (!std::is_constant_evaluated())
+          detail::machine<T>::gradients(loss, options, results, x...);
+        else if (loss.owner()) detail::gradients<T>(loss, options, results, x...);
+        else throw std::logic_error("xla: grad() of a constant");
+        return results;
+      },
+      inputs);
+}
+/// The gradient of one number with respect to one tensor.
+template <class T, element U, int R>
+constexpr Tensor<U, R> grad(const Tensor<T, 0>& loss, const Tensor<U, R>& input,
+                            GradOptions options = {}) {
+  return std::get<0>(grad(loss, std::tuple<const Tensor<U, R>&>(input), options));
 }
 
 }  // namespace xla

@@ -9,12 +9,20 @@
 
 namespace xla::detail {
 
+/// Modules are captured for evaluation, everything else for training.
+template <class F>
+inline constexpr bool captured_for_training = true;
+template <class F>
+  requires(F::evaluates)
+inline constexpr bool captured_for_training<F> = false;
+
 /// Gives every leaf of an argument its slot in the graph, in the order in which a call binds them.
 struct slot_binder {
   graph& g;
   double* facts;
   int& fact_count;
   int capacity;
+  bool training;  ///< what training flags say
 
   template <class T, int R>
   constexpr void tensor(Tensor<T, R>& t, const shape& dims, slot_kind kind, bool trainable) {
@@ -43,6 +51,9 @@ struct slot_binder {
       slot s;
       s.kind = slot_kind::scalar;
       x.name_slot(&g, g.add_slot(s));
+    } else if constexpr (std::is_same_v<X, TrainingFlag>) {
+      x.name_fact(fact_count < capacity ? &facts[fact_count] : nullptr, training);
+      ++fact_count;
     } else {
       if (fact_count < capacity) facts[fact_count] = static_cast<double>(x);
       ++fact_count;
@@ -127,7 +138,7 @@ struct capture_body {
  private:
   template <std::size_t... I>
   constexpr void run(std::index_sequence<I...>) {
-    slot_binder bind{g, facts, fact_count, capacity};
+    slot_binder bind{g, facts, fact_count, capacity, captured_for_training<F>};
     (bind.argument(arguments.template get<I>()), ...);
     const F f = make_callable<F>();
     using R = decltype(f(static_cast<A&&>(arguments.template get<I>())...));
@@ -192,8 +203,7 @@ struct capture_body {
     const slot& s = g.slots[index];
     if (s.kind != slot_kind::cell) return;
     if (s.current != s.leaf) add_write({index, false, s.current});
-    if (s.state == grad_state::present && s.grad != s.grad_leaf)
-      add_write({index, true, s.grad});
+    if (s.state == grad_state::present && s.grad != s.grad_leaf) add_write({index, true, s.grad});
   }
 };
 

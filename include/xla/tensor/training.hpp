@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <limits>
+
+namespace xla {
+
+/// Whether a module trains or evaluates: a member, by XLA_MODULE, of modules that differ (Dropout,
+/// BatchNorm1d). True at the start; model.train() and model.eval() set it in a whole model. A step
+/// is compiled for training, a module for evaluation; where that read the flag, a call whose flag
+/// differs is refused.
+class TrainingFlag {
+ public:
+  constexpr operator bool() const {
+    if (fact_) *fact_ = fact(on_);
+    return on_;
+  }
+  constexpr void set(bool on) {
+    on_ = on;
+    fact_ = nullptr;
+  }
+
+  // Binding: what a capture notes of the flag, so that a call can be compared with it. No plain
+  // number is infinite in the type of a model.
+  static constexpr double unread = std::numeric_limits<double>::quiet_NaN();
+  static constexpr double fact(bool on) {
+    return on ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+  }
+  constexpr void name_fact(double* to, bool on) {
+    on_ = on;
+    fact_ = to;
+    if (to) *to = unread;
+  }
+
+ private:
+  bool on_ = true;
+  double* fact_ = nullptr;
+};
+
+}  // namespace xla
