@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# The reference documentation, from the headers: cmake -P cmake/docs.cmake
+#   -DBUILD=<folder>   default build/docs; the pages begin at html/index.html
+# Options stand before -P. Fails on warnings, such as a name in a comment that does not exist.
+
+include("${CMAKE_CURRENT_LIST_DIR}/bootstrap.cmake")
+if(NOT BUILD)
+  set(BUILD "${XLA_ROOT}/build/docs")
+endif()
+get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
+xla_need(doxygen:doxygen python3:python3)
+find_program(doxygen doxygen REQUIRED)
+find_program(python3 python3 REQUIRED)
+
+file(MAKE_DIRECTORY "${BUILD}")
+execute_process(COMMAND "${python3}" "${CMAKE_CURRENT_LIST_DIR}/op_table.py" "${XLA_ROOT}/include"
+  OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
+file(WRITE "${BUILD}/ops.md" "# Ops {#ops}\n\n${table}")
+configure_file("${CMAKE_CURRENT_LIST_DIR}/Doxyfile.in" "${BUILD}/Doxyfile" @ONLY)
+execute_process(COMMAND "${doxygen}" -q "${BUILD}/Doxyfile" WORKING_DIRECTORY "${XLA_ROOT}"
+  COMMAND_ERROR_IS_FATAL ANY)
+message("==> ${BUILD}/html/index.html")

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints the table of all ops as Markdown, read off the headers: python3 op_table.py <include folder>"""
+import pathlib
+import re
+import sys
+
+HOW = {
+    "map": "fused",
+    "reduce": "fused over the last axis, else a step",
+    "alias": "free: the same elements",
+    "library": "a step of its own",
+}
+
+
+def braces(text, start):
+    """The text from the first { after start to its }."""
+    first = depth = at = text.index("{", start)
+    depth = 0
+    while True:
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        at += 1
+        if depth == 0:
+            return text[first:at]
+
+
+def find_ops(text, ops):
+    """Every op struct: how it runs, and whether it has a gradient; bases come before what derives from them."""
+    for m in re.finditer(r"^struct (\w+)(?: : (\w+))? \{", text, re.M):
+        body = braces(text, m.start())
+        base = ops.get(m[2], {})
+        kind = re.search(r"op_kind::(\w+)", body)
+        ops[m[1]] = {
+            "kind": kind[1] if kind else base.get("kind", "map"),
+            "gradient": "gradient(" in body or base.get("gradient", False),
+        }
+
+
+def find_helpers(text):
+    """Functions of namespace detail that apply an op: name to op."""
+    found = {}
+    for m in re.finditer(r"^constexpr [^{;=]*?\b(\w+)\([^{;]*\) \{", text, re.M):
+        used = re.search(r"(?:apply|create)<op::(\w+)", braces(text, m.end() - 1))
+        if used:
+            found[m[1]] = used[1]
+    return found
+
+
+def namespaces(text, name):
+    for m in re.finditer(r"^namespace %s \{" % name, text, re.M):
+        body = braces(text, m.start())
+        for inner in re.finditer(r"^namespace detail \{", body, re.M):
+            body = body.replace(braces(body, inner.start()), "{}")
+        yield body
+
+
+def find_functions(text, header):
+    """(name, sentence, signature, body) of each documented public function, in order."""
+    for body in namespaces(text, "xla"):
+        doc, seen = "", set()
+        for m in re.finditer(r"((?:^///.*\n)*)^(template <[^{;]*?(?:constexpr |inline |auto )[^{;=]*?\b(\w+|operator\S+)"
+                             r"\(([^{;]*?)\)(?:\s+requires[^{;]*)?) \{", body, re.M):
+            doc = " ".join(line.strip("/ ") for line in m[1].splitlines()) or doc
+            yield m[3], doc, m[4], braces(body, m.end() - 1), m[2]
+
+
+def types_of(signature, body):
+    if "Tensor<bool" in signature and "Tensor<T" not in signature:
+        return "bool"
+    if "is_floating_point_v<T>" in body or "is_floating_point_v<T>" in signature:
+        return "float, double"
+    return "all"
+
+
+def main():
+    include = pathlib.Path(sys.argv[1]) / "xla" / "op"
+    headers = sorted(include.glob("*.hpp"), key=lambda p: (p.name not in ("op.hpp", "reduce.hpp"), p.name))
+    headers += sorted((include / "derived").glob("*.hpp"))
+    ops = {"map": {"kind": "map", "gradient": False}}
+    texts = {h: h.read_text() for h in headers}
+    for text in texts.values():
+        find_ops(text, ops)
+    rows, done = [], set()
+    for header, text in texts.items():
+        for name, doc, arguments, body, signature in find_functions(text, header):
+            if name in done or name in ("shape_of", "kernel", "gradient") or not doc:
+                continue
+            done.add(name)
+            names = re.findall(r"\bop::(\w+)", body + signature)
+            names += [op for helper, op in find_helpers(text).items() if f"detail::{helper}" in body]
+            used = [ops[o] for o in names if o in ops and o != "map"]
+            how = HOW[used[0]["kind"]] if used else "composed"
+            gradient = "through its parts" if not used else "yes" if used[0]["gradient"] else "no"
+            sentence = re.split(r"(?<=[.;]) ", doc)[0].rstrip(".;:").replace("|", "\\|")
+            rows.append(f"| `{name}` | {sentence} | {types_of(signature, body)} | {gradient} | {how} | "
+                        f"`{header.relative_to(include.parent)}` |")
+    print("| function | what it computes | types | gradient | runs as | header |")
+    print("|---|---|---|---|---|---|")
+    print("\n".join(sorted(rows, key=str.lower)))
+
+
+main()

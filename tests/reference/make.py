@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes ops.txt: what PyTorch 2.13 computes for the cases of elementwise.cpp, reduce.cpp, shape.cpp and losses.cpp.
+
+    pip install torch==2.13.0 numpy && python make.py
+
+A line is "case sizes… : elements…"; gradients of sum(result * weights) are cases of their own, name/grad0 ….
+Inputs and weights are numbers that both sides compute (support/reference.hpp)."""
+import os
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+out = []
+nan, inf = float("nan"), float("inf")
+
+
+def number(seed, i):
+    mask = (1 << 64) - 1
+    x = ((seed + 1) * 0x9E3779B97F4A7C15 + i * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    return x ^ (x >> 31)
+
+
+def numbers(sizes, seed=0, dtype=torch.float32):
+    n = int(np.prod(sizes, dtype=np.int64))
+    raw = [number(seed, i) for i in range(n)]
+    if dtype == torch.bool:
+        values = [x & 1 for x in raw]
+    elif dtype == torch.int64:
+        values = [x % 16 - 8 for x in raw]
+    else:
+        values = [(x >> 40) / (1 << 24) * 8 - 4 for x in raw]
+    return torch.tensor(values, dtype=dtype).reshape(sizes)
+
+
+special = torch.tensor([nan, inf, -inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e30, -1e30, 1e-30, 88.0, -88.0, 20.5, 3.0])
+
+
+def number_text(v):
+    if isinstance(v, float):
+        return "%.9g" % v
+    return str(int(v))
+
+
+def write(name, t):
+    t = t.detach()
+    elements = " ".join(number_text(v) for v in t.reshape(-1).tolist())
+    out.append(f"{name} {' '.join(map(str, t.shape))} : {elements}".replace("  ", " "))
+
+
+def case(name, f, *inputs):
+    """The result of f and, where it has any, its gradients."""
+    x = [i.clone().requires_grad_() if i.is_floating_point() else i for i in inputs]
+    y = f(*x)
+    write(name, y)
+    if not y.is_floating_point() or not y.requires_grad:
+        return
+    g = torch.autograd.grad(y, [i for i in x if i.requires_grad], numbers(y.shape, 99), allow_unused=True)
+    for k, d in enumerate(g):
+        write(f"{name}/grad{k}", torch.zeros_like(x[k]) if d is None else d)
+
+
+def unary(name, f, low=None):
+    """Odd sizes, one element, none, read through a transpose, and special values. low: only inputs above it."""
+    shift = (lambda x: x) if low is None else (lambda x: x.abs() + low)
+    case(f"{name}/odd", f, shift(numbers((7, 5))))
+    case(f"{name}/one", f, shift(numbers((1, 1), 1)))
+    case(f"{name}/empty", f, shift(numbers((0, 3))))
+    case(f"{name}/transposed", lambda x: f(x.t()), shift(numbers((5, 3), 2)))
+    write(f"{name}/special", f(special))
+
+
+def binary(name, f, low=None):
+    shift = (lambda x: x) if low is None else (lambda x: x.abs() + low)
+    case(f"{name}/same", f, shift(numbers((3, 5))), numbers((3, 5), 1))
+    case(f"{name}/broadcast", f, shift(numbers((3, 1, 5))), numbers((4, 1), 1))
+    case(f"{name}/scalar", f, shift(numbers((3, 5))), numbers((), 1))
+    case(f"{name}/empty", f, shift(numbers((0, 5))), numbers((1, 5), 1))
+    a, b = special.repeat_interleave(len(special)), special.repeat(len(special))
+    write(f"{name}/special", f(a, b))
+
+
+def elementwise():
+    for name in "abs neg exp expm1 sin cos tanh sigmoid erf sign floor ceil round trunc square relu".split():
+        unary(name, getattr(torch, name))
+    for name, low in ("log", 0.1), ("log1p", 0.1), ("sqrt", 0.1), ("rsqrt", 0.1), ("reciprocal", 0.1):
+        unary(name, getattr(torch, name), low)
+    unary("gelu", F.gelu)
+    unary("gelu_tanh", lambda x: F.gelu(x, approximate="tanh"))
+    unary("silu", F.silu)
+    unary("softplus", F.softplus)
+    unary("leaky_relu", lambda x: F.leaky_relu(x, 0.1))
+    unary("elu", F.elu)
+    unary("hardtanh", F.hardtanh)
+    unary("clip", lambda x: torch.clip(x, -1.5, 2))
+    unary("pow3", lambda x: x ** 3)
+    for name in "isnan", "isinf", "isfinite":
+        write(f"{name}/special", getattr(torch, name)(special))
+    binary("add", torch.add)
+    binary("sub", torch.sub)
+    binary("mul", torch.mul)
+    binary("div", torch.div)
+    binary("remainder", torch.remainder)
+    binary("maximum", torch.maximum)
+    binary("minimum", torch.minimum)
+    binary("pow", torch.pow, 0.1)
+    for name in "eq", "ne", "lt", "le", "gt", "ge":
+        binary(name, getattr(torch, name))
+    a, b = numbers((37,), 0, torch.int64), numbers((37,), 1, torch.int64)
+    b[b == 0] = 3
+    write("remainder/integers", torch.remainder(a, b))
+    write("div/integers", torch.div(a, b, rounding_mode="trunc"))
+    c = numbers((3, 5), 3, torch.bool)
+    case("where/broadcast", lambda x, y: torch.where(c, x, y), numbers((3, 1)), numbers((5,), 1))
+    case("lerp", lambda x, y: torch.lerp(x, y, 0.3), numbers((3, 5)), numbers((3, 5), 1))
+
+
+def reduce():
+    x = numbers((3, 7, 5))
+    for name in "sum", "mean", "prod", "amax", "amin", "logsumexp", "var", "std", "norm":
+        f = torch.linalg.vector_norm if name == "norm" else getattr(torch, name)
+        for axes, label in ((0,), "0"), ((1,), "1"), ((-1,), "last"), ((0, 2), "02"), ((0, 1, 2), "all"):
+            if name == "prod":
+                if len(axes) > 1:
+                    continue
+                axes = axes[0]
+            case(f"{name}/{label}", lambda t: f(t, dim=axes), x)
+        case(f"{name}/one", lambda t: f(t, dim=0), numbers((2, 1), 4)) if name not in ("var", "std") else None
+    for name in "amax", "amin":
+        case(f"{name}/ties", lambda t: getattr(torch, name)(t, dim=1), torch.tensor([[1.0, 3, 3, 1], [2, 2, 2, 2]]))
+        write(f"{name}/nan", getattr(torch, name)(torch.tensor([[1.0, nan, 3], [inf, 2, -inf]]), dim=1))
+    case("prod/zeros", lambda t: torch.prod(t, dim=1), torch.tensor([[1.0, 2, 3], [0, 2, 3], [0, 2, 0]]))
+    case("norm/zeros", lambda t: torch.linalg.vector_norm(t, dim=1), torch.tensor([[0.0, 0, 0], [3, 0, 4]]))
+    write("logsumexp/infinite", torch.logsumexp(torch.tensor([[-inf, -inf], [0.0, inf], [88, 89]]), dim=1))
+    write("sum/empty", torch.sum(numbers((0, 3)), dim=0))
+    write("prod/empty", torch.prod(numbers((0, 3)), dim=0))
+    b = numbers((3, 5), 3, torch.bool)
+    write("any", b.any(dim=1))
+    write("all", b.all(dim=1))
+    for name in "argmax", "argmin":
+        write(f"{name}/1", getattr(torch, name)(x, dim=1))
+        write(f"{name}/last", getattr(torch, name)(x, dim=-1))
+    for name in "softmax", "log_softmax":
+        case(f"{name}/last", lambda t: getattr(F, name)(t, dim=-1), x)
+        case(f"{name}/1", lambda t: getattr(F, name)(t, dim=1), x)
+    case("cumsum/1", lambda t: torch.cumsum(t, 1), x)
+    case("matmul/matrices", torch.matmul, numbers((5, 7)), numbers((7, 3), 1))
+    case("matmul/batch", torch.matmul, numbers((2, 1, 5, 7)), numbers((4, 7, 3), 1))
+    case("matmul/vector", torch.matmul, numbers((5, 7)), numbers((7,), 1))
+    case("matmul/nothing", torch.matmul, numbers((2, 0)), numbers((0, 3), 1))
+    case("einsum/batched", lambda a, b: torch.einsum("bij,bkj->bik", a, b), numbers((2, 3, 5)), numbers((2, 4, 5), 1))
+    case("einsum/outer", lambda a, b: torch.einsum("i,j->ij", a, b), numbers((3,)), numbers((4,), 1))
+
+
+def shape():
+    x = numbers((4, 7, 5))
+    case("transpose", lambda t: t.transpose(0, 2), x)
+    case("permute", lambda t: t.permute(2, 0, 1), x)
+    case("narrow", lambda t: t.narrow(1, 2, 3), x)
+    case("slice", lambda t: t[:, 1:6:2], x)
+    case("slice/negative", lambda t: t[:, -3:], x)
+    case("select", lambda t: t.select(-1, -2), x)
+    case("flip", lambda t: t.flip(0, 2), x)
+    case("roll", lambda t: t.roll(2, 1), x)
+    case("cat", lambda a, b: torch.cat([a, b, a], 1), numbers((2, 3)), numbers((2, 4), 1))
+    case("stack", lambda a, b: torch.stack([a, b], 1), numbers((2, 3)), numbers((2, 3), 1))
+    case("pad", lambda t: F.pad(t, (1, 2, 0, 3), value=0.5), numbers((2, 3)))
+    case("repeat", lambda t: t.repeat(2, 3), numbers((2, 3)))
+    case("tril", lambda t: t.tril(-1), numbers((5, 7)))
+    case("triu", lambda t: t.triu(1), numbers((5, 7)))
+    index = numbers((4, 3, 5), 5, torch.int64).abs() % 7
+    case("gather", lambda t: t.gather(1, index), x)
+    case("scatter_add", lambda t, s: t.scatter_add(1, index, s), x, numbers((4, 3, 5), 6))
+    case("index_select", lambda t: t.index_select(1, torch.tensor([0, 6, 3, 3])), x)
+    write("one_hot", F.one_hot(torch.tensor([0, 2, 1]), 4))
+    write("eye", torch.eye(3, 4))
+    write("linspace", torch.linspace(-1, 2, 7))
+    write("arange", torch.arange(1.0, 4.0, 0.5))
+    values, order = torch.sort(x, dim=1, stable=True)
+    write("sort/order", order)
+    case("sort/values", lambda t: torch.sort(t, dim=1, stable=True)[0], x)
+    case("topk/values", lambda t: torch.topk(t, 3, dim=1)[0], x)
+
+
+def losses():
+    x, target = numbers((6, 5)), torch.tensor([0, 1, 4, 2, 2, 3])
+    case("cross_entropy", lambda t: F.cross_entropy(t, target), x)
+    case("cross_entropy/smooth", lambda t: F.cross_entropy(t, target, label_smoothing=0.1), x)
+    case("cross_entropy/ignore", lambda t: F.cross_entropy(t, target, ignore_index=2), x)
+    case("cross_entropy/extreme", lambda t: F.cross_entropy(t * 100, target), x)
+    case("nll_loss", lambda t: F.nll_loss(t, target), x)
+    a, b = numbers((3, 5)), numbers((3, 5), 1)
+    for name in "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss":
+        case(name, lambda t: getattr(F, name)(t, b), a)
+    p = torch.sigmoid(b).detach()
+    case("bce_with_logits", lambda t: F.binary_cross_entropy_with_logits(t, p), a * 20)
+    case("kl_div", lambda t: F.kl_div(F.log_softmax(t, -1), F.softmax(b, -1), reduction="batchmean"), a)
+
+
+for part in elementwise, reduce, shape, losses:
+    part()
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "ops.txt"), "w") as f:
+    f.write("\n".join(out) + "\n")

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "support/reference.hpp"
+#include "xla/op/reduce.hpp"
+#include "xla/run/backward.hpp"
+
+namespace test {
+
+/// What PyTorch computed, by case; written by tests/reference/make.py.
+class pytorch {
+ public:
+  struct result {
+    sizes_t sizes;
+    std::vector<double> elements;
+  };
+  static pytorch& instance() {
+    static pytorch all;
+    return all;
+  }
+  const result& find(const std::string& name) {
+    const auto at = results_.find(name);
+    if (at == results_.end()) throw std::runtime_error("ops.txt has no case " + name);
+    used_.insert(name);
+    return at->second;
+  }
+  /// Cases that begin with one of the names and that no test has asked for.
+  std::string unused(std::initializer_list<std::string_view> names) const {
+    std::string all;
+    for (const auto& [name, r] : results_)
+      for (auto n : names)
+        if (name.substr(0, name.find('/')) == n && !used_.contains(name)) all += name + ' ';
+    return all;
+  }
+
+ private:
+  pytorch() {
+    std::ifstream file(XLA_TEST_DATA "/reference/ops.txt");
+    for (std::string line; std::getline(file, line);) {
+      std::istringstream words(line);
+      std::string name, word;
+      words >> name;
+      result r;
+      while (words >> word && word != ":") r.sizes.push_back(std::stoll(word));
+      while (words >> word) r.elements.push_back(std::strtod(word.c_str(), nullptr));
+      results_[name] = std::move(r);
+    }
+  }
+  std::map<std::string, result> results_;
+  std::set<std::string> used_;
+};
+
+/// A result of ours against PyTorch's: within a tolerance that is relative above 1 and absolute
+/// below; NaN, infinities and the sizes exactly.
+template <class T, int R>
+void check_pytorch(const std::string& name, const xla::Tensor<T, R>& got, double tolerance) {
+  INFO(name);
+  const auto& want = pytorch::instance().find(name);
+  CHECK(got.sizes() == want.sizes);
+  REQUIRE(std::int64_t(got.numel()) == static_cast<std::int64_t>(want.elements.size()));
+  for (std::size_t i = 0; i < want.elements.size(); ++i) {
+    const double a = static_cast<double>(got.data()[i]), b = want.elements[i];
+    const bool same =
+        a == b || (std::isnan(a) && std::isnan(b)) ||
+        (std::isfinite(b) && std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b)));
+    if (same) continue;
+    std::ostringstream s;
+    s.precision(9);
+    s << "element " << i << " is " << a << ", PyTorch's " << b;
+    FAIL_CHECK(s.str());
+    return;
+  }
+  SUCCEED();
+}
+
+/// The result of f and the gradients of its float inputs against PyTorch's; eager.
+template <class F, class... T, int... R>
+void check_pytorch(const std::string& name, double tolerance, F f, const xla::Tensor<T, R>&... x) {
+  const xla::eager_mode_guard eager;
+  std::tuple<xla::Parameter<T, R>...> p{xla::Parameter<T, R>::like(x)...};
+  std::apply([&](auto&... q) { (q.copy_(x), ...); }, p);
+  const auto y = std::apply([&](auto&... q) { return f(q...); }, p);
+  check_pytorch(name, y, tolerance);
+  using Y = std::remove_cvref_t<decltype(y)>;
+  if constexpr (std::is_floating_point_v<typename Y::value_type>) {
+    const sizes_t sizes = y.sizes();
+    xla::Size s[Y::rank > 0 ? Y::rank : 1] = {1};
+    for (std::size_t i = 0; i < sizes.size(); ++i) s[i] = sizes[i];
+    const auto weights = xla::reshape(numbers<typename Y::value_type>(s, 99), s);
+    sum(y * weights).backward();
+    int k = 0;
+    std::apply(
+        [&](auto&... q) {
+          (check_pytorch(name + "/grad" + std::to_string(k++),
+                         q.grad().defined() ? q.grad() : zeros_like(q.detach()), tolerance),
+           ...);
+        },
+        p);
+  }
+}
+
+}  // namespace test
