@@ -20,30 +20,69 @@ set(XLA_HEADERS
   xla/tensor/impl.hpp
   xla/tensor/methods.hpp
   xla/tensor/state.hpp
+  xla/tensor/training.hpp
   xla/op/abs.hpp
   xla/op/argmax.hpp
   xla/op/arithmetic.hpp
   xla/op/cast.hpp
   xla/op/check_index.hpp
+  xla/op/clip.hpp
   xla/op/compare.hpp
+  xla/op/concat.hpp
   xla/op/create.hpp
+  xla/op/derived/activation.hpp
+  xla/op/derived/any_all.hpp
+  xla/op/derived/cross_entropy.hpp
+  xla/op/derived/distance_loss.hpp
+  xla/op/derived/dropout.hpp
+  xla/op/derived/einsum.hpp
+  xla/op/derived/einsum_formula.hpp
+  xla/op/derived/elementwise.hpp
+  xla/op/derived/indexing.hpp
+  xla/op/derived/linalg.hpp
   xla/op/derived/loss.hpp
+  xla/op/derived/norm.hpp
+  xla/op/derived/normalize.hpp
+  xla/op/derived/over_axes.hpp
+  xla/op/derived/pad.hpp
+  xla/op/derived/probability_loss.hpp
+  xla/op/derived/range.hpp
+  xla/op/derived/reduction.hpp
+  xla/op/derived/repeat.hpp
   xla/op/derived/softmax.hpp
+  xla/op/derived/split.hpp
+  xla/op/derived/statistics.hpp
+  xla/op/derived/triangle.hpp
   xla/op/embedding.hpp
+  xla/op/erf.hpp
   xla/op/exponential.hpp
+  xla/op/gather.hpp
+  xla/op/index.hpp
+  xla/op/index_select.hpp
+  xla/op/integers.hpp
   xla/op/logical.hpp
   xla/op/matmul.hpp
   xla/op/minmax.hpp
+  xla/op/nonzero.hpp
   xla/op/op.hpp
   xla/op/permute.hpp
+  xla/op/pow.hpp
+  xla/op/prod.hpp
   xla/op/random.hpp
   xla/op/reduce.hpp
   xla/op/relu.hpp
+  xla/op/remainder.hpp
   xla/op/reshape.hpp
   xla/op/root.hpp
-  xla/op/row.hpp
+  xla/op/rounding.hpp
   xla/op/scalar.hpp
+  xla/op/scan.hpp
+  xla/op/sigmoid.hpp
+  xla/op/sign.hpp
+  xla/op/slice.hpp
+  xla/op/sort.hpp
   xla/op/tanh.hpp
+  xla/op/trigonometric.hpp
   xla/op/where.hpp
   xla/transform/backward.hpp
   xla/transform/capture.hpp
@@ -65,12 +104,17 @@ set(XLA_HEADERS
   xla/kernel/lane.hpp
   xla/kernel/loops.hpp
   xla/kernel/map.hpp
+  xla/kernel/math.hpp
+  xla/kernel/math_table.hpp
   xla/kernel/op/embedding.hpp
+  xla/kernel/op/gather.hpp
   xla/kernel/op/map.hpp
   xla/kernel/op/matmul.hpp
   xla/kernel/op/movement.hpp
   xla/kernel/op/random.hpp
   xla/kernel/op/reduce.hpp
+  xla/kernel/op/slice.hpp
+  xla/kernel/op/sort.hpp
   xla/kernel/packet.hpp
   xla/kernel/philox.hpp
   xla/kernel/pool.hpp
@@ -102,22 +146,40 @@ set(XLA_HEADERS
   xla/run/traced_graph.hpp
   xla/compile.hpp
   xla/nn/activation.hpp
+  xla/nn/dropout.hpp
   xla/nn/embedding.hpp
   xla/nn/init.hpp
   xla/nn/linear.hpp
   xla/nn/loss.hpp
+  xla/nn/module_array.hpp
+  xla/nn/normalization.hpp
   xla/nn/sequential.hpp
+  xla/nn/shape.hpp
+  xla/optim/adagrad.hpp
+  xla/optim/adam.hpp
   xla/optim/adamw.hpp
+  xla/optim/average.hpp
+  xla/optim/clip.hpp
+  xla/optim/lion.hpp
   xla/optim/optimizer.hpp
+  xla/optim/rmsprop.hpp
+  xla/optim/schedule.hpp
   xla/optim/sgd.hpp
   xla/data/loader.hpp
+  xla/data/prefetch.hpp
+  xla/data/subset.hpp
+  xla/io/csv.hpp
   xla/io/file.hpp
   xla/io/idx.hpp
+  xla/io/npy.hpp
   xla/io/print.hpp
   xla/io/progress.hpp
   xla/io/svg.hpp
   xla/io/terminal.hpp
   xla/io/text.hpp
+  xla/train/loop.hpp
+  xla/train/options.hpp
+  xla/train/supervisor.hpp
 )
 
 # Optional parts with a dependency of their own.

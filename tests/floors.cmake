@@ -6,7 +6,7 @@ cmake_minimum_required(VERSION 3.24)
 set(floors      # the first pattern that matches a path below include/xla decides
   "^ext/=9"     # apart: no other floor may include it
   "^xla.hpp$=8"
-  "^(nn|optim|data|io)/=7"
+  "^(nn|optim|data|io|train)/=7"
   "^(run/|compile.hpp$)=6"
   "^kernel/=5"
   "^transform/=4"

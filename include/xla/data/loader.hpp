@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/data/prefetch.hpp"
 #include "xla/kernel/philox.hpp"
 #include "xla/op/create.hpp"
 #include "xla/tensor.hpp"
@@ -70,7 +71,8 @@ class TensorDataset {
  public:
   using batch_type = typename detail::batch_of<Tensors...>::type;
 
-  /// Throws `xla::shape_error` unless all tensors have the same number of samples.
+  /// Throws `xla::shape_error` unless all tensors have the same number of samples. What is still
+  /// pending in them is computed now, so that a loader's thread only copies.
   explicit TensorDataset(Tensors... tensors) : tensors_(std::move(tensors)...) {
     static_assert(sizeof...(Tensors) > 0 && ((Tensors::rank > 0) && ...),
                   "TensorDataset: tensors of at least one axis, the first of which counts samples");
@@ -82,6 +84,7 @@ class TensorDataset {
         throw shape_error("TensorDataset: tensor 0 has " + std::to_string(size_) +
                           " samples, tensor " + std::to_string(i) + " has " +
                           std::to_string(counts[i]));
+    std::apply([](const auto&... t) { (t.data(), ...); }, tensors_);
   }
 
   /// The number of samples.
@@ -108,6 +111,9 @@ struct loader_options {
   bool shuffle = false;
   std::uint64_t seed = 0;
   bool drop_last = false;  ///< Leave out a last batch that is short.
+  /// Batches that a thread of its own makes ahead, 0 for none. `dataset.batch` then runs on that
+  /// thread, one call at a time in each loop; in traced mode it must not compute with tensors.
+  std::int64_t prefetch = 0;
 };
 
 /// Goes over a dataset in batches: `for (auto& [data, target] : loader)`. Each such loop is the
@@ -117,12 +123,15 @@ class DataLoader {
  public:
   using value_type = decltype(std::declval<const D&>().batch({}));
 
-  /// Throws `xla::error` for a batch size below 1.
+  /// Throws `xla::error` for a batch size below 1, or fewer than 0 batches ahead.
   explicit DataLoader(D dataset, loader_options options = {})
       : dataset_(std::move(dataset)), options_(options) {
     if (options.batch_size < 1)
       throw error("DataLoader: batch_size is " + std::to_string(options.batch_size) +
                   ", it has to be at least 1");
+    if (options.prefetch < 0)
+      throw error("DataLoader: prefetch is " + std::to_string(options.prefetch) +
+                  ", it has to be at least 0");
   }
 
   /// The number of batches in an epoch.
@@ -137,7 +146,8 @@ class DataLoader {
   std::uint64_t epoch() const { return epoch_; }
   void set_epoch(std::uint64_t epoch) { epoch_ = epoch; }
 
-  /// An input iterator over the batches of one epoch; it holds the current batch.
+  /// An input iterator over the batches of one epoch; it holds the current batch. What the dataset
+  /// throws comes out of the loop in the place of its batch, also when batches are made ahead.
   class iterator {
    public:
     using iterator_concept = std::input_iterator_tag;
@@ -145,7 +155,9 @@ class DataLoader {
     using value_type = DataLoader::value_type;
 
     iterator(const DataLoader& loader, std::vector<std::int64_t> order)
-        : loader_(&loader), order_(std::move(order)), batches_(loader.size()) {
+        : batches_(loader.size()), make_{&loader, std::move(order)} {
+      if (const auto ahead = loader.options_.prefetch; ahead > 0 && batches_ > 0)
+        ahead_ = std::make_unique<Prefetcher<value_type>>(batches_, ahead, std::move(make_));
       load();
     }
 
@@ -161,20 +173,29 @@ class DataLoader {
     }
 
    private:
+    /// Batch `at` of an epoch whose samples come in this order.
+    struct maker {
+      const DataLoader* loader;
+      std::vector<std::int64_t> order;
+
+      value_type operator()(std::int64_t at) const {
+        const auto size = static_cast<std::size_t>(loader->options_.batch_size);
+        const auto first = static_cast<std::size_t>(at) * size;
+        const std::span<const std::int64_t> all{order};
+        return loader->dataset_.batch(all.subspan(first, std::min(size, all.size() - first)));
+      }
+    };
+
     void load() {
       batch_.reset();
-      if (at_ == batches_) return;
-      const auto size = static_cast<std::size_t>(loader_->options_.batch_size);
-      const auto first = static_cast<std::size_t>(at_) * size;
-      const std::span<const std::int64_t> all{order_};
-      const auto samples = all.subspan(first, std::min(size, all.size() - first));
-      batch_ = std::make_unique<value_type>(loader_->dataset_.batch(samples));
+      if (at_ == batches_) ahead_.reset();
+      else batch_ = ahead_ ? ahead_->take() : std::make_unique<value_type>(make_(at_));
     }
 
-    const DataLoader* loader_;
-    std::vector<std::int64_t> order_;
     std::int64_t at_ = 0, batches_;
+    maker make_;
     std::unique_ptr<value_type> batch_;
+    std::unique_ptr<Prefetcher<value_type>> ahead_;
   };
 
   /// Starts the next epoch.

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,14 +20,15 @@ inline constexpr std::uint64_t default_max_bytes = std::uint64_t{4} << 30;
 
 namespace detail {
 
+struct file_closer {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
 /// Appends the whole file to `out`, a vector of bytes or a string.
 template <class Container>
 void append_file(const std::string& path, std::uint64_t max_bytes, Container& out) {
-  struct closer {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   errno = 0;
-  const std::unique_ptr<std::FILE, closer> file{std::fopen(path.c_str(), "rb")};
+  const std::unique_ptr<std::FILE, file_closer> file{std::fopen(path.c_str(), "rb")};
   if (!file) throw io_error("cannot open '" + path + "': " + std::strerror(errno));
   constexpr std::size_t chunk = std::size_t{1} << 18;
   std::size_t size = out.size();
@@ -53,6 +55,18 @@ inline std::vector<std::uint8_t> read_file(const std::string& path,
   std::vector<std::uint8_t> out;
   detail::append_file(path, max_bytes, out);
   return out;
+}
+
+/// Writes a file, in the place of one that is there. Throws `xla::io_error` when that fails, which
+/// may leave a part of it.
+inline void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
+  errno = 0;
+  std::unique_ptr<std::FILE, detail::file_closer> file{std::fopen(path.c_str(), "wb")};
+  if (!file) throw io_error("cannot open '" + path + "' for writing: " + std::strerror(errno));
+  const auto count = std::fwrite(bytes.data(), 1, bytes.size(), file.get());
+  // Only closing tells whether the last bytes arrived.
+  if (std::fclose(file.release()) != 0 || count != bytes.size())
+    throw io_error("cannot write '" + path + "': " + std::strerror(errno));
 }
 
 }  // namespace xla::io

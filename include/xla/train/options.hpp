@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "xla/io/progress.hpp"
+
+namespace xla::train {
+
+/// The mode in which a step that is not compiled runs: that of the program, or one for the
+/// training. In traced mode each step is one graph, run by sync().
+enum class run_mode { current, eager, traced };
+
+/// Where a training stands; what its callbacks are told. NaN where nothing is known yet.
+struct moment {
+  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  std::int64_t step = 0;   ///< Steps done.
+  std::int64_t epoch = 0;  ///< Epochs done.
+  double part = 0;         ///< Of the whole training, from 0 to 1.
+  double seconds = 0;
+  double loss = unknown;        ///< Mean over the steps since the reading before.
+  double validation = unknown;  ///< What `validate` gave last.
+  double best = unknown;        ///< The best that it gave.
+};
+
+/// How long to train, and what happens on the way. Of epochs, steps and seconds those that are
+/// given count, and the first to be reached ends the training; with none of them it is one epoch.
+struct options {
+  std::int64_t epochs = 0;
+  std::int64_t steps = 0;
+  double seconds = 0;
+  run_mode mode = run_mode::current;
+
+  std::int64_t log_every = 20;  ///< Steps between readings of the loss; nothing waits in between.
+  bool show = true;             ///< A live line; `line` says how and where.
+  io::progress_options line = {.unit = "samples"};
+  bool interruptible = true;  ///< Ctrl-C ends the training in order.
+
+  /// Measures the model, in evaluation and without gradients: every so many steps, or at the end of
+  /// each epoch, and at the very end.
+  std::function<double()> validate = {};
+  std::int64_t validate_every = 0;
+  std::string validation_name = "validation";
+  bool higher_is_better = false;
+  /// Stops after so many validations in a row that are not better by `min_delta`; 0: never.
+  std::int64_t patience = 0;
+  double min_delta = 0;
+
+  /// Before each step: where the learning rate is set.
+  std::function<void(const moment&)> schedule = {};
+  /// After each step; false ends the training.
+  std::function<bool(const moment&)> after_step = {};
+  /// After each reading of the loss.
+  std::function<void(const moment&)> log = {};
+  /// Every so many steps; with 0 after each validation that is the best so far, or, without
+  /// `validate`, at the end of each epoch.
+  std::function<void(const moment&)> checkpoint = {};
+  std::int64_t checkpoint_every = 0;
+};
+
+/// Values by the number of steps done.
+struct curve {
+  std::vector<double> step, value;
+};
+
+/// Why a training ended: as planned, by `patience`, by `after_step`, by Ctrl-C, or because the loss
+/// was no longer a finite number.
+enum class ending { completed, early_stop, stopped, interrupted, diverged };
+
+/// How a training went.
+struct report : moment {
+  ending end = ending::completed;
+  std::int64_t best_step = 0;  ///< The step with the best validation.
+  curve losses, validations;
+  bool stopped_early() const { return end == ending::early_stop; }
+};
+
+}  // namespace xla::train
