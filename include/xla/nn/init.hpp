@@ -1,23 +1,144 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/random.hpp"
 #include "xla/run/runtime.hpp"
 #include "xla/tensor/state.hpp"
 
+/// Initialisers by PyTorch's names; they write a parameter, buffer or tensor in place, at run time.
 namespace xla::nn::init {
+
+/// Every element the same number.
+template <class T, int R>
+void constant_(Tensor<T, R>& p, std::type_identity_t<T> value) {
+  p.fill_(value);
+}
+template <class T, int R>
+void zeros_(Tensor<T, R>& p) {
+  constant_(p, 0);
+}
+template <class T, int R>
+void ones_(Tensor<T, R>& p) {
+  constant_(p, 1);
+}
 
 /// Uniform in [low, high).
 template <class T, int R>
-void uniform_(Parameter<T, R>& p, T low = 0, T high = 1) {
+void uniform_(Tensor<T, R>& p, std::type_identity_t<T> low = 0, std::type_identity_t<T> high = 1) {
   p.copy_(rand_like(p.detach()) * (high - low) + low);
 }
 
 /// Normal with the given mean and standard deviation.
 template <class T, int R>
-void normal_(Parameter<T, R>& p, T mean = 0, T std = 1) {
+void normal_(Tensor<T, R>& p, std::type_identity_t<T> mean = 0, std::type_identity_t<T> std = 1) {
   p.copy_(randn_like(p.detach()) * std + mean);
+}
+
+/// The numbers of inputs and of outputs that an element of a weight (out, in, …) has to do with.
+template <class T, int R>
+std::pair<std::int64_t, std::int64_t> fans(const Tensor<T, R>& p) {
+  static_assert(R >= 2, "xla::nn::init: needs a weight of at least two axes (out, in, …)");
+  std::int64_t field = 1;
+  for (int i = 2; i < R; ++i) field *= std::int64_t(p.size(i));
+  return {std::int64_t(p.size(1)) * field, std::int64_t(p.size(0)) * field};
+}
+
+/// What follows a layer, so that its weights can make up for the variance that is lost there.
+enum class Nonlinearity { linear, sigmoid, tanh, relu, leaky_relu, selu };
+
+/// The factor by which a standard deviation grows; a is leaky_relu's slope.
+inline double calculate_gain(Nonlinearity f, double a = 0.01) {
+  switch (f) {
+    case Nonlinearity::tanh: return 5.0 / 3;
+    case Nonlinearity::relu: return std::sqrt(2.0);
+    case Nonlinearity::leaky_relu: return std::sqrt(2 / (1 + a * a));
+    case Nonlinearity::selu: return 0.75;
+    default: return 1;
+  }
+}
+
+/// Uniform with a standard deviation of gain sqrt(2 / (in + out)). Glorot and Bengio (2010).
+template <class T, int R>
+void xavier_uniform_(Tensor<T, R>& p, double gain = 1) {
+  const auto [in, out] = fans(p);
+  const T bound = static_cast<T>(gain * std::sqrt(6.0 / static_cast<double>(in + out)));
+  uniform_(p, -bound, bound);
+}
+/// The same, normal.
+template <class T, int R>
+void xavier_normal_(Tensor<T, R>& p, double gain = 1) {
+  const auto [in, out] = fans(p);
+  normal_(p, 0, static_cast<T>(gain * std::sqrt(2.0 / static_cast<double>(in + out))));
+}
+
+/// Whether Kaiming's initialisers keep the variance forward (by a weight's inputs) or backward.
+enum class Fan { in, out };
+
+/// How Kaiming's initialisers scale, by PyTorch's names and with its defaults.
+struct KaimingOptions {
+  double a = 0;  ///< leaky_relu's slope
+  Fan mode = Fan::in;
+  Nonlinearity nonlinearity = Nonlinearity::leaky_relu;
+};
+
+/// The standard deviation that Kaiming's initialisers give a weight.
+template <class T, int R>
+double kaiming_std(const Tensor<T, R>& p, const KaimingOptions& options) {
+  const auto [in, out] = fans(p);
+  const auto fan = static_cast<double>(options.mode == Fan::in ? in : out);
+  return calculate_gain(options.nonlinearity, options.a) / std::sqrt(fan);
+}
+
+/// Uniform with a standard deviation of gain / sqrt(fan). He et al. (2015).
+template <class T, int R>
+void kaiming_uniform_(Tensor<T, R>& p, const KaimingOptions& options = {}) {
+  const T bound = static_cast<T>(std::sqrt(3.0) * kaiming_std(p, options));
+  uniform_(p, -bound, bound);
+}
+/// The same, normal.
+template <class T, int R>
+void kaiming_normal_(Tensor<T, R>& p, const KaimingOptions& options = {}) {
+  normal_(p, 0, static_cast<T>(kaiming_std(p, options)));
+}
+
+/// The probability of a standard normal number below z.
+inline double normal_probability(double z) { return std::erfc(-z / std::sqrt(2.0)) / 2; }
+
+/// The z that a standard normal number is below with probability p, which is above 0 and below 1.
+inline double normal_quantile(double p) {
+  // Winitzki's (2008) approximation of the inverse of erf, then Halley's method.
+  const double l = std::log(4 * p * (1 - p)), h = 4.3307 + l / 2;
+  const double square = 2 * (std::sqrt(h * h - l / 0.147) - h);
+  double z = std::copysign(std::sqrt(std::max(square, 0.0)), p - 0.5);
+  for (int i = 0; i < 3; ++i) {
+    const double density = std::exp(-z * z / 2) * 0.3989422804014327;
+    if (density == 0) break;
+    const double step = (normal_probability(z) - p) / density;
+    z -= step / (1 + z * step / 2);
+  }
+  return z;
+}
+
+/// Normal numbers of which none lies outside [a, b].
+template <class T, int R>
+void trunc_normal_(Tensor<T, R>& p, double mean = 0, double std = 1, double a = -2, double b = 2) {
+  const double low = normal_probability((a - mean) / std);
+  const double high = normal_probability((b - mean) / std);
+  std::vector<T> values = rand_like(p.detach()).to_vector();
+  for (T& v : values) {
+    const double u = low + (static_cast<double>(v) + 1e-8) * (high - low);
+    v = static_cast<T>(std::clamp(mean + std * normal_quantile(u), a, b));
+  }
+  Size sizes[R > 0 ? R : 1] = {1};
+  for (int i = 0; i < R; ++i) sizes[i] = p.size(i);
+  if constexpr (R == 0) p.fill_(values[0]);
+  else p.copy_(from_blob(values.data(), sizes));
 }
 
 }  // namespace xla::nn::init

@@ -31,4 +31,24 @@ struct Linear {
   XLA_MODULE(weight, bias)
 };
 
+/// y = x weightᵀ: torch.nn.Linear with bias=False.
+struct LinearNoBias {
+  Parameter<float, 2> weight;  ///< (out, in)
+
+  constexpr LinearNoBias() = default;
+  constexpr LinearNoBias(std::int64_t in, std::int64_t out) : weight({out, in}) {
+    if (!std::is_constant_evaluated()) reset_parameters();
+  }
+  /// Uniform within one over the square root of in.
+  void reset_parameters() {
+    const float bound = 1 / std::sqrt(static_cast<float>(std::int64_t(weight.size(1))));
+    init::uniform_(weight, -bound, bound);
+  }
+  template <int R>
+  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x) const {
+    return linear(x, weight);
+  }
+  XLA_MODULE(weight)
+};
+
 }  // namespace xla::nn

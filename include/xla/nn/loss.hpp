@@ -1,25 +1,122 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/module.hpp"
 #include "xla/op/derived/loss.hpp"
 
+/// Losses as modules. Called they give the mean; a reduction says otherwise:
+/// loss_fn(input, target, xla::reduction::none).
 namespace xla::nn {
 
-/// Mean cross-entropy between logits (batch, classes) and class numbers (batch).
+/// Cross-entropy between logits (batch, classes) and class numbers (batch).
 struct CrossEntropyLoss {
   template <class T>
-  constexpr Tensor<T, 0> operator()(const Tensor<T, 2>& logits,
-                                    const Tensor<std::int64_t, 1>& target) const {
-    return cross_entropy(logits, target);
+  constexpr auto operator()(const Tensor<T, 2>& logits, const Tensor<std::int64_t, 1>& target,
+                            auto... reduction) const {
+    return cross_entropy(logits, target, reduction...);
   }
 };
 
-/// Mean squared error.
+/// CrossEntropyLoss with label smoothing and targets to leave out:
+/// nn::SmoothCrossEntropyLoss{{.label_smoothing = 0.1}}.
+struct SmoothCrossEntropyLoss {
+  Scalar ignore_index = -100, label_smoothing = 0;
+
+  constexpr SmoothCrossEntropyLoss() = default;
+  constexpr explicit SmoothCrossEntropyLoss(const CrossEntropyOptions& options)
+      : ignore_index(options.ignore_index), label_smoothing(options.label_smoothing) {}
+  template <class T>
+  constexpr auto operator()(const Tensor<T, 2>& logits, const Tensor<std::int64_t, 1>& target,
+                            auto... reduction) const {
+    const CrossEntropyOptions options{ignore_index, label_smoothing};
+    return cross_entropy(logits, target, options, reduction...);
+  }
+  XLA_MODULE(ignore_index, label_smoothing)
+};
+
+/// Minus the logarithms of probabilities (batch, classes) at class numbers (batch).
+struct NLLLoss {
+  template <class T>
+  constexpr auto operator()(const Tensor<T, 2>& input, const Tensor<std::int64_t, 1>& target,
+                            auto... reduction) const {
+    return nll_loss(input, target, reduction...);
+  }
+};
+
+/// Squared differences.
 struct MSELoss {
   template <class T, int A, int B>
-  constexpr Tensor<T, 0> operator()(const Tensor<T, A>& input, const Tensor<T, B>& target) const {
-    return mse_loss(input, target);
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+                            auto... reduction) const {
+    return mse_loss(input, target, reduction...);
   }
+};
+
+/// Magnitudes of the differences.
+struct L1Loss {
+  template <class T, int A, int B>
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+                            auto... reduction) const {
+    return l1_loss(input, target, reduction...);
+  }
+};
+
+/// Half the squared difference up to delta, linear beyond.
+struct HuberLoss {
+  Scalar delta = 1;
+
+  constexpr HuberLoss() = default;
+  constexpr explicit HuberLoss(Scalar bound) : delta(bound) {}
+  template <class T, int A, int B>
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+                            auto... reduction) const {
+    return huber_loss(input, target, delta, reduction...);
+  }
+  XLA_MODULE(delta)
+};
+
+/// HuberLoss over beta: of slope 1 beyond it.
+struct SmoothL1Loss {
+  Scalar beta = 1;
+
+  constexpr SmoothL1Loss() = default;
+  constexpr explicit SmoothL1Loss(Scalar bound) : beta(bound) {}
+  template <class T, int A, int B>
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+                            auto... reduction) const {
+    return smooth_l1_loss(input, target, beta, reduction...);
+  }
+  XLA_MODULE(beta)
+};
+
+/// Cross-entropy between two probabilities in [0, 1].
+struct BCELoss {
+  template <class T, int A, int B>
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+                            auto... reduction) const {
+    return binary_cross_entropy(input, target, reduction...);
+  }
+};
+
+/// Cross-entropy between logits and probabilities in [0, 1].
+struct BCEWithLogitsLoss {
+  template <class T, int A, int B>
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+                            auto... reduction) const {
+    return binary_cross_entropy_with_logits(input, target, reduction...);
+  }
+};
+
+/// Divergence of a target's probabilities from an input's logarithms of probabilities.
+struct KLDivLoss {
+  bool log_target = false;
+
+  template <class T, int A, int B, class Reduction = reduction::mean_t>
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+                            Reduction reduction = {}) const {
+    return kl_div(input, target, reduction, log_target);
+  }
+  XLA_MODULE(log_target)
 };
 
 }  // namespace xla::nn

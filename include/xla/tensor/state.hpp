@@ -48,6 +48,12 @@ class State : public Tensor<T, Rank> {
     return *this;
   }
 
+  /// Writes the value; through a const module as well, as running statistics are.
+  constexpr const State& copy_(const Tensor<T, Rank>& value) const {
+    const_cast<State&>(*this).Tensor<T, Rank>::copy_(value);
+    return *this;
+  }
+
   /// The sizes that the type fixes; -1 where it leaves one open.
   constexpr detail::shape shape() const {
     detail::shape s;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <utility>
+
+#include "xla/module.hpp"
+
+namespace xla::nn {
+
+/// N modules of one type: layers[i], a range, and called, one applied after the other.
+template <class Module, std::size_t N>
+struct ModuleArray {
+  std::array<Module, N> layers;
+
+  constexpr ModuleArray() = default;
+  /// Each module made by itself: ModuleArray<Linear, 3>{[] { return Linear{8, 8}; }}.
+  template <class Make>
+    requires requires(Make make) {
+      { make() } -> std::same_as<Module>;
+    }
+  constexpr explicit ModuleArray(Make make) : ModuleArray(make, std::make_index_sequence<N>{}) {}
+
+  constexpr Module& operator[](std::size_t i) { return layers[i]; }
+  constexpr const Module& operator[](std::size_t i) const { return layers[i]; }
+  constexpr auto begin() { return layers.begin(); }
+  constexpr auto begin() const { return layers.begin(); }
+  constexpr auto end() { return layers.end(); }
+  constexpr auto end() const { return layers.end(); }
+  static constexpr std::size_t size() { return N; }
+
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {
+    Tensor<T, R> y = x;
+    for (const Module& layer : layers) y = layer(y);
+    return y;
+  }
+  XLA_MODULE(layers)
+
+ private:
+  template <class Make, std::size_t... I>
+  constexpr ModuleArray(Make& make, std::index_sequence<I...>) : layers{((void)I, make())...} {}
+};
+
+/// A module whose result is added to its input, of the same sizes. He et al. (2015).
+template <class Module>
+struct Residual {
+  Module inner;
+
+  constexpr Residual() = default;
+  constexpr explicit Residual(Module m) : inner(std::move(m)) {}
+
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {
+    return x + inner(x);
+  }
+  XLA_MODULE(inner)
+};
+
+}  // namespace xla::nn

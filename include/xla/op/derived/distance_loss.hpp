@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/abs.hpp"
+#include "xla/op/derived/reduction.hpp"
+#include "xla/op/minmax.hpp"
+
+namespace xla {
+
+/// Squared differences; input and target have the same sizes, as in all losses here.
+template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
+constexpr auto mse_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
+                        Reduction reduction = {}) {
+  detail::check_same_sizes(input, target, "mse_loss");
+  const auto d = input - target;
+  return detail::reduce_loss(d * d, reduction);
+}
+
+/// Magnitudes of the differences; the gradient of a difference of 0 is 0.
+template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
+constexpr auto l1_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
+                       Reduction reduction = {}) {
+  detail::check_same_sizes(input, target, "l1_loss");
+  return detail::reduce_loss(abs(input - target), reduction);
+}
+
+namespace detail {
+/// d² / 2 up to |d| = delta, from there on delta (|d| - delta / 2). No branch can overflow alone.
+template <class T, int R>
+constexpr Tensor<T, R> huber(const Tensor<T, R>& difference, const Tensor<T, 0>& delta) {
+  const auto d = abs(difference);
+  const auto near = minimum(d, delta);
+  return near * (d - near * 0.5);
+}
+}  // namespace detail
+
+/// Half the squared difference up to delta, linear beyond; delta is above 0. Huber (1964).
+template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
+constexpr auto huber_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
+                          detail::number_of<T> delta = 1, Reduction reduction = {}) {
+  detail::check_same_sizes(input, target, "huber_loss");
+  return detail::reduce_loss(detail::huber(input - target, delta.tensor()), reduction);
+}
+
+/// huber_loss over beta, which is above 0: of slope 1 beyond it. Girshick (2015).
+template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
+constexpr auto smooth_l1_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
+                              detail::number_of<T> beta = 1, Reduction reduction = {}) {
+  detail::check_same_sizes(input, target, "smooth_l1_loss");
+  const Tensor<T, 0> b = beta.tensor();
+  return detail::reduce_loss(detail::huber(input - target, b) / b, reduction);
+}
+
+}  // namespace xla

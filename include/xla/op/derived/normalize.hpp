@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/reduce.hpp"
+#include "xla/op/root.hpp"
+#include "xla/tensor/state.hpp"
+
+namespace xla {
+namespace detail {
+
+/// Refuses a weight or bias that has not one element per element of x's last axis.
+template <class T, int R>
+constexpr void check_features(const Tensor<T, R>& x, const Tensor<T, 1>& p,
+                              std::string_view function) {
+  static_assert(R >= 1, "xla: normalization needs at least one axis");
+  const shape s = x.dims(), f = p.dims();
+  const size_scope scope{x.table() ? x.table() : p.table(), function};
+  if (extent e = s[R - 1]; !scope.equal(e, f[0]))
+    scope.fail(text("the last axis of ") << s << " and the parameters " << f << " differ");
+}
+
+}  // namespace detail
+
+/// x less its mean, over its standard deviation, along the last axis. Ba, Kiros, Hinton (2016).
+template <class T, int R>
+constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, detail::number_of<T> eps = 1e-5) {
+  static_assert(R >= 1, "xla::layer_norm: needs at least one axis");
+  const auto centered = x - mean(x, {-1}, keepdim);
+  return centered * rsqrt(mean(centered * centered, {-1}, keepdim) + eps);
+}
+/// The same times weight, plus bias: one element each per element of the last axis.
+template <class T, int R>
+constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
+                                  const Tensor<T, 1>& bias, detail::number_of<T> eps = 1e-5) {
+  detail::check_features(x, weight, "layer_norm");
+  detail::check_features(x, bias, "layer_norm");
+  return layer_norm(x, eps) * weight + bias;
+}
+
+/// x over the root of its mean square along the last axis. Zhang and Sennrich (2019).
+template <class T, int R>
+constexpr Tensor<T, R> rms_norm(const Tensor<T, R>& x,
+                                detail::number_of<T> eps = std::numeric_limits<T>::epsilon()) {
+  static_assert(R >= 1, "xla::rms_norm: needs at least one axis");
+  return x * rsqrt(mean(x * x, {-1}, keepdim) + eps);
+}
+/// The same times weight: one element per element of the last axis.
+template <class T, int R>
+constexpr Tensor<T, R> rms_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
+                                detail::number_of<T> eps = std::numeric_limits<T>::epsilon()) {
+  detail::check_features(x, weight, "rms_norm");
+  return rms_norm(x, eps) * weight;
+}
+
+/// x (batch, features), each feature less its mean and over its standard deviation: those of the
+/// batch when training, which then also move the running ones, else the running ones. A batch of
+/// one row has no variance: a shape_error when training. Ioffe and Szegedy (2015).
+template <class T>
+constexpr Tensor<T, 2> batch_norm(const Tensor<T, 2>& x, const Buffer<T, 1>& running_mean,
+                                  const Buffer<T, 1>& running_var, const Tensor<T, 1>& weight,
+                                  const Tensor<T, 1>& bias, bool training,
+                                  detail::number_of<T> momentum = 0.1,
+                                  detail::number_of<T> eps = 1e-5) {
+  detail::check_features(x, weight, "batch_norm");
+  detail::check_features(x, bias, "batch_norm");
+  if (!training) return (x - running_mean) * (rsqrt(running_var + eps) * weight) + bias;
+  const Size n = x.size(0), others = n - 1;
+  const detail::size_scope scope{x.table(), "batch_norm"};
+  scope.nonzero(n.extent(), "batch_norm: the batch is empty, it has no mean to train with");
+  scope.nonzero(others.extent(),
+                "batch_norm: a batch of one row has no variance to train with; eval() the model");
+  const auto batch_mean = mean(x, {0}, keepdim);
+  const auto centered = x - batch_mean;
+  const auto variance = mean(centered * centered, {0}, keepdim);
+  const Tensor<T, 0> rate = momentum.tensor();
+  auto move = [&](const Buffer<T, 1>& running, const Tensor<T, 2>& batch) {
+    running.copy_(running.detach() * (1 - rate) + squeeze<0>(batch).detach() * rate);
+  };
+  move(running_mean, batch_mean);
+  move(running_var, variance * n / others);
+  return centered * rsqrt(variance + eps) * weight + bias;
+}
+
+}  // namespace xla

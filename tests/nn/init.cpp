@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xla/nn/init.hpp"
+
+#include "support/reference.hpp"
+#include "xla/run/generator.hpp"
+#include "xla/run/mode.hpp"
+
+namespace init = xla::nn::init;
+
+namespace {
+
+struct moments {
+  double mean = 0, std = 0, low = HUGE_VAL, high = -HUGE_VAL;
+};
+template <int R>
+moments moments_of(const xla::Tensor<float, R>& t) {
+  moments m;
+  const auto v = t.to_vector();
+  const auto n = static_cast<double>(v.size());
+  for (float x : v) {
+    m.mean += x / n;
+    m.low = std::min<double>(m.low, x);
+    m.high = std::max<double>(m.high, x);
+  }
+  for (float x : v) m.std += (x - m.mean) * (x - m.mean) / n;
+  m.std = std::sqrt(m.std);
+  return m;
+}
+
+/// That a weight's elements have this mean, deviation and, unless normal, bound.
+template <int R>
+void check_moments(const xla::Tensor<float, R>& t, double mean, double std, double low = -HUGE_VAL,
+                   double high = HUGE_VAL) {
+  const moments m = moments_of(t);
+  CHECK(m.mean == Approx(mean).margin(0.05 * std));
+  CHECK(m.std == Approx(std).epsilon(0.05));
+  CHECK(m.low >= low);
+  CHECK(m.high <= high);
+  if (high < HUGE_VAL) CHECK(m.high > high - 0.05 * (high - low));
+  if (low > -HUGE_VAL) CHECK(m.low < low + 0.05 * (high - low));
+}
+
+}  // namespace
+
+TEST_CASE("constants") {
+  const xla::eager_mode_guard eager;
+  xla::Parameter<float, 2> w({2, 3});
+  init::ones_(w);
+  CHECK(w.to_vector() == std::vector<float>(6, 1));
+  init::constant_(w, 0.25);
+  CHECK(w.to_vector() == std::vector<float>(6, 0.25f));
+  init::zeros_(w);
+  CHECK(w.to_vector() == std::vector<float>(6, 0));
+  CHECK(w.requires_grad());
+  xla::Buffer<double, 1> b({3});
+  init::ones_(b);
+  CHECK(b.to_vector() == std::vector<double>(3, 1));
+}
+
+TEST_CASE("random initialisers have the bounds and deviations that PyTorch's have") {
+  const xla::eager_mode_guard eager;
+  xla::manual_seed(1);
+  xla::Parameter<float, 2> w({100, 300});
+  const double root3 = std::sqrt(3.0);
+  init::uniform_(w, -1, 3);
+  check_moments(w, 1, 4 / std::sqrt(12.0), -1, 3);
+  init::normal_(w, 2, 0.5);
+  check_moments(w, 2, 0.5);
+  double std = 2 * std::sqrt(2.0 / 400);
+  init::xavier_uniform_(w, 2);
+  check_moments(w, 0, std, -root3 * std, root3 * std);
+  init::xavier_normal_(w, 2);
+  check_moments(w, 0, std);
+  std = std::sqrt(2.0 / 300);
+  init::kaiming_uniform_(w);
+  check_moments(w, 0, std, -root3 * std, root3 * std);
+  init::kaiming_normal_(w, {.mode = init::Fan::out, .nonlinearity = init::Nonlinearity::tanh});
+  check_moments(w, 0, 5.0 / 3 / 10);
+  init::kaiming_uniform_(w, {.a = std::sqrt(5.0)});  // what Linear starts with
+  std = 1 / std::sqrt(900.0);
+  check_moments(w, 0, std, -root3 * std, root3 * std);
+  xla::Parameter<float, 4> kernel({10, 20, 3, 5});
+  CHECK(init::fans(kernel) == std::pair<std::int64_t, std::int64_t>{300, 150});
+}
+
+TEST_CASE("trunc_normal_ keeps within its bounds") {
+  const xla::eager_mode_guard eager;
+  xla::manual_seed(1);
+  xla::Parameter<float, 2> w({200, 100});
+  init::trunc_normal_(w);
+  check_moments(w, 0, 0.8796, -2, 2);
+  init::trunc_normal_(w, 0, 0.02);
+  check_moments(w, 0, 0.02);
+  init::trunc_normal_(w, 1, 2, 1, 3);  // half of a bell
+  check_moments(w, 1.92, 0.566, 1, 3);
+  xla::Parameter<float, 1> none({0});
+  init::trunc_normal_(none);
+}
+
+TEST_CASE("the normal distribution and its inverse") {
+  for (double z : {-37.0, -7.0, -2.0, -0.5, 0.0, 1e-3, 1.0, 5.0})
+    CHECK(init::normal_quantile(init::normal_probability(z)) == Approx(z).epsilon(1e-8));
+  CHECK(init::normal_probability(1.96) == Approx(0.9750021049));
+}
+
+TEST_CASE("gains are PyTorch's") {
+  using init::Nonlinearity;
+  CHECK(init::calculate_gain(Nonlinearity::linear) == 1);
+  CHECK(init::calculate_gain(Nonlinearity::sigmoid) == 1);
+  CHECK(init::calculate_gain(Nonlinearity::tanh) == Approx(1.6666666667));
+  CHECK(init::calculate_gain(Nonlinearity::relu) == Approx(1.4142135624));
+  CHECK(init::calculate_gain(Nonlinearity::leaky_relu) == Approx(1.4141428570));
+  CHECK(init::calculate_gain(Nonlinearity::selu) == 0.75);
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xla/op/derived/cross_entropy.hpp"
+
+#include "data/optim.inc"
+#include "support/gradient.hpp"
+#include "support/loss.hpp"
+#include "support/modes.hpp"
+
+using test::check_equal;
+using test::check_loss;
+using test::numbers;
+using indices = xla::Tensor<std::int64_t, 1>;
+namespace reduction = xla::reduction;
+
+namespace {
+
+indices classes(bool all) {
+  std::vector<std::int64_t> v;
+  for (std::int64_t i = 0; i < 7; ++i) v.push_back(!all && i % 3 == 1 ? -100 : (i * 7 + 3) % 5);
+  return xla::tensor(v);
+}
+
+}  // namespace
+
+TEST_CASE("cross-entropy in every reduction, with targets left out and smoothed, is PyTorch's") {
+  const auto x = test::parameter({7, 5});
+  check_loss(
+      x, [t = classes(true)](auto& v, auto r) { return cross_entropy(v, t, r); },
+      reference::cross_entropy_none, reference::cross_entropy_mean_sum,
+      reference::cross_entropy_grad);
+  check_loss(
+      x, [t = classes(false)](auto& v, auto r) { return cross_entropy(v, t, {}, r); },
+      reference::cross_entropy_some_none, reference::cross_entropy_some_mean_sum,
+      reference::cross_entropy_some_grad);
+  check_loss(
+      x,
+      [t = classes(false)](auto& v, auto r) {
+        return cross_entropy(v, t, {.label_smoothing = 0.1}, r);
+      },
+      reference::cross_entropy_smooth_none, reference::cross_entropy_smooth_mean_sum,
+      reference::cross_entropy_smooth_grad);
+  check_loss(
+      x, [t = classes(false)](auto& v, auto r) { return nll_loss(v, t, -100, r); },
+      reference::nll_loss_none, reference::nll_loss_mean_sum, reference::nll_loss_grad);
+}
+
+TEST_CASE(
+    "nll_loss after log_softmax is cross-entropy; options that change nothing change nothing") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<double>({7, 5});
+  const auto t = classes(true);
+  check_equal(nll_loss(log_softmax(x), t), cross_entropy(x, t));
+  check_equal(nll_loss(log_softmax(x), t, reduction::sum), cross_entropy(x, t, reduction::sum));
+  check_equal(cross_entropy(x, t, {}), cross_entropy(x, t), 1e-15);
+  check_equal(cross_entropy(x, where(t == 3, 99, t), {.ignore_index = 99}),
+              cross_entropy(x, where(t == 3, -100, t), {}));
+}
+
+TEST_CASE("classes out of range and sizes that differ are refused") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({2, 5});
+  const auto wrong = xla::tensor<std::int64_t>({0, 5});
+  const auto left_out = xla::tensor<std::int64_t>({0, -100});
+  CHECK_THROWS_WITH(cross_entropy(x, wrong), test::contains("cross_entropy: index 5"));
+  CHECK_THROWS_WITH(cross_entropy(x, wrong, {}), test::contains("cross_entropy: index 5"));
+  CHECK_THROWS_WITH(nll_loss(x, wrong), test::contains("nll_loss: index 5"));
+  CHECK_THROWS_AS(cross_entropy(x, left_out), xla::index_error);
+  CHECK_THROWS_AS(nll_loss(x, left_out, -1), xla::index_error);
+  CHECK_THROWS_AS(cross_entropy(x, classes(true)), xla::shape_error);
+  CHECK_THROWS_AS(cross_entropy(x, classes(true), {}), xla::shape_error);
+  CHECK_THROWS_AS(nll_loss(x, classes(true)), xla::shape_error);
+  const auto none = numbers<float>({0, 5});
+  const indices no_target = xla::zeros<std::int64_t>({0});
+  CHECK_THROWS_WITH(nll_loss(none, no_target), test::contains("nll_loss: the batch is empty"));
+  CHECK_THROWS_WITH(cross_entropy(none, no_target, {}), test::contains("the batch is empty"));
+  CHECK(std::isnan(cross_entropy(x, xla::tensor<std::int64_t>({-100, -100}), {}).item()));
+}
+
+TEST_CASE("extreme logits give numbers, and gradients that are numbers") {
+  const xla::eager_mode_guard eager;
+  const float inf = std::numeric_limits<float>::infinity();
+  auto x = xla::tensor<float>({{1e4f, -1e4f, 0}, {-3e38f, 0, 1}, {0, -inf, 1}});
+  const auto t = xla::tensor<std::int64_t>({1, 2, 0});
+  for (const bool smooth : {false, true}) {
+    auto p = xla::Parameter<float, 2>::like(x);
+    p.copy_(x);
+    auto loss = smooth ? cross_entropy(p, t, {.label_smoothing = 0}) : cross_entropy(p, t);
+    loss.backward();
+    CHECK(loss.item() ==
+          Approx((20000 + std::log(1 + std::exp(-1.)) + 1 + std::log(1 + std::exp(-1.))) / 3));
+    for (float g : p.grad().to_vector()) CHECK(std::isfinite(g));
+  }
+}
+
+TEST_CASE("cross-entropy with options is the same in every mode") {
+  auto step = [](auto& x, auto& t, auto& smoothing, auto& left_out) {
+    const xla::CrossEntropyOptions options{left_out, smoothing};
+    auto each = cross_entropy(x, t, options, reduction::none);
+    auto loss = cross_entropy(x, t, options) + nll_loss(x, t, left_out) +
+                cross_entropy(x, t, options, reduction::sum);
+    loss.backward();
+    return std::tuple(loss, each);
+  };
+  auto x = test::parameter({7, 5});
+  test::check_modes(step, x, classes(false), xla::Scalar(0.1), xla::Scalar(-100));
+  test::check_modes(step, x, classes(true), xla::Scalar(0), xla::Scalar(3));
+}
+
+TEST_CASE("gradients of cross-entropy with options") {
+  test::check_gradient(
+      [](auto& v) { return cross_entropy(v, classes(false), {.label_smoothing = 0.2}); },
+      numbers<double>({7, 5}));
+  test::check_gradient([](auto& v) { return nll_loss(v, classes(false), -100, reduction::none); },
+                       numbers<double>({7, 5}));
+}
