@@ -24,17 +24,12 @@ namespace detail {
 template <class>
 struct machine;
 
-template <class T, int R>
-struct row_of {
-  using type = Tensor<T, R - 1>;
-};
-template <class T>
-struct row_of<T, 0> {
-  using type = Tensor<T, 0>;
-};
+template <class T, int R, int Rank>
+class part;
 
-template <class T, int R, int Depth>
-class row_proxy;
+/// The axes that remain of R: a number as an index drops its own.
+template <int R, class... I>
+inline constexpr int indexed_rank = R - (0 + ... + int{std::convertible_to<I, Size>});
 
 }  // namespace detail
 
@@ -133,16 +128,25 @@ class Tensor : public detail::handle {
   // The same value cut off while a step is captured; gradients stop there, or are wanted there.
   constexpr Tensor cut(bool needs_grad) const;
 
-  /// Row i along the first axis: reads as a tensor of one axis less, and can be assigned.
-  constexpr detail::row_proxy<T, Rank, 1> operator[](std::int64_t i) &
+  /// Element i along the first axis: reads as a tensor of one axis less, and can be assigned.
+  constexpr auto operator[](Size i) &
         requires(Rank > 0)
   {
-    return {*this, i};
+    return index(i);
   }
-  constexpr typename detail::row_of<T, Rank>::type operator[](std::int64_t i) const&
-    requires(Rank > 0);
-  constexpr typename detail::row_of<T, Rank>::type operator[](std::int64_t i) &&
-        requires(Rank > 0);
+  constexpr auto operator[](Size i) const&
+    requires(Rank > 0)
+  {
+    return index(i);
+  }
+  /// The part that one index for each of the first axes chooses: a number (the axis goes), or a
+  /// Slice. Reads as a tensor; what is assigned to it is written into this one.
+  template <class... I>
+    requires(Rank > 0)
+  constexpr detail::part<T, Rank, detail::indexed_rank<Rank, I...>> index(const I&... i) &;
+  template <class... I>
+    requires(Rank > 0)
+  constexpr Tensor<T, detail::indexed_rank<Rank, I...>> index(const I&... i) const&;
 };
 
 namespace detail {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "xla/op/row.hpp"
+#include "xla/op/index.hpp"
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
@@ -115,4 +115,116 @@ TEST_CASE("gradients of rows and of partial assignment") {
         return y * y;
       },
       numbers<double>({3, 4}, 1), numbers<double>({4}, 2));
+}
+
+TEST_CASE("index chooses by numbers and slices") {
+  const xla::eager_mode_guard eager;
+  using xla::Slice;
+  auto x = numbers<float>({4, 5, 6});
+  check_equal(x.index(1), select(x, 0, 1));
+  check_equal(x.index(Slice(), 2), select(x, 1, 2));
+  check_equal(x.index(Slice(1, 3), Slice(), -1), select(slice(x, 0, 1, 3), 2, -1));
+  check_equal(x.index(0, Slice(xla::none, xla::none, -2), Slice(2)),
+              slice(flip(slice(select(x, 0, 0), 0, 0, 5, 2), {0}), 1, 2));
+  check_equal(x.index(Slice(), Slice(), Slice()), x);
+  CHECK(x.index(3, 4, 5).item() == x.to_vector().back());
+  const auto fixed = x;
+  check_equal(fixed.index(Slice(2), 0), select(slice(x, 0, 2), 1, 0));
+  check_equal(x[1].index(Slice(2), 0), x.index(1, Slice(2), 0));
+  check_equal(x.index(Slice(1, 4), Slice(), 2)[1], x.index(2, Slice(), 2));
+  check_equal(x.index(Slice(xla::none, xla::none, -1)).index(Slice(1, 3)),
+              flip(x.index(Slice(1, 3)), {0}));
+  CHECK_THROWS_AS(x.index(4), xla::shape_error);
+  CHECK_THROWS_AS(x.index(0, Slice(), -7), xla::shape_error);
+}
+
+TEST_CASE("what is assigned to an index is written into the tensor") {
+  const xla::eager_mode_guard eager;
+  using xla::Slice;
+  auto x = numbers<float>({4, 5});
+  const auto old = x;
+  auto want = x.to_vector();
+  auto each = [&](auto chosen, auto value) {
+    for (int r = 0; r < 4; ++r)
+      for (int c = 0; c < 5; ++c)
+        if (chosen(r, c)) want[static_cast<std::size_t>(5 * r + c)] = value(r, c);
+    check_equal(x, {4, 5}, want);
+  };
+  x.index(Slice(1, 3), Slice(2)) = 7;
+  each([](int r, int c) { return r >= 1 && r < 3 && c >= 2; }, [](int, int) { return 7.f; });
+  x.index(Slice(), 0) = xla::tensor<float>({1, 2, 3, 4});
+  each([](int, int c) { return c == 0; }, [](int r, int) { return float(r + 1); });
+  x.index(Slice(xla::none, xla::none, 2)) = xla::arange<float>(5);
+  each([](int r, int) { return r % 2 == 0; }, [](int, int c) { return float(c); });
+  x.index(Slice(xla::none, xla::none, -1), Slice(0, 1)) = xla::tensor<float>({{1}, {2}, {3}, {4}});
+  each([](int, int c) { return c == 0; }, [](int r, int) { return float(4 - r); });
+  x.index(Slice(), Slice()) = xla::tensor(2.f);
+  each([](int, int) { return true; }, [](int, int) { return 2.f; });
+  x.index(Slice(0, 2)) += xla::arange<float>(5);
+  each([](int r, int) { return r < 2; }, [](int, int c) { return float(c + 2); });
+  x[2].index(Slice(1, 3)) *= 3;
+  each([](int r, int c) { return r == 2 && c >= 1 && c < 3; }, [](int, int) { return 6.f; });
+  x.index(Slice(1), 4)[2].fill_(9);
+  each([](int r, int c) { return r == 3 && c == 4; }, [](int, int) { return 9.f; });
+  check_equal(old, numbers<float>({4, 5}));
+  CHECK_THROWS_AS(x.index(Slice(0, 2)) = numbers<float>({3, 5}), xla::shape_error);
+  CHECK_THROWS_AS(x.index(Slice(), 1) = numbers<float>({5}), xla::shape_error);
+  check_equal(x, {4, 5}, want);
+}
+
+TEST_CASE("a part that is kept sees what it has written") {
+  const xla::eager_mode_guard eager;
+  auto x = xla::zeros<float>({2, 3});
+  auto row = x[1];
+  row += 1;
+  row += 1;
+  check_equal(row, {3}, std::vector<float>{2, 2, 2});
+  check_equal(x, {2, 3}, std::vector<float>{0, 0, 0, 2, 2, 2});
+}
+
+TEST_CASE("a tensor turned around in its own place") {
+  const xla::eager_mode_guard eager;
+  auto turn = [](auto& b) {
+    b.index(xla::Slice(xla::none, xla::none, -1)) = b.detach();
+    return sum(b);
+  };
+  auto b = xla::Buffer<float, 2>::like(numbers<float>({7, 3}));
+  b.copy_(numbers<float>({7, 3}));
+  check_modes(turn, b);
+  auto f = xla::compile(turn);
+  f(b);
+  check_equal(b, flip(numbers<float>({7, 3}), {0}));
+}
+
+TEST_CASE("buffers and parameters are written through indices in every mode") {
+  using xla::Slice;
+  auto step = [](auto& cache, auto& w, auto& x) {
+    const auto before = cache.detach();
+    cache.index(Slice(), Slice(1, 3)) = x;
+    cache[-1] += 1;
+    w.index(Slice(1), 0).zero_();
+    auto loss = sum(matmul(cache, w) * matmul(before, w));
+    loss.backward();
+    w[0].copy_(w[1] * 2);
+    return std::tuple(loss, before, cache.index(Slice(xla::none, xla::none, 2), 1) + 0);
+  };
+  const xla::eager_mode_guard eager;
+  auto cache = xla::Buffer<float, 2>::like(numbers<float>({5, 4}));
+  cache.copy_(numbers<float>({5, 4}, 1));
+  auto w = xla::Parameter<float, 2>::like(numbers<float>({4, 3}));
+  w.copy_(numbers<float>({4, 3}, 2));
+  check_modes(step, cache, w, numbers<float>({5, 2}, 3));
+}
+
+TEST_CASE("the gradients of what is written through indices") {
+  using xla::Slice;
+  test::check_gradient(
+      [](const auto& x, const auto& v) {
+        xla::Tensor<double, 2> y = x * 2;
+        y.index(Slice(xla::none, xla::none, 2), Slice(1, 3)) = v * v;
+        y.index(Slice(), 3) *= y.index(Slice(), 0);
+        y[0] += v[1][0];
+        return y * y;
+      },
+      numbers<double>({3, 4}, 1), numbers<double>({2, 2}, 2));
 }

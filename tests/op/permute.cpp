@@ -44,6 +44,10 @@ TEMPLATE_TEST_CASE("transpose and permute", "", float, double, std::int64_t, std
   check_equal(permute(x, {3, 0, 2, 1}), {7, 2, 5, 3}, permuted(x.data(), s, {3, 0, 2, 1}));
   check_equal(permute(x, {-2, 0, -1, 1}), {5, 2, 7, 3}, permuted(x.data(), s, {2, 0, 3, 1}));
   check_equal(permute(x, {0, 1, 2, 3}), x);
+  check_equal(swapaxes(x, 0, 2), transpose(x, 0, 2));
+  check_equal(movedim(x, 0, 2), permute(x, {1, 2, 0, 3}));
+  check_equal(movedim(x, -1, 1), permute(x, {0, 3, 1, 2}));
+  check_equal(movedim(x, 2, 2), x);
 }
 
 TEST_CASE("permute refuses axes that do not exist or come twice") {
@@ -52,6 +56,7 @@ TEST_CASE("permute refuses axes that do not exist or come twice") {
   CHECK_THROWS_AS(permute(x, {0, 0}), xla::shape_error);
   CHECK_THROWS_AS(permute(x, {0, 2}), xla::shape_error);
   CHECK_THROWS_AS(transpose(x, 0, 2), xla::shape_error);
+  CHECK_THROWS_AS(movedim(x, 0, 2), xla::shape_error);
 }
 
 TEST_CASE("permute is the same in every mode") {

@@ -27,6 +27,9 @@ TEST_CASE("reshape keeps the elements in their order") {
   check_equal(unsqueeze(x, -1), {2, 3, 4, 1}, v);
   check_equal(unsqueeze(x, 2), {2, 3, 1, 4}, v);
   check_equal(xla::squeeze<1>(unsqueeze(x, 1)), x);
+  check_equal(view(x, {6, -1}), {6, 4}, v);
+  check_equal(unflatten(x, 1, {3, 1}), {2, 3, 1, 4}, v);
+  check_equal(unflatten(x, -1, {-1, 2}), {2, 3, 2, 2}, v);
   check_equal(xla::squeeze<-1>(unsqueeze(x, 3)), x);
   check_equal(xla::squeeze<0>(numbers<std::int64_t>({1})), {},
               numbers<std::int64_t>({1}).to_vector());
@@ -52,9 +55,11 @@ TEST_CASE("expand repeats along axes of size 1 and new leading ones") {
 TEST_CASE("shapes that do not fit are refused") {
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({2, 3});
-  CHECK_THROWS_WITH(reshape(x, {4, 2}), test::contains("(2, 3)") &&
-                                            test::contains("(4, 2)"));
+  CHECK_THROWS_WITH(reshape(x, {4, 2}), test::contains("(2, 3)") && test::contains("(4, 2)"));
   CHECK_THROWS_AS(reshape(x, {-1, 4}), xla::shape_error);
+  CHECK_THROWS_AS(unflatten(x, 1, {2, 2}), xla::shape_error);
+  CHECK_THROWS_AS(unflatten(x, 2, {1, 3}), xla::shape_error);
+  CHECK_THROWS_AS(unflatten(x, 1, {-1, -1}), xla::shape_error);
   CHECK_THROWS_AS(reshape(x, {-1, -1}), xla::shape_error);
   CHECK_THROWS_AS(reshape(x, {-1, 0}), xla::shape_error);
   CHECK_THROWS_AS(reshape(x, {-2, -3}), xla::shape_error);
@@ -70,7 +75,8 @@ TEST_CASE("changes of shape are the same in every mode") {
   auto all = [](auto& x) {
     return std::tuple(reshape(x, {x.size(1), -1}), flatten<1>(x) * 2, unsqueeze(x, 1) + 1,
                       xla::squeeze<0>(unsqueeze(x, 0)), expand(unsqueeze(x, 0), {3, -1, -1, -1}),
-                      flatten(x), expand(sum(x, {0}, xla::keepdim), {x.size(0), -1, -1}),
+                      flatten(x), unflatten(x, 1, {1, -1}),
+                      expand(sum(x, {0}, xla::keepdim), {x.size(0), -1, -1}),
                       reshape(x, {x.size(0) * x.size(1), x.size(2)}) * reshape(x, {-1, x.size(2)}));
   };
   check_modes(all, numbers<float>({2, 3, 5}));

@@ -37,9 +37,10 @@ struct op_info {
   std::uint32_t id = 0;
   op_kind kind = op_kind::library;
   bool commutative = false;
-  bool costly = false;  ///< worth keeping rather than computing twice (exp, log …)
-  bool impure = false;  ///< not merged, folded or removed (random numbers)
-  bool check = false;   ///< may throw on its input's values
+  bool costly = false;   ///< worth keeping rather than computing twice (exp, log …)
+  bool impure = false;   ///< not merged, folded or removed (random numbers)
+  bool check = false;    ///< may throw on its input's values
+  bool updates = false;  ///< its result may lie where its first input lay
   bool differentiable = false;
   void (*gradient)(gradient_scope&) = nullptr;
   void (*run)(const kernel_call&) = nullptr;

@@ -9,7 +9,7 @@
 
 namespace xla::op {
 
-/// 0, 1, 2 … along one axis: the node's own dims.
+/// attr, attr + 1 … along one axis: the node's own dims.
 struct arange {
   static constexpr auto name = "arange";
   static constexpr op_kind kind = op_kind::library;
@@ -70,13 +70,21 @@ constexpr Tensor<T, R> ones_like(const Tensor<T, R>& x) {
   return full_like(x, T{1});
 }
 
+namespace detail {
+template <class T>
+constexpr Tensor<T, 1> arange_from(Size n, std::int64_t start) {
+  const Size sizes[] = {n};
+  node spec;
+  spec.attr = start;
+  spec.set_shape(to_shape(sizes, "arange", 0));
+  return create<op::arange, T, 1>(spec, n.table());
+}
+}  // namespace detail
+
 /// 0, 1, 2 … n - 1.
 template <element T = std::int64_t>
 constexpr Tensor<T, 1> arange(Size n) {
-  const Size sizes[] = {n};
-  detail::node spec;
-  spec.set_shape(detail::to_shape(sizes, "arange", 0));
-  return detail::create<op::arange, T, 1>(spec, n.table());
+  return detail::arange_from<T>(n, 0);
 }
 
 /// A tensor without axes that holds one number.

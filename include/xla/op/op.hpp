@@ -54,6 +54,7 @@ struct gradient_of {
   }
   constexpr bool wants(int i) const { return scope.wants[i]; }
   constexpr std::int64_t attr() const { return scope.attr; }
+  constexpr extent size() const { return scope.size; }
   /// The gradient of input i; summed over the axes along which the input was broadcast.
   template <class T = In>
   constexpr void to(int i, const any_tensor<T>& g) {
@@ -87,6 +88,7 @@ constexpr op_info make_info() {
   if constexpr (requires { Op::costly; }) i.costly = Op::costly;
   if constexpr (requires { Op::impure; }) i.impure = Op::impure;
   if constexpr (requires { Op::check; }) i.check = Op::check;
+  if constexpr (requires { Op::updates; }) i.updates = Op::updates;
   if constexpr (differentiable<Op, Out, In>) {
     i.differentiable = true;
     i.gradient = &run_gradient<Op, Out, In>;

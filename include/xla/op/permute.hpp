@@ -66,5 +66,27 @@ constexpr Tensor<T, R> transpose(const Tensor<T, R>& x, int a = -2, int b = -1) 
     n.attr |= static_cast<std::int64_t>(i == a ? b : i == b ? a : i) << (4 * i);
   return detail::permute_by(x, n);
 }
+template <class T, int R>
+constexpr Tensor<T, R> swapaxes(const Tensor<T, R>& x, int a, int b) {
+  return transpose(x, a, b);
+}
+
+/// Axis from at place to, the others in their order.
+template <class T, int R>
+constexpr Tensor<T, R> movedim(const Tensor<T, R>& x, int from, int to) {
+  static_assert(R != 0, "xla::movedim: a tensor without axes has none to move");
+  from = from < 0 ? from + R : from;
+  to = to < 0 ? to + R : to;
+  if (from < 0 || from >= R || to < 0 || to >= R) {
+    detail::size_scope{x.table(), "movedim"}.fail("no such axis");
+    return x;
+  }
+  int order[R] = {};
+  for (int i = 0, next = 0; i < R; ++i) {
+    if (next == from) ++next;
+    order[i] = i == to ? from : next++;
+  }
+  return permute(x, order);
+}
 
 }  // namespace xla

@@ -98,6 +98,37 @@ constexpr Tensor<T, static_cast<int>(N)> reshape(const Tensor<T, R>& x, const Si
       x, detail::to_shape(sizes, "reshape", -1));
 }
 
+/// Another name of reshape: tensors are values, so that whether it copies cannot be seen.
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, static_cast<int>(N)> view(const Tensor<T, R>& x, const Size (&sizes)[N]) {
+  return reshape(x, sizes);
+}
+
+/// One axis as several, whose sizes multiply to its own; one of them may be -1.
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R - 1 + static_cast<int>(N)> unflatten(const Tensor<T, R>& x, int axis,
+                                                           const Size (&sizes)[N]) {
+  static_assert(R != 0, "xla::unflatten: a tensor without axes has none to divide");
+  const int at = axis < 0 ? axis + R : axis;
+  if (at < 0 || at >= R) detail::size_scope{x.table(), "unflatten"}.fail("no such axis");
+  const detail::shape from = x.dims();
+  detail::shape parts = detail::to_shape(sizes, "unflatten", -1), s;
+  const detail::size_scope scope{x.table(), "unflatten"};
+  detail::extent known = 1;
+  for (int k = 0; k < parts.rank; ++k)
+    if (parts[k] != -1) known = scope.multiply(known, parts[k]);
+  for (int k = 0, holes = 0; k < parts.rank && at >= 0 && at < R; ++k)
+    if (parts[k] == -1) {
+      parts[k] = scope.divide(from[at], known);
+      if (holes++ > 0) scope.fail("only one size may be -1");
+    }
+  for (int i = 0; i < R; ++i) {
+    if (i != at) s.push(from[i]);
+    for (int k = 0; i == at && k < parts.rank; ++k) s.push(parts[k]);
+  }
+  return detail::with_shape<op::reshape, R - 1 + static_cast<int>(N)>(x, s);
+}
+
 /// All axes from First on as one: flatten<1>(x) is (n, everything else).
 template <int First = 0, class T, int R>
 constexpr Tensor<T, First + 1> flatten(const Tensor<T, R>& x) {
@@ -105,7 +136,10 @@ constexpr Tensor<T, First + 1> flatten(const Tensor<T, R>& x) {
   const detail::shape from = x.dims();
   detail::shape s;
   for (int i = 0; i < First; ++i) s.push(from[i]);
-  s.push(-1);
+  detail::extent rest = 1;  // not -1, which is not known where another size is 0
+  for (int i = First; i < from.rank; ++i)
+    rest = detail::size_scope{x.table(), "flatten"}.multiply(rest, from[i]);
+  s.push(rest);
   return detail::with_shape<op::reshape, First + 1>(x, s);
 }
 

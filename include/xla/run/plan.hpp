@@ -110,8 +110,12 @@ inline std::vector<std::int64_t> evaluate_symbols(const program& p,
       continue;
     }
     const std::int64_t b = value_at(v, e.b);
-    if (a == b) continue;
+    if (e.at_least ? a >= b : a == b) continue;
     text t;
+    if (e.at_least) {
+      t << e.where << ": a size is " << a << " and has to be " << b << " at least";
+      throw shape_error(std::string(t.view()));
+    }
     t << e.where << ": two sizes that must be equal are " << a << " and " << b
       << "; a size broadcasts only if it is 1 in the type, so use expand where that is meant";
     throw shape_error(std::string(t.view()));

@@ -8,6 +8,8 @@
 #include "xla/kernel/op/movement.hpp"
 #include "xla/kernel/op/random.hpp"
 #include "xla/kernel/op/reduce.hpp"
+#include "xla/kernel/op/slice.hpp"
+#include "xla/op/index.hpp"
 #include "xla/run/backward.hpp"
 #include "xla/run/machine.hpp"
 #include "xla/tensor/methods.hpp"

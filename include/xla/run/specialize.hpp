@@ -102,11 +102,24 @@ class specializer {
       if (ok && old >= 0) {
         ok = out_.shapes[at(old)] == out_.shapes[at(w.value)];
         const int reader = last_read[at(old)];
-        const bool same_step = reader == writer && p_.steps[writer].kind == step_kind::map;
+        const bool same_step = reader == writer && may_overwrite(p_.steps[writer], old);
         ok = ok && (reader < writer || same_step) && !kept[at(old)];
       }
       out_.in_place.push_back(ok);
     }
+  }
+
+  // A map reads and writes the same element; an update replaces some elements of its first input.
+  bool may_overwrite(const step& s, int old) const {
+    return s.kind == step_kind::map || (s.kind == step_kind::library && updated_by(s) == old);
+  }
+  /// The value whose memory an updating step may write its result to; -1 when there is none.
+  int updated_by(const step& s) const {
+    if (s.kind != step_kind::library || !p_.values[s.value].op->updates) return -1;
+    const int old = base(p_.inputs[s.first_input]);
+    bool same = out_.places[at(old)].bytes == out_.places[at(s.value)].bytes;
+    for (int k = 1; k < s.inputs; ++k) same &= base(p_.inputs[s.first_input + k]) != old;
+    return same ? old : -1;
   }
 
   // Steps that depend on nothing but sizes and constants run once, when a frame is made.
@@ -155,19 +168,30 @@ class specializer {
         const int v = p_.outputs[s.first_output + k];
         placement& q = out_.places[at(v)];
         if (q.where != place::arena || fixed_[at(v)]) continue;
-        q.offset = arena.take(q.bytes);
+        if (const int old = updated_by(s); old >= 0 && dies_at(old, i, last)) {
+          q.offset = out_.places[at(old)].offset;
+          last[at(old)] = -2;
+        } else {
+          q.offset = arena.take(q.bytes);
+        }
         if (last[at(v)] < 0) dying.push_back(v);
       }
       for (int k = 0; k < s.inputs; ++k) {
         const int v = base(p_.inputs[s.first_input + k]);
-        if (last[at(v)] != i || out_.places[at(v)].where != place::arena || fixed_[at(v)]) continue;
+        if (!dies_at(v, i, last)) continue;
         last[at(v)] = -2;
-        if (made_[at(v)] >= 0) dying.push_back(v);
+        dying.push_back(v);
       }
       for (int v : dying) arena.give(out_.places[at(v)].offset, out_.places[at(v)].bytes);
     }
     out_.arena_bytes = arena.size();
     out_.unshared_bytes = arena.total();
+  }
+
+  // True when a value of the arena is read by no step after this one.
+  bool dies_at(int v, int step, const std::vector<int>& last) const {
+    return last[at(v)] == step && out_.places[at(v)].where == place::arena && !fixed_[at(v)] &&
+           made_[at(v)] >= 0;
   }
 
   void add_step(const step& s) {

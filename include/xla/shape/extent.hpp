@@ -29,12 +29,13 @@ struct symbol {
   extent same_as = -1;           // found equal to this extent
 };
 
-/// Two extents that the program needs to be equal, and who needs it; with hole as b: an extent that
-/// must not be 0, and the sentence if it is.
+/// Two extents that the program needs to be equal, or the first at least the second, and who needs
+/// it; with hole as b: an extent that must not be 0, and the sentence if it is.
 struct equality {
   static constexpr extent hole = -1;
   extent a = 0, b = 0;
   std::string_view where;
+  bool at_least = false;
 };
 
 /// Twice the room for an array that is full.
@@ -97,10 +98,56 @@ struct size_table {
     return intern(p);
   }
 
+  /// x + y and x - y. Constants gather, so that (n - 1) + 1 and (n + m) - m are n.
+  constexpr extent plus(extent x, extent y) {
+    const affine a = split(x), b = split(y);
+    if (is_known(a.term) || is_known(b.term))
+      return shifted(is_known(a.term) ? b.term : a.term, a.constant + b.constant);
+    if (a.term == b.term) return shifted(multiply(a.term, 2), a.constant + b.constant);
+    extent both = 0;
+    if (const symbol& s = at(a.term); s.kind == '-' && find(s.b) == b.term) both = find(s.a);
+    else if (const symbol& t = at(b.term); t.kind == '-' && find(t.b) == a.term) both = find(t.a);
+    else both = opaque('+', a.term, b.term);
+    return shifted(both, a.constant + b.constant);
+  }
+  constexpr extent minus(extent x, extent y) {
+    const affine a = split(x), b = split(y);
+    const std::int64_t constant = a.constant - b.constant;
+    if (a.term == b.term) return shifted(0, constant);
+    if (is_known(b.term)) return shifted(a.term, constant);
+    if (is_known(a.term))
+      return constant >= 0 ? opaque('-', constant, b.term)
+                           : shifted(opaque('-', 0, b.term), constant);
+    extent both = 0;
+    if (const symbol& s = at(a.term); s.kind == '+' && find(s.b) == b.term) both = find(s.a);
+    else if (s.kind == '+' && find(s.a) == b.term) both = find(s.b);
+    else if (const symbol& t = at(b.term); t.kind == '-' && find(t.a) == a.term) both = find(t.b);
+    else both = opaque('-', a.term, b.term);
+    return shifted(both, constant);
+  }
+
+  /// An extent as term + constant; the term of a known one is 0.
+  struct affine {
+    extent term = 0;
+    std::int64_t constant = 0;
+  };
+  constexpr affine split(extent e) const {
+    e = find(e);
+    if (is_known(e)) return {0, e};
+    const symbol& s = at(e);
+    if ((s.kind != '+' && s.kind != '-') || !is_known(s.b)) return {e, 0};
+    const extent term = find(s.a);
+    const std::int64_t constant = s.kind == '+' ? s.b : -s.b;
+    return is_known(term) ? affine{0, term + constant} : affine{term, constant};
+  }
+
   constexpr extent opaque(char kind, extent x, extent y) {
     x = find(x);
     y = find(y);
-    if (is_known(x) && is_known(y)) return kind == '+' ? x + y : kind == '-' ? x - y : x / y;
+    const bool known = is_known(x) && is_known(y);
+    if (known && kind == '+') return x + y;
+    if (known && kind == '-' && x >= y) return x - y;  // a difference below 0 stays a term
+    if (known && kind == '/') return y == 0 ? 0 : x / y;
     for (int i = 0; i < symbol_count; ++i)
       if (symbols[i].kind == kind && symbols[i].a == x && symbols[i].b == y &&
           symbols[i].factors == 0)
@@ -133,6 +180,11 @@ struct size_table {
   }
 
  private:
+  constexpr const symbol& at(extent e) const { return symbols[symbol_index(e)]; }
+  constexpr extent shifted(extent term, std::int64_t constant) {
+    if (constant == 0) return term;
+    return constant > 0 ? opaque('+', term, constant) : opaque('-', term, -constant);
+  }
   static constexpr symbol empty_product(extent coefficient) {
     symbol s;
     s.kind = '*';

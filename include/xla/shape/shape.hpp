@@ -70,6 +70,7 @@ struct size_scope {
   constexpr extent divide(extent a, extent b) const {
     return table ? table->divide(a, b) : b == 0 ? 0 : a / b;
   }
+  constexpr extent plus(extent a, extent b) const { return table ? table->plus(a, b) : a + b; }
   constexpr extent numel(const shape& s) const {
     extent n = 1;
     for (int i = 0; i < s.rank; ++i) n = multiply(n, s.dims[i]);
@@ -91,6 +92,16 @@ struct size_scope {
     if (a == b) return true;
     if (is_known(a) && is_known(b)) return false;
     a = table->unify(a, b, function);
+    return true;
+  }
+
+  /// True when a is, or will be checked to be, b or more.
+  constexpr bool at_least(extent a, extent b) const {
+    if (is_known(a) && is_known(b)) return a >= b;
+    const size_table::affine x = table->split(a), y = table->split(b);
+    if (x.term == y.term) return x.constant >= y.constant;
+    if (b == 0 && table->symbols[symbol_index(find(a))].kind == 'v') return true;
+    table->require({find(a), find(b), function, true});
     return true;
   }
 

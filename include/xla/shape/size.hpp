@@ -33,19 +33,35 @@ class Size {
   }
 
   friend constexpr Size operator*(Size a, Size b) {
-    if (auto* t = table_of(a, b)) return {t->multiply(a.extent_, b.extent_), t};
+    if (auto* t = table_of(a, b)) {
+      if (a.negative()) return Size(0) - Size(-a.extent_) * b;
+      if (b.negative()) return Size(0) - a * Size(-b.extent_);
+      return {t->multiply(a.extent_, b.extent_), t};
+    }
     return a.extent_ * b.extent_;
   }
   friend constexpr Size operator/(Size a, Size b) {
-    if (auto* t = table_of(a, b)) return {t->divide(a.extent_, b.extent_), t};
+    if (auto* t = table_of(a, b)) {
+      if (a.negative()) return Size(0) - Size(-a.extent_) / b;
+      if (b.negative()) return Size(0) - a / Size(-b.extent_);
+      return {t->divide(a.extent_, b.extent_), t};
+    }
     return a.extent_ / b.extent_;
   }
   friend constexpr Size operator+(Size a, Size b) {
-    if (auto* t = table_of(a, b)) return {t->opaque('+', a.extent_, b.extent_), t};
+    if (auto* t = table_of(a, b)) {
+      if (a.negative()) return b - Size(-a.extent_);
+      if (b.negative()) return a - Size(-b.extent_);
+      return {t->plus(a.extent_, b.extent_), t};
+    }
     return a.extent_ + b.extent_;
   }
   friend constexpr Size operator-(Size a, Size b) {
-    if (auto* t = table_of(a, b)) return {t->opaque('-', a.extent_, b.extent_), t};
+    if (auto* t = table_of(a, b)) {
+      if (a.negative()) return Size(0) - (b + Size(-a.extent_));
+      if (b.negative()) return a + Size(-b.extent_);
+      return {t->minus(a.extent_, b.extent_), t};
+    }
     return a.extent_ - b.extent_;
   }
   // Exact overloads for plain numbers: otherwise the conversion to int64 would be as good a match.
@@ -69,6 +85,8 @@ class Size {
   }
 
  private:
+  // An extent below 0 is a symbol: a number below 0 must not meet one as it is.
+  constexpr bool negative() const { return known() && extent_ < 0; }
   static constexpr detail::size_table* table_of(Size a, Size b) {
     return a.table_ ? a.table_ : b.table_;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <stdexcept>
 #include <string_view>
 #include <type_traits>
@@ -33,6 +34,14 @@ struct floating_op {
     size = n.size;
     value = n.value;
   }
+  constexpr bool same(const node& n) const {
+    bool equal = op == n.op && type == n.type && rank == n.rank && arity == n.arity &&
+                 attr == n.attr && size == n.size && !n.op->impure &&
+                 std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(n.value);
+    for (int i = 0; equal && i < arity; ++i) equal = in[i] == n.in[i];
+    for (int i = 0; equal && i < rank; ++i) equal = dims[i] == n.dims[i];
+    return equal;
+  }
   constexpr node get() const {
     node n;
     n.op = op;
@@ -49,11 +58,11 @@ struct floating_op {
 };
 
 /// What every tensor is underneath, in all modes. In constant evaluation it owns nothing: it names
-/// a node (or slot) of a graph, or carries up to eight floating ops. At run time it shares an impl,
-/// or refers to a cell.
+/// a node (or slot) of a graph, or carries up to twelve floating ops. At run time it shares an
+/// impl, or refers to a cell.
 class handle {
  public:
-  static constexpr int max_floating = 8;
+  static constexpr int max_floating = 12;
 
   constexpr handle() {}
   constexpr handle(const handle& o) { copy_value(o); }
@@ -120,19 +129,16 @@ class handle {
     poison();
     int k = 0;
     [[maybe_unused]] auto append = [&](const handle& h) {
-      const int base = floating_;
-      if (base + h.floating_ >= max_floating)
-        throw std::length_error(
-            "xla: more than eight ops on constants only; start from an argument (zeros_like(x))");
+      int at[max_floating] = {};
       for (int i = 0; i < h.floating_; ++i) {
         node m = h.ops_[i].get();
-        for (int j = 0; j < m.arity; ++j) m.in[j] += base;
-        ops_[floating_++].set(m);
+        for (int j = 0; j < m.arity; ++j) m.in[j] = at[m.in[j]];
+        at[i] = float_once(m);
       }
-      n.in[k++] = floating_ - 1;
+      n.in[k++] = at[h.floating_ - 1];
     };
     (append(inputs), ...);
-    ops_[floating_++].set(n);
+    float_last(n);
   }
   constexpr node floating_result() const { return ops_[floating_ - 1].get(); }
 
@@ -193,6 +199,18 @@ class handle {
   }
 
  private:
+  constexpr int float_last(const node& n) {
+    if (floating_ == max_floating)
+      throw std::length_error("xla: over twelve ops on constants only: start from zeros_like(x)");
+    ops_[floating_].set(n);
+    return floating_++;
+  }
+  // Inputs that are the same op of the same values take one place.
+  constexpr int float_once(const node& n) {
+    for (int i = 0; i < floating_; ++i)
+      if (ops_[i].same(n)) return i;
+    return float_last(n);
+  }
   constexpr void mark(const char& c) { automatic_ = &c; }
   constexpr void copy_value(const handle& o) {
     if (std::is_constant_evaluated()) {

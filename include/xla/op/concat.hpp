@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include "xla/op/slice.hpp"
+
+namespace xla::op {
+
+/// Two or three tensors one after the other along an axis; attr packs the axis and their number.
+struct concat {
+  static constexpr auto name = "concat";
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr int axis(std::int64_t attr) { return static_cast<int>(attr & 15); }
+  static constexpr shape shape_of(const shape_rule& r) {
+    const int at = axis(r.op.attr);
+    shape s = r.in[0];
+    for (int k = 1; k < r.count; ++k) {
+      const shape& next = r.in[k];
+      bool same = next.rank == s.rank;
+      for (int i = 0; same && i < s.rank; ++i)
+        if (i != at) same = r.sizes.equal(s[i], next[i]);
+      if (same) s[at] = r.sizes.plus(s[at], next[at]);
+      else
+        r.sizes.fail(detail::text("shapes ")
+                     << r.in[0] << " and " << next << " have to be equal but for axis " << at);
+    }
+    return s;
+  }
+  static constexpr void gradient(auto& g) {
+    const int at = axis(g.attr());
+    Size start = 0;
+    for (int k = 0; k < (g.attr() >> 4); ++k) {
+      const Size length = g.in(k).size(at);
+      if (g.wants(k))
+        g.to(k, take_part(g.grad(), slice::pack(at, 1), start.extent(), g.in(k).dims()));
+      start = start + length;
+    }
+  }
+};
+
+}  // namespace xla::op
+
+namespace xla {
+namespace detail {
+
+template <class T, int R>
+constexpr Tensor<T, R> concat_tree(const Tensor<T, R>* x, int n, int axis) {
+  if (n == 1) return x[0];
+  const int part = (n + 2) / 3, rest = n - 2 * part;
+  const Tensor<T, R> a = concat_tree(x, part, axis);
+  const Tensor<T, R> b = concat_tree(x + part, rest > 0 ? part : n - part, axis);
+  node spec;
+  spec.attr = axis | (rest > 0 ? 3 : 2) << 4;
+  if (rest <= 0) return apply<op::concat, T, T, R>(spec, a, b);
+  return apply<op::concat, T, T, R>(spec, a, b, concat_tree(x + 2 * part, rest, axis));
+}
+
+template <class T, int R>
+constexpr Tensor<T, R> concat(const Tensor<T, R>* x, int n, int axis, std::string_view function) {
+  static_assert(R != 0, "xla::cat: tensors without axes cannot be joined; use stack");
+  return concat_tree(x, n, checked_axis(x[0], axis, function));
+}
+
+template <std::size_t N, class T, int R>
+constexpr Tensor<T, R + 1> stack(const Tensor<T, R>* x, int axis) {
+  const int at = axis < 0 ? axis + R + 1 : axis;
+  if (at < 0 || at > R) {
+    size_scope{x[0].table(), "stack"}.fail(text("the result has no axis ") << axis);
+    return unsqueeze(x[0], 0);
+  }
+  Tensor<T, R + 1> parts[N];
+  for (std::size_t i = 0; i < N; ++i) parts[i] = unsqueeze(x[i], at);
+  return concat_tree(parts, static_cast<int>(N), at);
+}
+
+}  // namespace detail
+
+/// Tensors one after the other along an axis; all other sizes are equal: cat({a, b, c}, 1). An
+/// array of tensors does as well, and tensors as they are, with the axis in the angle brackets:
+/// cat<1>(a, b, c).
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> cat(const Tensor<T, R> (&x)[N], int axis = 0) {
+  return detail::concat(x, static_cast<int>(N), axis, "cat");
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> cat(const std::array<Tensor<T, R>, N>& x, int axis = 0) {
+  static_assert(N > 0, "xla::cat: no tensors were given");
+  return detail::concat(x.data(), static_cast<int>(N), axis, "cat");
+}
+template <int Axis = 0, class T, int R, std::convertible_to<Tensor<T, R>>... More>
+  requires(sizeof...(More) > 0)
+constexpr Tensor<T, R> cat(const Tensor<T, R>& first, const More&... more) {
+  const Tensor<T, R> x[] = {first, more...};
+  return detail::concat(x, 1 + static_cast<int>(sizeof...(More)), Axis, "cat");
+}
+
+/// Another name of cat.
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> concat(const Tensor<T, R> (&x)[N], int axis = 0) {
+  return cat(x, axis);
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> concat(const std::array<Tensor<T, R>, N>& x, int axis = 0) {
+  return cat(x, axis);
+}
+template <int Axis = 0, class T, int R, std::convertible_to<Tensor<T, R>>... More>
+  requires(sizeof...(More) > 0)
+constexpr Tensor<T, R> concat(const Tensor<T, R>& first, const More&... more) {
+  return cat<Axis>(first, more...);
+}
+
+/// Tensors of one shape along a new axis (negative: from the end of the result's).
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R + 1> stack(const Tensor<T, R> (&x)[N], int axis = 0) {
+  return detail::stack<N>(x, axis);
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R + 1> stack(const std::array<Tensor<T, R>, N>& x, int axis = 0) {
+  static_assert(N > 0, "xla::stack: no tensors were given");
+  return detail::stack<N>(x.data(), axis);
+}
+template <int Axis = 0, class T, int R, std::convertible_to<Tensor<T, R>>... More>
+  requires(sizeof...(More) > 0)
+constexpr Tensor<T, R + 1> stack(const Tensor<T, R>& first, const More&... more) {
+  const Tensor<T, R> x[] = {first, more...};
+  return detail::stack<1 + sizeof...(More)>(x, Axis);
+}
+
+}  // namespace xla

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include "xla/op/where.hpp"
+
+namespace xla {
+namespace detail {
+
+/// How many numbers lie from start on, step apart, before end.
+template <class A, class B, class S>
+constexpr std::int64_t range_count(A start, B end, S step) {
+  if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>) {
+    const std::int64_t span = static_cast<std::int64_t>(end) - static_cast<std::int64_t>(start);
+    const std::int64_t by = static_cast<std::int64_t>(step), n = span / by;
+    return n < 0 ? 0 : n + (n * by != span && (span < 0) == (by < 0));
+  } else {
+    const double steps =
+        (static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(step);
+    if (!(steps > 0)) return 0;
+    const std::int64_t n = static_cast<std::int64_t>(steps);
+    return n + (static_cast<double>(n) < steps);
+  }
+}
+
+}  // namespace detail
+
+/// start, start + step … before end (not included).
+template <element T = std::int64_t, class A, class B, class S = int>
+  requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && std::is_arithmetic_v<S>)
+constexpr Tensor<T, 1> arange(A start, B end, S step = 1) {
+  static_assert(std::is_floating_point_v<T> ||
+                    (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>),
+                "xla::arange: fractions need an element type: xla::arange<float>(0, 1, 0.1)");
+  const bool ends = step != 0 && start == start && end == end && step == step;
+  if (!ends) detail::size_scope{nullptr, "arange"}.fail("needs numbers, and a step that is not 0");
+  const std::int64_t n = ends ? detail::range_count(start, end, step) : 0;
+  if constexpr (std::is_integral_v<A>)
+    if (step == 1) return detail::arange_from<T>(n, static_cast<std::int64_t>(start));
+  return detail::arange_from<T>(n, 0) * static_cast<T>(step) + static_cast<T>(start);
+}
+/// start, start + 1 … before end, either known at run time only.
+template <element T = std::int64_t>
+constexpr Tensor<T, 1> arange(Size start, Size end) {
+  const Size n = end - start;
+  if (start.known()) return detail::arange_from<T>(n, start.extent());
+  return detail::arange_from<T>(n, 0) + start;
+}
+
+/// count numbers from start to end (both included), equally far apart; the last is exactly end.
+template <element T = float>
+constexpr Tensor<T, 1> linspace(std::type_identity_t<T> start, std::type_identity_t<T> end,
+                                Size count) {
+  static_assert(std::is_floating_point_v<T>, "xla::linspace: needs float or double");
+  const Tensor<T, 1> i = detail::arange_from<T>(count, 0);
+  if (count.known()) {
+    const T last = static_cast<T>(count.extent() - 1);
+    const T step = count.extent() > 1 ? (end - start) / last : T{};
+    if (count.extent() < 2) return i + start;
+    return where(i == last, end, i * step + start);
+  }
+  const Tensor<T, 0> last = detail::number<T>(count - 1).tensor();
+  const Tensor<bool, 0> one = last == 0;
+  const Tensor<T, 0> step = detail::constant<T>(end - start) / where(one, 1, last);
+  return where(i == last, where(one, start, detail::constant<T>(end)), i * step + start);
+}
+
+/// The coordinates of a grid: result k holds, at every point, the element of the k-th vector. All
+/// results have the vectors' sizes, in their order (torch's indexing = 'ij').
+template <class T, class... More>
+  requires(std::convertible_to<More, Tensor<T, 1>> && ...)
+constexpr std::array<Tensor<T, 1 + static_cast<int>(sizeof...(More))>, 1 + sizeof...(More)>
+meshgrid(const Tensor<T, 1>& first, const More&... more) {
+  constexpr int rank = 1 + static_cast<int>(sizeof...(More));
+  static_assert(rank <= detail::max_rank, "xla::meshgrid: a tensor has at most 6 axes");
+  const Tensor<T, 1> x[] = {first, more...};
+  detail::shape all;
+  for (const Tensor<T, 1>& v : x) all.push(v.dims()[0]);
+  std::array<Tensor<T, rank>, static_cast<std::size_t>(rank)> grid;
+  for (int k = 0; k < rank; ++k) {
+    detail::shape s;
+    for (int i = 0; i < rank; ++i) s.push(i == k ? all[k] : 1);
+    grid[static_cast<std::size_t>(k)] =
+        detail::with_shape<op::expand, rank>(detail::with_shape<op::reshape, rank>(x[k], s), all);
+  }
+  return grid;
+}
+
+}  // namespace xla

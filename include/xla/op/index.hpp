@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/slice.hpp"
+
+namespace xla {
+
+/// The elements start to end (not included) of an axis, step apart, as in slice; all of them when
+/// nothing is given: x.index(0, xla::Slice(), xla::Slice(xla::none, 3)).
+class Slice {
+ public:
+  constexpr Slice() = default;
+  constexpr Slice(detail::bound start, detail::bound end = none, std::int64_t step = 1)
+      : start_(start), end_(end), step_(step) {}
+
+  constexpr detail::axis_part of(const detail::axis_range& axis) const {
+    return axis.between(start_, end_, step_);
+  }
+  constexpr detail::size_table* table() const {
+    return start_.table() ? start_.table() : end_.table();
+  }
+
+ private:
+  detail::bound start_ = none, end_ = none;
+  std::int64_t step_ = 1;
+};
+
+namespace detail {
+
+template <class T, int R>
+constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, std::string_view function);
+
+constexpr axis_part part_of(const handle& x, int axis, const Slice& s) {
+  return s.of(range_of(x, axis, s.table(), "index"));
+}
+constexpr axis_part part_of(const handle& x, int axis, Size i) {
+  return range_of(x, axis, i.table(), "index").one(i, axis, x.dims());
+}
+
+/// What an index takes of each of R axes.
+template <int R>
+struct selection {
+  axis_part axis[R];
+
+  template <class... I>
+  static constexpr selection of(const handle& x, const I&... i) {
+    selection s;
+    int at = 0;
+    ((s.axis[at] = part_of(x, at, i), ++at), ...);
+    return s;
+  }
+  /// What inner takes of what this one took.
+  template <int Rank>
+  constexpr selection then(const selection<Rank>& inner) const {
+    selection s = *this;
+    int k = 0;
+    for (axis_part& a : s.axis) {
+      if (a.drops) continue;
+      const axis_part& b = inner.axis[k++];
+      if (b.whole) continue;
+      const Size forward = a.step < 0 ? a.start - b.start * -a.step : a.start + b.start * a.step;
+      a = {a.whole ? b.start : forward, b.length, a.step * b.step, false, b.drops};
+    }
+    return s;
+  }
+  /// The first axis from at on of which not everything is taken; R when there is none.
+  constexpr int next(int at) const {
+    while (at < R && axis[at].whole) ++at;
+    return at;
+  }
+};
+
+/// The part that is chosen from x.
+template <int Rank, class T, int R>
+constexpr Tensor<T, Rank> read_part(const Tensor<T, R>& x, const selection<R>& chosen) {
+  Tensor<T, R> y = x;
+  for (int i = 0; i < R; ++i) y = slice_axis(y, i, chosen.axis[i]);
+  if constexpr (Rank == R) return y;
+  else {
+    const shape from = y.dims();
+    shape s;
+    for (int i = 0; i < R; ++i)
+      if (!chosen.axis[i].drops) s.push(from[i]);
+    return with_shape<op::reshape, Rank>(y, s);
+  }
+}
+
+/// x with the chosen part replaced by v: its axes are x's, of size 1 or the part's.
+template <class T, int R>
+constexpr Tensor<T, R> write_part(const Tensor<T, R>& x, const selection<R>& chosen, int axis,
+                                  const Tensor<T, R>& v) {
+  const axis_part& p = chosen.axis[axis];
+  const int next = chosen.next(axis + 1);
+  Tensor<T, R> part = v;
+  if (next < R) {
+    part = write_part(slice_axis(x, axis, p), chosen, next, v);
+  } else {
+    shape s = v.dims();
+    s[axis] = p.length.extent();
+    size_table* table = x.table() ? x.table() : p.length.table();
+    if (!(s == v.dims())) part = with_shape<op::expand, R>(beside(v, table), s);
+  }
+  return scatter_part(beside(x, p.start.table()), op::slice::pack(axis, p.step), p.start.extent(),
+                      part, x.dims());
+}
+
+/// v, whose axes are the last ones of the chosen part (or 1), with x's axes.
+template <class T, int R, int A>
+constexpr Tensor<T, R> align_part(const Tensor<T, R>& x, const selection<R>& chosen,
+                                  const Tensor<T, A>& v) {
+  const shape from = v.dims();
+  const size_scope scope{x.table() ? x.table() : v.table(), "operator="};
+  shape s, part;
+  int left = 0;
+  for (const axis_part& p : chosen.axis) left += !p.drops;
+  bool fits = from.rank <= left;
+  for (int i = 0; i < R; ++i) {
+    const axis_part& p = chosen.axis[i];
+    s.push(1);
+    if (p.drops) continue;
+    extent n = p.whole ? x.dims()[i] : p.length.extent();
+    part.push(n);
+    const int at = from.rank - left--;
+    if (at < 0 || !fits) continue;
+    s[i] = scope.find(from[at]);
+    fits = s[i] == 1 || scope.equal(n, s[i]);
+  }
+  if (fits) return with_shape<op::reshape, R>(v, s);
+  scope.fail(text("a value of shape ") << from << " does not fit into a part of shape " << part);
+  return x;
+}
+
+/// A part of a tensor, chosen by indices: reads as a tensor; what is assigned to it is written into
+/// the tensor that it comes from.
+template <class T, int R, int Rank>
+class part : public Tensor<T, Rank> {
+ public:
+  constexpr part(Tensor<T, R>& base, const selection<R>& chosen) : base_(base), chosen_(chosen) {
+    read();
+  }
+  constexpr part(const part&) = default;
+
+  constexpr auto operator[](Size i) const
+    requires(Rank > 0)
+  {
+    return index(i);
+  }
+  template <class... I>
+    requires(Rank > 0)
+  constexpr part<T, R, indexed_rank<Rank, I...>> index(const I&... i) const {
+    static_assert(static_cast<int>(sizeof...(I)) <= Rank,
+                  "xla: index() names more axes than the tensor has");
+    return {base_, chosen_.then(selection<Rank>::of(*this, i...))};
+  }
+
+  template <int A>
+  constexpr part& operator=(const Tensor<T, A>& v) {
+    static_assert(A <= Rank, "xla: a value with more axes than the part that it is assigned to");
+    const Tensor<T, R> value = align_part(base_, chosen_, v);
+    const int first = chosen_.next(0);
+    if (first < R) rebind(base_, write_part(base_, chosen_, first, value), "operator=");
+    else rebind(base_, with_shape<op::expand, R>(value, base_.dims()), "operator=");
+    if (A == Rank && v.dims() == this->dims()) static_cast<handle&>(*this) = v;
+    else read();
+    return *this;
+  }
+  constexpr part& operator=(const part& o) {
+    return *this = static_cast<const Tensor<T, Rank>&>(o);
+  }
+  constexpr part& operator=(number_of<T> v) { return *this = v.tensor(); }
+
+  template <class V>
+  constexpr part& operator+=(const V& v) {
+    return *this = value() + v;
+  }
+  template <class V>
+  constexpr part& operator-=(const V& v) {
+    return *this = value() - v;
+  }
+  template <class V>
+  constexpr part& operator*=(const V& v) {
+    return *this = value() * v;
+  }
+  template <class V>
+  constexpr part& operator/=(const V& v) {
+    return *this = value() / v;
+  }
+  constexpr part& copy_(const Tensor<T, Rank>& v) { return *this = v; }
+  constexpr part& fill_(number_of<T> v) { return *this = v; }
+  constexpr part& zero_() { return fill_(T{}); }
+
+ private:
+  constexpr void read() { static_cast<handle&>(*this) = read_part<Rank>(base_, chosen_); }
+  // What the tensor has there now, which another part of it may have written.
+  constexpr Tensor<T, Rank> value() const { return read_part<Rank>(base_, chosen_); }
+
+  Tensor<T, R>& base_;
+  selection<R> chosen_;
+};
+
+}  // namespace detail
+
+template <element T, int R>
+template <class... I>
+  requires(R > 0)
+constexpr detail::part<T, R, detail::indexed_rank<R, I...>> Tensor<T, R>::index(const I&... i) & {
+  static_assert(static_cast<int>(sizeof...(I)) <= R,
+                "xla: index() names more axes than the tensor has");
+  return {*this, detail::selection<R>::of(*this, i...)};
+}
+
+template <element T, int R>
+template <class... I>
+  requires(R > 0)
+constexpr Tensor<T, detail::indexed_rank<R, I...>> Tensor<T, R>::index(const I&... i) const& {
+  static_assert(static_cast<int>(sizeof...(I)) <= R,
+                "xla: index() names more axes than the tensor has");
+  return detail::read_part<detail::indexed_rank<R, I...>>(*this,
+                                                          detail::selection<R>::of(*this, i...));
+}
+
+}  // namespace xla

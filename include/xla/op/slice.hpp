@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/create.hpp"
+
+namespace xla::op {
+
+/// Elements of one axis, the first of them number size of it, the others step apart; attr packs
+/// axis and step. The node's own dims are the result's.
+struct slice {
+  static constexpr auto name = "slice";
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr int axis(std::int64_t attr) { return static_cast<int>(attr & 15); }
+  static constexpr std::int64_t step(std::int64_t attr) { return attr >> 4; }
+  static constexpr std::int64_t pack(int axis, std::int64_t step) { return step * 16 + axis; }
+  static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
+  static constexpr void gradient(auto& g) {
+    g.to(0, scatter_part(any_zero(g.grad()), g.attr(), g.size(), g.grad(), g.in(0).dims()));
+  }
+};
+
+/// The first input, broadcast to the node's own dims, with the elements that slice takes replaced
+/// by the second input. That has all their sizes along the axis, and is broadcast along others.
+struct slice_scatter {
+  static constexpr auto name = "slice_scatter";
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr bool updates = true;
+  static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
+  static constexpr void gradient(auto& g) {
+    const int axis = slice::axis(g.attr());
+    detail::shape part = g.grad().dims();
+    part[axis] = g.in(1).dims()[axis];
+    if (g.wants(0)) {
+      detail::shape hole;
+      for (int i = 0; i < part.rank; ++i) hole.push(i == axis ? part[i] : 1);
+      g.to(0, scatter_part(g.grad(), g.attr(), g.size(), expand_to(any_zero(g.grad()), hole),
+                           g.grad().dims()));
+    }
+    if (g.wants(1)) g.to(1, take_part(g.grad(), g.attr(), g.size(), part));
+  }
+};
+
+}  // namespace xla::op
+
+namespace xla {
+
+/// Says that a bound of a slice is left open: slice(x, 0, xla::none, 3).
+struct none_t {};
+inline constexpr none_t none{};
+
+namespace detail {
+
+template <class T>
+constexpr any_tensor<T> any_zero(const any_tensor<T>&) {
+  return Tensor<T, 0>(T{});
+}
+template <class T, int R>
+constexpr Tensor<T, R> take_part(const Tensor<T, R>& x, std::int64_t attr, extent start,
+                                 const shape& part) {
+  node n;
+  n.attr = attr;
+  n.size = start;
+  n.set_shape(part);
+  return apply<op::slice, T, T, R>(n, x);
+}
+template <class T, int A, int B>
+constexpr Tensor<T, B> scatter_part(const Tensor<T, A>& base, std::int64_t attr, extent start,
+                                    const Tensor<T, B>& part, const shape& all) {
+  node n;
+  n.attr = attr;
+  n.size = start;
+  n.set_shape(all);
+  return apply<op::slice_scatter, T, T, B>(n, base, part);
+}
+
+/// A constant as a value of the graph whose sizes are met; every other tensor as it is.
+template <class T, int R>
+constexpr Tensor<T, R> beside(Tensor<T, R> x, size_table* table) {
+  if (std::is_constant_evaluated() && table && !x.owner())
+    x.name_node(table->owner, x.lift(table->owner));
+  return x;
+}
+
+/// One end of a slice: a place of the axis, negative from its end, or left open.
+struct bound {
+  Size at;
+  bool open = false;
+  constexpr bound(none_t) : open(true) {}
+  constexpr bound(Size s) : at(s) {}
+  constexpr bound(std::integral auto i) : at(i) {}
+
+  constexpr bool from_end() const { return at.known() && at.extent() < 0; }
+  constexpr size_table* table() const { return at.table(); }
+};
+
+/// What is taken of one axis.
+struct axis_part {
+  Size start = 0, length = 0;
+  std::int64_t step = 1;
+  bool whole = true;   ///< all of it, in order
+  bool drops = false;  ///< one element, and the axis goes
+};
+
+constexpr int checked_axis(const handle& x, int axis, std::string_view function) {
+  const int rank = x.dims().rank, at = axis < 0 ? axis + rank : axis;
+  if (at >= 0 && at < rank) return at;
+  size_scope{x.table(), function}.fail(text("axis ") << axis << " of a tensor with " << rank
+                                                     << " axes does not exist");
+  return 0;
+}
+
+/// Where elements lie in an axis of n: bounds resolved, clamped where all is known, else required.
+class axis_range {
+ public:
+  constexpr axis_range(Size n, const size_scope& scope) : n_(n), scope_(scope) {}
+
+  constexpr axis_part one(Size i, int axis, const shape& dims) const {
+    const bool back = i.known() && i.extent() < 0;
+    bool inside = true;
+    if (back) inside = scope_.at_least(n_.extent(), -i.extent());
+    else inside = scope_.at_least(n_.extent(), (i + 1).extent()) && not_negative(i);
+    if (!inside)
+      scope_.fail(text("index ") << i.extent() << " of axis " << axis << " of " << dims
+                                 << " does not exist");
+    return {inside ? back ? n_ + i : i : Size(0), 1, 1, false, true};
+  }
+
+  constexpr axis_part between(bound start, bound end, std::int64_t step) const {
+    if (step == 0) scope_.fail("a step of 0 goes nowhere");
+    return step < 0 ? backward(start, end, -step) : forward(start, end, step == 0 ? 1 : step);
+  }
+
+ private:
+  constexpr axis_part forward(const bound& start, const bound& end, std::int64_t step) const {
+    const Size first = start.open ? Size(0) : place(start), last = end.open ? n_ : place(end);
+    const Size span = difference(last, first);
+    const bool all = step == 1 && first.known() && first.extent() == 0 && is_all(span);
+    return {first, steps(span, step), step, all, false};
+  }
+  // From the last element down to the first, unless bounds are given.
+  constexpr axis_part backward(const bound& start, const bound& end, std::int64_t step) const {
+    const Size after = start.open ? n_ : place_after(start);  // the first element's number + 1
+    const Size stop = end.open ? Size(0) : place_after(end);
+    const Size length = steps(difference(after, stop), step);
+    const bool empty = length.known() && length.extent() == 0;
+    return {empty ? Size(0) : after - 1, length, -step, false, false};
+  }
+
+  constexpr Size place(const bound& b) const {
+    const Size at = b.from_end() ? n_ + b.at : b.at;
+    if (at.known() && n_.known()) return clamp(at.extent(), n_.extent());
+    if (b.from_end()) scope_.at_least(n_.extent(), -b.at.extent());
+    else if (not_negative(at)) scope_.at_least(n_.extent(), at.extent());
+    return at;
+  }
+  constexpr Size place_after(const bound& b) const {
+    const Size after = (b.from_end() ? n_ + b.at : b.at) + 1;
+    if (after.known() && n_.known()) return clamp(after.extent(), n_.extent());
+    if (b.from_end()) scope_.at_least(n_.extent(), -b.at.extent());
+    else if (not_negative(b.at)) scope_.at_least(n_.extent(), after.extent());
+    return after;
+  }
+  static constexpr Size clamp(std::int64_t at, std::int64_t n) {
+    return at < 0 ? 0 : at > n ? n : at;
+  }
+  constexpr Size difference(Size to, Size from) const {
+    if (to.known() && from.known() && to.extent() < from.extent()) return 0;
+    if (!scope_.at_least(to.extent(), from.extent())) scope_.fail("a slice ends before it begins");
+    return to - from;
+  }
+  static constexpr Size steps(Size span, std::int64_t step) {
+    return step == 1 ? span : (span + (step - 1)) / step;
+  }
+  constexpr bool is_all(Size span) const {
+    return scope_.find(span.extent()) == scope_.find(n_.extent());
+  }
+  // Only a difference can turn out to be negative.
+  constexpr bool not_negative(Size i) const { return i.known() || scope_.at_least(i.extent(), 0); }
+
+  Size n_;
+  size_scope scope_;
+};
+
+constexpr axis_range range_of(const handle& x, int axis, size_table* other,
+                              std::string_view function) {
+  size_table* table = x.table() ? x.table() : other;
+  return {Size(x.dims()[axis], table), {table, function}};
+}
+
+template <class T, int R>
+constexpr Tensor<T, R> slice_axis(const Tensor<T, R>& x, int axis, const axis_part& p) {
+  if (p.whole) return x;
+  shape s = x.dims();
+  s[axis] = p.length.extent();
+  size_table* table = p.start.table() ? p.start.table() : p.length.table();
+  return take_part(beside(x, table), op::slice::pack(axis, p.step), p.start.extent(), s);
+}
+
+}  // namespace detail
+
+/// The elements start to end (not included) of one axis, step apart, as Python's start:end:step:
+/// negative bounds count from the end, bounds beyond it are cut to it, a negative step runs
+/// backwards. With sizes known at run time only, bounds have to lie within the axis.
+template <class T, int R>
+constexpr Tensor<T, R> slice(const Tensor<T, R>& x, int axis,
+                             std::type_identity_t<detail::bound> start = none,
+                             std::type_identity_t<detail::bound> end = none,
+                             std::int64_t step = 1) {
+  static_assert(R != 0, "xla::slice: a tensor without axes has no parts");
+  const int at = detail::checked_axis(x, axis, "slice");
+  detail::size_table* table = start.table() ? start.table() : end.table();
+  return detail::slice_axis(x, at,
+                            detail::range_of(x, at, table, "slice").between(start, end, step));
+}
+
+/// length elements of one axis from start on; all of them have to exist.
+template <class T, int R>
+constexpr Tensor<T, R> narrow(const Tensor<T, R>& x, int axis, Size start, Size length) {
+  static_assert(R != 0, "xla::narrow: a tensor without axes has no parts");
+  const int at = detail::checked_axis(x, axis, "narrow");
+  detail::size_table* given = start.table() ? start.table() : length.table();
+  const Size n(x.dims()[at], x.table() ? x.table() : given);
+  const detail::size_scope scope{x.table() ? x.table() : given, "narrow"};
+  const Size from = start.known() && start.extent() < 0 ? n + start : start;
+  const bool known = n.known() && from.known() && length.known();
+  const bool fits = known ? from.extent() >= 0 && length.extent() >= 0 &&
+                                from.extent() + length.extent() <= n.extent()
+                          : true;
+  if (!fits)
+    scope.fail(detail::text("there are no ")
+               << length.extent() << " elements from " << start.extent() << " on along axis " << at
+               << " of " << x.dims());
+  if (!fits) return x;
+  return detail::slice_axis(
+      x, at, detail::range_of(x, at, given, "narrow").between(from, from + length, 1));
+}
+
+/// The elements with one index along an axis (negative: from its end), without that axis.
+template <class T, int R>
+constexpr Tensor<T, R - 1> select(const Tensor<T, R>& x, int axis, Size index) {
+  static_assert(R != 0, "xla::select: a tensor without axes has no elements to choose");
+  const int at = detail::checked_axis(x, axis, "select");
+  const detail::shape dims = x.dims();
+  const auto one = detail::range_of(x, at, index.table(), "select").one(index, at, dims);
+  detail::shape s;
+  for (int i = 0; i < dims.rank; ++i)
+    if (i != at) s.push(dims[i]);
+  return detail::with_shape<op::reshape, R - 1>(detail::slice_axis(x, at, one), s);
+}
+
+/// The elements in reverse order along the given axes.
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> flip(const Tensor<T, R>& x, const int (&axes)[N]) {
+  Tensor<T, R> y = x;
+  for (int axis : axes) y = slice(y, axis, none, none, -1);
+  return y;
+}
+
+}  // namespace xla
