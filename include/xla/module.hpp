@@ -40,6 +40,12 @@ inline constexpr bool is_tuple<std::tuple<X...>> = true;
 template <class A, class B>
 inline constexpr bool is_tuple<std::pair<A, B>> = true;
 
+template <class X>
+concept container = requires(X& x) {
+  x.begin();
+  x.size();
+};
+
 /// What an argument is made of at its ends.
 template <class X>
 concept tree_leaf = is_tensor<X> || is_state<X> || std::is_same_v<X, Scalar> ||
@@ -82,7 +88,11 @@ constexpr void visit_tree(X& x, F&& f, const tree_path& path) {
       visit_tree(m.get(x), f, tree_path{&path, m.name, -1});
     });
   } else {
-    static_assert(std::is_empty_v<U>,
+    static_assert(
+        !container<U>,
+        "xla: a container whose size is known only at run time cannot be part of a model: "
+        "use std::array");
+    static_assert(std::is_empty_v<U> || container<U>,
                   "xla: the members of this struct are not described: "
                   "write XLA_MODULE(member, ...) at its end");
   }

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <mutex>
+#include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include "xla/tensor/buffer.hpp"
@@ -48,7 +50,12 @@ class generator {
 }  // namespace detail
 
 /// Restarts random numbers: the same seed gives the same numbers, in all three modes.
-inline void manual_seed(std::uint64_t seed) { detail::generator::instance().set({seed, 0}); }
+template <class = void>
+constexpr void manual_seed(std::uint64_t seed) {
+  if (!std::is_constant_evaluated()) detail::generator::instance().set({seed, 0});
+  if (std::is_constant_evaluated())
+    throw std::logic_error("xla: a compiled body has no generator: call manual_seed() outside");
+}
 inline rng_state get_rng_state() { return detail::generator::instance().get(); }
 inline void set_rng_state(rng_state s) { detail::generator::instance().set(s); }
 

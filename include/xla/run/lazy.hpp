@@ -233,14 +233,22 @@ inline void make_ready(impl& t) {
 }  // namespace xla::detail
 
 namespace xla {
+namespace detail {
+inline void run_sync(bool wait) {
+  static counter& mark = get_counter("MarkStep");
+  mark.add();
+  tracer::instance().flush("user sync");
+  if (wait) executor::instance().wait_all();
+}
+}  // namespace detail
 
 /// Plans and runs everything that was recorded in traced mode. Returns while it runs; with wait,
 /// when it is done. Counts MarkStep.
-inline void sync(bool wait = false) {
-  static detail::counter& mark = detail::get_counter("MarkStep");
-  mark.add();
-  detail::tracer::instance().flush("user sync");
-  if (wait) detail::executor::instance().wait_all();
+template <class = void>
+constexpr void sync(bool wait = false) {
+  if (!std::is_constant_evaluated()) detail::run_sync(wait);
+  if (std::is_constant_evaluated())
+    throw std::logic_error("xla: a compiled body is one graph already: call sync() after it");
 }
 
 }  // namespace xla

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <stdexcept>
 #include <string_view>
+#include <type_traits>
 
 namespace xla {
 namespace detail {
@@ -26,20 +28,36 @@ inline bool& grad_enabled() {
 
 }  // namespace detail
 
+// Functions that have no meaning in a compiled body are constexpr to say so there; and templates,
+// because a plain constexpr function must be able to succeed.
+
 /// Eager mode executes each op at once; otherwise (the default) ops are recorded until sync() or
 /// until a value is read. For the whole process; XLA_EAGER=1 starts in eager mode.
-inline void eager_mode(bool on) { detail::modes::instance().eager.store(on); }
+template <class = void>
+constexpr void eager_mode(bool on) {
+  if (!std::is_constant_evaluated()) detail::modes::instance().eager.store(on);
+  if (std::is_constant_evaluated())
+    throw std::logic_error("xla: a compiled body has no eager mode: call eager_mode() outside");
+}
 inline bool is_eager_mode() { return detail::modes::instance().eager.load(); }
 
 /// Eager mode within a scope.
 class eager_mode_guard {
  public:
-  explicit eager_mode_guard(bool on = true) : old_(is_eager_mode()) { eager_mode(on); }
-  ~eager_mode_guard() { eager_mode(old_); }
+  constexpr explicit eager_mode_guard(bool on = true) : old_(exchange(on)) {}
+  constexpr ~eager_mode_guard() { exchange(old_); }
   eager_mode_guard(const eager_mode_guard&) = delete;
   eager_mode_guard& operator=(const eager_mode_guard&) = delete;
 
  private:
+  template <class = void>
+  static constexpr bool exchange(bool on) {
+    bool old = false;
+    if (!std::is_constant_evaluated()) old = detail::modes::instance().eager.exchange(on);
+    if (std::is_constant_evaluated())
+      throw std::logic_error("xla: a compiled body has no eager mode: put the guard outside");
+    return old;
+  }
   bool old_;
 };
 

@@ -45,9 +45,9 @@ auto run_without_grad(Body&& body) {
 /// module that it works on first, from which the graph is known.
 template <class Body>
 constexpr auto no_grad(Body&& body) {
+  if (!std::is_constant_evaluated()) return detail::run_without_grad(std::forward<Body>(body));
   if (std::is_constant_evaluated())
     throw std::logic_error("xla: in a compiled body name what it is about: no_grad(x, [&] { … })");
-  return detail::run_without_grad(std::forward<Body>(body));
 }
 template <class X, class Body>
 constexpr auto no_grad(const X& about, Body&& body) {

@@ -167,6 +167,7 @@ constexpr void gradients(const Tensor<Loss, 0>& loss, GradOptions options, Resul
     g.sizes.refused.set(
         "grad: every input must require a gradient: call requires_grad_() on it before the loss "
         "is computed from it");
+    std::apply([&](auto&... r) { ((r = zeros_like(inputs)), ...); }, results);
     return;
   }
   const bool recording = g.recording;

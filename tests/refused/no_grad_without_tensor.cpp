@@ -1,0 +1,7 @@
+// error: in a compiled body name what it is about: no_grad\(x, \[&\]
+#include <xla/xla.hpp>
+
+void f(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& v) { return xla::no_grad([&] { return v * 2; }); });
+  g(x);
+}

@@ -1,0 +1,7 @@
+// error: compiled bodies make random numbers from a tensor
+#include <xla/xla.hpp>
+
+void f(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& v) { return gather(v, 0, xla::randperm(3)); });
+  g(x);
+}
