@@ -1,5 +1,4 @@
-// error: the members of this struct are not described: write XLA_MODULE\(member, \.\.\.\) at its
-// end
+// error: the members of this struct are not described: write XLA_MODULE\(member, \.\.\.\) at its end
 #include <xla/xla.hpp>
 
 struct Net {

@@ -41,23 +41,26 @@ constexpr void eager_mode(bool on) {
 }
 inline bool is_eager_mode() { return detail::modes::instance().eager.load(); }
 
+namespace detail {
+template <class = void>
+constexpr bool exchange_eager_mode(bool on) {
+  bool old = false;
+  if (!std::is_constant_evaluated()) old = modes::instance().eager.exchange(on);
+  if (std::is_constant_evaluated())
+    throw std::logic_error("xla: a compiled body has no eager mode: put the guard outside");
+  return old;
+}
+}  // namespace detail
+
 /// Eager mode within a scope.
 class eager_mode_guard {
  public:
-  constexpr explicit eager_mode_guard(bool on = true) : old_(exchange(on)) {}
-  constexpr ~eager_mode_guard() { exchange(old_); }
+  constexpr explicit eager_mode_guard(bool on = true) : old_(detail::exchange_eager_mode(on)) {}
+  constexpr ~eager_mode_guard() { detail::exchange_eager_mode(old_); }
   eager_mode_guard(const eager_mode_guard&) = delete;
   eager_mode_guard& operator=(const eager_mode_guard&) = delete;
 
  private:
-  template <class = void>
-  static constexpr bool exchange(bool on) {
-    bool old = false;
-    if (!std::is_constant_evaluated()) old = detail::modes::instance().eager.exchange(on);
-    if (std::is_constant_evaluated())
-      throw std::logic_error("xla: a compiled body has no eager mode: put the guard outside");
-    return old;
-  }
   bool old_;
 };
 
