@@ -50,8 +50,36 @@ TEST_CASE("exp and log of special values") {
               std::vector<double>{nan, inf, nan, -inf, -inf, 0, nan});
 }
 
+TEMPLATE_TEST_CASE("expm1 and log1p are close to those of the standard library", "", float,
+                   double) {
+  using T = TestType;
+  const xla::eager_mode_guard eager;
+  const double tolerance = 3 * std::numeric_limits<T>::epsilon();
+  auto check = [&](const auto& x) {
+    check_equal(expm1(x), x.sizes(), map_each<T>(x, [](T v) { return std::expm1(v); }), tolerance,
+                std::numeric_limits<T>::min());
+    check_equal(log1p(x), x.sizes(), map_each<T>(x, [](T v) { return std::log1p(v); }), tolerance,
+                std::numeric_limits<T>::min());
+  };
+  check(numbers<T>({7, 13}));
+  check(numbers<T>({1000}, 1) * T(20));
+  check(numbers<T>({1000}, 2) * T(1e-6));
+  check(numbers<T>({0, 3}));
+  check(xla::tensor(test::special_values<T>()));
+  const T denormal = std::numeric_limits<T>::denorm_min();
+  check(xla::tensor<T>({denormal, -denormal, T(88.5), T(709.5), T(800), T(-800), T(-1), T(1e20)}));
+}
+
+TEST_CASE("exp reaches the largest numbers") {
+  const xla::eager_mode_guard eager;
+  const auto x = xla::tensor<float>({88.4f, 88.7f, 88.72283f, 88.8f});
+  check_equal(exp(x), {4}, map_each<float>(x, [](double v) { return std::exp(v); }), 2e-7);
+}
+
 TEST_CASE("exp and log are the same in every mode") {
-  auto all = [](auto& x) { return std::tuple(exp(x), log(x), log(exp(x) + 1), exp(-x * x)); };
+  auto all = [](auto& x) {
+    return std::tuple(exp(x), log(x), log(exp(x) + 1), exp(-x * x), expm1(x) * log1p(x));
+  };
   check_modes(all, numbers<float>({7, 13}));
   check_modes(all, numbers<double>({17, 33}));
   check_modes(all, xla::tensor(test::special_values<float>()));
@@ -60,4 +88,5 @@ TEST_CASE("exp and log are the same in every mode") {
 TEST_CASE("gradients of exp and log") {
   check_gradient([](auto& x) { return exp(x) - log(x * x + 1) * exp(x * 0.5); },
                  numbers<double>({3, 5}));
+  check_gradient([](auto& x) { return expm1(x) * log1p(x * x); }, numbers<double>({3, 5}));
 }

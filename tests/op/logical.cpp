@@ -2,6 +2,7 @@
 #include "xla/op/logical.hpp"
 
 #include "support/modes.hpp"
+#include "xla/op/where.hpp"
 
 using test::check_equal;
 using test::map_pairs;
@@ -13,6 +14,11 @@ TEST_CASE("and, or and not of bool") {
     const auto sizes = test::broadcast(a.sizes(), b.sizes());
     check_equal(a && b, sizes, map_pairs<bool>(a, b, [](bool x, bool y) { return x && y; }));
     check_equal(a || b, sizes, map_pairs<bool>(a, b, [](bool x, bool y) { return x || y; }));
+    check_equal(logical_xor(a, b), sizes,
+                map_pairs<bool>(a, b, [](bool x, bool y) { return x != y; }));
+    check_equal(logical_and(a, b), a && b);
+    check_equal(logical_or(a, b), a || b);
+    check_equal(logical_not(a), !a);
     check_equal(!a, a.sizes(), test::map_each<bool>(a, [](bool x) { return !x; }));
   };
   check(numbers<bool>({7, 13}, 1), numbers<bool>({7, 13}, 2));
@@ -23,7 +29,9 @@ TEST_CASE("and, or and not of bool") {
 
 TEST_CASE("logic is the same in every mode") {
   auto all = [](auto& a, auto& b, auto& x) {
-    return std::tuple(a && b, a || b, !a, !(x > 0) && (x < 1 || a), (x == x) && !b);
+    return std::tuple(a && b, a || b, !a, !(x > 0) && (x < 1 || a), (x == x) && !b,
+                      logical_xor(x > 0, a), (x > 1) == (x < 2), where(x > 0, a, b && x < 1),
+                      where(a, b, !b));
   };
   test::check_modes(all, numbers<bool>({7, 13}, 1), numbers<bool>({7, 13}, 2),
                     numbers<float>({7, 13}, 3));

@@ -22,12 +22,16 @@ bool is_nan(T x) {
 template <class T, int A, int B>
 void check_both(const xla::Tensor<T, A>& a, const xla::Tensor<T, B>& b) {
   const auto sizes = test::broadcast(a.sizes(), b.sizes());
-  const auto most = map_pairs<T>(
-      a, b, [](T x, T y) { return is_nan(x) ? x : is_nan(y) ? y : x < y ? y : x; });
-  const auto least = map_pairs<T>(
-      a, b, [](T x, T y) { return is_nan(x) ? x : is_nan(y) ? y : y < x ? y : x; });
+  const auto most = map_pairs<T>(a, b, [](T x, T y) {
+    return is_nan(x) ? x : is_nan(y) ? y : x < y ? y : x;
+  });
+  const auto least = map_pairs<T>(a, b, [](T x, T y) {
+    return is_nan(x) ? x : is_nan(y) ? y : y < x ? y : x;
+  });
   check_equal(maximum(a, b), sizes, most);
   check_equal(minimum(a, b), sizes, least);
+  check_equal(max(a, b), sizes, most);
+  check_equal(min(a, b), sizes, least);
 }
 
 }  // namespace

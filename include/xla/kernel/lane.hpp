@@ -25,7 +25,14 @@ struct mask {
   {
     return {static_cast<T>(b)};
   }
-  XLA_INLINE vec<T> select(vec<T> a, vec<T> b) const;
+  XLA_INLINE vec<T> select(vec<T> a, vec<T> b) const
+    requires(!std::is_same_v<T, bool>);
+  XLA_INLINE mask select(mask a, mask b) const { return (*this && a) || (!*this && b); }
+  friend XLA_INLINE mask operator!=(mask a, mask b) {
+    if constexpr (vector) return {simd::pxor(a.bits, b.bits)};
+    else return from(a.bits != b.bits);
+  }
+  friend XLA_INLINE mask operator==(mask a, mask b) { return !(a != b); }
   friend XLA_INLINE mask operator&&(mask a, mask b) {
     if constexpr (vector) return {simd::pand(a.bits, b.bits)};
     else return from(a.bits && b.bits);
@@ -50,12 +57,29 @@ XLA_INLINE packet<T> each_lane(packet<T> p, F f) {
   for (T& x : buffer) x = f(x);
   return simd::pload<packet<T>>(buffer);
 }
+template <class T, class F>
+XLA_INLINE packet<T> each_lane(packet<T> p, packet<T> q, F f) {
+  alignas(64) T a[lanes<T>], b[lanes<T>];
+  simd::pstore(a, p);
+  simd::pstore(b, q);
+  for (int i = 0; i < lanes<T>; ++i) a[i] = f(a[i], b[i]);
+  return simd::pload<packet<T>>(a);
+}
 
 // Signed overflow wraps, as it does in every array library.
 template <class T>
 using wrapping = std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, char, T>>;
 
 }  // namespace detail
+
+/// The sum of two numbers; integers wrap.
+template <class T>
+XLA_INLINE T add_wrapping(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) return a + b;
+  else
+    return static_cast<T>(static_cast<detail::wrapping<T>>(a) +
+                          static_cast<detail::wrapping<T>>(b));
+}
 
 /// The numbers that a kernel expression computes with: one packet of T, or one integer. An op's
 /// kernel is written against this; see op/.
@@ -134,26 +158,62 @@ struct vec {
     else return {static_cast<T>(std::sqrt(v))};
   }
   XLA_INLINE vec rsqrt() const { return splat(T(1)) / sqrt(); }
-  XLA_INLINE vec exp() const {
-    if constexpr (vector) {
-      // Eigen's exp stops at about the smallest normal number instead of reaching 0.
-      const vec low = splat(std::is_same_v<T, float> ? T(-87.33654475) : T(-708.3964185));
-      return (*this < low).select(splat(T(0)), vec{simd::pexp(v)});
-    } else return {static_cast<T>(std::exp(v))};
-  }
   XLA_INLINE vec log() const {
     if constexpr (vector) return {simd::plog(v)};
     else return {static_cast<T>(std::log(v))};
   }
-  XLA_INLINE vec tanh() const {
-    if constexpr (vector && simd::packet_traits<T>::HasTanh) return {simd::ptanh(v)};
-    else if constexpr (vector) return {detail::each_lane<T>(v, [](T x) { return std::tanh(x); })};
-    else return {static_cast<T>(std::tanh(v))};
+  XLA_INLINE vec floor() const {
+    if constexpr (vector) return keep_sign({simd::pfloor(v)});
+    else return {std::floor(v)};
   }
+  XLA_INLINE vec ceil() const {
+    if constexpr (vector) return keep_sign({simd::pceil(v)});
+    else return {std::ceil(v)};
+  }
+  /// The nearest whole number; halves go to the even one.
+  XLA_INLINE vec round() const {
+    if constexpr (vector) return keep_sign({simd::print(v)});
+    else return {std::nearbyint(v)};
+  }
+  XLA_INLINE vec trunc() const {
+    if constexpr (vector) return keep_sign(abs().floor());
+    else return {std::trunc(v)};
+  }
+  /// This number's sign on the magnitude of another, which is not negative or has the sign already.
+  XLA_INLINE vec keep_sign(vec magnitude) const
+    requires vector
+  {
+    return {simd::por(magnitude.v, simd::pand(v, splat(T(-0.0)).v))};
+  }
+  /// What division towards zero leaves, exact; of integers divided by zero 0.
+  XLA_INLINE vec fmod(vec b) const {
+    auto one = [](T x, T y) -> T {
+      if constexpr (std::is_floating_point_v<T>) return std::fmod(x, y);
+      else return y == T{} || y == static_cast<T>(-1) ? T{} : static_cast<T>(x % y);
+    };
+    if constexpr (vector) return {detail::each_lane<T>(v, b.v, one)};
+    else return {one(v, b.v)};
+  }
+
+  // Of higher functions: see math.hpp.
+  XLA_INLINE vec exp() const;
+  XLA_INLINE vec expm1() const;
+  XLA_INLINE vec log1p() const;
+  XLA_INLINE vec tanh() const;
+  XLA_INLINE vec sin() const;
+  XLA_INLINE vec cos() const;
+  XLA_INLINE vec erf() const;
+  XLA_INLINE vec erfc() const;
+  XLA_INLINE vec ndtr() const;
+  XLA_INLINE vec pow(vec exponent) const;
 
   /// All lanes combined into one number, in a fixed order.
   XLA_INLINE T sum() const {
     if constexpr (vector) return simd::predux(v);
+    else return v;
+  }
+  XLA_INLINE T prod() const {
+    if constexpr (vector) return simd::predux_mul(v);
     else return v;
   }
   XLA_INLINE T max() const {
@@ -182,7 +242,9 @@ struct vec {
 };
 
 template <class T>
-XLA_INLINE vec<T> mask<T>::select(vec<T> a, vec<T> b) const {
+XLA_INLINE vec<T> mask<T>::select(vec<T> a, vec<T> b) const
+  requires(!std::is_same_v<T, bool>)
+{
   if constexpr (vector) return {simd::pselect(bits, a.v, b.v)};
   else return {bits ? a.v : b.v};
 }
@@ -192,8 +254,6 @@ template <>
 struct vec<bool> : mask<bool> {
   vec(mask<bool> m) : mask<bool>(m) {}
   XLA_INLINE static vec splat(bool x) { return mask<bool>{x}; }
-  friend XLA_INLINE mask<bool> operator==(vec a, vec b) { return {a.bits == b.bits}; }
-  friend XLA_INLINE mask<bool> operator!=(vec a, vec b) { return {a.bits != b.bits}; }
 };
 
 }  // namespace xla::kernel

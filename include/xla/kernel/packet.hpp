@@ -43,8 +43,8 @@ using packet = typename detail::packet_of<T, is_vector<T>>::type;
 template <class T>
 inline constexpr int lanes = detail::packet_of<T, is_vector<T>>::lanes;
 
-/// The square root, rounded as IEEE 754 says: some of Eigen's own on x86 are approximations that make
-/// NaN of infinity.
+/// The square root, rounded as IEEE 754 says: some of Eigen's own on x86 are approximations that
+/// make NaN of infinity.
 template <class T>
 inline packet<T> exact_sqrt(packet<T> x) {
 #if defined(EIGEN_VECTORIZE_AVX512)
@@ -58,6 +58,16 @@ inline packet<T> exact_sqrt(packet<T> x) {
   if constexpr (sizeof(T) == 8) return _mm_sqrt_pd(x);
 #endif
   return simd::psqrt(x);
+}
+
+/// x 2^n for whole n, which may be beyond the exponents of T.
+template <class T>
+inline packet<T> scale_by_power(packet<T> x, packet<T> n) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+  if constexpr (sizeof(T) == 4) return _mm512_scalef_ps(x, n);
+  if constexpr (sizeof(T) == 8) return _mm512_scalef_pd(x, n);
+#endif
+  return simd::pldexp(x, n);
 }
 
 /// The first n lanes from memory, the others 0; nothing beyond them is read.

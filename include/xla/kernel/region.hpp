@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "xla/kernel/lane.hpp"
+#include "xla/kernel/math.hpp"
 #include "xla/op/op.hpp"
 #include "xla/transform/micro_op.hpp"
 

@@ -19,23 +19,53 @@ struct log : map {
   static constexpr void gradient(auto& g) { g.to(0, g.grad() / g.in(0)); }
 };
 
+struct expm1 : map {
+  static constexpr auto name = "expm1";
+  static constexpr bool costly = true;
+  static constexpr auto kernel(auto a) { return a.expm1(); }
+  static constexpr void gradient(auto& g) { g.to(0, g.grad() * (g.out() + 1)); }
+};
+
+struct log1p : map {
+  static constexpr auto name = "log1p";
+  static constexpr bool costly = true;
+  static constexpr auto kernel(auto a) { return a.log1p(); }
+  static constexpr void gradient(auto& g) { g.to(0, g.grad() / (g.in(0) + 1)); }
+};
+
 }  // namespace xla::op
 
 XLA_OP(xla::op::exp);
 XLA_OP(xla::op::log);
+XLA_OP(xla::op::expm1);
+XLA_OP(xla::op::log1p);
 
 namespace xla {
 
-/// e to the power of each element.
+/// e to the power of each element; 0 where that is below the normal numbers. Within 1 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> exp(const Tensor<T, R>& x) {
   return detail::apply<op::exp, T, T, R>({}, x);
 }
 
-/// The natural logarithm of each element; of a negative number NaN.
+/// The natural logarithm of each element; of a negative number NaN. Within 2 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> log(const Tensor<T, R>& x) {
   return detail::apply<op::log, T, T, R>({}, x);
+}
+
+/// exp(x) - 1 without its cancellation near 0. Within 2 ulp.
+template <class T, int R>
+constexpr Tensor<T, R> expm1(const Tensor<T, R>& x) {
+  static_assert(std::is_floating_point_v<T>, "xla::expm1: needs float or double; cast first");
+  return detail::apply<op::expm1, T, T, R>({}, x);
+}
+
+/// log(1 + x) without its cancellation near 0. Within 3 ulp.
+template <class T, int R>
+constexpr Tensor<T, R> log1p(const Tensor<T, R>& x) {
+  static_assert(std::is_floating_point_v<T>, "xla::log1p: needs float or double; cast first");
+  return detail::apply<op::log1p, T, T, R>({}, x);
 }
 
 }  // namespace xla

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/op/op.hpp"
+#include "xla/op/compare.hpp"
 
 namespace xla::op {
 
@@ -45,6 +45,28 @@ constexpr detail::broadcast_tensor<bool, A, B> operator||(const Tensor<bool, A>&
 template <int R>
 constexpr Tensor<bool, R> operator!(const Tensor<bool, R>& a) {
   return detail::apply<op::logical_not, bool, bool, R>({}, a);
+}
+
+/// The same by name.
+template <int A, int B>
+constexpr detail::broadcast_tensor<bool, A, B> logical_and(const Tensor<bool, A>& a,
+                                                           const Tensor<bool, B>& b) {
+  return a && b;
+}
+template <int A, int B>
+constexpr detail::broadcast_tensor<bool, A, B> logical_or(const Tensor<bool, A>& a,
+                                                          const Tensor<bool, B>& b) {
+  return a || b;
+}
+template <int R>
+constexpr Tensor<bool, R> logical_not(const Tensor<bool, R>& a) {
+  return !a;
+}
+/// One of them holds and the other does not, element by element.
+template <int A, int B>
+constexpr detail::broadcast_tensor<bool, A, B> logical_xor(const Tensor<bool, A>& a,
+                                                           const Tensor<bool, B>& b) {
+  return a != b;
 }
 
 }  // namespace xla

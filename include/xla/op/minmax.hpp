@@ -54,4 +54,14 @@ constexpr Tensor<T, R> minimum(const Tensor<T, R>& a, detail::number_of<T> b) {
   return detail::map_number<op::minimum, T>(a, b);
 }
 
+/// maximum and minimum by their other names.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> max(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+  return maximum(a, b);
+}
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> min(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+  return minimum(a, b);
+}
+
 }  // namespace xla

@@ -48,6 +48,10 @@ class number {
   constexpr number(const Scalar& s) : scalar_(&s) {}
 
   constexpr Tensor<T, 0> tensor() const;
+  /// True for this very number; false where a size or a hyper-parameter stands.
+  constexpr bool is(double v) const {
+    return !scalar_ && !is_size_ && static_cast<double>(value_) == v;
+  }
 
  private:
   T value_{};

@@ -18,7 +18,7 @@ XLA_OP(xla::op::tanh);
 
 namespace xla {
 
-/// The hyperbolic tangent of each element.
+/// The hyperbolic tangent of each element. Within 6 ulp in float, 3 in double.
 template <class T, int R>
 constexpr Tensor<T, R> tanh(const Tensor<T, R>& x) {
   return detail::apply<op::tanh, T, T, R>({}, x);

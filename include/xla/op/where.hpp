@@ -17,6 +17,7 @@ namespace xla::op {
 
 struct where : map {
   static constexpr auto name = "where";
+  static constexpr bool chooses = true;  // the first operand is a mask
   static constexpr auto kernel(auto c, auto a, auto b) { return c.select(a, b); }
   static constexpr void gradient(auto& g) {
     const auto c = g.template in<bool>(0);

@@ -14,10 +14,10 @@ namespace xla::detail {
 template <class Op, class Out, class In>
 struct single_map {
   using V = kernel::vec<In>;
-  using M = kernel::mask<In>;
-  static constexpr bool chooses = requires(M m, V v) { Op::kernel(m, v, v); };
+  static constexpr bool chooses = requires { Op::chooses; };
   static constexpr int arity = [] {
     if constexpr (chooses) return 3;
+    else if constexpr (requires(V v) { Op::kernel(v, v, v); }) return 3;
     else if constexpr (requires(V v) { Op::kernel(v, v); }) return 2;
     else return 1;
   }();

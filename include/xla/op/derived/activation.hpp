@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <numbers>
+
+#include "xla/op/clip.hpp"
+#include "xla/op/erf.hpp"
+#include "xla/op/sigmoid.hpp"
+
+namespace xla {
+
+/// x times the standard normal distribution's probability of a number below it, element by element.
+/// Hendrycks and Gimpel (2016). Within 6 ulp until ndtr is below the normal numbers.
+template <class T, int R>
+constexpr Tensor<T, R> gelu(const Tensor<T, R>& x) {
+  return x * ndtr(x);
+}
+
+/// Says that gelu is approximated by tanh: gelu(x, xla::approximate_tanh).
+struct approximate_tanh_t {};
+inline constexpr approximate_tanh_t approximate_tanh{};
+
+/// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), as x sigmoid(2 …), which cancels nothing.
+/// Within 8 ulp above -1; below, the rounding of the cube shows: 50 at -5.
+template <class T, int R>
+constexpr Tensor<T, R> gelu(const Tensor<T, R>& x, approximate_tanh_t) {
+  // Beyond ±32 the sigmoid is 0 or 1; without the bound x^2 would overflow in the gradient.
+  const auto z = clamp(x, -32, 32);
+  constexpr double c = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+  return x * sigmoid(z * (z * z * (c * 0.044715) + c));
+}
+
+/// x sigmoid(x) of each element. Within 4 ulp.
+template <class T, int R>
+constexpr Tensor<T, R> silu(const Tensor<T, R>& x) {
+  return x * sigmoid(x);
+}
+
+/// x where it is above 0, elsewhere x times the slope.
+template <class T, int R>
+constexpr Tensor<T, R> leaky_relu(const Tensor<T, R>& x,
+                                  detail::number_of<T> negative_slope = 0.01) {
+  return where(x > 0, x, x * negative_slope);
+}
+
+/// x where it is above 0, elsewhere alpha (exp(x) - 1). Clevert et al. (2015).
+template <class T, int R>
+constexpr Tensor<T, R> elu(const Tensor<T, R>& x, detail::number_of<T> alpha = 1) {
+  // The bound keeps exp of a large x, which is not chosen, out of the gradient.
+  return where(x > 0, x, expm1(clamp_max(x, 0)) * alpha);
+}
+
+/// x moved to the nearest bound where it is outside; the gradient passes between the bounds only.
+template <class T, int R>
+constexpr Tensor<T, R> hardtanh(const Tensor<T, R>& x, detail::number_of<T> min_val = -1,
+                                detail::number_of<T> max_val = 1) {
+  const Tensor<T, 0> low = min_val.tensor(), high = max_val.tensor();
+  return where(x <= low, low, where(x >= high, high, x));
+}
+
+/// hardtanh between 0 and 6.
+template <class T, int R>
+constexpr Tensor<T, R> relu6(const Tensor<T, R>& x) {
+  return hardtanh(x, 0, 6);
+}
+
+}  // namespace xla

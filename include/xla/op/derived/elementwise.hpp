@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <limits>
+
+#include "xla/op/abs.hpp"
+
+namespace xla {
+
+/// x * x of each element.
+template <class T, int R>
+constexpr Tensor<T, R> square(const Tensor<T, R>& x) {
+  return x * x;
+}
+
+/// 1 / x of each element.
+template <class T, int R>
+constexpr Tensor<T, R> reciprocal(const Tensor<T, R>& x) {
+  static_assert(std::is_floating_point_v<T>, "xla::reciprocal: needs float or double; cast first");
+  return 1 / x;
+}
+
+/// True where an element is NaN.
+template <class T, int R>
+constexpr Tensor<bool, R> isnan(const Tensor<T, R>& x) {
+  return x != x;
+}
+/// True where an element is infinity or -infinity.
+template <class T, int R>
+constexpr Tensor<bool, R> isinf(const Tensor<T, R>& x) {
+  if constexpr (std::is_integral_v<T>) return x != x;
+  else return abs(x) == std::numeric_limits<T>::infinity();
+}
+/// True where an element is neither NaN nor infinite.
+template <class T, int R>
+constexpr Tensor<bool, R> isfinite(const Tensor<T, R>& x) {
+  if constexpr (std::is_integral_v<T>) return x == x;
+  else return abs(x) < std::numeric_limits<T>::infinity();
+}
+
+/// start + weight (end - start), element by element, broadcast; from the nearer of the two ends, so
+/// that a weight of 1 gives end exactly. The weight may be a number.
+template <class T, int A, int B, int W>
+constexpr detail::broadcast_tensor<T, A, B, W> lerp(const Tensor<T, A>& start,
+                                                    const Tensor<T, B>& end,
+                                                    const Tensor<T, W>& weight) {
+  static_assert(std::is_floating_point_v<T>, "xla::lerp: needs float or double; cast first");
+  const auto way = end - start;
+  return where(abs(weight) < 0.5, start + way * weight, end - way * (1 - weight));
+}
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> lerp(const Tensor<T, A>& start, const Tensor<T, B>& end,
+                                                 detail::number_of<T> weight) {
+  return lerp(start, end, weight.tensor());
+}
+
+}  // namespace xla

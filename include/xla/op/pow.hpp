@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/exponential.hpp"
+#include "xla/op/logical.hpp"
+#include "xla/op/root.hpp"
+#include "xla/op/where.hpp"
+
+namespace xla {
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> pow(const Tensor<T, A>& x,
+                                                const Tensor<T, B>& exponent);
+}  // namespace xla
+
+namespace xla::op {
+
+struct pow : map {
+  static constexpr auto name = "pow";
+  static constexpr bool costly = true;
+  static constexpr auto kernel(auto a, auto b) { return a.pow(b); }
+  // Where the limit is 0 the plain formulas give NaN: x^0, and 0^y.
+  static constexpr void gradient(auto& g) {
+    const auto x = g.in(0), y = g.in(1);
+    if (g.wants(0)) g.to(0, xla::where(y == 0, 0, g.grad() * (y * xla::pow(x, y - 1))));
+    if (g.wants(1)) g.to(1, xla::where(x == 0 && y >= 0, 0, g.grad() * g.out() * xla::log(x)));
+  }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::pow);
+
+namespace xla {
+
+/// x to the power of another tensor, element by element, broadcast. Within 1 ulp; integers wrap
+/// around, and to a negative power are 0, but for 1 and -1.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> pow(const Tensor<T, A>& x,
+                                                const Tensor<T, B>& exponent) {
+  return detail::map_binary<op::pow, T>(x, exponent);
+}
+/// x to the power of a number. Of the powers that PyTorch computes without pow, 1 is x, 2 and 3 are
+/// products, ±0.5 are roots, and -1 and -2 are quotients.
+template <class T, int R>
+constexpr Tensor<T, R> pow(const Tensor<T, R>& x, detail::number_of<T> exponent) {
+  if (exponent.is(1)) return x;
+  if (exponent.is(2)) return x * x;
+  if (exponent.is(3)) return x * x * x;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (exponent.is(0.5)) return sqrt(x);
+    if (exponent.is(-0.5)) return rsqrt(x);
+    if (exponent.is(-1)) return 1 / x;
+    if (exponent.is(-2)) return 1 / (x * x);
+  }
+  return detail::map_number<op::pow, T>(x, exponent);
+}
+/// A number to the power of each element.
+template <class T, int R>
+constexpr Tensor<T, R> pow(detail::number_of<T> base, const Tensor<T, R>& exponent) {
+  return detail::number_map<op::pow, T>(base, exponent);
+}
+
+}  // namespace xla

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/rounding.hpp"
+
+namespace xla::op {
+
+/// The base of remainders: x - q y with a whole q, which is -1 times the slope along y.
+struct division_rest : map {
+  static constexpr void gradient(auto& g) {
+    if (g.wants(0)) g.to(0, g.grad());
+    if (g.wants(1)) g.to(1, -(g.grad() * xla::round((g.in(0) - g.out()) / g.in(1))));
+  }
+};
+
+struct remainder : division_rest {
+  static constexpr auto name = "remainder";
+  static constexpr auto kernel(auto a, auto b) {
+    const auto rest = a.fmod(b), zero = a.like(0);
+    return ((rest < zero && b > zero) || (rest > zero && b < zero)).select(rest + b, rest);
+  }
+};
+
+struct fmod : division_rest {
+  static constexpr auto name = "fmod";
+  static constexpr auto kernel(auto a, auto b) { return a.fmod(b); }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::remainder);
+XLA_OP(xla::op::fmod);
+
+namespace xla {
+
+/// What division leaves, with the divisor's sign: Python's %. Of integers divided by zero 0.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> remainder(const Tensor<T, A>& x,
+                                                      const Tensor<T, B>& divisor) {
+  return detail::map_binary<op::remainder, T>(x, divisor);
+}
+template <class T, int R>
+constexpr Tensor<T, R> remainder(const Tensor<T, R>& x, detail::number_of<T> divisor) {
+  return detail::map_number<op::remainder, T>(x, divisor);
+}
+template <class T, int R>
+constexpr Tensor<T, R> remainder(detail::number_of<T> x, const Tensor<T, R>& divisor) {
+  return detail::number_map<op::remainder, T>(x, divisor);
+}
+
+/// What division towards zero leaves, with x's sign: that of C. Of integers divided by zero 0.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> fmod(const Tensor<T, A>& x,
+                                                 const Tensor<T, B>& divisor) {
+  return detail::map_binary<op::fmod, T>(x, divisor);
+}
+template <class T, int R>
+constexpr Tensor<T, R> fmod(const Tensor<T, R>& x, detail::number_of<T> divisor) {
+  return detail::map_number<op::fmod, T>(x, divisor);
+}
+
+/// remainder(a, b).
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> operator%(const Tensor<T, A>& a,
+                                                      const Tensor<T, B>& b) {
+  return remainder(a, b);
+}
+template <class T, int R>
+constexpr Tensor<T, R> operator%(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_number<op::remainder, T>(a, b);
+}
+template <class T, int R>
+constexpr Tensor<T, R> operator%(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::number_map<op::remainder, T>(a, b);
+}
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator%(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+
+}  // namespace xla

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/sign.hpp"
+
+namespace xla::op {
+
+struct floor : stepwise {
+  static constexpr auto name = "floor";
+  static constexpr auto kernel(auto a) { return a.floor(); }
+};
+
+struct ceil : stepwise {
+  static constexpr auto name = "ceil";
+  static constexpr auto kernel(auto a) { return a.ceil(); }
+};
+
+struct round : stepwise {
+  static constexpr auto name = "round";
+  static constexpr auto kernel(auto a) { return a.round(); }
+};
+
+struct trunc : stepwise {
+  static constexpr auto name = "trunc";
+  static constexpr auto kernel(auto a) { return a.trunc(); }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::floor);
+XLA_OP(xla::op::ceil);
+XLA_OP(xla::op::round);
+XLA_OP(xla::op::trunc);
+
+namespace xla {
+namespace detail {
+/// Integers are whole already.
+template <class Op, class T, int R>
+constexpr Tensor<T, R> make_whole(const Tensor<T, R>& x) {
+  if constexpr (std::is_integral_v<T>) return x;
+  else return apply<Op, T, T, R>({}, x);
+}
+}  // namespace detail
+
+/// The largest whole number not above each element. The gradient of all four is 0.
+template <class T, int R>
+constexpr Tensor<T, R> floor(const Tensor<T, R>& x) {
+  return detail::make_whole<op::floor>(x);
+}
+/// The smallest whole number not below each element.
+template <class T, int R>
+constexpr Tensor<T, R> ceil(const Tensor<T, R>& x) {
+  return detail::make_whole<op::ceil>(x);
+}
+/// The nearest whole number; halves go to the even one.
+template <class T, int R>
+constexpr Tensor<T, R> round(const Tensor<T, R>& x) {
+  return detail::make_whole<op::round>(x);
+}
+/// Each element without its fraction.
+template <class T, int R>
+constexpr Tensor<T, R> trunc(const Tensor<T, R>& x) {
+  return detail::make_whole<op::trunc>(x);
+}
+
+}  // namespace xla

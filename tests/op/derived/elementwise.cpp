@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xla/op/derived/elementwise.hpp"
+
+#include "support/gradient.hpp"
+#include "support/modes.hpp"
+
+using test::check_equal;
+using test::map_each;
+using test::numbers;
+
+TEMPLATE_TEST_CASE("square, and what is a number", "", float, double, std::int32_t, std::int64_t,
+                   std::uint8_t) {
+  using T = TestType;
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<T>({7, 13});
+  check_equal(square(x), {7, 13}, map_each<T>(x, [](T v) { return v * v; }));
+  const auto s = xla::tensor(test::special_values<T>());
+  check_equal(isnan(s), s.sizes(), map_each<bool>(s, [](T v) { return std::isnan(double(v)); }));
+  check_equal(isinf(s), s.sizes(), map_each<bool>(s, [](T v) { return std::isinf(double(v)); }));
+  check_equal(isfinite(s), s.sizes(),
+              map_each<bool>(s, [](T v) { return std::isfinite(double(v)); }));
+  check_equal(isfinite(numbers<T>({0, 3})), {0, 3}, {});
+}
+
+TEST_CASE("reciprocal of special values") {
+  const xla::eager_mode_guard eager;
+  const auto s = xla::tensor(test::special_values<float>());
+  check_equal(reciprocal(s), s.sizes(), map_each<float>(s, [](float v) { return 1 / v; }));
+}
+
+TEST_CASE("lerp goes from start to end and reaches both") {
+  const xla::eager_mode_guard eager;
+  const auto a = numbers<float>({7, 1}, 1);
+  const auto b = numbers<float>({1, 13}, 2);
+  for (float w : {0.f, 0.25f, 0.5f, 0.75f, 1.f, 1.5f, -1.f}) {
+    const auto want = test::map_pairs<float>(
+        a, b, [&](float x, float y) { return double(x) + double(w) * (double(y) - double(x)); });
+    check_equal(lerp(a, b, w), {7, 13}, want, 1e-6);
+    check_equal(lerp(a, b, xla::full({7, 13}, w)), {7, 13}, want, 1e-6);
+  }
+  check_equal(lerp(a, b, 0), a + b * 0);
+  check_equal(lerp(a, b, 1), a * 0 + b);
+}
+
+TEST_CASE("these are the same in every mode") {
+  auto all = [](auto& x, auto& y) {
+    return std::tuple(square(x), reciprocal(x), isnan(x), isinf(y) || isfinite(x), lerp(x, y, 0.25),
+                      lerp(x, y, x));
+  };
+  test::check_modes(all, numbers<float>({7, 13}, 1), numbers<float>({13}, 2));
+  test::check_modes(all, numbers<double>({17, 33}, 1), numbers<double>({17, 33}, 2));
+  test::check_modes(all, xla::tensor(test::special_values<float>()), numbers<float>({12}));
+}
+
+TEST_CASE("gradients of square, reciprocal and lerp") {
+  test::check_gradient(
+      [](auto& x, auto& y, auto& w) {
+        return square(x) + reciprocal(square(y) + 1) + lerp(x, y, w) * lerp(y, x, 0.75);
+      },
+      numbers<double>({3, 5}, 1), numbers<double>({5}, 2), numbers<double>({3, 1}, 3));
+}
