@@ -1,5 +1,4 @@
-// error: add: sizes of \(4,\) and \(5,\) do not broadcast: 4 against 5 at axis 0; sizes must be
-// equal or 1
+// error: add: sizes of \(4,\) and \(5,\) do not broadcast: 4 against 5 at axis 0; sizes must be equal or 1
 #include <xla/xla.hpp>
 
 struct Pair {

@@ -1,5 +1,4 @@
-// error: every argument's type needs a default constructor, from which its structure is known;
-// sizes that vary belong into the type as template parameters
+// error: every argument's type needs a default constructor, from which its structure is known; sizes that vary belong into the type as template parameters
 #include <xla/xla.hpp>
 
 struct Layer {

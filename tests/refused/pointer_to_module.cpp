@@ -1,5 +1,4 @@
-// error: the members of this struct are not described|a container whose size is known only at run
-// time cannot be part of a model
+// error: the members of this struct are not described|a container whose size is known only at run time cannot be part of a model
 #include <memory>
 
 #include <xla/xla.hpp>
