@@ -70,7 +70,7 @@ class compiled_base {
       work();
     }
     using R = std::invoke_result_t<const F&, A&&...>;
-    if constexpr (!std::is_void_v<R>) return unpack<R>(*call);
+    if constexpr (!std::is_void_v<R>) return unpack<typename result_of<R>::type>(*call);
   }
 
   template <class... A, std::size_t... I>

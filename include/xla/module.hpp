@@ -40,6 +40,24 @@ inline constexpr bool is_tuple<std::tuple<X...>> = true;
 template <class A, class B>
 inline constexpr bool is_tuple<std::pair<A, B>> = true;
 
+/// What a result is to the caller: a part that was chosen by an index becomes a tensor.
+template <class X>
+struct result_of {
+  using type = X;
+};
+template <class T, int R, int Rank>
+struct result_of<indexed<T, R, Rank>> {
+  using type = Tensor<T, Rank>;
+};
+template <class... X>
+struct result_of<std::tuple<X...>> {
+  using type = std::tuple<typename result_of<X>::type...>;
+};
+template <class A, class B>
+struct result_of<std::pair<A, B>> {
+  using type = std::pair<typename result_of<A>::type, typename result_of<B>::type>;
+};
+
 template <class X>
 concept container = requires(X& x) {
   x.begin();

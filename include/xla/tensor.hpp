@@ -25,11 +25,14 @@ template <class>
 struct machine;
 
 template <class T, int R, int Rank>
-class part;
+class indexed;
 
 /// The axes that remain of R: a number as an index drops its own.
 template <int R, class... I>
-inline constexpr int indexed_rank = R - (0 + ... + int{std::convertible_to<I, Size>});
+inline constexpr int indexed_rank = [] {
+  const int left = R - (0 + ... + int{std::convertible_to<I, Size>});
+  return left < 0 ? 0 : left;  // too many are refused where they are used
+}();
 
 }  // namespace detail
 
@@ -140,10 +143,11 @@ class Tensor : public detail::handle {
     return index(i);
   }
   /// The part that one index for each of the first axes chooses: a number (the axis goes), or a
-  /// Slice. Reads as a tensor; what is assigned to it is written into this one.
+  /// Slice; xla::ellipsis stands for whole axes. Reads as a tensor; what is assigned to it is
+  /// written into this one.
   template <class... I>
     requires(Rank > 0)
-  constexpr detail::part<T, Rank, detail::indexed_rank<Rank, I...>> index(const I&... i) &;
+  constexpr detail::indexed<T, Rank, detail::indexed_rank<Rank, I...>> index(const I&... i) &;
   template <class... I>
     requires(Rank > 0)
   constexpr Tensor<T, detail::indexed_rank<Rank, I...>> index(const I&... i) const&;

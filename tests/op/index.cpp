@@ -3,6 +3,7 @@
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
+#include "xla/op/derived/pad.hpp"
 
 using test::check_equal;
 using test::check_modes;
@@ -128,6 +129,9 @@ TEST_CASE("index chooses by numbers and slices") {
               slice(flip(slice(select(x, 0, 0), 0, 0, 5, 2), {0}), 1, 2));
   check_equal(x.index(Slice(), Slice(), Slice()), x);
   CHECK(x.index(3, 4, 5).item() == x.to_vector().back());
+  check_equal(x.index(xla::ellipsis, 3), select(x, 2, 3));
+  check_equal(x.index(1, xla::ellipsis, Slice(0, 2)), slice(select(x, 0, 1), 1, 0, 2));
+  check_equal(x.index(0, 1, 2, xla::ellipsis), select(select(select(x, 0, 0), 0, 1), 0, 2));
   const auto fixed = x;
   check_equal(fixed.index(Slice(2), 0), select(slice(x, 0, 2), 1, 0));
   check_equal(x[1].index(Slice(2), 0), x.index(1, Slice(2), 0));
@@ -227,4 +231,47 @@ TEST_CASE("the gradients of what is written through indices") {
         return y * y;
       },
       numbers<double>({3, 4}, 1), numbers<double>({2, 2}, 2));
+}
+
+namespace {
+
+/// The last few rows that a layer has seen, newest last.
+struct Window {
+  xla::Buffer<float, 2> rows{{4, 3}};
+  constexpr auto operator()(const xla::Tensor<float, 1>& x) const {
+    rows.copy_(roll(rows.detach(), -1, 0));
+    rows[-1] = x;
+    return rows.index(xla::Slice(), 0);
+  }
+  XLA_MODULE(rows)
+};
+
+}  // namespace
+
+TEST_CASE("a const module writes parts of its buffers, and a compiled one returns parts") {
+  const xla::eager_mode_guard eager;
+  Window plain, compiled;
+  auto run = xla::compile(compiled);
+  for (int i = 0; i < 6; ++i) {
+    auto x = numbers<float>({3}, static_cast<std::uint64_t>(i));
+    const xla::Tensor<float, 1> want = plain(x);
+    check_equal(run(x), want);
+    check_equal(compiled.rows[3], x);
+    check_equal(compiled.rows, plain.rows);
+  }
+}
+
+TEST_CASE("a compiled step writes parts of a buffer where it lies") {
+  const xla::eager_mode_guard eager;
+  auto step = xla::compile([](auto& cache, auto& x) {
+    cache.index(xla::Slice(1, 3), 0) = x;
+    return sum(cache);
+  });
+  auto cache = xla::Buffer<float, 2>::like(numbers<float>({5, 4}));
+  auto x = numbers<float>({2}, 1);
+  step(cache, x);
+  const float* place = cache.data();
+  step(cache, x);
+  CHECK(cache.data() == place);
+  check_equal(cache.index(xla::Slice(1, 3), 0), x);
 }

@@ -13,13 +13,14 @@ struct random_program {
 
   unsigned seed = 0;
   int length = 0;
-  std::uint64_t left_out = 0;  ///< bits of statements to leave out, for finding the one that matters
+  std::uint64_t left_out =
+      0;  ///< bits of statements to leave out, for finding the one that matters
 
   constexpr auto operator()(Weight& v, Weight& w, Matrix& x, Matrix& y) const {
     unsigned state = seed * 2654435761u + 12345u;
     Matrix h[4] = {x, y, v.detach(), tanh(w)};
     for (int i = 0; i < length; ++i) {
-      const int op = draw(state, 26), a = draw(state, 4), b = draw(state, 4), to = draw(state, 4);
+      const int op = draw(state, 32), a = draw(state, 4), b = draw(state, 4), to = draw(state, 4);
       if (i < 64 && (left_out >> i & 1)) continue;
       if (op < 14) h[to] = pure(op, h[a], h[b]);
       else effect(op, h[a], h[b], h[to], a < 2 ? v : w, a < 2 ? w : v, x);
@@ -62,7 +63,19 @@ struct random_program {
     else if (op == 22) to = rand_like(a) - b * 0.5;
     else if (op == 23) to = tanh(p) * q + sum(a) * 0.001;
     else if (op == 24) p.copy_(tanh(q.detach() - p.detach()));
-    else x += to * 0.5;
+    else if (op == 25) x += to * 0.5;
+    else part(op, a, b, to, p, q);
+  }
+  // Parts that are written in place, also from the tensor that they lie in.
+  static constexpr void part(int op, const Matrix& a, const Matrix& b, Matrix& to, Weight& p,
+                             Weight& q) {
+    using xla::none, xla::Slice;
+    if (op == 26) p[0] = tanh(a[-1]) * 0.5;
+    else if (op == 27) to.index(Slice(1)) += b.index(Slice(none, -1)) * 0.5;
+    else if (op == 28) q.index(Slice(none, none, -1), 0) = p.detach().index(Slice(), -1);
+    else if (op == 29) to = xla::cat({slice(a, 1, 1), slice(b, 1, 0, 1)}, 1);
+    else if (op == 30) p.index(Slice(), Slice(none, none, 2)) *= 0.5;
+    else to[0] = to[-1] + q[0] * p[-1];
   }
   static constexpr void exchange(Weight& p, Weight& q) {
     const auto held = p.detach();

@@ -25,6 +25,10 @@ class Slice {
   std::int64_t step_ = 1;
 };
 
+/// Stands for as many whole axes as are not named otherwise: x.index(xla::ellipsis, 0).
+struct ellipsis_t {};
+inline constexpr ellipsis_t ellipsis{};
+
 namespace detail {
 
 template <class T, int R>
@@ -44,9 +48,17 @@ struct selection {
 
   template <class... I>
   static constexpr selection of(const handle& x, const I&... i) {
+    constexpr int skips = (0 + ... + int{std::is_same_v<I, ellipsis_t>});
+    constexpr int named = static_cast<int>(sizeof...(I)) - skips;
+    static_assert(named <= R, "xla: index() names more axes than the tensor has");
+    static_assert(skips <= 1, "xla: index() takes one xla::ellipsis");
     selection s;
     int at = 0;
-    ((s.axis[at] = part_of(x, at, i), ++at), ...);
+    const auto take = [&](const auto& one) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, ellipsis_t>) at += R - named;
+      else s.axis[at] = part_of(x, at, one), ++at;
+    };
+    (take(i), ...);
     return s;
   }
   /// What inner takes of what this one took.
@@ -133,12 +145,12 @@ constexpr Tensor<T, R> align_part(const Tensor<T, R>& x, const selection<R>& cho
 /// A part of a tensor, chosen by indices: reads as a tensor; what is assigned to it is written into
 /// the tensor that it comes from.
 template <class T, int R, int Rank>
-class part : public Tensor<T, Rank> {
+class indexed : public Tensor<T, Rank> {
  public:
-  constexpr part(Tensor<T, R>& base, const selection<R>& chosen) : base_(base), chosen_(chosen) {
+  constexpr indexed(Tensor<T, R>& base, const selection<R>& chosen) : base_(base), chosen_(chosen) {
     read();
   }
-  constexpr part(const part&) = default;
+  constexpr indexed(const indexed&) = default;
 
   constexpr auto operator[](Size i) const
     requires(Rank > 0)
@@ -147,14 +159,12 @@ class part : public Tensor<T, Rank> {
   }
   template <class... I>
     requires(Rank > 0)
-  constexpr part<T, R, indexed_rank<Rank, I...>> index(const I&... i) const {
-    static_assert(static_cast<int>(sizeof...(I)) <= Rank,
-                  "xla: index() names more axes than the tensor has");
+  constexpr indexed<T, R, indexed_rank<Rank, I...>> index(const I&... i) const {
     return {base_, chosen_.then(selection<Rank>::of(*this, i...))};
   }
 
   template <int A>
-  constexpr part& operator=(const Tensor<T, A>& v) {
+  constexpr indexed& operator=(const Tensor<T, A>& v) {
     static_assert(A <= Rank, "xla: a value with more axes than the part that it is assigned to");
     const Tensor<T, R> value = align_part(base_, chosen_, v);
     const int first = chosen_.next(0);
@@ -164,30 +174,30 @@ class part : public Tensor<T, Rank> {
     else read();
     return *this;
   }
-  constexpr part& operator=(const part& o) {
+  constexpr indexed& operator=(const indexed& o) {
     return *this = static_cast<const Tensor<T, Rank>&>(o);
   }
-  constexpr part& operator=(number_of<T> v) { return *this = v.tensor(); }
+  constexpr indexed& operator=(number_of<T> v) { return *this = v.tensor(); }
 
   template <class V>
-  constexpr part& operator+=(const V& v) {
+  constexpr indexed& operator+=(const V& v) {
     return *this = value() + v;
   }
   template <class V>
-  constexpr part& operator-=(const V& v) {
+  constexpr indexed& operator-=(const V& v) {
     return *this = value() - v;
   }
   template <class V>
-  constexpr part& operator*=(const V& v) {
+  constexpr indexed& operator*=(const V& v) {
     return *this = value() * v;
   }
   template <class V>
-  constexpr part& operator/=(const V& v) {
+  constexpr indexed& operator/=(const V& v) {
     return *this = value() / v;
   }
-  constexpr part& copy_(const Tensor<T, Rank>& v) { return *this = v; }
-  constexpr part& fill_(number_of<T> v) { return *this = v; }
-  constexpr part& zero_() { return fill_(T{}); }
+  constexpr indexed& copy_(const Tensor<T, Rank>& v) { return *this = v; }
+  constexpr indexed& fill_(number_of<T> v) { return *this = v; }
+  constexpr indexed& zero_() { return fill_(T{}); }
 
  private:
   constexpr void read() { static_cast<handle&>(*this) = read_part<Rank>(base_, chosen_); }
@@ -203,9 +213,8 @@ class part : public Tensor<T, Rank> {
 template <element T, int R>
 template <class... I>
   requires(R > 0)
-constexpr detail::part<T, R, detail::indexed_rank<R, I...>> Tensor<T, R>::index(const I&... i) & {
-  static_assert(static_cast<int>(sizeof...(I)) <= R,
-                "xla: index() names more axes than the tensor has");
+constexpr detail::indexed<T, R, detail::indexed_rank<R, I...>> Tensor<T, R>::index(
+    const I&... i) & {
   return {*this, detail::selection<R>::of(*this, i...)};
 }
 
@@ -213,8 +222,6 @@ template <element T, int R>
 template <class... I>
   requires(R > 0)
 constexpr Tensor<T, detail::indexed_rank<R, I...>> Tensor<T, R>::index(const I&... i) const& {
-  static_assert(static_cast<int>(sizeof...(I)) <= R,
-                "xla: index() names more axes than the tensor has");
   return detail::read_part<detail::indexed_rank<R, I...>>(*this,
                                                           detail::selection<R>::of(*this, i...));
 }

@@ -54,6 +54,18 @@ class State : public Tensor<T, Rank> {
     return *this;
   }
 
+  /// A part that can be assigned, through a const module as well.
+  template <class... I>
+    requires(Rank > 0)
+  constexpr auto index(const I&... i) const {
+    return const_cast<State&>(*this).Tensor<T, Rank>::index(i...);
+  }
+  constexpr auto operator[](Size i) const
+    requires(Rank > 0)
+  {
+    return index(i);
+  }
+
   /// The sizes that the type fixes; -1 where it leaves one open.
   constexpr detail::shape shape() const {
     detail::shape s;

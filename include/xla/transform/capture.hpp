@@ -145,7 +145,8 @@ struct capture_body {
     if constexpr (std::is_void_v<R>) {
       f(static_cast<A&&>(arguments.template get<I>())...);
     } else {
-      auto result = f(static_cast<A&&>(arguments.template get<I>())...);
+      typename result_of<bare<R>>::type result =
+          f(static_cast<A&&>(arguments.template get<I>())...);
       collect(result);
     }
     int tensor_slot = 0;
