@@ -72,7 +72,7 @@ def unary(name, f, low=None):
     write(f"{name}/special", f(special))
 
 
-def binary(name, f, low=None):
+def binary(name, f, low=None, special=special):
     shift = (lambda x: x) if low is None else (lambda x: x.abs() + low)
     case(f"{name}/same", f, shift(numbers((3, 5))), numbers((3, 5), 1))
     case(f"{name}/broadcast", f, shift(numbers((3, 1, 5))), numbers((4, 1), 1))
@@ -87,7 +87,8 @@ def elementwise():
         unary(name, getattr(torch, name))
     for name, low in ("log", 0.1), ("log1p", 0.1), ("sqrt", 0.1), ("rsqrt", 0.1), ("reciprocal", 0.1):
         unary(name, getattr(torch, name), low)
-    unary("gelu", F.gelu)
+    # PyTorch's vectorised gelu makes NaN of infinity, its scalar one infinity.
+    unary("gelu", lambda x: torch.where(x == inf, x, F.gelu(x)))
     unary("gelu_tanh", lambda x: F.gelu(x, approximate="tanh"))
     unary("silu", F.silu)
     unary("softplus", F.softplus)
@@ -102,7 +103,8 @@ def elementwise():
     binary("sub", torch.sub)
     binary("mul", torch.mul)
     binary("div", torch.div)
-    binary("remainder", torch.remainder)
+    # Quotients that no float holds are left out: PyTorch makes NaN of them.
+    binary("remainder", torch.remainder, special=torch.tensor([nan, inf, -inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 88.0, 3.0]))
     binary("maximum", torch.maximum)
     binary("minimum", torch.minimum)
     binary("pow", torch.pow, 0.1)

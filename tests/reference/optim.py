@@ -131,6 +131,20 @@ def optimizers():
         put(name, torch.cat([w.detach().reshape(-1), b.detach()]))
 
 
+def lion():
+    """Chen et al. (2023), program 1; PyTorch has none."""
+    rate, beta1, beta2, decay = 0.03, 0.8, 0.95, 0.1
+    x = numbers((5, 7), 3).reshape(-1)
+    p = torch.cat([numbers((5, 7), 1).reshape(-1), numbers((7,), 2)])
+    mean = torch.zeros_like(p)
+    for _ in range(10):
+        g = torch.cat([p[:35] - x, 2 * p[35:]])
+        change = torch.sign(beta1 * mean + (1 - beta1) * g) + decay * p
+        mean = beta2 * mean + (1 - beta2) * g
+        p = p - rate * change
+    put("lion", p)
+
+
 def clipping():
     for name, most in [("clip_norm_low", 2.5), ("clip_norm_high", 1e6)]:
         w, b = numbers((5, 7), 1).requires_grad_(), numbers((7,), 2).requires_grad_()
@@ -177,7 +191,7 @@ def schedules():
 
 
 if __name__ == "__main__":
-    for part in (losses, layers, optimizers, clipping, schedules):
+    for part in (losses, layers, optimizers, lion, clipping, schedules):
         part()
     out = pathlib.Path(__file__).parent.parent / "data" / "optim.inc"
     out.write_text(
