@@ -47,6 +47,19 @@ struct loop_nest {
   }
 };
 
+/// A row-major tensor seen along one of its axes: (outer, n, inner).
+struct lines_along {
+  std::int64_t outer = 1, n = 1, inner = 1;
+
+  lines_along(const shape& s, int axis) : n(s[axis]) {
+    for (int i = 0; i < axis; ++i) outer *= s[i];
+    for (int i = axis + 1; i < s.rank; ++i) inner *= s[i];
+  }
+  std::int64_t count() const { return outer * inner; }
+  /// Where line i of count() begins; its elements are inner apart.
+  std::int64_t start(std::int64_t i) const { return i / inner * n * inner + i % inner; }
+};
+
 /// The strides with which a row-major operand of shape s is read over the axes of all (aligned at
 /// the last): 0 along axes where it has size 1.
 inline void broadcast_strides(const shape& s, const shape& all, std::int64_t* strides) {

@@ -5,32 +5,70 @@
 
 namespace xla::op {
 
-/// The index of the first largest element along the axis attr, which stays with size 1.
-struct argmax {
-  static constexpr auto name = "argmax";
+/// The base of ops that find the first best element along the axis attr, which stays with size 1.
+struct arg_best {
   static constexpr op_kind kind = op_kind::library;
-  static constexpr shape shape_of(const shape_rule& r) {
+  static constexpr shape find(const shape_rule& r, std::string_view sentence) {
     shape s = r.in[0];
-    r.sizes.nonzero(s[static_cast<int>(r.op.attr)], "argmax: the axis has no elements");
+    r.sizes.nonzero(s[static_cast<int>(r.op.attr)], sentence);
     s[static_cast<int>(r.op.attr)] = 1;
     return s;
+  }
+};
+
+struct argmax : arg_best {
+  static constexpr auto name = "argmax";
+  static constexpr bool better(auto a, auto b) { return a > b; }
+  static constexpr shape shape_of(const shape_rule& r) {
+    return find(r, "argmax: the axis has no elements");
+  }
+};
+
+struct argmin : arg_best {
+  static constexpr auto name = "argmin";
+  static constexpr bool better(auto a, auto b) { return a < b; }
+  static constexpr shape shape_of(const shape_rule& r) {
+    return find(r, "argmin: the axis has no elements");
   }
 };
 
 }  // namespace xla::op
 
 namespace xla {
+namespace detail {
+template <class Op, class T, int R>
+constexpr Tensor<std::int64_t, R> find_best(const Tensor<T, R>& x, int axis) {
+  static_assert(R >= 1, "xla::argmax and argmin: need at least one axis; flatten(x) makes one");
+  node n;
+  n.attr = axis_of(x, R, axis, Op::name);
+  return apply<Op, std::int64_t, T, R>(n, x);
+}
+template <class Op, class T, int R>
+constexpr Tensor<std::int64_t, R - 1> find_best_index(const Tensor<T, R>& x, int axis) {
+  return drop_axes<R - 1, std::int64_t>(find_best<Op>(x, axis),
+                                        std::int64_t{1} << axis_of(x, R, axis, Op::name));
+}
+}  // namespace detail
 
-/// The index of the largest element along an axis (the first of equals; NaN counts as largest).
+/// The index of the largest element along an axis (the first of equals; NaN counts as largest). The
+/// elements themselves: max, or gather with the index of keepdim.
+template <class T, int R>
+constexpr Tensor<std::int64_t, R> argmax(const Tensor<T, R>& x, int axis, keepdim_t) {
+  return detail::find_best<op::argmax>(x, axis);
+}
 template <class T, int R>
 constexpr Tensor<std::int64_t, R - 1> argmax(const Tensor<T, R>& x, int axis = -1) {
-  static_assert(R >= 1, "xla::argmax: needs at least one axis");
-  detail::node n;
-  const int at = axis < 0 ? axis + R : axis;
-  if (at < 0 || at >= R) detail::size_scope{x.table(), "argmax"}.fail("no such axis");
-  else n.attr = at;
-  return detail::drop_axes<R - 1, std::int64_t>(detail::apply<op::argmax, std::int64_t, T, R>(n, x),
-                                                std::int64_t{1} << n.attr);
+  return detail::find_best_index<op::argmax>(x, axis);
+}
+
+/// The index of the smallest element along an axis (the first of equals; NaN counts as smallest).
+template <class T, int R>
+constexpr Tensor<std::int64_t, R> argmin(const Tensor<T, R>& x, int axis, keepdim_t) {
+  return detail::find_best<op::argmin>(x, axis);
+}
+template <class T, int R>
+constexpr Tensor<std::int64_t, R - 1> argmin(const Tensor<T, R>& x, int axis = -1) {
+  return detail::find_best_index<op::argmin>(x, axis);
 }
 
 }  // namespace xla

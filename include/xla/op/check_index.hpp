@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <iterator>
+
 #include "xla/op/op.hpp"
 
 namespace xla::op {
@@ -18,15 +20,18 @@ struct check_index {
 namespace xla::detail {
 
 /// Functions that refuse an index out of range, by the number in a check's attr.
-inline constexpr std::string_view checked_functions[] = {"embedding", "cross_entropy"};
+inline constexpr std::string_view checked_functions[] = {
+    "embedding",    "cross_entropy", "gather",         "scatter", "scatter_add",
+    "index_select", "index_add",     "take_along_dim", "one_hot", "nll_loss",
+};
 
 template <int R>
 constexpr Tensor<std::int64_t, R> check_index(const Tensor<std::int64_t, R>& index, Size limit,
                                               std::string_view function) {
   node n;
   n.size = limit.extent();
-  for (int i = 0; i < 2; ++i)
-    if (checked_functions[i] == function) n.attr = i;
+  for (std::size_t i = 0; i < std::size(checked_functions); ++i)
+    if (checked_functions[i] == function) n.attr = static_cast<std::int64_t>(i);
   return apply<op::check_index, std::int64_t, std::int64_t, R>(n, index);
 }
 

@@ -27,12 +27,16 @@ struct normal : random_fill {
 namespace xla {
 namespace detail {
 
+/// A random tensor that has met no graph would be drawn anew wherever it is used.
+constexpr void refuse_without_graph(const size_table* table) {
+  if (std::is_constant_evaluated() && !table)
+    throw std::logic_error("xla: compiled bodies make random numbers from a tensor: rand_like(x)");
+}
+
 template <class Op, class T, int R>
 constexpr Tensor<T, R> random(const shape& s, size_table* table) {
   static_assert(std::is_floating_point_v<T>, "xla: random numbers are float or double");
-  // A random tensor that has met no graph would be drawn anew wherever it is used.
-  if (std::is_constant_evaluated() && !table)
-    throw std::logic_error("xla: compiled bodies make random numbers from a tensor: rand_like(x)");
+  refuse_without_graph(table);
   node n;
   n.set_shape(s);
   return create<Op, T, R>(n, table);

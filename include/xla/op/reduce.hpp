@@ -84,6 +84,15 @@ constexpr Tensor<T, R> reduce(const Tensor<T, R>& x, std::int64_t axes) {
   return apply<Op, T, T, R>(n, x);
 }
 
+/// An axis counted from the first. One that is out of range is refused.
+constexpr int axis_of(const handle& x, int rank, int axis, std::string_view function) {
+  const int at = axis < 0 ? axis + rank : axis;
+  if (at >= 0 && at < rank) return at;
+  size_scope{x.table(), function}.fail(text("a tensor with ")
+                                       << rank << " axes has no axis " << axis);
+  return 0;
+}
+
 /// Axes as bits. An axis that is out of range or named twice is refused.
 template <std::size_t N>
 constexpr std::int64_t axes_of(const handle& x, int rank, const int (&axes)[N],
@@ -150,6 +159,20 @@ constexpr auto sum(const Tensor<T, R>& x, const int (&axes)[N]) {
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> sum(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
   return detail::reduce<op::sum>(x, detail::axes_of(x, R, axes, "sum"));
+}
+
+/// Of bool: how many hold.
+template <int R>
+constexpr Tensor<std::int64_t, 0> sum(const Tensor<bool, R>& x) {
+  return sum(cast<std::int64_t>(x));
+}
+template <int R, std::size_t N>
+constexpr auto sum(const Tensor<bool, R>& x, const int (&axes)[N]) {
+  return sum(cast<std::int64_t>(x), axes);
+}
+template <int R, std::size_t N>
+constexpr Tensor<std::int64_t, R> sum(const Tensor<bool, R>& x, const int (&axes)[N], keepdim_t) {
+  return sum(cast<std::int64_t>(x), axes, keepdim);
 }
 
 /// The largest element; NaN when there is one. Of nothing: -infinity, or the lowest integer.

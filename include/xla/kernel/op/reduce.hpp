@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
+
 #include "xla/kernel/loops.hpp"
 #include "xla/kernel/row.hpp"
 #include "xla/op/argmax.hpp"
@@ -133,27 +135,22 @@ struct kernel_of<Op, Out, T> {
   }
 };
 
-template <class Out, class T>
-struct kernel_of<op::argmax, Out, T> {
+template <class Op, class Out, class T>
+  requires std::derived_from<Op, op::arg_best>
+struct kernel_of<Op, Out, T> {
   static void run(const kernel_call& call) {
-    const shape& s = call.in_shapes[0];
-    const int axis = static_cast<int>(call.attr);
-    std::int64_t outer = 1, inner = 1;
-    for (int i = 0; i < axis; ++i) outer *= s[i];
-    for (int i = axis + 1; i < s.rank; ++i) inner *= s[i];
+    const kernel::lines_along l(call.in_shapes[0], static_cast<int>(call.attr));
     const T* in = static_cast<const T*>(call.in[0]);
     Out* out = static_cast<Out*>(call.out);
-    for (std::int64_t o = 0; o < outer; ++o)
-      for (std::int64_t i = 0; i < inner; ++i)
-        out[o * inner + i] = first_largest(in + o * s[axis] * inner + i, s[axis], inner);
+    for (std::int64_t i = 0; i < l.count(); ++i) out[i] = first_best(in + l.start(i), l.n, l.inner);
   }
 
  private:
-  static Out first_largest(const T* x, std::int64_t n, std::int64_t stride) {
+  static Out first_best(const T* x, std::int64_t n, std::int64_t stride) {
     std::int64_t best = 0;
     for (std::int64_t k = 1; k < n; ++k) {
       const T a = x[best * stride], b = x[k * stride];
-      if (b > a || (b != b && a == a)) best = k;
+      if (Op::better(b, a) || (b != b && a == a)) best = k;
     }
     return static_cast<Out>(best);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
+
 #include "xla/op/check_index.hpp"
 #include "xla/op/create.hpp"
 #include "xla/op/derived/reduction.hpp"
@@ -94,8 +96,9 @@ constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<std::int64
 
 /// The same with smoothed labels (Szegedy et al. 2016) and targets to leave out, which may have any
 /// number and over which no mean goes: NaN when all are left out.
-template <class T, detail::loss_reduction Reduction = reduction::mean_t>
-constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<std::int64_t, 1>& target,
+template <class T, std::same_as<std::int64_t> I,
+          detail::loss_reduction Reduction = reduction::mean_t>
+constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<I, 1>& target,
                              const CrossEntropyOptions& options, Reduction reduction = {}) {
   detail::check_classes(logits, target, "cross_entropy", detail::empty_cross_entropy);
   const auto counts = target != options.ignore_index;
@@ -120,8 +123,9 @@ constexpr auto nll_loss(const Tensor<T, 2>& input, const Tensor<std::int64_t, 1>
   return detail::reduce_rows(detail::at_class(input, hit), reduction);
 }
 /// The same with targets to leave out.
-template <class T, detail::loss_reduction Reduction = reduction::mean_t>
-constexpr auto nll_loss(const Tensor<T, 2>& input, const Tensor<std::int64_t, 1>& target,
+template <class T, std::same_as<std::int64_t> I,
+          detail::loss_reduction Reduction = reduction::mean_t>
+constexpr auto nll_loss(const Tensor<T, 2>& input, const Tensor<I, 1>& target,
                         const Scalar& ignore_index, Reduction reduction = {}) {
   detail::check_classes(input, target, "nll_loss", detail::empty_nll_loss);
   const auto counts = target != ignore_index;

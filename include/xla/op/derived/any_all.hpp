@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/derived/over_axes.hpp"
+
+namespace xla {
+namespace detail {
+
+struct any_over {
+  static constexpr auto name = "any";
+  template <class T, int R>
+  constexpr Tensor<bool, R> operator()(const Tensor<T, R>& x, std::int64_t axes) const {
+    return reduce<op::max>(cast<std::uint8_t>(cast<bool>(x)), axes) > 0;
+  }
+};
+
+struct all_over {
+  static constexpr auto name = "all";
+  template <class T, int R>
+  constexpr Tensor<bool, R> operator()(const Tensor<T, R>& x, std::int64_t axes) const {
+    return reduce<op::min>(cast<std::uint8_t>(cast<bool>(x)), axes) > 0;
+  }
+};
+
+}  // namespace detail
+
+/// Whether an element is true, or not 0: of all, over the given axes, or over them kept with
+/// size 1. Of nothing: false.
+template <class T, int R>
+constexpr Tensor<bool, 0> any(const Tensor<T, R>& x) {
+  return detail::over_all(x, detail::any_over{});
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<bool, R - static_cast<int>(N)> any(const Tensor<T, R>& x, const int (&axes)[N]) {
+  return detail::over_axes(x, axes, detail::any_over{});
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<bool, R> any(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
+  return detail::over_axes_kept(x, axes, detail::any_over{});
+}
+
+/// Whether every element is true, or not 0. Of nothing: true.
+template <class T, int R>
+constexpr Tensor<bool, 0> all(const Tensor<T, R>& x) {
+  return detail::over_all(x, detail::all_over{});
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<bool, R - static_cast<int>(N)> all(const Tensor<T, R>& x, const int (&axes)[N]) {
+  return detail::over_axes(x, axes, detail::all_over{});
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<bool, R> all(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
+  return detail::over_axes_kept(x, axes, detail::all_over{});
+}
+
+}  // namespace xla

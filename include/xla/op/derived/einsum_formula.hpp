@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+
+namespace xla {
+
+/// The text of einsum as a template argument: einsum<"ij,jk->ik">(a, b).
+template <std::size_t N>
+struct EinsumText {
+  char text[N] = {};
+  consteval EinsumText(const char (&s)[N]) {
+    for (std::size_t i = 0; i < N; ++i) text[i] = s[i];
+  }
+};
+
+namespace detail {
+
+/// The letters of one operand's axes, in order; a set where every letter comes once.
+struct letters {
+  static constexpr int capacity = 16;
+  char at[capacity] = {};
+  int count = 0;
+
+  constexpr int find(char c) const {
+    for (int i = 0; i < count; ++i)
+      if (at[i] == c) return i;
+    return -1;
+  }
+  constexpr bool has(char c) const { return find(c) >= 0; }
+  constexpr void push(char c) {
+    if (count < capacity) at[count++] = c;
+  }
+  /// Where a letter stands for the second time; -1 when none does.
+  constexpr int repeated() const {
+    for (int i = 0; i < count; ++i)
+      if (find(at[i]) < i) return i;
+    return -1;
+  }
+  constexpr letters without(int axis) const {
+    letters r;
+    for (int i = 0; i < count; ++i)
+      if (i != axis) r.push(at[i]);
+    return r;
+  }
+  /// Those that are (or are not) in o, each once.
+  constexpr letters among(const letters& o, bool is = true) const {
+    letters r;
+    for (int i = 0; i < count; ++i)
+      if (o.has(at[i]) == is && !r.has(at[i])) r.push(at[i]);
+    return r;
+  }
+  friend constexpr letters operator+(letters a, const letters& b) {
+    for (int i = 0; i < b.count; ++i)
+      if (!a.has(b.at[i])) a.push(b.at[i]);
+    return a;
+  }
+  friend constexpr bool operator==(const letters&, const letters&) = default;
+};
+
+struct einsum_formula {
+  letters in[4], out;
+  int operands = 1;
+  bool legal = true;  ///< only letters, commas, spaces and one ->
+};
+
+constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/// Without an arrow the result has the letters that come once, in alphabetical order.
+constexpr letters implied_result(const einsum_formula& f) {
+  letters out;
+  for (int c = 'A'; c <= 'z'; ++c) {
+    int times = 0;
+    for (int k = 0; k < f.operands && k < 4; ++k)
+      for (int i = 0; i < f.in[k].count; ++i) times += f.in[k].at[i] == c;
+    if (times == 1) out.push(static_cast<char>(c));
+  }
+  return out;
+}
+
+constexpr einsum_formula parse_einsum(const char* s) {
+  einsum_formula f;
+  bool arrow = false;
+  for (; *s; ++s) {
+    if (is_letter(*s)) (arrow ? f.out : f.in[f.operands < 4 ? f.operands - 1 : 3]).push(*s);
+    else if (*s == ',' && !arrow) ++f.operands;
+    else if (*s == '-' && s[1] == '>' && !arrow) arrow = (++s, true);
+    else if (*s != ' ') f.legal = false;
+  }
+  if (!arrow) f.out = implied_result(f);
+  return f;
+}
+
+constexpr bool ranks_fit(const einsum_formula& f, std::initializer_list<int> ranks) {
+  int k = 0;
+  for (int rank : ranks)
+    if (k < 4 && f.in[k++].count != rank) return false;
+  return true;
+}
+
+/// Every letter of the result comes once, and from an operand.
+constexpr bool result_fits(const einsum_formula& f) {
+  letters all;
+  for (int k = 0; k < f.operands && k < 4; ++k) all = all + f.in[k];
+  return f.out.repeated() < 0 && f.out.among(all) == f.out;
+}
+
+/// How two operands without repeated letters meet: letters of both that stay, of one only, and
+/// those that are summed over.
+struct einsum_pair {
+  letters batch, left, right, summed;
+  constexpr einsum_pair(const letters& a, const letters& b, const letters& out)
+      : batch(out.among(a).among(b)),
+        left(out.among(b, false)),
+        right(out.among(a, false)),
+        summed(a.among(b).among(out, false)) {}
+  constexpr bool is_product() const { return summed.count > 0 && left.count + right.count > 0; }
+};
+
+}  // namespace detail
+}  // namespace xla

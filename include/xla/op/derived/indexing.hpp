@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/compare.hpp"
+#include "xla/op/gather.hpp"
+
+namespace xla {
+namespace detail {
+/// x under the given sizes, as it is when it has them.
+template <int To, class T, int R>
+constexpr Tensor<T, To> broadcast_to(const Tensor<T, R>& x, const shape& s) {
+  if constexpr (To == R)
+    if (x.dims() == s) return x;
+  return with_shape<op::expand, To>(x, s);
+}
+}  // namespace detail
+
+/// gather whose other axes broadcast: take_along_dim(x, argsort(x, 1), 1). An index outside
+/// [0, size) is an index_error.
+template <class T, int R, int I>
+constexpr Tensor<T, R> take_along_dim(const Tensor<T, R>& x, const Tensor<std::int64_t, I>& index,
+                                      int axis) {
+  static_assert(R >= 1 && R == I, "xla::take_along_dim: x and index need the same number of axes");
+  const int at = detail::axis_of(x, R, axis, "take_along_dim");
+  const auto checked = detail::check_index(index, x.size(at), "take_along_dim");
+  detail::shape from = x.dims(), to = index.dims();
+  const detail::extent size = from[at], count = to[at];
+  from[at] = to[at] = 1;
+  from = to = detail::size_scope{x.table() ? x.table() : index.table(), "take_along_dim"}.broadcast(
+      from, to);
+  from[at] = size;
+  to[at] = count;
+  return detail::gather_along(detail::broadcast_to<R>(x, from), at,
+                              detail::broadcast_to<R>(checked, to));
+}
+
+/// 1 at the place that each index names along a new last axis of the given size, 0 elsewhere. An
+/// index outside [0, classes) is an index_error.
+template <class I, int R>
+constexpr Tensor<I, R + 1> one_hot(const Tensor<I, R>& index, Size classes) {
+  static_assert(std::is_same_v<I, std::int64_t>, "xla::one_hot: the index must be of std::int64_t");
+  const auto checked = detail::check_index(index, classes, "one_hot");
+  return cast<I>(unsqueeze(checked, -1) == arange<I>(classes));
+}
+
+}  // namespace xla

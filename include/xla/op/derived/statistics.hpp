@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/derived/over_axes.hpp"
+#include "xla/op/minmax.hpp"
+#include "xla/op/root.hpp"
+
+namespace xla {
+
+/// What var and std take off the number of elements that they divide by: 1 makes the estimate of a
+/// variance unbiased, 0 is the variance of the elements themselves. var(x, {1},
+/// xla::correction(0)).
+struct correction {
+  int value;
+  constexpr explicit correction(int n) : value(n) {}
+};
+
+namespace detail {
+
+/// The square root of a sum of squares: the gradient where it is 0 is 0.
+template <class T, int R>
+constexpr Tensor<T, R> root_of_squares(const Tensor<T, R>& x) {
+  const auto zero = x == 0;
+  return where(zero, 0, sqrt(where(zero, 1, x)));
+}
+
+struct variance_over {
+  static constexpr auto name = "var";
+  correction less;
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, std::int64_t axes) const {
+    static_assert(std::is_floating_point_v<T>,
+                  "xla::var and xla::std: need float or double; cast first");
+    const Tensor<T, 0> n = number<T>(count_over(x, axes)).tensor();
+    const auto d = x - reduce<op::sum>(x, axes) / n;
+    return reduce<op::sum>(d * d, axes) / maximum(n - less.value, 0);
+  }
+};
+
+struct deviation_over {
+  static constexpr auto name = "std";
+  correction less;
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, std::int64_t axes) const {
+    return root_of_squares(variance_over{less}(x, axes));
+  }
+};
+
+}  // namespace detail
+
+/// The variance over all elements, over the given axes, or over them kept with size 1:
+/// var(x, {1}, xla::keepdim). Of too few elements NaN.
+template <class T, int R>
+constexpr Tensor<T, 0> var(const Tensor<T, R>& x, correction less = correction(1)) {
+  return detail::over_all(x, detail::variance_over{less});
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R - static_cast<int>(N)> var(const Tensor<T, R>& x, const int (&axes)[N],
+                                                 correction less = correction(1)) {
+  return detail::over_axes(x, axes, detail::variance_over{less});
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> var(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
+                           correction less = correction(1)) {
+  return detail::over_axes_kept(x, axes, detail::variance_over{less});
+}
+
+/// The standard deviation, as var; written xla::std, as std alone is a namespace. Its gradient
+/// where it is 0 is 0.
+template <class T, int R>
+constexpr Tensor<T, 0> std(const Tensor<T, R>& x, correction less = correction(1)) {
+  return detail::over_all(x, detail::deviation_over{less});
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R - static_cast<int>(N)> std(const Tensor<T, R>& x, const int (&axes)[N],
+                                                 correction less = correction(1)) {
+  return detail::over_axes(x, axes, detail::deviation_over{less});
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> std(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
+                           correction less = correction(1)) {
+  return detail::over_axes_kept(x, axes, detail::deviation_over{less});
+}
+
+}  // namespace xla

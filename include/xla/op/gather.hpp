@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/check_index.hpp"
+#include "xla/op/create.hpp"
+#include "xla/op/reduce.hpp"
+
+namespace xla::detail {
+template <class T>
+constexpr any_tensor<T> zeros_of(const any_tensor<T>& like, const shape& s);
+template <class T, int R>
+constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, std::int64_t axis,
+                                    const Tensor<std::int64_t, R>& index);
+template <class Op, class T, int R>
+constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, std::int64_t axis, const handle& index,
+                                 const Tensor<T, R>& source);
+}  // namespace xla::detail
+
+namespace xla::op {
+
+/// The base of ops with an index that has x's axes: along the axis attr it says where, along the
+/// others its sizes are x's.
+struct indexed {
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr shape index_shape(const shape_rule& r) {
+    shape s = r.in[1];
+    for (int i = 0; i < s.rank; ++i)
+      if (i != r.op.attr && !r.sizes.equal(s[i], r.in[0][i]))
+        r.sizes.fail(detail::text("an index of shape ")
+                     << r.in[1] << " for a tensor of shape " << r.in[0]
+                     << ": all sizes must be equal but those along axis " << r.op.attr);
+    return s;
+  }
+};
+
+/// The base of ops that put the elements of a source into a copy of x.
+struct scattering : indexed {
+  static constexpr shape shape_of(const shape_rule& r) {
+    const shape index = index_shape(r);
+    for (int i = 0; i < index.rank; ++i)
+      if (detail::extent e = index[i]; !r.sizes.equal(e, r.in[2][i]))
+        r.sizes.fail(detail::text("an index of shape ")
+                     << r.in[1] << " for a source of shape " << r.in[2] << ": they must be equal");
+    return r.in[0];
+  }
+};
+
+/// Adds the source's elements, in the order of the source.
+struct scatter_add : scattering {
+  static constexpr auto name = "scatter_add";
+  static constexpr void gradient(auto& g) {
+    if (g.wants(0)) g.to(0, g.grad());
+    if (g.wants(2))
+      g.to(2, detail::gather_along(g.grad(), g.attr(), g.template in<std::int64_t>(1)));
+  }
+};
+
+/// Replaces elements by the source's; of several for one place the last stays.
+struct scatter : scattering {
+  static constexpr auto name = "scatter";
+  static constexpr void gradient(auto& g) {
+    const auto index = g.template in<std::int64_t>(1);
+    if (g.wants(0)) {
+      const auto none = detail::zeros_of(g.grad(), index.dims());
+      g.to(0, detail::put_along<scatter>(g.grad(), g.attr(), index, none));
+    }
+    if (g.wants(2)) g.to(2, detail::gather_along(g.grad(), g.attr(), index));
+  }
+};
+
+/// The elements that the index names.
+struct gather : indexed {
+  static constexpr auto name = "gather";
+  static constexpr shape shape_of(const shape_rule& r) { return index_shape(r); }
+  static constexpr void gradient(auto& g) {
+    const auto none = detail::zeros_of(g.grad(), g.in(0).dims());
+    g.to(0,
+         detail::put_along<scatter_add>(none, g.attr(), g.template in<std::int64_t>(1), g.grad()));
+  }
+};
+
+}  // namespace xla::op
+
+namespace xla {
+namespace detail {
+
+template <class T>
+constexpr any_tensor<T> zeros_of(const any_tensor<T>&, const shape& s) {
+  return expand_to(any_tensor<T>(Tensor<T, 0>(T{})), s);
+}
+/// gather with an index that is known to be in range.
+template <class T, int R>
+constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, std::int64_t axis,
+                                    const Tensor<std::int64_t, R>& index) {
+  node n;
+  n.attr = axis;
+  return apply<op::gather, T, T, R>(n, x, index);
+}
+template <class Op, class T, int R>
+constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, std::int64_t axis, const handle& index,
+                                 const Tensor<T, R>& source) {
+  node n;
+  n.attr = axis;
+  return apply<Op, T, T, R>(n, x, index, source);
+}
+template <class Op, class T, int R, int I>
+constexpr Tensor<T, R> scatter_by(const Tensor<T, R>& x, int axis,
+                                  const Tensor<std::int64_t, I>& index,
+                                  const Tensor<T, I>& source) {
+  static_assert(R >= 1 && R == I,
+                "xla::scatter and scatter_add: x, index and source need the same number of axes");
+  const int at = axis_of(x, R, axis, Op::name);
+  return put_along<Op>(x, at, check_index(index, x.size(at), Op::name), source);
+}
+
+}  // namespace detail
+
+/// The elements of x that an index names along an axis: out[i][j] = x[index[i][j]][j] for axis 0.
+/// The index has x's axes, and its sizes but along the axis. Outside [0, size): an index_error.
+template <class T, int R, int I>
+constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis,
+                              const Tensor<std::int64_t, I>& index) {
+  static_assert(R >= 1 && R == I,
+                "xla::gather: x and index need the same number of axes; see take_along_dim");
+  const int at = detail::axis_of(x, R, axis, "gather");
+  return detail::gather_along(x, at, detail::check_index(index, x.size(at), "gather"));
+}
+
+/// x with elements replaced: out[index[i][j]][j] = source[i][j] for axis 0; source has the index's
+/// shape. Of several elements for one place the last stays.
+template <class T, int R, int I>
+constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
+                               const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source) {
+  return detail::scatter_by<op::scatter>(x, axis, index, source);
+}
+/// The same with one number at all places.
+template <class T, int R, int I>
+constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
+                               const Tensor<std::int64_t, I>& index, detail::number_of<T> value) {
+  return scatter(x, axis, index,
+                 detail::fill_shape<T, I>(value.tensor(), index.dims(), index.table()));
+}
+
+/// x with elements added: out[index[i][j]][j] += source[i][j] for axis 0, in the order of source,
+/// which has the index's shape.
+template <class T, int R, int I>
+constexpr Tensor<T, R> scatter_add(const Tensor<T, R>& x, int axis,
+                                   const Tensor<std::int64_t, I>& index,
+                                   const Tensor<T, I>& source) {
+  static_assert(!std::is_same_v<T, bool>, "xla::scatter_add: needs numbers, not bool; cast first");
+  return detail::scatter_by<op::scatter_add>(x, axis, index, source);
+}
+
+}  // namespace xla

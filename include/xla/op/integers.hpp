@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/cast.hpp"
+#include "xla/op/compare.hpp"
+#include "xla/op/random.hpp"
+
+namespace xla::op {
+
+/// Whole numbers from the first input up to, and not including, the second.
+struct integers : random_fill {
+  static constexpr auto name = "integers";
+};
+
+/// 0 … n - 1 in random order.
+struct permutation : random_fill {
+  static constexpr auto name = "permutation";
+};
+
+}  // namespace xla::op
+
+namespace xla {
+namespace detail {
+
+// The bounds are inputs, as the node's attributes are the generator's state. T is std::int64_t, by
+// another name, or clang would make the kernel where it reads this.
+template <class T, int R>
+constexpr Tensor<T, R> random_integers(std::int64_t low, std::int64_t high, const shape& s,
+                                       size_table* table) {
+  refuse_without_graph(table);
+  if (low >= high)
+    size_scope{table, "randint"}.fail(text("there is no number from ")
+                                      << low << " up to, and not including, " << high);
+  Tensor<T, 0> from = low, to = high;
+  if (std::is_constant_evaluated()) {
+    from.name_node(table->owner, from.lift(table->owner));
+    to.name_node(table->owner, to.lift(table->owner));
+  }
+  node n;
+  n.set_shape(s);
+  return apply<op::integers, T, T, R>(n, from, to);
+}
+
+}  // namespace detail
+
+/// Random whole numbers in [low, high) of the given sizes.
+template <std::size_t N>
+constexpr Tensor<std::int64_t, static_cast<int>(N)> randint(std::int64_t low, std::int64_t high,
+                                                            const Size (&sizes)[N]) {
+  return detail::random_integers<std::int64_t, static_cast<int>(N)>(
+      low, high, detail::to_shape(sizes, "randint", 0), detail::table_of(sizes));
+}
+/// The same in [0, high).
+template <std::size_t N>
+constexpr Tensor<std::int64_t, static_cast<int>(N)> randint(std::int64_t high,
+                                                            const Size (&sizes)[N]) {
+  return randint(0, high, sizes);
+}
+/// Random whole numbers in [low, high) of x's sizes and element type; usable in compiled bodies.
+template <class T, int R>
+constexpr Tensor<T, R> randint_like(const Tensor<T, R>& x, std::int64_t low, std::int64_t high) {
+  return cast<T>(detail::random_integers<std::int64_t, R>(low, high, x.dims(), x.table()));
+}
+
+/// 0 … n - 1 in random order. In a compiled body n is a tensor's size: randperm(x.size(0)).
+template <element T = std::int64_t>
+constexpr Tensor<T, 1> randperm(Size n) {
+  using index = std::conditional_t<std::is_void_v<T>, T, std::int64_t>;  // dependent, for clang
+  detail::refuse_without_graph(n.table());
+  const Size sizes[] = {n};
+  detail::node spec;
+  spec.set_shape(detail::to_shape(sizes, "randperm", 0));
+  return cast<T>(detail::create<op::permutation, index, 1>(spec, n.table()));
+}
+
+/// 1 with the probability that each element gives, else 0.
+template <class T, int R>
+constexpr Tensor<T, R> bernoulli(const Tensor<T, R>& p) {
+  return cast<T>(rand_like(p) < p);
+}
+/// 1 with probability p, else 0, of x's sizes.
+template <class T, int R>
+constexpr Tensor<T, R> bernoulli_like(const Tensor<T, R>& x, detail::number_of<T> p) {
+  return cast<T>(rand_like(x) < p);
+}
+
+}  // namespace xla

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "xla/op/derived/indexing.hpp"
+#include "xla/op/index_select.hpp"
+
+namespace xla {
+namespace detail {
+
+/// Refuses a function whose result's size depends on elements. True in a compiled body.
+constexpr bool refuse_data_size(const handle& x, std::string_view function) {
+  if (!std::is_constant_evaluated()) return false;
+  if (!x.owner()) throw std::logic_error("xla: a size that depends on elements needs run time");
+  x.table()->refused.set(
+      text(function) << "() makes a tensor whose size only the elements tell: in a compiled body "
+                        "keep all of them and choose with xla::where, or pad to a fixed size");
+  return true;
+}
+
+template <class T>
+std::vector<std::int64_t> places_of(const T* x, std::int64_t n) {
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < n; ++i)
+    if (x[i] != T{}) places.push_back(i);
+  return places;
+}
+
+template <class T, int R>
+Tensor<std::int64_t, 2> read_nonzero(const Tensor<T, R>& x) {
+  machine<T>::count_fallback("nonzero");
+  std::vector<std::int64_t> out;
+  const shape s = x.dims();
+  const std::vector<std::int64_t> places = places_of(x.data(), count(s));
+  for (std::int64_t place : places) {
+    std::int64_t at[max_rank] = {};
+    for (int i = R - 1; i >= 0; --i) {
+      at[i] = place % s[i];
+      place /= s[i];
+    }
+    out.insert(out.end(), at, at + R);
+  }
+  return from_blob(out.data(), {places.size(), R});
+}
+
+template <class T, int R>
+Tensor<std::int64_t, 1> read_mask(const Tensor<T, R>& mask) {
+  machine<T>::count_fallback("masked_select");
+  const std::vector<std::int64_t> places = places_of(mask.data(), count(mask.dims()));
+  return from_blob(places.data(), {places.size()});
+}
+
+}  // namespace detail
+
+/// The places of the elements that are not 0, in order: (n, rank). Reads x, so in traced mode it
+/// runs what is pending; counts as fallback::nonzero. Refused in a compiled body.
+template <class T, int R>
+constexpr Tensor<std::int64_t, 2> nonzero(const Tensor<T, R>& x) {
+  using index = std::conditional_t<std::is_void_v<T>, T, std::int64_t>;  // dependent, for clang
+  if (detail::refuse_data_size(x, "nonzero")) return full<index>({1, R}, 0);
+  return detail::read_nonzero(x);
+}
+
+/// The elements of x where a mask holds, in order, as one axis; both broadcast. Reads the mask, so
+/// in traced mode it runs what is pending; counts as fallback::masked_select. Refused in a compiled
+/// body.
+template <class T, int A, int B>
+constexpr Tensor<T, 1> masked_select(const Tensor<T, A>& x, const Tensor<bool, B>& mask) {
+  constexpr int rank = detail::broadcast_rank(A, B);
+  if (detail::refuse_data_size(x.owner() ? detail::handle(x) : detail::handle(mask),
+                               "masked_select"))
+    return full<T>({1}, T{});
+  const detail::shape s =
+      detail::size_scope{nullptr, "masked_select"}.broadcast(x.dims(), mask.dims());
+  const auto places = detail::read_mask(detail::broadcast_to<rank>(mask, s));
+  const detail::any_tensor<T> all = detail::broadcast_to<rank>(x, s);
+  detail::shape flat;
+  flat.push(detail::count(s));
+  return detail::select_along(detail::with_shape<op::reshape, 1>(all, flat), 0, places);
+}
+
+}  // namespace xla

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xla/op/index_select.hpp"
+
+#include "support/gradient.hpp"
+#include "support/modes.hpp"
+#include "xla/op/derived/indexing.hpp"
+
+using test::check_equal;
+using test::check_modes;
+using test::numbers;
+using index_t = std::int64_t;
+
+namespace {
+
+template <class T, int R>
+void check_select(const xla::Tensor<T, R>& x, int axis, const std::vector<index_t>& index) {
+  const auto at = static_cast<std::size_t>(axis < 0 ? axis + R : axis);
+  test::sizes_t sizes = x.sizes();
+  index_t outer = 1, inner = 1;
+  for (std::size_t i = 0; i < at; ++i) outer *= sizes[i];
+  for (std::size_t i = at + 1; i < sizes.size(); ++i) inner *= sizes[i];
+  std::vector<T> picked, added = x.to_vector();
+  for (index_t o = 0; o < outer; ++o)
+    for (index_t k : index)
+      for (index_t i = 0; i < inner; ++i) {
+        const auto from = static_cast<std::size_t>((o * sizes[at] + k) * inner + i);
+        picked.push_back(x.data()[from]);
+        added[from] = static_cast<T>(added[from] + x.data()[from]);
+      }
+  sizes[at] = static_cast<index_t>(index.size());
+  const auto i = xla::tensor(index);
+  const auto y = index_select(x, axis, i);
+  check_equal(y, sizes, picked);
+  check_equal(index_add(x, axis, i, y), x.sizes(), added);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("index_select and index_add follow their index", "", float, double, index_t,
+                   std::uint8_t) {
+  using T = TestType;
+  const xla::eager_mode_guard eager;
+  check_select(numbers<T>({7}), 0, {6, 0, 3, 3});
+  check_select(numbers<T>({7, 13}), 0, {6, 0, 3, 3, 1, 1, 1, 2});
+  check_select(numbers<T>({7, 13}), 1, {12, 0});
+  check_select(numbers<T>({3, 5, 4}), 1, {4, 4, 0});
+  check_select(numbers<T>({3, 5, 4}), -1, {3, 1, 2});
+  check_select(numbers<T>({1, 1}), 0, {0, 0, 0});
+  check_select(numbers<T>({7, 0}), 0, {1, 5});
+  check_select(numbers<T>({7, 13}), 0, {});
+}
+
+TEST_CASE("index_select works on bool, and refuses what does not fit") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({4, 5});
+  check_equal(xla::cast<float>(index_select(x > 0, 1, xla::tensor<index_t>({4, 0}))), {4, 2},
+              xla::cast<float>(index_select(x, 1, xla::tensor<index_t>({4, 0})) > 0).to_vector());
+  CHECK_THROWS_WITH(index_select(x, 2, xla::tensor<index_t>({0})),
+                    test::contains("index_select: a tensor with 2 axes has no axis 2"));
+  CHECK_THROWS_WITH(index_add(x, 1, xla::tensor<index_t>({0, 1}), x),
+                    test::contains("index_add: a source of shape (4, 5) does not fit an index of "
+                                   "shape (2,) into a tensor of shape (4, 5) along axis 1"));
+}
+
+TEST_CASE("an index out of range is refused in every mode") {
+  const xla::eager_mode_guard guard;
+  auto x = numbers<float>({4, 5});
+  auto select = [](auto& v, auto& i) { return index_select(v, 1, i); };
+  auto add = [](auto& v, auto& i) { return index_add(v, 0, i, v); };
+  auto take = [](auto& v, auto& i) { return take_along_dim(v, unsqueeze(i, 0), 1); };
+  auto hot = [](auto& v, auto& i) { return one_hot(i, v.size(0)); };
+  auto check = [&](auto f, auto compiled, const std::string& words) {
+    auto index = xla::tensor<index_t>({0, 1, 2, -1});
+    for (bool eager : {true, false}) {
+      xla::eager_mode(eager);
+      auto run = [&] {
+        auto y = f(x, index);
+        return y.to_vector();
+      };
+      CHECK_THROWS_WITH(run(), test::contains(words));
+      CHECK_THROWS_AS(run(), xla::index_error);
+    }
+    CHECK_THROWS_WITH(compiled(x, index), test::contains(words));
+  };
+  const std::string at = ": index -1 at position 3 is outside [0, ";
+  check(select, xla::compile(select), "index_select" + at + "5)");
+  check(add, xla::compile(add), "index_add" + at + "4)");
+  check(take, xla::compile(take), "take_along_dim" + at + "5)");
+  check(hot, xla::compile(hot), "one_hot" + at + "4)");
+}
+
+TEST_CASE("take_along_dim broadcasts its other axes") {
+  const xla::eager_mode_guard eager;
+  const auto x = xla::tensor<float>({{1, 2, 3}, {4, 5, 6}});
+  check_equal(take_along_dim(x, xla::tensor<index_t>({{2, 0}}), 1), {2, 2},
+              std::vector<float>{3, 1, 6, 4});
+  check_equal(take_along_dim(x, xla::tensor<index_t>({{1}, {0}, {1}}), 0), {3, 3},
+              std::vector<float>{4, 5, 6, 1, 2, 3, 4, 5, 6});
+  check_equal(take_along_dim(xla::tensor<float>({{7, 8, 9}}), xla::tensor<index_t>({{0}, {2}}), -1),
+              {2, 1}, std::vector<float>{7, 9});
+  CHECK_THROWS_AS(take_along_dim(x, xla::zeros<index_t>({3, 1}), 1), xla::shape_error);
+}
+
+TEST_CASE("one_hot marks one class in each row") {
+  const xla::eager_mode_guard eager;
+  check_equal(xla::one_hot(xla::tensor<index_t>({2, 0}), 3), {2, 3},
+              std::vector<index_t>{0, 0, 1, 1, 0, 0});
+  check_equal(xla::one_hot(xla::tensor(index_t{1}), 2), {2}, std::vector<index_t>{0, 1});
+  check_equal(xla::one_hot(xla::zeros<index_t>({0, 2}), 5), {0, 2, 5}, {});
+  CHECK(xla::one_hot(xla::zeros<index_t>({7, 13}), 1).to_vector() == std::vector<index_t>(91, 1));
+}
+
+TEST_CASE("selecting is the same in every mode") {
+  auto all = [](auto& p, auto& index) {
+    const auto y = index_select(p, 1, index), z = index_add(p, 1, index, y * y);
+    const auto t = take_along_dim(p, unsqueeze(index, 0), 1);
+    sum(y * t).backward();
+    return std::tuple(y, z, t, xla::one_hot(index, p.size(1)), index_select(index, 0, index * 0));
+  };
+  auto p = xla::Parameter<float, 2>::like(xla::zeros({4, 5}));
+  p.copy_(numbers<float>({4, 5}));
+  check_modes(all, p, xla::tensor<index_t>({4, 0, 0, 2, 1, 3}));
+  check_modes(all, p, xla::zeros<index_t>({0}));
+}
+
+TEST_CASE("the gradients of index_select, index_add and take_along_dim") {
+  static const auto index = xla::tensor<index_t>({2, 0, 2});
+  const auto x = numbers<double>({4, 3}), s = numbers<double>({4, 3}, 1);
+  test::check_gradient([](auto& a) { return index_select(a * a, 1, index); }, x);
+  test::check_gradient([](auto& a) { return index_select(a * a, 0, index); }, x);
+  test::check_gradient([](auto& a, auto& b) { return index_add(a * a, 1, index, b * b); }, x, s);
+  test::check_gradient([](auto& a) { return take_along_dim(a * a, unsqueeze(index, 0), -1); }, x);
+}
