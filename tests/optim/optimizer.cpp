@@ -86,8 +86,9 @@ TEST_CASE("SGD with momentum and weight decay") {
 }
 
 TEST_CASE("plain SGD") {
-  check_optimizer<xla::optim::SGD>(xla::optim::SGDOptions{.lr = 0.3},
-                                   [](double& p, double g, int, double&, double&) { p -= 0.3 * g; });
+  check_optimizer<xla::optim::SGD>(
+      xla::optim::SGDOptions{.lr = 0.3},
+      [](double& p, double g, int, double&, double&) { p -= 0.3 * g; });
 }
 
 TEST_CASE("AdamW") {
@@ -97,20 +98,21 @@ TEST_CASE("AdamW") {
         p -= 0.05 * 0.1 * p;
         m = 0.8 * m + 0.2 * g;
         v = 0.99 * v + 0.01 * g * g;
-        const double mean = m / (1 - std::pow(0.8, t)), root = std::sqrt(v / (1 - std::pow(0.99, t)));
+        const double mean = m / (1 - std::pow(0.8, t)),
+                     root = std::sqrt(v / (1 - std::pow(0.99, t)));
         p -= 0.05 * mean / (root + 1e-8);
       });
 }
 
 TEST_CASE("AdamW with its defaults") {
-  check_optimizer<xla::optim::AdamW>(
-      xla::optim::AdamWOptions{}, [](double& p, double g, int t, double& m, double& v) {
-        p -= 1e-3 * 1e-2 * p;
-        m = 0.9 * m + 0.1 * g;
-        v = 0.999 * v + 0.001 * g * g;
-        const double mean = m / (1 - std::pow(0.9, t)), root = std::sqrt(v / (1 - std::pow(0.999, t)));
-        p -= 1e-3 * mean / (root + 1e-8);
-      });
+  check_optimizer<xla::optim::AdamW>(xla::optim::AdamWOptions{}, [](double& p, double g, int t,
+                                                                    double& m, double& v) {
+    p -= 1e-3 * 1e-2 * p;
+    m = 0.9 * m + 0.1 * g;
+    v = 0.999 * v + 0.001 * g * g;
+    const double mean = m / (1 - std::pow(0.9, t)), root = std::sqrt(v / (1 - std::pow(0.999, t)));
+    p -= 1e-3 * mean / (root + 1e-8);
+  });
 }
 
 TEST_CASE("an optimizer updates through a model that is shared, and has no gradient before") {

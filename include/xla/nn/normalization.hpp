@@ -64,9 +64,9 @@ struct BatchNorm1d {
     init::ones_(running_var);
     num_batches_tracked = decltype(num_batches_tracked)::like(tensor<std::int64_t>(0));
   }
-  constexpr Tensor<float, 2> operator()(const Tensor<float, 2>& x) const {
-    const auto y =
-        batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps);
+  template <class T>
+  constexpr Tensor<T, 2> operator()(const Tensor<T, 2>& x) const {
+    const auto y = batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps);
     if (training) num_batches_tracked.copy_(num_batches_tracked.detach() + 1);
     return y;
   }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/op/exponential.hpp"
-#include "xla/op/root.hpp"
-#include "xla/optim/optimizer.hpp"
+#include "xla/optim/adam.hpp"
 
 namespace xla::optim {
 
@@ -17,21 +15,18 @@ struct AdamWOptions {
 
   static constexpr int states = 2;
   struct shared {
-    Tensor<float, 0> step_size, root_correction, decay;
+    adam_step adam;
+    Tensor<float, 0> decay;
   };
-  constexpr shared begin(const Tensor<float, 0>& count) const {
-    const auto rate = lr.as<float>();
-    const auto bias1 = 1 - exp(log(beta1.as<float>()) * count);
-    const auto bias2 = 1 - exp(log(beta2.as<float>()) * count);
-    return {rate / bias1, sqrt(bias2), 1 - rate * weight_decay};
+  template <class T>
+  constexpr shared begin(const Tensor<T, 0>& count) const {
+    return {begin_adam(lr, beta1, beta2, count), 1 - lr.as<T>() * weight_decay};
   }
   /// Loshchilov and Hutter (2019), algorithm 2.
   constexpr void update(const shared& s, auto& p, const auto& gradient, auto& mean,
                         auto& square) const {
-    mean.copy_(mean.detach() * beta1 + gradient * (1 - beta1.as<float>()));
-    square.copy_(square.detach() * beta2 + gradient * gradient * (1 - beta2.as<float>()));
-    const auto root = sqrt(square.detach()) / s.root_correction + eps;
-    p.copy_(p.detach() * s.decay - mean.detach() / root * s.step_size);
+    const auto change = adam_change(s.adam, beta1, beta2, eps, gradient, mean, square);
+    p.copy_(p.detach() * s.decay - change);
   }
   XLA_MODULE(lr, beta1, beta2, eps, weight_decay)
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/op/logical.hpp"
+#include "xla/op/where.hpp"
 #include "xla/optim/optimizer.hpp"
 
 namespace xla::optim {
@@ -9,20 +11,35 @@ namespace xla::optim {
 struct SGDOptions {
   Scalar lr = 1e-3;
   Scalar momentum = 0;
+  Scalar dampening = 0;
   Scalar weight_decay = 0;
+  Scalar nesterov = false;
 
   static constexpr int states = 1;
-  constexpr int begin(const Tensor<float, 0>&) const { return 0; }
-  /// v = momentum v + g + weight_decay p; p -= lr v (Sutskever et al. 2013, PyTorch's form).
-  constexpr void update(int, auto& p, const auto& gradient, auto& velocity) const {
-    const auto old = p.detach();
-    velocity.copy_(velocity.detach() * momentum + (gradient + old * weight_decay));
-    p.copy_(old - velocity.detach() * lr);
+  struct shared {
+    Tensor<float, 0> fresh, velocity_rate, gradient_rate;
+  };
+  template <class T>
+  constexpr shared begin(const Tensor<T, 0>& count) const {
+    const auto rate = lr.as<T>(), kept = momentum.as<T>();
+    const auto ahead = nesterov.as<T>() != 0;
+    // The first velocity is the gradient itself, and without momentum every one is.
+    const auto undamped = count == 1 || kept == 0;
+    return {where(undamped, 1, 1 - dampening.as<T>()), where(ahead, rate * kept, rate),
+            where(ahead, rate, 0)};
   }
-  XLA_MODULE(lr, momentum, weight_decay)
+  /// v = momentum v + (1 - dampening) (g + weight_decay p), then p -= lr v; with nesterov
+  /// p -= lr (g + weight_decay p + momentum v). Sutskever et al. (2013), PyTorch's form.
+  constexpr void update(const shared& s, auto& p, const auto& gradient, auto& velocity) const {
+    const auto old = p.detach();
+    const auto g = gradient + old * weight_decay;
+    velocity.copy_(velocity.detach() * momentum + g * s.fresh);
+    p.copy_(old - velocity.detach() * s.velocity_rate - g * s.gradient_rate);
+  }
+  XLA_MODULE(lr, momentum, dampening, weight_decay, nesterov)
 };
 
-/// Stochastic gradient descent with momentum and weight decay.
+/// Stochastic gradient descent with momentum, Nesterov's too, and weight decay.
 template <class Model>
 struct SGD : Optimizer<Model, SGDOptions> {
   using Optimizer<Model, SGDOptions>::Optimizer;

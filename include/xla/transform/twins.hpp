@@ -77,6 +77,15 @@ constexpr void find_place(X& x, int& n, Model*& found) {
   }
 }
 
+/// Which of the places of its model an optimizer, argument I, is for: the only one, or the one of
+/// the same rank among the places as the optimizer has among those of its model's type.
+template <std::size_t I, class... A>
+constexpr int place_of_optimizer() {
+  using X = std::tuple_element_t<I, std::tuple<bare<A>...>>;
+  using Root = typename model_traits<typename X::model_type>::root;
+  return (0 + ... + places_of<Root, A>()) == 1 ? 0 : earlier_optimizers<I, A...>();
+}
+
 /// A twin that is made in its place: it is never moved, which g++ 12 cannot always do in constant
 /// evaluation.
 template <std::size_t I, class X>
@@ -144,10 +153,10 @@ struct all_twins<std::index_sequence<I...>, A...> {
     static_assert(places > 0,
                   "xla::compile: an optimizer's model is not among the arguments; pass it, or the "
                   "module that contains it, as well");
-    static_assert(places == 0 || places == optimizers,
+    static_assert(places <= 1 || places == optimizers,
                   "xla::compile: an optimizer's model could be several of the arguments' modules; "
                   "say which with xla::part<&Model::member>(model), or pass one optimizer each");
-    int n = earlier_optimizers<K, A...>();
+    int n = place_of_optimizer<K, A...>();
     Root* found = nullptr;
     (find_in<I, Root>(values, n, found), ...);
     return Traits::of(*found);

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/root.hpp"
+#include "xla/optim/optimizer.hpp"
+
+namespace xla::optim {
+
+/// Hyper-parameters of Adagrad, by PyTorch's names.
+struct AdagradOptions {
+  Scalar lr = 1e-2;
+  Scalar lr_decay = 0;
+  Scalar weight_decay = 0;
+  Scalar initial_accumulator_value = 0;
+  Scalar eps = 1e-10;
+
+  static constexpr int states = 1;
+  /// The rate of this step.
+  template <class T>
+  constexpr Tensor<float, 0> begin(const Tensor<T, 0>& count) const {
+    return lr.as<T>() / (1 + (count - 1) * lr_decay);
+  }
+  /// Duchi, Hazan, Singer (2011).
+  constexpr void update(const Tensor<float, 0>& rate, auto& p, const auto& gradient,
+                        auto& total) const {
+    const auto old = p.detach();
+    const auto g = gradient + old * weight_decay;
+    total.copy_(total.detach() + g * g);
+    p.copy_(old - g / (sqrt(total.detach() + initial_accumulator_value) + eps) * rate);
+  }
+  XLA_MODULE(lr, lr_decay, weight_decay, initial_accumulator_value, eps)
+};
+
+/// Gradients over the root of the sum of their squares so far.
+template <class Model>
+struct Adagrad : Optimizer<Model, AdagradOptions> {
+  using Optimizer<Model, AdagradOptions>::Optimizer;
+};
+template <class Model>
+Adagrad(Model&, AdagradOptions) -> Adagrad<Model>;
+template <class Model>
+Adagrad(Model&) -> Adagrad<Model>;
+template <class Root, auto Member>
+Adagrad(Part<Root, Member>, AdagradOptions) -> Adagrad<Part<Root, Member>>;
+template <class Root, auto Member>
+Adagrad(Part<Root, Member>) -> Adagrad<Part<Root, Member>>;
+
+}  // namespace xla::optim

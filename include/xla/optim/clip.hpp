@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/module.hpp"
+#include "xla/op/cast.hpp"
+#include "xla/op/clip.hpp"
+#include "xla/op/minmax.hpp"
+#include "xla/op/reduce.hpp"
+#include "xla/op/root.hpp"
+#include "xla/run/runtime.hpp"
+
+namespace xla::optim {
+
+/// Scales all gradients of a module so that their norm, taken as one vector, is at most max_norm.
+/// Returns the norm before; reads no value, so that a compiled step may do it. Pascanu, Mikolov,
+/// Bengio (2013).
+template <class Module, class Norm = float>
+constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& max_norm) {
+  Tensor<Norm, 0> total;
+  for_each_parameter(module, [&](auto& p) {
+    const auto g = p.grad();
+    if (!g.defined()) return;
+    const Tensor<Norm, 0> part = cast<Norm>(sum(g * g));
+    if (total.defined()) total = total + part;
+    else total = part;
+  });
+  if (!total.defined()) return Norm{};
+  const auto norm = sqrt(total);
+  const auto factor = minimum(max_norm.as<Norm>() / (norm + 1e-6), 1);
+  for_each_parameter(module, [&](auto& p) {
+    using T = typename std::remove_cvref_t<decltype(p)>::value_type;
+    if (const auto g = p.grad(); g.defined()) p.set_grad(g * cast<T>(factor));
+  });
+  return norm;
+}
+
+/// Moves every element of a module's gradients into [-value, value]; usable in a compiled step.
+template <class Module>
+constexpr void clip_grad_value_(const Module& module, const Scalar& value) {
+  for_each_parameter(module, [&](auto& p) {
+    using T = typename std::remove_cvref_t<decltype(p)>::value_type;
+    const auto bound = value.as<T>();
+    if (const auto g = p.grad(); g.defined()) p.set_grad(clamp(g, -bound, bound));
+  });
+}
+
+}  // namespace xla::optim

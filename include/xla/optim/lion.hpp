@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/sign.hpp"
+#include "xla/optim/optimizer.hpp"
+
+namespace xla::optim {
+
+/// Hyper-parameters of Lion.
+struct LionOptions {
+  Scalar lr = 1e-4;
+  Scalar beta1 = 0.9;
+  Scalar beta2 = 0.99;
+  Scalar weight_decay = 0;
+
+  static constexpr int states = 1;
+  /// What decay leaves of a parameter.
+  template <class T>
+  constexpr Tensor<float, 0> begin(const Tensor<T, 0>&) const {
+    return 1 - lr.as<T>() * weight_decay;
+  }
+  /// Chen et al. (2023), program 1.
+  constexpr void update(const Tensor<float, 0>& decay, auto& p, const auto& gradient,
+                        auto& mean) const {
+    const auto old = mean.detach();
+    const auto direction = sign(old * beta1 + gradient * (1 - beta1.as<float>()));
+    p.copy_(p.detach() * decay - direction * lr);
+    mean.copy_(old * beta2 + gradient * (1 - beta2.as<float>()));
+  }
+  XLA_MODULE(lr, beta1, beta2, weight_decay)
+};
+
+/// Steps of one size, in the direction of the sign of a running mean of gradients.
+template <class Model>
+struct Lion : Optimizer<Model, LionOptions> {
+  using Optimizer<Model, LionOptions>::Optimizer;
+};
+template <class Model>
+Lion(Model&, LionOptions) -> Lion<Model>;
+template <class Model>
+Lion(Model&) -> Lion<Model>;
+template <class Root, auto Member>
+Lion(Part<Root, Member>, LionOptions) -> Lion<Part<Root, Member>>;
+template <class Root, auto Member>
+Lion(Part<Root, Member>) -> Lion<Part<Root, Member>>;
+
+}  // namespace xla::optim

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/minmax.hpp"
+#include "xla/op/root.hpp"
+#include "xla/optim/optimizer.hpp"
+
+namespace xla::optim {
+
+/// Hyper-parameters of RMSprop, by PyTorch's names.
+struct RMSpropOptions {
+  Scalar lr = 1e-2;
+  Scalar alpha = 0.99;
+  Scalar eps = 1e-8;
+  Scalar weight_decay = 0;
+  Scalar momentum = 0;
+  Scalar centered = false;
+
+  static constexpr int states = 3;
+  /// 1 where the square of the mean gradient is taken off, else 0.
+  template <class T>
+  constexpr Tensor<float, 0> begin(const Tensor<T, 0>&) const {
+    return where(centered.as<T>() != 0, 1.f, 0.f);
+  }
+  /// Hinton's lecture 6e (2012); centered: Graves (2013), section 4.2.
+  constexpr void update(const Tensor<float, 0>& center, auto& p, const auto& gradient, auto& square,
+                        auto& mean, auto& velocity) const {
+    const auto old = p.detach();
+    const auto g = gradient + old * weight_decay;
+    const auto fresh = 1 - alpha.as<float>();
+    square.copy_(square.detach() * alpha + g * g * fresh);
+    mean.copy_(mean.detach() * alpha + g * fresh);
+    const auto m = mean.detach();
+    // A variance is not below 0, but its rounding may be.
+    const auto variance = maximum(square.detach() - m * m * center, 0);
+    velocity.copy_(velocity.detach() * momentum + g / (sqrt(variance) + eps));
+    p.copy_(old - velocity.detach() * lr);
+  }
+  XLA_MODULE(lr, alpha, eps, weight_decay, momentum, centered)
+};
+
+/// Gradients over the root of their mean square.
+template <class Model>
+struct RMSprop : Optimizer<Model, RMSpropOptions> {
+  using Optimizer<Model, RMSpropOptions>::Optimizer;
+};
+template <class Model>
+RMSprop(Model&, RMSpropOptions) -> RMSprop<Model>;
+template <class Model>
+RMSprop(Model&) -> RMSprop<Model>;
+template <class Root, auto Member>
+RMSprop(Part<Root, Member>, RMSpropOptions) -> RMSprop<Part<Root, Member>>;
+template <class Root, auto Member>
+RMSprop(Part<Root, Member>) -> RMSprop<Part<Root, Member>>;
+
+}  // namespace xla::optim

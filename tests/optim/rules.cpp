@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The optimizers against PyTorch's results after ten steps, in every mode.
+#include "support/weights.hpp"
+#include "xla/optim/adagrad.hpp"
+#include "xla/optim/adam.hpp"
+#include "xla/optim/adamw.hpp"
+#include "xla/optim/lion.hpp"
+#include "xla/optim/rmsprop.hpp"
+#include "xla/optim/sgd.hpp"
+#include "xla/run/metrics.hpp"
+
+using test::numbers;
+namespace optim = xla::optim;
+
+namespace {
+
+constexpr auto step_fn = [](auto& model, auto& x, auto& optimizer) {
+  optimizer.zero_grad();
+  test::weights_loss(model, x).backward();
+  optimizer.step();
+};
+
+/// One compiled step and one traced graph serve all the options in turn.
+template <template <class> class Optimizer, class Options>
+void check_rule(std::initializer_list<std::pair<Options, const std::vector<double>*>> cases) {
+  const xla::eager_mode_guard guard;
+  const auto x = numbers<float>({5, 7}, 3);
+  auto compiled = xla::compile([](auto& m, const auto& v, auto& o) { step_fn(m, v, o); });
+  const auto graphs = xla::counter_value("UncachedCompile").value_or(0);
+  for (const auto& [options, want] : cases) {
+    auto train = [&, options = options, want = want](auto run) {
+      auto model = test::make_weights();
+      Optimizer<test::Weights> optimizer(model, options);
+      for (int i = 0; i < 10; ++i) run(model, x, optimizer);
+      test::check_weights(model, *want);
+      test::snapshot s;
+      s.add(model);
+      optimizer.visit_state([&](auto& state, auto) { s.add(state); });
+      return s;
+    };
+    xla::eager_mode(true);
+    const auto eager = train(step_fn);
+    CHECK(train([&](auto&... a) { compiled(a...); }).difference(eager) == "");
+    xla::eager_mode(false);
+    CHECK(train(step_fn).difference(eager) == "");
+  }
+  CHECK(xla::counter_value("UncachedCompile").value_or(0) == graphs + 2);
+}
+
+}  // namespace
+
+TEST_CASE("SGD with momentum, dampening, weight decay and Nesterov's momentum") {
+  check_rule<optim::SGD, optim::SGDOptions>(
+      {{{.lr = 0.05, .momentum = 0.8, .dampening = 0.3, .weight_decay = 0.1}, &reference::sgd},
+       {{.lr = 0.05, .dampening = 0.3}, &reference::sgd_plain},
+       {{.lr = 0.05, .momentum = 0.8, .weight_decay = 0.1, .nesterov = true},
+        &reference::sgd_nesterov}});
+}
+
+TEST_CASE("Adam with L2 weight decay, and AdamW") {
+  check_rule<optim::Adam, optim::AdamOptions>(
+      {{{.lr = 0.05, .beta1 = 0.8, .beta2 = 0.99, .weight_decay = 0.1}, &reference::adam}});
+  check_rule<optim::AdamW, optim::AdamWOptions>(
+      {{{.lr = 0.05, .beta1 = 0.8, .beta2 = 0.99, .weight_decay = 0.1}, &reference::adamw}});
+}
+
+TEST_CASE("RMSprop, with momentum, centered") {
+  check_rule<optim::RMSprop, optim::RMSpropOptions>(
+      {{{.lr = 0.02, .alpha = 0.9, .weight_decay = 0.1}, &reference::rmsprop},
+       {{.lr = 0.02, .alpha = 0.9, .momentum = 0.5}, &reference::rmsprop_momentum},
+       {{.lr = 0.02, .alpha = 0.9, .momentum = 0.5, .centered = true},
+        &reference::rmsprop_centered}});
+}
+
+TEST_CASE("Adagrad and Lion") {
+  check_rule<optim::Adagrad, optim::AdagradOptions>(
+      {{{.lr = 0.1, .lr_decay = 0.05, .weight_decay = 0.1, .initial_accumulator_value = 0.2},
+        &reference::adagrad}});
+  check_rule<optim::Lion, optim::LionOptions>(
+      {{{.lr = 0.03, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.1}, &reference::lion}});
+}

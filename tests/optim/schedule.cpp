@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedules against the rates that PyTorch's give.
+#include "xla/optim/schedule.hpp"
+
+#include "support/weights.hpp"
+#include "xla/optim/adamw.hpp"
+#include "xla/optim/sgd.hpp"
+#include "xla/run/metrics.hpp"
+
+namespace optim = xla::optim;
+
+namespace {
+
+struct Start {
+  test::Weights model = test::make_weights();
+  optim::SGD<test::Weights> optimizer{model, {.lr = 0.1, .momentum = 0.9}};
+};
+
+void check_rates(const std::vector<double>& got, const std::vector<double>& want) {
+  REQUIRE(got.size() == want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    INFO("step " << i);
+    CHECK(got[i] == Approx(want[i]).epsilon(1e-8));
+  }
+}
+
+/// The rate at first and after each step of the schedules that make(optimizer) gives.
+template <class Make>
+void check_schedule(const std::vector<double>& want, Make make) {
+  const xla::eager_mode_guard eager;
+  Start s;
+  auto schedules = make(s.optimizer);
+  std::vector<double> got{s.optimizer.options.lr.value()};
+  while (got.size() < want.size()) {
+    std::apply([](auto&... each) { (each.step(), ...); }, schedules);
+    got.push_back(s.optimizer.options.lr.value());
+  }
+  check_rates(got, want);
+  const auto& first = std::get<0>(schedules);
+  CHECK(first.last_epoch() == static_cast<int>(want.size()) - 1);
+  CHECK(first.last_lr() == got.back());
+}
+
+}  // namespace
+
+TEST_CASE("schedules give the rates of PyTorch's") {
+  check_schedule(reference::lambda_lr, [](auto& o) {
+    return std::tuple(optim::LambdaLR(o, [](int t) { return 1.0 / (1 + t); }));
+  });
+  check_schedule(reference::step_lr, [](auto& o) {
+    return std::tuple(optim::StepLR(o, {.step_size = 3, .gamma = 0.5}));
+  });
+  check_schedule(reference::multi_step_lr, [](auto& o) {
+    return std::tuple(optim::MultiStepLR(o, {.milestones = {2, 5, 5}, .gamma = 0.5}));
+  });
+  check_schedule(reference::exponential_lr,
+                 [](auto& o) { return std::tuple(optim::ExponentialLR(o, {.gamma = 0.8})); });
+  check_schedule(reference::cosine_lr, [](auto& o) {
+    return std::tuple(optim::CosineAnnealingLR(o, {.T_max = 6, .eta_min = 0.01}));
+  });
+  check_schedule(reference::linear_lr, [](auto& o) {
+    return std::tuple(
+        optim::LinearLR(o, {.start_factor = 0.25, .end_factor = 0.9, .total_iters = 4}));
+  });
+}
+
+TEST_CASE("a warm-up and a schedule after it multiply") {
+  check_schedule(reference::warm_step_lr, [](auto& o) {
+    return std::tuple(optim::LinearLR(o, {.start_factor = 0.25, .total_iters = 4}),
+                      optim::StepLR(o, {.step_size = 3, .gamma = 0.5}));
+  });
+}
+
+TEST_CASE("OneCycleLR moves the rate and the momentum as PyTorch's does, and then ends") {
+  check_schedule(reference::one_cycle_lr, [](auto& o) {
+    return std::tuple(optim::OneCycleLR(o, {.max_lr = 0.5, .total_steps = 12}));
+  });
+  check_schedule(reference::one_cycle_linear_lr, [](auto& o) {
+    return std::tuple(optim::OneCycleLR(
+        o, {.max_lr = 0.5, .total_steps = 12, .pct_start = 0.5, .cosine = false}));
+  });
+  const xla::eager_mode_guard eager;
+  Start s;
+  optim::OneCycleLR cycle{s.optimizer, {.max_lr = 0.5, .total_steps = 12}};
+  std::vector<double> momentum{s.optimizer.options.momentum.value()};
+  for (int i = 0; i < 12; ++i) {
+    cycle.step();
+    momentum.push_back(s.optimizer.options.momentum.value());
+  }
+  check_rates(momentum, reference::one_cycle_momentum);
+  CHECK_THROWS_WITH(cycle.step(), test::contains("OneCycleLR: step()"));
+
+  optim::AdamW adam{s.model, {.lr = 0.1}};
+  optim::OneCycleLR with_betas{adam, {.max_lr = 0.5, .total_steps = 12}};
+  CHECK(adam.options.beta1.value() == 0.95);
+  optim::OneCycleLR rate_alone{
+      adam, {.max_lr = 0.5, .total_steps = 12, .cycle_momentum = false, .max_momentum = 0.5}};
+  CHECK(adam.options.beta1.value() == 0.95);
+}
+
+TEST_CASE("ReduceLROnPlateau waits as PyTorch's does") {
+  const xla::eager_mode_guard eager;
+  auto rates = [](optim::ReduceLROnPlateauOptions options, double sign) {
+    Start s;
+    optim::ReduceLROnPlateau schedule{s.optimizer, options};
+    std::vector<double> got{0.1};
+    for (double m : {5., 4., 4.0001, 4., 4., 3.9999, 3., 3., 3., 3., 3., 3., 3., 3., 3., 3.}) {
+      schedule.step(sign * m);
+      got.push_back(schedule.last_lr());
+    }
+    return got;
+  };
+  check_rates(rates({.factor = 0.5, .patience = 1, .cooldown = 1}, 1), reference::plateau_lr);
+  check_rates(
+      rates({.maximize = true, .patience = 2, .threshold = 0.5, .relative = false, .min_lr = 0.002},
+            -1),
+      reference::plateau_max_lr);
+}
+
+TEST_CASE("schedules refuse what has no meaning") {
+  const xla::eager_mode_guard eager;
+  Start s;
+  CHECK_THROWS_WITH(optim::StepLR(s.optimizer, {.step_size = 0}), test::contains("StepLR"));
+  CHECK_THROWS_AS(optim::CosineAnnealingLR(s.optimizer, {.T_max = 0}), xla::error);
+  CHECK_THROWS_AS(optim::LinearLR(s.optimizer, {.start_factor = 0}), xla::error);
+  CHECK_THROWS_AS(optim::LinearLR(s.optimizer, {.total_iters = 0}), xla::error);
+  CHECK_THROWS_AS(optim::OneCycleLR(s.optimizer, {.max_lr = 1}), xla::error);
+  CHECK_THROWS_AS(optim::OneCycleLR(s.optimizer, {.total_steps = 1}), xla::error);
+  CHECK_THROWS_AS(optim::ReduceLROnPlateau(s.optimizer, {.factor = 1}), xla::error);
+  CHECK(s.optimizer.options.lr.value() == 0.1);
+}
+
+TEST_CASE("a compiled step follows the schedule and is compiled once") {
+  const xla::eager_mode_guard eager;
+  const auto x = test::numbers<float>({5, 7}, 3);
+  auto step_fn = [](auto& model, const auto& v, auto& optimizer) {
+    optimizer.zero_grad();
+    test::weights_loss(model, v).backward();
+    optimizer.step();
+  };
+  auto train = [&](auto run) {
+    Start s;
+    optim::CosineAnnealingLR schedule{s.optimizer, {.T_max = 5}};
+    for (int i = 0; i < 8; ++i) {
+      run(s.model, x, s.optimizer);
+      schedule.step();
+    }
+    test::snapshot state;
+    state.add(s.model);
+    return state;
+  };
+  const auto graphs = xla::counter_value("UncachedCompile").value_or(0);
+  auto compiled = xla::compile(step_fn);
+  const auto got = train([&](auto&... a) { compiled(a...); });
+  CHECK(xla::counter_value("UncachedCompile").value_or(0) == graphs + 1);
+  CHECK(got.difference(train(step_fn)) == "");
+}
