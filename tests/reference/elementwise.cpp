@@ -81,5 +81,4 @@ TEST_CASE("tests for special values, against PyTorch") {
   check_pytorch("isnan/special", isnan(special()), 0);
   check_pytorch("isinf/special", isinf(special()), 0);
   check_pytorch("isfinite/special", isfinite(special()), 0);
-  CHECK(test::pytorch::instance().unused({"gelu", "clip", "isnan", "exp", "abs"}) == "");
 }

@@ -3,7 +3,6 @@
 
 #include <fstream>
 #include <map>
-#include <set>
 #include <sstream>
 #include <string>
 
@@ -27,18 +26,8 @@ class pytorch {
   const result& find(const std::string& name) {
     const auto at = results_.find(name);
     if (at == results_.end()) throw std::runtime_error("ops.txt has no case " + name);
-    used_.insert(name);
     return at->second;
   }
-  /// Cases that begin with one of the names and that no test has asked for.
-  std::string unused(std::initializer_list<std::string_view> names) const {
-    std::string all;
-    for (const auto& [name, r] : results_)
-      for (auto n : names)
-        if (name.substr(0, name.find('/')) == n && !used_.contains(name)) all += name + ' ';
-    return all;
-  }
-
  private:
   pytorch() {
     std::ifstream file(XLA_TEST_DATA "/reference/ops.txt");
@@ -53,7 +42,6 @@ class pytorch {
     }
   }
   std::map<std::string, result> results_;
-  std::set<std::string> used_;
 };
 
 /// A result of ours against PyTorch's: within a tolerance that is relative above 1 and absolute

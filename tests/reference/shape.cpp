@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/pytorch.hpp"
+#include "xla/xla.hpp"
+
+using test::check_pytorch;
+using test::numbers;
+
+namespace {
+xla::Tensor<float, 3> input() { return numbers<float>({4, 7, 5}); }
+}  // namespace
+
+TEST_CASE("parts and orders, against PyTorch") {
+  check_pytorch(
+      "transpose", 0, [](const auto& x) { return transpose(x, 0, 2); }, input());
+  check_pytorch(
+      "permute", 0,
+      [](const auto& x) {
+        return permute(x, {2, 0, 1});
+      },
+      input());
+  check_pytorch(
+      "narrow", 0, [](const auto& x) { return narrow(x, 1, 2, 3); }, input());
+  check_pytorch(
+      "slice", 0, [](const auto& x) { return slice(x, 1, 1, 6, 2); }, input());
+  check_pytorch(
+      "slice/negative", 0, [](const auto& x) { return slice(x, 1, -3); }, input());
+  check_pytorch(
+      "select", 0, [](const auto& x) { return select(x, -1, -2); }, input());
+  check_pytorch(
+      "flip", 0,
+      [](const auto& x) {
+        return flip(x, {0, 2});
+      },
+      input());
+  check_pytorch(
+      "roll", 0, [](const auto& x) { return roll(x, 2, 1); }, input());
+}
+
+TEST_CASE("joining and growing, against PyTorch") {
+  const auto a = numbers<float>({2, 3});
+  check_pytorch(
+      "cat", 1e-7,
+      [](const auto& x, const auto& y) {
+        return xla::cat({x * 1, y * 1, x * 1}, 1);
+      },
+      a, numbers<float>({2, 4}, 1));
+  check_pytorch(
+      "stack", 0,
+      [](const auto& x, const auto& y) {
+        return xla::stack({x * 1, y * 1}, 1);
+      },
+      a, numbers<float>({2, 3}, 1));
+  check_pytorch(
+      "pad", 0,
+      [](const auto& x) {
+        return pad(x, {{0, 3}, {1, 2}}, 0.5);
+      },
+      a);
+  check_pytorch(
+      "repeat", 1e-7,
+      [](const auto& x) {
+        return repeat(x, {2, 3});
+      },
+      a);
+  check_pytorch(
+      "tril", 0, [](const auto& x) { return tril(x, -1); }, numbers<float>({5, 7}));
+  check_pytorch(
+      "triu", 0, [](const auto& x) { return triu(x, 1); }, numbers<float>({5, 7}));
+}
+
+TEST_CASE("indices, against PyTorch") {
+  const xla::eager_mode_guard eager;
+  const auto index = abs(numbers<std::int64_t>({4, 3, 5}, 5)) % 7;
+  check_pytorch(
+      "gather", 1e-7, [&](const auto& x) { return gather(x, 1, index); }, input());
+  check_pytorch(
+      "scatter_add", 1e-7,
+      [&](const auto& x, const auto& s) { return scatter_add(x, 1, index, s); }, input(),
+      numbers<float>({4, 3, 5}, 6));
+  const auto rows = xla::tensor<std::int64_t>({0, 6, 3, 3});
+  check_pytorch(
+      "index_select", 1e-7, [&](const auto& x) { return index_select(x, 1, rows); }, input());
+  check_pytorch("one_hot", one_hot(xla::tensor<std::int64_t>({0, 2, 1}), 4), 0);
+  check_pytorch("sort/order", sort(input(), 1).second, 0);
+  check_pytorch(
+      "sort/values", 0, [](const auto& x) { return sort(x, 1).first; }, input());
+  check_pytorch(
+      "topk/values", 0, [](const auto& x) { return topk(x, 3, 1).first; }, input());
+}
+
+TEST_CASE("ranges, against PyTorch") {
+  const xla::eager_mode_guard eager;
+  check_pytorch("eye", xla::eye<float>(3, 4), 0);
+  check_pytorch("linspace", xla::linspace<float>(-1, 2, 7), 1e-7);
+  check_pytorch("arange", xla::arange<float>(1.0, 4.0, 0.5), 0);
+}
