@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/op/arithmetic.hpp"
 #include "xla/op/rounding.hpp"
 
 namespace xla::op {
