@@ -65,7 +65,7 @@ constexpr Tensor<T, 1> reduce_rows(const Tensor<T, 2>& loss, const Tensor<bool, 
 }
 
 template <class T>
-constexpr Tensor<T, 0> reduce_rows(const Tensor<T, 2>& picked, reduction::mean_t) {
+constexpr Tensor<T, 0> reduce_rows(const Tensor<T, 2>& picked, reduction::mean_t = {}) {
   return -mean(picked);
 }
 template <class T>
@@ -86,12 +86,12 @@ inline constexpr std::string_view empty_nll_loss =
 
 /// Cross-entropy between logits (batch, classes) and class numbers (batch). A class outside
 /// [0, classes) is an index_error, an empty batch a shape_error.
-template <class T, detail::loss_reduction Reduction = reduction::mean_t>
+template <class T, detail::loss_reduction... Reduction>
 constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<std::int64_t, 1>& target,
-                             Reduction reduction = {}) {
+                             Reduction... reduction) {
   detail::check_classes(logits, target, "cross_entropy", detail::empty_cross_entropy);
   const auto hit = detail::class_hit(logits, target, "cross_entropy");
-  return detail::reduce_rows(detail::at_class(log_softmax(logits), hit), reduction);
+  return detail::reduce_rows(detail::at_class(log_softmax(logits), hit), reduction...);
 }
 
 /// The same with smoothed labels (Szegedy et al. 2016) and targets to leave out, which may have any
@@ -115,12 +115,12 @@ constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<I, 1>& tar
 
 /// Minus the logarithms of probabilities (batch, classes) at class numbers (batch): what remains of
 /// cross_entropy after log_softmax, with the same refusals.
-template <class T, detail::loss_reduction Reduction = reduction::mean_t>
+template <class T, detail::loss_reduction... Reduction>
 constexpr auto nll_loss(const Tensor<T, 2>& input, const Tensor<std::int64_t, 1>& target,
-                        Reduction reduction = {}) {
+                        Reduction... reduction) {
   detail::check_classes(input, target, "nll_loss", detail::empty_nll_loss);
   const auto hit = detail::class_hit(input, target, "nll_loss");
-  return detail::reduce_rows(detail::at_class(input, hit), reduction);
+  return detail::reduce_rows(detail::at_class(input, hit), reduction...);
 }
 /// The same with targets to leave out.
 template <class T, std::same_as<std::int64_t> I,
