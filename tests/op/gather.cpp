@@ -147,6 +147,21 @@ TEST_CASE("gather and scatter are the same in every mode") {
   check_modes(all, numbers<index_t>({3, 5}), indices({3, 5}, 2));
 }
 
+TEST_CASE("scatter and scatter_add update in place what nobody else reads") {
+  auto all = [](auto& p, auto& index) {
+    const auto old = p.detach();
+    p.copy_(scatter(p, 1, index, 7));
+    auto h = p * 2;
+    h = scatter_add(h, 0, index * 0, h);
+    const auto k = scatter_add(h, 1, index, p), l = scatter(h, 1, index, k);
+    p.copy_(scatter_add(p, 1, index, p));
+    return std::tuple(old, k, l);
+  };
+  auto p = xla::Parameter<float, 2>::like(xla::zeros({7, 13}));
+  p.copy_(numbers<float>({7, 13}));
+  check_modes(all, p, indices({7, 13}, 13));
+}
+
 TEST_CASE("gradients of gather and scatter are the same in every mode") {
   auto all = [](auto& p, auto& x, auto& index) {
     const auto y = gather(p, 0, index), z = scatter(p * 2, 0, index, y * x),

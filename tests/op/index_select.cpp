@@ -110,10 +110,20 @@ TEST_CASE("one_hot marks one class in each row") {
   CHECK(xla::one_hot(xla::zeros<index_t>({7, 13}), 1).to_vector() == std::vector<index_t>(91, 1));
 }
 
+TEST_CASE("masked_fill puts a number where a mask holds") {
+  const xla::eager_mode_guard eager;
+  const auto x = xla::tensor<float>({{1, 2, 3}, {4, 5, std::nanf("")}});
+  check_equal(masked_fill(x, x != x, 0), {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 0});
+  check_equal(masked_fill(x, xla::tensor<int>({1, 0, 1}) > 0, -7.5), {2, 3},
+              std::vector<float>{-7.5, 2, -7.5, -7.5, 5, -7.5});
+  check_equal(masked_fill(xla::tensor<index_t>({1, 2}), xla::tensor<int>({{0, 1}, {1, 1}}) > 0, 9),
+              {2, 2}, std::vector<index_t>{1, 9, 9, 9});
+}
+
 TEST_CASE("selecting is the same in every mode") {
   auto all = [](auto& p, auto& index) {
     const auto y = index_select(p, 1, index), z = index_add(p, 1, index, y * y);
-    const auto t = take_along_dim(p, unsqueeze(index, 0), 1);
+    const auto t = masked_fill(take_along_dim(p, unsqueeze(index, 0), 1), y > 1, 0);
     sum(y * t).backward();
     return std::tuple(y, z, t, xla::one_hot(index, p.size(1)), index_select(index, 0, index * 0));
   };

@@ -35,6 +35,7 @@ struct indexed {
 
 /// The base of ops that put the elements of a source into a copy of x.
 struct scattering : indexed {
+  static constexpr bool updates = true;
   static constexpr shape shape_of(const shape_rule& r) {
     const shape index = index_shape(r);
     for (int i = 0; i < index.rank; ++i)

@@ -9,6 +9,7 @@ namespace xla::op {
 struct index_add {
   static constexpr auto name = "index_add";
   static constexpr op_kind kind = op_kind::library;
+  static constexpr bool updates = true;
   static constexpr shape shape_of(const shape_rule& r) {
     const int axis = static_cast<int>(r.op.attr);
     for (int i = 0; i < r.in[0].rank; ++i) {

@@ -3,6 +3,7 @@
 
 #include "xla/op/compare.hpp"
 #include "xla/op/gather.hpp"
+#include "xla/op/where.hpp"
 
 namespace xla {
 namespace detail {
@@ -41,6 +42,14 @@ constexpr Tensor<I, R + 1> one_hot(const Tensor<I, R>& index, Size classes) {
   static_assert(std::is_same_v<I, std::int64_t>, "xla::one_hot: the index must be of std::int64_t");
   const auto checked = detail::check_index(index, classes, "one_hot");
   return cast<I>(unsqueeze(checked, -1) == arange<I>(classes));
+}
+
+/// x with a number where a mask holds; both broadcast.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> masked_fill(const Tensor<T, A>& x,
+                                                        const Tensor<bool, B>& mask,
+                                                        detail::number_of<T> value) {
+  return where(mask, value, x);
 }
 
 }  // namespace xla
