@@ -261,6 +261,35 @@ TEST_CASE("a const module writes parts of its buffers, and a compiled one return
   }
 }
 
+TEST_CASE("parts are written where the tensor lies, unless somebody else sees it") {
+  const xla::eager_mode_guard eager;
+  auto x = numbers<float>({5, 4});
+  const float* place = x.data();
+  x[1] = 2;
+  x[2][3] += 1;
+  x.index(xla::Slice(), xla::Slice(1, 3)) = x.index(xla::Slice(), xla::Slice(2));
+  CHECK(x.data() == place);
+  const auto old = x;
+  const auto values = x.to_vector();
+  x[0] = 7;
+  CHECK(x.data() != place);
+  check_equal(old, {5, 4}, values);
+  auto p = xla::Parameter<float, 2>::like(x);
+  const float* cell = p.data();
+  p[0] = 1;
+  CHECK(p.data() == cell);
+  auto loss = sum(p * p);
+  p[0] = 5;
+  loss.backward();
+  check_equal(p.grad()[0], {4}, std::vector<float>(4, 2.f));
+  CHECK(p[0][0].item() == 5);
+  xla::Tensor<float, 2> y = xla::zeros<float>({2, 2});
+  auto w = xla::Parameter<float, 1>::like(xla::zeros<float>({2}));
+  y[0] = w * 3;
+  sum(y).backward();
+  check_equal(w.grad(), {2}, std::vector<float>{3, 3});
+}
+
 TEST_CASE("a compiled step writes parts of a buffer where it lies") {
   const xla::eager_mode_guard eager;
   auto step = xla::compile([](auto& cache, auto& x) {

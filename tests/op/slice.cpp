@@ -142,4 +142,10 @@ TEST_CASE("the gradients of slices") {
   test::check_gradient([](auto& a) { return slice(a * a, 1, none, none, 2); }, x);
   test::check_gradient([](auto& a) { return flip(a, {0, 1}) * a + select(a, 0, 1); }, x);
   test::check_gradient([](auto& a) { return slice(a, 1, 4, 0, -2) * narrow(a, 1, 0, 2); }, x);
+  test::check_gradient(
+      [](auto& a) {
+        const auto y = slice(a, 0, 1, 3) * slice(a, 0, 2) * slice(a, 0, 0, 2) + slice(a, 0, 1, 3);
+        return xla::grad(sum(y * y), a, {.create_graph = true});
+      },
+      x);
 }

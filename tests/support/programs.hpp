@@ -84,7 +84,8 @@ struct random_program {
   }
   static constexpr void backward(Weight& p, Weight& q, const Matrix& a) {
     const auto mixed = tanh(p) * a.detach() + matmul(q, p * 0.1) * 0.1;
-    (sum(mixed * mixed) * 0.1 + sum(max(q, {1}))).backward();
+    const auto parts = slice(p, 0, 1) * slice(p, 0, xla::none, -1) + q[0];
+    (sum(mixed * mixed) * 0.1 + sum(max(q, {1})) + sum(parts) * 0.1).backward();
   }
   static constexpr void add_gradient(Matrix& to, const Weight& p) {
     const auto g = p.grad();

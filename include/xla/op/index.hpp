@@ -97,23 +97,22 @@ constexpr Tensor<T, Rank> read_part(const Tensor<T, R>& x, const selection<R>& c
   }
 }
 
-/// x with the chosen part replaced by v: its axes are x's, of size 1 or the part's.
+/// What takes the place of x's part along an axis when v is written: v with axes as x's, of size 1
+/// or the part's, around which the part's own elements are along later axes.
 template <class T, int R>
-constexpr Tensor<T, R> write_part(const Tensor<T, R>& x, const selection<R>& chosen, int axis,
-                                  const Tensor<T, R>& v) {
+constexpr Tensor<T, R> part_with(const Tensor<T, R>& x, const selection<R>& chosen, int axis,
+                                 const Tensor<T, R>& v) {
   const axis_part& p = chosen.axis[axis];
   const int next = chosen.next(axis + 1);
-  Tensor<T, R> part = v;
   if (next < R) {
-    part = write_part(slice_axis(x, axis, p), chosen, next, v);
-  } else {
-    shape s = v.dims();
-    s[axis] = p.length.extent();
-    size_table* table = x.table() ? x.table() : p.length.table();
-    if (!(s == v.dims())) part = with_shape<op::expand, R>(beside(v, table), s);
+    const Tensor<T, R> rest = slice_axis(x, axis, p);
+    const axis_part& q = chosen.axis[next];
+    return scatter_axis(rest, next, q, part_with(rest, chosen, next, v));
   }
-  return scatter_part(beside(x, p.start.table()), op::slice::pack(axis, p.step), p.start.extent(),
-                      part, x.dims());
+  shape s = v.dims();
+  s[axis] = p.length.extent();
+  if (s == v.dims()) return v;
+  return with_shape<op::expand, R>(beside(v, x.table() ? x.table() : p.length.table()), s);
 }
 
 /// v, whose axes are the last ones of the chosen part (or 1), with x's axes.
@@ -167,10 +166,14 @@ class indexed : public Tensor<T, Rank> {
   constexpr indexed& operator=(const Tensor<T, A>& v) {
     static_assert(A <= Rank, "xla: a value with more axes than the part that it is assigned to");
     const Tensor<T, R> value = align_part(base_, chosen_, v);
+    const bool whole = A == Rank && v.dims() == this->dims();
+    Tensor<T, A> kept;
+    if (whole) kept = v;
     const int first = chosen_.next(0);
-    if (first < R) rebind(base_, write_part(base_, chosen_, first, value), "operator=");
+    static_cast<handle&>(*this) = handle();  // what it has read may hold on to the tensor
+    if (first < R) write(first, part_with(base_, chosen_, first, value));
     else rebind(base_, with_shape<op::expand, R>(value, base_.dims()), "operator=");
-    if (A == Rank && v.dims() == this->dims()) static_cast<handle&>(*this) = v;
+    if (whole) static_cast<handle&>(*this) = kept;
     else read();
     return *this;
   }
@@ -201,6 +204,16 @@ class indexed : public Tensor<T, Rank> {
 
  private:
   constexpr void read() { static_cast<handle&>(*this) = read_part<Rank>(base_, chosen_); }
+  constexpr void write(int axis, const Tensor<T, R>& v) {
+    const axis_part& p = chosen_.axis[axis];
+    if (!std::is_constant_evaluated()) {
+      node n = scatter_node(op::slice::pack(axis, p.step), p.start.extent(), base_.dims());
+      n.op = &info_of<op::slice_scatter, T, T>;
+      n.type = dtype_of<T>;
+      if (machine<T>::update(base_, n, v)) return;
+    }
+    rebind(base_, scatter_axis<T, R>(base_, axis, p, v), "operator=");
+  }
   // What the tensor has there now, which another part of it may have written.
   constexpr Tensor<T, Rank> value() const { return read_part<Rank>(base_, chosen_); }
 

@@ -27,6 +27,8 @@ struct gradient_scope {
   handle out, grad;
   handle result[3];
   bool wants[3] = {};
+  handle collected;       ///< the first input's gradient so far, when there is one
+  bool replaces = false;  ///< result[0] takes the place of collected
   std::int64_t attr = 0;
   extent size = 0;
 };
@@ -55,6 +57,13 @@ struct gradient_of {
   constexpr bool wants(int i) const { return scope.wants[i]; }
   constexpr std::int64_t attr() const { return scope.attr; }
   constexpr extent size() const { return scope.size; }
+  /// The gradient of the first input so far; undefined while there is none.
+  constexpr any_tensor<In> collected() const { return as_any<In>(scope.collected); }
+  /// The gradient of the first input with what is collected.
+  constexpr void replace(const any_tensor<In>& total) {
+    scope.result[0] = total;
+    scope.replaces = true;
+  }
   /// The gradient of input i; summed over the axes along which the input was broadcast.
   template <class T = In>
   constexpr void to(int i, const any_tensor<T>& g) {

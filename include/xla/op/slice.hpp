@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/op/arithmetic.hpp"
 #include "xla/op/create.hpp"
 
 namespace xla::op {
@@ -15,7 +16,12 @@ struct slice {
   static constexpr std::int64_t pack(int axis, std::int64_t step) { return step * 16 + axis; }
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
   static constexpr void gradient(auto& g) {
-    g.to(0, scatter_part(any_zero(g.grad()), g.attr(), g.size(), g.grad(), g.in(0).dims()));
+    const auto all = g.collected();
+    const detail::shape dims = g.in(0).dims(), part = g.grad().dims();
+    if (!all.defined())
+      return g.to(0, scatter_part(any_zero(g.grad()), g.attr(), g.size(), g.grad(), dims));
+    const auto sum = take_part(all, g.attr(), g.size(), part) + g.grad();
+    g.replace(scatter_part(all, g.attr(), g.size(), sum, dims));
   }
 };
 
@@ -63,14 +69,17 @@ constexpr Tensor<T, R> take_part(const Tensor<T, R>& x, std::int64_t attr, exten
   n.set_shape(part);
   return apply<op::slice, T, T, R>(n, x);
 }
-template <class T, int A, int B>
-constexpr Tensor<T, B> scatter_part(const Tensor<T, A>& base, std::int64_t attr, extent start,
-                                    const Tensor<T, B>& part, const shape& all) {
+constexpr node scatter_node(std::int64_t attr, extent start, const shape& all) {
   node n;
   n.attr = attr;
   n.size = start;
   n.set_shape(all);
-  return apply<op::slice_scatter, T, T, B>(n, base, part);
+  return n;
+}
+template <class T, int A, int B>
+constexpr Tensor<T, B> scatter_part(const Tensor<T, A>& base, std::int64_t attr, extent start,
+                                    const Tensor<T, B>& part, const shape& all) {
+  return apply<op::slice_scatter, T, T, B>(scatter_node(attr, start, all), base, part);
 }
 
 /// A constant as a value of the graph whose sizes are met; every other tensor as it is.
@@ -194,6 +203,13 @@ constexpr Tensor<T, R> slice_axis(const Tensor<T, R>& x, int axis, const axis_pa
   s[axis] = p.length.extent();
   size_table* table = p.start.table() ? p.start.table() : p.length.table();
   return take_part(beside(x, table), op::slice::pack(axis, p.step), p.start.extent(), s);
+}
+
+template <class T, int R>
+constexpr Tensor<T, R> scatter_axis(const Tensor<T, R>& x, int axis, const axis_part& p,
+                                    const Tensor<T, R>& part) {
+  return scatter_part(beside(x, p.start.table()), op::slice::pack(axis, p.step), p.start.extent(),
+                      part, x.dims());
 }
 
 }  // namespace detail

@@ -121,11 +121,16 @@ class tensor_backward {
       s.in[i] = share(t.in[i].get());
       s.wants[i] = t.in[i]->needs_grad;
     }
+    handle* first = t.arity > 0 && s.wants[0]
+                        ? &gradient_[static_cast<std::size_t>(position(t.in[0].get()))]
+                        : nullptr;
+    if (first) s.collected = *first;
     s.out = share(&t);
     s.grad = gradient;
     s.attr = t.attr;
     s.size = t.size;
     apply_gradient(*t.op, s);
+    if (s.replaces) *first = handle();
     for (int i = 0; i < t.arity; ++i) {
       if (!s.wants[i] || !s.result[i].defined()) continue;
       handle& sum = gradient_[static_cast<std::size_t>(position(t.in[i].get()))];

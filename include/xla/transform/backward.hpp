@@ -106,11 +106,14 @@ class graph_backward {
       s.in[i] = at(n.in[i]);
       s.wants[i] = g.nodes[n.in[i]].needs_grad;
     }
+    const int first = n.arity > 0 && s.wants[0] ? n.in[0] : -1;
+    if (first >= 0 && gradient[first] >= 0) s.collected = at(gradient[first]);
     s.out = at(index);
     s.grad = at(gradient[index]);
     s.attr = n.attr;
     s.size = n.size;
     apply_gradient(*n.op, s);
+    if (s.replaces) gradient[first] = none;
     for (int i = 0; i < n.arity; ++i)
       if (s.wants[i] && s.result[i].defined()) accumulate(n.in[i], s.result[i].lift(&g));
   }
