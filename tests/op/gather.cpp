@@ -180,5 +180,6 @@ TEST_CASE("the gradients of gather, scatter and scatter_add") {
   const auto x = numbers<double>({4, 3}), s = numbers<double>({2, 3}, 1);
   test::check_gradient([](auto& a) { return gather(a * a, 0, index); }, x);
   test::check_gradient([](auto& a, auto& b) { return scatter(a * a, 0, apart, b * b); }, x, s);
+  test::check_gradient([](auto& a, auto& b) { return scatter(a * a, 0, index, b * b); }, x, s);
   test::check_gradient([](auto& a, auto& b) { return scatter_add(a * a, 0, index, b * b); }, x, s);
 }

@@ -8,6 +8,8 @@
 namespace xla::detail {
 template <class T>
 constexpr any_tensor<T> zeros_of(const any_tensor<T>& like, const shape& s);
+template <class T>
+constexpr any_tensor<T> places_along(const any_tensor<T>& x, int axis);
 template <class T, int R>
 constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, std::int64_t axis,
                                     const Tensor<std::int64_t, R>& index);
@@ -65,7 +67,20 @@ struct scatter : scattering {
       const auto none = detail::zeros_of(g.grad(), index.dims());
       g.to(0, detail::put_along<scatter>(g.grad(), g.attr(), index, none));
     }
-    if (g.wants(2)) g.to(2, detail::gather_along(g.grad(), g.attr(), index));
+    if (g.wants(2)) {
+      const auto picked = detail::gather_along(g.grad(), g.attr(), index);
+      g.to(2, xla::where(stays(index, g.attr(), g.in(0).dims()), picked, 0));
+    }
+  }
+
+ private:
+  // Of several elements for one place only the last has a gradient.
+  template <class I>
+  static constexpr detail::any_tensor<bool> stays(const detail::any_tensor<I>& index,
+                                                  std::int64_t axis, const shape& s) {
+    const auto order = detail::places_along(index, static_cast<int>(axis));
+    const auto last = detail::put_along<scatter>(detail::zeros_of(index, s), axis, index, order);
+    return detail::gather_along(last, axis, index) == order;
   }
 };
 
@@ -88,6 +103,15 @@ namespace detail {
 template <class T>
 constexpr any_tensor<T> zeros_of(const any_tensor<T>&, const shape& s) {
   return expand_to(any_tensor<T>(Tensor<T, 0>(T{})), s);
+}
+/// The number of each element's place along an axis, in x's shape.
+template <class T>
+constexpr any_tensor<T> places_along(const any_tensor<T>& x, int axis) {
+  const shape all = x.dims();
+  shape s;
+  for (int i = 0; i < all.rank; ++i) s.push(i == axis ? all[i] : 1);
+  const any_tensor<T> order = arange<T>(x.size(axis));
+  return expand_to(reshape_to(order, s), all);
 }
 /// gather with an index that is known to be in range.
 template <class T, int R>
@@ -128,7 +152,7 @@ constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis,
 }
 
 /// x with elements replaced: out[index[i][j]][j] = source[i][j] for axis 0; source has the index's
-/// shape. Of several elements for one place the last stays.
+/// shape. Of several elements for one place the last stays, and it alone has a gradient.
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
                                const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source) {
