@@ -240,12 +240,23 @@ std::int64_t parameter_count(Module& module) {
 
 /// Describes the members of a module, in a struct or a class template: tensors, parameters, other
 /// modules, std::array and std::tuple of them, plain numbers. Up to 64 members. Gives the struct
-/// train(), eval() and is_training(), which concern every TrainingFlag in it.
-#define XLA_MODULE(...)                                                                    \
-  static constexpr auto xla_members() {                                                    \
-    return ::xla::hana::make_tuple(                                                        \
-        __VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__))));                   \
-  }                                                                                        \
-  constexpr void train(bool xla_on = true) { ::xla::detail::set_training(*this, xla_on); } \
-  constexpr void eval() { train(false); }                                                  \
-  constexpr bool is_training() const { return ::xla::detail::is_training(*this); }
+/// train(), eval() and is_training(), which concern every TrainingFlag in it. (All are templates,
+/// so that what is not called costs no build time.)
+#define XLA_MODULE(...)                                                  \
+  template <class = void>                                                \
+  static constexpr auto xla_members() {                                  \
+    return ::xla::hana::make_tuple(                                      \
+        __VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__)))); \
+  }                                                                      \
+  template <class = void>                                                \
+  constexpr void train(bool xla_on = true) {                             \
+    ::xla::detail::set_training(*this, xla_on);                          \
+  }                                                                      \
+  template <class = void>                                                \
+  constexpr void eval() {                                                \
+    train(false);                                                        \
+  }                                                                      \
+  template <class = void>                                                \
+  constexpr bool is_training() const {                                   \
+    return ::xla::detail::is_training(*this);                            \
+  }
