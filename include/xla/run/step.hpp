@@ -48,6 +48,7 @@ constexpr auto no_grad(Body&& body) {
   if (!std::is_constant_evaluated()) return detail::run_without_grad(std::forward<Body>(body));
   if (std::is_constant_evaluated())
     throw std::logic_error("xla: in a compiled body name what it is about: no_grad(x, [&] { … })");
+  __builtin_unreachable();
 }
 template <class X, class Body>
 constexpr auto no_grad(const X& about, Body&& body) {
