@@ -22,6 +22,10 @@ struct kernel_of<op::cumsum, Out, T> {
       const T* in = static_cast<const T*>(call.in[0]) + first;
       T* out = static_cast<T*>(call.out) + first;
       const std::int64_t step = back ? -l.inner : l.inner;
+      if (l.inner == 1) {
+        line(in, out, l.n, step);
+        continue;
+      }
       std::copy_n(in, l.inner, out);
       for (std::int64_t k = 1; k < l.n; ++k) {
         in += step;
@@ -30,6 +34,14 @@ struct kernel_of<op::cumsum, Out, T> {
           out[i] = kernel::add_wrapping(out[i - step], in[i]);
       }
     }
+  }
+
+ private:
+  // The sum stays in a register.
+  static void line(const T* in, T* out, std::int64_t n, std::int64_t step) {
+    T sum = *out = *in;
+    for (std::int64_t k = 1; k < n; ++k)
+      out[k * step] = sum = kernel::add_wrapping(sum, in[k * step]);
   }
 };
 
