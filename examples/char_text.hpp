@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <xla/io/text.hpp>
-#include <xla/kernel/philox.hpp>
 #include <xla/xla.hpp>
 
 /// Every text has the same characters, so that every text has a model of the same type: ASCII;
@@ -64,18 +64,22 @@ class CharText {
 
   std::size_t size() const { return codes_.size() - window_; }
 
-  /// `count` random windows of the training part: (count, window) characters and the (count) next
-  /// ones. The same seed and step give the same batch.
-  Batch random_batch(std::int64_t count, std::uint64_t seed, std::uint64_t step) const {
-    std::vector<std::int64_t> picks(static_cast<std::size_t>(count));
-    const auto counters = xla::philox_blocks(count, sizeof(picks[0]));
-    xla::fill_integers<std::int64_t>(picks.data(), count, 0,
-                                     static_cast<std::int64_t>(training_.size()), seed,
-                                     step * counters);
-    return batch(picks.size(), [&](std::size_t i) {
-      return training_[static_cast<std::size_t>(picks[i])];
-    });
-  }
+  /// The training part as a dataset: a batch is windows, (batch, window) characters, and the next
+  /// ones, (batch). Refers to this text.
+  class Training {
+   public:
+    explicit Training(const CharText& text) : text_(&text) {}
+    std::int64_t size() const { return static_cast<std::int64_t>(text_->training_.size()); }
+    Batch batch(std::span<const std::int64_t> samples) const {
+      return text_->batch(samples.size(), [&](std::size_t i) {
+        return text_->training_[static_cast<std::size_t>(samples[i])];
+      });
+    }
+
+   private:
+    const CharText* text_;
+  };
+  Training training() const { return Training{*this}; }
 
   /// At most `count` windows of the held-out part, evenly spaced.
   Batch held_out(std::size_t count) const {

@@ -3,8 +3,6 @@
 // it write.
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include <xla/io/progress.hpp>
 #include <xla/io/svg.hpp>
+#include <xla/train/loop.hpp>
 #include <xla/xla.hpp>
 
 #include "char_text.hpp"
@@ -69,80 +67,34 @@ struct Options {
   std::string curve = "train_char.svg";
 };
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// How training went. Losses are means over a batch, in nats per character.
-struct Report {
-  xla::io::chart_series training{.label = "training"}, validation{.label = "validation"};
-  std::int64_t steps = 0;
-  double seconds = 0;
-  bool interrupted = false;
-};
-
-/// The mean of the losses since the last call, which it forgets.
-double take_mean(std::vector<xla::Tensor<float, 0>>& losses) {
-  double sum = 0;
-  for (const auto& loss : losses) sum += static_cast<double>(loss.item());
-  const auto count = static_cast<double>(losses.size());
-  losses.clear();
-  return sum / count;
-}
-
 /// Trains for options.steps or options.seconds, whichever is given and ends first. The learning
 /// rate falls to a tenth on the way: it is an input of the step, so changing it compiles nothing.
 template <class Step, class Evaluate>
-Report train(const Options& options, const CharText& text, Model& model, Step& step,
-             Evaluate& evaluate) {
+xla::train::report train(const Options& options, const CharText& text, Model& model, Step& step,
+                         Evaluate& evaluate) {
   nn::CrossEntropyLoss loss_fn;
   xla::optim::AdamW optimizer{model, {.lr = options.lr}};
   auto [held_out, held_out_next] = text.held_out(2048);
-  Report report;
-  std::vector<xla::Tensor<float, 0>> losses;
-  const xla::io::interrupt_guard guard;
-  xla::io::progress line{{.total = options.steps, .unit = "chars"}};
-  const auto start = Clock::now();
-  const auto done = [&] {
-    double part = 0;
-    if (options.steps > 0)
-      part = static_cast<double>(report.steps) / static_cast<double>(options.steps);
-    if (options.seconds > 0) part = std::max(part, seconds_since(start) / options.seconds);
-    return part;
-  };
-  const auto validate = [&] {
-    const auto loss = evaluate(model, held_out, held_out_next, loss_fn);
-    report.validation.x.push_back(static_cast<double>(report.steps));
-    report.validation.y.push_back(static_cast<double>(loss.item()));
-    line.value("validation", report.validation.y.back());
-  };
-  const auto record = [&] {
-    report.training.x.push_back(static_cast<double>(report.steps));
-    report.training.y.push_back(take_mean(losses));
-    line.value("loss", report.training.y.back());
-  };
-
-  for (double part = 0, next = 0; part < 1 && !guard.interrupted(); part = done()) {
-    optimizer.options.lr = options.lr * (1 - 0.9 * part);
-    auto [data, target] = text.random_batch(options.batch, options.seed,
-                                            static_cast<std::uint64_t>(report.steps));
-    losses.push_back(step(model, data, target, loss_fn, optimizer));
-    ++report.steps;
-    if (losses.size() == 20 || report.training.x.empty()) record();
-    if (part >= next) {
-      validate();
-      next += 0.02;
-    }
-    if (options.steps == 0) line.value("seconds left", std::round((1 - part) * options.seconds));
-    line.advance(options.batch);
-  }
-  if (!losses.empty()) record();
-  validate();
-  report.seconds = seconds_since(start);
-  report.interrupted = guard.interrupted();
-  return report;
+  xla::data::DataLoader loader{text.training(),
+                               {.batch_size = options.batch,
+                                .shuffle = true,
+                                .seed = options.seed,
+                                .drop_last = true,
+                                .prefetch = 2}};
+  return xla::train::fit(
+      model, step, loader,
+      {.steps = options.steps,
+       .seconds = options.seconds,
+       .line = {.unit = "chars"},
+       .validate =
+           [&] {
+             const auto loss = evaluate(model, held_out, held_out_next, loss_fn);
+             return static_cast<double>(loss.item());
+           },
+       .validate_every = 100,
+       .schedule =
+           [&](const auto& at) { optimizer.options.lr = options.lr * (1 - 0.9 * at.part); }},
+      loss_fn, optimizer);
 }
 
 /// A character from the logits of the next one: the likeliest for temperature 0, above it by chance
@@ -177,12 +129,16 @@ std::string write_text(const Options& options, const CharText& text, Predict& pr
   return out;
 }
 
-void save_curve(const std::string& path, const Report& report) {
+void save_curve(const std::string& path, const xla::train::report& report) {
+  const auto series = [](const char* label, const xla::train::curve& curve) {
+    return xla::io::chart_series{.label = label, .x = curve.step, .y = curve.value};
+  };
   std::ofstream file(path);
-  file << xla::io::to_svg({.title = "Next character: loss",
-                           .x_label = "step",
-                           .y_label = "loss (nats per character)",
-                           .series = {report.training, report.validation}});
+  file << xla::io::to_svg(
+      {.title = "Next character: loss",
+       .x_label = "step",
+       .y_label = "loss (nats per character)",
+       .series = {series("training", report.losses), series("validation", report.validations)}});
   if (!file.flush()) throw xla::io_error("cannot write '" + path + "'");
 }
 
@@ -193,12 +149,13 @@ void run(const Options& options, Model& model, Step step, Evaluate evaluate, Pre
               text.size(), static_cast<long long>(xla::parameter_count(model)),
               options.mode.c_str(), xla::num_threads());
   const auto report = train(options, text, model, step, evaluate);
-  const auto trained = static_cast<double>(report.steps * options.batch);
-  std::printf("\n%s%lld steps in %.1f s, %.0f characters/s; loss %.3f, validation %.3f "
-              "(from %.3f) nats per character\n",
-              report.interrupted ? "interrupted: " : "", static_cast<long long>(report.steps),
-              report.seconds, trained / report.seconds, report.training.y.back(),
-              report.validation.y.back(), report.validation.y.front());
+  const auto trained = static_cast<double>(report.step * options.batch);
+  std::printf(
+      "\n%s%lld steps in %.1f s, %.0f characters/s; loss %.3f (from %.3f), validation %.3f "
+      "nats per character\n",
+      report.end == xla::train::ending::interrupted ? "interrupted: " : "",
+      static_cast<long long>(report.step), report.seconds, trained / report.seconds, report.loss,
+      report.losses.value.front(), report.validation);
   std::printf("\n--- sample at temperature %g\n%s\n---\n\n", options.temperature,
               write_text(options, text, predict).c_str());
   std::fputs(xla::metrics_report().c_str(), stdout);
@@ -217,12 +174,7 @@ void run(const Options& options) {
         xla::compile(model, {.name = "char_logits"}));
     return;
   }
-  const auto step = [](auto&... arguments) {
-    auto loss = step_fn(arguments...);
-    if (!xla::is_eager_mode()) xla::sync();
-    return loss;
-  };
-  run(options, model, step, evaluate_fn, [&](auto& window) { return model(window); });
+  run(options, model, step_fn, evaluate_fn, [&](auto& window) { return model(window); });
 }
 
 void describe(CLI::App& app, Options& options) {
