@@ -201,6 +201,19 @@ TEST_CASE("validation, best value and checkpoints") {
   CHECK(saved == numbers{7, 14, 21});
 }
 
+TEST_CASE("an epoch ends with its validation, then its callback") {
+  std::vector<xla::train::moment> seen;
+  const auto report = run({{1}}, {0, 0},
+                          {.epochs = 3,
+                           .validate = [] { return 2.0; },
+                           .after_epoch = [&](const train::moment& at) { seen.push_back(at); }});
+  REQUIRE(seen.size() == 3);
+  CHECK(seen[0].validation == 2);
+  CHECK(seen[0].epoch == 1);
+  CHECK(seen[2].step == 6);
+  CHECK(report.part == 1);
+}
+
 TEST_CASE("early stop waits for so many validations without gain") {
   const numbers values{4, 3, 2.95, 3.1, 2.99, 1};
   std::size_t next = 0;

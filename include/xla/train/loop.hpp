@@ -136,8 +136,12 @@ report fit(Model& model, Step&& step, Loader& loader, const options& how, Contex
     if (!losses.empty()) watch.take_loss(detail::take_mean(losses));
   };
   const auto validate = [&] {
-    const detail::training_scope evaluation(model, false);
-    watch.take_validation(no_grad([&] { return how.validate(); }));
+    double value = 0;
+    {
+      const detail::training_scope evaluation(model, false);
+      no_grad([&] { value = how.validate(); });
+    }
+    watch.take_validation(value);
   };
 
   while (watch.running()) {
@@ -154,6 +158,7 @@ report fit(Model& model, Step&& step, Loader& loader, const options& how, Contex
     if (!watch.running() && !watch.whole_epoch()) break;
     watch.finish_epoch();
     if (watch.wants_epoch_validation()) finish_losses(), validate();
+    watch.after_epoch();
   }
   finish_losses();
   if (watch.lacks_validation()) validate();

@@ -54,6 +54,8 @@ struct options {
   std::function<void(const moment&)> schedule = {};
   /// After each step; false ends the training.
   std::function<bool(const moment&)> after_step = {};
+  /// After each epoch and its validation: where a schedule that counts epochs takes its step.
+  std::function<void(const moment&)> after_epoch = {};
   /// After each reading of the loss.
   std::function<void(const moment&)> log = {};
   /// Every so many steps; with 0 after each validation that is the best so far, or, without

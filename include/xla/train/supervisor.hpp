@@ -104,6 +104,9 @@ class supervisor {
     if (!how_.validate && how_.checkpoint_every == 0) save();
     if (epochs_ > 0 && report_.epoch >= epochs_) end(ending::completed);
   }
+  void after_epoch() {
+    if (how_.after_epoch) how_.after_epoch(report_);
+  }
   bool wants_epoch_validation() const { return how_.validate && how_.validate_every == 0; }
   /// Whether the end of the training still lacks one.
   bool lacks_validation() const {
