@@ -48,6 +48,8 @@ TEMPLATE_TEST_CASE("maximum and minimum; NaN when either is", "", float, double,
   check_both(xla::tensor(a), xla::tensor(b));
   check_equal(maximum(numbers<T>({33}), 1), {33},
               map_each<T>(numbers<T>({33}), [](T v) { return v < 1 ? T(1) : v; }));
+  check_equal(minimum(1, numbers<T>({33})), minimum(numbers<T>({33}), 1));
+  check_equal(maximum(1, numbers<T>({33})), maximum(numbers<T>({33}), 1));
   if constexpr (std::is_signed_v<T>)
     check_equal(abs(numbers<T>({7, 13})), {7, 13},
                 map_each<T>(numbers<T>({7, 13}), [](T v) { return v < 0 ? T(-v) : v; }));

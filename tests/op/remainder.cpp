@@ -47,6 +47,7 @@ TEMPLATE_TEST_CASE("remainder has the divisor's sign, fmod the dividend's", "", 
   check_equal(x % x, remainder(x, x));
   check_equal(x % 3, {33}, map_each<T>(x, [](T v) { return modulo(v, T(3)); }));
   check_equal(7 % x, {33}, map_each<T>(x, [](T v) { return modulo(T(7), v); }));
+  check_equal(fmod(7, x), {33}, map_each<T>(x, [](T v) { return rest(T(7), v); }));
   check_equal(fmod(x, 3), {33}, map_each<T>(x, [](T v) { return rest(v, T(3)); }));
 }
 

@@ -45,12 +45,14 @@ namespace xla {
 /// e to the power of each element; 0 where that is below the normal numbers. Within 1 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> exp(const Tensor<T, R>& x) {
+  static_assert(std::is_floating_point_v<T>, "xla::exp: needs float or double; cast first");
   return detail::apply<op::exp, T, T, R>({}, x);
 }
 
 /// The natural logarithm of each element; of a negative number NaN. Within 2 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> log(const Tensor<T, R>& x) {
+  static_assert(std::is_floating_point_v<T>, "xla::log: needs float or double; cast first");
   return detail::apply<op::log, T, T, R>({}, x);
 }
 

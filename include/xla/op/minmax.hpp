@@ -44,6 +44,10 @@ template <class T, int R>
 constexpr Tensor<T, R> maximum(const Tensor<T, R>& a, detail::number_of<T> b) {
   return detail::map_number<op::maximum, T>(a, b);
 }
+template <class T, int R>
+constexpr Tensor<T, R> maximum(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::number_map<op::maximum, T>(a, b);
+}
 /// The smaller of two, element by element; NaN when either is NaN. Ties share the gradient.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> minimum(const Tensor<T, A>& a, const Tensor<T, B>& b) {
@@ -52,6 +56,10 @@ constexpr detail::broadcast_tensor<T, A, B> minimum(const Tensor<T, A>& a, const
 template <class T, int R>
 constexpr Tensor<T, R> minimum(const Tensor<T, R>& a, detail::number_of<T> b) {
   return detail::map_number<op::minimum, T>(a, b);
+}
+template <class T, int R>
+constexpr Tensor<T, R> minimum(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::number_map<op::minimum, T>(a, b);
 }
 
 /// maximum and minimum by their other names.

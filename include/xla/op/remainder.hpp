@@ -59,6 +59,10 @@ template <class T, int R>
 constexpr Tensor<T, R> fmod(const Tensor<T, R>& x, detail::number_of<T> divisor) {
   return detail::map_number<op::fmod, T>(x, divisor);
 }
+template <class T, int R>
+constexpr Tensor<T, R> fmod(detail::number_of<T> x, const Tensor<T, R>& divisor) {
+  return detail::number_map<op::fmod, T>(x, divisor);
+}
 
 /// remainder(a, b).
 template <class T, int A, int B>
