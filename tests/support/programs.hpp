@@ -20,9 +20,10 @@ struct random_program {
     unsigned state = seed * 2654435761u + 12345u;
     Matrix h[4] = {x, y, v.detach(), tanh(w)};
     for (int i = 0; i < length; ++i) {
-      const int op = draw(state, 32), a = draw(state, 4), b = draw(state, 4), to = draw(state, 4);
+      const int op = draw(state, 56), a = draw(state, 4), b = draw(state, 4), to = draw(state, 4);
       if (i < 64 && (left_out >> i & 1)) continue;
       if (op < 14) h[to] = pure(op, h[a], h[b]);
+      else if (op >= 32) h[to] = wide(op, h[a], h[b]);
       else effect(op, h[a], h[b], h[to], a < 2 ? v : w, a < 2 ? w : v, x);
     }
     auto loss = sum(h[0] * h[1] + h[2] - h[3]);
@@ -49,6 +50,37 @@ struct random_program {
     if (op == 11) return reshape(flatten(a) + 0.5, {a.size(0), -1});
     if (op == 12) return maximum(b, a) - minimum(a, b) * xla::cast<float>(a > 0);
     return expand(sum(a * 0.125, {1}, xla::keepdim), {-1, a.size(1)});
+  }
+  // One op of each family of the catalogue.
+  static constexpr Matrix wide(int op, const Matrix& a, const Matrix& b) {
+    if (op < 44) return wide_map(op, a, b);
+    if (op == 44) return cumsum(a, 0) * 0.25;
+    if (op == 45) return sort(a, 1).first - b * 0.25;
+    if (op == 46) return gather(a, 0, argsort(b, 0));
+    if (op == 47) return roll(a, 1, 0) + flip(b, {1}) * 0.5;
+    if (op == 48) return tril(a) - triu(b, 1) * 0.5;
+    if (op == 49)
+      return narrow(pad(a, {{1, 0}, {0, 1}}, 0.5), 1, 0, a.size(1)).index(xla::Slice(1)) + b * 0.25;
+    if (op == 50) return a - logsumexp(b, {1}, xla::keepdim) * 0.25;
+    if (op == 51) return a / (xla::std(a, {0}, xla::keepdim, xla::correction(0)) + 1);
+    if (op == 52) return b - norm(a * 0.5, {1}, xla::keepdim) * 0.25;
+    if (op == 53) return xla::einsum<"ij,kj->ki">(tanh(a), tanh(b)) * 0.125;
+    if (op == 54) return layer_norm(a) * 0.5 + rms_norm(b) * 0.25;
+    return tanh(prod(tanh(a) + 0.5, {1}, xla::keepdim)) * b;
+  }
+  static constexpr Matrix wide_map(int op, const Matrix& a, const Matrix& b) {
+    if (op == 32) return gelu(a) + sigmoid(b) * 0.5;
+    if (op == 33) return sin(a) - cos(b) * 0.25;
+    if (op == 34) return softplus(a) - 0.5;
+    if (op == 35) return clip(a, -1, 1) + sign(b) * 0.25;
+    if (op == 36) return erf(a * b) + floor(b) * 0.125;
+    if (op == 37) return log1p(abs(a)) - expm1(tanh(b)) * 0.25;
+    if (op == 38) return square(tanh(a)) + pow(sigmoid(b), 1.5);
+    if (op == 39) return silu(a) - leaky_relu(b, 0.1) * 0.5;
+    if (op == 40) return lerp(a, b, 0.25);
+    if (op == 41) return remainder(a, 1.5) + round(b) * 0.0625;
+    if (op == 42) return where(isfinite(a) && !(a > 2), a, b * 0.25);
+    return sqrt(abs(a) + 0.25) * rsqrt(square(b) + 1);
   }
   static constexpr void effect(int op, Matrix& a, Matrix& b, Matrix& to, Weight& p, Weight& q,
                                Matrix& x) {
