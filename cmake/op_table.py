@@ -77,8 +77,9 @@ def main():
     headers += sorted((include / "derived").glob("*.hpp"))
     ops = {"map": {"kind": "map", "gradient": False}}
     texts = {h: h.read_text() for h in headers}
-    for text in texts.values():
+    for text in 2 * list(texts.values()):  # a base may stand in a later header
         find_ops(text, ops)
+    helpers = {name: op for text in texts.values() for name, op in find_helpers(text).items()}
     rows, done = [], set()
     for header, text in texts.items():
         for name, doc, arguments, body, signature in find_functions(text, header):
@@ -86,10 +87,10 @@ def main():
                 continue
             done.add(name)
             names = re.findall(r"\bop::(\w+)", body + signature)
-            names += [op for helper, op in find_helpers(text).items() if f"detail::{helper}" in body]
+            names += [op for helper, op in helpers.items() if re.search(rf"detail::{helper}\b", body)]
             used = [ops[o] for o in names if o in ops and o != "map"]
             how = HOW[used[0]["kind"]] if used else "composed"
-            gradient = "through its parts" if not used else "yes" if used[0]["gradient"] else "no"
+            gradient = "through its parts" if not used else "yes" if any(o["gradient"] for o in used) else "no"
             sentence = re.split(r"(?<=[.;]) ", doc)[0].rstrip(".;:").replace("|", "\\|")
             rows.append(f"| `{name}` | {sentence} | {types_of(signature, body)} | {gradient} | {how} | "
                         f"`{header.relative_to(include.parent)}` |")

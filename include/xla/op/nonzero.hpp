@@ -74,10 +74,8 @@ constexpr Tensor<T, 1> masked_select(const Tensor<T, A>& x, const Tensor<bool, B
   const detail::shape s =
       detail::size_scope{nullptr, "masked_select"}.broadcast(x.dims(), mask.dims());
   const auto places = detail::read_mask(detail::broadcast_to<rank>(mask, s));
-  const detail::any_tensor<T> all = detail::broadcast_to<rank>(x, s);
-  detail::shape flat;
-  flat.push(detail::count(s));
-  return detail::select_along(detail::with_shape<op::reshape, 1>(all, flat), 0, places);
+  const auto all = reshape(detail::broadcast_to<rank>(x, s), {detail::count(s)});
+  return detail::select_along(all, 0, places);
 }
 
 }  // namespace xla
