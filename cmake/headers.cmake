@@ -6,6 +6,7 @@ set(XLA_HEADERS
   xla/base/error.hpp
   xla/base/hana.hpp
   xla/base/text.hpp
+  xla/shape/bounds.hpp
   xla/shape/dtype.hpp
   xla/shape/extent.hpp
   xla/shape/shape.hpp
@@ -77,6 +78,7 @@ set(XLA_HEADERS
   xla/op/rounding.hpp
   xla/op/scalar.hpp
   xla/op/scan.hpp
+  xla/op/selection.hpp
   xla/op/sigmoid.hpp
   xla/op/sign.hpp
   xla/op/slice.hpp

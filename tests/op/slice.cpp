@@ -72,6 +72,11 @@ TEMPLATE_TEST_CASE("slices of every element type", "", float, double, std::int32
   check_equal(select(x, 1, 4), squeeze<1>(slice(x, 1, 4, 5)));
   check_equal(select(x, -1, -2), squeeze<2>(slice(x, 2, 11, 12)));
   check_equal(slice(x, 0, 0, 0), {0, 7, 13}, {});
+  const auto most = std::numeric_limits<std::int64_t>::max();
+  check_part(slice(x, 1, 2, most, most), x, 1, 2, 1, 1);
+  check_part(slice(x, 1, most, -most, -3), x, 1, 6, 3, -3);
+  CHECK_THROWS_AS(select(x, 0, most), xla::shape_error);
+  CHECK_THROWS_AS(narrow(x, 0, 1, most), xla::shape_error);
 }
 
 TEST_CASE("slices large enough for several threads") {

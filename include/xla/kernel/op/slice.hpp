@@ -56,7 +56,7 @@ struct kernel_of<op::slice, Out, T> {
     strided_copy<T> copy(part, part, part);
     kernel::broadcast_strides(whole, whole, copy.from_stride);
     const T* from = static_cast<const T*>(call.in[0]) + call.size * copy.from_stride[axis];
-    copy.from_stride[axis] *= op::slice::step(call.attr);
+    if (part[axis] > 1) copy.from_stride[axis] *= op::slice::step(call.attr);
     copy.run(from, static_cast<T*>(call.out), part);
   }
 };
@@ -74,7 +74,7 @@ struct kernel_of<op::slice_scatter, Out, T> {
     part[axis] = given[axis];
     strided_copy<T> copy(given, whole, part);
     out += call.size * copy.to_stride[axis];
-    copy.to_stride[axis] *= op::slice::step(call.attr);
+    if (part[axis] > 1) copy.to_stride[axis] *= op::slice::step(call.attr);
     copy.run(static_cast<const T*>(call.in[1]), out, part);
   }
 };
