@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "xla/run/debug.hpp"
@@ -234,13 +235,55 @@ inline void make_ready(impl& t) {
 
 namespace xla {
 namespace detail {
+
+/// What is to be done at the end of the step.
+class step_closures {
+ public:
+  struct closure {
+    virtual ~closure() = default;
+    virtual void run() = 0;
+  };
+  static step_closures& instance() {
+    static step_closures all;
+    return all;
+  }
+  void add(std::unique_ptr<closure> c) {
+    const std::lock_guard hold(lock_);
+    waiting_.push_back(std::move(c));
+  }
+  std::vector<std::unique_ptr<closure>> take() {
+    const std::lock_guard hold(lock_);
+    return std::exchange(waiting_, {});
+  }
+
+ private:
+  std::mutex lock_;
+  std::vector<std::unique_ptr<closure>> waiting_;
+};
+
 inline void run_sync(bool wait) {
   static counter& mark = get_counter("MarkStep");
   mark.add();
   tracer::instance().flush("user sync");
-  if (wait) executor::instance().wait_all();
+  const auto closures = step_closures::instance().take();
+  if (wait || !closures.empty()) executor::instance().wait_all();
+  for (const auto& c : closures) c->run();
 }
+
 }  // namespace detail
+
+/// Calls f once, at the end of the next sync(), when everything that was recorded has run: the
+/// place to print or log values without forcing the graph in the middle of a step. What f throws
+/// comes out of sync().
+template <class F>
+void add_step_closure(F f) {
+  struct holder : detail::step_closures::closure {
+    F f;
+    explicit holder(F&& g) : f(std::move(g)) {}
+    void run() override { f(); }
+  };
+  detail::step_closures::instance().add(std::make_unique<holder>(std::move(f)));
+}
 
 /// Plans and runs everything that was recorded in traced mode. Returns while it runs; with wait,
 /// when it is done. Counts MarkStep.
