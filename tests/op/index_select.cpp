@@ -125,7 +125,10 @@ TEST_CASE("selecting is the same in every mode") {
     const auto y = index_select(p, 1, index), z = index_add(p, 1, index, y * y);
     const auto t = masked_fill(take_along_dim(p, unsqueeze(index, 0), 1), y > 1, 0);
     sum(y * t).backward();
-    return std::tuple(y, z, t, xla::one_hot(index, p.size(1)), index_select(index, 0, index * 0));
+    const auto first = index_select(p, 0, xla::zeros<index_t>({2})),
+               again = index_select(p, 0, xla::arange(p.size(0)));
+    return std::tuple(first, again, y, z, t, xla::one_hot(index, p.size(1)),
+                      index_select(index, 0, index * 0));
   };
   auto p = xla::Parameter<float, 2>::like(xla::zeros({4, 5}));
   p.copy_(numbers<float>({4, 5}));
