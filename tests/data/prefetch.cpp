@@ -134,7 +134,7 @@ TEST_CASE("empty datasets and nested loops") {
 }
 
 TEST_CASE("a prefetcher gives null behind the last value, and its exception again") {
-  Prefetcher<int> two{2, 1, [](std::int64_t i) { return static_cast<int>(i); }};
+  Prefetcher<int> two{2, 0, [](std::int64_t i) { return static_cast<int>(i); }};
   CHECK(*two.take() == 0);
   CHECK(*two.take() == 1);
   CHECK(two.take() == nullptr);

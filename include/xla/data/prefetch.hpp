@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -12,15 +13,16 @@
 
 namespace xla::data {
 
-/// Makes values in order on a thread of its own, at most `ahead` (1 or more) before they are taken.
-/// What making a value throws, taking it throws. Destroying it waits for the value in the making.
+/// Makes values in order on a thread of its own, at most `ahead` (at least 1) before they are
+/// taken. What making a value throws, taking it throws. Destroying it waits for the value in the
+/// making.
 template <class Value>
 class Prefetcher {
  public:
   /// The values are make(0), make(1), …, make(count - 1), called on the other thread.
   template <class Make>
   Prefetcher(std::int64_t count, std::int64_t ahead, Make make)
-      : left_(count), ahead_(static_cast<std::size_t>(ahead)) {
+      : left_(count), ahead_(static_cast<std::size_t>(std::max<std::int64_t>(ahead, 1))) {
     worker_ = std::thread([this, count, make = std::move(make)] { work(count, make); });
   }
   Prefetcher(const Prefetcher&) = delete;
