@@ -154,3 +154,16 @@ TEST_CASE("the gradients of slices") {
       },
       x);
 }
+
+TEST_CASE("sizes with numbers below 0, and terms that cancel, are the same in every mode") {
+  auto all = [](auto& x) {
+    const xla::Size n = x.size(0), m = x.size(1);
+    return std::tuple(xla::arange<float>(n + -2), xla::arange<float>(-2 + n),
+                      xla::arange<float>(n - -2), xla::arange<float>(n * -1 + n * 3),
+                      xla::arange<float>(5 - n + 4), xla::arange<float>((n + m) - (n - 1)),
+                      xla::arange<float>((n - 3) + (m - n) + 3), xla::arange<float>(n / -1 + 9),
+                      xla::zeros<float>({n - 1 + 1, m + n - n}) + x);
+  };
+  check_modes(all, numbers<float>({7, 7}));
+  check_modes(all, numbers<float>({3, 5}));
+}
