@@ -92,10 +92,12 @@ def main():
             how = HOW[used[0]["kind"]] if used else "composed"
             gradient = "through its parts" if not used else "yes" if any(o["gradient"] for o in used) else "no"
             sentence = re.split(r"(?<=[.;]) ", doc)[0].rstrip(".;:").replace("|", "\\|")
+            error = re.search(r"Within (\d+ ulp(?: in float, \d+ in double)?)", doc)
             rows.append(f"| `{name}` | {sentence} | {types_of(signature, body)} | {gradient} | {how} | "
+                        f"{error[1] if error else ''} | "
                         f"`{header.relative_to(include.parent)}` |")
-    print("| function | what it computes | types | gradient | runs as | header |")
-    print("|---|---|---|---|---|---|")
+    print("| function | what it computes | types | gradient | runs as | error | header |")
+    print("|---|---|---|---|---|---|---|")
     print("\n".join(sorted(rows, key=str.lower)))
 
 
