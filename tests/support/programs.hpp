@@ -140,10 +140,11 @@ struct random_row_program {
     Matrix c[2] = {mean(x, {1}, xla::keepdim), max(y, {1}, xla::keepdim)};
     Matrix r[2] = {mean(x, {0}, xla::keepdim), max(y, {0}, xla::keepdim)};
     for (int i = 0; i < length; ++i) {
-      const int op = draw(state, 19), a = draw(state, 3), b = draw(state, 3), to = draw(state, 3);
+      const int op = draw(state, 24), a = draw(state, 3), b = draw(state, 3), to = draw(state, 3);
       const int k = draw(state, 2), l = draw(state, 2);
       if (i < 64 && (left_out >> i & 1)) continue;
       if (op < 10) h[to] = matrix(op, h[a], h[b], c[k], r[l]);
+      else if (op > 18) h[to] = each(op, h[a], h[b], c[k], r[l]);
       else if (op < 15) c[k] = column(op, h[a], h[b], c[k], c[l]);
       else r[k] = row(op, h[a], c[l], r[k], r[l]);
     }
@@ -167,6 +168,14 @@ struct random_row_program {
     if (op == 7) return xla::cast<T>(a == max(a, {1}, xla::keepdim)) + b * 0.5;
     if (op == 8) return tanh(a) * sum(b * 0.01) + max(b) * 0.1;
     return expand(tanh(c), {-1, a.size(1)}) - minimum(a, c);
+  }
+  static constexpr Matrix each(int op, const Matrix& a, const Matrix& b, const Matrix& c,
+                               const Matrix& r) {
+    if (op == 19) return clamp(a, c, r) + sign(b);
+    if (op == 20) return gelu(a) * sigmoid(c) + softplus(b) * 0.25;
+    if (op == 21) return floor(b * 2) % 1.5 + round(c) * fmod(a, 2);
+    if (op == 22) return pow(abs(tanh(a)), 1.5) + expm1(tanh(b)) * log1p(abs(r));
+    return where(isfinite(a) != (c > 0), sin(a), cos(r));
   }
   static constexpr Matrix normalized(const Matrix& a) {
     const auto d = a - mean(a, {1}, xla::keepdim);

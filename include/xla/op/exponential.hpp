@@ -63,7 +63,7 @@ constexpr Tensor<T, R> expm1(const Tensor<T, R>& x) {
   return detail::apply<op::expm1, T, T, R>({}, x);
 }
 
-/// log(1 + x) without its cancellation near 0. Within 3 ulp.
+/// log(1 + x) without its cancellation near 0. Within 2 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> log1p(const Tensor<T, R>& x) {
   static_assert(std::is_floating_point_v<T>, "xla::log1p: needs float or double; cast first");
