@@ -26,8 +26,7 @@ int main() {
 
   // detach() is a snapshot without a way back; no_grad() records nothing.
   auto fixed = x.detach();
-  xla::Tensor<float, 1> quiet;
-  xla::no_grad([&] { quiet = x * 2; });
+  auto quiet = xla::no_grad([&] { return x * 2; });
   std::cout << fixed.requires_grad() << ' ' << quiet.requires_grad() << '\n';
   //> false false
 
