@@ -149,3 +149,17 @@ TEST_CASE("the last short batch is one more graph, not an error") {
   CHECK(count("UncachedCompile") == 2);
   CHECK(count("CachedCompile") == 5);
 }
+
+TEST_CASE("an update in place waits for whoever reads the old value in the same pass") {
+  const xla::eager_mode_guard guard(false);
+  for (std::int64_t n : {1, 3, 5000}) {
+    xla::Parameter<float, 1> p({n});
+    auto old = xla::Buffer<float, 1>::like(p);
+    old.copy_(p.detach());
+    p.copy_(p.detach() + 1);
+    old.copy_(old.detach() * 0.5f + p.detach());
+    xla::sync();
+    test::check_equal(p, {n}, std::vector<float>(static_cast<std::size_t>(n), 1));
+    test::check_equal(old, {n}, std::vector<float>(static_cast<std::size_t>(n), 1));
+  }
+}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 
 #include "xla/kernel/loops.hpp"
 #include "xla/transform/micro_op.hpp"
@@ -16,7 +17,11 @@ class tile_region {
   static constexpr std::int64_t tile = 1024;
   static constexpr std::int64_t widest = 8;  // bytes of an element
 
-  tile_region(const program& p, const step& s) : p_(p), s_(s) {}
+  tile_region(const program& p, const step& s) : p_(p), s_(s) {
+    for (int i = 0; i < s_.words; ++i)
+      for (int o : {word(i).a, word(i).b, word(i).c})
+        if (!word(i).input && o != kernel::micro_op::none) last_read_[o] = i;
+  }
 
   void operator()(const tile_call& call) const {
     auto* scratch = static_cast<char*>(kernel::thread_scratch(s_.words * tile * widest));
@@ -26,20 +31,26 @@ class tile_region {
 
  private:
   void piece(const tile_call& call, char* scratch, std::int64_t from, std::int64_t n) const {
-    void* values[64];
+    void* values[64] = {};
+    void* late[64] = {};  // where values that must not be written yet go in the end
     std::int64_t steps[64];
     int input = 0, output = s_.inputs;
     for (int i = 0; i < s_.words; ++i) {
-      const auto m = kernel::micro_op::of(p_.words[s_.first_word + i]);
-      const std::int64_t bytes = size_of(m.type);
-      if (m.input) {
-        steps[i] = call.steps[input];
-        values[i] = static_cast<char*>(call.pointers[input++]) + from * steps[i] * bytes;
-        continue;
-      }
+      if (!word(i).input) continue;
+      steps[i] = call.steps[input];
+      values[i] = static_cast<char*>(call.pointers[input++]) +
+                  from * steps[i] * static_cast<std::int64_t>(bytes_of(i));
+    }
+    for (int i = 0; i < s_.words; ++i) {
+      const auto m = word(i);
+      if (m.input) continue;
       steps[i] = 1;
-      values[i] = m.output ? static_cast<char*>(call.pointers[output++]) + from * bytes
-                           : scratch + i * tile * widest;
+      values[i] = scratch + i * tile * widest;
+      if (m.output) {
+        void* to = static_cast<char*>(call.pointers[output++]) +
+                   from * static_cast<std::int64_t>(bytes_of(i));
+        (read_after(i, values, to) ? late[i] : values[i]) = to;
+      }
       const int operand[] = {m.a, m.b, m.c};
       void* pointers[4];
       std::int64_t strides[4] = {};
@@ -52,10 +63,22 @@ class tile_region {
       pointers[count] = values[i];
       p_.word_ops[s_.first_word + i]->tile({pointers, strides, n});
     }
+    for (int i = 0; i < s_.words; ++i)
+      if (late[i]) std::memcpy(late[i], values[i], static_cast<std::size_t>(n) * bytes_of(i));
+  }
+
+  kernel::micro_op word(int i) const { return kernel::micro_op::of(p_.words[s_.first_word + i]); }
+  std::size_t bytes_of(int i) const { return static_cast<std::size_t>(size_of(word(i).type)); }
+  /// Whether an op after number i reads an input that lies in this memory: an update in place.
+  bool read_after(int i, void* const* values, const void* memory) const {
+    for (int k = 0; k < s_.words; ++k)
+      if (values[k] == memory && last_read_[k] > i) return true;
+    return false;
   }
 
   const program& p_;
   const step& s_;
+  int last_read_[64] = {};
 };
 
 }  // namespace xla::detail

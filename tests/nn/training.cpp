@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers, loss, optimizer, schedule, clipping and average together, in every mode.
+#include "support/mlp.hpp"
+#include "xla/nn/activation.hpp"
+#include "xla/nn/dropout.hpp"
+#include "xla/nn/module_array.hpp"
+#include "xla/nn/normalization.hpp"
+#include "xla/nn/sequential.hpp"
+#include "xla/optim/adamw.hpp"
+#include "xla/optim/average.hpp"
+#include "xla/optim/clip.hpp"
+#include "xla/optim/schedule.hpp"
+#include "xla/run/metrics.hpp"
+
+namespace nn = xla::nn;
+namespace optim = xla::optim;
+
+namespace {
+
+struct Block {
+  nn::LayerNorm norm{24};
+  nn::LinearNoBias up{24, 48};
+  nn::Linear down{48, 24};
+  nn::Dropout dropout{0.1};
+  constexpr auto operator()(const xla::Tensor<float, 2>& x) const {
+    return x + dropout(down(xla::relu(up(norm(x)))));
+  }
+  XLA_MODULE(norm, up, down, dropout)
+};
+
+struct Model {
+  nn::Linear in{17, 24};
+  nn::BatchNorm1d batch_norm{24};
+  nn::ModuleArray<Block, 2> blocks;
+  nn::RMSNorm norm{24};
+  nn::Linear out{24, 5};
+  constexpr auto operator()(const xla::Tensor<float, 2>& x) const {
+    return out(norm(blocks(batch_norm(in(x)))));
+  }
+  XLA_MODULE(in, batch_norm, blocks, norm, out)
+};
+
+constexpr auto step_fn = [](auto& model, auto& data, auto& target, auto& loss_fn, auto& optimizer,
+                            auto& average) {
+  optimizer.zero_grad();
+  auto loss = loss_fn(model(data), target);
+  loss.backward();
+  auto norm = optim::clip_grad_norm_(model, 1.0);
+  optimizer.step();
+  average.update();
+  return std::tuple(loss, norm);
+};
+
+}  // namespace
+
+TEST_CASE("a model of many layers learns, the same in every mode and with one compilation") {
+  const xla::eager_mode_guard guard;
+  auto train = [](auto run) {
+    xla::manual_seed(5);
+    Model model;
+    nn::SmoothCrossEntropyLoss loss_fn{{.label_smoothing = 0.05}};
+    optim::AdamW optimizer{model, {.lr = 0.02}};
+    optim::ExponentialMovingAverage average{model, {.decay = 0.8}};
+    optim::OneCycleLR schedule{optimizer, {.max_lr = 0.02, .total_steps = 30}};
+    float first = 0, last = 0;
+    for (std::uint64_t i = 0; i < 30; ++i) {
+      test::batch b(64, i % 3);
+      auto [loss, norm] = run(model, b.data, b.target, loss_fn, optimizer, average);
+      schedule.step();
+      if (i == 0) first = loss.item();
+      last = loss.item();
+      CHECK(norm.item() > 0);
+    }
+    CHECK(last < first * 0.6f);
+    auto averaged = model;
+    average.copy_to(averaged);
+    averaged.eval();
+    auto predict = xla::compile(averaged);
+    const test::batch b(64, 1);
+    const auto logits = averaged(b.data);
+    test::check_equal(predict(b.data), logits);
+    CHECK(cross_entropy(logits, b.target).item() < first);
+    auto s = test::state_of(model, optimizer, averaged);
+    s.add(logits);
+    return s;
+  };
+  const auto eager = train(step_fn);
+  auto compiled = xla::compile(step_fn);
+  const auto graphs = xla::counter_value("UncachedCompile").value_or(0);
+  CHECK(train([&](auto&... a) { return compiled(a...); }).difference(eager) == "");
+  CHECK(xla::counter_value("UncachedCompile").value_or(0) == graphs + 2);  // the step, predict
+  xla::eager_mode(false);
+  CHECK(train(step_fn).difference(eager) == "");
+}
