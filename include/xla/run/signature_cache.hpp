@@ -109,9 +109,13 @@ void check_fixed_sizes(const program& p, const bound_call& call, std::tuple<A&..
       if (is_known(fixed[k]) && fixed[k] != actual[k])
         throw shape_error("xla::compile: " + slot_path(arguments, i) + " is " +
                           std::string((text() << actual).view()) +
-                          ", but its type's default constructor makes " +
+                          (p.slots[i].kind == slot_kind::tensor
+                               ? ", but the function needs "
+                               : ", but its type's default constructor makes ") +
                           std::string((text() << fixed).view()) +
-                          "; sizes that vary belong into the type, as template parameters");
+                          (p.slots[i].kind == slot_kind::tensor
+                               ? " there, where the models' types fix sizes"
+                               : "; sizes that vary belong into the type, as template parameters"));
   }
 }
 
