@@ -60,10 +60,10 @@ int main() {
   xla::named_parameters(model, [](const auto& name, auto& p) {
     if (p.dim() == 1) std::printf("%s (%d)\n", name.c_str(), static_cast<int>(p.numel()));
   });
-  //> layers.0.bias (8)
-  //> layers.1.mix.bias (8)
-  //> layers.1.strength (8)
-  //> layers.2.bias (1)
+  //> 0.bias (8)
+  //> 1.mix.bias (8)
+  //> 1.strength (8)
+  //> 2.bias (1)
 
   auto data = xla::randn<float>({64, 2});
   auto target = xla::sum(data * data, {1}, xla::keepdim);

@@ -76,9 +76,10 @@ struct tree_path {
   std::int64_t index = -1;
 
   std::string str() const {
-    std::string s = parent ? parent->str() : std::string();
-    if (name) return (s.empty() ? s : s + '.') + name;
-    return index < 0 ? s : s + (s.empty() ? "argument " : ".") + std::to_string(index);
+    if (!parent) return index < 0 ? std::string() : "argument " + std::to_string(index);
+    const std::string s = parent->str();
+    if (!name && index < 0) return s;
+    return (s.empty() ? s : s + '.') + (name ? std::string(name) : std::to_string(index));
   }
 };
 
@@ -248,15 +249,28 @@ std::int64_t parameter_count(Module& module) {
     return ::xla::hana::make_tuple(                                      \
         __VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__)))); \
   }                                                                      \
-  template <class = void>                                                \
-  constexpr void train(bool xla_on = true) {                             \
-    ::xla::detail::set_training(*this, xla_on);                          \
-  }                                                                      \
-  template <class = void>                                                \
-  constexpr void eval() {                                                \
-    train(false);                                                        \
-  }                                                                      \
-  template <class = void>                                                \
-  constexpr bool is_training() const {                                   \
-    return ::xla::detail::is_training(*this);                            \
+  XLA_DETAIL_TRAINING
+
+/// The same for a container with one member, whose name stays out of the parameters' names, as in
+/// PyTorch: "0.weight", not "layers.0.weight".
+#define XLA_CONTAINER(m)                                                                  \
+  template <class = void>                                                                 \
+  static constexpr auto xla_members() {                                                   \
+    return ::xla::hana::make_tuple(                                                       \
+        ::xla::detail::make_member(nullptr, [](auto& self) -> auto& { return self.m; })); \
+  }                                                                                       \
+  XLA_DETAIL_TRAINING
+
+#define XLA_DETAIL_TRAINING                     \
+  template <class = void>                       \
+  constexpr void train(bool xla_on = true) {    \
+    ::xla::detail::set_training(*this, xla_on); \
+  }                                             \
+  template <class = void>                       \
+  constexpr void eval() {                       \
+    train(false);                               \
+  }                                             \
+  template <class = void>                       \
+  constexpr bool is_training() const {          \
+    return ::xla::detail::is_training(*this);   \
   }

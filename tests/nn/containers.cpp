@@ -63,7 +63,7 @@ TEST_CASE("a ModuleArray applies its modules in order, each with weights of its 
   CHECK(n == 3 * 20);
   std::vector<std::string> names;
   xla::named_parameters(layers, [&](const std::string& name, auto&) { names.push_back(name); });
-  CHECK(names[2] == "layers.1.weight");
+  CHECK(names[2] == "1.weight");
 }
 
 TEST_CASE("nested containers train the same in every mode") {

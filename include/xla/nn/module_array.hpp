@@ -36,7 +36,7 @@ struct ModuleArray {
     for (const Module& layer : layers) y = layer(y);
     return y;
   }
-  XLA_MODULE(layers)
+  XLA_CONTAINER(layers)
 
  private:
   template <class Make, std::size_t... I>

@@ -19,7 +19,7 @@ struct Sequential {
   constexpr auto operator()(const X& x) const {
     return run<0>(x);
   }
-  XLA_MODULE(layers)
+  XLA_CONTAINER(layers)
 
  private:
   template <std::size_t I, class X>
