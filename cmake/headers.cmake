@@ -6,6 +6,7 @@ set(XLA_HEADERS
   xla/base/error.hpp
   xla/base/hana.hpp
   xla/base/text.hpp
+  xla/shape/bfloat16.hpp
   xla/shape/bounds.hpp
   xla/shape/dtype.hpp
   xla/shape/extent.hpp

@@ -18,6 +18,26 @@ struct cast : map {
 
 XLA_OP(xla::op::cast);
 
+namespace xla::detail {
+
+/// What apply computes with in place of bfloat16. What has no type is an index.
+constexpr const handle& widened(const handle& x) { return x; }
+template <class T, int R>
+constexpr Tensor<T, R> widened(const Tensor<T, R>& x) {
+  return x;
+}
+template <int R>
+constexpr Tensor<float, R> widened(const Tensor<bfloat16, R>& x) {
+  return apply<op::cast, float, bfloat16, R>({}, x);
+}
+template <class Out, class T, int R>
+constexpr Tensor<Out, R> narrowed(const Tensor<T, R>& x) {
+  if constexpr (std::is_same_v<Out, T>) return x;
+  else return apply<op::cast, Out, T, R>({}, x);
+}
+
+}  // namespace xla::detail
+
 namespace xla {
 
 /// Each element as another type, as static_cast does; to bool: not zero.

@@ -22,6 +22,7 @@ struct embedding {
 /// The transpose of embedding: rows added up at their indices, into the node's own dims.
 struct embedding_backward {
   static constexpr auto name = "embedding_backward";
+  static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
 };

@@ -51,6 +51,7 @@ struct scattering : indexed {
 /// Adds the source's elements, in the order of the source.
 struct scatter_add : scattering {
   static constexpr auto name = "scatter_add";
+  static constexpr bool computes = true;
   static constexpr void gradient(auto& g) {
     if (g.wants(0)) g.to(0, g.grad());
     if (g.wants(2))

@@ -8,6 +8,7 @@ namespace xla::op {
 /// x with a row added at each index along the axis attr, in the order of the source.
 struct index_add {
   static constexpr auto name = "index_add";
+  static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
   static constexpr bool updates = true;
   static constexpr shape shape_of(const shape_rule& r) {

@@ -17,6 +17,7 @@ namespace xla::op {
 /// read transposed, bit 1: the second.
 struct matmul {
   static constexpr auto name = "matmul";
+  static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
   static constexpr shape shape_of(const shape_rule& r) {
     const shape &a = r.in[0], &b = r.in[1];

@@ -72,8 +72,8 @@ struct gradient_of {
 };
 
 template <class Op, class Out, class In>
-concept differentiable = std::is_floating_point_v<Out> && std::is_floating_point_v<In> &&
-                         requires(gradient_of<Out, In>& g) { Op::gradient(g); };
+concept differentiable =
+    fraction<Out> && fraction<In> && requires(gradient_of<Out, In>& g) { Op::gradient(g); };
 
 /// What every op defines: its name, how it fuses, and its shape rule.
 template <class Op>
@@ -128,10 +128,21 @@ constexpr handle record(node n, const H&... inputs) {
   return result;
 }
 
-/// The one point where an op becomes eager, traced or captured. n carries attributes; the shape is
-/// the op's rule applied to the inputs.
+/// The type that elements are computed with.
+template <class T>
+using computed = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
+
+/// True for ops that compute with their elements, which for bfloat16 is done in float; the others
+/// move, compare or convert them.
+template <class Op>
+inline constexpr bool computes = [] {
+  if constexpr (requires { Op::converts; }) return false;
+  else if constexpr (requires { Op::computes; }) return Op::computes;
+  else return Op::kind == op_kind::map || Op::kind == op_kind::reduce;
+}();
+
 template <class Op, class Out, class In, int R, class... H>
-constexpr Tensor<Out, R> apply(node n, const H&... inputs) {
+constexpr Tensor<Out, R> apply_here(node n, const H&... inputs) {
   n.op = &info_of<Op, Out, In>;
   n.type = dtype_of<Out>;
   n.arity = sizeof...(H);
@@ -145,6 +156,17 @@ constexpr Tensor<Out, R> apply(node n, const H&... inputs) {
   if (std::is_constant_evaluated()) static_cast<handle&>(result) = record(n, inputs...);
   else machine<Op>::apply(n, result, inputs...);
   return result;
+}
+
+/// The one point where an op becomes eager, traced or captured. n carries attributes; the shape is
+/// the op's rule applied to the inputs.
+template <class Op, class Out, class In, int R, class... H>
+constexpr Tensor<Out, R> apply(node n, const H&... inputs) {
+  if constexpr (std::is_same_v<In, bfloat16> && computes<Op>) {
+    return narrowed<Out>(apply<Op, computed<Out>, float, R>(n, widened(inputs)...));
+  } else {
+    return apply_here<Op, Out, In, R>(n, inputs...);
+  }
 }
 
 }  // namespace xla::detail

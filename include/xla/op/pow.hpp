@@ -46,7 +46,7 @@ constexpr Tensor<T, R> pow(const Tensor<T, R>& x, detail::number_of<T> exponent)
   if (exponent.is(1)) return x;
   if (exponent.is(2)) return x * x;
   if (exponent.is(3)) return x * x * x;
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (fraction<T>) {
     if (exponent.is(0.5)) return sqrt(x);
     if (exponent.is(-0.5)) return rsqrt(x);
     if (exponent.is(-1)) return 1 / x;

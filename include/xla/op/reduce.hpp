@@ -206,22 +206,22 @@ constexpr Tensor<T, R> min(const Tensor<T, R>& x, const int (&axes)[N], keepdim_
 /// The mean over all elements, over the given axes, or over them kept with size 1.
 template <class T, int R>
 constexpr Tensor<T, 0> mean(const Tensor<T, R>& x) {
-  static_assert(std::is_floating_point_v<T>, "xla::mean: needs float or double; cast first");
-  return sum(x) / x.numel();
+  static_assert(fraction<T>, "xla::mean: needs float or double; cast first");
+  return detail::narrowed<T>(sum(detail::widened(x)) / x.numel());
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> mean(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
-  static_assert(std::is_floating_point_v<T>, "xla::mean: needs float or double; cast first");
+  static_assert(fraction<T>, "xla::mean: needs float or double; cast first");
   Size n = 1;
   for (int a : axes) n = n * x.size(a);
-  return sum(x, axes, keepdim) / n;
+  return detail::narrowed<T>(sum(detail::widened(x), axes, keepdim) / n);
 }
 template <class T, int R, std::size_t N>
 constexpr auto mean(const Tensor<T, R>& x, const int (&axes)[N]) {
-  static_assert(std::is_floating_point_v<T>, "xla::mean: needs float or double; cast first");
+  static_assert(fraction<T>, "xla::mean: needs float or double; cast first");
   Size n = 1;
   for (int a : axes) n = n * x.size(a);
-  return sum(x, axes) / n;
+  return detail::narrowed<T>(sum(detail::widened(x), axes) / n);
 }
 
 }  // namespace xla

@@ -29,14 +29,14 @@ namespace xla {
 /// The square root of each element.
 template <class T, int R>
 constexpr Tensor<T, R> sqrt(const Tensor<T, R>& x) {
-  static_assert(std::is_floating_point_v<T>, "xla::sqrt: needs float or double; cast first");
+  static_assert(fraction<T>, "xla::sqrt: needs float or double; cast first");
   return detail::apply<op::sqrt, T, T, R>({}, x);
 }
 
 /// One over the square root of each element.
 template <class T, int R>
 constexpr Tensor<T, R> rsqrt(const Tensor<T, R>& x) {
-  static_assert(std::is_floating_point_v<T>, "xla::rsqrt: needs float or double; cast first");
+  static_assert(fraction<T>, "xla::rsqrt: needs float or double; cast first");
   return detail::apply<op::rsqrt, T, T, R>({}, x);
 }
 

@@ -38,23 +38,28 @@ template <class T>
 class number {
  public:
   template <class U>
-    requires std::is_arithmetic_v<U>
-  constexpr number(U v) : value_(static_cast<T>(v)) {
-    static_assert(std::is_floating_point_v<T> || !std::is_floating_point_v<U>,
+    requires(std::is_arithmetic_v<U> || std::is_same_v<U, bfloat16>)
+  constexpr number(U v) : value_(static_cast<computed<T>>(v)) {
+    static_assert(fraction<T> || !std::is_floating_point_v<U>,
                   "xla: a fraction beside a tensor of integers would be cut off; "
                   "convert the tensor first: xla::cast<float>(x)");
   }
   constexpr number(Size s) : size_(s), is_size_(true) {}
   constexpr number(const Scalar& s) : scalar_(&s) {}
 
-  constexpr Tensor<T, 0> tensor() const;
+  constexpr Tensor<T, 0> tensor() const { return as<T>(); }
+  /// In the type that ops compute with: beside bfloat16 a number is not rounded.
+  constexpr Tensor<computed<T>, 0> operand() const { return as<computed<T>>(); }
   /// True for this very number; false where a size or a hyper-parameter stands.
   constexpr bool is(double v) const {
     return !scalar_ && !is_size_ && static_cast<double>(value_) == v;
   }
 
  private:
-  T value_{};
+  template <class U>
+  constexpr Tensor<U, 0> as() const;
+
+  computed<T> value_{};
   Size size_;
   const Scalar* scalar_ = nullptr;
   bool is_size_ = false;
@@ -79,15 +84,16 @@ constexpr Tensor<T, 0> constant(T value) {
 }
 
 template <class T>
-constexpr Tensor<T, 0> number<T>::tensor() const {
-  if (scalar_) return scalar_->template as<T>();
-  if (!is_size_) return constant<T>(value_);
-  if (size_.known()) return constant<T>(static_cast<T>(size_.extent()));
+template <class U>
+constexpr Tensor<U, 0> number<T>::as() const {
+  if (scalar_) return scalar_->template as<U>();
+  if (!is_size_) return constant<U>(static_cast<U>(value_));
+  if (size_.known()) return constant<U>(static_cast<U>(size_.extent()));
   node n;
   n.op = &size_info;
-  n.type = dtype_of<T>;
+  n.type = dtype_of<U>;
   n.size = size_.extent();
-  Tensor<T, 0> t;
+  Tensor<U, 0> t;
   graph* g = size_.table()->owner;
   t.name_node(g, g->add(n));
   return t;
@@ -100,11 +106,11 @@ constexpr Tensor<Out, broadcast_rank(A, B)> map_binary(const Tensor<T, A>& a,
 }
 template <class Op, class Out, class T, int R>
 constexpr Tensor<Out, R> map_number(const Tensor<T, R>& a, const number<T>& b) {
-  return apply<Op, Out, T, R>({}, a, b.tensor());
+  return apply<Op, Out, T, R>({}, a, b.operand());
 }
 template <class Op, class Out, class T, int R>
 constexpr Tensor<Out, R> number_map(const number<T>& a, const Tensor<T, R>& b) {
-  return apply<Op, Out, T, R>({}, a.tensor(), b);
+  return apply<Op, Out, T, R>({}, a.operand(), b);
 }
 
 }  // namespace detail

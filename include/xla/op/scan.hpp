@@ -8,6 +8,7 @@ namespace xla::op {
 /// Sums along an axis up to each element. attr: the axis, + 8 to go from the last element.
 struct cumsum {
   static constexpr auto name = "cumsum";
+  static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
   static constexpr int axis(std::int64_t attr) { return static_cast<int>(attr & 7); }
   static constexpr bool from_last(std::int64_t attr) { return attr & 8; }

@@ -37,6 +37,7 @@ inline void store_number(void* to, dtype type, double value, std::int64_t exact)
     case dtype::int64: *static_cast<std::int64_t*>(to) = exact; break;
     case dtype::uint8: *static_cast<std::uint8_t*>(to) = static_cast<std::uint8_t>(exact); break;
     case dtype::boolean: *static_cast<bool*>(to) = value != 0; break;
+    case dtype::bfloat16: *static_cast<bfloat16*>(to) = bfloat16(value); break;
   }
 }
 

@@ -6,16 +6,23 @@
 #include <string_view>
 #include <type_traits>
 
+#include "xla/shape/bfloat16.hpp"
+
 namespace xla {
 
 /// Element types of a tensor.
-enum class dtype : std::uint8_t { float32, float64, int32, int64, uint8, boolean };
+enum class dtype : std::uint8_t { float32, float64, int32, int64, uint8, boolean, bfloat16 };
 
 /// A C++ type that a tensor can hold.
 template <class T>
 concept element =
     std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::int32_t> ||
-    std::same_as<T, std::int64_t> || std::same_as<T, std::uint8_t> || std::same_as<T, bool>;
+    std::same_as<T, std::int64_t> || std::same_as<T, std::uint8_t> || std::same_as<T, bool> ||
+    std::same_as<T, bfloat16>;
+
+/// Fractions, which gradients can flow through.
+template <class T>
+concept fraction = std::is_floating_point_v<T> || std::same_as<T, bfloat16>;
 
 /// The dtype of a C++ element type.
 template <element T>
@@ -24,7 +31,8 @@ inline constexpr dtype dtype_of = std::same_as<T, float>          ? dtype::float
                                   : std::same_as<T, std::int32_t> ? dtype::int32
                                   : std::same_as<T, std::int64_t> ? dtype::int64
                                   : std::same_as<T, std::uint8_t> ? dtype::uint8
-                                                                  : dtype::boolean;
+                                  : std::same_as<T, bool>         ? dtype::boolean
+                                                                  : dtype::bfloat16;
 
 /// Bytes of one element.
 constexpr std::int64_t size_of(dtype t) {
@@ -33,6 +41,7 @@ constexpr std::int64_t size_of(dtype t) {
     case dtype::int32: return 4;
     case dtype::float64:
     case dtype::int64: return 8;
+    case dtype::bfloat16: return 2;
     default: return 1;
   }
 }
@@ -44,11 +53,10 @@ constexpr std::string_view name_of(dtype t) {
     case dtype::int32: return "int32";
     case dtype::int64: return "int64";
     case dtype::uint8: return "uint8";
+    case dtype::bfloat16: return "bfloat16";
     default: return "bool";
   }
 }
-
-constexpr bool is_floating(dtype t) { return t == dtype::float32 || t == dtype::float64; }
 
 namespace detail {
 template <dtype D>
@@ -76,6 +84,10 @@ struct cpp_type_<dtype::uint8> {
 template <>
 struct cpp_type_<dtype::boolean> {
   using type = bool;
+};
+template <>
+struct cpp_type_<dtype::bfloat16> {
+  using type = bfloat16;
 };
 }  // namespace detail
 

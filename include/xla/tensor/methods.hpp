@@ -42,7 +42,7 @@ constexpr bool Tensor<T, R>::requires_grad() const {
 
 template <element T, int R>
 constexpr Tensor<T, R>& Tensor<T, R>::requires_grad_(bool on) {
-  static_assert(std::is_floating_point_v<T>,
+  static_assert(fraction<T>,
                 "xla: only tensors of float or double can collect gradients");
   if (!std::is_constant_evaluated()) detail::machine<T>::require_grad(*this, on);
   else if (owner() && requires_grad() != on) detail::handle::operator=(cut(on));

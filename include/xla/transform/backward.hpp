@@ -31,6 +31,8 @@ constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
   // Dependent types, or clang would make the kernels where it reads this.
   using Single = std::conditional_t<std::is_void_v<Loss>, Loss, float>;
   using Double = std::conditional_t<std::is_void_v<Loss>, Loss, double>;
+  using Half = std::conditional_t<std::is_void_v<Loss>, Loss, bfloat16>;
+  if (type == dtype::bfloat16) return as_any<Half>(a) + as_any<Half>(b);
   if (type == dtype::float32) return as_any<Single>(a) + as_any<Single>(b);
   return as_any<Double>(a) + as_any<Double>(b);
 }

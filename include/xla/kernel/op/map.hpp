@@ -66,7 +66,8 @@ struct kernel_of<Op, Out, In> : single_map<Op, Out, In> {
 /// static_cast, but for what it leaves undefined: NaN becomes 0, too large numbers the nearest.
 template <class To, class From>
 inline To convert_element(From x) {
-  if constexpr (std::is_same_v<To, bool>) return x != From{};
+  if constexpr (std::is_same_v<From, bfloat16>) return convert_element<To>(static_cast<float>(x));
+  else if constexpr (std::is_same_v<To, bool>) return x != From{};
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     using limits = std::numeric_limits<To>;
     if (!(x == x)) return To{};

@@ -16,7 +16,7 @@ constexpr Tensor<T, R> square(const Tensor<T, R>& x) {
 /// 1 / x of each element.
 template <class T, int R>
 constexpr Tensor<T, R> reciprocal(const Tensor<T, R>& x) {
-  static_assert(std::is_floating_point_v<T>, "xla::reciprocal: needs float or double; cast first");
+  static_assert(fraction<T>, "xla::reciprocal: needs float or double; cast first");
   return 1 / x;
 }
 
@@ -44,7 +44,7 @@ template <class T, int A, int B, int W>
 constexpr detail::broadcast_tensor<T, A, B, W> lerp(const Tensor<T, A>& start,
                                                     const Tensor<T, B>& end,
                                                     const Tensor<T, W>& weight) {
-  static_assert(std::is_floating_point_v<T>, "xla::lerp: needs float or double; cast first");
+  static_assert(fraction<T>, "xla::lerp: needs float or double; cast first");
   const auto way = end - start;
   return where(abs(weight) < 0.5, start + way * weight, end - way * (1 - weight));
 }

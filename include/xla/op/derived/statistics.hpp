@@ -29,7 +29,7 @@ struct variance_over {
   correction less;
   template <class T, int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, std::int64_t axes) const {
-    static_assert(std::is_floating_point_v<T>,
+    static_assert(fraction<T>,
                   "xla::var and xla::std: need float or double; cast first");
     const Tensor<T, 0> n = number<T>(count_over(x, axes)).tensor();
     const auto d = x - reduce<op::sum>(x, axes) / n;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+namespace xla {
+
+/// The upper half of a float: its range with 8 bits of precision, in half the memory. For storage:
+/// functions on tensors of it compute in float and round once, to the nearest even.
+class bfloat16 {
+ public:
+  constexpr bfloat16() = default;
+  template <class N>
+    requires(std::is_arithmetic_v<N>)
+  constexpr explicit bfloat16(N x) : bits_(round(static_cast<float>(x))) {}
+  constexpr operator float() const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits_) << 16);
+  }
+  constexpr bfloat16& operator+=(bfloat16 o) {
+    return *this = bfloat16(static_cast<float>(*this) + static_cast<float>(o));
+  }
+  constexpr std::uint16_t bits() const { return bits_; }
+
+ private:
+  static constexpr std::uint16_t round(float x) {
+    const auto u = std::bit_cast<std::uint32_t>(x);
+    if (x != x) return static_cast<std::uint16_t>(u >> 16 | 0x40);  // NaN stays NaN
+    return static_cast<std::uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
+  }
+  std::uint16_t bits_ = 0;
+};
+
+}  // namespace xla
