@@ -103,3 +103,16 @@ TEST_CASE("set_grad replaces what backward() collected") {
   CHECK_THROWS_WITH(p.set_grad(xla::ones<float>({4})),
                     test::contains("set_grad") && test::contains("(4,)") && test::contains("(5,)"));
 }
+
+TEST_CASE("a model may be a struct inside a function") {
+  struct Inside {
+    Loud loud;
+    constexpr auto operator()(xla::Tensor<float, 1> x) const { return loud(x) + 1.f; }
+    XLA_MODULE(loud)
+  };
+  const xla::eager_mode_guard eager;
+  Inside model;
+  model.eval();
+  auto predict = xla::compile(model);
+  CHECK(predict(xla::ones<float>({1})).to_vector() == std::vector<float>{2});
+}

@@ -222,6 +222,21 @@ std::int64_t parameter_count(Module& module) {
   for_each_parameter(module, [&](auto& p) { n += p.numel(); });
   return n;
 }
+/// The same of a module's type, all of whose sizes it fixes; without making one.
+template <class Module>
+consteval std::int64_t parameter_count() {
+  Module module;
+  std::int64_t n = 0;
+  for_each_parameter(module, [&](auto& p) {
+    std::int64_t elements = 1;
+    for (int i = 0; i < p.shape().rank; ++i) {
+      if (p.shape()[i] < 0) throw error("parameter_count: the type leaves a size open");
+      elements *= p.shape()[i];
+    }
+    n += elements;
+  });
+  return n;
+}
 
 }  // namespace xla
 
@@ -241,10 +256,8 @@ std::int64_t parameter_count(Module& module) {
 
 /// Describes the members of a module, in a struct or a class template: tensors, parameters, other
 /// modules, std::array and std::tuple of them, plain numbers. Up to 64 members. Gives the struct
-/// train(), eval() and is_training(), which concern every TrainingFlag in it. (All are templates,
-/// so that what is not called costs no build time.)
+/// train(), eval() and is_training(), which concern every TrainingFlag in it.
 #define XLA_MODULE(...)                                                  \
-  template <class = void>                                                \
   static constexpr auto xla_members() {                                  \
     return ::xla::hana::make_tuple(                                      \
         __VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__)))); \
@@ -254,23 +267,14 @@ std::int64_t parameter_count(Module& module) {
 /// The same for a container with one member, whose name stays out of the parameters' names, as in
 /// PyTorch: "0.weight", not "layers.0.weight".
 #define XLA_CONTAINER(m)                                                                  \
-  template <class = void>                                                                 \
   static constexpr auto xla_members() {                                                   \
     return ::xla::hana::make_tuple(                                                       \
         ::xla::detail::make_member(nullptr, [](auto& self) -> auto& { return self.m; })); \
   }                                                                                       \
   XLA_DETAIL_TRAINING
 
-#define XLA_DETAIL_TRAINING                     \
-  template <class = void>                       \
-  constexpr void train(bool xla_on = true) {    \
-    ::xla::detail::set_training(*this, xla_on); \
-  }                                             \
-  template <class = void>                       \
-  constexpr void eval() {                       \
-    train(false);                               \
-  }                                             \
-  template <class = void>                       \
-  constexpr bool is_training() const {          \
-    return ::xla::detail::is_training(*this);   \
-  }
+// No templates: XLA_MODULE also stands in structs inside functions.
+#define XLA_DETAIL_TRAINING                                                                \
+  constexpr void train(bool xla_on = true) { ::xla::detail::set_training(*this, xla_on); } \
+  constexpr void eval() { train(false); }                                                  \
+  constexpr bool is_training() const { return ::xla::detail::is_training(*this); }
