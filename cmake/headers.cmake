@@ -34,6 +34,7 @@ set(XLA_HEADERS
   xla/op/create.hpp
   xla/op/derived/activation.hpp
   xla/op/derived/any_all.hpp
+  xla/op/derived/attention.hpp
   xla/op/derived/cross_entropy.hpp
   xla/op/derived/distance_loss.hpp
   xla/op/derived/dropout.hpp
@@ -51,6 +52,7 @@ set(XLA_HEADERS
   xla/op/derived/range.hpp
   xla/op/derived/reduction.hpp
   xla/op/derived/repeat.hpp
+  xla/op/derived/rotary.hpp
   xla/op/derived/softmax.hpp
   xla/op/derived/split.hpp
   xla/op/derived/statistics.hpp
@@ -149,6 +151,8 @@ set(XLA_HEADERS
   xla/run/traced_graph.hpp
   xla/compile.hpp
   xla/nn/activation.hpp
+  xla/nn/attention.hpp
+  xla/nn/decoder.hpp
   xla/nn/dropout.hpp
   xla/nn/embedding.hpp
   xla/nn/init.hpp

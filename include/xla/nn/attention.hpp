@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/nn/linear.hpp"
+#include "xla/op/derived/activation.hpp"
+#include "xla/op/derived/attention.hpp"
+#include "xla/op/derived/rotary.hpp"
+#include "xla/op/permute.hpp"
+
+namespace xla::nn {
+
+/// Self-attention of (batch, sequence, hidden) to the same, the heads sharing KvHeads keys and
+/// values evenly. RotaryTheta is the base of the rotary embedding of queries and keys; 0: none.
+/// Projection is LinearNoBias or Linear.
+template <int Hidden, int Heads, int KvHeads = Heads, class Projection = LinearNoBias,
+          int RotaryTheta = 0>
+struct Attention {
+  static_assert(Heads > 0 && KvHeads > 0 && Hidden % Heads == 0 && Heads % KvHeads == 0,
+                "xla::nn::Attention: Heads has to divide Hidden, and KvHeads to divide Heads");
+  static constexpr int head_size = Hidden / Heads;
+
+  Projection q_proj{Hidden, Hidden};
+  Projection k_proj{Hidden, KvHeads* head_size}, v_proj{Hidden, KvHeads* head_size};
+  Projection o_proj{Hidden, Hidden};
+
+  /// A mask is as in scaled_dot_product_attention.
+  template <class... Mask>
+  constexpr Tensor<float, 3> operator()(const Tensor<float, 3>& x,
+                                        const AttentionOptions& options = {},
+                                        const Mask&... mask) const {
+    const auto q = turn(split<Heads>(q_proj(x))), k = turn(split<KvHeads>(k_proj(x)));
+    const auto v = split<KvHeads>(v_proj(x));
+    const auto y = scaled_dot_product_attention(q, k, v, mask..., options);
+    return o_proj(reshape(transpose(y, 1, 2), {x.size(0), x.size(1), Hidden}));
+  }
+  XLA_MODULE(q_proj, k_proj, v_proj, o_proj)
+
+ private:
+  /// (batch, sequence, N heads) to (batch, N, sequence, head size).
+  template <int N>
+  static constexpr Tensor<float, 4> split(const Tensor<float, 3>& x) {
+    return transpose(reshape(x, {x.size(0), x.size(1), N, head_size}), 1, 2);
+  }
+  static constexpr Tensor<float, 4> turn(const Tensor<float, 4>& x) {
+    if constexpr (RotaryTheta > 0) return rotary_embedding(x, RotaryTheta);
+    else return x;
+  }
+};
+
+/// down(silu(gate(x)) up(x)): a feed-forward layer with a gate. Shazeer (2020).
+template <int Hidden, int Intermediate, class Projection = LinearNoBias>
+struct SwiGLU {
+  Projection gate_proj{Hidden, Intermediate}, up_proj{Hidden, Intermediate};
+  Projection down_proj{Intermediate, Hidden};
+
+  template <int R>
+  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x) const {
+    return down_proj(silu(gate_proj(x)) * up_proj(x));
+  }
+  XLA_MODULE(gate_proj, up_proj, down_proj)
+};
+
+/// down(gelu(up(x))): the feed-forward layer of GPT.
+template <int Hidden, int Intermediate, class Projection = Linear>
+struct FeedForward {
+  Projection up_proj{Hidden, Intermediate}, down_proj{Intermediate, Hidden};
+
+  template <int R>
+  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x) const {
+    return down_proj(gelu(up_proj(x)));
+  }
+  XLA_MODULE(up_proj, down_proj)
+};
+
+}  // namespace xla::nn

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "xla/nn/attention.hpp"
+#include "xla/nn/dropout.hpp"
+#include "xla/nn/embedding.hpp"
+#include "xla/nn/normalization.hpp"
+#include "xla/nn/shape.hpp"
+
+namespace xla::nn {
+
+enum class DecoderNorm { rms, layer };
+enum class DecoderActivation { swiglu, gelu };
+/// pytorch: as nn::Linear and nn::Embedding start. normal: standard deviation 0.02, for what is
+/// added to the stream 0.02 / √(2 layers), biases 0, as GPT-2.
+enum class DecoderInit { pytorch, normal };
+
+/// The structure of a decoder: Decoder<DecoderConfig{.hidden = 256, .layers = 4, …}>.
+struct DecoderConfig {
+  int hidden = 128;
+  int layers = 2;
+  int heads = 4;
+  int kv_heads = 4;
+  int intermediate = 512;
+  int vocabulary = 256;
+  int max_positions = 0;  ///< of the learned embedding of positions; 0: there is none
+  int rotary_theta = 0;   ///< base of the rotary embedding; 0: there is none
+  bool causal = true;     ///< a token sees itself and those before it
+  bool tied_head = false;
+  bool bias = false;     ///< of the projections
+  bool dropout = false;  ///< of embeddings, attention weights and what layers add; 0.1 at first
+  DecoderNorm norm = DecoderNorm::rms;
+  DecoderActivation activation = DecoderActivation::swiglu;
+  DecoderInit init = DecoderInit::pytorch;
+};
+
+/// The decoder of PyTorch/XLA's eager-mode benchmark: 214,176,768 parameters, no positions, no
+/// mask.
+inline constexpr DecoderConfig seed_decoder{.hidden = 1024,
+                                            .layers = 2,
+                                            .heads = 8,
+                                            .kv_heads = 4,
+                                            .intermediate = 32768,
+                                            .vocabulary = 3200,
+                                            .causal = false};
+
+/// The same at a size for one processor, 8 key/value heads: 9,603,584 parameters.
+inline constexpr DecoderConfig small_decoder{.hidden = 512,
+                                             .layers = 2,
+                                             .heads = 8,
+                                             .kv_heads = 8,
+                                             .intermediate = 1376,
+                                             .vocabulary = 3200,
+                                             .causal = false};
+
+/// GPT on characters: nanoGPT's model for a processor, 64 characters at a time.
+inline constexpr DecoderConfig char_decoder{.hidden = 128,
+                                            .layers = 4,
+                                            .heads = 4,
+                                            .kv_heads = 4,
+                                            .intermediate = 512,
+                                            .vocabulary = 65,
+                                            .max_positions = 64,
+                                            .tied_head = true,
+                                            .bias = true,
+                                            .norm = DecoderNorm::layer,
+                                            .activation = DecoderActivation::gelu,
+                                            .init = DecoderInit::normal};
+
+namespace detail {
+
+/// The types of a decoder's parts; Identity stands for one that is not there.
+template <DecoderConfig C>
+struct decoder_parts {
+  static constexpr bool is_rms = C.norm == DecoderNorm::rms;
+  static constexpr double eps = is_rms ? 1e-6 : 1e-5;
+  using norm = std::conditional_t<is_rms, RMSNorm, LayerNorm>;
+  using projection = std::conditional_t<C.bias, Linear, LinearNoBias>;
+  using attention = Attention<C.hidden, C.heads, C.kv_heads, projection, C.rotary_theta>;
+  using feed_forward = std::conditional_t<C.activation == DecoderActivation::swiglu,
+                                          SwiGLU<C.hidden, C.intermediate, projection>,
+                                          FeedForward<C.hidden, C.intermediate, projection>>;
+  using positions = std::conditional_t<(C.max_positions > 0), Embedding, Identity>;
+  using head = std::conditional_t<C.tied_head, Identity, LinearNoBias>;
+  using dropout = std::conditional_t<C.dropout, Dropout, Identity>;
+};
+
+template <class Module>
+constexpr Module make_sized(std::int64_t a, std::int64_t b) {
+  if constexpr (std::is_same_v<Module, Identity>) return {};
+  else return Module{a, b};
+}
+
+}  // namespace detail
+
+/// One layer: attention, then the feed-forward layer, each of the normalized stream and added to
+/// it.
+template <DecoderConfig C>
+struct DecoderLayer {
+  using parts = detail::decoder_parts<C>;
+
+  typename parts::norm input_layernorm{C.hidden, parts::eps};
+  typename parts::attention self_attn;
+  typename parts::norm post_attention_layernorm{C.hidden, parts::eps};
+  typename parts::feed_forward mlp;
+
+  /// x (batch, sequence, hidden); drop is the decoder's dropout; a mask as in attention.
+  template <class... Mask>
+  constexpr Tensor<float, 3> operator()(const Tensor<float, 3>& x,
+                                        const typename parts::dropout& drop,
+                                        const Mask&... mask) const {
+    AttentionOptions options{.causal = C.causal};
+    if constexpr (C.dropout) {
+      options.dropout_p = drop.p;
+      options.training = drop.training;
+    }
+    const Tensor<float, 3> h = x + drop(self_attn(input_layernorm(x), options, mask...));
+    return h + drop(mlp(post_attention_layernorm(h)));
+  }
+  XLA_MODULE(input_layernorm, self_attn, post_attention_layernorm, mlp)
+};
+
+/// A decoder-only transformer: tokens (batch, sequence) to logits (batch, sequence, vocabulary).
+/// Llama's (RMSNorm, rotary positions, SwiGLU) and GPT's (LayerNorm, learned positions, GELU,
+/// dropout) are two of its configurations. Radford et al. (2019); Touvron et al. (2023).
+template <DecoderConfig C>
+struct Decoder {
+  using parts = detail::decoder_parts<C>;
+  static constexpr DecoderConfig config = C;
+
+  Embedding embed_tokens{C.vocabulary, C.hidden};
+  typename parts::positions embed_positions =
+      detail::make_sized<typename parts::positions>(C.max_positions, C.hidden);
+  std::array<DecoderLayer<C>, C.layers> layers;
+  typename parts::norm norm{C.hidden, parts::eps};
+  typename parts::head lm_head = detail::make_sized<typename parts::head>(C.hidden, C.vocabulary);
+  typename parts::dropout drop;
+
+  constexpr Decoder() {
+    if constexpr (C.dropout) drop.p = 0.1;
+    if constexpr (C.init == DecoderInit::normal)
+      if (!std::is_constant_evaluated()) reset_parameters();
+  }
+  /// DecoderInit::normal, whatever the configuration says.
+  void reset_parameters() {
+    named_parameters(*this, [](const std::string& name, auto& p) {
+      if (name.ends_with(".bias")) init::zeros_(p);
+      else if (name.ends_with("norm.weight")) init::ones_(p);
+      else {
+        const bool added = name.ends_with("o_proj.weight") || name.ends_with("down_proj.weight");
+        init::normal_(p, 0, added ? 0.02f / std::sqrt(2.0f * C.layers) : 0.02f);
+      }
+    });
+  }
+
+  constexpr Tensor<float, 3> operator()(const Tensor<std::int64_t, 2>& tokens) const {
+    return run(tokens);
+  }
+  /// The same where only tokens for which present (batch, sequence) holds are seen: not padding.
+  constexpr Tensor<float, 3> operator()(const Tensor<std::int64_t, 2>& tokens,
+                                        const Tensor<bool, 2>& present) const {
+    return run(tokens, unsqueeze(unsqueeze(present, 1), 1));
+  }
+  XLA_MODULE(embed_tokens, embed_positions, layers, norm, lm_head, drop)
+
+ private:
+  template <class... Mask>
+  constexpr Tensor<float, 3> run(const Tensor<std::int64_t, 2>& tokens, const Mask&... mask) const {
+    Tensor<float, 3> h = embed_tokens(tokens);
+    if constexpr (C.max_positions > 0) h = h + narrow(embed_positions.weight, 0, 0, tokens.size(1));
+    h = drop(h);
+    for (const auto& layer : layers) h = layer(h, drop, mask...);
+    h = norm(h);
+    if constexpr (C.tied_head) return linear(h, embed_tokens.weight);
+    else return lm_head(h);
+  }
+};
+
+}  // namespace xla::nn

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <limits>
+
+#include "xla/op/derived/dropout.hpp"
+#include "xla/op/derived/softmax.hpp"
+#include "xla/op/logical.hpp"
+#include "xla/op/matmul.hpp"
+#include "xla/op/root.hpp"
+#include "xla/op/where.hpp"
+
+namespace xla {
+
+/// What scaled_dot_product_attention does besides weighing.
+struct AttentionOptions {
+  bool causal = false;   ///< query i sees the keys 0 … i only
+  Scalar dropout_p = 0;  ///< a weight is dropped with this probability, while training
+  bool training = false;
+};
+
+namespace detail {
+
+/// softmax over the last axis of what the mask shows; a row of which it shows nothing is 0.
+template <class T, int R, int M>
+constexpr Tensor<T, R> masked_softmax(const Tensor<T, R>& x, const Tensor<bool, M>& mask) {
+  constexpr T hidden = -std::numeric_limits<T>::infinity();
+  const auto shown = where(mask, x, hidden);
+  const auto top = max(shown, {-1}, keepdim).detach();
+  const auto e = exp(shown - where(top == hidden, 0, top));
+  const auto total = sum(e, {-1}, keepdim);
+  return e / where(total == 0, 1, total);
+}
+
+/// Which keys (second) each query (first) sees: those not behind it.
+template <class T>
+constexpr Tensor<bool, 2> causal_mask(Size queries, Size keys) {
+  return unsqueeze(arange<T>(queries), 1) >= arange<T>(keys);
+}
+
+/// Attention with weights (batch, kv_heads, group, queries, keys) that a function makes of scaled
+/// scores. The queries of a group are rows of one product: keys and values are read where they are.
+template <class T, class Weigh>
+constexpr Tensor<T, 4> attend(const Tensor<T, 4>& q, const Tensor<T, 4>& k, const Tensor<T, 4>& v,
+                              Weigh weigh) {
+  const Size batch = q.size(0), heads = q.size(1), queries = q.size(2), width = q.size(3);
+  const Size kv_heads = k.size(1), keys = k.size(2);
+  const size_scope scope{q.table() ? q.table() : k.table(), "scaled_dot_product_attention"};
+  scope.nonzero(width.extent(), "scaled_dot_product_attention: heads have no elements");
+  scope.nonzero(kv_heads.extent(), "scaled_dot_product_attention: there are no key heads");
+  const Size group = heads / kv_heads;
+  if (heads.known() && kv_heads.known() && heads.extent() != (group * kv_heads).extent()) {
+    scope.fail(text("") << heads.extent() << " query heads cannot share " << kv_heads.extent()
+                        << " key heads evenly");
+    return q;
+  }
+  const auto rows = reshape(q, {batch, kv_heads, group * queries, width});
+  const auto scores = product<4>(rows, k, false, true) * rsqrt(number_of<T>(width).tensor());
+  const Tensor<T, 5> w = weigh(reshape(scores, {batch, kv_heads, group, queries, keys}));
+  const auto y = matmul(reshape(w, {batch, kv_heads, group * queries, keys}), v);
+  return reshape(y, {batch, heads, queries, v.size(3)});
+}
+
+/// A mask of the last two axes as it is; one of four with its heads split into groups.
+template <int M>
+constexpr auto group_mask(const Tensor<bool, M>& mask, Size kv_heads, Size group) {
+  static_assert(M == 2 || M == 4,
+                "xla::scaled_dot_product_attention: a mask is (queries, keys) or (batch, heads, "
+                "queries, keys); sizes may be 1");
+  if constexpr (M == 2) return mask;
+  else {
+    const bool every_head = mask.dims()[1] == 1;
+    return reshape(mask, {mask.size(0), every_head ? Size(1) : kv_heads,
+                          every_head ? Size(1) : group, mask.size(2), mask.size(3)});
+  }
+}
+
+template <class T, int R>
+constexpr Tensor<T, R> drop_weights(const Tensor<T, R>& w, const AttentionOptions& options) {
+  return dropout(w, options.dropout_p, options.training);
+}
+
+}  // namespace detail
+
+/// softmax(q kᵀ / √width) v: q (batch, heads, queries, width), k and v (batch, kv_heads, keys,
+/// width), where neighbouring heads share a key head (grouped-query attention); the result is as q
+/// with v's width. Vaswani et al. (2017); Ainslie et al. (2023).
+template <class T>
+constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
+                                                    const Tensor<T, 4>& v,
+                                                    const AttentionOptions& options = {}) {
+  return detail::attend(q, k, v, [&](const Tensor<T, 5>& scores) -> Tensor<T, 5> {
+    if (!options.causal) return detail::drop_weights(softmax(scores), options);
+    constexpr T hidden = -std::numeric_limits<T>::infinity();
+    const auto mask = detail::causal_mask<T>(scores.size(3), scores.size(4));
+    return detail::drop_weights(softmax(where(mask, scores, hidden)), options);
+  });
+}
+
+/// The same where a query sees only keys for which the mask holds: (queries, keys) or (batch,
+/// heads, queries, keys), also with sizes 1. A query that sees nothing gets 0.
+template <class T, int M>
+constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
+                                                    const Tensor<T, 4>& v,
+                                                    const Tensor<bool, M>& mask,
+                                                    const AttentionOptions& options = {}) {
+  return detail::attend(q, k, v, [&](const Tensor<T, 5>& scores) -> Tensor<T, 5> {
+    const auto given = detail::group_mask(mask, scores.size(1), scores.size(2));
+    if (!options.causal)
+      return detail::drop_weights(detail::masked_softmax(scores, given), options);
+    const auto both = given && detail::causal_mask<T>(scores.size(3), scores.size(4));
+    return detail::drop_weights(detail::masked_softmax(scores, both), options);
+  });
+}
+
+}  // namespace xla
