@@ -162,6 +162,7 @@ set(XLA_HEADERS
   xla/nn/normalization.hpp
   xla/nn/sequential.hpp
   xla/nn/shape.hpp
+  xla/nn/state_dict.hpp
   xla/optim/adagrad.hpp
   xla/optim/adam.hpp
   xla/optim/adamw.hpp
@@ -175,9 +176,11 @@ set(XLA_HEADERS
   xla/data/loader.hpp
   xla/data/prefetch.hpp
   xla/data/subset.hpp
+  xla/io/atomic_file.hpp
   xla/io/csv.hpp
   xla/io/file.hpp
   xla/io/idx.hpp
+  xla/io/named_array.hpp
   xla/io/npy.hpp
   xla/io/print.hpp
   xla/io/progress.hpp
@@ -191,5 +194,8 @@ set(XLA_HEADERS
 
 # Optional parts with a dependency of their own.
 set(XLA_EXT_HEADERS
+  xla/ext/checkpoint.hpp
   xla/ext/gzip.hpp
+  xla/ext/safetensors.hpp
+  xla/ext/safetensors_header.hpp
 )

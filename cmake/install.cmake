@@ -14,5 +14,6 @@ install(FILES
   "${PROJECT_BINARY_DIR}/xlaConfigVersion.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/FindHana.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaGzip.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/xlaSafetensors.cmake"
   DESTINATION "${package_dir}")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

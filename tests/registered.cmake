@@ -5,7 +5,7 @@ cmake_minimum_required(VERSION 3.24)
 
 include("${REGISTERED}")
 file(GLOB_RECURSE sources RELATIVE "${CMAKE_CURRENT_LIST_DIR}" "${CMAKE_CURRENT_LIST_DIR}/*/*.cpp")
-list(FILTER sources EXCLUDE REGEX "^(refused|package|ext)/")  # ext/ needs what may not be there
+list(FILTER sources EXCLUDE REGEX "^(refused|package|ext|fuzz)/")  # ext/ needs what may not be there
 if(registered)
   list(REMOVE_ITEM sources ${registered})
 endif()

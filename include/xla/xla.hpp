@@ -95,6 +95,7 @@ namespace train {}
 #include "xla/nn/normalization.hpp"
 #include "xla/nn/sequential.hpp"
 #include "xla/nn/shape.hpp"
+#include "xla/nn/state_dict.hpp"
 #include "xla/optim/adagrad.hpp"
 #include "xla/optim/adam.hpp"
 #include "xla/optim/adamw.hpp"

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "xla/ext/safetensors.hpp"
+#include "xla/nn/state_dict.hpp"
+#include "xla/run/generator.hpp"
+
+namespace xla::ext {
+
+/// Numbers that a program keeps beside its model: step, epoch, position in the data. Whole numbers
+/// are exact up to 2^53.
+using CheckpointNumbers = std::map<std::string, double>;
+
+namespace detail {
+
+template <class Number>
+std::string number_text(Number value) {
+  char text[64];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  return {text, end};
+}
+template <class Number>
+Number parse_number(const std::string& path, const std::string& key, std::string_view text) {
+  Number value{};
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc{} || end != text.data() + text.size())
+    throw io_error("'" + path + "' is not a checkpoint: its metadata " + in_quotes(key) + " is " +
+                   in_quotes(text) + ", expected a number");
+  return value;
+}
+
+/// Calls f(name, state) for all that a checkpoint keeps of these: the module's names are its own,
+/// an optimizer's begin as no member of a module can.
+template <class F, class... X>
+void visit_checkpoint(F&& f, X&... parts) {
+  int modules = 0, optimizers = 0;
+  const auto visit = [&](auto& part) {
+    constexpr bool optimizer = xla::detail::keeps_state<std::remove_reference_t<decltype(part)>>;
+    int& count = optimizer ? optimizers : modules;
+    const auto number = std::to_string(count++);
+    const std::string prefix = optimizer       ? "@optimizer." + number + "."
+                               : number == "0" ? ""
+                                               : "@module." + number + ".";
+    xla::detail::visit_named_state(part, prefix, f);
+  };
+  (visit(parts), ...);
+}
+
+}  // namespace detail
+
+/// Writes one safetensors file from which training goes on bit for bit: the values of modules and
+/// the states of optimizers, in the order given, the state of the random number generator, and the
+/// program's numbers. The first module's tensors have PyTorch's names. A kill at any moment leaves
+/// the last good file. Throws `xla::io_error` when writing fails.
+template <class... X>
+void save_checkpoint(const std::string& path, const CheckpointNumbers& numbers, X&... parts) {
+  Safetensors file;
+  detail::visit_checkpoint(
+      [&](const std::string& name, auto& state) {
+        file.tensors.push_back(xla::detail::to_array(name, state));
+      },
+      parts...);
+  const auto rng = get_rng_state();
+  file.metadata["rng.seed"] = detail::number_text(rng.seed);
+  file.metadata["rng.offset"] = detail::number_text(rng.offset);
+  for (const auto& [name, value] : numbers)
+    file.metadata["number." + name] = detail::number_text(value);
+  write_safetensors(path, file);
+}
+
+/// Reads what `save_checkpoint` wrote into modules and optimizers of the same types in the same
+/// order, sets the random number generator, and returns the program's numbers. Throws
+/// `xla::io_error` for a file that is damaged or does not fit, and then has changed nothing.
+template <class... X>
+CheckpointNumbers load_checkpoint(const std::string& path, X&... parts) {
+  const auto file = read_safetensors(path);
+  rng_state rng;
+  CheckpointNumbers numbers;
+  int found = 0;
+  for (const auto& [key, text] : file.metadata) {
+    constexpr std::string_view number = "number.";
+    const auto counter = [&] { return detail::parse_number<std::uint64_t>(path, key, text); };
+    if (key == "rng.seed") rng.seed = counter(), ++found;
+    else if (key == "rng.offset") rng.offset = counter(), ++found;
+    else if (key.starts_with(number))
+      numbers[key.substr(number.size())] = detail::parse_number<double>(path, key, text);
+  }
+  if (found != 2)
+    throw io_error("'" + path + "' is not a checkpoint: it lacks the random number generator's " +
+                   "state; load_state_dict() takes a model's values alone");
+  xla::detail::state_loader loader{file.tensors};
+  detail::visit_checkpoint([&](const std::string& name, auto& state) { loader.want(name, state); },
+                           parts...);
+  try {
+    loader.check(true, "'" + path + "'");
+  } catch (const error& e) {
+    throw io_error(e.what());
+  }
+  loader.write();
+  set_rng_state(rng);
+  return numbers;
+}
+
+}  // namespace xla::ext

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "xla/ext/safetensors_header.hpp"
+#include "xla/io/atomic_file.hpp"
+#include "xla/io/file.hpp"
+
+namespace xla::ext {
+
+static_assert(std::endian::native == std::endian::little,
+              "ext/safetensors.hpp: bytes are not swapped here");
+
+/// What a safetensors file holds: arrays of float32, float64, int32, int64, uint8 and bool by name,
+/// and texts by name.
+struct Safetensors {
+  StateDict tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+namespace detail {
+
+inline std::uint64_t header_length(std::span<const std::uint8_t, 8> first, std::uint64_t file_bytes,
+                                   const std::string& name) {
+  std::uint64_t length = 0;
+  std::memcpy(&length, first.data(), 8);
+  if (length > max_safetensors_header)
+    refuse_safetensors(name, "the header takes " + std::to_string(length) + " bytes, at most " +
+                                 std::to_string(max_safetensors_header) + " are allowed");
+  if (length > file_bytes - 8)
+    refuse_safetensors(name, "the header takes " + std::to_string(length) + " bytes, found " +
+                                 std::to_string(file_bytes - 8));
+  return length;
+}
+
+/// Everything before the data, and the arrays in the order of their bytes.
+struct safetensors_layout {
+  std::vector<std::uint8_t> head;
+  std::vector<const NamedArray*> arrays;
+};
+
+inline safetensors_layout lay_out_safetensors(const Safetensors& content, const std::string& name) {
+  const auto refuse = [&](const std::string& reason) {
+    throw io_error("cannot write '" + name + "': " + reason);
+  };
+  safetensors_layout out;
+  for (const auto& array : content.tensors) out.arrays.push_back(&array);
+  // The wider elements first, so that all are aligned.
+  std::stable_sort(out.arrays.begin(), out.arrays.end(), [](const auto* a, const auto* b) {
+    return size_of(a->type) > size_of(b->type);
+  });
+  auto header = nlohmann::json::object();
+  if (!content.metadata.empty()) header[std::string{safetensors_metadata}] = content.metadata;
+  std::uint64_t at = 0;
+  for (const auto* array : out.arrays) {
+    const auto bytes = io::array_bytes(array->type, array->sizes);
+    if (!bytes || *bytes != array->bytes.size())
+      refuse("tensor " + in_quotes(array->name) + " of sizes " + io::sizes_text(array->sizes) +
+             " holds " + std::to_string(array->bytes.size()) + " bytes");
+    if (array->name == safetensors_metadata || header.contains(array->name))
+      refuse("the name " + in_quotes(array->name) + " stands there twice or is reserved");
+    const auto type = std::find_if(safetensors_types.begin(), safetensors_types.end(),
+                                   [&](const auto& t) { return t.first == array->type; });
+    header[array->name] = {
+        {"dtype", type->second}, {"shape", array->sizes}, {"data_offsets", {at, at + *bytes}}};
+    at += *bytes;
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const nlohmann::json::exception&) {
+    refuse("a name or a metadata text is not UTF-8");
+  }
+  text.append((8 - text.size() % 8) % 8, ' ');
+  if (text.size() > max_safetensors_header) refuse("its header would be too long");
+  out.head.resize(8 + text.size());
+  const std::uint64_t length = text.size();
+  std::memcpy(out.head.data(), &length, 8);
+  std::memcpy(out.head.data() + 8, text.data(), text.size());
+  return out;
+}
+
+}  // namespace detail
+
+/// Reads a safetensors file given as bytes; `name` stands for it in messages. Throws
+/// `xla::io_error` unless every field is legal and the tensors cover the data exactly. The format:
+/// github.com/huggingface/safetensors.
+inline Safetensors parse_safetensors(std::span<const std::uint8_t> file, const std::string& name) {
+  if (file.size() < 8) detail::refuse_safetensors(name, "it ends within its first 8 bytes");
+  const auto length = detail::header_length(file.first<8>(), file.size(), name);
+  const std::string_view text{reinterpret_cast<const char*>(file.data()) + 8, length};
+  const auto data = file.subspan(8 + length);
+  auto header = detail::parse_safetensors_header(text, data.size(), name);
+  Safetensors out{{}, std::move(header.metadata)};
+  for (auto& entry : header.entries) {
+    const auto bytes = data.subspan(entry.begin, entry.end - entry.begin);
+    entry.array.bytes.assign(bytes.begin(), bytes.end());
+    out.tensors.push_back(std::move(entry.array));
+  }
+  return out;
+}
+
+/// Reads a safetensors file; nothing is allocated by a size that the file's own does not cover.
+/// Throws `xla::io_error` with the path and the reason.
+inline Safetensors read_safetensors(const std::string& path) {
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(path, failed);
+  if (failed) throw io_error("cannot open '" + path + "': " + failed.message());
+  const std::unique_ptr<std::FILE, io::detail::file_closer> file{std::fopen(path.c_str(), "rb")};
+  if (!file) throw io_error("cannot open '" + path + "': " + std::strerror(errno));
+  const auto read = [&](void* to, std::uint64_t bytes) {
+    if (bytes > 0 && std::fread(to, 1, bytes, file.get()) != bytes)
+      throw io_error("cannot read '" + path + "': it ended or failed while it was read");
+  };
+  if (size < 8) detail::refuse_safetensors(path, "it ends within its first 8 bytes");
+  std::array<std::uint8_t, 8> first{};
+  read(first.data(), 8);
+  std::string text(detail::header_length(first, size, path), ' ');
+  read(text.data(), text.size());
+  auto header = detail::parse_safetensors_header(text, size - 8 - text.size(), path);
+  Safetensors out{{}, std::move(header.metadata)};
+  for (auto& entry : header.entries) {
+    entry.array.bytes.resize(entry.end - entry.begin);
+    read(entry.array.bytes.data(), entry.array.bytes.size());
+    out.tensors.push_back(std::move(entry.array));
+  }
+  return out;
+}
+
+/// The bytes of a safetensors file; `name` stands for it in messages. Throws `xla::io_error` for a
+/// name that stands there twice, names that are not UTF-8, and bytes that do not fit the sizes.
+inline std::vector<std::uint8_t> to_safetensors(const Safetensors& content,
+                                                const std::string& name = "safetensors") {
+  auto layout = detail::lay_out_safetensors(content, name);
+  auto out = std::move(layout.head);
+  for (const auto* array : layout.arrays)
+    out.insert(out.end(), array->bytes.begin(), array->bytes.end());
+  return out;
+}
+
+/// Writes a safetensors file, in the place of one that is there only once all of it is on disk; see
+/// `io::atomic_file`. Throws `xla::io_error` when that fails, and leaves what was there.
+inline void write_safetensors(const std::string& path, const Safetensors& content) {
+  const auto layout = detail::lay_out_safetensors(content, path);
+  io::atomic_file file{path};
+  file.write(layout.head);
+  for (const auto* array : layout.arrays) file.write(array->bytes);
+  file.commit();
+}
+
+}  // namespace xla::ext

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "xla/shape/dtype.hpp"
+
+namespace xla {
+
+/// A tensor's value outside of any tensor: its name, its type, its sizes (of any number), and the
+/// elements in row-major order as they lie in memory.
+struct NamedArray {
+  std::string name;
+  dtype type = dtype::float32;
+  std::vector<std::int64_t> sizes;
+  std::vector<std::uint8_t> bytes;
+
+  friend bool operator==(const NamedArray&, const NamedArray&) = default;
+};
+
+/// The values of a model or an optimizer by name, such as "fc1.weight"; their order means nothing.
+using StateDict = std::vector<NamedArray>;
+
+namespace io {
+
+/// The bytes that an array of these sizes takes; nothing when that overflows, which an axis without
+/// elements does not excuse, or when a size is negative.
+inline std::optional<std::uint64_t> array_bytes(dtype type, std::span<const std::int64_t> sizes) {
+  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  auto bytes = static_cast<std::uint64_t>(size_of(type));
+  bool any = true;
+  for (const auto size : sizes) {
+    if (size < 0) return std::nullopt;
+    const auto factor = static_cast<std::uint64_t>(size);
+    any = any && factor > 0;
+    if (factor == 0) continue;
+    if (bytes > most / factor) return std::nullopt;
+    bytes *= factor;
+  }
+  return any ? bytes : 0;
+}
+
+/// Sizes as Python writes them in a list: "[2, 3]".
+inline std::string sizes_text(std::span<const std::int64_t> sizes) {
+  std::string out;
+  for (const auto size : sizes) out += (out.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + out + "]";
+}
+
+}  // namespace io
+}  // namespace xla

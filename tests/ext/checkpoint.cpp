@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xla/ext/checkpoint.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/modes.hpp"
+#include "xla/nn/dropout.hpp"
+#include "xla/nn/linear.hpp"
+#include "xla/nn/normalization.hpp"
+#include "xla/op/reduce.hpp"
+#include "xla/op/relu.hpp"
+#include "xla/optim/adamw.hpp"
+#include "xla/optim/average.hpp"
+
+namespace nn = xla::nn;
+using xla::ext::load_checkpoint;
+using xla::ext::save_checkpoint;
+
+namespace {
+
+struct Model {
+  nn::Linear in{5, 16};
+  nn::BatchNorm1d norm{16};
+  nn::Dropout dropout{0.3};
+  nn::Linear out{16, 3};
+  constexpr auto operator()(const xla::Tensor<float, 2>& x) const {
+    return out(dropout(xla::relu(norm(in(x)))));
+  }
+  XLA_MODULE(in, norm, dropout, out)
+};
+
+constexpr auto step_fn = [](auto& model, auto& x, auto& optimizer, auto& average) {
+  optimizer.zero_grad();
+  const auto y = model(x);
+  auto loss = sum(y * y);
+  loss.backward();
+  optimizer.step();
+  average.update();
+  return loss;
+};
+
+/// One training run: a model, what updates it, and the data that it is at.
+struct Run {
+  Model model;
+  xla::optim::AdamW<Model> optimizer{model, {.lr = 0.05, .weight_decay = 0.1}};
+  xla::optim::ExponentialMovingAverage<Model> average{model, {.decay = 0.9}};
+  double position = 0;
+
+  template <class Step>
+  std::vector<float> train(Step& step, int n) {
+    std::vector<float> losses;
+    for (int i = 0; i < n; ++i) {
+      auto x = test::numbers<float>({8, 5}, static_cast<std::uint64_t>(position++));
+      losses.push_back(step(model, x, optimizer, average).item());
+      optimizer.options.lr = optimizer.options.lr.value() * 0.95;
+    }
+    return losses;
+  }
+};
+
+struct file {
+  std::string path;
+  explicit file(const char* name)
+      : path((std::filesystem::temp_directory_path() / name).string()) {}
+  ~file() { std::filesystem::remove(path); }
+};
+
+template <class Step>
+std::vector<float> check_resumed(Step step) {
+  const file f{"xla_test_checkpoint.safetensors"};
+  xla::manual_seed(11);
+  Run a;
+  a.train(step, 10);
+  save_checkpoint(f.path, {{"step", 10}, {"position", a.position}, {"loss", 0.1}}, a.model,
+                  a.optimizer, a.average);
+  const auto want = a.train(step, 10);
+
+  xla::manual_seed(12345);
+  Run b;
+  b.train(step, 3);
+  const auto numbers = load_checkpoint(f.path, b.model, b.optimizer, b.average);
+  CHECK(numbers == xla::ext::CheckpointNumbers{{"step", 10}, {"position", 10}, {"loss", 0.1}});
+  b.position = numbers.at("position");
+  CHECK(b.train(step, 10) == want);
+  CHECK(xla::state_dict(b.model) == xla::state_dict(a.model));
+  CHECK(xla::state_dict(b.optimizer) == xla::state_dict(a.optimizer));
+  CHECK(xla::state_dict(b.average) == xla::state_dict(a.average));
+  return want;
+}
+
+}  // namespace
+
+TEST_CASE("training goes on from a checkpoint bit for bit, in every mode") {
+  const auto traced = check_resumed(step_fn);
+  const xla::eager_mode_guard eager;
+  CHECK(check_resumed(step_fn) == traced);
+  CHECK(check_resumed(xla::compile(step_fn)) == traced);
+}
+
+TEST_CASE("a checkpoint's file has the model's own names, and gives a model alone") {
+  const xla::eager_mode_guard eager;
+  const file f{"xla_test_checkpoint_names.safetensors"};
+  Run a, b;
+  save_checkpoint(f.path, {}, a.model, a.optimizer);
+  const auto content = xla::ext::read_safetensors(f.path);
+  auto has = [&](const std::string& name) {
+    return std::any_of(content.tensors.begin(), content.tensors.end(),
+                       [&](const auto& t) { return t.name == name; });
+  };
+  CHECK(has("in.weight"));
+  CHECK(has("norm.running_var"));
+  CHECK(has("@optimizer.0.in.weight.1"));
+  CHECK(has("@optimizer.0.step"));
+  CHECK(has("@optimizer.0.options.lr"));
+  CHECK(xla::load_state_dict(b.model, content.tensors, false).missing_keys.empty());
+  CHECK(xla::state_dict(b.model) == xla::state_dict(a.model));
+  save_checkpoint(f.path, {}, a.model, b.model);
+  CHECK(load_checkpoint(f.path, b.model, a.model).empty());
+}
+
+TEST_CASE("a checkpoint that does not fit, or is damaged, changes nothing") {
+  const xla::eager_mode_guard eager;
+  const file f{"xla_test_checkpoint_bad.safetensors"};
+  Run run;
+  const auto before = xla::state_dict(run.model);
+  auto refusal = [&] {
+    std::string said = "accepted";
+    xla::manual_seed(99);
+    try {
+      load_checkpoint(f.path, run.model, run.optimizer);
+    } catch (const xla::io_error& e) {
+      said = e.what();
+    }
+    CHECK(xla::state_dict(run.model) == before);
+    CHECK(xla::get_rng_state() == xla::rng_state{99, 0});
+    return said;
+  };
+  CHECK_THAT(refusal(), test::contains("cannot open '" + f.path + "'"));
+
+  Run other;
+  save_checkpoint(f.path, {{"step", 1}}, other.model);
+  CHECK_THAT(refusal(), test::contains("'" + f.path + "': the state does not fit"));
+  CHECK_THAT(refusal(), test::contains("missing: @optimizer.0.step"));
+  save_checkpoint(f.path, {{"step", 1}}, other.model, other.optimizer, other.average);
+  CHECK_THAT(refusal(),
+             test::contains("unexpected: @optimizer.1.options.decay, @optimizer.1.in.weight.0"));
+
+  save_checkpoint(f.path, {{"step", 1}}, other.model, other.optimizer);
+  const auto good = xla::ext::read_safetensors(f.path);
+  for (const std::string text : {"", "1x", " 1", "-1", "1.5", "18446744073709551616"}) {
+    auto bad = good;
+    bad.metadata["rng.seed"] = text;
+    xla::ext::write_safetensors(f.path, bad);
+    CHECK_THAT(refusal(), test::contains("its metadata 'rng.seed' is '" + text + "'"));
+  }
+  auto bad = good;
+  bad.metadata["number.step"] = "one";
+  xla::ext::write_safetensors(f.path, bad);
+  CHECK_THAT(refusal(), test::contains("'number.step' is 'one', expected a number"));
+  bad = good;
+  bad.metadata.erase("rng.offset");
+  xla::ext::write_safetensors(f.path, bad);
+  CHECK_THAT(refusal(), test::contains("it lacks the random number generator's state"));
+
+  auto bytes = xla::ext::to_safetensors(good);
+  bytes.resize(bytes.size() - 1);
+  xla::io::write_file(f.path, bytes);
+  CHECK_THAT(refusal(), test::contains("is not a safetensors file that can be read"));
+}

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake [-DRUNS=<n>] [-DWORK=<folder>] -P tests/fuzz/run.cmake: clang's libFuzzer on the safetensors reader, with
+# address and undefined sanitizers; the corpus grows in the folder from call to call.
+
+cmake_minimum_required(VERSION 3.24)
+
+get_filename_component(root "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
+if(NOT RUNS)
+  set(RUNS 1000000)
+endif()
+if(NOT WORK)
+  set(WORK "${root}/build/fuzz")
+endif()
+find_program(compiler NAMES clang++-16 clang++ REQUIRED)
+file(MAKE_DIRECTORY "${WORK}/corpus")
+file(COPY "${root}/tests/data/reference.safetensors" DESTINATION "${WORK}/corpus")
+execute_process(COMMAND "${compiler}" -std=c++20 -O1 -g1 -fsanitize=fuzzer,address,undefined
+    -fno-sanitize-recover=all "-I${root}/include" "${root}/tests/fuzz/safetensors.cpp"
+    -o "${WORK}/safetensors"
+  COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND "${WORK}/safetensors" -runs=${RUNS} -max_len=4096 -rss_limit_mb=1024
+    -print_final_stats=1 "-dict=${CMAKE_CURRENT_LIST_DIR}/safetensors.dict"
+    "-artifact_prefix=${WORK}/" "${WORK}/corpus"
+  COMMAND_ERROR_IS_FATAL ANY)
