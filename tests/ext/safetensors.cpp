@@ -225,6 +225,33 @@ TEST_CASE("a file is refused at every shorter length, and with one byte more") {
   CHECK(refusal(longer) == "1 bytes follow the last tensor");
 }
 
+TEST_CASE("what fuzzing found is read or refused alike from a file and from memory") {
+  int files = 0, accepted = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(XLA_TEST_DATA "/fuzz/corpus")) {
+    const auto path = entry.path().string();
+    INFO(path);
+    Safetensors content;
+    std::string from_memory, from_file;
+    try {
+      content = parse_safetensors(xla::io::read_file(path), path);
+    } catch (const xla::io_error& e) {
+      from_memory = e.what();
+    }
+    try {
+      check_same(xla::ext::read_safetensors(path), content);
+    } catch (const xla::io_error& e) {
+      from_file = e.what();
+    }
+    CHECK(from_file == from_memory);
+    accepted += from_file.empty();
+    ++files;
+  }
+  CHECK(files > 100);
+  CHECK(accepted > 1);
+  CHECK_THROWS_AS(xla::ext::read_safetensors(XLA_TEST_DATA), xla::io_error);
+  CHECK_THROWS_AS(xla::ext::read_safetensors(XLA_TEST_DATA "/none"), xla::io_error);
+}
+
 TEST_CASE("twenty thousand mutated files are read or refused, and what is read can be written") {
   std::uint64_t state = 1;
   const auto draw = [&](std::size_t below) {
