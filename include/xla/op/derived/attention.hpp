@@ -55,8 +55,9 @@ constexpr Tensor<T, 4> attend(const Tensor<T, 4>& q, const Tensor<T, 4>& k, cons
     return q;
   }
   const auto rows = reshape(q, {batch, kv_heads, group * queries, width});
-  const auto scores = product<4>(rows, k, false, true) * rsqrt(number_of<T>(width).tensor());
-  const Tensor<T, 5> w = weigh(reshape(scores, {batch, kv_heads, group, queries, keys}));
+  const auto scores =
+      reshape(product<4>(rows, k, false, true), {batch, kv_heads, group, queries, keys});
+  const Tensor<T, 5> w = weigh(scores * rsqrt(number_of<T>(width).tensor()));
   const auto y = matmul(reshape(w, {batch, kv_heads, group * queries, keys}), v);
   return reshape(y, {batch, heads, queries, v.size(3)});
 }
