@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/pool.hpp"
@@ -35,6 +36,27 @@ struct loop_nest {
   }
 
   std::int64_t inner() const { return axes > 0 ? sizes[axes - 1] : 1; }
+
+  /// Appends what has values: a plan keeps its nests so, in little memory.
+  void pack(std::vector<std::int64_t>& to) const {
+    to.insert(to.end(), {axes, operands, elements});
+    to.insert(to.end(), sizes, sizes + axes);
+    to.insert(to.end(), bytes, bytes + operands);
+    for (int k = 0; k < operands; ++k) to.insert(to.end(), strides[k], strides[k] + axes);
+  }
+  static loop_nest unpack(const std::int64_t* from) {
+    loop_nest l;
+    l.axes = static_cast<int>(from[0]);
+    l.operands = static_cast<int>(from[1]);
+    l.elements = from[2];
+    from += 3;
+    std::copy_n(from, l.axes, l.sizes);
+    from += l.axes;
+    std::copy_n(from, l.operands, l.bytes);
+    from += l.operands;
+    for (int k = 0; k < l.operands; ++k, from += l.axes) std::copy_n(from, l.axes, l.strides[k]);
+    return l;
+  }
 
  private:
   void copy(const loop_nest& o) {

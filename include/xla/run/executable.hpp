@@ -47,12 +47,12 @@ inline void run_step(const plan& p, const ready_step& s, void* const* table,
   const int* operands = &p.operands[static_cast<std::size_t>(s.first_operand)];
   for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
   if (s.kind == step_kind::map) {
-    const kernel::loop_nest& loops = p.loops[static_cast<std::size_t>(s.loops)];
+    const auto loops = kernel::loop_nest::unpack(&p.loops[static_cast<std::size_t>(s.loops)]);
     if (s.kernel.map) kernel::run_map(loops, s.kernel.map, pointers, s.ops);
     else kernel::run_map(loops, tile_region(p.source, *s.source), pointers, s.ops);
   } else if (s.kind == step_kind::row) {
-    kernel::run_rows(p.loops[static_cast<std::size_t>(s.loops)], s.kernel.row,
-                     s.kernel.scratch_bytes, pointers, s.ops);
+    kernel::run_rows(kernel::loop_nest::unpack(&p.loops[static_cast<std::size_t>(s.loops)]),
+                     s.kernel.row, s.kernel.scratch_bytes, pointers, s.ops);
   } else {
     const shape* shapes = &p.operand_shapes[static_cast<std::size_t>(s.first_shape)];
     kernel_call call;

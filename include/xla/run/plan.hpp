@@ -41,7 +41,7 @@ struct ready_step {
   int first_operand = 0;  ///< in plan::operands: inputs, then outputs
   int inputs = 0, operands = 0;
   int first_shape = 0;  ///< in plan::shapes_of_operands
-  int loops = -1;       ///< in plan::loops
+  int loops = -1;       ///< where they begin in plan::loops
   int ops = 1;
   int random = -1;  ///< the number of the random op
   std::int64_t attr = 0, size = 0;
@@ -58,7 +58,7 @@ struct plan {
   std::vector<placement> places;  ///< per value, of its base
   std::vector<int> operands;
   std::vector<shape> operand_shapes;
-  std::vector<kernel::loop_nest> loops;
+  std::vector<std::int64_t> loops;  ///< packed, one nest after the other
   std::vector<ready_step> steps;
   std::vector<int> once;       ///< steps that depend on sizes alone
   std::vector<int> copies;     ///< results and writes that are copied at the end: -1 or value

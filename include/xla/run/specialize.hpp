@@ -23,7 +23,7 @@ class specializer {
     find_once();
     allocate();
     out_.steps.reserve(at(p_.count.steps));
-    out_.loops.reserve(at(p_.count.steps));
+    out_.loops.reserve(at(p_.count.steps) * 32);
     out_.operands.reserve(at(p_.count.inputs + p_.count.outputs));
     out_.operand_shapes.reserve(at(p_.count.inputs + p_.count.outputs));
     for (int i = 0; i < p_.count.steps; ++i) add_step(p_.steps[i]);
@@ -222,9 +222,10 @@ class specializer {
       std::int64_t bytes[kernel::max_operands];
       for (int k = 0; k < r.operands; ++k)
         bytes[k] = size_of(p_.values[out_.operands[at(r.first_operand + k)]].type);
-      out_.loops.push_back(kernel::make_loops(value_at(out_.symbols, p_.spaces[s.space]),
-                                              &out_.operand_shapes[at(r.first_shape)], bytes,
-                                              r.operands, s.kind == step_kind::row));
+      kernel::make_loops(value_at(out_.symbols, p_.spaces[s.space]),
+                         &out_.operand_shapes[at(r.first_shape)], bytes, r.operands,
+                         s.kind == step_kind::row)
+          .pack(out_.loops);
     }
     if (once_[out_.steps.size()]) out_.once.push_back(static_cast<int>(out_.steps.size()));
     out_.steps.push_back(r);
