@@ -47,7 +47,7 @@ struct graph {
   int capacity = 0, slot_capacity = 0;
   int count = 0, slot_count = 0;
   bool own_nodes = false, own_slots = false;  ///< grown beyond the storage they began in
-  bool recording = true;  ///< new nodes may need gradients
+  bool recording = true;                      ///< new nodes may need gradients
   size_table sizes;
 
   constexpr int add(const node& n) {
@@ -84,19 +84,24 @@ struct graph {
     return s.state == grad_state::present ? s.grad : -1;
   }
 
-  /// Binds a slot to a new value, which from here on is where gradients stop.
-  constexpr void write(int slot_index, int value) {
-    slot& s = slots[slot_index];
+  /// A node of the same value as another that gradients do not pass.
+  constexpr node detached(int value, std::int64_t attr, bool needs_grad) const {
     node n = nodes[value];
     n.op = &detach_info;
     n.arity = 1;
     n.in[0] = value;
     n.in[1] = n.in[2] = -1;
-    n.attr = 2 * slot_index;
+    n.attr = attr;
     n.size = 0;
     n.value = 0;
-    n.needs_grad = s.requires_grad;
-    s.current = add(n);
+    n.needs_grad = needs_grad;
+    return n;
+  }
+
+  /// Binds a slot to a new value, which from here on is where gradients stop.
+  constexpr void write(int slot_index, int value) {
+    slot& s = slots[slot_index];
+    s.current = add(detached(value, 2 * slot_index, s.requires_grad));
   }
 };
 
@@ -113,8 +118,8 @@ constexpr int slot_of(const node& n) {
   return ends_gradients(n) && n.attr % 2 == 0 ? static_cast<int>(n.attr / 2) : -1;
 }
 
-/// The arrays of a graph, as members: what constant evaluation handles cheapest. Where a graph turns
-/// out larger, they are replaced by arrays of twice the size.
+/// The arrays of a graph, as members: what constant evaluation handles cheapest. Where a graph
+/// turns out larger, they are replaced by arrays of twice the size.
 template <int Capacity>
 struct graph_storage : graph {
   node node_store[Capacity];

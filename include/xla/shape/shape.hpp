@@ -105,6 +105,16 @@ struct size_scope {
     return true;
   }
 
+  /// True when all sizes are, or will be checked to be, the same.
+  constexpr bool same(const shape& a, const shape& b) const {
+    bool all = a.rank == b.rank;
+    for (int i = 0; all && i < a.rank; ++i) {
+      extent e = a[i];
+      all = equal(e, b[i]);
+    }
+    return all;
+  }
+
   /// NumPy's rule, aligned at the last axis: equal sizes, or one of them is 1.
   constexpr shape broadcast(const shape& a, const shape& b) const {
     shape out;

@@ -97,6 +97,10 @@ class handle {
   constexpr int slot_index() const { return slot_; }
   /// The node that the handle names now, or -1.
   constexpr int node_index() const { return slot_ >= 0 ? graph_->slots[slot_].current : node_; }
+  /// The slot that holds this value's gradient, or -1.
+  constexpr int gradient_slot() const {
+    return slot_ >= 0 ? slot_ : graph_ ? slot_of(graph_->nodes[node_]) : -1;
+  }
   constexpr void name_node(graph* g, int index) {
     poison();
     graph_ = g;

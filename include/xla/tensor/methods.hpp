@@ -42,8 +42,7 @@ constexpr bool Tensor<T, R>::requires_grad() const {
 
 template <element T, int R>
 constexpr Tensor<T, R>& Tensor<T, R>::requires_grad_(bool on) {
-  static_assert(fraction<T>,
-                "xla: only tensors of float or double can collect gradients");
+  static_assert(fraction<T>, "xla: only tensors of float or double can collect gradients");
   if (!std::is_constant_evaluated()) detail::machine<T>::require_grad(*this, on);
   else if (owner() && requires_grad() != on) detail::handle::operator=(cut(on));
   return *this;
@@ -52,16 +51,8 @@ constexpr Tensor<T, R>& Tensor<T, R>::requires_grad_(bool on) {
 template <element T, int R>
 constexpr Tensor<T, R> Tensor<T, R>::cut(bool needs_grad) const {
   Tensor result;
-  detail::node n = owner()->nodes[node_index()];
-  n.op = &detail::detach_info;
-  n.arity = 1;
-  n.in[0] = node_index();
-  n.in[1] = n.in[2] = -1;
-  n.attr = detail::no_slot;
-  n.size = 0;
-  n.value = 0;
-  n.needs_grad = needs_grad;
-  result.name_node(owner(), owner()->add(n));
+  result.name_node(owner(),
+                   owner()->add(owner()->detached(node_index(), detail::no_slot, needs_grad)));
   return result;
 }
 
@@ -71,8 +62,7 @@ constexpr Tensor<T, R> Tensor<T, R>::grad() const {
   if (!std::is_constant_evaluated()) {
     detail::machine<T>::grad(*this, g);
   } else if (owner()) {
-    const int slot =
-        slot_index() >= 0 ? slot_index() : detail::slot_of(owner()->nodes[node_index()]);
+    const int slot = gradient_slot();
     if (const int n = slot >= 0 ? owner()->gradient_of(slot) : -1; n >= 0) g.name_node(owner(), n);
     if (slot < 0 && requires_grad())
       table()->refused.set(
@@ -85,17 +75,14 @@ template <element T, int R>
 constexpr void Tensor<T, R>::set_grad(const Tensor& gradient) const {
   const detail::size_scope scope{table(), "set_grad"};
   const detail::shape to = dims(), from = gradient.dims();
-  bool same = to.rank == from.rank;
-  for (int i = 0; same && i < to.rank; ++i) {
-    detail::extent e = to[i];
-    same = scope.equal(e, from[i]);
-  }
-  if (!same) {
+  if (!scope.same(to, from)) {
     scope.fail(detail::text("a gradient of shape ") << from << " for a value of shape " << to);
   } else if (!std::is_constant_evaluated()) {
     detail::machine<T>::set_grad(*this, gradient.detach());
-  } else if (slot_index() >= 0) {
-    detail::slot& s = owner()->slots[slot_index()];
+  } else if (const int slot = gradient_slot(); slot < 0) {
+    scope.fail("in a compiled body only parameters collect gradients");
+  } else {
+    detail::slot& s = owner()->slots[slot];
     s.grad = gradient.detach().lift(owner());
     s.state = detail::grad_state::present;
   }
@@ -106,8 +93,7 @@ constexpr void Tensor<T, R>::zero_grad() {
   if (!std::is_constant_evaluated()) {
     detail::machine<T>::zero_grad(*this);
   } else if (owner()) {
-    const int slot =
-        slot_index() >= 0 ? slot_index() : detail::slot_of(owner()->nodes[node_index()]);
+    const int slot = gradient_slot();
     if (slot >= 0) owner()->slots[slot].state = detail::grad_state::absent;
   }
 }
@@ -127,12 +113,7 @@ template <class T, int R>
 constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, std::string_view function) {
   const size_scope scope{t.table() ? t.table() : value.table(), function};
   const shape to = t.dims(), from = value.dims();
-  bool same = to.rank == from.rank;
-  for (int i = 0; same && i < to.rank; ++i) {
-    extent e = to[i];
-    same = scope.equal(e, from[i]);
-  }
-  if (!same) {
+  if (!scope.same(to, from)) {
     scope.fail(text("a value of shape ") << from << " does not fit in place into " << to);
     return;
   }

@@ -49,9 +49,8 @@ constexpr void check_same_sizes(const Tensor<T, A>& input, const Tensor<T, B>& t
   static_assert(A == B, "xla: a loss's input and target have different numbers of axes");
   const shape a = input.dims(), b = target.dims();
   const size_scope scope{input.table() ? input.table() : target.table(), function};
-  for (int i = 0; i < a.rank; ++i)
-    if (extent e = a[i]; !scope.equal(e, b[i]))
-      scope.fail(text("input ") << a << " and target " << b << " have different sizes");
+  if (!scope.same(a, b))
+    scope.fail(text("input ") << a << " and target " << b << " have different sizes");
 }
 
 }  // namespace xla::detail

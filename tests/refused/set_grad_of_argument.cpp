@@ -1,0 +1,11 @@
+// error: set_grad: in a compiled body only parameters collect gradients
+#include <xla/xla.hpp>
+
+void f(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& v) {
+    const auto y = v * 2;
+    y.set_grad(v);
+    return y;
+  });
+  g(x);
+}
