@@ -127,6 +127,10 @@ class Tensor : public detail::handle {
   constexpr Tensor& copy_(const Tensor& o);
   constexpr Tensor& fill_(T number);
   constexpr Tensor& zero_() { return fill_(T{}); }
+  /// Replaces the slices that an index (n) names along an axis by those of the source.
+  constexpr Tensor& index_copy_(int axis, const Tensor<std::int64_t, 1>& index,
+                                const Tensor& source)
+    requires(Rank > 0);
 
   // The same value cut off while a step is captured; gradients stop there, or are wanted there.
   constexpr Tensor cut(bool needs_grad) const;

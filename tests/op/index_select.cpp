@@ -34,6 +34,29 @@ void check_select(const xla::Tensor<T, R>& x, int axis, const std::vector<index_
   check_equal(index_add(x, axis, i, y), x.sizes(), added);
 }
 
+template <class T, int R>
+void check_copy(const xla::Tensor<T, R>& x, int axis, const std::vector<index_t>& index) {
+  const auto i = xla::tensor(index);
+  const auto source = index_select(x, axis, i) * 2;
+  auto expected = x;
+  for (std::size_t k = 0; k < index.size(); ++k) {
+    const auto one = narrow(source, axis, static_cast<index_t>(k), 1);
+    expected = index_copy(expected, axis, xla::full<index_t>({1}, index[k]), one);
+    check_equal(narrow(expected, axis, index[k], 1), one, 0);
+  }
+  check_equal(index_copy(x, axis, i, source), expected, 0);
+  auto y = x;
+  const T* const shared = y.data();
+  y.index_copy_(axis, i, source);
+  check_equal(y, expected, 0);
+  CHECK(x.data() == shared);
+  y = x + T(0);
+  const T* const own = y.data();
+  y.index_copy_(axis, i, source);
+  check_equal(y, expected, 0);
+  CHECK(y.data() == own);
+}
+
 }  // namespace
 
 TEMPLATE_TEST_CASE("index_select and index_add follow their index", "", float, double, index_t,
@@ -48,6 +71,26 @@ TEMPLATE_TEST_CASE("index_select and index_add follow their index", "", float, d
   check_select(numbers<T>({1, 1}), 0, {0, 0, 0});
   check_select(numbers<T>({7, 0}), 0, {1, 5});
   check_select(numbers<T>({7, 13}), 0, {});
+}
+
+TEMPLATE_TEST_CASE("index_copy replaces slices", "", float, double, index_t, std::uint8_t) {
+  using T = TestType;
+  const xla::eager_mode_guard eager;
+  check_copy(numbers<T>({7}), 0, {6, 0, 3});
+  check_copy(numbers<T>({7, 13}), 1, {12, 0});
+  check_copy(numbers<T>({3, 5, 4}), -2, {3, 1, 2});
+  check_copy(numbers<T>({7, 13}), 0, {});
+  check_equal(
+      index_copy(xla::zeros<T>({3}), 0, xla::tensor<index_t>({1, 1}), xla::tensor<T>({5, 7})), {3},
+      std::vector<T>{0, 7, 0});
+  auto x = xla::tensor<T>({1, 2, 3});
+  x.index_copy_(0, xla::tensor<index_t>({2, 0, 1}), x);
+  check_equal(x, {3}, std::vector<T>{2, 3, 1});
+  CHECK_THROWS_WITH(x.index_copy_(0, xla::full<index_t>({1}, 3), xla::full<T>({1}, 5)),
+                    test::contains("index_copy: index 3 at position 0 is outside [0, 3)"));
+  CHECK_THROWS_WITH(x.index_copy_(0, xla::full<index_t>({1}, 2), xla::zeros<T>({2})),
+                    test::contains("index_copy: a source of shape (2,)"));
+  check_equal(x, {3}, std::vector<T>{2, 3, 1});
 }
 
 TEST_CASE("index_select works on bool, and refuses what does not fit") {
@@ -67,6 +110,7 @@ TEST_CASE("an index out of range is refused in every mode") {
   auto x = numbers<float>({4, 5});
   auto select = [](auto& v, auto& i) { return index_select(v, 1, i); };
   auto add = [](auto& v, auto& i) { return index_add(v, 0, i, v); };
+  auto copy = [](auto& v, auto& i) { return index_copy(v, 0, i, v); };
   auto take = [](auto& v, auto& i) { return take_along_dim(v, unsqueeze(i, 0), 1); };
   auto hot = [](auto& v, auto& i) { return one_hot(i, v.size(0)); };
   auto check = [&](auto f, auto compiled, const std::string& words) {
@@ -85,6 +129,7 @@ TEST_CASE("an index out of range is refused in every mode") {
   const std::string at = ": index -1 at position 3 is outside [0, ";
   check(select, xla::compile(select), "index_select" + at + "5)");
   check(add, xla::compile(add), "index_add" + at + "4)");
+  check(copy, xla::compile(copy), "index_copy" + at + "4)");
   check(take, xla::compile(take), "take_along_dim" + at + "5)");
   check(hot, xla::compile(hot), "one_hot" + at + "4)");
 }
@@ -143,4 +188,21 @@ TEST_CASE("the gradients of index_select, index_add and take_along_dim") {
   test::check_gradient([](auto& a) { return index_select(a * a, 0, index); }, x);
   test::check_gradient([](auto& a, auto& b) { return index_add(a * a, 1, index, b * b); }, x, s);
   test::check_gradient([](auto& a) { return take_along_dim(a * a, unsqueeze(index, 0), -1); }, x);
+  test::check_gradient([](auto& a, auto& b) { return index_copy(a * a, 1, index, b * b); }, x, s);
+  test::check_gradient(
+      [](auto& a, auto& b) { return index_copy(a * a, 0, index, narrow(b, 0, 0, 3) * b[3]); }, x,
+      s);
+}
+
+TEST_CASE("index_copy is the same in every mode, also in place") {
+  auto all = [](auto& p, auto& kept, auto& index) {
+    const auto source = index_select(p, 1, index);
+    kept.index_copy_(1, index, source);
+    sum(index_copy(p * p, 1, index, source * 3) * p + kept).backward();
+    return std::tuple(kept + 1, index_copy(p, 1, index, source + 1));
+  };
+  auto p = test::parameter(numbers<float>({4, 5}));
+  xla::Buffer<float, 2> kept{{4, 5}};
+  check_modes(all, p, kept, xla::tensor<index_t>({4, 0, 2}));
+  check_modes(all, p, kept, xla::zeros<index_t>({0}));
 }

@@ -9,6 +9,15 @@
 
 namespace xla::nn {
 
+/// What attention has seen of Batch texts: rotated keys, and values, of their first tokens.
+template <int Batch, int KvHeads, int Length, int HeadSize>
+struct KeyValues {
+  Buffer<float, 4> keys{{Batch, KvHeads, Length, HeadSize}};
+  Buffer<float, 4> values{{Batch, KvHeads, Length, HeadSize}};
+
+  XLA_MODULE(keys, values)
+};
+
 /// Self-attention of (batch, sequence, hidden) to the same, the heads sharing KvHeads keys and
 /// values evenly. RotaryTheta is the base of the rotary embedding of queries and keys; 0: none.
 /// Projection is LinearNoBias or Linear.
@@ -30,8 +39,18 @@ struct Attention {
                                         const Mask&... mask) const {
     const auto q = turn(split<Heads>(q_proj(x))), k = turn(split<KvHeads>(k_proj(x)));
     const auto v = split<KvHeads>(v_proj(x));
-    const auto y = scaled_dot_product_attention(q, k, v, mask..., options);
-    return o_proj(reshape(transpose(y, 1, 2), {x.size(0), x.size(1), Hidden}));
+    return join(scaled_dot_product_attention(q, k, v, mask..., options));
+  }
+  /// x stands at positions (sequence) of texts, of which those before were seen: its keys and
+  /// values go there, too, and it sees all up to its own.
+  template <int Batch, int Length>
+  constexpr Tensor<float, 3> operator()(const Tensor<float, 3>& x,
+                                        const KeyValues<Batch, KvHeads, Length, head_size>& seen,
+                                        const Tensor<std::int64_t, 1>& positions) const {
+    const auto q = turn(split<Heads>(q_proj(x)), positions);
+    seen.keys.index_copy_(2, positions, turn(split<KvHeads>(k_proj(x)), positions));
+    seen.values.index_copy_(2, positions, split<KvHeads>(v_proj(x)));
+    return join(scaled_dot_product_attention(q, seen.keys, seen.values, positions));
   }
   XLA_MODULE(q_proj, k_proj, v_proj, o_proj)
 
@@ -44,6 +63,15 @@ struct Attention {
   static constexpr Tensor<float, 4> turn(const Tensor<float, 4>& x) {
     if constexpr (RotaryTheta > 0) return rotary_embedding(x, RotaryTheta);
     else return x;
+  }
+  static constexpr Tensor<float, 4> turn(const Tensor<float, 4>& x,
+                                         const Tensor<std::int64_t, 1>& positions) {
+    if constexpr (RotaryTheta > 0) return rotary_embedding(x, cast<float>(positions), RotaryTheta);
+    else return x;
+  }
+  /// The heads' results (batch, heads, sequence, head size) as one, projected.
+  constexpr Tensor<float, 3> join(const Tensor<float, 4>& y) const {
+    return o_proj(reshape(transpose(y, 1, 2), {y.size(0), y.size(2), Hidden}));
   }
 };
 

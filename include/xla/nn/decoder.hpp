@@ -10,6 +10,8 @@
 #include "xla/nn/embedding.hpp"
 #include "xla/nn/normalization.hpp"
 #include "xla/nn/shape.hpp"
+#include "xla/op/index_select.hpp"
+#include "xla/run/step.hpp"
 
 namespace xla::nn {
 
@@ -121,7 +123,43 @@ struct DecoderLayer {
     const Tensor<float, 3> h = x + drop(self_attn(input_layernorm(x), options, mask...));
     return h + drop(mlp(post_attention_layernorm(h)));
   }
+  /// x of tokens at positions, those before them seen.
+  template <class Seen>
+  constexpr Tensor<float, 3> operator()(const Tensor<float, 3>& x,
+                                        const typename parts::dropout& drop, const Seen& seen,
+                                        const Tensor<std::int64_t, 1>& positions) const {
+    const Tensor<float, 3> h = x + drop(self_attn(input_layernorm(x), seen, positions));
+    return h + drop(mlp(post_attention_layernorm(h)));
+  }
   XLA_MODULE(input_layernorm, self_attn, post_attention_layernorm, mlp)
+};
+
+/// What a decoder keeps of Batch texts, one token after the other, so that each of at most Length
+/// tokens goes through it once: keys and values of every layer, and the number of tokens so far.
+/// Attention reads all Length places each time. Pope et al. (2022).
+template <DecoderConfig C, int Length, int Batch = 1>
+struct KeyValueCache {
+  static_assert(Length > 0 && Batch > 0, "xla::nn::KeyValueCache: needs at least one place");
+  static_assert(
+      C.causal,
+      "xla::nn::KeyValueCache: only in a causal decoder do tokens not change those before "
+      "them; see DecoderConfig::causal");
+  static_assert(C.max_positions == 0 || Length <= C.max_positions,
+                "xla::nn::KeyValueCache: Length is larger than the decoder's max_positions");
+  static constexpr int length = Length, batch = Batch;
+
+  std::array<KeyValues<Batch, C.kv_heads, Length, C.hidden / C.heads>, C.layers> layers;
+  Buffer<std::int64_t, 1> position{{1}};  ///< where the next token goes
+
+  /// Forgets all tokens. (Zeros: a weight of 0 times what is no number would be none.)
+  constexpr void reset() const {
+    for (const auto& layer : layers) {
+      layer.keys.copy_(zeros_like(layer.keys));
+      layer.values.copy_(zeros_like(layer.values));
+    }
+    position.copy_(zeros_like(position));
+  }
+  XLA_MODULE(layers, position)
 };
 
 /// A decoder-only transformer: tokens (batch, sequence) to logits (batch, sequence, vocabulary).
@@ -165,6 +203,14 @@ struct Decoder {
                                         const Tensor<bool, 2>& present) const {
     return run(tokens, unsqueeze(unsqueeze(present, 1), 1));
   }
+  /// The same of tokens that come next in the texts of a cache, and are added to it: those of a
+  /// prompt at once, then one by one. Where it has no place for all of them, an index_error, and
+  /// nothing is added. Not recorded for backward().
+  template <int Length, int Batch>
+  constexpr Tensor<float, 3> operator()(const Tensor<std::int64_t, 2>& tokens,
+                                        const KeyValueCache<C, Length, Batch>& cache) const {
+    return no_grad(tokens, [&] { return append(tokens, cache); });
+  }
   XLA_MODULE(embed_tokens, embed_positions, layers, norm, lm_head, drop)
 
  private:
@@ -174,7 +220,29 @@ struct Decoder {
     if constexpr (C.max_positions > 0) h = h + narrow(embed_positions.weight, 0, 0, tokens.size(1));
     h = drop(h);
     for (const auto& layer : layers) h = layer(h, drop, mask...);
-    h = norm(h);
+    return score(h);
+  }
+  template <int Length, int Batch>
+  constexpr Tensor<float, 3> append(const Tensor<std::int64_t, 2>& tokens,
+                                    const KeyValueCache<C, Length, Batch>& cache) const {
+    const Size n = tokens.size(1);
+    const xla::detail::size_scope scope{tokens.table(), "nn::Decoder"};
+    xla::detail::extent texts = tokens.size(0).extent();
+    if (!scope.equal(texts, Batch))
+      scope.fail(xla::detail::text("tokens of shape ")
+                 << tokens.dims() << " for a cache of " << Batch << " texts");
+    const Tensor<std::int64_t, 1> positions = xla::detail::check_index(
+        cache.position + arange<std::int64_t>(n), Length, xla::detail::full_cache);
+    Tensor<float, 3> h = embed_tokens(tokens);
+    if constexpr (C.max_positions > 0) h = h + index_select(embed_positions.weight, 0, positions);
+    h = drop(h);
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      h = layers[i](h, drop, cache.layers[i], positions);
+    cache.position.copy_(cache.position + n);
+    return score(h);
+  }
+  constexpr Tensor<float, 3> score(const Tensor<float, 3>& x) const {
+    const Tensor<float, 3> h = norm(x);
     if constexpr (C.tied_head) return linear(h, embed_tokens.weight);
     else return lm_head(h);
   }

@@ -19,10 +19,14 @@ struct check_index {
 
 namespace xla::detail {
 
+/// What a decoder's cache says of a token for which it has no place.
+inline constexpr std::string_view full_cache =
+    "KeyValueCache: the cache is full, reset() empties it";
+
 /// Functions that refuse an index out of range, by the number in a check's attr.
 inline constexpr std::string_view checked_functions[] = {
-    "embedding",    "cross_entropy", "gather",         "scatter", "scatter_add",
-    "index_select", "index_add",     "take_along_dim", "one_hot", "nll_loss",
+    "embedding", "cross_entropy",  "gather",  "scatter",  "scatter_add", "index_select",
+    "index_add", "take_along_dim", "one_hot", "nll_loss", "index_copy",  full_cache,
 };
 
 template <int R>

@@ -5,10 +5,8 @@
 
 namespace xla::op {
 
-/// x with a row added at each index along the axis attr, in the order of the source.
-struct index_add {
-  static constexpr auto name = "index_add";
-  static constexpr bool computes = true;
+/// The base of ops that put slices of a source into a copy of x, at an index along the axis attr.
+struct slicing {
   static constexpr op_kind kind = op_kind::library;
   static constexpr bool updates = true;
   static constexpr shape shape_of(const shape_rule& r) {
@@ -22,9 +20,45 @@ struct index_add {
     }
     return r.in[0];
   }
+};
+
+/// Adds each slice, in the order of the source.
+struct index_add : slicing {
+  static constexpr auto name = "index_add";
+  static constexpr bool computes = true;
   static constexpr void gradient(auto& g) {
     if (g.wants(0)) g.to(0, g.grad());
     if (g.wants(2)) g.to(2, select_along(g.grad(), g.attr(), g.template in<std::int64_t>(1)));
+  }
+};
+
+/// Replaces slices by the source's; of several for one place the last stays.
+struct index_copy : slicing {
+  static constexpr auto name = "index_copy";
+  static constexpr void gradient(auto& g) {
+    const auto index = g.template in<std::int64_t>(1);
+    const shape source = g.in(2).dims();
+    const auto none = detail::zeros_of(g.grad(), source);
+    if (g.wants(0)) g.to(0, detail::put_along<index_copy>(g.grad(), g.attr(), index, none));
+    if (g.wants(2)) {
+      const auto picked = select_along(g.grad(), g.attr(), index);
+      g.to(2, xla::where(stays(index, g.attr(), source, g.in(0).size(static_cast<int>(g.attr()))),
+                         picked, 0));
+    }
+  }
+
+ private:
+  // Of several slices for one place only the last has a gradient: true there, in source's rank.
+  template <class I>
+  static constexpr detail::any_tensor<bool> stays(const detail::any_tensor<I>& index,
+                                                  std::int64_t axis, const shape& source,
+                                                  Size places) {
+    const auto order = detail::places_along(index, 0);
+    shape line, all;
+    line.push(places.extent());
+    for (int i = 0; i < source.rank; ++i) all.push(i == axis ? source[i] : 1);
+    const auto last = detail::put_along<index_copy>(detail::zeros_of(index, line), 0, index, order);
+    return reshape_to(select_along(last, 0, index) == order, all);
   }
 };
 
@@ -54,6 +88,18 @@ constexpr Tensor<T, R> select_along(const Tensor<T, R>& x, std::int64_t axis, co
   n.attr = axis;
   return apply<op::index_select, T, T, R>(n, x, index);
 }
+/// put_along in x's own memory, at run time; false where somebody else may see it.
+template <class Op, class T, int R>
+bool put_in_place(Tensor<T, R>& x, std::int64_t axis, const Tensor<std::int64_t, 1>& index,
+                  const Tensor<T, R>& source) {
+  node n;
+  n.attr = axis;
+  n.op = &info_of<Op, T, T>;
+  n.type = dtype_of<T>;
+  const shape_rule rule{{nullptr, Op::name}, n, {x.dims(), index.dims(), source.dims()}, 3};
+  n.set_shape(Op::shape_of(rule));
+  return machine<T>::update(x, n, index, source);
+}
 }  // namespace detail
 
 /// The slices of x along an axis that an index (n) names, in its order. An index outside [0, size)
@@ -75,6 +121,32 @@ constexpr Tensor<T, R> index_add(const Tensor<T, R>& x, int axis,
   const int at = detail::axis_of(x, R, axis, "index_add");
   return detail::put_along<op::index_add>(
       x, at, detail::check_index(index, x.size(at), "index_add"), source);
+}
+
+/// x with the source's slices in the place of those that an index (n) names along an axis. Of
+/// several for one place the last stays, and it alone has a gradient.
+template <class T, int R>
+constexpr Tensor<T, R> index_copy(const Tensor<T, R>& x, int axis,
+                                  const Tensor<std::int64_t, 1>& index,
+                                  const Tensor<T, R>& source) {
+  static_assert(R >= 1, "xla::index_copy: needs at least one axis");
+  const int at = detail::axis_of(x, R, axis, "index_copy");
+  return detail::put_along<op::index_copy>(
+      x, at, detail::check_index(index, x.size(at), "index_copy"), source);
+}
+
+template <element T, int R>
+constexpr Tensor<T, R>& Tensor<T, R>::index_copy_(int axis, const Tensor<std::int64_t, 1>& index,
+                                                  const Tensor& source)
+  requires(R > 0)
+{
+  if (!std::is_constant_evaluated()) {
+    const int at = detail::axis_of(*this, R, axis, "index_copy_");
+    const auto checked = detail::check_index(index, size(at), "index_copy");
+    if (detail::put_in_place<op::index_copy>(*this, at, checked, source)) return *this;
+  }
+  detail::rebind(*this, index_copy(*this, axis, index, source), "index_copy_");
+  return *this;
 }
 
 }  // namespace xla

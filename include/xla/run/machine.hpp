@@ -74,15 +74,16 @@ inline void run_write(cell& c, impl* value) {
 
 /// Runs an op that replaces elements of t in t's own memory, in eager mode and where nobody else
 /// can see it; false where somebody may, or where gradients will want the old elements.
-inline bool run_update(impl* t, node n, impl* part) {
-  if (!is_eager_mode() || !t || !part || !t->unique() || !t->data || !t->data->unique())
+template <class... Parts>
+bool run_update(impl* t, node n, Parts*... parts) {
+  if (!is_eager_mode() || !t || !((parts && parts != t) && ...) || !t->unique() || !t->data ||
+      !t->data->unique())
     return false;
-  if (!t->meta && (t->needs_grad || (part->needs_grad && grad_enabled()))) return false;
-  make_ready(*part);
-  wait_for(*part->data);
+  if (!t->meta && (t->needs_grad || ((parts->needs_grad || ...) && grad_enabled()))) return false;
+  ((make_ready(*parts), wait_for(*parts->data)), ...);
   wait_for(*t->data);
-  n.arity = 2;
-  impl* inputs[] = {t, part};
+  n.arity = 1 + sizeof...(Parts);
+  impl* inputs[] = {t, parts...};
   execute_now(*make_impl(n, inputs), t->data);
   return true;
 }
@@ -184,8 +185,9 @@ struct machine {
     run_write(*c, other.value());
     h.refer(c.take());
   }
-  static bool update(const handle& h, const node& n, const handle& part) {
-    return run_update(h.value(), n, part.value());
+  template <class... H>
+  static bool update(const handle& h, const node& n, const H&... parts) {
+    return run_update(h.value(), n, parts.value()...);
   }
   /// Rebinds a handle to a new value, as the in-place forms do.
   static void rebind(handle& h, const handle& value) {

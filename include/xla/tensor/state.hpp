@@ -54,6 +54,15 @@ class State : public Tensor<T, Rank> {
     return *this;
   }
 
+  /// Replaces slices, through a const module as well.
+  constexpr const State& index_copy_(int axis, const Tensor<std::int64_t, 1>& index,
+                                     const Tensor<T, Rank>& source) const
+    requires(Rank > 0)
+  {
+    const_cast<State&>(*this).Tensor<T, Rank>::index_copy_(axis, index, source);
+    return *this;
+  }
+
   /// A part that can be assigned, through a const module as well.
   template <class... I>
     requires(Rank > 0)

@@ -81,6 +81,17 @@ struct kernel_of<op::index_select, Out, T> {
 };
 
 template <class Out, class T>
+struct kernel_of<op::index_copy, Out, T> {
+  static void run(const kernel_call& call) {
+    const T* source = static_cast<const T*>(call.in[2]);
+    T* out = copy_input<T>(call);
+    for_each_slice(call, [=](std::int64_t to, std::int64_t from, std::int64_t n) {
+      std::copy_n(source + from, n, out + to);
+    });
+  }
+};
+
+template <class Out, class T>
 struct kernel_of<op::index_add, Out, T> {
   static void run(const kernel_call& call) {
     const T* source = static_cast<const T*>(call.in[2]);

@@ -32,10 +32,20 @@ constexpr Tensor<T, R> masked_softmax(const Tensor<T, R>& x, const Tensor<bool, 
   return e / where(total == 0, 1, total);
 }
 
-/// Which keys (second) each query (first) sees: those not behind it.
+/// Which keys (second) each query (first) sees: those not behind its position.
+template <class T>
+constexpr Tensor<bool, 2> causal_mask(const Tensor<T, 1>& positions, Size keys) {
+  return unsqueeze(positions, 1) >= arange<T>(keys);
+}
 template <class T>
 constexpr Tensor<bool, 2> causal_mask(Size queries, Size keys) {
-  return unsqueeze(arange<T>(queries), 1) >= arange<T>(keys);
+  return causal_mask(arange<T>(queries), keys);
+}
+/// softmax of scores (…, queries, keys) over what the mask shows: at least one key for each query.
+template <class T>
+constexpr Tensor<T, 5> causal_softmax(const Tensor<T, 5>& scores, const Tensor<bool, 2>& mask) {
+  constexpr T hidden = -std::numeric_limits<T>::infinity();
+  return softmax(where(mask, scores, hidden));
 }
 
 /// Attention with weights (batch, kv_heads, group, queries, keys) that a function makes of scaled
@@ -92,9 +102,8 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
                                                     const AttentionOptions& options = {}) {
   return detail::attend(q, k, v, [&](const Tensor<T, 5>& scores) -> Tensor<T, 5> {
     if (!options.causal) return detail::drop_weights(softmax(scores), options);
-    constexpr T hidden = -std::numeric_limits<T>::infinity();
     const auto mask = detail::causal_mask<T>(scores.size(3), scores.size(4));
-    return detail::drop_weights(softmax(where(mask, scores, hidden)), options);
+    return detail::drop_weights(detail::causal_softmax(scores, mask), options);
   });
 }
 
@@ -111,6 +120,17 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
       return detail::drop_weights(detail::masked_softmax(scores, given), options);
     const auto both = given && detail::causal_mask<T>(scores.size(3), scores.size(4));
     return detail::drop_weights(detail::masked_softmax(scores, both), options);
+  });
+}
+
+/// The same where query i, which stands at positions[i] of the text, sees the keys 0 …
+/// positions[i]: those of the tokens so far in a cache that has places for more.
+template <class T>
+constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
+                                                    const Tensor<T, 4>& v,
+                                                    const Tensor<std::int64_t, 1>& positions) {
+  return detail::attend(q, k, v, [&](const Tensor<T, 5>& scores) -> Tensor<T, 5> {
+    return detail::causal_softmax(scores, detail::causal_mask(cast<T>(positions), scores.size(4)));
   });
 }
 

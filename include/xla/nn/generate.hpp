@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "xla/compile.hpp"
+#include "xla/nn/decoder.hpp"
+#include "xla/op/argmax.hpp"
+#include "xla/op/minmax.hpp"
+#include "xla/op/sort.hpp"
+
+namespace xla::nn {
+
+/// A token for each row of logits (batch, vocabulary), drawn with the probabilities
+/// softmax(logits / temperature): (batch, 1). Temperature 0 takes the most probable one. Of top_k
+/// the others, and what equals the last of them, are never drawn; 0: all may be.
+/// The largest of logits with Gumbel noise: Maddison et al. (2014).
+template <class T>
+constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scalar& temperature = 1,
+                                         std::int64_t top_k = 0) {
+  // Uniform numbers are multiples of 2^-24: what stands for 0 keeps the noise finite.
+  const auto wait = maximum(-log(1 - rand_like(logits)), 0x1p-25);
+  const auto noisy = logits - temperature.as<T>() * log(wait);
+  if (top_k == 0) return argmax(noisy, -1, keepdim);
+  constexpr T hidden = -std::numeric_limits<T>::infinity();
+  const auto least = narrow(topk(logits, top_k).first, 1, top_k - 1, 1);
+  return argmax(where(logits >= least, noisy, hidden), -1, keepdim);
+}
+
+/// The token after the last of tokens (batch, n), as (batch, 1), which come next in a cache. To be
+/// compiled: xla::compile(nn::next_token<>).
+template <std::int64_t TopK = 0>
+inline constexpr auto next_token = [](auto& model, auto& cache, auto& tokens, auto& temperature) {
+  model.eval();
+  const auto logits = model(tokens, cache);
+  return sample(select(logits, 1, -1), temperature, TopK);
+};
+
+/// As many tokens as asked for, (batch, count), that go on from tokens (batch, n), which come next
+/// in a cache. Compiled, whatever the mode; the last token is not yet in the cache.
+template <std::int64_t TopK = 0, DecoderConfig C, int Length, int Batch>
+Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Length, Batch>& cache,
+                                 const Tensor<std::int64_t, 2>& tokens, std::int64_t count,
+                                 Scalar temperature = 1) {
+  static auto step = compile(next_token<TopK>, {.name = "next_token"});
+  Tensor<std::int64_t, 2> last = tokens;
+  std::vector<std::int64_t> all(static_cast<std::size_t>(Batch * count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    last = step(model, cache, last, temperature);
+    for (std::int64_t b = 0; b < Batch; ++b)
+      all[static_cast<std::size_t>(b * count + i)] = last.data()[b];
+  }
+  return from_blob(all.data(), {Batch, count});
+}
+
+}  // namespace xla::nn

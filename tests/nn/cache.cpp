@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/decoder.hpp"
+#include "xla/nn/generate.hpp"
+
+namespace nn = xla::nn;
+using test::check_equal;
+
+namespace {
+
+constexpr int text = 8;
+
+/// A decoder whose weights are no start: its logits differ by more than rounding.
+template <nn::DecoderConfig C>
+nn::Decoder<C> make_model() {
+  xla::manual_seed(5);
+  nn::Decoder<C> model;
+  xla::named_parameters(
+      model, [](const std::string&, auto& p) { p.copy_(p + 0.3f * xla::randn_like(p)); });
+  model.eval();
+  return model;
+}
+
+auto append = [](auto& model, auto& tokens, auto& cache) {
+  model.eval();
+  return model(tokens, cache);
+};
+
+/// The logits of tokens that go into a cache in parts of the given lengths.
+template <class Run, class Model, class Cache>
+std::vector<float> in_parts(Run& run, Model& model, Cache& cache,
+                            const xla::Tensor<std::int64_t, 2>& tokens,
+                            const std::vector<std::int64_t>& lengths) {
+  std::vector<xla::Tensor<float, 3>> parts;
+  std::int64_t at = 0;
+  for (std::int64_t n : lengths) {
+    auto part = narrow(tokens, 1, at, n);
+    parts.push_back(run(model, part, cache));
+    at += n;
+    CHECK(cache.position.item() == at);
+  }
+  return xla::detail::concat(parts.data(), static_cast<int>(parts.size()), 1, "cat").to_vector();
+}
+
+template <nn::DecoderConfig C, int Length>
+void check_cached() {
+  const xla::eager_mode_guard guard;
+  auto model = make_model<C>();
+  const auto tokens = test::text_batch(2, text, 0, 0);
+  const auto whole = model(tokens).to_vector();
+  nn::KeyValueCache<C, Length, 2> cache;
+  auto compiled = xla::compile(append);
+  double worst = 0;
+  std::vector<float> first;
+  for (const std::vector<std::int64_t>& lengths :
+       {std::vector<std::int64_t>{8}, {1, 1, 1, 1, 1, 1, 1, 1}, {3, 1, 4}, {5, 1, 1, 1}}) {
+    for (int mode = 0; mode < 3; ++mode) {
+      xla::eager_mode(mode == 0);
+      cache.reset();
+      const auto got = mode == 2 ? in_parts(compiled, model, cache, tokens, lengths)
+                                 : in_parts(append, model, cache, tokens, lengths);
+      REQUIRE(got.size() == whole.size());
+      for (std::size_t i = 0; i < got.size(); ++i)
+        worst = std::max<double>(worst, std::abs(got[i] - whole[i]));
+      if (mode == 0) first = got;
+      else CHECK(got == first);
+    }
+  }
+  CHECK(worst <= 1e-6);
+}
+
+}  // namespace
+
+TEST_CASE("a llama-like decoder with a cache gives the logits of the whole text") {
+  check_cached<test::tiny_llama, text>();
+  check_cached<test::tiny_llama, 13>();
+}
+
+TEST_CASE("a GPT-like decoder with a cache gives the logits of the whole text") {
+  check_cached<test::tiny_gpt, text>();
+}
+
+TEST_CASE("tokens for which a cache has no place are refused in every mode, and change nothing") {
+  const xla::eager_mode_guard guard;
+  auto model = make_model<test::tiny_llama>();
+  nn::KeyValueCache<test::tiny_llama, 4> cache;
+  auto compiled = xla::compile(append);
+  auto tokens = test::text_batch(1, 3, 0, 0);
+  (void)append(model, tokens, cache);
+  test::snapshot before;
+  before.add(cache);
+  auto check = [&](auto run) {
+    CHECK_THROWS_AS(run().to_vector(), xla::index_error);
+    CHECK_THROWS_WITH(run().to_vector(),
+                      test::contains("KeyValueCache: the cache is full, reset() empties it: index "
+                                     "4 at position 1 is outside [0, 4)"));
+    test::snapshot after;
+    after.add(cache);
+    CHECK(after.difference(before) == "");
+  };
+  check([&] { return compiled(model, tokens, cache); });
+  for (bool eager : {true, false}) {
+    xla::eager_mode(eager);
+    check([&] { return append(model, tokens, cache); });
+  }
+  auto unknown = xla::full<std::int64_t>({1, 1}, 11), two = test::text_batch(2, 1, 0, 0);
+  auto leaves_cache = [&](auto run, const std::string& words) {
+    CHECK_THROWS_WITH(run(), test::contains(words));
+    test::snapshot after;
+    after.add(cache);
+    CHECK(after.difference(before) == "");
+  };
+  xla::eager_mode(true);
+  leaves_cache([&] { return append(model, unknown, cache); }, "embedding: index 11");
+  leaves_cache([&] { return compiled(model, unknown, cache); }, "embedding: index 11");
+  leaves_cache([&] { return append(model, two, cache); },
+               "nn::Decoder: tokens of shape (2, 1) for a cache of 1 texts");
+  CHECK_THROWS_AS(compiled(model, two, cache), xla::shape_error);
+}
+
+TEST_CASE("a step writes the cache where it is") {
+  const xla::eager_mode_guard guard;
+  auto model = make_model<test::tiny_gpt>();
+  nn::KeyValueCache<test::tiny_gpt, text> cache;
+  auto compiled = xla::compile(append);
+  auto token = test::text_batch(1, 1, 0, 0);
+  for (int mode = 0; mode < 3; ++mode) {
+    xla::eager_mode(mode == 0);
+    cache.reset();
+    const float* const keys = cache.layers[1].keys.data();
+    for (int i = 0; i < 4; ++i) {
+      const auto logits = mode == 2 ? compiled(model, token, cache) : append(model, token, cache);
+      CHECK(!logits.requires_grad());
+      CHECK(logits.to_vector().size() == 11);
+      CHECK(cache.layers[1].keys.data() == keys);
+    }
+  }
+}
+
+TEST_CASE("generation takes the most probable token, or draws one, the same from the same seed") {
+  const xla::eager_mode_guard eager;
+  auto model = make_model<test::tiny_llama>();
+  nn::KeyValueCache<test::tiny_llama, 12, 2> cache;
+  const auto prompt = test::text_batch(2, 3, 0, 0);
+  const auto greedy = nn::generate(model, cache, prompt, 6, 0);
+  auto all = prompt;
+  for (int i = 0; i < 6; ++i)
+    all = xla::cat<1>(all, unsqueeze(argmax(select(model(all), 1, -1)), 1));
+  CHECK(greedy.to_vector() == narrow(all, 1, 3, 6).to_vector());
+  auto draw = [&](std::uint64_t seed) {
+    cache.reset();
+    xla::manual_seed(seed);
+    return nn::generate(model, cache, prompt, 6, 5).to_vector();
+  };
+  CHECK(draw(1) == draw(1));
+  CHECK(draw(1) != draw(2));
+  cache.reset();
+  CHECK(nn::generate<1>(model, cache, prompt, 6, 5).to_vector() == greedy.to_vector());
+  CHECK(nn::generate(model, cache, prompt, 0).sizes() == test::sizes_t{2, 0});
+}
+
+TEST_CASE("tokens are drawn as often as their logits say") {
+  const xla::eager_mode_guard eager;
+  const auto row = xla::tensor<float>({0, 1, -1, 2});
+  const auto logits = expand(row, {40000, 4});
+  auto shares = [&](double temperature, std::int64_t k) {
+    std::vector<double> n(4);
+    for (std::int64_t i : nn::sample(logits, temperature, k).to_vector())
+      n[static_cast<std::size_t>(i)] += 1.0 / 40000;
+    return n;
+  };
+  xla::manual_seed(3);
+  for (double temperature : {1.0, 0.5, 3.0}) {
+    const auto seen = shares(temperature, 0);
+    const auto expected = softmax(row / temperature).to_vector();
+    for (std::size_t i = 0; i < 4; ++i) CHECK(std::abs(seen[i] - expected[i]) < 0.01);
+  }
+  const auto two = shares(1, 2);
+  const double last = 1 / (1 + std::exp(-1.0));
+  CHECK(two[0] + two[2] == 0);
+  CHECK(std::abs(two[3] - last) < 0.01);
+  CHECK(shares(0, 0)[3] > 0.9999);
+  CHECK(shares(1, 1)[3] > 0.9999);
+}
+
+TEST_CASE("drawing is the same in every mode") {
+  auto draw = [](auto& logits, auto& temperature) {
+    const auto any = nn::sample(logits, temperature), some = nn::sample(logits, temperature, 3);
+    return std::tuple(any, some);
+  };
+  test::check_modes(draw, test::numbers<float>({13, 7}), xla::Scalar(0.8));
+  test::check_modes(draw, test::numbers<float>({1, 3200}), xla::Scalar(0));
+}
