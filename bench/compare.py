@@ -1,24 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MLP contest: everyone trains the same batches in turn, round after round."""
+"""The contests: everyone does the same work in turn, round after round."""
 
 import os
 import sys
 import time
+from typing import NamedTuple
 
 from contest import Program, spread, ticks
 
-STEPS = 400
 PAUSE = 0.05  # seconds; a spinning thread of the last contestant goes to sleep
 OURS = "xla compiled"
-# Multiply-adds of one step: both layers forward, their weights' gradients, one input's gradient.
-FLOPS = 2 * 64 * (2 * 784 * 128 + 3 * 128 * 10)
+MODES = ("compiled", "traced", "eager")
 
 
-def contestants(programs, peers, threads, cache):
+class Peer(NamedTuple):
+    """A script in peers/ and its arguments, where {} is the number of threads."""
+
+    script: str
+    arguments: tuple
+    installed: bool = False  # as it is installed: without peers/mkl.cpp
+
+
+def torch_and_jax(name, *arguments):
+    """PyTorch eager and compiled, eager as it is installed, and JAX."""
+    script = f"{name}_torch.py"
+    return (Peer(script, ("eager", "{}", *arguments)), Peer(script, ("compile", "{}", *arguments)),
+            Peer(script, ("eager", "{}", *arguments), installed=True),
+            Peer(f"{name}_jax.py", ("{}", *arguments)))
+
+
+class Contest(NamedTuple):
+    """What is done, by whom, and what it costs."""
+
+    title: str
+    program: str          # ours: bench_<program> <mode> <threads>
+    peers: tuple
+    steps: int            # in a turn
+    rounds: int           # at most
+    flops: float          # multiplications and additions of a step's matrix products
+    unit: str             # of a step's time: us or ms
+    what: str = "step"
+    tokens: int = 0       # in a step
+    modes: tuple = MODES
+    agree: float = 1e-4   # relative difference of the last losses
+    together: bool = True  # all are in memory at once
+
+
+def decoder_flops(hidden, intermediate, vocabulary, kv, rows, sequence, layers=2):
+    """Of a training step: each product forward, for its input's and for its weights' gradient."""
+    matrices = layers * (2 * hidden * hidden + 2 * hidden * kv + 3 * hidden * intermediate)
+    tokens = rows * sequence
+    attention = layers * 2 * tokens * sequence * hidden
+    return 3 * 2 * (tokens * (matrices + vocabulary * hidden) + attention)
+
+
+CONTESTS = {
+    "mlp": Contest(
+        "MLP 784-128-10, batch 64, SGD with momentum", "mlp",
+        torch_and_jax("mlp"),
+        # Both layers forward, their weights' gradients, one input's gradient.
+        400, 21, 2 * 64 * (2 * 784 * 128 + 3 * 128 * 10), "us", agree=1e-3),
+    "decoder": Contest(
+        "Decoder small, 4 x 128 tokens, AdamW", "decoder",
+        torch_and_jax("decoder", "small"),
+        5, 11, decoder_flops(512, 1376, 3200, 512, 4, 128), "ms", tokens=4 * 128),
+    "decoder_seed": Contest(
+        "Decoder of the seed, 214 million parameters, 2 x 512 tokens, Adam", "decoder_seed",
+        torch_and_jax("decoder", "seed"),
+        2, 2, decoder_flops(1024, 32768, 3200, 512, 2, 512), "ms", tokens=2 * 512,
+        modes=("compiled", "eager"), together=False),
+}
+
+
+def contestants(contest, programs, peers, threads, cache):
     """(command, environment) of everyone; the first is ours."""
     n = str(threads)
-    for mode in ("compiled", "traced", "eager"):
-        yield [os.path.join(programs, "bench_mlp"), mode, n], {}
+    for mode in contest.modes:
+        yield [os.path.join(programs, "bench_" + contest.program), mode, n], {}
     if not peers:
         return
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers")
@@ -26,9 +84,11 @@ def contestants(programs, peers, threads, cache):
         "OMP_NUM_THREADS": n, "MKL_NUM_THREADS": n, "PYTHONUNBUFFERED": "1",
         "TORCHINDUCTOR_CACHE_DIR": os.path.join(cache, "inductor"),
     }
-    for arguments in (["mlp_torch.py", "eager", n], ["mlp_torch.py", "compile", n],
-                      ["mlp_jax.py", n]):
-        yield [peers, os.path.join(here, arguments[0]), *arguments[1:]], environment
+    for peer in contest.peers:
+        way = {"BENCH_INSTALLED": "1"} if peer.installed else \
+            {"LD_PRELOAD": os.path.join(programs, "libbench_mkl.so")}
+        yield [peers, os.path.join(here, peer.script), *(a.format(n) for a in peer.arguments)], \
+            {**environment, **way}
 
 
 def others_busy(seconds=2):
@@ -39,83 +99,101 @@ def others_busy(seconds=2):
     return (after[0] - before[0]) / max(1, after[1] - before[1])
 
 
-def check_losses(losses):
+def check_losses(losses, agree):
     """Those who do not train alike cannot be compared."""
     for name, loss in losses.items():
-        if not abs(loss - losses[OURS]) <= 1e-3 * abs(losses[OURS]):
+        if not abs(loss - losses[OURS]) <= agree * abs(losses[OURS]):
             raise RuntimeError(f"{name} ends at loss {loss}, {OURS} at {losses[OURS]}")
 
 
-def start(programs, peers, threads, cache):
+def start(commands, threads):
     team = {}
-    for command, environment in contestants(programs, peers, threads, cache):
+    for command, environment in commands:
         try:
             program = Program(command, threads, environment)
         except (RuntimeError, OSError) as error:
-            print(f"  left out: {' '.join(command[-3:])}: {error}", file=sys.stderr)
+            print(f"  left out: {' '.join(command[-4:])}: {error}", file=sys.stderr)
             continue
         team[program.about["ready"]] = program
         print(f"  ready: {program.about['ready']}", file=sys.stderr)
     return team
 
 
-def rounds_of(team, peak, rounds):
+class Score:
     """Nanoseconds per step of everyone in every round, the peaks, the last loss of each."""
-    times = {name: [] for name in team}
-    peaks, losses = [], {}
-    names = list(team)
-    for i in range(rounds):
-        peaks.append(peak.ask("run")["gflops"])
-        shift = i % len(names)
-        for name in names[shift:] + names[:shift]:
-            time.sleep(PAUSE)
-            answer = team[name].ask(f"run {STEPS}")
-            times[name].append(answer["ns"] / STEPS)
-            losses[name] = answer["loss"]
-        check_losses(losses)
-        peaks.append(peak.ask("run")["gflops"])
-    return times, peaks, losses
+
+    def __init__(self):
+        self.times, self.losses, self.about, self.peaks = {}, {}, {}, []
+
+    def play(self, team, peak, rounds, contest):
+        names = list(team)
+        for i in range(rounds):
+            self.peaks.append(peak.ask("run")["gflops"])
+            shift = i % len(names)
+            for name in names[shift:] + names[:shift]:
+                time.sleep(PAUSE)
+                answer = team[name].ask(f"run {contest.steps}")
+                self.times.setdefault(name, []).append(answer["ns"] / contest.steps)
+                self.losses[name] = answer["loss"]
+            check_losses(self.losses, contest.agree)
+            self.peaks.append(peak.ask("run")["gflops"])
+        for name, program in team.items():
+            self.about[name] = program.about
+            program.close()
+
+    def rows(self):
+        ours = self.times[OURS]
+        return [{
+            "name": name, "version": self.about[name]["version"], "isa": self.about[name]["isa"],
+            "us": spread([t / 1e3 for t in times]),
+            "ratio": spread([t / o for t, o in zip(times, ours)]),
+            "loss": self.losses[name],
+        } for name, times in self.times.items()]
 
 
-def contest(programs, peers, threads, rounds, cache):
+def hold(name, programs, peers, threads, rounds, cache):
     """One contest with a number of threads, as a dictionary."""
-    print(f"mlp, {threads} thread(s): starting the contestants", file=sys.stderr)
-    team = start(programs, peers, threads, cache)
+    contest = CONTESTS[name]
+    rounds = min(rounds, contest.rounds)
+    print(f"{name}, {threads} thread(s): starting the contestants", file=sys.stderr)
+    everyone = list(contestants(contest, programs, peers, threads, cache))
+    groups = [everyone] if contest.together else [[one] for one in everyone]
     peak = Program([os.path.join(programs, "bench_peak"), str(threads)], threads)
-    busy = others_busy()
-    times, peaks, losses = rounds_of(team, peak, rounds)
-    rows = []
-    for name, program in team.items():
-        rows.append({
-            "name": name, "version": program.about["version"], "isa": program.about["isa"],
-            "us": spread([t / 1e3 for t in times[name]]),
-            "ratio": spread([t / o for t, o in zip(times[name], times[OURS])]),
-            "loss": losses[name],
-        })
-        program.close()
+    score, busy = Score(), 0.0
+    for group in groups:
+        team = start(group, threads)
+        busy = max(busy, others_busy())
+        if team:
+            score.play(team, peak, rounds, contest)
     peak.close()
-    peak_spread = spread(peaks)
+    middle = spread(score.peaks)
     return {
-        "threads": threads, "rounds": rounds, "steps": STEPS, "rows": rows,
-        "peak_gflops": peak_spread, "us_at_peak": FLOPS / peak_spread[1] / 1e3,
-        "peak_varies": (max(peaks) - min(peaks)) / peak_spread[1], "others_busy": busy,
+        "contest": name, "threads": threads, "rounds": rounds, "steps": contest.steps,
+        "tokens": contest.tokens, "rows": score.rows(),
+        "peak_gflops": middle, "us_at_peak": contest.flops / middle[1] / 1e3,
+        "peak_varies": (max(score.peaks) - min(score.peaks)) / middle[1], "others_busy": busy,
     }
 
 
 def show(result):
-    print(f"\nMLP 784-128-10, batch 64, SGD with momentum: {result['threads']} thread(s), "
-          f"{result['rounds']} rounds of {result['steps']} steps")
+    contest = CONTESTS[result["contest"]]
+    unit, what, tokens = contest.unit, contest.what, result["tokens"]
+    scale = {"us": 1, "ms": 1e3}[unit]
+    print(f"\n{contest.title}: {result['threads']} thread(s), "
+          f"{result['rounds']} rounds of {result['steps']} {what}s"
+          f"{'' if contest.together else ', one contestant after another'}")
     low, middle, high = result["peak_gflops"]
     print(f"  peak {middle:.0f} GFLOP/s ({low:.0f}-{high:.0f}); "
-          f"a step at peak: {result['us_at_peak']:.1f} us")
+          f"a {what} at peak: {result['us_at_peak'] / scale:.1f} {unit}")
     if result["peak_varies"] > 0.1:
         print(f"  note: the peak varied by {result['peak_varies']:.0%} between rounds")
     if result["others_busy"] > 0.05:
         print(f"  note: others used {result['others_busy']:.0%} of the machine: run it again alone")
-    print(f"  {'':16}{'us per step':>12}{'p10':>8}{'p90':>8}{'x ours':>8}{'p10':>7}{'p90':>7}"
-          f"{'loss':>11}  version, instructions")
+    print(f"  {'':24}{unit + ' per ' + what:>13}{'p10':>8}{'p90':>8}{'x ours':>8}{'p10':>7}{'p90':>7}"
+          f"{'loss':>11}{'  tokens/s' if tokens else ''}  version, instructions")
     for row in result["rows"]:
-        low, middle, high = row["us"]
+        low, middle, high = (t / scale for t in row["us"])
         ratio = row["ratio"]
-        print(f"  {row['name']:16}{middle:12.1f}{low:8.1f}{high:8.1f}{ratio[1]:8.2f}{ratio[0]:7.2f}"
-              f"{ratio[2]:7.2f}{row['loss']:11.6f}  {row['version']}, {row['isa']}")
+        speed = f"{tokens * 1e6 / row['us'][1]:10.0f}" if tokens else ""
+        print(f"  {row['name']:24}{middle:13.1f}{low:8.1f}{high:8.1f}{ratio[1]:8.2f}{ratio[0]:7.2f}"
+              f"{ratio[2]:7.2f}{row['loss']:11.6f}{speed}  {row['version']}, {row['isa']}")

@@ -3,25 +3,19 @@
 
 #include <cstdlib>
 #include <iostream>
-#include <sstream>
-#include <string>
 #include <string_view>
 
 #include "measure.hpp"
 #include "mlp_task.hpp"
+#include "serve.hpp"
 
 namespace {
 
-constexpr int warm = 10;  // steps before the clock starts; as in peers/task.py
-
-struct result {
-  double ns;
-  float loss;
-};
+constexpr int warm = 10;  // steps before the clock starts; as in peers/mlp_task.py
 
 /// From the first weights: `warm` steps, then n timed ones.
 template <class Step>
-result run(const std::vector<bench::batch>& ring, Step&& step, int n) {
+bench::turn run(const std::vector<bench::batch>& ring, Step&& step, int n) {
   bench::Mlp model;
   bench::set_weights(model);
   xla::nn::CrossEntropyLoss loss_fn;
@@ -41,22 +35,10 @@ result run(const std::vector<bench::batch>& ring, Step&& step, int n) {
 }
 
 template <class Step>
-int serve(std::string_view mode, Step&& step) {
+int contend(std::string_view mode, Step&& step) {
   const auto ring = bench::make_batches();
   run(ring, step, 3);
-  std::cout << R"({"ready": "xla )" << mode << R"(", "version": ")" << bench::compiler()
-            << R"(", "isa": ")" << bench::instruction_set() << "\"}" << std::endl;
-  for (std::string line; std::getline(std::cin, line);) {
-    std::istringstream words{line};
-    std::string command;
-    int n = 0;
-    if (!(words >> command >> n) || command != "run") break;
-    const result r = run(ring, step, n);
-    std::cout.precision(9);
-    std::cout << R"({"ns": )" << std::int64_t(r.ns) << R"(, "loss": )" << r.loss << "}"
-              << std::endl;
-  }
-  return 0;
+  return bench::serve(mode, [&](int n) { return run(ring, step, n); });
 }
 
 }  // namespace
@@ -65,11 +47,10 @@ int main(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "compiled";
   xla::set_num_threads(argc > 2 ? std::atoi(argv[2]) : 1);
   xla::eager_mode(mode != "traced");
-  if (mode == "compiled")
-    return serve(mode, xla::compile(bench::step_fn, {.name = "mlp_step"}));
-  if (mode == "eager") return serve(mode, bench::step_fn);
+  if (mode == "compiled") return contend(mode, xla::compile(bench::step_fn, {.name = "mlp_step"}));
+  if (mode == "eager") return contend(mode, bench::step_fn);
   if (mode == "traced")
-    return serve(mode, [](auto& model, auto& data, auto& target, auto& loss_fn, auto& optimizer) {
+    return contend(mode, [](auto& model, auto& data, auto& target, auto& loss_fn, auto& optimizer) {
       auto loss = bench::step_fn(model, data, target, loss_fn, optimizer);
       xla::sync();
       return loss;

@@ -9,23 +9,13 @@
 
 #include <xla/xla.hpp>
 
-// The task that every contestant trains; the same as in peers/task.py.
+#include "numbers.hpp"
+
+// The task that every contestant trains; the same as in peers/mlp_task.py.
 namespace bench {
 
 inline constexpr std::int64_t batch_size = 64, inputs = 784, hidden = 128, classes = 10;
 inline constexpr std::int64_t batch_count = 16;
-
-/// A 32-bit number that depends on its stream and position alone (lowbias32 of a counter).
-inline std::uint32_t hashed(std::uint32_t stream, std::int64_t i) {
-  std::uint32_t x = static_cast<std::uint32_t>(i) + stream * 0x9E3779B9u;
-  x = (x ^ x >> 16) * 0x7FEB352Du;
-  x = (x ^ x >> 15) * 0x846CA68Bu;
-  return x ^ x >> 16;
-}
-
-inline float uniform(std::uint32_t stream, std::int64_t i) {
-  return static_cast<float>(hashed(stream, i) >> 8) * 0x1p-24f;
-}
 
 struct Mlp {
   xla::nn::Linear fc1{inputs, hidden}, fc2{hidden, classes};

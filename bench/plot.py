@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two plots as plain SVG: bars of the MLP contest, lines of the capture cost."""
+"""Plots as plain SVG: bars of the contests, lines of the capture cost."""
 
 STYLE = "font-family='sans-serif' font-size='12' fill='#333'"
 
@@ -15,13 +15,16 @@ def text(x, y, content, anchor="start", size=12):
            f"style='font-size:{size}px'>{content}</text>"
 
 
-def mlp(results):
-    """Microseconds per step; a line where the machine's peak would be."""
-    left, bar, wide = 130, 20, 520
+def contest(results, title, unit, what):
+    """Time per step; a line where the machine's peak would be."""
+    left, bar, wide = 190, 20, 520
     longest = max(row["us"][1] for result in results for row in result["rows"])
-    scale = wide / longest
-    parts, y = [text(10, 22, "MLP 784-128-10, batch 64, SGD: microseconds per training step",
-                     size=14)], 40
+    scale, in_unit = wide / longest, {"us": 1, "ms": 1e-3}[unit]
+    parts, y = [text(10, 22, f"{title}: {unit} per {what}", size=14)], 40
+
+    def figure(us):
+        return f"{us * in_unit:.{0 if us * in_unit >= 100 else 1}f}"
+
     for result in results:
         y += 16
         parts.append(text(10, y, f"{result['threads']} thread(s)"))
@@ -36,12 +39,12 @@ def mlp(results):
             parts.append(f"<line x1='{left + low:.1f}' x2='{left + min(high, wide):.1f}' "
                          f"y1='{y + bar / 2}' y2='{y + bar / 2}' stroke='#111'/>")
             parts.append(text(left + max(middle, min(high, wide)) + 6, y + 14,
-                              f"{row['us'][1]:.0f}  (x{row['ratio'][1]:.2f})"))
+                              f"{figure(row['us'][1])}  (x{row['ratio'][1]:.2f})"))
             y += bar
         at = left + result["us_at_peak"] * scale
         parts.append(f"<line x1='{at:.1f}' x2='{at:.1f}' y1='{top}' y2='{y}' stroke='#dc2626' "
                      "stroke-dasharray='4 3'/>")
-        parts.append(text(at, y + 12, f"at peak {result['us_at_peak']:.0f}", "middle", 10))
+        parts.append(text(at, y + 12, f"at peak {figure(result['us_at_peak'])}", "middle", 10))
         y += 20
     return document(left + wide + 110, y + 10, parts)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # All benchmarks: cmake -P bench/run.cmake
-#   -DPARTS="mlp;capture;overhead;specialise;fused;gemm"   only these
-#   -DROUNDS=<n>           rounds of the MLP contest, 21 unless given
+#   -DPARTS="mlp;decoder;capture;overhead;specialise;fused;gemm"   only these; README.md has more
+#   -DROUNDS=<n>           rounds of the contests at most, 21 unless given
 #   -DPYTHON=<python>      an interpreter that has torch and jax, instead of installing them
 #   -DPEERS=OFF            without PyTorch and JAX
 #   -DBUILD=<folder>       default build/bench
@@ -13,7 +13,7 @@ if(NOT BUILD)
 endif()
 get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
 if(NOT PARTS)
-  set(PARTS mlp capture overhead specialise fused gemm)
+  set(PARTS mlp decoder capture overhead specialise fused gemm)
 endif()
 if(NOT ROUNDS)
   set(ROUNDS 21)
@@ -25,11 +25,19 @@ endif()
 xla_need(ninja-build:ninja g++:g++ libeigen3-dev libboost-dev python3:python3)
 find_program(python3 python3 REQUIRED)
 
+set(contests mlp decoder decoder_seed)
+set(contested OFF)
+foreach(part IN LISTS PARTS)
+  if(part IN_LIST contests)
+    set(contested ON)
+  endif()
+endforeach()
+
 # The peers live beside the build; without a network the contest is between our own modes.
 set(peers "")
 if(PYTHON)
   set(peers "${PYTHON}")
-elseif(PEERS AND "mlp" IN_LIST PARTS)
+elseif(PEERS AND contested)
   set(venv "${BUILD}/peers")
   if(NOT EXISTS "${venv}/installed")
     message("==> installing PyTorch and JAX into ${venv}")
@@ -50,7 +58,7 @@ elseif(PEERS AND "mlp" IN_LIST PARTS)
   if(EXISTS "${venv}/installed")
     set(peers "${venv}/bin/python")
   else()
-    message("==> PyTorch and JAX could not be installed: the MLP is measured without them")
+    message("==> PyTorch and JAX could not be installed: the contests are held without them")
   endif()
 endif()
 
@@ -68,7 +76,7 @@ if(clang AND "capture" IN_LIST PARTS)
   xla_bench_configure(clang "${clang}")
   list(APPEND flags "${BUILD}/clang/bench/capture.flags")
 endif()
-set(targets bench_peak)
+set(targets bench_peak bench_mkl)
 foreach(part IN LISTS PARTS)
   if(NOT part STREQUAL "capture")
     list(APPEND targets bench_${part})

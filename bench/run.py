@@ -74,7 +74,7 @@ def show_gemm(rows):
 
 
 SHOW = {"overhead": show_overhead, "specialise": show_specialise, "fused": show_fused}
-PARTS = ("mlp", "capture", "gemm", *SHOW)
+PARTS = (*compare.CONTESTS, "capture", "gemm", *SHOW)
 
 
 def machine():
@@ -109,12 +109,14 @@ def main():
             file.write(content)
 
     def run(part):
-        if part == "mlp":
-            results[part] = [compare.contest(options.programs, options.peers, n, options.rounds,
-                                             options.out) for n in threads]
+        if part in compare.CONTESTS:
+            results[part] = [compare.hold(part, options.programs, options.peers, n, options.rounds,
+                                          options.out) for n in threads]
             for result in results[part]:
                 compare.show(result)
-            write("mlp.svg", plot.mlp(results[part]))
+            contest = compare.CONTESTS[part]
+            write(f"{part}.svg",
+                  plot.contest(results[part], contest.title, contest.unit, contest.what))
         elif part == "capture":
             results[part] = [capture.measure(flags, options.out) for flags in options.flags]
             for result in results[part]:

@@ -14,6 +14,7 @@ os.environ["XLA_FLAGS"] = flags
 import jax  # noqa: E402  the flags come first
 import jax.numpy as jnp  # noqa: E402
 
+import mlp_task as mlp  # noqa: E402
 import task  # noqa: E402
 
 
@@ -28,15 +29,15 @@ def make(turned):
 
     def train(ws, vs, x, y):
         loss, gradients = jax.value_and_grad(loss_of)(ws, x, y)
-        vs = [task.MOMENTUM * v + g for v, g in zip(vs, gradients)]
-        ws = [w - task.LEARNING_RATE * v for w, v in zip(ws, vs)]
+        vs = [mlp.MOMENTUM * v + g for v, g in zip(vs, gradients)]
+        ws = [w - mlp.LEARNING_RATE * v for w, v in zip(ws, vs)]
         return ws, vs, loss
 
     jitted = jax.jit(train, donate_argnums=(0, 1))
     state = {}
 
     def reset():
-        state["w"] = [jnp.array(w.T if turned else w) for w in task.weights()]
+        state["w"] = [jnp.array(w.T if turned else w) for w in mlp.weights()]
         state["v"] = [jnp.zeros_like(w) for w in state["w"]]
 
     def step(x, y):
@@ -47,12 +48,12 @@ def make(turned):
 
 
 def main():
-    data = [(jnp.asarray(x), jnp.asarray(y, dtype=jnp.int32)) for x, y in task.batches()]
+    data = [(jnp.asarray(x), jnp.asarray(y, dtype=jnp.int32)) for x, y in mlp.batches()]
     variants = {"(out, in)": lambda: make(False), "(in, out)": lambda: make(True)}
     finish = lambda result: float(jax.block_until_ready(result)[0])
     name, reset, step = task.fastest("mlp_jax", variants, data, finish)
     task.serve("JAX jit", f"{jax.__version__} {name}", "the machine's", reset,
-               lambda i: step(*data[i]), finish)
+               lambda i: step(*data[i]), finish, mlp.BATCHES, mlp.WARM)
 
 
 if __name__ == "__main__":

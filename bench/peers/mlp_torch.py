@@ -9,14 +9,15 @@ import sys
 import torch
 import torch.nn.functional as F
 
+import mlp_task as mlp
 import task
 
 
 class Mlp(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.fc1 = torch.nn.Linear(task.INPUTS, task.HIDDEN)
-        self.fc2 = torch.nn.Linear(task.HIDDEN, task.CLASSES)
+        self.fc1 = torch.nn.Linear(mlp.INPUTS, mlp.HIDDEN)
+        self.fc2 = torch.nn.Linear(mlp.HIDDEN, mlp.CLASSES)
 
     def forward(self, x):
         return self.fc2(F.relu(self.fc1(x)))
@@ -25,9 +26,9 @@ class Mlp(torch.nn.Module):
 def module_step(how, compiled):
     """The step function as in the documentation; forward, loss and update may be compiled."""
     model = Mlp()
-    first = [torch.from_numpy(w) for w in task.weights()]
+    first = [torch.from_numpy(w) for w in mlp.weights()]
     optimizer = torch.optim.SGD(
-        model.parameters(), lr=task.LEARNING_RATE, momentum=task.MOMENTUM, **{how: True})
+        model.parameters(), lr=mlp.LEARNING_RATE, momentum=mlp.MOMENTUM, **{how: True})
 
     def loss_of(x, y):
         return F.cross_entropy(model(x), y)
@@ -56,7 +57,7 @@ def module_step(how, compiled):
 
 def whole_step():
     """Forward, gradients and update as one function, compiled without a graph break."""
-    first = [torch.from_numpy(w) for w in task.weights()]
+    first = [torch.from_numpy(w) for w in mlp.weights()]
     weights = [w.clone() for w in first]
     velocities = [torch.zeros_like(w) for w in first]
 
@@ -67,8 +68,8 @@ def whole_step():
     def train(ws, vs, x, y):
         gradients, loss = torch.func.grad_and_value(loss_of)(ws, x, y)
         for w, v, g in zip(ws, vs, gradients):
-            v.mul_(task.MOMENTUM).add_(g)
-            w.sub_(v, alpha=task.LEARNING_RATE)
+            v.mul_(mlp.MOMENTUM).add_(g)
+            w.sub_(v, alpha=mlp.LEARNING_RATE)
         return loss
 
     def reset():
@@ -87,7 +88,7 @@ def main():
     way, threads = sys.argv[1], int(sys.argv[2])
     torch.set_num_threads(threads)
     torch.set_flush_denormal(False)
-    data = [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in task.batches()]
+    data = [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in mlp.batches()]
     if way == "eager":
         variants = {how: lambda how=how: module_step(how, False) for how in ("foreach", "fused")}
     else:
@@ -99,7 +100,7 @@ def main():
     name, reset, step = task.fastest(f"mlp_torch {way}", variants, data, lambda loss: loss.item())
     label = "PyTorch eager" if way == "eager" else "torch.compile"
     task.serve(label, f"{torch.__version__} ({name})", torch.backends.cpu.get_cpu_capability(),
-               reset, lambda i: step(*data[i]), lambda loss: loss.item())
+               reset, lambda i: step(*data[i]), lambda loss: loss.item(), mlp.BATCHES, mlp.WARM)
 
 
 if __name__ == "__main__":

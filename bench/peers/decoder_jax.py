@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decoder's step in JAX: decoder_jax.py <threads> <small|seed>. jit of the whole step; its
+state is donated."""
+
+import os
+import sys
+
+THREADS = int(sys.argv[1])
+os.environ["JAX_PLATFORMS"] = "cpu"
+flags = os.environ.get("XLA_FLAGS", "")
+if THREADS == 1:
+    flags += " --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+os.environ["XLA_FLAGS"] = flags
+
+import jax  # noqa: E402  the flags come first
+import jax.numpy as jnp  # noqa: E402
+
+import decoder_task as decoder  # noqa: E402
+import task  # noqa: E402
+
+
+def attention_by_hand(q, k, v):
+    """(batch, sequence, heads, head size); neighbouring heads share a key head."""
+    k, v = (jnp.repeat(x, q.shape[2] // x.shape[2], axis=2) for x in (k, v))
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / q.shape[-1] ** 0.5
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), v)
+
+
+def model_of(c, turned, attend):
+    """Tokens to logits, with weights as (out, in) or turned, as in flax: (in, out)."""
+
+    def linear(x, w):
+        return x @ (w if turned else w.T)
+
+    def norm(x, w):
+        return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + c.eps) * w
+
+    def forward(w, tokens):
+        h = w["embed_tokens.weight"][tokens]
+        for i in range(c.layers):
+            at = f"layers.{i}."
+            x = norm(h, w[at + "input_layernorm.weight"])
+            q, k, v = (linear(x, w[f"{at}self_attn.{n}_proj.weight"])
+                       .reshape(*tokens.shape, -1, c.head_size) for n in "qkv")
+            y = attend(q, k, v).reshape(*tokens.shape, c.hidden)
+            h = h + linear(y, w[at + "self_attn.o_proj.weight"])
+            x = norm(h, w[at + "post_attention_layernorm.weight"])
+            gate, up = (linear(x, w[f"{at}mlp.{n}_proj.weight"]) for n in ("gate", "up"))
+            h = h + linear(jax.nn.silu(gate) * up, w[at + "mlp.down_proj.weight"])
+        return linear(norm(h, w["norm.weight"]), w["lm_head.weight"])
+
+    return forward
+
+
+def step_of(c, turned, attend):
+    """(weights, means, squares, count, tokens, next tokens) to the same state and the loss."""
+    forward = model_of(c, turned, attend)
+    decay = decoder.LEARNING_RATE * decoder.DECAY[c.optimizer]
+
+    def loss_of(w, tokens, following):
+        logs = jax.nn.log_softmax(forward(w, tokens))
+        return -jnp.take_along_axis(logs, following[..., None], axis=-1).mean()
+
+    def train(w, m, v, count, tokens, following):
+        loss, g = jax.value_and_grad(loss_of)(w, tokens, following)
+        count = count + 1
+        step_size = decoder.LEARNING_RATE / (1 - decoder.BETA1**count)
+        root = jnp.sqrt(1 - decoder.BETA2**count)
+        m = {n: decoder.BETA1 * m[n] + (1 - decoder.BETA1) * g[n] for n in w}
+        v = {n: decoder.BETA2 * v[n] + (1 - decoder.BETA2) * g[n] * g[n] for n in w}
+        w = {n: w[n] * (1 - decay) - m[n] / (jnp.sqrt(v[n]) / root + decoder.EPS) * step_size
+             for n in w}
+        return w, m, v, count, loss
+
+    return jax.jit(train, donate_argnums=(0, 1, 2, 3))
+
+
+def first_state(c, turned):
+    """(weights, means, squares, count) before the first step."""
+
+    def layout(name, w):
+        return w.T if turned and w.ndim == 2 and name != "embed_tokens.weight" else w
+
+    w = {name: jnp.array(layout(name, w)) for name, w in decoder.weights(c).items()}
+    zeros = lambda: {name: jnp.zeros_like(x) for name, x in w.items()}  # noqa: E731
+    return w, zeros(), zeros(), jnp.zeros(())
+
+
+def make(c, turned, attend):
+    train = step_of(c, turned, attend)
+    state = []
+
+    def reset():
+        state[:] = first_state(c, turned)
+
+    def step(tokens, following):
+        *state[:], loss = train(*state, tokens, following)
+        return loss
+
+    return reset, step
+
+
+def main():
+    c = decoder.CONFIGS[sys.argv[2]]
+    data = [(jnp.asarray(x, dtype=jnp.int32), jnp.asarray(y, dtype=jnp.int32))
+            for x, y in decoder.text(c)]
+    variants = {
+        "(out, in)": lambda: make(c, False, attention_by_hand),
+        "(in, out)": lambda: make(c, True, attention_by_hand),
+        "dot_product_attention": lambda: make(c, False, jax.nn.dot_product_attention),
+    }
+    if sys.argv[2] == "seed":  # 4 GB each: the first alone
+        variants = dict(list(variants.items())[:1])
+    finish = lambda loss: float(jax.block_until_ready(loss))  # noqa: E731
+    name, reset, step = task.fastest("decoder_jax", variants, data[:4], finish,
+                                     1 if sys.argv[2] == "seed" else 4)
+    task.serve("JAX jit", f"{jax.__version__} {name}", "the machine's", reset,
+               lambda i: step(*data[i]), finish, decoder.BATCHES, decoder.WARM)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decoder's step in PyTorch: decoder_torch.py <eager|compile> <threads> <small|seed>.
+
+Each way has variants that users write; the fastest on this machine contends.
+"""
+
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import decoder_task as decoder
+import task
+
+
+class Attention(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        kv = c.kv_heads * c.head_size
+        self.c = c
+        self.q_proj = nn.Linear(c.hidden, c.hidden, bias=False)
+        self.k_proj = nn.Linear(c.hidden, kv, bias=False)
+        self.v_proj = nn.Linear(c.hidden, kv, bias=False)
+        self.o_proj = nn.Linear(c.hidden, c.hidden, bias=False)
+
+    def forward(self, x):
+        c = self.c
+        batch, sequence, _ = x.shape
+        q, k, v = (p(x).view(batch, sequence, -1, c.head_size).transpose(1, 2)
+                   for p in (self.q_proj, self.k_proj, self.v_proj))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=c.causal,
+                                           enable_gqa=c.kv_heads != c.heads)
+        return self.o_proj(y.transpose(1, 2).reshape(batch, sequence, c.hidden))
+
+
+class SwiGLU(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.gate_proj = nn.Linear(c.hidden, c.intermediate, bias=False)
+        self.up_proj = nn.Linear(c.hidden, c.intermediate, bias=False)
+        self.down_proj = nn.Linear(c.intermediate, c.hidden, bias=False)
+
+    def forward(self, x):
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class Layer(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.input_layernorm = nn.RMSNorm(c.hidden, c.eps)
+        self.self_attn = Attention(c)
+        self.post_attention_layernorm = nn.RMSNorm(c.hidden, c.eps)
+        self.mlp = SwiGLU(c)
+
+    def forward(self, x):
+        h = x + self.self_attn(self.input_layernorm(x))
+        return h + self.mlp(self.post_attention_layernorm(h))
+
+
+class Decoder(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.embed_tokens = nn.Embedding(c.vocabulary, c.hidden)
+        self.layers = nn.ModuleList(Layer(c) for _ in range(c.layers))
+        self.norm = nn.RMSNorm(c.hidden, c.eps)
+        self.lm_head = nn.Linear(c.hidden, c.vocabulary, bias=False)
+
+    def forward(self, tokens):
+        h = self.embed_tokens(tokens)
+        for layer in self.layers:
+            h = layer(h)
+        return self.lm_head(self.norm(h))
+
+
+def make_model(c):
+    """The model and its first weights."""
+    with torch.device("meta"):
+        model = Decoder(c)
+    first = {name: torch.from_numpy(w) for name, w in decoder.weights(c).items()}
+    model.load_state_dict({name: w.clone() for name, w in first.items()}, assign=True)
+    for p in model.parameters():
+        p.requires_grad_()
+    return model, first
+
+
+def cross_entropy(logits, following):
+    return F.cross_entropy(logits.flatten(0, 1), following.flatten())
+
+
+def module_step(c, how, compiled):
+    """The step function as in the documentation; forward, loss and update may be compiled."""
+    model, first = make_model(c)
+    optimizer = getattr(torch.optim, c.optimizer)(
+        model.parameters(), lr=decoder.LEARNING_RATE, betas=(decoder.BETA1, decoder.BETA2),
+        eps=decoder.EPS, weight_decay=decoder.DECAY[c.optimizer], **{how: True})
+
+    def loss_of(tokens, following):
+        return cross_entropy(model(tokens), following)
+
+    update = optimizer.step
+    if compiled:
+        loss_of = torch.compile(loss_of, **compiled)
+        if how != "fused":
+            update = torch.compile(update)
+
+    def reset():
+        optimizer.zero_grad()
+        with torch.no_grad():
+            for name, p in model.named_parameters():
+                p.copy_(first[name])
+        for state in optimizer.state.values():
+            for value in state.values():
+                value.zero_()
+
+    def step(tokens, following):
+        optimizer.zero_grad()
+        loss = loss_of(tokens, following)
+        loss.backward()
+        update()
+        return loss
+
+    return reset, step
+
+
+def whole_step(c):
+    """Forward, gradients and update as one function, compiled without a graph break."""
+    model, first = make_model(c)
+    weights = {name: p.detach() for name, p in model.named_parameters()}
+    means = {name: torch.zeros_like(w) for name, w in weights.items()}
+    squares = {name: torch.zeros_like(w) for name, w in weights.items()}
+    count = torch.zeros(())
+    decay = decoder.LEARNING_RATE * decoder.DECAY[c.optimizer]
+
+    def loss_of(ws, tokens, following):
+        return cross_entropy(torch.func.functional_call(model, ws, (tokens,)), following)
+
+    @torch.compile(fullgraph=True)
+    def train(ws, means, squares, count, tokens, following):
+        gradients, loss = torch.func.grad_and_value(loss_of)(ws, tokens, following)
+        count.add_(1)
+        step_size = decoder.LEARNING_RATE / (1 - decoder.BETA1**count)
+        root = torch.sqrt(1 - decoder.BETA2**count)
+        for name, g in gradients.items():
+            means[name].lerp_(g, 1 - decoder.BETA1)
+            squares[name].mul_(decoder.BETA2).addcmul_(g, g, value=1 - decoder.BETA2)
+            ws[name].mul_(1 - decay)
+            ws[name].sub_(means[name] / (squares[name].sqrt() / root + decoder.EPS) * step_size)
+        return loss
+
+    def reset():
+        for name, w in weights.items():
+            w.copy_(first[name])
+            means[name].zero_()
+            squares[name].zero_()
+        count.zero_()
+
+    def step(tokens, following):
+        with torch.no_grad():
+            return train(weights, means, squares, count, tokens, following)
+
+    return reset, step
+
+
+def variants_of(way, c):
+    if way == "eager":
+        ways = {how: lambda how=how: module_step(c, how, None) for how in ("fused", "foreach")}
+    else:
+        plain, tuned = {"dynamic": False}, {"dynamic": False, "mode": "max-autotune-no-cudagraphs"}
+        ways = {
+            "loss+fused": lambda: module_step(c, "fused", plain),
+            "tuned loss+fused": lambda: module_step(c, "fused", tuned),
+            "loss+update": lambda: module_step(c, "foreach", plain),
+            "whole step": lambda: whole_step(c),
+        }
+    return ways
+
+
+def main():
+    way, threads, name = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(False)
+    c = decoder.CONFIGS[name]
+    data = [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in decoder.text(c)]
+    variants = variants_of(way, c)
+    if name == "seed":  # 4 GB each: the first alone
+        variants = dict(list(variants.items())[:1])
+    variant, reset, step = task.fastest(f"decoder_torch {way}", variants, data[:4],
+                                        lambda loss: loss.item(), 1 if name == "seed" else 4)
+    label = "PyTorch eager" if way == "eager" else "torch.compile"
+    task.serve(label, f"{torch.__version__} ({variant})", torch.backends.cpu.get_cpu_capability(),
+               reset, lambda i: step(*data[i]), lambda loss: loss.item(), decoder.BATCHES,
+               decoder.WARM)
+
+
+if __name__ == "__main__":
+    main()

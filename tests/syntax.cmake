@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every source of the benchmarks passes the compiler's front end; no test builds them whole.
+
+cmake_minimum_required(VERSION 3.24)
+
+file(STRINGS "${FLAGS_FILE}" flags)
+file(GLOB sources "${FOLDER}/*.cpp")
+if(NOT sources)
+  message(FATAL_ERROR "no sources in ${FOLDER}")
+endif()
+set(failed "")
+foreach(source IN LISTS sources)
+  execute_process(COMMAND "${COMPILER}" ${flags} -Wall -Wextra -Wpedantic -Werror -fsyntax-only "${source}"
+    RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    list(APPEND failed "${source}")
+  endif()
+endforeach()
+if(failed)
+  list(JOIN failed ", " names)
+  message(FATAL_ERROR "these do not compile: ${names}")
+endif()
