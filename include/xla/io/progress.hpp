@@ -21,6 +21,7 @@ namespace xla::io {
 /// the rate) are counted in `unit`. Without a terminal it prints a line every `plain_seconds`.
 struct progress_options {
   std::int64_t total = 0;
+  std::int64_t first = 0;  ///< Steps done before, of a loop that goes on.
   std::string unit = "items";
   double plain_seconds = 10;
   std::FILE* stream = stdout;
@@ -108,6 +109,7 @@ class basic_progress {
         start_(Clock::now()),
         drawn_(start_) {
     state_.total = options_.total;
+    state_.step = drawn_step_ = options_.first;
   }
   basic_progress(const basic_progress&) = delete;
   basic_progress& operator=(const basic_progress&) = delete;
@@ -144,7 +146,7 @@ class basic_progress {
     const auto now = Clock::now();
     state_.elapsed = seconds(now - start_);
     if (state_.elapsed > 0) state_.item_rate = static_cast<double>(state_.items) / state_.elapsed;
-    if (state_.step > 0) show("\n");
+    if (state_.step > options_.first) show("\n");
   }
 
  private:

@@ -149,10 +149,10 @@ report fit(Model& model, Step&& step, Loader& loader, const options& how, Contex
     for (auto&& batch : loader) {
       watch.begin_step();
       losses.push_back(detail::run_step(step, model, batch, context...));
-      watch.end_step();
+      watch.end_step(detail::samples_of(batch));
       if (watch.wants_loss()) finish_losses();
       if (watch.wants_validation()) validate();
-      watch.finish_step(detail::samples_of(batch));
+      watch.finish_step();
       if (!watch.running()) break;
     }
     if (!watch.running() && !watch.whole_epoch()) break;

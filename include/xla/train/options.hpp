@@ -23,6 +23,7 @@ struct moment {
   double part = 0;         ///< Of the whole training, from 0 to 1.
   double seconds = 0;
   double loss = unknown;        ///< Mean over the steps since the reading before.
+  double rate = unknown;        ///< Items per second since the reading before.
   double validation = unknown;  ///< What `validate` gave last.
   double best = unknown;        ///< The best that it gave.
 };
@@ -33,12 +34,16 @@ struct options {
   std::int64_t epochs = 0;
   std::int64_t steps = 0;
   double seconds = 0;
+  /// Of a training that goes on: the steps done before, which `steps` counts too. The loader gives
+  /// what comes after them.
+  std::int64_t first_step = 0;
   run_mode mode = run_mode::current;
 
   std::int64_t log_every = 20;  ///< Steps between readings of the loss; nothing waits in between.
   bool show = true;             ///< A live line; `line` says how and where.
   io::progress_options line = {.unit = "samples"};
-  bool interruptible = true;  ///< Ctrl-C ends the training in order.
+  std::int64_t items_per_sample = 1;  ///< What rates count, say the tokens of a sequence.
+  bool interruptible = true;          ///< Ctrl-C ends the training in order.
 
   /// Measures the model, in evaluation and without gradients: every so many steps, or at the end of
   /// each epoch, and at the very end.
@@ -56,8 +61,9 @@ struct options {
   std::function<bool(const moment&)> after_step = {};
   /// After each epoch and its validation: where a schedule that counts epochs takes its step.
   std::function<void(const moment&)> after_epoch = {};
-  /// After each reading of the loss.
+  /// After each reading of the loss; the other one returns a line to print.
   std::function<void(const moment&)> log = {};
+  std::function<std::string(const moment&)> log_line = {};
   /// Every so many steps; with 0 after each validation that is the best so far, or, without
   /// `validate`, at the end of each epoch.
   std::function<void(const moment&)> checkpoint = {};

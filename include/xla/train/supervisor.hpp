@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,10 +27,13 @@ class supervisor {
     total_ = how.steps > 0 && in_epochs > 0 ? std::min(how.steps, in_epochs)
                                             : std::max(how.steps, in_epochs);
     if (how.log_every < 1) throw error("fit: log_every has to be at least 1");
+    report_.step = how.first_step;
+    if (how.steps > 0 && how.first_step >= how.steps) end(ending::completed);
     if (how.interruptible) guard_.emplace();
     if (!how.show) return;
     auto line = how.line;
     line.total = total_;
+    line.first = how.first_step;
     line_.emplace(std::move(line));
   }
 
@@ -40,14 +44,16 @@ class supervisor {
   void begin_step() {
     if (how_.schedule) how_.schedule(report_);
   }
-  /// Counts a step.
-  void end_step() {
+  /// Counts a step and what it worked on.
+  void end_step(std::int64_t samples) {
     ++report_.step;
     ++unread_;
+    step_items_ = samples * how_.items_per_sample;
+    items_ += step_items_;
     measure();
   }
   bool wants_loss() const {
-    return report_.step == 1 || unread_ >= how_.log_every || wants_validation();
+    return report_.step == how_.first_step + 1 || unread_ >= how_.log_every || wants_validation();
   }
   bool wants_validation() const {
     return how_.validate && how_.validate_every > 0 && report_.step % how_.validate_every == 0;
@@ -56,9 +62,14 @@ class supervisor {
   void take_loss(double loss) {
     unread_ = 0;
     report_.loss = loss;
+    measure();
+    report_.rate = static_cast<double>(items_ - read_items_) / (report_.seconds - read_seconds_);
+    read_items_ = items_;
+    read_seconds_ = report_.seconds;
     add(report_.losses, loss);
     show("loss", loss);
     if (how_.log) how_.log(report_);
+    if (how_.log_line) print(how_.log_line(report_));
     if (!std::isfinite(loss)) end(ending::diverged);
   }
 
@@ -79,12 +90,12 @@ class supervisor {
   }
 
   /// The end of a step, when its loss and validation are known.
-  void finish_step(std::int64_t items) {
+  void finish_step() {
     if (line_) {
       if (epochs_ > 1) line_->value("epoch", static_cast<double>(report_.epoch + 1));
       if (total_ == 0 && how_.seconds > 0)
         line_->value("seconds left", std::max(0.0, std::round(how_.seconds - report_.seconds)));
-      line_->advance(items);
+      line_->advance(step_items_);
     }
     if (how_.checkpoint_every > 0 && report_.step % how_.checkpoint_every == 0) save();
     if (how_.after_step && !how_.after_step(report_)) end(ending::stopped);
@@ -132,6 +143,10 @@ class supervisor {
     to.step.push_back(static_cast<double>(report_.step));
     to.value.push_back(value);
   }
+  void print(const std::string& line) {
+    if (line_) line_->print(line);
+    else std::fprintf(how_.line.stream, "%s\n", line.c_str());
+  }
   void show(const std::string& name, double value) {
     if (line_) line_->value(name, value);
   }
@@ -152,6 +167,8 @@ class supervisor {
   const options& how_;
   const clock::time_point start_ = clock::now();
   std::int64_t batches_, epochs_ = 0, total_ = 0, unread_ = 0, worse_ = 0, first_of_epoch_ = 0;
+  std::int64_t step_items_ = 0, items_ = 0, read_items_ = 0;
+  double read_seconds_ = 0;
   bool ended_ = false;
   report report_;
   std::optional<io::interrupt_guard> guard_;

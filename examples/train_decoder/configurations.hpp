@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <xla/nn/decoder.hpp>
+
+#include "options.hpp"
+
+namespace nn = xla::nn;
+
+/// nanoGPT's model for a processor, on bytes.
+inline constexpr auto char_config = [] {
+  auto c = nn::char_decoder;
+  c.vocabulary = 256;
+  return c;
+}();
+
+/// Llama's kind at the same size: RMSNorm, rotary positions, shared key heads, SwiGLU.
+inline constexpr nn::DecoderConfig llama_config{.hidden = 128,
+                                                .layers = 4,
+                                                .heads = 4,
+                                                .kv_heads = 2,
+                                                .intermediate = 344,
+                                                .vocabulary = 256,
+                                                .rotary_theta = 10000,
+                                                .tied_head = true,
+                                                .init = nn::DecoderInit::normal};
+
+/// Trains a decoder as the options say, to the end. Each configuration is compiled in a file of its
+/// own.
+template <nn::DecoderConfig C>
+void run(const Options& options, const std::string& text);
+
+extern template void run<char_config>(const Options&, const std::string&);
+extern template void run<llama_config>(const Options&, const std::string&);
+extern template void run<nn::small_decoder>(const Options&, const std::string&);
+extern template void run<nn::seed_decoder>(const Options&, const std::string&);

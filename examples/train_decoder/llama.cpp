@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run.hpp"
+
+template void run<llama_config>(const Options&, const std::string&);

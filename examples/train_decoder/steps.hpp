@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <xla/nn/generate.hpp>
+#include <xla/xla.hpp>
+
+namespace nn = xla::nn;
+
+// What runs on the model, each a function of its own that runs in any mode.
+
+/// The mean loss of telling each next token.
+constexpr auto loss_fn = [](auto& model, auto& tokens, auto& targets) {
+  const auto logits = model(tokens);
+  return xla::cross_entropy(xla::reshape(logits, {-1, logits.size(2)}), xla::flatten<0>(targets));
+};
+
+constexpr auto train_fn = [](auto& model, auto& tokens, auto& targets, auto& optimizer,
+                             auto& max_norm) {
+  optimizer.zero_grad();
+  const auto loss = loss_fn(model, tokens, targets);
+  loss.backward();
+  xla::optim::clip_grad_norm_(model, max_norm);
+  optimizer.step();
+  return loss;
+};
+
+/// The same in parts: adds a share of the gradients, and then updates.
+constexpr auto accumulate_fn = [](auto& model, auto& tokens, auto& targets, auto& share) {
+  const auto loss = loss_fn(model, tokens, targets) * share;
+  loss.backward();
+  return loss;
+};
+constexpr auto update_fn = [](auto& model, auto& optimizer, auto& max_norm) {
+  xla::optim::clip_grad_norm_(model, max_norm);
+  optimizer.step();
+  optimizer.zero_grad();
+};
+
+constexpr auto evaluate_fn = [](auto& model, auto& tokens, auto& targets) {
+  model.eval();
+  return loss_fn(model, tokens, targets);
+};
+
+/// The token after the last of these, which come next in a cache.
+constexpr auto write_fn = [](auto& model, auto& cache, auto& tokens, auto& temperature,
+                             auto& top_k) {
+  model.eval();
+  return nn::sample(xla::select(model(tokens, cache), 1, -1), temperature, top_k);
+};
+
+template <class Train, class Accumulate, class Update, class Evaluate, class Write>
+struct Functions {
+  Train train;
+  Accumulate accumulate;
+  Update update;
+  Evaluate evaluate;
+  Write write;
+};
+
+inline auto compiled_functions() {
+  return Functions{xla::compile(train_fn, {.name = "train"}),
+                   xla::compile(accumulate_fn, {.name = "accumulate"}),
+                   xla::compile(update_fn, {.name = "update"}),
+                   xla::compile(evaluate_fn, {.name = "evaluate"}),
+                   xla::compile(write_fn, {.name = "write"})};
+}
+inline auto plain_functions() {
+  return Functions{train_fn, accumulate_fn, update_fn, evaluate_fn, write_fn};
+}
