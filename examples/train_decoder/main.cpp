@@ -40,6 +40,7 @@ void run(Options options) {
 
 void describe(CLI::App& app, Options& o) {
   const auto at_least = [](std::int64_t low) { return CLI::Range(low, std::int64_t{1} << 40); };
+  app.option_defaults()->take_last();
   const CLI::Range positive(1e-12, 1e9), any(0.0, 1e9), part(0.0, 1.0);
   app.add_option("--config", o.config, "char (GPT), llama, small, or the seed's decoder")
       ->check(CLI::IsMember({"char", "llama", "small", "seed"}))
@@ -51,6 +52,7 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--text", o.text,
                  "Files to learn, or folders of headers and Markdown files\n"
                  "(default: this library's README and headers); a tenth is held out")
+      ->take_all()
       ->group("Data");
   app.add_flag("--zeros", o.zeros, "Learn zeros, as the seed's benchmark does")->group("Data");
   app.add_option("--batch", o.batch, "Sequences in a batch")->check(at_least(1))->group("Data");

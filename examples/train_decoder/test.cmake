@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DTEST=<name> -DPROGRAM=<train_decoder> -DFOLDER=<for files> -P test.cmake
+# cmake -DCASE=<name> -DPROGRAM=<train_decoder> -DFOLDER=<for files> -P test.cmake
 #   modes    every mode prints the same losses
 #   resume   a training that is killed again and again ends with the checkpoint of one that is not
 #   refuses  what cannot be trained or resumed gets a sentence
 
 cmake_minimum_required(VERSION 3.24)
-set(checkpoint "${FOLDER}/train_decoder_${TEST}.safetensors")
-set(brief --batch 2 --sequence 16 --warmup 4 --log-every 1 --eval-every 1000 --eval-batches 2 --length 40 --curve "")
+set(checkpoint "${FOLDER}/train_decoder_${CASE}.safetensors")
+set(brief --batch 2 --sequence 16 --warmup 4 --log-every 1 --eval-every 1000 --eval-batches 2 --length 40 --curve "${checkpoint}.svg")
 
 # Runs the program; `output` is what it prints.
 macro(train)
@@ -25,7 +25,7 @@ macro(expect_sentence sentence)
   endif()
 endmacro()
 
-if(TEST STREQUAL "modes")
+if(CASE STREQUAL "modes")
   foreach(config IN ITEMS char llama)
     foreach(accumulate IN ITEMS 1 2)
       set(expected "")
@@ -44,7 +44,7 @@ if(TEST STREQUAL "modes")
       endforeach()
     endforeach()
   endforeach()
-elseif(TEST STREQUAL "resume")
+elseif(CASE STREQUAL "resume")
   set(whole "${checkpoint}.whole")
   file(REMOVE "${checkpoint}" "${whole}")
   train_well(--steps 40 --checkpoint "${whole}")
@@ -75,7 +75,7 @@ elseif(TEST STREQUAL "resume")
   if(NOT result EQUAL 0 OR NOT found STREQUAL expected)
     message(FATAL_ERROR "ended with ${result}; another checkpoint than without kills\n${output}")
   endif()
-elseif(TEST STREQUAL "refuses")
+elseif(CASE STREQUAL "refuses")
   file(WRITE "${checkpoint}" "no tensors")
   train(--resume "${checkpoint}")
   expect_sentence("train_decoder: .*train_decoder_refuses.safetensors")

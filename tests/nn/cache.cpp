@@ -180,13 +180,19 @@ TEST_CASE("tokens are drawn as often as their logits say") {
   CHECK(std::abs(two[3] - last) < 0.01);
   CHECK(shares(0, 0)[3] > 0.9999);
   CHECK(shares(1, 1)[3] > 0.9999);
+
+  // top_k as an input draws the same.
+  xla::manual_seed(4);
+  const auto some = nn::sample(logits, 1, 2).to_vector();
+  xla::manual_seed(4);
+  CHECK(nn::sample(logits, 1, xla::Scalar(2)).to_vector() == some);
 }
 
 TEST_CASE("drawing is the same in every mode") {
-  auto draw = [](auto& logits, auto& temperature) {
+  auto draw = [](auto& logits, auto& temperature, auto& top_k) {
     const auto any = nn::sample(logits, temperature), some = nn::sample(logits, temperature, 3);
-    return std::tuple(any, some);
+    return std::tuple(any, some, nn::sample(logits, temperature, top_k));
   };
-  test::check_modes(draw, test::numbers<float>({13, 7}), xla::Scalar(0.8));
-  test::check_modes(draw, test::numbers<float>({1, 3200}), xla::Scalar(0));
+  test::check_modes(draw, test::numbers<float>({13, 7}), xla::Scalar(0.8), xla::Scalar(2));
+  test::check_modes(draw, test::numbers<float>({1, 3200}), xla::Scalar(0), xla::Scalar(3200));
 }

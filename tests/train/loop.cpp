@@ -119,6 +119,38 @@ TEST_CASE("a traced training is one graph a step, and reads losses only where it
   CHECK(report.loss == report.losses.value.back());
 }
 
+TEST_CASE("a training goes on after the steps done before, and prints what it is told to") {
+  const xla::eager_mode_guard eager;
+  xla::manual_seed(1);
+  test::Mlp model;
+  xla::nn::CrossEntropyLoss loss_fn;
+  xla::optim::SGD optimizer{model, {.lr = 0.1}};
+  xla::data::DataLoader loader{dataset(44), {.batch_size = 11}};
+  const sink out;
+  std::vector<double> parts;
+  train::options how;
+  how.steps = 20;
+  how.first_step = 14;
+  how.log_every = 3;
+  how.line = {.unit = "rows", .plain_seconds = 1e9, .stream = out.file};
+  how.schedule = [&](const train::moment& at) { parts.push_back(at.part); };
+  how.log_line = [](const train::moment& at) {
+    CHECK(at.rate > 0);
+    return "after " + std::to_string(at.step);
+  };
+  const auto report = train::fit(model, test::step_fn, loader, how, loss_fn, optimizer);
+  CHECK(report.step == 20);
+  CHECK(report.losses.step == numbers{15, 18, 20});
+  REQUIRE(parts.size() == 6);
+  CHECK(parts[1] == 0.75);
+  const auto text = out.text();
+  CHECK(text.find("after 15\n") < text.find("after 18\n"));
+  CHECK(text.find("after 18\n") < text.find("20/20"));
+
+  how.first_step = 20;
+  CHECK(train::fit(model, test::step_fn, loader, how, loss_fn, optimizer).losses.step.empty());
+}
+
 TEST_CASE("a compiled training has one signature and executes no eager op") {
   const xla::eager_mode_guard eager;
   test::Mlp model;

@@ -11,20 +11,44 @@
 
 namespace xla::nn {
 
+namespace detail {
+
+/// logits / temperature with Gumbel noise, times temperature: which is largest is drawn with the
+/// probabilities softmax(logits / temperature). Maddison et al. (2014).
+template <class T>
+constexpr Tensor<T, 2> with_noise(const Tensor<T, 2>& logits, const Scalar& temperature) {
+  // Uniform numbers are multiples of 2^-24: what stands for 0 keeps the noise finite.
+  const auto wait = maximum(-log(1 - rand_like(logits)), 0x1p-25);
+  return logits - temperature.as<T>() * log(wait);
+}
+
+/// The same of the logits that are at least (batch, 1) such a number.
+template <class T>
+constexpr Tensor<std::int64_t, 2> sample_from(const Tensor<T, 2>& logits, const Tensor<T, 2>& least,
+                                              const Scalar& temperature) {
+  constexpr T hidden = -std::numeric_limits<T>::infinity();
+  return argmax(where(logits >= least, with_noise(logits, temperature), hidden), -1, keepdim);
+}
+
+}  // namespace detail
+
 /// A token for each row of logits (batch, vocabulary), drawn with the probabilities
 /// softmax(logits / temperature): (batch, 1). Temperature 0 takes the most probable one. Of top_k
 /// the others, and what equals the last of them, are never drawn; 0: all may be.
-/// The largest of logits with Gumbel noise: Maddison et al. (2014).
 template <class T>
 constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scalar& temperature = 1,
                                          std::int64_t top_k = 0) {
-  // Uniform numbers are multiples of 2^-24: what stands for 0 keeps the noise finite.
-  const auto wait = maximum(-log(1 - rand_like(logits)), 0x1p-25);
-  const auto noisy = logits - temperature.as<T>() * log(wait);
-  if (top_k == 0) return argmax(noisy, -1, keepdim);
-  constexpr T hidden = -std::numeric_limits<T>::infinity();
+  if (top_k == 0) return argmax(detail::with_noise(logits, temperature), -1, keepdim);
   const auto least = narrow(topk(logits, top_k).first, 1, top_k - 1, 1);
-  return argmax(where(logits >= least, noisy, hidden), -1, keepdim);
+  return detail::sample_from(logits, least, temperature);
+}
+/// The same with a top_k that is an input of a compiled function: at least 1.
+template <class T>
+constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scalar& temperature,
+                                         const Scalar& top_k) {
+  const auto last = unsqueeze(cast<std::int64_t>(top_k.as<double>()) - 1, 0);
+  const auto least = index_select(sort(logits, -1, true).first, 1, last);
+  return detail::sample_from(logits, least, temperature);
 }
 
 /// The token after the last of tokens (batch, n), as (batch, 1), which come next in a cache. To be

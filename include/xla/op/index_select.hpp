@@ -2,6 +2,7 @@
 #pragma once
 
 #include "xla/op/gather.hpp"
+#include "xla/tensor/methods.hpp"
 
 namespace xla::op {
 
