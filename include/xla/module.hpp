@@ -257,12 +257,16 @@ consteval std::int64_t parameter_count() {
 /// Describes the members of a module, in a struct or a class template: tensors, parameters, other
 /// modules, std::array and std::tuple of them, plain numbers. Up to 64 members. Gives the struct
 /// train(), eval() and is_training(), which concern every TrainingFlag in it.
-#define XLA_MODULE(...)                                                  \
-  static constexpr auto xla_members() {                                  \
-    return ::xla::hana::make_tuple(                                      \
-        __VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__)))); \
-  }                                                                      \
-  XLA_DETAIL_TRAINING
+#define XLA_MODULE(...)                          \
+  XLA_DETAIL_MEMBER_LIST(constexpr, __VA_ARGS__) \
+  XLA_DETAIL_TRAINING(constexpr)
+
+/// The same for a struct in a header, outside of functions: the members that it gives are
+/// templates, so that a program which includes the header and does not use the module does not pay
+/// for it.
+#define XLA_HEADER_MODULE(...)                                           \
+  XLA_DETAIL_MEMBER_LIST(template <class = void> constexpr, __VA_ARGS__) \
+  XLA_DETAIL_TRAINING(template <class = void> constexpr)
 
 /// The same for a container with one member, whose name stays out of the parameters' names, as in
 /// PyTorch: "0.weight", not "layers.0.weight".
@@ -271,10 +275,15 @@ consteval std::int64_t parameter_count() {
     return ::xla::hana::make_tuple(                                                       \
         ::xla::detail::make_member(nullptr, [](auto& self) -> auto& { return self.m; })); \
   }                                                                                       \
-  XLA_DETAIL_TRAINING
+  XLA_DETAIL_TRAINING(constexpr)
 
-// No templates: XLA_MODULE also stands in structs inside functions.
-#define XLA_DETAIL_TRAINING                                                                \
-  constexpr void train(bool xla_on = true) { ::xla::detail::set_training(*this, xla_on); } \
-  constexpr void eval() { train(false); }                                                  \
-  constexpr bool is_training() const { return ::xla::detail::is_training(*this); }
+// XLA_MODULE's members are no templates: it also stands in structs inside functions.
+#define XLA_DETAIL_MEMBER_LIST(how, ...)                                 \
+  how static auto xla_members() {                                        \
+    return ::xla::hana::make_tuple(                                      \
+        __VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__)))); \
+  }
+#define XLA_DETAIL_TRAINING(how)                                                     \
+  how void train(bool xla_on = true) { ::xla::detail::set_training(*this, xla_on); } \
+  how void eval() { ::xla::detail::set_training(*this, false); }                     \
+  how bool is_training() const { return ::xla::detail::is_training(*this); }

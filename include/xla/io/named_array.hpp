@@ -30,6 +30,7 @@ namespace io {
 
 /// The bytes that an array of these sizes takes; nothing when that overflows, which an axis without
 /// elements does not excuse, or when a size is negative.
+template <class = void>
 inline std::optional<std::uint64_t> array_bytes(dtype type, std::span<const std::int64_t> sizes) {
   constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   auto bytes = static_cast<std::uint64_t>(size_of(type));
@@ -46,6 +47,7 @@ inline std::optional<std::uint64_t> array_bytes(dtype type, std::span<const std:
 }
 
 /// Sizes as Python writes them in a list: "[2, 3]".
+template <class = void>
 inline std::string sizes_text(std::span<const std::int64_t> sizes) {
   std::string out;
   for (const auto size : sizes) out += (out.empty() ? "" : ", ") + std::to_string(size);

@@ -71,10 +71,12 @@ class scratch {
 };
 
 /// This thread's buffers: rows of a for one sliver, panels of b.
+template <class = void>
 inline scratch& left_scratch() {
   static thread_local scratch buffer;
   return buffer;
 }
+template <class = void>
 inline scratch& right_scratch() {
   static thread_local scratch buffer;
   return buffer;

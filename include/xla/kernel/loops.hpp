@@ -84,6 +84,7 @@ struct lines_along {
 
 /// The strides with which a row-major operand of shape s is read over the axes of all (aligned at
 /// the last): 0 along axes where it has size 1.
+template <class = void>
 inline void broadcast_strides(const shape& s, const shape& all, std::int64_t* strides) {
   std::int64_t step = 1;
   for (int i = all.rank - 1; i >= 0; --i) {
@@ -96,6 +97,7 @@ inline void broadcast_strides(const shape& s, const shape& all, std::int64_t* st
 
 /// The loops over shape all for operands of the given shapes. With fixed_last, the last axis is
 /// kept as it is: it is the row that a reduction runs over.
+template <class = void>
 inline loop_nest make_loops(const shape& all, const shape* shapes, const std::int64_t* bytes, int n,
                             bool fixed_last = false) {
   loop_nest l;
@@ -189,6 +191,7 @@ void run_map(const loop_nest& l, Kernel&& kernel, void* const* base, std::int64_
 }
 
 /// Scratch memory of the calling thread, kept between calls.
+template <class = void>
 inline void* thread_scratch(std::int64_t bytes) {
   struct block {
     void* p = nullptr;
@@ -207,6 +210,7 @@ inline void* thread_scratch(std::int64_t bytes) {
 }
 
 /// Runs a row region over its loops; the last axis is the row.
+template <class = void>
 inline void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
                      std::int64_t (*scratch_bytes)(std::int64_t), void* const* base,
                      std::int64_t ops = 1) {

@@ -81,6 +81,7 @@ namespace detail {
 
 /// ln(x) for normal positive x, within 1 ulp or so; Cephes logf. Plain arithmetic, so that loops
 /// over it vectorise and every platform gives the same bits.
+template <class = void>
 inline float plain_log(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const auto exponent = static_cast<std::int32_t>(bits - 0x3F3504F3u) >> 23;
@@ -105,6 +106,7 @@ struct sine_cosine {
 };
 
 /// Sine and cosine of `turns / 2^32` of a full turn; the reduction is exact. Cephes sinf, cosf.
+template <class = void>
 inline sine_cosine plain_sincos(std::uint32_t turns) {
   const auto quadrant = (turns + 0x20000000u) >> 30;
   const auto rest = static_cast<std::int32_t>(turns - (quadrant << 30));
@@ -120,6 +122,7 @@ inline sine_cosine plain_sincos(std::uint32_t turns) {
   return {(quadrant & 2) != 0 ? -sine : sine, ((quadrant + 1) & 2) != 0 ? -cosine : cosine};
 }
 
+template <class = void>
 inline void philox_fill(philox_words& words, std::uint64_t counter, std::uint64_t key) {
   auto& [a, b, c, d] = words;
   for (std::size_t i = 0; i < philox_lanes; ++i) {
@@ -138,6 +141,7 @@ inline void philox_fill(philox_words& words, std::uint64_t counter, std::uint64_
 
 /// Box and Muller (1958) over the words of a group of blocks: `z[0], z[1]` from words 0 and 1, and
 /// `z[2], z[3]` from words 2 and 3. Tails reach 6.6 standard deviations.
+template <class = void>
 inline void box_muller(const philox_words& words,
                        std::array<std::array<float, philox_lanes>, 4>& z) {
   std::array<float, philox_lanes> radius;
@@ -245,6 +249,7 @@ void fill_integers(T* out, std::int64_t n, T low, T high, std::uint64_t seed,
 
 /// Fills `out[0..n)` with a random order of 0 … n - 1 (Fisher and Yates, Durstenfeld 1964); it
 /// consumes the counters of `n` 64-bit elements.
+template <class = void>
 inline void fill_permutation(std::int64_t* out, std::int64_t n, std::uint64_t seed,
                              std::uint64_t offset) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = i;

@@ -19,6 +19,7 @@
 namespace xla {
 namespace kernel::detail {
 
+template <class = void>
 inline int default_threads() {
   if (const char* text = std::getenv("XLA_NUM_THREADS")) {
     const long n = std::strtol(text, nullptr, 10);
@@ -27,11 +28,13 @@ inline int default_threads() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+template <class = void>
 inline std::atomic<int>& thread_count() {
   static std::atomic<int> count{default_threads()};
   return count;
 }
 
+template <class = void>
 inline void pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -56,7 +59,8 @@ class patience {
 
 /// Threads that claim chunks of the owner's loop. A call waits for the chunks, not for the
 /// threads: one that sleeps or was preempted holds nobody up.
-class pool {
+template <class>
+class basic_pool {
  public:
   using call_type = void (*)(void* context, std::int64_t chunk) noexcept;
 
@@ -164,7 +168,9 @@ class pool {
   std::vector<std::thread> workers_;
   int size_ = 1;
 };
+using pool = basic_pool<void>;
 
+template <class = void>
 inline pool& shared_pool() {
   // Never freed: the destructor of another static object may still compute. After the threads
   // are joined the pool stays taken, so that every later caller works alone.
@@ -198,10 +204,14 @@ struct loop {
 
 /// How many threads one operation may use, the caller's included: XLA_NUM_THREADS, or one for
 /// each hardware thread.
-inline int num_threads() { return kernel::detail::thread_count().load(std::memory_order_relaxed); }
+template <class = void>
+inline int num_threads() {
+  return kernel::detail::thread_count().load(std::memory_order_relaxed);
+}
 
 /// Sets how many threads one operation may use; 1 runs everything in the caller. Results do not
 /// depend on it. Throws `xla::error` when n is below 1.
+template <class = void>
 inline void set_num_threads(int n) {
   if (n < 1) throw error{"set_num_threads: needs at least 1 thread, got " + std::to_string(n)};
   kernel::detail::thread_count().store(n, std::memory_order_relaxed);

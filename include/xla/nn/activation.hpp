@@ -72,7 +72,7 @@ struct LeakyReLU {
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {
     return leaky_relu(x, negative_slope);
   }
-  XLA_MODULE(negative_slope)
+  XLA_HEADER_MODULE(negative_slope)
 };
 
 struct ELU {
@@ -81,7 +81,7 @@ struct ELU {
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {
     return elu(x, alpha);
   }
-  XLA_MODULE(alpha)
+  XLA_HEADER_MODULE(alpha)
 };
 
 struct Hardtanh {
@@ -90,7 +90,7 @@ struct Hardtanh {
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {
     return hardtanh(x, min_val, max_val);
   }
-  XLA_MODULE(min_val, max_val)
+  XLA_HEADER_MODULE(min_val, max_val)
 };
 
 struct Softplus {
@@ -99,7 +99,7 @@ struct Softplus {
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {
     return softplus(x, beta, threshold);
   }
-  XLA_MODULE(beta, threshold)
+  XLA_HEADER_MODULE(beta, threshold)
 };
 
 /// Softmax over the last axis.

@@ -23,7 +23,7 @@ struct Dropout {
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {
     return dropout(x, p, training);
   }
-  XLA_MODULE(p, training)
+  XLA_HEADER_MODULE(p, training)
 };
 
 }  // namespace xla::nn

@@ -12,6 +12,7 @@ struct Embedding {
   Parameter<float, 2> weight;  ///< (count, width)
 
   constexpr Embedding() = default;
+  template <class = void>
   constexpr Embedding(std::int64_t count, std::int64_t width) : weight({count, width}) {
     if (!std::is_constant_evaluated()) init::normal_(weight);
   }
@@ -19,7 +20,7 @@ struct Embedding {
   constexpr Tensor<float, R + 1> operator()(const Tensor<std::int64_t, R>& index) const {
     return embedding(index, weight);
   }
-  XLA_MODULE(weight)
+  XLA_HEADER_MODULE(weight)
 };
 
 }  // namespace xla::nn

@@ -53,6 +53,7 @@ std::pair<std::int64_t, std::int64_t> fans(const Tensor<T, R>& p) {
 enum class Nonlinearity { linear, sigmoid, tanh, relu, leaky_relu, selu };
 
 /// The factor by which a standard deviation grows; a is leaky_relu's slope.
+template <class = void>
 inline double calculate_gain(Nonlinearity f, double a = 0.01) {
   switch (f) {
     case Nonlinearity::tanh: return 5.0 / 3;
@@ -108,9 +109,13 @@ void kaiming_normal_(Tensor<T, R>& p, const KaimingOptions& options = {}) {
 }
 
 /// The probability of a standard normal number below z.
-inline double normal_probability(double z) { return std::erfc(-z / std::sqrt(2.0)) / 2; }
+template <class = void>
+inline double normal_probability(double z) {
+  return std::erfc(-z / std::sqrt(2.0)) / 2;
+}
 
 /// The z that a standard normal number is below with probability p, which is above 0 and below 1.
+template <class = void>
 inline double normal_quantile(double p) {
   // Winitzki's (2008) approximation of the inverse of erf, then Halley's method.
   const double l = std::log(4 * p * (1 - p)), h = 4.3307 + l / 2;

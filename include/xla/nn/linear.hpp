@@ -15,10 +15,12 @@ struct Linear {
   Parameter<float, 1> bias;    ///< (out)
 
   constexpr Linear() = default;
+  template <class = void>
   constexpr Linear(std::int64_t in, std::int64_t out) : weight({out, in}), bias({out}) {
     if (!std::is_constant_evaluated()) reset_parameters();
   }
   /// Uniform within one over the square root of in, weight and bias (He et al. 2015, a = sqrt 5).
+  template <class = void>
   void reset_parameters() {
     const float bound = 1 / std::sqrt(static_cast<float>(std::int64_t(weight.size(1))));
     init::uniform_(weight, -bound, bound);
@@ -28,7 +30,7 @@ struct Linear {
   constexpr Tensor<float, R> operator()(const Tensor<float, R>& x) const {
     return linear(x, weight, bias);
   }
-  XLA_MODULE(weight, bias)
+  XLA_HEADER_MODULE(weight, bias)
 };
 
 /// y = x weightᵀ: torch.nn.Linear with bias=False.
@@ -36,10 +38,12 @@ struct LinearNoBias {
   Parameter<float, 2> weight;  ///< (out, in)
 
   constexpr LinearNoBias() = default;
+  template <class = void>
   constexpr LinearNoBias(std::int64_t in, std::int64_t out) : weight({out, in}) {
     if (!std::is_constant_evaluated()) reset_parameters();
   }
   /// Uniform within one over the square root of in.
+  template <class = void>
   void reset_parameters() {
     const float bound = 1 / std::sqrt(static_cast<float>(std::int64_t(weight.size(1))));
     init::uniform_(weight, -bound, bound);
@@ -48,7 +52,7 @@ struct LinearNoBias {
   constexpr Tensor<float, R> operator()(const Tensor<float, R>& x) const {
     return linear(x, weight);
   }
-  XLA_MODULE(weight)
+  XLA_HEADER_MODULE(weight)
 };
 
 }  // namespace xla::nn

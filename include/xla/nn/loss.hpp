@@ -31,7 +31,7 @@ struct SmoothCrossEntropyLoss {
     const CrossEntropyOptions options{ignore_index, label_smoothing};
     return cross_entropy(logits, target, options, reduction...);
   }
-  XLA_MODULE(ignore_index, label_smoothing)
+  XLA_HEADER_MODULE(ignore_index, label_smoothing)
 };
 
 /// Minus the logarithms of probabilities (batch, classes) at class numbers (batch).
@@ -72,7 +72,7 @@ struct HuberLoss {
                             auto... reduction) const {
     return huber_loss(input, target, delta, reduction...);
   }
-  XLA_MODULE(delta)
+  XLA_HEADER_MODULE(delta)
 };
 
 /// HuberLoss over beta: of slope 1 beyond it.
@@ -86,7 +86,7 @@ struct SmoothL1Loss {
                             auto... reduction) const {
     return smooth_l1_loss(input, target, beta, reduction...);
   }
-  XLA_MODULE(beta)
+  XLA_HEADER_MODULE(beta)
 };
 
 /// Cross-entropy between two probabilities in [0, 1].
@@ -116,7 +116,7 @@ struct KLDivLoss {
                             Reduction reduction = {}) const {
     return kl_div(input, target, reduction, log_target);
   }
-  XLA_MODULE(log_target)
+  XLA_HEADER_MODULE(log_target)
 };
 
 }  // namespace xla::nn

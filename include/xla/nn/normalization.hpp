@@ -13,6 +13,7 @@ struct LayerNorm {
   Scalar eps = 1e-5;
 
   constexpr LayerNorm() = default;
+  template <class = void>
   constexpr explicit LayerNorm(std::int64_t features, Scalar epsilon = 1e-5)
       : weight({features}), bias({features}), eps(epsilon) {
     if (!std::is_constant_evaluated()) init::ones_(weight);
@@ -21,7 +22,7 @@ struct LayerNorm {
   constexpr Tensor<float, R> operator()(const Tensor<float, R>& x) const {
     return layer_norm(x, weight, bias, eps);
   }
-  XLA_MODULE(weight, bias, eps)
+  XLA_HEADER_MODULE(weight, bias, eps)
 };
 
 /// Each row along the last axis with mean square 1, then times weight.
@@ -30,6 +31,7 @@ struct RMSNorm {
   Scalar eps = std::numeric_limits<float>::epsilon();
 
   constexpr RMSNorm() = default;
+  template <class = void>
   constexpr explicit RMSNorm(std::int64_t features,
                              Scalar epsilon = std::numeric_limits<float>::epsilon())
       : weight({features}), eps(epsilon) {
@@ -39,7 +41,7 @@ struct RMSNorm {
   constexpr Tensor<float, R> operator()(const Tensor<float, R>& x) const {
     return rms_norm(x, weight, eps);
   }
-  XLA_MODULE(weight, eps)
+  XLA_HEADER_MODULE(weight, eps)
 };
 
 /// Each feature of (batch, features) with mean 0 and variance 1, then times weight plus bias: those
@@ -52,6 +54,7 @@ struct BatchNorm1d {
   TrainingFlag training;
 
   constexpr BatchNorm1d() = default;
+  template <class = void>
   constexpr explicit BatchNorm1d(std::int64_t features, Scalar epsilon = 1e-5, Scalar rate = 0.1)
       : weight({features}),
         bias({features}),
@@ -70,7 +73,8 @@ struct BatchNorm1d {
     if (training) num_batches_tracked.copy_(num_batches_tracked.detach() + 1);
     return y;
   }
-  XLA_MODULE(weight, bias, running_mean, running_var, num_batches_tracked, eps, momentum, training)
+  XLA_HEADER_MODULE(weight, bias, running_mean, running_var, num_batches_tracked, eps, momentum,
+                    training)
 };
 
 }  // namespace xla::nn

@@ -79,6 +79,7 @@ NamedArray to_array(std::string name, const Tensor<T, R>& t) {
   const auto bytes = static_cast<std::size_t>(std::int64_t(t.numel())) * sizeof(T);
   return {std::move(name), dtype_of<T>, t.sizes(), {from, from + bytes}};
 }
+template <class = void>
 inline NamedArray to_array(std::string name, const Scalar& s) {
   NamedArray out{std::move(name), dtype::float64, {}, std::vector<std::uint8_t>(8, 0)};
   const double value = s.value();
@@ -106,9 +107,10 @@ any_tensor<T> to_tensor(const NamedArray& array) {
 }
 
 /// Loads in two steps: what is wanted is looked up and compared; then, if all of it fits, written.
-class state_loader {
+template <class>
+class basic_state_loader {
  public:
-  explicit state_loader(const StateDict& dict) : taken_(dict.size(), false) {
+  explicit basic_state_loader(const StateDict& dict) : taken_(dict.size(), false) {
     for (std::size_t i = 0; i < dict.size(); ++i)
       if (!by_name_.emplace(dict[i].name, std::pair{&dict[i], i}).second)
         mismatched_.push_back(dict[i].name + ": stands there twice");
@@ -188,6 +190,7 @@ class state_loader {
   std::vector<std::string> missing_, mismatched_;
   std::vector<std::function<void(bool)>> writes_;
 };
+using state_loader = basic_state_loader<void>;
 
 }  // namespace detail
 

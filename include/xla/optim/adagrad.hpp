@@ -28,7 +28,7 @@ struct AdagradOptions {
     total.copy_(total.detach() + g * g);
     p.copy_(old - g / (sqrt(total.detach() + initial_accumulator_value) + eps) * rate);
   }
-  XLA_MODULE(lr, lr_decay, weight_decay, initial_accumulator_value, eps)
+  XLA_HEADER_MODULE(lr, lr_decay, weight_decay, initial_accumulator_value, eps)
 };
 
 /// Gradients over the root of the sum of their squares so far.

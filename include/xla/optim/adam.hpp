@@ -47,7 +47,7 @@ struct AdamOptions {
     const auto g = gradient + old * weight_decay;
     p.copy_(old - adam_change(s, beta1, beta2, eps, g, mean, square));
   }
-  XLA_MODULE(lr, beta1, beta2, eps, weight_decay)
+  XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay)
 };
 
 /// Adam; its weight decay is part of the gradient.

@@ -28,7 +28,7 @@ struct AdamWOptions {
     const auto change = adam_change(s.adam, beta1, beta2, eps, gradient, mean, square);
     p.copy_(p.detach() * s.decay - change);
   }
-  XLA_MODULE(lr, beta1, beta2, eps, weight_decay)
+  XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay)
 };
 
 /// Adam with decoupled weight decay.

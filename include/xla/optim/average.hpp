@@ -12,7 +12,7 @@ namespace xla::optim {
 /// How much of the average stays at each update.
 struct AverageOptions {
   Scalar decay = 0.999;
-  XLA_MODULE(decay)
+  XLA_HEADER_MODULE(decay)
 };
 
 /// The exponential moving average of a model's parameters, as they are at first and after each

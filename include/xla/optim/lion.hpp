@@ -27,7 +27,7 @@ struct LionOptions {
     p.copy_(p.detach() * decay - direction * lr);
     mean.copy_(old * beta2 + gradient * (1 - beta2.as<float>()));
   }
-  XLA_MODULE(lr, beta1, beta2, weight_decay)
+  XLA_HEADER_MODULE(lr, beta1, beta2, weight_decay)
 };
 
 /// Steps of one size, in the direction of the sign of a running mean of gradients.

@@ -36,7 +36,7 @@ struct RMSpropOptions {
     velocity.copy_(velocity.detach() * momentum + g / (sqrt(variance) + eps));
     p.copy_(old - velocity.detach() * lr);
   }
-  XLA_MODULE(lr, alpha, eps, weight_decay, momentum, centered)
+  XLA_HEADER_MODULE(lr, alpha, eps, weight_decay, momentum, centered)
 };
 
 /// Gradients over the root of their mean square.

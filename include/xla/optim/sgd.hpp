@@ -36,7 +36,7 @@ struct SGDOptions {
     velocity.copy_(velocity.detach() * momentum + g * s.fresh);
     p.copy_(old - velocity.detach() * s.velocity_rate - g * s.gradient_rate);
   }
-  XLA_MODULE(lr, momentum, dampening, weight_decay, nesterov)
+  XLA_HEADER_MODULE(lr, momentum, dampening, weight_decay, nesterov)
 };
 
 /// Stochastic gradient descent with momentum, Nesterov's too, and weight decay.

@@ -8,7 +8,8 @@
 namespace xla::detail {
 
 /// Gives offsets in one block of memory to values by their lifetimes: first fit among the holes.
-class arena_planner {
+template <class>
+class basic_arena_planner {
  public:
   static constexpr std::int64_t alignment = 64;
 
@@ -58,5 +59,6 @@ class arena_planner {
   std::vector<hole> holes_;
   std::int64_t size_ = 0, total_ = 0;
 };
+using arena_planner = basic_arena_planner<void>;
 
 }  // namespace xla::detail

@@ -21,7 +21,8 @@ struct bound_slot {
 
 /// What a call brings: every slot's value, in the order in which the capture made the slots. The
 /// tables keep their memory between calls.
-struct bound_call {
+template <class>
+struct basic_bound_call {
   std::vector<bound_slot> slots;
   std::vector<double> facts;  ///< plain numbers among the members, which the type must fix
   std::vector<ref<buffer>> fresh;
@@ -35,9 +36,11 @@ struct bound_call {
     results.clear();
   }
 };
+using bound_call = basic_bound_call<void>;
 
 /// Binds arguments to slots; values are brought up to date first.
-struct call_binder {
+template <class>
+struct basic_call_binder {
   bound_call& call;
 
   void add(handle& h, cell* place) {
@@ -80,6 +83,7 @@ struct call_binder {
     }
   }
 };
+using call_binder = basic_call_binder<void>;
 
 /// The way to the leaf number `index` among those that Counts picks, for a sentence.
 template <template <class> class Counts, class... A>
@@ -147,12 +151,13 @@ struct pairing {
 
 /// One execution of an executable on bound slots: memory for what is new, the steps, then the
 /// changes that the caller sees.
-class execution {
+template <class>
+class basic_execution {
  public:
-  execution(executable& e, bound_call& c)
+  basic_execution(executable& e, bound_call& c)
       : e_(e), p_(e.get_plan()), call_(c), frame_(e.take_frame()) {}
-  ~execution() { e_.give_frame(std::move(frame_)); }
-  execution(const execution&) = delete;
+  ~basic_execution() { e_.give_frame(std::move(frame_)); }
+  basic_execution(const basic_execution&) = delete;
 
   void run() {
     point_slots();
@@ -282,5 +287,6 @@ class execution {
   std::unique_ptr<frame> frame_;
   std::size_t first_write_ = 0, first_result_ = 0;
 };
+using execution = basic_execution<void>;
 
 }  // namespace xla::detail

@@ -14,10 +14,11 @@ namespace xla::detail {
 
 /// XLA_DEBUG: 0 nothing, 1 an analysis of each new graph or signature, 2 each execution as well.
 /// XLA_DEBUG_FILE takes the output instead of standard error.
-class debug_log {
+template <class>
+class basic_debug_log {
  public:
-  static debug_log& instance() {
-    static debug_log& d = *new debug_log;
+  static basic_debug_log& instance() {
+    static basic_debug_log& d = *new basic_debug_log;
     return d;
   }
   int level() const { return level_; }
@@ -36,7 +37,7 @@ class debug_log {
   }
 
  private:
-  debug_log() {
+  basic_debug_log() {
     if (const char* l = std::getenv("XLA_DEBUG")) level_ = std::atoi(l);
     if (const char* f = std::getenv("XLA_DEBUG_FILE")) file_ = f;
   }
@@ -44,8 +45,12 @@ class debug_log {
   int level_ = 0;
   std::string file_;
 };
+using debug_log = basic_debug_log<void>;
 
-inline std::string str(const shape& s) { return std::string((text() << s).view()); }
+template <class = void>
+inline std::string str(const shape& s) {
+  return std::string((text() << s).view());
+}
 
 /// What a compilation analysis says of a graph.
 struct analysis {
@@ -55,6 +60,7 @@ struct analysis {
   std::string changed;  ///< against the nearest known signature or graph
 };
 
+template <class = void>
 inline void report(const analysis& a, const plan& p) {
   debug_log& log = debug_log::instance();
   if (log.level() < 1) return;
@@ -82,6 +88,7 @@ inline void report(const analysis& a, const plan& p) {
             "\nCompilation Analysis: What changed: " + a.changed + "\n");
 }
 
+template <class = void>
 inline void report_execution(const std::string& name, std::uint64_t hash) {
   debug_log& log = debug_log::instance();
   if (log.level() < 2) return;
@@ -91,18 +98,21 @@ inline void report_execution(const std::string& name, std::uint64_t hash) {
 }
 
 /// One op of a traced graph, as far as two graphs can differ in it.
-struct op_sketch {
+template <class>
+struct basic_op_sketch {
   std::string_view op;
   dtype type = dtype::float32;
   shape dims;
-  friend bool operator==(const op_sketch&, const op_sketch&) = default;
+  friend bool operator==(const basic_op_sketch&, const basic_op_sketch&) = default;
   std::string str() const {
     return "`" + std::string(op) + "` " + std::string(name_of(type)) + " " + detail::str(dims);
   }
 };
+using op_sketch = basic_op_sketch<void>;
 using graph_sketch = std::vector<op_sketch>;
 
 /// The first difference between a new graph and the known one that agrees with it in most places.
+template <class = void>
 inline std::string what_changed(const graph_sketch& now,
                                 const std::vector<const graph_sketch*>& known) {
   if (known.empty()) return "the first graph";

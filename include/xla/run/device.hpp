@@ -17,17 +17,27 @@ struct Device {
   friend std::ostream& operator<<(std::ostream& out, const Device& d) { return out << d.str(); }
 };
 
-inline int device_count() { return 1; }
+template <class = void>
+inline int device_count() {
+  return 1;
+}
 
 /// The device of that number; an error when there is none.
+template <class = void>
 inline Device device(int index = 0) {
   if (index < 0 || index >= device_count())
     throw error("device: there is no device " + std::to_string(index) + "; there are " +
                 std::to_string(device_count()));
   return {index};
 }
-inline std::vector<Device> devices() { return {device()}; }
+template <class = void>
+inline std::vector<Device> devices() {
+  return {device()};
+}
 /// The devices' names, as PyTorch/XLA gives them.
-inline std::vector<std::string> get_xla_supported_devices() { return {device().str()}; }
+template <class = void>
+inline std::vector<std::string> get_xla_supported_devices() {
+  return {device().str()};
+}
 
 }  // namespace xla

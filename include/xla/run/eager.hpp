@@ -17,20 +17,23 @@
 
 namespace xla::detail {
 
+template <class = void>
 inline std::size_t bytes_of(const impl& t) {
   return static_cast<std::size_t>(count(t.dims) * size_of(t.type));
 }
 
 /// The counters that a random op takes; a block of four words serves four floats or two doubles.
+template <class = void>
 inline std::uint64_t random_counters(const shape& dims, dtype type) {
   return philox_blocks(count(dims), static_cast<std::size_t>(size_of(type)));
 }
 
 /// Counts the first sight of an op at given shapes as its compilation, as PyTorch/XLA does.
-class op_cache {
+template <class>
+class basic_op_cache {
  public:
-  static op_cache& instance() {
-    static op_cache& c = *new op_cache;
+  static basic_op_cache& instance() {
+    static basic_op_cache& c = *new basic_op_cache;
     return c;
   }
   bool first_sight(const impl& t) {
@@ -58,8 +61,10 @@ class op_cache {
   spin_lock lock_;
   std::unordered_set<std::uint64_t> seen_;
 };
+using op_cache = basic_op_cache<void>;
 
 /// The lowered-op counters of the metrics report: xla::<op>.
+template <class = void>
 inline void count_op(const op_info* op) {
   static thread_local std::unordered_map<const op_info*, counter*> known;
   counter*& c = known[op];
@@ -68,6 +73,7 @@ inline void count_op(const op_info* op) {
 }
 
 /// A new tensor for the op n of the given inputs: not yet executed.
+template <class = void>
 inline ref<impl> make_impl(const node& n, impl* const* inputs) {
   ref<impl> t(new impl);
   t->op = n.op;
@@ -90,6 +96,7 @@ inline ref<impl> make_impl(const node& n, impl* const* inputs) {
 }
 
 /// The inputs are no longer needed once a tensor has its elements and no gradient can flow.
+template <class = void>
 inline void drop_inputs(impl& t) {
   if (t.needs_grad && !t.consumed) return;
   for (auto& i : t.in) i.reset();
@@ -97,6 +104,7 @@ inline void drop_inputs(impl& t) {
 }
 
 /// Executes one op whose inputs have their elements.
+template <class = void>
 inline void execute_now(impl& t, ref<buffer> out = {}) {
   if (t.op->kind == op_kind::alias) {
     t.data = t.in[0]->data;

@@ -11,11 +11,12 @@
 namespace xla::detail {
 
 /// The memory of one call in flight: the arena, and where every value lies.
-struct frame {
+template <class>
+struct basic_frame {
   std::unique_ptr<std::byte[], void (*)(std::byte*)> memory{nullptr, [](std::byte*) {}};
   std::vector<void*> table;
 
-  explicit frame(const plan& p) {
+  explicit basic_frame(const plan& p) {
     const std::align_val_t alignment{4096};
     memory = {static_cast<std::byte*>(
                   ::operator new(static_cast<std::size_t>(p.arena_bytes) + 64, alignment)),
@@ -27,8 +28,10 @@ struct frame {
     }
   }
 };
+using frame = basic_frame<void>;
 
 /// Writes a number as an element; integers from exact.
+template <class = void>
 inline void store_number(void* to, dtype type, double value, std::int64_t exact) {
   switch (type) {
     case dtype::float32: *static_cast<float*>(to) = static_cast<float>(value); break;
@@ -41,6 +44,7 @@ inline void store_number(void* to, dtype type, double value, std::int64_t exact)
   }
 }
 
+template <class = void>
 inline void run_step(const plan& p, const ready_step& s, void* const* table,
                      const rng_state* random) {
   void* pointers[kernel::max_operands];
@@ -71,9 +75,10 @@ inline void run_step(const plan& p, const ready_step& s, void* const* table,
 }
 
 /// A plan that can be called. Calls that write state follow one another; others have a frame each.
-class executable {
+template <class>
+class basic_executable {
  public:
-  explicit executable(plan p) : plan_(std::move(p)) {
+  explicit basic_executable(plan p) : plan_(std::move(p)) {
     is_once_.assign(plan_.steps.size(), false);
     for (int i : plan_.once) is_once_[static_cast<std::size_t>(i)] = true;
   }
@@ -129,5 +134,6 @@ class executable {
   spin_lock frames_lock_;
   std::vector<std::unique_ptr<frame>> frames_;
 };
+using executable = basic_executable<void>;
 
 }  // namespace xla::detail

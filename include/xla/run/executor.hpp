@@ -18,13 +18,14 @@ namespace xla::detail {
 
 /// The thread that runs traced graphs one after the other, in the order of their tickets, while the
 /// program goes on recording.
-class executor {
+template <class>
+class basic_executor {
  public:
-  static executor& instance() {
-    static executor e;
+  static basic_executor& instance() {
+    static basic_executor e;
     return e;
   }
-  ~executor() {
+  ~basic_executor() {
     {
       const std::lock_guard hold(lock_);
       stop_ = true;
@@ -73,7 +74,7 @@ class executor {
     std::uint64_t ticket;
     task work;
   };
-  executor() = default;
+  basic_executor() = default;
 
   void submit(task job, bool small) {
     std::unique_lock hold(lock_);
@@ -130,8 +131,10 @@ class executor {
   bool stop_ = false;
   std::thread thread_;
 };
+using executor = basic_executor<void>;
 
 /// Waits until the elements of a buffer are there.
+template <class = void>
 inline void wait_for(buffer& b) {
   std::uint64_t ticket = b.ticket.load(std::memory_order_acquire);
   if (ticket == 0) return;

@@ -56,7 +56,13 @@ constexpr void manual_seed(std::uint64_t seed) {
   if (std::is_constant_evaluated())
     throw std::logic_error("xla: a compiled body has no generator: call manual_seed() outside");
 }
-inline rng_state get_rng_state() { return detail::generator::instance().get(); }
-inline void set_rng_state(rng_state s) { detail::generator::instance().set(s); }
+template <class = void>
+inline rng_state get_rng_state() {
+  return detail::generator::instance().get();
+}
+template <class = void>
+inline void set_rng_state(rng_state s) {
+  detail::generator::instance().set(s);
+}
 
 }  // namespace xla

@@ -15,15 +15,18 @@
 namespace xla::detail {
 
 /// The program of a traced graph and its executable.
-struct traced_entry {
+template <class>
+struct basic_traced_entry {
   std::vector<std::uint64_t> signature;
   graph_sketch sketch;
   traced_program lowered;
   std::unique_ptr<executable> ready;
 };
+using traced_entry = basic_traced_entry<void>;
 
 /// One execution of a traced graph: the memory it reads and writes is held until it is done.
-struct traced_job {
+template <class>
+struct basic_traced_job {
   traced_entry* entry = nullptr;
   std::vector<ref<buffer>> leaves;
   std::vector<ref<buffer>> outputs;  ///< of writes, then of results
@@ -100,12 +103,14 @@ struct traced_job {
     holding = false;
   }
 };
+using traced_job = basic_traced_job<void>;
 
 /// Traced mode: plans and runs what has been recorded. Graphs are found again by their signature.
-class tracer {
+template <class>
+class basic_tracer {
  public:
-  static tracer& instance() {
-    static tracer& t = *new tracer;
+  static basic_tracer& instance() {
+    static basic_tracer& t = *new basic_tracer;
     return t;
   }
 
@@ -223,8 +228,10 @@ class tracer {
   std::mutex lock_;
   std::unordered_multimap<std::uint64_t, std::unique_ptr<traced_entry>> cache_;
 };
+using tracer = basic_tracer<void>;
 
 /// Makes sure that a tensor has its elements, or a ticket for them.
+template <class = void>
 inline void make_ready(impl& t) {
   if (t.data) return;
   if (t.failed) throw error("xla: the graph that should have computed this value has failed");
@@ -237,14 +244,15 @@ namespace xla {
 namespace detail {
 
 /// What is to be done at the end of the step.
-class step_closures {
+template <class>
+class basic_step_closures {
  public:
   struct closure {
     virtual ~closure() = default;
     virtual void run() = 0;
   };
-  static step_closures& instance() {
-    static step_closures all;
+  static basic_step_closures& instance() {
+    static basic_step_closures all;
     return all;
   }
   void add(std::unique_ptr<closure> c) {
@@ -260,7 +268,9 @@ class step_closures {
   std::mutex lock_;
   std::vector<std::unique_ptr<closure>> waiting_;
 };
+using step_closures = basic_step_closures<void>;
 
+template <class = void>
 inline void run_sync(bool wait) {
   static counter& mark = get_counter("MarkStep");
   mark.add();

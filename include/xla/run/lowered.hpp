@@ -8,7 +8,8 @@
 namespace xla::detail {
 
 /// Lowers a graph at run time: the same passes as in the compiler, into vectors.
-class lowered_graph {
+template <class>
+class basic_lowered_graph {
  public:
   void build(graph& g, const graph_roots& roots, const pass_options& options) {
     reserve(static_cast<std::size_t>(g.count), static_cast<std::size_t>(roots.result_count),
@@ -82,5 +83,6 @@ class lowered_graph {
   std::vector<shape> spaces_;
   program::sizes count_;
 };
+using lowered_graph = basic_lowered_graph<void>;
 
 }  // namespace xla::detail

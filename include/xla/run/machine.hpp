@@ -12,6 +12,7 @@
 namespace xla::detail {
 
 /// What a tensor's functions do at run time, in the mode of the moment.
+template <class = void>
 inline ref<impl> run_op(node n, impl* const* inputs) {
   if (n.op->impure) {
     const rng_state s = generator::instance().take(random_counters(n.dims_shape(), n.type));
@@ -32,6 +33,7 @@ inline ref<impl> run_op(node n, impl* const* inputs) {
   return t;
 }
 
+template <class = void>
 inline ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
   static counter& created = get_counter("CreateXlaTensor");
   created.add();
@@ -45,6 +47,7 @@ inline ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
   return t;
 }
 
+template <class = void>
 inline ref<impl> run_constant(const node& n) {
   ref<impl> t = make_impl(n, nullptr);
   t->data = ref<buffer>(buffer::make(8));
@@ -53,6 +56,7 @@ inline ref<impl> run_constant(const node& n) {
 }
 
 /// The same value as a tensor of its own, with no way back for gradients.
+template <class = void>
 inline ref<impl> run_detach(impl* t) {
   node n;
   n.op = &detach_info;
@@ -63,6 +67,7 @@ inline ref<impl> run_detach(impl* t) {
 }
 
 /// Binds a cell to a new value. Gradients are collected there and flow no further.
+template <class = void>
 inline void run_write(cell& c, impl* value) {
   ref<impl> t = run_detach(value);
   t->meta = c.meta;

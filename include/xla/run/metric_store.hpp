@@ -34,12 +34,14 @@ namespace detail {
 enum class metric_unit { time, bytes, plain };
 
 /// Nanoseconds of the steady clock.
+template <class = void>
 inline std::int64_t now_ns() noexcept {
   using namespace std::chrono;
   return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
 /// The seconds from the Unix epoch to the zero of the steady clock.
+template <class = void>
 inline double steady_origin() noexcept {
   const auto wall = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration<double>(wall).count() - 1e-9 * static_cast<double>(now_ns());
@@ -58,13 +60,14 @@ class counter {
 };
 
 /// A named series of samples, the newest 1,024 kept in a ring; it is listed once it has a sample.
-class metric {
+template <class>
+class basic_metric {
  public:
   static constexpr std::size_t capacity = 1024;
 
-  explicit metric(metric_unit unit) noexcept : unit_(unit) {}
-  metric(const metric&) = delete;
-  metric& operator=(const metric&) = delete;
+  explicit basic_metric(metric_unit unit) noexcept : unit_(unit) {}
+  basic_metric(const basic_metric&) = delete;
+  basic_metric& operator=(const basic_metric&) = delete;
 
   void add(double value) noexcept { add_at(now_ns(), value); }
 
@@ -114,6 +117,7 @@ class metric {
   double accumulator_ = 0;
   std::array<entry, capacity> ring_;
 };
+using metric = basic_metric<void>;
 
 struct metric_store {
   std::mutex mutex;
@@ -122,6 +126,7 @@ struct metric_store {
 };
 
 /// The store of the process.
+template <class = void>
 inline metric_store& global_metrics() {
   // Never destroyed: tensors with static storage count their destruction after main.
   static auto* const store = new metric_store;
@@ -130,6 +135,7 @@ inline metric_store& global_metrics() {
 
 /// The counter of that name, created on first use. The reference stays valid, also over a clear:
 /// keep it (`static auto& c = get_counter("MarkStep");`), the lookup takes a lock.
+template <class = void>
 inline counter& get_counter(std::string_view name) {
   auto& store = global_metrics();
   const std::lock_guard lock{store.mutex};
@@ -139,6 +145,7 @@ inline counter& get_counter(std::string_view name) {
 }
 
 /// The metric of that name, created on first use with `unit`; valid for good, as `get_counter`.
+template <class = void>
 inline metric& get_metric(std::string_view name, metric_unit unit = metric_unit::time) {
   auto& store = global_metrics();
   const std::lock_guard lock{store.mutex};

@@ -71,17 +71,20 @@ struct plan {
   std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
 };
 
+template <class = void>
 inline shape value_at(const std::vector<std::int64_t>& symbols, const shape& s) {
   shape out = s;
   for (int i = 0; i < s.rank; ++i)
     if (!is_known(s[i])) out[i] = symbols[static_cast<std::size_t>(symbol_index(s[i]))];
   return out;
 }
+template <class = void>
 inline std::int64_t value_at(const std::vector<std::int64_t>& symbols, extent e) {
   return is_known(e) ? e : symbols[static_cast<std::size_t>(symbol_index(e))];
 }
 
 /// Computes every symbol from the sizes of the slots, and checks what was taken to be equal.
+template <class = void>
 inline std::vector<std::int64_t> evaluate_symbols(const program& p,
                                                   const std::vector<shape>& slots) {
   std::vector<std::int64_t> v(static_cast<std::size_t>(p.count.symbols));

@@ -21,9 +21,10 @@ struct CompileOptions {
 namespace detail {
 
 /// The executables of one function at given argument types, by signature.
-class signature_cache {
+template <class>
+class basic_signature_cache {
  public:
-  signature_cache(const program& p, const region_kernel* kernels)
+  basic_signature_cache(const program& p, const region_kernel* kernels)
       : program_(p), kernels_(kernels) {}
 
   executable* find(const bound_call& call) {
@@ -75,9 +76,11 @@ class signature_cache {
   std::vector<std::unique_ptr<executable>> all_;
   executable* last_ = nullptr;
 };
+using signature_cache = basic_signature_cache<void>;
 
 /// Calls in flight keep their tables for the next one.
-class call_pool {
+template <class>
+class basic_call_pool {
  public:
   std::unique_ptr<bound_call> take() {
     const std::lock_guard hold(lock_);
@@ -96,6 +99,7 @@ class call_pool {
   spin_lock lock_;
   std::vector<std::unique_ptr<bound_call>> free_;
 };
+using call_pool = basic_call_pool<void>;
 
 /// The sizes that a type fixes, against those of an argument: a difference is one sentence.
 template <class... A>

@@ -8,9 +8,10 @@
 namespace xla::detail {
 
 /// program + sizes -> plan: run-time work of well under a millisecond, once per signature.
-class specializer {
+template <class>
+class basic_specializer {
  public:
-  specializer(const program& p, const region_kernel* kernels, std::vector<shape> slots)
+  basic_specializer(const program& p, const region_kernel* kernels, std::vector<shape> slots)
       : p_(p), kernels_(kernels) {
     out_.source = p;
     out_.slot_shapes = std::move(slots);
@@ -243,5 +244,6 @@ class specializer {
   std::vector<bool> fixed_;
   std::vector<bool> once_;
 };
+using specializer = basic_specializer<void>;
 
 }  // namespace xla::detail

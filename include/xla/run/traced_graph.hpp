@@ -12,7 +12,8 @@
 namespace xla::detail {
 
 /// The pending tensors as a graph: what it reads, what it must give, and its signature.
-class traced_graph {
+template <class>
+class basic_traced_graph {
  public:
   /// Takes everything that is pending, in the order of recording.
   void collect() {
@@ -186,9 +187,11 @@ class traced_graph {
   std::vector<std::uint64_t> signature_;
   std::uint64_t hash_ = 0;
 };
+using traced_graph = basic_traced_graph<void>;
 
 /// The program of a traced graph: the same passes as for a captured one, at run time.
-class traced_program {
+template <class>
+class basic_traced_program {
  public:
   void build(const traced_graph& from) {
     const std::size_t n = from.nodes().size() + from.leaves().size();
@@ -240,5 +243,6 @@ class traced_program {
 
   lowered_graph lowered_;
 };
+using traced_program = basic_traced_program<void>;
 
 }  // namespace xla::detail

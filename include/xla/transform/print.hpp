@@ -9,16 +9,19 @@
 
 namespace xla::detail {
 
+template <class = void>
 inline std::string print_extent(extent e) {
   return is_known(e) ? std::to_string(e) : "s" + std::to_string(symbol_index(e));
 }
 
+template <class = void>
 inline std::string print_dims(const shape& s) {
   std::string out = "(";
   for (int i = 0; i < s.rank; ++i) out += (i ? ", " : "") + print_extent(s[i]);
   return out + (s.rank == 1 ? ",)" : ")");
 }
 
+template <class = void>
 inline std::string print_number(double v) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%.9g", v);
@@ -26,6 +29,7 @@ inline std::string print_number(double v) {
 }
 
 /// One line: "%12 = matmul(%3, %7) attr=2 : float32 (s0, 128)".
+template <class = void>
 inline std::string print_node(int index, const node& n) {
   std::string out = "%" + std::to_string(index) + " = " + std::string(n.op->name);
   if (n.op == &input_info) {
@@ -48,6 +52,7 @@ inline std::string print_node(int index, const node& n) {
 }
 
 /// A graph, a line for each node that is live (all of them without a mask).
+template <class = void>
 inline std::string print(const graph& g, const bool* live = nullptr) {
   std::string out;
   for (int i = 0; i < g.count; ++i)
@@ -56,6 +61,7 @@ inline std::string print(const graph& g, const bool* live = nullptr) {
 }
 
 /// A program: values from outside, then its steps; a region shows the ops that its kernel computes.
+template <class = void>
 inline std::string print(const program& p) {
   std::string out;
   for (int v = 0; v < p.count.values; ++v)
