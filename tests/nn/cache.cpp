@@ -158,6 +158,21 @@ TEST_CASE("generation takes the most probable token, or draws one, the same from
   CHECK(nn::generate(model, cache, prompt, 0).sizes() == test::sizes_t{2, 0});
 }
 
+TEST_CASE("generation drops nothing, also from a model in training") {
+  const xla::eager_mode_guard eager;
+  auto model = make_model<test::tiny_gpt>();
+  nn::KeyValueCache<test::tiny_gpt, text> cache;
+  auto draw = [&] {
+    cache.reset();
+    return nn::generate(model, cache, test::text_batch(1, 2, 0, 0), 6, 0).to_vector();
+  };
+  const auto tokens = draw();
+  model.train();
+  CHECK(draw() == tokens);
+  CHECK(model.is_training());
+  CHECK_THROWS_AS(nn::generate(model, cache, test::text_batch(1, 2, 0, 0), 1), xla::index_error);
+}
+
 TEST_CASE("tokens are drawn as often as their logits say") {
   const xla::eager_mode_guard eager;
   const auto row = xla::tensor<float>({0, 1, -1, 2});

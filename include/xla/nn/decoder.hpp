@@ -209,7 +209,16 @@ struct Decoder {
   template <int Length, int Batch>
   constexpr Tensor<float, 3> operator()(const Tensor<std::int64_t, 2>& tokens,
                                         const KeyValueCache<C, Length, Batch>& cache) const {
-    return no_grad(tokens, [&] { return append(tokens, cache); });
+    return no_grad(tokens, [&] { return score(append(tokens, cache)); });
+  }
+  /// Of these only the logits after the last token: (batch, vocabulary).
+  template <int Length, int Batch>
+  constexpr Tensor<float, 2> next_logits(const Tensor<std::int64_t, 2>& tokens,
+                                         const KeyValueCache<C, Length, Batch>& cache) const {
+    return no_grad(tokens, [&] {
+      const auto last = narrow(append(tokens, cache), 1, tokens.size(1) - 1, 1);
+      return squeeze<1>(score(last));
+    });
   }
   XLA_MODULE(embed_tokens, embed_positions, layers, norm, lm_head, drop)
 
@@ -222,6 +231,7 @@ struct Decoder {
     for (const auto& layer : layers) h = layer(h, drop, mask...);
     return score(h);
   }
+  /// What the layers make of tokens that are added to a cache.
   template <int Length, int Batch>
   constexpr Tensor<float, 3> append(const Tensor<std::int64_t, 2>& tokens,
                                     const KeyValueCache<C, Length, Batch>& cache) const {
@@ -239,7 +249,7 @@ struct Decoder {
     for (std::size_t i = 0; i < layers.size(); ++i)
       h = layers[i](h, drop, cache.layers[i], positions);
     cache.position.copy_(cache.position + n);
-    return score(h);
+    return h;
   }
   constexpr Tensor<float, 3> score(const Tensor<float, 3>& x) const {
     const Tensor<float, 3> h = norm(x);

@@ -52,12 +52,11 @@ constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scala
 }
 
 /// The token after the last of tokens (batch, n), as (batch, 1), which come next in a cache. To be
-/// compiled: xla::compile(nn::next_token<>).
+/// compiled: xla::compile(nn::next_token<>), a step that evaluates whether the model trains or not.
 template <std::int64_t TopK = 0>
 inline constexpr auto next_token = [](auto& model, auto& cache, auto& tokens, auto& temperature) {
   model.eval();
-  const auto logits = model(tokens, cache);
-  return sample(select(logits, 1, -1), temperature, TopK);
+  return sample(model.next_logits(tokens, cache), temperature, TopK);
 };
 
 /// As many tokens as asked for, (batch, count), that go on from tokens (batch, n), which come next

@@ -64,10 +64,12 @@ constexpr Tensor<T, 4> attend(const Tensor<T, 4>& q, const Tensor<T, 4>& k, cons
                         << " key heads evenly");
     return q;
   }
+  // Before the scores, so that in every layer of a model it is the factor that was there first.
+  const Tensor<T, 0> scale = rsqrt(number_of<T>(width).tensor());
   const auto rows = reshape(q, {batch, kv_heads, group * queries, width});
   const auto scores =
       reshape(product<4>(rows, k, false, true), {batch, kv_heads, group, queries, keys});
-  const Tensor<T, 5> w = weigh(scores * rsqrt(number_of<T>(width).tensor()));
+  const Tensor<T, 5> w = weigh(scores * scale);
   const auto y = matmul(reshape(w, {batch, kv_heads, group * queries, keys}), v);
   return reshape(y, {batch, heads, queries, v.size(3)});
 }
