@@ -33,8 +33,8 @@ constexpr Tensor<std::int64_t, 2> sample_from(const Tensor<T, 2>& logits, const 
 }  // namespace detail
 
 /// A token for each row of logits (batch, vocabulary), drawn with the probabilities
-/// softmax(logits / temperature): (batch, 1). Temperature 0 takes the most probable one. Of top_k
-/// the others, and what equals the last of them, are never drawn; 0: all may be.
+/// softmax(logits / temperature): (batch, 1). Temperature 0 takes the most probable one. Only
+/// what is not below the top_k-th largest logit can be drawn; 0: everything.
 template <class T>
 constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scalar& temperature = 1,
                                          std::int64_t top_k = 0) {
