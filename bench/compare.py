@@ -37,7 +37,7 @@ class Contest(NamedTuple):
     peers: tuple
     steps: int            # in a turn
     rounds: int           # at most
-    flops: float          # multiplications and additions of a step's matrix products
+    flops: float          # multiplications and additions of a step's matrix products; 0: unasked
     unit: str             # of a step's time: us or ms
     what: str = "step"
     tokens: int = 0       # in a step
@@ -69,6 +69,11 @@ CONTESTS = {
         torch_and_jax("decoder", "seed"),
         2, 2, decoder_flops(1024, 32768, 3200, 512, 2, 512), "ms", tokens=2 * 512,
         modes=("compiled", "eager"), together=False),
+    "generate": Contest(
+        "Text from the decoder small with rotary positions, cache of 256 tokens", "generate",
+        (Peer("generate_torch.py", ("eager", "{}")), Peer("generate_torch.py", ("compile", "{}")),
+         Peer("generate_torch.py", ("eager", "{}"), installed=True)),
+        200, 21, 0, "ms", "token", tokens=1, agree=0),
 }
 
 
@@ -183,17 +188,19 @@ def show(result):
           f"{result['rounds']} rounds of {result['steps']} {what}s"
           f"{'' if contest.together else ', one contestant after another'}")
     low, middle, high = result["peak_gflops"]
-    print(f"  peak {middle:.0f} GFLOP/s ({low:.0f}-{high:.0f}); "
-          f"a {what} at peak: {result['us_at_peak'] / scale:.1f} {unit}")
+    print(f"  peak {middle:.0f} GFLOP/s ({low:.0f}-{high:.0f})"
+          + (f"; a {what} at peak: {result['us_at_peak'] / scale:.1f} {unit}"
+             if contest.flops else ""))
     if result["peak_varies"] > 0.1:
         print(f"  note: the peak varied by {result['peak_varies']:.0%} between rounds")
     if result["others_busy"] > 0.05:
         print(f"  note: others used {result['others_busy']:.0%} of the machine: run it again alone")
+    digits = 3 if max(row["us"][1] for row in result["rows"]) < 100 * scale / 2 else 1
     print(f"  {'':24}{unit + ' per ' + what:>13}{'p10':>8}{'p90':>8}{'x ours':>8}{'p10':>7}{'p90':>7}"
           f"{'loss':>11}{'  tokens/s' if tokens else ''}  version, instructions")
     for row in result["rows"]:
         low, middle, high = (t / scale for t in row["us"])
         ratio = row["ratio"]
         speed = f"{tokens * 1e6 / row['us'][1]:10.0f}" if tokens else ""
-        print(f"  {row['name']:24}{middle:13.1f}{low:8.1f}{high:8.1f}{ratio[1]:8.2f}{ratio[0]:7.2f}"
-              f"{ratio[2]:7.2f}{row['loss']:11.6f}{speed}  {row['version']}, {row['isa']}")
+        print(f"  {row['name']:24}{middle:13.{digits}f}{low:8.{digits}f}{high:8.{digits}f}{ratio[1]:8.2f}{ratio[0]:7.2f}"
+              f"{ratio[2]:7.2f}{row['loss']:11.8g}{speed}  {row['version']}, {row['isa']}")

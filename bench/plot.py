@@ -23,7 +23,7 @@ def contest(results, title, unit, what):
     parts, y = [text(10, 22, f"{title}: {unit} per {what}", size=14)], 40
 
     def figure(us):
-        return f"{us * in_unit:.{0 if us * in_unit >= 100 else 1}f}"
+        return f"{us * in_unit:.{0 if us * in_unit >= 100 else 1 if us * in_unit >= 10 else 3}f}"
 
     for result in results:
         y += 16
@@ -41,11 +41,27 @@ def contest(results, title, unit, what):
             parts.append(text(left + max(middle, min(high, wide)) + 6, y + 14,
                               f"{figure(row['us'][1])}  (x{row['ratio'][1]:.2f})"))
             y += bar
-        at = left + result["us_at_peak"] * scale
-        parts.append(f"<line x1='{at:.1f}' x2='{at:.1f}' y1='{top}' y2='{y}' stroke='#dc2626' "
-                     "stroke-dasharray='4 3'/>")
-        parts.append(text(at, y + 12, f"at peak {figure(result['us_at_peak'])}", "middle", 10))
+        if result["us_at_peak"]:
+            at = left + result["us_at_peak"] * scale
+            parts.append(f"<line x1='{at:.1f}' x2='{at:.1f}' y1='{top}' y2='{y}' stroke='#dc2626' "
+                         "stroke-dasharray='4 3'/>")
+            parts.append(text(at, y + 12, f"at peak {figure(result['us_at_peak'])}", "middle", 10))
         y += 20
+    return document(left + wide + 110, y + 10, parts)
+
+
+def bars(title, rows):
+    """One bar for each (name, value)."""
+    left, bar, wide = 190, 20, 520
+    longest = max(value for _, value in rows)
+    parts, y = [text(10, 22, title, size=14)], 40
+    for name, value in rows:
+        color = "#2563eb" if name.startswith("xla") else "#9ca3af"
+        parts.append(text(left - 8, y + 14, name, "end"))
+        parts.append(f"<rect x='{left}' y='{y + 2}' width='{wide * value / longest:.1f}' "
+                     f"height='{bar - 4}' fill='{color}'/>")
+        parts.append(text(left + wide * value / longest + 6, y + 14, f"{value:.1f}"))
+        y += bar
     return document(left + wide + 110, y + 10, parts)
 
 

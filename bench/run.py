@@ -10,6 +10,7 @@ import subprocess
 
 import capture
 import compare
+import memory
 import plot
 from contest import ENVIRONMENT
 
@@ -74,7 +75,7 @@ def show_gemm(rows):
 
 
 SHOW = {"overhead": show_overhead, "specialise": show_specialise, "fused": show_fused}
-PARTS = (*compare.CONTESTS, "capture", "gemm", *SHOW)
+PARTS = (*compare.CONTESTS, "capture", "gemm", "memory", *SHOW)
 
 
 def machine():
@@ -123,6 +124,10 @@ def main():
                 capture.show(result)
             write("capture.svg", plot.capture(results[part], capture.beyond, capture.BLOCKS,
                                               capture.LEVELS[0]))
+        elif part == "memory":
+            results[part] = memory.measure(options.programs, options.peers, options.out)
+            memory.show(results[part])
+            write("memory.svg", memory.plot(results[part]))
         elif part == "gemm":
             results[part] = [r for n in threads for r in records(options.programs, part, str(n))]
             show_gemm(results[part])

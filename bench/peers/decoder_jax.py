@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decoder's step in JAX: decoder_jax.py <threads> <small|seed>. jit of the whole step; its
-state is donated."""
+"""The decoder's step in JAX: decoder_jax.py <threads> <small|seed> [memory]. jit of the whole
+step; its state is donated. The first variant is weighed."""
 
 import os
 import sys
@@ -109,9 +109,13 @@ def main():
         "(in, out)": lambda: make(c, True, attention_by_hand),
         "dot_product_attention": lambda: make(c, False, jax.nn.dot_product_attention),
     }
+    finish = lambda loss: float(jax.block_until_ready(loss))  # noqa: E731
+    if sys.argv[3:] == ["memory"]:
+        task.weigh("JAX jit", decoder.state_bytes(c), *next(iter(variants.values()))(), finish,
+                   data[:3])
+        return
     if sys.argv[2] == "seed":  # 4 GB each: the first alone
         variants = dict(list(variants.items())[:1])
-    finish = lambda loss: float(jax.block_until_ready(loss))  # noqa: E731
     name, reset, step = task.fastest("decoder_jax", variants, data[:4], finish,
                                      1 if sys.argv[2] == "seed" else 4)
     task.serve("JAX jit", f"{jax.__version__} {name}", "the machine's", reset,

@@ -31,6 +31,7 @@ class Config:
 CONFIGS = {
     "small": Config(512, 1376, 3200, 8, 8, 4, 128, "AdamW"),
     "seed": Config(1024, 32768, 3200, 8, 4, 2, 512, "Adam"),
+    "text": Config(512, 1376, 3200, 8, 8, 1, 16, "AdamW", rotary_theta=10000, causal=True),
 }
 LEARNING_RATE, BETA1, BETA2, EPS = 1e-4, 0.9, 0.999, 1e-8
 DECAY = {"AdamW": 0.01, "Adam": 0.0}
@@ -52,6 +53,11 @@ def shapes(c):
         yield at + "mlp.down_proj.weight", (c.hidden, c.intermediate)
     yield "norm.weight", (c.hidden,)
     yield "lm_head.weight", (c.vocabulary, c.hidden)
+
+
+def state_bytes(c):
+    """Of parameters and two moments of each, in float32."""
+    return 3 * 4 * sum(int(np.prod(shape)) for _, shape in shapes(c))
 
 
 def weights(c):

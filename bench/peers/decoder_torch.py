@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decoder's step in PyTorch: decoder_torch.py <eager|compile> <threads> <small|seed>.
+"""The decoder's step in PyTorch: decoder_torch.py <eager|compile> <threads> <small|seed> [memory].
 
-Each way has variants that users write; the fastest on this machine contends.
+Each way has variants that users write; the fastest on this machine contends. The first is weighed.
 """
 
 import sys
@@ -183,11 +183,15 @@ def main():
     c = decoder.CONFIGS[name]
     data = [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in decoder.text(c)]
     variants = variants_of(way, c)
+    label = "PyTorch eager" if way == "eager" else "torch.compile"
+    if sys.argv[4:] == ["memory"]:
+        reset, step = next(iter(variants.values()))()
+        task.weigh(label, decoder.state_bytes(c), reset, step, lambda loss: loss.item(), data[:3])
+        return
     if name == "seed":  # 4 GB each: the first alone
         variants = dict(list(variants.items())[:1])
     variant, reset, step = task.fastest(f"decoder_torch {way}", variants, data[:4],
                                         lambda loss: loss.item(), 1 if name == "seed" else 4)
-    label = "PyTorch eager" if way == "eager" else "torch.compile"
     task.serve(label, f"{torch.__version__} ({variant})", torch.backends.cpu.get_cpu_capability(),
                reset, lambda i: step(*data[i]), lambda loss: loss.item(), decoder.BATCHES,
                decoder.WARM)

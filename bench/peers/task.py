@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where weights and batches come from, as in numbers.hpp, and how a contestant talks."""
 
+import ctypes
+import gc
 import json
 import os
 import sys
@@ -44,8 +46,8 @@ def fastest(title, variants, data, finish, samples=20):
     for _ in range(samples):
         for name, (reset, step) in ready.items():
             start = time.perf_counter()
-            for x, y in data:
-                loss = step(x, y)
+            for batch in data:
+                loss = step(*batch)
             finish(loss)
             least[name] = min(least[name], (time.perf_counter() - start) / len(data))
     for name, seconds in least.items():
@@ -82,3 +84,22 @@ def serve(contestant, version, isa, reset, step, finish, batches, warm):
             break
         ns, loss = run(int(arguments[0]))
         say(ns=ns, loss=loss)
+
+
+def weigh(contestant, state, reset, step, finish, data):
+    """Prints the bytes of parameters and optimizer, and the most that a step takes beside them, by
+    heap.cpp, which was loaded before the library. After reset() nothing but the state is alive."""
+    heap = ctypes.CDLL(None)
+    for f in (heap.bench_heap_live, heap.bench_heap_most):
+        f.restype = ctypes.c_longlong
+    reset()
+    for batch in data:
+        finish(step(*batch))
+    reset()
+    gc.collect()
+    before = heap.bench_heap_live()
+    heap.bench_heap_forget()
+    for batch in data:
+        loss = step(*batch)
+    finish(loss)
+    say(name=contestant, state=state, step=heap.bench_heap_most() - before)
