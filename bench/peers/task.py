@@ -100,6 +100,5 @@ def weigh(contestant, state, reset, step, finish, data):
     before = heap.bench_heap_live()
     heap.bench_heap_forget()
     for batch in data:
-        loss = step(*batch)
-    finish(loss)
+        finish(step(*batch))  # one step after the other
     say(name=contestant, state=state, step=heap.bench_heap_most() - before)
