@@ -2,6 +2,7 @@
 """What compiling a step costs the C++ compiler: time and memory against the number of blocks."""
 
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -10,6 +11,9 @@ BLOCKS = (4, 16, 64)
 LEVELS = ("-O2", "-O3")
 MODES = {"include": 0, "eager": 1, "compiled": 2}
 REPEATS = 2  # the faster counts
+INCLUDES = {"xla": "xla/xla.hpp", "eigen": "Eigen/Core", "hana": "xla/base/hana.hpp"}
+TURNS = 5  # of the includes; their medians count
+INCLUDE_LIMIT = 1.5  # times Eigen/Core, plus what Hana costs
 LIMIT = {"seconds": 12, "megabytes": 1000}  # 64 blocks beyond the include
 
 
@@ -23,6 +27,26 @@ def compile_once(command):
         raise RuntimeError(f"this does not compile: {' '.join(command)}")
     seconds = time.perf_counter() - start
     return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def include_costs(command, out):
+    """User seconds of headers alone, one after the other in turns, less those of no header."""
+    sources = {"nothing": ""} | {name: f"#include <{path}>\n" for name, path in INCLUDES.items()}
+    seconds = {name: [] for name in sources}
+    file = os.path.join(out, "include.cpp")
+    for _ in range(TURNS):
+        for name, source in sources.items():
+            with open(file, "w", encoding="utf-8") as to:
+                to.write(source + "int main() {}\n")
+            process = subprocess.Popen([*command, "-O1", "-fsyntax-only", file])
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode != 0:
+                raise RuntimeError(f"this does not compile: {source}")
+            seconds[name].append(usage.ru_utime)
+    os.remove(file)
+    nothing = statistics.median(seconds.pop("nothing"))
+    return {name: statistics.median(all_) - nothing for name, all_ in seconds.items()}
 
 
 def measure(flags_file, out):
@@ -47,7 +71,8 @@ def measure(flags_file, out):
                 print(f"  {os.path.basename(compiler)} {level} {mode} {blocks}: {wall:.1f} s "
                       f"({cpu:.1f} s of a processor), {memory:.0f} MB", file=sys.stderr)
     os.remove(program)
-    return {"compiler": version, "rows": rows}
+    return {"compiler": version, "rows": rows,
+            "includes": include_costs([compiler, *flags], out)}
 
 
 def find(result, level, mode, blocks=0):
@@ -63,6 +88,11 @@ def beyond(result, level, blocks):
 
 def show(result):
     print(f"\nCapture: the step of residual nets, 2 layers a block ({result['compiler']})")
+    cost = result["includes"]
+    ratio = (cost["xla"] - cost["hana"]) / cost["eigen"]
+    print(f"  including alone: xla.hpp {cost['xla']:.2f} s, Eigen/Core {cost['eigen']:.2f} s, "
+          f"Hana {cost['hana']:.2f} s; less Hana {ratio:.2f} times Eigen/Core, at most "
+          f"{INCLUDE_LIMIT} wanted: {'reached' if ratio <= INCLUDE_LIMIT else 'missed'}")
     for level in LEVELS:
         base, eager = find(result, level, "include"), find(result, level, "eager", BLOCKS[-1])
         print(f"  {level}: xla.hpp alone {base['seconds']:.1f} s, {base['megabytes']:.0f} MB; "
