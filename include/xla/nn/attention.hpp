@@ -60,7 +60,8 @@ struct Attention {
   static constexpr Tensor<float, 4> split(const Tensor<float, 3>& x) {
     return transpose(reshape(x, {x.size(0), x.size(1), N, head_size}), 1, 2);
   }
-  static constexpr Tensor<float, 4> turn(const Tensor<float, 4>& x) {
+  template <class T>
+  static constexpr Tensor<T, 4> turn(const Tensor<T, 4>& x) {
     if constexpr (RotaryTheta > 0) return rotary_embedding(x, RotaryTheta);
     else return x;
   }

@@ -15,15 +15,15 @@ namespace xla {
 /// planned and run, also when the body throws; the exception goes on.
 template <class Body>
 auto step(Body&& body) {
-  sync();
+  sync<Body>();  // named, so that clang instantiates it for a call and not at the include
   struct sync_at_exit {
     ~sync_at_exit() noexcept(false) {
       if (std::uncaught_exceptions() == entered) {
-        sync();
+        sync<Body>();
         return;
       }
       try {
-        sync();
+        sync<Body>();
       } catch (...) {
         // The body's exception is the one to tell.
       }
