@@ -3,6 +3,7 @@
 
 set(XLA_HEADERS
   xla/xla.hpp
+  xla/base/caller.hpp
   xla/base/error.hpp
   xla/base/hana.hpp
   xla/base/text.hpp

@@ -39,7 +39,7 @@ def find_helpers(text):
     """Functions of namespace detail that apply an op: name to op."""
     found = {}
     for m in re.finditer(r"^constexpr [^{;=]*?\b(\w+)\([^{;]*\) \{", text, re.M):
-        used = re.search(r"(?:apply|create)<op::(\w+)", braces(text, m.end() - 1))
+        used = re.search(r"(?:apply|apply_at|create)<op::(\w+)", braces(text, m.end() - 1))
         if used:
             found[m[1]] = used[1]
     return found

@@ -102,7 +102,7 @@ class Tensor : public detail::handle {
   /// The gradient that backward() has collected; undefined when there is none.
   constexpr Tensor grad() const;
   /// Puts another gradient of the same shape in its place, as gradient clipping does.
-  constexpr void set_grad(const Tensor& gradient) const;
+  constexpr void set_grad(const Tensor& gradient, caller who = here()) const;
   /// Drops the gradient.
   constexpr void zero_grad();
   /// Adds the gradients of this one number to every parameter that it was computed from.
@@ -124,12 +124,12 @@ class Tensor : public detail::handle {
     requires(Rank != 0);
   constexpr Tensor& operator/=(std::type_identity_t<T> o)
     requires(Rank != 0);
-  constexpr Tensor& copy_(const Tensor& o);
+  constexpr Tensor& copy_(const Tensor& o, caller who = here());
   constexpr Tensor& fill_(T number);
   constexpr Tensor& zero_() { return fill_(T{}); }
   /// Replaces the slices that an index (n) names along an axis by those of the source.
   constexpr Tensor& index_copy_(int axis, const Tensor<std::int64_t, 1>& index,
-                                const Tensor& source)
+                                const Tensor& source, caller who = here())
     requires(Rank > 0);
 
   // The same value cut off while a step is captured; gradients stop there, or are wanted there.

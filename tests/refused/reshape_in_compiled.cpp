@@ -1,4 +1,4 @@
-// error: reshape: cannot view \(4, 5\) as \(3, 7\): the numbers of elements differ
+// error: reshape: cannot view \(4, 5\) as \(3, 7\): the numbers of elements differ \(reshape_in_compiled.cpp:10\)
 #include <xla/xla.hpp>
 
 struct One {

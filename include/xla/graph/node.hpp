@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <source_location>
 #include <string_view>
 
 #include "xla/shape/dtype.hpp"
@@ -56,9 +57,10 @@ struct node {
   bool needs_grad = false;
   int in[3] = {-1, -1, -1};
   extent dims[max_rank] = {};
-  std::int64_t attr = 0;  ///< axes, permutation, index: fixed when the graph is made
-  extent size = 0;        ///< a size that the op needs beside its shape
-  double value = 0;       ///< of a constant
+  std::int64_t attr = 0;    ///< axes, permutation, index: fixed when the graph is made
+  extent size = 0;          ///< a size that the op needs beside its shape
+  double value = 0;         ///< of a constant
+  std::source_location at;  ///< of a check: the line that called it
 
   constexpr shape dims_shape() const {
     shape s;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <source_location>
 
 #include "xla/shape/shape.hpp"
 
@@ -15,6 +16,7 @@ struct kernel_call {
   const shape* in_shapes = nullptr;
   std::int64_t attr = 0;
   std::int64_t size = 0;
+  std::source_location at;   ///< of a check: the line that called it
   std::uint64_t seed = 0;    ///< random numbers: the generator's key
   std::uint64_t offset = 0;  ///< and the first of its counters
 };

@@ -17,8 +17,9 @@ struct Embedding {
     if (!std::is_constant_evaluated()) init::normal_(weight);
   }
   template <int R>
-  constexpr Tensor<float, R + 1> operator()(const Tensor<std::int64_t, R>& index) const {
-    return embedding(index, weight);
+  constexpr Tensor<float, R + 1> operator()(const Tensor<std::int64_t, R>& index,
+                                            caller who = here()) const {
+    return embedding(index, weight, who);
   }
   XLA_HEADER_MODULE(weight)
 };

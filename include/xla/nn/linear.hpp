@@ -27,8 +27,8 @@ struct Linear {
     init::uniform_(bias, -bound, bound);
   }
   template <int R>
-  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x) const {
-    return linear(x, weight, bias);
+  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x, caller who = here()) const {
+    return linear(x, weight, bias, who);
   }
   XLA_HEADER_MODULE(weight, bias)
 };
@@ -49,8 +49,8 @@ struct LinearNoBias {
     init::uniform_(weight, -bound, bound);
   }
   template <int R>
-  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x) const {
-    return linear(x, weight);
+  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x, caller who = here()) const {
+    return linear(x, weight, who);
   }
   XLA_HEADER_MODULE(weight)
 };

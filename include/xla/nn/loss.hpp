@@ -10,10 +10,10 @@ namespace xla::nn {
 
 /// Cross-entropy between logits (batch, classes) and class numbers (batch).
 struct CrossEntropyLoss {
-  template <class T>
+  template <class T, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, 2>& logits, const Tensor<std::int64_t, 1>& target,
-                            auto... reduction) const {
-    return cross_entropy(logits, target, reduction...);
+                            Reduction reduction = {}, caller who = here()) const {
+    return cross_entropy(logits, target, reduction, who);
   }
 };
 
@@ -25,39 +25,39 @@ struct SmoothCrossEntropyLoss {
   constexpr SmoothCrossEntropyLoss() = default;
   constexpr explicit SmoothCrossEntropyLoss(const CrossEntropyOptions& options)
       : ignore_index(options.ignore_index), label_smoothing(options.label_smoothing) {}
-  template <class T>
+  template <class T, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, 2>& logits, const Tensor<std::int64_t, 1>& target,
-                            auto... reduction) const {
+                            Reduction reduction = {}, caller who = here()) const {
     const CrossEntropyOptions options{ignore_index, label_smoothing};
-    return cross_entropy(logits, target, options, reduction...);
+    return cross_entropy(logits, target, options, reduction, who);
   }
   XLA_HEADER_MODULE(ignore_index, label_smoothing)
 };
 
 /// Minus the logarithms of probabilities (batch, classes) at class numbers (batch).
 struct NLLLoss {
-  template <class T>
+  template <class T, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, 2>& input, const Tensor<std::int64_t, 1>& target,
-                            auto... reduction) const {
-    return nll_loss(input, target, reduction...);
+                            Reduction reduction = {}, caller who = here()) const {
+    return nll_loss(input, target, reduction, who);
   }
 };
 
 /// Squared differences.
 struct MSELoss {
-  template <class T, int A, int B>
+  template <class T, int A, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                            auto... reduction) const {
-    return mse_loss(input, target, reduction...);
+                            Reduction reduction = {}, caller who = here()) const {
+    return mse_loss(input, target, reduction, who);
   }
 };
 
 /// Magnitudes of the differences.
 struct L1Loss {
-  template <class T, int A, int B>
+  template <class T, int A, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                            auto... reduction) const {
-    return l1_loss(input, target, reduction...);
+                            Reduction reduction = {}, caller who = here()) const {
+    return l1_loss(input, target, reduction, who);
   }
 };
 
@@ -67,10 +67,10 @@ struct HuberLoss {
 
   constexpr HuberLoss() = default;
   constexpr explicit HuberLoss(Scalar bound) : delta(bound) {}
-  template <class T, int A, int B>
+  template <class T, int A, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                            auto... reduction) const {
-    return huber_loss(input, target, delta, reduction...);
+                            Reduction reduction = {}, caller who = here()) const {
+    return huber_loss(input, target, delta, reduction, who);
   }
   XLA_HEADER_MODULE(delta)
 };
@@ -81,29 +81,29 @@ struct SmoothL1Loss {
 
   constexpr SmoothL1Loss() = default;
   constexpr explicit SmoothL1Loss(Scalar bound) : beta(bound) {}
-  template <class T, int A, int B>
+  template <class T, int A, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                            auto... reduction) const {
-    return smooth_l1_loss(input, target, beta, reduction...);
+                            Reduction reduction = {}, caller who = here()) const {
+    return smooth_l1_loss(input, target, beta, reduction, who);
   }
   XLA_HEADER_MODULE(beta)
 };
 
 /// Cross-entropy between two probabilities in [0, 1].
 struct BCELoss {
-  template <class T, int A, int B>
+  template <class T, int A, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                            auto... reduction) const {
-    return binary_cross_entropy(input, target, reduction...);
+                            Reduction reduction = {}, caller who = here()) const {
+    return binary_cross_entropy(input, target, reduction, who);
   }
 };
 
 /// Cross-entropy between logits and probabilities in [0, 1].
 struct BCEWithLogitsLoss {
-  template <class T, int A, int B>
+  template <class T, int A, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                            auto... reduction) const {
-    return binary_cross_entropy_with_logits(input, target, reduction...);
+                            Reduction reduction = {}, caller who = here()) const {
+    return binary_cross_entropy_with_logits(input, target, reduction, who);
   }
 };
 
@@ -113,8 +113,8 @@ struct KLDivLoss {
 
   template <class T, int A, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                            Reduction reduction = {}) const {
-    return kl_div(input, target, reduction, log_target);
+                            Reduction reduction = {}, caller who = here()) const {
+    return kl_div(input, target, reduction, log_target, who);
   }
   XLA_HEADER_MODULE(log_target)
 };

@@ -19,8 +19,8 @@ struct LayerNorm {
     if (!std::is_constant_evaluated()) init::ones_(weight);
   }
   template <int R>
-  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x) const {
-    return layer_norm(x, weight, bias, eps);
+  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x, caller who = here()) const {
+    return layer_norm(x, weight, bias, eps, who);
   }
   XLA_HEADER_MODULE(weight, bias, eps)
 };
@@ -38,8 +38,8 @@ struct RMSNorm {
     if (!std::is_constant_evaluated()) init::ones_(weight);
   }
   template <int R>
-  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x) const {
-    return rms_norm(x, weight, eps);
+  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x, caller who = here()) const {
+    return rms_norm(x, weight, eps, who);
   }
   XLA_HEADER_MODULE(weight, eps)
 };
@@ -68,8 +68,9 @@ struct BatchNorm1d {
     num_batches_tracked = decltype(num_batches_tracked)::like(tensor<std::int64_t>(0));
   }
   template <class T>
-  constexpr Tensor<T, 2> operator()(const Tensor<T, 2>& x) const {
-    const auto y = batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps);
+  constexpr Tensor<T, 2> operator()(const Tensor<T, 2>& x, caller who = here()) const {
+    const auto y =
+        batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps, who);
     if (training) num_batches_tracked.copy_(num_batches_tracked.detach() + 1);
     return y;
   }

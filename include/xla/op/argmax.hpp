@@ -37,38 +37,42 @@ struct argmin : arg_best {
 namespace xla {
 namespace detail {
 template <class Op, class T, int R>
-constexpr Tensor<std::int64_t, R> find_best(const Tensor<T, R>& x, int axis) {
+constexpr Tensor<std::int64_t, R> find_best(const Tensor<T, R>& x, int axis, caller who) {
   static_assert(R >= 1, "xla::argmax and argmin: need at least one axis; flatten(x) makes one");
   node n;
-  n.attr = axis_of(x, R, axis, Op::name);
-  return apply<Op, std::int64_t, T, R>(n, x);
+  n.attr = axis_of(x, R, axis, {Op::name, who});
+  return apply_at<Op, std::int64_t, T, R>(who, n, x);
 }
 template <class Op, class T, int R>
-constexpr Tensor<std::int64_t, R - 1> find_best_index(const Tensor<T, R>& x, int axis) {
-  return drop_axes<R - 1, std::int64_t>(find_best<Op>(x, axis),
-                                        std::int64_t{1} << axis_of(x, R, axis, Op::name));
+constexpr Tensor<std::int64_t, R - 1> find_best_index(const Tensor<T, R>& x, int axis, caller who) {
+  return drop_axes<R - 1, std::int64_t>(find_best<Op>(x, axis, who),
+                                        std::int64_t{1} << axis_of(x, R, axis, {Op::name, who}));
 }
 }  // namespace detail
 
 /// The index of the largest element along an axis (the first of equals; NaN counts as largest). The
 /// elements themselves: max, or gather with the index of keepdim.
 template <class T, int R>
-constexpr Tensor<std::int64_t, R> argmax(const Tensor<T, R>& x, int axis, keepdim_t) {
-  return detail::find_best<op::argmax>(x, axis);
+constexpr Tensor<std::int64_t, R> argmax(const Tensor<T, R>& x, int axis, keepdim_t,
+                                         caller who = here()) {
+  return detail::find_best<op::argmax>(x, axis, who);
 }
 template <class T, int R>
-constexpr Tensor<std::int64_t, R - 1> argmax(const Tensor<T, R>& x, int axis = -1) {
-  return detail::find_best_index<op::argmax>(x, axis);
+constexpr Tensor<std::int64_t, R - 1> argmax(const Tensor<T, R>& x, int axis = -1,
+                                             caller who = here()) {
+  return detail::find_best_index<op::argmax>(x, axis, who);
 }
 
 /// The index of the smallest element along an axis (the first of equals; NaN counts as smallest).
 template <class T, int R>
-constexpr Tensor<std::int64_t, R> argmin(const Tensor<T, R>& x, int axis, keepdim_t) {
-  return detail::find_best<op::argmin>(x, axis);
+constexpr Tensor<std::int64_t, R> argmin(const Tensor<T, R>& x, int axis, keepdim_t,
+                                         caller who = here()) {
+  return detail::find_best<op::argmin>(x, axis, who);
 }
 template <class T, int R>
-constexpr Tensor<std::int64_t, R - 1> argmin(const Tensor<T, R>& x, int axis = -1) {
-  return detail::find_best_index<op::argmin>(x, axis);
+constexpr Tensor<std::int64_t, R - 1> argmin(const Tensor<T, R>& x, int axis = -1,
+                                             caller who = here()) {
+  return detail::find_best_index<op::argmin>(x, axis, who);
 }
 
 }  // namespace xla

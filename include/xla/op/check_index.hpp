@@ -31,11 +31,12 @@ inline constexpr std::string_view checked_functions[] = {
 
 template <int R>
 constexpr Tensor<std::int64_t, R> check_index(const Tensor<std::int64_t, R>& index, Size limit,
-                                              std::string_view function) {
+                                              const call_site& site) {
   node n;
   n.size = limit.extent();
+  n.at = site.at;
   for (std::size_t i = 0; i < std::size(checked_functions); ++i)
-    if (checked_functions[i] == function) n.attr = static_cast<std::int64_t>(i);
+    if (checked_functions[i] == site.function) n.attr = static_cast<std::int64_t>(i);
   return apply<op::check_index, std::int64_t, std::int64_t, R>(n, index);
 }
 

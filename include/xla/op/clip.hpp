@@ -30,8 +30,9 @@ namespace xla {
 /// broadcast, or numbers.
 template <class T, int A, int B, int C>
 constexpr detail::broadcast_tensor<T, A, B, C> clamp(const Tensor<T, A>& x, const Tensor<T, B>& low,
-                                                     const Tensor<T, C>& high) {
-  return detail::apply<op::clamp, T, T, detail::broadcast_rank(A, B, C)>({}, x, low, high);
+                                                     const Tensor<T, C>& high,
+                                                     caller who = here()) {
+  return detail::apply_at<op::clamp, T, T, detail::broadcast_rank(A, B, C)>(who, {}, x, low, high);
 }
 template <class T, int R>
 constexpr Tensor<T, R> clamp(const Tensor<T, R>& x, detail::number_of<T> low,
@@ -41,8 +42,8 @@ constexpr Tensor<T, R> clamp(const Tensor<T, R>& x, detail::number_of<T> low,
 /// clamp by another name.
 template <class T, int A, int B, int C>
 constexpr detail::broadcast_tensor<T, A, B, C> clip(const Tensor<T, A>& x, const Tensor<T, B>& low,
-                                                    const Tensor<T, C>& high) {
-  return clamp(x, low, high);
+                                                    const Tensor<T, C>& high, caller who = here()) {
+  return clamp(x, low, high, who);
 }
 template <class T, int R>
 constexpr Tensor<T, R> clip(const Tensor<T, R>& x, detail::number_of<T> low,

@@ -45,33 +45,33 @@ namespace xla {
 namespace detail {
 
 template <class T, int R>
-constexpr Tensor<T, R> concat_tree(const Tensor<T, R>* x, int n, int axis) {
+constexpr Tensor<T, R> concat_tree(const Tensor<T, R>* x, int n, int axis, caller who) {
   if (n == 1) return x[0];
   const int part = (n + 2) / 3, rest = n - 2 * part;
-  const Tensor<T, R> a = concat_tree(x, part, axis);
-  const Tensor<T, R> b = concat_tree(x + part, rest > 0 ? part : n - part, axis);
+  const Tensor<T, R> a = concat_tree(x, part, axis, who);
+  const Tensor<T, R> b = concat_tree(x + part, rest > 0 ? part : n - part, axis, who);
   node spec;
   spec.attr = axis | (rest > 0 ? 3 : 2) << 4;
-  if (rest <= 0) return apply<op::concat, T, T, R>(spec, a, b);
-  return apply<op::concat, T, T, R>(spec, a, b, concat_tree(x + 2 * part, rest, axis));
+  if (rest <= 0) return apply_at<op::concat, T, T, R>(who, spec, a, b);
+  return apply_at<op::concat, T, T, R>(who, spec, a, b, concat_tree(x + 2 * part, rest, axis, who));
 }
 
 template <class T, int R>
-constexpr Tensor<T, R> concat(const Tensor<T, R>* x, int n, int axis, std::string_view function) {
+constexpr Tensor<T, R> concat(const Tensor<T, R>* x, int n, int axis, caller who) {
   static_assert(R != 0, "xla::cat: tensors without axes cannot be joined; use stack");
-  return concat_tree(x, n, checked_axis(x[0], axis, function));
+  return concat_tree(x, n, checked_axis(x[0], axis, {"cat", who}), who);
 }
 
 template <std::size_t N, class T, int R>
-constexpr Tensor<T, R + 1> stack(const Tensor<T, R>* x, int axis) {
+constexpr Tensor<T, R + 1> stack(const Tensor<T, R>* x, int axis, caller who) {
   const int at = axis < 0 ? axis + R + 1 : axis;
   if (at < 0 || at > R) {
-    size_scope{x[0].table(), "stack"}.fail(text("the result has no axis ") << axis);
+    size_scope{x[0].table(), {"stack", who}}.fail(text("the result has no axis ") << axis);
     return unsqueeze(x[0], 0);
   }
   Tensor<T, R + 1> parts[N];
   for (std::size_t i = 0; i < N; ++i) parts[i] = unsqueeze(x[i], at);
-  return concat_tree(parts, static_cast<int>(N), at);
+  return concat_tree(parts, static_cast<int>(N), at, who);
 }
 
 }  // namespace detail
@@ -80,29 +80,31 @@ constexpr Tensor<T, R + 1> stack(const Tensor<T, R>* x, int axis) {
 /// array of tensors does as well, and tensors as they are, with the axis in the angle brackets:
 /// cat<1>(a, b, c).
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> cat(const Tensor<T, R> (&x)[N], int axis = 0) {
-  return detail::concat(x, static_cast<int>(N), axis, "cat");
+constexpr Tensor<T, R> cat(const Tensor<T, R> (&x)[N], int axis = 0, caller who = here()) {
+  return detail::concat(x, static_cast<int>(N), axis, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> cat(const std::array<Tensor<T, R>, N>& x, int axis = 0) {
+constexpr Tensor<T, R> cat(const std::array<Tensor<T, R>, N>& x, int axis = 0,
+                           caller who = here()) {
   static_assert(N > 0, "xla::cat: no tensors were given");
-  return detail::concat(x.data(), static_cast<int>(N), axis, "cat");
+  return detail::concat(x.data(), static_cast<int>(N), axis, who);
 }
 template <int Axis = 0, class T, int R, std::convertible_to<Tensor<T, R>>... More>
   requires(sizeof...(More) > 0)
 constexpr Tensor<T, R> cat(const Tensor<T, R>& first, const More&... more) {
   const Tensor<T, R> x[] = {first, more...};
-  return detail::concat(x, 1 + static_cast<int>(sizeof...(More)), Axis, "cat");
+  return detail::concat(x, 1 + static_cast<int>(sizeof...(More)), Axis, detail::nobody);
 }
 
 /// Another name of cat.
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> concat(const Tensor<T, R> (&x)[N], int axis = 0) {
-  return cat(x, axis);
+constexpr Tensor<T, R> concat(const Tensor<T, R> (&x)[N], int axis = 0, caller who = here()) {
+  return cat(x, axis, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> concat(const std::array<Tensor<T, R>, N>& x, int axis = 0) {
-  return cat(x, axis);
+constexpr Tensor<T, R> concat(const std::array<Tensor<T, R>, N>& x, int axis = 0,
+                              caller who = here()) {
+  return cat(x, axis, who);
 }
 template <int Axis = 0, class T, int R, std::convertible_to<Tensor<T, R>>... More>
   requires(sizeof...(More) > 0)
@@ -112,19 +114,20 @@ constexpr Tensor<T, R> concat(const Tensor<T, R>& first, const More&... more) {
 
 /// Tensors of one shape along a new axis (negative: from the end of the result's).
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R + 1> stack(const Tensor<T, R> (&x)[N], int axis = 0) {
-  return detail::stack<N>(x, axis);
+constexpr Tensor<T, R + 1> stack(const Tensor<T, R> (&x)[N], int axis = 0, caller who = here()) {
+  return detail::stack<N>(x, axis, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R + 1> stack(const std::array<Tensor<T, R>, N>& x, int axis = 0) {
+constexpr Tensor<T, R + 1> stack(const std::array<Tensor<T, R>, N>& x, int axis = 0,
+                                 caller who = here()) {
   static_assert(N > 0, "xla::stack: no tensors were given");
-  return detail::stack<N>(x.data(), axis);
+  return detail::stack<N>(x.data(), axis, who);
 }
 template <int Axis = 0, class T, int R, std::convertible_to<Tensor<T, R>>... More>
   requires(sizeof...(More) > 0)
 constexpr Tensor<T, R + 1> stack(const Tensor<T, R>& first, const More&... more) {
   const Tensor<T, R> x[] = {first, more...};
-  return detail::stack<1 + sizeof...(More)>(x, Axis);
+  return detail::stack<1 + sizeof...(More)>(x, Axis, detail::nobody);
 }
 
 }  // namespace xla

@@ -44,17 +44,18 @@ constexpr Tensor<T, R> fill_shape(Tensor<T, 0> value, const shape& s, size_table
 
 /// A tensor of the given sizes, every element the same number.
 template <element T = float, std::size_t N>
-constexpr Tensor<T, static_cast<int>(N)> full(const Size (&sizes)[N], detail::number_of<T> value) {
+constexpr Tensor<T, static_cast<int>(N)> full(const Size (&sizes)[N], detail::number_of<T> value,
+                                              caller who = here()) {
   return detail::fill_shape<T, static_cast<int>(N)>(
-      value.tensor(), detail::to_shape(sizes, "full", 0), detail::table_of(sizes));
+      value.tensor(), detail::to_shape(sizes, {"full", who}, 0), detail::table_of(sizes));
 }
 template <element T = float, std::size_t N>
-constexpr auto zeros(const Size (&sizes)[N]) {
-  return full<T>(sizes, T{});
+constexpr auto zeros(const Size (&sizes)[N], caller who = here()) {
+  return full<T>(sizes, T{}, who);
 }
 template <element T = float, std::size_t N>
-constexpr auto ones(const Size (&sizes)[N]) {
-  return full<T>(sizes, T{1});
+constexpr auto ones(const Size (&sizes)[N], caller who = here()) {
+  return full<T>(sizes, T{1}, who);
 }
 /// A tensor of x's sizes, every element the same number.
 template <class T, int R>
@@ -72,19 +73,19 @@ constexpr Tensor<T, R> ones_like(const Tensor<T, R>& x) {
 
 namespace detail {
 template <class T>
-constexpr Tensor<T, 1> arange_from(Size n, std::int64_t start) {
+constexpr Tensor<T, 1> arange_from(Size n, std::int64_t start, caller who = nobody) {
   const Size sizes[] = {n};
   node spec;
   spec.attr = start;
-  spec.set_shape(to_shape(sizes, "arange", 0));
+  spec.set_shape(to_shape(sizes, {"arange", who}, 0));
   return create<op::arange, T, 1>(spec, n.table());
 }
 }  // namespace detail
 
 /// 0, 1, 2 … n - 1.
 template <element T = std::int64_t>
-constexpr Tensor<T, 1> arange(Size n) {
-  return detail::arange_from<T>(n, 0);
+constexpr Tensor<T, 1> arange(Size n, caller who = here()) {
+  return detail::arange_from<T>(n, 0, who);
 }
 
 /// A tensor without axes that holds one number.
@@ -95,9 +96,10 @@ constexpr Tensor<T, 0> tensor(T value) {
 
 /// Copies elements from memory, row by row: from_blob(ptr, {n, 784}).
 template <element T, std::size_t N>
-Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N]) {
+Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N],
+                                         caller who = here()) {
   Tensor<T, static_cast<int>(N)> t;
-  detail::machine<T>::upload(t, dtype_of<T>, detail::to_shape(sizes, "from_blob", 0), data);
+  detail::machine<T>::upload(t, dtype_of<T>, detail::to_shape(sizes, {"from_blob", who}, 0), data);
   return t;
 }
 

@@ -44,9 +44,9 @@ constexpr any_tensor<T> scatter_rows(const any_tensor<T>& rows,
 /// [0, count) is an index_error. The gradient adds up the rows that were used.
 template <class T, int R>
 constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
-                                     const Tensor<T, 2>& weight) {
+                                     const Tensor<T, 2>& weight, caller who = here()) {
   return detail::apply<op::embedding, T, T, R + 1>(
-      {}, weight, detail::check_index(index, weight.size(0), "embedding"));
+      {}, weight, detail::check_index(index, weight.size(0), {"embedding", who}));
 }
 
 }  // namespace xla

@@ -12,10 +12,10 @@ template <class T>
 constexpr any_tensor<T> places_along(const any_tensor<T>& x, int axis);
 template <class T, int R>
 constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, std::int64_t axis,
-                                    const Tensor<std::int64_t, R>& index);
+                                    const Tensor<std::int64_t, R>& index, caller who = nobody);
 template <class Op, class T, int R>
 constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, std::int64_t axis, const handle& index,
-                                 const Tensor<T, R>& source);
+                                 const Tensor<T, R>& source, caller who = nobody);
 }  // namespace xla::detail
 
 namespace xla::op {
@@ -117,26 +117,27 @@ constexpr any_tensor<T> places_along(const any_tensor<T>& x, int axis) {
 /// gather with an index that is known to be in range.
 template <class T, int R>
 constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, std::int64_t axis,
-                                    const Tensor<std::int64_t, R>& index) {
+                                    const Tensor<std::int64_t, R>& index, caller who) {
   node n;
   n.attr = axis;
-  return apply<op::gather, T, T, R>(n, x, index);
+  return apply_at<op::gather, T, T, R>(who, n, x, index);
 }
 template <class Op, class T, int R>
 constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, std::int64_t axis, const handle& index,
-                                 const Tensor<T, R>& source) {
+                                 const Tensor<T, R>& source, caller who) {
   node n;
   n.attr = axis;
-  return apply<Op, T, T, R>(n, x, index, source);
+  return apply_at<Op, T, T, R>(who, n, x, index, source);
 }
 template <class Op, class T, int R, int I>
 constexpr Tensor<T, R> scatter_by(const Tensor<T, R>& x, int axis,
-                                  const Tensor<std::int64_t, I>& index,
-                                  const Tensor<T, I>& source) {
+                                  const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source,
+                                  caller who) {
   static_assert(R >= 1 && R == I,
                 "xla::scatter and scatter_add: x, index and source need the same number of axes");
-  const int at = axis_of(x, R, axis, Op::name);
-  return put_along<Op>(x, at, check_index(index, x.size(at), Op::name), source);
+  const call_site site{Op::name, who};
+  const int at = axis_of(x, R, axis, site);
+  return put_along<Op>(x, at, check_index(index, x.size(at), site), source, who);
 }
 
 }  // namespace detail
@@ -144,37 +145,40 @@ constexpr Tensor<T, R> scatter_by(const Tensor<T, R>& x, int axis,
 /// The elements of x that an index names along an axis: out[i][j] = x[index[i][j]][j] for axis 0.
 /// The index has x's axes, and its sizes but along the axis. Outside [0, size): an index_error.
 template <class T, int R, int I>
-constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis,
-                              const Tensor<std::int64_t, I>& index) {
+constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis, const Tensor<std::int64_t, I>& index,
+                              caller who = here()) {
   static_assert(R >= 1 && R == I,
                 "xla::gather: x and index need the same number of axes; see take_along_dim");
-  const int at = detail::axis_of(x, R, axis, "gather");
-  return detail::gather_along(x, at, detail::check_index(index, x.size(at), "gather"));
+  const detail::call_site site{"gather", who};
+  const int at = detail::axis_of(x, R, axis, site);
+  return detail::gather_along(x, at, detail::check_index(index, x.size(at), site), who);
 }
 
 /// x with elements replaced: out[index[i][j]][j] = source[i][j] for axis 0; source has the index's
 /// shape. Of several elements for one place the last stays, and it alone has a gradient.
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
-                               const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source) {
-  return detail::scatter_by<op::scatter>(x, axis, index, source);
+                               const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source,
+                               caller who = here()) {
+  return detail::scatter_by<op::scatter>(x, axis, index, source, who);
 }
 /// The same with one number at all places.
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
-                               const Tensor<std::int64_t, I>& index, detail::number_of<T> value) {
+                               const Tensor<std::int64_t, I>& index, detail::number_of<T> value,
+                               caller who = here()) {
   return scatter(x, axis, index,
-                 detail::fill_shape<T, I>(value.tensor(), index.dims(), index.table()));
+                 detail::fill_shape<T, I>(value.tensor(), index.dims(), index.table()), who);
 }
 
 /// x with elements added: out[index[i][j]][j] += source[i][j] for axis 0, in the order of source,
 /// which has the index's shape.
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter_add(const Tensor<T, R>& x, int axis,
-                                   const Tensor<std::int64_t, I>& index,
-                                   const Tensor<T, I>& source) {
+                                   const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source,
+                                   caller who = here()) {
   static_assert(!std::is_same_v<T, bool>, "xla::scatter_add: needs numbers, not bool; cast first");
-  return detail::scatter_by<op::scatter_add>(x, axis, index, source);
+  return detail::scatter_by<op::scatter_add>(x, axis, index, source, who);
 }
 
 }  // namespace xla

@@ -7,7 +7,7 @@ namespace xla {
 namespace detail {
 
 template <class T, int R>
-constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, std::string_view function);
+constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, const call_site& site);
 
 /// A part of a tensor, chosen by indices: reads as a tensor; what is assigned to it is written into
 /// the tensor that it comes from.

@@ -92,12 +92,12 @@ constexpr Tensor<T, R> select_along(const Tensor<T, R>& x, std::int64_t axis, co
 /// put_along in x's own memory, at run time; false where somebody else may see it.
 template <class Op, class T, int R>
 bool put_in_place(Tensor<T, R>& x, std::int64_t axis, const Tensor<std::int64_t, 1>& index,
-                  const Tensor<T, R>& source) {
+                  const Tensor<T, R>& source, caller who) {
   node n;
   n.attr = axis;
   n.op = &info_of<Op, T, T>;
   n.type = dtype_of<T>;
-  const shape_rule rule{{nullptr, Op::name}, n, {x.dims(), index.dims(), source.dims()}, 3};
+  const shape_rule rule{{nullptr, {Op::name, who}}, n, {x.dims(), index.dims(), source.dims()}, 3};
   n.set_shape(Op::shape_of(rule));
   return machine<T>::update(x, n, index, source);
 }
@@ -107,46 +107,50 @@ bool put_in_place(Tensor<T, R>& x, std::int64_t axis, const Tensor<std::int64_t,
 /// is an index_error. The gradient adds up the slices that were used.
 template <class T, int R>
 constexpr Tensor<T, R> index_select(const Tensor<T, R>& x, int axis,
-                                    const Tensor<std::int64_t, 1>& index) {
+                                    const Tensor<std::int64_t, 1>& index, caller who = here()) {
   static_assert(R >= 1, "xla::index_select: needs at least one axis");
-  const int at = detail::axis_of(x, R, axis, "index_select");
-  return detail::select_along(x, at, detail::check_index(index, x.size(at), "index_select"));
+  const detail::call_site site{"index_select", who};
+  const int at = detail::axis_of(x, R, axis, site);
+  return detail::select_along(x, at, detail::check_index(index, x.size(at), site));
 }
 
 /// x with the source's slices added at an index (n) along an axis, in the order of the source.
 template <class T, int R>
 constexpr Tensor<T, R> index_add(const Tensor<T, R>& x, int axis,
-                                 const Tensor<std::int64_t, 1>& index, const Tensor<T, R>& source) {
+                                 const Tensor<std::int64_t, 1>& index, const Tensor<T, R>& source,
+                                 caller who = here()) {
   static_assert(R >= 1, "xla::index_add: needs at least one axis");
   static_assert(!std::is_same_v<T, bool>, "xla::index_add: needs numbers, not bool; cast first");
-  const int at = detail::axis_of(x, R, axis, "index_add");
-  return detail::put_along<op::index_add>(
-      x, at, detail::check_index(index, x.size(at), "index_add"), source);
+  const detail::call_site site{"index_add", who};
+  const int at = detail::axis_of(x, R, axis, site);
+  return detail::put_along<op::index_add>(x, at, detail::check_index(index, x.size(at), site),
+                                          source, who);
 }
 
 /// x with the source's slices in the place of those that an index (n) names along an axis. Of
 /// several for one place the last stays, and it alone has a gradient.
 template <class T, int R>
 constexpr Tensor<T, R> index_copy(const Tensor<T, R>& x, int axis,
-                                  const Tensor<std::int64_t, 1>& index,
-                                  const Tensor<T, R>& source) {
+                                  const Tensor<std::int64_t, 1>& index, const Tensor<T, R>& source,
+                                  caller who = here()) {
   static_assert(R >= 1, "xla::index_copy: needs at least one axis");
-  const int at = detail::axis_of(x, R, axis, "index_copy");
-  return detail::put_along<op::index_copy>(
-      x, at, detail::check_index(index, x.size(at), "index_copy"), source);
+  const detail::call_site site{"index_copy", who};
+  const int at = detail::axis_of(x, R, axis, site);
+  return detail::put_along<op::index_copy>(x, at, detail::check_index(index, x.size(at), site),
+                                           source, who);
 }
 
 template <element T, int R>
 constexpr Tensor<T, R>& Tensor<T, R>::index_copy_(int axis, const Tensor<std::int64_t, 1>& index,
-                                                  const Tensor& source)
+                                                  const Tensor& source, caller who)
   requires(R > 0)
 {
   if (!std::is_constant_evaluated()) {
-    const int at = detail::axis_of(*this, R, axis, "index_copy_");
-    const auto checked = detail::check_index(index, size(at), "index_copy");
-    if (detail::put_in_place<op::index_copy>(*this, at, checked, source)) return *this;
+    const int at = detail::axis_of(*this, R, axis, {"index_copy_", who});
+    const auto checked = detail::check_index(index, size(at), {"index_copy", who});
+    if (detail::put_in_place<op::index_copy>(*this, at, checked, source, who)) return *this;
   }
-  detail::rebind(*this, index_copy(*this, axis, index, source), "index_copy_");
+  detail::rebind(*this, index_copy(*this, axis, index, source, who), {"index_copy_", who});
   return *this;
 }
 

@@ -26,11 +26,11 @@ namespace detail {
 // another name, or clang would make the kernel where it reads this.
 template <class T, int R>
 constexpr Tensor<T, R> random_integers(std::int64_t low, std::int64_t high, const shape& s,
-                                       size_table* table) {
+                                       size_table* table, caller who) {
   refuse_without_graph(table);
   if (low >= high)
-    size_scope{table, "randint"}.fail(text("there is no number from ")
-                                      << low << " up to, and not including, " << high);
+    size_scope{table, {"randint", who}}.fail(text("there is no number from ")
+                                             << low << " up to, and not including, " << high);
   Tensor<T, 0> from = low, to = high;
   if (std::is_constant_evaluated()) {
     from.name_node(table->owner, from.lift(table->owner));
@@ -46,30 +46,33 @@ constexpr Tensor<T, R> random_integers(std::int64_t low, std::int64_t high, cons
 /// Random whole numbers in [low, high) of the given sizes.
 template <std::size_t N>
 constexpr Tensor<std::int64_t, static_cast<int>(N)> randint(std::int64_t low, std::int64_t high,
-                                                            const Size (&sizes)[N]) {
+                                                            const Size (&sizes)[N],
+                                                            caller who = here()) {
   return detail::random_integers<std::int64_t, static_cast<int>(N)>(
-      low, high, detail::to_shape(sizes, "randint", 0), detail::table_of(sizes));
+      low, high, detail::to_shape(sizes, {"randint", who}, 0), detail::table_of(sizes), who);
 }
 /// The same in [0, high).
 template <std::size_t N>
 constexpr Tensor<std::int64_t, static_cast<int>(N)> randint(std::int64_t high,
-                                                            const Size (&sizes)[N]) {
-  return randint(0, high, sizes);
+                                                            const Size (&sizes)[N],
+                                                            caller who = here()) {
+  return randint(0, high, sizes, who);
 }
 /// Random whole numbers in [low, high) of x's sizes and element type; usable in compiled bodies.
 template <class T, int R>
-constexpr Tensor<T, R> randint_like(const Tensor<T, R>& x, std::int64_t low, std::int64_t high) {
-  return cast<T>(detail::random_integers<std::int64_t, R>(low, high, x.dims(), x.table()));
+constexpr Tensor<T, R> randint_like(const Tensor<T, R>& x, std::int64_t low, std::int64_t high,
+                                    caller who = here()) {
+  return cast<T>(detail::random_integers<std::int64_t, R>(low, high, x.dims(), x.table(), who));
 }
 
 /// 0 … n - 1 in random order. In a compiled body n is a tensor's size: randperm(x.size(0)).
 template <element T = std::int64_t>
-constexpr Tensor<T, 1> randperm(Size n) {
+constexpr Tensor<T, 1> randperm(Size n, caller who = here()) {
   using index = std::conditional_t<std::is_void_v<T>, T, std::int64_t>;  // dependent, for clang
   detail::refuse_without_graph(n.table());
   const Size sizes[] = {n};
   detail::node spec;
-  spec.set_shape(detail::to_shape(sizes, "randperm", 0));
+  spec.set_shape(detail::to_shape(sizes, {"randperm", who}, 0));
   return cast<T>(detail::create<op::permutation, index, 1>(spec, n.table()));
 }
 

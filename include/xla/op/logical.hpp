@@ -50,13 +50,15 @@ constexpr Tensor<bool, R> operator!(const Tensor<bool, R>& a) {
 /// The same by name.
 template <int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> logical_and(const Tensor<bool, A>& a,
-                                                           const Tensor<bool, B>& b) {
-  return a && b;
+                                                           const Tensor<bool, B>& b,
+                                                           caller who = here()) {
+  return detail::map_binary<op::logical_and, bool>(a, b, who);
 }
 template <int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> logical_or(const Tensor<bool, A>& a,
-                                                          const Tensor<bool, B>& b) {
-  return a || b;
+                                                          const Tensor<bool, B>& b,
+                                                          caller who = here()) {
+  return detail::map_binary<op::logical_or, bool>(a, b, who);
 }
 template <int R>
 constexpr Tensor<bool, R> logical_not(const Tensor<bool, R>& a) {
@@ -65,8 +67,9 @@ constexpr Tensor<bool, R> logical_not(const Tensor<bool, R>& a) {
 /// One of them holds and the other does not, element by element.
 template <int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> logical_xor(const Tensor<bool, A>& a,
-                                                           const Tensor<bool, B>& b) {
-  return a != b;
+                                                           const Tensor<bool, B>& b,
+                                                           caller who = here()) {
+  return detail::map_binary<op::ne, bool>(a, b, who);
 }
 
 }  // namespace xla

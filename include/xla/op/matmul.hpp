@@ -8,7 +8,7 @@
 namespace xla::detail {
 template <int R, class T, int A, int B>
 constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, bool transpose_a,
-                               bool transpose_b);
+                               bool transpose_b, caller who = nobody);
 }
 
 namespace xla::op {
@@ -56,22 +56,23 @@ namespace detail {
 
 template <int R, class T, int A, int B>
 constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, bool transpose_a,
-                               bool transpose_b) {
+                               bool transpose_b, caller who) {
   node n;
   n.attr = (transpose_a ? 1 : 0) | (transpose_b ? 2 : 0);
-  return apply<op::matmul, T, T, R>(n, a, b);
+  return apply_at<op::matmul, T, T, R>(who, n, a, b);
 }
 
 /// (…, k) times a matrix: all leading axes as rows of one product.
 template <class T, int R>
-constexpr Tensor<T, R> rows_times(const Tensor<T, R>& x, const Tensor<T, 2>& w, bool transposed) {
-  if constexpr (R == 2) return product<2>(x, w, false, transposed);
+constexpr Tensor<T, R> rows_times(const Tensor<T, R>& x, const Tensor<T, 2>& w, bool transposed,
+                                  caller who) {
+  if constexpr (R == 2) return product<2>(x, w, false, transposed, who);
   else {
     const shape from = x.dims();
     shape rows;
     rows.push(-1);
     rows.push(from[R - 1]);
-    const auto y = product<2>(with_shape<op::reshape, 2>(x, rows), w, false, transposed);
+    const auto y = product<2>(with_shape<op::reshape, 2>(x, rows), w, false, transposed, who);
     shape to = from;
     to[R - 1] = y.dims()[1];
     return with_shape<op::reshape, R>(y, to);
@@ -82,32 +83,33 @@ constexpr Tensor<T, R> rows_times(const Tensor<T, R>& x, const Tensor<T, 2>& w, 
 
 /// Matrix product: (m, k) and (k, n); with more axes a batch of products, leading axes broadcast.
 template <class T, int A, int B>
-constexpr auto matmul(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+constexpr auto matmul(const Tensor<T, A>& a, const Tensor<T, B>& b, caller who = here()) {
   static_assert(A >= 1 && B >= 1 && (A >= 2 || B >= 2),
                 "xla::matmul: needs a matrix; for two vectors write sum(a * b)");
   static_assert(!std::is_same_v<T, bool>, "xla::matmul: needs numbers, not bool; cast first");
   if constexpr (A == 1) {
-    return detail::drop_axes<B - 1, T>(matmul(unsqueeze(a, 0), b), std::int64_t{1} << (B - 2));
+    return detail::drop_axes<B - 1, T>(matmul(unsqueeze(a, 0), b, who), std::int64_t{1} << (B - 2));
   } else if constexpr (B == 1) {
-    return detail::drop_axes<A - 1, T>(matmul(a, unsqueeze(b, 1)), std::int64_t{1} << (A - 1));
+    return detail::drop_axes<A - 1, T>(matmul(a, unsqueeze(b, 1), who), std::int64_t{1} << (A - 1));
   } else if constexpr (B == 2) {
-    return detail::rows_times(a, b, false);
+    return detail::rows_times(a, b, false, who);
   } else {
-    return detail::product<(A > B ? A : B)>(a, b, false, false);
+    return detail::product<(A > B ? A : B)>(a, b, false, false, who);
   }
 }
 
 /// x times the transpose of weight: (…, in) and (out, in), as torch.nn.functional.linear.
 template <class T, int R>
-constexpr Tensor<T, R> linear(const Tensor<T, R>& x, const Tensor<T, 2>& weight) {
+constexpr Tensor<T, R> linear(const Tensor<T, R>& x, const Tensor<T, 2>& weight,
+                              caller who = here()) {
   static_assert(R >= 2, "xla::linear: needs a batch, (…, in); add an axis with unsqueeze(x, 0)");
-  return detail::rows_times(x, weight, true);
+  return detail::rows_times(x, weight, true, who);
 }
 /// The same plus bias (out).
 template <class T, int R>
 constexpr Tensor<T, R> linear(const Tensor<T, R>& x, const Tensor<T, 2>& weight,
-                              const Tensor<T, 1>& bias) {
-  return linear(x, weight) + bias;
+                              const Tensor<T, 1>& bias, caller who = here()) {
+  return detail::map_binary<op::add, T>(linear(x, weight, who), bias, who);
 }
 
 }  // namespace xla

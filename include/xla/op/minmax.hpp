@@ -37,8 +37,9 @@ namespace xla {
 
 /// The larger of two, element by element; NaN when either is NaN. Ties share the gradient.
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<T, A, B> maximum(const Tensor<T, A>& a, const Tensor<T, B>& b) {
-  return detail::map_binary<op::maximum, T>(a, b);
+constexpr detail::broadcast_tensor<T, A, B> maximum(const Tensor<T, A>& a, const Tensor<T, B>& b,
+                                                    caller who = here()) {
+  return detail::map_binary<op::maximum, T>(a, b, who);
 }
 template <class T, int R>
 constexpr Tensor<T, R> maximum(const Tensor<T, R>& a, detail::number_of<T> b) {
@@ -50,8 +51,9 @@ constexpr Tensor<T, R> maximum(detail::number_of<T> a, const Tensor<T, R>& b) {
 }
 /// The smaller of two, element by element; NaN when either is NaN. Ties share the gradient.
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<T, A, B> minimum(const Tensor<T, A>& a, const Tensor<T, B>& b) {
-  return detail::map_binary<op::minimum, T>(a, b);
+constexpr detail::broadcast_tensor<T, A, B> minimum(const Tensor<T, A>& a, const Tensor<T, B>& b,
+                                                    caller who = here()) {
+  return detail::map_binary<op::minimum, T>(a, b, who);
 }
 template <class T, int R>
 constexpr Tensor<T, R> minimum(const Tensor<T, R>& a, detail::number_of<T> b) {
@@ -64,12 +66,14 @@ constexpr Tensor<T, R> minimum(detail::number_of<T> a, const Tensor<T, R>& b) {
 
 /// maximum and minimum by their other names.
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<T, A, B> max(const Tensor<T, A>& a, const Tensor<T, B>& b) {
-  return maximum(a, b);
+constexpr detail::broadcast_tensor<T, A, B> max(const Tensor<T, A>& a, const Tensor<T, B>& b,
+                                                caller who = here()) {
+  return maximum(a, b, who);
 }
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<T, A, B> min(const Tensor<T, A>& a, const Tensor<T, B>& b) {
-  return minimum(a, b);
+constexpr detail::broadcast_tensor<T, A, B> min(const Tensor<T, A>& a, const Tensor<T, B>& b,
+                                                caller who = here()) {
+  return minimum(a, b, who);
 }
 
 }  // namespace xla

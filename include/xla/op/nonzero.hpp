@@ -66,13 +66,14 @@ constexpr Tensor<std::int64_t, 2> nonzero(const Tensor<T, R>& x) {
 /// in traced mode it runs what is pending; counts as fallback::masked_select. Refused in a compiled
 /// body.
 template <class T, int A, int B>
-constexpr Tensor<T, 1> masked_select(const Tensor<T, A>& x, const Tensor<bool, B>& mask) {
+constexpr Tensor<T, 1> masked_select(const Tensor<T, A>& x, const Tensor<bool, B>& mask,
+                                     caller who = here()) {
   constexpr int rank = detail::broadcast_rank(A, B);
   if (detail::refuse_data_size(x.owner() ? detail::handle(x) : detail::handle(mask),
                                "masked_select"))
     return full<T>({1}, T{});
   const detail::shape s =
-      detail::size_scope{nullptr, "masked_select"}.broadcast(x.dims(), mask.dims());
+      detail::size_scope{nullptr, {"masked_select", who}}.broadcast(x.dims(), mask.dims());
   const auto places = detail::read_mask(detail::broadcast_to<rank>(mask, s));
   const auto all = reshape(detail::broadcast_to<rank>(x, s), {detail::count(s)});
   return detail::select_along(all, 0, places);

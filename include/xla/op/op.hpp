@@ -141,32 +141,32 @@ inline constexpr bool computes = [] {
   else return Op::kind == op_kind::map || Op::kind == op_kind::reduce;
 }();
 
-template <class Op, class Out, class In, int R, class... H>
-constexpr Tensor<Out, R> apply_here(node n, const H&... inputs) {
-  n.op = &info_of<Op, Out, In>;
-  n.type = dtype_of<Out>;
-  n.arity = sizeof...(H);
-  shape_rule rule{{nullptr, Op::name}, n, {}, sizeof...(H)};
-  int i = 0;
-  ((rule.in[i++] = inputs.dims(),
-    rule.sizes.table = rule.sizes.table ? rule.sizes.table : inputs.table()),
-   ...);
-  n.set_shape(Op::shape_of(rule));
-  Tensor<Out, R> result;
-  if (std::is_constant_evaluated()) static_cast<handle&>(result) = record(n, inputs...);
-  else machine<Op>::apply(n, result, inputs...);
-  return result;
-}
-
 /// The one point where an op becomes eager, traced or captured. n carries attributes; the shape is
-/// the op's rule applied to the inputs.
+/// the op's rule applied to the inputs; errors name the line of who.
 template <class Op, class Out, class In, int R, class... H>
-constexpr Tensor<Out, R> apply(node n, const H&... inputs) {
+constexpr Tensor<Out, R> apply_at(caller who, node n, const H&... inputs) {
   if constexpr (std::is_same_v<In, bfloat16> && computes<Op>) {
-    return narrowed<Out>(apply<Op, computed<Out>, float, R>(n, widened(inputs)...));
+    return narrowed<Out>(apply_at<Op, computed<Out>, float, R>(who, n, widened(inputs)...));
   } else {
-    return apply_here<Op, Out, In, R>(n, inputs...);
+    n.op = &info_of<Op, Out, In>;
+    n.type = dtype_of<Out>;
+    n.arity = sizeof...(H);
+    shape_rule rule{{nullptr, {Op::name, who}}, n, {}, sizeof...(H)};
+    int i = 0;
+    ((rule.in[i++] = inputs.dims(),
+      rule.sizes.table = rule.sizes.table ? rule.sizes.table : inputs.table()),
+     ...);
+    n.set_shape(Op::shape_of(rule));
+    Tensor<Out, R> result;
+    if (std::is_constant_evaluated()) static_cast<handle&>(result) = record(n, inputs...);
+    else machine<Op>::apply(n, result, inputs...);
+    return result;
   }
+}
+/// The same for what no line called.
+template <class Op, class Out, class In, int R, class... H>
+constexpr Tensor<Out, R> apply(const node& n, const H&... inputs) {
+  return apply_at<Op, Out, In, R>(nobody, n, inputs...);
 }
 
 }  // namespace xla::detail

@@ -35,14 +35,14 @@ constexpr Tensor<T, R> permute_by(const Tensor<T, R>& x, const node& n) {
 
 /// The axes in the given order.
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> permute(const Tensor<T, R>& x, const int (&order)[N]) {
+constexpr Tensor<T, R> permute(const Tensor<T, R>& x, const int (&order)[N], caller who = here()) {
   static_assert(static_cast<int>(N) == R, "xla::permute: give one axis for every axis of x");
   detail::node n;
   int seen = 0;
   for (int i = 0; i < R; ++i) {
     const int axis = order[i] < 0 ? order[i] + R : order[i];
     if (axis < 0 || axis >= R || (seen >> axis & 1)) {
-      detail::size_scope{x.table(), "permute"}.fail("every axis must be named exactly once");
+      detail::size_scope{x.table(), {"permute", who}}.fail("every axis must be named exactly once");
       return x;
     }
     seen |= 1 << axis;
@@ -53,13 +53,14 @@ constexpr Tensor<T, R> permute(const Tensor<T, R>& x, const int (&order)[N]) {
 
 /// Two axes exchanged; the last two unless told otherwise.
 template <class T, int R>
-constexpr Tensor<T, R> transpose(const Tensor<T, R>& x, int a = -2, int b = -1) {
+constexpr Tensor<T, R> transpose(const Tensor<T, R>& x, int a = -2, int b = -1,
+                                 caller who = here()) {
   static_assert(R >= 2, "xla::transpose: needs a tensor with two axes or more");
   detail::node n;
   a = a < 0 ? a + R : a;
   b = b < 0 ? b + R : b;
   if (a < 0 || a >= R || b < 0 || b >= R) {
-    detail::size_scope{x.table(), "transpose"}.fail("no such axis");
+    detail::size_scope{x.table(), {"transpose", who}}.fail("no such axis");
     return x;
   }
   for (int i = 0; i < R; ++i)
@@ -67,18 +68,18 @@ constexpr Tensor<T, R> transpose(const Tensor<T, R>& x, int a = -2, int b = -1) 
   return detail::permute_by(x, n);
 }
 template <class T, int R>
-constexpr Tensor<T, R> swapaxes(const Tensor<T, R>& x, int a, int b) {
-  return transpose(x, a, b);
+constexpr Tensor<T, R> swapaxes(const Tensor<T, R>& x, int a, int b, caller who = here()) {
+  return transpose(x, a, b, who);
 }
 
 /// Axis from at place to, the others in their order.
 template <class T, int R>
-constexpr Tensor<T, R> movedim(const Tensor<T, R>& x, int from, int to) {
+constexpr Tensor<T, R> movedim(const Tensor<T, R>& x, int from, int to, caller who = here()) {
   static_assert(R != 0, "xla::movedim: a tensor without axes has none to move");
   from = from < 0 ? from + R : from;
   to = to < 0 ? to + R : to;
   if (from < 0 || from >= R || to < 0 || to >= R) {
-    detail::size_scope{x.table(), "movedim"}.fail("no such axis");
+    detail::size_scope{x.table(), {"movedim", who}}.fail("no such axis");
     return x;
   }
   int order[R] = {};
@@ -86,7 +87,7 @@ constexpr Tensor<T, R> movedim(const Tensor<T, R>& x, int from, int to) {
     if (next == from) ++next;
     order[i] = i == to ? from : next++;
   }
-  return permute(x, order);
+  return permute(x, order, who);
 }
 
 }  // namespace xla

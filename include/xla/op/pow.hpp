@@ -8,8 +8,8 @@
 
 namespace xla {
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<T, A, B> pow(const Tensor<T, A>& x,
-                                                const Tensor<T, B>& exponent);
+constexpr detail::broadcast_tensor<T, A, B> pow(const Tensor<T, A>& x, const Tensor<T, B>& exponent,
+                                                caller who = here());
 }  // namespace xla
 
 namespace xla::op {
@@ -35,9 +35,9 @@ namespace xla {
 /// x to the power of another tensor, element by element, broadcast. Within 1 ulp; integers wrap
 /// around, and to a negative power are 0, but for 1 and -1.
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<T, A, B> pow(const Tensor<T, A>& x,
-                                                const Tensor<T, B>& exponent) {
-  return detail::map_binary<op::pow, T>(x, exponent);
+constexpr detail::broadcast_tensor<T, A, B> pow(const Tensor<T, A>& x, const Tensor<T, B>& exponent,
+                                                caller who) {
+  return detail::map_binary<op::pow, T>(x, exponent, who);
 }
 /// x to the power of a number. Of the powers that PyTorch computes without pow, 1 is x, 2 and 3 are
 /// products, ±0.5 are roots, and -1 and -2 are quotients.

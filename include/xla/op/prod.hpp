@@ -37,12 +37,13 @@ constexpr Tensor<T, 0> prod(const Tensor<T, R>& x) {
   return detail::reduce_all<op::prod>(x);
 }
 template <class T, int R, std::size_t N>
-constexpr auto prod(const Tensor<T, R>& x, const int (&axes)[N]) {
-  return detail::reduce_axes<op::prod>(x, axes);
+constexpr auto prod(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
+  return detail::reduce_axes<op::prod>(x, axes, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> prod(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
-  return detail::reduce<op::prod>(x, detail::axes_of(x, R, axes, "prod"));
+constexpr Tensor<T, R> prod(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
+                            caller who = here()) {
+  return detail::reduce<op::prod>(x, detail::axes_of(x, R, axes, {"prod", who}));
 }
 
 }  // namespace xla

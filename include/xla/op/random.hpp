@@ -46,15 +46,15 @@ constexpr Tensor<T, R> random(const shape& s, size_table* table) {
 
 /// Uniform random numbers in [0, 1) of the given sizes.
 template <element T = float, std::size_t N>
-constexpr auto rand(const Size (&sizes)[N]) {
-  return detail::random<op::uniform, T, static_cast<int>(N)>(detail::to_shape(sizes, "rand", 0),
-                                                             detail::table_of(sizes));
+constexpr auto rand(const Size (&sizes)[N], caller who = here()) {
+  return detail::random<op::uniform, T, static_cast<int>(N)>(
+      detail::to_shape(sizes, {"rand", who}, 0), detail::table_of(sizes));
 }
 /// Normal random numbers with mean 0 and standard deviation 1 of the given sizes.
 template <element T = float, std::size_t N>
-constexpr auto randn(const Size (&sizes)[N]) {
-  return detail::random<op::normal, T, static_cast<int>(N)>(detail::to_shape(sizes, "randn", 0),
-                                                            detail::table_of(sizes));
+constexpr auto randn(const Size (&sizes)[N], caller who = here()) {
+  return detail::random<op::normal, T, static_cast<int>(N)>(
+      detail::to_shape(sizes, {"randn", who}, 0), detail::table_of(sizes));
 }
 /// Random numbers of x's sizes; usable in compiled bodies.
 template <class T, int R>

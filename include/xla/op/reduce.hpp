@@ -85,24 +85,23 @@ constexpr Tensor<T, R> reduce(const Tensor<T, R>& x, std::int64_t axes) {
 }
 
 /// An axis counted from the first. One that is out of range is refused.
-constexpr int axis_of(const handle& x, int rank, int axis, std::string_view function) {
+constexpr int axis_of(const handle& x, int rank, int axis, const call_site& site) {
   const int at = axis < 0 ? axis + rank : axis;
   if (at >= 0 && at < rank) return at;
-  size_scope{x.table(), function}.fail(text("a tensor with ")
-                                       << rank << " axes has no axis " << axis);
+  size_scope{x.table(), site}.fail(text("a tensor with ") << rank << " axes has no axis " << axis);
   return 0;
 }
 
 /// Axes as bits. An axis that is out of range or named twice is refused.
 template <std::size_t N>
 constexpr std::int64_t axes_of(const handle& x, int rank, const int (&axes)[N],
-                               std::string_view function) {
+                               const call_site& site) {
   std::int64_t bits = 0;
   for (int a : axes) {
     const int axis = a < 0 ? a + rank : a;
     if (axis < 0 || axis >= rank || (bits >> axis & 1))
-      size_scope{x.table(), function}.fail(text("axis ") << a << " of a tensor with " << rank
-                                                         << " axes does not exist or comes twice");
+      size_scope{x.table(), site}.fail(text("axis ") << a << " of a tensor with " << rank
+                                                     << " axes does not exist or comes twice");
     else bits |= std::int64_t{1} << axis;
   }
   return bits;
@@ -126,9 +125,9 @@ constexpr Tensor<T, 0> reduce_all(const Tensor<T, R>& x) {
 }
 
 template <class Op, class T, int R, std::size_t N>
-constexpr auto reduce_axes(const Tensor<T, R>& x, const int (&axes)[N]) {
+constexpr auto reduce_axes(const Tensor<T, R>& x, const int (&axes)[N], caller who) {
   static_assert(static_cast<int>(N) <= R, "xla: a reduction names more axes than the tensor has");
-  const std::int64_t bits = axes_of(x, R, axes, Op::name);
+  const std::int64_t bits = axes_of(x, R, axes, {Op::name, who});
   return drop_axes<R - static_cast<int>(N), T>(reduce<Op>(x, bits), bits);
 }
 
@@ -153,12 +152,13 @@ constexpr Tensor<T, 0> sum(const Tensor<T, R>& x) {
   return detail::reduce_all<op::sum>(x);
 }
 template <class T, int R, std::size_t N>
-constexpr auto sum(const Tensor<T, R>& x, const int (&axes)[N]) {
-  return detail::reduce_axes<op::sum>(x, axes);
+constexpr auto sum(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
+  return detail::reduce_axes<op::sum>(x, axes, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> sum(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
-  return detail::reduce<op::sum>(x, detail::axes_of(x, R, axes, "sum"));
+constexpr Tensor<T, R> sum(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
+                           caller who = here()) {
+  return detail::reduce<op::sum>(x, detail::axes_of(x, R, axes, {"sum", who}));
 }
 
 /// Of bool: how many hold.
@@ -167,12 +167,13 @@ constexpr Tensor<std::int64_t, 0> sum(const Tensor<bool, R>& x) {
   return sum(cast<std::int64_t>(x));
 }
 template <int R, std::size_t N>
-constexpr auto sum(const Tensor<bool, R>& x, const int (&axes)[N]) {
-  return sum(cast<std::int64_t>(x), axes);
+constexpr auto sum(const Tensor<bool, R>& x, const int (&axes)[N], caller who = here()) {
+  return sum(cast<std::int64_t>(x), axes, who);
 }
 template <int R, std::size_t N>
-constexpr Tensor<std::int64_t, R> sum(const Tensor<bool, R>& x, const int (&axes)[N], keepdim_t) {
-  return sum(cast<std::int64_t>(x), axes, keepdim);
+constexpr Tensor<std::int64_t, R> sum(const Tensor<bool, R>& x, const int (&axes)[N], keepdim_t,
+                                      caller who = here()) {
+  return sum(cast<std::int64_t>(x), axes, keepdim, who);
 }
 
 /// The largest element; NaN when there is one. Of nothing: -infinity, or the lowest integer.
@@ -181,12 +182,13 @@ constexpr Tensor<T, 0> max(const Tensor<T, R>& x) {
   return detail::reduce_all<op::max>(x);
 }
 template <class T, int R, std::size_t N>
-constexpr auto max(const Tensor<T, R>& x, const int (&axes)[N]) {
-  return detail::reduce_axes<op::max>(x, axes);
+constexpr auto max(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
+  return detail::reduce_axes<op::max>(x, axes, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> max(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
-  return detail::reduce<op::max>(x, detail::axes_of(x, R, axes, "max"));
+constexpr Tensor<T, R> max(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
+                           caller who = here()) {
+  return detail::reduce<op::max>(x, detail::axes_of(x, R, axes, {"max", who}));
 }
 
 /// The smallest element; NaN when there is one. Of nothing: infinity, or the largest integer.
@@ -195,12 +197,13 @@ constexpr Tensor<T, 0> min(const Tensor<T, R>& x) {
   return detail::reduce_all<op::min>(x);
 }
 template <class T, int R, std::size_t N>
-constexpr auto min(const Tensor<T, R>& x, const int (&axes)[N]) {
-  return detail::reduce_axes<op::min>(x, axes);
+constexpr auto min(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
+  return detail::reduce_axes<op::min>(x, axes, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> min(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
-  return detail::reduce<op::min>(x, detail::axes_of(x, R, axes, "min"));
+constexpr Tensor<T, R> min(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
+                           caller who = here()) {
+  return detail::reduce<op::min>(x, detail::axes_of(x, R, axes, {"min", who}));
 }
 
 /// The mean over all elements, over the given axes, or over them kept with size 1.
@@ -210,18 +213,19 @@ constexpr Tensor<T, 0> mean(const Tensor<T, R>& x) {
   return detail::narrowed<T>(sum(detail::widened(x)) / x.numel());
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> mean(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
+constexpr Tensor<T, R> mean(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
+                            caller who = here()) {
   static_assert(fraction<T>, "xla::mean: needs float or double; cast first");
   Size n = 1;
-  for (int a : axes) n = n * x.size(a);
-  return detail::narrowed<T>(sum(detail::widened(x), axes, keepdim) / n);
+  for (int a : axes) n = n * x.size(detail::axis_of(x, R, a, {"mean", who}));
+  return detail::narrowed<T>(sum(detail::widened(x), axes, keepdim, who) / n);
 }
 template <class T, int R, std::size_t N>
-constexpr auto mean(const Tensor<T, R>& x, const int (&axes)[N]) {
+constexpr auto mean(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
   static_assert(fraction<T>, "xla::mean: needs float or double; cast first");
   Size n = 1;
-  for (int a : axes) n = n * x.size(a);
-  return detail::narrowed<T>(sum(detail::widened(x), axes) / n);
+  for (int a : axes) n = n * x.size(detail::axis_of(x, R, a, {"mean", who}));
+  return detail::narrowed<T>(sum(detail::widened(x), axes, who) / n);
 }
 
 }  // namespace xla

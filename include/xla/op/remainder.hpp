@@ -37,8 +37,9 @@ namespace xla {
 /// What division leaves, with the divisor's sign: Python's %. Of integers divided by zero 0.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> remainder(const Tensor<T, A>& x,
-                                                      const Tensor<T, B>& divisor) {
-  return detail::map_binary<op::remainder, T>(x, divisor);
+                                                      const Tensor<T, B>& divisor,
+                                                      caller who = here()) {
+  return detail::map_binary<op::remainder, T>(x, divisor, who);
 }
 template <class T, int R>
 constexpr Tensor<T, R> remainder(const Tensor<T, R>& x, detail::number_of<T> divisor) {
@@ -51,9 +52,9 @@ constexpr Tensor<T, R> remainder(detail::number_of<T> x, const Tensor<T, R>& div
 
 /// What division towards zero leaves, with x's sign: that of C. Of integers divided by zero 0.
 template <class T, int A, int B>
-constexpr detail::broadcast_tensor<T, A, B> fmod(const Tensor<T, A>& x,
-                                                 const Tensor<T, B>& divisor) {
-  return detail::map_binary<op::fmod, T>(x, divisor);
+constexpr detail::broadcast_tensor<T, A, B> fmod(const Tensor<T, A>& x, const Tensor<T, B>& divisor,
+                                                 caller who = here()) {
+  return detail::map_binary<op::fmod, T>(x, divisor, who);
 }
 template <class T, int R>
 constexpr Tensor<T, R> fmod(const Tensor<T, R>& x, detail::number_of<T> divisor) {
@@ -68,7 +69,7 @@ constexpr Tensor<T, R> fmod(detail::number_of<T> x, const Tensor<T, R>& divisor)
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> operator%(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
-  return remainder(a, b);
+  return remainder(a, b, detail::nobody);
 }
 template <class T, int R>
 constexpr Tensor<T, R> operator%(const Tensor<T, R>& a, detail::number_of<T> b) {

@@ -55,10 +55,10 @@ namespace xla {
 namespace detail {
 
 template <class Op, int R, class T, int A>
-constexpr Tensor<T, R> with_shape(const Tensor<T, A>& x, const shape& s) {
+constexpr Tensor<T, R> with_shape(const Tensor<T, A>& x, const shape& s, caller who = nobody) {
   node n;
   n.set_shape(s);
-  return apply<Op, T, T, R>(n, x);
+  return apply_at<Op, T, T, R>(who, n, x);
 }
 template <class T>
 constexpr any_tensor<T> reshape_to(const any_tensor<T>& x, const shape& s) {
@@ -76,14 +76,14 @@ constexpr size_table* table_of(const Size (&sizes)[N]) {
 }
 /// Sizes that a user gave, none of them below lowest: -1 where it has a meaning, else 0.
 template <std::size_t N>
-constexpr shape to_shape(const Size (&sizes)[N], std::string_view function, extent lowest) {
+constexpr shape to_shape(const Size (&sizes)[N], const call_site& site, extent lowest) {
   static_assert(N <= max_rank, "xla: a tensor has at most 6 axes");
   shape s;
   for (const Size& e : sizes) {
     const bool wrong = e.known() && e.extent() < lowest;
     if (wrong)
-      size_scope{table_of(sizes), function}.fail(text("a size is ")
-                                                 << e.extent() << ", which no axis can have");
+      size_scope{table_of(sizes), site}.fail(text("a size is ")
+                                             << e.extent() << ", which no axis can have");
     s.push(wrong ? 1 : e.extent());
   }
   return s;
@@ -93,27 +93,30 @@ constexpr shape to_shape(const Size (&sizes)[N], std::string_view function, exte
 
 /// The same elements under other sizes, e.g. reshape(x, {x.size(0), -1}); one size may be -1.
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, static_cast<int>(N)> reshape(const Tensor<T, R>& x, const Size (&sizes)[N]) {
+constexpr Tensor<T, static_cast<int>(N)> reshape(const Tensor<T, R>& x, const Size (&sizes)[N],
+                                                 caller who = here()) {
   return detail::with_shape<op::reshape, static_cast<int>(N)>(
-      x, detail::to_shape(sizes, "reshape", -1));
+      x, detail::to_shape(sizes, {"reshape", who}, -1), who);
 }
 
 /// Another name of reshape: tensors are values, so that whether it copies cannot be seen.
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, static_cast<int>(N)> view(const Tensor<T, R>& x, const Size (&sizes)[N]) {
-  return reshape(x, sizes);
+constexpr Tensor<T, static_cast<int>(N)> view(const Tensor<T, R>& x, const Size (&sizes)[N],
+                                              caller who = here()) {
+  return reshape(x, sizes, who);
 }
 
 /// One axis as several, whose sizes multiply to its own; one of them may be -1.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R - 1 + static_cast<int>(N)> unflatten(const Tensor<T, R>& x, int axis,
-                                                           const Size (&sizes)[N]) {
+                                                           const Size (&sizes)[N],
+                                                           caller who = here()) {
   static_assert(R != 0, "xla::unflatten: a tensor without axes has none to divide");
   const int at = axis < 0 ? axis + R : axis;
-  if (at < 0 || at >= R) detail::size_scope{x.table(), "unflatten"}.fail("no such axis");
+  const detail::size_scope scope{x.table(), {"unflatten", who}};
+  if (at < 0 || at >= R) scope.fail("no such axis");
   const detail::shape from = x.dims();
-  detail::shape parts = detail::to_shape(sizes, "unflatten", -1), s;
-  const detail::size_scope scope{x.table(), "unflatten"};
+  detail::shape parts = detail::to_shape(sizes, scope.site, -1), s;
   detail::extent known = 1;
   for (int k = 0; k < parts.rank; ++k)
     if (parts[k] != -1) known = scope.multiply(known, parts[k]);
@@ -126,7 +129,7 @@ constexpr Tensor<T, R - 1 + static_cast<int>(N)> unflatten(const Tensor<T, R>& x
     if (i != at) s.push(from[i]);
     for (int k = 0; i == at && k < parts.rank; ++k) s.push(parts[k]);
   }
-  return detail::with_shape<op::reshape, R - 1 + static_cast<int>(N)>(x, s);
+  return detail::with_shape<op::reshape, R - 1 + static_cast<int>(N)>(x, s, who);
 }
 
 /// All axes from First on as one: flatten<1>(x) is (n, everything else).
@@ -145,11 +148,11 @@ constexpr Tensor<T, First + 1> flatten(const Tensor<T, R>& x) {
 
 /// x with a new axis of size 1 at the given place (negative: from the end).
 template <class T, int R>
-constexpr Tensor<T, R + 1> unsqueeze(const Tensor<T, R>& x, int axis) {
+constexpr Tensor<T, R + 1> unsqueeze(const Tensor<T, R>& x, int axis, caller who = here()) {
   const detail::shape from = x.dims();
   detail::shape s;
   const int at = axis < 0 ? axis + R + 1 : axis;
-  if (at < 0 || at > R) detail::size_scope{x.table(), "unsqueeze"}.fail("no such axis");
+  if (at < 0 || at > R) detail::size_scope{x.table(), {"unsqueeze", who}}.fail("no such axis");
   for (int i = 0; i < R; ++i) {
     if (i == at) s.push(1);
     s.push(from[i]);
@@ -160,22 +163,23 @@ constexpr Tensor<T, R + 1> unsqueeze(const Tensor<T, R>& x, int axis) {
 
 /// x without axis Axis, whose size must be 1 (negative: from the end).
 template <int Axis, class T, int R>
-constexpr Tensor<T, R - 1> squeeze(const Tensor<T, R>& x) {
+constexpr Tensor<T, R - 1> squeeze(const Tensor<T, R>& x, caller who = here()) {
   constexpr int at = Axis < 0 ? Axis + R : Axis;
   static_assert(at >= 0 && at < R, "xla::squeeze<Axis>: no such axis");
   const detail::shape from = x.dims();
   detail::shape s;
   for (int i = 0; i < R; ++i)
     if (i != at) s.push(from[i]);
-  return detail::with_shape<op::reshape, R - 1>(x, s);
+  return detail::with_shape<op::reshape, R - 1>(x, s, who);
 }
 
 /// x broadcast to the given sizes; -1 keeps a size.
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, static_cast<int>(N)> expand(const Tensor<T, R>& x, const Size (&sizes)[N]) {
+constexpr Tensor<T, static_cast<int>(N)> expand(const Tensor<T, R>& x, const Size (&sizes)[N],
+                                                caller who = here()) {
   static_assert(static_cast<int>(N) >= R, "xla::expand: the result has fewer axes than x");
-  return detail::with_shape<op::expand, static_cast<int>(N)>(x,
-                                                             detail::to_shape(sizes, "expand", -1));
+  return detail::with_shape<op::expand, static_cast<int>(N)>(
+      x, detail::to_shape(sizes, {"expand", who}, -1), who);
 }
 
 }  // namespace xla

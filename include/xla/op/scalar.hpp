@@ -100,9 +100,9 @@ constexpr Tensor<U, 0> number<T>::as() const {
 }
 
 template <class Op, class Out, class T, int A, int B>
-constexpr Tensor<Out, broadcast_rank(A, B)> map_binary(const Tensor<T, A>& a,
-                                                       const Tensor<T, B>& b) {
-  return apply<Op, Out, T, broadcast_rank(A, B)>({}, a, b);
+constexpr Tensor<Out, broadcast_rank(A, B)> map_binary(const Tensor<T, A>& a, const Tensor<T, B>& b,
+                                                       caller who = nobody) {
+  return apply_at<Op, Out, T, broadcast_rank(A, B)>(who, {}, a, b);
 }
 template <class Op, class Out, class T, int R>
 constexpr Tensor<Out, R> map_number(const Tensor<T, R>& a, const number<T>& b) {

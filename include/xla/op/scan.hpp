@@ -30,14 +30,14 @@ constexpr Tensor<T, R> cumsum_by(const Tensor<T, R>& x, std::int64_t attr) {
 
 /// The sums of the elements along an axis up to each one.
 template <class T, int R>
-constexpr Tensor<T, R> cumsum(const Tensor<T, R>& x, int axis) {
+constexpr Tensor<T, R> cumsum(const Tensor<T, R>& x, int axis, caller who = here()) {
   static_assert(R >= 1, "xla::cumsum: needs at least one axis");
-  return detail::cumsum_by(x, detail::axis_of(x, R, axis, "cumsum"));
+  return detail::cumsum_by(x, detail::axis_of(x, R, axis, {"cumsum", who}));
 }
 /// Of bool: how many hold up to each element.
 template <int R>
-constexpr Tensor<std::int64_t, R> cumsum(const Tensor<bool, R>& x, int axis) {
-  return cumsum(cast<std::int64_t>(x), axis);
+constexpr Tensor<std::int64_t, R> cumsum(const Tensor<bool, R>& x, int axis, caller who = here()) {
+  return cumsum(cast<std::int64_t>(x), axis, who);
 }
 
 }  // namespace xla

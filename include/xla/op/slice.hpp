@@ -86,18 +86,17 @@ constexpr Tensor<T, R> beside(Tensor<T, R> x, size_table* table) {
   return x;
 }
 
-constexpr int checked_axis(const handle& x, int axis, std::string_view function) {
+constexpr int checked_axis(const handle& x, int axis, const call_site& site) {
   const int rank = x.dims().rank, at = axis < 0 ? axis + rank : axis;
   if (at >= 0 && at < rank) return at;
-  size_scope{x.table(), function}.fail(text("axis ") << axis << " of a tensor with " << rank
-                                                     << " axes does not exist");
+  size_scope{x.table(), site}.fail(text("axis ") << axis << " of a tensor with " << rank
+                                                 << " axes does not exist");
   return 0;
 }
 
-constexpr axis_range range_of(const handle& x, int axis, size_table* other,
-                              std::string_view function) {
+constexpr axis_range range_of(const handle& x, int axis, size_table* other, const call_site& site) {
   size_table* table = x.table() ? x.table() : other;
-  return {Size(x.dims()[axis], table), {table, function}};
+  return {Size(x.dims()[axis], table), {table, site}};
 }
 
 template <class T, int R>
@@ -124,23 +123,25 @@ constexpr Tensor<T, R> scatter_axis(const Tensor<T, R>& x, int axis, const axis_
 template <class T, int R>
 constexpr Tensor<T, R> slice(const Tensor<T, R>& x, int axis,
                              std::type_identity_t<detail::bound> start = none,
-                             std::type_identity_t<detail::bound> end = none,
-                             std::int64_t step = 1) {
+                             std::type_identity_t<detail::bound> end = none, std::int64_t step = 1,
+                             caller who = here()) {
   static_assert(R != 0, "xla::slice: a tensor without axes has no parts");
-  const int at = detail::checked_axis(x, axis, "slice");
+  const detail::call_site site{"slice", who};
+  const int at = detail::checked_axis(x, axis, site);
   detail::size_table* table = start.table() ? start.table() : end.table();
-  return detail::slice_axis(x, at,
-                            detail::range_of(x, at, table, "slice").between(start, end, step));
+  return detail::slice_axis(x, at, detail::range_of(x, at, table, site).between(start, end, step));
 }
 
 /// length elements of one axis from start on; all of them have to exist.
 template <class T, int R>
-constexpr Tensor<T, R> narrow(const Tensor<T, R>& x, int axis, Size start, Size length) {
+constexpr Tensor<T, R> narrow(const Tensor<T, R>& x, int axis, Size start, Size length,
+                              caller who = here()) {
   static_assert(R != 0, "xla::narrow: a tensor without axes has no parts");
-  const int at = detail::checked_axis(x, axis, "narrow");
+  const detail::call_site site{"narrow", who};
+  const int at = detail::checked_axis(x, axis, site);
   detail::size_table* given = start.table() ? start.table() : length.table();
   const Size n(x.dims()[at], x.table() ? x.table() : given);
-  const detail::size_scope scope{x.table() ? x.table() : given, "narrow"};
+  const detail::size_scope scope{x.table() ? x.table() : given, site};
   const Size from = start.known() && start.extent() < 0 ? n + start : start;
   const bool known = n.known() && from.known() && length.known();
   const bool fits = known ? from.extent() >= 0 && length.extent() >= 0 &&
@@ -151,17 +152,19 @@ constexpr Tensor<T, R> narrow(const Tensor<T, R>& x, int axis, Size start, Size 
                << length.extent() << " elements from " << start.extent() << " on along axis " << at
                << " of " << x.dims());
   if (!fits) return x;
-  return detail::slice_axis(
-      x, at, detail::range_of(x, at, given, "narrow").between(from, from + length, 1));
+  return detail::slice_axis(x, at,
+                            detail::range_of(x, at, given, site).between(from, from + length, 1));
 }
 
 /// The elements with one index along an axis (negative: from its end), without that axis.
 template <class T, int R>
-constexpr Tensor<T, R - 1> select(const Tensor<T, R>& x, int axis, Size index) {
+constexpr Tensor<T, R - 1> select(const Tensor<T, R>& x, int axis, Size index,
+                                  caller who = here()) {
   static_assert(R != 0, "xla::select: a tensor without axes has no elements to choose");
-  const int at = detail::checked_axis(x, axis, "select");
+  const detail::call_site site{"select", who};
+  const int at = detail::checked_axis(x, axis, site);
   const detail::shape dims = x.dims();
-  const auto one = detail::range_of(x, at, index.table(), "select").one(index, at, dims);
+  const auto one = detail::range_of(x, at, index.table(), site).one(index, at, dims);
   detail::shape s;
   for (int i = 0; i < dims.rank; ++i)
     if (i != at) s.push(dims[i]);
@@ -170,9 +173,9 @@ constexpr Tensor<T, R - 1> select(const Tensor<T, R>& x, int axis, Size index) {
 
 /// The elements in reverse order along the given axes.
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> flip(const Tensor<T, R>& x, const int (&axes)[N]) {
+constexpr Tensor<T, R> flip(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
   Tensor<T, R> y = x;
-  for (int axis : axes) y = slice(y, axis, none, none, -1);
+  for (int axis : axes) y = slice(y, axis, none, none, -1, who);
   return y;
 }
 

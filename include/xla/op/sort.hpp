@@ -32,21 +32,21 @@ namespace xla {
 namespace detail {
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> first_in_order(const Tensor<T, R>& x, int axis, bool descending,
-                                                 extent size) {
+                                                 extent size, caller who) {
   node n;
   n.attr = axis | (descending ? 8 : 0);
   n.size = size;
-  return apply<op::argsort, std::int64_t, T, R>(n, x);
+  return apply_at<op::argsort, std::int64_t, T, R>(who, n, x);
 }
 }  // namespace detail
 
 /// The indices that sort x along an axis, stable; NaN is the largest.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> argsort(const Tensor<T, R>& x, int axis = -1,
-                                          bool descending = false) {
+                                          bool descending = false, caller who = here()) {
   static_assert(R >= 1, "xla::argsort: needs at least one axis");
-  const int at = detail::axis_of(x, R, axis, "argsort");
-  return detail::first_in_order(x, at, descending, x.dims()[at]);
+  const int at = detail::axis_of(x, R, axis, {"argsort", who});
+  return detail::first_in_order(x, at, descending, x.dims()[at], who);
 }
 
 /// x sorted along an axis, and where each element was: {values, indices}. Stable; NaN is the
@@ -54,10 +54,11 @@ constexpr Tensor<std::int64_t, R> argsort(const Tensor<T, R>& x, int axis = -1,
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> sort(const Tensor<T, R>& x,
                                                                 int axis = -1,
-                                                                bool descending = false) {
+                                                                bool descending = false,
+                                                                caller who = here()) {
   static_assert(R >= 1, "xla::sort: needs at least one axis");
-  const int at = detail::axis_of(x, R, axis, "sort");
-  const auto index = detail::first_in_order(x, at, descending, x.dims()[at]);
+  const int at = detail::axis_of(x, R, axis, {"sort", who});
+  const auto index = detail::first_in_order(x, at, descending, x.dims()[at], who);
   return {detail::gather_along(x, at, index), index};
 }
 
@@ -66,11 +67,12 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> sort(const Tensor<T, 
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> topk(const Tensor<T, R>& x,
                                                                 std::int64_t k, int axis = -1,
-                                                                bool largest = true) {
+                                                                bool largest = true,
+                                                                caller who = here()) {
   static_assert(R >= 1, "xla::topk: needs at least one axis");
-  const int at = detail::axis_of(x, R, axis, "topk");
-  if (k < 0) detail::size_scope{x.table(), "topk"}.fail("k is negative");
-  const auto index = detail::first_in_order(x, at, largest, k < 0 ? 0 : k);
+  const int at = detail::axis_of(x, R, axis, {"topk", who});
+  if (k < 0) detail::size_scope{x.table(), {"topk", who}}.fail("k is negative");
+  const auto index = detail::first_in_order(x, at, largest, k < 0 ? 0 : k, who);
   return {detail::gather_along(x, at, index), index};
 }
 

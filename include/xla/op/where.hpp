@@ -7,10 +7,10 @@
 namespace xla {
 template <class T, int C, int A>
 constexpr detail::broadcast_tensor<T, C, A> where(const Tensor<bool, C>& c, const Tensor<T, A>& a,
-                                                  detail::number_of<T> b);
+                                                  detail::number_of<T> b, caller who = here());
 template <class T, int C, int B>
 constexpr detail::broadcast_tensor<T, C, B> where(const Tensor<bool, C>& c, detail::number_of<T> a,
-                                                  const Tensor<T, B>& b);
+                                                  const Tensor<T, B>& b, caller who = here());
 }  // namespace xla
 
 namespace xla::op {
@@ -35,19 +35,20 @@ namespace xla {
 /// a where c holds, b elsewhere; all three broadcast. Either value may be a number.
 template <class T, int C, int A, int B>
 constexpr detail::broadcast_tensor<T, C, A, B> where(const Tensor<bool, C>& c,
-                                                     const Tensor<T, A>& a, const Tensor<T, B>& b) {
+                                                     const Tensor<T, A>& a, const Tensor<T, B>& b,
+                                                     caller who = here()) {
   using Result = detail::broadcast_tensor<T, C, A, B>;
-  return detail::apply<op::where, T, T, Result::rank>({}, c, a, b);
+  return detail::apply_at<op::where, T, T, Result::rank>(who, {}, c, a, b);
 }
 template <class T, int C, int A>
 constexpr detail::broadcast_tensor<T, C, A> where(const Tensor<bool, C>& c, const Tensor<T, A>& a,
-                                                  detail::number_of<T> b) {
-  return where(c, a, b.tensor());
+                                                  detail::number_of<T> b, caller who) {
+  return where(c, a, b.tensor(), who);
 }
 template <class T, int C, int B>
 constexpr detail::broadcast_tensor<T, C, B> where(const Tensor<bool, C>& c, detail::number_of<T> a,
-                                                  const Tensor<T, B>& b) {
-  return where(c, a.tensor(), b);
+                                                  const Tensor<T, B>& b, caller who) {
+  return where(c, a.tensor(), b, who);
 }
 
 template <element T, int C>

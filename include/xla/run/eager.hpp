@@ -83,6 +83,7 @@ inline ref<impl> make_impl(const node& n, impl* const* inputs) {
   t->attr = n.attr;
   t->size = n.size;
   t->value = n.value;
+  t->at = n.at;
   static std::atomic<std::uint64_t> order{0};
   t->order = order.fetch_add(1, std::memory_order_relaxed);
   bool needs = false;
@@ -129,6 +130,7 @@ inline void execute_now(impl& t, ref<buffer> out = {}) {
   call.in_shapes = shapes;
   call.attr = t.attr;
   call.size = t.size;
+  call.at = t.at;
   if (t.op->impure) {
     call.seed = static_cast<std::uint64_t>(t.attr);
     call.offset = static_cast<std::uint64_t>(t.size);

@@ -66,6 +66,7 @@ inline void run_step(const plan& p, const ready_step& s, void* const* table,
     call.out_shape = shapes + s.inputs;
     call.attr = s.attr;
     call.size = s.size;
+    call.at = s.at;
     if (s.random >= 0) {
       call.seed = random[s.random].seed;
       call.offset = random[s.random].offset;

@@ -45,6 +45,7 @@ struct ready_step {
   int ops = 1;
   int random = -1;  ///< the number of the random op
   std::int64_t attr = 0, size = 0;
+  std::source_location at;
   const step* source = nullptr;
 };
 
@@ -109,19 +110,17 @@ inline std::vector<std::int64_t> evaluate_symbols(const program& p,
     const equality& e = p.equalities[i];
     const std::int64_t a = value_at(v, e.a);
     if (e.b == equality::hole) {
-      if (a == 0) throw shape_error(std::string(e.where));
-      continue;
+      if (a != 0) continue;
+      size_scope{nullptr, {"", e.where.at}}.fail_with(e.where.function);
     }
     const std::int64_t b = value_at(v, e.b);
     if (e.at_least ? a >= b : a == b) continue;
     text t;
-    if (e.at_least) {
-      t << e.where << ": a size is " << a << " and has to be " << b << " at least";
-      throw shape_error(std::string(t.view()));
-    }
-    t << e.where << ": two sizes that must be equal are " << a << " and " << b
-      << "; a size broadcasts only if it is 1 in the type, so use expand where that is meant";
-    throw shape_error(std::string(t.view()));
+    if (e.at_least) t << "a size is " << a << " and has to be " << b << " at least";
+    else
+      t << "two sizes that must be equal are " << a << " and " << b
+        << "; a size broadcasts only if it is 1 in the type, so use expand where that is meant";
+    size_scope{nullptr, e.where}.fail(t);
   }
   return v;
 }

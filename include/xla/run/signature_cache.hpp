@@ -101,6 +101,23 @@ class basic_call_pool {
 };
 using call_pool = basic_call_pool<void>;
 
+/// Who needs an axis of a slot to have a size that the body knows: ": matmul (model.cpp:42)".
+template <class = void>
+text needed_by(const program& p, int slot, int axis) {
+  text out;
+  extent e = equality::hole;
+  for (int i = 0; i < p.count.symbols; ++i)
+    if (const symbol& s = p.symbols[i]; s.kind == 'v' && s.a == slot && s.b == axis)
+      for (extent to = symbol_extent(i); to != -1 && !is_known(to);
+           to = p.symbols[symbol_index(to)].same_as)
+        e = to;
+  for (int i = 0; i < p.count.equalities && out.empty(); ++i)
+    if (const equality& q = p.equalities[i];
+        !q.at_least && ((q.a == e && is_known(q.b)) || (q.b == e && is_known(q.a))))
+      out << ": " << q.where.function << q.where.at;
+  return out;
+}
+
 /// The sizes that a type fixes, against those of an argument: a difference is one sentence.
 template <class... A>
 void check_fixed_sizes(const program& p, const bound_call& call, std::tuple<A&...> arguments) {
@@ -118,7 +135,8 @@ void check_fixed_sizes(const program& p, const bound_call& call, std::tuple<A&..
                                : ", but its type's default constructor makes ") +
                           std::string((text() << fixed).view()) +
                           (p.slots[i].kind == slot_kind::tensor
-                               ? " there, where the models' types fix sizes"
+                               ? " there, where the models' types fix sizes" +
+                                     std::string(needed_by(p, i, k).view())
                                : "; sizes that vary belong into the type, as template parameters"));
   }
 }

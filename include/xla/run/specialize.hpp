@@ -211,6 +211,7 @@ class basic_specializer {
       r.op = n.op;
       r.attr = n.attr;
       r.size = value_at(out_.symbols, n.size);
+      r.at = n.at;
       if (n.op->impure) {
         r.random = static_cast<int>(out_.counters.size());
         out_.counters.push_back(out_.random_counters);

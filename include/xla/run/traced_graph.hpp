@@ -159,6 +159,10 @@ class basic_traced_graph {
       signature_.push_back(static_cast<std::uint64_t>(t.attr));
       signature_.push_back(static_cast<std::uint64_t>(t.size));
     }
+    if (t.op->check) {  // its plan names its line
+      signature_.push_back(reinterpret_cast<std::uintptr_t>(t.at.file_name()));
+      signature_.push_back(t.at.line());
+    }
     operands o;
     for (int k = 0; k < t.arity; ++k) {
       const impl& in = *t.in[k];
@@ -236,6 +240,7 @@ class basic_traced_program {
       n.set_shape(t->dims);
       n.attr = t->op->impure ? 0 : t->attr;
       n.size = t->op->impure ? 0 : t->size;
+      n.at = t->at;
       for (int k = 0; k < t->arity; ++k) n.in[k] = from.input(*t, k);
       g.add(n);
     }

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
+#include "xla/base/caller.hpp"
 #include "xla/base/error.hpp"
 #include "xla/base/text.hpp"
 
@@ -34,7 +34,7 @@ struct symbol {
 struct equality {
   static constexpr extent hole = -1;
   extent a = 0, b = 0;
-  std::string_view where;
+  call_site where;
   bool at_least = false;
 };
 
@@ -165,7 +165,7 @@ struct size_table {
   }
 
   /// Records that two extents are equal; the specialiser checks it. The result represents both.
-  constexpr extent unify(extent x, extent y, std::string_view where) {
+  constexpr extent unify(extent x, extent y, const call_site& where) {
     x = find(x);
     y = find(y);
     if (x == y) return x;

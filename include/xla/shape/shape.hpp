@@ -52,15 +52,16 @@ constexpr text& operator<<(text&& out, const shape& s) { return out << s; }
 /// rule that fails is recorded in the capture, or thrown as a shape_error.
 struct size_scope {
   size_table* table = nullptr;
-  std::string_view function;
+  call_site site;
 
   constexpr void fail(const text& what) const {
     text sentence;
-    sentence << function << ": " << what;
+    sentence << site.function << ": " << what;
     fail_with(sentence);
   }
   /// With the whole sentence.
-  constexpr void fail_with(const text& sentence) const {
+  constexpr void fail_with(text sentence) const {
+    sentence << site.at;
     if (table) table->refused.set(sentence);
     else throw shape_error(std::string(sentence.view()));
   }
@@ -82,7 +83,7 @@ struct size_scope {
   constexpr void nonzero(extent e, std::string_view sentence) const {
     e = find(e);
     if (e == 0) fail_with(sentence);
-    else if (!is_known(e)) table->require({e, equality::hole, sentence});
+    else if (!is_known(e)) table->require({e, equality::hole, {sentence, site.at}});
   }
 
   /// True when both are, or will be checked to be, the same size.
@@ -91,7 +92,7 @@ struct size_scope {
     b = find(b);
     if (a == b) return true;
     if (is_known(a) && is_known(b)) return false;
-    a = table->unify(a, b, function);
+    a = table->unify(a, b, site);
     return true;
   }
 
@@ -101,7 +102,7 @@ struct size_scope {
     const size_table::affine x = table->split(a), y = table->split(b);
     if (x.term == y.term) return x.constant >= y.constant;
     if (b == 0 && table->symbols[symbol_index(find(a))].kind == 'v') return true;
-    table->require({find(a), find(b), function, true});
+    table->require({find(a), find(b), site, true});
     return true;
   }
 

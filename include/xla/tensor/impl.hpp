@@ -74,6 +74,7 @@ struct impl {
   std::int64_t attr = 0;
   extent size = 0;
   double value = 0;
+  std::source_location at;
   ref<impl> in[3];
   ref<buffer> data;
   ref<grad_meta> meta;

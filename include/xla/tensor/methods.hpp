@@ -72,8 +72,8 @@ constexpr Tensor<T, R> Tensor<T, R>::grad() const {
 }
 
 template <element T, int R>
-constexpr void Tensor<T, R>::set_grad(const Tensor& gradient) const {
-  const detail::size_scope scope{table(), "set_grad"};
+constexpr void Tensor<T, R>::set_grad(const Tensor& gradient, caller who) const {
+  const detail::size_scope scope{table(), {"set_grad", who}};
   const detail::shape to = dims(), from = gradient.dims();
   if (!scope.same(to, from)) {
     scope.fail(detail::text("a gradient of shape ") << from << " for a value of shape " << to);
@@ -110,8 +110,8 @@ namespace detail {
 
 /// Rebinds t to a value of the same shape.
 template <class T, int R>
-constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, std::string_view function) {
-  const size_scope scope{t.table() ? t.table() : value.table(), function};
+constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, const call_site& site) {
+  const size_scope scope{t.table() ? t.table() : value.table(), site};
   const shape to = t.dims(), from = value.dims();
   if (!scope.same(to, from)) {
     scope.fail(text("a value of shape ") << from << " does not fit in place into " << to);
@@ -185,8 +185,8 @@ constexpr Tensor<T, R>& Tensor<T, R>::operator=(Tensor&& o) {
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::copy_(const Tensor& o) {
-  detail::rebind(*this, o, "copy_");
+constexpr Tensor<T, R>& Tensor<T, R>::copy_(const Tensor& o, caller who) {
+  detail::rebind(*this, o, {"copy_", who});
   return *this;
 }
 template <element T, int R>

@@ -23,7 +23,7 @@ struct kernel_of<op::check_index, Out, T> {
   [[noreturn]] static void fail(const kernel_call& call, std::int64_t at, T value) {
     text t;
     t << checked_functions[call.attr] << ": index " << value << " at position " << at
-      << " is outside [0, " << call.size << ")";
+      << " is outside [0, " << call.size << ")" << call.at;
     throw index_error(std::string(t.view()));
   }
 };

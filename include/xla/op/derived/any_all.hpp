@@ -31,12 +31,14 @@ constexpr Tensor<bool, 0> any(const Tensor<T, R>& x) {
   return detail::over_all(x, detail::any_over{});
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<bool, R - static_cast<int>(N)> any(const Tensor<T, R>& x, const int (&axes)[N]) {
-  return detail::over_axes(x, axes, detail::any_over{});
+constexpr Tensor<bool, R - static_cast<int>(N)> any(const Tensor<T, R>& x, const int (&axes)[N],
+                                                    caller who = here()) {
+  return detail::over_axes(x, axes, detail::any_over{}, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<bool, R> any(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
-  return detail::over_axes_kept(x, axes, detail::any_over{});
+constexpr Tensor<bool, R> any(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
+                              caller who = here()) {
+  return detail::over_axes_kept(x, axes, detail::any_over{}, who);
 }
 
 /// Whether every element is true, or not 0. Of nothing: true.
@@ -45,12 +47,14 @@ constexpr Tensor<bool, 0> all(const Tensor<T, R>& x) {
   return detail::over_all(x, detail::all_over{});
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<bool, R - static_cast<int>(N)> all(const Tensor<T, R>& x, const int (&axes)[N]) {
-  return detail::over_axes(x, axes, detail::all_over{});
+constexpr Tensor<bool, R - static_cast<int>(N)> all(const Tensor<T, R>& x, const int (&axes)[N],
+                                                    caller who = here()) {
+  return detail::over_axes(x, axes, detail::all_over{}, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<bool, R> all(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
-  return detail::over_axes_kept(x, axes, detail::all_over{});
+constexpr Tensor<bool, R> all(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
+                              caller who = here()) {
+  return detail::over_axes_kept(x, axes, detail::all_over{}, who);
 }
 
 }  // namespace xla

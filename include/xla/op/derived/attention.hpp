@@ -23,9 +23,10 @@ namespace detail {
 
 /// softmax over the last axis of what the mask shows; a row of which it shows nothing is 0.
 template <class T, int R, int M>
-constexpr Tensor<T, R> masked_softmax(const Tensor<T, R>& x, const Tensor<bool, M>& mask) {
+constexpr Tensor<T, R> masked_softmax(const Tensor<T, R>& x, const Tensor<bool, M>& mask,
+                                      caller who) {
   constexpr T hidden = -std::numeric_limits<T>::infinity();
-  const auto shown = where(mask, x, hidden);
+  const auto shown = where(mask, x, hidden, who);
   const auto top = max(shown, {-1}, keepdim).detach();
   const auto e = exp(shown - where(top == hidden, 0, top));
   const auto total = sum(e, {-1}, keepdim);
@@ -52,10 +53,10 @@ constexpr Tensor<T, 5> causal_softmax(const Tensor<T, 5>& scores, const Tensor<b
 /// scores. The queries of a group are rows of one product: keys and values are read where they are.
 template <class T, class Weigh>
 constexpr Tensor<T, 4> attend(const Tensor<T, 4>& q, const Tensor<T, 4>& k, const Tensor<T, 4>& v,
-                              Weigh weigh) {
+                              caller who, Weigh weigh) {
   const Size batch = q.size(0), heads = q.size(1), queries = q.size(2), width = q.size(3);
   const Size kv_heads = k.size(1), keys = k.size(2);
-  const size_scope scope{q.table() ? q.table() : k.table(), "scaled_dot_product_attention"};
+  const size_scope scope{q.table() ? q.table() : k.table(), {"scaled_dot_product_attention", who}};
   scope.nonzero(width.extent(), "scaled_dot_product_attention: heads have no elements");
   scope.nonzero(kv_heads.extent(), "scaled_dot_product_attention: there are no key heads");
   const Size group = heads / kv_heads;
@@ -66,11 +67,11 @@ constexpr Tensor<T, 4> attend(const Tensor<T, 4>& q, const Tensor<T, 4>& k, cons
   }
   // Before the scores, so that in every layer of a model it is the factor that was there first.
   const Tensor<T, 0> scale = rsqrt(number_of<T>(width).tensor());
-  const auto rows = reshape(q, {batch, kv_heads, group * queries, width});
+  const auto rows = reshape(q, {batch, kv_heads, group * queries, width}, who);
   const auto scores =
-      reshape(product<4>(rows, k, false, true), {batch, kv_heads, group, queries, keys});
+      reshape(product<4>(rows, k, false, true, who), {batch, kv_heads, group, queries, keys});
   const Tensor<T, 5> w = weigh(scores * scale);
-  const auto y = matmul(reshape(w, {batch, kv_heads, group * queries, keys}), v);
+  const auto y = matmul(reshape(w, {batch, kv_heads, group * queries, keys}), v, who);
   return reshape(y, {batch, heads, queries, v.size(3)});
 }
 
@@ -101,8 +102,9 @@ constexpr Tensor<T, R> drop_weights(const Tensor<T, R>& w, const AttentionOption
 template <class T>
 constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                                     const Tensor<T, 4>& v,
-                                                    const AttentionOptions& options = {}) {
-  return detail::attend(q, k, v, [&](const Tensor<T, 5>& scores) -> Tensor<T, 5> {
+                                                    const AttentionOptions& options = {},
+                                                    caller who = here()) {
+  return detail::attend(q, k, v, who, [&](const Tensor<T, 5>& scores) -> Tensor<T, 5> {
     if (!options.causal) return detail::drop_weights(softmax(scores), options);
     const auto mask = detail::causal_mask<T>(scores.size(3), scores.size(4));
     return detail::drop_weights(detail::causal_softmax(scores, mask), options);
@@ -115,13 +117,15 @@ template <class T, int M>
 constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                                     const Tensor<T, 4>& v,
                                                     const Tensor<bool, M>& mask,
-                                                    const AttentionOptions& options = {}) {
-  return detail::attend(q, k, v, [&](const Tensor<T, 5>& scores) -> Tensor<T, 5> {
+                                                    const AttentionOptions& options = {},
+                                                    caller who = here()) {
+  return detail::attend(q, k, v, who, [&](const Tensor<T, 5>& scores) -> Tensor<T, 5> {
     const auto given = detail::group_mask(mask, scores.size(1), scores.size(2));
     if (!options.causal)
-      return detail::drop_weights(detail::masked_softmax(scores, given), options);
-    const auto both = given && detail::causal_mask<T>(scores.size(3), scores.size(4));
-    return detail::drop_weights(detail::masked_softmax(scores, both), options);
+      return detail::drop_weights(detail::masked_softmax(scores, given, who), options);
+    const auto causal = detail::causal_mask<T>(scores.size(3), scores.size(4));
+    const auto both = logical_and(given, causal, who);
+    return detail::drop_weights(detail::masked_softmax(scores, both, who), options);
   });
 }
 

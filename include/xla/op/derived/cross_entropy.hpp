@@ -21,9 +21,9 @@ namespace detail {
 /// One class number per row, in range, and a batch that is not empty.
 template <class T>
 constexpr void check_classes(const Tensor<T, 2>& input, const Tensor<std::int64_t, 1>& target,
-                             std::string_view function, std::string_view empty) {
+                             const call_site& site, std::string_view empty) {
   const shape s = input.dims();
-  const size_scope scope{input.table() ? input.table() : target.table(), function};
+  const size_scope scope{input.table() ? input.table() : target.table(), site};
   extent batch = s[0];
   if (!scope.equal(batch, target.dims()[0]))
     scope.fail(text("logits ") << s << " and target " << target.dims()
@@ -35,9 +35,8 @@ constexpr void check_classes(const Tensor<T, 2>& input, const Tensor<std::int64_
 /// 2^24 classes in float.
 template <class T>
 constexpr Tensor<bool, 2> class_hit(const Tensor<T, 2>& input,
-                                    const Tensor<std::int64_t, 1>& target,
-                                    std::string_view function) {
-  const auto index = check_index(target, input.size(1), function);
+                                    const Tensor<std::int64_t, 1>& target, const call_site& site) {
+  const auto index = check_index(target, input.size(1), site);
   return unsqueeze(cast<T>(index), 1) == arange<T>(input.size(1));
 }
 
@@ -65,7 +64,7 @@ constexpr Tensor<T, 1> reduce_rows(const Tensor<T, 2>& loss, const Tensor<bool, 
 }
 
 template <class T>
-constexpr Tensor<T, 0> reduce_rows(const Tensor<T, 2>& picked, reduction::mean_t = {}) {
+constexpr Tensor<T, 0> reduce_rows(const Tensor<T, 2>& picked, reduction::mean_t) {
   return -mean(picked);
 }
 template <class T>
@@ -86,12 +85,18 @@ inline constexpr std::string_view empty_nll_loss =
 
 /// Cross-entropy between logits (batch, classes) and class numbers (batch). A class outside
 /// [0, classes) is an index_error, an empty batch a shape_error.
-template <class T, detail::loss_reduction... Reduction>
+template <class T, detail::loss_reduction Reduction>
 constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<std::int64_t, 1>& target,
-                             Reduction... reduction) {
-  detail::check_classes(logits, target, "cross_entropy", detail::empty_cross_entropy);
-  const auto hit = detail::class_hit(logits, target, "cross_entropy");
-  return detail::reduce_rows(detail::at_class(log_softmax(logits), hit), reduction...);
+                             Reduction reduction, caller who = here()) {
+  const detail::call_site site{"cross_entropy", who};
+  detail::check_classes(logits, target, site, detail::empty_cross_entropy);
+  const auto hit = detail::class_hit(logits, target, site);
+  return detail::reduce_rows(detail::at_class(log_softmax(logits), hit), reduction);
+}
+template <class T>
+constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<std::int64_t, 1>& target,
+                             caller who = here()) {
+  return cross_entropy(logits, target, reduction::mean, who);
 }
 
 /// The same with smoothed labels (Szegedy et al. 2016) and targets to leave out, which may have any
@@ -99,10 +104,12 @@ constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<std::int64
 template <class T, std::same_as<std::int64_t> I,
           detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<I, 1>& target,
-                             const CrossEntropyOptions& options, Reduction reduction = {}) {
-  detail::check_classes(logits, target, "cross_entropy", detail::empty_cross_entropy);
+                             const CrossEntropyOptions& options, Reduction reduction = {},
+                             caller who = here()) {
+  const detail::call_site site{"cross_entropy", who};
+  detail::check_classes(logits, target, site, detail::empty_cross_entropy);
   const auto counts = target != options.ignore_index;
-  const auto hit = detail::class_hit(logits, where(counts, target, 0), "cross_entropy");
+  const auto hit = detail::class_hit(logits, where(counts, target, 0), site);
   const auto probabilities = log_softmax(logits);
   const auto smoothing = options.label_smoothing.template as<T>();
   // The sum over all classes may be -infinity where a class is impossible.
@@ -115,21 +122,28 @@ constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<I, 1>& tar
 
 /// Minus the logarithms of probabilities (batch, classes) at class numbers (batch): what remains of
 /// cross_entropy after log_softmax, with the same refusals.
-template <class T, detail::loss_reduction... Reduction>
+template <class T, detail::loss_reduction Reduction>
 constexpr auto nll_loss(const Tensor<T, 2>& input, const Tensor<std::int64_t, 1>& target,
-                        Reduction... reduction) {
-  detail::check_classes(input, target, "nll_loss", detail::empty_nll_loss);
-  const auto hit = detail::class_hit(input, target, "nll_loss");
-  return detail::reduce_rows(detail::at_class(input, hit), reduction...);
+                        Reduction reduction, caller who = here()) {
+  const detail::call_site site{"nll_loss", who};
+  detail::check_classes(input, target, site, detail::empty_nll_loss);
+  const auto hit = detail::class_hit(input, target, site);
+  return detail::reduce_rows(detail::at_class(input, hit), reduction);
+}
+template <class T>
+constexpr auto nll_loss(const Tensor<T, 2>& input, const Tensor<std::int64_t, 1>& target,
+                        caller who = here()) {
+  return nll_loss(input, target, reduction::mean, who);
 }
 /// The same with targets to leave out.
 template <class T, std::same_as<std::int64_t> I,
           detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto nll_loss(const Tensor<T, 2>& input, const Tensor<I, 1>& target,
-                        const Scalar& ignore_index, Reduction reduction = {}) {
-  detail::check_classes(input, target, "nll_loss", detail::empty_nll_loss);
+                        const Scalar& ignore_index, Reduction reduction = {}, caller who = here()) {
+  const detail::call_site site{"nll_loss", who};
+  detail::check_classes(input, target, site, detail::empty_nll_loss);
   const auto counts = target != ignore_index;
-  const auto hit = detail::class_hit(input, where(counts, target, 0), "nll_loss");
+  const auto hit = detail::class_hit(input, where(counts, target, 0), site);
   const auto rows = unsqueeze(counts, 1);
   return detail::reduce_rows(where(rows, -detail::at_class(input, hit), 0), rows, reduction);
 }

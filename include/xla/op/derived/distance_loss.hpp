@@ -10,8 +10,8 @@ namespace xla {
 /// Squared differences; input and target have the same sizes, as in all losses here.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto mse_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                        Reduction reduction = {}) {
-  detail::check_same_sizes(input, target, "mse_loss");
+                        Reduction reduction = {}, caller who = here()) {
+  detail::check_same_sizes(input, target, {"mse_loss", who});
   const auto d = input - target;
   return detail::reduce_loss(d * d, reduction);
 }
@@ -19,8 +19,8 @@ constexpr auto mse_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
 /// Magnitudes of the differences; the gradient of a difference of 0 is 0.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto l1_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                       Reduction reduction = {}) {
-  detail::check_same_sizes(input, target, "l1_loss");
+                       Reduction reduction = {}, caller who = here()) {
+  detail::check_same_sizes(input, target, {"l1_loss", who});
   return detail::reduce_loss(abs(input - target), reduction);
 }
 
@@ -37,16 +37,18 @@ constexpr Tensor<T, R> huber(const Tensor<T, R>& difference, const Tensor<T, 0>&
 /// Half the squared difference up to delta, linear beyond; delta is above 0. Huber (1964).
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto huber_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                          detail::number_of<T> delta = 1, Reduction reduction = {}) {
-  detail::check_same_sizes(input, target, "huber_loss");
+                          detail::number_of<T> delta = 1, Reduction reduction = {},
+                          caller who = here()) {
+  detail::check_same_sizes(input, target, {"huber_loss", who});
   return detail::reduce_loss(detail::huber(input - target, delta.tensor()), reduction);
 }
 
 /// huber_loss over beta, which is above 0: of slope 1 beyond it. Girshick (2015).
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto smooth_l1_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                              detail::number_of<T> beta = 1, Reduction reduction = {}) {
-  detail::check_same_sizes(input, target, "smooth_l1_loss");
+                              detail::number_of<T> beta = 1, Reduction reduction = {},
+                              caller who = here()) {
+  detail::check_same_sizes(input, target, {"smooth_l1_loss", who});
   const Tensor<T, 0> b = beta.tensor();
   return detail::reduce_loss(detail::huber(input - target, b) / b, reduction);
 }

@@ -43,15 +43,17 @@ constexpr Tensor<bool, R> isfinite(const Tensor<T, R>& x) {
 template <class T, int A, int B, int W>
 constexpr detail::broadcast_tensor<T, A, B, W> lerp(const Tensor<T, A>& start,
                                                     const Tensor<T, B>& end,
-                                                    const Tensor<T, W>& weight) {
+                                                    const Tensor<T, W>& weight,
+                                                    caller who = here()) {
   static_assert(fraction<T>, "xla::lerp: needs float or double; cast first");
-  const auto way = end - start;
-  return where(abs(weight) < 0.5, start + way * weight, end - way * (1 - weight));
+  const auto way = detail::map_binary<op::sub, T>(end, start, who);
+  const auto part = detail::map_binary<op::mul, T>(way, weight, who);
+  return where(abs(weight) < 0.5, start + part, end - way * (1 - weight));
 }
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> lerp(const Tensor<T, A>& start, const Tensor<T, B>& end,
-                                                 detail::number_of<T> weight) {
-  return lerp(start, end, weight.tensor());
+                                                 detail::number_of<T> weight, caller who = here()) {
+  return lerp(start, end, weight.tensor(), who);
 }
 
 }  // namespace xla

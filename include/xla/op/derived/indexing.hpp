@@ -20,15 +20,15 @@ constexpr Tensor<T, To> broadcast_to(const Tensor<T, R>& x, const shape& s) {
 /// [0, size) is an index_error.
 template <class T, int R, int I>
 constexpr Tensor<T, R> take_along_dim(const Tensor<T, R>& x, const Tensor<std::int64_t, I>& index,
-                                      int axis) {
+                                      int axis, caller who = here()) {
   static_assert(R >= 1 && R == I, "xla::take_along_dim: x and index need the same number of axes");
-  const int at = detail::axis_of(x, R, axis, "take_along_dim");
-  const auto checked = detail::check_index(index, x.size(at), "take_along_dim");
+  const detail::call_site site{"take_along_dim", who};
+  const int at = detail::axis_of(x, R, axis, site);
+  const auto checked = detail::check_index(index, x.size(at), site);
   detail::shape from = x.dims(), to = index.dims();
   const detail::extent size = from[at], count = to[at];
   from[at] = to[at] = 1;
-  from = to = detail::size_scope{x.table() ? x.table() : index.table(), "take_along_dim"}.broadcast(
-      from, to);
+  from = to = detail::size_scope{x.table() ? x.table() : index.table(), site}.broadcast(from, to);
   from[at] = size;
   to[at] = count;
   return detail::gather_along(detail::broadcast_to<R>(x, from), at,
@@ -38,9 +38,9 @@ constexpr Tensor<T, R> take_along_dim(const Tensor<T, R>& x, const Tensor<std::i
 /// 1 at the place that each index names along a new last axis of the given size, 0 elsewhere. An
 /// index outside [0, classes) is an index_error.
 template <class I, int R>
-constexpr Tensor<I, R + 1> one_hot(const Tensor<I, R>& index, Size classes) {
+constexpr Tensor<I, R + 1> one_hot(const Tensor<I, R>& index, Size classes, caller who = here()) {
   static_assert(std::is_same_v<I, std::int64_t>, "xla::one_hot: the index must be of std::int64_t");
-  const auto checked = detail::check_index(index, classes, "one_hot");
+  const auto checked = detail::check_index(index, classes, {"one_hot", who});
   return cast<I>(unsqueeze(checked, -1) == arange<I>(classes));
 }
 
@@ -48,8 +48,9 @@ constexpr Tensor<I, R + 1> one_hot(const Tensor<I, R>& index, Size classes) {
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> masked_fill(const Tensor<T, A>& x,
                                                         const Tensor<bool, B>& mask,
-                                                        detail::number_of<T> value) {
-  return where(mask, value, x);
+                                                        detail::number_of<T> value,
+                                                        caller who = here()) {
+  return where(mask, value, x, who);
 }
 
 }  // namespace xla

@@ -55,20 +55,23 @@ constexpr Tensor<T, 0> norm(const Tensor<T, R>& x, double p = 2) {
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R - static_cast<int>(N)> norm(const Tensor<T, R>& x, double p,
-                                                  const int (&axes)[N]) {
-  return detail::over_axes(x, axes, detail::norm_over{p});
+                                                  const int (&axes)[N], caller who = here()) {
+  return detail::over_axes(x, axes, detail::norm_over{p}, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> norm(const Tensor<T, R>& x, double p, const int (&axes)[N], keepdim_t) {
-  return detail::over_axes_kept(x, axes, detail::norm_over{p});
+constexpr Tensor<T, R> norm(const Tensor<T, R>& x, double p, const int (&axes)[N], keepdim_t,
+                            caller who = here()) {
+  return detail::over_axes_kept(x, axes, detail::norm_over{p}, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R - static_cast<int>(N)> norm(const Tensor<T, R>& x, const int (&axes)[N]) {
-  return norm(x, 2, axes);
+constexpr Tensor<T, R - static_cast<int>(N)> norm(const Tensor<T, R>& x, const int (&axes)[N],
+                                                  caller who = here()) {
+  return norm(x, 2, axes, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> norm(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
-  return norm(x, 2, axes, keepdim);
+constexpr Tensor<T, R> norm(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
+                            caller who = here()) {
+  return norm(x, 2, axes, keepdim, who);
 }
 
 /// The logarithm of the sum of exp(x), shifted by the largest element so that nothing overflows: of
@@ -79,13 +82,14 @@ constexpr Tensor<T, 0> logsumexp(const Tensor<T, R>& x) {
   return detail::over_all(x, detail::logsumexp_over{});
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R - static_cast<int>(N)> logsumexp(const Tensor<T, R>& x,
-                                                       const int (&axes)[N]) {
-  return detail::over_axes(x, axes, detail::logsumexp_over{});
+constexpr Tensor<T, R - static_cast<int>(N)> logsumexp(const Tensor<T, R>& x, const int (&axes)[N],
+                                                       caller who = here()) {
+  return detail::over_axes(x, axes, detail::logsumexp_over{}, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> logsumexp(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t) {
-  return detail::over_axes_kept(x, axes, detail::logsumexp_over{});
+constexpr Tensor<T, R> logsumexp(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
+                                 caller who = here()) {
+  return detail::over_axes_kept(x, axes, detail::logsumexp_over{}, who);
 }
 
 }  // namespace xla

@@ -10,11 +10,10 @@ namespace detail {
 
 /// Refuses a weight or bias that has not one element per element of x's last axis.
 template <class T, int R>
-constexpr void check_features(const Tensor<T, R>& x, const Tensor<T, 1>& p,
-                              std::string_view function) {
+constexpr void check_features(const Tensor<T, R>& x, const Tensor<T, 1>& p, const call_site& site) {
   static_assert(R >= 1, "xla: normalization needs at least one axis");
   const shape s = x.dims(), f = p.dims();
-  const size_scope scope{x.table() ? x.table() : p.table(), function};
+  const size_scope scope{x.table() ? x.table() : p.table(), site};
   if (extent e = s[R - 1]; !scope.equal(e, f[0]))
     scope.fail(text("the last axis of ") << s << " and the parameters " << f << " differ");
 }
@@ -31,9 +30,10 @@ constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, detail::number_of<T> ep
 /// The same times weight, plus bias: one element each per element of the last axis.
 template <class T, int R>
 constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
-                                  const Tensor<T, 1>& bias, detail::number_of<T> eps = 1e-5) {
-  detail::check_features(x, weight, "layer_norm");
-  detail::check_features(x, bias, "layer_norm");
+                                  const Tensor<T, 1>& bias, detail::number_of<T> eps = 1e-5,
+                                  caller who = here()) {
+  detail::check_features(x, weight, {"layer_norm", who});
+  detail::check_features(x, bias, {"layer_norm", who});
   return layer_norm(x, eps) * weight + bias;
 }
 
@@ -47,8 +47,9 @@ constexpr Tensor<T, R> rms_norm(const Tensor<T, R>& x,
 /// The same times weight: one element per element of the last axis.
 template <class T, int R>
 constexpr Tensor<T, R> rms_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
-                                detail::number_of<T> eps = std::numeric_limits<T>::epsilon()) {
-  detail::check_features(x, weight, "rms_norm");
+                                detail::number_of<T> eps = std::numeric_limits<T>::epsilon(),
+                                caller who = here()) {
+  detail::check_features(x, weight, {"rms_norm", who});
   return rms_norm(x, eps) * weight;
 }
 
@@ -60,12 +61,13 @@ constexpr Tensor<T, 2> batch_norm(const Tensor<T, 2>& x, const Buffer<T, 1>& run
                                   const Buffer<T, 1>& running_var, const Tensor<T, 1>& weight,
                                   const Tensor<T, 1>& bias, bool training,
                                   detail::number_of<T> momentum = 0.1,
-                                  detail::number_of<T> eps = 1e-5) {
-  detail::check_features(x, weight, "batch_norm");
-  detail::check_features(x, bias, "batch_norm");
+                                  detail::number_of<T> eps = 1e-5, caller who = here()) {
+  const detail::call_site site{"batch_norm", who};
+  detail::check_features(x, weight, site);
+  detail::check_features(x, bias, site);
   if (!training) return (x - running_mean) * (rsqrt(running_var + eps) * weight) + bias;
   const Size n = x.size(0), others = n - 1;
-  const detail::size_scope scope{x.table(), "batch_norm"};
+  const detail::size_scope scope{x.table(), site};
   scope.nonzero(n.extent(), "batch_norm: the batch is empty, it has no mean to train with");
   scope.nonzero(others.extent(),
                 "batch_norm: a batch of one row has no variance to train with; eval() the model");

@@ -15,16 +15,16 @@ constexpr auto over_all(const Tensor<T, R>& x, const F& f) {
   return drop_axes<0, typename std::remove_cvref_t<decltype(y)>::value_type>(y, all);
 }
 template <class T, int R, std::size_t N, class F>
-constexpr auto over_axes(const Tensor<T, R>& x, const int (&axes)[N], const F& f) {
+constexpr auto over_axes(const Tensor<T, R>& x, const int (&axes)[N], const F& f, caller who) {
   static_assert(static_cast<int>(N) <= R, "xla: a reduction names more axes than the tensor has");
-  const std::int64_t bits = axes_of(x, R, axes, F::name);
+  const std::int64_t bits = axes_of(x, R, axes, {F::name, who});
   const auto y = f(x, bits);
   return drop_axes<R - static_cast<int>(N), typename std::remove_cvref_t<decltype(y)>::value_type>(
       y, bits);
 }
 template <class T, int R, std::size_t N, class F>
-constexpr auto over_axes_kept(const Tensor<T, R>& x, const int (&axes)[N], const F& f) {
-  return f(x, axes_of(x, R, axes, F::name));
+constexpr auto over_axes_kept(const Tensor<T, R>& x, const int (&axes)[N], const F& f, caller who) {
+  return f(x, axes_of(x, R, axes, {F::name, who}));
 }
 
 /// The number of elements along the axes in bits.

@@ -14,14 +14,14 @@ namespace detail {
 
 template <class T, int R>
 constexpr Tensor<T, R> pad_axis(const Tensor<T, R>& x, int axis, const Padding& by,
-                                const Tensor<T, 0>& value) {
+                                const Tensor<T, 0>& value, caller who) {
   const auto cut = [](const Size& s) {
     return s.known() && s.extent() < 0 ? Size(0) - s : Size(0);
   };
   const auto grow = [](const Size& s) { return s.known() && s.extent() < 0 ? Size(0) : s; };
   Tensor<T, R> y = x;
   const Size lost = cut(by.before) + cut(by.after);
-  if (lost != 0) y = narrow(y, axis, cut(by.before), y.size(axis) - lost);
+  if (lost != 0) y = narrow(y, axis, cut(by.before), y.size(axis) - lost, who);
   const Size before = grow(by.before), after = grow(by.after);
   if (before.known() && after.known() && (before + after).extent() == 0) return y;
   size_table* table = before.table() ? before.table() : after.table();
@@ -37,33 +37,34 @@ constexpr Tensor<T, R> pad_axis(const Tensor<T, R>& x, int axis, const Padding& 
 /// first (torch.nn.functional.pad names the last one first): pad(x, {{0, 0}, {1, 1}}, 0).
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> pad(const Tensor<T, R>& x, const Padding (&by)[N],
-                           detail::number_of<T> value = T{}) {
+                           detail::number_of<T> value = T(), caller who = here()) {
   static_assert(static_cast<int>(N) == R, "xla::pad: give one {before, after} for every axis of x");
   const Tensor<T, 0> v = value.tensor();
   Tensor<T, R> y = x;
-  for (int i = 0; i < R; ++i) y = detail::pad_axis(y, i, by[i], v);
+  for (int i = 0; i < R; ++i) y = detail::pad_axis(y, i, by[i], v, who);
   return y;
 }
 
 /// The elements moved by shift along an axis; those pushed out at one end come in at the other.
 /// With a size known at run time only, that has to be shift or more.
 template <class T, int R>
-constexpr Tensor<T, R> roll(const Tensor<T, R>& x, std::int64_t shift, int axis) {
+constexpr Tensor<T, R> roll(const Tensor<T, R>& x, std::int64_t shift, int axis,
+                            caller who = here()) {
   static_assert(R != 0, "xla::roll: a tensor without axes cannot be rolled");
-  const int at = detail::checked_axis(x, axis, "roll");
+  const int at = detail::checked_axis(x, axis, {"roll", who});
   const Size n = x.size(at);
   std::int64_t by = shift;
   if (n.known()) by = n.extent() == 0 ? 0 : (shift % n.extent() + n.extent()) % n.extent();
   if (by == 0) return x;
   const Size start = by > 0 ? n - by : Size(-by);
-  return cat({slice(x, at, start), slice(x, at, 0, start)}, at);
+  return cat({slice(x, at, start, none, 1, who), slice(x, at, 0, start, 1, who)}, at);
 }
 /// Rolled along several axes, each by its own shift.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> roll(const Tensor<T, R>& x, const std::int64_t (&shifts)[N],
-                            const int (&axes)[N]) {
+                            const int (&axes)[N], caller who = here()) {
   Tensor<T, R> y = x;
-  for (std::size_t i = 0; i < N; ++i) y = roll(y, shifts[i], axes[i]);
+  for (std::size_t i = 0; i < N; ++i) y = roll(y, shifts[i], axes[i], who);
   return y;
 }
 

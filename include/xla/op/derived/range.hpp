@@ -30,12 +30,13 @@ constexpr std::int64_t range_count(A start, B end, S step) {
 /// start, start + step … before end (not included).
 template <element T = std::int64_t, class A, class B, class S = int>
   requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && std::is_arithmetic_v<S>)
-constexpr Tensor<T, 1> arange(A start, B end, S step = 1) {
+constexpr Tensor<T, 1> arange(A start, B end, S step = 1, caller who = here()) {
   static_assert(std::is_floating_point_v<T> ||
                     (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>),
                 "xla::arange: fractions need an element type: xla::arange<float>(0, 1, 0.1)");
   const bool ends = step != 0 && start == start && end == end && step == step;
-  if (!ends) detail::size_scope{nullptr, "arange"}.fail("needs numbers, and a step that is not 0");
+  if (!ends)
+    detail::size_scope{nullptr, {"arange", who}}.fail("needs numbers, and a step that is not 0");
   const std::int64_t n = ends ? detail::range_count(start, end, step) : 0;
   if constexpr (std::is_integral_v<A>)
     if (step == 1) return detail::arange_from<T>(n, static_cast<std::int64_t>(start));
@@ -43,10 +44,10 @@ constexpr Tensor<T, 1> arange(A start, B end, S step = 1) {
 }
 /// start, start + 1 … before end, either known at run time only.
 template <element T = std::int64_t>
-constexpr Tensor<T, 1> arange(Size start, Size end) {
+constexpr Tensor<T, 1> arange(Size start, Size end, caller who = here()) {
   const Size n = end - start;
-  if (start.known()) return detail::arange_from<T>(n, start.extent());
-  return detail::arange_from<T>(n, 0) + start;
+  if (start.known()) return detail::arange_from<T>(n, start.extent(), who);
+  return detail::arange_from<T>(n, 0, who) + start;
 }
 
 /// count numbers from start to end (both included), equally far apart; the last is exactly end.

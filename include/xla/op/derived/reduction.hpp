@@ -45,10 +45,10 @@ constexpr Tensor<T, 0> reduce_loss(const Tensor<T, R>& loss, reduction::batchmea
 /// Refuses an input and a target of different sizes, which would broadcast.
 template <class T, int A, int B>
 constexpr void check_same_sizes(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                                std::string_view function) {
+                                const call_site& site) {
   static_assert(A == B, "xla: a loss's input and target have different numbers of axes");
   const shape a = input.dims(), b = target.dims();
-  const size_scope scope{input.table() ? input.table() : target.table(), function};
+  const size_scope scope{input.table() ? input.table() : target.table(), site};
   if (!scope.same(a, b))
     scope.fail(text("input ") << a << " and target " << b << " have different sizes");
 }

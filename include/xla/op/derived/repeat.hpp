@@ -29,10 +29,11 @@ constexpr Tensor<T, R> repeat_from(const Tensor<T, R>& x, int at, int grows, Siz
 
 /// x times[i] times over along axis i; counts beyond x's axes belong to new axes in front.
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, static_cast<int>(N)> repeat(const Tensor<T, R>& x, const Size (&times)[N]) {
+constexpr Tensor<T, static_cast<int>(N)> repeat(const Tensor<T, R>& x, const Size (&times)[N],
+                                                caller who = here()) {
   constexpr int rank = static_cast<int>(N);
   static_assert(rank >= R, "xla::repeat: give a count for every axis of x, or more; see tile");
-  const detail::shape counts = detail::to_shape(times, "repeat", 0), from = x.dims();
+  const detail::shape counts = detail::to_shape(times, {"repeat", who}, 0), from = x.dims();
   detail::shape s;
   for (int i = 0; i < rank - R; ++i) s.push(1);
   for (int i = 0; i < R; ++i) s.push(from[i]);
@@ -45,22 +46,24 @@ constexpr Tensor<T, static_cast<int>(N)> repeat(const Tensor<T, R>& x, const Siz
 /// As repeat, but missing counts belong to the first axes and are 1.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, (static_cast<int>(N) > R ? static_cast<int>(N) : R)> tile(
-    const Tensor<T, R>& x, const Size (&times)[N]) {
-  if constexpr (static_cast<int>(N) >= R) return repeat(x, times);
+    const Tensor<T, R>& x, const Size (&times)[N], caller who = here()) {
+  if constexpr (static_cast<int>(N) >= R) return repeat(x, times, who);
   else {
     Size all[R];
     for (std::size_t i = 0; i < R; ++i) all[i] = i < R - N ? Size(1) : times[i - (R - N)];
-    return repeat(x, all);
+    return repeat(x, all, who);
   }
 }
 
 /// Every element along an axis times times in a row.
 template <class T, int R>
-constexpr Tensor<T, R> repeat_interleave(const Tensor<T, R>& x, Size times, int axis) {
+constexpr Tensor<T, R> repeat_interleave(const Tensor<T, R>& x, Size times, int axis,
+                                         caller who = here()) {
   static_assert(R != 0, "xla::repeat_interleave: a tensor without axes has none to repeat along");
   const int at = axis < 0 ? axis + R : axis;
   if (at < 0 || at >= R) {
-    detail::size_scope{x.table(), "repeat_interleave"}.fail(detail::text("no axis ") << axis);
+    detail::size_scope{x.table(), {"repeat_interleave", who}}.fail(detail::text("no axis ")
+                                                                   << axis);
     return x;
   }
   return detail::repeat_from(x, at + 1, at, times);

@@ -12,11 +12,11 @@ namespace xla {
 /// row of the sequence. Su et al. (2021), with the halves as in Llama.
 template <class T, int R>
 constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, const Tensor<T, 1>& positions,
-                                        detail::number_of<T> theta = 10000) {
+                                        detail::number_of<T> theta = 10000, caller who = here()) {
   static_assert(R >= 2, "xla::rotary_embedding: needs (…, sequence, width)");
   const detail::shape from = x.dims();
   const Size width = x.size(-1), half = width / 2;
-  const detail::size_scope scope{x.table(), "rotary_embedding"};
+  const detail::size_scope scope{x.table(), {"rotary_embedding", who}};
   if (width.known() && width.extent() % 2 != 0) {
     scope.fail(detail::text("the width ") << width.extent() << " cannot be halved");
     return x;
@@ -30,14 +30,15 @@ constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, const Tensor<T, 1
   halves[R - 1] = 2;
   halves.push(half.extent());
   const auto both = detail::with_shape<op::reshape, R + 1>(x, halves);
-  const auto turned = both * c + flip(both, {-2}) * (s * sign);
+  const auto turned = detail::map_binary<op::mul, T>(both, c, who) + flip(both, {-2}) * (s * sign);
   return detail::with_shape<op::reshape, R>(turned, from);
 }
 
 /// The same at the positions 0, 1, 2 … of the sequence.
 template <class T, int R>
-constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, detail::number_of<T> theta = 10000) {
-  return rotary_embedding(x, arange<T>(x.size(-2)), theta);
+constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, detail::number_of<T> theta = 10000,
+                                        caller who = here()) {
+  return rotary_embedding(x, arange<T>(x.size(-2)), theta, who);
 }
 
 }  // namespace xla

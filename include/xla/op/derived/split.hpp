@@ -11,41 +11,46 @@ namespace xla {
 /// divide makes the last parts smaller, as torch.chunk does, or empty; with a size known at run
 /// time only it has to divide.
 template <int N, class T, int R>
-constexpr std::array<Tensor<T, R>, N> chunk(const Tensor<T, R>& x, int axis = 0) {
+constexpr std::array<Tensor<T, R>, N> chunk(const Tensor<T, R>& x, int axis = 0,
+                                            caller who = here()) {
   static_assert(N > 0 && R != 0, "xla::chunk<N>: needs a tensor with axes and one part or more");
-  const int at = detail::checked_axis(x, axis, "chunk");
+  const detail::call_site site{"chunk", who};
+  const int at = detail::checked_axis(x, axis, site);
   const Size n = x.size(at), part = n.known() ? (n + (N - 1)) / N : n / N;
   detail::extent all = n.extent();
-  if (!n.known()) detail::size_scope{x.table(), "chunk"}.equal(all, (part * N).extent());
+  if (!n.known()) detail::size_scope{x.table(), site}.equal(all, (part * N).extent());
   std::array<Tensor<T, R>, N> parts;
   for (int i = 0; i < N; ++i) {
     const bool last = !n.known() && i == N - 1;
-    parts[static_cast<std::size_t>(i)] =
-        last ? slice(x, at, part * i) : slice(x, at, part * i, part * (i + 1));
+    parts[static_cast<std::size_t>(i)] = last ? slice(x, at, part * i, none, 1, who)
+                                              : slice(x, at, part * i, part * (i + 1), 1, who);
   }
   return parts;
 }
 
 /// N parts of equal size along an axis, which has to divide.
 template <int N, class T, int R>
-constexpr std::array<Tensor<T, R>, N> split(const Tensor<T, R>& x, int axis = 0) {
+constexpr std::array<Tensor<T, R>, N> split(const Tensor<T, R>& x, int axis = 0,
+                                            caller who = here()) {
   static_assert(N > 0 && R != 0, "xla::split<N>: needs a tensor with axes and one part or more");
-  const int at = detail::checked_axis(x, axis, "split");
+  const detail::call_site site{"split", who};
+  const int at = detail::checked_axis(x, axis, site);
   const Size n = x.size(at);
   if (n.known() && n.extent() % N != 0)
-    detail::size_scope{x.table(), "split"}.fail(detail::text("axis ")
-                                                << at << " of " << x.dims()
-                                                << " does not divide into " << N << " equal parts");
-  return chunk<N>(x, at);
+    detail::size_scope{x.table(), site}.fail(detail::text("axis ")
+                                             << at << " of " << x.dims() << " does not divide into "
+                                             << N << " equal parts");
+  return chunk<N>(x, at, who);
 }
 
 /// Parts of the given sizes along an axis; they have to add up to its size.
 template <class T, int R, std::size_t N>
 constexpr std::array<Tensor<T, R>, N> split(const Tensor<T, R>& x, const Size (&sizes)[N],
-                                            int axis = 0) {
+                                            int axis = 0, caller who = here()) {
   static_assert(R != 0, "xla::split: a tensor without axes has no parts");
-  const int at = detail::checked_axis(x, axis, "split");
-  const detail::size_scope scope{x.table() ? x.table() : detail::table_of(sizes), "split"};
+  const detail::call_site site{"split", who};
+  const int at = detail::checked_axis(x, axis, site);
+  const detail::size_scope scope{x.table() ? x.table() : detail::table_of(sizes), site};
   Size all = 0;
   bool negative = false;
   for (const Size& s : sizes) {
@@ -62,7 +67,7 @@ constexpr std::array<Tensor<T, R>, N> split(const Tensor<T, R>& x, const Size (&
   }
   Size start = 0;
   for (std::size_t i = 0; i < N; ++i) {
-    parts[i] = narrow(x, at, start, sizes[i]);
+    parts[i] = narrow(x, at, start, sizes[i], who);
     start = start + sizes[i];
   }
   return parts;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <source_location>
+#include <string_view>
+
+#include "xla/base/text.hpp"
+
+namespace xla {
+
+/// The line that calls a function, for the errors that it finds: the last argument of named
+/// functions, given by default. A function that hands its own caller on is not named itself:
+/// auto head(const Tensor<float, 2>& x, xla::caller at = xla::here()) { return matmul(x, w, at); }
+class caller {
+ public:
+  constexpr caller(std::source_location at) : at_(at) {}
+  constexpr operator std::source_location() const { return at_; }
+
+ private:
+  std::source_location at_;
+};
+
+/// The line where this stands; as a default argument, the line of the call.
+constexpr caller here(std::source_location at = std::source_location::current()) { return at; }
+
+namespace detail {
+
+/// Where no line is known.
+inline constexpr caller nobody{std::source_location()};
+
+/// A function that refuses something, and the line that called it where that is known.
+struct call_site {
+  std::string_view function;
+  std::source_location at;
+
+  constexpr call_site() = default;
+  constexpr call_site(std::string_view name, caller who = nobody) : function(name), at(who) {}
+  constexpr call_site(const char* name, caller who = nobody) : function(name), at(who) {}
+};
+
+/// True for the library's own headers, which call its functions as users do.
+constexpr bool in_library(std::string_view file) {
+  constexpr std::string_view name = "base/caller.hpp", mine = __FILE__;
+  return file.starts_with(mine.substr(0, mine.size() - name.size()));
+}
+
+/// " (model.cpp:42)"; nothing where the line is the library's own, or not known.
+constexpr text& operator<<(text& out, std::source_location at) {
+  const std::string_view file = at.file_name();
+  if (file.empty() || in_library(file)) return out;
+  out << " (" << file.substr(file.rfind('/') + 1) << ':';
+  return out << static_cast<std::int64_t>(at.line()) << ')';
+}
+
+}  // namespace detail
+}  // namespace xla
