@@ -113,6 +113,105 @@ TEST_CASE("fuse: what lies before and after a product stays apart") {
   CHECK(lowered.find("matmul") < lowered.find(": add"));
 }
 
+TEST_CASE("fuse: the way back through a softmax is one pass over the rows") {
+  auto f = xla::compile([](auto& x, auto& w, auto& y) {
+    xla::sum(xla::matmul(xla::softmax(xla::matmul(x, w)), y)).backward();
+  });
+  auto w = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 2}));
+  auto y = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 2}));
+  const auto lowered = f.graph(Stage::lowered, a, w, y);
+  CHECK(occurrences(lowered, "row kernel") == 2);
+  CHECK(occurrences(lowered, "kernel") == 4);  // two add to the gradients
+}
+
+TEST_CASE("fuse: the way back through a norm is one pass over the rows") {
+  auto f = xla::compile([](auto& norm, auto& w, auto& x) {
+    const auto y = norm(xla::matmul(x, w));
+    xla::sum(xla::matmul(y, w)).backward();
+  });
+  auto w = xla::Parameter<float, 2>::like(xla::zeros<float>({4, 4}));
+  xla::nn::RMSNorm rms{4};
+  xla::nn::LayerNorm layer{4};
+  for (const auto& lowered :
+       {f.graph(Stage::lowered, rms, w, a), f.graph(Stage::lowered, layer, w, a)}) {
+    CHECK(occurrences(lowered, "row kernel") == 2);
+    CHECK(occurrences(lowered, "map kernel") == occurrences(lowered, ": add reads") + 1);
+    CHECK(occurrences(lowered, ": add add reads") == 1);  // to the gradients
+  }
+}
+
+TEST_CASE("fuse: AdamW with clipping is one kernel for each parameter") {
+  auto f = xla::compile([](auto& model, auto& x, auto& optimizer) {
+    optimizer.zero_grad();
+    xla::sum(xla::relu(model(x))).backward();
+    xla::optim::clip_grad_norm_(model, 1);
+    optimizer.step();
+  });
+  xla::nn::Linear model{3, 2};
+  xla::optim::AdamW optimizer{model};
+  const auto lowered = f.graph(Stage::lowered, model, a, optimizer);
+  CHECK(occurrences(lowered, ": mul mul mul add mul mul mul add sqrt div add div mul mul sub") ==
+        2);
+  CHECK(occurrences(lowered, "map kernel 6 over (s2, s1)") == 1);
+  CHECK(occurrences(lowered, "map kernel 6 over (s2,)") == 1);
+  // Squares are summed where they are made.
+  CHECK_THAT(lowered, test::contains("over (s2, s1): mul sum reads"));
+}
+
+TEST_CASE("fuse: an operand that is used often counts once") {
+  auto f = xla::compile([](auto& x, auto& y) {
+    auto s = x;
+    for (int i = 0; i < 30; ++i) s = s * y + x;
+    return s;
+  });
+  CHECK(steps(f.graph(Stage::lowered, a, b)) == 2);  // 60 ops, 40 in a kernel
+  auto g = xla::compile([](auto& x) {
+    auto s = x[0];
+    for (int i = 1; i < 24; ++i) s = s + xla::exp(x[i]);
+    return s;
+  });
+  std::array<xla::Tensor<float, 2>, 24> many;
+  CHECK(steps(g.graph(Stage::lowered, many)) == 2);
+}
+
+TEST_CASE("fuse: maps that read the same value are one step") {
+  auto f = xla::compile([](auto& x, auto& y) {
+    return std::array{xla::exp(x), x * y, xla::exp(y) * 2.f};
+  });
+  CHECK(steps(f.graph(Stage::lowered, a, b)) == 1);
+  auto g = xla::compile([](auto& x, auto& w) {
+    const auto y = xla::matmul(xla::exp(x), w);
+    return std::pair{y, xla::tanh(x) + y};
+  });
+  const auto lowered = g.graph(Stage::lowered, a, b);
+  CHECK(steps(lowered) == 3);
+  CHECK_THAT(lowered, test::contains("exp reads") && test::contains("tanh add reads"));
+}
+
+TEST_CASE("fuse: what only the way back needs is made there") {
+  auto f = xla::compile([](auto& x, auto& v, auto& w) {
+    xla::sum(xla::matmul(xla::sigmoid(xla::matmul(x, v)), w)).backward();
+  });
+  auto v = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 2}));
+  auto w = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 2}));
+  const auto lowered = f.graph(Stage::lowered, a, v, w);
+  CHECK_THAT(lowered, test::contains(": sigmoid reads") && test::contains(": sub mul mul reads"));
+}
+
+TEST_CASE("regions that differ in the order of a commutative op share a kernel") {
+  auto f = xla::compile([](auto& x, auto& y) {
+    const auto early = xla::sum(y);
+    const auto p = xla::matmul(x, y);
+    const auto u = xla::exp(p * early);
+    const auto q = xla::matmul(u, y);
+    const auto late = xla::sum(u);
+    return xla::matmul(xla::exp(q * late), y);
+  });
+  const auto lowered = f.graph(Stage::lowered, a, b);
+  CHECK(occurrences(lowered, ": mul exp reads") == 2);
+  CHECK(occurrences(lowered, "map kernel 0 over (s0, s2): mul exp") == 2);
+}
+
 TEST_CASE("regions of the same structure share a kernel") {
   auto f = xla::compile([](auto& x, auto& y, auto& z) {
     return std::array{xla::exp(x) * 2.f, xla::exp(y) * 3.f, xla::exp(z) * 4.f};

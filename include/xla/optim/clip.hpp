@@ -11,6 +11,17 @@
 
 namespace xla::optim {
 
+namespace detail {
+
+/// Row by row first: so the squares are summed where they are made and never stored.
+template <class T, int R>
+constexpr Tensor<T, 0> sum_of_squares(const Tensor<T, R>& x) {
+  if constexpr (R > 1) return sum(sum(x * x, {-1}));
+  else return sum(x * x);
+}
+
+}  // namespace detail
+
 /// Scales all gradients of a module so that their norm, taken as one vector, is at most max_norm.
 /// Returns the norm before; reads no value, so that a compiled step may do it. Pascanu, Mikolov,
 /// Bengio (2013).
@@ -20,7 +31,7 @@ constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& ma
   for_each_parameter(module, [&](auto& p) {
     const auto g = p.grad();
     if (!g.defined()) return;
-    const Tensor<Norm, 0> part = cast<Norm>(sum(g * g));
+    const Tensor<Norm, 0> part = cast<Norm>(detail::sum_of_squares(g));
     if (total.defined()) total = total + part;
     else total = part;
   });

@@ -14,8 +14,13 @@ struct region {
   bool read_outside = false;  ///< another step waits for it: its stage is settled
   int stage = 0;              ///< later than the stage of everything it reads
   int nodes = 0;
-  int inputs = 0;  ///< an upper bound
+  int first_read = -1, reads = 0;  ///< distinct values from outside, a list
   int merged_into = -1;
+};
+
+/// One value that a region reads.
+struct region_read {
+  int node = -1, next = -1;
 };
 
 struct fuse_options {
@@ -23,12 +28,13 @@ struct fuse_options {
   bool rows = true;  ///< fuse reductions with them
 };
 
-/// Finds the regions of a graph in one sweep. A node joins a region of one of its inputs, or merges
-/// several; stages keep the steps free of cycles: every step's stage is greater than those of what
-/// it reads, and grows only while no other step reads it.
+/// Finds the regions of a graph in one sweep. A node joins a region of one of its inputs, or one
+/// that reads the same value, or merges several; stages keep the steps free of cycles: every step's
+/// stage is greater than those of what it reads, and grows only while no other step reads it.
 struct fuser {
+  // A region's values together are fewer than a micro_op can tell apart.
   static constexpr int max_nodes = 40;
-  static constexpr int max_inputs = 14;
+  static constexpr int max_reads = 20;
 
   const graph& g;
   const bool* live;
@@ -36,7 +42,11 @@ struct fuser {
   int* region_of;  ///< per node: its region, or -1
   int* stage;      ///< per node without region: when its value is there
   region* regions;
-  int count = 0;
+  region_read* reads;  ///< room for every input of every node
+  int* reader;         ///< per node: the region that last read it element by element, or -1
+  int* user;           ///< per node: the first that reads it, or -1
+  bool* stored;        ///< per node: something outside its region reads it
+  int count = 0, read_count = 0;
 
   constexpr int find(int r) const {
     while (regions[r].merged_into >= 0) r = regions[r].merged_into;
@@ -76,18 +86,26 @@ struct fuser {
   }
 
   constexpr void sweep() {
+    find_users();
     for (int i = 0; i < g.count; ++i) {
-      region_of[i] = -1;
-      stage[i] = 0;
       if (!live[i]) continue;
       const node& n = g.nodes[i];
       dtype main{};
       if (options.maps && n.op->kind == op_kind::map && main_type(n, main))
-        place(i, n.dims_shape(), main, false);
+        place({i, n.dims_shape(), main, false});
       else if (options.rows && n.op->kind == op_kind::reduce && reduces_last_axis(n))
-        place(i, g.nodes[n.in[0]].dims_shape(), n.type, true);
+        place({i, g.nodes[n.in[0]].dims_shape(), n.type, true});
       else alone(i);
     }
+  }
+  constexpr void find_users() {
+    for (int i = 0; i < g.count; ++i) {
+      region_of[i] = reader[i] = user[i] = -1;
+      stage[i] = 0;
+      stored[i] = false;
+    }
+    for (int i = g.count - 1; i >= 0; --i)
+      for (int k = 0; live[i] && k < g.nodes[i].arity; ++k) user[g.nodes[i].in[k]] = i;
   }
 
   constexpr void alone(int i) {
@@ -95,80 +113,172 @@ struct fuser {
     const bool makes_value = n.op->kind == op_kind::library || n.op->kind == op_kind::reduce ||
                              n.op->kind == op_kind::map;
     for (int k = 0; k < n.arity; ++k) {
-      if (const int r = region_at(n.in[k]); r >= 0) regions[r].read_outside = true;
+      read_from_outside(n.in[k]);
       const int after = stage_at(n.in[k]) + (makes_value ? 1 : 0);
       if (after > stage[i]) stage[i] = after;
     }
     if (makes_value && stage[i] == 0) stage[i] = 1;
   }
 
-  /// Puts node i, which walks space, into a region: new, or one of its inputs'.
-  constexpr void place(int i, const shape& space, dtype main, bool reduce) {
-    int home = -1;
-    for (int k = 0; k < g.nodes[i].arity; ++k)
-      home = join(home, g.nodes[i].in[k], i, space, main, reduce);
-    if (home >= 0 && !may_enter(home, i)) home = -1;
+  constexpr void read_from_outside(int node) {
+    stored[node] = true;
+    if (const int r = region_at(node); r >= 0) regions[r].read_outside = true;
+  }
+
+  /// A node that looks for its region.
+  struct newcomer {
+    int node;
+    shape space;  ///< that it walks
+    dtype main;
+    bool reduce;
+  };
+
+  /// Puts a node into a region: one that is there, or its own.
+  constexpr void place(const newcomer& c) {
+    int home = find_home(c);
     if (home < 0) {
       home = count++;
       regions[home] = {};
-      regions[home].space = space;
+      regions[home].space = c.space;
       regions[home].stage = 1;
     }
     region& r = regions[home];
-    region_of[i] = home;
+    const node& n = g.nodes[c.node];
+    region_of[c.node] = home;
     ++r.nodes;
-    if (r.main == dtype::boolean) r.main = main;
-    if (reduce) r.reduces = true;
-    for (int k = 0; k < g.nodes[i].arity; ++k) {
-      const int in = g.nodes[i].in[k];
-      const int other = region_at(in);
-      if (other == home) continue;
-      ++r.inputs;
-      if (other >= 0) regions[other].read_outside = true;
-      if (const int after = stage_at(in) + 1; after > r.stage) r.stage = after;
+    if (r.main == dtype::boolean) r.main = c.main;
+    if (c.reduce) r.reduces = true;
+    for (int k = 0; k < n.arity; ++k) {
+      if (region_at(n.in[k]) == home) continue;
+      read_from_outside(n.in[k]);
+      add_read(home, n.in[k]);
+      if (g.nodes[n.in[k]].dims_shape() == r.space) reader[n.in[k]] = home;
+      if (const int after = stage_at(n.in[k]) + 1; after > r.stage) r.stage = after;
     }
   }
 
-  /// The home of node i after considering the region of one input.
-  constexpr int join(int home, int input, int i, const shape& space, dtype main, bool reduce) {
-    const int r = region_at(input);
-    if (r < 0 || r == home) return home;
-    const region& candidate = regions[r];
-    const bool match = reduce ? candidate.space == space &&
-                                    (candidate.main == main || candidate.main == dtype::boolean) &&
-                                    g.nodes[input].dims_shape() == space
-                              : fits(candidate, g.nodes[i], main);
-    if (!match || candidate.nodes + 1 > max_nodes || candidate.inputs + 3 > max_inputs) return home;
-    return home < 0 ? r : merge(home, r);
+  /// The latest region that the node may enter, with the others that it joins; -1 without any.
+  constexpr int find_home(const newcomer& c) {
+    const node& n = g.nodes[c.node];
+    int near[6], found = 0, home = -1;
+    auto consider = [&](int r, bool beside) {
+      if (r < 0) return;
+      r = find(r);
+      for (int k = 0; k < found; ++k)
+        if (near[k] == r) return;
+      if ((beside && !runs_beside(r, n)) || !may_enter(r, c)) return;
+      near[found++] = r;
+      if (home < 0 || regions[r].stage > regions[home].stage) home = r;
+    };
+    for (int k = 0; k < n.arity; ++k) consider(region_of[n.in[k]], false);
+    for (int k = 0; k < n.arity; ++k)
+      if (g.nodes[n.in[k]].dims_shape() == c.space) consider(reader[n.in[k]], true);
+    const int first = home;
+    for (int k = 0; k < found; ++k)
+      if (near[k] != first) merge(home, near[k], c);
+    return home;
   }
 
-  /// A region whose value others wait for keeps its stage: what the node reads must be earlier.
-  constexpr bool may_enter(int r, int i) const {
-    if (!regions[r].read_outside) return true;
-    for (int k = 0; k < g.nodes[i].arity; ++k) {
-      const int in = g.nodes[i].in[k];
-      if (region_at(in) != r && stage_at(in) >= regions[r].stage) return false;
+  /// True for an unsettled region that runs when the node would run alone: neither delays the
+  /// other.
+  constexpr bool runs_beside(int r, const node& n) const {
+    int earliest = 1;
+    for (int k = 0; k < n.arity; ++k)
+      if (const int after = stage_at(n.in[k]) + 1; after > earliest) earliest = after;
+    return !regions[r].read_outside && regions[r].stage == earliest;
+  }
+  constexpr bool may_enter(int r, const newcomer& c) const {
+    const region& to = regions[r];
+    const node& n = g.nodes[c.node];
+    if (c.reduce) {
+      if (!(to.space == c.space) || (to.main != c.main && to.main != dtype::boolean)) return false;
+    } else if (!fits(to, n, c.main)) {
+      return false;
     }
-    return true;
+    if (to.nodes + 1 > max_nodes || to.reads + unread(r, n) > max_reads) return false;
+    // A region whose value others wait for keeps its stage: what the node reads must be earlier.
+    if (!to.read_outside) return true;
+    for (int k = 0; k < n.arity; ++k)
+      if (region_at(n.in[k]) != r && stage_at(n.in[k]) >= to.stage) return false;
+    return !belongs_later(r, c.node);
   }
 
-  /// Two regions as one, where no path between them can lead through other steps.
-  constexpr int merge(int a, int b) {
+  /// True when a settled region need store nothing more for the node, and what follows from the
+  /// node cannot be in that region: then the node is better off there.
+  constexpr bool belongs_later(int r, int i) const {
+    for (int k = 0; k < g.nodes[i].arity; ++k)
+      if (region_at(g.nodes[i].in[k]) == r && !stored[g.nodes[i].in[k]]) return false;
+    int next = user[i];
+    for (int hop = 0; hop < 4 && next >= 0; ++hop, next = user[next]) {
+      const node& n = g.nodes[next];
+      if (n.op->kind != op_kind::map) return false;
+      for (int k = 0; k < n.arity; ++k)
+        if (n.in[k] < i && region_at(n.in[k]) != r && stage_at(n.in[k]) >= regions[r].stage)
+          return true;
+    }
+    return false;
+  }
+
+  constexpr bool reads_already(int r, int node) const {
+    for (int at = regions[r].first_read; at >= 0; at = reads[at].next)
+      if (reads[at].node == node) return true;
+    return false;
+  }
+  /// How many values region r would have to read for a node beside those that it reads.
+  constexpr int unread(int r, const node& n) const {
+    int more = 0;
+    for (int k = 0; k < n.arity; ++k) more += region_at(n.in[k]) != r && !reads_already(r, n.in[k]);
+    return more;
+  }
+  constexpr void add_read(int r, int node) {
+    if (reads_already(r, node)) return;
+    reads[read_count] = {node, regions[r].first_read};
+    regions[r].first_read = read_count++;
+    ++regions[r].reads;
+  }
+
+  /// Makes b a part of a, where no path between them can lead through other steps and there is room
+  /// for the newcomer too.
+  constexpr void merge(int a, int b, const newcomer& c) {
     region &x = regions[a], &y = regions[b];
-    const bool sizes = x.nodes + y.nodes + 1 <= max_nodes && x.inputs + y.inputs + 3 <= max_inputs;
     const bool types = x.main == y.main || x.main == dtype::boolean || y.main == dtype::boolean;
-    if (!(x.space == y.space) || !sizes || !types) return a;
-    if (x.read_outside && y.read_outside) return a;
-    if (x.read_outside && y.stage > x.stage) return a;
-    if (y.read_outside && x.stage > y.stage) return a;
+    if (!(x.space == y.space) || !types || x.nodes + y.nodes + 1 > max_nodes) return;
+    if (x.read_outside && y.stage > x.stage) return;
+    if (y.read_outside && x.stage > y.stage) return;
+    if (x.reads + y.reads + 3 > max_reads && reads_together(a, b, c) > max_reads) return;
     x.nodes += y.nodes;
-    x.inputs += y.inputs;
     x.reduces |= y.reduces;
     x.read_outside |= y.read_outside;
     if (x.main == dtype::boolean) x.main = y.main;
     if (y.stage > x.stage) x.stage = y.stage;
     y.merged_into = a;
-    return a;
+    join_reads(a, b);
+  }
+  constexpr int reads_together(int a, int b, const newcomer& c) const {
+    int n = 0;
+    for (int at = regions[a].first_read; at >= 0; at = reads[at].next)
+      n += region_at(reads[at].node) != b;
+    for (int at = regions[b].first_read; at >= 0; at = reads[at].next)
+      n += region_at(reads[at].node) != a && !reads_already(a, reads[at].node);
+    for (int k = 0; k < g.nodes[c.node].arity; ++k) {
+      const int in = g.nodes[c.node].in[k], r = region_at(in);
+      n += r != a && r != b && !reads_already(a, in) && !reads_already(b, in);
+    }
+    return n;
+  }
+  // Both lists' cells in one list, without what is now inside or was in both.
+  constexpr void join_reads(int a, int b) {
+    const int lists[] = {regions[a].first_read, regions[b].first_read};
+    regions[a].first_read = -1;
+    regions[a].reads = 0;
+    for (int from : lists)
+      for (int at = from, next = -1; at >= 0; at = next) {
+        next = reads[at].next;
+        if (region_at(reads[at].node) == a || reads_already(a, reads[at].node)) continue;
+        reads[at].next = regions[a].first_read;
+        regions[a].first_read = at;
+        ++regions[a].reads;
+      }
   }
 };
 

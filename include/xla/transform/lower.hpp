@@ -66,10 +66,7 @@ class lowering {
     next_ = new int[n];
     regions_ = new region[n];
     passes();
-    fuser f{g_, live_, options_.fuse, region_of_, stage_, regions_};
-    f.sweep();
-    number_values(f);
-    order_steps(f);
+    fuse_and_number(n);
     finish();
     delete[] to_;
     delete[] live_;
@@ -81,6 +78,20 @@ class lowering {
   }
 
  private:
+  constexpr void fuse_and_number(std::size_t n) {
+    region_read* reads = new region_read[3 * n];
+    int* reader = new int[n];
+    int* user = new int[n];
+    bool* stored = new bool[n];
+    fuser f{g_, live_, options_.fuse, region_of_, stage_, regions_, reads, reader, user, stored};
+    f.sweep();
+    delete[] reads;
+    delete[] reader;
+    delete[] user;
+    delete[] stored;
+    number_values(f);
+    order_steps(f);
+  }
   constexpr void passes() {
     for (int i = 0; i < g_.count; ++i) to_[i] = i;
     if (options_.simplify) {
@@ -204,6 +215,25 @@ class lowering {
     return r.reduces && input.dims[input.rank - 1] == 1 && r.space[r.space.rank - 1] != 1;
   }
 
+  /// An operand's place among those of a commutative op, the same in regions of one structure
+  /// wherever their nodes lie in the graph: computed here, then read by element, row and call.
+  constexpr int precedence(int in, int index, const region& r) const {
+    if (inside(in, index)) return 0;
+    const node& n = g_.nodes[in];
+    if (!invariant(n, r)) return n.dims_shape() == r.space ? 1 : 2;
+    return n.rank > 0 && n.rank == r.space.rank && r.reduces ? 3 : 4;
+  }
+  constexpr void order_operands(int index, const region& r) {
+    for (int i = region_first_[index]; i >= 0; i = next_[i]) {
+      node& n = g_.nodes[i];
+      if (!n.op->commutative || precedence(n.in[0], index, r) <= precedence(n.in[1], index, r))
+        continue;
+      const int t = n.in[0];
+      n.in[0] = n.in[1];
+      n.in[1] = t;
+    }
+  }
+
   // The key: inputs in the order of their first use, then ops in program order.
   constexpr void add_region(int index, const region& r) {
     step s;
@@ -213,6 +243,7 @@ class lowering {
     s.first_word = out_.count.words;
     s.space = out_.count.spaces;
     out_.spaces[out_.count.spaces++] = r.space;
+    order_operands(index, r);
     int values = 0;
     for (int i = region_first_[index]; i >= 0; i = next_[i])
       for (int k = 0; k < g_.nodes[i].arity; ++k) {
@@ -222,6 +253,7 @@ class lowering {
         local_[in] = values++;
         kernel::micro_op m{.type = g_.nodes[in].type, .input = true};
         m.invariant = invariant(g_.nodes[in], r);
+        if (out_.word_ops) out_.word_ops[out_.count.words] = nullptr;
         out_.words[out_.count.words++] = m.word();
         out_.inputs[out_.count.inputs++] = value_of_[in];
       }
