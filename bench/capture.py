@@ -8,6 +8,7 @@ import sys
 import time
 
 BLOCKS = (4, 16, 64)
+LAYERS = (2, 4, 12, 24)  # of the decoder, with the first level
 LEVELS = ("-O2", "-O3")
 MODES = {"include": 0, "eager": 1, "compiled": 2}
 REPEATS = 2  # the faster counts
@@ -15,6 +16,7 @@ INCLUDES = {"xla": "xla/xla.hpp", "eigen": "Eigen/Core", "hana": "xla/base/hana.
 TURNS = 5  # of the includes; their medians count
 INCLUDE_LIMIT = 1.5  # times Eigen/Core, plus what Hana costs
 LIMIT = {"seconds": 12, "megabytes": 1000}  # 64 blocks beyond the include
+DECODER_LIMIT = {"seconds": 20, "megabytes": 1500}  # 24 layers beyond the include
 
 
 def compile_once(command):
@@ -55,21 +57,27 @@ def measure(flags_file, out):
         compiler, *flags = [line for line in file.read().split("\n") if line]
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True,
                              check=True).stdout.split("\n")[0]
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "capture.cpp")
+    folder = os.path.dirname(os.path.abspath(__file__))
     program = os.path.join(out, "capture_program")
     rows = []
+
+    def build(level, mode, blocks, source, *defines):
+        command = [compiler, *flags, level, *defines, os.path.join(folder, source), "-o", program,
+                   "-pthread"]
+        wall, cpu, memory = min(compile_once(command) for _ in range(REPEATS))
+        subprocess.run([program], check=True, timeout=300)
+        rows.append({"level": level, "mode": mode, "blocks": blocks, "seconds": wall,
+                     "cpu_seconds": cpu, "megabytes": memory,
+                     "binary_kilobytes": os.path.getsize(program) / 1024})
+        print(f"  {os.path.basename(compiler)} {level} {mode} {blocks}: {wall:.1f} s "
+              f"({cpu:.1f} s of a processor), {memory:.0f} MB", file=sys.stderr)
+
     for level in LEVELS:
         for mode, number in MODES.items():
             for blocks in {"include": [0], "eager": BLOCKS[-1:], "compiled": BLOCKS}[mode]:
-                command = [compiler, *flags, level, f"-DMODE={number}", f"-DBLOCKS={blocks}",
-                           source, "-o", program, "-pthread"]
-                wall, cpu, memory = min(compile_once(command) for _ in range(REPEATS))
-                subprocess.run([program], check=True, timeout=300)
-                rows.append({"level": level, "mode": mode, "blocks": blocks, "seconds": wall,
-                             "cpu_seconds": cpu, "megabytes": memory,
-                             "binary_kilobytes": os.path.getsize(program) / 1024})
-                print(f"  {os.path.basename(compiler)} {level} {mode} {blocks}: {wall:.1f} s "
-                      f"({cpu:.1f} s of a processor), {memory:.0f} MB", file=sys.stderr)
+                build(level, mode, blocks, "capture.cpp", f"-DMODE={number}", f"-DBLOCKS={blocks}")
+    for layers in LAYERS:
+        build(LEVELS[0], "decoder", layers, "capture_decoder.cpp", f"-DLAYERS={layers}")
     os.remove(program)
     return {"compiler": version, "rows": rows,
             "includes": include_costs([compiler, *flags], out)}
@@ -80,9 +88,9 @@ def find(result, level, mode, blocks=0):
                 if (r["level"], r["mode"], r["blocks"]) == (level, mode, blocks))
 
 
-def beyond(result, level, blocks):
+def beyond(result, level, blocks, mode="compiled"):
     """Seconds, processor seconds and megabytes of a compiled step beyond the include."""
-    base, step = find(result, level, "include"), find(result, level, "compiled", blocks)
+    base, step = find(result, level, "include"), find(result, level, mode, blocks)
     return [step[key] - base[key] for key in ("seconds", "cpu_seconds", "megabytes")]
 
 
@@ -97,20 +105,25 @@ def show(result):
         base, eager = find(result, level, "include"), find(result, level, "eager", BLOCKS[-1])
         print(f"  {level}: xla.hpp alone {base['seconds']:.1f} s, {base['megabytes']:.0f} MB; "
               f"{BLOCKS[-1]} blocks, eager {eager['seconds']:.1f} s, {eager['megabytes']:.0f} MB")
-        print(f"  {'blocks':>8}{'compiled s':>12}{'MB':>7}{'beyond s':>10}{'cpu s':>7}{'MB':>7}"
-              f"{'ms, kB for one more block':>28}{'program kB':>12}")
-        last = None
-        for blocks in BLOCKS:
-            step = find(result, level, "compiled", blocks)
-            seconds, cpu, megabytes = beyond(result, level, blocks)
-            growth = ""
-            if last:
-                per_block = 1000 / (blocks - last[0])
-                growth = f"{(cpu - last[1]) * per_block:.0f}, " \
-                         f"{(megabytes - last[2]) * per_block:.0f}"
-            last = blocks, cpu, megabytes
-            print(f"  {blocks:8}{step['seconds']:12.1f}{step['megabytes']:7.0f}{seconds:10.1f}"
-                  f"{cpu:7.1f}{megabytes:7.0f}{growth:>28}{step['binary_kilobytes']:12.0f}")
-        ok = seconds <= LIMIT["seconds"] and megabytes <= LIMIT["megabytes"]
-        print(f"  {BLOCKS[-1]} blocks beyond the include: at most {LIMIT['seconds']} s and "
-              f"{LIMIT['megabytes']} MB wanted: {'reached' if ok else 'missed'}")
+        show_steps(result, level, "compiled", BLOCKS, "blocks", LIMIT)
+    print(f"  The step of a decoder with AdamW, {LEVELS[0]}")
+    show_steps(result, LEVELS[0], "decoder", LAYERS, "layers", DECODER_LIMIT)
+
+
+def show_steps(result, level, mode, counts, what, limit):
+    print(f"  {what:>8}{'compiled s':>12}{'MB':>7}{'beyond s':>10}{'cpu s':>7}{'MB':>7}"
+          f"{'ms, kB for one more':>28}{'program kB':>12}")
+    last = None
+    for count in counts:
+        step = find(result, level, mode, count)
+        seconds, cpu, megabytes = beyond(result, level, count, mode)
+        growth = ""
+        if last:
+            each = 1000 / (count - last[0])
+            growth = f"{(cpu - last[1]) * each:.0f}, {(megabytes - last[2]) * each:.0f}"
+        last = count, cpu, megabytes
+        print(f"  {count:8}{step['seconds']:12.1f}{step['megabytes']:7.0f}{seconds:10.1f}"
+              f"{cpu:7.1f}{megabytes:7.0f}{growth:>28}{step['binary_kilobytes']:12.0f}")
+    ok = seconds <= limit["seconds"] and megabytes <= limit["megabytes"]
+    print(f"  {counts[-1]} {what} beyond the include: at most {limit['seconds']} s and "
+          f"{limit['megabytes']} MB wanted: {'reached' if ok else 'missed'}")
