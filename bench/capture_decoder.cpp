@@ -4,6 +4,10 @@
 
 #include <xla/xla.hpp>
 
+#ifndef LAYERS
+#define LAYERS 2
+#endif
+
 namespace {
 
 constexpr xla::nn::DecoderConfig config{.hidden = 32,
