@@ -8,6 +8,7 @@
 #include "xla/op/logical.hpp"
 #include "xla/op/matmul.hpp"
 #include "xla/op/root.hpp"
+#include "xla/op/slice.hpp"
 #include "xla/op/where.hpp"
 
 namespace xla {
@@ -65,8 +66,9 @@ constexpr Tensor<T, 4> attend(const Tensor<T, 4>& q, const Tensor<T, 4>& k, cons
                         << " key heads evenly");
     return q;
   }
-  // Before the scores, so that in every layer of a model it is the factor that was there first.
-  const Tensor<T, 0> scale = rsqrt(number_of<T>(width).tensor());
+  // In the graph before the scores, so that the layers of a model multiply in the same order and
+  // share a kernel.
+  const Tensor<T, 0> scale = beside(Tensor<T, 0>(rsqrt(number_of<T>(width).tensor())), q.table());
   const auto rows = reshape(q, {batch, kv_heads, group * queries, width}, who);
   const auto scores =
       reshape(product<4>(rows, k, false, true, who), {batch, kv_heads, group, queries, keys});
