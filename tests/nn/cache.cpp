@@ -38,7 +38,8 @@ std::vector<float> in_parts(Run& run, Model& model, Cache& cache,
     at += n;
     CHECK(cache.position.item() == at);
   }
-  return xla::detail::concat(parts.data(), static_cast<int>(parts.size()), 1, "cat").to_vector();
+  return xla::detail::concat(parts.data(), static_cast<int>(parts.size()), 1, xla::here())
+      .to_vector();
 }
 
 template <nn::DecoderConfig C, int Length>

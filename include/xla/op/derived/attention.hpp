@@ -136,8 +136,9 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
 template <class T>
 constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                                     const Tensor<T, 4>& v,
-                                                    const Tensor<std::int64_t, 1>& positions) {
-  return detail::attend(q, k, v, [&](const Tensor<T, 5>& scores) -> Tensor<T, 5> {
+                                                    const Tensor<std::int64_t, 1>& positions,
+                                                    caller who = here()) {
+  return detail::attend(q, k, v, who, [&](const Tensor<T, 5>& scores) -> Tensor<T, 5> {
     return detail::causal_softmax(scores, detail::causal_mask(cast<T>(positions), scores.size(4)));
   });
 }
