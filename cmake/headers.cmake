@@ -105,6 +105,7 @@ set(XLA_HEADERS
   xla/kernel/call.hpp
   xla/kernel/eigen.hpp
   xla/kernel/gemm.hpp
+  xla/kernel/gemm_few.hpp
   xla/kernel/gemm_micro.hpp
   xla/kernel/gemm_pack.hpp
   xla/kernel/lane.hpp

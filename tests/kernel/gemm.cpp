@@ -40,6 +40,15 @@ struct matrix {
     view = {data.data(), row_stride, col_stride};
   }
 
+  /// The same numbers, row-major or column-major.
+  matrix(const matrix& from, index_t rows, index_t columns, bool row_major)
+      : data(static_cast<std::size_t>(rows * columns + 1)) {
+    view = {data.data(), row_major ? columns : 1, row_major ? 1 : rows};
+    for (index_t i = 0; i < rows; ++i)
+      for (index_t j = 0; j < columns; ++j)
+        data[static_cast<std::size_t>(i * view.row_stride + j * view.col_stride)] = from.at(i, j);
+  }
+
   T at(index_t i, index_t j) const {
     return view.data[i * view.row_stride + j * view.col_stride];
   }
@@ -94,9 +103,16 @@ void check_product(index_t m, index_t n, index_t k, int left, int right, std::mt
     CHECK(same_bits(c, product(m, n, k, a, b, ldc)));
   }
   if (m == 0 || n == 0) return;
+  for (const bool a_major : {false, true})
+    for (const bool b_major : {false, true})
+      CHECK(same_bits(c, product<T>(m, n, k, {a, m, k, a_major}, {b, k, n, b_major}, ldc)));
+  // A part, in the same order of summation: of few rows, of one column, or of neither.
   const auto below = [&](index_t size) { return static_cast<index_t>(random()) % size; };
-  const index_t i0 = below(m), j0 = below(n);
-  const index_t rows = 1 + below(m - i0), columns = 1 + below(n - j0);
+  const bool few = m <= 4 || n == 1;
+  const index_t fewest_rows = few ? 1 : 5, fewest_columns = few ? 1 : 2;
+  const index_t i0 = below(m - fewest_rows + 1), j0 = below(n - fewest_columns + 1);
+  const index_t rows = fewest_rows + below(m - i0 - fewest_rows + 1);
+  const index_t columns = fewest_columns + below(n - j0 - fewest_columns + 1);
   std::vector<T> part(static_cast<std::size_t>(rows * columns));
   gemm<T>(rows, columns, k, {&a.view.data[i0 * a.view.row_stride], a.view.row_stride,
                              a.view.col_stride},
@@ -140,10 +156,21 @@ TEMPLATE_TEST_CASE("gemm shares large products among threads", "", float, double
   struct {
     index_t m, n, k;
   } const shapes[] = {{64, 128, 784}, {128, 784, 64}, {64, 784, 128},  {3, 900, 300}, {300, 1, 900},
-                      {130, 70, 601}, {257, 51, 1100}, {1, 700, 1030}, {70, 400, 20}};
+                      {130, 70, 601}, {257, 51, 1100}, {1, 700, 1030}, {70, 400, 20},
+                      {4, 1100, 257}, {2, 513, 600}, {1, 2000, 90}};
   for (const auto& shape : shapes)
     check_product<TestType>(shape.m, shape.n, shape.k, static_cast<int>(random() % 5),
                             static_cast<int>(random() % 5), random);
+}
+
+TEMPLATE_TEST_CASE("gemm with few rows sums both layouts in one order", "", float, double) {
+  const restore_threads guard;
+  std::mt19937 random(5);
+  for (const index_t m : {1, 2, 3, 4, 5})
+    for (const index_t k : {1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 300})
+      check_product<TestType>(m, 1 + static_cast<index_t>(random()) % 600, k,
+                              static_cast<int>(random() % 5), static_cast<int>(random() % 5),
+                              random);
 }
 
 TEST_CASE("gemm inside a parallel loop gives the same bits") {

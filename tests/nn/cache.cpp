@@ -66,7 +66,8 @@ void check_cached() {
       else CHECK(got == first);
     }
   }
-  CHECK(worst <= 1e-6);
+  // Products with up to 4 rows sum in an order of their own.
+  CHECK(worst <= 1e-5);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <xla/kernel/gemm_pack.hpp>
+#include <xla/kernel/gemm_few.hpp>
 #include <xla/kernel/pool.hpp>
 
 namespace xla::kernel {
@@ -153,12 +153,75 @@ void multiply_shared(const product<T>& p, range columns, range blocks, index_t c
   });
 }
 
+/// Calls f with the rows from `i` on, as many as a kernel takes; returns how many.
+template <class T, class F>
+index_t with_rows(const product<T>& p, index_t i, index_t column, F&& f) {
+  const few_rows<T> x{p.a.data + i * p.a.row_stride, p.a.row_stride, p.c + i * p.ldc + column,
+                      p.ldc, p.k};
+  const index_t rest = p.m - i;
+  if (rest >= 4) return f(x, std::integral_constant<int, 4>{}), 4;
+  if (rest >= 2) return f(x, std::integral_constant<int, 2>{}), 2;
+  return f(x, std::integral_constant<int, 1>{}), 1;
+}
+
+/// Some columns of a product with few rows; a is contiguous along k.
+template <class T>
+void multiply_few_columns(const product<T>& p, range columns) {
+  constexpr index_t width = tile<T>::width;
+  if (p.b.col_stride == 1 && p.b.row_stride != 1) {
+    const index_t parts = (columns.size() + strip_columns<T> - 1) / strip_columns<T>;
+    for (index_t s = 0; s < parts; ++s) {
+      const range some = part(columns.size(), width, parts, s);
+      const index_t j = columns.begin + some.begin;
+      for (index_t i = 0; i < p.m;)
+        i += with_rows(p, i, j, [&](const few_rows<T>& x, auto rows) {
+          axpy_strip<T, rows>(x, from(p.b, 0, j), some.size());
+        });
+    }
+    return;
+  }
+  const bool strided = p.b.row_stride != 1 && p.k > 1;
+  T* packed = strided ? right_scratch().get<T>(width * p.k) : nullptr;
+  for (index_t j = columns.begin; j < columns.end; j += width) {
+    const index_t count = std::min(width, columns.end - j);
+    const auto b = from(p.b, 0, j);
+    for (index_t q = 0; strided && q < count; ++q)
+      for (index_t k = 0; k < p.k; ++k)
+        packed[q * p.k + k] = b.data[k * b.row_stride + q * b.col_stride];
+    for (index_t i = 0; i < p.m;)
+      i += with_rows(p, i, j, [&](const few_rows<T>& x, auto rows) {
+        dot_tile<T, rows>(x, strided ? packed : b.data, strided ? p.k : b.col_stride, count);
+      });
+  }
+}
+
+/// A product with few rows: its columns are shared among threads.
+template <class T>
+void multiply_few(product<T> p) {
+  constexpr index_t worth_sharing = 1 << 17, chunk_work = 1 << 16;
+  if (p.a.col_stride != 1 && p.k > 1) {
+    T* packed = left_scratch().get<T>(p.m * p.k);
+    for (index_t i = 0; i < p.m; ++i)
+      for (index_t k = 0; k < p.k; ++k)
+        packed[i * p.k + k] = p.a.data[i * p.a.row_stride + k * p.a.col_stride];
+    p.a = {packed, p.k, 1};
+  }
+  const index_t threads = num_threads(), work = p.n * p.k;
+  if (threads == 1 || work < worth_sharing) return multiply_few_columns(p, {0, p.n});
+  const index_t vectors = (p.n + tile<T>::width - 1) / tile<T>::width;
+  const index_t parts = std::clamp<index_t>(work / chunk_work, 1, std::min(vectors, 4 * threads));
+  parallel_for(parts,
+               [&](index_t i) { multiply_few_columns(p, part(p.n, tile<T>::width, parts, i)); });
+}
+
 /// Chooses how many threads share the work, and how. The choice does not change a bit of c.
 template <class T>
 void multiply(product<T> p) {
   constexpr index_t wide = tile<T>::columns;
   constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18, most_packed = 1 << 21;
   const index_t work = p.m * p.n * p.k, threads = num_threads();
+  if constexpr (is_vector<T>)
+    if (p.m <= few<T>::rows) return multiply_few(p);
   p.cut();
   if (work < worth_sharing || threads == 1) return multiply_columns(p, {0, p.n});
   const index_t chunks = std::clamp<index_t>(work / chunk_work, 1, 16 * threads);
@@ -179,7 +242,8 @@ void multiply(product<T> p) {
 }  // namespace detail
 
 /// c(m, n), row-major with leading dimension ldc, = a(m, k) · b(k, n); k = 0 gives zeros. Each
-/// sum over k runs in an order that depends on k and T alone, not on strides, m, n or threads.
+/// sum over k runs in an order that depends on k and T alone, not on strides or threads, nor on m
+/// and n but for this: products with up to 4 rows or with one column have an order of their own.
 /// Integers wrap. Throws std::bad_alloc.
 template <class T>
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matrix_view<T> b, T* c,
@@ -193,15 +257,17 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matr
   } else if (m > 0 && n > 0) {
     if (k == 0) {
       for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, T{0});
-    } else if (n == 1 && m > 1 && ldc == 1) {
-      // Transposed, a product with one column fills the lanes.
-      detail::multiply<T>({1,
-                           m,
-                           k,
-                           {b.data, b.col_stride, b.row_stride},
-                           {a.data, a.col_stride, a.row_stride},
-                           c,
-                           m});
+    } else if (n == 1 && m > 1) {
+      // Transposed, a product with one column is one with few rows.
+      const matrix_view<T> row{b.data, b.col_stride, b.row_stride};
+      const matrix_view<T> columns{a.data, a.col_stride, a.row_stride};
+      if (ldc == 1) return detail::multiply<T>({1, m, k, row, columns, c, m});
+      T some[256];
+      for (std::int64_t i = 0; i < m; i += 256) {
+        const std::int64_t count = std::min<std::int64_t>(256, m - i);
+        detail::multiply<T>({1, count, k, row, detail::from(columns, 0, i), some, count});
+        for (std::int64_t j = 0; j < count; ++j) c[(i + j) * ldc] = some[j];
+      }
     } else {
       detail::multiply<T>({m, n, k, a, b, c, ldc});
     }

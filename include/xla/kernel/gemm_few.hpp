@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <xla/kernel/gemm_pack.hpp>
+
+// Products with a few rows, such as one token times a weight: b is read once, where it lies, at
+// the speed of the memory. b may have its rows or its columns contiguous; both give the same bits,
+// because both sum in one order, which vectors along k and vectors along n can follow: element k
+// belongs to lane k % W of vector k / W % 4; every (vector, lane) is a chain of 2 `pmadd`; then
+// (v0 + v2) + (v1 + v3) is added to the lane's total, and at the end the upper half of the lanes is
+// added to the lower until one is left.
+
+namespace xla::kernel::detail {
+
+/// How a product with few rows walks along k.
+template <class T>
+struct few {
+  static constexpr int width = lanes<T>, vectors = 4, steps = 2;
+  static constexpr index_t round = vectors * width, segment = steps * round;
+  /// With more rows than these, packing b pays.
+  static constexpr index_t rows = 4;
+};
+
+/// Rows of a, contiguous along k, and where their part of c begins.
+template <class T>
+struct few_rows {
+  const T* a;
+  index_t a_row;
+  T* c;
+  index_t c_row, depth;
+};
+
+/// Adds the chains of a segment to the total.
+template <class T>
+packet<T> add_vectors(packet<T> total, const packet<T>* sum) {
+  return simd::padd(total, simd::padd(simd::padd(sum[0], sum[2]), simd::padd(sum[1], sum[3])));
+}
+
+/// Adds the upper half of the vectors to the lower until one is left.
+template <class T>
+packet<T> fold_lanes(packet<T>* lane) {
+#pragma GCC unroll 8
+  for (int half = few<T>::width / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+    for (int i = 0; i < half; ++i) lane[i] = simd::padd(lane[i], lane[i + half]);
+  return lane[0];
+}
+
+/// Adds the segment at k to the lane totals of `Rows` rows; `load(p, i)` reads the vector at p,
+/// which is element i of the segment.
+template <class T, int Rows, class Load>
+void dot_segment(const few_rows<T>& x, const T* b, index_t k, packet<T>* total, Load load) {
+  using order = few<T>;
+  using vector = packet<T>;
+  constexpr int width = order::width, vectors = order::vectors;
+  vector sum[Rows][vectors];
+#pragma GCC unroll 8
+  for (int s = 0; s < order::steps * vectors; ++s) {
+    const vector right = load(b + k + s * width, s * width);
+    const int v = s % vectors;
+#pragma GCC unroll 4
+    for (int i = 0; i < Rows; ++i)
+      sum[i][v] = simd::pmadd(load(x.a + i * x.a_row + k + s * width, s * width), right,
+                              s < vectors ? simd::pset1<vector>(T{0}) : sum[i][v]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i) total[i] = add_vectors<T>(total[i], sum[i]);
+}
+
+/// The lane totals of `Rows` rows times one column of b that is contiguous along k.
+template <class T, int Rows>
+void dot_column(const few_rows<T>& x, const T* b, packet<T>* total) {
+  using order = few<T>;
+  using vector = packet<T>;
+  vector sum[Rows];
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i) sum[i] = simd::pset1<vector>(T{0});
+  index_t k = 0;
+#pragma GCC unroll 1
+  for (; k + order::segment <= x.depth; k += order::segment)
+    dot_segment<T, Rows>(x, b, k, sum, [](const T* p, index_t) { return simd::ploadu<vector>(p); });
+  if (k < x.depth)
+    dot_segment<T, Rows>(x, b, k, sum, [rest = x.depth - k](const T* p, index_t i) {
+      if (i + order::width <= rest) return simd::ploadu<vector>(p);
+      return i < rest ? load_part<T>(p, rest - i) : simd::pset1<vector>(T{0});
+    });
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i) total[i] = sum[i];
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+// A packet as a template argument loses attributes that nothing here relies on.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wignored-attributes"
+#endif
+
+/// `Rows` rows times `columns` columns, a vector at most, each contiguous along k.
+template <class T, int Rows>
+void dot_tile(const few_rows<T>& x, const T* b, index_t b_column, index_t columns) {
+  constexpr int width = few<T>::width;
+  simd::PacketBlock<packet<T>, width> total[Rows];
+  for (int j = 0; j < width; ++j) {
+    packet<T> one[Rows];
+    // Columns that are not there repeat the last one.
+    dot_column<T, Rows>(x, b + std::min<index_t>(j, columns - 1) * b_column, one);
+#pragma GCC unroll 4
+    for (int i = 0; i < Rows; ++i) total[i].packet[j] = one[i];
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i) {
+    simd::ptranspose(total[i]);
+    const packet<T> sum = fold_lanes<T>(total[i].packet);
+    if (columns == width) simd::pstoreu(x.c + i * x.c_row, sum);
+    else store_part<T>(x.c + i * x.c_row, sum, columns);
+  }
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+/// Adds one segment to the totals of one lane, for a strip of columns: its rows of b lie a vector
+/// apart. `total` belongs to the first row of x, those of the next rows lie `row` apart.
+template <class T, int Rows>
+void axpy_lane(const few_rows<T>& x, const T* a, const T* b, index_t b_row, index_t columns,
+               T* total, index_t row) {
+  using order = few<T>;
+  using vector = packet<T>;
+  constexpr int width = order::width, vectors = order::vectors, terms = order::steps * vectors;
+  vector left[Rows][terms];
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+    for (int s = 0; s < terms; ++s) left[i][s] = simd::pset1<vector>(a[i * x.a_row + s * width]);
+  const auto one = [&](index_t j, auto load) {
+    vector right[terms];
+#pragma GCC unroll 8
+    for (int s = 0; s < terms; ++s) right[s] = load(b + s * width * b_row + j);
+#pragma GCC unroll 4
+    for (int i = 0; i < Rows; ++i) {
+      vector sum[vectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) {
+        sum[v] = simd::pmadd(left[i][v], right[v], simd::pset1<vector>(T{0}));
+#pragma GCC unroll 2
+        for (int s = v + vectors; s < terms; s += vectors)
+          sum[v] = simd::pmadd(left[i][s], right[s], sum[v]);
+      }
+      T* const to = total + i * row + j;
+      simd::pstoreu(to, add_vectors<T>(simd::ploadu<vector>(to), sum));
+    }
+  };
+  index_t j = 0;
+  for (; j + width <= columns; j += width)
+    one(j, [](const T* p) { return simd::ploadu<vector>(p); });
+  if (j < columns) one(j, [&](const T* p) { return load_part<T>(p, columns - j); });
+}
+
+/// The same where the segment ends early, after `depth` elements from this lane on.
+template <class T, int Rows>
+void axpy_rest(const few_rows<T>& x, const T* a, const T* b, index_t b_row, index_t columns,
+               T* total, index_t row, index_t depth) {
+  using order = few<T>;
+  using vector = packet<T>;
+  constexpr int width = order::width, vectors = order::vectors;
+  for (index_t j = 0; j < columns; j += width)
+    for (int i = 0; i < Rows; ++i) {
+      vector sum[vectors];
+      for (int v = 0; v < vectors; ++v) {
+        sum[v] = simd::pset1<vector>(T{0});
+        for (index_t k = v * width; k < depth; k += order::round) {
+          const T* from = b + k * b_row + j;
+          sum[v] = simd::pmadd(
+              simd::pset1<vector>(a[i * x.a_row + k]),
+              j + width <= columns ? simd::ploadu<vector>(from) : load_part<T>(from, columns - j),
+              sum[v]);
+        }
+      }
+      T* const to = total + i * row + j;
+      simd::pstoreu(to, add_vectors<T>(simd::ploadu<vector>(to), sum));
+    }
+}
+
+/// Columns of a strip: long enough runs of each row of b, totals that stay near.
+template <class T>
+constexpr index_t strip_columns = 2048 / sizeof(T);
+
+/// `Rows` rows times a strip of columns, where the rows of b are contiguous.
+template <class T, int Rows>
+void axpy_strip(const few_rows<T>& x, matrix_view<T> b, index_t columns) {
+  using order = few<T>;
+  using vector = packet<T>;
+  constexpr int width = order::width;
+  const index_t stride = round_up(columns, width), row = width * stride;
+  T* const totals = right_scratch().get<T>(Rows * row);
+  std::fill_n(totals, Rows * row, T{0});
+  for (index_t begin = 0; begin < x.depth; begin += order::segment)
+    for (int lane = 0; lane < width; ++lane) {
+      const index_t k = begin + lane, depth = x.depth - k;
+      const T* const from = b.data + k * b.row_stride;
+      T* const total = totals + lane * stride;
+      if (depth > order::segment - width)
+        axpy_lane<T, Rows>(x, x.a + k, from, b.row_stride, columns, total, row);
+      else if (depth > 0)
+        axpy_rest<T, Rows>(x, x.a + k, from, b.row_stride, columns, total, row, depth);
+    }
+  for (int i = 0; i < Rows; ++i)
+    for (index_t j = 0; j < columns; j += width) {
+      vector total[width];
+#pragma GCC unroll 16
+      for (int lane = 0; lane < width; ++lane)
+        total[lane] = simd::ploadu<vector>(totals + i * row + lane * stride + j);
+      const vector sum = fold_lanes<T>(total);
+      if (j + width <= columns) simd::pstoreu(x.c + i * x.c_row + j, sum);
+      else store_part<T>(x.c + i * x.c_row + j, sum, columns - j);
+    }
+}
+
+}  // namespace xla::kernel::detail
