@@ -32,8 +32,12 @@ constexpr product products[] = {
     {512, 512, 1376, false, true, "decoder: down"},
     {1376, 512, 512, true, false, "decoder: gradient of up"},
     {512, 3200, 512, false, true, "decoder: head"},
+    {512, 512, 3200, false, false, "decoder: gradient into head"},
+    {3200, 512, 512, true, false, "decoder: gradient of head"},
     {128, 1024, 1024, false, true, "inference"},
     {1, 1024, 1024, false, true, "one row"},
+    {1, 1024, 1024, false, false, "one row"},
+    {4, 1024, 1024, false, true, "four rows"},
 };
 
 void measure(const product& p, int threads) {

@@ -122,3 +122,21 @@ TEST_CASE("gradients of products") {
   check_gradient([](auto& x, auto& w, auto& c) { return linear(x, w, c); },
                  numbers<double>({2, 3, 4}, 1), numbers<double>({2, 4}, 2), numbers<double>({2}, 3));
 }
+
+TEST_CASE("a batch of products gives each product's bits, with any number of threads") {
+  const xla::eager_mode_guard eager;
+  const int before = xla::num_threads();
+  for (const std::int64_t m : {1, 4, 5, 40}) {
+    const auto a = numbers<float>({33, m, 65}, 1), b = numbers<float>({33, 65, 50}, 2);
+    std::vector<float> want;
+    for (std::int64_t i = 0; i < 33; ++i) {
+      const auto one = matmul(a[i], b[i]).to_vector();
+      want.insert(want.end(), one.begin(), one.end());
+    }
+    for (const int threads : {1, 2, 5}) {
+      xla::set_num_threads(threads);
+      CHECK(matmul(a, b).to_vector() == want);
+    }
+    xla::set_num_threads(before);
+  }
+}

@@ -31,6 +31,7 @@ struct product {
   matrix_view<T> a, b;
   T* c;
   index_t ldc;
+  const T* slivers = nullptr;  // a once it is packed
   index_t depth = 1, depths = 1;
 
   void cut() {
@@ -43,31 +44,42 @@ struct product {
   range block(index_t i) const { return {i * depth, std::min(k, (i + 1) * depth)}; }
 };
 
-/// Panels of b for one block of k, starting at column `begin`: packed back to back, or where b
-/// lies, in rows `step` apart.
+/// Panels of b for one block of k, `wide` columns each, starting at column `begin`: packed back to
+/// back, or where b lies, in rows `step` apart.
 template <class T>
 struct panels {
   const T* data;
-  index_t begin;
+  index_t begin, wide;
   index_t step = 0;
 };
+
+/// How wide the panels of some columns are: as wide as a tile, or nearly equal.
+template <class T>
+index_t panel_width(index_t columns) {
+  constexpr index_t width = tile<T>::width;
+  const index_t vectors = std::max<index_t>((columns + width - 1) / width, 1);
+  const index_t count = (vectors + tile<T>::vectors - 1) / tile<T>::vectors;
+  return (vectors + count - 1) / count * width;
+}
 
 /// c(rows, columns) (+)= a(rows, ks)·b(ks, columns). `columns` begins at a border of the panels.
 template <class T>
 void multiply_block(const product<T>& p, range rows, range columns, range ks, panels<T> b) {
-  constexpr index_t unit = tile<T>::rows, wide = tile<T>::columns;
-  const bool strided = p.a.col_stride != 1 && ks.size() > 1;
+  constexpr index_t unit = tile<T>::rows;
+  const bool strided = p.slivers == nullptr && p.a.col_stride != 1 && ks.size() > 1;
+  const bool packed_left = strided || p.slivers != nullptr;
   T* packed = strided ? left_scratch().get<T>(unit * p.depth) : nullptr;
   for (index_t i = rows.begin; i < rows.end; i += unit) {
     const index_t height = std::min(unit, rows.end - i);
     const auto left = from(p.a, i, ks.begin);
     if (strided) pack_left(packed, left, height, ks.size());
-    for (index_t j = columns.begin; j < columns.end; j += wide) {
-      const index_t width = std::min(wide, columns.end - j);
+    const T* sliver = p.slivers != nullptr ? p.slivers + i * p.k + ks.begin * unit : packed;
+    for (index_t j = columns.begin; j < columns.end; j += b.wide) {
+      const index_t width = std::min(b.wide, columns.end - j);
       multiply_tile<T>({.depth = ks.size(),
-                        .a = strided ? packed : left.data,
-                        .a_row = strided ? 1 : left.row_stride,
-                        .a_step = strided ? unit : 1,
+                        .a = packed_left ? sliver : left.data,
+                        .a_row = packed_left ? 1 : left.row_stride,
+                        .a_step = packed_left ? unit : 1,
                         .b = b.data + (j - b.begin) * (b.step != 0 ? 1 : ks.size()),
                         .b_step = b.step != 0 ? b.step : round_up(width, tile<T>::width),
                         .c = p.c + i * p.ldc + j,
@@ -98,32 +110,32 @@ range panel_part(range columns, index_t parts, index_t i) {
 
 /// Packs b for one block of k and a range of columns.
 template <class T>
-void pack_block(const product<T>& p, T* to, range columns, range ks) {
-  constexpr index_t wide = tile<T>::columns;
+void pack_block(const product<T>& p, T* to, range columns, range ks, index_t wide) {
   for (index_t j = columns.begin; j < columns.end; j += wide)
     pack_panel(to + (j - columns.begin) * ks.size(), from(p.b, ks.begin, j), ks.size(),
                std::min(wide, columns.end - j));
 }
 
-/// All rows of some columns, by one thread that packs for itself.
+/// Some rows of some columns, by one thread that packs for itself.
 template <class T>
-void multiply_columns(const product<T>& p, range columns) {
+void multiply_part(const product<T>& p, range rows, range columns) {
   constexpr index_t width = tile<T>::width;
   // A few slivers of rows do not repay the packing of what is already in rows.
-  const bool in_place = p.b.col_stride == 1 && p.b.row_stride != 0 && p.m <= 8 * tile<T>::rows;
+  const bool in_place =
+      p.b.col_stride == 1 && p.b.row_stride != 0 && rows.size() <= 8 * tile<T>::rows;
   const index_t parts = resident_parts<T>(columns);
-  const index_t most = round_up(panel_part<T>(columns, parts, parts - 1).size(), tile<T>::columns);
-  T* packed = right_scratch().get<T>(most * p.depth);
+  T* packed = right_scratch().get<T>((resident_columns<T> + tile<T>::columns) * p.depth);
   for (index_t i = 0; i < parts; ++i) {
     range some = panel_part<T>(columns, parts, i);
     const range whole{some.begin, some.begin + (in_place ? some.size() / width * width : 0)};
     some.begin = whole.end;
+    const index_t wide = panel_width<T>(some.size()), wide_whole = panel_width<T>(whole.size());
     for (index_t block = 0; block < p.depths; ++block) {
       const range ks = p.block(block);
       const T* b = from(p.b, ks.begin, whole.begin).data;
-      multiply_block(p, {0, p.m}, whole, ks, {b, whole.begin, p.b.row_stride});
-      pack_block(p, packed, some, ks);
-      multiply_block(p, {0, p.m}, some, ks, {packed, some.begin});
+      multiply_block(p, rows, whole, ks, {b, whole.begin, wide_whole, p.b.row_stride});
+      pack_block(p, packed, some, ks, wide);
+      multiply_block(p, rows, some, ks, {packed, some.begin, wide});
     }
   }
 }
@@ -145,11 +157,12 @@ void multiply_shared(const product<T>& p, range columns, range blocks, index_t c
   const index_t slivers = (p.m + tile<T>::rows - 1) / tile<T>::rows;
   const index_t down = std::clamp<index_t>((chunks + across - 1) / across, 1, slivers);
   parallel_for(across * down, [&](index_t i) {
-    const range rows = part(p.m, tile<T>::rows, down, i % down);
-    const range some = panel_part<T>(columns, across, i / down);
+    // All columns of some rows one after another: then a comes from the memory once.
+    const range rows = part(p.m, tile<T>::rows, down, i / across);
+    const range some = panel_part<T>(columns, across, i % across);
     for (index_t block = 0; block < blocks.size(); ++block)
       multiply_block(p, rows, some, p.block(blocks.begin + block),
-                     {packed + block * stride, columns.begin});
+                     {packed + block * stride, columns.begin, wide});
   });
 }
 
@@ -214,22 +227,57 @@ void multiply_few(product<T> p) {
                [&](index_t i) { multiply_few_columns(p, part(p.n, tile<T>::width, parts, i)); });
 }
 
+/// Packs a, all threads together, if it is strided and used often enough.
+template <class T>
+const T* pack_slivers(const product<T>& p) {
+  constexpr index_t unit = tile<T>::rows, most = 1 << 21, group = 4 * unit;
+  const bool worth = p.a.col_stride != 1 && p.k > 1 && p.n >= tile<T>::columns;
+  if (!worth || p.m * p.k > most) return nullptr;
+  T* to = left_scratch().get<T>(round_up(p.m, unit) * p.k);
+  const index_t groups = (p.m + group - 1) / group, blocks = (p.k + 127) / 128;
+  const auto pack = [&](index_t i) {
+    const index_t row = i / blocks * group, k = i % blocks * 128;
+    pack_left_group(to + row * p.k + k * unit, p.k * unit, from(p.a, row, k),
+                    std::min(group, p.m - row), std::min<index_t>(128, p.k - k));
+  };
+  if (p.m * p.k >= 1 << 13) parallel_for(groups * blocks, pack);
+  else
+    for (index_t i = 0; i < groups * blocks; ++i) pack(i);
+  return to;
+}
+
+/// A thread claims a chunk a few times: then one that is held up is made up for by the others.
+constexpr index_t most_turns = 4;
+
+/// At most `wanted` chunks, so that every thread has as many as the others.
+inline index_t whole_turns(index_t wanted, index_t threads) {
+  if (wanted < threads) return std::max<index_t>(wanted, 1);
+  return std::min(wanted / threads, most_turns) * threads;
+}
+
 /// Chooses how many threads share the work, and how. The choice does not change a bit of c.
 template <class T>
 void multiply(product<T> p) {
-  constexpr index_t wide = tile<T>::columns;
-  constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18, most_packed = 1 << 21;
-  const index_t work = p.m * p.n * p.k, threads = num_threads();
   if constexpr (is_vector<T>)
     if (p.m <= few<T>::rows) return multiply_few(p);
+  constexpr index_t wide = tile<T>::columns, width = tile<T>::width, unit = tile<T>::rows;
+  constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18, most_packed = 1 << 21;
+  const index_t work = p.m * p.n * p.k, threads = num_threads();
   p.cut();
-  if (work < worth_sharing || threads == 1) return multiply_columns(p, {0, p.n});
+  p.slivers = pack_slivers(p);
+  if (work < worth_sharing || threads == 1) return multiply_part(p, {0, p.m}, {0, p.n});
   const index_t chunks = std::clamp<index_t>(work / chunk_work, 1, 16 * threads);
-  const index_t vectors = (p.n + tile<T>::width - 1) / tile<T>::width;
-  if (p.m <= 2 * tile<T>::rows || (p.m <= 8 * tile<T>::rows && vectors >= 4 * threads)) {
-    const index_t parts = std::clamp<index_t>(vectors / 2, 1, std::min(chunks, 8 * threads));
-    return parallel_for(
-        parts, [&](index_t i) { multiply_columns(p, part(p.n, tile<T>::width, parts, i)); });
+  const index_t vectors = (p.n + width - 1) / width;
+  if (p.m * p.k <= most_packed) {
+    // Each chunk packs its own columns, and the threads do not wait for each other.
+    const index_t slivers = (p.m + unit - 1) / unit;
+    const index_t across = whole_turns(std::min(vectors / 4, chunks), threads);
+    const index_t down =
+        whole_turns(std::min({chunks / across, slivers / 8, most_turns * threads / across}),
+                    std::max<index_t>(threads / across, 1));
+    return parallel_for(across * down, [&](index_t i) {
+      multiply_part(p, part(p.m, unit, down, i / across), part(p.n, width, across, i % across));
+    });
   }
   const index_t columns = std::min(p.n, std::max(most_packed / p.depth / wide, index_t{1}) * wide);
   const index_t blocks = std::max<index_t>(most_packed / (round_up(columns, wide) * p.depth), 1);

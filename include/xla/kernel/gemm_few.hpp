@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <xla/kernel/gemm_pack.hpp>
 
 // Products with a few rows, such as one token times a weight: b is read once, where it lies, at

@@ -96,6 +96,21 @@ void pack_left(T* to, matrix_view<T> a, index_t rows, index_t depth) {
       to[k * unit + i] = a.data[i * a.row_stride + k * a.col_stride];
 }
 
+/// Packs several slivers, `next` apart, of (rows, depth) of a: whole cache lines are read at a
+/// time.
+template <class T>
+void pack_left_group(T* to, index_t next, matrix_view<T> a, index_t rows, index_t depth) {
+  constexpr index_t unit = tile<T>::rows;
+  const index_t whole = a.row_stride == 1 ? rows / unit * unit : 0;
+  for (index_t k = 0; k < depth && whole != 0; ++k) {
+    const T* const line = a.data + k * a.col_stride;
+    for (index_t i = 0; i < whole; i += unit)
+      std::memcpy(to + i / unit * next + k * unit, line + i, unit * sizeof(T));
+  }
+  for (index_t i = whole; i < rows; i += unit)
+    pack_left(to + i / unit * next, from(a, i, 0), std::min(unit, rows - i), depth);
+}
+
 #if defined(__GNUC__) && !defined(__clang__)
 // A packet as a template argument loses attributes that nothing here relies on.
 #pragma GCC diagnostic push

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/gemm.hpp"
 #include "xla/kernel/loops.hpp"
@@ -21,7 +23,7 @@ struct kernel_of<op::matmul, Out, T> {
     kernel::broadcast_strides(batch_a, batch, step_a);
     kernel::broadcast_strides(batch_b, batch, step_b);
     const std::int64_t products = count(batch);
-    for (std::int64_t p = 0; p < products; ++p) {
+    const auto one = [&](std::int64_t p) {
       std::int64_t at_a = 0, at_b = 0, rest = p;
       for (int i = batch.rank - 1; i >= 0; --i) {
         at_a += rest % batch[i] * step_a[i];
@@ -32,7 +34,17 @@ struct kernel_of<op::matmul, Out, T> {
       const T* pb = static_cast<const T*>(call.in[1]) + at_b * k * n;
       kernel::gemm<T>(m, n, k, {pa, ta ? 1 : k, ta ? m : 1}, {pb, tb ? 1 : n, tb ? k : 1},
                       static_cast<T*>(call.out) + p * m * n, n);
-    }
+    };
+    // Many products are shared among the threads whole, a few are shared each.
+    constexpr std::int64_t chunk_work = 1 << 18;
+    const std::int64_t work = std::max<std::int64_t>(m, 4) * n * std::max<std::int64_t>(k, 1);
+    const bool whole = products >= 2 * num_threads() || work < 2 * chunk_work;
+    const std::int64_t chunk = whole ? chunk_work / work + 1 : products;
+    const std::int64_t chunks = (products + chunk - 1) / chunk;
+    const auto some = [&](std::int64_t i) {
+      for (std::int64_t p = i * chunk; p < std::min(products, (i + 1) * chunk); ++p) one(p);
+    };
+    kernel::parallel_for(chunks, some);
   }
 };
 
