@@ -67,7 +67,9 @@ set(XLA_HEADERS
   xla/op/integers.hpp
   xla/op/logical.hpp
   xla/op/matmul.hpp
+  xla/op/median.hpp
   xla/op/minmax.hpp
+  xla/op/multinomial.hpp
   xla/op/nonzero.hpp
   xla/op/op.hpp
   xla/op/permute.hpp
@@ -120,6 +122,7 @@ set(XLA_HEADERS
   xla/kernel/op/movement.hpp
   xla/kernel/op/random.hpp
   xla/kernel/op/reduce.hpp
+  xla/kernel/op/scan.hpp
   xla/kernel/op/slice.hpp
   xla/kernel/op/sort.hpp
   xla/kernel/packet.hpp

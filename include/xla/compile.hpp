@@ -22,6 +22,38 @@ struct printed_program {
   static constexpr auto graph = capture_graph<static_program<F, A...>::capacity, F, A...>();
 };
 
+/// A compiled function as the body of another one calls it: evaluated into the same graph.
+template <class F>
+struct inlined {
+  template <class... A>
+  constexpr auto operator()(A&&... a) const {
+    using R = std::invoke_result_t<const F&, A&&...>;
+    const F f = make_callable<F>();
+    if constexpr (std::is_void_v<R>) {
+      f(std::forward<A>(a)...);
+    } else {
+      typename result_of<bare<R>>::type result = f(std::forward<A>(a)...);
+      return result;
+    }
+  }
+};
+
+template <class A>
+concept compiled_module = requires { typename std::remove_cvref_t<A>::compiled_module_type; };
+
+template <class A>
+struct captured_as {
+  using type = A;
+};
+template <class A>
+  requires requires { typename std::remove_cvref_t<A>::inlined_type; }
+struct captured_as<A> {
+  using type = typename std::remove_cvref_t<A>::inlined_type&;
+};
+/// An argument's type in the body that is captured.
+template <class A>
+using argument_of = typename captured_as<A>::type;
+
 template <class F>
 class compiled_base {
  public:
@@ -30,16 +62,21 @@ class compiled_base {
  protected:
   template <class... A>
   auto run(A&&... a) {
-    using program_type = static_program<F, A&&...>;
-    if constexpr (!program_type::why.empty()) {
-      return refusal_type<program_type::why>{};
+    static_assert((!compiled_module<A> && ...),
+                  "xla::compile: a compiled module cannot be an argument; pass the module itself "
+                  "and call that in the body");
+    using program_type = static_program<F, argument_of<A&&>...>;
+    using R = std::invoke_result_t<const F&, argument_of<A&&>...>;
+    if constexpr (program_type::why.empty()) {
+      return run_program<program_type, R>(std::forward<A>(a)...);
     } else {
-      return run_program<program_type>(std::forward<A>(a)...);
+      [[maybe_unused]] refusal_type<program_type::why> sentence;
+      if constexpr (!std::is_void_v<R>) return typename result_of<bare<R>>::type{};
     }
   }
 
  private:
-  template <class Program, class... A>
+  template <class Program, class R, class... A>
   auto run_program(A&&... a) {
     static const program source = Program::storage.view();
     auto& cache = cache_of<Program>(source);
@@ -69,8 +106,7 @@ class compiled_base {
     } else {
       work();
     }
-    using R = std::invoke_result_t<const F&, A&&...>;
-    if constexpr (!std::is_void_v<R>) return unpack<typename result_of<R>::type>(*call);
+    if constexpr (!std::is_void_v<R>) return unpack<typename result_of<bare<R>>::type>(*call);
   }
 
   template <class... A, std::size_t... I>
@@ -136,21 +172,43 @@ class compiled_base {
 
 }  // namespace detail
 
-/// A step function that the C++ compiler has evaluated on symbolic tensors. The first call with new
-/// sizes specialises it; later calls run its executable. May be called from several threads.
 template <class F>
-class Compiled : detail::compiled_base<F> {
- public:
-  using detail::compiled_base<F>::compiled_base;
+class Compiled;
+
+namespace detail {
+/// The call operator, in a class that constant evaluation may use: a body that is being compiled
+/// sees only the address of the rest.
+template <class F>
+struct compiled_call {
   template <class... A>
-  auto operator()(A&&... a) {
-    return this->run(std::forward<A>(a)...);
+  constexpr auto operator()(A&&... a) {
+    if (std::is_constant_evaluated()) return inlined<F>{}(std::forward<A>(a)...);
+    return static_cast<Compiled<F>&>(*this).run(std::forward<A>(a)...);
   }
+};
+}  // namespace detail
+
+/// A step function that the C++ compiler has evaluated on symbolic tensors. The first call with new
+/// sizes specialises it; later calls run its executable. May be called from several threads. Called
+/// in the body of another compiled function, as its argument or by the name of a global, it becomes
+/// part of that one's graph.
+template <class F>
+class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
+ public:
+  using inlined_type = detail::inlined<F>;
+  using detail::compiled_base<F>::compiled_base;
+  using detail::compiled_call<F>::operator();
   /// The graph of the function for arguments of these types, as text, at a stage of its way.
   template <class... A>
   std::string graph(Stage stage, A&&...) const {
-    return detail::print_stage(detail::printed_program<F, A&&...>::graph, stage);
+    return detail::print_stage(detail::printed_program<F, detail::argument_of<A&&>...>::graph,
+                               stage);
   }
+  /// As an argument it brings nothing that changes.
+  static constexpr auto xla_members() { return hana::make_tuple(); }
+
+ private:
+  friend detail::compiled_call<F>;
 };
 
 namespace detail {
@@ -170,6 +228,7 @@ struct call_module {
 template <class M>
 class CompiledModule : detail::compiled_base<detail::call_module> {
  public:
+  using compiled_module_type = M;
   CompiledModule(M& module, CompileOptions options)
       : detail::compiled_base<detail::call_module>(std::move(options)), module_(&module) {}
   template <class... A>

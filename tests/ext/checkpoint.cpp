@@ -14,6 +14,7 @@
 #include "xla/op/relu.hpp"
 #include "xla/optim/adamw.hpp"
 #include "xla/optim/average.hpp"
+#include "xla/optim/schedule.hpp"
 
 namespace nn = xla::nn;
 using xla::ext::load_checkpoint;
@@ -46,7 +47,10 @@ constexpr auto step_fn = [](auto& model, auto& x, auto& optimizer, auto& average
 struct Run {
   Model model;
   xla::optim::AdamW<Model> optimizer{model, {.lr = 0.05, .weight_decay = 0.1}};
-  xla::optim::ExponentialMovingAverage<Model> average{model, {.decay = 0.9}};
+  xla::optim::ExponentialMovingAverage<Model> average{model, {.decay = 0.9, .use_buffers = true}};
+  xla::optim::CosineAnnealingLR<xla::optim::AdamW<Model>> schedule{optimizer, {.T_max = 7}};
+  xla::optim::ReduceLROnPlateau<xla::optim::AdamW<Model>> plateau{
+      optimizer, {.factor = 0.7, .patience = 1, .cooldown = 2}};
   double position = 0;
 
   template <class Step>
@@ -55,7 +59,8 @@ struct Run {
     for (int i = 0; i < n; ++i) {
       auto x = test::numbers<float>({8, 5}, static_cast<std::uint64_t>(position++));
       losses.push_back(step(model, x, optimizer, average).item());
-      optimizer.options.lr = optimizer.options.lr.value() * 0.95;
+      schedule.step();
+      plateau.step(losses.back());
     }
     return losses;
   }
@@ -75,19 +80,24 @@ std::vector<float> check_resumed(Step step) {
   Run a;
   a.train(step, 10);
   save_checkpoint(f.path, {{"step", 10}, {"position", a.position}, {"loss", 0.1}}, a.model,
-                  a.optimizer, a.average);
+                  a.optimizer, a.average, a.schedule, a.plateau);
   const auto want = a.train(step, 10);
 
   xla::manual_seed(12345);
   Run b;
   b.train(step, 3);
-  const auto numbers = load_checkpoint(f.path, b.model, b.optimizer, b.average);
+  const auto numbers =
+      load_checkpoint(f.path, b.model, b.optimizer, b.average, b.schedule, b.plateau);
+  CHECK(b.schedule.last_epoch() == 10);
   CHECK(numbers == xla::ext::CheckpointNumbers{{"step", 10}, {"position", 10}, {"loss", 0.1}});
   b.position = numbers.at("position");
   CHECK(b.train(step, 10) == want);
   CHECK(xla::state_dict(b.model) == xla::state_dict(a.model));
   CHECK(xla::state_dict(b.optimizer) == xla::state_dict(a.optimizer));
   CHECK(xla::state_dict(b.average) == xla::state_dict(a.average));
+  CHECK(xla::state_dict(b.schedule) == xla::state_dict(a.schedule));
+  CHECK(xla::state_dict(b.plateau) == xla::state_dict(a.plateau));
+  CHECK(b.schedule.last_epoch() == 20);
   return want;
 }
 
@@ -145,8 +155,8 @@ TEST_CASE("a checkpoint that does not fit, or is damaged, changes nothing") {
   CHECK_THAT(refusal(), test::contains("'" + f.path + "': the state does not fit"));
   CHECK_THAT(refusal(), test::contains("missing: @optimizer.0.step"));
   save_checkpoint(f.path, {{"step", 1}}, other.model, other.optimizer, other.average);
-  CHECK_THAT(refusal(),
-             test::contains("unexpected: @optimizer.1.options.decay, @optimizer.1.in.weight.0"));
+  CHECK_THAT(refusal(), test::contains("unexpected: @optimizer.1."));
+  CHECK_THAT(refusal(), test::contains("@optimizer.1.options.decay"));
 
   save_checkpoint(f.path, {{"step", 1}}, other.model, other.optimizer);
   const auto good = xla::ext::read_safetensors(f.path);
@@ -169,4 +179,41 @@ TEST_CASE("a checkpoint that does not fit, or is damaged, changes nothing") {
   bytes.resize(bytes.size() - 1);
   xla::io::write_file(f.path, bytes);
   CHECK_THAT(refusal(), test::contains("is not a safetensors file that can be read"));
+}
+
+TEST_CASE("every schedule goes on from its numbers") {
+  const xla::eager_mode_guard eager;
+  namespace optim = xla::optim;
+  auto check = [](auto make) {
+    Run a, b;
+    auto from = make(a.optimizer), to = make(b.optimizer);
+    const auto go = [](auto& schedule, int n) {
+      for (int i = 0; i < n; ++i) schedule.step();
+    };
+    go(from, 5);
+    const auto optimizer = xla::state_dict(a.optimizer), schedule = xla::state_dict(from);
+    go(to, 2);
+    xla::load_state_dict(b.optimizer, optimizer);
+    xla::load_state_dict(to, schedule);
+    for (int i = 0; i < 5; ++i) {
+      go(from, 1);
+      go(to, 1);
+      CHECK(to.last_lr() == from.last_lr());
+      CHECK(to.last_epoch() == from.last_epoch());
+    }
+  };
+  check([](auto& o) { return optim::LambdaLR(o, [](int t) { return 1.0 / (1 + t * t); }); });
+  check([](auto& o) { return optim::StepLR(o, {.step_size = 3}); });
+  check([](auto& o) { return optim::MultiStepLR(o, {.milestones = {2, 6, 6, 9}}); });
+  check([](auto& o) { return optim::ExponentialLR(o, {.gamma = 0.7}); });
+  check([](auto& o) { return optim::CosineAnnealingLR(o, {.T_max = 4}); });
+  check([](auto& o) { return optim::LinearLR(o, {.total_iters = 8}); });
+  check([](auto& o) { return optim::OneCycleLR(o, {.max_lr = 1, .total_steps = 12}); });
+  Run run;
+  auto numbers = xla::state_dict(run.plateau);
+  CHECK(numbers.size() == 5);
+  CHECK(numbers[0].name == "last_epoch");
+  numbers[0].bytes.back() = 1;
+  CHECK_THROWS_WITH(xla::load_state_dict(run.plateau, numbers),
+                    test::contains("last_epoch: 72057594037927936 is out of range"));
 }

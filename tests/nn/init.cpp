@@ -97,6 +97,55 @@ TEST_CASE("trunc_normal_ keeps within its bounds") {
   init::trunc_normal_(none);
 }
 
+TEST_CASE("orthogonal_ makes rows or columns of length gain that are orthogonal to each other") {
+  const xla::eager_mode_guard guard;
+  xla::manual_seed(4);
+  const auto check = [](std::int64_t rows, std::int64_t columns, double gain) {
+    INFO(rows << " x " << columns);
+    xla::Parameter<double, 2> w({rows, columns});
+    init::orthogonal_(w, gain);
+    const auto a = w.detach();
+    const auto products = rows > columns ? matmul(transpose(a), a) : matmul(a, transpose(a));
+    const auto n = std::min(rows, columns);
+    test::check_equal(products, xla::eye<double>(n, n) * (gain * gain), 1e-14);
+    const double sum = xla::sum(a).item();  // a random turn, not the identity
+    if (n > 2) CHECK(std::abs(sum) < 5 * gain * std::sqrt(static_cast<double>(n)));
+  };
+  check(1, 1, 1);
+  check(3, 5, 1);
+  check(5, 3, 2);
+  check(64, 64, 1);
+  check(200, 130, 0.5);
+  check(130, 200, 1);
+  xla::Parameter<float, 4> kernel({4, 2, 3, 3});
+  init::orthogonal_(kernel);
+  const auto k = xla::reshape(kernel.detach(), {4, 18});
+  test::check_equal(matmul(k, transpose(k)), xla::eye<float>(4, 4), 1e-6);
+  xla::Parameter<float, 2> none({0, 3}), first({6, 6}), second({6, 6});
+  init::orthogonal_(none);
+  xla::manual_seed(5);
+  init::orthogonal_(first);
+  xla::eager_mode(false);
+  xla::manual_seed(5);
+  init::orthogonal_(second);
+  test::check_equal(first, second);
+}
+
+TEST_CASE("the first row of a random turn of the plane points everywhere alike") {
+  const xla::eager_mode_guard eager;
+  xla::manual_seed(6);
+  int quadrant[4] = {}, turned = 0;
+  xla::Parameter<float, 2> w({2, 2});
+  for (int i = 0; i < 2000; ++i) {
+    init::orthogonal_(w);
+    const auto v = w.to_vector();
+    ++quadrant[(v[0] > 0) * 2 + (v[1] > 0)];
+    turned += v[0] * v[3] > v[1] * v[2];
+  }
+  for (int n : quadrant) CHECK(std::abs(n - 500) < 100);
+  CHECK(std::abs(turned - 1000) < 120);
+}
+
 TEST_CASE("the normal distribution and its inverse") {
   for (double z : {-37.0, -7.0, -2.0, -0.5, 0.0, 1e-3, 1.0, 5.0})
     CHECK(init::normal_quantile(init::normal_probability(z)) == Approx(z).epsilon(1e-8));

@@ -202,7 +202,7 @@ TEST_CASE("an optimizer's state: step count, tensors by parameter, hyper-paramet
   CHECK_THAT(refusal(other, dict), test::contains("missing: options.momentum"));
 
   xla::optim::ExponentialMovingAverage average{model};
-  CHECK(xla::state_dict(average).back().name == "options.decay");
+  CHECK(xla::state_dict(average).back().name == "options.use_buffers");
   xla::optim::SGD head{xla::part<&Model::out>(model)};
   CHECK(names(xla::state_dict(head))[1] == "0.weight.0");
 }

@@ -38,6 +38,17 @@ void each(const test::sizes_t& x, const test::sizes_t& index, std::size_t axis, 
   }
 }
 
+/// x's elements within smaller sizes, which stand at the beginning of every axis.
+template <class T>
+std::vector<T> corner(const xla::Tensor<T, 3>& x, const test::sizes_t& s) {
+  std::vector<T> out;
+  for (index_t i = 0; i < s[0]; ++i)
+    for (index_t j = 0; j < s[1]; ++j)
+      for (index_t k = 0; k < s[2]; ++k)
+        out.push_back(x.data()[(i * x.sizes()[1] + j) * x.sizes()[2] + k]);
+  return out;
+}
+
 template <class T, int R>
 void check_all(const xla::Tensor<T, R>& x, int axis, const xla::Tensor<index_t, R>& index) {
   const auto at = static_cast<std::size_t>(axis < 0 ? axis + R : axis);
@@ -71,6 +82,22 @@ TEMPLATE_TEST_CASE("gather, scatter and scatter_add follow their index", "", flo
   check_all(numbers<T>({1, 1}), 0, indices({1, 1}, 1));
   check_all(numbers<T>({7, 0}), 0, indices({3, 0}, 7));
   check_all(numbers<T>({7, 13}), 0, indices({0, 13}, 7));
+  check_all(numbers<T>({7, 13}), 0, indices({9, 5}, 7));
+  check_all(numbers<T>({7, 13}), 1, indices({2, 33}, 13));
+  check_all(numbers<T>({3, 5, 4}), 1, indices({2, 7, 3}, 5));
+  check_all(numbers<T>({3, 5, 4}), -1, indices({1, 1, 9}, 4));
+  check_all(numbers<T>({3, 5, 4}), 0, indices({9, 0, 4}, 3));
+}
+
+TEST_CASE("scatter takes the first elements of a source that is larger than the index") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({3, 5, 4}), source = numbers<float>({4, 6, 5}, 2);
+  for (const auto& index : {indices({3, 6, 4}, 5), indices({2, 3, 2}, 5), indices({3, 0, 4}, 5)}) {
+    const auto s = corner(source, index.sizes());
+    const auto part = xla::from_blob(s.data(), {index.size(0), index.size(1), index.size(2)});
+    check_equal(scatter(x, 1, index, source), scatter(x, 1, index, part));
+    check_equal(scatter_add(x, 1, index, source), scatter_add(x, 1, index, part));
+  }
 }
 
 TEST_CASE("scatter puts one number at all places; of several for one place the last stays") {
@@ -96,14 +123,14 @@ TEST_CASE("gather and scatter refuse sizes that do not fit") {
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({4, 5});
   CHECK_THROWS_WITH(
-      gather(x, 0, indices({2, 4}, 4)),
-      test::contains("gather: an index of shape (2, 4) for a tensor of shape (4, 5)"));
+      gather(x, 0, indices({2, 6}, 4)),
+      test::contains("gather: an index of shape (2, 6) for a tensor of shape (4, 5)"));
   CHECK_THROWS_WITH(gather(x, 2, indices({2, 5}, 4)), test::contains("2 axes has no axis 2"));
   CHECK_THROWS_AS(gather(x, -3, indices({2, 5}, 4)), xla::shape_error);
   CHECK_THROWS_WITH(
-      scatter(x, 0, indices({2, 5}, 4), numbers<float>({3, 5})),
-      test::contains("scatter: an index of shape (2, 5) for a source of shape (3, 5)"));
-  CHECK_THROWS_AS(scatter_add(x, 1, indices({3, 5}, 4), numbers<float>({3, 5})), xla::shape_error);
+      scatter(x, 0, indices({2, 5}, 4), numbers<float>({3, 4})),
+      test::contains("scatter: an index of shape (2, 5) for a source of shape (3, 4)"));
+  CHECK_THROWS_AS(scatter_add(x, 1, indices({5, 5}, 4), numbers<float>({5, 5})), xla::shape_error);
 }
 
 TEST_CASE("an index out of range is an error in every mode, and changes nothing") {
@@ -147,6 +174,28 @@ TEST_CASE("gather and scatter are the same in every mode") {
   check_modes(all, numbers<index_t>({3, 5}), indices({3, 5}, 2));
 }
 
+TEST_CASE("an index smaller than x, and a source larger than it, are the same in every mode") {
+  auto all = [](auto& p, auto& index, auto& source) {
+    const auto y = gather(p, 1, index);
+    const auto z = scatter(p, 1, index, source * p[0][0]), w = scatter_add(p, 1, index, source * y);
+    sum(z * w).backward();
+    return std::tuple(y, z, w);
+  };
+  check_modes(all, test::parameter(numbers<float>({7, 13})), indices({5, 9}, 13),
+              numbers<float>({5, 9}, 3));
+  auto larger = [](auto& p, auto& q, auto& index) {
+    const auto z = scatter(p, 0, index, q * q), w = scatter_add(p, 0, index, q * 2);
+    sum(z * w).backward();
+    return z;
+  };
+  check_modes(larger, test::parameter(numbers<float>({4, 5})),
+              test::parameter(numbers<float>({8, 5}, 1)), indices({7, 3}, 4));
+  auto compiled = xla::compile([](auto& x, auto& index) { return gather(x, 0, index); });
+  auto x = numbers<float>({4, 5});
+  auto index = indices({4, 6}, 4);
+  CHECK_THROWS_WITH(compiled(x, index), test::contains("gather: a size is 5 and has to be 6"));
+}
+
 TEST_CASE("scatter and scatter_add update in place what nobody else reads") {
   auto all = [](auto& p, auto& index) {
     const auto old = p.detach();
@@ -182,4 +231,13 @@ TEST_CASE("the gradients of gather, scatter and scatter_add") {
   test::check_gradient([](auto& a, auto& b) { return scatter(a * a, 0, apart, b * b); }, x, s);
   test::check_gradient([](auto& a, auto& b) { return scatter(a * a, 0, index, b * b); }, x, s);
   test::check_gradient([](auto& a, auto& b) { return scatter_add(a * a, 0, index, b * b); }, x, s);
+  static const auto part = xla::tensor<index_t>({{0, 2}, {3, 2}, {3, 0}});
+  const auto large = numbers<double>({4, 3}, 2);
+  test::check_gradient([](auto& a) { return gather(a * a, 0, part); }, x);
+  test::check_gradient([](auto& a, auto& b) { return scatter(a * a, 0, part, b * b); }, x, large);
+  const auto add = [](auto& a, auto& b) { return scatter_add(a * a, 0, part, b * b); };
+  test::check_gradient(add, x, large);
+  test::check_gradient(
+      [=](auto& a) { return xla::grad(test::weighted_sum(add(a, a)), a, {.create_graph = true}); },
+      x);
 }

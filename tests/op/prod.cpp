@@ -70,4 +70,29 @@ TEST_CASE("the gradient of prod, without zeros, with one and with several") {
   test::check_gradient([](auto& a) { return prod(a * 2, {0}, xla::keepdim) * a; }, x);
   test::check_gradient([](auto& a) { return prod(a); }, numbers<double>({2, 3}));
   test::check_gradient([](auto& a) { return prod(a, {0}); }, xla::tensor<double>({0, 3}));
+  const auto cube = xla::tensor<double>({{{0, 2}, {3, 0}}, {{1, 2}, {0, 4}}, {{1, 5}, {3, 2}}});
+  test::check_gradient([](auto& a) { return prod(a, {0, 2}); }, cube);
+  test::check_gradient([](auto& a) { return prod(a, {1, 2}); }, cube);
+}
+
+TEST_CASE("the second and third gradients of prod, with several zeros, too") {
+  const auto x = xla::tensor<double>({{1, -2, 3, 0.5}, {0, 2, 3, 4}, {0, 5, 0, 2}, {0, 0, 0, 3}});
+  const auto first = [](auto f) {
+    return [=](auto& a) { return xla::grad(test::weighted_sum(f(a)), a, {.create_graph = true}); };
+  };
+  const auto rows = [](auto& a) { return prod(a, {1}); };
+  test::check_gradient(first(rows), x);
+  test::check_gradient(first(first(rows)), x);
+  test::check_gradient(first([](auto& a) { return prod(a * a + a, {0}); }), x);
+  const auto some = xla::tensor<double>({{0, 2}, {3, 0}, {0, 1}});
+  test::check_gradient(first([](auto& a) { return prod(a); }), some);
+}
+
+TEST_CASE("the gradient of prod divides nothing: not by zero, infinity or what underflows") {
+  const xla::eager_mode_guard eager;
+  const float inf = std::numeric_limits<float>::infinity();
+  auto p = xla::Parameter<float, 2>::like(xla::zeros({2, 3}));
+  p.copy_(xla::tensor<float>({{inf, 2, 3}, {1e-30f, 1e-20f, 2e10f}}));
+  sum(prod(p, {1})).backward();
+  check_equal(p.grad(), {2, 3}, std::vector<float>{6, inf, inf, 2e-10f, 2e-20f, 0}, 1e-6, 0);
 }

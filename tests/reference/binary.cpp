@@ -31,6 +31,10 @@ void binary(const std::string& name, double tolerance, F f, Shift shift = same, 
                 numbers<float>({1}, 1)[0]);
   check_pytorch(name + "/empty", tolerance, f, shift(numbers<float>({0, 5})),
                 numbers<float>({1, 5}, 1));
+  check_pytorch(
+      name + "/transposed", tolerance,
+      [f](const auto& a, const auto& b) { return f(transpose(a), transpose(b)); },
+      shift(numbers<float>({5, 3})), numbers<float>({1, 3}, 1));
   const auto s = special(huge);
   const auto n = s.size(0);
   const auto a = flatten(expand(unsqueeze(s, 1), {n, n}));
@@ -45,8 +49,9 @@ TEST_CASE("arithmetic, against PyTorch") {
   binary("sub", 1e-7, [](const auto& a, const auto& b) { return a - b; });
   binary("mul", 1e-7, [](const auto& a, const auto& b) { return a * b; });
   binary("div", 2e-7, [](const auto& a, const auto& b) { return a / b; });
-  binary("maximum", 0, [](const auto& a, const auto& b) { return maximum(a, b); });
-  binary("minimum", 0, [](const auto& a, const auto& b) { return minimum(a, b); });
+  // Of +0 and -0 PyTorch takes either: the sign is left out.
+  binary("maximum", 1e-30, [](const auto& a, const auto& b) { return maximum(a, b); });
+  binary("minimum", 1e-30, [](const auto& a, const auto& b) { return minimum(a, b); });
   binary(
       "remainder", 1e-6, [](const auto& a, const auto& b) { return remainder(a, b); }, same, false);
   binary(

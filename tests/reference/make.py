@@ -78,6 +78,7 @@ def binary(name, f, low=None, special=special):
     case(f"{name}/broadcast", f, shift(numbers((3, 1, 5))), numbers((4, 1), 1))
     case(f"{name}/scalar", f, shift(numbers((3, 5))), numbers((), 1))
     case(f"{name}/empty", f, shift(numbers((0, 5))), numbers((1, 5), 1))
+    case(f"{name}/transposed", lambda a, b: f(a.t(), b.t()), shift(numbers((5, 3))), numbers((1, 3), 1))
     a, b = special.repeat_interleave(len(special)), special.repeat(len(special))
     write(f"{name}/special", f(a, b))
 
@@ -119,7 +120,30 @@ def elementwise():
     case("lerp", lambda x, y: torch.lerp(x, y, 0.3), numbers((3, 5)), numbers((3, 5), 1))
 
 
+strange = torch.tensor([[1.0, nan, 3, 2], [inf, 2, -inf, 1], [-0.0, 0, -0.0, 0], [inf, inf, -1, 2], [-inf] * 4, [-0.0] * 4])
+
+
+def rows():
+    """Functions along an axis: of special values, and read through a transpose."""
+    for name, f in {
+        "sum": lambda t: t.sum(1), "mean": lambda t: t.mean(1), "prod": lambda t: t.prod(1),
+        "amax": lambda t: t.amax(1), "amin": lambda t: t.amin(1), "logsumexp": lambda t: t.logsumexp(1),
+        "argmax": lambda t: t.argmax(1), "argmin": lambda t: t.argmin(1), "norm": lambda t: torch.linalg.vector_norm(t, dim=1),
+        "var": lambda t: t.var(1), "softmax": lambda t: F.softmax(t, 1), "log_softmax": lambda t: F.log_softmax(t, 1),
+        "cumsum": lambda t: t.cumsum(1), "cumprod": lambda t: t.cumprod(1), "median": lambda t: t.median(1)[0],
+        "sort": lambda t: torch.sort(t, dim=1, stable=True)[0], "order": lambda t: torch.sort(t, dim=1, stable=True)[1],
+    }.items():
+        write(f"{name}/strange", f(strange))
+        case(f"{name}/transposed", lambda t: f(t.transpose(0, 2)), numbers((3, 7, 5)))
+
+
+def second(y, t):
+    """A gradient that can be differentiated once more."""
+    return torch.autograd.grad(y, t, numbers(y.shape, 7), create_graph=True)[0]
+
+
 def reduce():
+    rows()
     x = numbers((3, 7, 5))
     for name in "sum", "mean", "prod", "amax", "amin", "logsumexp", "var", "std", "norm":
         f = torch.linalg.vector_norm if name == "norm" else getattr(torch, name)
@@ -148,11 +172,39 @@ def reduce():
         case(f"{name}/last", lambda t: getattr(F, name)(t, dim=-1), x)
         case(f"{name}/1", lambda t: getattr(F, name)(t, dim=1), x)
     case("cumsum/1", lambda t: torch.cumsum(t, 1), x)
+    zeros = torch.tensor([[1.0, -2, 3, 0.5], [0, 2, 3, 4], [2, 0, 5, 0]])
+    for axis in 0, 1:
+        case(f"cumprod/{axis}", lambda t: torch.cumprod(t, axis), x)
+        case(f"cumprod/zeros{axis}", lambda t: torch.cumprod(t, axis), zeros)
+        case(f"prod/second{axis}", lambda t: second(torch.prod(t, axis), t), zeros)
+        case(f"cumprod/second{axis}", lambda t: second(torch.cumprod(t, axis), t), zeros)
+    case("cumprod/empty", lambda t: torch.cumprod(t, 0), numbers((0, 3)))
+    write("cumprod/integers", torch.cumprod(numbers((3, 40), 2, torch.int64), 1))
+    for axis in 0, 1, -1:
+        case(f"median/{axis}", lambda t: torch.median(t, axis)[0], x)
+        write(f"median/index{axis}", torch.median(x, axis)[1])
+    ties = torch.tensor([[1.0, 3, 3, 5, 3], [2, 2, 2, 2, 7]])
+    case("median/all", torch.median, x)
+    case("median/ties", torch.median, ties)
+    case("median/odd", torch.median, numbers((7,), 3))
+    case("median/nan", torch.median, torch.tensor([1.0, nan, 2, nan]))
+    write("median/integers", torch.median(numbers((4, 10), 2, torch.int64), 1)[0])
+    case("matmul/transposed", lambda a, b: a.t() @ b.t(), numbers((7, 5)), numbers((3, 7), 1))
     case("matmul/matrices", torch.matmul, numbers((5, 7)), numbers((7, 3), 1))
     case("matmul/batch", torch.matmul, numbers((2, 1, 5, 7)), numbers((4, 7, 3), 1))
     case("matmul/vector", torch.matmul, numbers((5, 7)), numbers((7,), 1))
     case("matmul/nothing", torch.matmul, numbers((2, 0)), numbers((0, 3), 1))
     case("einsum/batched", lambda a, b: torch.einsum("bij,bkj->bik", a, b), numbers((2, 3, 5)), numbers((2, 4, 5), 1))
+    for name, formula, a, b in (
+        ("batches", "...ij,...jk->...ik", (5, 1, 2, 3), (4, 3, 2)),
+        ("implied", "...ij,...jk", (2, 2, 3), (3, 4)),
+        ("dropped", "...ij,jk->ik", (2, 3, 4), (4, 2)),
+        ("moved", "i...j,j->...i", (2, 3, 4), (4,)),
+        ("ones", "ij,jk->ik", (2, 1), (3, 4)),
+        ("one_row", "bij,bij->bi", (4, 1, 3), (1, 2, 3)),
+        ("diagonal", "...ii,...->...i", (2, 3, 3), (1,)),
+    ):
+        case(f"einsum/{name}", lambda a, b: torch.einsum(formula, a, b), numbers(a), numbers(b, 1))
     case("einsum/outer", lambda a, b: torch.einsum("i,j->ij", a, b), numbers((3,)), numbers((4,), 1))
 
 
@@ -175,6 +227,17 @@ def shape():
     index = numbers((4, 3, 5), 5, torch.int64).abs() % 7
     case("gather", lambda t: t.gather(1, index), x)
     case("scatter_add", lambda t, s: t.scatter_add(1, index, s), x, numbers((4, 3, 5), 6))
+    small = numbers((3, 9, 2), 5, torch.int64).abs() % 7
+    apart = torch.argsort(numbers((3, 5, 2), 5), 1)
+    large = numbers((5, 9, 4), 6)
+    case("gather/small", lambda t: t.gather(1, small), x)
+    write("scatter_add/large", x.scatter_add(1, small, large))  # PyTorch has no gradient for larger sources
+    case("scatter_add/small", lambda t, s: t.scatter_add(1, small, s), x, numbers((3, 9, 2), 6))
+    case("scatter/small", lambda t, s: t.scatter(1, apart, s), x, numbers((3, 5, 2), 6))
+    write("scatter/large", x.scatter(1, apart, large))
+    write("scatter/number", x.scatter(-1, small[:, :6] % 5, 0.5))
+    case("take_along_dim", lambda t: torch.take_along_dim(t, small[:1, :, :1], 1), x)
+    case("gather/transposed", lambda t: t.transpose(0, 2).gather(1, small), numbers((5, 7, 4)))
     case("index_select", lambda t: t.index_select(1, torch.tensor([0, 6, 3, 3])), x)
     write("one_hot", F.one_hot(torch.tensor([0, 2, 1]), 4))
     write("eye", torch.eye(3, 4))
@@ -184,6 +247,7 @@ def shape():
     write("sort/order", order)
     case("sort/values", lambda t: torch.sort(t, dim=1, stable=True)[0], x)
     case("topk/values", lambda t: torch.topk(t, 3, dim=1)[0], x)
+    case("topk/smallest", lambda t: torch.topk(t, 3, dim=0, largest=False)[0], x)
 
 
 def losses():

@@ -77,6 +77,26 @@ TEST_CASE("indices, against PyTorch") {
       "scatter_add", 1e-7,
       [&](const auto& x, const auto& s) { return scatter_add(x, 1, index, s); }, input(),
       numbers<float>({4, 3, 5}, 6));
+  const auto small = abs(numbers<std::int64_t>({3, 9, 2}, 5)) % 7;
+  const auto apart = argsort(numbers<float>({3, 5, 2}, 5), 1);
+  const auto large = numbers<float>({5, 9, 4}, 6);
+  const auto put = [&](const auto& x, const auto& s) { return scatter(x, 1, apart, s); };
+  check_pytorch(
+      "gather/small", 1e-7, [&](const auto& x) { return gather(x, 1, small); }, input());
+  check_pytorch(
+      "gather/transposed", 1e-7,
+      [&](const auto& x) { return gather(transpose(x, 0, 2), 1, small); },
+      numbers<float>({5, 7, 4}));
+  const auto add = [&](const auto& x, const auto& s) { return scatter_add(x, 1, small, s); };
+  check_pytorch("scatter_add/large", add(input(), large), 1e-6);
+  check_pytorch("scatter_add/small", 1e-6, add, input(), numbers<float>({3, 9, 2}, 6));
+  check_pytorch("scatter/small", 0, put, input(), numbers<float>({3, 5, 2}, 6));
+  check_pytorch("scatter/large", put(input(), large), 0);
+  const auto last = narrow(small, 1, 0, 6) % 5;
+  check_pytorch("scatter/number", scatter(input(), -1, last, 0.5f), 0);
+  const auto few = small.index(xla::Slice(0, 1), xla::Slice(), xla::Slice(0, 1)) * 1;
+  check_pytorch(
+      "take_along_dim", 1e-7, [&](const auto& x) { return take_along_dim(x, few, 1); }, input());
   const auto rows = xla::tensor<std::int64_t>({0, 6, 3, 3});
   check_pytorch(
       "index_select", 1e-7, [&](const auto& x) { return index_select(x, 1, rows); }, input());
@@ -86,6 +106,8 @@ TEST_CASE("indices, against PyTorch") {
       "sort/values", 0, [](const auto& x) { return sort(x, 1).first; }, input());
   check_pytorch(
       "topk/values", 0, [](const auto& x) { return topk(x, 3, 1).first; }, input());
+  check_pytorch(
+      "topk/smallest", 0, [](const auto& x) { return topk(x, 3, 0, false).first; }, input());
 }
 
 TEST_CASE("ranges, against PyTorch") {

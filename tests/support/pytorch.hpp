@@ -28,6 +28,7 @@ class pytorch {
     if (at == results_.end()) throw std::runtime_error("ops.txt has no case " + name);
     return at->second;
   }
+
  private:
   pytorch() {
     std::ifstream file(XLA_TEST_DATA "/reference/ops.txt");
@@ -45,7 +46,7 @@ class pytorch {
 };
 
 /// A result of ours against PyTorch's: within a tolerance that is relative above 1 and absolute
-/// below; NaN, infinities and the sizes exactly.
+/// below; NaN, infinities and the sizes exactly. With tolerance 0 zeros have PyTorch's sign.
 template <class T, int R>
 void check_pytorch(const std::string& name, const xla::Tensor<T, R>& got, double tolerance) {
   INFO(name);
@@ -55,9 +56,10 @@ void check_pytorch(const std::string& name, const xla::Tensor<T, R>& got, double
   for (std::size_t i = 0; i < want.elements.size(); ++i) {
     const double a = static_cast<double>(got.data()[i]);
     const double b = static_cast<double>(static_cast<T>(want.elements[i]));
-    const bool same =
-        a == b || (std::isnan(a) && std::isnan(b)) ||
-        (std::isfinite(b) && std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b)));
+    const bool same = (a == b && (a != 0 || tolerance > 0 || std::signbit(a) == std::signbit(b))) ||
+                      (std::isnan(a) && std::isnan(b)) ||
+                      (std::isfinite(b) && tolerance > 0 &&
+                       std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b)));
     if (same) continue;
     std::ostringstream s;
     s.precision(9);

@@ -38,17 +38,17 @@ Number parse_number(const std::string& path, const std::string& key, std::string
 }
 
 /// Calls f(name, state) for all that a checkpoint keeps of these: the module's names are its own,
-/// an optimizer's begin as no member of a module can.
+/// an optimizer's or a schedule's begin as no member of a module can.
 template <class F, class... X>
 void visit_checkpoint(F&& f, X&... parts) {
-  int modules = 0, optimizers = 0;
-  const auto visit = [&](auto& part) {
-    constexpr bool optimizer = xla::detail::keeps_state<std::remove_reference_t<decltype(part)>>;
-    int& count = optimizer ? optimizers : modules;
-    const auto number = std::to_string(count++);
-    const std::string prefix = optimizer       ? "@optimizer." + number + "."
-                               : number == "0" ? ""
-                                               : "@module." + number + ".";
+  int modules = 0, optimizers = 0, schedules = 0;
+  const auto visit = [&]<class Part>(Part& part) {
+    constexpr bool schedule = xla::detail::keeps_progress<Part>;
+    constexpr bool optimizer = xla::detail::keeps_state<Part>;
+    const int number = (schedule ? schedules : optimizer ? optimizers : modules)++;
+    const std::string kind = schedule ? "@schedule." : optimizer ? "@optimizer." : "@module.";
+    const std::string prefix =
+        schedule || optimizer || number > 0 ? kind + std::to_string(number) + "." : "";
     xla::detail::visit_named_state(part, prefix, f);
   };
   (visit(parts), ...);
@@ -56,10 +56,10 @@ void visit_checkpoint(F&& f, X&... parts) {
 
 }  // namespace detail
 
-/// Writes one safetensors file from which training goes on bit for bit: the values of modules and
-/// the states of optimizers, in the order given, the state of the random number generator, and the
-/// program's numbers. The first module's tensors have PyTorch's names. A kill at any moment leaves
-/// the last good file. Throws `xla::io_error` when writing fails.
+/// Writes one safetensors file from which training goes on bit for bit: the values of modules, the
+/// states of optimizers and the counts of schedules, in the order given, the state of the random
+/// number generator, and the program's numbers. The first module's tensors have PyTorch's names. A
+/// kill at any moment leaves the last good file. Throws `xla::io_error` when writing fails.
 template <class... X>
 void save_checkpoint(const std::string& path, const CheckpointNumbers& numbers, X&... parts) {
   Safetensors file;
@@ -76,8 +76,8 @@ void save_checkpoint(const std::string& path, const CheckpointNumbers& numbers, 
   write_safetensors(path, file);
 }
 
-/// Reads what `save_checkpoint` wrote into modules and optimizers of the same types in the same
-/// order, sets the random number generator, and returns the program's numbers. Throws
+/// Reads what `save_checkpoint` wrote into modules, optimizers and schedules of the same types in
+/// the same order, sets the random number generator, and returns the program's numbers. Throws
 /// `xla::io_error` for a file that is damaged or does not fit, and then has changed nothing.
 template <class... X>
 CheckpointNumbers load_checkpoint(const std::string& path, X&... parts) {

@@ -81,6 +81,15 @@ XLA_INLINE T add_wrapping(T a, T b) {
                           static_cast<detail::wrapping<T>>(b));
 }
 
+/// The product, in the same way.
+template <class T>
+XLA_INLINE T multiply_wrapping(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) return a * b;
+  else  // unsigned int at least: narrower ones would be multiplied as int
+    return static_cast<T>(static_cast<std::common_type_t<detail::wrapping<T>, unsigned>>(a) *
+                          static_cast<std::common_type_t<detail::wrapping<T>, unsigned>>(b));
+}
+
 /// The numbers that a kernel expression computes with: one packet of T, or one integer. An op's
 /// kernel is written against this; see op/.
 template <class T>

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "xla/op/arithmetic.hpp"
+#include "xla/op/matmul.hpp"
+#include "xla/op/permute.hpp"
 #include "xla/op/random.hpp"
 #include "xla/run/runtime.hpp"
 #include "xla/tensor/state.hpp"
@@ -130,6 +133,14 @@ inline double normal_quantile(double p) {
   return z;
 }
 
+template <class T, int R>
+void write_values(Tensor<T, R>& p, const std::vector<T>& values) {
+  Size sizes[R > 0 ? R : 1] = {1};
+  for (int i = 0; i < R; ++i) sizes[i] = p.size(i);
+  if constexpr (R == 0) p.fill_(values[0]);
+  else p.copy_(from_blob(values.data(), sizes));
+}
+
 /// Normal numbers of which none lies outside [a, b].
 template <class T, int R>
 void trunc_normal_(Tensor<T, R>& p, double mean = 0, double std = 1, double a = -2, double b = 2) {
@@ -140,10 +151,56 @@ void trunc_normal_(Tensor<T, R>& p, double mean = 0, double std = 1, double a = 
     const double u = low + (static_cast<double>(v) + 1e-8) * (high - low);
     v = static_cast<T>(std::clamp(mean + std * normal_quantile(u), a, b));
   }
-  Size sizes[R > 0 ? R : 1] = {1};
-  for (int i = 0; i < R; ++i) sizes[i] = p.size(i);
-  if constexpr (R == 0) p.fill_(values[0]);
-  else p.copy_(from_blob(values.data(), sizes));
+  write_values(p, values);
+}
+
+/// Makes the rows of a (rows, width) orthonormal, each of what is left of it beside those before;
+/// rows <= width. Gram and Schmidt's way in blocks, twice for accuracy.
+template <class = void>
+inline void orthonormalize_rows(std::vector<double>& a, std::int64_t rows, std::int64_t width) {
+  constexpr std::int64_t block = 64;
+  const auto row = [&](std::int64_t i) { return a.data() + i * width; };
+  for (std::int64_t first = 0; first < rows; first += block) {
+    const std::int64_t last = std::min(first + block, rows);
+    for (int pass = 0; pass < 2; ++pass) {
+      if (first > 0) {
+        const auto done = from_blob(a.data(), {first, width});
+        const auto now = from_blob(row(first), {last - first, width});
+        const auto rest = now - matmul(matmul(now, transpose(done)), done);
+        std::copy_n(rest.data(), (last - first) * width, row(first));
+      }
+      for (std::int64_t i = first; i < last; ++i) {
+        for (std::int64_t k = first; k < i; ++k) {
+          const double along = std::inner_product(row(i), row(i) + width, row(k), 0.0);
+          for (std::int64_t c = 0; c < width; ++c) row(i)[c] -= along * row(k)[c];
+        }
+        const double length = std::sqrt(std::inner_product(row(i), row(i) + width, row(i), 0.0));
+        for (std::int64_t c = 0; c < width; ++c) row(i)[c] /= length;
+      }
+    }
+  }
+}
+
+/// A random orthogonal matrix times gain: of p as (first axis, all others) the rows, or where they
+/// are more than the columns these, are orthogonal to each other. Saxe et al. (2013).
+template <class T, int R>
+void orthogonal_(Tensor<T, R>& p, double gain = 1) {
+  static_assert(R >= 2, "xla::nn::init: orthogonal_ needs a weight of at least two axes");
+  const std::int64_t n = p.numel(), rows = p.size(0);
+  if (n == 0) return;
+  const std::int64_t columns = n / rows, most = std::max(rows, columns);
+  const bool turned = rows > columns;
+  std::vector<T> values = randn_like(p.detach()).to_vector();
+  std::vector<double> a(values.size());
+  const auto place = [&](std::int64_t i) {
+    return static_cast<std::size_t>(turned ? i % columns * most + i / columns : i);
+  };
+  for (std::int64_t i = 0; i < n; ++i)
+    a[place(i)] = static_cast<double>(values[static_cast<std::size_t>(i)]);
+  orthonormalize_rows(a, n / most, most);
+  for (std::int64_t i = 0; i < n; ++i)
+    values[static_cast<std::size_t>(i)] = static_cast<T>(gain * a[place(i)]);
+  write_values(p, values);
 }
 
 }  // namespace xla::nn::init

@@ -38,15 +38,25 @@ concept keeps_state = requires(X& x) {
   x.visit_state([](auto&, auto) {});
 };
 
+/// A schedule, or what else has numbers that change as training goes on.
+template <class X>
+concept keeps_progress = requires(X& x) { x.visit_progress([](const char*, auto&) {}); };
+
 /// Calls f(name, state) for each parameter and buffer of a module; of an optimizer also for its
-/// hyper-parameters, each an xla::Scalar: "step", "fc1.weight.0", "options.lr".
+/// hyper-parameters, each an xla::Scalar: "step", "fc1.weight.0", "options.lr". Of a schedule it is
+/// f(name, number).
 template <class X, class F>
 void visit_named_state(X& x, const std::string& prefix, F&& f) {
-  if constexpr (keeps_state<X>) {
+  if constexpr (keeps_progress<X>) {
+    x.visit_progress([&](const char* name, auto& number) { f(prefix + name, number); });
+  } else if constexpr (keeps_state<X>) {
     std::vector<std::pair<const void*, std::string>> names;
-    named_parameters(x.model(), [&](std::string name, auto& p) {
-      names.emplace_back(static_cast<const void*>(&p), prefix + std::move(name) + '.');
-    });
+    visit_tree(x.model(),
+               [&](auto& leaf, const tree_path& path) {
+                 if constexpr (is_state<std::remove_cvref_t<decltype(leaf)>>)
+                   names.emplace_back(static_cast<const void*>(&leaf), prefix + path.str() + '.');
+               },
+               {});
     std::size_t at = 0;
     int count = 0;
     x.visit_state([&](auto& state, auto parameter) {
@@ -79,12 +89,19 @@ NamedArray to_array(std::string name, const Tensor<T, R>& t) {
   const auto bytes = static_cast<std::size_t>(std::int64_t(t.numel())) * sizeof(T);
   return {std::move(name), dtype_of<T>, t.sizes(), {from, from + bytes}};
 }
-template <class = void>
-inline NamedArray to_array(std::string name, const Scalar& s) {
-  NamedArray out{std::move(name), dtype::float64, {}, std::vector<std::uint8_t>(8, 0)};
-  const double value = s.value();
+/// A number as the file has it: double, or a whole number of 64 bits.
+template <class N>
+  requires(std::is_arithmetic_v<N>)
+NamedArray to_array(std::string name, const N& number) {
+  using stored = std::conditional_t<std::is_integral_v<N>, std::int64_t, double>;
+  NamedArray out{std::move(name), dtype_of<stored>, {}, std::vector<std::uint8_t>(8, 0)};
+  const stored value = number;
   std::memcpy(out.bytes.data(), &value, 8);
   return out;
+}
+template <class = void>
+inline NamedArray to_array(std::string name, const Scalar& s) {
+  return to_array(std::move(name), s.value());
 }
 
 template <class T>
@@ -126,15 +143,9 @@ class basic_state_loader {
       else value = to_tensor<T>(*found);
     });
   }
-  void want(const std::string& name, Scalar& scalar) {
-    const auto* const found = find(name, dtype::float64, {});
-    if (!found) return;
-    double value = 0;
-    std::memcpy(&value, found->bytes.data(), 8);
-    writes_.push_back([&scalar, value](bool write) {
-      if (write) scalar = value;
-    });
-  }
+  void want(const std::string& name, Scalar& scalar) { want_number<double>(name, scalar); }
+  void want(const std::string& name, double& number) { want_number<double>(name, number); }
+  void want(const std::string& name, int& number) { want_number<std::int64_t>(name, number); }
 
   /// Throws unless everything fits and, when strict, nothing is missing or left over; writes
   /// nothing yet, but takes the memory that writing needs.
@@ -156,6 +167,19 @@ class basic_state_loader {
   }
 
  private:
+  template <class Stored, class N>
+  void want_number(const std::string& name, N& number) {
+    const auto* const found = find(name, dtype_of<Stored>, {});
+    if (!found) return;
+    Stored value{};
+    std::memcpy(&value, found->bytes.data(), sizeof value);
+    if constexpr (std::is_integral_v<N>)
+      if (!std::in_range<N>(value))
+        return mismatched_.push_back(name + ": " + std::to_string(value) + " is out of range");
+    writes_.push_back([&number, value](bool write) {
+      if (write) number = static_cast<N>(value);
+    });
+  }
   const NamedArray* find(const std::string& name, dtype type,
                          const std::vector<std::int64_t>& sizes) {
     const auto found = by_name_.find(name);
@@ -196,7 +220,8 @@ using state_loader = basic_state_loader<void>;
 
 /// The values of a module's parameters and buffers, by PyTorch's names ("fc1.weight"); of an
 /// optimizer its step count, the tensors that it keeps beside each parameter ("fc1.weight.0") and
-/// its hyper-parameters ("options.lr"). Waits for what is still pending. Gradients are no part.
+/// its hyper-parameters ("options.lr"); of a schedule its numbers ("last_epoch"). Waits for what is
+/// still pending. Gradients are no part.
 template <class X>
 StateDict state_dict(X& x) {
   StateDict out;
@@ -206,9 +231,10 @@ StateDict state_dict(X& x) {
   return out;
 }
 
-/// Writes values into a module or an optimizer. Throws `xla::error` that lists everything that is
-/// missing, unexpected, or of another type or shape, and then has written nothing. Not strict, what
-/// is missing or unexpected is left out and returned; other types and shapes are errors still.
+/// Writes values into a module, an optimizer or a schedule. Throws `xla::error` that lists
+/// everything that is missing, unexpected, or of another type or shape, and then has written
+/// nothing. Not strict, what is missing or unexpected is left out and returned; other types and
+/// shapes are errors still.
 template <class X>
 IncompatibleKeys load_state_dict(X& x, const StateDict& dict, bool strict = true) {
   detail::state_loader loader{dict};

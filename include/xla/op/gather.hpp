@@ -8,11 +8,14 @@
 namespace xla::detail {
 template <class T>
 constexpr any_tensor<T> zeros_of(const any_tensor<T>& like, const shape& s);
-template <class T>
-constexpr any_tensor<T> places_along(const any_tensor<T>& x, int axis);
+template <class I, class T>
+constexpr any_tensor<I> places_along(const any_tensor<T>& x, int axis);
 template <class T, int R>
 constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, std::int64_t axis,
                                     const Tensor<std::int64_t, R>& index, caller who = nobody);
+template <class T>
+constexpr any_tensor<T> gather_into(const any_tensor<T>& x, std::int64_t axis,
+                                    const any_tensor<std::int64_t>& index, const shape& s);
 template <class Op, class T, int R>
 constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, std::int64_t axis, const handle& index,
                                  const Tensor<T, R>& source, caller who = nobody);
@@ -21,29 +24,38 @@ constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, std::int64_t axis, const
 namespace xla::op {
 
 /// The base of ops with an index that has x's axes: along the axis attr it says where, along the
-/// others its sizes are x's.
+/// others it stands beside x's first elements.
 struct indexed {
   static constexpr op_kind kind = op_kind::library;
   static constexpr shape index_shape(const shape_rule& r) {
-    shape s = r.in[1];
-    for (int i = 0; i < s.rank; ++i)
-      if (i != r.op.attr && !r.sizes.equal(s[i], r.in[0][i]))
+    for (int i = 0; i < r.in[1].rank; ++i)
+      if (i != r.op.attr && !r.sizes.at_least(r.in[0][i], r.in[1][i]))
         r.sizes.fail(detail::text("an index of shape ")
                      << r.in[1] << " for a tensor of shape " << r.in[0]
-                     << ": all sizes must be equal but those along axis " << r.op.attr);
-    return s;
+                     << ": it may be larger only along axis " << r.op.attr);
+    return r.in[1];
   }
+  /// Puts what the index names of the incoming gradient where the source has it; 0 where the source
+  /// is larger than the index.
+  template <class Out, class In>
+  static constexpr detail::any_tensor<Out> of_source(detail::gradient_of<Out, In>& g) {
+    return detail::gather_into(g.grad(), g.attr(), g.template in<std::int64_t>(1), g.in(2).dims());
+  }
+  /// Adds the incoming gradient to zeros of x's shape where the index says.
+  static constexpr void gradient_of_picked(auto& g);
 };
 
-/// The base of ops that put the elements of a source into a copy of x.
+/// The base of ops that put the elements of a source, which may be larger than the index, into a
+/// copy of x.
 struct scattering : indexed {
   static constexpr bool updates = true;
   static constexpr shape shape_of(const shape_rule& r) {
     const shape index = index_shape(r);
     for (int i = 0; i < index.rank; ++i)
-      if (detail::extent e = index[i]; !r.sizes.equal(e, r.in[2][i]))
+      if (!r.sizes.at_least(r.in[2][i], index[i]))
         r.sizes.fail(detail::text("an index of shape ")
-                     << r.in[1] << " for a source of shape " << r.in[2] << ": they must be equal");
+                     << r.in[1] << " for a source of shape " << r.in[2]
+                     << ": it may be smaller, but not larger");
     return r.in[0];
   }
 };
@@ -54,8 +66,7 @@ struct scatter_add : scattering {
   static constexpr bool computes = true;
   static constexpr void gradient(auto& g) {
     if (g.wants(0)) g.to(0, g.grad());
-    if (g.wants(2))
-      g.to(2, detail::gather_along(g.grad(), g.attr(), g.template in<std::int64_t>(1)));
+    if (g.wants(2)) g.to(2, of_source(g));
   }
 };
 
@@ -68,32 +79,38 @@ struct scatter : scattering {
       const auto none = detail::zeros_of(g.grad(), index.dims());
       g.to(0, detail::put_along<scatter>(g.grad(), g.attr(), index, none));
     }
-    if (g.wants(2)) {
-      const auto picked = detail::gather_along(g.grad(), g.attr(), index);
-      g.to(2, xla::where(stays(index, g.attr(), g.in(0).dims()), picked, 0));
-    }
+    if (g.wants(2)) g.to(2, xla::where(stays(g, index), of_source(g), 0));
   }
 
  private:
   // Of several elements for one place only the last has a gradient.
-  template <class I>
-  static constexpr detail::any_tensor<bool> stays(const detail::any_tensor<I>& index,
-                                                  std::int64_t axis, const shape& s) {
-    const auto order = detail::places_along(index, static_cast<int>(axis));
-    const auto last = detail::put_along<scatter>(detail::zeros_of(index, s), axis, index, order);
-    return detail::gather_along(last, axis, index) == order;
+  static constexpr detail::any_tensor<bool> stays(auto& g,
+                                                  const detail::any_tensor<std::int64_t>& index) {
+    const shape s = g.in(2).dims();
+    const auto none = detail::zeros_of(index, g.in(0).dims());
+    const auto order = detail::places_along<std::int64_t>(g.in(2), static_cast<int>(g.attr()));
+    const auto last = detail::put_along<scatter>(none, g.attr(), index, order);
+    return detail::gather_into(last, g.attr(), index, s) == order;
   }
 };
+
+constexpr void indexed::gradient_of_picked(auto& g) {
+  const auto none = detail::zeros_of(g.grad(), g.in(0).dims());
+  g.to(0, detail::put_along<scatter_add>(none, g.attr(), g.template in<std::int64_t>(1), g.grad()));
+}
 
 /// The elements that the index names.
 struct gather : indexed {
   static constexpr auto name = "gather";
   static constexpr shape shape_of(const shape_rule& r) { return index_shape(r); }
-  static constexpr void gradient(auto& g) {
-    const auto none = detail::zeros_of(g.grad(), g.in(0).dims());
-    g.to(0,
-         detail::put_along<scatter_add>(none, g.attr(), g.template in<std::int64_t>(1), g.grad()));
-  }
+  static constexpr void gradient(auto& g) { gradient_of_picked(g); }
+};
+
+/// The same in a larger shape, which the node has: 0 where the index does not reach.
+struct gather_into : indexed {
+  static constexpr auto name = "gather_into";
+  static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
+  static constexpr void gradient(auto& g) { gradient_of_picked(g); }
 };
 
 }  // namespace xla::op
@@ -106,12 +123,12 @@ constexpr any_tensor<T> zeros_of(const any_tensor<T>&, const shape& s) {
   return expand_to(any_tensor<T>(Tensor<T, 0>(T{})), s);
 }
 /// The number of each element's place along an axis, in x's shape.
-template <class T>
-constexpr any_tensor<T> places_along(const any_tensor<T>& x, int axis) {
+template <class I, class T>
+constexpr any_tensor<I> places_along(const any_tensor<T>& x, int axis) {
   const shape all = x.dims();
   shape s;
   for (int i = 0; i < all.rank; ++i) s.push(i == axis ? all[i] : 1);
-  const any_tensor<T> order = arange<T>(x.size(axis));
+  const any_tensor<I> order = arange<I>(x.size(axis));
   return expand_to(reshape_to(order, s), all);
 }
 /// gather with an index that is known to be in range.
@@ -121,6 +138,15 @@ constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, std::int64_t axis,
   node n;
   n.attr = axis;
   return apply_at<op::gather, T, T, R>(who, n, x, index);
+}
+template <class T>
+constexpr any_tensor<T> gather_into(const any_tensor<T>& x, std::int64_t axis,
+                                    const any_tensor<std::int64_t>& index, const shape& s) {
+  if (s == index.dims()) return gather_along(x, axis, index);
+  node n;
+  n.attr = axis;
+  n.set_shape(s);
+  return apply<op::gather_into, T, T, dynamic_rank>(n, x, index);
 }
 template <class Op, class T, int R>
 constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, std::int64_t axis, const handle& index,
@@ -143,7 +169,8 @@ constexpr Tensor<T, R> scatter_by(const Tensor<T, R>& x, int axis,
 }  // namespace detail
 
 /// The elements of x that an index names along an axis: out[i][j] = x[index[i][j]][j] for axis 0.
-/// The index has x's axes, and its sizes but along the axis. Outside [0, size): an index_error.
+/// The index has x's axes, and x's sizes or smaller ones but along the axis. Outside [0, size): an
+/// index_error.
 template <class T, int R, int I>
 constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis, const Tensor<std::int64_t, I>& index,
                               caller who = here()) {
@@ -155,7 +182,8 @@ constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis, const Tensor<std:
 }
 
 /// x with elements replaced: out[index[i][j]][j] = source[i][j] for axis 0; source has the index's
-/// shape. Of several elements for one place the last stays, and it alone has a gradient.
+/// sizes or larger ones, of which the first elements are taken. Of several elements for one place
+/// the last stays, and it alone has a gradient.
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
                                const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source,
@@ -172,7 +200,7 @@ constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
 }
 
 /// x with elements added: out[index[i][j]][j] += source[i][j] for axis 0, in the order of source,
-/// which has the index's shape.
+/// which has the index's sizes or larger ones.
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter_add(const Tensor<T, R>& x, int axis,
                                    const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source,

@@ -54,7 +54,7 @@ struct index_copy : slicing {
   static constexpr detail::any_tensor<bool> stays(const detail::any_tensor<I>& index,
                                                   std::int64_t axis, const shape& source,
                                                   Size places) {
-    const auto order = detail::places_along(index, 0);
+    const auto order = detail::places_along<std::int64_t>(index, 0);
     shape line, all;
     line.push(places.extent());
     for (int i = 0; i < source.rank; ++i) all.push(i == axis ? source[i] : 1);

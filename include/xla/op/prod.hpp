@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/op/reduce.hpp"
+#include "xla/op/scan.hpp"
 
 namespace xla::op {
 
-/// The product over axes. Its gradient is right where elements are 0, too; the second one only
-/// where at most one is.
+/// The product over axes.
 struct prod : reduction {
   static constexpr auto name = "prod";
   template <class T>
   static constexpr T identity = T{1};
   static constexpr auto combine(auto a, auto b) { return a * b; }
   static constexpr auto fold(auto lanes) { return lanes.prod(); }
-  // An element's factor is the product of the others: 0 when one of them is.
+  // An element's factor is the product of the others, axis by axis: of those before and after it,
+  // and of the other lines' products. Nothing is divided, so zeros do no harm.
   static constexpr void gradient(auto& g) {
-    using T = typename decltype(g.grad())::value_type;
-    const auto zero = g.in(0) == 0;
-    const auto factors = xla::where(zero, 1, g.in(0));
-    const auto zeros = xla::cast<T>(zero);
-    const auto other_zeros = detail::reduce<sum>(zeros, g.attr()) - zeros;
-    const auto others = detail::reduce<prod>(factors, g.attr()) / factors;
-    g.to(0, xla::where(other_zeros == 0, g.grad() * others, 0));
+    auto factor = g.grad(), lines = g.in(0);
+    for (int i = 0; i < lines.dims().rank; ++i) {
+      if (!(g.attr() >> i & 1)) continue;
+      const auto others = detail::scan_by<cumprod>(lines, i | scan::exclusive) *
+                          detail::scan_by<cumprod>(lines, i | scan::exclusive | scan::backward);
+      factor = factor * others;
+      lines = detail::reduce<prod>(lines, std::int64_t{1} << i);
+    }
+    g.to(0, factor);
   }
 };
 

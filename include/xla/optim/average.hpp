@@ -2,72 +2,137 @@
 #pragma once
 
 #include <array>
+#include <tuple>
 
 #include "xla/module.hpp"
 #include "xla/op/arithmetic.hpp"
+#include "xla/op/compare.hpp"
+#include "xla/op/where.hpp"
 #include "xla/run/runtime.hpp"
 
 namespace xla::optim {
 
-/// How much of the average stays at each update.
+/// How much of the average stays at each update, and of what.
 struct AverageOptions {
   Scalar decay = 0.999;
-  XLA_HEADER_MODULE(decay)
+  Scalar use_buffers = false;  ///< average buffers too; else they are copied at each update
+  XLA_HEADER_MODULE(decay, use_buffers)
 };
+
+}  // namespace xla::optim
+
+namespace xla::detail {
+
+/// Buffers beside all parameters and buffers of a module, in its structure.
+template <class X>
+struct beside_state {
+  using type = std::tuple<>;
+};
+template <class T, int R, bool B>
+struct beside_state<State<T, R, B>> {
+  using type = Buffer<T, dynamic_rank>;
+};
+template <class X, std::size_t N>
+struct beside_state<std::array<X, N>> {
+  using type = std::array<typename beside_state<X>::type, N>;
+};
+template <class... X>
+struct beside_state<std::tuple<X...>> {
+  using type = std::tuple<typename beside_state<X>::type...>;
+};
+template <class A, class B>
+struct beside_state<std::pair<A, B>> : beside_state<std::tuple<A, B>> {};
+template <described X>
+struct beside_state<X> {
+  static constexpr auto find(auto... m) {
+    return std::type_identity<std::tuple<typename beside_state<
+        std::remove_cvref_t<decltype(m.get(std::declval<X&>()))>>::type...>>{};
+  }
+  using type =
+      typename decltype(hana::unpack(X::xla_members(), [](auto... m) { return find(m...); }))::type;
+};
+
+/// Calls f(buffer beside it, state) for every parameter and buffer of x.
+template <class Beside, class X, class F>
+constexpr void visit_beside(Beside& beside, X& x, const F& f) {
+  using U = std::remove_cv_t<X>;
+  const auto each = [&]<std::size_t... I>(std::index_sequence<I...>, auto get) {
+    (visit_beside(std::get<I>(beside), get(std::integral_constant<std::size_t, I>{}), f), ...);
+  };
+  if constexpr (is_state<U>) {
+    f(beside, x);
+  } else if constexpr (is_array<U>) {
+    for (std::size_t i = 0; i < x.size(); ++i) visit_beside(beside[i], x[i], f);
+  } else if constexpr (is_tuple<U>) {
+    each(std::make_index_sequence<std::tuple_size_v<U>>{},
+         [&](auto i) -> auto& { return std::get<i>(x); });
+  } else if constexpr (described<U> && std::tuple_size_v<Beside> > 0) {
+    each(std::make_index_sequence<std::tuple_size_v<Beside>>{},
+         [&](auto i) -> auto& { return hana::at_c<i>(U::xla_members()).get(x); });
+  }
+}
+
+}  // namespace xla::detail
+
+namespace xla::optim {
 
 /// The exponential moving average of a model's parameters, as they are at first and after each
 /// update(); like an optimizer it is an argument of the step beside its model, and refers to it.
-/// Buffers are not averaged. Polyak and Juditsky (1992).
+/// Buffers are those of the last update, or with use_buffers their averages, but for buffers of
+/// whole numbers or bool. Polyak and Juditsky (1992).
 template <class Model>
 class ExponentialMovingAverage {
  public:
   using model_type = Model;
   using module_type = typename detail::model_traits<Model>::module;
-  static constexpr int parameters = detail::count_parameters<module_type>();
 
   constexpr explicit ExponentialMovingAverage(Model part, AverageOptions o = {})
     requires(!std::is_same_v<Model, module_type>)
       : ExponentialMovingAverage(detail::model_traits<Model>::of(*part.root), o) {}
   constexpr explicit ExponentialMovingAverage(module_type& model, AverageOptions o = {})
       : options(o), model_(&model) {
-    static_assert(parameters > 0, "xla::optim: the model has no parameters");
+    static_assert(detail::count_parameters<module_type>() > 0,
+                  "xla::optim: the model has no parameters");
     if (std::is_constant_evaluated()) return;
-    std::size_t i = 0;
-    for_each_parameter(model, [&](auto& p) {
-      average_[i] = Buffer<float, dynamic_rank>::like(p);
-      average_[i++].copy_(p.detach());
+    detail::visit_beside(average_, model, [](auto& a, auto& state) {
+      a = std::remove_reference_t<decltype(a)>::like(state);
+      a.copy_(state.detach());
     });
   }
 
   /// average = decay average + (1 - decay) parameter.
   constexpr void update() {
-    const auto fresh = 1 - options.decay.as<float>();
-    std::size_t i = 0;
-    for_each_parameter(*model_, [&](auto& p) {
-      auto& a = average_[i++];
-      a.copy_(a.detach() * options.decay + p.detach() * fresh);
+    detail::visit_beside(average_, *model_, [this](auto& a, auto& state) {
+      using S = std::remove_reference_t<decltype(state)>;
+      using T = typename S::value_type;
+      if constexpr (fraction<T>) {
+        const auto fresh = 1 - options.decay.template as<T>();
+        const auto mean = a.detach() * options.decay + state.detach() * fresh;
+        if constexpr (S::trainable) a.copy_(mean);
+        else a.copy_(where(options.use_buffers.template as<T>() != 0, mean, state.detach()));
+      } else {
+        a.copy_(state.detach());
+      }
     });
   }
 
   /// Writes the averages into a model of this type: a copy to evaluate, or the model itself.
   constexpr void copy_to(module_type& model) const {
-    std::size_t i = 0;
-    for_each_parameter(model, [&](auto& p) { p.copy_(average_[i++].detach()); });
+    detail::visit_beside(average_, model, [](auto& a, auto& state) { state.copy_(a.detach()); });
   }
 
   constexpr module_type& model() const { return *model_; }
-  /// Calls f(average, parameter) for each parameter.
+  /// Calls f(average, state) for each parameter and buffer.
   template <class F>
   constexpr void visit_state(F&& f) {
-    std::size_t i = 0;
-    for_each_parameter(*model_, [&](auto& p) { f(average_[i++], &p); });
+    detail::visit_beside(average_, *model_, [&f](auto& a, auto& state) { f(a, &state); });
   }
 
   AverageOptions options;
 
  private:
   module_type* model_;
-  std::array<Buffer<float, dynamic_rank>, static_cast<std::size_t>(parameters)> average_;
+  typename detail::beside_state<module_type>::type average_;
 };
 template <class Model>
 ExponentialMovingAverage(Model&, AverageOptions) -> ExponentialMovingAverage<Model>;

@@ -12,7 +12,8 @@
 
 /// Learning-rate schedules by PyTorch's names and formulas: objects beside the loop that change
 /// optimizer.options.lr at step(), usually once an epoch. A rate is an input of a compiled step, so
-/// that changing it compiles nothing. They refer to the optimizer, which must outlive them.
+/// that changing it compiles nothing. They refer to the optimizer, which must outlive them. A
+/// checkpoint takes them beside it; make all of them first, then load.
 namespace xla::optim {
 
 /// What schedules share: the optimizer, its rate at the start, and the number of steps taken.
@@ -22,6 +23,12 @@ class Schedule {
  public:
   int last_epoch() const { return epoch_; }
   double last_lr() const { return optimizer_->options.lr.value(); }
+  /// Calls f(name, number) for what a checkpoint keeps; the rate itself is the optimizer's.
+  template <class F>
+  void visit_progress(F&& f) {
+    f("last_epoch", epoch_);
+    f("base_lr", base_);
+  }
 
  protected:
   explicit Schedule(Optimizer& optimizer) : optimizer_(&optimizer), base_(last_lr()) {}
@@ -261,6 +268,13 @@ class ReduceLROnPlateau : public Schedule<Optimizer> {
     bad_ = 0;
   }
   double best() const { return best_; }
+  template <class F>
+  void visit_progress(F&& f) {
+    Schedule<Optimizer>::visit_progress(f);
+    f("best", best_);
+    f("num_bad_epochs", bad_);
+    f("cooldown_counter", resting_);
+  }
 
  private:
   bool better(double metric) const {

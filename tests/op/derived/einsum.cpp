@@ -122,3 +122,36 @@ TEST_CASE("einsum refuses sizes that differ") {
   CHECK_THROWS_WITH(einsum<"ii->i">(a),
                     test::contains("einsum: a repeated letter stands for sizes 2 and 3"));
 }
+
+TEST_CASE("einsum's ellipsis stands for the axes without a letter") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<double>({2, 3, 4, 4});
+  check_equal(einsum<"...ij->...ji">(x), einsum<"abij->abji">(x));
+  check_equal(einsum<"...ii->...i">(x), einsum<"abii->abi">(x));
+  check_equal(einsum<"...ij->ij">(x), einsum<"abij->ij">(x));
+  check_equal(einsum<"a...">(x), einsum<"abij->bija">(x));
+  check_equal(einsum<"i j ...-> ... i">(x), einsum<"ijab->abi">(x));
+  check_equal(einsum<"abij...->...">(x), einsum<"abij->">(x));
+  const auto y = numbers<double>({3, 4, 5}, 1);
+  check_equal(einsum<"...ij,...jk->...ik">(x, y), matmul(x, y), 1e-13);
+  check_equal(einsum<"...ij,...jk">(x, y), einsum<"abij,bjk->abik">(x, y));
+  check_equal(einsum<"a...j,...jk->ka...">(numbers<double>({2, 2, 3, 4}), y),
+              einsum<"abij,ijk->kabi">(numbers<double>({2, 2, 3, 4}), y), 1e-13);
+}
+
+TEST_CASE("a letter of size 1 broadcasts in einsum, as the axes of ellipses do") {
+  const xla::eager_mode_guard eager;
+  const auto a = numbers<double>({2, 1}), b = numbers<double>({3, 4}, 1);
+  check_equal(einsum<"ij,jk->ik">(a, b), einsum<"ij,jk->ik">(expand(a, {2, 3}), b));
+  check_equal(einsum<"ij,kj->ki">(b, a), einsum<"ij,kj->ki">(b, expand(a, {2, 4})));
+  check_equal(einsum<"ij,ij->ij">(a, numbers<double>({1, 5}, 2)), a * numbers<double>({1, 5}, 2));
+  check_equal(einsum<"ij,ij,ij->">(a, numbers<double>({1, 5}, 2), numbers<double>({2, 5}, 3)),
+              sum(a * numbers<double>({1, 5}, 2) * numbers<double>({2, 5}, 3)), 1e-13);
+  const auto x = numbers<double>({5, 1, 2, 3});
+  const auto y = numbers<double>({4, 3, 2}, 1);
+  check_equal(einsum<"...ij,...jk->...ik">(x, y), matmul(x, y), 1e-13);
+  check_equal(einsum<"...,...->...">(a, numbers<double>({7}, 1)), a * numbers<double>({7}, 1));
+  check_equal(einsum<"...i,...i->...">(numbers<double>({0, 3}), numbers<double>({1, 3}, 1)), {0},
+              std::vector<double>{});
+  CHECK_THROWS_WITH(einsum<"ij,jk->ik">(b, b), test::contains("letter j stands for sizes 4 and 3"));
+}

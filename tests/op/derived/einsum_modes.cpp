@@ -26,4 +26,18 @@ TEST_CASE("the gradients of einsum") {
   test::check_gradient([](auto& x, auto& y) { return einsum<"ij,jk->j">(x, y); }, a, b);
   test::check_gradient([](auto& x) { return einsum<"ij,kj,ij->ik">(x, x, x); }, a);
   test::check_gradient([](auto& x) { return einsum<"ii->i">(x); }, numbers<double>({3, 3}));
+  const auto x = numbers<double>({2, 1, 3}), y = numbers<double>({4, 3, 2}, 1);
+  test::check_gradient([](auto& p, auto& q) { return einsum<"...i,...ij->...j">(p, q); }, x, y);
+  test::check_gradient([](auto& p, auto& q) { return einsum<"aij,bik->bjk">(p, q); },
+                       numbers<double>({2, 1, 3}), y);
+}
+
+TEST_CASE("einsum's ellipsis is the same in every mode, with its gradients") {
+  auto all = [](auto& p, auto& x) {
+    const auto y = einsum<"...ij,...kj->...ik">(p, x), z = einsum<"...i,i->...">(p, x[0][0]);
+    const auto w = einsum<"bij,ij->b...">(p, xla::ones<float>({1, 1}));
+    (sum(y * y) + sum(z)).backward();
+    return std::tuple(y, z, w, einsum<"b...->...b">(x));
+  };
+  test::check_modes(all, test::parameter(numbers<float>({2, 3, 5})), numbers<float>({2, 3, 5}, 1));
 }

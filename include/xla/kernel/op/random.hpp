@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <limits>
+#include <string>
+
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/philox.hpp"
 #include "xla/op/integers.hpp"
+#include "xla/op/multinomial.hpp"
 
 namespace xla::detail {
 
@@ -34,6 +39,37 @@ template <class Out, class T>
 struct kernel_of<op::permutation, Out, T> {
   static void run(const kernel_call& call) {
     fill_permutation(static_cast<T*>(call.out), count(*call.out_shape), call.seed, call.offset);
+  }
+};
+
+template <class Out, class T>
+struct kernel_of<op::check_probabilities, Out, T> {
+  static void run(const kernel_call& call) {
+    const T* p = static_cast<const T*>(call.in[0]);
+    const std::int64_t all = count(*call.out_shape),
+                       n = (*call.out_shape)[call.out_shape->rank - 1];
+    const std::int64_t rows = count_rows(*call.out_shape);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::int64_t above = 0;
+      for (std::int64_t i = row * n; i < row * n + n; ++i) {
+        if (!(p[i] >= 0 && p[i] <= std::numeric_limits<T>::max()))
+          fail(text("the probability at position ") << i << " is negative, infinite or NaN");
+        above += p[i] > 0;
+      }
+      if (above < call.attr)
+        fail(text("row ") << row << " has " << above << " probabilities above 0 and needs "
+                          << call.attr << " for that many different samples");
+    }
+    std::copy_n(p, all, static_cast<T*>(call.out));
+  }
+
+ private:
+  static std::int64_t count_rows(shape s) {
+    s[s.rank - 1] = 1;
+    return count(s);
+  }
+  [[noreturn]] static void fail(const text& why) {
+    throw error("multinomial: " + std::string(why.view()));
   }
 };
 

@@ -4,85 +4,81 @@
 #include <algorithm>
 #include <memory>
 
-#include "xla/kernel/lane.hpp"
 #include "xla/kernel/loops.hpp"
-#include "xla/op/scan.hpp"
+#include "xla/op/median.hpp"
 #include "xla/op/sort.hpp"
 
 namespace xla::detail {
 
-template <class Out, class T>
-struct kernel_of<op::cumsum, Out, T> {
-  static void run(const kernel_call& call) {
-    const kernel::lines_along l(*call.out_shape, op::cumsum::axis(call.attr));
-    const bool back = op::cumsum::from_last(call.attr);
-    if (l.n == 0) return;
-    for (std::int64_t o = 0; o < l.outer; ++o) {
-      const std::int64_t first = (o * l.n + (back ? l.n - 1 : 0)) * l.inner;
-      const T* in = static_cast<const T*>(call.in[0]) + first;
-      T* out = static_cast<T*>(call.out) + first;
-      const std::int64_t step = back ? -l.inner : l.inner;
-      if (l.inner == 1) {
-        line(in, out, l.n, step);
-        continue;
-      }
-      std::copy_n(in, l.inner, out);
-      for (std::int64_t k = 1; k < l.n; ++k) {
-        in += step;
-        out += step;
-        for (std::int64_t i = 0; i < l.inner; ++i)
-          out[i] = kernel::add_wrapping(out[i - step], in[i]);
-      }
-    }
-  }
+/// An element of a line with its place. No two are equal, so that unstable algorithms give the
+/// stable order. NaN is the largest.
+template <class T>
+struct placed {
+  T value;
+  std::int64_t at;
 
- private:
-  // The sum stays in a register.
-  static void line(const T* in, T* out, std::int64_t n, std::int64_t step) {
-    T sum = *out = *in;
-    for (std::int64_t k = 1; k < n; ++k)
-      out[k * step] = sum = kernel::add_wrapping(sum, in[k * step]);
+  static bool smaller(T a, T b) { return a < b || (b != b && a == a); }
+  template <bool Descending = false>
+  static bool before(const placed& a, const placed& b) {
+    if (smaller(a.value, b.value)) return !Descending;
+    if (smaller(b.value, a.value)) return Descending;
+    return a.at < b.at;
+  }
+  /// n elements that are step apart, in scratch memory of the thread.
+  static placed* read(const T* x, std::int64_t n, std::int64_t step) {
+    const auto bytes = n * static_cast<std::int64_t>(sizeof(placed));
+    placed* e = static_cast<placed*>(kernel::thread_scratch(bytes));
+    for (std::int64_t k = 0; k < n; ++k) std::construct_at(e + k, placed{x[k * step], k});
+    return e;
   }
 };
+
+/// Calls line(x, from.n, out, to.n, step) for every line along an axis.
+template <class T, class Out, class F>
+void for_each_line(const kernel_call& call, int axis, F line) {
+  const kernel::lines_along from(call.in_shapes[0], axis), to(*call.out_shape, axis);
+  auto one = [&](std::int64_t i) {
+    line(static_cast<const T*>(call.in[0]) + from.start(i), from.n,
+         static_cast<Out*>(call.out) + to.start(i), to.n, from.inner);
+  };
+  if (from.count() * from.n < kernel::parallel_work)
+    for (std::int64_t i = 0; i < from.count(); ++i) one(i);
+  else kernel::parallel_for(from.count(), one);
+}
 
 template <class Out, class T>
 struct kernel_of<op::argsort, Out, T> {
   static void run(const kernel_call& call) {
     const int axis = op::argsort::axis(call.attr);
-    const kernel::lines_along from(call.in_shapes[0], axis), to(*call.out_shape, axis);
-    auto one = [&](std::int64_t i) {
-      const T* x = static_cast<const T*>(call.in[0]) + from.start(i);
-      Out* index = static_cast<Out*>(call.out) + to.start(i);
-      if (op::argsort::descending(call.attr)) line<true>(x, index, from.n, to.n, from.inner);
-      else line<false>(x, index, from.n, to.n, from.inner);
-    };
-    if (from.count() * from.n < kernel::parallel_work)
-      for (std::int64_t i = 0; i < from.count(); ++i) one(i);
-    else kernel::parallel_for(from.count(), one);
+    if (op::argsort::descending(call.attr)) for_each_line<T, Out>(call, axis, line<true>);
+    else for_each_line<T, Out>(call, axis, line<false>);
   }
 
  private:
-  struct entry {
-    T value;
-    Out index;
-  };
-  static bool smaller(T a, T b) { return a < b || (b != b && a == a); }
-  // No two entries are equal, so that an unstable sort gives the stable order.
   template <bool Descending>
-  static bool before(const entry& a, const entry& b) {
-    if (smaller(a.value, b.value)) return !Descending;
-    if (smaller(b.value, a.value)) return Descending;
-    return a.index < b.index;
+  static void line(const T* x, std::int64_t n, Out* index, std::int64_t kept, std::int64_t step) {
+    auto* e = placed<T>::read(x, n, step);
+    constexpr auto before = placed<T>::template before<Descending>;
+    if (kept < n) std::nth_element(e, e + kept, e + n, before);
+    std::sort(e, e + kept, before);
+    for (std::int64_t k = 0; k < kept; ++k) index[k * step] = e[k].at;
   }
-  template <bool Descending>
-  static void line(const T* x, Out* index, std::int64_t n, std::int64_t kept, std::int64_t step) {
-    entry* e =
-        static_cast<entry*>(kernel::thread_scratch(n * static_cast<std::int64_t>(sizeof(entry))));
+};
+
+template <class Out, class T>
+struct kernel_of<op::median_index, Out, T> {
+  static void run(const kernel_call& call) {
+    for_each_line<T, Out>(call, static_cast<int>(call.attr), line);
+  }
+
+ private:
+  static void line(const T* x, std::int64_t n, Out* index, std::int64_t, std::int64_t step) {
+    auto* e = placed<T>::read(x, n, step);
     for (std::int64_t k = 0; k < n; ++k)
-      std::construct_at(e + k, entry{x[k * step], static_cast<Out>(k)});
-    if (kept < n) std::nth_element(e, e + kept, e + n, before<Descending>);
-    std::sort(e, e + kept, before<Descending>);
-    for (std::int64_t k = 0; k < kept; ++k) index[k * step] = e[k].index;
+      if (e[k].value != e[k].value) return void(*index = k);
+    auto* middle = e + (n - 1) / 2;
+    std::nth_element(e, middle, e + n, placed<T>::template before<>);
+    *index = middle->at;
   }
 };
 

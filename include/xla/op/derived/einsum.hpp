@@ -92,6 +92,18 @@ struct letter_sizes {
   }
 };
 
+/// x with size 1 along a letter grown to y's size of that letter.
+template <letters A, letters B, class T>
+constexpr Tensor<T, A.count> grow_ones(const Tensor<T, A.count>& x, const handle& y) {
+  const shape from = x.dims(), other = y.dims();
+  const size_scope scope{x.table() ? x.table() : y.table(), "einsum"};
+  shape to = from;
+  for (int i = 0; i < A.count; ++i)
+    if (const int k = B.find(A.at[i]); k >= 0 && scope.find(from[i]) == 1) to[i] = other[k];
+  if (to == from) return x;
+  return with_shape<op::expand, A.count>(beside(x, scope.table), to);
+}
+
 /// x as a matrix, or a batch of matrices: the letters of each of the three as one axis.
 template <int R, letters From, letters To, class T, class Sizes>
 constexpr Tensor<T, R> as_matrices(const Tensor<T, From.count>& x, const Sizes& sizes,
@@ -131,8 +143,10 @@ template <letters A, letters B, letters Out, class T>
 constexpr Tensor<T, Out.count> einsum_two(const Tensor<T, A.count>& a,
                                           const Tensor<T, B.count>& b) {
   constexpr letters in_a = A.among(B + Out), in_b = B.among(A + Out);
-  const Tensor<T, in_a.count> x = einsum_keep<A, B + Out, T>(a);
-  const Tensor<T, in_b.count> y = einsum_keep<B, A + Out, T>(b);
+  const Tensor<T, in_a.count> kept_a = einsum_keep<A, B + Out, T>(a);
+  const Tensor<T, in_b.count> kept_b = einsum_keep<B, A + Out, T>(b);
+  const Tensor<T, in_a.count> x = grow_ones<in_a, in_b, T>(kept_a, kept_b);
+  const Tensor<T, in_b.count> y = grow_ones<in_b, in_a, T>(kept_b, kept_a);
   constexpr einsum_pair p(in_a, in_b, Out);
   if constexpr (p.is_product()) {
     return einsum_product<in_a, in_b, Out, T>(x, y);
@@ -156,13 +170,16 @@ constexpr Tensor<T, Out.count> einsum_three(const Tensor<T, A.count>& a,
 
 /// Sums of products by Einstein's notation, over one, two or three tensors: einsum<"ij,jk->ik">(a,
 /// b). A letter names an axis; letters that the result lacks are summed over, a letter that an
-/// operand repeats takes its diagonal. Without "->" the result has the letters that come once.
+/// operand repeats takes its diagonal. "..." stands for the axes without a letter, which broadcast;
+/// so does a letter's size 1. Without "->" the result has the axes of "...", then the letters that
+/// come once.
 template <EinsumText Text, class T, int... R>
 constexpr auto einsum(const Tensor<T, R>&... x) {
-  constexpr detail::einsum_formula f = detail::parse_einsum(Text.text);
+  constexpr detail::einsum_formula f =
+      detail::spread_ellipses(detail::parse_einsum(Text.text), {R...});
   constexpr bool count_fits = f.operands == sizeof...(R) && sizeof...(R) <= 3;
   constexpr bool ranks_fit = detail::ranks_fit(f, {R...});
-  static_assert(f.legal, "xla::einsum: the text holds letters, commas, spaces and one ->");
+  static_assert(f.legal, "xla::einsum: the text holds letters, commas, spaces, ... and one ->");
   static_assert(count_fits, "xla::einsum: takes one to three tensors, and as many in the text");
   static_assert(!count_fits || ranks_fit,
                 "xla::einsum: an operand has another number of letters than its tensor has axes");

@@ -17,7 +17,8 @@ struct EinsumText {
 
 namespace detail {
 
-/// The letters of one operand's axes, in order; a set where every letter comes once.
+/// The letters of one operand's axes, in order; a set where every letter comes once. The axes of an
+/// ellipsis are the digits, 0 for the last one; until the ranks are known it is one '.'.
 struct letters {
   static constexpr int capacity = 16;
   char at[capacity] = {};
@@ -44,6 +45,16 @@ struct letters {
       if (i != axis) r.push(at[i]);
     return r;
   }
+  /// With so many digits in place of the ellipsis.
+  constexpr letters spread(int axes) const {
+    letters r;
+    for (int i = 0; i < count; ++i) {
+      if (at[i] != '.') r.push(at[i]);
+      else
+        for (int k = axes; k-- > 0;) r.push(static_cast<char>('0' + k));
+    }
+    return r;
+  }
   /// Those that are (or are not) in o, each once.
   constexpr letters among(const letters& o, bool is = true) const {
     letters r;
@@ -62,14 +73,17 @@ struct letters {
 struct einsum_formula {
   letters in[4], out;
   int operands = 1;
-  bool legal = true;  ///< only letters, commas, spaces and one ->
+  bool legal = true;  ///< only letters, commas, spaces, an ellipsis for each and one ->
 };
 
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// Without an arrow the result has the letters that come once, in alphabetical order.
+/// Without an arrow the result has the axes of ellipses, then the letters that come once, in
+/// alphabetical order.
 constexpr letters implied_result(const einsum_formula& f) {
   letters out;
+  for (int k = 0; k < f.operands && k < 4; ++k)
+    if (f.in[k].has('.') && !out.has('.')) out.push('.');
   for (int c = 'A'; c <= 'z'; ++c) {
     int times = 0;
     for (int k = 0; k < f.operands && k < 4; ++k)
@@ -83,12 +97,29 @@ constexpr einsum_formula parse_einsum(const char* s) {
   einsum_formula f;
   bool arrow = false;
   for (; *s; ++s) {
-    if (is_letter(*s)) (arrow ? f.out : f.in[f.operands < 4 ? f.operands - 1 : 3]).push(*s);
+    letters& now = arrow ? f.out : f.in[f.operands < 4 ? f.operands - 1 : 3];
+    const bool dots = *s == '.' && s[1] == '.' && s[2] == '.' && !now.has('.');
+    if (is_letter(*s)) now.push(*s);
+    else if (dots) now.push(*s), s += 2;
     else if (*s == ',' && !arrow) ++f.operands;
     else if (*s == '-' && s[1] == '>' && !arrow) arrow = (++s, true);
     else if (*s != ' ') f.legal = false;
   }
   if (!arrow) f.out = implied_result(f);
+  return f;
+}
+
+/// The formula with the axes that ellipses stand for.
+constexpr einsum_formula spread_ellipses(einsum_formula f, std::initializer_list<int> ranks) {
+  int k = 0, most = 0;
+  for (int rank : ranks) {
+    if (k == 4) break;
+    letters& l = f.in[k++];
+    const int axes = l.has('.') ? rank - l.count + 1 : 0;
+    if (axes > most) most = axes;
+    l = l.spread(axes);
+  }
+  f.out = f.out.spread(most);
   return f;
 }
 

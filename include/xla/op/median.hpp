@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "xla/op/argmax.hpp"
+#include "xla/op/gather.hpp"
+#include "xla/op/logical.hpp"
+
+namespace xla::op {
+
+/// Where the median stands along the axis attr, which stays with size 1: of an even number of
+/// elements the lower one, of equals the first in order; the first NaN where there is one.
+struct median_index : arg_best {
+  static constexpr auto name = "median_index";
+  static constexpr shape shape_of(const shape_rule& r) {
+    return find(r, "median: there are no elements");
+  }
+};
+
+/// What median_index names, as gather; the gradient is shared by all elements that equal it.
+struct median : indexed {
+  static constexpr auto name = "median";
+  static constexpr shape shape_of(const shape_rule& r) { return index_shape(r); }
+  static constexpr void gradient(auto& g) {
+    using T = typename decltype(g.grad())::value_type;
+    const auto x = g.in(0), y = g.out();
+    const auto hit = xla::cast<T>(x == y || (x != x && y != y));
+    g.to(0, g.grad() * hit / detail::reduce<sum>(hit, std::int64_t{1} << g.attr()));
+  }
+};
+
+}  // namespace xla::op
+
+namespace xla {
+namespace detail {
+/// The medians along an axis, and where they are; the axis stays.
+template <class T, int R>
+constexpr Tensor<std::int64_t, R> median_index(const Tensor<T, R>& x, int axis) {
+  static_assert(!std::is_same_v<T, bool>, "xla::median: needs numbers, not bool; cast first");
+  node n;
+  n.attr = axis;
+  return apply<op::median_index, std::int64_t, T, R>(n, x);
+}
+}  // namespace detail
+
+/// The median of all elements; of an even number the lower one, as in PyTorch. NaN when one is.
+/// Equal elements share the gradient. A tensor without elements is refused.
+template <class T, int R>
+constexpr Tensor<T, 0> median(const Tensor<T, R>& x) {
+  if constexpr (R == 0) {
+    return x;
+  } else {
+    const Tensor<T, 1> all = flatten(x);
+    const auto index = detail::median_index(all, 0);
+    return detail::drop_axes<0, T>(detail::apply<op::median, T, T, 1>({}, all, index), 1);
+  }
+}
+/// The medians along an axis, and where they are: {values, indices}. Of equals the first one in
+/// order is meant, and it has the gradient; of NaNs the first.
+template <class T, int R>
+constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> median(const Tensor<T, R>& x, int axis,
+                                                                  keepdim_t) {
+  static_assert(R >= 1, "xla::median: needs an axis; median(x) is of all elements");
+  const int at = detail::axis_of(x, R, axis, "median");
+  const auto index = detail::median_index(x, at);
+  return {detail::gather_along(x, at, index), index};
+}
+template <class T, int R>
+constexpr std::pair<Tensor<T, R - 1>, Tensor<std::int64_t, R - 1>> median(const Tensor<T, R>& x,
+                                                                          int axis) {
+  const auto [values, index] = median(x, axis, keepdim);
+  const std::int64_t bits = std::int64_t{1} << detail::axis_of(x, R, axis, "median");
+  return {detail::drop_axes<R - 1, T>(values, bits),
+          detail::drop_axes<R - 1, std::int64_t>(index, bits)};
+}
+
+}  // namespace xla
