@@ -96,11 +96,13 @@ set(XLA_HEADERS
   xla/transform/capture.hpp
   xla/transform/dead.hpp
   xla/transform/fuse.hpp
+  xla/transform/late.hpp
   xla/transform/lower.hpp
   xla/transform/micro_op.hpp
   xla/transform/print.hpp
   xla/transform/program.hpp
   xla/transform/refuse.hpp
+  xla/transform/replay.hpp
   xla/transform/share.hpp
   xla/transform/simplify.hpp
   xla/transform/twins.hpp
@@ -133,6 +135,7 @@ set(XLA_HEADERS
   xla/run/arena.hpp
   xla/run/backward.hpp
   xla/run/call.hpp
+  xla/run/checkpoint.hpp
   xla/run/debug.hpp
   xla/run/device.hpp
   xla/run/eager.hpp
@@ -142,16 +145,19 @@ set(XLA_HEADERS
   xla/run/lazy.hpp
   xla/run/lowered.hpp
   xla/run/machine.hpp
+  xla/run/memory.hpp
   xla/run/metric_store.hpp
   xla/run/metrics.hpp
   xla/run/mode.hpp
   xla/run/plan.hpp
   xla/run/runtime.hpp
+  xla/run/segment_recorder.hpp
   xla/run/signature_cache.hpp
   xla/run/specialize.hpp
   xla/run/stages.hpp
   xla/run/static_program.hpp
   xla/run/step.hpp
+  xla/run/tensor_replay.hpp
   xla/run/tile.hpp
   xla/run/traced_graph.hpp
   xla/compile.hpp

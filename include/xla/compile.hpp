@@ -75,6 +75,24 @@ class compiled_base {
     }
   }
 
+  template <class... A>
+  MemoryAnalysis analyse(A&&... a) {
+    using program_type = static_program<F, argument_of<A&&>...>;
+    if constexpr (!program_type::why.empty()) {
+      [[maybe_unused]] refusal_type<program_type::why> sentence;
+      return {};
+    } else {
+      static const program source = program_type::storage.view();
+      auto& cache = cache_of<program_type>(source);
+      bound_call call;
+      std::tuple<std::remove_reference_t<A>&...> arguments(a...);
+      bind<A...>(call, arguments, std::index_sequence_for<A...>{});
+      check_facts(program_type::facts.data(), call, arguments);
+      executable* e = cache.find(call);
+      return memory_of((e ? e : specialize(cache, call, arguments))->get_plan());
+    }
+  }
+
  private:
   template <class Program, class R, class... A>
   auto run_program(A&&... a) {
@@ -127,6 +145,7 @@ class compiled_base {
     const std::vector<const plan*> known = cache.plans();
     executable* e = cache.add(call, options_);
     uncached.add();
+    note_memory(options_.name, e->get_plan());
     if (debug_log::instance().level() > 0) {
       auto name = [&](int slot) {
         return std::apply([&](auto&... v) { return slot_path(std::tie(v...), slot); }, arguments);
@@ -198,6 +217,12 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
   using inlined_type = detail::inlined<F>;
   using detail::compiled_base<F>::compiled_base;
   using detail::compiled_call<F>::operator();
+  /// What a call with these arguments needs of memory. Runs nothing; specialises where that has not
+  /// been done.
+  template <class... A>
+  MemoryAnalysis memory_analysis(A&&... a) {
+    return this->analyse(std::forward<A>(a)...);
+  }
   /// The graph of the function for arguments of these types, as text, at a stage of its way.
   template <class... A>
   std::string graph(Stage stage, A&&...) const {
@@ -234,6 +259,12 @@ class CompiledModule : detail::compiled_base<detail::call_module> {
   template <class... A>
   auto operator()(A&&... a) {
     return this->run(*module_, std::forward<A>(a)...);
+  }
+  /// What a call with these arguments needs of memory. Runs nothing; specialises where that has not
+  /// been done.
+  template <class... A>
+  MemoryAnalysis memory_analysis(A&&... a) {
+    return this->analyse(*module_, std::forward<A>(a)...);
   }
 
  private:

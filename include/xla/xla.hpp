@@ -79,7 +79,9 @@ namespace train {}
 
 #include "xla/compile.hpp"
 #include "xla/kernel/eigen.hpp"
+#include "xla/run/checkpoint.hpp"
 #include "xla/run/device.hpp"
+#include "xla/run/memory.hpp"
 #include "xla/run/metrics.hpp"
 #include "xla/run/runtime.hpp"
 #include "xla/run/step.hpp"

@@ -39,6 +39,12 @@ struct slot {
   int grad = -1;       ///< the node of the gradient now, when present
 };
 
+/// What one checkpoint() recorded: nodes begin … end - 1; segments are numbered from 1.
+struct segment_range {
+  int begin = 0, end = 0;
+  int parent = 0;  ///< the segment around it; 0: none
+};
+
 /// A program as a flat list of nodes; every input is an earlier node. The arrays belong to a
 /// graph_storage, so that handles can point at graphs of any capacity.
 struct graph {
@@ -46,14 +52,35 @@ struct graph {
   slot* slots = nullptr;
   int capacity = 0, slot_capacity = 0;
   int count = 0, slot_count = 0;
+  segment_range* segments = nullptr;
+  int segment_count = 0, segment_capacity = 0;
+  int segment = 0;                            ///< which one is being recorded
   bool own_nodes = false, own_slots = false;  ///< grown beyond the storage they began in
-  bool recording = true;                      ///< new nodes may need gradients
+  bool own_segments = false;
+  bool recording = true;  ///< new nodes may need gradients
   size_table sizes;
 
   constexpr int add(const node& n) {
     if (count == capacity) grow(nodes, capacity, own_nodes);
     nodes[count] = n;
+    nodes[count].segment = segment;
     return count++;
+  }
+
+  constexpr void open_segment() {
+    if (segment_count == segment_capacity) grow(segments, segment_capacity, own_segments);
+    segments[segment_count] = {count, count, segment};
+    segment = ++segment_count;
+  }
+  constexpr void close_segment() {
+    segment_range& s = segments[segment - 1];
+    s.end = count;
+    segment = s.parent;
+  }
+  /// True when segment s is the outer one or lies in it.
+  constexpr bool within(int s, int outer) const {
+    while (s != 0 && s != outer) s = segments[s - 1].parent;
+    return s == outer;
   }
 
   constexpr int add_slot(const slot& s) {
@@ -94,6 +121,7 @@ struct graph {
     n.attr = attr;
     n.size = 0;
     n.value = 0;
+    n.after[0] = n.after[1] = -1;
     n.needs_grad = needs_grad;
     return n;
   }
@@ -126,10 +154,13 @@ struct graph_storage : graph {
   slot slot_store[Capacity / 2 + 8];
   symbol symbol_store[Capacity / 2 + 32];
   equality equality_store[Capacity / 2 + 32];
+  segment_range segment_store[16];
 
   constexpr graph_storage() {
     nodes = node_store;
     slots = slot_store;
+    segments = segment_store;
+    segment_capacity = 16;
     capacity = Capacity;
     slot_capacity = Capacity / 2 + 8;
     sizes.symbols = symbol_store;
@@ -140,6 +171,7 @@ struct graph_storage : graph {
   constexpr ~graph_storage() {
     if (own_nodes) delete[] nodes;
     if (own_slots) delete[] slots;
+    if (own_segments) delete[] segments;
     if (sizes.own_symbols) delete[] sizes.symbols;
     if (sizes.own_equalities) delete[] sizes.equalities;
   }

@@ -61,6 +61,8 @@ struct node {
   extent size = 0;          ///< a size that the op needs beside its shape
   double value = 0;         ///< of a constant
   std::source_location at;  ///< of a check: the line that called it
+  int segment = 0;          ///< the checkpoint() that does not keep it; 0: it is kept
+  int after[2] = {-1, -1};  ///< nodes that it waits for and does not read
 
   constexpr shape dims_shape() const {
     shape s;

@@ -11,6 +11,7 @@
 #include "xla/nn/normalization.hpp"
 #include "xla/nn/shape.hpp"
 #include "xla/op/index_select.hpp"
+#include "xla/run/checkpoint.hpp"
 #include "xla/run/step.hpp"
 
 namespace xla::nn {
@@ -33,7 +34,8 @@ struct DecoderConfig {
   int rotary_theta = 0;   ///< base of the rotary embedding; 0: there is none
   bool causal = true;     ///< a token sees itself and those before it
   bool tied_head = false;
-  bool bias = false;     ///< of the projections
+  bool bias = false;               ///< of the projections
+  bool checkpoint_layers = false;  ///< layers keep nothing for backward; see xla::checkpoint
   bool dropout = false;  ///< of embeddings, attention weights and what layers add; 0.1 at first
   DecoderNorm norm = DecoderNorm::rms;
   DecoderActivation activation = DecoderActivation::swiglu;
@@ -228,7 +230,10 @@ struct Decoder {
     Tensor<float, 3> h = embed_tokens(tokens);
     if constexpr (C.max_positions > 0) h = h + narrow(embed_positions.weight, 0, 0, tokens.size(1));
     h = drop(h);
-    for (const auto& layer : layers) h = layer(h, drop, mask...);
+    for (const auto& layer : layers) {
+      if constexpr (C.checkpoint_layers) h = checkpoint(layer, h, drop, mask...);
+      else h = layer(h, drop, mask...);
+    }
     return score(h);
   }
   /// What the layers make of tokens that are added to a cache.

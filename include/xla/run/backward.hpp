@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "xla/run/machine.hpp"
+#include "xla/run/tensor_replay.hpp"
 #include "xla/transform/backward.hpp"
 
 namespace xla::detail {
@@ -20,6 +21,7 @@ class tensor_backward {
     if (!root->needs_grad)
       throw error("backward: nothing that this value was computed from requires a gradient");
     gather(root);
+    again_.start(*root, order_);
     gradient_.resize(order_.size());
     gradient_[static_cast<std::size_t>(position(root))] = constant<Loss>(1);
   }
@@ -27,14 +29,16 @@ class tensor_backward {
   /// Gradients to their places.
   void run() {
     const no_grad_scope off;
-    walk(true);
+    walk(true, {});
+    for (auto& [meta, gradient] : found_)
+      if (was_let_go(*gradient.value())) make_ready(*gradient.value());
     for (auto& [meta, gradient] : found_) meta->grad = ref<impl>::share(gradient.value());
     consume();
   }
   /// Gradients for some tensors; differentiable again when the graph is kept.
   void run_for(const std::vector<impl*>& inputs, const std::vector<handle*>& results, bool keep) {
     const grad_scope as_told(keep);
-    walk(false);
+    walk(false, inputs);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const int at = position(inputs[i]);
       if (at >= 0 && gradient_[static_cast<std::size_t>(at)].defined())
@@ -45,18 +49,25 @@ class tensor_backward {
   }
 
  private:
-  void walk(bool collects) {
+  // A gradient is let go when its rule has run, but for those of the inputs.
+  void walk(bool collects, const std::vector<impl*>& inputs) {
+    std::vector<bool> kept(order_.size());
+    for (impl* x : inputs)
+      if (const int at = position(x); at >= 0) kept[static_cast<std::size_t>(at)] = true;
     for (std::size_t k = 0; k < order_.size(); ++k) {
-      if (!gradient_[k].defined()) continue;
-      if (!order_[k]->meta) step(*order_[k], gradient_[k]);
-      else if (collects) collect(*order_[k], gradient_[k]);
+      if (gradient_[k].defined()) {
+        if (!order_[k]->meta) step(*order_[k], gradient_[k]);
+        else if (collects) collect(*order_[k], gradient_[k]);
+      }
+      again_.passed(*order_[k]);
+      if (!kept[k]) gradient_[k] = handle();
     }
   }
   void consume() {
     for (impl* t : order_)
       if (!t->meta) {
         t->consumed = true;
-        if (t->data) drop_inputs(*t);
+        if (!t->pending) drop_inputs(*t);
       }
   }
   static ref<impl> zeros(const impl& like) {
@@ -118,14 +129,14 @@ class tensor_backward {
   void step(impl& t, const handle& gradient) {
     gradient_scope s;
     for (int i = 0; i < t.arity; ++i) {
-      s.in[i] = share(t.in[i].get());
+      s.in[i] = share(again_.value(t.in[i].get(), gradient));
       s.wants[i] = t.in[i]->needs_grad;
     }
     handle* first = t.arity > 0 && s.wants[0]
                         ? &gradient_[static_cast<std::size_t>(position(t.in[0].get()))]
                         : nullptr;
     if (first) s.collected = *first;
-    s.out = share(&t);
+    s.out = share(again_.value(&t, gradient));
     s.grad = gradient;
     s.attr = t.attr;
     s.size = t.size;
@@ -143,6 +154,7 @@ class tensor_backward {
   std::vector<ref<impl>> held_;
   std::unordered_map<impl*, int> place_;
   std::vector<handle> gradient_;
+  tensor_replay again_;
   std::vector<std::pair<grad_meta*, handle>> found_;
 };
 

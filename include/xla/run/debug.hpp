@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "xla/run/plan.hpp"
+#include "xla/run/memory.hpp"
 
 namespace xla::detail {
 
@@ -64,13 +64,7 @@ template <class = void>
 inline void report(const analysis& a, const plan& p) {
   debug_log& log = debug_log::instance();
   if (log.level() < 1) return;
-  std::int64_t arguments = 0, outputs = 0, aliased = 0;
-  for (const placement& q : p.places)
-    if (q.where == place::slot || q.where == place::grad) arguments += q.bytes;
-    else if (q.where != place::arena) outputs += q.bytes;
-  for (int i = 0; i < p.source.count.writes; ++i)
-    if (p.in_place[static_cast<std::size_t>(i)])
-      aliased += p.places[static_cast<std::size_t>(p.source.writes[i].value)].bytes;
+  const MemoryAnalysis m = memory_of(p);
   char hash[24];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(a.hash));
   auto n = [](auto v) { return std::to_string(v); };
@@ -82,8 +76,8 @@ inline void report(const analysis& a, const plan& p) {
             "\nCompilation Analysis:   Number of Graph Outputs: " +
             n(p.source.count.results + p.source.count.writes) +
             "\nCompilation Analysis:   Steps: " + n(p.steps.size()) +
-            "\nCompilation Analysis:   Memory: arguments " + n(arguments) + " bytes, outputs " +
-            n(outputs) + ", aliased " + n(aliased) + ", intermediates " + n(p.arena_bytes) +
+            "\nCompilation Analysis:   Memory: arguments " + n(m.arguments) + " bytes, outputs " +
+            n(m.outputs) + ", aliased " + n(m.aliased) + ", intermediates " + n(p.arena_bytes) +
             " (without reuse " + n(p.unshared_bytes) + ")" +
             "\nCompilation Analysis: What changed: " + a.changed + "\n");
 }

@@ -96,10 +96,11 @@ inline ref<impl> make_impl(const node& n, impl* const* inputs) {
   return t;
 }
 
-/// The inputs are no longer needed once a tensor has its elements and no gradient can flow.
+/// The inputs are no longer needed once a tensor has its elements and no gradient can flow, or
+/// where gradients end.
 template <class = void>
 inline void drop_inputs(impl& t) {
-  if (t.needs_grad && !t.consumed) return;
+  if ((t.needs_grad && !t.consumed && !t.meta) || (t.part && t.part->open)) return;
   for (auto& i : t.in) i.reset();
   t.arity = 0;
 }

@@ -10,17 +10,36 @@
 
 namespace xla::detail {
 
+/// Memory for the values of a plan.
+class arena_memory {
+ public:
+  explicit arena_memory(std::int64_t bytes)
+      : bytes_(bytes + 64),
+        data_(
+            static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes_), alignment))) {
+    memory_count::instance().add(bytes_);
+  }
+  ~arena_memory() {
+    ::operator delete(data_, alignment);
+    memory_count::instance().remove(bytes_);
+  }
+  arena_memory(const arena_memory&) = delete;
+  arena_memory& operator=(const arena_memory&) = delete;
+  std::byte* get() const { return data_; }
+
+ private:
+  static constexpr std::align_val_t alignment{4096};
+  std::int64_t bytes_;
+  std::byte* data_;
+};
+
 /// The memory of one call in flight: the arena, and where every value lies.
 template <class>
 struct basic_frame {
-  std::unique_ptr<std::byte[], void (*)(std::byte*)> memory{nullptr, [](std::byte*) {}};
+  arena_memory memory;
   std::vector<void*> table;
 
-  explicit basic_frame(const plan& p) {
-    const std::align_val_t alignment{4096};
-    memory = {static_cast<std::byte*>(
-                  ::operator new(static_cast<std::size_t>(p.arena_bytes) + 64, alignment)),
-              [](std::byte* m) { ::operator delete(m, std::align_val_t(4096)); }};
+  explicit basic_frame(const plan& p) : memory(p.arena_bytes) {
     table.resize(p.places.size());
     for (std::size_t v = 0; v < table.size(); ++v) {
       const placement& q = p.places[static_cast<std::size_t>(p.base[v])];

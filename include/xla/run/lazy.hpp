@@ -163,6 +163,7 @@ class basic_tracer {
           specializer(entry->lowered.view(), nullptr, graph.leaf_shapes()).run());
     }
     uncached.add();
+    note_memory("traced", entry->ready->get_plan());
     if (debug_log::instance().level() > 0) {
       std::vector<const graph_sketch*> known;
       for (auto& [hash, e] : cache_) known.push_back(&e->sketch);
@@ -230,12 +231,38 @@ class basic_tracer {
 };
 using tracer = basic_tracer<void>;
 
+/// True for a tensor of a checkpointed segment that has not its elements, and can compute them.
+inline bool was_let_go(const impl& t) { return !t.data && !t.pending && !t.failed; }
+
+inline void compute_again(impl& last);
+
 /// Makes sure that a tensor has its elements, or a ticket for them.
 template <class = void>
 inline void make_ready(impl& t) {
   if (t.data) return;
   if (t.failed) throw error("xla: the graph that should have computed this value has failed");
-  tracer::instance().flush("value read before sync");
+  if (t.pending) tracer::instance().flush("value read before sync");
+  else compute_again(t);
+}
+
+/// Executes what a tensor without elements depends on, then itself.
+inline void compute_again(impl& last) {
+  std::vector<impl*> stack{&last};
+  while (!stack.empty()) {
+    impl& t = *stack.back();
+    const std::size_t depth = stack.size();
+    for (int i = 0; i < t.arity && !t.data; ++i)
+      if (was_let_go(*t.in[i])) stack.push_back(t.in[i].get());
+    if (stack.size() > depth) continue;
+    stack.pop_back();
+    if (t.data) continue;
+    for (int i = 0; i < t.arity; ++i) {
+      make_ready(*t.in[i]);
+      wait_for(*t.in[i]->data);
+    }
+    execute_now(t);
+    drop_inputs(t);
+  }
 }
 
 }  // namespace xla::detail

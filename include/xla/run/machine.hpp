@@ -7,6 +7,7 @@
 
 #include "xla/run/eager.hpp"
 #include "xla/run/lazy.hpp"
+#include "xla/run/segment_recorder.hpp"
 #include "xla/tensor.hpp"
 
 namespace xla::detail {
@@ -20,7 +21,10 @@ inline ref<impl> run_op(node n, impl* const* inputs) {
     n.size = static_cast<extent>(s.offset);
   }
   ref<impl> t = make_impl(n, inputs);
+  segment_recorder::note(*t);
   if (!is_eager_mode()) {
+    for (int i = 0; i < t->arity; ++i)
+      if (was_let_go(*t->in[i])) make_ready(*t->in[i]);
     pending_list::instance().add(t.get());
     return t;
   }

@@ -23,6 +23,7 @@ class basic_specializer {
     place_values();
     find_once();
     allocate();
+    number_random();
     out_.steps.reserve(at(p_.count.steps));
     out_.loops.reserve(at(p_.count.steps) * 32);
     out_.operands.reserve(at(p_.count.inputs + p_.count.outputs));
@@ -195,6 +196,24 @@ class basic_specializer {
            made_[at(v)] >= 0;
   }
 
+  // Random numbers are those of program order, whatever the order of the steps; what is computed
+  // again has the numbers of the first time.
+  void number_random() {
+    random_.assign(at(values()), -1);
+    for (int v = 0; v < values(); ++v) {
+      const node& n = p_.values[v];
+      if (!n.op->impure) continue;
+      if (n.attr != 0) {
+        random_[at(v)] = static_cast<int>(n.attr) - 1;
+        continue;
+      }
+      random_[at(v)] = static_cast<int>(out_.counters.size());
+      out_.counters.push_back(out_.random_counters);
+      out_.random_counters +=
+          static_cast<std::int64_t>(random_counters(out_.shapes[at(v)], n.type));
+    }
+  }
+
   void add_step(const step& s) {
     ready_step r;
     r.kind = s.kind;
@@ -212,12 +231,7 @@ class basic_specializer {
       r.attr = n.attr;
       r.size = value_at(out_.symbols, n.size);
       r.at = n.at;
-      if (n.op->impure) {
-        r.random = static_cast<int>(out_.counters.size());
-        out_.counters.push_back(out_.random_counters);
-        out_.random_counters +=
-            static_cast<std::int64_t>(random_counters(out_.shapes[at(s.value)], n.type));
-      }
+      if (n.op->impure) r.random = random_[at(s.value)];
     } else {
       if (kernels_) r.kernel = kernels_[s.kernel];
       r.loops = static_cast<int>(out_.loops.size());
@@ -244,6 +258,7 @@ class basic_specializer {
   std::vector<bool> claimed_;  // per value: is a result's or write's memory
   std::vector<bool> fixed_;
   std::vector<bool> once_;
+  std::vector<int> random_;  // per value: the number of its random op
 };
 using specializer = basic_specializer<void>;
 

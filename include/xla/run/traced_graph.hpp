@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "xla/run/debug.hpp"
@@ -63,6 +64,10 @@ class basic_traced_graph {
   int donor(std::size_t output) const { return donors_[output]; }
   /// How the inputs of a node are numbered: leaves first, then nodes.
   int input(const impl& t, int k) const { return inputs_[static_cast<std::size_t>(t.index)].at[k]; }
+  /// The nodes that a node waits for, numbered likewise; -1 for none.
+  int after(const impl& t, int k) const {
+    return inputs_[static_cast<std::size_t>(t.index)].after[k];
+  }
 
   /// The tensors have their elements; what no gradient needs any more is let go.
   void finish() {
@@ -85,6 +90,7 @@ class basic_traced_graph {
  private:
   struct operands {
     int at[3] = {-1, -1, -1};
+    int after[2] = {-1, -1};
   };
 
   // Numbers the leaves by their first use, and counts the uses from within the graph.
@@ -107,15 +113,17 @@ class basic_traced_graph {
       impl& t = *nodes_[i];
       const int inside = uses_[i] + 1;  // and this graph's own reference
       output[i] = t.refs.load(std::memory_order_acquire) > inside;
-      keep[i] = output[i] && t.needs_grad && !t.consumed && !t.meta;
+      keep[i] = output[i] && !t.meta && ((t.needs_grad && !t.consumed) || t.part);
     }
     for (std::size_t i = nodes_.size(); i-- > 0;) {
       if (!keep[i]) continue;
       for (int k = 0; k < nodes_[i]->arity; ++k) {
         impl& in = *nodes_[i]->in[k];
         if (!in.pending) continue;
-        output[static_cast<std::size_t>(in.index)] = 1;
-        keep[static_cast<std::size_t>(in.index)] |= in.needs_grad && !in.consumed && !in.meta;
+        const bool again = in.part && !in.part->open;  // computed once more for a gradient
+        output[static_cast<std::size_t>(in.index)] |= !again;
+        keep[static_cast<std::size_t>(in.index)] |=
+            again || (in.needs_grad && !in.consumed && !in.meta);
       }
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i)
@@ -147,6 +155,15 @@ class basic_traced_graph {
     donors_.resize(outputs_.size(), -1);
   }
 
+  // The number of the node of that order, which comes before node `limit`; -1 when it is not here.
+  int recorded_as(std::uint64_t order, int limit) const {
+    const auto at =
+        std::lower_bound(nodes_.begin(), nodes_.begin() + limit, order,
+                         [](const ref<impl>& t, std::uint64_t o) { return t->order < o; });
+    if (at == nodes_.begin() + limit || (*at)->order != order) return -1;
+    return static_cast<int>(leaves_.size()) + (*at)->index;
+  }
+
   void sign(impl& t) {
     signature_.push_back(reinterpret_cast<std::uintptr_t>(t.op));
     signature_.push_back(static_cast<std::uint64_t>(t.type) << 8 |
@@ -174,6 +191,11 @@ class basic_traced_graph {
         signature_.push_back(static_cast<std::uint64_t>(in.type));
       }
     }
+    for (int k = 0; k < 2; ++k)
+      if (t.after[k] != 0) {
+        o.after[k] = recorded_as(t.after[k] - 1, t.index);
+        signature_.push_back(static_cast<std::uint64_t>(o.after[k]) + (std::uint64_t{1} << 32));
+      }
     inputs_.push_back(o);
     if (t.index + 1 == static_cast<int>(nodes_.size()))
       for (std::size_t i = 0; i < outputs_.size(); ++i)
@@ -242,6 +264,7 @@ class basic_traced_program {
       n.size = t->op->impure ? 0 : t->size;
       n.at = t->at;
       for (int k = 0; k < t->arity; ++k) n.in[k] = from.input(*t, k);
+      for (int k = 0; k < 2; ++k) n.after[k] = from.after(*t, k);
       g.add(n);
     }
   }

@@ -111,6 +111,22 @@ class buffer_cache {
   list lists_[2 * 64 + 2];
 };
 
+/// Bytes in use by tensors and by compiled functions: now, and the most there were.
+struct memory_count {
+  std::atomic<std::int64_t> now{0}, most{0};
+
+  static memory_count& instance() {
+    static constinit memory_count c;
+    return c;
+  }
+  void add(std::int64_t bytes) noexcept {
+    const std::int64_t sum = now.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    std::int64_t old = most.load(std::memory_order_relaxed);
+    while (sum > old && !most.compare_exchange_weak(old, sum, std::memory_order_relaxed)) {}
+  }
+  void remove(std::int64_t bytes) noexcept { now.fetch_sub(bytes, std::memory_order_relaxed); }
+};
+
 /// The elements of tensors that share them. ticket is the number of the asynchronous execution that
 /// writes them last, 0 when they are there.
 struct buffer {
@@ -132,12 +148,14 @@ struct buffer {
     }
     b->data = memory;
     b->bytes = capacity;
+    memory_count::instance().add(static_cast<std::int64_t>(capacity));
     return b;
   }
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
     if (refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     buffer_cache::instance().give(data, bytes);
+    memory_count::instance().remove(static_cast<std::int64_t>(bytes));
     delete this;
   }
   bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1; }

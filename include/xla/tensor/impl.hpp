@@ -48,6 +48,25 @@ class ref {
 
 struct impl;
 
+/// What one checkpoint() records. Its tensors do not keep their elements: backward computes them
+/// again.
+struct segment {
+  std::atomic<int> refs{1};
+  ref<segment> parent;  ///< the checkpoint() around it
+  bool open = true;     ///< still being recorded
+
+  void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+  /// True when this is the outer one, or lies in it.
+  bool within(const segment* outer) const noexcept {
+    const segment* s = this;
+    while (s && s != outer) s = s->parent.get();
+    return s == outer;
+  }
+};
+
 /// Where gradients of a value are collected: shared by every handle of that value.
 struct grad_meta {
   std::atomic<int> refs{1};
@@ -78,7 +97,9 @@ struct impl {
   ref<impl> in[3];
   ref<buffer> data;
   ref<grad_meta> meta;
-  ref<impl> previous;  ///< what a cell falls back to when this, still pending, fails
+  ref<segment> part;            ///< the checkpoint() that does not keep it
+  std::uint64_t after[2] = {};  ///< 1 + order of what it waits for and does not read
+  ref<impl> previous;           ///< what a cell falls back to when this, still pending, fails
   impl* pending_prev = nullptr;
   impl* pending_next = nullptr;
   bool pending = false;

@@ -7,6 +7,7 @@
 #include "xla/op/create.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/tensor/state.hpp"
+#include "xla/transform/replay.hpp"
 
 namespace xla {
 
@@ -45,7 +46,7 @@ template <class Loss>
 class graph_backward {
  public:
   constexpr graph_backward(graph& in, int loss, bool collects)
-      : g(in), root(loss), collects_(collects) {
+      : g(in), root(loss), collects_(collects), again_(in, loss) {
     const std::size_t n = static_cast<std::size_t>(root) + 1;
     gradient = new int[n];
     order = new int[n];
@@ -105,12 +106,12 @@ class graph_backward {
     const node n = g.nodes[index];
     gradient_scope s;
     for (int i = 0; i < n.arity; ++i) {
-      s.in[i] = at(n.in[i]);
+      s.in[i] = at(again_.value(n.in[i], gradient[index]));
       s.wants[i] = g.nodes[n.in[i]].needs_grad;
     }
     const int first = n.arity > 0 && s.wants[0] ? n.in[0] : -1;
     if (first >= 0 && gradient[first] >= 0) s.collected = at(gradient[first]);
-    s.out = at(index);
+    s.out = at(again_.value(index, gradient[index]));
     s.grad = at(gradient[index]);
     s.attr = n.attr;
     s.size = n.size;
@@ -144,6 +145,7 @@ class graph_backward {
   graph& g;
   int root;
   bool collects_;
+  graph_replay again_;
   int* gradient;  // of each node up to the root
   int* order;     // nodes that a gradient may reach, every node after its inputs
   int* stack;

@@ -117,12 +117,30 @@ struct fuser {
       const int after = stage_at(n.in[k]) + (makes_value ? 1 : 0);
       if (after > stage[i]) stage[i] = after;
     }
+    if (const int after = wait_for_others(n, -1) - (makes_value ? 0 : 1); after > stage[i])
+      stage[i] = after;
     if (makes_value && stage[i] == 0) stage[i] = 1;
   }
 
   constexpr void read_from_outside(int node) {
     stored[node] = true;
     if (const int r = region_at(node); r >= 0) regions[r].read_outside = true;
+  }
+
+  /// The first stage after what a node waits for without reading it, as seen from region r; what
+  /// is waited for keeps its stage from here on.
+  constexpr int wait_for_others(const node& n, int r) {
+    for (int before : n.after)
+      if (const int other = before < 0 ? -1 : region_at(before); other >= 0 && other != r)
+        regions[other].read_outside = true;
+    return after_others(n, r);
+  }
+  constexpr int after_others(const node& n, int r) const {
+    int first = 0;
+    for (int before : n.after)
+      if (before >= 0 && (r < 0 || region_at(before) != r) && stage_at(before) + 1 > first)
+        first = stage_at(before) + 1;
+    return first;
   }
 
   /// A node that looks for its region.
@@ -155,6 +173,7 @@ struct fuser {
       if (g.nodes[n.in[k]].dims_shape() == r.space) reader[n.in[k]] = home;
       if (const int after = stage_at(n.in[k]) + 1; after > r.stage) r.stage = after;
     }
+    if (const int after = wait_for_others(n, home); after > r.stage) r.stage = after;
   }
 
   /// The latest region that the node may enter, with the others that it joins; -1 without any.
@@ -182,7 +201,7 @@ struct fuser {
   /// True for an unsettled region that runs when the node would run alone: neither delays the
   /// other.
   constexpr bool runs_beside(int r, const node& n) const {
-    int earliest = 1;
+    int earliest = after_others(n, -1) > 1 ? after_others(n, -1) : 1;
     for (int k = 0; k < n.arity; ++k)
       if (const int after = stage_at(n.in[k]) + 1; after > earliest) earliest = after;
     return !regions[r].read_outside && regions[r].stage == earliest;
@@ -200,7 +219,7 @@ struct fuser {
     if (!to.read_outside) return true;
     for (int k = 0; k < n.arity; ++k)
       if (region_at(n.in[k]) != r && stage_at(n.in[k]) >= to.stage) return false;
-    return !belongs_later(r, c.node);
+    return after_others(n, r) <= to.stage && !belongs_later(r, c.node);
   }
 
   /// True when a settled region need store nothing more for the node, and what follows from the

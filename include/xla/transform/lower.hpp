@@ -9,6 +9,7 @@
 #include "xla/graph/verify.hpp"
 #include "xla/transform/dead.hpp"
 #include "xla/transform/fuse.hpp"
+#include "xla/transform/late.hpp"
 #include "xla/transform/micro_op.hpp"
 #include "xla/transform/program.hpp"
 #include "xla/transform/share.hpp"
@@ -85,6 +86,7 @@ class lowering {
     bool* stored = new bool[n];
     fuser f{g_, live_, options_.fuse, region_of_, stage_, regions_, reads, reader, user, stored};
     f.sweep();
+    draw_late(g_, live_, f);
     delete[] reads;
     delete[] reader;
     delete[] user;
@@ -107,8 +109,15 @@ class lowering {
     for (int i = 0; i < roots_.write_count; ++i) live_[root(roots_.writes[i].value)] = true;
     // Random numbers are drawn in program order even when nobody looks, as in eager mode.
     for (int i = 0; i < g_.count; ++i)
-      if (g_.nodes[i].op->impure) live_[i] = true;
+      if (g_.nodes[i].op->impure && g_.nodes[i].attr == 0) live_[i] = true;
     mark_live(g_, to_, live_);
+    for (int i = 0; i < g_.count; ++i)
+      for (int& before : g_.nodes[i].after) before = computed(before);
+  }
+  // What stands for a node that others wait for; where the passes left it out, for its first input.
+  constexpr int computed(int i) const {
+    while (i >= 0 && !live_[to_[i]]) i = g_.nodes[i].arity > 0 ? g_.nodes[i].in[0] : -1;
+    return i < 0 ? i : to_[i];
   }
   constexpr int root(int node) const { return to_[node]; }
   // In debug builds, and at run time only: constant evaluation has no time to lose.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "xla/run/metrics.hpp"
+#include "xla/run/plan.hpp"
+#include "xla/tensor/buffer.hpp"
+
+namespace xla {
+
+/// Bytes that one call of a function needs, as its plan says.
+struct MemoryAnalysis {
+  std::int64_t arguments = 0;  ///< tensors, parameters, gradients and states that it reads
+  std::int64_t outputs = 0;    ///< results, and new values of what it writes
+  std::int64_t aliased = 0;    ///< of the outputs, those that take the place of the old value
+  std::int64_t arena = 0;      ///< all other values, at the peak
+  std::int64_t reused = 0;     ///< what the arena would take more if no value took another's place
+};
+
+/// Bytes that tensors and compiled functions hold now: elements, and the arenas of their plans.
+inline std::int64_t memory_allocated() {
+  return detail::memory_count::instance().now.load(std::memory_order_relaxed);
+}
+/// The most that memory_allocated() has been, since the start or the last
+/// reset_peak_memory_stats().
+inline std::int64_t max_memory_allocated() {
+  return detail::memory_count::instance().most.load(std::memory_order_relaxed);
+}
+/// From here on max_memory_allocated() starts at what is allocated now.
+inline void reset_peak_memory_stats() {
+  detail::memory_count::instance().most.store(memory_allocated(), std::memory_order_relaxed);
+}
+
+namespace detail {
+
+inline MemoryAnalysis memory_of(const plan& p) {
+  MemoryAnalysis m;
+  for (std::size_t v = 0; v < p.places.size(); ++v) {
+    const placement& q = p.places[v];
+    if (q.where == place::slot || q.where == place::grad) m.arguments += q.bytes;
+    else if (q.where != place::arena) m.outputs += q.bytes;
+  }
+  for (int i = 0; i < p.source.count.writes; ++i)
+    if (p.in_place[static_cast<std::size_t>(i)])
+      m.aliased += p.places[static_cast<std::size_t>(p.source.writes[i].value)].bytes;
+  m.arena = p.arena_bytes;
+  m.reused = p.unshared_bytes - p.arena_bytes;
+  return m;
+}
+
+/// A sample of ArenaBytes::<name> for every plan.
+inline void note_memory(const std::string& name, const plan& p) {
+  get_metric("ArenaBytes::" + name, metric_unit::bytes).add(static_cast<double>(p.arena_bytes));
+}
+
+}  // namespace detail
+}  // namespace xla

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/graph/graph.hpp"
+
+namespace xla::detail {
+
+/// What backward reads of checkpointed segments: their nodes, recorded again from what the segment
+/// was given. The copies wait for the loss and for the gradient that asks for them, so that they
+/// are computed late, and the first values are not needed for so long. A segment within a segment
+/// is recorded again for the outer one, and once more when backward arrives at it. Chen et al.
+/// (2016).
+class graph_replay {
+ public:
+  constexpr graph_replay(graph& in, int loss) : g(in), root(loss), nodes_(in.count) {
+    if (g.segment_count > 0) start();
+  }
+  constexpr ~graph_replay() {
+    delete[] copy_;
+    delete[] random_;
+    delete[] fixed_;
+    delete[] done_;
+  }
+  graph_replay(const graph_replay&) = delete;
+  graph_replay& operator=(const graph_replay&) = delete;
+
+  /// The node that a gradient rule reads for node i: itself, or its copy. Copies come after the
+  /// node of the gradient.
+  constexpr int value(int i, int gradient) {
+    const int s = i < nodes_ ? g.nodes[i].segment : 0;
+    if (s == 0 || g.within(g.segment, s)) return i;
+    if (!done_[s]) record(s, gradient);
+    return copy_[place(i, s)];
+  }
+
+ private:
+  constexpr void start() {
+    const auto n = static_cast<std::size_t>(nodes_);
+    done_ = new bool[static_cast<std::size_t>(g.segment_count) + 1];
+    for (int s = 0; s <= g.segment_count; ++s) done_[s] = false;
+    for (int s = 1; s <= g.segment_count; ++s)
+      if (depth(s) > levels_) levels_ = depth(s);
+    copy_ = new int[static_cast<std::size_t>(levels_) * n];
+    for (std::size_t i = 0; i < static_cast<std::size_t>(levels_) * n; ++i) copy_[i] = -1;
+    fixed_ = new bool[n];
+    random_ = new int[n];
+    int drawn = 0;
+    for (int i = 0; i < nodes_; ++i) {
+      const node& m = g.nodes[i];
+      fixed_[i] = m.op != &input_info && m.op != &scalar_info && !m.op->impure;
+      for (int k = 0; k < m.arity; ++k) fixed_[i] = fixed_[i] && fixed_[m.in[k]];
+      random_[i] = m.op->impure && m.attr == 0 ? ++drawn : static_cast<int>(m.attr);
+    }
+  }
+
+  constexpr int depth(int s) const {
+    int d = 0;
+    for (; s != 0; s = g.segments[s - 1].parent) ++d;
+    return d;
+  }
+  constexpr std::size_t place(int i, int s) const {
+    return static_cast<std::size_t>(depth(s) - 1) * static_cast<std::size_t>(nodes_) +
+           static_cast<std::size_t>(i);
+  }
+
+  constexpr void record(int s, int gradient) {
+    done_[s] = true;
+    const segment_range range = g.segments[s - 1];
+    for (int i = range.begin; i < range.end; ++i)
+      if (g.within(g.nodes[i].segment, s)) copy_[place(i, s)] = copy(i, s, gradient);
+  }
+
+  // What only sizes decide exists for good, and indices have been checked.
+  constexpr int copy(int i, int s, int gradient) {
+    node n = g.nodes[i];
+    if (fixed_[i] || n.op->kind == op_kind::leaf) return i;
+    for (int k = 0; k < n.arity; ++k)
+      n.in[k] = g.within(g.nodes[n.in[k]].segment, s) ? copy_[place(n.in[k], s)]
+                                                      : value(n.in[k], gradient);
+    if (n.op->check) return n.in[0];
+    if (n.op->impure) n.attr = random_[i];
+    if (n.op == &detach_info) {
+      n.attr = no_slot;
+      n.needs_grad = false;
+    }
+    n.needs_grad = n.needs_grad && g.recording;
+    n.after[0] = gradient;
+    n.after[1] = root;
+    return g.add(n);
+  }
+
+  graph& g;
+  int root;
+  int nodes_;              // those that were there before
+  int levels_ = 0;         // how deep segments lie in each other
+  int* copy_ = nullptr;    // per level and node: the node that stands for it
+  int* random_ = nullptr;  // per random node: 1 + the number of its draw
+  bool* fixed_ = nullptr;  // per node: depends on nothing but constants and sizes
+  bool* done_ = nullptr;   // per segment
+};
+
+}  // namespace xla::detail
