@@ -100,7 +100,9 @@ TEST_CASE("a wrong size names the line of the call: shapes") {
 TEST_CASE("an axis that does not exist names the line of the call") {
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({2, 3});
-  const auto check = [](int line, auto step) { CHECK_THROWS_WITH(step(), contains(at_line(line))); };
+  const auto check = [](int line, auto step) {
+    CHECK_THROWS_WITH(step(), contains(at_line(line)));
+  };
   check(__LINE__, [&] { sum(x, {2}); });
   check(__LINE__, [&] { mean(x, {2}, xla::keepdim); });
   check(__LINE__, [&] { softmax(x, 2); });
@@ -161,8 +163,7 @@ TEST_CASE("one traced graph from two lines names the line that it came from") {
   const auto table = numbers<float>({4, 2});
   const auto bad = places(0, 4);
   auto run = [](auto x) { return said_by([&] { x.to_vector(); }); };
-  const std::string first = run(embedding(bad, table)), second = run(
-      embedding(bad, table));
+  const std::string first = run(embedding(bad, table)), second = run(embedding(bad, table));
   CHECK_THAT(first, contains(at_line(__LINE__ - 2)));
   CHECK_THAT(second, contains(at_line(__LINE__ - 2)));
 }

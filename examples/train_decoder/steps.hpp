@@ -45,7 +45,7 @@ constexpr auto evaluate_fn = [](auto& model, auto& tokens, auto& targets) {
 constexpr auto write_fn = [](auto& model, auto& cache, auto& tokens, auto& temperature,
                              auto& top_k) {
   model.eval();
-  return nn::sample(xla::select(model(tokens, cache), 1, -1), temperature, top_k);
+  return nn::sample(model.next_logits(tokens, cache), temperature, top_k);
 };
 
 template <class Train, class Accumulate, class Update, class Evaluate, class Write>

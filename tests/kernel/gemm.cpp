@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <limits>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <type_traits>
 #include <vector>
@@ -34,8 +34,7 @@ struct matrix {
     for (T& value : data) {
       if constexpr (std::is_floating_point_v<T>)
         value = std::uniform_real_distribution<T>(-1, 1)(random);
-      else
-        value = static_cast<T>(random());
+      else value = static_cast<T>(random());
     }
     view = {data.data(), row_stride, col_stride};
   }
@@ -49,9 +48,7 @@ struct matrix {
         data[static_cast<std::size_t>(i * view.row_stride + j * view.col_stride)] = from.at(i, j);
   }
 
-  T at(index_t i, index_t j) const {
-    return view.data[i * view.row_stride + j * view.col_stride];
-  }
+  T at(index_t i, index_t j) const { return view.data[i * view.row_stride + j * view.col_stride]; }
 };
 
 template <class T>
@@ -60,10 +57,9 @@ using sum_type = std::conditional_t<std::is_floating_point_v<T>, long double, st
 template <class T>
 bool close(T got, sum_type<T> want, index_t k) {
   if constexpr (std::is_floating_point_v<T>)
-    return std::abs(got - want) <= static_cast<long double>(k + 1) *
-                                       std::numeric_limits<T>::epsilon();
-  else
-    return got == static_cast<T>(want);
+    return std::abs(got - want) <=
+           static_cast<long double>(k + 1) * std::numeric_limits<T>::epsilon();
+  else return got == static_cast<T>(want);
 }
 
 template <class T>
@@ -114,10 +110,10 @@ void check_product(index_t m, index_t n, index_t k, int left, int right, std::mt
   const index_t rows = fewest_rows + below(m - i0 - fewest_rows + 1);
   const index_t columns = fewest_columns + below(n - j0 - fewest_columns + 1);
   std::vector<T> part(static_cast<std::size_t>(rows * columns));
-  gemm<T>(rows, columns, k, {&a.view.data[i0 * a.view.row_stride], a.view.row_stride,
-                             a.view.col_stride},
-          {&b.view.data[j0 * b.view.col_stride], b.view.row_stride, b.view.col_stride},
-          part.data(), columns);
+  gemm<T>(rows, columns, k,
+          {&a.view.data[i0 * a.view.row_stride], a.view.row_stride, a.view.col_stride},
+          {&b.view.data[j0 * b.view.col_stride], b.view.row_stride, b.view.col_stride}, part.data(),
+          columns);
   index_t differ = 0;
   for (index_t i = 0; i < rows; ++i)
     differ += std::memcmp(&part[static_cast<std::size_t>(i * columns)],
@@ -133,8 +129,8 @@ struct restore_threads {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("gemm agrees with the plain triple loop, in every bit with itself", "",
-                   float, double, std::int32_t, std::int64_t, std::uint8_t) {
+TEMPLATE_TEST_CASE("gemm agrees with the plain triple loop, in every bit with itself", "", float,
+                   double, std::int32_t, std::int64_t, std::uint8_t) {
   const restore_threads guard;
   std::mt19937 random(7);
   for (const index_t m : {0, 1, 2, 7, 9})
@@ -155,9 +151,9 @@ TEMPLATE_TEST_CASE("gemm shares large products among threads", "", float, double
   std::mt19937 random(11);
   struct {
     index_t m, n, k;
-  } const shapes[] = {{64, 128, 784}, {128, 784, 64}, {64, 784, 128},  {3, 900, 300}, {300, 1, 900},
-                      {130, 70, 601}, {257, 51, 1100}, {1, 700, 1030}, {70, 400, 20},
-                      {4, 1100, 257}, {2, 513, 600}, {1, 2000, 90}};
+  } const shapes[] = {{64, 128, 784}, {128, 784, 64}, {64, 784, 128},  {3, 900, 300},
+                      {300, 1, 900},  {130, 70, 601}, {257, 51, 1100}, {1, 700, 1030},
+                      {70, 400, 20},  {4, 1100, 257}, {2, 513, 600},   {1, 2000, 90}};
   for (const auto& shape : shapes)
     check_product<TestType>(shape.m, shape.n, shape.k, static_cast<int>(random() % 5),
                             static_cast<int>(random() % 5), random);

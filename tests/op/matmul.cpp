@@ -120,7 +120,8 @@ TEST_CASE("gradients of products") {
   check_gradient(product, numbers<double>({2, 1, 3, 4}, 1), numbers<double>({3, 4, 2}, 2));
   check_gradient(product, numbers<double>({4}, 1), numbers<double>({4, 2}, 2));
   check_gradient([](auto& x, auto& w, auto& c) { return linear(x, w, c); },
-                 numbers<double>({2, 3, 4}, 1), numbers<double>({2, 4}, 2), numbers<double>({2}, 3));
+                 numbers<double>({2, 3, 4}, 1), numbers<double>({2, 4}, 2),
+                 numbers<double>({2}, 3));
 }
 
 TEST_CASE("a batch of products gives each product's bits, with any number of threads") {

@@ -60,16 +60,17 @@ constexpr Tensor<T, 0> median(const Tensor<T, R>& x) {
 /// order is meant, and it has the gradient; of NaNs the first.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> median(const Tensor<T, R>& x, int axis,
-                                                                  keepdim_t) {
+                                                                  keepdim_t, caller who = here()) {
   static_assert(R >= 1, "xla::median: needs an axis; median(x) is of all elements");
-  const int at = detail::axis_of(x, R, axis, "median");
+  const int at = detail::axis_of(x, R, axis, {"median", who});
   const auto index = detail::median_index(x, at);
   return {detail::gather_along(x, at, index), index};
 }
 template <class T, int R>
 constexpr std::pair<Tensor<T, R - 1>, Tensor<std::int64_t, R - 1>> median(const Tensor<T, R>& x,
-                                                                          int axis) {
-  const auto [values, index] = median(x, axis, keepdim);
+                                                                          int axis,
+                                                                          caller who = here()) {
+  const auto [values, index] = median(x, axis, keepdim, who);
   const std::int64_t bits = std::int64_t{1} << detail::axis_of(x, R, axis, "median");
   return {detail::drop_axes<R - 1, T>(values, bits),
           detail::drop_axes<R - 1, std::int64_t>(index, bits)};

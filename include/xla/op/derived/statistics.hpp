@@ -29,8 +29,7 @@ struct variance_over {
   correction less;
   template <class T, int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, std::int64_t axes) const {
-    static_assert(fraction<T>,
-                  "xla::var and xla::std: need float or double; cast first");
+    static_assert(fraction<T>, "xla::var and xla::std: need float or double; cast first");
     const Tensor<T, 0> n = number<T>(count_over(x, axes)).tensor();
     const auto d = x - reduce<op::sum>(x, axes) / n;
     return reduce<op::sum>(d * d, axes) / maximum(n - less.value, 0);
@@ -62,8 +61,7 @@ constexpr Tensor<T, R - static_cast<int>(N)> var(const Tensor<T, R>& x, const in
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> var(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                           correction less = correction(1),
-                           caller who = here()) {
+                           correction less = correction(1), caller who = here()) {
   return detail::over_axes_kept(x, axes, detail::variance_over{less}, who);
 }
 
@@ -81,8 +79,7 @@ constexpr Tensor<T, R - static_cast<int>(N)> std(const Tensor<T, R>& x, const in
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> std(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                           correction less = correction(1),
-                           caller who = here()) {
+                           correction less = correction(1), caller who = here()) {
   return detail::over_axes_kept(x, axes, detail::deviation_over{less}, who);
 }
 
