@@ -14,8 +14,8 @@
 // The task that every contestant trains; the same as in peers/decoder_task.py.
 namespace bench {
 
-/// Parameter number n from stream n: a norm's scale within 1/8 of 1, the embedding with variance 1,
-/// matrices within ±1/sqrt(in).
+/// Parameter number n from stream n: a norm's scale within 1/8 of 1, a bias within 1/8 of 0, the
+/// embedding with variance 1 unless it is the head, too, matrices within ±1/sqrt(in).
 template <class Model>
 void set_decoder_weights(Model& model) {
   std::uint32_t stream = 0;
@@ -24,8 +24,11 @@ void set_decoder_weights(Model& model) {
     const std::int64_t first = p.size(0);
     std::int64_t last = first;
     if constexpr (P::rank == 2) last = p.size(1);
-    const bool scale = P::rank == 1, table = name == "embed_tokens.weight";
-    const double width = scale ? 0.125 : table ? std::sqrt(3.0) : 1 / std::sqrt(double(last));
+    const bool table = name == "embed_tokens.weight" && !Model::config.tied_head;
+    const double width = P::rank == 1 ? 0.125
+                         : table      ? std::sqrt(3.0)
+                                      : 1 / std::sqrt(double(last));
+    const bool scale = P::rank == 1 && !name.ends_with(".bias");
     const float bound = static_cast<float>(width), middle = scale ? 1.0f : 0.0f;
     values.resize(static_cast<std::size_t>(P::rank == 2 ? first * last : first));
     for (std::size_t i = 0; i < values.size(); ++i)

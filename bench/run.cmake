@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # All benchmarks: cmake -P bench/run.cmake
-#   -DPARTS="mlp;decoder;generate;memory;capture;overhead;specialise;fused;gemm"   only these; README.md has more
+#   -DPARTS="mlp;decoder;decoder_char;generate;memory;capture;overhead;specialise;fused;gemm"   only these; README.md has more
 #   -DROUNDS=<n>           rounds of the contests at most, 21 unless given
 #   -DPYTHON=<python>      an interpreter that has torch and jax, instead of installing them
 #   -DPEERS=OFF            without PyTorch and JAX
@@ -13,7 +13,7 @@ if(NOT BUILD)
 endif()
 get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
 if(NOT PARTS)
-  set(PARTS mlp decoder generate memory capture overhead specialise fused gemm)
+  set(PARTS mlp decoder decoder_char generate memory capture overhead specialise fused gemm)
 endif()
 if(NOT ROUNDS)
   set(ROUNDS 21)
@@ -25,7 +25,7 @@ endif()
 xla_need(ninja-build:ninja g++:g++ libeigen3-dev libboost-dev python3:python3)
 find_program(python3 python3 REQUIRED)
 
-set(contests mlp decoder decoder_seed generate memory)
+set(contests mlp decoder decoder_char decoder_seed generate memory)
 set(contested OFF)
 foreach(part IN LISTS PARTS)
   if(part IN_LIST contests)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decoder's step in JAX: decoder_jax.py <threads> <small|seed> [memory]. jit of the whole
+"""The decoder's step in JAX: decoder_jax.py <threads> <small|char|seed> [memory]. jit of the whole
 step; its state is donated. The first variant is weighed."""
 
 import os
@@ -19,35 +19,49 @@ import decoder_task as decoder  # noqa: E402
 import task  # noqa: E402
 
 
-def attention_by_hand(q, k, v):
+def attention_by_hand(q, k, v, is_causal):
     """(batch, sequence, heads, head size); neighbouring heads share a key head."""
     k, v = (jnp.repeat(x, q.shape[2] // x.shape[2], axis=2) for x in (k, v))
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / q.shape[-1] ** 0.5
+    if is_causal:
+        scores = jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, -jnp.inf)
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), v)
 
 
 def model_of(c, turned, attend):
     """Tokens to logits, with weights as (out, in) or turned, as in flax: (in, out)."""
 
-    def linear(x, w):
-        return x @ (w if turned else w.T)
+    def linear(w, name, x):
+        y = x @ (w[name + ".weight"] if turned else w[name + ".weight"].T)
+        return y + w[name + ".bias"] if c.gpt else y
 
-    def norm(x, w):
-        return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + c.eps) * w
+    def norm(w, name, x):
+        if c.gpt:
+            x = x - jnp.mean(x, axis=-1, keepdims=True)
+        x = x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + c.eps)
+        x = x * w[name + ".weight"]
+        return x + w[name + ".bias"] if c.gpt else x
+
+    def feed_forward(w, at, x):
+        up = linear(w, at + "up_proj", x)
+        if c.gpt:
+            return linear(w, at + "down_proj", jax.nn.gelu(up, approximate=False))
+        return linear(w, at + "down_proj", jax.nn.silu(linear(w, at + "gate_proj", x)) * up)
 
     def forward(w, tokens):
         h = w["embed_tokens.weight"][tokens]
+        if c.gpt:
+            h = h + w["embed_positions.weight"][: tokens.shape[1]]
         for i in range(c.layers):
             at = f"layers.{i}."
-            x = norm(h, w[at + "input_layernorm.weight"])
-            q, k, v = (linear(x, w[f"{at}self_attn.{n}_proj.weight"])
+            x = norm(w, at + "input_layernorm", h)
+            q, k, v = (linear(w, f"{at}self_attn.{n}_proj", x)
                        .reshape(*tokens.shape, -1, c.head_size) for n in "qkv")
-            y = attend(q, k, v).reshape(*tokens.shape, c.hidden)
-            h = h + linear(y, w[at + "self_attn.o_proj.weight"])
-            x = norm(h, w[at + "post_attention_layernorm.weight"])
-            gate, up = (linear(x, w[f"{at}mlp.{n}_proj.weight"]) for n in ("gate", "up"))
-            h = h + linear(jax.nn.silu(gate) * up, w[at + "mlp.down_proj.weight"])
-        return linear(norm(h, w["norm.weight"]), w["lm_head.weight"])
+            y = attend(q, k, v, is_causal=c.causal).reshape(*tokens.shape, c.hidden)
+            h = h + linear(w, at + "self_attn.o_proj", y)
+            h = h + feed_forward(w, at + "mlp.", norm(w, at + "post_attention_layernorm", h))
+        h = norm(w, "norm", h)
+        return h @ w["embed_tokens.weight"].T if c.gpt else linear(w, "lm_head", h)
 
     return forward
 
@@ -79,7 +93,7 @@ def first_state(c, turned):
     """(weights, means, squares, count) before the first step."""
 
     def layout(name, w):
-        return w.T if turned and w.ndim == 2 and name != "embed_tokens.weight" else w
+        return w.T if turned and w.ndim == 2 and not name.startswith("embed") else w
 
     w = {name: jnp.array(layout(name, w)) for name, w in decoder.weights(c).items()}
     zeros = lambda: {name: jnp.zeros_like(x) for name, x in w.items()}  # noqa: E731

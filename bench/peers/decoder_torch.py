@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decoder's step in PyTorch: decoder_torch.py <eager|compile> <threads> <small|seed> [memory].
+"""The decoder's step in PyTorch: decoder_torch.py <eager|compile> <threads> <small|char|seed> [memory].
 
 Each way has variants that users write; the fastest on this machine contends. The first is weighed.
 """
@@ -19,10 +19,10 @@ class Attention(nn.Module):
         super().__init__()
         kv = c.kv_heads * c.head_size
         self.c = c
-        self.q_proj = nn.Linear(c.hidden, c.hidden, bias=False)
-        self.k_proj = nn.Linear(c.hidden, kv, bias=False)
-        self.v_proj = nn.Linear(c.hidden, kv, bias=False)
-        self.o_proj = nn.Linear(c.hidden, c.hidden, bias=False)
+        self.q_proj = nn.Linear(c.hidden, c.hidden, bias=c.gpt)
+        self.k_proj = nn.Linear(c.hidden, kv, bias=c.gpt)
+        self.v_proj = nn.Linear(c.hidden, kv, bias=c.gpt)
+        self.o_proj = nn.Linear(c.hidden, c.hidden, bias=c.gpt)
 
     def forward(self, x):
         c = self.c
@@ -45,13 +45,27 @@ class SwiGLU(nn.Module):
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
+class FeedForward(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.up_proj = nn.Linear(c.hidden, c.intermediate)
+        self.down_proj = nn.Linear(c.intermediate, c.hidden)
+
+    def forward(self, x):
+        return self.down_proj(F.gelu(self.up_proj(x)))
+
+
+def norm(c):
+    return (nn.LayerNorm if c.gpt else nn.RMSNorm)(c.hidden, c.eps)
+
+
 class Layer(nn.Module):
     def __init__(self, c):
         super().__init__()
-        self.input_layernorm = nn.RMSNorm(c.hidden, c.eps)
+        self.input_layernorm = norm(c)
         self.self_attn = Attention(c)
-        self.post_attention_layernorm = nn.RMSNorm(c.hidden, c.eps)
-        self.mlp = SwiGLU(c)
+        self.post_attention_layernorm = norm(c)
+        self.mlp = FeedForward(c) if c.gpt else SwiGLU(c)
 
     def forward(self, x):
         h = x + self.self_attn(self.input_layernorm(x))
@@ -62,15 +76,19 @@ class Decoder(nn.Module):
     def __init__(self, c):
         super().__init__()
         self.embed_tokens = nn.Embedding(c.vocabulary, c.hidden)
+        self.embed_positions = nn.Embedding(c.sequence, c.hidden) if c.gpt else None
         self.layers = nn.ModuleList(Layer(c) for _ in range(c.layers))
-        self.norm = nn.RMSNorm(c.hidden, c.eps)
-        self.lm_head = nn.Linear(c.hidden, c.vocabulary, bias=False)
+        self.norm = norm(c)
+        self.lm_head = None if c.gpt else nn.Linear(c.hidden, c.vocabulary, bias=False)
 
     def forward(self, tokens):
         h = self.embed_tokens(tokens)
+        if self.embed_positions is not None:
+            h = h + self.embed_positions.weight[: tokens.shape[1]]
         for layer in self.layers:
             h = layer(h)
-        return self.lm_head(self.norm(h))
+        h = self.norm(h)
+        return F.linear(h, self.embed_tokens.weight) if self.lm_head is None else self.lm_head(h)
 
 
 def make_model(c):

@@ -62,6 +62,34 @@ index_t panel_width(index_t columns) {
   return (vectors + count - 1) / count * width;
 }
 
+/// The rows of a that come next, fetched into the cache a share at a time while others are used:
+/// short ones, of which the processor foresees nothing.
+template <class T>
+class upcoming {
+ public:
+  upcoming(const product<T>& p, range rows, range ks, bool packed) {
+    if (packed || p.a.col_stride != 1 || ks.size() > 256) return;
+    row_ = from(p.a, rows.begin, ks.begin).data;
+    row_stride_ = p.a.row_stride;
+    length_ = ks.size();
+    left_ = rows.size() * ((length_ + line - 1) / line);
+  }
+  /// One of `panels` equal shares of what is left.
+  void fetch(index_t panels) {
+    for (index_t n = (left_ + panels - 1) / panels; n > 0; --n, --left_) {
+      __builtin_prefetch(row_ + at_, 0, 2);
+      if ((at_ += line) < length_) continue;
+      at_ = 0;
+      row_ += row_stride_;
+    }
+  }
+
+ private:
+  static constexpr index_t line = 64 / sizeof(T);
+  const T* row_ = nullptr;
+  index_t row_stride_ = 0, length_ = 0, left_ = 0, at_ = 0;
+};
+
 /// c(rows, columns) (+)= a(rows, ks)·b(ks, columns). `columns` begins at a border of the panels.
 template <class T>
 void multiply_block(const product<T>& p, range rows, range columns, range ks, panels<T> b) {
@@ -74,8 +102,10 @@ void multiply_block(const product<T>& p, range rows, range columns, range ks, pa
     const auto left = from(p.a, i, ks.begin);
     if (strided) pack_left(packed, left, height, ks.size());
     const T* sliver = p.slivers != nullptr ? p.slivers + i * p.k + ks.begin * unit : packed;
+    upcoming<T> next{p, {i + height, std::min(rows.end, i + height + unit)}, ks, packed_left};
     for (index_t j = columns.begin; j < columns.end; j += b.wide) {
       const index_t width = std::min(b.wide, columns.end - j);
+      next.fetch((columns.end - j + b.wide - 1) / b.wide);
       multiply_tile<T>({.depth = ks.size(),
                         .a = packed_left ? sliver : left.data,
                         .a_row = packed_left ? 1 : left.row_stride,
@@ -120,9 +150,13 @@ void pack_block(const product<T>& p, T* to, range columns, range ks, index_t wid
 template <class T>
 void multiply_part(const product<T>& p, range rows, range columns) {
   constexpr index_t width = tile<T>::width;
-  // A few slivers of rows do not repay the packing of what is already in rows.
-  const bool in_place =
-      p.b.col_stride == 1 && p.b.row_stride != 0 && rows.size() <= 8 * tile<T>::rows;
+  // A few slivers of rows do not repay the packing of what is already in rows; nor do some more
+  // where b is small and lies together.
+  constexpr index_t small = 1 << 15;
+  const bool together =
+      p.b.row_stride < 2 * p.n && p.n * p.depth * static_cast<index_t>(sizeof(T)) <= small;
+  const bool in_place = p.b.col_stride == 1 && p.b.row_stride != 0 &&
+                        rows.size() <= (together ? 32 : 8) * tile<T>::rows;
   const index_t parts = resident_parts<T>(columns);
   T* packed = right_scratch().get<T>((resident_columns<T> + tile<T>::columns) * p.depth);
   for (index_t i = 0; i < parts; ++i) {

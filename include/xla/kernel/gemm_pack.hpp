@@ -150,10 +150,9 @@ void pack_panel(T* to, matrix_view<T> b, index_t depth, index_t columns) {
   if (b.row_stride == 1 && b.col_stride != 1) {
     for (index_t j = 0; j < columns; j += width)
       pack_columns(to + j, step, from(b, 0, j), depth, std::min<index_t>(width, columns - j));
-  } else if (b.col_stride == 1 && columns == tile<T>::columns) {
+  } else if (b.col_stride == 1 && columns == step) {
     for (index_t k = 0; k < depth; ++k)
-#pragma GCC unroll 4
-      for (int j = 0; j < tile<T>::columns; j += width)
+      for (index_t j = 0; j < step; j += width)
         simd::pstoreu(to + k * step + j, simd::ploadu<packet<T>>(b.data + k * b.row_stride + j));
   } else {
     for (index_t k = 0; k < depth; ++k)
