@@ -89,6 +89,8 @@ TEST_CASE("a wrong size names the line of the call: shapes") {
   check_line("narrow", __LINE__, [](auto& x) { return narrow(x, 1, 2, 4); }, a);
   check_line("select", __LINE__, [](auto& x) { return select(x, 0, 5); }, a);
   check_line("split", __LINE__, [](auto& x) { return split(x, {1, 3}, 1); }, a);
+  check_line("einsum", __LINE__, [](auto& x, auto& y) { return xla::einsum<"ij,kj->ik">(x, y); }, a, b);
+  check_line("einsum", __LINE__, [](auto& x, auto& y) { return xla::einsum<"ij,kj,kl->il">(x, x, y); }, a, c);
   check_line("topk", __LINE__, [](auto& x) { return topk(x, 4).first; }, a);
   check_line("argmax", __LINE__, [](auto& x) { return argmax(x, 0); }, numbers<float>({0, 3}));
   check_line("where", __LINE__, [](auto& x, auto& y) { return where(x > 0, x, y); }, a, b);
@@ -116,6 +118,8 @@ TEST_CASE("an axis that does not exist names the line of the call") {
   check(__LINE__, [&] { unsqueeze(x, 4); });
   check(__LINE__, [&] { slice(x, 2); });
   check(__LINE__, [&] { flip(x, {2}); });
+  check(__LINE__, [&] { x.size(2); });
+  check(__LINE__, [&] { x.item(); });
   check(__LINE__, [&] { roll(x, 1, 2); });
   check(__LINE__, [&] { argsort(x, 2); });
   check(__LINE__, [&] { xla::Tensor<float, 2>(x).copy_(numbers<float>({3, 2})); });

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "xla/base/caller.hpp"
 #include "xla/shape/size.hpp"
 #include "xla/tensor/handle.hpp"
 
@@ -62,12 +63,12 @@ class Tensor : public detail::handle {
   constexpr Tensor(const Tensor<T, R>& o) : detail::handle(o) {}
 
   /// The size along an axis; a negative axis counts from the last.
-  constexpr Size size(int axis) const {
+  constexpr Size size(int axis, caller who = here()) const {
     const detail::shape s = dims();
     const int at = axis < 0 ? axis + s.rank : axis;
     if (at < 0 || at >= s.rank) {
-      detail::size_scope{table(), "size"}.fail(detail::text("a tensor of shape ")
-                                               << s << " has no axis " << axis);
+      detail::size_scope{table(), {"size", who}}.fail(detail::text("a tensor of shape ")
+                                                      << s << " has no axis " << axis);
       return 1;
     }
     return {s[at], table()};
@@ -85,7 +86,7 @@ class Tensor : public detail::handle {
   }
 
   /// The one number of a tensor with one element; waits for it. Refused in a compiled body.
-  constexpr T item() const;
+  constexpr T item(caller who = here()) const;
   constexpr explicit operator bool() const
     requires(Rank == 0)
   {

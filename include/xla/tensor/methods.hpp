@@ -9,7 +9,7 @@
 namespace xla {
 
 template <element T, int R>
-constexpr T Tensor<T, R>::item() const {
+constexpr T Tensor<T, R>::item(caller who) const {
   if (std::is_constant_evaluated()) {
     if (!owner()) throw std::logic_error("xla: item() outside a compiled body needs run time");
     table()->refused.set(
@@ -19,7 +19,9 @@ constexpr T Tensor<T, R>::item() const {
   }
   detail::machine<T>::count_fallback("item");
   const void* p = detail::machine<T>::read(*this);
-  if (numel() != 1) throw shape_error("item: the tensor has more than one element, or none");
+  if (numel() != 1)
+    detail::size_scope{nullptr, {"item", who}}.fail(
+        detail::text("a tensor of shape ") << dims() << " has more than one element, or none");
   return *static_cast<const T*>(p);
 }
 
