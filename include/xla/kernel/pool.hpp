@@ -57,8 +57,10 @@ class patience {
   clock::time_point start_ = clock::now();
 };
 
-/// Threads that claim chunks of the owner's loop. A call waits for the chunks, not for the
-/// threads: one that sleeps or was preempted holds nobody up.
+/// Threads that claim chunks of the owner's loop. Each begins with a range of its own, so that
+/// loops over the same rows find them in its cache, and goes on with what is left of the others'.
+/// A call waits for the chunks, not for the threads: one that sleeps or was preempted holds nobody
+/// up.
 template <class>
 class basic_pool {
  public:
@@ -73,14 +75,17 @@ class basic_pool {
     resize(thread_count().load(std::memory_order_relaxed));
     const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
     // Closed while the loop is described: a late thread of the last one must not claim from it.
-    next_.store(std::uint64_t{epoch} << 32 | 0xffffffffu, std::memory_order_relaxed);
+    for (share& s : shares_)
+      s.next.store(std::uint64_t{epoch} << 32 | 0xffffffffu, std::memory_order_relaxed);
     call_.store(call, std::memory_order_release);
     context_.store(context, std::memory_order_release);
     total_.store(chunks, std::memory_order_release);
     done_.store(0, std::memory_order_relaxed);
-    next_.store(std::uint64_t{epoch} << 32, std::memory_order_release);
+    for (std::size_t i = 0; i < shares_.size(); ++i)
+      shares_[i].next.store(std::uint64_t{epoch} << 32 | border(chunks, i),
+                            std::memory_order_release);
     announce(epoch, chunks - 1);
-    work(epoch);
+    work(epoch, 0);
     join(chunks);
   }
 
@@ -93,10 +98,11 @@ class basic_pool {
     workers_.clear();
     stop_.store(false, std::memory_order_relaxed);
     size_ = threads;
+    shares_ = std::vector<share>(static_cast<std::size_t>(threads));
     const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
     try {
       while (static_cast<int>(workers_.size()) + 1 < threads)
-        workers_.emplace_back([this, epoch] { serve(epoch); });
+        workers_.emplace_back([this, epoch, at = workers_.size() + 1] { serve(epoch, at); });
     } catch (const std::system_error&) {
       // The system gives no more threads: those that run suffice.
     }
@@ -122,11 +128,11 @@ class basic_pool {
     }
   }
 
-  void serve(std::uint32_t epoch) {
+  void serve(std::uint32_t epoch, std::size_t at) {
     for (;;) {
       epoch = await(epoch);
       if (stop_.load(std::memory_order_relaxed)) return;
-      work(epoch);
+      work(epoch, at);
     }
   }
 
@@ -139,25 +145,43 @@ class basic_pool {
     return epoch_.load(std::memory_order_acquire);
   }
 
-  void work(std::uint32_t epoch) noexcept {
+  /// The first chunk of the i-th thread's range.
+  std::uint32_t border(std::uint32_t chunks, std::size_t i) const noexcept {
+    return static_cast<std::uint32_t>(std::uint64_t{chunks} * i / shares_.size());
+  }
+
+  void work(std::uint32_t epoch, std::size_t at) noexcept {
     std::uint32_t finished = 0;
-    auto next = next_.load(std::memory_order_acquire);
-    while (next >> 32 == epoch) {
-      const auto chunk = static_cast<std::uint32_t>(next);
-      if (chunk >= total_.load(std::memory_order_acquire)) break;
-      // What is read here may belong to a later loop; then the exchange fails.
-      const auto call = call_.load(std::memory_order_acquire);
-      const auto context = context_.load(std::memory_order_acquire);
-      if (!next_.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
-      call(context, chunk);
-      ++finished;
-      next = next_.load(std::memory_order_acquire);
+    for (std::size_t turn = 0; turn < shares_.size(); ++turn, ++at) {
+      if (at == shares_.size()) at = 0;
+      finished += work_on(epoch, at);
     }
     if (finished != 0) done_.fetch_add(finished, std::memory_order_release);
   }
+  /// Claims what is left of one range; how many chunks.
+  std::uint32_t work_on(std::uint32_t epoch, std::size_t at) noexcept {
+    std::uint32_t finished = 0;
+    std::atomic<std::uint64_t>& place = shares_[at].next;
+    auto next = place.load(std::memory_order_acquire);
+    while (next >> 32 == epoch) {
+      const auto chunk = static_cast<std::uint32_t>(next);
+      if (chunk >= border(total_.load(std::memory_order_acquire), at + 1)) break;
+      // What is read here may belong to a later loop; then the exchange fails.
+      const auto call = call_.load(std::memory_order_acquire);
+      const auto context = context_.load(std::memory_order_acquire);
+      if (!place.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
+      call(context, chunk);
+      ++finished;
+      next = place.load(std::memory_order_acquire);
+    }
+    return finished;
+  }
 
-  alignas(128) std::atomic<std::uint64_t> next_{0};  // epoch << 32 | first unclaimed chunk
-  std::atomic<call_type> call_{nullptr};
+  struct alignas(128) share {
+    std::atomic<std::uint64_t> next{0};  // epoch << 32 | first unclaimed chunk
+  };
+  std::vector<share> shares_ = std::vector<share>(1);
+  alignas(128) std::atomic<call_type> call_{nullptr};
   std::atomic<void*> context_{nullptr};
   std::atomic<std::uint32_t> total_{0};
   alignas(128) std::atomic<std::uint32_t> done_{0};
