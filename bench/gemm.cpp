@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gemm <threads>: products against the peak of the multiply-adds, measured before and after each.
+// gemm <threads>: products against the peak of the multiply-adds, or against the bandwidth of the
+// memory, measured before and after each.
 
 #include <cstdlib>
 #include <vector>
@@ -38,9 +39,18 @@ constexpr product products[] = {
     {1, 1024, 1024, false, true, "one row"},
     {1, 1024, 1024, false, false, "one row"},
     {4, 1024, 1024, false, true, "four rows"},
+    {16, 1024, 1024, false, true, "sixteen rows"},
 };
 
-void measure(const product& p, int threads) {
+// Larger than any cache: how fast the matrix is read is what counts.
+constexpr product streams[] = {
+    {1, 8192, 8192, false, true, "one row, from memory"},
+    {1, 8192, 8192, false, false, "one row, from memory"},
+    {4, 8192, 8192, false, true, "four rows, from memory"},
+};
+
+/// Against the multiply-adds' peak, or, where the matrix streams, the memory's bandwidth.
+void measure(const product& p, int threads, bool streaming) {
   const auto numbers = [](std::int64_t n) {
     std::vector<float> v(static_cast<std::size_t>(n));
     for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i * 7919 % 1000) * 1e-3f;
@@ -59,11 +69,16 @@ void measure(const product& p, int threads) {
   const std::int64_t n = bench::calls_for(call, 5e-3);
   std::vector<double> rate, share;
   for (int i = 0; i < 15; ++i) {
-    const double before = bench::fma_peak(threads);
-    rate.push_back(flops / bench::seconds_per_call(call, n) * 1e-9);
-    share.push_back(rate.back() / (0.5 * (before + bench::fma_peak(threads))));
+    const auto peak = [&] {
+      return streaming ? bench::read_bandwidth(b, threads) : bench::fma_peak(threads);
+    };
+    const double before = peak(), seconds = bench::seconds_per_call(call, n);
+    rate.push_back(flops / seconds * 1e-9);
+    const double bytes = static_cast<double>(b.size() * sizeof(float));
+    share.push_back((streaming ? bytes / seconds * 1e-9 : rate.back()) / (0.5 * (before + peak())));
   }
   bench::record{"gemm"}
+      .add("against", streaming ? "bandwidth" : "peak")
       .add("where", p.where)
       .add("m", static_cast<double>(p.m))
       .add("n", static_cast<double>(p.n))
@@ -81,5 +96,6 @@ void measure(const product& p, int threads) {
 int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
   xla::set_num_threads(threads);
-  for (const product& p : products) measure(p, threads);
+  for (const product& p : products) measure(p, threads, false);
+  for (const product& p : streams) measure(p, threads, true);
 }

@@ -66,12 +66,12 @@ def show_fused(rows):
 
 
 def show_gemm(rows):
-    print("\nMatrix products: GFLOP/s and share of the peak beside them")
+    print("\nMatrix products: GFLOP/s and share of the peak, or the bandwidth, beside them")
     for r in rows:
         turned = "".join("t" if r[side] == "transposed" else "-" for side in "ab")
         print(f"  {r['where']:24}{r['m']:6.0f} x{r['n']:5.0f} x{r['k']:5.0f}  {turned}"
               f"{r['threads']:3.0f} thread(s){r['gflops'][1]:9.1f}{r['share'][1]:8.0%}"
-              f"  ({r['share'][0]:.0%}-{r['share'][2]:.0%})")
+              f"  ({r['share'][0]:.0%}-{r['share'][2]:.0%}) of the {r['against']}")
 
 
 SHOW = {"overhead": show_overhead, "specialise": show_specialise, "fused": show_fused}
