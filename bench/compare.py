@@ -43,7 +43,6 @@ class Contest(NamedTuple):
     unit: str             # of a step's time: us or ms
     what: str = "step"
     tokens: int = 0       # in a step
-    modes: tuple = MODES
     agree: float = 1e-4   # relative difference of the last losses
     together: bool = True  # all are in memory at once
 
@@ -75,7 +74,7 @@ CONTESTS = {
         "Decoder of the seed, 214 million parameters, 2 x 512 tokens, Adam", "decoder_seed",
         torch_and_jax("decoder", "seed"),
         2, 2, decoder_flops(1024, 32768, 3200, 512, 2, 512), "ms", tokens=2 * 512,
-        modes=("compiled", "eager"), together=False),
+        together=False),
     "generate": Contest(
         "Text from the decoder small with rotary positions, cache of 256 tokens", "generate",
         (Peer("generate_torch.py", ("eager", "{}")), Peer("generate_torch.py", ("compile", "{}")),
@@ -87,7 +86,7 @@ CONTESTS = {
 def contestants(contest, programs, peers, threads, cache):
     """(command, environment) of everyone; the first is ours."""
     n = str(threads)
-    for mode in contest.modes:
+    for mode in MODES:
         yield [os.path.join(programs, "bench_" + contest.program), mode, n], {}
     if not peers:
         return

@@ -2,6 +2,7 @@
 # All benchmarks: cmake -P bench/run.cmake
 #   -DPARTS="mlp;decoder;decoder_char;generate;memory;capture;overhead;specialise;fused;gemm"   only these; README.md has more
 #   -DROUNDS=<n>           rounds of the contests at most, 21 unless given
+#   -DTHREADS="1;2"        numbers of threads
 #   -DPYTHON=<python>      an interpreter that has torch and jax, instead of installing them
 #   -DPEERS=OFF            without PyTorch and JAX
 #   -DBUILD=<folder>       default build/bench
@@ -17,6 +18,9 @@ if(NOT PARTS)
 endif()
 if(NOT ROUNDS)
   set(ROUNDS 21)
+endif()
+if(NOT THREADS)
+  set(THREADS 1 2)
 endif()
 if(NOT DEFINED PEERS)
   set(PEERS ON)
@@ -91,6 +95,7 @@ if(NOT result EQUAL 0)
 endif()
 
 set(arguments --programs "${BUILD}/gcc/bench" --out "${BUILD}" --parts ${PARTS} --rounds ${ROUNDS}
+  --threads ${THREADS}
   --flags ${flags})
 if(peers)
   list(APPEND arguments --peers "${peers}")

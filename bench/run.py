@@ -97,11 +97,12 @@ def main():
     parser.add_argument("--out", required=True, help="folder of the results")
     parser.add_argument("--parts", nargs="+", required=True, choices=PARTS)
     parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--threads", type=int, nargs="+", default=(1, 2))
     parser.add_argument("--flags", nargs="*", default=[], help="capture.flags of each compiler")
     parser.add_argument("--peers", help="a Python that has torch and jax")
     options = parser.parse_args()
     here = machine()
-    threads = [n for n in (1, 2) if n <= here["processors"]]
+    threads = [n for n in options.threads if n <= here["processors"]]
     results = {"machine": here}
     print(f"{here['model']}, {here['processors']} processors, {here['system']}")
 
