@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/run/metrics.hpp"
 #include "xla/run/signature_cache.hpp"
 #include "xla/run/stages.hpp"
@@ -84,11 +85,11 @@ class compiled_base {
     } else {
       static const program source = program_type::storage.view();
       auto& cache = cache_of<program_type>(source);
-      bound_call call;
+      later<F, bound_call> call;
       std::tuple<std::remove_reference_t<A>&...> arguments(a...);
       bind<A...>(call, arguments, std::index_sequence_for<A...>{});
       check_facts(program_type::facts.data(), call, arguments);
-      executable* e = cache.find(call);
+      later<F, executable>* e = cache.find(call);
       return memory_of((e ? e : specialize(cache, call, arguments))->get_plan());
     }
   }
@@ -100,19 +101,19 @@ class compiled_base {
     auto& cache = cache_of<Program>(source);
     auto call = calls_.take();
     struct give_back {
-      call_pool& pool;
-      std::unique_ptr<bound_call>& call;
+      later<F, call_pool>& pool;
+      later<F, std::unique_ptr<bound_call>>& call;
       ~give_back() { pool.give(std::move(call)); }
     } giver{calls_, call};
     std::tuple<std::remove_reference_t<A>&...> arguments(a...);
     auto work = [&] {
       bind<A...>(*call, arguments, std::index_sequence_for<A...>{});
       check_facts(Program::facts.data(), *call, arguments);
-      executable* e = cache.find(*call);
+      later<F, executable>* e = cache.find(*call);
       static counter& cached = get_counter("CachedCompile");
       if (e) cached.add();
       else e = specialize(cache, *call, arguments);
-      if (debug_log::instance().level() > 1)
+      if (later<F, debug_log>::instance().level() > 1)
         report_execution(options_.name, cache.hash(e->get_plan()));
       static metric& execute_time = get_metric("ExecuteTime");
       const timed sample(execute_time);
@@ -128,25 +129,27 @@ class compiled_base {
   }
 
   template <class... A, std::size_t... I>
-  static void bind(bound_call& call, std::tuple<std::remove_reference_t<A>&...>& arguments,
+  static void bind(later<F, bound_call>& call,
+                   std::tuple<std::remove_reference_t<A>&...>& arguments,
                    std::index_sequence<I...>) {
     (pairing<A...>::template check<I>(arguments), ...);
-    call_binder binder{call};
+    later<F, call_binder> binder{call};
     (binder.argument(std::get<I>(arguments), static_cast<std::int64_t>(I)), ...);
   }
 
   template <class Tuple>
-  executable* specialize(signature_cache& cache, const bound_call& call, Tuple& arguments) {
+  later<F, executable>* specialize(later<F, signature_cache>& cache,
+                                   const later<F, bound_call>& call, Tuple& arguments) {
     static counter& uncached = get_counter("UncachedCompile");
     static metric& compile_time = get_metric("CompileTime");
     const timed sample(compile_time);
     std::apply([&](auto&... v) { check_fixed_sizes(cache.source(), call, std::tie(v...)); },
                arguments);
-    const std::vector<const plan*> known = cache.plans();
-    executable* e = cache.add(call, options_);
+    const later<F, std::vector<const plan*>> known = cache.plans();
+    later<F, executable>* e = cache.add(call, options_);
     uncached.add();
     note_memory(options_.name, e->get_plan());
-    if (debug_log::instance().level() > 0) {
+    if (later<F, debug_log>::instance().level() > 0) {
       auto name = [&](int slot) {
         return std::apply([&](auto&... v) { return slot_path(std::tie(v...), slot); }, arguments);
       };
@@ -158,7 +161,7 @@ class compiled_base {
   }
 
   template <class R>
-  static R unpack(bound_call& call) {
+  static R unpack(later<F, bound_call>& call) {
     R result{};
     std::size_t next = 0;
     visit_tree(result,
@@ -174,19 +177,20 @@ class compiled_base {
   }
 
   template <class Program>
-  signature_cache& cache_of(const program& source) {
+  later<F, signature_cache>& cache_of(const program& source) {
     static const char key = 0;
     const std::lock_guard hold(lock_);
     for (auto& [k, cache] : caches_)
       if (k == &key) return *cache;
-    caches_.emplace_back(&key, std::make_unique<signature_cache>(source, Program::kernels.data()));
+    caches_.emplace_back(
+        &key, std::make_unique<later<F, signature_cache>>(source, Program::kernels.data()));
     return *caches_.back().second;
   }
 
   CompileOptions options_;
   std::mutex lock_;
-  std::vector<std::pair<const void*, std::unique_ptr<signature_cache>>> caches_;
-  call_pool calls_;
+  later<F, std::vector<std::pair<const void*, std::unique_ptr<signature_cache>>>> caches_;
+  later<F, call_pool> calls_;
 };
 
 }  // namespace detail

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "xla/base/hana.hpp"
+#include "xla/base/later.hpp"
 #include "xla/op/scalar.hpp"
 #include "xla/tensor/state.hpp"
 #include "xla/tensor/training.hpp"
@@ -259,14 +260,15 @@ consteval std::int64_t parameter_count() {
 /// train(), eval() and is_training(), which concern every TrainingFlag in it.
 #define XLA_MODULE(...)                          \
   XLA_DETAIL_MEMBER_LIST(constexpr, __VA_ARGS__) \
-  XLA_DETAIL_TRAINING(constexpr)
+  XLA_DETAIL_TRAINING(constexpr, *this)
 
 /// The same for a struct in a header, outside of functions: the members that it gives are
 /// templates, so that a program which includes the header and does not use the module does not pay
 /// for it.
 #define XLA_HEADER_MODULE(...)                                           \
   XLA_DETAIL_MEMBER_LIST(template <class = void> constexpr, __VA_ARGS__) \
-  XLA_DETAIL_TRAINING(template <class = void> constexpr)
+  XLA_DETAIL_TRAINING(template <class XlaIn = void> constexpr,           \
+                      ::xla::detail::dependent<XlaIn>(*this))
 
 /// The same for a container with one member, whose name stays out of the parameters' names, as in
 /// PyTorch: "0.weight", not "layers.0.weight".
@@ -275,7 +277,7 @@ consteval std::int64_t parameter_count() {
     return ::xla::hana::make_tuple(                                                       \
         ::xla::detail::make_member(nullptr, [](auto& self) -> auto& { return self.m; })); \
   }                                                                                       \
-  XLA_DETAIL_TRAINING(constexpr)
+  XLA_DETAIL_TRAINING(constexpr, *this)
 
 // XLA_MODULE's members are no templates: it also stands in structs inside functions.
 #define XLA_DETAIL_MEMBER_LIST(how, ...)                                 \
@@ -283,7 +285,7 @@ consteval std::int64_t parameter_count() {
     return ::xla::hana::make_tuple(                                      \
         __VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__)))); \
   }
-#define XLA_DETAIL_TRAINING(how)                                                     \
-  how void train(bool xla_on = true) { ::xla::detail::set_training(*this, xla_on); } \
-  how void eval() { ::xla::detail::set_training(*this, false); }                     \
-  how bool is_training() const { return ::xla::detail::is_training(*this); }
+#define XLA_DETAIL_TRAINING(how, self)                                              \
+  how void train(bool xla_on = true) { ::xla::detail::set_training(self, xla_on); } \
+  how void eval() { ::xla::detail::set_training(self, false); }                     \
+  how bool is_training() const { return ::xla::detail::is_training(self); }

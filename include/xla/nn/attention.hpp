@@ -56,8 +56,8 @@ struct Attention {
 
  private:
   /// (batch, sequence, N heads) to (batch, N, sequence, head size).
-  template <int N>
-  static constexpr Tensor<float, 4> split(const Tensor<float, 3>& x) {
+  template <int N, class T>
+  static constexpr Tensor<T, 4> split(const Tensor<T, 3>& x) {
     return transpose(reshape(x, {x.size(0), x.size(1), N, head_size}), 1, 2);
   }
   template <class T>
@@ -65,13 +65,15 @@ struct Attention {
     if constexpr (RotaryTheta > 0) return rotary_embedding(x, RotaryTheta);
     else return x;
   }
-  static constexpr Tensor<float, 4> turn(const Tensor<float, 4>& x,
-                                         const Tensor<std::int64_t, 1>& positions) {
-    if constexpr (RotaryTheta > 0) return rotary_embedding(x, cast<float>(positions), RotaryTheta);
+  template <class T>
+  static constexpr Tensor<T, 4> turn(const Tensor<T, 4>& x,
+                                     const Tensor<std::int64_t, 1>& positions) {
+    if constexpr (RotaryTheta > 0) return rotary_embedding(x, cast<T>(positions), RotaryTheta);
     else return x;
   }
   /// The heads' results (batch, heads, sequence, head size) as one, projected.
-  constexpr Tensor<float, 3> join(const Tensor<float, 4>& y) const {
+  template <class T>
+  constexpr Tensor<T, 3> join(const Tensor<T, 4>& y) const {
     return o_proj(reshape(transpose(y, 1, 2), {y.size(0), y.size(2), Hidden}));
   }
 };

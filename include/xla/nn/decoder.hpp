@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "xla/base/later.hpp"
 #include "xla/nn/attention.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/embedding.hpp"
@@ -88,6 +89,8 @@ struct decoder_parts {
   using feed_forward = std::conditional_t<C.activation == DecoderActivation::swiglu,
                                           SwiGLU<C.hidden, C.intermediate, projection>,
                                           FeedForward<C.hidden, C.intermediate, projection>>;
+  using embedding = Embedding;
+  using counter = Buffer<std::int64_t, 1>;
   using positions = std::conditional_t<(C.max_positions > 0), Embedding, Identity>;
   using head = std::conditional_t<C.tied_head, Identity, LinearNoBias>;
   using dropout = std::conditional_t<C.dropout, Dropout, Identity>;
@@ -151,7 +154,7 @@ struct KeyValueCache {
   static constexpr int length = Length, batch = Batch;
 
   std::array<KeyValues<Batch, C.kv_heads, Length, C.hidden / C.heads>, C.layers> layers;
-  Buffer<std::int64_t, 1> position{{1}};  ///< where the next token goes
+  typename detail::decoder_parts<C>::counter position{{1}};  ///< where the next token goes
 
   /// Forgets all tokens. (Zeros: a weight of 0 times what is no number would be none.)
   constexpr void reset() const {
@@ -159,7 +162,8 @@ struct KeyValueCache {
       layer.keys.copy_(zeros_like(layer.keys));
       layer.values.copy_(zeros_like(layer.values));
     }
-    position.copy_(zeros_like(position));
+    auto& next = xla::detail::dependent<KeyValueCache>(position);
+    next.copy_(zeros_like(next));
   }
   XLA_MODULE(layers, position)
 };
@@ -172,7 +176,7 @@ struct Decoder {
   using parts = detail::decoder_parts<C>;
   static constexpr DecoderConfig config = C;
 
-  Embedding embed_tokens{C.vocabulary, C.hidden};
+  typename parts::embedding embed_tokens{C.vocabulary, C.hidden};
   typename parts::positions embed_positions =
       detail::make_sized<typename parts::positions>(C.max_positions, C.hidden);
   std::array<DecoderLayer<C>, C.layers> layers;
@@ -203,7 +207,7 @@ struct Decoder {
   /// The same where only tokens for which present (batch, sequence) holds are seen: not padding.
   constexpr Tensor<float, 3> operator()(const Tensor<std::int64_t, 2>& tokens,
                                         const Tensor<bool, 2>& present) const {
-    return run(tokens, unsqueeze(unsqueeze(present, 1), 1));
+    return run(tokens, unsqueeze(unsqueeze(xla::detail::dependent<Decoder>(present), 1), 1));
   }
   /// The same of tokens that come next in the texts of a cache, and are added to it: those of a
   /// prompt at once, then one by one. Where it has no place for all of them, an index_error, and
@@ -246,8 +250,9 @@ struct Decoder {
     if (!scope.equal(texts, Batch))
       scope.fail(xla::detail::text("tokens of shape ")
                  << tokens.dims() << " for a cache of " << Batch << " texts");
-    const Tensor<std::int64_t, 1> positions = xla::detail::check_index(
-        cache.position + arange<std::int64_t>(n), Length, xla::detail::full_cache);
+    const Tensor<std::int64_t, 1> positions =
+        xla::detail::check_index(cache.position + arange<typename parts::counter::value_type>(n),
+                                 Length, xla::detail::full_cache);
     Tensor<float, 3> h = embed_tokens(tokens);
     if constexpr (C.max_positions > 0) h = h + index_select(embed_positions.weight, 0, positions);
     h = drop(h);

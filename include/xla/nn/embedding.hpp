@@ -12,8 +12,8 @@ struct Embedding {
   Parameter<float, 2> weight;  ///< (count, width)
 
   constexpr Embedding() = default;
-  template <class = void>
-  constexpr Embedding(std::int64_t count, std::int64_t width) : weight({count, width}) {
+  template <class N = Size>
+  constexpr Embedding(std::int64_t count, std::int64_t width) : weight({N(count), N(width)}) {
     if (!std::is_constant_evaluated()) init::normal_(weight);
   }
   template <int R>

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/compile.hpp"
 #include "xla/nn/decoder.hpp"
 #include "xla/op/argmax.hpp"
@@ -46,7 +47,8 @@ constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scala
 template <class T>
 constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scalar& temperature,
                                          const Scalar& top_k) {
-  const auto last = unsqueeze(cast<std::int64_t>(top_k.as<double>()) - 1, 0);
+  const auto& at = xla::detail::dependent<T>(top_k);
+  const auto last = unsqueeze(cast<std::int64_t>(at.template as<double>()) - 1, 0);
   const auto least = index_select(sort(logits, -1, true).first, 1, last);
   return detail::sample_from(logits, least, temperature);
 }

@@ -156,8 +156,8 @@ void trunc_normal_(Tensor<T, R>& p, double mean = 0, double std = 1, double a = 
 
 /// Makes the rows of a (rows, width) orthonormal, each of what is left of it beside those before;
 /// rows <= width. Gram and Schmidt's way in blocks, twice for accuracy.
-template <class = void>
-inline void orthonormalize_rows(std::vector<double>& a, std::int64_t rows, std::int64_t width) {
+template <class T>
+void orthonormalize_rows(std::vector<T>& a, std::int64_t rows, std::int64_t width) {
   constexpr std::int64_t block = 64;
   const auto row = [&](std::int64_t i) { return a.data() + i * width; };
   for (std::int64_t first = 0; first < rows; first += block) {
@@ -171,10 +171,10 @@ inline void orthonormalize_rows(std::vector<double>& a, std::int64_t rows, std::
       }
       for (std::int64_t i = first; i < last; ++i) {
         for (std::int64_t k = first; k < i; ++k) {
-          const double along = std::inner_product(row(i), row(i) + width, row(k), 0.0);
+          const T along = std::inner_product(row(i), row(i) + width, row(k), T{0});
           for (std::int64_t c = 0; c < width; ++c) row(i)[c] -= along * row(k)[c];
         }
-        const double length = std::sqrt(std::inner_product(row(i), row(i) + width, row(i), 0.0));
+        const T length = std::sqrt(std::inner_product(row(i), row(i) + width, row(i), T{0}));
         for (std::int64_t c = 0; c < width; ++c) row(i)[c] /= length;
       }
     }

@@ -15,8 +15,8 @@ struct Linear {
   Parameter<float, 1> bias;    ///< (out)
 
   constexpr Linear() = default;
-  template <class = void>
-  constexpr Linear(std::int64_t in, std::int64_t out) : weight({out, in}), bias({out}) {
+  template <class N = Size>
+  constexpr Linear(std::int64_t in, std::int64_t out) : weight({N(out), N(in)}), bias({N(out)}) {
     if (!std::is_constant_evaluated()) reset_parameters();
   }
   /// Uniform within one over the square root of in, weight and bias (He et al. 2015, a = sqrt 5).
@@ -38,8 +38,8 @@ struct LinearNoBias {
   Parameter<float, 2> weight;  ///< (out, in)
 
   constexpr LinearNoBias() = default;
-  template <class = void>
-  constexpr LinearNoBias(std::int64_t in, std::int64_t out) : weight({out, in}) {
+  template <class N = Size>
+  constexpr LinearNoBias(std::int64_t in, std::int64_t out) : weight({N(out), N(in)}) {
     if (!std::is_constant_evaluated()) reset_parameters();
   }
   /// Uniform within one over the square root of in.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/base/later.hpp"
 #include "xla/module.hpp"
 #include "xla/nn/init.hpp"
 #include "xla/op/derived/normalize.hpp"
@@ -13,9 +14,9 @@ struct LayerNorm {
   Scalar eps = 1e-5;
 
   constexpr LayerNorm() = default;
-  template <class = void>
+  template <class N = Size>
   constexpr explicit LayerNorm(std::int64_t features, Scalar epsilon = 1e-5)
-      : weight({features}), bias({features}), eps(epsilon) {
+      : weight({N(features)}), bias({N(features)}), eps(epsilon) {
     if (!std::is_constant_evaluated()) init::ones_(weight);
   }
   template <int R>
@@ -31,10 +32,10 @@ struct RMSNorm {
   Scalar eps = std::numeric_limits<float>::epsilon();
 
   constexpr RMSNorm() = default;
-  template <class = void>
+  template <class N = Size>
   constexpr explicit RMSNorm(std::int64_t features,
                              Scalar epsilon = std::numeric_limits<float>::epsilon())
-      : weight({features}), eps(epsilon) {
+      : weight({N(features)}), eps(epsilon) {
     if (!std::is_constant_evaluated()) init::ones_(weight);
   }
   template <int R>
@@ -54,24 +55,25 @@ struct BatchNorm1d {
   TrainingFlag training;
 
   constexpr BatchNorm1d() = default;
-  template <class = void>
+  template <class N = Size, class T = std::int64_t>
   constexpr explicit BatchNorm1d(std::int64_t features, Scalar epsilon = 1e-5, Scalar rate = 0.1)
-      : weight({features}),
-        bias({features}),
-        running_mean({features}),
-        running_var({features}),
+      : weight({N(features)}),
+        bias({N(features)}),
+        running_mean({N(features)}),
+        running_var({N(features)}),
         eps(epsilon),
         momentum(rate) {
     if (std::is_constant_evaluated()) return;
     init::ones_(weight);
     init::ones_(running_var);
-    num_batches_tracked = decltype(num_batches_tracked)::like(tensor<std::int64_t>(0));
+    num_batches_tracked = decltype(num_batches_tracked)::like(tensor(T{}));
   }
   template <class T>
   constexpr Tensor<T, 2> operator()(const Tensor<T, 2>& x, caller who = here()) const {
     const auto y =
         batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps, who);
-    if (training) num_batches_tracked.copy_(num_batches_tracked.detach() + 1);
+    auto& seen = xla::detail::dependent<T>(num_batches_tracked);
+    if (training) seen.copy_(seen.detach() + 1);
     return y;
   }
   XLA_HEADER_MODULE(weight, bias, running_mean, running_var, num_batches_tracked, eps, momentum,

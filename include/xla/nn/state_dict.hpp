@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/base/later.hpp"
 #include "xla/io/named_array.hpp"
 #include "xla/module.hpp"
 #include "xla/op/cast.hpp"
@@ -50,7 +51,7 @@ void visit_named_state(X& x, const std::string& prefix, F&& f) {
   if constexpr (keeps_progress<X>) {
     x.visit_progress([&](const char* name, auto& number) { f(prefix + name, number); });
   } else if constexpr (keeps_state<X>) {
-    std::vector<std::pair<const void*, std::string>> names;
+    later<X, std::vector<std::pair<const void*, std::string>>> names;
     visit_tree(x.model(),
                [&](auto& leaf, const tree_path& path) {
                  if constexpr (is_state<std::remove_cvref_t<decltype(leaf)>>)
@@ -99,7 +100,7 @@ NamedArray to_array(std::string name, const N& number) {
   std::memcpy(out.bytes.data(), &value, 8);
   return out;
 }
-template <class = void>
+template <class In = void>
 inline NamedArray to_array(std::string name, const Scalar& s) {
   return to_array(std::move(name), s.value());
 }
@@ -109,7 +110,7 @@ any_tensor<T> to_tensor(const NamedArray& array) {
   if constexpr (std::is_same_v<T, bool>) {  // any byte but 0 and 1 is no bool
     NamedArray numbers = array;
     numbers.type = dtype::uint8;
-    return cast<bool>(to_tensor<std::uint8_t>(numbers));
+    return cast<T>(to_tensor<std::uint8_t>(numbers));
   }
   const auto* const values = reinterpret_cast<const T*>(array.bytes.data());
   any_tensor<T> out;
@@ -124,7 +125,7 @@ any_tensor<T> to_tensor(const NamedArray& array) {
 }
 
 /// Loads in two steps: what is wanted is looked up and compared; then, if all of it fits, written.
-template <class>
+template <class In>
 class basic_state_loader {
  public:
   explicit basic_state_loader(const StateDict& dict) : taken_(dict.size(), false) {
@@ -181,7 +182,7 @@ class basic_state_loader {
     });
   }
   const NamedArray* find(const std::string& name, dtype type,
-                         const std::vector<std::int64_t>& sizes) {
+                         const later<In, std::vector<std::int64_t>>& sizes) {
     const auto found = by_name_.find(name);
     if (found == by_name_.end()) {
       missing_.push_back(name);
@@ -189,7 +190,7 @@ class basic_state_loader {
     }
     taken_[found->second.second] = true;
     const NamedArray& a = *found->second.first;
-    const auto describe = [](dtype t, const std::vector<std::int64_t>& s) {
+    const auto describe = [](dtype t, const later<In, std::vector<std::int64_t>>& s) {
       return std::string{name_of(t)} + io::sizes_text(s);
     };
     if (a.type != type || a.sizes != sizes)
@@ -201,7 +202,7 @@ class basic_state_loader {
     else return &a;
     return nullptr;
   }
-  static std::string list(const char* what, const std::vector<std::string>& all,
+  static std::string list(const char* what, const later<In, std::vector<std::string>>& all,
                           const char* between) {
     std::string out;
     for (const auto& s : all) out += (out.empty() ? "" : between) + s;
@@ -209,10 +210,11 @@ class basic_state_loader {
   }
 
   const StateDict* dict_ = nullptr;
-  std::unordered_map<std::string_view, std::pair<const NamedArray*, std::size_t>> by_name_;
-  std::vector<bool> taken_;
-  std::vector<std::string> missing_, mismatched_;
-  std::vector<std::function<void(bool)>> writes_;
+  later<In, std::unordered_map<std::string_view, std::pair<const NamedArray*, std::size_t>>>
+      by_name_;
+  later<In, std::vector<bool>> taken_;
+  later<In, std::vector<std::string>> missing_, mismatched_;
+  later<In, std::vector<std::function<void(bool)>>> writes_;
 };
 using state_loader = basic_state_loader<void>;
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/op/derived/indexing.hpp"
 #include "xla/op/index_select.hpp"
 
@@ -20,8 +21,8 @@ constexpr bool refuse_data_size(const handle& x, std::string_view function) {
 }
 
 template <class T>
-std::vector<std::int64_t> places_of(const T* x, std::int64_t n) {
-  std::vector<std::int64_t> places;
+later<T, std::vector<std::int64_t>> places_of(const T* x, std::int64_t n) {
+  later<T, std::vector<std::int64_t>> places;
   for (std::int64_t i = 0; i < n; ++i)
     if (x[i] != T{}) places.push_back(i);
   return places;
@@ -30,9 +31,9 @@ std::vector<std::int64_t> places_of(const T* x, std::int64_t n) {
 template <class T, int R>
 Tensor<std::int64_t, 2> read_nonzero(const Tensor<T, R>& x) {
   machine<T>::count_fallback("nonzero");
-  std::vector<std::int64_t> out;
+  later<T, std::vector<std::int64_t>> out;
   const shape s = x.dims();
-  const std::vector<std::int64_t> places = places_of(x.data(), count(s));
+  const later<T, std::vector<std::int64_t>> places = places_of(x.data(), count(s));
   for (std::int64_t place : places) {
     std::int64_t at[max_rank] = {};
     for (int i = R - 1; i >= 0; --i) {
@@ -47,7 +48,7 @@ Tensor<std::int64_t, 2> read_nonzero(const Tensor<T, R>& x) {
 template <class T, int R>
 Tensor<std::int64_t, 1> read_mask(const Tensor<T, R>& mask) {
   machine<T>::count_fallback("masked_select");
-  const std::vector<std::int64_t> places = places_of(mask.data(), count(mask.dims()));
+  const later<T, std::vector<std::int64_t>> places = places_of(mask.data(), count(mask.dims()));
   return from_blob(places.data(), {places.size()});
 }
 

@@ -21,8 +21,9 @@ constexpr adam_step begin_adam(const Scalar& lr, const Scalar& beta1, const Scal
 /// The moments' new values, in place; then what a parameter changes by.
 constexpr auto adam_change(const adam_step& s, const Scalar& beta1, const Scalar& beta2,
                            const Scalar& eps, const auto& g, auto& mean, auto& square) {
-  mean.copy_(mean.detach() * beta1 + g * (1 - beta1.as<float>()));
-  square.copy_(square.detach() * beta2 + g * g * (1 - beta2.as<float>()));
+  using T = typename std::remove_cvref_t<decltype(g)>::value_type;
+  mean.copy_(mean.detach() * beta1 + g * (1 - beta1.as<T>()));
+  square.copy_(square.detach() * beta2 + g * g * (1 - beta2.as<T>()));
   const auto root = sqrt(square.detach()) / s.root_correction + eps;
   return mean.detach() / root * s.step_size;
 }

@@ -22,10 +22,11 @@ struct LionOptions {
   /// Chen et al. (2023), program 1.
   constexpr void update(const Tensor<float, 0>& decay, auto& p, const auto& gradient,
                         auto& mean) const {
+    using T = typename std::remove_cvref_t<decltype(gradient)>::value_type;
     const auto old = mean.detach();
-    const auto direction = sign(old * beta1 + gradient * (1 - beta1.as<float>()));
+    const auto direction = sign(old * beta1 + gradient * (1 - beta1.as<T>()));
     p.copy_(p.detach() * decay - direction * lr);
-    mean.copy_(old * beta2 + gradient * (1 - beta2.as<float>()));
+    mean.copy_(old * beta2 + gradient * (1 - beta2.as<T>()));
   }
   XLA_HEADER_MODULE(lr, beta1, beta2, weight_decay)
 };

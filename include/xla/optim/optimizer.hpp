@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/base/later.hpp"
 #include "xla/module.hpp"
 #include "xla/run/runtime.hpp"
 
@@ -26,7 +27,8 @@ class Optimizer {
   constexpr explicit Optimizer(module_type& model, Rule rule = {}) : options(rule), model_(&model) {
     static_assert(parameters > 0, "xla::optim: the model has no parameters");
     if (std::is_constant_evaluated()) return;
-    steps_ = Buffer<float, 0>::like(Tensor<float, 0>(0.f));
+    using T = typename state_type::value_type::value_type;
+    steps_ = Buffer<T, 0>::like(Tensor<T, 0>(T{}));
     int i = 0;
     for_each_parameter(model, [&](auto& p) {
       for (auto& s : state_[static_cast<std::size_t>(i)]) s = Buffer<float, dynamic_rank>::like(p);
@@ -41,8 +43,9 @@ class Optimizer {
 
   /// Updates every parameter that has a gradient.
   constexpr void step() {
-    steps_.copy_(steps_.detach() + 1);
-    const auto shared = options.begin(steps_.detach());
+    auto& steps = detail::dependent<Rule>(steps_);
+    steps.copy_(steps.detach() + 1);
+    const auto shared = options.begin(steps.detach());
     std::size_t i = 0;
     for_each_parameter(*model_, [&](auto& p) {
       auto& state = state_[i++];

@@ -27,7 +27,8 @@ struct RMSpropOptions {
                         auto& mean, auto& velocity) const {
     const auto old = p.detach();
     const auto g = gradient + old * weight_decay;
-    const auto fresh = 1 - alpha.as<float>();
+    using T = typename std::remove_cvref_t<decltype(gradient)>::value_type;
+    const auto fresh = 1 - alpha.as<T>();
     square.copy_(square.detach() * alpha + g * g * fresh);
     mean.copy_(mean.detach() * alpha + g * fresh);
     const auto m = mean.detach();

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "xla/base/later.hpp"
+
 namespace xla::detail {
 
 /// Gives offsets in one block of memory to values by their lifetimes: first fit among the holes.
-template <class>
+template <class In>
 class basic_arena_planner {
  public:
   static constexpr std::int64_t alignment = 64;
@@ -56,7 +58,7 @@ class basic_arena_planner {
   static std::int64_t round(std::int64_t n) {
     return std::max<std::int64_t>((n + alignment - 1) / alignment * alignment, alignment);
   }
-  std::vector<hole> holes_;
+  later<In, std::vector<hole>> holes_;
   std::int64_t size_ = 0, total_ = 0;
 };
 using arena_planner = basic_arena_planner<void>;

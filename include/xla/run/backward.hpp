@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/run/machine.hpp"
 #include "xla/run/tensor_replay.hpp"
 #include "xla/transform/backward.hpp"
@@ -36,7 +37,8 @@ class tensor_backward {
     consume();
   }
   /// Gradients for some tensors; differentiable again when the graph is kept.
-  void run_for(const std::vector<impl*>& inputs, const std::vector<handle*>& results, bool keep) {
+  void run_for(const later<Loss, std::vector<impl*>>& inputs,
+               const later<Loss, std::vector<handle*>>& results, bool keep) {
     const grad_scope as_told(keep);
     walk(false, inputs);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -50,8 +52,8 @@ class tensor_backward {
 
  private:
   // A gradient is let go when its rule has run, but for those of the inputs.
-  void walk(bool collects, const std::vector<impl*>& inputs) {
-    std::vector<bool> kept(order_.size());
+  void walk(bool collects, const later<Loss, std::vector<impl*>>& inputs) {
+    later<Loss, std::vector<bool>> kept(order_.size());
     for (impl* x : inputs)
       if (const int at = position(x); at >= 0) kept[static_cast<std::size_t>(at)] = true;
     for (std::size_t k = 0; k < order_.size(); ++k) {
@@ -83,7 +85,7 @@ class tensor_backward {
       impl* t;
       bool done;
     };
-    std::vector<entry> stack{{root, false}};
+    later<Loss, std::vector<entry>> stack{{root, false}};
     while (!stack.empty()) {
       const auto [t, done] = stack.back();
       stack.pop_back();
@@ -150,12 +152,12 @@ class tensor_backward {
     }
   }
 
-  std::vector<impl*> order_;
-  std::vector<ref<impl>> held_;
-  std::unordered_map<impl*, int> place_;
-  std::vector<handle> gradient_;
-  tensor_replay again_;
-  std::vector<std::pair<grad_meta*, handle>> found_;
+  later<Loss, std::vector<impl*>> order_;
+  later<Loss, std::vector<ref<impl>>> held_;
+  later<Loss, std::unordered_map<impl*, int>> place_;
+  later<Loss, std::vector<handle>> gradient_;
+  later<Loss, tensor_replay> again_;
+  later<Loss, std::vector<std::pair<grad_meta*, handle>>> found_;
 };
 
 template <class Loss>
@@ -164,8 +166,8 @@ void run_backward(impl* root) {
 }
 
 template <class Loss>
-void run_gradients(impl* root, const std::vector<impl*>& inputs,
-                   const std::vector<handle*>& results, bool create_graph) {
+void run_gradients(impl* root, const later<Loss, std::vector<impl*>>& inputs,
+                   const later<Loss, std::vector<handle*>>& results, bool create_graph) {
   for (impl* x : inputs)
     if (!x || !x->needs_grad)
       throw error(

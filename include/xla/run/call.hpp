@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/module.hpp"
 #include "xla/run/executable.hpp"
 #include "xla/run/machine.hpp"
@@ -21,13 +22,14 @@ struct bound_slot {
 
 /// What a call brings: every slot's value, in the order in which the capture made the slots. The
 /// tables keep their memory between calls.
-template <class>
+template <class In>
 struct basic_bound_call {
-  std::vector<bound_slot> slots;
-  std::vector<double> facts;  ///< plain numbers among the members, which the type must fix
-  std::vector<ref<buffer>> fresh;
-  std::vector<ref<impl>> results;
-  std::vector<rng_state> random;
+  later<In, std::vector<bound_slot>> slots;
+  later<In, std::vector<double>>
+      facts;  ///< plain numbers among the members, which the type must fix
+  later<In, std::vector<ref<buffer>>> fresh;
+  later<In, std::vector<ref<impl>>> results;
+  later<In, std::vector<rng_state>> random;
 
   void clear() {
     slots.clear();
@@ -39,9 +41,9 @@ struct basic_bound_call {
 using bound_call = basic_bound_call<void>;
 
 /// Binds arguments to slots; values are brought up to date first.
-template <class>
+template <class In>
 struct basic_call_binder {
-  bound_call& call;
+  later<In, bound_call>& call;
 
   void add(handle& h, cell* place) {
     bound_slot s;
@@ -151,10 +153,10 @@ struct pairing {
 
 /// One execution of an executable on bound slots: memory for what is new, the steps, then the
 /// changes that the caller sees.
-template <class>
+template <class In>
 class basic_execution {
  public:
-  basic_execution(executable& e, bound_call& c)
+  basic_execution(later<In, executable>& e, later<In, bound_call>& c)
       : e_(e), p_(e.get_plan()), call_(c), frame_(e.take_frame()) {}
   ~basic_execution() { e_.give_frame(std::move(frame_)); }
   basic_execution(const basic_execution&) = delete;
@@ -281,10 +283,10 @@ class basic_execution {
           make_value(source().results[i], std::move(call_.fresh[first_result_ + at(i)])));
   }
 
-  executable& e_;
-  const plan& p_;
-  bound_call& call_;
-  std::unique_ptr<frame> frame_;
+  later<In, executable>& e_;
+  const later<In, plan>& p_;
+  later<In, bound_call>& call_;
+  later<In, std::unique_ptr<frame>> frame_;
   std::size_t first_write_ = 0, first_result_ = 0;
 };
 using execution = basic_execution<void>;

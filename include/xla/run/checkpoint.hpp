@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -66,11 +65,8 @@ constexpr R capture_segment(F&& f, A&&... a) {
 
 template <class R, class F, class... A>
 R run_segment(F&& f, A&&... a) {
-  std::optional<segment_recorder> scope;
-  if (grad_enabled()) scope.emplace();
-  R result = std::forward<F>(f)(std::forward<A>(a)...);
-  scope.reset();
-  return result;
+  const segment_recorder scope(grad_enabled());
+  return std::forward<F>(f)(std::forward<A>(a)...);
 }
 
 }  // namespace detail

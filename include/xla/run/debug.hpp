@@ -8,13 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/run/memory.hpp"
 
 namespace xla::detail {
 
 /// XLA_DEBUG: 0 nothing, 1 an analysis of each new graph or signature, 2 each execution as well.
 /// XLA_DEBUG_FILE takes the output instead of standard error.
-template <class>
+template <class In>
 class basic_debug_log {
  public:
   static basic_debug_log& instance() {
@@ -47,7 +48,7 @@ class basic_debug_log {
 };
 using debug_log = basic_debug_log<void>;
 
-template <class = void>
+template <class In = void>
 inline std::string str(const shape& s) {
   return std::string((text() << s).view());
 }
@@ -60,9 +61,9 @@ struct analysis {
   std::string changed;  ///< against the nearest known signature or graph
 };
 
-template <class = void>
-inline void report(const analysis& a, const plan& p) {
-  debug_log& log = debug_log::instance();
+template <class In = void>
+inline void report(const analysis& a, const later<In, plan>& p) {
+  later<In, debug_log>& log = later<In, debug_log>::instance();
   if (log.level() < 1) return;
   const MemoryAnalysis m = memory_of(p);
   char hash[24];
@@ -82,9 +83,9 @@ inline void report(const analysis& a, const plan& p) {
             "\nCompilation Analysis: What changed: " + a.changed + "\n");
 }
 
-template <class = void>
+template <class In = void>
 inline void report_execution(const std::string& name, std::uint64_t hash) {
-  debug_log& log = debug_log::instance();
+  later<In, debug_log>& log = later<In, debug_log>::instance();
   if (log.level() < 2) return;
   char h[24];
   std::snprintf(h, sizeof h, "%016llx", static_cast<unsigned long long>(hash));
@@ -92,7 +93,7 @@ inline void report_execution(const std::string& name, std::uint64_t hash) {
 }
 
 /// One op of a traced graph, as far as two graphs can differ in it.
-template <class>
+template <class In>
 struct basic_op_sketch {
   std::string_view op;
   dtype type = dtype::float32;
@@ -106,13 +107,13 @@ using op_sketch = basic_op_sketch<void>;
 using graph_sketch = std::vector<op_sketch>;
 
 /// The first difference between a new graph and the known one that agrees with it in most places.
-template <class = void>
-inline std::string what_changed(const graph_sketch& now,
-                                const std::vector<const graph_sketch*>& known) {
+template <class In = void>
+inline std::string what_changed(const later<In, graph_sketch>& now,
+                                const later<In, std::vector<const graph_sketch*>>& known) {
   if (known.empty()) return "the first graph";
   std::size_t most = 0;
-  const graph_sketch* nearest = known.back();
-  for (const graph_sketch* k : known) {
+  const later<In, graph_sketch>* nearest = known.back();
+  for (const later<In, graph_sketch>* k : known) {
     std::size_t n = k->size() == now.size() ? 1 : 0;
     for (std::size_t i = 0; i < k->size() && i < now.size(); ++i) n += (*k)[i] == now[i];
     if (n > most) {
@@ -134,12 +135,12 @@ inline std::string what_changed(const graph_sketch& now,
 
 /// The slots whose shapes differ from those of the nearest known signature.
 template <class Name>
-std::string what_changed(const std::vector<shape>& now, const std::vector<const plan*>& known,
-                         Name&& name) {
+std::string what_changed(const later<Name, std::vector<shape>>& now,
+                         const later<Name, std::vector<const plan*>>& known, Name&& name) {
   if (known.empty()) return "the first signature";
-  const plan* nearest = nullptr;
+  const later<Name, plan>* nearest = nullptr;
   std::size_t fewest = now.size() + 1;
-  for (const plan* p : known) {
+  for (const later<Name, plan>* p : known) {
     std::size_t n = 0;
     for (std::size_t i = 0; i < now.size(); ++i) n += !(now[i] == p->slot_shapes[i]);
     if (n <= fewest) {

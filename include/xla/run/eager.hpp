@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "xla/base/error.hpp"
+#include "xla/base/later.hpp"
 #include "xla/graph/graph.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/philox.hpp"
@@ -17,19 +18,19 @@
 
 namespace xla::detail {
 
-template <class = void>
+template <class In = void>
 inline std::size_t bytes_of(const impl& t) {
   return static_cast<std::size_t>(count(t.dims) * size_of(t.type));
 }
 
 /// The counters that a random op takes; a block of four words serves four floats or two doubles.
-template <class = void>
+template <class In = void>
 inline std::uint64_t random_counters(const shape& dims, dtype type) {
   return philox_blocks(count(dims), static_cast<std::size_t>(size_of(type)));
 }
 
 /// Counts the first sight of an op at given shapes as its compilation, as PyTorch/XLA does.
-template <class>
+template <class In>
 class basic_op_cache {
  public:
   static basic_op_cache& instance() {
@@ -59,21 +60,21 @@ class basic_op_cache {
     return h;
   }
   spin_lock lock_;
-  std::unordered_set<std::uint64_t> seen_;
+  later<In, std::unordered_set<std::uint64_t>> seen_;
 };
 using op_cache = basic_op_cache<void>;
 
 /// The lowered-op counters of the metrics report: xla::<op>.
-template <class = void>
+template <class In = void>
 inline void count_op(const op_info* op) {
-  static thread_local std::unordered_map<const op_info*, counter*> known;
+  static thread_local later<In, std::unordered_map<const op_info*, counter*>> known;
   counter*& c = known[op];
   if (!c) c = &get_counter("xla::" + std::string(op->name));
   c->add();
 }
 
 /// A new tensor for the op n of the given inputs: not yet executed.
-template <class = void>
+template <class In = void>
 inline ref<impl> make_impl(const node& n, impl* const* inputs) {
   ref<impl> t(new impl);
   t->op = n.op;
@@ -98,7 +99,7 @@ inline ref<impl> make_impl(const node& n, impl* const* inputs) {
 
 /// The inputs are no longer needed once a tensor has its elements and no gradient can flow, or
 /// where gradients end.
-template <class = void>
+template <class In = void>
 inline void drop_inputs(impl& t) {
   if ((t.needs_grad && !t.consumed && !t.meta) || (t.part && t.part->open)) return;
   for (auto& i : t.in) i.reset();
@@ -106,7 +107,7 @@ inline void drop_inputs(impl& t) {
 }
 
 /// Executes one op whose inputs have their elements.
-template <class = void>
+template <class In = void>
 inline void execute_now(impl& t, ref<buffer> out = {}) {
   if (t.op->kind == op_kind::alias) {
     t.data = t.in[0]->data;

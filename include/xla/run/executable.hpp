@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/run/specialize.hpp"
 #include "xla/run/tile.hpp"
 
@@ -34,12 +35,12 @@ class arena_memory {
 };
 
 /// The memory of one call in flight: the arena, and where every value lies.
-template <class>
+template <class In>
 struct basic_frame {
   arena_memory memory;
-  std::vector<void*> table;
+  later<In, std::vector<void*>> table;
 
-  explicit basic_frame(const plan& p) : memory(p.arena_bytes) {
+  explicit basic_frame(const later<In, plan>& p) : memory(p.arena_bytes) {
     table.resize(p.places.size());
     for (std::size_t v = 0; v < table.size(); ++v) {
       const placement& q = p.places[static_cast<std::size_t>(p.base[v])];
@@ -50,7 +51,7 @@ struct basic_frame {
 using frame = basic_frame<void>;
 
 /// Writes a number as an element; integers from exact.
-template <class = void>
+template <class In = void>
 inline void store_number(void* to, dtype type, double value, std::int64_t exact) {
   switch (type) {
     case dtype::float32: *static_cast<float*>(to) = static_cast<float>(value); break;
@@ -63,8 +64,8 @@ inline void store_number(void* to, dtype type, double value, std::int64_t exact)
   }
 }
 
-template <class = void>
-inline void run_step(const plan& p, const ready_step& s, void* const* table,
+template <class In = void>
+inline void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
                      const rng_state* random) {
   void* pointers[kernel::max_operands];
   const int* operands = &p.operands[static_cast<std::size_t>(s.first_operand)];
@@ -72,7 +73,7 @@ inline void run_step(const plan& p, const ready_step& s, void* const* table,
   if (s.kind == step_kind::map) {
     const auto loops = kernel::loop_nest::unpack(&p.loops[static_cast<std::size_t>(s.loops)]);
     if (s.kernel.map) kernel::run_map(loops, s.kernel.map, pointers, s.ops);
-    else kernel::run_map(loops, tile_region(p.source, *s.source), pointers, s.ops);
+    else kernel::run_map(loops, later<In, tile_region>(p.source, *s.source), pointers, s.ops);
   } else if (s.kind == step_kind::row) {
     kernel::run_rows(kernel::loop_nest::unpack(&p.loops[static_cast<std::size_t>(s.loops)]),
                      s.kernel.row, s.kernel.scratch_bytes, pointers, s.ops);
@@ -95,17 +96,17 @@ inline void run_step(const plan& p, const ready_step& s, void* const* table,
 }
 
 /// A plan that can be called. Calls that write state follow one another; others have a frame each.
-template <class>
+template <class In>
 class basic_executable {
  public:
-  explicit basic_executable(plan p) : plan_(std::move(p)) {
+  explicit basic_executable(later<In, plan> p) : plan_(std::move(p)) {
     is_once_.assign(plan_.steps.size(), false);
     for (int i : plan_.once) is_once_[static_cast<std::size_t>(i)] = true;
   }
 
-  const plan& get_plan() const { return plan_; }
+  const later<In, plan>& get_plan() const { return plan_; }
 
-  std::unique_ptr<frame> take_frame() {
+  later<In, std::unique_ptr<frame>> take_frame() {
     {
       const std::lock_guard hold(frames_lock_);
       if (!frames_.empty()) {
@@ -114,27 +115,27 @@ class basic_executable {
         return f;
       }
     }
-    auto f = std::make_unique<frame>(plan_);
+    auto f = std::make_unique<later<In, frame>>(plan_);
     prepare(*f);
     return f;
   }
-  void give_frame(std::unique_ptr<frame> f) {
+  void give_frame(later<In, std::unique_ptr<frame>> f) {
     const std::lock_guard hold(frames_lock_);
     frames_.push_back(std::move(f));
   }
 
   /// Runs all steps on a frame whose table is complete; random has a state for each random op.
-  void run(const frame& f, const rng_state* random) const {
+  void run(const later<In, frame>& f, const rng_state* random) const {
     for (std::size_t i = 0; i < plan_.steps.size(); ++i)
       if (!is_once_[i]) run_step(plan_, plan_.steps[i], f.table.data(), random);
   }
-  void run_one(std::size_t i, const frame& f) const {
+  void run_one(std::size_t i, const later<In, frame>& f) const {
     run_step(plan_, plan_.steps[i], f.table.data(), nullptr);
   }
 
  private:
   // Numbers that the sizes decide, and the steps that depend on nothing else.
-  void prepare(frame& f) const {
+  void prepare(later<In, frame>& f) const {
     const program& p = plan_.source;
     for (int v = 0; v < p.count.values; ++v) {
       const node& n = p.values[v];
@@ -149,10 +150,10 @@ class basic_executable {
       run_step(plan_, plan_.steps[static_cast<std::size_t>(i)], f.table.data(), nullptr);
   }
 
-  plan plan_;
-  std::vector<bool> is_once_;
+  later<In, plan> plan_;
+  later<In, std::vector<bool>> is_once_;
   spin_lock frames_lock_;
-  std::vector<std::unique_ptr<frame>> frames_;
+  later<In, std::vector<std::unique_ptr<frame>>> frames_;
 };
 using executable = basic_executable<void>;
 

@@ -12,13 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/tensor/buffer.hpp"
 
 namespace xla::detail {
 
 /// The thread that runs traced graphs one after the other, in the order of their tickets, while the
 /// program goes on recording.
-template <class>
+template <class In>
 class basic_executor {
  public:
   static basic_executor& instance() {
@@ -68,7 +69,7 @@ class basic_executor {
   static constexpr std::uint64_t ahead = 4;  ///< executions under way at most
   struct task {
     void (*run)(void*);
-    std::shared_ptr<void> job;
+    later<In, std::shared_ptr<void>> job;
   };
   struct entry {
     std::uint64_t ticket;
@@ -123,8 +124,8 @@ class basic_executor {
 
   std::mutex lock_;
   std::condition_variable wake_, finished_;
-  std::deque<entry> queue_;
-  std::vector<std::pair<std::uint64_t, std::exception_ptr>> failed_;
+  later<In, std::deque<entry>> queue_;
+  later<In, std::vector<std::pair<std::uint64_t, std::exception_ptr>>> failed_;
   std::atomic<int> failures_{0};
   std::uint64_t issued_ = 0;
   std::atomic<std::uint64_t> done_{0};
@@ -134,11 +135,11 @@ class basic_executor {
 using executor = basic_executor<void>;
 
 /// Waits until the elements of a buffer are there.
-template <class = void>
+template <class In = void>
 inline void wait_for(buffer& b) {
   std::uint64_t ticket = b.ticket.load(std::memory_order_acquire);
   if (ticket == 0) return;
-  executor::instance().wait(ticket);
+  later<In, executor>::instance().wait(ticket);
   b.ticket.compare_exchange_strong(ticket, 0);
 }
 

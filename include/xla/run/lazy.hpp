@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/run/debug.hpp"
 #include "xla/run/executable.hpp"
 #include "xla/run/executor.hpp"
@@ -15,27 +16,27 @@
 namespace xla::detail {
 
 /// The program of a traced graph and its executable.
-template <class>
+template <class In>
 struct basic_traced_entry {
-  std::vector<std::uint64_t> signature;
-  graph_sketch sketch;
-  traced_program lowered;
-  std::unique_ptr<executable> ready;
+  later<In, std::vector<std::uint64_t>> signature;
+  later<In, graph_sketch> sketch;
+  later<In, traced_program> lowered;
+  later<In, std::unique_ptr<executable>> ready;
 };
 using traced_entry = basic_traced_entry<void>;
 
 /// One execution of a traced graph: the memory it reads and writes is held until it is done.
-template <class>
+template <class In>
 struct basic_traced_job {
-  traced_entry* entry = nullptr;
-  std::vector<ref<buffer>> leaves;
-  std::vector<ref<buffer>> outputs;  ///< of writes, then of results
-  std::vector<rng_state> random;
+  later<In, traced_entry>* entry = nullptr;
+  later<In, std::vector<ref<buffer>>> leaves;
+  later<In, std::vector<ref<buffer>>> outputs;  ///< of writes, then of results
+  later<In, std::vector<rng_state>> random;
   bool holding = false;
-  std::unique_ptr<frame> at;
+  later<In, std::unique_ptr<frame>> at;
 
   void bind() {
-    const plan& p = entry->ready->get_plan();
+    const later<In, plan>& p = entry->ready->get_plan();
     at = entry->ready->take_frame();
     auto& table = at->table;
     for (int i = 0; i < p.source.count.slots; ++i)
@@ -56,7 +57,7 @@ struct basic_traced_job {
   /// Runs the index checks whose input came with the graph, before anything is handed over. False
   /// when others need values that the graph computes.
   bool check() {
-    const plan& p = entry->ready->get_plan();
+    const later<In, plan>& p = entry->ready->get_plan();
     bool all = true;
     for (std::size_t i = 0; i < p.steps.size(); ++i) {
       const step& s = *p.steps[i].source;
@@ -74,7 +75,7 @@ struct basic_traced_job {
   }
 
   void run() {
-    const plan& p = entry->ready->get_plan();
+    const later<In, plan>& p = entry->ready->get_plan();
     static metric& execute_time = get_metric("ExecuteTime");
     {
       const timed sample(execute_time);
@@ -106,7 +107,7 @@ struct basic_traced_job {
 using traced_job = basic_traced_job<void>;
 
 /// Traced mode: plans and runs what has been recorded. Graphs are found again by their signature.
-template <class>
+template <class In>
 class basic_tracer {
  public:
   static basic_tracer& instance() {
@@ -118,31 +119,31 @@ class basic_tracer {
   void flush(std::string_view cause) {
     const std::lock_guard hold(lock_);
     if (pending_list::instance().first == nullptr) return;
-    traced_graph graph;
+    later<In, traced_graph> graph;
     {
       static metric& tracing = get_metric("LazyTracing");
       const timed sample(tracing);
       graph.collect();
     }
-    traced_entry& entry = lookup(graph, cause);
-    auto job = std::make_shared<traced_job>();
+    later<In, traced_entry>& entry = lookup(graph, cause);
+    auto job = std::make_shared<later<In, traced_job>>();
     job->entry = &entry;
     report_execution("traced", graph.hash());
     if (!prepare(*job, graph)) return publish(*job, graph, 0);
-    const std::uint64_t ticket = executor::instance().next_ticket();
+    const std::uint64_t ticket = later<In, executor>::instance().next_ticket();
     publish(*job, graph, ticket);
     job->hold();
     const bool small = work(entry.ready->get_plan()) < (std::int64_t{1} << 18);
-    executor::instance().submit(job, small);
+    later<In, executor>::instance().submit(job, small);
   }
   void clear() {
     const std::lock_guard hold(lock_);
-    executor::instance().wait_all();
+    later<In, executor>::instance().wait_all();
     cache_.clear();
   }
 
  private:
-  traced_entry& lookup(traced_graph& graph, std::string_view cause) {
+  later<In, traced_entry>& lookup(later<In, traced_graph>& graph, std::string_view cause) {
     static counter& cached = get_counter("CachedCompile");
     static counter& uncached = get_counter("UncachedCompile");
     static metric& graph_size = get_metric("TensorsGraphSize", metric_unit::plain);
@@ -154,18 +155,18 @@ class basic_tracer {
         return *first->second;
       }
     static metric& compile_time = get_metric("CompileTime");
-    auto entry = std::make_unique<traced_entry>();
+    auto entry = std::make_unique<later<In, traced_entry>>();
     {
       const timed sample(compile_time);
       entry->signature = graph.signature();
       entry->lowered.build(graph);
-      entry->ready = std::make_unique<executable>(
-          specializer(entry->lowered.view(), nullptr, graph.leaf_shapes()).run());
+      entry->ready = std::make_unique<later<In, executable>>(
+          later<In, specializer>(entry->lowered.view(), nullptr, graph.leaf_shapes()).run());
     }
     uncached.add();
     note_memory("traced", entry->ready->get_plan());
-    if (debug_log::instance().level() > 0) {
-      std::vector<const graph_sketch*> known;
+    if (later<In, debug_log>::instance().level() > 0) {
+      later<In, std::vector<const graph_sketch*>> known;
       for (auto& [hash, e] : cache_) known.push_back(&e->sketch);
       report({std::string(cause), "traced", graph.hash(), what_changed(graph.sketch(), known)},
              entry->ready->get_plan());
@@ -176,8 +177,8 @@ class basic_tracer {
 
   /// Memory for the outputs, and the checks. False when the graph has run already, because a check
   /// in it needs values that it computes: should that throw, nothing has been published.
-  static bool prepare(traced_job& job, traced_graph& graph) {
-    const plan& p = job.entry->ready->get_plan();
+  static bool prepare(later<In, traced_job>& job, later<In, traced_graph>& graph) {
+    const later<In, plan>& p = job.entry->ready->get_plan();
     for (impl* leaf : graph.leaves()) job.leaves.push_back(leaf->data);
     static metric& aliases = get_metric("InputOutputAliasCount", metric_unit::plain);
     int aliased = 0;
@@ -197,8 +198,8 @@ class basic_tracer {
     job.bind();
     try {
       if (job.check()) return true;
-      executor::instance().wait_all();
-      const std::vector<ref<buffer>> outputs = job.outputs;
+      later<In, executor>::instance().wait_all();
+      const later<In, std::vector<ref<buffer>>> outputs = job.outputs;
       job.run();
       job.outputs = outputs;
       return false;
@@ -208,46 +209,49 @@ class basic_tracer {
       throw;
     }
   }
-  static ref<buffer> make(const plan& p, int value) {
+  static ref<buffer> make(const later<In, plan>& p, int value) {
     return ref<buffer>(
         buffer::make(static_cast<std::size_t>(p.places[static_cast<std::size_t>(value)].bytes)));
   }
 
   /// From here on the tensors have their elements, or will have when the ticket is done.
-  static void publish(traced_job& job, traced_graph& graph, std::uint64_t ticket) {
+  static void publish(later<In, traced_job>& job, later<In, traced_graph>& graph,
+                      std::uint64_t ticket) {
     for (auto& b : job.outputs) b->ticket.store(ticket, std::memory_order_release);
     std::size_t next = 0;
     for (impl* t : graph.outputs()) t->data = job.outputs[next++];
     graph.finish();
   }
-  static std::int64_t work(const plan& p) {
+  static std::int64_t work(const later<In, plan>& p) {
     std::int64_t n = 0;
     for (const placement& q : p.places) n += q.bytes;
     return n;
   }
 
   std::mutex lock_;
-  std::unordered_multimap<std::uint64_t, std::unique_ptr<traced_entry>> cache_;
+  later<In, std::unordered_multimap<std::uint64_t, std::unique_ptr<traced_entry>>> cache_;
 };
 using tracer = basic_tracer<void>;
 
 /// True for a tensor of a checkpointed segment that has not its elements, and can compute them.
 inline bool was_let_go(const impl& t) { return !t.data && !t.pending && !t.failed; }
 
+template <class In = void>
 inline void compute_again(impl& last);
 
 /// Makes sure that a tensor has its elements, or a ticket for them.
-template <class = void>
+template <class In = void>
 inline void make_ready(impl& t) {
   if (t.data) return;
   if (t.failed) throw error("xla: the graph that should have computed this value has failed");
-  if (t.pending) tracer::instance().flush("value read before sync");
+  if (t.pending) later<In, tracer>::instance().flush("value read before sync");
   else compute_again(t);
 }
 
 /// Executes what a tensor without elements depends on, then itself.
+template <class In>
 inline void compute_again(impl& last) {
-  std::vector<impl*> stack{&last};
+  later<In, std::vector<impl*>> stack{&last};
   while (!stack.empty()) {
     impl& t = *stack.back();
     const std::size_t depth = stack.size();
@@ -271,7 +275,7 @@ namespace xla {
 namespace detail {
 
 /// What is to be done at the end of the step.
-template <class>
+template <class In>
 class basic_step_closures {
  public:
   struct closure {
@@ -282,28 +286,28 @@ class basic_step_closures {
     static basic_step_closures all;
     return all;
   }
-  void add(std::unique_ptr<closure> c) {
+  void add(later<In, std::unique_ptr<closure>> c) {
     const std::lock_guard hold(lock_);
     waiting_.push_back(std::move(c));
   }
-  std::vector<std::unique_ptr<closure>> take() {
+  later<In, std::vector<std::unique_ptr<closure>>> take() {
     const std::lock_guard hold(lock_);
     return std::exchange(waiting_, {});
   }
 
  private:
   std::mutex lock_;
-  std::vector<std::unique_ptr<closure>> waiting_;
+  later<In, std::vector<std::unique_ptr<closure>>> waiting_;
 };
 using step_closures = basic_step_closures<void>;
 
-template <class = void>
+template <class In = void>
 inline void run_sync(bool wait) {
   static counter& mark = get_counter("MarkStep");
   mark.add();
-  tracer::instance().flush("user sync");
-  const auto closures = step_closures::instance().take();
-  if (wait || !closures.empty()) executor::instance().wait_all();
+  later<In, tracer>::instance().flush("user sync");
+  const auto closures = later<In, step_closures>::instance().take();
+  if (wait || !closures.empty()) later<In, executor>::instance().wait_all();
   for (const auto& c : closures) c->run();
 }
 
@@ -314,17 +318,17 @@ inline void run_sync(bool wait) {
 /// comes out of sync().
 template <class F>
 void add_step_closure(F f) {
-  struct holder : detail::step_closures::closure {
+  struct holder : detail::later<F, detail::step_closures>::closure {
     F f;
     explicit holder(F&& g) : f(std::move(g)) {}
     void run() override { f(); }
   };
-  detail::step_closures::instance().add(std::make_unique<holder>(std::move(f)));
+  detail::later<F, detail::step_closures>::instance().add(std::make_unique<holder>(std::move(f)));
 }
 
 /// Plans and runs everything that was recorded in traced mode. Returns while it runs; with wait,
 /// when it is done. Counts MarkStep.
-template <class = void>
+template <class In = void>
 constexpr void sync(bool wait = false) {
   if (!std::is_constant_evaluated()) detail::run_sync(wait);
   if (std::is_constant_evaluated())

@@ -3,12 +3,13 @@
 
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/transform/lower.hpp"
 
 namespace xla::detail {
 
 /// Lowers a graph at run time: the same passes as in the compiler, into vectors.
-template <class>
+template <class In>
 class basic_lowered_graph {
  public:
   void build(graph& g, const graph_roots& roots, const pass_options& options) {
@@ -69,18 +70,18 @@ class basic_lowered_graph {
     b.spaces = spaces_.data();
   }
 
-  std::vector<node> values_;
-  std::vector<step> steps_;
-  std::vector<int> inputs_, outputs_;
-  std::vector<std::uint64_t> words_;
-  std::vector<const op_info*> word_ops_;
-  std::vector<distinct_key> keys_;
-  std::vector<write> writes_;
-  std::vector<int> results_;
-  std::vector<program_slot> slots_;
-  std::vector<symbol> symbols_;
-  std::vector<equality> equalities_;
-  std::vector<shape> spaces_;
+  later<In, std::vector<node>> values_;
+  later<In, std::vector<step>> steps_;
+  later<In, std::vector<int>> inputs_, outputs_;
+  later<In, std::vector<std::uint64_t>> words_;
+  later<In, std::vector<const op_info*>> word_ops_;
+  later<In, std::vector<distinct_key>> keys_;
+  later<In, std::vector<write>> writes_;
+  later<In, std::vector<int>> results_;
+  later<In, std::vector<program_slot>> slots_;
+  later<In, std::vector<symbol>> symbols_;
+  later<In, std::vector<equality>> equalities_;
+  later<In, std::vector<shape>> spaces_;
   program::sizes count_;
 };
 using lowered_graph = basic_lowered_graph<void>;

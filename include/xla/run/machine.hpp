@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/run/eager.hpp"
 #include "xla/run/lazy.hpp"
 #include "xla/run/segment_recorder.hpp"
@@ -13,7 +14,7 @@
 namespace xla::detail {
 
 /// What a tensor's functions do at run time, in the mode of the moment.
-template <class = void>
+template <class In = void>
 inline ref<impl> run_op(node n, impl* const* inputs) {
   if (n.op->impure) {
     const rng_state s = generator::instance().take(random_counters(n.dims_shape(), n.type));
@@ -21,7 +22,7 @@ inline ref<impl> run_op(node n, impl* const* inputs) {
     n.size = static_cast<extent>(s.offset);
   }
   ref<impl> t = make_impl(n, inputs);
-  segment_recorder::note(*t);
+  later<In, segment_recorder>::note(*t);
   if (!is_eager_mode()) {
     for (int i = 0; i < t->arity; ++i)
       if (was_let_go(*t->in[i])) make_ready(*t->in[i]);
@@ -37,7 +38,7 @@ inline ref<impl> run_op(node n, impl* const* inputs) {
   return t;
 }
 
-template <class = void>
+template <class In = void>
 inline ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
   static counter& created = get_counter("CreateXlaTensor");
   created.add();
@@ -51,7 +52,7 @@ inline ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
   return t;
 }
 
-template <class = void>
+template <class In = void>
 inline ref<impl> run_constant(const node& n) {
   ref<impl> t = make_impl(n, nullptr);
   t->data = ref<buffer>(buffer::make(8));
@@ -60,7 +61,7 @@ inline ref<impl> run_constant(const node& n) {
 }
 
 /// The same value as a tensor of its own, with no way back for gradients.
-template <class = void>
+template <class In = void>
 inline ref<impl> run_detach(impl* t) {
   node n;
   n.op = &detach_info;
@@ -71,7 +72,7 @@ inline ref<impl> run_detach(impl* t) {
 }
 
 /// Binds a cell to a new value. Gradients are collected there and flow no further.
-template <class = void>
+template <class In = void>
 inline void run_write(cell& c, impl* value) {
   ref<impl> t = run_detach(value);
   t->meta = c.meta;
@@ -103,8 +104,8 @@ void run_backward(impl* root);
 
 /// Gradients for chosen inputs instead, into results; see xla::grad.
 template <class Loss>
-void run_gradients(impl* root, const std::vector<impl*>& inputs,
-                   const std::vector<handle*>& results, bool create_graph);
+void run_gradients(impl* root, const later<Loss, std::vector<impl*>>& inputs,
+                   const later<Loss, std::vector<handle*>>& results, bool create_graph);
 
 template <class T>
 struct machine {

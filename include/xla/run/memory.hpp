@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "xla/base/later.hpp"
 #include "xla/run/metrics.hpp"
 #include "xla/run/plan.hpp"
 #include "xla/tensor/buffer.hpp"
@@ -35,7 +36,8 @@ inline void reset_peak_memory_stats() {
 
 namespace detail {
 
-inline MemoryAnalysis memory_of(const plan& p) {
+template <class In = void>
+inline MemoryAnalysis memory_of(const later<In, plan>& p) {
   MemoryAnalysis m;
   for (std::size_t v = 0; v < p.places.size(); ++v) {
     const placement& q = p.places[v];
@@ -51,7 +53,8 @@ inline MemoryAnalysis memory_of(const plan& p) {
 }
 
 /// A sample of ArenaBytes::<name> for every plan.
-inline void note_memory(const std::string& name, const plan& p) {
+template <class In = void>
+inline void note_memory(const std::string& name, const later<In, plan>& p) {
   get_metric("ArenaBytes::" + name, metric_unit::bytes).add(static_cast<double>(p.arena_bytes));
 }
 

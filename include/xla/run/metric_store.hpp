@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "xla/base/later.hpp"
+
 namespace xla {
 
 /// One sample of a metric: when it was taken (seconds since the Unix epoch) and its value.
@@ -34,14 +36,14 @@ namespace detail {
 enum class metric_unit { time, bytes, plain };
 
 /// Nanoseconds of the steady clock.
-template <class = void>
+template <class In = void>
 inline std::int64_t now_ns() noexcept {
   using namespace std::chrono;
   return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
 /// The seconds from the Unix epoch to the zero of the steady clock.
-template <class = void>
+template <class In = void>
 inline double steady_origin() noexcept {
   const auto wall = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration<double>(wall).count() - 1e-9 * static_cast<double>(now_ns());
@@ -60,7 +62,7 @@ class counter {
 };
 
 /// A named series of samples, the newest 1,024 kept in a ring; it is listed once it has a sample.
-template <class>
+template <class In>
 class basic_metric {
  public:
   static constexpr std::size_t capacity = 1024;
@@ -119,25 +121,27 @@ class basic_metric {
 };
 using metric = basic_metric<void>;
 
-struct metric_store {
+template <class In>
+struct basic_metric_store {
   std::mutex mutex;
-  std::map<std::string, counter, std::less<>> counters;
-  std::map<std::string, metric, std::less<>> metrics;
+  later<In, std::map<std::string, counter, std::less<>>> counters;
+  later<In, std::map<std::string, metric, std::less<>>> metrics;
 };
+using metric_store = basic_metric_store<void>;
 
 /// The store of the process.
-template <class = void>
-inline metric_store& global_metrics() {
+template <class In = void>
+inline later<In, metric_store>& global_metrics() {
   // Never destroyed: tensors with static storage count their destruction after main.
-  static auto* const store = new metric_store;
+  static auto* const store = new later<In, metric_store>;
   return *store;
 }
 
 /// The counter of that name, created on first use. The reference stays valid, also over a clear:
 /// keep it (`static auto& c = get_counter("MarkStep");`), the lookup takes a lock.
-template <class = void>
+template <class In = void>
 inline counter& get_counter(std::string_view name) {
-  auto& store = global_metrics();
+  later<In, metric_store>& store = global_metrics();
   const std::lock_guard lock{store.mutex};
   const auto found = store.counters.find(name);
   if (found != store.counters.end()) return found->second;
@@ -145,9 +149,9 @@ inline counter& get_counter(std::string_view name) {
 }
 
 /// The metric of that name, created on first use with `unit`; valid for good, as `get_counter`.
-template <class = void>
+template <class In = void>
 inline metric& get_metric(std::string_view name, metric_unit unit = metric_unit::time) {
-  auto& store = global_metrics();
+  later<In, metric_store>& store = global_metrics();
   const std::lock_guard lock{store.mutex};
   const auto found = store.metrics.find(name);
   if (found != store.metrics.end()) return found->second;
@@ -155,12 +159,13 @@ inline metric& get_metric(std::string_view name, metric_unit unit = metric_unit:
 }
 
 /// Adds the nanoseconds between its construction and its destruction to a metric.
-class timed {
+template <class In>
+class basic_timed {
  public:
-  explicit timed(metric& target) noexcept : target_(target), start_(now_ns()) {}
-  timed(const timed&) = delete;
-  timed& operator=(const timed&) = delete;
-  ~timed() {
+  explicit basic_timed(metric& target) noexcept : target_(target), start_(now_ns()) {}
+  basic_timed(const basic_timed&) = delete;
+  basic_timed& operator=(const basic_timed&) = delete;
+  ~basic_timed() {
     const auto end = now_ns();
     target_.add_at(end, static_cast<double>(end - start_));
   }
@@ -169,6 +174,7 @@ class timed {
   metric& target_;
   const std::int64_t start_;
 };
+using timed = basic_timed<void>;
 
 }  // namespace detail
 }  // namespace xla

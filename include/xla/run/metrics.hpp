@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/run/metric_store.hpp"
 
 namespace xla {
@@ -27,7 +28,7 @@ std::string metric_text(const char* format, Args... args) {
 }
 
 /// Nanoseconds as PyTorch/XLA prints them, from the largest unit that is not zero: `01s024ms`…
-template <class = void>
+template <class In = void>
 inline std::string print_time(double ns) {
   if (!(ns > -9e18 && ns < 9e18)) return metric_text("%gns", ns);
   std::string out = ns < 0 ? "-" : "";
@@ -48,7 +49,7 @@ inline std::string print_time(double ns) {
 }
 
 /// Bytes with a binary suffix and two decimals: `1.50KB`.
-template <class = void>
+template <class In = void>
 inline std::string print_bytes(double bytes) {
   constexpr std::array suffixes{"B", "KB", "MB", "GB", "TB", "PB"};
   std::size_t i = 0;
@@ -56,13 +57,13 @@ inline std::string print_bytes(double bytes) {
   return metric_text("%.2f%s", bytes, suffixes[i]);
 }
 
-template <class = void>
+template <class In = void>
 inline std::string print_value(metric_unit unit, double value) {
   if (unit == metric_unit::time) return print_time(value);
   return unit == metric_unit::bytes ? print_bytes(value) : metric_text("%.2f", value);
 }
 
-template <class = void>
+template <class In = void>
 inline std::string print_rates(metric_unit unit, const metric_values& data) {
   const double seconds = data.samples.back().time - data.samples.front().time;
   if (!(seconds > 0)) return {};
@@ -73,7 +74,7 @@ inline std::string print_rates(metric_unit unit, const metric_values& data) {
          metric_text("  Rate: %g / second\n", count / seconds);
 }
 
-template <class = void>
+template <class In = void>
 inline std::string print_percentiles(metric_unit unit, std::vector<metric_sample> samples) {
   std::sort(samples.begin(), samples.end(),
             [](const auto& a, const auto& b) { return a.value < b.value; });
@@ -86,7 +87,7 @@ inline std::string print_percentiles(metric_unit unit, std::vector<metric_sample
   return "  Percentiles: " + out + "\n";
 }
 
-template <class = void>
+template <class In = void>
 inline std::string print_metric(std::string_view name, metric_unit unit,
                                 const metric_values& data) {
   return "Metric: " + std::string{name} +
@@ -96,7 +97,7 @@ inline std::string print_metric(std::string_view name, metric_unit unit,
          print_percentiles(unit, data.samples);
 }
 
-template <class = void>
+template <class In = void>
 inline std::string print_counter(std::string_view name, std::int64_t value) {
   return "Counter: " + std::string{name} +
          metric_text("\n  Value: %lld\n", static_cast<long long>(value));
@@ -105,7 +106,7 @@ inline std::string print_counter(std::string_view name, std::int64_t value) {
 /// The report over the metrics and counters whose name is accepted.
 template <class Metrics, class Counters>
 std::string print_report(const Metrics& wants_metric, const Counters& wants_counter) {
-  auto& store = global_metrics();
+  later<Metrics, metric_store>& store = global_metrics();
   std::string out;
   const std::lock_guard lock{store.mutex};
   for (const auto& [name, item] : store.metrics) {
@@ -120,7 +121,7 @@ std::string print_report(const Metrics& wants_metric, const Counters& wants_coun
   return out;
 }
 
-template <class = void>
+template <class In = void>
 inline bool is_fallback(std::string_view name) {
   return name.starts_with("fallback::");
 }
@@ -129,7 +130,7 @@ inline bool is_fallback(std::string_view name) {
 
 /// Every metric and counter that was touched since the last clear, as text in the form that
 /// PyTorch/XLA prints: `Metric: X` with its percentiles, then `Counter: X`.
-template <class = void>
+template <class In = void>
 inline std::string metrics_report() {
   const auto all = [](std::string_view) { return true; };
   return detail::print_report(all, all);
@@ -137,7 +138,7 @@ inline std::string metrics_report() {
 
 /// The report of the named counters and metrics, and of every `fallback::` counter. Without names:
 /// the ones that tell whether graphs are reused.
-template <class = void>
+template <class In = void>
 inline std::string short_metrics_report(std::vector<std::string> counters = {},
                                         std::vector<std::string> metrics = {}) {
   if (counters.empty()) counters = {"CachedCompile", "MarkStep", "UncachedCompile"};
@@ -151,9 +152,9 @@ inline std::string short_metrics_report(std::vector<std::string> counters = {},
 }
 
 /// The names of the counters that were touched since the last clear, sorted.
-template <class = void>
+template <class In = void>
 inline std::vector<std::string> counter_names() {
-  auto& store = detail::global_metrics();
+  detail::later<In, detail::metric_store>& store = detail::global_metrics();
   std::vector<std::string> out;
   const std::lock_guard lock{store.mutex};
   for (const auto& [name, item] : store.counters)
@@ -162,9 +163,9 @@ inline std::vector<std::string> counter_names() {
 }
 
 /// The value of a counter; nothing when it was not touched since the last clear.
-template <class = void>
+template <class In = void>
 inline std::optional<std::int64_t> counter_value(std::string_view name) {
-  auto& store = detail::global_metrics();
+  detail::later<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
   const auto found = store.counters.find(name);
   if (found == store.counters.end()) return std::nullopt;
@@ -173,9 +174,9 @@ inline std::optional<std::int64_t> counter_value(std::string_view name) {
 }
 
 /// The names of the metrics that have a sample since the last clear, sorted.
-template <class = void>
+template <class In = void>
 inline std::vector<std::string> metric_names() {
-  auto& store = detail::global_metrics();
+  detail::later<In, detail::metric_store>& store = detail::global_metrics();
   std::vector<std::string> out;
   const std::lock_guard lock{store.mutex};
   for (const auto& [name, item] : store.metrics)
@@ -185,9 +186,9 @@ inline std::vector<std::string> metric_names() {
 
 /// `auto [total_samples, accumulator, samples] = *metric_data("CompileTime")`; nothing when the
 /// metric has no sample since the last clear. Times are in nanoseconds.
-template <class = void>
+template <class In = void>
 inline std::optional<metric_values> metric_data(std::string_view name) {
-  auto& store = detail::global_metrics();
+  detail::later<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
   const auto found = store.metrics.find(name);
   if (found == store.metrics.end()) return std::nullopt;
@@ -196,30 +197,30 @@ inline std::optional<metric_values> metric_data(std::string_view name) {
 }
 
 /// Sets every counter to zero.
-template <class = void>
+template <class In = void>
 inline void clear_counters() {
-  auto& store = detail::global_metrics();
+  detail::later<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
   for (auto& [name, item] : store.counters) item.clear();
 }
 
 /// Forgets the samples of every metric.
-template <class = void>
+template <class In = void>
 inline void clear_metrics() {
-  auto& store = detail::global_metrics();
+  detail::later<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
   for (auto& [name, item] : store.metrics) item.clear();
 }
 
 /// Clears the metrics and the counters.
-template <class = void>
+template <class In = void>
 inline void clear_all() {
   clear_metrics();
   clear_counters();
 }
 
 /// The names of the counters of operations that ran outside the graph (`fallback::item`), sorted.
-template <class = void>
+template <class In = void>
 inline std::vector<std::string> executed_fallback_ops() {
   auto names = counter_names();
   std::erase_if(names, [](const auto& name) { return !detail::is_fallback(name); });

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/kernel/loops.hpp"
 #include "xla/transform/program.hpp"
 
@@ -50,45 +51,48 @@ struct ready_step {
 };
 
 /// A program at given sizes: every value has its place, every step its loops.
-struct plan {
+template <class In>
+struct basic_plan {
   program source;
-  std::vector<shape> slot_shapes;  ///< the signature
-  std::vector<std::int64_t> symbols;
-  std::vector<shape> shapes;      ///< per value
-  std::vector<int> base;          ///< per value: the value whose elements it shares
-  std::vector<placement> places;  ///< per value, of its base
-  std::vector<int> operands;
-  std::vector<shape> operand_shapes;
-  std::vector<std::int64_t> loops;  ///< packed, one nest after the other
-  std::vector<ready_step> steps;
-  std::vector<int> once;       ///< steps that depend on sizes alone
-  std::vector<int> copies;     ///< results and writes that are copied at the end: -1 or value
-  std::vector<int> scalars;    ///< values that a call writes as numbers
-  std::vector<int> moving;     ///< values that share elements bound at each call
-  std::vector<bool> in_place;  ///< per write: may use the memory of the value at entry
-  std::vector<std::int64_t> counters;  ///< per random op: where its counters start
+  later<In, std::vector<shape>> slot_shapes;  ///< the signature
+  later<In, std::vector<std::int64_t>> symbols;
+  later<In, std::vector<shape>> shapes;      ///< per value
+  later<In, std::vector<int>> base;          ///< per value: the value whose elements it shares
+  later<In, std::vector<placement>> places;  ///< per value, of its base
+  later<In, std::vector<int>> operands;
+  later<In, std::vector<shape>> operand_shapes;
+  later<In, std::vector<std::int64_t>> loops;  ///< packed, one nest after the other
+  later<In, std::vector<ready_step>> steps;
+  later<In, std::vector<int>> once;  ///< steps that depend on sizes alone
+  later<In, std::vector<int>>
+      copies;  ///< results and writes that are copied at the end: -1 or value
+  later<In, std::vector<int>> scalars;    ///< values that a call writes as numbers
+  later<In, std::vector<int>> moving;     ///< values that share elements bound at each call
+  later<In, std::vector<bool>> in_place;  ///< per write: may use the memory of the value at entry
+  later<In, std::vector<std::int64_t>> counters;  ///< per random op: where its counters start
   std::int64_t random_counters = 0;
   std::int64_t arena_bytes = 0;
   std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
 };
+using plan = basic_plan<void>;
 
-template <class = void>
-inline shape value_at(const std::vector<std::int64_t>& symbols, const shape& s) {
+template <class In = void>
+inline shape value_at(const later<In, std::vector<std::int64_t>>& symbols, const shape& s) {
   shape out = s;
   for (int i = 0; i < s.rank; ++i)
     if (!is_known(s[i])) out[i] = symbols[static_cast<std::size_t>(symbol_index(s[i]))];
   return out;
 }
-template <class = void>
-inline std::int64_t value_at(const std::vector<std::int64_t>& symbols, extent e) {
+template <class In = void>
+inline std::int64_t value_at(const later<In, std::vector<std::int64_t>>& symbols, extent e) {
   return is_known(e) ? e : symbols[static_cast<std::size_t>(symbol_index(e))];
 }
 
 /// Computes every symbol from the sizes of the slots, and checks what was taken to be equal.
-template <class = void>
-inline std::vector<std::int64_t> evaluate_symbols(const program& p,
-                                                  const std::vector<shape>& slots) {
-  std::vector<std::int64_t> v(static_cast<std::size_t>(p.count.symbols));
+template <class In = void>
+inline later<In, std::vector<std::int64_t>> evaluate_symbols(
+    const program& p, const later<In, std::vector<shape>>& slots) {
+  later<In, std::vector<std::int64_t>> v(static_cast<std::size_t>(p.count.symbols));
   for (int i = 0; i < p.count.symbols; ++i) {
     const symbol& s = p.symbols[i];
     std::int64_t& out = v[static_cast<std::size_t>(i)];

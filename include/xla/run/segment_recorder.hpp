@@ -5,21 +5,28 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/run/eager.hpp"
 
 namespace xla::detail {
 
 /// Notes the tensors that this thread makes within a scope. At its end those that nobody outside
 /// holds let go of their elements and keep their inputs, from which they can be computed again.
-class segment_recorder {
+template <class In>
+class basic_segment_recorder {
  public:
-  segment_recorder() : part_(new segment), outer_(std::exchange(current(), this)) {
+  /// Notes nothing unless on.
+  explicit basic_segment_recorder(bool on) {
+    if (!on) return;
+    part_ = ref<segment>(new segment);
+    outer_ = std::exchange(current(), this);
     if (outer_) part_->parent = outer_->part_;
   }
-  ~segment_recorder() {
+  ~basic_segment_recorder() {
+    if (!part_) return;
     current() = outer_;
     part_->open = false;
-    std::unordered_map<const impl*, int> uses;
+    later<In, std::unordered_map<const impl*, int>> uses;
     for (auto& t : made_)
       for (int k = 0; k < t->arity; ++k) ++uses[t->in[k].get()];
     for (auto& t : made_) {
@@ -34,26 +41,27 @@ class segment_recorder {
     }
     if (outer_) std::move(made_.begin(), made_.end(), std::back_inserter(outer_->made_));
   }
-  segment_recorder(const segment_recorder&) = delete;
-  segment_recorder& operator=(const segment_recorder&) = delete;
+  basic_segment_recorder(const basic_segment_recorder&) = delete;
+  basic_segment_recorder& operator=(const basic_segment_recorder&) = delete;
 
   /// A tensor was made.
   static void note(impl& t) {
-    if (segment_recorder* r = current()) {
+    if (basic_segment_recorder* r = current()) {
       t.part = r->part_;
       r->made_.push_back(ref<impl>::share(&t));
     }
   }
 
  private:
-  static segment_recorder*& current() {
-    static thread_local segment_recorder* innermost = nullptr;
+  static basic_segment_recorder*& current() {
+    static thread_local basic_segment_recorder* innermost = nullptr;
     return innermost;
   }
 
   ref<segment> part_;
-  segment_recorder* outer_;
-  std::vector<ref<impl>> made_;
+  basic_segment_recorder* outer_ = nullptr;
+  later<In, std::vector<ref<impl>>> made_;
 };
+using segment_recorder = basic_segment_recorder<void>;
 
 }  // namespace xla::detail

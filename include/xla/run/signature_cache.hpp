@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/run/call.hpp"
 #include "xla/transform/print.hpp"
 
@@ -21,50 +22,52 @@ struct CompileOptions {
 namespace detail {
 
 /// The executables of one function at given argument types, by signature.
-template <class>
+template <class In>
 class basic_signature_cache {
  public:
   basic_signature_cache(const program& p, const region_kernel* kernels)
       : program_(p), kernels_(kernels) {}
 
-  executable* find(const bound_call& call) {
+  later<In, executable>* find(const later<In, bound_call>& call) {
     const std::lock_guard hold(lock_);
     if (last_ && matches(*last_, call)) return last_;
     for (auto& e : all_)
       if (matches(*e, call)) return last_ = e.get();
     return nullptr;
   }
-  executable* add(const bound_call& call, const CompileOptions& options) {
+  later<In, executable>* add(const later<In, bound_call>& call, const CompileOptions& options) {
     const std::lock_guard hold(lock_);
     if (static_cast<int>(all_.size()) >= options.max_signatures)
       throw error("Maximum number of different graphs allowed per function exceeded: " +
                   std::to_string(options.max_signatures) + " (" + options.name +
                   "); pad the arguments to fewer shapes or raise max_signatures");
-    std::vector<shape> slots;
+    later<In, std::vector<shape>> slots;
     for (const bound_slot& s : call.slots) slots.push_back(s.value ? s.value->dims : shape{});
-    all_.push_back(
-        std::make_unique<executable>(specializer(program_, kernels_, std::move(slots)).run()));
+    all_.push_back(std::make_unique<later<In, executable>>(
+        later<In, specializer>(program_, kernels_, std::move(slots)).run()));
     return last_ = all_.back().get();
   }
-  std::vector<const plan*> plans() {
+  later<In, std::vector<const plan*>> plans() {
     const std::lock_guard hold(lock_);
-    std::vector<const plan*> all;
+    later<In, std::vector<const plan*>> all;
     for (auto& e : all_) all.push_back(&e->get_plan());
     return all;
   }
   /// Of the program and a signature.
-  static std::uint64_t hash(const plan& p) {
+  static std::uint64_t hash(const later<In, plan>& p) {
     std::uint64_t h = static_cast<std::uint64_t>(p.source.count.steps);
-    for (int i = 0; i < p.source.count.words; ++i) h = op_cache::mix(h, p.source.words[i]);
+    for (int i = 0; i < p.source.count.words; ++i)
+      h = later<In, op_cache>::mix(h, p.source.words[i]);
     for (const shape& s : p.slot_shapes)
-      for (int i = 0; i < s.rank; ++i) h = op_cache::mix(h, static_cast<std::uint64_t>(s[i]));
+      for (int i = 0; i < s.rank; ++i)
+        h = later<In, op_cache>::mix(h, static_cast<std::uint64_t>(s[i]));
     return h;
   }
   const program& source() const { return program_; }
   std::mutex& state_lock() { return state_lock_; }
 
  private:
-  static bool matches(const executable& e, const bound_call& call) {
+  static bool matches(const later<In, executable>& e, const later<In, bound_call>& call) {
     const auto& shapes = e.get_plan().slot_shapes;
     for (std::size_t i = 0; i < shapes.size(); ++i)
       if (call.slots[i].value && !(call.slots[i].value->dims == shapes[i])) return false;
@@ -73,23 +76,23 @@ class basic_signature_cache {
   program program_;
   const region_kernel* kernels_;
   std::mutex lock_, state_lock_;
-  std::vector<std::unique_ptr<executable>> all_;
-  executable* last_ = nullptr;
+  later<In, std::vector<std::unique_ptr<executable>>> all_;
+  later<In, executable>* last_ = nullptr;
 };
 using signature_cache = basic_signature_cache<void>;
 
 /// Calls in flight keep their tables for the next one.
-template <class>
+template <class In>
 class basic_call_pool {
  public:
-  std::unique_ptr<bound_call> take() {
+  later<In, std::unique_ptr<bound_call>> take() {
     const std::lock_guard hold(lock_);
-    if (free_.empty()) return std::make_unique<bound_call>();
+    if (free_.empty()) return std::make_unique<later<In, bound_call>>();
     auto c = std::move(free_.back());
     free_.pop_back();
     return c;
   }
-  void give(std::unique_ptr<bound_call> c) {
+  void give(later<In, std::unique_ptr<bound_call>> c) {
     c->clear();
     const std::lock_guard hold(lock_);
     free_.push_back(std::move(c));
@@ -97,12 +100,12 @@ class basic_call_pool {
 
  private:
   spin_lock lock_;
-  std::vector<std::unique_ptr<bound_call>> free_;
+  later<In, std::vector<std::unique_ptr<bound_call>>> free_;
 };
 using call_pool = basic_call_pool<void>;
 
 /// Who needs an axis of a slot to have a size that the body knows: ": matmul (model.cpp:42)".
-template <class = void>
+template <class In = void>
 text needed_by(const program& p, int slot, int axis) {
   text out;
   extent e = equality::hole;
@@ -120,7 +123,8 @@ text needed_by(const program& p, int slot, int axis) {
 
 /// The sizes that a type fixes, against those of an argument: a difference is one sentence.
 template <class... A>
-void check_fixed_sizes(const program& p, const bound_call& call, std::tuple<A&...> arguments) {
+void check_fixed_sizes(const program& p, const later<std::tuple<A&...>, bound_call>& call,
+                       std::tuple<A&...> arguments) {
   for (int i = 0; i < p.count.slots; ++i) {
     const int leaf = p.slots[i].leaf;
     if (leaf < 0 || !call.slots[static_cast<std::size_t>(i)].value) continue;
@@ -144,7 +148,7 @@ void check_fixed_sizes(const program& p, const bound_call& call, std::tuple<A&..
 /// Plain numbers among the members are facts of the type: the step was captured with them. So are
 /// the training flags that the body read.
 template <class Tuple>
-void check_facts(const double* facts, const bound_call& call, Tuple& arguments) {
+void check_facts(const double* facts, const later<Tuple, bound_call>& call, Tuple& arguments) {
   for (std::size_t i = 0; i < call.facts.size(); ++i) {
     if (call.facts[i] == facts[i] || std::isnan(facts[i])) continue;
     const std::string path = std::apply(

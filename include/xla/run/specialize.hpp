@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/base/later.hpp"
 #include "xla/run/arena.hpp"
 #include "xla/run/eager.hpp"
 #include "xla/run/plan.hpp"
@@ -8,16 +9,17 @@
 namespace xla::detail {
 
 /// program + sizes -> plan: run-time work of well under a millisecond, once per signature.
-template <class>
+template <class In>
 class basic_specializer {
  public:
-  basic_specializer(const program& p, const region_kernel* kernels, std::vector<shape> slots)
+  basic_specializer(const program& p, const region_kernel* kernels,
+                    later<In, std::vector<shape>> slots)
       : p_(p), kernels_(kernels) {
     out_.source = p;
     out_.slot_shapes = std::move(slots);
   }
 
-  plan run() {
+  later<In, plan> run() {
     out_.symbols = evaluate_symbols(p_, out_.slot_shapes);
     shape_values();
     place_values();
@@ -85,8 +87,8 @@ class basic_specializer {
   // A write may go over the old value when every step that reads it comes first (or is the writing
   // region itself, which reads and writes the same element), and so does every check.
   void find_in_place() {
-    std::vector<int> last_read(at(values()), -1);
-    std::vector<bool> kept(at(values()), false);  // copied from when the steps are done
+    later<In, std::vector<int>> last_read(at(values()), -1);
+    later<In, std::vector<bool>> kept(at(values()), false);  // copied from when the steps are done
     for (int v : out_.copies)
       if (v >= 0) kept[at(base(v))] = true;
     int last_check = -1;
@@ -147,13 +149,13 @@ class basic_specializer {
   }
 
   void allocate() {
-    std::vector<int> last(at(values()), -1);
+    later<In, std::vector<int>> last(at(values()), -1);
     for (int i = 0; i < p_.count.steps; ++i)
       for (int k = 0; k < p_.steps[i].inputs; ++k)
         last[at(base(p_.inputs[p_.steps[i].first_input + k]))] = i;
     for (int v : out_.copies)
       if (v >= 0) last[at(base(v))] = p_.count.steps;
-    arena_planner arena;
+    later<In, arena_planner> arena;
     for (int v = 0; v < values(); ++v) {
       placement& q = out_.places[at(v)];
       const bool number =
@@ -162,7 +164,7 @@ class basic_specializer {
       if (base(v) == v && q.where == place::arena && (number || fixed_[at(v)]))
         q.offset = arena.take(q.bytes);
     }
-    std::vector<int> dying;
+    later<In, std::vector<int>> dying;
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = p_.steps[i];
       dying.clear();
@@ -191,7 +193,7 @@ class basic_specializer {
   }
 
   // True when a value of the arena is read by no step after this one.
-  bool dies_at(int v, int step, const std::vector<int>& last) const {
+  bool dies_at(int v, int step, const later<In, std::vector<int>>& last) const {
     return last[at(v)] == step && out_.places[at(v)].where == place::arena && !fixed_[at(v)] &&
            made_[at(v)] >= 0;
   }
@@ -253,12 +255,12 @@ class basic_specializer {
 
   const program& p_;
   const region_kernel* kernels_;
-  plan out_;
-  std::vector<int> made_;      // per value: the step that makes it
-  std::vector<bool> claimed_;  // per value: is a result's or write's memory
-  std::vector<bool> fixed_;
-  std::vector<bool> once_;
-  std::vector<int> random_;  // per value: the number of its random op
+  later<In, plan> out_;
+  later<In, std::vector<int>> made_;      // per value: the step that makes it
+  later<In, std::vector<bool>> claimed_;  // per value: is a result's or write's memory
+  later<In, std::vector<bool>> fixed_;
+  later<In, std::vector<bool>> once_;
+  later<In, std::vector<int>> random_;  // per value: the number of its random op
 };
 using specializer = basic_specializer<void>;
 

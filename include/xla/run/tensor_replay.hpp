@@ -4,16 +4,18 @@
 #include <unordered_map>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/run/machine.hpp"
 
 namespace xla::detail {
 
 /// What backward reads of checkpointed segments at run time: as graph_replay. In eager mode a copy
 /// is executed when a rule's op reads it.
-class tensor_replay {
+template <class In>
+class basic_tensor_replay {
  public:
   /// order: the tensors that backward will pass.
-  void start(const impl& loss, const std::vector<impl*>& order) {
+  void start(const impl& loss, const later<In, std::vector<impl*>>& order) {
     root_ = loss.order + 1;
     for (const impl* t : order)
       if (t->part) ++left_[t->part.get()];
@@ -48,7 +50,7 @@ class tensor_replay {
     auto place = [&](const impl* t) -> copies& {
       return t->part.get() == &s ? made_[&s] : passing;
     };
-    std::vector<impl*> stack{last};
+    later<In, std::vector<impl*>> stack{last};
     while (!stack.empty()) {
       impl* t = stack.back();
       const std::size_t depth = stack.size();
@@ -81,14 +83,15 @@ class tensor_replay {
     ref<impl> c = make_impl(n, inputs);
     c->after[0] = gradient_;
     c->after[1] = root_;
-    segment_recorder::note(*c);
+    later<In, segment_recorder>::note(*c);
     if (!is_eager_mode()) pending_list::instance().add(c.get());
     return c;
   }
 
   std::uint64_t root_ = 0, gradient_ = 0;
-  std::unordered_map<const segment*, copies> made_;
-  std::unordered_map<const segment*, int> left_;
+  later<In, std::unordered_map<const segment*, copies>> made_;
+  later<In, std::unordered_map<const segment*, int>> left_;
 };
+using tensor_replay = basic_tensor_replay<void>;
 
 }  // namespace xla::detail

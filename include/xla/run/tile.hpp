@@ -12,12 +12,13 @@ namespace xla::detail {
 
 /// A map region of a traced graph, run tile by tile: each op's own kernel on a piece that stays in
 /// cache, intermediate values in scratch.
-class tile_region {
+template <class>
+class basic_tile_region {
  public:
   static constexpr std::int64_t tile = 1024;
   static constexpr std::int64_t widest = 8;  // bytes of an element
 
-  tile_region(const program& p, const step& s) : p_(p), s_(s) {
+  basic_tile_region(const program& p, const step& s) : p_(p), s_(s) {
     for (int i = 0; i < s_.words; ++i)
       for (int o : {word(i).a, word(i).b, word(i).c})
         if (!word(i).input && o != kernel::micro_op::none) last_read_[o] = i;
@@ -80,5 +81,6 @@ class tile_region {
   const step& s_;
   int last_read_[64] = {};
 };
+using tile_region = basic_tile_region<void>;
 
 }  // namespace xla::detail

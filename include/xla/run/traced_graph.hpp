@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/run/debug.hpp"
 #include "xla/run/eager.hpp"
 #include "xla/run/generator.hpp"
@@ -13,7 +14,7 @@
 namespace xla::detail {
 
 /// The pending tensors as a graph: what it reads, what it must give, and its signature.
-template <class>
+template <class In>
 class basic_traced_graph {
  public:
   /// Takes everything that is pending, in the order of recording.
@@ -34,26 +35,26 @@ class basic_traced_graph {
     for (auto& t : nodes_) sign(*t);
     for (impl* leaf : leaves_) leaf->index = -1;
     hash_ = 0;
-    for (std::uint64_t w : signature_) hash_ = op_cache::mix(hash_, w);
+    for (std::uint64_t w : signature_) hash_ = later<In, op_cache>::mix(hash_, w);
   }
 
   std::size_t size() const { return nodes_.size(); }
   std::uint64_t hash() const { return hash_; }
-  const std::vector<std::uint64_t>& signature() const { return signature_; }
-  const std::vector<impl*>& leaves() const { return leaves_; }
-  const std::vector<impl*>& outputs() const { return outputs_; }
-  const std::vector<rng_state>& random() const { return random_; }
-  std::vector<shape> leaf_shapes() const {
-    std::vector<shape> s;
+  const later<In, std::vector<std::uint64_t>>& signature() const { return signature_; }
+  const later<In, std::vector<impl*>>& leaves() const { return leaves_; }
+  const later<In, std::vector<impl*>>& outputs() const { return outputs_; }
+  const later<In, std::vector<rng_state>>& random() const { return random_; }
+  later<In, std::vector<shape>> leaf_shapes() const {
+    later<In, std::vector<shape>> s;
     for (impl* leaf : leaves_) s.push_back(leaf->dims);
     return s;
   }
-  graph_sketch sketch() const {
-    graph_sketch s;
+  later<In, graph_sketch> sketch() const {
+    later<In, graph_sketch> s;
     for (auto& t : nodes_) s.push_back({t->op->name, t->type, t->dims});
     return s;
   }
-  const std::vector<ref<impl>>& nodes() const { return nodes_; }
+  const later<In, std::vector<ref<impl>>>& nodes() const { return nodes_; }
   /// True when nobody but this graph, and the cell whose new value is in it, holds the leaf.
   bool only_here(std::size_t leaf) const {
     const impl* old = leaves_[leaf];
@@ -108,7 +109,7 @@ class basic_traced_graph {
 
   // An output is what somebody outside holds, and what a gradient may still need.
   void find_outputs() {
-    std::vector<char> output(nodes_.size()), keep(nodes_.size());
+    later<In, std::vector<char>> output(nodes_.size()), keep(nodes_.size());
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       impl& t = *nodes_[i];
       const int inside = uses_[i] + 1;  // and this graph's own reference
@@ -134,8 +135,8 @@ class basic_traced_graph {
   // The new value of a cell may take over the memory of the old one, if at each run only the graph
   // holds that. Such outputs come first: they are the program's writes.
   void order_outputs() {
-    std::vector<impl*> writes, results;
-    std::vector<char> taken(leaves_.size());
+    later<In, std::vector<impl*>> writes, results;
+    later<In, std::vector<char>> taken(leaves_.size());
     for (impl* t : outputs_) {
       impl* old = t->previous.get();
       const int leaf = old && !old->pending ? old->index : -1;
@@ -203,26 +204,26 @@ class basic_traced_graph {
                              static_cast<std::uint32_t>(donors_[i]));
   }
 
-  std::vector<ref<impl>> nodes_;
-  std::vector<int> uses_, leaf_uses_;
-  std::vector<impl*> leaves_;
-  std::vector<impl*> outputs_;
-  std::vector<int> donors_;
-  std::vector<operands> inputs_;
-  std::vector<rng_state> random_;
-  std::vector<std::uint64_t> signature_;
+  later<In, std::vector<ref<impl>>> nodes_;
+  later<In, std::vector<int>> uses_, leaf_uses_;
+  later<In, std::vector<impl*>> leaves_;
+  later<In, std::vector<impl*>> outputs_;
+  later<In, std::vector<int>> donors_;
+  later<In, std::vector<operands>> inputs_;
+  later<In, std::vector<rng_state>> random_;
+  later<In, std::vector<std::uint64_t>> signature_;
   std::uint64_t hash_ = 0;
 };
 using traced_graph = basic_traced_graph<void>;
 
 /// The program of a traced graph: the same passes as for a captured one, at run time.
-template <class>
+template <class In>
 class basic_traced_program {
  public:
-  void build(const traced_graph& from) {
+  void build(const later<In, traced_graph>& from) {
     const std::size_t n = from.nodes().size() + from.leaves().size();
-    std::vector<node> nodes(n + 1);
-    std::vector<slot> slots(from.leaves().size() + 1);
+    later<In, std::vector<node>> nodes(n + 1);
+    later<In, std::vector<slot>> slots(from.leaves().size() + 1);
     graph g;
     g.nodes = nodes.data();
     g.slots = slots.data();
@@ -230,8 +231,8 @@ class basic_traced_program {
     g.slot_capacity = static_cast<int>(slots.size());
     g.sizes.owner = &g;
     add_nodes(g, from);
-    std::vector<int> results;
-    std::vector<write> writes;
+    later<In, std::vector<int>> results;
+    later<In, std::vector<write>> writes;
     const int first = static_cast<int>(from.leaves().size());
     for (std::size_t i = 0; i < from.outputs().size(); ++i) {
       const int value = first + from.outputs()[i]->index;
@@ -247,7 +248,7 @@ class basic_traced_program {
   program view() const { return lowered_.view(); }
 
  private:
-  static void add_nodes(graph& g, const traced_graph& from) {
+  static void add_nodes(graph& g, const later<In, traced_graph>& from) {
     for (impl* leaf : from.leaves()) {
       slot s;
       const int index = g.add_slot(s);
@@ -269,7 +270,7 @@ class basic_traced_program {
     }
   }
 
-  lowered_graph lowered_;
+  later<In, lowered_graph> lowered_;
 };
 using traced_program = basic_traced_program<void>;
 

@@ -37,6 +37,7 @@ struct single_map {
 };
 
 /// Runs a map kernel over whole tensors, inputs broadcast.
+template <class = void>
 inline void run_map_call(const kernel_call& call, void (*tile)(const tile_call&), int arity,
                          const std::int64_t* bytes) {
   shape shapes[4];
