@@ -261,12 +261,14 @@ constexpr captured_graph<Capacity> capture_graph() {
   return out;
 }
 
-/// Nodes that a body of these arguments may need, as a first guess; capture retries with more.
+/// Nodes that a body of these arguments may need, as a first guess; capture retries with more. An
+/// optimizer's rule takes about as many as the layer around a parameter.
 template <class... A>
 constexpr int first_capacity() {
   int parameters = 0;
   auto one = [&]<class X>(std::type_identity<X>) {
     if constexpr (!optimizer_like<X>) parameters += count_parameters<X>();
+    else if constexpr (requires { X::parameters; }) parameters += X::parameters;
   };
   (one(std::type_identity<bare<A>>{}), ...);
   return 128 + 32 * parameters;
