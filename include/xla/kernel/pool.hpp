@@ -16,6 +16,8 @@
 
 #include <xla/base/error.hpp>
 
+#include "xla/base/later.hpp"
+
 namespace xla {
 namespace kernel::detail {
 
@@ -61,7 +63,7 @@ class patience {
 /// loops over the same rows find them in its cache, and goes on with what is left of the others'.
 /// A call waits for the chunks, not for the threads: one that sleeps or was preempted holds nobody
 /// up.
-template <class>
+template <class In>
 class basic_pool {
  public:
   using call_type = void (*)(void* context, std::int64_t chunk) noexcept;
@@ -98,7 +100,7 @@ class basic_pool {
     workers_.clear();
     stop_.store(false, std::memory_order_relaxed);
     size_ = threads;
-    shares_ = std::vector<share>(static_cast<std::size_t>(threads));
+    shares_ = shares(static_cast<std::size_t>(threads));
     const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
     try {
       while (static_cast<int>(workers_.size()) + 1 < threads)
@@ -180,7 +182,8 @@ class basic_pool {
   struct alignas(128) share {
     std::atomic<std::uint64_t> next{0};  // epoch << 32 | first unclaimed chunk
   };
-  std::vector<share> shares_ = std::vector<share>(1);
+  using shares = ::xla::detail::later<In, std::vector<share>>;
+  shares shares_ = shares(1);
   alignas(128) std::atomic<call_type> call_{nullptr};
   std::atomic<void*> context_{nullptr};
   std::atomic<std::uint32_t> total_{0};
@@ -189,7 +192,7 @@ class basic_pool {
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> stop_{false};
   alignas(128) std::atomic_flag owned_;
-  std::vector<std::thread> workers_;
+  ::xla::detail::later<In, std::vector<std::thread>> workers_;
   int size_ = 1;
 };
 using pool = basic_pool<void>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/base/later.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/op/derived/activation.hpp"
 #include "xla/op/derived/attention.hpp"
@@ -12,8 +13,9 @@ namespace xla::nn {
 /// What attention has seen of Batch texts: rotated keys, and values, of their first tokens.
 template <int Batch, int KvHeads, int Length, int HeadSize>
 struct KeyValues {
-  Buffer<float, 4> keys{{Batch, KvHeads, Length, HeadSize}};
-  Buffer<float, 4> values{{Batch, KvHeads, Length, HeadSize}};
+  using table = xla::detail::later<KeyValues, Buffer<float, 4>>;
+  table keys{{Batch, KvHeads, Length, HeadSize}};
+  table values{{Batch, KvHeads, Length, HeadSize}};
 
   XLA_MODULE(keys, values)
 };

@@ -64,7 +64,7 @@ inline std::string print_value(metric_unit unit, double value) {
 }
 
 template <class In = void>
-inline std::string print_rates(metric_unit unit, const metric_values& data) {
+inline std::string print_rates(metric_unit unit, const later<In, metric_values>& data) {
   const double seconds = data.samples.back().time - data.samples.front().time;
   if (!(seconds > 0)) return {};
   double total = 0;
@@ -75,7 +75,8 @@ inline std::string print_rates(metric_unit unit, const metric_values& data) {
 }
 
 template <class In = void>
-inline std::string print_percentiles(metric_unit unit, std::vector<metric_sample> samples) {
+inline std::string print_percentiles(metric_unit unit,
+                                     later<In, std::vector<metric_sample>> samples) {
   std::sort(samples.begin(), samples.end(),
             [](const auto& a, const auto& b) { return a.value < b.value; });
   std::string out;
@@ -89,7 +90,7 @@ inline std::string print_percentiles(metric_unit unit, std::vector<metric_sample
 
 template <class In = void>
 inline std::string print_metric(std::string_view name, metric_unit unit,
-                                const metric_values& data) {
+                                const later<In, metric_values>& data) {
   return "Metric: " + std::string{name} +
          metric_text("\n  TotalSamples: %lld\n  Accumulator: ",
                      static_cast<long long>(data.total_samples)) +

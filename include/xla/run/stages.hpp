@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "xla/base/later.hpp"
 #include "xla/run/lowered.hpp"
 #include "xla/transform/capture.hpp"
 #include "xla/transform/print.hpp"
@@ -19,12 +20,14 @@ namespace detail {
 /// A captured graph at run time, to take through the passes one by one.
 template <int Capacity>
 std::string print_stage(const captured_graph<Capacity>& from, Stage stage) {
-  std::vector<node> nodes(from.nodes, from.nodes + from.count);
-  std::vector<slot> slots(from.slots, from.slots + from.slot_count + 1);
-  std::vector<symbol> symbols(from.symbols, from.symbols + from.symbol_count + 1);
-  std::vector<equality> equalities(from.equalities, from.equalities + from.equality_count + 1);
-  std::vector<int> results(from.results, from.results + from.result_count);
-  std::vector<write> writes(from.writes, from.writes + from.write_count);
+  using In = captured_graph<Capacity>;
+  later<In, std::vector<node>> nodes(from.nodes, from.nodes + from.count);
+  later<In, std::vector<slot>> slots(from.slots, from.slots + from.slot_count + 1);
+  later<In, std::vector<symbol>> symbols(from.symbols, from.symbols + from.symbol_count + 1);
+  later<In, std::vector<equality>> equalities(from.equalities,
+                                              from.equalities + from.equality_count + 1);
+  later<In, std::vector<int>> results(from.results, from.results + from.result_count);
+  later<In, std::vector<write>> writes(from.writes, from.writes + from.write_count);
   graph g;
   g.nodes = nodes.data();
   g.slots = slots.data();
@@ -37,14 +40,14 @@ std::string print_stage(const captured_graph<Capacity>& from, Stage stage) {
   g.sizes.owner = &g;
   if (stage == Stage::captured) return print(g);
   if (stage == Stage::lowered) {
-    lowered_graph lowered;
+    later<In, lowered_graph> lowered;
     lowered.build(g, {results.data(), from.result_count, writes.data(), from.write_count}, {});
     return print(lowered.view());
   }
-  std::vector<int> to(nodes.size() + 1);
+  later<In, std::vector<int>> to(nodes.size() + 1);
   simplify(g, to.data());
   if (stage == Stage::shared) share(g, to.data());
-  std::vector<char> live(nodes.size() + 1);
+  later<In, std::vector<char>> live(nodes.size() + 1);
   static_assert(sizeof(bool) == 1);
   bool* mask = reinterpret_cast<bool*>(live.data());
   for (int r : results) mask[to[static_cast<std::size_t>(r)]] = true;
