@@ -117,7 +117,7 @@ class compiled_base {
         report_execution(options_.name, cache.hash(e->get_plan()));
       static metric& execute_time = get_metric("ExecuteTime");
       const timed sample(execute_time);
-      execution(*e, *call).run();
+      later<F, execution>(*e, *call).run();
     };
     if (source.count.writes > 0) {
       const std::lock_guard one_at_a_time(cache.state_lock());

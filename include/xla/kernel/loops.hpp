@@ -38,8 +38,8 @@ struct loop_nest {
   std::int64_t inner() const { return axes > 0 ? sizes[axes - 1] : 1; }
 
   /// Appends what has values: a plan keeps its nests so, in little memory.
-  template <class = void>
-  void pack(std::vector<std::int64_t>& to) const {
+  template <class Vector>
+  void pack(Vector& to) const {
     to.insert(to.end(), {axes, operands, elements});
     to.insert(to.end(), sizes, sizes + axes);
     to.insert(to.end(), bytes, bytes + operands);

@@ -115,7 +115,7 @@ inline void execute_now(impl& t, ref<buffer> out = {}) {
   }
   static metric& compile_time = get_metric("EagerOpCompileTime");
   static metric& execute_time = get_metric("EagerOpExecuteTime");
-  if (op_cache::instance().first_sight(t)) compile_time.add(0);
+  if (later<In, op_cache>::instance().first_sight(t)) compile_time.add(0);
   const timed sample(execute_time);
   count_op(t.op);
   if (!out) out = ref<buffer>(buffer::make(bytes_of(t)));

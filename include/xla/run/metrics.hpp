@@ -142,8 +142,10 @@ inline std::string metrics_report() {
 template <class In = void>
 inline std::string short_metrics_report(std::vector<std::string> counters = {},
                                         std::vector<std::string> metrics = {}) {
-  if (counters.empty()) counters = {"CachedCompile", "MarkStep", "UncachedCompile"};
-  if (metrics.empty()) metrics = {"CompileTime", "ExecuteTime", "TensorToData"};
+  if (counters.empty())
+    detail::dependent<In>(counters) = {"CachedCompile", "MarkStep", "UncachedCompile"};
+  if (metrics.empty())
+    detail::dependent<In>(metrics) = {"CompileTime", "ExecuteTime", "TensorToData"};
   const auto among = [](const auto& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };

@@ -42,7 +42,7 @@ class basic_tensor_replay {
   }
 
  private:
-  using copies = std::unordered_map<const impl*, ref<impl>>;
+  using copies = later<In, std::unordered_map<const impl*, ref<impl>>>;
 
   // Copies t for segment s, with what it needs of s. Those of segments within s are not kept: they
   // are copied for themselves when backward arrives there.
