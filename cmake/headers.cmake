@@ -129,10 +129,12 @@ set(XLA_HEADERS
   xla/kernel/op/slice.hpp
   xla/kernel/op/sort.hpp
   xla/kernel/packet.hpp
+  xla/kernel/part.hpp
   xla/kernel/philox.hpp
   xla/kernel/pool.hpp
   xla/kernel/region.hpp
   xla/kernel/row.hpp
+  xla/kernel/truth.hpp
   xla/run/arena.hpp
   xla/run/backward.hpp
   xla/run/call.hpp

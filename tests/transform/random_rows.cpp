@@ -9,7 +9,7 @@ using test::numbers;
 namespace {
 
 using sizes = std::pair<std::int64_t, std::int64_t>;
-const sizes shapes[] = {{5, 7}, {1, 1}, {18, 33}, {1, 100}, {3, 16}, {40, 1}, {0, 3}, {3, 0}};
+const sizes shapes[] = {{5, 7}, {1, 1}, {18, 33}, {1, 100}, {3, 16}, {40, 1}, {0, 3}, {3, 0}, {3, 150}};
 
 template <class T, unsigned Seed>
 void check_compiled() {

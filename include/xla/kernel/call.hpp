@@ -29,9 +29,12 @@ struct tile_call {
   std::int64_t n = 0;
 };
 
-/// One row of a row region; scratch holds rows of kept values, n elements each, rounded up.
+/// Rows of a row region, n elements each: from one to the next every pointer moves by its step in
+/// bytes. scratch holds rows of kept values, n elements each, rounded up.
 struct row_call {
   void* const* pointers = nullptr;
+  const std::int64_t* steps = nullptr;
+  std::int64_t rows = 1;
   std::int64_t n = 0;
   void* scratch = nullptr;
 };

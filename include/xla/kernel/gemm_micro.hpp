@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include <xla/kernel/packet.hpp>
+#include <xla/kernel/part.hpp>
 
 namespace xla::kernel::detail {
 

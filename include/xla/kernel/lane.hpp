@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "xla/kernel/packet.hpp"
+#include "xla/kernel/part.hpp"
+#include "xla/kernel/truth.hpp"
 
 #define XLA_INLINE __attribute__((always_inline)) inline
 
@@ -18,7 +19,8 @@ struct vec;
 template <class T>
 struct mask {
   static constexpr bool vector = is_vector<T>;
-  packet<T> bits;
+  static constexpr bool bitwise = has_mask_register<T>;
+  truth<T> bits;
 
   XLA_INLINE static mask from(bool b)
     requires(!vector)
@@ -29,20 +31,24 @@ struct mask {
     requires(!std::is_same_v<T, bool>);
   XLA_INLINE mask select(mask a, mask b) const { return (*this && a) || (!*this && b); }
   friend XLA_INLINE mask operator!=(mask a, mask b) {
-    if constexpr (vector) return {simd::pxor(a.bits, b.bits)};
+    if constexpr (bitwise) return {static_cast<truth<T>>(a.bits ^ b.bits)};
+    else if constexpr (vector) return {simd::pxor(a.bits, b.bits)};
     else return from(a.bits != b.bits);
   }
   friend XLA_INLINE mask operator==(mask a, mask b) { return !(a != b); }
   friend XLA_INLINE mask operator&&(mask a, mask b) {
-    if constexpr (vector) return {simd::pand(a.bits, b.bits)};
+    if constexpr (bitwise) return {static_cast<truth<T>>(a.bits & b.bits)};
+    else if constexpr (vector) return {simd::pand(a.bits, b.bits)};
     else return from(a.bits && b.bits);
   }
   friend XLA_INLINE mask operator||(mask a, mask b) {
-    if constexpr (vector) return {simd::por(a.bits, b.bits)};
+    if constexpr (bitwise) return {static_cast<truth<T>>(a.bits | b.bits)};
+    else if constexpr (vector) return {simd::por(a.bits, b.bits)};
     else return from(a.bits || b.bits);
   }
   XLA_INLINE mask operator!() const {
-    if constexpr (vector) return {simd::pandnot(simd::ptrue(bits), bits)};
+    if constexpr (bitwise) return {static_cast<truth<T>>(~bits)};
+    else if constexpr (vector) return {simd::pandnot(simd::ptrue(bits), bits)};
     else return from(!bits);
   }
 };
@@ -130,32 +136,40 @@ struct vec {
   }
 
   friend XLA_INLINE mask<T> operator==(vec a, vec b) {
-    if constexpr (vector) return {simd::pcmp_eq(a.v, b.v)};
+    if constexpr (vector) return {detail::is_equal<T>(a.v, b.v)};
     else return mask<T>::from(a.v == b.v);
   }
   friend XLA_INLINE mask<T> operator!=(vec a, vec b) { return !(a == b); }
   friend XLA_INLINE mask<T> operator<(vec a, vec b) {
-    if constexpr (vector) return {simd::pcmp_lt(a.v, b.v)};
+    if constexpr (vector) return {detail::is_less<T>(a.v, b.v)};
     else return mask<T>::from(a.v < b.v);
   }
   friend XLA_INLINE mask<T> operator<=(vec a, vec b) {
-    if constexpr (vector) return {simd::pcmp_le(a.v, b.v)};
+    if constexpr (vector) return {detail::is_less_equal<T>(a.v, b.v)};
     else return mask<T>::from(a.v <= b.v);
   }
   friend XLA_INLINE mask<T> operator>(vec a, vec b) { return b < a; }
   friend XLA_INLINE mask<T> operator>=(vec a, vec b) { return b <= a; }
 
-  /// The larger; this when it is NaN. Exact for a known right side, as in relu.
-  XLA_INLINE vec max(vec b) const { return (b > *this).select(b, *this); }
+  /// The larger; this when one is NaN.
+  XLA_INLINE vec max(vec b) const {
+    if constexpr (vector) return {larger<T>(v, b.v)};
+    else return (b > *this).select(b, *this);
+  }
+  /// The smaller; this when one is NaN.
+  XLA_INLINE vec min(vec b) const {
+    if constexpr (vector) return {smaller<T>(v, b.v)};
+    else return (b < *this).select(b, *this);
+  }
   /// The larger; NaN when either is.
   XLA_INLINE vec max_nan(vec b) const {
-    if constexpr (std::is_floating_point_v<T>) return (b != b || b > *this).select(b, *this);
+    if constexpr (std::is_floating_point_v<T>) return (b == b).select(max(b), b);
     else return max(b);
   }
   /// The smaller; NaN when either is.
   XLA_INLINE vec min_nan(vec b) const {
-    if constexpr (std::is_floating_point_v<T>) return (b != b || b < *this).select(b, *this);
-    else return (b < *this).select(b, *this);
+    if constexpr (std::is_floating_point_v<T>) return (b == b).select(min(b), b);
+    else return min(b);
   }
   XLA_INLINE vec abs() const {
     if constexpr (vector) return {simd::pabs(v)};
@@ -216,20 +230,19 @@ struct vec {
   XLA_INLINE vec ndtr() const;
   XLA_INLINE vec pow(vec exponent) const;
 
-  /// All lanes combined into one number, in a fixed order.
-  XLA_INLINE T sum() const {
-    if constexpr (vector) return simd::predux(v);
-    else return v;
-  }
-  XLA_INLINE T prod() const {
-    if constexpr (vector) return simd::predux_mul(v);
-    else return v;
-  }
-  XLA_INLINE T max() const {
-    return fold([](T a, T b) { return b != b || b > a ? b : a; });
-  }
-  XLA_INLINE T min() const {
-    return fold([](T a, T b) { return b != b || b < a ? b : a; });
+  /// All lanes combined by f, in every lane: the upper half onto the lower, until one is left.
+  template <class F>
+  XLA_INLINE vec across(F f) const {
+    if constexpr (!vector) return *this;
+    else {
+      vec x = *this;
+      if constexpr (lanes<T> >= 16) x = f(x, vec{exchange_lanes<T, 8>(x.v)});
+      if constexpr (lanes<T> >= 8) x = f(x, vec{exchange_lanes<T, 4>(x.v)});
+      if constexpr (lanes<T> >= 4) x = f(x, vec{exchange_lanes<T, 2>(x.v)});
+      x = f(x, vec{exchange_lanes<T, 1>(x.v)});
+      // Which zero and which NaN the others are left with depends on their place.
+      return {spread_first<T>(x.v)};
+    }
   }
 
  private:
@@ -237,24 +250,13 @@ struct vec {
     if constexpr (std::is_integral_v<T>) return static_cast<detail::wrapping<T>>(x);
     else return x;
   }
-  template <class F>
-  XLA_INLINE T fold(F f) const {
-    if constexpr (!vector) return v;
-    else {
-      alignas(64) T buffer[lanes<T>];
-      simd::pstore(buffer, v);
-      for (int half = lanes<T> / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; ++i) buffer[i] = f(buffer[i], buffer[i + half]);
-      return buffer[0];
-    }
-  }
 };
 
 template <class T>
 XLA_INLINE vec<T> mask<T>::select(vec<T> a, vec<T> b) const
   requires(!std::is_same_v<T, bool>)
 {
-  if constexpr (vector) return {simd::pselect(bits, a.v, b.v)};
+  if constexpr (vector) return {detail::select<T>(bits, a.v, b.v)};
   else return {bits ? a.v : b.v};
 }
 

@@ -216,13 +216,22 @@ inline void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
                      std::int64_t (*scratch_bytes)(std::int64_t), void* const* base,
                      std::int64_t ops = 1) {
   const std::int64_t inner = l.inner();
+  const std::int64_t block = l.axes > 1 ? l.sizes[l.axes - 2] : 1;  // rows at equal distances
   std::int64_t rows = 1;
   for (int i = 0; i + 1 < l.axes; ++i) rows *= l.sizes[i];
   if (rows == 0) return;
+  std::int64_t steps[max_operands] = {};
+  for (int k = 0; l.axes > 1 && k < l.operands; ++k)
+    steps[k] = l.strides[k][l.axes - 2] * l.bytes[k];
   const std::int64_t scratch = scratch_bytes(inner);
   auto some = [&](std::int64_t first, std::int64_t last) {
     void* memory = scratch > 0 ? thread_scratch(scratch) : nullptr;
-    for_each_row(l, base, first, last, [&](void* const* p) { kernel({p, inner, memory}); });
+    for (std::int64_t row = first, count = 0; row < last; row += count) {
+      count = std::min(block - row % block, last - row);
+      for_each_row(l, base, row, row + 1, [&](void* const* p) {
+        kernel({p, steps, count, inner, memory});
+      });
+    }
   };
   const std::int64_t work = rows * std::max<std::int64_t>(inner, 1) * ops;
   const std::int64_t chunks = work < parallel_work || num_threads() == 1

@@ -12,7 +12,7 @@ template <region_key Key>
 struct map_kernel {
   using traits = region_traits<Key>;
   using T = typename traits::type;
-  using P = packet<T>;
+  using reg = lane_register<T>;
   static constexpr int w = lanes<T>;
   static constexpr int inputs = traits::counts.inputs;
   static constexpr bool truth(int i) { return Key[i].type == dtype::boolean; }
@@ -25,13 +25,13 @@ struct map_kernel {
       call.steps[i] = i < inputs ? from.steps[i] : 1;
     });
     call.n = from.n;
-    P fixed[static_cast<std::size_t>(traits::size)];
+    reg fixed[static_cast<std::size_t>(traits::size)];
     unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
       if constexpr (Key[i].input && Key[i].invariant)
-        fixed[i] = load_splat<T, truth(i)>(call.pointers[traits::pointer(i)]);
+        load_splat<T, truth(i)>(fixed[i], call.pointers[traits::pointer(i)]);
     });
     std::int64_t k = 0;
-    for (; k + w <= call.n; k += w) step(call, fixed, k, w);
+    for (; k + w <= call.n; k += w) step(call, fixed, k, all_lanes{});
     if (k < call.n) step(call, fixed, k, call.n - k);
   }
 
@@ -42,27 +42,27 @@ struct map_kernel {
     std::int64_t steps[static_cast<std::size_t>(operands)];
     std::int64_t n;
   };
-  static XLA_INLINE void step(const local_call& call, const P* fixed, std::int64_t k,
-                              std::int64_t n) {
-    P v[static_cast<std::size_t>(traits::size)];
+  template <class N>
+  static XLA_INLINE void step(const local_call& call, const reg* fixed, std::int64_t k, N n) {
+    reg v[static_cast<std::size_t>(traits::size)];
     unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
       constexpr micro_op m = Key[i];
       if constexpr (m.input && m.invariant) v[i] = fixed[i];
-      else if constexpr (m.input) v[i] = read<i>(call, k, n);
-      else v[i] = compute<Key, i, T>(v);
+      else if constexpr (m.input) read<i>(v[i], call, k, n);
+      else compute<Key, i, T>(v);
       if constexpr (m.output) {
         constexpr int bytes = truth(i) ? 1 : static_cast<int>(sizeof(T));
         store<T, truth(i)>(call.pointers[traits::pointer(i)] + k * bytes, v[i], n);
       }
     });
   }
-  template <int I>
-  static XLA_INLINE P read(const local_call& call, std::int64_t k, std::int64_t n) {
+  template <int I, class N>
+  static XLA_INLINE void read(reg& to, const local_call& call, std::int64_t k, N n) {
     constexpr int at = traits::pointer(I);
     constexpr int bytes = truth(I) ? 1 : static_cast<int>(sizeof(T));
     const char* p = call.pointers[at];
-    if (call.steps[at] == 0) return load_splat<T, truth(I)>(p);
-    return load<T, truth(I)>(p + k * bytes, n);
+    if (call.steps[at] == 0) load_splat<T, truth(I)>(to, p);
+    else load<T, truth(I)>(to, p + k * bytes, n);
   }
 };
 

@@ -40,8 +40,7 @@ struct split_exp {
 /// x, but no further than the bounds; NaN stays.
 template <class T>
 XLA_INLINE vec<T> between(T low, vec<T> x, T high) {
-  const vec<T> a = vec<T>::splat(low), b = vec<T>::splat(high);
-  return (x > b).select(b, (x < a).select(a, x));
+  return x.max(vec<T>::splat(low)).min(vec<T>::splat(high));
 }
 
 /// exp(-x^2 / divisor), the rounding error of the square made good; divisor is a power of two.
@@ -70,7 +69,9 @@ XLA_INLINE vec<T> small_erf(vec<T> x) {
 
 template <class T>
 XLA_INLINE bool any(mask<T> m) {
-  return m.select(vec<T>::splat(T(1)), vec<T>::splat(T(0))).sum() != T(0);
+  if constexpr (mask<T>::bitwise) return m.bits != 0;
+  else
+    return simd::predux(m.select(vec<T>::splat(T(1)), vec<T>::splat(T(0))).v) != T(0);
 }
 
 /// The sine of x + shift quarter turns: |x| up to a million in packets, beyond lane by lane.
@@ -115,7 +116,7 @@ XLA_INLINE vec<T> vec<T>::exp() const {
     using table = detail::math_table<T>;
     // What would be below the normal numbers is 0: arithmetic with such is slow.
     const vec low = splat(table::exp_low), high = splat(table::exp_high);
-    const detail::split_exp<T> e((*this > high).select(high, *this));
+    const detail::split_exp<T> e(min(high));
     const vec y{scale_by_power<T>((e.q + splat(T(1))).v, e.n.v)};
     return (*this < low).select(splat(T(0)), y);
   }
@@ -179,7 +180,7 @@ template <class T>
 XLA_INLINE vec<T> vec<T>::erf() const {
   if constexpr (!vector) return {std::erf(v)};
   else {
-    const vec one = splat(T(1)), all = splat(T(6)), a = (abs() > all).select(all, abs());
+    const vec one = splat(T(1)), all = splat(T(6)), a = abs().min(all);
     const vec large = one - (-(a * a)).exp() * detail::scaled_erfc(a);
     return (a < one).select(detail::small_erf(*this), keep_sign(large));
   }
@@ -190,7 +191,7 @@ XLA_INLINE vec<T> vec<T>::erfc() const {
   if constexpr (!vector) return {std::erfc(v)};
   else {
     const vec half = splat(T(0.5)), one = splat(T(1)), all = splat(T(28));
-    const vec a = (abs() > all).select(all, abs());
+    const vec a = abs().min(all);
     const vec tail = detail::exp_of_square(a, T(1)) * detail::scaled_erfc(a);
     const vec large = (*this < half).select(one + one - tail, tail);
     return (a < half).select(one - detail::small_erf(*this), large);
@@ -203,7 +204,7 @@ XLA_INLINE vec<T> vec<T>::ndtr() const {
   if constexpr (!vector) return {std::erfc(-v * root_half) / 2};
   else {
     const vec half = splat(T(0.5)), one = splat(T(1)), all = splat(T(40));
-    const vec a = (abs() > all).select(all, abs()), z = a * splat(root_half);
+    const vec a = abs().min(all), z = a * splat(root_half);
     const vec tail = detail::exp_of_square(a, T(2)) * detail::scaled_erfc(z) * half;
     const vec large = (*this < half).select(tail, one - tail);
     const vec small = detail::fma(detail::small_erf(*this * splat(root_half)), half, half);

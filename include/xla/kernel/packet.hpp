@@ -11,6 +11,7 @@
 #include <Eigen/Core>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
@@ -70,44 +71,59 @@ inline packet<T> scale_by_power(packet<T> x, packet<T> n) {
   return simd::pldexp(x, n);
 }
 
-/// The first n lanes from memory, the others 0; nothing beyond them is read.
+/// b where it is larger than a, else a; so a when one of them is NaN.
 template <class T>
-inline packet<T> load_part(const T* from, std::int64_t n) {
-  alignas(64) T buffer[lanes<T>] = {};
-  for (std::int64_t i = 0; i < n; ++i) buffer[i] = from[i];
-  return simd::pload<packet<T>>(buffer);
-}
-/// The first n lanes to memory; nothing beyond them is written.
-template <class T>
-inline void store_part(T* to, const packet<T>& x, std::int64_t n) {
-  alignas(64) T buffer[lanes<T>];
-  simd::pstore(buffer, x);
-  for (std::int64_t i = 0; i < n; ++i) to[i] = buffer[i];
-}
-/// x with all lanes from n on replaced.
-template <class T>
-inline packet<T> replace_rest(const packet<T>& x, T rest, std::int64_t n) {
-  alignas(64) T buffer[lanes<T>];
-  simd::pstore(buffer, x);
-  for (std::int64_t i = n; i < lanes<T>; ++i) buffer[i] = rest;
-  return simd::pload<packet<T>>(buffer);
-}
-#ifdef EIGEN_VECTORIZE_AVX512
-namespace detail {
-inline __mmask16 first_lanes(std::int64_t n) { return static_cast<__mmask16>((1u << n) - 1u); }
-}  // namespace detail
-template <>
-inline packet<float> load_part<float>(const float* from, std::int64_t n) {
-  return _mm512_maskz_loadu_ps(detail::first_lanes(n), from);
-}
-template <>
-inline void store_part<float>(float* to, const packet<float>& x, std::int64_t n) {
-  _mm512_mask_storeu_ps(to, detail::first_lanes(n), x);
-}
-template <>
-inline packet<float> replace_rest<float>(const packet<float>& x, float rest, std::int64_t n) {
-  return _mm512_mask_blend_ps(detail::first_lanes(n), _mm512_set1_ps(rest), x);
-}
+inline packet<T> larger(packet<T> a, packet<T> b) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+  if constexpr (sizeof(T) == 4) return _mm512_max_ps(b, a);
+  if constexpr (sizeof(T) == 8) return _mm512_max_pd(b, a);
+#elif defined(EIGEN_VECTORIZE_AVX)
+  if constexpr (sizeof(T) == 4) return _mm256_max_ps(b, a);
+  if constexpr (sizeof(T) == 8) return _mm256_max_pd(b, a);
+#elif defined(EIGEN_VECTORIZE_SSE)
+  if constexpr (sizeof(T) == 4) return _mm_max_ps(b, a);
+  if constexpr (sizeof(T) == 8) return _mm_max_pd(b, a);
 #endif
+  return simd::pselect(simd::pcmp_lt(a, b), b, a);
+}
+/// b where it is smaller than a, else a.
+template <class T>
+inline packet<T> smaller(packet<T> a, packet<T> b) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+  if constexpr (sizeof(T) == 4) return _mm512_min_ps(b, a);
+  if constexpr (sizeof(T) == 8) return _mm512_min_pd(b, a);
+#elif defined(EIGEN_VECTORIZE_AVX)
+  if constexpr (sizeof(T) == 4) return _mm256_min_ps(b, a);
+  if constexpr (sizeof(T) == 8) return _mm256_min_pd(b, a);
+#elif defined(EIGEN_VECTORIZE_SSE)
+  if constexpr (sizeof(T) == 4) return _mm_min_ps(b, a);
+  if constexpr (sizeof(T) == 8) return _mm_min_pd(b, a);
+#endif
+  return simd::pselect(simd::pcmp_lt(b, a), b, a);
+}
+
+namespace detail {
+template <int Distance, class P, std::size_t... I>
+inline P exchange(P x, std::index_sequence<I...>) {
+  return __builtin_shufflevector(x, x, (I ^ Distance)...);
+}
+template <class P, std::size_t... I>
+inline P spread_first(P x, std::index_sequence<I...>) {
+  return __builtin_shufflevector(x, x, (I * 0)...);
+}
+template <class T>
+using lane_numbers = std::make_index_sequence<static_cast<std::size_t>(lanes<T>)>;
+}  // namespace detail
+
+/// Lane i of the result is lane i ^ Distance of x.
+template <class T, int Distance>
+inline packet<T> exchange_lanes(packet<T> x) {
+  return detail::exchange<Distance>(x, detail::lane_numbers<T>{});
+}
+/// The first lane of x in every lane.
+template <class T>
+inline packet<T> spread_first(packet<T> x) {
+  return detail::spread_first(x, detail::lane_numbers<T>{});
+}
 
 }  // namespace xla::kernel

@@ -58,97 +58,109 @@ struct region_traits {
   }
 };
 
-// A register of a region: numbers or a mask, told apart by the value's dtype.
-template <class T, bool Truth>
-XLA_INLINE auto typed(packet<T> p) {
-  if constexpr (std::is_same_v<T, bool>) return vec<bool>(mask<bool>{p});
-  else if constexpr (Truth) return mask<T>{p};
-  else return vec<T>{p};
+/// A register of a region: numbers of the main type, or truth where the value's dtype is bool and
+/// the main type is not.
+template <class T>
+struct lane_register {
+  packet<T> number;
+  truth<T> bits;
+
+  template <bool Truth>
+  XLA_INLINE auto as() const {
+    if constexpr (std::is_same_v<T, bool>) return vec<bool>(mask<bool>{number});
+    else if constexpr (Truth) return mask<T>{bits};
+    else return vec<T>{number};
+  }
+  XLA_INLINE void set(vec<T> x) {
+    if constexpr (std::is_same_v<T, bool>) number = x.bits;
+    else number = x.v;
+  }
+  XLA_INLINE void set(mask<T> x)
+    requires(!std::is_same_v<T, bool>)
+  {
+    bits = x.bits;
+  }
+};
+
+/// How many elements an access takes: all lanes, or up to as many.
+struct all_lanes {};
+
+template <class T>
+XLA_INLINE bool is_all(all_lanes) {
+  return true;
 }
 template <class T>
-XLA_INLINE packet<T> untyped(vec<T> x) {
-  if constexpr (std::is_same_v<T, bool>) return x.bits;
-  else return x.v;
+XLA_INLINE bool is_all(std::int64_t n) {
+  return n == lanes<T>;
 }
-template <class T>
-XLA_INLINE packet<T> untyped(mask<T> x) {
-  return x.bits;
+XLA_INLINE std::int64_t lane_count(std::int64_t n, int) { return n; }
+XLA_INLINE std::int64_t lane_count(all_lanes, int all) { return all; }
+
+/// Reads n elements; the other lanes are 0.
+template <class T, class N>
+XLA_INLINE packet<T> load_numbers(const T* from, N n) {
+  if constexpr (lanes<T> == 1) return *from;
+  else {
+    if (is_all<T>(n)) return simd::ploadu<packet<T>>(from);
+    return load_part<T>(from, lane_count(n, lanes<T>));
+  }
+}
+/// Writes the first n lanes.
+template <class T, class N>
+XLA_INLINE void store_numbers(T* to, packet<T> x, N n) {
+  if constexpr (lanes<T> == 1) *to = x;
+  else {
+    if (is_all<T>(n)) simd::pstoreu(to, x);
+    else store_part<T>(to, x, lane_count(n, lanes<T>));
+  }
 }
 
-/// Reads n elements (n <= lanes) of the main type, or of bool as a mask; the other lanes are 0.
-template <class T, bool Truth>
-XLA_INLINE packet<T> load(const void* p, std::int64_t n) {
-  constexpr int w = lanes<T>;
+/// Reads n elements of the main type, or of bool as truth; the other lanes are 0.
+template <class T, bool Truth, class N>
+XLA_INLINE void load(lane_register<T>& to, const void* p, N n) {
   if constexpr (Truth && !std::is_same_v<T, bool>) {
     const bool* from = static_cast<const bool*>(p);
-    if constexpr (w == 1) return static_cast<T>(*from);
-    else {
-      alignas(64) T buffer[w] = {};
-      if (n == w)
-        for (int i = 0; i < w; ++i) buffer[i] = T(from[i]);
-      else
-        for (int i = 0; i < n; ++i) buffer[i] = T(from[i]);
-      return (vec<T>::splat(T(0)) < vec<T>{simd::pload<packet<T>>(buffer)}).bits;
-    }
+    if constexpr (lanes<T> == 1) to.bits = static_cast<T>(*from);
+    else to.bits = detail::load_truth<T>(from, lane_count(n, lanes<T>));
   } else {
-    const T* from = static_cast<const T*>(p);
-    if constexpr (w == 1) return *from;
-    else {
-      if (n == w) return simd::ploadu<packet<T>>(from);
-      return load_part<T>(from, n);
-    }
+    to.number = load_numbers(static_cast<const T*>(p), n);
   }
 }
-
 /// The same element in every lane.
 template <class T, bool Truth>
-XLA_INLINE packet<T> load_splat(const void* p) {
-  if constexpr (Truth && !std::is_same_v<T, bool>) {
-    const T x = *static_cast<const bool*>(p) ? T(1) : T(0);
-    if constexpr (lanes<T> == 1) return x;
-    else return (vec<T>::splat(T(0)) < vec<T>::splat(x)).bits;
-  } else {
-    const T x = *static_cast<const T*>(p);
-    if constexpr (lanes<T> == 1) return x;
-    else return simd::pset1<packet<T>>(x);
-  }
+XLA_INLINE void load_splat(lane_register<T>& to, const void* p) {
+  if constexpr (Truth && !std::is_same_v<T, bool>)
+    to.bits = detail::same_truth<T>(*static_cast<const bool*>(p));
+  else to.set(vec<T>::splat(*static_cast<const T*>(p)));
 }
-
 /// Writes the first n lanes.
-template <class T, bool Truth>
-XLA_INLINE void store(void* p, packet<T> x, std::int64_t n) {
-  constexpr int w = lanes<T>;
-  if constexpr (w == 1) {
-    if constexpr (Truth) *static_cast<bool*>(p) = static_cast<bool>(x);
-    else *static_cast<T*>(p) = x;
-  } else if constexpr (Truth) {
-    alignas(64) T buffer[w];
-    simd::pstore(buffer, mask<T>{x}.select(vec<T>::splat(T(1)), vec<T>::splat(T(0))).v);
+template <class T, bool Truth, class N>
+XLA_INLINE void store(void* p, const lane_register<T>& x, N n) {
+  if constexpr (Truth && !std::is_same_v<T, bool>) {
     bool* to = static_cast<bool*>(p);
-    for (int i = 0; i < n; ++i) to[i] = buffer[i] != T(0);
+    if constexpr (lanes<T> == 1) *to = static_cast<bool>(x.bits);
+    else detail::store_truth<T>(to, x.bits, lane_count(n, lanes<T>));
   } else {
-    T* to = static_cast<T*>(p);
-    if (n == w) return simd::pstoreu(to, x);
-    store_part<T>(to, x, n);
+    store_numbers(static_cast<T*>(p), x.number, n);
   }
 }
 
 /// Value I of a region, computed from the registers of its operands by the op's own expression.
 template <region_key Key, int I, class T>
-XLA_INLINE packet<T> compute(const packet<T>* v) {
+XLA_INLINE void compute(lane_register<T>* v) {
   constexpr micro_op m = Key[I];
   using Op = typename op_by_id<m.id>::op;
   constexpr auto truth = [](int i) { return Key[i].type == dtype::boolean; };
-  const auto a = typed<T, truth(m.a)>(v[m.a]);
+  const auto a = v[m.a].template as<truth(m.a)>();
   if constexpr (requires { Op::converts; }) {
-    if constexpr (truth(I)) return untyped<T>(a != vec<T>::splat(T(0)));
-    else return untyped<T>(a.select(vec<T>::splat(T(1)), vec<T>::splat(T(0))));
+    if constexpr (truth(I)) v[I].set(a != vec<T>::splat(T(0)));
+    else v[I].set(a.select(vec<T>::splat(T(1)), vec<T>::splat(T(0))));
   } else if constexpr (m.b == micro_op::none) {
-    return untyped<T>(Op::kernel(a));
+    v[I].set(Op::kernel(a));
   } else {
-    const auto b = typed<T, truth(m.b)>(v[m.b]);
-    if constexpr (m.c == micro_op::none) return untyped<T>(Op::kernel(a, b));
-    else return untyped<T>(Op::kernel(a, b, typed<T, truth(m.c)>(v[m.c])));
+    const auto b = v[m.b].template as<truth(m.b)>();
+    if constexpr (m.c == micro_op::none) v[I].set(Op::kernel(a, b));
+    else v[I].set(Op::kernel(a, b, v[m.c].template as<truth(m.c)>()));
   }
 }
 

@@ -81,10 +81,12 @@ template <region_key Key>
 struct row_kernel {
   using traits = region_traits<Key>;
   using T = typename traits::type;
-  using P = packet<T>;
+  using reg = lane_register<T>;
   using phases = row_phases<Key>;
   static constexpr int w = lanes<T>;
-  static constexpr int unrolled = 4;
+  // Chains of a reduction. Of integers one: the compiler makes packets of them, and g++ 12 makes
+  // wrong ones of four.
+  static constexpr int unrolled = std::is_floating_point_v<T> ? 4 : 1;
   static constexpr std::size_t size = traits::size;
   static constexpr bool truth(int i) { return Key[i].type == dtype::boolean; }
 
@@ -93,16 +95,25 @@ struct row_kernel {
     return phases::make(costly);
   }(std::make_index_sequence<size>{});
 
-  static void run(const ::xla::detail::row_call& call) {
-    P row[size];  // what is one value per row, in every lane
-    unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
-      if constexpr (Key[i].input && Key[i].invariant)
-        row[i] = load_splat<T, truth(i)>(call.pointers[traits::pointer(i)]);
-    });
-    unroll<table.phases>([&](auto f) __attribute__((always_inline)) { phase<f>(call, row); });
+  static void run(const ::xla::detail::row_call& from) {
+    local_call call;
+    for (int k = 0; k < operands; ++k) call.pointers[k] = static_cast<char*>(from.pointers[k]);
+    call.n = from.n;
+    call.scratch = static_cast<T*>(from.scratch);
+    for (std::int64_t r = 0; r < from.rows; ++r) {
+      one_row(call);
+      for (int k = 0; k < operands; ++k) call.pointers[k] += from.steps[k];
+    }
   }
 
  private:
+  // A copy, or every store could change what the call refers to.
+  static constexpr int operands = traits::counts.inputs + traits::counts.outputs;
+  struct local_call {
+    char* pointers[static_cast<std::size_t>(operands)];
+    std::int64_t n;
+    T* scratch;
+  };
   template <int F>
   static constexpr auto need = phases::sweep(table, F);
   template <int F>
@@ -119,31 +130,40 @@ struct row_kernel {
   template <int I>
   using op_of = typename op_by_id<Key[I].id>::op;
 
+  static XLA_INLINE void one_row(const local_call& call) {
+    reg row[size];  // what is one value per row, in every lane
+    unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
+      if constexpr (Key[i].input && Key[i].invariant)
+        load_splat<T, truth(i)>(row[i], call.pointers[traits::pointer(i)]);
+    });
+    unroll<table.phases>([&](auto f) __attribute__((always_inline)) { phase<f>(call, row); });
+  }
+
   template <int F>
-  static XLA_INLINE void phase(const ::xla::detail::row_call& call, P* row) {
+  static XLA_INLINE void phase(const local_call& call, reg* row) {
     unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
       if constexpr (!Key[i].input && !Key[i].reduce && table.scalar[i] && table.phase[i] == F) {
-        row[i] = compute<Key, i, T>(row);
+        compute<Key, i, T>(row);
         store_scalar<i>(call, row[i]);
       }
     });
     if constexpr (any<F>) {
-      P sums[size][unrolled];
+      packet<T> sums[size][unrolled];
       unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
         if constexpr (Key[i].reduce && table.phase[i] == F)
-          for (P& s : sums[i]) s = vec<T>::splat(op_of<i>::template identity<T>).v;
+          for (auto& s : sums[i]) s = vec<T>::splat(op_of<i>::template identity<T>).v;
       });
       std::int64_t k = 0;
       if constexpr (reduces(F))
         for (; k + unrolled * w <= call.n; k += unrolled * w)
           unroll<unrolled>([&](auto u) __attribute__((always_inline)) {
-            step<F>(call, row, sums, u, k + u * w, w);
+            step<F>(call, row, sums, u, k + u * w, all_lanes{});
           });
-      for (; k + w <= call.n; k += w) step<F>(call, row, sums, 0, k, w);
+      for (; k + w <= call.n; k += w) step<F>(call, row, sums, 0, k, all_lanes{});
       if (k < call.n) step<F>(call, row, sums, 0, k, call.n - k);
       unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
         if constexpr (Key[i].reduce && table.phase[i] == F) {
-          row[i] = finish<i>(sums[i]);
+          row[i].number = finish<i>(sums[i]);
           store_scalar<i>(call, row[i]);
         }
       });
@@ -151,79 +171,71 @@ struct row_kernel {
   }
 
   template <int I>
-  static XLA_INLINE P finish(const P* s) {
+  static XLA_INLINE packet<T> finish(const packet<T>* s) {
     using Op = op_of<I>;
-    const vec<T> all = Op::combine(Op::combine(vec<T>{s[0]}, vec<T>{s[1]}),
-                                   Op::combine(vec<T>{s[2]}, vec<T>{s[3]}));
-    return vec<T>::splat(Op::fold(all)).v;
+    using V = vec<T>;
+    if constexpr (unrolled == 1) return s[0];
+    else {
+      const V all = Op::combine(Op::combine(V{s[0]}, V{s[1]}), Op::combine(V{s[2]}, V{s[3]}));
+      return all.across([](V a, V b) { return V(Op::combine(a, b)); }).v;
+    }
   }
   template <int I>
-  static XLA_INLINE void store_scalar(const ::xla::detail::row_call& call, P value) {
-    if constexpr (Key[I].output) store<T, truth(I)>(call.pointers[traits::pointer(I)], value, 1);
+  static XLA_INLINE void store_scalar(const local_call& call, const reg& value) {
+    if constexpr (Key[I].output)
+      store<T, truth(I)>(call.pointers[traits::pointer(I)], value, std::int64_t{1});
   }
 
-  template <int F>
-  static XLA_INLINE void step(const ::xla::detail::row_call& call, const P* row,
-                              P (*sums)[unrolled], int u, std::int64_t k, std::int64_t n) {
-    P v[size];
+  template <int F, class N>
+  static XLA_INLINE void step(const local_call& call, const reg* row, packet<T> (*sums)[unrolled],
+                              int u, std::int64_t k, N n) {
+    reg v[size];
     unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
       constexpr micro_op m = Key[i];
       if constexpr (table.scalar[i] && !m.reduce) v[i] = row[i];
       else if constexpr (m.reduce && table.phase[i] < F) v[i] = row[i];
       else if constexpr (need<F>.value[i]) {
         if constexpr (m.reduce) {
-          add_up<i>(sums[i][u], v[m.a], n);
+          add_up<i>(sums[i][u], v[m.a].number, n);
         } else {
           element<F, i>(call, v, k, n);
         }
       }
     });
   }
-  template <int F, int I>
-  static XLA_INLINE void element(const ::xla::detail::row_call& call, P* v, std::int64_t k,
-                                 std::int64_t n) {
+  template <int F, int I, class N>
+  static XLA_INLINE void element(const local_call& call, reg* v, std::int64_t k, N n) {
     constexpr micro_op m = Key[I];
     constexpr int bytes = truth(I) ? 1 : static_cast<int>(sizeof(T));
     if constexpr (m.input) {
-      const char* p = static_cast<const char*>(call.pointers[traits::pointer(I)]);
-      v[I] = load<T, truth(I)>(p + k * bytes, n);
+      load<T, truth(I)>(v[I], call.pointers[traits::pointer(I)] + k * bytes, n);
     } else {
       value<F, I>(call, v, k, n);
     }
   }
-  template <int F, int I>
-  static XLA_INLINE void value(const ::xla::detail::row_call& call, P* v, std::int64_t k,
-                               std::int64_t n) {
+  template <int F, int I, class N>
+  static XLA_INLINE void value(const local_call& call, reg* v, std::int64_t k, N n) {
     constexpr micro_op m = Key[I];
     constexpr int bytes = truth(I) ? 1 : static_cast<int>(sizeof(T));
     if constexpr (table.kept[I]) {
-      T* kept = static_cast<T*>(call.scratch) + table.scratch[I] * row_stride(call.n) + k;
-      if constexpr (table.phase[I] < F) v[I] = read_scratch(kept);
+      T* kept = call.scratch + table.scratch[I] * row_stride(call.n) + k;
+      if constexpr (table.phase[I] < F) v[I].number = load_numbers(kept, all_lanes{});
       else {
-        v[I] = compute<Key, I, T>(v);
-        write_scratch(kept, v[I]);
+        compute<Key, I, T>(v);
+        store_numbers(kept, v[I].number, all_lanes{});
       }
     } else {
-      v[I] = compute<Key, I, T>(v);
+      compute<Key, I, T>(v);
     }
     if constexpr (m.output && table.phase[I] == F)
-      store<T, truth(I)>(static_cast<char*>(call.pointers[traits::pointer(I)]) + k * bytes, v[I],
-                         n);
+      store<T, truth(I)>(call.pointers[traits::pointer(I)] + k * bytes, v[I], n);
   }
-  template <int I>
-  static XLA_INLINE void add_up(P& sum, P value, std::int64_t n) {
+  template <int I, class N>
+  static XLA_INLINE void add_up(packet<T>& sum, packet<T> value, N n) {
     using Op = op_of<I>;
     if constexpr (w > 1)
-      if (n < w) value = replace_rest<T>(value, Op::template identity<T>, n);
+      if (!is_all<T>(n)) value = replace_rest<T>(value, Op::template identity<T>, lane_count(n, w));
     sum = Op::combine(vec<T>{sum}, vec<T>{value}).v;
-  }
-  static XLA_INLINE P read_scratch(const T* p) {
-    if constexpr (w == 1) return *p;
-    else return simd::ploadu<P>(p);
-  }
-  static XLA_INLINE void write_scratch(T* p, P x) {
-    if constexpr (w == 1) *p = x;
-    else simd::pstoreu(p, x);
   }
 
  public:

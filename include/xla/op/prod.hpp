@@ -11,7 +11,6 @@ struct prod : reduction {
   template <class T>
   static constexpr T identity = T{1};
   static constexpr auto combine(auto a, auto b) { return a * b; }
-  static constexpr auto fold(auto lanes) { return lanes.prod(); }
   // An element's factor is the product of the others, axis by axis: of those before and after it,
   // and of the other lines' products. Nothing is divided, so zeros do no harm.
   static constexpr void gradient(auto& g) {

@@ -30,7 +30,6 @@ struct sum : reduction {
   template <class T>
   static constexpr T identity = T{};
   static constexpr auto combine(auto a, auto b) { return a + b; }
-  static constexpr auto fold(auto lanes) { return lanes.sum(); }
   static constexpr void gradient(auto& g) { g.to(0, detail::expand_to(g.grad(), g.in(0).dims())); }
 };
 
@@ -50,7 +49,6 @@ struct max : extremum {
       std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
                                            : std::numeric_limits<T>::lowest();
   static constexpr auto combine(auto a, auto b) { return a.max_nan(b); }
-  static constexpr auto fold(auto lanes) { return lanes.max(); }
 };
 
 struct min : extremum {
@@ -60,7 +58,6 @@ struct min : extremum {
       std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
                                            : std::numeric_limits<T>::max();
   static constexpr auto combine(auto a, auto b) { return a.min_nan(b); }
-  static constexpr auto fold(auto lanes) { return lanes.min(); }
 };
 
 }  // namespace xla::op

@@ -63,11 +63,11 @@ struct column_reduce {
     for (std::int64_t r = 0; r < n; ++r, in += stride)
       for (int j = 0; j < block; ++j) {
         if (j > whole || (j == whole && tail == 0)) break;
-        const P x = kernel::load<T, false>(in + j * w, j < whole ? w : tail);
+        const P x = kernel::load_numbers(in + j * w, j < whole ? std::int64_t{w} : tail);
         sums[j] = Op::combine(kernel::vec<T>{sums[j]}, kernel::vec<T>{x}).v;
       }
-    for (int j = 0; j < whole; ++j) kernel::store<T, false>(out + j * w, sums[j], w);
-    if (tail) kernel::store<T, false>(out + whole * w, sums[whole], tail);
+    for (int j = 0; j < whole; ++j) kernel::store_numbers(out + j * w, sums[j], std::int64_t{w});
+    if (tail) kernel::store_numbers(out + whole * w, sums[whole], tail);
   }
 };
 
