@@ -90,7 +90,8 @@ inline packet<T> select(truth<T> t, packet<T> a, packet<T> b) {
 template <class T>
 inline truth<T> same_truth(bool b) {
   if constexpr (has_mask_register<T>) return static_cast<truth<T>>(b ? -1 : 0);
-  else if constexpr (is_vector<T>) return is_less<T>(simd::pset1<packet<T>>(T(0)), simd::pset1<packet<T>>(T(b)));
+  else if constexpr (is_vector<T>)
+    return is_less<T>(simd::pset1<packet<T>>(T(0)), simd::pset1<packet<T>>(T(b)));
   else return static_cast<T>(b);
 }
 

@@ -76,6 +76,19 @@ constexpr Tensor<T, 1> reduce_rows(const Tensor<T, 2>& picked, reduction::none_t
   return -squeeze<1>(picked);
 }
 
+template <class T>
+constexpr Tensor<T, 0> reduce_losses(const Tensor<T, 2>& loss, reduction::mean_t) {
+  return mean(loss);
+}
+template <class T>
+constexpr Tensor<T, 0> reduce_losses(const Tensor<T, 2>& loss, reduction::sum_t) {
+  return sum(loss);
+}
+template <class T>
+constexpr Tensor<T, 1> reduce_losses(const Tensor<T, 2>& loss, reduction::none_t) {
+  return squeeze<1>(loss);
+}
+
 inline constexpr std::string_view empty_cross_entropy =
     "cross_entropy: the batch is empty, its mean loss is not defined";
 inline constexpr std::string_view empty_nll_loss =
@@ -91,7 +104,10 @@ constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<std::int64
   const detail::call_site site{"cross_entropy", who};
   detail::check_classes(logits, target, site, detail::empty_cross_entropy);
   const auto hit = detail::class_hit(logits, target, site);
-  return detail::reduce_rows(detail::at_class(log_softmax(logits), hit), reduction);
+  // The class is picked before the logarithm is taken off: so one pass over the row does both.
+  const auto parts = detail::split_log_softmax(logits, -1, who);
+  const auto loss = parts.log_total + detail::at_class(-parts.z, hit);
+  return detail::reduce_losses(detail::narrowed<T>(loss), reduction);
 }
 template <class T>
 constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<std::int64_t, 1>& target,

@@ -5,21 +5,38 @@
 #include "xla/op/reduce.hpp"
 
 namespace xla {
+namespace detail {
+
+/// The logarithm of softmax in two parts: z, which is x shifted by the largest element along an
+/// axis so that nothing overflows, less the logarithm of the sum of exp(z).
+template <class T, int R>
+struct log_softmax_parts {
+  Tensor<T, R> z, log_total;
+
+  constexpr Tensor<T, R> together() const { return z - log_total; }
+};
+template <class T, int R>
+constexpr auto split_log_softmax(const Tensor<T, R>& x, int axis, caller who) {
+  const auto w = widened(x);
+  const auto z = w - max(w, {axis}, keepdim, who).detach();
+  return log_softmax_parts<typename decltype(z)::value_type, R>{z,
+                                                                log(sum(exp(z), {axis}, keepdim))};
+}
+
+}  // namespace detail
 
 /// exp(x) over its sum along an axis, shifted by the largest element so that nothing overflows.
 template <class T, int R>
 constexpr Tensor<T, R> softmax(const Tensor<T, R>& x, int axis = -1, caller who = here()) {
   const auto w = detail::widened(x);
   const auto e = exp(w - max(w, {axis}, keepdim, who).detach());
-  return detail::narrowed<T>(e / sum(e, {axis}, keepdim));
+  return detail::narrowed<T>(e * (1 / sum(e, {axis}, keepdim)));  // one division a row
 }
 
 /// The logarithm of softmax, computed without leaving the logarithm.
 template <class T, int R>
 constexpr Tensor<T, R> log_softmax(const Tensor<T, R>& x, int axis = -1, caller who = here()) {
-  const auto w = detail::widened(x);
-  const auto z = w - max(w, {axis}, keepdim, who).detach();
-  return detail::narrowed<T>(z - log(sum(exp(z), {axis}, keepdim)));
+  return detail::narrowed<T>(detail::split_log_softmax(x, axis, who).together());
 }
 
 }  // namespace xla
