@@ -199,59 +199,6 @@ void update_case() {
   }
 }
 
-void softmax_case(std::int64_t rows, std::int64_t n) {
-  auto f = xla::compile([](auto& x) { return xla::softmax(x); }, {.name = "softmax"});
-  auto x = xla::randn<float>({rows, n});
-  const memory expected(rows * n), scratch(n + 64);
-  const auto by_hand = [&] {
-    bench::softmax_by_hand(rows, n, x.data(), expected.data(), scratch.data());
-    bench::touch(expected.data());
-  };
-  const auto call = [&] { bench::touch(f(x).data()); };
-  by_hand();
-  agree("softmax", f(x).data(), expected.data(), rows * n);
-  const auto shape = std::to_string(rows) + " x " + std::to_string(n);
-  print("softmax", "call", shape.c_str(), rows * n, bench::measure_pair(call, by_hand));
-}
-
-struct Logits {
-  xla::Parameter<float, 2> x;
-  XLA_MODULE(x)
-};
-
-void cross_entropy_case(std::int64_t rows, std::int64_t n) {
-  auto f = xla::compile(
-      [](auto& logits, auto& target) {
-        logits.x.zero_grad();
-        auto loss = xla::cross_entropy(logits.x, target);
-        loss.backward();
-        return std::pair(loss, logits.x.grad());
-      },
-      {.name = "cross_entropy"});
-  auto x = xla::randn<float>({rows, n});
-  Logits logits;
-  logits.x = xla::Parameter<float, 2>::like(x);
-  logits.x.copy_(x);
-  std::vector<std::int64_t> labels(static_cast<std::size_t>(rows));
-  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>(i) % n;
-  auto target = xla::tensor(labels);
-  const memory expected(rows * n), scratch(n + 64);
-  float expected_loss = 0;
-  const auto by_hand = [&] {
-    expected_loss = bench::cross_entropy_by_hand(rows, n, x.data(), labels.data(), expected.data(),
-                                                 scratch.data());
-    bench::touch(expected.data());
-  };
-  const auto call = [&] { bench::touch(f(logits, target).second.data()); };
-  by_hand();
-  const auto [loss, gradient] = f(logits, target);
-  agree("cross-entropy", loss.data(), &expected_loss, 1);
-  agree("cross-entropy's gradient", gradient.data(), expected.data(), rows * n);
-  const auto shape = std::to_string(rows) + " x " + std::to_string(n);
-  print("cross-entropy + gradient", "call", shape.c_str(), rows * n,
-        bench::measure_pair(call, by_hand));
-}
-
 }  // namespace
 
 int main() {
@@ -260,7 +207,4 @@ int main() {
   map_cases();
   bias_case();
   update_case();
-  constexpr std::int64_t shapes[][2] = {{64, 10}, {4096, 128}, {512, 1024}, {512, 3200}};
-  for (const auto& [rows, n] : shapes) softmax_case(rows, n);
-  for (const auto& [rows, n] : shapes) cross_entropy_case(rows, n);
 }

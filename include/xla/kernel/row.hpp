@@ -163,20 +163,26 @@ struct row_kernel {
       if (k < call.n) step<F>(call, row, sums, 0, k, call.n - k);
       unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
         if constexpr (Key[i].reduce && table.phase[i] == F) {
-          row[i].number = finish<i>(sums[i]);
+          row[i].number = finish<i>(sums[i], call.n);
           store_scalar<i>(call, row[i]);
         }
       });
     }
   }
 
+  /// The result of a reduction, in every lane. With few elements all is in the first chain.
   template <int I>
-  static XLA_INLINE packet<T> finish(const packet<T>* s) {
+  static XLA_INLINE packet<T> finish(const packet<T>* s, std::int64_t n) {
     using Op = op_of<I>;
     using V = vec<T>;
     if constexpr (unrolled == 1) return s[0];
     else {
-      const V all = Op::combine(Op::combine(V{s[0]}, V{s[1]}), Op::combine(V{s[2]}, V{s[3]}));
+      V all{s[0]};
+      if (n >= unrolled * w)
+        all = Op::combine(Op::combine(all, V{s[1]}), Op::combine(V{s[2]}, V{s[3]}));
+      if constexpr (requires { Op::combine_numbers(all, all); })
+        if (!detail::any(all != all))
+          return all.across([](V a, V b) { return V(Op::combine_numbers(a, b)); }).v;
       return all.across([](V a, V b) { return V(Op::combine(a, b)); }).v;
     }
   }

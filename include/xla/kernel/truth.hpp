@@ -98,11 +98,11 @@ inline truth<T> same_truth(bool b) {
 /// The truth of n bools in memory, n <= lanes; false in the other lanes.
 template <class T>
 inline truth<T> load_truth(const bool* from, std::int64_t n) {
-  constexpr int w = lanes<T>;
 #ifdef XLA_MASK_REGISTERS
   const __m128i bytes = _mm_maskz_loadu_epi8(static_cast<__mmask16>((1u << n) - 1u), from);
   return static_cast<truth<T>>(_mm_test_epi8_mask(bytes, bytes));
 #else
+  constexpr int w = lanes<T>;
   alignas(64) T buffer[w] = {};
   if (n == w)
     for (int i = 0; i < w; ++i) buffer[i] = T(from[i]);

@@ -33,7 +33,8 @@ struct sum : reduction {
   static constexpr void gradient(auto& g) { g.to(0, detail::expand_to(g.grad(), g.in(0).dims())); }
 };
 
-/// The base of max and min, whose gradient is shared by all elements that equal the result.
+/// The base of max and min, whose gradient is shared by all elements that equal the result. Their
+/// combine_numbers is combine where nothing is NaN.
 struct extremum : reduction {
   static constexpr void gradient(auto& g) {
     using T = typename decltype(g.grad())::value_type;
@@ -49,6 +50,7 @@ struct max : extremum {
       std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
                                            : std::numeric_limits<T>::lowest();
   static constexpr auto combine(auto a, auto b) { return a.max_nan(b); }
+  static constexpr auto combine_numbers(auto a, auto b) { return a.max(b); }
 };
 
 struct min : extremum {
@@ -58,6 +60,7 @@ struct min : extremum {
       std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
                                            : std::numeric_limits<T>::max();
   static constexpr auto combine(auto a, auto b) { return a.min_nan(b); }
+  static constexpr auto combine_numbers(auto a, auto b) { return a.min(b); }
 };
 
 }  // namespace xla::op

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 
 #include "xla/kernel/loops.hpp"
@@ -36,38 +37,46 @@ struct single_row {
 };
 
 /// A reduction over an axis that is not the last: (outer, n, inner) to (outer, inner), added up in
-/// the order of the axis, a few packets of columns at a time.
+/// the order of the axis, some rows in one pass over the sums.
 template <class Op, class T>
 struct column_reduce {
   static constexpr int w = kernel::lanes<T>;
-  static constexpr int block = 4;
+  static constexpr std::int64_t widest = 4096;  ///< so that the sums stay in the first cache
+  static constexpr std::int64_t narrowest = 256;
 
   static void run(T* out, const T* in, std::int64_t outer, std::int64_t n, std::int64_t inner) {
-    const std::int64_t width = block * w, blocks = (inner + width - 1) / width;
+    const bool parallel = outer * n * inner >= kernel::parallel_work && num_threads() > 1;
+    const std::int64_t share = (inner / (2 * num_threads()) + 63) & ~63;
+    const std::int64_t width = parallel ? std::clamp(share, narrowest, widest) : widest;
+    const std::int64_t strips = (inner + width - 1) / width;
     auto one = [&](std::int64_t i) {
-      const std::int64_t o = i / blocks, c = i % blocks * width;
-      columns(out + o * inner + c, in + o * n * inner + c, n, inner, std::min(width, inner - c));
+      const std::int64_t o = i / strips, c = i % strips * width;
+      strip(out + o * inner + c, in + o * n * inner + c, n, inner, std::min(width, inner - c));
     };
-    if (outer * n * inner < kernel::parallel_work)
-      for (std::int64_t i = 0; i < outer * blocks; ++i) one(i);
-    else kernel::parallel_for(outer * blocks, one);
+    if (parallel) return kernel::parallel_for(outer * strips, one);
+    for (std::int64_t i = 0; i < outer * strips; ++i) one(i);
   }
 
  private:
-  static void columns(T* out, const T* in, std::int64_t n, std::int64_t stride,
-                      std::int64_t count) {
-    using P = kernel::packet<T>;
-    P sums[block];
-    for (P& s : sums) s = kernel::vec<T>::splat(Op::template identity<T>).v;
-    const std::int64_t whole = count / w, tail = count % w;
-    for (std::int64_t r = 0; r < n; ++r, in += stride)
-      for (int j = 0; j < block; ++j) {
-        if (j > whole || (j == whole && tail == 0)) break;
-        const P x = kernel::load_numbers(in + j * w, j < whole ? std::int64_t{w} : tail);
-        sums[j] = Op::combine(kernel::vec<T>{sums[j]}, kernel::vec<T>{x}).v;
-      }
-    for (int j = 0; j < whole; ++j) kernel::store_numbers(out + j * w, sums[j], std::int64_t{w});
-    if (tail) kernel::store_numbers(out + whole * w, sums[whole], tail);
+  static void strip(T* out, const T* in, std::int64_t n, std::int64_t stride, std::int64_t count) {
+    std::fill_n(out, count, Op::template identity<T>);
+    std::int64_t r = 0;
+    for (; r + 8 <= n; r += 8) rows<8>(out, in + r * stride, stride, count);
+    for (; r < n; ++r) rows<1>(out, in + r * stride, stride, count);
+  }
+  template <int Rows>
+  static void rows(T* out, const T* in, std::int64_t stride, std::int64_t count) {
+    std::int64_t k = 0;
+    for (; k + w <= count; k += w) add<Rows>(out + k, in + k, stride, kernel::all_lanes{});
+    if (k < count) add<Rows>(out + k, in + k, stride, count - k);
+  }
+  template <int Rows, class N>
+  static XLA_INLINE void add(T* out, const T* in, std::int64_t stride, N n) {
+    using V = kernel::vec<T>;
+    V sum{kernel::load_numbers(out, n)};
+    for (int i = 0; i < Rows; ++i)
+      sum = Op::combine(sum, V{kernel::load_numbers(in + i * stride, n)});
+    kernel::store_numbers(out, kernel::packet<T>(sum.v), n);
   }
 };
 
