@@ -56,13 +56,20 @@ def show_fused(rows):
         low, middle, high = r["speed"]
         print(f"  {r['name']:30}{r['what']:8}{r['level']:12}{r['ns']:12.0f}{r['by_hand_ns']:12.0f}"
               f"{middle:7.2f}{low:7.2f}{high:7.2f}")
-    rows_of = ("softmax", "cross-entropy")
-    maps = [r for r in rows if not r["name"].startswith(rows_of)]
     # In L1 the call itself takes longer than its arithmetic: overhead has that.
-    lowest = min((r["speed"][1], r["name"], r["what"], r["level"]) for r in maps
+    lowest = min((r["speed"][1], r["name"], r["what"], r["level"]) for r in rows
                  if r["what"] == "region" or r["level"] != "L1")
     print(f"  elementwise regions at 0.80 or more wanted: {verdict(lowest[0] >= 0.8)} "
           f"(lowest {lowest[0]:.2f}: {', '.join(lowest[1:])})")
+
+
+def show_rows(rows):
+    print("\nRow regions and reductions, 1 thread: speed against a loop by hand (1 is as fast)")
+    print(f"  {'':26}{'':14}{'ns':>10}{'by hand':>10}{'GB/s':>7}{'speed':>7}{'p10':>7}{'p90':>7}")
+    for r in rows:
+        low, middle, high = r["speed"]
+        print(f"  {r['name']:26}{r['size']:14}{r['ns']:10.0f}{r['by_hand_ns']:10.0f}"
+              f"{r['gb_per_s']:7.1f}{middle:7.2f}{low:7.2f}{high:7.2f}")
 
 
 def show_gemm(rows):
@@ -74,7 +81,8 @@ def show_gemm(rows):
               f"  ({r['share'][0]:.0%}-{r['share'][2]:.0%}) of the {r['against']}")
 
 
-SHOW = {"overhead": show_overhead, "specialise": show_specialise, "fused": show_fused}
+SHOW = {"overhead": show_overhead, "specialise": show_specialise, "fused": show_fused,
+        "rows": show_rows}
 PARTS = (*compare.CONTESTS, "capture", "gemm", "memory", *SHOW)
 
 

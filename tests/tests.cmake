@@ -2,6 +2,7 @@
 # xla_test(<folder/name> [LABELS core asan threads isa] [LIBRARIES <target>...]): see CMakeLists.txt beside.
 
 xla_test(kernel/gemm LABELS isa)
+xla_test(kernel/lane LABELS core asan isa)
 xla_test(kernel/philox LABELS core isa)
 xla_test(kernel/pool LABELS core threads)
 
