@@ -153,6 +153,17 @@ set(XLA_HEADERS
   xla/run/metrics.hpp
   xla/run/mode.hpp
   xla/run/plan.hpp
+  xla/run/profile.hpp
+  xla/run/profile/data.hpp
+  xla/run/profile/describe.hpp
+  xla/run/profile/environment.hpp
+  xla/run/profile/file.hpp
+  xla/run/profile/json.hpp
+  xla/run/profile/page.hpp
+  xla/run/profile/peaks.hpp
+  xla/run/profile/profiler.hpp
+  xla/run/profile/script.hpp
+  xla/run/profile/text.hpp
   xla/run/runtime.hpp
   xla/run/segment_recorder.hpp
   xla/run/signature_cache.hpp

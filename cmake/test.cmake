@@ -68,6 +68,10 @@ if("clang" IN_LIST STAGES OR "asan" IN_LIST STAGES OR "tsan" IN_LIST STAGES)
   list(APPEND packages clang-16:clang++-16 libclang-rt-16-dev)
 endif()
 xla_need(${packages})
+if("gcc" IN_LIST STAGES)
+  # Opens the pages of profiles; the test of that passes without.
+  xla_need(OPTIONAL chromium-headless-shell:chromium-headless-shell)
+endif()
 
 # TSan cannot map its shadow where the kernel randomises addresses too widely.
 set(tsan_launcher "")

@@ -20,6 +20,8 @@ xla_test(run/debug LABELS core)
 xla_test(run/fallback LABELS core asan)
 xla_test(run/allocation)
 xla_test(run/checkpoint LABELS core asan)
+xla_test(run/profile LABELS core asan threads)
+xla_test(run/profile_page)
 
 xla_test(op/arithmetic)
 xla_test(op/compare)

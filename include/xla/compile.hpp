@@ -115,6 +115,8 @@ class compiled_base {
       else e = specialize(cache, *call, arguments);
       if (later<F, debug_log>::instance().level() > 1)
         report_execution(options_.name, cache.hash(e->get_plan()));
+      if (plan_watch* w = watched_plans.load(std::memory_order_acquire); w && w->is_new(*w, *e))
+        introduce(*w, *e, arguments);
       static metric& execute_time = get_metric("ExecuteTime");
       const timed sample(execute_time);
       later<F, execution>(*e, *call).run();
@@ -160,6 +162,15 @@ class compiled_base {
     return e;
   }
 
+  template <class Tuple>
+  void introduce(plan_watch& watch, const later<F, executable>& e, Tuple& arguments) {
+    later<F, std::vector<std::string>> slots;
+    for (int i = 0; i < e.get_plan().source.count.slots; ++i)
+      slots.push_back(
+          std::apply([&](auto&... v) { return slot_path(std::tie(v...), i); }, arguments));
+    watch.introduce(watch, e, options_.name, slots);
+  }
+
   template <class R>
   static R unpack(later<F, bound_call>& call) {
     R result{};
@@ -182,6 +193,7 @@ class compiled_base {
     const std::lock_guard hold(lock_);
     for (auto& [k, cache] : caches_)
       if (k == &key) return *cache;
+    prepare_for_plans<>();
     caches_.emplace_back(
         &key, std::make_unique<later<F, signature_cache>>(source, Program::kernels.data()));
     return *caches_.back().second;

@@ -2,7 +2,7 @@
 #pragma once
 
 // The whole library but ext/, and what a program includes by name: files (io/), training loops
-// (train/), subsets of data (data/subset.hpp).
+// (train/), subsets of data (data/subset.hpp), profiles (run/profile.hpp).
 
 /// Tensors, the functions on them, and the three ways to run them.
 namespace xla {

@@ -42,10 +42,14 @@ struct op_info {
   bool impure = false;   ///< not merged, folded or removed (random numbers)
   bool check = false;    ///< may throw on its input's values
   bool updates = false;  ///< its result may lie where its first input lay
+  bool picks = false;    ///< of its first input it reads as many elements as it makes
   bool differentiable = false;
   void (*gradient)(gradient_scope&) = nullptr;
   void (*run)(const kernel_call&) = nullptr;
   void (*tile)(const tile_call&) = nullptr;
+  /// Of a product: the sizes that it loops over, a multiply-add at each place; from the shapes of
+  /// inputs and result, and attr.
+  shape (*loops)(const shape* in, const shape& out, std::int64_t attr) = nullptr;
 };
 
 /// One op applied: its inputs are earlier nodes, its result has type and dims.

@@ -59,6 +59,14 @@ class patience {
   clock::time_point start_ = clock::now();
 };
 
+/// Is told when a thread has worked on a loop of a thread that watches its loops.
+struct loop_watch {
+  using time = std::chrono::steady_clock::time_point;
+  void (*worked)(loop_watch& self, time from, time to) noexcept;
+};
+/// Who watches the loops that this thread runs on the pool.
+inline constinit thread_local loop_watch* watched_loops = nullptr;
+
 /// Threads that claim chunks of the owner's loop. Each begins with a range of its own, so that
 /// loops over the same rows find them in its cache, and goes on with what is left of the others'.
 /// A call waits for the chunks, not for the threads: one that sleeps or was preempted holds nobody
@@ -83,6 +91,7 @@ class basic_pool {
     context_.store(context, std::memory_order_release);
     total_.store(chunks, std::memory_order_release);
     done_.store(0, std::memory_order_relaxed);
+    watch_.store(watched_loops, std::memory_order_relaxed);
     for (std::size_t i = 0; i < shares_.size(); ++i)
       shares_[i].next.store(std::uint64_t{epoch} << 32 | border(chunks, i),
                             std::memory_order_release);
@@ -153,16 +162,22 @@ class basic_pool {
   }
 
   void work(std::uint32_t epoch, std::size_t at) noexcept {
-    std::uint32_t finished = 0;
+    work_done mine;
     for (std::size_t turn = 0; turn < shares_.size(); ++turn, ++at) {
       if (at == shares_.size()) at = 0;
-      finished += work_on(epoch, at);
+      work_on(epoch, at, mine);
     }
-    if (finished != 0) done_.fetch_add(finished, std::memory_order_release);
+    if (mine.watch) mine.watch->worked(*mine.watch, mine.start, std::chrono::steady_clock::now());
+    if (mine.chunks != 0) done_.fetch_add(mine.chunks, std::memory_order_release);
   }
-  /// Claims what is left of one range; how many chunks.
-  std::uint32_t work_on(std::uint32_t epoch, std::size_t at) noexcept {
-    std::uint32_t finished = 0;
+  /// What a thread did of a loop; until it says so in done_, the loop goes on.
+  struct work_done {
+    std::uint32_t chunks = 0;
+    loop_watch* watch = nullptr;
+    loop_watch::time start;
+  };
+  /// Claims what is left of one range.
+  void work_on(std::uint32_t epoch, std::size_t at, work_done& mine) noexcept {
     std::atomic<std::uint64_t>& place = shares_[at].next;
     auto next = place.load(std::memory_order_acquire);
     while (next >> 32 == epoch) {
@@ -172,11 +187,12 @@ class basic_pool {
       const auto call = call_.load(std::memory_order_acquire);
       const auto context = context_.load(std::memory_order_acquire);
       if (!place.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
+      if (mine.chunks == 0 && (mine.watch = watch_.load(std::memory_order_relaxed)))
+        mine.start = std::chrono::steady_clock::now();
       call(context, chunk);
-      ++finished;
+      ++mine.chunks;
       next = place.load(std::memory_order_acquire);
     }
-    return finished;
   }
 
   struct alignas(128) share {
@@ -186,6 +202,7 @@ class basic_pool {
   shares shares_ = shares(1);
   alignas(128) std::atomic<call_type> call_{nullptr};
   std::atomic<void*> context_{nullptr};
+  std::atomic<loop_watch*> watch_{nullptr};
   std::atomic<std::uint32_t> total_{0};
   alignas(128) std::atomic<std::uint32_t> done_{0};
   alignas(128) std::atomic<std::uint32_t> epoch_{0};

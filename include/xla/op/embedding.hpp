@@ -8,6 +8,7 @@ namespace xla::op {
 /// Rows of a table (rows, width): the result has the index's axes, then width.
 struct embedding {
   static constexpr auto name = "embedding";
+  static constexpr bool picks = true;
   static constexpr op_kind kind = op_kind::library;
   static constexpr shape shape_of(const shape_rule& r) {
     shape s = r.in[1];

@@ -102,6 +102,7 @@ constexpr void indexed::gradient_of_picked(auto& g) {
 /// The elements that the index names.
 struct gather : indexed {
   static constexpr auto name = "gather";
+  static constexpr bool picks = true;
   static constexpr shape shape_of(const shape_rule& r) { return index_shape(r); }
   static constexpr void gradient(auto& g) { gradient_of_picked(g); }
 };
@@ -109,6 +110,7 @@ struct gather : indexed {
 /// The same in a larger shape, which the node has: 0 where the index does not reach.
 struct gather_into : indexed {
   static constexpr auto name = "gather_into";
+  static constexpr bool picks = true;
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
   static constexpr void gradient(auto& g) { gradient_of_picked(g); }
 };

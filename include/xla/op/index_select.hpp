@@ -66,6 +66,7 @@ struct index_copy : slicing {
 /// The rows that an index of one axis names along the axis attr.
 struct index_select {
   static constexpr auto name = "index_select";
+  static constexpr bool picks = true;
   static constexpr op_kind kind = op_kind::library;
   static constexpr shape shape_of(const shape_rule& r) {
     shape s = r.in[0];

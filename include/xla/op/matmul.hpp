@@ -37,6 +37,16 @@ struct matmul {
     s.push(b[b.rank - (tb ? 2 : 1)]);
     return s;
   }
+  /// (products, m, n, k), or (m, n, k) of a single product.
+  static constexpr shape loops(const shape* in, const shape& out, std::int64_t attr) {
+    shape batch = out, s;
+    batch.rank -= 2;
+    if (count(batch) != 1) s.push(count(batch));
+    s.push(out[out.rank - 2]);
+    s.push(out[out.rank - 1]);
+    s.push(in[0][in[0].rank - (attr & 1 ? 2 : 1)]);
+    return s;
+  }
   static constexpr void gradient(auto& g) {
     const bool ta = g.attr() & 1, tb = g.attr() & 2;
     const auto a = g.in(0), b = g.in(1), d = g.grad();

@@ -98,6 +98,8 @@ constexpr op_info make_info() {
   if constexpr (requires { Op::impure; }) i.impure = Op::impure;
   if constexpr (requires { Op::check; }) i.check = Op::check;
   if constexpr (requires { Op::updates; }) i.updates = Op::updates;
+  if constexpr (requires { Op::picks; }) i.picks = Op::picks;
+  if constexpr (requires { &Op::loops; }) i.loops = &Op::loops;
   if constexpr (differentiable<Op, Out, In>) {
     i.differentiable = true;
     i.gradient = &run_gradient<Op, Out, In>;

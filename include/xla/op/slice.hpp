@@ -11,6 +11,7 @@ namespace xla::op {
 /// axis and step. The node's own dims are the result's.
 struct slice {
   static constexpr auto name = "slice";
+  static constexpr bool picks = true;
   static constexpr op_kind kind = op_kind::library;
   static constexpr int axis(std::int64_t attr) { return static_cast<int>(attr & 15); }
   static constexpr std::int64_t step(std::int64_t attr) { return attr >> 4; }

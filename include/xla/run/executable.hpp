@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "xla/base/later.hpp"
@@ -95,6 +98,27 @@ inline void run_step(const later<In, plan>& p, const ready_step& s, void* const*
   }
 }
 
+template <class>
+class basic_executable;
+using executable = basic_executable<void>;
+
+/// Runs the steps of plans in the executables' stead: a profiler that times them.
+struct plan_watch {
+  void (*run)(plan_watch& self, const executable& e, const frame& f, const rng_state* random);
+  /// Whether it wants to be told of a plan, before that runs, what it and its slots are called.
+  bool (*is_new)(plan_watch& self, const executable& e);
+  void (*introduce)(plan_watch& self, const executable& e, const std::string& name,
+                    const std::vector<std::string>& slots);
+};
+/// Who runs them now; nullptr: the executables themselves.
+inline constinit std::atomic<plan_watch*> watched_plans{nullptr};
+/// Called before plans are made, where a program has something to do then.
+inline constinit std::atomic<void (*)()> before_plans{nullptr};
+template <class = void>
+void prepare_for_plans() {
+  if (const auto f = before_plans.load(std::memory_order_acquire)) f();
+}
+
 /// A plan that can be called. Calls that write state follow one another; others have a frame each.
 template <class In>
 class basic_executable {
@@ -126,12 +150,21 @@ class basic_executable {
 
   /// Runs all steps on a frame whose table is complete; random has a state for each random op.
   void run(const later<In, frame>& f, const rng_state* random) const {
+    if (plan_watch* w = watched_plans.load(std::memory_order_acquire))
+      return w->run(*w, *this, f, random);
+    run_all(f, random);
+  }
+  void run_all(const later<In, frame>& f, const rng_state* random) const {
     for (std::size_t i = 0; i < plan_.steps.size(); ++i)
-      if (!is_once_[i]) run_step(plan_, plan_.steps[i], f.table.data(), random);
+      if (!is_once_[i]) run_one(i, f, random);
   }
-  void run_one(std::size_t i, const later<In, frame>& f) const {
-    run_step(plan_, plan_.steps[i], f.table.data(), nullptr);
+  void run_one(std::size_t i, const later<In, frame>& f, const rng_state* random = nullptr) const {
+    run_step(plan_, plan_.steps[i], f.table.data(), random);
   }
+  /// True for a step that depends on sizes alone: it runs when a frame is made.
+  bool is_once(std::size_t i) const { return is_once_[i]; }
+  /// Different for each executable of the process.
+  std::uint64_t id() const { return id_; }
 
  private:
   // Numbers that the sizes decide, and the steps that depend on nothing else.
@@ -150,11 +183,16 @@ class basic_executable {
       run_step(plan_, plan_.steps[static_cast<std::size_t>(i)], f.table.data(), nullptr);
   }
 
+  static std::uint64_t next_id() {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+
   later<In, plan> plan_;
   later<In, std::vector<bool>> is_once_;
+  const std::uint64_t id_ = next_id();
   spin_lock frames_lock_;
   later<In, std::vector<std::unique_ptr<frame>>> frames_;
 };
-using executable = basic_executable<void>;
 
 }  // namespace xla::detail

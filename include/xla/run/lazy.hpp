@@ -128,6 +128,8 @@ class basic_tracer {
     later<In, traced_entry>& entry = lookup(graph, cause);
     auto job = std::make_shared<later<In, traced_job>>();
     job->entry = &entry;
+    if (plan_watch* w = watched_plans.load(std::memory_order_acquire))
+      w->introduce(*w, *entry.ready, "traced", later<In, std::vector<std::string>>{});
     report_execution("traced", graph.hash());
     if (!prepare(*job, graph)) return publish(*job, graph, 0);
     const std::uint64_t ticket = later<In, executor>::instance().next_ticket();
@@ -143,6 +145,8 @@ class basic_tracer {
   }
 
  private:
+  basic_tracer() { prepare_for_plans<>(); }
+
   later<In, traced_entry>& lookup(later<In, traced_graph>& graph, std::string_view cause) {
     static counter& cached = get_counter("CachedCompile");
     static counter& uncached = get_counter("UncachedCompile");

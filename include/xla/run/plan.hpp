@@ -16,6 +16,7 @@ struct region_kernel {
   void (*map)(const tile_call&) = nullptr;
   void (*row)(const row_call&) = nullptr;
   std::int64_t (*scratch_bytes)(std::int64_t) = nullptr;
+  const char* (*name)(int word) = nullptr;  ///< of the op of a word of the key; "" of an input
 };
 
 /// Where the elements of a value lie during a call.

@@ -20,11 +20,26 @@ struct key_at {
   }();
 };
 
+template <std::uint32_t Id>
+inline constexpr const char* op_name = op_by_id<Id>::op::name;
+template <>
+inline constexpr const char* op_name<0> = "";
+
+template <kernel::region_key Key>
+const char* name_in_region(int word) {
+  static constexpr auto names = []<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array{op_name < Key[static_cast<int>(I)].input ? 0
+                                                               : Key[static_cast<int>(I)].id > ...};
+  }(std::make_index_sequence<static_cast<std::size_t>(Key.size)>{});
+  return names[static_cast<std::size_t>(word)];
+}
+
 template <kernel::region_key Key, bool Row>
 constexpr region_kernel make_region_kernel() {
   if constexpr (Row)
-    return {nullptr, &kernel::row_kernel<Key>::run, &kernel::row_kernel<Key>::scratch_bytes};
-  else return {&kernel::map_kernel<Key>::run, nullptr, nullptr};
+    return {nullptr, &kernel::row_kernel<Key>::run, &kernel::row_kernel<Key>::scratch_bytes,
+            &name_in_region<Key>};
+  else return {&kernel::map_kernel<Key>::run, nullptr, nullptr, &name_in_region<Key>};
 }
 
 /// A step function at given argument types, evaluated by the C++ compiler: its program as static

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "xla/run/profile/peaks.hpp"
+#include "xla/shape/dtype.hpp"
+
+/// For code that runs when a program is looked at: small rather than fast, and quick to compile.
+#define XLA_COLD __attribute__((cold, noinline))
+
+namespace xla {
+
+/// When a thread worked on a step. Thread 0 is the one that ran the function.
+struct ProfileSpan {
+  int thread = 0;
+  double start = 0;  ///< seconds since the call's first step began
+  double seconds = 0;
+};
+
+/// A step of a plan: an op with a kernel of its own, or a fused region.
+struct ProfileStep {
+  std::string name;              ///< "matmul 64x128x784" (m, n, k), "map mul add (64, 128)"
+  std::string kind;              ///< "product", "map", "row", "reduce", or "move" for the rest
+  std::vector<std::string> ops;  ///< in the order in which it computes them
+  std::string source;            ///< "model.cpp:42", where the plan knows the line; else empty
+  dtype type = dtype::float32;   ///< of its first result
+  std::vector<int> after;        ///< steps whose results it reads
+  std::vector<int> reads;        ///< values, of ProfileFunction::values
+  std::vector<int> writes;
+  bool once = false;   ///< depends on sizes alone: ran when the memory was made, not in the call
+  double start = 0;    ///< in the call that is shown, as the spans
+  double seconds = 0;  ///< median over the calls
+  std::vector<ProfileSpan> spans;  ///< one per thread and loop; without any, thread 0 alone
+  double flops = 0;                ///< operations
+  double bytes_read = 0;           ///< of its inputs, each once
+  double bytes_written = 0;
+};
+
+/// What steps read and write: an argument, an intermediate value in the arena, a result.
+struct ProfileValue {
+  std::string name;   ///< "argument 0.fc1.weight", "result 0"; of an intermediate "%12"
+  std::string place;  ///< "arena", "argument", "gradient", "write" or "result"
+  std::string shape;  ///< "float32 (64, 128)"
+  std::int64_t bytes = 0;
+  std::int64_t offset = 0;  ///< in the arena
+  int first = 0;            ///< the step that makes it; -1: there before the first
+  int last = 0;             ///< the last step that needs it; the number of steps: the call's end
+  int replaces = -1;        ///< a value whose memory it takes over while that is read
+};
+
+/// A compiled function at one signature, or a traced graph.
+struct ProfileFunction {
+  std::string name;
+  std::string signature;  ///< the shapes of tensors among the arguments
+  int calls = 0;          ///< recorded
+  double seconds = 0;     ///< of all steps, median over the calls
+  std::int64_t arena_bytes = 0;
+  std::int64_t unshared_bytes = 0;  ///< what the arena would take if no value took another's place
+  int threads = 1;                  ///< that worked in the call that is shown
+  std::vector<ProfileStep> steps;   ///< in the order in which they run
+  std::vector<ProfileValue> values;
+
+  template <class = void>
+  double flops() const {
+    double sum = 0;
+    for (const ProfileStep& s : steps) sum += s.once ? 0 : s.flops;
+    return sum;
+  }
+  template <class = void>
+  double bytes() const {
+    double sum = 0;
+    for (const ProfileStep& s : steps) sum += s.once ? 0 : s.bytes_read + s.bytes_written;
+    return sum;
+  }
+};
+
+/// By what a table of steps is sorted; all but `order` from the highest.
+enum class ProfileSort { time, flops, bytes, order };
+
+/// Where the time of a call goes; see xla::profile.
+template <class>
+struct BasicProfile {
+  MachinePeaks peaks;
+  std::vector<ProfileFunction> functions;  ///< in the order of their first calls
+
+  /// The steps of the first function.
+  const std::vector<ProfileStep>& steps() const { return functions.front().steps; }
+
+  /// Share of the machine's multiply-adds that a step reaches; of float64 half as many fit.
+  double flop_share(const ProfileStep& s) const {
+    const double peak = s.type == dtype::float64 ? peaks.flops / 2 : peaks.flops;
+    return s.seconds > 0 && peak > 0 ? s.flops / s.seconds / peak : 0;
+  }
+  /// Share of the memory's bandwidth that a step reaches; above 1 where caches help.
+  double byte_share(const ProfileStep& s) const {
+    return s.seconds > 0 && peaks.bytes > 0
+               ? (s.bytes_read + s.bytes_written) / s.seconds / peaks.bytes
+               : 0;
+  }
+
+  /// A table for each function, with at most row_limit steps.
+  std::string table(ProfileSort sort_by = ProfileSort::time, int row_limit = 40) const;
+  std::string to_string() const { return table(); }
+  /// All of it, for programs.
+  std::string to_json() const;
+  /// A page to look at in a browser, complete in itself: timeline, steps, graph, memory.
+  std::string to_html() const;
+
+  /// These write a file; `xla::io_error` when that fails.
+  void write_text(const std::string& path) const;
+  void write_json(const std::string& path) const;
+  void write_html(const std::string& path) const;
+  /// As one of these, by the path's extension: .html, .json, or text.
+  void write(const std::string& path) const;
+};
+using Profile = BasicProfile<void>;
+
+}  // namespace xla

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "xla/run/debug.hpp"
+#include "xla/run/executable.hpp"
+#include "xla/run/profile/data.hpp"
+#include "xla/transform/print.hpp"
+
+namespace xla::detail {
+
+/// plan -> what a profile says of it beside times.
+template <class>
+class basic_plan_description {
+ public:
+  /// slots names what the plan reads from outside; it may be empty.
+  basic_plan_description(const executable& e, const std::vector<std::string>& slots)
+      : e_(e), p_(e.get_plan()), slots_(slots) {}
+
+  XLA_COLD ProfileFunction run() {
+    made_.assign(p_.places.size(), -1);
+    number_.assign(p_.places.size(), -1);
+    out_.arena_bytes = p_.arena_bytes;
+    out_.unshared_bytes = p_.unshared_bytes;
+    for (std::size_t i = 0; i < p_.slot_shapes.size(); ++i) {
+      if (p_.source.slots[i].kind != slot_kind::tensor) continue;
+      if (!out_.signature.empty()) out_.signature += ' ';
+      out_.signature += str(p_.slot_shapes[i]);
+    }
+    for (std::size_t v = 0; v < p_.places.size(); ++v) add_value(v);
+    for (std::size_t i = 0; i < p_.steps.size(); ++i) add_step(i);
+    for (int v : p_.copies)
+      if (v >= 0) value(v).last = static_cast<int>(p_.steps.size());
+    // A value that lives in every call was made before its first step.
+    for (int i : p_.once)
+      for (int w : out_.steps[at(i)].writes) keep(out_.values[at(w)]);
+    return std::move(out_);
+  }
+
+ private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  int base(int v) const { return p_.base[at(v)]; }
+  const node& node_of(int v) const { return p_.source.values[v]; }
+  ProfileValue& value(int v) { return out_.values[at(number_[at(base(v))])]; }
+  XLA_COLD void keep(ProfileValue& v) const {
+    v.first = -1;
+    v.last = static_cast<int>(p_.steps.size());
+  }
+
+  XLA_COLD void add_value(std::size_t i) {
+    const int v = static_cast<int>(i);
+    if (base(v) != v) return;
+    const placement& q = p_.places[i];
+    const node& n = node_of(v);
+    ProfileValue r;
+    number_[i] = static_cast<int>(out_.values.size());
+    r.name = "%" + std::to_string(v);
+    r.shape = std::string(name_of(n.type)) + " " + str(p_.shapes[i]);
+    r.bytes = q.bytes;
+    r.offset = q.where == place::arena ? q.offset : 0;
+    r.first = r.last = -1;
+    switch (q.where) {
+      case place::arena: r.place = "arena"; break;
+      case place::slot: r.place = "argument"; break;
+      case place::grad: r.place = "gradient"; break;
+      case place::write: r.place = "write"; break;
+      case place::result: r.place = "result"; break;
+    }
+    if (q.where == place::slot) r.name = slot(q.index);
+    if (q.where == place::grad) r.name = "gradient of " + slot(q.index);
+    if (q.where == place::result) r.name = "result " + std::to_string(q.index);
+    if (q.where == place::write) {
+      const write& w = p_.source.writes[q.index];
+      r.name = (w.gradient ? "new gradient of " : "new ") + slot(w.slot);
+    }
+    if (n.op->kind == op_kind::leaf || n.op->kind == op_kind::constant) {
+      if (n.op == &constant_info) r.name = print_number(n.value);
+      if (n.op == &scalar_info) r.name = slot(static_cast<int>(n.attr));
+      keep(r);
+    }
+    out_.values.push_back(std::move(r));
+  }
+  XLA_COLD std::string slot(int i) const {
+    return at(i) < slots_.size() ? slots_[at(i)] : "input " + std::to_string(i);
+  }
+
+  XLA_COLD void add_step(std::size_t i) {
+    const ready_step& s = p_.steps[i];
+    const int index = static_cast<int>(i);
+    const int* operands = &p_.operands[at(s.first_operand)];
+    ProfileStep r;
+    r.once = e_.is_once(i);
+    r.type = node_of(operands[s.inputs]).type;
+    for (int k = 0; k < s.operands; ++k) {
+      const int b = base(operands[k]);
+      ProfileValue& v = value(b);
+      if (k < s.inputs) {
+        v.last = std::max(v.last, index);
+        insert(r.reads, number_[at(b)]);
+        if (made_[at(b)] >= 0) insert(r.after, made_[at(b)]);
+      } else {
+        insert(r.writes, number_[at(b)]);
+        made_[at(b)] = v.first = index;
+        v.last = std::max(v.last, index);
+        if (v.place == "arena" && updates_in_place(s, operands))
+          v.replaces = number_[at(base(operands[0]))];
+      }
+    }
+    const bool in_place = updates_in_place(s, operands);
+    count_bytes(r, s, in_place);
+    if (s.kind == step_kind::library) describe_library(r, s);
+    else describe_region(r, s);
+    text line;
+    if (!std::string_view(s.at.file_name()).empty() && !in_library(s.at.file_name())) line << s.at;
+    const std::string_view source = line.view();
+    if (source.size() > 3) r.source = std::string(source.substr(2, source.size() - 3));
+    out_.steps.push_back(std::move(r));
+  }
+  XLA_COLD static void insert(std::vector<int>& to, int x) {
+    if (std::find(to.begin(), to.end(), x) == to.end()) to.push_back(x);
+  }
+
+  /// An update may write over the value that it reads.
+  XLA_COLD bool updates_in_place(const ready_step& s, const int* operands) const {
+    if (s.kind != step_kind::library || !s.op->updates) return false;
+    const placement& old = p_.places[at(base(operands[0]))];
+    const placement& result = p_.places[at(base(operands[s.inputs]))];
+    if (old.where == place::arena)
+      return result.where == place::arena && old.offset == result.offset;
+    return result.where == place::write && p_.in_place[at(result.index)] &&
+           old.where == place::slot && old.index == p_.source.writes[result.index].slot;
+  }
+
+  XLA_COLD void count_bytes(ProfileStep& r, const ready_step& s, bool in_place) {
+    const shape* shapes = &p_.operand_shapes[at(s.first_shape)];
+    const int* operands = &p_.operands[at(s.first_operand)];
+    auto size = [&](int k) {
+      return static_cast<double>(count(shapes[k]) * size_of(node_of(operands[k]).type));
+    };
+    for (int k = 0; k < s.inputs; ++k) {
+      bool again = false;
+      for (int j = 0; j < k; ++j) again |= operands[j] == operands[k];
+      if (again || (k == 0 && in_place)) continue;
+      const bool some = k == 0 && s.kind == step_kind::library && s.op->picks;
+      r.bytes_read += some ? std::min(size(0), size(s.inputs)) : size(k);
+    }
+    if (in_place) r.bytes_written = size(s.inputs - 1);
+    else
+      for (int k = s.inputs; k < s.operands; ++k) r.bytes_written += size(k);
+  }
+
+  XLA_COLD void describe_library(ProfileStep& r, const ready_step& s) {
+    const shape* shapes = &p_.operand_shapes[at(s.first_shape)];
+    const shape& out = shapes[s.inputs];
+    r.ops.emplace_back(s.op->name);
+    r.name = std::string(s.op->name) + " ";
+    if (s.op->loops) {
+      const shape sizes = s.op->loops(shapes, out, s.attr);
+      r.kind = "product";
+      for (int i = 0; i < sizes.rank; ++i) r.name += (i ? "x" : "") + std::to_string(sizes[i]);
+      r.flops = 2 * static_cast<double>(count(sizes));
+    } else if (s.op->kind == op_kind::reduce) {
+      r.kind = "reduce";
+      r.name += str(shapes[0]) + " to " + str(out);
+      r.flops = static_cast<double>(count(shapes[0]));
+    } else {
+      r.kind = "move";
+      r.name += str(out);
+    }
+  }
+
+  /// One operation for each element that an op of the region makes; a reduction, for each that it
+  /// takes. What has one value in a row (map: in all) is computed once there.
+  XLA_COLD void describe_region(ProfileStep& r, const ready_step& s) {
+    const step& from = *s.source;
+    const shape space = value_at(p_.symbols, p_.source.spaces[from.space]);
+    const auto all = static_cast<double>(count(space));
+    const bool row = s.kind == step_kind::row;
+    const double rows = !row ? 1 : all / static_cast<double>(std::max<extent>(last(space), 1));
+    std::vector<bool> single(at(from.words));
+    for (int i = 0; i < from.words; ++i) {
+      const auto m = kernel::micro_op::of(p_.source.words[from.first_word + i]);
+      bool one = m.input ? m.invariant : true;
+      if (!m.input)
+        for (int o : {m.a, m.b, m.c})
+          if (o != kernel::micro_op::none) one = one && single[at(o)];
+      single[at(i)] = one || m.reduce;
+      if (m.input) continue;
+      const bool number = m.type == dtype::float32 || m.type == dtype::float64;
+      if (number || m.type == dtype::bfloat16) r.flops += one ? rows : all;
+      r.ops.emplace_back(name_of_word(s, i));
+    }
+    r.kind = row ? "row" : "map";
+    r.name = r.kind;
+    constexpr std::size_t shown = 4;
+    for (std::size_t i = 0; i < r.ops.size() && i < shown; ++i) r.name += " " + r.ops[i];
+    if (r.ops.size() > shown) r.name += " +" + std::to_string(r.ops.size() - shown);
+    r.name += " " + str(space);
+  }
+  static extent last(const shape& s) { return s.rank > 0 ? s[s.rank - 1] : 1; }
+  XLA_COLD std::string_view name_of_word(const ready_step& s, int word) const {
+    if (s.kernel.name) return s.kernel.name(word);
+    return p_.source.word_ops[s.source->first_word + word]->name;
+  }
+
+  const executable& e_;
+  const plan& p_;
+  const std::vector<std::string>& slots_;
+  ProfileFunction out_;
+  std::vector<int> made_, number_;  // per value: the step that makes it, its place in values
+};
+using plan_description = basic_plan_description<void>;
+
+}  // namespace xla::detail

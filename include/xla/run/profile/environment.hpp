@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "xla/run/profile/file.hpp"
+#include "xla/run/profile/profiler.hpp"
+
+namespace xla::detail {
+
+/// The profile that XLA_PROFILE asks for: from the first compiled function or traced graph until
+/// the program ends.
+template <class>
+class basic_environment_profile {
+ public:
+  XLA_COLD explicit basic_environment_profile(std::string path)
+      : path_(std::move(path)), peaks_(machine_peaks<>(num_threads())) {
+    session_.warmup = 3;
+    session_.calls = 10;
+    profiler::instance().start(session_);
+  }
+  XLA_COLD ~basic_environment_profile() {
+    profiler::instance().stop(session_);
+    try {
+      profiler::instance().take(session_, peaks_).write(path_);
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "XLA_PROFILE: %s\n", e.what());
+    }
+  }
+  basic_environment_profile(const basic_environment_profile&) = delete;
+  basic_environment_profile& operator=(const basic_environment_profile&) = delete;
+
+ private:
+  std::string path_;
+  MachinePeaks peaks_;
+  profile_session session_;
+};
+
+/// Starts it, once; called before the first plan is made.
+template <class = void>
+XLA_COLD void profile_as_environment_says() {
+  static const bool asked = [] {
+    const char* path = std::getenv("XLA_PROFILE");
+    return path && *path;
+  }();
+  if (asked) static const basic_environment_profile<void> whole(std::getenv("XLA_PROFILE"));
+}
+
+/// What includes this asks for it.
+inline const bool profile_can_start = [] {
+  before_plans.store(&profile_as_environment_says<>, std::memory_order_release);
+  return true;
+}();
+
+}  // namespace xla::detail

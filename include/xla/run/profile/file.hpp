@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "xla/base/error.hpp"
+#include "xla/run/profile/json.hpp"
+#include "xla/run/profile/page.hpp"
+#include "xla/run/profile/script.hpp"
+#include "xla/run/profile/text.hpp"
+
+namespace xla {
+namespace detail {
+
+template <class = void>
+XLA_COLD void write_profile(const std::string& path, const std::string& content) {
+  errno = 0;
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (!file)
+    throw io_error("profile: cannot open '" + path + "' for writing: " + std::strerror(errno));
+  const std::size_t n = std::fwrite(content.data(), 1, content.size(), file);
+  // Only closing tells whether the last bytes arrived.
+  if (std::fclose(file) != 0 || n != content.size())
+    throw io_error("profile: cannot write '" + path + "': " + std::strerror(errno));
+}
+
+}  // namespace detail
+
+template <class V>
+XLA_COLD std::string BasicProfile<V>::to_html() const {
+  return std::string(detail::profile_page_head) + to_json() + detail::profile_page_tail;
+}
+template <class V>
+XLA_COLD void BasicProfile<V>::write_text(const std::string& path) const {
+  detail::write_profile(path, table(ProfileSort::time, -1));
+}
+template <class V>
+XLA_COLD void BasicProfile<V>::write_json(const std::string& path) const {
+  detail::write_profile(path, to_json());
+}
+template <class V>
+XLA_COLD void BasicProfile<V>::write_html(const std::string& path) const {
+  detail::write_profile(path, to_html());
+}
+template <class V>
+XLA_COLD void BasicProfile<V>::write(const std::string& path) const {
+  if (path.ends_with(".html")) write_html(path);
+  else if (path.ends_with(".json")) write_json(path);
+  else write_text(path);
+}
+
+}  // namespace xla

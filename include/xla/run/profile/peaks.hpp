@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "xla/kernel/packet.hpp"
+#include "xla/kernel/region.hpp"
+#include "xla/run/metric_store.hpp"
+
+namespace xla {
+
+/// What this machine reaches in this program, measured: with the vectors that the program was
+/// compiled for, on that many threads at once.
+struct MachinePeaks {
+  int threads = 0;
+  double flops = 0;  ///< float32 multiply-adds in registers, two operations each, per second
+  double bytes = 0;  ///< a copy between blocks beyond the caches, read and written, per second
+};
+
+namespace detail {
+
+/// Operations per second of one burst of about a millisecond: as many chains of multiply-adds as
+/// hide their latency.
+template <class = void>
+double multiply_add_burst(void*, int) {
+  using P = kernel::packet<float>;
+  constexpr int chains = 12, rounds = 20000;
+  P sums[chains];
+  for (int i = 0; i < chains; ++i)
+    sums[i] = kernel::simd::pset1<P>(1 + 0.001f * static_cast<float>(i));
+  const P factor = kernel::simd::pset1<P>(0.999f), term = kernel::simd::pset1<P>(0.001f);
+  const std::int64_t start = now_ns();
+  for (int r = 0; r < rounds; ++r)
+    kernel::unroll<chains>([&](auto i) __attribute__((always_inline)) {
+      sums[i] = kernel::simd::pmadd(sums[i], factor, term);
+    });
+  const auto ns = static_cast<double>(now_ns() - start);
+  float all = 0;
+  for (const P& s : sums) {
+    alignas(64) float lanes[kernel::lanes<float>];
+    kernel::simd::pstore(lanes, s);
+    all += lanes[0];
+  }
+  static std::atomic<float> seen;
+  seen.store(all, std::memory_order_relaxed);  // or nothing would need the sums
+  return 2e9 * kernel::lanes<float> * chains * rounds / ns;
+}
+
+/// The best of several bursts on every thread, added up. The burst is given the thread's number.
+template <class = void>
+__attribute__((cold, noinline)) double on_threads(int threads, double (*burst)(void*, int),
+                                                  void* context) {
+  std::vector<double> best(static_cast<std::size_t>(threads), 0);
+  std::atomic<int> missing{threads};
+  auto work = [&](int t) {
+    missing.fetch_sub(1);
+    while (missing.load() > 0) std::this_thread::yield();
+    double& mine = best[static_cast<std::size_t>(t)];
+    for (int i = 0; i < 4; ++i) mine = std::max(mine, burst(context, t));
+  };
+  std::vector<std::thread> team;
+  for (int t = 1; t < threads; ++t) team.emplace_back(work, t);
+  work(0);
+  for (std::thread& t : team) t.join();
+  double sum = 0;
+  for (double b : best) sum += b;
+  return sum;
+}
+
+/// Two blocks, a part of them for every thread.
+struct copy_blocks {
+  std::size_t part;
+  std::unique_ptr<char[]> from, to;
+};
+template <class = void>
+double copy_burst(void* context, int t) {
+  const auto& blocks = *static_cast<copy_blocks*>(context);
+  const std::size_t at = blocks.part * static_cast<std::size_t>(t);
+  const std::int64_t start = now_ns();
+  std::memcpy(blocks.to.get() + at, blocks.from.get() + at, blocks.part);
+  return 2e9 * static_cast<double>(blocks.part) / static_cast<double>(now_ns() - start);
+}
+
+}  // namespace detail
+
+/// The peaks of this machine on that many threads; measured when first asked for, in about a tenth
+/// of a second, with 128 MiB of memory meanwhile.
+template <class = void>
+__attribute__((cold, noinline)) MachinePeaks machine_peaks(int threads) {
+  static std::mutex lock;
+  static std::vector<MachinePeaks> known;
+  const std::lock_guard hold(lock);
+  for (const MachinePeaks& p : known)
+    if (p.threads == threads) return p;
+  MachinePeaks p{threads, 0, 0};
+  p.flops = detail::on_threads<>(threads, &detail::multiply_add_burst<>, nullptr);
+  const auto n = static_cast<std::size_t>(threads);
+  detail::copy_blocks blocks{(std::size_t{64} << 20) / n / 4096 * 4096 + 4096, nullptr, nullptr};
+  blocks.from = std::make_unique<char[]>(n * blocks.part);
+  blocks.to = std::make_unique<char[]>(n * blocks.part);
+  p.bytes = detail::on_threads<>(threads, &detail::copy_burst<>, &blocks);
+  known.push_back(p);
+  return p;
+}
+
+}  // namespace xla

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "xla/run/profile/data.hpp"
+#include "xla/run/profile/describe.hpp"
+
+namespace xla::detail {
+
+/// The times of one call: a mark before every step and one after the last, and when which thread
+/// worked.
+struct timed_call {
+  struct span {
+    std::thread::id thread;
+    std::int64_t from, to;
+  };
+  std::thread::id thread;  ///< that ran the plan
+  std::vector<std::int64_t> marks;
+  std::vector<span> spans;
+  std::int64_t total() const { return marks.back() - marks.front(); }
+};
+
+/// Collects what threads report of one call's loops.
+template <class>
+class basic_span_sink : public kernel::detail::loop_watch {
+ public:
+  explicit basic_span_sink(std::vector<timed_call::span>& to)
+      : loop_watch{&take}, to_(to), outer_(std::exchange(kernel::detail::watched_loops, this)) {}
+  ~basic_span_sink() { kernel::detail::watched_loops = outer_; }
+  basic_span_sink(const basic_span_sink&) = delete;
+  basic_span_sink& operator=(const basic_span_sink&) = delete;
+
+ private:
+  XLA_COLD static void take(loop_watch& self, time from, time to) noexcept {
+    auto& sink = static_cast<basic_span_sink&>(self);
+    auto ns = [](time t) {
+      return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
+    };
+    const std::lock_guard hold(sink.lock_);
+    if (sink.to_.size() < sink.to_.capacity())  // nothing may throw here
+      sink.to_.push_back({std::this_thread::get_id(), ns(from), ns(to)});
+  }
+  std::mutex lock_;
+  std::vector<timed_call::span>& to_;
+  loop_watch* outer_;
+};
+using span_sink = basic_span_sink<void>;
+
+/// What a profile wants of the functions that run while it lasts.
+struct profile_session {
+  /// Of each function so many calls are recorded; the first of them are left out if there were
+  /// more.
+  int warmup = 0, calls = 1;
+  struct function {
+    std::uint64_t id = 0;
+    int seen = 0;
+    ProfileFunction about;
+    std::vector<timed_call> recorded;
+  };
+  std::vector<function> functions;
+
+  template <class = void>
+  function* find(std::uint64_t id) {
+    for (function& f : functions)
+      if (f.id == id) return &f;
+    return nullptr;
+  }
+};
+
+/// Turns times into the numbers of a profile.
+template <class>
+class basic_profile_summary {
+ public:
+  basic_profile_summary(profile_session::function& f, int warmup)
+      : out_(std::move(f.about)), calls_(f.recorded) {
+    const auto few = std::min(static_cast<std::size_t>(warmup), calls_.size() - 1);
+    calls_.erase(calls_.begin(), calls_.begin() + static_cast<std::ptrdiff_t>(few));
+  }
+
+  XLA_COLD ProfileFunction run() {
+    std::vector<std::int64_t> totals;
+    for (const timed_call& c : calls_) totals.push_back(c.total());
+    const std::int64_t middle = median(totals);
+    std::size_t at = 0;
+    while (calls_[at].total() != middle) ++at;
+    const timed_call& shown = calls_[at];
+    out_.calls = static_cast<int>(calls_.size());
+    out_.seconds = 1e-9 * static_cast<double>(shown.total());
+    for (std::size_t i = 0; i < out_.steps.size(); ++i) {
+      out_.steps[i].start = since(shown, shown.marks[i]);
+      out_.steps[i].seconds = out_.steps[i].once ? 0 : of_step(i);
+    }
+    threads_ = {shown.thread};
+    for (const timed_call::span& s : shown.spans) add(shown, s);
+    out_.threads = static_cast<int>(threads_.size());
+    return std::move(out_);
+  }
+
+ private:
+  static double since(const timed_call& c, std::int64_t t) {
+    return 1e-9 * static_cast<double>(t - c.marks.front());
+  }
+  XLA_COLD static std::int64_t median(std::vector<std::int64_t>& ns) {
+    std::sort(ns.begin(), ns.end());
+    return ns[ns.size() / 2];
+  }
+  XLA_COLD double of_step(std::size_t i) const {
+    std::vector<std::int64_t> ns;
+    for (const timed_call& c : calls_) ns.push_back(c.marks[i + 1] - c.marks[i]);
+    return 1e-9 * static_cast<double>(median(ns));
+  }
+  XLA_COLD void add(const timed_call& c, const timed_call::span& s) {
+    const auto after = std::upper_bound(c.marks.begin(), c.marks.end(), s.from);
+    if (after == c.marks.begin() || after == c.marks.end()) return;
+    auto t = std::find(threads_.begin(), threads_.end(), s.thread);
+    if (t == threads_.end()) t = threads_.insert(t, s.thread);
+    out_.steps[static_cast<std::size_t>(after - c.marks.begin()) - 1].spans.push_back(
+        {static_cast<int>(t - threads_.begin()), since(c, s.from),
+         1e-9 * static_cast<double>(s.to - s.from)});
+  }
+
+  ProfileFunction out_;
+  std::vector<timed_call>& calls_;
+  std::vector<std::thread::id> threads_;
+};
+
+/// Runs plans while a profile is on, and takes the time of every step.
+template <class>
+class basic_profiler : plan_watch {
+ public:
+  static basic_profiler& instance() {
+    static basic_profiler& p = *new basic_profiler;
+    return p;
+  }
+  static bool on() { return watched_plans.load(std::memory_order_acquire) != nullptr; }
+
+  XLA_COLD void start(profile_session& s) {
+    const std::lock_guard hold(lock_);
+    sessions_.push_back(&s);
+    watched_plans.store(this, std::memory_order_release);
+  }
+  XLA_COLD void stop(profile_session& s) {
+    const std::lock_guard hold(lock_);
+    std::erase(sessions_, &s);
+    if (sessions_.empty()) watched_plans.store(nullptr, std::memory_order_release);
+  }
+  /// What a session has recorded, once; functions that never ran are left out.
+  XLA_COLD Profile take(profile_session& s, const MachinePeaks& peaks) {
+    const std::lock_guard hold(lock_);
+    Profile p;
+    p.peaks = peaks;
+    for (profile_session::function& f : s.functions)
+      if (!f.recorded.empty())
+        p.functions.push_back(basic_profile_summary<void>(f, s.warmup).run());
+    return p;
+  }
+
+ private:
+  basic_profiler() : plan_watch{&run, &is_new, &introduce} {}
+
+  XLA_COLD static void run(plan_watch& self, const executable& e, const frame& f,
+                           const rng_state* random) {
+    auto& p = static_cast<basic_profiler&>(self);
+    if (!p.wants(e.id())) return e.run_all(f, random);
+    const std::size_t steps = e.get_plan().steps.size();
+    timed_call c;
+    c.thread = std::this_thread::get_id();
+    c.marks.reserve(steps + 1);
+    c.spans.reserve(8 * steps * static_cast<std::size_t>(num_threads()) + 64);
+    {
+      const span_sink sink(c.spans);
+      c.marks.push_back(now_ns());
+      for (std::size_t i = 0; i < steps; ++i) {
+        if (!e.is_once(i)) e.run_one(i, f, random);
+        c.marks.push_back(now_ns());
+      }
+    }
+    p.keep(e.id(), std::move(c));
+  }
+
+  XLA_COLD static bool is_new(plan_watch& self, const executable& e) {
+    auto& p = static_cast<basic_profiler&>(self);
+    const std::lock_guard hold(p.lock_);
+    for (profile_session* s : p.sessions_)
+      if (!s->find(e.id())) return true;
+    return false;
+  }
+  XLA_COLD static void introduce(plan_watch& self, const executable& e, const std::string& name,
+                                 const std::vector<std::string>& slots) {
+    auto& p = static_cast<basic_profiler&>(self);
+    const std::lock_guard hold(p.lock_);
+    for (profile_session* s : p.sessions_) {
+      if (s->find(e.id())) continue;
+      s->functions.emplace_back();
+      s->functions.back().id = e.id();
+      s->functions.back().about = plan_description(e, slots).run();
+      s->functions.back().about.name = name;
+    }
+  }
+  XLA_COLD bool wants(std::uint64_t id) {
+    const std::lock_guard hold(lock_);
+    bool some = false;
+    for (profile_session* s : sessions_)
+      if (auto* f = s->find(id)) some |= f->seen++ < s->warmup + s->calls;
+    return some;
+  }
+  XLA_COLD void keep(std::uint64_t id, timed_call c) {
+    const std::lock_guard hold(lock_);
+    for (profile_session* s : sessions_)
+      if (auto* f = s->find(id))
+        if (static_cast<int>(f->recorded.size()) < s->warmup + s->calls) f->recorded.push_back(c);
+  }
+
+  std::mutex lock_;
+  std::vector<profile_session*> sessions_;
+};
+using profiler = basic_profiler<void>;
+
+}  // namespace xla::detail

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <initializer_list>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "xla/run/profile/data.hpp"
+
+namespace xla {
+namespace detail {
+
+/// Three digits and a unit: "12.3 us", "4.56 G".
+template <class = void>
+XLA_COLD std::string with_unit(double x, std::initializer_list<const char*> units, double step) {
+  std::size_t u = 0;
+  for (; u + 1 < units.size() && x >= 0.9995 * step; ++u) x /= step;
+  char buffer[40];
+  std::snprintf(buffer, sizeof buffer,
+                x < 9.995   ? "%.2f %s"
+                : x < 99.95 ? "%.1f %s"
+                            : "%.0f %s",
+                x, units.begin()[u]);
+  return buffer;
+}
+template <class = void>
+XLA_COLD std::string print_seconds(double s) {
+  return with_unit(s * 1e9, {"ns", "us", "ms", "s"}, 1000);
+}
+template <class = void>
+XLA_COLD std::string print_size(double bytes) {
+  return with_unit(bytes, {"B", "KB", "MB", "GB"}, 1024);
+}
+template <class = void>
+XLA_COLD std::string print_rate(double per_second, const char* unit) {
+  const std::string s = with_unit(per_second, {"", "K", "M", "G", "T"}, 1000);
+  return s + unit + "/s";
+}
+template <class = void>
+XLA_COLD std::string print_percent(double share) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.1f%%", 100 * share);
+  return buffer;
+}
+
+/// Columns of text, each as wide as its widest cell; the one that is named is set to the left.
+template <class>
+class basic_text_table {
+ public:
+  basic_text_table(int columns, int left) : left_(left) {
+    widths_.assign(static_cast<std::size_t>(columns), 0);
+  }
+  /// The next cell, from left to right, row by row; the first row is the head.
+  XLA_COLD void add(std::string cell) {
+    std::size_t& width = widths_[cells_.size() % widths_.size()];
+    width = std::max(width, cell.size());
+    cells_.push_back(std::move(cell));
+  }
+  XLA_COLD std::string str() const {
+    std::string out;
+    const std::size_t columns = widths_.size();
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      const std::size_t c = i % columns, space = widths_[c] - cells_[i].size();
+      const bool left = static_cast<int>(c) == left_;
+      if (c > 0) out += "  ";
+      if (!left) out.append(space, ' ');
+      out += cells_[i];
+      if (left && c + 1 < columns) out.append(space, ' ');
+      if (c + 1 == columns) out += '\n';
+      if (i + 1 != columns) continue;
+      for (std::size_t k = 0; k < columns; ++k) {
+        if (k > 0) out += "  ";
+        out.append(widths_[k], '-');
+      }
+      out += '\n';
+    }
+    return out;
+  }
+
+ private:
+  int left_;
+  std::vector<std::size_t> widths_;
+  std::vector<std::string> cells_;
+};
+using text_table = basic_text_table<void>;
+
+/// The numbers of the steps, the highest first; equal ones in their order.
+template <class = void>
+XLA_COLD std::vector<int> sorted_steps(const ProfileFunction& f, ProfileSort by) {
+  std::vector<int> all;
+  for (std::size_t i = 0; i < f.steps.size(); ++i) all.push_back(static_cast<int>(i));
+  auto key = [&](int i) {
+    const ProfileStep& s = f.steps[static_cast<std::size_t>(i)];
+    if (by == ProfileSort::order) return 0.0;
+    if (by == ProfileSort::flops) return s.flops;
+    return by == ProfileSort::bytes ? s.bytes_read + s.bytes_written : s.seconds;
+  };
+  std::sort(all.begin(), all.end(), [&](int a, int b) {
+    const double x = key(a), y = key(b);
+    return x == y ? a < b : x > y;
+  });
+  return all;
+}
+
+template <class = void>
+XLA_COLD std::string print_giga(double n) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.1f", 1e-9 * n);
+  return buffer;
+}
+template <class = void>
+XLA_COLD int threads_of(const ProfileStep& s) {
+  int most = 0;
+  for (const ProfileSpan& x : s.spans) most = std::max(most, x.thread);
+  int n = 1;  // the one that ran the function
+  for (int t = 1; t <= most; ++t)
+    for (const ProfileSpan& x : s.spans)
+      if (x.thread == t) {
+        ++n;
+        break;
+      }
+  return n;
+}
+
+/// One line of the table; cells that say nothing are empty.
+template <class = void>
+XLA_COLD void add_cells(text_table& table, const Profile& p, const ProfileStep& s, int index,
+                        double sum) {
+  const double bytes = s.bytes_read + s.bytes_written;
+  const bool timed = s.seconds > 0, computes = timed && s.flops > 0;
+  std::string name = s.name;
+  if (!s.source.empty()) (name += " @") += s.source;
+  table.add(std::to_string(index));
+  table.add(std::move(name));
+  table.add(s.once ? "once" : print_seconds(s.seconds));
+  table.add(timed ? print_percent(s.seconds / sum) : "");
+  table.add(computes ? print_giga(s.flops / s.seconds) : "");
+  table.add(computes ? print_percent(p.flop_share(s)) : "");
+  table.add(print_size(bytes));
+  table.add(timed ? print_giga(bytes / s.seconds) : "");
+  table.add(timed ? print_percent(p.byte_share(s)) : "");
+  table.add(std::to_string(threads_of(s)));
+}
+
+template <class = void>
+XLA_COLD std::string profile_table(const Profile& p, const ProfileFunction& f, ProfileSort by,
+                                   int limit) {
+  double sum = 0, rest = 0;
+  for (const ProfileStep& s : f.steps) sum += s.seconds;
+  text_table table(10, 1);
+  for (const char* head : {"#", "step", "time", "share", "GFLOP/s", "of peak", "bytes", "GB/s",
+                           "of memory", "threads"})
+    table.add(head);
+  const std::vector<int> all = sorted_steps(f, by);
+  const std::size_t shown = limit < 0 ? all.size() : static_cast<std::size_t>(limit);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const ProfileStep& s = f.steps[static_cast<std::size_t>(all[i])];
+    if (i < shown) add_cells(table, p, s, all[i], sum);
+    else rest += s.seconds;
+  }
+  std::string out = table.str();
+  if (all.size() > shown) {
+    out += "and ";
+    out += std::to_string(all.size() - shown);
+    ((out += " more steps, ") += print_seconds(rest)) += '\n';
+  }
+  return out;
+}
+
+template <class = void>
+XLA_COLD std::string profile_text(const Profile& p, ProfileSort by, int limit) {
+  std::string out = "Machine, as measured in this program on ";
+  (out += std::to_string(p.peaks.threads)) += p.peaks.threads == 1 ? " thread: " : " threads: ";
+  (out += print_rate(p.peaks.flops, "FLOP")) += " of float32 multiply-adds, ";
+  (out += print_rate(p.peaks.bytes, "B")) += " of memory copied\n";
+  for (const ProfileFunction& f : p.functions) {
+    (((out += '\n') += f.name) += ' ') += f.signature;
+    ((out += '\n') += std::to_string(f.steps.size())) += " steps, ";
+    out += print_seconds(f.seconds);
+    if (f.calls > 1) ((out += " (median of ") += std::to_string(f.calls)) += " calls)";
+    (out += ", ") += print_rate(f.seconds > 0 ? f.flops() / f.seconds : 0, "FLOP");
+    (out += ", arena ") += print_size(static_cast<double>(f.arena_bytes));
+    ((out += " (without reuse ") += print_size(static_cast<double>(f.unshared_bytes))) += ")\n\n";
+    out += profile_table(p, f, by, limit);
+  }
+  return out;
+}
+
+}  // namespace detail
+
+template <class V>
+std::string BasicProfile<V>::table(ProfileSort sort_by, int row_limit) const {
+  return detail::profile_text(*this, sort_by, row_limit);
+}
+template <class = void>
+std::ostream& operator<<(std::ostream& out, const Profile& p) {
+  return out << p.to_string();
+}
+
+}  // namespace xla
