@@ -55,7 +55,7 @@ void finish_traced() {
 /// ops in eager mode have no plan. A step's time includes a reading of the clock, about 30 ns.
 ///
 /// In a program that includes this header (the compiler's option -include xla/run/profile.hpp does
-/// it without a change), XLA_PROFILE=<file> in the environment does the same for all of it: of
+/// it without a change), XLA_PROFILE=step.html in the environment does the same for all of it: of
 /// every compiled function and traced graph, at each signature, ten calls after the first three
 /// (they find the caches cold), or the last one where there are fewer. The file is written when the
 /// program ends: as a page (.html), as JSON (.json), or as text.
