@@ -60,12 +60,15 @@ struct profile_session {
   int warmup = 0, calls = 1;
   struct function {
     std::uint64_t id = 0;
-    int seen = 0;
     ProfileFunction about;
     std::vector<timed_call> recorded;
   };
   std::vector<function> functions;
 
+  template <class = void>
+  bool wants(const function& f) const {
+    return static_cast<int>(f.recorded.size()) < warmup + calls;
+  }
   template <class = void>
   function* find(std::uint64_t id) {
     for (function& f : functions)
@@ -208,14 +211,14 @@ class basic_profiler : plan_watch {
     const std::lock_guard hold(lock_);
     bool some = false;
     for (profile_session* s : sessions_)
-      if (auto* f = s->find(id)) some |= f->seen++ < s->warmup + s->calls;
+      if (auto* f = s->find(id)) some |= s->wants(*f);
     return some;
   }
   XLA_COLD void keep(std::uint64_t id, timed_call c) {
     const std::lock_guard hold(lock_);
     for (profile_session* s : sessions_)
       if (auto* f = s->find(id))
-        if (static_cast<int>(f->recorded.size()) < s->warmup + s->calls) f->recorded.push_back(c);
+        if (s->wants(*f)) f->recorded.push_back(c);
   }
 
   std::mutex lock_;
