@@ -102,6 +102,7 @@ set(XLA_HEADERS
   xla/transform/micro_op.hpp
   xla/transform/print.hpp
   xla/transform/program.hpp
+  xla/transform/recompute.hpp
   xla/transform/refuse.hpp
   xla/transform/replay.hpp
   xla/transform/share.hpp
@@ -149,6 +150,7 @@ set(XLA_HEADERS
   xla/run/lowered.hpp
   xla/run/machine.hpp
   xla/run/memory.hpp
+  xla/run/memory_plan.hpp
   xla/run/metric_store.hpp
   xla/run/metrics.hpp
   xla/run/mode.hpp

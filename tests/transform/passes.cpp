@@ -227,3 +227,29 @@ TEST_CASE("a size known at run time is a term over the arguments' sizes") {
   auto x = xla::full<float>({3, 5}, 60.f);
   CHECK(f(x).to_vector() == std::vector<float>(15, 2.f));
 }
+
+TEST_CASE("recompute: backward makes activations again from what is kept anyway") {
+  auto f = xla::compile([](auto& x, auto& w, auto& v) {
+    const auto gate = xla::matmul(x, w), up = xla::matmul(x, v);
+    const auto h = xla::silu(gate) * up;
+    xla::sum(xla::square(xla::matmul(xla::matmul(h, w), v))).backward();
+  });
+  auto w = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 2}));
+  auto v = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 2}));
+  const auto lowered = f.graph(Stage::lowered, a, w, v);
+  CAPTURE(lowered);
+  // Forward, for the gradient of a weight, and for that of gate and up.
+  CHECK(occurrences(lowered, "sigmoid") == 3);
+  CHECK(occurrences(lowered, ": sigmoid mul mul reads") == 2);
+  CHECK(occurrences(lowered, ": sigmoid mul mul reads %3 %4 writes") == 2);
+}
+
+TEST_CASE("recompute: what would need more to be kept is kept itself") {
+  auto f = xla::compile([](auto& x, auto& w, auto& v) {
+    const auto h = xla::tanh(xla::matmul(x, w) + xla::matmul(x, v));
+    xla::sum(xla::square(xla::matmul(xla::matmul(h, w), v))).backward();
+  });
+  auto w = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 2}));
+  auto v = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 2}));
+  CHECK(occurrences(f.graph(Stage::lowered, a, w, v), "tanh") == 1);
+}

@@ -57,13 +57,15 @@ struct graph {
   int segment = 0;                            ///< which one is being recorded
   bool own_nodes = false, own_slots = false;  ///< grown beyond the storage they began in
   bool own_segments = false;
-  bool recording = true;  ///< new nodes may need gradients
+  bool recording = true;     ///< new nodes may need gradients
+  bool in_backward = false;  ///< new nodes are gradients
   size_table sizes;
 
   constexpr int add(const node& n) {
     if (count == capacity) grow(nodes, capacity, own_nodes);
     nodes[count] = n;
     nodes[count].segment = segment;
+    nodes[count].gradient |= in_backward;
     return count++;
   }
 

@@ -59,6 +59,7 @@ struct node {
   std::int8_t rank = 0;
   std::int8_t arity = 0;
   bool needs_grad = false;
+  bool gradient = false;  ///< made by backward()
   int in[3] = {-1, -1, -1};
   extent dims[max_rank] = {};
   std::int64_t attr = 0;    ///< axes, permutation, index: fixed when the graph is made

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -9,56 +10,103 @@
 
 namespace xla::detail {
 
-/// Gives offsets in one block of memory to values by their lifetimes: first fit among the holes.
+/// Gives offsets in blocks of memory to values by their lifetimes: the largest values first, each
+/// at the lowest place that is free while it lives, in lent memory where that has room.
 template <class In>
 class basic_arena_planner {
  public:
   static constexpr std::int64_t alignment = 64;
+  static constexpr int own = -1;  ///< the arena's own block
 
-  std::int64_t take(std::int64_t bytes) {
-    bytes = round(bytes);
-    total_ += bytes;
-    for (std::size_t i = 0; i < holes_.size(); ++i) {
-      hole& h = holes_[i];
-      if (h.size < bytes) continue;
-      const std::int64_t offset = h.offset;
-      h.offset += bytes;
-      h.size -= bytes;
-      if (h.size == 0) holes_.erase(holes_.begin() + static_cast<std::ptrdiff_t>(i));
-      return offset;
-    }
-    const std::int64_t offset = size_;
-    size_ += bytes;
-    return offset;
+  /// Where a value lies: at an offset of the arena, or of the block that was lent as number
+  /// `block`.
+  struct spot {
+    int block = own;
+    std::int64_t offset = 0;
+  };
+
+  /// Memory that nobody else uses in steps [first, last]. Blocks are numbered as they are lent.
+  void lend(std::int64_t bytes, int first, int last) {
+    blocks_.push_back({bytes / alignment * alignment, first, last, {}});
+  }
+  /// A value that is there in steps [first, last]. Values are numbered as they are added.
+  void add(std::int64_t bytes, int first, int last) {
+    values_.push_back({round(bytes), first, last});
+    total_ += values_.back().bytes;
   }
 
-  void give(std::int64_t offset, std::int64_t bytes) {
-    bytes = round(bytes);
-    auto next = std::lower_bound(holes_.begin(), holes_.end(), offset,
-                                 [](const hole& h, std::int64_t o) { return h.offset < o; });
-    next = holes_.insert(next, {offset, bytes});
-    if (next + 1 != holes_.end() && next->offset + next->size == (next + 1)->offset) {
-      next->size += (next + 1)->size;
-      holes_.erase(next + 1);
-    }
-    if (next != holes_.begin() && (next - 1)->offset + (next - 1)->size == next->offset) {
-      (next - 1)->size += next->size;
-      holes_.erase(next);
-    }
+  void run() {
+    spots_.resize(values_.size());
+    later<In, std::vector<int>> order(values_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+    std::stable_sort(order.begin(), order.end(),
+                     [this](int a, int b) { return values_[at(a)].bytes > values_[at(b)].bytes; });
+    for (int v : order) place(v);
   }
 
+  const spot& where(int value) const { return spots_[at(value)]; }
+  /// Of the arena's own block.
   std::int64_t size() const { return size_; }
   /// What all values together would take.
   std::int64_t total() const { return total_; }
 
  private:
-  struct hole {
-    std::int64_t offset, size;
+  struct lifetime {
+    std::int64_t bytes;
+    int first, last;
+    bool meets(const lifetime& o) const { return first <= o.last && o.first <= last; }
   };
+  struct lent {
+    std::int64_t bytes;
+    int first, last;
+    later<In, std::vector<int>> placed;  ///< by offset
+  };
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   static std::int64_t round(std::int64_t n) {
     return std::max<std::int64_t>((n + alignment - 1) / alignment * alignment, alignment);
   }
-  later<In, std::vector<hole>> holes_;
+
+  // Of the lent blocks that have room, the one that goes back first: others serve longer lives.
+  void place(int v) {
+    const lifetime& x = values_[at(v)];
+    int best = own;
+    std::int64_t offset = 0;
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      const lent& l = blocks_[b];
+      if (x.bytes > l.bytes || x.first < l.first || x.last > l.last) continue;
+      if (best != own && l.last >= blocks_[at(best)].last) continue;
+      const std::int64_t gap = lowest(l.placed, x);
+      if (gap + x.bytes > l.bytes) continue;
+      best = static_cast<int>(b);
+      offset = gap;
+    }
+    if (best == own) {
+      offset = lowest(placed_, x);
+      size_ = std::max(size_, offset + x.bytes);
+    }
+    spots_[at(v)] = {best, offset};
+    later<In, std::vector<int>>& list = best == own ? placed_ : blocks_[at(best)].placed;
+    const auto after =
+        std::upper_bound(list.begin(), list.end(), offset,
+                         [this](auto o, int other) { return o < spots_[at(other)].offset; });
+    list.insert(after, v);
+  }
+  /// The lowest offset at which nothing lies during a life.
+  std::int64_t lowest(const later<In, std::vector<int>>& placed, const lifetime& x) const {
+    std::int64_t offset = 0;
+    for (int other : placed) {
+      const lifetime& y = values_[at(other)];
+      if (!x.meets(y)) continue;
+      if (spots_[at(other)].offset >= offset + x.bytes) break;
+      offset = std::max(offset, spots_[at(other)].offset + y.bytes);
+    }
+    return offset;
+  }
+
+  later<In, std::vector<lifetime>> values_;
+  later<In, std::vector<spot>> spots_;
+  later<In, std::vector<lent>> blocks_;
+  later<In, std::vector<int>> placed_;  // in the arena's own block, by offset
   std::int64_t size_ = 0, total_ = 0;
 };
 using arena_planner = basic_arena_planner<void>;

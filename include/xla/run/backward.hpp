@@ -30,29 +30,28 @@ class tensor_backward {
   /// Gradients to their places.
   void run() {
     const no_grad_scope off;
-    walk(true, {});
+    walk(true, {}, false);
     for (auto& [meta, gradient] : found_)
       if (was_let_go(*gradient.value())) make_ready(*gradient.value());
     for (auto& [meta, gradient] : found_) meta->grad = ref<impl>::share(gradient.value());
-    consume();
   }
   /// Gradients for some tensors; differentiable again when the graph is kept.
   void run_for(const later<Loss, std::vector<impl*>>& inputs,
                const later<Loss, std::vector<handle*>>& results, bool keep) {
     const grad_scope as_told(keep);
-    walk(false, inputs);
+    walk(false, inputs, keep);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const int at = position(inputs[i]);
       if (at >= 0 && gradient_[static_cast<std::size_t>(at)].defined())
         *results[i] = gradient_[static_cast<std::size_t>(at)];
       else results[i]->adopt(zeros(*inputs[i]).take());
     }
-    if (!keep) consume();
   }
 
  private:
-  // A gradient is let go when its rule has run, but for those of the inputs.
-  void walk(bool collects, const later<Loss, std::vector<impl*>>& inputs) {
+  // When a rule has run, its gradient is let go, but for those of the inputs; and what the forward
+  // pass kept for it, unless the graph is kept.
+  void walk(bool collects, const later<Loss, std::vector<impl*>>& inputs, bool keep) {
     later<Loss, std::vector<bool>> kept(order_.size());
     for (impl* x : inputs)
       if (const int at = position(x); at >= 0) kept[static_cast<std::size_t>(at)] = true;
@@ -63,14 +62,16 @@ class tensor_backward {
       }
       again_.passed(*order_[k]);
       if (!kept[k]) gradient_[k] = handle();
+      if (!keep) consume(k);
     }
   }
-  void consume() {
-    for (impl* t : order_)
-      if (!t->meta) {
-        t->consumed = true;
-        if (!t->pending) drop_inputs(*t);
-      }
+  void consume(std::size_t k) {
+    impl& t = *order_[k];
+    if (!t.meta) {
+      t.consumed = true;
+      if (!t.pending) drop_inputs(t);
+    }
+    held_[k].reset();
   }
   static ref<impl> zeros(const impl& like) {
     ref<impl> t = run_upload(like.type, like.dims, nullptr);
@@ -91,10 +92,10 @@ class tensor_backward {
       stack.pop_back();
       if (done) {
         order_.push_back(t);
+        held_.push_back(ref<impl>::share(t));
         continue;
       }
       if (!place_.emplace(t, 0).second) continue;
-      held_.push_back(ref<impl>::share(t));
       stack.push_back({t, true});
       if (t->meta) continue;
       if (t->consumed)
@@ -105,6 +106,7 @@ class tensor_backward {
         if (t->in[i]->needs_grad) stack.push_back({t->in[i].get(), false});
     }
     std::reverse(order_.begin(), order_.end());
+    std::reverse(held_.begin(), held_.end());
     for (std::size_t k = 0; k < order_.size(); ++k) place_[order_[k]] = static_cast<int>(k);
   }
 
@@ -153,7 +155,7 @@ class tensor_backward {
   }
 
   later<Loss, std::vector<impl*>> order_;
-  later<Loss, std::vector<ref<impl>>> held_;
+  later<Loss, std::vector<ref<impl>>> held_;  // as order_, until a rule has run
   later<Loss, std::unordered_map<impl*, int>> place_;
   later<Loss, std::vector<handle>> gradient_;
   later<Loss, tensor_replay> again_;

@@ -165,6 +165,7 @@ class basic_execution {
     point_slots();
     point_writes();
     point_results();
+    point_lent();
     for (int v : p_.moving) table(v) = table(p_.base[at(v)]);
     draw();
     e_.run(*frame_, call_.random.data());
@@ -238,6 +239,12 @@ class basic_execution {
       call_.fresh.emplace_back(buffer::make(bytes(v)));
       if (p_.copies[at(source().count.writes + i)] < 0)
         table(p_.base[at(v)]) = call_.fresh.back()->data;
+    }
+  }
+  void point_lent() {
+    for (int v : p_.lent) {
+      const placement& q = p_.places[at(v)];
+      table(v) = static_cast<std::byte*>(call_.fresh[first_write_ + at(q.index)]->data) + q.offset;
     }
   }
   void copy() {

@@ -16,7 +16,7 @@ struct MemoryAnalysis {
   std::int64_t arguments = 0;  ///< tensors, parameters, gradients and states that it reads
   std::int64_t outputs = 0;    ///< results, and new values of what it writes
   std::int64_t aliased = 0;    ///< of the outputs, those that take the place of the old value
-  std::int64_t arena = 0;      ///< all other values, at the peak
+  std::int64_t arena = 0;      ///< other values at the peak that gradients' memory cannot take
   std::int64_t reused = 0;     ///< what the arena would take more if no value took another's place
 };
 
@@ -42,7 +42,7 @@ inline MemoryAnalysis memory_of(const later<In, plan>& p) {
   for (std::size_t v = 0; v < p.places.size(); ++v) {
     const placement& q = p.places[v];
     if (q.where == place::slot || q.where == place::grad) m.arguments += q.bytes;
-    else if (q.where != place::arena) m.outputs += q.bytes;
+    else if (q.where == place::result || q.where == place::write) m.outputs += q.bytes;
   }
   for (int i = 0; i < p.source.count.writes; ++i)
     if (p.in_place[static_cast<std::size_t>(i)])

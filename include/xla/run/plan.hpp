@@ -7,6 +7,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/kernel/loops.hpp"
+#include "xla/transform/micro_op.hpp"
 #include "xla/transform/program.hpp"
 
 namespace xla::detail {
@@ -26,12 +27,13 @@ enum class place : std::uint8_t {
   grad,    ///< a gradient at entry
   result,  ///< a new tensor, made for each call
   write,   ///< the new value of a slot or gradient
+  lent,    ///< at an offset of a new gradient's memory, before that is written
 };
 
 struct placement {
   place where = place::arena;
   int index = -1;           ///< of the slot, result or write
-  std::int64_t offset = 0;  ///< arena
+  std::int64_t offset = 0;  ///< arena, lent
   std::int64_t bytes = 0;
 };
 
@@ -68,6 +70,8 @@ struct basic_plan {
   later<In, std::vector<int>>
       copies;  ///< results and writes that are copied at the end: -1 or value
   later<In, std::vector<int>> scalars;    ///< values that a call writes as numbers
+  later<In, std::vector<int>> over;       ///< per value: the one in whose memory it lies, or -1
+  later<In, std::vector<int>> lent;       ///< values that lie in gradients' memory
   later<In, std::vector<int>> moving;     ///< values that share elements bound at each call
   later<In, std::vector<bool>> in_place;  ///< per write: may use the memory of the value at entry
   later<In, std::vector<std::int64_t>> counters;  ///< per random op: where its counters start
@@ -128,6 +132,45 @@ inline later<In, std::vector<std::int64_t>> evaluate_symbols(
     size_scope{nullptr, e.where}.fail(t);
   }
   return v;
+}
+
+/// The value whose memory an updating step may write its result to; -1 when there is none.
+template <class In = void>
+inline int updated_by(const later<In, plan>& p, const step& s) {
+  const program& source = p.source;
+  if (s.kind != step_kind::library || !source.values[s.value].op->updates) return -1;
+  auto base = [&](int k) {
+    return p.base[static_cast<std::size_t>(source.inputs[s.first_input + k])];
+  };
+  auto bytes = [&](int v) { return p.places[static_cast<std::size_t>(v)].bytes; };
+  const int old = base(0);
+  bool same = bytes(old) == bytes(s.value);
+  for (int k = 1; k < s.inputs; ++k) same &= base(k) != old;
+  return same ? old : -1;
+}
+
+/// True when a region has read an element of its inputs for the last time before it writes that
+/// element of its output number k: always in a map; in a row, which is walked once more after each
+/// of its reductions, if the output is one of the last walk.
+template <class = void>
+inline bool reads_before_writing(const program& p, const step& s, int k) {
+  if (s.kind == step_kind::map) return true;
+  int walk[64] = {}, last = 0, output = 0, found = -1;
+  bool whole_row[64] = {};
+  for (int i = 0; i < s.words; ++i) {
+    const auto m = kernel::micro_op::of(p.words[s.first_word + i]);
+    whole_row[i] = m.reduce || !m.input || m.invariant;
+    if (!m.input)
+      for (int o : {m.a, m.b, m.c}) {
+        if (o == kernel::micro_op::none) continue;
+        const bool reduced = kernel::micro_op::of(p.words[s.first_word + o]).reduce;
+        walk[i] = std::max(walk[i], walk[o] + (reduced ? 1 : 0));
+        whole_row[i] &= m.reduce || whole_row[o];
+      }
+    last = std::max(last, walk[i]);
+    if (m.output && output++ == k) found = i;
+  }
+  return walk[found] == last && !whole_row[found];
 }
 
 }  // namespace xla::detail

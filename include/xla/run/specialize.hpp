@@ -2,8 +2,8 @@
 #pragma once
 
 #include "xla/base/later.hpp"
-#include "xla/run/arena.hpp"
 #include "xla/run/eager.hpp"
+#include "xla/run/memory_plan.hpp"
 #include "xla/run/plan.hpp"
 
 namespace xla::detail {
@@ -24,7 +24,7 @@ class basic_specializer {
     shape_values();
     place_values();
     find_once();
-    allocate();
+    later<In, memory_planner>(out_, made_, fixed_).run();
     number_random();
     out_.steps.reserve(at(p_.count.steps));
     out_.loops.reserve(at(p_.count.steps) * 32);
@@ -115,15 +115,7 @@ class basic_specializer {
 
   // A map reads and writes the same element; an update replaces some elements of its first input.
   bool may_overwrite(const step& s, int old) const {
-    return s.kind == step_kind::map || (s.kind == step_kind::library && updated_by(s) == old);
-  }
-  /// The value whose memory an updating step may write its result to; -1 when there is none.
-  int updated_by(const step& s) const {
-    if (s.kind != step_kind::library || !p_.values[s.value].op->updates) return -1;
-    const int old = base(p_.inputs[s.first_input]);
-    bool same = out_.places[at(old)].bytes == out_.places[at(s.value)].bytes;
-    for (int k = 1; k < s.inputs; ++k) same &= base(p_.inputs[s.first_input + k]) != old;
-    return same ? old : -1;
+    return s.kind == step_kind::map || (s.kind == step_kind::library && updated_by(out_, s) == old);
   }
 
   // Steps that depend on nothing but sizes and constants run once, when a frame is made.
@@ -146,56 +138,6 @@ class basic_specializer {
       for (int k = 0; fixed && k < s.outputs; ++k)
         fixed_[at(p_.outputs[s.first_output + k])] = true;
     }
-  }
-
-  void allocate() {
-    later<In, std::vector<int>> last(at(values()), -1);
-    for (int i = 0; i < p_.count.steps; ++i)
-      for (int k = 0; k < p_.steps[i].inputs; ++k)
-        last[at(base(p_.inputs[p_.steps[i].first_input + k]))] = i;
-    for (int v : out_.copies)
-      if (v >= 0) last[at(base(v))] = p_.count.steps;
-    later<In, arena_planner> arena;
-    for (int v = 0; v < values(); ++v) {
-      placement& q = out_.places[at(v)];
-      const bool number =
-          p_.values[v].op == &constant_info ||
-          (p_.values[v].op->kind == op_kind::leaf && p_.values[v].op != &input_info);
-      if (base(v) == v && q.where == place::arena && (number || fixed_[at(v)]))
-        q.offset = arena.take(q.bytes);
-    }
-    later<In, std::vector<int>> dying;
-    for (int i = 0; i < p_.count.steps; ++i) {
-      const step& s = p_.steps[i];
-      dying.clear();
-      for (int k = 0; k < s.outputs; ++k) {
-        const int v = p_.outputs[s.first_output + k];
-        placement& q = out_.places[at(v)];
-        if (q.where != place::arena || fixed_[at(v)]) continue;
-        if (const int old = updated_by(s); old >= 0 && dies_at(old, i, last)) {
-          q.offset = out_.places[at(old)].offset;
-          last[at(old)] = -2;
-        } else {
-          q.offset = arena.take(q.bytes);
-        }
-        if (last[at(v)] < 0) dying.push_back(v);
-      }
-      for (int k = 0; k < s.inputs; ++k) {
-        const int v = base(p_.inputs[s.first_input + k]);
-        if (!dies_at(v, i, last)) continue;
-        last[at(v)] = -2;
-        dying.push_back(v);
-      }
-      for (int v : dying) arena.give(out_.places[at(v)].offset, out_.places[at(v)].bytes);
-    }
-    out_.arena_bytes = arena.size();
-    out_.unshared_bytes = arena.total();
-  }
-
-  // True when a value of the arena is read by no step after this one.
-  bool dies_at(int v, int step, const later<In, std::vector<int>>& last) const {
-    return last[at(v)] == step && out_.places[at(v)].where == place::arena && !fixed_[at(v)] &&
-           made_[at(v)] >= 0;
   }
 
   // Random numbers are those of program order, whatever the order of the steps; what is computed

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
 
 namespace xla::detail {
 
@@ -71,16 +72,15 @@ class buffer_cache {
     return c;
   }
 
-  void* take(std::size_t capacity) {
-    list& l = lists_[index(capacity)];
-    {
-      const std::lock_guard hold(l.lock);
-      if (l.first) {
-        link* k = l.first;
-        l.first = k->next;
-        return k;
+  /// Memory of a size class, or of one of the next where a block waits there; capacity is its size
+  /// on return.
+  void* take(std::size_t& capacity) {
+    std::size_t size = capacity;
+    for (int k = 0; k < (capacity > coarse ? 3 : 1); ++k, size = class_of(size + 1))
+      if (void* waiting = take_waiting(lists_[index(size)])) {
+        capacity = size;
+        return waiting;
       }
-    }
     return ::operator new(capacity, std::align_val_t(alignment));
   }
   void give(void* p, std::size_t capacity) noexcept {
@@ -89,11 +89,13 @@ class buffer_cache {
     l.first = ::new (p) link{l.first};
   }
 
-  /// The size class of a request: powers of two and their midpoints, from 64 bytes up.
+  /// The size class of a request: from 64 bytes up powers of two and their midpoints, of large ones
+  /// sixteen between two powers.
   static std::size_t class_of(std::size_t bytes) {
     if (bytes <= 64) return 64;
-    const std::size_t power = std::bit_ceil(bytes);
-    return bytes <= power / 4 * 3 ? power / 4 * 3 : power;
+    const std::size_t power = std::bit_ceil(bytes), step = power / (power > coarse ? 32 : 4);
+    if (power <= coarse) return bytes <= 3 * step ? 3 * step : power;
+    return (bytes + step - 1) / step * step;
   }
 
  private:
@@ -104,11 +106,19 @@ class buffer_cache {
     spin_lock lock;
     link* first = nullptr;
   };
+  static constexpr std::size_t coarse = std::size_t{1} << 16;
+
+  static void* take_waiting(list& l) {
+    const std::lock_guard hold(l.lock);
+    if (!l.first) return nullptr;
+    return std::exchange(l.first, l.first->next);
+  }
   static std::size_t index(std::size_t capacity) {
     const std::size_t log = static_cast<std::size_t>(std::bit_width(capacity - 1));
-    return 2 * log + (std::has_single_bit(capacity) ? 1 : 0);
+    const std::size_t half = std::size_t{1} << (log - 1);
+    return 16 * log + (capacity - half) / (half / 16) - 1;
   }
-  list lists_[2 * 64 + 2];
+  list lists_[16 * 65];
 };
 
 /// Bytes in use by tensors and by compiled functions: now, and the most there were.
@@ -137,7 +147,7 @@ struct buffer {
   std::atomic<int> in_flight{0};  ///< references held by executions that come before any later one
 
   static buffer* make(std::size_t bytes) {
-    const std::size_t capacity = buffer_cache::class_of(bytes);
+    std::size_t capacity = buffer_cache::class_of(bytes);
     void* memory = buffer_cache::instance().take(capacity);
     buffer* b = nullptr;
     try {

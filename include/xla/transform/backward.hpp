@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tuple>
+#include <utility>
 
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/create.hpp"
@@ -63,6 +64,7 @@ class graph_backward {
 
   constexpr void run() {
     find_order();
+    const bool within = std::exchange(g.in_backward, true);
     gradient[root] = constant<Loss>(1).lift(&g);
     for (int i = ordered - 1; i >= 0; --i) {
       const int at = order[i];
@@ -71,6 +73,7 @@ class graph_backward {
       if (slot >= 0 && collects_) collect(slot, gradient[at]);
       if (!ends_gradients(g.nodes[at])) step(at);
     }
+    g.in_backward = within;
   }
   /// The node of a node's gradient, or -1 when the loss does not depend on it.
   constexpr int gradient_of(int node) const {

@@ -179,7 +179,7 @@ struct fuser {
   /// The latest region that the node may enter, with the others that it joins; -1 without any.
   constexpr int find_home(const newcomer& c) {
     const node& n = g.nodes[c.node];
-    int near[6], found = 0, home = -1;
+    int near[8], found = 0, home = -1;
     auto consider = [&](int r, bool beside) {
       if (r < 0) return;
       r = find(r);
@@ -192,6 +192,9 @@ struct fuser {
     for (int k = 0; k < n.arity; ++k) consider(region_of[n.in[k]], false);
     for (int k = 0; k < n.arity; ++k)
       if (g.nodes[n.in[k]].dims_shape() == c.space) consider(reader[n.in[k]], true);
+    // What waits for a gradient is wanted where that is read.
+    if (n.after[0] >= 0 && g.nodes[n.after[0]].dims_shape() == c.space)
+      consider(reader[n.after[0]], true);
     const int first = home;
     for (int k = 0; k < found; ++k)
       if (near[k] != first) merge(home, near[k], c);

@@ -12,6 +12,7 @@
 #include "xla/transform/late.hpp"
 #include "xla/transform/micro_op.hpp"
 #include "xla/transform/program.hpp"
+#include "xla/transform/recompute.hpp"
 #include "xla/transform/share.hpp"
 #include "xla/transform/simplify.hpp"
 
@@ -46,6 +47,7 @@ struct graph_roots {
 struct pass_options {
   bool simplify = true;
   bool share = true;
+  bool recompute = true;
   fuse_options fuse;
 };
 
@@ -58,15 +60,16 @@ class lowering {
   lowering(const lowering&) = delete;
 
   constexpr void run() {
+    to_ = new int[static_cast<std::size_t>(g_.count) + 1];
+    live_ = new bool[static_cast<std::size_t>(g_.count) + 1];
+    passes();
+    if (options_.recompute) compute_again();
     const auto n = static_cast<std::size_t>(g_.count) + 1;
-    to_ = new int[n];
-    live_ = new bool[n];
     region_of_ = new int[n];
     stage_ = new int[n];
     value_of_ = new int[n];
     next_ = new int[n];
     regions_ = new region[n];
-    passes();
     fuse_and_number(n);
     finish();
     delete[] to_;
@@ -113,6 +116,31 @@ class lowering {
     mark_live(g_, to_, live_);
     for (int i = 0; i < g_.count; ++i)
       for (int& before : g_.nodes[i].after) before = computed(before);
+  }
+  // The pass numbers the nodes anew, and leaves some without readers.
+  constexpr void compute_again() {
+    const int before = g_.count;
+    int* moved = new int[static_cast<std::size_t>(before) + 1];
+    if (recompute(g_, live_, moved)) {
+      bool* live = new bool[static_cast<std::size_t>(g_.count) + 1];
+      for (int i = 0; i < g_.count; ++i) live[i] = false;
+      for (int i = 0; i < before; ++i) {
+        to_[i] = moved[to_[i]];
+        if (!live_[i]) continue;
+        const op_info& op = *g_.nodes[moved[i]].op;
+        if (op.check || op.impure) live[moved[i]] = true;
+      }
+      delete[] live_;
+      live_ = live;
+      mark_needed();
+    }
+    delete[] moved;
+  }
+  constexpr void mark_needed() {
+    for (int i = 0; i < roots_.result_count; ++i) live_[root(roots_.results[i])] = true;
+    for (int i = 0; i < roots_.write_count; ++i) live_[root(roots_.writes[i].value)] = true;
+    for (int i = g_.count - 1; i >= 0; --i)
+      for (int k = 0; live_[i] && k < g_.nodes[i].arity; ++k) live_[g_.nodes[i].in[k]] = true;
   }
   // What stands for a node that others wait for; where the passes left it out, for its first input.
   constexpr int computed(int i) const {

@@ -43,7 +43,7 @@ struct ProfileStep {
 /// What steps read and write: an argument, an intermediate value in the arena, a result.
 struct ProfileValue {
   std::string name;   ///< "argument 0.fc1.weight", "result 0"; of an intermediate "%12"
-  std::string place;  ///< "arena", "argument", "gradient", "write" or "result"
+  std::string place;  ///< "arena", "lent", "argument", "gradient", "write", "result"
   std::string shape;  ///< "float32 (64, 128)"
   std::int64_t bytes = 0;
   std::int64_t offset = 0;  ///< in the arena

@@ -66,6 +66,7 @@ class basic_plan_description {
       case place::slot: r.place = "argument"; break;
       case place::grad: r.place = "gradient"; break;
       case place::write: r.place = "write"; break;
+      case place::lent: r.place = "lent"; break;
       case place::result: r.place = "result"; break;
     }
     if (q.where == place::slot) r.name = slot(q.index);
@@ -104,8 +105,7 @@ class basic_plan_description {
         insert(r.writes, number_[at(b)]);
         made_[at(b)] = v.first = index;
         v.last = std::max(v.last, index);
-        if (v.place == "arena" && updates_in_place(s, operands))
-          v.replaces = number_[at(base(operands[0]))];
+        if (p_.over[at(b)] >= 0) v.replaces = number_[at(p_.over[at(b)])];
       }
     }
     const bool in_place = updates_in_place(s, operands);
@@ -127,8 +127,7 @@ class basic_plan_description {
     if (s.kind != step_kind::library || !s.op->updates) return false;
     const placement& old = p_.places[at(base(operands[0]))];
     const placement& result = p_.places[at(base(operands[s.inputs]))];
-    if (old.where == place::arena)
-      return result.where == place::arena && old.offset == result.offset;
+    if (p_.over[at(base(operands[s.inputs]))] == base(operands[0])) return true;
     return result.where == place::write && p_.in_place[at(result.index)] &&
            old.where == place::slot && old.index == p_.source.writes[result.index].slot;
   }

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "xla/base/later.hpp"
+#include "xla/run/arena.hpp"
+#include "xla/run/plan.hpp"
+
+namespace xla::detail {
+
+/// Decides where the values of a plan lie that are nobody's result. A value's memory serves again
+/// when its last reader has run, for that step's own result where each element is read before it is
+/// written; and a new gradient's memory serves until the gradient is written.
+template <class In>
+class basic_memory_planner {
+ public:
+  /// made: per value, the step that makes it; fixed: per value, it depends on sizes alone and
+  /// stays.
+  basic_memory_planner(later<In, plan>& out, const later<In, std::vector<int>>& made,
+                       const later<In, std::vector<bool>>& fixed)
+      : out_(out), p_(out.source), made_(made), fixed_(fixed) {}
+
+  void run() {
+    find_last();
+    find_lives();
+    later<In, arena_planner> arena;
+    later<In, std::vector<int>> added, lenders;
+    for (int v = 0; v < p_.count.values; ++v)
+      if (first_[at(v)] != nowhere && over_[at(v)] < 0) {
+        arena.add(out_.places[at(v)].bytes, first_[at(v)], end_[at(v)]);
+        added.push_back(v);
+      }
+    lend(arena, lenders);
+    arena.run();
+    for (std::size_t i = 0; i < added.size(); ++i) {
+      const auto& spot = arena.where(static_cast<int>(i));
+      placement& q = out_.places[at(added[i])];
+      q.offset = spot.offset;
+      if (spot.block == later<In, arena_planner>::own) continue;
+      q.where = place::lent;
+      q.index = lenders[at(spot.block)];
+    }
+    follow();
+    out_.over = std::move(over_);
+    out_.arena_bytes = arena.size();
+    out_.unshared_bytes = arena.total();
+  }
+
+ private:
+  static constexpr int nowhere = -2;
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  int base(int v) const { return out_.base[at(v)]; }
+  int input(const step& s, int k) const { return p_.inputs[s.first_input + k]; }
+  bool in_arena(int v) const { return out_.places[at(v)].where == place::arena; }
+
+  // Per value the last step that reads it; what is copied in the end is read after all steps.
+  void find_last() {
+    last_.assign(at(p_.count.values), -1);
+    for (int i = 0; i < p_.count.steps; ++i)
+      for (int k = 0; k < p_.steps[i].inputs; ++k) last_[at(base(input(p_.steps[i], k)))] = i;
+    for (int v : out_.copies)
+      if (v >= 0) last_[at(base(v))] = p_.count.steps;
+  }
+
+  void find_lives() {
+    first_.assign(at(p_.count.values), nowhere);
+    end_ = over_ = later<In, std::vector<int>>(at(p_.count.values), -1);
+    for (int v = 0; v < p_.count.values; ++v) {
+      const op_info* op = p_.values[v].op;
+      const bool number = op == &constant_info || (op->kind == op_kind::leaf && op != &input_info);
+      if (base(v) != v || !in_arena(v) || !(number || fixed_[at(v)])) continue;
+      first_[at(v)] = -1;
+      end_[at(v)] = p_.count.steps;
+    }
+    for (int i = 0; i < p_.count.steps; ++i)
+      for (int k = 0; k < p_.steps[i].outputs; ++k) live(i, k);
+  }
+  void live(int i, int k) {
+    const step& s = p_.steps[i];
+    const int v = p_.outputs[s.first_output + k];
+    if (!in_arena(v) || fixed_[at(v)]) return;
+    first_[at(v)] = i;
+    end_[at(v)] = last_[at(v)] < i ? i : last_[at(v)];
+    const int old = overwritten(i, k, v);
+    if (old < 0) return;
+    over_[at(v)] = old;
+    end_[at(root_of(old))] = end_[at(v)];
+    last_[at(old)] = nowhere;  // given away
+  }
+  int root_of(int v) const {
+    while (over_[at(v)] >= 0) v = over_[at(v)];
+    return v;
+  }
+  /// The value in whose memory a step may put its output number k; -1 without one.
+  int overwritten(int i, int k, int v) const {
+    const step& s = p_.steps[i];
+    if (s.kind == step_kind::library) {
+      const int old = updated_by(out_, s);
+      return old >= 0 && dies_at(old, i) ? old : -1;
+    }
+    const shape space = value_at(out_.symbols, p_.spaces[s.space]);
+    if (!(out_.shapes[at(v)] == space) || !reads_before_writing(p_, s, k)) return -1;
+    for (int j = 0; j < s.inputs; ++j)
+      if (const int old = base(input(s, j)); dies_at(old, i) && walks_as(s, old, v)) return old;
+    return -1;
+  }
+  // Every operand that reads these elements reads the one that is written.
+  bool walks_as(const step& s, int old, int v) const {
+    if (out_.places[at(old)].bytes != out_.places[at(v)].bytes) return false;
+    bool same = true;
+    for (int j = 0; j < s.inputs; ++j)
+      if (base(input(s, j)) == old) same &= out_.shapes[at(input(s, j))] == out_.shapes[at(v)];
+    return same;
+  }
+  bool dies_at(int v, int step) const {
+    return last_[at(v)] == step && in_arena(v) && !fixed_[at(v)] && made_[at(v)] >= 0;
+  }
+
+  // A gradient that is made anew: its memory is there from the start, and the old one's elements
+  // are not asked for once no check can fail any more.
+  void lend(later<In, arena_planner>& arena, later<In, std::vector<int>>& lenders) const {
+    int last_check = -1;
+    for (int i = 0; i < p_.count.steps; ++i)
+      if (p_.steps[i].check) last_check = i;
+    for (int i = 0; i < p_.count.writes; ++i) {
+      const write& w = p_.writes[i];
+      if (!w.gradient || out_.copies[at(i)] >= 0 || p_.slots[w.slot].grad_leaf >= 0) continue;
+      const int v = base(w.value);
+      arena.lend(out_.places[at(v)].bytes, last_check + 1, made_[at(v)] - 1);
+      lenders.push_back(i);
+    }
+  }
+
+  // What lies over another value is where the first one of them is.
+  void follow() {
+    for (int v = 0; v < p_.count.values; ++v) {
+      placement& q = out_.places[at(v)];
+      const placement& first = out_.places[at(root_of(v))];
+      q.where = first.where;
+      q.index = first.index;
+      q.offset = first.offset;
+      if (q.where == place::lent) out_.lent.push_back(v);
+    }
+  }
+
+  later<In, plan>& out_;
+  const program& p_;
+  const later<In, std::vector<int>>& made_;
+  const later<In, std::vector<bool>>& fixed_;
+  later<In, std::vector<int>> last_;  // per value: the last step that reads it
+  later<In, std::vector<int>> first_,
+      end_;                           // per value: the steps during which its memory is taken
+  later<In, std::vector<int>> over_;  // per value: the one in whose memory it lies, or -1
+};
+using memory_planner = basic_memory_planner<void>;
+
+}  // namespace xla::detail

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/graph/graph.hpp"
+
+namespace xla::detail {
+
+/// What backward reads of the forward pass is computed again where that costs no more than to read
+/// it: values that elementwise ops make of others which are kept anyway (activations, normalized
+/// rows, softmax's quotient). The copies wait for the gradient that asks for them, and fuse with
+/// what reads it; the first values need not be kept. Chen et al. (2016), where it is free.
+///
+/// Nodes are of three kinds: those that backward() made, those that are made of the forward pass
+/// alone although backward() made them (a derivative's factors), and the rest; the second are
+/// treated as the rest.
+struct recomputer {
+  // Of the ops behind one value; longer chains are not free.
+  static constexpr int max_ops = 12;
+
+  graph& g;
+  const bool* live;
+  int* moved;           ///< per node: its new number, on return
+  bool* varies;         ///< per node: not made of constants and sizes alone
+  bool* late;           ///< per node: made by backward() of gradients
+  bool* read;           ///< per node: kept for backward
+  bool* there;          ///< per node: at hand during backward
+  int* again;           ///< per node: the ops that compute it again; 0: it is not
+  int* due;             ///< per late node: the last product or other library step before it
+  int* apart;           ///< per node: its copy for library steps, or -1
+  int* fused;           ///< per node: its latest copy for maps and rows, or -1
+  int* fused_at;        ///< per node: the gradient that one waits for
+  node* old = nullptr;  ///< the nodes from the first late one on
+  int first = 0;
+
+  /// True when nodes have been added: moved[i] is where node i is then.
+  constexpr bool run() {
+    const int count = g.count;
+    if (!classify()) return false;
+    old = new node[static_cast<std::size_t>(count - first)];
+    for (int i = first; i < count; ++i)
+      if (live[i]) old[i - first] = g.nodes[i];
+    g.count = first;
+    const int segment = g.segment;
+    for (int i = 0; i < count; ++i) {
+      if (i < first) moved[i] = i;
+      else emit(i);
+    }
+    g.segment = segment;
+    delete[] old;
+    for (int i = 0; i < g.slot_count; ++i)
+      for (int* leaf : {&g.slots[i].leaf, &g.slots[i].grad_leaf})
+        if (*leaf >= 0) *leaf = moved[*leaf];
+    return true;
+  }
+
+ private:
+  constexpr bool is_alias(const node& n) const { return n.op->kind == op_kind::alias; }
+  constexpr bool elementwise(const node& n) const {
+    return n.op->kind == op_kind::map && !n.op->impure && !n.op->check && n.segment == 0 &&
+           n.after[0] < 0;
+  }
+  /// One value per row, or fewer: to keep it costs nothing.
+  static constexpr bool small(const node& n) { return n.rank < 2 || n.dims[n.rank - 1] == 1; }
+
+  /// False when nothing is to be done.
+  constexpr bool classify() {
+    first = g.count;
+    for (int i = 0; i < g.count; ++i) {
+      const node& n = g.nodes[i];
+      late[i] = read[i] = there[i] = false;
+      again[i] = 0;
+      due[i] = apart[i] = fused[i] = fused_at[i] = -1;
+      varies[i] = n.op == &input_info || n.op == &scalar_info || n.op->impure;
+      for (int k = 0; k < n.arity; ++k) varies[i] |= varies[n.in[k]];
+      if (!live[i] || !n.gradient || !varies[i]) continue;
+      if (first == g.count) first = i;
+      late[i] = !elementwise(n) && !is_alias(n);
+      for (int k = 0; k < n.arity; ++k) late[i] |= late[n.in[k]];
+      for (int k = 0; late[i] && k < n.arity; ++k) read[n.in[k]] = true;
+    }
+    for (int i = g.count - 1; i >= 0; --i)
+      if (read[i] && is_alias(g.nodes[i])) read[g.nodes[i].in[0]] = true;
+    bool any = false;
+    for (int i = 0; i < g.count; ++i)
+      if (live[i] && !late[i]) any |= find_again(i) && read[i];
+    return any;
+  }
+  constexpr bool find_again(int i) {
+    const node& n = g.nodes[i];
+    bool all = true;
+    int ops = is_alias(n) ? 0 : 1;
+    for (int k = 0; k < n.arity; ++k) {
+      all &= there[n.in[k]];
+      ops += again[n.in[k]];
+    }
+    const bool can = is_alias(n) ? again[n.in[0]] > 0 : elementwise(n) && !small(n);
+    if (can && all && ops <= max_ops) again[i] = ops;
+    there[i] = again[i] > 0 || read[i] || (n.arity == 0 && !n.op->impure) || small(n) ||
+               (is_alias(n) && all);
+    return again[i] > 0;
+  }
+
+  // Copies come first; dead nodes are left out.
+  constexpr void emit(int i) {
+    moved[i] = -1;
+    if (!live[i]) return;
+    const node& from = old[i - first];
+    const bool library = from.op->kind == op_kind::library;
+    int wait = -1, in[3] = {-1, -1, -1};
+    for (int k = 0; late[i] && k < from.arity; ++k)
+      if (late[from.in[k]] && due[from.in[k]] > wait) wait = due[from.in[k]];
+    for (int k = 0; k < from.arity; ++k)
+      in[k] =
+          wait >= 0 && again[from.in[k]] > 0 ? copy(from.in[k], wait, library) : moved[from.in[k]];
+    moved[i] = add(from);
+    node& n = g.nodes[moved[i]];
+    for (int k = 0; k < n.arity; ++k) n.in[k] = in[k];
+    for (int& before : n.after)
+      if (before >= 0) before = moved[before];
+    if (!late[i]) return;
+    const bool same = is_alias(n) && wait == n.in[0];
+    due[i] = library || same ? moved[i] : wait;
+  }
+  constexpr int add(const node& n) {
+    g.segment = n.segment;
+    return g.add(n);
+  }
+
+  /// Node i computed again when gradient `wait` is there. Library steps share one copy; maps and
+  /// rows, into which it fuses, do so where they wait for the same.
+  constexpr int copy(int i, int wait, bool library) {
+    if (again[i] == 0) return moved[i];
+    if (library && apart[i] >= 0) return apart[i];
+    if (!library && fused_at[i] == wait) return fused[i];
+    node n = i < first ? g.nodes[i] : old[i - first];
+    for (int k = 0; k < n.arity; ++k) n.in[k] = copy(n.in[k], wait, library && is_alias(n));
+    n.needs_grad = false;
+    n.gradient = true;
+    if (!is_alias(n)) n.after[0] = wait;
+    const int made = add(n);
+    if (library) return apart[i] = made;
+    fused_at[i] = wait;
+    return fused[i] = made;
+  }
+};
+
+/// Runs the pass on a graph whose live nodes stand for themselves; moved[i] is the number of node i
+/// from then on, -1 where it is gone. Returns whether the graph has changed.
+constexpr bool recompute(graph& g, const bool* live, int* moved) {
+  const auto n = static_cast<std::size_t>(g.count) + 1;
+  int* numbers = new int[5 * n];
+  bool* flags = new bool[4 * n];
+  recomputer r{g,
+               live,
+               moved,
+               flags,
+               flags + n,
+               flags + 2 * n,
+               flags + 3 * n,
+               numbers,
+               numbers + n,
+               numbers + 2 * n,
+               numbers + 3 * n,
+               numbers + 4 * n};
+  const bool changed = r.run();
+  delete[] numbers;
+  delete[] flags;
+  return changed;
+}
+
+}  // namespace xla::detail

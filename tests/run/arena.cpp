@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where values lie: never over one that lives, in little memory, in gradients' memory if possible.
+#include <random>
+#include <xla/xla.hpp>
+
+#include "catch.hpp"
+#include "support/modes.hpp"
+
+namespace {
+
+using xla::detail::arena_planner;
+
+struct life {
+  std::int64_t bytes;
+  int first, last;
+};
+
+struct block {
+  std::int64_t bytes;
+  int first, last;
+};
+
+/// The most bytes that live at once.
+std::int64_t peak(const std::vector<life>& lives, int steps) {
+  std::int64_t most = 0;
+  for (int i = 0; i < steps; ++i) {
+    std::int64_t now = 0;
+    for (const life& x : lives) now += x.first <= i && i <= x.last ? x.bytes : 0;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+arena_planner planned(const std::vector<life>& lives, const std::vector<block>& lent) {
+  arena_planner p;
+  for (const block& b : lent) p.lend(b.bytes, b.first, b.last);
+  for (const life& x : lives) p.add(x.bytes, x.first, x.last);
+  p.run();
+  return p;
+}
+
+/// A network whose every layer keeps something for backward; the activation of a row reads and
+/// writes the same shape.
+struct net {
+  xla::nn::LinearNoBias a{24, 24}, b{24, 24}, c{24, 24};
+  constexpr auto operator()(const xla::Tensor<float, 2>& x) const {
+    const auto h = xla::silu(a(x));
+    return xla::softmax(c(xla::gelu(b(h)) + h));
+  }
+  XLA_MODULE(a, b, c)
+};
+
+constexpr auto train = [](auto& model, auto& x, auto& optimizer) {
+  optimizer.zero_grad();
+  auto loss = xla::mean(xla::square(model(x) - 0.25f));
+  loss.backward();
+  optimizer.step();
+  return loss;
+};
+
+/// Has to read the gradients of before: their memory is not free.
+constexpr auto add_gradients = [](auto& model, auto& x) {
+  auto loss = xla::mean(xla::square(model(x) - 0.25f));
+  loss.backward();
+  return loss;
+};
+
+}  // namespace
+
+TEST_CASE("values that live at the same time never share bytes") {
+  std::mt19937 random(1);
+  auto up_to = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 200; ++round) {
+    constexpr int steps = 30;
+    std::vector<life> lives;
+    std::vector<block> lent;
+    for (int i = up_to(60); i >= 0; --i) {
+      const int first = up_to(steps);
+      lives.push_back({64 * (1 + up_to(40)) - up_to(64), first, first + up_to(steps - first)});
+    }
+    for (int i = up_to(4); i > 0; --i) {
+      const int first = up_to(steps);
+      lent.push_back({64 * up_to(60) + up_to(64), first, first + up_to(steps - first)});
+    }
+    const arena_planner p = planned(lives, lent);
+    CAPTURE(round);
+    for (std::size_t i = 0; i < lives.size(); ++i) {
+      const life& x = lives[i];
+      const auto at = p.where(static_cast<int>(i));
+      REQUIRE(at.offset % arena_planner::alignment == 0);
+      if (at.block == arena_planner::own) {
+        REQUIRE(at.offset + x.bytes <= p.size());
+      } else {
+        const block& b = lent[static_cast<std::size_t>(at.block)];
+        REQUIRE(at.offset + x.bytes <= b.bytes);
+        REQUIRE((b.first <= x.first && x.last <= b.last));
+      }
+      for (std::size_t k = 0; k < i; ++k) {
+        const life& y = lives[k];
+        const auto other = p.where(static_cast<int>(k));
+        if (other.block != at.block || x.last < y.first || y.last < x.first) continue;
+        REQUIRE((at.offset + x.bytes <= other.offset || other.offset + y.bytes <= at.offset));
+      }
+    }
+  }
+}
+
+TEST_CASE("an arena is little larger than what lives at once") {
+  std::mt19937 random(2);
+  double ratio = 0;
+  constexpr int rounds = 50;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<life> lives;
+    for (int i = 0; i < 100; ++i) {
+      const int first = static_cast<int>(random() % 100u);
+      const int more = static_cast<int>(random() % 20u);
+      lives.push_back({64 * (1 + static_cast<std::int64_t>(random() % 30u)), first, first + more});
+    }
+    const auto size = planned(lives, {}).size();
+    REQUIRE(size >= peak(lives, 120));
+    ratio += static_cast<double>(size) / static_cast<double>(peak(lives, 120)) / rounds;
+  }
+  CHECK(ratio < 1.1);
+}
+
+TEST_CASE("what fits into lent memory needs no arena") {
+  const auto p = planned({{640, 0, 3}, {640, 4, 6}, {64, 2, 9}}, {{640, 0, 7}, {100, 1, 9}});
+  CHECK(p.size() == 0);
+  CHECK(p.total() == 2 * 640 + 64);
+  CHECK(planned({{640, 0, 8}}, {{640, 0, 7}}).size() == 640);
+  CHECK(planned({{640, 0, 7}}, {{639, 0, 7}}).size() == 640);
+}
+
+TEST_CASE("a step's values lie in the memory of gradients, and old gradients stay as they were") {
+  const xla::eager_mode_guard eager;
+  net model;
+  xla::optim::AdamW optimizer{model, {.lr = 0.01}};
+  const auto x = test::numbers<float>({16, 24});
+  auto step = xla::compile(train, {.name = "lending"});
+  const auto m = step.memory_analysis(model, x, optimizer);
+  const auto adding = xla::compile(add_gradients).memory_analysis(model, x);
+  CHECK(m.arena + 24 * 24 * 4 < adding.arena);
+  step(model, x, optimizer);
+  const auto held = model.a.weight.grad();
+  const auto before = held.to_vector();
+  step(model, x, optimizer);
+  CHECK(held.to_vector() == before);
+  CHECK(model.a.weight.grad().to_vector() != before);
+}
+
+TEST_CASE("steps are the same in every mode where memory is shared") {
+  const xla::eager_mode_guard eager;
+  auto run = [](auto&& step, bool traced) {
+    xla::manual_seed(3);
+    net model;
+    xla::optim::AdamW optimizer{model, {.lr = 0.01}};
+    const auto x = test::numbers<float>({16, 24});
+    std::vector<float> numbers;
+    for (int i = 0; i < 4; ++i) {
+      const xla::eager_mode_guard mode(!traced);
+      auto loss = step(model, x, optimizer);
+      if (traced) xla::sync();
+      numbers.push_back(loss.item());
+      for (float v : model.b.weight.grad().to_vector()) numbers.push_back(v);
+    }
+    return numbers;
+  };
+  const auto want = run(train, false);
+  CHECK(run(train, true) == want);
+  CHECK(run(xla::compile(train), false) == want);
+}
+
+TEST_CASE("a class out of range leaves the gradients of before") {
+  const xla::eager_mode_guard eager;
+  net model;
+  xla::optim::AdamW optimizer{model, {.lr = 0.01}};
+  const auto x = test::numbers<float>({4, 24});
+  auto step = xla::compile([](auto& model, auto& x, const auto& target, auto& optimizer) {
+    optimizer.zero_grad();
+    auto loss = xla::cross_entropy(model(x), target);
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  const auto good = xla::tensor<std::int64_t>({0, 1, 2, 23});
+  const auto bad = xla::tensor<std::int64_t>({0, 1, 2, 24});
+  step(model, x, good, optimizer);
+  const auto before = model.c.weight.grad().to_vector();
+  CHECK_THROWS_AS(step(model, x, bad, optimizer), xla::index_error);
+  CHECK(model.c.weight.grad().to_vector() == before);
+}
