@@ -222,11 +222,11 @@ def show(result):
     if result["others_busy"] > 0.05:
         print(f"  note: others used {result['others_busy']:.0%} of the machine: run it again alone")
     digits = 3 if max(row["us"][1] for row in result["rows"]) < 100 * scale / 2 else 1
-    print(f"  {'':24}{unit + ' per ' + what:>13}{'p10':>8}{'p90':>8}{'x ours':>8}{'p10':>7}{'p90':>7}"
-          f"{'loss':>11}{'  tokens/s' if tokens else ''}  version, instructions")
+    print(f"  {'':28}{unit + ' per ' + what:>13}{'p10':>8}{'p90':>8}{'x ours':>8}{'p10':>7}{'p90':>7}"
+          f"{'loss':>14}{'  tokens/s' if tokens else ''}  version, instructions")
     for row in result["rows"]:
         low, middle, high = (t / scale for t in row["us"])
         ratio = row["ratio"]
         speed = f"{tokens * 1e6 / row['us'][1]:10.0f}" if tokens else ""
-        print(f"  {row['name']:24}{middle:13.{digits}f}{low:8.{digits}f}{high:8.{digits}f}{ratio[1]:8.2f}{ratio[0]:7.2f}"
-              f"{ratio[2]:7.2f}{row['loss']:11.8g}{speed}  {row['version']}, {row['isa']}")
+        print(f"  {row['name']:28}{middle:13.{digits}f}{low:8.{digits}f}{high:8.{digits}f}{ratio[1]:8.2f}{ratio[0]:7.2f}"
+              f"{ratio[2]:7.2f}{row['loss']:14.8g}{speed}  {row['version']}, {row['isa']}")

@@ -261,12 +261,27 @@ void multiply_few(product<T> p) {
                [&](index_t i) { multiply_few_columns(p, part(p.n, tile<T>::width, parts, i)); });
 }
 
+/// Whether a is strided, and used often enough to be packed whole.
+template <class T>
+bool worth_slivers(const product<T>& p) {
+  return p.a.col_stride != 1 && p.k > 1 && p.n >= tile<T>::columns;
+}
+/// The most elements of a that are packed at a time.
+constexpr index_t most_slivers = 1 << 21;
+
+/// In how many bands of rows to multiply, so that those of a strided a can be packed together.
+template <class T>
+index_t bands(const product<T>& p) {
+  constexpr index_t fewest = 256;
+  if (!worth_slivers(p) || p.m * p.k <= most_slivers || most_slivers / p.k < fewest) return 1;
+  return (p.m * p.k + most_slivers - 1) / most_slivers;
+}
+
 /// Packs a, all threads together, if it is strided and used often enough.
 template <class T>
 const T* pack_slivers(const product<T>& p) {
-  constexpr index_t unit = tile<T>::rows, most = 1 << 21, group = 4 * unit;
-  const bool worth = p.a.col_stride != 1 && p.k > 1 && p.n >= tile<T>::columns;
-  if (!worth || p.m * p.k > most) return nullptr;
+  constexpr index_t unit = tile<T>::rows, group = 4 * unit;
+  if (!worth_slivers(p) || p.m * p.k > most_slivers) return nullptr;
   T* to = left_scratch().get<T>(round_up(p.m, unit) * p.k);
   const index_t groups = (p.m + group - 1) / group, blocks = (p.k + 127) / 128;
   const auto pack = [&](index_t i) {
@@ -296,6 +311,14 @@ void multiply(product<T> p) {
     if (p.m <= few<T>::rows) return multiply_few(p);
   constexpr index_t wide = tile<T>::columns, width = tile<T>::width, unit = tile<T>::rows;
   constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18, most_packed = 1 << 21;
+  if (const index_t count = bands(p); count > 1) {
+    for (index_t i = 0; i < count; ++i) {
+      const range rows = part(p.m, unit, count, i);
+      multiply<T>(
+          {rows.size(), p.n, p.k, from(p.a, rows.begin, 0), p.b, p.c + rows.begin * p.ldc, p.ldc});
+    }
+    return;
+  }
   const index_t work = p.m * p.n * p.k, threads = num_threads();
   p.cut();
   p.slivers = pack_slivers(p);
