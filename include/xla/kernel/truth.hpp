@@ -125,3 +125,5 @@ inline void store_truth(bool* to, truth<T> t, std::int64_t n) {
 
 }  // namespace detail
 }  // namespace xla::kernel
+
+#undef XLA_MASK_REGISTERS

@@ -52,7 +52,7 @@ void finish_traced() {
 ///
 /// The function is one that xla::compile made, or any that calls such functions or works in traced
 /// mode: every plan that runs meanwhile is recorded, other threads' as well. An error if none does:
-/// ops in eager mode have no plan. A step's time includes a reading of the clock, about 30 ns.
+/// ops in eager mode have no plan. A step's time includes a reading of the clock.
 ///
 /// In a program that includes this header (the compiler's option -include xla/run/profile.hpp does
 /// it without a change), XLA_PROFILE=step.html in the environment does the same for all of it: of

@@ -31,7 +31,7 @@ namespace detail {
 template <class = void>
 double multiply_add_burst(void*, int) {
   using P = kernel::packet<float>;
-  constexpr int chains = 12, rounds = 20000;
+  constexpr int chains = 12, rounds = 500000;
   P sums[chains];
   for (int i = 0; i < chains; ++i)
     sums[i] = kernel::simd::pset1<P>(1 + 0.001f * static_cast<float>(i));
