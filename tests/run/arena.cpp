@@ -148,6 +148,20 @@ TEST_CASE("a step's values lie in the memory of gradients, and old gradients sta
   CHECK(model.a.weight.grad().to_vector() != before);
 }
 
+TEST_CASE("values lie in the memory of a result that is not written yet") {
+  const xla::eager_mode_guard eager;
+  const auto x = test::numbers<float>({48, 48});
+  auto chain = xla::compile([](auto& x) {
+    return xla::matmul(xla::matmul(xla::matmul(x, x), xla::matmul(x, x) + x), x);
+  });
+  constexpr std::int64_t matrix = 48 * 48 * 4;
+  const auto m = chain.memory_analysis(x);
+  CHECK(m.arena + m.reused >= 3 * matrix);
+  CHECK(m.arena <= 2 * matrix);
+  CHECK(chain(x).to_vector() ==
+        xla::matmul(xla::matmul(xla::matmul(x, x), xla::matmul(x, x) + x), x).to_vector());
+}
+
 TEST_CASE("steps are the same in every mode where memory is shared") {
   const xla::eager_mode_guard eager;
   auto run = [](auto&& step, bool traced) {

@@ -66,7 +66,7 @@ class basic_executor {
   }
 
  private:
-  static constexpr std::uint64_t ahead = 4;  ///< executions under way at most
+  static constexpr std::uint64_t ahead = 2;  ///< executions under way at most: one runs, one waits
   struct task {
     void (*run)(void*);
     later<In, std::shared_ptr<void>> job;

@@ -35,6 +35,7 @@ struct basic_traced_job {
   bool holding = false;
   later<In, std::unique_ptr<frame>> at;
 
+  // Executions follow one another, so one frame serves them all if it is taken here.
   void bind() {
     const later<In, plan>& p = entry->ready->get_plan();
     at = entry->ready->take_frame();
@@ -49,6 +50,11 @@ struct basic_traced_job {
         table[static_cast<std::size_t>(p.base[static_cast<std::size_t>(v)])] =
             outputs[static_cast<std::size_t>(i)]->data;
     }
+    for (int v : p.lent) {
+      const placement& q = p.places[static_cast<std::size_t>(v)];
+      table[static_cast<std::size_t>(v)] =
+          static_cast<std::byte*>(outputs[static_cast<std::size_t>(q.index)]->data) + q.offset;
+    }
     for (int v : p.moving)
       table[static_cast<std::size_t>(v)] =
           table[static_cast<std::size_t>(p.base[static_cast<std::size_t>(v)])];
@@ -56,25 +62,40 @@ struct basic_traced_job {
 
   /// Runs the index checks whose input came with the graph, before anything is handed over. False
   /// when others need values that the graph computes.
-  bool check() {
+  bool check() const {
     const later<In, plan>& p = entry->ready->get_plan();
     bool all = true;
-    for (std::size_t i = 0; i < p.steps.size(); ++i) {
-      const step& s = *p.steps[i].source;
-      if (!s.check) continue;
-      const int v = p.base[static_cast<std::size_t>(p.source.inputs[s.first_input])];
+    for (const ready_step& s : p.steps) {
+      if (!s.source->check) continue;
+      const int v = p.base[static_cast<std::size_t>(p.source.inputs[s.source->first_input])];
       const placement& q = p.places[static_cast<std::size_t>(v)];
-      if (q.where == place::slot) {
-        wait_for(*leaves[static_cast<std::size_t>(q.index)]);
-        entry->ready->run_one(i, *at);
-      } else {
-        all = false;
-      }
+      if (q.where == place::slot) try_check(s, *leaves[static_cast<std::size_t>(q.index)]);
+      else all = false;
     }
     return all;
   }
+  // What is checked is the first input; the result, and other inputs, are of no account.
+  void try_check(const ready_step& s, buffer& checked) const {
+    const later<In, plan>& p = entry->ready->get_plan();
+    wait_for(checked);
+    later<In, std::vector<void*>> table(p.places.size());
+    later<In, std::vector<ref<buffer>>> others;
+    for (int k = 0; k < s.operands; ++k) {
+      const auto v =
+          static_cast<std::size_t>(p.operands[static_cast<std::size_t>(s.first_operand + k)]);
+      if (k == 0) {
+        table[v] = checked.data;
+        continue;
+      }
+      const auto bytes = static_cast<std::size_t>(p.places[v].bytes);
+      others.emplace_back(buffer::make(bytes));
+      table[v] = std::memset(others.back()->data, 0, bytes);
+    }
+    run_step(p, s, table.data(), nullptr);
+  }
 
   void run() {
+    bind();
     const later<In, plan>& p = entry->ready->get_plan();
     static metric& execute_time = get_metric("ExecuteTime");
     {
@@ -199,7 +220,6 @@ class basic_tracer {
       job.outputs.push_back(make(p, p.source.results[i]));
     aliases.add(aliased);
     job.random = graph.random();
-    job.bind();
     try {
       if (job.check()) return true;
       later<In, executor>::instance().wait_all();

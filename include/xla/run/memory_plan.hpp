@@ -12,7 +12,7 @@ namespace xla::detail {
 
 /// Decides where the values of a plan lie that are nobody's result. A value's memory serves again
 /// when its last reader has run, for that step's own result where each element is read before it is
-/// written; and a new gradient's memory serves until the gradient is written.
+/// written; and a new gradient's or result's memory serves until that is written.
 template <class In>
 class basic_memory_planner {
  public:
@@ -118,8 +118,8 @@ class basic_memory_planner {
     return last_[at(v)] == step && in_arena(v) && !fixed_[at(v)] && made_[at(v)] >= 0;
   }
 
-  // A gradient that is made anew: its memory is there from the start, and the old one's elements
-  // are not asked for once no check can fail any more.
+  // What is made anew has memory from the start: of a result nobody has it before; of a gradient it
+  // may be the old one's, whose elements are not asked for once no check can fail any more.
   void lend(later<In, arena_planner>& arena, later<In, std::vector<int>>& lenders) const {
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i)
@@ -130,6 +130,12 @@ class basic_memory_planner {
       const int v = base(w.value);
       arena.lend(out_.places[at(v)].bytes, last_check + 1, made_[at(v)] - 1);
       lenders.push_back(i);
+    }
+    for (int i = 0; i < p_.count.results; ++i) {
+      const int output = p_.count.writes + i, v = base(p_.results[i]);
+      if (out_.copies[at(output)] >= 0) continue;
+      arena.lend(out_.places[at(v)].bytes, 0, made_[at(v)] - 1);
+      lenders.push_back(output);
     }
   }
 

@@ -27,12 +27,12 @@ enum class place : std::uint8_t {
   grad,    ///< a gradient at entry
   result,  ///< a new tensor, made for each call
   write,   ///< the new value of a slot or gradient
-  lent,    ///< at an offset of a new gradient's memory, before that is written
+  lent,    ///< at an offset of a new gradient's or result's memory, before that is written
 };
 
 struct placement {
   place where = place::arena;
-  int index = -1;           ///< of the slot, result or write
+  int index = -1;           ///< of the slot, result or write; lent: of the output, writes first
   std::int64_t offset = 0;  ///< arena, lent
   std::int64_t bytes = 0;
 };
@@ -71,7 +71,7 @@ struct basic_plan {
       copies;  ///< results and writes that are copied at the end: -1 or value
   later<In, std::vector<int>> scalars;    ///< values that a call writes as numbers
   later<In, std::vector<int>> over;       ///< per value: the one in whose memory it lies, or -1
-  later<In, std::vector<int>> lent;       ///< values that lie in gradients' memory
+  later<In, std::vector<int>> lent;       ///< values that lie in memory of outputs
   later<In, std::vector<int>> moving;     ///< values that share elements bound at each call
   later<In, std::vector<bool>> in_place;  ///< per write: may use the memory of the value at entry
   later<In, std::vector<std::int64_t>> counters;  ///< per random op: where its counters start

@@ -11,75 +11,130 @@
 namespace xla::detail {
 
 /// A map region of a traced graph, run tile by tile: each op's own kernel on a piece that stays in
-/// cache, intermediate values in scratch.
+/// cache. Intermediate values have few places in scratch, which serve again when a value has been
+/// read for the last time.
 template <class>
 class basic_tile_region {
  public:
-  static constexpr std::int64_t tile = 1024;
-  static constexpr std::int64_t widest = 8;  // bytes of an element
+  static constexpr std::int64_t tile_bytes = 4096;  ///< of the widest elements
+  /// From one place to the next; no two begin at the same distance from a page, so that a load need
+  /// not wait for a store to another.
+  static constexpr std::int64_t place_bytes = tile_bytes + 192;
 
   basic_tile_region(const program& p, const step& s) : p_(p), s_(s) {
-    for (int i = 0; i < s_.words; ++i)
-      for (int o : {word(i).a, word(i).b, word(i).c})
-        if (!word(i).input && o != kernel::micro_op::none) last_read_[o] = i;
+    for (int i = 0; i < s_.words; ++i) {
+      const auto m = kernel::micro_op::of(p_.words[s_.first_word + i]);
+      values_[i].bytes = static_cast<std::int8_t>(size_of(m.type));
+      widest_ = std::max<std::int64_t>(widest_, values_[i].bytes);
+      if (!m.input) add(i, m);
+    }
+    find_places();
   }
 
   void operator()(const tile_call& call) const {
-    auto* scratch = static_cast<char*>(kernel::thread_scratch(s_.words * tile * widest));
-    for (std::int64_t k = 0; k < call.n; k += tile)
-      piece(call, scratch, k, std::min(tile, call.n - k));
+    auto* scratch = static_cast<char*>(kernel::thread_scratch(places_ * place_bytes));
+    char* at[max_values];
+    std::int64_t steps[max_values];
+    bool late[max_values];  // outputs that must not be written before the end
+    for (int i = 0; i < s_.words; ++i) steps[i] = i < s_.inputs ? call.steps[i] : 1;
+    for (int i = 0; i < s_.words; ++i)
+      late[i] = values_[i].output >= 0 && read_after(i, call, call.pointers[values_[i].output]);
+    const std::int64_t tile = tile_bytes / widest_;
+    for (std::int64_t from = 0; from < call.n; from += tile) {
+      for (int i = 0; i < s_.words; ++i) {
+        const value& v = values_[i];
+        const int operand = i < s_.inputs ? i : late[i] ? -1 : v.output;
+        at[i] = operand < 0
+                    ? scratch + v.place * place_bytes
+                    : static_cast<char*>(call.pointers[operand]) + from * steps[i] * v.bytes;
+      }
+      const std::int64_t n = std::min(tile, call.n - from);
+      for (int k = 0; k < op_count_; ++k) run(ops_[k], at, steps, n);
+      for (int i = s_.inputs; i < s_.words; ++i)
+        if (late[i])
+          std::memcpy(
+              static_cast<char*>(call.pointers[values_[i].output]) + from * values_[i].bytes, at[i],
+              static_cast<std::size_t>(n * values_[i].bytes));
+    }
   }
 
  private:
-  void piece(const tile_call& call, char* scratch, std::int64_t from, std::int64_t n) const {
-    void* values[64] = {};
-    void* late[64] = {};  // where values that must not be written yet go in the end
-    std::int64_t steps[64];
-    int input = 0, output = s_.inputs;
-    for (int i = 0; i < s_.words; ++i) {
-      if (!word(i).input) continue;
-      steps[i] = call.steps[input];
-      values[i] = static_cast<char*>(call.pointers[input++]) +
-                  from * steps[i] * static_cast<std::int64_t>(bytes_of(i));
+  static constexpr int max_values = kernel::micro_op::none;
+
+  struct value {
+    std::int8_t bytes = 0;      ///< of an element
+    std::int8_t output = -1;    ///< its number among the operands of the call
+    std::int8_t place = -1;     ///< in scratch
+    std::int8_t last_read = 0;  ///< by the op of this value
+  };
+  struct op {
+    void (*tile)(const tile_call&);
+    std::int8_t in[3];
+    std::int8_t count = 0;
+    std::int8_t value;
+  };
+
+  // Inputs are the first values of a region.
+  void add(int i, const kernel::micro_op& m) {
+    op& o = ops_[op_count_++];
+    o.tile = p_.word_ops[s_.first_word + i]->tile;
+    o.value = static_cast<std::int8_t>(i);
+    for (int in : {m.a, m.b, m.c}) {
+      if (in == kernel::micro_op::none) break;
+      o.in[o.count++] = static_cast<std::int8_t>(in);
+      values_[in].last_read = o.value;
     }
-    for (int i = 0; i < s_.words; ++i) {
-      const auto m = word(i);
-      if (m.input) continue;
-      steps[i] = 1;
-      values[i] = scratch + i * tile * widest;
-      if (m.output) {
-        void* to = static_cast<char*>(call.pointers[output++]) +
-                   from * static_cast<std::int64_t>(bytes_of(i));
-        (read_after(i, values, to) ? late[i] : values[i]) = to;
-      }
-      const int operand[] = {m.a, m.b, m.c};
-      void* pointers[4];
-      std::int64_t strides[4] = {};
-      int count = 0;
-      for (int o : operand) {
-        if (o == kernel::micro_op::none) break;
-        pointers[count] = values[o];
-        strides[count++] = steps[o];
-      }
-      pointers[count] = values[i];
-      p_.word_ops[s_.first_word + i]->tile({pointers, strides, n});
-    }
-    for (int i = 0; i < s_.words; ++i)
-      if (late[i]) std::memcpy(late[i], values[i], static_cast<std::size_t>(n) * bytes_of(i));
+    if (m.output) values_[i].output = static_cast<std::int8_t>(s_.inputs + outputs_++);
   }
 
-  kernel::micro_op word(int i) const { return kernel::micro_op::of(p_.words[s_.first_word + i]); }
-  std::size_t bytes_of(int i) const { return static_cast<std::size_t>(size_of(word(i).type)); }
-  /// Whether an op after number i reads an input that lies in this memory: an update in place.
-  bool read_after(int i, void* const* values, const void* memory) const {
-    for (int k = 0; k < s_.words; ++k)
-      if (values[k] == memory && last_read_[k] > i) return true;
+  // An op may write over an operand of its width that nothing reads after it. An output keeps its
+  // place, as it may have to wait there.
+  void find_places() {
+    bool taken[max_values] = {};
+    for (int k = 0; k < op_count_; ++k) {
+      const op& o = ops_[k];
+      value& v = values_[o.value];
+      auto leave = [&](bool same_width) {
+        for (int j = 0; j < o.count; ++j) {
+          const value& in = values_[o.in[j]];
+          const bool dies = in.place >= 0 && in.output < 0 && in.last_read == o.value;
+          if (dies && (in.bytes == v.bytes) == same_width) taken[in.place] = false;
+        }
+      };
+      leave(true);
+      v.place = 0;
+      while (taken[v.place]) ++v.place;
+      leave(false);
+      taken[v.place] = v.output >= 0 || v.last_read > o.value;
+      places_ = std::max<std::int64_t>(places_, v.place + 1);
+    }
+  }
+
+  static void run(const op& o, char* const* at, const std::int64_t* steps, std::int64_t n) {
+    void* pointers[4];
+    std::int64_t strides[4];
+    for (int j = 0; j < o.count; ++j) {
+      pointers[j] = at[o.in[j]];
+      strides[j] = steps[o.in[j]];
+    }
+    pointers[o.count] = at[o.value];
+    strides[o.count] = 1;
+    o.tile({pointers, strides, n});
+  }
+
+  /// Whether an op after value i reads an input that lies in this memory: an update in place.
+  bool read_after(int i, const tile_call& call, const void* memory) const {
+    for (int k = 0; k < s_.inputs; ++k)
+      if (call.pointers[k] == memory && values_[k].last_read > i) return true;
     return false;
   }
 
   const program& p_;
   const step& s_;
-  int last_read_[64] = {};
+  value values_[max_values];
+  op ops_[max_values];
+  int op_count_ = 0, outputs_ = 0;
+  std::int64_t widest_ = 1, places_ = 0;
 };
 using tile_region = basic_tile_region<void>;
 
