@@ -199,6 +199,64 @@ void update_case() {
   }
 }
 
+struct One {
+  xla::Parameter<float, 1> w;
+  XLA_MODULE(w)
+};
+
+struct adam_numbers {
+  float decay, beta1, beta2, eps, step_size, root_correction;
+};
+[[gnu::noinline]] void adamw_by_hand(std::int64_t n, const adam_numbers& a, float* w, float* m,
+                                     float* v, const float* g) {
+  using namespace bench::simd;
+  using bench::packet, bench::splat;
+#pragma GCC unroll 4
+  for (std::int64_t i = 0; i < n; i += bench::lanes) {
+    const packet d = ploadu<packet>(g + i);
+    const packet mean =
+        padd(pmul(ploadu<packet>(m + i), splat(a.beta1)), pmul(d, splat(1 - a.beta1)));
+    const packet square = padd(pmul(ploadu<packet>(v + i), splat(a.beta2)),
+                               pmul(pmul(d, d), splat(1 - a.beta2)));
+    const packet root = padd(pdiv(xla::kernel::exact_sqrt<float>(square), splat(a.root_correction)),
+                             splat(a.eps));
+    pstoreu(m + i, mean);
+    pstoreu(v + i, square);
+    pstoreu(w + i, psub(pmul(ploadu<packet>(w + i), splat(a.decay)),
+                        pmul(pdiv(mean, root), splat(a.step_size))));
+  }
+}
+
+/// An optimizer's step: parameter and moments in place. Both count their steps, from one on.
+void adamw_case() {
+  auto f = xla::compile([](auto&, auto& optimizer) { optimizer.step(); }, {.name = "adamw"});
+  for (const auto& [level, n] : levels) {
+    const auto g = xla::randn<float>({n});
+    One model;
+    model.w = xla::Parameter<float, 1>::like(g);
+    model.w.set_grad(g);
+    xla::optim::AdamW optimizer{model, {.lr = 1e-3}};
+    const memory w(n), m(n), v(n);
+    for (const memory* x : {&w, &m, &v}) x->zero();
+    std::copy_n(model.w.data(), n, w.data());
+    double count = 0;
+    const auto by_hand = [&] {
+      ++count;
+      const double left1 = 1 - std::pow(0.9, count), left2 = 1 - std::pow(0.999, count);
+      adamw_by_hand(n,
+                    {1 - 1e-3f * 1e-2f, 0.9f, 0.999f, 1e-8f, static_cast<float>(1e-3 / left1),
+                     static_cast<float>(std::sqrt(left2))},
+                    w.data(), m.data(), v.data(), g.data());
+      bench::touch(w.data());
+    };
+    const auto call = [&] { f(model, optimizer); };
+    for (int i = 0; i < 3; ++i) by_hand();
+    for (int i = 0; i < 3; ++i) call();
+    agree("adamw", model.w.data(), w.data(), n);
+    print("AdamW", "call", level, n, bench::measure_pair(call, by_hand));
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -207,4 +265,5 @@ int main() {
   map_cases();
   bias_case();
   update_case();
+  adamw_case();
 }

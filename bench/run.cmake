@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # All benchmarks: cmake -P bench/run.cmake
-#   -DPARTS="mlp;decoder;decoder_char;generate;memory;capture;overhead;specialise;fused;rows;gemm"   only these; README.md has more
+#   -DPARTS="mlp;decoder;decoder_char;generate;memory;capture;overhead;specialise;fused;rows;gemm;attention;binary"   only these; README.md has more
 #   -DROUNDS=<n>           rounds of the contests at most, 21 unless given
 #   -DTHREADS="1;2"        numbers of threads
 #   -DPYTHON=<python>      an interpreter that has torch and jax, instead of installing them
@@ -14,7 +14,8 @@ if(NOT BUILD)
 endif()
 get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
 if(NOT PARTS)
-  set(PARTS mlp decoder decoder_char generate memory capture overhead specialise fused rows gemm)
+  set(PARTS mlp decoder decoder_char generate memory capture overhead specialise fused rows gemm
+    attention binary)
 endif()
 if(NOT ROUNDS)
   set(ROUNDS 21)
@@ -70,9 +71,15 @@ endif()
 function(xla_bench_configure name compiler)
   xla_configure("${BUILD}/${name}" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=${compiler}"
     -DCMAKE_CXX_FLAGS=-march=native "-DCMAKE_CXX_FLAGS_RELEASE=-O3 -DNDEBUG"
-    -DXLA_BUILD_TESTS=OFF -DXLA_BUILD_EXAMPLES=OFF -DXLA_BUILD_BENCH=ON)
+    -DXLA_BUILD_TESTS=OFF -DXLA_BUILD_EXAMPLES=${examples} -DXLA_BUILD_BENCH=ON)
 endfunction()
 
+if("binary" IN_LIST PARTS)
+  xla_need(libcli11-dev nlohmann-json3-dev)
+  set(examples ON)
+else()
+  set(examples OFF)
+endif()
 xla_bench_configure(gcc g++)
 set(flags "${BUILD}/gcc/bench/capture.flags")
 find_program(clang clang++-16)
@@ -84,6 +91,8 @@ set(targets bench_peak bench_mkl)
 foreach(part IN LISTS PARTS)
   if(part STREQUAL "memory")
     list(APPEND targets bench_heap bench_decoder)
+  elseif(part STREQUAL "binary")
+    list(APPEND targets train_decoder)
   elseif(NOT part STREQUAL "capture")
     list(APPEND targets bench_${part})
   endif()
@@ -96,7 +105,7 @@ endif()
 
 set(arguments --programs "${BUILD}/gcc/bench" --out "${BUILD}" --parts ${PARTS} --rounds ${ROUNDS}
   --threads ${THREADS}
-  --flags ${flags})
+  --binary "${BUILD}/gcc/examples/train_decoder" --flags ${flags})
 if(peers)
   list(APPEND arguments --peers "${peers}")
 endif()

@@ -81,9 +81,29 @@ def show_gemm(rows):
               f"  ({r['share'][0]:.0%}-{r['share'][2]:.0%}) of the {r['against']}")
 
 
+def show_attention(rows):
+    print("\nAttention: GFLOP/s of its products as they are without a mask, share of the peak, and "
+          "memory beside arguments and results")
+    for r in rows:
+        size = f"{r['batch']:.0f} x {r['heads']:.0f} x {r['sequence']:.0f} x {r['width']:.0f}"
+        print(f"  {r['where']:15}{size:17}{r['pass']:16}{r['mask']:8}{r['threads']:2.0f} thread(s)"
+              f"{r['gflops'][1]:9.1f}{r['share'][1]:6.0%}  ({r['share'][0]:.0%}-{r['share'][2]:.0%})"
+              f"{r['arena_bytes'] / 1e6:9.2f} MB, scores {r['score_bytes'] / 1e6:.2f}")
+
+
+def show_binary(path):
+    """What train_decoder weighs: four models, each eager, traced and compiled."""
+    sizes = subprocess.run(["size", path], check=True, stdout=subprocess.PIPE, text=True).stdout
+    text, data, bss = map(int, sizes.split("\n")[1].split()[:3])
+    row = {"program": os.path.basename(path), "code": text, "data": data, "zeros": bss}
+    print(f"\nSize of {row['program']}, megabytes: code and constants {text / 1e6:.2f}, "
+          f"data {data / 1e6:.2f}")
+    return row
+
+
 SHOW = {"overhead": show_overhead, "specialise": show_specialise, "fused": show_fused,
         "rows": show_rows}
-PARTS = (*compare.CONTESTS, "capture", "gemm", "memory", *SHOW)
+PARTS = (*compare.CONTESTS, "attention", "binary", "capture", "gemm", "memory", *SHOW)
 
 
 def machine():
@@ -107,6 +127,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--threads", type=int, nargs="+", default=(1, 2))
     parser.add_argument("--flags", nargs="*", default=[], help="capture.flags of each compiler")
+    parser.add_argument("--binary", help="the program of examples/ that is weighed")
     parser.add_argument("--peers", help="a Python that has torch and jax")
     options = parser.parse_args()
     here = machine()
@@ -137,9 +158,11 @@ def main():
             results[part] = memory.measure(options.programs, options.peers, options.out)
             memory.show(results[part])
             write("memory.svg", memory.plot(results[part]))
-        elif part == "gemm":
+        elif part in ("gemm", "attention"):
             results[part] = [r for n in threads for r in records(options.programs, part, str(n))]
-            show_gemm(results[part])
+            (show_gemm if part == "gemm" else show_attention)(results[part])
+        elif part == "binary":
+            results[part] = show_binary(options.binary)
         else:
             results[part] = records(options.programs, part)
             SHOW[part](results[part])
