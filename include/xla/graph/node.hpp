@@ -81,9 +81,12 @@ struct node {
   }
 };
 
-constexpr bool same_dims(const node& a, const node& b) {
-  if (a.rank != b.rank) return false;
-  for (int i = 0; i < a.rank; ++i)
+/// Of nodes and shapes in any mixture.
+template <class A, class B>
+constexpr bool same_dims(const A& a, const B& b) {
+  const int rank = a.rank;
+  if (rank != b.rank) return false;
+  for (int i = 0; i < rank; ++i)
     if (a.dims[i] != b.dims[i]) return false;
   return true;
 }

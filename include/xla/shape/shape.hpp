@@ -122,8 +122,9 @@ struct size_scope {
     out.rank = a.rank > b.rank ? a.rank : b.rank;
     for (int i = 0; i < out.rank; ++i) {
       const int ia = i - (out.rank - a.rank), ib = i - (out.rank - b.rank);
-      extent x = ia < 0 ? 1 : find(a.dims[ia]);
-      const extent y = ib < 0 ? 1 : find(b.dims[ib]);
+      extent x = ia < 0 ? 1 : a.dims[ia], y = ib < 0 ? 1 : b.dims[ib];
+      if (!is_known(x)) x = find(x);
+      if (!is_known(y)) y = find(y);
       if (x == 1) x = y;
       else if (y != 1 && !equal(x, y)) {
         fail(text("sizes of ") << a << " and " << b << " do not broadcast: " << x << " against "

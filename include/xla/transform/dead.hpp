@@ -10,9 +10,12 @@ namespace xla::detail {
 constexpr void mark_live(const graph& g, const int* to, bool* live) {
   for (int i = g.count - 1; i >= 0; --i) {
     const node& n = g.nodes[i];
-    if (to[i] == i && n.op->check) live[i] = true;
-    if (!live[i]) continue;
-    for (int k = 0; k < n.arity; ++k) live[n.in[k]] = true;
+    if (!live[i]) {
+      if (to[i] != i || !n.op->check) continue;
+      live[i] = true;
+    }
+    const int arity = n.arity;
+    for (int k = 0; k < arity; ++k) live[n.in[k]] = true;
   }
 }
 

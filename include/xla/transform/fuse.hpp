@@ -49,15 +49,16 @@ struct fuser {
   int count = 0, read_count = 0;
 
   constexpr int find(int r) const {
-    while (regions[r].merged_into >= 0) r = regions[r].merged_into;
+    for (int up = regions[r].merged_into; up >= 0; up = regions[r].merged_into) r = up;
     return r;
   }
   constexpr int region_at(int node) const {
-    return region_of[node] < 0 ? -1 : find(region_of[node]);
+    const int r = region_of[node];
+    return r < 0 ? -1 : find(r);
   }
   constexpr int stage_at(int node) const {
-    const int r = region_at(node);
-    return r < 0 ? stage[node] : regions[r].stage;
+    const int r = region_of[node];
+    return r < 0 ? stage[node] : regions[find(r)].stage;
   }
 
   /// The one element type besides bool that a map computes with; false when there are two.
@@ -71,9 +72,12 @@ struct fuser {
     }
     return true;
   }
-  static constexpr shape row_shape(shape s) {
-    s.dims[s.rank - 1] = 1;
-    return s;
+  /// True for the shape of a value per row of a space.
+  static constexpr bool row_of(const node& n, const shape& space) {
+    if (n.rank == 0 || n.rank != space.rank || n.dims[n.rank - 1] != 1) return false;
+    for (int i = 0; i < n.rank - 1; ++i)
+      if (n.dims[i] != space.dims[i]) return false;
+    return true;
   }
   constexpr bool reduces_last_axis(const node& n) const {
     if (n.rank == 0 || n.attr != std::int64_t{1} << (n.rank - 1)) return false;
@@ -81,8 +85,7 @@ struct fuser {
   }
   constexpr bool fits(const region& r, const node& n, dtype main) const {
     if (main != r.main && main != dtype::boolean && r.main != dtype::boolean) return false;
-    const shape s = n.dims_shape();
-    return s == r.space || (r.reduces && s.rank > 0 && s == row_shape(r.space));
+    return same_dims(n, r.space) || (r.reduces && row_of(n, r.space));
   }
 
   constexpr void sweep() {
@@ -90,11 +93,11 @@ struct fuser {
     for (int i = 0; i < g.count; ++i) {
       if (!live[i]) continue;
       const node& n = g.nodes[i];
+      const op_kind kind = n.op->kind;
       dtype main{};
-      if (options.maps && n.op->kind == op_kind::map && main_type(n, main))
-        place({i, n.dims_shape(), main, false});
-      else if (options.rows && n.op->kind == op_kind::reduce && reduces_last_axis(n))
-        place({i, g.nodes[n.in[0]].dims_shape(), n.type, true});
+      if (options.maps && kind == op_kind::map && main_type(n, main)) place({i, n, main, false});
+      else if (options.rows && kind == op_kind::reduce && reduces_last_axis(n))
+        place({i, g.nodes[n.in[0]], n.type, true});
       else alone(i);
     }
   }
@@ -104,15 +107,21 @@ struct fuser {
       stage[i] = 0;
       stored[i] = false;
     }
-    for (int i = g.count - 1; i >= 0; --i)
-      for (int k = 0; live[i] && k < g.nodes[i].arity; ++k) user[g.nodes[i].in[k]] = i;
+    for (int i = g.count - 1; i >= 0; --i) {
+      if (!live[i]) continue;
+      const node& n = g.nodes[i];
+      const int arity = n.arity;
+      for (int k = 0; k < arity; ++k) user[n.in[k]] = i;
+    }
   }
 
   constexpr void alone(int i) {
     const node& n = g.nodes[i];
-    const bool makes_value = n.op->kind == op_kind::library || n.op->kind == op_kind::reduce ||
-                             n.op->kind == op_kind::map;
-    for (int k = 0; k < n.arity; ++k) {
+    const int arity = n.arity;
+    const op_kind kind = n.op->kind;
+    const bool makes_value =
+        kind == op_kind::library || kind == op_kind::reduce || kind == op_kind::map;
+    for (int k = 0; k < arity; ++k) {
       read_from_outside(n.in[k]);
       const int after = stage_at(n.in[k]) + (makes_value ? 1 : 0);
       if (after > stage[i]) stage[i] = after;
@@ -130,13 +139,16 @@ struct fuser {
   /// The first stage after what a node waits for without reading it, as seen from region r; what
   /// is waited for keeps its stage from here on.
   constexpr int wait_for_others(const node& n, int r) {
+    if (!waits(n)) return 0;
     for (int before : n.after)
       if (const int other = before < 0 ? -1 : region_at(before); other >= 0 && other != r)
         regions[other].read_outside = true;
     return after_others(n, r);
   }
+  static constexpr bool waits(const node& n) { return n.after[0] >= 0 || n.after[1] >= 0; }
   constexpr int after_others(const node& n, int r) const {
     int first = 0;
+    if (!waits(n)) return first;
     for (int before : n.after)
       if (before >= 0 && (r < 0 || region_at(before) != r) && stage_at(before) + 1 > first)
         first = stage_at(before) + 1;
@@ -145,8 +157,8 @@ struct fuser {
 
   /// A node that looks for its region.
   struct newcomer {
-    int node;
-    shape space;  ///< that it walks
+    int index;
+    const node& walks;  ///< whose shape it walks
     dtype main;
     bool reduce;
   };
@@ -157,28 +169,30 @@ struct fuser {
     if (home < 0) {
       home = count++;
       regions[home] = {};
-      regions[home].space = c.space;
+      regions[home].space = c.walks.dims_shape();
       regions[home].stage = 1;
     }
     region& r = regions[home];
-    const node& n = g.nodes[c.node];
-    region_of[c.node] = home;
+    const node& n = g.nodes[c.index];
+    region_of[c.index] = home;
     ++r.nodes;
     if (r.main == dtype::boolean) r.main = c.main;
     if (c.reduce) r.reduces = true;
-    for (int k = 0; k < n.arity; ++k) {
-      if (region_at(n.in[k]) == home) continue;
-      read_from_outside(n.in[k]);
-      add_read(home, n.in[k]);
-      if (g.nodes[n.in[k]].dims_shape() == r.space) reader[n.in[k]] = home;
-      if (const int after = stage_at(n.in[k]) + 1; after > r.stage) r.stage = after;
+    const int arity = n.arity;
+    for (int k = 0; k < arity; ++k) {
+      const int in = n.in[k];
+      if (region_at(in) == home) continue;
+      read_from_outside(in);
+      add_read(home, in);
+      if (same_dims(g.nodes[in], r.space)) reader[in] = home;
+      if (const int after = stage_at(in) + 1; after > r.stage) r.stage = after;
     }
     if (const int after = wait_for_others(n, home); after > r.stage) r.stage = after;
   }
 
   /// The latest region that the node may enter, with the others that it joins; -1 without any.
   constexpr int find_home(const newcomer& c) {
-    const node& n = g.nodes[c.node];
+    const node& n = g.nodes[c.index];
     int near[8], found = 0, home = -1;
     auto consider = [&](int r, bool beside) {
       if (r < 0) return;
@@ -189,11 +203,14 @@ struct fuser {
       near[found++] = r;
       if (home < 0 || regions[r].stage > regions[home].stage) home = r;
     };
-    for (int k = 0; k < n.arity; ++k) consider(region_of[n.in[k]], false);
-    for (int k = 0; k < n.arity; ++k)
-      if (g.nodes[n.in[k]].dims_shape() == c.space) consider(reader[n.in[k]], true);
+    const int arity = n.arity;
+    for (int k = 0; k < arity; ++k)
+      if (const int r = region_of[n.in[k]]; r >= 0) consider(r, false);
+    for (int k = 0; k < arity; ++k)
+      if (const int r = reader[n.in[k]]; r >= 0 && same_dims(g.nodes[n.in[k]], c.walks))
+        consider(r, true);
     // What waits for a gradient is wanted where that is read.
-    if (n.after[0] >= 0 && g.nodes[n.after[0]].dims_shape() == c.space)
+    if (n.after[0] >= 0 && same_dims(g.nodes[n.after[0]], c.walks))
       consider(reader[n.after[0]], true);
     const int first = home;
     for (int k = 0; k < found; ++k)
@@ -211,9 +228,10 @@ struct fuser {
   }
   constexpr bool may_enter(int r, const newcomer& c) const {
     const region& to = regions[r];
-    const node& n = g.nodes[c.node];
+    const node& n = g.nodes[c.index];
     if (c.reduce) {
-      if (!(to.space == c.space) || (to.main != c.main && to.main != dtype::boolean)) return false;
+      if (!same_dims(c.walks, to.space) || (to.main != c.main && to.main != dtype::boolean))
+        return false;
     } else if (!fits(to, n, c.main)) {
       return false;
     }
@@ -222,7 +240,7 @@ struct fuser {
     if (!to.read_outside) return true;
     for (int k = 0; k < n.arity; ++k)
       if (region_at(n.in[k]) != r && stage_at(n.in[k]) >= to.stage) return false;
-    return after_others(n, r) <= to.stage && !belongs_later(r, c.node);
+    return after_others(n, r) <= to.stage && !belongs_later(r, c.index);
   }
 
   /// True when a settled region need store nothing more for the node, and what follows from the
@@ -282,8 +300,8 @@ struct fuser {
       n += region_at(reads[at].node) != b;
     for (int at = regions[b].first_read; at >= 0; at = reads[at].next)
       n += region_at(reads[at].node) != a && !reads_already(a, reads[at].node);
-    for (int k = 0; k < g.nodes[c.node].arity; ++k) {
-      const int in = g.nodes[c.node].in[k], r = region_at(in);
+    for (int k = 0; k < g.nodes[c.index].arity; ++k) {
+      const int in = g.nodes[c.index].in[k], r = region_at(in);
       n += r != a && r != b && !reads_already(a, in) && !reads_already(b, in);
     }
     return n;

@@ -115,7 +115,8 @@ class lowering {
       if (g_.nodes[i].op->impure && g_.nodes[i].attr == 0) live_[i] = true;
     mark_live(g_, to_, live_);
     for (int i = 0; i < g_.count; ++i)
-      for (int& before : g_.nodes[i].after) before = computed(before);
+      if (node& n = g_.nodes[i]; live_[i] && (n.after[0] >= 0 || n.after[1] >= 0))
+        for (int& before : n.after) before = computed(before);
   }
   // The pass numbers the nodes anew, and leaves some without readers.
   constexpr void compute_again() {
@@ -139,8 +140,12 @@ class lowering {
   constexpr void mark_needed() {
     for (int i = 0; i < roots_.result_count; ++i) live_[root(roots_.results[i])] = true;
     for (int i = 0; i < roots_.write_count; ++i) live_[root(roots_.writes[i].value)] = true;
-    for (int i = g_.count - 1; i >= 0; --i)
-      for (int k = 0; live_[i] && k < g_.nodes[i].arity; ++k) live_[g_.nodes[i].in[k]] = true;
+    for (int i = g_.count - 1; i >= 0; --i) {
+      if (!live_[i]) continue;
+      const node& n = g_.nodes[i];
+      const int arity = n.arity;
+      for (int k = 0; k < arity; ++k) live_[n.in[k]] = true;
+    }
   }
   // What stands for a node that others wait for; where the passes left it out, for its first input.
   constexpr int computed(int i) const {
@@ -164,20 +169,20 @@ class lowering {
     for (int i = 0; i < g_.count; ++i) outside[i] = false;
     for (int i = 0; i < roots_.result_count; ++i) outside[root(roots_.results[i])] = true;
     for (int i = 0; i < roots_.write_count; ++i) outside[root(roots_.writes[i].value)] = true;
-    for (int i = 0; i < g_.count; ++i)
-      if (live_[i])
-        for (int k = 0; k < g_.nodes[i].arity; ++k) {
-          const int in = g_.nodes[i].in[k];
-          if (f.region_at(i) < 0 || f.region_at(i) != f.region_at(in)) outside[in] = true;
-        }
+    for (int i = 0; i < g_.count; ++i) {
+      if (!live_[i]) continue;
+      const node& n = g_.nodes[i];
+      const int arity = n.arity, r = f.region_at(i);
+      for (int k = 0; k < arity; ++k)
+        if (const int in = n.in[k]; r < 0 || r != f.region_at(in)) outside[in] = true;
+    }
     for (int i = 0; i < g_.count; ++i) {
       value_of_[i] = -1;
-      if (!live_[i] || (f.region_at(i) >= 0 && !outside[i])) continue;
-      value_of_[i] = out_.count.values;
-      node& v = out_.values[out_.count.values++] = g_.nodes[i];
+      if (!live_[i] || (region_of_[i] >= 0 && !outside[i])) continue;
+      node& v = out_.values[value_of_[i] = out_.count.values++] = g_.nodes[i];
       v.needs_grad = false;
-      for (int& in : v.in)
-        if (in >= 0) in = value_of_[in];
+      const int arity = v.arity;
+      for (int k = 0; k < arity; ++k) v.in[k] = value_of_[v.in[k]];
     }
     delete[] outside;
   }
@@ -246,10 +251,11 @@ class lowering {
   }
 
   constexpr bool invariant(const node& input, const region& r) const {
-    bool one = true;
-    for (int k = 0; k < input.rank; ++k) one &= input.dims[k] == 1;
-    if (one) return true;
-    return r.reduces && input.dims[input.rank - 1] == 1 && r.space[r.space.rank - 1] != 1;
+    const int rank = input.rank;
+    int ones = 0;
+    while (ones < rank && input.dims[ones] == 1) ++ones;
+    if (ones == rank) return true;
+    return r.reduces && input.dims[rank - 1] == 1 && r.space.dims[r.space.rank - 1] != 1;
   }
 
   /// An operand's place among those of a commutative op, the same in regions of one structure
@@ -257,14 +263,15 @@ class lowering {
   constexpr int precedence(int in, int index, const region& r) const {
     if (inside(in, index)) return 0;
     const node& n = g_.nodes[in];
-    if (!invariant(n, r)) return n.dims_shape() == r.space ? 1 : 2;
+    if (!invariant(n, r)) return same_dims(n, r.space) ? 1 : 2;
     return n.rank > 0 && n.rank == r.space.rank && r.reduces ? 3 : 4;
   }
   constexpr void order_operands(int index, const region& r) {
     for (int i = region_first_[index]; i >= 0; i = next_[i]) {
       node& n = g_.nodes[i];
-      if (!n.op->commutative || precedence(n.in[0], index, r) <= precedence(n.in[1], index, r))
-        continue;
+      if (!n.op->commutative) continue;
+      const int first = precedence(n.in[0], index, r);
+      if (first == 0 || first <= precedence(n.in[1], index, r)) continue;
       const int t = n.in[0];
       n.in[0] = n.in[1];
       n.in[1] = t;
@@ -282,32 +289,34 @@ class lowering {
     out_.spaces[out_.count.spaces++] = r.space;
     order_operands(index, r);
     int values = 0;
-    for (int i = region_first_[index]; i >= 0; i = next_[i])
-      for (int k = 0; k < g_.nodes[i].arity; ++k) {
-        const int in = g_.nodes[i].in[k];
+    for (int i = region_first_[index]; i >= 0; i = next_[i]) {
+      const node& n = g_.nodes[i];
+      const int arity = n.arity;
+      for (int k = 0; k < arity; ++k) {
+        const int in = n.in[k];
         if (stamp_[in] == index || inside(in, index)) continue;
         stamp_[in] = index;
         local_[in] = values++;
-        kernel::micro_op m{.type = g_.nodes[in].type, .input = true};
-        m.invariant = invariant(g_.nodes[in], r);
         if (out_.word_ops) out_.word_ops[out_.count.words] = nullptr;
-        out_.words[out_.count.words++] = m.word();
+        out_.words[out_.count.words++] =
+            kernel::micro_op::input_word(g_.nodes[in].type, invariant(g_.nodes[in], r));
         out_.inputs[out_.count.inputs++] = value_of_[in];
       }
+    }
     s.inputs = values;
     s.ops = 0;
     for (int i = region_first_[index]; i >= 0; i = next_[i], ++s.ops) {
       const node& n = g_.nodes[i];
-      kernel::micro_op m{.id = n.op->id, .type = n.type};
-      int* operands[] = {&m.a, &m.b, &m.c};
-      for (int k = 0; k < n.arity; ++k) *operands[k] = local_[n.in[k]];
-      m.output = value_of_[i] >= 0;
-      m.reduce = n.op->kind == op_kind::reduce;
-      if (m.output) out_.outputs[out_.count.outputs++] = value_of_[i];
+      const op_info& op = *n.op;
+      const int arity = n.arity, value = value_of_[i];
+      std::uint64_t word =
+          kernel::micro_op::op_word(op.id, n.type, value >= 0, op.kind == op_kind::reduce);
+      for (int k = 0; k < arity; ++k) word = kernel::micro_op::with(word, k, local_[n.in[k]]);
+      if (value >= 0) out_.outputs[out_.count.outputs++] = value;
       stamp_[i] = index;
       local_[i] = values++;
       if (out_.word_ops) out_.word_ops[out_.count.words] = n.op;
-      out_.words[out_.count.words++] = m.word();
+      out_.words[out_.count.words++] = word;
     }
     s.outputs = out_.count.outputs - s.first_output;
     s.words = values;

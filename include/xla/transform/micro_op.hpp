@@ -25,6 +25,23 @@ struct micro_op {
            std::uint64_t(invariant) << 55 | std::uint64_t(output) << 56 |
            std::uint64_t(reduce) << 57;
   }
+  static constexpr std::uint64_t no_operands =
+      std::uint64_t{none} << 36 | std::uint64_t{none} << 42 | std::uint64_t{none} << 48;
+
+  /// The word of an input.
+  static constexpr std::uint64_t input_word(dtype type, bool invariant) {
+    return no_operands | std::uint64_t(type) << 32 | std::uint64_t{1} << 54 |
+           std::uint64_t(invariant) << 55;
+  }
+  /// The word of an op that has no operands yet.
+  static constexpr std::uint64_t op_word(std::uint32_t id, dtype type, bool output, bool reduce) {
+    return no_operands | id | std::uint64_t(type) << 32 | std::uint64_t(output) << 56 |
+           std::uint64_t(reduce) << 57;
+  }
+  /// A word with value i as operand k, which it had not before.
+  static constexpr std::uint64_t with(std::uint64_t word, int k, int i) {
+    return word ^ static_cast<std::uint64_t>(none ^ i) << (36 + 6 * k);
+  }
   static constexpr micro_op of(std::uint64_t w) {
     micro_op m;
     m.id = static_cast<std::uint32_t>(w);

@@ -17,12 +17,15 @@ struct sharer {
   static constexpr std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
     return (h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2))) * 0xff51afd7ed558ccdull;
   }
+  // Few steps, for constant evaluation; sizes tell values apart that have no inputs.
   static constexpr std::uint64_t hash(const node& n) {
-    std::uint64_t h = mix(n.op->id, static_cast<std::uint64_t>(n.attr));
-    h = mix(h, static_cast<std::uint64_t>(n.type));
-    for (int k = 0; k < n.arity; ++k) h = mix(h, static_cast<std::uint64_t>(n.in[k]));
-    for (int k = 0; k < n.rank; ++k) h = mix(h, static_cast<std::uint64_t>(n.dims[k]));
-    return mix(h, std::bit_cast<std::uint64_t>(n.value));
+    std::uint64_t h = n.op->id + 0x9e3779b1ull * static_cast<std::uint64_t>(n.attr);
+    const int arity = n.arity;
+    for (int k = 0; k < arity; ++k) h = 0x10001a3ull * h + static_cast<std::uint64_t>(n.in[k]);
+    if (arity == 0 || n.op->kind == op_kind::alias)
+      for (int k = 0; k < n.rank; ++k) h = mix(h, static_cast<std::uint64_t>(n.dims[k]));
+    if (arity == 0) h = mix(h, std::bit_cast<std::uint64_t>(n.value));
+    return h ^ h >> 17;
   }
   static constexpr bool equal(const node& a, const node& b) {
     if (a.op != b.op || a.attr != b.attr || a.type != b.type || a.size != b.size) return false;

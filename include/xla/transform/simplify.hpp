@@ -18,7 +18,16 @@ struct simplifier {
   graph& g;
   int* to;  // what stands for each node now
 
-  constexpr bool is(int i, std::string_view name) const { return g.nodes[i].op->name == name; }
+  // By the ids: names take constant evaluation long to compare.
+  static constexpr std::uint32_t expand = op_id(op::expand::name);
+  static constexpr std::uint32_t reshape = op_id(op::reshape::name);
+  static constexpr std::uint32_t permute = op_id(op::permute::name);
+  static constexpr std::uint32_t matmul = op_id(op::matmul::name);
+  static constexpr std::uint32_t neg = op_id(op::neg::name);
+  static constexpr std::uint32_t mul = op_id(op::mul::name);
+  static constexpr std::uint32_t div = op_id(op::div::name);
+
+  constexpr bool is(int i, std::uint32_t id) const { return g.nodes[i].op->id == id; }
   constexpr bool is_one(int i) const {
     return g.nodes[i].op == &constant_info && g.nodes[i].value == 1;
   }
@@ -36,18 +45,21 @@ struct simplifier {
 
   constexpr int rewrite(int i) {
     node& n = g.nodes[i];
-    for (int k = 0; k < n.arity; ++k) n.in[k] = to[n.in[k]];
-    if (n.op == &detach_info) return n.in[0];
-    if (n.op->kind == op_kind::map) return rewrite_map(i);
-    if (n.op->name == op::reshape::name) {
-      while (is(n.in[0], op::reshape::name)) n.in[0] = g.nodes[n.in[0]].in[0];
+    const int arity = n.arity;
+    if (arity == 0) return i;
+    for (int k = 0; k < arity; ++k) n.in[k] = to[n.in[k]];
+    const op_info& info = *n.op;
+    if (info.kind == op_kind::map) return rewrite_map(i, info.id, arity);
+    if (&info == &detach_info) return n.in[0];
+    if (info.id == reshape) {
+      while (is(n.in[0], reshape)) n.in[0] = g.nodes[n.in[0]].in[0];
       return same_as(i, n.in[0]);
     }
-    if (n.op->name == op::expand::name) return same_as(i, n.in[0]);
-    if (n.op->name == op::matmul::name)
+    if (info.id == expand) return same_as(i, n.in[0]);
+    if (info.id == matmul)
       for (int k = 0; k < 2; ++k) {
         const node& t = g.nodes[n.in[k]];
-        if (t.op->name == op::permute::name && swaps_last_two(t)) {
+        if (t.op->id == permute && swaps_last_two(t)) {
           n.in[k] = t.in[0];
           n.attr ^= 1 << k;
         }
@@ -55,27 +67,35 @@ struct simplifier {
     return i;
   }
 
-  constexpr int rewrite_map(int i) {
+  constexpr int rewrite_map(int i, std::uint32_t id, int arity) {
     node& n = g.nodes[i];
-    // The map broadcasts anyway, if an operand that stays has all its sizes.
+    int expanded = 0;  // operands, a bit each
+    for (int k = 0; k < arity; ++k)
+      if (g.nodes[n.in[k]].op->id == expand) expanded |= 1 << k;
+    if (expanded != 0) drop_expanded(n, expanded);
+    if (id == neg && is(n.in[0], neg)) return g.nodes[n.in[0]].in[0];
+    if (id == mul && is_one(n.in[0])) return same_as(i, n.in[1]);
+    if ((id == mul || id == div) && is_one(n.in[1])) return same_as(i, n.in[0]);
+    return i;
+  }
+  // The map broadcasts anyway, if an operand that stays has all its sizes.
+  constexpr void drop_expanded(node& n, int expanded) {
     bool full = false;
     for (int k = 0; k < n.arity; ++k)
-      full |= !is(n.in[k], op::expand::name) && same_dims(g.nodes[n.in[k]], n);
+      full |= (expanded >> k & 1) == 0 && same_dims(g.nodes[n.in[k]], n);
     for (int k = 0; full && k < n.arity; ++k)
-      if (is(n.in[k], op::expand::name)) n.in[k] = g.nodes[n.in[k]].in[0];
-    if (n.op->name == op::neg::name && is(n.in[0], op::neg::name)) return g.nodes[n.in[0]].in[0];
-    if (n.op->name == op::mul::name && is_one(n.in[0])) return same_as(i, n.in[1]);
-    if ((n.op->name == op::mul::name || n.op->name == op::div::name) && is_one(n.in[1]))
-      return same_as(i, n.in[0]);
-    return i;
+      if (expanded >> k & 1) n.in[k] = g.nodes[n.in[k]].in[0];
   }
 };
 
 /// Rewrites the graph in place; to[i] is the node that now stands for node i.
 constexpr void simplify(graph& g, int* to) {
   simplifier s{g, to};
+  bool unified = false;
+  for (int i = 0; i < g.sizes.symbol_count; ++i) unified |= g.sizes.symbols[i].same_as != -1;
   for (int i = 0; i < g.count; ++i) {
-    for (int k = 0; k < g.nodes[i].rank; ++k) g.nodes[i].dims[k] = g.sizes.find(g.nodes[i].dims[k]);
+    for (int k = 0; unified && k < g.nodes[i].rank; ++k)
+      g.nodes[i].dims[k] = g.sizes.find(g.nodes[i].dims[k]);
     to[i] = s.rewrite(i);
   }
 }
