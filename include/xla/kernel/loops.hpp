@@ -155,6 +155,17 @@ void for_each_row(const loop_nest& l, void* const* base, std::int64_t first, std
 /// Work below which threads cost more than they save, in elements times ops.
 inline constexpr std::int64_t parallel_work = 1 << 16;
 
+/// Calls f(first, last) for ranges that make up [0, n), on the pool when there is enough to do;
+/// work is that of one of the n, in elements times ops.
+template <class F>
+void for_ranges(std::int64_t n, std::int64_t work, F&& f) {
+  const std::int64_t all = n * std::max<std::int64_t>(work, 1);
+  const std::int64_t chunks =
+      all < parallel_work || num_threads() == 1 ? 1 : std::min<std::int64_t>({all / 16384, n, 64});
+  if (chunks <= 1) return f(std::int64_t{0}, n);
+  parallel_for(chunks, [&](std::int64_t c) { f(n * c / chunks, n * (c + 1) / chunks); });
+}
+
 /// Runs a map region over its loops, in fixed chunks on the pool when there is enough to do.
 template <class Kernel>
 void run_map(const loop_nest& l, Kernel&& kernel, void* const* base, std::int64_t ops = 1) {
@@ -233,12 +244,7 @@ inline void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
       });
     }
   };
-  const std::int64_t work = rows * std::max<std::int64_t>(inner, 1) * ops;
-  const std::int64_t chunks = work < parallel_work || num_threads() == 1
-                                  ? 1
-                                  : std::min<std::int64_t>({work / 16384, rows, 64});
-  if (chunks <= 1) return some(0, rows);
-  parallel_for(chunks, [&](std::int64_t c) { some(rows * c / chunks, rows * (c + 1) / chunks); });
+  for_ranges(rows, std::max<std::int64_t>(inner, 1) * ops, some);
 }
 
 }  // namespace xla::kernel

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "xla/kernel/call.hpp"
+#include "xla/kernel/loops.hpp"
 #include "xla/op/embedding.hpp"
 
 namespace xla::detail {
@@ -35,8 +35,10 @@ struct kernel_of<op::embedding, Out, T> {
     const std::int64_t* index = static_cast<const std::int64_t*>(call.in[1]);
     const std::int64_t n = count(call.in_shapes[1]), width = call.in_shapes[0][1];
     T* out = static_cast<T*>(call.out);
-    for (std::int64_t i = 0; i < n; ++i)
-      std::copy_n(table + index[i] * width, width, out + i * width);
+    kernel::for_ranges(n, width, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i)
+        std::copy_n(table + index[i] * width, width, out + i * width);
+    });
   }
 };
 
@@ -46,12 +48,20 @@ struct kernel_of<op::embedding_backward, Out, T> {
     const T* rows = static_cast<const T*>(call.in[0]);
     const std::int64_t* index = static_cast<const std::int64_t*>(call.in[1]);
     const std::int64_t n = count(call.in_shapes[1]), width = (*call.out_shape)[1];
+    const std::int64_t all = (*call.out_shape)[0];
     T* out = static_cast<T*>(call.out);
-    std::fill_n(out, count(*call.out_shape), T{});
-    for (std::int64_t i = 0; i < n; ++i) {
-      T* to = out + index[i] * width;
-      for (std::int64_t k = 0; k < width; ++k) to[k] += rows[i * width + k];
-    }
+    // Threads share out the columns: a row may be named more than once, and adds up in order.
+    constexpr std::int64_t strip = 64;
+    kernel::for_ranges(
+        (width + strip - 1) / strip, strip * (all + n), [&](std::int64_t begin, std::int64_t end) {
+          const std::int64_t first = begin * strip, last = std::min(end * strip, width);
+          for (std::int64_t r = 0; r < all; ++r)
+            std::fill(out + r * width + first, out + r * width + last, T{});
+          for (std::int64_t i = 0; i < n; ++i) {
+            T* to = out + index[i] * width;
+            for (std::int64_t k = first; k < last; ++k) to[k] += rows[i * width + k];
+          }
+        });
   }
 };
 

@@ -44,25 +44,38 @@ struct kernel_of<op::permute, Out, T> {
   }
 
  private:
-  // The last two axes in blocks, so that both sides stay in cache.
+  // The last two axes in blocks of rows, which are copied whole where their elements stay
+  // neighbours, and else in squares, so that both sides stay in cache.
   static void planes(const T* in, T* out, const shape& to, const std::int64_t* stride) {
+    constexpr std::int64_t block = 32;
     const int r = to.rank;
     const std::int64_t rows = to[r - 2], columns = to[r - 1];
-    const std::int64_t total = count(to) / (rows * columns);
-    for (std::int64_t p = 0; p < total; ++p) {
+    const std::int64_t blocks = (rows + block - 1) / block;
+    const auto copy = [&](std::int64_t p, std::int64_t first, std::int64_t last) {
       std::int64_t offset = 0, rest = p;
       for (int i = r - 3; i >= 0; --i) {
         offset += rest % to[i] * stride[i];
         rest /= to[i];
       }
-      constexpr std::int64_t block = 32;
-      for (std::int64_t i = 0; i < rows; i += block)
-        for (std::int64_t j = 0; j < columns; j += block)
-          for (std::int64_t a = i; a < std::min(i + block, rows); ++a)
-            for (std::int64_t b = j; b < std::min(j + block, columns); ++b)
-              out[(p * rows + a) * columns + b] =
-                  in[offset + a * stride[r - 2] + b * stride[r - 1]];
-    }
+      const T* from = in + offset;
+      T* plane = out + p * rows * columns;
+      if (stride[r - 1] == 1) {
+        for (std::int64_t a = first; a < last; ++a)
+          std::copy_n(from + a * stride[r - 2], columns, plane + a * columns);
+        return;
+      }
+      for (std::int64_t j = 0; j < columns; j += block)
+        for (std::int64_t a = first; a < last; ++a)
+          for (std::int64_t b = j; b < std::min(j + block, columns); ++b)
+            plane[a * columns + b] = from[a * stride[r - 2] + b * stride[r - 1]];
+    };
+    kernel::for_ranges(count(to) / (rows * columns) * blocks, std::min(block, rows) * columns,
+                       [&](std::int64_t begin, std::int64_t end) {
+                         for (std::int64_t i = begin; i < end; ++i) {
+                           const std::int64_t first = i % blocks * block;
+                           copy(i / blocks, first, std::min(first + block, rows));
+                         }
+                       });
   }
 };
 

@@ -5,33 +5,52 @@
 #include <limits>
 #include <string>
 
-#include "xla/kernel/call.hpp"
+#include "xla/kernel/loops.hpp"
 #include "xla/kernel/philox.hpp"
 #include "xla/op/integers.hpp"
 #include "xla/op/multinomial.hpp"
 
 namespace xla::detail {
 
+/// Calls fill(out, n, offset of the counter) for pieces of the result: an element is a function of
+/// its counter, whoever makes it.
+template <class T, class Fill>
+void fill_in_parallel(const kernel_call& call, Fill fill) {
+  constexpr std::int64_t group = philox_lanes * philox_elements(sizeof(T)), ops = 16;
+  const std::int64_t n = count(*call.out_shape);
+  T* out = static_cast<T*>(call.out);
+  kernel::for_ranges((n + group - 1) / group, group * ops,
+                     [&](std::int64_t first, std::int64_t last) {
+                       fill(out + first * group, std::min(last * group, n) - first * group,
+                            call.offset + static_cast<std::uint64_t>(first * philox_lanes));
+                     });
+}
+
 template <class Out, class T>
 struct kernel_of<op::uniform, Out, T> {
   static void run(const kernel_call& call) {
-    fill_uniform(static_cast<T*>(call.out), count(*call.out_shape), call.seed, call.offset);
+    fill_in_parallel<T>(call, [&](T* out, std::int64_t n, std::uint64_t offset) {
+      fill_uniform(out, n, call.seed, offset);
+    });
   }
 };
 
 template <class Out, class T>
 struct kernel_of<op::normal, Out, T> {
   static void run(const kernel_call& call) {
-    fill_normal(static_cast<T*>(call.out), count(*call.out_shape), call.seed, call.offset);
+    fill_in_parallel<T>(call, [&](T* out, std::int64_t n, std::uint64_t offset) {
+      fill_normal(out, n, call.seed, offset);
+    });
   }
 };
 
 template <class Out, class T>
 struct kernel_of<op::integers, Out, T> {
   static void run(const kernel_call& call) {
-    fill_integers(static_cast<T*>(call.out), count(*call.out_shape),
-                  *static_cast<const T*>(call.in[0]), *static_cast<const T*>(call.in[1]), call.seed,
-                  call.offset);
+    const T low = *static_cast<const T*>(call.in[0]), high = *static_cast<const T*>(call.in[1]);
+    fill_in_parallel<T>(call, [&](T* out, std::int64_t n, std::uint64_t offset) {
+      fill_integers(out, n, low, high, call.seed, offset);
+    });
   }
 };
 
