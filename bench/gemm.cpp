@@ -3,6 +3,7 @@
 // memory, measured before and after each.
 
 #include <cstdlib>
+#include <new>
 #include <vector>
 
 #include <xla/kernel/gemm.hpp>
@@ -49,15 +50,30 @@ constexpr product streams[] = {
     {4, 8192, 8192, false, true, "four rows, from memory"},
 };
 
+/// Memory aligned as that of tensors.
+template <class T>
+struct aligned {
+  using value_type = T;
+  aligned() = default;
+  template <class U>
+  aligned(aligned<U>) {}
+  T* allocate(std::size_t n) {
+    return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{64}));
+  }
+  void deallocate(T* p, std::size_t) { ::operator delete(p, std::align_val_t{64}); }
+  bool operator==(const aligned&) const = default;
+};
+using values = std::vector<float, aligned<float>>;
+
 /// Against the multiply-adds' peak, or, where the matrix streams, the memory's bandwidth.
 void measure(const product& p, int threads, bool streaming) {
   const auto numbers = [](std::int64_t n) {
-    std::vector<float> v(static_cast<std::size_t>(n));
+    values v(static_cast<std::size_t>(n));
     for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i * 7919 % 1000) * 1e-3f;
     return v;
   };
   const auto a = numbers(p.m * p.k), b = numbers(p.k * p.n);
-  std::vector<float> c(static_cast<std::size_t>(p.m * p.n));
+  values c(static_cast<std::size_t>(p.m * p.n));
   using view = xla::kernel::matrix_view<float>;
   const view left = p.a_transposed ? view{a.data(), 1, p.m} : view{a.data(), p.k, 1};
   const view right = p.b_transposed ? view{b.data(), 1, p.k} : view{b.data(), p.n, 1};
@@ -70,7 +86,8 @@ void measure(const product& p, int threads, bool streaming) {
   std::vector<double> rate, share;
   for (int i = 0; i < 15; ++i) {
     const auto peak = [&] {
-      return streaming ? bench::read_bandwidth(b, threads) : bench::fma_peak(threads);
+      return streaming ? bench::read_bandwidth(b.data(), b.size(), threads)
+                       : bench::fma_peak(threads);
     };
     const double before = peak(), seconds = bench::seconds_per_call(call, n);
     rate.push_back(flops / seconds * 1e-9);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
+#include <cstddef>
 
 #include <xla/run/profile/peaks.hpp>
 
@@ -20,12 +20,12 @@ inline double fma_peak(int threads) {
   return best;
 }
 
-/// GB/s at which `threads` read what `data` holds, each its own part.
-inline double read_bandwidth(const std::vector<float>& data, int threads) {
+/// GB/s at which `threads` read `count` numbers at `data`, each its own part.
+inline double read_bandwidth(const float* data, std::size_t count, int threads) {
   struct reading {
-    const std::vector<float>& data;
-    std::size_t threads;
-  } context{data, static_cast<std::size_t>(threads)};
+    const float* data;
+    std::size_t count, threads;
+  } context{data, count, static_cast<std::size_t>(threads)};
   return 1e-9 * xla::detail::on_threads<>(
                     threads,
                     [](void* context, int thread) {
@@ -33,9 +33,9 @@ inline double read_bandwidth(const std::vector<float>& data, int threads) {
                       namespace simd = xla::kernel::simd;
                       constexpr std::size_t lanes = xla::kernel::lanes<float>, chains = 8;
                       const auto& all = *static_cast<const reading*>(context);
-                      const std::size_t part = all.data.size() / all.threads / (lanes * chains);
-                      const float* p = all.data.data() +
-                                       static_cast<std::size_t>(thread) * part * lanes * chains;
+                      const std::size_t part = all.count / all.threads / (lanes * chains);
+                      const float* p =
+                          all.data + static_cast<std::size_t>(thread) * part * lanes * chains;
                       packet sums[chains];
                       for (packet& s : sums) s = simd::pset1<packet>(0.f);
                       const double start = now();

@@ -169,11 +169,13 @@ TEMPLATE_TEST_CASE("gemm with few rows sums both layouts in one order", "", floa
                               random);
 }
 
-TEST_CASE("gemm packs a large transposed operand in bands of rows") {
+TEST_CASE("gemm packs a large transposed left operand some rows at a time") {
   const restore_threads guard;
   std::mt19937 random(3);
   check_product<float>(5301, 49, 400, 1, 0, random);
   check_product<float>(8193, 48, 257, 1, 1, random);
+  check_product<float>(1030, 350, 520, 2, 0, random);
+  check_product<double>(2061, 70, 300, 1, 0, random);
 }
 
 TEST_CASE("gemm inside a parallel loop gives the same bits") {

@@ -31,8 +31,10 @@ struct product {
   matrix_view<T> a, b;
   T* c;
   index_t ldc;
-  const T* slivers = nullptr;  // a once it is packed
+  const T* slivers = nullptr;  // a once it is packed whole
   index_t depth = 1, depths = 1;
+
+  bool strided() const { return a.col_stride != 1 && k > 1; }
 
   void cut() {
     constexpr index_t most = 2048 / sizeof(T);
@@ -62,62 +64,106 @@ index_t panel_width(index_t columns) {
   return (vectors + count - 1) / count * width;
 }
 
-/// The rows of a that come next, fetched into the cache a share at a time while others are used:
+/// Runs of a matrix that come next, fetched into the cache a share at a time while others are used:
 /// short ones, of which the processor foresees nothing.
 template <class T>
 class upcoming {
  public:
-  upcoming(const product<T>& p, range rows, range ks, bool packed) {
-    if (packed || p.a.col_stride != 1 || ks.size() > 256) return;
-    row_ = from(p.a, rows.begin, ks.begin).data;
-    row_stride_ = p.a.row_stride;
-    length_ = ks.size();
-    left_ = rows.size() * ((length_ + line - 1) / line);
+  upcoming() = default;
+  /// So many runs, `stride` apart, in `shares` shares.
+  upcoming(const T* first, index_t stride, index_t runs, index_t length, index_t shares)
+      : run_(first), stride_(stride), length_(length) {
+    // Runs that begin within a line may end in one more.
+    const auto address = reinterpret_cast<std::uintptr_t>(first);
+    if (address % 64 != 0 || stride % line != 0) length_ += line - 1;
+    left_ = runs * ((length_ + line - 1) / line);
+    share_ = (left_ + shares - 1) / shares;
   }
-  /// One of `panels` equal shares of what is left.
-  void fetch(index_t panels) {
-    for (index_t n = (left_ + panels - 1) / panels; n > 0; --n, --left_) {
-      __builtin_prefetch(row_ + at_, 0, 2);
+  /// One share of what is left.
+  void fetch() {
+    if (left_ == 0) return;
+    for (index_t n = std::min(share_, left_); n > 0; --n, --left_) {
+      __builtin_prefetch(run_ + at_, 0, 3);
       if ((at_ += line) < length_) continue;
       at_ = 0;
-      row_ += row_stride_;
+      run_ += stride_;
     }
   }
 
  private:
   static constexpr index_t line = 64 / sizeof(T);
-  const T* row_ = nullptr;
-  index_t row_stride_ = 0, length_ = 0, left_ = 0, at_ = 0;
+  const T* run_ = nullptr;
+  index_t stride_ = 0, length_ = 0, left_ = 0, share_ = 0, at_ = 0;
 };
+
+/// Where the micro-kernels read a sliver of a.
+template <class T>
+struct sliver {
+  const T* data;
+  index_t row, step;
+};
+
+/// c(rows, columns) (+)= a(rows, ks)·b(ks, columns) for one sliver; at each panel a share of `next`
+/// is fetched.
+template <class T>
+__attribute__((always_inline)) inline void multiply_sliver(const product<T>& p, sliver<T> a,
+                                                           range rows, range columns, range ks,
+                                                           panels<T> b, upcoming<T>& next) {
+  for (index_t j = columns.begin; j < columns.end; j += b.wide) {
+    const index_t width = std::min(b.wide, columns.end - j);
+    next.fetch();
+    multiply_tile<T>({.depth = ks.size(),
+                      .a = a.data,
+                      .a_row = a.row,
+                      .a_step = a.step,
+                      .b = b.data + (j - b.begin) * (b.step != 0 ? 1 : ks.size()),
+                      .b_step = b.step != 0 ? b.step : round_up(width, tile<T>::width),
+                      .c = p.c + rows.begin * p.ldc + j,
+                      .c_row = p.ldc,
+                      .tail = 0,
+                      .first = ks.begin == 0},
+                     rows.size(), width);
+  }
+}
+
+/// The same for all rows of a strided a, packed some slivers at a time, so that whole cache lines
+/// are read.
+template <class T>
+void multiply_strided(const product<T>& p, range rows, range columns, range ks, panels<T> b) {
+  constexpr index_t unit = tile<T>::rows, slivers = unit % 4 == 0 ? 4 : 8, group = slivers * unit;
+  const index_t shares = slivers * ((columns.size() + b.wide - 1) / b.wide);
+  T* const packed = left_scratch().get<T>(group * p.depth);
+  const auto group_at = [&](index_t i) { return range{i, std::min(rows.end, i + group)}; };
+  for (range some = group_at(rows.begin); some.size() > 0; some = group_at(some.end)) {
+    const auto left = from(p.a, some.begin, ks.begin);
+    pack_left_group(packed, unit * ks.size(), left, some.size(), ks.size());
+    upcoming<T> next;
+    if (left.row_stride == 1)
+      next = {left.data + group, left.col_stride, ks.size(), group_at(some.end).size(), shares};
+    for (index_t i = some.begin; i < some.end; i += unit)
+      multiply_sliver(p, {packed + (i - some.begin) * ks.size(), 1, unit},
+                      {i, std::min(some.end, i + unit)}, columns, ks, b, next);
+  }
+}
 
 /// c(rows, columns) (+)= a(rows, ks)·b(ks, columns). `columns` begins at a border of the panels.
 template <class T>
 void multiply_block(const product<T>& p, range rows, range columns, range ks, panels<T> b) {
   constexpr index_t unit = tile<T>::rows;
-  const bool strided = p.slivers == nullptr && p.a.col_stride != 1 && ks.size() > 1;
-  const bool packed_left = strided || p.slivers != nullptr;
-  T* packed = strided ? left_scratch().get<T>(unit * p.depth) : nullptr;
+  if (columns.size() == 0) return;
+  const bool packed = p.slivers != nullptr;
+  if (p.strided() && !packed) return multiply_strided(p, rows, columns, ks, b);
+  const index_t shares = packed || ks.size() > 256 ? 0 : (columns.size() + b.wide - 1) / b.wide;
   for (index_t i = rows.begin; i < rows.end; i += unit) {
-    const index_t height = std::min(unit, rows.end - i);
+    const range some{i, std::min(rows.end, i + unit)};
     const auto left = from(p.a, i, ks.begin);
-    if (strided) pack_left(packed, left, height, ks.size());
-    const T* sliver = p.slivers != nullptr ? p.slivers + i * p.k + ks.begin * unit : packed;
-    upcoming<T> next{p, {i + height, std::min(rows.end, i + height + unit)}, ks, packed_left};
-    for (index_t j = columns.begin; j < columns.end; j += b.wide) {
-      const index_t width = std::min(b.wide, columns.end - j);
-      next.fetch((columns.end - j + b.wide - 1) / b.wide);
-      multiply_tile<T>({.depth = ks.size(),
-                        .a = packed_left ? sliver : left.data,
-                        .a_row = packed_left ? 1 : left.row_stride,
-                        .a_step = packed_left ? unit : 1,
-                        .b = b.data + (j - b.begin) * (b.step != 0 ? 1 : ks.size()),
-                        .b_step = b.step != 0 ? b.step : round_up(width, tile<T>::width),
-                        .c = p.c + i * p.ldc + j,
-                        .c_row = p.ldc,
-                        .tail = 0,
-                        .first = ks.begin == 0},
-                       height, width);
-    }
+    upcoming<T> next;
+    if (shares != 0 && some.end < rows.end)
+      next = {left.data + unit * left.row_stride, left.row_stride,
+              std::min(rows.end - some.end, unit), ks.size(), shares};
+    const sliver<T> a = packed ? sliver<T>{p.slivers + i * p.k + ks.begin * unit, 1, unit}
+                               : sliver<T>{left.data, left.row_stride, 1};
+    multiply_sliver(p, a, some, columns, ks, b, next);
   }
 }
 
@@ -261,27 +307,12 @@ void multiply_few(product<T> p) {
                [&](index_t i) { multiply_few_columns(p, part(p.n, tile<T>::width, parts, i)); });
 }
 
-/// Whether a is strided, and used often enough to be packed whole.
-template <class T>
-bool worth_slivers(const product<T>& p) {
-  return p.a.col_stride != 1 && p.k > 1 && p.n >= tile<T>::columns;
-}
-/// The most elements of a that are packed at a time.
-constexpr index_t most_slivers = 1 << 21;
-
-/// In how many bands of rows to multiply, so that those of a strided a can be packed together.
-template <class T>
-index_t bands(const product<T>& p) {
-  constexpr index_t fewest = 256;
-  if (!worth_slivers(p) || p.m * p.k <= most_slivers || most_slivers / p.k < fewest) return 1;
-  return (p.m * p.k + most_slivers - 1) / most_slivers;
-}
-
-/// Packs a, all threads together, if it is strided and used often enough.
+/// Packs a, all threads together, if it is strided, small and used often enough.
 template <class T>
 const T* pack_slivers(const product<T>& p) {
   constexpr index_t unit = tile<T>::rows, group = 4 * unit;
-  if (!worth_slivers(p) || p.m * p.k > most_slivers) return nullptr;
+  constexpr index_t most = 1 << 19;
+  if (!p.strided() || p.n < tile<T>::columns || p.m * p.k > most) return nullptr;
   T* to = left_scratch().get<T>(round_up(p.m, unit) * p.k);
   const index_t groups = (p.m + group - 1) / group, blocks = (p.k + 127) / 128;
   const auto pack = [&](index_t i) {
@@ -311,21 +342,13 @@ void multiply(product<T> p) {
     if (p.m <= few<T>::rows) return multiply_few(p);
   constexpr index_t wide = tile<T>::columns, width = tile<T>::width, unit = tile<T>::rows;
   constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18, most_packed = 1 << 21;
-  if (const index_t count = bands(p); count > 1) {
-    for (index_t i = 0; i < count; ++i) {
-      const range rows = part(p.m, unit, count, i);
-      multiply<T>(
-          {rows.size(), p.n, p.k, from(p.a, rows.begin, 0), p.b, p.c + rows.begin * p.ldc, p.ldc});
-    }
-    return;
-  }
   const index_t work = p.m * p.n * p.k, threads = num_threads();
   p.cut();
   p.slivers = pack_slivers(p);
   if (work < worth_sharing || threads == 1) return multiply_part(p, {0, p.m}, {0, p.n});
   const index_t chunks = std::clamp<index_t>(work / chunk_work, 1, 16 * threads);
   const index_t vectors = (p.n + width - 1) / width;
-  if (p.m * p.k <= most_packed) {
+  if (p.m * p.k <= most_packed && (p.slivers != nullptr || !p.strided())) {
     // Each chunk packs its own columns, and the threads do not wait for each other.
     const index_t slivers = (p.m + unit - 1) / unit;
     const index_t across = whole_turns(std::min(vectors / 4, chunks), threads);
