@@ -114,6 +114,7 @@ set(XLA_HEADERS
   xla/kernel/gemm_few.hpp
   xla/kernel/gemm_micro.hpp
   xla/kernel/gemm_pack.hpp
+  xla/kernel/gemm_turn.hpp
   xla/kernel/lane.hpp
   xla/kernel/loops.hpp
   xla/kernel/map.hpp

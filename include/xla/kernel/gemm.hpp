@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <xla/kernel/gemm_few.hpp>
+#include <xla/kernel/gemm_turn.hpp>
 #include <xla/kernel/pool.hpp>
 
 namespace xla::kernel {
@@ -169,7 +170,7 @@ void multiply_block(const product<T>& p, range rows, range columns, range ks, pa
 
 /// How many columns of b one thread keeps packed at a time: a block of k then fits the L2 cache.
 template <class T>
-constexpr index_t resident_columns = 7 * tile<T>::columns;
+constexpr index_t resident_columns = (tile<T>::vectors == 3 ? 7 : 10) * tile<T>::columns;
 
 /// The fewest equal ranges of columns that stay resident.
 template <class T>
@@ -192,6 +193,43 @@ void pack_block(const product<T>& p, T* to, range columns, range ks, index_t wid
                std::min(wide, columns.end - j));
 }
 
+/// Packs b for one block of k and a range of columns where its columns are contiguous along k, and
+/// multiplies the first sliver of the rows meanwhile. Returns how many rows that is.
+template <class T>
+index_t turn_block(const product<T>& p, T* to, range rows, range columns, range ks, index_t wide) {
+  constexpr index_t unit = tile<T>::rows, width = tile<T>::width;
+  const index_t height = std::min(rows.size(), unit), padded = round_up(height, width);
+  const auto left = from(p.a, rows.begin, ks.begin);
+  sliver<T> a{left.data, left.row_stride, left.col_stride};
+  if (p.slivers != nullptr) {
+    a = {p.slivers + rows.begin * p.k + ks.begin * unit, 1, unit};
+  } else if (height < unit) {
+    T* const copy = left_scratch().get<T>(padded * p.depth);
+    pack_panel<T>(copy, {left.data, left.col_stride, left.row_stride}, ks.size(), height);
+    a = {copy, 1, padded};
+  }
+  for (index_t j = columns.begin; j < columns.end; j += wide) {
+    const index_t end = std::min(j + wide, columns.end);
+    for (index_t q = j; q < end; q += width)
+      turn_kernel<T>({.depth = ks.size(),
+                      .a = a.data,
+                      .a_row = a.row,
+                      .a_step = a.step,
+                      .b = from(p.b, ks.begin, q).data,
+                      .b_column = p.b.col_stride,
+                      .columns = std::min(width, end - q),
+                      .packed = rows.size() > height
+                                    ? to + (j - columns.begin) * ks.size() + (q - j)
+                                    : nullptr,
+                      .packed_step = round_up(end - j, width),
+                      .c = p.c + rows.begin * p.ldc + q,
+                      .c_row = p.ldc,
+                      .rows = height,
+                      .first = ks.begin == 0});
+  }
+  return height;
+}
+
 /// Some rows of some columns, by one thread that packs for itself.
 template <class T>
 void multiply_part(const product<T>& p, range rows, range columns) {
@@ -203,6 +241,11 @@ void multiply_part(const product<T>& p, range rows, range columns) {
       p.b.row_stride < 2 * p.n && p.n * p.depth * static_cast<index_t>(sizeof(T)) <= small;
   const bool in_place = p.b.col_stride == 1 && p.b.row_stride != 0 &&
                         rows.size() <= (together ? 32 : 8) * tile<T>::rows;
+  // A sliver that is not whole is padded, which does not pay for a row or two.
+  const index_t height = std::min<index_t>(rows.size(), tile<T>::rows);
+  const bool turned = is_vector<T> && p.b.row_stride == 1 && p.b.col_stride != 1 &&
+                      (height == tile<T>::rows || (p.slivers == nullptr && height > 4 &&
+                                                   round_up(height, width) >= tile<T>::rows));
   const index_t parts = resident_parts<T>(columns);
   T* packed = right_scratch().get<T>((resident_columns<T> + tile<T>::columns) * p.depth);
   for (index_t i = 0; i < parts; ++i) {
@@ -214,8 +257,11 @@ void multiply_part(const product<T>& p, range rows, range columns) {
       const range ks = p.block(block);
       const T* b = from(p.b, ks.begin, whole.begin).data;
       multiply_block(p, rows, whole, ks, {b, whole.begin, wide_whole, p.b.row_stride});
-      pack_block(p, packed, some, ks, wide);
-      multiply_block(p, rows, some, ks, {packed, some.begin, wide});
+      range rest = rows;
+      if constexpr (is_vector<T>)
+        if (turned) rest.begin += turn_block(p, packed, rows, some, ks, wide);
+      if (!turned) pack_block(p, packed, some, ks, wide);
+      multiply_block(p, rest, some, ks, {packed, some.begin, wide});
     }
   }
 }

@@ -69,20 +69,20 @@ void dot_segment(const few_rows<T>& x, const T* b, index_t k, packet<T>* total, 
   for (int i = 0; i < Rows; ++i) total[i] = add_vectors<T>(total[i], sum[i]);
 }
 
-/// The lane totals of `Rows` rows times one column of b that is contiguous along k.
+/// Adds the elements [k, end) of `Rows` rows times one column of b that is contiguous along k to
+/// the lane totals.
 template <class T, int Rows>
-void dot_column(const few_rows<T>& x, const T* b, packet<T>* total) {
+void dot_column(const few_rows<T>& x, const T* b, index_t k, index_t end, packet<T>* total) {
   using order = few<T>;
   using vector = packet<T>;
   vector sum[Rows];
 #pragma GCC unroll 4
-  for (int i = 0; i < Rows; ++i) sum[i] = simd::pset1<vector>(T{0});
-  index_t k = 0;
+  for (int i = 0; i < Rows; ++i) sum[i] = total[i];
 #pragma GCC unroll 1
-  for (; k + order::segment <= x.depth; k += order::segment)
+  for (; k + order::segment <= end; k += order::segment)
     dot_segment<T, Rows>(x, b, k, sum, [](const T* p, index_t) { return simd::ploadu<vector>(p); });
-  if (k < x.depth)
-    dot_segment<T, Rows>(x, b, k, sum, [rest = x.depth - k](const T* p, index_t i) {
+  if (k < end)
+    dot_segment<T, Rows>(x, b, k, sum, [rest = end - k](const T* p, index_t i) {
       if (i + order::width <= rest) return simd::ploadu<vector>(p);
       return i < rest ? load_part<T>(p, rest - i) : simd::pset1<vector>(T{0});
     });
@@ -100,14 +100,21 @@ void dot_column(const few_rows<T>& x, const T* b, packet<T>* total) {
 template <class T, int Rows>
 void dot_tile(const few_rows<T>& x, const T* b, index_t b_column, index_t columns) {
   constexpr int width = few<T>::width;
+  // So much of a that it stays in the nearest cache while all columns are multiplied.
+  constexpr index_t most = round_up(32768 / sizeof(T) / Rows, few<T>::segment);
   simd::PacketBlock<packet<T>, width> total[Rows];
-  for (int j = 0; j < width; ++j) {
-    packet<T> one[Rows];
-    // Columns that are not there repeat the last one.
-    dot_column<T, Rows>(x, b + std::min<index_t>(j, columns - 1) * b_column, one);
+  for (index_t k = 0; k < x.depth; k += most)
+    for (int j = 0; j < width; ++j) {
+      packet<T> one[Rows];
 #pragma GCC unroll 4
-    for (int i = 0; i < Rows; ++i) total[i].packet[j] = one[i];
-  }
+      for (int i = 0; i < Rows; ++i)
+        one[i] = k == 0 ? simd::pset1<packet<T>>(T{0}) : total[i].packet[j];
+      // Columns that are not there repeat the last one.
+      dot_column<T, Rows>(x, b + std::min<index_t>(j, columns - 1) * b_column, k,
+                          std::min(k + most, x.depth), one);
+#pragma GCC unroll 4
+      for (int i = 0; i < Rows; ++i) total[i].packet[j] = one[i];
+    }
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i) {
     simd::ptranspose(total[i]);
@@ -122,10 +129,11 @@ void dot_tile(const few_rows<T>& x, const T* b, index_t b_column, index_t column
 #endif
 
 /// Adds one segment to the totals of one lane, for a strip of columns: its rows of b lie a vector
-/// apart. `total` belongs to the first row of x, those of the next rows lie `row` apart.
+/// apart, those of the next lane from `next` on. `total` belongs to the first row of x, those of
+/// the next rows lie `row` apart.
 template <class T, int Rows>
-void axpy_lane(const few_rows<T>& x, const T* a, const T* b, index_t b_row, index_t columns,
-               T* total, index_t row) {
+void axpy_lane(const few_rows<T>& x, const T* a, const T* b, const T* next, index_t b_row,
+               index_t columns, T* total, index_t row) {
   using order = few<T>;
   using vector = packet<T>;
   constexpr int width = order::width, vectors = order::vectors, terms = order::steps * vectors;
@@ -137,7 +145,11 @@ void axpy_lane(const few_rows<T>& x, const T* a, const T* b, index_t b_row, inde
   const auto one = [&](index_t j, auto load) {
     vector right[terms];
 #pragma GCC unroll 8
-    for (int s = 0; s < terms; ++s) right[s] = load(b + s * width * b_row + j);
+    for (int s = 0; s < terms; ++s) {
+      right[s] = load(b + s * width * b_row + j);
+      // Fewer rows take what is foreseen no faster than it comes.
+      if constexpr (Rows == 4) simd::prefetch(next + s * width * b_row + j);
+    }
 #pragma GCC unroll 4
     for (int i = 0; i < Rows; ++i) {
       vector sum[vectors];
@@ -202,7 +214,10 @@ void axpy_strip(const few_rows<T>& x, matrix_view<T> b, index_t columns) {
       const T* const from = b.data + k * b.row_stride;
       T* const total = totals + lane * stride;
       if (depth > order::segment - width)
-        axpy_lane<T, Rows>(x, x.a + k, from, b.row_stride, columns, total, row);
+        axpy_lane<T, Rows>(
+            x, x.a + k, from,
+            from + (lane + 1 < width ? 1 : order::segment - width + 1) * b.row_stride, b.row_stride,
+            columns, total, row);
       else if (depth > 0)
         axpy_rest<T, Rows>(x, x.a + k, from, b.row_stride, columns, total, row, depth);
     }
