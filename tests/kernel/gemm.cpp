@@ -169,6 +169,23 @@ TEMPLATE_TEST_CASE("gemm with few rows sums both layouts in one order", "", floa
                               random);
 }
 
+TEMPLATE_TEST_CASE("gemm with few rows takes long ones in parts", "", float, double) {
+  const restore_threads guard;
+  std::mt19937 random(13);
+  for (const index_t m : {1, 2, 3, 4})
+    for (const int right : {0, 1})
+      check_product<TestType>(m, 19, 4099 + static_cast<index_t>(random()) % 200, 0, right, random);
+}
+
+TEMPLATE_TEST_CASE("gemm turns columns while it multiplies the first rows", "", float, double) {
+  const restore_threads guard;
+  std::mt19937 random(17);
+  for (const index_t m : {5, 6, 7, 8, 9, 12, 16, 33})
+    for (const index_t k : {7, 16, 33, 530, 1100})
+      check_product<TestType>(m, 1 + static_cast<index_t>(random()) % 130, k,
+                              static_cast<int>(random() % 4), 1, random);
+}
+
 TEST_CASE("gemm packs a large transposed left operand some rows at a time") {
   const restore_threads guard;
   std::mt19937 random(3);
