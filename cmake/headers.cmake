@@ -170,6 +170,7 @@ set(XLA_HEADERS
   xla/run/runtime.hpp
   xla/run/segment_recorder.hpp
   xla/run/signature_cache.hpp
+  xla/run/slice_groups.hpp
   xla/run/specialize.hpp
   xla/run/stages.hpp
   xla/run/static_program.hpp

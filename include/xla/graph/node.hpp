@@ -44,6 +44,9 @@ struct op_info {
   bool updates = false;  ///< its result may lie where its first input lay
   bool picks = false;    ///< of its first input it reads as many elements as it makes
   bool differentiable = false;
+  /// Of a library op that does the same for each index of its leading axes: how many last axes it
+  /// takes at a time; 0: it takes them all.
+  std::int8_t takes_axes = 0;
   void (*gradient)(gradient_scope&) = nullptr;
   void (*run)(const kernel_call&) = nullptr;
   void (*tile)(const tile_call&) = nullptr;

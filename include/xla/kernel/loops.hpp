@@ -202,8 +202,8 @@ void run_map(const loop_nest& l, Kernel&& kernel, void* const* base, std::int64_
   });
 }
 
-/// Scratch memory of the calling thread, kept between calls.
-template <class = void>
+/// Scratch memory of the calling thread, kept between calls; each Use has its own.
+template <class Use = void>
 inline void* thread_scratch(std::int64_t bytes) {
   struct block {
     void* p = nullptr;

@@ -67,6 +67,9 @@ struct loop_watch {
 /// Who watches the loops that this thread runs on the pool.
 inline constinit thread_local loop_watch* watched_loops = nullptr;
 
+/// Whether this thread works on a chunk of the pool's loop.
+inline constinit thread_local bool in_loop = false;
+
 /// Threads that claim chunks of the owner's loop. Each begins with a range of its own, so that
 /// loops over the same rows find them in its cache, and goes on with what is left of the others'.
 /// A call waits for the chunks, not for the threads: one that sleeps or was preempted holds nobody
@@ -236,20 +239,23 @@ struct loop {
   static void call(void* context, std::int64_t chunk) noexcept {
     auto& self = *static_cast<loop*>(context);
     if (self.failed.load(std::memory_order_relaxed)) return;
+    in_loop = true;
     try {
       self.body(chunk);
     } catch (...) {
       if (!self.failed.exchange(true)) self.error = std::current_exception();
     }
+    in_loop = false;
   }
 };
 
 }  // namespace kernel::detail
 
 /// How many threads one operation may use, the caller's included: XLA_NUM_THREADS, or one for
-/// each hardware thread.
+/// each hardware thread. 1 on a thread that computes a part of one.
 template <class = void>
 inline int num_threads() {
+  if (kernel::detail::in_loop) return 1;
   return kernel::detail::thread_count().load(std::memory_order_relaxed);
 }
 

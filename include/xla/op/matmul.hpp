@@ -19,6 +19,7 @@ struct matmul {
   static constexpr auto name = "matmul";
   static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
+  static constexpr int takes_axes = 2;
   static constexpr shape shape_of(const shape_rule& r) {
     const shape &a = r.in[0], &b = r.in[1];
     const bool ta = r.op.attr & 1, tb = r.op.attr & 2;

@@ -30,8 +30,8 @@ class basic_arena_planner {
     blocks_.push_back({bytes / alignment * alignment, first, last, {}});
   }
   /// A value that is there in steps [first, last]. Values are numbered as they are added.
-  void add(std::int64_t bytes, int first, int last) {
-    values_.push_back({round(bytes), first, last});
+  void add(std::int64_t bytes, int first, int last, bool may_lie_in_lent = true) {
+    values_.push_back({round(bytes), first, last, may_lie_in_lent});
     total_ += values_.back().bytes;
   }
 
@@ -54,6 +54,7 @@ class basic_arena_planner {
   struct lifetime {
     std::int64_t bytes;
     int first, last;
+    bool anywhere;  ///< not in the arena's own block alone
     bool meets(const lifetime& o) const { return first <= o.last && o.first <= last; }
   };
   struct lent {
@@ -71,7 +72,7 @@ class basic_arena_planner {
     const lifetime& x = values_[at(v)];
     int best = own;
     std::int64_t offset = 0;
-    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    for (std::size_t b = 0; x.anywhere && b < blocks_.size(); ++b) {
       const lent& l = blocks_[b];
       if (x.bytes > l.bytes || x.first < l.first || x.last > l.last) continue;
       if (best != own && l.last >= blocks_[at(best)].last) continue;

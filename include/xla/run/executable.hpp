@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -67,12 +68,10 @@ inline void store_number(void* to, dtype type, double value, std::int64_t exact)
   }
 }
 
+/// Runs a step on its operands, whose shapes are wanted by library steps.
 template <class In = void>
-inline void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
-                     const rng_state* random) {
-  void* pointers[kernel::max_operands];
-  const int* operands = &p.operands[static_cast<std::size_t>(s.first_operand)];
-  for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
+inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* pointers,
+                   const shape* shapes, const rng_state* random) {
   if (s.kind == step_kind::map) {
     const auto loops = kernel::loop_nest::unpack(&p.loops[static_cast<std::size_t>(s.loops)]);
     if (s.kernel.map) kernel::run_map(loops, s.kernel.map, pointers, s.ops);
@@ -81,7 +80,6 @@ inline void run_step(const later<In, plan>& p, const ready_step& s, void* const*
     kernel::run_rows(kernel::loop_nest::unpack(&p.loops[static_cast<std::size_t>(s.loops)]),
                      s.kernel.row, s.kernel.scratch_bytes, pointers, s.ops);
   } else {
-    const shape* shapes = &p.operand_shapes[static_cast<std::size_t>(s.first_shape)];
     kernel_call call;
     call.out = pointers[s.inputs];
     call.in = pointers;
@@ -96,6 +94,59 @@ inline void run_step(const later<In, plan>& p, const ready_step& s, void* const*
     }
     s.op->run(call);
   }
+}
+template <class In = void>
+inline void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
+                     const rng_state* random) {
+  void* pointers[kernel::max_operands];
+  const int* operands = &p.operands[static_cast<std::size_t>(s.first_operand)];
+  for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
+  run_on<In>(p, s, pointers, &p.operand_shapes[static_cast<std::size_t>(s.first_shape)], random);
+}
+
+/// Runs a step of a group on one slice; memory is that of the thread.
+template <class In = void>
+inline void run_on_slice(const later<In, plan>& p, const ready_step& s, void* const* table,
+                         std::byte* memory, std::int64_t slice) {
+  const std::int64_t* walk = &p.walks[static_cast<std::size_t>(s.walk)];
+  const auto axes = static_cast<int>(*walk++);
+  std::int64_t index[max_rank];
+  for (int i = axes - 1; i > 0; --i) {
+    index[i] = slice % walk[i];
+    slice /= walk[i];
+  }
+  index[0] = slice;
+  walk += axes;
+  void* pointers[kernel::max_operands];
+  const int* operands = &p.operands[static_cast<std::size_t>(s.first_operand)];
+  for (int k = 0; k < s.operands; ++k, walk += axes + 1) {
+    if (walk[axes] >= 0) {
+      pointers[k] = memory + walk[axes];
+      continue;
+    }
+    std::int64_t offset = 0;
+    for (int i = 0; i < axes; ++i) offset += index[i] * walk[i];
+    pointers[k] = static_cast<std::byte*>(table[operands[k]]) + offset;
+  }
+  run_on<In>(p, s, pointers, &p.slice_shapes[static_cast<std::size_t>(s.first_slice)], nullptr);
+}
+
+/// Runs the steps of a group: each thread takes a slice, and leads it through all of them.
+template <class In = void>
+inline void run_group(const later<In, plan>& p, const slice_group& g, void* const* table,
+                      std::byte* arena) {
+  std::atomic<std::int64_t> next{0};
+  kernel::parallel_for(std::min<std::int64_t>(num_threads(), g.slices), [&](std::int64_t thread) {
+    std::int64_t slice = next.fetch_add(1, std::memory_order_relaxed);
+    if (slice >= g.slices) return;
+    // There may be more threads than when the plan was made.
+    std::byte* memory = thread < g.threads
+                            ? arena + g.offset + thread * g.bytes
+                            : static_cast<std::byte*>(kernel::thread_scratch<slice_group>(g.bytes));
+    for (; slice < g.slices; slice = next.fetch_add(1, std::memory_order_relaxed))
+      for (int i = g.first; i <= g.last; ++i)
+        run_on_slice<In>(p, p.steps[static_cast<std::size_t>(i)], table, memory, slice);
+  });
 }
 
 template <class>
@@ -155,11 +206,19 @@ class basic_executable {
     run_all(f, random);
   }
   void run_all(const later<In, frame>& f, const rng_state* random) const {
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+    for (std::size_t i = 0; i < plan_.steps.size(); i = after(i))
       if (!is_once_[i]) run_one(i, f, random);
   }
+  /// Runs a step, or the group that begins with it.
   void run_one(std::size_t i, const later<In, frame>& f, const rng_state* random = nullptr) const {
-    run_step(plan_, plan_.steps[i], f.table.data(), random);
+    const ready_step& s = plan_.steps[i];
+    if (s.group < 0) return run_step(plan_, s, f.table.data(), random);
+    run_group(plan_, plan_.groups[static_cast<std::size_t>(s.group)], f.table.data(),
+              f.memory.get());
+  }
+  /// The step that follows step i, or its group.
+  std::size_t after(std::size_t i) const {
+    return static_cast<std::size_t>(plan_.end_of(static_cast<int>(i))) + 1;
   }
   /// True for a step that depends on sizes alone: it runs when a frame is made.
   bool is_once(std::size_t i) const { return is_once_[i]; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -27,11 +28,13 @@ class basic_memory_planner {
     find_lives();
     later<In, arena_planner> arena;
     later<In, std::vector<int>> added, lenders;
+    place_slices();
     for (int v = 0; v < p_.count.values; ++v)
-      if (first_[at(v)] != nowhere && over_[at(v)] < 0) {
+      if (first_[at(v)] != nowhere && over_[at(v)] < 0 && in_arena(v)) {
         arena.add(out_.places[at(v)].bytes, first_[at(v)], end_[at(v)]);
         added.push_back(v);
       }
+    for (const slice_group& g : out_.groups) arena.add(g.threads * g.bytes, g.first, g.last, false);
     lend(arena, lenders);
     arena.run();
     for (std::size_t i = 0; i < added.size(); ++i) {
@@ -41,6 +44,10 @@ class basic_memory_planner {
       if (spot.block == later<In, arena_planner>::own) continue;
       q.where = place::lent;
       q.index = lenders[at(spot.block)];
+    }
+    for (std::size_t g = 0; g < out_.groups.size(); ++g) {
+      const auto& spot = arena.where(static_cast<int>(added.size() + g));
+      out_.groups[g].offset = spot.offset;
     }
     follow();
     out_.over = std::move(over_);
@@ -54,12 +61,18 @@ class basic_memory_planner {
   int base(int v) const { return out_.base[at(v)]; }
   int input(const step& s, int k) const { return p_.inputs[s.first_input + k]; }
   bool in_arena(int v) const { return out_.places[at(v)].where == place::arena; }
+  bool in_slices(int v) const { return out_.places[at(v)].where == place::slice; }
 
   // Per value the last step that reads it; what is copied in the end is read after all steps.
   void find_last() {
     last_.assign(at(p_.count.values), -1);
-    for (int i = 0; i < p_.count.steps; ++i)
-      for (int k = 0; k < p_.steps[i].inputs; ++k) last_[at(base(input(p_.steps[i], k)))] = i;
+    for (int i = 0; i < p_.count.steps; ++i) {
+      const step& s = out_.step_at(i);
+      for (int k = 0; k < s.inputs; ++k) {
+        const int v = base(input(s, k));
+        last_[at(v)] = in_slices(v) ? i : out_.end_of(i);
+      }
+    }
     for (int v : out_.copies)
       if (v >= 0) last_[at(base(v))] = p_.count.steps;
   }
@@ -75,14 +88,14 @@ class basic_memory_planner {
       end_[at(v)] = p_.count.steps;
     }
     for (int i = 0; i < p_.count.steps; ++i)
-      for (int k = 0; k < p_.steps[i].outputs; ++k) live(i, k);
+      for (int k = 0; k < out_.step_at(i).outputs; ++k) live(i, k);
   }
   void live(int i, int k) {
-    const step& s = p_.steps[i];
+    const step& s = out_.step_at(i);
     const int v = p_.outputs[s.first_output + k];
-    if (!in_arena(v) || fixed_[at(v)]) return;
-    first_[at(v)] = i;
-    end_[at(v)] = last_[at(v)] < i ? i : last_[at(v)];
+    if ((!in_arena(v) && !in_slices(v)) || fixed_[at(v)]) return;
+    first_[at(v)] = in_slices(v) ? i : out_.begin_of(i);
+    end_[at(v)] = std::max(last_[at(v)], in_slices(v) ? i : out_.end_of(i));
     const int old = overwritten(i, k, v);
     if (old < 0) return;
     over_[at(v)] = old;
@@ -95,15 +108,16 @@ class basic_memory_planner {
   }
   /// The value in whose memory a step may put its output number k; -1 without one.
   int overwritten(int i, int k, int v) const {
-    const step& s = p_.steps[i];
+    const step& s = out_.step_at(i);
+    if (out_.group_of[at(i)] >= 0 && !in_slices(v)) return -1;
     if (s.kind == step_kind::library) {
       const int old = updated_by(out_, s);
-      return old >= 0 && dies_at(old, i) ? old : -1;
+      return old >= 0 && dies_at(old, i, v) ? old : -1;
     }
     const shape space = value_at(out_.symbols, p_.spaces[s.space]);
     if (!(out_.shapes[at(v)] == space) || !reads_before_writing(p_, s, k)) return -1;
     for (int j = 0; j < s.inputs; ++j)
-      if (const int old = base(input(s, j)); dies_at(old, i) && walks_as(s, old, v)) return old;
+      if (const int old = base(input(s, j)); dies_at(old, i, v) && walks_as(s, old, v)) return old;
     return -1;
   }
   // Every operand that reads these elements reads the one that is written.
@@ -114,8 +128,31 @@ class basic_memory_planner {
       if (base(input(s, j)) == old) same &= out_.shapes[at(input(s, j))] == out_.shapes[at(v)];
     return same;
   }
-  bool dies_at(int v, int step) const {
-    return last_[at(v)] == step && in_arena(v) && !fixed_[at(v)] && made_[at(v)] >= 0;
+  /// Whether value old, which lies where v would, is read for the last time.
+  bool dies_at(int old, int step, int v) const {
+    return last_[at(old)] == step && out_.places[at(old)].where == out_.places[at(v)].where &&
+           !fixed_[at(old)] && made_[at(old)] >= 0;
+  }
+
+  // Slices of what only a group reads, in the memory of one thread.
+  void place_slices() {
+    for (slice_group& g : out_.groups) {
+      later<In, arena_planner> memory;
+      later<In, std::vector<int>> added;
+      for (int i = g.first; i <= g.last; ++i) {
+        const step& s = out_.step_at(i);
+        for (int k = 0; k < s.outputs; ++k) {
+          const int v = p_.outputs[s.first_output + k];
+          if (!in_slices(v) || over_[at(v)] >= 0) continue;
+          memory.add(out_.places[at(v)].bytes / g.slices, first_[at(v)], end_[at(v)]);
+          added.push_back(v);
+        }
+      }
+      memory.run();
+      for (std::size_t n = 0; n < added.size(); ++n)
+        out_.places[at(added[n])].offset = memory.where(static_cast<int>(n)).offset;
+      g.bytes = memory.size();
+    }
   }
 
   // What is made anew has memory from the start: of a result nobody has it before; of a gradient it
@@ -123,18 +160,18 @@ class basic_memory_planner {
   void lend(later<In, arena_planner>& arena, later<In, std::vector<int>>& lenders) const {
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i)
-      if (p_.steps[i].check) last_check = i;
+      if (out_.step_at(i).check) last_check = i;
     for (int i = 0; i < p_.count.writes; ++i) {
       const write& w = p_.writes[i];
       if (!w.gradient || out_.copies[at(i)] >= 0 || p_.slots[w.slot].grad_leaf >= 0) continue;
       const int v = base(w.value);
-      arena.lend(out_.places[at(v)].bytes, last_check + 1, made_[at(v)] - 1);
+      arena.lend(out_.places[at(v)].bytes, last_check + 1, out_.begin_of(made_[at(v)]) - 1);
       lenders.push_back(i);
     }
     for (int i = 0; i < p_.count.results; ++i) {
       const int output = p_.count.writes + i, v = base(p_.results[i]);
       if (out_.copies[at(output)] >= 0) continue;
-      arena.lend(out_.places[at(v)].bytes, 0, made_[at(v)] - 1);
+      arena.lend(out_.places[at(v)].bytes, 0, out_.begin_of(made_[at(v)]) - 1);
       lenders.push_back(output);
     }
   }

@@ -28,6 +28,7 @@ enum class place : std::uint8_t {
   result,  ///< a new tensor, made for each call
   write,   ///< the new value of a slot or gradient
   lent,    ///< at an offset of a new gradient's or result's memory, before that is written
+  slice,   ///< one slice at a time at an offset of each thread's memory for a group, `index`
 };
 
 struct placement {
@@ -47,10 +48,23 @@ struct ready_step {
   int first_shape = 0;  ///< in plan::shapes_of_operands
   int loops = -1;       ///< where they begin in plan::loops
   int ops = 1;
-  int random = -1;  ///< the number of the random op
+  int group = -1;        ///< of steps that run slice by slice; then loops are those of a slice
+  int first_slice = -1;  ///< in plan::slice_shapes: operands of a slice
+  int walk = -1;         ///< in plan::walks: where the operands of a slice lie
+  int random = -1;       ///< the number of the random op
   std::int64_t attr = 0, size = 0;
   std::source_location at;
   const step* source = nullptr;
+};
+
+/// Steps that run together, for one slice of their leading axes after the other: what only they
+/// read is there one slice at a time.
+struct slice_group {
+  int first = 0, last = 0;  ///< steps
+  std::int64_t slices = 1;
+  int threads = 1;          ///< that have memory in the arena
+  std::int64_t offset = 0;  ///< in the arena
+  std::int64_t bytes = 0;   ///< for each thread
 };
 
 /// A program at given sizes: every value has its place, every step its loops.
@@ -65,7 +79,12 @@ struct basic_plan {
   later<In, std::vector<int>> operands;
   later<In, std::vector<shape>> operand_shapes;
   later<In, std::vector<std::int64_t>> loops;  ///< packed, one nest after the other
+  later<In, std::vector<int>> order;           ///< per step: its number in the program
   later<In, std::vector<ready_step>> steps;
+  later<In, std::vector<int>> group_of;  ///< per step: its slice group, or -1
+  later<In, std::vector<slice_group>> groups;
+  later<In, std::vector<shape>> slice_shapes;
+  later<In, std::vector<std::int64_t>> walks;
   later<In, std::vector<int>> once;  ///< steps that depend on sizes alone
   later<In, std::vector<int>>
       copies;  ///< results and writes that are copied at the end: -1 or value
@@ -78,6 +97,17 @@ struct basic_plan {
   std::int64_t random_counters = 0;
   std::int64_t arena_bytes = 0;
   std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
+
+  const step& step_at(int i) const { return source.steps[order[static_cast<std::size_t>(i)]]; }
+  /// The first and the last step that run when step i does.
+  int begin_of(int i) const {
+    const int g = group_of[static_cast<std::size_t>(i)];
+    return g < 0 ? i : groups[static_cast<std::size_t>(g)].first;
+  }
+  int end_of(int i) const {
+    const int g = group_of[static_cast<std::size_t>(i)];
+    return g < 0 ? i : groups[static_cast<std::size_t>(g)].last;
+  }
 };
 using plan = basic_plan<void>;
 

@@ -5,6 +5,7 @@
 #include "xla/run/eager.hpp"
 #include "xla/run/memory_plan.hpp"
 #include "xla/run/plan.hpp"
+#include "xla/run/slice_groups.hpp"
 
 namespace xla::detail {
 
@@ -24,16 +25,19 @@ class basic_specializer {
     shape_values();
     place_values();
     find_once();
+    later<In, slice_finder>(out_, once_).run();
+    find_in_place();
     later<In, memory_planner>(out_, made_, fixed_).run();
     number_random();
     out_.steps.reserve(at(p_.count.steps));
     out_.loops.reserve(at(p_.count.steps) * 32);
     out_.operands.reserve(at(p_.count.inputs + p_.count.outputs));
     out_.operand_shapes.reserve(at(p_.count.inputs + p_.count.outputs));
-    for (int i = 0; i < p_.count.steps; ++i) add_step(p_.steps[i]);
+    for (int i = 0; i < p_.count.steps; ++i) add_step(i);
     for (int v = 0; v < values(); ++v) {
       if (p_.values[v].op == &scalar_info) out_.scalars.push_back(v);
-      if (base(v) != v && out_.places[at(base(v))].where != place::arena) out_.moving.push_back(v);
+      const place where = out_.places[at(base(v))].where;
+      if (base(v) != v && where != place::arena && where != place::slice) out_.moving.push_back(v);
     }
     return std::move(out_);
   }
@@ -71,7 +75,6 @@ class basic_specializer {
         made_[at(p_.outputs[p_.steps[i].first_output + k])] = i;
     for (int i = 0; i < p_.count.writes; ++i) claim(p_.writes[i].value, place::write, i);
     for (int i = 0; i < p_.count.results; ++i) claim(p_.results[i], place::result, i);
-    find_in_place();
   }
   void claim(int value, place where, int index) {
     const int b = base(value);
@@ -93,21 +96,25 @@ class basic_specializer {
       if (v >= 0) kept[at(base(v))] = true;
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i) {
-      const step& s = p_.steps[i];
+      const step& s = out_.step_at(i);
       if (s.check) last_check = i;
-      for (int k = 0; k < s.inputs; ++k) last_read[at(base(p_.inputs[s.first_input + k]))] = i;
+      for (int k = 0; k < s.outputs; ++k) made_[at(p_.outputs[s.first_output + k])] = i;
+      for (int k = 0; k < s.inputs; ++k)
+        last_read[at(base(p_.inputs[s.first_input + k]))] = out_.end_of(i);
     }
     for (int i = 0; i < p_.count.writes; ++i) {
       const write& w = p_.writes[i];
       const program_slot& slot = p_.slots[w.slot];
       const int old = w.gradient ? slot.grad_leaf : slot.leaf;
       const int writer = made_[at(base(w.value))];
-      bool ok = out_.copies[at(i)] < 0 && writer > last_check;
+      const int begin = writer < 0 ? writer : out_.begin_of(writer);
+      bool ok = out_.copies[at(i)] < 0 && begin > last_check;
       if (ok && old >= 0) {
         ok = out_.shapes[at(old)] == out_.shapes[at(w.value)];
         const int reader = last_read[at(old)];
-        const bool same_step = reader == writer && may_overwrite(p_.steps[writer], old);
-        ok = ok && (reader < writer || same_step) && !kept[at(old)];
+        const bool same_step = reader == writer && out_.group_of[at(writer)] < 0 &&
+                               may_overwrite(out_.step_at(writer), old);
+        ok = ok && (reader < begin || same_step) && !kept[at(old)];
       }
       out_.in_place.push_back(ok);
     }
@@ -158,9 +165,11 @@ class basic_specializer {
     }
   }
 
-  void add_step(const step& s) {
+  void add_step(int i) {
+    const step& s = out_.step_at(i);
     ready_step r;
     r.kind = s.kind;
+    r.group = out_.group_of[at(i)];
     r.source = &s;
     r.ops = s.ops;
     r.first_operand = static_cast<int>(out_.operands.size());
@@ -178,17 +187,23 @@ class basic_specializer {
       if (n.op->impure) r.random = random_[at(s.value)];
     } else {
       if (kernels_) r.kernel = kernels_[s.kernel];
-      r.loops = static_cast<int>(out_.loops.size());
-      std::int64_t bytes[kernel::max_operands];
-      for (int k = 0; k < r.operands; ++k)
-        bytes[k] = size_of(p_.values[out_.operands[at(r.first_operand + k)]].type);
-      kernel::make_loops(value_at(out_.symbols, p_.spaces[s.space]),
-                         &out_.operand_shapes[at(r.first_shape)], bytes, r.operands,
-                         s.kind == step_kind::row)
-          .pack(out_.loops);
     }
-    if (once_[out_.steps.size()]) out_.once.push_back(static_cast<int>(out_.steps.size()));
+    shape space = space_of(out_, s);
+    const shape* shapes = &out_.operand_shapes[at(r.first_shape)];
+    if (r.group >= 0) {
+      add_slice(out_, r, space);
+      shapes = &out_.slice_shapes[at(r.first_slice)];
+    }
+    if (s.kind != step_kind::library) add_loops(r, space, shapes);
+    if (once_[at(out_.order[at(i)])]) out_.once.push_back(i);
     out_.steps.push_back(r);
+  }
+  void add_loops(ready_step& r, const shape& space, const shape* shapes) {
+    r.loops = static_cast<int>(out_.loops.size());
+    std::int64_t bytes[kernel::max_operands];
+    for (int k = 0; k < r.operands; ++k)
+      bytes[k] = size_of(p_.values[out_.operands[at(r.first_operand + k)]].type);
+    kernel::make_loops(space, shapes, bytes, r.operands, r.kind == step_kind::row).pack(out_.loops);
   }
   void add_operand(int value) {
     out_.operands.push_back(value);

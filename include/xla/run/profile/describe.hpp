@@ -20,6 +20,8 @@ class basic_plan_description {
       : e_(e), p_(e.get_plan()), slots_(slots) {}
 
   XLA_COLD ProfileFunction run() {
+    units_ = static_cast<int>(p_.steps.size());
+    for (const slice_group& g : p_.groups) units_ -= g.last - g.first;
     made_.assign(p_.places.size(), -1);
     number_.assign(p_.places.size(), -1);
     out_.arena_bytes = p_.arena_bytes;
@@ -32,10 +34,11 @@ class basic_plan_description {
     for (std::size_t v = 0; v < p_.places.size(); ++v) add_value(v);
     for (std::size_t i = 0; i < p_.steps.size(); ++i) add_step(i);
     for (int v : p_.copies)
-      if (v >= 0) value(v).last = static_cast<int>(p_.steps.size());
+      if (v >= 0) value(v).last = units_;
     // A value that lives in every call was made before its first step.
-    for (int i : p_.once)
-      for (int w : out_.steps[at(i)].writes) keep(out_.values[at(w)]);
+    for (const ProfileStep& s : out_.steps)
+      for (int w : s.writes)
+        if (s.once) keep(out_.values[at(w)]);
     return std::move(out_);
   }
 
@@ -46,13 +49,13 @@ class basic_plan_description {
   ProfileValue& value(int v) { return out_.values[at(number_[at(base(v))])]; }
   XLA_COLD void keep(ProfileValue& v) const {
     v.first = -1;
-    v.last = static_cast<int>(p_.steps.size());
+    v.last = units_;
   }
 
   XLA_COLD void add_value(std::size_t i) {
     const int v = static_cast<int>(i);
-    if (base(v) != v) return;
     const placement& q = p_.places[i];
+    if (base(v) != v || q.where == place::slice) return;
     const node& n = node_of(v);
     ProfileValue r;
     number_[i] = static_cast<int>(out_.values.size());
@@ -68,6 +71,7 @@ class basic_plan_description {
       case place::write: r.place = "write"; break;
       case place::lent: r.place = "lent"; break;
       case place::result: r.place = "result"; break;
+      case place::slice: break;
     }
     if (q.where == place::slot) r.name = slot(q.index);
     if (q.where == place::grad) r.name = "gradient of " + slot(q.index);
@@ -89,7 +93,12 @@ class basic_plan_description {
 
   XLA_COLD void add_step(std::size_t i) {
     const ready_step& s = p_.steps[i];
-    const int index = static_cast<int>(i);
+    if (s.group >= 0) {
+      const slice_group& g = p_.groups[at(s.group)];
+      if (g.first == static_cast<int>(i)) open_group(g, s);
+      return add_to_group(s);
+    }
+    const int index = static_cast<int>(out_.steps.size());
     const int* operands = &p_.operands[at(s.first_operand)];
     ProfileStep r;
     r.once = e_.is_once(i);
@@ -110,16 +119,63 @@ class basic_plan_description {
     }
     const bool in_place = updates_in_place(s, operands);
     count_bytes(r, s, in_place);
-    if (s.kind == step_kind::library) describe_library(r, s);
-    else describe_region(r, s);
+    describe(r, s);
     text line;
     if (!std::string_view(s.at.file_name()).empty() && !in_library(s.at.file_name())) line << s.at;
     const std::string_view source = line.view();
     if (source.size() > 3) r.source = std::string(source.substr(2, source.size() - 3));
     out_.steps.push_back(std::move(r));
   }
-  XLA_COLD static void insert(std::vector<int>& to, int x) {
-    if (std::find(to.begin(), to.end(), x) == to.end()) to.push_back(x);
+  XLA_COLD void describe(ProfileStep& r, const ready_step& s) {
+    if (s.kind == step_kind::library) describe_library(r, s);
+    else describe_region(r, s);
+  }
+  /// False where it is there already.
+  XLA_COLD static bool insert(std::vector<int>& to, int x) {
+    const bool there = std::find(to.begin(), to.end(), x) != to.end();
+    if (!there) to.push_back(x);
+    return !there;
+  }
+
+  /// Steps that run together are one, with memory for the values between them.
+  XLA_COLD void open_group(const slice_group& g, const ready_step& s) {
+    ProfileStep r;
+    r.type = node_of(p_.operands[at(s.first_operand + s.inputs)]).type;
+    r.kind = "slices";
+    r.name = std::to_string(g.slices) + " slices:";
+    ProfileValue v;
+    v.name = "slices";
+    v.place = "arena";
+    v.shape = std::to_string(g.threads) + " threads x " + std::to_string(g.bytes) + " bytes";
+    v.bytes = g.threads * g.bytes;
+    v.offset = g.offset;
+    v.first = v.last = static_cast<int>(out_.steps.size());
+    r.writes.push_back(static_cast<int>(out_.values.size()));
+    out_.values.push_back(std::move(v));
+    out_.steps.push_back(std::move(r));
+  }
+  XLA_COLD void add_to_group(const ready_step& s) {
+    ProfileStep& r = out_.steps.back();
+    const int index = static_cast<int>(out_.steps.size()) - 1;
+    for (int k = 0; k < s.operands; ++k) {
+      const int v = p_.operands[at(s.first_operand + k)], b = base(v);
+      if (p_.places[at(b)].where == place::slice || made_[at(b)] == index) continue;
+      const auto bytes = static_cast<double>(p_.places[at(b)].bytes);
+      value(b).last = std::max(value(b).last, index);
+      if (k < s.inputs) {
+        if (made_[at(b)] >= 0) insert(r.after, made_[at(b)]);
+        if (insert(r.reads, number_[at(b)])) r.bytes_read += bytes;
+      } else {
+        made_[at(b)] = value(b).first = index;
+        insert(r.writes, number_[at(b)]);
+        r.bytes_written += bytes;
+      }
+    }
+    ProfileStep one;
+    describe(one, s);
+    r.name += one.kind == "product" || one.kind == "reduce" ? " " + one.ops[0] : " " + one.kind;
+    r.ops.insert(r.ops.end(), one.ops.begin(), one.ops.end());
+    r.flops += one.flops;
   }
 
   /// An update may write over the value that it reads.
@@ -208,6 +264,7 @@ class basic_plan_description {
   const plan& p_;
   const std::vector<std::string>& slots_;
   ProfileFunction out_;
+  int units_ = 0;                   // steps, and groups of them
   std::vector<int> made_, number_;  // per value: the step that makes it, its place in values
 };
 using plan_description = basic_plan_description<void>;

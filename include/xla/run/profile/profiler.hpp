@@ -172,7 +172,7 @@ class basic_profiler : plan_watch {
                            const rng_state* random) {
     auto& p = static_cast<basic_profiler&>(self);
     if (!p.wants(e.id())) return e.run_all(f, random);
-    const std::size_t steps = e.get_plan().steps.size();
+    const std::size_t steps = e.get_plan().steps.size();  // at most so many marks
     timed_call c;
     c.thread = std::this_thread::get_id();
     c.marks.reserve(steps + 1);
@@ -180,7 +180,7 @@ class basic_profiler : plan_watch {
     {
       const span_sink sink(c.spans);
       c.marks.push_back(now_ns());
-      for (std::size_t i = 0; i < steps; ++i) {
+      for (std::size_t i = 0; i < steps; i = e.after(i)) {
         if (!e.is_once(i)) e.run_one(i, f, random);
         c.marks.push_back(now_ns());
       }

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that run slice by slice: attention without its scores in memory, with the same bits.
+#include <numeric>
+
+#include <xla/run/profile.hpp>
+#include <xla/xla.hpp>
+
+#include "catch.hpp"
+#include "support/modes.hpp"
+
+using test::numbers;
+using test::parameter;
+
+namespace {
+
+class threads {
+ public:
+  explicit threads(int n) : before_(xla::num_threads()) { xla::set_num_threads(n); }
+  ~threads() { xla::set_num_threads(before_); }
+
+ private:
+  int before_;
+};
+
+/// The gradients of attention whose result other steps take apart before it is used, as layers do.
+template <bool Causal>
+constexpr auto attend = [](auto& q, auto& k, auto& v) {
+  auto y = xla::scaled_dot_product_attention(q, k, v, {.causal = Causal});
+  xla::sum(xla::tanh(xla::transpose(y, 1, 2))).backward();
+  return y;
+};
+constexpr auto attend_masked = [](auto& q, auto& k, auto& v, auto& mask) {
+  auto y = xla::scaled_dot_product_attention(q, k, v, mask);
+  xla::sum(xla::tanh(xla::transpose(y, 1, 2))).backward();
+  return y;
+};
+/// present (batch, keys) or shown (heads, queries), with sizes 1 for the rest.
+constexpr auto attend_present = [](auto& q, auto& k, auto& v, auto& present) {
+  auto mask = xla::unsqueeze(xla::unsqueeze(present, 1), 1);
+  return attend_masked(q, k, v, mask);
+};
+constexpr auto attend_shown = [](auto& q, auto& k, auto& v, auto& shown) {
+  auto mask = xla::unsqueeze(xla::unsqueeze(shown, 0), 3);
+  return attend_masked(q, k, v, mask);
+};
+constexpr auto attend_dropping = [](auto& q, auto& k, auto& v) {
+  auto y = xla::scaled_dot_product_attention(q, k, v, {.dropout_p = 0.25, .training = true});
+  xla::sum(xla::tanh(xla::transpose(y, 1, 2))).backward();
+  return y;
+};
+constexpr auto only_forward = [](auto& q, auto& k, auto& v) {
+  return xla::scaled_dot_product_attention(q, k, v);
+};
+
+/// Queries, keys and values of (batch, heads, length, width), gradients wanted.
+struct inputs {
+  xla::Parameter<float, 4> q, k, v;
+  inputs(std::int64_t batch, std::int64_t heads, std::int64_t kv_heads, std::int64_t queries,
+         std::int64_t keys, std::int64_t width)
+      : q(parameter(numbers<float>({batch, heads, queries, width}, 1))),
+        k(parameter(numbers<float>({batch, kv_heads, keys, width}, 2))),
+        v(parameter(numbers<float>({batch, kv_heads, keys, width}, 3))) {}
+};
+
+template <class F>
+void check_all(F f, const inputs& x, const auto&... more) {
+  const test::snapshot eager = test::run_mode<test::mode::eager>(f, x.q, x.k, x.v, more...);
+  for (int n : {1, 2, 3}) {
+    const threads some(n);
+    CAPTURE(n);
+    const auto traced = test::run_mode<test::mode::traced>(f, x.q, x.k, x.v, more...);
+    CHECK(traced.difference(eager) == "");
+    const auto compiled = test::run_mode<test::mode::compiled>(f, x.q, x.k, x.v, more...);
+    CHECK(compiled.difference(eager) == "");
+  }
+}
+
+/// The products of each group of steps, in the order of the groups.
+std::vector<int> products(const xla::Profile& p) {
+  std::vector<int> n;
+  for (const xla::ProfileStep& s : p.steps())
+    if (s.kind == "slices")
+      n.push_back(static_cast<int>(std::count(s.ops.begin(), s.ops.end(), "matmul")));
+  return n;
+}
+int products_alone(const xla::Profile& p) {
+  int n = 0;
+  for (const xla::ProfileStep& s : p.steps()) n += s.kind == "product";
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("attention's products run slice by slice, forward and backward") {
+  const xla::eager_mode_guard eager;
+  const threads two(2);
+  inputs x(2, 4, 4, 64, 64, 32);
+  auto forward = xla::compile(only_forward);
+  const xla::Profile p = xla::profile(forward, x.q, x.k, x.v);
+  CHECK(products(p) == std::vector<int>{2});
+  auto both = xla::compile(attend<false>);
+  const xla::Profile q = xla::profile(both, x.q, x.k, x.v);
+  const auto found = products(q);
+  REQUIRE(found.size() >= 2);
+  CHECK(found.front() == 2);
+  CHECK(found.back() == 3);
+  CHECK(std::accumulate(found.begin(), found.end(), 0) == 6);
+  CHECK(products_alone(q) == 0);
+}
+
+TEST_CASE("a profile counts what a group does") {
+  const xla::eager_mode_guard eager;
+  const threads two(2);
+  inputs x(2, 4, 4, 64, 64, 32);
+  auto f = xla::compile(only_forward);
+  const xla::Profile p = xla::profile({.calls = 3, .warmup = 1}, f, x.q, x.k, x.v);
+  const xla::ProfileFunction& g = p.functions[0];
+  int groups = 0;
+  for (std::size_t i = 0; i < g.steps.size(); ++i) {
+    const xla::ProfileStep& s = g.steps[i];
+    for (int v : s.writes) CHECK((s.once || g.values[std::size_t(v)].first == int(i)));
+    for (int v : s.reads) CHECK(g.values[std::size_t(v)].last >= int(i));
+    if (s.kind != "slices") continue;
+    ++groups;
+    CHECK(s.seconds > 0);
+    CHECK(s.flops > 2.0 * 2 * 8 * 64 * 64 * 32);
+    CHECK(s.bytes_written == 4 * 8 * 64 * 32);
+    CHECK(s.bytes_read >= 3 * 4 * 8 * 64 * 32);
+    CHECK(s.bytes_read < 3 * 4 * 8 * 64 * 32 + 64);
+  }
+  CHECK(groups == 1);
+  for (const xla::ProfileValue& v : g.values)
+    if (v.place == "arena") CHECK(v.offset + v.bytes <= g.arena_bytes);
+  CHECK_THAT(p.to_json(), test::contains("slices"));
+}
+
+TEST_CASE("forward, attention needs memory for the scores of one head a thread") {
+  const xla::eager_mode_guard eager;
+  for (int n : {1, 2})
+    for (std::int64_t length : {128, 256}) {
+      const threads some(n);
+      inputs x(2, 8, 8, length, length, 16);
+      const std::int64_t head = 4 * length * length;
+      auto g = xla::compile(only_forward);
+      CHECK(g.memory_analysis(x.q, x.k, x.v).arena <= 2 * n * head + 1024);
+    }
+}
+
+TEST_CASE("attention slice by slice has eager mode's bits") {
+  SECTION("full") {
+    check_all(attend<false>, inputs(2, 3, 3, 37, 41, 20));
+    check_all(attend<false>, inputs(1, 2, 2, 64, 64, 64));
+    check_all(attend<false>, inputs(5, 1, 1, 33, 64, 7));
+    check_all(attend<false>, inputs(1, 1, 1, 40, 40, 8));
+  }
+  SECTION("causal") {
+    check_all(attend<true>, inputs(2, 4, 4, 48, 48, 16));
+    check_all(attend<true>, inputs(3, 2, 2, 65, 65, 9));
+  }
+  SECTION("heads that share keys") {
+    check_all(attend<false>, inputs(2, 6, 2, 37, 41, 20));
+    check_all(attend<true>, inputs(1, 8, 4, 33, 33, 8));
+  }
+  SECTION("nothing, one query, one key") {
+    check_all(attend<false>, inputs(0, 2, 2, 33, 33, 8));
+    check_all(attend<false>, inputs(2, 2, 2, 0, 33, 8));
+    check_all(attend<false>, inputs(2, 2, 2, 1, 2000, 8));
+    check_all(attend<false>, inputs(2, 2, 2, 2000, 1, 8));
+  }
+}
+
+TEST_CASE("masks of every kind, slice by slice") {
+  const inputs x(2, 4, 4, 40, 36, 16), shared(2, 4, 2, 40, 36, 16);
+  for (const inputs* in : {&x, &shared}) {
+    check_all(attend_masked, *in, numbers<float>({40, 36}, 4) > 1.5);
+    check_all(attend_masked, *in, numbers<float>({2, 4, 40, 36}, 4) > 1.5);
+    check_all(attend_present, *in, numbers<float>({2, 36}, 4) > 1.5);
+    check_all(attend_shown, *in, numbers<float>({4, 40}, 4) > 1.5);
+  }
+}
+
+TEST_CASE("dropped weights are those of eager mode") {
+  check_all(attend_dropping, inputs(2, 3, 3, 37, 41, 20));
+}
+
+TEST_CASE("batches of products with maps between them") {
+  constexpr auto f = [](auto& a, auto& b, auto& c) {
+    auto h = xla::relu(xla::matmul(a, xla::unsqueeze(b, 0)) + 0.25);
+    auto y = xla::matmul(h * h, c);
+    auto z = xla::sum(y, {1}, xla::keepdim) + y;
+    return std::tuple(y, z, xla::max(h, {2}));
+  };
+  for (int n : {1, 2, 3}) {
+    const threads some(n);
+    test::check_modes(f, numbers<float>({6, 50, 20}, 1), numbers<float>({20, 60}, 2),
+                      numbers<float>({6, 60, 10}, 3));
+  }
+}
+
+TEST_CASE("a plan that was made for fewer threads runs on more") {
+  const xla::eager_mode_guard eager;
+  inputs x(3, 4, 4, 64, 64, 32);
+  auto f = xla::compile(only_forward);
+  xla::Tensor<float, 4> y;
+  {
+    const threads one(1);
+    y = f(x.q, x.k, x.v);
+  }
+  const threads four(4);
+  for (int i = 0; i < 20; ++i) REQUIRE(f(x.q, x.k, x.v).to_vector() == y.to_vector());
+}
+
+TEST_CASE("an index out of range changes nothing, slice by slice or not") {
+  const xla::eager_mode_guard eager;
+  const threads two(2);
+  inputs x(2, 2, 2, 40, 40, 16);
+  auto f = xla::compile([](auto& q, auto& k, auto& v, auto& at, auto& kept) {
+    auto y = xla::scaled_dot_product_attention(q, k, v);
+    auto picked = xla::index_select(y, 2, at);
+    kept.copy_(xla::index_select(xla::matmul(picked, xla::transpose(k)), 3, at));
+    return xla::sum(y);
+  });
+  xla::Buffer<float, 4> kept{{2, 2, 2, 2}};
+  kept.copy_(xla::full<float>({2, 2, 2, 2}, 5));
+  auto bad = xla::tensor<std::int64_t>({1, 40});
+  CHECK_THROWS_AS(f(x.q, x.k, x.v, bad, kept), xla::index_error);
+  CHECK(kept.to_vector() == std::vector<float>(16, 5));
+  auto good = xla::tensor<std::int64_t>({1, 39});
+  f(x.q, x.k, x.v, good, kept);
+  CHECK(kept.to_vector() != std::vector<float>(16, 5));
+}
