@@ -181,10 +181,6 @@ struct vec {
     else return {static_cast<T>(std::sqrt(v))};
   }
   XLA_INLINE vec rsqrt() const { return splat(T(1)) / sqrt(); }
-  XLA_INLINE vec log() const {
-    if constexpr (vector) return {simd::plog(v)};
-    else return {static_cast<T>(std::log(v))};
-  }
   XLA_INLINE vec floor() const {
     if constexpr (vector) return keep_sign({simd::pfloor(v)});
     else return {std::floor(v)};
@@ -220,6 +216,7 @@ struct vec {
 
   // Of higher functions: see math.hpp.
   XLA_INLINE vec exp() const;
+  XLA_INLINE vec log() const;
   XLA_INLINE vec expm1() const;
   XLA_INLINE vec log1p() const;
   XLA_INLINE vec tanh() const;

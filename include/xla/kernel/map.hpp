@@ -32,7 +32,8 @@ struct map_kernel {
     });
     std::int64_t k = 0;
     for (; k + w <= call.n; k += w) step(call, fixed, k, all_lanes{});
-    if (k < call.n) step(call, fixed, k, call.n - k);
+    if constexpr (w > 1)
+      if (k < call.n) step(call, fixed, k, call.n - k);
   }
 
  private:

@@ -70,8 +70,7 @@ XLA_INLINE vec<T> small_erf(vec<T> x) {
 template <class T>
 XLA_INLINE bool any(mask<T> m) {
   if constexpr (mask<T>::bitwise) return m.bits != 0;
-  else
-    return simd::predux(m.select(vec<T>::splat(T(1)), vec<T>::splat(T(0))).v) != T(0);
+  else return simd::predux(m.select(vec<T>::splat(T(1)), vec<T>::splat(T(0))).v) != T(0);
 }
 
 /// The sine of x + shift quarter turns: |x| up to a million in packets, beyond lane by lane.
@@ -119,6 +118,20 @@ XLA_INLINE vec<T> vec<T>::exp() const {
     const detail::split_exp<T> e(min(high));
     const vec y{scale_by_power<T>((e.q + splat(T(1))).v, e.n.v)};
     return (*this < low).select(splat(T(0)), y);
+  }
+}
+
+template <class T>
+XLA_INLINE vec<T> vec<T>::log() const {
+  if constexpr (!vector) return {static_cast<T>(std::log(v))};
+  else if constexpr (!has_parts<T>) return {simd::plog(v)};
+  else {
+    using table = detail::math_table<T>;
+    const number_parts<T> x(v);
+    const vec n{x.exponent}, f = vec{x.mantissa} - splat(T(1));
+    const vec curve = detail::fma(f, detail::polynomial(f, table::log), splat(T(-0.5)));
+    const vec y = detail::fma(f * f, curve, n * splat(table::ln2[1]));
+    return detail::fma(n, splat(table::ln2[0]), y + f);
   }
 }
 

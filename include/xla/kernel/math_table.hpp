@@ -5,6 +5,7 @@ namespace xla::kernel::detail {
 
 /// Minimax polynomials (Remez's algorithm in 60 digits, then rounded), lowest power first:
 ///   expm1: (exp(x) - 1 - x) / x^2          of x in [-ln2 / 2, ln2 / 2]
+///   log:   (log(1 + x) - x + x^2 / 2) / x^3  of x in [-1/4, 1/2]
 ///   erf:   erf(x) / x - 1                  of x^2 in [0, 1]
 ///   erfc:  (1 + 2 z) exp(z^2) erfc(z)      of (z - center) / (z + center), z from 0 to where
 ///                                          erfc is below the normal numbers
@@ -22,6 +23,8 @@ struct math_table<float> {
   static constexpr float exp_low = -87.3365448f, exp_high = 88.9f, tiny = 1e-9f;
   static constexpr float expm1[] = {0.5f,           0.166666657f,   0.0416663364f,
                                     0.00833339524f, 0.00139426987f, 0.000198456299f};
+  static constexpr float log[] = {0.333334506f, -0.250000954f, 0.199908614f, -0.16647312f,
+                                  0.144783929f, -0.131611899f, 0.104630239f, -0.0450748652f};
   static constexpr float erf[] = {0.128379166f,   -0.37612626f,     0.112835854f,   -0.0268538147f,
                                   0.00518833054f, -0.000801020244f, 7.85384982e-05f};
   static constexpr float erfc_center = 3;

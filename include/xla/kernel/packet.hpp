@@ -71,6 +71,27 @@ inline packet<T> scale_by_power(packet<T> x, packet<T> n) {
   return simd::pldexp(x, n);
 }
 
+/// True where the machine takes numbers apart itself.
+template <class T>
+inline constexpr bool has_parts =
+#if defined(EIGEN_VECTORIZE_AVX512)
+    std::is_same_v<T, float>;
+#else
+    false;
+#endif
+/// x = mantissa 2^exponent, the mantissa from 3/4 to below 3/2. Of zero and infinity the exponent
+/// is infinite, of negative numbers the mantissa is NaN.
+template <class T>
+struct number_parts {
+  packet<T> mantissa, exponent;
+  explicit number_parts([[maybe_unused]] packet<T> x) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+    mantissa = _mm512_getmant_ps(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan);
+    exponent = _mm512_sub_ps(_mm512_getexp_ps(x), _mm512_getexp_ps(mantissa));
+#endif
+  }
+};
+
 /// b where it is larger than a, else a; so a when one of them is NaN.
 template <class T>
 inline packet<T> larger(packet<T> a, packet<T> b) {

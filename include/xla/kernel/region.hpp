@@ -82,37 +82,27 @@ struct lane_register {
   }
 };
 
-/// How many elements an access takes: all lanes, or up to as many.
+/// How many elements an access takes: all lanes, or else a number of them that is less.
 struct all_lanes {};
 
-template <class T>
-XLA_INLINE bool is_all(all_lanes) {
-  return true;
-}
-template <class T>
-XLA_INLINE bool is_all(std::int64_t n) {
-  return n == lanes<T>;
-}
+template <class N>
+inline constexpr bool takes_all = std::is_same_v<N, all_lanes>;
 XLA_INLINE std::int64_t lane_count(std::int64_t n, int) { return n; }
 XLA_INLINE std::int64_t lane_count(all_lanes, int all) { return all; }
 
 /// Reads n elements; the other lanes are 0.
 template <class T, class N>
-XLA_INLINE packet<T> load_numbers(const T* from, N n) {
+XLA_INLINE packet<T> load_numbers(const T* from, [[maybe_unused]] N n) {
   if constexpr (lanes<T> == 1) return *from;
-  else {
-    if (is_all<T>(n)) return simd::ploadu<packet<T>>(from);
-    return load_part<T>(from, lane_count(n, lanes<T>));
-  }
+  else if constexpr (takes_all<N>) return simd::ploadu<packet<T>>(from);
+  else return load_part<T>(from, n);
 }
 /// Writes the first n lanes.
 template <class T, class N>
-XLA_INLINE void store_numbers(T* to, packet<T> x, N n) {
+XLA_INLINE void store_numbers(T* to, packet<T> x, [[maybe_unused]] N n) {
   if constexpr (lanes<T> == 1) *to = x;
-  else {
-    if (is_all<T>(n)) simd::pstoreu(to, x);
-    else store_part<T>(to, x, lane_count(n, lanes<T>));
-  }
+  else if constexpr (takes_all<N>) simd::pstoreu(to, x);
+  else store_part<T>(to, x, n);
 }
 
 /// Reads n elements of the main type, or of bool as truth; the other lanes are 0.
@@ -143,6 +133,14 @@ XLA_INLINE void store(void* p, const lane_register<T>& x, N n) {
   } else {
     store_numbers(static_cast<T*>(p), x.number, n);
   }
+}
+
+/// Writes the first lane.
+template <class T, bool Truth>
+XLA_INLINE void store_one(void* p, const lane_register<T>& x) {
+  if constexpr (Truth && !std::is_same_v<T, bool>) store<T, true>(p, x, std::int64_t{1});
+  else if constexpr (lanes<T> == 1) *static_cast<T*>(p) = x.number;
+  else *static_cast<T*>(p) = simd::pfirst(x.number);
 }
 
 /// Value I of a region, computed from the registers of its operands by the op's own expression.

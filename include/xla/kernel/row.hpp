@@ -97,12 +97,15 @@ struct row_kernel {
 
   static void run(const ::xla::detail::row_call& from) {
     local_call call;
-    for (int k = 0; k < operands; ++k) call.pointers[k] = static_cast<char*>(from.pointers[k]);
+    for (int k = 0; k < operands; ++k) {
+      call.pointers[k] = static_cast<char*>(from.pointers[k]);
+      call.steps[k] = from.steps[k];
+    }
     call.n = from.n;
     call.scratch = static_cast<T*>(from.scratch);
-    for (std::int64_t r = 0; r < from.rows; ++r) {
+    for (std::int64_t rows = from.rows; rows > 0; --rows) {
       one_row(call);
-      for (int k = 0; k < operands; ++k) call.pointers[k] += from.steps[k];
+      for (int k = 0; k < operands; ++k) call.pointers[k] += call.steps[k];
     }
   }
 
@@ -111,6 +114,7 @@ struct row_kernel {
   static constexpr int operands = traits::counts.inputs + traits::counts.outputs;
   struct local_call {
     char* pointers[static_cast<std::size_t>(operands)];
+    std::int64_t steps[static_cast<std::size_t>(operands)];
     std::int64_t n;
     T* scratch;
   };
@@ -148,10 +152,9 @@ struct row_kernel {
       }
     });
     if constexpr (any<F>) {
-      packet<T> sums[size][unrolled];
+      chains sums[size];
       unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
-        if constexpr (Key[i].reduce && table.phase[i] == F)
-          for (auto& s : sums[i]) s = vec<T>::splat(op_of<i>::template identity<T>).v;
+        if constexpr (Key[i].reduce && table.phase[i] == F) start<i>(sums[i]);
       });
       std::int64_t k = 0;
       if constexpr (reduces(F))
@@ -159,8 +162,10 @@ struct row_kernel {
           unroll<unrolled>([&](auto u) __attribute__((always_inline)) {
             step<F>(call, row, sums, u, k + u * w, all_lanes{});
           });
+#pragma GCC unroll 1  // or what may remain after chains is written out once more each
       for (; k + w <= call.n; k += w) step<F>(call, row, sums, 0, k, all_lanes{});
-      if (k < call.n) step<F>(call, row, sums, 0, k, call.n - k);
+      if constexpr (w > 1)
+        if (k < call.n) step<F>(call, row, sums, 0, k, call.n - k);
       unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
         if constexpr (Key[i].reduce && table.phase[i] == F) {
           row[i].number = finish<i>(sums[i], call.n);
@@ -170,31 +175,55 @@ struct row_kernel {
     }
   }
 
+  /// A reduction on its way. Of those that are NaN where an element is, the chains are of numbers,
+  /// and NaN is looked out for beside them: in them it would cost time at every step.
+  struct chains {
+    packet<T> number[unrolled];
+    mask<T> nan;
+  };
+  template <class Op>
+  static constexpr bool passes_over_nan = requires(vec<T> x) {
+    requires std::is_floating_point_v<T>;
+    Op::combine_numbers(x, x);
+  };
+  template <int I>
+  static XLA_INLINE void start(chains& s) {
+    using Op = op_of<I>;
+    const auto first = vec<T>::splat(Op::template identity<T>);
+    for (auto& x : s.number) x = first.v;
+    if constexpr (passes_over_nan<Op>) s.nan = first != first;
+  }
+  template <class Op>
+  static XLA_INLINE packet<T> combined(packet<T> a, packet<T> b) {
+    using V = vec<T>;
+    if constexpr (passes_over_nan<Op>) return V(Op::combine_numbers(V{a}, V{b})).v;
+    else return V(Op::combine(V{a}, V{b})).v;
+  }
   /// The result of a reduction, in every lane. With few elements all is in the first chain.
   template <int I>
-  static XLA_INLINE packet<T> finish(const packet<T>* s, std::int64_t n) {
+  static XLA_INLINE packet<T> finish(const chains& s, std::int64_t n) {
     using Op = op_of<I>;
     using V = vec<T>;
-    if constexpr (unrolled == 1) return s[0];
+    if constexpr (unrolled == 1) return s.number[0];
     else {
-      V all{s[0]};
+      V all{s.number[0]};
       if (n >= unrolled * w)
-        all = Op::combine(Op::combine(all, V{s[1]}), Op::combine(V{s[2]}, V{s[3]}));
-      if constexpr (requires { Op::combine_numbers(all, all); })
-        if (!detail::any(all != all))
-          return all.across([](V a, V b) { return V(Op::combine_numbers(a, b)); }).v;
-      return all.across([](V a, V b) { return V(Op::combine(a, b)); }).v;
+        all = {
+            combined<Op>(combined<Op>(all.v, s.number[1]), combined<Op>(s.number[2], s.number[3]))};
+      all = all.across([](V a, V b) { return V{combined<Op>(a.v, b.v)}; });
+      if constexpr (passes_over_nan<Op>)
+        if (detail::any(s.nan)) return V::splat(std::numeric_limits<T>::quiet_NaN()).v;
+      return all.v;
     }
   }
   template <int I>
   static XLA_INLINE void store_scalar(const local_call& call, const reg& value) {
-    if constexpr (Key[I].output)
-      store<T, truth(I)>(call.pointers[traits::pointer(I)], value, std::int64_t{1});
+    if constexpr (Key[I].output) store_one<T, truth(I)>(call.pointers[traits::pointer(I)], value);
   }
 
   template <int F, class N>
-  static XLA_INLINE void step(const local_call& call, const reg* row, packet<T> (*sums)[unrolled],
-                              int u, std::int64_t k, N n) {
+  static XLA_INLINE void step(const local_call& call, const reg* row, chains* sums, int u,
+                              std::int64_t k, N n) {
     reg v[size];
     unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
       constexpr micro_op m = Key[i];
@@ -202,7 +231,7 @@ struct row_kernel {
       else if constexpr (m.reduce && table.phase[i] < F) v[i] = row[i];
       else if constexpr (need<F>.value[i]) {
         if constexpr (m.reduce) {
-          add_up<i>(sums[i][u], v[m.a].number, n);
+          add_up<i>(sums[i], u, v[m.a].number, n);
         } else {
           element<F, i>(call, v, k, n);
         }
@@ -237,11 +266,12 @@ struct row_kernel {
       store<T, truth(I)>(call.pointers[traits::pointer(I)] + k * bytes, v[I], n);
   }
   template <int I, class N>
-  static XLA_INLINE void add_up(packet<T>& sum, packet<T> value, N n) {
+  static XLA_INLINE void add_up(chains& s, int u, packet<T> value, [[maybe_unused]] N n) {
     using Op = op_of<I>;
-    if constexpr (w > 1)
-      if (!is_all<T>(n)) value = replace_rest<T>(value, Op::template identity<T>, lane_count(n, w));
-    sum = Op::combine(vec<T>{sum}, vec<T>{value}).v;
+    if constexpr (w > 1 && !takes_all<N>)
+      value = replace_rest<T>(value, Op::template identity<T>, n);
+    if constexpr (passes_over_nan<Op>) s.nan = s.nan || vec<T>{value} != vec<T>{value};
+    s.number[u] = combined<Op>(s.number[u], value);
   }
 
  public:

@@ -29,6 +29,7 @@ struct simplifier {
 
   constexpr bool is(int i, std::uint32_t id) const { return g.nodes[i].op->id == id; }
   constexpr bool is_one(int i) const {
+    while (is(i, reshape) || is(i, expand)) i = g.nodes[i].in[0];
     return g.nodes[i].op == &constant_info && g.nodes[i].value == 1;
   }
   constexpr int same_as(int i, int other) const {
