@@ -4,6 +4,7 @@
 #include "support/modes.hpp"
 #include "xla/op/derived/einsum.hpp"
 #include "xla/op/derived/norm.hpp"
+#include "xla/op/derived/normalize.hpp"
 #include "xla/op/index_select.hpp"
 #include "xla/op/prod.hpp"
 #include "xla/op/scan.hpp"
@@ -43,6 +44,7 @@ TEST_CASE("second gradients of reductions and products") {
   const auto x = numbers<double>({4, 3});
   check_second([](auto& a) { return prod(a, {1}); }, x);
   check_second([](auto& a) { return xla::std(a, {0}); }, x);
+  check_second([](auto& a) { return layer_norm(a, 0.1); }, x);
   check_second([](auto& a) { return norm(a, 3, {1}); }, x);
   check_second([](auto& a) { return logsumexp(a, {0}); }, x);
   check_second([](auto& a) { return xla::einsum<"ij,kj->ik">(a, a); }, x);

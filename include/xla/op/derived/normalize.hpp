@@ -5,6 +5,24 @@
 #include "xla/op/root.hpp"
 #include "xla/tensor/state.hpp"
 
+namespace xla::op {
+
+/// (x - m)^2 where m is the mean of x: what moves m changes nothing of their sum, so m has no
+/// gradient.
+struct squared_deviation : map {
+  static constexpr auto name = "squared_deviation";
+  static constexpr auto kernel(auto x, auto m) { return (x - m) * (x - m); }
+  static constexpr void gradient(auto& g) {
+    if (!g.wants(0)) return;
+    const auto half = g.grad() * (g.in(0) - g.in(1));
+    g.to(0, half + half);
+  }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::squared_deviation);
+
 namespace xla {
 namespace detail {
 
@@ -24,8 +42,9 @@ constexpr void check_features(const Tensor<T, R>& x, const Tensor<T, 1>& p, cons
 template <class T, int R>
 constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, detail::number_of<T> eps = 1e-5) {
   static_assert(R >= 1, "xla::layer_norm: needs at least one axis");
-  const auto centered = x - mean(x, {-1}, keepdim);
-  return centered * rsqrt(mean(centered * centered, {-1}, keepdim) + eps);
+  const auto m = mean(x, {-1}, keepdim);
+  const auto square = detail::map_binary<op::squared_deviation, T>(x, m);
+  return (x - m) * rsqrt(mean(square, {-1}, keepdim) + eps);
 }
 /// The same times weight, plus bias: one element each per element of the last axis.
 template <class T, int R>
