@@ -63,9 +63,9 @@ struct graph {
 
   constexpr int add(const node& n) {
     if (count == capacity) grow(nodes, capacity, own_nodes);
-    nodes[count] = n;
-    nodes[count].segment = segment;
-    nodes[count].gradient |= in_backward;
+    node& to = nodes[count] = n;
+    if (to.segment != segment) to.segment = segment;
+    if (in_backward) to.gradient = true;
     return count++;
   }
 

@@ -116,7 +116,7 @@ inline constexpr op_info info_of = make_info<Op, Out, In>();
 
 /// Adds the op to the graph of its inputs; without one it floats until it meets one.
 template <class... H>
-constexpr handle record(node n, const H&... inputs) {
+constexpr handle record(node& n, const H&... inputs) {
   handle result;
   graph* g = nullptr;
   ((g = g ? g : inputs.owner()), ...);

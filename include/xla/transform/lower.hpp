@@ -94,7 +94,10 @@ class lowering {
     delete[] reader;
     delete[] user;
     delete[] stored;
-    number_values(f);
+    // From here on every node names its region itself.
+    for (int i = 0; i < g_.count; ++i)
+      if (const int r = region_of_[i]; r >= 0) region_of_[i] = f.find(r);
+    number_values();
     order_steps(f);
   }
   constexpr void passes() {
@@ -164,7 +167,7 @@ class lowering {
   }
 
   // A node is a value of the program unless it lives in registers only.
-  constexpr void number_values(const fuser& f) {
+  constexpr void number_values() {
     bool* outside = new bool[static_cast<std::size_t>(g_.count) + 1];
     for (int i = 0; i < g_.count; ++i) outside[i] = false;
     for (int i = 0; i < roots_.result_count; ++i) outside[root(roots_.results[i])] = true;
@@ -172,9 +175,9 @@ class lowering {
     for (int i = 0; i < g_.count; ++i) {
       if (!live_[i]) continue;
       const node& n = g_.nodes[i];
-      const int arity = n.arity, r = f.region_at(i);
+      const int arity = n.arity, r = region_of_[i];
       for (int k = 0; k < arity; ++k)
-        if (const int in = n.in[k]; r < 0 || r != f.region_at(in)) outside[in] = true;
+        if (const int in = n.in[k]; r < 0 || r != region_of_[in]) outside[in] = true;
     }
     for (int i = 0; i < g_.count; ++i) {
       value_of_[i] = -1;
@@ -203,7 +206,7 @@ class lowering {
     for (int i = 0; i < g_.count; ++i) {
       next_[i] = next_in_stage_[i] = -1;
       if (!live_[i] || !makes_step(i)) continue;
-      const int r = f.region_at(i);
+      const int r = region_of_[i];
       if (r >= 0) {
         if (region_tail[r] >= 0) next_[region_tail[r]] = i;
         const bool opens = region_first_[r] < 0;
@@ -220,7 +223,7 @@ class lowering {
     for (int i = 0; i < g_.count; ++i) stamp_[i] = -1;
     for (int s = 0; s <= last; ++s)
       for (int i = first[s]; i >= 0; i = next_in_stage_[i])
-        if (const int r = f.region_at(i); r >= 0) add_region(r, f.regions[r]);
+        if (const int r = region_of_[i]; r >= 0) add_region(r, f.regions[r]);
         else add_library(i);
     delete[] first;
     delete[] tail;
@@ -261,7 +264,7 @@ class lowering {
   /// An operand's place among those of a commutative op, the same in regions of one structure
   /// wherever their nodes lie in the graph: computed here, then read by element, row and call.
   constexpr int precedence(int in, int index, const region& r) const {
-    if (inside(in, index)) return 0;
+    if (region_of_[in] == index) return 0;
     const node& n = g_.nodes[in];
     if (!invariant(n, r)) return same_dims(n, r.space) ? 1 : 2;
     return n.rank > 0 && n.rank == r.space.rank && r.reduces ? 3 : 4;
@@ -294,7 +297,7 @@ class lowering {
       const int arity = n.arity;
       for (int k = 0; k < arity; ++k) {
         const int in = n.in[k];
-        if (stamp_[in] == index || inside(in, index)) continue;
+        if (region_of_[in] == index || stamp_[in] == index) continue;
         stamp_[in] = index;
         local_[in] = values++;
         if (out_.word_ops) out_.word_ops[out_.count.words] = nullptr;
@@ -313,7 +316,6 @@ class lowering {
           kernel::micro_op::op_word(op.id, n.type, value >= 0, op.kind == op_kind::reduce);
       for (int k = 0; k < arity; ++k) word = kernel::micro_op::with(word, k, local_[n.in[k]]);
       if (value >= 0) out_.outputs[out_.count.outputs++] = value;
-      stamp_[i] = index;
       local_[i] = values++;
       if (out_.word_ops) out_.word_ops[out_.count.words] = n.op;
       out_.words[out_.count.words++] = word;
@@ -322,11 +324,6 @@ class lowering {
     s.words = values;
     s.kernel = key_of(s);
     out_.steps[out_.count.steps++] = s;
-  }
-  constexpr bool inside(int node, int index) const {
-    int r = region_of_[node];
-    while (r >= 0 && regions_[r].merged_into >= 0) r = regions_[r].merged_into;
-    return r == index;
   }
 
   /// The number of the distinct key that the step's words are; new words become a new key.

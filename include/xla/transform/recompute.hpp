@@ -66,20 +66,21 @@ struct recomputer {
   constexpr bool classify() {
     first = g.count;
     for (int i = 0; i < g.count; ++i) {
+      if (!live[i]) continue;
       const node& n = g.nodes[i];
       late[i] = read[i] = there[i] = false;
       again[i] = 0;
       due[i] = apart[i] = fused[i] = fused_at[i] = -1;
       varies[i] = n.op == &input_info || n.op == &scalar_info || n.op->impure;
       for (int k = 0; k < n.arity; ++k) varies[i] |= varies[n.in[k]];
-      if (!live[i] || !n.gradient || !varies[i]) continue;
+      if (!n.gradient || !varies[i]) continue;
       if (first == g.count) first = i;
       late[i] = !elementwise(n) && !is_alias(n);
       for (int k = 0; k < n.arity; ++k) late[i] |= late[n.in[k]];
       for (int k = 0; late[i] && k < n.arity; ++k) read[n.in[k]] = true;
     }
     for (int i = g.count - 1; i >= 0; --i)
-      if (read[i] && is_alias(g.nodes[i])) read[g.nodes[i].in[0]] = true;
+      if (live[i] && read[i] && is_alias(g.nodes[i])) read[g.nodes[i].in[0]] = true;
     bool any = false;
     for (int i = 0; i < g.count; ++i)
       if (live[i] && !late[i]) any |= find_again(i) && read[i];
