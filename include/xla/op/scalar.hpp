@@ -118,12 +118,19 @@ constexpr Tensor<Out, R> number_map(const number<T>& a, const Tensor<T, R>& b) {
 template <class T>
 constexpr Tensor<T, 0> Scalar::as() const {
   if (!std::is_constant_evaluated() || !graph_) return detail::constant<T>(static_cast<T>(value_));
+  Tensor<T, 0> t;
+  const int known = graph_->slots[slot_].current;
+  if (known >= 0 && graph_->nodes[known].type == dtype_of<T>) {
+    t.name_node(graph_, known);
+    return t;
+  }
   detail::node n;
   n.op = &detail::scalar_info;
   n.type = dtype_of<T>;
   n.attr = slot_;
-  Tensor<T, 0> t;
-  t.name_node(graph_, graph_->add(n));
+  const int made = graph_->add(n);
+  if (graph_->segment == 0) graph_->slots[slot_].current = made;  // for who asks next
+  t.name_node(graph_, made);
   return t;
 }
 

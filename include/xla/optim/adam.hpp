@@ -7,23 +7,23 @@
 
 namespace xla::optim {
 
-/// What Adam and AdamW share of a step: 1 - beta^count corrects moments that began at 0.
+/// What Adam and AdamW share of a step: 1 - beta^count corrects moments that began at 0, and
+/// 1 - beta is the share of what is new in them.
 struct adam_step {
-  Tensor<float, 0> step_size, root_correction;
+  Tensor<float, 0> step_size, root_correction, mean_share, square_share;
 };
 template <class T>
 constexpr adam_step begin_adam(const Scalar& lr, const Scalar& beta1, const Scalar& beta2,
                                const Tensor<T, 0>& count) {
   const auto bias1 = 1 - exp(log(beta1.as<T>()) * count);
   const auto bias2 = 1 - exp(log(beta2.as<T>()) * count);
-  return {lr.as<T>() / bias1, sqrt(bias2)};
+  return {lr.as<T>() / bias1, sqrt(bias2), 1 - beta1.as<T>(), 1 - beta2.as<T>()};
 }
 /// The moments' new values, in place; then what a parameter changes by.
 constexpr auto adam_change(const adam_step& s, const Scalar& beta1, const Scalar& beta2,
                            const Scalar& eps, const auto& g, auto& mean, auto& square) {
-  using T = typename std::remove_cvref_t<decltype(g)>::value_type;
-  mean.copy_(mean.detach() * beta1 + g * (1 - beta1.as<T>()));
-  square.copy_(square.detach() * beta2 + g * g * (1 - beta2.as<T>()));
+  mean.copy_(mean.detach() * beta1 + g * s.mean_share);
+  square.copy_(square.detach() * beta2 + g * g * s.square_share);
   const auto root = sqrt(square.detach()) / s.root_correction + eps;
   return mean.detach() / root * s.step_size;
 }
