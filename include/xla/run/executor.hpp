@@ -40,10 +40,11 @@ class basic_executor {
     const std::lock_guard hold(lock_);
     return issued_ + 1;
   }
-  /// Hands over a job, an object with run(); an idle executor lets the caller do small ones itself.
+  /// Hands over a job, an object with run(); an idle executor lets the caller do it where it says
+  /// here: small ones, and those for which it waits.
   template <class Job>
-  void submit(std::shared_ptr<Job> job, bool small) {
-    submit(task{[](void* j) { static_cast<Job*>(j)->run(); }, std::move(job)}, small);
+  void submit(std::shared_ptr<Job> job, bool here) {
+    submit(task{[](void* j) { static_cast<Job*>(j)->run(); }, std::move(job)}, here);
   }
   /// Waits for a job; rethrows what it threw.
   void wait(std::uint64_t ticket) {
@@ -77,12 +78,12 @@ class basic_executor {
   };
   basic_executor() = default;
 
-  void submit(task job, bool small) {
+  void submit(task job, bool here) {
     std::unique_lock hold(lock_);
     const std::uint64_t ticket = ++issued_;
     // A program that records faster than its graphs run must not fill the memory.
     finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) + ahead >= ticket; });
-    if (small && done_.load(std::memory_order_acquire) + 1 == ticket) {
+    if (here && done_.load(std::memory_order_acquire) + 1 == ticket) {
       hold.unlock();
       finish(ticket, job);
       return;

@@ -136,8 +136,9 @@ class basic_tracer {
     return t;
   }
 
-  /// Everything that is pending, as one graph.
-  void flush(std::string_view cause) {
+  /// Everything that is pending, as one graph. Who waits for it anyway runs it, if nothing else is
+  /// under way.
+  void flush(std::string_view cause, bool waits) {
     const std::lock_guard hold(lock_);
     if (pending_list::instance().first == nullptr) return;
     later<In, traced_graph> graph;
@@ -157,7 +158,7 @@ class basic_tracer {
     publish(*job, graph, ticket);
     job->hold();
     const bool small = work(entry.ready->get_plan()) < (std::int64_t{1} << 18);
-    later<In, executor>::instance().submit(job, small);
+    later<In, executor>::instance().submit(job, small || waits);
   }
   void clear() {
     const std::lock_guard hold(lock_);
@@ -268,7 +269,7 @@ template <class In = void>
 inline void make_ready(impl& t) {
   if (t.data) return;
   if (t.failed) throw error("xla: the graph that should have computed this value has failed");
-  if (t.pending) later<In, tracer>::instance().flush("value read before sync");
+  if (t.pending) later<In, tracer>::instance().flush("value read before sync", true);
   else compute_again(t);
 }
 
@@ -329,7 +330,7 @@ template <class In = void>
 inline void run_sync(bool wait) {
   static counter& mark = get_counter("MarkStep");
   mark.add();
-  later<In, tracer>::instance().flush("user sync");
+  later<In, tracer>::instance().flush("user sync", wait);
   const auto closures = later<In, step_closures>::instance().take();
   if (wait || !closures.empty()) later<In, executor>::instance().wait_all();
   for (const auto& c : closures) c->run();

@@ -36,7 +36,7 @@ struct basic_profile_scope {
 template <class = void>
 void finish_traced() {
   if (is_eager_mode()) return;
-  tracer::instance().flush("profile");
+  tracer::instance().flush("profile", true);
   executor::instance().wait_all();
 }
 
