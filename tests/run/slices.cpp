@@ -75,6 +75,30 @@ void check_all(F f, const inputs& x, const auto&... more) {
   }
 }
 
+/// Two layers of causal attention, so that backward comes long after forward.
+struct Layers {
+  struct Layer {
+    xla::nn::Linear q{64, 64}, k{64, 64}, v{64, 64};
+    constexpr auto operator()(xla::Tensor<float, 3> x) const {
+      const auto heads = [&](const auto& y) {
+        return xla::transpose(xla::reshape(y, {x.size(0), x.size(1), 4, 16}), 1, 2);
+      };
+      const auto y = xla::scaled_dot_product_attention(heads(q(x)), heads(k(x)), heads(v(x)),
+                                                       {.causal = true});
+      return x + xla::reshape(xla::transpose(y, 1, 2), {x.size(0), x.size(1), 64});
+    }
+    XLA_MODULE(q, k, v)
+  };
+  Layer a, b;
+  constexpr auto operator()(xla::Tensor<float, 3> x) const { return b(a(x)); }
+  XLA_MODULE(a, b)
+};
+constexpr auto learn = [](auto& model, auto& x) {
+  auto loss = xla::mean(xla::tanh(model(x)));
+  loss.backward();
+  return loss;
+};
+
 /// The products of each group of steps, in the order of the groups.
 std::vector<int> products(const xla::Profile& p) {
   std::vector<int> n;
@@ -144,6 +168,39 @@ TEST_CASE("forward, attention needs memory for the scores of one head a thread")
       auto g = xla::compile(only_forward);
       CHECK(g.memory_analysis(x.q, x.k, x.v).arena <= 2 * n * head + 1024);
     }
+}
+
+TEST_CASE("between forward and backward nothing grows with the square of the length") {
+  const xla::eager_mode_guard eager;
+  constexpr std::int64_t batch = 4, heads = 4, width = 16;
+  const auto arena = [&](std::int64_t length, int n) {
+    const threads some(n);
+    Layers model;
+    const auto x = numbers<float>({batch, length, heads * width});
+    auto step = xla::compile(learn);
+    const auto m = step.memory_analysis(model, x);
+    const xla::Profile p = xla::profile(step, model, x);
+    // Of each layer two products forward, and backward the scores again and four gradients.
+    CHECK(products(p) == std::vector<int>{2, 2, 5, 5});
+    return m.arena;
+  };
+  for (int n : {1, 2}) {
+    const auto rest = [&](std::int64_t length) {
+      // Three tensors of one head for each thread, and the mask.
+      return arena(length, n) - (3 * n * 4 + 1) * length * length;
+    };
+    CHECK(rest(512) <= 2 * rest(256) + 4096);
+    CHECK(arena(512, n) < batch * heads * 4 * 512 * 512);  // the scores of one layer
+  }
+}
+
+TEST_CASE("scores that are computed again are those of eager mode") {
+  for (std::int64_t length : {1, 17, 33, 64}) {
+    for (int n : {1, 2}) {
+      const threads some(n);
+      test::check_modes(learn, Layers{}, numbers<float>({2, length, 64}));
+    }
+  }
 }
 
 TEST_CASE("attention slice by slice has eager mode's bits") {

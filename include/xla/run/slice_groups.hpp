@@ -119,6 +119,7 @@ class basic_slice_finder {
   /// Steps further away are not looked at.
   static constexpr int window = 48;
   static constexpr int max_steps = 32;
+  static constexpr std::size_t max_seeds = 4;
   /// Of one value in a slice, where there is a choice.
   static constexpr std::int64_t most_bytes = 1 << 16;
   /// Of values between the steps in a slice: less is in the cache anyway.
@@ -177,10 +178,54 @@ class basic_slice_finder {
   role role_at(int position) const { return role_[at(out_.order[at(position)])]; }
 
   bool try_from(int seed) {
+    seeds_.assign(1, seed);
+    refused_.clear();
+    int first = 0, last = 0, members = 0;
+    grow(first, last, members);
+    while (seeds_.size() + refused_.size() < max_seeds) {
+      const int other = another_seed(first, last);
+      if (other < 0) break;
+      seeds_.push_back(other);
+      grow(first, last, members);
+      if (read_by_members(step_at(other).value, first, last)) continue;
+      seeds_.pop_back();
+      refused_.push_back(other);
+      grow(first, last, members);
+    }
+    first = draw_in(first, last, members);
+    leave_out(first, last, members);
+    if (members < 2 || !worthwhile(first, last)) return false;
+    form(first, last);
+    resume_ = first - 1;
+    return true;
+  }
+
+  /// Another step that makes many products, which a member reads.
+  int another_seed(int first, int last) const {
+    for (int i = first; i <= last; ++i) {
+      if (role_at(i) != role::member) continue;
+      for (int j = i - 1; j >= 0 && j >= i - window; --j) {
+        const step& maker = step_at(j);
+        if (role_at(j) != role::none || out_.group_of[at(j)] >= 0 || is_in(refused_, j)) continue;
+        if (maker.kind != step_kind::library || p_.values[maker.value].op->takes_axes == 0)
+          continue;
+        if (reads_of(step_at(i), maker) && fits(j)) return j;
+      }
+    }
+    return -1;
+  }
+  static bool is_in(const later<In, std::vector<int>>& some, int i) {
+    return std::find(some.begin(), some.end(), i) != some.end();
+  }
+
+  /// Members are the seeds, and steps that read what members make.
+  void grow(int& first, int& last, int& members) {
+    forget();
     const int steps = p_.count.steps;
-    int first = seed, last = seed, members = 1;
-    give(seed, role::member);
-    for (int i = seed + 1; i < steps && i <= last + window && members < max_steps;) {
+    first = last = *std::min_element(seeds_.begin(), seeds_.end());
+    give(first, role::member);
+    members = 1;
+    for (int i = first + 1; i < steps && i <= last + window && members < max_steps;) {
       const int end = out_.end_of(i);
       bool reads = false, late = false, check = false;
       for (int j = i; j <= end; ++j) {
@@ -192,22 +237,18 @@ class basic_slice_finder {
           late |= r == role::after;
         }
       }
-      const bool joins = reads && !late && out_.group_of[at(i)] < 0 && fits(i);
+      const bool joins =
+          (reads || is_in(seeds_, i)) && !late && out_.group_of[at(i)] < 0 && fits(i);
       // Checks keep their order, and what others read comes before them.
       if (!joins && (reads || late) && check) break;
-      for (int j = i; j <= end && (reads || late); ++j) give(j, joins ? role::member : role::after);
+      for (int j = i; j <= end && (joins || reads || late); ++j)
+        give(j, joins ? role::member : role::after);
       if (joins) {
         last = i;
         ++members;
       }
       i = end + 1;
     }
-    first = draw_in(seed, last, members);
-    leave_out(first, last, members);
-    if (members < 2 || !worthwhile(first, last)) return false;
-    form(first, last);
-    resume_ = first - 1;
-    return true;
   }
 
   /// Whether a step can run slice by slice, and reads of members' values the slice that it makes.
@@ -245,8 +286,7 @@ class basic_slice_finder {
   }
 
   // What only members read is made among them, too.
-  int draw_in(int seed, int last, int& members) {
-    int first = seed;
+  int draw_in(int first, int last, int& members) {
     for (int i = last - 1; i >= 0 && i >= first - window && members < max_steps; --i) {
       if (role_at(i) != role::none || out_.group_of[at(i)] >= 0 || !fits(i)) continue;
       const step& s = step_at(i);
@@ -349,6 +389,7 @@ class basic_slice_finder {
   later<In, std::vector<role>> role_;  // per step of the program
   later<In, std::vector<role>> mark_;  // per value: the role of the step that makes it
   later<In, std::vector<int>> touched_, inside_;
+  later<In, std::vector<int>> seeds_, refused_;  // positions
 };
 using slice_finder = basic_slice_finder<void>;
 

@@ -8,7 +8,9 @@ namespace xla::detail {
 /// What backward reads of the forward pass is computed again where that costs no more than to read
 /// it: values that elementwise ops make of others which are kept anyway (activations, normalized
 /// rows, softmax's quotient). The copies wait for the gradient that asks for them, and fuse with
-/// what reads it; the first values need not be kept. Chen et al. (2016), where it is free.
+/// what reads it; the first values need not be kept. Chen et al. (2016), where it is free. So are
+/// batches of products that are larger than what they are made of, attention's scores: then no
+/// tensor of queries times keys outlives the steps that stand around it; Dao et al. (2022).
 ///
 /// Nodes are of three kinds: those that backward() made, those that are made of the forward pass
 /// alone although backward() made them (a derivative's factors), and the rest; the second are
@@ -26,7 +28,7 @@ struct recomputer {
   bool* there;          ///< per node: at hand during backward
   int* again;           ///< per node: the ops that compute it again; 0: it is not
   int* due;             ///< per late node: the last product or other library step before it
-  int* apart;           ///< per node: its copy for library steps, or -1
+  int* apart;           ///< per node: its copy for library steps, a product's only one, or -1
   int* fused;           ///< per node: its latest copy for maps and rows, or -1
   int* fused_at;        ///< per node: the gradient that one waits for
   node* old = nullptr;  ///< the nodes from the first late one on
@@ -58,6 +60,16 @@ struct recomputer {
   constexpr bool elementwise(const node& n) const {
     return n.op->kind == op_kind::map && !n.op->impure && !n.op->check && n.segment == 0 &&
            n.after[0] < 0;
+  }
+  /// A batch of products, each larger than its factors; a size that is not known yet counts as
+  /// large.
+  constexpr bool swells(const node& n) const {
+    if (!n.op->loops || n.rank < 3 || n.segment != 0 || n.after[0] >= 0) return false;
+    const shape in[] = {g.nodes[n.in[0]].dims_shape(), g.nodes[n.in[1]].dims_shape()};
+    const shape loops = n.op->loops(in, n.dims_shape(), n.attr);
+    const extent inner = loops[loops.rank - 1];
+    const auto larger = [&](extent e) { return !is_known(e) || e > inner; };
+    return is_known(inner) && larger(n.dims[n.rank - 2]) && larger(n.dims[n.rank - 1]);
   }
   /// One value per row, or fewer: to keep it costs nothing.
   static constexpr bool small(const node& n) { return n.rank < 2 || n.dims[n.rank - 1] == 1; }
@@ -94,10 +106,10 @@ struct recomputer {
       all &= there[n.in[k]];
       ops += again[n.in[k]];
     }
-    const bool can = is_alias(n) ? again[n.in[0]] > 0 : elementwise(n) && !small(n);
-    if (can && all && ops <= max_ops) again[i] = ops;
-    there[i] = again[i] > 0 || read[i] || (n.arity == 0 && !n.op->impure) || small(n) ||
-               (is_alias(n) && all);
+    const bool can = is_alias(n) ? again[n.in[0]] > 0 : (elementwise(n) && !small(n)) || swells(n);
+    if (can && all && varies[i] && ops <= max_ops) again[i] = ops;
+    // What sizes and constants alone decide is there for all calls.
+    there[i] = again[i] > 0 || read[i] || !varies[i] || small(n) || (is_alias(n) && all);
     return again[i] > 0;
   }
 
@@ -131,10 +143,14 @@ struct recomputer {
   /// rows, into which it fuses, do so where they wait for the same.
   constexpr int copy(int i, int wait, bool library) {
     if (again[i] == 0) return moved[i];
+    const node& from = i < first ? g.nodes[i] : old[i - first];
+    const bool product = from.op->kind == op_kind::library;
+    library |= product;
     if (library && apart[i] >= 0) return apart[i];
     if (!library && fused_at[i] == wait) return fused[i];
-    node n = i < first ? g.nodes[i] : old[i - first];
-    for (int k = 0; k < n.arity; ++k) n.in[k] = copy(n.in[k], wait, library && is_alias(n));
+    node n = from;
+    const bool same = product || (library && is_alias(n));
+    for (int k = 0; k < n.arity; ++k) n.in[k] = copy(n.in[k], wait, same);
     n.needs_grad = false;
     n.gradient = true;
     if (!is_alias(n)) n.after[0] = wait;
