@@ -86,7 +86,7 @@ def show_attention(rows):
           "memory beside arguments and results")
     for r in rows:
         size = f"{r['batch']:.0f} x {r['heads']:.0f} x {r['sequence']:.0f} x {r['width']:.0f}"
-        print(f"  {r['where']:15}{size:17}{r['pass']:16}{r['mask']:8}{r['threads']:2.0f} thread(s)"
+        print(f"  {r['where']:15}{size:18}{r['pass']:16}{r['mask']:8}{r['threads']:2.0f} thread(s)"
               f"{r['gflops'][1]:9.1f}{r['share'][1]:6.0%}  ({r['share'][0]:.0%}-{r['share'][2]:.0%})"
               f"{r['arena_bytes'] / 1e6:9.2f} MB, scores {r['score_bytes'] / 1e6:.2f}")
 
