@@ -10,6 +10,7 @@
 #include <xla/kernel/gemm.hpp>
 
 #include "catch.hpp"
+#include "support/threads.hpp"
 
 using xla::kernel::gemm;
 using xla::kernel::matrix_view;
@@ -122,16 +123,11 @@ void check_product(index_t m, index_t n, index_t k, int left, int right, std::mt
   CHECK(differ == 0);
 }
 
-struct restore_threads {
-  int before = xla::num_threads();
-  ~restore_threads() { xla::set_num_threads(before); }
-};
-
 }  // namespace
 
 TEMPLATE_TEST_CASE("gemm agrees with the plain triple loop, in every bit with itself", "", float,
                    double, std::int32_t, std::int64_t, std::uint8_t) {
-  const restore_threads guard;
+  const test::restore_threads guard;
   std::mt19937 random(7);
   for (const index_t m : {0, 1, 2, 7, 9})
     for (const index_t n : {0, 1, 15, 17})
@@ -147,7 +143,7 @@ TEMPLATE_TEST_CASE("gemm agrees with the plain triple loop, in every bit with it
 }
 
 TEMPLATE_TEST_CASE("gemm shares large products among threads", "", float, double, std::int32_t) {
-  const restore_threads guard;
+  const test::restore_threads guard;
   std::mt19937 random(11);
   struct {
     index_t m, n, k;
@@ -160,7 +156,7 @@ TEMPLATE_TEST_CASE("gemm shares large products among threads", "", float, double
 }
 
 TEMPLATE_TEST_CASE("gemm with few rows sums both layouts in one order", "", float, double) {
-  const restore_threads guard;
+  const test::restore_threads guard;
   std::mt19937 random(5);
   for (const index_t m : {1, 2, 3, 4, 5})
     for (const index_t k : {1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 300})
@@ -170,7 +166,7 @@ TEMPLATE_TEST_CASE("gemm with few rows sums both layouts in one order", "", floa
 }
 
 TEMPLATE_TEST_CASE("gemm with few rows takes long ones in parts", "", float, double) {
-  const restore_threads guard;
+  const test::restore_threads guard;
   std::mt19937 random(13);
   for (const index_t m : {1, 2, 3, 4})
     for (const int right : {0, 1})
@@ -178,7 +174,7 @@ TEMPLATE_TEST_CASE("gemm with few rows takes long ones in parts", "", float, dou
 }
 
 TEMPLATE_TEST_CASE("gemm turns columns while it multiplies the first rows", "", float, double) {
-  const restore_threads guard;
+  const test::restore_threads guard;
   std::mt19937 random(17);
   for (const index_t m : {5, 6, 7, 8, 9, 12, 16, 33})
     for (const index_t k : {7, 16, 33, 530, 1100})
@@ -187,7 +183,7 @@ TEMPLATE_TEST_CASE("gemm turns columns while it multiplies the first rows", "", 
 }
 
 TEST_CASE("gemm packs a large transposed left operand some rows at a time") {
-  const restore_threads guard;
+  const test::restore_threads guard;
   std::mt19937 random(3);
   check_product<float>(5301, 49, 400, 1, 0, random);
   check_product<float>(8193, 48, 257, 1, 1, random);
@@ -196,7 +192,7 @@ TEST_CASE("gemm packs a large transposed left operand some rows at a time") {
 }
 
 TEST_CASE("gemm inside a parallel loop gives the same bits") {
-  const restore_threads guard;
+  const test::restore_threads guard;
   xla::set_num_threads(4);
   std::mt19937 random(3);
   const matrix<float> a(100, 130, 1, random), b(130, 90, 0, random);

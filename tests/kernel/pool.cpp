@@ -9,20 +9,12 @@
 #include <xla/kernel/pool.hpp>
 
 #include "catch.hpp"
+#include "support/threads.hpp"
 
 using xla::kernel::parallel_for;
 
-namespace {
-
-struct restore_threads {
-  int before = xla::num_threads();
-  ~restore_threads() { xla::set_num_threads(before); }
-};
-
-}  // namespace
-
 TEST_CASE("parallel_for calls every chunk once") {
-  const restore_threads guard;
+  const test::restore_threads guard;
   for (const int threads : {1, 2, 4, 3, 1, 8}) {
     xla::set_num_threads(threads);
     CHECK(xla::num_threads() == threads);
@@ -37,7 +29,7 @@ TEST_CASE("parallel_for calls every chunk once") {
 }
 
 TEST_CASE("a loop that sleeping threads must be woken for") {
-  const restore_threads guard;
+  const test::restore_threads guard;
   xla::set_num_threads(4);
   for (int repeat = 0; repeat < 20; ++repeat) {
     std::atomic<int> sum{0};
@@ -48,7 +40,7 @@ TEST_CASE("a loop that sleeping threads must be woken for") {
 }
 
 TEST_CASE("loops inside loops run in the thread that meets them") {
-  const restore_threads guard;
+  const test::restore_threads guard;
   xla::set_num_threads(4);
   std::atomic<int> calls{0}, strayed{0};
   parallel_for(8, [&](std::int64_t) {
@@ -63,7 +55,7 @@ TEST_CASE("loops inside loops run in the thread that meets them") {
 }
 
 TEST_CASE("several threads may run loops and change the thread count at once") {
-  const restore_threads guard;
+  const test::restore_threads guard;
   std::atomic<std::int64_t> sum{0};
   std::vector<std::thread> users;
   for (int user = 0; user < 3; ++user)
@@ -78,7 +70,7 @@ TEST_CASE("several threads may run loops and change the thread count at once") {
 }
 
 TEST_CASE("the first exception reaches the caller, and the pool goes on") {
-  const restore_threads guard;
+  const test::restore_threads guard;
   for (const int threads : {1, 4}) {
     xla::set_num_threads(threads);
     const auto body = [](std::int64_t i) {
@@ -93,7 +85,7 @@ TEST_CASE("the first exception reaches the caller, and the pool goes on") {
 
 // Loops of changing length in quick succession: a late thread must not claim from the next one.
 TEST_CASE("every chunk of every loop runs once") {
-  const restore_threads guard;
+  const test::restore_threads guard;
   xla::set_num_threads(8);
   int wrong = 0;
   for (int i = 0; i < 50000; ++i) {

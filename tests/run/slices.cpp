@@ -7,20 +7,14 @@
 
 #include "catch.hpp"
 #include "support/modes.hpp"
+#include "support/threads.hpp"
 
 using test::numbers;
 using test::parameter;
 
 namespace {
 
-class threads {
- public:
-  explicit threads(int n) : before_(xla::num_threads()) { xla::set_num_threads(n); }
-  ~threads() { xla::set_num_threads(before_); }
-
- private:
-  int before_;
-};
+using threads = test::restore_threads;
 
 /// The gradients of attention whose result other steps take apart before it is used, as layers do.
 template <bool Causal>

@@ -7,13 +7,9 @@
 
 #include "catch.hpp"
 #include "support/reference.hpp"
+#include "support/threads.hpp"
 
 namespace {
-
-struct restore_threads {
-  int before = xla::num_threads();
-  ~restore_threads() { xla::set_num_threads(before); }
-};
 
 using named = std::pair<std::string, std::vector<double>>;
 
@@ -54,7 +50,7 @@ std::vector<named> results() {
 
 TEST_CASE("results do not depend on the number of threads") {
   const xla::eager_mode_guard eager;
-  const restore_threads guard;
+  const test::restore_threads guard;
   xla::set_num_threads(1);
   const auto alone = results();
   for (const int threads : {2, 3, 7}) {
