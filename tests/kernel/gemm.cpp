@@ -182,6 +182,17 @@ TEMPLATE_TEST_CASE("gemm turns columns while it multiplies the first rows", "", 
                               static_cast<int>(random() % 4), 1, random);
 }
 
+TEMPLATE_TEST_CASE("gemm makes a product with some rows transposed", "", float, double) {
+  const test::restore_threads guard;
+  std::mt19937 random(19);
+  for (const index_t m : {7, 8, 14, 16, 24, 31, 32, 48, 63, 64})
+    for (const index_t k : {1, 30, 530})
+      check_product<TestType>(m, 128 + static_cast<index_t>(random()) % 500, k,
+                              static_cast<int>(random() % 5), 1, random);
+  check_product<TestType>(16, 1101, 1030, 0, 1, random);
+  check_product<TestType>(32, 700, 600, 1, 1, random);
+}
+
 TEST_CASE("gemm packs a large transposed left operand some rows at a time") {
   const test::restore_threads guard;
   std::mt19937 random(3);

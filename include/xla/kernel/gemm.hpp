@@ -7,6 +7,7 @@
 
 #include <xla/kernel/gemm_few.hpp>
 #include <xla/kernel/gemm_turn.hpp>
+#include <xla/kernel/loops.hpp>
 #include <xla/kernel/pool.hpp>
 
 namespace xla::kernel {
@@ -353,6 +354,46 @@ void multiply_few(product<T> p) {
                [&](index_t i) { multiply_few_columns(p, part(p.n, tile<T>::width, parts, i)); });
 }
 
+/// Whether c is better made transposed: where the columns of b are contiguous along k, a few rows
+/// do not repay their turning. Then b is read where it lies, as a left operand, and a is turned, if
+/// its rows fill vectors.
+template <class T>
+bool better_transposed(const product<T>& p) {
+  constexpr index_t most_rows = 64, least_columns = 128;
+  return p.b.row_stride == 1 && p.b.col_stride != 1 && p.m <= most_rows && p.n >= least_columns &&
+         8 * p.m >= 7 * round_up(p.m, tile<T>::width);
+}
+
+/// Some columns of c that way, in the same order of summation.
+template <class T>
+void multiply_transposed(const product<T>& p, range columns) {
+  constexpr index_t unit = tile<T>::rows, width = tile<T>::width, most = 512;
+  const index_t step = round_up(p.m, tile<T>::width);
+  const index_t parts = (columns.size() + most - 1) / most;
+  struct turned_result;
+  for (index_t i = 0; i < parts; ++i) {
+    const range within = part(columns.size(), unit, parts, i);
+    T* const c = static_cast<T*>(
+        thread_scratch<turned_result>(within.size() * step * static_cast<index_t>(sizeof(T))));
+    const auto b = from(p.b, 0, columns.begin + within.begin);
+    product<T> q{within.size(),
+                 p.m,
+                 p.k,
+                 {b.data, b.col_stride, 1},
+                 {p.a.data, p.a.col_stride, p.a.row_stride},
+                 c,
+                 step};
+    q.cut();
+    multiply_part(q, {0, q.m}, {0, q.n});
+    T* const to = p.c + columns.begin + within.begin;
+    index_t j = 0;
+    for (; j + width <= q.m; j += width)
+      pack_columns<T>(to + j, p.ldc, {c + j * step, 1, step}, p.m, width);
+    for (; j < q.m; ++j)
+      for (index_t r = 0; r < p.m; ++r) to[r * p.ldc + j] = c[j * step + r];
+  }
+}
+
 /// Packs a, all threads together, if it is strided, small and used often enough.
 template <class T>
 const T* pack_slivers(const product<T>& p) {
@@ -389,6 +430,13 @@ void multiply(product<T> p) {
   constexpr index_t wide = tile<T>::columns, width = tile<T>::width, unit = tile<T>::rows;
   constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18, most_packed = 1 << 21;
   const index_t work = p.m * p.n * p.k, threads = num_threads();
+  if constexpr (is_vector<T>)
+    if (better_transposed(p)) {
+      const index_t wanted = std::min(work / chunk_work, p.n / (8 * unit));
+      const index_t parts = work < worth_sharing || threads == 1 ? 1 : whole_turns(wanted, threads);
+      return parallel_for(parts,
+                          [&](index_t i) { multiply_transposed(p, part(p.n, unit, parts, i)); });
+    }
   p.cut();
   p.slivers = pack_slivers(p);
   if (work < worth_sharing || threads == 1) return multiply_part(p, {0, p.m}, {0, p.n});
