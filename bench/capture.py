@@ -61,16 +61,18 @@ def measure(flags_file, out):
     program = os.path.join(out, "capture_program")
     rows = []
 
-    def build(level, mode, blocks, source, *defines):
-        command = [compiler, *flags, level, *defines, os.path.join(folder, source), "-o", program,
-                   "-pthread"]
+    def make(level, mode, blocks, source, made, *more):
+        command = [compiler, *flags, level, *more, os.path.join(folder, source), "-o", made]
         wall, cpu, memory = min(compile_once(command) for _ in range(REPEATS))
-        subprocess.run([program], check=True, timeout=300)
         rows.append({"level": level, "mode": mode, "blocks": blocks, "seconds": wall,
                      "cpu_seconds": cpu, "megabytes": memory,
-                     "binary_kilobytes": os.path.getsize(program) / 1024})
+                     "binary_kilobytes": os.path.getsize(made) / 1024})
         print(f"  {os.path.basename(compiler)} {level} {mode} {blocks}: {wall:.1f} s "
               f"({cpu:.1f} s of a processor), {memory:.0f} MB", file=sys.stderr)
+
+    def build(level, mode, blocks, source, *more):
+        make(level, mode, blocks, source, program, *more, "-pthread")
+        subprocess.run([program], check=True, timeout=300)
 
     for level in LEVELS:
         for mode, number in MODES.items():
@@ -78,6 +80,12 @@ def measure(flags_file, out):
                 build(level, mode, blocks, "capture.cpp", f"-DMODE={number}", f"-DBLOCKS={blocks}")
     for layers in LAYERS:
         build(LEVELS[0], "decoder", layers, "capture_decoder.cpp", f"-DLAYERS={layers}")
+    apart = "-DXLA_EXTERN_RUNTIME"
+    runtime = os.path.join(out, "runtime.o")
+    make(LEVELS[0], "runtime", 0, os.path.join("..", "cmake", "runtime.cpp"), runtime, apart, "-c")
+    build(LEVELS[0], "apart", BLOCKS[-1], "capture.cpp", "-DMODE=2", f"-DBLOCKS={BLOCKS[-1]}", apart,
+          runtime)
+    os.remove(runtime)
     os.remove(program)
     return {"compiler": version, "rows": rows,
             "includes": include_costs([compiler, *flags], out)}
@@ -106,6 +114,10 @@ def show(result):
         print(f"  {level}: xla.hpp alone {base['seconds']:.1f} s, {base['megabytes']:.0f} MB; "
               f"{BLOCKS[-1]} blocks, eager {eager['seconds']:.1f} s, {eager['megabytes']:.0f} MB")
         show_steps(result, level, "compiled", BLOCKS, "blocks", LIMIT)
+    once = beyond(result, LEVELS[0], 0, "runtime")[0]
+    print(f"  {BLOCKS[-1]} blocks with the run time apart (xla::runtime), {LEVELS[0]}: "
+          f"{beyond(result, LEVELS[0], BLOCKS[-1], 'apart')[0]:.1f} s beyond the include, and "
+          f"{once:.1f} s once for a program")
     print(f"  The step of a decoder with AdamW, {LEVELS[0]}")
     show_steps(result, LEVELS[0], "decoder", LAYERS, "layers", DECODER_LIMIT)
 

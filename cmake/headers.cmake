@@ -6,6 +6,7 @@ set(XLA_HEADERS
   xla/base/caller.hpp
   xla/base/error.hpp
   xla/base/hana.hpp
+  xla/base/instance.hpp
   xla/base/later.hpp
   xla/base/text.hpp
   xla/shape/bfloat16.hpp

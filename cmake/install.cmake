@@ -13,6 +13,8 @@ install(FILES
   "${PROJECT_BINARY_DIR}/xlaConfig.cmake"
   "${PROJECT_BINARY_DIR}/xlaConfigVersion.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/FindHana.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/xlaRuntime.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/runtime.cpp"
   "${CMAKE_CURRENT_LIST_DIR}/xlaGzip.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaSafetensors.cmake"
   DESTINATION "${package_dir}")

@@ -23,3 +23,4 @@ run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/package/${WAY}" -B "${WORK}
   "-DCMAKE_PREFIX_PATH=${prefix_path}" "-DXLA_TREE=${SOURCE}")
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 run("${WORK}/build/consumer")
+run("${WORK}/build/consumer_runtime")

@@ -119,7 +119,7 @@ class compiled_base {
         introduce(*w, *e, arguments);
       static metric& execute_time = get_metric("ExecuteTime");
       const timed sample(execute_time);
-      later<F, execution>(*e, *call).run();
+      execute(*e, *call);
     };
     if (source.count.writes > 0) {
       const std::lock_guard one_at_a_time(cache.state_lock());

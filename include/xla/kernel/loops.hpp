@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "xla/base/instance.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/pool.hpp"
 
@@ -99,8 +100,8 @@ inline void broadcast_strides(const shape& s, const shape& all, std::int64_t* st
 /// The loops over shape all for operands of the given shapes. With fixed_last, the last axis is
 /// kept as it is: it is the row that a reduction runs over.
 template <class = void>
-inline loop_nest make_loops(const shape& all, const shape* shapes, const std::int64_t* bytes, int n,
-                            bool fixed_last = false) {
+loop_nest make_loops(const shape& all, const shape* shapes, const std::int64_t* bytes, int n,
+                     bool fixed_last = false) {
   loop_nest l;
   l.operands = n;
   std::int64_t strides[max_operands][max_axes];
@@ -121,6 +122,8 @@ inline loop_nest make_loops(const shape& all, const shape* shapes, const std::in
   }
   return l;
 }
+XLA_INSTANCE(loop_nest make_loops<void>(const shape&, const shape*, const std::int64_t*, int,
+                                        bool));
 
 /// Calls f(pointers) for every combination of the outer axes with numbers in [first, last).
 template <class F>
@@ -223,9 +226,9 @@ inline void* thread_scratch(std::int64_t bytes) {
 
 /// Runs a row region over its loops; the last axis is the row.
 template <class = void>
-inline void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
-                     std::int64_t (*scratch_bytes)(std::int64_t), void* const* base,
-                     std::int64_t ops = 1) {
+void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
+              std::int64_t (*scratch_bytes)(std::int64_t), void* const* base,
+              std::int64_t ops = 1) {
   const std::int64_t inner = l.inner();
   const std::int64_t block = l.axes > 1 ? l.sizes[l.axes - 2] : 1;  // rows at equal distances
   std::int64_t rows = 1;
@@ -246,5 +249,7 @@ inline void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
   };
   for_ranges(rows, std::max<std::int64_t>(inner, 1) * ops, some);
 }
+XLA_INSTANCE(void run_rows<void>(const loop_nest&, void (*)(const row_call&),
+                                 std::int64_t (*)(std::int64_t), void* const*, std::int64_t));
 
 }  // namespace xla::kernel

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/module.hpp"
 #include "xla/run/executable.hpp"
@@ -297,5 +298,12 @@ class basic_execution {
   std::size_t first_write_ = 0, first_result_ = 0;
 };
 using execution = basic_execution<void>;
+
+/// One call of an executable.
+template <class In = void>
+void execute(later<In, executable>& e, later<In, bound_call>& call) {
+  later<In, execution>(e, call).run();
+}
+XLA_INSTANCE(void execute<void>(executable&, bound_call&));
 
 }  // namespace xla::detail

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/memory.hpp"
 
@@ -62,7 +63,7 @@ struct analysis {
 };
 
 template <class In = void>
-inline void report(const analysis& a, const later<In, plan>& p) {
+void report(const analysis& a, const later<In, plan>& p) {
   later<In, debug_log>& log = later<In, debug_log>::instance();
   if (log.level() < 1) return;
   const MemoryAnalysis m = memory_of(p);
@@ -82,15 +83,17 @@ inline void report(const analysis& a, const later<In, plan>& p) {
             " (without reuse " + n(p.unshared_bytes) + ")" +
             "\nCompilation Analysis: What changed: " + a.changed + "\n");
 }
+XLA_INSTANCE(void report<void>(const analysis&, const plan&));
 
 template <class In = void>
-inline void report_execution(const std::string& name, std::uint64_t hash) {
+void report_execution(const std::string& name, std::uint64_t hash) {
   later<In, debug_log>& log = later<In, debug_log>::instance();
   if (log.level() < 2) return;
   char h[24];
   std::snprintf(h, sizeof h, "%016llx", static_cast<unsigned long long>(hash));
   log.write("Execution: " + name + " " + h + "\n");
 }
+XLA_INSTANCE(void report_execution<void>(const std::string&, std::uint64_t));
 
 /// One op of a traced graph, as far as two graphs can differ in it.
 template <class In>
@@ -108,8 +111,8 @@ using graph_sketch = std::vector<op_sketch>;
 
 /// The first difference between a new graph and the known one that agrees with it in most places.
 template <class In = void>
-inline std::string what_changed(const later<In, graph_sketch>& now,
-                                const later<In, std::vector<const graph_sketch*>>& known) {
+std::string what_changed(const later<In, graph_sketch>& now,
+                         const later<In, std::vector<const graph_sketch*>>& known) {
   if (known.empty()) return "the first graph";
   std::size_t most = 0;
   const later<In, graph_sketch>* nearest = known.back();

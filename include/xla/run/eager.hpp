@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "xla/base/error.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/graph/graph.hpp"
 #include "xla/kernel/call.hpp"
@@ -75,7 +76,7 @@ inline void count_op(const op_info* op) {
 
 /// A new tensor for the op n of the given inputs: not yet executed.
 template <class In = void>
-inline ref<impl> make_impl(const node& n, impl* const* inputs) {
+ref<impl> make_impl(const node& n, impl* const* inputs) {
   ref<impl> t(new impl);
   t->op = n.op;
   t->type = n.type;
@@ -96,19 +97,21 @@ inline ref<impl> make_impl(const node& n, impl* const* inputs) {
   t->needs_grad = needs && n.op->differentiable && grad_enabled();
   return t;
 }
+XLA_INSTANCE(ref<impl> make_impl<void>(const node&, impl* const*));
 
 /// The inputs are no longer needed once a tensor has its elements and no gradient can flow, or
 /// where gradients end.
 template <class In = void>
-inline void drop_inputs(impl& t) {
+void drop_inputs(impl& t) {
   if ((t.needs_grad && !t.consumed && !t.meta) || (t.part && t.part->open)) return;
   for (auto& i : t.in) i.reset();
   t.arity = 0;
 }
+XLA_INSTANCE(void drop_inputs<void>(impl&));
 
 /// Executes one op whose inputs have their elements.
 template <class In = void>
-inline void execute_now(impl& t, ref<buffer> out = {}) {
+void execute_now(impl& t, ref<buffer> out = {}) {
   if (t.op->kind == op_kind::alias) {
     t.data = t.in[0]->data;
     return;
@@ -140,5 +143,6 @@ inline void execute_now(impl& t, ref<buffer> out = {}) {
   t.op->run(call);
   t.data = std::move(out);
 }
+XLA_INSTANCE(void execute_now<void>(impl&, ref<buffer>));
 
 }  // namespace xla::detail

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/tensor/buffer.hpp"
 
@@ -137,11 +138,12 @@ using executor = basic_executor<void>;
 
 /// Waits until the elements of a buffer are there.
 template <class In = void>
-inline void wait_for(buffer& b) {
+void wait_for(buffer& b) {
   std::uint64_t ticket = b.ticket.load(std::memory_order_acquire);
   if (ticket == 0) return;
   later<In, executor>::instance().wait(ticket);
   b.ticket.compare_exchange_strong(ticket, 0);
 }
+XLA_INSTANCE(void wait_for<void>(buffer&));
 
 }  // namespace xla::detail

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/debug.hpp"
 #include "xla/run/executable.hpp"
@@ -262,20 +263,21 @@ using tracer = basic_tracer<void>;
 inline bool was_let_go(const impl& t) { return !t.data && !t.pending && !t.failed; }
 
 template <class In = void>
-inline void compute_again(impl& last);
+void compute_again(impl& last);
 
 /// Makes sure that a tensor has its elements, or a ticket for them.
 template <class In = void>
-inline void make_ready(impl& t) {
+void make_ready(impl& t) {
   if (t.data) return;
   if (t.failed) throw error("xla: the graph that should have computed this value has failed");
   if (t.pending) later<In, tracer>::instance().flush("value read before sync", true);
   else compute_again(t);
 }
+XLA_INSTANCE(void make_ready<void>(impl&));
 
 /// Executes what a tensor without elements depends on, then itself.
 template <class In>
-inline void compute_again(impl& last) {
+void compute_again(impl& last) {
   later<In, std::vector<impl*>> stack{&last};
   while (!stack.empty()) {
     impl& t = *stack.back();
@@ -293,6 +295,7 @@ inline void compute_again(impl& last) {
     drop_inputs(t);
   }
 }
+XLA_INSTANCE(void compute_again<void>(impl&));
 
 }  // namespace xla::detail
 
@@ -327,7 +330,7 @@ class basic_step_closures {
 using step_closures = basic_step_closures<void>;
 
 template <class In = void>
-inline void run_sync(bool wait) {
+void run_sync(bool wait) {
   static counter& mark = get_counter("MarkStep");
   mark.add();
   later<In, tracer>::instance().flush("user sync", wait);
@@ -335,6 +338,7 @@ inline void run_sync(bool wait) {
   if (wait || !closures.empty()) later<In, executor>::instance().wait_all();
   for (const auto& c : closures) c->run();
 }
+XLA_INSTANCE(void run_sync<void>(bool));
 
 }  // namespace detail
 

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/eager.hpp"
 #include "xla/run/lazy.hpp"
@@ -15,7 +16,7 @@ namespace xla::detail {
 
 /// What a tensor's functions do at run time, in the mode of the moment.
 template <class In = void>
-inline ref<impl> run_op(node n, impl* const* inputs) {
+ref<impl> run_op(node n, impl* const* inputs) {
   if (n.op->impure) {
     const rng_state s = generator::instance().take(random_counters(n.dims_shape(), n.type));
     n.attr = static_cast<std::int64_t>(s.seed);
@@ -37,9 +38,10 @@ inline ref<impl> run_op(node n, impl* const* inputs) {
   drop_inputs(*t);
   return t;
 }
+XLA_INSTANCE(ref<impl> run_op<void>(node, impl* const*));
 
 template <class In = void>
-inline ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
+ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
   static counter& created = get_counter("CreateXlaTensor");
   created.add();
   node n;
@@ -51,18 +53,20 @@ inline ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
   if (data && count(dims) > 0) std::memcpy(t->data->data, data, bytes_of(*t));
   return t;
 }
+XLA_INSTANCE(ref<impl> run_upload<void>(dtype, const shape&, const void*));
 
 template <class In = void>
-inline ref<impl> run_constant(const node& n) {
+ref<impl> run_constant(const node& n) {
   ref<impl> t = make_impl(n, nullptr);
   t->data = ref<buffer>(buffer::make(8));
   store_number(t->data->data, n.type, n.value, n.attr);
   return t;
 }
+XLA_INSTANCE(ref<impl> run_constant<void>(const node&));
 
 /// The same value as a tensor of its own, with no way back for gradients.
 template <class In = void>
-inline ref<impl> run_detach(impl* t) {
+ref<impl> run_detach(impl* t) {
   node n;
   n.op = &detach_info;
   n.type = t->type;
@@ -70,10 +74,11 @@ inline ref<impl> run_detach(impl* t) {
   n.set_shape(t->dims);
   return run_op(n, &t);
 }
+XLA_INSTANCE(ref<impl> run_detach<void>(impl*));
 
 /// Binds a cell to a new value. Gradients are collected there and flow no further.
 template <class In = void>
-inline void run_write(cell& c, impl* value) {
+void run_write(cell& c, impl* value) {
   ref<impl> t = run_detach(value);
   t->meta = c.meta;
   t->needs_grad = c.meta && c.meta->requires_grad;
@@ -81,6 +86,7 @@ inline void run_write(cell& c, impl* value) {
     if (impl* old = c.value()) t->previous = old->data ? ref<impl>::share(old) : old->previous;
   c.current = std::move(t);
 }
+XLA_INSTANCE(void run_write<void>(cell&, impl*));
 
 /// Runs an op that replaces elements of t in t's own memory, in eager mode and where nobody else
 /// can see it; false where somebody may, or where gradients will want the old elements.

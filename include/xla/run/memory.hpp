@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/metrics.hpp"
 #include "xla/run/plan.hpp"
@@ -37,7 +38,7 @@ inline void reset_peak_memory_stats() {
 namespace detail {
 
 template <class In = void>
-inline MemoryAnalysis memory_of(const later<In, plan>& p) {
+MemoryAnalysis memory_of(const later<In, plan>& p) {
   MemoryAnalysis m;
   for (std::size_t v = 0; v < p.places.size(); ++v) {
     const placement& q = p.places[v];
@@ -51,12 +52,14 @@ inline MemoryAnalysis memory_of(const later<In, plan>& p) {
   m.reused = p.unshared_bytes - p.arena_bytes;
   return m;
 }
+XLA_INSTANCE(MemoryAnalysis memory_of<void>(const plan&));
 
 /// A sample of ArenaBytes::<name> for every plan.
 template <class In = void>
-inline void note_memory(const std::string& name, const later<In, plan>& p) {
+void note_memory(const std::string& name, const later<In, plan>& p) {
   get_metric("ArenaBytes::" + name, metric_unit::bytes).add(static_cast<double>(p.arena_bytes));
 }
+XLA_INSTANCE(void note_memory<void>(const std::string&, const plan&));
 
 }  // namespace detail
 }  // namespace xla

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 
 namespace xla {
@@ -140,23 +141,25 @@ inline later<In, metric_store>& global_metrics() {
 /// The counter of that name, created on first use. The reference stays valid, also over a clear:
 /// keep it (`static auto& c = get_counter("MarkStep");`), the lookup takes a lock.
 template <class In = void>
-inline counter& get_counter(std::string_view name) {
+counter& get_counter(std::string_view name) {
   later<In, metric_store>& store = global_metrics();
   const std::lock_guard lock{store.mutex};
   const auto found = store.counters.find(name);
   if (found != store.counters.end()) return found->second;
   return store.counters.try_emplace(std::string{name}).first->second;
 }
+XLA_INSTANCE(counter& get_counter<void>(std::string_view));
 
 /// The metric of that name, created on first use with `unit`; valid for good, as `get_counter`.
 template <class In = void>
-inline metric& get_metric(std::string_view name, metric_unit unit = metric_unit::time) {
+metric& get_metric(std::string_view name, metric_unit unit = metric_unit::time) {
   later<In, metric_store>& store = global_metrics();
   const std::lock_guard lock{store.mutex};
   const auto found = store.metrics.find(name);
   if (found != store.metrics.end()) return found->second;
   return store.metrics.try_emplace(std::string{name}, unit).first->second;
 }
+XLA_INSTANCE(metric& get_metric<void>(std::string_view, metric_unit));
 
 /// Adds the nanoseconds between its construction and its destruction to a metric.
 template <class In>

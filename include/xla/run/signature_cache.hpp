@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/call.hpp"
 #include "xla/transform/print.hpp"
@@ -20,6 +21,16 @@ struct CompileOptions {
 };
 
 namespace detail {
+
+/// A program's executable for slots of these sizes.
+template <class In = void>
+later<In, std::unique_ptr<executable>> specialize(const program& p, const region_kernel* kernels,
+                                                  later<In, std::vector<shape>> slots) {
+  return std::make_unique<later<In, executable>>(
+      later<In, specializer>(p, kernels, std::move(slots)).run());
+}
+XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const region_kernel*,
+                                                          std::vector<shape>));
 
 /// The executables of one function at given argument types, by signature.
 template <class In>
@@ -43,8 +54,7 @@ class basic_signature_cache {
                   "); pad the arguments to fewer shapes or raise max_signatures");
     later<In, std::vector<shape>> slots;
     for (const bound_slot& s : call.slots) slots.push_back(s.value ? s.value->dims : shape{});
-    all_.push_back(std::make_unique<later<In, executable>>(
-        later<In, specializer>(program_, kernels_, std::move(slots)).run()));
+    all_.push_back(specialize<In>(program_, kernels_, std::move(slots)));
     return last_ = all_.back().get();
   }
   later<In, std::vector<const plan*>> plans() {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "xla/base/instance.hpp"
 #include "xla/kernel/loops.hpp"
 #include "xla/kernel/map.hpp"
 #include "xla/op/cast.hpp"
@@ -38,8 +39,8 @@ struct single_map {
 
 /// Runs a map kernel over whole tensors, inputs broadcast.
 template <class = void>
-inline void run_map_call(const kernel_call& call, void (*tile)(const tile_call&), int arity,
-                         const std::int64_t* bytes) {
+void run_map_call(const kernel_call& call, void (*tile)(const tile_call&), int arity,
+                  const std::int64_t* bytes) {
   shape shapes[4];
   void* pointers[4];
   for (int i = 0; i < arity; ++i) {
@@ -50,6 +51,8 @@ inline void run_map_call(const kernel_call& call, void (*tile)(const tile_call&)
   pointers[arity] = call.out;
   kernel::run_map(kernel::make_loops(*call.out_shape, shapes, bytes, arity + 1), tile, pointers);
 }
+XLA_INSTANCE(void run_map_call<void>(const kernel_call&, void (*)(const tile_call&), int,
+                                     const std::int64_t*));
 
 /// Every op that says it is a map and has a kernel expression.
 template <class Op, class Out, class In>
