@@ -170,6 +170,7 @@ set(XLA_HEADERS
   xla/run/profile/text.hpp
   xla/run/runtime.hpp
   xla/run/segment_recorder.hpp
+  xla/run/side_by_side.hpp
   xla/run/signature_cache.hpp
   xla/run/slice_groups.hpp
   xla/run/specialize.hpp

@@ -131,10 +131,17 @@ inline void run_on_slice(const later<In, plan>& p, const ready_step& s, void* co
   run_on<In>(p, s, pointers, &p.slice_shapes[static_cast<std::size_t>(s.first_slice)], nullptr);
 }
 
-/// Runs the steps of a group: each thread takes a slice, and leads it through all of them.
+/// Runs the steps of a group. Each thread takes a slice, and leads it through all of them; or its
+/// share of the steps.
 template <class In = void>
-inline void run_group(const later<In, plan>& p, const slice_group& g, void* const* table,
+inline void run_group(const later<In, plan>& p, const step_group& g, void* const* table,
                       std::byte* arena) {
+  if (g.slices == step_group::whole)
+    return kernel::parallel_for(g.threads, [&](std::int64_t thread) {
+      const std::int64_t* border = &p.walks[static_cast<std::size_t>(g.borders + thread)];
+      for (std::int64_t i = border[0]; i < border[1]; ++i)
+        run_step<In>(p, p.steps[static_cast<std::size_t>(i)], table, nullptr);
+    });
   std::atomic<std::int64_t> next{0};
   kernel::parallel_for(std::min<std::int64_t>(num_threads(), g.slices), [&](std::int64_t thread) {
     std::int64_t slice = next.fetch_add(1, std::memory_order_relaxed);
@@ -142,7 +149,7 @@ inline void run_group(const later<In, plan>& p, const slice_group& g, void* cons
     // There may be more threads than when the plan was made.
     std::byte* memory = thread < g.threads
                             ? arena + g.offset + thread * g.bytes
-                            : static_cast<std::byte*>(kernel::thread_scratch<slice_group>(g.bytes));
+                            : static_cast<std::byte*>(kernel::thread_scratch<step_group>(g.bytes));
     for (; slice < g.slices; slice = next.fetch_add(1, std::memory_order_relaxed))
       for (int i = g.first; i <= g.last; ++i)
         run_on_slice<In>(p, p.steps[static_cast<std::size_t>(i)], table, memory, slice);

@@ -34,7 +34,8 @@ class basic_memory_planner {
         arena.add(out_.places[at(v)].bytes, first_[at(v)], end_[at(v)]);
         added.push_back(v);
       }
-    for (const slice_group& g : out_.groups) arena.add(g.threads * g.bytes, g.first, g.last, false);
+    for (const step_group& g : out_.groups)
+      if (g.slices != step_group::whole) arena.add(g.threads * g.bytes, g.first, g.last, false);
     lend(arena, lenders);
     arena.run();
     for (std::size_t i = 0; i < added.size(); ++i) {
@@ -45,10 +46,9 @@ class basic_memory_planner {
       q.where = place::lent;
       q.index = lenders[at(spot.block)];
     }
-    for (std::size_t g = 0; g < out_.groups.size(); ++g) {
-      const auto& spot = arena.where(static_cast<int>(added.size() + g));
-      out_.groups[g].offset = spot.offset;
-    }
+    int next = static_cast<int>(added.size());
+    for (step_group& g : out_.groups)
+      if (g.slices != step_group::whole) g.offset = arena.where(next++).offset;
     follow();
     out_.over = std::move(over_);
     out_.arena_bytes = arena.size();
@@ -136,7 +136,8 @@ class basic_memory_planner {
 
   // Slices of what only a group reads, in the memory of one thread.
   void place_slices() {
-    for (slice_group& g : out_.groups) {
+    for (step_group& g : out_.groups) {
+      if (g.slices == step_group::whole) continue;
       later<In, arena_planner> memory;
       later<In, std::vector<int>> added;
       for (int i = g.first; i <= g.last; ++i) {

@@ -48,7 +48,7 @@ struct ready_step {
   int first_shape = 0;  ///< in plan::shapes_of_operands
   int loops = -1;       ///< where they begin in plan::loops
   int ops = 1;
-  int group = -1;        ///< of steps that run slice by slice; then loops are those of a slice
+  int group = -1;        ///< of steps that run together; slice by slice, loops are those of a slice
   int first_slice = -1;  ///< in plan::slice_shapes: operands of a slice
   int walk = -1;         ///< in plan::walks: where the operands of a slice lie
   int random = -1;       ///< the number of the random op
@@ -57,12 +57,15 @@ struct ready_step {
   const step* source = nullptr;
 };
 
-/// Steps that run together, for one slice of their leading axes after the other: what only they
-/// read is there one slice at a time.
-struct slice_group {
+/// Steps that run together. Either for one slice of their leading axes after the other: what only
+/// they read is there one slice at a time. Or whole, side by side, and none reads what another
+/// writes.
+struct step_group {
+  static constexpr std::int64_t whole = 0;
   int first = 0, last = 0;  ///< steps
-  std::int64_t slices = 1;
-  int threads = 1;          ///< that have memory in the arena
+  std::int64_t slices = 1;  ///< or whole
+  int threads = 1;          ///< that have memory in the arena, or steps
+  int borders = -1;  ///< whole: in plan::walks, where each thread's steps begin, and where all end
   std::int64_t offset = 0;  ///< in the arena
   std::int64_t bytes = 0;   ///< for each thread
 };
@@ -81,8 +84,8 @@ struct basic_plan {
   later<In, std::vector<std::int64_t>> loops;  ///< packed, one nest after the other
   later<In, std::vector<int>> order;           ///< per step: its number in the program
   later<In, std::vector<ready_step>> steps;
-  later<In, std::vector<int>> group_of;  ///< per step: its slice group, or -1
-  later<In, std::vector<slice_group>> groups;
+  later<In, std::vector<int>> group_of;  ///< per step: its group, or -1
+  later<In, std::vector<step_group>> groups;
   later<In, std::vector<shape>> slice_shapes;
   later<In, std::vector<std::int64_t>> walks;
   later<In, std::vector<int>> once;  ///< steps that depend on sizes alone
@@ -107,6 +110,11 @@ struct basic_plan {
   int end_of(int i) const {
     const int g = group_of[static_cast<std::size_t>(i)];
     return g < 0 ? i : groups[static_cast<std::size_t>(g)].last;
+  }
+  /// Whether step i runs slice by slice with others.
+  bool in_slices(int i) const {
+    const int g = group_of[static_cast<std::size_t>(i)];
+    return g >= 0 && groups[static_cast<std::size_t>(g)].slices != step_group::whole;
   }
 };
 using plan = basic_plan<void>;

@@ -349,7 +349,7 @@ class basic_slice_finder {
   // Members come together: before them what they may wait for, behind them what waits for them.
   void form(int first, int last) {
     later<In, std::vector<int>> numbers, groups;
-    slice_group g;
+    step_group g;
     for (const role part : {role::none, role::member, role::after}) {
       if (part == role::member) g.first = first + static_cast<int>(numbers.size());
       for (int i = first; i <= last; ++i) {
@@ -372,7 +372,7 @@ class basic_slice_finder {
       out_.order[at(position)] = numbers[i];
       out_.group_of[at(position)] = groups[i];
       if (groups[i] < 0) continue;
-      slice_group& moved = out_.groups[at(groups[i])];
+      step_group& moved = out_.groups[at(groups[i])];
       if (i == 0 || groups[i - 1] != groups[i]) {
         moved.last += position - moved.first;
         moved.first = position;

@@ -5,6 +5,7 @@
 #include "xla/run/eager.hpp"
 #include "xla/run/memory_plan.hpp"
 #include "xla/run/plan.hpp"
+#include "xla/run/side_by_side.hpp"
 #include "xla/run/slice_groups.hpp"
 
 namespace xla::detail {
@@ -26,6 +27,7 @@ class basic_specializer {
     place_values();
     find_once();
     later<In, slice_finder>(out_, once_).run();
+    later<In, side_finder>(out_, once_).run();
     find_in_place();
     later<In, memory_planner>(out_, made_, fixed_).run();
     number_random();
@@ -88,7 +90,8 @@ class basic_specializer {
   }
 
   // A write may go over the old value when every step that reads it comes first (or is the writing
-  // region itself, which reads and writes the same element), and so does every check.
+  // region itself, which reads and writes the same element), and so does every check. Of steps side
+  // by side none reads what another one replaces.
   void find_in_place() {
     later<In, std::vector<int>> last_read(at(values()), -1);
     later<In, std::vector<bool>> kept(at(values()), false);  // copied from when the steps are done
@@ -100,7 +103,7 @@ class basic_specializer {
       if (s.check) last_check = i;
       for (int k = 0; k < s.outputs; ++k) made_[at(p_.outputs[s.first_output + k])] = i;
       for (int k = 0; k < s.inputs; ++k)
-        last_read[at(base(p_.inputs[s.first_input + k]))] = out_.end_of(i);
+        last_read[at(base(p_.inputs[s.first_input + k]))] = out_.in_slices(i) ? out_.end_of(i) : i;
     }
     for (int i = 0; i < p_.count.writes; ++i) {
       const write& w = p_.writes[i];
@@ -112,8 +115,8 @@ class basic_specializer {
       if (ok && old >= 0) {
         ok = out_.shapes[at(old)] == out_.shapes[at(w.value)];
         const int reader = last_read[at(old)];
-        const bool same_step = reader == writer && out_.group_of[at(writer)] < 0 &&
-                               may_overwrite(out_.step_at(writer), old);
+        const bool same_step =
+            reader == writer && !out_.in_slices(writer) && may_overwrite(out_.step_at(writer), old);
         ok = ok && (reader < begin || same_step) && !kept[at(old)];
       }
       out_.in_place.push_back(ok);
@@ -190,7 +193,7 @@ class basic_specializer {
     }
     shape space = space_of(out_, s);
     const shape* shapes = &out_.operand_shapes[at(r.first_shape)];
-    if (r.group >= 0) {
+    if (out_.in_slices(i)) {
       add_slice(out_, r, space);
       shapes = &out_.slice_shapes[at(r.first_slice)];
     }

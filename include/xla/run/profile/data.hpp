@@ -25,7 +25,8 @@ struct ProfileSpan {
 struct ProfileStep {
   std::string name;              ///< "matmul 64x128x784" (m, n, k), "map mul add (64, 128)"
   std::string kind;              ///< "product", "map", "row", "reduce", "slices": steps that run
-                                 ///< slice by slice; or "move" for the rest
+                                 ///< slice by slice; "beside": small ones that run side by side;
+                                 ///< or "move" for the rest
   std::vector<std::string> ops;  ///< in the order in which it computes them
   std::string source;            ///< "model.cpp:42", where the plan knows the line; else empty
   dtype type = dtype::float32;   ///< of its first result

@@ -21,7 +21,7 @@ class basic_plan_description {
 
   XLA_COLD ProfileFunction run() {
     units_ = static_cast<int>(p_.steps.size());
-    for (const slice_group& g : p_.groups) units_ -= g.last - g.first;
+    for (const step_group& g : p_.groups) units_ -= g.last - g.first;
     made_.assign(p_.places.size(), -1);
     number_.assign(p_.places.size(), -1);
     out_.arena_bytes = p_.arena_bytes;
@@ -94,7 +94,7 @@ class basic_plan_description {
   XLA_COLD void add_step(std::size_t i) {
     const ready_step& s = p_.steps[i];
     if (s.group >= 0) {
-      const slice_group& g = p_.groups[at(s.group)];
+      const step_group& g = p_.groups[at(s.group)];
       if (g.first == static_cast<int>(i)) open_group(g, s);
       return add_to_group(s);
     }
@@ -138,11 +138,16 @@ class basic_plan_description {
   }
 
   /// Steps that run together are one, with memory for the values between them.
-  XLA_COLD void open_group(const slice_group& g, const ready_step& s) {
+  XLA_COLD void open_group(const step_group& g, const ready_step& s) {
     ProfileStep r;
     r.type = node_of(p_.operands[at(s.first_operand + s.inputs)]).type;
-    r.kind = "slices";
-    r.name = std::to_string(g.slices) + " slices:";
+    const bool whole = g.slices == step_group::whole;
+    r.kind = whole ? "beside" : "slices";
+    r.name = whole ? "side by side:" : std::to_string(g.slices) + " slices:";
+    if (!whole) add_slices(r, g);
+    out_.steps.push_back(std::move(r));
+  }
+  XLA_COLD void add_slices(ProfileStep& r, const step_group& g) {
     ProfileValue v;
     v.name = "slices";
     v.place = "arena";
@@ -152,7 +157,6 @@ class basic_plan_description {
     v.first = v.last = static_cast<int>(out_.steps.size());
     r.writes.push_back(static_cast<int>(out_.values.size()));
     out_.values.push_back(std::move(v));
-    out_.steps.push_back(std::move(r));
   }
   XLA_COLD void add_to_group(const ready_step& s) {
     ProfileStep& r = out_.steps.back();

@@ -12,7 +12,7 @@ addEventListener('error', e => { root.dataset.error = e.message; });
 const data = JSON.parse(document.getElementById('data').textContent);
 const $ = id => document.getElementById(id);
 const kinds = {product: 'products', map: 'fused maps', row: 'fused rows', reduce: 'reductions',
-  slices: 'slice by slice', move: 'the rest'};
+  slices: 'slice by slice', beside: 'side by side', move: 'the rest'};
 let f, total, view, picked = -1, order = {column: 2, down: true};
 
 function add(parent, name, attributes = {}, text) {
