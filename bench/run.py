@@ -49,6 +49,17 @@ def show_specialise(rows):
               f"the whole difference {verdict(r['extra_ms'][1] <= 1)}")
 
 
+def show_traced(rows):
+    print("\nElementwise chains traced, 1 thread: speed against compiled (1 is as fast)")
+    print(f"  {'':30}{'elements':>10}{'us':>10}{'compiled':>10}{'speed':>7}{'p10':>7}{'p90':>7}")
+    for r in rows:
+        low, middle, high = r["speed"]
+        print(f"  {r['name']:30}{r['elements']:10.0f}{r['us']:10.2f}{r['compiled_us']:10.2f}"
+              f"{middle:7.2f}{low:7.2f}{high:7.2f}")
+    least = min(r["speed"][1] for r in rows if r["elements"] >= 1 << 20)
+    print(f"  at least 0.4 wanted at a million elements: {verdict(least >= 0.4)}")
+
+
 def show_fused(rows):
     print("\nFused regions, 1 thread: speed against a loop by hand (1 is as fast)")
     print(f"  {'':30}{'':8}{'':12}{'ns':>12}{'by hand':>12}{'speed':>7}{'p10':>7}{'p90':>7}")
@@ -101,8 +112,8 @@ def show_binary(path):
     return row
 
 
-SHOW = {"overhead": show_overhead, "specialise": show_specialise, "fused": show_fused,
-        "rows": show_rows}
+SHOW = {"overhead": show_overhead, "specialise": show_specialise, "traced": show_traced,
+        "fused": show_fused, "rows": show_rows}
 PARTS = (*compare.CONTESTS, "attention", "binary", "capture", "gemm", "memory", *SHOW)
 
 
