@@ -446,9 +446,10 @@ void multiply(product<T> p) {
     // Each chunk packs its own columns, and the threads do not wait for each other.
     const index_t slivers = (p.m + unit - 1) / unit;
     const index_t across = whole_turns(std::min(vectors / 4, chunks), threads);
-    const index_t down =
-        whole_turns(std::min({chunks / across, slivers / 8, most_turns * threads / across}),
-                    std::max<index_t>(threads / across, 1));
+    const index_t down = whole_turns(
+        std::min({chunks / across, std::max(slivers / 16, std::min(slivers / 8, threads)),
+                  most_turns * threads / across}),
+        std::max<index_t>(threads / across, 1));
     return parallel_for(across * down, [&](index_t i) {
       multiply_part(p, part(p.m, unit, down, i / across), part(p.n, width, across, i % across));
     });

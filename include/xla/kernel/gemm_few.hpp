@@ -70,17 +70,23 @@ void dot_segment(const few_rows<T>& x, const T* b, index_t k, packet<T>* total, 
 }
 
 /// Adds the elements [k, end) of `Rows` rows times one column of b that is contiguous along k to
-/// the lane totals.
+/// the lane totals. Those of `next`, if not null, are fetched meanwhile.
 template <class T, int Rows>
-void dot_column(const few_rows<T>& x, const T* b, index_t k, index_t end, packet<T>* total) {
+void dot_column(const few_rows<T>& x, const T* b, const T* next, index_t k, index_t end,
+                packet<T>* total) {
   using order = few<T>;
   using vector = packet<T>;
+  constexpr index_t line = 64 / sizeof(T);
   vector sum[Rows];
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i) sum[i] = total[i];
 #pragma GCC unroll 1
-  for (; k + order::segment <= end; k += order::segment)
+  for (; k + order::segment <= end; k += order::segment) {
+    if (next != nullptr)
+#pragma GCC unroll 8
+      for (index_t i = 0; i < order::segment; i += line) simd::prefetch(next + k + i);
     dot_segment<T, Rows>(x, b, k, sum, [](const T* p, index_t) { return simd::ploadu<vector>(p); });
+  }
   if (k < end)
     dot_segment<T, Rows>(x, b, k, sum, [rest = end - k](const T* p, index_t i) {
       if (i + order::width <= rest) return simd::ploadu<vector>(p);
@@ -100,8 +106,13 @@ void dot_column(const few_rows<T>& x, const T* b, index_t k, index_t end, packet
 template <class T, int Rows>
 void dot_tile(const few_rows<T>& x, const T* b, index_t b_column, index_t columns) {
   constexpr int width = few<T>::width;
-  // So much of a that it stays in the nearest cache while all columns are multiplied.
-  constexpr index_t most = round_up(32768 / sizeof(T) / Rows, few<T>::segment);
+  // So much of a that it stays in the nearest cache while all columns are multiplied, with what is
+  // fetched of the next one: where that is not what follows in memory, the processor foresees
+  // nothing.
+  constexpr index_t most =
+      round_up((Rows == 1 ? 32768 : 16384) / sizeof(T) / Rows, few<T>::segment);
+  const bool fetch = Rows > 1 && x.depth > most;
+  const index_t last = columns - 1;
   simd::PacketBlock<packet<T>, width> total[Rows];
   for (index_t k = 0; k < x.depth; k += most)
     for (int j = 0; j < width; ++j) {
@@ -110,7 +121,8 @@ void dot_tile(const few_rows<T>& x, const T* b, index_t b_column, index_t column
       for (int i = 0; i < Rows; ++i)
         one[i] = k == 0 ? simd::pset1<packet<T>>(T{0}) : total[i].packet[j];
       // Columns that are not there repeat the last one.
-      dot_column<T, Rows>(x, b + std::min<index_t>(j, columns - 1) * b_column, k,
+      dot_column<T, Rows>(x, b + std::min<index_t>(j, last) * b_column,
+                          fetch ? b + std::min<index_t>(j + 1, last) * b_column : nullptr, k,
                           std::min(k + most, x.depth), one);
 #pragma GCC unroll 4
       for (int i = 0; i < Rows; ++i) total[i].packet[j] = one[i];
