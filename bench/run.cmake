@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # All benchmarks: cmake -P bench/run.cmake
-#   -DPARTS="mlp;decoder;decoder_char;generate;memory;capture;overhead;specialise;traced;fused;rows;gemm;attention;binary"   only these; README.md has more
+#   -DPARTS="mlp;decoder;decoder_char;generate;memory;capture;overhead;specialise;traced;fused;rows;gemm;epilogue;attention;binary"   only these; README.md has more
 #   -DROUNDS=<n>           rounds of the contests at most, 21 unless given
 #   -DTHREADS="1;2"        numbers of threads
 #   -DPYTHON=<python>      an interpreter that has torch and jax, instead of installing them
@@ -15,7 +15,7 @@ endif()
 get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
 if(NOT PARTS)
   set(PARTS mlp decoder decoder_char generate memory capture overhead specialise traced fused rows
-    gemm attention binary)
+    gemm epilogue attention binary)
 endif()
 if(NOT ROUNDS)
   set(ROUNDS 21)

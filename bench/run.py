@@ -92,6 +92,22 @@ def show_gemm(rows):
               f"  ({r['share'][0]:.0%}-{r['share'][2]:.0%}) of the {r['against']}")
 
 
+def show_epilogue(rows):
+    print("\nMaps after a product: milliseconds, share of the peak, and what the map costs beyond "
+          "itself in the cache, as a part of the product")
+    print(f"  {'':62}{'product':>9}{'with map':>10}{'map':>8}{'share':>7}{'beyond':>8}")
+    for r in rows:
+        size = f"{r['m']:.0f} x {r['n']:.0f} x {r['k']:.0f}"
+        low, middle, high = r["beyond"]
+        print(f"  {r['where']:20}{size:18}{r['map']:12}{r['threads']:2.0f} thread(s)"
+              f"{r['product_ms'][1]:9.3f}{r['ms'][1]:10.3f}{r['map_ms'][1]:8.3f}"
+              f"{r['share'][1]:7.0%}{middle:8.1%}  ({low:.1%} to {high:.1%})")
+    most, where, what, threads = max((r["beyond"][1], r["where"], r["map"], r["threads"])
+                                     for r in rows)
+    print(f"  at most 3 % wanted: {verdict(most <= 0.03)} "
+          f"(most {most:.1%}: {where}, {what}, {threads:.0f} thread(s))")
+
+
 def show_attention(rows):
     print("\nAttention: GFLOP/s of its products as they are without a mask, share of the peak, and "
           "memory beside arguments and results")
@@ -114,7 +130,9 @@ def show_binary(path):
 
 SHOW = {"overhead": show_overhead, "specialise": show_specialise, "traced": show_traced,
         "fused": show_fused, "rows": show_rows}
-PARTS = (*compare.CONTESTS, "attention", "binary", "capture", "gemm", "memory", *SHOW)
+# Run once for each number of threads.
+SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue, "attention": show_attention}
+PARTS = (*compare.CONTESTS, "binary", "capture", "memory", *SHOW, *SHOW_THREADS)
 
 
 def machine():
@@ -169,9 +187,9 @@ def main():
             results[part] = memory.measure(options.programs, options.peers, options.out)
             memory.show(results[part])
             write("memory.svg", memory.plot(results[part]))
-        elif part in ("gemm", "attention"):
+        elif part in SHOW_THREADS:
             results[part] = [r for n in threads for r in records(options.programs, part, str(n))]
-            (show_gemm if part == "gemm" else show_attention)(results[part])
+            SHOW_THREADS[part](results[part])
         elif part == "binary":
             results[part] = show_binary(options.binary)
         else:
