@@ -140,7 +140,7 @@ inline constexpr std::int64_t no_slot = -2;
 
 /// Where gradients end: the value of a slot, or a value that requires_grad_() was called on.
 constexpr bool ends_gradients(const node& n) {
-  return n.op == &input_info || (n.op == &detach_info && n.needs_grad);
+  return n.op->id == input_info.id || (n.op->id == detach_info.id && n.needs_grad);
 }
 
 /// The slot whose value a node is, as seen by gradients; -1 for every other node.

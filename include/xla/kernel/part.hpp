@@ -95,7 +95,7 @@ inline __m256d keep_first(__m256d x, double rest, std::int64_t n) {
 inline __m128 load_first(const float* from, std::int64_t n) {
   if (n == 1) return _mm_load_ss(from);
   if (n == 0) return _mm_setzero_ps();
-  const __m128 two = _mm_castpd_ps(_mm_load_sd(reinterpret_cast<const double*>(from)));
+  const __m128 two = _mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
   return n == 2 ? two : _mm_movelh_ps(two, _mm_load_ss(from + 2));
 }
 inline __m128d load_first(const double* from, std::int64_t n) {

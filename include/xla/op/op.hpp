@@ -99,7 +99,10 @@ constexpr op_info make_info() {
   if constexpr (requires { Op::check; }) i.check = Op::check;
   if constexpr (requires { Op::updates; }) i.updates = Op::updates;
   if constexpr (requires { Op::picks; }) i.picks = Op::picks;
-  if constexpr (requires { &Op::loops; }) i.loops = &Op::loops;
+  if constexpr (requires { &Op::loops; }) {
+    i.product = true;
+    i.loops = &Op::loops;
+  }
   if constexpr (requires { Op::takes_axes; }) i.takes_axes = Op::takes_axes;
   if constexpr (differentiable<Op, Out, In>) {
     i.differentiable = true;

@@ -32,14 +32,14 @@ inline std::string print_number(double v) {
 template <class = void>
 inline std::string print_node(int index, const node& n) {
   std::string out = "%" + std::to_string(index) + " = " + std::string(n.op->name);
-  if (n.op == &input_info) {
+  if (n.op->id == input_info.id) {
     out += n.attr % 2 ? " gradient of slot " : " slot ";
     out += std::to_string(n.attr / 2);
-  } else if (n.op == &constant_info) {
+  } else if (n.op->id == constant_info.id) {
     out += " " + print_number(n.value);
-  } else if (n.op == &scalar_info) {
+  } else if (n.op->id == scalar_info.id) {
     out += " slot " + std::to_string(n.attr);
-  } else if (n.op == &size_info) {
+  } else if (n.op->id == size_info.id) {
     out += " " + print_extent(n.size);
   } else {
     out += "(";

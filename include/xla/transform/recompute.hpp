@@ -64,7 +64,7 @@ struct recomputer {
   /// A batch of products, each larger than its factors; a size that is not known yet counts as
   /// large.
   constexpr bool swells(const node& n) const {
-    if (!n.op->loops || n.rank < 3 || n.segment != 0 || n.after[0] >= 0) return false;
+    if (!n.op->product || n.rank < 3 || n.segment != 0 || n.after[0] >= 0) return false;
     const shape in[] = {g.nodes[n.in[0]].dims_shape(), g.nodes[n.in[1]].dims_shape()};
     const shape loops = n.op->loops(in, n.dims_shape(), n.attr);
     const extent inner = loops[loops.rank - 1];
@@ -83,7 +83,7 @@ struct recomputer {
       late[i] = read[i] = there[i] = false;
       again[i] = 0;
       due[i] = apart[i] = fused[i] = fused_at[i] = -1;
-      varies[i] = n.op == &input_info || n.op == &scalar_info || n.op->impure;
+      varies[i] = n.op->id == input_info.id || n.op->id == scalar_info.id || n.op->impure;
       for (int k = 0; k < n.arity; ++k) varies[i] |= varies[n.in[k]];
       if (!n.gradient || !varies[i]) continue;
       if (first == g.count) first = i;

@@ -28,7 +28,8 @@ struct sharer {
     return h ^ h >> 17;
   }
   static constexpr bool equal(const node& a, const node& b) {
-    if (a.op != b.op || a.attr != b.attr || a.type != b.type || a.size != b.size) return false;
+    if (a.op->id != b.op->id || a.attr != b.attr || a.type != b.type || a.size != b.size)
+      return false;
     // What is computed again to save memory is not what was computed before.
     if (a.after[0] != b.after[0] || a.after[1] != b.after[1]) return false;
     for (int k = 0; k < a.arity; ++k)
