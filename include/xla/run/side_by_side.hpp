@@ -42,7 +42,8 @@ class basic_side_finder {
  private:
   static constexpr int window = 24;  ///< how far apart steps of a group may have been
   /// What other threads have to save the first one, in elements times ops.
-  static constexpr std::int64_t worth_sharing = 2 * kernel::parallel_work;
+  static constexpr std::int64_t worth_sharing = kernel::parallel_work;
+  static constexpr std::int64_t fetch = 2;    ///< what a byte takes that was in another's cache
   static constexpr std::int64_t each = 4096;  ///< what a step takes beside its elements
   static constexpr std::int64_t large = -1, alone = 0;
   struct link {
@@ -160,8 +161,9 @@ class basic_side_finder {
   bool take_group() {
     std::int64_t all = 0, most = 0;
     for (int j : ready_) {
-      all += work_[at(j)];
-      most = std::max(most, work_[at(j)]);
+      const std::int64_t saved = std::max<std::int64_t>(0, work_[at(j)] - fetch * bytes_of(j));
+      all += saved;
+      most = std::max(most, saved);
     }
     if (all - std::max(most, all / threads_) < worth_sharing) return false;
     const int begin = first_ + static_cast<int>(order_.size());
@@ -181,6 +183,13 @@ class basic_side_finder {
     out_.walks.push_back(g.last + 1);
     out_.groups.push_back(g);
     return true;
+  }
+  std::int64_t bytes_of(int j) const {
+    const step& s = step_of(j);
+    std::int64_t bytes = 0;
+    for (int k = 0; k < s.inputs; ++k) bytes += out_.places[at(base(input(s, k)))].bytes;
+    for (int k = 0; k < s.outputs; ++k) bytes += out_.places[at(output(s, k))].bytes;
+    return bytes;
   }
   // The most work first, each to the thread that has least.
   void deal() {
