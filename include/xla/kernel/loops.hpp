@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "xla/base/instance.hpp"
@@ -125,26 +126,33 @@ loop_nest make_loops(const shape& all, const shape* shapes, const std::int64_t* 
 XLA_INSTANCE(loop_nest make_loops<void>(const shape&, const shape*, const std::int64_t*, int,
                                         bool));
 
-/// Calls f(pointers) for every combination of the outer axes with numbers in [first, last).
-template <class F>
-void for_each_row(const loop_nest& l, void* const* base, std::int64_t first, std::int64_t last,
-                  F&& f) {
+/// Where the operands of a row begin, by its number among the combinations of the outer axes; at
+/// becomes its place along these.
+template <class = void>
+inline void find_row(const loop_nest& l, void* const* base, std::int64_t row, void** p,
+                     std::int64_t* at) {
   const int outer = std::max(l.axes - 1, 0);
-  void* p[max_operands];
-  std::int64_t at[max_axes] = {};
-  std::int64_t rest = first;
   for (int i = outer - 1; i >= 0; --i) {
-    at[i] = rest % l.sizes[i];
-    rest /= l.sizes[i];
+    at[i] = row % l.sizes[i];
+    row /= l.sizes[i];
   }
   for (int k = 0; k < l.operands; ++k) {
     std::int64_t offset = 0;
     for (int i = 0; i < outer; ++i) offset += at[i] * l.strides[k][i];
     p[k] = static_cast<char*>(base[k]) + offset * l.bytes[k];
   }
+}
+
+/// Calls f(pointers) for the rows with numbers in [first, last).
+template <class F>
+void for_each_row(const loop_nest& l, void* const* base, std::int64_t first, std::int64_t last,
+                  F&& f) {
+  void* p[max_operands];
+  std::int64_t at[max_axes] = {};
+  find_row(l, base, first, p, at);
   for (std::int64_t row = first; row < last; ++row) {
     f(static_cast<void* const*>(p));
-    for (int i = outer - 1; i >= 0; --i) {
+    for (int i = l.axes - 2; i >= 0; --i) {
       const bool wrap = ++at[i] == l.sizes[i];
       const std::int64_t move = wrap ? 1 - l.sizes[i] : 1;
       for (int k = 0; k < l.operands; ++k)
@@ -158,20 +166,54 @@ void for_each_row(const loop_nest& l, void* const* base, std::int64_t first, std
 /// Work below which threads cost more than they save, in elements times ops.
 inline constexpr std::int64_t parallel_work = 1 << 16;
 
+namespace detail {
+
+/// What is called for a range, in any type.
+struct range_body {
+  void (*call)(void* body, std::int64_t first, std::int64_t last);
+  void* body;
+};
+
+template <class = void>
+inline void run_ranges(std::int64_t n, std::int64_t work, range_body f) {
+  const std::int64_t all = n * std::max<std::int64_t>(work, 1);
+  const std::int64_t chunks =
+      all < parallel_work || num_threads() == 1 ? 1 : std::min<std::int64_t>({all / 16384, n, 64});
+  if (chunks <= 1) return f.call(f.body, 0, n);
+  parallel_for(chunks,
+               [&](std::int64_t c) { f.call(f.body, n * c / chunks, n * (c + 1) / chunks); });
+}
+
+}  // namespace detail
+
 /// Calls f(first, last) for ranges that make up [0, n), on the pool when there is enough to do;
 /// work is that of one of the n, in elements times ops.
 template <class F>
 void for_ranges(std::int64_t n, std::int64_t work, F&& f) {
-  const std::int64_t all = n * std::max<std::int64_t>(work, 1);
-  const std::int64_t chunks =
-      all < parallel_work || num_threads() == 1 ? 1 : std::min<std::int64_t>({all / 16384, n, 64});
-  if (chunks <= 1) return f(std::int64_t{0}, n);
-  parallel_for(chunks, [&](std::int64_t c) { f(n * c / chunks, n * (c + 1) / chunks); });
+  using body = std::remove_reference_t<F>;
+  detail::run_ranges(n, work,
+                     {[](void* self, std::int64_t first, std::int64_t last) {
+                        (*static_cast<body*>(self))(first, last);
+                      },
+                      const_cast<void*>(static_cast<const void*>(&f))});
 }
 
+/// The kernel of a map region: a function, or an object that is called with its address.
+struct tile_kernel {
+  void (*tile)(const tile_call&) = nullptr;
+  void (*call)(const void* object, const tile_call&) = nullptr;
+  const void* object = nullptr;
+
+  void operator()(const tile_call& c) const {
+    if (tile) tile(c);
+    else call(object, c);
+  }
+};
+
 /// Runs a map region over its loops, in fixed chunks on the pool when there is enough to do.
-template <class Kernel>
-void run_map(const loop_nest& l, Kernel&& kernel, void* const* base, std::int64_t ops = 1) {
+template <class = void>
+inline void run_map(const loop_nest& l, tile_kernel kernel, void* const* base,
+                    std::int64_t ops = 1) {
   if (l.elements == 0) return;
   std::int64_t steps[max_operands] = {};
   if (l.axes > 0)
@@ -180,28 +222,27 @@ void run_map(const loop_nest& l, Kernel&& kernel, void* const* base, std::int64_
   const std::int64_t chunks = l.elements * ops < parallel_work || num_threads() == 1
                                   ? 1
                                   : std::min<std::int64_t>(l.elements * ops / 16384, 64);
-  if (chunks <= 1)
-    return for_each_row(l, base, 0, rows, [&](void* const* p) {
-      kernel(tile_call{p, steps, inner});
-    });
-  if (rows >= chunks)
-    return parallel_for(chunks, [&](std::int64_t c) {
+  if (rows >= chunks) {
+    auto some = [&](std::int64_t c) {
       for_each_row(l, base, rows * c / chunks, rows * (c + 1) / chunks, [&](void* const* p) {
         kernel(tile_call{p, steps, inner});
       });
-    });
+    };
+    if (chunks == 1) return some(0);
+    return parallel_for(chunks, some);
+  }
   // Few long rows: split along the row, at multiples of 64 elements.
   const std::int64_t parts = (chunks + rows - 1) / rows,
                      part = ((inner + parts - 1) / parts + 63) & ~63;
   const std::int64_t pieces = (inner + part - 1) / part;
   parallel_for(rows * pieces, [&](std::int64_t c) {
-    const std::int64_t row = c / pieces, from = c % pieces * part;
-    for_each_row(l, base, row, row + 1, [&](void* const* p) {
-      void* q[max_operands];
-      for (int k = 0; k < l.operands; ++k)
-        q[k] = static_cast<char*>(p[k]) + from * steps[k] * l.bytes[k];
-      kernel(tile_call{q, steps, std::min(part, inner - from)});
-    });
+    const std::int64_t from = c % pieces * part;
+    void* p[max_operands];
+    std::int64_t at[max_axes];
+    find_row(l, base, c / pieces, p, at);
+    for (int k = 0; k < l.operands; ++k)
+      p[k] = static_cast<char*>(p[k]) + from * steps[k] * l.bytes[k];
+    kernel(tile_call{p, steps, std::min(part, inner - from)});
   });
 }
 
@@ -242,9 +283,10 @@ void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
     void* memory = scratch > 0 ? thread_scratch(scratch) : nullptr;
     for (std::int64_t row = first, count = 0; row < last; row += count) {
       count = std::min(block - row % block, last - row);
-      for_each_row(l, base, row, row + 1, [&](void* const* p) {
-        kernel({p, steps, count, inner, memory});
-      });
+      void* p[max_operands];
+      std::int64_t at[max_axes];
+      find_row(l, base, row, p, at);
+      kernel({p, steps, count, inner, memory});
     }
   };
   for_ranges(rows, std::max<std::int64_t>(inner, 1) * ops, some);

@@ -230,12 +230,20 @@ inline pool& shared_pool() {
   return shared;
 }
 
-template <class F>
+/// What a loop calls for each chunk, in any type: loops are compiled once for all bodies.
+struct loop_body {
+  void (*call)(void* body, std::int64_t chunk);
+  void* body;
+
+  void operator()(std::int64_t chunk) const { call(body, chunk); }
+};
+
 struct loop {
-  F& body;
+  loop_body body;
   std::atomic<bool> failed{false};
   std::exception_ptr error{};
 
+  template <class = void>
   static void call(void* context, std::int64_t chunk) noexcept {
     auto& self = *static_cast<loop*>(context);
     if (self.failed.load(std::memory_order_relaxed)) return;
@@ -268,27 +276,37 @@ inline void set_num_threads(int n) {
 }
 
 namespace kernel {
+namespace detail {
+
+template <class = void>
+inline void run_loop(std::int64_t chunks, loop_body f) {
+  constexpr std::int64_t countable = std::numeric_limits<std::int32_t>::max();
+  const bool alone = chunks <= 1 || chunks > countable || num_threads() == 1;
+  if (alone || !shared_pool().try_acquire()) {
+    for (std::int64_t i = 0; i < chunks; ++i) f(i);
+    return;
+  }
+  struct releaser {
+    ~releaser() { shared_pool().release(); }
+  };
+  loop all{f};
+  {
+    const releaser guard;
+    shared_pool().run(static_cast<std::uint32_t>(chunks), &loop::call<>, &all);
+  }
+  if (all.error) std::rethrow_exception(all.error);
+}
+
+}  // namespace detail
 
 /// Calls f(i) for every i in [0, chunks), on up to num_threads() threads; returns when all are
 /// done. The first exception thrown is rethrown in the caller. Inside another loop, or while
 /// another thread has the pool, the caller runs its chunks itself.
 template <class F>
 void parallel_for(std::int64_t chunks, F&& f) {
-  constexpr std::int64_t countable = std::numeric_limits<std::int32_t>::max();
-  const bool alone = chunks <= 1 || chunks > countable || num_threads() == 1;
-  if (alone || !detail::shared_pool().try_acquire()) {
-    for (std::int64_t i = 0; i < chunks; ++i) f(i);
-    return;
-  }
-  struct releaser {
-    ~releaser() { detail::shared_pool().release(); }
-  };
-  detail::loop<std::remove_reference_t<F>> body{f};
-  {
-    const releaser guard;
-    detail::shared_pool().run(static_cast<std::uint32_t>(chunks), &body.call, &body);
-  }
-  if (body.error) std::rethrow_exception(body.error);
+  using body = std::remove_reference_t<F>;
+  detail::run_loop(chunks, {[](void* self, std::int64_t i) { (*static_cast<body*>(self))(i); },
+                            const_cast<void*>(static_cast<const void*>(&f))});
 }
 
 }  // namespace kernel

@@ -74,8 +74,9 @@ inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* p
                    const shape* shapes, const rng_state* random) {
   if (s.kind == step_kind::map) {
     const auto loops = kernel::loop_nest::unpack(&p.loops[static_cast<std::size_t>(s.loops)]);
-    if (s.kernel.map) kernel::run_map(loops, s.kernel.map, pointers, s.ops);
-    else kernel::run_map(loops, later<In, tile_region>(p.source, *s.source), pointers, s.ops);
+    if (s.kernel.map) return kernel::run_map(loops, {s.kernel.map}, pointers, s.ops);
+    const later<In, tile_region> region(p.source, *s.source);
+    kernel::run_map(loops, region.kernel(), pointers, s.ops);
   } else if (s.kind == step_kind::row) {
     kernel::run_rows(kernel::loop_nest::unpack(&p.loops[static_cast<std::size_t>(s.loops)]),
                      s.kernel.row, s.kernel.scratch_bytes, pointers, s.ops);

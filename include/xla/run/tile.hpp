@@ -31,7 +31,17 @@ class basic_tile_region {
     find_places();
   }
 
-  void operator()(const tile_call& call) const {
+  /// What runs it; refers to this object.
+  kernel::tile_kernel kernel() const {
+    return {nullptr,
+            [](const void* self, const tile_call& call) {
+              static_cast<const basic_tile_region*>(self)->run(call);
+            },
+            this};
+  }
+
+ private:
+  void run(const tile_call& call) const {
     auto* scratch = static_cast<char*>(kernel::thread_scratch(places_ * place_bytes));
     char* at[max_values];
     std::int64_t steps[max_values];
@@ -58,7 +68,6 @@ class basic_tile_region {
     }
   }
 
- private:
   static constexpr int max_values = kernel::micro_op::none;
 
   struct value {

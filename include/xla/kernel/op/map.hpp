@@ -49,7 +49,7 @@ void run_map_call(const kernel_call& call, void (*tile)(const tile_call&), int a
   }
   shapes[arity] = *call.out_shape;
   pointers[arity] = call.out;
-  kernel::run_map(kernel::make_loops(*call.out_shape, shapes, bytes, arity + 1), tile, pointers);
+  kernel::run_map(kernel::make_loops(*call.out_shape, shapes, bytes, arity + 1), {tile}, pointers);
 }
 XLA_INSTANCE(void run_map_call<void>(const kernel_call&, void (*)(const tile_call&), int,
                                      const std::int64_t*));

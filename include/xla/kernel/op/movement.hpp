@@ -21,7 +21,7 @@ struct kernel_of<op::expand, Out, T> {
     const shape shapes[] = {call.in_shapes[0], *call.out_shape};
     const std::int64_t bytes[] = {sizeof(T), sizeof(T)};
     void* pointers[] = {const_cast<void*>(call.in[0]), call.out};
-    kernel::run_map(kernel::make_loops(*call.out_shape, shapes, bytes, 2), &tile, pointers);
+    kernel::run_map(kernel::make_loops(*call.out_shape, shapes, bytes, 2), {&tile}, pointers);
   }
 };
 

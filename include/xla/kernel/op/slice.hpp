@@ -33,7 +33,7 @@ struct strided_copy {
       l.strides[1][l.axes - 1] = to_stride[i];
     }
     void* pointers[] = {const_cast<T*>(from), to};
-    kernel::run_map(l, &tile, pointers);
+    kernel::run_map(l, {&tile}, pointers);
   }
 
  private:
