@@ -39,8 +39,10 @@ class basic_arena_planner {
     spots_.resize(values_.size());
     later<In, std::vector<int>> order(values_.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-    std::stable_sort(order.begin(), order.end(),
-                     [this](int a, int b) { return values_[at(a)].bytes > values_[at(b)].bytes; });
+    std::sort(order.data(), order.data() + order.size(), [this](int a, int b) {
+      const std::int64_t x = values_[at(a)].bytes, y = values_[at(b)].bytes;
+      return x > y || (x == y && a < b);
+    });
     for (int v : order) place(v);
   }
 

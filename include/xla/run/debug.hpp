@@ -69,19 +69,32 @@ void report(const analysis& a, const later<In, plan>& p) {
   const MemoryAnalysis m = memory_of(p);
   char hash[24];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(a.hash));
-  auto n = [](auto v) { return std::to_string(v); };
-  log.write("Compilation Analysis: " + std::string(80, '=').substr(22) +
-            "\nCompilation Analysis: Cause: " + a.cause +
-            "\nCompilation Analysis: Graph Info:" + "\nCompilation Analysis:   Name: " + a.name +
-            "\nCompilation Analysis:   Graph Hash: " + hash +
-            "\nCompilation Analysis:   Number of Graph Inputs: " + n(p.slot_shapes.size()) +
-            "\nCompilation Analysis:   Number of Graph Outputs: " +
-            n(p.source.count.results + p.source.count.writes) +
-            "\nCompilation Analysis:   Steps: " + n(p.steps.size()) +
-            "\nCompilation Analysis:   Memory: arguments " + n(m.arguments) + " bytes, outputs " +
-            n(m.outputs) + ", aliased " + n(m.aliased) + ", intermediates " + n(p.arena_bytes) +
-            " (without reuse " + n(p.unshared_bytes) + ")" +
-            "\nCompilation Analysis: What changed: " + a.changed + "\n");
+  std::string out;
+  auto line = [&](const char* label, std::string_view value) {
+    ((out += "Compilation Analysis: ") += label) += value;
+    out += '\n';
+  };
+  auto number = [&](const char* label, std::int64_t value) {
+    (out += label) += std::to_string(value);
+  };
+  auto counted = [&](const char* label, std::size_t value) { line(label, std::to_string(value)); };
+  line("", std::string(58, '='));
+  line("Cause: ", a.cause);
+  line("Graph Info:", "");
+  line("  Name: ", a.name);
+  line("  Graph Hash: ", hash);
+  counted("  Number of Graph Inputs: ", p.slot_shapes.size());
+  counted("  Number of Graph Outputs: ",
+          static_cast<std::size_t>(p.source.count.results + p.source.count.writes));
+  counted("  Steps: ", p.steps.size());
+  number("Compilation Analysis:   Memory: arguments ", m.arguments);
+  number(" bytes, outputs ", m.outputs);
+  number(", aliased ", m.aliased);
+  number(", intermediates ", p.arena_bytes);
+  number(" (without reuse ", p.unshared_bytes);
+  out += ")\n";
+  line("What changed: ", a.changed);
+  log.write(out);
 }
 XLA_INSTANCE(void report<void>(const analysis&, const plan&));
 
@@ -102,9 +115,7 @@ struct basic_op_sketch {
   dtype type = dtype::float32;
   shape dims;
   friend bool operator==(const basic_op_sketch&, const basic_op_sketch&) = default;
-  std::string str() const {
-    return "`" + std::string(op) + "` " + std::string(name_of(type)) + " " + detail::str(dims);
-  }
+  text& print(text& to) const { return to << "`" << op << "` " << name_of(type) << " " << dims; }
 };
 using op_sketch = basic_op_sketch<void>;
 using graph_sketch = std::vector<op_sketch>;
@@ -128,12 +139,15 @@ std::string what_changed(const later<In, graph_sketch>& now,
   while (best < nearest->size() && best < now.size() && (*nearest)[best] == now[best]) ++best;
   if (best == now.size() && best == nearest->size())
     return "the same ops on the same shapes: other inputs are shared, or other results are kept";
-  const std::string at = "op " + std::to_string(best) + ": ";
+  text out("op ");
+  out << static_cast<std::int64_t>(best) << ": ";
   if (best == nearest->size())
-    return at + std::to_string(now.size() - best) + " more ops, from " + now[best].str() + " on";
-  if (best == now.size())
-    return at + "the graph ends here; the known one goes on with " + (*nearest)[best].str();
-  return at + (*nearest)[best].str() + " -> " + now[best].str();
+    now[best].print(out << static_cast<std::int64_t>(now.size() - best) << " more ops, from ")
+        << " on";
+  else if (best == now.size())
+    (*nearest)[best].print(out << "the graph ends here; the known one goes on with ");
+  else now[best].print((*nearest)[best].print(out) << " -> ");
+  return std::string(out.view());
 }
 
 /// The slots whose shapes differ from those of the nearest known signature.
@@ -154,8 +168,9 @@ std::string what_changed(const later<Name, std::vector<shape>>& now,
   std::string out;
   for (std::size_t i = 0; i < now.size(); ++i)
     if (!(now[i] == nearest->slot_shapes[i]))
-      out += (out.empty() ? "" : "; ") + name(static_cast<int>(i)) + ": " +
-             str(nearest->slot_shapes[i]) + " -> " + str(now[i]);
+      out.append(out.empty() ? "" : "; ")
+          .append(name(static_cast<int>(i)))
+          .append((text(": ") << nearest->slot_shapes[i] << " -> " << now[i]).view());
   return out;
 }
 
