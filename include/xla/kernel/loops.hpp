@@ -175,7 +175,7 @@ struct range_body {
 };
 
 template <class = void>
-inline void run_ranges(std::int64_t n, std::int64_t work, range_body f) {
+void run_ranges(std::int64_t n, std::int64_t work, range_body f) {
   const std::int64_t all = n * std::max<std::int64_t>(work, 1);
   const std::int64_t chunks =
       all < parallel_work || num_threads() == 1 ? 1 : std::min<std::int64_t>({all / 16384, n, 64});
@@ -212,8 +212,7 @@ struct tile_kernel {
 
 /// Runs a map region over its loops, in fixed chunks on the pool when there is enough to do.
 template <class = void>
-inline void run_map(const loop_nest& l, tile_kernel kernel, void* const* base,
-                    std::int64_t ops = 1) {
+void run_map(const loop_nest& l, tile_kernel kernel, void* const* base, std::int64_t ops = 1) {
   if (l.elements == 0) return;
   std::int64_t steps[max_operands] = {};
   if (l.axes > 0)
@@ -245,6 +244,7 @@ inline void run_map(const loop_nest& l, tile_kernel kernel, void* const* base,
     kernel(tile_call{p, steps, std::min(part, inner - from)});
   });
 }
+XLA_INSTANCE(void run_map<void>(const loop_nest&, tile_kernel, void* const*, std::int64_t));
 
 /// Scratch memory of the calling thread, kept between calls; each Use has its own.
 template <class Use = void>

@@ -16,6 +16,7 @@
 
 #include <xla/base/error.hpp>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 
 namespace xla {
@@ -279,7 +280,7 @@ namespace kernel {
 namespace detail {
 
 template <class = void>
-inline void run_loop(std::int64_t chunks, loop_body f) {
+void run_loop(std::int64_t chunks, loop_body f) {
   constexpr std::int64_t countable = std::numeric_limits<std::int32_t>::max();
   const bool alone = chunks <= 1 || chunks > countable || num_threads() == 1;
   if (alone || !shared_pool().try_acquire()) {
@@ -296,6 +297,7 @@ inline void run_loop(std::int64_t chunks, loop_body f) {
   }
   if (all.error) std::rethrow_exception(all.error);
 }
+XLA_INSTANCE(void run_loop<void>(std::int64_t, loop_body));
 
 }  // namespace detail
 
