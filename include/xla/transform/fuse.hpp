@@ -199,7 +199,7 @@ struct fuser {
       r = find(r);
       for (int k = 0; k < found; ++k)
         if (near[k] == r) return;
-      if ((beside && !runs_beside(r, n)) || !may_enter(r, c)) return;
+      if ((beside && !runs_beside(r, n, home)) || !may_enter(r, c)) return;
       near[found++] = r;
       if (home < 0 || regions[r].stage > regions[home].stage) home = r;
     };
@@ -218,12 +218,14 @@ struct fuser {
     return home;
   }
 
-  /// True for an unsettled region that runs when the node would run alone: neither delays the
-  /// other.
-  constexpr bool runs_beside(int r, const node& n) const {
+  /// True for an unsettled region that runs when the node would run alone, or in the home that it
+  /// has already: neither delays the other.
+  constexpr bool runs_beside(int r, const node& n, int home) const {
     int earliest = after_others(n, -1) > 1 ? after_others(n, -1) : 1;
-    for (int k = 0; k < n.arity; ++k)
-      if (const int after = stage_at(n.in[k]) + 1; after > earliest) earliest = after;
+    for (int k = 0; k < n.arity; ++k) {
+      const bool there = home >= 0 && region_at(n.in[k]) == home;
+      if (const int after = stage_at(n.in[k]) + (there ? 0 : 1); after > earliest) earliest = after;
+    }
     return !regions[r].read_outside && regions[r].stage == earliest;
   }
   constexpr bool may_enter(int r, const newcomer& c) const {
