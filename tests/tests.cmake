@@ -10,6 +10,7 @@ xla_test(transform/grad LABELS core)
 xla_test(transform/passes LABELS core)
 xla_test(transform/random_programs LABELS core asan)
 xla_test(transform/random_rows LABELS core isa)
+xla_test(transform/columns LABELS core asan threads isa)
 
 xla_test(run/asserted LABELS core)
 xla_test(run/metrics LABELS core threads)

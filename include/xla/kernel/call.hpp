@@ -30,13 +30,15 @@ struct tile_call {
 };
 
 /// Rows of a row region, n elements each: from one to the next every pointer moves by its step in
-/// bytes. scratch holds rows of kept values, n elements each, rounded up.
+/// bytes. scratch holds rows of kept values, n elements each, rounded up. Sums of columns begin
+/// anew, or go on with what is there.
 struct row_call {
   void* const* pointers = nullptr;
   const std::int64_t* steps = nullptr;
   std::int64_t rows = 1;
   std::int64_t n = 0;
   void* scratch = nullptr;
+  bool begins = true;
 };
 
 }  // namespace xla::detail

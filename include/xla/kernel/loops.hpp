@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <vector>
 
@@ -265,33 +266,107 @@ inline void* thread_scratch(std::int64_t bytes) {
   return b.p;
 }
 
-/// Runs a row region over its loops; the last axis is the row.
+/// How many of so many rows are summed column by column on their own before their sums join the
+/// others': the same for any number of threads, so that the sums are.
+constexpr std::int64_t column_block(std::int64_t rows) {
+  return std::max<std::int64_t>(32, ((rows + 63) / 64 + 7) / 8 * 8);
+}
+
+/// The outputs of a row region that are sums of columns: all rows add to the same elements.
+struct column_outputs {
+  int count = 0;
+  int operand[max_operands];
+  std::int64_t offset[max_operands];  ///< in a block's memory, which takes `bytes`
+  std::int64_t n, bytes = 0;
+
+  column_outputs(const loop_nest& l, int inputs) : n(l.inner()) {
+    for (int k = inputs; k < l.operands; ++k) {
+      bool same = l.axes > 1;
+      for (int i = 0; i + 1 < l.axes; ++i) same &= l.strides[k][i] == 0;
+      if (!same) continue;
+      operand[count] = k;
+      offset[count++] = bytes;
+      bytes += (n * l.bytes[k] + 63) / 64 * 64;
+    }
+  }
+  /// Adds a block's sums to those of the blocks before it.
+  void add(const loop_nest& l, void* const* to, const char* block) const {
+    for (int i = 0; i < count; ++i)
+      if (void* sums = to[operand[i]]; l.bytes[operand[i]] == 4)
+        add(static_cast<float*>(sums), reinterpret_cast<const float*>(block + offset[i]));
+      else add(static_cast<double*>(sums), reinterpret_cast<const double*>(block + offset[i]));
+  }
+
+ private:
+  template <class T>
+  void add(T* to, const T* block) const {
+    for (std::int64_t k = 0; k < n; ++k) to[k] += block[k];
+  }
+};
+
+/// Runs rows, [first, last) of them with some(pointers, first, last), in blocks whose sums of
+/// columns are added up in order.
+template <class Some>
+void run_column_blocks(const loop_nest& l, const column_outputs& columns, void* const* base,
+                       std::int64_t rows, bool parallel, Some&& some) {
+  const std::int64_t block = column_block(rows), blocks = (rows + block - 1) / block;
+  if (blocks == 1) return some(base, std::int64_t{0}, rows);
+  const std::int64_t memory = columns.bytes * (parallel ? blocks : 1);
+  char* sums = static_cast<char*>(thread_scratch<column_outputs>(memory));
+  auto one = [&](std::int64_t c, const char* to) {
+    void* p[max_operands];
+    std::copy_n(base, l.operands, p);
+    for (int i = 0; c > 0 && i < columns.count; ++i)
+      p[columns.operand[i]] = const_cast<char*>(to) + columns.offset[i];
+    some(static_cast<void* const*>(p), c * block, std::min(rows, (c + 1) * block));
+  };
+  if (parallel) parallel_for(blocks, [&](std::int64_t c) { one(c, sums + c * columns.bytes); });
+  for (std::int64_t c = 0; c < blocks; ++c) {
+    const char* to = sums + (parallel ? c * columns.bytes : 0);
+    if (!parallel) one(c, to);
+    if (c > 0) columns.add(l, base, to);
+  }
+}
+
+/// Runs a row region over its loops; the last axis is the row. Operands from number `inputs` on are
+/// written.
 template <class = void>
 void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
-              std::int64_t (*scratch_bytes)(std::int64_t), void* const* base,
+              std::int64_t (*scratch_bytes)(std::int64_t), void* const* base, int inputs,
               std::int64_t ops = 1) {
   const std::int64_t inner = l.inner();
   const std::int64_t block = l.axes > 1 ? l.sizes[l.axes - 2] : 1;  // rows at equal distances
   std::int64_t rows = 1;
   for (int i = 0; i + 1 < l.axes; ++i) rows *= l.sizes[i];
-  if (rows == 0) return;
+  const column_outputs columns(l, inputs);
+  if (rows == 0) {
+    for (int i = 0; i < columns.count; ++i)
+      std::memset(base[columns.operand[i]], 0,
+                  static_cast<std::size_t>(inner * l.bytes[columns.operand[i]]));
+    return;
+  }
   std::int64_t steps[max_operands] = {};
   for (int k = 0; l.axes > 1 && k < l.operands; ++k)
     steps[k] = l.strides[k][l.axes - 2] * l.bytes[k];
   const std::int64_t scratch = scratch_bytes(inner);
-  auto some = [&](std::int64_t first, std::int64_t last) {
+  auto some = [&](void* const* pointers, std::int64_t first, std::int64_t last) {
     void* memory = scratch > 0 ? thread_scratch(scratch) : nullptr;
     for (std::int64_t row = first, count = 0; row < last; row += count) {
       count = std::min(block - row % block, last - row);
       void* p[max_operands];
       std::int64_t at[max_axes];
-      find_row(l, base, row, p, at);
-      kernel({p, steps, count, inner, memory});
+      find_row(l, pointers, row, p, at);
+      kernel({p, steps, count, inner, memory, row == first});
     }
   };
-  for_ranges(rows, std::max<std::int64_t>(inner, 1) * ops, some);
+  const std::int64_t work = std::max<std::int64_t>(inner, 1) * ops;
+  if (columns.count > 0) {
+    const bool parallel = rows * work >= parallel_work && num_threads() > 1;
+    return run_column_blocks(l, columns, base, rows, parallel, some);
+  }
+  for_ranges(rows, work, [&](std::int64_t first, std::int64_t last) { some(base, first, last); });
 }
 XLA_INSTANCE(void run_rows<void>(const loop_nest&, void (*)(const row_call&),
-                                 std::int64_t (*)(std::int64_t), void* const*, std::int64_t));
+                                 std::int64_t (*)(std::int64_t), void* const*, int, std::int64_t));
 
 }  // namespace xla::kernel

@@ -26,7 +26,7 @@ struct row_phases {
     for (int i = 0; i < size; ++i) {
       const micro_op m = Key[i];
       t.costly[i] = costly[i];
-      t.scalar[i] = m.reduce || (m.input ? m.invariant : true);
+      t.scalar[i] = m.reduce || (m.input ? m.invariant : !m.column);
       for (int k = 0; k < 3; ++k) {
         const int o = operand(m, k);
         if (m.input || o == micro_op::none) continue;
@@ -103,6 +103,12 @@ struct row_kernel {
     }
     call.n = from.n;
     call.scratch = static_cast<T*>(from.scratch);
+    if (from.begins)
+      unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
+        if constexpr (Key[i].column)
+          std::fill_n(reinterpret_cast<T*>(call.pointers[traits::pointer(i)]), call.n,
+                      op_of<i>::template identity<T>);
+      });
     for (std::int64_t rows = from.rows; rows > 0; --rows) {
       one_row(call);
       for (int k = 0; k < operands; ++k) call.pointers[k] += call.steps[k];
@@ -110,6 +116,9 @@ struct row_kernel {
   }
 
  private:
+  template <int I>
+  using op_of = typename op_by_id<Key[I].id>::op;
+
   // A copy, or every store could change what the call refers to.
   static constexpr int operands = traits::counts.inputs + traits::counts.outputs;
   struct local_call {
@@ -131,9 +140,6 @@ struct row_kernel {
       if (Key[i].reduce && table.phase[i] == f) return true;
     return false;
   }
-  template <int I>
-  using op_of = typename op_by_id<Key[I].id>::op;
-
   static XLA_INLINE void one_row(const local_call& call) {
     reg row[size];  // what is one value per row, in every lane
     unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
@@ -244,6 +250,10 @@ struct row_kernel {
     constexpr int bytes = truth(I) ? 1 : static_cast<int>(sizeof(T));
     if constexpr (m.input) {
       load<T, truth(I)>(v[I], call.pointers[traits::pointer(I)] + k * bytes, n);
+    } else if constexpr (m.column) {
+      T* sum = reinterpret_cast<T*>(call.pointers[traits::pointer(I)]) + k;
+      const vec<T> before{load_numbers(sum, n)};
+      store_numbers(sum, vec<T>(op_of<I>::combine(before, vec<T>{v[m.a].number})).v, n);
     } else {
       value<F, I>(call, v, k, n);
     }

@@ -79,7 +79,7 @@ inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* p
     kernel::run_map(loops, region.kernel(), pointers, s.ops);
   } else if (s.kind == step_kind::row) {
     kernel::run_rows(kernel::loop_nest::unpack(&p.loops[static_cast<std::size_t>(s.loops)]),
-                     s.kernel.row, s.kernel.scratch_bytes, pointers, s.ops);
+                     s.kernel.row, s.kernel.scratch_bytes, pointers, s.inputs, s.ops);
   } else {
     kernel_call call;
     call.out = pointers[s.inputs];

@@ -206,7 +206,10 @@ inline bool reads_before_writing(const program& p, const step& s, int k) {
         whole_row[i] &= m.reduce || whole_row[o];
       }
     last = std::max(last, walk[i]);
-    if (m.output && output++ == k) found = i;
+    if (m.output && output++ == k) {
+      if (m.column) return false;
+      found = i;
+    }
   }
   return walk[found] == last && !whole_row[found];
 }

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "xla/graph/graph.hpp"
+#include "xla/op/reduce.hpp"
 
 namespace xla::detail {
 
-/// A set of nodes that one kernel computes in one pass. All walk the same space; a reduction over
-/// the space's last axis, and what follows from it row by row, may be among them.
+/// A set of nodes that one kernel computes in one pass. All walk the same space; reductions over
+/// the space's last axis, and what follows from them row by row, may be among them, and sums over
+/// the other axes.
 struct region {
   shape space;
   dtype main = dtype::boolean;
@@ -22,6 +24,17 @@ struct region {
 struct region_read {
   int node = -1, next = -1;
 };
+
+/// A sum over all axes but the last: added up row by row where its input is made or read anyway.
+/// What it makes is there only when all rows are done. Rows known to be short are not worth it.
+constexpr bool sums_columns(const node& n) {
+  constexpr std::uint32_t sum = op_id(op::sum::name);
+  constexpr std::int64_t shortest = 16;
+  if (n.op->id != sum || n.rank < 2 || n.attr != (std::int64_t{1} << (n.rank - 1)) - 1)
+    return false;
+  if (n.type != dtype::float32 && n.type != dtype::float64) return false;
+  return !is_known(n.dims[n.rank - 1]) || n.dims[n.rank - 1] >= shortest;
+}
 
 struct fuse_options {
   bool maps = true;  ///< fuse elementwise ops
@@ -96,9 +109,28 @@ struct fuser {
       const op_kind kind = n.op->kind;
       dtype main{};
       if (options.maps && kind == op_kind::map && main_type(n, main)) place({i, n, main, false});
-      else if (options.rows && kind == op_kind::reduce && reduces_last_axis(n))
+      else if (options.rows && kind == op_kind::reduce && (reduces_last_axis(n) || sums_columns(n)))
         place({i, g.nodes[n.in[0]], n.type, true});
       else alone(i);
+    }
+    join_columns();
+  }
+  /// A sum of columns of what another step of its stage, or an earlier one, reads goes there.
+  constexpr void join_columns() {
+    for (int i = 0; i < g.count; ++i) {
+      const int own = region_of[i];
+      if (!live[i] || own < 0 || regions[own].nodes != 1 || !sums_columns(g.nodes[i])) continue;
+      const int other = reader[g.nodes[i].in[0]];
+      const int r = other < 0 ? -1 : find(other);
+      if (r < 0 || r == own || regions[own].merged_into >= 0) continue;
+      region& to = regions[r];
+      if (!(to.space == regions[own].space) || to.main != g.nodes[i].type) continue;
+      if (to.stage > regions[own].stage || to.nodes + 1 > max_nodes) continue;
+      if (after_others(g.nodes[i], r) > to.stage) continue;
+      region_of[i] = r;
+      ++to.nodes;
+      to.reduces = to.read_outside = true;
+      regions[own].nodes = 0;
     }
   }
   constexpr void find_users() {
@@ -237,6 +269,8 @@ struct fuser {
     } else if (!fits(to, n, c.main)) {
       return false;
     }
+    for (int k = 0; k < n.arity; ++k)
+      if (sums_columns(g.nodes[n.in[k]]) && region_at(n.in[k]) == r) return false;
     if (to.nodes + 1 > max_nodes || to.reads + unread(r, n) > max_reads) return false;
     // A region whose value others wait for keeps its stage: what the node reads must be earlier.
     if (!to.read_outside) return true;

@@ -223,7 +223,8 @@ class lowering {
     for (int i = 0; i < g_.count; ++i) stamp_[i] = -1;
     for (int s = 0; s <= last; ++s)
       for (int i = first[s]; i >= 0; i = next_in_stage_[i])
-        if (const int r = region_of_[i]; r >= 0) add_region(r, f.regions[r]);
+        if (const int r = region_of_[i]; r >= 0 && !only_columns(i, f.regions[r]))
+          add_region(r, f.regions[r]);
         else add_library(i);
     delete[] first;
     delete[] tail;
@@ -234,6 +235,10 @@ class lowering {
     delete[] stamp_;
   }
 
+  // With nothing beside it a sum of columns is faster by its own kernel.
+  constexpr bool only_columns(int first, const region& r) const {
+    return r.nodes == 1 && sums_columns(g_.nodes[first]);
+  }
   constexpr bool makes_step(int i) const {
     const op_kind k = g_.nodes[i].op->kind;
     return k == op_kind::map || k == op_kind::reduce || k == op_kind::library;
@@ -312,8 +317,9 @@ class lowering {
       const node& n = g_.nodes[i];
       const op_info& op = *n.op;
       const int arity = n.arity, value = value_of_[i];
-      std::uint64_t word =
-          kernel::micro_op::op_word(op.id, n.type, value >= 0, op.kind == op_kind::reduce);
+      const bool column = sums_columns(n);
+      std::uint64_t word = kernel::micro_op::op_word(op.id, n.type, value >= 0,
+                                                     op.kind == op_kind::reduce && !column, column);
       for (int k = 0; k < arity; ++k) word = kernel::micro_op::with(word, k, local_[n.in[k]]);
       if (value >= 0) out_.outputs[out_.count.outputs++] = value;
       local_[i] = values++;

@@ -18,12 +18,13 @@ struct micro_op {
   bool invariant = false;  ///< input: one value per call (map) or per row (row)
   bool output = false;     ///< stored to memory
   bool reduce = false;
+  bool column = false;  ///< a reduction over all axes but the last
 
   constexpr std::uint64_t word() const {
     return std::uint64_t{id} | std::uint64_t(type) << 32 | std::uint64_t(a) << 36 |
            std::uint64_t(b) << 42 | std::uint64_t(c) << 48 | std::uint64_t(input) << 54 |
            std::uint64_t(invariant) << 55 | std::uint64_t(output) << 56 |
-           std::uint64_t(reduce) << 57;
+           std::uint64_t(reduce) << 57 | std::uint64_t(column) << 58;
   }
   static constexpr std::uint64_t no_operands =
       std::uint64_t{none} << 36 | std::uint64_t{none} << 42 | std::uint64_t{none} << 48;
@@ -34,9 +35,10 @@ struct micro_op {
            std::uint64_t(invariant) << 55;
   }
   /// The word of an op that has no operands yet.
-  static constexpr std::uint64_t op_word(std::uint32_t id, dtype type, bool output, bool reduce) {
+  static constexpr std::uint64_t op_word(std::uint32_t id, dtype type, bool output, bool reduce,
+                                         bool column) {
     return no_operands | id | std::uint64_t(type) << 32 | std::uint64_t(output) << 56 |
-           std::uint64_t(reduce) << 57;
+           std::uint64_t(reduce) << 57 | std::uint64_t(column) << 58;
   }
   /// A word with value i as operand k, which it had not before.
   static constexpr std::uint64_t with(std::uint64_t word, int k, int i) {
@@ -53,6 +55,7 @@ struct micro_op {
     m.invariant = w >> 55 & 1;
     m.output = w >> 56 & 1;
     m.reduce = w >> 57 & 1;
+    m.column = w >> 58 & 1;
     return m;
   }
 };

@@ -32,12 +32,12 @@ struct single_row {
     const std::int64_t bytes[] = {sizeof(T), sizeof(T)};
     void* pointers[] = {const_cast<T*>(in), out};
     kernel::run_rows(kernel::make_loops(all, shapes, bytes, 2, true), &kernel_type::run,
-                     &kernel_type::scratch_bytes, pointers);
+                     &kernel_type::scratch_bytes, pointers, 1);
   }
 };
 
 /// A reduction over an axis that is not the last: (outer, n, inner) to (outer, inner), added up in
-/// the order of the axis, some rows in one pass over the sums.
+/// the order of the axis in blocks, some rows in one pass over the sums.
 template <class Op, class T>
 struct column_reduce {
   static constexpr int w = kernel::lanes<T>;
@@ -59,6 +59,15 @@ struct column_reduce {
 
  private:
   static void strip(T* out, const T* in, std::int64_t n, std::int64_t stride, std::int64_t count) {
+    const std::int64_t height = kernel::column_block(n);
+    block(out, in, std::min(height, n), stride, count);
+    T sums[widest];
+    for (std::int64_t r = height; r < n; r += height) {
+      block(sums, in + r * stride, std::min(height, n - r), stride, count);
+      rows<1>(out, sums, stride, count);
+    }
+  }
+  static void block(T* out, const T* in, std::int64_t n, std::int64_t stride, std::int64_t count) {
     std::fill_n(out, count, Op::template identity<T>);
     std::int64_t r = 0;
     for (; r + 8 <= n; r += 8) rows<8>(out, in + r * stride, stride, count);
@@ -123,6 +132,10 @@ struct kernel_of<Op, Out, T> {
     reduce_groups g(call.in_shapes[0], call.attr);
     const T* in = static_cast<const T*>(call.in[0]);
     T* out = static_cast<T*>(call.out);
+    if (is_columns(call)) {
+      const std::int64_t n = count(*call.out_shape);
+      return column_reduce<Op, T>::run(out, in, 1, n == 0 ? 0 : count(call.in_shapes[0]) / n, n);
+    }
     int at = g.last_reduced();
     if (at < 0) return single_row<Op, T>::run(out, in, count(*call.out_shape), 1);
     ref<buffer> parts[2];
@@ -141,6 +154,14 @@ struct kernel_of<Op, Out, T> {
       else column_reduce<Op, T>::run(to, in, outer, n, inner);
       in = to;
     }
+  }
+
+ private:
+  /// Over all axes but the last, also if that has size 1: in fused regions the order is this one.
+  static bool is_columns(const kernel_call& call) {
+    const int rank = call.in_shapes[0].rank;
+    return std::is_same_v<Op, op::sum> && rank > 1 &&
+           call.attr == (std::int64_t{1} << (rank - 1)) - 1;
   }
 };
 
