@@ -70,8 +70,41 @@ struct column_reduce {
   static void block(T* out, const T* in, std::int64_t n, std::int64_t stride, std::int64_t count) {
     std::fill_n(out, count, Op::template identity<T>);
     std::int64_t r = 0;
+    if (count <= in_registers)
+      for (; r < n; r += rows_near)
+        together(out, in + r * stride, std::min(rows_near, n - r), stride, count);
     for (; r + 8 <= n; r += 8) rows<8>(out, in + r * stride, stride, count);
     for (; r < n; ++r) rows<1>(out, in + r * stride, stride, count);
+  }
+  /// Sums of so few columns stay in registers, some columns at a time, over as many rows as then
+  /// lie in the nearest cache.
+  static constexpr std::int64_t in_registers = 128, rows_near = 32;
+  static void together(T* out, const T* in, std::int64_t n, std::int64_t stride,
+                       std::int64_t count) {
+    std::int64_t k = 0;
+    for (; k + 8 * w <= count; k += 8 * w)
+      columns<8>(out + k, in + k, n, stride, kernel::all_lanes{});
+    for (; k + 4 * w <= count; k += 4 * w)
+      columns<4>(out + k, in + k, n, stride, kernel::all_lanes{});
+    for (; k + 2 * w <= count; k += 2 * w)
+      columns<2>(out + k, in + k, n, stride, kernel::all_lanes{});
+    for (; k + w <= count; k += w) columns<1>(out + k, in + k, n, stride, kernel::all_lanes{});
+    if (k < count) columns<1>(out + k, in + k, n, stride, count - k);
+  }
+  template <int Packets, class N>
+  static void columns(T* out, const T* in, std::int64_t n, std::int64_t stride, N lanes) {
+    using V = kernel::vec<T>;
+    V sums[Packets];
+    kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
+      sums[i] = V{kernel::load_numbers(out + i * w, lanes)};
+    });
+    for (std::int64_t r = 0; r < n; ++r, in += stride)
+      kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
+        sums[i] = Op::combine(sums[i], V{kernel::load_numbers(in + i * w, lanes)});
+      });
+    kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
+      kernel::store_numbers(out + i * w, kernel::packet<T>(sums[i].v), lanes);
+    });
   }
   template <int Rows>
   static void rows(T* out, const T* in, std::int64_t stride, std::int64_t count) {
