@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# xla_test(<folder/name> [LABELS core asan threads isa] [LIBRARIES <target>...]): see CMakeLists.txt beside.
+# xla_test(<folder/name> [OPTIMISED] [LABELS core asan threads isa] [LIBRARIES <target>...]): see CMakeLists.txt beside.
 
 xla_test(kernel/gemm LABELS isa)
 xla_test(kernel/lane LABELS core asan isa)
@@ -15,7 +15,7 @@ xla_test(transform/columns LABELS core asan threads isa)
 xla_test(run/asserted LABELS core)
 xla_test(run/metrics LABELS core threads)
 xla_test(run/eager LABELS core)
-xla_test(run/traced LABELS core asan threads)
+xla_test(run/traced OPTIMISED LABELS core asan threads)
 xla_test(run/threads LABELS core threads)
 xla_test(run/compiled LABELS core asan threads)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -32,7 +32,7 @@ xla_test(run/checkpoint LABELS core asan)
 xla_test(run/profile LABELS core asan threads)
 xla_test(run/profile_page)
 xla_test(run/arena LABELS core asan)
-xla_test(run/slices LABELS core asan threads)
+xla_test(run/slices OPTIMISED LABELS core asan threads)
 xla_test(run/side_by_side LABELS core asan threads)
 
 xla_test(op/arithmetic)
