@@ -35,7 +35,8 @@ constexpr std::uint32_t op_id(std::string_view name) {
 /// info_of<Op, Out, In>, and referred to by every node of that op.
 struct op_info {
   std::string_view name;
-  std::uint32_t id = 0;
+  std::uint32_t id = 0;  ///< ops are compared by it: with -fsanitize=undefined g++ does not take
+                         ///< comparisons of such addresses for constants
   op_kind kind = op_kind::library;
   bool commutative = false;
   bool costly = false;   ///< worth keeping rather than computing twice (exp, log …)
