@@ -2,19 +2,24 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
-#include "xla/run/metrics.hpp"
-#include "xla/run/signature_cache.hpp"
+#include "xla/run/arguments.hpp"
+#include "xla/run/memory.hpp"
 #include "xla/run/stages.hpp"
 #include "xla/run/static_program.hpp"
 #include "xla/transform/refuse.hpp"
 
 namespace xla {
+
+/// How a function is compiled.
+struct CompileOptions {
+  std::string name = "step";  ///< in the metrics report and in XLA_DEBUG's output
+  int max_signatures = 64;    ///< different argument shapes that are specialised
+};
 
 namespace detail {
 
@@ -55,10 +60,40 @@ struct captured_as<A> {
 template <class A>
 using argument_of = typename captured_as<A>::type;
 
+/// What the C++ compiler has made of a function at given argument types.
+struct compiled_program {
+  program source;
+  const region_kernel* kernels;
+  const double* facts;
+  void (*visit)(void* const* arguments, leaf_visitor& to);
+};
+
+/// The executables of one compiled function and its calls, whatever its type; run/compiled.hpp
+/// defines it.
+template <class In>
+class basic_compiled_calls {
+ public:
+  explicit basic_compiled_calls(CompileOptions options);
+  basic_compiled_calls(basic_compiled_calls&& o) noexcept
+      : state_(std::exchange(o.state_, nullptr)) {}
+  basic_compiled_calls& operator=(basic_compiled_calls&& o) noexcept {
+    std::swap(state_, o.state_);
+    return *this;
+  }
+  ~basic_compiled_calls();
+
+  void run(const compiled_program& p, void* const* arguments, handle* results);
+  MemoryAnalysis analyse(const compiled_program& p, void* const* arguments);
+
+ private:
+  struct state;
+  state* state_;
+};
+
 template <class F>
 class compiled_base {
  public:
-  explicit compiled_base(CompileOptions options) : options_(std::move(options)) {}
+  explicit compiled_base(CompileOptions options) : calls_(std::move(options)) {}
 
  protected:
   template <class... A>
@@ -66,143 +101,57 @@ class compiled_base {
     static_assert((!compiled_module<A> && ...),
                   "xla::compile: a compiled module cannot be an argument; pass the module itself "
                   "and call that in the body");
-    using program_type = static_program<F, argument_of<A&&>...>;
+    using captured = static_program<F, argument_of<A&&>...>;
     using R = std::invoke_result_t<const F&, argument_of<A&&>...>;
-    if constexpr (program_type::why.empty()) {
-      return run_program<program_type, R>(std::forward<A>(a)...);
+    if constexpr (captured::why.empty()) {
+      void* const arguments[] = {address_of(a)..., nullptr};
+      handle results[captured::storage.size.results + 1];
+      calls_.run(made<captured, A...>, arguments, results);
+      if constexpr (!std::is_void_v<R>) return unpack<typename result_of<bare<R>>::type>(results);
     } else {
-      [[maybe_unused]] refusal_type<program_type::why> sentence;
+      [[maybe_unused]] refusal_type<captured::why> sentence;
       if constexpr (!std::is_void_v<R>) return typename result_of<bare<R>>::type{};
     }
   }
 
   template <class... A>
   MemoryAnalysis analyse(A&&... a) {
-    using program_type = static_program<F, argument_of<A&&>...>;
-    if constexpr (!program_type::why.empty()) {
-      [[maybe_unused]] refusal_type<program_type::why> sentence;
-      return {};
+    using captured = static_program<F, argument_of<A&&>...>;
+    if constexpr (captured::why.empty()) {
+      void* const arguments[] = {address_of(a)..., nullptr};
+      return calls_.analyse(made<captured, A...>, arguments);
     } else {
-      static const program source = program_type::storage.view();
-      auto& cache = cache_of<program_type>(source);
-      later<F, bound_call> call;
-      std::tuple<std::remove_reference_t<A>&...> arguments(a...);
-      bind<A...>(call, arguments, std::index_sequence_for<A...>{});
-      check_facts(program_type::facts.data(), call, arguments);
-      later<F, executable>* e = cache.find(call);
-      return memory_of((e ? e : specialize(cache, call, arguments))->get_plan());
+      [[maybe_unused]] refusal_type<captured::why> sentence;
+      return {};
     }
   }
 
  private:
-  template <class Program, class R, class... A>
-  auto run_program(A&&... a) {
-    static const program source = Program::storage.view();
-    auto& cache = cache_of<Program>(source);
-    auto call = calls_.take();
-    struct give_back {
-      later<F, call_pool>& pool;
-      later<F, std::unique_ptr<bound_call>>& call;
-      ~give_back() { pool.give(std::move(call)); }
-    } giver{calls_, call};
-    std::tuple<std::remove_reference_t<A>&...> arguments(a...);
-    auto work = [&] {
-      bind<A...>(*call, arguments, std::index_sequence_for<A...>{});
-      check_facts(Program::facts.data(), *call, arguments);
-      later<F, executable>* e = cache.find(*call);
-      static counter& cached = get_counter("CachedCompile");
-      if (e) cached.add();
-      else e = specialize(cache, *call, arguments);
-      if (later<F, debug_log>::instance().level() > 1)
-        report_execution(options_.name, cache.hash(e->get_plan()));
-      if (plan_watch* w = watched_plans.load(std::memory_order_acquire); w && w->is_new(*w, *e))
-        introduce(*w, *e, arguments);
-      static metric& execute_time = get_metric("ExecuteTime");
-      const timed sample(execute_time);
-      execute(*e, *call);
-    };
-    if (source.count.writes > 0) {
-      const std::lock_guard one_at_a_time(cache.state_lock());
-      work();
-    } else {
-      work();
-    }
-    if constexpr (!std::is_void_v<R>) return unpack<typename result_of<bare<R>>::type>(*call);
-  }
+  template <class Captured, class... A>
+  static constexpr compiled_program made{
+      Captured::storage.view(), Captured::kernels.data(), Captured::facts.data(),
+      &argument_walk<std::remove_reference_t<A>...>::visit};
 
-  template <class... A, std::size_t... I>
-  static void bind(later<F, bound_call>& call,
-                   std::tuple<std::remove_reference_t<A>&...>& arguments,
-                   std::index_sequence<I...>) {
-    (pairing<A...>::template check<I>(arguments), ...);
-    later<F, call_binder> binder{call};
-    (binder.argument(std::get<I>(arguments), static_cast<std::int64_t>(I)), ...);
-  }
-
-  template <class Tuple>
-  later<F, executable>* specialize(later<F, signature_cache>& cache,
-                                   const later<F, bound_call>& call, Tuple& arguments) {
-    static counter& uncached = get_counter("UncachedCompile");
-    static metric& compile_time = get_metric("CompileTime");
-    const timed sample(compile_time);
-    std::apply([&](auto&... v) { check_fixed_sizes(cache.source(), call, std::tie(v...)); },
-               arguments);
-    const later<F, std::vector<const plan*>> known = cache.plans();
-    later<F, executable>* e = cache.add(call, options_);
-    uncached.add();
-    note_memory(options_.name, e->get_plan());
-    if (later<F, debug_log>::instance().level() > 0) {
-      auto name = [&](int slot) {
-        return std::apply([&](auto&... v) { return slot_path(std::tie(v...), slot); }, arguments);
-      };
-      report({"compile", options_.name, cache.hash(e->get_plan()),
-              what_changed(e->get_plan().slot_shapes, known, name)},
-             e->get_plan());
-    }
-    return e;
-  }
-
-  template <class Tuple>
-  void introduce(plan_watch& watch, const later<F, executable>& e, Tuple& arguments) {
-    later<F, std::vector<std::string>> slots;
-    for (int i = 0; i < e.get_plan().source.count.slots; ++i)
-      slots.push_back(
-          std::apply([&](auto&... v) { return slot_path(std::tie(v...), i); }, arguments));
-    watch.introduce(watch, e, options_.name, slots);
+  template <class X>
+  static void* address_of(X& x) {
+    return const_cast<bare<X>*>(std::addressof(x));
   }
 
   template <class R>
-  static R unpack(later<F, bound_call>& call) {
+  static R unpack(handle* results) {
     R result{};
-    std::size_t next = 0;
     visit_tree(result,
                [&](auto& leaf, const tree_path&) {
                  using L = bare<decltype(leaf)>;
-                 if constexpr (is_tensor<L>) leaf.adopt(ref<impl>(call.results[next++]).take());
+                 if constexpr (is_tensor<L>) static_cast<handle&>(leaf) = std::move(*results++);
                  if constexpr (is_state<L>)
-                   machine<typename L::value_type>::place_cell(leaf, call.results[next++],
-                                                               L::trainable);
+                   machine_of<L>::place_cell(leaf, *results++, L::trainable);
                },
                {});
     return result;
   }
 
-  template <class Program>
-  later<F, signature_cache>& cache_of(const program& source) {
-    static const char key = 0;
-    const std::lock_guard hold(lock_);
-    for (auto& [k, cache] : caches_)
-      if (k == &key) return *cache;
-    prepare_for_plans<>();
-    caches_.emplace_back(
-        &key, std::make_unique<later<F, signature_cache>>(source, Program::kernels.data()));
-    return *caches_.back().second;
-  }
-
-  CompileOptions options_;
-  std::mutex lock_;
-  later<F, std::vector<std::pair<const void*, std::unique_ptr<signature_cache>>>> caches_;
-  later<F, call_pool> calls_;
+  later<F, basic_compiled_calls<void>> calls_;
 };
 
 }  // namespace detail
@@ -217,7 +166,7 @@ template <class F>
 struct compiled_call {
   template <class... A>
   constexpr auto operator()(A&&... a) {
-    if (std::is_constant_evaluated()) return inlined<F>{}(std::forward<A>(a)...);
+    if (__builtin_is_constant_evaluated()) return inlined<F>{}(std::forward<A>(a)...);
     return static_cast<Compiled<F>&>(*this).run(std::forward<A>(a)...);
   }
 };
@@ -242,8 +191,8 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
   /// The graph of the function for arguments of these types, as text, at a stage of its way.
   template <class... A>
   std::string graph(Stage stage, A&&...) const {
-    return detail::print_stage(detail::printed_program<F, detail::argument_of<A&&>...>::graph,
-                               stage);
+    using printed = detail::printed_program<F, detail::argument_of<A&&>...>;
+    return detail::print_stage<detail::later<F, void>>(printed::graph.view(), stage);
   }
   /// As an argument it brings nothing that changes.
   static constexpr auto xla_members() { return hana::make_tuple(); }
@@ -307,3 +256,7 @@ auto compile(F&& f, CompileOptions options = {}) {
 }
 
 }  // namespace xla
+
+#if XLA_RUNTIME_HERE
+#include "xla/run/compiled.hpp"
+#endif

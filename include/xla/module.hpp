@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "xla/base/hana.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/op/scalar.hpp"
 #include "xla/tensor/state.hpp"
@@ -76,6 +77,7 @@ struct tree_path {
   const char* name = nullptr;
   std::int64_t index = -1;
 
+  template <class = void>
   std::string str() const {
     if (!parent) return index < 0 ? std::string() : "argument " + std::to_string(index);
     const std::string s = parent->str();
@@ -83,6 +85,8 @@ struct tree_path {
     return (s.empty() ? s : s + '.') + (name ? std::string(name) : std::to_string(index));
   }
 };
+
+XLA_INSTANCE(std::string tree_path::str<void>() const);
 
 template <class X, class F>
 constexpr void visit_tree(X& x, F&& f, const tree_path& path);

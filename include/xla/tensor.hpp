@@ -9,6 +9,7 @@
 #include "xla/base/caller.hpp"
 #include "xla/shape/size.hpp"
 #include "xla/tensor/handle.hpp"
+#include "xla/tensor/machine.hpp"
 
 namespace xla {
 
@@ -19,11 +20,6 @@ template <element T, int Rank>
 class Tensor;
 
 namespace detail {
-
-/// What tensors need of the run time. Defined in run/machine.hpp; a template so that this floor can
-/// name it: machine<T> is the same machine for every T.
-template <class>
-struct machine;
 
 template <class T, int R, int Rank>
 class indexed;

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// XLA_INSTANCE(void run_sync<void>(bool)); marks a function of the run time that is the same in
-/// every program. Each translation unit makes its own, unless XLA_EXTERN_RUNTIME is defined: then
-/// the one that defines XLA_RUNTIME_INSTANCES as well makes them for all. CMake's target
-/// xla::runtime does both; what it saves is most of the build of a small translation unit.
-#if defined(XLA_RUNTIME_INSTANCES)
+// Where the run time is made: by default in every translation unit, as far as that unit needs it.
+// With XLA_EXTERN_RUNTIME, which CMake's target xla::runtime defines, in the sources of that target
+// (cmake/runtime/); they define XLA_RUNTIME_SOURCE as well, and only they see how it works.
+
+// XLA_RUNTIME_HERE: this unit sees it. A header of the run time declares `template <class = void>
+// void f();` (a template over nothing, so that including it makes nothing), and ends with
+//   #if XLA_RUNTIME_HERE
+//   #include what defines it
+//   #endif
+#if !defined(XLA_EXTERN_RUNTIME) || defined(XLA_RUNTIME_SOURCE)
+#define XLA_RUNTIME_HERE 1
+#else
+#define XLA_RUNTIME_HERE 0
+#endif
+
+// XLA_INSTANCE(void f<void>()); beside the definition: it is made in the source run.cpp for all.
+#if defined(XLA_RUNTIME_RUN)
 #define XLA_INSTANCE(...) template __VA_ARGS__
-#define XLA_RUNTIME_MADE
 #elif defined(XLA_EXTERN_RUNTIME)
 #define XLA_INSTANCE(...) extern template __VA_ARGS__
 #else

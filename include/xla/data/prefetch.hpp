@@ -1,17 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <exception>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <utility>
 
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+
 namespace xla::data {
+namespace detail {
+
+/// What a prefetching thread makes, in any type: value(i) on the heap, which free destroys.
+struct prefetch_source {
+  void* (*make)(void* self, std::int64_t i);
+  void (*free)(void* value);
+  void* self;
+};
+
+/// The thread, and what it has made; data/prefetch_thread.hpp defines it.
+template <class In>
+class basic_prefetch_thread {
+ public:
+  basic_prefetch_thread(std::int64_t count, std::int64_t ahead, prefetch_source source);
+  basic_prefetch_thread(const basic_prefetch_thread&) = delete;
+  basic_prefetch_thread& operator=(const basic_prefetch_thread&) = delete;
+  ~basic_prefetch_thread();
+  void* take();
+
+ private:
+  struct state;
+  state* state_;
+};
+
+}  // namespace detail
 
 /// Makes values in order on a thread of its own, at most `ahead` (at least 1) before they are
 /// taken. What making a value throws, taking it throws. Destroying it waits for the value in the
@@ -22,68 +44,25 @@ class Prefetcher {
   /// The values are make(0), make(1), …, make(count - 1), called on the other thread.
   template <class Make>
   Prefetcher(std::int64_t count, std::int64_t ahead, Make make)
-      : left_(count), ahead_(static_cast<std::size_t>(std::max<std::int64_t>(ahead, 1))) {
-    worker_ = std::thread([this, count, make = std::move(make)] { work(count, make); });
-  }
-  Prefetcher(const Prefetcher&) = delete;
-  Prefetcher& operator=(const Prefetcher&) = delete;
-  ~Prefetcher() {
-    {
-      const std::lock_guard hold(lock_);
-      stopped_ = true;
-    }
-    room_.notify_one();
-    worker_.join();
-  }
+      : make_(std::make_shared<Make>(std::move(make))),
+        thread_(count, ahead,
+                {[](void* self, std::int64_t i) -> void* {
+                   return new Value((*static_cast<const Make*>(self))(i));
+                 },
+                 [](void* value) { delete static_cast<Value*>(value); }, make_.get()}) {}
 
   /// The next value; null behind the last. After an exception the same one again.
   std::unique_ptr<Value> take() {
-    std::unique_lock hold(lock_);
-    if (left_ == 0) return nullptr;
-    arrived_.wait(hold, [&] { return !ready_.empty() || failure_; });
-    if (ready_.empty()) std::rethrow_exception(failure_);
-    auto value = std::move(ready_.front());
-    ready_.pop_front();
-    --left_;
-    hold.unlock();
-    room_.notify_one();
-    return value;
+    return std::unique_ptr<Value>(static_cast<Value*>(thread_.take()));
   }
 
  private:
-  template <class Make>
-  void work(std::int64_t count, const Make& make) {
-    try {
-      for (std::int64_t i = 0; i < count; ++i) {
-        if (!wait_for_room()) return;
-        auto value = std::make_unique<Value>(make(i));
-        {
-          const std::lock_guard hold(lock_);
-          ready_.push_back(std::move(value));
-        }
-        arrived_.notify_one();
-      }
-    } catch (...) {
-      const std::lock_guard hold(lock_);
-      failure_ = std::current_exception();
-      arrived_.notify_one();
-    }
-  }
-  /// False when nobody wants more.
-  bool wait_for_room() {
-    std::unique_lock hold(lock_);
-    room_.wait(hold, [&] { return stopped_ || ready_.size() < ahead_; });
-    return !stopped_;
-  }
-
-  std::mutex lock_;
-  std::condition_variable arrived_, room_;
-  std::deque<std::unique_ptr<Value>> ready_;
-  std::exception_ptr failure_;
-  std::int64_t left_;
-  std::size_t ahead_;
-  bool stopped_ = false;
-  std::thread worker_;
+  std::shared_ptr<void> make_;
+  xla::detail::later<Value, detail::basic_prefetch_thread<void>> thread_;
 };
 
 }  // namespace xla::data
+
+#if XLA_RUNTIME_HERE
+#include "xla/data/prefetch_thread.hpp"
+#endif

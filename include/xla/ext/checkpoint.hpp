@@ -11,7 +11,7 @@
 
 #include "xla/ext/safetensors.hpp"
 #include "xla/nn/state_dict.hpp"
-#include "xla/run/generator.hpp"
+#include "xla/run/seed.hpp"
 
 namespace xla::ext {
 

@@ -12,6 +12,7 @@ namespace xla::detail {
 
 struct gradient_scope;
 struct kernel_call;
+struct shape_rule;
 struct tile_call;
 
 /// How an op takes part in fusion.
@@ -49,6 +50,8 @@ struct op_info {
   /// Of a library op that does the same for each index of its leading axes: how many last axes it
   /// takes at a time; 0: it takes them all.
   std::int8_t takes_axes = 0;
+  dtype result = dtype::float32;  ///< the element type of what it makes
+  shape (*shape_of)(const shape_rule&) = nullptr;
   void (*gradient)(gradient_scope&) = nullptr;
   void (*run)(const kernel_call&) = nullptr;
   void (*tile)(const tile_call&) = nullptr;

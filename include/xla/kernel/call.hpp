@@ -41,4 +41,12 @@ struct row_call {
   bool begins = true;
 };
 
+/// The instantiated kernels of a program's distinct regions.
+struct region_kernel {
+  void (*map)(const tile_call&) = nullptr;
+  void (*row)(const row_call&) = nullptr;
+  std::int64_t (*scratch_bytes)(std::int64_t) = nullptr;
+  const char* (*name)(int word) = nullptr;  ///< of the op of a word of the key; "" of an input
+};
+
 }  // namespace xla::detail

@@ -8,7 +8,6 @@
 #include <xla/kernel/gemm_few.hpp>
 #include <xla/kernel/gemm_turn.hpp>
 #include <xla/kernel/loops.hpp>
-#include <xla/kernel/pool.hpp>
 
 namespace xla::kernel {
 namespace detail {
@@ -462,39 +461,21 @@ void multiply(product<T> p) {
                       {block, std::min(p.depths, block + blocks)}, chunks);
 }
 
-}  // namespace detail
-
-/// c(m, n), row-major with leading dimension ldc, = a(m, k) · b(k, n); k = 0 gives zeros. Each
-/// sum over k runs in an order that depends on k and T alone, not on strides or threads, nor on m
-/// and n but for this: products with up to 4 rows or with one column have an order of their own.
-/// Integers wrap. Throws std::bad_alloc.
 template <class T>
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matrix_view<T> b, T* c,
-          std::int64_t ldc) {
-  if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
-    using U = std::make_unsigned_t<T>;
-    const auto as_unsigned = [](matrix_view<T> v) {
-      return matrix_view<U>{reinterpret_cast<const U*>(v.data), v.row_stride, v.col_stride};
-    };
-    gemm<U>(m, n, k, as_unsigned(a), as_unsigned(b), reinterpret_cast<U*>(c), ldc);
-  } else if (m > 0 && n > 0) {
-    if (k == 0) {
-      for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, T{0});
-    } else if (n == 1 && m > 1) {
-      // Transposed, a product with one column is one with few rows.
-      const matrix_view<T> row{b.data, b.col_stride, b.row_stride};
-      const matrix_view<T> columns{a.data, a.col_stride, a.row_stride};
-      if (ldc == 1) return detail::multiply<T>({1, m, k, row, columns, c, m});
-      T some[256];
-      for (std::int64_t i = 0; i < m; i += 256) {
-        const std::int64_t count = std::min<std::int64_t>(256, m - i);
-        detail::multiply<T>({1, count, k, row, detail::from(columns, 0, i), some, count});
-        for (std::int64_t j = 0; j < count; ++j) c[(i + j) * ldc] = some[j];
-      }
-    } else {
-      detail::multiply<T>({m, n, k, a, b, c, ldc});
-    }
+void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
+                        matrix_view<T> b, T* c, std::int64_t ldc) {
+  if (n != 1 || m == 1) return multiply<T>({m, n, k, a, b, c, ldc});
+  // Transposed, a product with one column is one with few rows.
+  const matrix_view<T> row{b.data, b.col_stride, b.row_stride};
+  const matrix_view<T> columns{a.data, a.col_stride, a.row_stride};
+  if (ldc == 1) return multiply<T>({1, m, k, row, columns, c, m});
+  T some[256];
+  for (std::int64_t i = 0; i < m; i += 256) {
+    const std::int64_t count = std::min<std::int64_t>(256, m - i);
+    multiply<T>({1, count, k, row, from(columns, 0, i), some, count});
+    for (std::int64_t j = 0; j < count; ++j) c[(i + j) * ldc] = some[j];
   }
 }
 
+}  // namespace detail
 }  // namespace xla::kernel

@@ -11,15 +11,9 @@
 #endif
 
 #include <xla/kernel/gemm_micro.hpp>
+#include <xla/kernel/product.hpp>
 
 namespace xla::kernel {
-
-/// Where a matrix lies: element (i, j) is data[i * row_stride + j * col_stride].
-template <class T>
-struct matrix_view {
-  const T* data;
-  std::int64_t row_stride, col_stride;
-};
 
 namespace detail {
 

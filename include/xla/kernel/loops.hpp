@@ -9,7 +9,7 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/kernel/call.hpp"
-#include "xla/kernel/pool.hpp"
+#include "xla/kernel/parallel.hpp"
 
 namespace xla::kernel {
 

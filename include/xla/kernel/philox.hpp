@@ -11,6 +11,8 @@
 #include <numbers>
 #include <utility>
 
+#include "xla/kernel/permutation.hpp"
+
 namespace xla {
 
 using philox_counter = std::array<std::uint32_t, 4>;
@@ -247,11 +249,8 @@ void fill_integers(T* out, std::int64_t n, T low, T high, std::uint64_t seed,
   });
 }
 
-/// Fills `out[0..n)` with a random order of 0 … n - 1 (Fisher and Yates, Durstenfeld 1964); it
-/// consumes the counters of `n` 64-bit elements.
-template <class = void>
-inline void fill_permutation(std::int64_t* out, std::int64_t n, std::uint64_t seed,
-                             std::uint64_t offset) {
+template <class>
+void fill_permutation(std::int64_t* out, std::int64_t n, std::uint64_t seed, std::uint64_t offset) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = i;
   for (std::int64_t i = n - 1; i > 0; --i) {
     const auto position = static_cast<std::uint64_t>(i);
@@ -261,5 +260,7 @@ inline void fill_permutation(std::int64_t* out, std::int64_t n, std::uint64_t se
     std::swap(out[i], out[detail::multiply_high(random, position + 1)]);
   }
 }
+XLA_INSTANCE(void fill_permutation<void>(std::int64_t*, std::int64_t, std::uint64_t,
+                                         std::uint64_t));
 
 }  // namespace xla

@@ -11,13 +11,13 @@
 #include <string>
 #include <system_error>
 #include <thread>
-#include <type_traits>
 #include <vector>
 
 #include <xla/base/error.hpp>
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/kernel/parallel.hpp"
 
 namespace xla {
 namespace kernel::detail {
@@ -231,14 +231,6 @@ inline pool& shared_pool() {
   return shared;
 }
 
-/// What a loop calls for each chunk, in any type: loops are compiled once for all bodies.
-struct loop_body {
-  void (*call)(void* body, std::int64_t chunk);
-  void* body;
-
-  void operator()(std::int64_t chunk) const { call(body, chunk); }
-};
-
 struct loop {
   loop_body body;
   std::atomic<bool> failed{false};
@@ -260,26 +252,23 @@ struct loop {
 
 }  // namespace kernel::detail
 
-/// How many threads one operation may use, the caller's included: XLA_NUM_THREADS, or one for
-/// each hardware thread. 1 on a thread that computes a part of one.
-template <class = void>
-inline int num_threads() {
+template <class>
+int num_threads() {
   if (kernel::detail::in_loop) return 1;
   return kernel::detail::thread_count().load(std::memory_order_relaxed);
 }
+XLA_INSTANCE(int num_threads<void>());
 
-/// Sets how many threads one operation may use; 1 runs everything in the caller. Results do not
-/// depend on it. Throws `xla::error` when n is below 1.
-template <class = void>
-inline void set_num_threads(int n) {
+template <class>
+void set_num_threads(int n) {
   if (n < 1) throw error{"set_num_threads: needs at least 1 thread, got " + std::to_string(n)};
   kernel::detail::thread_count().store(n, std::memory_order_relaxed);
 }
+XLA_INSTANCE(void set_num_threads<void>(int));
 
-namespace kernel {
-namespace detail {
+namespace kernel::detail {
 
-template <class = void>
+template <class>
 void run_loop(std::int64_t chunks, loop_body f) {
   constexpr std::int64_t countable = std::numeric_limits<std::int32_t>::max();
   const bool alone = chunks <= 1 || chunks > countable || num_threads() == 1;
@@ -299,17 +288,5 @@ void run_loop(std::int64_t chunks, loop_body f) {
 }
 XLA_INSTANCE(void run_loop<void>(std::int64_t, loop_body));
 
-}  // namespace detail
-
-/// Calls f(i) for every i in [0, chunks), on up to num_threads() threads; returns when all are
-/// done. The first exception thrown is rethrown in the caller. Inside another loop, or while
-/// another thread has the pool, the caller runs its chunks itself.
-template <class F>
-void parallel_for(std::int64_t chunks, F&& f) {
-  using body = std::remove_reference_t<F>;
-  detail::run_loop(chunks, {[](void* self, std::int64_t i) { (*static_cast<body*>(self))(i); },
-                            const_cast<void*>(static_cast<const void*>(&f))});
-}
-
-}  // namespace kernel
+}  // namespace kernel::detail
 }  // namespace xla

@@ -187,7 +187,7 @@ struct Decoder {
   constexpr Decoder() {
     if constexpr (C.dropout) drop.p = 0.1;
     if constexpr (C.init == DecoderInit::normal)
-      if (!std::is_constant_evaluated()) reset_parameters();
+      if (!__builtin_is_constant_evaluated()) reset_parameters();
   }
   /// DecoderInit::normal, whatever the configuration says.
   void reset_parameters() {

@@ -14,7 +14,7 @@ struct Embedding {
   constexpr Embedding() = default;
   template <class N = Size>
   constexpr Embedding(std::int64_t count, std::int64_t width) : weight({N(count), N(width)}) {
-    if (!std::is_constant_evaluated()) init::normal_(weight);
+    if (!__builtin_is_constant_evaluated()) init::normal_(weight);
   }
   template <int R>
   constexpr Tensor<float, R + 1> operator()(const Tensor<std::int64_t, R>& index,

@@ -17,7 +17,7 @@ struct Linear {
   constexpr Linear() = default;
   template <class N = Size>
   constexpr Linear(std::int64_t in, std::int64_t out) : weight({N(out), N(in)}), bias({N(out)}) {
-    if (!std::is_constant_evaluated()) reset_parameters();
+    if (!__builtin_is_constant_evaluated()) reset_parameters();
   }
   /// Uniform within one over the square root of in, weight and bias (He et al. 2015, a = sqrt 5).
   template <class = void>
@@ -40,7 +40,7 @@ struct LinearNoBias {
   constexpr LinearNoBias() = default;
   template <class N = Size>
   constexpr LinearNoBias(std::int64_t in, std::int64_t out) : weight({N(out), N(in)}) {
-    if (!std::is_constant_evaluated()) reset_parameters();
+    if (!__builtin_is_constant_evaluated()) reset_parameters();
   }
   /// Uniform within one over the square root of in.
   template <class = void>

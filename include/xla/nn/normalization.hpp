@@ -17,7 +17,7 @@ struct LayerNorm {
   template <class N = Size>
   constexpr explicit LayerNorm(std::int64_t features, Scalar epsilon = 1e-5)
       : weight({N(features)}), bias({N(features)}), eps(epsilon) {
-    if (!std::is_constant_evaluated()) init::ones_(weight);
+    if (!__builtin_is_constant_evaluated()) init::ones_(weight);
   }
   template <int R>
   constexpr Tensor<float, R> operator()(const Tensor<float, R>& x, caller who = here()) const {
@@ -36,7 +36,7 @@ struct RMSNorm {
   constexpr explicit RMSNorm(std::int64_t features,
                              Scalar epsilon = std::numeric_limits<float>::epsilon())
       : weight({N(features)}), eps(epsilon) {
-    if (!std::is_constant_evaluated()) init::ones_(weight);
+    if (!__builtin_is_constant_evaluated()) init::ones_(weight);
   }
   template <int R>
   constexpr Tensor<float, R> operator()(const Tensor<float, R>& x, caller who = here()) const {
@@ -63,7 +63,7 @@ struct BatchNorm1d {
         running_var({N(features)}),
         eps(epsilon),
         momentum(rate) {
-    if (std::is_constant_evaluated()) return;
+    if (__builtin_is_constant_evaluated()) return;
     init::ones_(weight);
     init::ones_(running_var);
     num_batches_tracked = decltype(num_batches_tracked)::like(tensor(T{}));

@@ -15,7 +15,7 @@ struct abs : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::abs);
+XLA_OP(xla::op::abs, numbers);
 
 namespace xla {
 

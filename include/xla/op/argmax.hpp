@@ -34,6 +34,9 @@ struct argmin : arg_best {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::argmax, places);
+XLA_OP(xla::op::argmin, places);
+
 namespace xla {
 namespace detail {
 template <class Op, class T, int R>

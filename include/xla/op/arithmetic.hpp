@@ -52,11 +52,11 @@ struct neg : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::add);
-XLA_OP(xla::op::sub);
-XLA_OP(xla::op::mul);
-XLA_OP(xla::op::div);
-XLA_OP(xla::op::neg);
+XLA_OP(xla::op::add, numbers);
+XLA_OP(xla::op::sub, numbers);
+XLA_OP(xla::op::mul, numbers);
+XLA_OP(xla::op::div, numbers);
+XLA_OP(xla::op::neg, numbers);
 
 namespace xla {
 

@@ -16,7 +16,7 @@ struct cast : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::cast);
+XLA_OP(xla::op::cast, conversions);
 
 namespace xla::detail {
 

@@ -17,6 +17,8 @@ struct check_index {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::check_index, indices);
+
 namespace xla::detail {
 
 /// What a decoder's cache says of a token for which it has no place.

@@ -21,7 +21,7 @@ struct clamp : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::clamp);
+XLA_OP(xla::op::clamp, numbers);
 
 namespace xla {
 

@@ -39,12 +39,12 @@ struct ge : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::eq);
-XLA_OP(xla::op::ne);
-XLA_OP(xla::op::lt);
-XLA_OP(xla::op::le);
-XLA_OP(xla::op::gt);
-XLA_OP(xla::op::ge);
+XLA_OP(xla::op::eq, comparisons);
+XLA_OP(xla::op::ne, comparisons);
+XLA_OP(xla::op::lt, comparisons);
+XLA_OP(xla::op::le, comparisons);
+XLA_OP(xla::op::gt, comparisons);
+XLA_OP(xla::op::ge, comparisons);
 
 namespace xla {
 

@@ -41,6 +41,8 @@ struct concat {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::concat, all);
+
 namespace xla {
 namespace detail {
 

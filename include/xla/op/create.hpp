@@ -18,6 +18,8 @@ struct arange {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::arange, numbers);
+
 namespace xla {
 namespace detail {
 
@@ -27,7 +29,7 @@ constexpr Tensor<T, R> create(node n, size_table* sizes) {
   n.op = &info_of<Op, T, T>;
   n.type = dtype_of<T>;
   Tensor<T, R> t;
-  if (!std::is_constant_evaluated()) machine<Op>::apply(n, t);
+  if (!__builtin_is_constant_evaluated()) machine_of<Op>::run(n, nullptr, 0, t);
   else if (sizes) t.name_node(sizes->owner, sizes->owner->add(n));
   else t.float_op(n);
   return t;
@@ -35,7 +37,7 @@ constexpr Tensor<T, R> create(node n, size_table* sizes) {
 
 template <class T, int R>
 constexpr Tensor<T, R> fill_shape(Tensor<T, 0> value, const shape& s, size_table* table) {
-  if (std::is_constant_evaluated() && table && !value.owner())
+  if (__builtin_is_constant_evaluated() && table && !value.owner())
     value.name_node(table->owner, value.lift(table->owner));
   return with_shape<op::expand, R>(value, s);
 }
@@ -99,7 +101,7 @@ template <element T, std::size_t N>
 Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N],
                                          caller who = here()) {
   Tensor<T, static_cast<int>(N)> t;
-  detail::machine<T>::upload(t, dtype_of<T>, detail::to_shape(sizes, {"from_blob", who}, 0), data);
+  detail::machine_of<T>::upload(t, dtype_of<T>, detail::to_shape(sizes, {"from_blob", who}, 0), data);
   return t;
 }
 

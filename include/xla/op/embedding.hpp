@@ -30,6 +30,9 @@ struct embedding_backward {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::embedding, fractions);
+XLA_OP(xla::op::embedding_backward, fractions);
+
 namespace xla {
 namespace detail {
 template <class T>

@@ -37,9 +37,9 @@ struct ndtr : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::erf);
-XLA_OP(xla::op::erfc);
-XLA_OP(xla::op::ndtr);
+XLA_OP(xla::op::erf, fractions);
+XLA_OP(xla::op::erfc, fractions);
+XLA_OP(xla::op::ndtr, fractions);
 
 namespace xla {
 

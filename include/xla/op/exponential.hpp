@@ -35,10 +35,10 @@ struct log1p : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::exp);
-XLA_OP(xla::op::log);
-XLA_OP(xla::op::expm1);
-XLA_OP(xla::op::log1p);
+XLA_OP(xla::op::exp, fractions);
+XLA_OP(xla::op::log, fractions);
+XLA_OP(xla::op::expm1, fractions);
+XLA_OP(xla::op::log1p, fractions);
 
 namespace xla {
 

@@ -117,6 +117,11 @@ struct gather_into : indexed {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::scatter_add, numbers);
+XLA_OP(xla::op::scatter, all);
+XLA_OP(xla::op::gather, all);
+XLA_OP(xla::op::gather_into, numbers);
+
 namespace xla {
 namespace detail {
 

@@ -74,11 +74,12 @@ class indexed : public Tensor<T, Rank> {
   constexpr void read() { static_cast<handle&>(*this) = read_part<Rank>(base_, chosen_); }
   constexpr void write(int axis, const Tensor<T, R>& v) {
     const axis_part& p = chosen_.axis[axis];
-    if (!std::is_constant_evaluated()) {
+    if (!__builtin_is_constant_evaluated()) {
       node n = scatter_node(op::slice::pack(axis, p.step), p.start.extent(), base_.dims());
       n.op = &info_of<op::slice_scatter, T, T>;
       n.type = dtype_of<T>;
-      if (machine<T>::update(base_, n, v)) return;
+      const handle* const parts[] = {&v};
+      if (machine_of<T>::update(base_, n, parts, 1)) return;
     }
     rebind(base_, scatter_axis<T, R>(base_, axis, p, v), "operator=");
   }

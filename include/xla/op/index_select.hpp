@@ -81,6 +81,10 @@ struct index_select {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::index_add, numbers);
+XLA_OP(xla::op::index_copy, all);
+XLA_OP(xla::op::index_select, all);
+
 namespace xla {
 namespace detail {
 /// index_select with an index that is known to be in range.
@@ -100,7 +104,8 @@ bool put_in_place(Tensor<T, R>& x, std::int64_t axis, const Tensor<std::int64_t,
   n.type = dtype_of<T>;
   const shape_rule rule{{nullptr, {Op::name, who}}, n, {x.dims(), index.dims(), source.dims()}, 3};
   n.set_shape(Op::shape_of(rule));
-  return machine<T>::update(x, n, index, source);
+  const handle* const parts[] = {&index, &source};
+  return machine_of<T>::update(x, n, parts, 2);
 }
 }  // namespace detail
 
@@ -146,7 +151,7 @@ constexpr Tensor<T, R>& Tensor<T, R>::index_copy_(int axis, const Tensor<std::in
                                                   const Tensor& source, caller who)
   requires(R > 0)
 {
-  if (!std::is_constant_evaluated()) {
+  if (!__builtin_is_constant_evaluated()) {
     const int at = detail::axis_of(*this, R, axis, {"index_copy_", who});
     const auto checked = detail::check_index(index, size(at), {"index_copy", who});
     if (detail::put_in_place<op::index_copy>(*this, at, checked, source, who)) return *this;

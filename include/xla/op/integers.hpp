@@ -19,6 +19,9 @@ struct permutation : random_fill {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::integers, indices);
+XLA_OP(xla::op::permutation, indices);
+
 namespace xla {
 namespace detail {
 
@@ -32,7 +35,7 @@ constexpr Tensor<T, R> random_integers(std::int64_t low, std::int64_t high, cons
     size_scope{table, {"randint", who}}.fail(text("there is no number from ")
                                              << low << " up to, and not including, " << high);
   Tensor<T, 0> from = low, to = high;
-  if (std::is_constant_evaluated()) {
+  if (__builtin_is_constant_evaluated()) {
     from.name_node(table->owner, from.lift(table->owner));
     to.name_node(table->owner, to.lift(table->owner));
   }

@@ -24,9 +24,9 @@ struct logical_not : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::logical_and);
-XLA_OP(xla::op::logical_or);
-XLA_OP(xla::op::logical_not);
+XLA_OP(xla::op::logical_and, truths);
+XLA_OP(xla::op::logical_or, truths);
+XLA_OP(xla::op::logical_not, truths);
 
 namespace xla {
 

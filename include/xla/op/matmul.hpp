@@ -62,6 +62,8 @@ struct matmul {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::matmul, fractions);
+
 namespace xla {
 namespace detail {
 

@@ -32,6 +32,9 @@ struct median : indexed {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::median_index, places);
+XLA_OP(xla::op::median, numbers);
+
 namespace xla {
 namespace detail {
 /// The medians along an axis, and where they are; the axis stays.

@@ -30,8 +30,8 @@ struct minimum : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::maximum);
-XLA_OP(xla::op::minimum);
+XLA_OP(xla::op::maximum, numbers);
+XLA_OP(xla::op::minimum, numbers);
 
 namespace xla {
 

@@ -23,6 +23,8 @@ struct check_probabilities {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::check_probabilities, doubles);
+
 namespace xla {
 namespace detail {
 

@@ -12,7 +12,7 @@ namespace detail {
 
 /// Refuses a function whose result's size depends on elements. True in a compiled body.
 constexpr bool refuse_data_size(const handle& x, std::string_view function) {
-  if (!std::is_constant_evaluated()) return false;
+  if (!__builtin_is_constant_evaluated()) return false;
   if (!x.owner()) throw std::logic_error("xla: a size that depends on elements needs run time");
   x.table()->refused.set(
       text(function) << "() makes a tensor whose size only the elements tell: in a compiled body "
@@ -30,7 +30,7 @@ later<T, std::vector<std::int64_t>> places_of(const T* x, std::int64_t n) {
 
 template <class T, int R>
 Tensor<std::int64_t, 2> read_nonzero(const Tensor<T, R>& x) {
-  machine<T>::count_fallback("nonzero");
+  machine_of<T>::count_fallback("nonzero");
   later<T, std::vector<std::int64_t>> out;
   const shape s = x.dims();
   const later<T, std::vector<std::int64_t>> places = places_of(x.data(), count(s));
@@ -47,7 +47,7 @@ Tensor<std::int64_t, 2> read_nonzero(const Tensor<T, R>& x) {
 
 template <class T, int R>
 Tensor<std::int64_t, 1> read_mask(const Tensor<T, R>& mask) {
-  machine<T>::count_fallback("masked_select");
+  machine_of<T>::count_fallback("masked_select");
   const later<T, std::vector<std::int64_t>> places = places_of(mask.data(), count(mask.dims()));
   return from_blob(places.data(), {places.size()});
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/base/instance.hpp"
 #include "xla/tensor.hpp"
 
 namespace xla::detail {
@@ -8,6 +9,28 @@ namespace xla::detail {
 /// The kernels of an op: made in kernel/ from its definition.
 template <class Op, class Out, class In>
 struct kernel_of;
+
+/// What a description of an op points to. Declared apart from kernel_of, so that a program does not
+/// make what it finds in a library.
+template <class Op, class Out, class In>
+struct kernel_entry {
+  static void run(const kernel_call& call)
+    requires(Op::kind != op_kind::alias);
+  static void tile(const tile_call& call)
+    requires(Op::kind == op_kind::map);
+};
+template <class Op, class Out, class In>
+void kernel_entry<Op, Out, In>::run(const kernel_call& call)
+  requires(Op::kind != op_kind::alias)
+{
+  kernel_of<Op, Out, In>::run(call);
+}
+template <class Op, class Out, class In>
+void kernel_entry<Op, Out, In>::tile(const tile_call& call)
+  requires(Op::kind == op_kind::map)
+{
+  kernel_of<Op, Out, In>::tile(call);
+}
 
 /// From the id in a fused region back to the definition; see XLA_OP.
 template <std::uint32_t Id>
@@ -93,6 +116,8 @@ template <class Op, class Out, class In>
 constexpr op_info make_info() {
   static_assert(complete_op<Op>, "xla: an op needs a name, a kind and a shape rule");
   op_info i{.name = Op::name, .id = op_id(Op::name), .kind = Op::kind};
+  i.result = dtype_of<Out>;
+  i.shape_of = &Op::shape_of;
   if constexpr (requires { Op::commutative; }) i.commutative = Op::commutative;
   if constexpr (requires { Op::costly; }) i.costly = Op::costly;
   if constexpr (requires { Op::impure; }) i.impure = Op::impure;
@@ -108,8 +133,8 @@ constexpr op_info make_info() {
     i.differentiable = true;
     i.gradient = &run_gradient<Op, Out, In>;
   }
-  if constexpr (Op::kind != op_kind::alias) i.run = &kernel_of<Op, Out, In>::run;
-  if constexpr (Op::kind == op_kind::map) i.tile = &kernel_of<Op, Out, In>::tile;
+  if constexpr (Op::kind != op_kind::alias) i.run = &kernel_entry<Op, Out, In>::run;
+  if constexpr (Op::kind == op_kind::map) i.tile = &kernel_entry<Op, Out, In>::tile;
   return i;
 }
 
@@ -117,21 +142,31 @@ constexpr op_info make_info() {
 template <class Op, class Out, class In>
 inline constexpr op_info info_of = make_info<Op, Out, In>();
 
-/// Adds the op to the graph of its inputs; without one it floats until it meets one.
-template <class... H>
-constexpr handle record(node& n, const H&... inputs) {
-  handle result;
-  graph* g = nullptr;
-  ((g = g ? g : inputs.owner()), ...);
-  if (!g) {
-    result.float_op(n, inputs...);
-    return result;
+/// Gives the node its op, and the shape that the op's rule makes of the inputs'.
+constexpr void complete(caller who, node& n, const op_info& op, const handle* const* inputs,
+                        int count) {
+  n.op = &op;
+  n.type = op.result;
+  n.arity = static_cast<std::int8_t>(count);
+  shape_rule rule{{nullptr, {op.name, who}}, n, {}, count};
+  for (int i = 0; i < count; ++i) {
+    rule.in[i] = inputs[i]->dims();
+    if (!rule.sizes.table) rule.sizes.table = inputs[i]->table();
   }
-  int i = 0;
-  ((n.in[i] = inputs.lift(g), n.needs_grad |= g->nodes[n.in[i]].needs_grad, ++i), ...);
+  n.set_shape(op.shape_of(rule));
+}
+
+/// Adds the op to the graph of its inputs; without one it floats until it meets one.
+constexpr void record(node& n, const handle* const* inputs, int count, handle& result) {
+  graph* g = nullptr;
+  for (int i = 0; i < count && !g; ++i) g = inputs[i]->owner();
+  if (!g) return result.float_op(n, inputs, count);
+  for (int i = 0; i < count; ++i) {
+    n.in[i] = inputs[i]->lift(g);
+    n.needs_grad |= g->nodes[n.in[i]].needs_grad;
+  }
   n.needs_grad = n.needs_grad && n.op->differentiable && g->recording;
   result.name_node(g, g->add(n));
-  return result;
 }
 
 /// The type that elements are computed with.
@@ -150,22 +185,20 @@ inline constexpr bool computes = [] {
 /// The one point where an op becomes eager, traced or captured. n carries attributes; the shape is
 /// the op's rule applied to the inputs; errors name the line of who.
 template <class Op, class Out, class In, int R, class... H>
-constexpr Tensor<Out, R> apply_at(caller who, node n, const H&... inputs) {
+[[gnu::noinline]] constexpr Tensor<Out, R> apply_at(caller who, node n, const H&... inputs) {
   if constexpr (std::is_same_v<In, bfloat16> && computes<Op>) {
     return narrowed<Out>(apply_at<Op, computed<Out>, float, R>(who, n, widened(inputs)...));
   } else {
-    n.op = &info_of<Op, Out, In>;
-    n.type = dtype_of<Out>;
-    n.arity = sizeof...(H);
-    shape_rule rule{{nullptr, {Op::name, who}}, n, {}, sizeof...(H)};
-    int i = 0;
-    ((rule.in[i++] = inputs.dims(),
-      rule.sizes.table = rule.sizes.table ? rule.sizes.table : inputs.table()),
-     ...);
-    n.set_shape(Op::shape_of(rule));
+    const op_info& op = info_of<Op, Out, In>;
+    const handle* const in[] = {&inputs..., nullptr};
+    constexpr int count = sizeof...(H);
     Tensor<Out, R> result;
-    if (std::is_constant_evaluated()) static_cast<handle&>(result) = record(n, inputs...);
-    else machine<Op>::apply(n, result, inputs...);
+    if (!__builtin_is_constant_evaluated()) {
+      machine_of<Op>::apply(who, n, op, in, count, result);
+    } else {
+      complete(who, n, op, in, count);
+      record(n, in, count, result);
+    }
     return result;
   }
 }
@@ -195,9 +228,53 @@ struct map {
 
 }  // namespace xla::op
 
-/// Lets fused regions find the op again by its id. Two names with one id do not compile.
-#define XLA_OP(type)                                             \
+/// Registers an op, below its definition: fused regions find it again by its id (two names with one
+/// id do not compile), and xla::runtime makes its kernels and gradient for a group of element types.
+/// A program makes those of other types where it uses them. op/list.hpp is made from these lines.
+#define XLA_OP(type, group)                                      \
   template <>                                                    \
   struct xla::detail::op_by_id<xla::detail::op_id(type::name)> { \
     using op = type;                                             \
-  }
+  };                                                             \
+  XLA_TYPES_##group(XLA_DETAIL_ELSEWHERE, XLA_DETAIL_ELSEWHERE, XLA_DETAIL_ELSEWHERE, type)
+
+#if defined(XLA_EXTERN_RUNTIME)
+#define XLA_DETAIL_ELSEWHERE(type, Out, In)                           \
+  extern template struct xla::detail::kernel_entry<type, Out, In>; \
+  extern template const xla::detail::op_info xla::detail::info_of<type, Out, In>
+#else
+#define XLA_DETAIL_ELSEWHERE(...) static_assert(true)
+#endif
+
+// The groups: F(type, Out, In) for each pair that begins with float, D with double, I with others.
+#define XLA_TYPES_fractions(F, D, I, type) F(type, float, float); D(type, double, double)
+#define XLA_TYPES_doubles(F, D, I, type) D(type, double, double)
+#define XLA_TYPES_indices(F, D, I, type) I(type, std::int64_t, std::int64_t)
+#define XLA_TYPES_truths(F, D, I, type) I(type, bool, bool)
+#define XLA_TYPES_numbers(F, D, I, type) \
+  XLA_TYPES_fractions(F, D, I, type);    \
+  XLA_TYPES_indices(F, D, I, type)
+#define XLA_TYPES_all(F, D, I, type)  \
+  XLA_TYPES_numbers(F, D, I, type);   \
+  XLA_TYPES_truths(F, D, I, type)
+#define XLA_TYPES_comparisons(F, D, I, type) \
+  F(type, bool, float);                      \
+  D(type, bool, double);                     \
+  I(type, bool, std::int64_t)
+#define XLA_TYPES_places(F, D, I, type) \
+  F(type, std::int64_t, float);         \
+  D(type, std::int64_t, double);        \
+  I(type, std::int64_t, std::int64_t)
+#define XLA_TYPES_conversions(F, D, I, type) \
+  F(type, double, float);                    \
+  F(type, std::int64_t, float);              \
+  F(type, bool, float);                      \
+  D(type, float, double);                    \
+  D(type, std::int64_t, double);             \
+  D(type, bool, double);                     \
+  I(type, float, std::int64_t);              \
+  I(type, double, std::int64_t);             \
+  I(type, bool, std::int64_t);               \
+  I(type, float, bool);                      \
+  I(type, double, bool);                     \
+  I(type, std::int64_t, bool)

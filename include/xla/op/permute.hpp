@@ -25,6 +25,8 @@ struct permute {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::permute, all);
+
 namespace xla {
 namespace detail {
 template <class T, int R>

@@ -28,7 +28,7 @@ struct pow : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::pow);
+XLA_OP(xla::op::pow, numbers);
 
 namespace xla {
 

@@ -28,7 +28,7 @@ struct prod : reduction {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::prod);
+XLA_OP(xla::op::prod, numbers);
 
 namespace xla {
 

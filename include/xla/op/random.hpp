@@ -24,12 +24,15 @@ struct normal : random_fill {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::uniform, fractions);
+XLA_OP(xla::op::normal, fractions);
+
 namespace xla {
 namespace detail {
 
 /// A random tensor that has met no graph would be drawn anew wherever it is used.
 constexpr void refuse_without_graph(const size_table* table) {
-  if (std::is_constant_evaluated() && !table)
+  if (__builtin_is_constant_evaluated() && !table)
     throw std::logic_error("xla: compiled bodies make random numbers from a tensor: rand_like(x)");
 }
 

@@ -65,9 +65,9 @@ struct min : extremum {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::sum);
-XLA_OP(xla::op::max);
-XLA_OP(xla::op::min);
+XLA_OP(xla::op::sum, numbers);
+XLA_OP(xla::op::max, numbers);
+XLA_OP(xla::op::min, numbers);
 
 namespace xla {
 

@@ -13,7 +13,7 @@ struct relu : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::relu);
+XLA_OP(xla::op::relu, numbers);
 
 namespace xla {
 

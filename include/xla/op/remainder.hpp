@@ -29,8 +29,8 @@ struct fmod : division_rest {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::remainder);
-XLA_OP(xla::op::fmod);
+XLA_OP(xla::op::remainder, numbers);
+XLA_OP(xla::op::fmod, numbers);
 
 namespace xla {
 

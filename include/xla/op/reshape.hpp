@@ -51,6 +51,9 @@ struct expand {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::reshape, all);
+XLA_OP(xla::op::expand, all);
+
 namespace xla {
 namespace detail {
 

@@ -21,8 +21,8 @@ struct rsqrt : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::sqrt);
-XLA_OP(xla::op::rsqrt);
+XLA_OP(xla::op::sqrt, fractions);
+XLA_OP(xla::op::rsqrt, fractions);
 
 namespace xla {
 

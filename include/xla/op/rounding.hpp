@@ -27,10 +27,10 @@ struct trunc : stepwise {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::floor);
-XLA_OP(xla::op::ceil);
-XLA_OP(xla::op::round);
-XLA_OP(xla::op::trunc);
+XLA_OP(xla::op::floor, fractions);
+XLA_OP(xla::op::ceil, fractions);
+XLA_OP(xla::op::round, fractions);
+XLA_OP(xla::op::trunc, fractions);
 
 namespace xla {
 namespace detail {

@@ -78,8 +78,8 @@ constexpr Tensor<T, 0> constant(T value) {
   n.value = static_cast<double>(value);
   if (std::is_integral_v<T>) n.attr = static_cast<std::int64_t>(value);  // exact beyond 2^53
   Tensor<T, 0> t;
-  if (std::is_constant_evaluated()) t.float_op(n);
-  else machine<T>::constant(n, t);
+  if (__builtin_is_constant_evaluated()) t.float_op(n);
+  else machine_of<T>::constant(n, t);
   return t;
 }
 
@@ -117,7 +117,7 @@ constexpr Tensor<Out, R> number_map(const number<T>& a, const Tensor<T, R>& b) {
 
 template <class T>
 constexpr Tensor<T, 0> Scalar::as() const {
-  if (!std::is_constant_evaluated() || !graph_) return detail::constant<T>(static_cast<T>(value_));
+  if (!__builtin_is_constant_evaluated() || !graph_) return detail::constant<T>(static_cast<T>(value_));
   Tensor<T, 0> t;
   const int known = graph_->slots[slot_].current;
   if (known >= 0 && graph_->nodes[known].type == dtype_of<T>) {

@@ -75,6 +75,10 @@ struct cumprod : scanning {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::cumsum, numbers);
+XLA_OP(xla::op::recurrence, fractions);
+XLA_OP(xla::op::cumprod, numbers);
+
 namespace xla {
 namespace detail {
 template <class Op, class T, int R>

@@ -26,8 +26,8 @@ struct softplus : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::sigmoid);
-XLA_OP(xla::op::softplus);
+XLA_OP(xla::op::sigmoid, fractions);
+XLA_OP(xla::op::softplus, fractions);
 
 namespace xla {
 

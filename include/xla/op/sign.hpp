@@ -20,7 +20,7 @@ struct sign : stepwise {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::sign);
+XLA_OP(xla::op::sign, numbers);
 
 namespace xla {
 

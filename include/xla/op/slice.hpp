@@ -50,6 +50,9 @@ struct slice_scatter {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::slice, all);
+XLA_OP(xla::op::slice_scatter, numbers);
+
 namespace xla {
 namespace detail {
 
@@ -82,7 +85,7 @@ constexpr Tensor<T, B> scatter_part(const Tensor<T, A>& base, std::int64_t attr,
 /// A constant as a value of the graph whose sizes are met; every other tensor as it is.
 template <class T, int R>
 constexpr Tensor<T, R> beside(Tensor<T, R> x, size_table* table) {
-  if (std::is_constant_evaluated() && table && !x.owner())
+  if (__builtin_is_constant_evaluated() && table && !x.owner())
     x.name_node(table->owner, x.lift(table->owner));
   return x;
 }

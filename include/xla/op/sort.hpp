@@ -28,6 +28,8 @@ struct argsort {
 
 }  // namespace xla::op
 
+XLA_OP(xla::op::argsort, places);
+
 namespace xla {
 namespace detail {
 template <class T, int R>

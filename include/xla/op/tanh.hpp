@@ -14,7 +14,7 @@ struct tanh : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::tanh);
+XLA_OP(xla::op::tanh, fractions);
 
 namespace xla {
 

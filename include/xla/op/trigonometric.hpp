@@ -28,8 +28,8 @@ struct cos : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::sin);
-XLA_OP(xla::op::cos);
+XLA_OP(xla::op::sin, fractions);
+XLA_OP(xla::op::cos, fractions);
 
 namespace xla {
 

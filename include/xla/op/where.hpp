@@ -28,7 +28,7 @@ struct where : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::where);
+XLA_OP(xla::op::where, all);
 
 namespace xla {
 

@@ -93,7 +93,7 @@ class ExponentialMovingAverage {
       : options(o), model_(&model) {
     static_assert(detail::count_parameters<module_type>() > 0,
                   "xla::optim: the model has no parameters");
-    if (std::is_constant_evaluated()) return;
+    if (__builtin_is_constant_evaluated()) return;
     detail::visit_beside(average_, model, [](auto& a, auto& state) {
       a = std::remove_reference_t<decltype(a)>::like(state);
       a.copy_(state.detach());

@@ -26,7 +26,7 @@ class Optimizer {
       : Optimizer(detail::model_traits<Model>::of(*part.root), rule) {}
   constexpr explicit Optimizer(module_type& model, Rule rule = {}) : options(rule), model_(&model) {
     static_assert(parameters > 0, "xla::optim: the model has no parameters");
-    if (std::is_constant_evaluated()) return;
+    if (__builtin_is_constant_evaluated()) return;
     using T = typename state_type::value_type::value_type;
     steps_ = Buffer<T, 0>::like(Tensor<T, 0>(T{}));
     int i = 0;

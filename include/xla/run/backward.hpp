@@ -14,7 +14,7 @@ namespace xla::detail {
 
 /// Backward over tensors at run time, eager or traced: the same rules in the same order as over a
 /// captured graph. Gradients reach their places only when every rule has run.
-template <class Loss>
+template <class In>
 class tensor_backward {
  public:
   explicit tensor_backward(impl* root) {
@@ -24,7 +24,11 @@ class tensor_backward {
     gather(root);
     again_.start(*root, order_);
     gradient_.resize(order_.size());
-    gradient_[static_cast<std::size_t>(position(root))] = constant<Loss>(1);
+    node one;
+    one.op = &constant_info;
+    one.type = root->type;
+    one.value = 1;
+    gradient_[static_cast<std::size_t>(position(root))].adopt(run_constant<In>(one).take());
   }
 
   /// Gradients to their places.
@@ -36,8 +40,8 @@ class tensor_backward {
     for (auto& [meta, gradient] : found_) meta->grad = ref<impl>::share(gradient.value());
   }
   /// Gradients for some tensors; differentiable again when the graph is kept.
-  void run_for(const later<Loss, std::vector<impl*>>& inputs,
-               const later<Loss, std::vector<handle*>>& results, bool keep) {
+  void run_for(const later<In, std::vector<impl*>>& inputs,
+               handle* const* results, bool keep) {
     const grad_scope as_told(keep);
     walk(false, inputs, keep);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -51,8 +55,8 @@ class tensor_backward {
  private:
   // When a rule has run, its gradient is let go, but for those of the inputs; and what the forward
   // pass kept for it, unless the graph is kept.
-  void walk(bool collects, const later<Loss, std::vector<impl*>>& inputs, bool keep) {
-    later<Loss, std::vector<bool>> kept(order_.size());
+  void walk(bool collects, const later<In, std::vector<impl*>>& inputs, bool keep) {
+    later<In, std::vector<bool>> kept(order_.size());
     for (impl* x : inputs)
       if (const int at = position(x); at >= 0) kept[static_cast<std::size_t>(at)] = true;
     for (std::size_t k = 0; k < order_.size(); ++k) {
@@ -86,7 +90,7 @@ class tensor_backward {
       impl* t;
       bool done;
     };
-    later<Loss, std::vector<entry>> stack{{root, false}};
+    later<In, std::vector<entry>> stack{{root, false}};
     while (!stack.empty()) {
       const auto [t, done] = stack.back();
       stack.pop_back();
@@ -124,10 +128,10 @@ class tensor_backward {
   void collect(impl& t, const handle& gradient) {
     if (!t.meta->requires_grad) return;
     for (auto& [meta, sum] : found_)
-      if (meta == t.meta.get()) return void(sum = add_gradients<Loss>(t.type, sum, gradient));
+      if (meta == t.meta.get()) return void(sum = add_gradients<In>(t.type, sum, gradient));
     found_.emplace_back(t.meta.get(), gradient);
     if (impl* old = t.meta->grad.get())
-      found_.back().second = add_gradients<Loss>(t.type, share(old), gradient);
+      found_.back().second = add_gradients<In>(t.type, share(old), gradient);
   }
 
   void step(impl& t, const handle& gradient) {
@@ -149,33 +153,36 @@ class tensor_backward {
     for (int i = 0; i < t.arity; ++i) {
       if (!s.wants[i] || !s.result[i].defined()) continue;
       handle& sum = gradient_[static_cast<std::size_t>(position(t.in[i].get()))];
-      if (sum.defined()) sum = add_gradients<Loss>(t.in[i]->type, sum, s.result[i]);
+      if (sum.defined()) sum = add_gradients<In>(t.in[i]->type, sum, s.result[i]);
       else sum = s.result[i];
     }
   }
 
-  later<Loss, std::vector<impl*>> order_;
-  later<Loss, std::vector<ref<impl>>> held_;  // as order_, until a rule has run
-  later<Loss, std::unordered_map<impl*, int>> place_;
-  later<Loss, std::vector<handle>> gradient_;
-  later<Loss, tensor_replay> again_;
-  later<Loss, std::vector<std::pair<grad_meta*, handle>>> found_;
+  later<In, std::vector<impl*>> order_;
+  later<In, std::vector<ref<impl>>> held_;  // as order_, until a rule has run
+  later<In, std::unordered_map<impl*, int>> place_;
+  later<In, std::vector<handle>> gradient_;
+  later<In, tensor_replay> again_;
+  later<In, std::vector<std::pair<grad_meta*, handle>>> found_;
 };
 
-template <class Loss>
+template <class In>
 void run_backward(impl* root) {
-  tensor_backward<Loss>(root).run();
+  tensor_backward<In>(root).run();
 }
 
-template <class Loss>
-void run_gradients(impl* root, const later<Loss, std::vector<impl*>>& inputs,
-                   const later<Loss, std::vector<handle*>>& results, bool create_graph) {
-  for (impl* x : inputs)
-    if (!x || !x->needs_grad)
+template <class In>
+void run_gradients(impl* root, const handle* const* inputs, handle* const* results, int count,
+                   bool create_graph) {
+  later<In, std::vector<impl*>> wanted;
+  for (int i = 0; i < count; ++i) {
+    wanted.push_back(inputs[i]->value());
+    if (!wanted.back() || !wanted.back()->needs_grad)
       throw error(
           "grad: every input must require a gradient: call requires_grad_() on it before the loss "
           "is computed from it");
-  tensor_backward<Loss>(root).run_for(inputs, results, create_graph);
+  }
+  tensor_backward<In>(root).run_for(wanted, results, create_graph);
 }
 
 }  // namespace xla::detail

@@ -6,10 +6,9 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
-#include "xla/module.hpp"
+#include "xla/run/arguments.hpp"
 #include "xla/run/executable.hpp"
 #include "xla/run/machine.hpp"
-#include "xla/transform/capture.hpp"
 
 namespace xla::detail {
 
@@ -26,8 +25,7 @@ struct bound_slot {
 template <class In>
 struct basic_bound_call {
   later<In, std::vector<bound_slot>> slots;
-  later<In, std::vector<double>>
-      facts;  ///< plain numbers among the members, which the type must fix
+  later<In, std::vector<double>> facts;
   later<In, std::vector<ref<buffer>>> fresh;
   later<In, std::vector<ref<impl>>> results;
   later<In, std::vector<rng_state>> random;
@@ -43,112 +41,78 @@ using bound_call = basic_bound_call<void>;
 
 /// Binds arguments to slots; values are brought up to date first.
 template <class In>
-struct basic_call_binder {
-  later<In, bound_call>& call;
+class basic_call_binder final : public leaf_visitor {
+ public:
+  explicit basic_call_binder(later<In, bound_call>& call) : call_(call) {}
 
-  void add(handle& h, cell* place) {
-    bound_slot s;
+  void tensor(handle& value, bool writable, const tree_path&) override {
+    add(value, nullptr, writable ? &value : nullptr);
+  }
+  void cell(handle& place, bool, const tree_path&) override {
+    add(place, place.place(), place.place() ? nullptr : &place);
+  }
+  void scalar(double value, const tree_path&) override {
+    call_.slots.emplace_back().number = value;
+  }
+  void fact(double value, const tree_path&) override { call_.facts.push_back(value); }
+
+ private:
+  void add(handle& h, detail::cell* place, handle* target) {
     impl* t = h.value();
     if (!t) throw error("xla: an argument is an empty tensor");
     make_ready(*t);
     wait_for(*t->data);
+    bound_slot& s = call_.slots.emplace_back();
     s.value = ref<impl>::share(t);
     s.place = place;
-    s.target = place ? nullptr : &h;
-    call.slots.push_back(std::move(s));
+    s.target = target;
   }
-  template <class X>
-  void operator()(X& x, const tree_path&) {
-    using U = std::remove_cv_t<X>;
-    if constexpr (is_state<U>) {
-      auto& h = const_cast<U&>(x);
-      add(h, h.place());
-    } else if constexpr (is_tensor<U>) {
-      add(const_cast<U&>(x), nullptr);
-      if (std::is_const_v<X>) call.slots.back().target = nullptr;
-    } else if constexpr (std::is_same_v<U, Scalar>) {
-      bound_slot s;
-      s.number = x.value();
-      call.slots.push_back(std::move(s));
-    } else {
-      if constexpr (std::is_same_v<U, TrainingFlag>) call.facts.push_back(U::fact(x));
-      else call.facts.push_back(static_cast<double>(x));
-    }
-  }
-  template <class X>
-  void argument(X& x, std::int64_t index) {
-    tree_path path{nullptr, nullptr, index};
-    if constexpr (optimizer_like<X>) {
-      visit_tree(x.options, *this, path);
-      const_cast<bare<X>&>(x).visit_state([&](auto& s, auto) { add(s, s.place()); });
-    } else {
-      visit_tree(x, *this, path);
-    }
-  }
+  later<In, bound_call>& call_;
 };
 using call_binder = basic_call_binder<void>;
 
-/// The way to the leaf number `index` among those that Counts picks, for a sentence.
-template <template <class> class Counts, class... A>
-std::string leaf_path(std::tuple<A&...> arguments, int index) {
+/// Finds the way to the slot, or the fact, of some number, for a sentence.
+template <class In>
+class basic_path_finder final : public leaf_visitor {
+ public:
+  basic_path_finder(int index, bool among_facts) : left_(index), facts_(among_facts) {}
   std::string found = "an argument";
-  int n = 0;
-  auto leaf = [&](auto& x, const tree_path& path) {
-    if constexpr (Counts<bare<decltype(x)>>::value)
-      if (n++ == index) found = path.str();
-  };
-  std::int64_t argument = 0;
-  auto one = [&](auto& x) {
-    const tree_path path{nullptr, nullptr, argument++};
-    if constexpr (optimizer_like<decltype(x)>) {
-      visit_tree(x.options, leaf, path);
-      const_cast<bare<decltype(x)>&>(x).visit_state([&](auto& state, auto) {
-        if (Counts<bare<decltype(state)>>::value && n++ == index)
-          found = path.str() + " (optimizer state)";
-      });
-    } else {
-      visit_tree(x, leaf, path);
-    }
-  };
-  std::apply([&](auto&... x) { (one(x), ...); }, arguments);
-  return found;
-}
-template <class X>
-struct is_slot : std::bool_constant<is_tensor<X> || is_state<X> || std::is_same_v<X, Scalar>> {};
-template <class X>
-struct is_fact : std::bool_constant<!is_slot<X>::value> {};
 
-template <class... A>
-std::string slot_path(std::tuple<A&...> arguments, int index) {
-  return leaf_path<is_slot>(arguments, index);
-}
-template <class... A>
-std::string fact_path(std::tuple<A&...> arguments, int index) {
-  return leaf_path<is_fact>(arguments, index);
-}
+  void tensor(handle&, bool, const tree_path& path) override { pass(false, path); }
+  void cell(handle&, bool kept, const tree_path& path) override {
+    pass(false, path, kept ? " (optimizer state)" : "");
+  }
+  void scalar(double, const tree_path& path) override { pass(false, path); }
+  void fact(double, const tree_path& path) override { pass(true, path); }
 
-/// Checks that an optimizer argument was made for the model argument that it stands with.
-template <class... A>
-struct pairing {
-  template <std::size_t I, class Tuple>
-  static void check(Tuple& arguments) {
-    using X = std::tuple_element_t<I, std::tuple<bare<A>...>>;
-    if constexpr (optimizer_like<X>) {
-      using Traits = model_traits<typename X::model_type>;
-      int n = place_of_optimizer<I, A...>();
-      typename Traits::root* root = nullptr;
-      std::apply([&](auto&... v) { (find(v, n, root), ...); }, arguments);
-      if (&Traits::of(*root) != &std::get<I>(arguments).model())
-        throw error("xla::compile: argument " + std::to_string(I) +
-                    " is an optimizer of another model than the one it is passed with; "
-                    "pass models and their optimizers in the same order");
-    }
+ private:
+  void pass(bool is_fact, const tree_path& path, const char* what = "") {
+    if (is_fact == facts_ && left_-- == 0) found = path.str() + what;
+  }
+  int left_;
+  bool facts_;
+};
+using path_finder = basic_path_finder<void>;
+
+/// The arguments of one call, and how to go over them.
+struct call_arguments {
+  void* const* addresses;
+  void (*visit)(void* const* arguments, leaf_visitor& to);
+
+  template <class In = void>
+  std::string slot_path(int index) const {
+    return path<In>({index, false});
+  }
+  template <class In = void>
+  std::string fact_path(int index) const {
+    return path<In>({index, true});
   }
 
  private:
-  template <class X, class Root>
-  static void find(X& x, int& n, Root*& found) {
-    if constexpr (!optimizer_like<X>) find_place(const_cast<bare<X>&>(x), n, found);
+  template <class In>
+  std::string path(later<In, path_finder> finder) const {
+    visit(addresses, finder);
+    return std::move(finder.found);
   }
 };
 

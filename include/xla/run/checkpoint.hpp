@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "xla/module.hpp"
+#include "xla/run/mode.hpp"
 #include "xla/run/runtime.hpp"
 
 namespace xla {
@@ -63,9 +64,21 @@ constexpr R capture_segment(F&& f, A&&... a) {
   return result;
 }
 
+/// What this thread makes between the two is computed again in backward; run/segment_recorder.hpp
+/// defines them.
+template <class In = void>
+void* open_segment();
+template <class In = void>
+void close_segment(void* opened) noexcept;
+
 template <class R, class F, class... A>
 R run_segment(F&& f, A&&... a) {
-  const segment_recorder scope(grad_enabled());
+  if (!grad_enabled()) return std::forward<F>(f)(std::forward<A>(a)...);
+  using In = later<R, void>;
+  const struct scope {
+    void* segment = open_segment<In>();
+    ~scope() { close_segment<In>(segment); }
+  } recorded;
   return std::forward<F>(f)(std::forward<A>(a)...);
 }
 
@@ -86,7 +99,7 @@ constexpr auto checkpoint(F&& f, A&&... a) {
   static_assert(!std::is_void_v<R>,
                 "xla::checkpoint: the function returns nothing; it has to return what is used of "
                 "it, a tensor or a tuple of tensors");
-  if (!std::is_constant_evaluated())
+  if (!__builtin_is_constant_evaluated())
     return detail::run_segment<R>(std::forward<F>(f), std::forward<A>(a)...);
   return detail::capture_segment<R>(std::forward<F>(f), std::forward<A>(a)...);
 }

@@ -10,7 +10,7 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
-#include "xla/run/memory.hpp"
+#include "xla/run/memory_of.hpp"
 
 namespace xla::detail {
 

@@ -3,20 +3,12 @@
 
 #include <cstdint>
 #include <mutex>
-#include <stdexcept>
-#include <type_traits>
 #include <utility>
 
+#include "xla/run/seed.hpp"
 #include "xla/tensor/buffer.hpp"
 
 namespace xla {
-
-/// Where the random number generator stands: its seed, and the counters used so far.
-struct rng_state {
-  std::uint64_t seed = 0;
-  std::uint64_t offset = 0;
-  friend bool operator==(const rng_state&, const rng_state&) = default;
-};
 
 namespace detail {
 
@@ -49,20 +41,16 @@ class generator {
 
 }  // namespace detail
 
-/// Restarts random numbers: the same seed gives the same numbers, in all three modes.
-template <class = void>
-constexpr void manual_seed(std::uint64_t seed) {
-  if (!std::is_constant_evaluated()) detail::generator::instance().set({seed, 0});
-  if (std::is_constant_evaluated())
-    throw std::logic_error("xla: a compiled body has no generator: call manual_seed() outside");
-}
-template <class = void>
-inline rng_state get_rng_state() {
+template <class>
+rng_state get_rng_state() {
   return detail::generator::instance().get();
 }
-template <class = void>
-inline void set_rng_state(rng_state s) {
+XLA_INSTANCE(rng_state get_rng_state<void>());
+
+template <class>
+void set_rng_state(rng_state s) {
   detail::generator::instance().set(s);
 }
+XLA_INSTANCE(void set_rng_state<void>(rng_state));
 
 }  // namespace xla

@@ -12,6 +12,7 @@
 #include "xla/run/debug.hpp"
 #include "xla/run/executable.hpp"
 #include "xla/run/executor.hpp"
+#include "xla/run/sync.hpp"
 #include "xla/run/traced_graph.hpp"
 
 namespace xla::detail {
@@ -297,39 +298,36 @@ void compute_again(impl& last) {
 }
 XLA_INSTANCE(void compute_again<void>(impl&));
 
-}  // namespace xla::detail
-
-namespace xla {
-namespace detail {
-
-/// What is to be done at the end of the step.
+/// What waits for the end of the step.
 template <class In>
 class basic_step_closures {
  public:
-  struct closure {
-    virtual ~closure() = default;
-    virtual void run() = 0;
-  };
   static basic_step_closures& instance() {
     static basic_step_closures all;
     return all;
   }
-  void add(later<In, std::unique_ptr<closure>> c) {
+  void add(later<In, std::unique_ptr<step_closure>> c) {
     const std::lock_guard hold(lock_);
     waiting_.push_back(std::move(c));
   }
-  later<In, std::vector<std::unique_ptr<closure>>> take() {
+  later<In, std::vector<std::unique_ptr<step_closure>>> take() {
     const std::lock_guard hold(lock_);
     return std::exchange(waiting_, {});
   }
 
  private:
   std::mutex lock_;
-  later<In, std::vector<std::unique_ptr<closure>>> waiting_;
+  later<In, std::vector<std::unique_ptr<step_closure>>> waiting_;
 };
 using step_closures = basic_step_closures<void>;
 
-template <class In = void>
+template <class In>
+void keep_closure(later<In, std::unique_ptr<step_closure>> c) {
+  later<In, step_closures>::instance().add(std::move(c));
+}
+XLA_INSTANCE(void keep_closure<void>(std::unique_ptr<step_closure>));
+
+template <class In>
 void run_sync(bool wait) {
   static counter& mark = get_counter("MarkStep");
   mark.add();
@@ -340,28 +338,4 @@ void run_sync(bool wait) {
 }
 XLA_INSTANCE(void run_sync<void>(bool));
 
-}  // namespace detail
-
-/// Calls f once, at the end of the next sync(), when everything that was recorded has run: the
-/// place to print or log values without forcing the graph in the middle of a step. What f throws
-/// comes out of sync().
-template <class F>
-void add_step_closure(F f) {
-  struct holder : detail::later<F, detail::step_closures>::closure {
-    F f;
-    explicit holder(F&& g) : f(std::move(g)) {}
-    void run() override { f(); }
-  };
-  detail::later<F, detail::step_closures>::instance().add(std::make_unique<holder>(std::move(f)));
-}
-
-/// Plans and runs everything that was recorded in traced mode. Returns while it runs; with wait,
-/// when it is done. Counts MarkStep.
-template <class In = void>
-constexpr void sync(bool wait = false) {
-  if (!std::is_constant_evaluated()) detail::run_sync(wait);
-  if (std::is_constant_evaluated())
-    throw std::logic_error("xla: a compiled body is one graph already: call sync() after it");
-}
-
-}  // namespace xla
+}  // namespace xla::detail

@@ -2,15 +2,13 @@
 #pragma once
 
 #include <cstring>
-#include <tuple>
-#include <vector>
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/eager.hpp"
 #include "xla/run/lazy.hpp"
 #include "xla/run/segment_recorder.hpp"
-#include "xla/tensor.hpp"
+#include "xla/op/op.hpp"
 
 namespace xla::detail {
 
@@ -88,135 +86,177 @@ void run_write(cell& c, impl* value) {
 }
 XLA_INSTANCE(void run_write<void>(cell&, impl*));
 
-/// Runs an op that replaces elements of t in t's own memory, in eager mode and where nobody else
-/// can see it; false where somebody may, or where gradients will want the old elements.
-template <class... Parts>
-bool run_update(impl* t, node n, Parts*... parts) {
-  if (!is_eager_mode() || !t || !((parts && parts != t) && ...) || !t->unique() || !t->data ||
-      !t->data->unique())
-    return false;
-  if (!t->meta && (t->needs_grad || ((parts->needs_grad || ...) && grad_enabled()))) return false;
-  ((make_ready(*parts), wait_for(*parts->data)), ...);
-  wait_for(*t->data);
-  n.arity = 1 + sizeof...(Parts);
-  impl* inputs[] = {t, parts...};
-  execute_now(*make_impl(n, inputs), t->data);
-  return true;
-}
-
 /// Collects gradients from a tensor with one element; see transform/backward.hpp for the rules.
-template <class Loss>
+template <class In = void>
 void run_backward(impl* root);
 
 /// Gradients for chosen inputs instead, into results; see xla::grad.
-template <class Loss>
-void run_gradients(impl* root, const later<Loss, std::vector<impl*>>& inputs,
-                   const later<Loss, std::vector<handle*>>& results, bool create_graph);
+template <class In = void>
+void run_gradients(impl* root, const handle* const* inputs, handle* const* results, int count,
+                   bool create_graph);
 
-template <class T>
-struct machine {
-  template <class... H>
-  static void apply(const node& n, handle& result, const H&... inputs) {
-    impl* in[] = {inputs.value()..., nullptr};
-    result.adopt(run_op(n, in).take());
+template <class In>
+void basic_machine<In>::apply(caller who, node& n, const op_info& op, const handle* const* inputs,
+                              int count, handle& result) {
+  complete(who, n, op, inputs, count);
+  run(n, inputs, count, result);
+}
+
+template <class In>
+void basic_machine<In>::run(const node& n, const handle* const* inputs, int count, handle& result) {
+  impl* in[3] = {};
+  for (int i = 0; i < count; ++i) in[i] = inputs[i]->value();
+  result.adopt(run_op<In>(n, in).take());
+}
+
+template <class In>
+void basic_machine<In>::constant(const node& n, handle& result) {
+  result.adopt(run_constant<In>(n).take());
+}
+
+template <class In>
+void basic_machine<In>::upload(handle& result, dtype type, const shape& dims, const void* data) {
+  result.adopt(run_upload<In>(type, dims, data).take());
+}
+
+template <class In>
+const void* basic_machine<In>::read(const handle& h) {
+  impl* t = h.value();
+  if (!t) throw error("xla: an empty tensor was read");
+  make_ready<In>(*t);
+  wait_for<In>(*t->data);
+  return t->data->data;
+}
+
+template <class In>
+void basic_machine<In>::count_fallback(std::string_view function) {
+  get_counter<In>("fallback::" + std::string(function)).add();
+}
+
+template <class In>
+void basic_machine<In>::require_grad(handle& h, bool on) {
+  impl* t = h.value();
+  if (!t) throw error("requires_grad_: an empty tensor");
+  if (t->arity > 0 && t->needs_grad)
+    throw error(
+        "requires_grad_: only a tensor that is not computed from others can collect "
+        "gradients; call detach() first");
+  if (!t->meta) t->meta = ref<grad_meta>(new grad_meta);
+  t->meta->requires_grad = on;
+  t->needs_grad = on;
+}
+
+template <class In>
+void basic_machine<In>::grad(const handle& h, handle& result) {
+  impl* t = h.value();
+  if (t && t->meta && t->meta->grad) result.adopt(ref<impl>(t->meta->grad).take());
+}
+
+template <class In>
+void basic_machine<In>::set_grad(const handle& h, const handle& gradient) {
+  impl* t = h.value();
+  if (!t || !t->meta) throw error("set_grad: the tensor collects no gradients; requires_grad_()");
+  t->meta->grad = ref<impl>::share(gradient.value());
+}
+
+template <class In>
+void basic_machine<In>::zero_grad(const handle& h) {
+  if (impl* t = h.value(); t && t->meta) t->meta->grad.reset();
+}
+
+template <class In>
+void basic_machine<In>::detach(const handle& h, handle& result) {
+  impl* t = h.value();
+  if (!t) return;
+  if (!t->needs_grad && !t->meta) result.adopt(ref<impl>::share(t).take());
+  else result.adopt(run_detach<In>(t).take());
+}
+
+template <class In>
+void basic_machine<In>::backward(const handle& loss) {
+  run_backward<In>(loss.value());
+}
+
+template <class In>
+void basic_machine<In>::gradients(const handle& loss, const handle* const* inputs,
+                                  handle* const* results, int count, bool create_graph) {
+  run_gradients<In>(loss.value(), inputs, results, count, create_graph);
+}
+
+/// A place of its own that holds the value.
+template <class In = void>
+void run_place(handle& h, ref<impl> value, bool trainable) {
+  ref<cell> c(new cell);
+  if (trainable) c->meta = ref<grad_meta>(new grad_meta);
+  c->current = std::move(value);
+  c->current->meta = c->meta;
+  c->current->needs_grad = trainable;
+  h.refer(c.take());
+}
+
+template <class In>
+void basic_machine<In>::place_cell(handle& h, const handle& value, bool trainable) {
+  run_place<In>(h, ref<impl>::share(value.value()), trainable);
+}
+
+template <class In>
+void basic_machine<In>::create_cell(handle& h, dtype type, const shape& dims, bool trainable) {
+  for (int i = 0; i < dims.rank; ++i)
+    if (dims[i] < 0) throw shape_error("xla: a parameter or buffer needs its sizes");
+  ref<impl> zeros = run_upload<In>(type, dims, nullptr);
+  std::memset(zeros->data->data, 0, bytes_of<In>(*zeros));
+  run_place<In>(h, std::move(zeros), trainable);
+}
+
+template <class In>
+void basic_machine<In>::copy_cell(handle& h, const handle& from) {
+  cell& other = *from.place();
+  ref<cell> c(new cell);
+  if (other.meta) {
+    c->meta = ref<grad_meta>(new grad_meta);
+    c->meta->requires_grad = other.meta->requires_grad;
   }
-  static void constant(const node& n, handle& result) { result.adopt(run_constant(n).take()); }
-  static void upload(handle& result, dtype type, const shape& dims, const void* data) {
-    result.adopt(run_upload(type, dims, data).take());
+  run_write<In>(*c, other.value());
+  h.refer(c.take());
+}
+
+template <class In>
+bool basic_machine<In>::update(const handle& h, const node& n, const handle* const* parts,
+                               int count) {
+  impl* t = h.value();
+  if (!is_eager_mode() || !t || !t->unique() || !t->data || !t->data->unique()) return false;
+  impl* inputs[3] = {t};
+  bool wanted = t->needs_grad;
+  for (int i = 0; i < count; ++i) {
+    impl* part = inputs[i + 1] = parts[i]->value();
+    if (!part || part == t) return false;
+    wanted |= part->needs_grad && grad_enabled();
   }
-  static const void* read(const handle& h) {
-    impl* t = h.value();
-    if (!t) throw error("xla: an empty tensor was read");
-    make_ready(*t);
-    wait_for(*t->data);
-    return t->data->data;
+  if (!t->meta && wanted) return false;
+  for (int i = 1; i <= count; ++i) {
+    make_ready<In>(*inputs[i]);
+    wait_for<In>(*inputs[i]->data);
   }
-  /// Something ran outside the graph: fallback::<function>.
-  static void count_fallback(std::string_view function) {
-    get_counter("fallback::" + std::string(function)).add();
+  wait_for<In>(*t->data);
+  node all = n;
+  all.arity = static_cast<std::int8_t>(1 + count);
+  execute_now<In>(*make_impl<In>(all, inputs), t->data);
+  return true;
+}
+
+template <class In>
+void basic_machine<In>::rebind(handle& h, const handle& value) {
+  if (h.place()) return run_write<In>(*h.place(), value.value());
+  impl* old = h.value();
+  ref<impl> next = ref<impl>::share(value.value());
+  if (old && old->meta) {
+    next = run_detach<In>(next.get());
+    next->meta = old->meta;
+    next->needs_grad = old->meta->requires_grad;
   }
-  static void require_grad(handle& h, bool on) {
-    impl* t = h.value();
-    if (!t) throw error("requires_grad_: an empty tensor");
-    if (t->arity > 0 && t->needs_grad)
-      throw error(
-          "requires_grad_: only a tensor that is not computed from others can collect "
-          "gradients; call detach() first");
-    if (!t->meta) t->meta = ref<grad_meta>(new grad_meta);
-    t->meta->requires_grad = on;
-    t->needs_grad = on;
-  }
-  static void grad(const handle& h, handle& result) {
-    impl* t = h.value();
-    if (t && t->meta && t->meta->grad) result.adopt(ref<impl>(t->meta->grad).take());
-  }
-  static void set_grad(const handle& h, const handle& gradient) {
-    impl* t = h.value();
-    if (!t || !t->meta) throw error("set_grad: the tensor collects no gradients; requires_grad_()");
-    t->meta->grad = ref<impl>::share(gradient.value());
-  }
-  static void zero_grad(const handle& h) {
-    if (impl* t = h.value(); t && t->meta) t->meta->grad.reset();
-  }
-  static void detach(const handle& h, handle& result) {
-    impl* t = h.value();
-    if (!t) return;
-    if (!t->needs_grad && !t->meta) result.adopt(ref<impl>::share(t).take());
-    else result.adopt(run_detach(t).take());
-  }
-  static void backward(const handle& h) { run_backward<T>(h.value()); }
-  template <class Options, class Results, class... X>
-  static void gradients(const handle& loss, const Options& options, Results& results,
-                        const X&... inputs) {
-    std::apply(
-        [&](auto&... r) {
-          run_gradients<T>(loss.value(), {inputs.value()...}, {&r...}, options.create_graph);
-        },
-        results);
-  }
-  /// A place of its own that holds the value.
-  static void place_cell(handle& h, ref<impl> value, bool trainable) {
-    ref<cell> c(new cell);
-    if (trainable) c->meta = ref<grad_meta>(new grad_meta);
-    c->current = std::move(value);
-    c->current->meta = c->meta;
-    c->current->needs_grad = trainable;
-    h.refer(c.take());
-  }
-  static void create_cell(handle& h, const shape& dims, bool trainable) {
-    for (int i = 0; i < dims.rank; ++i)
-      if (dims[i] < 0) throw shape_error("xla: a parameter or buffer needs its sizes");
-    ref<impl> zeros = run_upload(dtype_of<T>, dims, nullptr);
-    std::memset(zeros->data->data, 0, bytes_of(*zeros));
-    place_cell(h, std::move(zeros), trainable);
-  }
-  /// A place of its own with the same value.
-  static void copy_cell(handle& h, const handle& from) {
-    cell& other = *from.place();
-    ref<cell> c(new cell);
-    if (other.meta) {
-      c->meta = ref<grad_meta>(new grad_meta);
-      c->meta->requires_grad = other.meta->requires_grad;
-    }
-    run_write(*c, other.value());
-    h.refer(c.take());
-  }
-  template <class... H>
-  static bool update(const handle& h, const node& n, const H&... parts) {
-    return run_update(h.value(), n, parts.value()...);
-  }
-  /// Rebinds a handle to a new value, as the in-place forms do.
-  static void rebind(handle& h, const handle& value) {
-    if (h.place()) return run_write(*h.place(), value.value());
-    impl* old = h.value();
-    ref<impl> next = ref<impl>::share(value.value());
-    if (old && old->meta) {
-      next = run_detach(next.get());
-      next->meta = old->meta;
-      next->needs_grad = old->meta->requires_grad;
-    }
-    h.adopt(next.take());
-  }
-};
+  h.adopt(next.take());
+}
+
+XLA_INSTANCE(struct basic_machine<void>);
 
 }  // namespace xla::detail

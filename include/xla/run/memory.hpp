@@ -2,13 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
-#include "xla/run/metrics.hpp"
-#include "xla/run/plan.hpp"
-#include "xla/tensor/buffer.hpp"
 
 namespace xla {
 
@@ -22,44 +17,18 @@ struct MemoryAnalysis {
 };
 
 /// Bytes that tensors and compiled functions hold now: elements, and the arenas of their plans.
-inline std::int64_t memory_allocated() {
-  return detail::memory_count::instance().now.load(std::memory_order_relaxed);
-}
+template <class = void>
+std::int64_t memory_allocated();
 /// The most that memory_allocated() has been, since the start or the last
 /// reset_peak_memory_stats().
-inline std::int64_t max_memory_allocated() {
-  return detail::memory_count::instance().most.load(std::memory_order_relaxed);
-}
+template <class = void>
+std::int64_t max_memory_allocated();
 /// From here on max_memory_allocated() starts at what is allocated now.
-inline void reset_peak_memory_stats() {
-  detail::memory_count::instance().most.store(memory_allocated(), std::memory_order_relaxed);
-}
+template <class = void>
+void reset_peak_memory_stats();
 
-namespace detail {
-
-template <class In = void>
-MemoryAnalysis memory_of(const later<In, plan>& p) {
-  MemoryAnalysis m;
-  for (std::size_t v = 0; v < p.places.size(); ++v) {
-    const placement& q = p.places[v];
-    if (q.where == place::slot || q.where == place::grad) m.arguments += q.bytes;
-    else if (q.where == place::result || q.where == place::write) m.outputs += q.bytes;
-  }
-  for (int i = 0; i < p.source.count.writes; ++i)
-    if (p.in_place[static_cast<std::size_t>(i)])
-      m.aliased += p.places[static_cast<std::size_t>(p.source.writes[i].value)].bytes;
-  m.arena = p.arena_bytes;
-  m.reused = p.unshared_bytes - p.arena_bytes;
-  return m;
-}
-XLA_INSTANCE(MemoryAnalysis memory_of<void>(const plan&));
-
-/// A sample of ArenaBytes::<name> for every plan.
-template <class In = void>
-void note_memory(const std::string& name, const later<In, plan>& p) {
-  get_metric("ArenaBytes::" + name, metric_unit::bytes).add(static_cast<double>(p.arena_bytes));
-}
-XLA_INSTANCE(void note_memory<void>(const std::string&, const plan&));
-
-}  // namespace detail
 }  // namespace xla
+
+#if XLA_RUNTIME_HERE
+#include "xla/run/memory_of.hpp"
+#endif

@@ -15,22 +15,9 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/run/metric_values.hpp"
 
 namespace xla {
-
-/// One sample of a metric: when it was taken (seconds since the Unix epoch) and its value.
-struct metric_sample {
-  double time;
-  double value;
-};
-
-/// The samples of one metric. `total_samples` and `accumulator` (their sum) cover everything since
-/// the last clear, `samples` at most the newest 1,024, oldest first. Times are in nanoseconds.
-struct metric_values {
-  std::int64_t total_samples = 0;
-  double accumulator = 0;
-  std::vector<metric_sample> samples;
-};
 
 namespace detail {
 

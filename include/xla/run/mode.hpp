@@ -35,8 +35,8 @@ inline bool& grad_enabled() {
 /// until a value is read. For the whole process; XLA_EAGER=1 starts in eager mode.
 template <class = void>
 constexpr void eager_mode(bool on) {
-  if (!std::is_constant_evaluated()) detail::modes::instance().eager.store(on);
-  if (std::is_constant_evaluated())
+  if (!__builtin_is_constant_evaluated()) detail::modes::instance().eager.store(on);
+  if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body has no eager mode: call eager_mode() outside");
 }
 inline bool is_eager_mode() { return detail::modes::instance().eager.load(); }
@@ -45,8 +45,8 @@ namespace detail {
 template <class = void>
 constexpr bool exchange_eager_mode(bool on) {
   bool old = false;
-  if (!std::is_constant_evaluated()) old = modes::instance().eager.exchange(on);
-  if (std::is_constant_evaluated())
+  if (!__builtin_is_constant_evaluated()) old = modes::instance().eager.exchange(on);
+  if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body has no eager mode: put the guard outside");
   return old;
 }

@@ -6,19 +6,12 @@
 #include <vector>
 
 #include "xla/base/later.hpp"
+#include "xla/kernel/call.hpp"
 #include "xla/kernel/loops.hpp"
 #include "xla/transform/micro_op.hpp"
 #include "xla/transform/program.hpp"
 
 namespace xla::detail {
-
-/// The instantiated kernels of a program's distinct regions.
-struct region_kernel {
-  void (*map)(const tile_call&) = nullptr;
-  void (*row)(const row_call&) = nullptr;
-  std::int64_t (*scratch_bytes)(std::int64_t) = nullptr;
-  const char* (*name)(int word) = nullptr;  ///< of the op of a word of the key; "" of an input
-};
 
 /// Where the elements of a value lie during a call.
 enum class place : std::uint8_t {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What tensors need to work at run time: kernels, modes, backward. Layers include this; ops do not.
+// What tensors need to work at run time. Layers include this; ops do not. A program that links
+// xla::runtime sees the kernels that it may have to make for other element types, and nothing else.
+#include "xla/base/instance.hpp"
 #include "xla/kernel/op/embedding.hpp"
 #include "xla/kernel/op/gather.hpp"
 #include "xla/kernel/op/map.hpp"
@@ -13,6 +15,11 @@
 #include "xla/kernel/op/slice.hpp"
 #include "xla/kernel/op/sort.hpp"
 #include "xla/op/index.hpp"
+#include "xla/run/mode.hpp"
+#include "xla/run/seed.hpp"
+#include "xla/tensor/methods.hpp"
+
+#if XLA_RUNTIME_HERE
 #include "xla/run/backward.hpp"
 #include "xla/run/machine.hpp"
-#include "xla/tensor/methods.hpp"
+#endif

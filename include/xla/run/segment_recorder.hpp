@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "xla/base/later.hpp"
+#include "xla/run/checkpoint.hpp"
 #include "xla/run/eager.hpp"
 
 namespace xla::detail {
@@ -15,15 +16,12 @@ namespace xla::detail {
 template <class In>
 class basic_segment_recorder {
  public:
-  /// Notes nothing unless on.
-  explicit basic_segment_recorder(bool on) {
-    if (!on) return;
+  basic_segment_recorder() {
     part_ = ref<segment>(new segment);
     outer_ = std::exchange(current(), this);
     if (outer_) part_->parent = outer_->part_;
   }
   ~basic_segment_recorder() {
-    if (!part_) return;
     current() = outer_;
     part_->open = false;
     later<In, std::unordered_map<const impl*, int>> uses;
@@ -63,5 +61,17 @@ class basic_segment_recorder {
   later<In, std::vector<ref<impl>>> made_;
 };
 using segment_recorder = basic_segment_recorder<void>;
+
+template <class In>
+void* open_segment() {
+  return new later<In, segment_recorder>;
+}
+XLA_INSTANCE(void* open_segment<void>());
+
+template <class In>
+void close_segment(void* opened) noexcept {
+  delete static_cast<later<In, segment_recorder>*>(opened);
+}
+XLA_INSTANCE(void close_segment<void>(void*) noexcept);
 
 }  // namespace xla::detail

@@ -9,16 +9,11 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/compile.hpp"
 #include "xla/run/call.hpp"
 #include "xla/transform/print.hpp"
 
 namespace xla {
-
-/// How a function is compiled.
-struct CompileOptions {
-  std::string name = "step";  ///< in the metrics report and in XLA_DEBUG's output
-  int max_signatures = 64;    ///< different argument shapes that are specialised
-};
 
 namespace detail {
 
@@ -132,9 +127,9 @@ text needed_by(const program& p, int slot, int axis) {
 }
 
 /// The sizes that a type fixes, against those of an argument: a difference is one sentence.
-template <class... A>
-void check_fixed_sizes(const program& p, const later<std::tuple<A&...>, bound_call>& call,
-                       std::tuple<A&...> arguments) {
+template <class In = void>
+void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
+                       const call_arguments& arguments) {
   for (int i = 0; i < p.count.slots; ++i) {
     const int leaf = p.slots[i].leaf;
     if (leaf < 0 || !call.slots[static_cast<std::size_t>(i)].value) continue;
@@ -142,7 +137,7 @@ void check_fixed_sizes(const program& p, const later<std::tuple<A&...>, bound_ca
     const shape& actual = call.slots[static_cast<std::size_t>(i)].value->dims;
     for (int k = 0; k < fixed.rank; ++k)
       if (is_known(fixed[k]) && fixed[k] != actual[k])
-        throw shape_error("xla::compile: " + slot_path(arguments, i) + " is " +
+        throw shape_error("xla::compile: " + arguments.slot_path(i) + " is " +
                           std::string((text() << actual).view()) +
                           (p.slots[i].kind == slot_kind::tensor
                                ? ", but the function needs "
@@ -157,12 +152,12 @@ void check_fixed_sizes(const program& p, const later<std::tuple<A&...>, bound_ca
 
 /// Plain numbers among the members are facts of the type: the step was captured with them. So are
 /// the training flags that the body read.
-template <class Tuple>
-void check_facts(const double* facts, const later<Tuple, bound_call>& call, Tuple& arguments) {
+template <class In = void>
+void check_facts(const double* facts, const later<In, bound_call>& call,
+                 const call_arguments& arguments) {
   for (std::size_t i = 0; i < call.facts.size(); ++i) {
     if (call.facts[i] == facts[i] || std::isnan(facts[i])) continue;
-    const std::string path = std::apply(
-        [&](auto&... v) { return fact_path(std::tie(v...), static_cast<int>(i)); }, arguments);
+    const std::string path = arguments.fact_path(static_cast<int>(i));
     if (std::isinf(facts[i]) && std::isinf(call.facts[i]))
       throw error("xla::compile: " + path + " says " + (facts[i] > 0 ? "evaluation" : "training") +
                   ", but the function was compiled for " +

@@ -2,12 +2,9 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "xla/base/later.hpp"
-#include "xla/run/lowered.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/transform/capture.hpp"
-#include "xla/transform/print.hpp"
 
 namespace xla {
 
@@ -17,44 +14,13 @@ enum class Stage { captured, simplified, shared, lowered };
 
 namespace detail {
 
-/// A captured graph at run time, to take through the passes one by one.
-template <int Capacity>
-std::string print_stage(const captured_graph<Capacity>& from, Stage stage) {
-  using In = captured_graph<Capacity>;
-  later<In, std::vector<node>> nodes(from.nodes, from.nodes + from.count);
-  later<In, std::vector<slot>> slots(from.slots, from.slots + from.slot_count + 1);
-  later<In, std::vector<symbol>> symbols(from.symbols, from.symbols + from.symbol_count + 1);
-  later<In, std::vector<equality>> equalities(from.equalities,
-                                              from.equalities + from.equality_count + 1);
-  later<In, std::vector<int>> results(from.results, from.results + from.result_count);
-  later<In, std::vector<write>> writes(from.writes, from.writes + from.write_count);
-  graph g;
-  g.nodes = nodes.data();
-  g.slots = slots.data();
-  g.count = g.capacity = from.count;
-  g.slot_count = g.slot_capacity = from.slot_count;
-  g.sizes.symbols = symbols.data();
-  g.sizes.equalities = equalities.data();
-  g.sizes.symbol_count = g.sizes.symbol_capacity = from.symbol_count;
-  g.sizes.equality_count = g.sizes.equality_capacity = from.equality_count;
-  g.sizes.owner = &g;
-  if (stage == Stage::captured) return print(g);
-  if (stage == Stage::lowered) {
-    later<In, lowered_graph> lowered;
-    lowered.build(g, {results.data(), from.result_count, writes.data(), from.write_count}, {});
-    return print(lowered.view());
-  }
-  later<In, std::vector<int>> to(nodes.size() + 1);
-  simplify(g, to.data());
-  if (stage == Stage::shared) share(g, to.data());
-  later<In, std::vector<char>> live(nodes.size() + 1);
-  static_assert(sizeof(bool) == 1);
-  bool* mask = reinterpret_cast<bool*>(live.data());
-  for (int r : results) mask[to[static_cast<std::size_t>(r)]] = true;
-  for (const write& w : writes) mask[to[static_cast<std::size_t>(w.value)]] = true;
-  mark_live(g, to.data(), mask);
-  return print(g, mask);
-}
+/// A captured graph as text; run/print_stage.hpp defines it.
+template <class = void>
+std::string print_stage(const graph_view& from, Stage stage);
 
 }  // namespace detail
 }  // namespace xla
+
+#if XLA_RUNTIME_HERE
+#include "xla/run/print_stage.hpp"
+#endif

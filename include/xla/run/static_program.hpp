@@ -5,7 +5,6 @@
 
 #include "xla/kernel/map.hpp"
 #include "xla/kernel/row.hpp"
-#include "xla/run/plan.hpp"
 #include "xla/transform/capture.hpp"
 
 namespace xla::detail {

@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "xla/module.hpp"
-#include "xla/run/lazy.hpp"
+#include "xla/run/mode.hpp"
+#include "xla/run/sync.hpp"
 
 namespace xla {
 
@@ -45,14 +46,14 @@ auto run_without_grad(Body&& body) {
 /// module that it works on first, from which the graph is known.
 template <class Body>
 constexpr auto no_grad(Body&& body) {
-  if (!std::is_constant_evaluated()) return detail::run_without_grad(std::forward<Body>(body));
-  if (std::is_constant_evaluated())
+  if (!__builtin_is_constant_evaluated()) return detail::run_without_grad(std::forward<Body>(body));
+  if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: in a compiled body name what it is about: no_grad(x, [&] { … })");
   __builtin_unreachable();
 }
 template <class X, class Body>
 constexpr auto no_grad(const X& about, Body&& body) {
-  if (!std::is_constant_evaluated()) return no_grad(std::forward<Body>(body));
+  if (!__builtin_is_constant_evaluated()) return no_grad(std::forward<Body>(body));
   detail::graph* g = nullptr;
   detail::visit_tree(about,
                      [&](auto& leaf, const detail::tree_path&) {

@@ -67,19 +67,19 @@ class handle {
   constexpr handle() {}
   constexpr handle(const handle& o) { copy_value(o); }
   constexpr handle(handle&& o) noexcept {
-    if (std::is_constant_evaluated()) copy_value(o);
+    if (__builtin_is_constant_evaluated()) copy_value(o);
     else steal(o);
   }
   constexpr handle& operator=(const handle& o) {
     if (this != &o) {
-      if (!std::is_constant_evaluated()) drop();
+      if (!__builtin_is_constant_evaluated()) drop();
       copy_value(o);
     }
     return *this;
   }
   constexpr handle& operator=(handle&& o) noexcept {
     if (this != &o) {
-      if (std::is_constant_evaluated()) copy_value(o);
+      if (__builtin_is_constant_evaluated()) copy_value(o);
       else {
         drop();
         steal(o);
@@ -88,7 +88,7 @@ class handle {
     return *this;
   }
   constexpr ~handle() {
-    if (!std::is_constant_evaluated()) drop();
+    if (!__builtin_is_constant_evaluated()) drop();
   }
 
   // ---- constant evaluation
@@ -128,20 +128,18 @@ class handle {
     return at[floating_ - 1];
   }
   /// Becomes the floating op n of the given floating inputs.
-  template <class... H>
-  constexpr void float_op(node n, const H&... inputs) {
+  constexpr void float_op(node n, const handle* const* inputs = nullptr, int count = 0) {
     poison();
-    int k = 0;
-    [[maybe_unused]] auto append = [&](const handle& h) {
+    for (int k = 0; k < count; ++k) {
+      const handle& h = *inputs[k];
       int at[max_floating] = {};
       for (int i = 0; i < h.floating_; ++i) {
         node m = h.ops_[i].get();
         for (int j = 0; j < m.arity; ++j) m.in[j] = at[m.in[j]];
         at[i] = float_once(m);
       }
-      n.in[k++] = at[h.floating_ - 1];
-    };
-    (append(inputs), ...);
+      n.in[k] = at[h.floating_ - 1];
+    }
     float_last(n);
   }
   constexpr node floating_result() const { return ops_[floating_ - 1].get(); }
@@ -172,14 +170,14 @@ class handle {
 
   /// True for a parameter or buffer: assigning writes there.
   constexpr bool is_place() const {
-    return std::is_constant_evaluated() ? slot_ >= 0 : cell_ != nullptr;
+    return __builtin_is_constant_evaluated() ? slot_ >= 0 : cell_ != nullptr;
   }
   constexpr bool defined() const {
-    if (std::is_constant_evaluated()) return graph_ != nullptr || floating_ > 0;
+    if (__builtin_is_constant_evaluated()) return graph_ != nullptr || floating_ > 0;
     return value() != nullptr;
   }
   constexpr shape dims() const {
-    if (std::is_constant_evaluated()) {
+    if (__builtin_is_constant_evaluated()) {
       if (graph_) return graph_->nodes[node_index()].dims_shape();
       if (floating_ == 0) throw std::logic_error("xla: an empty tensor was used");
       return floating_result().dims_shape();
@@ -187,7 +185,7 @@ class handle {
     return value() ? value()->dims : shape{};
   }
   constexpr size_table* table() const {
-    if (std::is_constant_evaluated() && graph_) return &graph_->sizes;
+    if (__builtin_is_constant_evaluated() && graph_) return &graph_->sizes;
     return nullptr;
   }
 
@@ -196,7 +194,7 @@ class handle {
   // a tensor or model with static storage is therefore made again at run time, where it gets its
   // elements. Without it such a model would exist, but have no weights.
   constexpr void poison() {
-    if (std::is_constant_evaluated()) {
+    if (__builtin_is_constant_evaluated()) {
       const char automatic = 0;
       mark(automatic);
     }
@@ -217,7 +215,7 @@ class handle {
   }
   constexpr void mark(const char& c) { automatic_ = &c; }
   constexpr void copy_value(const handle& o) {
-    if (std::is_constant_evaluated()) {
+    if (__builtin_is_constant_evaluated()) {
       graph_ = o.graph_;
       node_ = o.graph_ ? o.node_index() : -1;
       slot_ = -1;
@@ -234,8 +232,8 @@ class handle {
     if (o.cell_ && impl_) impl_->retain();
   }
   void drop() noexcept {
-    if (cell_) std::exchange(cell_, nullptr)->release();
-    if (impl_) std::exchange(impl_, nullptr)->release();
+    if (impl_ || cell_)
+      let_go(std::exchange(impl_, nullptr), std::exchange(cell_, nullptr));
   }
 
   graph* graph_ = nullptr;

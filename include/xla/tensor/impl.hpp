@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "xla/base/instance.hpp"
 #include "xla/graph/node.hpp"
-#include "xla/tensor/buffer.hpp"
 
 namespace xla::detail {
 
@@ -47,6 +47,7 @@ class ref {
 };
 
 struct impl;
+struct buffer;
 
 /// What one checkpoint() records. Its tensors do not keep their elements: backward computes them
 /// again.
@@ -110,71 +111,15 @@ struct impl {
   }
   bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1; }
 
-  static void* operator new(std::size_t bytes) { return small_blocks<sizeof(impl)>::take(bytes); }
-  static void operator delete(void* p) noexcept { small_blocks<sizeof(impl)>::give(p); }
+  static void* operator new(std::size_t bytes);
+  static void operator delete(void* p) noexcept;
 
  private:
+  template <class = void>
   static void destroy(impl* first) noexcept;
   void leave_pending() noexcept;
   friend struct pending_list;
 };
-
-inline void grad_meta::release() noexcept {
-  if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-}
-
-/// The tensors that have been recorded and not yet executed, in the order of recording.
-struct pending_list {
-  impl* first = nullptr;
-  impl* last = nullptr;
-  int count = 0;
-  spin_lock lock;
-
-  static pending_list& instance() {
-    static pending_list list;
-    return list;
-  }
-  void add(impl* t) noexcept {
-    const std::lock_guard hold(lock);
-    t->pending = true;
-    t->pending_prev = last;
-    t->pending_next = nullptr;
-    (last ? last->pending_next : first) = t;
-    last = t;
-    ++count;
-  }
-  void remove(impl* t) noexcept {
-    const std::lock_guard hold(lock);
-    if (!t->pending) return;
-    (t->pending_prev ? t->pending_prev->pending_next : first) = t->pending_next;
-    (t->pending_next ? t->pending_next->pending_prev : last) = t->pending_prev;
-    t->pending = false;
-    --count;
-  }
-};
-
-inline void impl::leave_pending() noexcept {
-  if (pending) pending_list::instance().remove(this);
-}
-
-// A long chain of ops must not be destroyed by recursion: the dead are strung on a list.
-inline void impl::destroy(impl* first) noexcept {
-  first->leave_pending();
-  impl* dead = first;
-  dead->pending_next = nullptr;
-  while (dead) {
-    impl* t = dead;
-    dead = t->pending_next;
-    for (auto& input : t->in)
-      if (impl* i = input.take())
-        if (i->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-          i->leave_pending();
-          i->pending_next = dead;
-          dead = i;
-        }
-    delete t;
-  }
-}
 
 /// A parameter, buffer or other place with identity: its current value, and its gradient's place.
 struct cell {
@@ -189,9 +134,15 @@ struct cell {
   }
 
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
-  void release() noexcept {
-    if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-  }
+  void release() noexcept;
 };
 
+/// Lets go of what a handle holds, one of them or none.
+template <class = void>
+void let_go(impl* value, cell* place) noexcept;
+
 }  // namespace xla::detail
+
+#if XLA_RUNTIME_HERE
+#include "xla/tensor/memory.hpp"
+#endif

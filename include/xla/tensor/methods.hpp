@@ -10,15 +10,15 @@ namespace xla {
 
 template <element T, int R>
 constexpr T Tensor<T, R>::item(caller who) const {
-  if (std::is_constant_evaluated()) {
+  if (__builtin_is_constant_evaluated()) {
     if (!owner()) throw std::logic_error("xla: item() outside a compiled body needs run time");
     table()->refused.set(
         "item() (or a tensor used as a condition) reads a value that exists only at run time: "
         "return the tensor and read it outside, or choose with xla::where");
     return T{};
   }
-  detail::machine<T>::count_fallback("item");
-  const void* p = detail::machine<T>::read(*this);
+  detail::machine_of<T>::count_fallback("item");
+  const void* p = detail::machine_of<T>::read(*this);
   if (numel() != 1)
     detail::size_scope{nullptr, {"item", who}}.fail(
         detail::text("a tensor of shape ") << dims() << " has more than one element, or none");
@@ -27,7 +27,7 @@ constexpr T Tensor<T, R>::item(caller who) const {
 
 template <element T, int R>
 const T* Tensor<T, R>::data() const {
-  return static_cast<const T*>(detail::machine<T>::read(*this));
+  return static_cast<const T*>(detail::machine_of<T>::read(*this));
 }
 
 template <element T, int R>
@@ -38,14 +38,14 @@ std::vector<T> Tensor<T, R>::to_vector() const {
 
 template <element T, int R>
 constexpr bool Tensor<T, R>::requires_grad() const {
-  if (std::is_constant_evaluated()) return owner() && owner()->nodes[node_index()].needs_grad;
+  if (__builtin_is_constant_evaluated()) return owner() && owner()->nodes[node_index()].needs_grad;
   return value() && value()->needs_grad;
 }
 
 template <element T, int R>
 constexpr Tensor<T, R>& Tensor<T, R>::requires_grad_(bool on) {
   static_assert(fraction<T>, "xla: only tensors of float or double can collect gradients");
-  if (!std::is_constant_evaluated()) detail::machine<T>::require_grad(*this, on);
+  if (!__builtin_is_constant_evaluated()) detail::machine_of<T>::require_grad(*this, on);
   else if (owner() && requires_grad() != on) detail::handle::operator=(cut(on));
   return *this;
 }
@@ -61,8 +61,8 @@ constexpr Tensor<T, R> Tensor<T, R>::cut(bool needs_grad) const {
 template <element T, int R>
 constexpr Tensor<T, R> Tensor<T, R>::grad() const {
   Tensor g;
-  if (!std::is_constant_evaluated()) {
-    detail::machine<T>::grad(*this, g);
+  if (!__builtin_is_constant_evaluated()) {
+    detail::machine_of<T>::grad(*this, g);
   } else if (owner()) {
     const int slot = gradient_slot();
     if (const int n = slot >= 0 ? owner()->gradient_of(slot) : -1; n >= 0) g.name_node(owner(), n);
@@ -79,8 +79,8 @@ constexpr void Tensor<T, R>::set_grad(const Tensor& gradient, caller who) const 
   const detail::shape to = dims(), from = gradient.dims();
   if (!scope.same(to, from)) {
     scope.fail(detail::text("a gradient of shape ") << from << " for a value of shape " << to);
-  } else if (!std::is_constant_evaluated()) {
-    detail::machine<T>::set_grad(*this, gradient.detach());
+  } else if (!__builtin_is_constant_evaluated()) {
+    detail::machine_of<T>::set_grad(*this, gradient.detach());
   } else if (const int slot = gradient_slot(); slot < 0) {
     scope.fail("in a compiled body only parameters collect gradients");
   } else {
@@ -92,8 +92,8 @@ constexpr void Tensor<T, R>::set_grad(const Tensor& gradient, caller who) const 
 
 template <element T, int R>
 constexpr void Tensor<T, R>::zero_grad() {
-  if (!std::is_constant_evaluated()) {
-    detail::machine<T>::zero_grad(*this);
+  if (!__builtin_is_constant_evaluated()) {
+    detail::machine_of<T>::zero_grad(*this);
   } else if (owner()) {
     const int slot = gradient_slot();
     if (slot >= 0) owner()->slots[slot].state = detail::grad_state::absent;
@@ -102,9 +102,9 @@ constexpr void Tensor<T, R>::zero_grad() {
 
 template <element T, int R>
 constexpr Tensor<T, R> Tensor<T, R>::detach() const {
-  if (std::is_constant_evaluated()) return requires_grad() ? cut(false) : *this;
+  if (__builtin_is_constant_evaluated()) return requires_grad() ? cut(false) : *this;
   Tensor result;
-  detail::machine<T>::detach(*this, result);
+  detail::machine_of<T>::detach(*this, result);
   return result;
 }
 
@@ -119,7 +119,7 @@ constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, const call_sit
     scope.fail(text("a value of shape ") << from << " does not fit in place into " << to);
     return;
   }
-  if (!std::is_constant_evaluated()) machine<T>::rebind(t, value);
+  if (!__builtin_is_constant_evaluated()) machine_of<T>::rebind(t, value);
   else if (t.slot_index() >= 0) t.owner()->write(t.slot_index(), value.lift(t.owner()));
   else static_cast<handle&>(t) = value;
 }

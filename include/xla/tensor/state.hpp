@@ -23,12 +23,12 @@ class State : public Tensor<T, Rank> {
   constexpr explicit State(const Size (&sizes)[N]) {
     this->poison();
     for (std::size_t i = 0; i < N; ++i) sizes_[i] = sizes[i].extent();
-    if (!std::is_constant_evaluated()) detail::machine<T>::create_cell(*this, shape(), Trainable);
+    if (!__builtin_is_constant_evaluated()) detail::machine_of<T>::create_cell(*this, dtype_of<T>, shape(), Trainable);
   }
   /// Zeros of another tensor's shape: an optimizer's state beside a parameter.
   static State like(const detail::handle& other) {
     State s;
-    detail::machine<T>::create_cell(s, other.dims(), Trainable);
+    detail::machine_of<T>::create_cell(s, dtype_of<T>, other.dims(), Trainable);
     return s;
   }
   constexpr State(const State& o) : Tensor<T, Rank>(o) { copy_place(o); }
@@ -86,11 +86,11 @@ class State : public Tensor<T, Rank> {
  private:
   constexpr void copy_place(const State& o) {
     for (int i = 0; i < extents; ++i) sizes_[i] = o.sizes_[i];
-    if (!std::is_constant_evaluated() && o.place()) detail::machine<T>::copy_cell(*this, o);
+    if (!__builtin_is_constant_evaluated() && o.place()) detail::machine_of<T>::copy_cell(*this, o);
   }
   constexpr void move_place(State& o) noexcept {
     for (int i = 0; i < extents; ++i) sizes_[i] = o.sizes_[i];
-    if (!std::is_constant_evaluated()) this->steal_place(o);
+    if (!__builtin_is_constant_evaluated()) this->steal_place(o);
   }
   static constexpr int extents = Rank < 1 ? 1 : Rank;
   detail::extent sizes_[extents] = {-1};

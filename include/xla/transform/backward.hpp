@@ -24,19 +24,13 @@ namespace xla::detail {
 /// Applies the gradient rule of one op; in any mode, since rules are written with tensors.
 constexpr void apply_gradient(const op_info& op, gradient_scope& scope) { op.gradient(scope); }
 
-// The functions below are templates over the loss's element type so that a program that never calls
-// backward() instantiates no kernel for it.
-
-/// The sum of two gradients of the same shape.
-template <class Loss>
+/// The sum of two gradients of the same shape. In: void, or what the caller depends on, so that a
+/// program which never calls backward() makes no kernel for it.
+template <class In>
 constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
-  // Dependent types, or clang would make the kernels where it reads this.
-  using Single = std::conditional_t<std::is_void_v<Loss>, Loss, float>;
-  using Double = std::conditional_t<std::is_void_v<Loss>, Loss, double>;
-  using Half = std::conditional_t<std::is_void_v<Loss>, Loss, bfloat16>;
-  if (type == dtype::bfloat16) return as_any<Half>(a) + as_any<Half>(b);
-  if (type == dtype::float32) return as_any<Single>(a) + as_any<Single>(b);
-  return as_any<Double>(a) + as_any<Double>(b);
+  if (type == dtype::bfloat16) return as_any<later<In, bfloat16>>(a) + as_any<later<In, bfloat16>>(b);
+  if (type == dtype::float32) return as_any<later<In, float>>(a) + as_any<later<In, float>>(b);
+  return as_any<later<In, double>>(a) + as_any<later<In, double>>(b);
 }
 
 /// Backward over a graph under capture: each op's rule adds nodes; what reaches a slot is added to
@@ -202,7 +196,7 @@ constexpr void Tensor<T, R>::backward() const
   requires(R == 0)
 {
   static_assert(std::is_floating_point_v<T>, "xla: backward() needs a loss of float or double");
-  if (!std::is_constant_evaluated()) detail::machine<T>::backward(*this);
+  if (!__builtin_is_constant_evaluated()) detail::machine_of<T>::backward(*this);
   else if (owner()) detail::backward<T>(*owner(), node_index());
   else throw std::logic_error("xla: backward() of a constant");
 }
@@ -221,9 +215,15 @@ constexpr auto grad(const Tensor<T, 0>& loss, const std::tuple<X...>& inputs,
         std::tuple<Tensor<typename std::remove_cvref_t<decltype(x)>::value_type,
                           std::remove_cvref_t<decltype(x)>::rank>...>
             results;
-        if (!std::is_constant_evaluated())
-          detail::machine<T>::gradients(loss, options, results, x...);
-        else if (loss.owner()) detail::gradients<T>(loss, options, results, x...);
+        if (!__builtin_is_constant_evaluated()) {
+          const detail::handle* const in[] = {&x...};
+          std::apply(
+              [&](auto&... r) {
+                detail::handle* const out[] = {&r...};
+                detail::machine_of<T>::gradients(loss, in, out, sizeof...(x), options.create_graph);
+              },
+              results);
+        } else if (loss.owner()) detail::gradients<T>(loss, options, results, x...);
         else throw std::logic_error("xla: grad() of a constant");
         return results;
       },

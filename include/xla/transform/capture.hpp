@@ -228,7 +228,18 @@ constexpr captured<Capacity> capture() {
   return out;
 }
 
-/// The graph as the body made it, before any pass; kept only where somebody prints it.
+/// A graph as a body made it, before any pass. A view of a captured_graph.
+struct graph_view {
+  const node* nodes;
+  const slot* slots;
+  const symbol* symbols;
+  const equality* equalities;
+  const int* results;
+  const write* writes;
+  int count, slot_count, symbol_count, equality_count, result_count, write_count;
+};
+
+/// Its arrays; kept only where somebody prints it.
 template <int Capacity>
 struct captured_graph {
   node nodes[Capacity];
@@ -239,6 +250,11 @@ struct captured_graph {
   write writes[Capacity + 16];
   int count = 0, slot_count = 0, symbol_count = 0, equality_count = 0;
   int result_count = 0, write_count = 0;
+
+  constexpr graph_view view() const {
+    return {nodes, slots,      symbols,      equalities,     results,      writes,
+            count, slot_count, symbol_count, equality_count, result_count, write_count};
+  }
 };
 
 template <int Capacity, class F, class... A>

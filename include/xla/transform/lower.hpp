@@ -159,7 +159,7 @@ class lowering {
   // In debug builds, and at run time only: constant evaluation has no time to lose.
   constexpr void check([[maybe_unused]] std::string_view pass) const {
 #ifndef NDEBUG
-    if (std::is_constant_evaluated()) return;
+    if (__builtin_is_constant_evaluated()) return;
     if (const text why = verify(g_, to_); !why.empty())
       throw std::logic_error("xla: the pass " + std::string(pass) +
                              " made an illegal graph: " + std::string(why.view()));

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "xla/kernel/call.hpp"
-#include "xla/kernel/gemm.hpp"
 #include "xla/kernel/loops.hpp"
+#include "xla/kernel/product.hpp"
 #include "xla/op/matmul.hpp"
 
 namespace xla::detail {
@@ -32,8 +32,8 @@ struct kernel_of<op::matmul, Out, T> {
       }
       const T* pa = static_cast<const T*>(call.in[0]) + at_a * m * k;
       const T* pb = static_cast<const T*>(call.in[1]) + at_b * k * n;
-      kernel::gemm<T>(m, n, k, {pa, ta ? 1 : k, ta ? m : 1}, {pb, tb ? 1 : n, tb ? k : 1},
-                      static_cast<T*>(call.out) + p * m * n, n);
+      T* pc = static_cast<T*>(call.out) + p * m * n;
+      kernel::gemm<T>(m, n, k, {pa, ta ? 1 : k, ta ? m : 1}, {pb, tb ? 1 : n, tb ? k : 1}, pc, n);
     };
     // Many products are shared among the threads whole, a few are shared each.
     constexpr std::int64_t chunk_work = 1 << 18;

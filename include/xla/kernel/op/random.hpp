@@ -1,95 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <limits>
-#include <string>
-
-#include "xla/kernel/loops.hpp"
-#include "xla/kernel/philox.hpp"
+#include "xla/base/instance.hpp"
+#include "xla/kernel/call.hpp"
 #include "xla/op/integers.hpp"
 #include "xla/op/multinomial.hpp"
 
 namespace xla::detail {
 
-/// Calls fill(out, n, offset of the counter) for pieces of the result: an element is a function of
-/// its counter, whoever makes it.
-template <class T, class Fill>
-void fill_in_parallel(const kernel_call& call, Fill fill) {
-  constexpr std::int64_t group = philox_lanes * philox_elements(sizeof(T)), ops = 16;
-  const std::int64_t n = count(*call.out_shape);
-  T* out = static_cast<T*>(call.out);
-  kernel::for_ranges((n + group - 1) / group, group * ops,
-                     [&](std::int64_t first, std::int64_t last) {
-                       fill(out + first * group, std::min(last * group, n) - first * group,
-                            call.offset + static_cast<std::uint64_t>(first * philox_lanes));
-                     });
-}
+// No program makes these for other types than the library does: they are declared here.
 
 template <class Out, class T>
 struct kernel_of<op::uniform, Out, T> {
-  static void run(const kernel_call& call) {
-    fill_in_parallel<T>(call, [&](T* out, std::int64_t n, std::uint64_t offset) {
-      fill_uniform(out, n, call.seed, offset);
-    });
-  }
+  static void run(const kernel_call& call);
 };
 
 template <class Out, class T>
 struct kernel_of<op::normal, Out, T> {
-  static void run(const kernel_call& call) {
-    fill_in_parallel<T>(call, [&](T* out, std::int64_t n, std::uint64_t offset) {
-      fill_normal(out, n, call.seed, offset);
-    });
-  }
+  static void run(const kernel_call& call);
 };
 
 template <class Out, class T>
 struct kernel_of<op::integers, Out, T> {
-  static void run(const kernel_call& call) {
-    const T low = *static_cast<const T*>(call.in[0]), high = *static_cast<const T*>(call.in[1]);
-    fill_in_parallel<T>(call, [&](T* out, std::int64_t n, std::uint64_t offset) {
-      fill_integers(out, n, low, high, call.seed, offset);
-    });
-  }
+  static void run(const kernel_call& call);
 };
 
 template <class Out, class T>
 struct kernel_of<op::permutation, Out, T> {
-  static void run(const kernel_call& call) {
-    fill_permutation(static_cast<T*>(call.out), count(*call.out_shape), call.seed, call.offset);
-  }
+  static void run(const kernel_call& call);
 };
 
 template <class Out, class T>
 struct kernel_of<op::check_probabilities, Out, T> {
-  static void run(const kernel_call& call) {
-    const T* p = static_cast<const T*>(call.in[0]);
-    const std::int64_t all = count(*call.out_shape),
-                       n = (*call.out_shape)[call.out_shape->rank - 1];
-    const std::int64_t rows = count_rows(*call.out_shape);
-    for (std::int64_t row = 0; row < rows; ++row) {
-      std::int64_t above = 0;
-      for (std::int64_t i = row * n; i < row * n + n; ++i) {
-        if (!(p[i] >= 0 && p[i] <= std::numeric_limits<T>::max()))
-          fail(text("the probability at position ") << i << " is negative, infinite or NaN");
-        above += p[i] > 0;
-      }
-      if (above < call.attr)
-        fail(text("row ") << row << " has " << above << " probabilities above 0 and needs "
-                          << call.attr << " for that many different samples");
-    }
-    std::copy_n(p, all, static_cast<T*>(call.out));
-  }
-
- private:
-  static std::int64_t count_rows(shape s) {
-    s[s.rank - 1] = 1;
-    return count(s);
-  }
-  [[noreturn]] static void fail(const text& why) {
-    throw error("multinomial: " + std::string(why.view()));
-  }
+  static void run(const kernel_call& call);
 };
 
 }  // namespace xla::detail
+
+#if XLA_RUNTIME_HERE
+#include "xla/kernel/op/random_kernels.hpp"
+#endif

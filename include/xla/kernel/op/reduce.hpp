@@ -8,6 +8,7 @@
 #include "xla/kernel/row.hpp"
 #include "xla/op/argmax.hpp"
 #include "xla/op/reduce.hpp"
+#include "xla/tensor/working_memory.hpp"
 
 namespace xla::detail {
 
@@ -171,7 +172,7 @@ struct kernel_of<Op, Out, T> {
     }
     int at = g.last_reduced();
     if (at < 0) return single_row<Op, T>::run(out, in, count(*call.out_shape), 1);
-    ref<buffer> parts[2];
+    working_memory parts[2];
     for (int turn = 0; at >= 0; turn ^= 1) {
       const std::int64_t outer = g.product(0, at), n = g.size[at],
                          inner = g.product(at + 1, g.count);
@@ -179,9 +180,8 @@ struct kernel_of<Op, Out, T> {
       at = g.last_reduced();
       T* to = out;
       if (at >= 0) {
-        parts[turn] =
-            ref<buffer>(buffer::make(static_cast<std::size_t>(outer * inner) * sizeof(T)));
-        to = static_cast<T*>(parts[turn]->data);
+        const auto bytes = static_cast<std::size_t>(outer * inner) * sizeof(T);
+        to = static_cast<T*>(parts[turn].take(bytes));
       }
       if (inner == 1) single_row<Op, T>::run(to, in, outer, n);
       else column_reduce<Op, T>::run(to, in, outer, n, inner);

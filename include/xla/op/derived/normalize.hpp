@@ -21,7 +21,7 @@ struct squared_deviation : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::squared_deviation);
+XLA_OP(xla::op::squared_deviation, fractions);
 
 namespace xla {
 namespace detail {

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+# Makes include/xla/op/list.hpp, the list of all ops, from their definitions: cmake -P cmake/op_list.cmake
+#   -DCHECK=ON   fails where the file is not what it would make, or an op is not registered
+
+cmake_minimum_required(VERSION 3.24)
+get_filename_component(include "${CMAKE_CURRENT_LIST_DIR}/../include" ABSOLUTE)
+file(GLOB_RECURSE headers RELATIVE "${include}" "${include}/xla/op/*.hpp")
+list(SORT headers)
+set(includes "")
+set(ops "")
+foreach(header IN LISTS headers)
+  file(STRINGS "${include}/${header}" lines REGEX "^XLA_OP\\(")
+  if(lines AND NOT header STREQUAL "xla/op/op.hpp")
+    string(APPEND includes "#include \"${header}\"\n")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^XLA_OP(\\([^)]*\\)).*" " \\\\\n  X\\1" entry "${line}")
+      string(APPEND ops "${entry}")
+    endforeach()
+  endif()
+endforeach()
+set(made "// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Made from the definitions of the ops by cmake -P cmake/op_list.cmake; a test compares it with them.
+${includes}
+/// X(op, group of element types) for every op.
+#define XLA_ALL_OPS(X)${ops}
+")
+if(NOT CHECK)
+  file(WRITE "${include}/xla/op/list.hpp" "${made}")
+  return()
+endif()
+
+file(READ "${include}/xla/op/list.hpp" now)
+if(NOT now STREQUAL made)
+  message(FATAL_ERROR "op/list.hpp is not what the ops' definitions say: cmake -P cmake/op_list.cmake")
+endif()
+foreach(header IN LISTS headers)
+  file(READ "${include}/${header}" text)
+  string(REGEX MATCHALL "struct [a-z_]+( : [a-z:_]+)? {\n  static constexpr auto name = " structs "${text}")
+  foreach(struct IN LISTS structs)
+    string(REGEX REPLACE "^struct ([a-z_]+).*" "\\1" name "${struct}")
+    if(NOT text MATCHES "XLA_OP\\(xla::op::${name}, " AND NOT name MATCHES "_over$")
+      message(FATAL_ERROR "${header}: the op ${name} is not registered: XLA_OP(xla::op::${name}, <types>);")
+    endif()
+  endforeach()
+endforeach()

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "xla/base/later.hpp"
+#include "xla/data/prefetch.hpp"
+
+namespace xla::data::detail {
+
+template <class In>
+struct basic_prefetch_thread<In>::state {
+  state(std::int64_t count, std::int64_t ahead, prefetch_source source)
+      : source_(source),
+        left_(count),
+        ahead_(static_cast<std::size_t>(std::max<std::int64_t>(ahead, 1))),
+        worker_([this, count] { work(count); }) {}
+  ~state() {
+    {
+      const std::lock_guard hold(lock_);
+      stopped_ = true;
+    }
+    room_.notify_one();
+    worker_.join();
+    for (void* value : ready_) source_.free(value);
+  }
+
+  void* take() {
+    std::unique_lock hold(lock_);
+    if (left_ == 0) return nullptr;
+    arrived_.wait(hold, [&] { return !ready_.empty() || failure_; });
+    if (ready_.empty()) std::rethrow_exception(failure_);
+    void* const value = ready_.front();
+    ready_.pop_front();
+    --left_;
+    hold.unlock();
+    room_.notify_one();
+    return value;
+  }
+
+ private:
+  void work(std::int64_t count) {
+    try {
+      for (std::int64_t i = 0; i < count; ++i) {
+        if (!wait_for_room()) return;
+        keep(source_.make(source_.self, i));
+        arrived_.notify_one();
+      }
+    } catch (...) {
+      const std::lock_guard hold(lock_);
+      failure_ = std::current_exception();
+      arrived_.notify_one();
+    }
+  }
+  void keep(void* value) {
+    const std::lock_guard hold(lock_);
+    try {
+      ready_.push_back(value);
+    } catch (...) {
+      source_.free(value);
+      throw;
+    }
+  }
+  /// False when nobody wants more.
+  bool wait_for_room() {
+    std::unique_lock hold(lock_);
+    room_.wait(hold, [&] { return stopped_ || ready_.size() < ahead_; });
+    return !stopped_;
+  }
+
+  prefetch_source source_;
+  std::mutex lock_;
+  std::condition_variable arrived_, room_;
+  xla::detail::later<In, std::deque<void*>> ready_;
+  std::exception_ptr failure_;
+  std::int64_t left_;
+  std::size_t ahead_;
+  bool stopped_ = false;
+  std::thread worker_;
+};
+
+template <class In>
+basic_prefetch_thread<In>::basic_prefetch_thread(std::int64_t count, std::int64_t ahead,
+                                                 prefetch_source source)
+    : state_(new state(count, ahead, source)) {}
+
+template <class In>
+basic_prefetch_thread<In>::~basic_prefetch_thread() {
+  delete state_;
+}
+
+template <class In>
+void* basic_prefetch_thread<In>::take() {
+  return state_->take();
+}
+XLA_INSTANCE(class basic_prefetch_thread<void>);
+
+}  // namespace xla::data::detail

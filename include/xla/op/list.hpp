@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Made from the definitions of the ops by cmake -P cmake/op_list.cmake; a test compares it with them.
+#include "xla/op/abs.hpp"
+#include "xla/op/argmax.hpp"
+#include "xla/op/arithmetic.hpp"
+#include "xla/op/cast.hpp"
+#include "xla/op/check_index.hpp"
+#include "xla/op/clip.hpp"
+#include "xla/op/compare.hpp"
+#include "xla/op/concat.hpp"
+#include "xla/op/create.hpp"
+#include "xla/op/derived/normalize.hpp"
+#include "xla/op/embedding.hpp"
+#include "xla/op/erf.hpp"
+#include "xla/op/exponential.hpp"
+#include "xla/op/gather.hpp"
+#include "xla/op/index_select.hpp"
+#include "xla/op/integers.hpp"
+#include "xla/op/logical.hpp"
+#include "xla/op/matmul.hpp"
+#include "xla/op/median.hpp"
+#include "xla/op/minmax.hpp"
+#include "xla/op/multinomial.hpp"
+#include "xla/op/permute.hpp"
+#include "xla/op/pow.hpp"
+#include "xla/op/prod.hpp"
+#include "xla/op/random.hpp"
+#include "xla/op/reduce.hpp"
+#include "xla/op/relu.hpp"
+#include "xla/op/remainder.hpp"
+#include "xla/op/reshape.hpp"
+#include "xla/op/root.hpp"
+#include "xla/op/rounding.hpp"
+#include "xla/op/scan.hpp"
+#include "xla/op/sigmoid.hpp"
+#include "xla/op/sign.hpp"
+#include "xla/op/slice.hpp"
+#include "xla/op/sort.hpp"
+#include "xla/op/tanh.hpp"
+#include "xla/op/trigonometric.hpp"
+#include "xla/op/where.hpp"
+
+/// X(op, group of element types) for every op.
+#define XLA_ALL_OPS(X) \
+  X(xla::op::abs, numbers) \
+  X(xla::op::argmax, places) \
+  X(xla::op::argmin, places) \
+  X(xla::op::add, numbers) \
+  X(xla::op::sub, numbers) \
+  X(xla::op::mul, numbers) \
+  X(xla::op::div, numbers) \
+  X(xla::op::neg, numbers) \
+  X(xla::op::cast, conversions) \
+  X(xla::op::check_index, indices) \
+  X(xla::op::clamp, numbers) \
+  X(xla::op::eq, comparisons) \
+  X(xla::op::ne, comparisons) \
+  X(xla::op::lt, comparisons) \
+  X(xla::op::le, comparisons) \
+  X(xla::op::gt, comparisons) \
+  X(xla::op::ge, comparisons) \
+  X(xla::op::concat, all) \
+  X(xla::op::arange, numbers) \
+  X(xla::op::squared_deviation, fractions) \
+  X(xla::op::embedding, fractions) \
+  X(xla::op::embedding_backward, fractions) \
+  X(xla::op::erf, fractions) \
+  X(xla::op::erfc, fractions) \
+  X(xla::op::ndtr, fractions) \
+  X(xla::op::exp, fractions) \
+  X(xla::op::log, fractions) \
+  X(xla::op::expm1, fractions) \
+  X(xla::op::log1p, fractions) \
+  X(xla::op::scatter_add, numbers) \
+  X(xla::op::scatter, all) \
+  X(xla::op::gather, all) \
+  X(xla::op::gather_into, numbers) \
+  X(xla::op::index_add, numbers) \
+  X(xla::op::index_copy, all) \
+  X(xla::op::index_select, all) \
+  X(xla::op::integers, indices) \
+  X(xla::op::permutation, indices) \
+  X(xla::op::logical_and, truths) \
+  X(xla::op::logical_or, truths) \
+  X(xla::op::logical_not, truths) \
+  X(xla::op::matmul, fractions) \
+  X(xla::op::median_index, places) \
+  X(xla::op::median, numbers) \
+  X(xla::op::maximum, numbers) \
+  X(xla::op::minimum, numbers) \
+  X(xla::op::check_probabilities, doubles) \
+  X(xla::op::permute, all) \
+  X(xla::op::pow, numbers) \
+  X(xla::op::prod, numbers) \
+  X(xla::op::uniform, fractions) \
+  X(xla::op::normal, fractions) \
+  X(xla::op::sum, numbers) \
+  X(xla::op::max, numbers) \
+  X(xla::op::min, numbers) \
+  X(xla::op::relu, numbers) \
+  X(xla::op::remainder, numbers) \
+  X(xla::op::fmod, numbers) \
+  X(xla::op::reshape, all) \
+  X(xla::op::expand, all) \
+  X(xla::op::sqrt, fractions) \
+  X(xla::op::rsqrt, fractions) \
+  X(xla::op::floor, fractions) \
+  X(xla::op::ceil, fractions) \
+  X(xla::op::round, fractions) \
+  X(xla::op::trunc, fractions) \
+  X(xla::op::cumsum, numbers) \
+  X(xla::op::recurrence, fractions) \
+  X(xla::op::cumprod, numbers) \
+  X(xla::op::sigmoid, fractions) \
+  X(xla::op::softplus, fractions) \
+  X(xla::op::sign, numbers) \
+  X(xla::op::slice, all) \
+  X(xla::op::slice_scatter, numbers) \
+  X(xla::op::argsort, places) \
+  X(xla::op::tanh, fractions) \
+  X(xla::op::sin, fractions) \
+  X(xla::op::cos, fractions) \
+  X(xla::op::where, all)

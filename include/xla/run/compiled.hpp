@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "xla/compile.hpp"
+#include "xla/run/debug.hpp"
+#include "xla/run/memory_of.hpp"
+#include "xla/run/metric_store.hpp"
+#include "xla/run/runtime.hpp"
+#include "xla/run/signature_cache.hpp"
+
+namespace xla::detail {
+
+template <class In>
+struct basic_compiled_calls<In>::state {
+  CompileOptions options;
+  std::mutex lock;
+  later<In, std::vector<std::pair<const compiled_program*, std::unique_ptr<signature_cache>>>>
+      caches;
+  later<In, call_pool> calls;
+
+  later<In, signature_cache>& cache_of(const compiled_program& p) {
+    const std::lock_guard hold(lock);
+    for (auto& [known, cache] : caches)
+      if (known == &p) return *cache;
+    prepare_for_plans<In>();
+    caches.emplace_back(&p, std::make_unique<later<In, signature_cache>>(p.source, p.kernels));
+    return *caches.back().second;
+  }
+
+  void work(const compiled_program& p, later<In, signature_cache>& cache,
+            later<In, bound_call>& call, const call_arguments& arguments) {
+    bind(p, call, arguments);
+    later<In, executable>* e = cache.find(call);
+    static counter& cached = get_counter<In>("CachedCompile");
+    if (e) cached.add();
+    else e = specialize(cache, call, arguments);
+    if (later<In, debug_log>::instance().level() > 1)
+      report_execution<In>(options.name, cache.hash(e->get_plan()));
+    if (plan_watch* w = watched_plans.load(std::memory_order_acquire); w && w->is_new(*w, *e))
+      introduce(*w, *e, arguments);
+    static metric& execute_time = get_metric<In>("ExecuteTime");
+    const later<In, timed> sample(execute_time);
+    execute<In>(*e, call);
+  }
+
+  static void bind(const compiled_program& p, later<In, bound_call>& call,
+                   const call_arguments& arguments) {
+    later<In, call_binder> binder(call);
+    arguments.visit(arguments.addresses, binder);
+    check_facts<In>(p.facts, call, arguments);
+  }
+
+  later<In, executable>* specialize(later<In, signature_cache>& cache,
+                                    const later<In, bound_call>& call,
+                                    const call_arguments& arguments) {
+    static counter& uncached = get_counter<In>("UncachedCompile");
+    static metric& compile_time = get_metric<In>("CompileTime");
+    const later<In, timed> sample(compile_time);
+    check_fixed_sizes<In>(cache.source(), call, arguments);
+    const later<In, std::vector<const plan*>> known = cache.plans();
+    later<In, executable>* e = cache.add(call, options);
+    uncached.add();
+    note_memory<In>(options.name, e->get_plan());
+    if (later<In, debug_log>::instance().level() > 0) {
+      auto name = [&](int slot) { return arguments.slot_path(slot); };
+      report<In>({"compile", options.name, cache.hash(e->get_plan()),
+                  what_changed(e->get_plan().slot_shapes, known, name)},
+                 e->get_plan());
+    }
+    return e;
+  }
+
+  void introduce(plan_watch& watch, const later<In, executable>& e,
+                 const call_arguments& arguments) {
+    later<In, std::vector<std::string>> slots;
+    for (int i = 0; i < e.get_plan().source.count.slots; ++i)
+      slots.push_back(arguments.slot_path(i));
+    watch.introduce(watch, e, options.name, slots);
+  }
+};
+
+template <class In>
+basic_compiled_calls<In>::basic_compiled_calls(CompileOptions options)
+    : state_(new state{std::move(options), {}, {}, {}}) {}
+
+template <class In>
+basic_compiled_calls<In>::~basic_compiled_calls() {
+  delete state_;
+}
+
+template <class In>
+void basic_compiled_calls<In>::run(const compiled_program& p, void* const* arguments,
+                                   handle* results) {
+  auto& cache = state_->cache_of(p);
+  struct borrowed {
+    later<In, call_pool>& pool;
+    later<In, std::unique_ptr<bound_call>> call = pool.take();
+    ~borrowed() { pool.give(std::move(call)); }
+  } own{state_->calls};
+  const auto work = [&] { state_->work(p, cache, *own.call, {arguments, p.visit}); };
+  if (p.source.count.writes > 0) {
+    const std::lock_guard one_at_a_time(cache.state_lock());
+    work();
+  } else {
+    work();
+  }
+  for (auto& r : own.call->results) (results++)->adopt(r.take());
+}
+
+template <class In>
+MemoryAnalysis basic_compiled_calls<In>::analyse(const compiled_program& p,
+                                                 void* const* arguments) {
+  auto& cache = state_->cache_of(p);
+  later<In, bound_call> call;
+  const call_arguments all{arguments, p.visit};
+  state_->bind(p, call, all);
+  later<In, executable>* e = cache.find(call);
+  return memory_of<In>((e ? e : state_->specialize(cache, call, all))->get_plan());
+}
+
+XLA_INSTANCE(class basic_compiled_calls<void>);
+
+template <class In>
+[[noreturn]] void refuse_pairing(int argument) {
+  throw error("xla::compile: argument " + std::to_string(argument) +
+              " is an optimizer of another model than the one it is passed with; "
+              "pass models and their optimizers in the same order");
+}
+XLA_INSTANCE(void refuse_pairing<void>(int));
+
+}  // namespace xla::detail

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "xla/base/caller.hpp"
+#include "xla/base/later.hpp"
+#include "xla/tensor/handle.hpp"
+
+namespace xla::detail {
+
+/// What tensors need of the run time, in the mode of the moment; run/machine.hpp defines it. A
+/// template over nothing, so that naming it makes nothing: templates say machine_of<T>.
+template <class In>
+struct basic_machine {
+  /// The op on inputs: n has its attributes, and its shape where the op's rule asks for it.
+  static void apply(caller who, node& n, const op_info& op, const handle* const* inputs, int count,
+                    handle& result);
+  /// The same with a shape that is known.
+  static void run(const node& n, const handle* const* inputs, int count, handle& result);
+  static void constant(const node& n, handle& result);
+  static void upload(handle& result, dtype type, const shape& dims, const void* data);
+  /// The elements; waits for them.
+  static const void* read(const handle& h);
+  /// Something ran outside the graph: fallback::<function>.
+  static void count_fallback(std::string_view function);
+  static void require_grad(handle& h, bool on);
+  static void grad(const handle& h, handle& result);
+  static void set_grad(const handle& h, const handle& gradient);
+  static void zero_grad(const handle& h);
+  static void detach(const handle& h, handle& result);
+  /// Collects gradients from a tensor with one element.
+  static void backward(const handle& loss);
+  /// Gradients for chosen inputs instead; see xla::grad.
+  static void gradients(const handle& loss, const handle* const* inputs, handle* const* results,
+                        int count, bool create_graph);
+  /// A place of its own that holds the value.
+  static void place_cell(handle& h, const handle& value, bool trainable);
+  static void create_cell(handle& h, dtype type, const shape& dims, bool trainable);
+  /// A place of its own with the same value as another.
+  static void copy_cell(handle& h, const handle& from);
+  /// Runs an op that replaces elements in h's own memory, in eager mode and where nobody else can
+  /// see it; false where somebody may, or where gradients will want the old elements.
+  static bool update(const handle& h, const node& n, const handle* const* parts, int count);
+  /// Rebinds a handle to a new value, as the in-place forms do.
+  static void rebind(handle& h, const handle& value);
+};
+
+template <class T>
+using machine_of = later<T, basic_machine<void>>;
+
+}  // namespace xla::detail

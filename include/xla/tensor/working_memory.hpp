@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "xla/base/instance.hpp"
+
+namespace xla::detail {
+
+struct buffer;
+
+/// A buffer of that many bytes, and where they are.
+template <class = void>
+buffer* take_buffer(std::size_t bytes, void*& data);
+template <class = void>
+void give_buffer(buffer* b) noexcept;
+
+/// Memory for a kernel's own use, from the store that tensors have theirs from.
+class working_memory {
+ public:
+  working_memory() = default;
+  working_memory(const working_memory&) = delete;
+  working_memory& operator=(const working_memory&) = delete;
+  ~working_memory() {
+    if (buffer_) give_buffer(buffer_);
+  }
+  /// So many bytes, in the place of those before.
+  void* take(std::size_t bytes) {
+    void* data = nullptr;
+    buffer* const b = take_buffer(bytes, data);
+    if (buffer_) give_buffer(buffer_);
+    buffer_ = b;
+    return data;
+  }
+
+ private:
+  buffer* buffer_ = nullptr;
+};
+
+}  // namespace xla::detail
+
+#if XLA_RUNTIME_HERE
+#include "xla/tensor/memory.hpp"
+#endif
