@@ -85,9 +85,18 @@ function(xla_configure build)
   endif()
 endfunction()
 
+# Stands before a command of execute_process. CMake relays a child's output through a pipe; a progress line
+# wants the terminal itself, where there is one.
+set(xla_on_terminal sh -c [=[
+out=/proc/$PPID/fd/1
+(test -t 3 3>>$out) 2>/dev/null && exec "$@" >$out 2>&1
+exec "$@"
+]=] sh)
+
 # xla_build(<build folder> <result> <argument>...): the rest goes to cmake --build, after -- to the build tool.
 function(xla_build build out)
-  execute_process(COMMAND "${CMAKE_COMMAND}" --build "${build}" --parallel ${JOBS} ${ARGN}
+  execute_process(
+    COMMAND ${xla_on_terminal} "${CMAKE_COMMAND}" --build "${build}" --parallel ${JOBS} ${ARGN}
     RESULT_VARIABLE result)
   set(${out} "${result}" PARENT_SCOPE)
 endfunction()

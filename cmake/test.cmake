@@ -1,55 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-# The whole test: cmake -P cmake/test.cmake
-#   -DSTAGES="gcc;clang;asan;tsan;isa"   only these stages; isa is avx2 and avx512
+# Every promise, with one compiler: cmake -P cmake/test.cmake
+# Also with clang, sanitizers and instruction sets: cmake -DSTAGES=all -P cmake/test.cmake
+#   -DSTAGES="gcc;clang;asan;tsan;isa"   these stages; isa is avx2 and avx512
 #   -DMATCH=<regex>                      only tests whose name matches
 #   -DJOBS=<n>                           parallel compilations and tests, 2 at most unless given
 #   -DBUILD=<folder>                     default build/test
-# Every stage is built first, then one ctest runs them all. Options stand before -P.
+# Every stage is built first, then one ctest runs them all. Options stand before -P. Each build says how far it
+# is: [stage, its number: steps done of all, seconds of those budgeted].
 
 include("${CMAKE_CURRENT_LIST_DIR}/bootstrap.cmake")
-if(NOT STAGES)
-  set(STAGES gcc clang asan tsan isa)
-endif()
+string(TIMESTAMP begin %s)
 if(NOT BUILD)
   set(BUILD "${XLA_ROOT}/build/test")
 endif()
 get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
+include("${CMAKE_CURRENT_LIST_DIR}/test_report.cmake")
 
-# Labels, compiler and flags of each stage.
-set(gcc_only "")
-set(gcc_compiler g++)
-set(gcc_flags "-O1")
-set(clang_only core refused)
-set(clang_compiler clang++-16)
-set(clang_flags "-O1")
-set(asan_only "asan")
-set(asan_compiler clang++-16)
-set(asan_flags "-O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer")
-set(tsan_only "threads")
-set(tsan_compiler clang++-16)
-set(tsan_flags "-O1 -g1 -fsanitize=thread -fno-omit-frame-pointer")
+# xla_stage(<name> <compiler> <build> <tests> <flags> [<label>...]): it has the tests with one of these labels,
+# or all. Budget: the seconds in which a fast machine with two processors configures and builds the stage, and
+# the seconds of one processor that its tests take, as ctest counts them; a slow machine may take twice that.
+# Who goes over it is told so, and fails nothing.
+set(known "")
+macro(xla_stage name compiler build tests flags)
+  list(APPEND known ${name})
+  set(${name}_compiler ${compiler})
+  set(${name}_fast ${build})
+  set(${name}_tests ${tests})
+  set(${name}_flags "${flags}")
+  set(${name}_only ${ARGN})
+endmacro()
+set(sanitizer "-g1 -fno-omit-frame-pointer")
+# g++ 12 sees uninitialised registers in its AVX-512 header; in a precompiled header the library's pragma
+# against that is forgotten.
+set(uninitialised "-Wno-uninitialized -Wno-maybe-uninitialized")
+#         name   compiler    build tests flags
+xla_stage(gcc    g++           300   360 "-O1")
+xla_stage(clang  clang++-16    150   120 "-O1" core refused)
+xla_stage(asan   clang++-16    180    60
+  "-O0 -fsanitize=address,undefined -fno-sanitize-recover=all ${sanitizer}" asan)
+xla_stage(tsan   clang++-16     60    60 "-O1 -fsanitize=thread ${sanitizer}" threads)
+xla_stage(avx2   g++            75    30 "-O1 -march=x86-64-v3" isa)
+xla_stage(avx512 g++            75    30 "-O1 -march=x86-64-v4 ${uninitialised}" isa)
 
+set(hint "")
+if(NOT STAGES)
+  set(STAGES gcc)
+  set(hint "; -DSTAGES=all has the others")
+endif()
+if("all" IN_LIST STAGES)
+  set(STAGES gcc clang asan tsan isa)
+endif()
 # isa stands for avx2 and avx512, as far as this machine has them; the other stages have SSE2.
 set(sets avx2 avx512)
-set(avx2_march x86-64-v3)
+list(TRANSFORM STAGES REPLACE "^isa$" "avx2;avx512")
+list(REMOVE_DUPLICATES STAGES)
+foreach(stage IN LISTS STAGES)
+  if(NOT stage IN_LIST known)
+    list(JOIN known " " names)
+    message(FATAL_ERROR "no stage is called ${stage}; there are: ${names}, isa for the last two, and all")
+  endif()
+endforeach()
 set(avx2_needs avx2 fma bmi2)
-set(avx512_march x86-64-v4)
 set(avx512_needs avx512f avx512bw avx512cd avx512dq avx512vl)
 set(cpu "")
 if(EXISTS /proc/cpuinfo)
   file(STRINGS /proc/cpuinfo cpu REGEX "^flags" LIMIT_COUNT 1)
 endif()
-if("isa" IN_LIST STAGES)
-  list(REMOVE_ITEM STAGES isa)
-  list(APPEND STAGES ${sets})
-endif()
-# g++ 12 sees uninitialised registers in its AVX-512 header; in a precompiled header the library's pragma
-# against that is forgotten.
-set(avx512_more " -Wno-uninitialized -Wno-maybe-uninitialized")
 foreach(set IN LISTS sets)
-  set(${set}_only isa)
-  set(${set}_compiler g++)
-  set(${set}_flags "-O1 -march=${${set}_march}${${set}_more}")
   foreach(flag IN LISTS ${set}_needs)
     if(set IN_LIST STAGES AND NOT "${cpu} " MATCHES " ${flag} ")
       message("==> ${set}: this machine has no ${flag}, left out")
@@ -80,41 +97,81 @@ if("tsan" IN_LIST STAGES)
   endif()
 endif()
 
+list(LENGTH STAGES count)
+set(fast 0)
+foreach(stage IN LISTS STAGES)
+  math(EXPR fast "${fast} + ${${stage}_fast} + ${${stage}_tests} / 2")
+endforeach()
+math(EXPR slow "2 * ${fast}")
+xla_minutes(fast ${fast})
+xla_minutes(slow ${slow})
+list(JOIN STAGES " " names)
+message("==> stages: ${names}; about ${fast}, on a slow machine ${slow}${hint}")
+
 set(failed "")
 set(all "")
+set(times "set(jobs ${JOBS})\nset(stages ${STAGES})\n")
+set(number 0)
 foreach(stage IN LISTS STAGES)
-  if(NOT DEFINED ${stage}_compiler)
-    message(FATAL_ERROR "no stage is called ${stage}")
-  endif()
-  string(TIMESTAMP time "%H:%M:%S")
-  message("==> ${time} ${stage}: ${${stage}_compiler} ${${stage}_flags}")
+  math(EXPR number "${number} + 1")
+  string(TIMESTAMP started %s)
+  math(EXPR since "${started} - ${begin}")
+  math(EXPR slow "2 * ${${stage}_fast}")
+  xla_minutes(since ${since})
+  xla_minutes(fast ${${stage}_fast})
+  xla_minutes(slow ${slow})
+  message("==> ${since} stage ${number} of ${count}, ${stage}: ${${stage}_compiler} ${${stage}_flags}; "
+    "about ${fast}, on a slow machine ${slow}")
   set(examples OFF)
   if(stage STREQUAL "gcc")
     set(examples ON)
   endif()
   string(REPLACE ";" "\\;" only "${${stage}_only}")
+  # ctest sums up the time of each label; the budget stands in it, to be read beside.
+  math(EXPR slow "2 * ${${stage}_tests}")
+  set(label "${stage}, budget ${${stage}_tests} s, slow ${slow} s")
   xla_configure("${BUILD}/${stage}"
     "-DCMAKE_CXX_COMPILER=${${stage}_compiler}" "-DCMAKE_CXX_FLAGS=${${stage}_flags}"
     -DCMAKE_BUILD_TYPE= -DXLA_WERROR=ON -DXLA_BUILD_TESTS=ON -DXLA_BUILD_EXAMPLES=${examples}
-    "-DXLA_TEST_ONLY=${only}" -DXLA_TEST_PREFIX=${stage}: "-DXLA_TEST_LAUNCHER=${${stage}_launcher}")
+    "-DXLA_TEST_ONLY=${only}" -DXLA_TEST_PREFIX=${stage}: "-DXLA_TEST_LABEL=${label}"
+    "-DXLA_TEST_LAUNCHER=${${stage}_launcher}")
+  string(TIMESTAMP configured %s)
   # What does not build must not hide the rest; that the stage built counts as a test of its own.
   set(keep_going -- -k)
   file(STRINGS "${BUILD}/${stage}/CMakeCache.txt" ninja REGEX "^CMAKE_GENERATOR:INTERNAL=Ninja")
   if(ninja)
     list(APPEND keep_going 0)
   endif()
+  set(ENV{NINJA_STATUS} "[${stage} ${number}/${count}: %f/%t, %e s of ${${stage}_fast}] ")
   xla_build("${BUILD}/${stage}" result ${keep_going})
+  unset(ENV{NINJA_STATUS})
   set(built true)
   if(NOT result EQUAL 0)
     set(built false)
     list(APPEND failed ${stage})
+    message("==> ${stage} did not build whole")
   endif()
+  string(TIMESTAMP ended %s)
+  math(EXPR configure "${configured} - ${started}")
+  math(EXPR build "${ended} - ${configured}")
+  foreach(value IN ITEMS started configure build)
+    string(APPEND times "set(${stage}_${value} ${${value}})\n")
+  endforeach()
+  foreach(budget IN ITEMS fast tests)
+    string(APPEND times "set(${stage}_${budget} ${${stage}_${budget}})\n")
+  endforeach()
   string(APPEND all "subdirs(\"${BUILD}/${stage}\")\n"
-    "add_test(\"${stage}:builds\" \"${CMAKE_COMMAND}\" -E ${built})\n")
+    "add_test(\"${stage}:builds\" \"${CMAKE_COMMAND}\" -E ${built})\n"
+    "set_tests_properties(\"${stage}:builds\" PROPERTIES LABELS \"${label}\")\n")
 endforeach()
 
-string(TIMESTAMP time "%H:%M:%S")
-message("==> ${time} tests")
+# The times come before the tests: the last lines are ctest's.
+file(WRITE "${BUILD}/times.cmake" "${times}")
+xla_report()
+string(TIMESTAMP ended %s)
+math(EXPR since "${ended} - ${begin}")
+xla_minutes(since ${since})
+message("==> ${since} tests of ${names}")
 if(failed)
   list(JOIN failed ", " names)
   message("==> these stages did not build whole: ${names}")
@@ -126,7 +183,7 @@ if(MATCH)
 endif()
 get_filename_component(bin "${CMAKE_COMMAND}" DIRECTORY)
 execute_process(COMMAND "${bin}/ctest" --test-dir "${BUILD}" --parallel ${JOBS} --output-on-failure
-    --no-tests=error --no-label-summary ${match}
+    --no-tests=error ${match}
   RESULT_VARIABLE result)
 if(failed OR NOT result EQUAL 0)
   message(FATAL_ERROR "the test failed")

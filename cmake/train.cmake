@@ -16,12 +16,7 @@ if(NOT result EQUAL 0)
 endif()
 
 separate_arguments(arguments UNIX_COMMAND "${ARGS}")
-# CMake relays a child's output through a pipe. The progress line wants the terminal itself, where there is one.
-set(on_terminal [=[
-out=/proc/$PPID/fd/1
-if test -t 3 3>>$out; then exec "$@" >$out 2>&1; else exec "$@"; fi
-]=])
-execute_process(COMMAND sh -c "${on_terminal}" sh "${BUILD}/examples/train_decoder" ${arguments}
+execute_process(COMMAND ${xla_on_terminal} "${BUILD}/examples/train_decoder" ${arguments}
   RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "train_decoder ended with ${result}")
