@@ -23,9 +23,12 @@ set(XLA_HEADERS
   xla/tensor/buffer.hpp
   xla/tensor/handle.hpp
   xla/tensor/impl.hpp
+  xla/tensor/machine.hpp
+  xla/tensor/memory.hpp
   xla/tensor/methods.hpp
   xla/tensor/state.hpp
   xla/tensor/training.hpp
+  xla/tensor/working_memory.hpp
   xla/op/abs.hpp
   xla/op/argmax.hpp
   xla/op/arithmetic.hpp
@@ -67,6 +70,7 @@ set(XLA_HEADERS
   xla/op/index.hpp
   xla/op/index_select.hpp
   xla/op/integers.hpp
+  xla/op/list.hpp
   xla/op/logical.hpp
   xla/op/matmul.hpp
   xla/op/median.hpp
@@ -127,21 +131,27 @@ set(XLA_HEADERS
   xla/kernel/op/matmul.hpp
   xla/kernel/op/movement.hpp
   xla/kernel/op/random.hpp
+  xla/kernel/op/random_kernels.hpp
   xla/kernel/op/reduce.hpp
   xla/kernel/op/scan.hpp
   xla/kernel/op/slice.hpp
   xla/kernel/op/sort.hpp
   xla/kernel/packet.hpp
+  xla/kernel/parallel.hpp
   xla/kernel/part.hpp
+  xla/kernel/permutation.hpp
   xla/kernel/philox.hpp
   xla/kernel/pool.hpp
+  xla/kernel/product.hpp
   xla/kernel/region.hpp
   xla/kernel/row.hpp
   xla/kernel/truth.hpp
   xla/run/arena.hpp
+  xla/run/arguments.hpp
   xla/run/backward.hpp
   xla/run/call.hpp
   xla/run/checkpoint.hpp
+  xla/run/compiled.hpp
   xla/run/debug.hpp
   xla/run/device.hpp
   xla/run/eager.hpp
@@ -152,11 +162,15 @@ set(XLA_HEADERS
   xla/run/lowered.hpp
   xla/run/machine.hpp
   xla/run/memory.hpp
+  xla/run/memory_of.hpp
   xla/run/memory_plan.hpp
+  xla/run/metric_report.hpp
   xla/run/metric_store.hpp
+  xla/run/metric_values.hpp
   xla/run/metrics.hpp
   xla/run/mode.hpp
   xla/run/plan.hpp
+  xla/run/print_stage.hpp
   xla/run/profile.hpp
   xla/run/profile/data.hpp
   xla/run/profile/describe.hpp
@@ -169,6 +183,7 @@ set(XLA_HEADERS
   xla/run/profile/script.hpp
   xla/run/profile/text.hpp
   xla/run/runtime.hpp
+  xla/run/seed.hpp
   xla/run/segment_recorder.hpp
   xla/run/side_by_side.hpp
   xla/run/signature_cache.hpp
@@ -177,6 +192,7 @@ set(XLA_HEADERS
   xla/run/stages.hpp
   xla/run/static_program.hpp
   xla/run/step.hpp
+  xla/run/sync.hpp
   xla/run/tensor_replay.hpp
   xla/run/tile.hpp
   xla/run/traced_graph.hpp
@@ -207,6 +223,7 @@ set(XLA_HEADERS
   xla/optim/sgd.hpp
   xla/data/loader.hpp
   xla/data/prefetch.hpp
+  xla/data/prefetch_thread.hpp
   xla/data/subset.hpp
   xla/io/atomic_file.hpp
   xla/io/csv.hpp

@@ -14,8 +14,8 @@ install(FILES
   "${PROJECT_BINARY_DIR}/xlaConfigVersion.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/FindHana.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaRuntime.cmake"
-  "${CMAKE_CURRENT_LIST_DIR}/runtime.cpp"
   "${CMAKE_CURRENT_LIST_DIR}/xlaGzip.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaSafetensors.cmake"
   DESTINATION "${package_dir}")
+install(DIRECTORY "${CMAKE_CURRENT_LIST_DIR}/runtime" DESTINATION "${package_dir}" FILES_MATCHING PATTERN "*.cpp")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,10 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-# xla::runtime: xla::xla for a program of several translation units. The run time's functions are made in one
-# of them, a source that each target linked to this compiles with its own flags, and no longer in every other.
+# xla::runtime: xla::xla with its run time in a library. What does not depend on a program's own types (kernels of
+# every op, planner, tracer, reports) is then made once, and no longer in each translation unit that uses it.
+#
+# xla_add_runtime(<name> [<library>...]): the same for targets with flags of their own. The library is compiled with
+# the flags of the directory that this is called in, and with those that the libraries named bring:
+#   add_library(native INTERFACE)
+#   target_compile_options(native INTERFACE -march=native)
+#   xla_add_runtime(runtime_native native)
+#   target_link_libraries(program PRIVATE native runtime_native)
+
+set(XLA_RUNTIME_SOURCES "${CMAKE_CURRENT_LIST_DIR}/runtime" CACHE INTERNAL "Where xla's run time is")
+
+function(xla_add_runtime name)
+  file(GLOB sources CONFIGURE_DEPENDS "${XLA_RUNTIME_SOURCES}/*.cpp")
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${sources})
+  target_link_libraries(${name} PUBLIC xla::xla PRIVATE ${ARGN})
+  target_compile_definitions(${name} PUBLIC XLA_EXTERN_RUNTIME)
+  set_target_properties(${name} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON EXPORT_COMPILE_COMMANDS OFF)
+  # A program takes of it what it uses: the library has the kernels of all ops.
+  target_link_options(${name} INTERFACE
+    "$<$<PLATFORM_ID:Linux>:LINKER:--gc-sections>" "$<$<PLATFORM_ID:Darwin>:LINKER:-dead_strip>")
+endfunction()
 
 if(NOT TARGET xla::runtime)
-  add_library(xla::runtime INTERFACE IMPORTED GLOBAL)
-  target_link_libraries(xla::runtime INTERFACE xla::xla)
-  target_compile_definitions(xla::runtime INTERFACE XLA_EXTERN_RUNTIME)
-  target_sources(xla::runtime INTERFACE "${CMAKE_CURRENT_LIST_DIR}/runtime.cpp")
+  xla_add_runtime(xla_runtime)
+  add_library(xla::runtime ALIAS xla_runtime)
 endif()

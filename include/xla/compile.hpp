@@ -105,7 +105,7 @@ class compiled_base {
     using R = std::invoke_result_t<const F&, argument_of<A&&>...>;
     if constexpr (captured::why.empty()) {
       void* const arguments[] = {address_of(a)..., nullptr};
-      handle results[captured::storage.size.results + 1];
+      handle results[captured::size.results + 1];
       calls_.run(made<captured, A...>, arguments, results);
       if constexpr (!std::is_void_v<R>) return unpack<typename result_of<bare<R>>::type>(results);
     } else {
@@ -129,7 +129,7 @@ class compiled_base {
  private:
   template <class Captured, class... A>
   static constexpr compiled_program made{
-      Captured::storage.view(), Captured::kernels.data(), Captured::facts.data(),
+      Captured::kept.storage.view(), Captured::kernels.data(), Captured::kept.facts.data(),
       &argument_walk<std::remove_reference_t<A>...>::visit};
 
   template <class X>

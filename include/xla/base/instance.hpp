@@ -16,6 +16,28 @@
 #define XLA_RUNTIME_HERE 0
 #endif
 
+// A program that links no run time, or one for other vector registers, fails to link, and the name
+// that is missing says what to do.
+#if defined(XLA_EXTERN_RUNTIME)
+#if defined(__AVX512F__)
+#define XLA_RUNTIME_TAG xla_runtime_avx512__link_xla_runtime_or_xla_add_runtime_with_the_same_march
+#elif defined(__AVX2__) && defined(__FMA__)
+#define XLA_RUNTIME_TAG xla_runtime_avx2_fma__link_xla_runtime_or_xla_add_runtime_with_the_same_march
+#elif defined(__AVX2__)
+#define XLA_RUNTIME_TAG xla_runtime_avx2__link_xla_runtime_or_xla_add_runtime_with_the_same_march
+#elif defined(__AVX__)
+#define XLA_RUNTIME_TAG xla_runtime_avx__link_xla_runtime_or_xla_add_runtime_with_the_same_march
+#else
+#define XLA_RUNTIME_TAG xla_runtime_base__link_xla_runtime_or_xla_add_runtime_with_the_same_march
+#endif
+extern "C" const char XLA_RUNTIME_TAG;
+#if !XLA_RUNTIME_HERE
+namespace {
+[[gnu::used]] const char* const xla_needed_runtime = &XLA_RUNTIME_TAG;
+}
+#endif
+#endif
+
 // XLA_INSTANCE(void f<void>()); beside the definition: it is made in the source run.cpp for all.
 #if defined(XLA_RUNTIME_RUN)
 #define XLA_INSTANCE(...) template __VA_ARGS__

@@ -58,6 +58,11 @@ struct op_info {
   /// Of a product: the sizes that it loops over, a multiply-add at each place; from the shapes of
   /// inputs and result, and attr.
   shape (*loops)(const shape* in, const shape& out, std::int64_t attr) = nullptr;
+  /// Where lean, the same without functions, and with the kernel alone: what a compiled program
+  /// points to, so that it brings no gradient rule and no kernel that it does not run.
+  bool lean = false;
+  const op_info* facts = nullptr;
+  const op_info* runs = nullptr;
 };
 
 /// One op applied: its inputs are earlier nodes, its result has type and dims.

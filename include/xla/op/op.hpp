@@ -113,11 +113,10 @@ constexpr void run_gradient(gradient_scope& s) {
 }
 
 template <class Op, class Out, class In>
-constexpr op_info make_info() {
+constexpr op_info make_facts() {
   static_assert(complete_op<Op>, "xla: an op needs a name, a kind and a shape rule");
   op_info i{.name = Op::name, .id = op_id(Op::name), .kind = Op::kind};
   i.result = dtype_of<Out>;
-  i.shape_of = &Op::shape_of;
   if constexpr (requires { Op::commutative; }) i.commutative = Op::commutative;
   if constexpr (requires { Op::costly; }) i.costly = Op::costly;
   if constexpr (requires { Op::impure; }) i.impure = Op::impure;
@@ -129,12 +128,35 @@ constexpr op_info make_info() {
     i.loops = &Op::loops;
   }
   if constexpr (requires { Op::takes_axes; }) i.takes_axes = Op::takes_axes;
-  if constexpr (differentiable<Op, Out, In>) {
-    i.differentiable = true;
-    i.gradient = &run_gradient<Op, Out, In>;
-  }
+  i.differentiable = differentiable<Op, Out, In>;
+  return i;
+}
+
+template <class Op, class Out, class In>
+constexpr op_info make_runs() {
+  op_info i = make_facts<Op, Out, In>();
   if constexpr (Op::kind != op_kind::alias) i.run = &kernel_entry<Op, Out, In>::run;
+  return i;
+}
+
+/// What a compiled program points to.
+template <class Op, class Out, class In>
+inline constexpr op_info facts_of = make_facts<Op, Out, In>();
+template <class Op, class Out, class In>
+inline constexpr op_info runs_of = make_runs<Op, Out, In>();
+
+template <class Op, class Out, class In>
+constexpr op_info make_info() {
+  op_info i = make_runs<Op, Out, In>();
+  i.shape_of = &Op::shape_of;
   if constexpr (Op::kind == op_kind::map) i.tile = &kernel_entry<Op, Out, In>::tile;
+  if constexpr (differentiable<Op, Out, In>) i.gradient = &run_gradient<Op, Out, In>;
+  // A program with a library of the run time finds the whole there.
+#if !defined(XLA_EXTERN_RUNTIME)
+  i.lean = true;
+  i.facts = &facts_of<Op, Out, In>;
+  i.runs = &runs_of<Op, Out, In>;
+#endif
   return i;
 }
 

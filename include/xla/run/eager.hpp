@@ -13,9 +13,9 @@
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/philox.hpp"
 #include "xla/run/generator.hpp"
-#include "xla/run/metrics.hpp"
+#include "xla/run/metric_store.hpp"
 #include "xla/run/mode.hpp"
-#include "xla/tensor/impl.hpp"
+#include "xla/tensor/memory.hpp"
 
 namespace xla::detail {
 

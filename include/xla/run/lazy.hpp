@@ -12,6 +12,7 @@
 #include "xla/run/debug.hpp"
 #include "xla/run/executable.hpp"
 #include "xla/run/executor.hpp"
+#include "xla/run/mode.hpp"
 #include "xla/run/sync.hpp"
 #include "xla/run/traced_graph.hpp"
 
@@ -271,8 +272,9 @@ template <class In = void>
 void make_ready(impl& t) {
   if (t.data) return;
   if (t.failed) throw error("xla: the graph that should have computed this value has failed");
-  if (t.pending) later<In, tracer>::instance().flush("value read before sync", true);
-  else compute_again(t);
+  if constexpr (has_traced_mode)
+    if (t.pending) return later<In, tracer>::instance().flush("value read before sync", true);
+  compute_again(t);
 }
 XLA_INSTANCE(void make_ready<void>(impl&));
 
@@ -331,7 +333,7 @@ template <class In>
 void run_sync(bool wait) {
   static counter& mark = get_counter("MarkStep");
   mark.add();
-  later<In, tracer>::instance().flush("user sync", wait);
+  if constexpr (has_traced_mode) later<In, tracer>::instance().flush("user sync", wait);
   const auto closures = later<In, step_closures>::instance().take();
   if (wait || !closures.empty()) later<In, executor>::instance().wait_all();
   for (const auto& c : closures) c->run();

@@ -22,11 +22,13 @@ ref<impl> run_op(node n, impl* const* inputs) {
   }
   ref<impl> t = make_impl(n, inputs);
   later<In, segment_recorder>::note(*t);
-  if (!is_eager_mode()) {
-    for (int i = 0; i < t->arity; ++i)
-      if (was_let_go(*t->in[i])) make_ready(*t->in[i]);
-    pending_list::instance().add(t.get());
-    return t;
+  if constexpr (has_traced_mode) {
+    if (!is_eager_mode()) {
+      for (int i = 0; i < t->arity; ++i)
+        if (was_let_go(*t->in[i])) make_ready(*t->in[i]);
+      pending_list::instance().add(t.get());
+      return t;
+    }
   }
   for (int i = 0; i < t->arity; ++i) {
     make_ready(*t->in[i]);

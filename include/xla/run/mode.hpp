@@ -7,17 +7,32 @@
 #include <string_view>
 #include <type_traits>
 
+#include "xla/base/error.hpp"
+
 namespace xla {
 namespace detail {
+
+/// XLA_NO_TRACED leaves traced mode out of a program that is built of headers alone: it is eager
+/// from the start, and a fifth smaller.
+#if defined(XLA_NO_TRACED) && !defined(XLA_EXTERN_RUNTIME)
+inline constexpr bool has_traced_mode = false;
+#else
+inline constexpr bool has_traced_mode = true;
+#endif
 
 struct modes {
   std::atomic<bool> eager;
   static modes& instance() {
     static modes m{[] {
       const char* e = std::getenv("XLA_EAGER");
-      return e && std::string_view(e) != "0" && *e != '\0';
+      return !has_traced_mode || (e && std::string_view(e) != "0" && *e != '\0');
     }()};
     return m;
+  }
+  bool exchange(bool on) {
+    if (!on && !has_traced_mode)
+      throw error("xla: built with XLA_NO_TRACED, so eager mode cannot be left");
+    return eager.exchange(on);
   }
 };
 
@@ -35,7 +50,7 @@ inline bool& grad_enabled() {
 /// until a value is read. For the whole process; XLA_EAGER=1 starts in eager mode.
 template <class = void>
 constexpr void eager_mode(bool on) {
-  if (!__builtin_is_constant_evaluated()) detail::modes::instance().eager.store(on);
+  if (!__builtin_is_constant_evaluated()) detail::modes::instance().exchange(on);
   if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body has no eager mode: call eager_mode() outside");
 }
@@ -45,7 +60,7 @@ namespace detail {
 template <class = void>
 constexpr bool exchange_eager_mode(bool on) {
   bool old = false;
-  if (!__builtin_is_constant_evaluated()) old = modes::instance().eager.exchange(on);
+  if (!__builtin_is_constant_evaluated()) old = modes::instance().exchange(on);
   if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body has no eager mode: put the guard outside");
   return old;

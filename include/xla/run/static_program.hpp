@@ -9,12 +9,12 @@
 
 namespace xla::detail {
 
-template <const auto& Storage, int Index>
+template <const auto& Kept, int Index>
 struct key_at {
-  static constexpr distinct_key where = Storage.keys[Index];
+  static constexpr distinct_key where = Kept.storage.keys[Index];
   static constexpr auto value = [] {
     kernel::region_key<where.count> k{};
-    for (int i = 0; i < where.count; ++i) k.words[i] = Storage.words[where.first + i];
+    for (int i = 0; i < where.count; ++i) k.words[i] = Kept.storage.words[where.first + i];
     return k;
   }();
 };
@@ -41,55 +41,72 @@ constexpr region_kernel make_region_kernel() {
   else return {&kernel::map_kernel<Key>::run, nullptr, nullptr, &name_in_region<Key>};
 }
 
+/// What is kept of a capture, in arrays of the sizes that it turned out to need.
+template <program::sizes Size, int Facts>
+struct kept_program {
+  text why;        ///< it was refused
+  int needed = 0;  ///< the capacity that it takes
+  program_storage<Size> storage;
+  std::array<double, static_cast<std::size_t>(Facts) + 1> facts{};
+};
+
+/// Captures in a function, whose own constants no object file has to hold: the arrays of the capture
+/// itself are large.
+template <int Capacity, class F, class... A>
+consteval auto keep_program() {
+  constexpr captured<Capacity> from = capture<Capacity, F, A...>();
+  constexpr bool whole = from.needed <= Capacity && !from.refused.failed();
+  constexpr program::sizes n = whole ? from.count : program::sizes{};
+  kept_program<n, whole ? from.fact_count : 0> out;
+  out.why = from.refused.why;
+  out.needed = from.needed;
+  auto copy = [](auto* to, const auto* source, int count) {
+    for (int i = 0; i < count; ++i) to[i] = source[i];
+  };
+  auto& s = out.storage;
+  copy(s.values, from.values, n.values);
+  copy(s.steps, from.steps, n.steps);
+  copy(s.inputs, from.inputs, n.inputs);
+  copy(s.outputs, from.outputs, n.outputs);
+  copy(s.words, from.words, n.words);
+  copy(s.keys, from.keys, n.keys);
+  copy(s.writes, from.writes, n.writes);
+  copy(s.results, from.results, n.results);
+  copy(s.slots, from.slots, n.slots);
+  copy(s.symbols, from.symbols, n.symbols);
+  copy(s.equalities, from.equalities, n.equalities);
+  copy(s.spaces, from.spaces, n.spaces);
+  copy(out.facts.data(), from.facts, whole ? from.fact_count : 0);
+  // Of an op that runs on its own the program needs the kernel, of all others what they are.
+  for (int i = 0; i < n.values; ++i)
+    if (node& v = s.values[i]; v.op->lean) v.op = v.op->facts;
+  for (int i = 0; i < n.steps; ++i)
+    if (const step& p = s.steps[i]; p.kind == step_kind::library)
+      if (const op_info* op = from.values[p.value].op; op->lean) s.values[p.value].op = op->runs;
+  return out;
+}
+
 /// A step function at given argument types, evaluated by the C++ compiler: its program as static
 /// data, and one kernel for each distinct region.
 template <class F, class... A>
 struct static_program {
   template <int Capacity>
-  static constexpr captured<Capacity> attempt = capture<Capacity, F, A...>();
+  static constexpr auto attempt = keep_program<Capacity, F, A...>();
 
   static constexpr int first = first_capacity<A...>();
   static constexpr int needed = attempt<first>.needed;
   static constexpr int capacity = needed > first ? needed : first;
-  static constexpr text why = attempt<capacity>.refused.why;
-
-  static constexpr auto storage = [] {
-    constexpr const auto& from = attempt<capacity>;
-    program_storage<from.count> s;
-    auto copy = [](auto* to, const auto* source, int n) {
-      for (int i = 0; i < n; ++i) to[i] = source[i];
-    };
-    constexpr program::sizes n = from.count;
-    copy(s.values, from.values, n.values);
-    copy(s.steps, from.steps, n.steps);
-    copy(s.inputs, from.inputs, n.inputs);
-    copy(s.outputs, from.outputs, n.outputs);
-    copy(s.words, from.words, n.words);
-    copy(s.keys, from.keys, n.keys);
-    copy(s.writes, from.writes, n.writes);
-    copy(s.results, from.results, n.results);
-    copy(s.slots, from.slots, n.slots);
-    copy(s.symbols, from.symbols, n.symbols);
-    copy(s.equalities, from.equalities, n.equalities);
-    copy(s.spaces, from.spaces, n.spaces);
-    return s;
-  }();
-
-  static constexpr int fact_count = attempt<capacity>.fact_count;
-  static constexpr auto facts = [] {
-    std::array<double, static_cast<std::size_t>(fact_count) + 1> f{};
-    for (int i = 0; i < fact_count; ++i)
-      f[static_cast<std::size_t>(i)] = attempt<capacity>.facts[i];
-    return f;
-  }();
+  static constexpr text why = attempt<capacity>.why;
+  static constexpr const auto& kept = attempt<capacity>;
+  static constexpr program::sizes size = kept.storage.size;
 
   template <std::size_t... I>
   static constexpr auto make_kernels(std::index_sequence<I...>) {
     return std::array<region_kernel, sizeof...(I) + 1>{
-        make_region_kernel<key_at<storage, static_cast<int>(I)>::value, storage.keys[I].row>()...};
+        make_region_kernel<key_at<kept, static_cast<int>(I)>::value, kept.storage.keys[I].row>()...};
   }
   static constexpr auto kernels =
-      make_kernels(std::make_index_sequence<static_cast<std::size_t>(storage.size.keys)>{});
+      make_kernels(std::make_index_sequence<static_cast<std::size_t>(size.keys)>{});
 };
 
 }  // namespace xla::detail

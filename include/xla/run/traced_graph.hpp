@@ -9,7 +9,7 @@
 #include "xla/run/eager.hpp"
 #include "xla/run/generator.hpp"
 #include "xla/run/lowered.hpp"
-#include "xla/tensor/impl.hpp"
+#include "xla/tensor/memory.hpp"
 
 namespace xla::detail {
 
