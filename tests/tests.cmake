@@ -118,6 +118,7 @@ xla_test(optim/clip LABELS core)
 xla_test(optim/average LABELS core)
 
 xla_test(accuracy LABELS isa)
+xla_test(cost/nodes LABELS core)
 xla_test(contract LABELS core asan isa)
 xla_test(contract_errors LABELS core asan)
 xla_test(contract_lines LABELS core)

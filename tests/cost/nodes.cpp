@@ -15,25 +15,6 @@ struct Mlp {
   XLA_MODULE(fc1, fc2)
 };
 
-template <int Blocks>
-struct Residual {
-  std::array<nn::Linear, Blocks> blocks;
-  constexpr auto operator()(xla::Tensor<float, 2> x) const {
-    for (auto& b : blocks) x = x + xla::relu(b(x));
-    return x;
-  }
-  XLA_MODULE(blocks)
-};
-
-struct mean_step {
-  constexpr auto operator()(auto& model, auto& data, auto& optimizer) const {
-    optimizer.zero_grad();
-    auto loss = mean(model(data));
-    loss.backward();
-    optimizer.step();
-    return loss;
-  }
-};
 struct mlp_step {
   constexpr auto operator()(auto& model, auto& data, auto& target, auto& loss_fn,
                             auto& optimizer) const {

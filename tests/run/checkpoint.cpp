@@ -4,6 +4,8 @@
 #include "support/decoder.hpp"
 #include "support/gradient.hpp"
 #include "xla/nn/normalization.hpp"
+#include "xla/op/remainder.hpp"
+#include "xla/op/tanh.hpp"
 #include "xla/optim/sgd.hpp"
 #include "xla/run/memory.hpp"
 #include "xla/run/metrics.hpp"

@@ -9,6 +9,7 @@
 #include "xla/compile.hpp"
 #include "xla/module.hpp"
 #include "xla/run/generator.hpp"
+#include "xla/run/sync.hpp"
 
 namespace test {
 

@@ -53,11 +53,12 @@ struct kept_program {
 /// Captures in a function, whose own constants no object file has to hold: the arrays of the capture
 /// itself are large.
 template <int Capacity, class F, class... A>
-consteval auto keep_program() {
+constexpr auto keep_program() {
   constexpr captured<Capacity> from = capture<Capacity, F, A...>();
   constexpr bool whole = from.needed <= Capacity && !from.refused.failed();
   constexpr program::sizes n = whole ? from.count : program::sizes{};
-  kept_program<n, whole ? from.fact_count : 0> out;
+  constexpr int facts = whole ? from.fact_count : 0;
+  kept_program<n, facts> out;
   out.why = from.refused.why;
   out.needed = from.needed;
   auto copy = [](auto* to, const auto* source, int count) {
@@ -76,7 +77,7 @@ consteval auto keep_program() {
   copy(s.symbols, from.symbols, n.symbols);
   copy(s.equalities, from.equalities, n.equalities);
   copy(s.spaces, from.spaces, n.spaces);
-  copy(out.facts.data(), from.facts, whole ? from.fact_count : 0);
+  copy(out.facts.data(), from.facts, facts);
   // Of an op that runs on its own the program needs the kernel, of all others what they are.
   for (int i = 0; i < n.values; ++i)
     if (node& v = s.values[i]; v.op->lean) v.op = v.op->facts;
