@@ -19,8 +19,8 @@ using program_of = xla::detail::static_program<std::remove_const_t<Body>, T&...>
 template <class Program>
 class region {
  public:
-  static constexpr auto key = xla::detail::key_at<Program::storage, 0>::value;
-  static_assert(Program::storage.size.keys == 1, "the function is one region");
+  static constexpr auto key = xla::detail::key_at<Program::kept, 0>::value;
+  static_assert(Program::size.keys == 1, "the function is one region");
   using kernel = xla::kernel::map_kernel<key>;
 
   region(std::vector<const float*> tensors, std::vector<float> constants)

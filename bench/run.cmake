@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # All benchmarks: cmake -P bench/run.cmake
-#   -DPARTS="mlp;decoder;decoder_char;generate;memory;capture;overhead;specialise;traced;fused;rows;gemm;epilogue;attention;binary"   only these; README.md has more
+#   -DPARTS="mlp;decoder;decoder_char;generate;memory;build;capture;overhead;specialise;traced;fused;rows;gemm;epilogue;attention;binary"   only these; README.md has more
 #   -DROUNDS=<n>           rounds of the contests at most, 21 unless given
 #   -DTHREADS="1;2"        numbers of threads
 #   -DPYTHON=<python>      an interpreter that has torch and jax, instead of installing them
 #   -DPEERS=OFF            without PyTorch and JAX
+#   -DAGAINST=<commit>     what the part `build` is compared with
 #   -DBUILD=<folder>       default build/bench
 # Options stand before -P. Results: a table here, results.json and *.svg in the build folder.
 
@@ -14,7 +15,7 @@ if(NOT BUILD)
 endif()
 get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
 if(NOT PARTS)
-  set(PARTS mlp decoder decoder_char generate memory capture overhead specialise traced fused rows
+  set(PARTS mlp decoder decoder_char generate memory build capture overhead specialise traced fused rows
     gemm epilogue attention binary)
 endif()
 if(NOT ROUNDS)
@@ -83,7 +84,7 @@ endif()
 xla_bench_configure(gcc g++)
 set(flags "${BUILD}/gcc/bench/capture.flags")
 find_program(clang clang++-16)
-if(clang AND "capture" IN_LIST PARTS)
+if(clang AND ("capture" IN_LIST PARTS OR "build" IN_LIST PARTS))
   xla_bench_configure(clang "${clang}")
   list(APPEND flags "${BUILD}/clang/bench/capture.flags")
 endif()
@@ -93,7 +94,7 @@ foreach(part IN LISTS PARTS)
     list(APPEND targets bench_heap bench_decoder)
   elseif(part STREQUAL "binary")
     list(APPEND targets train_decoder)
-  elseif(NOT part STREQUAL "capture")
+  elseif(NOT part STREQUAL "capture" AND NOT part STREQUAL "build")
     list(APPEND targets bench_${part})
   endif()
 endforeach()
@@ -108,6 +109,14 @@ set(arguments --programs "${BUILD}/gcc/bench" --out "${BUILD}" --parts ${PARTS} 
   --binary "${BUILD}/gcc/examples/train_decoder" --flags ${flags})
 if(peers)
   list(APPEND arguments --peers "${peers}")
+endif()
+if(AGAINST)
+  set(other "${BUILD}/against")
+  if(NOT EXISTS "${other}")
+    execute_process(COMMAND git -C "${XLA_ROOT}" worktree add --detach "${other}" COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  execute_process(COMMAND git -C "${other}" checkout --quiet --detach "${AGAINST}" COMMAND_ERROR_IS_FATAL ANY)
+  list(APPEND arguments --against "${other}")
 endif()
 execute_process(COMMAND "${CMAKE_COMMAND}" -E env PYTHONDONTWRITEBYTECODE=1
     "${python3}" "${CMAKE_CURRENT_LIST_DIR}/run.py" ${arguments}

@@ -8,6 +8,7 @@ import os
 import platform
 import subprocess
 
+import build
 import capture
 import compare
 import memory
@@ -132,7 +133,7 @@ SHOW = {"overhead": show_overhead, "specialise": show_specialise, "traced": show
         "fused": show_fused, "rows": show_rows}
 # Run once for each number of threads.
 SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue, "attention": show_attention}
-PARTS = (*compare.CONTESTS, "binary", "capture", "memory", *SHOW, *SHOW_THREADS)
+PARTS = (*compare.CONTESTS, "binary", "build", "capture", "memory", *SHOW, *SHOW_THREADS)
 
 
 def machine():
@@ -156,6 +157,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--threads", type=int, nargs="+", default=(1, 2))
     parser.add_argument("--flags", nargs="*", default=[], help="capture.flags of each compiler")
+    parser.add_argument("--against", help="another tree of the library, for the part build")
     parser.add_argument("--binary", help="the program of examples/ that is weighed")
     parser.add_argument("--peers", help="a Python that has torch and jax")
     options = parser.parse_args()
@@ -177,6 +179,11 @@ def main():
             contest = compare.CONTESTS[part]
             write(f"{part}.svg",
                   plot.contest(results[part], contest.title, contest.unit, contest.what))
+        elif part == "build":
+            results[part] = [build.measure(flags, options.out, options.against)
+                             for flags in options.flags]
+            for result in results[part]:
+                build.show(result)
         elif part == "capture":
             results[part] = [capture.measure(flags, options.out) for flags in options.flags]
             for result in results[part]:

@@ -10,3 +10,13 @@ target_compile_options(xla_warnings INTERFACE
 add_library(xla_dev INTERFACE)
 target_link_libraries(xla_dev INTERFACE xla_warnings)
 target_compile_options(xla_dev INTERFACE -ffp-contract=off)
+
+# The run time of the tests, without contraction as they are; where they are built, examples share it.
+if(XLA_BUILD_TESTS)
+  xla_add_runtime(xla_dev_runtime xla_dev)
+  if(CMAKE_CXX_FLAGS MATCHES "-O0")
+    target_compile_options(xla_dev_runtime PRIVATE -O1)  # it computes much
+  endif()
+else()
+  add_library(xla_dev_runtime ALIAS xla_runtime)
+endif()

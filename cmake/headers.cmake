@@ -180,6 +180,7 @@ set(XLA_HEADERS
   xla/run/profile/page.hpp
   xla/run/profile/peaks.hpp
   xla/run/profile/profiler.hpp
+  xla/run/profile/recording.hpp
   xla/run/profile/script.hpp
   xla/run/profile/text.hpp
   xla/run/runtime.hpp

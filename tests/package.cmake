@@ -24,3 +24,20 @@ run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/package/${WAY}" -B "${WORK}
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 run("${WORK}/build/consumer")
 run("${WORK}/build/consumer_runtime")
+
+# A program without the run time, or with one for other registers, does not link, and is told what to do.
+function(refuse target)
+  execute_process(COMMAND "${CMAKE_COMMAND}" --build "${WORK}/build" --target ${target}
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(result EQUAL 0)
+    message(FATAL_ERROR "${target} links, and must not")
+  elseif(NOT output MATCHES "xla_runtime_[a-z0-9_]*__link_xla_runtime_or_xla_add_runtime_with_the_same_march")
+    message(FATAL_ERROR "${target} does not build, but nothing says what to do:\n${output}")
+  endif()
+endfunction()
+if(WAY STREQUAL "find")
+  refuse(without)
+elseif(CMAKE_HOST_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  refuse(mixed)
+  run("${CMAKE_COMMAND}" --build "${WORK}/build" --target consumer_wide)
+endif()

@@ -9,6 +9,7 @@
 
 #include <xla/io/text.hpp>
 #include <xla/run/profile.hpp>
+#include <xla/run/profile/profiler.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/specialize.hpp"
 #include "xla/run/tile.hpp"
@@ -97,13 +98,15 @@ inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* p
   }
 }
 template <class In = void>
-inline void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
+void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
                      const rng_state* random) {
   void* pointers[kernel::max_operands];
   const int* operands = &p.operands[static_cast<std::size_t>(s.first_operand)];
   for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
   run_on<In>(p, s, pointers, &p.operand_shapes[static_cast<std::size_t>(s.first_shape)], random);
 }
+
+XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, const rng_state*));
 
 /// Runs a step of a group on one slice; memory is that of the thread.
 template <class In = void>
@@ -135,7 +138,7 @@ inline void run_on_slice(const later<In, plan>& p, const ready_step& s, void* co
 /// Runs the steps of a group. Each thread takes a slice, and leads it through all of them; or its
 /// share of the steps.
 template <class In = void>
-inline void run_group(const later<In, plan>& p, const step_group& g, void* const* table,
+void run_group(const later<In, plan>& p, const step_group& g, void* const* table,
                       std::byte* arena) {
   if (g.slices == step_group::whole)
     return kernel::parallel_for(g.threads, [&](std::int64_t thread) {
@@ -156,6 +159,8 @@ inline void run_group(const later<In, plan>& p, const step_group& g, void* const
         run_on_slice<In>(p, p.steps[static_cast<std::size_t>(i)], table, memory, slice);
   });
 }
+
+XLA_INSTANCE(void run_group<void>(const plan&, const step_group&, void* const*, std::byte*));
 
 template <class>
 class basic_executable;
@@ -220,8 +225,8 @@ class basic_executable {
   /// Runs a step, or the group that begins with it.
   void run_one(std::size_t i, const later<In, frame>& f, const rng_state* random = nullptr) const {
     const ready_step& s = plan_.steps[i];
-    if (s.group < 0) return run_step(plan_, s, f.table.data(), random);
-    run_group(plan_, plan_.groups[static_cast<std::size_t>(s.group)], f.table.data(),
+    if (s.group < 0) return run_step<In>(plan_, s, f.table.data(), random);
+    run_group<In>(plan_, plan_.groups[static_cast<std::size_t>(s.group)], f.table.data(),
               f.memory.get());
   }
   /// The step that follows step i, or its group.

@@ -329,6 +329,15 @@ void keep_closure(later<In, std::unique_ptr<step_closure>> c) {
 }
 XLA_INSTANCE(void keep_closure<void>(std::unique_ptr<step_closure>));
 
+/// Runs what is pending to its end, before a profile.
+template <class In = void>
+void finish_traced() {
+  if (!has_traced_mode || is_eager_mode()) return;
+  later<In, tracer>::instance().flush("profile", true);
+  later<In, executor>::instance().wait_all();
+}
+XLA_INSTANCE(void finish_traced<void>());
+
 template <class In>
 void run_sync(bool wait) {
   static counter& mark = get_counter("MarkStep");

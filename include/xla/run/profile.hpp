@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
 #include <type_traits>
 
-#include "xla/run/lazy.hpp"
-#include "xla/run/mode.hpp"
-#include "xla/run/profile/environment.hpp"
-#include "xla/run/profile/file.hpp"
-#include "xla/run/profile/profiler.hpp"
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+#include "xla/run/profile/data.hpp"
 
 namespace xla {
 
@@ -20,25 +17,29 @@ struct ProfileOptions {
 
 namespace detail {
 
-template <class>
-struct basic_profile_scope {
-  profile_session session;
-  explicit basic_profile_scope(const ProfileOptions& o) {
-    session.calls = o.calls;
-    session.warmup = o.warmup;
-    profiler::instance().start(session);
-  }
-  ~basic_profile_scope() { profiler::instance().stop(session); }
-  basic_profile_scope(const basic_profile_scope&) = delete;
+/// The recording of some calls; run/profile/recording.hpp defines it.
+template <class In>
+class basic_profile_recording {
+ public:
+  explicit basic_profile_recording(const ProfileOptions& options);
+  basic_profile_recording(const basic_profile_recording&) = delete;
+  basic_profile_recording& operator=(const basic_profile_recording&) = delete;
+  ~basic_profile_recording();
+  /// A call has returned: what it left pending runs as well.
+  void called();
+  Profile take();
+
+ private:
+  struct state;
+  state* state_;
 };
 
-/// Runs what is pending in traced mode to its end.
+/// From now on XLA_PROFILE is looked for.
 template <class = void>
-void finish_traced() {
-  if (is_eager_mode()) return;
-  tracer::instance().flush("profile", true);
-  executor::instance().wait_all();
-}
+bool profile_on_request();
+
+/// What includes this asks for it.
+inline const bool profile_can_start = profile_on_request();
 
 }  // namespace detail
 
@@ -61,23 +62,12 @@ void finish_traced() {
 /// program ends: as a page (.html), as JSON (.json), or as text.
 template <class F, class... A>
 Profile profile(const ProfileOptions& options, F&& f, A&&... a) {
-  if (options.calls < 1 || options.warmup < 0)
-    throw error("profile: needs at least 1 call and no less than 0 for warm-up, got calls = " +
-                std::to_string(options.calls) + ", warmup = " + std::to_string(options.warmup));
-  detail::finish_traced<>();
-  detail::basic_profile_scope<void> scope(options);
+  detail::later<F, detail::basic_profile_recording<void>> recording(options);
   for (int i = 0; i < options.warmup + options.calls; ++i) {
     f(a...);
-    detail::finish_traced<>();
+    recording.called();
   }
-  // After the calls, which would find the caches full of this.
-  const MachinePeaks peaks = machine_peaks<>(num_threads());
-  Profile p = detail::profiler::instance().take(scope.session, peaks);
-  if (p.functions.empty())
-    throw error(
-        "profile: no compiled function and no traced graph ran; ops in eager mode have no "
-        "plan, so give a function that xla::compile made, or switch eager mode off");
-  return p;
+  return recording.take();
 }
 template <class F, class... A>
   requires(!std::is_same_v<std::remove_cvref_t<F>, ProfileOptions>)
@@ -86,3 +76,7 @@ Profile profile(F&& f, A&&... a) {
 }
 
 }  // namespace xla
+
+#if XLA_RUNTIME_HERE
+#include "xla/run/profile/recording.hpp"
+#endif

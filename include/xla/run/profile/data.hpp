@@ -3,16 +3,29 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
-#include "xla/run/profile/peaks.hpp"
 #include "xla/shape/dtype.hpp"
 
 /// For code that runs when a program is looked at: small rather than fast, and quick to compile.
 #define XLA_COLD __attribute__((cold, noinline))
 
 namespace xla {
+
+/// What this machine reaches in this program, measured: with the vectors that the program was
+/// compiled for, on that many threads at once.
+struct MachinePeaks {
+  int threads = 0;
+  double flops = 0;  ///< float32 multiply-adds in registers, two operations each, per second
+  double bytes = 0;  ///< a copy between blocks beyond the caches, read and written, per second
+};
+
+/// The peaks of this machine on that many threads; measured when first asked for, in about a tenth
+/// of a second, with 128 MiB of memory meanwhile.
+template <class = void>
+XLA_COLD MachinePeaks machine_peaks(int threads);
 
 /// When a thread worked on a step. Thread 0 is the one that ran the function.
 struct ProfileSpan {
@@ -120,5 +133,8 @@ struct BasicProfile {
   void write(const std::string& path) const;
 };
 using Profile = BasicProfile<void>;
+
+template <class = void>
+std::ostream& operator<<(std::ostream& out, const Profile& p);
 
 }  // namespace xla

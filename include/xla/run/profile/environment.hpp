@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "xla/run/profile.hpp"
 #include "xla/run/profile/file.hpp"
+#include "xla/run/profile/peaks.hpp"
 #include "xla/run/profile/profiler.hpp"
 
 namespace xla::detail {
@@ -51,10 +53,10 @@ XLA_COLD void profile_as_environment_says() {
   if (asked) static const basic_environment_profile<void> whole(std::getenv("XLA_PROFILE"));
 }
 
-/// What includes this asks for it.
-inline const bool profile_can_start = [] {
+template <class>
+bool profile_on_request() {
   before_plans.store(&profile_as_environment_says<>, std::memory_order_release);
   return true;
-}();
+}
 
 }  // namespace xla::detail

@@ -13,16 +13,9 @@
 #include "xla/kernel/packet.hpp"
 #include "xla/kernel/region.hpp"
 #include "xla/run/metric_store.hpp"
+#include "xla/run/profile/data.hpp"
 
 namespace xla {
-
-/// What this machine reaches in this program, measured: with the vectors that the program was
-/// compiled for, on that many threads at once.
-struct MachinePeaks {
-  int threads = 0;
-  double flops = 0;  ///< float32 multiply-adds in registers, two operations each, per second
-  double bytes = 0;  ///< a copy between blocks beyond the caches, read and written, per second
-};
 
 namespace detail {
 
@@ -90,10 +83,8 @@ double copy_burst(void* context, int t) {
 
 }  // namespace detail
 
-/// The peaks of this machine on that many threads; measured when first asked for, in about a tenth
-/// of a second, with 128 MiB of memory meanwhile.
-template <class = void>
-__attribute__((cold, noinline)) MachinePeaks machine_peaks(int threads) {
+template <class>
+XLA_COLD MachinePeaks machine_peaks(int threads) {
   static std::mutex lock;
   static std::vector<MachinePeaks> known;
   const std::lock_guard hold(lock);

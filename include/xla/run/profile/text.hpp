@@ -198,7 +198,7 @@ template <class V>
 std::string BasicProfile<V>::table(ProfileSort sort_by, int row_limit) const {
   return detail::profile_text(*this, sort_by, row_limit);
 }
-template <class = void>
+template <class>
 std::ostream& operator<<(std::ostream& out, const Profile& p) {
   return out << p.to_string();
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "xla/base/error.hpp"
+#include "xla/run/lazy.hpp"
+#include "xla/run/profile.hpp"
+#include "xla/run/profile/environment.hpp"
+#include "xla/run/profile/file.hpp"
+#include "xla/run/profile/peaks.hpp"
+#include "xla/run/profile/profiler.hpp"
+
+namespace xla::detail {
+
+template <class In>
+struct basic_profile_recording<In>::state {
+  profile_session session;
+};
+
+template <class In>
+basic_profile_recording<In>::basic_profile_recording(const ProfileOptions& options) {
+  if (options.calls < 1 || options.warmup < 0)
+    throw error("profile: needs at least 1 call and no less than 0 for warm-up, got calls = " +
+                std::to_string(options.calls) + ", warmup = " + std::to_string(options.warmup));
+  finish_traced<In>();
+  state_ = new state;
+  state_->session.calls = options.calls;
+  state_->session.warmup = options.warmup;
+  profiler::instance().start(state_->session);
+}
+
+template <class In>
+basic_profile_recording<In>::~basic_profile_recording() {
+  profiler::instance().stop(state_->session);
+  delete state_;
+}
+
+template <class In>
+void basic_profile_recording<In>::called() {
+  finish_traced<In>();
+}
+
+template <class In>
+Profile basic_profile_recording<In>::take() {
+  // After the calls, which would find the caches full of this.
+  const MachinePeaks peaks = machine_peaks<In>(num_threads());
+  Profile p = profiler::instance().take(state_->session, peaks);
+  if (p.functions.empty())
+    throw error(
+        "profile: no compiled function and no traced graph ran; ops in eager mode have no "
+        "plan, so give a function that xla::compile made, or switch eager mode off");
+  return p;
+}
+
+}  // namespace xla::detail
