@@ -35,7 +35,7 @@ struct floating_op {
     value = n.value;
   }
   constexpr bool same(const node& n) const {
-    bool equal = op == n.op && type == n.type && rank == n.rank && arity == n.arity &&
+    bool equal = op->id == n.op->id && type == n.type && rank == n.rank && arity == n.arity &&
                  attr == n.attr && size == n.size && !n.op->impure &&
                  std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(n.value);
     for (int i = 0; equal && i < arity; ++i) equal = in[i] == n.in[i];
