@@ -106,8 +106,8 @@ class handle {
     return *this;
   }
   constexpr ~handle() {
-    if (std::is_constant_evaluated()) forget();
-    else drop();
+    if (!std::is_constant_evaluated()) drop();
+    else if (form_ == form::ops) forget();
   }
 
   // ---- constant evaluation
@@ -136,6 +136,7 @@ class handle {
   template <class... H>
   constexpr void float_op(node n, const H&... inputs) {
     forget();
+    form_ = form::empty;
     poison();
     if constexpr (sizeof...(H) < 2)
       if (keep_number(n, static_cast<const handle&>(inputs)...)) return;
@@ -212,7 +213,7 @@ class handle {
   }
   constexpr void mark(const char& c) { automatic_ = &c; }
   constexpr void name(form f, graph* g, int index) {
-    forget();
+    if (form_ == form::ops) forget();
     poison();
     form_ = f;
     graph_ = g;
@@ -223,7 +224,6 @@ class handle {
   // a list, and destroys both: ops belong to the handle that lies where they were put.
   constexpr void forget() {
     if (form_ == form::ops && automatic_ == this) delete[] ops_;
-    form_ = form::empty;
   }
   constexpr void keep(const floating_op* ops, int count) {
     floating_op* own = new floating_op[static_cast<std::size_t>(count)];
@@ -308,21 +308,22 @@ class handle {
     } else if (o.form_ == form::ops) {
       keep(o.ops_, o.floating_);
     } else {
-      forget();
-      form_ = o.graph_ ? form::node : o.form_;
+      if (form_ == form::ops) forget();
+      form_ = o.form_ == form::slot ? form::node : o.form_;
       graph_ = o.graph_;
-      index_ = o.graph_ ? o.node_index() : -1;
+      index_ = o.form_ == form::slot ? o.node_index() : o.index_;
       automatic_ = o.automatic_;
       floating_ = o.floating_;
-      if (form_ == form::number) {
-        type_ = o.type_;
-        rank_ = o.rank_;
-        for (int i = 0; i < rank_; ++i) dims_[i] = o.dims_[i];
-        first_ = o.first_;
-        second_ = o.second_;
-        number_ = o.number_;
-      }
+      if (form_ == form::number) copy_number(o);
     }
+  }
+  constexpr void copy_number(const handle& o) {
+    type_ = o.type_;
+    rank_ = o.rank_;
+    for (int i = 0; i < rank_; ++i) dims_[i] = o.dims_[i];
+    first_ = o.first_;
+    second_ = o.second_;
+    number_ = o.number_;
   }
   void steal(handle& o) noexcept {
     impl_ = o.cell_ ? o.value() : std::exchange(o.impl_, nullptr);
@@ -344,15 +345,14 @@ class handle {
     const op_info* second_;
   };
   union {
-    floating_op* ops_ = nullptr;
+    floating_op* ops_;
     std::int64_t number_;
   };
   const void* automatic_ = nullptr;
   int index_ = -1;
   form form_ = form::empty;
-  std::int8_t floating_ = 0;
-  std::int8_t rank_;
-  dtype type_;
+  std::int8_t floating_ = 0, rank_ = 0;
+  dtype type_ = dtype::float32;
   std::uint16_t dims_[few];
 };
 
