@@ -116,7 +116,8 @@ class handle {
   constexpr int slot_index() const { return form_ == form::slot ? index_ : -1; }
   /// The node that the handle names now, or -1.
   constexpr int node_index() const {
-    return form_ == form::slot ? graph_->slots[index_].current : index_;
+    if (form_ == form::slot) return graph_->slots[index_].current;
+    return form_ == form::node ? index_ : -1;
   }
   /// The slot that holds this value's gradient, or -1.
   constexpr int gradient_slot() const {
@@ -127,7 +128,7 @@ class handle {
   /// The node of this value in g; floating ops are recorded there.
   constexpr int lift(graph* g) const {
     if (graph_) return node_index();
-    if (floating_ == 0) throw std::logic_error("xla: an empty tensor was used");
+    if (form_ == form::empty) throw std::logic_error("xla: an empty tensor was used");
     int at[floating_list::most] = {};
     for (int i = 0; i < floating_; ++i) at[i] = g->add(placed(i, at));
     return at[floating_ - 1];
@@ -177,13 +178,13 @@ class handle {
     return std::is_constant_evaluated() ? form_ == form::slot : cell_ != nullptr;
   }
   constexpr bool defined() const {
-    if (std::is_constant_evaluated()) return graph_ != nullptr || floating_ > 0;
+    if (std::is_constant_evaluated()) return form_ != form::empty;
     return value() != nullptr;
   }
   constexpr shape dims() const {
     if (std::is_constant_evaluated()) {
       if (graph_) return graph_->nodes[node_index()].dims_shape();
-      if (floating_ == 0) throw std::logic_error("xla: an empty tensor was used");
+      if (form_ == form::empty) throw std::logic_error("xla: an empty tensor was used");
       return floating_result().dims_shape();
     }
     return value() ? value()->dims : shape{};
@@ -218,7 +219,6 @@ class handle {
     form_ = f;
     graph_ = g;
     index_ = index;
-    floating_ = 0;
   }
   // g++ 12 copies a temporary bit by bit where it is an operand of ?:, an argument or an element of
   // a list, and destroys both: ops belong to the handle that lies where they were put.
@@ -311,13 +311,13 @@ class handle {
       if (form_ == form::ops) forget();
       form_ = o.form_ == form::slot ? form::node : o.form_;
       graph_ = o.graph_;
-      index_ = o.form_ == form::slot ? o.node_index() : o.index_;
       automatic_ = o.automatic_;
-      floating_ = o.floating_;
-      if (form_ == form::number) copy_number(o);
+      if (form_ == form::node) index_ = o.node_index();
+      else if (form_ == form::number) copy_number(o);
     }
   }
   constexpr void copy_number(const handle& o) {
+    floating_ = o.floating_;
     type_ = o.type_;
     rank_ = o.rank_;
     for (int i = 0; i < rank_; ++i) dims_[i] = o.dims_[i];
@@ -349,10 +349,10 @@ class handle {
     std::int64_t number_;
   };
   const void* automatic_ = nullptr;
-  int index_ = -1;
+  int index_;
   form form_ = form::empty;
-  std::int8_t floating_ = 0, rank_ = 0;
-  dtype type_ = dtype::float32;
+  std::int8_t floating_, rank_;
+  dtype type_;
   std::uint16_t dims_[few];
 };
 
