@@ -154,6 +154,8 @@ class Tensor : public detail::handle {
   constexpr Tensor<T, detail::indexed_rank<Rank, I...>> index(const I&... i) const&;
 };
 
+static_assert(sizeof(Tensor<float, 2>) <= 64, "tensors are copied much: keep them small");
+
 namespace detail {
 
 /// A tensor whose rank the type does not fix.

@@ -12,7 +12,7 @@
 namespace xla::detail {
 
 /// An op among creation ops that has met no argument yet, so that no graph is known to hold it. No
-/// member has an initialiser: at run time, where handles hold none, they cost nothing.
+/// member has an initialiser: a list of one costs no more than one.
 struct floating_op {
   const op_info* op;
   dtype type;
@@ -35,7 +35,7 @@ struct floating_op {
     value = n.value;
   }
   constexpr bool same(const node& n) const {
-    bool equal = op == n.op && type == n.type && rank == n.rank && arity == n.arity &&
+    bool equal = op->id == n.op->id && type == n.type && rank == n.rank && arity == n.arity &&
                  attr == n.attr && size == n.size && !n.op->impure &&
                  std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(n.value);
     for (int i = 0; equal && i < arity; ++i) equal = in[i] == n.in[i];
@@ -57,13 +57,31 @@ struct floating_op {
   }
 };
 
-/// What every tensor is underneath, in all modes. In constant evaluation it owns nothing: it names
-/// a node (or slot) of a graph, or carries up to twelve floating ops. At run time it shares an
-/// impl, or refers to a cell.
+/// Floating ops while they are put together.
+struct floating_list {
+  static constexpr int most = 12;
+  floating_op ops[most];
+  int count = 0;
+
+  constexpr int add(const node& n) {
+    if (count == most)
+      throw std::length_error("xla: over twelve ops on constants only: start from zeros_like(x)");
+    ops[count].set(n);
+    return count++;
+  }
+  /// Inputs that are the same op of the same values take one place.
+  constexpr int add_once(const node& n) {
+    for (int i = 0; i < count; ++i)
+      if (ops[i].same(n)) return i;
+    return add(n);
+  }
+};
+
+/// What every tensor is underneath, in all modes. In constant evaluation it names a node (or slot)
+/// of a graph, or owns up to twelve floating ops. At run time it shares an impl, or refers to a
+/// cell.
 class handle {
  public:
-  static constexpr int max_floating = 12;
-
   constexpr handle() {}
   constexpr handle(const handle& o) { copy_value(o); }
   constexpr handle(handle&& o) noexcept {
@@ -89,60 +107,44 @@ class handle {
   }
   constexpr ~handle() {
     if (!__builtin_is_constant_evaluated()) drop();
+    else if (form_ == form::ops) forget();
   }
 
   // ---- constant evaluation
 
   constexpr graph* owner() const { return graph_; }
-  constexpr int slot_index() const { return slot_; }
+  constexpr int slot_index() const { return form_ == form::slot ? index_ : -1; }
   /// The node that the handle names now, or -1.
-  constexpr int node_index() const { return slot_ >= 0 ? graph_->slots[slot_].current : node_; }
+  constexpr int node_index() const {
+    if (form_ == form::slot) return graph_->slots[index_].current;
+    return form_ == form::node ? index_ : -1;
+  }
   /// The slot that holds this value's gradient, or -1.
   constexpr int gradient_slot() const {
-    return slot_ >= 0 ? slot_ : graph_ ? slot_of(graph_->nodes[node_]) : -1;
+    return form_ == form::slot ? index_ : graph_ ? slot_of(graph_->nodes[index_]) : -1;
   }
-  constexpr void name_node(graph* g, int index) {
-    poison();
-    graph_ = g;
-    node_ = index;
-    slot_ = -1;
-    floating_ = 0;
-  }
-  constexpr void name_slot(graph* g, int index) {
-    poison();
-    graph_ = g;
-    slot_ = index;
-    node_ = -1;
-    floating_ = 0;
-  }
+  constexpr void name_node(graph* g, int index) { name(form::node, g, index); }
+  constexpr void name_slot(graph* g, int index) { name(form::slot, g, index); }
   /// The node of this value in g; floating ops are recorded there.
   constexpr int lift(graph* g) const {
     if (graph_) return node_index();
-    if (floating_ == 0) throw std::logic_error("xla: an empty tensor was used");
-    int at[max_floating] = {};
-    for (int i = 0; i < floating_; ++i) {
-      node n = ops_[i].get();
-      for (int k = 0; k < n.arity; ++k) n.in[k] = at[n.in[k]];
-      at[i] = g->add(n);
-    }
+    if (form_ == form::empty) throw std::logic_error("xla: an empty tensor was used");
+    int at[floating_list::most] = {};
+    for (int i = 0; i < floating_; ++i) at[i] = g->add(placed(i, at));
     return at[floating_ - 1];
   }
   /// Becomes the floating op n of the given floating inputs.
   constexpr void float_op(node n, const handle* const* inputs = nullptr, int count = 0) {
+    forget();
+    form_ = form::empty;
     poison();
-    for (int k = 0; k < count; ++k) {
-      const handle& h = *inputs[k];
-      int at[max_floating] = {};
-      for (int i = 0; i < h.floating_; ++i) {
-        node m = h.ops_[i].get();
-        for (int j = 0; j < m.arity; ++j) m.in[j] = at[m.in[j]];
-        at[i] = float_once(m);
-      }
-      n.in[k] = at[h.floating_ - 1];
-    }
-    float_last(n);
+    if (count == 0 ? keep_number(n) : count == 1 && keep_number(n, *inputs[0])) return;
+    floating_list all;
+    for (int i = 0; i < count; ++i) n.in[i] = inputs[i]->append_to(all);
+    all.add(n);
+    keep(all.ops, all.count);
   }
-  constexpr node floating_result() const { return ops_[floating_ - 1].get(); }
+  constexpr node floating_result() const { return floating_at(floating_ - 1); }
 
   // ---- run time
 
@@ -170,16 +172,16 @@ class handle {
 
   /// True for a parameter or buffer: assigning writes there.
   constexpr bool is_place() const {
-    return __builtin_is_constant_evaluated() ? slot_ >= 0 : cell_ != nullptr;
+    return __builtin_is_constant_evaluated() ? form_ == form::slot : cell_ != nullptr;
   }
   constexpr bool defined() const {
-    if (__builtin_is_constant_evaluated()) return graph_ != nullptr || floating_ > 0;
+    if (__builtin_is_constant_evaluated()) return form_ != form::empty;
     return value() != nullptr;
   }
   constexpr shape dims() const {
     if (__builtin_is_constant_evaluated()) {
       if (graph_) return graph_->nodes[node_index()].dims_shape();
-      if (floating_ == 0) throw std::logic_error("xla: an empty tensor was used");
+      if (form_ == form::empty) throw std::logic_error("xla: an empty tensor was used");
       return floating_result().dims_shape();
     }
     return value() ? value()->dims : shape{};
@@ -201,49 +203,153 @@ class handle {
   }
 
  private:
-  constexpr int float_last(const node& n) {
-    if (floating_ == max_floating)
-      throw std::length_error("xla: over twelve ops on constants only: start from zeros_like(x)");
-    ops_[floating_].set(n);
-    return floating_++;
-  }
-  // Inputs that are the same op of the same values take one place.
-  constexpr int float_once(const node& n) {
-    for (int i = 0; i < floating_; ++i)
-      if (ops_[i].same(n)) return i;
-    return float_last(n);
+  enum class form : std::uint8_t { empty, node, slot, number, ops };
+  static constexpr int few = 4;  // axes
+
+  static constexpr bool is_whole(dtype t) {
+    return t != dtype::float32 && t != dtype::float64 && t != dtype::bfloat16;
   }
   constexpr void mark(const char& c) { automatic_ = &c; }
-  constexpr void copy_value(const handle& o) {
-    if (__builtin_is_constant_evaluated()) {
-      graph_ = o.graph_;
-      node_ = o.graph_ ? o.node_index() : -1;
-      slot_ = -1;
-      floating_ = o.floating_;
-      for (int i = 0; i < floating_; ++i) ops_[i].set(o.ops_[i].get());
-      automatic_ = o.automatic_;
+  constexpr void name(form f, graph* g, int index) {
+    if (form_ == form::ops) forget();
+    poison();
+    form_ = f;
+    graph_ = g;
+    index_ = index;
+  }
+  // g++ 12 copies a temporary bit by bit where it is an operand of ?:, an argument or an element of
+  // a list, and destroys both: ops belong to the handle that lies where they were put.
+  constexpr void forget() {
+    if (form_ == form::ops && automatic_ == this) delete[] ops_;
+  }
+  constexpr void keep(const floating_op* ops, int count) {
+    floating_op* own = new floating_op[static_cast<std::size_t>(count)];
+    for (int i = 0; i < count; ++i) own[i].set(ops[i].get());
+    forget();
+    form_ = form::ops;
+    graph_ = nullptr;
+    automatic_ = this;
+    ops_ = own;
+    floating_ = static_cast<std::int8_t>(count);
+  }
+  // A number, and a number that one op gives a shape, lie in the handle itself: most constants are
+  // these, which makes them cheap, and good where g++ 12 copies them.
+  constexpr bool keep_number(const node& n) {
+    if (is_whole(n.type) ? n.value != static_cast<double>(n.attr) : n.attr != 0) return false;
+    if (!keep_shape(n)) return false;
+    type_ = n.type;
+    first_ = n.op;
+    second_ = nullptr;
+    number_ = is_whole(n.type) ? n.attr : std::bit_cast<std::int64_t>(n.value);
+    floating_ = 1;
+    return true;
+  }
+  constexpr bool keep_number(const node& n, const handle& x) {
+    if (x.form_ != form::number || x.floating_ != 1 || x.rank_ != 0) return false;
+    if (n.type != x.type_ || n.attr != 0 || n.value != 0 || !keep_shape(n)) return false;
+    type_ = n.type;
+    first_ = x.first_;
+    second_ = n.op;
+    number_ = x.number_;
+    floating_ = 2;
+    return true;
+  }
+  constexpr bool keep_shape(const node& n) {
+    bool fits = n.rank <= few && n.size == 0;
+    for (int i = 0; fits && i < n.rank; ++i) fits = n.dims[i] >= 0 && n.dims[i] <= 0xffff;
+    if (!fits) return false;
+    forget();
+    form_ = form::number;
+    graph_ = nullptr;
+    rank_ = n.rank;
+    for (int i = 0; i < n.rank; ++i) dims_[i] = static_cast<std::uint16_t>(n.dims[i]);
+    return true;
+  }
+  // Its name is what g++ 12 says where the temporary that it copied is gone.
+  constexpr node gcc_12_lost_this_constant_choose_it_with_if(int i) const { return ops_[i].get(); }
+  constexpr node floating_at(int i) const {
+    if (form_ == form::ops)
+      return automatic_ == this ? ops_[i].get() : gcc_12_lost_this_constant_choose_it_with_if(i);
+    node n;
+    n.type = type_;
+    if (i == 0) {
+      n.op = first_;
+      if (is_whole(type_)) n.attr = number_;
+      n.value = is_whole(type_) ? static_cast<double>(number_) : std::bit_cast<double>(number_);
     } else {
+      n.op = second_;
+      n.arity = 1;
+      n.in[0] = 0;
+    }
+    if (i == floating_ - 1) {
+      n.rank = rank_;
+      for (int k = 0; k < rank_; ++k) n.dims[k] = dims_[k];
+    }
+    return n;
+  }
+  // Op i where the ops before it have these places.
+  constexpr node placed(int i, const int* at) const {
+    node n = floating_at(i);
+    for (int k = 0; k < n.arity; ++k) n.in[k] = at[n.in[k]];
+    return n;
+  }
+  constexpr int append_to(floating_list& all) const {
+    int at[floating_list::most] = {};
+    for (int i = 0; i < floating_; ++i) at[i] = all.add_once(placed(i, at));
+    return at[floating_ - 1];
+  }
+  constexpr void copy_value(const handle& o) {
+    if (!__builtin_is_constant_evaluated()) {
       impl_ = o.value();
       if (impl_) impl_->retain();
+    } else if (o.form_ == form::ops) {
+      keep(o.ops_, o.floating_);
+    } else {
+      if (form_ == form::ops) forget();
+      form_ = o.form_ == form::slot ? form::node : o.form_;
+      graph_ = o.graph_;
+      automatic_ = o.automatic_;
+      if (form_ == form::node) index_ = o.node_index();
+      else if (form_ == form::number) copy_number(o);
     }
+  }
+  constexpr void copy_number(const handle& o) {
+    floating_ = o.floating_;
+    type_ = o.type_;
+    rank_ = o.rank_;
+    for (int i = 0; i < rank_; ++i) dims_[i] = o.dims_[i];
+    first_ = o.first_;
+    second_ = o.second_;
+    number_ = o.number_;
   }
   void steal(handle& o) noexcept {
     impl_ = o.cell_ ? o.value() : std::exchange(o.impl_, nullptr);
     if (o.cell_ && impl_) impl_->retain();
   }
   void drop() noexcept {
-    if (impl_ || cell_)
-      let_go(std::exchange(impl_, nullptr), std::exchange(cell_, nullptr));
+    if (impl_ || cell_) let_go(std::exchange(impl_, nullptr), std::exchange(cell_, nullptr));
   }
 
+  // At run time impl_ and cell_ are used, in constant evaluation all else.
   graph* graph_ = nullptr;
-  impl* impl_ = nullptr;
-  cell* cell_ = nullptr;
+  union {
+    impl* impl_ = nullptr;
+    const op_info* first_;
+  };
+  union {
+    cell* cell_ = nullptr;
+    const op_info* second_;
+  };
+  union {
+    floating_op* ops_;
+    std::int64_t number_;
+  };
   const void* automatic_ = nullptr;
-  int node_ = -1;
-  int slot_ = -1;
-  int floating_ = 0;
-  floating_op ops_[max_floating];
+  int index_;
+  form form_ = form::empty;
+  std::int8_t floating_, rank_;
+  dtype type_;
+  std::uint16_t dims_[few];
 };
 
 }  // namespace xla::detail
