@@ -121,6 +121,7 @@ set(XLA_HEADERS
   xla/kernel/gemm_pack.hpp
   xla/kernel/gemm_turn.hpp
   xla/kernel/lane.hpp
+  xla/kernel/matrix_view.hpp
   xla/kernel/loops.hpp
   xla/kernel/map.hpp
   xla/kernel/math.hpp
@@ -151,7 +152,9 @@ set(XLA_HEADERS
   xla/run/backward.hpp
   xla/run/call.hpp
   xla/run/checkpoint.hpp
+  xla/run/compile_options.hpp
   xla/run/compiled.hpp
+  xla/run/compiled_calls.hpp
   xla/run/debug.hpp
   xla/run/device.hpp
   xla/run/eager.hpp
@@ -185,6 +188,7 @@ set(XLA_HEADERS
   xla/run/profile/text.hpp
   xla/run/runtime.hpp
   xla/run/seed.hpp
+  xla/run/segment.hpp
   xla/run/segment_recorder.hpp
   xla/run/side_by_side.hpp
   xla/run/signature_cache.hpp

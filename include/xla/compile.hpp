@@ -5,21 +5,14 @@
 #include <string>
 #include <utility>
 
-#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/arguments.hpp"
-#include "xla/run/memory.hpp"
+#include "xla/run/compiled_calls.hpp"
 #include "xla/run/stages.hpp"
 #include "xla/run/static_program.hpp"
 #include "xla/transform/refuse.hpp"
 
 namespace xla {
-
-/// How a function is compiled.
-struct CompileOptions {
-  std::string name = "step";  ///< in the metrics report and in XLA_DEBUG's output
-  int max_signatures = 64;    ///< different argument shapes that are specialised
-};
 
 namespace detail {
 
@@ -59,36 +52,6 @@ struct captured_as<A> {
 /// An argument's type in the body that is captured.
 template <class A>
 using argument_of = typename captured_as<A>::type;
-
-/// What the C++ compiler has made of a function at given argument types.
-struct compiled_program {
-  program source;
-  const region_kernel* kernels;
-  const double* facts;
-  void (*visit)(void* const* arguments, leaf_visitor& to);
-};
-
-/// The executables of one compiled function and its calls, whatever its type; run/compiled.hpp
-/// defines it.
-template <class In>
-class basic_compiled_calls {
- public:
-  explicit basic_compiled_calls(CompileOptions options);
-  basic_compiled_calls(basic_compiled_calls&& o) noexcept
-      : state_(std::exchange(o.state_, nullptr)) {}
-  basic_compiled_calls& operator=(basic_compiled_calls&& o) noexcept {
-    std::swap(state_, o.state_);
-    return *this;
-  }
-  ~basic_compiled_calls();
-
-  void run(const compiled_program& p, void* const* arguments, handle* results);
-  MemoryAnalysis analyse(const compiled_program& p, void* const* arguments);
-
- private:
-  struct state;
-  state* state_;
-};
 
 template <class F>
 class compiled_base {
@@ -256,7 +219,3 @@ auto compile(F&& f, CompileOptions options = {}) {
 }
 
 }  // namespace xla
-
-#if XLA_RUNTIME_HERE
-#include "xla/run/compiled.hpp"
-#endif

@@ -19,7 +19,8 @@ struct text {
   constexpr bool empty() const { return length == 0; }
   constexpr std::string_view view() const { return {chars, static_cast<std::size_t>(length)}; }
 
-  constexpr text& operator<<(std::string_view s) {
+  // Not in line: sentences are put together in many places, where something has gone wrong.
+  [[gnu::noinline]] constexpr text& operator<<(std::string_view s) {
     for (char c : s)
       if (length < capacity) chars[length++] = c;
     return *this;
@@ -27,7 +28,7 @@ struct text {
   constexpr text& operator<<(const char* s) { return *this << std::string_view(s); }
   constexpr text& operator<<(char c) { return *this << std::string_view(&c, 1); }
   constexpr text& operator<<(const text& other) { return *this << other.view(); }
-  constexpr text& operator<<(std::int64_t v) {
+  [[gnu::noinline]] constexpr text& operator<<(std::int64_t v) {
     if (v < 0) *this << '-';
     char digits[20] = {};
     int n = 0;

@@ -8,6 +8,7 @@
 #include <xla/kernel/gemm_few.hpp>
 #include <xla/kernel/gemm_turn.hpp>
 #include <xla/kernel/loops.hpp>
+#include <xla/kernel/product.hpp>
 
 namespace xla::kernel {
 namespace detail {

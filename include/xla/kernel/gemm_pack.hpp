@@ -11,7 +11,7 @@
 #endif
 
 #include <xla/kernel/gemm_micro.hpp>
-#include <xla/kernel/product.hpp>
+#include <xla/kernel/matrix_view.hpp>
 
 namespace xla::kernel {
 

@@ -8,15 +8,9 @@
 #include "xla/base/instance.hpp"
 #include "xla/kernel/lane.hpp"
 #include "xla/kernel/loops.hpp"
+#include "xla/kernel/matrix_view.hpp"
 
 namespace xla::kernel {
-
-/// Where a matrix lies: element (i, j) is data[i * row_stride + j * col_stride].
-template <class T>
-struct matrix_view {
-  const T* data;
-  std::int64_t row_stride, col_stride;
-};
 
 namespace detail {
 

@@ -22,7 +22,7 @@ namespace xla {
 /// The magnitude of each element; the gradient at 0 is 0.
 template <class T, int R>
 constexpr Tensor<T, R> abs(const Tensor<T, R>& x) {
-  return detail::apply<op::abs, T, T, R>({}, x);
+  return detail::apply<op::abs, T, T, R>(detail::plain, x);
 }
 
 }  // namespace xla

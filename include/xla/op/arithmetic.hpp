@@ -84,7 +84,7 @@ constexpr detail::broadcast_tensor<T, A, B> operator/(const Tensor<T, A>& a,
 }
 template <class T, int R>
 constexpr Tensor<T, R> operator-(const Tensor<T, R>& a) {
-  return detail::apply<op::neg, T, T, R>({}, a);
+  return detail::apply<op::neg, T, T, R>(detail::plain, a);
 }
 
 template <class T, int R>

@@ -10,7 +10,7 @@ struct cast : map {
   static constexpr bool converts = true;
   template <class Out, class In>
   static constexpr void gradient(detail::gradient_of<Out, In>& g) {
-    g.to(0, detail::apply<cast, In, Out, dynamic_rank>({}, g.grad()));
+    g.to(0, detail::apply<cast, In, Out, dynamic_rank>(detail::plain, g.grad()));
   }
 };
 
@@ -28,12 +28,12 @@ constexpr Tensor<T, R> widened(const Tensor<T, R>& x) {
 }
 template <int R>
 constexpr Tensor<float, R> widened(const Tensor<bfloat16, R>& x) {
-  return apply<op::cast, float, bfloat16, R>({}, x);
+  return apply<op::cast, float, bfloat16, R>(plain, x);
 }
 template <class Out, class T, int R>
 constexpr Tensor<Out, R> narrowed(const Tensor<T, R>& x) {
   if constexpr (std::is_same_v<Out, T>) return x;
-  else return apply<op::cast, Out, T, R>({}, x);
+  else return apply<op::cast, Out, T, R>(plain, x);
 }
 
 }  // namespace xla::detail
@@ -44,7 +44,7 @@ namespace xla {
 template <element To, class T, int R>
 constexpr Tensor<To, R> cast(const Tensor<T, R>& x) {
   if constexpr (std::is_same_v<To, T>) return x;
-  else return detail::apply<op::cast, To, T, R>({}, x);
+  else return detail::apply<op::cast, To, T, R>(detail::plain, x);
 }
 
 }  // namespace xla

@@ -204,25 +204,31 @@ inline constexpr bool computes = [] {
   else return Op::kind == op_kind::map || Op::kind == op_kind::reduce;
 }();
 
-/// The one point where an op becomes eager, traced or captured. n carries attributes; the shape is
-/// the op's rule applied to the inputs; errors name the line of who.
+/// A node without attributes.
+inline constexpr node plain;
+
+/// The one point where an op becomes eager, traced or captured. spec carries attributes; the shape
+/// is the op's rule applied to the inputs; errors name the line of who.
 template <class Op, class Out, class In, int R, class... H>
-[[gnu::noinline]] constexpr Tensor<Out, R> apply_at(caller who, node n, const H&... inputs) {
-  if constexpr (std::is_same_v<In, bfloat16> && computes<Op>) {
-    return narrowed<Out>(apply_at<Op, computed<Out>, float, R>(who, n, widened(inputs)...));
+[[gnu::noinline]] constexpr Tensor<Out, R> apply_at(caller who, const node& spec,
+                                                    const H&... inputs) {
+  const op_info& op = info_of<Op, Out, In>;
+  const handle* const in[] = {&inputs..., nullptr};
+  constexpr int count = sizeof...(H);
+  Tensor<Out, R> result;
+  if (!__builtin_is_constant_evaluated()) {
+    machine_of<Op>::apply(who, spec, op, in, count, result);
   } else {
-    const op_info& op = info_of<Op, Out, In>;
-    const handle* const in[] = {&inputs..., nullptr};
-    constexpr int count = sizeof...(H);
-    Tensor<Out, R> result;
-    if (!__builtin_is_constant_evaluated()) {
-      machine_of<Op>::apply(who, n, op, in, count, result);
-    } else {
-      complete(who, n, op, in, count);
-      record(n, in, count, result);
-    }
-    return result;
+    node n = spec;
+    complete(who, n, op, in, count);
+    record(n, in, count, result);
   }
+  return result;
+}
+template <class Op, class Out, std::same_as<bfloat16> In, int R, class... H>
+  requires computes<Op>
+constexpr Tensor<Out, R> apply_at(caller who, const node& spec, const H&... inputs) {
+  return narrowed<Out>(apply_at<Op, computed<Out>, float, R>(who, spec, widened(inputs)...));
 }
 /// The same for what no line called.
 template <class Op, class Out, class In, int R, class... H>

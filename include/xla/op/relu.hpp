@@ -20,7 +20,7 @@ namespace xla {
 /// max(x, 0) of each element; NaN stays NaN. The gradient at 0 is 0.
 template <class T, int R>
 constexpr Tensor<T, R> relu(const Tensor<T, R>& x) {
-  return detail::apply<op::relu, T, T, R>({}, x);
+  return detail::apply<op::relu, T, T, R>(detail::plain, x);
 }
 
 }  // namespace xla

@@ -38,7 +38,7 @@ namespace detail {
 template <class Op, class T, int R>
 constexpr Tensor<T, R> make_whole(const Tensor<T, R>& x) {
   if constexpr (std::is_integral_v<T>) return x;
-  else return apply<Op, T, T, R>({}, x);
+  else return apply<Op, T, T, R>(plain, x);
 }
 }  // namespace detail
 

@@ -72,14 +72,19 @@ using number_of = std::type_identity_t<number<T>>;
 /// One number as a tensor without axes.
 template <class T>
 constexpr Tensor<T, 0> constant(T value) {
-  node n;
-  n.op = &constant_info;
-  n.type = dtype_of<T>;
-  n.value = static_cast<double>(value);
-  if (std::is_integral_v<T>) n.attr = static_cast<std::int64_t>(value);  // exact beyond 2^53
   Tensor<T, 0> t;
-  if (__builtin_is_constant_evaluated()) t.float_op(n);
-  else machine_of<T>::constant(n, t);
+  // As an integer it is exact beyond 2^53.
+  const std::int64_t whole = std::is_integral_v<T> ? static_cast<std::int64_t>(value) : 0;
+  if (!__builtin_is_constant_evaluated()) {
+    machine_of<T>::constant(t, dtype_of<T>, static_cast<double>(value), whole);
+  } else {
+    node n;
+    n.op = &constant_info;
+    n.type = dtype_of<T>;
+    n.value = static_cast<double>(value);
+    n.attr = whole;
+    t.float_op(n);
+  }
   return t;
 }
 
@@ -88,7 +93,8 @@ template <class U>
 constexpr Tensor<U, 0> number<T>::as() const {
   if (scalar_) return scalar_->template as<U>();
   if (!is_size_) return constant<U>(static_cast<U>(value_));
-  if (size_.known()) return constant<U>(static_cast<U>(size_.extent()));
+  if (!__builtin_is_constant_evaluated() || size_.known())
+    return constant<U>(static_cast<U>(size_.extent()));
   node n;
   n.op = &size_info;
   n.type = dtype_of<U>;
@@ -102,15 +108,15 @@ constexpr Tensor<U, 0> number<T>::as() const {
 template <class Op, class Out, class T, int A, int B>
 constexpr Tensor<Out, broadcast_rank(A, B)> map_binary(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                                        caller who = nobody) {
-  return apply_at<Op, Out, T, broadcast_rank(A, B)>(who, {}, a, b);
+  return apply_at<Op, Out, T, broadcast_rank(A, B)>(who, plain, a, b);
 }
 template <class Op, class Out, class T, int R>
 constexpr Tensor<Out, R> map_number(const Tensor<T, R>& a, const number<T>& b) {
-  return apply<Op, Out, T, R>({}, a, b.operand());
+  return apply<Op, Out, T, R>(plain, a, b.operand());
 }
 template <class Op, class Out, class T, int R>
 constexpr Tensor<Out, R> number_map(const number<T>& a, const Tensor<T, R>& b) {
-  return apply<Op, Out, T, R>({}, a.operand(), b);
+  return apply<Op, Out, T, R>(plain, a.operand(), b);
 }
 
 }  // namespace detail

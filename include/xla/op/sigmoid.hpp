@@ -35,7 +35,7 @@ namespace xla {
 template <class T, int R>
 constexpr Tensor<T, R> sigmoid(const Tensor<T, R>& x) {
   static_assert(fraction<T>, "xla::sigmoid: needs float or double; cast first");
-  return detail::apply<op::sigmoid, T, T, R>({}, x);
+  return detail::apply<op::sigmoid, T, T, R>(detail::plain, x);
 }
 
 /// log(1 + exp(beta x)) / beta of each element, nothing of which overflows; x itself where beta x
@@ -45,7 +45,7 @@ constexpr Tensor<T, R> softplus(const Tensor<T, R>& x, detail::number_of<T> beta
                                 detail::number_of<T> threshold = 20) {
   static_assert(fraction<T>, "xla::softplus: needs float or double; cast first");
   const auto z = beta.is(1) ? x : x * beta;
-  const Tensor<T, R> y = detail::apply<op::softplus, T, T, R>({}, z);
+  const Tensor<T, R> y = detail::apply<op::softplus, T, T, R>(detail::plain, z);
   return where(z > threshold, x, beta.is(1) ? y : y / beta);
 }
 
@@ -53,7 +53,7 @@ constexpr Tensor<T, R> softplus(const Tensor<T, R>& x, detail::number_of<T> beta
 template <class T, int R>
 constexpr Tensor<T, R> logsigmoid(const Tensor<T, R>& x) {
   static_assert(fraction<T>, "xla::logsigmoid: needs float or double; cast first");
-  return -detail::apply<op::softplus, T, T, R>({}, -x);
+  return -detail::apply<op::softplus, T, T, R>(detail::plain, -x);
 }
 
 }  // namespace xla

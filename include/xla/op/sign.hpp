@@ -27,7 +27,7 @@ namespace xla {
 /// 1, 0 or -1 as each element is above, at or below 0; of NaN 0, as in PyTorch. The gradient is 0.
 template <class T, int R>
 constexpr Tensor<T, R> sign(const Tensor<T, R>& x) {
-  return detail::apply<op::sign, T, T, R>({}, x);
+  return detail::apply<op::sign, T, T, R>(detail::plain, x);
 }
 
 }  // namespace xla

@@ -22,7 +22,7 @@ namespace xla {
 template <class T, int R>
 constexpr Tensor<T, R> tanh(const Tensor<T, R>& x) {
   static_assert(fraction<T>, "xla::tanh: needs float or double; cast first");
-  return detail::apply<op::tanh, T, T, R>({}, x);
+  return detail::apply<op::tanh, T, T, R>(detail::plain, x);
 }
 
 }  // namespace xla

@@ -37,13 +37,13 @@ namespace xla {
 template <class T, int R>
 constexpr Tensor<T, R> sin(const Tensor<T, R>& x) {
   static_assert(fraction<T>, "xla::sin: needs float or double; cast first");
-  return detail::apply<op::sin, T, T, R>({}, x);
+  return detail::apply<op::sin, T, T, R>(detail::plain, x);
 }
 /// The cosine of each element in radians; of an infinity NaN. Within 3 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> cos(const Tensor<T, R>& x) {
   static_assert(fraction<T>, "xla::cos: needs float or double; cast first");
-  return detail::apply<op::cos, T, T, R>({}, x);
+  return detail::apply<op::cos, T, T, R>(detail::plain, x);
 }
 /// The tangent of each element in radians, as sin over cos.
 template <class T, int R>

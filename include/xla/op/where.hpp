@@ -38,7 +38,7 @@ constexpr detail::broadcast_tensor<T, C, A, B> where(const Tensor<bool, C>& c,
                                                      const Tensor<T, A>& a, const Tensor<T, B>& b,
                                                      caller who = here()) {
   using Result = detail::broadcast_tensor<T, C, A, B>;
-  return detail::apply_at<op::where, T, T, Result::rank>(who, {}, c, a, b);
+  return detail::apply_at<op::where, T, T, Result::rank>(who, detail::plain, c, a, b);
 }
 template <class T, int C, int A>
 constexpr detail::broadcast_tensor<T, C, A> where(const Tensor<bool, C>& c, const Tensor<T, A>& a,

@@ -7,6 +7,7 @@
 #include "xla/module.hpp"
 #include "xla/run/mode.hpp"
 #include "xla/run/runtime.hpp"
+#include "xla/run/segment.hpp"
 
 namespace xla {
 namespace detail {
@@ -63,13 +64,6 @@ constexpr R capture_segment(F&& f, A&&... a) {
   g->close_segment();
   return result;
 }
-
-/// What this thread makes between the two is computed again in backward; run/segment_recorder.hpp
-/// defines them.
-template <class In = void>
-void* open_segment();
-template <class In = void>
-void close_segment(void* opened) noexcept;
 
 template <class R, class F, class... A>
 R run_segment(F&& f, A&&... a) {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "xla/compile.hpp"
+#include "xla/run/compiled_calls.hpp"
 #include "xla/run/debug.hpp"
 #include "xla/run/memory_of.hpp"
 #include "xla/run/metric_store.hpp"

@@ -70,14 +70,17 @@ void report(const analysis& a, const later<In, plan>& p) {
   char hash[24];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(a.hash));
   std::string out;
-  auto line = [&](const char* label, std::string_view value) {
+  // Not in line: this is code for a look at a program, and there is much of it.
+  auto line = [&](const char* label, std::string_view value) __attribute__((noinline)) {
     ((out += "Compilation Analysis: ") += label) += value;
     out += '\n';
   };
-  auto number = [&](const char* label, std::int64_t value) {
+  auto number = [&](const char* label, std::int64_t value) __attribute__((noinline)) {
     (out += label) += std::to_string(value);
   };
-  auto counted = [&](const char* label, std::size_t value) { line(label, std::to_string(value)); };
+  auto counted = [&](const char* label, std::size_t value) __attribute__((noinline)) {
+    line(label, std::to_string(value));
+  };
   line("", std::string(58, '='));
   line("Cause: ", a.cause);
   line("Graph Info:", "");

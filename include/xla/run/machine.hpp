@@ -98,26 +98,33 @@ void run_gradients(impl* root, const handle* const* inputs, handle* const* resul
                    bool create_graph);
 
 template <class In>
-void basic_machine<In>::apply(caller who, node& n, const op_info& op, const handle* const* inputs,
-                              int count, handle& result) {
+[[gnu::noinline]] void basic_machine<In>::apply(caller who, const node& spec, const op_info& op,
+                                                const handle* const* inputs, int count,
+                                                handle& result) {
+  node n = spec;
   complete(who, n, op, inputs, count);
   run(n, inputs, count, result);
 }
 
 template <class In>
-void basic_machine<In>::run(const node& n, const handle* const* inputs, int count, handle& result) {
+[[gnu::noinline]] void basic_machine<In>::run(const node& n, const handle* const* inputs, int count, handle& result) {
   impl* in[3] = {};
   for (int i = 0; i < count; ++i) in[i] = inputs[i]->value();
   result.adopt(run_op<In>(n, in).take());
 }
 
 template <class In>
-void basic_machine<In>::constant(const node& n, handle& result) {
+[[gnu::noinline]] void basic_machine<In>::constant(handle& result, dtype type, double value, std::int64_t exact) {
+  node n;
+  n.op = &constant_info;
+  n.type = type;
+  n.value = value;
+  n.attr = exact;
   result.adopt(run_constant<In>(n).take());
 }
 
 template <class In>
-void basic_machine<In>::upload(handle& result, dtype type, const shape& dims, const void* data) {
+[[gnu::noinline]] void basic_machine<In>::upload(handle& result, dtype type, const shape& dims, const void* data) {
   result.adopt(run_upload<In>(type, dims, data).take());
 }
 
@@ -131,12 +138,12 @@ const void* basic_machine<In>::read(const handle& h) {
 }
 
 template <class In>
-void basic_machine<In>::count_fallback(std::string_view function) {
+[[gnu::noinline]] void basic_machine<In>::count_fallback(std::string_view function) {
   get_counter<In>("fallback::" + std::string(function)).add();
 }
 
 template <class In>
-void basic_machine<In>::require_grad(handle& h, bool on) {
+[[gnu::noinline]] void basic_machine<In>::require_grad(handle& h, bool on) {
   impl* t = h.value();
   if (!t) throw error("requires_grad_: an empty tensor");
   if (t->arity > 0 && t->needs_grad)
@@ -149,25 +156,25 @@ void basic_machine<In>::require_grad(handle& h, bool on) {
 }
 
 template <class In>
-void basic_machine<In>::grad(const handle& h, handle& result) {
+[[gnu::noinline]] void basic_machine<In>::grad(const handle& h, handle& result) {
   impl* t = h.value();
   if (t && t->meta && t->meta->grad) result.adopt(ref<impl>(t->meta->grad).take());
 }
 
 template <class In>
-void basic_machine<In>::set_grad(const handle& h, const handle& gradient) {
+[[gnu::noinline]] void basic_machine<In>::set_grad(const handle& h, const handle& gradient) {
   impl* t = h.value();
   if (!t || !t->meta) throw error("set_grad: the tensor collects no gradients; requires_grad_()");
   t->meta->grad = ref<impl>::share(gradient.value());
 }
 
 template <class In>
-void basic_machine<In>::zero_grad(const handle& h) {
+[[gnu::noinline]] void basic_machine<In>::zero_grad(const handle& h) {
   if (impl* t = h.value(); t && t->meta) t->meta->grad.reset();
 }
 
 template <class In>
-void basic_machine<In>::detach(const handle& h, handle& result) {
+[[gnu::noinline]] void basic_machine<In>::detach(const handle& h, handle& result) {
   impl* t = h.value();
   if (!t) return;
   if (!t->needs_grad && !t->meta) result.adopt(ref<impl>::share(t).take());
@@ -175,12 +182,12 @@ void basic_machine<In>::detach(const handle& h, handle& result) {
 }
 
 template <class In>
-void basic_machine<In>::backward(const handle& loss) {
+[[gnu::noinline]] void basic_machine<In>::backward(const handle& loss) {
   run_backward<In>(loss.value());
 }
 
 template <class In>
-void basic_machine<In>::gradients(const handle& loss, const handle* const* inputs,
+[[gnu::noinline]] void basic_machine<In>::gradients(const handle& loss, const handle* const* inputs,
                                   handle* const* results, int count, bool create_graph) {
   run_gradients<In>(loss.value(), inputs, results, count, create_graph);
 }
@@ -197,12 +204,12 @@ void run_place(handle& h, ref<impl> value, bool trainable) {
 }
 
 template <class In>
-void basic_machine<In>::place_cell(handle& h, const handle& value, bool trainable) {
+[[gnu::noinline]] void basic_machine<In>::place_cell(handle& h, const handle& value, bool trainable) {
   run_place<In>(h, ref<impl>::share(value.value()), trainable);
 }
 
 template <class In>
-void basic_machine<In>::create_cell(handle& h, dtype type, const shape& dims, bool trainable) {
+[[gnu::noinline]] void basic_machine<In>::create_cell(handle& h, dtype type, const shape& dims, bool trainable) {
   for (int i = 0; i < dims.rank; ++i)
     if (dims[i] < 0) throw shape_error("xla: a parameter or buffer needs its sizes");
   ref<impl> zeros = run_upload<In>(type, dims, nullptr);
@@ -211,7 +218,7 @@ void basic_machine<In>::create_cell(handle& h, dtype type, const shape& dims, bo
 }
 
 template <class In>
-void basic_machine<In>::copy_cell(handle& h, const handle& from) {
+[[gnu::noinline]] void basic_machine<In>::copy_cell(handle& h, const handle& from) {
   cell& other = *from.place();
   ref<cell> c(new cell);
   if (other.meta) {
@@ -247,7 +254,7 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
 }
 
 template <class In>
-void basic_machine<In>::rebind(handle& h, const handle& value) {
+[[gnu::noinline]] void basic_machine<In>::rebind(handle& h, const handle& value) {
   if (h.place()) return run_write<In>(*h.place(), value.value());
   impl* old = h.value();
   ref<impl> next = ref<impl>::share(value.value());

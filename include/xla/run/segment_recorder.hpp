@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "xla/base/later.hpp"
-#include "xla/run/checkpoint.hpp"
 #include "xla/run/eager.hpp"
+#include "xla/run/segment.hpp"
 
 namespace xla::detail {
 

@@ -9,8 +9,8 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
-#include "xla/compile.hpp"
 #include "xla/run/call.hpp"
+#include "xla/run/compile_options.hpp"
 #include "xla/transform/print.hpp"
 
 namespace xla {

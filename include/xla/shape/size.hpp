@@ -19,7 +19,7 @@ class Size {
   constexpr Size(detail::extent e, detail::size_table* table)
       : extent_(e), table_(detail::is_known(e) ? nullptr : table) {}
 
-  constexpr bool known() const { return table_ == nullptr; }
+  constexpr bool known() const { return !__builtin_is_constant_evaluated() || table_ == nullptr; }
   constexpr detail::extent extent() const { return extent_; }
   constexpr detail::size_table* table() const { return table_; }
 
@@ -88,6 +88,7 @@ class Size {
   // An extent below 0 is a symbol: a number below 0 must not meet one as it is.
   constexpr bool negative() const { return known() && extent_ < 0; }
   static constexpr detail::size_table* table_of(Size a, Size b) {
+    if (!__builtin_is_constant_evaluated()) return nullptr;  // sizes are numbers there
     return a.table_ ? a.table_ : b.table_;
   }
   std::int64_t extent_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "xla/base/caller.hpp"
@@ -13,12 +14,13 @@ namespace xla::detail {
 /// template over nothing, so that naming it makes nothing: templates say machine_of<T>.
 template <class In>
 struct basic_machine {
-  /// The op on inputs: n has its attributes, and its shape where the op's rule asks for it.
-  static void apply(caller who, node& n, const op_info& op, const handle* const* inputs, int count,
+  /// The op on inputs: spec has its attributes, and its shape where the op's rule asks for it.
+  static void apply(caller who, const node& spec, const op_info& op, const handle* const* inputs, int count,
                     handle& result);
   /// The same with a shape that is known.
   static void run(const node& n, const handle* const* inputs, int count, handle& result);
-  static void constant(const node& n, handle& result);
+  /// A number; of an integer its value is exact.
+  static void constant(handle& result, dtype type, double value, std::int64_t exact);
   static void upload(handle& result, dtype type, const shape& dims, const void* data);
   /// The elements; waits for them.
   static const void* read(const handle& h);

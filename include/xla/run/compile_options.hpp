@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace xla {
+
+/// How a function is compiled.
+struct CompileOptions {
+  std::string name = "step";  ///< in the metrics report and in XLA_DEBUG's output
+  int max_signatures = 64;    ///< different argument shapes that are specialised
+};
+
+}  // namespace xla

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "xla/base/instance.hpp"
+#include "xla/kernel/call.hpp"
+#include "xla/run/arguments.hpp"
+#include "xla/run/compile_options.hpp"
+#include "xla/run/memory.hpp"
+#include "xla/transform/program.hpp"
+
+namespace xla::detail {
+
+/// What the C++ compiler has made of a function at given argument types.
+struct compiled_program {
+  program source;
+  const region_kernel* kernels;
+  const double* facts;
+  void (*visit)(void* const* arguments, leaf_visitor& to);
+};
+
+/// The executables of one compiled function and its calls, whatever its type; run/compiled.hpp
+/// defines it.
+template <class In>
+class basic_compiled_calls {
+ public:
+  explicit basic_compiled_calls(CompileOptions options);
+  basic_compiled_calls(basic_compiled_calls&& o) noexcept
+      : state_(std::exchange(o.state_, nullptr)) {}
+  basic_compiled_calls& operator=(basic_compiled_calls&& o) noexcept {
+    std::swap(state_, o.state_);
+    return *this;
+  }
+  ~basic_compiled_calls();
+
+  void run(const compiled_program& p, void* const* arguments, handle* results);
+  MemoryAnalysis analyse(const compiled_program& p, void* const* arguments);
+
+ private:
+  struct state;
+  state* state_;
+};
+
+}  // namespace xla::detail
+
+#if XLA_RUNTIME_HERE
+#include "xla/run/compiled.hpp"
+#endif
