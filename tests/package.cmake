@@ -19,7 +19,7 @@ if(WAY STREQUAL "find")
 endif()
 list(JOIN prefix_path "\\;" prefix_path)
 run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/package/${WAY}" -B "${WORK}/build"
-  -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_FLAGS=${FLAGS}"
+  -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_FLAGS=${FLAGS} -O0"
   "-DCMAKE_PREFIX_PATH=${prefix_path}" "-DXLA_TREE=${SOURCE}")
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 run("${WORK}/build/consumer")

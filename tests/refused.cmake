@@ -3,12 +3,13 @@
 #   // error: <regex>   the compiler fails, and its output, with runs of space made one and the lines
 #                       of xla::refused<...> joined, matches
 #   // accepted         the compiler succeeds: the control, beside each refusal
+# -DFORM: more flags
 
 cmake_minimum_required(VERSION 3.24)
 
 file(STRINGS "${FILE}" first LIMIT_COUNT 1)
 file(STRINGS "${FLAGS_FILE}" flags)
-execute_process(COMMAND "${COMPILER}" ${flags} -fsyntax-only "${FILE}"
+execute_process(COMMAND "${COMPILER}" ${flags} ${FORM} -fsyntax-only "${FILE}"
   RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 string(REGEX REPLACE "[ \t\r\n]+" " " flat "${output}")
 string(REGEX REPLACE "\"}, (xla::)?line{\"" "" flat "${flat}")

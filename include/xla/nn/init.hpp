@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/instance.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/matmul.hpp"
 #include "xla/op/permute.hpp"
@@ -31,16 +32,43 @@ void ones_(Tensor<T, R>& p) {
   constant_(p, 1);
 }
 
+namespace detail {
+
+/// p = random numbers * factor + term, for any rank. Of ops without gradients, or a program that
+/// makes a layer would make the gradients of everything that these lead to.
+template <class Random, class T>
+void fill(xla::detail::handle& p, T factor, T term) {
+  using namespace xla::detail;
+  node n;
+  n.op = &values_of<Random, T, T>;
+  n.type = dtype_of<T>;
+  n.set_shape(p.dims());
+  handle random, scaled, value;
+  machine_of<T>::run(n, nullptr, 0, random);
+  const handle by = constant(factor), to = constant(term);
+  const handle* const product[] = {&random, &by};
+  machine_of<T>::apply(nobody, plain, values_of<op::mul, T, T>, product, 2, scaled);
+  const handle* const sum[] = {&scaled, &to};
+  machine_of<T>::apply(nobody, plain, values_of<op::add, T, T>, sum, 2, value);
+  machine_of<T>::rebind(p, value);
+}
+XLA_INSTANCE(void fill<op::uniform>(xla::detail::handle&, float, float));
+XLA_INSTANCE(void fill<op::uniform>(xla::detail::handle&, double, double));
+XLA_INSTANCE(void fill<op::normal>(xla::detail::handle&, float, float));
+XLA_INSTANCE(void fill<op::normal>(xla::detail::handle&, double, double));
+
+}  // namespace detail
+
 /// Uniform in [low, high).
 template <class T, int R>
 void uniform_(Tensor<T, R>& p, std::type_identity_t<T> low = 0, std::type_identity_t<T> high = 1) {
-  p.copy_(rand_like(p.detach()) * (high - low) + low);
+  detail::fill<op::uniform, T>(p, high - low, low);
 }
 
 /// Normal with the given mean and standard deviation.
 template <class T, int R>
 void normal_(Tensor<T, R>& p, std::type_identity_t<T> mean = 0, std::type_identity_t<T> std = 1) {
-  p.copy_(randn_like(p.detach()) * std + mean);
+  detail::fill<op::normal, T>(p, std, mean);
 }
 
 /// The numbers of inputs and of outputs that an element of a weight (out, in, …) has to do with.

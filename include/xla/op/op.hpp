@@ -146,10 +146,19 @@ template <class Op, class Out, class In>
 inline constexpr op_info runs_of = make_runs<Op, Out, In>();
 
 template <class Op, class Out, class In>
-constexpr op_info make_info() {
+constexpr op_info make_values() {
   op_info i = make_runs<Op, Out, In>();
   i.shape_of = &Op::shape_of;
   if constexpr (Op::kind == op_kind::map) i.tile = &kernel_entry<Op, Out, In>::tile;
+  return i;
+}
+/// An op of values that no gradient is wanted of.
+template <class Op, class Out, class In>
+inline constexpr op_info values_of = make_values<Op, Out, In>();
+
+template <class Op, class Out, class In>
+constexpr op_info make_info() {
+  op_info i = make_values<Op, Out, In>();
   if constexpr (differentiable<Op, Out, In>) i.gradient = &run_gradient<Op, Out, In>;
   // A program with a library of the run time finds the whole there.
 #if !defined(XLA_EXTERN_RUNTIME)

@@ -165,42 +165,45 @@ class basic_traced_graph {
     return static_cast<int>(leaves_.size()) + (*at)->index;
   }
 
+  // Not in line: there are many, and each would bring what a vector does when it grows.
+  [[gnu::noinline]] void put(std::uint64_t word) { signature_.push_back(word); }
+
   void sign(impl& t) {
-    signature_.push_back(reinterpret_cast<std::uintptr_t>(t.op));
-    signature_.push_back(static_cast<std::uint64_t>(t.type) << 8 |
+    put(reinterpret_cast<std::uintptr_t>(t.op));
+    put(static_cast<std::uint64_t>(t.type) << 8 |
                          static_cast<std::uint64_t>(t.dims.rank));
     for (int i = 0; i < t.dims.rank; ++i)
-      signature_.push_back(static_cast<std::uint64_t>(t.dims[i]));
+      put(static_cast<std::uint64_t>(t.dims[i]));
     if (t.op->impure) {
       random_.push_back({static_cast<std::uint64_t>(t.attr), static_cast<std::uint64_t>(t.size)});
     } else {
-      signature_.push_back(static_cast<std::uint64_t>(t.attr));
-      signature_.push_back(static_cast<std::uint64_t>(t.size));
+      put(static_cast<std::uint64_t>(t.attr));
+      put(static_cast<std::uint64_t>(t.size));
     }
     if (t.op->check) {  // its plan names its line
-      signature_.push_back(reinterpret_cast<std::uintptr_t>(t.at.file_name()));
-      signature_.push_back(t.at.line());
+      put(reinterpret_cast<std::uintptr_t>(t.at.file_name()));
+      put(t.at.line());
     }
     operands o;
     for (int k = 0; k < t.arity; ++k) {
       const impl& in = *t.in[k];
       o.at[k] = in.pending ? static_cast<int>(leaves_.size()) + in.index : in.index;
-      signature_.push_back(static_cast<std::uint64_t>(o.at[k]));
+      put(static_cast<std::uint64_t>(o.at[k]));
       if (!in.pending) {
         for (int i = 0; i < in.dims.rank; ++i)
-          signature_.push_back(static_cast<std::uint64_t>(in.dims[i]));
-        signature_.push_back(static_cast<std::uint64_t>(in.type));
+          put(static_cast<std::uint64_t>(in.dims[i]));
+        put(static_cast<std::uint64_t>(in.type));
       }
     }
     for (int k = 0; k < 2; ++k)
       if (t.after[k] != 0) {
         o.after[k] = recorded_as(t.after[k] - 1, t.index);
-        signature_.push_back(static_cast<std::uint64_t>(o.after[k]) + (std::uint64_t{1} << 32));
+        put(static_cast<std::uint64_t>(o.after[k]) + (std::uint64_t{1} << 32));
       }
     inputs_.push_back(o);
     if (t.index + 1 == static_cast<int>(nodes_.size()))
       for (std::size_t i = 0; i < outputs_.size(); ++i)
-        signature_.push_back(static_cast<std::uint64_t>(outputs_[i]->index) << 32 |
+        put(static_cast<std::uint64_t>(outputs_[i]->index) << 32 |
                              static_cast<std::uint32_t>(donors_[i]));
   }
 
