@@ -17,6 +17,9 @@ function(xla_add_runtime name)
   target_link_libraries(${name} PUBLIC xla::xla PRIVATE ${ARGN})
   target_compile_definitions(${name} PUBLIC XLA_EXTERN_RUNTIME)
   set_target_properties(${name} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON EXPORT_COMPILE_COMMANDS OFF)
+  if(NOT XLA_WERROR)
+    target_compile_options(${name} PRIVATE -w)  # what a project wants to be warned of is its own code
+  endif()
   # A program takes of it what it uses: the library has the kernels of all ops.
   target_link_options(${name} INTERFACE
     "$<$<PLATFORM_ID:Linux>:LINKER:--gc-sections>" "$<$<PLATFORM_ID:Darwin>:LINKER:-dead_strip>")
