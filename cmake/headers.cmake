@@ -69,6 +69,7 @@ set(XLA_HEADERS
   xla/op/gather.hpp
   xla/op/index.hpp
   xla/op/index_select.hpp
+  xla/op/info.hpp
   xla/op/integers.hpp
   xla/op/list.hpp
   xla/op/logical.hpp
@@ -83,11 +84,13 @@ set(XLA_HEADERS
   xla/op/prod.hpp
   xla/op/random.hpp
   xla/op/reduce.hpp
+  xla/op/register.hpp
   xla/op/relu.hpp
   xla/op/remainder.hpp
   xla/op/reshape.hpp
   xla/op/root.hpp
   xla/op/rounding.hpp
+  xla/op/rule.hpp
   xla/op/scalar.hpp
   xla/op/scan.hpp
   xla/op/selection.hpp
@@ -115,6 +118,7 @@ set(XLA_HEADERS
   xla/transform/twins.hpp
   xla/kernel/call.hpp
   xla/kernel/eigen.hpp
+  xla/kernel/eigen_packets.hpp
   xla/kernel/gemm.hpp
   xla/kernel/gemm_few.hpp
   xla/kernel/gemm_micro.hpp

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <vector>
 
+#include <Eigen/Core>
 #include <xla/xla.hpp>
 
 int main() {

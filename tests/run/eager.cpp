@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <Eigen/Core>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"

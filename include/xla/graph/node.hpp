@@ -58,9 +58,9 @@ struct op_info {
   /// Of a product: the sizes that it loops over, a multiply-add at each place; from the shapes of
   /// inputs and result, and attr.
   shape (*loops)(const shape* in, const shape& out, std::int64_t attr) = nullptr;
-  /// Where lean, the same without functions, and with the kernel alone: what a compiled program
-  /// points to, so that it brings no gradient rule and no kernel that it does not run.
-  bool lean = false;
+  /// Where it has less, the same without functions, and with the kernel alone: a compiled program
+  /// points to these, so that it brings no gradient rule and no kernel that it does not run.
+  bool has_less = false;
   const op_info* facts = nullptr;
   const op_info* runs = nullptr;
 };

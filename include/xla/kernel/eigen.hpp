@@ -6,6 +6,12 @@
 
 namespace xla {
 
+namespace detail {
+/// Whether the program has included Eigen/Core; xla.hpp names Eigen's types and does not bring them.
+template <class T>
+concept has_eigen = requires { sizeof(Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>); };
+}  // namespace detail
+
 /// A tensor with a copy of an Eigen matrix or array expression: (rows, cols).
 template <class Derived>
 Tensor<typename Derived::Scalar, 2> from_eigen(const Eigen::DenseBase<Derived>& m) {
@@ -30,8 +36,9 @@ class EigenView
   Tensor<T, R> share_;
 };
 template <class T, int R>
-EigenView<T, R> as_eigen(const Tensor<T, R>& t) {
-  return EigenView<T, R>(t);
+auto as_eigen(const Tensor<T, R>& t) {
+  static_assert(detail::has_eigen<T>, "xla::as_eigen: write #include <Eigen/Core> as well");
+  if constexpr (detail::has_eigen<T>) return EigenView<T, R>(t);
 }
 
 }  // namespace xla

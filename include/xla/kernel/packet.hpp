@@ -8,7 +8,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
-#include <Eigen/Core>
+#include "xla/kernel/eigen_packets.hpp"
 #include <cstdint>
 #include <type_traits>
 #include <utility>

@@ -40,16 +40,16 @@ template <class Random, class T>
 void fill(xla::detail::handle& p, T factor, T term) {
   using namespace xla::detail;
   node n;
-  n.op = &values_of<Random, T, T>;
+  n.op = &info_of<Random, T, T, op_parts::values>;
   n.type = dtype_of<T>;
   n.set_shape(p.dims());
   handle random, scaled, value;
   machine_of<T>::run(n, nullptr, 0, random);
   const handle by = constant(factor), to = constant(term);
   const handle* const product[] = {&random, &by};
-  machine_of<T>::apply(nobody, plain, values_of<op::mul, T, T>, product, 2, scaled);
+  machine_of<T>::apply(nobody, plain, info_of<op::mul, T, T, op_parts::values>, product, 2, scaled);
   const handle* const sum[] = {&scaled, &to};
-  machine_of<T>::apply(nobody, plain, values_of<op::add, T, T>, sum, 2, value);
+  machine_of<T>::apply(nobody, plain, info_of<op::add, T, T, op_parts::values>, sum, 2, value);
   machine_of<T>::rebind(p, value);
 }
 XLA_INSTANCE(void fill<op::uniform>(xla::detail::handle&, float, float));

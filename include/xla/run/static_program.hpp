@@ -80,10 +80,10 @@ constexpr auto keep_program() {
   copy(out.facts.data(), from.facts, facts);
   // Of an op that runs on its own the program needs the kernel, of all others what they are.
   for (int i = 0; i < n.values; ++i)
-    if (node& v = s.values[i]; v.op->lean) v.op = v.op->facts;
+    if (node& v = s.values[i]; v.op->has_less) v.op = v.op->facts;
   for (int i = 0; i < n.steps; ++i)
     if (const step& p = s.steps[i]; p.kind == step_kind::library)
-      if (const op_info* op = from.values[p.value].op; op->lean) s.values[p.value].op = op->runs;
+      if (const op_info* op = from.values[p.value].op; op->has_less) s.values[p.value].op = op->runs;
   return out;
 }
 

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/rule.hpp"
+
+namespace xla::detail {
+
+/// The kernels of an op: made in kernel/ from its definition.
+template <class Op, class Out, class In>
+struct kernel_of;
+
+/// What a description of an op points to. Declared apart from kernel_of, so that a program does not
+/// make what it finds in a library.
+template <class Op, class Out, class In>
+struct kernel_entry {
+  static void run(const kernel_call& call)
+    requires(Op::kind != op_kind::alias);
+  static void tile(const tile_call& call)
+    requires(Op::kind == op_kind::map);
+};
+template <class Op, class Out, class In>
+void kernel_entry<Op, Out, In>::run(const kernel_call& call)
+  requires(Op::kind != op_kind::alias)
+{
+  kernel_of<Op, Out, In>::run(call);
+}
+template <class Op, class Out, class In>
+void kernel_entry<Op, Out, In>::tile(const tile_call& call)
+  requires(Op::kind == op_kind::map)
+{
+  kernel_of<Op, Out, In>::tile(call);
+}
+
+template <class Op, class Out, class In>
+concept differentiable =
+    fraction<Out> && fraction<In> && requires(gradient_of<Out, In>& g) { Op::gradient(g); };
+
+/// What every op defines: its name, how it fuses, and its shape rule.
+template <class Op>
+concept complete_op = requires(const shape_rule& r) {
+  { Op::name } -> std::convertible_to<std::string_view>;
+  { Op::kind } -> std::convertible_to<op_kind>;
+  { Op::shape_of(r) } -> std::same_as<shape>;
+};
+
+template <class Op, class Out, class In>
+constexpr void run_gradient(gradient_scope& s) {
+  gradient_of<Out, In> g{s};
+  Op::gradient(g);
+}
+
+/// How much of an op a description has; what points to it makes no more.
+enum class op_parts {
+  facts,   ///< what kind of op it is: of one that is part of a region
+  kernel,  ///< and its kernel: of a step of a compiled program
+  values,  ///< and all that makes values: where no gradient is wanted
+  all,     ///< and its gradient
+};
+
+template <class Op, class Out, class In, op_parts Parts>
+constexpr op_info make_info();
+
+/// The one description of an op at given element types of its result and its main input.
+template <class Op, class Out, class In, op_parts Parts = op_parts::all>
+inline constexpr op_info info_of = make_info<Op, Out, In, Parts>();
+
+template <class Op, class Out, class In, op_parts Parts>
+constexpr op_info make_info() {
+  static_assert(complete_op<Op>, "xla: an op needs a name, a kind and a shape rule");
+  op_info i{.name = Op::name, .id = op_id(Op::name), .kind = Op::kind};
+  i.result = dtype_of<Out>;
+  if constexpr (requires { Op::commutative; }) i.commutative = Op::commutative;
+  if constexpr (requires { Op::costly; }) i.costly = Op::costly;
+  if constexpr (requires { Op::impure; }) i.impure = Op::impure;
+  if constexpr (requires { Op::check; }) i.check = Op::check;
+  if constexpr (requires { Op::updates; }) i.updates = Op::updates;
+  if constexpr (requires { Op::picks; }) i.picks = Op::picks;
+  if constexpr (requires { &Op::loops; }) {
+    i.product = true;
+    i.loops = &Op::loops;
+  }
+  if constexpr (requires { Op::takes_axes; }) i.takes_axes = Op::takes_axes;
+  i.differentiable = differentiable<Op, Out, In>;
+  if constexpr (Parts >= op_parts::kernel && Op::kind != op_kind::alias)
+    i.run = &kernel_entry<Op, Out, In>::run;
+  if constexpr (Parts >= op_parts::values) {
+    i.shape_of = &Op::shape_of;
+    if constexpr (Op::kind == op_kind::map) i.tile = &kernel_entry<Op, Out, In>::tile;
+  }
+  if constexpr (Parts == op_parts::all) {
+    if constexpr (differentiable<Op, Out, In>)
+      i.gradient = &run_gradient<Op, Out, In>;
+#if !defined(XLA_EXTERN_RUNTIME)  // where all of it is made anyway, a program has no use for less
+    i.has_less = true;
+    i.facts = &info_of<Op, Out, In, op_parts::facts>;
+    i.runs = &info_of<Op, Out, In, op_parts::kernel>;
+#endif
+  }
+  return i;
+}
+
+}  // namespace xla::detail

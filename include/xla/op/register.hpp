@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "xla/base/instance.hpp"
+#include "xla/op/info.hpp"
+
+namespace xla::detail {
+
+/// From the id in a fused region back to the definition.
+template <std::uint32_t Id>
+struct op_by_id;
+
+}  // namespace xla::detail
+
+/// Registers an op, below its definition: fused regions find it again by its id (two names with one
+/// id do not compile), and xla::runtime makes its kernels and gradient for a group of element types.
+/// A program makes those of other types where it uses them. op/list.hpp is made from these lines.
+#define XLA_OP(type, group)                                      \
+  template <>                                                    \
+  struct xla::detail::op_by_id<xla::detail::op_id(type::name)> { \
+    using op = type;                                             \
+  };                                                             \
+  XLA_TYPES_##group(XLA_DETAIL_ELSEWHERE, XLA_DETAIL_ELSEWHERE, XLA_DETAIL_ELSEWHERE, type)
+
+#if defined(XLA_EXTERN_RUNTIME)
+#define XLA_DETAIL_ELSEWHERE(type, Out, In)                           \
+  extern template struct xla::detail::kernel_entry<type, Out, In>; \
+  extern template const xla::detail::op_info xla::detail::info_of<type, Out, In>
+#else
+#define XLA_DETAIL_ELSEWHERE(...) static_assert(true)
+#endif
+
+// The groups: F(type, Out, In) where In is float, D where it is double, I where it is another.
+#define XLA_TYPES_fractions(F, D, I, type) F(type, float, float); D(type, double, double)
+#define XLA_TYPES_doubles(F, D, I, type) D(type, double, double)
+#define XLA_TYPES_indices(F, D, I, type) I(type, std::int64_t, std::int64_t)
+#define XLA_TYPES_truths(F, D, I, type) I(type, bool, bool)
+#define XLA_TYPES_numbers(F, D, I, type) \
+  XLA_TYPES_fractions(F, D, I, type);    \
+  XLA_TYPES_indices(F, D, I, type)
+#define XLA_TYPES_all(F, D, I, type)  \
+  XLA_TYPES_numbers(F, D, I, type);   \
+  XLA_TYPES_truths(F, D, I, type)
+#define XLA_TYPES_comparisons(F, D, I, type) \
+  F(type, bool, float);                      \
+  D(type, bool, double);                     \
+  I(type, bool, std::int64_t)
+#define XLA_TYPES_places(F, D, I, type) \
+  F(type, std::int64_t, float);         \
+  D(type, std::int64_t, double);        \
+  I(type, std::int64_t, std::int64_t)
+#define XLA_TYPES_conversions(F, D, I, type) \
+  F(type, double, float);                    \
+  F(type, std::int64_t, float);              \
+  F(type, bool, float);                      \
+  D(type, float, double);                    \
+  D(type, std::int64_t, double);             \
+  D(type, bool, double);                     \
+  I(type, float, std::int64_t);              \
+  I(type, double, std::int64_t);             \
+  I(type, bool, std::int64_t);               \
+  I(type, float, bool);                      \
+  I(type, double, bool);                     \
+  I(type, std::int64_t, bool)

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/tensor.hpp"
+
+namespace xla::detail {
+
+/// What a shape rule sees: the shapes of the inputs, the op's attributes, and where to compute.
+struct shape_rule {
+  size_scope sizes;
+  const node& op;
+  shape in[3];
+  int count = 0;
+};
+
+/// One step of backward: the op's inputs, result and incoming gradient; the rule fills result.
+struct gradient_scope {
+  handle in[3];
+  handle out, grad;
+  handle result[3];
+  bool wants[3] = {};
+  handle collected;       ///< the first input's gradient so far, when there is one
+  bool replaces = false;  ///< result[0] takes the place of collected
+  std::int64_t attr = 0;
+  extent size = 0;
+};
+
+template <class T>
+constexpr any_tensor<T> as_any(const handle& h) {
+  any_tensor<T> t;
+  static_cast<handle&>(t) = h;
+  return t;
+}
+
+template <class T>
+constexpr any_tensor<T> sum_to(const any_tensor<T>& x, const shape& target);
+
+/// What an op's gradient rule is written against.
+template <class Out, class In>
+struct gradient_of {
+  gradient_scope& scope;
+
+  constexpr any_tensor<Out> out() const { return as_any<Out>(scope.out); }
+  constexpr any_tensor<Out> grad() const { return as_any<Out>(scope.grad); }
+  template <class T = In>
+  constexpr any_tensor<T> in(int i) const {
+    return as_any<T>(scope.in[i]);
+  }
+  constexpr bool wants(int i) const { return scope.wants[i]; }
+  constexpr std::int64_t attr() const { return scope.attr; }
+  constexpr extent size() const { return scope.size; }
+  /// The gradient of the first input so far; undefined while there is none.
+  constexpr any_tensor<In> collected() const { return as_any<In>(scope.collected); }
+  /// The gradient of the first input with what is collected.
+  constexpr void replace(const any_tensor<In>& total) {
+    scope.result[0] = total;
+    scope.replaces = true;
+  }
+  /// The gradient of input i; summed over the axes along which the input was broadcast.
+  template <class T = In>
+  constexpr void to(int i, const any_tensor<T>& g) {
+    scope.result[i] = sum_to(g, scope.in[i].dims());
+  }
+};
+
+}  // namespace xla::detail
