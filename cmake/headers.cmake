@@ -220,6 +220,7 @@ set(XLA_HEADERS
   xla/nn/sequential.hpp
   xla/nn/shape.hpp
   xla/nn/state_dict.hpp
+  xla/nn/state_loader.hpp
   xla/optim/adagrad.hpp
   xla/optim/adam.hpp
   xla/optim/adamw.hpp

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "xla/base/error.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/io/named_array.hpp"
 #include "xla/module.hpp"
-#include "xla/op/cast.hpp"
-#include "xla/op/create.hpp"
 #include "xla/run/runtime.hpp"
 
 namespace xla {
@@ -84,137 +77,55 @@ void visit_named_state(X& x, const std::string& prefix, F&& f) {
   }
 }
 
+/// The value of a tensor, or a number as a file has it: double, or a whole number of 64 bits.
+/// nn/state_loader.hpp defines them, and the loader.
+template <class In = void>
+NamedArray array_of(const std::string& name, dtype type, const handle& value);
+template <class In = void>
+NamedArray number_array(const std::string& name, dtype type, const void* number);
+
 template <class T, int R>
-NamedArray to_array(std::string name, const Tensor<T, R>& t) {
-  const auto* const from = reinterpret_cast<const std::uint8_t*>(t.data());
-  const auto bytes = static_cast<std::size_t>(std::int64_t(t.numel())) * sizeof(T);
-  return {std::move(name), dtype_of<T>, t.sizes(), {from, from + bytes}};
+NamedArray to_array(const std::string& name, const Tensor<T, R>& t) {
+  return array_of<later<T, void>>(name, dtype_of<T>, t);
 }
-/// A number as the file has it: double, or a whole number of 64 bits.
 template <class N>
   requires(std::is_arithmetic_v<N>)
-NamedArray to_array(std::string name, const N& number) {
+NamedArray to_array(const std::string& name, const N& number) {
   using stored = std::conditional_t<std::is_integral_v<N>, std::int64_t, double>;
-  NamedArray out{std::move(name), dtype_of<stored>, {}, std::vector<std::uint8_t>(8, 0)};
   const stored value = number;
-  std::memcpy(out.bytes.data(), &value, 8);
-  return out;
+  return number_array<later<N, void>>(name, dtype_of<stored>, &value);
 }
 template <class In = void>
-inline NamedArray to_array(std::string name, const Scalar& s) {
-  return to_array(std::move(name), s.value());
-}
-
-template <class T>
-any_tensor<T> to_tensor(const NamedArray& array) {
-  if constexpr (std::is_same_v<T, bool>) {  // any byte but 0 and 1 is no bool
-    NamedArray numbers = array;
-    numbers.type = dtype::uint8;
-    return cast<T>(to_tensor<std::uint8_t>(numbers));
-  }
-  const auto* const values = reinterpret_cast<const T*>(array.bytes.data());
-  any_tensor<T> out;
-  if (array.sizes.empty()) out = Tensor<T, 0>(*values);
-  [&]<std::size_t... R>(std::index_sequence<R...>) {
-    const auto make = [&]<std::size_t... I>(std::index_sequence<I...>) {
-      if (array.sizes.size() == sizeof...(I)) out = from_blob(values, {array.sizes[I]...});
-    };
-    (make(std::make_index_sequence<R + 1>{}), ...);
-  }(std::make_index_sequence<static_cast<std::size_t>(max_rank)>{});
-  return out;
+inline NamedArray to_array(const std::string& name, const Scalar& s) {
+  return to_array(name, s.value());
 }
 
 /// Loads in two steps: what is wanted is looked up and compared; then, if all of it fits, written.
 template <class In>
 class basic_state_loader {
  public:
-  explicit basic_state_loader(const StateDict& dict) : taken_(dict.size(), false) {
-    for (std::size_t i = 0; i < dict.size(); ++i)
-      if (!by_name_.emplace(dict[i].name, std::pair{&dict[i], i}).second)
-        mismatched_.push_back(dict[i].name + ": stands there twice");
-    dict_ = &dict;
-  }
+  explicit basic_state_loader(const StateDict& dict);
+  basic_state_loader(const basic_state_loader&) = delete;
+  basic_state_loader& operator=(const basic_state_loader&) = delete;
+  ~basic_state_loader();
 
   template <class T, int R, bool B>
   void want(const std::string& name, State<T, R, B>& state) {
-    const auto* const found = find(name, dtype_of<T>, state.sizes());
-    if (!found) return;
-    writes_.push_back([&state, value = any_tensor<T>(), found](bool write) mutable {
-      if (write) state.copy_(value);
-      else value = to_tensor<T>(*found);
-    });
+    want(name, dtype_of<T>, state);
   }
-  void want(const std::string& name, Scalar& scalar) { want_number<double>(name, scalar); }
-  void want(const std::string& name, double& number) { want_number<double>(name, number); }
-  void want(const std::string& name, int& number) { want_number<std::int64_t>(name, number); }
+  void want(const std::string& name, dtype type, handle& place);
+  void want(const std::string& name, Scalar& scalar);
+  void want(const std::string& name, double& number);
+  void want(const std::string& name, int& number);
 
   /// Throws unless everything fits and, when strict, nothing is missing or left over; writes
   /// nothing yet, but takes the memory that writing needs.
-  IncompatibleKeys check(bool strict, const std::string& who) {
-    IncompatibleKeys report{missing_, {}};
-    for (std::size_t i = 0; i < taken_.size(); ++i)
-      if (!taken_[i] && by_name_.at((*dict_)[i].name).second == i)
-        report.unexpected_keys.push_back((*dict_)[i].name);
-    std::string text = list("does not fit", mismatched_, ";\n    ");
-    if (strict)
-      text = list("missing", report.missing_keys, ", ") +
-             list("unexpected", report.unexpected_keys, ", ") + text;
-    if (!text.empty()) throw error(who + ": the state does not fit; nothing was loaded" + text);
-    for (auto& w : writes_) w(false);
-    return report;
-  }
-  void write() {
-    for (auto& w : writes_) w(true);
-  }
+  IncompatibleKeys check(bool strict, const std::string& who);
+  void write();
 
  private:
-  template <class Stored, class N>
-  void want_number(const std::string& name, N& number) {
-    const auto* const found = find(name, dtype_of<Stored>, {});
-    if (!found) return;
-    Stored value{};
-    std::memcpy(&value, found->bytes.data(), sizeof value);
-    if constexpr (std::is_integral_v<N>)
-      if (!std::in_range<N>(value))
-        return mismatched_.push_back(name + ": " + std::to_string(value) + " is out of range");
-    writes_.push_back([&number, value](bool write) {
-      if (write) number = static_cast<N>(value);
-    });
-  }
-  const NamedArray* find(const std::string& name, dtype type,
-                         const later<In, std::vector<std::int64_t>>& sizes) {
-    const auto found = by_name_.find(name);
-    if (found == by_name_.end()) {
-      missing_.push_back(name);
-      return nullptr;
-    }
-    taken_[found->second.second] = true;
-    const NamedArray& a = *found->second.first;
-    const auto describe = [](dtype t, const later<In, std::vector<std::int64_t>>& s) {
-      return std::string{name_of(t)} + io::sizes_text(s);
-    };
-    if (a.type != type || a.sizes != sizes)
-      mismatched_.push_back(name + ": " + describe(a.type, a.sizes) + " found, " +
-                            describe(type, sizes) + " needed");
-    else if (a.bytes.size() != io::array_bytes(type, sizes))
-      mismatched_.push_back(name + ": " + std::to_string(a.bytes.size()) + " bytes found for " +
-                            describe(type, sizes));
-    else return &a;
-    return nullptr;
-  }
-  static std::string list(const char* what, const later<In, std::vector<std::string>>& all,
-                          const char* between) {
-    std::string out;
-    for (const auto& s : all) out += (out.empty() ? "" : between) + s;
-    return out.empty() ? out : std::string("\n  ") + what + ": " + out;
-  }
-
-  const StateDict* dict_ = nullptr;
-  later<In, std::unordered_map<std::string_view, std::pair<const NamedArray*, std::size_t>>>
-      by_name_;
-  later<In, std::vector<bool>> taken_;
-  later<In, std::vector<std::string>> missing_, mismatched_;
-  later<In, std::vector<std::function<void(bool)>>> writes_;
+  struct state;
+  state* state_;
 };
 using state_loader = basic_state_loader<void>;
 
@@ -248,3 +159,7 @@ IncompatibleKeys load_state_dict(X& x, const StateDict& dict, bool strict = true
 }
 
 }  // namespace xla
+
+#if XLA_RUNTIME_HERE
+#include "xla/nn/state_loader.hpp"
+#endif

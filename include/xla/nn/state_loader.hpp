@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "xla/base/error.hpp"
+#include "xla/nn/state_dict.hpp"
+
+namespace xla::detail {
+
+template <class In>
+NamedArray array_of(const std::string& name, dtype type, const handle& value) {
+  const shape s = value.dims();
+  const auto* const from = static_cast<const std::uint8_t*>(basic_machine<In>::read(value));
+  return {name, type, {s.dims, s.dims + s.rank}, {from, from + count(s) * size_of(type)}};
+}
+XLA_INSTANCE(NamedArray array_of<void>(const std::string&, dtype, const handle&));
+
+template <class In>
+NamedArray number_array(const std::string& name, dtype type, const void* number) {
+  NamedArray out{name, type, {}, std::vector<std::uint8_t>(8, 0)};
+  std::memcpy(out.bytes.data(), number, 8);
+  return out;
+}
+XLA_INSTANCE(NamedArray number_array<void>(const std::string&, dtype, const void*));
+
+template <class In>
+struct basic_state_loader<In>::state {
+  // What is written where: a tensor to a place, or a number to one of three kinds of numbers.
+  struct entry {
+    const NamedArray* from = nullptr;
+    handle* place = nullptr;
+    handle value;
+    Scalar* scalar = nullptr;
+    double* fraction = nullptr;
+    int* whole = nullptr;
+  };
+  const StateDict* dict = nullptr;
+  later<In, std::unordered_map<std::string_view, std::pair<const NamedArray*, std::size_t>>>
+      by_name;
+  later<In, std::vector<bool>> taken;
+  later<In, std::vector<std::string>> missing, mismatched;
+  later<In, std::vector<entry>> entries;
+
+  const NamedArray* find(const std::string& name, dtype type,
+                         const later<In, std::vector<std::int64_t>>& sizes) {
+    const auto found = by_name.find(name);
+    if (found == by_name.end()) {
+      missing.push_back(name);
+      return nullptr;
+    }
+    taken[found->second.second] = true;
+    const NamedArray& a = *found->second.first;
+    const auto describe = [](dtype t, const later<In, std::vector<std::int64_t>>& s) {
+      return std::string{name_of(t)} + io::sizes_text(s);
+    };
+    if (a.type != type || a.sizes != sizes)
+      mismatched.push_back(name + ": " + describe(a.type, a.sizes) + " found, " +
+                           describe(type, sizes) + " needed");
+    else if (a.bytes.size() != io::array_bytes(type, sizes))
+      mismatched.push_back(name + ": " + std::to_string(a.bytes.size()) + " bytes found for " +
+                           describe(type, sizes));
+    else return &a;
+    return nullptr;
+  }
+  entry* find_number(const std::string& name, dtype type) {
+    const NamedArray* const found = find(name, type, {});
+    if (!found) return nullptr;
+    entry& e = entries.emplace_back();
+    e.from = found;
+    return &e;
+  }
+  template <class Stored>
+  static Stored number(const entry& e) {
+    Stored value{};
+    std::memcpy(&value, e.from->bytes.data(), sizeof value);
+    return value;
+  }
+  static void read(entry& e) {
+    shape s;
+    for (const std::int64_t size : e.from->sizes) s.push(size);
+    if (e.from->type != dtype::boolean)
+      return basic_machine<In>::upload(e.value, e.from->type, s, e.from->bytes.data());
+    later<In, std::vector<std::uint8_t>> truths = e.from->bytes;
+    for (auto& t : truths) t = t != 0;  // any byte but 0 and 1 is no bool
+    basic_machine<In>::upload(e.value, dtype::boolean, s, truths.data());
+  }
+  static std::string list(const char* what, const later<In, std::vector<std::string>>& all,
+                          const char* between) {
+    std::string out;
+    for (const auto& s : all) out += (out.empty() ? "" : between) + s;
+    return out.empty() ? out : std::string("\n  ") + what + ": " + out;
+  }
+};
+
+template <class In>
+basic_state_loader<In>::basic_state_loader(const StateDict& dict) : state_(new state) {
+  state& s = *state_;
+  s.dict = &dict;
+  s.taken.assign(dict.size(), false);
+  for (std::size_t i = 0; i < dict.size(); ++i)
+    if (!s.by_name.emplace(dict[i].name, std::pair{&dict[i], i}).second)
+      s.mismatched.push_back(dict[i].name + ": stands there twice");
+}
+
+template <class In>
+basic_state_loader<In>::~basic_state_loader() {
+  delete state_;
+}
+
+template <class In>
+void basic_state_loader<In>::want(const std::string& name, dtype type, handle& place) {
+  const shape s = place.dims();
+  const NamedArray* const found = state_->find(name, type, {s.dims, s.dims + s.rank});
+  if (!found) return;
+  auto& e = state_->entries.emplace_back();
+  e.from = found;
+  e.place = &place;
+}
+template <class In>
+void basic_state_loader<In>::want(const std::string& name, Scalar& scalar) {
+  if (auto* e = state_->find_number(name, dtype::float64)) e->scalar = &scalar;
+}
+template <class In>
+void basic_state_loader<In>::want(const std::string& name, double& number) {
+  if (auto* e = state_->find_number(name, dtype::float64)) e->fraction = &number;
+}
+template <class In>
+void basic_state_loader<In>::want(const std::string& name, int& number) {
+  auto* const e = state_->find_number(name, dtype::int64);
+  if (!e) return;
+  const auto value = state::template number<std::int64_t>(*e);
+  if (std::in_range<int>(value)) {
+    e->whole = &number;
+  } else {
+    state_->mismatched.push_back(name + ": " + std::to_string(value) + " is out of range");
+    state_->entries.pop_back();
+  }
+}
+
+template <class In>
+IncompatibleKeys basic_state_loader<In>::check(bool strict, const std::string& who) {
+  state& s = *state_;
+  IncompatibleKeys report{s.missing, {}};
+  for (std::size_t i = 0; i < s.taken.size(); ++i)
+    if (!s.taken[i] && s.by_name.at((*s.dict)[i].name).second == i)
+      report.unexpected_keys.push_back((*s.dict)[i].name);
+  std::string text = s.list("does not fit", s.mismatched, ";\n    ");
+  if (strict)
+    text = s.list("missing", report.missing_keys, ", ") +
+           s.list("unexpected", report.unexpected_keys, ", ") + text;
+  if (!text.empty()) throw error(who + ": the state does not fit; nothing was loaded" + text);
+  for (auto& e : s.entries)
+    if (e.place) s.read(e);
+  return report;
+}
+
+template <class In>
+void basic_state_loader<In>::write() {
+  for (auto& e : state_->entries) {
+    if (e.place) basic_machine<In>::rebind(*e.place, e.value);
+    if (e.scalar) *e.scalar = state::template number<double>(e);
+    if (e.fraction) *e.fraction = state::template number<double>(e);
+    if (e.whole) *e.whole = static_cast<int>(state::template number<std::int64_t>(e));
+  }
+}
+XLA_INSTANCE(class basic_state_loader<void>);
+
+}  // namespace xla::detail
