@@ -49,8 +49,9 @@ def in_tree(flags, tree, root):
     return [f.replace(root, tree) if f.startswith("-I" + root) else f for f in flags]
 
 
-def measure(flags_file, out, against=None):
-    """Every program of this tree, in turns with that of another one where one is given."""
+def measure(flags_file, out, against=None, brief=False):
+    """Every program of this tree, in turns with that of another one where one is given; brief: -O2
+    alone, and no large nets."""
     with open(flags_file, encoding="utf-8") as file:
         compiler, *flags = [line for line in file.read().split("\n") if line]
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -61,8 +62,10 @@ def measure(flags_file, out, against=None):
         file.write("#include <xla/xla.hpp>\nint main() {}\n")
     rows = []
     for program, (source, more, levels) in PROGRAMS.items():
+        if brief and levels is not LEVELS:
+            continue
         for form, definitions in FORMS.items():
-            for level in levels:
+            for level in ["-O2"] if brief else levels:
                 row = {"program": program, "form": form, "level": level}
                 for _ in range(REPEATS):
                     for name, tree in trees.items():

@@ -180,8 +180,8 @@ def main():
             write(f"{part}.svg",
                   plot.contest(results[part], contest.title, contest.unit, contest.what))
         elif part == "build":
-            results[part] = [build.measure(flags, options.out, options.against)
-                             for flags in options.flags]
+            results[part] = [build.measure(flags, options.out, options.against, brief=i > 0)
+                             for i, flags in enumerate(options.flags)]
             for result in results[part]:
                 build.show(result)
         elif part == "capture":
