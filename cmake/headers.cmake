@@ -7,6 +7,7 @@ set(XLA_HEADERS
   xla/base/error.hpp
   xla/base/hana.hpp
   xla/base/instance.hpp
+  xla/base/join.hpp
   xla/base/later.hpp
   xla/base/text.hpp
   xla/shape/bfloat16.hpp

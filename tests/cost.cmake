@@ -7,8 +7,8 @@ cmake_minimum_required(VERSION 3.24)
 # Form, kilobytes at most (code and constants, g++ -O2), flags.
 set(forms
   "linked to xla::runtime|30|-DXLA_EXTERN_RUNTIME"
-  "of headers alone|320|"
-  "of headers alone, without traced mode|255|-DXLA_NO_TRACED")
+  "of headers alone|300|"
+  "of headers alone, without traced mode|240|-DXLA_NO_TRACED")
 
 file(STRINGS "${FLAGS_FILE}" flags)
 find_program(size size REQUIRED)

@@ -8,6 +8,7 @@
 
 #include "xla/base/hana.hpp"
 #include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/op/scalar.hpp"
 #include "xla/tensor/state.hpp"
@@ -79,10 +80,11 @@ struct tree_path {
 
   template <class = void>
   std::string str() const {
-    if (!parent) return index < 0 ? std::string() : "argument " + std::to_string(index);
+    const std::string number = index < 0 ? std::string() : std::to_string(index);
+    if (!parent) return index < 0 ? number : join({"argument ", number});
     const std::string s = parent->str();
     if (!name && index < 0) return s;
-    return (s.empty() ? s : s + '.') + (name ? std::string(name) : std::to_string(index));
+    return join({s, s.empty() ? "" : ".", name ? std::string_view(name) : number});
   }
 };
 

@@ -56,7 +56,7 @@ class tensor_backward {
   // When a rule has run, its gradient is let go, but for those of the inputs; and what the forward
   // pass kept for it, unless the graph is kept.
   void walk(bool collects, const later<In, std::vector<impl*>>& inputs, bool keep) {
-    later<In, std::vector<bool>> kept(order_.size());
+    later<In, std::vector<char>> kept(order_.size());
     for (impl* x : inputs)
       if (const int at = position(x); at >= 0) kept[static_cast<std::size_t>(at)] = true;
     for (std::size_t k = 0; k < order_.size(); ++k) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/memory_of.hpp"
 
@@ -107,7 +108,7 @@ void report_execution(const std::string& name, std::uint64_t hash) {
   if (log.level() < 2) return;
   char h[24];
   std::snprintf(h, sizeof h, "%016llx", static_cast<unsigned long long>(hash));
-  log.write("Execution: " + name + " " + h + "\n");
+  log.write(join({"Execution: ", name, " ", h, "\n"}));
 }
 XLA_INSTANCE(void report_execution<void>(const std::string&, std::uint64_t));
 
@@ -171,9 +172,8 @@ std::string what_changed(const later<Name, std::vector<shape>>& now,
   std::string out;
   for (std::size_t i = 0; i < now.size(); ++i)
     if (!(now[i] == nearest->slot_shapes[i]))
-      out.append(out.empty() ? "" : "; ")
-          .append(name(static_cast<int>(i)))
-          .append((text(": ") << nearest->slot_shapes[i] << " -> " << now[i]).view());
+      out = join({out, out.empty() ? "" : "; ", name(static_cast<int>(i)),
+                  (text(": ") << nearest->slot_shapes[i] << " -> " << now[i]).view()});
   return out;
 }
 

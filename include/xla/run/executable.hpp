@@ -261,7 +261,7 @@ class basic_executable {
   }
 
   later<In, plan> plan_;
-  later<In, std::vector<bool>> is_once_;
+  later<In, std::vector<char>> is_once_;
   const std::uint64_t id_ = next_id();
   spin_lock frames_lock_;
   later<In, std::vector<std::unique_ptr<frame>>> frames_;

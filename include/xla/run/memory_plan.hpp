@@ -20,7 +20,7 @@ class basic_memory_planner {
   /// made: per value, the step that makes it; fixed: per value, it depends on sizes alone and
   /// stays.
   basic_memory_planner(later<In, plan>& out, const later<In, std::vector<int>>& made,
-                       const later<In, std::vector<bool>>& fixed)
+                       const later<In, std::vector<char>>& fixed)
       : out_(out), p_(out.source), made_(made), fixed_(fixed) {}
 
   void run() {
@@ -192,7 +192,7 @@ class basic_memory_planner {
   later<In, plan>& out_;
   const program& p_;
   const later<In, std::vector<int>>& made_;
-  const later<In, std::vector<bool>>& fixed_;
+  const later<In, std::vector<char>>& fixed_;
   later<In, std::vector<int>> last_;  // per value: the last step that reads it
   later<In, std::vector<int>> first_,
       end_;                           // per value: the steps during which its memory is taken

@@ -111,14 +111,14 @@ std::string print_report(const Metrics& wants_metric, const Counters& wants_coun
   later<Metrics, metric_store>& store = global_metrics();
   std::string out;
   const std::lock_guard lock{store.mutex};
-  for (const auto& [name, item] : store.metrics) {
-    if (!wants_metric(name)) continue;
-    const auto data = item.values(0);  // seconds since the epoch would cost digits
-    if (data.total_samples != 0) out += print_metric(name, item.unit(), data);
+  for (const auto* m = store.metrics.first; m; m = m->next) {
+    if (!wants_metric(m->name)) continue;
+    const auto data = m->value.values(0);  // seconds since the epoch would cost digits
+    if (data.total_samples != 0) out += print_metric(m->name, m->value.unit(), data);
   }
-  for (const auto& [name, item] : store.counters) {
-    const auto value = item.value();
-    if (value != 0 && wants_counter(name)) out += print_counter(name, value);
+  for (const auto* c = store.counters.first; c; c = c->next) {
+    const auto value = c->value.value();
+    if (value != 0 && wants_counter(c->name)) out += print_counter(c->name, value);
   }
   return out;
 }
@@ -158,8 +158,8 @@ std::vector<std::string> counter_names() {
   detail::later<In, detail::metric_store>& store = detail::global_metrics();
   std::vector<std::string> out;
   const std::lock_guard lock{store.mutex};
-  for (const auto& [name, item] : store.counters)
-    if (item.value() != 0) out.push_back(name);
+  for (const auto* c = store.counters.first; c; c = c->next)
+    if (c->value.value() != 0) out.push_back(c->name);
   return out;
 }
 XLA_INSTANCE(std::vector<std::string> counter_names<void>());
@@ -168,9 +168,9 @@ template <class In>
 std::optional<std::int64_t> counter_value(std::string_view name) {
   detail::later<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
-  const auto found = store.counters.find(name);
-  if (found == store.counters.end()) return std::nullopt;
-  const auto value = found->second.value();
+  const auto* const found = store.counters.find(name);
+  if (!found) return std::nullopt;
+  const auto value = found->value();
   return value != 0 ? std::optional{value} : std::nullopt;
 }
 XLA_INSTANCE(std::optional<std::int64_t> counter_value<void>(std::string_view));
@@ -180,8 +180,8 @@ std::vector<std::string> metric_names() {
   detail::later<In, detail::metric_store>& store = detail::global_metrics();
   std::vector<std::string> out;
   const std::lock_guard lock{store.mutex};
-  for (const auto& [name, item] : store.metrics)
-    if (item.size() != 0) out.push_back(name);
+  for (const auto* m = store.metrics.first; m; m = m->next)
+    if (m->value.size() != 0) out.push_back(m->name);
   return out;
 }
 XLA_INSTANCE(std::vector<std::string> metric_names<void>());
@@ -190,9 +190,9 @@ template <class In>
 std::optional<metric_values> metric_data(std::string_view name) {
   detail::later<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
-  const auto found = store.metrics.find(name);
-  if (found == store.metrics.end()) return std::nullopt;
-  auto data = found->second.values(detail::steady_origin());
+  const auto* const found = store.metrics.find(name);
+  if (!found) return std::nullopt;
+  auto data = found->values(detail::steady_origin());
   return data.total_samples != 0 ? std::optional{std::move(data)} : std::nullopt;
 }
 XLA_INSTANCE(std::optional<metric_values> metric_data<void>(std::string_view));
@@ -201,7 +201,7 @@ template <class In>
 void clear_counters() {
   detail::later<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
-  for (auto& [name, item] : store.counters) item.clear();
+  for (auto* c = store.counters.first; c; c = c->next) c->value.clear();
 }
 XLA_INSTANCE(void clear_counters<void>());
 
@@ -209,7 +209,7 @@ template <class In>
 void clear_metrics() {
   detail::later<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
-  for (auto& [name, item] : store.metrics) item.clear();
+  for (auto* m = store.metrics.first; m; m = m->next) m->value.clear();
 }
 XLA_INSTANCE(void clear_metrics<void>());
 

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -109,11 +108,38 @@ class basic_metric {
 };
 using metric = basic_metric<void>;
 
+/// Counters or metrics by name, in the order of names; each stays where it is. A list, as who uses
+/// one looks it up once and keeps the reference.
+template <class T>
+struct named_list {
+  struct entry {
+    const std::string name;
+    T value;
+    entry* next = nullptr;
+  };
+  entry* first = nullptr;
+
+  T* find(std::string_view name) const {
+    for (entry* e = first; e; e = e->next)
+      if (e->name == name) return &e->value;
+    return nullptr;
+  }
+  /// The one of that name, made of the arguments where there is none.
+  template <class... A>
+  T& get(std::string_view name, A... arguments) {
+    entry** at = &first;
+    while (*at && (*at)->name < name) at = &(*at)->next;
+    if (!*at || (*at)->name != name)
+      *at = new entry{std::string(name), T(arguments...), *at};
+    return (*at)->value;
+  }
+};
+
 template <class In>
 struct basic_metric_store {
   std::mutex mutex;
-  later<In, std::map<std::string, counter, std::less<>>> counters;
-  later<In, std::map<std::string, metric, std::less<>>> metrics;
+  named_list<counter> counters;
+  named_list<metric> metrics;
 };
 using metric_store = basic_metric_store<void>;
 
@@ -131,9 +157,7 @@ template <class In = void>
 counter& get_counter(std::string_view name) {
   later<In, metric_store>& store = global_metrics();
   const std::lock_guard lock{store.mutex};
-  const auto found = store.counters.find(name);
-  if (found != store.counters.end()) return found->second;
-  return store.counters.try_emplace(std::string{name}).first->second;
+  return store.counters.get(name);
 }
 XLA_INSTANCE(counter& get_counter<void>(std::string_view));
 
@@ -142,9 +166,7 @@ template <class In = void>
 metric& get_metric(std::string_view name, metric_unit unit = metric_unit::time) {
   later<In, metric_store>& store = global_metrics();
   const std::lock_guard lock{store.mutex};
-  const auto found = store.metrics.find(name);
-  if (found != store.metrics.end()) return found->second;
-  return store.metrics.try_emplace(std::string{name}, unit).first->second;
+  return store.metrics.get(name, unit);
 }
 XLA_INSTANCE(metric& get_metric<void>(std::string_view, metric_unit));
 

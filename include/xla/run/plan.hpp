@@ -88,7 +88,7 @@ struct basic_plan {
   later<In, std::vector<int>> over;       ///< per value: the one in whose memory it lies, or -1
   later<In, std::vector<int>> lent;       ///< values that lie in memory of outputs
   later<In, std::vector<int>> moving;     ///< values that share elements bound at each call
-  later<In, std::vector<bool>> in_place;  ///< per write: may use the memory of the value at entry
+  later<In, std::vector<char>> in_place;  ///< per write: may use the memory of the value at entry
   later<In, std::vector<std::int64_t>> counters;  ///< per random op: where its counters start
   std::int64_t random_counters = 0;
   std::int64_t arena_bytes = 0;

@@ -19,7 +19,7 @@ template <class In>
 class basic_side_finder {
  public:
   /// once: per step of the program, it does not run in each call.
-  basic_side_finder(later<In, plan>& out, const later<In, std::vector<bool>>& once)
+  basic_side_finder(later<In, plan>& out, const later<In, std::vector<char>>& once)
       : out_(out), p_(out.source), once_(once), threads_(num_threads()) {}
 
   void run() {
@@ -193,8 +193,10 @@ class basic_side_finder {
   }
   // The most work first, each to the thread that has least.
   void deal() {
-    std::stable_sort(ready_.begin(), ready_.end(),
-                     [this](int a, int b) { return work_[at(a)] > work_[at(b)]; });
+    std::sort(ready_.data(), ready_.data() + ready_.size(), [this](int a, int b) {
+      const std::int64_t x = work_[at(a)], y = work_[at(b)];
+      return x > y || (x == y && a < b);
+    });
     load_.assign(at(threads_), 0);
     for (int j : ready_) {
       const auto least = std::min_element(load_.begin(), load_.end());
@@ -205,14 +207,14 @@ class basic_side_finder {
 
   later<In, plan>& out_;
   const program& p_;
-  const later<In, std::vector<bool>>& once_;
+  const later<In, std::vector<char>>& once_;
   const int threads_;
   int first_ = 0;  // position of the steps looked at
   // Of the steps looked at, by their places among them:
   later<In, std::vector<std::int64_t>> work_;
   later<In, std::vector<int>> waits_, links_;  // for how many; the first link to one that waits
   later<In, std::vector<link>> edges_;
-  later<In, std::vector<bool>> done_;
+  later<In, std::vector<char>> done_;
   later<In, std::vector<int>> order_, ready_, thread_;
   later<In, std::vector<std::int64_t>> load_;  // per thread
   later<In, std::vector<int>> maker_;          // per value, what makes or replaces it

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/call.hpp"
 #include "xla/run/compile_options.hpp"
@@ -44,9 +45,9 @@ class basic_signature_cache {
   later<In, executable>* add(const later<In, bound_call>& call, const CompileOptions& options) {
     const std::lock_guard hold(lock_);
     if (static_cast<int>(all_.size()) >= options.max_signatures)
-      throw error("Maximum number of different graphs allowed per function exceeded: " +
-                  std::to_string(options.max_signatures) + " (" + options.name +
-                  "); pad the arguments to fewer shapes or raise max_signatures");
+      throw error(join({"Maximum number of different graphs allowed per function exceeded: ",
+                        std::to_string(options.max_signatures), " (", options.name,
+                        "); pad the arguments to fewer shapes or raise max_signatures"}));
     later<In, std::vector<shape>> slots;
     for (const bound_slot& s : call.slots) slots.push_back(s.value ? s.value->dims : shape{});
     all_.push_back(specialize<In>(program_, kernels_, std::move(slots)));
@@ -126,6 +127,21 @@ text needed_by(const program& p, int slot, int axis) {
   return out;
 }
 
+template <class In = void>
+[[noreturn]] void refuse_size(const program& p, int slot, int axis, const std::string& path,
+                              const shape& actual) {
+  const text is = text() << actual, fixed = text() << p.values[p.slots[slot].leaf].dims_shape();
+  const bool tensor = p.slots[slot].kind == slot_kind::tensor;
+  const text by = tensor ? needed_by(p, slot, axis) : text();
+  throw shape_error(
+      join({"xla::compile: ", path, " is ", is.view(),
+            tensor ? ", but the function needs " : ", but its type's default constructor makes ",
+            fixed.view(),
+            tensor ? " there, where the models' types fix sizes"
+                   : "; sizes that vary belong into the type, as template parameters",
+            by.view()}));
+}
+
 /// The sizes that a type fixes, against those of an argument: a difference is one sentence.
 template <class In = void>
 void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
@@ -137,16 +153,7 @@ void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
     const shape& actual = call.slots[static_cast<std::size_t>(i)].value->dims;
     for (int k = 0; k < fixed.rank; ++k)
       if (is_known(fixed[k]) && fixed[k] != actual[k])
-        throw shape_error("xla::compile: " + arguments.slot_path(i) + " is " +
-                          std::string((text() << actual).view()) +
-                          (p.slots[i].kind == slot_kind::tensor
-                               ? ", but the function needs "
-                               : ", but its type's default constructor makes ") +
-                          std::string((text() << fixed).view()) +
-                          (p.slots[i].kind == slot_kind::tensor
-                               ? " there, where the models' types fix sizes" +
-                                     std::string(needed_by(p, i, k).view())
-                               : "; sizes that vary belong into the type, as template parameters"));
+        refuse_size<In>(p, i, k, arguments.slot_path(i), actual);
   }
 }
 
@@ -159,14 +166,14 @@ void check_facts(const double* facts, const later<In, bound_call>& call,
     if (call.facts[i] == facts[i] || std::isnan(facts[i])) continue;
     const std::string path = arguments.fact_path(static_cast<int>(i));
     if (std::isinf(facts[i]) && std::isinf(call.facts[i]))
-      throw error("xla::compile: " + path + " says " + (facts[i] > 0 ? "evaluation" : "training") +
-                  ", but the function was compiled for " +
-                  (facts[i] > 0 ? "training; call train() on the model first"
-                                : "evaluation; call eval() on the model first"));
-    throw error("xla::compile: " + path + " is " + print_number(call.facts[i]) +
-                ", but its type's default constructor makes " + print_number(facts[i]) +
-                ", and the step was compiled for that; make it a template parameter of the type, "
-                "or an xla::Scalar if it is a hyper-parameter");
+      throw error(join({"xla::compile: ", path, " says ", facts[i] > 0 ? "evaluation" : "training",
+                        ", but the function was compiled for ",
+                        facts[i] > 0 ? "training; call train() on the model first"
+                                     : "evaluation; call eval() on the model first"}));
+    throw error(join({"xla::compile: ", path, " is ", print_number(call.facts[i]),
+                      ", but its type's default constructor makes ", print_number(facts[i]),
+                      ", and the step was compiled for that; make it a template parameter of the "
+                      "type, or an xla::Scalar if it is a hyper-parameter"}));
   }
 }
 

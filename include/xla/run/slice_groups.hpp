@@ -88,7 +88,7 @@ template <class In>
 class basic_slice_finder {
  public:
   /// once: per step of the program, it does not run in each call.
-  basic_slice_finder(later<In, plan>& out, const later<In, std::vector<bool>>& once)
+  basic_slice_finder(later<In, plan>& out, const later<In, std::vector<char>>& once)
       : out_(out), p_(out.source), once_(once) {}
 
   void run() {
@@ -103,7 +103,7 @@ class basic_slice_finder {
     count_reads();
     role_.assign(at(steps), role::none);
     mark_.assign(at(p_.count.values), role::none);
-    later<In, std::vector<bool>> tried(at(steps), false);
+    later<In, std::vector<char>> tried(at(steps), false);
     for (int i = 0; i < steps; ++i) {
       const int s = out_.order[at(i)];
       if (tried[at(s)] || out_.group_of[at(i)] >= 0) continue;
@@ -382,7 +382,7 @@ class basic_slice_finder {
 
   later<In, plan>& out_;
   const program& p_;
-  const later<In, std::vector<bool>>& once_;
+  const later<In, std::vector<char>>& once_;
   std::int64_t slices_ = 0;
   int resume_ = 0;                     // the last step that stayed where it was
   later<In, std::vector<int>> reads_;  // per value: by how many operands of steps

@@ -94,7 +94,7 @@ class basic_specializer {
   // by side none reads what another one replaces.
   void find_in_place() {
     later<In, std::vector<int>> last_read(at(values()), -1);
-    later<In, std::vector<bool>> kept(at(values()), false);  // copied from when the steps are done
+    later<In, std::vector<char>> kept(at(values()), false);  // copied from when the steps are done
     for (int v : out_.copies)
       if (v >= 0) kept[at(base(v))] = true;
     int last_check = -1;
@@ -217,9 +217,9 @@ class basic_specializer {
   const region_kernel* kernels_;
   later<In, plan> out_;
   later<In, std::vector<int>> made_;      // per value: the step that makes it
-  later<In, std::vector<bool>> claimed_;  // per value: is a result's or write's memory
-  later<In, std::vector<bool>> fixed_;
-  later<In, std::vector<bool>> once_;
+  later<In, std::vector<char>> claimed_;  // per value: is a result's or write's memory
+  later<In, std::vector<char>> fixed_;
+  later<In, std::vector<char>> once_;
   later<In, std::vector<int>> random_;  // per value: the number of its random op
 };
 using specializer = basic_specializer<void>;

@@ -37,7 +37,7 @@ constexpr std::int64_t count(const shape& s) {
 }
 
 /// "(64, 784)"; a size known only at run time prints as "?".
-constexpr text& operator<<(text& out, const shape& s) {
+[[gnu::noinline]] constexpr text& operator<<(text& out, const shape& s) {
   out << '(';
   for (int i = 0; i < s.rank; ++i) {
     if (i > 0) out << ", ";
@@ -54,13 +54,13 @@ struct size_scope {
   size_table* table = nullptr;
   call_site site;
 
-  constexpr void fail(const text& what) const {
+  [[gnu::noinline]] constexpr void fail(const text& what) const {
     text sentence;
     sentence << site.function << ": " << what;
     fail_with(sentence);
   }
   /// With the whole sentence.
-  constexpr void fail_with(text sentence) const {
+  [[gnu::noinline]] constexpr void fail_with(text sentence) const {
     sentence << site.at;
     if (table) table->refused.set(sentence);
     else throw shape_error(std::string(sentence.view()));

@@ -8,6 +8,16 @@
 
 namespace xla {
 
+namespace detail {
+template <class In = void>
+[[noreturn, gnu::noinline]] void refuse_item(const shape& dims, caller who) {
+  size_scope{nullptr, {"item", who}}.fail(
+      text("a tensor of shape ") << dims << " has more than one element, or none");
+  __builtin_unreachable();
+}
+XLA_INSTANCE(void refuse_item<void>(const shape&, caller));
+}  // namespace detail
+
 template <element T, int R>
 constexpr T Tensor<T, R>::item(caller who) const {
   if (__builtin_is_constant_evaluated()) {
@@ -19,9 +29,7 @@ constexpr T Tensor<T, R>::item(caller who) const {
   }
   detail::machine_of<T>::count_fallback("item");
   const void* p = detail::machine_of<T>::read(*this);
-  if (numel() != 1)
-    detail::size_scope{nullptr, {"item", who}}.fail(
-        detail::text("a tensor of shape ") << dims() << " has more than one element, or none");
+  if (detail::count(dims()) != 1) detail::refuse_item<detail::later<T, void>>(dims(), who);
   return *static_cast<const T*>(p);
 }
 
