@@ -21,7 +21,8 @@ endforeach()
 set(made "// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Made from the definitions of the ops by cmake -P cmake/op_list.cmake; a test compares it with them.
+// clang-format off: made from the ops' definitions by cmake -P cmake/op_list.cmake, which a test
+// compares.
 ${includes}
 /// X(op, group of element types) for every op.
 #define XLA_ALL_OPS(X)${ops}

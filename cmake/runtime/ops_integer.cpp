@@ -5,7 +5,7 @@
 
 #include <xla/op/list.hpp>
 
-#define MAKE(type, Out, In)                                    \
+#define MAKE(type, Out, In)                                 \
   template struct xla::detail::kernel_entry<type, Out, In>; \
   template const xla::detail::op_info xla::detail::info_of<type, Out, In>
 #define SKIP(...) static_assert(true)

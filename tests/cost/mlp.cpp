@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program of the README, whose code is counted here and whose build is timed in bench/; with EAGER its step runs
-// eagerly.
+// The program of the README, whose code is counted here and whose build is timed in bench/; with
+// EAGER its step runs eagerly.
 #include <iostream>
 #include <xla/xla.hpp>
 namespace nn = xla::nn;

@@ -29,9 +29,9 @@ struct mlp_step {
 }  // namespace
 
 TEST_CASE("the README's step has few nodes, steps and kernels") {
-  using program = static_program<mlp_step, Mlp&, xla::Tensor<float, 2>&,
-                                 xla::Tensor<std::int64_t, 1>&, nn::CrossEntropyLoss&,
-                                 xla::optim::SGD<Mlp>&>;
+  using program =
+      static_program<mlp_step, Mlp&, xla::Tensor<float, 2>&, xla::Tensor<std::int64_t, 1>&,
+                     nn::CrossEntropyLoss&, xla::optim::SGD<Mlp>&>;
   INFO("a pass merges or removes less, or an op is made of more: see graph(Stage::lowered)");
   CHECK(program::size.values <= 54);
   CHECK(program::size.steps <= 21);

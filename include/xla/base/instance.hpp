@@ -22,7 +22,8 @@
 #if defined(__AVX512F__)
 #define XLA_RUNTIME_TAG xla_runtime_avx512__link_xla_runtime_or_xla_add_runtime_with_the_same_march
 #elif defined(__AVX2__) && defined(__FMA__)
-#define XLA_RUNTIME_TAG xla_runtime_avx2_fma__link_xla_runtime_or_xla_add_runtime_with_the_same_march
+#define XLA_RUNTIME_TAG \
+  xla_runtime_avx2_fma__link_xla_runtime_or_xla_add_runtime_with_the_same_march
 #elif defined(__AVX2__)
 #define XLA_RUNTIME_TAG xla_runtime_avx2__link_xla_runtime_or_xla_add_runtime_with_the_same_march
 #elif defined(__AVX__)

@@ -7,7 +7,8 @@
 namespace xla {
 
 namespace detail {
-/// Whether the program has included Eigen/Core; xla.hpp names Eigen's types and does not bring them.
+/// Whether the program has included Eigen/Core; xla.hpp names Eigen's types and does not bring
+/// them.
 template <class T>
 concept has_eigen = requires { sizeof(Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>); };
 }  // namespace detail

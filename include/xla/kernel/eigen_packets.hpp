@@ -2,10 +2,11 @@
 #pragma once
 
 // Of Eigen what kernels are made of, packets and their functions: three fifths of what Eigen/Core
-// costs to include. The list is that of Eigen/Core 3.4 up to its functors; other versions and machines, and
-// programs that have the whole already, get or keep the whole. Eigen/Core may be included later.
-#if !defined(EIGEN_CORE_H) && defined(__x86_64__) && !defined(EIGEN_USE_MKL_ALL) &&      \
-    !defined(EIGEN_USE_SYCL) && !defined(__CUDACC__) && !defined(__HIPCC__) &&           \
+// costs to include. The list is that of Eigen/Core 3.4 up to its functors; other versions and
+// machines, and programs that have the whole already, get or keep the whole. Eigen/Core may be
+// included later.
+#if !defined(EIGEN_CORE_H) && defined(__x86_64__) && !defined(EIGEN_USE_MKL_ALL) && \
+    !defined(EIGEN_USE_SYCL) && !defined(__CUDACC__) && !defined(__HIPCC__) &&      \
     __has_include(<Eigen/src/Core/arch/Default/GenericPacketMathFunctionsFwd.h>) &&     \
     !__has_include(<Eigen/src/Core/InternalHeaderCheck.h>)
 

@@ -8,10 +8,10 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
-#include "xla/kernel/eigen_packets.hpp"
 #include <cstdint>
 #include <type_traits>
 #include <utility>
+#include "xla/kernel/eigen_packets.hpp"
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif

@@ -32,7 +32,8 @@ template <class T, int A, int B, int C>
 constexpr detail::broadcast_tensor<T, A, B, C> clamp(const Tensor<T, A>& x, const Tensor<T, B>& low,
                                                      const Tensor<T, C>& high,
                                                      caller who = here()) {
-  return detail::apply_at<op::clamp, T, T, detail::broadcast_rank(A, B, C)>(who, detail::plain, x, low, high);
+  return detail::apply_at<op::clamp, T, T, detail::broadcast_rank(A, B, C)>(who, detail::plain, x,
+                                                                            low, high);
 }
 template <class T, int R>
 constexpr Tensor<T, R> clamp(const Tensor<T, R>& x, detail::number_of<T> low,

@@ -101,7 +101,8 @@ template <element T, std::size_t N>
 Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N],
                                          caller who = here()) {
   Tensor<T, static_cast<int>(N)> t;
-  detail::machine_of<T>::upload(t, dtype_of<T>, detail::to_shape(sizes, {"from_blob", who}, 0), data);
+  detail::machine_of<T>::upload(t, dtype_of<T>, detail::to_shape(sizes, {"from_blob", who}, 0),
+                                data);
   return t;
 }
 

@@ -88,8 +88,7 @@ constexpr op_info make_info() {
     if constexpr (Op::kind == op_kind::map) i.tile = &kernel_entry<Op, Out, In>::tile;
   }
   if constexpr (Parts == op_parts::all) {
-    if constexpr (differentiable<Op, Out, In>)
-      i.gradient = &run_gradient<Op, Out, In>;
+    if constexpr (differentiable<Op, Out, In>) i.gradient = &run_gradient<Op, Out, In>;
 #if !defined(XLA_EXTERN_RUNTIME)  // where all of it is made anyway, a program has no use for less
     i.has_less = true;
     i.facts = &info_of<Op, Out, In, op_parts::facts>;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Made from the definitions of the ops by cmake -P cmake/op_list.cmake; a test compares it with them.
+// clang-format off: made from the ops' definitions by cmake -P cmake/op_list.cmake, which a test
+// compares.
 #include "xla/op/abs.hpp"
 #include "xla/op/argmax.hpp"
 #include "xla/op/arithmetic.hpp"

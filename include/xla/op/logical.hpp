@@ -34,13 +34,15 @@ namespace xla {
 template <int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> operator&&(const Tensor<bool, A>& a,
                                                           const Tensor<bool, B>& b) {
-  return detail::apply<op::logical_and, bool, bool, detail::broadcast_rank(A, B)>(detail::plain, a, b);
+  return detail::apply<op::logical_and, bool, bool, detail::broadcast_rank(A, B)>(detail::plain, a,
+                                                                                  b);
 }
 /// Either holds, element by element. Both sides are always computed.
 template <int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> operator||(const Tensor<bool, A>& a,
                                                           const Tensor<bool, B>& b) {
-  return detail::apply<op::logical_or, bool, bool, detail::broadcast_rank(A, B)>(detail::plain, a, b);
+  return detail::apply<op::logical_or, bool, bool, detail::broadcast_rank(A, B)>(detail::plain, a,
+                                                                                 b);
 }
 template <int R>
 constexpr Tensor<bool, R> operator!(const Tensor<bool, R>& a) {

@@ -56,7 +56,8 @@ constexpr Tensor<T, 0> median(const Tensor<T, R>& x) {
   } else {
     const Tensor<T, 1> all = flatten(x);
     const auto index = detail::median_index(all, 0);
-    return detail::drop_axes<0, T>(detail::apply<op::median, T, T, 1>(detail::plain, all, index), 1);
+    return detail::drop_axes<0, T>(detail::apply<op::median, T, T, 1>(detail::plain, all, index),
+                                   1);
   }
 }
 /// The medians along an axis, and where they are: {values, indices}. Of equals the first one in

@@ -15,8 +15,9 @@ struct op_by_id;
 }  // namespace xla::detail
 
 /// Registers an op, below its definition: fused regions find it again by its id (two names with one
-/// id do not compile), and xla::runtime makes its kernels and gradient for a group of element types.
-/// A program makes those of other types where it uses them. op/list.hpp is made from these lines.
+/// id do not compile), and xla::runtime makes its kernels and gradient for a group of element
+/// types. A program makes those of other types where it uses them. op/list.hpp is made from these
+/// lines.
 #define XLA_OP(type, group)                                      \
   template <>                                                    \
   struct xla::detail::op_by_id<xla::detail::op_id(type::name)> { \
@@ -25,7 +26,7 @@ struct op_by_id;
   XLA_TYPES_##group(XLA_DETAIL_ELSEWHERE, XLA_DETAIL_ELSEWHERE, XLA_DETAIL_ELSEWHERE, type)
 
 #if defined(XLA_EXTERN_RUNTIME)
-#define XLA_DETAIL_ELSEWHERE(type, Out, In)                           \
+#define XLA_DETAIL_ELSEWHERE(type, Out, In)                        \
   extern template struct xla::detail::kernel_entry<type, Out, In>; \
   extern template const xla::detail::op_info xla::detail::info_of<type, Out, In>
 #else
@@ -33,15 +34,17 @@ struct op_by_id;
 #endif
 
 // The groups: F(type, Out, In) where In is float, D where it is double, I where it is another.
-#define XLA_TYPES_fractions(F, D, I, type) F(type, float, float); D(type, double, double)
+#define XLA_TYPES_fractions(F, D, I, type) \
+  F(type, float, float);                   \
+  D(type, double, double)
 #define XLA_TYPES_doubles(F, D, I, type) D(type, double, double)
 #define XLA_TYPES_indices(F, D, I, type) I(type, std::int64_t, std::int64_t)
 #define XLA_TYPES_truths(F, D, I, type) I(type, bool, bool)
 #define XLA_TYPES_numbers(F, D, I, type) \
   XLA_TYPES_fractions(F, D, I, type);    \
   XLA_TYPES_indices(F, D, I, type)
-#define XLA_TYPES_all(F, D, I, type)  \
-  XLA_TYPES_numbers(F, D, I, type);   \
+#define XLA_TYPES_all(F, D, I, type) \
+  XLA_TYPES_numbers(F, D, I, type);  \
   XLA_TYPES_truths(F, D, I, type)
 #define XLA_TYPES_comparisons(F, D, I, type) \
   F(type, bool, float);                      \

@@ -123,7 +123,8 @@ constexpr Tensor<Out, R> number_map(const number<T>& a, const Tensor<T, R>& b) {
 
 template <class T>
 constexpr Tensor<T, 0> Scalar::as() const {
-  if (!__builtin_is_constant_evaluated() || !graph_) return detail::constant<T>(static_cast<T>(value_));
+  if (!__builtin_is_constant_evaluated() || !graph_)
+    return detail::constant<T>(static_cast<T>(value_));
   Tensor<T, 0> t;
   const int known = graph_->slots[slot_].current;
   if (known >= 0 && graph_->nodes[known].type == dtype_of<T>) {

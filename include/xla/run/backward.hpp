@@ -40,8 +40,7 @@ class tensor_backward {
     for (auto& [meta, gradient] : found_) meta->grad = ref<impl>::share(gradient.value());
   }
   /// Gradients for some tensors; differentiable again when the graph is kept.
-  void run_for(const later<In, std::vector<impl*>>& inputs,
-               handle* const* results, bool keep) {
+  void run_for(const later<In, std::vector<impl*>>& inputs, handle* const* results, bool keep) {
     const grad_scope as_told(keep);
     walk(false, inputs, keep);
     for (std::size_t i = 0; i < inputs.size(); ++i) {

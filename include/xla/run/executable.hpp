@@ -99,7 +99,7 @@ inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* p
 }
 template <class In = void>
 void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
-                     const rng_state* random) {
+              const rng_state* random) {
   void* pointers[kernel::max_operands];
   const int* operands = &p.operands[static_cast<std::size_t>(s.first_operand)];
   for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
@@ -139,7 +139,7 @@ inline void run_on_slice(const later<In, plan>& p, const ready_step& s, void* co
 /// share of the steps.
 template <class In = void>
 void run_group(const later<In, plan>& p, const step_group& g, void* const* table,
-                      std::byte* arena) {
+               std::byte* arena) {
   if (g.slices == step_group::whole)
     return kernel::parallel_for(g.threads, [&](std::int64_t thread) {
       const std::int64_t* border = &p.walks[static_cast<std::size_t>(g.borders + thread)];
@@ -227,7 +227,7 @@ class basic_executable {
     const ready_step& s = plan_.steps[i];
     if (s.group < 0) return run_step<In>(plan_, s, f.table.data(), random);
     run_group<In>(plan_, plan_.groups[static_cast<std::size_t>(s.group)], f.table.data(),
-              f.memory.get());
+                  f.memory.get());
   }
   /// The step that follows step i, or its group.
   std::size_t after(std::size_t i) const {

@@ -5,10 +5,10 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/op/op.hpp"
 #include "xla/run/eager.hpp"
 #include "xla/run/lazy.hpp"
 #include "xla/run/segment_recorder.hpp"
-#include "xla/op/op.hpp"
 
 namespace xla::detail {
 
@@ -107,14 +107,16 @@ template <class In>
 }
 
 template <class In>
-[[gnu::noinline]] void basic_machine<In>::run(const node& n, const handle* const* inputs, int count, handle& result) {
+[[gnu::noinline]] void basic_machine<In>::run(const node& n, const handle* const* inputs, int count,
+                                              handle& result) {
   impl* in[3] = {};
   for (int i = 0; i < count; ++i) in[i] = inputs[i]->value();
   result.adopt(run_op<In>(n, in).take());
 }
 
 template <class In>
-[[gnu::noinline]] void basic_machine<In>::constant(handle& result, dtype type, double value, std::int64_t exact) {
+[[gnu::noinline]] void basic_machine<In>::constant(handle& result, dtype type, double value,
+                                                   std::int64_t exact) {
   node n;
   n.op = &constant_info;
   n.type = type;
@@ -124,7 +126,8 @@ template <class In>
 }
 
 template <class In>
-[[gnu::noinline]] void basic_machine<In>::upload(handle& result, dtype type, const shape& dims, const void* data) {
+[[gnu::noinline]] void basic_machine<In>::upload(handle& result, dtype type, const shape& dims,
+                                                 const void* data) {
   result.adopt(run_upload<In>(type, dims, data).take());
 }
 
@@ -188,7 +191,8 @@ template <class In>
 
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::gradients(const handle& loss, const handle* const* inputs,
-                                  handle* const* results, int count, bool create_graph) {
+                                                    handle* const* results, int count,
+                                                    bool create_graph) {
   run_gradients<In>(loss.value(), inputs, results, count, create_graph);
 }
 
@@ -204,12 +208,14 @@ void run_place(handle& h, ref<impl> value, bool trainable) {
 }
 
 template <class In>
-[[gnu::noinline]] void basic_machine<In>::place_cell(handle& h, const handle& value, bool trainable) {
+[[gnu::noinline]] void basic_machine<In>::place_cell(handle& h, const handle& value,
+                                                     bool trainable) {
   run_place<In>(h, ref<impl>::share(value.value()), trainable);
 }
 
 template <class In>
-[[gnu::noinline]] void basic_machine<In>::create_cell(handle& h, dtype type, const shape& dims, bool trainable) {
+[[gnu::noinline]] void basic_machine<In>::create_cell(handle& h, dtype type, const shape& dims,
+                                                      bool trainable) {
   for (int i = 0; i < dims.rank; ++i)
     if (dims[i] < 0) throw shape_error("xla: a parameter or buffer needs its sizes");
   ref<impl> zeros = run_upload<In>(type, dims, nullptr);

@@ -139,7 +139,7 @@ XLA_INSTANCE(std::string metrics_report<void>());
 
 template <class In>
 std::string short_metrics_report(std::vector<std::string> counters,
-                                        std::vector<std::string> metrics) {
+                                 std::vector<std::string> metrics) {
   if (counters.empty())
     detail::dependent<In>(counters) = {"CachedCompile", "MarkStep", "UncachedCompile"};
   if (metrics.empty())
@@ -151,7 +151,8 @@ std::string short_metrics_report(std::vector<std::string> counters,
       [&](std::string_view name) { return among(metrics, name); },
       [&](std::string_view name) { return among(counters, name) || detail::is_fallback(name); });
 }
-XLA_INSTANCE(std::string short_metrics_report<void>(std::vector<std::string>, std::vector<std::string>));
+XLA_INSTANCE(std::string short_metrics_report<void>(std::vector<std::string>,
+                                                    std::vector<std::string>));
 
 template <class In>
 std::vector<std::string> counter_names() {

@@ -129,8 +129,7 @@ struct named_list {
   T& get(std::string_view name, A... arguments) {
     entry** at = &first;
     while (*at && (*at)->name < name) at = &(*at)->next;
-    if (!*at || (*at)->name != name)
-      *at = new entry{std::string(name), T(arguments...), *at};
+    if (!*at || (*at)->name != name) *at = new entry{std::string(name), T(arguments...), *at};
     return (*at)->value;
   }
 };

@@ -50,8 +50,8 @@ struct kept_program {
   std::array<double, static_cast<std::size_t>(Facts) + 1> facts{};
 };
 
-/// Captures in a function, whose own constants no object file has to hold: the arrays of the capture
-/// itself are large.
+/// Captures in a function, whose own constants no object file has to hold: the arrays of the
+/// capture itself are large.
 template <int Capacity, class F, class... A>
 constexpr auto keep_program() {
   constexpr captured<Capacity> from = capture<Capacity, F, A...>();
@@ -83,7 +83,8 @@ constexpr auto keep_program() {
     if (node& v = s.values[i]; v.op->has_less) v.op = v.op->facts;
   for (int i = 0; i < n.steps; ++i)
     if (const step& p = s.steps[i]; p.kind == step_kind::library)
-      if (const op_info* op = from.values[p.value].op; op->has_less) s.values[p.value].op = op->runs;
+      if (const op_info* op = from.values[p.value].op; op->has_less)
+        s.values[p.value].op = op->runs;
   return out;
 }
 
@@ -104,7 +105,8 @@ struct static_program {
   template <std::size_t... I>
   static constexpr auto make_kernels(std::index_sequence<I...>) {
     return std::array<region_kernel, sizeof...(I) + 1>{
-        make_region_kernel<key_at<kept, static_cast<int>(I)>::value, kept.storage.keys[I].row>()...};
+        make_region_kernel<key_at<kept, static_cast<int>(I)>::value,
+                           kept.storage.keys[I].row>()...};
   }
   static constexpr auto kernels =
       make_kernels(std::make_index_sequence<static_cast<std::size_t>(size.keys)>{});

@@ -170,10 +170,8 @@ class basic_traced_graph {
 
   void sign(impl& t) {
     put(reinterpret_cast<std::uintptr_t>(t.op));
-    put(static_cast<std::uint64_t>(t.type) << 8 |
-                         static_cast<std::uint64_t>(t.dims.rank));
-    for (int i = 0; i < t.dims.rank; ++i)
-      put(static_cast<std::uint64_t>(t.dims[i]));
+    put(static_cast<std::uint64_t>(t.type) << 8 | static_cast<std::uint64_t>(t.dims.rank));
+    for (int i = 0; i < t.dims.rank; ++i) put(static_cast<std::uint64_t>(t.dims[i]));
     if (t.op->impure) {
       random_.push_back({static_cast<std::uint64_t>(t.attr), static_cast<std::uint64_t>(t.size)});
     } else {
@@ -190,8 +188,7 @@ class basic_traced_graph {
       o.at[k] = in.pending ? static_cast<int>(leaves_.size()) + in.index : in.index;
       put(static_cast<std::uint64_t>(o.at[k]));
       if (!in.pending) {
-        for (int i = 0; i < in.dims.rank; ++i)
-          put(static_cast<std::uint64_t>(in.dims[i]));
+        for (int i = 0; i < in.dims.rank; ++i) put(static_cast<std::uint64_t>(in.dims[i]));
         put(static_cast<std::uint64_t>(in.type));
       }
     }
@@ -204,7 +201,7 @@ class basic_traced_graph {
     if (t.index + 1 == static_cast<int>(nodes_.size()))
       for (std::size_t i = 0; i < outputs_.size(); ++i)
         put(static_cast<std::uint64_t>(outputs_[i]->index) << 32 |
-                             static_cast<std::uint32_t>(donors_[i]));
+            static_cast<std::uint32_t>(donors_[i]));
   }
 
   later<In, std::vector<ref<impl>>> nodes_;

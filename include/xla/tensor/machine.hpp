@@ -15,8 +15,8 @@ namespace xla::detail {
 template <class In>
 struct basic_machine {
   /// The op on inputs: spec has its attributes, and its shape where the op's rule asks for it.
-  static void apply(caller who, const node& spec, const op_info& op, const handle* const* inputs, int count,
-                    handle& result);
+  static void apply(caller who, const node& spec, const op_info& op, const handle* const* inputs,
+                    int count, handle& result);
   /// The same with a shape that is known.
   static void run(const node& n, const handle* const* inputs, int count, handle& result);
   /// A number; of an integer its value is exact.

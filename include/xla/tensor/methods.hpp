@@ -11,8 +11,8 @@ namespace xla {
 namespace detail {
 template <class In = void>
 [[noreturn, gnu::noinline]] void refuse_item(const shape& dims, caller who) {
-  size_scope{nullptr, {"item", who}}.fail(
-      text("a tensor of shape ") << dims << " has more than one element, or none");
+  size_scope{nullptr, {"item", who}}.fail(text("a tensor of shape ")
+                                          << dims << " has more than one element, or none");
   __builtin_unreachable();
 }
 XLA_INSTANCE(void refuse_item<void>(const shape&, caller));

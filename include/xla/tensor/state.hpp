@@ -23,7 +23,8 @@ class State : public Tensor<T, Rank> {
   constexpr explicit State(const Size (&sizes)[N]) {
     this->poison();
     for (std::size_t i = 0; i < N; ++i) sizes_[i] = sizes[i].extent();
-    if (!__builtin_is_constant_evaluated()) detail::machine_of<T>::create_cell(*this, dtype_of<T>, shape(), Trainable);
+    if (!__builtin_is_constant_evaluated())
+      detail::machine_of<T>::create_cell(*this, dtype_of<T>, shape(), Trainable);
   }
   /// Zeros of another tensor's shape: an optimizer's state beside a parameter.
   static State like(const detail::handle& other) {

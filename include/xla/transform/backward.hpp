@@ -28,7 +28,8 @@ constexpr void apply_gradient(const op_info& op, gradient_scope& scope) { op.gra
 /// program which never calls backward() makes no kernel for it.
 template <class In>
 constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
-  if (type == dtype::bfloat16) return as_any<later<In, bfloat16>>(a) + as_any<later<In, bfloat16>>(b);
+  if (type == dtype::bfloat16)
+    return as_any<later<In, bfloat16>>(a) + as_any<later<In, bfloat16>>(b);
   if (type == dtype::float32) return as_any<later<In, float>>(a) + as_any<later<In, float>>(b);
   return as_any<later<In, double>>(a) + as_any<later<In, double>>(b);
 }

@@ -64,19 +64,20 @@ template <class = void>
 template <class Out, class T>
 void kernel_of<op::check_probabilities, Out, T>::run(const kernel_call& call) {
   const T* p = static_cast<const T*>(call.in[0]);
-  const std::int64_t all = count(*call.out_shape),
-                     n = (*call.out_shape)[call.out_shape->rank - 1];
+  const std::int64_t all = count(*call.out_shape), n = (*call.out_shape)[call.out_shape->rank - 1];
   const std::int64_t rows = count_rows(*call.out_shape);
   for (std::int64_t row = 0; row < rows; ++row) {
     std::int64_t above = 0;
     for (std::int64_t i = row * n; i < row * n + n; ++i) {
       if (!(p[i] >= 0 && p[i] <= std::numeric_limits<T>::max()))
-        refuse_probabilities(text("the probability at position ") << i << " is negative, infinite or NaN");
+        refuse_probabilities(text("the probability at position ")
+                             << i << " is negative, infinite or NaN");
       above += p[i] > 0;
     }
     if (above < call.attr)
-      refuse_probabilities(text("row ") << row << " has " << above << " probabilities above 0 and needs "
-                        << call.attr << " for that many different samples");
+      refuse_probabilities(text("row ")
+                           << row << " has " << above << " probabilities above 0 and needs "
+                           << call.attr << " for that many different samples");
   }
   std::copy_n(p, all, static_cast<T*>(call.out));
 }
