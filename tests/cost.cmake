@@ -22,6 +22,13 @@ foreach(form IN LISTS forms)
   set(more "${CMAKE_MATCH_3}")
   execute_process(COMMAND "${COMPILER}" ${flags} -O2 ${more} -c "${SOURCE}" -o "${WORK}/object.o"
     COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT more MATCHES "EXTERN_RUNTIME")  # what links the library runs in tests/package
+    execute_process(COMMAND "${COMPILER}" "${WORK}/object.o" -pthread -o "${WORK}/program" COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND "${WORK}/program" OUTPUT_VARIABLE losses COMMAND_ERROR_IS_FATAL ANY)
+    if(NOT losses MATCHES "^[0-9.]+\n[0-9.]+\n[0-9.]+\n$")
+      message(FATAL_ERROR "${name}: three losses expected, not: ${losses}")
+    endif()
+  endif()
   execute_process(COMMAND "${size}" "${WORK}/object.o" OUTPUT_VARIABLE sizes COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCH "\n *([0-9]+)" _ "${sizes}")
   math(EXPR kilobytes "(${CMAKE_MATCH_1} + 999) / 1000")

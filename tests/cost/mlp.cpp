@@ -36,4 +36,11 @@ int main() {
   auto target = xla::randint(0, 10, {64});
   for (int i = 0; i < 3; ++i)
     std::cout << step(model, data, target, loss_fn, optimizer).item() << '\n';
+#ifdef XLA_NO_TRACED
+  try {
+    xla::eager_mode(false);
+    return 1;
+  } catch (const xla::error&) {
+  }
+#endif
 }
