@@ -5,9 +5,5 @@
 
 #include <xla/op/list.hpp>
 
-#define MAKE(type, Out, In)                                 \
-  template struct xla::detail::kernel_entry<type, Out, In>; \
-  template const xla::detail::op_info xla::detail::info_of<type, Out, In>
-#define SKIP(...) static_assert(true)
-#define OP(type, group) XLA_TYPES_##group(SKIP, MAKE, SKIP, type);
+#define OP(type, group) XLA_TYPES_##group(XLA_SKIP_OP, XLA_MAKE_OP, XLA_SKIP_OP, type);
 XLA_ALL_OPS(OP)

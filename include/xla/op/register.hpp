@@ -33,6 +33,13 @@ struct op_by_id;
 #define XLA_DETAIL_ELSEWHERE(...) static_assert(true)
 #endif
 
+// What the sources of xla::runtime put in the groups' places: an op's kernels and gradient are made
+// here, or are another source's.
+#define XLA_MAKE_OP(type, Out, In)                          \
+  template struct xla::detail::kernel_entry<type, Out, In>; \
+  template const xla::detail::op_info xla::detail::info_of<type, Out, In>
+#define XLA_SKIP_OP(type, Out, In) static_assert(true)
+
 // The groups: F(type, Out, In) where In is float, D where it is double, I where it is another.
 #define XLA_TYPES_fractions(F, D, I, type) \
   F(type, float, float);                   \
