@@ -9,7 +9,9 @@
 #include "catch.hpp"
 
 #ifndef _WIN32
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #endif
@@ -76,6 +78,7 @@ TEST_CASE("a folder that is not there, or stands in the way, is an error") {
   fs::create_directory(where.file("f"));
   xla::io::write_file(where.file("f/full"), bytes{1});
   CHECK_THROWS_AS(write(where.file("f"), {1}), xla::io_error);
+  CHECK(xla::io::read_file(where.file("f/full")) == bytes{1});
   CHECK(where.count() == 1);
 }
 
@@ -87,6 +90,46 @@ TEST_CASE("a link stays a link") {
   write(where.file("link"), {2});
   CHECK(fs::is_symlink(where.file("link")));
   CHECK(xla::io::read_file(where.file("real")) == bytes{2});
+  fs::create_symlink("later", where.file("first"));  // nothing is behind it yet
+  fs::create_symlink(where.file("first"), where.file("chain"));
+  write(where.file("chain"), {3});
+  CHECK(fs::is_symlink(where.file("chain")));
+  CHECK(fs::is_symlink(where.file("first")));
+  CHECK(xla::io::read_file(where.file("later")) == bytes{3});
+}
+
+TEST_CASE("a file keeps its mode and its owner") {
+  const folder where{"xla_test_atomic_mode"};
+  const auto path = where.file("f");
+  write(path, {1});
+  REQUIRE(::chmod(path.c_str(), 0640) == 0);
+  const bool root = ::geteuid() == 0;
+  if (root) REQUIRE(::chown(path.c_str(), 12, 34) == 0);
+  write(path, {2});
+  struct stat now {};
+  REQUIRE(::stat(path.c_str(), &now) == 0);
+  CHECK((now.st_mode & 07777) == 0640);
+  CHECK(now.st_uid == (root ? 12 : ::geteuid()));
+  CHECK(now.st_gid == (root ? 34 : ::getegid()));
+  CHECK(xla::io::read_file(path) == bytes{2});
+}
+
+TEST_CASE("what is no regular file stays what it is, and is written to") {
+  const folder where{"xla_test_atomic_special"};
+  const auto pipe = where.file("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK_THROWS_AS(write(pipe, {1}), xla::io_error);  // nobody reads
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  write(pipe, {1, 2, 3});
+  std::uint8_t got[4];
+  CHECK(::read(reader, got, sizeof got) == 3);
+  CHECK(got[2] == 3);
+  ::close(reader);
+  CHECK(fs::is_fifo(pipe));
+  write("/dev/null", {1});
+  CHECK(fs::is_character_file("/dev/null"));
+  CHECK(where.count() == 1);
 }
 
 TEST_CASE("a disk that refuses leaves the old file") {
