@@ -255,7 +255,9 @@ set(XLA_HEADERS
 # Optional parts with a dependency of their own.
 set(XLA_EXT_HEADERS
   xla/ext/checkpoint.hpp
+  xla/ext/checksum.hpp
   xla/ext/gzip.hpp
   xla/ext/safetensors.hpp
   xla/ext/safetensors_header.hpp
+  xla/ext/safetensors_types.hpp
 )

@@ -175,10 +175,52 @@ TEST_CASE("a checkpoint that does not fit, or is damaged, changes nothing") {
   xla::ext::write_safetensors(f.path, bad);
   CHECK_THAT(refusal(), test::contains("it lacks the random number generator's state"));
 
+  bad = good;
+  bad.metadata["number.step"] = "2";
+  xla::ext::write_safetensors(f.path, bad);
+  CHECK_THAT(refusal(), test::contains("is damaged: its checksum is another"));
+  bad.metadata.erase("checksum");
+  xla::ext::write_safetensors(f.path, bad);
+  CHECK_THAT(refusal(), test::contains("it lacks its checksum"));
+
   auto bytes = xla::ext::to_safetensors(good);
   bytes.resize(bytes.size() - 1);
   xla::io::write_file(f.path, bytes);
   CHECK_THAT(refusal(), test::contains("is not a safetensors file that can be read"));
+}
+
+TEST_CASE("a flipped bit anywhere in a checkpoint is told") {
+  const xla::eager_mode_guard eager;
+  const file f{"xla_test_checkpoint_bit.safetensors"};
+  nn::Linear model{2, 1};
+  save_checkpoint(f.path, {{"step", 1}}, model);
+  const auto good = xla::io::read_file(f.path);
+  const auto before = xla::state_dict(model);
+  int accepted = 0;
+  for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
+    auto bytes = good;
+    bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ 1u << bit % 8);
+    xla::io::write_file(f.path, bytes);
+    try {
+      load_checkpoint(f.path, model);
+      ++accepted;
+    } catch (const xla::io_error&) {}
+    if (xla::state_dict(model) != before) FAIL("bit " << bit << " changed the model");
+  }
+  CHECK(accepted == 0);
+  xla::io::write_file(f.path, good);
+  CHECK(load_checkpoint(f.path, model) == xla::ext::CheckpointNumbers{{"step", 1}});
+}
+
+TEST_CASE("the checksum is CRC-32") {
+  const auto sum = [](const std::string& text) {
+    xla::ext::detail::crc32 c;
+    c.add({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+    return c.value();
+  };
+  CHECK(sum("123456789") == 0xCBF43926);  // the catalogue's check value
+  CHECK(sum("") == 0);
+  CHECK(sum("The quick brown fox jumps over the lazy dog") == 0x414FA339);
 }
 
 TEST_CASE("every schedule goes on from its numbers") {

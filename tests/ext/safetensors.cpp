@@ -105,6 +105,47 @@ TEST_CASE("every type and rank comes back bit for bit, aligned") {
   check_same({}, parse_safetensors(to_safetensors({}), "f"));
 }
 
+TEST_CASE("float32 is written in 16 bits on request, and read back") {
+  using xla::ext::FloatFormat;
+  const float inf = INFINITY, tiny = std::ldexp(1.f, -24);
+  const std::vector<float> in{1,   -0.f, 1.00390625f, 1.01171875f,  65504, 65519, -65520,
+                              inf, NAN,  tiny,        0.75f * tiny, 0.1f,  3e38f};
+  const std::vector<float> as_bfloat16{1,      -0.f, 1,   1.015625f, 65536,        65536,
+                                       -65536, inf,  NAN, tiny,      0.75f * tiny, 0.10009765625f,
+                                       3.0e38f};
+  const std::vector<float> as_float16{1,    -0.f, 1.00390625f, 1.01171875f, 65504, 65504,
+                                      -inf, inf,  NAN,         tiny,        tiny,  0.0999755859375f,
+                                      inf};
+  Safetensors content{
+      {array<float>("x", dtype::float32, {13}, in), array<double>("d", dtype::float64, {}, {0.1}),
+       array<std::uint8_t>("b", dtype::uint8, {3}, {1, 2, 3})},
+      {}};
+  for (const auto format : {FloatFormat::bfloat16, FloatFormat::float16}) {
+    const auto file = to_safetensors(content, "f", format);
+    CHECK(file.size() == to_safetensors(content).size() - 13 * 2);
+    const auto back = parse_safetensors(file, "f");
+    CHECK(find(back, "d") == content.tensors[1]);
+    CHECK(find(back, "b") == content.tensors[2]);
+    CHECK(find(back, "x").type == dtype::float32);
+    const auto* const got = reinterpret_cast<const float*>(find(back, "x").bytes.data());
+    const auto& want = format == FloatFormat::float16 ? as_float16 : as_bfloat16;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      INFO("element " << i);
+      if (std::isnan(want[i])) CHECK(std::isnan(got[i]));
+      else if (i + 1 == in.size() && format == FloatFormat::bfloat16)
+        CHECK(std::abs(got[i] / want[i] - 1) < 1.0 / 256);
+      else CHECK(got[i] == want[i]);
+    }
+    CHECK(std::signbit(got[1]));
+    CHECK(to_safetensors(back, "f", format) == file);
+  }
+  // A tensor of bfloat16 is written as it is.
+  const auto small = parse_safetensors(
+      to_safetensors({{array<std::uint16_t>("h", dtype::bfloat16, {2}, {0x3f80, 0xc000})}, {}}),
+      "f");
+  CHECK(find(small, "h") == array<float>("h", dtype::float32, {2}, {1, -2}));
+}
+
 TEST_CASE("a file that Python wrote is read") {
   const auto file = xla::ext::read_safetensors(XLA_TEST_DATA "/data/reference.safetensors");
   const auto inf = std::numeric_limits<float>::infinity();
@@ -167,8 +208,8 @@ TEST_CASE("a malformed tensor is refused") {
         "tensor 'x' has key 'color', expected dtype, shape and data_offsets once");
   CHECK(
       refusal(R"({"x":{"dtype":"F32","dtype":"F32"}})").starts_with("tensor 'x' has key 'dtype'"));
-  CHECK(refusal(one("BF16", "1", "0,2"), 2) ==
-        "tensor 'x' has dtype 'BF16', expected F32, F64, I32, I64, U8 or BOOL");
+  CHECK(refusal(one("F8_E4M3", "1", "0,1"), 1) ==
+        "tensor 'x' has dtype 'F8_E4M3', expected F32, BF16, F16, F64, I32, I64, U8 or BOOL");
   const std::string kind = "tensor 'x' has a value of the wrong kind as ";
   CHECK(refusal(R"({"x":{"dtype":1}})") == kind + "dtype");
   CHECK(refusal(R"({"x":{"dtype":[]}})") == kind + "dtype");

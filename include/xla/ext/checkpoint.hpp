@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +9,9 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
+#include "xla/ext/checksum.hpp"
 #include "xla/ext/safetensors.hpp"
 #include "xla/nn/state_dict.hpp"
 #include "xla/run/seed.hpp"
@@ -37,6 +40,33 @@ Number parse_number(const std::string& path, const std::string& key, std::string
   return value;
 }
 
+inline constexpr const char* checksum_key = "checksum";
+
+/// Of everything in a checkpoint but the sum itself, whatever the order of its tensors.
+inline std::string checksum_of(const Safetensors& file) {
+  crc32 sum;
+  const auto add_text = [&](std::string_view text) {
+    sum.add({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+    sum.add(std::array<std::uint8_t, 1>{});  // where one text ends and the next begins
+  };
+  for (const auto& [key, text] : file.metadata) {
+    if (key == checksum_key) continue;
+    add_text(key);
+    add_text(text);
+  }
+  std::vector<const NamedArray*> arrays;
+  for (const auto& array : file.tensors) arrays.push_back(&array);
+  std::sort(arrays.begin(), arrays.end(),
+            [](const auto* a, const auto* b) { return a->name < b->name; });
+  for (const auto* array : arrays) {
+    add_text(array->name);
+    add_text(name_of(array->type));
+    add_text(io::sizes_text(array->sizes));
+    sum.add(array->bytes);
+  }
+  return number_text(sum.value());
+}
+
 /// Calls f(name, state) for all that a checkpoint keeps of these: the module's names are its own,
 /// an optimizer's or a schedule's begin as no member of a module can.
 template <class F, class... X>
@@ -58,8 +88,9 @@ void visit_checkpoint(F&& f, X&... parts) {
 
 /// Writes one safetensors file from which training goes on bit for bit: the values of modules, the
 /// states of optimizers and the counts of schedules, in the order given, the state of the random
-/// number generator, and the program's numbers. The first module's tensors have PyTorch's names. A
-/// kill at any moment leaves the last good file. Throws `xla::io_error` when writing fails.
+/// number generator, the program's numbers, and a checksum. The first module's tensors have
+/// PyTorch's names. A kill at any moment leaves the last good file. Throws `xla::io_error` when
+/// writing fails.
 template <class... X>
 void save_checkpoint(const std::string& path, const CheckpointNumbers& numbers, X&... parts) {
   Safetensors file;
@@ -73,12 +104,14 @@ void save_checkpoint(const std::string& path, const CheckpointNumbers& numbers, 
   file.metadata["rng.offset"] = detail::number_text(rng.offset);
   for (const auto& [name, value] : numbers)
     file.metadata["number." + name] = detail::number_text(value);
+  file.metadata[detail::checksum_key] = detail::checksum_of(file);
   write_safetensors(path, file);
 }
 
 /// Reads what `save_checkpoint` wrote into modules, optimizers and schedules of the same types in
 /// the same order, sets the random number generator, and returns the program's numbers. Throws
-/// `xla::io_error` for a file that is damaged or does not fit, and then has changed nothing.
+/// `xla::io_error` for a file that is damaged (a single flipped bit anywhere in it is told) or does
+/// not fit, and then has changed nothing.
 template <class... X>
 CheckpointNumbers load_checkpoint(const std::string& path, X&... parts) {
   const auto file = read_safetensors(path);
@@ -96,6 +129,12 @@ CheckpointNumbers load_checkpoint(const std::string& path, X&... parts) {
   if (found != 2)
     throw io_error("'" + path + "' is not a checkpoint: it lacks the random number generator's " +
                    "state; load_state_dict() takes a model's values alone");
+  const auto sum = file.metadata.find(detail::checksum_key);
+  if (sum == file.metadata.end())
+    throw io_error("'" + path + "' is not a checkpoint: it lacks its checksum; " +
+                   "load_state_dict() takes a model's values alone");
+  if (sum->second != detail::checksum_of(file))
+    throw io_error("'" + path + "' is damaged: its checksum is another than that of its content");
   xla::detail::state_loader loader{file.tensors};
   detail::visit_checkpoint([&](const std::string& name, auto& state) { loader.want(name, state); },
                            parts...);

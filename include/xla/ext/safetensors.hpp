@@ -25,11 +25,15 @@ static_assert(std::endian::native == std::endian::little,
               "ext/safetensors.hpp: bytes are not swapped here");
 
 /// What a safetensors file holds: arrays of float32, float64, int32, int64, uint8 and bool by name,
-/// and texts by name.
+/// and texts by name. What a file has in bfloat16 or float16 is read into float32.
 struct Safetensors {
   StateDict tensors;
   std::map<std::string, std::string> metadata;
 };
+
+/// The type in a file of what is float32 in memory: those of 16 bits take half the space, and round
+/// to the nearest even. Arrays of bfloat16 are written as they are.
+enum class FloatFormat { float32, bfloat16, float16 };
 
 namespace detail {
 
@@ -46,37 +50,62 @@ inline std::uint64_t header_length(std::span<const std::uint8_t, 8> first, std::
   return length;
 }
 
+/// The type that an array has in a file; none if a file cannot have it.
+inline const safetensors_type* stored_as(dtype type, FloatFormat floats) {
+  if (type == dtype::bfloat16) {
+    static constexpr safetensors_type as_it_is{dtype::bfloat16, "BF16", dtype::bfloat16};
+    return &as_it_is;
+  }
+  const int skip = type == dtype::float32 ? static_cast<int>(floats) : 0;
+  const auto found = std::find_if(safetensors_types.begin(), safetensors_types.end(),
+                                  [&](const auto& t) { return t.type == type; });
+  return found == safetensors_types.end() ? nullptr : &*found + skip;
+}
+
 /// Everything before the data, and the arrays in the order of their bytes.
 struct safetensors_layout {
+  struct part {
+    const NamedArray* array;
+    const safetensors_type* stored;
+    /// Calls write with the bytes that the file gets.
+    template <class Write>
+    void put(Write&& write) const {
+      if (is_narrow(*stored)) write(narrow(*stored, array->bytes));
+      else write(array->bytes);
+    }
+  };
   std::vector<std::uint8_t> head;
-  std::vector<const NamedArray*> arrays;
+  std::vector<part> arrays;
 };
 
-inline safetensors_layout lay_out_safetensors(const Safetensors& content, const std::string& name) {
+inline safetensors_layout lay_out_safetensors(const Safetensors& content, const std::string& name,
+                                              FloatFormat floats) {
   const auto refuse = [&](const std::string& reason) {
     throw io_error("cannot write '" + name + "': " + reason);
   };
   safetensors_layout out;
-  for (const auto& array : content.tensors) out.arrays.push_back(&array);
+  for (const auto& array : content.tensors)
+    if (const auto* const stored = stored_as(array.type, floats))
+      out.arrays.push_back({&array, stored});
+    else refuse("tensor " + in_quotes(array.name) + " has a type that no file can have");
   // The wider elements first, so that all are aligned.
-  std::stable_sort(out.arrays.begin(), out.arrays.end(), [](const auto* a, const auto* b) {
-    return size_of(a->type) > size_of(b->type);
+  std::stable_sort(out.arrays.begin(), out.arrays.end(), [](const auto& a, const auto& b) {
+    return size_of(a.stored->width) > size_of(b.stored->width);
   });
   auto header = nlohmann::json::object();
   if (!content.metadata.empty()) header[std::string{safetensors_metadata}] = content.metadata;
   std::uint64_t at = 0;
-  for (const auto* array : out.arrays) {
-    const auto bytes = io::array_bytes(array->type, array->sizes);
-    if (!bytes || *bytes != array->bytes.size())
+  for (const auto& [array, stored] : out.arrays) {
+    const auto in_memory = io::array_bytes(array->type, array->sizes);
+    if (!in_memory || *in_memory != array->bytes.size())
       refuse("tensor " + in_quotes(array->name) + " of sizes " + io::sizes_text(array->sizes) +
              " holds " + std::to_string(array->bytes.size()) + " bytes");
     if (array->name == safetensors_metadata || header.contains(array->name))
       refuse("the name " + in_quotes(array->name) + " stands there twice or is reserved");
-    const auto type = std::find_if(safetensors_types.begin(), safetensors_types.end(),
-                                   [&](const auto& t) { return t.first == array->type; });
+    const auto bytes = is_narrow(*stored) ? *in_memory / 2 : *in_memory;
     header[array->name] = {
-        {"dtype", type->second}, {"shape", array->sizes}, {"data_offsets", {at, at + *bytes}}};
-    at += *bytes;
+        {"dtype", stored->name}, {"shape", array->sizes}, {"data_offsets", {at, at + bytes}}};
+    at += bytes;
   }
   std::string text;
   try {
@@ -107,7 +136,7 @@ inline Safetensors parse_safetensors(std::span<const std::uint8_t> file, const s
   Safetensors out{{}, std::move(header.metadata)};
   for (auto& entry : header.entries) {
     const auto bytes = data.subspan(entry.begin, entry.end - entry.begin);
-    entry.array.bytes.assign(bytes.begin(), bytes.end());
+    entry.take({bytes.begin(), bytes.end()});
     out.tensors.push_back(std::move(entry.array));
   }
   return out;
@@ -133,8 +162,9 @@ inline Safetensors read_safetensors(const std::string& path) {
   auto header = detail::parse_safetensors_header(text, size - 8 - text.size(), path);
   Safetensors out{{}, std::move(header.metadata)};
   for (auto& entry : header.entries) {
-    entry.array.bytes.resize(entry.end - entry.begin);
-    read(entry.array.bytes.data(), entry.array.bytes.size());
+    std::vector<std::uint8_t> bytes(entry.end - entry.begin);
+    read(bytes.data(), bytes.size());
+    entry.take(std::move(bytes));
     out.tensors.push_back(std::move(entry.array));
   }
   return out;
@@ -143,21 +173,23 @@ inline Safetensors read_safetensors(const std::string& path) {
 /// The bytes of a safetensors file; `name` stands for it in messages. Throws `xla::io_error` for a
 /// name that stands there twice, names that are not UTF-8, and bytes that do not fit the sizes.
 inline std::vector<std::uint8_t> to_safetensors(const Safetensors& content,
-                                                const std::string& name = "safetensors") {
-  auto layout = detail::lay_out_safetensors(content, name);
+                                                const std::string& name = "safetensors",
+                                                FloatFormat floats = FloatFormat::float32) {
+  auto layout = detail::lay_out_safetensors(content, name, floats);
   auto out = std::move(layout.head);
-  for (const auto* array : layout.arrays)
-    out.insert(out.end(), array->bytes.begin(), array->bytes.end());
+  for (const auto& part : layout.arrays)
+    part.put([&](const auto& bytes) { out.insert(out.end(), bytes.begin(), bytes.end()); });
   return out;
 }
 
 /// Writes a safetensors file, in the place of one that is there only once all of it is on disk; see
 /// `io::atomic_file`. Throws `xla::io_error` when that fails, and leaves what was there.
-inline void write_safetensors(const std::string& path, const Safetensors& content) {
-  const auto layout = detail::lay_out_safetensors(content, path);
+inline void write_safetensors(const std::string& path, const Safetensors& content,
+                              FloatFormat floats = FloatFormat::float32) {
+  const auto layout = detail::lay_out_safetensors(content, path, floats);
   io::atomic_file file{path};
   file.write(layout.head);
-  for (const auto* array : layout.arrays) file.write(array->bytes);
+  for (const auto& part : layout.arrays) part.put([&](const auto& bytes) { file.write(bytes); });
   file.commit();
 }
 

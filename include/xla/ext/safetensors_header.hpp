@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -15,19 +14,10 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/ext/safetensors_types.hpp"
 #include "xla/io/named_array.hpp"
 
 namespace xla::ext::detail {
-
-/// How the format writes the element types down.
-inline constexpr std::array<std::pair<dtype, std::string_view>, 6> safetensors_types{{
-    {dtype::float32, "F32"},
-    {dtype::float64, "F64"},
-    {dtype::int32, "I32"},
-    {dtype::int64, "I64"},
-    {dtype::uint8, "U8"},
-    {dtype::boolean, "BOOL"},
-}};
 
 /// The longest header that is read or written, as in the reference implementation.
 inline constexpr std::uint64_t max_safetensors_header = 100'000'000;
@@ -50,6 +40,12 @@ inline std::string in_quotes(std::string_view name) {
 struct safetensors_entry {
   NamedArray array;
   std::uint64_t begin = 0, end = 0;
+  const safetensors_type* stored = nullptr;
+
+  /// Takes the bytes that the file has for it.
+  void take(std::vector<std::uint8_t> bytes) {
+    array.bytes = is_narrow(*stored) ? widen(*stored, bytes) : std::move(bytes);
+  }
 };
 
 /// Takes the events of nlohmann::json::sax_parse. They are read instead of a document, for there a
@@ -65,7 +61,7 @@ class safetensors_events {
     if (level_ == 0) return enter();
     if (level_ != 1) refuse_value();
     if (in_metadata_) return enter();
-    entries.push_back({{tensor_, {}, {}, {}}, 0, 0});
+    entries.push_back({{tensor_, {}, {}, {}}, 0, 0, nullptr});
     seen_ = 0;
     return enter();
   }
@@ -94,12 +90,14 @@ class safetensors_events {
       return true;
     }
     if (field_ != 1) refuse_value();
-    for (const auto& [type, text] : safetensors_types)
-      if (value == text) {
-        entries.back().array.type = type;
+    for (const auto& type : safetensors_types)
+      if (value == type.name) {
+        entries.back().array.type = type.type;
+        entries.back().stored = &type;
         return true;
       }
-    refuse_tensor("has dtype " + in_quotes(value) + ", expected F32, F64, I32, I64, U8 or BOOL");
+    refuse_tensor("has dtype " + in_quotes(value) +
+                  ", expected F32, BF16, F16, F64, I32, I64, U8 or BOOL");
   }
   bool start_array(std::size_t) {
     if (level_ != 2 || in_metadata_ || field_ == 1) refuse_value();
@@ -185,10 +183,11 @@ inline safetensors_header parse_safetensors_header(std::string_view text, std::u
     return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
   });
   std::uint64_t at = 0;
-  for (const auto& [array, begin, end] : entries) {
+  for (const auto& [array, begin, end, stored] : entries) {
     const auto who = "tensor " + in_quotes(array.name);
-    const auto bytes = io::array_bytes(array.type, array.sizes);
-    if (!bytes) refuse_safetensors(name, who + ": its shape overflows");
+    const auto bytes = io::array_bytes(stored->width, array.sizes);
+    if (!bytes || !io::array_bytes(array.type, array.sizes))
+      refuse_safetensors(name, who + ": its shape overflows");
     if (begin != at)
       refuse_safetensors(name, who + " begins at byte " + std::to_string(begin) + " of the data, " +
                                    (begin < at ? "inside" : "behind a gap after") +
