@@ -22,6 +22,7 @@ set(XLA_HEADERS
   xla/module.hpp
   xla/tensor.hpp
   xla/tensor/buffer.hpp
+  xla/tensor/device.hpp
   xla/tensor/handle.hpp
   xla/tensor/impl.hpp
   xla/tensor/machine.hpp
@@ -53,6 +54,7 @@ set(XLA_HEADERS
   xla/op/derived/loss.hpp
   xla/op/derived/norm.hpp
   xla/op/derived/normalize.hpp
+  xla/op/derived/on_device.hpp
   xla/op/derived/over_axes.hpp
   xla/op/derived/pad.hpp
   xla/op/derived/probability_loss.hpp
@@ -161,7 +163,6 @@ set(XLA_HEADERS
   xla/run/compiled.hpp
   xla/run/compiled_calls.hpp
   xla/run/debug.hpp
-  xla/run/device.hpp
   xla/run/eager.hpp
   xla/run/executable.hpp
   xla/run/executor.hpp
@@ -256,6 +257,7 @@ set(XLA_HEADERS
 set(XLA_EXT_HEADERS
   xla/ext/checkpoint.hpp
   xla/ext/checksum.hpp
+  xla/ext/dlpack.hpp
   xla/ext/gzip.hpp
   xla/ext/safetensors.hpp
   xla/ext/safetensors_header.hpp

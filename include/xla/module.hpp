@@ -263,7 +263,8 @@ consteval std::int64_t parameter_count() {
 
 /// Describes the members of a module, in a struct or a class template: tensors, parameters, other
 /// modules, std::array and std::tuple of them, plain numbers. Up to 64 members. Gives the struct
-/// train(), eval() and is_training(), which concern every TrainingFlag in it.
+/// train(), eval() and is_training(), which concern every TrainingFlag in it, and to(device), which
+/// returns the module itself.
 #define XLA_MODULE(...)                          \
   XLA_DETAIL_MEMBER_LIST(constexpr, __VA_ARGS__) \
   XLA_DETAIL_TRAINING(constexpr, *this)
@@ -294,4 +295,8 @@ consteval std::int64_t parameter_count() {
 #define XLA_DETAIL_TRAINING(how, self)                                              \
   how void train(bool xla_on = true) { ::xla::detail::set_training(self, xla_on); } \
   how void eval() { ::xla::detail::set_training(self, false); }                     \
-  how bool is_training() const { return ::xla::detail::is_training(self); }
+  how bool is_training() const { return ::xla::detail::is_training(self); }         \
+  how auto& to(const ::xla::Device& xla_device) {                                   \
+    xla_device.check("to");                                                         \
+    return self;                                                                    \
+  }

@@ -8,6 +8,7 @@
 
 #include "xla/base/caller.hpp"
 #include "xla/shape/size.hpp"
+#include "xla/tensor/device.hpp"
 #include "xla/tensor/handle.hpp"
 #include "xla/tensor/machine.hpp"
 
@@ -79,6 +80,14 @@ class Tensor : public detail::handle {
     Size n = 1;
     for (int i = 0; i < dim(); ++i) n = n * size(i);
     return n;
+  }
+
+  /// Where it lives.
+  constexpr Device device() const { return {0, table()}; }
+  /// The same tensor there; throws `xla::error` when there is no such device.
+  constexpr Tensor to(const Device& device, caller who = here()) const {
+    device.check({"to", who});
+    return *this;
   }
 
   /// The one number of a tensor with one element; waits for it. Refused in a compiled body.

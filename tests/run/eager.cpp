@@ -2,7 +2,7 @@
 #include <Eigen/Core>
 #include <xla/xla.hpp>
 
-#include "catch.hpp"
+#include "support/modes.hpp"
 
 namespace {
 
@@ -65,6 +65,39 @@ TEST_CASE("devices") {
   CHECK(xla::get_xla_supported_devices() == std::vector<std::string>{"xla:0"});
   CHECK_THROWS_AS(xla::device(1), xla::error);
   CHECK_THROWS_AS(xla::device(-1), xla::error);
+
+  const xla::eager_mode_guard eager;
+  const auto device = xla::device();
+  xla::manual_seed(3);
+  const auto plain = xla::randn<float>({4, 2});
+  xla::manual_seed(3);
+  const auto x = xla::randn<float>({4, 2}, device);
+  CHECK(x.to_vector() == plain.to_vector());
+  CHECK(x.device() == device);
+  CHECK(x.to(device).data() == x.data());
+  CHECK_THROWS_WITH(x.to(xla::Device{7}),
+                    test::contains("to: there is no device 7; there is device 0"));
+  CHECK_THROWS_WITH(xla::zeros<float>({2}, xla::Device{-1}), test::contains("zeros: "));
+  CHECK(xla::full<float>({2}, 3, device).to_vector() == std::vector<float>{3, 3});
+  CHECK(xla::arange(2, device).to_vector() == std::vector<std::int64_t>{0, 1});
+  CHECK(xla::eye(2, device).to_vector() == std::vector<float>{1, 0, 0, 1});
+  CHECK(xla::linspace<double>(0, 1, 3, device).to_vector() == std::vector<double>{0, .5, 1});
+  CHECK(xla::randint(2, 3, {2}, device).to_vector() == std::vector<std::int64_t>{2, 2});
+
+  xla::nn::Linear layer{2, 3};
+  CHECK(&layer.to(device) == &layer);
+  CHECK_THROWS_AS(layer.to(xla::Device{1}), xla::error);
+}
+
+TEST_CASE("a compiled body makes tensors on the device of its arguments") {
+  const auto noise = [](auto& x) {
+    const auto device = x.device();
+    const auto a = xla::randn<float>({3}, device);
+    const auto b = xla::rand<float>({3}, device);
+    const auto c = xla::randint(0, 9, {2, 3}, device);
+    return (x.to(device) + a * b) * xla::ones<float>({2, 3}, device) + xla::cast<float>(c);
+  };
+  test::check_modes(noise, xla::tensor<float>({{1, 2, 3}, {4, 5, 6}}));
 }
 
 TEST_CASE("Eigen matrices go in and out") {

@@ -3,7 +3,6 @@
 
 #include <ostream>
 
-#include "xla/run/device.hpp"
 #include "xla/tensor.hpp"
 
 namespace xla {
@@ -44,7 +43,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor<T, R>& t) {
   const auto sizes = t.sizes();
   out << "tensor(";
   detail::print_axis(out, t.data(), sizes, 0, t.numel() > detail::print_all_below);
-  return out << ", device='" << device() << "')";
+  return out << ", device='" << t.device() << "')";
 }
 
 }  // namespace xla

@@ -77,6 +77,12 @@ constexpr size_table* table_of(const Size (&sizes)[N]) {
     if (s.table()) return s.table();
   return nullptr;
 }
+/// The sizes', or the device's where they are plain numbers.
+template <std::size_t N>
+constexpr size_table* table_of(const Size (&sizes)[N], const Device& device) {
+  size_table* const table = table_of(sizes);
+  return table ? table : device.table();
+}
 /// Sizes that a user gave, none of them below lowest: -1 where it has a meaning, else 0.
 template <std::size_t N>
 constexpr shape to_shape(const Size (&sizes)[N], const call_site& site, extent lowest) {

@@ -41,14 +41,19 @@ ref<impl> run_op(node n, impl* const* inputs) {
 XLA_INSTANCE(ref<impl> run_op<void>(node, impl* const*));
 
 template <class In = void>
-ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
+ref<impl> new_leaf(dtype type, const shape& dims) {
   static counter& created = get_counter("CreateXlaTensor");
   created.add();
   node n;
   n.op = &input_info;
   n.type = type;
   n.set_shape(dims);
-  ref<impl> t = make_impl(n, nullptr);
+  return make_impl(n, nullptr);
+}
+
+template <class In = void>
+ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
+  ref<impl> t = new_leaf<In>(type, dims);
   t->data = ref<buffer>(buffer::make(bytes_of(*t)));
   if (data && count(dims) > 0) std::memcpy(t->data->data, data, bytes_of(*t));
   return t;
@@ -129,6 +134,14 @@ template <class In>
 [[gnu::noinline]] void basic_machine<In>::upload(handle& result, dtype type, const shape& dims,
                                                  const void* data) {
   result.adopt(run_upload<In>(type, dims, data).take());
+}
+
+template <class In>
+void basic_machine<In>::borrow(handle& result, dtype type, const shape& dims,
+                               const foreign_memory& memory) {
+  ref<impl> t = new_leaf<In>(type, dims);
+  t->data = ref<buffer>(buffer::borrow(memory, bytes_of<In>(*t)));
+  result.adopt(t.take());
 }
 
 template <class In>

@@ -137,6 +137,13 @@ struct memory_count {
   void remove(std::int64_t bytes) noexcept { now.fetch_sub(bytes, std::memory_order_relaxed); }
 };
 
+/// Elements that another library made; let_go(owner) tells it that they are not read any more.
+struct foreign_memory {
+  void* data = nullptr;
+  void (*let_go)(void*) = nullptr;
+  void* owner = nullptr;
+};
+
 /// The elements of tensors that share them. ticket is the number of the asynchronous execution that
 /// writes them last, 0 when they are there.
 struct buffer {
@@ -146,6 +153,17 @@ struct buffer {
   std::atomic<std::uint64_t> ticket{0};
   std::atomic<int> in_flight{0};  ///< references held by executions that come before any later one
 
+  void (*let_go)(void*) = nullptr;  ///< of memory that is not ours, and so never written
+  void* owner = nullptr;
+
+  static buffer* borrow(const foreign_memory& memory, std::size_t bytes) {
+    buffer* b = new buffer;
+    b->data = memory.data;
+    b->bytes = bytes;
+    b->let_go = memory.let_go;
+    b->owner = memory.owner;
+    return b;
+  }
   static buffer* make(std::size_t bytes) {
     std::size_t capacity = buffer_cache::class_of(bytes);
     void* memory = buffer_cache::instance().take(capacity);
@@ -164,15 +182,19 @@ struct buffer {
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
     if (refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    buffer_cache::instance().give(data, bytes);
-    memory_count::instance().remove(static_cast<std::int64_t>(bytes));
+    if (let_go) {
+      let_go(owner);
+    } else {
+      buffer_cache::instance().give(data, bytes);
+      memory_count::instance().remove(static_cast<std::int64_t>(bytes));
+    }
     delete this;
   }
-  bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1; }
-  /// References other than those of executions in flight. In this order: an execution that ends in
-  /// between makes the number too large, never too small.
+  bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1 && !let_go; }
+  /// References other than those of executions in flight, with that of another library. In this
+  /// order: an execution that ends in between makes the number too large, never too small.
   int held() const noexcept {
-    const int all = refs.load(std::memory_order_acquire);
+    const int all = refs.load(std::memory_order_acquire) + (let_go != nullptr);
     return all - in_flight.load(std::memory_order_acquire);
   }
 

@@ -10,6 +10,8 @@
 
 namespace xla::detail {
 
+struct foreign_memory;
+
 /// What tensors need of the run time, in the mode of the moment; run/machine.hpp defines it. A
 /// template over nothing, so that naming it makes nothing: templates say machine_of<T>.
 template <class In>
@@ -22,6 +24,8 @@ struct basic_machine {
   /// A number; of an integer its value is exact.
   static void constant(handle& result, dtype type, double value, std::int64_t exact);
   static void upload(handle& result, dtype type, const shape& dims, const void* data);
+  /// A tensor on memory of another library; takes it over unless it throws.
+  static void borrow(handle& result, dtype type, const shape& dims, const foreign_memory& memory);
   /// The elements; waits for them.
   static const void* read(const handle& h);
   /// Something ran outside the graph: fallback::<function>.

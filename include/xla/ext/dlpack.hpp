@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <dlpack/dlpack.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "xla/op/create.hpp"
+#include "xla/tensor/buffer.hpp"
+
+namespace xla {
+namespace detail {
+
+// DLPack 0.6, which Debian has, lacks the name for bool.
+inline constexpr std::uint8_t dlpack_bool = 6;
+
+constexpr DLDataType dlpack_type(dtype type) {
+  const auto code = type == dtype::boolean                         ? dlpack_bool
+                    : type == dtype::bfloat16                      ? std::uint8_t{kDLBfloat}
+                    : type == dtype::uint8                         ? std::uint8_t{kDLUInt}
+                    : type == dtype::int32 || type == dtype::int64 ? std::uint8_t{kDLInt}
+                                                                   : std::uint8_t{kDLFloat};
+  return {code, static_cast<std::uint8_t>(size_of(type) * 8), 1};
+}
+
+/// Stops unless the array has these elements, as many axes, and lies in memory of the processor.
+inline void check_dlpack(const DLTensor& from, dtype type, int rank, const call_site& site) {
+  const auto refuse = [&](const text& what) {
+    text sentence;
+    sentence << site.function << ": " << what << site.at;
+    throw error(std::string(sentence.view()));
+  };
+  const DLDataType want = dlpack_type(type);
+  if (from.dtype.code != want.code || from.dtype.bits != want.bits || from.dtype.lanes != 1)
+    refuse(text("the array's elements are of type code ")
+           << int{from.dtype.code} << " with " << int{from.dtype.bits} << " bits and "
+           << int{from.dtype.lanes} << " lanes; " << name_of(type) << " is code " << int{want.code}
+           << " with " << int{want.bits} << " bits and one lane");
+  if (from.ndim != rank)
+    refuse(text("the array has ") << from.ndim << " axes, and the tensor's type " << rank);
+  if (from.device.device_type != kDLCPU && from.device.device_type != kDLCUDAHost)
+    refuse("the array is not in the processor's memory: copy it there first");
+  for (int i = 0; i < rank; ++i)
+    if (from.shape[i] < 0) refuse(text("a size is ") << from.shape[i]);
+}
+
+/// Whether the elements lie one after the other, row by row.
+inline bool is_compact(const DLTensor& from) {
+  if (!from.strides) return true;
+  std::int64_t step = 1;
+  for (int i = from.ndim; i-- > 0; step *= from.shape[i]) {
+    if (from.shape[i] == 0) return true;
+    if (from.shape[i] != 1 && from.strides[i] != step) return false;
+  }
+  return true;
+}
+
+/// Copies elements of any strides row by row.
+template <class T>
+void copy_strided(const DLTensor& from, const std::byte* data, int axis, T*& to) {
+  if (axis == from.ndim) {
+    std::memcpy(to++, data, sizeof(T));
+    return;
+  }
+  for (std::int64_t i = 0; i < from.shape[axis]; ++i)
+    copy_strided(from, data + i * from.strides[axis] * static_cast<std::int64_t>(sizeof(T)),
+                 axis + 1, to);
+}
+
+inline void let_go_of_dlpack(void* managed) {
+  auto* const m = static_cast<DLManagedTensor*>(managed);
+  if (m->deleter) m->deleter(m);
+}
+
+/// What a tensor that is handed out keeps until the other library is done with it.
+template <class T, int R>
+struct dlpack_export {
+  DLManagedTensor managed{};
+  Tensor<T, R> share;
+  std::vector<std::int64_t> sizes;
+};
+
+}  // namespace detail
+
+/// Another library's array as a tensor, without a copy where its elements lie row by row; others
+/// are copied. Takes the array over: its deleter is called when the last tensor that shares it is
+/// gone. Tensors are values, so that it is never written: an in-place form makes a copy first. Its
+/// owner must not write it either. Throws `xla::error` for another element type, number of axes or
+/// device, and then leaves the array to the caller. See github.com/dmlc/dlpack.
+template <element T, int R>
+Tensor<T, R> from_dlpack(DLManagedTensor* array, caller who = here()) {
+  const DLTensor& from = array->dl_tensor;
+  detail::check_dlpack(from, dtype_of<T>, R, {"from_dlpack", who});
+  Size sizes[R > 0 ? R : 1] = {1};
+  detail::shape dims;
+  for (int i = 0; i < R; ++i) dims.push(from.shape[i]), sizes[i] = from.shape[i];
+  auto* const data = static_cast<std::byte*>(from.data) + from.byte_offset;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0;
+  Tensor<T, R> out;
+  if (detail::is_compact(from) && aligned) {
+    detail::machine_of<T>::borrow(out, dtype_of<T>, dims, {data, &detail::let_go_of_dlpack, array});
+    return out;
+  }
+  const auto elements = std::make_unique<T[]>(static_cast<std::size_t>(detail::count(dims)));
+  T* to = elements.get();
+  if (from.strides) detail::copy_strided(from, data, 0, to);
+  else std::memcpy(to, data, static_cast<std::size_t>(detail::count(dims)) * sizeof(T));
+  detail::machine_of<T>::upload(out, dtype_of<T>, dims, elements.get());
+  detail::let_go_of_dlpack(array);
+  return out;
+}
+
+/// A tensor for another library, without a copy; waits for its elements. The caller passes it to
+/// one that will call its deleter, or calls that. The elements stay as they are, whatever becomes
+/// of the tensor, and must not be written.
+template <class T, int R>
+DLManagedTensor* to_dlpack(const Tensor<T, R>& t) {
+  auto out = std::make_unique<detail::dlpack_export<T, R>>();
+  out->sizes = t.sizes();
+  out->share = t.detach();
+  DLTensor& to = out->managed.dl_tensor;
+  to.data = const_cast<T*>(out->share.data());
+  to.device = {kDLCPU, 0};
+  to.ndim = R;
+  to.dtype = detail::dlpack_type(dtype_of<T>);
+  to.shape = out->sizes.data();
+  out->managed.manager_ctx = out.get();
+  out->managed.deleter = [](DLManagedTensor* self) {
+    delete static_cast<detail::dlpack_export<T, R>*>(self->manager_ctx);
+  };
+  return &out.release()->managed;
+}
+
+}  // namespace xla

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/derived/range.hpp"
+#include "xla/op/derived/triangle.hpp"
+#include "xla/op/integers.hpp"
+
+// Creation functions with the device that the tensor is to live on: randn<float>({4, 2}, device).
+// In a compiled body the device of an argument, x.device(), lets the random ones be used there. All
+// throw `xla::error` for a device that is not there.
+
+namespace xla {
+
+template <element T = float, std::size_t N>
+constexpr Tensor<T, static_cast<int>(N)> full(const Size (&sizes)[N], detail::number_of<T> value,
+                                              const Device& device, caller who = here()) {
+  device.check({"full", who});
+  return full<T>(sizes, value, who);
+}
+template <element T = float, std::size_t N>
+constexpr Tensor<T, static_cast<int>(N)> zeros(const Size (&sizes)[N], const Device& device,
+                                               caller who = here()) {
+  device.check({"zeros", who});
+  return zeros<T>(sizes, who);
+}
+template <element T = float, std::size_t N>
+constexpr Tensor<T, static_cast<int>(N)> ones(const Size (&sizes)[N], const Device& device,
+                                              caller who = here()) {
+  device.check({"ones", who});
+  return ones<T>(sizes, who);
+}
+template <element T = std::int64_t>
+constexpr Tensor<T, 1> arange(Size n, const Device& device, caller who = here()) {
+  device.check({"arange", who});
+  return arange<T>(n, who);
+}
+template <element T = float>
+constexpr Tensor<T, 2> eye(Size n, const Device& device, caller who = here()) {
+  device.check({"eye", who});
+  return eye<T>(n);
+}
+template <element T = float>
+constexpr Tensor<T, 1> linspace(std::type_identity_t<T> start, std::type_identity_t<T> end,
+                                Size count, const Device& device, caller who = here()) {
+  device.check({"linspace", who});
+  return linspace<T>(start, end, count);
+}
+template <element T = float, std::size_t N>
+constexpr Tensor<T, static_cast<int>(N)> rand(const Size (&sizes)[N], const Device& device,
+                                              caller who = here()) {
+  device.check({"rand", who});
+  return detail::random<op::uniform, T, static_cast<int>(N)>(
+      detail::to_shape(sizes, {"rand", who}, 0), detail::table_of(sizes, device));
+}
+template <element T = float, std::size_t N>
+constexpr Tensor<T, static_cast<int>(N)> randn(const Size (&sizes)[N], const Device& device,
+                                               caller who = here()) {
+  device.check({"randn", who});
+  return detail::random<op::normal, T, static_cast<int>(N)>(
+      detail::to_shape(sizes, {"randn", who}, 0), detail::table_of(sizes, device));
+}
+template <std::size_t N>
+constexpr Tensor<std::int64_t, static_cast<int>(N)> randint(std::int64_t low, std::int64_t high,
+                                                            const Size (&sizes)[N],
+                                                            const Device& device,
+                                                            caller who = here()) {
+  device.check({"randint", who});
+  return detail::random_integers<std::int64_t, static_cast<int>(N)>(
+      low, high, detail::to_shape(sizes, {"randint", who}, 0), detail::table_of(sizes, device),
+      who);
+}
+template <element T, std::size_t N>
+Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N],
+                                         const Device& device, caller who = here()) {
+  device.check({"from_blob", who});
+  return from_blob(data, sizes, who);
+}
+
+}  // namespace xla
