@@ -12,11 +12,12 @@ endif()
 if(NOT WORK)
   set(WORK "${root}/build/fuzz")
 endif()
+find_path(eigen Eigen/Core PATH_SUFFIXES eigen3 REQUIRED)
 find_program(compiler NAMES clang++-16 clang++ REQUIRED)
 file(COPY "${CMAKE_CURRENT_LIST_DIR}/corpus" DESTINATION "${WORK}")
 file(COPY "${root}/tests/data/reference.safetensors" DESTINATION "${WORK}/corpus")
 execute_process(COMMAND "${compiler}" -std=c++20 -O1 -g1 -fsanitize=fuzzer,address,undefined
-    -fno-sanitize-recover=all "-I${root}/include" "${root}/tests/fuzz/safetensors.cpp"
+    -fno-sanitize-recover=all "-I${root}/include" -isystem "${eigen}" "${root}/tests/fuzz/safetensors.cpp"
     -o "${WORK}/safetensors"
   COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND "${WORK}/safetensors" -runs=${RUNS} -max_len=4096 -rss_limit_mb=1024

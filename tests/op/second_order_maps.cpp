@@ -37,7 +37,11 @@ TEST_CASE("second gradients of exponentials and angles") {
 }
 
 TEST_CASE("second gradients of powers and pieces") {
-  check_second([](auto& x) { return pow(x * x + 1, x) + pow(x, 3) + pow(x * x + 1, -0.5); });
+  // Scaled, or the largest element's rounding would drown the differences of the others.
+  check_second([](auto& x) {
+    const auto z = x * 0.5;
+    return pow(z * z + 1, z) + pow(x, 3) * 0.1 + pow(x * x + 1, -0.5);
+  });
   check_second(
       [](auto& x) { return clamp(x, x * 0 - 1, x * x) * x + x % 1.5 * x + abs(x) * floor(x); });
   check_second([](auto& x) { return maximum(x, x * x - 2) * lerp(x, reciprocal(x * x + 1), 0.3); });

@@ -26,14 +26,18 @@ class snapshot {
  public:
   explicit snapshot(bool gradients = true) : gradients_(gradients) {}
   /// Every tensor in x: also in tuples and described structs. Of parameters the gradients as well.
+  /// An x that has none, as a loss function, adds nothing.
   template <class X>
   void add(X& x) {
     if constexpr (xla::detail::tree_leaf<X> || xla::detail::is_tuple<X> ||
                   xla::detail::is_array<X> || xla::detail::described<X>)
       xla::detail::visit_tree(x, [this](auto& leaf, const auto&) { this->add_leaf(leaf); }, {});
+    else static_assert(std::is_empty_v<X>, "this test would compare nothing of it");
   }
-  /// The first difference in words; empty when all bits are the same. NaN equals NaN.
+  /// The first difference in words; empty when all bits are the same. NaN equals NaN. Two without a
+  /// tensor are different: they show nothing.
   std::string difference(const snapshot& o) const {
+    if (all_.empty()) return "no tensors to compare";
     if (all_.size() != o.all_.size()) return "another number of tensors";
     for (std::size_t i = 0; i < all_.size(); ++i)
       if (auto d = difference(all_[i], o.all_[i]); !d.empty())
