@@ -83,7 +83,7 @@ class Tensor : public detail::handle {
   }
 
   /// Where it lives.
-  constexpr Device device() const { return {0, table()}; }
+  constexpr Device device() const { return Device(0, table()); }
   /// The same tensor there; throws `xla::error` when there is no such device.
   constexpr Tensor to(const Device& device, caller who = here()) const {
     device.check({"to", who});

@@ -32,7 +32,7 @@ class Device {
   int index = 0;
 
   constexpr Device() = default;
-  constexpr Device(int number, detail::size_table* table = nullptr)
+  constexpr explicit Device(int number, detail::size_table* table = nullptr)
       : index(number), table_(table) {}
 
   std::string str() const { return "xla:" + std::to_string(index); }
