@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# xla_test(<folder/name> [OPTIMISED] [LABELS core asan threads isa] [LIBRARIES <target>...]): see CMakeLists.txt beside.
+# xla_test(<folder/name> [OPTIMISED] [LABELS core asan threads isa attack] [LIBRARIES <target>...]): see CMakeLists.txt beside.
 
 xla_test(kernel/gemm LABELS isa)
 xla_test(kernel/lane LABELS core asan isa)
@@ -8,8 +8,8 @@ xla_test(kernel/pool LABELS core threads)
 
 xla_test(transform/grad LABELS core)
 xla_test(transform/passes LABELS core)
-xla_test(transform/random_programs LABELS core asan)
-xla_test(transform/random_rows LABELS core isa)
+xla_test(transform/random_programs LABELS core asan attack)
+xla_test(transform/random_rows LABELS core isa attack)
 xla_test(transform/columns LABELS core asan threads isa)
 
 xla_test(run/asserted LABELS core)
@@ -137,7 +137,7 @@ xla_test(data/subset)
 
 xla_test(train/loop LABELS core)
 
-xla_test(io/atomic_file LABELS core asan)
+xla_test(io/atomic_file LABELS core asan attack)
 xla_test(io/csv LABELS core asan)
 xla_test(io/idx LABELS core asan)
 xla_test(io/npy LABELS core asan)
