@@ -228,6 +228,7 @@ set(XLA_HEADERS
   xla/optim/adamw.hpp
   xla/optim/average.hpp
   xla/optim/clip.hpp
+  xla/optim/group.hpp
   xla/optim/lion.hpp
   xla/optim/optimizer.hpp
   xla/optim/rmsprop.hpp

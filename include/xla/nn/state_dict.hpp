@@ -61,12 +61,13 @@ void visit_named_state(X& x, const std::string& prefix, F&& f) {
         f(names[at].second + std::to_string(count++), state);
       }
     });
-    visit_tree(x.options,
-               [&](auto& leaf, const tree_path& path) {
-                 if constexpr (std::is_same_v<std::remove_cvref_t<decltype(leaf)>, Scalar>)
-                   f(prefix + "options." + path.str(), leaf);
-               },
-               {});
+    visit_options(
+        x,
+        [&](auto& leaf, const tree_path& path) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(leaf)>, Scalar>)
+            f(prefix + path.str(), leaf);
+        },
+        {});
   } else {
     visit_tree(x,
                [&](auto& leaf, const tree_path& path) {

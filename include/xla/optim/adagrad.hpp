@@ -17,11 +17,11 @@ struct AdagradOptions {
   static constexpr int states = 1;
   /// The rate of this step.
   template <class T>
-  constexpr Tensor<float, 0> begin(const Tensor<T, 0>& count) const {
+  constexpr Tensor<T, 0> begin(const Tensor<T, 0>& count) const {
     return lr.as<T>() / (1 + (count - 1) * lr_decay);
   }
   /// Duchi, Hazan, Singer (2011).
-  constexpr void update(const Tensor<float, 0>& rate, auto& p, const auto& gradient,
+  constexpr void update(const auto& rate, auto& p, const auto& gradient,
                         auto& total) const {
     const auto old = p.detach();
     const auto g = gradient + old * weight_decay;
@@ -36,13 +36,9 @@ template <class Model>
 struct Adagrad : Optimizer<Model, AdagradOptions> {
   using Optimizer<Model, AdagradOptions>::Optimizer;
 };
+template <class Model, class... G>
+Adagrad(Model&&, AdagradOptions, G...) -> Adagrad<xla::detail::optimized<Model, G...>>;
 template <class Model>
-Adagrad(Model&, AdagradOptions) -> Adagrad<Model>;
-template <class Model>
-Adagrad(Model&) -> Adagrad<Model>;
-template <class Root, auto Member>
-Adagrad(Part<Root, Member>, AdagradOptions) -> Adagrad<Part<Root, Member>>;
-template <class Root, auto Member>
-Adagrad(Part<Root, Member>) -> Adagrad<Part<Root, Member>>;
+Adagrad(Model&&) -> Adagrad<xla::detail::optimized<Model>>;
 
 }  // namespace xla::optim

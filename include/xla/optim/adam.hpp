@@ -9,18 +9,19 @@ namespace xla::optim {
 
 /// What Adam and AdamW share of a step: 1 - beta^count corrects moments that began at 0, and
 /// 1 - beta is the share of what is new in them.
+template <class T>
 struct adam_step {
-  Tensor<float, 0> step_size, root_correction, mean_share, square_share;
+  Tensor<T, 0> step_size, root_correction, mean_share, square_share;
 };
 template <class T>
-constexpr adam_step begin_adam(const Scalar& lr, const Scalar& beta1, const Scalar& beta2,
+constexpr adam_step<T> begin_adam(const Scalar& lr, const Scalar& beta1, const Scalar& beta2,
                                const Tensor<T, 0>& count) {
   const auto bias1 = 1 - exp(log(beta1.as<T>()) * count);
   const auto bias2 = 1 - exp(log(beta2.as<T>()) * count);
   return {lr.as<T>() / bias1, sqrt(bias2), 1 - beta1.as<T>(), 1 - beta2.as<T>()};
 }
 /// The moments' new values, in place; then what a parameter changes by.
-constexpr auto adam_change(const adam_step& s, const Scalar& beta1, const Scalar& beta2,
+constexpr auto adam_change(const auto& s, const Scalar& beta1, const Scalar& beta2,
                            const Scalar& eps, const auto& g, auto& mean, auto& square) {
   mean.copy_(mean.detach() * beta1 + g * s.mean_share);
   square.copy_(square.detach() * beta2 + g * g * s.square_share);
@@ -38,11 +39,11 @@ struct AdamOptions {
 
   static constexpr int states = 2;
   template <class T>
-  constexpr adam_step begin(const Tensor<T, 0>& count) const {
+  constexpr adam_step<T> begin(const Tensor<T, 0>& count) const {
     return begin_adam(lr, beta1, beta2, count);
   }
   /// Kingma and Ba (2015), algorithm 1.
-  constexpr void update(const adam_step& s, auto& p, const auto& gradient, auto& mean,
+  constexpr void update(const auto& s, auto& p, const auto& gradient, auto& mean,
                         auto& square) const {
     const auto old = p.detach();
     const auto g = gradient + old * weight_decay;
@@ -56,13 +57,9 @@ template <class Model>
 struct Adam : Optimizer<Model, AdamOptions> {
   using Optimizer<Model, AdamOptions>::Optimizer;
 };
+template <class Model, class... G>
+Adam(Model&&, AdamOptions, G...) -> Adam<xla::detail::optimized<Model, G...>>;
 template <class Model>
-Adam(Model&, AdamOptions) -> Adam<Model>;
-template <class Model>
-Adam(Model&) -> Adam<Model>;
-template <class Root, auto Member>
-Adam(Part<Root, Member>, AdamOptions) -> Adam<Part<Root, Member>>;
-template <class Root, auto Member>
-Adam(Part<Root, Member>) -> Adam<Part<Root, Member>>;
+Adam(Model&&) -> Adam<xla::detail::optimized<Model>>;
 
 }  // namespace xla::optim

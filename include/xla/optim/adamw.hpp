@@ -14,16 +14,17 @@ struct AdamWOptions {
   Scalar weight_decay = 1e-2;
 
   static constexpr int states = 2;
+  template <class T>
   struct shared {
-    adam_step adam;
-    Tensor<float, 0> decay;
+    adam_step<T> adam;
+    Tensor<T, 0> decay;
   };
   template <class T>
-  constexpr shared begin(const Tensor<T, 0>& count) const {
+  constexpr shared<T> begin(const Tensor<T, 0>& count) const {
     return {begin_adam(lr, beta1, beta2, count), 1 - lr.as<T>() * weight_decay};
   }
   /// Loshchilov and Hutter (2019), algorithm 2.
-  constexpr void update(const shared& s, auto& p, const auto& gradient, auto& mean,
+  constexpr void update(const auto& s, auto& p, const auto& gradient, auto& mean,
                         auto& square) const {
     const auto change = adam_change(s.adam, beta1, beta2, eps, gradient, mean, square);
     p.copy_(p.detach() * s.decay - change);
@@ -36,13 +37,9 @@ template <class Model>
 struct AdamW : Optimizer<Model, AdamWOptions> {
   using Optimizer<Model, AdamWOptions>::Optimizer;
 };
+template <class Model, class... G>
+AdamW(Model&&, AdamWOptions, G...) -> AdamW<xla::detail::optimized<Model, G...>>;
 template <class Model>
-AdamW(Model&, AdamWOptions) -> AdamW<Model>;
-template <class Model>
-AdamW(Model&) -> AdamW<Model>;
-template <class Root, auto Member>
-AdamW(Part<Root, Member>, AdamWOptions) -> AdamW<Part<Root, Member>>;
-template <class Root, auto Member>
-AdamW(Part<Root, Member>) -> AdamW<Part<Root, Member>>;
+AdamW(Model&&) -> AdamW<xla::detail::optimized<Model>>;
 
 }  // namespace xla::optim

@@ -38,7 +38,7 @@ struct beside_state<std::array<X, N>> {
 };
 template <class... X>
 struct beside_state<std::tuple<X...>> {
-  using type = std::tuple<typename beside_state<X>::type...>;
+  using type = std::tuple<typename beside_state<std::remove_cvref_t<X>>::type...>;
 };
 template <class A, class B>
 struct beside_state<std::pair<A, B>> : beside_state<std::tuple<A, B>> {};
@@ -82,19 +82,19 @@ namespace xla::optim {
 /// whole numbers or bool. Polyak and Juditsky (1992).
 template <class Model>
 class ExponentialMovingAverage {
+  using traits = xla::detail::model_traits<Model>;
+  using holder = typename traits::holder;
+
  public:
   using model_type = Model;
-  using module_type = typename detail::model_traits<Model>::module;
+  using module_type = typename traits::module;
 
-  constexpr explicit ExponentialMovingAverage(Model part, AverageOptions o = {})
-    requires(!std::is_same_v<Model, module_type>)
-      : ExponentialMovingAverage(detail::model_traits<Model>::of(*part.root), o) {}
-  constexpr explicit ExponentialMovingAverage(module_type& model, AverageOptions o = {})
-      : options(o), model_(&model) {
-    static_assert(detail::count_parameters<module_type>() > 0,
+  constexpr explicit ExponentialMovingAverage(const holder& model, AverageOptions o = {})
+      : options(o), model_(model) {
+    static_assert(xla::detail::count_parameters<module_type>() > 0,
                   "xla::optim: the model has no parameters");
     if (__builtin_is_constant_evaluated()) return;
-    detail::visit_beside(average_, model, [](auto& a, auto& state) {
+    xla::detail::visit_beside(average_, model_.get(), [](auto& a, auto& state) {
       a = std::remove_reference_t<decltype(a)>::like(state);
       a.copy_(state.detach());
     });
@@ -102,7 +102,7 @@ class ExponentialMovingAverage {
 
   /// average = decay average + (1 - decay) parameter.
   constexpr void update() {
-    detail::visit_beside(average_, *model_, [this](auto& a, auto& state) {
+    xla::detail::visit_beside(average_, model_.get(), [this](auto& a, auto& state) {
       using S = std::remove_reference_t<decltype(state)>;
       using T = typename S::value_type;
       if constexpr (fraction<T>) {
@@ -117,31 +117,27 @@ class ExponentialMovingAverage {
   }
 
   /// Writes the averages into a model of this type: a copy to evaluate, or the model itself.
-  constexpr void copy_to(module_type& model) const {
-    detail::visit_beside(average_, model, [](auto& a, auto& state) { state.copy_(a.detach()); });
+  constexpr void copy_to(const holder& model) const {
+    xla::detail::visit_beside(average_, model.get(), [](auto& a, auto& state) { state.copy_(a.detach()); });
   }
 
-  constexpr module_type& model() const { return *model_; }
+  constexpr auto& model() const { return model_.get(); }
+  constexpr const holder& target() const { return model_; }
   /// Calls f(average, state) for each parameter and buffer.
   template <class F>
   constexpr void visit_state(F&& f) {
-    detail::visit_beside(average_, *model_, [&f](auto& a, auto& state) { f(a, &state); });
+    xla::detail::visit_beside(average_, model_.get(), [&f](auto& a, auto& state) { f(a, &state); });
   }
 
   AverageOptions options;
 
  private:
-  module_type* model_;
-  typename detail::beside_state<module_type>::type average_;
+  holder model_;
+  typename xla::detail::beside_state<module_type>::type average_;
 };
 template <class Model>
-ExponentialMovingAverage(Model&, AverageOptions) -> ExponentialMovingAverage<Model>;
+ExponentialMovingAverage(Model&&, AverageOptions) -> ExponentialMovingAverage<xla::detail::target<Model>>;
 template <class Model>
-ExponentialMovingAverage(Model&) -> ExponentialMovingAverage<Model>;
-template <class Root, auto Member>
-ExponentialMovingAverage(Part<Root, Member>, AverageOptions)
-    -> ExponentialMovingAverage<Part<Root, Member>>;
-template <class Root, auto Member>
-ExponentialMovingAverage(Part<Root, Member>) -> ExponentialMovingAverage<Part<Root, Member>>;
+ExponentialMovingAverage(Model&&) -> ExponentialMovingAverage<xla::detail::target<Model>>;
 
 }  // namespace xla::optim

@@ -16,11 +16,11 @@ struct LionOptions {
   static constexpr int states = 1;
   /// What decay leaves of a parameter.
   template <class T>
-  constexpr Tensor<float, 0> begin(const Tensor<T, 0>&) const {
+  constexpr Tensor<T, 0> begin(const Tensor<T, 0>&) const {
     return 1 - lr.as<T>() * weight_decay;
   }
   /// Chen et al. (2023), program 1.
-  constexpr void update(const Tensor<float, 0>& decay, auto& p, const auto& gradient,
+  constexpr void update(const auto& decay, auto& p, const auto& gradient,
                         auto& mean) const {
     using T = typename std::remove_cvref_t<decltype(gradient)>::value_type;
     const auto old = mean.detach();
@@ -36,13 +36,9 @@ template <class Model>
 struct Lion : Optimizer<Model, LionOptions> {
   using Optimizer<Model, LionOptions>::Optimizer;
 };
+template <class Model, class... G>
+Lion(Model&&, LionOptions, G...) -> Lion<xla::detail::optimized<Model, G...>>;
 template <class Model>
-Lion(Model&, LionOptions) -> Lion<Model>;
-template <class Model>
-Lion(Model&) -> Lion<Model>;
-template <class Root, auto Member>
-Lion(Part<Root, Member>, LionOptions) -> Lion<Part<Root, Member>>;
-template <class Root, auto Member>
-Lion(Part<Root, Member>) -> Lion<Part<Root, Member>>;
+Lion(Model&&) -> Lion<xla::detail::optimized<Model>>;
 
 }  // namespace xla::optim

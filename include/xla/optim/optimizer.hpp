@@ -3,82 +3,123 @@
 
 #include "xla/base/later.hpp"
 #include "xla/module.hpp"
+#include "xla/op/cast.hpp"
+#include "xla/optim/group.hpp"
 #include "xla/run/runtime.hpp"
 
 namespace xla::optim {
 
 /// What optimizers share. Rule is a struct of hyper-parameters (Scalar) with
 ///   static constexpr int states: tensors kept beside each parameter, 0 at the start;
-///   begin(count) -> what all updates of a step share; count is the number of the step, from 1;
+///   begin(count) -> what all updates of a step share; count is the number of the step, from 1, in
+///   the parameters' element type;
 ///   update(shared, parameter, gradient, state...): the new values, in place.
 /// The optimizer refers to its model, which must outlive it. Its state exists from the start, so
-/// that the first step is the same graph as all others.
+/// that the first step is the same graph as all others. It is for a model, a part() of one, or
+/// several of these: optim::SGD{std::tie(actor, critic), {.lr = 1e-3}}; parameters with other
+/// hyper-parameters are a group(). Compiled, each model is found among the step's arguments by its
+/// type; several of one type belong to their optimizers in order, and those beyond are not trained
+/// (a target network behind its model).
 template <class Model, class Rule>
 class Optimizer {
- public:
-  using model_type = Model;
-  using module_type = typename detail::model_traits<Model>::module;
-  static constexpr int parameters = detail::count_parameters<module_type>();
-  using state_type = std::array<Buffer<float, dynamic_rank>, Rule::states>;
+  using traits = xla::detail::model_traits<typename xla::detail::ungrouped<Model>::type>;
+  using holder = typename traits::holder;
 
-  constexpr explicit Optimizer(Model part, Rule rule = {})
-    requires(!std::is_same_v<Model, module_type>)
-      : Optimizer(detail::model_traits<Model>::of(*part.root), rule) {}
-  constexpr explicit Optimizer(module_type& model, Rule rule = {}) : options(rule), model_(&model) {
+ public:
+  using model_type = typename xla::detail::ungrouped<Model>::type;
+  using module_type = typename traits::module;
+  using value_type = xla::detail::parameter_type<module_type>;
+  static constexpr int parameters = xla::detail::count_parameters<module_type>();
+  static constexpr std::size_t groups = xla::detail::ungrouped<Model>::groups;
+  using state_type = std::array<Buffer<value_type, dynamic_rank>, Rule::states>;
+
+  constexpr explicit Optimizer(const holder& model, Rule rule = {})
+      : options(rule), model_(model) {
     static_assert(parameters > 0, "xla::optim: the model has no parameters");
+    static_assert(std::is_same_v<value_type, float> || std::is_same_v<value_type, double>,
+                  "xla::optim: parameters are float or double; where a model has both, an "
+                  "optimizer is for a part() with one of them");
+    for (Rule& o : group_options) o = rule;
     if (__builtin_is_constant_evaluated()) return;
-    using T = typename state_type::value_type::value_type;
-    steps_ = Buffer<T, 0>::like(Tensor<T, 0>(T{}));
     int i = 0;
-    for_each_parameter(model, [&](auto& p) {
-      for (auto& s : state_[static_cast<std::size_t>(i)]) s = Buffer<float, dynamic_rank>::like(p);
+    for_each_parameter(model_.get(), [&](auto& p) {
+      for (auto& s : state_[static_cast<std::size_t>(i)]) s = state_type::value_type::like(p);
       ++i;
     });
+  }
+  /// With groups of parameters.
+  template <class... Which, class... Change>
+    requires(sizeof...(Which) == groups && groups > 0)
+  constexpr explicit Optimizer(const holder& model, Rule rule,
+                               const Group<Which, Change>&... more)
+      : Optimizer(model, rule) {
+    static_assert((std::is_invocable_v<const Change&, Rule&> && ...),
+                  "xla::optim::group: the second function changes the group's options: "
+                  "[](auto& o) { o.weight_decay = 0; }");
+    std::size_t i = 0;
+    (more.change(group_options[i++]), ...);
   }
 
   /// Drops all gradients.
   constexpr void zero_grad() {
-    for_each_parameter(*model_, [](auto& p) { p.zero_grad(); });
+    for_each_parameter(model_.get(), [](auto& p) { p.zero_grad(); });
   }
 
   /// Updates every parameter that has a gradient.
   constexpr void step() {
-    auto& steps = detail::dependent<Rule>(steps_);
+    auto& steps = xla::detail::dependent<Rule>(steps_);
     steps.copy_(steps.detach() + 1);
-    const auto shared = options.begin(steps.detach());
-    std::size_t i = 0;
-    for_each_parameter(*model_, [&](auto& p) {
-      auto& state = state_[i++];
-      const auto gradient = p.grad();
-      if (!gradient.defined()) return;
-      static_assert(std::is_same_v<typename std::remove_cvref_t<decltype(p)>::value_type, float>,
-                    "xla::optim: parameters must be float");
-      update(shared, p, gradient.detach(), state, std::make_index_sequence<Rule::states>{});
-    });
+    step(cast<value_type>(steps.detach()), std::make_index_sequence<groups>{});
   }
 
-  constexpr module_type& model() const { return *model_; }
+  constexpr auto& model() const { return model_.get(); }
+  constexpr const holder& target() const { return model_; }
   /// Calls f(state, parameter) for each kept tensor, and f(steps) for the count.
   template <class F>
   constexpr void visit_state(F&& f) {
     f(steps_, nullptr);
     std::size_t i = 0;
-    for_each_parameter(*model_, [&](auto& p) {
+    for_each_parameter(model_.get(), [&](auto& p) {
       for (auto& s : state_[i]) f(s, &p);
       ++i;
     });
   }
 
   Rule options;
+  std::array<Rule, groups> group_options;
 
  private:
+  template <std::size_t... G>
+  constexpr void step(const Tensor<value_type, 0>& count, std::index_sequence<G...>) {
+    using shared = decltype(options.begin(count));
+    const shared begun[] = {options.begin(count), group_options[G].begin(count)...};
+    std::size_t i = 0;
+    for_each_parameter(model_.get(), [&](auto& p) {
+      auto& state = state_[i];
+      const std::size_t group = group_of(i++);
+      const auto gradient = p.grad();
+      if (!gradient.defined()) return;
+      update(group == 0 ? options : group_options[group - 1], begun[group], p, gradient.detach(),
+             state, std::make_index_sequence<Rule::states>{});
+    });
+  }
+  static constexpr std::size_t group_of([[maybe_unused]] std::size_t parameter) {
+    if constexpr (groups == 0) {
+      return 0;
+    } else {
+      constexpr auto& table = xla::detail::groups_of<module_type, Model>;
+      static_assert(!table.twice, "xla::optim::group: a parameter is in two groups");
+      static_assert(table.none_empty(), "xla::optim::group: no parameter of the model is in it");
+      return static_cast<std::size_t>(table.of[parameter]);
+    }
+  }
   template <class Shared, class P, class G, std::size_t... I>
-  constexpr void update(const Shared& shared, P& p, const G& gradient, state_type& state,
-                        std::index_sequence<I...>) {
-    options.update(shared, p, gradient, state[I]...);
+  static constexpr void update(const Rule& rule, const Shared& shared, P& p, const G& gradient,
+                               state_type& state, std::index_sequence<I...>) {
+    rule.update(shared, p, gradient, state[I]...);
   }
 
-  module_type* model_;
+  holder model_;
   Buffer<float, 0> steps_;
   std::array<state_type, static_cast<std::size_t>(parameters)> state_;
 };

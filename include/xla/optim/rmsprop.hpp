@@ -19,11 +19,11 @@ struct RMSpropOptions {
   static constexpr int states = 3;
   /// 1 where the square of the mean gradient is taken off, else 0.
   template <class T>
-  constexpr Tensor<float, 0> begin(const Tensor<T, 0>&) const {
-    return where(centered.as<T>() != 0, 1.f, 0.f);
+  constexpr Tensor<T, 0> begin(const Tensor<T, 0>&) const {
+    return where(centered.as<T>() != 0, T{1}, T{0});
   }
   /// Hinton's lecture 6e (2012); centered: Graves (2013), section 4.2.
-  constexpr void update(const Tensor<float, 0>& center, auto& p, const auto& gradient, auto& square,
+  constexpr void update(const auto& center, auto& p, const auto& gradient, auto& square,
                         auto& mean, auto& velocity) const {
     const auto old = p.detach();
     const auto g = gradient + old * weight_decay;
@@ -45,13 +45,9 @@ template <class Model>
 struct RMSprop : Optimizer<Model, RMSpropOptions> {
   using Optimizer<Model, RMSpropOptions>::Optimizer;
 };
+template <class Model, class... G>
+RMSprop(Model&&, RMSpropOptions, G...) -> RMSprop<xla::detail::optimized<Model, G...>>;
 template <class Model>
-RMSprop(Model&, RMSpropOptions) -> RMSprop<Model>;
-template <class Model>
-RMSprop(Model&) -> RMSprop<Model>;
-template <class Root, auto Member>
-RMSprop(Part<Root, Member>, RMSpropOptions) -> RMSprop<Part<Root, Member>>;
-template <class Root, auto Member>
-RMSprop(Part<Root, Member>) -> RMSprop<Part<Root, Member>>;
+RMSprop(Model&&) -> RMSprop<xla::detail::optimized<Model>>;
 
 }  // namespace xla::optim

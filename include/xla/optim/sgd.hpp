@@ -16,11 +16,12 @@ struct SGDOptions {
   Scalar nesterov = false;
 
   static constexpr int states = 1;
+  template <class T>
   struct shared {
-    Tensor<float, 0> fresh, velocity_rate, gradient_rate;
+    Tensor<T, 0> fresh, velocity_rate, gradient_rate;
   };
   template <class T>
-  constexpr shared begin(const Tensor<T, 0>& count) const {
+  constexpr shared<T> begin(const Tensor<T, 0>& count) const {
     const auto rate = lr.as<T>(), kept = momentum.as<T>();
     const auto ahead = nesterov.as<T>() != 0;
     // The first velocity is the gradient itself, and without momentum every one is.
@@ -30,7 +31,7 @@ struct SGDOptions {
   }
   /// v = momentum v + (1 - dampening) (g + weight_decay p), then p -= lr v; with nesterov
   /// p -= lr (g + weight_decay p + momentum v). Sutskever et al. (2013), PyTorch's form.
-  constexpr void update(const shared& s, auto& p, const auto& gradient, auto& velocity) const {
+  constexpr void update(const auto& s, auto& p, const auto& gradient, auto& velocity) const {
     const auto old = p.detach();
     const auto g = gradient + old * weight_decay;
     velocity.copy_(velocity.detach() * momentum + g * s.fresh);
@@ -44,13 +45,9 @@ template <class Model>
 struct SGD : Optimizer<Model, SGDOptions> {
   using Optimizer<Model, SGDOptions>::Optimizer;
 };
+template <class Model, class... G>
+SGD(Model&&, SGDOptions, G...) -> SGD<xla::detail::optimized<Model, G...>>;
 template <class Model>
-SGD(Model&, SGDOptions) -> SGD<Model>;
-template <class Model>
-SGD(Model&) -> SGD<Model>;
-template <class Root, auto Member>
-SGD(Part<Root, Member>, SGDOptions) -> SGD<Part<Root, Member>>;
-template <class Root, auto Member>
-SGD(Part<Root, Member>) -> SGD<Part<Root, Member>>;
+SGD(Model&&) -> SGD<xla::detail::optimized<Model>>;
 
 }  // namespace xla::optim

@@ -45,7 +45,7 @@ class argument_walk {
   static void walk(X& x, leaf_visitor& to, const tree_path& path) {
     const auto leaf = [&](auto& l, const tree_path& at) { show(l, to, at); };
     if constexpr (optimizer_like<X>) {
-      visit_tree(x.options, leaf, path);
+      visit_options(x, leaf, path);
       const_cast<bare<X>&>(x).visit_state([&](auto& s, auto) { to.cell(s, true, path); });
     } else {
       visit_tree(x, leaf, path);
@@ -66,14 +66,22 @@ class argument_walk {
   static void check(void* const* arguments) {
     using X = std::tuple_element_t<I, std::tuple<bare<A>...>>;
     if constexpr (optimizer_like<X>) {
-      using Traits = model_traits<typename X::model_type>;
-      int n = place_of_optimizer<I, A...>();
-      typename Traits::root* root = nullptr;
-      void* const* next = arguments;
-      (find(*static_cast<bare<A>*>(*next++), n, root), ...);
-      if (&Traits::of(*root) != &static_cast<X*>(arguments[I])->model())
-        refuse_pairing<later<X, void>>(static_cast<int>(I));
+      using traits = model_traits<typename X::model_type>;
+      const bool same = [&]<class... Root>(several<Root...>) {
+        return [&]<std::size_t... J>(std::index_sequence<J...>) {
+          return traits::of(root<I, J>(arguments)...) == static_cast<X*>(arguments[I])->target();
+        }(std::index_sequence_for<Root...>{});
+      }(typename traits::roots{});
+      if (!same) refuse_pairing<later<X, void>>(static_cast<int>(I));
     }
+  }
+  template <std::size_t I, std::size_t J>
+  static auto& root(void* const* arguments) {
+    using place = target_place<I, J, A...>;
+    int n = place::index();
+    typename place::root* found = nullptr;
+    (find(*static_cast<bare<A>*>(*arguments++), n, found), ...);
+    return *found;
   }
   template <class X, class Root>
   static void find(X& x, int& n, Root*& found) {

@@ -7,7 +7,8 @@ namespace xla {
 
 /// A tensor with identity inside its module, written by optimizers and by layers as they run, also
 /// through const members. Copying a module copies it. Sizes that are given are facts of the type's
-/// default constructor; without sizes they are found when the module is bound.
+/// default constructor; without sizes they are found when the module is bound. Without axes it is a
+/// number, 0 at first.
 template <element T, int Rank, bool Trainable>
 class State : public Tensor<T, Rank> {
  public:
@@ -16,6 +17,9 @@ class State : public Tensor<T, Rank> {
   constexpr State() {
     this->poison();
     for (detail::extent& e : sizes_) e = -1;
+    if constexpr (Rank == 0)
+      if (!__builtin_is_constant_evaluated())
+        detail::machine_of<T>::create_cell(*this, dtype_of<T>, shape(), Trainable);
   }
   /// Elements are 0 until an initialiser writes them.
   template <std::size_t N>
@@ -26,6 +30,13 @@ class State : public Tensor<T, Rank> {
     if (!__builtin_is_constant_evaluated())
       detail::machine_of<T>::create_cell(*this, dtype_of<T>, shape(), Trainable);
   }
+  /// Starts with a value, by itself: gradients do not go on to what made it. In a default constructor
+  /// its sizes are facts of the type, and it is made of functions that a compiled body may call:
+  /// Parameter<float, 2> scale = xla::full({4, 4}, 0.5).
+  constexpr State(const Tensor<T, Rank>& value) { begin(value); }
+  constexpr State(std::type_identity_t<T> number)
+    requires(Rank == 0)
+      : State(Tensor<T, 0>(number)) {}
   /// Zeros of another tensor's shape: an optimizer's state beside a parameter.
   static State like(const detail::handle& other) {
     State s;
@@ -46,6 +57,13 @@ class State : public Tensor<T, Rank> {
       static_cast<detail::handle&>(*this) = o;
       move_place(o);
     }
+    return *this;
+  }
+
+  /// Writes the value; one that has none yet starts with it.
+  constexpr State& operator=(const Tensor<T, Rank>& value) {
+    if (this->is_place()) Tensor<T, Rank>::copy_(value);
+    else begin(value);
     return *this;
   }
 
@@ -85,6 +103,15 @@ class State : public Tensor<T, Rank> {
   }
 
  private:
+  constexpr void begin(const Tensor<T, Rank>& value) {
+    this->poison();
+    const detail::shape s = value.dims();
+    for (int i = 0; i < extents; ++i) sizes_[i] = i < s.rank && Rank > 0 ? s[i] : -1;
+    if (!__builtin_is_constant_evaluated())
+      detail::machine_of<T>::place_cell(*this, value.detach(), Trainable);
+    else if (value.owner())
+      throw error("xla: a parameter or buffer cannot be made in a compiled body");
+  }
   constexpr void copy_place(const State& o) {
     for (int i = 0; i < extents; ++i) sizes_[i] = o.sizes_[i];
     if (!__builtin_is_constant_evaluated() && o.place()) detail::machine_of<T>::copy_cell(*this, o);

@@ -61,7 +61,7 @@ struct slot_binder {
   }
   template <class O>
   constexpr void optimizer(O& o) {
-    visit_tree(o.options, *this, {});
+    visit_options(o, *this, {});
     o.visit_state([&](auto& state, auto parameter) {
       shape dims;
       if constexpr (!std::is_null_pointer_v<decltype(parameter)>)
@@ -169,7 +169,7 @@ struct capture_body {
   constexpr void collect_writes(X& x, int& index) {
     if constexpr (optimizer_like<X>) {
       slot_counter count{index};
-      visit_tree(x.options, count, {});
+      visit_options(x, count, {});
       x.visit_state([&](auto&, auto) { ++index; });
     } else {
       visit_tree(x,

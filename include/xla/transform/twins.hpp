@@ -25,19 +25,34 @@ constexpr F make_callable() {
   else return std::bit_cast<F>(no_twin{});
 }
 
-/// How many optimizers before argument I belong to the same type of model.
-template <std::size_t I, class... A>
-constexpr int earlier_optimizers() {
+/// What steps a model, and what only follows it, as an average does.
+template <class X>
+concept steps_model = optimizer_like<X> && requires(std::remove_cvref_t<X>& x) { x.step(); };
+
+/// The targets of an optimizer-like argument.
+template <class Model>
+struct target_list {
+  using type = several<Model>;
+};
+template <class... Target>
+struct target_list<several<Target...>> {
+  using type = several<Target...>;
+};
+template <std::size_t I, class... X>
+constexpr auto nth_of(several<X...>) -> std::type_identity<std::tuple_element_t<I, std::tuple<X...>>>;
+template <std::size_t I, class List>
+using nth = typename decltype(nth_of<I>(List{}))::type;
+
+/// How many of X's targets before the J-th are Target, where X takes part in the same as Y.
+template <class Target, class Y, class X>
+constexpr int claims_of(std::size_t before) {
   int n = 0;
-  [&]<std::size_t... K>(std::index_sequence<K...>) {
-    auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
-      using X = std::tuple_element_t<J, std::tuple<bare<A>...>>;
-      using Y = std::tuple_element_t<I, std::tuple<bare<A>...>>;
-      if constexpr (optimizer_like<X>)
-        if (std::is_same_v<typename X::model_type, typename Y::model_type>) ++n;
-    };
-    (one(std::integral_constant<std::size_t, K>{}), ...);
-  }(std::make_index_sequence<I>{});
+  if constexpr (optimizer_like<X>)
+    if constexpr (steps_model<X> == steps_model<Y>)
+      [&]<class... T>(several<T...>) {
+        std::size_t i = 0;
+        ((n += i++ < before && std::is_same_v<T, Target>), ...);
+      }(typename target_list<typename bare<X>::model_type>::type{});
   return n;
 }
 
@@ -77,14 +92,31 @@ constexpr void find_place(X& x, int& n, Model*& found) {
   }
 }
 
-/// Which of the places of its model an optimizer, argument I, is for: the only one, or the one of
-/// the same rank among the places as the optimizer has among those of its model's type.
-template <std::size_t I, class... A>
-constexpr int place_of_optimizer() {
-  using X = std::tuple_element_t<I, std::tuple<bare<A>...>>;
-  using Root = typename model_traits<typename X::model_type>::root;
-  return (0 + ... + places_of<Root, A>()) == 1 ? 0 : earlier_optimizers<I, A...>();
-}
+/// The place of target J of an optimizer, argument I, in the arguments.
+template <std::size_t I, std::size_t J, class... A>
+struct target_place {
+  using optimizer = std::tuple_element_t<I, std::tuple<bare<A>...>>;
+  using traits = model_traits<typename optimizer::model_type>;
+  using target = nth<J, typename target_list<typename optimizer::model_type>::type>;
+  using root = nth<J, typename traits::roots>;
+  static constexpr std::size_t all = ~std::size_t{};
+
+  /// Places that are a root, whole arguments among them, and how many are claimed.
+  static constexpr int places = (0 + ... + places_of<root, A>());
+  static constexpr int arguments = (0 + ... + std::is_same_v<bare<A>, root>);
+  static constexpr int claims = (0 + ... + claims_of<target, optimizer, bare<A>>(all));
+  static constexpr bool clear =
+      places <= 1 || places == claims || (places == arguments && claims < places);
+
+  /// The only place, or that of the same rank as this target has among those that are the same.
+  static constexpr int index() {
+    if (places == 1) return 0;
+    int n = 0;
+    std::size_t i = 0;
+    ((n += claims_of<target, optimizer, bare<A>>(i < I ? all : i == I ? J : 0), ++i), ...);
+    return n;
+  }
+};
 
 /// A twin that is made in its place: it is never moved, which g++ 12 cannot always do in constant
 /// evaluation.
@@ -92,7 +124,7 @@ template <std::size_t I, class X>
 struct twin_holder {
   X value;
   constexpr twin_holder() : value() {}
-  constexpr explicit twin_holder(auto& model) : value(model) {}
+  constexpr explicit twin_holder(const auto& model) : value(model) {}
 };
 
 template <class Indices, class... A>
@@ -145,30 +177,29 @@ struct all_twins<std::index_sequence<I...>, A...> {
     return h.value;
   }
   template <std::size_t K>
-  static constexpr auto& model(value_twins<indices, A...>& values) {
-    using Traits = model_traits<typename type<K>::model_type>;
-    using Root = typename Traits::root;
-    constexpr int places = (0 + ... + places_of<Root, A>());
-    constexpr int optimizers = (0 + ... + same_model<A, type<K>>());
-    static_assert(places > 0,
+  static constexpr auto model(value_twins<indices, A...>& values) {
+    return [&]<class... Root>(several<Root...>) {
+      return [&]<std::size_t... J>(std::index_sequence<J...>) {
+        return model_traits<typename type<K>::model_type>::of(root<K, J>(values)...);
+      }(std::index_sequence_for<Root...>{});
+    }(typename model_traits<typename type<K>::model_type>::roots{});
+  }
+  template <std::size_t K, std::size_t J>
+  static constexpr auto& root(value_twins<indices, A...>& values) {
+    using place = target_place<K, J, A...>;
+    static_assert(place::places > 0,
                   "xla::compile: an optimizer's model is not among the arguments; pass it, or the "
                   "module that contains it, as well");
-    static_assert(places <= 1 || places == optimizers,
+    static_assert(place::clear,
                   "xla::compile: an optimizer's model could be several of the arguments' modules; "
                   "say which with xla::part<&Model::member>(model), or pass one optimizer each");
-    int n = place_of_optimizer<K, A...>();
-    Root* found = nullptr;
-    (find_in<I, Root>(values, n, found), ...);
-    return Traits::of(*found);
+    int n = place::index();
+    typename place::root* found = nullptr;
+    (find_in<I>(values, n, found), ...);
+    return *found;
   }
-  template <class X, class Y>
-  static constexpr int same_model() {
-    if constexpr (optimizer_like<X>)
-      return std::is_same_v<typename X::model_type, typename Y::model_type>;
-    else return 0;
-  }
-  template <std::size_t K, class Model>
-  static constexpr void find_in(value_twins<indices, A...>& values, int& n, Model*& found) {
+  template <std::size_t K, class Root>
+  static constexpr void find_in(value_twins<indices, A...>& values, int& n, Root*& found) {
     if constexpr (!optimizer_like<type<K>>) find_place(held<K, type<K>>(values), n, found);
   }
 };

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <type_traits>
+
+#include "xla/base/text.hpp"
+#include "xla/module.hpp"
+#include "xla/transform/twins.hpp"
+
+namespace xla::optim {
+
+/// Parameters that have hyper-parameters of their own; see group().
+template <class Which, class Change>
+struct Group {
+  Change change;
+};
+
+/// A group of parameters, for an optimizer: those for which which(name, rank) holds. Its
+/// hyper-parameters are the optimizer's, as change(options) then leaves them. Here biases and the
+/// weights of norms do not decay:
+///   optim::AdamW optimizer{model, {.lr = 3e-4, .weight_decay = 0.1},
+///                          optim::group([](std::string_view, int rank) { return rank < 2; },
+///                                       [](auto& o) { o.weight_decay = 0; })};
+/// Later they are optimizer.group_options[0].weight_decay, in the order of the groups; those of all
+/// other parameters are optimizer.options. Names are as in named_parameters(), which is a constant
+/// function without captures: the groups are part of the optimizer's type.
+template <class Which, class Change>
+constexpr Group<Which, Change> group(Which, Change change) {
+  static_assert(std::is_empty_v<Which>,
+                "xla::optim::group: which parameters are in a group is part of the optimizer's "
+                "type: give a lambda without captures, bool(std::string_view name, int rank)");
+  static_assert(std::is_invocable_r_v<bool, const Which&, std::string_view, int>,
+                "xla::optim::group: the first function is bool(std::string_view name, int rank)");
+  return {std::move(change)};
+}
+
+}  // namespace xla::optim
+
+namespace xla::detail {
+
+/// What an optimizer with groups is for.
+template <class Target, class... Which>
+struct grouped {};
+
+template <class Target>
+struct ungrouped {
+  using type = Target;
+  static constexpr std::size_t groups = 0;
+};
+template <class Target, class... Which>
+struct ungrouped<grouped<Target, Which...>> {
+  using type = Target;
+  static constexpr std::size_t groups = sizeof...(Which);
+};
+
+template <class Given, class... G>
+struct optimized_by;
+template <class Given>
+struct optimized_by<Given> {
+  using type = target<Given>;
+};
+template <class Given, class... Which, class... Change>
+  requires(sizeof...(Which) > 0)
+struct optimized_by<Given, optim::Group<Which, Change>...> {
+  using type = grouped<target<Given>, Which...>;
+};
+/// An optimizer's template argument, from what it is made with.
+template <class Given, class... G>
+using optimized = typename optimized_by<Given, G...>::type;
+
+/// Calls f(rank) for every parameter of a type, while name is its name.
+template <class X, class F>
+constexpr void visit_parameter_names(text& name, const F& f) {
+  using U = std::remove_cvref_t<X>;
+  const auto below = [&]<class Y>(std::type_identity<Y>, const char* member, std::int64_t index) {
+    const int length = name.length;
+    if (length > 0 && (member || index >= 0)) name << '.';
+    if (member) name << member;
+    else if (index >= 0) name << index;
+    visit_parameter_names<Y>(name, f);
+    name.length = length;
+  };
+  if constexpr (is_state<U>) {
+    if constexpr (U::trainable) f(U::rank);
+  } else if constexpr (is_array<U>) {
+    for (std::size_t i = 0; i < std::tuple_size_v<U>; ++i)
+      below(std::type_identity<typename U::value_type>{}, nullptr, static_cast<std::int64_t>(i));
+  } else if constexpr (is_tuple<U>) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (below(std::type_identity<std::tuple_element_t<I, U>>{}, nullptr,
+             static_cast<std::int64_t>(I)),
+       ...);
+    }(std::make_index_sequence<std::tuple_size_v<U>>{});
+  } else if constexpr (!tree_leaf<U> && described<U>) {
+    hana::for_each(U::xla_members(), [&](auto m) {
+      below(std::type_identity<decltype(m.get(std::declval<U&>()))>{}, m.name, -1);
+    });
+  }
+}
+
+/// The group of each parameter of a module, from 1; 0: none.
+template <class Module, class... Which>
+struct group_table {
+  std::array<int, static_cast<std::size_t>(count_parameters<Module>())> of = {};
+  std::array<int, sizeof...(Which)> members = {};
+  bool twice = false;
+
+  constexpr group_table() {
+    std::size_t i = 0;
+    text name;
+    visit_parameter_names<Module>(name, [&](int rank) {
+      int g = 0;
+      (enter<Which>(i, g++, name.view(), rank), ...);
+      ++i;
+    });
+  }
+  constexpr bool none_empty() const {
+    for (const int n : members)
+      if (n == 0) return false;
+    return true;
+  }
+
+ private:
+  template <class W>
+  constexpr void enter(std::size_t parameter, int group, std::string_view name, int rank) {
+    if (!make_callable<W>()(name, rank)) return;
+    twice = twice || of[parameter] > 0;
+    of[parameter] = group + 1;
+    ++members[static_cast<std::size_t>(group)];
+  }
+};
+template <class Module, class Optimized>
+inline constexpr int groups_of = 0;
+template <class Module, class Target, class... Which>
+inline constexpr group_table<Module, Which...> groups_of<Module, grouped<Target, Which...>>{};
+
+}  // namespace xla::detail
