@@ -193,7 +193,7 @@ struct Part {
 
 /// Says which part of a model an optimizer is for, where its type alone would not:
 /// optim::SGD{xla::part<&Gan::generator>(gan), {.lr = 1e-3}}; further down with further members:
-/// part<&Gan::generator, &Generator::head>(gan).
+/// part<&Gan::generator, &Generator::head>(gan). part<>(gan) is all of it.
 template <auto... Members, class Root>
 constexpr Part<Root, Members...> part(Root& root) {
   return {&root};

@@ -16,8 +16,8 @@ namespace xla::optim {
 ///   update(shared, parameter, gradient, state...): the new values, in place.
 /// The optimizer refers to its model, which must outlive it. Its state exists from the start, so
 /// that the first step is the same graph as all others. It is for a model, a part() of one, or
-/// several of these: optim::SGD{std::tie(actor, critic), {.lr = 1e-3}}; parameters with other
-/// hyper-parameters are a group(). Compiled, each model is found among the step's arguments by its
+/// several: optim::SGD{std::tie(actor, critic), {.lr = 1e-3}}, or a tuple of parts. Parameters with
+/// other hyper-parameters are a group(). Compiled, each model is found among the step's arguments by its
 /// type; several of one type belong to their optimizers in order, and those beyond are not trained
 /// (a target network behind its model).
 template <class Model, class Rule>

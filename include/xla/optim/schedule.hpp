@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,34 +14,55 @@
 
 /// Learning-rate schedules by PyTorch's names and formulas: objects beside the loop that change
 /// optimizer.options.lr at step(), usually once an epoch. A rate is an input of a compiled step, so
-/// that changing it compiles nothing. They refer to the optimizer, which must outlive them. A
+/// that changing it compiles nothing. Groups of parameters have their own rates, which are scheduled
+/// alike, each from its own start. They refer to the optimizer, which must outlive them. A
 /// checkpoint takes them beside it; make all of them first, then load.
 namespace xla::optim {
 
-/// What schedules share: the optimizer, its rate at the start, and the number of steps taken.
+/// What schedules share: the optimizer, its rates at the start, and the number of steps taken.
 /// Several on one optimizer multiply, as those of PyTorch do, where each only scales the rate.
 template <class Optimizer>
 class Schedule {
  public:
   int last_epoch() const { return epoch_; }
+  /// The rate of parameters in no group.
   double last_lr() const { return optimizer_->options.lr.value(); }
   /// Calls f(name, number) for what a checkpoint keeps; the rate itself is the optimizer's.
   template <class F>
   void visit_progress(F&& f) {
     f("last_epoch", epoch_);
-    f("base_lr", base_);
+    f("base_lr", base_[0]);
+    for (std::size_t i = 1; i < all; ++i)
+      f(("base_lr." + std::to_string(i - 1)).c_str(), base_[i]);
   }
 
  protected:
-  explicit Schedule(Optimizer& optimizer) : optimizer_(&optimizer), base_(last_lr()) {}
+  explicit Schedule(Optimizer& optimizer) : optimizer_(&optimizer) {
+    auto* base = base_.data();
+    change_options([&](auto& options) { *base++ = options.lr.value(); });
+  }
   int next_epoch() { return ++epoch_; }
-  double base_lr() const { return base_; }
-  void set_lr(double lr) { optimizer_->options.lr = lr; }
-  Optimizer& optimizer() { return *optimizer_; }
+  /// Each rate becomes f(rate, rate at the start).
+  template <class F>
+  void change_lr(const F& f) {
+    const auto* base = base_.data();
+    change_options([&](auto& options) { options.lr = f(options.lr.value(), *base++); });
+  }
+  /// Calls f(options) for those of the optimizer, then of its groups.
+  template <class F>
+  void change_options(const F& f) {
+    f(optimizer_->options);
+    if constexpr (all > 1)
+      for (auto& options : optimizer_->group_options) f(options);
+  }
 
  private:
+  static constexpr std::size_t all = 1 + [] {
+    if constexpr (requires { Optimizer::groups; }) return Optimizer::groups;
+    else return std::size_t{0};
+  }();
   Optimizer* optimizer_;
-  double base_;
+  std::array<double, all> base_;
   int epoch_ = 0;
 };
 
@@ -48,11 +71,15 @@ template <class Optimizer, class F>
 class LambdaLR : public Schedule<Optimizer> {
  public:
   LambdaLR(Optimizer& optimizer, F f) : Schedule<Optimizer>(optimizer), f_(std::move(f)) {
-    this->set_lr(this->base_lr() * f_(0));
+    set(0);
   }
-  void step() { this->set_lr(this->base_lr() * f_(this->next_epoch())); }
+  void step() { set(this->next_epoch()); }
 
  private:
+  void set(int epoch) {
+    const double factor = f_(epoch);
+    this->change_lr([&](double, double base) { return base * factor; });
+  }
   F f_;
 };
 
@@ -69,7 +96,8 @@ class StepLR : public Schedule<Optimizer> {
     if (o.step_size < 1) throw error("StepLR: step_size is at least 1");
   }
   void step() {
-    if (this->next_epoch() % o_.step_size == 0) this->set_lr(this->last_lr() * o_.gamma);
+    if (this->next_epoch() % o_.step_size == 0)
+      this->change_lr([&](double lr, double) { return lr * o_.gamma; });
   }
 
  private:
@@ -89,7 +117,8 @@ class MultiStepLR : public Schedule<Optimizer> {
       : Schedule<Optimizer>(optimizer), o_(std::move(o)) {}
   void step() {
     const auto times = std::count(o_.milestones.begin(), o_.milestones.end(), this->next_epoch());
-    this->set_lr(this->last_lr() * std::pow(o_.gamma, times));
+    const double factor = std::pow(o_.gamma, times);
+    this->change_lr([&](double lr, double) { return lr * factor; });
   }
 
  private:
@@ -108,7 +137,7 @@ class ExponentialLR : public Schedule<Optimizer> {
       : Schedule<Optimizer>(optimizer), o_(o) {}
   void step() {
     this->next_epoch();
-    this->set_lr(this->last_lr() * o_.gamma);
+    this->change_lr([&](double lr, double) { return lr * o_.gamma; });
   }
 
  private:
@@ -131,11 +160,13 @@ class CosineAnnealingLR : public Schedule<Optimizer> {
   }
   void step() {
     const int t = this->next_epoch();
-    const double top = this->base_lr() - o_.eta_min;
     // From the rate as it is, so that other schedules act too; at its lowest it tells nothing.
-    if ((t - 1 - o_.T_max) % (2 * o_.T_max) == 0)
-      this->set_lr(this->last_lr() + top * (1 - std::cos(std::numbers::pi / o_.T_max)) / 2);
-    else this->set_lr(height(t) / height(t - 1) * (this->last_lr() - o_.eta_min) + o_.eta_min);
+    const bool lowest = (t - 1 - o_.T_max) % (2 * o_.T_max) == 0;
+    this->change_lr([&](double lr, double base) {
+      const double low = o_.eta_min, top = base - low;
+      if (lowest) return lr + top * (1 - std::cos(std::numbers::pi / o_.T_max)) / 2;
+      return height(t) / height(t - 1) * (lr - low) + low;
+    });
   }
 
  private:
@@ -158,11 +189,12 @@ class LinearLR : public Schedule<Optimizer> {
       : Schedule<Optimizer>(optimizer), o_(o) {
     if (!(o.start_factor > 0)) throw error("LinearLR: start_factor is above 0");
     if (o.total_iters < 1) throw error("LinearLR: total_iters is at least 1");
-    this->set_lr(this->last_lr() * o.start_factor);
+    this->change_lr([&](double lr, double) { return lr * o_.start_factor; });
   }
   void step() {
     const int t = this->next_epoch();
-    if (t <= o_.total_iters) this->set_lr(this->last_lr() * factor(t) / factor(t - 1));
+    if (t <= o_.total_iters)
+      this->change_lr([&](double lr, double) { return lr * factor(t) / factor(t - 1); });
   }
 
  private:
@@ -220,11 +252,12 @@ class OneCycleLR : public Schedule<Optimizer> {
     return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * part));
   }
   void set(double lr, double momentum) {
-    this->set_lr(lr);
-    if (!o_.cycle_momentum) return;
-    auto& options = this->optimizer().options;
-    if constexpr (requires { options.beta1; }) options.beta1 = momentum;
-    else if constexpr (requires { options.momentum; }) options.momentum = momentum;
+    this->change_options([&](auto& options) {
+      options.lr = lr;
+      if (!o_.cycle_momentum) return;
+      if constexpr (requires { options.beta1; }) options.beta1 = momentum;
+      else if constexpr (requires { options.momentum; }) options.momentum = momentum;
+    });
   }
   OneCycleLROptions o_;
 };
@@ -262,8 +295,10 @@ class ReduceLROnPlateau : public Schedule<Optimizer> {
       bad_ = 0;
     }
     if (bad_ <= o_.patience) return;
-    const double old = this->last_lr(), lower = std::max(old * o_.factor, o_.min_lr);
-    if (old - lower > o_.eps) this->set_lr(lower);
+    this->change_lr([&](double lr, double) {
+      const double lower = std::max(lr * o_.factor, o_.min_lr);
+      return lr - lower > o_.eps ? lower : lr;
+    });
     resting_ = o_.cooldown;
     bad_ = 0;
   }
