@@ -28,6 +28,7 @@ set(XLA_HEADERS
   xla/tensor/machine.hpp
   xla/tensor/memory.hpp
   xla/tensor/methods.hpp
+  xla/tensor/part.hpp
   xla/tensor/state.hpp
   xla/tensor/training.hpp
   xla/tensor/working_memory.hpp

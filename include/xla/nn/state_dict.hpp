@@ -13,6 +13,7 @@
 #include "xla/io/named_array.hpp"
 #include "xla/module.hpp"
 #include "xla/run/runtime.hpp"
+#include "xla/tensor/part.hpp"
 
 namespace xla {
 

@@ -9,6 +9,7 @@
 #include "xla/op/compare.hpp"
 #include "xla/op/where.hpp"
 #include "xla/run/runtime.hpp"
+#include "xla/tensor/part.hpp"
 
 namespace xla::optim {
 

@@ -7,6 +7,7 @@
 
 #include "xla/base/text.hpp"
 #include "xla/module.hpp"
+#include "xla/tensor/part.hpp"
 #include "xla/transform/twins.hpp"
 
 namespace xla::optim {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/module.hpp"
+#include "xla/tensor/part.hpp"
 #include "xla/transform/twins.hpp"
 
 namespace xla::detail {

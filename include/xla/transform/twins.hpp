@@ -5,7 +5,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "xla/module.hpp"
+#include "xla/tensor/part.hpp"
 
 namespace xla::detail {
 

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "xla/base/hana.hpp"
+#include "xla/module.hpp"
+
+namespace xla {
+
+/// A part of a model, named by the way to it in the type; see part().
+template <class Root, auto... Members>
+struct Part {
+  Root* root;
+};
+
+/// Says which part of a model an optimizer is for, where its type alone would not:
+/// optim::SGD{xla::part<&Gan::generator>(gan), {.lr = 1e-3}}; further down with further members:
+/// part<&Gan::generator, &Generator::head>(gan). part<>(gan) is all of it.
+template <auto... Members, class Root>
+constexpr Part<Root, Members...> part(Root& root) {
+  return {&root};
+}
+
+namespace detail {
+
+/// The element type of parameters: void when there are none, mixed when they differ.
+struct mixed {};
+template <class A, class B>
+struct common_type {
+  using type = std::conditional_t<
+      std::is_void_v<A>, B, std::conditional_t<std::is_void_v<B> || std::is_same_v<A, B>, A, mixed>>;
+};
+template <class... X>
+struct parameter_types {
+  using type = void;
+};
+template <class X>
+using parameter_type = typename parameter_types<std::remove_cvref_t<X>>::type;
+template <class X, class Y, class... More>
+struct parameter_types<X, Y, More...> {
+  using type = typename common_type<
+      parameter_type<X>,
+      typename parameter_types<std::remove_cvref_t<Y>, std::remove_cvref_t<More>...>::type>::type;
+};
+template <class T, int R>
+struct parameter_types<State<T, R, true>> {
+  using type = T;
+};
+template <class X, std::size_t N>
+struct parameter_types<std::array<X, N>> {
+  using type = parameter_type<X>;
+};
+template <class... X>
+struct parameter_types<std::tuple<X...>> : parameter_types<std::remove_cvref_t<X>...> {};
+template <class A, class B>
+struct parameter_types<std::pair<A, B>> : parameter_types<A, B> {};
+template <described X>
+struct parameter_types<X> {
+  static constexpr auto find(auto... m) {
+    return parameter_types<std::remove_cvref_t<decltype(m.get(std::declval<X&>()))>...>{};
+  }
+  using type =
+      typename decltype(hana::unpack(X::xla_members(), [](auto... m) { return find(m...); }))::type;
+};
+
+/// Several models or parts of models, in the type of what is for all of them.
+template <class... Target>
+struct several {};
+
+/// What an optimizer is for: the module that it updates, how it refers to it, and the roots, which
+/// are the arguments, or their members, that it is found in.
+template <class Target>
+struct model_traits {
+  using roots = several<Target>;
+  using module = Target;
+  struct holder {
+    Target* model;
+    constexpr holder(Target& m) : model(&m) {}
+    constexpr Target& get() const { return *model; }
+    constexpr bool operator==(const holder&) const = default;
+  };
+  static constexpr holder of(Target& root) { return root; }
+};
+template <class Root, auto... Members>
+struct model_traits<Part<Root, Members...>> {
+  using roots = several<Root>;
+  using module = std::remove_reference_t<decltype((std::declval<Root&>().* ... .* Members))>;
+  struct holder : model_traits<module>::holder {
+    constexpr holder(module& m) : model_traits<module>::holder(m) {}
+    constexpr holder(const Part<Root, Members...>& p) : holder((*p.root.* ... .* Members)) {}
+  };
+  static constexpr holder of(Root& root) { return Part<Root, Members...>{&root}; }
+};
+template <class... Target>
+struct model_traits<several<Target...>> {
+  template <class>
+  struct root_of;
+  template <class Root>
+  struct root_of<several<Root>> {
+    using type = Root;
+  };
+  using roots = several<typename root_of<typename model_traits<Target>::roots>::type...>;
+  using module = std::tuple<typename model_traits<Target>::module&...>;
+  struct holder {
+    module models;
+    template <class... X>
+    constexpr holder(const std::tuple<X...>& all) : models(refer(all)) {}
+    constexpr holder(const holder&) = default;
+    holder& operator=(const holder&) = delete;  // a tuple of references would write the models
+    constexpr const module& get() const { return models; }
+    constexpr bool operator==(const holder& o) const {
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return ((&std::get<I>(models) == &std::get<I>(o.models)) && ...);
+      }(std::index_sequence_for<Target...>{});
+    }
+
+   private:
+    static constexpr module refer(const auto& all) {
+      return std::apply(
+          [](auto&... x) { return module(typename model_traits<Target>::holder(x).get()...); },
+          all);
+    }
+  };
+  template <class... Root>
+  static constexpr holder of(Root&... root) {
+    return std::tie(model_traits<Target>::of(root).get()...);
+  }
+};
+
+/// Calls f(leaf, path) for an optimizer's hyper-parameters, then for those of its groups.
+template <class X, class F>
+constexpr void visit_options(X& optimizer, F&& f, const tree_path& path) {
+  visit_tree(optimizer.options, f, tree_path{&path, "options"});
+  if constexpr (requires { optimizer.group_options; })
+    visit_tree(optimizer.group_options, f, tree_path{&path, "group_options"});
+}
+
+/// The target of what is made with a Given: a model, a part(), or a tuple of such, as std::tie
+/// makes.
+template <class Given>
+inline constexpr bool refers = false;
+template <class Root, auto... Members>
+inline constexpr bool refers<Part<Root, Members...>> = true;
+template <class... X>
+  requires(sizeof...(X) > 0)
+inline constexpr bool refers<std::tuple<X...>> =
+    ((std::is_lvalue_reference_v<X> || refers<X>)&&...);
+
+template <class Given>
+struct target_of {
+  static_assert(std::is_lvalue_reference_v<Given>,
+                "xla::optim: give a model that lives longer than the optimizer");
+  using type = std::remove_reference_t<Given>;
+};
+template <class Root, auto... Members>
+struct target_of<Part<Root, Members...>> {
+  using type = Part<Root, Members...>;
+};
+template <class Given>
+using target = typename target_of<
+    std::conditional_t<refers<std::remove_cvref_t<Given>>, std::remove_cvref_t<Given>, Given>>::type;
+template <class... X>
+  requires refers<std::tuple<X...>>
+struct target_of<std::tuple<X...>> {
+  using type = several<target<X>...>;
+};
+
+}  // namespace detail
+
+}  // namespace xla
