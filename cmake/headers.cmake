@@ -211,6 +211,7 @@ set(XLA_HEADERS
   xla/compile.hpp
   xla/nn/activation.hpp
   xla/nn/attention.hpp
+  xla/nn/convert.hpp
   xla/nn/decoder.hpp
   xla/nn/dropout.hpp
   xla/nn/embedding.hpp

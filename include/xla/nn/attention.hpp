@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/base/later.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/op/derived/activation.hpp"
 #include "xla/op/derived/attention.hpp"
@@ -11,24 +10,25 @@
 namespace xla::nn {
 
 /// What attention has seen of Batch texts: rotated keys, and values, of their first tokens.
-template <int Batch, int KvHeads, int Length, int HeadSize>
+template <int Batch, int KvHeads, int Length, int HeadSize, class T = float>
 struct KeyValues {
-  using table = xla::detail::later<KeyValues, Buffer<float, 4>>;
-  table keys{{Batch, KvHeads, Length, HeadSize}};
-  table values{{Batch, KvHeads, Length, HeadSize}};
+  Buffer<T, 4> keys{{Batch, KvHeads, Length, HeadSize}};
+  Buffer<T, 4> values{{Batch, KvHeads, Length, HeadSize}};
 
   XLA_MODULE(keys, values)
 };
 
 /// Self-attention of (batch, sequence, hidden) to the same, the heads sharing KvHeads keys and
 /// values evenly. RotaryTheta is the base of the rotary embedding of queries and keys; 0: none.
-/// Projection is LinearNoBias or Linear.
+/// Projection is LinearNoBias or Linear, and gives the element type.
 template <int Hidden, int Heads, int KvHeads = Heads, class Projection = LinearNoBias,
           int RotaryTheta = 0>
 struct Attention {
   static_assert(Heads > 0 && KvHeads > 0 && Hidden % Heads == 0 && Heads % KvHeads == 0,
                 "xla::nn::Attention: Heads has to divide Hidden, and KvHeads to divide Heads");
   static constexpr int head_size = Hidden / Heads;
+  using value_type = typename Projection::value_type;
+  using stream = Tensor<value_type, 3>;
 
   Projection q_proj{Hidden, Hidden};
   Projection k_proj{Hidden, KvHeads* head_size}, v_proj{Hidden, KvHeads* head_size};
@@ -36,9 +36,8 @@ struct Attention {
 
   /// A mask is as in scaled_dot_product_attention.
   template <class... Mask>
-  constexpr Tensor<float, 3> operator()(const Tensor<float, 3>& x,
-                                        const AttentionOptions& options = {},
-                                        const Mask&... mask) const {
+  constexpr stream operator()(const stream& x, const AttentionOptions& options = {},
+                              const Mask&... mask) const {
     const auto q = turn(split<Heads>(q_proj(x))), k = turn(split<KvHeads>(k_proj(x)));
     const auto v = split<KvHeads>(v_proj(x));
     return join(scaled_dot_product_attention(q, k, v, mask..., options));
@@ -46,9 +45,9 @@ struct Attention {
   /// x stands at positions (sequence) of texts, of which those before were seen: its keys and
   /// values go there, too, and it sees all up to its own.
   template <int Batch, int Length>
-  constexpr Tensor<float, 3> operator()(const Tensor<float, 3>& x,
-                                        const KeyValues<Batch, KvHeads, Length, head_size>& seen,
-                                        const Tensor<std::int64_t, 1>& positions) const {
+  constexpr stream operator()(
+      const stream& x, const KeyValues<Batch, KvHeads, Length, head_size, value_type>& seen,
+      const Tensor<std::int64_t, 1>& positions) const {
     const auto q = turn(split<Heads>(q_proj(x)), positions);
     seen.keys.index_copy_(2, positions, turn(split<KvHeads>(k_proj(x)), positions));
     seen.values.index_copy_(2, positions, split<KvHeads>(v_proj(x)));
@@ -86,8 +85,8 @@ struct SwiGLU {
   Projection gate_proj{Hidden, Intermediate}, up_proj{Hidden, Intermediate};
   Projection down_proj{Intermediate, Hidden};
 
-  template <int R>
-  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x) const {
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {
     return down_proj(silu(gate_proj(x)) * up_proj(x));
   }
   XLA_MODULE(gate_proj, up_proj, down_proj)
@@ -98,8 +97,8 @@ template <int Hidden, int Intermediate, class Projection = Linear>
 struct FeedForward {
   Projection up_proj{Hidden, Intermediate}, down_proj{Intermediate, Hidden};
 
-  template <int R>
-  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x) const {
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {
     return down_proj(gelu(up_proj(x)));
   }
   XLA_MODULE(up_proj, down_proj)

@@ -41,6 +41,7 @@ struct DecoderConfig {
   DecoderNorm norm = DecoderNorm::rms;
   DecoderActivation activation = DecoderActivation::swiglu;
   DecoderInit init = DecoderInit::pytorch;
+  dtype element = dtype::float32;  ///< of weights and logits: float32 or float64
 };
 
 /// The decoder of PyTorch/XLA's eager-mode benchmark: 214,176,768 parameters, no positions, no
@@ -81,18 +82,23 @@ namespace detail {
 /// The types of a decoder's parts; Identity stands for one that is not there.
 template <DecoderConfig C>
 struct decoder_parts {
+  static_assert(C.element == dtype::float32 || C.element == dtype::float64,
+                "xla::nn::Decoder: its elements are float32 or float64");
+  using value_type = std::conditional_t<C.element == dtype::float64, double, float>;
+  using stream = Tensor<value_type, 3>;
   static constexpr bool is_rms = C.norm == DecoderNorm::rms;
   static constexpr double eps = is_rms ? 1e-6 : 1e-5;
-  using norm = std::conditional_t<is_rms, RMSNorm, LayerNorm>;
-  using projection = std::conditional_t<C.bias, Linear, LinearNoBias>;
+  using norm = std::conditional_t<is_rms, BasicRMSNorm<value_type>, BasicLayerNorm<value_type>>;
+  using unbiased = BasicLinearNoBias<value_type>;
+  using projection = std::conditional_t<C.bias, BasicLinear<value_type>, unbiased>;
   using attention = Attention<C.hidden, C.heads, C.kv_heads, projection, C.rotary_theta>;
   using feed_forward = std::conditional_t<C.activation == DecoderActivation::swiglu,
                                           SwiGLU<C.hidden, C.intermediate, projection>,
                                           FeedForward<C.hidden, C.intermediate, projection>>;
-  using embedding = Embedding;
+  using embedding = BasicEmbedding<value_type>;
   using counter = Buffer<std::int64_t, 1>;
-  using positions = std::conditional_t<(C.max_positions > 0), Embedding, Identity>;
-  using head = std::conditional_t<C.tied_head, Identity, LinearNoBias>;
+  using positions = std::conditional_t<(C.max_positions > 0), embedding, Identity>;
+  using head = std::conditional_t<C.tied_head, Identity, unbiased>;
   using dropout = std::conditional_t<C.dropout, Dropout, Identity>;
 };
 
@@ -109,6 +115,7 @@ constexpr Module make_sized(std::int64_t a, std::int64_t b) {
 template <DecoderConfig C>
 struct DecoderLayer {
   using parts = detail::decoder_parts<C>;
+  using stream = typename parts::stream;
 
   typename parts::norm input_layernorm{C.hidden, parts::eps};
   typename parts::attention self_attn;
@@ -117,23 +124,21 @@ struct DecoderLayer {
 
   /// x (batch, sequence, hidden); drop is the decoder's dropout; a mask as in attention.
   template <class... Mask>
-  constexpr Tensor<float, 3> operator()(const Tensor<float, 3>& x,
-                                        const typename parts::dropout& drop,
-                                        const Mask&... mask) const {
+  constexpr stream operator()(const stream& x, const typename parts::dropout& drop,
+                              const Mask&... mask) const {
     AttentionOptions options{.causal = C.causal};
     if constexpr (C.dropout) {
       options.dropout_p = drop.p;
       options.training = drop.training;
     }
-    const Tensor<float, 3> h = x + drop(self_attn(input_layernorm(x), options, mask...));
+    const stream h = x + drop(self_attn(input_layernorm(x), options, mask...));
     return h + drop(mlp(post_attention_layernorm(h)));
   }
   /// x of tokens at positions, those before them seen.
   template <class Seen>
-  constexpr Tensor<float, 3> operator()(const Tensor<float, 3>& x,
-                                        const typename parts::dropout& drop, const Seen& seen,
-                                        const Tensor<std::int64_t, 1>& positions) const {
-    const Tensor<float, 3> h = x + drop(self_attn(input_layernorm(x), seen, positions));
+  constexpr stream operator()(const stream& x, const typename parts::dropout& drop,
+                              const Seen& seen, const Tensor<std::int64_t, 1>& positions) const {
+    const stream h = x + drop(self_attn(input_layernorm(x), seen, positions));
     return h + drop(mlp(post_attention_layernorm(h)));
   }
   XLA_MODULE(input_layernorm, self_attn, post_attention_layernorm, mlp)
@@ -153,7 +158,8 @@ struct KeyValueCache {
                 "xla::nn::KeyValueCache: Length is larger than the decoder's max_positions");
   static constexpr int length = Length, batch = Batch;
 
-  std::array<KeyValues<Batch, C.kv_heads, Length, C.hidden / C.heads>, C.layers> layers;
+  using value_type = typename detail::decoder_parts<C>::value_type;
+  std::array<KeyValues<Batch, C.kv_heads, Length, C.hidden / C.heads, value_type>, C.layers> layers;
   typename detail::decoder_parts<C>::counter position{{1}};  ///< where the next token goes
 
   /// Forgets all tokens. (Zeros: a weight of 0 times what is no number would be none.)
@@ -174,6 +180,8 @@ struct KeyValueCache {
 template <DecoderConfig C>
 struct Decoder {
   using parts = detail::decoder_parts<C>;
+  using value_type = typename parts::value_type;
+  using stream = Tensor<value_type, 3>;
   static constexpr DecoderConfig config = C;
 
   typename parts::embedding embed_tokens{C.vocabulary, C.hidden};
@@ -196,16 +204,17 @@ struct Decoder {
       else if (name.ends_with("norm.weight")) init::ones_(p);
       else {
         const bool added = name.ends_with("o_proj.weight") || name.ends_with("down_proj.weight");
-        init::normal_(p, 0, added ? 0.02f / std::sqrt(2.0f * C.layers) : 0.02f);
+        constexpr auto spread = static_cast<value_type>(0.02);
+        init::normal_(p, 0, added ? spread / std::sqrt(value_type{2} * C.layers) : spread);
       }
     });
   }
 
-  constexpr Tensor<float, 3> operator()(const Tensor<std::int64_t, 2>& tokens) const {
+  constexpr stream operator()(const Tensor<std::int64_t, 2>& tokens) const {
     return run(tokens);
   }
   /// The same where only tokens for which present (batch, sequence) holds are seen: not padding.
-  constexpr Tensor<float, 3> operator()(const Tensor<std::int64_t, 2>& tokens,
+  constexpr stream operator()(const Tensor<std::int64_t, 2>& tokens,
                                         const Tensor<bool, 2>& present) const {
     return run(tokens, unsqueeze(unsqueeze(xla::detail::dependent<Decoder>(present), 1), 1));
   }
@@ -213,13 +222,13 @@ struct Decoder {
   /// prompt at once, then one by one. Where it has no place for all of them, an index_error, and
   /// nothing is added. Not recorded for backward().
   template <int Length, int Batch>
-  constexpr Tensor<float, 3> operator()(const Tensor<std::int64_t, 2>& tokens,
+  constexpr stream operator()(const Tensor<std::int64_t, 2>& tokens,
                                         const KeyValueCache<C, Length, Batch>& cache) const {
     return no_grad(tokens, [&] { return score(append(tokens, cache)); });
   }
   /// Of these only the logits after the last token: (batch, vocabulary).
   template <int Length, int Batch>
-  constexpr Tensor<float, 2> next_logits(const Tensor<std::int64_t, 2>& tokens,
+  constexpr Tensor<value_type, 2> next_logits(const Tensor<std::int64_t, 2>& tokens,
                                          const KeyValueCache<C, Length, Batch>& cache) const {
     return no_grad(tokens, [&] {
       const auto last = narrow(append(tokens, cache), 1, tokens.size(1) - 1, 1);
@@ -230,8 +239,8 @@ struct Decoder {
 
  private:
   template <class... Mask>
-  constexpr Tensor<float, 3> run(const Tensor<std::int64_t, 2>& tokens, const Mask&... mask) const {
-    Tensor<float, 3> h = embed_tokens(tokens);
+  constexpr stream run(const Tensor<std::int64_t, 2>& tokens, const Mask&... mask) const {
+    stream h = embed_tokens(tokens);
     if constexpr (C.max_positions > 0) h = h + narrow(embed_positions.weight, 0, 0, tokens.size(1));
     h = drop(h);
     for (const auto& layer : layers) {
@@ -242,7 +251,7 @@ struct Decoder {
   }
   /// What the layers make of tokens that are added to a cache.
   template <int Length, int Batch>
-  constexpr Tensor<float, 3> append(const Tensor<std::int64_t, 2>& tokens,
+  constexpr stream append(const Tensor<std::int64_t, 2>& tokens,
                                     const KeyValueCache<C, Length, Batch>& cache) const {
     const Size n = tokens.size(1);
     const xla::detail::size_scope scope{tokens.table(), "nn::Decoder"};
@@ -253,7 +262,7 @@ struct Decoder {
     const Tensor<std::int64_t, 1> positions =
         xla::detail::check_index(cache.position + arange<typename parts::counter::value_type>(n),
                                  Length, xla::detail::full_cache);
-    Tensor<float, 3> h = embed_tokens(tokens);
+    stream h = embed_tokens(tokens);
     if constexpr (C.max_positions > 0) h = h + index_select(embed_positions.weight, 0, positions);
     h = drop(h);
     for (std::size_t i = 0; i < layers.size(); ++i)
@@ -261,8 +270,8 @@ struct Decoder {
     cache.position.copy_(cache.position + n);
     return h;
   }
-  constexpr Tensor<float, 3> score(const Tensor<float, 3>& x) const {
-    const Tensor<float, 3> h = norm(x);
+  constexpr stream score(const stream& x) const {
+    const stream h = norm(x);
     if constexpr (C.tied_head) return linear(h, embed_tokens.weight);
     else return lm_head(h);
   }

@@ -8,20 +8,22 @@
 namespace xla::nn {
 
 /// A table of vectors: indices of any shape to the same shape with one more axis, width.
-struct Embedding {
-  Parameter<float, 2> weight;  ///< (count, width)
+template <class T>
+struct BasicEmbedding {
+  using value_type = T;
+  Parameter<T, 2> weight;  ///< (count, width)
 
-  constexpr Embedding() = default;
-  template <class N = Size>
-  constexpr Embedding(std::int64_t count, std::int64_t width) : weight({N(count), N(width)}) {
+  constexpr BasicEmbedding() = default;
+  constexpr BasicEmbedding(std::int64_t count, std::int64_t width) : weight({count, width}) {
     if (!__builtin_is_constant_evaluated()) init::normal_(weight);
   }
   template <int R>
-  constexpr Tensor<float, R + 1> operator()(const Tensor<std::int64_t, R>& index,
+  constexpr Tensor<T, R + 1> operator()(const Tensor<std::int64_t, R>& index,
                                             caller who = here()) const {
     return embedding(index, weight, who);
   }
-  XLA_HEADER_MODULE(weight)
+  XLA_MODULE(weight)
 };
+using Embedding = BasicEmbedding<float>;
 
 }  // namespace xla::nn

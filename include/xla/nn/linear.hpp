@@ -9,50 +9,60 @@
 
 namespace xla::nn {
 
-/// y = x weightᵀ + bias: (…, in) to (…, out), as torch.nn.Linear, with its initialisation.
-struct Linear {
-  Parameter<float, 2> weight;  ///< (out, in)
-  Parameter<float, 1> bias;    ///< (out)
+namespace detail {
+/// One over the square root of a weight's inputs.
+template <class T>
+T linear_bound(const Tensor<T, 2>& weight) {
+  return 1 / std::sqrt(static_cast<T>(std::int64_t(weight.size(1))));
+}
+}  // namespace detail
 
-  constexpr Linear() = default;
-  template <class N = Size>
-  constexpr Linear(std::int64_t in, std::int64_t out) : weight({N(out), N(in)}), bias({N(out)}) {
+/// y = x weightᵀ + bias: (…, in) to (…, out), as torch.nn.Linear, with its initialisation.
+template <class T>
+struct BasicLinear {
+  using value_type = T;
+  Parameter<T, 2> weight;  ///< (out, in)
+  Parameter<T, 1> bias;    ///< (out)
+
+  constexpr BasicLinear() = default;
+  constexpr BasicLinear(std::int64_t in, std::int64_t out) : weight({out, in}), bias({out}) {
     if (!__builtin_is_constant_evaluated()) reset_parameters();
   }
   /// Uniform within one over the square root of in, weight and bias (He et al. 2015, a = sqrt 5).
-  template <class = void>
   void reset_parameters() {
-    const float bound = 1 / std::sqrt(static_cast<float>(std::int64_t(weight.size(1))));
+    const T bound = detail::linear_bound(weight);
     init::uniform_(weight, -bound, bound);
     init::uniform_(bias, -bound, bound);
   }
   template <int R>
-  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x, caller who = here()) const {
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
     return linear(x, weight, bias, who);
   }
-  XLA_HEADER_MODULE(weight, bias)
+  XLA_MODULE(weight, bias)
 };
+using Linear = BasicLinear<float>;
 
 /// y = x weightᵀ: torch.nn.Linear with bias=False.
-struct LinearNoBias {
-  Parameter<float, 2> weight;  ///< (out, in)
+template <class T>
+struct BasicLinearNoBias {
+  using value_type = T;
+  Parameter<T, 2> weight;  ///< (out, in)
 
-  constexpr LinearNoBias() = default;
-  template <class N = Size>
-  constexpr LinearNoBias(std::int64_t in, std::int64_t out) : weight({N(out), N(in)}) {
+  constexpr BasicLinearNoBias() = default;
+  constexpr BasicLinearNoBias(std::int64_t in, std::int64_t out) : weight({out, in}) {
     if (!__builtin_is_constant_evaluated()) reset_parameters();
   }
   /// Uniform within one over the square root of in.
-  template <class = void>
   void reset_parameters() {
-    const float bound = 1 / std::sqrt(static_cast<float>(std::int64_t(weight.size(1))));
+    const T bound = detail::linear_bound(weight);
     init::uniform_(weight, -bound, bound);
   }
   template <int R>
-  constexpr Tensor<float, R> operator()(const Tensor<float, R>& x, caller who = here()) const {
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
     return linear(x, weight, who);
   }
-  XLA_HEADER_MODULE(weight)
+  XLA_MODULE(weight)
 };
+using LinearNoBias = BasicLinearNoBias<float>;
 
 }  // namespace xla::nn

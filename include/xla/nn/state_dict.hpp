@@ -146,10 +146,11 @@ StateDict state_dict(X& x) {
   return out;
 }
 
-/// Writes values into a module, an optimizer or a schedule. Throws `xla::error` that lists
-/// everything that is missing, unexpected, or of another type or shape, and then has written
-/// nothing. Not strict, what is missing or unexpected is left out and returned; other types and
-/// shapes are errors still.
+/// Writes values into a module, an optimizer or a schedule. Fractions of another type are rounded to
+/// that of the place (so a float file loads into a double model, and back), whole numbers too if
+/// they fit. Throws `xla::error` that lists everything that is missing, unexpected, of another kind
+/// or shape, and then has written nothing. Not strict, what is missing or unexpected is left out and
+/// returned; other kinds and shapes are errors still.
 template <class X>
 IncompatibleKeys load_state_dict(X& x, const StateDict& dict, bool strict = true) {
   detail::later<X, detail::state_loader> loader{dict};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/nn/convert.hpp"
 #include "xla/nn/state_dict.hpp"
 
 namespace xla::detail {
@@ -37,6 +38,7 @@ struct basic_state_loader<In>::state {
   // What is written where: a tensor to a place, or a number to one of three kinds of numbers.
   struct entry {
     const NamedArray* from = nullptr;
+    dtype type = dtype::float32;  // of the place
     handle* place = nullptr;
     handle value;
     Scalar* scalar = nullptr;
@@ -62,12 +64,12 @@ struct basic_state_loader<In>::state {
     const auto describe = [](dtype t, const later<In, std::vector<std::int64_t>>& s) {
       return std::string{name_of(t)} + io::sizes_text(s);
     };
-    if (a.type != type || a.sizes != sizes)
+    if (a.sizes == sizes && a.bytes.size() != io::array_bytes(a.type, sizes))
+      mismatched.push_back(name + ": " + std::to_string(a.bytes.size()) + " bytes found for " +
+                           describe(a.type, sizes));
+    else if (a.sizes != sizes || (a.type != type && converted(a, type).size() != io::array_bytes(type, sizes)))
       mismatched.push_back(name + ": " + describe(a.type, a.sizes) + " found, " +
                            describe(type, sizes) + " needed");
-    else if (a.bytes.size() != io::array_bytes(type, sizes))
-      mismatched.push_back(name + ": " + std::to_string(a.bytes.size()) + " bytes found for " +
-                           describe(type, sizes));
     else return &a;
     return nullptr;
   }
@@ -84,11 +86,20 @@ struct basic_state_loader<In>::state {
     std::memcpy(&value, e.from->bytes.data(), sizeof value);
     return value;
   }
+  // The elements in another type; empty where they do not fit into it.
+  static later<In, std::vector<std::uint8_t>> converted(const NamedArray& a, dtype type) {
+    const auto count = static_cast<std::int64_t>(a.bytes.size()) / size_of(a.type);
+    later<In, std::vector<std::uint8_t>> out(static_cast<std::size_t>(count * size_of(type)));
+    if (!convert_elements<In>(a.type, a.bytes.data(), count, type, out.data())) out.clear();
+    return out;
+  }
   static void read(entry& e) {
     shape s;
     for (const std::int64_t size : e.from->sizes) s.push(size);
-    if (e.from->type != dtype::boolean)
-      return basic_machine<In>::upload(e.value, e.from->type, s, e.from->bytes.data());
+    if (e.from->type != e.type)
+      return basic_machine<In>::upload(e.value, e.type, s, converted(*e.from, e.type).data());
+    if (e.type != dtype::boolean)
+      return basic_machine<In>::upload(e.value, e.type, s, e.from->bytes.data());
     later<In, std::vector<std::uint8_t>> truths = e.from->bytes;
     for (auto& t : truths) t = t != 0;  // any byte but 0 and 1 is no bool
     basic_machine<In>::upload(e.value, dtype::boolean, s, truths.data());
@@ -123,6 +134,7 @@ void basic_state_loader<In>::want(const std::string& name, dtype type, handle& p
   if (!found) return;
   auto& e = state_->entries.emplace_back();
   e.from = found;
+  e.type = type;
   e.place = &place;
 }
 template <class In>

@@ -8,6 +8,7 @@
 #include "xla/op/reduce.hpp"
 #include "xla/op/root.hpp"
 #include "xla/run/runtime.hpp"
+#include "xla/tensor/part.hpp"
 
 namespace xla::optim {
 
@@ -20,12 +21,17 @@ constexpr Tensor<T, 0> sum_of_squares(const Tensor<T, R>& x) {
   else return sum(x * x);
 }
 
+/// What a norm over all parameters of a module is counted in.
+template <class Module>
+using norm_type =
+    std::conditional_t<std::is_same_v<xla::detail::parameter_type<Module>, double>, double, float>;
+
 }  // namespace detail
 
 /// Scales all gradients of a module so that their norm, taken as one vector, is at most max_norm.
 /// Returns the norm before; reads no value, so that a compiled step may do it. Pascanu, Mikolov,
 /// Bengio (2013).
-template <class Module, class Norm = float>
+template <class Module, class Norm = detail::norm_type<Module>>
 constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& max_norm) {
   Tensor<Norm, 0> total;
   for_each_parameter(module, [&](auto& p) {

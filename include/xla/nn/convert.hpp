@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "xla/shape/dtype.hpp"
+
+namespace xla::detail {
+
+/// Calls f(type) with the element type of a dtype that is a kind of number, fraction or whole;
+/// false, without a call, for another.
+template <bool Fraction, class F>
+bool visit_numbers(dtype t, const F& f) {
+  const auto is = [&]<class T>(std::type_identity<T> type) {
+    return t == dtype_of<T> && (f(type), true);
+  };
+  if constexpr (Fraction)
+    return is(std::type_identity<float>{}) || is(std::type_identity<double>{}) ||
+           is(std::type_identity<bfloat16>{});
+  else
+    return is(std::type_identity<std::int32_t>{}) || is(std::type_identity<std::int64_t>{}) ||
+           is(std::type_identity<std::uint8_t>{});
+}
+
+/// Writes an element as another type; false where a whole number does not fit into it.
+template <class From, class To>
+bool convert_element(const void* from, void* to) {
+  From value{};
+  std::memcpy(&value, from, sizeof value);
+  if constexpr (!fraction<From>)
+    if (!std::in_range<To>(value)) return false;
+  using wide = std::conditional_t<fraction<From>, double, From>;
+  const To result = static_cast<To>(static_cast<wide>(value));
+  std::memcpy(to, &result, sizeof result);
+  return true;
+}
+
+/// Writes elements of one type as another: fractions as fractions, rounded, and whole numbers as
+/// whole numbers. False for other types, and where a number does not fit.
+template <class = void>
+bool convert_elements(dtype from, const std::uint8_t* data, std::int64_t count, dtype to,
+                      std::uint8_t* result) {
+  bool fits = true;
+  const auto of_kind = [&]<bool Fraction>(std::bool_constant<Fraction>) {
+    bool known = false;
+    return visit_numbers<Fraction>(from, [&]<class From>(std::type_identity<From>) {
+             known = visit_numbers<Fraction>(to, [&]<class To>(std::type_identity<To>) {
+               for (std::int64_t i = 0; fits && i < count; ++i)
+                 fits = convert_element<From, To>(data + i * std::int64_t{sizeof(From)},
+                                                  result + i * std::int64_t{sizeof(To)});
+             });
+           }) &&
+           known;
+  };
+  return (of_kind(std::true_type{}) || of_kind(std::false_type{})) && fits;
+}
+
+}  // namespace xla::detail
