@@ -219,3 +219,88 @@ TEST_CASE("a second backward through the same values is refused; detach and zero
   sum(x * x * p.detach()).backward();
   check_equal(x.grad(), {2}, std::vector<float>{6, 16});
 }
+
+namespace {
+
+struct Scaled {
+  xla::nn::Linear in{4, 3};
+  xla::Parameter<float, 0> temperature{1.5f}, shift;
+  xla::Parameter<float, 2> mix = xla::full({3, 3}, 0.25f);
+  xla::Buffer<bool, 1> shown = xla::ones<bool>({3});
+  xla::Buffer<std::int64_t, 0> calls = 3;
+  xla::Buffer<double, 3> spare{{2, 1, 2}};
+  constexpr auto operator()(const xla::Tensor<float, 2>& x) const {
+    calls.copy_(calls + 1);
+    return where(shown, matmul(in(x), mix) * temperature + shift, 0);
+  }
+  XLA_MODULE(in, temperature, shift, mix, shown, calls, spare)
+};
+
+}  // namespace
+
+TEST_CASE("parameters and buffers of any rank and type begin with a number or a tensor") {
+  auto step = [](auto& model, auto& x, auto& optimizer) {
+    optimizer.zero_grad();
+    auto loss = mean(model(x));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  const xla::eager_mode_guard guard;
+  auto x = numbers<float>({5, 4}, 1);
+  auto train = [&](auto run) {
+    xla::manual_seed(1);
+    Scaled model;
+    CHECK(model.temperature.item() == 1.5f);
+    CHECK(model.shift.item() == 0);
+    xla::optim::AdamW optimizer{model, {.lr = 0.1, .weight_decay = 0}};
+    for (int i = 0; i < 3; ++i) run(model, x, optimizer);
+    CHECK(model.shift.item() == Approx(-0.3));
+    CHECK(model.calls.item() == 6);
+    test::snapshot s;
+    s.add(model);
+    return s;
+  };
+  const auto eager = train(step);
+  auto compiled = xla::compile(step);
+  CHECK(train([&](auto&... a) { compiled(a...); }).difference(eager) == "");
+  xla::eager_mode(false);
+  CHECK(train(step).difference(eager) == "");
+}
+
+TEST_CASE("buffers have names beside parameters") {
+  const xla::eager_mode_guard eager;
+  const Scaled model;
+  std::vector<std::string> parameters, buffers;
+  xla::named_parameters(model, [&](auto& name, auto&) { parameters.push_back(name); });
+  xla::named_buffers(model, [&](auto& name, auto& b) {
+    buffers.push_back(name + std::to_string(std::int64_t(b.numel())));
+  });
+  CHECK(parameters == std::vector<std::string>{"in.weight", "in.bias", "temperature", "shift", "mix"});
+  CHECK(buffers == std::vector<std::string>{"shown3", "calls1", "spare4"});
+  int count = 0;
+  xla::for_each_buffer(model, [&](auto&) { ++count; });
+  CHECK(count == 3);
+}
+
+TEST_CASE("a parameter that is made of a tensor is a leaf of its own") {
+  const xla::eager_mode_guard guard;
+  for (const bool eager : {true, false}) {
+    xla::eager_mode(eager);
+    auto x = numbers<double>({3}, 1);
+    x.requires_grad_();
+    xla::Parameter<double, 1> p = x * 2, later;
+    CHECK_FALSE(later.defined());
+    later = p.detach() + 1;
+    sum(p * later).backward();
+    check_equal(p.grad(), later);
+    check_equal(later.grad(), p);
+    CHECK_FALSE(x.grad().defined());
+    const auto old = p.detach();
+    p = old + 1;  // writes: the gradient stays beside it
+    check_equal(p, old + 1);
+    check_equal(later, old + 1);
+    check_equal(p.grad(), later);
+    CHECK_THROWS_AS((p = numbers<double>({4}, 1)), xla::shape_error);
+  }
+}

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -126,7 +127,7 @@ TEST_CASE("one error lists all that does not fit, and nothing is touched") {
   at(bad, "in.bias").name = "in.bais";
   at(bad, "norm.bias").name = "norm.shift";
   at(bad, "out.0.weight").sizes = {4, 2};
-  at(bad, "extra.1.weight").type = xla::dtype::int32;
+  at(bad, "extra.1.weight").type = xla::dtype::int32;  // as many bytes
   at(bad, "norm.weight").bytes.pop_back();
   CHECK(refusal(model, bad) ==
         "load_state_dict: the state does not fit; nothing was loaded\n"
@@ -142,6 +143,47 @@ TEST_CASE("one error lists all that does not fit, and nothing is touched") {
   twice.push_back(twice[0]);
   CHECK_THAT(refusal(model, twice), test::contains("in.weight: stands there twice"));
   CHECK_THAT(refusal(model, {}), test::contains("missing: in.weight, in.bias"));
+}
+
+TEST_CASE("numbers of another type are rounded to that of the place, if they are of a kind") {
+  const xla::eager_mode_guard eager;
+  struct Numbers {
+    xla::Buffer<double, 1> d{{2}};
+    xla::Buffer<float, 1> f{{2}};
+    xla::Buffer<std::uint8_t, 1> u{{2}};
+    xla::Buffer<std::int64_t, 1> i{{2}};
+    XLA_MODULE(d, f, u, i)
+  };
+  struct Others {
+    xla::Buffer<float, 1> d{{2}};
+    xla::Buffer<double, 1> f{{2}};
+    xla::Buffer<std::int32_t, 1> u{{2}};
+    xla::Buffer<std::uint8_t, 1> i{{2}};
+    XLA_MODULE(d, f, u, i)
+  };
+  struct Halves {
+    xla::Buffer<xla::bfloat16, 1> f{{2}};
+    XLA_MODULE(f)
+  };
+  Numbers a;
+  a.d.copy_(xla::tensor<double>({0.1, -1e300}));
+  a.f.copy_(xla::tensor<float>({0.1f, -2.f}));
+  a.u.copy_(xla::tensor<std::uint8_t>({0, 255}));
+  a.i.copy_(xla::tensor<std::int64_t>({7, 256}));
+  Others b;
+  CHECK_THAT(refusal(b, xla::state_dict(a)),
+             test::contains("does not fit: i: int64[2] found, uint8[2] needed"));
+  a.i.copy_(xla::tensor<std::int64_t>({7, 128}));
+  CHECK(xla::load_state_dict(b, xla::state_dict(a)).empty());
+  CHECK(b.d.to_vector() == std::vector<float>{0.1f, -std::numeric_limits<float>::infinity()});
+  CHECK(b.f.to_vector() == std::vector<double>{double{0.1f}, -2});
+  CHECK(b.u.to_vector() == std::vector<std::int32_t>{0, 255});
+  CHECK(b.i.to_vector() == std::vector<std::uint8_t>{7, 128});
+  Halves h;
+  xla::load_state_dict(h, xla::state_dict(b), false);
+  CHECK(static_cast<float>(h.f.to_vector()[0]) == static_cast<float>(xla::bfloat16(0.1f)));
+  xla::load_state_dict(b, xla::state_dict(h), false);
+  CHECK(b.f.to_vector()[0] == static_cast<double>(static_cast<float>(xla::bfloat16(0.1f))));
 }
 
 TEST_CASE("not strict, what fits is loaded and the rest is reported") {

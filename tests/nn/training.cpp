@@ -3,12 +3,18 @@
 #include "support/mlp.hpp"
 #include "xla/nn/activation.hpp"
 #include "xla/nn/dropout.hpp"
+#include "xla/nn/embedding.hpp"
 #include "xla/nn/module_array.hpp"
 #include "xla/nn/normalization.hpp"
 #include "xla/nn/sequential.hpp"
+#include "xla/nn/state_dict.hpp"
+#include "xla/optim/adagrad.hpp"
+#include "xla/optim/adam.hpp"
 #include "xla/optim/adamw.hpp"
 #include "xla/optim/average.hpp"
 #include "xla/optim/clip.hpp"
+#include "xla/optim/lion.hpp"
+#include "xla/optim/rmsprop.hpp"
 #include "xla/optim/schedule.hpp"
 #include "xla/run/metrics.hpp"
 
@@ -91,4 +97,55 @@ TEST_CASE("a model of many layers learns, the same in every mode and with one co
   CHECK(xla::counter_value("UncachedCompile").value_or(0) == graphs + 2);  // the step, predict
   xla::eager_mode(false);
   CHECK(train(step_fn).difference(eager) == "");
+}
+
+namespace {
+
+template <class T>
+struct Small {
+  nn::BasicEmbedding<T> table{5, 4};
+  nn::BasicLinear<T> in{4, 6};
+  nn::BasicBatchNorm1d<T> batch_norm{6};
+  nn::BasicLayerNorm<T> layer_norm{6};
+  nn::BasicRMSNorm<T> rms_norm{6};
+  nn::BasicLinearNoBias<T> out{6, 3};
+  constexpr auto operator()(const xla::Tensor<std::int64_t, 1>& x) const {
+    return out(rms_norm(layer_norm(batch_norm(gelu(in(table(x)))))));
+  }
+  XLA_MODULE(table, in, batch_norm, layer_norm, rms_norm, out)
+};
+
+/// The loss of the last of a few steps in a type, from the same parameters.
+template <class T, class Optimize, class Step>
+double last_loss(Optimize optimize, Step run) {
+  const xla::eager_mode_guard eager;
+  xla::manual_seed(3);
+  Small<float> start;
+  Small<T> model;
+  xla::load_state_dict(model, xla::state_dict(start));
+  auto optimizer = optimize(model);
+  optim::ExponentialMovingAverage average{model};
+  nn::CrossEntropyLoss loss_fn;
+  auto x = xla::tensor<std::int64_t>({0, 3, 4, 1, 1, 2}), y = xla::tensor<std::int64_t>({0, 1, 2, 0, 1, 2});
+  double last = 0;
+  for (int i = 0; i < 4; ++i)
+    last = static_cast<double>(std::get<0>(run(model, x, y, loss_fn, optimizer, average)).item());
+  return last;
+}
+
+}  // namespace
+
+TEST_CASE("a model in double learns as one in float, with every optimizer") {
+  const auto check = [](auto optimize) {
+    const double real = last_loss<double>(optimize, step_fn);
+    CHECK(real == Approx(last_loss<float>(optimize, step_fn)).epsilon(1e-4));
+    CHECK(real != last_loss<float>(optimize, step_fn));
+    CHECK(last_loss<double>(optimize, xla::compile(step_fn)) == real);
+  };
+  check([](auto& m) { return optim::SGD{m, {.lr = 0.1, .momentum = 0.9, .nesterov = true}}; });
+  check([](auto& m) { return optim::Adam{m, {.lr = 0.01, .weight_decay = 0.1}}; });
+  check([](auto& m) { return optim::AdamW{m, {.lr = 0.01}}; });
+  check([](auto& m) { return optim::RMSprop{m, {.lr = 0.01, .centered = true}}; });
+  check([](auto& m) { return optim::Adagrad{m, {.lr = 0.01, .lr_decay = 0.1}}; });
+  check([](auto& m) { return optim::Lion{m, {.lr = 0.001}}; });
 }

@@ -28,7 +28,7 @@ class snapshot {
   /// Every tensor in x: also in tuples and described structs. Of parameters the gradients as well.
   /// An x that has none, as a loss function, adds nothing.
   template <class X>
-  void add(X& x) {
+  void add(const X& x) {
     if constexpr (xla::detail::tree_leaf<X> || xla::detail::is_tuple<X> ||
                   xla::detail::is_array<X> || xla::detail::described<X>)
       xla::detail::visit_tree(x, [this](auto& leaf, const auto&) { this->add_leaf(leaf); }, {});
@@ -55,7 +55,7 @@ class snapshot {
   };
 
   template <class L>
-  void add_leaf(L& leaf) {
+  void add_leaf(const L& leaf) {
     if constexpr (xla::detail::is_state<L>) {
       add_tensor(leaf);
       if (const auto g = leaf.grad(); gradients_ && g.defined()) add_tensor(g);
