@@ -272,8 +272,8 @@ TEST_CASE("buffers have names beside parameters") {
   const xla::eager_mode_guard eager;
   const Scaled model;
   std::vector<std::string> parameters, buffers;
-  xla::named_parameters(model, [&](auto& name, auto&) { parameters.push_back(name); });
-  xla::named_buffers(model, [&](auto& name, auto& b) {
+  xla::named_parameters(model, [&](const auto& name, auto&) { parameters.push_back(name); });
+  xla::named_buffers(model, [&](const auto& name, auto& b) {
     buffers.push_back(name + std::to_string(std::int64_t(b.numel())));
   });
   CHECK(parameters == std::vector<std::string>{"in.weight", "in.bias", "temperature", "shift", "mix"});
