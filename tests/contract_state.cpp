@@ -226,7 +226,7 @@ struct Scaled {
   xla::nn::Linear in{4, 3};
   xla::Parameter<float, 0> temperature{1.5f}, shift;
   xla::Parameter<float, 2> mix = xla::full({3, 3}, 0.25f);
-  xla::Buffer<bool, 1> shown = xla::ones<bool>({3});
+  xla::Buffer<bool, 1> shown = xla::tensor<bool>({true, true, true});
   xla::Buffer<std::int64_t, 0> calls = 3;
   xla::Buffer<double, 3> spare{{2, 1, 2}};
   constexpr auto operator()(const xla::Tensor<float, 2>& x) const {

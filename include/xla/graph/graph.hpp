@@ -23,6 +23,9 @@ inline constexpr op_info detach_info{
 
 /// A size as a number: size.
 inline constexpr op_info size_info{.name = "size", .id = op_id("size"), .kind = op_kind::leaf};
+/// Elements that only run time knows; no graph may hold it, but a parameter of a type's default
+/// constructor has its sizes.
+inline constexpr op_info data_info{.name = "data", .id = op_id("data"), .kind = op_kind::leaf};
 
 enum class slot_kind : std::uint8_t { tensor, cell, scalar };
 enum class grad_state : std::uint8_t { untouched, absent, present };

@@ -98,25 +98,33 @@ constexpr Tensor<T, 0> tensor(T value) {
 
 /// Copies elements from memory, row by row: from_blob(ptr, {n, 784}).
 template <element T, std::size_t N>
-Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N],
-                                         caller who = here()) {
+constexpr Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N],
+                                                   caller who = here()) {
   Tensor<T, static_cast<int>(N)> t;
-  detail::machine_of<T>::upload(t, dtype_of<T>, detail::to_shape(sizes, {"from_blob", who}, 0),
-                                data);
+  const detail::shape s = detail::to_shape(sizes, {"from_blob", who}, 0);
+  if (!__builtin_is_constant_evaluated()) {
+    detail::machine_of<T>::upload(t, dtype_of<T>, s, data);
+  } else {
+    detail::node n;
+    n.op = &detail::data_info;
+    n.type = dtype_of<T>;
+    n.set_shape(s);
+    t.float_op(n);
+  }
   return t;
 }
 
 /// A tensor from nested braces: tensor<float>({{1, 2}, {3, 4}}).
 template <element T, std::size_t A>
-Tensor<T, 1> tensor(const T (&values)[A]) {
+constexpr Tensor<T, 1> tensor(const T (&values)[A]) {
   return from_blob(values, {A});
 }
 template <element T, std::size_t A, std::size_t B>
-Tensor<T, 2> tensor(const T (&values)[A][B]) {
+constexpr Tensor<T, 2> tensor(const T (&values)[A][B]) {
   return from_blob(&values[0][0], {A, B});
 }
 template <element T, std::size_t A, std::size_t B, std::size_t C>
-Tensor<T, 3> tensor(const T (&values)[A][B][C]) {
+constexpr Tensor<T, 3> tensor(const T (&values)[A][B][C]) {
   return from_blob(&values[0][0][0], {A, B, C});
 }
 /// A tensor of one axis from a vector or span.

@@ -24,21 +24,23 @@ template <class Model, class Rule>
 class Optimizer {
   using traits = xla::detail::model_traits<typename xla::detail::ungrouped<Model>::type>;
   using holder = typename traits::holder;
+  using found_type = xla::detail::parameter_type<typename traits::module>;
+  static constexpr bool is_double = std::is_same_v<found_type, double>;
+  static_assert(!std::is_void_v<found_type>, "xla::optim: the model has no parameters");
+  static_assert(std::is_void_v<found_type> || std::is_same_v<found_type, float> || is_double,
+                "xla::optim: parameters are all float or all double; where a model has both, an "
+                "optimizer is for a part() with one of them");
 
  public:
   using model_type = typename xla::detail::ungrouped<Model>::type;
   using module_type = typename traits::module;
-  using value_type = xla::detail::parameter_type<module_type>;
+  using value_type = std::conditional_t<is_double, double, float>;
   static constexpr int parameters = xla::detail::count_parameters<module_type>();
   static constexpr std::size_t groups = xla::detail::ungrouped<Model>::groups;
   using state_type = std::array<Buffer<value_type, dynamic_rank>, Rule::states>;
 
   constexpr explicit Optimizer(const holder& model, Rule rule = {})
       : options(rule), model_(model) {
-    static_assert(parameters > 0, "xla::optim: the model has no parameters");
-    static_assert(std::is_same_v<value_type, float> || std::is_same_v<value_type, double>,
-                  "xla::optim: parameters are float or double; where a model has both, an "
-                  "optimizer is for a part() with one of them");
     for (Rule& o : group_options) o = rule;
     if (__builtin_is_constant_evaluated()) return;
     int i = 0;

@@ -130,7 +130,14 @@ class handle {
     if (graph_) return node_index();
     if (form_ == form::empty) throw std::logic_error("xla: an empty tensor was used");
     int at[floating_list::most] = {};
-    for (int i = 0; i < floating_; ++i) at[i] = g->add(placed(i, at));
+    for (int i = 0; i < floating_; ++i) {
+      const node n = placed(i, at);
+      if (n.op == &data_info)
+        g->sizes.refused.set(
+            "xla: a compiled body cannot read numbers from memory: make the tensor outside and pass "
+            "it, or keep it in a buffer of the model");
+      at[i] = g->add(n);
+    }
     return at[floating_ - 1];
   }
   /// Becomes the floating op n of the given floating inputs.

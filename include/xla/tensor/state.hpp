@@ -31,8 +31,7 @@ class State : public Tensor<T, Rank> {
       detail::machine_of<T>::create_cell(*this, dtype_of<T>, shape(), Trainable);
   }
   /// Starts with a value, by itself: gradients do not go on to what made it. In a default constructor
-  /// its sizes are facts of the type, and it is made of functions that a compiled body may call:
-  /// Parameter<float, 2> scale = xla::full({4, 4}, 0.5).
+  /// its sizes are facts of the type: Parameter<float, 1> scale = xla::tensor<float>({1, 2, 3}).
   constexpr State(const Tensor<T, Rank>& value) { begin(value); }
   constexpr State(std::type_identity_t<T> number)
     requires(Rank == 0)
