@@ -238,6 +238,9 @@ TEST_CASE("one optimizer for two models of one type") {
   optim::AdamW optimizer{std::tie(actor, critic)};
   auto compiled = xla::compile(step);
   CHECK_THROWS_WITH(compiled(critic, actor, x, optimizer), test::contains("another model"));
+  CHECK_THROWS_WITH(optim::SGD(std::tie(actor, critic, actor)), test::contains("twice"));
+  auto deep = make_deep();
+  CHECK_THROWS_WITH(optim::SGD(std::tie(deep.left.head, deep)), test::contains("twice"));
 }
 
 TEST_CASE("a target network is no optimizer's, and follows as an average") {

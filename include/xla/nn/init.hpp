@@ -9,6 +9,7 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/op/arithmetic.hpp"
+#include "xla/op/cast.hpp"
 #include "xla/op/matmul.hpp"
 #include "xla/op/permute.hpp"
 #include "xla/op/random.hpp"
@@ -57,18 +58,30 @@ XLA_INSTANCE(void fill<op::uniform>(xla::detail::handle&, double, double));
 XLA_INSTANCE(void fill<op::normal>(xla::detail::handle&, float, float));
 XLA_INSTANCE(void fill<op::normal>(xla::detail::handle&, double, double));
 
+/// The same for any element type; in bfloat16 they are float's, rounded.
+template <class Random, class T, int R>
+void fill_any(Tensor<T, R>& p, T factor, T term) {
+  if constexpr (std::is_floating_point_v<T>) {
+    fill<Random>(p, factor, term);
+  } else {
+    Tensor<float, R> wide = cast<float>(p.detach());
+    fill<Random>(wide, static_cast<float>(factor), static_cast<float>(term));
+    p.copy_(cast<T>(wide));
+  }
+}
+
 }  // namespace detail
 
 /// Uniform in [low, high).
 template <class T, int R>
 void uniform_(Tensor<T, R>& p, std::type_identity_t<T> low = 0, std::type_identity_t<T> high = 1) {
-  detail::fill<op::uniform, T>(p, high - low, low);
+  detail::fill_any<op::uniform>(p, static_cast<T>(high - low), low);
 }
 
 /// Normal with the given mean and standard deviation.
 template <class T, int R>
 void normal_(Tensor<T, R>& p, std::type_identity_t<T> mean = 0, std::type_identity_t<T> std = 1) {
-  detail::fill<op::normal, T>(p, std, mean);
+  detail::fill_any<op::normal>(p, std, mean);
 }
 
 /// The numbers of inputs and of outputs that an element of a weight (out, in, …) has to do with.

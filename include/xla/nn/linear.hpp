@@ -13,7 +13,7 @@ namespace detail {
 /// One over the square root of a weight's inputs.
 template <class T>
 T linear_bound(const Tensor<T, 2>& weight) {
-  return 1 / std::sqrt(static_cast<T>(std::int64_t(weight.size(1))));
+  return static_cast<T>(1 / std::sqrt(static_cast<computed<T>>(std::int64_t(weight.size(1)))));
 }
 }  // namespace detail
 

@@ -25,8 +25,8 @@ struct Group {
 ///                          optim::group([](std::string_view, int rank) { return rank < 2; },
 ///                                       [](auto& o) { o.weight_decay = 0; })};
 /// Later they are optimizer.group_options[0].weight_decay, in the order of the groups; those of all
-/// other parameters are optimizer.options. Names are as in named_parameters(), which is a constant
-/// function without captures: the groups are part of the optimizer's type.
+/// other parameters are optimizer.options. Which has no captures, as the groups are part of the
+/// optimizer's type; names are those of named_parameters().
 template <class Which, class Change>
 constexpr Group<Which, Change> group(Which, Change change) {
   static_assert(std::is_empty_v<Which>,

@@ -43,6 +43,7 @@ class Optimizer {
       : options(rule), model_(model) {
     for (Rule& o : group_options) o = rule;
     if (__builtin_is_constant_evaluated()) return;
+    xla::detail::check_disjoint(model_.get());
     int i = 0;
     for_each_parameter(model_.get(), [&](auto& p) {
       for (auto& s : state_[static_cast<std::size_t>(i)]) s = state_type::value_type::like(p);

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <tuple>
 #include <utility>
 
+#include "xla/base/error.hpp"
 #include "xla/base/hana.hpp"
 #include "xla/module.hpp"
 
@@ -129,6 +131,25 @@ struct model_traits<several<Target...>> {
     return std::tie(model_traits<Target>::of(root).get()...);
   }
 };
+
+/// Stops an optimizer of several models where one is, or holds, another: that would be updated
+/// twice.
+template <class... Module>
+void check_disjoint(const std::tuple<Module&...>& models) {
+  const auto inside = [](const auto& a, const auto& b) {  // how often a begins in b
+    const auto *const first = reinterpret_cast<const char*>(&b),
+                     *const at = reinterpret_cast<const char*>(&a);
+    return std::less_equal<>{}(first, at) && std::less<>{}(at, first + sizeof b);
+  };
+  std::apply(
+      [&](auto&... a) {
+        const auto count = [&](const auto& b) { return (0 + ... + inside(a, b)); };
+        if (((count(a) > 1) || ...))
+          throw error("xla::optim: a model is twice among those of one optimizer");
+      },
+      models);
+}
+constexpr void check_disjoint(const auto&) {}
 
 /// Calls f(leaf, path) for an optimizer's hyper-parameters, then for those of its groups.
 template <class X, class F>
