@@ -276,7 +276,8 @@ TEST_CASE("buffers have names beside parameters") {
   xla::named_buffers(model, [&](const auto& name, auto& b) {
     buffers.push_back(name + std::to_string(std::int64_t(b.numel())));
   });
-  CHECK(parameters == std::vector<std::string>{"in.weight", "in.bias", "temperature", "shift", "mix"});
+  CHECK(parameters ==
+        std::vector<std::string>{"in.weight", "in.bias", "temperature", "shift", "mix"});
   CHECK(buffers == std::vector<std::string>{"shown3", "calls1", "spare4"});
   int count = 0;
   xla::for_each_buffer(model, [&](auto&) { ++count; });

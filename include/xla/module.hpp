@@ -162,8 +162,8 @@ constexpr void visit_states(Module& module, F&& f) {
 /// Calls f(name, parameter) for every parameter of a module; names as in PyTorch: "fc1.weight".
 template <class Module, class F>
 void named_parameters(Module& module, F&& f) {
-  detail::visit_states<true>(
-      module, [&](auto& p, const detail::tree_path& path) { f(path.str(), p); });
+  detail::visit_states<true>(module,
+                             [&](auto& p, const detail::tree_path& path) { f(path.str(), p); });
 }
 
 /// Calls f(parameter) for every parameter of a module.
@@ -175,8 +175,8 @@ constexpr void for_each_parameter(Module& module, F&& f) {
 /// Calls f(name, buffer) for every buffer of a module: "norm.running_mean".
 template <class Module, class F>
 void named_buffers(Module& module, F&& f) {
-  detail::visit_states<false>(
-      module, [&](auto& b, const detail::tree_path& path) { f(path.str(), b); });
+  detail::visit_states<false>(module,
+                              [&](auto& b, const detail::tree_path& path) { f(path.str(), b); });
 }
 
 /// Calls f(buffer) for every buffer of a module.

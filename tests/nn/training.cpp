@@ -126,7 +126,8 @@ double last_loss(Optimize optimize, Step run) {
   auto optimizer = optimize(model);
   optim::ExponentialMovingAverage average{model};
   nn::CrossEntropyLoss loss_fn;
-  auto x = xla::tensor<std::int64_t>({0, 3, 4, 1, 1, 2}), y = xla::tensor<std::int64_t>({0, 1, 2, 0, 1, 2});
+  auto x = xla::tensor<std::int64_t>({0, 3, 4, 1, 1, 2}),
+       y = xla::tensor<std::int64_t>({0, 1, 2, 0, 1, 2});
   double last = 0;
   for (int i = 0; i < 4; ++i)
     last = static_cast<double>(std::get<0>(run(model, x, y, loss_fn, optimizer, average)).item());
@@ -148,4 +149,19 @@ TEST_CASE("a model in double learns as one in float, with every optimizer") {
   check([](auto& m) { return optim::RMSprop{m, {.lr = 0.01, .centered = true}}; });
   check([](auto& m) { return optim::Adagrad{m, {.lr = 0.01, .lr_decay = 0.1}}; });
   check([](auto& m) { return optim::Lion{m, {.lr = 0.001}}; });
+}
+
+TEST_CASE("layers in bfloat16 begin as others do and load what was trained in float") {
+  const xla::eager_mode_guard eager;
+  xla::manual_seed(2);
+  Small<float> trained;
+  trained.eval();
+  Small<xla::bfloat16> small;
+  CHECK(static_cast<float>(small.in.weight.to_vector()[0]) != 0);
+  xla::load_state_dict(small, xla::state_dict(trained));
+  small.eval();
+  auto x = xla::tensor<std::int64_t>({0, 3, 4});
+  test::check_equal(xla::cast<float>(small(x)), {3, 3}, trained(x).to_vector(), 0.05);
+  auto compiled = xla::compile(small);
+  test::check_equal(compiled(x), small(x));
 }

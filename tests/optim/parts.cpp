@@ -131,11 +131,10 @@ TEST_CASE("groups of parameters have options of their own, as optimizers of thei
   };
   check_in_modes(step, [&](auto run) {
     auto model = make_deep(), left = make_deep(), vectors = make_deep(), rest = make_deep();
-    optim::AdamW optimizer{
-        model,
-        {.lr = 0.1, .beta2 = 0.9, .weight_decay = 0.5},
-        optim::group(is_vector, [](auto& o) { o.weight_decay = 0; }),
-        optim::group(is_left, [](auto& o) { o.lr = 0.01, o.beta1 = 0.5; })};
+    optim::AdamW optimizer{model,
+                           {.lr = 0.1, .beta2 = 0.9, .weight_decay = 0.5},
+                           optim::group(is_vector, [](auto& o) { o.weight_decay = 0; }),
+                           optim::group(is_left, [](auto& o) { o.lr = 0.01, o.beta1 = 0.5; })};
     static_assert(optimizer.groups == 2);
     CHECK(optimizer.group_options[0].lr.value() == 0.1);
     optim::StepLR schedule{optimizer, {.step_size = 1, .gamma = 0.5}};
@@ -200,9 +199,8 @@ TEST_CASE("one optimizer for a model and a part of another trains each as its ow
   check_in_modes(step, [&](auto run) {
     Small one{test::make_weights()};
     auto other = make_deep();
-    optim::SGD optimizer{
-        std::tuple{xla::part<>(one), xla::part<&Deep::left, &Big::head>(other)},
-        {.lr = 0.1, .momentum = 0.9}};
+    optim::SGD optimizer{std::tuple{xla::part<>(one), xla::part<&Deep::left, &Big::head>(other)},
+                         {.lr = 0.1, .momentum = 0.9}};
     for (int i = 0; i < 3; ++i) run(one, other, x, optimizer);
     test::check_equal(other.left.body.w, test::make_weights().w);
     CHECK(other.left.head.w.to_vector() == one.body.w.to_vector());
@@ -223,9 +221,8 @@ TEST_CASE("one optimizer for two models of one type") {
   };
   check_in_modes(step, [&](auto run) {
     auto actor = test::make_weights(), critic = test::make_weights();
-    optim::AdamW optimizer{std::tie(actor, critic), {.lr = 0.1}, optim::group(is_vector, [](auto& o) {
-                             o.lr = 0;
-                           })};
+    optim::AdamW optimizer{
+        std::tie(actor, critic), {.lr = 0.1}, optim::group(is_vector, [](auto& o) { o.lr = 0; })};
     run(actor, critic, x, optimizer);
     test::check_equal(critic.b, test::make_weights().b);
     CHECK(critic.w.to_vector() != test::make_weights().w.to_vector());
@@ -269,5 +266,6 @@ TEST_CASE("a target network is no optimizer's, and follows as an average") {
   optim::ExponentialMovingAverage average{model};
   optim::SGD optimizer{target};
   auto compiled = xla::compile(step);
-  CHECK_THROWS_WITH(compiled(model, target, x, average, optimizer), test::contains("another model"));
+  CHECK_THROWS_WITH(compiled(model, target, x, average, optimizer),
+                    test::contains("another model"));
 }

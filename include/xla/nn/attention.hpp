@@ -45,9 +45,9 @@ struct Attention {
   /// x stands at positions (sequence) of texts, of which those before were seen: its keys and
   /// values go there, too, and it sees all up to its own.
   template <int Batch, int Length>
-  constexpr stream operator()(
-      const stream& x, const KeyValues<Batch, KvHeads, Length, head_size, value_type>& seen,
-      const Tensor<std::int64_t, 1>& positions) const {
+  constexpr stream operator()(const stream& x,
+                              const KeyValues<Batch, KvHeads, Length, head_size, value_type>& seen,
+                              const Tensor<std::int64_t, 1>& positions) const {
     const auto q = turn(split<Heads>(q_proj(x)), positions);
     seen.keys.index_copy_(2, positions, turn(split<KvHeads>(k_proj(x)), positions));
     seen.values.index_copy_(2, positions, split<KvHeads>(v_proj(x)));

@@ -45,13 +45,15 @@ bool convert_elements(dtype from, const std::uint8_t* data, std::int64_t count, 
   bool fits = true;
   const auto of_kind = [&]<bool Fraction>(std::bool_constant<Fraction>) {
     bool known = false;
-    return visit_numbers<Fraction>(from, [&]<class From>(std::type_identity<From>) {
-             known = visit_numbers<Fraction>(to, [&]<class To>(std::type_identity<To>) {
-               for (std::int64_t i = 0; fits && i < count; ++i)
-                 fits = convert_element<From, To>(data + i * std::int64_t{sizeof(From)},
-                                                  result + i * std::int64_t{sizeof(To)});
-             });
-           }) &&
+    return visit_numbers<Fraction>(
+               from,
+               [&]<class From>(std::type_identity<From>) {
+                 known = visit_numbers<Fraction>(to, [&]<class To>(std::type_identity<To>) {
+                   for (std::int64_t i = 0; fits && i < count; ++i)
+                     fits = convert_element<From, To>(data + i * std::int64_t{sizeof(From)},
+                                                      result + i * std::int64_t{sizeof(To)});
+                 });
+               }) &&
            known;
   };
   return (of_kind(std::true_type{}) || of_kind(std::false_type{})) && fits;

@@ -210,12 +210,10 @@ struct Decoder {
     });
   }
 
-  constexpr stream operator()(const Tensor<std::int64_t, 2>& tokens) const {
-    return run(tokens);
-  }
+  constexpr stream operator()(const Tensor<std::int64_t, 2>& tokens) const { return run(tokens); }
   /// The same where only tokens for which present (batch, sequence) holds are seen: not padding.
   constexpr stream operator()(const Tensor<std::int64_t, 2>& tokens,
-                                        const Tensor<bool, 2>& present) const {
+                              const Tensor<bool, 2>& present) const {
     return run(tokens, unsqueeze(unsqueeze(xla::detail::dependent<Decoder>(present), 1), 1));
   }
   /// The same of tokens that come next in the texts of a cache, and are added to it: those of a
@@ -223,13 +221,13 @@ struct Decoder {
   /// nothing is added. Not recorded for backward().
   template <int Length, int Batch>
   constexpr stream operator()(const Tensor<std::int64_t, 2>& tokens,
-                                        const KeyValueCache<C, Length, Batch>& cache) const {
+                              const KeyValueCache<C, Length, Batch>& cache) const {
     return no_grad(tokens, [&] { return score(append(tokens, cache)); });
   }
   /// Of these only the logits after the last token: (batch, vocabulary).
   template <int Length, int Batch>
   constexpr Tensor<value_type, 2> next_logits(const Tensor<std::int64_t, 2>& tokens,
-                                         const KeyValueCache<C, Length, Batch>& cache) const {
+                                              const KeyValueCache<C, Length, Batch>& cache) const {
     return no_grad(tokens, [&] {
       const auto last = narrow(append(tokens, cache), 1, tokens.size(1) - 1, 1);
       return squeeze<1>(score(last));
@@ -252,7 +250,7 @@ struct Decoder {
   /// What the layers make of tokens that are added to a cache.
   template <int Length, int Batch>
   constexpr stream append(const Tensor<std::int64_t, 2>& tokens,
-                                    const KeyValueCache<C, Length, Batch>& cache) const {
+                          const KeyValueCache<C, Length, Batch>& cache) const {
     const Size n = tokens.size(1);
     const xla::detail::size_scope scope{tokens.table(), "nn::Decoder"};
     xla::detail::extent texts = tokens.size(0).extent();

@@ -19,7 +19,7 @@ struct BasicEmbedding {
   }
   template <int R>
   constexpr Tensor<T, R + 1> operator()(const Tensor<std::int64_t, R>& index,
-                                            caller who = here()) const {
+                                        caller who = here()) const {
     return embedding(index, weight, who);
   }
   XLA_MODULE(weight)

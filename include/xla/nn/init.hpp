@@ -26,11 +26,11 @@ void constant_(Tensor<T, R>& p, std::type_identity_t<T> value) {
 }
 template <class T, int R>
 void zeros_(Tensor<T, R>& p) {
-  constant_(p, 0);
+  constant_(p, T(0));
 }
 template <class T, int R>
 void ones_(Tensor<T, R>& p) {
-  constant_(p, 1);
+  constant_(p, T(1));
 }
 
 namespace detail {
@@ -74,13 +74,15 @@ void fill_any(Tensor<T, R>& p, T factor, T term) {
 
 /// Uniform in [low, high).
 template <class T, int R>
-void uniform_(Tensor<T, R>& p, std::type_identity_t<T> low = 0, std::type_identity_t<T> high = 1) {
+void uniform_(Tensor<T, R>& p, std::type_identity_t<T> low = T(0),
+              std::type_identity_t<T> high = T(1)) {
   detail::fill_any<op::uniform>(p, static_cast<T>(high - low), low);
 }
 
 /// Normal with the given mean and standard deviation.
 template <class T, int R>
-void normal_(Tensor<T, R>& p, std::type_identity_t<T> mean = 0, std::type_identity_t<T> std = 1) {
+void normal_(Tensor<T, R>& p, std::type_identity_t<T> mean = T(0),
+             std::type_identity_t<T> std = T(1)) {
   detail::fill_any<op::normal>(p, std, mean);
 }
 

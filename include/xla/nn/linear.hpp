@@ -12,8 +12,8 @@ namespace xla::nn {
 namespace detail {
 /// One over the square root of a weight's inputs.
 template <class T>
-T linear_bound(const Tensor<T, 2>& weight) {
-  return static_cast<T>(1 / std::sqrt(static_cast<computed<T>>(std::int64_t(weight.size(1)))));
+auto linear_bound(const Tensor<T, 2>& weight) {
+  return 1 / std::sqrt(static_cast<xla::detail::computed<T>>(std::int64_t(weight.size(1))));
 }
 }  // namespace detail
 
@@ -30,9 +30,9 @@ struct BasicLinear {
   }
   /// Uniform within one over the square root of in, weight and bias (He et al. 2015, a = sqrt 5).
   void reset_parameters() {
-    const T bound = detail::linear_bound(weight);
-    init::uniform_(weight, -bound, bound);
-    init::uniform_(bias, -bound, bound);
+    const auto bound = detail::linear_bound(weight);
+    init::uniform_(weight, T(-bound), T(bound));
+    init::uniform_(bias, T(-bound), T(bound));
   }
   template <int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
@@ -54,8 +54,8 @@ struct BasicLinearNoBias {
   }
   /// Uniform within one over the square root of in.
   void reset_parameters() {
-    const T bound = detail::linear_bound(weight);
-    init::uniform_(weight, -bound, bound);
+    const auto bound = detail::linear_bound(weight);
+    init::uniform_(weight, T(-bound), T(bound));
   }
   template <int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {

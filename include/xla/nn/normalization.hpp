@@ -36,7 +36,7 @@ struct BasicRMSNorm {
 
   constexpr BasicRMSNorm() = default;
   constexpr explicit BasicRMSNorm(std::int64_t features,
-                             Scalar epsilon = std::numeric_limits<T>::epsilon())
+                                  Scalar epsilon = std::numeric_limits<T>::epsilon())
       : weight({features}), eps(epsilon) {
     if (!__builtin_is_constant_evaluated()) init::ones_(weight);
   }
@@ -53,14 +53,15 @@ using RMSNorm = BasicRMSNorm<float>;
 template <class T>
 struct BasicBatchNorm1d {
   using value_type = T;
-  Parameter<T, 1> weight, bias;             ///< (features)
-  Buffer<T, 1> running_mean, running_var;   ///< (features)
+  Parameter<T, 1> weight, bias;                 ///< (features)
+  Buffer<T, 1> running_mean, running_var;       ///< (features)
   Buffer<std::int64_t, 0> num_batches_tracked;  ///< so far
   Scalar eps = 1e-5, momentum = 0.1;
   TrainingFlag training;
 
   constexpr BasicBatchNorm1d() = default;
-  constexpr explicit BasicBatchNorm1d(std::int64_t features, Scalar epsilon = 1e-5, Scalar rate = 0.1)
+  constexpr explicit BasicBatchNorm1d(std::int64_t features, Scalar epsilon = 1e-5,
+                                      Scalar rate = 0.1)
       : weight({features}),
         bias({features}),
         running_mean({features}),
@@ -77,8 +78,7 @@ struct BasicBatchNorm1d {
     if (training) num_batches_tracked.copy_(num_batches_tracked.detach() + 1);
     return y;
   }
-  XLA_MODULE(weight, bias, running_mean, running_var, num_batches_tracked, eps, momentum,
-                    training)
+  XLA_MODULE(weight, bias, running_mean, running_var, num_batches_tracked, eps, momentum, training)
 };
 using BatchNorm1d = BasicBatchNorm1d<float>;
 

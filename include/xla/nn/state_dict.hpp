@@ -62,13 +62,12 @@ void visit_named_state(X& x, const std::string& prefix, F&& f) {
         f(names[at].second + std::to_string(count++), state);
       }
     });
-    visit_options(
-        x,
-        [&](auto& leaf, const tree_path& path) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(leaf)>, Scalar>)
-            f(prefix + path.str(), leaf);
-        },
-        {});
+    visit_options(x,
+                  [&](auto& leaf, const tree_path& path) {
+                    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(leaf)>, Scalar>)
+                      f(prefix + path.str(), leaf);
+                  },
+                  {});
   } else {
     visit_tree(x,
                [&](auto& leaf, const tree_path& path) {
@@ -146,11 +145,11 @@ StateDict state_dict(X& x) {
   return out;
 }
 
-/// Writes values into a module, an optimizer or a schedule. Fractions of another type are rounded to
-/// that of the place (so a float file loads into a double model, and back), whole numbers too if
+/// Writes values into a module, an optimizer or a schedule. Fractions of another type are rounded
+/// to that of the place (so a float file loads into a double model, and back), whole numbers too if
 /// they fit. Throws `xla::error` that lists everything that is missing, unexpected, of another kind
-/// or shape, and then has written nothing. Not strict, what is missing or unexpected is left out and
-/// returned; other kinds and shapes are errors still.
+/// or shape, and then has written nothing. Not strict, what is missing or unexpected is left out
+/// and returned; other kinds and shapes are errors still.
 template <class X>
 IncompatibleKeys load_state_dict(X& x, const StateDict& dict, bool strict = true) {
   detail::later<X, detail::state_loader> loader{dict};

@@ -67,7 +67,8 @@ struct basic_state_loader<In>::state {
     if (a.sizes == sizes && a.bytes.size() != io::array_bytes(a.type, sizes))
       mismatched.push_back(name + ": " + std::to_string(a.bytes.size()) + " bytes found for " +
                            describe(a.type, sizes));
-    else if (a.sizes != sizes || (a.type != type && converted(a, type).size() != io::array_bytes(type, sizes)))
+    else if (a.sizes != sizes ||
+             (a.type != type && converted(a, type).size() != io::array_bytes(type, sizes)))
       mismatched.push_back(name + ": " + describe(a.type, a.sizes) + " found, " +
                            describe(type, sizes) + " needed");
     else return &a;

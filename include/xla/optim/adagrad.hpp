@@ -21,8 +21,7 @@ struct AdagradOptions {
     return lr.as<T>() / (1 + (count - 1) * lr_decay);
   }
   /// Duchi, Hazan, Singer (2011).
-  constexpr void update(const auto& rate, auto& p, const auto& gradient,
-                        auto& total) const {
+  constexpr void update(const auto& rate, auto& p, const auto& gradient, auto& total) const {
     const auto old = p.detach();
     const auto g = gradient + old * weight_decay;
     total.copy_(total.detach() + g * g);

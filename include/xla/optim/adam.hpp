@@ -15,7 +15,7 @@ struct adam_step {
 };
 template <class T>
 constexpr adam_step<T> begin_adam(const Scalar& lr, const Scalar& beta1, const Scalar& beta2,
-                               const Tensor<T, 0>& count) {
+                                  const Tensor<T, 0>& count) {
   const auto bias1 = 1 - exp(log(beta1.as<T>()) * count);
   const auto bias2 = 1 - exp(log(beta2.as<T>()) * count);
   return {lr.as<T>() / bias1, sqrt(bias2), 1 - beta1.as<T>(), 1 - beta2.as<T>()};

@@ -119,7 +119,8 @@ class ExponentialMovingAverage {
 
   /// Writes the averages into a model of this type: a copy to evaluate, or the model itself.
   constexpr void copy_to(const holder& model) const {
-    xla::detail::visit_beside(average_, model.get(), [](auto& a, auto& state) { state.copy_(a.detach()); });
+    xla::detail::visit_beside(average_, model.get(),
+                              [](auto& a, auto& state) { state.copy_(a.detach()); });
   }
 
   constexpr auto& model() const { return model_.get(); }
@@ -137,7 +138,8 @@ class ExponentialMovingAverage {
   typename xla::detail::beside_state<module_type>::type average_;
 };
 template <class Model>
-ExponentialMovingAverage(Model&&, AverageOptions) -> ExponentialMovingAverage<xla::detail::target<Model>>;
+ExponentialMovingAverage(Model&&, AverageOptions)
+    -> ExponentialMovingAverage<xla::detail::target<Model>>;
 template <class Model>
 ExponentialMovingAverage(Model&&) -> ExponentialMovingAverage<xla::detail::target<Model>>;
 

@@ -20,8 +20,7 @@ struct LionOptions {
     return 1 - lr.as<T>() * weight_decay;
   }
   /// Chen et al. (2023), program 1.
-  constexpr void update(const auto& decay, auto& p, const auto& gradient,
-                        auto& mean) const {
+  constexpr void update(const auto& decay, auto& p, const auto& gradient, auto& mean) const {
     using T = typename std::remove_cvref_t<decltype(gradient)>::value_type;
     const auto old = mean.detach();
     const auto direction = sign(old * beta1 + gradient * (1 - beta1.as<T>()));

@@ -17,9 +17,9 @@ namespace xla::optim {
 /// The optimizer refers to its model, which must outlive it. Its state exists from the start, so
 /// that the first step is the same graph as all others. It is for a model, a part() of one, or
 /// several: optim::SGD{std::tie(actor, critic), {.lr = 1e-3}}, or a tuple of parts. Parameters with
-/// other hyper-parameters are a group(). Compiled, each model is found among the step's arguments by its
-/// type; several of one type belong to their optimizers in order, and those beyond are not trained
-/// (a target network behind its model).
+/// other hyper-parameters are a group(). Compiled, each model is found among the step's arguments
+/// by its type; several of one type belong to their optimizers in order, and those beyond are not
+/// trained (a target network behind its model).
 template <class Model, class Rule>
 class Optimizer {
   using traits = xla::detail::model_traits<typename xla::detail::ungrouped<Model>::type>;
@@ -39,8 +39,7 @@ class Optimizer {
   static constexpr std::size_t groups = xla::detail::ungrouped<Model>::groups;
   using state_type = std::array<Buffer<value_type, dynamic_rank>, Rule::states>;
 
-  constexpr explicit Optimizer(const holder& model, Rule rule = {})
-      : options(rule), model_(model) {
+  constexpr explicit Optimizer(const holder& model, Rule rule = {}) : options(rule), model_(model) {
     for (Rule& o : group_options) o = rule;
     if (__builtin_is_constant_evaluated()) return;
     xla::detail::check_disjoint(model_.get());
@@ -53,8 +52,7 @@ class Optimizer {
   /// With groups of parameters.
   template <class... Which, class... Change>
     requires(sizeof...(Which) == groups && groups > 0)
-  constexpr explicit Optimizer(const holder& model, Rule rule,
-                               const Group<Which, Change>&... more)
+  constexpr explicit Optimizer(const holder& model, Rule rule, const Group<Which, Change>&... more)
       : Optimizer(model, rule) {
     static_assert((std::is_invocable_v<const Change&, Rule&> && ...),
                   "xla::optim::group: the second function changes the group's options: "

@@ -23,8 +23,8 @@ struct RMSpropOptions {
     return where(centered.as<T>() != 0, T{1}, T{0});
   }
   /// Hinton's lecture 6e (2012); centered: Graves (2013), section 4.2.
-  constexpr void update(const auto& center, auto& p, const auto& gradient, auto& square,
-                        auto& mean, auto& velocity) const {
+  constexpr void update(const auto& center, auto& p, const auto& gradient, auto& square, auto& mean,
+                        auto& velocity) const {
     const auto old = p.detach();
     const auto g = gradient + old * weight_decay;
     using T = typename std::remove_cvref_t<decltype(gradient)>::value_type;

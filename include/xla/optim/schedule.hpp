@@ -14,9 +14,9 @@
 
 /// Learning-rate schedules by PyTorch's names and formulas: objects beside the loop that change
 /// optimizer.options.lr at step(), usually once an epoch. A rate is an input of a compiled step, so
-/// that changing it compiles nothing. Groups of parameters have their own rates, which are scheduled
-/// alike, each from its own start. They refer to the optimizer, which must outlive them. A
-/// checkpoint takes them beside it; make all of them first, then load.
+/// that changing it compiles nothing. Groups of parameters have their own rates, which are
+/// scheduled alike, each from its own start. They refer to the optimizer, which must outlive them.
+/// A checkpoint takes them beside it; make all of them first, then load.
 namespace xla::optim {
 
 /// What schedules share: the optimizer, its rates at the start, and the number of steps taken.
@@ -32,8 +32,7 @@ class Schedule {
   void visit_progress(F&& f) {
     f("last_epoch", epoch_);
     f("base_lr", base_[0]);
-    for (std::size_t i = 1; i < all; ++i)
-      f(("base_lr." + std::to_string(i - 1)).c_str(), base_[i]);
+    for (std::size_t i = 1; i < all; ++i) f(("base_lr." + std::to_string(i - 1)).c_str(), base_[i]);
   }
 
  protected:
@@ -70,9 +69,7 @@ class Schedule {
 template <class Optimizer, class F>
 class LambdaLR : public Schedule<Optimizer> {
  public:
-  LambdaLR(Optimizer& optimizer, F f) : Schedule<Optimizer>(optimizer), f_(std::move(f)) {
-    set(0);
-  }
+  LambdaLR(Optimizer& optimizer, F f) : Schedule<Optimizer>(optimizer), f_(std::move(f)) { set(0); }
   void step() { set(this->next_epoch()); }
 
  private:

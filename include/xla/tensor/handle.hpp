@@ -134,7 +134,8 @@ class handle {
       const node n = placed(i, at);
       if (n.op == &data_info)
         g->sizes.refused.set(
-            "xla: a compiled body cannot read numbers from memory: make the tensor outside and pass "
+            "xla: a compiled body cannot read numbers from memory: make the tensor outside and "
+            "pass "
             "it, or keep it in a buffer of the model");
       at[i] = g->add(n);
     }

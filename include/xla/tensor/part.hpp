@@ -32,8 +32,9 @@ namespace detail {
 struct mixed {};
 template <class A, class B>
 struct common_type {
-  using type = std::conditional_t<
-      std::is_void_v<A>, B, std::conditional_t<std::is_void_v<B> || std::is_same_v<A, B>, A, mixed>>;
+  using type =
+      std::conditional_t<std::is_void_v<A>, B,
+                         std::conditional_t<std::is_void_v<B> || std::is_same_v<A, B>, A, mixed>>;
 };
 template <class... X>
 struct parameter_types {
@@ -89,10 +90,10 @@ struct model_traits {
 template <class Root, auto... Members>
 struct model_traits<Part<Root, Members...>> {
   using roots = several<Root>;
-  using module = std::remove_reference_t<decltype((std::declval<Root&>().* ... .* Members))>;
+  using module = std::remove_reference_t<decltype((std::declval<Root&>().*....*Members))>;
   struct holder : model_traits<module>::holder {
     constexpr holder(module& m) : model_traits<module>::holder(m) {}
-    constexpr holder(const Part<Root, Members...>& p) : holder((*p.root.* ... .* Members)) {}
+    constexpr holder(const Part<Root, Members...>& p) : holder((*p.root.*....*Members)) {}
   };
   static constexpr holder of(Root& root) { return Part<Root, Members...>{&root}; }
 };
@@ -137,8 +138,9 @@ struct model_traits<several<Target...>> {
 template <class... Module>
 void check_disjoint(const std::tuple<Module&...>& models) {
   const auto inside = [](const auto& a, const auto& b) {  // how often a begins in b
-    const auto *const first = reinterpret_cast<const char*>(&b),
-                     *const at = reinterpret_cast<const char*>(&a);
+    const auto *const first = reinterpret_cast<const char*>(&b), *const at =
+                                                                     reinterpret_cast<const char*>(
+                                                                         &a);
     return std::less_equal<>{}(first, at) && std::less<>{}(at, first + sizeof b);
   };
   std::apply(
@@ -181,8 +183,8 @@ struct target_of<Part<Root, Members...>> {
   using type = Part<Root, Members...>;
 };
 template <class Given>
-using target = typename target_of<
-    std::conditional_t<refers<std::remove_cvref_t<Given>>, std::remove_cvref_t<Given>, Given>>::type;
+using target = typename target_of<std::conditional_t<refers<std::remove_cvref_t<Given>>,
+                                                     std::remove_cvref_t<Given>, Given>>::type;
 template <class... X>
   requires refers<std::tuple<X...>>
 struct target_of<std::tuple<X...>> {

@@ -30,8 +30,9 @@ class State : public Tensor<T, Rank> {
     if (!__builtin_is_constant_evaluated())
       detail::machine_of<T>::create_cell(*this, dtype_of<T>, shape(), Trainable);
   }
-  /// Starts with a value, by itself: gradients do not go on to what made it. In a default constructor
-  /// its sizes are facts of the type: Parameter<float, 1> scale = xla::tensor<float>({1, 2, 3}).
+  /// Starts with a value, by itself: gradients do not go on to what made it. In a default
+  /// constructor its sizes are facts of the type: Parameter<float, 1> scale =
+  /// xla::tensor<float>({1, 2, 3}).
   constexpr State(const Tensor<T, Rank>& value) { begin(value); }
   constexpr State(std::type_identity_t<T> number)
     requires(Rank == 0)

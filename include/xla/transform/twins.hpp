@@ -39,7 +39,8 @@ struct target_list<several<Target...>> {
   using type = several<Target...>;
 };
 template <std::size_t I, class... X>
-constexpr auto nth_of(several<X...>) -> std::type_identity<std::tuple_element_t<I, std::tuple<X...>>>;
+constexpr auto nth_of(several<X...>)
+    -> std::type_identity<std::tuple_element_t<I, std::tuple<X...>>>;
 template <std::size_t I, class List>
 using nth = typename decltype(nth_of<I>(List{}))::type;
 
