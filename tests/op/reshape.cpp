@@ -23,6 +23,14 @@ TEST_CASE("reshape keeps the elements in their order") {
   check_equal(flatten(x), {24}, v);
   check_equal(flatten<1>(x), {2, 12}, v);
   check_equal(flatten<2>(x), {2, 3, 4}, v);
+  check_equal(xla::flatten<0, 1>(x), {6, 4}, v);
+  check_equal(xla::flatten<1, 1>(x), {2, 3, 4}, v);
+  check_equal(xla::flatten<-2, -1>(x), {2, 12}, v);
+  check_equal(xla::flatten<0, -1>(numbers<float>({0, 3})), {0}, {});
+  check_equal(xla::flatten<0, 1>(numbers<float>({5, 0, 3})), {0, 3}, {});
+  check_equal(flatten(xla::tensor(2.f)), {1}, {2.f});
+  check_equal(view_as(x, numbers<bool>({6, 4})), {6, 4}, v);
+  check_equal(reshape_as(x, flatten(x)), {24}, v);
   check_equal(unsqueeze(x, 0), {1, 2, 3, 4}, v);
   check_equal(unsqueeze(x, -1), {2, 3, 4, 1}, v);
   check_equal(unsqueeze(x, 2), {2, 3, 1, 4}, v);
@@ -50,6 +58,7 @@ TEST_CASE("expand repeats along axes of size 1 and new leading ones") {
   check_equal(expand(y, {17, 33}), {17, 33}, repeated(y, {17, 33}));
   check_equal(expand(x, {3, 0}), {3, 0}, {});
   check_equal(expand(x, {3, 1}), x);
+  check_equal(expand_as(x, numbers<int>({2, 3, 5})), {2, 3, 5}, repeated(x, {2, 3, 5}));
 }
 
 TEST_CASE("shapes that do not fit are refused") {
@@ -66,6 +75,8 @@ TEST_CASE("shapes that do not fit are refused") {
   CHECK_THROWS_AS(reshape(x, {6, -2}), xla::shape_error);
   CHECK_THROWS_AS(expand(x, {4, 3}), xla::shape_error);
   CHECK_THROWS_AS(expand(x, {3, 2, 2}), xla::shape_error);
+  CHECK_THROWS_WITH(view_as(x, numbers<float>({4, 2})), test::contains("cannot view (2, 3)"));
+  CHECK_THROWS_WITH(expand_as(x, numbers<float>({4, 3})), test::contains("only sizes that are 1"));
   CHECK_THROWS_AS(xla::squeeze<0>(x), xla::shape_error);
   CHECK_THROWS_AS(unsqueeze(x, 3), xla::shape_error);
   CHECK_THROWS_AS(unsqueeze(x, -4), xla::shape_error);
@@ -73,11 +84,14 @@ TEST_CASE("shapes that do not fit are refused") {
 
 TEST_CASE("changes of shape are the same in every mode") {
   auto all = [](auto& x) {
+    const auto one = xla::ones<typename std::remove_cvref_t<decltype(x)>::value_type>({1});
     return std::tuple(reshape(x, {x.size(1), -1}), flatten<1>(x) * 2, unsqueeze(x, 1) + 1,
                       xla::squeeze<0>(unsqueeze(x, 0)), expand(unsqueeze(x, 0), {3, -1, -1, -1}),
                       flatten(x), unflatten(x, 1, {1, -1}),
                       expand(sum(x, {0}, xla::keepdim), {x.size(0), -1, -1}),
-                      reshape(x, {x.size(0) * x.size(1), x.size(2)}) * reshape(x, {-1, x.size(2)}));
+                      reshape(x, {x.size(0) * x.size(1), x.size(2)}) * reshape(x, {-1, x.size(2)}),
+                      xla::flatten<0, 1>(x) - view_as(x * 2, xla::flatten<-3, -2>(x)),
+                      expand_as(sum(x, {0, 1}), x) + view_as(one, sum(x)));
   };
   check_modes(all, numbers<float>({2, 3, 5}));
   check_modes(all, numbers<float>({7, 13, 33}));
@@ -87,6 +101,7 @@ TEST_CASE("changes of shape are the same in every mode") {
 TEST_CASE("gradients of changes of shape") {
   const auto x = numbers<double>({3, 4});
   check_gradient([](auto& v) { return reshape(v * v, {2, -1}) * 2; }, x);
+  check_gradient([](auto& v) { return xla::flatten<0, 1>(view_as(v * v, unsqueeze(v, 1))); }, x);
   check_gradient([](auto& v) { return expand(unsqueeze(v, 1), {2, 3, 5, 4}) * 0.5; }, x);
   check_gradient(
       [](auto& v) {

@@ -71,6 +71,13 @@ template <class T>
 constexpr any_tensor<T> expand_to(const any_tensor<T>& x, const shape& s) {
   return with_shape<op::expand, dynamic_rank>(x, s);
 }
+/// x under the sizes of another tensor, whose graph it joins.
+template <class Op, int R, class T, int A>
+constexpr Tensor<T, R> with_shape_of(Tensor<T, A> x, const handle& other, caller who) {
+  if (__builtin_is_constant_evaluated() && other.owner() && !x.owner())
+    x.name_node(other.owner(), x.lift(other.owner()));
+  return with_shape<Op, R>(x, other.dims(), who);
+}
 template <std::size_t N>
 constexpr size_table* table_of(const Size (&sizes)[N]) {
   for (const Size& s : sizes)
@@ -115,6 +122,19 @@ constexpr Tensor<T, static_cast<int>(N)> view(const Tensor<T, R>& x, const Size 
   return reshape(x, sizes, who);
 }
 
+/// The elements of x under the sizes of another tensor.
+template <class T, int R, class U, int A>
+constexpr Tensor<T, A> reshape_as(const Tensor<T, R>& x, const Tensor<U, A>& other,
+                                  caller who = here()) {
+  return detail::with_shape_of<op::reshape, A>(x, other, who);
+}
+/// Another name of reshape_as.
+template <class T, int R, class U, int A>
+constexpr Tensor<T, A> view_as(const Tensor<T, R>& x, const Tensor<U, A>& other,
+                               caller who = here()) {
+  return reshape_as(x, other, who);
+}
+
 /// One axis as several, whose sizes multiply to its own; one of them may be -1.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R - 1 + static_cast<int>(N)> unflatten(const Tensor<T, R>& x, int axis,
@@ -141,18 +161,36 @@ constexpr Tensor<T, R - 1 + static_cast<int>(N)> unflatten(const Tensor<T, R>& x
   return detail::with_shape<op::reshape, R - 1 + static_cast<int>(N)>(x, s, who);
 }
 
-/// All axes from First on as one: flatten<1>(x) is (n, everything else).
-template <int First = 0, class T, int R>
-constexpr Tensor<T, First + 1> flatten(const Tensor<T, R>& x) {
-  static_assert(First >= 0 && First < (R > 0 ? R : 1), "xla::flatten<First>: no such axis");
+namespace detail {
+/// Which axes of R flatten joins; a tensor without axes counts as one with a single axis.
+template <int First, int Last, int R>
+struct joined_axes {
+  static constexpr int axes = R > 0 ? R : 1;
+  static constexpr int first = First < 0 ? First + axes : First;
+  static constexpr int last = Last < 0 ? Last + axes : Last;
+  static constexpr bool exist = 0 <= first && first <= last && last < axes;
+  static constexpr int left = exist ? axes - (last - first) : 1;
+};
+}  // namespace detail
+
+/// The axes First to Last as one (negative: from the end), all by default: flatten<1>(x) is
+/// (n, everything else), flatten<0, 1>(x) joins the first two.
+template <int First = 0, int Last = -1, class T, int R>
+constexpr auto flatten(const Tensor<T, R>& x)
+    -> Tensor<T, detail::joined_axes<First, Last, R>::left> {
+  using joined = detail::joined_axes<First, Last, R>;
+  static_assert(joined::exist,
+                "xla::flatten<First, Last>: no such axis, or the last comes before the first");
   const detail::shape from = x.dims();
+  const int last = R > 0 ? joined::last : from.rank - 1;
   detail::shape s;
-  for (int i = 0; i < First; ++i) s.push(from[i]);
-  detail::extent rest = 1;  // not -1, which is not known where another size is 0
-  for (int i = First; i < from.rank; ++i)
-    rest = detail::size_scope{x.table(), "flatten"}.multiply(rest, from[i]);
-  s.push(rest);
-  return detail::with_shape<op::reshape, First + 1>(x, s);
+  for (int i = 0; i < joined::first; ++i) s.push(from[i]);
+  detail::extent all = 1;  // not -1, which is not known where another size is 0
+  for (int i = joined::first; i <= last; ++i)
+    all = detail::size_scope{x.table(), "flatten"}.multiply(all, from[i]);
+  s.push(all);
+  for (int i = last + 1; i < from.rank; ++i) s.push(from[i]);
+  return detail::with_shape<op::reshape, joined::left>(x, s);
 }
 
 /// x with a new axis of size 1 at the given place (negative: from the end).
@@ -189,6 +227,13 @@ constexpr Tensor<T, static_cast<int>(N)> expand(const Tensor<T, R>& x, const Siz
   static_assert(static_cast<int>(N) >= R, "xla::expand: the result has fewer axes than x");
   return detail::with_shape<op::expand, static_cast<int>(N)>(
       x, detail::to_shape(sizes, {"expand", who}, -1), who);
+}
+/// x broadcast to the sizes of another tensor.
+template <class T, int R, class U, int A>
+constexpr Tensor<T, A> expand_as(const Tensor<T, R>& x, const Tensor<U, A>& other,
+                                 caller who = here()) {
+  static_assert(A >= R, "xla::expand_as: the other tensor has fewer axes than x");
+  return detail::with_shape_of<op::expand, A>(x, other, who);
 }
 
 }  // namespace xla

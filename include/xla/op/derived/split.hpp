@@ -43,6 +43,23 @@ constexpr std::array<Tensor<T, R>, N> split(const Tensor<T, R>& x, int axis = 0,
   return chunk<N>(x, at, who);
 }
 
+/// The N slices along an axis whose size is N, without that axis.
+template <int N, class T, int R>
+constexpr std::array<Tensor<T, R - 1>, N> unbind(const Tensor<T, R>& x, int axis = 0,
+                                                 caller who = here()) {
+  static_assert(N > 0 && R != 0, "xla::unbind<N>: needs a tensor with axes and one slice or more");
+  const detail::call_site site{"unbind", who};
+  const int at = detail::checked_axis(x, axis, site);
+  const detail::shape s = x.dims();
+  if (detail::extent n = s[at]; !detail::size_scope{x.table(), site}.equal(n, N))
+    detail::size_scope{x.table(), site}.fail(detail::text("axis ")
+                                             << at << " of " << s << " does not have the size "
+                                             << N << " that unbind<" << N << "> says");
+  std::array<Tensor<T, R - 1>, N> slices;
+  for (int i = 0; i < N; ++i) slices[static_cast<std::size_t>(i)] = select(x, at, i, who);
+  return slices;
+}
+
 /// Parts of the given sizes along an axis; they have to add up to its size.
 template <class T, int R, std::size_t N>
 constexpr std::array<Tensor<T, R>, N> split(const Tensor<T, R>& x, const Size (&sizes)[N],
