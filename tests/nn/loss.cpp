@@ -25,6 +25,10 @@ TEST_CASE("losses as modules are the functions with their options") {
               cross_entropy(x, target, {.label_smoothing = 0.1}));
   check_equal(nn::SmoothCrossEntropyLoss{{.ignore_index = 0}}(x, all, reduction::sum),
               cross_entropy(x, all, {.ignore_index = 0}, reduction::sum));
+  const auto weight = xla::tensor<float>({0.5, 2, 1});
+  check_equal(nn::WeightedCrossEntropyLoss{weight, {.label_smoothing = 0.1}}(x, target),
+              cross_entropy(x, target, weight, {.label_smoothing = 0.1}));
+  check_equal(nn::CrossEntropyLoss{}(x, softmax(y)), cross_entropy(x, softmax(y)));
   check_equal(nn::NLLLoss{}(logs, all), nll_loss(logs, all));
   check_equal(nn::MSELoss{}(x, y, reduction::sum), mse_loss(x, y, reduction::sum));
   check_equal(nn::L1Loss{}(x, y), l1_loss(x, y));
@@ -38,15 +42,16 @@ TEST_CASE("losses as modules are the functions with their options") {
 }
 
 TEST_CASE("losses as modules are the same in every mode; other options are no other graph") {
-  auto step = [](auto& smooth, auto& huber, auto& x, auto& y, auto& target) {
-    auto loss = smooth(x, target) + huber(x, y) + nn::BCEWithLogitsLoss{}(x, sigmoid(y)) +
+  auto step = [](auto& smooth, auto& weighted, auto& huber, auto& x, auto& y, auto& target) {
+    auto loss = smooth(x, target) + weighted(x, target) + huber(x, y) + nn::BCEWithLogitsLoss{}(x, sigmoid(y)) +
                 nn::KLDivLoss{}(log_softmax(x), softmax(y), reduction::batchmean);
     loss.backward();
     return loss;
   };
   const auto target = xla::tensor<std::int64_t>({0, 4, -100, 2, 2, 1, 0});
   const nn::SmoothCrossEntropyLoss smooth{{.label_smoothing = 0.1}};
-  test::check_modes(step, smooth, nn::HuberLoss{2}, test::parameter({7, 5}),
+  const nn::WeightedCrossEntropyLoss weighted{xla::tensor<float>({0.5, 2, 1, 3, 0.25})};
+  test::check_modes(step, smooth, weighted, nn::HuberLoss{2}, test::parameter({7, 5}),
                     numbers<float>({7, 5}, 1), target);
 
   const xla::eager_mode_guard eager;

@@ -54,6 +54,24 @@ def losses():
     loss_values("cross_entropy_some", lambda v, r: F.cross_entropy(v, some, reduction=r), x)
     loss_values("cross_entropy_smooth",
                 lambda v, r: F.cross_entropy(v, some, reduction=r, label_smoothing=0.1), x)
+    loss_values("cross_entropy_weighted",
+                lambda v, r: F.cross_entropy(v, some, weight, reduction=r), x)
+    loss_values("cross_entropy_weighted_smooth",
+                lambda v, r: F.cross_entropy(v, some, weight, reduction=r, label_smoothing=0.1), x)
+    soft_target = torch.softmax(y, 1)
+    loss_values("cross_entropy_soft", lambda v, r: F.cross_entropy(v, soft_target, reduction=r), x)
+    loss_values("cross_entropy_soft_smooth",
+                lambda v, r: F.cross_entropy(v, soft_target, weight, reduction=r, label_smoothing=0.1), x)
+    deep, places = numbers((3, 5, 4), 2), torch.arange(12).reshape(3, 4)
+    each = torch.where(places % 4 == 1, -100, (places * 7 + 3) % 5)
+    loss_values("cross_entropy_deep", lambda v, r: F.cross_entropy(v, each, reduction=r), deep)
+    loss_values("cross_entropy_deep_all",
+                lambda v, r: F.cross_entropy(v, each, weight, reduction=r, label_smoothing=0.1), deep)
+    loss_values("cross_entropy_deep_soft",
+                lambda v, r: F.cross_entropy(v, torch.softmax(numbers((3, 5, 4), 3), 1), weight,
+                                             reduction=r), deep)
+    loss_values("cross_entropy_single",
+                lambda v, r: F.cross_entropy(v, torch.tensor(2), reduction=r), x[0])
     loss_values("nll_loss", lambda v, r: F.nll_loss(v, some, reduction=r), x)
     loss_values("l1_loss", lambda v, r: F.l1_loss(v, y, reduction=r), x)
     loss_values("mse_loss", lambda v, r: F.mse_loss(v, y, reduction=r), x)
@@ -116,6 +134,11 @@ def optimizers():
         "sgd_nesterov": lambda p: o.SGD(p, 0.05, momentum=0.8, weight_decay=0.1, nesterov=True),
         "adam": lambda p: o.Adam(p, 0.05, betas=(0.8, 0.99), weight_decay=0.1),
         "adamw": lambda p: o.AdamW(p, 0.05, betas=(0.8, 0.99), weight_decay=0.1),
+        "adam_amsgrad": lambda p: o.Adam(p, 0.5, betas=(0.8, 0.5), weight_decay=0.1, amsgrad=True),
+        "adamw_amsgrad": lambda p: o.AdamW(p, 0.5, betas=(0.8, 0.5), weight_decay=0.1, amsgrad=True),
+        "radam": lambda p: o.RAdam(p, 0.05, weight_decay=0.1),
+        "radam_decoupled": lambda p: o.RAdam(
+            p, 0.05, betas=(0.8, 0.9), weight_decay=0.1, decoupled_weight_decay=True),
         "rmsprop": lambda p: o.RMSprop(p, 0.02, alpha=0.9, weight_decay=0.1),
         "rmsprop_momentum": lambda p: o.RMSprop(p, 0.02, alpha=0.9, momentum=0.5),
         "rmsprop_centered": lambda p: o.RMSprop(p, 0.02, alpha=0.9, momentum=0.5, centered=True),
@@ -129,6 +152,29 @@ def optimizers():
             (((w - x) ** 2).sum() * 0.5 + (b * b).sum()).backward()
             optimizer.step()
         put(name, torch.cat([w.detach().reshape(-1), b.detach()]))
+
+
+def lbfgs():
+    """Rosenbrock's function of pairs, and how often it was evaluated."""
+    for name, steps, options in [
+        ("lbfgs", 3, {"lr": 0.01}),
+        ("lbfgs_wolfe", 2, {"max_iter": 15, "history_size": 4, "line_search_fn": "strong_wolfe"}),
+        ("lbfgs_few", 4, {"max_iter": 6, "max_eval": 5, "history_size": 2, "line_search_fn": "strong_wolfe"}),
+    ]:
+        w, b = numbers((2, 3), 1).requires_grad_(), numbers((4,), 2).requires_grad_()
+        optimizer = torch.optim.LBFGS([w, b], **options)
+        evaluations = [0]
+
+        def closure():
+            optimizer.zero_grad()
+            x = torch.cat([w.reshape(-1), b]) / 4
+            loss = (100 * (x[1::2] - x[::2] ** 2) ** 2 + (1 - x[::2]) ** 2).sum()
+            loss.backward()
+            evaluations[0] += 1
+            return loss
+
+        losses = [optimizer.step(closure).item() for _ in range(steps)]
+        put(name, torch.cat([w.detach().reshape(-1), b.detach(), torch.tensor(losses + evaluations)]))
 
 
 def lion():
@@ -191,7 +237,7 @@ def schedules():
 
 
 if __name__ == "__main__":
-    for part in (losses, layers, optimizers, lion, clipping, schedules):
+    for part in (losses, layers, optimizers, lbfgs, lion, clipping, schedules):
         part()
     out = pathlib.Path(__file__).parent.parent / "data" / "optim.inc"
     out.write_text(

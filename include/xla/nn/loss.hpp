@@ -8,10 +8,11 @@
 /// loss_fn(input, target, xla::reduction::none).
 namespace xla::nn {
 
-/// Cross-entropy between logits (batch, classes) and class numbers (batch).
+/// Cross-entropy between logits (batch, classes) and class numbers (batch), or probabilities of the
+/// logits' sizes; further axes come last.
 struct CrossEntropyLoss {
-  template <class T, class Reduction = reduction::mean_t>
-  constexpr auto operator()(const Tensor<T, 2>& logits, const Tensor<std::int64_t, 1>& target,
+  template <class T, int R, class U, int C, class Reduction = reduction::mean_t>
+  constexpr auto operator()(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                             Reduction reduction = {}, caller who = here()) const {
     return cross_entropy(logits, target, reduction, who);
   }
@@ -25,8 +26,8 @@ struct SmoothCrossEntropyLoss {
   constexpr SmoothCrossEntropyLoss() = default;
   constexpr explicit SmoothCrossEntropyLoss(const CrossEntropyOptions& options)
       : ignore_index(options.ignore_index), label_smoothing(options.label_smoothing) {}
-  template <class T, class Reduction = reduction::mean_t>
-  constexpr auto operator()(const Tensor<T, 2>& logits, const Tensor<std::int64_t, 1>& target,
+  template <class T, int R, class U, int C, class Reduction = reduction::mean_t>
+  constexpr auto operator()(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                             Reduction reduction = {}, caller who = here()) const {
     const CrossEntropyOptions options{ignore_index, label_smoothing};
     return cross_entropy(logits, target, options, reduction, who);
@@ -34,10 +35,34 @@ struct SmoothCrossEntropyLoss {
   XLA_HEADER_MODULE(ignore_index, label_smoothing)
 };
 
-/// Minus the logarithms of probabilities (batch, classes) at class numbers (batch).
+/// SmoothCrossEntropyLoss with a weight for each class:
+/// nn::WeightedCrossEntropyLoss{weight, {.ignore_index = 0}}.
+struct WeightedCrossEntropyLoss {
+  Buffer<float, 1> weight;
+  Scalar ignore_index = -100, label_smoothing = 0;
+
+  constexpr WeightedCrossEntropyLoss() = default;
+  explicit WeightedCrossEntropyLoss(const Tensor<float, 1>& of_classes,
+                                    const CrossEntropyOptions& options = {})
+      : weight(Buffer<float, 1>::like(of_classes)),
+        ignore_index(options.ignore_index),
+        label_smoothing(options.label_smoothing) {
+    weight.copy_(of_classes);
+  }
+  template <int R, class U, int C, class Reduction = reduction::mean_t>
+  constexpr auto operator()(const Tensor<float, R>& logits, const Tensor<U, C>& target,
+                            Reduction reduction = {}, caller who = here()) const {
+    const CrossEntropyOptions options{ignore_index, label_smoothing};
+    return cross_entropy(logits, target, weight, options, reduction, who);
+  }
+  XLA_HEADER_MODULE(weight, ignore_index, label_smoothing)
+};
+
+/// Minus the logarithms of probabilities (batch, classes) at class numbers (batch); further axes
+/// come last.
 struct NLLLoss {
-  template <class T, class Reduction = reduction::mean_t>
-  constexpr auto operator()(const Tensor<T, 2>& input, const Tensor<std::int64_t, 1>& target,
+  template <class T, int R, class Reduction = reduction::mean_t>
+  constexpr auto operator()(const Tensor<T, R>& input, const Tensor<std::int64_t, R - 1>& target,
                             Reduction reduction = {}, caller who = here()) const {
     return nll_loss(input, target, reduction, who);
   }

@@ -44,6 +44,119 @@ TEST_CASE("cross-entropy in every reduction, with targets left out and smoothed,
       reference::nll_loss_none, reference::nll_loss_mean_sum, reference::nll_loss_grad);
 }
 
+namespace {
+
+xla::Tensor<std::int64_t, 2> deep_classes() {
+  std::vector<std::int64_t> v;
+  for (std::int64_t i = 0; i < 12; ++i) v.push_back(i % 4 == 1 ? -100 : (i * 7 + 3) % 5);
+  return xla::from_blob(v.data(), {3, 4});
+}
+xla::Tensor<float, 1> class_weights() { return xla::tensor<float>({0.5, 1, 2, 3, 0.25}); }
+
+}  // namespace
+
+TEST_CASE("cross-entropy with weights of classes is PyTorch's, also smoothed") {
+  const auto x = test::parameter({7, 5});
+  const auto w = class_weights();
+  check_loss(
+      x, [w, t = classes(false)](auto& v, auto r) { return cross_entropy(v, t, w, {}, r); },
+      reference::cross_entropy_weighted_none, reference::cross_entropy_weighted_mean_sum,
+      reference::cross_entropy_weighted_grad);
+  check_loss(
+      x,
+      [w, t = classes(false)](auto& v, auto r) {
+        return cross_entropy(v, t, w, {.label_smoothing = 0.1}, r);
+      },
+      reference::cross_entropy_weighted_smooth_none,
+      reference::cross_entropy_weighted_smooth_mean_sum,
+      reference::cross_entropy_weighted_smooth_grad);
+}
+
+TEST_CASE("cross-entropy with probabilities is PyTorch's, also weighted and smoothed") {
+  const auto x = test::parameter({7, 5});
+  const xla::eager_mode_guard eager;
+  const auto soft = softmax(numbers<float>({7, 5}, 1));
+  const auto w = class_weights();
+  check_loss(
+      x, [=](auto& v, auto r) { return cross_entropy(v, soft, r); },
+      reference::cross_entropy_soft_none, reference::cross_entropy_soft_mean_sum,
+      reference::cross_entropy_soft_grad);
+  check_loss(
+      x,
+      [=](auto& v, auto r) { return cross_entropy(v, soft, w, {.label_smoothing = 0.1}, r); },
+      reference::cross_entropy_soft_smooth_none, reference::cross_entropy_soft_smooth_mean_sum,
+      reference::cross_entropy_soft_smooth_grad);
+  const auto hard = xla::cast<float>(xla::one_hot(classes(true), 5));
+  check_equal(cross_entropy(x, hard), cross_entropy(x, classes(true)), 1e-6);
+  check_equal(cross_entropy(x, soft), cross_entropy(x, soft, {.label_smoothing = 0}));
+}
+
+TEST_CASE("cross-entropy of further axes, and of one row, is PyTorch's") {
+  const auto x = test::parameter({3, 5, 4}, 2);
+  const xla::eager_mode_guard eager;
+  const auto t = deep_classes();
+  const auto soft = softmax(numbers<float>({3, 5, 4}, 3), 1);
+  const auto w = class_weights();
+  check_loss(
+      x, [=](auto& v, auto r) { return cross_entropy(v, t, {}, r); },
+      reference::cross_entropy_deep_none, reference::cross_entropy_deep_mean_sum,
+      reference::cross_entropy_deep_grad);
+  check_loss(
+      x, [=](auto& v, auto r) { return cross_entropy(v, t, w, {.label_smoothing = 0.1}, r); },
+      reference::cross_entropy_deep_all_none, reference::cross_entropy_deep_all_mean_sum,
+      reference::cross_entropy_deep_all_grad);
+  check_loss(
+      x, [=](auto& v, auto r) { return cross_entropy(v, soft, w, r); },
+      reference::cross_entropy_deep_soft_none, reference::cross_entropy_deep_soft_mean_sum,
+      reference::cross_entropy_deep_soft_grad);
+  const auto all = where(t < 0, 0, t);
+  check_equal(cross_entropy(x, all), cross_entropy(x, all, {}), 1e-6);
+  check_equal(nll_loss(log_softmax(x, 1), t, -100), cross_entropy(x, t, {}), 1e-6);
+  check_equal(nll_loss(log_softmax(x, 1), all, reduction::none),
+              cross_entropy(x, all, reduction::none), 1e-6);
+  const auto row = test::parameter({5});
+  check_loss(
+      row,
+      [](auto& v, auto r) { return cross_entropy(v, xla::tensor(std::int64_t{2}), r); },
+      reference::cross_entropy_single_none, reference::cross_entropy_single_mean_sum,
+      reference::cross_entropy_single_grad);
+}
+
+TEST_CASE("every form of cross-entropy is the same in every mode, with gradients") {
+  auto all = [](auto& x, auto& deep, auto& t, auto& some, auto& w) {
+    const auto soft = softmax(x * 0.5), soft_deep = softmax(deep * 0.5, 1);
+    auto loss = cross_entropy(x, soft) + cross_entropy(x, t, w, {.label_smoothing = 0.1}) +
+                cross_entropy(deep, some, {.ignore_index = -100}) +
+                cross_entropy(deep, soft_deep, w, {.label_smoothing = 0.2}, reduction::sum);
+    auto each = cross_entropy(deep, some, w, {}, reduction::none);
+    (loss + sum(each)).backward();
+    return std::tuple(loss, each, cross_entropy(deep, where(some < 0, 1, some), reduction::none));
+  };
+  test::check_modes(all, test::parameter({7, 5}), test::parameter({3, 5, 4}, 2), classes(true),
+                    deep_classes(), class_weights());
+  static const auto w = xla::cast<double>(class_weights());
+  test::check_gradient(
+      [](auto& x, auto& p) {
+        return cross_entropy(x, deep_classes(), w, {.label_smoothing = 0.1}) +
+               cross_entropy(x, softmax(p, 1), w, reduction::sum);
+      },
+      numbers<double>({3, 5, 4}), numbers<double>({3, 5, 4}, 1));
+}
+
+TEST_CASE("weights and probabilities that do not fit are refused") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({7, 5});
+  CHECK_THROWS_WITH(cross_entropy(x, classes(true), xla::ones({4})),
+                    test::contains("weights (4,) for logits (7, 5): one weight per class"));
+  CHECK_THROWS_WITH(cross_entropy(x, numbers<float>({7, 4})),
+                    test::contains("input (7, 5) and target (7, 4) have different sizes"));
+  CHECK_THROWS_WITH(cross_entropy(numbers<float>({0, 5}), numbers<float>({0, 5})),
+                    test::contains("the batch is empty"));
+  CHECK_THROWS_WITH(cross_entropy(numbers<float>({3, 5, 2}), deep_classes(), {}),
+                    test::contains("logits (3, 5, 2) and target (3, 4)"));
+  CHECK_THROWS_AS(cross_entropy(numbers<float>({3, 5, 4}), deep_classes()), xla::index_error);
+}
+
 TEST_CASE(
     "nll_loss after log_softmax is cross-entropy; options that change nothing change nothing") {
   const xla::eager_mode_guard eager;

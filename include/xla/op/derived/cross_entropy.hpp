@@ -10,83 +10,92 @@
 
 namespace xla {
 
-/// How cross_entropy and nll_loss treat targets, by PyTorch's names.
+/// How cross_entropy treats targets, by PyTorch's names.
 struct CrossEntropyOptions {
-  Scalar ignore_index = -100;  ///< targets that count for nothing
+  Scalar ignore_index = -100;  ///< class numbers that count for nothing
   Scalar label_smoothing = 0;  ///< the part of each target that is spread over all classes
 };
 
 namespace detail {
 
-/// One class number per row, in range, and a batch that is not empty.
-template <class T>
-constexpr void check_classes(const Tensor<T, 2>& input, const Tensor<std::int64_t, 1>& target,
+/// The axis of the classes: logits are (classes), (batch, classes) or (batch, classes, ...).
+template <int R>
+inline constexpr int class_axis = R == 1 ? 0 : 1;
+
+/// One class number for all logits along the axis of classes, and a batch that is not empty.
+template <class T, int R, int C>
+constexpr void check_classes(const Tensor<T, R>& input, const Tensor<std::int64_t, C>& target,
                              const call_site& site, std::string_view empty) {
-  const shape s = input.dims();
+  const shape s = input.dims(), t = target.dims();
   const size_scope scope{input.table() ? input.table() : target.table(), site};
-  extent batch = s[0];
-  if (!scope.equal(batch, target.dims()[0]))
-    scope.fail(text("logits ") << s << " and target " << target.dims()
+  bool fits = true;
+  for (int i = 0; i < C; ++i) {
+    extent e = s[i < class_axis<R> ? i : i + 1];
+    fits = scope.equal(e, t[i]) && fits;
+    scope.nonzero(e, empty);
+  }
+  if (!fits)
+    scope.fail(text("logits ") << s << " and target " << t
                                << ": one class number per row of logits is needed");
-  scope.nonzero(batch, empty);
 }
 
-/// True at the class of each row: (batch, classes). Class numbers are compared as T: exact up to
+/// Numbers for each class, to stand beside logits.
+template <int R, class T>
+constexpr auto along_classes(const Tensor<T, 1>& of_class) {
+  if constexpr (R <= 2) {
+    return of_class;
+  } else {
+    shape s;
+    s.push(of_class.dims()[0]);
+    while (s.rank < R - 1) s.push(1);
+    return with_shape<op::reshape, R - 1>(of_class, s);
+  }
+}
+
+/// True at the class of each row: the logits' sizes. Class numbers are compared as T: exact up to
 /// 2^24 classes in float.
-template <class T>
-constexpr Tensor<bool, 2> class_hit(const Tensor<T, 2>& input,
-                                    const Tensor<std::int64_t, 1>& target, const call_site& site) {
-  const auto index = check_index(target, input.size(1), site);
-  return unsqueeze(cast<T>(index), 1) == arange<T>(input.size(1));
+template <class T, int R, int C>
+constexpr Tensor<bool, R> class_hit(const Tensor<T, R>& input,
+                                    const Tensor<std::int64_t, C>& target, const call_site& site) {
+  const Size classes = input.size(class_axis<R>);
+  const auto index = check_index(target, classes, site);
+  return unsqueeze(cast<T>(index), class_axis<R>) == along_classes<R>(arange<T>(classes));
 }
 
-/// The value at each row's class: (batch, 1).
-template <class T>
-constexpr Tensor<T, 2> at_class(const Tensor<T, 2>& values, const Tensor<bool, 2>& hit) {
-  return sum(where(hit, values, 0), {1}, keepdim);
+/// The value at each row's class, the axis of classes kept with size 1.
+template <class T, int R, int A>
+constexpr Tensor<T, R> at_class(const Tensor<T, A>& values, const Tensor<bool, R>& hit) {
+  return sum(where(hit, values, 0), {class_axis<R>}, keepdim);
 }
 
-/// Losses per row (batch, 1), those of ignored rows 0, reduced; the mean is over the others.
-template <class T>
-constexpr Tensor<T, 0> reduce_rows(const Tensor<T, 2>& loss, const Tensor<bool, 2>& counts,
+/// Losses per row, reduced; the mean divides by the sum of what the rows count.
+template <class T, int R>
+constexpr Tensor<T, 0> reduce_rows(const Tensor<T, R>& loss, const Tensor<T, R>& counts,
                                    reduction::mean_t) {
-  return sum(loss) / sum(cast<T>(counts));
+  return sum(loss) / sum(counts);
 }
-template <class T>
-constexpr Tensor<T, 0> reduce_rows(const Tensor<T, 2>& loss, const Tensor<bool, 2>&,
+template <class T, int R>
+constexpr Tensor<T, 0> reduce_rows(const Tensor<T, R>& loss, const Tensor<T, R>&,
                                    reduction::sum_t) {
   return sum(loss);
 }
-template <class T>
-constexpr Tensor<T, 1> reduce_rows(const Tensor<T, 2>& loss, const Tensor<bool, 2>&,
-                                   reduction::none_t) {
-  return squeeze<1>(loss);
+template <class T, int R>
+constexpr Tensor<T, R - 1> reduce_rows(const Tensor<T, R>& loss, const Tensor<T, R>&,
+                                       reduction::none_t) {
+  return squeeze<class_axis<R>>(loss);
 }
 
-template <class T>
-constexpr Tensor<T, 0> reduce_rows(const Tensor<T, 2>& picked, reduction::mean_t) {
-  return -mean(picked);
-}
-template <class T>
-constexpr Tensor<T, 0> reduce_rows(const Tensor<T, 2>& picked, reduction::sum_t) {
-  return -sum(picked);
-}
-template <class T>
-constexpr Tensor<T, 1> reduce_rows(const Tensor<T, 2>& picked, reduction::none_t) {
-  return -squeeze<1>(picked);
-}
-
-template <class T>
-constexpr Tensor<T, 0> reduce_losses(const Tensor<T, 2>& loss, reduction::mean_t) {
+template <class T, int R>
+constexpr Tensor<T, 0> reduce_losses(const Tensor<T, R>& loss, reduction::mean_t) {
   return mean(loss);
 }
-template <class T>
-constexpr Tensor<T, 0> reduce_losses(const Tensor<T, 2>& loss, reduction::sum_t) {
+template <class T, int R>
+constexpr Tensor<T, 0> reduce_losses(const Tensor<T, R>& loss, reduction::sum_t) {
   return sum(loss);
 }
-template <class T>
-constexpr Tensor<T, 1> reduce_losses(const Tensor<T, 2>& loss, reduction::none_t) {
-  return squeeze<1>(loss);
+template <class T, int R>
+constexpr Tensor<T, R - 1> reduce_losses(const Tensor<T, R>& loss, reduction::none_t) {
+  return squeeze<class_axis<R>>(loss);
 }
 
 inline constexpr std::string_view empty_cross_entropy =
@@ -94,74 +103,178 @@ inline constexpr std::string_view empty_cross_entropy =
 inline constexpr std::string_view empty_nll_loss =
     "nll_loss: the batch is empty, its mean loss is not defined";
 
+/// What a target says: the class of each row, or the probability of each class.
+enum class target_kind { classes, probabilities };
+
+template <class T, int R, class U, int C>
+constexpr target_kind kind_of_target() {
+  constexpr bool classes = std::is_same_v<U, std::int64_t>;
+  static_assert(R >= 1, "xla::cross_entropy: logits need an axis of classes: (batch, classes)");
+  static_assert(!classes || C == R - 1,
+                "xla::cross_entropy: class numbers have the logits' axes without that of the "
+                "classes: (batch) beside logits (batch, classes)");
+  static_assert(classes || std::is_same_v<U, T>,
+                "xla::cross_entropy: the target is class numbers of std::int64_t, or probabilities "
+                "of the logits' element type; convert it: xla::cast<std::int64_t>(target)");
+  static_assert(classes || !std::is_same_v<U, T> || C == R,
+                "xla::cross_entropy: a target of fractions is the probability of each class, of "
+                "the logits' sizes; class numbers are std::int64_t: xla::cast<std::int64_t>(target)");
+  return classes ? target_kind::classes : target_kind::probabilities;
+}
+
+/// One number for each class.
+template <class T, int R>
+constexpr void check_weight(const Tensor<T, R>& input, const Tensor<T, 1>& weight,
+                            const call_site& site) {
+  const size_scope scope{input.table() ? input.table() : weight.table(), site};
+  if (extent e = weight.dims()[0]; !scope.equal(e, input.dims()[class_axis<R>]))
+    scope.fail(text("weights ") << weight.dims() << " for logits " << input.dims()
+                                << ": one weight per class is needed");
+}
+
+/// Cross-entropy with class numbers. Weight is the classes' weights, or nothing for 1.
+template <class T, int R, class Reduction, class... Weight>
+constexpr auto cross_entropy_of_classes(const Tensor<T, R>& logits,
+                                        const Tensor<std::int64_t, R - 1>& target,
+                                        const CrossEntropyOptions& options, Reduction reduction,
+                                        const call_site& site, const Weight&... weight) {
+  check_classes(logits, target, site, empty_cross_entropy);
+  const auto counts = target != options.ignore_index;
+  const auto hit = class_hit(logits, where(counts, target, 0), site);
+  const auto logs = log_softmax(logits, class_axis<R>);
+  const auto smoothing = options.label_smoothing.template as<T>();
+  const auto rows = unsqueeze(counts, class_axis<R>);
+  const auto reduced = [&](const auto& own, const auto& all, const auto& share) {
+    // The sum over all classes may be -infinity where a class is impossible.
+    const auto spread = where(smoothing > 0, sum(all, {class_axis<R>}, keepdim), 0);
+    const auto loss = own * (smoothing - 1) - spread * (smoothing / logits.size(class_axis<R>));
+    return reduce_rows(where(rows, loss, 0), share, reduction);
+  };
+  const auto own = at_class(logs, hit);
+  if constexpr (sizeof...(weight) == 0) {
+    return reduced(own, logs, cast<T>(rows));
+  } else {
+    (check_weight(logits, weight, site), ...);
+    const auto each = (along_classes<R>(weight), ...);
+    const auto mine = at_class(each, hit);
+    return reduced(own * mine, logs * each, where(rows, mine, 0));
+  }
+}
+
+/// Cross-entropy with probabilities: the mean is over all rows, whatever their weights.
+template <class T, int R, class Reduction, class... Weight>
+constexpr auto cross_entropy_of_probabilities(const Tensor<T, R>& logits,
+                                              const Tensor<T, R>& target,
+                                              const CrossEntropyOptions& options,
+                                              Reduction reduction, const call_site& site,
+                                              const Weight&... weight) {
+  check_same_sizes(logits, target, site);
+  const size_scope scope{logits.table() ? logits.table() : target.table(), site};
+  for (int i = 0; i < R; ++i)
+    if (i != class_axis<R>) scope.nonzero(logits.dims()[i], empty_cross_entropy);
+  const auto smoothing = options.label_smoothing.template as<T>();
+  const auto smooth = target * (1 - smoothing) + smoothing / logits.size(class_axis<R>);
+  const auto each = log_softmax(logits, class_axis<R>) * smooth;
+  if constexpr (sizeof...(weight) == 0) {
+    return reduce_losses(-sum(each, {class_axis<R>}, keepdim), reduction);
+  } else {
+    (check_weight(logits, weight, site), ...);
+    const auto weighted = each * (along_classes<R>(weight), ...);
+    return reduce_losses(-sum(weighted, {class_axis<R>}, keepdim), reduction);
+  }
+}
+
+template <class T, int R, class U, int C, class Reduction, class... Weight>
+constexpr auto cross_entropy_by(const Tensor<T, R>& logits, const Tensor<U, C>& target,
+                                const CrossEntropyOptions& options, Reduction reduction,
+                                caller who, const Weight&... weight) {
+  const call_site site{"cross_entropy", who};
+  if constexpr (kind_of_target<T, R, U, C>() == target_kind::classes)
+    return cross_entropy_of_classes(logits, target, options, reduction, site, weight...);
+  else return cross_entropy_of_probabilities(logits, target, options, reduction, site, weight...);
+}
+
 }  // namespace detail
 
-/// Cross-entropy between logits (batch, classes) and class numbers (batch). A class outside
-/// [0, classes) is an index_error, an empty batch a shape_error.
-template <class T, detail::loss_reduction Reduction>
-constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<std::int64_t, 1>& target,
+/// Cross-entropy between logits (batch, classes) and class numbers (batch), or probabilities
+/// (batch, classes) of the logits' element type. Further axes come last: (batch, classes, ...) with
+/// (batch, ...); logits of one axis have no batch. A class outside [0, classes) is an index_error,
+/// an empty batch a shape_error.
+template <class T, int R, class U, int C, detail::loss_reduction Reduction>
+constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                              Reduction reduction, caller who = here()) {
-  const detail::call_site site{"cross_entropy", who};
-  detail::check_classes(logits, target, site, detail::empty_cross_entropy);
-  const auto hit = detail::class_hit(logits, target, site);
-  // The class is picked before the logarithm is taken off: so one pass over the row does both.
-  const auto parts = detail::split_log_softmax(logits, -1, who);
-  const auto loss = parts.log_total + detail::at_class(-parts.z, hit);
-  return detail::reduce_losses(detail::narrowed<T>(loss), reduction);
+  if constexpr (detail::kind_of_target<T, R, U, C>() == detail::target_kind::probabilities) {
+    return detail::cross_entropy_by(logits, target, {}, reduction, who);
+  } else {
+    const detail::call_site site{"cross_entropy", who};
+    detail::check_classes(logits, target, site, detail::empty_cross_entropy);
+    const auto hit = detail::class_hit(logits, target, site);
+    // The class is picked before the logarithm is taken off: so one pass over the row does both.
+    const auto parts = detail::split_log_softmax(logits, detail::class_axis<R>, who);
+    const auto loss = parts.log_total + detail::at_class(-parts.z, hit);
+    return detail::reduce_losses(detail::narrowed<T>(loss), reduction);
+  }
 }
-template <class T>
-constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<std::int64_t, 1>& target,
+template <class T, int R, class U, int C>
+constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                              caller who = here()) {
   return cross_entropy(logits, target, reduction::mean, who);
 }
 
-/// The same with smoothed labels (Szegedy et al. 2016) and targets to leave out, which may have any
-/// number and over which no mean goes: NaN when all are left out.
-template <class T, std::same_as<std::int64_t> I,
-          detail::loss_reduction Reduction = reduction::mean_t>
-constexpr auto cross_entropy(const Tensor<T, 2>& logits, const Tensor<I, 1>& target,
+/// The same with smoothed labels (Szegedy et al. 2016) and class numbers to leave out, which may
+/// have any number and over which no mean goes: NaN when all are left out. Probabilities are never
+/// left out.
+template <class T, int R, class U, int C, detail::loss_reduction Reduction = reduction::mean_t>
+constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                              const CrossEntropyOptions& options, Reduction reduction = {},
                              caller who = here()) {
-  const detail::call_site site{"cross_entropy", who};
-  detail::check_classes(logits, target, site, detail::empty_cross_entropy);
-  const auto counts = target != options.ignore_index;
-  const auto hit = detail::class_hit(logits, where(counts, target, 0), site);
-  const auto probabilities = log_softmax(logits);
-  const auto smoothing = options.label_smoothing.template as<T>();
-  // The sum over all classes may be -infinity where a class is impossible.
-  const auto spread = where(smoothing > 0, sum(probabilities, {1}, keepdim), 0);
-  const auto loss = detail::at_class(probabilities, hit) * (smoothing - 1) -
-                    spread * (smoothing / logits.size(1));
-  const auto rows = unsqueeze(counts, 1);
-  return detail::reduce_rows(where(rows, loss, 0), rows, reduction);
+  return detail::cross_entropy_by(logits, target, options, reduction, who);
+}
+
+/// The same with a weight for each class, by which losses are multiplied; the mean over class
+/// numbers divides by the sum of their weights, that over probabilities by the number of rows.
+template <class T, int R, class U, int C, std::same_as<T> W, detail::loss_reduction Reduction>
+constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
+                             const Tensor<W, 1>& weight, Reduction reduction,
+                             caller who = here()) {
+  return detail::cross_entropy_by(logits, target, {}, reduction, who, weight);
+}
+template <class T, int R, class U, int C, std::same_as<T> W,
+          detail::loss_reduction Reduction = reduction::mean_t>
+constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
+                             const Tensor<W, 1>& weight, const CrossEntropyOptions& options = {},
+                             Reduction reduction = {}, caller who = here()) {
+  return detail::cross_entropy_by(logits, target, options, reduction, who, weight);
 }
 
 /// Minus the logarithms of probabilities (batch, classes) at class numbers (batch): what remains of
-/// cross_entropy after log_softmax, with the same refusals.
-template <class T, detail::loss_reduction Reduction>
-constexpr auto nll_loss(const Tensor<T, 2>& input, const Tensor<std::int64_t, 1>& target,
-                        Reduction reduction, caller who = here()) {
+/// cross_entropy after log_softmax, with the same further axes and refusals.
+template <class T, int R, detail::loss_reduction Reduction>
+constexpr auto nll_loss(const Tensor<T, R>& input,
+                        const Tensor<std::int64_t, R - 1>& target, Reduction reduction,
+                        caller who = here()) {
   const detail::call_site site{"nll_loss", who};
   detail::check_classes(input, target, site, detail::empty_nll_loss);
-  const auto hit = detail::class_hit(input, target, site);
-  return detail::reduce_rows(detail::at_class(input, hit), reduction);
+  const auto picked = detail::at_class(input, detail::class_hit(input, target, site));
+  return -detail::reduce_losses(picked, reduction);
 }
-template <class T>
-constexpr auto nll_loss(const Tensor<T, 2>& input, const Tensor<std::int64_t, 1>& target,
+template <class T, int R>
+constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<std::int64_t, R - 1>& target,
                         caller who = here()) {
   return nll_loss(input, target, reduction::mean, who);
 }
 /// The same with targets to leave out.
-template <class T, std::same_as<std::int64_t> I,
+template <class T, int R, std::same_as<std::int64_t> I,
           detail::loss_reduction Reduction = reduction::mean_t>
-constexpr auto nll_loss(const Tensor<T, 2>& input, const Tensor<I, 1>& target,
+constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<I, R - 1>& target,
                         const Scalar& ignore_index, Reduction reduction = {}, caller who = here()) {
   const detail::call_site site{"nll_loss", who};
   detail::check_classes(input, target, site, detail::empty_nll_loss);
   const auto counts = target != ignore_index;
   const auto hit = detail::class_hit(input, where(counts, target, 0), site);
-  const auto rows = unsqueeze(counts, 1);
-  return detail::reduce_rows(where(rows, -detail::at_class(input, hit), 0), rows, reduction);
+  const auto rows = unsqueeze(counts, detail::class_axis<R>);
+  const auto loss = where(rows, -detail::at_class(input, hit), 0);
+  return detail::reduce_rows(loss, cast<T>(rows), reduction);
 }
 
 }  // namespace xla
