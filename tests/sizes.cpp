@@ -50,7 +50,7 @@ TEST_CASE("types that hold tensors are small") {
       ROW(flag, TrainingFlag),
       ROW(state(2) + state(1), Linear),
       ROW(state(2), nn::LinearNoBias),
-      ROW(state(2), nn::Embedding),
+      ROW(state(2) + 8, nn::Embedding),
       ROW(2 * state(1) + number, nn::LayerNorm),
       ROW(state(1) + number, nn::RMSNorm),
       ROW(5 * state(1) + 2 * number + flag, nn::BatchNorm1d),

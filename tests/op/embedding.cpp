@@ -88,3 +88,53 @@ TEST_CASE("nn::Embedding is a table with a standard normal start") {
   CHECK(mean(layer.weight * layer.weight).item() == Approx(1).margin(0.05));
   check_equal(layer(some_indices(2, 3, 100)), embedding(some_indices(2, 3, 100), layer.weight));
 }
+
+TEST_CASE("a padding row starts at 0 and gets no gradient, in every mode") {
+  auto all = [](auto& layer, auto& index) {
+    const auto rows = layer(index);
+    sum(rows * rows * rows).backward();
+    return rows;
+  };
+  xla::manual_seed(1);
+  for (const std::int64_t padding : {1, -2, 0}) {
+    const xla::eager_mode_guard eager;
+    xla::nn::Embedding layer(3, 7, padding);
+    const auto row = layer.padding_idx;
+    CHECK(row == (padding + 3) % 3);
+    const auto start = layer.weight.to_vector();
+    for (std::int64_t i = 0; i < 3; ++i)
+      CHECK((start[std::size_t(i * 7 + 2)] == 0) == (i == row));
+    layer.weight.copy_(layer.weight + 1);
+    auto index = some_indices(4, 5, 3);
+    all(layer, index);
+    const auto got = layer.weight.grad().to_vector();
+    layer.weight.zero_grad();
+    sum(pow(embedding(index, layer.weight), 3)).backward();
+    const auto want = layer.weight.grad().to_vector();
+    for (std::size_t k = 0; k < 21; ++k)
+      CHECK(got[k] == (std::int64_t(k / 7) == row ? 0 : want[k]));
+    check_equal(embedding(index, layer.weight, padding), embedding(index, layer.weight));
+  }
+  CHECK_THROWS_AS(xla::nn::Embedding(3, 7, 3), xla::error);
+  CHECK_THROWS_AS(xla::nn::Embedding(3, 7, -4), xla::error);
+  const auto table = numbers<float>({3, 7});
+  CHECK_THROWS_WITH(embedding(some_indices(1, 1, 3), table, 3), test::contains("padding_idx 3"));
+  CHECK_THROWS_AS(embedding(some_indices(1, 1, 3), table, -4), xla::shape_error);
+  check_modes(
+      [](auto& table, auto& index) {
+        const auto rows = embedding(index, table, 1);
+        sum(rows * rows).backward();
+        return rows;
+      },
+      test::parameter(numbers<float>({3, 7})), some_indices(4, 5, 3));
+  struct Bag {
+    xla::nn::Embedding words{3, 7, 1};
+    XLA_MODULE(words)
+  };
+  check_modes(
+      [](auto& bag, auto& index) {
+        sum(bag.words(index)).backward();
+        return bag.words(index);
+      },
+      Bag{}, some_indices(4, 5, 3));
+}

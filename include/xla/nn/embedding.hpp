@@ -3,26 +3,39 @@
 
 #include "xla/module.hpp"
 #include "xla/nn/init.hpp"
+#include "xla/op/compare.hpp"
 #include "xla/op/embedding.hpp"
+#include "xla/op/where.hpp"
 
 namespace xla::nn {
 
-/// A table of vectors: indices of any shape to the same shape with one more axis, width.
+/// A table of vectors: indices of any shape to the same shape with one more axis, width. A row
+/// padding_idx (negative: from the end) is 0 and gets no gradient.
 template <class T>
 struct BasicEmbedding {
   using value_type = T;
-  Parameter<T, 2> weight;  ///< (count, width)
+  Parameter<T, 2> weight;         ///< (count, width)
+  std::int64_t padding_idx = -1;  ///< -1: there is none
 
   constexpr BasicEmbedding() = default;
   constexpr BasicEmbedding(std::int64_t count, std::int64_t width) : weight({count, width}) {
     if (!__builtin_is_constant_evaluated()) init::normal_(weight);
   }
+  constexpr BasicEmbedding(std::int64_t count, std::int64_t width, std::int64_t padding)
+      : BasicEmbedding(count, width) {
+    if (padding < -count || padding >= count)
+      throw error("nn::Embedding: padding_idx is outside [-count, count)");
+    padding_idx = padding < 0 ? padding + count : padding;
+    if (!__builtin_is_constant_evaluated())
+      weight.copy_(where(unsqueeze(arange(count), 1) == padding_idx, 0, weight.detach()));
+  }
   template <int R>
   constexpr Tensor<T, R + 1> operator()(const Tensor<std::int64_t, R>& index,
                                         caller who = here()) const {
-    return embedding(index, weight, who);
+    if (padding_idx < 0) return embedding(index, weight, who);
+    return embedding(index, weight, padding_idx, who);
   }
-  XLA_MODULE(weight)
+  XLA_MODULE(weight, padding_idx)
 };
 using Embedding = BasicEmbedding<float>;
 

@@ -5,7 +5,8 @@
 
 namespace xla::op {
 
-/// Rows of a table (rows, width): the result has the index's axes, then width.
+/// Rows of a table (rows, width): the result has the index's axes, then width. attr: 0, or 1 + the
+/// row that gets no gradient.
 struct embedding {
   static constexpr auto name = "embedding";
   static constexpr bool picks = true;
@@ -16,11 +17,12 @@ struct embedding {
     return s;
   }
   static constexpr void gradient(auto& g) {
-    g.to(0, scatter_rows(g.grad(), g.template in<std::int64_t>(1), g.in(0).dims()));
+    g.to(0, scatter_rows(g.grad(), g.template in<std::int64_t>(1), g.in(0).dims(), g.attr()));
   }
 };
 
-/// The transpose of embedding: rows added up at their indices, into the node's own dims.
+/// The transpose of embedding: rows added up at their indices, into the node's own dims, but for
+/// the row that attr names.
 struct embedding_backward {
   static constexpr auto name = "embedding_backward";
   static constexpr bool computes = true;
@@ -37,8 +39,10 @@ namespace xla {
 namespace detail {
 template <class T>
 constexpr any_tensor<T> scatter_rows(const any_tensor<T>& rows,
-                                     const any_tensor<std::int64_t>& index, const shape& table) {
+                                     const any_tensor<std::int64_t>& index, const shape& table,
+                                     std::int64_t attr) {
   node n;
+  n.attr = attr;
   n.set_shape(table);
   return apply<op::embedding_backward, T, T, dynamic_rank>(n, rows, index);
 }
@@ -51,6 +55,22 @@ constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
                                      const Tensor<T, 2>& weight, caller who = here()) {
   return detail::apply<op::embedding, T, T, R + 1>(
       {}, weight, detail::check_index(index, weight.size(0), {"embedding", who}));
+}
+/// The same, where row padding_idx (negative: from the end) gets no gradient.
+template <class T, int R>
+constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
+                                     const Tensor<T, 2>& weight, std::int64_t padding_idx,
+                                     caller who = here()) {
+  const detail::call_site site{"embedding", who};
+  const detail::size_scope scope{weight.table() ? weight.table() : index.table(), site};
+  const detail::extent rows = scope.find(weight.dims()[0]);
+  detail::node n;
+  n.attr = 1 + padding_idx + (padding_idx < 0 && detail::is_known(rows) ? rows : 0);
+  if (n.attr < 1 || !scope.at_least(rows, n.attr))
+    scope.fail(detail::text("padding_idx ") << padding_idx << " is no row of a table "
+                                            << weight.dims());
+  return detail::apply<op::embedding, T, T, R + 1>(
+      n, weight, detail::check_index(index, weight.size(0), site));
 }
 
 }  // namespace xla

@@ -58,6 +58,7 @@ struct kernel_of<op::embedding_backward, Out, T> {
           for (std::int64_t r = 0; r < all; ++r)
             std::fill(out + r * width + first, out + r * width + last, T{});
           for (std::int64_t i = 0; i < n; ++i) {
+            if (index[i] == call.attr - 1) continue;
             T* to = out + index[i] * width;
             for (std::int64_t k = first; k < last; ++k) to[k] += rows[i * width + k];
           }
