@@ -45,11 +45,13 @@ set(XLA_HEADERS
   xla/op/derived/any_all.hpp
   xla/op/derived/attention.hpp
   xla/op/derived/cross_entropy.hpp
+  xla/op/derived/distance.hpp
   xla/op/derived/distance_loss.hpp
   xla/op/derived/dropout.hpp
   xla/op/derived/einsum.hpp
   xla/op/derived/einsum_formula.hpp
   xla/op/derived/elementwise.hpp
+  xla/op/derived/index_put.hpp
   xla/op/derived/indexing.hpp
   xla/op/derived/linalg.hpp
   xla/op/derived/loss.hpp
@@ -97,6 +99,7 @@ set(XLA_HEADERS
   xla/op/rule.hpp
   xla/op/scalar.hpp
   xla/op/scan.hpp
+  xla/op/search.hpp
   xla/op/selection.hpp
   xla/op/sigmoid.hpp
   xla/op/sign.hpp

@@ -206,3 +206,61 @@ TEST_CASE("index_copy is the same in every mode, also in place") {
   check_modes(all, p, kept, xla::tensor<index_t>({4, 0, 2}));
   check_modes(all, p, kept, xla::zeros<index_t>({0}));
 }
+
+TEST_CASE("index_put writes or adds values at places that several indices name") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({4, 3, 5});
+  const auto i = xla::tensor<index_t>({3, 0, 3}), j = xla::tensor<index_t>({1, 2, 1});
+  const auto values = numbers<float>({3, 5}, 1);
+  auto want = x.to_vector(), sums = want, ones = want;
+  for (std::size_t k = 0; k < 3; ++k)
+    for (std::size_t c = 0; c < 5; ++c) {
+      const std::size_t at = std::size_t(i.data()[k] * 15 + j.data()[k] * 5) + c;
+      want[at] = values.data()[k * 5 + c];
+      sums[at] += values.data()[k * 5 + c];
+      ones[at] += 1;
+    }
+  check_equal(index_put(x, {i, j}, values), {4, 3, 5}, want);
+  check_equal(index_put(x, {i, j}, values, true), {4, 3, 5}, sums);
+  check_equal(index_put(x, {i, j}, 1, true), {4, 3, 5}, ones);
+  check_equal(index_put(x, {i}, unsqueeze(values, 1)),
+              index_copy(x, 0, i, expand(unsqueeze(values, 1), {3, 3, 5})));
+  const auto all = index_put(x, {unsqueeze(i, 1), unsqueeze(j, 0)}, values[0] * 1);
+  check_equal(all.index(3, 2) * 1, values[0] * 1);
+  check_equal(all.index(2, 2) * 1, x.index(2, 2) * 1);
+  CHECK(index_put(x > 9, {i, j, j}, true).index(0, 2, 2).item());
+  check_equal(index_put(x, {xla::zeros<index_t>({0})}, 3), x);
+  const auto point = xla::tensor(index_t{2});
+  check_equal(index_put(x, {point, point}, 3)[2][2] * 1, xla::full({5}, 3));
+}
+
+TEST_CASE("index_put refuses values that do not fit and indices out of range") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({4, 3, 5});
+  const auto i = xla::tensor<index_t>({3, 0, 3});
+  CHECK_THROWS_WITH(index_put(x, {i, i}, 1), test::contains("index_put: index 3 at position 0"));
+  CHECK_THROWS_AS(index_put(x, {-i}, 1), xla::index_error);
+  CHECK_THROWS_WITH(index_put(x, {i}, numbers<float>({4})),
+                    test::contains("index_put: values of shape (4,) do not broadcast to (3, 3, 5)"));
+  CHECK_THROWS_AS(index_put(x, {i, xla::zeros<index_t>({2})}, 1), xla::shape_error);
+  CHECK_THROWS_WITH(index_put(x > 0, {i}, true, true), test::contains("bool cannot be accumulated"));
+}
+
+TEST_CASE("index_put is the same in every mode, with gradients") {
+  auto all = [](auto& p, auto& i, auto& j) {
+    const auto v = index_select(p, 0, i) * 2;
+    const auto put = index_put(p, {i}, v), added = index_put(p * p, {i, j}, v[0][1] * 1, true);
+    sum(put * added).backward();
+    return std::tuple(put, added, index_put(p, {i, j}, p.size(0)));
+  };
+  const auto i = xla::tensor<index_t>({2, 0, 2}), j = xla::tensor<index_t>({1, 4, 1});
+  check_modes(all, test::parameter(numbers<float>({3, 5})), i, j);
+  static const auto rows = xla::tensor<index_t>({2, 0, 2});
+  static const auto columns = xla::tensor<index_t>({1, 0, 1});
+  for (const bool add : {false, true})
+    test::check_gradient(
+        [add](auto& a, auto& b) {
+          return index_put(a * a, {rows, columns}, b * b, add) * index_put(a, {rows}, b[1] * 1, add);
+        },
+        numbers<double>({3, 3}), numbers<double>({3}, 1));
+}

@@ -132,3 +132,52 @@ TEST_CASE("gradients flow through the values of sort and topk, the same in every
   test::check_gradient([](auto& a) { return sort(a * a, 0).first; }, x);
   test::check_gradient([](auto& a) { return topk(a * a * a, 3, 1, false).first; }, x);
 }
+
+TEMPLATE_TEST_CASE("searchsorted agrees with lower_bound and upper_bound", "", float, double,
+                   std::int32_t) {
+  using T = TestType;
+  const xla::eager_mode_guard eager;
+  const auto values = numbers<T>({3, 700}, 1);
+  for (const std::int64_t n : {0, 1, 2, 33}) {
+    const auto one = sort(numbers<T>({n})).first, rows = sort(numbers<T>({3, n}), 1).first;
+    for (const bool right : {false, true}) {
+      ids in_one, in_row;
+      for (std::int64_t i = 0; i < 2100; ++i) {
+        const auto place = [&](const T* from) {
+          const T x = values.data()[i];
+          return (right ? std::upper_bound(from, from + n, x) : std::lower_bound(from, from + n, x)) -
+                 from;
+        };
+        in_one.push_back(place(one.data()));
+        in_row.push_back(place(rows.data() + i / 700 * n));
+      }
+      check_equal(searchsorted(one, values, right), {3, 700}, in_one);
+      check_equal(bucketize(values, one, right), {3, 700}, in_one);
+      check_equal(searchsorted(rows, values, right), {3, 700}, in_row);
+    }
+  }
+}
+
+TEST_CASE("searchsorted of equals, NaN and a number; what it refuses; in every mode") {
+  const xla::eager_mode_guard eager;
+  const float nan = std::nanf("");
+  const auto x = xla::tensor<float>({1, 2, 2, 3, nan});
+  check_equal(searchsorted(x, xla::tensor<float>({0, 2, 2.5, 4, nan})), {5}, ids{0, 1, 3, 4, 4});
+  check_equal(searchsorted(x, xla::tensor<float>({0, 2, 2.5, 4, nan}), true), {5},
+              ids{0, 3, 3, 4, 5});
+  CHECK(searchsorted(x, 2).item() == 1);
+  CHECK(searchsorted(x, 2, true).item() == 3);
+  const auto rows = numbers<float>({3, 4});
+  CHECK_THROWS_WITH(searchsorted(rows, numbers<float>({2, 4})),
+                    test::contains("sequences of shape (3, 4) for values of shape (2, 4)"));
+  CHECK(searchsorted(rows, numbers<float>({3, 0})).sizes() == test::sizes_t{3, 0});
+  auto all = [](auto& v) {
+    const auto in_order = sort(v).first;
+    return std::tuple(searchsorted(in_order, v * 0.5), searchsorted(sum(in_order, {0}), v, true),
+                      bucketize(v, xla::arange<float>(v.size(1))), searchsorted(v[0] * 1, 0.5));
+  };
+  check_modes(all, numbers<float>({3, 33}));
+  auto compiled = xla::compile([](auto& a, auto& b) { return searchsorted(a, b); });
+  auto two = numbers<float>({2, 4}), three = rows;
+  CHECK_THROWS_AS(compiled(three, two), xla::shape_error);
+}

@@ -58,3 +58,25 @@ TEST_CASE("gradients of sin, cos and tan") {
   test::check_gradient([](auto& x) { return sin(x) * cos(x * 0.5) + tan(x * 0.25); },
                        numbers<double>({3, 5}));
 }
+
+TEMPLATE_TEST_CASE("atan2 is the angle of a point, C's at zeros and infinities", "", float, double) {
+  using T = TestType;
+  const xla::eager_mode_guard eager;
+  const auto angle = [](T y, T x) { return std::atan2(y, x); };
+  std::vector<T> y, x;
+  test::special_pairs(y, x);
+  check_equal(atan2(xla::tensor(y), xla::tensor(x)), {std::int64_t(y.size())},
+              test::map_pairs<T>(xla::tensor(y), xla::tensor(x), angle));
+  const auto a = numbers<T>({7, 1});
+  const auto b = numbers<T>({33}, 1);
+  check_equal(atan2(a, b), {7, 33}, test::map_pairs<T>(a, b, angle));
+  check_equal(atan2(a, numbers<T>({0})), {7, 0}, {});
+  auto all = [](auto& v, auto& w) { return std::tuple(atan2(v, w) * 2, sum(atan2(w, v), {0})); };
+  test::check_modes(all, numbers<T>({7, 33}, 2), b);
+  test::check_modes(all, xla::tensor(y), xla::tensor(x));
+}
+
+TEST_CASE("the gradients of atan2") {
+  test::check_gradient([](auto& y, auto& x) { return atan2(y, x) * y; }, numbers<double>({3, 5}),
+                       numbers<double>({5}, 1));
+}

@@ -58,6 +58,18 @@ TEST_CASE("arithmetic, against PyTorch") {
       "pow", 2e-6, [](const auto& a, const auto& b) { return pow(a, b); }, positive);
 }
 
+TEST_CASE("atan2, addcmul and addcdiv, against PyTorch") {
+  binary("atan2", 3e-7, [](const auto& a, const auto& b) { return atan2(a, b); });
+  const auto x = numbers<float>({3, 1}), b = numbers<float>({3, 5}, 2);
+  const auto a = numbers<float>({5}, 1);
+  check_pytorch(
+      "addcmul", 2e-7,
+      [](const auto& p, const auto& q, const auto& r) { return addcmul(p, q, r, 0.5); }, x, a, b);
+  check_pytorch(
+      "addcdiv", 2e-7,
+      [](const auto& p, const auto& q, const auto& r) { return addcdiv(p, q, r, -2); }, x, a, b);
+}
+
 TEST_CASE("comparisons, against PyTorch") {
   binary("eq", 0, [](const auto& a, const auto& b) { return a == b; });
   binary("ne", 0, [](const auto& a, const auto& b) { return a != b; });

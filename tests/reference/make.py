@@ -109,6 +109,9 @@ def elementwise():
     binary("maximum", torch.maximum)
     binary("minimum", torch.minimum)
     binary("pow", torch.pow, 0.1)
+    binary("atan2", torch.atan2)
+    case("addcmul", lambda x, a, b: torch.addcmul(x, a, b, value=0.5), numbers((3, 1)), numbers((5,), 1), numbers((3, 5), 2))
+    case("addcdiv", lambda x, a, b: torch.addcdiv(x, a, b, value=-2), numbers((3, 1)), numbers((5,), 1), numbers((3, 5), 2))
     for name in "eq", "ne", "lt", "le", "gt", "ge":
         binary(name, getattr(torch, name))
     a, b = numbers((37,), 0, torch.int64), numbers((37,), 1, torch.int64)
@@ -189,6 +192,10 @@ def reduce():
     case("median/odd", torch.median, numbers((7,), 3))
     case("median/nan", torch.median, torch.tensor([1.0, nan, 2, nan]))
     write("median/integers", torch.median(numbers((4, 10), 2, torch.int64), 1)[0])
+    for p in 0, 1, 2, 3, inf:
+        case(f"cdist/{p:g}", lambda a, b: torch.cdist(a, b, p), numbers((2, 4, 5)), numbers((3, 5), 1))
+    case("cosine_similarity", F.cosine_similarity, numbers((3, 5, 4)), numbers((5, 1), 1).expand(5, 4))
+    case("cosine_similarity/last", lambda a, b: F.cosine_similarity(a, b, -1), numbers((3, 1, 4)), numbers((5, 4), 1))
     case("matmul/transposed", lambda a, b: a.t() @ b.t(), numbers((7, 5)), numbers((3, 7), 1))
     case("matmul/matrices", torch.matmul, numbers((5, 7)), numbers((7, 3), 1))
     case("matmul/batch", torch.matmul, numbers((2, 1, 5, 7)), numbers((4, 7, 3), 1))
@@ -239,6 +246,14 @@ def shape():
     case("take_along_dim", lambda t: torch.take_along_dim(t, small[:1, :, :1], 1), x)
     case("gather/transposed", lambda t: t.transpose(0, 2).gather(1, small), numbers((5, 7, 4)))
     case("index_select", lambda t: t.index_select(1, torch.tensor([0, 6, 3, 3])), x)
+    i, j = torch.tensor([[3], [0]]), torch.tensor([1, 6, 4])
+    case("index_put", lambda t, v: torch.index_put(t, (i, j), v), x, numbers((2, 3, 5), 6))
+    j = torch.tensor([1, 4, 1])
+    case("index_put/accumulate", lambda t, v: torch.index_put(t, (i, j), v, True), x, numbers((3, 1), 6))
+    boundaries = torch.sort(numbers((4, 3), 7), 1)[0]
+    for right in False, True:
+        write(f"searchsorted/{right:d}", torch.searchsorted(boundaries, x[:, :, 0], right=right))
+        write(f"bucketize/{right:d}", torch.bucketize(numbers((9,), 8, torch.int64), torch.tensor([-6, -3, -3, 1, 2]), right=right))
     write("one_hot", F.one_hot(torch.tensor([0, 2, 1]), 4))
     write("eye", torch.eye(3, 4))
     write("linspace", torch.linspace(-1, 2, 7))

@@ -129,3 +129,23 @@ TEST_CASE("products of matrices, against PyTorch") {
       [](const auto& a, const auto& b) { return xla::einsum<"i,j->ij">(a, b); },
       numbers<float>({3}), numbers<float>({4}, 1));
 }
+
+TEST_CASE("distances and angles, against PyTorch") {
+  const xla::eager_mode_guard eager;
+  const std::pair<const char*, double> norms[] = {
+      {"1", 1}, {"2", 2}, {"3", 3}, {"inf", std::numeric_limits<double>::infinity()}};
+  for (const auto& [name, p] : norms)
+    check_pytorch(
+        std::string("cdist/") + name, 1e-6,
+        [p = p](const auto& a, const auto& b) { return cdist(a, b, p); },
+        numbers<float>({2, 4, 5}), numbers<float>({3, 5}, 1));
+  check_pytorch("cdist/0", cdist(numbers<float>({2, 4, 5}), numbers<float>({3, 5}, 1), 0), 0);
+  check_pytorch(
+      "cosine_similarity", 1e-6,
+      [](const auto& a, const auto& b) { return cosine_similarity(a, b); },
+      numbers<float>({3, 5, 4}), expand(numbers<float>({5, 1}, 1), {5, 4}));
+  check_pytorch(
+      "cosine_similarity/last", 1e-6,
+      [](const auto& a, const auto& b) { return cosine_similarity(a, b, -1); },
+      numbers<float>({3, 1, 4}), numbers<float>({5, 4}, 1));
+}

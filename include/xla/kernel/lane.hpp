@@ -222,6 +222,7 @@ struct vec {
   XLA_INLINE vec tanh() const;
   XLA_INLINE vec sin() const;
   XLA_INLINE vec cos() const;
+  XLA_INLINE vec atan2(vec x) const;
   XLA_INLINE vec erf() const;
   XLA_INLINE vec erfc() const;
   XLA_INLINE vec ndtr() const;

@@ -225,6 +225,14 @@ XLA_INLINE vec<T> vec<T>::ndtr() const {
   }
 }
 
+// Lane by lane: Eigen has no packet form.
+template <class T>
+XLA_INLINE vec<T> vec<T>::atan2(vec x) const {
+  auto one = [](T a, T b) { return std::atan2(a, b); };
+  if constexpr (vector) return {detail::each_lane<T>(v, x.v, one)};
+  else return {one(v, x.v)};
+}
+
 // Lane by lane: Eigen's pow is no faster, and less exact.
 template <class T>
 XLA_INLINE vec<T> vec<T>::pow(vec y) const {

@@ -29,6 +29,7 @@ inline constexpr std::string_view full_cache =
 inline constexpr std::string_view checked_functions[] = {
     "embedding", "cross_entropy",  "gather",  "scatter",  "scatter_add", "index_select",
     "index_add", "take_along_dim", "one_hot", "nll_loss", "index_copy",  full_cache,
+    "index_put",
 };
 
 template <int R>

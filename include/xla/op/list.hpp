@@ -35,6 +35,7 @@
 #include "xla/op/root.hpp"
 #include "xla/op/rounding.hpp"
 #include "xla/op/scan.hpp"
+#include "xla/op/search.hpp"
 #include "xla/op/sigmoid.hpp"
 #include "xla/op/sign.hpp"
 #include "xla/op/slice.hpp"
@@ -114,6 +115,7 @@
   X(xla::op::cumsum, numbers) \
   X(xla::op::recurrence, fractions) \
   X(xla::op::cumprod, numbers) \
+  X(xla::op::searchsorted, places) \
   X(xla::op::sigmoid, fractions) \
   X(xla::op::softplus, fractions) \
   X(xla::op::sign, numbers) \
@@ -123,4 +125,5 @@
   X(xla::op::tanh, fractions) \
   X(xla::op::sin, fractions) \
   X(xla::op::cos, fractions) \
+  X(xla::op::atan2, fractions) \
   X(xla::op::where, all)

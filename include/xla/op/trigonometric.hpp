@@ -26,10 +26,23 @@ struct cos : map {
   static constexpr void gradient(auto& g) { g.to(0, -(g.grad() * xla::sin(g.in(0)))); }
 };
 
+struct atan2 : map {
+  static constexpr auto name = "atan2";
+  static constexpr bool costly = true;
+  static constexpr auto kernel(auto a, auto b) { return a.atan2(b); }
+  static constexpr void gradient(auto& g) {
+    const auto y = g.in(0), x = g.in(1);
+    const auto scale = g.grad() / (x * x + y * y);
+    if (g.wants(0)) g.to(0, scale * x);
+    if (g.wants(1)) g.to(1, -(scale * y));
+  }
+};
+
 }  // namespace xla::op
 
 XLA_OP(xla::op::sin, fractions);
 XLA_OP(xla::op::cos, fractions);
+XLA_OP(xla::op::atan2, fractions);
 
 namespace xla {
 
@@ -49,6 +62,14 @@ constexpr Tensor<T, R> cos(const Tensor<T, R>& x) {
 template <class T, int R>
 constexpr Tensor<T, R> tan(const Tensor<T, R>& x) {
   return sin(x) / cos(x);
+}
+/// The angle of the point (x, y) in radians, from -pi to pi, element by element, broadcast; signs of
+/// zeros and infinities as C's. Within 1 ulp.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> atan2(const Tensor<T, A>& y, const Tensor<T, B>& x,
+                                                  caller who = here()) {
+  static_assert(fraction<T>, "xla::atan2: needs float or double; cast first");
+  return detail::map_binary<op::atan2, T>(y, x, who);
 }
 
 }  // namespace xla

@@ -42,10 +42,24 @@ TEST_CASE("lerp goes from start to end and reaches both") {
   check_equal(lerp(a, b, 1), a * 0 + b);
 }
 
+TEST_CASE("addcmul and addcdiv add a multiple of a product or quotient, broadcast") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({7, 1, 1});
+  const auto a = numbers<float>({13}, 1);
+  const auto b = numbers<float>({3, 1}, 2);
+  check_equal(addcmul(x, a, b, 0.5), x + a * b * 0.5);
+  check_equal(addcmul(x, a, b), x + a * b);
+  check_equal(addcdiv(x, a, b, -2), x + a / b * -2);
+  check_equal(addcdiv(x, a, b), x + a / b);
+  const auto i = numbers<std::int64_t>({5}), k = numbers<std::int64_t>({5}, 1);
+  check_equal(addcmul(i, i, k, 3), i + i * k * 3);
+  CHECK_THROWS_AS(addcmul(x, a, numbers<float>({12})), xla::shape_error);
+}
+
 TEST_CASE("these are the same in every mode") {
   auto all = [](auto& x, auto& y) {
     return std::tuple(square(x), reciprocal(x), isnan(x), isinf(y) || isfinite(x), lerp(x, y, 0.25),
-                      lerp(x, y, x));
+                      lerp(x, y, x), addcmul(y, x, x, 0.5), addcdiv(x, y, x));
   };
   test::check_modes(all, numbers<float>({7, 13}, 1), numbers<float>({13}, 2));
   test::check_modes(all, numbers<double>({17, 33}, 1), numbers<double>({17, 33}, 2));
@@ -55,7 +69,8 @@ TEST_CASE("these are the same in every mode") {
 TEST_CASE("gradients of square, reciprocal and lerp") {
   test::check_gradient(
       [](auto& x, auto& y, auto& w) {
-        return square(x) + reciprocal(square(y) + 1) + lerp(x, y, w) * lerp(y, x, 0.75);
+        return square(x) + reciprocal(square(y) + 1) + lerp(x, y, w) * lerp(y, x, 0.75) +
+               addcmul(x, y, w, 0.5) * addcdiv(y, w, square(x) + 1);
       },
       numbers<double>({3, 5}, 1), numbers<double>({5}, 2), numbers<double>({3, 1}, 3));
 }

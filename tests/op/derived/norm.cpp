@@ -116,3 +116,60 @@ TEST_CASE("the gradients of norm and logsumexp; 0 where they have none") {
   logsumexp(nothing).backward();
   check_equal(xla::abs(nothing.grad()), {4}, none);
 }
+
+TEST_CASE("cosine_similarity and cdist, by plain loops") {
+  const xla::eager_mode_guard eager;
+  const auto a = numbers<double>({7, 5}), b = numbers<double>({7, 5}, 1);
+  const double *x = a.data(), *y = b.data();
+  std::vector<double> cosine;
+  for (int i = 0; i < 7; ++i) {
+    double xy = 0, xx = 0, yy = 0;
+    for (int k = i * 5; k < i * 5 + 5; ++k) xy += x[k] * y[k], xx += x[k] * x[k], yy += y[k] * y[k];
+    cosine.push_back(xy / std::sqrt(xx * yy));
+  }
+  check_equal(cosine_similarity(a, b), {7}, cosine, 1e-14);
+  check_equal(cosine_similarity(transpose(a), transpose(b), 0), {7}, cosine, 1e-14);
+  check_equal(cosine_similarity(a, b[3] * 1, -1), cosine_similarity(a, expand(b[3] * 1, {7, 5})));
+  check_equal(cosine_similarity(a * 0, b), {7}, std::vector<double>(7));
+  for (const double p : {0., 1., 2., 3.5, inf}) {
+    INFO("p = " << p);
+    check_equal(cdist(a, b, p)[3] * 1, norm(a[3] * 1 - b, p, {1}));
+    CHECK(cdist(a, a, p).index(2, 2).item() == 0);
+  }
+  CHECK(cdist(numbers<float>({4, 1, 3, 2}), numbers<float>({5, 6, 2})).sizes() ==
+        test::sizes_t{4, 5, 3, 6});
+  CHECK(cdist(numbers<float>({0, 2}), numbers<float>({6, 2})).sizes() == test::sizes_t{0, 6});
+  check_equal(cdist(numbers<float>({2, 0}), numbers<float>({3, 0})), {2, 3}, std::vector<float>(6));
+}
+
+TEST_CASE("cosine_similarity and cdist refuse sizes that differ and a negative p") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({4, 3}), y = numbers<float>({4, 2});
+  CHECK_THROWS_WITH(cosine_similarity(x, y), test::contains("cosine_similarity: vectors of"));
+  CHECK_THROWS_WITH(cosine_similarity(x, y[0] * 1, 0), test::contains("only one has axis 0"));
+  CHECK_THROWS_AS(cosine_similarity(x, x, 2), xla::shape_error);
+  CHECK_THROWS_WITH(cdist(x, y), test::contains("cdist: vectors of different sizes"));
+  CHECK_THROWS_WITH(cdist(x, x, -1), test::contains("cdist: p is 0 or more"));
+  CHECK_THROWS_AS(cdist(x, x, std::nan("")), xla::shape_error);
+}
+
+TEST_CASE("cosine_similarity and cdist are the same in every mode, with gradients") {
+  auto all = [](auto& a, auto& b) {
+    const auto near = cosine_similarity(a, b), far = cosine_similarity(unsqueeze(a, 1), b, -1);
+    const auto d = cdist(a, b), e = cdist(a, b, 1) + cdist(b, a, 3);
+    (sum(near * near) + sum(far) + sum(d * e)).backward();
+    return std::tuple(near, far, d, e);
+  };
+  test::check_modes(all, test::parameter(numbers<float>({7, 5})),
+                    test::parameter(numbers<float>({7, 5}, 1)));
+  test::check_modes(all, test::parameter(numbers<float>({33, 17})), numbers<float>({33, 17}, 1));
+  const auto x = numbers<double>({4, 3}), y = numbers<double>({4, 3}, 1);
+  test::check_gradient([](auto& a, auto& b) { return cosine_similarity(a, b, 0); }, x, y);
+  for (const double p : {1., 2., 3., inf})
+    test::check_gradient([p](auto& a, auto& b) { return cdist(a, b, p); }, x, y);
+  const xla::eager_mode_guard eager;
+  auto zero = xla::zeros({2, 3});
+  zero.requires_grad_();
+  sum(cdist(zero, zero)).backward();
+  check_equal(xla::abs(zero.grad()), {2, 3}, std::vector<float>(6));
+}

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 
 #include "xla/kernel/loops.hpp"
 #include "xla/op/median.hpp"
+#include "xla/op/search.hpp"
 #include "xla/op/sort.hpp"
 
 namespace xla::detail {
@@ -79,6 +81,31 @@ struct kernel_of<op::median_index, Out, T> {
     auto* middle = e + (n - 1) / 2;
     std::nth_element(e, middle, e + n, placed<T>::template before<>);
     *index = middle->at;
+  }
+};
+
+template <class Out, class T>
+struct kernel_of<op::searchsorted, Out, T> {
+  static void run(const kernel_call& call) {
+    const shape &sequence = call.in_shapes[0], &values = call.in_shapes[1];
+    const std::int64_t all = count(values), n = sequence[sequence.rank - 1];
+    const std::int64_t row = sequence.rank == 1 ? all : values[values.rank - 1];
+    const T *from = static_cast<const T*>(call.in[0]), *x = static_cast<const T*>(call.in[1]);
+    Out* out = static_cast<Out*>(call.out);
+    constexpr auto less = placed<T>::smaller;
+    constexpr std::int64_t block = 1024;
+    auto some = [&](std::int64_t b) {
+      for (std::int64_t i = b * block; i < std::min(all, (b + 1) * block); ++i) {
+        const T *first = from + i / row * n, *last = first + n;
+        out[i] = (call.attr ? std::upper_bound(first, last, x[i], less)
+                            : std::lower_bound(first, last, x[i], less)) -
+                 first;
+      }
+    };
+    const std::int64_t blocks = (all + block - 1) / block;
+    if (all * std::bit_width(static_cast<std::uint64_t>(n)) < kernel::parallel_work)
+      for (std::int64_t b = 0; b < blocks; ++b) some(b);
+    else kernel::parallel_for(blocks, some);
   }
 };
 

@@ -38,6 +38,30 @@ constexpr Tensor<bool, R> isfinite(const Tensor<T, R>& x) {
   else return abs(x) < std::numeric_limits<T>::infinity();
 }
 
+/// x + value a b, element by element, broadcast.
+template <class T, int R, int A, int B>
+constexpr detail::broadcast_tensor<T, R, A, B> addcmul(const Tensor<T, R>& x,
+                                                       const Tensor<T, A>& a,
+                                                       const Tensor<T, B>& b,
+                                                       detail::number_of<T> value = 1,
+                                                       caller who = here()) {
+  const auto product = detail::map_binary<op::mul, T>(a, b, who);
+  if (value.is(1)) return detail::map_binary<op::add, T>(x, product, who);
+  return detail::map_binary<op::add, T>(x, product * value, who);
+}
+/// x + value a / b, element by element, broadcast.
+template <class T, int R, int A, int B>
+constexpr detail::broadcast_tensor<T, R, A, B> addcdiv(const Tensor<T, R>& x,
+                                                       const Tensor<T, A>& a,
+                                                       const Tensor<T, B>& b,
+                                                       detail::number_of<T> value = 1,
+                                                       caller who = here()) {
+  static_assert(fraction<T>, "xla::addcdiv: needs float or double; cast first");
+  const auto quotient = detail::map_binary<op::div, T>(a, b, who);
+  if (value.is(1)) return detail::map_binary<op::add, T>(x, quotient, who);
+  return detail::map_binary<op::add, T>(x, quotient * value, who);
+}
+
 /// start + weight (end - start), element by element, broadcast; from the nearer of the two ends, so
 /// that a weight of 1 gives end exactly. The weight may be a number.
 template <class T, int A, int B, int W>

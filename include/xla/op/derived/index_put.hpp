@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/index_select.hpp"
+
+namespace xla {
+namespace detail {
+
+/// The indices of the first axes as one index of those axes joined; each in range. sizes: what they
+/// broadcast to.
+template <class T, int R, int I, std::size_t N>
+constexpr Tensor<std::int64_t, I> joined_index(const Tensor<T, R>& x,
+                                               const Tensor<std::int64_t, I> (&indices)[N],
+                                               shape& sizes, const call_site& site) {
+  const size_scope scope{x.table() ? x.table() : indices[0].table(), site};
+  auto joined = check_index(indices[0], x.size(0), site);
+  sizes = indices[0].dims();
+  for (std::size_t k = 1; k < N; ++k) {
+    const int axis = static_cast<int>(k);
+    sizes = scope.broadcast(sizes, indices[k].dims());
+    joined = joined * x.size(axis) + check_index(indices[k], x.size(axis), site);
+  }
+  return joined;
+}
+
+}  // namespace detail
+
+/// x with values in the place of the elements that indices of the first axes name:
+/// index_put(x, {i, j}, v) is x[i, j] = v, with accumulate x[i, j] += v. The indices broadcast; the
+/// values have their sizes, then those of the other axes, or broadcast to them. Of several values
+/// for one place the last stays, and it alone has a gradient; accumulated, all are added in their
+/// order. An index outside [0, size) is an index_error.
+template <class T, int R, int I, std::size_t N, int V>
+constexpr Tensor<T, R> index_put(const Tensor<T, R>& x,
+                                 const Tensor<std::int64_t, I> (&indices)[N],
+                                 const Tensor<T, V>& values, bool accumulate = false,
+                                 caller who = here()) {
+  constexpr int kept = R - static_cast<int>(N), all = I + kept;
+  static_assert(kept >= 0, "xla::index_put: more indices than the tensor has axes");
+  static_assert(V <= all, "xla::index_put: the values have more axes than the indices choose");
+  const detail::call_site site{"index_put", who};
+  detail::shape to;
+  const auto index = detail::joined_index(x, indices, to, site);
+  Size rows = 1, row = 1;
+  for (int i = 0; i < R - kept; ++i) rows = rows * x.size(i);
+  for (int i = R - kept; i < R; ++i) row = row * x.size(i), to.push(x.dims()[i]);
+
+  const detail::size_scope scope{x.table() ? x.table() : index.table(), site};
+  const detail::shape from = values.dims();
+  bool fits = true;
+  for (int i = 0; i < V; ++i)
+    if (detail::extent e = from[i]; e != 1 && !scope.equal(e, to[all - V + i])) fits = false;
+  if (!fits)
+    scope.fail(detail::text("values of shape ")
+               << from << " do not broadcast to " << to
+               << ": the sizes of the indices, then of the axes without one");
+  if (!fits) return x;
+  const auto at = flatten(index);
+  const auto source = detail::with_shape<op::expand, all>(values, to, who);
+  const auto lines = reshape(x, {rows, row}), parts = reshape(source, {at.size(0), row});
+  const auto put = [&](auto op) {
+    return detail::with_shape<op::reshape, R>(
+        detail::put_along<decltype(op)>(lines, 0, at, parts, who), x.dims(), who);
+  };
+  if (!accumulate) return put(op::index_copy{});
+  if constexpr (!std::is_same_v<T, bool>) return put(op::index_add{});
+  scope.fail("bool cannot be accumulated; cast first");
+  return x;
+}
+/// The same with one number at all places.
+template <class T, int R, int I, std::size_t N>
+constexpr Tensor<T, R> index_put(const Tensor<T, R>& x,
+                                 const Tensor<std::int64_t, I> (&indices)[N],
+                                 detail::number_of<T> value, bool accumulate = false,
+                                 caller who = here()) {
+  return index_put(x, indices, value.tensor(), accumulate, who);
+}
+
+}  // namespace xla

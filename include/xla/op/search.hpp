@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/op.hpp"
+
+namespace xla::op {
+
+/// Where each value belongs in a sequence in order: the number of elements before it. attr: 1 where
+/// equal ones count as before it. The sequence has one axis, or the values' axes but for the last.
+struct searchsorted {
+  static constexpr auto name = "searchsorted";
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr shape shape_of(const shape_rule& r) {
+    const shape &sequence = r.in[0], &values = r.in[1];
+    for (int i = 0; i + 1 < sequence.rank; ++i)
+      if (detail::extent e = sequence[i]; !r.sizes.equal(e, values[i]))
+        r.sizes.fail(detail::text("sequences of shape ")
+                     << sequence << " for values of shape " << values
+                     << ": all sizes but the last have to be equal");
+    return values;
+  }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::searchsorted, places);
+
+namespace xla {
+
+/// The place of each value in a sequence that is in order along its last axis: of equal elements
+/// the first, or with right the one after the last. The sequence has one axis, for all values, or
+/// the values' sizes but for the last. NaN is the largest, as in sort.
+template <class T, int S, int R>
+constexpr Tensor<std::int64_t, R> searchsorted(const Tensor<T, S>& sorted_sequence,
+                                               const Tensor<T, R>& values, bool right = false,
+                                               caller who = here()) {
+  static_assert(S == 1 || (S > 0 && S == R),
+                "xla::searchsorted: the sequence needs one axis, or as many as the values");
+  detail::node n;
+  n.attr = right;
+  return detail::apply_at<op::searchsorted, std::int64_t, T, R>(who, n, sorted_sequence, values);
+}
+/// The place of a number in a sequence in order.
+template <class T>
+constexpr Tensor<std::int64_t, 0> searchsorted(const Tensor<T, 1>& sorted_sequence,
+                                               detail::number_of<T> value, bool right = false,
+                                               caller who = here()) {
+  return searchsorted(sorted_sequence, value.tensor(), right, who);
+}
+
+/// The bucket of each element between boundaries in order: searchsorted, the other way round.
+template <class T, int R>
+constexpr Tensor<std::int64_t, R> bucketize(const Tensor<T, R>& x, const Tensor<T, 1>& boundaries,
+                                            bool right = false, caller who = here()) {
+  return searchsorted(boundaries, x, right, who);
+}
+
+}  // namespace xla
