@@ -234,8 +234,11 @@ set(XLA_HEADERS
   xla/optim/average.hpp
   xla/optim/clip.hpp
   xla/optim/group.hpp
+  xla/optim/lbfgs.hpp
+  xla/optim/line_search.hpp
   xla/optim/lion.hpp
   xla/optim/optimizer.hpp
+  xla/optim/radam.hpp
   xla/optim/rmsprop.hpp
   xla/optim/schedule.hpp
   xla/optim/sgd.hpp

@@ -5,6 +5,7 @@
 #include "xla/optim/adam.hpp"
 #include "xla/optim/adamw.hpp"
 #include "xla/optim/lion.hpp"
+#include "xla/optim/radam.hpp"
 #include "xla/optim/rmsprop.hpp"
 #include "xla/optim/sgd.hpp"
 #include "xla/run/metrics.hpp"
@@ -21,8 +22,9 @@ constexpr auto step_fn = [](auto& model, auto& x, auto& optimizer) {
 };
 
 /// One compiled step and one traced graph serve all the options in turn.
-template <template <class> class Optimizer, class Options>
-void check_rule(std::initializer_list<std::pair<Options, const std::vector<double>*>> cases) {
+template <template <class...> class Optimizer, class Options, class... Rule, class... Tag>
+void check_rule(std::initializer_list<std::pair<Options, const std::vector<double>*>> cases,
+                Tag... tag) {
   const xla::eager_mode_guard guard;
   const auto x = numbers<float>({5, 7}, 3);
   auto compiled = xla::compile([](auto& m, const auto& v, auto& o) { step_fn(m, v, o); });
@@ -30,7 +32,7 @@ void check_rule(std::initializer_list<std::pair<Options, const std::vector<doubl
   for (const auto& [options, want] : cases) {
     auto train = [&, options = options, want = want](auto run) {
       auto model = test::make_weights();
-      Optimizer<test::Weights> optimizer(model, options);
+      Optimizer<test::Weights, Rule...> optimizer(model, options, tag...);
       for (int i = 0; i < 10; ++i) run(model, x, optimizer);
       test::check_weights(model, *want);
       test::snapshot s;
@@ -78,4 +80,29 @@ TEST_CASE("Adagrad and Lion") {
         &reference::adagrad}});
   check_rule<optim::Lion, optim::LionOptions>(
       {{{.lr = 0.03, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.1}, &reference::lion}});
+}
+
+TEST_CASE("Adam and AdamW that divide by the largest second moment") {
+  const optim::AdamOptions options{.lr = 0.5, .beta1 = 0.8, .beta2 = 0.5, .weight_decay = 0.1};
+  check_rule<optim::Adam, optim::AdamOptions, optim::Amsgrad<optim::AdamOptions>>(
+      {{options, &reference::adam_amsgrad}}, optim::amsgrad);
+  check_rule<optim::AdamW, optim::AdamWOptions, optim::Amsgrad<optim::AdamWOptions>>(
+      {{{.lr = 0.5, .beta1 = 0.8, .beta2 = 0.5, .weight_decay = 0.1}, &reference::adamw_amsgrad}},
+      optim::amsgrad);
+  auto model = test::make_weights();
+  optim::Adam named{model, options, optim::amsgrad};
+  static_assert(std::is_same_v<decltype(named)::module_type, test::Weights>);
+  CHECK(decltype(named.options)::states == 3);
+  CHECK(named.options.lr.value() == 0.5);
+}
+
+TEST_CASE("RAdam, with both kinds of weight decay") {
+  check_rule<optim::RAdam, optim::RAdamOptions>(
+      {{{.lr = 0.05, .weight_decay = 0.1}, &reference::radam},
+       {{.lr = 0.05,
+         .beta1 = 0.8,
+         .beta2 = 0.9,
+         .weight_decay = 0.1,
+         .decoupled_weight_decay = true},
+        &reference::radam_decoupled}});
 }

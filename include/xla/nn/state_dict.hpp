@@ -57,6 +57,8 @@ void visit_named_state(X& x, const std::string& prefix, F&& f) {
     x.visit_state([&](auto& state, auto parameter) {
       if constexpr (std::is_null_pointer_v<decltype(parameter)>) {
         f(prefix + "step", state);
+      } else if constexpr (std::is_same_v<decltype(parameter), const char*>) {
+        f(prefix + parameter, state);
       } else {
         for (; names.at(at).first != parameter; ++at) count = 0;
         f(names[at].second + std::to_string(count++), state);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "xla/op/exponential.hpp"
+#include "xla/op/minmax.hpp"
 #include "xla/op/root.hpp"
 #include "xla/optim/optimizer.hpp"
 
@@ -20,12 +21,19 @@ constexpr adam_step<T> begin_adam(const Scalar& lr, const Scalar& beta1, const S
   const auto bias2 = 1 - exp(log(beta2.as<T>()) * count);
   return {lr.as<T>() / bias1, sqrt(bias2), 1 - beta1.as<T>(), 1 - beta2.as<T>()};
 }
-/// The moments' new values, in place; then what a parameter changes by.
+/// The moments' new values, in place; then what a parameter changes by. largest: nothing, or the
+/// largest second moment so far, which takes the place of the second moment.
 constexpr auto adam_change(const auto& s, const Scalar& beta1, const Scalar& beta2,
-                           const Scalar& eps, const auto& g, auto& mean, auto& square) {
+                           const Scalar& eps, const auto& g, auto& mean, auto& square,
+                           auto&... largest) {
   mean.copy_(mean.detach() * beta1 + g * s.mean_share);
   square.copy_(square.detach() * beta2 + g * g * s.square_share);
-  const auto root = sqrt(square.detach()) / s.root_correction + eps;
+  (largest.copy_(maximum(largest.detach(), square.detach())), ...);
+  const auto& second = [&]() -> auto& {
+    if constexpr (sizeof...(largest) > 0) return (largest, ...);
+    else return square;
+  }();
+  const auto root = sqrt(second.detach()) / s.root_correction + eps;
   return mean.detach() / root * s.step_size;
 }
 
@@ -43,20 +51,39 @@ struct AdamOptions {
     return begin_adam(lr, beta1, beta2, count);
   }
   /// Kingma and Ba (2015), algorithm 1.
-  constexpr void update(const auto& s, auto& p, const auto& gradient, auto& mean,
-                        auto& square) const {
+  constexpr void update(const auto& s, auto& p, const auto& gradient, auto&... moments) const {
     const auto old = p.detach();
     const auto g = gradient + old * weight_decay;
-    p.copy_(old - adam_change(s, beta1, beta2, eps, g, mean, square));
+    p.copy_(old - adam_change(s, beta1, beta2, eps, g, moments...));
   }
   XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay)
 };
 
-/// Adam; its weight decay is part of the gradient.
-template <class Model>
-struct Adam : Optimizer<Model, AdamOptions> {
-  using Optimizer<Model, AdamOptions>::Optimizer;
+/// Says that Adam or AdamW divides by the largest second moment so far; it has a third tensor beside
+/// each parameter: optim::Adam{model, {.lr = 1e-3}, optim::amsgrad}. Reddi, Kale, Kumar (2018).
+struct amsgrad_t {};
+inline constexpr amsgrad_t amsgrad{};
+
+/// The options of such an optimizer.
+template <class Options>
+struct Amsgrad : Options {
+  static constexpr int states = Options::states + 1;
+  constexpr Amsgrad() = default;
+  constexpr Amsgrad(const Options& o) : Options(o) {}
 };
+
+/// Adam; its weight decay is part of the gradient.
+template <class Model, class Rule = AdamOptions>
+struct Adam : Optimizer<Model, Rule> {
+  using Optimizer<Model, Rule>::Optimizer;
+  template <class M, class... G>
+    requires(!std::is_same_v<Rule, AdamOptions>)
+  constexpr Adam(M&& model, const AdamOptions& o, amsgrad_t, const G&... groups)
+      : Optimizer<Model, Rule>(model, Rule(o), groups...) {}
+};
+template <class Model, class... G>
+Adam(Model&&, AdamOptions, amsgrad_t, G...)
+    -> Adam<xla::detail::optimized<Model, G...>, Amsgrad<AdamOptions>>;
 template <class Model, class... G>
 Adam(Model&&, AdamOptions, G...) -> Adam<xla::detail::optimized<Model, G...>>;
 template <class Model>

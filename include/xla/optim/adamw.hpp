@@ -24,19 +24,25 @@ struct AdamWOptions {
     return {begin_adam(lr, beta1, beta2, count), 1 - lr.as<T>() * weight_decay};
   }
   /// Loshchilov and Hutter (2019), algorithm 2.
-  constexpr void update(const auto& s, auto& p, const auto& gradient, auto& mean,
-                        auto& square) const {
-    const auto change = adam_change(s.adam, beta1, beta2, eps, gradient, mean, square);
+  constexpr void update(const auto& s, auto& p, const auto& gradient, auto&... moments) const {
+    const auto change = adam_change(s.adam, beta1, beta2, eps, gradient, moments...);
     p.copy_(p.detach() * s.decay - change);
   }
   XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay)
 };
 
 /// Adam with decoupled weight decay.
-template <class Model>
-struct AdamW : Optimizer<Model, AdamWOptions> {
-  using Optimizer<Model, AdamWOptions>::Optimizer;
+template <class Model, class Rule = AdamWOptions>
+struct AdamW : Optimizer<Model, Rule> {
+  using Optimizer<Model, Rule>::Optimizer;
+  template <class M, class... G>
+    requires(!std::is_same_v<Rule, AdamWOptions>)
+  constexpr AdamW(M&& model, const AdamWOptions& o, amsgrad_t, const G&... groups)
+      : Optimizer<Model, Rule>(model, Rule(o), groups...) {}
 };
+template <class Model, class... G>
+AdamW(Model&&, AdamWOptions, amsgrad_t, G...)
+    -> AdamW<xla::detail::optimized<Model, G...>, Amsgrad<AdamWOptions>>;
 template <class Model, class... G>
 AdamW(Model&&, AdamWOptions, G...) -> AdamW<xla::detail::optimized<Model, G...>>;
 template <class Model>

@@ -29,6 +29,10 @@ constexpr F make_callable() {
 template <class X>
 concept steps_model = optimizer_like<X> && requires(std::remove_cvref_t<X>& x) { x.step(); };
 
+/// What cannot be captured, as it decides by values.
+template <class X>
+concept reads_values = requires { requires std::remove_cvref_t<X>::reads_values; };
+
 /// The targets of an optimizer-like argument.
 template <class Model>
 struct target_list {
@@ -140,6 +144,10 @@ template <class Indices, class... A>
 struct all_twins;
 template <std::size_t... I, class... A>
 struct all_twins<std::index_sequence<I...>, A...> {
+  static_assert(!(reads_values<A> || ...),
+                "xla::compile: optim::LBFGS decides by the values of the loss, which a compiled "
+                "step does not have: call its step() eagerly or traced; the loss that it takes may "
+                "be compiled");
   static_assert(((optimizer_like<A> || std::is_default_constructible_v<A>)&&...),
                 "xla::compile: every argument's type needs a default constructor, from which its "
                 "structure is known; sizes that vary belong into the type as template parameters");
