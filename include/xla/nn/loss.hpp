@@ -37,32 +37,34 @@ struct SmoothCrossEntropyLoss {
 
 /// SmoothCrossEntropyLoss with a weight for each class:
 /// nn::WeightedCrossEntropyLoss{weight, {.ignore_index = 0}}.
-struct WeightedCrossEntropyLoss {
-  Buffer<float, 1> weight;
+template <class T>
+struct BasicWeightedCrossEntropyLoss {
+  Buffer<T, 1> weight;
   Scalar ignore_index = -100, label_smoothing = 0;
 
-  constexpr WeightedCrossEntropyLoss() = default;
-  explicit WeightedCrossEntropyLoss(const Tensor<float, 1>& of_classes,
-                                    const CrossEntropyOptions& options = {})
-      : weight(Buffer<float, 1>::like(of_classes)),
+  constexpr BasicWeightedCrossEntropyLoss() = default;
+  explicit BasicWeightedCrossEntropyLoss(const Tensor<T, 1>& of_classes,
+                                         const CrossEntropyOptions& options = {})
+      : weight(Buffer<T, 1>::like(of_classes)),
         ignore_index(options.ignore_index),
         label_smoothing(options.label_smoothing) {
     weight.copy_(of_classes);
   }
   template <int R, class U, int C, class Reduction = reduction::mean_t>
-  constexpr auto operator()(const Tensor<float, R>& logits, const Tensor<U, C>& target,
+  constexpr auto operator()(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                             Reduction reduction = {}, caller who = here()) const {
     const CrossEntropyOptions options{ignore_index, label_smoothing};
     return cross_entropy(logits, target, weight, options, reduction, who);
   }
-  XLA_HEADER_MODULE(weight, ignore_index, label_smoothing)
+  XLA_MODULE(weight, ignore_index, label_smoothing)
 };
+using WeightedCrossEntropyLoss = BasicWeightedCrossEntropyLoss<float>;
 
 /// Minus the logarithms of probabilities (batch, classes) at class numbers (batch); further axes
 /// come last.
 struct NLLLoss {
-  template <class T, int R, class Reduction = reduction::mean_t>
-  constexpr auto operator()(const Tensor<T, R>& input, const Tensor<std::int64_t, R - 1>& target,
+  template <class T, int R, class U, int C, class Reduction = reduction::mean_t>
+  constexpr auto operator()(const Tensor<T, R>& input, const Tensor<U, C>& target,
                             Reduction reduction = {}, caller who = here()) const {
     return nll_loss(input, target, reduction, who);
   }

@@ -114,15 +114,12 @@ class LBFGS {
     static_assert(fraction<value_type>,
                   "xla::optim: parameters are float or double; where a model has both, an "
                   "optimizer is for a part() with one of them");
-    const auto check = [](bool good, const char* sentence) {
-      if (!good) throw error(sentence);
-    };
-    check(o.lr.value() >= 0, "LBFGS: lr is 0 or more");
-    check(o.max_iter >= 1, "LBFGS: max_iter is at least 1");
-    check(o.max_eval >= 0, "LBFGS: max_eval is at least 1, or 0 for max_iter * 5 / 4");
-    check(o.history_size >= 1, "LBFGS: history_size is at least 1");
-    check(o.tolerance_grad >= 0, "LBFGS: tolerance_grad is 0 or more");
-    check(o.tolerance_change >= 0, "LBFGS: tolerance_change is 0 or more");
+    detail::need(o.lr.value() >= 0, "LBFGS: lr is 0 or more");
+    detail::need(o.max_iter >= 1, "LBFGS: max_iter is at least 1");
+    detail::need(o.max_eval >= 0, "LBFGS: max_eval is at least 1, or 0 for max_iter * 5 / 4");
+    detail::need(o.history_size >= 1, "LBFGS: history_size is at least 1");
+    detail::need(o.tolerance_grad >= 0, "LBFGS: tolerance_grad is 0 or more");
+    detail::need(o.tolerance_change >= 0, "LBFGS: tolerance_change is 0 or more");
   }
 
   /// Drops all gradients.

@@ -9,11 +9,20 @@
 
 namespace xla::optim {
 
+namespace detail {
+/// Throws the sentence where an option is bad.
+template <class = void>
+[[gnu::noinline]] void need(bool good, const char* sentence) {
+  if (!good) throw error(sentence);
+}
+}  // namespace detail
+
 /// What optimizers share. Rule is a struct of hyper-parameters (Scalar) with
 ///   static constexpr int states: tensors kept beside each parameter, 0 at the start;
 ///   begin(count) -> what all updates of a step share; count is the number of the step, from 1, in
 ///   the parameters' element type;
-///   update(shared, parameter, gradient, state...): the new values, in place.
+///   update(shared, parameter, gradient, state...): the new values, in place;
+///   check(), if it has one: throws where a hyper-parameter is bad.
 /// The optimizer refers to its model, which must outlive it. Its state exists from the start, so
 /// that the first step is the same graph as all others. It is for a model, a part() of one, or
 /// several: optim::SGD{std::tie(actor, critic), {.lr = 1e-3}}, or a tuple of parts. Parameters with
@@ -43,6 +52,7 @@ class Optimizer {
     for (Rule& o : group_options) o = rule;
     if (__builtin_is_constant_evaluated()) return;
     xla::detail::check_disjoint(model_.get());
+    if constexpr (requires { rule.check(); }) rule.check();
     int i = 0;
     for_each_parameter(model_.get(), [&](auto& p) {
       for (auto& s : state_[static_cast<std::size_t>(i)]) s = state_type::value_type::like(p);
@@ -59,6 +69,8 @@ class Optimizer {
                   "[](auto& o) { o.weight_decay = 0; }");
     std::size_t i = 0;
     (more.change(group_options[i++]), ...);
+    if constexpr (requires { rule.check(); })
+      for (const Rule& o : group_options) o.check();
   }
 
   /// Drops all gradients.

@@ -104,7 +104,7 @@ inline constexpr std::string_view empty_nll_loss =
     "nll_loss: the batch is empty, its mean loss is not defined";
 
 /// What a target says: the class of each row, or the probability of each class.
-enum class target_kind { classes, probabilities };
+enum class target_kind { classes, probabilities, wrong };
 
 template <class T, int R, class U, int C>
 constexpr target_kind kind_of_target() {
@@ -119,7 +119,16 @@ constexpr target_kind kind_of_target() {
   static_assert(classes || !std::is_same_v<U, T> || C == R,
                 "xla::cross_entropy: a target of fractions is the probability of each class, of "
                 "the logits' sizes; class numbers are std::int64_t: xla::cast<std::int64_t>(target)");
-  return classes ? target_kind::classes : target_kind::probabilities;
+  if (classes && C == R - 1) return target_kind::classes;
+  return std::is_same_v<U, T> && C == R ? target_kind::probabilities : target_kind::wrong;
+}
+template <class T, int R, class U, int C>
+constexpr bool is_classes() {
+  constexpr bool classes = std::is_same_v<U, std::int64_t> && C == R - 1;
+  static_assert(classes,
+                "xla::nll_loss: the target is class numbers of std::int64_t with the input's axes "
+                "without that of the classes: (batch) beside (batch, classes)");
+  return classes;
 }
 
 /// One number for each class.
@@ -191,7 +200,9 @@ constexpr auto cross_entropy_by(const Tensor<T, R>& logits, const Tensor<U, C>& 
   const call_site site{"cross_entropy", who};
   if constexpr (kind_of_target<T, R, U, C>() == target_kind::classes)
     return cross_entropy_of_classes(logits, target, options, reduction, site, weight...);
-  else return cross_entropy_of_probabilities(logits, target, options, reduction, site, weight...);
+  else if constexpr (kind_of_target<T, R, U, C>() == target_kind::probabilities)
+    return cross_entropy_of_probabilities(logits, target, options, reduction, site, weight...);
+  else return Tensor<T, 0>();
 }
 
 }  // namespace detail
@@ -203,9 +214,7 @@ constexpr auto cross_entropy_by(const Tensor<T, R>& logits, const Tensor<U, C>& 
 template <class T, int R, class U, int C, detail::loss_reduction Reduction>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                              Reduction reduction, caller who = here()) {
-  if constexpr (detail::kind_of_target<T, R, U, C>() == detail::target_kind::probabilities) {
-    return detail::cross_entropy_by(logits, target, {}, reduction, who);
-  } else {
+  if constexpr (detail::kind_of_target<T, R, U, C>() == detail::target_kind::classes) {
     const detail::call_site site{"cross_entropy", who};
     detail::check_classes(logits, target, site, detail::empty_cross_entropy);
     const auto hit = detail::class_hit(logits, target, site);
@@ -213,6 +222,8 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
     const auto parts = detail::split_log_softmax(logits, detail::class_axis<R>, who);
     const auto loss = parts.log_total + detail::at_class(-parts.z, hit);
     return detail::reduce_losses(detail::narrowed<T>(loss), reduction);
+  } else {
+    return detail::cross_entropy_by(logits, target, {}, reduction, who);
   }
 }
 template <class T, int R, class U, int C>
@@ -249,32 +260,38 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
 
 /// Minus the logarithms of probabilities (batch, classes) at class numbers (batch): what remains of
 /// cross_entropy after log_softmax, with the same further axes and refusals.
-template <class T, int R, detail::loss_reduction Reduction>
-constexpr auto nll_loss(const Tensor<T, R>& input,
-                        const Tensor<std::int64_t, R - 1>& target, Reduction reduction,
+template <class T, int R, class U, int C, detail::loss_reduction Reduction>
+constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target, Reduction reduction,
                         caller who = here()) {
-  const detail::call_site site{"nll_loss", who};
-  detail::check_classes(input, target, site, detail::empty_nll_loss);
-  const auto picked = detail::at_class(input, detail::class_hit(input, target, site));
-  return -detail::reduce_losses(picked, reduction);
+  if constexpr (detail::is_classes<T, R, U, C>()) {
+    const detail::call_site site{"nll_loss", who};
+    detail::check_classes(input, target, site, detail::empty_nll_loss);
+    const auto picked = detail::at_class(input, detail::class_hit(input, target, site));
+    return -detail::reduce_losses(picked, reduction);
+  } else {
+    return Tensor<T, 0>();
+  }
 }
-template <class T, int R>
-constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<std::int64_t, R - 1>& target,
+template <class T, int R, class U, int C>
+constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target,
                         caller who = here()) {
   return nll_loss(input, target, reduction::mean, who);
 }
 /// The same with targets to leave out.
-template <class T, int R, std::same_as<std::int64_t> I,
-          detail::loss_reduction Reduction = reduction::mean_t>
-constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<I, R - 1>& target,
+template <class T, int R, class U, int C, detail::loss_reduction Reduction = reduction::mean_t>
+constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target,
                         const Scalar& ignore_index, Reduction reduction = {}, caller who = here()) {
-  const detail::call_site site{"nll_loss", who};
-  detail::check_classes(input, target, site, detail::empty_nll_loss);
-  const auto counts = target != ignore_index;
-  const auto hit = detail::class_hit(input, where(counts, target, 0), site);
-  const auto rows = unsqueeze(counts, detail::class_axis<R>);
-  const auto loss = where(rows, -detail::at_class(input, hit), 0);
-  return detail::reduce_rows(loss, cast<T>(rows), reduction);
+  if constexpr (detail::is_classes<T, R, U, C>()) {
+    const detail::call_site site{"nll_loss", who};
+    detail::check_classes(input, target, site, detail::empty_nll_loss);
+    const auto counts = target != ignore_index;
+    const auto hit = detail::class_hit(input, where(counts, target, 0), site);
+    const auto rows = unsqueeze(counts, detail::class_axis<R>);
+    const auto loss = where(rows, -detail::at_class(input, hit), 0);
+    return detail::reduce_rows(loss, cast<T>(rows), reduction);
+  } else {
+    return Tensor<T, 0>();
+  }
 }
 
 }  // namespace xla
