@@ -137,23 +137,24 @@ TEMPLATE_TEST_CASE("searchsorted agrees with lower_bound and upper_bound", "", f
                    std::int32_t) {
   using T = TestType;
   const xla::eager_mode_guard eager;
-  const auto values = numbers<T>({3, 700}, 1);
+  const auto values = numbers<T>({3, 7000}, 1);
   for (const std::int64_t n : {0, 1, 2, 33}) {
-    const auto one = sort(numbers<T>({n})).first, rows = sort(numbers<T>({3, n}), 1).first;
+    const auto one = sort(numbers<T>({n})).first;
+    const auto rows = sort(numbers<T>({3, n}), 1).first;
     for (const bool right : {false, true}) {
       ids in_one, in_row;
-      for (std::int64_t i = 0; i < 2100; ++i) {
+      for (std::int64_t i = 0; i < 21000; ++i) {
         const auto place = [&](const T* from) {
           const T x = values.data()[i];
           return (right ? std::upper_bound(from, from + n, x) : std::lower_bound(from, from + n, x)) -
                  from;
         };
         in_one.push_back(place(one.data()));
-        in_row.push_back(place(rows.data() + i / 700 * n));
+        in_row.push_back(place(rows.data() + i / 7000 * n));
       }
-      check_equal(searchsorted(one, values, right), {3, 700}, in_one);
-      check_equal(bucketize(values, one, right), {3, 700}, in_one);
-      check_equal(searchsorted(rows, values, right), {3, 700}, in_row);
+      check_equal(searchsorted(one, values, right), {3, 7000}, in_one);
+      check_equal(bucketize(values, one, right), {3, 7000}, in_one);
+      check_equal(searchsorted(rows, values, right), {3, 7000}, in_row);
     }
   }
 }

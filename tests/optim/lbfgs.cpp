@@ -27,17 +27,20 @@ Pairs<T> make_pairs() {
   return m;
 }
 
-template <class T>
-auto valley(const Pairs<T>& m) {
+/// The loss, with its gradients.
+constexpr auto valley = [](auto& m) {
+  xla::for_each_parameter(m, [](auto& p) { p.zero_grad(); });
   const auto x = reshape(xla::cat({flatten(m.w), m.b * 1}, 0) / 4, {5, 2});
   const auto a = select(x, 1, 0), b = select(x, 1, 1);
   const auto off = b - a * a, from_one = 1 - a;
-  return sum(off * off * 100 + from_one * from_one);
-}
+  auto loss = sum(off * off * 100 + from_one * from_one);
+  loss.backward();
+  return loss;
+};
 
 /// The parameters, then the losses of the steps, then how often the loss was evaluated.
-template <class T>
-std::vector<double> descend(const optim::LBFGSOptions& options, int steps) {
+template <class T, class Loss = decltype(valley)>
+std::vector<double> descend(const optim::LBFGSOptions& options, int steps, Loss loss_of = valley) {
   auto model = make_pairs<T>();
   optim::LBFGS optimizer{model, options};
   std::vector<double> losses;
@@ -45,10 +48,7 @@ std::vector<double> descend(const optim::LBFGSOptions& options, int steps) {
   for (int i = 0; i < steps; ++i) {
     const auto loss = optimizer.step([&] {
       ++evaluations;
-      optimizer.zero_grad();
-      auto value = valley(model);
-      value.backward();
-      return value;
+      return loss_of(model);
     });
     losses.push_back(static_cast<double>(loss.item()));
   }
@@ -62,7 +62,7 @@ std::vector<double> descend(const optim::LBFGSOptions& options, int steps) {
 
 }  // namespace
 
-TEST_CASE("LBFGS with and without a line search is PyTorch's, eagerly and traced") {
+TEST_CASE("LBFGS is PyTorch's, eagerly, traced and with a compiled loss") {
   const std::tuple<optim::LBFGSOptions, int, const std::vector<double>*> cases[] = {
       {{.lr = 0.01}, 3, &reference::lbfgs},
       {{.max_iter = 15, .history_size = 4, .line_search_fn = optim::strong_wolfe},
@@ -77,6 +77,8 @@ TEST_CASE("LBFGS with and without a line search is PyTorch's, eagerly and traced
     test::check_elements(eager.data(), std::int64_t(eager.size()), *want, 1e-6, 1);
     xla::eager_mode(false);
     CHECK(descend<double>(options, steps) == eager);
+    auto compiled = xla::compile([](auto& m) { return valley(m); });
+    CHECK(descend<double>(options, steps, [&](auto& m) { return compiled(m); }) == eager);
   }
   const auto in_float = descend<float>({.line_search_fn = optim::strong_wolfe}, 6);
   CHECK(in_float[15] < 1e-6);
@@ -88,16 +90,13 @@ TEST_CASE("a step of LBFGS that throws changes nothing, and its state is kept") 
   optim::LBFGS optimizer{model, {.max_iter = 4, .line_search_fn = optim::strong_wolfe}};
   optim::LBFGS other{same, {.max_iter = 4, .line_search_fn = optim::strong_wolfe}};
   int left = 100;
-  const auto closure = [&left](auto& o) {
-    return [&] {
+  const auto step = [&left](auto& o) {
+    const auto closure = [&] {
       if (left-- == 0) throw std::runtime_error("interrupted");
-      o.zero_grad();
-      auto value = valley(o.model());
-      value.backward();
-      return value;
+      return valley(o.model());
     };
+    return o.step(closure).item();
   };
-  const auto step = [&](auto& o) { return o.step(closure(o)).item(); };
   step(optimizer);
   const auto before = model.w.to_vector();
   for (const int n : {0, 1, 3}) {
@@ -133,5 +132,9 @@ TEST_CASE("LBFGS refuses bad options; what has no gradient stays") {
     return loss;
   });
   CHECK(model.w.to_vector() == before);
+  CHECK(std::abs(model.b.to_vector()[0]) < 1e-6);
+  LBFGS of_part{xla::part<&Pairs<float>::w>(model), {.lr = 0.5, .max_iter = 1}};
+  of_part.step([&] { return valley(model); });
+  CHECK(model.w.to_vector() != before);
   CHECK(std::abs(model.b.to_vector()[0]) < 1e-6);
 }

@@ -124,7 +124,8 @@ TEST_CASE("cross-entropy of further axes, and of one row, is PyTorch's") {
 
 TEST_CASE("every form of cross-entropy is the same in every mode, with gradients") {
   auto all = [](auto& x, auto& deep, auto& t, auto& some, auto& w) {
-    const auto soft = softmax(x * 0.5), soft_deep = softmax(deep * 0.5, 1);
+    const auto soft = softmax(x * 0.5);
+    const auto soft_deep = softmax(deep * 0.5, 1);
     auto loss = cross_entropy(x, soft) + cross_entropy(x, t, w, {.label_smoothing = 0.1}) +
                 cross_entropy(deep, some, {.ignore_index = -100}) +
                 cross_entropy(deep, soft_deep, w, {.label_smoothing = 0.2}, reduction::sum);

@@ -155,7 +155,8 @@ TEST_CASE("cosine_similarity and cdist refuse sizes that differ and a negative p
 
 TEST_CASE("cosine_similarity and cdist are the same in every mode, with gradients") {
   auto all = [](auto& a, auto& b) {
-    const auto near = cosine_similarity(a, b), far = cosine_similarity(unsqueeze(a, 1), b, -1);
+    const auto near = cosine_similarity(a, b);
+    const auto far = cosine_similarity(unsqueeze(a, 1), b, -1);
     const auto d = cdist(a, b), e = cdist(a, b, 1) + cdist(b, a, 3);
     (sum(near * near) + sum(far) + sum(d * e)).backward();
     return std::tuple(near, far, d, e);
