@@ -43,7 +43,8 @@ TEST_CASE("losses as modules are the functions with their options") {
 
 TEST_CASE("losses as modules are the same in every mode; other options are no other graph") {
   auto step = [](auto& smooth, auto& weighted, auto& huber, auto& x, auto& y, auto& target) {
-    auto loss = smooth(x, target) + weighted(x, target) + huber(x, y) + nn::BCEWithLogitsLoss{}(x, sigmoid(y)) +
+    auto loss = smooth(x, target) + weighted(x, target) + huber(x, y) +
+                nn::BCEWithLogitsLoss{}(x, sigmoid(y)) +
                 nn::KLDivLoss{}(log_softmax(x), softmax(y), reduction::batchmean);
     loss.backward();
     return loss;

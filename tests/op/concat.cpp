@@ -139,8 +139,7 @@ TEST_CASE("unbind is every slice along an axis, the same in every mode, with gra
   const xla::eager_mode_guard eager;
   const auto x = numbers<double>({2, 3, 4});
   const auto slices = xla::unbind<3>(x, -2);
-  for (int i = 0; i < 3; ++i)
-    check_equal(slices[static_cast<std::size_t>(i)], select(x, 1, i));
+  for (int i = 0; i < 3; ++i) check_equal(slices[static_cast<std::size_t>(i)], select(x, 1, i));
   CHECK(xla::unbind<2>(numbers<float>({2}))[1].item() == numbers<float>({2}).to_vector()[1]);
   CHECK_THROWS_WITH(xla::unbind<2>(x, 1), test::contains("unbind: axis 1 of (2, 3, 4)"));
   CHECK_THROWS_AS(xla::unbind<2>(x, 3), xla::shape_error);

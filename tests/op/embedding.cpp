@@ -102,8 +102,7 @@ TEST_CASE("a padding row starts at 0 and gets no gradient, in every mode") {
     const auto row = layer.padding_idx;
     CHECK(row == (padding + 3) % 3);
     const auto start = layer.weight.to_vector();
-    for (std::int64_t i = 0; i < 3; ++i)
-      CHECK((start[std::size_t(i * 7 + 2)] == 0) == (i == row));
+    for (std::int64_t i = 0; i < 3; ++i) CHECK((start[std::size_t(i * 7 + 2)] == 0) == (i == row));
     layer.weight.copy_(layer.weight + 1);
     auto index = some_indices(4, 5, 3);
     all(layer, index);

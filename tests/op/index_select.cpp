@@ -240,10 +240,12 @@ TEST_CASE("index_put refuses values that do not fit and indices out of range") {
   const auto i = xla::tensor<index_t>({3, 0, 3});
   CHECK_THROWS_WITH(index_put(x, {i, i}, 1), test::contains("index_put: index 3 at position 0"));
   CHECK_THROWS_AS(index_put(x, {-i}, 1), xla::index_error);
-  CHECK_THROWS_WITH(index_put(x, {i}, numbers<float>({4})),
-                    test::contains("index_put: values of shape (4,) do not broadcast to (3, 3, 5)"));
+  CHECK_THROWS_WITH(
+      index_put(x, {i}, numbers<float>({4})),
+      test::contains("index_put: values of shape (4,) do not broadcast to (3, 3, 5)"));
   CHECK_THROWS_AS(index_put(x, {i, xla::zeros<index_t>({2})}, 1), xla::shape_error);
-  CHECK_THROWS_WITH(index_put(x > 0, {i}, true, true), test::contains("bool cannot be accumulated"));
+  CHECK_THROWS_WITH(index_put(x > 0, {i}, true, true),
+                    test::contains("bool cannot be accumulated"));
 }
 
 TEST_CASE("index_put is the same in every mode, with gradients") {
@@ -260,7 +262,8 @@ TEST_CASE("index_put is the same in every mode, with gradients") {
   for (const bool add : {false, true})
     test::check_gradient(
         [add](auto& a, auto& b) {
-          return index_put(a * a, {rows, columns}, b * b, add) * index_put(a, {rows}, b[1] * 1, add);
+          return index_put(a * a, {rows, columns}, b * b, add) *
+                 index_put(a, {rows}, b[1] * 1, add);
         },
         numbers<double>({3, 3}), numbers<double>({3}, 1));
 }

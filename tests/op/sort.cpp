@@ -146,7 +146,8 @@ TEMPLATE_TEST_CASE("searchsorted agrees with lower_bound and upper_bound", "", f
       for (std::int64_t i = 0; i < 21000; ++i) {
         const auto place = [&](const T* from) {
           const T x = values.data()[i];
-          return (right ? std::upper_bound(from, from + n, x) : std::lower_bound(from, from + n, x)) -
+          return (right ? std::upper_bound(from, from + n, x)
+                        : std::lower_bound(from, from + n, x)) -
                  from;
         };
         in_one.push_back(place(one.data()));

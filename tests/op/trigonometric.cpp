@@ -59,7 +59,8 @@ TEST_CASE("gradients of sin, cos and tan") {
                        numbers<double>({3, 5}));
 }
 
-TEMPLATE_TEST_CASE("atan2 is the angle of a point, C's at zeros and infinities", "", float, double) {
+TEMPLATE_TEST_CASE("atan2 is the angle of a point, C's at zeros and infinities", "", float,
+                   double) {
   using T = TestType;
   const xla::eager_mode_guard eager;
   const auto angle = [](T y, T x) { return std::atan2(y, x); };

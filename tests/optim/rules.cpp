@@ -115,7 +115,9 @@ TEST_CASE("RAdam refuses bad options, in a group too") {
   CHECK_THROWS_WITH((RAdam{model, {.beta2 = 1}}), "RAdam: beta1 and beta2 are in [0, 1)");
   CHECK_THROWS_WITH((RAdam{model, {.eps = std::nan("")}}), "RAdam: eps is 0 or more");
   CHECK_THROWS_AS((RAdam{model, {.weight_decay = -0.1}}), xla::error);
-  CHECK_THROWS_AS((RAdam{model, {}, optim::group([](auto, int rank) { return rank < 2; },
-                                                 [](auto& o) { o.beta1 = -1; })}),
-                  xla::error);
+  CHECK_THROWS_AS(
+      (RAdam{model,
+             {},
+             optim::group([](auto, int rank) { return rank < 2; }, [](auto& o) { o.beta1 = -1; })}),
+      xla::error);
 }

@@ -137,8 +137,8 @@ TEST_CASE("distances and angles, against PyTorch") {
   for (const auto& [name, p] : norms)
     check_pytorch(
         std::string("cdist/") + name, 1e-6,
-        [p = p](const auto& a, const auto& b) { return cdist(a, b, p); },
-        numbers<float>({2, 4, 5}), numbers<float>({3, 5}, 1));
+        [p = p](const auto& a, const auto& b) { return cdist(a, b, p); }, numbers<float>({2, 4, 5}),
+        numbers<float>({3, 5}, 1));
   check_pytorch("cdist/0", cdist(numbers<float>({2, 4, 5}), numbers<float>({3, 5}, 1), 0), 0);
   check_pytorch(
       "cosine_similarity", 1e-6,

@@ -105,18 +105,22 @@ TEST_CASE("indices, against PyTorch") {
   const auto columns = xla::tensor<std::int64_t>({{1, 4, 1}});
   check_pytorch(
       "index_put", 0,
-      [&](const auto& x, const auto& v) { return index_put(x, {i, apart_columns}, v); }, input(),
-      numbers<float>({2, 3, 5}, 6));
+      [&](const auto& x, const auto& v) {
+        return index_put(x, {i, apart_columns}, v);
+      },
+      input(), numbers<float>({2, 3, 5}, 6));
   check_pytorch(
       "index_put/accumulate", 1e-6,
-      [&](const auto& x, const auto& v) { return index_put(x, {i, columns}, v, true); }, input(),
-      numbers<float>({3, 1}, 6));
+      [&](const auto& x, const auto& v) {
+        return index_put(x, {i, columns}, v, true);
+      },
+      input(), numbers<float>({3, 1}, 6));
   const auto boundaries = sort(numbers<float>({4, 3}, 7), 1).first;
   const auto edges = xla::tensor<std::int64_t>({-6, -3, -3, 1, 2});
   for (const bool right : {false, true}) {
     const std::string suffix = right ? "/1" : "/0";
-    check_pytorch("searchsorted" + suffix,
-                  searchsorted(boundaries, select(input(), 2, 0), right), 0);
+    check_pytorch("searchsorted" + suffix, searchsorted(boundaries, select(input(), 2, 0), right),
+                  0);
     check_pytorch("bucketize" + suffix, bucketize(numbers<std::int64_t>({9}, 8), edges, right), 0);
   }
   check_pytorch("one_hot", one_hot(xla::tensor<std::int64_t>({0, 2, 1}), 4), 0);

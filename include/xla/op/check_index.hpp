@@ -27,9 +27,9 @@ inline constexpr std::string_view full_cache =
 
 /// Functions that refuse an index out of range, by the number in a check's attr.
 inline constexpr std::string_view checked_functions[] = {
-    "embedding", "cross_entropy",  "gather",  "scatter",  "scatter_add", "index_select",
-    "index_add", "take_along_dim", "one_hot", "nll_loss", "index_copy",  full_cache,
-    "index_put",
+    "embedding",    "cross_entropy", "gather",         "scatter", "scatter_add",
+    "index_select", "index_add",     "take_along_dim", "one_hot", "nll_loss",
+    "index_copy",   full_cache,      "index_put",
 };
 
 template <int R>

@@ -67,8 +67,8 @@ constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
   detail::node n;
   n.attr = 1 + padding_idx + (padding_idx < 0 && detail::is_known(rows) ? rows : 0);
   if (n.attr < 1 || !scope.at_least(rows, n.attr))
-    scope.fail(detail::text("padding_idx ") << padding_idx << " is no row of a table "
-                                            << weight.dims());
+    scope.fail(detail::text("padding_idx ")
+               << padding_idx << " is no row of a table " << weight.dims());
   return detail::apply<op::embedding, T, T, R + 1>(
       n, weight, detail::check_index(index, weight.size(0), site));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/op/op.hpp"
+#include "xla/op/scalar.hpp"
 
 namespace xla::op {
 

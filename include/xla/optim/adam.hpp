@@ -59,8 +59,9 @@ struct AdamOptions {
   XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay)
 };
 
-/// Says that Adam or AdamW divides by the largest second moment so far; it has a third tensor beside
-/// each parameter: optim::Adam{model, {.lr = 1e-3}, optim::amsgrad}. Reddi, Kale, Kumar (2018).
+/// Says that Adam or AdamW divides by the largest second moment so far; it has a third tensor
+/// beside each parameter: optim::Adam{model, {.lr = 1e-3}, optim::amsgrad}. Reddi, Kale, Kumar
+/// (2018).
 struct amsgrad_t {};
 inline constexpr amsgrad_t amsgrad{};
 

@@ -33,7 +33,8 @@ double cubic_minimum(const probe<T>& a, const probe<T>& b, double low, double hi
 template <class T, class Evaluate>
 class wolfe_search {
  public:
-  wolfe_search(Evaluate& evaluate, const probe<T>& start, double longest, double tolerance, int most)
+  wolfe_search(Evaluate& evaluate, const probe<T>& start, double longest, double tolerance,
+               int most)
       : evaluate_(evaluate), start_(start), longest_(longest), tolerance_(tolerance), most_(most) {}
 
   probe<T> from(double t) {

@@ -82,8 +82,7 @@ TEST_CASE("cross-entropy with probabilities is PyTorch's, also weighted and smoo
       reference::cross_entropy_soft_none, reference::cross_entropy_soft_mean_sum,
       reference::cross_entropy_soft_grad);
   check_loss(
-      x,
-      [=](auto& v, auto r) { return cross_entropy(v, soft, w, {.label_smoothing = 0.1}, r); },
+      x, [=](auto& v, auto r) { return cross_entropy(v, soft, w, {.label_smoothing = 0.1}, r); },
       reference::cross_entropy_soft_smooth_none, reference::cross_entropy_soft_smooth_mean_sum,
       reference::cross_entropy_soft_smooth_grad);
   const auto hard = xla::cast<float>(xla::one_hot(classes(true), 5));
@@ -116,8 +115,7 @@ TEST_CASE("cross-entropy of further axes, and of one row, is PyTorch's") {
               cross_entropy(x, all, reduction::none), 1e-6);
   const auto row = test::parameter({5});
   check_loss(
-      row,
-      [](auto& v, auto r) { return cross_entropy(v, xla::tensor(std::int64_t{2}), r); },
+      row, [](auto& v, auto r) { return cross_entropy(v, xla::tensor(std::int64_t{2}), r); },
       reference::cross_entropy_single_none, reference::cross_entropy_single_mean_sum,
       reference::cross_entropy_single_grad);
 }

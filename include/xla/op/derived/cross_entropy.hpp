@@ -116,9 +116,10 @@ constexpr target_kind kind_of_target() {
   static_assert(classes || std::is_same_v<U, T>,
                 "xla::cross_entropy: the target is class numbers of std::int64_t, or probabilities "
                 "of the logits' element type; convert it: xla::cast<std::int64_t>(target)");
-  static_assert(classes || !std::is_same_v<U, T> || C == R,
-                "xla::cross_entropy: a target of fractions is the probability of each class, of "
-                "the logits' sizes; class numbers are std::int64_t: xla::cast<std::int64_t>(target)");
+  static_assert(
+      classes || !std::is_same_v<U, T> || C == R,
+      "xla::cross_entropy: a target of fractions is the probability of each class, of "
+      "the logits' sizes; class numbers are std::int64_t: xla::cast<std::int64_t>(target)");
   if (classes && C == R - 1) return target_kind::classes;
   return std::is_same_v<U, T> && C == R ? target_kind::probabilities : target_kind::wrong;
 }
@@ -195,8 +196,8 @@ constexpr auto cross_entropy_of_probabilities(const Tensor<T, R>& logits,
 
 template <class T, int R, class U, int C, class Reduction, class... Weight>
 constexpr auto cross_entropy_by(const Tensor<T, R>& logits, const Tensor<U, C>& target,
-                                const CrossEntropyOptions& options, Reduction reduction,
-                                caller who, const Weight&... weight) {
+                                const CrossEntropyOptions& options, Reduction reduction, caller who,
+                                const Weight&... weight) {
   const call_site site{"cross_entropy", who};
   if constexpr (kind_of_target<T, R, U, C>() == target_kind::classes)
     return cross_entropy_of_classes(logits, target, options, reduction, site, weight...);
@@ -246,8 +247,7 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
 /// numbers divides by the sum of their weights, that over probabilities by the number of rows.
 template <class T, int R, class U, int C, std::same_as<T> W, detail::loss_reduction Reduction>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
-                             const Tensor<W, 1>& weight, Reduction reduction,
-                             caller who = here()) {
+                             const Tensor<W, 1>& weight, Reduction reduction, caller who = here()) {
   return detail::cross_entropy_by(logits, target, {}, reduction, who, weight);
 }
 template <class T, int R, class U, int C, std::same_as<T> W,

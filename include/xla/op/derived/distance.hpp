@@ -8,19 +8,18 @@ namespace xla {
 
 /// The cosine of the angle between vectors along an axis of x1 and x2, which otherwise broadcast:
 /// sums of products over the product of the lengths, each of which is taken as eps at least.
-template <class T, int A, int B>
-constexpr Tensor<T, detail::broadcast_rank(A, B, 1) - 1> cosine_similarity(
-    const Tensor<T, A>& x1, const Tensor<T, B>& x2, int axis = 1, double eps = 1e-8,
-    caller who = here()) {
+template <class T, int A, int B, int R = detail::broadcast_rank(A, B)>
+constexpr Tensor<T, R - (R > 0)> cosine_similarity(const Tensor<T, A>& x1, const Tensor<T, B>& x2,
+                                                   int axis = 1, double eps = 1e-8,
+                                                   caller who = here()) {
   static_assert(fraction<T>, "xla::cosine_similarity: needs float or double; cast first");
   static_assert(A > 0 && B > 0, "xla::cosine_similarity: needs vectors, tensors with axes");
-  constexpr int rank = detail::broadcast_rank(A, B);
   const detail::call_site site{"cosine_similarity", who};
   const detail::size_scope scope{x1.table() ? x1.table() : x2.table(), site};
-  int at = detail::axis_of(x1, rank, axis, site) - rank;  // from the end, where broadcasting begins
+  int at = detail::axis_of(x1, R, axis, site) - R;  // from the end, where broadcasting begins
   if (A + at < 0 || B + at < 0) {
-    scope.fail(detail::text("tensors of shape ") << x1.dims() << " and " << x2.dims()
-                                                 << ": only one has axis " << axis);
+    scope.fail(detail::text("tensors of shape ")
+               << x1.dims() << " and " << x2.dims() << ": only one has axis " << axis);
     at = -1;
   }
   if (detail::extent n = x1.dims()[A + at]; !scope.equal(n, x2.dims()[B + at]))

@@ -40,8 +40,7 @@ constexpr Tensor<bool, R> isfinite(const Tensor<T, R>& x) {
 
 /// x + value a b, element by element, broadcast.
 template <class T, int R, int A, int B>
-constexpr detail::broadcast_tensor<T, R, A, B> addcmul(const Tensor<T, R>& x,
-                                                       const Tensor<T, A>& a,
+constexpr detail::broadcast_tensor<T, R, A, B> addcmul(const Tensor<T, R>& x, const Tensor<T, A>& a,
                                                        const Tensor<T, B>& b,
                                                        detail::number_of<T> value = 1,
                                                        caller who = here()) {
@@ -51,8 +50,7 @@ constexpr detail::broadcast_tensor<T, R, A, B> addcmul(const Tensor<T, R>& x,
 }
 /// x + value a / b, element by element, broadcast.
 template <class T, int R, int A, int B>
-constexpr detail::broadcast_tensor<T, R, A, B> addcdiv(const Tensor<T, R>& x,
-                                                       const Tensor<T, A>& a,
+constexpr detail::broadcast_tensor<T, R, A, B> addcdiv(const Tensor<T, R>& x, const Tensor<T, A>& a,
                                                        const Tensor<T, B>& b,
                                                        detail::number_of<T> value = 1,
                                                        caller who = here()) {

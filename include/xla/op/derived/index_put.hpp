@@ -23,6 +23,18 @@ constexpr Tensor<std::int64_t, I> joined_index(const Tensor<T, R>& x,
   return joined;
 }
 
+/// True when values of the one shape broadcast to the other; else they are refused.
+constexpr bool fit_indices(const size_scope& scope, const shape& values, const shape& to) {
+  bool fit = true;
+  for (int i = 0; i < values.rank; ++i)
+    if (extent e = values[i]; e != 1) fit = scope.equal(e, to[to.rank - values.rank + i]) && fit;
+  if (!fit)
+    scope.fail(text("values of shape ")
+               << values << " do not broadcast to " << to
+               << ": the sizes of the indices, then of the axes without one");
+  return fit;
+}
+
 }  // namespace detail
 
 /// x with values in the place of the elements that indices of the first axes name:
@@ -31,8 +43,7 @@ constexpr Tensor<std::int64_t, I> joined_index(const Tensor<T, R>& x,
 /// for one place the last stays, and it alone has a gradient; accumulated, all are added in their
 /// order. An index outside [0, size) is an index_error.
 template <class T, int R, int I, std::size_t N, int V>
-constexpr Tensor<T, R> index_put(const Tensor<T, R>& x,
-                                 const Tensor<std::int64_t, I> (&indices)[N],
+constexpr Tensor<T, R> index_put(const Tensor<T, R>& x, const Tensor<std::int64_t, I> (&indices)[N],
                                  const Tensor<T, V>& values, bool accumulate = false,
                                  caller who = here()) {
   constexpr int kept = R - static_cast<int>(N), all = I + kept;
@@ -46,15 +57,7 @@ constexpr Tensor<T, R> index_put(const Tensor<T, R>& x,
   for (int i = R - kept; i < R; ++i) row = row * x.size(i), to.push(x.dims()[i]);
 
   const detail::size_scope scope{x.table() ? x.table() : index.table(), site};
-  const detail::shape from = values.dims();
-  bool fits = true;
-  for (int i = 0; i < V; ++i)
-    if (detail::extent e = from[i]; e != 1 && !scope.equal(e, to[all - V + i])) fits = false;
-  if (!fits)
-    scope.fail(detail::text("values of shape ")
-               << from << " do not broadcast to " << to
-               << ": the sizes of the indices, then of the axes without one");
-  if (!fits) return x;
+  if (!detail::fit_indices(scope, values.dims(), to)) return x;
   const auto at = flatten(index);
   const auto source = detail::with_shape<op::expand, all>(values, to, who);
   const auto lines = reshape(x, {rows, row}), parts = reshape(source, {at.size(0), row});
@@ -69,8 +72,7 @@ constexpr Tensor<T, R> index_put(const Tensor<T, R>& x,
 }
 /// The same with one number at all places.
 template <class T, int R, int I, std::size_t N>
-constexpr Tensor<T, R> index_put(const Tensor<T, R>& x,
-                                 const Tensor<std::int64_t, I> (&indices)[N],
+constexpr Tensor<T, R> index_put(const Tensor<T, R>& x, const Tensor<std::int64_t, I> (&indices)[N],
                                  detail::number_of<T> value, bool accumulate = false,
                                  caller who = here()) {
   return index_put(x, indices, value.tensor(), accumulate, who);

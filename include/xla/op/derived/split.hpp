@@ -53,8 +53,8 @@ constexpr std::array<Tensor<T, R - 1>, N> unbind(const Tensor<T, R>& x, int axis
   const detail::shape s = x.dims();
   if (detail::extent n = s[at]; !detail::size_scope{x.table(), site}.equal(n, N))
     detail::size_scope{x.table(), site}.fail(detail::text("axis ")
-                                             << at << " of " << s << " does not have the size "
-                                             << N << " that unbind<" << N << "> says");
+                                             << at << " of " << s << " does not have the size " << N
+                                             << " that unbind<" << N << "> says");
   std::array<Tensor<T, R - 1>, N> slices;
   for (int i = 0; i < N; ++i) slices[static_cast<std::size_t>(i)] = select(x, at, i, who);
   return slices;
