@@ -114,6 +114,7 @@ class LBFGS {
     static_assert(fraction<value_type>,
                   "xla::optim: parameters are float or double; where a model has both, an "
                   "optimizer is for a part() with one of them");
+    xla::detail::check_disjoint(model_.get());
     detail::need(o.lr.value() >= 0, "LBFGS: lr is 0 or more");
     detail::need(o.max_iter >= 1, "LBFGS: max_iter is at least 1");
     detail::need(o.max_eval >= 0, "LBFGS: max_eval is at least 1, or 0 for max_iter * 5 / 4");
