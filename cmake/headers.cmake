@@ -112,6 +112,7 @@ set(XLA_HEADERS
   xla/transform/capture.hpp
   xla/transform/dead.hpp
   xla/transform/fuse.hpp
+  xla/transform/gradient_uses.hpp
   xla/transform/late.hpp
   xla/transform/lower.hpp
   xla/transform/micro_op.hpp
@@ -159,6 +160,7 @@ set(XLA_HEADERS
   xla/kernel/row.hpp
   xla/kernel/truth.hpp
   xla/run/arena.hpp
+  xla/run/absent.hpp
   xla/run/arguments.hpp
   xla/run/backward.hpp
   xla/run/call.hpp

@@ -72,8 +72,32 @@ TEST_CASE("what a body does not read of the flag may be anything, and it may cho
     return m(v);
   });
   CHECK(evaluate(model, x).to_vector() == std::vector<float>{1});
-  model.eval();
+  CHECK_FALSE(model.is_training());
   CHECK(evaluate(model, x).to_vector() == std::vector<float>{1});
+}
+
+TEST_CASE("a model stays as a body set it, in every mode") {
+  auto evaluate = [](auto& m, auto& v) {
+    auto before = m(v);
+    m.eval();
+    auto y = before + m(v);
+    m.second.train();
+    return y;
+  };
+  for (const test::mode mode : {test::mode::eager, test::mode::traced, test::mode::compiled}) {
+    const xla::eager_mode_guard guard(mode == test::mode::eager);
+    Pair model;
+    const auto x = xla::ones<float>({1});
+    auto compiled = xla::compile(evaluate);
+    auto y = mode == test::mode::compiled ? compiled(model, x) : evaluate(model, x);
+    CHECK(y.item() == 5);
+    CHECK_FALSE(model.first.training);
+    CHECK(model.second.training);
+    if (mode != test::mode::compiled) continue;
+    CHECK_THROWS_WITH(compiled(model, x), test::contains("0.first.training says evaluation"));
+    model.train();
+    CHECK(compiled(model, x).item() == 5);
+  }
 }
 
 TEST_CASE("no_grad in every mode") {

@@ -249,8 +249,9 @@ consteval std::int64_t parameter_count() {
 
 /// Describes the members of a module, in a struct or a class template: tensors, parameters, other
 /// modules, std::array and std::tuple of them, plain numbers. Up to 64 members. Gives the struct
-/// train(), eval() and is_training(), which concern every TrainingFlag in it, and to(device), which
-/// returns the module itself.
+/// train(), eval() and is_training(), which concern every TrainingFlag in it, also in the body of a
+/// step: the model stays as that left it, in every mode. And to(device), which returns the module
+/// itself.
 #define XLA_MODULE(...)                          \
   XLA_DETAIL_MEMBER_LIST(constexpr, __VA_ARGS__) \
   XLA_DETAIL_TRAINING(constexpr, *this)

@@ -21,6 +21,15 @@ inline constexpr op_info scalar_info{
 inline constexpr op_info detach_info{
     .name = "detach", .id = op_id("detach"), .kind = op_kind::alias};
 
+/// The value that a step gives to a parameter, where it reads that again: a step of its own, so
+/// that in calls in which the parameter is frozen the old value stands for it; attr = 2 * slot.
+inline constexpr op_info updated_info{
+    .name = "updated", .id = op_id("updated"), .kind = op_kind::alias};
+
+/// A number that was made of a parameter's gradient, 0 where that is frozen; attr = 2 * slot + 1.
+inline constexpr op_info gradient_part_info{
+    .name = "gradient_part", .id = op_id("gradient_part"), .kind = op_kind::alias};
+
 /// A size as a number: size.
 inline constexpr op_info size_info{.name = "size", .id = op_id("size"), .kind = op_kind::leaf};
 /// Elements that only run time knows; no graph may hold it, but a parameter of a type's default
@@ -36,6 +45,11 @@ struct slot {
   slot_kind kind = slot_kind::tensor;
   grad_state state = grad_state::untouched;
   bool requires_grad = false;
+  bool collected = false;         ///< backward() has added to the gradient
+  bool given = false;             ///< the gradient is there whatever the parameter says at entry
+  bool mixed = false;             ///< the gradient is wanted for more than this parameter's update
+  std::int8_t told = -1;          ///< what the body last said to requires_grad_()
+  int owner = -1;                 ///< the parameter that an optimizer keeps this for
   int leaf = -1;       ///< the node of the value at entry
   int current = -1;    ///< the node of the value now
   int grad_leaf = -1;  ///< the node of the gradient at entry, when the body reads it
@@ -131,6 +145,23 @@ struct graph {
     return n;
   }
 
+  /// What requires_grad_() does to a parameter.
+  constexpr void require_grad(int slot_index, bool on) {
+    slot& s = slots[slot_index];
+    s.told = on;
+    if (on && !s.collected) s.given = true;
+    if (s.requires_grad == on) return;
+    s.requires_grad = on;
+    write(slot_index, s.current);
+  }
+
+  /// The node of a slot's value, without what only says where gradients end.
+  constexpr int value_of(int slot_index) const {
+    int i = slots[slot_index].current;
+    while (nodes[i].op->id == detach_info.id && nodes[i].attr == 2 * slot_index) i = nodes[i].in[0];
+    return i;
+  }
+
   /// Binds a slot to a new value, which from here on is where gradients stop.
   constexpr void write(int slot_index, int value) {
     slot& s = slots[slot_index];
@@ -138,8 +169,10 @@ struct graph {
   }
 };
 
-/// A detach node's attr when it stands for no slot.
+/// A detach node's attr when it stands for no slot. Otherwise it is 2 * slot for a value that is
+/// written there, 2 * slot + 1 for the gradient that is read, or replaced where its size says so.
 inline constexpr std::int64_t no_slot = -2;
+inline constexpr extent replaces_gradient = 1;
 
 /// Where gradients end: the value of a slot, or a value that requires_grad_() was called on.
 constexpr bool ends_gradients(const node& n) {

@@ -12,6 +12,14 @@
 
 namespace xla::optim {
 
+/// A number that was made of a parameter's gradient, where it joins those of other parameters, as in
+/// a norm of them all: in a compiled step that is called while the parameter is frozen it is 0.
+template <class P, class T>
+constexpr Tensor<T, 0> gradient_part([[maybe_unused]] const P& parameter, const Tensor<T, 0>& number) {
+  if (!__builtin_is_constant_evaluated() || !number.owner()) return number;
+  return xla::detail::part_of_gradient(parameter, number);
+}
+
 namespace detail {
 
 /// Row by row first: so the squares are summed where they are made and never stored.
@@ -37,7 +45,7 @@ constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& ma
   for_each_parameter(module, [&](auto& p) {
     const auto g = p.grad();
     if (!g.defined()) return;
-    const Tensor<Norm, 0> part = cast<Norm>(detail::sum_of_squares(g));
+    const Tensor<Norm, 0> part = gradient_part(p, cast<Norm>(detail::sum_of_squares(g)));
     if (total.defined()) total = total + part;
     else total = part;
   });

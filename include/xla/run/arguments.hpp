@@ -16,6 +16,10 @@ class leaf_visitor {
   virtual void scalar(double value, const tree_path& path) = 0;
   /// A plain number among the members, which the type must fix.
   virtual void fact(double value, const tree_path& path) = 0;
+  /// A training flag, which is a fact as well.
+  virtual void flag(TrainingFlag& f, const tree_path& path) {
+    fact(TrainingFlag::fact(f), path);
+  }
 
  protected:
   ~leaf_visitor() = default;
@@ -57,7 +61,7 @@ class argument_walk {
     if constexpr (is_state<U>) to.cell(const_cast<U&>(x), false, path);
     else if constexpr (is_tensor<U>) to.tensor(const_cast<U&>(x), !std::is_const_v<X>, path);
     else if constexpr (std::is_same_v<U, Scalar>) to.scalar(x.value(), path);
-    else if constexpr (std::is_same_v<U, TrainingFlag>) to.fact(U::fact(x), path);
+    else if constexpr (std::is_same_v<U, TrainingFlag>) to.flag(const_cast<U&>(x), path);
     else to.fact(static_cast<double>(x), path);
   }
 

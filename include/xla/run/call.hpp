@@ -18,6 +18,8 @@ struct bound_slot {
   cell* place = nullptr;
   handle* target = nullptr;  ///< a tensor argument that a write goes back to
   double number = 0;
+  /// The parameter has no gradient in this call: it is frozen, or nothing is there to be read.
+  bool absent = false;
 };
 
 /// What a call brings: every slot's value, in the order in which the capture made the slots. The
@@ -29,9 +31,12 @@ struct basic_bound_call {
   later<In, std::vector<ref<buffer>>> fresh;
   later<In, std::vector<ref<impl>>> results;
   later<In, std::vector<rng_state>> random;
+  later<In, std::vector<const void*>> owners;  ///< per slot: the cell or handle that it stands for
+  later<In, std::vector<const void*>> distinct;  ///< owners of an earlier call, found to be fine
 
   void clear() {
     slots.clear();
+    owners.clear();
     facts.clear();
     fresh.clear();
     results.clear();
@@ -46,26 +51,26 @@ class basic_call_binder final : public leaf_visitor {
   explicit basic_call_binder(later<In, bound_call>& call) : call_(call) {}
 
   void tensor(handle& value, bool writable, const tree_path&) override {
-    add(value, nullptr, writable ? &value : nullptr);
+    add(value, writable);
   }
-  void cell(handle& place, bool, const tree_path&) override {
-    add(place, place.place(), place.place() ? nullptr : &place);
-  }
+  void cell(handle& place, bool, const tree_path&) override { add(place, true); }
   void scalar(double value, const tree_path&) override {
     call_.slots.emplace_back().number = value;
+    call_.owners.push_back(nullptr);
   }
   void fact(double value, const tree_path&) override { call_.facts.push_back(value); }
 
  private:
-  void add(handle& h, detail::cell* place, handle* target) {
+  void add(handle& h, bool writable) {
     impl* t = h.value();
     if (!t) throw error("xla: an argument is an empty tensor");
     make_ready(*t);
     wait_for(*t->data);
     bound_slot& s = call_.slots.emplace_back();
     s.value = ref<impl>::share(t);
-    s.place = place;
-    s.target = target;
+    s.place = h.place();
+    if (!s.place && writable) s.target = &h;
+    call_.owners.push_back(s.place ? static_cast<const void*>(s.place) : &h);
   }
   later<In, bound_call>& call_;
 };
@@ -230,9 +235,13 @@ class basic_execution {
 
   // Nothing here can fail but for memory, which was taken before the first step.
   void commit() {
-    for (int i = 0; i < source().count.slots; ++i)
-      if (source().slots[i].clears_gradient)
-        if (cell* c = call_.slots[at(i)].place; c && c->meta) c->meta->grad.reset();
+    for (int i = 0; i < source().count.slots; ++i) {
+      const program_slot& s = source().slots[i];
+      cell* const c = call_.slots[at(i)].place;
+      if (!c || !c->meta) continue;
+      if (s.clears_gradient) c->meta->grad.reset();
+      if (s.requires_grad >= 0) c->meta->requires_grad = c->current->needs_grad = s.requires_grad > 0;
+    }
     for (int i = 0; i < source().count.writes; ++i) {
       const write& w = source().writes[i];
       bound_slot& b = call_.slots[at(w.slot)];
@@ -240,14 +249,13 @@ class basic_execution {
       if (w.gradient) {
         if (b.place->meta->grad && b.place->meta->grad->data.get() == data.get()) continue;
         b.place->meta->grad = make_value(w.value, std::move(data));
-      } else if (b.place) {
+      } else if (b.place || b.target) {
         if (b.value->data.get() == data.get()) continue;
         ref<impl> t = make_value(w.value, std::move(data));
-        t->meta = b.place->meta;
+        t->meta = b.place ? b.place->meta : b.value->meta;
         t->needs_grad = t->meta && t->meta->requires_grad;
-        b.place->current = std::move(t);
-      } else if (b.target) {
-        b.target->adopt(make_value(w.value, std::move(data)).take());
+        if (b.place) b.place->current = std::move(t);
+        else b.target->adopt(t.take());
       }
     }
     for (int i = 0; i < source().count.results; ++i)

@@ -16,6 +16,24 @@
 
 namespace xla::detail {
 
+/// Sets the training flags that a body sets, when it has run.
+template <class In>
+class basic_flag_setter final : public leaf_visitor {
+ public:
+  explicit basic_flag_setter(const std::int8_t* flags) : next_(flags) {}
+  void tensor(handle&, bool, const tree_path&) override {}
+  void cell(handle&, bool, const tree_path&) override {}
+  void scalar(double, const tree_path&) override {}
+  void fact(double, const tree_path&) override { ++next_; }
+  void flag(TrainingFlag& f, const tree_path&) override {
+    if (const int on = *next_++; on != 0) f.set(on > 0);
+  }
+
+ private:
+  const std::int8_t* next_;
+};
+using flag_setter = basic_flag_setter<void>;
+
 template <class In>
 struct basic_compiled_calls<In>::state {
   CompileOptions options;
@@ -35,7 +53,7 @@ struct basic_compiled_calls<In>::state {
 
   void work(const compiled_program& p, later<In, signature_cache>& cache,
             later<In, bound_call>& call, const call_arguments& arguments) {
-    bind(p, call, arguments);
+    bind(p, cache, call, arguments);
     later<In, executable>* e = cache.find(call);
     static counter& cached = get_counter<In>("CachedCompile");
     if (e) cached.add();
@@ -47,13 +65,20 @@ struct basic_compiled_calls<In>::state {
     static metric& execute_time = get_metric<In>("ExecuteTime");
     const later<In, timed> sample(execute_time);
     execute<In>(*e, call);
+    if (!p.flags) return;
+    later<In, flag_setter> setter(p.flags);
+    arguments.visit(arguments.addresses, setter);
   }
 
-  static void bind(const compiled_program& p, later<In, bound_call>& call,
-                   const call_arguments& arguments) {
+  static void bind(const compiled_program& p, const later<In, signature_cache>& cache,
+                   later<In, bound_call>& call, const call_arguments& arguments) {
     later<In, call_binder> binder(call);
     arguments.visit(arguments.addresses, binder);
     check_facts<In>(p.facts, call, arguments);
+    if (cache.changes_arguments()) {
+      check_repeats<In>(p.source, call, arguments);
+      note_absent<In>(p.source, call, arguments);
+    }
   }
 
   later<In, executable>* specialize(later<In, signature_cache>& cache,
@@ -63,6 +88,7 @@ struct basic_compiled_calls<In>::state {
     static metric& compile_time = get_metric<In>("CompileTime");
     const later<In, timed> sample(compile_time);
     check_fixed_sizes<In>(cache.source(), call, arguments);
+    check_absent<In>(cache.source(), call, arguments);
     const later<In, std::vector<const plan*>> known = cache.plans();
     later<In, executable>* e = cache.add(call, options);
     uncached.add();
@@ -104,7 +130,7 @@ void basic_compiled_calls<In>::run(const compiled_program& p, void* const* argum
     ~borrowed() { pool.give(std::move(call)); }
   } own{state_->calls};
   const auto work = [&] { state_->work(p, cache, *own.call, {arguments, p.visit}); };
-  if (p.source.count.writes > 0) {
+  if (cache.changes_arguments() || p.flags) {
     const std::lock_guard one_at_a_time(cache.state_lock());
     work();
   } else {
@@ -119,7 +145,7 @@ MemoryAnalysis basic_compiled_calls<In>::analyse(const compiled_program& p,
   auto& cache = state_->cache_of(p);
   later<In, bound_call> call;
   const call_arguments all{arguments, p.visit};
-  state_->bind(p, call, all);
+  state_->bind(p, cache, call, all);
   later<In, executable>* e = cache.find(call);
   return memory_of<In>((e ? e : state_->specialize(cache, call, all))->get_plan());
 }

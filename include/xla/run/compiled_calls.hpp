@@ -18,6 +18,7 @@ struct compiled_program {
   program source;
   const region_kernel* kernels;
   const double* facts;
+  const std::int8_t* flags;  ///< per fact: 1 or -1 where the body sets a training flag; or nullptr
   void (*visit)(void* const* arguments, leaf_visitor& to);
 };
 

@@ -162,7 +162,7 @@ template <class In>
 [[gnu::noinline]] void basic_machine<In>::require_grad(handle& h, bool on) {
   impl* t = h.value();
   if (!t) throw error("requires_grad_: an empty tensor");
-  if (t->arity > 0 && t->needs_grad)
+  if (t->arity > 0 && t->needs_grad && !t->meta)
     throw error(
         "requires_grad_: only a tensor that is not computed from others can collect "
         "gradients; call detach() first");

@@ -21,19 +21,30 @@ namespace detail {
 /// A program's executable for slots of these sizes.
 template <class In = void>
 later<In, std::unique_ptr<executable>> specialize(const program& p, const region_kernel* kernels,
-                                                  later<In, std::vector<shape>> slots) {
+                                                  later<In, std::vector<shape>> slots,
+                                                  later<In, std::vector<char>> absent) {
   return std::make_unique<later<In, executable>>(
-      later<In, specializer>(p, kernels, std::move(slots)).run());
+      later<In, specializer>(p, kernels, std::move(slots), std::move(absent)).run());
 }
 XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const region_kernel*,
-                                                          std::vector<shape>));
+                                                          std::vector<shape>, std::vector<char>));
+
+/// Whether a call leaves something else in a slot than it found there.
+constexpr bool changes(const program& p, int slot) {
+  const program_slot& s = p.slots[slot];
+  bool any = s.clears_gradient || s.requires_grad >= 0;
+  for (int i = 0; i < p.count.writes; ++i) any |= p.writes[i].slot == slot;
+  return any;
+}
 
 /// The executables of one function at given argument types, by signature.
 template <class In>
 class basic_signature_cache {
  public:
   basic_signature_cache(const program& p, const region_kernel* kernels)
-      : program_(p), kernels_(kernels) {}
+      : program_(p), kernels_(kernels) {
+    for (int i = 0; i < p.count.slots; ++i) changes_ |= changes(p, i);
+  }
 
   later<In, executable>* find(const later<In, bound_call>& call) {
     const std::lock_guard hold(lock_);
@@ -49,8 +60,12 @@ class basic_signature_cache {
                         std::to_string(options.max_signatures), " (", options.name,
                         "); pad the arguments to fewer shapes or raise max_signatures"}));
     later<In, std::vector<shape>> slots;
-    for (const bound_slot& s : call.slots) slots.push_back(s.value ? s.value->dims : shape{});
-    all_.push_back(specialize<In>(program_, kernels_, std::move(slots)));
+    later<In, std::vector<char>> absent;
+    for (const bound_slot& s : call.slots) {
+      slots.push_back(s.value ? s.value->dims : shape{});
+      absent.push_back(s.absent);
+    }
+    all_.push_back(specialize<In>(program_, kernels_, std::move(slots), std::move(absent)));
     return last_ = all_.back().get();
   }
   later<In, std::vector<const plan*>> plans() {
@@ -70,16 +85,21 @@ class basic_signature_cache {
     return h;
   }
   const program& source() const { return program_; }
+  /// Whether a call changes any of its arguments.
+  bool changes_arguments() const { return changes_; }
   std::mutex& state_lock() { return state_lock_; }
 
  private:
   static bool matches(const later<In, executable>& e, const later<In, bound_call>& call) {
     const auto& shapes = e.get_plan().slot_shapes;
     for (std::size_t i = 0; i < shapes.size(); ++i)
-      if (call.slots[i].value && !(call.slots[i].value->dims == shapes[i])) return false;
+      if (call.slots[i].value && (!(call.slots[i].value->dims == shapes[i]) ||
+                                  call.slots[i].absent != (e.get_plan().absent[i] != 0)))
+        return false;
     return true;
   }
   program program_;
+  bool changes_ = false;
   const region_kernel* kernels_;
   std::mutex lock_, state_lock_;
   later<In, std::vector<std::unique_ptr<executable>>> all_;
@@ -155,6 +175,82 @@ void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
       if (is_known(fixed[k]) && fixed[k] != actual[k])
         refuse_size<In>(p, i, k, arguments.slot_path(i), actual);
   }
+}
+
+template <class In = void>
+[[noreturn]] void refuse_frozen(const std::string& path, const char* why) {
+  throw error(join({"xla::compile: ", path, " does not require a gradient, ", why}));
+}
+
+/// Finds the parameters that have no gradient in a call.
+template <class In = void>
+void note_absent(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
+  for (int i = 0; i < p.count.slots; ++i) {
+    const program_slot& s = p.slots[i];
+    if (s.use == gradient_use::none) continue;
+    bound_slot& b = call.slots[static_cast<std::size_t>(i)];
+    const grad_meta* m = b.place ? b.place->meta.get() : nullptr;
+    const bool there = m && m->grad;
+    if (s.use == gradient_use::read) {
+      b.absent = !there && !s.mixed;
+    } else if (m && !m->requires_grad) {
+      b.absent = true;
+      if (there && s.grad_leaf >= 0)
+        refuse_frozen<In>(arguments.slot_path(i),
+                          "but has one from before, which the function would add to; call "
+                          "zero_grad() first");
+    }
+  }
+}
+
+/// What a step does with gradients has to make sense without those of frozen parameters.
+template <class In = void>
+void check_absent(const program& p, const later<In, bound_call>& call,
+                  const call_arguments& arguments) {
+  int collected = 0, absent = 0;
+  for (int i = 0; i < p.count.slots; ++i) {
+    const program_slot& s = p.slots[i];
+    if (s.use != gradient_use::collected) continue;
+    ++collected;
+    if (!call.slots[static_cast<std::size_t>(i)].absent) continue;
+    ++absent;
+    if (s.mixed || s.leaf < 0)
+      refuse_frozen<In>(arguments.slot_path(i),
+                        "but the function wants it for more than the update of this parameter; "
+                        "where it joins others, as in a norm, write optim::gradient_part(p, x)");
+  }
+  if (absent > 0 && absent == collected)
+    throw error("backward: nothing that this value was computed from requires a gradient");
+}
+
+template <class In = void>
+[[noreturn]] void refuse_repeat(const call_arguments& arguments, int slot, int again) {
+  throw error(join({"xla::compile: ", arguments.slot_path(again), " is the same as ",
+                    arguments.slot_path(slot),
+                    ", and the function changes it: a compiled function takes what it changes "
+                    "once; pass it once and use that twice in the body, or pass a copy"}));
+}
+
+/// What a function changes, it has to get once: its program takes all slots to be different. What
+/// was found once is not looked for again while the calls bring the same.
+template <class In = void>
+void check_repeats(const program& p, later<In, bound_call>& call,
+                   const call_arguments& arguments) {
+  const auto& owners = call.owners;
+  if (owners == call.distinct) return;
+  std::size_t mask = 15;
+  while (mask < 2 * owners.size()) mask = 2 * mask + 1;
+  later<In, std::vector<int>> table(mask + 1, -1);
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    if (!owners[i]) continue;
+    std::size_t at = (reinterpret_cast<std::uintptr_t>(owners[i]) >> 4) & mask;
+    for (; table[at] >= 0; at = (at + 1) & mask)
+      if (const int k = table[at]; owners[static_cast<std::size_t>(k)] == owners[i])
+        if (changes(p, k) || changes(p, static_cast<int>(i)))
+          refuse_repeat<In>(arguments, k, static_cast<int>(i));
+    table[at] = static_cast<int>(i);
+  }
+  call.distinct = owners;
 }
 
 /// Plain numbers among the members are facts of the type: the step was captured with them. So are

@@ -15,10 +15,16 @@ template <class In>
 class basic_specializer {
  public:
   basic_specializer(const program& p, const region_kernel* kernels,
-                    later<In, std::vector<shape>> slots)
-      : p_(p), kernels_(kernels) {
+                    later<In, std::vector<shape>> slots, later<In, std::vector<char>> absent = {})
+      : kernels_(kernels) {
     out_.source = p;
     out_.slot_shapes = std::move(slots);
+    out_.absent = std::move(absent);
+    for (const char a : out_.absent)
+      if (a) {
+        out_.source = basic_shortener<In>(p, out_.absent, out_.own).run();
+        break;
+      }
   }
 
   later<In, plan> run() {
@@ -213,9 +219,9 @@ class basic_specializer {
     out_.operand_shapes.push_back(out_.shapes[at(value)]);
   }
 
-  const program& p_;
   const region_kernel* kernels_;
   later<In, plan> out_;
+  const program& p_ = out_.source;
   later<In, std::vector<int>> made_;      // per value: the step that makes it
   later<In, std::vector<char>> claimed_;  // per value: is a result's or write's memory
   later<In, std::vector<char>> fixed_;

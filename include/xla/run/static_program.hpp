@@ -48,6 +48,8 @@ struct kept_program {
   int needed = 0;  ///< the capacity that it takes
   program_storage<Size> storage;
   std::array<double, static_cast<std::size_t>(Facts) + 1> facts{};
+  std::array<std::int8_t, static_cast<std::size_t>(Facts) + 1> flags{};
+  bool sets_flags = false;
 };
 
 /// Captures in a function, whose own constants no object file has to hold: the arrays of the
@@ -78,6 +80,8 @@ constexpr auto keep_program() {
   copy(s.equalities, from.equalities, n.equalities);
   copy(s.spaces, from.spaces, n.spaces);
   copy(out.facts.data(), from.facts, facts);
+  copy(out.flags.data(), from.flags, facts);
+  for (int i = 0; i < facts; ++i) out.sets_flags |= from.flags[i] != 0;
   // Of an op that runs on its own the program needs the kernel, of all others what they are.
   for (int i = 0; i < n.values; ++i)
     if (node& v = s.values[i]; v.op->has_less) v.op = v.op->facts;

@@ -54,6 +54,7 @@ template <element T, int R>
 constexpr Tensor<T, R>& Tensor<T, R>::requires_grad_(bool on) {
   static_assert(fraction<T>, "xla: only tensors of float or double can collect gradients");
   if (!__builtin_is_constant_evaluated()) detail::machine_of<T>::require_grad(*this, on);
+  else if (const int slot = slot_index(); slot >= 0) owner()->require_grad(slot, on);
   else if (owner() && requires_grad() != on) detail::handle::operator=(cut(on));
   return *this;
 }
@@ -73,7 +74,8 @@ constexpr Tensor<T, R> Tensor<T, R>::grad() const {
     detail::machine_of<T>::grad(*this, g);
   } else if (owner()) {
     const int slot = gradient_slot();
-    if (const int n = slot >= 0 ? owner()->gradient_of(slot) : -1; n >= 0) g.name_node(owner(), n);
+    if (const int n = slot >= 0 ? owner()->gradient_of(slot) : -1; n >= 0)
+      g.name_node(owner(), owner()->add(owner()->detached(n, 2 * slot + 1, false)));
     if (slot < 0 && requires_grad())
       table()->refused.set(
           "grad() of a tensor that is no parameter: in a compiled body write xla::grad(loss, x)");
@@ -92,8 +94,10 @@ constexpr void Tensor<T, R>::set_grad(const Tensor& gradient, caller who) const 
   } else if (const int slot = gradient_slot(); slot < 0) {
     scope.fail("in a compiled body only parameters collect gradients");
   } else {
+    detail::node n = owner()->detached(gradient.lift(owner()), 2 * slot + 1, false);
+    n.size = detail::replaces_gradient;
     detail::slot& s = owner()->slots[slot];
-    s.grad = gradient.detach().lift(owner());
+    s.grad = owner()->add(n);
     s.state = detail::grad_state::present;
   }
 }
@@ -117,6 +121,17 @@ constexpr Tensor<T, R> Tensor<T, R>::detach() const {
 }
 
 namespace detail {
+
+/// In a capture: a number of which the graph knows whose gradient it was made of.
+template <class T, int R, class U>
+constexpr Tensor<U, 0> part_of_gradient(const Tensor<T, R>& parameter, const Tensor<U, 0>& number) {
+  graph& g = *number.owner();
+  node n = g.detached(number.node_index(), 2 * parameter.gradient_slot() + 1, false);
+  n.op = &gradient_part_info;
+  Tensor<U, 0> result;
+  result.name_node(&g, g.add(n));
+  return result;
+}
 
 /// Rebinds t to a value of the same shape.
 template <class T, int R>

@@ -6,9 +6,10 @@
 namespace xla {
 
 /// Whether a module trains or evaluates: a member, by XLA_MODULE, of modules that differ (Dropout,
-/// BatchNorm1d). True at the start; model.train() and model.eval() set it in a whole model. A step
-/// is compiled for training, a module for evaluation; where that read the flag, a call whose flag
-/// differs is refused.
+/// BatchNorm1d). True at the start; model.train() and model.eval() set it in a whole model, and it
+/// stays as they set it, also when a step calls them in its body, in every mode: what evaluates in
+/// the middle of training says train() again at its end. A step is compiled for training, a module
+/// for evaluation; where that read the flag before it set it, a call whose flag differs is refused.
 class TrainingFlag {
  public:
   constexpr operator bool() const {
@@ -19,6 +20,8 @@ class TrainingFlag {
     on_ = on;
     fact_ = nullptr;
   }
+  /// In a capture: the body has set it.
+  constexpr bool chosen() const { return !fact_; }
 
   // Binding: what a capture notes of the flag, so that a call can be compared with it. No plain
   // number is infinite in the type of a model.

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "xla/transform/backward.hpp"
+#include "xla/transform/gradient_uses.hpp"
 #include "xla/transform/lower.hpp"
 #include "xla/transform/twins.hpp"
 
@@ -25,10 +26,12 @@ struct slot_binder {
   bool training;  ///< what training flags say
 
   template <class T, int R>
-  constexpr void tensor(Tensor<T, R>& t, const shape& dims, slot_kind kind, bool trainable) {
+  constexpr void tensor(Tensor<T, R>& t, const shape& dims, slot_kind kind, bool trainable,
+                        int owner = -1) {
     slot s;
     s.kind = kind;
     s.requires_grad = trainable;
+    s.owner = owner;
     const int index = g.add_slot(s);
     shape open = dims;
     for (int i = 0; i < open.rank; ++i)
@@ -64,9 +67,12 @@ struct slot_binder {
     visit_options(o, *this, {});
     o.visit_state([&](auto& state, auto parameter) {
       shape dims;
-      if constexpr (!std::is_null_pointer_v<decltype(parameter)>)
-        dims = g.nodes[g.slots[parameter->slot_index()].leaf].dims_shape();
-      tensor(state, dims, slot_kind::cell, false);
+      int owner = -1;
+      if constexpr (!std::is_null_pointer_v<decltype(parameter)>) {
+        owner = parameter->slot_index();
+        dims = g.nodes[g.slots[owner].leaf].dims_shape();
+      }
+      tensor(state, dims, slot_kind::cell, false, owner);
     });
   }
   template <class X>
@@ -92,6 +98,7 @@ struct captured {
   equality equalities[Capacity / 2 + 32];
   shape spaces[Capacity];
   double facts[Capacity] = {};  ///< plain numbers among the members, in the order of binding
+  std::int8_t flags[Capacity] = {};  ///< per fact: 1 or -1 where the body set a training flag
   int fact_count = 0;
   program::sizes count;
   int needed = 0;  ///< when greater than Capacity: capture again with this much
@@ -121,11 +128,12 @@ struct capture_body {
   int* results;
   write* writes;
   double* facts;
+  std::int8_t* flags;
   int capacity;  ///< of the arrays, twice 8 more for writes; beyond it everything is captured again
   int result_count = 0, write_count = 0, fact_count = 0;
 
-  constexpr capture_body(graph& graph, int* r, write* w, double* f, int n)
-      : g(graph), results(r), writes(w), facts(f), capacity(n) {}
+  constexpr capture_body(graph& graph, int* r, write* w, double* f, std::int8_t* l, int n)
+      : g(graph), results(r), writes(w), facts(f), flags(l), capacity(n) {}
 
   constexpr void run() { run(std::index_sequence_for<A...>{}); }
 
@@ -149,8 +157,8 @@ struct capture_body {
           f(static_cast<A&&>(arguments.template get<I>())...);
       collect(result);
     }
-    int tensor_slot = 0;
-    (collect_writes(arguments.template get<I>(), tensor_slot), ...);
+    leaf_counts at;
+    (collect_writes(arguments.template get<I>(), at), ...);
     for (int s = 0; s < g.slot_count; ++s) cell_writes(s);
   }
 
@@ -164,33 +172,30 @@ struct capture_body {
                {});
   }
 
-  // A tensor argument that the body rebound (data += 1) is given back to the caller.
+  struct leaf_counts {
+    int slot = 0, fact = 0;
+  };
+  // A tensor argument that the body rebound (data += 1) is given back to the caller, and so is a
+  // training flag that it set.
   template <class X>
-  constexpr void collect_writes(X& x, int& index) {
+  constexpr void collect_writes(X& x, leaf_counts& at) {
+    const auto leaf = [&](auto& l, const tree_path&) {
+      using L = bare<decltype(l)>;
+      if constexpr (is_tensor<L>) {
+        if (l.lift(&g) != g.slots[at.slot].leaf) add_write({at.slot, false, l.lift(&g)});
+      }
+      if constexpr (std::is_same_v<L, TrainingFlag>)
+        if (at.fact < capacity && l.chosen()) flags[at.fact] = l ? 1 : -1;
+      if constexpr (is_tensor<L> || is_state<L> || std::is_same_v<L, Scalar>) ++at.slot;
+      else ++at.fact;
+    };
     if constexpr (optimizer_like<X>) {
-      slot_counter count{index};
-      visit_options(x, count, {});
-      x.visit_state([&](auto&, auto) { ++index; });
+      visit_options(x, leaf, {});
+      x.visit_state([&](auto&, auto) { ++at.slot; });
     } else {
-      visit_tree(x,
-                 [&](auto& leaf, const tree_path&) {
-                   using L = bare<decltype(leaf)>;
-                   if constexpr (is_tensor<L>) {
-                     if (leaf.lift(&g) != g.slots[index].leaf)
-                       add_write({index, false, leaf.lift(&g)});
-                   }
-                   if constexpr (is_tensor<L> || is_state<L> || std::is_same_v<L, Scalar>) ++index;
-                 },
-                 {});
+      visit_tree(x, leaf, {});
     }
   }
-  struct slot_counter {
-    int& n;
-    template <class X>
-    constexpr void operator()(X&, const tree_path&) {
-      if constexpr (std::is_same_v<X, Scalar>) ++n;
-    }
-  };
 
   constexpr void add_result(int node) {
     if (result_count < capacity) results[result_count] = node;
@@ -203,7 +208,7 @@ struct capture_body {
   constexpr void cell_writes(int index) {
     const slot& s = g.slots[index];
     if (s.kind != slot_kind::cell) return;
-    if (s.current != s.leaf) add_write({index, false, s.current});
+    if (g.value_of(index) != s.leaf) add_write({index, false, s.current});
     if (s.state == grad_state::present && s.grad != s.grad_leaf) add_write({index, true, s.grad});
   }
 };
@@ -214,12 +219,13 @@ constexpr captured<Capacity> capture() {
   graph_storage<Capacity> g;
   int results[Capacity] = {};
   write writes[Capacity + 16] = {};
-  capture_body<F, A...> body(g, results, writes, out.facts, Capacity);
+  capture_body<F, A...> body(g, results, writes, out.facts, out.flags, Capacity);
   body.run();
   out.fact_count = body.fact_count;
   out.needed = g.needed() > body.needed() ? g.needed() : body.needed();
   out.refused = g.sizes.refused;
   if (out.needed > Capacity || out.refused.failed()) return out;
+  find_gradient_uses(g, results, body.result_count, writes, body.write_count);
   program_builder b = out.builder();
   lowering(g, {results, body.result_count, writes, body.write_count}, b, {}).run();
   out.count = b.count;
@@ -262,7 +268,8 @@ constexpr captured_graph<Capacity> capture_graph() {
   captured_graph<Capacity> out;
   graph_storage<Capacity> g;
   double facts[Capacity] = {};
-  capture_body<F, A...> body(g, out.results, out.writes, facts, Capacity);
+  std::int8_t flags[Capacity] = {};
+  capture_body<F, A...> body(g, out.results, out.writes, facts, flags, Capacity);
   body.run();
   out.count = g.count;
   out.slot_count = g.slot_count;

@@ -366,6 +366,10 @@ class lowering {
       if (s.leaf >= 0) p.leaf = value_of_[s.leaf];
       if (s.grad_leaf >= 0) p.grad_leaf = value_of_[s.grad_leaf];
       p.clears_gradient = s.state == grad_state::absent;
+      p.requires_grad = s.told;
+      p.mixed = s.mixed;
+      if (!s.given && s.collected) p.use = gradient_use::collected;
+      else if (!s.given && s.grad_leaf >= 0) p.use = gradient_use::read;
       out_.slots[out_.count.slots++] = p;
     }
     out_.count.symbols = g_.sizes.symbol_count;

@@ -26,6 +26,14 @@ struct write {
   int slot = -1;
   bool gradient = false;
   int value = -1;
+  int owner = -1;  ///< the parameter without whose gradient nothing is written; -1: always
+};
+
+/// What a program wants of a parameter's gradient that may be absent in a call.
+enum class gradient_use : std::uint8_t {
+  none,       ///< nothing, or it is always there
+  read,       ///< what is there at entry
+  collected,  ///< backward() adds to it, unless the parameter is frozen
 };
 
 /// How a slot takes part in a program: values at entry, -1 where not read.
@@ -34,6 +42,9 @@ struct program_slot {
   int leaf = -1;
   int grad_leaf = -1;
   bool clears_gradient = false;
+  bool mixed = false;  ///< the gradient is wanted for more than the parameter's update
+  gradient_use use = gradient_use::none;
+  std::int8_t requires_grad = -1;  ///< what it is told to be in the end; -1: nothing
 };
 
 /// The kernels of a program's distinct regions: words [first, first + count).

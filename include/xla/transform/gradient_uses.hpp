@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/graph/graph.hpp"
+#include "xla/transform/program.hpp"
+
+namespace xla::detail {
+
+/// Finds in a captured graph what is there for the sake of one parameter's gradient alone: a call
+/// in which that parameter is frozen leaves it out, as the body would have done. Such are the
+/// parameter's and its optimizer's new values, where they are made of the gradient; the one sweep
+/// carries along whose gradient a value was made of. What mixes it with other things is noted.
+class gradient_user {
+ public:
+  constexpr gradient_user(graph& g, write* writes, int write_count)
+      : g_(g), writes_(writes), write_count_(write_count) {}
+  gradient_user(const gradient_user&) = delete;
+
+  constexpr void run(const int* results, int result_count) {
+    from_ = new int[static_cast<std::size_t>(g_.count)];
+    updated_ = new bool[static_cast<std::size_t>(g_.count)];
+    current_ = new int[static_cast<std::size_t>(g_.slot_count) + 1];
+    for (int s = 0; s < g_.slot_count; ++s) current_[s] = g_.slots[s].leaf;
+    for (int i = 0; i < g_.count; ++i) {
+      updated_[i] = false;
+      from_[i] = look(i);
+    }
+    for (int i = 0; i < result_count; ++i) mix(read(results[i]));
+    for (int i = 0; i < write_count_; ++i) find_owner(writes_[i]);
+    delete[] from_;
+    delete[] updated_;
+    delete[] current_;
+  }
+
+ private:
+  static constexpr int nobody = -1;
+
+  constexpr void mix(int slot) {
+    if (slot != nobody) g_.slots[slot].mixed = true;
+  }
+  /// Whose gradient a value was made of. A parameter's new value counts as nobody's from here on:
+  /// where the parameter is frozen, that is its old one.
+  constexpr int read(int i) {
+    if (updated_[i]) g_.nodes[i].op = &updated_info;
+    return from_[i];
+  }
+  constexpr int look(int i) {
+    const node& n = g_.nodes[i];
+    const int arity = n.arity;
+    if (arity == 0) return nobody;
+    int from = read(n.in[0]);
+    for (int k = 1; k < arity; ++k) {
+      const int other = read(n.in[k]);
+      if (other == nobody || other == from) continue;
+      if (from == nobody) {
+        from = other;
+        continue;
+      }
+      mix(from);
+      mix(other);
+    }
+    if (n.op->kind != op_kind::alias || n.attr < 0) return from;
+    if (n.op->id == gradient_part_info.id) return nobody;
+    if (n.op->id != detach_info.id) return from;
+    const int slot = static_cast<int>(n.attr / 2);
+    return n.attr % 2 == 0 ? bind(i, slot, from) : gradient(n, slot, from);
+  }
+  constexpr int gradient(const node& n, int slot, int from) {
+    if (n.size != replaces_gradient) return slot;
+    if (from == nobody) g_.slots[slot].given = true;
+    else if (from != slot) mix(from);
+    return nobody;
+  }
+  constexpr int bind(int i, int slot, int from) {
+    const int before = current_[slot];
+    current_[slot] = i;
+    if (g_.nodes[i].in[0] == before) {
+      updated_[i] = updated_[before];
+      return from_[before];
+    }
+    if (from == nobody) return nobody;
+    const int owner = g_.slots[slot].owner < 0 ? slot : g_.slots[slot].owner;
+    if (from != owner) {
+      mix(from);
+      return nobody;
+    }
+    // What it was at entry stands for it, and so nothing else may have been written before.
+    if (before != g_.slots[slot].leaf && !updated_[before] && from_[before] != owner) mix(from);
+    updated_[i] = slot == owner;
+    return slot == owner ? nobody : from;
+  }
+  constexpr void find_owner(write& w) {
+    const slot& s = g_.slots[w.slot];
+    if (w.gradient) {
+      w.owner = s.given ? nobody : w.slot;
+    } else if (s.kind == slot_kind::cell) {
+      if (updated_[w.value]) w.owner = w.slot;
+      else if (s.owner >= 0) w.owner = from_[w.value];
+    } else {
+      mix(read(w.value));
+    }
+  }
+
+  graph& g_;
+  write* writes_;
+  int write_count_;
+  int* from_ = nullptr;      // per node: the parameter of whose gradient it was made, or nobody
+  bool* updated_ = nullptr;  // per node: a parameter's new value, made of its gradient
+  int* current_ = nullptr;   // per slot: its value so far
+};
+
+constexpr void find_gradient_uses(graph& g, const int* results, int result_count, write* writes,
+                                  int write_count) {
+  bool any = false;
+  for (int i = 0; i < g.slot_count; ++i) any |= g.slots[i].collected || g.slots[i].grad_leaf >= 0;
+  if (any) gradient_user(g, writes, write_count).run(results, result_count);
+}
+
+}  // namespace xla::detail
