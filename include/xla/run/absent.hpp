@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -10,35 +11,36 @@
 
 namespace xla::detail {
 
-/// The arrays in which a program differs that leaves out what only absent gradients want.
-struct shorter_program {
-  std::unique_ptr<node[]> values;
-  std::unique_ptr<step[]> steps;
-  std::unique_ptr<write[]> writes;
-  std::unique_ptr<program_slot[]> slots;
-};
-
 /// Leaves out of a program the writes that belong to parameters without gradient (absent, per
-/// slot), and every step that nothing else wants: what the body does where p.grad() is undefined.
+/// slot), and every step that nothing else wants: what a body does where p.grad() is undefined.
 template <class In>
 class basic_shortener {
  public:
-  basic_shortener(const program& p, const later<In, std::vector<char>>& absent,
-                  shorter_program& to)
-      : p_(p), absent_(absent), to_(to) {}
+  /// What differs from the program is kept in memory, which begins with the signature.
+  basic_shortener(program& p, const later<In, std::vector<char>>& absent,
+                  std::unique_ptr<std::byte[]>& memory)
+      : p_(p), absent_(absent) {
+    const program::sizes& n = p.count;
+    const std::size_t slots = (at(n.slots) + sizeof(node) - 1) / sizeof(node) * sizeof(node);
+    const std::size_t bytes = slots + at(n.values) * (sizeof(node) + 1) +
+                              at(n.writes) * sizeof(write) + at(n.steps) * sizeof(step) +
+                              at(n.slots) * sizeof(program_slot);
+    memory.reset(new std::byte[bytes]());
+    std::memcpy(memory.get(), absent.data(), at(n.slots));
+    next_ = memory.get() + slots;
+    values_ = copy(p.values, n.values);
+    steps_ = copy(p.steps, n.steps);
+    slots_ = copy(p.slots, n.slots);
+    writes_ = copy(p.writes, n.writes);
+    wanted_ = next_;
+  }
 
-  program run() {
-    program out = p_;
-    out.values = copy(p_.values, p_.count.values, to_.values);
-    out.slots = copy(p_.slots, p_.count.slots, to_.slots);
-    out.writes = copy(p_.writes, p_.count.writes, to_.writes);
-    out.steps = copy(p_.steps, p_.count.steps, to_.steps);
+  void run() {
     replace_values();
-    out.count.writes = keep_writes();
+    keep_writes();
     for (int i = 0; i < p_.count.results; ++i) want(p_.results[i]);
-    for (int i = 0; i < out.count.writes; ++i) want(to_.writes[at(i)].value);
-    out.count.steps = keep_steps();
-    return out;
+    for (int i = 0; i < p_.count.writes; ++i) want(writes_[i].value);
+    keep_steps();
   }
 
  private:
@@ -46,60 +48,72 @@ class basic_shortener {
   bool is_absent(int slot) const { return slot >= 0 && absent_[at(slot)]; }
 
   template <class T>
-  static const T* copy(const T* from, int n, std::unique_ptr<T[]>& to) {
-    to.reset(new T[at(n) + 1]);
-    std::copy(from, from + n, to.get());
-    return to.get();
+  T* copy(const T*& from, int n) {
+    static_assert(alignof(T) <= alignof(node) && sizeof(T) % alignof(T) == 0);
+    void* const to = std::memcpy(next_, from, at(n) * sizeof(T));
+    next_ += at(n) * sizeof(T);
+    from = static_cast<T*>(to);
+    return static_cast<T*>(to);
   }
   void replace_values() {
     for (int v = 0; v < p_.count.values; ++v) {
-      node& n = to_.values[at(v)];
-      if (n.op != &updated_info && n.op != &gradient_part_info) continue;
-      const int slot = static_cast<int>(n.attr / 2);
-      if (!is_absent(slot)) continue;
-      if (n.op == &updated_info) {
-        n.in[0] = p_.slots[slot].leaf;
-      } else {
-        n.op = &constant_info;
-        n.arity = 0;
-        n.attr = 0;
+      node& n = values_[v];
+      const bool part = n.op == &gradient_part_info;
+      if ((!part && n.op != &updated_info) || !is_absent(static_cast<int>(n.attr / 2))) continue;
+      if (!part) {
+        n.in[0] = p_.slots[n.attr / 2].leaf;
+        continue;
       }
+      n.op = &constant_info;
+      n.arity = 0;
+      n.attr = 0;
     }
   }
-  int keep_writes() {
+  void keep_writes() {
     int kept = 0;
     for (int i = 0; i < p_.count.writes; ++i) {
-      const write w = p_.writes[i];
-      if (!is_absent(w.owner)) to_.writes[at(kept++)] = w;
-      else if (w.gradient) to_.slots[at(w.slot)].clears_gradient = true;
+      const write w = writes_[i];
+      if (!is_absent(w.owner)) writes_[kept++] = w;
+      else if (w.gradient) slots_[w.slot].clears_gradient = true;
     }
-    return kept;
+    p_.count.writes = kept;
   }
   void want(int v) {
-    for (; !wanted_[at(v)]; v = to_.values[at(v)].in[0]) {
-      wanted_[at(v)] = true;
-      if (to_.values[at(v)].op->kind != op_kind::alias) return;
+    for (; wanted_[v] == std::byte{0}; v = values_[v].in[0]) {
+      wanted_[v] = std::byte{1};
+      if (values_[v].op->kind != op_kind::alias) return;
     }
   }
-  int keep_steps() {
-    later<In, std::vector<char>> keeps(at(p_.count.steps), false);
-    for (int i = p_.count.steps - 1; i >= 0; --i) {
-      const step& s = p_.steps[i];
+  // From the last step to the first; those that stay come together at the end.
+  void keep_steps() {
+    int first = p_.count.steps;
+    for (int i = first - 1; i >= 0; --i) {
+      const step s = steps_[i];
       bool any = s.check;
-      for (int k = 0; k < s.outputs; ++k) any |= wanted_[at(p_.outputs[s.first_output + k])] != 0;
-      keeps[at(i)] = any;
-      for (int k = 0; any && k < s.inputs; ++k) want(p_.inputs[s.first_input + k]);
+      for (int k = 0; k < s.outputs; ++k)
+        any |= wanted_[p_.outputs[s.first_output + k]] != std::byte{0};
+      if (!any) continue;
+      for (int k = 0; k < s.inputs; ++k) want(p_.inputs[s.first_input + k]);
+      steps_[--first] = s;
     }
-    int kept = 0;
-    for (int i = 0; i < p_.count.steps; ++i)
-      if (keeps[at(i)]) to_.steps[at(kept++)] = p_.steps[i];
-    return kept;
+    p_.steps += first;
+    p_.count.steps -= first;
   }
 
-  const program& p_;
+  program& p_;
   const later<In, std::vector<char>>& absent_;
-  shorter_program& to_;
-  later<In, std::vector<char>> wanted_ = later<In, std::vector<char>>(at(p_.count.values), false);
+  std::byte* next_;
+  node* values_;
+  step* steps_;
+  program_slot* slots_;
+  write* writes_;
+  std::byte* wanted_;  // per value
 };
+
+template <class In = void>
+[[gnu::cold]] void shorten(program& p, const later<In, std::vector<char>>& absent,
+             std::unique_ptr<std::byte[]>& memory) {
+  basic_shortener<In>(p, absent, memory).run();
+}
 
 }  // namespace xla::detail

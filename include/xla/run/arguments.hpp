@@ -9,8 +9,8 @@ namespace xla::detail {
 /// Sees the ends of a call's arguments, in the order in which the capture made their slots.
 class leaf_visitor {
  public:
-  /// A tensor; whether a write may go back to it.
-  virtual void tensor(handle& value, bool writable, const tree_path& path) = 0;
+  /// A tensor. A program writes to none that the function takes as const.
+  virtual void tensor(handle& value, const tree_path& path) = 0;
   /// A parameter or buffer; whether an optimizer keeps it.
   virtual void cell(handle& place, bool kept, const tree_path& path) = 0;
   virtual void scalar(double value, const tree_path& path) = 0;
@@ -59,7 +59,7 @@ class argument_walk {
   static void show(X& x, leaf_visitor& to, const tree_path& path) {
     using U = std::remove_cv_t<X>;
     if constexpr (is_state<U>) to.cell(const_cast<U&>(x), false, path);
-    else if constexpr (is_tensor<U>) to.tensor(const_cast<U&>(x), !std::is_const_v<X>, path);
+    else if constexpr (is_tensor<U>) to.tensor(const_cast<U&>(x), path);
     else if constexpr (std::is_same_v<U, Scalar>) to.scalar(x.value(), path);
     else if constexpr (std::is_same_v<U, TrainingFlag>) to.flag(const_cast<U&>(x), path);
     else to.fact(static_cast<double>(x), path);

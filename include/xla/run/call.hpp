@@ -16,10 +16,11 @@ namespace xla::detail {
 struct bound_slot {
   ref<impl> value;
   cell* place = nullptr;
-  handle* target = nullptr;  ///< a tensor argument that a write goes back to
+  handle* target = nullptr;  ///< a tensor argument, to which a write goes back
   double number = 0;
-  /// The parameter has no gradient in this call: it is frozen, or nothing is there to be read.
-  bool absent = false;
+
+  /// What the slot stands for; nullptr for a number.
+  const void* owner() const { return place ? static_cast<const void*>(place) : target; }
 };
 
 /// What a call brings: every slot's value, in the order in which the capture made the slots. The
@@ -31,12 +32,14 @@ struct basic_bound_call {
   later<In, std::vector<ref<buffer>>> fresh;
   later<In, std::vector<ref<impl>>> results;
   later<In, std::vector<rng_state>> random;
-  later<In, std::vector<const void*>> owners;  ///< per slot: the cell or handle that it stands for
-  later<In, std::vector<const void*>> distinct;  ///< owners of an earlier call, found to be fine
+  /// Per slot: the parameter has no gradient in this call, as it is frozen or none is there to be
+  /// read. Empty where there is no such parameter.
+  later<In, std::vector<char>> absent;
+  later<In, std::vector<const void*>> distinct;  ///< per slot: its owner, in a call that was fine
 
   void clear() {
     slots.clear();
-    owners.clear();
+    absent.clear();
     facts.clear();
     fresh.clear();
     results.clear();
@@ -50,18 +53,15 @@ class basic_call_binder final : public leaf_visitor {
  public:
   explicit basic_call_binder(later<In, bound_call>& call) : call_(call) {}
 
-  void tensor(handle& value, bool writable, const tree_path&) override {
-    add(value, writable);
-  }
-  void cell(handle& place, bool, const tree_path&) override { add(place, true); }
+  void tensor(handle& value, const tree_path&) override { add(value); }
+  void cell(handle& place, bool, const tree_path&) override { add(place); }
   void scalar(double value, const tree_path&) override {
     call_.slots.emplace_back().number = value;
-    call_.owners.push_back(nullptr);
   }
   void fact(double value, const tree_path&) override { call_.facts.push_back(value); }
 
  private:
-  void add(handle& h, bool writable) {
+  void add(handle& h) {
     impl* t = h.value();
     if (!t) throw error("xla: an argument is an empty tensor");
     make_ready(*t);
@@ -69,8 +69,7 @@ class basic_call_binder final : public leaf_visitor {
     bound_slot& s = call_.slots.emplace_back();
     s.value = ref<impl>::share(t);
     s.place = h.place();
-    if (!s.place && writable) s.target = &h;
-    call_.owners.push_back(s.place ? static_cast<const void*>(s.place) : &h);
+    s.target = &h;
   }
   later<In, bound_call>& call_;
 };
@@ -83,7 +82,7 @@ class basic_path_finder final : public leaf_visitor {
   basic_path_finder(int index, bool among_facts) : left_(index), facts_(among_facts) {}
   std::string found = "an argument";
 
-  void tensor(handle&, bool, const tree_path& path) override { pass(false, path); }
+  void tensor(handle&, const tree_path& path) override { pass(false, path); }
   void cell(handle&, bool kept, const tree_path& path) override {
     pass(false, path, kept ? " (optimizer state)" : "");
   }
@@ -91,7 +90,8 @@ class basic_path_finder final : public leaf_visitor {
   void fact(double, const tree_path& path) override { pass(true, path); }
 
  private:
-  void pass(bool is_fact, const tree_path& path, const char* what = "") {
+  [[gnu::cold, gnu::noinline]] void pass(bool is_fact, const tree_path& path,
+                                         const char* what = "") {
     if (is_fact == facts_ && left_-- == 0) found = path.str() + what;
   }
   int left_;
@@ -249,7 +249,7 @@ class basic_execution {
       if (w.gradient) {
         if (b.place->meta->grad && b.place->meta->grad->data.get() == data.get()) continue;
         b.place->meta->grad = make_value(w.value, std::move(data));
-      } else if (b.place || b.target) {
+      } else {
         if (b.value->data.get() == data.get()) continue;
         ref<impl> t = make_value(w.value, std::move(data));
         t->meta = b.place ? b.place->meta : b.value->meta;

@@ -21,7 +21,7 @@ template <class In>
 class basic_flag_setter final : public leaf_visitor {
  public:
   explicit basic_flag_setter(const std::int8_t* flags) : next_(flags) {}
-  void tensor(handle&, bool, const tree_path&) override {}
+  void tensor(handle&, const tree_path&) override {}
   void cell(handle&, bool, const tree_path&) override {}
   void scalar(double, const tree_path&) override {}
   void fact(double, const tree_path&) override { ++next_; }
@@ -81,9 +81,9 @@ struct basic_compiled_calls<In>::state {
     }
   }
 
-  later<In, executable>* specialize(later<In, signature_cache>& cache,
-                                    const later<In, bound_call>& call,
-                                    const call_arguments& arguments) {
+  [[gnu::cold]] later<In, executable>* specialize(later<In, signature_cache>& cache,
+                                                  const later<In, bound_call>& call,
+                                                  const call_arguments& arguments) {
     static counter& uncached = get_counter<In>("UncachedCompile");
     static metric& compile_time = get_metric<In>("CompileTime");
     const later<In, timed> sample(compile_time);
@@ -102,7 +102,7 @@ struct basic_compiled_calls<In>::state {
     return e;
   }
 
-  void introduce(plan_watch& watch, const later<In, executable>& e,
+  [[gnu::cold]] void introduce(plan_watch& watch, const later<In, executable>& e,
                  const call_arguments& arguments) {
     later<In, std::vector<std::string>> slots;
     for (int i = 0; i < e.get_plan().source.count.slots; ++i)

@@ -64,7 +64,7 @@ struct analysis {
 };
 
 template <class In = void>
-void report(const analysis& a, const later<In, plan>& p) {
+[[gnu::cold]] void report(const analysis& a, const later<In, plan>& p) {
   later<In, debug_log>& log = later<In, debug_log>::instance();
   if (log.level() < 1) return;
   const MemoryAnalysis m = memory_of(p);
@@ -103,7 +103,7 @@ void report(const analysis& a, const later<In, plan>& p) {
 XLA_INSTANCE(void report<void>(const analysis&, const plan&));
 
 template <class In = void>
-void report_execution(const std::string& name, std::uint64_t hash) {
+[[gnu::cold]] void report_execution(const std::string& name, std::uint64_t hash) {
   later<In, debug_log>& log = later<In, debug_log>::instance();
   if (log.level() < 2) return;
   char h[24];
@@ -126,7 +126,7 @@ using graph_sketch = std::vector<op_sketch>;
 
 /// The first difference between a new graph and the known one that agrees with it in most places.
 template <class In = void>
-std::string what_changed(const later<In, graph_sketch>& now,
+[[gnu::cold]] std::string what_changed(const later<In, graph_sketch>& now,
                          const later<In, std::vector<const graph_sketch*>>& known) {
   if (known.empty()) return "the first graph";
   std::size_t most = 0;
@@ -156,7 +156,7 @@ std::string what_changed(const later<In, graph_sketch>& now,
 
 /// The slots whose shapes differ from those of the nearest known signature.
 template <class Name>
-std::string what_changed(const later<Name, std::vector<shape>>& now,
+[[gnu::cold]] std::string what_changed(const later<Name, std::vector<shape>>& now,
                          const later<Name, std::vector<const plan*>>& known, Name&& name) {
   if (known.empty()) return "the first signature";
   const later<Name, plan>* nearest = nullptr;

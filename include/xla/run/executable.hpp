@@ -187,7 +187,7 @@ void prepare_for_plans() {
 template <class In>
 class basic_executable {
  public:
-  explicit basic_executable(later<In, plan> p) : plan_(std::move(p)) {
+  explicit basic_executable(later<In, plan>&& p) : plan_(std::move(p)) {
     is_once_.assign(plan_.steps.size(), false);
     for (int i : plan_.once) is_once_[static_cast<std::size_t>(i)] = true;
   }

@@ -68,9 +68,9 @@ struct step_group {
 template <class In>
 struct basic_plan {
   program source;
-  shorter_program own;                        ///< what the source has of its own for this signature
+  /// Where parameters have no gradient: which, per slot, and the source's arrays without them.
+  std::unique_ptr<std::byte[]> own;
   later<In, std::vector<shape>> slot_shapes;  ///< the signature
-  later<In, std::vector<char>> absent;        ///< the same: per slot, it has no gradient
   later<In, std::vector<std::int64_t>> symbols;
   later<In, std::vector<shape>> shapes;      ///< per value
   later<In, std::vector<int>> base;          ///< per value: the value whose elements it shares

@@ -22,12 +22,13 @@ namespace detail {
 template <class In = void>
 later<In, std::unique_ptr<executable>> specialize(const program& p, const region_kernel* kernels,
                                                   later<In, std::vector<shape>> slots,
-                                                  later<In, std::vector<char>> absent) {
+                                                  const later<In, std::vector<char>>& absent) {
   return std::make_unique<later<In, executable>>(
-      later<In, specializer>(p, kernels, std::move(slots), std::move(absent)).run());
+      later<In, specializer>(p, kernels, std::move(slots)).run(absent));
 }
 XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const region_kernel*,
-                                                          std::vector<shape>, std::vector<char>));
+                                                          std::vector<shape>,
+                                                          const std::vector<char>&));
 
 /// Whether a call leaves something else in a slot than it found there.
 constexpr bool changes(const program& p, int slot) {
@@ -53,19 +54,16 @@ class basic_signature_cache {
       if (matches(*e, call)) return last_ = e.get();
     return nullptr;
   }
-  later<In, executable>* add(const later<In, bound_call>& call, const CompileOptions& options) {
+  [[gnu::cold]] later<In, executable>* add(const later<In, bound_call>& call,
+                                           const CompileOptions& options) {
     const std::lock_guard hold(lock_);
     if (static_cast<int>(all_.size()) >= options.max_signatures)
       throw error(join({"Maximum number of different graphs allowed per function exceeded: ",
                         std::to_string(options.max_signatures), " (", options.name,
                         "); pad the arguments to fewer shapes or raise max_signatures"}));
     later<In, std::vector<shape>> slots;
-    later<In, std::vector<char>> absent;
-    for (const bound_slot& s : call.slots) {
-      slots.push_back(s.value ? s.value->dims : shape{});
-      absent.push_back(s.absent);
-    }
-    all_.push_back(specialize<In>(program_, kernels_, std::move(slots), std::move(absent)));
+    for (const bound_slot& s : call.slots) slots.push_back(s.value ? s.value->dims : shape{});
+    all_.push_back(specialize<In>(program_, kernels_, std::move(slots), call.absent));
     return last_ = all_.back().get();
   }
   later<In, std::vector<const plan*>> plans() {
@@ -93,10 +91,11 @@ class basic_signature_cache {
   static bool matches(const later<In, executable>& e, const later<In, bound_call>& call) {
     const auto& shapes = e.get_plan().slot_shapes;
     for (std::size_t i = 0; i < shapes.size(); ++i)
-      if (call.slots[i].value && (!(call.slots[i].value->dims == shapes[i]) ||
-                                  call.slots[i].absent != (e.get_plan().absent[i] != 0)))
-        return false;
-    return true;
+      if (call.slots[i].value && !(call.slots[i].value->dims == shapes[i])) return false;
+    const std::byte* absent = e.get_plan().own.get();
+    return call.absent.empty() ? !absent
+                               : absent && std::memcmp(absent, call.absent.data(),
+                                                       call.absent.size()) == 0;
   }
   program program_;
   bool changes_ = false;
@@ -148,7 +147,7 @@ text needed_by(const program& p, int slot, int axis) {
 }
 
 template <class In = void>
-[[noreturn]] void refuse_size(const program& p, int slot, int axis, const std::string& path,
+[[noreturn, gnu::cold]] void refuse_size(const program& p, int slot, int axis, const std::string& path,
                               const shape& actual) {
   const text is = text() << actual, fixed = text() << p.values[p.slots[slot].leaf].dims_shape();
   const bool tensor = p.slots[slot].kind == slot_kind::tensor;
@@ -178,8 +177,9 @@ void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
 }
 
 template <class In = void>
-[[noreturn]] void refuse_frozen(const std::string& path, const char* why) {
-  throw error(join({"xla::compile: ", path, " does not require a gradient, ", why}));
+[[noreturn, gnu::cold]] void refuse_frozen(const call_arguments& arguments, int slot,
+                                           const char* why) {
+  throw error(join({"xla::compile: ", arguments.slot_path(slot), " does not require a gradient, ", why}));
 }
 
 /// Finds the parameters that have no gradient in a call.
@@ -188,34 +188,33 @@ void note_absent(const program& p, later<In, bound_call>& call, const call_argum
   for (int i = 0; i < p.count.slots; ++i) {
     const program_slot& s = p.slots[i];
     if (s.use == gradient_use::none) continue;
-    bound_slot& b = call.slots[static_cast<std::size_t>(i)];
-    const grad_meta* m = b.place ? b.place->meta.get() : nullptr;
-    const bool there = m && m->grad;
-    if (s.use == gradient_use::read) {
-      b.absent = !there && !s.mixed;
-    } else if (m && !m->requires_grad) {
-      b.absent = true;
-      if (there && s.grad_leaf >= 0)
-        refuse_frozen<In>(arguments.slot_path(i),
-                          "but has one from before, which the function would add to; call "
-                          "zero_grad() first");
-    }
+    const cell* place = call.slots[static_cast<std::size_t>(i)].place;
+    const grad_meta* m = place ? place->meta.get() : nullptr;
+    const bool there = m && m->grad, read = s.use == gradient_use::read;
+    if (read ? there || s.mixed : !m || m->requires_grad) continue;
+    if (!read && there && s.grad_leaf >= 0)
+      refuse_frozen<In>(arguments, i,
+                        "but has one from before, which the function would add to; call "
+                        "zero_grad() first");
+    call.absent.resize(call.slots.size());
+    call.absent[static_cast<std::size_t>(i)] = true;
   }
 }
 
 /// What a step does with gradients has to make sense without those of frozen parameters.
 template <class In = void>
-void check_absent(const program& p, const later<In, bound_call>& call,
+[[gnu::cold]] void check_absent(const program& p, const later<In, bound_call>& call,
                   const call_arguments& arguments) {
+  if (call.absent.empty()) return;
   int collected = 0, absent = 0;
   for (int i = 0; i < p.count.slots; ++i) {
     const program_slot& s = p.slots[i];
     if (s.use != gradient_use::collected) continue;
     ++collected;
-    if (!call.slots[static_cast<std::size_t>(i)].absent) continue;
+    if (!call.absent[static_cast<std::size_t>(i)]) continue;
     ++absent;
     if (s.mixed || s.leaf < 0)
-      refuse_frozen<In>(arguments.slot_path(i),
+      refuse_frozen<In>(arguments, i,
                         "but the function wants it for more than the update of this parameter; "
                         "where it joins others, as in a norm, write optim::gradient_part(p, x)");
   }
@@ -224,11 +223,34 @@ void check_absent(const program& p, const later<In, bound_call>& call,
 }
 
 template <class In = void>
-[[noreturn]] void refuse_repeat(const call_arguments& arguments, int slot, int again) {
+[[noreturn, gnu::cold]] void refuse_repeat(const call_arguments& arguments, int slot, int again) {
   throw error(join({"xla::compile: ", arguments.slot_path(again), " is the same as ",
                     arguments.slot_path(slot),
                     ", and the function changes it: a compiled function takes what it changes "
                     "once; pass it once and use that twice in the body, or pass a copy"}));
+}
+
+template <class In = void>
+[[gnu::cold]] void find_repeats(const program& p, later<In, bound_call>& call,
+                                const call_arguments& arguments) {
+  const std::size_t n = call.slots.size();
+  std::size_t mask = 15;
+  while (mask < 2 * n) mask = 2 * mask + 1;
+  const std::unique_ptr<int[]> table(new int[mask + 1]());  // 1 + slot, by the owner's address
+  call.distinct.assign(n, nullptr);
+  for (std::size_t i = 0; i < n; ++i) {
+    const void* const owner = call.distinct[i] = call.slots[i].owner();
+    if (!owner) continue;
+    std::size_t at = (reinterpret_cast<std::uintptr_t>(owner) >> 4) & mask;
+    for (; table[at] > 0; at = (at + 1) & mask) {
+      const int k = table[at] - 1;
+      if (call.slots[static_cast<std::size_t>(k)].owner() != owner) continue;
+      if (!changes(p, k) && !changes(p, static_cast<int>(i))) continue;
+      call.distinct.clear();
+      refuse_repeat<In>(arguments, k, static_cast<int>(i));
+    }
+    table[at] = static_cast<int>(i) + 1;
+  }
 }
 
 /// What a function changes, it has to get once: its program takes all slots to be different. What
@@ -236,21 +258,23 @@ template <class In = void>
 template <class In = void>
 void check_repeats(const program& p, later<In, bound_call>& call,
                    const call_arguments& arguments) {
-  const auto& owners = call.owners;
-  if (owners == call.distinct) return;
-  std::size_t mask = 15;
-  while (mask < 2 * owners.size()) mask = 2 * mask + 1;
-  later<In, std::vector<int>> table(mask + 1, -1);
-  for (std::size_t i = 0; i < owners.size(); ++i) {
-    if (!owners[i]) continue;
-    std::size_t at = (reinterpret_cast<std::uintptr_t>(owners[i]) >> 4) & mask;
-    for (; table[at] >= 0; at = (at + 1) & mask)
-      if (const int k = table[at]; owners[static_cast<std::size_t>(k)] == owners[i])
-        if (changes(p, k) || changes(p, static_cast<int>(i)))
-          refuse_repeat<In>(arguments, k, static_cast<int>(i));
-    table[at] = static_cast<int>(i);
-  }
-  call.distinct = owners;
+  const std::size_t n = call.slots.size();
+  bool known = call.distinct.size() == n;
+  for (std::size_t i = 0; known && i < n; ++i) known = call.slots[i].owner() == call.distinct[i];
+  if (!known) find_repeats<In>(p, call, arguments);
+}
+
+template <class In = void>
+[[noreturn, gnu::cold]] void refuse_fact(const std::string& path, double actual, double expected) {
+  if (std::isinf(expected) && std::isinf(actual))
+    throw error(join({"xla::compile: ", path, " says ", expected > 0 ? "evaluation" : "training",
+                      ", but the function was compiled for ",
+                      expected > 0 ? "training; call train() on the model first"
+                                   : "evaluation; call eval() on the model first"}));
+  throw error(join({"xla::compile: ", path, " is ", print_number(actual),
+                    ", but its type's default constructor makes ", print_number(expected),
+                    ", and the step was compiled for that; make it a template parameter of the "
+                    "type, or an xla::Scalar if it is a hyper-parameter"}));
 }
 
 /// Plain numbers among the members are facts of the type: the step was captured with them. So are
@@ -260,16 +284,7 @@ void check_facts(const double* facts, const later<In, bound_call>& call,
                  const call_arguments& arguments) {
   for (std::size_t i = 0; i < call.facts.size(); ++i) {
     if (call.facts[i] == facts[i] || std::isnan(facts[i])) continue;
-    const std::string path = arguments.fact_path(static_cast<int>(i));
-    if (std::isinf(facts[i]) && std::isinf(call.facts[i]))
-      throw error(join({"xla::compile: ", path, " says ", facts[i] > 0 ? "evaluation" : "training",
-                        ", but the function was compiled for ",
-                        facts[i] > 0 ? "training; call train() on the model first"
-                                     : "evaluation; call eval() on the model first"}));
-    throw error(join({"xla::compile: ", path, " is ", print_number(call.facts[i]),
-                      ", but its type's default constructor makes ", print_number(facts[i]),
-                      ", and the step was compiled for that; make it a template parameter of the "
-                      "type, or an xla::Scalar if it is a hyper-parameter"}));
+    refuse_fact<In>(arguments.fact_path(static_cast<int>(i)), call.facts[i], facts[i]);
   }
 }
 

@@ -15,19 +15,15 @@ template <class In>
 class basic_specializer {
  public:
   basic_specializer(const program& p, const region_kernel* kernels,
-                    later<In, std::vector<shape>> slots, later<In, std::vector<char>> absent = {})
+                    later<In, std::vector<shape>> slots)
       : kernels_(kernels) {
     out_.source = p;
     out_.slot_shapes = std::move(slots);
-    out_.absent = std::move(absent);
-    for (const char a : out_.absent)
-      if (a) {
-        out_.source = basic_shortener<In>(p, out_.absent, out_.own).run();
-        break;
-      }
   }
 
-  later<In, plan> run() {
+  /// absent: per slot, a parameter without gradient; or empty. The plan is the caller's to move.
+  later<In, plan>&& run(const later<In, std::vector<char>>& absent = {}) {
+    if (!absent.empty()) shorten<In>(out_.source, absent, out_.own);
     out_.symbols = evaluate_symbols(p_, out_.slot_shapes);
     shape_values();
     place_values();
