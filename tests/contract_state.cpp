@@ -49,7 +49,8 @@ TEST_CASE("an argument that a compiled step writes is written for the caller onl
   check_equal(old, {2}, std::vector<float>{1, 2});
 }
 
-TEST_CASE("what a compiled function changes it takes once, and says so before anything is touched") {
+TEST_CASE(
+    "what a compiled function changes it takes once, and says so before anything is touched") {
   const xla::eager_mode_guard eager;
   Mlp model;
   batch b(4);

@@ -91,11 +91,10 @@ class compiled_base {
 
  private:
   template <class Captured, class... A>
-  static constexpr compiled_program made{Captured::kept.storage.view(), Captured::kernels.data(),
-                                         Captured::kept.facts.data(),
-                                         Captured::kept.sets_flags ? Captured::kept.flags.data()
-                                                                   : nullptr,
-                                         &argument_walk<std::remove_reference_t<A>...>::visit};
+  static constexpr compiled_program made{
+      Captured::kept.storage.view(), Captured::kernels.data(), Captured::kept.facts.data(),
+      Captured::kept.sets_flags ? Captured::kept.flags.data() : nullptr,
+      &argument_walk<std::remove_reference_t<A>...>::visit};
 
   template <class X>
   static void* address_of(X& x) {

@@ -103,7 +103,9 @@ class Tensor : public detail::handle {
 
   /// True when backward() collects a gradient for this value or one that it was computed from.
   constexpr bool requires_grad() const;
-  /// Makes this tensor a place where backward() collects gradients.
+  /// Makes this tensor a place where backward() collects gradients, or with false no such place:
+  /// a frozen parameter gets no gradient, and optimizers leave it alone. Between the calls of a
+  /// compiled step, which takes notice, or in a body, after which it holds.
   constexpr Tensor& requires_grad_(bool on = true);
   /// The gradient that backward() has collected; undefined when there is none.
   constexpr Tensor grad() const;

@@ -37,7 +37,8 @@ constexpr auto rich_step = [](auto& model, auto& b, auto& optimizer, auto& avera
   loss.backward();
   auto norm = optim::clip_grad_norm_(model, 0.05);
   optimizer.step();
-  xla::no_grad(model, [&] { model.fc1.weight.copy_(clamp(model.fc1.weight.detach(), -0.2f, 0.2f)); });
+  xla::no_grad(model,
+               [&] { model.fc1.weight.copy_(clamp(model.fc1.weight.detach(), -0.2f, 0.2f)); });
   average.update();
   return std::tuple(loss, norm, sum(model.fc1(b.data)), model.fc2.bias.detach());
 };
@@ -72,8 +73,8 @@ test::snapshot train(mode m, auto& run) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a frozen parameter is left alone, the same in every mode", "",
-                   optim::SGD<Mlp>, optim::AdamW<Mlp>) {
+TEMPLATE_TEST_CASE("a frozen parameter is left alone, the same in every mode", "", optim::SGD<Mlp>,
+                   optim::AdamW<Mlp>) {
   const auto eager = train<TestType>(mode::eager, rich_step);
   CHECK(train<TestType>(mode::traced, rich_step).difference(eager) == "");
   auto compiled = xla::compile(rich_step);
@@ -183,8 +184,8 @@ TEST_CASE("a step that makes no sense without a gradient says so, and changes no
   CHECK(test::state_of(model).difference(before) == "");
   model.fc1.bias.zero_grad();
   before = test::state_of(model);
-  CHECK_THROWS_WITH(largest(model, b), test::contains("argument 0.fc1.bias") &&
-                                           test::contains("gradient_part"));
+  CHECK_THROWS_WITH(largest(model, b),
+                    test::contains("argument 0.fc1.bias") && test::contains("gradient_part"));
   freeze(model.fc1);
   freeze(model.fc2);
   for (auto* p : {&model.fc1.weight, &model.fc2.weight}) p->zero_grad();

@@ -12,10 +12,11 @@
 
 namespace xla::optim {
 
-/// A number that was made of a parameter's gradient, where it joins those of other parameters, as in
-/// a norm of them all: in a compiled step that is called while the parameter is frozen it is 0.
+/// A number that was made of a parameter's gradient, where it joins those of other parameters, as
+/// in a norm of them all: in a compiled step that is called while the parameter is frozen it is 0.
 template <class P, class T>
-constexpr Tensor<T, 0> gradient_part([[maybe_unused]] const P& parameter, const Tensor<T, 0>& number) {
+constexpr Tensor<T, 0> gradient_part([[maybe_unused]] const P& parameter,
+                                     const Tensor<T, 0>& number) {
   if (!__builtin_is_constant_evaluated() || !number.owner()) return number;
   return xla::detail::part_of_gradient(parameter, number);
 }

@@ -112,7 +112,7 @@ class basic_shortener {
 
 template <class In = void>
 [[gnu::cold]] void shorten(program& p, const later<In, std::vector<char>>& absent,
-             std::unique_ptr<std::byte[]>& memory) {
+                           std::unique_ptr<std::byte[]>& memory) {
   basic_shortener<In>(p, absent, memory).run();
 }
 

@@ -17,9 +17,7 @@ class leaf_visitor {
   /// A plain number among the members, which the type must fix.
   virtual void fact(double value, const tree_path& path) = 0;
   /// A training flag, which is a fact as well.
-  virtual void flag(TrainingFlag& f, const tree_path& path) {
-    fact(TrainingFlag::fact(f), path);
-  }
+  virtual void flag(TrainingFlag& f, const tree_path& path) { fact(TrainingFlag::fact(f), path); }
 
  protected:
   ~leaf_visitor() = default;

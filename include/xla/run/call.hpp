@@ -240,7 +240,8 @@ class basic_execution {
       cell* const c = call_.slots[at(i)].place;
       if (!c || !c->meta) continue;
       if (s.clears_gradient) c->meta->grad.reset();
-      if (s.requires_grad >= 0) c->meta->requires_grad = c->current->needs_grad = s.requires_grad > 0;
+      if (s.requires_grad >= 0)
+        c->meta->requires_grad = c->current->needs_grad = s.requires_grad > 0;
     }
     for (int i = 0; i < source().count.writes; ++i) {
       const write& w = source().writes[i];

@@ -103,7 +103,7 @@ struct basic_compiled_calls<In>::state {
   }
 
   [[gnu::cold]] void introduce(plan_watch& watch, const later<In, executable>& e,
-                 const call_arguments& arguments) {
+                               const call_arguments& arguments) {
     later<In, std::vector<std::string>> slots;
     for (int i = 0; i < e.get_plan().source.count.slots; ++i)
       slots.push_back(arguments.slot_path(i));

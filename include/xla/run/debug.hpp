@@ -127,7 +127,7 @@ using graph_sketch = std::vector<op_sketch>;
 /// The first difference between a new graph and the known one that agrees with it in most places.
 template <class In = void>
 [[gnu::cold]] std::string what_changed(const later<In, graph_sketch>& now,
-                         const later<In, std::vector<const graph_sketch*>>& known) {
+                                       const later<In, std::vector<const graph_sketch*>>& known) {
   if (known.empty()) return "the first graph";
   std::size_t most = 0;
   const later<In, graph_sketch>* nearest = known.back();
@@ -157,7 +157,8 @@ template <class In = void>
 /// The slots whose shapes differ from those of the nearest known signature.
 template <class Name>
 [[gnu::cold]] std::string what_changed(const later<Name, std::vector<shape>>& now,
-                         const later<Name, std::vector<const plan*>>& known, Name&& name) {
+                                       const later<Name, std::vector<const plan*>>& known,
+                                       Name&& name) {
   if (known.empty()) return "the first signature";
   const later<Name, plan>* nearest = nullptr;
   std::size_t fewest = now.size() + 1;

@@ -93,9 +93,9 @@ class basic_signature_cache {
     for (std::size_t i = 0; i < shapes.size(); ++i)
       if (call.slots[i].value && !(call.slots[i].value->dims == shapes[i])) return false;
     const std::byte* absent = e.get_plan().own.get();
-    return call.absent.empty() ? !absent
-                               : absent && std::memcmp(absent, call.absent.data(),
-                                                       call.absent.size()) == 0;
+    return call.absent.empty()
+               ? !absent
+               : absent && std::memcmp(absent, call.absent.data(), call.absent.size()) == 0;
   }
   program program_;
   bool changes_ = false;
@@ -147,8 +147,8 @@ text needed_by(const program& p, int slot, int axis) {
 }
 
 template <class In = void>
-[[noreturn, gnu::cold]] void refuse_size(const program& p, int slot, int axis, const std::string& path,
-                              const shape& actual) {
+[[noreturn, gnu::cold]] void refuse_size(const program& p, int slot, int axis,
+                                         const std::string& path, const shape& actual) {
   const text is = text() << actual, fixed = text() << p.values[p.slots[slot].leaf].dims_shape();
   const bool tensor = p.slots[slot].kind == slot_kind::tensor;
   const text by = tensor ? needed_by(p, slot, axis) : text();
@@ -179,7 +179,8 @@ void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
 template <class In = void>
 [[noreturn, gnu::cold]] void refuse_frozen(const call_arguments& arguments, int slot,
                                            const char* why) {
-  throw error(join({"xla::compile: ", arguments.slot_path(slot), " does not require a gradient, ", why}));
+  throw error(
+      join({"xla::compile: ", arguments.slot_path(slot), " does not require a gradient, ", why}));
 }
 
 /// Finds the parameters that have no gradient in a call.
@@ -204,7 +205,7 @@ void note_absent(const program& p, later<In, bound_call>& call, const call_argum
 /// What a step does with gradients has to make sense without those of frozen parameters.
 template <class In = void>
 [[gnu::cold]] void check_absent(const program& p, const later<In, bound_call>& call,
-                  const call_arguments& arguments) {
+                                const call_arguments& arguments) {
   if (call.absent.empty()) return;
   int collected = 0, absent = 0;
   for (int i = 0; i < p.count.slots; ++i) {
@@ -256,8 +257,7 @@ template <class In = void>
 /// What a function changes, it has to get once: its program takes all slots to be different. What
 /// was found once is not looked for again while the calls bring the same.
 template <class In = void>
-void check_repeats(const program& p, later<In, bound_call>& call,
-                   const call_arguments& arguments) {
+void check_repeats(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
   const std::size_t n = call.slots.size();
   bool known = call.distinct.size() == n;
   for (std::size_t i = 0; known && i < n; ++i) known = call.slots[i].owner() == call.distinct[i];
