@@ -110,6 +110,38 @@ TEST_CASE("what is only read may be there twice, and a result may be an argument
   CHECK(sum(abs(predict(model, model, b.data))).item() == 0);
 }
 
+TEST_CASE("gradients do not pass through a compiled function, and that is said") {
+  const xla::eager_mode_guard eager;
+  Mlp model;
+  batch b(4);
+  auto p = test::parameter(numbers<float>({5}));
+  auto predict = xla::compile(model);
+  auto scores = predict(b.data);
+  CHECK(scores.requires_grad());
+  CHECK_THROWS_WITH(sum(scores * p).backward(), test::contains("call backward() in its body"));
+  CHECK_FALSE(p.grad().defined());
+  CHECK_THROWS_WITH(sum(scores).backward(), test::contains("detach() what it returns"));
+  sum(scores.detach() * p).backward();
+  check_equal(p.grad(), {5}, sum(model(b.data).detach(), {0}).to_vector(), 1e-5);
+  CHECK_FALSE(xla::no_grad([&] { return predict(b.data); }).requires_grad());
+  xla::for_each_parameter(model, [](auto& w) { w.requires_grad_(false); });
+  CHECK_FALSE(predict(b.data).requires_grad());
+  xla::for_each_parameter(model, [](auto& w) { w.requires_grad_(); });
+
+  xla::nn::CrossEntropyLoss loss_fn;
+  xla::optim::SGD optimizer{model, {.lr = 0.1}};
+  auto step = xla::compile(test::step_fn);
+  CHECK_FALSE(step(model, b.data, b.target, loss_fn, optimizer).requires_grad());
+  const auto before = test::state_of(model);
+  b.data.requires_grad_();
+  CHECK_THROWS_WITH(step(model, b.data, b.target, loss_fn, optimizer),
+                    test::contains("argument 1 is a tensor that requires a gradient"));
+  CHECK(test::state_of(model).difference(before) == "");
+  auto data = b.data.detach();
+  step(model, data, b.target, loss_fn, optimizer);
+  CHECK(predict(b.data).requires_grad());
+}
+
 TEST_CASE("a parameter passed as a plain tensor stays the model's when it is written") {
   const xla::eager_mode_guard eager;
   xla::nn::Linear layer{2, 1};

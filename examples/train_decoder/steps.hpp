@@ -38,14 +38,18 @@ constexpr auto update_fn = [](auto& model, auto& optimizer, auto& max_norm) {
 
 constexpr auto evaluate_fn = [](auto& model, auto& tokens, auto& targets) {
   model.eval();
-  return loss_fn(model, tokens, targets);
+  const auto loss = loss_fn(model, tokens, targets);
+  model.train();
+  return loss;
 };
 
 /// The token after the last of these, which come next in a cache.
 constexpr auto write_fn = [](auto& model, auto& cache, auto& tokens, auto& temperature,
                              auto& top_k) {
   model.eval();
-  return nn::sample(model.next_logits(tokens, cache), temperature, top_k);
+  const auto next = nn::sample(model.next_logits(tokens, cache), temperature, top_k);
+  model.train();
+  return next;
 };
 
 template <class Train, class Accumulate, class Update, class Evaluate, class Write>

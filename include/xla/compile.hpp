@@ -201,7 +201,8 @@ class CompiledModule : detail::compiled_base<detail::call_module> {
 };
 
 /// Compiles a step function (a lambda without captures, or a function object without data), or a
-/// module, which is then referred to.
+/// module, which is then referred to. Gradients are taken in its body: what it returns is the end
+/// of the way for a backward() outside, which says so.
 template <class F>
 auto compile(F&& f, CompileOptions options = {}) {
   using Function = std::remove_cvref_t<F>;

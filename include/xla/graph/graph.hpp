@@ -155,6 +155,14 @@ struct graph {
     write(slot_index, s.current);
   }
 
+  /// What it does to another value; the slot of an argument remembers.
+  constexpr void note_told(int index, bool on) {
+    if (nodes[index].op->id != input_info.id) return;
+    const auto slot_index = static_cast<int>(nodes[index].attr / 2);
+    if (slots[slot_index].kind == slot_kind::cell) require_grad(slot_index, on);
+    else slots[slot_index].told = on;
+  }
+
   /// The node of a slot's value, without what only says where gradients end.
   constexpr int value_of(int slot_index) const {
     int i = slots[slot_index].current;

@@ -54,20 +54,52 @@ constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scala
 }
 
 /// The token after the last of tokens (batch, n), as (batch, 1), which come next in a cache. To be
-/// compiled: xla::compile(nn::next_token<>), a step that evaluates whether the model trains or not.
+/// compiled: xla::compile(nn::next_token<>), a step that evaluates whether the model trains or not,
+/// and leaves it so.
 template <std::int64_t TopK = 0>
 inline constexpr auto next_token = [](auto& model, auto& cache, auto& tokens, auto& temperature) {
   model.eval();
   return sample(model.next_logits(tokens, cache), temperature, TopK);
 };
 
+namespace detail {
+
+/// Puts the training flags of a model back as they were.
+template <class Model>
+class flag_keeper {
+ public:
+  explicit flag_keeper(Model& model) : model_(model) {
+    each([this](TrainingFlag& f) { before_.push_back(f); });
+  }
+  flag_keeper(const flag_keeper&) = delete;
+  ~flag_keeper() {
+    each([next = before_.begin()](TrainingFlag& f) mutable { f.set(*next++); });
+  }
+
+ private:
+  void each(auto f) {
+    xla::detail::visit_tree(
+        model_,
+        [&f](auto& leaf, const auto&) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(leaf)>, TrainingFlag>) f(leaf);
+        },
+        {});
+  }
+  Model& model_;
+  std::vector<bool> before_;
+};
+
+}  // namespace detail
+
 /// As many tokens as asked for, (batch, count), that go on from tokens (batch, n), which come next
-/// in a cache. Compiled, whatever the mode; the last token is not yet in the cache.
+/// in a cache. Compiled, whatever the mode; the last token is not yet in the cache. The model
+/// trains afterwards if it did before.
 template <std::int64_t TopK = 0, DecoderConfig C, int Length, int Batch>
 Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Length, Batch>& cache,
                                  const Tensor<std::int64_t, 2>& tokens, std::int64_t count,
                                  Scalar temperature = 1) {
   static auto step = compile(next_token<TopK>, {.name = "next_token"});
+  const detail::flag_keeper flags(model);
   Tensor<std::int64_t, 2> last = tokens;
   std::vector<std::int64_t> all(static_cast<std::size_t>(Batch * count));
   for (std::int64_t i = 0; i < count; ++i) {

@@ -101,6 +101,11 @@ class tensor_backward {
       if (!place_.emplace(t, 0).second) continue;
       stack.push_back({t, true});
       if (t->meta) continue;
+      if (t->op == &compiled_result_info)
+        throw error(
+            "backward: a compiled function returned a value that this one was computed from, and "
+            "keeps nothing for gradients: call backward() in its body, or detach() what it "
+            "returns");
       if (t->consumed)
         throw error(
             "backward: called a second time through the same values; "

@@ -36,10 +36,12 @@ struct basic_bound_call {
   /// read. Empty where there is no such parameter.
   later<In, std::vector<char>> absent;
   later<In, std::vector<const void*>> distinct;  ///< per slot: its owner, in a call that was fine
+  bool differentiable = false;  ///< a tensor among the arguments requires a gradient
 
   void clear() {
     slots.clear();
     absent.clear();
+    differentiable = false;
     facts.clear();
     fresh.clear();
     results.clear();
@@ -53,7 +55,10 @@ class basic_call_binder final : public leaf_visitor {
  public:
   explicit basic_call_binder(later<In, bound_call>& call) : call_(call) {}
 
-  void tensor(handle& value, const tree_path&) override { add(value); }
+  void tensor(handle& value, const tree_path&) override {
+    add(value);
+    call_.differentiable |= call_.slots.back().value->needs_grad;
+  }
   void cell(handle& place, bool, const tree_path&) override { add(place); }
   void scalar(double value, const tree_path&) override {
     call_.slots.emplace_back().number = value;
@@ -259,9 +264,23 @@ class basic_execution {
         else b.target->adopt(t.take());
       }
     }
-    for (int i = 0; i < source().count.results; ++i)
-      call_.results.push_back(
-          make_value(source().results[i], std::move(call_.fresh[first_result_ + at(i)])));
+    for (int i = 0; i < source().count.results; ++i) {
+      const int v = source().results[i];
+      ref<impl> t = make_value(v, std::move(call_.fresh[first_result_ + at(i)]));
+      if (source().values[v].needs_grad && wants_gradients()) {
+        t->op = &compiled_result_info;
+        t->needs_grad = true;
+      }
+      call_.results.push_back(std::move(t));
+    }
+  }
+  bool wants_gradients() const {
+    bool any = call_.differentiable;
+    for (const bound_slot& b : call_.slots) {
+      if (any) break;
+      any = b.place && b.place->meta && b.place->meta->requires_grad;
+    }
+    return any && grad_enabled();
   }
 
   later<In, executable>& e_;

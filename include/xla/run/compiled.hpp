@@ -75,6 +75,8 @@ struct basic_compiled_calls<In>::state {
     later<In, call_binder> binder(call);
     arguments.visit(arguments.addresses, binder);
     check_facts<In>(p.facts, call, arguments);
+    if (call.differentiable && cache.collects_gradients())
+      check_inputs<In>(p.source, call, arguments);
     if (cache.changes_arguments()) {
       check_repeats<In>(p.source, call, arguments);
       note_absent<In>(p.source, call, arguments);

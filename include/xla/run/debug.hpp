@@ -175,7 +175,7 @@ template <class Name>
     if (!(now[i] == nearest->slot_shapes[i]))
       out = join({out, out.empty() ? "" : "; ", name(static_cast<int>(i)),
                   (text(": ") << nearest->slot_shapes[i] << " -> " << now[i]).view()});
-  return out;
+  return out.empty() ? "which parameters have a gradient" : out;
 }
 
 }  // namespace xla::detail

@@ -30,6 +30,10 @@ inline std::uint64_t random_counters(const shape& dims, dtype type) {
   return philox_blocks(count(dims), static_cast<std::size_t>(size_of(type)));
 }
 
+/// What a compiled function without backward() returns: gradients would go through it, and cannot.
+inline constexpr op_info compiled_result_info{
+    .name = "compiled result", .id = op_id("compiled result"), .kind = op_kind::leaf};
+
 /// Counts the first sight of an op at given shapes as its compilation, as PyTorch/XLA does.
 template <class In>
 class basic_op_cache {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -44,7 +45,10 @@ class basic_signature_cache {
  public:
   basic_signature_cache(const program& p, const region_kernel* kernels)
       : program_(p), kernels_(kernels) {
-    for (int i = 0; i < p.count.slots; ++i) changes_ |= changes(p, i);
+    for (int i = 0; i < p.count.slots; ++i) {
+      changes_ |= changes(p, i);
+      collects_ |= p.slots[i].use == gradient_use::collected;
+    }
   }
 
   later<In, executable>* find(const later<In, bound_call>& call) {
@@ -83,6 +87,8 @@ class basic_signature_cache {
     return h;
   }
   const program& source() const { return program_; }
+  /// Whether backward() adds to gradients of parameters.
+  bool collects_gradients() const { return collects_; }
   /// Whether a call changes any of its arguments.
   bool changes_arguments() const { return changes_; }
   std::mutex& state_lock() { return state_lock_; }
@@ -98,7 +104,7 @@ class basic_signature_cache {
                : absent && std::memcmp(absent, call.absent.data(), call.absent.size()) == 0;
   }
   program program_;
-  bool changes_ = false;
+  bool changes_ = false, collects_ = false;
   const region_kernel* kernels_;
   std::mutex lock_, state_lock_;
   later<In, std::vector<std::unique_ptr<executable>>> all_;
@@ -181,6 +187,20 @@ template <class In = void>
                                            const char* why) {
   throw error(
       join({"xla::compile: ", arguments.slot_path(slot), " does not require a gradient, ", why}));
+}
+
+/// A tensor that requires a gradient would not get one, unless the body says that it requires it.
+template <class In = void>
+[[gnu::cold]] void check_inputs(const program& p, const later<In, bound_call>& call,
+                                const call_arguments& arguments) {
+  for (int i = 0; i < p.count.slots; ++i) {
+    if (p.slots[i].kind != slot_kind::tensor || p.slots[i].requires_grad >= 0) continue;
+    if (!call.slots[static_cast<std::size_t>(i)].value->needs_grad) continue;
+    throw error(join({"xla::compile: ", arguments.slot_path(i),
+                      " is a tensor that requires a gradient, and backward() in a compiled "
+                      "function gives one to the parameters of its models only; pass x.detach(), "
+                      "and take xla::grad(loss, x) in the body where you want it"}));
+  }
 }
 
 /// Finds the parameters that have no gradient in a call.

@@ -55,7 +55,10 @@ constexpr Tensor<T, R>& Tensor<T, R>::requires_grad_(bool on) {
   static_assert(fraction<T>, "xla: only tensors of float or double can collect gradients");
   if (!__builtin_is_constant_evaluated()) detail::machine_of<T>::require_grad(*this, on);
   else if (const int slot = slot_index(); slot >= 0) owner()->require_grad(slot, on);
-  else if (owner() && requires_grad() != on) detail::handle::operator=(cut(on));
+  else if (owner() && requires_grad() != on) {
+    owner()->note_told(node_index(), on);
+    detail::handle::operator=(cut(on));
+  }
   return *this;
 }
 

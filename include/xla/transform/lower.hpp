@@ -352,8 +352,12 @@ class lowering {
   }
 
   constexpr void finish() {
-    for (int i = 0; i < roots_.result_count; ++i)
-      out_.results[out_.count.results++] = value_of_[root(roots_.results[i])];
+    bool collects = false;
+    for (int i = 0; i < g_.slot_count; ++i) collects |= g_.slots[i].collected;
+    for (int i = 0; i < roots_.result_count; ++i) {
+      const int v = out_.results[out_.count.results++] = value_of_[root(roots_.results[i])];
+      if (!collects && g_.nodes[roots_.results[i]].needs_grad) out_.values[v].needs_grad = true;
+    }
     for (int i = 0; i < roots_.write_count; ++i) {
       write w = roots_.writes[i];
       w.value = value_of_[root(w.value)];
