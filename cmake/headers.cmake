@@ -29,6 +29,7 @@ set(XLA_HEADERS
   xla/tensor/memory.hpp
   xla/tensor/methods.hpp
   xla/tensor/part.hpp
+  xla/tensor/pending.hpp
   xla/tensor/state.hpp
   xla/tensor/training.hpp
   xla/tensor/working_memory.hpp
@@ -198,6 +199,7 @@ set(XLA_HEADERS
   xla/run/profile/recording.hpp
   xla/run/profile/script.hpp
   xla/run/profile/text.hpp
+  xla/run/recording.hpp
   xla/run/runtime.hpp
   xla/run/seed.hpp
   xla/run/segment.hpp
@@ -211,6 +213,7 @@ set(XLA_HEADERS
   xla/run/step.hpp
   xla/run/sync.hpp
   xla/run/tensor_replay.hpp
+  xla/run/thread_context.hpp
   xla/run/tile.hpp
   xla/run/traced_graph.hpp
   xla/compile.hpp

@@ -21,6 +21,7 @@ class tensor_backward {
     if (!root) throw error("backward: an empty tensor");
     if (!root->needs_grad)
       throw error("backward: nothing that this value was computed from requires a gradient");
+    make_recordable(*root);
     gather(root);
     again_.start(*root, order_);
     gradient_.resize(order_.size());
@@ -70,10 +71,11 @@ class tensor_backward {
   }
   void consume(std::size_t k) {
     impl& t = *order_[k];
-    if (!t.meta) {
-      t.consumed = true;
-      if (!t.pending) drop_inputs(t);
-    }
+    if (!t.meta)
+      change(t, [](impl& passed) {
+        passed.consumed = true;
+        if (!passed.is_pending()) drop_inputs(passed);
+      });
     held_[k].reset();
   }
   static ref<impl> zeros(const impl& like) {

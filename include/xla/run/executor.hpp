@@ -4,13 +4,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
@@ -18,11 +16,24 @@
 
 namespace xla::detail {
 
+/// What an executor runs. It is kept where it failed, to say so.
+struct execution_job {
+  std::uint64_t ticket = 0;
+  std::exception_ptr problem;
+  std::shared_ptr<execution_job> next;
+
+  virtual ~execution_job() = default;
+  virtual void run() = 0;
+  virtual void release() noexcept = 0;  ///< lets go of what it held, run or not
+};
+
 /// The thread that runs traced graphs one after the other, in the order of their tickets, while the
 /// program goes on recording.
 template <class In>
 class basic_executor {
  public:
+  using job = later<In, std::shared_ptr<execution_job>>;
+
   static basic_executor& instance() {
     static basic_executor e;
     return e;
@@ -36,27 +47,60 @@ class basic_executor {
     if (thread_.joinable()) thread_.join();
   }
 
-  /// The ticket that the next job will have.
-  std::uint64_t next_ticket() {
-    const std::lock_guard hold(lock_);
-    return issued_ + 1;
+  /// Where the next job will run: an idle executor lets the caller do it where it says here, small
+  /// ones and those for which it waits. Waits for room; one caller at a time, up to its submit().
+  bool reserve(std::uint64_t& ticket, bool here) {
+    std::unique_lock hold(lock_);
+    ticket = issued_ + 1;
+    // A program that records faster than its graphs run must not fill the memory.
+    finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) + ahead >= ticket; });
+    here = here && done_.load(std::memory_order_acquire) + 1 == ticket;
+    if (!here && !thread_.joinable()) thread_ = std::thread([this] { serve(); });
+    return here;
   }
-  /// Hands over a job, an object with run(); an idle executor lets the caller do it where it says
-  /// here: small ones, and those for which it waits.
-  template <class Job>
-  void submit(std::shared_ptr<Job> job, bool here) {
-    submit(task{[](void* j) { static_cast<Job*>(j)->run(); }, std::move(job)}, here);
+  /// Issues the ticket. Where the caller runs the job, that is done by finish().
+  void submit(const job& j, bool here) noexcept {
+    {
+      const std::lock_guard hold(lock_);
+      j->ticket = ++issued_;
+      if (here) return;
+      waiting_[j->ticket % ahead] = j;
+    }
+    wake_.notify_one();
   }
+  void finish(job j) noexcept {
+    try {
+      j->run();
+    } catch (...) {
+      j->problem = std::current_exception();
+    }
+    j->release();
+    {
+      const std::lock_guard hold(lock_);
+      if (j->problem) {
+        failures_.fetch_add(1, std::memory_order_release);
+        j->next = std::exchange(failed_, j);
+      }
+      done_.store(j->ticket, std::memory_order_release);
+    }
+    finished_.notify_all();
+    wake_.notify_one();
+  }
+
   /// Waits for a job; rethrows what it threw.
   void wait(std::uint64_t ticket) {
     if (done_.load(std::memory_order_acquire) < ticket) {
       std::unique_lock hold(lock_);
       finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) >= ticket; });
     }
+    check(ticket);
+  }
+  /// Throws what a job that is done threw.
+  void check(std::uint64_t ticket) {
     if (failures_.load(std::memory_order_acquire) == 0) return;
     const std::lock_guard hold(lock_);
-    for (const auto& [failed, problem] : failed_)
-      if (failed == ticket) std::rethrow_exception(problem);
+    for (const execution_job* j = failed_.get(); j; j = j->next.get())
+      if (j->ticket == ticket) std::rethrow_exception(j->problem);
   }
   void wait_all() {
     std::uint64_t last = 0;
@@ -69,65 +113,28 @@ class basic_executor {
 
  private:
   static constexpr std::uint64_t ahead = 2;  ///< executions under way at most: one runs, one waits
-  struct task {
-    void (*run)(void*);
-    later<In, std::shared_ptr<void>> job;
-  };
-  struct entry {
-    std::uint64_t ticket;
-    task work;
-  };
   basic_executor() = default;
 
-  void submit(task job, bool here) {
-    std::unique_lock hold(lock_);
-    const std::uint64_t ticket = ++issued_;
-    // A program that records faster than its graphs run must not fill the memory.
-    finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) + ahead >= ticket; });
-    if (here && done_.load(std::memory_order_acquire) + 1 == ticket) {
-      hold.unlock();
-      finish(ticket, job);
-      return;
-    }
-    if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
-    queue_.push_back({ticket, std::move(job)});
-    hold.unlock();
-    wake_.notify_one();
-  }
-  void finish(std::uint64_t ticket, task& job) {
-    std::exception_ptr problem;
-    try {
-      job.run(job.job.get());
-    } catch (...) {
-      problem = std::current_exception();
-    }
-    job.job.reset();
-    {
-      const std::lock_guard hold(lock_);
-      if (problem) {
-        failed_.emplace_back(ticket, problem);
-        failures_.fetch_add(1, std::memory_order_release);
-      }
-      done_.store(ticket, std::memory_order_release);
-    }
-    finished_.notify_all();
+  /// The next job, if it is here to be run.
+  job* turn() {
+    job& j = waiting_[(done_.load(std::memory_order_acquire) + 1) % ahead];
+    return j ? &j : nullptr;
   }
   void serve() {
     for (;;) {
       std::unique_lock hold(lock_);
-      wake_.wait(hold, [&] { return stop_ || !queue_.empty(); });
-      if (queue_.empty()) return;
-      entry e = std::move(queue_.front());
-      queue_.pop_front();
+      wake_.wait(hold, [&] { return turn() || (stop_ && done_.load() == issued_); });
+      if (!turn()) return;
+      job j = std::move(*turn());
       hold.unlock();
-      finish(e.ticket, e.work);
+      finish(std::move(j));
     }
   }
 
   std::mutex lock_;
   std::condition_variable wake_, finished_;
-  later<In, std::deque<entry>> queue_;
-  later<In, std::vector<std::pair<std::uint64_t, std::exception_ptr>>> failed_;
+  job waiting_[ahead];
+  job failed_;
   std::atomic<int> failures_{0};
   std::uint64_t issued_ = 0;
   std::atomic<std::uint64_t> done_{0};

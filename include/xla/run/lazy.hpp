@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/debug.hpp"
 #include "xla/run/executable.hpp"
 #include "xla/run/executor.hpp"
 #include "xla/run/mode.hpp"
-#include "xla/run/sync.hpp"
+#include "xla/run/recording.hpp"
 #include "xla/run/traced_graph.hpp"
 
 namespace xla::detail {
@@ -30,7 +31,7 @@ using traced_entry = basic_traced_entry<void>;
 
 /// One execution of a traced graph: the memory it reads and writes is held until it is done.
 template <class In>
-struct basic_traced_job {
+struct basic_traced_job final : execution_job {
   later<In, traced_entry>* entry = nullptr;
   later<In, std::vector<ref<buffer>>> leaves;
   later<In, std::vector<ref<buffer>>> outputs;  ///< of writes, then of results
@@ -97,7 +98,8 @@ struct basic_traced_job {
     run_step(p, s, table.data(), nullptr);
   }
 
-  void run() {
+  void run() override {
+    for (const auto& b : leaves) later<In, executor>::instance().check(b->ticket.load());
     bind();
     const later<In, plan>& p = entry->ready->get_plan();
     static metric& execute_time = get_metric("ExecuteTime");
@@ -109,16 +111,15 @@ struct basic_traced_job {
       if (const int v = p.copies[i]; v >= 0)
         std::memcpy(outputs[i]->data, at->table[static_cast<std::size_t>(v)],
                     static_cast<std::size_t>(p.places[static_cast<std::size_t>(v)].bytes));
-    release();
   }
   /// Executions run in the order of their tickets, so what this one holds, a later one may
   /// overwrite.
-  void hold() {
+  void hold() noexcept {
     holding = true;
     for (auto* held : {&leaves, &outputs})
       for (auto& b : *held) b->in_flight.fetch_add(1, std::memory_order_acq_rel);
   }
-  void release() {
+  void release() noexcept override {
     if (at) entry->ready->give_frame(std::move(at));
     for (auto* held : {&leaves, &outputs}) {
       if (holding)
@@ -139,29 +140,17 @@ class basic_tracer {
     return t;
   }
 
-  /// Everything that is pending, as one graph. Who waits for it anyway runs it, if nothing else is
-  /// under way.
-  void flush(std::string_view cause, bool waits) {
-    const std::lock_guard hold(lock_);
-    if (pending_list::instance().first == nullptr) return;
-    later<In, traced_graph> graph;
+  /// Everything that is pending in a recording, this thread's or another's, as one graph. Who waits
+  /// for it anyway runs it, if nothing else is under way.
+  void flush(later<In, recording>& from, std::string_view cause, bool waits) {
+    std::shared_ptr<later<In, traced_job>> job;
     {
-      static metric& tracing = get_metric("LazyTracing");
-      const timed sample(tracing);
-      graph.collect();
+      const std::lock_guard planning(from.planning);
+      if (from.size() == 0) return;
+      const std::lock_guard hold(lock_);
+      job = start(from, cause, waits);
     }
-    later<In, traced_entry>& entry = lookup(graph, cause);
-    auto job = std::make_shared<later<In, traced_job>>();
-    job->entry = &entry;
-    if (plan_watch* w = watched_plans.load(std::memory_order_acquire))
-      w->introduce(*w, *entry.ready, "traced", later<In, std::vector<std::string>>{});
-    report_execution("traced", graph.hash());
-    if (!prepare(*job, graph)) return publish(*job, graph, 0);
-    const std::uint64_t ticket = later<In, executor>::instance().next_ticket();
-    publish(*job, graph, ticket);
-    job->hold();
-    const bool small = work(entry.ready->get_plan()) < (std::int64_t{1} << 18);
-    later<In, executor>::instance().submit(job, small || waits);
+    if (job) later<In, executor>::instance().finish(std::move(job));
   }
   void clear() {
     const std::lock_guard hold(lock_);
@@ -171,6 +160,34 @@ class basic_tracer {
 
  private:
   basic_tracer() { prepare_for_plans<>(); }
+
+  /// The execution that the caller has to finish, if any.
+  std::shared_ptr<later<In, traced_job>> start(later<In, recording>& from, std::string_view cause,
+                                               bool waits) {
+    later<In, traced_graph> graph;
+    {
+      static metric& tracing = get_metric("LazyTracing");
+      const timed sample(tracing);
+      graph.collect(from);
+    }
+    later<In, traced_entry>& entry = lookup(graph, cause);
+    auto job = std::make_shared<later<In, traced_job>>();
+    job->entry = &entry;
+    if (plan_watch* w = watched_plans.load(std::memory_order_acquire))
+      w->introduce(*w, *entry.ready, "traced", later<In, std::vector<std::string>>{});
+    report_execution("traced", graph.hash());
+    if (!prepare(*job, graph)) {
+      publish(*job, graph, 0);
+      return nullptr;
+    }
+    std::uint64_t ticket = 0;
+    const bool small = work(entry.ready->get_plan()) < (std::int64_t{1} << 18);
+    const bool here = later<In, executor>::instance().reserve(ticket, small || waits);
+    publish(*job, graph, ticket);
+    job->hold();
+    later<In, executor>::instance().submit(job, here);
+    return here ? job : nullptr;
+  }
 
   later<In, traced_entry>& lookup(later<In, traced_graph>& graph, std::string_view cause) {
     static counter& cached = get_counter("CachedCompile");
@@ -229,6 +246,7 @@ class basic_tracer {
       later<In, executor>::instance().wait_all();
       const later<In, std::vector<ref<buffer>>> outputs = job.outputs;
       job.run();
+      job.release();
       job.outputs = outputs;
       return false;
     } catch (...) {
@@ -244,7 +262,7 @@ class basic_tracer {
 
   /// From here on the tensors have their elements, or will have when the ticket is done.
   static void publish(later<In, traced_job>& job, later<In, traced_graph>& graph,
-                      std::uint64_t ticket) {
+                      std::uint64_t ticket) noexcept {
     for (auto& b : job.outputs) b->ticket.store(ticket, std::memory_order_release);
     std::size_t next = 0;
     for (impl* t : graph.outputs()) t->data = job.outputs[next++];
@@ -262,21 +280,41 @@ class basic_tracer {
 using tracer = basic_tracer<void>;
 
 /// True for a tensor of a checkpointed segment that has not its elements, and can compute them.
-inline bool was_let_go(const impl& t) { return !t.data && !t.pending && !t.failed; }
+inline bool was_let_go(const impl& t) { return !t.is_pending() && !t.data && !t.failed; }
 
 template <class In = void>
 void compute_again(impl& last);
 
-/// Makes sure that a tensor has its elements, or a ticket for them.
+/// What was to be computed by a graph that has thrown can be neither read nor used.
 template <class In = void>
-void make_ready(impl& t) {
-  if (t.data) return;
-  if (t.failed) throw error("xla: the graph that should have computed this value has failed");
+void refuse_failed(const impl& t) {
+  throw error(join({"xla: a value of ", t.op->name,
+                    " was read or used, but the graph that should have computed it has failed; "
+                    "compute it again"}));
+}
+XLA_INSTANCE(void refuse_failed<void>(const impl&));
+
+/// Makes sure that a tensor has its elements, or a ticket for them. On which thread it is pending is
+/// of no account.
+template <class In = void>
+void make_ready(impl& t, std::string_view cause = "value read before sync") {
   if constexpr (has_traced_mode)
-    if (t.pending) return later<In, tracer>::instance().flush("value read before sync", true);
+    if (pending_list* const list = t.pending.load(std::memory_order_acquire))
+      later<In, tracer>::instance().flush(static_cast<later<In, recording>&>(*list), cause, true);
+  if (t.data) return;
+  if (t.failed) refuse_failed<In>(t);
   compute_again(t);
 }
-XLA_INSTANCE(void make_ready<void>(impl&));
+XLA_INSTANCE(void make_ready<void>(impl&, std::string_view));
+
+/// Makes sure that what this thread records may read a tensor: it has its elements, or is pending
+/// in this thread.
+template <class In = void>
+void make_recordable(impl& t) {
+  const pending_list* const list = t.pending.load(std::memory_order_acquire);
+  if (list ? list != this_thread.recording : t.failed || !t.data)
+    make_ready<In>(t, "value used on another thread");
+}
 
 /// Executes what a tensor without elements depends on, then itself.
 template <class In>
@@ -300,40 +338,24 @@ void compute_again(impl& last) {
 }
 XLA_INSTANCE(void compute_again<void>(impl&));
 
-/// What waits for the end of the step.
-template <class In>
-class basic_step_closures {
- public:
-  static basic_step_closures& instance() {
-    static basic_step_closures all;
-    return all;
-  }
-  void add(later<In, std::unique_ptr<step_closure>> c) {
-    const std::lock_guard hold(lock_);
-    waiting_.push_back(std::move(c));
-  }
-  later<In, std::vector<std::unique_ptr<step_closure>>> take() {
-    const std::lock_guard hold(lock_);
-    return std::exchange(waiting_, {});
-  }
-
- private:
-  std::mutex lock_;
-  later<In, std::vector<std::unique_ptr<step_closure>>> waiting_;
-};
-using step_closures = basic_step_closures<void>;
-
 template <class In>
 void keep_closure(later<In, std::unique_ptr<step_closure>> c) {
-  later<In, step_closures>::instance().add(std::move(c));
+  own_recording<In>().closures.push_back(std::move(c));
 }
 XLA_INSTANCE(void keep_closure<void>(std::unique_ptr<step_closure>));
+
+/// Plans and runs what this thread has recorded.
+template <class In = void>
+void flush_own(std::string_view cause, bool wait) {
+  if constexpr (has_traced_mode)
+    if (this_thread.recording) later<In, tracer>::instance().flush(own_recording<In>(), cause, wait);
+}
 
 /// Runs what is pending to its end, before a profile.
 template <class In = void>
 void finish_traced() {
   if (!has_traced_mode || is_eager_mode()) return;
-  later<In, tracer>::instance().flush("profile", true);
+  flush_own<In>("profile", true);
   later<In, executor>::instance().wait_all();
 }
 XLA_INSTANCE(void finish_traced<void>());
@@ -342,8 +364,9 @@ template <class In>
 void run_sync(bool wait) {
   static counter& mark = get_counter("MarkStep");
   mark.add();
-  if constexpr (has_traced_mode) later<In, tracer>::instance().flush("user sync", wait);
-  const auto closures = later<In, step_closures>::instance().take();
+  flush_own<In>("user sync", wait);
+  later<In, std::vector<std::unique_ptr<step_closure>>> closures;
+  if (this_thread.recording) closures.swap(this_thread.recording->closures);
   if (wait || !closures.empty()) later<In, executor>::instance().wait_all();
   for (const auto& c : closures) c->run();
 }

@@ -12,9 +12,9 @@
 
 namespace xla::detail {
 
-/// What a tensor's functions do at run time, in the mode of the moment.
+/// The tensor that an op makes, before it is recorded or executed.
 template <class In = void>
-ref<impl> run_op(node n, impl* const* inputs) {
+ref<impl> new_op(node n, impl* const* inputs) {
   if (n.op->impure) {
     const rng_state s = generator::instance().take(random_counters(n.dims_shape(), n.type));
     n.attr = static_cast<std::int64_t>(s.seed);
@@ -22,23 +22,34 @@ ref<impl> run_op(node n, impl* const* inputs) {
   }
   ref<impl> t = make_impl(n, inputs);
   later<In, segment_recorder>::note(*t);
-  if constexpr (has_traced_mode) {
-    if (!is_eager_mode()) {
-      for (int i = 0; i < t->arity; ++i)
-        if (was_let_go(*t->in[i])) make_ready(*t->in[i]);
-      pending_list::instance().add(t.get());
-      return t;
-    }
-  }
-  for (int i = 0; i < t->arity; ++i) {
-    make_ready(*t->in[i]);
-    wait_for(*t->in[i]->data);
-  }
-  execute_now(*t);
-  drop_inputs(*t);
   return t;
 }
-XLA_INSTANCE(ref<impl> run_op<void>(node, impl* const*));
+
+/// Records it or executes it, in the mode of the moment.
+template <class In = void>
+void start_op(impl& t) {
+  if constexpr (has_traced_mode) {
+    if (!is_eager_mode()) {
+      for (int i = 0; i < t.arity; ++i) make_recordable(*t.in[i]);
+      return add_pending(&t);
+    }
+  }
+  for (int i = 0; i < t.arity; ++i) {
+    make_ready(*t.in[i]);
+    wait_for(*t.in[i]->data);
+  }
+  execute_now(t);
+  drop_inputs(t);
+}
+
+/// What a tensor's functions do at run time, in the mode of the moment.
+template <class In = void>
+ref<impl> run_op(const node& n, impl* const* inputs) {
+  ref<impl> t = new_op(n, inputs);
+  start_op(*t);
+  return t;
+}
+XLA_INSTANCE(ref<impl> run_op<void>(const node&, impl* const*));
 
 template <class In = void>
 ref<impl> new_leaf(dtype type, const shape& dims) {
@@ -69,26 +80,34 @@ ref<impl> run_constant(const node& n) {
 }
 XLA_INSTANCE(ref<impl> run_constant<void>(const node&));
 
-/// The same value as a tensor of its own, with no way back for gradients.
 template <class In = void>
-ref<impl> run_detach(impl* t) {
+ref<impl> new_detached(impl* t) {
   node n;
   n.op = &detach_info;
   n.type = t->type;
   n.arity = 1;
   n.set_shape(t->dims);
-  return run_op(n, &t);
+  return new_op(n, &t);
+}
+
+/// The same value as a tensor of its own, with no way back for gradients.
+template <class In = void>
+ref<impl> run_detach(impl* t) {
+  ref<impl> same = new_detached(t);
+  start_op(*same);
+  return same;
 }
 XLA_INSTANCE(ref<impl> run_detach<void>(impl*));
 
 /// Binds a cell to a new value. Gradients are collected there and flow no further.
 template <class In = void>
 void run_write(cell& c, impl* value) {
-  ref<impl> t = run_detach(value);
+  ref<impl> t = new_detached(value);
   t->meta = c.meta;
   t->needs_grad = c.meta && c.meta->requires_grad;
-  if (!t->data)
-    if (impl* old = c.value()) t->previous = old->data ? ref<impl>::share(old) : old->previous;
+  if (impl* const old = c.value(); old && !is_eager_mode())
+    change(*old, [&](impl& o) { t->previous = o.data ? ref<impl>::share(&o) : o.previous; });
+  start_op(*t);
   c.current = std::move(t);
 }
 XLA_INSTANCE(void run_write<void>(cell&, impl*));
@@ -166,9 +185,11 @@ template <class In>
     throw error(
         "requires_grad_: only a tensor that is not computed from others can collect "
         "gradients; call detach() first");
-  if (!t->meta) t->meta = ref<grad_meta>(new grad_meta);
-  t->meta->requires_grad = on;
-  t->needs_grad = on;
+  change(*t, [on](impl& own) {
+    if (!own.meta) own.meta = ref<grad_meta>(new grad_meta);
+    own.meta->requires_grad = on;
+    own.needs_grad = on;
+  });
 }
 
 template <class In>
@@ -215,8 +236,10 @@ void run_place(handle& h, ref<impl> value, bool trainable) {
   ref<cell> c(new cell);
   if (trainable) c->meta = ref<grad_meta>(new grad_meta);
   c->current = std::move(value);
-  c->current->meta = c->meta;
-  c->current->needs_grad = trainable;
+  change(*c->current, [&](impl& t) {
+    t.meta = c->meta;
+    t.needs_grad = trainable;
+  });
   h.refer(c.take());
 }
 
@@ -252,7 +275,8 @@ template <class In>
 bool basic_machine<In>::update(const handle& h, const node& n, const handle* const* parts,
                                int count) {
   impl* t = h.value();
-  if (!is_eager_mode() || !t || !t->unique() || !t->data || !t->data->unique()) return false;
+  if (!is_eager_mode() || !t || t->is_pending() || !t->unique() || !t->data || !t->data->unique())
+    return false;
   impl* inputs[3] = {t};
   bool wanted = t->needs_grad;
   for (int i = 0; i < count; ++i) {
@@ -278,9 +302,10 @@ template <class In>
   impl* old = h.value();
   ref<impl> next = ref<impl>::share(value.value());
   if (old && old->meta) {
-    next = run_detach<In>(next.get());
+    next = new_detached<In>(next.get());
     next->meta = old->meta;
     next->needs_grad = old->meta->requires_grad;
+    start_op<In>(*next);
   }
   h.adopt(next.take());
 }

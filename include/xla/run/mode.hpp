@@ -5,9 +5,10 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
-#include <type_traits>
+#include <utility>
 
 #include "xla/base/error.hpp"
+#include "xla/run/thread_context.hpp"
 
 namespace xla {
 namespace detail {
@@ -20,26 +21,29 @@ inline constexpr bool has_traced_mode = false;
 inline constexpr bool has_traced_mode = true;
 #endif
 
-struct modes {
-  std::atomic<bool> eager;
-  static modes& instance() {
-    static modes m{[] {
-      const char* e = std::getenv("XLA_EAGER");
-      return !has_traced_mode || (e && std::string_view(e) != "0" && *e != '\0');
-    }()};
-    return m;
-  }
-  bool exchange(bool on) {
-    if (!on && !has_traced_mode)
-      throw error("xla: built with XLA_NO_TRACED, so eager mode cannot be left");
-    return eager.exchange(on);
-  }
-};
-
-inline bool& grad_enabled() {
-  static thread_local bool on = true;
-  return on;
+/// The mode of threads that have none of their own.
+template <class = void>
+inline std::atomic<bool>& default_eager() {
+  static std::atomic<bool> eager{[] {
+    const char* e = std::getenv("XLA_EAGER");
+    return !has_traced_mode || (e && std::string_view(e) != "0" && *e != '\0');
+  }()};
+  return eager;
 }
+
+inline void refuse_traced(bool eager) {
+  if (!eager && !has_traced_mode)
+    throw error("xla: built with XLA_NO_TRACED, so eager mode cannot be left");
+}
+
+template <class = void>
+void set_eager_mode(bool on) {
+  refuse_traced(on);
+  default_eager().store(on);
+  this_thread.own = thread_context::mode::of_all_threads;
+}
+
+inline bool& grad_enabled() { return this_thread.grad_enabled; }
 
 }  // namespace detail
 
@@ -47,36 +51,47 @@ inline bool& grad_enabled() {
 // because a plain constexpr function must be able to succeed.
 
 /// Eager mode executes each op at once; otherwise (the default) ops are recorded until sync() or
-/// until a value is read. For the whole process; XLA_EAGER=1 starts in eager mode.
+/// until a value is read. For all threads, but those within an eager_mode_guard; XLA_EAGER=1 starts
+/// in eager mode.
 template <class = void>
 constexpr void eager_mode(bool on) {
-  if (!__builtin_is_constant_evaluated()) detail::modes::instance().exchange(on);
+  if (!__builtin_is_constant_evaluated()) detail::set_eager_mode(on);
   if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body has no eager mode: call eager_mode() outside");
 }
-inline bool is_eager_mode() { return detail::modes::instance().eager.load(); }
+/// The mode of this thread.
+inline bool is_eager_mode() {
+  using mode = detail::thread_context::mode;
+  const mode own = detail::this_thread.own;
+  return own == mode::of_all_threads ? detail::default_eager().load() : own == mode::eager;
+}
 
 namespace detail {
 template <class = void>
-constexpr bool exchange_eager_mode(bool on) {
-  bool old = false;
-  if (!__builtin_is_constant_evaluated()) old = modes::instance().exchange(on);
+constexpr thread_context::mode exchange_own_mode(thread_context::mode m) {
+  if (!__builtin_is_constant_evaluated()) {
+    refuse_traced(m != thread_context::mode::traced);
+    m = std::exchange(this_thread.own, m);
+  }
   if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body has no eager mode: put the guard outside");
-  return old;
+  return m;
 }
 }  // namespace detail
 
-/// Eager mode within a scope.
+/// Eager mode, or with false traced mode, within a scope of this thread.
 class eager_mode_guard {
+  using mode = detail::thread_context::mode;
+
  public:
-  constexpr explicit eager_mode_guard(bool on = true) : old_(detail::exchange_eager_mode(on)) {}
-  constexpr ~eager_mode_guard() { detail::exchange_eager_mode(old_); }
+  constexpr explicit eager_mode_guard(bool on = true)
+      : old_(detail::exchange_own_mode(on ? mode::eager : mode::traced)) {}
+  constexpr ~eager_mode_guard() { detail::exchange_own_mode(old_); }
   eager_mode_guard(const eager_mode_guard&) = delete;
   eager_mode_guard& operator=(const eager_mode_guard&) = delete;
 
  private:
-  bool old_;
+  mode old_;
 };
 
 namespace detail {

@@ -7,7 +7,9 @@
 
 #include "xla/base/later.hpp"
 #include "xla/run/eager.hpp"
+#include "xla/run/recording.hpp"
 #include "xla/run/segment.hpp"
+#include "xla/run/thread_context.hpp"
 
 namespace xla::detail {
 
@@ -18,24 +20,27 @@ class basic_segment_recorder {
  public:
   basic_segment_recorder() {
     part_ = ref<segment>(new segment);
-    outer_ = std::exchange(current(), this);
+    outer_ = std::exchange(this_thread.segment, this);
     if (outer_) part_->parent = outer_->part_;
   }
   ~basic_segment_recorder() {
-    current() = outer_;
+    this_thread.segment = outer_;
     part_->open = false;
     later<In, std::unordered_map<const impl*, int>> uses;
     for (auto& t : made_)
-      for (int k = 0; k < t->arity; ++k) ++uses[t->in[k].get()];
+      for (int k = 0; k < t->arity; ++k)
+        if (!t->is_pending() || t->in[k]->is_pending()) ++uses[t->in[k].get()];  // else needed now
     for (auto& t : made_) {
       if (t->part.get() != part_.get()) continue;
       const int inside = uses[t.get()] + 1;  // and this list's own reference
-      if (t->meta || t->refs.load(std::memory_order_acquire) > inside) {
-        t->part = part_->parent;
-        if (t->data) drop_inputs(*t);
-      } else {
-        t->data.reset();
-      }
+      change(*t, [&](impl& t) {
+        if (t.meta || t.refs.load(std::memory_order_acquire) > inside) {
+          t.part = part_->parent;
+          if (t.data) drop_inputs(t);
+        } else {
+          t.data.reset();
+        }
+      });
     }
     if (outer_) std::move(made_.begin(), made_.end(), std::back_inserter(outer_->made_));
   }
@@ -44,18 +49,13 @@ class basic_segment_recorder {
 
   /// A tensor was made.
   static void note(impl& t) {
-    if (basic_segment_recorder* r = current()) {
+    if (basic_segment_recorder* r = this_thread.segment) {
       t.part = r->part_;
       r->made_.push_back(ref<impl>::share(&t));
     }
   }
 
  private:
-  static basic_segment_recorder*& current() {
-    static thread_local basic_segment_recorder* innermost = nullptr;
-    return innermost;
-  }
-
   ref<segment> part_;
   basic_segment_recorder* outer_ = nullptr;
   later<In, std::vector<ref<impl>>> made_;

@@ -23,7 +23,7 @@ class basic_tensor_replay {
 
   /// The tensor that a gradient rule reads for t: itself, or its copy.
   impl* value(impl* t, const handle& gradient) {
-    if (!t->part || t->data || t->part->open) return t;
+    if (!t->part || (!t->is_pending() && t->data) || t->part->open) return t;
     const segment& s = *t->part;
     copies& mine = made_[&s];
     if (const auto at = mine.find(t); at != mine.end()) return at->second.get();
@@ -84,7 +84,7 @@ class basic_tensor_replay {
     c->after[0] = gradient_;
     c->after[1] = root_;
     later<In, segment_recorder>::note(*c);
-    if (!is_eager_mode()) pending_list::instance().add(c.get());
+    if (!is_eager_mode()) add_pending(c.get());
     return c;
   }
 

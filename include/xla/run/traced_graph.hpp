@@ -17,23 +17,23 @@ namespace xla::detail {
 template <class In>
 class basic_traced_graph {
  public:
-  /// Takes everything that is pending, in the order of recording.
-  void collect() {
-    auto& list = pending_list::instance();
-    {
-      const std::lock_guard hold(list.lock);
-      for (impl* t = list.first; t; t = t->pending_next) {
-        t->retain();
-        nodes_.emplace_back(t);
-      }
-    }
+  basic_traced_graph() = default;
+  basic_traced_graph(const basic_traced_graph&) = delete;
+  ~basic_traced_graph() {
+    for (auto& t : nodes_) t->index = -1;
+    for (impl* leaf : leaves_) leaf->index = -1;
+  }
+
+  /// Takes everything that is pending in a recording, in the order of recording. What another
+  /// thread adds meanwhile is not of it.
+  void collect(pending_list& from) {
+    take(from);
     for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i]->index = static_cast<int>(i);
     uses_.assign(nodes_.size(), 0);
     for (auto& t : nodes_)
       for (int k = 0; k < t->arity; ++k) see(*t->in[k]);
     find_outputs();
     for (auto& t : nodes_) sign(*t);
-    for (impl* leaf : leaves_) leaf->index = -1;
     hash_ = 0;
     for (std::uint64_t w : signature_) hash_ = later<In, op_cache>::mix(hash_, w);
   }
@@ -71,20 +71,18 @@ class basic_traced_graph {
   }
 
   /// The tensors have their elements; what no gradient needs any more is let go.
-  void finish() {
+  void finish() noexcept {
     for (auto& t : nodes_) {
-      pending_list::instance().remove(t.get());
       t->previous.reset();
-      t->index = -1;
       if (t->data) drop_inputs(*t);
+      t->leave_pending();
     }
   }
   /// The graph cannot run: cells go back to their last value, other tensors say so when read.
-  void fail() {
+  void fail() noexcept {
     for (auto& t : nodes_) {
-      pending_list::instance().remove(t.get());
-      t->index = -1;
       t->failed = true;
+      t->leave_pending();
     }
   }
 
@@ -94,14 +92,21 @@ class basic_traced_graph {
     int after[2] = {-1, -1};
   };
 
+  void take(pending_list& from) {
+    const std::size_t most = from.size();
+    nodes_.reserve(most);
+    const std::lock_guard hold(from.links);
+    for (impl* t = from.first; t && nodes_.size() < most; t = t->pending_next)
+      if (t->try_retain()) nodes_.emplace_back(t);
+  }
+
   // Numbers the leaves by their first use, and counts the uses from within the graph.
   void see(impl& in) {
-    if (in.pending) ++uses_[static_cast<std::size_t>(in.index)];
+    if (in.is_pending()) ++uses_[static_cast<std::size_t>(in.index)];
     else if (in.index < 0) {
-      if (!in.data) throw error("xla: a value of a failed graph was used");
-      in.index = static_cast<int>(leaves_.size());
       leaves_.push_back(&in);
       leaf_uses_.push_back(1);
+      in.index = static_cast<int>(leaves_.size()) - 1;
     } else {
       ++leaf_uses_[static_cast<std::size_t>(in.index)];
     }
@@ -120,7 +125,7 @@ class basic_traced_graph {
       if (!keep[i]) continue;
       for (int k = 0; k < nodes_[i]->arity; ++k) {
         impl& in = *nodes_[i]->in[k];
-        if (!in.pending) continue;
+        if (!in.is_pending()) continue;
         const bool again = in.part && !in.part->open;  // computed once more for a gradient
         output[static_cast<std::size_t>(in.index)] |= !again;
         keep[static_cast<std::size_t>(in.index)] |=
@@ -139,7 +144,7 @@ class basic_traced_graph {
     later<In, std::vector<char>> taken(leaves_.size());
     for (impl* t : outputs_) {
       impl* old = t->previous.get();
-      const int leaf = old && !old->pending ? old->index : -1;
+      const int leaf = old && !old->is_pending() ? old->index : -1;
       const auto at = static_cast<std::size_t>(leaf);
       const bool ours = leaf >= 0 && at < leaves_.size() && leaves_[at] == old && !taken[at] &&
                         old->dims == t->dims && old->type == t->type;
@@ -185,9 +190,9 @@ class basic_traced_graph {
     operands o;
     for (int k = 0; k < t.arity; ++k) {
       const impl& in = *t.in[k];
-      o.at[k] = in.pending ? static_cast<int>(leaves_.size()) + in.index : in.index;
+      o.at[k] = in.is_pending() ? static_cast<int>(leaves_.size()) + in.index : in.index;
       put(static_cast<std::uint64_t>(o.at[k]));
-      if (!in.pending) {
+      if (!in.is_pending()) {
         for (int i = 0; i < in.dims.rank; ++i) put(static_cast<std::uint64_t>(in.dims[i]));
         put(static_cast<std::uint64_t>(in.type));
       }

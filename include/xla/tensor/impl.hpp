@@ -48,6 +48,7 @@ class ref {
 
 struct impl;
 struct buffer;
+struct pending_list;
 
 /// What one checkpoint() records. Its tensors do not keep their elements: backward computes them
 /// again.
@@ -87,7 +88,7 @@ struct impl {
   std::int8_t arity = 0;
   bool needs_grad = false;
   bool consumed = false;  ///< a backward pass has gone through it
-  bool failed = false;    ///< the graph that would have computed it threw
+  std::atomic<bool> failed{false};  ///< the graph that would have computed it threw
   int index = -1;         ///< scratch of the walk that holds the run-time lock
   std::uint64_t order = 0;
   shape dims;
@@ -103,9 +104,17 @@ struct impl {
   ref<impl> previous;           ///< what a cell falls back to when this, still pending, fails
   impl* pending_prev = nullptr;
   impl* pending_next = nullptr;
-  bool pending = false;
+  std::atomic<pending_list*> pending{nullptr};  ///< whose it is until it is executed
 
+  bool is_pending() const noexcept { return pending.load(std::memory_order_acquire) != nullptr; }
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
+  /// False when the last reference has gone: its thread is about to destroy it.
+  bool try_retain() noexcept {
+    int n = refs.load(std::memory_order_relaxed);
+    while (n > 0)
+      if (refs.compare_exchange_weak(n, n + 1, std::memory_order_relaxed)) return true;
+    return false;
+  }
   void release() noexcept {
     if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(this);
   }
@@ -113,12 +122,11 @@ struct impl {
 
   static void* operator new(std::size_t bytes);
   static void operator delete(void* p) noexcept;
+  void leave_pending() noexcept;
 
  private:
   template <class = void>
   static void destroy(impl* first) noexcept;
-  void leave_pending() noexcept;
-  friend struct pending_list;
 };
 
 /// A parameter, buffer or other place with identity: its current value, and its gradient's place.
@@ -130,7 +138,7 @@ struct cell {
   /// The value, or the last good one when the graph that would have made it threw.
   impl* value() const noexcept {
     impl* t = current.get();
-    return t && t->failed ? t->previous.get() : t;
+    return t && t->failed.load(std::memory_order_acquire) ? t->previous.get() : t;
   }
 
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }

@@ -2,52 +2,17 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
-#include <utility>
 
 #include "xla/base/instance.hpp"
 #include "xla/tensor/buffer.hpp"
 #include "xla/tensor/impl.hpp"
+#include "xla/tensor/pending.hpp"
 #include "xla/tensor/working_memory.hpp"
 
 namespace xla::detail {
 
 inline void grad_meta::release() noexcept {
   if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-}
-
-/// The tensors that have been recorded and not yet executed, in the order of recording.
-struct pending_list {
-  impl* first = nullptr;
-  impl* last = nullptr;
-  int count = 0;
-  spin_lock lock;
-
-  static pending_list& instance() {
-    static pending_list list;
-    return list;
-  }
-  void add(impl* t) noexcept {
-    const std::lock_guard hold(lock);
-    t->pending = true;
-    t->pending_prev = last;
-    t->pending_next = nullptr;
-    (last ? last->pending_next : first) = t;
-    last = t;
-    ++count;
-  }
-  void remove(impl* t) noexcept {
-    const std::lock_guard hold(lock);
-    if (!t->pending) return;
-    (t->pending_prev ? t->pending_prev->pending_next : first) = t->pending_next;
-    (t->pending_next ? t->pending_next->pending_prev : last) = t->pending_prev;
-    t->pending = false;
-    --count;
-  }
-};
-
-inline void impl::leave_pending() noexcept {
-  if (pending) pending_list::instance().remove(this);
 }
 
 inline void* impl::operator new(std::size_t bytes) {
