@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <future>
 #include <sstream>
+#include <thread>
 
 #include <xla/xla.hpp>
 
@@ -201,4 +203,104 @@ TEST_CASE("graphs that wait to run take no memory for their values") {
   // Two values between the products and, for each graph under way, the new y.
   CHECK(xla::max_memory_allocated() - before <= 6 * matrix + 4096);
   CHECK(std::isfinite(y.to_vector()[0]));
+}
+
+TEST_CASE("a value of a failed graph is refused wherever it is read or used, and all else goes on") {
+  const fresh f;
+  const auto table = xla::tensor<float>({{1, 2}, {3, 4}});
+  const auto x = xla::tensor<float>({10, 20});
+  xla::Parameter<float, 1> cell = test::parameter(x);
+  xla::sync();
+  const auto bad = xla::embedding(xla::tensor<std::int64_t>({5}), table);
+  const auto victim = x * 2.f;
+  cell.copy_(x * 3.f);
+  CHECK_THROWS_AS(xla::sync(), xla::index_error);
+  const auto refused = test::contains("of embedding was read or used");
+  for (int again = 0; again < 2; ++again) {
+    CHECK_THROWS_WITH(bad.to_vector(), refused);
+    CHECK_THROWS_WITH(x + bad, refused);
+    CHECK_THROWS_WITH(xla::sum(bad), refused);
+    auto changed = bad;
+    CHECK_THROWS_WITH(changed += 1.f, refused);
+    CHECK_THROWS_WITH(victim.to_vector(), test::contains("mul"));
+    const auto y = table + x;
+    CHECK((table * x + y).to_vector() == std::vector<float>{21, 62, 43, 104});
+    CHECK(cell.to_vector() == std::vector<float>{10, 20});
+    xla::sync();
+  }
+  cell.copy_(cell + x);
+  CHECK(cell.to_vector() == std::vector<float>{20, 40});
+}
+
+TEST_CASE("the mode is a thread's, and that of the others is set for all") {
+  const xla::eager_mode_guard outer(xla::is_eager_mode());
+  const auto elsewhere = [] { return std::async(std::launch::async, xla::is_eager_mode).get(); };
+  const bool before = elsewhere();
+  {
+    const xla::eager_mode_guard guard(!before);
+    CHECK(xla::is_eager_mode() == !before);
+    CHECK(elsewhere() == before);
+    xla::eager_mode(!before);
+    CHECK(elsewhere() == !before);
+    const xla::eager_mode_guard inner(before);
+    CHECK(xla::is_eager_mode() == before);
+    CHECK(elsewhere() == !before);
+  }
+  xla::eager_mode(before);
+  CHECK(elsewhere() == before);
+}
+
+TEST_CASE("threads train models of their own, each with the numbers that it has alone") {
+  const fresh f;
+  const test::batch b(8);
+  const auto train = [&b] {
+    const xla::eager_mode_guard traced(false);
+    test::Mlp model;
+    xla::nn::CrossEntropyLoss loss_fn;
+    int k = 0;
+    xla::named_parameters(model, [&](const auto&, auto& p) {
+      p.copy_(xla::cumsum(p * 0.f + 0.02f, 0) - 0.1f * static_cast<float>(++k % 3));
+    });
+    xla::optim::SGD optimizer{model, {.lr = 0.1f, .momentum = 0.9f}};
+    std::vector<float> losses;
+    for (int i = 0; i < 6; ++i) {
+      const auto loss = test::step_fn(model, b.data, b.target, loss_fn, optimizer);
+      if (i % 2) xla::sync();
+      losses.push_back(loss.item());
+    }
+    return losses;
+  };
+  const auto alone = train();
+  std::vector<std::future<std::vector<float>>> all;
+  for (int i = 0; i < 4; ++i) all.push_back(std::async(std::launch::async, train));
+  for (auto& losses : all) CHECK(losses.get() == alone);
+}
+
+TEST_CASE("values pending on another thread are evaluated when they are read or used") {
+  const fresh f;
+  const auto x = xla::tensor<float>({1, 2, 3});
+  std::promise<xla::Tensor<float, 1>> handed;
+  std::atomic<bool> done{false};
+  std::thread recorder([&] {
+    const xla::eager_mode_guard traced(false);
+    auto y = x * 2.f;
+    handed.set_value(y);
+    while (!done) y = xla::relu(y - x) + x * 0.5f;
+  });
+  auto y = handed.get_future().get();
+  for (int i = 0; i < 20; ++i) {
+    CHECK((y + x).to_vector() == std::vector<float>{3, 6, 9});
+    CHECK(y.to_vector() == std::vector<float>{2, 4, 6});
+  }
+  done = true;
+  recorder.join();
+
+  const auto left = std::async(std::launch::async, [&] {
+                      const xla::eager_mode_guard traced(false);
+                      return std::pair{xla::exp(x), x - 1.f};
+                    }).get();
+  const auto mine = left.second * 3.f;
+  xla::sync(true);
+  CHECK(mine.to_vector() == std::vector<float>{0, 3, 6});
+  CHECK(left.first.to_vector()[0] == Approx(std::exp(1.0)));
 }
