@@ -204,3 +204,38 @@ TEST_CASE("a class out of range leaves the gradients of before") {
   CHECK_THROWS_AS(step(model, x, bad, optimizer), xla::index_error);
   CHECK(model.c.weight.grad().to_vector() == before);
 }
+
+TEST_CASE("values without number are placed in steps that follow their number") {
+  const auto lives = [](int n) {
+    std::mt19937 random(3);
+    std::vector<life> all;
+    for (int i = 0; i < n; ++i) {
+      const int length = i % 50 == 0 ? n / 10 : static_cast<int>(random() % 4);
+      all.push_back({64 << random() % 6, i, std::min(i + length, n)});
+    }
+    return all;
+  };
+  constexpr int many = 100'000;
+  const auto few = planned(lives(many / 4), {}), all = planned(lives(many), {});
+  CHECK(all.steps() < 2 * arena_planner::most_steps);
+  CHECK(all.steps() - few.steps() < 40 * many);
+  const auto placed = lives(many);
+  CHECK(all.size() < 2 * peak({placed.begin(), placed.begin() + 6000}, 6000) * 4);
+
+  // Never two in one place at one time: of each address, who lies there from then on.
+  std::vector<std::vector<int>> starts(many + 1);
+  for (int i = 0; i < many; ++i) starts[static_cast<std::size_t>(placed[static_cast<std::size_t>(i)].first)].push_back(i);
+  std::vector<int> until(static_cast<std::size_t>(all.size() / 64), -1);
+  int overlaps = 0;
+  for (const auto& now : starts)
+    for (const int i : now) {
+      const life& x = placed[static_cast<std::size_t>(i)];
+      const auto& spot = all.where(i);
+      REQUIRE(spot.block == arena_planner::own);
+      for (auto a = spot.offset / 64; a < (spot.offset + x.bytes) / 64; ++a) {
+        overlaps += until[static_cast<std::size_t>(a)] >= x.first;
+        until[static_cast<std::size_t>(a)] = x.last;
+      }
+    }
+  CHECK(overlaps == 0);
+}

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "xla/base/later.hpp"
@@ -11,12 +13,15 @@
 namespace xla::detail {
 
 /// Gives offsets in blocks of memory to values by their lifetimes: the largest values first, each
-/// at the lowest place that is free while it lives, in lent memory where that has room.
+/// at the lowest place that is free while it lives, in lent memory where that has room. That takes
+/// a look at every pair of values; where these are too many, values take blocks in the order of
+/// their lives, and leave them to later ones of about their size.
 template <class In>
 class basic_arena_planner {
  public:
   static constexpr std::int64_t alignment = 64;
   static constexpr int own = -1;  ///< the arena's own block
+  static constexpr std::int64_t most_steps = 1 << 24;
 
   /// Where a value lies: at an offset of the arena, or of the block that was lent as number
   /// `block`.
@@ -43,7 +48,10 @@ class basic_arena_planner {
       const std::int64_t x = values_[at(a)].bytes, y = values_[at(b)].bytes;
       return x > y || (x == y && a < b);
     });
-    for (int v : order) place(v);
+    for (int v : order) {
+      place(v);
+      if (steps_ > most_steps) return run_in_order();
+    }
   }
 
   const spot& where(int value) const { return spots_[at(value)]; }
@@ -51,6 +59,8 @@ class basic_arena_planner {
   std::int64_t size() const { return size_; }
   /// What all values together would take.
   std::int64_t total() const { return total_; }
+  /// The values that were looked at.
+  std::int64_t steps() const { return steps_; }
 
  private:
   struct lifetime {
@@ -69,11 +79,58 @@ class basic_arena_planner {
     return std::max<std::int64_t>((n + alignment - 1) / alignment * alignment, alignment);
   }
 
+  // Blocks of a size serve one value after the other. Linear in the values.
+  void run_in_order() {
+    size_ = 0;
+    int last = 0;
+    for (const lifetime& x : values_) last = std::max(last, x.last);
+    const std::size_t moments = at(last) + 3;  // lives may begin at -1, before all steps
+    later<In, std::vector<int>> begins(moments, own), ends(moments, own);
+    later<In, std::vector<int>> next_begin(values_.size()), next_end(values_.size());
+    for (std::size_t v = values_.size(); v-- > 0;) {
+      next_begin[v] = std::exchange(begins[at(values_[v].first + 1)], static_cast<int>(v));
+      next_end[v] = std::exchange(ends[at(values_[v].last + 2)], static_cast<int>(v));
+    }
+    later<In, std::vector<int>> free(at(classes), own), next_free(values_.size());
+    for (std::size_t m = 0; m < moments; ++m) {
+      for (int v = ends[m]; v != own; v = next_end[at(v)])
+        next_free[at(v)] = std::exchange(free[at(spots_[at(v)].block)], v);
+      for (int v = begins[m]; v != own; v = next_begin[at(v)]) take(v, free, next_free);
+      steps_ += 1;
+    }
+    for (spot& s : spots_) s.block = own;
+  }
+  // While they are handed out, spots have the class of their block beside the offset.
+  void take(int v, later<In, std::vector<int>>& free,
+            const later<In, std::vector<int>>& next_free) {
+    const int wanted = class_of(values_[at(v)].bytes);
+    int c = wanted;
+    while (c < std::min(wanted + 8, classes - 1) && free[at(c)] == own) ++c;
+    if (const int before = free[at(c)]; before != own) {
+      free[at(c)] = next_free[at(before)];
+      spots_[at(v)] = spots_[at(before)];
+    } else {
+      spots_[at(v)] = {wanted, size_};
+      size_ += bytes_of_class(wanted);
+    }
+    steps_ += c - wanted + 1;
+  }
+  // Eight sizes between two powers of two.
+  static constexpr int classes = 8 * 64;
+  static std::int64_t bytes_of_class(int c) { return round((std::int64_t{8} + c % 8) << c / 8); }
+  static int class_of(std::int64_t bytes) {
+    const int power = std::bit_width(static_cast<std::uint64_t>(bytes - 1)) - 4;
+    int c = 8 * std::max(power, 0);
+    while (bytes_of_class(c) < bytes) ++c;
+    return c;
+  }
+
   // Of the lent blocks that have room, the one that goes back first: others serve longer lives.
   void place(int v) {
     const lifetime& x = values_[at(v)];
     int best = own;
     std::int64_t offset = 0;
+    steps_ += x.anywhere ? static_cast<std::int64_t>(blocks_.size()) : 0;
     for (std::size_t b = 0; x.anywhere && b < blocks_.size(); ++b) {
       const lent& l = blocks_[b];
       if (x.bytes > l.bytes || x.first < l.first || x.last > l.last) continue;
@@ -95,8 +152,9 @@ class basic_arena_planner {
     list.insert(after, v);
   }
   /// The lowest offset at which nothing lies during a life.
-  std::int64_t lowest(const later<In, std::vector<int>>& placed, const lifetime& x) const {
+  std::int64_t lowest(const later<In, std::vector<int>>& placed, const lifetime& x) {
     std::int64_t offset = 0;
+    steps_ += static_cast<std::int64_t>(placed.size());
     for (int other : placed) {
       const lifetime& y = values_[at(other)];
       if (!x.meets(y)) continue;
@@ -110,7 +168,7 @@ class basic_arena_planner {
   later<In, std::vector<spot>> spots_;
   later<In, std::vector<lent>> blocks_;
   later<In, std::vector<int>> placed_;  // in the arena's own block, by offset
-  std::int64_t size_ = 0, total_ = 0;
+  std::int64_t size_ = 0, total_ = 0, steps_ = 0;
 };
 using arena_planner = basic_arena_planner<void>;
 

@@ -79,8 +79,9 @@ class basic_memory_planner {
 
   void find_lives() {
     first_.assign(at(p_.count.values), nowhere);
-    end_ = over_ = later<In, std::vector<int>>(at(p_.count.values), -1);
+    end_ = over_ = root_ = later<In, std::vector<int>>(at(p_.count.values), -1);
     for (int v = 0; v < p_.count.values; ++v) {
+      root_[at(v)] = v;
       const op_info* op = p_.values[v].op;
       const bool number = op == &constant_info || (op->kind == op_kind::leaf && op != &input_info);
       if (base(v) != v || !in_arena(v) || !(number || fixed_[at(v)])) continue;
@@ -99,12 +100,9 @@ class basic_memory_planner {
     const int old = overwritten(i, k, v);
     if (old < 0) return;
     over_[at(v)] = old;
-    end_[at(root_of(old))] = end_[at(v)];
+    root_[at(v)] = root_[at(old)];
+    end_[at(root_[at(v)])] = end_[at(v)];
     last_[at(old)] = nowhere;  // given away
-  }
-  int root_of(int v) const {
-    while (over_[at(v)] >= 0) v = over_[at(v)];
-    return v;
   }
   /// The value in whose memory a step may put its output number k; -1 without one.
   int overwritten(int i, int k, int v) const {
@@ -181,7 +179,7 @@ class basic_memory_planner {
   void follow() {
     for (int v = 0; v < p_.count.values; ++v) {
       placement& q = out_.places[at(v)];
-      const placement& first = out_.places[at(root_of(v))];
+      const placement& first = out_.places[at(root_[at(v)])];
       q.where = first.where;
       q.index = first.index;
       q.offset = first.offset;
@@ -197,6 +195,7 @@ class basic_memory_planner {
   later<In, std::vector<int>> first_,
       end_;                           // per value: the steps during which its memory is taken
   later<In, std::vector<int>> over_;  // per value: the one in whose memory it lies, or -1
+  later<In, std::vector<int>> root_;  // per value: the first one that lay there
 };
 using memory_planner = basic_memory_planner<void>;
 

@@ -33,7 +33,11 @@ class basic_traced_graph {
     for (auto& t : nodes_)
       for (int k = 0; k < t->arity; ++k) see(*t->in[k]);
     find_outputs();
-    for (auto& t : nodes_) sign(*t);
+    for (auto& t : nodes_) {
+      sign(*t);
+      if (const impl* old = t->previous.get(); old && is_leaf(*old))
+        ++leaf_uses_[static_cast<std::size_t>(old->index)];
+    }
     hash_ = 0;
     for (std::uint64_t w : signature_) hash_ = later<In, op_cache>::mix(hash_, w);
   }
@@ -57,10 +61,7 @@ class basic_traced_graph {
   const later<In, std::vector<ref<impl>>>& nodes() const { return nodes_; }
   /// True when nobody but this graph, and the cell whose new value is in it, holds the leaf.
   bool only_here(std::size_t leaf) const {
-    const impl* old = leaves_[leaf];
-    int held = leaf_uses_[leaf];
-    for (auto& t : nodes_) held += t->previous.get() == old;
-    return old->refs.load(std::memory_order_acquire) == held;
+    return leaves_[leaf]->refs.load(std::memory_order_acquire) == leaf_uses_[leaf];
   }
   int donor(std::size_t output) const { return donors_[output]; }
   /// How the inputs of a node are numbered: leaves first, then nodes.
@@ -112,6 +113,10 @@ class basic_traced_graph {
     }
   }
 
+  bool is_leaf(const impl& t) const {
+    return !t.is_pending() && t.index >= 0;
+  }
+
   // An output is what somebody outside holds, and what a gradient may still need.
   void find_outputs() {
     later<In, std::vector<char>> output(nodes_.size()), keep(nodes_.size());
@@ -144,10 +149,10 @@ class basic_traced_graph {
     later<In, std::vector<char>> taken(leaves_.size());
     for (impl* t : outputs_) {
       impl* old = t->previous.get();
-      const int leaf = old && !old->is_pending() ? old->index : -1;
+      const int leaf = old && is_leaf(*old) ? old->index : -1;
       const auto at = static_cast<std::size_t>(leaf);
-      const bool ours = leaf >= 0 && at < leaves_.size() && leaves_[at] == old && !taken[at] &&
-                        old->dims == t->dims && old->type == t->type;
+      const bool ours =
+          leaf >= 0 && !taken[at] && old->dims == t->dims && old->type == t->type;
       if (ours) {
         taken[at] = 1;
         writes.push_back(t);
@@ -210,7 +215,8 @@ class basic_traced_graph {
   }
 
   later<In, std::vector<ref<impl>>> nodes_;
-  later<In, std::vector<int>> uses_, leaf_uses_;
+  later<In, std::vector<int>> uses_;
+  later<In, std::vector<int>> leaf_uses_;  // references that the graph's nodes hold
   later<In, std::vector<impl*>> leaves_;
   later<In, std::vector<impl*>> outputs_;
   later<In, std::vector<int>> donors_;

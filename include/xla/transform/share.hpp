@@ -25,7 +25,8 @@ struct sharer {
     if (arity == 0 || n.op->kind == op_kind::alias)
       for (int k = 0; k < n.rank; ++k) h = mix(h, static_cast<std::uint64_t>(n.dims[k]));
     if (arity == 0) h = mix(h, std::bit_cast<std::uint64_t>(n.value));
-    return h ^ h >> 17;
+    // Spread: numbers that follow one another would fill the table in one long run.
+    return (h ^ h >> 32) * 0x9e3779b97f4a7c15ull >> 24;
   }
   static constexpr bool equal(const node& a, const node& b) {
     if (a.op->id != b.op->id || a.attr != b.attr || a.type != b.type || a.size != b.size)
