@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each pass by the graph that it makes, as text.
+#include <ctime>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
@@ -252,4 +253,24 @@ TEST_CASE("recompute: what would need more to be kept is kept itself") {
   auto w = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 2}));
   auto v = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 2}));
   CHECK(occurrences(f.graph(Stage::lowered, a, w, v), "tanh") == 1);
+}
+
+TEST_CASE("planning takes a time that follows the number of ops") {
+  const xla::eager_mode_guard traced(false);
+  const auto x = xla::ones<float>({4, 4});
+  const auto planned = [&](int n) {
+    std::vector<xla::Parameter<float, 2>> cells;
+    std::vector<xla::Tensor<float, 2>> kept;
+    for (int i = 0; i < n / 4; ++i) cells.push_back(xla::Parameter<float, 2>::like(x));
+    auto y = x;
+    xla::sync(true);
+    for (auto& c : cells) c.copy_(c - x);
+    for (int i = 0; i < n / 4; ++i) kept.push_back(x * static_cast<float>(i));
+    for (int i = 0; i < n / 4; ++i) y = i % 3 ? xla::matmul(y, x) : xla::softmax(y);
+    const std::clock_t start = std::clock();
+    xla::sync(true);
+    return static_cast<double>(std::clock() - start);
+  };
+  const double few = std::max(planned(3'000), 100.), many = planned(60'000);
+  CHECK(many < 100 * few);  // 20 if it were the same for each op, 400 if it grew with their number
 }
