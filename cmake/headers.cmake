@@ -5,6 +5,7 @@ set(XLA_HEADERS
   xla/xla.hpp
   xla/base/caller.hpp
   xla/base/error.hpp
+  xla/base/fork.hpp
   xla/base/hana.hpp
   xla/base/instance.hpp
   xla/base/join.hpp

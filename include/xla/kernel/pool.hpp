@@ -8,13 +8,14 @@
 #include <cstdlib>
 #include <exception>
 #include <limits>
+#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
 
-#include <xla/base/error.hpp>
-
+#include "xla/base/error.hpp"
+#include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/kernel/parallel.hpp"
@@ -83,6 +84,20 @@ class basic_pool {
   /// Takes the pool unless another loop has it; the one who does must `release` it.
   bool try_acquire() noexcept { return !owned_.test_and_set(std::memory_order_acquire); }
   void release() noexcept { owned_.clear(std::memory_order_release); }
+
+  /// The process forks when no loop runs; a child has none of the threads, and starts its own.
+  void before_fork() noexcept {
+    while (!in_loop && !try_acquire()) std::this_thread::yield();
+  }
+  void after_fork(bool child) noexcept {
+    if (in_loop) return;
+    if (child) {
+      ::new (&workers_) threads_type;  // to let go of threads would be to wait for them
+      size_ = 1;
+      sleepers_.store(0, std::memory_order_relaxed);
+    }
+    release();
+  }
 
   /// Owner only: calls call(context, i) for every i in [0, chunks).
   void run(std::uint32_t chunks, call_type call, void* context) {
@@ -213,7 +228,8 @@ class basic_pool {
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> stop_{false};
   alignas(128) std::atomic_flag owned_;
-  ::xla::detail::later<In, std::vector<std::thread>> workers_;
+  using threads_type = ::xla::detail::later<In, std::vector<std::thread>>;
+  threads_type workers_;
   int size_ = 1;
 };
 using pool = basic_pool<void>;
@@ -222,7 +238,7 @@ template <class = void>
 inline pool& shared_pool() {
   // Never freed: the destructor of another static object may still compute. After the threads
   // are joined the pool stays taken, so that every later caller works alone.
-  static pool& shared = *new pool;
+  static pool& shared = ::xla::detail::held_at_fork(*new pool, ::xla::detail::fork_order::loops);
   static const struct at_exit {
     ~at_exit() {
       if (shared.try_acquire()) shared.resize(1);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
@@ -21,9 +22,11 @@ template <class In>
 class basic_debug_log {
  public:
   static basic_debug_log& instance() {
-    static basic_debug_log& d = *new basic_debug_log;
+    static basic_debug_log& d = held_at_fork(*new basic_debug_log, fork_order::stores);
     return d;
   }
+  void before_fork() { lock_.lock(); }
+  void after_fork(bool) noexcept { lock_.unlock(); }
   int level() const { return level_; }
   void write(const std::string& s) {
     const std::lock_guard hold(lock_);

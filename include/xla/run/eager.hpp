@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "xla/base/error.hpp"
+#include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/graph/graph.hpp"
@@ -39,9 +40,11 @@ template <class In>
 class basic_op_cache {
  public:
   static basic_op_cache& instance() {
-    static basic_op_cache& c = *new basic_op_cache;
+    static basic_op_cache& c = held_at_fork(*new basic_op_cache, fork_order::stores);
     return c;
   }
+  void before_fork() noexcept { lock_.lock(); }
+  void after_fork(bool) noexcept { lock_.unlock(); }
   bool first_sight(const impl& t) {
     std::uint64_t h = mix(t.op->id, static_cast<std::uint64_t>(t.type));
     if (!t.op->impure) h = mix(h, static_cast<std::uint64_t>(t.attr));

@@ -7,9 +7,11 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 
+#include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/tensor/buffer.hpp"
@@ -35,16 +37,12 @@ class basic_executor {
   using job = later<In, std::shared_ptr<execution_job>>;
 
   static basic_executor& instance() {
-    static basic_executor e;
+    // Never freed: the destructor of another static object may still compute.
+    static basic_executor& e = held_at_fork(*new basic_executor, fork_order::executions);
+    static const struct at_exit {
+      ~at_exit() { e.stop(); }
+    } join;
     return e;
-  }
-  ~basic_executor() {
-    {
-      const std::lock_guard hold(lock_);
-      stop_ = true;
-    }
-    wake_.notify_all();
-    if (thread_.joinable()) thread_.join();
   }
 
   /// Where the next job will run: an idle executor lets the caller do it where it says here, small
@@ -102,6 +100,22 @@ class basic_executor {
     for (const execution_job* j = failed_.get(); j; j = j->next.get())
       if (j->ticket == ticket) std::rethrow_exception(j->problem);
   }
+  /// The process forks when no job runs; a child starts a thread of its own.
+  void before_fork() {
+    lock_.lock();
+    while (done_.load(std::memory_order_acquire) != issued_) {
+      lock_.unlock();
+      std::this_thread::yield();
+      lock_.lock();
+    }
+  }
+  void after_fork(bool child) noexcept {
+    if (!child) return lock_.unlock();
+    ::new (&lock_) std::mutex;  // as are the others: made for threads that are not here
+    ::new (&wake_) std::condition_variable;
+    ::new (&finished_) std::condition_variable;
+    ::new (&thread_) std::thread;
+  }
   void wait_all() {
     std::uint64_t last = 0;
     {
@@ -115,6 +129,16 @@ class basic_executor {
   static constexpr std::uint64_t ahead = 2;  ///< executions under way at most: one runs, one waits
   basic_executor() = default;
 
+  /// Ends the thread when it has run all jobs; a later one starts another.
+  void stop() {
+    {
+      const std::lock_guard hold(lock_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+    stop_ = false;
+  }
   /// The next job, if it is here to be run.
   job* turn() {
     job& j = waiting_[(done_.load(std::memory_order_acquire) + 1) % ahead];

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "xla/base/fork.hpp"
 #include "xla/run/seed.hpp"
 #include "xla/tensor/buffer.hpp"
 
@@ -17,9 +18,11 @@ namespace detail {
 class generator {
  public:
   static generator& instance() {
-    static generator g;
+    static generator& g = held_at_fork(*new generator, fork_order::stores);
     return g;
   }
+  void before_fork() noexcept { lock_.lock(); }
+  void after_fork(bool) noexcept { lock_.unlock(); }
   /// Reserves counters; the result is the state before.
   rng_state take(std::uint64_t counters) {
     const std::lock_guard hold(lock_);

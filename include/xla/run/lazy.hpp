@@ -136,9 +136,11 @@ template <class In>
 class basic_tracer {
  public:
   static basic_tracer& instance() {
-    static basic_tracer& t = *new basic_tracer;
+    static basic_tracer& t = held_at_fork(*new basic_tracer, fork_order::planning);
     return t;
   }
+  void before_fork() { lock_.lock(); }
+  void after_fork(bool) noexcept { lock_.unlock(); }
 
   /// Everything that is pending in a recording, this thread's or another's, as one graph. Who waits
   /// for it anyway runs it, if nothing else is under way.

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/metric_values.hpp"
@@ -74,6 +75,9 @@ class basic_metric {
   }
 
   metric_unit unit() const noexcept { return unit_; }
+
+  void before_fork() { mutex_.lock(); }
+  void after_fork() noexcept { mutex_.unlock(); }
 
   std::int64_t size() const noexcept {
     const std::lock_guard lock{mutex_};
@@ -139,6 +143,15 @@ struct basic_metric_store {
   std::mutex mutex;
   named_list<counter> counters;
   named_list<metric> metrics;
+
+  void before_fork() {
+    mutex.lock();
+    for (auto* e = metrics.first; e; e = e->next) e->value.before_fork();
+  }
+  void after_fork(bool) noexcept {
+    for (auto* e = metrics.first; e; e = e->next) e->value.after_fork();
+    mutex.unlock();
+  }
 };
 using metric_store = basic_metric_store<void>;
 
@@ -146,8 +159,8 @@ using metric_store = basic_metric_store<void>;
 template <class In = void>
 inline later<In, metric_store>& global_metrics() {
   // Never destroyed: tensors with static storage count their destruction after main.
-  static auto* const store = new later<In, metric_store>;
-  return *store;
+  static auto& store = held_at_fork(*new later<In, metric_store>, fork_order::stores);
+  return store;
 }
 
 /// The counter of that name, created on first use. The reference stays valid, also over a clear:

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/sync.hpp"
@@ -29,7 +30,7 @@ template <class In>
 class basic_recordings {
  public:
   static basic_recordings& instance() {
-    static basic_recordings& r = *new basic_recordings;
+    static basic_recordings& r = held_at_fork(*new basic_recordings, fork_order::recordings);
     return r;
   }
   later<In, recording>& take() {
@@ -47,6 +48,19 @@ class basic_recordings {
     r.closures.clear();
     const std::lock_guard hold(lock_);
     r.owned = false;
+  }
+  void before_fork() {
+    lock_.lock();
+    for (auto* r = first_; r; r = r->next) r->planning.lock();
+    for (auto* r = first_; r; r = r->next) r->links.lock();
+  }
+  void after_fork(bool child) noexcept {
+    for (auto* r = first_; r; r = r->next) {
+      if (child) r->owned = r == this_thread.recording;
+      r->links.unlock();
+      r->planning.unlock();
+    }
+    lock_.unlock();
   }
 
  private:

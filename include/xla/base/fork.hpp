@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#define XLA_HAS_FORK 1
+#endif
+
+namespace xla::detail {
+
+/// The order in which fork() finds things at rest: who holds one may wait for a later one.
+enum class fork_order { recordings, planning, executions, loops, stores };
+
+/// What a thing does so that a child process finds it whole, without the threads that only the
+/// parent has: it takes its locks before fork(), and gives them back on both sides.
+struct fork_hooks {
+  fork_order order;
+  void (*before)();
+  void (*after)(bool child);
+  fork_hooks* next = nullptr;
+};
+
+/// Those of all things there are. Things are never destroyed.
+template <class = void>
+struct at_fork {
+  /// Once for each thing, before it is used.
+  static void add(fork_hooks& h) noexcept {
+#ifdef XLA_HAS_FORK
+    lock();
+    fork_hooks** at = &first;
+    while (*at && (*at)->order < h.order) at = &(*at)->next;
+    h.next = *at;
+    *at = &h;
+    if (!registered) pthread_atfork(before, [] { after(false); }, [] { after(true); });
+    registered = true;
+    unlock();
+#endif
+  }
+
+ private:
+  static void lock() noexcept {
+    while (busy.test_and_set(std::memory_order_acquire)) {}
+  }
+  static void unlock() noexcept { busy.clear(std::memory_order_release); }
+  static void before() noexcept {
+    lock();
+    for (fork_hooks* h = first; h; h = h->next) h->before();
+  }
+  static void after(bool child) noexcept {
+    for (fork_hooks* h = first; h; h = h->next) h->after(child);
+    unlock();
+  }
+  static inline constinit std::atomic_flag busy{};
+  static inline constinit fork_hooks* first = nullptr;
+  static inline constinit bool registered = false;
+};
+
+/// Calls x.before_fork() and x.after_fork(child) of the one X there is.
+template <class X>
+X& held_at_fork(X& x, fork_order order) noexcept {
+  static X* it = nullptr;
+  static fork_hooks hooks{order, [] { it->before_fork(); },
+                          [](bool child) { it->after_fork(child); }};
+  it = &x;
+  at_fork<>::add(hooks);
+  return x;
+}
+
+}  // namespace xla::detail

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes that fork after they have used the library's threads.
+#include <atomic>
+#include <cstdlib>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include <xla/xla.hpp>
+
+#include "catch.hpp"
+#include "support/mlp.hpp"
+#include "support/threads.hpp"
+
+namespace {
+
+/// How a child ends that does this; killed after ten seconds. As exit() does, but for the output of
+/// this program, it runs the destructors of static objects.
+template <class F>
+int in_child(F f) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(10);
+    std::freopen("/dev/null", "w", stdout);
+    bool good = false;
+    try {
+      good = f();
+    } catch (...) {
+    }
+    std::exit(good ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+float product() {
+  const auto a = xla::ones<float>({200, 200});
+  return xla::sum(xla::matmul(a, a)).item();
+}
+
+constexpr auto products = [](auto& x) { return xla::sum(xla::matmul(x, x)); };
+
+}  // namespace
+
+TEST_CASE("a forked child computes with threads of its own, in each mode") {
+  const test::restore_threads threads(4);
+  const float right = 200.f * 200.f * 200.f;
+  auto compiled = xla::compile(products);
+  auto x = xla::ones<float>({200, 200});
+  const auto all = [&] {
+    bool good = true;
+    {
+      const xla::eager_mode_guard eager;
+      good &= product() == right && compiled(x).item() == right;
+    }
+    const xla::eager_mode_guard traced(false);
+    auto y = x;
+    for (int i = 0; i < 4; ++i) {
+      y = xla::matmul(y, x) * 0.005f;
+      xla::sync();
+    }
+    return good && std::abs(xla::sum(y).item() - 40000) < 1;
+  };
+  REQUIRE(all());
+  const xla::eager_mode_guard traced(false);
+  const auto pending = x * 3.f;
+  CHECK(in_child([] { return true; }) == 0);
+  CHECK(in_child(all) == 0);
+  CHECK(in_child([&] { return pending.to_vector().back() == 3.f; }) == 0);
+  for (const int n : {1, 3})
+    CHECK(in_child([&] {
+            xla::set_num_threads(n);
+            return all();
+          }) == 0);
+  CHECK(in_child([&] { return in_child(all) == 0 && all(); }) == 0);
+  CHECK(pending.to_vector().back() == 3.f);
+  CHECK(all());
+}
+
+TEST_CASE("a process forks while its other threads compute") {
+  const test::restore_threads threads(3);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> others;
+  for (const bool eager : {true, false})
+    others.emplace_back([&done, eager] {
+      const xla::eager_mode_guard guard(eager);
+      while (!done) product();
+    });
+  for (int i = 0; i < 20; ++i) {
+    const xla::eager_mode_guard guard(i % 2 == 0);
+    CHECK(in_child([] { return product() == 8e6f; }) == 0);
+  }
+  done = true;
+  for (auto& t : others) t.join();
+}
