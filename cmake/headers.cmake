@@ -212,6 +212,7 @@ set(XLA_HEADERS
   xla/run/stages.hpp
   xla/run/static_program.hpp
   xla/run/step.hpp
+  xla/run/step_closure.hpp
   xla/run/sync.hpp
   xla/run/tensor_replay.hpp
   xla/run/thread_context.hpp

@@ -81,33 +81,34 @@ class basic_arena_planner {
 
   // Blocks of a size serve one value after the other. Linear in the values.
   void run_in_order() {
-    size_ = 0;
     int last = 0;
     for (const lifetime& x : values_) last = std::max(last, x.last);
     const std::size_t moments = at(last) + 3;  // lives may begin at -1, before all steps
-    later<In, std::vector<int>> begins(moments, own), ends(moments, own);
-    later<In, std::vector<int>> next_begin(values_.size()), next_end(values_.size());
+    // Lists of values: by the moment where they begin, where they have ended, by free blocks.
+    later<In, std::vector<int>> lists(2 * moments + at(classes) + 3 * values_.size(), own);
+    int* const begins = lists.data();
+    int* const ends = begins + moments;
+    int* const free = ends + moments;
+    int* const next = free + classes;
     for (std::size_t v = values_.size(); v-- > 0;) {
-      next_begin[v] = std::exchange(begins[at(values_[v].first + 1)], static_cast<int>(v));
-      next_end[v] = std::exchange(ends[at(values_[v].last + 2)], static_cast<int>(v));
+      next[3 * v] = std::exchange(begins[values_[v].first + 1], static_cast<int>(v));
+      next[3 * v + 1] = std::exchange(ends[values_[v].last + 2], static_cast<int>(v));
     }
-    later<In, std::vector<int>> free(at(classes), own), next_free(values_.size());
+    size_ = 0;
     for (std::size_t m = 0; m < moments; ++m) {
-      for (int v = ends[m]; v != own; v = next_end[at(v)])
-        next_free[at(v)] = std::exchange(free[at(spots_[at(v)].block)], v);
-      for (int v = begins[m]; v != own; v = next_begin[at(v)]) take(v, free, next_free);
-      steps_ += 1;
+      for (int v = ends[m]; v != own; v = next[3 * v + 1])
+        next[3 * v + 2] = std::exchange(free[spots_[at(v)].block], v);
+      for (int v = begins[m]; v != own; v = next[3 * v]) take(v, free, next + 2);
     }
     for (spot& s : spots_) s.block = own;
   }
   // While they are handed out, spots have the class of their block beside the offset.
-  void take(int v, later<In, std::vector<int>>& free,
-            const later<In, std::vector<int>>& next_free) {
+  void take(int v, int* free, const int* next) {
     const int wanted = class_of(values_[at(v)].bytes);
     int c = wanted;
-    while (c < std::min(wanted + 8, classes - 1) && free[at(c)] == own) ++c;
-    if (const int before = free[at(c)]; before != own) {
-      free[at(c)] = next_free[at(before)];
+    while (c < std::min(wanted + 8, classes - 1) && free[c] == own) ++c;
+    if (const int before = free[c]; before != own) {
+      free[c] = next[3 * before];
       spots_[at(v)] = spots_[at(before)];
     } else {
       spots_[at(v)] = {wanted, size_};

@@ -12,7 +12,6 @@
 #include "xla/base/later.hpp"
 #include "xla/graph/graph.hpp"
 #include "xla/kernel/call.hpp"
-#include "xla/kernel/philox.hpp"
 #include "xla/run/generator.hpp"
 #include "xla/run/metric_store.hpp"
 #include "xla/run/mode.hpp"
@@ -23,12 +22,6 @@ namespace xla::detail {
 template <class In = void>
 inline std::size_t bytes_of(const impl& t) {
   return static_cast<std::size_t>(count(t.dims) * size_of(t.type));
-}
-
-/// The counters that a random op takes; a block of four words serves four floats or two doubles.
-template <class In = void>
-inline std::uint64_t random_counters(const shape& dims, dtype type) {
-  return philox_blocks(count(dims), static_cast<std::size_t>(size_of(type)));
 }
 
 /// What a compiled function without backward() returns: gradients would go through it, and cannot.

@@ -24,9 +24,11 @@ struct execution_job {
   std::exception_ptr problem;
   std::shared_ptr<execution_job> next;
 
-  virtual ~execution_job() = default;
   virtual void run() = 0;
   virtual void release() noexcept = 0;  ///< lets go of what it held, run or not
+
+ protected:
+  ~execution_job() = default;
 };
 
 /// The thread that runs traced graphs one after the other, in the order of their tickets, while the
@@ -45,34 +47,109 @@ class basic_executor {
     return e;
   }
 
-  /// Where the next job will run: an idle executor lets the caller do it where it says here, small
-  /// ones and those for which it waits. Waits for room; one caller at a time, up to its submit().
-  bool reserve(std::uint64_t& ticket, bool here) {
+  /// True when all jobs are done. One caller at a time, as for the next two.
+  bool idle() {
+    const std::lock_guard hold(lock_);
+    return done_.load(std::memory_order_acquire) == issued_;
+  }
+  /// The ticket of the next job, when there is room for it. May throw; submit() does not.
+  std::uint64_t reserve() {
     std::unique_lock hold(lock_);
-    ticket = issued_ + 1;
+    const std::uint64_t ticket = issued_ + 1;
     // A program that records faster than its graphs run must not fill the memory.
     finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) + ahead >= ticket; });
-    here = here && done_.load(std::memory_order_acquire) + 1 == ticket;
-    if (!here && !thread_.joinable()) thread_ = std::thread([this] { serve(); });
-    return here;
+    if (!thread_.joinable()) begin();
+    return ticket;
   }
-  /// Issues the ticket. Where the caller runs the job, that is done by finish().
-  void submit(const job& j, bool here) noexcept {
+  void submit(const job& j) noexcept {
     {
       const std::lock_guard hold(lock_);
       j->ticket = ++issued_;
-      if (here) return;
       waiting_[j->ticket % ahead] = j;
     }
     wake_.notify_one();
   }
-  void finish(job j) noexcept {
-    try {
-      j->run();
-    } catch (...) {
-      j->problem = std::current_exception();
+
+  /// Waits for a job; rethrows what it threw.
+  void wait(std::uint64_t ticket) {
+    wait_until(ticket);
+    check(ticket);
+  }
+  /// Throws what a job that is done threw.
+  void check(std::uint64_t ticket) {
+    if (failures_.load(std::memory_order_acquire) != 0) rethrow(ticket);
+  }
+  [[gnu::cold, gnu::noinline]] void rethrow(std::uint64_t ticket) {
+    const std::lock_guard hold(lock_);
+    for (const execution_job* j = failed_.get(); j; j = j->next.get())
+      if (j->ticket == ticket) std::rethrow_exception(j->problem);
+  }
+  /// The process forks when no job runs; a child starts a thread of its own.
+  [[gnu::cold]] void before_fork() {
+    lock_.lock();
+    while (done_.load(std::memory_order_acquire) != issued_) {
+      lock_.unlock();
+      std::this_thread::yield();
+      lock_.lock();
     }
-    j->release();
+  }
+  [[gnu::cold]] void after_fork(bool child) noexcept {
+    if (!child) return lock_.unlock();
+    ::new (&lock_) std::mutex;  // as are the others: made for threads that are not here
+    ::new (&wake_) std::condition_variable;
+    ::new (&finished_) std::condition_variable;
+    ::new (&thread_) std::thread;
+  }
+  /// Waits for all jobs; the result is the ticket of the last.
+  std::uint64_t wait_all() {
+    lock_.lock();
+    const std::uint64_t last = issued_;
+    lock_.unlock();
+    wait_until(last);
+    return last;
+  }
+
+ private:
+  static constexpr std::uint64_t ahead = 2;  ///< executions under way at most: one runs, one waits
+  basic_executor() = default;
+
+  void wait_until(std::uint64_t ticket) {
+    if (done_.load(std::memory_order_acquire) >= ticket) return;
+    std::unique_lock hold(lock_);
+    finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) >= ticket; });
+  }
+  /// Ends the thread when it has run all jobs; a later one starts another.
+  [[gnu::cold]] void stop() {
+    {
+      const std::lock_guard hold(lock_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+    stop_ = false;
+  }
+  [[gnu::cold, gnu::noinline]] void begin() { thread_ = std::thread([this] { serve(); }); }
+  void serve() {
+    for (;;) {
+      std::unique_lock hold(lock_);
+      job& next = waiting_[(done_.load(std::memory_order_acquire) + 1) % ahead];
+      wake_.wait(hold, [&] { return stop_ || next; });
+      if (!next) return;
+      const job j = std::move(next);
+      hold.unlock();
+      finish(*j);
+      done(j);
+    }
+  }
+  void finish(execution_job& j) noexcept {
+    try {
+      j.run();
+    } catch (...) {
+      j.problem = std::current_exception();
+    }
+    j.release();
+  }
+  void done(const job& j) noexcept {
     {
       const std::lock_guard hold(lock_);
       if (j->problem) {
@@ -82,77 +159,6 @@ class basic_executor {
       done_.store(j->ticket, std::memory_order_release);
     }
     finished_.notify_all();
-    wake_.notify_one();
-  }
-
-  /// Waits for a job; rethrows what it threw.
-  void wait(std::uint64_t ticket) {
-    if (done_.load(std::memory_order_acquire) < ticket) {
-      std::unique_lock hold(lock_);
-      finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) >= ticket; });
-    }
-    check(ticket);
-  }
-  /// Throws what a job that is done threw.
-  void check(std::uint64_t ticket) {
-    if (failures_.load(std::memory_order_acquire) == 0) return;
-    const std::lock_guard hold(lock_);
-    for (const execution_job* j = failed_.get(); j; j = j->next.get())
-      if (j->ticket == ticket) std::rethrow_exception(j->problem);
-  }
-  /// The process forks when no job runs; a child starts a thread of its own.
-  void before_fork() {
-    lock_.lock();
-    while (done_.load(std::memory_order_acquire) != issued_) {
-      lock_.unlock();
-      std::this_thread::yield();
-      lock_.lock();
-    }
-  }
-  void after_fork(bool child) noexcept {
-    if (!child) return lock_.unlock();
-    ::new (&lock_) std::mutex;  // as are the others: made for threads that are not here
-    ::new (&wake_) std::condition_variable;
-    ::new (&finished_) std::condition_variable;
-    ::new (&thread_) std::thread;
-  }
-  void wait_all() {
-    std::uint64_t last = 0;
-    {
-      const std::lock_guard hold(lock_);
-      last = issued_;
-    }
-    wait(last);
-  }
-
- private:
-  static constexpr std::uint64_t ahead = 2;  ///< executions under way at most: one runs, one waits
-  basic_executor() = default;
-
-  /// Ends the thread when it has run all jobs; a later one starts another.
-  void stop() {
-    {
-      const std::lock_guard hold(lock_);
-      stop_ = true;
-    }
-    wake_.notify_all();
-    if (thread_.joinable()) thread_.join();
-    stop_ = false;
-  }
-  /// The next job, if it is here to be run.
-  job* turn() {
-    job& j = waiting_[(done_.load(std::memory_order_acquire) + 1) % ahead];
-    return j ? &j : nullptr;
-  }
-  void serve() {
-    for (;;) {
-      std::unique_lock hold(lock_);
-      wake_.wait(hold, [&] { return turn() || (stop_ && done_.load() == issued_); });
-      if (!turn()) return;
-      job j = std::move(*turn());
-      hold.unlock();
-      finish(std::move(j));
-    }
   }
 
   std::mutex lock_;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <utility>
 
 #include "xla/base/fork.hpp"
+#include "xla/kernel/philox.hpp"
+#include "xla/run/mode.hpp"
+#include "xla/run/recording.hpp"
 #include "xla/run/seed.hpp"
 #include "xla/tensor/buffer.hpp"
 
@@ -28,6 +32,11 @@ class generator {
     const std::lock_guard hold(lock_);
     return {state_.seed, std::exchange(state_.offset, state_.offset + counters)};
   }
+  /// Goes back from one state to an earlier one, if nobody has taken more since.
+  void give_back(rng_state from, rng_state to) noexcept {
+    const std::lock_guard hold(lock_);
+    if (state_ == from) state_ = to;
+  }
   void set(rng_state s) {
     const std::lock_guard hold(lock_);
     state_ = s;
@@ -42,10 +51,50 @@ class generator {
   rng_state state_;
 };
 
+/// The counters that a random op takes; a block of four words serves four floats or two doubles.
+template <class In = void>
+inline std::uint64_t random_counters(const shape& dims, dtype type) {
+  return philox_blocks(count(dims), static_cast<std::size_t>(size_of(type)));
+}
+
+/// After a step was taken back: numbers of tensors that were not held are drawn again.
+template <class In>
+[[gnu::cold, gnu::noinline]] void settle_draws(later<In, recording>& r) {
+  const std::lock_guard planning(r.planning);
+  r.gives_back = false;
+  std::uint64_t end = r.drawn_from;
+  {
+    const std::lock_guard hold(r.links);
+    for (const impl* t = r.first; t; t = t->pending_next)
+      if (t->op->impure && static_cast<std::uint64_t>(t->attr) == r.seed)
+        end = std::max(end, static_cast<std::uint64_t>(t->size) + random_counters(t->dims, t->type));
+  }
+  end = std::min(end, r.drawn_to);
+  generator::instance().give_back({r.seed, r.drawn_to}, {r.seed, end});
+  r.drawn_to = end;
+}
+
+template <class In = void>
+void settle_draws() {
+  if (auto* const r = this_thread.recording; r && r->gives_back) settle_draws<In>(*r);
+}
+
+/// Draws numbers for a tensor that this thread records or executes.
+template <class In = void>
+void draw(impl& t) {
+  settle_draws<In>();
+  const std::uint64_t counters = random_counters(t.dims, t.type);
+  const rng_state s = generator::instance().take(counters);
+  t.attr = static_cast<std::int64_t>(s.seed);
+  t.size = static_cast<extent>(s.offset);
+  if (!is_eager_mode()) own_recording<In>().drew(s.seed, s.offset, counters);
+}
+
 }  // namespace detail
 
 template <class>
 rng_state get_rng_state() {
+  detail::settle_draws();
   return detail::generator::instance().get();
 }
 XLA_INSTANCE(rng_state get_rng_state<void>());

@@ -100,7 +100,11 @@ struct basic_traced_job final : execution_job {
 
   void run() override {
     for (const auto& b : leaves) later<In, executor>::instance().check(b->ticket.load());
-    bind();
+    try {
+      bind();
+    } catch (const std::bad_alloc&) {
+      bind();  // others may have let go of memory
+    }
     const later<In, plan>& p = entry->ready->get_plan();
     static metric& execute_time = get_metric("ExecuteTime");
     {
@@ -143,16 +147,19 @@ class basic_tracer {
   void after_fork(bool) noexcept { lock_.unlock(); }
 
   /// Everything that is pending in a recording, this thread's or another's, as one graph. Who waits
-  /// for it anyway runs it, if nothing else is under way.
-  void flush(later<In, recording>& from, std::string_view cause, bool waits) {
-    std::shared_ptr<later<In, traced_job>> job;
-    {
-      const std::lock_guard planning(from.planning);
-      if (from.size() == 0) return;
-      const std::lock_guard hold(lock_);
-      job = start(from, cause, waits);
+  /// for it runs it, if nothing else is under way. When memory fails, what the recording wrote is
+  /// taken back.
+  [[gnu::noinline]] void flush(later<In, recording>& from, std::string_view cause, bool waits) {
+    const std::lock_guard planning(from.planning);
+    if (from.size() == 0) return from.begin_anew();
+    const std::lock_guard hold(lock_);
+    try {
+      start(from, cause, waits);
+    } catch (const std::bad_alloc&) {
+      take_back<In>(from);
+      throw;
     }
-    if (job) later<In, executor>::instance().finish(std::move(job));
+    from.begin_anew();
   }
   void clear() {
     const std::lock_guard hold(lock_);
@@ -163,9 +170,7 @@ class basic_tracer {
  private:
   basic_tracer() { prepare_for_plans<>(); }
 
-  /// The execution that the caller has to finish, if any.
-  std::shared_ptr<later<In, traced_job>> start(later<In, recording>& from, std::string_view cause,
-                                               bool waits) {
+  void start(later<In, recording>& from, std::string_view cause, bool waits) {
     later<In, traced_graph> graph;
     {
       static metric& tracing = get_metric("LazyTracing");
@@ -173,22 +178,36 @@ class basic_tracer {
       graph.collect(from);
     }
     later<In, traced_entry>& entry = lookup(graph, cause);
-    auto job = std::make_shared<later<In, traced_job>>();
+    const auto job = std::make_shared<later<In, traced_job>>();
     job->entry = &entry;
     if (plan_watch* w = watched_plans.load(std::memory_order_acquire))
       w->introduce(*w, *entry.ready, "traced", later<In, std::vector<std::string>>{});
     report_execution("traced", graph.hash());
-    if (!prepare(*job, graph)) {
-      publish(*job, graph, 0);
-      return nullptr;
-    }
-    std::uint64_t ticket = 0;
     const bool small = work(entry.ready->get_plan()) < (std::int64_t{1} << 18);
-    const bool here = later<In, executor>::instance().reserve(ticket, small || waits);
+    later<In, executor>& e = later<In, executor>::instance();
+    if (!prepare(*job, graph) || ((small || waits) && e.idle())) {
+      run_now(*job, graph);
+      return publish(*job, graph, 0);
+    }
+    const std::uint64_t ticket = e.reserve();
     publish(*job, graph, ticket);
     job->hold();
-    later<In, executor>::instance().submit(job, here);
-    return here ? job : nullptr;
+    e.submit(job);
+  }
+  /// Should it throw, nothing has been published.
+  static void run_now(later<In, traced_job>& job, later<In, traced_graph>& graph) {
+    const later<In, std::vector<ref<buffer>>> outputs = job.outputs;
+    later<In, executor>::instance().wait_all();
+    try {
+      job.run();
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (...) {
+      graph.fail();
+      throw;
+    }
+    job.release();
+    job.outputs = outputs;
   }
 
   later<In, traced_entry>& lookup(later<In, traced_graph>& graph, std::string_view cause) {
@@ -223,8 +242,8 @@ class basic_tracer {
     return *cache_.emplace(graph.hash(), std::move(entry))->second;
   }
 
-  /// Memory for the outputs, and the checks. False when the graph has run already, because a check
-  /// in it needs values that it computes: should that throw, nothing has been published.
+  /// Memory for the outputs, and the checks. False when the graph has to run before anything is
+  /// published, as a check in it needs values that it computes.
   static bool prepare(later<In, traced_job>& job, later<In, traced_graph>& graph) {
     const later<In, plan>& p = job.entry->ready->get_plan();
     for (impl* leaf : graph.leaves()) job.leaves.push_back(leaf->data);
@@ -244,15 +263,10 @@ class basic_tracer {
     aliases.add(aliased);
     job.random = graph.random();
     try {
-      if (job.check()) return true;
-      later<In, executor>::instance().wait_all();
-      const later<In, std::vector<ref<buffer>>> outputs = job.outputs;
-      job.run();
-      job.release();
-      job.outputs = outputs;
-      return false;
+      return job.check();
+    } catch (const std::bad_alloc&) {
+      throw;
     } catch (...) {
-      job.release();
       graph.fail();
       throw;
     }
@@ -369,7 +383,8 @@ void run_sync(bool wait) {
   flush_own<In>("user sync", wait);
   later<In, std::vector<std::unique_ptr<step_closure>>> closures;
   if (this_thread.recording) closures.swap(this_thread.recording->closures);
-  if (wait || !closures.empty()) later<In, executor>::instance().wait_all();
+  later<In, executor>& e = later<In, executor>::instance();
+  if (wait || !closures.empty()) e.check(e.wait_all());
   for (const auto& c : closures) c->run();
 }
 XLA_INSTANCE(void run_sync<void>(bool));

@@ -14,14 +14,10 @@ namespace xla::detail {
 
 /// The tensor that an op makes, before it is recorded or executed.
 template <class In = void>
-ref<impl> new_op(node n, impl* const* inputs) {
-  if (n.op->impure) {
-    const rng_state s = generator::instance().take(random_counters(n.dims_shape(), n.type));
-    n.attr = static_cast<std::int64_t>(s.seed);
-    n.size = static_cast<extent>(s.offset);
-  }
+ref<impl> new_op(const node& n, impl* const* inputs) {
   ref<impl> t = make_impl(n, inputs);
   later<In, segment_recorder>::note(*t);
+  if (n.op->impure) draw(*t);
   return t;
 }
 
@@ -105,8 +101,10 @@ void run_write(cell& c, impl* value) {
   ref<impl> t = new_detached(value);
   t->meta = c.meta;
   t->needs_grad = c.meta && c.meta->requires_grad;
-  if (impl* const old = c.value(); old && !is_eager_mode())
+  if (impl* const old = c.value(); old && !is_eager_mode()) {
     change(*old, [&](impl& o) { t->previous = o.data ? ref<impl>::share(&o) : o.previous; });
+    own_recording<In>().writes(c);
+  }
   start_op(*t);
   c.current = std::move(t);
 }
@@ -135,7 +133,7 @@ template <class In>
                                               handle& result) {
   impl* in[3] = {};
   for (int i = 0; i < count; ++i) in[i] = inputs[i]->value();
-  result.adopt(run_op<In>(n, in).take());
+  whole_step<In>([&] { result.adopt(run_op<In>(n, in).take()); });
 }
 
 template <class In>
@@ -146,13 +144,13 @@ template <class In>
   n.type = type;
   n.value = value;
   n.attr = exact;
-  result.adopt(run_constant<In>(n).take());
+  whole_step<In>([&] { result.adopt(run_constant<In>(n).take()); });
 }
 
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::upload(handle& result, dtype type, const shape& dims,
                                                  const void* data) {
-  result.adopt(run_upload<In>(type, dims, data).take());
+  whole_step<In>([&] { result.adopt(run_upload<In>(type, dims, data).take()); });
 }
 
 template <class In>
@@ -215,19 +213,19 @@ template <class In>
   impl* t = h.value();
   if (!t) return;
   if (!t->needs_grad && !t->meta) result.adopt(ref<impl>::share(t).take());
-  else result.adopt(run_detach<In>(t).take());
+  else whole_step<In>([&] { result.adopt(run_detach<In>(t).take()); });
 }
 
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::backward(const handle& loss) {
-  run_backward<In>(loss.value());
+  whole_step<In>([&] { run_backward<In>(loss.value()); });
 }
 
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::gradients(const handle& loss, const handle* const* inputs,
                                                     handle* const* results, int count,
                                                     bool create_graph) {
-  run_gradients<In>(loss.value(), inputs, results, count, create_graph);
+  whole_step<In>([&] { run_gradients<In>(loss.value(), inputs, results, count, create_graph); });
 }
 
 /// A place of its own that holds the value.
@@ -298,7 +296,7 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
 
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::rebind(handle& h, const handle& value) {
-  if (h.place()) return run_write<In>(*h.place(), value.value());
+  if (h.place()) return whole_step<In>([&] { run_write<In>(*h.place(), value.value()); });
   impl* old = h.value();
   ref<impl> next = ref<impl>::share(value.value());
   if (old && old->meta) {

@@ -7,15 +7,10 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/run/step_closure.hpp"
 
 namespace xla {
 namespace detail {
-
-/// What is to be done at the end of the step.
-struct step_closure {
-  virtual ~step_closure() = default;
-  virtual void run() = 0;
-};
 
 template <class In = void>
 void keep_closure(later<In, std::unique_ptr<step_closure>> c);
@@ -25,7 +20,7 @@ void run_sync(bool wait);
 
 }  // namespace detail
 
-/// Calls f once, at the end of the next sync(), when everything that was recorded has run: the
+/// Calls f once, at the end of this thread's next sync(), when all that was recorded has run: the
 /// place to print or log values without forcing the graph in the middle of a step. What f throws
 /// comes out of sync().
 template <class F>
