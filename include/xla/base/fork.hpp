@@ -26,7 +26,7 @@ struct fork_hooks {
 template <class = void>
 struct at_fork {
   /// Once for each thing, before it is used.
-  static void add(fork_hooks& h) noexcept {
+  [[gnu::cold, gnu::noinline]] static void add(fork_hooks& h) noexcept {
 #ifdef XLA_HAS_FORK
     lock();
     fork_hooks** at = &first;
@@ -44,11 +44,11 @@ struct at_fork {
     while (busy.test_and_set(std::memory_order_acquire)) {}
   }
   static void unlock() noexcept { busy.clear(std::memory_order_release); }
-  static void before() noexcept {
+  [[gnu::cold]] static void before() noexcept {
     lock();
     for (fork_hooks* h = first; h; h = h->next) h->before();
   }
-  static void after(bool child) noexcept {
+  [[gnu::cold]] static void after(bool child) noexcept {
     for (fork_hooks* h = first; h; h = h->next) h->after(child);
     unlock();
   }
@@ -59,11 +59,12 @@ struct at_fork {
 
 /// Calls x.before_fork() and x.after_fork(child) of the one X there is.
 template <class X>
-X& held_at_fork(X& x, fork_order order) noexcept {
-  static X* it = nullptr;
-  static fork_hooks hooks{order, [] { it->before_fork(); },
-                          [](bool child) { it->after_fork(child); }};
+[[gnu::cold]] X& held_at_fork(X& x, fork_order order) noexcept {
+  static constinit X* it = nullptr;
+  static constinit fork_hooks hooks{{}, [] { it->before_fork(); },
+                                    [](bool child) { it->after_fork(child); }};
   it = &x;
+  hooks.order = order;
   at_fork<>::add(hooks);
   return x;
 }

@@ -10,7 +10,6 @@
 #include <limits>
 #include <new>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -119,26 +118,28 @@ class basic_pool {
     join(chunks);
   }
 
-  /// Owner only: ends the threads, or starts them, so that `threads` work with the caller's.
+  /// Owner only: ends the threads, or starts them, so that `threads` work with the caller's. Those
+  /// that there are go on when memory or threads are wanting.
   void resize(int threads) {
-    if (threads == size_) return;
+    if (threads != size_) change_threads(threads);
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] void change_threads(int threads) noexcept try {
+    shares next(static_cast<std::size_t>(threads));
     stop_.store(true, std::memory_order_relaxed);
     announce(epoch_.load(std::memory_order_relaxed) + 1, workers_.size());
     for (auto& worker : workers_) worker.join();
     workers_.clear();
     stop_.store(false, std::memory_order_relaxed);
     size_ = threads;
-    shares_ = shares(static_cast<std::size_t>(threads));
+    shares_.swap(next);
     const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
-    try {
-      while (static_cast<int>(workers_.size()) + 1 < threads)
-        workers_.emplace_back([this, epoch, at = workers_.size() + 1] { serve(epoch, at); });
-    } catch (const std::system_error&) {
-      // The system gives no more threads: those that run suffice.
-    }
+    while (static_cast<int>(workers_.size()) + 1 < threads)
+      workers_.emplace_back([this, epoch, at = workers_.size() + 1] { serve(epoch, at); });
+  } catch (const std::exception&) {
+    // Shares of threads that are not there are done by the others.
   }
-
- private:
   void announce(std::uint32_t epoch, std::size_t wanted) {
     // Sequentially consistent with `await`: either the sleeper sees the epoch, or it is counted.
     epoch_.store(epoch);

@@ -80,7 +80,7 @@ class basic_arena_planner {
   }
 
   // Blocks of a size serve one value after the other. Linear in the values.
-  void run_in_order() {
+  [[gnu::cold, gnu::noinline]] void run_in_order() {
     int last = 0;
     for (const lifetime& x : values_) last = std::max(last, x.last);
     const std::size_t moments = at(last) + 3;  // lives may begin at -1, before all steps
@@ -103,7 +103,7 @@ class basic_arena_planner {
     for (spot& s : spots_) s.block = own;
   }
   // While they are handed out, spots have the class of their block beside the offset.
-  void take(int v, int* free, const int* next) {
+  [[gnu::cold]] void take(int v, int* free, const int* next) {
     const int wanted = class_of(values_[at(v)].bytes);
     int c = wanted;
     while (c < std::min(wanted + 8, classes - 1) && free[c] == own) ++c;

@@ -210,7 +210,8 @@ class basic_tracer {
     job.outputs = outputs;
   }
 
-  later<In, traced_entry>& lookup(later<In, traced_graph>& graph, std::string_view cause) {
+  [[gnu::cold]] later<In, traced_entry>& lookup(later<In, traced_graph>& graph,
+                                                std::string_view cause) {
     static counter& cached = get_counter("CachedCompile");
     static counter& uncached = get_counter("UncachedCompile");
     static metric& graph_size = get_metric("TensorsGraphSize", metric_unit::plain);
@@ -303,7 +304,7 @@ void compute_again(impl& last);
 
 /// What was to be computed by a graph that has thrown can be neither read nor used.
 template <class In = void>
-void refuse_failed(const impl& t) {
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_failed(const impl& t) {
   throw error(join({"xla: a value of ", t.op->name,
                     " was read or used, but the graph that should have computed it has failed; "
                     "compute it again"}));
@@ -334,7 +335,7 @@ void make_recordable(impl& t) {
 
 /// Executes what a tensor without elements depends on, then itself.
 template <class In>
-void compute_again(impl& last) {
+[[gnu::cold]] void compute_again(impl& last) {
   later<In, std::vector<impl*>> stack{&last};
   while (!stack.empty()) {
     impl& t = *stack.back();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <new>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -26,23 +27,11 @@ class basic_segment_recorder {
   ~basic_segment_recorder() {
     this_thread.segment = outer_;
     part_->open = false;
-    later<In, std::unordered_map<const impl*, int>> uses;
-    for (auto& t : made_)
-      for (int k = 0; k < t->arity; ++k)
-        if (!t->is_pending() || t->in[k]->is_pending()) ++uses[t->in[k].get()];  // else needed now
-    for (auto& t : made_) {
-      if (t->part.get() != part_.get()) continue;
-      const int inside = uses[t.get()] + 1;  // and this list's own reference
-      change(*t, [&](impl& t) {
-        if (t.meta || t.refs.load(std::memory_order_acquire) > inside) {
-          t.part = part_->parent;
-          if (t.data) drop_inputs(t);
-        } else {
-          t.data.reset();
-        }
-      });
+    try {
+      close();
+    } catch (const std::bad_alloc&) {
+      keep_all();
     }
-    if (outer_) std::move(made_.begin(), made_.end(), std::back_inserter(outer_->made_));
   }
   basic_segment_recorder(const basic_segment_recorder&) = delete;
   basic_segment_recorder& operator=(const basic_segment_recorder&) = delete;
@@ -56,6 +45,34 @@ class basic_segment_recorder {
   }
 
  private:
+  void close() {
+    later<In, std::unordered_map<const impl*, int>> uses;
+    for (auto& t : made_) {
+      ++uses[t.get()];  // this list's own reference
+      for (int k = 0; k < t->arity; ++k)
+        if (!t->is_pending() || t->in[k]->is_pending()) ++uses[t->in[k].get()];  // else needed now
+    }
+    if (outer_) outer_->made_.reserve(outer_->made_.size() + made_.size());
+    for (auto& t : made_) {
+      if (t->part.get() != part_.get()) continue;
+      const int inside = uses[t.get()];
+      change(*t, [&](impl& t) {
+        if (t.meta || t.refs.load(std::memory_order_acquire) > inside) {
+          t.part = part_->parent;
+          if (t.data) drop_inputs(t);
+        } else {
+          t.data.reset();
+        }
+      });
+    }
+    if (outer_) std::move(made_.begin(), made_.end(), std::back_inserter(outer_->made_));
+  }
+  // Without memory to find out who is held.
+  [[gnu::cold]] void keep_all() noexcept {
+    for (auto& t : made_)
+      if (t->part.get() == part_.get()) change(*t, [&](impl& t) { t.part = part_->parent; });
+  }
+
   ref<segment> part_;
   basic_segment_recorder* outer_ = nullptr;
   later<In, std::vector<ref<impl>>> made_;
