@@ -23,7 +23,7 @@ class basic_memory_planner {
                        const later<In, std::vector<char>>& fixed)
       : out_(out), p_(out.source), made_(made), fixed_(fixed) {}
 
-  void run() {
+  [[gnu::cold]] void run() {
     find_last();
     find_lives();
     later<In, arena_planner> arena;
@@ -60,11 +60,11 @@ class basic_memory_planner {
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   int base(int v) const { return out_.base[at(v)]; }
   int input(const step& s, int k) const { return p_.inputs[s.first_input + k]; }
-  bool in_arena(int v) const { return out_.places[at(v)].where == place::arena; }
-  bool in_slices(int v) const { return out_.places[at(v)].where == place::slice; }
+  [[gnu::cold]] bool in_arena(int v) const { return out_.places[at(v)].where == place::arena; }
+  [[gnu::cold]] bool in_slices(int v) const { return out_.places[at(v)].where == place::slice; }
 
   // Per value the last step that reads it; what is copied in the end is read after all steps.
-  void find_last() {
+  [[gnu::cold]] void find_last() {
     last_.assign(at(p_.count.values), -1);
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = out_.step_at(i);
@@ -77,7 +77,7 @@ class basic_memory_planner {
       if (v >= 0) last_[at(base(v))] = p_.count.steps;
   }
 
-  void find_lives() {
+  [[gnu::cold]] void find_lives() {
     first_.assign(at(p_.count.values), nowhere);
     end_ = over_ = root_ = later<In, std::vector<int>>(at(p_.count.values), -1);
     for (int v = 0; v < p_.count.values; ++v) {
@@ -91,7 +91,7 @@ class basic_memory_planner {
     for (int i = 0; i < p_.count.steps; ++i)
       for (int k = 0; k < out_.step_at(i).outputs; ++k) live(i, k);
   }
-  void live(int i, int k) {
+  [[gnu::cold]] void live(int i, int k) {
     const step& s = out_.step_at(i);
     const int v = p_.outputs[s.first_output + k];
     if ((!in_arena(v) && !in_slices(v)) || fixed_[at(v)]) return;
@@ -105,7 +105,7 @@ class basic_memory_planner {
     last_[at(old)] = nowhere;  // given away
   }
   /// The value in whose memory a step may put its output number k; -1 without one.
-  int overwritten(int i, int k, int v) const {
+  [[gnu::cold]] int overwritten(int i, int k, int v) const {
     const step& s = out_.step_at(i);
     if (out_.group_of[at(i)] >= 0 && !in_slices(v)) return -1;
     if (s.kind == step_kind::library) {
@@ -133,7 +133,7 @@ class basic_memory_planner {
   }
 
   // Slices of what only a group reads, in the memory of one thread.
-  void place_slices() {
+  [[gnu::cold]] void place_slices() {
     for (step_group& g : out_.groups) {
       if (g.slices == step_group::whole) continue;
       later<In, arena_planner> memory;
@@ -156,7 +156,7 @@ class basic_memory_planner {
 
   // What is made anew has memory from the start: of a result nobody has it before; of a gradient it
   // may be the old one's, whose elements are not asked for once no check can fail any more.
-  void lend(later<In, arena_planner>& arena, later<In, std::vector<int>>& lenders) const {
+  [[gnu::cold]] void lend(later<In, arena_planner>& arena, later<In, std::vector<int>>& lenders) const {
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i)
       if (out_.step_at(i).check) last_check = i;

@@ -22,7 +22,7 @@ class basic_side_finder {
   basic_side_finder(later<In, plan>& out, const later<In, std::vector<char>>& once)
       : out_(out), p_(out.source), once_(once), threads_(num_threads()) {}
 
-  void run() {
+  [[gnu::cold]] void run() {
     if (threads_ == 1) return;
     maker_.assign(at(p_.count.values), -1);
     const int steps = p_.count.steps;
@@ -51,11 +51,11 @@ class basic_side_finder {
   };
 
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  int base(int v) const { return out_.base[at(v)]; }
+  [[gnu::cold]] int base(int v) const { return out_.base[at(v)]; }
 
   /// Elements times ops of a step that one thread runs; alone: it is not in a group; large: the
   /// others do not move past it.
-  std::int64_t work_of(int i) const {
+  [[gnu::cold]] std::int64_t work_of(int i) const {
     const step& s = out_.step_at(i);
     if (s.check || out_.group_of[at(i)] >= 0) return large;
     const bool alone_here = once_[at(out_.order[at(i)])];
@@ -74,7 +74,7 @@ class basic_side_finder {
     return work >= limit ? large : alone_here ? alone : each + work;
   }
 
-  void arrange(int n) {
+  [[gnu::cold]] void arrange(int n) {
     link_steps(n);
     const std::size_t groups = out_.groups.size();
     done_.assign(at(n), false);
@@ -98,7 +98,7 @@ class basic_side_finder {
 
   // A step waits for what it reads. And one that writes a slot's value and those that read the old
   // one keep their order, so that it may lie where that was.
-  void link_steps(int n) {
+  [[gnu::cold]] void link_steps(int n) {
     waits_.assign(at(n), 0);
     links_.assign(at(n), -1);
     edges_.clear();
@@ -158,7 +158,7 @@ class basic_side_finder {
   }
 
   /// Makes a group of what is ready if that is worth it.
-  bool take_group() {
+  [[gnu::cold]] bool take_group() {
     std::int64_t all = 0, most = 0;
     for (int j : ready_) {
       const std::int64_t saved = std::max<std::int64_t>(0, work_[at(j)] - fetch * bytes_of(j));
@@ -192,7 +192,7 @@ class basic_side_finder {
     return bytes;
   }
   // The most work first, each to the thread that has least.
-  void deal() {
+  [[gnu::cold]] void deal() {
     std::sort(ready_.data(), ready_.data() + ready_.size(), [this](int a, int b) {
       const std::int64_t x = work_[at(a)], y = work_[at(b)];
       return x > y || (x == y && a < b);

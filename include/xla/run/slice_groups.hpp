@@ -91,7 +91,7 @@ class basic_slice_finder {
   basic_slice_finder(later<In, plan>& out, const later<In, std::vector<char>>& once)
       : out_(out), p_(out.source), once_(once) {}
 
-  void run() {
+  [[gnu::cold]] void run() {
     const int steps = p_.count.steps;
     out_.order.resize(at(steps));
     for (int i = 0; i < steps; ++i) out_.order[at(i)] = i;
@@ -135,7 +135,7 @@ class basic_slice_finder {
   /// In how many slices to run what follows a step of the program that makes many products; 0 for
   /// other steps. They are small enough for the cache, not smaller unless threads want more of
   /// them.
-  std::int64_t slices_of(int number) const {
+  [[gnu::cold]] std::int64_t slices_of(int number) const {
     const step& s = p_.steps[number];
     if (s.kind != step_kind::library || once_[at(number)]) return 0;
     const op_info& op = *p_.values[s.value].op;
@@ -177,7 +177,7 @@ class basic_slice_finder {
   }
   role role_at(int position) const { return role_[at(out_.order[at(position)])]; }
 
-  bool try_from(int seed) {
+  [[gnu::cold]] bool try_from(int seed) {
     seeds_.assign(1, seed);
     refused_.clear();
     int first = 0, last = 0, members = 0;
@@ -201,7 +201,7 @@ class basic_slice_finder {
   }
 
   /// Another step that makes many products, which a member reads.
-  int another_seed(int first, int last) const {
+  [[gnu::cold]] int another_seed(int first, int last) const {
     for (int i = first; i <= last; ++i) {
       if (role_at(i) != role::member) continue;
       for (int j = i - 1; j >= 0 && j >= i - window; --j) {
@@ -219,7 +219,7 @@ class basic_slice_finder {
   }
 
   /// Members are the seeds, and steps that read what members make.
-  void grow(int& first, int& last, int& members) {
+  [[gnu::cold]] void grow(int& first, int& last, int& members) {
     forget();
     const int steps = p_.count.steps;
     first = last = *std::min_element(seeds_.begin(), seeds_.end());
@@ -252,7 +252,7 @@ class basic_slice_finder {
   }
 
   /// Whether a step can run slice by slice, and reads of members' values the slice that it makes.
-  bool fits(int position) const {
+  [[gnu::cold]] bool fits(int position) const {
     const step& s = step_at(position);
     if (s.check || once_[at(out_.order[at(position)])]) return false;
     const shape space = space_of<In>(out_, s);
@@ -267,7 +267,7 @@ class basic_slice_finder {
     return true;
   }
   /// Whether every reader of value v, and there is one, is a member that reads it by slices.
-  bool read_by_members(int v, int first, int last) const {
+  [[gnu::cold]] bool read_by_members(int v, int first, int last) const {
     if (out_.places[at(v)].where != place::arena || reads_[at(v)] == 0) return false;
     int found = 0;
     for (int i = first; i <= last; ++i) {
@@ -286,7 +286,7 @@ class basic_slice_finder {
   }
 
   // What only members read is made among them, too.
-  int draw_in(int first, int last, int& members) {
+  [[gnu::cold]] int draw_in(int first, int last, int& members) {
     for (int i = last - 1; i >= 0 && i >= first - window && members < max_steps; --i) {
       if (role_at(i) != role::none || out_.group_of[at(i)] >= 0 || !fits(i)) continue;
       const step& s = step_at(i);
@@ -302,7 +302,7 @@ class basic_slice_finder {
 
   // A member whose reading keeps no value inside is better off in its place: what it makes may not
   // be wanted for long.
-  void leave_out(int& first, int& last, int& members) {
+  [[gnu::cold]] void leave_out(int& first, int& last, int& members) {
     for (int i = last; i >= first; --i) {
       if (role_at(i) != role::member) continue;
       const step& s = step_at(i);
@@ -327,7 +327,7 @@ class basic_slice_finder {
   }
 
   // Values between the steps have to be as large as what the steps read.
-  bool worthwhile(int first, int last) {
+  [[gnu::cold]] bool worthwhile(int first, int last) {
     inside_.clear();
     std::int64_t inside = 0, largest = 0;
     for (int i = first; i <= last; ++i) {
@@ -347,7 +347,7 @@ class basic_slice_finder {
   }
 
   // Members come together: before them what they may wait for, behind them what waits for them.
-  void form(int first, int last) {
+  [[gnu::cold]] void form(int first, int last) {
     later<In, std::vector<int>> numbers, groups;
     step_group g;
     for (const role part : {role::none, role::member, role::after}) {

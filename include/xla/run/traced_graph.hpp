@@ -231,7 +231,7 @@ using traced_graph = basic_traced_graph<void>;
 template <class In>
 class basic_traced_program {
  public:
-  void build(const later<In, traced_graph>& from) {
+  [[gnu::cold]] void build(const later<In, traced_graph>& from) {
     const std::size_t n = from.nodes().size() + from.leaves().size();
     later<In, std::vector<node>> nodes(n + 1);
     later<In, std::vector<slot>> slots(from.leaves().size() + 1);
