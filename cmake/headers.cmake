@@ -170,6 +170,7 @@ set(XLA_HEADERS
   xla/run/compile_options.hpp
   xla/run/compiled.hpp
   xla/run/compiled_calls.hpp
+  xla/run/context.hpp
   xla/run/debug.hpp
   xla/run/eager.hpp
   xla/run/executable.hpp
@@ -215,7 +216,6 @@ set(XLA_HEADERS
   xla/run/step_closure.hpp
   xla/run/sync.hpp
   xla/run/tensor_replay.hpp
-  xla/run/thread_context.hpp
   xla/run/tile.hpp
   xla/run/traced_graph.hpp
   xla/compile.hpp

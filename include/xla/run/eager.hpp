@@ -7,7 +7,6 @@
 #include <unordered_set>
 
 #include "xla/base/error.hpp"
-#include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/graph/graph.hpp"
@@ -33,9 +32,9 @@ template <class In>
 class basic_op_cache {
  public:
   static basic_op_cache& instance() {
-    static basic_op_cache& c = held_at_fork(*new basic_op_cache, fork_order::stores);
-    return c;
+    return part_of_device(this_thread.device->ops);
   }
+  static constexpr fork_order order = fork_order::stores;
   void before_fork() noexcept { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
   bool first_sight(const impl& t) {

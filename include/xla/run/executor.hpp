@@ -11,9 +11,9 @@
 #include <thread>
 #include <utility>
 
-#include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/run/context.hpp"
 #include "xla/tensor/buffer.hpp"
 
 namespace xla::detail {
@@ -39,12 +39,14 @@ class basic_executor {
   using job = later<In, std::shared_ptr<execution_job>>;
 
   static basic_executor& instance() {
-    // Never freed: the destructor of another static object may still compute.
-    static basic_executor& e = held_at_fork(*new basic_executor, fork_order::executions);
+    return part_of_device(this_thread.device->executions);
+  }
+  static constexpr fork_order order = fork_order::executions;
+  basic_executor() {
     static const struct at_exit {
-      ~at_exit() { e.stop(); }
-    } join;
-    return e;
+      basic_executor& e;
+      [[gnu::cold]] ~at_exit() { e.stop(); }
+    } join{*this};
   }
 
   /// True when all jobs are done. One caller at a time, as for the next two.
@@ -111,8 +113,6 @@ class basic_executor {
 
  private:
   static constexpr std::uint64_t ahead = 2;  ///< executions under way at most: one runs, one waits
-  basic_executor() = default;
-
   void wait_until(std::uint64_t ticket) {
     if (done_.load(std::memory_order_acquire) >= ticket) return;
     std::unique_lock hold(lock_);

@@ -17,14 +17,15 @@ namespace xla {
 
 namespace detail {
 
-/// The process-wide generator. Tensors take successive counters in the order in which a program
+/// The generator of a device. Tensors take successive counters in the order in which a program
 /// makes them, the same in every mode.
 class generator {
  public:
+  /// Of this thread's device.
   static generator& instance() {
-    static generator& g = held_at_fork(*new generator, fork_order::stores);
-    return g;
+    return part_of_device(this_thread.device->random);
   }
+  static constexpr fork_order order = fork_order::stores;
   void before_fork() noexcept { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
   /// Reserves counters; the result is the state before.

@@ -140,9 +140,10 @@ template <class In>
 class basic_tracer {
  public:
   static basic_tracer& instance() {
-    static basic_tracer& t = held_at_fork(*new basic_tracer, fork_order::planning);
-    return t;
+    return part_of_device(this_thread.device->graphs);
   }
+  static constexpr fork_order order = fork_order::planning;
+  basic_tracer() { prepare_for_plans<>(); }
   void before_fork() { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
 
@@ -168,8 +169,6 @@ class basic_tracer {
   }
 
  private:
-  basic_tracer() { prepare_for_plans<>(); }
-
   void start(later<In, recording>& from, std::string_view cause, bool waits) {
     later<In, traced_graph> graph;
     {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "xla/base/error.hpp"
-#include "xla/run/thread_context.hpp"
+#include "xla/run/context.hpp"
 
 namespace xla {
 namespace detail {

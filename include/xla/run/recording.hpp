@@ -13,7 +13,7 @@
 #include "xla/base/later.hpp"
 #include "xla/run/mode.hpp"
 #include "xla/run/step_closure.hpp"
-#include "xla/run/thread_context.hpp"
+#include "xla/run/context.hpp"
 #include "xla/tensor/pending.hpp"
 
 namespace xla::detail {

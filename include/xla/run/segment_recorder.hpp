@@ -10,7 +10,7 @@
 #include "xla/run/eager.hpp"
 #include "xla/run/recording.hpp"
 #include "xla/run/segment.hpp"
-#include "xla/run/thread_context.hpp"
+#include "xla/run/context.hpp"
 
 namespace xla::detail {
 
