@@ -223,7 +223,7 @@ consteval std::int64_t parameter_count() {
   for_each_parameter(module, [&](auto& p) {
     std::int64_t elements = 1;
     for (int i = 0; i < p.shape().rank; ++i) {
-      if (p.shape()[i] < 0) throw error("parameter_count: the type leaves a size open");
+      if (p.shape()[i] < 0) throw runtime_error("parameter_count: the type leaves a size open");
       elements *= p.shape()[i];
     }
     n += elements;

@@ -54,7 +54,7 @@ std::vector<std::string> names(const StateDict& dict) {
 xla::NamedArray& at(StateDict& dict, const std::string& name) {
   for (auto& array : dict)
     if (array.name == name) return array;
-  throw xla::error("no " + name);
+  throw xla::runtime_error("no " + name);
 }
 
 /// What an error says when a state does not fit; the model must be as it was.

@@ -1,29 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <exception>
+#include <new>
 #include <stdexcept>
 #include <string>
 
+#include "xla/base/text.hpp"
+
 namespace xla {
 
-/// The base of every exception that the library throws.
-struct error : std::runtime_error {
+/// What every exception of the library is: catch (const xla::error& e). It is no std::exception
+/// itself, because then out_of_memory would be two of them, and catch (const std::exception&) would
+/// not find it; but all that is thrown is one too, a std::runtime_error or a std::bad_alloc.
+class error {
+ public:
+  virtual const char* what() const noexcept = 0;
+  /// The standard exception that this is.
+  operator const std::exception&() const noexcept { return standard(); }
+
+ protected:
+  error() = default;
+  error(const error&) = default;
+  error& operator=(const error&) = default;
+  ~error() = default;
+
+ private:
+  virtual const std::exception& standard() const noexcept = 0;
+};
+
+/// Something that cannot be done as asked; the base of what has a name of its own below.
+class runtime_error : public std::runtime_error, public error {
+ public:
   using std::runtime_error::runtime_error;
+  const char* what() const noexcept override { return std::runtime_error::what(); }
+
+ private:
+  const std::exception& standard() const noexcept override { return *this; }
 };
 
 /// Sizes that do not fit: names the function, the shapes and the fix.
-struct shape_error : error {
-  using error::error;
+struct shape_error : runtime_error {
+  using runtime_error::runtime_error;
 };
 
 /// An index outside its range, found before any state is touched.
-struct index_error : error {
-  using error::error;
+struct index_error : runtime_error {
+  using runtime_error::runtime_error;
 };
 
 /// A file that cannot be read, or is not what it claims to be.
-struct io_error : error {
-  using error::error;
+struct io_error : runtime_error {
+  using runtime_error::runtime_error;
+};
+
+/// Memory that the system does not give: names the function, the shape and the bytes. What was
+/// being done has not been done.
+class out_of_memory : public std::bad_alloc, public error {
+ public:
+  explicit out_of_memory(const detail::text& sentence) noexcept : why_(sentence) {}
+  const char* what() const noexcept override { return why_.chars; }
+
+ private:
+  const std::exception& standard() const noexcept override { return *this; }
+  detail::text why_;  // in place: there may be no memory for a string
 };
 
 }  // namespace xla

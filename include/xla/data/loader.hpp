@@ -127,10 +127,10 @@ class DataLoader {
   explicit DataLoader(D dataset, loader_options options = {})
       : dataset_(std::move(dataset)), options_(options) {
     if (options.batch_size < 1)
-      throw error("DataLoader: batch_size is " + std::to_string(options.batch_size) +
+      throw runtime_error("DataLoader: batch_size is " + std::to_string(options.batch_size) +
                   ", it has to be at least 1");
     if (options.prefetch < 0)
-      throw error("DataLoader: prefetch is " + std::to_string(options.prefetch) +
+      throw runtime_error("DataLoader: prefetch is " + std::to_string(options.prefetch) +
                   ", it has to be at least 0");
   }
 

@@ -73,9 +73,9 @@ inline std::vector<std::int64_t> split_sizes(std::span<const split_part> parts, 
   for (const auto& part : parts) {
     const bool counts = part.count >= 0 || part.share == 0;
     if (counts != (parts[0].count >= 0))
-      throw error("random_split: give either counts or shares above 0, for every part");
+      throw runtime_error("random_split: give either counts or shares above 0, for every part");
     if (!counts && !(part.share > 0 && part.share <= 1))
-      throw error("random_split: a share is above 0 and at most 1");
+      throw runtime_error("random_split: a share is above 0 and at most 1");
     shares += part.share;
     sizes.push_back(
         counts ? part.count
@@ -83,11 +83,11 @@ inline std::vector<std::int64_t> split_sizes(std::span<const split_part> parts, 
     sum += sizes.back();
   }
   if (parts[0].count < 0) {
-    if (std::abs(shares - 1) > 1e-6) throw error("random_split: the shares do not add up to 1");
+    if (std::abs(shares - 1) > 1e-6) throw runtime_error("random_split: the shares do not add up to 1");
     for (std::size_t i = 0; sum < all; ++i, ++sum) ++sizes[i % sizes.size()];
   }
   if (sum != all)
-    throw error("random_split: the parts have " + std::to_string(sum) +
+    throw runtime_error("random_split: the parts have " + std::to_string(sum) +
                 " samples together, the dataset " + std::to_string(all));
   return sizes;
 }

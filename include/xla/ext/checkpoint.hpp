@@ -140,7 +140,7 @@ CheckpointNumbers load_checkpoint(const std::string& path, X&... parts) {
                            parts...);
   try {
     loader.check(true, "'" + path + "'");
-  } catch (const error& e) {
+  } catch (const runtime_error& e) {
     throw io_error(e.what());
   }
   loader.write();

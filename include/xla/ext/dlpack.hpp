@@ -34,7 +34,7 @@ inline void check_dlpack(const DLTensor& from, dtype type, int rank, const call_
   const auto refuse = [&](const text& what) {
     text sentence;
     sentence << site.function << ": " << what << site.at;
-    throw error(std::string(sentence.view()));
+    throw runtime_error(std::string(sentence.view()));
   };
   const DLDataType want = dlpack_type(type);
   if (from.dtype.code != want.code || from.dtype.bits != want.bits || from.dtype.lanes != 1)

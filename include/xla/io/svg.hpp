@@ -220,7 +220,7 @@ class svg_writer {
 /// many x as y, and `xla::error` when the chart is too small to draw (under 200 x 150 pixels).
 inline std::string to_svg(const line_chart& chart) {
   if (!(chart.width >= 200 && chart.height >= 150 && chart.width <= 1e5 && chart.height <= 1e5))
-    throw error("to_svg: width and height have to be at least 200 x 150 pixels");
+    throw runtime_error("to_svg: width and height have to be at least 200 x 150 pixels");
   for (const auto& series : chart.series)
     if (series.x.size() != series.y.size())
       throw shape_error("to_svg: series '" + series.label + "' has " +

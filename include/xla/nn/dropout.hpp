@@ -17,7 +17,7 @@ struct Dropout {
   /// A probability outside [0, 1] is an xla::error.
   constexpr explicit Dropout(double probability) : p(probability) {
     if (!(probability >= 0 && probability <= 1))
-      throw error("nn::Dropout: p is a probability, between 0 and 1");
+      throw runtime_error("nn::Dropout: p is a probability, between 0 and 1");
   }
   template <class T, int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {

@@ -24,7 +24,7 @@ struct BasicEmbedding {
   constexpr BasicEmbedding(std::int64_t count, std::int64_t width, std::int64_t padding)
       : BasicEmbedding(count, width) {
     if (padding < -count || padding >= count)
-      throw error("nn::Embedding: padding_idx is outside [-count, count)");
+      throw runtime_error("nn::Embedding: padding_idx is outside [-count, count)");
     padding_idx = padding < 0 ? padding + count : padding;
     if (!__builtin_is_constant_evaluated())
       weight.copy_(where(unsqueeze(arange(count), 1) == padding_idx, 0, weight.detach()));

@@ -13,7 +13,7 @@ namespace detail {
 /// Throws the sentence where an option is bad.
 template <class = void>
 [[gnu::noinline]] void need(bool good, const char* sentence) {
-  if (!good) throw error(sentence);
+  if (!good) throw runtime_error(sentence);
 }
 }  // namespace detail
 

@@ -90,7 +90,7 @@ template <class Optimizer>
 class StepLR : public Schedule<Optimizer> {
  public:
   StepLR(Optimizer& optimizer, StepLROptions o) : Schedule<Optimizer>(optimizer), o_(o) {
-    if (o.step_size < 1) throw error("StepLR: step_size is at least 1");
+    if (o.step_size < 1) throw runtime_error("StepLR: step_size is at least 1");
   }
   void step() {
     if (this->next_epoch() % o_.step_size == 0)
@@ -153,7 +153,7 @@ class CosineAnnealingLR : public Schedule<Optimizer> {
  public:
   CosineAnnealingLR(Optimizer& optimizer, CosineAnnealingLROptions o)
       : Schedule<Optimizer>(optimizer), o_(o) {
-    if (o.T_max < 1) throw error("CosineAnnealingLR: T_max is at least 1");
+    if (o.T_max < 1) throw runtime_error("CosineAnnealingLR: T_max is at least 1");
   }
   void step() {
     const int t = this->next_epoch();
@@ -184,8 +184,8 @@ class LinearLR : public Schedule<Optimizer> {
  public:
   explicit LinearLR(Optimizer& optimizer, LinearLROptions o = {})
       : Schedule<Optimizer>(optimizer), o_(o) {
-    if (!(o.start_factor > 0)) throw error("LinearLR: start_factor is above 0");
-    if (o.total_iters < 1) throw error("LinearLR: total_iters is at least 1");
+    if (!(o.start_factor > 0)) throw runtime_error("LinearLR: start_factor is above 0");
+    if (o.total_iters < 1) throw runtime_error("LinearLR: total_iters is at least 1");
     this->change_lr([&](double lr, double) { return lr * o_.start_factor; });
   }
   void step() {
@@ -219,15 +219,15 @@ template <class Optimizer>
 class OneCycleLR : public Schedule<Optimizer> {
  public:
   OneCycleLR(Optimizer& optimizer, OneCycleLROptions o) : Schedule<Optimizer>(optimizer), o_(o) {
-    if (!(o.max_lr > 0)) throw error("OneCycleLR: max_lr is above 0");
-    if (o.total_steps < 1) throw error("OneCycleLR: total_steps is at least 1");
+    if (!(o.max_lr > 0)) throw runtime_error("OneCycleLR: max_lr is above 0");
+    if (o.total_steps < 1) throw runtime_error("OneCycleLR: total_steps is at least 1");
     if (!(o.pct_start >= 0 && o.pct_start <= 1))
-      throw error("OneCycleLR: pct_start is between 0 and 1");
+      throw runtime_error("OneCycleLR: pct_start is between 0 and 1");
     apply(0);
   }
   void step() {
     if (this->last_epoch() >= o_.total_steps)
-      throw error("OneCycleLR: step() more often than total_steps says");
+      throw runtime_error("OneCycleLR: step() more often than total_steps says");
     apply(this->next_epoch());
   }
 
@@ -276,7 +276,7 @@ class ReduceLROnPlateau : public Schedule<Optimizer> {
  public:
   explicit ReduceLROnPlateau(Optimizer& optimizer, ReduceLROnPlateauOptions o = {})
       : Schedule<Optimizer>(optimizer), o_(o) {
-    if (!(o.factor < 1)) throw error("ReduceLROnPlateau: factor is below 1");
+    if (!(o.factor < 1)) throw runtime_error("ReduceLROnPlateau: factor is below 1");
     best_ = (o.maximize ? -1 : 1) * std::numeric_limits<double>::infinity();
   }
   void step(double metric) {

@@ -18,9 +18,9 @@ template <class In>
 class tensor_backward {
  public:
   explicit tensor_backward(impl* root) {
-    if (!root) throw error("backward: an empty tensor");
+    if (!root) throw runtime_error("backward: an empty tensor");
     if (!root->needs_grad)
-      throw error("backward: nothing that this value was computed from requires a gradient");
+      throw runtime_error("backward: nothing that this value was computed from requires a gradient");
     make_recordable(*root);
     gather(root);
     again_.start(*root, order_);
@@ -110,12 +110,12 @@ class tensor_backward {
       stack.push_back({t, true});
       if (t->meta) continue;
       if (t->op == &compiled_result_info)
-        throw error(
+        throw runtime_error(
             "backward: a compiled function returned a value that this one was computed from, and "
             "keeps nothing for gradients: call backward() in its body, or detach() what it "
             "returns");
       if (t->consumed)
-        throw error(
+        throw runtime_error(
             "backward: called a second time through the same values; "
             "compute the loss again first");
       for (int i = t->arity - 1; i >= 0; --i)
@@ -190,7 +190,7 @@ void run_gradients(impl* root, const handle* const* inputs, handle* const* resul
   for (int i = 0; i < count; ++i) {
     wanted.push_back(inputs[i]->value());
     if (!wanted.back() || !wanted.back()->needs_grad)
-      throw error(
+      throw runtime_error(
           "grad: every input must require a gradient: call requires_grad_() on it before the loss "
           "is computed from it");
   }

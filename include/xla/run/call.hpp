@@ -68,7 +68,7 @@ class basic_call_binder final : public leaf_visitor {
  private:
   void add(handle& h) {
     impl* t = h.value();
-    if (!t) throw error("xla: an argument is an empty tensor");
+    if (!t) throw runtime_error("xla: an argument is an empty tensor");
     make_ready(*t);
     wait_for(*t->data);
     bound_slot& s = call_.slots.emplace_back();

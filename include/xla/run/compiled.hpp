@@ -156,7 +156,7 @@ XLA_INSTANCE(class basic_compiled_calls<void>);
 
 template <class In>
 [[noreturn]] void refuse_pairing(int argument) {
-  throw error("xla::compile: argument " + std::to_string(argument) +
+  throw runtime_error("xla::compile: argument " + std::to_string(argument) +
               " is an optimizer of another model than the one it is passed with; "
               "pass models and their optimizers in the same order");
 }

@@ -89,7 +89,7 @@ ref<impl> make_impl(const node& n, impl* const* inputs) {
   t->order = order.fetch_add(1, std::memory_order_relaxed);
   bool needs = false;
   for (int i = 0; i < n.arity; ++i) {
-    if (!inputs[i]) throw error(std::string(n.op->name) + ": an empty tensor was used");
+    if (!inputs[i]) throw runtime_error(std::string(n.op->name) + ": an empty tensor was used");
     t->in[i] = ref<impl>::share(inputs[i]);
     needs |= inputs[i]->needs_grad;
   }

@@ -304,7 +304,7 @@ void compute_again(impl& last);
 /// What was to be computed by a graph that has thrown can be neither read nor used.
 template <class In = void>
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_failed(const impl& t) {
-  throw error(join({"xla: a value of ", t.op->name,
+  throw runtime_error(join({"xla: a value of ", t.op->name,
                     " was read or used, but the graph that should have computed it has failed; "
                     "compute it again"}));
 }

@@ -164,7 +164,7 @@ void basic_machine<In>::borrow(handle& result, dtype type, const shape& dims,
 template <class In>
 const void* basic_machine<In>::read(const handle& h) {
   impl* t = h.value();
-  if (!t) throw error("xla: an empty tensor was read");
+  if (!t) throw runtime_error("xla: an empty tensor was read");
   make_ready<In>(*t);
   wait_for<In>(*t->data);
   return t->data->data;
@@ -178,9 +178,9 @@ template <class In>
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::require_grad(handle& h, bool on) {
   impl* t = h.value();
-  if (!t) throw error("requires_grad_: an empty tensor");
+  if (!t) throw runtime_error("requires_grad_: an empty tensor");
   if (t->arity > 0 && t->needs_grad && !t->meta)
-    throw error(
+    throw runtime_error(
         "requires_grad_: only a tensor that is not computed from others can collect "
         "gradients; call detach() first");
   change(*t, [on](impl& own) {
@@ -199,7 +199,7 @@ template <class In>
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::set_grad(const handle& h, const handle& gradient) {
   impl* t = h.value();
-  if (!t || !t->meta) throw error("set_grad: the tensor collects no gradients; requires_grad_()");
+  if (!t || !t->meta) throw runtime_error("set_grad: the tensor collects no gradients; requires_grad_()");
   t->meta->grad = ref<impl>::share(gradient.value());
 }
 

@@ -33,7 +33,7 @@ inline std::atomic<bool>& default_eager() {
 
 inline void refuse_traced(bool eager) {
   if (!eager && !has_traced_mode)
-    throw error("xla: built with XLA_NO_TRACED, so eager mode cannot be left");
+    throw runtime_error("xla: built with XLA_NO_TRACED, so eager mode cannot be left");
 }
 
 template <class = void>

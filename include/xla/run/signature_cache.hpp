@@ -62,7 +62,7 @@ class basic_signature_cache {
                                            const CompileOptions& options) {
     const std::lock_guard hold(lock_);
     if (static_cast<int>(all_.size()) >= options.max_signatures)
-      throw error(join({"Maximum number of different graphs allowed per function exceeded: ",
+      throw runtime_error(join({"Maximum number of different graphs allowed per function exceeded: ",
                         std::to_string(options.max_signatures), " (", options.name,
                         "); pad the arguments to fewer shapes or raise max_signatures"}));
     later<In, std::vector<shape>> slots;
@@ -185,7 +185,7 @@ void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
 template <class In = void>
 [[noreturn, gnu::cold]] void refuse_frozen(const call_arguments& arguments, int slot,
                                            const char* why) {
-  throw error(
+  throw runtime_error(
       join({"xla::compile: ", arguments.slot_path(slot), " does not require a gradient, ", why}));
 }
 
@@ -196,7 +196,7 @@ template <class In = void>
   for (int i = 0; i < p.count.slots; ++i) {
     if (p.slots[i].kind != slot_kind::tensor || p.slots[i].requires_grad >= 0) continue;
     if (!call.slots[static_cast<std::size_t>(i)].value->needs_grad) continue;
-    throw error(join({"xla::compile: ", arguments.slot_path(i),
+    throw runtime_error(join({"xla::compile: ", arguments.slot_path(i),
                       " is a tensor that requires a gradient, and backward() in a compiled "
                       "function gives one to the parameters of its models only; pass x.detach(), "
                       "and take xla::grad(loss, x) in the body where you want it"}));
@@ -240,12 +240,12 @@ template <class In = void>
                         "where it joins others, as in a norm, write optim::gradient_part(p, x)");
   }
   if (absent > 0 && absent == collected)
-    throw error("backward: nothing that this value was computed from requires a gradient");
+    throw runtime_error("backward: nothing that this value was computed from requires a gradient");
 }
 
 template <class In = void>
 [[noreturn, gnu::cold]] void refuse_repeat(const call_arguments& arguments, int slot, int again) {
-  throw error(join({"xla::compile: ", arguments.slot_path(again), " is the same as ",
+  throw runtime_error(join({"xla::compile: ", arguments.slot_path(again), " is the same as ",
                     arguments.slot_path(slot),
                     ", and the function changes it: a compiled function takes what it changes "
                     "once; pass it once and use that twice in the body, or pass a copy"}));
@@ -287,11 +287,11 @@ void check_repeats(const program& p, later<In, bound_call>& call, const call_arg
 template <class In = void>
 [[noreturn, gnu::cold]] void refuse_fact(const std::string& path, double actual, double expected) {
   if (std::isinf(expected) && std::isinf(actual))
-    throw error(join({"xla::compile: ", path, " says ", expected > 0 ? "evaluation" : "training",
+    throw runtime_error(join({"xla::compile: ", path, " says ", expected > 0 ? "evaluation" : "training",
                       ", but the function was compiled for ",
                       expected > 0 ? "training; call train() on the model first"
                                    : "evaluation; call eval() on the model first"}));
-  throw error(join({"xla::compile: ", path, " is ", print_number(actual),
+  throw runtime_error(join({"xla::compile: ", path, " is ", print_number(actual),
                     ", but its type's default constructor makes ", print_number(expected),
                     ", and the step was compiled for that; make it a template parameter of the "
                     "type, or an xla::Scalar if it is a hyper-parameter"}));

@@ -18,7 +18,7 @@ template <class = void>
 [[noreturn]] void refuse_device(int index, const call_site& site) {
   text sentence;
   sentence << site.function << ": there is no device " << index << "; there is device 0" << site.at;
-  throw error(std::string(sentence.view()));
+  throw runtime_error(std::string(sentence.view()));
 }
 XLA_INSTANCE(void refuse_device<void>(int, const call_site&));
 

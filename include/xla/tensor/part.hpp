@@ -147,7 +147,7 @@ void check_disjoint(const std::tuple<Module&...>& models) {
       [&](auto&... a) {
         const auto count = [&](const auto& b) { return (0 + ... + inside(a, b)); };
         if (((count(a) > 1) || ...))
-          throw error("xla::optim: a model is twice among those of one optimizer");
+          throw runtime_error("xla::optim: a model is twice among those of one optimizer");
       },
       models);
 }

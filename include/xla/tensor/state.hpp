@@ -110,7 +110,7 @@ class State : public Tensor<T, Rank> {
     if (!__builtin_is_constant_evaluated())
       detail::machine_of<T>::place_cell(*this, value.detach(), Trainable);
     else if (value.owner())
-      throw error("xla: a parameter or buffer cannot be made in a compiled body");
+      throw runtime_error("xla: a parameter or buffer cannot be made in a compiled body");
   }
   constexpr void copy_place(const State& o) {
     for (int i = 0; i < extents; ++i) sizes_[i] = o.sizes_[i];

@@ -26,7 +26,7 @@ class supervisor {
     const auto in_epochs = epochs_ * batches;
     total_ = how.steps > 0 && in_epochs > 0 ? std::min(how.steps, in_epochs)
                                             : std::max(how.steps, in_epochs);
-    if (how.log_every < 1) throw error("fit: log_every has to be at least 1");
+    if (how.log_every < 1) throw runtime_error("fit: log_every has to be at least 1");
     report_.step = how.first_step;
     if (how.steps > 0 && how.first_step >= how.steps) end(ending::completed);
     if (how.interruptible) guard_.emplace();
@@ -109,7 +109,7 @@ class supervisor {
   bool whole_epoch() const { return report_.step - first_of_epoch_ == batches_; }
   /// The end of an epoch that was gone through whole.
   void finish_epoch() {
-    if (report_.step == first_of_epoch_) throw error("fit: the loader gave no batch");
+    if (report_.step == first_of_epoch_) throw runtime_error("fit: the loader gave no batch");
     ++report_.epoch;
     measure();
     if (!how_.validate && how_.checkpoint_every == 0) save();

@@ -58,7 +58,7 @@ std::int64_t count_rows(shape s) {
 }
 template <class = void>
 [[noreturn]] void refuse_probabilities(const text& why) {
-  throw error("multinomial: " + std::string(why.view()));
+  throw runtime_error("multinomial: " + std::string(why.view()));
 }
 
 template <class Out, class T>

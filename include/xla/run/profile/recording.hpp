@@ -21,7 +21,7 @@ struct basic_profile_recording<In>::state {
 template <class In>
 basic_profile_recording<In>::basic_profile_recording(const ProfileOptions& options) {
   if (options.calls < 1 || options.warmup < 0)
-    throw error("profile: needs at least 1 call and no less than 0 for warm-up, got calls = " +
+    throw runtime_error("profile: needs at least 1 call and no less than 0 for warm-up, got calls = " +
                 std::to_string(options.calls) + ", warmup = " + std::to_string(options.warmup));
   finish_traced<In>();
   state_ = new state;
@@ -47,7 +47,7 @@ Profile basic_profile_recording<In>::take() {
   const MachinePeaks peaks = machine_peaks<In>(num_threads());
   Profile p = profiler::instance().take(state_->session, peaks);
   if (p.functions.empty())
-    throw error(
+    throw runtime_error(
         "profile: no compiled function and no traced graph ran; ops in eager mode have no "
         "plan, so give a function that xla::compile made, or switch eager mode off");
   return p;
