@@ -13,6 +13,7 @@ set(XLA_HEADERS
   xla/base/text.hpp
   xla/shape/bfloat16.hpp
   xla/shape/bounds.hpp
+  xla/shape/checked.hpp
   xla/shape/dtype.hpp
   xla/shape/extent.hpp
   xla/shape/shape.hpp
@@ -25,6 +26,7 @@ set(XLA_HEADERS
   xla/tensor/buffer.hpp
   xla/tensor/device.hpp
   xla/tensor/handle.hpp
+  xla/tensor/heap.hpp
   xla/tensor/impl.hpp
   xla/tensor/machine.hpp
   xla/tensor/memory.hpp
@@ -163,6 +165,7 @@ set(XLA_HEADERS
   xla/kernel/truth.hpp
   xla/run/arena.hpp
   xla/run/absent.hpp
+  xla/run/arena_store.hpp
   xla/run/arguments.hpp
   xla/run/backward.hpp
   xla/run/call.hpp

@@ -79,7 +79,7 @@ struct tree_path {
   std::int64_t index = -1;
 
   template <class = void>
-  std::string str() const {
+  [[gnu::cold]] std::string str() const {
     const std::string number = index < 0 ? std::string() : std::to_string(index);
     if (!parent) return index < 0 ? number : join({"argument ", number});
     const std::string s = parent->str();

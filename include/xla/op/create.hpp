@@ -101,8 +101,10 @@ template <element T, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N],
                                                    caller who = here()) {
   Tensor<T, static_cast<int>(N)> t;
-  const detail::shape s = detail::to_shape(sizes, {"from_blob", who}, 0);
+  const detail::call_site site{"from_blob", who};
+  const detail::shape s = detail::to_shape(sizes, site, 0);
   if (!__builtin_is_constant_evaluated()) {
+    if (!data && detail::count(s) != 0) detail::size_scope{nullptr, site}.fail("data is nullptr");
     detail::machine_of<T>::upload(t, dtype_of<T>, s, data);
   } else {
     detail::node n;

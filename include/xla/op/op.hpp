@@ -17,7 +17,9 @@ constexpr void complete(caller who, node& n, const op_info& op, const handle* co
     rule.in[i] = inputs[i]->dims();
     if (!rule.sizes.table) rule.sizes.table = inputs[i]->table();
   }
-  n.set_shape(op.shape_of(rule));
+  const shape s = op.shape_of(rule);
+  if (!__builtin_is_constant_evaluated()) rule.sizes.countable(s);  // else when sizes are known
+  n.set_shape(s);
 }
 
 /// Adds the op to the graph of its inputs; without one it floats until it meets one.

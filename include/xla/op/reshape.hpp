@@ -102,6 +102,7 @@ constexpr shape to_shape(const Size (&sizes)[N], const call_site& site, extent l
                                              << e.extent() << ", which no axis can have");
     s.push(wrong ? 1 : e.extent());
   }
+  size_scope{table_of(sizes), site}.countable(s);
   return s;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "xla/base/later.hpp"
+#include "xla/shape/checked.hpp"
 
 namespace xla::detail {
 
@@ -37,7 +38,7 @@ class basic_arena_planner {
   /// A value that is there in steps [first, last]. Values are numbered as they are added.
   void add(std::int64_t bytes, int first, int last, bool may_lie_in_lent = true) {
     values_.push_back({round(bytes), first, last, may_lie_in_lent});
-    total_ += values_.back().bytes;
+    total_ = calculated<'+'>(total_, values_.back().bytes);
   }
 
   void run() {

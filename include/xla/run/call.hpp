@@ -38,7 +38,7 @@ struct basic_bound_call {
   later<In, std::vector<const void*>> distinct;  ///< per slot: its owner, in a call that was fine
   bool differentiable = false;  ///< a tensor among the arguments requires a gradient
 
-  void clear() {
+  [[gnu::noinline]] void clear() {
     slots.clear();
     absent.clear();
     differentiable = false;
@@ -87,12 +87,12 @@ class basic_path_finder final : public leaf_visitor {
   basic_path_finder(int index, bool among_facts) : left_(index), facts_(among_facts) {}
   std::string found = "an argument";
 
-  void tensor(handle&, const tree_path& path) override { pass(false, path); }
-  void cell(handle&, bool kept, const tree_path& path) override {
+  [[gnu::cold]] void tensor(handle&, const tree_path& path) override { pass(false, path); }
+  [[gnu::cold]] void cell(handle&, bool kept, const tree_path& path) override {
     pass(false, path, kept ? " (optimizer state)" : "");
   }
-  void scalar(double, const tree_path& path) override { pass(false, path); }
-  void fact(double, const tree_path& path) override { pass(true, path); }
+  [[gnu::cold]] void scalar(double, const tree_path& path) override { pass(false, path); }
+  [[gnu::cold]] void fact(double, const tree_path& path) override { pass(true, path); }
 
  private:
   [[gnu::cold, gnu::noinline]] void pass(bool is_fact, const tree_path& path,

@@ -36,6 +36,8 @@ using flag_setter = basic_flag_setter<void>;
 
 template <class In>
 struct basic_compiled_calls<In>::state {
+  [[gnu::cold]] ~state() = default;
+
   CompileOptions options;
   std::mutex lock;
   later<In, std::vector<std::pair<const compiled_program*, std::unique_ptr<signature_cache>>>>
@@ -46,6 +48,9 @@ struct basic_compiled_calls<In>::state {
     const std::lock_guard hold(lock);
     for (auto& [known, cache] : caches)
       if (known == &p) return *cache;
+    return add_cache(p);
+  }
+  [[gnu::cold]] later<In, signature_cache>& add_cache(const compiled_program& p) {
     prepare_for_plans<In>();
     caches.emplace_back(&p, std::make_unique<later<In, signature_cache>>(p.source, p.kernels));
     return *caches.back().second;
@@ -91,7 +96,8 @@ struct basic_compiled_calls<In>::state {
     const later<In, timed> sample(compile_time);
     check_fixed_sizes<In>(cache.source(), call, arguments);
     check_absent<In>(cache.source(), call, arguments);
-    const later<In, std::vector<const plan*>> known = cache.plans();
+    later<In, std::vector<const plan*>> known;
+    if (later<In, debug_log>::instance().level() > 0) known = cache.plans();
     later<In, executable>* e = cache.add(call, options);
     uncached.add();
     note_memory<In>(options.name, e->get_plan());
@@ -118,7 +124,7 @@ basic_compiled_calls<In>::basic_compiled_calls(CompileOptions options)
     : state_(new state{std::move(options), {}, {}, {}}) {}
 
 template <class In>
-basic_compiled_calls<In>::~basic_compiled_calls() {
+[[gnu::cold]] basic_compiled_calls<In>::~basic_compiled_calls() {
   delete state_;
 }
 

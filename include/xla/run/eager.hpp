@@ -120,7 +120,7 @@ void execute_now(impl& t, ref<buffer> out = {}) {
   if (later<In, op_cache>::instance().first_sight(t)) compile_time.add(0);
   const timed sample(execute_time);
   count_op(t.op);
-  if (!out) out = ref<buffer>(buffer::make(bytes_of(t)));
+  if (!out) out = ref<buffer>(buffer::make(bytes_of(t), {t.op->name, &t.dims}));
   const void* in[3];
   shape shapes[3];
   for (int i = 0; i < t.arity; ++i) {

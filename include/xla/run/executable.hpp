@@ -11,46 +11,29 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/run/arena_store.hpp"
 #include "xla/run/specialize.hpp"
 #include "xla/run/tile.hpp"
 
 namespace xla::detail {
 
-/// Memory for the values of a plan.
-class arena_memory {
- public:
-  explicit arena_memory(std::int64_t bytes)
-      : bytes_(bytes + 64),
-        data_(
-            static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes_), alignment))) {
-    memory_count::instance().add(bytes_);
-  }
-  ~arena_memory() {
-    ::operator delete(data_, alignment);
-    memory_count::instance().remove(bytes_);
-  }
-  arena_memory(const arena_memory&) = delete;
-  arena_memory& operator=(const arena_memory&) = delete;
-  std::byte* get() const { return data_; }
-
- private:
-  static constexpr std::align_val_t alignment{4096};
-  std::int64_t bytes_;
-  std::byte* data_;
-};
-
 /// The memory of one call in flight: the arena, and where every value lies.
 template <class In>
 struct basic_frame {
-  arena_memory memory;
+  arena_store& store;
+  arena memory;
   later<In, std::vector<void*>> table;
+  bool held = false;   ///< the memory is this frame's
+  bool ready = false;  ///< and has what depends on sizes alone
 
-  explicit basic_frame(const later<In, plan>& p) : memory(p.arena_bytes) {
-    table.resize(p.places.size());
-    for (std::size_t v = 0; v < table.size(); ++v) {
-      const placement& q = p.places[static_cast<std::size_t>(p.base[v])];
-      table[v] = q.where == place::arena ? memory.get() + q.offset : nullptr;
-    }
+  basic_frame(const later<In, plan>& p, arena_store& from) : store(from), table(p.places.size()) {}
+  basic_frame(const basic_frame&) = delete;
+  [[gnu::cold]] ~basic_frame() {
+    let_go();
+    store.remove(memory);
+  }
+  void let_go() noexcept {
+    if (std::exchange(held, false)) store.give(memory);
   }
 };
 using frame = basic_frame<void>;
@@ -183,33 +166,42 @@ void prepare_for_plans() {
   if (const auto f = before_plans.load(std::memory_order_acquire)) f();
 }
 
+/// The arenas of all graphs that are traced.
+template <class In = void>
+arena_store& common_arenas() {
+  static arena_store& all = *new later<In, arena_store>;
+  return all;
+}
+
 /// A plan that can be called. Calls that write state follow one another; others have a frame each.
 template <class In>
 class basic_executable {
  public:
-  explicit basic_executable(later<In, plan>&& p) : plan_(std::move(p)) {
+  /// Its arenas are of a store that outlives it.
+  [[gnu::cold]] explicit basic_executable(later<In, plan>&& p,
+                                          arena_store& store = common_arenas<In>())
+      : plan_(std::move(p)), store_(store) {
     is_once_.assign(plan_.steps.size(), false);
     for (int i : plan_.once) is_once_[static_cast<std::size_t>(i)] = true;
   }
 
+  [[gnu::cold]] ~basic_executable() = default;
+  basic_executable(const basic_executable&) = delete;
+
   const later<In, plan>& get_plan() const { return plan_; }
 
   later<In, std::unique_ptr<frame>> take_frame() {
-    {
-      const std::lock_guard hold(frames_lock_);
-      if (!frames_.empty()) {
-        auto f = std::move(frames_.back());
-        frames_.pop_back();
-        return f;
-      }
-    }
-    auto f = std::make_unique<later<In, frame>>(plan_);
-    prepare(*f);
+    auto f = free_frame();
+    const bool kept = store_.take_again(f->memory);
+    if (!kept) store_.take(f->memory, plan_.arena_bytes + 64, largest());
+    f->held = true;
+    if (!kept || !f->ready) prepare(*f);
     return f;
   }
-  void give_frame(later<In, std::unique_ptr<frame>> f) {
+  [[gnu::noinline]] void give_frame(later<In, std::unique_ptr<frame>> f) noexcept {
+    f->let_go();
     const std::lock_guard hold(frames_lock_);
-    frames_.push_back(std::move(f));
+    frames_.push_back(std::move(f));  // into memory that has been there since the frame was made
   }
 
   /// Runs all steps on a frame whose table is complete; random has a state for each random op.
@@ -227,7 +219,7 @@ class basic_executable {
     const ready_step& s = plan_.steps[i];
     if (s.group < 0) return run_step<In>(plan_, s, f.table.data(), random);
     run_group<In>(plan_, plan_.groups[static_cast<std::size_t>(s.group)], f.table.data(),
-                  f.memory.get());
+                  f.memory.data);
   }
   /// The step that follows step i, or its group.
   std::size_t after(std::size_t i) const {
@@ -239,8 +231,40 @@ class basic_executable {
   std::uint64_t id() const { return id_; }
 
  private:
-  // Numbers that the sizes decide, and the steps that depend on nothing else.
-  void prepare(later<In, frame>& f) const {
+  [[gnu::noinline]] later<In, std::unique_ptr<frame>> free_frame() {
+    const std::lock_guard hold(frames_lock_);
+    if (frames_.empty()) return make_frame();
+    auto f = std::move(frames_.back());
+    frames_.pop_back();
+    return f;
+  }
+  [[gnu::cold]] later<In, std::unique_ptr<frame>> make_frame() {
+    frames_.reserve(made_ + 1);
+    auto f = std::make_unique<later<In, frame>>(plan_, store_);
+    ++made_;
+    return f;
+  }
+  // In a sentence the largest value stands for all.
+  memory_use largest() const {
+    memory_use use{.of_all = true};
+    std::int64_t most = -1;
+    for (int v = 0; v < plan_.source.count.values; ++v)
+      if (const placement& q = plan_.places[static_cast<std::size_t>(v)];
+          q.where == place::arena && q.bytes > most) {
+        most = q.bytes;
+        use.function = plan_.source.values[v].op->name;
+        use.dims = &plan_.shapes[static_cast<std::size_t>(v)];
+      }
+    return use;
+  }
+
+  // Where values lie, numbers that the sizes decide, and the steps that depend on nothing else.
+  [[gnu::cold]] void prepare(later<In, frame>& f) const {
+    f.ready = false;
+    for (std::size_t v = 0; v < f.table.size(); ++v) {
+      const placement& q = plan_.places[static_cast<std::size_t>(plan_.base[v])];
+      f.table[v] = q.where == place::arena ? f.memory.data + q.offset : nullptr;
+    }
     const program& p = plan_.source;
     for (int v = 0; v < p.count.values; ++v) {
       const node& n = p.values[v];
@@ -253,6 +277,7 @@ class basic_executable {
     }
     for (int i : plan_.once)
       run_step(plan_, plan_.steps[static_cast<std::size_t>(i)], f.table.data(), nullptr);
+    f.ready = true;
   }
 
   static std::uint64_t next_id() {
@@ -261,10 +286,12 @@ class basic_executable {
   }
 
   later<In, plan> plan_;
+  arena_store& store_;
   later<In, std::vector<char>> is_once_;
   const std::uint64_t id_ = next_id();
   spin_lock frames_lock_;
   later<In, std::vector<std::unique_ptr<frame>>> frames_;
+  std::size_t made_ = 0;
 };
 
 }  // namespace xla::detail

@@ -61,7 +61,8 @@ ref<impl> new_leaf(dtype type, const shape& dims) {
 template <class In = void>
 ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
   ref<impl> t = new_leaf<In>(type, dims);
-  t->data = ref<buffer>(buffer::make(bytes_of(*t)));
+  const memory_use use{data ? "from_blob" : "a parameter or buffer", &t->dims};
+  t->data = ref<buffer>(buffer::make(bytes_of(*t), use));
   if (data && count(dims) > 0) std::memcpy(t->data->data, data, bytes_of(*t));
   return t;
 }
@@ -252,6 +253,7 @@ template <class In>
                                                       bool trainable) {
   for (int i = 0; i < dims.rank; ++i)
     if (dims[i] < 0) throw shape_error("xla: a parameter or buffer needs its sizes");
+  size_scope{nullptr, "xla"}.countable(dims);
   ref<impl> zeros = run_upload<In>(type, dims, nullptr);
   std::memset(zeros->data->data, 0, bytes_of<In>(*zeros));
   run_place<In>(h, std::move(zeros), trainable);

@@ -23,6 +23,18 @@ std::int64_t memory_allocated();
 /// reset_peak_memory_stats().
 template <class = void>
 std::int64_t max_memory_allocated();
+/// Bytes taken from the system for elements and arenas: those of memory_allocated(), and those of
+/// freed tensors that wait for the next ones.
+template <class = void>
+std::int64_t memory_reserved();
+/// Gives back to the system what waits for its next use: memory of freed tensors, and arenas of
+/// compiled functions and traced graphs that are not running.
+template <class = void>
+void empty_cache();
+/// How many bytes of freed tensors may wait for the next ones; as many as tensors hold may always.
+/// 256 MB unless the environment variable XLA_CACHE_LIMIT says another number of bytes.
+template <class = void>
+void set_cache_limit(std::int64_t bytes);
 /// From here on max_memory_allocated() starts at what is allocated now.
 template <class = void>
 void reset_peak_memory_stats();

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <string>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
@@ -23,6 +26,27 @@ std::int64_t max_memory_allocated() {
   return detail::memory_count::instance().most.load(std::memory_order_relaxed);
 }
 XLA_INSTANCE(std::int64_t max_memory_allocated<void>());
+
+template <class>
+std::int64_t memory_reserved() {
+  return memory_allocated() + detail::buffer_cache::instance().kept();
+}
+XLA_INSTANCE(std::int64_t memory_reserved<void>());
+
+template <class>
+void empty_cache() {
+  detail::memory_keeper::give_all_back();
+#if defined(__GLIBC__)
+  malloc_trim(0);  // what lies between other blocks of the heap
+#endif
+}
+XLA_INSTANCE(void empty_cache<void>());
+
+template <class>
+void set_cache_limit(std::int64_t bytes) {
+  detail::buffer_cache::instance().set_limit(bytes);
+}
+XLA_INSTANCE(void set_cache_limit<void>(std::int64_t));
 
 template <class>
 void reset_peak_memory_stats() {
@@ -53,7 +77,7 @@ XLA_INSTANCE(MemoryAnalysis memory_of<void>(const plan&));
 
 /// A sample of ArenaBytes::<name> for every plan.
 template <class In = void>
-void note_memory(const std::string& name, const later<In, plan>& p) {
+[[gnu::cold]] void note_memory(const std::string& name, const later<In, plan>& p) {
   get_metric("ArenaBytes::" + name, metric_unit::bytes).add(static_cast<double>(p.arena_bytes));
 }
 XLA_INSTANCE(void note_memory<void>(const std::string&, const plan&));

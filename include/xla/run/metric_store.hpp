@@ -166,7 +166,7 @@ inline later<In, metric_store>& global_metrics() {
 /// The counter of that name, created on first use. The reference stays valid, also over a clear:
 /// keep it (`static auto& c = get_counter("MarkStep");`), the lookup takes a lock.
 template <class In = void>
-counter& get_counter(std::string_view name) {
+[[gnu::cold]] counter& get_counter(std::string_view name) {
   later<In, metric_store>& store = global_metrics();
   const std::lock_guard lock{store.mutex};
   return store.counters.get(name);
@@ -175,7 +175,7 @@ XLA_INSTANCE(counter& get_counter<void>(std::string_view));
 
 /// The metric of that name, created on first use with `unit`; valid for good, as `get_counter`.
 template <class In = void>
-metric& get_metric(std::string_view name, metric_unit unit = metric_unit::time) {
+[[gnu::cold]] metric& get_metric(std::string_view name, metric_unit unit = metric_unit::time) {
   later<In, metric_store>& store = global_metrics();
   const std::lock_guard lock{store.mutex};
   return store.metrics.get(name, unit);

@@ -131,7 +131,7 @@ inline std::int64_t value_at(const later<In, std::vector<std::int64_t>>& symbols
 
 /// Computes every symbol from the sizes of the slots, and checks what was taken to be equal.
 template <class In = void>
-inline later<In, std::vector<std::int64_t>> evaluate_symbols(
+[[gnu::cold]] inline later<In, std::vector<std::int64_t>> evaluate_symbols(
     const program& p, const later<In, std::vector<shape>>& slots) {
   later<In, std::vector<std::int64_t>> v(static_cast<std::size_t>(p.count.symbols));
   for (int i = 0; i < p.count.symbols; ++i) {
@@ -141,14 +141,12 @@ inline later<In, std::vector<std::int64_t>> evaluate_symbols(
       out = slots[static_cast<std::size_t>(s.a)][static_cast<int>(s.b)];
     } else if (s.kind == '*' && s.b == 0) {
       out = s.a;
-      for (int k = 0; k < s.factors; ++k) out *= v[static_cast<std::size_t>(s.factor[k])];
+      for (int k = 0; k < s.factors; ++k)
+        out = calculated<'*'>(out, v[static_cast<std::size_t>(s.factor[k])]);
     } else {
       const std::int64_t a = value_at(v, s.a), b = value_at(v, s.b);
-      out = s.kind == '+'   ? a + b
-            : s.kind == '-' ? a - b
-            : s.kind == '*' ? a * b
-            : b == 0        ? 0
-                            : a / b;
+      if (s.kind == '/' && b == 0) out = 0;
+      else if (!calculate(a, s.kind, b, out)) refuse_arithmetic(a, s.kind, b);
     }
   }
   for (int i = 0; i < p.count.equalities; ++i) {

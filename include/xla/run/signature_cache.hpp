@@ -23,13 +23,14 @@ namespace detail {
 template <class In = void>
 later<In, std::unique_ptr<executable>> specialize(const program& p, const region_kernel* kernels,
                                                   later<In, std::vector<shape>> slots,
-                                                  const later<In, std::vector<char>>& absent) {
+                                                  const later<In, std::vector<char>>& absent,
+                                                  arena_store& arenas) {
   return std::make_unique<later<In, executable>>(
-      later<In, specializer>(p, kernels, std::move(slots)).run(absent));
+      later<In, specializer>(p, kernels, std::move(slots)).run(absent), arenas);
 }
 XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const region_kernel*,
                                                           std::vector<shape>,
-                                                          const std::vector<char>&));
+                                                          const std::vector<char>&, arena_store&));
 
 /// Whether a call leaves something else in a slot than it found there.
 constexpr bool changes(const program& p, int slot) {
@@ -53,24 +54,26 @@ class basic_signature_cache {
 
   later<In, executable>* find(const later<In, bound_call>& call) {
     const std::lock_guard hold(lock_);
-    if (last_ && matches(*last_, call)) return last_;
-    for (auto& e : all_)
-      if (matches(*e, call)) return last_ = e.get();
-    return nullptr;
+    return look_up(call);
   }
   [[gnu::cold]] later<In, executable>* add(const later<In, bound_call>& call,
                                            const CompileOptions& options) {
     const std::lock_guard hold(lock_);
+    if (auto* made_meanwhile = look_up(call)) return made_meanwhile;
     if (static_cast<int>(all_.size()) >= options.max_signatures)
-      throw runtime_error(join({"Maximum number of different graphs allowed per function exceeded: ",
-                        std::to_string(options.max_signatures), " (", options.name,
-                        "); pad the arguments to fewer shapes or raise max_signatures"}));
+      throw runtime_error(
+          join({"Maximum number of different graphs allowed per function exceeded: ",
+                std::to_string(options.max_signatures), " (", options.name,
+                "); pad the arguments to fewer shapes or raise max_signatures"}));
     later<In, std::vector<shape>> slots;
     for (const bound_slot& s : call.slots) slots.push_back(s.value ? s.value->dims : shape{});
-    all_.push_back(specialize<In>(program_, kernels_, std::move(slots), call.absent));
+    auto made = specialize<In>(program_, kernels_, std::move(slots), call.absent, arenas_);
+    if (2 * all_.size() >= places_.size()) make_places();
+    all_.push_back(std::move(made));
+    enter(all_.size() - 1);
     return last_ = all_.back().get();
   }
-  later<In, std::vector<const plan*>> plans() {
+  [[gnu::cold]] later<In, std::vector<const plan*>> plans() {
     const std::lock_guard hold(lock_);
     later<In, std::vector<const plan*>> all;
     for (auto& e : all_) all.push_back(&e->get_plan());
@@ -94,6 +97,14 @@ class basic_signature_cache {
   std::mutex& state_lock() { return state_lock_; }
 
  private:
+  later<In, executable>* look_up(const later<In, bound_call>& call) {
+    if (last_ && matches(*last_, call)) return last_;
+    if (all_.empty()) return nullptr;
+    for (std::size_t at = hash(call);; ++at)
+      if (const int i = place(at); i < 0) return nullptr;
+      else if (later<In, executable>& e = *all_[static_cast<std::size_t>(i)]; matches(e, call))
+        return last_ = &e;
+  }
   static bool matches(const later<In, executable>& e, const later<In, bound_call>& call) {
     const auto& shapes = e.get_plan().slot_shapes;
     for (std::size_t i = 0; i < shapes.size(); ++i)
@@ -103,11 +114,40 @@ class basic_signature_cache {
                ? !absent
                : absent && std::memcmp(absent, call.absent.data(), call.absent.size()) == 0;
   }
+  static std::size_t hash(const later<In, bound_call>& call) {
+    std::uint64_t h = 0;
+    for (const bound_slot& s : call.slots)
+      if (s.value) h = add(h, s.value->dims);
+    return static_cast<std::size_t>(h >> 16);
+  }
+  static std::size_t hash_of(const later<In, plan>& p) {
+    std::uint64_t h = 0;
+    for (const shape& s : p.slot_shapes) h = add(h, s);
+    return static_cast<std::size_t>(h >> 16);
+  }
+  static std::uint64_t add(std::uint64_t h, const shape& s) {
+    for (int i = 0; i < s.rank; ++i)
+      h = later<In, op_cache>::mix(h, static_cast<std::uint64_t>(s[i]));
+    return h;
+  }
+  int& place(std::size_t at) { return places_[at & (places_.size() - 1)]; }
+  void enter(std::size_t i) {
+    std::size_t at = hash_of(all_[i]->get_plan());
+    while (place(at) >= 0) ++at;
+    place(at) = static_cast<int>(i);
+  }
+  [[gnu::cold]] void make_places() {
+    later<In, std::vector<int>> more(std::max<std::size_t>(16, 4 * all_.size()), -1);
+    places_.swap(more);
+    for (std::size_t i = 0; i < all_.size(); ++i) enter(i);
+  }
   program program_;
   bool changes_ = false, collects_ = false;
   const region_kernel* kernels_;
   std::mutex lock_, state_lock_;
+  arena_store arenas_;  // one signature's serve the others
   later<In, std::vector<std::unique_ptr<executable>>> all_;
+  later<In, std::vector<int>> places_;  // by hash, each of all_ in the first free place from there
   later<In, executable>* last_ = nullptr;
 };
 using signature_cache = basic_signature_cache<void>;
@@ -137,7 +177,7 @@ using call_pool = basic_call_pool<void>;
 
 /// Who needs an axis of a slot to have a size that the body knows: ": matmul (model.cpp:42)".
 template <class In = void>
-text needed_by(const program& p, int slot, int axis) {
+[[gnu::cold]] text needed_by(const program& p, int slot, int axis) {
   text out;
   extent e = equality::hole;
   for (int i = 0; i < p.count.symbols; ++i)

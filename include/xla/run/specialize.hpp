@@ -60,6 +60,7 @@ class basic_specializer {
       shape& s = out_.shapes[at(v)] = value_at(out_.symbols, n.dims_shape());
       for (int i = 0; i < s.rank; ++i)
         if (s[i] < 0) throw shape_error(std::string(n.op->name) + ": a size became negative");
+      size_scope{nullptr, {n.op->name, n.at}}.countable(s);
       out_.base[at(v)] = n.op->kind == op_kind::alias ? base(n.in[0]) : v;
       const std::int64_t bytes = count(s) * size_of(n.type);
       out_.places[at(v)].bytes = n.op->kind == op_kind::leaf && n.op != &input_info ? 8 : bytes;

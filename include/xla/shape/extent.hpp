@@ -7,6 +7,7 @@
 #include "xla/base/caller.hpp"
 #include "xla/base/error.hpp"
 #include "xla/base/text.hpp"
+#include "xla/shape/checked.hpp"
 
 namespace xla::detail {
 
@@ -82,7 +83,7 @@ struct size_table {
   constexpr extent multiply(extent x, extent y) {
     symbol p = as_product(find(x));
     const symbol q = as_product(find(y));
-    p.a *= q.a;
+    p.a = calculated(p.a, '*', q.a);
     for (int i = 0; i < q.factors; ++i)
       if (!insert(p, q.factor[i])) return opaque('*', x, y);
     return intern(p);
@@ -102,7 +103,7 @@ struct size_table {
   constexpr extent plus(extent x, extent y) {
     const affine a = split(x), b = split(y);
     if (is_known(a.term) || is_known(b.term))
-      return shifted(is_known(a.term) ? b.term : a.term, a.constant + b.constant);
+      return shifted(is_known(a.term) ? b.term : a.term, calculated(a.constant, '+', b.constant));
     if (a.term == b.term) return shifted(multiply(a.term, 2), a.constant + b.constant);
     extent both = 0;
     if (const symbol& s = at(a.term); s.kind == '-' && find(s.b) == b.term) both = find(s.a);
@@ -145,7 +146,7 @@ struct size_table {
     x = find(x);
     y = find(y);
     const bool known = is_known(x) && is_known(y);
-    if (known && kind == '+') return x + y;
+    if (known && kind == '+') return calculated(x, '+', y);
     if (known && kind == '-' && x >= y) return x - y;  // a difference below 0 stays a term
     if (known && kind == '/') return y == 0 ? 0 : x / y;
     for (int i = 0; i < symbol_count; ++i)
@@ -180,6 +181,12 @@ struct size_table {
   }
 
  private:
+  // Of numbers that the body knows; refused where the result is no size.
+  constexpr std::int64_t calculated(std::int64_t a, char op, std::int64_t b) {
+    std::int64_t result = 1;
+    if (!calculate(a, op, b, result)) refused.set(no_size(a, op, b));
+    return result;
+  }
   constexpr const symbol& at(extent e) const { return symbols[symbol_index(e)]; }
   constexpr extent shifted(extent term, std::int64_t constant) {
     if (constant == 0) return term;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "xla/base/error.hpp"
+#include "xla/shape/checked.hpp"
 #include "xla/shape/extent.hpp"
 
 namespace xla::detail {
@@ -34,6 +35,21 @@ constexpr std::int64_t count(const shape& s) {
   std::int64_t n = 1;
   for (int i = 0; i < s.rank; ++i) n *= s.dims[i];
   return n;
+}
+
+/// The most elements of a tensor, so that its bytes, and those of many, are numbers of 64 bits.
+inline constexpr std::int64_t most_elements = std::int64_t{1} << 59;
+
+/// Whether the elements can be counted, as far as sizes are known; without elements, whether those
+/// of its slices can.
+constexpr bool is_countable(const shape& s) {
+  std::int64_t n = 1;
+  bool none = false;
+  for (int i = 0; i < s.rank; ++i) {
+    if (s.dims[i] == 0) none = true;
+    else if (s.dims[i] > 1 && __builtin_mul_overflow(n, s.dims[i], &n)) return false;
+  }
+  return none || n <= most_elements;
 }
 
 /// "(64, 784)"; a size known only at run time prints as "?".
@@ -66,12 +82,19 @@ struct size_scope {
     else throw shape_error(std::string(sentence.view()));
   }
   constexpr extent multiply(extent a, extent b) const {
-    return table ? table->multiply(a, b) : a * b;
+    return table ? table->multiply(a, b) : calculated(a, '*', b);
   }
   constexpr extent divide(extent a, extent b) const {
     return table ? table->divide(a, b) : b == 0 ? 0 : a / b;
   }
-  constexpr extent plus(extent a, extent b) const { return table ? table->plus(a, b) : a + b; }
+  constexpr extent plus(extent a, extent b) const {
+    return table ? table->plus(a, b) : calculated(a, '+', b);
+  }
+  /// Refuses a shape of more elements than can be counted.
+  [[gnu::noinline]] constexpr void countable(const shape& s) const {
+    if (!is_countable(s))
+      fail(text("a tensor of shape ") << s << " has more elements than 2^59, which is the most");
+  }
   constexpr extent numel(const shape& s) const {
     extent n = 1;
     for (int i = 0; i < s.rank; ++i) n = multiply(n, s.dims[i]);
@@ -127,13 +150,24 @@ struct size_scope {
       if (!is_known(y)) y = find(y);
       if (x == 1) x = y;
       else if (y != 1 && !equal(x, y)) {
-        fail(text("sizes of ") << a << " and " << b << " do not broadcast: " << x << " against "
-                               << y << " at axis " << i << "; sizes must be equal or 1");
+        refuse_broadcast(a, b, x, y, i);
         x = y;
       }
       out.dims[i] = x;
     }
     return out;
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] constexpr void refuse_broadcast(const shape& a, const shape& b,
+                                                               extent x, extent y, int i) const {
+    fail(text("sizes of ") << a << " and " << b << " do not broadcast: " << x << " against " << y
+                           << " at axis " << i << "; sizes must be equal or 1");
+  }
+  constexpr std::int64_t calculated(std::int64_t a, char op, std::int64_t b) const {
+    std::int64_t result = 1;
+    if (!calculate(a, op, b, result)) fail(no_size(a, op, b));
+    return result;
   }
 };
 

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "xla/shape/checked.hpp"
 #include "xla/shape/extent.hpp"
 
 namespace xla {
 
 /// A number of elements along an axis: known, or (while a step is being compiled) a term over the
-/// sizes of the arguments. Has + - * /; using an unknown one as a plain number is refused.
+/// sizes of the arguments. Has + - * /, which throw shape_error where the result is no number of 64
+/// bits; using an unknown one as a plain number is refused.
 class Size {
  public:
   constexpr Size() = default;
@@ -38,7 +40,7 @@ class Size {
       if (b.negative()) return Size(0) - a * Size(-b.extent_);
       return {t->multiply(a.extent_, b.extent_), t};
     }
-    return a.extent_ * b.extent_;
+    return detail::calculated<'*'>(a.extent_, b.extent_);
   }
   friend constexpr Size operator/(Size a, Size b) {
     if (auto* t = table_of(a, b)) {
@@ -46,7 +48,7 @@ class Size {
       if (b.negative()) return Size(0) - a / Size(-b.extent_);
       return {t->divide(a.extent_, b.extent_), t};
     }
-    return a.extent_ / b.extent_;
+    return detail::calculated<'/'>(a.extent_, b.extent_);
   }
   friend constexpr Size operator+(Size a, Size b) {
     if (auto* t = table_of(a, b)) {
@@ -54,7 +56,7 @@ class Size {
       if (b.negative()) return a - Size(-b.extent_);
       return {t->plus(a.extent_, b.extent_), t};
     }
-    return a.extent_ + b.extent_;
+    return detail::calculated<'+'>(a.extent_, b.extent_);
   }
   friend constexpr Size operator-(Size a, Size b) {
     if (auto* t = table_of(a, b)) {
@@ -62,7 +64,7 @@ class Size {
       if (b.negative()) return a + Size(-b.extent_);
       return {t->minus(a.extent_, b.extent_), t};
     }
-    return a.extent_ - b.extent_;
+    return detail::calculated<'-'>(a.extent_, b.extent_);
   }
   // Exact overloads for plain numbers: otherwise the conversion to int64 would be as good a match.
   friend constexpr Size operator*(Size a, std::integral auto b) { return a * Size(b); }

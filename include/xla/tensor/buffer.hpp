@@ -1,46 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
-#include <thread>
 #include <utility>
+
+#include "xla/tensor/heap.hpp"
 
 namespace xla::detail {
 
-/// A lock for a few instructions; usable with std::lock_guard.
-class spin_lock {
- public:
-  void lock() noexcept {
-    while (flag_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
-  }
-  void unlock() noexcept { flag_.clear(std::memory_order_release); }
-
- private:
-  std::atomic_flag flag_ = ATOMIC_FLAG_INIT;
-};
-
 /// Blocks of one size that are kept for the next use instead of going back to the heap.
 template <std::size_t Bytes>
-class small_blocks {
+class small_blocks : memory_keeper {
  public:
   static void* take(std::size_t bytes) {
     if (bytes != Bytes) return ::operator new(bytes);
-    small_blocks& s = instance();
-    {
-      const std::lock_guard hold(s.lock_);
-      if (s.first_) {
-        link* l = s.first_;
-        s.first_ = l->next;
-        return l;
-      }
-    }
-    return ::operator new(Bytes);
+    if (link* l = instance().pop()) return l;
+    return heap_take(Bytes, alignment);
   }
   static void give(void* p) noexcept {
     small_blocks& s = instance();
@@ -49,21 +32,49 @@ class small_blocks {
   }
 
  private:
+  static constexpr std::size_t alignment = 16;
   struct link {
     link* next;
   };
+  small_blocks()
+      : memory_keeper([](memory_keeper& self) noexcept {
+          while (link* l = static_cast<small_blocks&>(self).pop()) heap_give(l, alignment);
+        }) {}
   // Never destroyed: tensors with static storage may die after it would.
   static small_blocks& instance() {
     static small_blocks& s = *new small_blocks;
     return s;
   }
+  link* pop() noexcept {
+    const std::lock_guard hold(lock_);
+    return first_ ? std::exchange(first_, first_->next) : nullptr;
+  }
   spin_lock lock_;
   link* first_ = nullptr;
 };
 
+/// Bytes in use by tensors and by compiled functions: now, and the most there were.
+struct memory_count {
+  std::atomic<std::int64_t> now{0}, most{0};
+
+  static memory_count& instance() {
+    static constinit memory_count c;
+    return c;
+  }
+  void add(std::int64_t bytes) noexcept {
+    const std::int64_t sum = now.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    std::int64_t old = most.load(std::memory_order_relaxed);
+    while (sum > old && !most.compare_exchange_weak(old, sum, std::memory_order_relaxed)) {}
+  }
+  std::int64_t in_use() const noexcept { return now.load(std::memory_order_relaxed); }
+  void remove(std::int64_t bytes) noexcept { now.fetch_sub(bytes, std::memory_order_relaxed); }
+};
+
 /// Memory for elements, 64-byte aligned. Freed blocks wait in lists by size class for the next
-/// tensor, so that a training loop in its stride allocates nothing.
-class buffer_cache {
+/// tensor, so that a training loop in its stride allocates nothing: as many bytes as a limit says,
+/// or as tensors hold, if that is more. Beyond that the lists that were left alone longest go back
+/// to the system.
+class buffer_cache : memory_keeper {
  public:
   static constexpr std::size_t alignment = 64;
 
@@ -74,19 +85,33 @@ class buffer_cache {
 
   /// Memory of a size class, or of one of the next where a block waits there; capacity is its size
   /// on return.
-  void* take(std::size_t& capacity) {
+  [[gnu::noinline]] void* take(std::size_t& capacity, memory_use use) {
     std::size_t size = capacity;
     for (int k = 0; k < (capacity > coarse ? 3 : 1); ++k, size = class_of(size + 1))
       if (void* waiting = take_waiting(lists_[index(size)])) {
         capacity = size;
         return waiting;
       }
-    return ::operator new(capacity, std::align_val_t(alignment));
+    return heap_take(capacity, alignment, use);
   }
   void give(void* p, std::size_t capacity) noexcept {
     list& l = lists_[index(capacity)];
-    const std::lock_guard hold(l.lock);
-    l.first = ::new (p) link{l.first};
+    {
+      const std::lock_guard hold(l.lock);
+      l.first = ::new (p) link{l.first};
+      l.capacity = capacity;
+      touch(l);
+    }
+    const auto bytes = static_cast<std::int64_t>(capacity);
+    const std::int64_t kept = kept_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (kept > limit_.load(std::memory_order_relaxed) && kept > memory_count::instance().in_use())
+      shrink();
+  }
+  /// Bytes of the blocks that wait.
+  std::int64_t kept() const noexcept { return kept_.load(std::memory_order_relaxed); }
+  void set_limit(std::int64_t bytes) noexcept {
+    limit_.store(bytes, std::memory_order_relaxed);
+    shrink();
   }
 
   /// The size class of a request: from 64 bytes up powers of two and their midpoints, of large ones
@@ -104,14 +129,53 @@ class buffer_cache {
   };
   struct list {
     spin_lock lock;
+    std::atomic<std::uint64_t> touched{0};  ///< 0 while no block waits
+    std::size_t capacity = 0;
     link* first = nullptr;
   };
   static constexpr std::size_t coarse = std::size_t{1} << 16;
+  static constexpr std::int64_t usual_limit = std::int64_t{256} << 20;
 
-  static void* take_waiting(list& l) {
+  [[gnu::cold, gnu::noinline]] buffer_cache()
+      : memory_keeper([](memory_keeper& self) noexcept {
+          static_cast<buffer_cache&>(self).shrink_to(0);
+        }) {
+    if (const char* bytes = std::getenv("XLA_CACHE_LIMIT"); bytes && *bytes)
+      limit_ = std::strtoll(bytes, nullptr, 10);
+  }
+  void touch(list& l) noexcept {
+    l.touched.store(clock_.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
+  }
+  void* take_waiting(list& l) noexcept {
     const std::lock_guard hold(l.lock);
-    if (!l.first) return nullptr;
-    return std::exchange(l.first, l.first->next);
+    return l.first ? pop(l) : nullptr;
+  }
+  void* pop(list& l) noexcept {
+    link* const block = std::exchange(l.first, l.first->next);
+    if (l.first) touch(l);
+    else l.touched.store(0, std::memory_order_relaxed);
+    kept_.fetch_sub(static_cast<std::int64_t>(l.capacity), std::memory_order_relaxed);
+    return block;
+  }
+  // By an eighth more than asked for, so that it is not done for each block.
+  void shrink() noexcept {
+    const std::int64_t most = std::max(limit_.load(std::memory_order_relaxed),
+                                       memory_count::instance().in_use());
+    if (kept() > most) shrink_to(most - most / 8);
+  }
+  [[gnu::cold, gnu::noinline]] void shrink_to(std::int64_t bytes) noexcept {
+    while (kept() > bytes) {
+      list* oldest = nullptr;
+      std::uint64_t since = 0;
+      for (list& l : lists_)
+        if (const auto t = l.touched.load(std::memory_order_relaxed); t != 0 && (!oldest || t < since)) {
+          oldest = &l;
+          since = t;
+        }
+      if (!oldest) return;
+      while (void* block = kept() > bytes ? take_waiting(*oldest) : nullptr)
+        heap_give(block, alignment);
+    }
   }
   static std::size_t index(std::size_t capacity) {
     const std::size_t log = static_cast<std::size_t>(std::bit_width(capacity - 1));
@@ -119,22 +183,8 @@ class buffer_cache {
     return 16 * log + (capacity - half) / (half / 16) - 1;
   }
   list lists_[16 * 65];
-};
-
-/// Bytes in use by tensors and by compiled functions: now, and the most there were.
-struct memory_count {
-  std::atomic<std::int64_t> now{0}, most{0};
-
-  static memory_count& instance() {
-    static constinit memory_count c;
-    return c;
-  }
-  void add(std::int64_t bytes) noexcept {
-    const std::int64_t sum = now.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    std::int64_t old = most.load(std::memory_order_relaxed);
-    while (sum > old && !most.compare_exchange_weak(old, sum, std::memory_order_relaxed)) {}
-  }
-  void remove(std::int64_t bytes) noexcept { now.fetch_sub(bytes, std::memory_order_relaxed); }
+  std::atomic<std::uint64_t> clock_{1};
+  std::atomic<std::int64_t> kept_{0}, limit_{usual_limit};
 };
 
 /// Elements that another library made; let_go(owner) tells it that they are not read any more.
@@ -164,9 +214,9 @@ struct buffer {
     b->owner = memory.owner;
     return b;
   }
-  static buffer* make(std::size_t bytes) {
+  [[gnu::noinline]] static buffer* make(std::size_t bytes, memory_use use = {}) {
     std::size_t capacity = buffer_cache::class_of(bytes);
-    void* memory = buffer_cache::instance().take(capacity);
+    void* memory = buffer_cache::instance().take(capacity, use);
     buffer* b = nullptr;
     try {
       b = new buffer;
@@ -181,14 +231,7 @@ struct buffer {
   }
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
-    if (refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    if (let_go) {
-      let_go(owner);
-    } else {
-      buffer_cache::instance().give(data, bytes);
-      memory_count::instance().remove(static_cast<std::int64_t>(bytes));
-    }
-    delete this;
+    if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) end();
   }
   bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1 && !let_go; }
   /// References other than those of executions in flight, with that of another library. In this
@@ -200,6 +243,17 @@ struct buffer {
 
   static void* operator new(std::size_t n) { return small_blocks<sizeof(buffer)>::take(n); }
   static void operator delete(void* p) noexcept { small_blocks<sizeof(buffer)>::give(p); }
+
+ private:
+  [[gnu::noinline]] void end() noexcept {
+    if (let_go) {
+      let_go(owner);
+    } else {
+      buffer_cache::instance().give(data, bytes);
+      memory_count::instance().remove(static_cast<std::int64_t>(bytes));
+    }
+    delete this;
+  }
 };
 
 }  // namespace xla::detail

@@ -23,11 +23,12 @@ constexpr Tensor<T, R> pad_axis(const Tensor<T, R>& x, int axis, const Padding& 
   const Size lost = cut(by.before) + cut(by.after);
   if (lost != 0) y = narrow(y, axis, cut(by.before), y.size(axis) - lost, who);
   const Size before = grow(by.before), after = grow(by.after);
-  if (before.known() && after.known() && (before + after).extent() == 0) return y;
+  if (before.known() && before.extent() == 0 && after.known() && after.extent() == 0) return y;
   size_table* table = before.table() ? before.table() : after.table();
   y = beside(y, table);
   shape s = y.dims();
-  s[axis] = (before + y.size(axis) + after).extent();
+  const size_scope scope{y.table(), {"pad", who}};
+  s[axis] = scope.plus(scope.plus(before.extent(), s[axis]), after.extent());
   return scatter_part(value, op::slice::pack(axis, 1), before.extent(), y, s);
 }
 

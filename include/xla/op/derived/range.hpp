@@ -9,20 +9,24 @@
 namespace xla {
 namespace detail {
 
-/// How many numbers lie from start on, step apart, before end.
-template <class A, class B, class S>
-constexpr std::int64_t range_count(A start, B end, S step) {
-  if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>) {
-    const std::int64_t span = static_cast<std::int64_t>(end) - static_cast<std::int64_t>(start);
-    const std::int64_t by = static_cast<std::int64_t>(step), n = span / by;
-    return n < 0 ? 0 : n + (n * by != span && (span < 0) == (by < 0));
-  } else {
-    const double steps =
-        (static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(step);
-    if (!(steps > 0)) return 0;
-    const std::int64_t n = static_cast<std::int64_t>(steps);
-    return n + (static_cast<double>(n) < steps);
-  }
+/// How many whole numbers lie from start on, step apart, before end: at most 2^62, which no tensor
+/// has.
+constexpr std::int64_t range_count(std::int64_t start, std::int64_t end, std::int64_t step) {
+  if (step > 0 ? end <= start : end >= start) return 0;
+  // Without a sign: the distance of two numbers may take all 64 bits.
+  const auto from = static_cast<std::uint64_t>(step > 0 ? start : end);
+  const auto to = static_cast<std::uint64_t>(step > 0 ? end : start);
+  const auto by = static_cast<std::uint64_t>(step), size = step > 0 ? by : 0 - by;
+  const std::uint64_t n = (to - from - 1) / size + 1, most = std::uint64_t{1} << 62;
+  return static_cast<std::int64_t>(n < most ? n : most);
+}
+/// The same of fractions.
+constexpr std::int64_t range_count(double start, double end, double step) {
+  const double steps = (end - start) / step;
+  if (!(steps > 0)) return 0;
+  if (steps > 0x1p62) return std::int64_t{1} << 62;
+  const std::int64_t n = static_cast<std::int64_t>(steps);
+  return n + (static_cast<double>(n) < steps);
 }
 
 }  // namespace detail
@@ -37,10 +41,14 @@ constexpr Tensor<T, 1> arange(A start, B end, S step = 1, caller who = here()) {
   const bool ends = step != 0 && start == start && end == end && step == step;
   if (!ends)
     detail::size_scope{nullptr, {"arange", who}}.fail("needs numbers, and a step that is not 0");
-  const std::int64_t n = ends ? detail::range_count(start, end, step) : 0;
+  constexpr bool whole = std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>;
+  using N = std::conditional_t<whole, std::int64_t, double>;
+  const std::int64_t n = ends ? detail::range_count(static_cast<N>(start), static_cast<N>(end),
+                                                    static_cast<N>(step))
+                              : 0;
   if constexpr (std::is_integral_v<A>)
-    if (step == 1) return detail::arange_from<T>(n, static_cast<std::int64_t>(start));
-  return detail::arange_from<T>(n, 0) * static_cast<T>(step) + static_cast<T>(start);
+    if (step == 1) return detail::arange_from<T>(n, static_cast<std::int64_t>(start), who);
+  return detail::arange_from<T>(n, 0, who) * static_cast<T>(step) + static_cast<T>(start);
 }
 /// start, start + 1 … before end, either known at run time only.
 template <element T = std::int64_t>

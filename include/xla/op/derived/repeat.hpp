@@ -15,12 +15,15 @@ constexpr Size product_of(const Tensor<T, R>& x, int from, int to) {
 }
 /// Everything from axis at on, times times over; the axis before which is named in result.
 template <class T, int R>
-constexpr Tensor<T, R> repeat_from(const Tensor<T, R>& x, int at, int grows, Size times) {
+constexpr Tensor<T, R> repeat_from(const Tensor<T, R>& x, int at, int grows, Size times,
+                                   const call_site& site) {
   if (times.known() && times.extent() == 1) return x;
   const Size outer = product_of(x, 0, at), inner = product_of(x, at, R);
   const Size sizes[] = {outer, times, inner};
   shape s = x.dims();
-  s[grows] = (x.size(grows) * times).extent();
+  const size_scope scope{x.table() ? x.table() : times.table(), site};
+  s[grows] = scope.multiply(s[grows], times.extent());
+  scope.countable(s);
   const Tensor<T, 3> repeated = expand(reshape(x, {outer, 1, inner}), sizes);
   return with_shape<op::reshape, R>(repeated, s);
 }
@@ -39,7 +42,7 @@ constexpr Tensor<T, static_cast<int>(N)> repeat(const Tensor<T, R>& x, const Siz
   for (int i = 0; i < R; ++i) s.push(from[i]);
   Tensor<T, rank> y = detail::with_shape<op::reshape, rank>(x, s);
   for (int i = rank - 1; i >= 0; --i)
-    y = detail::repeat_from(y, i, i, Size(counts[i], detail::table_of(times)));
+    y = detail::repeat_from(y, i, i, Size(counts[i], detail::table_of(times)), {"repeat", who});
   return y;
 }
 
@@ -66,7 +69,10 @@ constexpr Tensor<T, R> repeat_interleave(const Tensor<T, R>& x, Size times, int 
                                                                    << axis);
     return x;
   }
-  return detail::repeat_from(x, at + 1, at, times);
+  const Size counts[] = {times};
+  const detail::call_site site{"repeat_interleave", who};
+  return detail::repeat_from(x, at + 1, at, {detail::to_shape(counts, site, 0)[0], times.table()},
+                             site);
 }
 
 }  // namespace xla

@@ -12,12 +12,14 @@ namespace detail {
 
 // Positions in the element type itself, so that comparing them fuses with what is chosen.
 template <class T>
-using position_type = std::conditional_t<(sizeof(T) > 1), T, std::int32_t>;
+using position_type = std::conditional_t<(sizeof(T) > 2), T, std::int32_t>;
 
-/// The row's number + shift, and the column's, to compare: (rows, 1) and (columns).
+/// The row's number + shift, and the column's, to compare: (rows, 1) and (columns). A shift beyond
+/// 2^30 is beyond all columns, and its sums with rows fit into T.
 template <class T>
 constexpr Tensor<T, 2> row_numbers(Size rows, std::int64_t shift) {
-  return unsqueeze(arange_from<T>(rows, shift), 1);
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  return unsqueeze(arange_from<T>(rows, shift > most ? most : shift < -most ? -most : shift), 1);
 }
 
 template <class T, int R, int M>

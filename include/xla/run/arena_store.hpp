@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "xla/tensor/buffer.hpp"
+
+namespace xla::detail {
+
+/// Memory for the values of plans. Who holds one that waits may lose it to somebody else.
+struct arena {
+  std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+  arena *older = nullptr, *newer = nullptr;  ///< among those that wait
+  bool waits = false;
+};
+
+/// The arenas of plans that run one at a time, as those of a function's signatures do: together
+/// twice the largest, or as much as was in use at once. A plan that comes again finds the arena
+/// that it had before, unless others needed it.
+class arena_store : memory_keeper {
+ public:
+  arena_store()
+      : memory_keeper([](memory_keeper& self) noexcept {
+          arena_store& s = static_cast<arena_store&>(self);
+          const std::lock_guard hold(s.lock_);
+          s.drop_until(0);
+        }) {}
+
+  /// True when a has still the memory that it had, and what was left there; it is in use again.
+  [[gnu::noinline]] bool take_again(arena& a) noexcept {
+    const std::lock_guard hold(lock_);
+    if (!a.waits) return false;
+    unlink(a);
+    use(a.bytes);
+    return true;
+  }
+  /// Memory for so many bytes in one that has none.
+  [[gnu::cold]] void take(arena& a, std::int64_t bytes, memory_use why) {
+    {
+      const std::lock_guard hold(lock_);
+      largest_ = std::max(largest_, bytes);
+      use(bytes);
+      if (total_ + bytes > bound() && take_over(a, bytes)) return;
+      total_ += bytes;
+      drop_until(bound());
+    }
+    try {
+      a.data = static_cast<std::byte*>(heap_take(static_cast<std::size_t>(bytes), page, why));
+    } catch (...) {
+      const std::lock_guard hold(lock_);
+      total_ -= bytes;
+      in_use_ -= bytes;
+      throw;
+    }
+    a.bytes = bytes;
+    memory_count::instance().add(bytes);
+  }
+  /// It waits for its next use.
+  [[gnu::noinline]] void give(arena& a) noexcept {
+    const std::lock_guard hold(lock_);
+    in_use_ -= a.bytes;
+    a.waits = true;
+    a.older = newest_;
+    a.newer = nullptr;
+    (newest_ ? newest_->newer : oldest_) = &a;
+    newest_ = &a;
+  }
+  /// Before the end of an arena that waits.
+  [[gnu::cold]] void remove(arena& a) noexcept {
+    const std::lock_guard hold(lock_);
+    if (a.waits) drop(a);
+  }
+  /// Bytes of all arenas.
+  std::int64_t total() const {
+    const std::lock_guard hold(lock_);
+    return total_;
+  }
+
+ private:
+  static constexpr std::size_t page = 4096;
+  static constexpr std::int64_t few = std::int64_t{1} << 20;  ///< not worth sharing
+
+  std::int64_t bound() const { return std::max(std::max(2 * largest_, most_in_use_), few); }
+  void use(std::int64_t bytes) {
+    in_use_ += bytes;
+    most_in_use_ = std::max(most_in_use_, in_use_);
+  }
+  // The memory of the one that has waited longest, of those that have enough.
+  bool take_over(arena& a, std::int64_t bytes) {
+    arena* from = oldest_;
+    while (from && from->bytes < bytes) from = from->newer;
+    if (!from) return false;
+    unlink(*from);
+    a.data = std::exchange(from->data, nullptr);
+    a.bytes = from->bytes;
+    in_use_ += a.bytes - bytes;
+    return true;
+  }
+  void unlink(arena& a) noexcept {
+    (a.older ? a.older->newer : oldest_) = a.newer;
+    (a.newer ? a.newer->older : newest_) = a.older;
+    a.waits = false;
+  }
+  void drop(arena& a) noexcept {
+    unlink(a);
+    if (!a.data) return;
+    total_ -= a.bytes;
+    memory_count::instance().remove(a.bytes);
+    heap_give(std::exchange(a.data, nullptr), page);
+  }
+  // The oldest go, until all together are so few bytes.
+  void drop_until(std::int64_t bytes) noexcept {
+    while (oldest_ && total_ > bytes) drop(*oldest_);
+  }
+
+  mutable spin_lock lock_;
+  arena *oldest_ = nullptr, *newest_ = nullptr;
+  std::int64_t total_ = 0, in_use_ = 0, largest_ = 0, most_in_use_ = 0;
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "xla/base/error.hpp"
+#include "xla/base/instance.hpp"
+
+namespace xla::detail {
+
+/// to = a op b for + - * /, without overflow: false where the result is not a number of 64 bits.
+constexpr bool calculate(std::int64_t a, char op, std::int64_t b, std::int64_t& to) {
+  switch (op) {
+    case '+': return !__builtin_add_overflow(a, b, &to);
+    case '-': return !__builtin_sub_overflow(a, b, &to);
+    case '*': return !__builtin_mul_overflow(a, b, &to);
+    default:
+      if (b == 0) return false;
+      if (b == -1) return !__builtin_sub_overflow(std::int64_t{0}, a, &to);
+      to = a / b;
+      return true;
+  }
+}
+
+/// "4611686018427387904 * 4 is no size: it is beyond 2^63".
+constexpr text no_size(std::int64_t a, char op, std::int64_t b) {
+  const char o[] = {' ', op, ' ', '\0'};
+  return text() << a << o << b << (b == 0 ? " is no size" : " is no size: it is beyond 2^63");
+}
+
+template <class = void>
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_arithmetic(std::int64_t a, char op,
+                                                              std::int64_t b) {
+  throw shape_error("xla: " + std::string(no_size(a, op, b).view()));
+}
+XLA_INSTANCE(void refuse_arithmetic<void>(std::int64_t, char, std::int64_t));
+
+/// a op b of numbers that no function is known to ask for, as in x.size(0) * 2.
+template <char op>
+constexpr std::int64_t calculated(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  if (!calculate(a, op, b, result)) refuse_arithmetic(a, op, b);
+  return result;
+}
+
+}  // namespace xla::detail

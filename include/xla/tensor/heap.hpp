@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <string_view>
+#include <thread>
+
+#include "xla/base/error.hpp"
+#include "xla/base/instance.hpp"
+#include "xla/shape/shape.hpp"
+
+namespace xla::detail {
+
+/// A lock for a few instructions; usable with std::lock_guard.
+class spin_lock {
+ public:
+  void lock() noexcept {
+    while (flag_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+  }
+  void unlock() noexcept { flag_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag flag_ = ATOMIC_FLAG_INIT;
+};
+
+/// Somebody who keeps memory that is not in use for its next use, and can give it back.
+class memory_keeper {
+ public:
+  using give_back = void(memory_keeper& self) noexcept;
+
+  [[gnu::cold, gnu::noinline]] explicit memory_keeper(give_back* f) : give_back_(f) {
+    list& all = keepers();
+    const std::lock_guard hold(all.lock);
+    next_ = all.first;
+    if (next_) next_->previous_ = this;
+    all.first = this;
+  }
+  memory_keeper(const memory_keeper&) = delete;
+  memory_keeper& operator=(const memory_keeper&) = delete;
+
+  /// All that is kept goes back to the system.
+  static void give_all_back() noexcept {
+    list& all = keepers();
+    const std::lock_guard hold(all.lock);
+    for (memory_keeper* k = all.first; k; k = k->next_) k->give_back_(*k);
+  }
+
+ protected:
+  [[gnu::cold, gnu::noinline]] ~memory_keeper() {
+    list& all = keepers();
+    const std::lock_guard hold(all.lock);
+    (previous_ ? previous_->next_ : all.first) = next_;
+    if (next_) next_->previous_ = previous_;
+  }
+
+ private:
+  struct list {
+    std::mutex lock;
+    memory_keeper* first = nullptr;
+  };
+  static list& keepers() {
+    static list& all = *new list;  // never destroyed: there are keepers with static storage
+    return all;
+  }
+  give_back* give_back_;
+  memory_keeper *next_ = nullptr, *previous_ = nullptr;
+};
+
+/// What memory is for, in the sentence that tells that there is none.
+struct memory_use {
+  std::string_view function = "xla";
+  const shape* dims = nullptr;
+  bool of_all = false;  ///< for the arena of a step, of which that is the largest tensor
+};
+
+template <class = void>
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_memory(std::size_t bytes, memory_use use) {
+  text t;
+  t << use.function << ": out of memory: ";
+  if (use.of_all) t << "the values of a step, the largest of them ";
+  if (use.dims) t << "a tensor of shape " << *use.dims << (use.of_all ? ", take " : " takes ");
+  t << static_cast<std::int64_t>(bytes) << " bytes, which the system does not give";
+  throw out_of_memory(t);
+}
+XLA_INSTANCE(void refuse_memory<void>(std::size_t, memory_use));
+
+/// Memory of the heap. Where there is none, what is kept for later goes back first. Callers hold no
+/// lock of a memory_keeper.
+template <class = void>
+[[gnu::noinline]] void* heap_take(std::size_t bytes, std::size_t alignment, memory_use use = {}) {
+  for (int tries = 0; tries < 2; ++tries) {
+    if (void* p = ::operator new(bytes, std::align_val_t(alignment), std::nothrow)) return p;
+    if (tries == 0) memory_keeper::give_all_back();
+  }
+  refuse_memory(bytes, use);
+}
+XLA_INSTANCE(void* heap_take<void>(std::size_t, std::size_t, memory_use));
+
+inline void heap_give(void* p, std::size_t alignment) noexcept {
+  ::operator delete(p, std::align_val_t(alignment));
+}
+
+}  // namespace xla::detail
