@@ -163,6 +163,7 @@ set(XLA_HEADERS
   xla/kernel/region.hpp
   xla/kernel/row.hpp
   xla/kernel/truth.hpp
+  xla/run/all_or_nothing.hpp
   xla/run/arena.hpp
   xla/run/absent.hpp
   xla/run/arena_store.hpp
@@ -221,6 +222,7 @@ set(XLA_HEADERS
   xla/run/tensor_replay.hpp
   xla/run/tile.hpp
   xla/run/traced_graph.hpp
+  xla/run/write_log.hpp
   xla/compile.hpp
   xla/nn/activation.hpp
   xla/nn/attention.hpp

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes known at run time only, and what a compiled function may return.
+#include <limits>
+
 #include <xla/xla.hpp>
 
 #include "support/modes.hpp"
@@ -139,4 +141,68 @@ TEST_CASE("arguments that the body does not use") {
   auto unused = numbers<double>({2, 2, 2});
   check_equal(f(a, unused, c), a + c);
   check_equal(f(a, unused = numbers<double>({1, 1, 1}), c), a + c);
+}
+
+TEST_CASE("sizes that overflow are refused when they are asked for") {
+  const bool traced = GENERATE(false, true);
+  const xla::eager_mode_guard mode(!traced);
+  constexpr std::int64_t large = std::int64_t{1} << 33, most = std::int64_t{1} << 62;
+  constexpr std::int64_t end = std::numeric_limits<std::int64_t>::max(), begin = -end - 1;
+  const auto x = xla::ones<float>({4}), none = xla::ones<float>({0});
+  const auto one = xla::ones<float>({1, 1});
+  const auto refused = [](auto&& run, const char* by) {
+    CHECK_THROWS_AS(run(), xla::shape_error);
+    CHECK_THROWS_WITH(run(), Catch::Matchers::StartsWith(by));
+  };
+  refused([&] { return xla::zeros<float>({large, large}); }, "full");
+  refused([&] { return xla::rand<float>({most + 4}); }, "rand");
+  refused([&] { return xla::from_blob(x.data(), {large, large}); }, "from_blob");
+  refused([&] { return xla::from_blob(static_cast<const float*>(nullptr), {3}); }, "from_blob");
+  refused([&] { return xla::Parameter<float, 2>{{large, large}}; }, "xla");
+  refused([&] { return xla::expand(one, {large, large}); }, "expand");
+  refused([&] { return xla::reshape(none, {large, large}); }, "reshape");
+  refused([&] { return xla::unflatten(x, 0, {large, large, -1}); }, "unflatten");
+  refused([&] { return xla::arange(most); }, "arange");
+  refused([&] { return xla::arange(begin, end); }, "arange");
+  refused([&] { return xla::arange<double>(0., 1e300, 1e-300); }, "arange");
+  refused([&] { return xla::repeat(x, {most}); }, "repeat");
+  refused([&] { return xla::repeat_interleave(x, most, 0); }, "repeat_interleave");
+  refused([&] { return xla::repeat_interleave(x, -2, 0); }, "repeat_interleave");
+  refused([&] { return xla::pad(x, {{most, most}}); }, "pad");
+  refused([&] { return xla::one_hot(xla::arange(3), most); }, "arange");
+  refused([&] { return xla::matmul(xla::zeros<float>({most, 0}), xla::zeros<float>({0, most})); },
+          "matmul");
+  refused([&] { return x.size(0) * most; }, "xla: 4 * 4611686018427387904 is no size");
+  refused([&] { return x.size(0) / xla::Size(0); }, "xla: 4 / 0 is no size");
+
+  CHECK(xla::zeros<float>({0, most}).numel() == 0);
+  CHECK(xla::arange(begin, end, most).to_vector() ==
+        std::vector<std::int64_t>{begin, -most, 0, most});
+  CHECK(xla::slice(x, 0, 0, end, end).numel() == 1);
+  CHECK(xla::slice(x, 0, begin, xla::none, begin).numel() == 0);
+  CHECK(xla::roll(xla::arange(5), begin, 0).to_vector() ==
+        std::vector<std::int64_t>{3, 4, 0, 1, 2});
+  const auto square = xla::ones<bool>({3, 3});
+  for (const std::int64_t d : {std::int64_t{1} << 40, end}) {
+    CHECK(xla::sum(xla::cast<float>(xla::tril(square, d))).item() == 9);
+    CHECK(xla::sum(xla::cast<float>(xla::triu(square, d))).item() == 0);
+    CHECK(xla::sum(xla::tril(xla::ones<float>({3, 3}), -d)).item() == 0);
+    CHECK(xla::sum(xla::triu(xla::ones<float>({3, 3}), -d)).item() == 9);
+  }
+}
+
+TEST_CASE("sizes that overflow are refused when a compiled function meets them") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({2, 2});
+  const auto refused = [&](auto f, const char* by) {
+    auto g = xla::compile(f);
+    CHECK_THROWS_AS(g(x), xla::shape_error);
+    CHECK_THROWS_WITH(g(x), Contains(by));
+  };
+  constexpr std::int64_t large = std::int64_t{1} << 40, most = std::int64_t{1} << 62;
+  refused([](auto& x) { return xla::full<float>({x.size(0) * large, large}, 1); }, "expand");
+  refused([](auto& x) { return x.size(0) * most / 2 + x; }, "is no size");
+  refused([](auto& x) { return xla::repeat(x, {most / 8, 1}); }, "more elements");
+  refused([](auto& x) { return xla::pad(x, {{most, most - 1}, {0, 0}}); }, "is no size");
+  refused([](auto& x) { return xla::arange<float>(x.size(1) * (most / 4)); }, "arange");
 }

@@ -1,16 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
+// What is allocated, and what is left when an allocation fails. Not for the sanitizers, which give
+// no memory by aborting.
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <new>
+#include <string>
+#include <vector>
 
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
 #include "support/mlp.hpp"
+#include "support/modes.hpp"
 
 namespace {
-std::atomic<long> allocations{0};
+
+std::atomic<long> allocations{0}, failures{0}, left{-1};
+std::atomic<bool> all_fail{false};
+
+bool fails() {
+  ++allocations;
+  if (left < 0 || left-- > 0) return false;
+  if (all_fail) left = 0;
+  ++failures;
+  return true;
 }
+
+/// Makes allocation number n from here on fail, counted from 0, or all from that on, until the end
+/// of a scope.
+struct failing {
+  failing(long n, bool all) {
+    failures = 0;
+    all_fail = all;
+    left = n;
+  }
+  ~failing() { left = -1; }
+};
+
+}  // namespace
 
 // Replaced as a pair; g++ 12 looks at one at a time.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -18,13 +46,12 @@ std::atomic<long> allocations{0};
 #endif
 
 void* operator new(std::size_t n) {
-  ++allocations;
-  if (void* p = std::malloc(n ? n : 1)) return p;
+  if (void* p = fails() ? nullptr : std::malloc(n ? n : 1)) return p;
   throw std::bad_alloc();
 }
 void* operator new(std::size_t n, std::align_val_t a) {
-  ++allocations;
   const auto alignment = static_cast<std::size_t>(a);
+  if (fails() || n > std::size_t{1} << 62) throw std::bad_alloc();
   if (void* p = std::aligned_alloc(alignment, (n + alignment) / alignment * alignment)) return p;
   throw std::bad_alloc();
 }
@@ -46,4 +73,167 @@ TEST_CASE("a compiled training step in its stride allocates nothing") {
   for (int i = 0; i < 20; ++i) loss = step(model, b.data, b.target, loss_fn, optimizer);
   CHECK(allocations == before);
   CHECK(loss.item() > 0);
+}
+
+namespace {
+
+namespace nn = xla::nn;
+
+struct net {
+  nn::Linear a{6, 8};
+  nn::BatchNorm1d norm{8};
+  nn::Dropout drop{0.25};
+  nn::Linear b{8, 3};
+  constexpr auto operator()(const xla::Tensor<float, 2>& x) const {
+    return b(drop(xla::relu(norm(a(x)))));
+  }
+  XLA_MODULE(a, norm, drop, b)
+};
+
+constexpr auto train = [](auto& model, auto& x, auto& target, auto& optimizer) {
+  optimizer.zero_grad();
+  auto loss = xla::cross_entropy(model(x), target);
+  loss.backward();
+  optimizer.step();
+  return loss;
+};
+
+/// A model in training with its optimizer, and all that a step changes of them.
+struct training {
+  net model;
+  xla::optim::AdamW<net> optimizer{model, {.lr = 0.01}};
+
+  test::snapshot state() {
+    test::snapshot s;
+    s.add(model);
+    optimizer.visit_state([&](auto& x, auto) { s.add(x); });
+    return s;
+  }
+};
+
+struct batch {
+  xla::Tensor<float, 2> x;
+  xla::Tensor<std::int64_t, 1> target;
+  explicit batch(std::int64_t n)
+      : x(xla::sin(xla::cast<float>(xla::reshape(xla::arange(6 * n), {n, 6})))),
+        target(xla::arange(n) % 3) {}
+};
+
+enum class outcome { no_failure, made_up_for, threw };
+
+/// Runs something whose allocation number n fails, or all from that on; if it throws, once more.
+/// What it changes must be as it was in between.
+template <class Run, class State>
+outcome run_failing(long n, bool all, Run&& run, State&& state) {
+  const test::snapshot before = state();
+  const auto random = xla::get_rng_state();
+  try {
+    const failing scope(n, all);
+    run();
+  } catch (const std::bad_alloc&) {
+    CHECK(failures > 0);
+    CHECK(state().difference(before) == "");
+    CHECK(xla::get_rng_state() == random);
+    run();
+    return outcome::threw;
+  }
+  return failures > 0 ? outcome::made_up_for : outcome::no_failure;
+}
+
+/// Does that for every allocation: make() gives a training and what to run. All end as `want`.
+template <class Make>
+void fail_each(const test::snapshot& want, Make&& make, int at_least) {
+  for (const bool all : {false, true}) {
+    int threw = 0;
+    for (long n = 0; n < 1000; ++n) {
+      CAPTURE(n, all);
+      xla::manual_seed(5);
+      training t;
+      auto run = make(t);
+      const outcome o = run_failing(n, all, run, [&] { return t.state(); });
+      REQUIRE(t.state().difference(want) == "");
+      threw += o == outcome::threw;
+      if (o == outcome::no_failure) break;
+    }
+    CHECK(threw >= at_least);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a compiled step without memory leaves everything as it was, and can be repeated") {
+  const xla::eager_mode_guard eager;
+  const batch small(4), large(40);
+  auto make = [&](training& t) {
+    return [&, step = std::make_shared<decltype(xla::compile(train))>(xla::compile(train))] {
+      (*step)(t.model, large.x, large.target, t.optimizer);
+    };
+  };
+  xla::manual_seed(5);
+  training t;
+  make(t)();
+  fail_each(t.state(), make, 40);
+}
+
+TEST_CASE("an optimizer's step without memory changes nothing, and can be repeated") {
+  const bool traced = GENERATE(false, true);
+  const xla::eager_mode_guard mode(!traced);
+  const batch b(4);
+  auto make = [&](training& t) {
+    xla::cross_entropy(t.model(b.x), b.target).backward();
+    if (traced) xla::sync(true);
+    return [&t] { t.optimizer.step(); };
+  };
+  xla::manual_seed(5);
+  training t;
+  make(t)();
+  fail_each(t.state(), make, 10);
+}
+
+TEST_CASE("an op without memory draws no numbers") {
+  const xla::eager_mode_guard eager;
+  xla::manual_seed(3);
+  const auto want = xla::randn<float>({7}).to_vector();
+  xla::manual_seed(3);
+  xla::empty_cache();  // so that even a few bytes come from the heap
+  int threw = 0;
+  for (long n = 0; n < 20; ++n) {
+    xla::Tensor<float, 1> x;
+    try {
+      const failing scope(n, true);
+      x = xla::randn<float>({7});
+    } catch (const std::bad_alloc&) {
+      ++threw;
+      CHECK(xla::get_rng_state() == xla::rng_state{3, 0});
+      continue;
+    }
+    CHECK(x.to_vector() == want);
+    break;
+  }
+  CHECK(threw > 0);
+}
+
+TEST_CASE("what cannot be allocated is an xla::error, a bad_alloc and a std::exception") {
+  const bool traced = GENERATE(false, true);
+  const xla::eager_mode_guard mode(!traced);
+  constexpr std::int64_t much = std::int64_t{1} << 57;
+  auto expect = [&](auto&& run) {
+    CHECK_THROWS_AS(run(), xla::error);
+    CHECK_THROWS_AS(run(), std::bad_alloc);
+    CHECK_THROWS_AS(run(), std::exception);
+    CHECK_THROWS_WITH(run(), Catch::Matchers::Contains("out of memory") &&
+                                 Catch::Matchers::Contains("(144115188075855872,)") &&
+                                 Catch::Matchers::Contains("576460752303423488 bytes"));
+  };
+  expect([&] { return xla::zeros<float>({much}).data(); });
+  expect([&] { return xla::rand<float>({much}).data(); });
+  if (traced) return;
+  const auto x = xla::ones<float>({2});
+  auto result = xla::compile([](auto& x) { return xla::full<float>({x.size(0) * (much / 2)}, 1); });
+  expect([&] { result(x); });
+  auto inside = xla::compile([](auto& x) {
+    return xla::sum(xla::cumsum(xla::expand(xla::sum(x), {x.size(0) * (much / 2)}), 0));
+  });
+  CHECK_THROWS_AS(inside(x), xla::out_of_memory);
+  CHECK(x.to_vector() == std::vector<float>{1, 1});
 }

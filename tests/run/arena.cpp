@@ -239,3 +239,69 @@ TEST_CASE("values without number are placed in steps that follow their number") 
     }
   CHECK(overlaps == 0);
 }
+
+TEST_CASE("signatures share arenas, and what is kept can be given back") {
+  const bool traced = GENERATE(false, true);
+  const xla::eager_mode_guard mode(!traced);
+  auto body = [](auto& x) { return xla::sum(xla::cumsum(xla::cumsum(xla::exp(x), 0), 1), {1}); };
+  auto compiled = xla::compile(body, {.max_signatures = 1000});
+  auto run = [&](std::int64_t n) {
+    auto x = test::numbers<float>({n, n});
+    auto y = traced ? body(x) : compiled(x);
+    if (traced) xla::sync(true);
+    return y.to_vector();
+  };
+  xla::empty_cache();
+  const std::int64_t before = xla::memory_allocated();
+  const auto first = run(400);
+  const std::int64_t one = xla::memory_allocated() - before;
+  CHECK(one >= 400 * 400 * 4);
+  for (std::int64_t n = 399; n > 360; --n) run(n);
+  CHECK(xla::memory_allocated() - before <= 2 * one + 4096);
+  for (int round = 0; round < 3; ++round) {
+    CHECK(run(400) == first);
+    run(390);
+    run(380);
+  }
+  CHECK(xla::memory_reserved() > xla::memory_allocated());
+  xla::empty_cache();
+  CHECK(xla::memory_allocated() <= before);
+  CHECK(xla::memory_reserved() == xla::memory_allocated());
+  CHECK(run(400) == first);
+}
+
+TEST_CASE("freed memory beyond the limit goes back to the system") {
+  const xla::eager_mode_guard eager;
+  constexpr std::int64_t tensor = 1 << 20;
+  const auto kept = [] { return xla::memory_reserved() - xla::memory_allocated(); };
+  auto make = [](int n) {
+    std::vector<xla::Tensor<float, 1>> all;
+    for (int i = 0; i < n; ++i) all.push_back(xla::zeros<float>({tensor / 4}));
+  };
+  xla::empty_cache();
+  CHECK(kept() == 0);
+  make(4);
+  CHECK(kept() >= 4 * tensor);
+  xla::set_cache_limit(2 * tensor);
+  CHECK(kept() <= std::max<std::int64_t>(2 * tensor, xla::memory_allocated()));
+  make(8);
+  CHECK(kept() <= std::max<std::int64_t>(2 * tensor, xla::memory_allocated()));
+  xla::set_cache_limit(std::int64_t{256} << 20);
+}
+
+TEST_CASE("each of many signatures is found again") {
+  const xla::eager_mode_guard eager;
+  auto f = xla::compile([](auto& x) { return x + x.size(0); }, {.max_signatures = 1500});
+  const auto compilations = [] { return xla::counter_value("UncachedCompile").value_or(0); };
+  const auto before = compilations();
+  for (int round = 0; round < 2; ++round)
+    for (std::int64_t n = 1; n <= 1500; ++n) {
+      const auto x = xla::zeros<float>({n});
+      const auto y = f(x);
+      REQUIRE(y.numel() == n);
+      REQUIRE(y.data()[n - 1] == static_cast<float>(n));
+    }
+  CHECK(compilations() - before == 1500);
+  const auto more = xla::zeros<float>({1501});
+  CHECK_THROWS_WITH(f(more), Catch::Matchers::Contains("max_signatures"));
+}

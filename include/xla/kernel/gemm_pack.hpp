@@ -12,6 +12,7 @@
 
 #include <xla/kernel/gemm_micro.hpp>
 #include <xla/kernel/matrix_view.hpp>
+#include <xla/tensor/heap.hpp>
 
 namespace xla::kernel {
 
@@ -47,7 +48,7 @@ class scratch {
     // From half a huge page on, whole ones: fewer TLB misses while panels are streamed.
     const std::size_t unit = bytes >= huge_page / 2 ? huge_page : 4096;
     const std::size_t size = (bytes + unit - 1) / unit * unit;
-    data_ = ::operator new(size, std::align_val_t{unit});
+    data_ = xla::detail::heap_take(size, unit);
     size_ = size;
     align_ = unit;
 #if defined(__linux__)
@@ -56,7 +57,7 @@ class scratch {
   }
 
   void reset() {
-    if (size_ != 0) ::operator delete(data_, std::align_val_t{align_});
+    if (size_ != 0) xla::detail::heap_give(data_, align_);
     size_ = 0;
   }
 

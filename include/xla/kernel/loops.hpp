@@ -10,6 +10,7 @@
 #include "xla/base/instance.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/parallel.hpp"
+#include "xla/tensor/heap.hpp"
 
 namespace xla::kernel {
 
@@ -253,14 +254,14 @@ inline void* thread_scratch(std::int64_t bytes) {
   struct block {
     void* p = nullptr;
     std::int64_t size = 0;
-    ~block() { ::operator delete(p, std::align_val_t(64)); }
+    ~block() { xla::detail::heap_give(p, 64); }
   };
   static thread_local block b;
   if (b.size < bytes) {
-    ::operator delete(b.p, std::align_val_t(64));
+    xla::detail::heap_give(b.p, 64);
     b.p = nullptr;
     b.size = 0;
-    b.p = ::operator new(static_cast<std::size_t>(bytes), std::align_val_t(64));
+    b.p = xla::detail::heap_take(static_cast<std::size_t>(bytes), 64);
     b.size = bytes;
   }
   return b.p;

@@ -90,9 +90,9 @@ constexpr size_table* table_of(const Size (&sizes)[N], const Device& device) {
   size_table* const table = table_of(sizes);
   return table ? table : device.table();
 }
-/// Sizes that a user gave, none of them below lowest: -1 where it has a meaning, else 0.
+/// Numbers that a user gave, none of them below lowest: -1 where it has a meaning, else 0.
 template <std::size_t N>
-constexpr shape to_shape(const Size (&sizes)[N], const call_site& site, extent lowest) {
+constexpr shape to_counts(const Size (&sizes)[N], const call_site& site, extent lowest) {
   static_assert(N <= max_rank, "xla: a tensor has at most 6 axes");
   shape s;
   for (const Size& e : sizes) {
@@ -102,6 +102,12 @@ constexpr shape to_shape(const Size (&sizes)[N], const call_site& site, extent l
                                              << e.extent() << ", which no axis can have");
     s.push(wrong ? 1 : e.extent());
   }
+  return s;
+}
+/// The same for sizes of a tensor.
+template <std::size_t N>
+constexpr shape to_shape(const Size (&sizes)[N], const call_site& site, extent lowest) {
+  const shape s = to_counts(sizes, site, lowest);
   size_scope{table_of(sizes), site}.countable(s);
   return s;
 }

@@ -8,6 +8,7 @@
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/compare.hpp"
 #include "xla/op/where.hpp"
+#include "xla/run/all_or_nothing.hpp"
 #include "xla/run/runtime.hpp"
 #include "xla/tensor/part.hpp"
 
@@ -101,20 +102,10 @@ class ExponentialMovingAverage {
     });
   }
 
-  /// average = decay average + (1 - decay) parameter.
+  /// average = decay average + (1 - decay) parameter; of all, or where that throws, of none.
   constexpr void update() {
-    xla::detail::visit_beside(average_, model_.get(), [this](auto& a, auto& state) {
-      using S = std::remove_reference_t<decltype(state)>;
-      using T = typename S::value_type;
-      if constexpr (fraction<T>) {
-        const auto fresh = 1 - options.decay.template as<T>();
-        const auto mean = a.detach() * options.decay + state.detach() * fresh;
-        if constexpr (S::trainable) a.copy_(mean);
-        else a.copy_(where(options.use_buffers.template as<T>() != 0, mean, state.detach()));
-      } else {
-        a.copy_(state.detach());
-      }
-    });
+    if (__builtin_is_constant_evaluated()) update_all();
+    else xla::detail::all_or_nothing([this] { update_all(); });
   }
 
   /// Writes the averages into a model of this type: a copy to evaluate, or the model itself.
@@ -134,6 +125,21 @@ class ExponentialMovingAverage {
   AverageOptions options;
 
  private:
+  constexpr void update_all() {
+    xla::detail::visit_beside(average_, model_.get(), [this](auto& a, auto& state) {
+      using S = std::remove_reference_t<decltype(state)>;
+      using T = typename S::value_type;
+      if constexpr (fraction<T>) {
+        const auto fresh = 1 - options.decay.template as<T>();
+        const auto mean = a.detach() * options.decay + state.detach() * fresh;
+        if constexpr (S::trainable) a.copy_(mean);
+        else a.copy_(where(options.use_buffers.template as<T>() != 0, mean, state.detach()));
+      } else {
+        a.copy_(state.detach());
+      }
+    });
+  }
+
   holder model_;
   typename xla::detail::beside_state<module_type>::type average_;
 };

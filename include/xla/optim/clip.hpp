@@ -7,6 +7,7 @@
 #include "xla/op/minmax.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/op/root.hpp"
+#include "xla/run/all_or_nothing.hpp"
 #include "xla/run/runtime.hpp"
 #include "xla/tensor/part.hpp"
 
@@ -35,6 +36,18 @@ template <class Module>
 using norm_type =
     std::conditional_t<std::is_same_v<xla::detail::parameter_type<Module>, double>, double, float>;
 
+/// Puts f(gradient) in the place of every gradient, or of none where that throws.
+template <class Module, class F>
+constexpr void change_gradients(const Module& module, const F& f) {
+  const auto all = [&] {
+    for_each_parameter(module, [&](auto& p) {
+      if (const auto g = p.grad(); g.defined()) p.set_grad(f(g));
+    });
+  };
+  if (__builtin_is_constant_evaluated()) all();
+  else xla::detail::all_or_nothing(all);
+}
+
 }  // namespace detail
 
 /// Scales all gradients of a module so that their norm, taken as one vector, is at most max_norm.
@@ -53,9 +66,9 @@ constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& ma
   if (!total.defined()) return Norm{};
   const auto norm = sqrt(total);
   const auto factor = minimum(max_norm.as<Norm>() / (norm + 1e-6), 1);
-  for_each_parameter(module, [&](auto& p) {
-    using T = typename std::remove_cvref_t<decltype(p)>::value_type;
-    if (const auto g = p.grad(); g.defined()) p.set_grad(g * cast<T>(factor));
+  detail::change_gradients(module, [&](const auto& g) {
+    using T = typename std::remove_cvref_t<decltype(g)>::value_type;
+    return g * cast<T>(factor);
   });
   return norm;
 }
@@ -63,10 +76,9 @@ constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& ma
 /// Moves every element of a module's gradients into [-value, value]; usable in a compiled step.
 template <class Module>
 constexpr void clip_grad_value_(const Module& module, const Scalar& value) {
-  for_each_parameter(module, [&](auto& p) {
-    using T = typename std::remove_cvref_t<decltype(p)>::value_type;
-    const auto bound = value.as<T>();
-    if (const auto g = p.grad(); g.defined()) p.set_grad(clamp(g, -bound, bound));
+  detail::change_gradients(module, [&](const auto& g) {
+    const auto bound = value.as<typename std::remove_cvref_t<decltype(g)>::value_type>();
+    return clamp(g, -bound, bound);
   });
 }
 

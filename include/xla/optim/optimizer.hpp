@@ -5,6 +5,7 @@
 #include "xla/module.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/optim/group.hpp"
+#include "xla/run/all_or_nothing.hpp"
 #include "xla/run/runtime.hpp"
 
 namespace xla::optim {
@@ -78,11 +79,10 @@ class Optimizer {
     for_each_parameter(model_.get(), [](auto& p) { p.zero_grad(); });
   }
 
-  /// Updates every parameter that has a gradient.
+  /// Updates every parameter that has a gradient; where that throws, none.
   constexpr void step() {
-    auto& steps = xla::detail::dependent<Rule>(steps_);
-    steps.copy_(steps.detach() + 1);
-    step(cast<value_type>(steps.detach()), std::make_index_sequence<groups>{});
+    if (__builtin_is_constant_evaluated()) step_all();
+    else xla::detail::all_or_nothing([this] { step_all(); });
   }
 
   constexpr auto& model() const { return model_.get(); }
@@ -102,6 +102,11 @@ class Optimizer {
   std::array<Rule, groups> group_options;
 
  private:
+  constexpr void step_all() {
+    auto& steps = xla::detail::dependent<Rule>(steps_);
+    steps.copy_(steps.detach() + 1);
+    step(cast<value_type>(steps.detach()), std::make_index_sequence<groups>{});
+  }
   template <std::size_t... G>
   constexpr void step(const Tensor<value_type, 0>& count, std::index_sequence<G...>) {
     using shared = decltype(options.begin(count));

@@ -82,7 +82,7 @@ class arena_store : memory_keeper {
 
  private:
   static constexpr std::size_t page = 4096;
-  static constexpr std::int64_t few = std::int64_t{1} << 20;  ///< not worth sharing
+  static constexpr std::int64_t few = std::int64_t{1} << 18;  ///< not worth sharing
 
   std::int64_t bound() const { return std::max(std::max(2 * largest_, most_in_use_), few); }
   void use(std::int64_t bytes) {

@@ -23,14 +23,20 @@ struct bound_slot {
   const void* owner() const { return place ? static_cast<const void*>(place) : target; }
 };
 
+/// Memory that a call makes, or takes over from an old value; and the tensor that will have it.
+struct fresh_buffer {
+  ref<buffer> data;
+  ref<impl> tensor;
+};
+
 /// What a call brings: every slot's value, in the order in which the capture made the slots. The
 /// tables keep their memory between calls.
 template <class In>
 struct basic_bound_call {
   later<In, std::vector<bound_slot>> slots;
   later<In, std::vector<double>> facts;
-  later<In, std::vector<ref<buffer>>> fresh;
-  later<In, std::vector<ref<impl>>> results;
+  later<In, std::vector<fresh_buffer>> fresh;  ///< zeros for gradients, then writes, then results
+  std::size_t first_result = 0;
   later<In, std::vector<rng_state>> random;
   /// Per slot: the parameter has no gradient in this call, as it is frozen or none is there to be
   /// read. Empty where there is no such parameter.
@@ -38,13 +44,13 @@ struct basic_bound_call {
   later<In, std::vector<const void*>> distinct;  ///< per slot: its owner, in a call that was fine
   bool differentiable = false;  ///< a tensor among the arguments requires a gradient
 
+  ref<impl>& result(int i) { return fresh[first_result + static_cast<std::size_t>(i)].tensor; }
   [[gnu::noinline]] void clear() {
     slots.clear();
     absent.clear();
     differentiable = false;
     facts.clear();
     fresh.clear();
-    results.clear();
   }
 };
 using bound_call = basic_bound_call<void>;
@@ -142,10 +148,12 @@ class basic_execution {
     point_results();
     point_lent();
     for (int v : p_.moving) table(v) = table(p_.base[at(v)]);
-    draw();
+    drawing numbers(static_cast<std::uint64_t>(p_.random_counters));
+    number(numbers.from());
     e_.run(*frame_, call_.random.data());
     copy();
     commit();
+    numbers.used();
   }
 
  private:
@@ -175,17 +183,23 @@ class basic_execution {
       store_number(table(v), n.type, number, static_cast<std::int64_t>(number));
     }
   }
-  void draw() {
-    if (p_.counters.empty()) return;
-    const rng_state s = generator::instance().take(static_cast<std::uint64_t>(p_.random_counters));
+  void number(const rng_state& s) {
     call_.random.clear();
     for (std::int64_t c : p_.counters)
       call_.random.push_back({s.seed, s.offset + static_cast<std::uint64_t>(c)});
   }
+  ref<buffer> make(int v) const {
+    return ref<buffer>(
+        buffer::make(bytes(v), {source().values[v].op->name, &p_.shapes[at(v)]}));
+  }
+  void* add(ref<buffer> b) {
+    fresh_buffer& f = call_.fresh.emplace_back();
+    f.data = std::move(b);
+    return f.data->data;
+  }
   void* zeros(int v) {
-    call_.fresh.emplace_back(buffer::make(bytes(v)));
-    std::memset(call_.fresh.back()->data, 0, bytes(v));
-    return call_.fresh.back()->data;
+    void* const to = add(make(v));
+    return std::memset(to, 0, bytes(v));
   }
 
   // The old value's memory serves when nobody else holds it.
@@ -202,44 +216,52 @@ class basic_execution {
             old->data->unique() && old->data->bytes >= bytes(w.value) && b.place)
           to = old->data;
       }
-      if (!to) to = ref<buffer>(buffer::make(bytes(w.value)));
-      if (p_.copies[at(i)] < 0) table(p_.base[at(w.value)]) = to->data;
-      call_.fresh.push_back(std::move(to));
+      if (!to) to = make(w.value);
+      void* const data = add(std::move(to));
+      if (p_.copies[at(i)] < 0) table(p_.base[at(w.value)]) = data;
+      if (is_new(w, call_.fresh.back().data.get())) make_tensor(w.value);
     }
   }
   void point_results() {
-    first_result_ = call_.fresh.size();
+    call_.first_result = call_.fresh.size();
     for (int i = 0; i < source().count.results; ++i) {
       const int v = source().results[i];
-      call_.fresh.emplace_back(buffer::make(bytes(v)));
-      if (p_.copies[at(source().count.writes + i)] < 0)
-        table(p_.base[at(v)]) = call_.fresh.back()->data;
+      void* const data = add(make(v));
+      if (p_.copies[at(source().count.writes + i)] < 0) table(p_.base[at(v)]) = data;
+      make_tensor(v);
     }
   }
   void point_lent() {
     for (int v : p_.lent) {
       const placement& q = p_.places[at(v)];
-      table(v) = static_cast<std::byte*>(call_.fresh[first_write_ + at(q.index)]->data) + q.offset;
+      table(v) = static_cast<std::byte*>(call_.fresh[first_write_ + at(q.index)].data->data) + q.offset;
     }
   }
   void copy() {
     const int writes = source().count.writes;
     for (int i = 0; i < writes + source().count.results; ++i)
       if (const int v = p_.copies[at(i)]; v >= 0)
-        std::memcpy(call_.fresh[first_write_ + at(i)]->data, table(v), bytes(v));
+        std::memcpy(call_.fresh[first_write_ + at(i)].data->data, table(v), bytes(v));
   }
 
-  ref<impl> make_value(int v, ref<buffer> data) const {
+  // What a write leaves in its place is a new tensor, unless the old one's memory has the value.
+  bool is_new(const write& w, const buffer* data) const {
+    const bound_slot& b = call_.slots[at(w.slot)];
+    if (!w.gradient) return b.place ? b.value->data.get() != data : b.target != nullptr;
+    const impl* const old = b.place->meta->grad.get();
+    return !old || old->data.get() != data || source().slots[w.slot].clears_gradient;
+  }
+  /// For the memory that was added last.
+  void make_tensor(int v) {
     ref<impl> t(new impl);
     t->op = &input_info;
     t->type = source().values[v].type;
     t->dims = p_.shapes[at(v)];
-    t->data = std::move(data);
-    return t;
+    call_.fresh.back().tensor = std::move(t);
   }
 
-  // Nothing here can fail but for memory, which was taken before the first step.
-  void commit() {
+  // Nothing here can fail: what it needs was taken before the first step.
+  void commit() noexcept {
     for (int i = 0; i < source().count.slots; ++i) {
       const program_slot& s = source().slots[i];
       cell* const c = call_.slots[at(i)].place;
@@ -248,33 +270,31 @@ class basic_execution {
       if (s.requires_grad >= 0)
         c->meta->requires_grad = c->current->needs_grad = s.requires_grad > 0;
     }
-    for (int i = 0; i < source().count.writes; ++i) {
-      const write& w = source().writes[i];
-      bound_slot& b = call_.slots[at(w.slot)];
-      ref<buffer>& data = call_.fresh[first_write_ + at(i)];
-      if (w.gradient) {
-        if (b.place->meta->grad && b.place->meta->grad->data.get() == data.get()) continue;
-        b.place->meta->grad = make_value(w.value, std::move(data));
-      } else {
-        if (b.value->data.get() == data.get()) continue;
-        ref<impl> t = make_value(w.value, std::move(data));
-        t->meta = b.place ? b.place->meta : b.value->meta;
-        t->needs_grad = t->meta && t->meta->requires_grad;
-        if (b.place) b.place->current = std::move(t);
-        else b.target->adopt(t.take());
-      }
-    }
-    for (int i = 0; i < source().count.results; ++i) {
-      const int v = source().results[i];
-      ref<impl> t = make_value(v, std::move(call_.fresh[first_result_ + at(i)]));
-      if (source().values[v].needs_grad && wants_gradients()) {
-        t->op = &compiled_result_info;
-        t->needs_grad = true;
-      }
-      call_.results.push_back(std::move(t));
+    for (std::size_t i = first_write_; i < call_.fresh.size(); ++i) {
+      fresh_buffer& f = call_.fresh[i];
+      if (!f.tensor) continue;
+      f.tensor->data = std::move(f.data);
+      if (i < call_.first_result) leave(source().writes[i - first_write_], std::move(f.tensor));
+      else hand_out(source().results[i - call_.first_result], *f.tensor);
     }
   }
-  bool wants_gradients() const {
+  void leave(const write& w, ref<impl> t) noexcept {
+    bound_slot& b = call_.slots[at(w.slot)];
+    if (w.gradient) {
+      b.place->meta->grad = std::move(t);
+      return;
+    }
+    t->meta = b.place ? b.place->meta : b.value->meta;
+    t->needs_grad = t->meta && t->meta->requires_grad;
+    if (b.place) b.place->current = std::move(t);
+    else b.target->adopt(t.take());
+  }
+  void hand_out(int v, impl& result) const noexcept {
+    if (!source().values[v].needs_grad || !wants_gradients()) return;
+    result.op = &compiled_result_info;
+    result.needs_grad = true;
+  }
+  bool wants_gradients() const noexcept {
     bool any = call_.differentiable;
     for (const bound_slot& b : call_.slots) {
       if (any) break;
@@ -287,7 +307,7 @@ class basic_execution {
   const later<In, plan>& p_;
   later<In, bound_call>& call_;
   later<In, std::unique_ptr<frame>> frame_;
-  std::size_t first_write_ = 0, first_result_ = 0;
+  std::size_t first_write_ = 0;
 };
 using execution = basic_execution<void>;
 

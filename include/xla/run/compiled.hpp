@@ -144,7 +144,8 @@ void basic_compiled_calls<In>::run(const compiled_program& p, void* const* argum
   } else {
     work();
   }
-  for (auto& r : own.call->results) (results++)->adopt(r.take());
+  for (int i = 0; i < p.source.count.results; ++i)
+    results[i].adopt(own.call->result(i).take());
 }
 
 template <class In>

@@ -34,7 +34,7 @@ class generator {
     return {state_.seed, std::exchange(state_.offset, state_.offset + counters)};
   }
   /// Goes back from one state to an earlier one, if nobody has taken more since.
-  void give_back(rng_state from, rng_state to) noexcept {
+  [[gnu::cold]] void give_back(rng_state from, rng_state to) noexcept {
     const std::lock_guard hold(lock_);
     if (state_ == from) state_ = to;
   }
@@ -90,6 +90,26 @@ void draw(impl& t) {
   t.size = static_cast<extent>(s.offset);
   if (!is_eager_mode()) own_recording<In>().drew(s.seed, s.offset, counters);
 }
+
+/// Counters for something that may fail: they go back at the end of a scope unless they are used.
+class drawing {
+ public:
+  explicit drawing(std::uint64_t counters)
+      : drawing(counters ? generator::instance().take(counters) : rng_state{}, counters) {}
+  /// Of counters that were taken at a state.
+  drawing(rng_state from, std::uint64_t counters) : counters_(counters), from_(from) {}
+  drawing(const drawing&) = delete;
+  ~drawing() {
+    if (counters_)
+      generator::instance().give_back({from_.seed, from_.offset + counters_}, from_);
+  }
+  rng_state from() const noexcept { return from_; }
+  void used() noexcept { counters_ = 0; }
+
+ private:
+  std::uint64_t counters_;
+  rng_state from_;
+};
 
 }  // namespace detail
 

@@ -272,8 +272,9 @@ class basic_tracer {
     }
   }
   static ref<buffer> make(const later<In, plan>& p, int value) {
-    return ref<buffer>(
-        buffer::make(static_cast<std::size_t>(p.places[static_cast<std::size_t>(value)].bytes)));
+    const auto v = static_cast<std::size_t>(value);
+    return ref<buffer>(buffer::make(static_cast<std::size_t>(p.places[v].bytes),
+                                    {p.source.values[v].op->name, &p.shapes[v]}));
   }
 
   /// From here on the tensors have their elements, or will have when the ticket is done.

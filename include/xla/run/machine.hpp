@@ -9,6 +9,7 @@
 #include "xla/run/eager.hpp"
 #include "xla/run/lazy.hpp"
 #include "xla/run/segment_recorder.hpp"
+#include "xla/run/write_log.hpp"
 
 namespace xla::detail {
 
@@ -38,11 +39,21 @@ void start_op(impl& t) {
   drop_inputs(t);
 }
 
+/// The random numbers of an op that is executed at once; what a recording drew is its own matter.
+template <class In = void>
+drawing drawn_at_once(const impl& t) {
+  if (!t.op->impure || !is_eager_mode()) return drawing(0);
+  return {{static_cast<std::uint64_t>(t.attr), static_cast<std::uint64_t>(t.size)},
+          random_counters(t.dims, t.type)};
+}
+
 /// What a tensor's functions do at run time, in the mode of the moment.
 template <class In = void>
 ref<impl> run_op(const node& n, impl* const* inputs) {
   ref<impl> t = new_op(n, inputs);
+  drawing numbers = drawn_at_once(*t);
   start_op(*t);
+  numbers.used();
   return t;
 }
 XLA_INSTANCE(ref<impl> run_op<void>(const node&, impl* const*));
@@ -107,6 +118,7 @@ void run_write(cell& c, impl* value) {
     own_recording<In>().writes(c);
   }
   start_op(*t);
+  note_write<In>(&c, nullptr);
   c.current = std::move(t);
 }
 XLA_INSTANCE(void run_write<void>(cell&, impl*));
@@ -200,7 +212,9 @@ template <class In>
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::set_grad(const handle& h, const handle& gradient) {
   impl* t = h.value();
-  if (!t || !t->meta) throw runtime_error("set_grad: the tensor collects no gradients; requires_grad_()");
+  if (!t || !t->meta)
+    throw runtime_error("set_grad: the tensor collects no gradients; requires_grad_()");
+  note_write<In>(nullptr, t->meta.get());
   t->meta->grad = ref<impl>::share(gradient.value());
 }
 

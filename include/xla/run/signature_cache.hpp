@@ -158,12 +158,17 @@ class basic_call_pool {
  public:
   later<In, std::unique_ptr<bound_call>> take() {
     const std::lock_guard hold(lock_);
-    if (free_.empty()) return std::make_unique<later<In, bound_call>>();
+    if (free_.empty()) {
+      free_.reserve(made_ + 1);  // so that giving back cannot fail
+      auto c = std::make_unique<later<In, bound_call>>();
+      ++made_;
+      return c;
+    }
     auto c = std::move(free_.back());
     free_.pop_back();
     return c;
   }
-  void give(later<In, std::unique_ptr<bound_call>> c) {
+  void give(later<In, std::unique_ptr<bound_call>> c) noexcept {
     c->clear();
     const std::lock_guard hold(lock_);
     free_.push_back(std::move(c));
@@ -172,6 +177,7 @@ class basic_call_pool {
  private:
   spin_lock lock_;
   later<In, std::vector<std::unique_ptr<bound_call>>> free_;
+  std::size_t made_ = 0;
 };
 using call_pool = basic_call_pool<void>;
 

@@ -72,7 +72,7 @@ class basic_specializer {
   }
 
   // A result or write takes the value's memory for itself, unless something else has it already.
-  void place_values() {
+  [[gnu::cold]] void place_values() {
     claimed_.assign(at(values()), false);
     made_.assign(at(values()), -1);
     for (int i = 0; i < p_.count.steps; ++i)
@@ -95,7 +95,7 @@ class basic_specializer {
   // A write may go over the old value when every step that reads it comes first (or is the writing
   // region itself, which reads and writes the same element), and so does every check. Of steps side
   // by side none reads what another one replaces.
-  void find_in_place() {
+  [[gnu::cold]] void find_in_place() {
     later<In, std::vector<int>> last_read(at(values()), -1);
     later<In, std::vector<char>> kept(at(values()), false);  // copied from when the steps are done
     for (int v : out_.copies)
@@ -155,7 +155,7 @@ class basic_specializer {
 
   // Random numbers are those of program order, whatever the order of the steps; what is computed
   // again has the numbers of the first time.
-  void number_random() {
+  [[gnu::cold]] void number_random() {
     random_.assign(at(values()), -1);
     for (int v = 0; v < values(); ++v) {
       const node& n = p_.values[v];

@@ -36,7 +36,7 @@ constexpr Tensor<T, static_cast<int>(N)> repeat(const Tensor<T, R>& x, const Siz
                                                 caller who = here()) {
   constexpr int rank = static_cast<int>(N);
   static_assert(rank >= R, "xla::repeat: give a count for every axis of x, or more; see tile");
-  const detail::shape counts = detail::to_shape(times, {"repeat", who}, 0), from = x.dims();
+  const detail::shape counts = detail::to_counts(times, {"repeat", who}, 0), from = x.dims();
   detail::shape s;
   for (int i = 0; i < rank - R; ++i) s.push(1);
   for (int i = 0; i < R; ++i) s.push(from[i]);
@@ -71,7 +71,7 @@ constexpr Tensor<T, R> repeat_interleave(const Tensor<T, R>& x, Size times, int 
   }
   const Size counts[] = {times};
   const detail::call_site site{"repeat_interleave", who};
-  return detail::repeat_from(x, at + 1, at, {detail::to_shape(counts, site, 0)[0], times.table()},
+  return detail::repeat_from(x, at + 1, at, {detail::to_counts(counts, site, 0)[0], times.table()},
                              site);
 }
 
