@@ -128,6 +128,7 @@ set(XLA_HEADERS
   xla/transform/share.hpp
   xla/transform/simplify.hpp
   xla/transform/twins.hpp
+  xla/kernel/block_sum.hpp
   xla/kernel/call.hpp
   xla/kernel/eigen.hpp
   xla/kernel/eigen_packets.hpp

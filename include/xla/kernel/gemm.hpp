@@ -9,6 +9,7 @@
 #include <xla/kernel/gemm_turn.hpp>
 #include <xla/kernel/loops.hpp>
 #include <xla/kernel/product.hpp>
+#include <xla/tensor/working_memory.hpp>
 
 namespace xla::kernel {
 namespace detail {
@@ -463,8 +464,8 @@ void multiply(product<T> p) {
 }
 
 template <class T>
-void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
-                        matrix_view<T> b, T* c, std::int64_t ldc) {
+void multiply_whole(index_t m, index_t n, index_t k, matrix_view<T> a, matrix_view<T> b, T* c,
+                    index_t ldc) {
   if (n != 1 || m == 1) return multiply<T>({m, n, k, a, b, c, ldc});
   // Transposed, a product with one column is one with few rows.
   const matrix_view<T> row{b.data, b.col_stride, b.row_stride};
@@ -476,6 +477,26 @@ void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_v
     multiply<T>({1, count, k, row, from(columns, 0, i), some, count});
     for (std::int64_t j = 0; j < count; ++j) c[(i + j) * ldc] = some[j];
   }
+}
+
+/// Of a k that is longer than this, pieces are multiplied and their products added up as blocks.
+inline constexpr index_t longest_piece = 1 << 15;
+
+template <class T>
+void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
+                        matrix_view<T> b, T* c, std::int64_t ldc) {
+  multiply_whole(m, n, std::min(k, longest_piece), a, b, c, ldc);
+  if (k <= longest_piece) return;
+  ::xla::detail::working_memory memory;
+  T* const lost = static_cast<T*>(memory.take(static_cast<std::size_t>(2 * m * n) * sizeof(T)));
+  T* const piece = lost + m * n;
+  std::fill_n(lost, m * n, T{0});
+  for (index_t at = longest_piece; at < k; at += longest_piece) {
+    multiply_whole(m, n, std::min(k - at, longest_piece), from(a, 0, at), from(b, at, 0), piece, n);
+    for (index_t i = 0; i < m; ++i)
+      column_sums<T>{c + i * ldc, lost + i * n}.add({piece + i * n, nullptr}, n, false);
+  }
+  for (index_t i = 0; i < m; ++i) column_sums<T>{c + i * ldc, lost + i * n}.total(c + i * ldc, n);
 }
 
 }  // namespace detail

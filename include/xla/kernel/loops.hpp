@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "xla/base/instance.hpp"
+#include "xla/kernel/block_sum.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/parallel.hpp"
 #include "xla/tensor/heap.hpp"
@@ -267,17 +268,24 @@ inline void* thread_scratch(std::int64_t bytes) {
   return b.p;
 }
 
-/// How many of so many rows are summed column by column on their own before their sums join the
-/// others': the same for any number of threads, so that the sums are.
-constexpr std::int64_t column_block(std::int64_t rows) {
-  return std::max<std::int64_t>(32, ((rows + 63) / 64 + 7) / 8 * 8);
-}
+/// How the sums of columns of so many rows are made, for any number of threads: parts of the rows,
+/// at most 64, have sums of their own before these join the others'. Those of many rows are sums of
+/// blocks.
+struct column_order {
+  bool blocks;
+  std::int64_t part;
+
+  explicit constexpr column_order(std::int64_t rows)
+      : blocks(rows > 64 * 32),
+        part(blocks ? (rows + 64 * block_terms - 1) / (64 * block_terms) * block_terms : 32) {}
+};
 
 /// The outputs of a row region that are sums of columns: all rows add to the same elements.
 struct column_outputs {
   int count = 0;
   int operand[max_operands];
-  std::int64_t offset[max_operands];  ///< in a block's memory, which takes `bytes`
+  std::int64_t offset[max_operands];  ///< in the memory for a row of them, which takes `bytes`
+  std::int64_t width[max_operands];   ///< of an element
   std::int64_t n, bytes = 0;
 
   column_outputs(const loop_nest& l, int inputs) : n(l.inner()) {
@@ -286,47 +294,68 @@ struct column_outputs {
       for (int i = 0; i + 1 < l.axes; ++i) same &= l.strides[k][i] == 0;
       if (!same) continue;
       operand[count] = k;
+      width[count] = l.bytes[k];
       offset[count++] = bytes;
       bytes += (n * l.bytes[k] + 63) / 64 * 64;
     }
   }
-  /// Adds a block's sums to those of the blocks before it.
-  void add(const loop_nest& l, void* const* to, const char* block) const {
+  /// Has a block's sums written to memory of its own.
+  void move(void** pointers, char* block) const {
+    for (int i = 0; i < count; ++i) pointers[operand[i]] = block + offset[i];
+  }
+  /// Adds sums, with what they have lost where that is not null, to those of the rows before them.
+  void add(char* to, char* to_lost, char* sums, char* lost, bool first) const {
     for (int i = 0; i < count; ++i)
-      if (void* sums = to[operand[i]]; l.bytes[operand[i]] == 4)
-        add(static_cast<float*>(sums), reinterpret_cast<const float*>(block + offset[i]));
-      else add(static_cast<double*>(sums), reinterpret_cast<const double*>(block + offset[i]));
+      if (width[i] == 4) of<float>(i, to, to_lost).add(of<float>(i, sums, lost), n, first);
+      else of<double>(i, to, to_lost).add(of<double>(i, sums, lost), n, first);
+  }
+  void total(char* sums, char* lost, void* const* out) const {
+    for (int i = 0; i < count; ++i)
+      if (void* to = out[operand[i]]; width[i] == 4)
+        of<float>(i, sums, lost).total(static_cast<float*>(to), n);
+      else of<double>(i, sums, lost).total(static_cast<double*>(to), n);
   }
 
  private:
   template <class T>
-  void add(T* to, const T* block) const {
-    for (std::int64_t k = 0; k < n; ++k) to[k] += block[k];
+  column_sums<T> of(int i, char* sums, char* lost) const {
+    return {reinterpret_cast<T*>(sums + offset[i]),
+            lost ? reinterpret_cast<T*>(lost + offset[i]) : nullptr};
   }
 };
 
-/// Runs rows, [first, last) of them with some(pointers, first, last), in blocks whose sums of
+/// Runs the rows with some(pointers, first, last) in parts, on the pool if told so, whose sums of
 /// columns are added up in order.
 template <class Some>
-void run_column_blocks(const loop_nest& l, const column_outputs& columns, void* const* base,
-                       std::int64_t rows, bool parallel, Some&& some) {
-  const std::int64_t block = column_block(rows), blocks = (rows + block - 1) / block;
-  if (blocks == 1) return some(base, std::int64_t{0}, rows);
-  const std::int64_t memory = columns.bytes * (parallel ? blocks : 1);
-  char* sums = static_cast<char*>(thread_scratch<column_outputs>(memory));
-  auto one = [&](std::int64_t c, const char* to) {
+void run_column_parts(const loop_nest& l, const column_outputs& columns, void* const* base,
+                      std::int64_t rows, bool parallel, const Some& some) {
+  const column_order order(rows);
+  const std::int64_t parts = (rows + order.part - 1) / order.part;
+  if (parts <= 1) return some(base, std::int64_t{0}, rows);
+  const std::int64_t place = (order.blocks ? 2 : 1) * columns.bytes;
+  auto* sums = static_cast<char*>(thread_scratch<column_outputs>(place * (parallel ? parts : 2)));
+  auto lost = [&](char* of) { return order.blocks ? of + columns.bytes : nullptr; };
+  auto one = [&](std::int64_t c, char* to) {
+    const std::int64_t first = c * order.part, last = std::min(rows, first + order.part);
     void* p[max_operands];
     std::copy_n(base, l.operands, p);
-    for (int i = 0; c > 0 && i < columns.count; ++i)
-      p[columns.operand[i]] = const_cast<char*>(to) + columns.offset[i];
-    some(static_cast<void* const*>(p), c * block, std::min(rows, (c + 1) * block));
+    columns.move(p, to);
+    if (!order.blocks) return some(static_cast<void* const*>(p), first, last);
+    struct one_block;
+    auto* block = static_cast<char*>(thread_scratch<one_block>(columns.bytes));
+    columns.move(p, block);
+    for (std::int64_t at = first; at < last; at += block_terms) {
+      some(static_cast<void* const*>(p), at, std::min(last, at + block_terms));
+      columns.add(to, lost(to), block, nullptr, at == first);
+    }
   };
-  if (parallel) parallel_for(blocks, [&](std::int64_t c) { one(c, sums + c * columns.bytes); });
-  for (std::int64_t c = 0; c < blocks; ++c) {
-    const char* to = sums + (parallel ? c * columns.bytes : 0);
+  if (parallel) parallel_for(parts, [&](std::int64_t c) { one(c, sums + c * place); });
+  for (std::int64_t c = 0; c < parts; ++c) {
+    char* const to = sums + (parallel ? c : c > 0) * place;
     if (!parallel) one(c, to);
-    if (c > 0) columns.add(l, base, to);
+    if (c > 0) columns.add(sums, lost(sums), to, lost(to), false);
   }
+  columns.total(sums, lost(sums), base);
 }
 
 /// Runs a row region over its loops; the last axis is the row. Operands from number `inputs` on are
@@ -363,7 +392,7 @@ void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
   const std::int64_t work = std::max<std::int64_t>(inner, 1) * ops;
   if (columns.count > 0) {
     const bool parallel = rows * work >= parallel_work && num_threads() > 1;
-    return run_column_blocks(l, columns, base, rows, parallel, some);
+    return run_column_parts(l, columns, base, rows, parallel, some);
   }
   for_ranges(rows, work, [&](std::int64_t first, std::int64_t last) { some(base, first, last); });
 }

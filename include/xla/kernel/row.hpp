@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/kernel/block_sum.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/region.hpp"
 
@@ -68,6 +69,8 @@ struct row_phases {
 
 template <std::uint32_t Id>
 concept costly_op = requires { op_by_id<Id>::op::costly; };
+template <std::uint32_t Id>
+concept rounding_op = requires { op_by_id<Id>::op::rounds; };
 
 /// True for values that are worth keeping for a later phase.
 template <region_key Key, int I>
@@ -87,6 +90,8 @@ struct row_kernel {
   // Chains of a reduction. Of integers one: the compiler makes packets of them, and g++ 12 makes
   // wrong ones of four.
   static constexpr int unrolled = std::is_floating_point_v<T> ? 4 : 1;
+  static constexpr std::int64_t together = unrolled * w;
+  static constexpr std::int64_t block = block_terms * together;  ///< of a long row
   static constexpr std::size_t size = traits::size;
   static constexpr bool truth(int i) { return Key[i].type == dtype::boolean; }
 
@@ -118,6 +123,9 @@ struct row_kernel {
  private:
   template <int I>
   using op_of = typename op_by_id<Key[I].id>::op;
+  template <int I>
+  static constexpr bool adds_up =
+      Key[I].reduce && std::is_floating_point_v<T> && rounding_op<Key[I].id>;
 
   // A copy, or every store could change what the call refers to.
   static constexpr int operands = traits::counts.inputs + traits::counts.outputs;
@@ -140,6 +148,10 @@ struct row_kernel {
       if (Key[i].reduce && table.phase[i] == f) return true;
     return false;
   }
+  template <int F>
+  static constexpr bool in_blocks = []<std::size_t... I>(std::index_sequence<I...>) {
+    return ((table.phase[I] == F && adds_up<static_cast<int>(I)>) || ...);
+  }(std::make_index_sequence<size>{});
   static XLA_INLINE void one_row(const local_call& call) {
     reg row[size];  // what is one value per row, in every lane
     unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
@@ -164,10 +176,18 @@ struct row_kernel {
       });
       std::int64_t k = 0;
       if constexpr (reduces(F))
-        for (; k + unrolled * w <= call.n; k += unrolled * w)
+        for (std::int64_t end = block; k + together <= call.n; k += together) {
+          if constexpr (in_blocks<F>)
+            if (k == end) [[unlikely]] {
+              end += block;
+              unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
+                if constexpr (adds_up<i> && table.phase[i] == F) end_block<i>(sums[i]);
+              });
+            }
           unroll<unrolled>([&](auto u) __attribute__((always_inline)) {
             step<F>(call, row, sums, u, k + u * w, all_lanes{});
           });
+        }
 #pragma GCC unroll 1  // or what may remain after chains is written out once more each
       for (; k + w <= call.n; k += w) step<F>(call, row, sums, 0, k, all_lanes{});
       if constexpr (w > 1)
@@ -186,6 +206,7 @@ struct row_kernel {
   struct chains {
     packet<T> number[unrolled];
     mask<T> nan;
+    block_sum<vec<T>> before;
   };
   template <class Op>
   static constexpr bool passes_over_nan = requires(vec<T> x) {
@@ -198,6 +219,7 @@ struct row_kernel {
     const auto first = vec<T>::splat(Op::template identity<T>);
     for (auto& x : s.number) x = first.v;
     if constexpr (passes_over_nan<Op>) s.nan = first != first;
+    if constexpr (adds_up<I>) s.before = {first, first};
   }
   template <class Op>
   static XLA_INLINE packet<T> combined(packet<T> a, packet<T> b) {
@@ -205,17 +227,30 @@ struct row_kernel {
     if constexpr (passes_over_nan<Op>) return V(Op::combine_numbers(V{a}, V{b})).v;
     else return V(Op::combine(V{a}, V{b})).v;
   }
+  template <class Op>
+  static XLA_INLINE vec<T> join(const chains& s) {
+    return {combined<Op>(combined<Op>(s.number[0], s.number[1]),
+                         combined<Op>(s.number[2], s.number[3]))};
+  }
+  template <int I>
+  static XLA_INLINE void end_block(chains& s) {
+    s.before.add(join<op_of<I>>(s));
+    for (auto& x : s.number) x = vec<T>::splat(op_of<I>::template identity<T>).v;
+  }
   /// The result of a reduction, in every lane. With few elements all is in the first chain.
   template <int I>
-  static XLA_INLINE packet<T> finish(const chains& s, std::int64_t n) {
+  static XLA_INLINE packet<T> finish(chains& s, std::int64_t n) {
     using Op = op_of<I>;
     using V = vec<T>;
     if constexpr (unrolled == 1) return s.number[0];
     else {
       V all{s.number[0]};
-      if (n >= unrolled * w)
-        all = {
-            combined<Op>(combined<Op>(all.v, s.number[1]), combined<Op>(s.number[2], s.number[3]))};
+      if (n >= together) all = join<Op>(s);
+      if constexpr (adds_up<I>)
+        if (n >= block + together) {
+          s.before.add(all);
+          all = s.before.total();
+        }
       all = all.across([](V a, V b) { return V{combined<Op>(a.v, b.v)}; });
       if constexpr (passes_over_nan<Op>)
         if (detail::any(s.nan)) return V::splat(std::numeric_limits<T>::quiet_NaN()).v;

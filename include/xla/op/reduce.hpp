@@ -27,6 +27,7 @@ struct reduction {
 
 struct sum : reduction {
   static constexpr auto name = "sum";
+  static constexpr bool rounds = true;  ///< its order tells how exact it is
   template <class T>
   static constexpr T identity = T{};
   static constexpr auto combine(auto a, auto b) { return a + b; }

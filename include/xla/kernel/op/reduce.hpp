@@ -37,12 +37,12 @@ struct single_row {
   }
 };
 
-/// A reduction over an axis that is not the last: (outer, n, inner) to (outer, inner), added up in
-/// the order of the axis in blocks, some rows in one pass over the sums.
+/// A reduction over an axis that is not the last: (outer, n, inner) to (outer, inner), in the order
+/// of the axis, some rows in one pass over the results; sums of fractions in blocks.
 template <class Op, class T>
 struct column_reduce {
   static constexpr int w = kernel::lanes<T>;
-  static constexpr std::int64_t widest = 4096;  ///< so that the sums stay in the first cache
+  static constexpr std::int64_t widest = 4096;  ///< so that the results stay in the first cache
   static constexpr std::int64_t narrowest = 256;
 
   static void run(T* out, const T* in, std::int64_t outer, std::int64_t n, std::int64_t inner) {
@@ -59,67 +59,76 @@ struct column_reduce {
   }
 
  private:
+  static constexpr bool in_blocks =
+      std::is_floating_point_v<T> && kernel::rounding_op<op_id(Op::name)>;
+  static constexpr std::int64_t height = kernel::block_terms;
+
+  /// Some neighbouring columns of rows that are `stride` apart, and their results.
+  struct columns {
+    const T* in;
+    std::int64_t stride, count;
+    T* out;
+    T* lost = nullptr;  ///< by sums of blocks
+  };
+
   static void strip(T* out, const T* in, std::int64_t n, std::int64_t stride, std::int64_t count) {
-    const std::int64_t height = kernel::column_block(n);
-    block(out, in, std::min(height, n), stride, count);
-    T sums[widest];
-    for (std::int64_t r = height; r < n; r += height) {
-      block(sums, in + r * stride, std::min(height, n - r), stride, count);
-      rows<1>(out, sums, stride, count);
+    const kernel::column_order order(n);
+    if (!in_blocks || n <= order.part) return rows({in, stride, count, out}, n);
+    T lost[widest], sum[widest], sum_lost[widest];
+    const columns all{in, stride, count, out, order.blocks ? lost : nullptr};
+    rows(all, order.part);
+    for (std::int64_t r = order.part; r < n; r += order.part) {
+      rows({in + r * stride, stride, count, sum, order.blocks ? sum_lost : nullptr},
+           std::min(order.part, n - r));
+      kernel::column_sums<T>{out, all.lost}.add({sum, sum_lost}, count, false);
     }
+    if (order.blocks) kernel::column_sums<T>{out, lost}.total(out, count);
   }
-  static void block(T* out, const T* in, std::int64_t n, std::int64_t stride, std::int64_t count) {
-    std::fill_n(out, count, Op::template identity<T>);
-    std::int64_t r = 0;
-    if (count <= in_registers)
-      for (; r < n; r += rows_near)
-        together(out, in + r * stride, std::min(rows_near, n - r), stride, count);
-    for (; r + 8 <= n; r += 8) rows<8>(out, in + r * stride, stride, count);
-    for (; r < n; ++r) rows<1>(out, in + r * stride, stride, count);
+  static void rows(columns c, std::int64_t n) {
+    const std::int64_t near = c.count <= narrow ? std::max(n, height) : height;
+    for (std::int64_t r = 0; r < n || r == 0; r += near, c.in += near * c.stride)
+      some_rows(c, std::min(near, n - r), r == 0);
   }
-  /// Sums of so few columns stay in registers, some columns at a time, over as many rows as then
-  /// lie in the nearest cache.
-  static constexpr std::int64_t in_registers = 128, rows_near = 32;
-  static void together(T* out, const T* in, std::int64_t n, std::int64_t stride,
-                       std::int64_t count) {
+  static constexpr std::int64_t narrow = 128;  ///< so few that some rows lie near each other
+  /// As many columns at a time as have their results in registers.
+  static void some_rows(const columns& c, std::int64_t n, bool first) {
     std::int64_t k = 0;
-    for (; k + 8 * w <= count; k += 8 * w)
-      columns<8>(out + k, in + k, n, stride, kernel::all_lanes{});
-    for (; k + 4 * w <= count; k += 4 * w)
-      columns<4>(out + k, in + k, n, stride, kernel::all_lanes{});
-    for (; k + 2 * w <= count; k += 2 * w)
-      columns<2>(out + k, in + k, n, stride, kernel::all_lanes{});
-    for (; k + w <= count; k += w) columns<1>(out + k, in + k, n, stride, kernel::all_lanes{});
-    if (k < count) columns<1>(out + k, in + k, n, stride, count - k);
+    for (; k + 4 * w <= c.count; k += 4 * w) combine<4>(c, k, n, first, kernel::all_lanes{});
+    for (; k + 2 * w <= c.count; k += 2 * w) combine<2>(c, k, n, first, kernel::all_lanes{});
+    for (; k + w <= c.count; k += w) combine<1>(c, k, n, first, kernel::all_lanes{});
+    if constexpr (w > 1)
+      if (k < c.count) combine<1>(c, k, n, first, c.count - k);
   }
   template <int Packets, class N>
-  static void columns(T* out, const T* in, std::int64_t n, std::int64_t stride, N lanes) {
+  static void combine(const columns& c, std::int64_t k, std::int64_t n, bool first, N lanes) {
     using V = kernel::vec<T>;
-    V sums[Packets];
-    kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
-      sums[i] = V{kernel::load_numbers(out + i * w, lanes)};
-    });
-    for (std::int64_t r = 0; r < n; ++r, in += stride)
+    const V identity = V::splat(Op::template identity<T>);
+    auto load = [&](const T* from) { return V{kernel::load_numbers(from, lanes)}; };
+    kernel::block_sum<V> s[Packets];
+    for (int i = 0; i < Packets; ++i) {
+      s[i].sum = first ? identity : load(c.out + k + i * w);
+      if constexpr (in_blocks) s[i].lost = first || !c.lost ? identity : load(c.lost + k + i * w);
+    }
+    const std::int64_t chain = c.lost ? height : n;
+    for (const T* in = c.in + k; n > 0; n -= chain) {
+      V all[Packets];
+      for (int i = 0; i < Packets; ++i) all[i] = c.lost ? identity : s[i].sum;
+      for (std::int64_t r = std::min(n, chain); r > 0; --r, in += c.stride)
+        kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
+          all[i] = Op::combine(all[i], load(in + i * w));
+        });
       kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
-        sums[i] = Op::combine(sums[i], V{kernel::load_numbers(in + i * w, lanes)});
+        if constexpr (in_blocks)
+          if (c.lost) return s[i].add(all[i]);
+        s[i].sum = all[i];
       });
+    }
     kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
-      kernel::store_numbers(out + i * w, kernel::packet<T>(sums[i].v), lanes);
+      const std::int64_t at = k + i * w;
+      kernel::store_numbers(c.out + at, kernel::packet<T>(s[i].sum.v), lanes);
+      if constexpr (in_blocks)
+        if (c.lost) kernel::store_numbers(c.lost + at, s[i].lost.v, lanes);
     });
-  }
-  template <int Rows>
-  static void rows(T* out, const T* in, std::int64_t stride, std::int64_t count) {
-    std::int64_t k = 0;
-    for (; k + w <= count; k += w) add<Rows>(out + k, in + k, stride, kernel::all_lanes{});
-    if (k < count) add<Rows>(out + k, in + k, stride, count - k);
-  }
-  template <int Rows, class N>
-  static XLA_INLINE void add(T* out, const T* in, std::int64_t stride, N n) {
-    using V = kernel::vec<T>;
-    V sum{kernel::load_numbers(out, n)};
-    for (int i = 0; i < Rows; ++i)
-      sum = Op::combine(sum, V{kernel::load_numbers(in + i * stride, n)});
-    kernel::store_numbers(out, kernel::packet<T>(sum.v), n);
   }
 };
 

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <type_traits>
+
 #include "xla/kernel/lane.hpp"
 #include "xla/kernel/loops.hpp"
 #include "xla/op/scan.hpp"
 
 namespace xla::detail {
 
+/// What a scan carries from element to element: of fractions double, as rounding at every step
+/// would add up.
+template <class T>
+using carried = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+
 /// Writes each line of out along an axis, in the order that `scan` says: its first element is
-/// first(place), each other next(element before, its place, own place).
+/// first(place), each other next(what the one before carries, its place, own place).
 template <class T, class First, class Next>
 void scan_lines(const kernel_call& call, First first, Next next) {
   const op::scan scan(call.attr);
@@ -16,39 +24,52 @@ void scan_lines(const kernel_call& call, First first, Next next) {
   T* out = static_cast<T*>(call.out);
   if (l.n == 0) return;
   const std::int64_t step = scan.from_last ? -l.inner : l.inner;
+  constexpr std::int64_t beside = 64;  // lines that go along together
   for (std::int64_t o = 0; o < l.outer; ++o) {
-    std::int64_t at = (o * l.n + (scan.from_last ? l.n - 1 : 0)) * l.inner;
-    if (l.inner == 1) {  // the element before stays in a register
-      T last = out[at] = first(at);
+    if (l.inner == 1) {  // what is carried stays in a register
+      std::int64_t at = scan.from_last ? (o + 1) * l.n - 1 : o * l.n;
+      carried<T> last = first(at);
+      out[at] = static_cast<T>(last);
       for (std::int64_t k = 1; k < l.n; ++k, at += step)
-        out[at + step] = last = next(last, at, at + step);
+        out[at + step] = static_cast<T>(last = next(last, at, at + step));
       continue;
     }
-    for (std::int64_t i = 0; i < l.inner; ++i) out[at + i] = first(at + i);
-    for (std::int64_t k = 1; k < l.n; ++k, at += step)
-      for (std::int64_t i = at; i < at + l.inner; ++i) out[i + step] = next(out[i], i, i + step);
+    for (std::int64_t line = 0; line < l.inner; line += beside) {
+      const std::int64_t lines = std::min(beside, l.inner - line);
+      std::int64_t at = (o * l.n + (scan.from_last ? l.n - 1 : 0)) * l.inner + line;
+      carried<T> last[beside];
+      for (std::int64_t i = 0; i < lines; ++i)
+        out[at + i] = static_cast<T>(last[i] = first(at + i));
+      for (std::int64_t k = 1; k < l.n; ++k, at += step)
+        for (std::int64_t i = 0; i < lines; ++i)
+          out[at + step + i] = static_cast<T>(last[i] = next(last[i], at + i, at + step + i));
+    }
   }
 }
 
 template <class Out, class T>
 struct kernel_of<op::cumsum, Out, T> {
   static void run(const kernel_call& call) {
+    using A = carried<T>;
     const T* x = static_cast<const T*>(call.in[0]);
     scan_lines<T>(
-        call, [=](std::int64_t i) { return x[i]; },
-        [=](T sum, std::int64_t, std::int64_t i) { return kernel::add_wrapping(sum, x[i]); });
+        call, [=](std::int64_t i) { return static_cast<A>(x[i]); },
+        [=](A sum, std::int64_t, std::int64_t i) {
+          return kernel::add_wrapping(sum, static_cast<A>(x[i]));
+        });
   }
 };
 
 template <class Out, class T>
 struct kernel_of<op::cumprod, Out, T> {
   static void run(const kernel_call& call) {
+    using A = carried<T>;
     const T* x = static_cast<const T*>(call.in[0]);
     const bool before = op::scan(call.attr).before;
     scan_lines<T>(
-        call, [=](std::int64_t i) { return before ? T{1} : x[i]; },
-        [=](T product, std::int64_t last, std::int64_t i) {
-          return kernel::multiply_wrapping(product, x[before ? last : i]);
+        call, [=](std::int64_t i) { return static_cast<A>(before ? T{1} : x[i]); },
+        [=](A product, std::int64_t last, std::int64_t i) {
+          return kernel::multiply_wrapping(product, static_cast<A>(x[before ? last : i]));
         });
   }
 };
@@ -60,8 +81,8 @@ struct kernel_of<op::recurrence, Out, T> {
     const T* b = static_cast<const T*>(call.in[1]);
     const op::scan scan(call.attr);
     scan_lines<T>(
-        call, [=](std::int64_t i) { return scan.before ? T{} : a[i]; },
-        [=](T y, std::int64_t last, std::int64_t i) {
+        call, [=](std::int64_t i) { return carried<T>(scan.before ? T{} : a[i]); },
+        [=](carried<T> y, std::int64_t last, std::int64_t i) {
           return a[scan.before ? last : i] + b[scan.before || scan.factor_before ? last : i] * y;
         });
   }

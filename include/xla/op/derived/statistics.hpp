@@ -31,8 +31,12 @@ struct variance_over {
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, std::int64_t axes) const {
     static_assert(fraction<T>, "xla::var and xla::std: need float or double; cast first");
     const Tensor<T, 0> n = number<T>(count_over(x, axes)).tensor();
-    const auto d = x - reduce<op::sum>(x, axes) / n;
-    return reduce<op::sum>(d * d, axes) / maximum(n - less.value, 0);
+    const auto d = x - (reduce<op::sum>(x, axes) / n).detach();
+    // The mean is rounded; by how much, the sum of what is left tells. Where the mean comes from
+    // needs no gradient: what moves it does not change the result.
+    const auto rest = reduce<op::sum>(d, axes);
+    const auto squares = reduce<op::sum>(d * d, axes) - rest * rest / n;
+    return (squares - minimum(squares, 0).detach()) / maximum(n - less.value, 0);
   }
 };
 
