@@ -33,7 +33,7 @@ struct column_sums {
   T *sum, *lost;
 
   /// Adds others to these, or puts them there as the first.
-  void add(column_sums more, std::int64_t n, bool first) const {
+  [[gnu::noinline]] void add(column_sums more, std::int64_t n, bool first) const {
     each(n, [&](std::int64_t k, auto lanes) __attribute__((always_inline)) {
       auto read = [&](const T* p) { return V{p ? load_numbers(p + k, lanes) : V::splat(T(0)).v}; };
       block_sum<V> s{read(first ? nullptr : sum), read(first ? nullptr : lost)};
@@ -46,7 +46,7 @@ struct column_sums {
       store_numbers(sum + k, s.sum.v, lanes);
     });
   }
-  void total(T* out, std::int64_t n) const {
+  [[gnu::noinline]] void total(T* out, std::int64_t n) const {
     each(n, [&](std::int64_t k, auto lanes) __attribute__((always_inline)) {
       block_sum<V> s{{load_numbers(sum + k, lanes)}, V::splat(T(0))};
       if (lost) s.lost = {load_numbers(lost + k, lanes)};

@@ -72,7 +72,7 @@ void dot_segment(const few_rows<T>& x, const T* b, index_t k, packet<T>* total, 
 /// Adds the elements [k, end) of `Rows` rows times one column of b that is contiguous along k to
 /// the lane totals. Those of `next`, if not null, are fetched meanwhile.
 template <class T, int Rows>
-void dot_column(const few_rows<T>& x, const T* b, const T* next, index_t k, index_t end,
+void dot_column(few_rows<T> x, const T* b, const T* next, index_t k, index_t end,
                 packet<T>* total) {
   using order = few<T>;
   using vector = packet<T>;
@@ -80,18 +80,35 @@ void dot_column(const few_rows<T>& x, const T* b, const T* next, index_t k, inde
   vector sum[Rows];
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i) sum[i] = total[i];
+  // Where parts are much code, what is left is copied and goes the same way.
+  T rest[loads_parts ? 1 : (Rows + 1) * order::segment];
+  for (;;) {
 #pragma GCC unroll 1
-  for (; k + order::segment <= end; k += order::segment) {
-    if (next != nullptr)
+    for (; k + order::segment <= end; k += order::segment) {
+      if (next != nullptr)
 #pragma GCC unroll 8
-      for (index_t i = 0; i < order::segment; i += line) simd::prefetch(next + k + i);
-    dot_segment<T, Rows>(x, b, k, sum, [](const T* p, index_t) { return simd::ploadu<vector>(p); });
+        for (index_t i = 0; i < order::segment; i += line) simd::prefetch(next + k + i);
+      dot_segment<T, Rows>(x, b, k, sum,
+                           [](const T* p, index_t) { return simd::ploadu<vector>(p); });
+    }
+    if (loads_parts || k == end) break;
+    std::fill_n(rest, (Rows + 1) * order::segment, T{0});
+    for (int i = 0; i <= Rows; ++i)
+      std::copy(i < Rows ? x.a + i * x.a_row + k : b + k, i < Rows ? x.a + i * x.a_row + end : b + end,
+                rest + i * order::segment);
+    x.a = rest;
+    x.a_row = order::segment;
+    b = rest + Rows * order::segment;
+    next = nullptr;
+    k = 0;
+    end = order::segment;
   }
-  if (k < end)
-    dot_segment<T, Rows>(x, b, k, sum, [rest = end - k](const T* p, index_t i) {
-      if (i + order::width <= rest) return simd::ploadu<vector>(p);
-      return i < rest ? load_part<T>(p, rest - i) : simd::pset1<vector>(T{0});
-    });
+  if constexpr (loads_parts)
+    if (k < end)
+      dot_segment<T, Rows>(x, b, k, sum, [left = end - k](const T* p, index_t i) {
+        if (i + order::width <= left) return simd::ploadu<vector>(p);
+        return i < left ? load_part<T>(p, left - i) : simd::pset1<vector>(T{0});
+      });
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i) total[i] = sum[i];
 }

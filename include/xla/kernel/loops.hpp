@@ -304,12 +304,12 @@ struct column_outputs {
     for (int i = 0; i < count; ++i) pointers[operand[i]] = block + offset[i];
   }
   /// Adds sums, with what they have lost where that is not null, to those of the rows before them.
-  void add(char* to, char* to_lost, char* sums, char* lost, bool first) const {
+  [[gnu::noinline]] void add(char* to, char* to_lost, char* sums, char* lost, bool first) const {
     for (int i = 0; i < count; ++i)
       if (width[i] == 4) of<float>(i, to, to_lost).add(of<float>(i, sums, lost), n, first);
       else of<double>(i, to, to_lost).add(of<double>(i, sums, lost), n, first);
   }
-  void total(char* sums, char* lost, void* const* out) const {
+  [[gnu::noinline]] void total(char* sums, char* lost, void* const* out) const {
     for (int i = 0; i < count; ++i)
       if (void* to = out[operand[i]]; width[i] == 4)
         of<float>(i, sums, lost).total(static_cast<float*>(to), n);

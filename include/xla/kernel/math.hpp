@@ -124,8 +124,15 @@ XLA_INLINE vec<T> vec<T>::exp() const {
 template <class T>
 XLA_INLINE vec<T> vec<T>::log() const {
   if constexpr (!vector) return {static_cast<T>(std::log(v))};
-  else if constexpr (!has_parts<T>) return {simd::plog(v)};
-  else {
+  else if constexpr (!has_parts<T>) {
+    // Eigen takes numbers below the normal ones for the smallest of these.
+    using limits = std::numeric_limits<T>;
+    constexpr int up = limits::digits;
+    const mask<T> low = *this < splat(limits::min());
+    const vec scaled = *this * splat(static_cast<T>(std::int64_t{1} << up));
+    return vec{simd::plog(low.select(scaled, *this).v)} -
+           low.select(splat(up * std::numbers::ln2_v<T>), splat(T(0)));
+  } else {
     using table = detail::math_table<T>;
     const number_parts<T> x(v);
     const vec n{x.exponent}, f = vec{x.mantissa} - splat(T(1));

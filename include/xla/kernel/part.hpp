@@ -137,6 +137,14 @@ inline packet<T> keep_first(const packet<T>& x, T rest, std::int64_t n) {
 
 }  // namespace detail
 
+/// True where a part of a packet is loaded by one instruction.
+inline constexpr bool loads_parts =
+#if defined(EIGEN_VECTORIZE_AVX)
+    true;
+#else
+    false;
+#endif
+
 /// The first n lanes from memory, the others 0; nothing beyond them is read. n < lanes.
 template <class T>
 inline packet<T> load_part(const T* from, std::int64_t n) {

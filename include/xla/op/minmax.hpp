@@ -12,8 +12,8 @@ struct maximum : map {
   static constexpr void gradient(auto& g) {
     const auto half = g.grad() * 0.5;
     const auto tie = g.in(0) == g.in(1);
-    if (g.wants(0)) g.to(0, xla::where(tie, half, xla::where(g.in(0) > g.in(1), g.grad(), 0)));
-    if (g.wants(1)) g.to(1, xla::where(tie, half, xla::where(g.in(1) > g.in(0), g.grad(), 0)));
+    if (g.wants(0)) g.to(0, xla::where(tie, half, xla::where(g.in(0) < g.in(1), 0, g.grad())));
+    if (g.wants(1)) g.to(1, xla::where(tie, half, xla::where(g.in(1) < g.in(0), 0, g.grad())));
   }
 };
 
@@ -23,8 +23,8 @@ struct minimum : map {
   static constexpr void gradient(auto& g) {
     const auto half = g.grad() * 0.5;
     const auto tie = g.in(0) == g.in(1);
-    if (g.wants(0)) g.to(0, xla::where(tie, half, xla::where(g.in(0) < g.in(1), g.grad(), 0)));
-    if (g.wants(1)) g.to(1, xla::where(tie, half, xla::where(g.in(1) < g.in(0), g.grad(), 0)));
+    if (g.wants(0)) g.to(0, xla::where(tie, half, xla::where(g.in(0) > g.in(1), 0, g.grad())));
+    if (g.wants(1)) g.to(1, xla::where(tie, half, xla::where(g.in(1) > g.in(0), 0, g.grad())));
   }
 };
 
@@ -35,7 +35,8 @@ XLA_OP(xla::op::minimum, numbers);
 
 namespace xla {
 
-/// The larger of two, element by element; NaN when either is NaN. Ties share the gradient.
+/// The larger of two, element by element; NaN when either is NaN. Ties share the gradient;
+/// where one is NaN both have all of it.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> maximum(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                                     caller who = here()) {
@@ -49,7 +50,8 @@ template <class T, int R>
 constexpr Tensor<T, R> maximum(detail::number_of<T> a, const Tensor<T, R>& b) {
   return detail::number_map<op::maximum, T>(a, b);
 }
-/// The smaller of two, element by element; NaN when either is NaN. Ties share the gradient.
+/// The smaller of two, element by element; NaN when either is NaN. Ties share the gradient;
+/// where one is NaN both have all of it.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> minimum(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                                     caller who = here()) {

@@ -84,7 +84,7 @@ struct column_reduce {
     }
     if (order.blocks) kernel::column_sums<T>{out, lost}.total(out, count);
   }
-  static void rows(columns c, std::int64_t n) {
+  [[gnu::noinline]] static void rows(columns c, std::int64_t n) {
     const std::int64_t near = c.count <= narrow ? std::max(n, height) : height;
     for (std::int64_t r = 0; r < n || r == 0; r += near, c.in += near * c.stride)
       some_rows(c, std::min(near, n - r), r == 0);

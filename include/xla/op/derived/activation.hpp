@@ -47,7 +47,7 @@ constexpr Tensor<T, R> leaky_relu(const Tensor<T, R>& x,
 template <class T, int R>
 constexpr Tensor<T, R> elu(const Tensor<T, R>& x, detail::number_of<T> alpha = 1) {
   // The bound keeps exp of a large x, which is not chosen, out of the gradient.
-  return where(x > 0, x, expm1(clamp_max(x, 0)) * alpha);
+  return where(x <= 0, expm1(clamp_max(x, 0)) * alpha, x);
 }
 
 /// x moved to the nearest bound where it is outside; the gradient passes between the bounds only.

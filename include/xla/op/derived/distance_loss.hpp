@@ -2,8 +2,8 @@
 #pragma once
 
 #include "xla/op/abs.hpp"
+#include "xla/op/clip.hpp"
 #include "xla/op/derived/reduction.hpp"
-#include "xla/op/minmax.hpp"
 
 namespace xla {
 
@@ -28,9 +28,8 @@ namespace detail {
 /// d² / 2 up to |d| = delta, from there on delta (|d| - delta / 2). No branch can overflow alone.
 template <class T, int R>
 constexpr Tensor<T, R> huber(const Tensor<T, R>& difference, const Tensor<T, 0>& delta) {
-  const auto d = abs(difference);
-  const auto near = minimum(d, delta);
-  return near * (d - near * 0.5);
+  const auto near = clamp(difference, -delta, delta);
+  return near * (difference - near * 0.5);
 }
 }  // namespace detail
 
