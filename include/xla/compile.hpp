@@ -49,6 +49,12 @@ template <class A>
 struct captured_as<A> {
   using type = typename std::remove_cvref_t<A>::inlined_type&;
 };
+template <class A>
+  requires is_part<std::remove_cvref_t<A>>
+struct captured_as<A> {
+  using tensor = same_const<std::remove_reference_t<A>, typename result_of<bare<A>>::type>;
+  using type = std::conditional_t<std::is_lvalue_reference_v<A>, tensor&, tensor>;
+};
 /// An argument's type in the body that is captured.
 template <class A>
 using argument_of = typename captured_as<A>::type;

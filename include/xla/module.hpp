@@ -43,6 +43,11 @@ inline constexpr bool is_tuple<std::tuple<X...>> = true;
 template <class A, class B>
 inline constexpr bool is_tuple<std::pair<A, B>> = true;
 
+template <class X>
+inline constexpr bool is_part = false;
+template <class T, int R, int Rank>
+inline constexpr bool is_part<indexed<T, R, Rank>> = true;
+
 /// What a result is to the caller: a part that was chosen by an index becomes a tensor.
 template <class X>
 struct result_of {
@@ -93,6 +98,10 @@ XLA_INSTANCE(std::string tree_path::str<void>() const);
 template <class X, class F>
 constexpr void visit_tree(X& x, F&& f, const tree_path& path);
 
+/// Y, const where X is.
+template <class X, class Y>
+using same_const = std::conditional_t<std::is_const_v<X>, const Y, Y>;
+
 template <class Tuple, class F, std::size_t... I>
 constexpr void visit_tuple(Tuple& t, F&& f, const tree_path& path, std::index_sequence<I...>) {
   (visit_tree(std::get<I>(t), f, tree_path{&path, nullptr, static_cast<std::int64_t>(I)}), ...);
@@ -104,6 +113,8 @@ constexpr void visit_tree(X& x, F&& f, const tree_path& path) {
   using U = std::remove_cv_t<X>;
   if constexpr (tree_leaf<U>) {
     f(x, path);
+  } else if constexpr (is_part<U>) {
+    f(static_cast<same_const<X, typename result_of<U>::type>&>(x), path);
   } else if constexpr (is_array<U>) {
     for (std::size_t i = 0; i < x.size(); ++i)
       visit_tree(x[i], f, tree_path{&path, nullptr, static_cast<std::int64_t>(i)});

@@ -176,14 +176,69 @@ TEST_CASE("what is assigned to an index is written into the tensor") {
   check_equal(x, {4, 5}, want);
 }
 
-TEST_CASE("a part that is kept sees what it has written") {
+TEST_CASE("a part that has a name is a value") {
+  auto recur = [](auto& states, auto& x) {
+    auto h = states[0];
+    for (int i = 0; i < 3; ++i) h = tanh(h + x);
+    auto sums = states[1];
+    sums += x;
+    sums *= 2;
+    sums[0] = 5;
+    auto kept = states.index(xla::Slice(), 1), zeros = kept;
+    states[0] = h * 2;
+    zeros.zero_();
+    h = states[0];
+    auto number = h[0];
+    number = 3;
+    return std::tuple(h, sums, kept, zeros, number);
+  };
   const xla::eager_mode_guard eager;
-  auto x = xla::zeros<float>({2, 3});
-  auto row = x[1];
-  row += 1;
-  row += 1;
-  check_equal(row, {3}, std::vector<float>{2, 2, 2});
-  check_equal(x, {2, 3}, std::vector<float>{0, 0, 0, 2, 2, 2});
+  check_modes(recur, numbers<float>({2, 3}, 1), numbers<float>({3}, 2));
+  auto s = xla::tensor<float>({{1, 2, 3}, {4, 5, 6}});
+  auto x = xla::zeros<float>({3});
+  const auto [h, sums, kept, zeros, number] = recur(s, x);
+  const auto t = tanh(tanh(tanh(xla::tensor<float>({1, 2, 3}))));
+  check_equal(h, t * 2);
+  check_equal(sums, {3}, std::vector<float>{5, 10, 12});
+  check_equal(kept, {2}, std::vector<float>{2, 5});
+  check_equal(zeros, {2}, std::vector<float>{0, 0});
+  check_equal(s[0], t * 2);
+  check_equal(s[1], {3}, std::vector<float>{4, 5, 6});
+  CHECK(number.item() == 3);
+}
+
+namespace {
+constexpr auto first(xla::Tensor<float, 2> t) { return t[0]; }
+}  // namespace
+
+TEST_CASE("a part outlives the tensor that it was chosen from") {
+  auto f = [](auto& s) {
+    auto r = first(s * 2);
+    const auto before = r + 0;
+    r = r * 2;
+    return std::tuple(before, r, first(s)[1]);
+  };
+  const xla::eager_mode_guard eager;
+  auto s = xla::tensor<float>({{1, 2, 3}, {4, 5, 6}});
+  const auto [before, r, number] = f(s);
+  check_equal(before, {3}, std::vector<float>{2, 4, 6});
+  check_equal(r, {3}, std::vector<float>{4, 8, 12});
+  CHECK(number.item() == 2);
+  check_equal(s, {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
+  check_modes(f, s);
+}
+
+TEST_CASE("a part is a tensor argument of a compiled function") {
+  auto add = [](auto& a, const auto& b) {
+    a += b;
+    return sum(a);
+  };
+  const xla::eager_mode_guard eager;
+  auto s = xla::tensor<float>({{1, 2, 3}, {4, 5, 6}});
+  auto row = s[0];
+  CHECK(xla::compile(add)(row, s[1]).item() == 21);
+  check_equal(row, {3}, std::vector<float>{5, 7, 9});
+  check_equal(s, {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
 }
 
 TEST_CASE("a tensor turned around in its own place") {

@@ -9,84 +9,125 @@ namespace detail {
 template <class T, int R>
 constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, const call_site& site);
 
-/// A part of a tensor, chosen by indices: reads as a tensor; what is assigned to it is written into
-/// the tensor that it comes from.
+/// A part of a tensor, chosen by indices. In the expression that makes it, what is assigned to it
+/// is written into the tensor that it comes from; once it has a name it is a value like any other
+/// tensor, so that `auto h = t[0]; h = tanh(h);` leaves t alone.
 template <class T, int R, int Rank>
 class indexed : public Tensor<T, Rank> {
  public:
-  constexpr indexed(Tensor<T, R>& base, const selection<R>& chosen) : base_(base), chosen_(chosen) {
-    read();
-  }
+  constexpr indexed(Tensor<T, R>& base, const selection<R>& chosen)
+      : indexed(base, chosen, read_part<Rank>(base, chosen)) {}
+  /// With what the tensor has there.
+  constexpr indexed(Tensor<T, R>& base, const selection<R>& chosen,
+                    const Tensor<T, Rank>& value)
+      : Tensor<T, Rank>(value), base_(&base), chosen_(chosen) {}
   constexpr indexed(const indexed&) = default;
 
-  constexpr auto operator[](Size i) const
-    requires(Rank > 0)
-  {
-    return index(i);
-  }
+  using Tensor<T, Rank>::index;
   template <class... I>
     requires(Rank > 0)
-  constexpr indexed<T, R, indexed_rank<Rank, I...>> index(const I&... i) const {
-    return {base_, chosen_.then(selection<Rank>::of(*this, i...))};
+  constexpr indexed<T, R, indexed_rank<Rank, I...>> index(const I&... i) && {
+    const auto inner = selection<Rank>::of(*this, i...);
+    return {*base_, chosen_.then(inner),
+            read_part<indexed_rank<Rank, I...>, T, Rank>(*this, inner)};
+  }
+  using Tensor<T, Rank>::operator[];
+  constexpr auto operator[](Size i) &&
+    requires(Rank > 0)
+  {
+    return std::move(*this).index(i);
   }
 
   template <int A>
-  constexpr indexed& operator=(const Tensor<T, A>& v) {
+  constexpr indexed&& operator=(const Tensor<T, A>& v) && {
     static_assert(A <= Rank, "xla: a value with more axes than the part that it is assigned to");
-    const Tensor<T, R> value = align_part(base_, chosen_, v);
+    const Tensor<T, R> value = align_part(*base_, chosen_, v);
     const bool whole = A == Rank && v.dims() == this->dims();
-    Tensor<T, A> kept;
-    if (whole) kept = v;
+    Tensor<T, Rank> kept;
+    if constexpr (A == Rank)
+      if (whole) kept = v;
     const int first = chosen_.next(0);
-    static_cast<handle&>(*this) = handle();  // what it has read may hold on to the tensor
-    if (first < R) write(first, part_with(base_, chosen_, first, value));
-    else rebind(base_, with_shape<op::expand, R>(value, base_.dims()), "operator=");
-    if (whole) static_cast<handle&>(*this) = kept;
-    else read();
+    own() = {};  // what it has read may hold on to the tensor
+    if (first < R) write(first, part_with(*base_, chosen_, first, value));
+    else rebind(*base_, with_shape<op::expand, R>(value, base_->dims()), "operator=");
+    if (whole) own() = kept;
+    else own() = read_part<Rank>(*base_, chosen_);
+    return std::move(*this);
+  }
+  constexpr indexed&& operator=(const indexed& o) && {
+    return std::move(*this) = static_cast<const Tensor<T, Rank>&>(o);
+  }
+  constexpr indexed&& operator=(number_of<T> v) && { return std::move(*this) = v.tensor(); }
+
+  template <int A>
+  constexpr indexed& operator=(const Tensor<T, A>& v) & {
+    static_assert(A == Rank,
+                  "xla: a part that has a name is a value of its own: to write into the tensor, "
+                  "assign where the part is chosen: t[i] = value");
+    own() = v;
     return *this;
   }
-  constexpr indexed& operator=(const indexed& o) {
+  constexpr indexed& operator=(const indexed& o) & {
     return *this = static_cast<const Tensor<T, Rank>&>(o);
   }
-  constexpr indexed& operator=(number_of<T> v) { return *this = v.tensor(); }
+  constexpr indexed& operator=(number_of<T> v) & { return *this = v.tensor(); }
 
   template <class V>
-  constexpr indexed& operator+=(const V& v) {
-    return *this = value() + v;
+  constexpr indexed&& operator+=(const V& v) && {
+    return std::move(*this) = *this + v;
   }
   template <class V>
-  constexpr indexed& operator-=(const V& v) {
-    return *this = value() - v;
+  constexpr indexed&& operator-=(const V& v) && {
+    return std::move(*this) = *this - v;
   }
   template <class V>
-  constexpr indexed& operator*=(const V& v) {
-    return *this = value() * v;
+  constexpr indexed&& operator*=(const V& v) && {
+    return std::move(*this) = *this * v;
   }
   template <class V>
-  constexpr indexed& operator/=(const V& v) {
-    return *this = value() / v;
+  constexpr indexed&& operator/=(const V& v) && {
+    return std::move(*this) = *this / v;
   }
-  constexpr indexed& copy_(const Tensor<T, Rank>& v) { return *this = v; }
-  constexpr indexed& fill_(number_of<T> v) { return *this = v; }
-  constexpr indexed& zero_() { return fill_(T{}); }
+  template <class V>
+  constexpr indexed& operator+=(const V& v) & {
+    return own() += v, *this;
+  }
+  template <class V>
+  constexpr indexed& operator-=(const V& v) & {
+    return own() -= v, *this;
+  }
+  template <class V>
+  constexpr indexed& operator*=(const V& v) & {
+    return own() *= v, *this;
+  }
+  template <class V>
+  constexpr indexed& operator/=(const V& v) & {
+    return own() /= v, *this;
+  }
+  constexpr indexed&& copy_(const Tensor<T, Rank>& v) && { return std::move(*this) = v; }
+  constexpr indexed&& fill_(number_of<T> v) && { return std::move(*this) = v; }
+  constexpr indexed&& zero_() && { return std::move(*this) = T{}; }
+  constexpr indexed& copy_(const Tensor<T, Rank>& v, caller who = here()) & {
+    return own().copy_(v, who), *this;
+  }
+  constexpr indexed& fill_(T v) & { return own().fill_(v), *this; }
+  constexpr indexed& zero_() & { return fill_(T{}); }
 
  private:
-  constexpr void read() { static_cast<handle&>(*this) = read_part<Rank>(base_, chosen_); }
+  constexpr Tensor<T, Rank>& own() { return *this; }
   constexpr void write(int axis, const Tensor<T, R>& v) {
     const axis_part& p = chosen_.axis[axis];
     if (!__builtin_is_constant_evaluated()) {
-      node n = scatter_node(op::slice::pack(axis, p.step), p.start.extent(), base_.dims());
+      node n = scatter_node(op::slice::pack(axis, p.step), p.start.extent(), base_->dims());
       n.op = &info_of<op::slice_scatter, T, T>;
       n.type = dtype_of<T>;
       const handle* const parts[] = {&v};
-      if (machine_of<T>::update(base_, n, parts, 1)) return;
+      if (machine_of<T>::update(*base_, n, parts, 1)) return;
     }
-    rebind(base_, scatter_axis<T, R>(base_, axis, p, v), "operator=");
+    rebind(*base_, scatter_axis<T, R>(*base_, axis, p, v), "operator=");
   }
-  // What the tensor has there now, which another part of it may have written.
-  constexpr Tensor<T, Rank> value() const { return read_part<Rank>(base_, chosen_); }
 
-  Tensor<T, R>& base_;
+  Tensor<T, R>* base_;
   selection<R> chosen_;
 };
 
