@@ -231,6 +231,7 @@ set(XLA_HEADERS
   xla/nn/decoder.hpp
   xla/nn/dropout.hpp
   xla/nn/embedding.hpp
+  xla/nn/functional_copy.hpp
   xla/nn/generate.hpp
   xla/nn/init.hpp
   xla/nn/linear.hpp

@@ -96,6 +96,7 @@ namespace train {}
 #include "xla/nn/decoder.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/embedding.hpp"
+#include "xla/nn/functional_copy.hpp"
 #include "xla/nn/generate.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/loss.hpp"

@@ -36,11 +36,12 @@ inline constexpr op_info size_info{.name = "size", .id = op_id("size"), .kind = 
 /// constructor has its sizes.
 inline constexpr op_info data_info{.name = "data", .id = op_id("data"), .kind = op_kind::leaf};
 
-enum class slot_kind : std::uint8_t { tensor, cell, scalar };
+enum class slot_kind : std::uint8_t { tensor, cell, scalar, local };
 enum class grad_state : std::uint8_t { untouched, absent, present };
 
 /// A place outside the graph that a step reads and may write: an argument tensor, a parameter or
-/// buffer with its gradient, a hyper-parameter.
+/// buffer with its gradient, a hyper-parameter. Or a local one, which ends with the step: a copy of
+/// a parameter that the body makes. They come after all others.
 struct slot {
   slot_kind kind = slot_kind::tensor;
   grad_state state = grad_state::untouched;
@@ -50,6 +51,7 @@ struct slot {
   bool mixed = false;      ///< the gradient is wanted for more than this parameter's update
   std::int8_t told = -1;   ///< what the body last said to requires_grad_()
   int owner = -1;          ///< the parameter that an optimizer keeps this for
+  bool functional = false;  ///< gradients pass through what is written; local slots only
   int leaf = -1;       ///< the node of the value at entry
   int current = -1;    ///< the node of the value now
   int grad_leaf = -1;  ///< the node of the gradient at entry, when the body reads it
@@ -173,7 +175,20 @@ struct graph {
   /// Binds a slot to a new value, which from here on is where gradients stop.
   constexpr void write(int slot_index, int value) {
     slot& s = slots[slot_index];
-    s.current = add(detached(value, 2 * slot_index, s.requires_grad));
+    if (s.functional) s.current = value;
+    else s.current = add(detached(value, 2 * slot_index, s.requires_grad));
+  }
+
+  /// A local slot with another's value, where gradients are collected apart; or functional.
+  constexpr int copy_slot(int from, bool functional = false) {
+    slot s;
+    s.kind = slot_kind::local;
+    s.state = grad_state::absent;
+    s.requires_grad = slots[from].requires_grad;
+    s.functional = functional;
+    const int index = add_slot(s);
+    write(index, slots[from].current);
+    return index;
   }
 };
 

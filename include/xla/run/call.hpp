@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/arguments.hpp"
 #include "xla/run/executable.hpp"
@@ -65,7 +66,13 @@ class basic_call_binder final : public leaf_visitor {
     add(value);
     call_.differentiable |= call_.slots.back().value->needs_grad;
   }
-  void cell(handle& place, bool, const tree_path&) override { add(place); }
+  void cell(handle& place, bool, const tree_path& path) override {
+    if (place.place() && place.place()->functional)
+      throw runtime_error(join({"xla::compile: ", path.str(),
+                                " is a function of others: pass a copy of the module, or make the "
+                                "functional copy in the compiled body"}));
+    add(place);
+  }
   void scalar(double value, const tree_path&) override {
     call_.slots.emplace_back().number = value;
   }

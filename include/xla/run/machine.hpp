@@ -110,6 +110,11 @@ XLA_INSTANCE(ref<impl> run_detach<void>(impl*));
 /// Binds a cell to a new value. Gradients are collected there and flow no further.
 template <class In = void>
 void run_write(cell& c, impl* value) {
+  if (c.functional) {
+    note_write<In>(&c, nullptr);
+    c.current = ref<impl>::share(value);
+    return;
+  }
   ref<impl> t = new_detached(value);
   t->meta = c.meta;
   t->needs_grad = c.meta && c.meta->requires_grad;
@@ -122,6 +127,14 @@ void run_write(cell& c, impl* value) {
   c.current = std::move(t);
 }
 XLA_INSTANCE(void run_write<void>(cell&, impl*));
+
+/// A place for the gradients of a cell.
+inline ref<grad_meta> make_cell_meta(bool requires_grad) {
+  ref<grad_meta> meta(new grad_meta);
+  meta->requires_grad = requires_grad;
+  meta->of_cell = true;
+  return meta;
+}
 
 /// Collects gradients from a tensor with one element; see transform/backward.hpp for the rules.
 template <class In = void>
@@ -247,7 +260,7 @@ template <class In>
 template <class In = void>
 void run_place(handle& h, ref<impl> value, bool trainable) {
   ref<cell> c(new cell);
-  if (trainable) c->meta = ref<grad_meta>(new grad_meta);
+  if (trainable) c->meta = make_cell_meta(true);
   c->current = std::move(value);
   change(*c->current, [&](impl& t) {
     t.meta = c->meta;
@@ -277,11 +290,19 @@ template <class In>
 [[gnu::noinline]] void basic_machine<In>::copy_cell(handle& h, const handle& from) {
   cell& other = *from.place();
   ref<cell> c(new cell);
-  if (other.meta) {
-    c->meta = ref<grad_meta>(new grad_meta);
-    c->meta->requires_grad = other.meta->requires_grad;
-  }
+  if (other.meta) c->meta = make_cell_meta(other.meta->requires_grad);
   run_write<In>(*c, other.value());
+  h.refer(c.take());
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::functional_cell(handle& h, const handle& from,
+                                                          const handle& value) {
+  const cell& other = *from.place();
+  ref<cell> c(new cell);
+  if (other.meta) c->meta = make_cell_meta(other.meta->requires_grad);
+  c->functional = true;
+  run_write<In>(*c, value.value());
   h.refer(c.take());
 }
 
@@ -315,7 +336,7 @@ template <class In>
   if (h.place()) return whole_step<In>([&] { run_write<In>(*h.place(), value.value()); });
   impl* old = h.value();
   ref<impl> next = ref<impl>::share(value.value());
-  if (old && old->meta) {
+  if (old && old->meta && !old->meta->of_cell) {
     next = new_detached<In>(next.get());
     next->meta = old->meta;
     next->needs_grad = old->meta->requires_grad;

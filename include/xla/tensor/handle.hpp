@@ -121,7 +121,8 @@ class handle {
   }
   /// The slot that holds this value's gradient, or -1.
   constexpr int gradient_slot() const {
-    return form_ == form::slot ? index_ : graph_ ? slot_of(graph_->nodes[index_]) : -1;
+    if (form_ == form::slot && !graph_->slots[index_].functional) return index_;
+    return graph_ ? slot_of(graph_->nodes[node_index()]) : -1;
   }
   constexpr void name_node(graph* g, int index) { name(form::node, g, index); }
   constexpr void name_slot(graph* g, int index) { name(form::slot, g, index); }

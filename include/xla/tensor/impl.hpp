@@ -74,6 +74,7 @@ struct grad_meta {
   std::atomic<int> refs{1};
   ref<impl> grad;
   bool requires_grad = true;
+  bool of_cell = false;  ///< of a parameter, and not of a tensor by requires_grad_()
 
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept;
@@ -134,6 +135,7 @@ struct cell {
   std::atomic<int> refs{1};
   ref<impl> current;
   ref<grad_meta> meta;
+  bool functional = false;  ///< gradients pass through what is written
 
   /// The value, or the last good one when the graph that would have made it threw.
   impl* value() const noexcept {

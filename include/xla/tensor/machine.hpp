@@ -45,6 +45,8 @@ struct basic_machine {
   static void create_cell(handle& h, dtype type, const shape& dims, bool trainable);
   /// A place of its own with the same value as another.
   static void copy_cell(handle& h, const handle& from);
+  /// A place whose value is a function of others: writing it cuts no gradients.
+  static void functional_cell(handle& h, const handle& from, const handle& value);
   /// Runs an op that replaces elements in h's own memory, in eager mode and where nobody else can
   /// see it; false where somebody may, or where gradients will want the old elements.
   static bool update(const handle& h, const node& n, const handle* const* parts, int count);

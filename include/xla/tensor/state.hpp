@@ -4,11 +4,34 @@
 #include "xla/tensor.hpp"
 
 namespace xla {
+namespace detail {
+
+/// While a step is captured, the place of an argument takes over what another place holds: copied,
+/// or moved with its gradient.
+constexpr void assign_slot(const handle& to, const handle& from, bool moved) {
+  graph& g = *to.owner();
+  const size_scope scope{&g.sizes, "operator="};
+  const shape a = to.dims(), b = from.defined() ? from.dims() : shape{};
+  if (from.slot_index() < 0 || g.slots[from.slot_index()].functional)
+    scope.fail("a parameter of an argument cannot become a function of others: write copy_(value)");
+  else if (!scope.same(a, b))
+    scope.fail(text("a parameter of shape ") << a << " cannot become one of shape " << b);
+  else {
+    const int gradient = moved ? g.gradient_of(from.slot_index()) : -1;
+    g.write(to.slot_index(), from.node_index());
+    slot& s = g.slots[to.slot_index()];
+    s.state = gradient < 0 ? grad_state::absent : grad_state::present;
+    s.grad = gradient;
+  }
+}
+
+}  // namespace detail
 
 /// A tensor with identity inside its module, written by optimizers and by layers as they run, also
-/// through const members. Copying a module copies it. Sizes that are given are facts of the type's
-/// default constructor; without sizes they are found when the module is bound. Without axes it is a
-/// number, 0 at first.
+/// through const members. A copy, as of its module, is a new leaf with the same value, whose
+/// gradients do not flow home, in every mode; functional_copy() makes one whose gradients do. Sizes
+/// that are given are facts of the type's default constructor; without sizes they are found when
+/// the module is bound. Without axes it is a number, 0 at first.
 template <element T, int Rank, bool Trainable>
 class State : public Tensor<T, Rank> {
  public:
@@ -46,14 +69,14 @@ class State : public Tensor<T, Rank> {
   constexpr State(const State& o) : Tensor<T, Rank>(o) { copy_place(o); }
   constexpr State(State&& o) noexcept : Tensor<T, Rank>(o) { move_place(o); }
   constexpr State& operator=(const State& o) {
-    if (this != &o) {
+    if (this != &o && !assign_argument(o, false)) {
       static_cast<detail::handle&>(*this) = o;
       copy_place(o);
     }
     return *this;
   }
   constexpr State& operator=(State&& o) noexcept {
-    if (this != &o) {
+    if (this != &o && !assign_argument(o, true)) {
       static_cast<detail::handle&>(*this) = o;
       move_place(o);
     }
@@ -113,12 +136,29 @@ class State : public Tensor<T, Rank> {
       throw runtime_error("xla: a parameter or buffer cannot be made in a compiled body");
   }
   constexpr void copy_place(const State& o) {
-    for (int i = 0; i < extents; ++i) sizes_[i] = o.sizes_[i];
-    if (!__builtin_is_constant_evaluated() && o.place()) detail::machine_of<T>::copy_cell(*this, o);
+    copy_sizes(o);
+    if (__builtin_is_constant_evaluated()) {
+      if (o.slot_index() >= 0) this->name_slot(o.owner(), o.owner()->copy_slot(o.slot_index()));
+    } else if (o.place()) {
+      detail::machine_of<T>::copy_cell(*this, o);
+    }
   }
   constexpr void move_place(State& o) noexcept {
+    copy_sizes(o);
+    if (__builtin_is_constant_evaluated()) {
+      if (o.slot_index() >= 0) this->name_slot(o.owner(), o.slot_index());
+    } else {
+      this->steal_place(o);
+    }
+  }
+  constexpr bool assign_argument(const State& o, bool moved) {
+    if (!__builtin_is_constant_evaluated() || this->slot_index() < 0) return false;
+    if (this->owner()->slots[this->slot_index()].kind == detail::slot_kind::local) return false;
+    detail::assign_slot(*this, o, moved);
+    return true;
+  }
+  constexpr void copy_sizes(const State& o) {
     for (int i = 0; i < extents; ++i) sizes_[i] = o.sizes_[i];
-    if (!__builtin_is_constant_evaluated()) this->steal_place(o);
   }
   static constexpr int extents = Rank < 1 ? 1 : Rank;
   detail::extent sizes_[extents] = {-1};

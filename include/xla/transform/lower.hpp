@@ -365,6 +365,7 @@ class lowering {
     }
     for (int i = 0; i < g_.slot_count; ++i) {
       const slot& s = g_.slots[i];
+      if (s.kind == slot_kind::local) break;
       program_slot p;
       p.kind = s.kind;
       if (s.leaf >= 0) p.leaf = value_of_[s.leaf];

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "xla/module.hpp"
+#include "xla/op/reshape.hpp"
+
+namespace xla {
+namespace detail {
+
+/// Makes a parameter, a copy of home, a function of it.
+template <class T, int R>
+constexpr void make_functional(Parameter<T, R>& copy, const Parameter<T, R>& home) {
+  if (!home.is_place()) return;  // not made yet
+  const Tensor<T, R>& value = home;
+  const Tensor<T, R> through = with_shape<op::reshape, R>(value, home.dims());  // no leaf
+  if (!__builtin_is_constant_evaluated()) {
+    machine_of<T>::functional_cell(copy, home, through);
+  } else {
+    graph* g = home.owner();
+    copy.name_slot(g, g->copy_slot(home.slot_index(), true));
+    g->write(copy.slot_index(), through.lift(g));
+  }
+}
+
+/// The addresses of a module's parameters.
+template <class Module>
+constexpr auto parameters_of(Module& module) {
+  std::vector<same_const<Module, handle>*> all;
+  visit_tree(module,
+             [&](auto& leaf, const tree_path&) {
+               if constexpr (is_state<std::remove_cvref_t<decltype(leaf)>>)
+                 if constexpr (std::remove_cvref_t<decltype(leaf)>::trainable) all.push_back(&leaf);
+             },
+             {});
+  return all;
+}
+
+}  // namespace detail
+
+/// A module whose parameters are functions of the model's: gradients of what is computed with them
+/// reach the model's, also after differentiable values were written into them, which the model does
+/// not see: fast.fc.weight.copy_(fast.fc.weight - rate * gradient). Buffers are copied, and so is
+/// the module where it is copied again: its parameters are then leaves. What torch.func's
+/// functional_call and learn2learn's clone_module are for: Finn et al. (2017), meta-learning.
+template <class Module>
+constexpr Module functional_copy(const Module& model) {
+  static_assert(detail::described<Module>, "xla::functional_copy: give a module");
+  Module result = model;
+  const auto from = detail::parameters_of(model);
+  std::size_t i = 0;
+  for_each_parameter(result, [&](auto& p) {
+    detail::make_functional(p, static_cast<std::remove_reference_t<decltype(p)> const&>(*from[i++]));
+  });
+  return result;
+}
+
+}  // namespace xla
