@@ -160,3 +160,17 @@ TEST_CASE("what names a parameter's value and is written in place stays part of 
   f(w);
   check_equal(w.grad(), {2}, std::vector<double>{24, 42});
 }
+
+TEST_CASE("a functional copy is no argument of a compiled function; its copy is") {
+  const xla::eager_mode_guard eager;
+  Curve m = curve();
+  auto fast = xla::functional_copy(m);
+  auto x = numbers<double>({3, 1}) / 4;
+  auto run = xla::compile([](auto& model, auto& x) { return sum(model(x)); });
+  CHECK_THROWS_WITH(run(fast, x), test::contains("functional_copy(): make that in the body"));
+  Curve plain = fast;
+  CHECK(run(plain, x).item() == sum(m(x)).item());
+  sum(plain(x)).backward();
+  CHECK(plain.in.grad().defined());
+  CHECK_FALSE(m.in.grad().defined());
+}

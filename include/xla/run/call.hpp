@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/arguments.hpp"
 #include "xla/run/executable.hpp"
@@ -66,13 +65,7 @@ class basic_call_binder final : public leaf_visitor {
     add(value);
     call_.differentiable |= call_.slots.back().value->needs_grad;
   }
-  void cell(handle& place, bool, const tree_path& path) override {
-    if (place.place() && place.place()->functional)
-      throw runtime_error(join({"xla::compile: ", path.str(),
-                                " is a function of others: pass a copy of the module, or make the "
-                                "functional copy in the compiled body"}));
-    add(place);
-  }
+  void cell(handle& place, bool, const tree_path&) override { add(place); }
   void scalar(double value, const tree_path&) override {
     call_.slots.emplace_back().number = value;
   }
@@ -81,7 +74,12 @@ class basic_call_binder final : public leaf_visitor {
  private:
   void add(handle& h) {
     impl* t = h.value();
-    if (!t) throw runtime_error("xla: an argument is an empty tensor");
+    const bool functional = h.place() && h.place()->functional;
+    if (!t || functional)
+      throw runtime_error(
+          functional ? "xla::compile: an argument is a functional_copy(): make that in the body, or "
+                       "pass a copy of it"
+                     : "xla: an argument is an empty tensor");
     make_ready(*t);
     wait_for(*t->data);
     bound_slot& s = call_.slots.emplace_back();

@@ -128,14 +128,6 @@ void run_write(cell& c, impl* value) {
 }
 XLA_INSTANCE(void run_write<void>(cell&, impl*));
 
-/// A place for the gradients of a cell.
-inline ref<grad_meta> make_cell_meta(bool requires_grad) {
-  ref<grad_meta> meta(new grad_meta);
-  meta->requires_grad = requires_grad;
-  meta->of_cell = true;
-  return meta;
-}
-
 /// Collects gradients from a tensor with one element; see transform/backward.hpp for the rules.
 template <class In = void>
 void run_backward(impl* root);
@@ -210,7 +202,10 @@ template <class In>
         "requires_grad_: only a tensor that is not computed from others can collect "
         "gradients; call detach() first");
   change(*t, [on](impl& own) {
-    if (!own.meta) own.meta = ref<grad_meta>(new grad_meta);
+    if (!own.meta) {
+      own.meta = ref<grad_meta>(new grad_meta);
+      own.meta->of_tensor = true;
+    }
     own.meta->requires_grad = on;
     own.needs_grad = on;
   });
@@ -260,7 +255,7 @@ template <class In>
 template <class In = void>
 void run_place(handle& h, ref<impl> value, bool trainable) {
   ref<cell> c(new cell);
-  if (trainable) c->meta = make_cell_meta(true);
+  if (trainable) c->meta = ref<grad_meta>(new grad_meta);
   c->current = std::move(value);
   change(*c->current, [&](impl& t) {
     t.meta = c->meta;
@@ -290,7 +285,10 @@ template <class In>
 [[gnu::noinline]] void basic_machine<In>::copy_cell(handle& h, const handle& from) {
   cell& other = *from.place();
   ref<cell> c(new cell);
-  if (other.meta) c->meta = make_cell_meta(other.meta->requires_grad);
+  if (other.meta) {
+    c->meta = ref<grad_meta>(new grad_meta);
+    c->meta->requires_grad = other.meta->requires_grad;
+  }
   run_write<In>(*c, other.value());
   h.refer(c.take());
 }
@@ -298,12 +296,9 @@ template <class In>
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::functional_cell(handle& h, const handle& from,
                                                           const handle& value) {
-  const cell& other = *from.place();
-  ref<cell> c(new cell);
-  if (other.meta) c->meta = make_cell_meta(other.meta->requires_grad);
-  c->functional = true;
-  run_write<In>(*c, value.value());
-  h.refer(c.take());
+  copy_cell(h, from);
+  h.place()->functional = true;
+  run_write<In>(*h.place(), value.value());
 }
 
 template <class In>
@@ -336,7 +331,7 @@ template <class In>
   if (h.place()) return whole_step<In>([&] { run_write<In>(*h.place(), value.value()); });
   impl* old = h.value();
   ref<impl> next = ref<impl>::share(value.value());
-  if (old && old->meta && !old->meta->of_cell) {
+  if (old && old->meta && old->meta->of_tensor) {
     next = new_detached<In>(next.get());
     next->meta = old->meta;
     next->needs_grad = old->meta->requires_grad;

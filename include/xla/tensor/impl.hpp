@@ -74,7 +74,7 @@ struct grad_meta {
   std::atomic<int> refs{1};
   ref<impl> grad;
   bool requires_grad = true;
-  bool of_cell = false;  ///< of a parameter, and not of a tensor by requires_grad_()
+  bool of_tensor = false;  ///< by requires_grad_(), and not of a parameter
 
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept;
