@@ -19,6 +19,11 @@ struct Parts {
   XLA_MODULE(product, sums)
 };
 
+struct Net {
+  xla::nn::Linear fc{3, 2};
+  XLA_MODULE(fc)
+};
+
 }  // namespace
 
 TEST_CASE("sizes of arguments are numbers to compute with, the same in every mode") {
@@ -40,13 +45,63 @@ TEST_CASE("two unknown sizes that meet must be equal; the sentence names expand"
   check_equal(add(a, b), a + b);
   check_equal(add(one, one), one + one);
   CHECK_THROWS_AS(add(a, one), xla::shape_error);
-  CHECK_THROWS_WITH(add(one, a), Contains("expand"));
+  CHECK_THROWS_WITH(add(one, a),
+                    Contains("add: axis 0 of argument 0 is 1, axis 0 of argument 1 is 4") &&
+                        Contains("they have to be equal") && Contains("expand_as(x, y)"));
+  auto two = numbers<float>({2, 3});
+  CHECK_THROWS_WITH(add(b, two), !Contains("expand"));
   check_equal(add(a, b), a + b);
   auto spread = xla::compile([](auto& x, auto& y) { return x + expand(y, {x.size(0), -1}); });
   auto row = xla::compile([](auto& x, auto& y) { return x + unsqueeze(y, 0); });
   auto v = numbers<float>({3}, 4);
   check_equal(row(a, v), a + v);
   CHECK_THROWS_AS(spread(a, b = numbers<float>({2, 3})), xla::shape_error);
+}
+
+TEST_CASE("a size that is 1 only at run time broadcasts by expand, which names what it refuses") {
+  auto times = [](auto& a, auto& b) {
+    auto y = a * expand(b, {a.size(0), a.size(1)});
+    sum(y * y).backward();
+    return std::tuple(y, expand(b, {2, -1, a.size(1)}) + 1, expand_as(sum(b, {0}), a));
+  };
+  const xla::eager_mode_guard eager;
+  auto a = numbers<float>({4, 3}, 1);
+  auto compiled = xla::compile(times);
+  for (const auto& b : {numbers<float>({4, 3}, 2), numbers<float>({4, 1}, 3),
+                        numbers<float>({1, 3}, 4), numbers<float>({1, 1}, 5)}) {
+    check_modes(times, a, test::parameter(b));
+    auto p = test::parameter(b), q = p;
+    check_equal(std::get<0>(compiled(a, p)), std::get<0>(times(a, q)));
+    check_equal(p.grad(), q.grad());
+  }
+  check_modes(times, numbers<float>({0, 3}), test::parameter(numbers<float>({0, 1})));
+  check_modes(times, numbers<float>({1, 1}), test::parameter(numbers<float>({1, 1})));
+  for (const auto& b : {numbers<float>({2, 3}), numbers<float>({4, 2}), numbers<float>({0, 3}),
+                        numbers<float>({8, 3})}) {
+    auto p = test::parameter(b);
+    CHECK_THROWS_WITH(compiled(a, p), Contains("expand: only sizes that are 1 grow"));
+  }
+}
+
+TEST_CASE("a size that a model's type fixes is named with the argument that differs") {
+  const xla::eager_mode_guard eager;
+  Net net;
+  auto x = numbers<float>({6, 3});
+  auto one = numbers<float>({1}), two = numbers<float>({2});
+  auto scaled = xla::compile([](auto& m, auto& x, auto& b) { return m.fc(x) * b; });
+  check_equal(scaled(net, x, two), net.fc(x) * two);
+  CHECK_THROWS_WITH(scaled(net, x, one),
+                    Contains("argument 2 is (1,), but the function needs (2,)") &&
+                        Contains("expand_as(x, y)") && Contains("mul"));
+  auto spread = [](auto& m, auto& x, auto& b) {
+    const auto y = m.fc(x);
+    return y * unsqueeze(expand(b, {x.size(0)}), 1) + expand_as(b, y);
+  };
+  auto compiled = xla::compile(spread);
+  check_equal(compiled(net, x, one), spread(net, x, one));
+  auto wrong = xla::compile(
+      [](auto& m, auto& x, auto& b) { return m.fc(x) * unsqueeze(expand(b, {x.size(0)}), 1) + b; });
+  CHECK_THROWS_WITH(wrong(net, x, one), Contains("argument 2 is (1,)"));
 }
 
 TEST_CASE("a size that becomes negative is refused when the signature is made") {

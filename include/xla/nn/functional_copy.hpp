@@ -51,7 +51,8 @@ constexpr Module functional_copy(const Module& model) {
   const auto from = detail::parameters_of(model);
   std::size_t i = 0;
   for_each_parameter(result, [&](auto& p) {
-    detail::make_functional(p, static_cast<std::remove_reference_t<decltype(p)> const&>(*from[i++]));
+    detail::make_functional(p,
+                            static_cast<std::remove_reference_t<decltype(p)> const&>(*from[i++]));
   });
   return result;
 }

@@ -18,8 +18,7 @@ class indexed : public Tensor<T, Rank> {
   constexpr indexed(Tensor<T, R>& base, const selection<R>& chosen)
       : indexed(base, chosen, read_part<Rank>(base, chosen)) {}
   /// With what the tensor has there.
-  constexpr indexed(Tensor<T, R>& base, const selection<R>& chosen,
-                    const Tensor<T, Rank>& value)
+  constexpr indexed(Tensor<T, R>& base, const selection<R>& chosen, const Tensor<T, Rank>& value)
       : Tensor<T, Rank>(value), base_(&base), chosen_(chosen) {}
   constexpr indexed(const indexed&) = default;
 
@@ -33,7 +32,7 @@ class indexed : public Tensor<T, Rank> {
   }
   using Tensor<T, Rank>::operator[];
   constexpr auto operator[](Size i) &&
-    requires(Rank > 0)
+        requires(Rank > 0)
   {
     return std::move(*this).index(i);
   }

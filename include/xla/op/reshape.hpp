@@ -227,13 +227,60 @@ constexpr Tensor<T, R - 1> squeeze(const Tensor<T, R>& x, caller who = here()) {
   return detail::with_shape<op::reshape, R - 1>(x, s, who);
 }
 
-/// x broadcast to the given sizes; -1 keeps a size.
+namespace detail {
+
+/// In a compiled body: x with an axis of a size n that the call will tell, 1 or to, at size to. It
+/// is repeated to / n times along an axis of size 1 before it, so that the compiler knows what
+/// broadcasts.
+template <class T, int R>
+constexpr Tensor<T, R> stretch(const Tensor<T, R>& x, int axis, extent to,
+                               const size_scope& scope) {
+  size_table& sizes = *scope.table;
+  shape s = x.dims(), apart;
+  const extent n = s[axis], wrong = sizes.multiply(sizes.minus(n, 1), sizes.minus(to, n));
+  scope.nonzero(sizes.divide(1, sizes.plus(1, wrong)), "expand: only sizes that are 1 grow");
+  extent outer = 1, inner = 1;
+  for (int i = 0; i < axis; ++i) outer = sizes.multiply(outer, s[i]);
+  for (int i = axis; i < R; ++i) inner = sizes.multiply(inner, s[i]);
+  apart.push(outer);
+  apart.push(1);
+  apart.push(inner);
+  const Tensor<T, 3> once = with_shape<op::reshape, 3>(x, apart);
+  apart[1] = sizes.divide(to, n);
+  s[axis] = sizes.multiply(apart[1], n);
+  const auto all = with_shape<op::reshape, R>(with_shape<op::expand, 3>(once, apart), s);
+  scope.equal(s[axis], to);
+  return all;
+}
+
+template <int To, class T, int R>
+constexpr Tensor<T, To> expand_from(const Tensor<T, R>& x, const shape& to, caller who) {
+  static_assert(To >= R, "xla::expand: the result has fewer axes than x");
+  Tensor<T, R> y = x;
+  const size_scope scope{x.table(), {"expand", who}};
+  for (int i = 0; i < R && scope.table; ++i) {
+    const extent from = scope.find(y.dims()[i]), wanted = to[i + To - R];
+    if (!is_known(from) && wanted != -1 && scope.find(wanted) != from)
+      y = stretch(y, i, scope.find(wanted), scope);
+  }
+  return with_shape<op::expand, To>(y, to, who);
+}
+
+}  // namespace detail
+
+/// x broadcast to the given sizes; -1 keeps a size. In compiled code too a size may turn out to be
+/// 1, or what it is expanded to.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> expand(const Tensor<T, R>& x, const Size (&sizes)[N],
                                                 caller who = here()) {
-  static_assert(static_cast<int>(N) >= R, "xla::expand: the result has fewer axes than x");
-  return detail::with_shape<op::expand, static_cast<int>(N)>(
-      x, detail::to_shape(sizes, {"expand", who}, -1), who);
+  return detail::expand_from<static_cast<int>(N)>(x, detail::to_shape(sizes, {"expand", who}, -1),
+                                                  who);
+}
+/// x broadcast to y's sizes.
+template <class T, int R, class U, int N>
+constexpr Tensor<T, N> expand_as(const Tensor<T, R>& x, const Tensor<U, N>& y,
+                                 caller who = here()) {
+  return detail::expand_from<N>(x, y.dims(), who);
 }
 /// x broadcast to the sizes of another tensor.
 template <class T, int R, class U, int A>

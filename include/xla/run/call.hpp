@@ -131,7 +131,7 @@ struct call_arguments {
 
  private:
   template <class In>
-  std::string path(later<In, path_finder> finder) const {
+  [[gnu::noinline]] std::string path(later<In, path_finder> finder) const {
     visit(addresses, finder);
     return std::move(finder.found);
   }

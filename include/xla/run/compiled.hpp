@@ -95,6 +95,7 @@ struct basic_compiled_calls<In>::state {
     static metric& compile_time = get_metric<In>("CompileTime");
     const later<In, timed> sample(compile_time);
     check_fixed_sizes<In>(cache.source(), call, arguments);
+    check_sizes<In>(cache.source(), call, arguments);
     check_absent<In>(cache.source(), call, arguments);
     later<In, std::vector<const plan*>> known;
     if (later<In, debug_log>::instance().level() > 0) known = cache.plans();

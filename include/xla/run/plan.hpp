@@ -129,7 +129,7 @@ inline std::int64_t value_at(const later<In, std::vector<std::int64_t>>& symbols
   return is_known(e) ? e : symbols[static_cast<std::size_t>(symbol_index(e))];
 }
 
-/// Computes every symbol from the sizes of the slots, and checks what was taken to be equal.
+/// Computes every symbol from the sizes of the slots.
 template <class In = void>
 [[gnu::cold]] inline later<In, std::vector<std::int64_t>> evaluate_symbols(
     const program& p, const later<In, std::vector<shape>>& slots) {
@@ -148,22 +148,6 @@ template <class In = void>
       if (s.kind == '/' && b == 0) out = 0;
       else if (!calculate(a, s.kind, b, out)) refuse_arithmetic(a, s.kind, b);
     }
-  }
-  for (int i = 0; i < p.count.equalities; ++i) {
-    const equality& e = p.equalities[i];
-    const std::int64_t a = value_at(v, e.a);
-    if (e.b == equality::hole) {
-      if (a != 0) continue;
-      size_scope{nullptr, {"", e.where.at}}.fail_with(e.where.function);
-    }
-    const std::int64_t b = value_at(v, e.b);
-    if (e.at_least ? a >= b : a == b) continue;
-    text t;
-    if (e.at_least) t << "a size is " << a << " and has to be " << b << " at least";
-    else
-      t << "two sizes that must be equal are " << a << " and " << b
-        << "; a size broadcasts only if it is 1 in the type, so use expand where that is meant";
-    size_scope{nullptr, e.where}.fail(t);
   }
   return v;
 }

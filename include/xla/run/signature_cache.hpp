@@ -40,6 +40,13 @@ constexpr bool changes(const program& p, int slot) {
   return any;
 }
 
+template <class In>
+later<In, std::vector<shape>> shapes_of(const later<In, bound_call>& call) {
+  later<In, std::vector<shape>> all;
+  for (const bound_slot& s : call.slots) all.push_back(s.value ? s.value->dims : shape{});
+  return all;
+}
+
 /// The executables of one function at given argument types, by signature.
 template <class In>
 class basic_signature_cache {
@@ -65,9 +72,7 @@ class basic_signature_cache {
           join({"Maximum number of different graphs allowed per function exceeded: ",
                 std::to_string(options.max_signatures), " (", options.name,
                 "); pad the arguments to fewer shapes or raise max_signatures"}));
-    later<In, std::vector<shape>> slots;
-    for (const bound_slot& s : call.slots) slots.push_back(s.value ? s.value->dims : shape{});
-    auto made = specialize<In>(program_, kernels_, std::move(slots), call.absent, arenas_);
+    auto made = specialize<In>(program_, kernels_, shapes_of<In>(call), call.absent, arenas_);
     if (2 * all_.size() >= places_.size()) make_places();
     all_.push_back(std::move(made));
     enter(all_.size() - 1);
@@ -198,19 +203,24 @@ template <class In = void>
   return out;
 }
 
+/// What helps where one of the sizes that should be equal is 1.
+inline constexpr std::string_view how_one_broadcasts =
+    "; a size that is 1 only at run time broadcasts by expand(x, {...}) or expand_as(x, y)";
+
 template <class In = void>
 [[noreturn, gnu::cold]] void refuse_size(const program& p, int slot, int axis,
                                          const std::string& path, const shape& actual) {
-  const text is = text() << actual, fixed = text() << p.values[p.slots[slot].leaf].dims_shape();
   const bool tensor = p.slots[slot].kind == slot_kind::tensor;
-  const text by = tensor ? needed_by(p, slot, axis) : text();
-  throw shape_error(
-      join({"xla::compile: ", path, " is ", is.view(),
-            tensor ? ", but the function needs " : ", but its type's default constructor makes ",
-            fixed.view(),
-            tensor ? " there, where the models' types fix sizes"
-                   : "; sizes that vary belong into the type, as template parameters",
-            by.view()}));
+  text t = "xla::compile: ";
+  t << path << " is " << actual
+    << (tensor ? ", but the function needs " : ", but its type's default constructor makes ")
+    << p.values[p.slots[slot].leaf].dims_shape()
+    << (tensor ? " there, where the models' types fix sizes"
+               : "; sizes that vary belong into the type, as template parameters");
+  if (tensor && actual[axis] == 1) t << how_one_broadcasts;
+  if (tensor) t << needed_by(p, slot, axis);
+  size_scope{nullptr, call_site()}.fail_with(t);
+  __builtin_unreachable();
 }
 
 /// The sizes that a type fixes, against those of an argument: a difference is one sentence.
@@ -341,6 +351,45 @@ template <class In = void>
                     ", but its type's default constructor makes ", print_number(expected),
                     ", and the step was compiled for that; make it a template parameter of the "
                     "type, or an xla::Scalar if it is a hyper-parameter"}));
+}
+
+/// "axis 1 of argument 0 is 3": a size, and where it is known from.
+template <class In>
+[[gnu::noinline]] void describe_size(text& out, const program& p, extent e, std::int64_t value,
+                                     const call_arguments& arguments) {
+  const symbol* s = is_known(e) ? nullptr : &p.symbols[symbol_index(e)];
+  if (s && s->kind == 'v')
+    out << "axis " << s->b << " of " << arguments.slot_path<In>(static_cast<int>(s->a));
+  else out << "a size";
+  out << " is " << value;
+}
+
+/// Checks what the body took to be equal, large enough, or not 0.
+template <class In>
+void check_sizes(const program& p, const later<In, bound_call>& call,
+                 const call_arguments& arguments) {
+  if (p.count.equalities == 0) return;
+  const auto symbols = evaluate_symbols<In>(p, shapes_of<In>(call));
+  for (int i = 0; i < p.count.equalities; ++i) {
+    const equality& e = p.equalities[i];
+    const std::int64_t a = value_at<In>(symbols, e.a);
+    if (e.b == equality::hole) {
+      if (a != 0) continue;
+      size_scope{nullptr, {"", e.where.at}}.fail_with(e.where.function);
+    }
+    const std::int64_t b = value_at<In>(symbols, e.b);
+    if (e.at_least ? a >= b : a == b) continue;
+    text t;
+    describe_size<In>(t, p, e.a, a, arguments);
+    if (e.at_least) {
+      t << " and has to be at least " << b;
+    } else {
+      describe_size<In>(t << ", ", p, e.b, b, arguments);
+      t << "; they have to be equal";
+      if (a == 1 || b == 1) t << how_one_broadcasts;
+    }
+    size_scope{nullptr, e.where}.fail(t);
+  }
 }
 
 /// Plain numbers among the members are facts of the type: the step was captured with them. So are
