@@ -25,6 +25,9 @@ namespace detail {
 template <class T, int R, int Rank>
 class indexed;
 
+template <class V>
+inline constexpr bool refused_assignment = false;
+
 /// The axes that remain of R: a number as an index drops its own.
 template <int R, class... I>
 inline constexpr int indexed_rank = [] {
@@ -48,8 +51,15 @@ class Tensor : public detail::handle {
   constexpr Tensor(const Tensor&) = default;
   constexpr Tensor(Tensor&&) = default;
   /// Names the other's value; where this is a parameter or buffer, writes it there.
-  constexpr Tensor& operator=(const Tensor& o);
-  constexpr Tensor& operator=(Tensor&& o);
+  constexpr Tensor& operator=(const Tensor& o) &;
+  constexpr Tensor& operator=(Tensor&& o) &;
+  /// Refused: the part of a const tensor, or a result without a name, would be written and gone.
+  template <class V>
+  void operator=(const V&) && {
+    static_assert(detail::refused_assignment<V>,
+                  "xla: nothing is written by assigning to a part of a const tensor, or to a "
+                  "result that has no name");
+  }
   constexpr ~Tensor() = default;
   /// A tensor without axes that holds one number.
   constexpr Tensor(std::type_identity_t<T> number)
@@ -120,18 +130,18 @@ class Tensor : public detail::handle {
   constexpr Tensor detach() const;
 
   /// In-place forms: rebind this handle; other handles keep the old value.
-  constexpr Tensor& operator+=(const Tensor& o);
-  constexpr Tensor& operator-=(const Tensor& o);
-  constexpr Tensor& operator*=(const Tensor& o);
-  constexpr Tensor& operator/=(const Tensor& o);
-  constexpr Tensor& operator+=(std::type_identity_t<T> o)
-    requires(Rank != 0);
-  constexpr Tensor& operator-=(std::type_identity_t<T> o)
-    requires(Rank != 0);
-  constexpr Tensor& operator*=(std::type_identity_t<T> o)
-    requires(Rank != 0);
-  constexpr Tensor& operator/=(std::type_identity_t<T> o)
-    requires(Rank != 0);
+  constexpr Tensor& operator+=(const Tensor& o) &;
+  constexpr Tensor& operator-=(const Tensor& o) &;
+  constexpr Tensor& operator*=(const Tensor& o) &;
+  constexpr Tensor& operator/=(const Tensor& o) &;
+  constexpr Tensor& operator+=(std::type_identity_t<T> o) &
+        requires(Rank != 0);
+  constexpr Tensor& operator-=(std::type_identity_t<T> o) &
+        requires(Rank != 0);
+  constexpr Tensor& operator*=(std::type_identity_t<T> o) &
+        requires(Rank != 0);
+  constexpr Tensor& operator/=(std::type_identity_t<T> o) &
+        requires(Rank != 0);
   constexpr Tensor& copy_(const Tensor& o, caller who = here());
   constexpr Tensor& fill_(T number);
   constexpr Tensor& zero_() { return fill_(T{}); }

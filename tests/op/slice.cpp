@@ -133,11 +133,15 @@ TEST_CASE("bounds that sizes known at run time do not reach are refused when spe
     CHECK_THROWS_WITH(g(two), test::contains(sentence));
     check_equal(g(five), f(five));
   };
-  refuses([](auto& x) { return slice(x, 0, 1, 4); }, "slice: a size is 2 and has to be 4");
-  refuses([](auto& x) { return slice(x, 0, -3); }, "slice: a size is 2 and has to be 3");
-  refuses([](auto& x) { return select(x, 0, 2); }, "select: a size is 2 and has to be 3");
-  refuses([](auto& x) { return select(x, 0, -3); }, "select: a size is 2");
-  refuses([](auto& x) { return narrow(x, 0, 2, 1); }, "narrow: a size is 2 and has to be 3");
+  refuses([](auto& x) { return slice(x, 0, 1, 4); },
+          "slice: axis 0 of argument 0 is 2 and has to be at least 4");
+  refuses([](auto& x) { return slice(x, 0, -3); },
+          "slice: axis 0 of argument 0 is 2 and has to be at least 3");
+  refuses([](auto& x) { return select(x, 0, 2); },
+          "select: axis 0 of argument 0 is 2 and has to be at least 3");
+  refuses([](auto& x) { return select(x, 0, -3); }, "select: axis 0 of argument 0 is 2");
+  refuses([](auto& x) { return narrow(x, 0, 2, 1); },
+          "narrow: axis 0 of argument 0 is 2 and has to be at least 3");
   refuses([](auto& x) { return slice(x, 0, x.size(0) - 3); }, "slice: a size is -1");
 }
 

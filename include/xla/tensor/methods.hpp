@@ -153,61 +153,61 @@ constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, const call_sit
 }  // namespace detail
 
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator+=(const Tensor& o) {
+constexpr Tensor<T, R>& Tensor<T, R>::operator+=(const Tensor& o) & {
   detail::rebind(*this, *this + o, "operator+=");
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator+=(std::type_identity_t<T> o)
-  requires(R != 0)
+    constexpr Tensor<T, R>& Tensor<T, R>::operator+=(std::type_identity_t<T> o) &
+      requires(R != 0)
 {
   detail::rebind(*this, *this + o, "operator+=");
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator-=(const Tensor& o) {
+constexpr Tensor<T, R>& Tensor<T, R>::operator-=(const Tensor& o) & {
   detail::rebind(*this, *this - o, "operator-=");
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator-=(std::type_identity_t<T> o)
-  requires(R != 0)
+    constexpr Tensor<T, R>& Tensor<T, R>::operator-=(std::type_identity_t<T> o) &
+      requires(R != 0)
 {
   detail::rebind(*this, *this - o, "operator-=");
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator*=(const Tensor& o) {
+constexpr Tensor<T, R>& Tensor<T, R>::operator*=(const Tensor& o) & {
   detail::rebind(*this, *this * o, "operator*=");
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator*=(std::type_identity_t<T> o)
-  requires(R != 0)
+    constexpr Tensor<T, R>& Tensor<T, R>::operator*=(std::type_identity_t<T> o) &
+      requires(R != 0)
 {
   detail::rebind(*this, *this * o, "operator*=");
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator/=(const Tensor& o) {
+constexpr Tensor<T, R>& Tensor<T, R>::operator/=(const Tensor& o) & {
   detail::rebind(*this, *this / o, "operator/=");
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator/=(std::type_identity_t<T> o)
-  requires(R != 0)
+    constexpr Tensor<T, R>& Tensor<T, R>::operator/=(std::type_identity_t<T> o) &
+      requires(R != 0)
 {
   detail::rebind(*this, *this / o, "operator/=");
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator=(const Tensor& o) {
+constexpr Tensor<T, R>& Tensor<T, R>::operator=(const Tensor& o) & {
   if (is_place()) detail::rebind(*this, o, "operator=");
   else detail::handle::operator=(o);
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::operator=(Tensor&& o) {
+constexpr Tensor<T, R>& Tensor<T, R>::operator=(Tensor&& o) & {
   if (is_place()) detail::rebind(*this, o, "operator=");
   else detail::handle::operator=(std::move(o));
   return *this;
