@@ -10,6 +10,8 @@ set(XLA_HEADERS
   xla/base/instance.hpp
   xla/base/join.hpp
   xla/base/later.hpp
+  xla/base/option.hpp
+  xla/base/refuse.hpp
   xla/base/text.hpp
   xla/shape/bfloat16.hpp
   xla/shape/bounds.hpp
@@ -23,6 +25,8 @@ set(XLA_HEADERS
   xla/graph/verify.hpp
   xla/module.hpp
   xla/tensor.hpp
+  xla/tensor/anchor.hpp
+  xla/tensor/anchor_runtime.hpp
   xla/tensor/buffer.hpp
   xla/tensor/device.hpp
   xla/tensor/handle.hpp
@@ -31,9 +35,11 @@ set(XLA_HEADERS
   xla/tensor/machine.hpp
   xla/tensor/memory.hpp
   xla/tensor/methods.hpp
+  xla/tensor/misfit.hpp
   xla/tensor/part.hpp
   xla/tensor/pending.hpp
   xla/tensor/state.hpp
+  xla/tensor/tree.hpp
   xla/tensor/training.hpp
   xla/tensor/working_memory.hpp
   xla/op/abs.hpp
@@ -123,7 +129,7 @@ set(XLA_HEADERS
   xla/transform/print.hpp
   xla/transform/program.hpp
   xla/transform/recompute.hpp
-  xla/transform/refuse.hpp
+  xla/transform/callable.hpp
   xla/transform/replay.hpp
   xla/transform/share.hpp
   xla/transform/simplify.hpp

@@ -10,7 +10,7 @@
 #include "xla/run/compiled_calls.hpp"
 #include "xla/run/stages.hpp"
 #include "xla/run/static_program.hpp"
-#include "xla/transform/refuse.hpp"
+#include "xla/transform/callable.hpp"
 
 namespace xla {
 
@@ -38,9 +38,6 @@ struct inlined {
 };
 
 template <class A>
-concept compiled_module = requires { typename std::remove_cvref_t<A>::compiled_module_type; };
-
-template <class A>
 struct captured_as {
   using type = A;
 };
@@ -59,6 +56,9 @@ struct captured_as<A> {
 template <class A>
 using argument_of = typename captured_as<A>::type;
 
+/// What a call that was refused gives: most functions return their loss.
+using refused_result = Tensor<float, 0>;
+
 template <class F>
 class compiled_base {
  public:
@@ -67,9 +67,6 @@ class compiled_base {
  protected:
   template <class... A>
   auto run(A&&... a) {
-    static_assert((!compiled_module<A> && ...),
-                  "xla::compile: a compiled module cannot be an argument; pass the module itself "
-                  "and call that in the body");
     using captured = static_program<F, argument_of<A&&>...>;
     using R = std::invoke_result_t<const F&, argument_of<A&&>...>;
     if constexpr (captured::why.empty()) {
@@ -78,7 +75,7 @@ class compiled_base {
       calls_.run(made<captured, A...>, arguments, results);
       if constexpr (!std::is_void_v<R>) return unpack<typename result_of<bare<R>>::type>(results);
     } else {
-      [[maybe_unused]] refusal_type<captured::why> sentence;
+      refuse<captured::why>();
       if constexpr (!std::is_void_v<R>) return typename result_of<bare<R>>::type{};
     }
   }
@@ -90,7 +87,7 @@ class compiled_base {
       void* const arguments[] = {address_of(a)..., nullptr};
       return calls_.analyse(made<captured, A...>, arguments);
     } else {
-      [[maybe_unused]] refusal_type<captured::why> sentence;
+      refuse<captured::why>();
       return {};
     }
   }
@@ -136,8 +133,13 @@ template <class F>
 struct compiled_call {
   template <class... A>
   constexpr auto operator()(A&&... a) {
-    if (__builtin_is_constant_evaluated()) return inlined<F>{}(std::forward<A>(a)...);
-    return static_cast<Compiled<F>&>(*this).run(std::forward<A>(a)...);
+    if constexpr (constexpr auto& why = call_refusal<F, argument_of<A&&>...>; !why.empty()) {
+      refuse<why>();
+      return refused_result{};
+    } else {
+      if (__builtin_is_constant_evaluated()) return inlined<F>{}(std::forward<A>(a)...);
+      return static_cast<Compiled<F>&>(*this).run(std::forward<A>(a)...);
+    }
   }
 };
 }  // namespace detail
@@ -156,24 +158,46 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
   /// been done.
   template <class... A>
   MemoryAnalysis memory_analysis(A&&... a) {
-    return this->analyse(std::forward<A>(a)...);
+    if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) detail::refuse<why>();
+    else return this->analyse(std::forward<A>(a)...);
+    return {};
   }
   /// The graph of the function for arguments of these types, as text, at a stage of its way.
   template <class... A>
   std::string graph(Stage stage, A&&...) const {
-    using printed = detail::printed_program<F, detail::argument_of<A&&>...>;
-    return detail::print_stage<detail::later<F, void>>(printed::graph.view(), stage);
+    if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) {
+      detail::refuse<why>();
+      return {};
+    } else {
+      using printed = detail::printed_program<F, detail::argument_of<A&&>...>;
+      return detail::print_stage<detail::later<F, void>>(printed::graph.view(), stage);
+    }
   }
   /// As an argument it brings nothing that changes.
   static constexpr auto xla_members() { return hana::make_tuple(); }
 
  private:
   friend detail::compiled_call<F>;
+  template <class... A>
+  static constexpr const detail::text& refusal =
+      detail::call_refusal<F, detail::argument_of<A>...>;
 };
 
 namespace detail {
-struct refused_body {
-  constexpr void operator()(auto&&...) const {}
+/// What compile() gives where it has refused: nothing more is said about it.
+struct refused_function {
+  constexpr refused_result operator()(auto&&...) const { return {}; }
+  MemoryAnalysis memory_analysis(auto&&...) const { return {}; }
+  std::string graph(auto&&...) const { return {}; }
+};
+/// A function whose name is known, as a function object.
+template <auto Function>
+struct named_function {
+  template <class... A>
+    requires std::is_invocable_v<decltype(Function), A...>
+  constexpr decltype(auto) operator()(A&&... a) const {
+    return Function(std::forward<A>(a)...);
+  }
 };
 struct call_module {
   static constexpr bool evaluates = true;
@@ -193,37 +217,86 @@ class CompiledModule : detail::compiled_base<detail::call_module> {
       : detail::compiled_base<detail::call_module>(std::move(options)), module_(&module) {}
   template <class... A>
   auto operator()(A&&... a) {
-    return this->run(*module_, std::forward<A>(a)...);
+    if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) {
+      detail::refuse<why>();
+      return detail::refused_result{};
+    } else {
+      return this->run(*module_, std::forward<A>(a)...);
+    }
   }
   /// What a call with these arguments needs of memory. Runs nothing; specialises where that has not
   /// been done.
   template <class... A>
   MemoryAnalysis memory_analysis(A&&... a) {
-    return this->analyse(*module_, std::forward<A>(a)...);
+    if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) detail::refuse<why>();
+    else return this->analyse(*module_, std::forward<A>(a)...);
+    return {};
   }
 
  private:
+  template <class... A>
+  static constexpr const detail::text& refusal =
+      detail::call_refusal<M, detail::argument_of<A>...>;
   M* module_;
 };
 
+namespace detail {
+/// Stops the build where F is nothing that can be compiled; says whether it was accepted.
+template <class F, bool Lvalue>
+constexpr bool compilable() {
+  constexpr bool is_function = std::is_function_v<std::remove_pointer_t<F>>;
+  constexpr bool is_pointer = !is_function && pointer_like<F>;
+  static_assert(!is_function,
+                "xla::compile: write xla::compile<train_step>() for a function train_step, which "
+                "has to be constexpr; or give a lambda");
+  static_assert(!is_pointer, "xla::compile: give the module itself, xla::compile(*model)");
+  static_assert(!std::is_member_pointer_v<F>,
+                "xla::compile: give the module itself; its operator() is compiled");
+  static_assert(!is_tensor<F>,
+                "xla::compile: give the function, not its result: auto step = xla::compile(f); "
+                "then step(arguments...)");
+  static_assert(!optimizer_like<F>,
+                "xla::compile: give a step function, to which the optimizer is an argument");
+  constexpr bool is_kind = !is_function && !is_pointer && !std::is_member_pointer_v<F> &&
+                           !is_tensor<F> && !optimizer_like<F>;
+  if constexpr (is_kind && described<F>) {
+    static_assert(Lvalue, "xla::compile: give a module that lives longer than the compiled function");
+    check_fit<F>();
+    return Lvalue && fits<F>();
+  } else if constexpr (is_kind) {
+    static_assert(std::is_empty_v<F>,
+                  "xla::compile: the function has captures or data; pass what it uses as arguments "
+                  "(a module needs XLA_MODULE(member, ...), where it is public)");
+  }
+  return is_kind && std::is_empty_v<F>;
+}
+}  // namespace detail
+
 /// Compiles a step function (a lambda without captures, or a function object without data), or a
-/// module, which is then referred to. Gradients are taken in its body: what it returns is the end
-/// of the way for a backward() outside, which says so.
+/// module, which is then referred to. The result can be moved, not copied. Gradients are taken in
+/// its body: what it returns is the end of the way for a backward() outside, which says so.
 template <class F>
 auto compile(F&& f, CompileOptions options = {}) {
   using Function = std::remove_cvref_t<F>;
-  if constexpr (detail::described<Function>) {
-    static_assert(std::is_lvalue_reference_v<F>,
-                  "xla::compile: give a module that lives longer than the compiled function");
+  constexpr bool accepted = detail::compilable<Function, std::is_lvalue_reference_v<F>>();
+  if constexpr (!accepted) return detail::refused_function{};
+  else if constexpr (detail::described<Function>)
     return CompiledModule<std::remove_reference_t<F>>(f, std::move(options));
-  } else {
-    static_assert(std::is_empty_v<Function>,
-                  "xla::compile: the function has captures or data; "
-                  "pass what it uses as arguments");
-    // Nothing more is said about a function that was refused.
-    using Accepted = std::conditional_t<std::is_empty_v<Function>, Function, detail::refused_body>;
-    return Compiled<Accepted>(std::move(options));
-  }
+  else return Compiled<Function>(std::move(options));
+}
+/// The same of a constexpr function: auto step = xla::compile<train_step>();
+template <auto Function>
+  requires(!std::is_class_v<decltype(Function)>)
+auto compile(CompileOptions options = {}) {
+  return Compiled<detail::named_function<Function>>(std::move(options));
+}
+
+template <class F, class Options>
+  requires(!std::is_convertible_v<Options, CompileOptions>)
+auto compile(F&&, Options&&) {
+  static_assert(std::is_convertible_v<Options, CompileOptions>,
+                "xla::compile: options are written by name: {.name = \"step\"}");
+  return detail::refused_function{};
 }
 
 }  // namespace xla

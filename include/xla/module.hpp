@@ -7,93 +7,12 @@
 #include <utility>
 
 #include "xla/base/hana.hpp"
-#include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
-#include "xla/op/scalar.hpp"
-#include "xla/tensor/state.hpp"
-#include "xla/tensor/training.hpp"
+#include "xla/tensor/misfit.hpp"
+#include "xla/tensor/tree.hpp"
 
 namespace xla {
 namespace detail {
-
-/// One described member: its name, and how to reach it.
-template <class Get>
-struct member {
-  const char* name;
-  Get get;
-};
-template <class Get>
-constexpr member<Get> make_member(const char* name, Get get) {
-  return {name, get};
-}
-
-template <class X>
-concept described = requires { std::remove_cvref_t<X>::xla_members(); };
-
-template <class X>
-inline constexpr bool is_array = false;
-template <class X, std::size_t N>
-inline constexpr bool is_array<std::array<X, N>> = true;
-
-template <class X>
-inline constexpr bool is_tuple = false;
-template <class... X>
-inline constexpr bool is_tuple<std::tuple<X...>> = true;
-template <class A, class B>
-inline constexpr bool is_tuple<std::pair<A, B>> = true;
-
-template <class X>
-inline constexpr bool is_part = false;
-template <class T, int R, int Rank>
-inline constexpr bool is_part<indexed<T, R, Rank>> = true;
-
-/// What a result is to the caller: a part that was chosen by an index becomes a tensor.
-template <class X>
-struct result_of {
-  using type = X;
-};
-template <class T, int R, int Rank>
-struct result_of<indexed<T, R, Rank>> {
-  using type = Tensor<T, Rank>;
-};
-template <class... X>
-struct result_of<std::tuple<X...>> {
-  using type = std::tuple<typename result_of<X>::type...>;
-};
-template <class A, class B>
-struct result_of<std::pair<A, B>> {
-  using type = std::pair<typename result_of<A>::type, typename result_of<B>::type>;
-};
-
-template <class X>
-concept container = requires(X& x) {
-  x.begin();
-  x.size();
-};
-
-/// What an argument is made of at its ends.
-template <class X>
-concept tree_leaf = is_tensor<X> || is_state<X> || std::is_same_v<X, Scalar> ||
-                    std::is_same_v<X, TrainingFlag> || std::is_arithmetic_v<X> || std::is_enum_v<X>;
-
-/// The way from an argument to a member, as a list from the inside out.
-struct tree_path {
-  const tree_path* parent = nullptr;
-  const char* name = nullptr;
-  std::int64_t index = -1;
-
-  template <class = void>
-  [[gnu::cold]] std::string str() const {
-    const std::string number = index < 0 ? std::string() : std::to_string(index);
-    if (!parent) return index < 0 ? number : join({"argument ", number});
-    const std::string s = parent->str();
-    if (!name && index < 0) return s;
-    return join({s, s.empty() ? "" : ".", name ? std::string_view(name) : number});
-  }
-};
-
-XLA_INSTANCE(std::string tree_path::str<void>() const);
 
 template <class X, class F>
 constexpr void visit_tree(X& x, F&& f, const tree_path& path);
@@ -120,18 +39,12 @@ constexpr void visit_tree(X& x, F&& f, const tree_path& path) {
       visit_tree(x[i], f, tree_path{&path, nullptr, static_cast<std::int64_t>(i)});
   } else if constexpr (is_tuple<U>) {
     visit_tuple(x, f, path, std::make_index_sequence<std::tuple_size_v<U>>{});
-  } else if constexpr (described<U>) {
+  } else if constexpr (described<U> && fits<U>()) {
     hana::for_each(U::xla_members(), [&](auto m) {
       visit_tree(m.get(x), f, tree_path{&path, m.name, -1});
     });
   } else {
-    static_assert(
-        !container<U>,
-        "xla: a container whose size is known only at run time cannot be part of a model: "
-        "use std::array");
-    static_assert(std::is_empty_v<U> || container<U>,
-                  "xla: the members of this struct are not described: "
-                  "write XLA_MODULE(member, ...) at its end");
+    check_fit<U>();
   }
 }
 
@@ -262,10 +175,22 @@ consteval std::int64_t parameter_count() {
 /// modules, std::array and std::tuple of them, plain numbers. Up to 64 members. Gives the struct
 /// train(), eval() and is_training(), which concern every TrainingFlag in it, also in the body of a
 /// step: the model stays as that left it, in every mode. And to(device), which returns the module
-/// itself.
+/// itself. A member that could hold a tensor and is not named stops the build: see XLA_PLAIN.
 #define XLA_MODULE(...)                          \
   XLA_DETAIL_MEMBER_LIST(constexpr, __VA_ARGS__) \
   XLA_DETAIL_TRAINING(constexpr, *this)
+
+/// The same for a struct whose base is a module: its members are the base's, then the named ones.
+#define XLA_DERIVED_MODULE(Base, ...)                                                    \
+  static constexpr auto xla_members() {                                                  \
+    return ::xla::detail::more_members(Base::xla_members() __VA_OPT__(                   \
+        , XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__))));                          \
+  }                                                                                      \
+  XLA_DETAIL_TRAINING(constexpr, *this)
+
+/// Beside XLA_MODULE: names the members that are no part of the model (names, caches, counters). A
+/// compiled function must not use them, and neither optimizers nor files know them.
+#define XLA_PLAIN(...) XLA_DETAIL_NAMED_LIST(constexpr, xla_plain_members, __VA_ARGS__)
 
 /// The same for a struct in a header, outside of functions: the members that it gives are
 /// templates, so that a program which includes the header and does not use the module does not pay
@@ -285,8 +210,9 @@ consteval std::int64_t parameter_count() {
   XLA_DETAIL_TRAINING(constexpr, *this)
 
 // XLA_MODULE's members are no templates: it also stands in structs inside functions.
-#define XLA_DETAIL_MEMBER_LIST(how, ...)                                 \
-  how static auto xla_members() {                                        \
+#define XLA_DETAIL_MEMBER_LIST(how, ...) XLA_DETAIL_NAMED_LIST(how, xla_members, __VA_ARGS__)
+#define XLA_DETAIL_NAMED_LIST(how, list, ...)                            \
+  how static auto list() {                                               \
     return ::xla::hana::make_tuple(                                      \
         __VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__)))); \
   }

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "xla/base/caller.hpp"
+#include "xla/base/refuse.hpp"
 #include "xla/shape/size.hpp"
 #include "xla/tensor/device.hpp"
 #include "xla/tensor/handle.hpp"
@@ -33,6 +35,28 @@ template <int R, class... I>
 inline constexpr int indexed_rank = [] {
   const int left = R - (0 + ... + int{std::convertible_to<I, Size>});
   return left < 0 ? 0 : left;  // too many are refused where they are used
+}();
+
+template <class T>
+constexpr std::string_view element_name() {
+  if constexpr (std::is_same_v<T, bool>) return "bool";
+  else if constexpr (std::is_same_v<T, float>) return "float";
+  else if constexpr (std::is_same_v<T, double>) return "double";
+  else if constexpr (std::is_same_v<T, std::int32_t>) return "std::int32_t";
+  else if constexpr (std::is_same_v<T, std::int64_t>) return "std::int64_t";
+  else return "xla::bfloat16";
+}
+
+/// Why a Tensor<U, R> is no Tensor<T, Rank>, and what makes it one.
+template <class T, int Rank, class U, int R>
+inline constexpr text conversion_refusal = [] {
+  text t("xla: a tensor of ");
+  t << element_name<U>() << " with " << R << (R == 1 ? " axis" : " axes") << " stands where "
+    << element_name<T>() << " with " << Rank << (Rank == 1 ? " axis" : " axes") << " is taken";
+  if (!std::is_same_v<T, U>) t << "; convert it: xla::cast<" << element_name<T>() << ">(x)";
+  if (R < Rank) t << "; xla::unsqueeze(x, 0) adds an axis";
+  else if (R > Rank) t << "; xla::squeeze, xla::flatten, xla::reshape or a reduction take axes away";
+  return t;
 }();
 
 }  // namespace detail
@@ -68,6 +92,12 @@ class Tensor : public detail::handle {
   template <int R>
     requires(R != Rank && (R == dynamic_rank || Rank == dynamic_rank))
   constexpr Tensor(const Tensor<T, R>& o) : detail::handle(o) {}
+  /// Stops the build: a tensor is given where one of another type is taken.
+  template <element U, int R>
+    requires(!std::is_same_v<T, U> || (R != Rank && R != dynamic_rank && Rank != dynamic_rank))
+  constexpr Tensor(const Tensor<U, R>&) {
+    detail::refuse<detail::conversion_refusal<T, Rank, U, R>>();
+  }
 
   /// The size along an axis; a negative axis counts from the last.
   constexpr Size size(int axis, caller who = here()) const {
@@ -152,6 +182,15 @@ class Tensor : public detail::handle {
 
   // The same value cut off while a step is captured; gradients stop there, or are wanted there.
   constexpr Tensor cut(bool needs_grad) const;
+
+  /// Stops the build: a tensor is no function.
+  template <class... A>
+  constexpr Tensor operator()(const A&...) const {
+    static_assert(!std::is_same_v<T, T>,
+                  "xla: a tensor is called as if it were a model: are the arguments in the order in "
+                  "which the function takes them? Elements are x.index(i, j)");
+    return {};
+  }
 
   /// Element i along the first axis: reads as a tensor of one axis less, and can be assigned.
   constexpr auto operator[](Size i) &

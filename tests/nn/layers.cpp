@@ -50,3 +50,14 @@ TEST_CASE("activations and losses as modules") {
   nn::Sequential model{nn::Linear{3, 5}, nn::Tanh{}, nn::Linear{5, 2}};
   check_equal(model(x), std::get<2>(model.layers)(tanh(std::get<0>(model.layers)(x))));
 }
+
+TEST_CASE("layers refuse what has no meaning") {
+  const xla::eager_mode_guard eager;
+  CHECK_THROWS_WITH((nn::Embedding{0, 4}), "nn::Embedding: count is 0, and has to be at least 1");
+  CHECK_THROWS_AS((nn::Embedding{4, -1}), xla::error);
+  CHECK_THROWS_AS((nn::Linear{-1, 4}), xla::error);
+  CHECK_THROWS_AS((nn::LayerNorm{8, -1}), xla::error);
+  CHECK_THROWS_AS((nn::RMSNorm{8, NAN}), xla::error);
+  CHECK_THROWS_AS((nn::BatchNorm1d{8, 1e-5, 2}), xla::error);
+  CHECK_THROWS_AS(layer_norm(numbers<float>({4, 3}), -1), xla::error);
+}

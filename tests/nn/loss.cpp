@@ -41,6 +41,16 @@ TEST_CASE("losses as modules are the functions with their options") {
   check_equal(nn::KLDivLoss{true}(logs, y), kl_div(logs, y, reduction::mean, true));
 }
 
+TEST_CASE("losses refuse options that have no meaning") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({4, 3});
+  const auto target = xla::tensor<std::int64_t>({0, 1, 0, 2});
+  CHECK_THROWS_AS(nn::SmoothCrossEntropyLoss{{.label_smoothing = 1.5}}, xla::error);
+  CHECK_THROWS_AS(cross_entropy(x, target, {.label_smoothing = -1}), xla::error);
+  CHECK_THROWS_AS(huber_loss(x, x, 0), xla::error);
+  CHECK_THROWS_AS(smooth_l1_loss(x, x, NAN), xla::error);
+}
+
 TEST_CASE("losses as modules are the same in every mode; other options are no other graph") {
   auto step = [](auto& smooth, auto& weighted, auto& huber, auto& x, auto& y, auto& target) {
     auto loss = smooth(x, target) + weighted(x, target) + huber(x, y) +

@@ -3,7 +3,12 @@
 #include "xla/optim/optimizer.hpp"
 
 #include "support/modes.hpp"
+#include "xla/optim/adagrad.hpp"
+#include "xla/optim/adam.hpp"
 #include "xla/optim/adamw.hpp"
+#include "xla/optim/clip.hpp"
+#include "xla/optim/lion.hpp"
+#include "xla/optim/rmsprop.hpp"
 #include "xla/optim/sgd.hpp"
 
 using test::check_equal;
@@ -128,4 +133,81 @@ TEST_CASE("an optimizer updates through a model that is shared, and has no gradi
   CHECK(model.w.to_vector()[0] == before[0] - 1);
   optimizer.zero_grad();
   CHECK_FALSE(model.w.grad().defined());
+}
+
+struct Trainer {
+  Weights model = make_weights();
+  xla::optim::SGD<Weights> optimizer{model, {.lr = 0.1}};
+};
+
+TEST_CASE("an optimizer follows its model where it is moved") {
+  const auto make = [] {
+    Trainer t;
+    return std::pair{std::move(t.model), std::move(t.optimizer)};
+  };
+  auto x = numbers<float>({5, 7}, 3);
+  auto compiled = xla::compile(step_fn);
+  Trainer stays;
+  for (const bool eager : {true, false}) {
+    const xla::eager_mode_guard mode(eager);
+    auto [model, optimizer] = make();
+    Trainer first, moved = std::move(first);
+    step_fn(stays.model, x, stays.optimizer);
+    step_fn(model, x, optimizer);
+    compiled(moved.model, x, moved.optimizer);
+    xla::sync();
+    check_equal(model.w, eager ? stays.model.w : model.w);
+    check_equal(moved.model.w, model.w);
+    CHECK(model.w.to_vector() != make_weights().w.to_vector());
+    CHECK_THROWS_AS(first.optimizer.step(), xla::error);
+  }
+}
+
+TEST_CASE("an optimizer whose model is gone, or has other parameters, says so") {
+  const xla::eager_mode_guard guard;
+  auto model = std::make_unique<Weights>(make_weights());
+  xla::optim::SGD optimizer{*model, {.lr = 0.1}};
+  *model = make_weights();
+  CHECK_THROWS_WITH(optimizer.step(), test::contains("got other parameters"));
+  xla::optim::SGD other{*model, {.lr = 0.1}};
+  model.reset();
+  CHECK_THROWS_WITH(other.zero_grad(), test::contains("is gone"));
+}
+
+TEST_CASE("a step that no gradient has reached is refused: the model was taken by value") {
+  const auto by_value = [](auto model, auto& x, auto& optimizer) {
+    return step_fn(model, x, optimizer);
+  };
+  auto x = numbers<float>({5, 7}, 3);
+  Trainer t;
+  for (const bool eager : {true, false}) {
+    const xla::eager_mode_guard mode(eager);
+    CHECK_THROWS_WITH(by_value(t.model, x, t.optimizer),
+                      test::contains("finds no gradient"));
+    step_fn(t.model, x, t.optimizer);
+    CHECK_NOTHROW(t.optimizer.step());
+    xla::sync();
+  }
+}
+
+TEST_CASE("hyper-parameters outside their ranges are refused") {
+  using namespace xla::optim;
+  auto m = make_weights();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH((SGD{m, {.lr = -0.5}}), "optim::SGD: lr is -0.5, and has to be at least 0");
+  CHECK_THROWS_AS((SGD{m, {.lr = nan}}), xla::error);
+  CHECK_THROWS_AS((SGD{m, {.momentum = -1}}), xla::error);
+  CHECK_THROWS_AS((SGD{m, {.weight_decay = -1}}), xla::error);
+  CHECK_THROWS_AS((SGD{m, {.nesterov = true}}), xla::error);
+  CHECK_THROWS_AS((SGD{m, {.momentum = 0.9, .dampening = 0.1, .nesterov = true}}), xla::error);
+  CHECK_NOTHROW(SGD{m, {.momentum = 0.9, .nesterov = true}});
+  CHECK_THROWS_WITH((Adam{m, {.beta1 = 1}}),
+                    "optim::Adam: beta1 is 1, and has to be from 0 to below 1");
+  CHECK_THROWS_AS((Adam{m, {.eps = -1}}), xla::error);
+  CHECK_THROWS_AS((AdamW{m, {.beta2 = -0.1}}), xla::error);
+  CHECK_THROWS_AS((RMSprop{m, {.alpha = 1.5}}), xla::error);
+  CHECK_THROWS_AS((Adagrad{m, {.lr_decay = -1}}), xla::error);
+  CHECK_THROWS_AS((Lion{m, {.beta2 = 2}}), xla::error);
+  CHECK_THROWS_AS(clip_grad_norm_(m, -1), xla::error);
+  CHECK_THROWS_AS(clip_grad_value_(m, nan), xla::error);
 }

@@ -111,9 +111,9 @@ TEST_CASE("RAdam refuses bad options, in a group too") {
   const xla::eager_mode_guard eager;
   auto model = test::make_weights();
   using optim::RAdam;
-  CHECK_THROWS_WITH((RAdam{model, {.lr = -1}}), "RAdam: lr is 0 or more");
-  CHECK_THROWS_WITH((RAdam{model, {.beta2 = 1}}), "RAdam: beta1 and beta2 are in [0, 1)");
-  CHECK_THROWS_WITH((RAdam{model, {.eps = std::nan("")}}), "RAdam: eps is 0 or more");
+  CHECK_THROWS_WITH((RAdam{model, {.lr = -1}}), "optim::RAdam: lr is -1, and has to be at least 0");
+  CHECK_THROWS_WITH((RAdam{model, {.beta2 = 1}}), "optim::RAdam: beta2 is 1, and has to be from 0 to below 1");
+  CHECK_THROWS_WITH((RAdam{model, {.eps = std::nan("")}}), "optim::RAdam: eps is nan, and has to be at least 0");
   CHECK_THROWS_AS((RAdam{model, {.weight_decay = -0.1}}), xla::error);
   CHECK_THROWS_AS(
       (RAdam{model,

@@ -121,12 +121,18 @@ TEST_CASE("schedules refuse what has no meaning") {
   const xla::eager_mode_guard eager;
   Start s;
   CHECK_THROWS_WITH(optim::StepLR(s.optimizer, {.step_size = 0}), test::contains("StepLR"));
+  CHECK_THROWS_AS(optim::StepLR(s.optimizer, {.gamma = 0}), xla::error);
+  CHECK_THROWS_AS(optim::MultiStepLR(s.optimizer, {.milestones = {1}, .gamma = -1}), xla::error);
+  CHECK_THROWS_AS(optim::ExponentialLR(s.optimizer, {.gamma = NAN}), xla::error);
   CHECK_THROWS_AS(optim::CosineAnnealingLR(s.optimizer, {.T_max = 0}), xla::error);
+  CHECK_THROWS_AS(optim::CosineAnnealingLR(s.optimizer, {.T_max = 1, .eta_min = -1}), xla::error);
   CHECK_THROWS_AS(optim::LinearLR(s.optimizer, {.start_factor = 0}), xla::error);
   CHECK_THROWS_AS(optim::LinearLR(s.optimizer, {.total_iters = 0}), xla::error);
   CHECK_THROWS_AS(optim::OneCycleLR(s.optimizer, {.max_lr = 1}), xla::error);
   CHECK_THROWS_AS(optim::OneCycleLR(s.optimizer, {.total_steps = 1}), xla::error);
   CHECK_THROWS_AS(optim::ReduceLROnPlateau(s.optimizer, {.factor = 1}), xla::error);
+  CHECK_THROWS_AS(optim::ReduceLROnPlateau(s.optimizer, {.factor = 0}), xla::error);
+  CHECK_THROWS_AS(optim::ReduceLROnPlateau(s.optimizer, {.patience = -1}), xla::error);
   CHECK(s.optimizer.options.lr.value() == 0.1);
 }
 

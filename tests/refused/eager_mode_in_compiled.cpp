@@ -1,4 +1,5 @@
-// error: a compiled body has no eager mode: call eager_mode\(\) outside
+// error: a.compiled.body.is.constexpr
+// then: a compiled body has no eager mode: call eager_mode\(\) outside
 #include <xla/xla.hpp>
 
 void f(xla::Tensor<float, 1> x) {

@@ -1,4 +1,5 @@
-// error: calls
+// error: a.compiled.body.is.constexpr
+// then: calls
 #include <xla/xla.hpp>
 
 int calls = 0;

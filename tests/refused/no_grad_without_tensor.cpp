@@ -1,4 +1,5 @@
-// error: in a compiled body name what it is about: no_grad\(x, \[&\]
+// error: a.compiled.body.is.constexpr
+// then: in a compiled body name what it is about
 #include <xla/xla.hpp>
 
 void f(xla::Tensor<float, 1> x) {

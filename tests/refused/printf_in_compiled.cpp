@@ -1,4 +1,5 @@
-// error: printf
+// error: a.compiled.body.is.constexpr
+// then: printf
 #include <cstdio>
 
 #include <xla/xla.hpp>

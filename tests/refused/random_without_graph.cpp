@@ -1,4 +1,5 @@
-// error: compiled bodies make random numbers from a tensor: rand_like\(x\)
+// error: a.compiled.body.is.constexpr
+// then: compiled bodies make random numbers from a tensor: rand_like\(x\)
 #include <xla/xla.hpp>
 
 void f(xla::Tensor<float, 1> x) {

@@ -1,4 +1,5 @@
-// error: a compiled body has no generator: call manual_seed\(\) outside
+// error: a.compiled.body.is.constexpr
+// then: a compiled body has no generator: call manual_seed\(\) outside
 #include <xla/xla.hpp>
 
 void f(xla::Tensor<float, 1> x) {

@@ -1,4 +1,5 @@
-// error: a compiled body is one graph already: call sync\(\) after it
+// error: a.compiled.body.is.constexpr
+// then: a compiled body is one graph already: call sync\(\) after it
 #include <xla/xla.hpp>
 
 void f(xla::Tensor<float, 1> x) {

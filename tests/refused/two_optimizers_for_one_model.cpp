@@ -1,4 +1,4 @@
-// error: an optimizer's model could be several of the arguments' modules; say which with xla::part
+// error: the model of this optimizer could be several modules among the arguments; say which with xla::part
 #include <xla/xla.hpp>
 namespace nn = xla::nn;
 

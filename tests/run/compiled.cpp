@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <thread>
 
 #include <xla/xla.hpp>
@@ -119,4 +120,49 @@ TEST_CASE("training steps from several threads follow one another") {
     });
   for (auto& t : threads) t.join();
   CHECK(counter.to_vector()[99] == 400);
+}
+
+TEST_CASE("a compiled function moves; what is left refuses calls") {
+  const xla::eager_mode_guard eager;
+  constexpr auto twice = [](auto& x) { return x * 2; };
+  const auto make = [&] { return xla::compile(twice, {.name = "twice"}); };
+  using Compiled = decltype(make());
+  static_assert(std::is_nothrow_move_constructible_v<Compiled>);
+  static_assert(std::is_nothrow_move_assignable_v<Compiled>);
+  static_assert(!std::is_copy_constructible_v<Compiled>);
+  auto x = xla::ones<float>({3});
+  const auto check = [&](Compiled& f) { CHECK(f(x).to_vector() == std::vector<float>{2, 2, 2}); };
+
+  auto first = make();
+  check(first);
+  std::vector<Compiled> all;
+  all.push_back(std::move(first));
+  all.push_back(make());
+  for (auto& f : all) check(f);
+  struct {
+    std::optional<Compiled> f;
+  } holder;
+  holder.f = std::move(all[0]);
+  check(*holder.f);
+  CHECK_THROWS_WITH(first(x), "xla::compile: this compiled function was moved from");
+  CHECK_THROWS_AS(first.memory_analysis(x), xla::error);
+  first = std::move(*holder.f);
+  check(first);
+
+  xla::nn::Linear layer{3, 2};
+  auto one = xla::compile(layer);
+  auto other = std::move(one);
+  auto batch = xla::ones<float>({4, 3});
+  CHECK(other(batch).to_vector() == layer(batch).to_vector());
+  CHECK_THROWS_AS(one(batch), xla::error);
+}
+
+namespace {
+constexpr xla::Tensor<float, 1> thrice(const xla::Tensor<float, 1>& x) { return x * 3; }
+}  // namespace
+
+TEST_CASE("a constexpr function is compiled by its name") {
+  const xla::eager_mode_guard eager;
+  auto f = xla::compile<thrice>({.name = "thrice"});
+  CHECK(f(xla::ones<float>({2})).to_vector() == std::vector<float>{3, 3});
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/op/derived/dropout.hpp"
 #include "xla/run/runtime.hpp"
@@ -16,8 +17,7 @@ struct Dropout {
   constexpr Dropout() = default;
   /// A probability outside [0, 1] is an xla::error.
   constexpr explicit Dropout(double probability) : p(probability) {
-    if (!(probability >= 0 && probability <= 1))
-      throw runtime_error("nn::Dropout: p is a probability, between 0 and 1");
+    xla::detail::check_options("nn::Dropout", {{"p", probability, 0, 1}});
   }
   template <class T, int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "xla/base/later.hpp"
+#include "xla/base/option.hpp"
 #include "xla/compile.hpp"
 #include "xla/nn/decoder.hpp"
 #include "xla/op/argmax.hpp"
@@ -39,6 +40,8 @@ constexpr Tensor<std::int64_t, 2> sample_from(const Tensor<T, 2>& logits, const 
 template <class T>
 constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scalar& temperature = 1,
                                          std::int64_t top_k = 0) {
+  if (top_k < 0 || (temperature.known() && !(temperature.value() >= 0)))
+    xla::detail::refuse_now(logits, "nn::sample: temperature and top_k are at least 0");
   if (top_k == 0) return argmax(detail::with_noise(logits, temperature), -1, keepdim);
   const auto least = narrow(topk(logits, top_k).first, 1, top_k - 1, 1);
   return detail::sample_from(logits, least, temperature);
@@ -98,6 +101,9 @@ template <std::int64_t TopK = 0, DecoderConfig C, int Length, int Batch>
 Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Length, Batch>& cache,
                                  const Tensor<std::int64_t, 2>& tokens, std::int64_t count,
                                  Scalar temperature = 1) {
+  xla::detail::check_options("nn::generate", {{"temperature", temperature.value()},
+                                              {"count", static_cast<double>(count)}});
+  static_assert(TopK >= 0, "xla::nn::generate: top_k is at least 1, or 0 for all tokens");
   static auto step = compile(next_token<TopK>, {.name = "next_token"});
   const detail::flag_keeper flags(model);
   Tensor<std::int64_t, 2> last = tokens;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/op/derived/loss.hpp"
 
@@ -25,7 +26,10 @@ struct SmoothCrossEntropyLoss {
 
   constexpr SmoothCrossEntropyLoss() = default;
   constexpr explicit SmoothCrossEntropyLoss(const CrossEntropyOptions& options)
-      : ignore_index(options.ignore_index), label_smoothing(options.label_smoothing) {}
+      : ignore_index(options.ignore_index), label_smoothing(options.label_smoothing) {
+    xla::detail::check_options("nn::SmoothCrossEntropyLoss",
+                               {{"label_smoothing", label_smoothing.value(), 0, 1}});
+  }
   template <class T, int R, class U, int C, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                             Reduction reduction = {}, caller who = here()) const {

@@ -185,7 +185,8 @@ constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis, const Tensor<std:
                 "xla::gather: x and index need the same number of axes; see take_along_dim");
   const detail::call_site site{"gather", who};
   const int at = detail::axis_of(x, R, axis, site);
-  return detail::gather_along(x, at, detail::check_index(index, x.size(at), site), who);
+  if constexpr (R != I) return x;
+  else return detail::gather_along(x, at, detail::check_index(index, x.size(at), site), who);
 }
 
 /// x with elements replaced: out[index[i][j]][j] = source[i][j] for axis 0; source has the index's

@@ -13,7 +13,9 @@ class Scalar {
   constexpr Scalar() = default;
   constexpr Scalar(std::convertible_to<double> auto v) : value_(static_cast<double>(v)) {}
 
-  double value() const { return value_; }
+  constexpr double value() const { return value_; }
+  /// False for the input of a compiled function, whose number only a call knows.
+  constexpr bool known() const { return !graph_; }
   /// As a tensor without axes, to compute with.
   template <class T>
   constexpr Tensor<T, 0> as() const;
@@ -50,6 +52,12 @@ class number {
   constexpr Tensor<T, 0> tensor() const { return as<T>(); }
   /// In the type that ops compute with: beside bfloat16 a number is not rounded.
   constexpr Tensor<computed<T>, 0> operand() const { return as<computed<T>>(); }
+  /// A number that is known now lies outside [low, high], or is NaN.
+  constexpr bool outside(double low, double high) const {
+    if (is_size_ || (scalar_ && !scalar_->known())) return false;
+    const double v = scalar_ ? scalar_->value() : static_cast<double>(value_);
+    return !(v >= low && v <= high);
+  }
   /// True for this very number; false where a size or a hyper-parameter stands.
   constexpr bool is(double v) const {
     return !scalar_ && !is_size_ && static_cast<double>(value_) == v;
@@ -103,6 +111,13 @@ constexpr Tensor<U, 0> number<T>::as() const {
   graph* g = size_.table()->owner;
   t.name_node(g, g->add(n));
   return t;
+}
+
+/// Refuses a number: of a compiled body the compiler says so, else an xla::error does.
+template <class T, int R>
+constexpr void refuse_now(const Tensor<T, R>& x, const char* sentence) {
+  if (size_table* t = x.table()) t->refused.set(sentence);
+  else throw runtime_error(sentence);
 }
 
 template <class Op, class Out, class T, int A, int B>

@@ -27,6 +27,17 @@ struct AdagradOptions {
     total.copy_(total.detach() + g * g);
     p.copy_(old - g / (sqrt(total.detach() + initial_accumulator_value) + eps) * rate);
   }
+  /// Refuses what lies outside PyTorch's ranges.
+  template <class In = void>
+  void check() const {
+    xla::detail::check_options<In>(
+        "optim::Adagrad",
+        {{"lr", lr.value()},
+         {"lr_decay", lr_decay.value()},
+         {"weight_decay", weight_decay.value()},
+         {"initial_accumulator_value", initial_accumulator_value.value()},
+         {"eps", eps.value()}});
+  }
   XLA_HEADER_MODULE(lr, lr_decay, weight_decay, initial_accumulator_value, eps)
 };
 
@@ -39,5 +50,7 @@ template <class Model, class... G>
 Adagrad(Model&&, AdagradOptions, G...) -> Adagrad<xla::detail::optimized<Model, G...>>;
 template <class Model>
 Adagrad(Model&&) -> Adagrad<xla::detail::optimized<Model>>;
+template <class... A>
+Adagrad(A&&...) -> Adagrad<not_a_model<A...>>;
 
 }  // namespace xla::optim

@@ -56,6 +56,17 @@ struct AdamOptions {
     const auto g = gradient + old * weight_decay;
     p.copy_(old - adam_change(s, beta1, beta2, eps, g, moments...));
   }
+  /// Refuses what lies outside PyTorch's ranges.
+  template <class In = void>
+  void check() const {
+    xla::detail::check_options<In>(
+        "optim::Adam",
+        {{"lr", lr.value()},
+         {"beta1", beta1.value(), 0, 1, true},
+         {"beta2", beta2.value(), 0, 1, true},
+         {"eps", eps.value()},
+         {"weight_decay", weight_decay.value()}});
+  }
   XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay)
 };
 
@@ -89,5 +100,7 @@ template <class Model, class... G>
 Adam(Model&&, AdamOptions, G...) -> Adam<xla::detail::optimized<Model, G...>>;
 template <class Model>
 Adam(Model&&) -> Adam<xla::detail::optimized<Model>>;
+template <class... A>
+Adam(A&&...) -> Adam<not_a_model<A...>>;
 
 }  // namespace xla::optim

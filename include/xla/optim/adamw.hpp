@@ -28,6 +28,17 @@ struct AdamWOptions {
     const auto change = adam_change(s.adam, beta1, beta2, eps, gradient, moments...);
     p.copy_(p.detach() * s.decay - change);
   }
+  /// Refuses what lies outside PyTorch's ranges.
+  template <class In = void>
+  void check() const {
+    xla::detail::check_options<In>(
+        "optim::AdamW",
+        {{"lr", lr.value()},
+         {"beta1", beta1.value(), 0, 1, true},
+         {"beta2", beta2.value(), 0, 1, true},
+         {"eps", eps.value()},
+         {"weight_decay", weight_decay.value()}});
+  }
   XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay)
 };
 
@@ -47,5 +58,7 @@ template <class Model, class... G>
 AdamW(Model&&, AdamWOptions, G...) -> AdamW<xla::detail::optimized<Model, G...>>;
 template <class Model>
 AdamW(Model&&) -> AdamW<xla::detail::optimized<Model>>;
+template <class... A>
+AdamW(A&&...) -> AdamW<not_a_model<A...>>;
 
 }  // namespace xla::optim

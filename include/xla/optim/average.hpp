@@ -114,7 +114,7 @@ class ExponentialMovingAverage {
                               [](auto& a, auto& state) { state.copy_(a.detach()); });
   }
 
-  constexpr auto& model() const { return model_.get(); }
+  constexpr decltype(auto) model() const { return model_.get(); }
   constexpr const holder& target() const { return model_; }
   /// Calls f(average, state) for each parameter and buffer.
   template <class F>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/clip.hpp"
@@ -23,6 +24,11 @@ constexpr Tensor<T, 0> gradient_part([[maybe_unused]] const P& parameter,
 }
 
 namespace detail {
+
+constexpr void check_bound(const Scalar& bound) {
+  if (bound.known())
+    xla::detail::check_options("optim::clip_grad", {{"the bound", bound.value()}});
+}
 
 /// Row by row first: so the squares are summed where they are made and never stored.
 template <class T, int R>
@@ -55,6 +61,7 @@ constexpr void change_gradients(const Module& module, const F& f) {
 /// Bengio (2013).
 template <class Module, class Norm = detail::norm_type<Module>>
 constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& max_norm) {
+  detail::check_bound(max_norm);
   Tensor<Norm, 0> total;
   for_each_parameter(module, [&](auto& p) {
     const auto g = p.grad();
@@ -76,6 +83,7 @@ constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& ma
 /// Moves every element of a module's gradients into [-value, value]; usable in a compiled step.
 template <class Module>
 constexpr void clip_grad_value_(const Module& module, const Scalar& value) {
+  detail::check_bound(value);
   detail::change_gradients(module, [&](const auto& g) {
     const auto bound = value.as<typename std::remove_cvref_t<decltype(g)>::value_type>();
     return clamp(g, -bound, bound);

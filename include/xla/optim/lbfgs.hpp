@@ -115,12 +115,13 @@ class LBFGS {
                   "xla::optim: parameters are float or double; where a model has both, an "
                   "optimizer is for a part() with one of them");
     xla::detail::check_disjoint(model_.get());
-    detail::need(o.lr.value() >= 0, "LBFGS: lr is 0 or more");
-    detail::need(o.max_iter >= 1, "LBFGS: max_iter is at least 1");
-    detail::need(o.max_eval >= 0, "LBFGS: max_eval is at least 1, or 0 for max_iter * 5 / 4");
-    detail::need(o.history_size >= 1, "LBFGS: history_size is at least 1");
-    detail::need(o.tolerance_grad >= 0, "LBFGS: tolerance_grad is 0 or more");
-    detail::need(o.tolerance_change >= 0, "LBFGS: tolerance_change is 0 or more");
+    xla::detail::check_options("optim::LBFGS",
+                               {{"lr", o.lr.value()},
+                                {"max_iter", static_cast<double>(o.max_iter), 1},
+                                {"max_eval", static_cast<double>(o.max_eval)},  // 0: max_iter * 5 / 4
+                                {"history_size", static_cast<double>(o.history_size), 1},
+                                {"tolerance_grad", o.tolerance_grad},
+                                {"tolerance_change", o.tolerance_change}});
   }
 
   /// Drops all gradients.

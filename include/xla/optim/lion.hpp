@@ -27,6 +27,16 @@ struct LionOptions {
     p.copy_(p.detach() * decay - direction * lr);
     mean.copy_(old * beta2 + gradient * (1 - beta2.as<T>()));
   }
+  /// Refuses what lies outside PyTorch's ranges.
+  template <class In = void>
+  void check() const {
+    xla::detail::check_options<In>(
+        "optim::Lion",
+        {{"lr", lr.value()},
+         {"beta1", beta1.value(), 0, 1, true},
+         {"beta2", beta2.value(), 0, 1, true},
+         {"weight_decay", weight_decay.value()}});
+  }
   XLA_HEADER_MODULE(lr, beta1, beta2, weight_decay)
 };
 
@@ -39,5 +49,7 @@ template <class Model, class... G>
 Lion(Model&&, LionOptions, G...) -> Lion<xla::detail::optimized<Model, G...>>;
 template <class Model>
 Lion(Model&&) -> Lion<xla::detail::optimized<Model>>;
+template <class... A>
+Lion(A&&...) -> Lion<not_a_model<A...>>;
 
 }  // namespace xla::optim

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "xla/base/later.hpp"
+#include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/optim/group.hpp"
@@ -10,22 +11,20 @@
 
 namespace xla::optim {
 
-namespace detail {
-/// Throws the sentence where an option is bad.
-template <class = void>
-[[gnu::noinline]] void need(bool good, const char* sentence) {
-  if (!good) throw runtime_error(sentence);
-}
-}  // namespace detail
+/// What stands for the model where an optimizer is not made as SGD{model, {.lr = 0.1}}.
+template <class...>
+struct not_a_model {};
 
 /// What optimizers share. Rule is a struct of hyper-parameters (Scalar) with
 ///   static constexpr int states: tensors kept beside each parameter, 0 at the start;
 ///   begin(count) -> what all updates of a step share; count is the number of the step, from 1, in
 ///   the parameters' element type;
 ///   update(shared, parameter, gradient, state...): the new values, in place;
-///   check(), if it has one: throws where a hyper-parameter is bad.
-/// The optimizer refers to its model, which must outlive it. Its state exists from the start, so
-/// that the first step is the same graph as all others. It is for a model, a part() of one, or
+///   check(), which may be missing: throws where a hyper-parameter makes no sense.
+/// The optimizer refers to its model, which must outlive it, and follows it where it is moved:
+/// return std::pair{std::move(model), std::move(optimizer)} is fine. It cannot be copied, as the
+/// copy would train the same model. Its state exists from the start, so that the first step is the
+/// same graph as all others. It is for a model, a part() of one, or
 /// several: optim::SGD{std::tie(actor, critic), {.lr = 1e-3}}, or a tuple of parts. Parameters with
 /// other hyper-parameters are a group(). Compiled, each model is found among the step's arguments
 /// by its type; several of one type belong to their optimizers in order, and those beyond are not
@@ -34,9 +33,11 @@ template <class Model, class Rule>
 class Optimizer {
   using traits = xla::detail::model_traits<typename xla::detail::ungrouped<Model>::type>;
   using holder = typename traits::holder;
+  static constexpr bool fitting = xla::detail::fits<typename traits::module>();
   using found_type = xla::detail::parameter_type<typename traits::module>;
   static constexpr bool is_double = std::is_same_v<found_type, double>;
-  static_assert(!std::is_void_v<found_type>, "xla::optim: the model has no parameters");
+  static_assert(!std::is_void_v<found_type> || !fitting,
+                "xla::optim: the model has no parameters; they are what XLA_MODULE names");
   static_assert(std::is_void_v<found_type> || std::is_same_v<found_type, float> || is_double,
                 "xla::optim: parameters are all float or all double; where a model has both, an "
                 "optimizer is for a part() with one of them");
@@ -50,10 +51,12 @@ class Optimizer {
   using state_type = std::array<Buffer<value_type, dynamic_rank>, Rule::states>;
 
   constexpr explicit Optimizer(const holder& model, Rule rule = {}) : options(rule), model_(model) {
+    xla::detail::check_fit<module_type>();
     for (Rule& o : group_options) o = rule;
     if (__builtin_is_constant_evaluated()) return;
-    xla::detail::check_disjoint(model_.get());
     if constexpr (requires { rule.check(); }) rule.check();
+    model_.follow();
+    xla::detail::check_disjoint(model_.get());
     int i = 0;
     for_each_parameter(model_.get(), [&](auto& p) {
       for (auto& s : state_[static_cast<std::size_t>(i)]) s = state_type::value_type::like(p);
@@ -71,21 +74,33 @@ class Optimizer {
     std::size_t i = 0;
     (more.change(group_options[i++]), ...);
     if constexpr (requires { rule.check(); })
-      for (const Rule& o : group_options) o.check();
+      if (!__builtin_is_constant_evaluated())
+        for (const Rule& o : group_options) o.check();
   }
+
+  constexpr Optimizer(const Optimizer& o) : options(o.options), model_(o.model_) {
+    static_assert(!std::is_same_v<Rule, Rule>,
+                  "xla::optim: an optimizer cannot be copied, as the copy would train the same "
+                  "model: make one for the other model, SGD{other, ...}; move both, std::move; or "
+                  "take it by reference, auto&");
+  }
+  constexpr Optimizer(Optimizer&&) noexcept = default;
+  constexpr Optimizer& operator=(Optimizer&&) noexcept = default;
 
   /// Drops all gradients.
   constexpr void zero_grad() {
     for_each_parameter(model_.get(), [](auto& p) { p.zero_grad(); });
   }
 
-  /// Updates every parameter that has a gradient; where that throws, none.
+  /// Updates every parameter that has a gradient; where that throws, none. An error when none has
+  /// a gradient, though one could.
   constexpr void step() {
+    check_gradients();
     if (__builtin_is_constant_evaluated()) step_all();
     else xla::detail::all_or_nothing([this] { step_all(); });
   }
 
-  constexpr auto& model() const { return model_.get(); }
+  constexpr decltype(auto) model() const { return model_.get(); }
   constexpr const holder& target() const { return model_; }
   /// Calls f(state, parameter) for each kept tensor, and f(steps) for the count.
   template <class F>
@@ -106,6 +121,19 @@ class Optimizer {
     auto& steps = xla::detail::dependent<Rule>(steps_);
     steps.copy_(steps.detach() + 1);
     step(cast<value_type>(steps.detach()), std::make_index_sequence<groups>{});
+  }
+  constexpr void check_gradients() const {
+    bool wanted = false, found = false;
+    xla::detail::graph* owner = nullptr;
+    for_each_parameter(model_.get(), [&](auto& p) {
+      wanted = wanted || p.requires_grad();
+      found = found || p.grad().defined();
+      owner = p.owner();
+    });
+    if (found || !wanted) return;
+    if (!__builtin_is_constant_evaluated())
+      xla::detail::refuse_step<xla::detail::later<Rule, void>>();
+    owner->sizes.refused.set(xla::detail::no_gradient_at_all);
   }
   template <std::size_t... G>
   constexpr void step(const Tensor<value_type, 0>& count, std::index_sequence<G...>) {
@@ -140,6 +168,19 @@ class Optimizer {
   holder model_;
   Buffer<float, 0> steps_;
   std::array<state_type, static_cast<std::size_t>(parameters)> state_;
+};
+
+template <class... A, class Rule>
+class Optimizer<not_a_model<A...>, Rule> {
+ public:
+  constexpr explicit Optimizer(A&&...) {
+    static_assert(sizeof...(A) > 64,
+                  "xla::optim: write SGD{model, {.lr = 0.1}}: the model itself, and the options by "
+                  "name");
+  }
+  constexpr void zero_grad() {}
+  constexpr void step() {}
+  Rule options;
 };
 
 }  // namespace xla::optim

@@ -52,14 +52,14 @@ struct RAdamOptions {
     const auto factor = where(s.rectified, s.rectification / (sqrt(square.detach()) + eps), 1);
     p.copy_(old * s.kept - mean.detach() * s.step_size * factor);
   }
-  template <class = void>
-  constexpr void check() const {
-    if (__builtin_is_constant_evaluated()) return;
-    const auto share = [](const Scalar& s) { return s.value() >= 0 && s.value() < 1; };
-    detail::need(lr.value() >= 0, "RAdam: lr is 0 or more");
-    detail::need(share(beta1) && share(beta2), "RAdam: beta1 and beta2 are in [0, 1)");
-    detail::need(eps.value() >= 0, "RAdam: eps is 0 or more");
-    detail::need(weight_decay.value() >= 0, "RAdam: weight_decay is 0 or more");
+  template <class In = void>
+  void check() const {
+    xla::detail::check_options<In>("optim::RAdam",
+                                   {{"lr", lr.value()},
+                                    {"beta1", beta1.value(), 0, 1, true},
+                                    {"beta2", beta2.value(), 0, 1, true},
+                                    {"eps", eps.value()},
+                                    {"weight_decay", weight_decay.value()}});
   }
   XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay, decoupled_weight_decay)
 };

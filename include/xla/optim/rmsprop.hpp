@@ -37,6 +37,17 @@ struct RMSpropOptions {
     velocity.copy_(velocity.detach() * momentum + g / (sqrt(variance) + eps));
     p.copy_(old - velocity.detach() * lr);
   }
+  /// Refuses what lies outside PyTorch's ranges.
+  template <class In = void>
+  void check() const {
+    xla::detail::check_options<In>(
+        "optim::RMSprop",
+        {{"lr", lr.value()},
+         {"alpha", alpha.value(), 0, 1},
+         {"eps", eps.value()},
+         {"weight_decay", weight_decay.value()},
+         {"momentum", momentum.value()}});
+  }
   XLA_HEADER_MODULE(lr, alpha, eps, weight_decay, momentum, centered)
 };
 
@@ -49,5 +60,7 @@ template <class Model, class... G>
 RMSprop(Model&&, RMSpropOptions, G...) -> RMSprop<xla::detail::optimized<Model, G...>>;
 template <class Model>
 RMSprop(Model&&) -> RMSprop<xla::detail::optimized<Model>>;
+template <class... A>
+RMSprop(A&&...) -> RMSprop<not_a_model<A...>>;
 
 }  // namespace xla::optim

@@ -91,6 +91,7 @@ class StepLR : public Schedule<Optimizer> {
  public:
   StepLR(Optimizer& optimizer, StepLROptions o) : Schedule<Optimizer>(optimizer), o_(o) {
     if (o.step_size < 1) throw runtime_error("StepLR: step_size is at least 1");
+    if (!(o.gamma > 0)) throw runtime_error("StepLR: gamma is above 0");
   }
   void step() {
     if (this->next_epoch() % o_.step_size == 0)
@@ -111,7 +112,9 @@ template <class Optimizer>
 class MultiStepLR : public Schedule<Optimizer> {
  public:
   MultiStepLR(Optimizer& optimizer, MultiStepLROptions o)
-      : Schedule<Optimizer>(optimizer), o_(std::move(o)) {}
+      : Schedule<Optimizer>(optimizer), o_(std::move(o)) {
+    if (!(o_.gamma > 0)) throw runtime_error("MultiStepLR: gamma is above 0");
+  }
   void step() {
     const auto times = std::count(o_.milestones.begin(), o_.milestones.end(), this->next_epoch());
     const double factor = std::pow(o_.gamma, times);
@@ -131,7 +134,9 @@ template <class Optimizer>
 class ExponentialLR : public Schedule<Optimizer> {
  public:
   ExponentialLR(Optimizer& optimizer, ExponentialLROptions o)
-      : Schedule<Optimizer>(optimizer), o_(o) {}
+      : Schedule<Optimizer>(optimizer), o_(o) {
+    if (!(o.gamma > 0)) throw runtime_error("ExponentialLR: gamma is above 0");
+  }
   void step() {
     this->next_epoch();
     this->change_lr([&](double lr, double) { return lr * o_.gamma; });
@@ -154,6 +159,7 @@ class CosineAnnealingLR : public Schedule<Optimizer> {
   CosineAnnealingLR(Optimizer& optimizer, CosineAnnealingLROptions o)
       : Schedule<Optimizer>(optimizer), o_(o) {
     if (o.T_max < 1) throw runtime_error("CosineAnnealingLR: T_max is at least 1");
+    if (!(o.eta_min >= 0)) throw runtime_error("CosineAnnealingLR: eta_min is at least 0");
   }
   void step() {
     const int t = this->next_epoch();
@@ -276,7 +282,10 @@ class ReduceLROnPlateau : public Schedule<Optimizer> {
  public:
   explicit ReduceLROnPlateau(Optimizer& optimizer, ReduceLROnPlateauOptions o = {})
       : Schedule<Optimizer>(optimizer), o_(o) {
-    if (!(o.factor < 1)) throw runtime_error("ReduceLROnPlateau: factor is below 1");
+    if (!(o.factor > 0 && o.factor < 1))
+      throw runtime_error("ReduceLROnPlateau: factor is above 0 and below 1");
+    if (o.patience < 0 || o.cooldown < 0 || !(o.min_lr >= 0))
+      throw runtime_error("ReduceLROnPlateau: patience, cooldown and min_lr are at least 0");
     best_ = (o.maximize ? -1 : 1) * std::numeric_limits<double>::infinity();
   }
   void step(double metric) {

@@ -37,6 +37,17 @@ struct SGDOptions {
     velocity.copy_(velocity.detach() * momentum + g * s.fresh);
     p.copy_(old - velocity.detach() * s.velocity_rate - g * s.gradient_rate);
   }
+  /// Refuses what lies outside PyTorch's ranges.
+  template <class In = void>
+  void check() const {
+    xla::detail::check_options<In>(
+        "optim::SGD",
+        {{"lr", lr.value()},
+         {"momentum", momentum.value()},
+         {"weight_decay", weight_decay.value()}});
+    if (nesterov.value() != 0 && (momentum.value() == 0 || dampening.value() != 0))
+      throw runtime_error("optim::SGD: nesterov needs a momentum above 0 and no dampening");
+  }
   XLA_HEADER_MODULE(lr, momentum, dampening, weight_decay, nesterov)
 };
 
@@ -49,5 +60,7 @@ template <class Model, class... G>
 SGD(Model&&, SGDOptions, G...) -> SGD<xla::detail::optimized<Model, G...>>;
 template <class Model>
 SGD(Model&&) -> SGD<xla::detail::optimized<Model>>;
+template <class... A>
+SGD(A&&...) -> SGD<not_a_model<A...>>;
 
 }  // namespace xla::optim

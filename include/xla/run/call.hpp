@@ -61,25 +61,27 @@ class basic_call_binder final : public leaf_visitor {
  public:
   explicit basic_call_binder(later<In, bound_call>& call) : call_(call) {}
 
-  void tensor(handle& value, const tree_path&) override {
-    add(value);
+  void tensor(handle& value, const tree_path& path) override {
+    add(value, path);
     call_.differentiable |= call_.slots.back().value->needs_grad;
   }
-  void cell(handle& place, bool, const tree_path&) override { add(place); }
+  void cell(handle& place, bool, const tree_path& path) override { add(place, path); }
   void scalar(double value, const tree_path&) override {
     call_.slots.emplace_back().number = value;
   }
   void fact(double value, const tree_path&) override { call_.facts.push_back(value); }
 
  private:
-  void add(handle& h) {
+  void add(handle& h, const tree_path& path) {
     impl* t = h.value();
-    const bool functional = h.place() && h.place()->functional;
-    if (!t || functional)
+    if (!t)
       throw runtime_error(
-          functional ? "xla::compile: an argument is a functional_copy(): make that in the body, or "
-                       "pass a copy of it"
-                     : "xla: an argument is an empty tensor");
+          join({"xla: ", path.str(), " is an empty tensor, which was never given a value: ",
+                "make it with zeros, randn, from_blob, ..."}));
+    if (h.place() && h.place()->functional)
+      throw runtime_error(join({"xla::compile: ", path.str(),
+                                " is a functional_copy(): make that in the body, or pass a copy "
+                                "of it"}));
     make_ready(*t);
     wait_for(*t->data);
     bound_slot& s = call_.slots.emplace_back();

@@ -130,9 +130,15 @@ template <class In>
 }
 
 template <class In>
+auto basic_compiled_calls<In>::reached() -> state& {
+  if (!state_) throw runtime_error("xla::compile: this compiled function was moved from");
+  return *state_;
+}
+
+template <class In>
 void basic_compiled_calls<In>::run(const compiled_program& p, void* const* arguments,
                                    handle* results) {
-  auto& cache = state_->cache_of(p);
+  auto& cache = reached().cache_of(p);
   struct borrowed {
     later<In, call_pool>& pool;
     later<In, std::unique_ptr<bound_call>> call = pool.take();
@@ -152,7 +158,7 @@ void basic_compiled_calls<In>::run(const compiled_program& p, void* const* argum
 template <class In>
 MemoryAnalysis basic_compiled_calls<In>::analyse(const compiled_program& p,
                                                  void* const* arguments) {
-  auto& cache = state_->cache_of(p);
+  auto& cache = reached().cache_of(p);
   later<In, bound_call> call;
   const call_arguments all{arguments, p.visit};
   state_->bind(p, cache, call, all);

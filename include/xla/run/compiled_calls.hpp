@@ -41,6 +41,7 @@ class basic_compiled_calls {
 
  private:
   struct state;
+  state& reached();
   state* state_;
 };
 

@@ -56,10 +56,17 @@ struct kept_program {
 /// capture itself are large.
 template <int Capacity, class F, class... A>
 constexpr auto keep_program() {
-  constexpr captured<Capacity> from = capture<Capacity, F, A...>();
-  constexpr bool whole = from.needed <= Capacity && !from.refused.failed();
-  constexpr program::sizes n = whole ? from.count : program::sizes{};
-  constexpr int facts = whole ? from.fact_count : 0;
+  // The name is what clang says of a body that is no constant; g++ has capturable.
+  constexpr captured<Capacity> a_compiled_body_is_constexpr_without_output_globals_exceptions =
+      capture<Capacity, F, A...>();
+  constexpr auto fits = [](const auto& c) { return c.needed <= Capacity && !c.refused.failed(); };
+  constexpr bool whole = fits(a_compiled_body_is_constexpr_without_output_globals_exceptions);
+  constexpr program::sizes n =
+      whole ? a_compiled_body_is_constexpr_without_output_globals_exceptions.count
+            : program::sizes{};
+  constexpr int facts =
+      whole ? a_compiled_body_is_constexpr_without_output_globals_exceptions.fact_count : 0;
+  const auto& from = a_compiled_body_is_constexpr_without_output_globals_exceptions;
   kept_program<n, facts> out;
   out.why = from.refused.why;
   out.needed = from.needed;
@@ -92,6 +99,16 @@ constexpr auto keep_program() {
   return out;
 }
 
+// g++ keeps what a constant function call gave, so that asking is free; clang would evaluate twice.
+#ifdef __clang__
+template <int Capacity, class F, class... A>
+concept capturable = true;
+#else
+template <int Capacity, class F, class... A>
+concept capturable =
+    requires { typename std::bool_constant<(void(capture<Capacity, F, A...>()), true)>; };
+#endif
+
 /// A step function at given argument types, evaluated by the C++ compiler: its program as static
 /// data, and one kernel for each distinct region.
 template <class F, class... A>
@@ -100,6 +117,10 @@ struct static_program {
   static constexpr auto attempt = keep_program<Capacity, F, A...>();
 
   static constexpr int first = first_capacity<A...>();
+  static_assert(capturable<first, F, A...>,
+                "xla::compile: a compiled body is constexpr: it cannot print, use a global "
+                "variable, throw, or call what is not constexpr (the next error names it); do that "
+                "outside, and pass tensors and models as arguments");
   static constexpr int needed = attempt<first>.needed;
   static constexpr int capacity = needed > first ? needed : first;
   static constexpr text why = attempt<capacity>.why;

@@ -167,12 +167,14 @@ class handle {
   void refer(cell* owned) noexcept {
     drop();
     cell_ = owned;
+    cell_->keeper = this;
   }
   /// Takes the place of another handle, which is left empty.
   void steal_place(handle& o) noexcept {
     if (!o.cell_) return;
     drop();
     cell_ = std::exchange(o.cell_, nullptr);
+    cell_->keeper = this;
   }
   /// Gives the impl away when this handle is the one place that refers to it.
   impl* take() noexcept { return std::exchange(impl_, nullptr); }

@@ -49,6 +49,7 @@ class ref {
 struct impl;
 struct buffer;
 struct pending_list;
+class handle;
 
 /// What one checkpoint() records. Its tensors do not keep their elements: backward computes them
 /// again.
@@ -136,6 +137,7 @@ struct cell {
   ref<impl> current;
   ref<grad_meta> meta;
   bool functional = false;  ///< gradients pass through what is written
+  handle* keeper = nullptr;  ///< the parameter or buffer, where it has been moved to
 
   /// The value, or the last good one when the graph that would have made it threw.
   impl* value() const noexcept {

@@ -9,6 +9,7 @@
 #include "xla/base/error.hpp"
 #include "xla/base/hana.hpp"
 #include "xla/module.hpp"
+#include "xla/tensor/anchor.hpp"
 
 namespace xla {
 
@@ -80,10 +81,20 @@ struct model_traits {
   using roots = several<Target>;
   using module = Target;
   struct holder {
-    Target* model;
+    Target* model;  // as long as place does not know better
+    anchor place = {};
     constexpr holder(Target& m) : model(&m) {}
-    constexpr Target& get() const { return *model; }
-    constexpr bool operator==(const holder&) const = default;
+    constexpr Target& get() const {
+      if (__builtin_is_constant_evaluated()) return *model;
+      return *place.find(model);
+    }
+    /// From now on where the model is moved to.
+    void follow() {
+      const handle* first = nullptr;
+      for_each_parameter(*model, [&](auto& p) { first = first ? first : &p; });
+      if (first) place = anchor(*first, model);
+    }
+    constexpr bool operator==(const holder& o) const { return &get() == &o.get(); }
   };
   static constexpr holder of(Target& root) { return root; }
 };
@@ -108,24 +119,16 @@ struct model_traits<several<Target...>> {
   using roots = several<typename root_of<typename model_traits<Target>::roots>::type...>;
   using module = std::tuple<typename model_traits<Target>::module&...>;
   struct holder {
-    module models;
+    std::tuple<typename model_traits<Target>::holder...> models;
     template <class... X>
-    constexpr holder(const std::tuple<X...>& all) : models(refer(all)) {}
-    constexpr holder(const holder&) = default;
-    holder& operator=(const holder&) = delete;  // a tuple of references would write the models
-    constexpr const module& get() const { return models; }
-    constexpr bool operator==(const holder& o) const {
-      return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return ((&std::get<I>(models) == &std::get<I>(o.models)) && ...);
-      }(std::index_sequence_for<Target...>{});
+    constexpr holder(const std::tuple<X...>& all) : models(all) {}
+    constexpr const module get() const {
+      return std::apply([](auto&... h) { return module(h.get()...); }, models);
     }
-
-   private:
-    static constexpr module refer(const auto& all) {
-      return std::apply(
-          [](auto&... x) { return module(typename model_traits<Target>::holder(x).get()...); },
-          all);
+    void follow() {
+      std::apply([](auto&... h) { (h.follow(), ...); }, models);
     }
+    constexpr bool operator==(const holder&) const = default;
   };
   template <class... Root>
   static constexpr holder of(Root&... root) {

@@ -9,10 +9,6 @@
 
 namespace xla::detail {
 
-/// An argument that refers to a model: a training step is captured with the model's twin in place.
-template <class X>
-concept optimizer_like = requires { typename std::remove_cvref_t<X>::model_type; };
-
 template <class A>
 using bare = std::remove_cvref_t<A>;
 
@@ -148,9 +144,6 @@ struct all_twins<std::index_sequence<I...>, A...> {
                 "xla::compile: optim::LBFGS decides by the values of the loss, which a compiled "
                 "step does not have: call its step() eagerly or traced; the loss that it takes may "
                 "be compiled");
-  static_assert(((optimizer_like<A> || std::is_default_constructible_v<A>)&&...),
-                "xla::compile: every argument's type needs a default constructor, from which its "
-                "structure is known; sizes that vary belong into the type as template parameters");
   using indices = std::index_sequence<I...>;
   template <std::size_t K>
   using type = std::tuple_element_t<K, std::tuple<A...>>;
@@ -196,12 +189,6 @@ struct all_twins<std::index_sequence<I...>, A...> {
   template <std::size_t K, std::size_t J>
   static constexpr auto& root(value_twins<indices, A...>& values) {
     using place = target_place<K, J, A...>;
-    static_assert(place::places > 0,
-                  "xla::compile: an optimizer's model is not among the arguments; pass it, or the "
-                  "module that contains it, as well");
-    static_assert(place::clear,
-                  "xla::compile: an optimizer's model could be several of the arguments' modules; "
-                  "say which with xla::part<&Model::member>(model), or pass one optimizer each");
     int n = place::index();
     typename place::root* found = nullptr;
     (find_in<I>(values, n, found), ...);

@@ -199,6 +199,9 @@ constexpr auto cross_entropy_by(const Tensor<T, R>& logits, const Tensor<U, C>& 
                                 const CrossEntropyOptions& options, Reduction reduction, caller who,
                                 const Weight&... weight) {
   const call_site site{"cross_entropy", who};
+  if (options.label_smoothing.known() &&
+      !(options.label_smoothing.value() >= 0 && options.label_smoothing.value() <= 1))
+    refuse_now(logits, "cross_entropy: label_smoothing is between 0 and 1");
   if constexpr (kind_of_target<T, R, U, C>() == target_kind::classes)
     return cross_entropy_of_classes(logits, target, options, reduction, site, weight...);
   else if constexpr (kind_of_target<T, R, U, C>() == target_kind::probabilities)

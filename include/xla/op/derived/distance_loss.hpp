@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
+
 #include "xla/op/abs.hpp"
 #include "xla/op/clip.hpp"
 #include "xla/op/derived/reduction.hpp"
@@ -25,6 +27,12 @@ constexpr auto l1_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
 }
 
 namespace detail {
+template <class T>
+constexpr bool above_zero(const number<T>& n) {
+  return !n.outside(std::numeric_limits<double>::denorm_min(),
+                    std::numeric_limits<double>::infinity());
+}
+
 /// d² / 2 up to |d| = delta, from there on delta (|d| - delta / 2). No branch can overflow alone.
 template <class T, int R>
 constexpr Tensor<T, R> huber(const Tensor<T, R>& difference, const Tensor<T, 0>& delta) {
@@ -39,6 +47,7 @@ constexpr auto huber_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
                           detail::number_of<T> delta = 1, Reduction reduction = {},
                           caller who = here()) {
   detail::check_same_sizes(input, target, {"huber_loss", who});
+  if (!detail::above_zero(delta)) detail::refuse_now(input, "huber_loss: delta is above 0");
   return detail::reduce_loss(detail::huber(input - target, delta.tensor()), reduction);
 }
 
@@ -48,6 +57,7 @@ constexpr auto smooth_l1_loss(const Tensor<T, A>& input, const Tensor<T, B>& tar
                               detail::number_of<T> beta = 1, Reduction reduction = {},
                               caller who = here()) {
   detail::check_same_sizes(input, target, {"smooth_l1_loss", who});
+  if (!detail::above_zero(beta)) detail::refuse_now(input, "smooth_l1_loss: beta is above 0");
   const Tensor<T, 0> b = beta.tensor();
   return detail::reduce_loss(detail::huber(input - target, b) / b, reduction);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
+
 #include "xla/op/reduce.hpp"
 #include "xla/op/root.hpp"
 #include "xla/tensor/state.hpp"
@@ -26,6 +28,12 @@ XLA_OP(xla::op::squared_deviation, fractions);
 namespace xla {
 namespace detail {
 
+template <class T, int R>
+constexpr void check_eps(const Tensor<T, R>& x, const number<T>& eps) {
+  if (eps.outside(0, std::numeric_limits<double>::infinity()))
+    refuse_now(x, "xla: eps of a normalization is at least 0");
+}
+
 /// Refuses a weight or bias that has not one element per element of x's last axis.
 template <class T, int R>
 constexpr void check_features(const Tensor<T, R>& x, const Tensor<T, 1>& p, const call_site& site) {
@@ -41,6 +49,7 @@ constexpr void check_features(const Tensor<T, R>& x, const Tensor<T, 1>& p, cons
 /// x less its mean, over its standard deviation, along the last axis. Ba, Kiros, Hinton (2016).
 template <class T, int R>
 constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, detail::number_of<T> eps = 1e-5) {
+  detail::check_eps(x, eps);
   static_assert(R >= 1, "xla::layer_norm: needs at least one axis");
   const auto m = mean(x, {-1}, keepdim);
   const auto square = detail::map_binary<op::squared_deviation, T>(x, m);
@@ -60,6 +69,7 @@ constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, const Tensor<T, 1>& wei
 template <class T, int R>
 constexpr Tensor<T, R> rms_norm(const Tensor<T, R>& x,
                                 detail::number_of<T> eps = std::numeric_limits<T>::epsilon()) {
+  detail::check_eps(x, eps);
   static_assert(R >= 1, "xla::rms_norm: needs at least one axis");
   return x * rsqrt(mean(x * x, {-1}, keepdim) + eps);
 }

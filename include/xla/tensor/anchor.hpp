@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "xla/base/error.hpp"
+#include "xla/base/later.hpp"
+#include "xla/tensor/handle.hpp"
+
+namespace xla::detail {
+
+/// Where the object is that a cell was kept in, at this distance from it. Throws when the cell is
+/// kept nowhere any more.
+template <class = void>
+void* anchored(const cell* c, std::ptrdiff_t distance);
+
+/// Finds an object again, wherever it has been moved to, by a parameter or buffer that lies in it.
+/// At run time only: constant evaluation moves no module.
+class anchor {
+ public:
+  constexpr anchor() = default;
+  anchor(const handle& part, const void* object)
+      : cell_(part.place()),
+        distance_(reinterpret_cast<const std::byte*>(&part) -
+                  static_cast<const std::byte*>(object)),
+        set_(cell_) {
+    if (cell_) cell_->retain();
+  }
+  constexpr anchor(const anchor& o) : cell_(o.cell_), distance_(o.distance_), set_(o.set_) {
+    if (cell_) cell_->retain();
+  }
+  constexpr anchor(anchor&& o) noexcept
+      : cell_(std::exchange(o.cell_, nullptr)), distance_(o.distance_), set_(o.set_) {}
+  constexpr anchor& operator=(anchor o) noexcept {
+    std::swap(cell_, o.cell_);
+    distance_ = o.distance_;
+    set_ = o.set_;
+    return *this;
+  }
+  constexpr ~anchor() {
+    if (cell_) let_go(nullptr, cell_);
+  }
+
+  /// The object; where it was when nothing was followed.
+  template <class X>
+  X* find(X* first) const {
+    if (!set_) return first;
+    return static_cast<X*>(anchored<later<X, void>>(cell_, distance_));
+  }
+
+ private:
+  cell* cell_ = nullptr;
+  std::ptrdiff_t distance_ = 0;
+  bool set_ = false;
+};
+
+inline constexpr const char* no_gradient_at_all =
+    "xla::optim: step() finds no gradient in its model: was backward() called, and is this the "
+    "model that computed the loss? One taken by value (auto m) or copied is another: write auto& m";
+/// Stops a step that no gradient has reached.
+template <class = void>
+[[noreturn]] void refuse_step();
+
+}  // namespace xla::detail
+
+#if XLA_RUNTIME_HERE
+#include "xla/tensor/anchor_runtime.hpp"
+#endif

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "xla/base/refuse.hpp"
+#include "xla/tensor/tree.hpp"
+
+namespace xla::detail {
+
+template <class X>
+concept pointer_like =
+    std::is_null_pointer_v<X> || std::is_pointer_v<X> || requires(X& x) {
+      *x;
+      x.get();
+    };
+template <class X>
+concept optional_like = requires(X& x) {
+  *x;
+  x.has_value();
+};
+template <class X>
+concept text_like =
+    std::is_convertible_v<const X&, std::string_view> && !std::is_null_pointer_v<X>;
+template <class X>
+concept reference_like = requires(X& x) {
+  typename X::type;
+  { x.get() } -> std::same_as<typename X::type&>;
+};
+
+/// The bytes of the members that are described, each with what may follow it as padding.
+template <class X>
+constexpr std::int64_t bytes_of_members(auto members) {
+  constexpr std::int64_t unit = alignof(X);
+  return hana::unpack(members, []<class... M>(M... m) {
+    return (std::int64_t{0} + ... +
+            ((std::int64_t{sizeof(m.get(std::declval<X&>()))} + unit - 1) / unit * unit));
+  });
+}
+
+/// Bytes of a described struct that are neither in a described member nor in a plain one.
+template <class X>
+constexpr std::int64_t bytes_left_out() {
+  std::int64_t left = std::int64_t{sizeof(X)} - bytes_of_members<X>(X::xla_members());
+  if constexpr (requires { X::xla_plain_members(); })
+    left -= bytes_of_members<X>(X::xla_plain_members());
+  return left;
+}
+
+/// What keeps a type from being an argument or a member of one, its own members apart.
+enum class misfit { none, pointer, reference, optional, text, array, container, members, bytes };
+
+template <class X>
+constexpr misfit misfit_of() {
+  if constexpr (tree_leaf<X> || is_array<X> || is_tuple<X> || optimizer_like<X>)
+    return misfit::none;
+  else if constexpr (described<X>)
+    // Less cannot hold a tensor.
+    return bytes_left_out<X>() < std::int64_t{sizeof(Tensor<float, 0>)} ? misfit::none
+                                                                        : misfit::bytes;
+  else if constexpr (text_like<X>) return misfit::text;
+  else if constexpr (std::is_array_v<X>) return misfit::array;
+  else if constexpr (optional_like<X>) return misfit::optional;
+  else if constexpr (reference_like<X>) return misfit::reference;
+  else if constexpr (pointer_like<X>) return misfit::pointer;
+  else if constexpr (container<X>) return misfit::container;
+  else return std::is_empty_v<X> ? misfit::none : misfit::members;
+}
+
+/// Whether a type, with all of its members, can be an argument.
+template <class X>
+constexpr bool fits() {
+  using U = std::remove_cvref_t<X>;
+  if constexpr (misfit_of<U>() != misfit::none) return false;
+  else if constexpr (tree_leaf<U> || optimizer_like<U>) return true;
+  else if constexpr (is_array<U>) return fits<typename U::value_type>();
+  else if constexpr (is_tuple<U>)
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return (true && ... && fits<std::tuple_element_t<I, U>>());
+    }(std::make_index_sequence<std::tuple_size_v<U>>{});
+  else if constexpr (described<U>)
+    return hana::unpack(U::xla_members(), [](auto... m) {
+      return (true && ... && fits<decltype(m.get(std::declval<U&>()))>());
+    });
+  else return true;
+}
+
+/// A type's name, as the compiler writes it.
+template <class X>
+constexpr std::string_view type_name() {
+  constexpr std::string_view all = __PRETTY_FUNCTION__;
+  constexpr std::size_t from = all.find("X = ") + 4;
+  return all.substr(from, all.find_first_of(";]", from) - from);
+}
+
+template <class X>
+constexpr void explain_misfit(text& why) {
+  switch (misfit_of<X>()) {
+    case misfit::none: break;
+    case misfit::pointer: why << "a pointer: pass what it points to, *p, by reference"; break;
+    case misfit::reference: why << "a reference wrapper: pass the object itself"; break;
+    case misfit::optional:
+      why << "std::optional: whether it holds a value is known only at run time: write a function "
+             "for each case, or use a mask of ones";
+      break;
+    case misfit::text: why << "text: a graph has none; use an enum, or keep it outside"; break;
+    case misfit::array: why << "an array of C: use std::array"; break;
+    case misfit::container:
+      why << "a container whose size is known only at run time cannot be part of a model: use "
+             "std::array (pass tensors one by one)";
+      break;
+    case misfit::members:
+      why << type_name<X>()
+          << ": the members of this struct are not described: write XLA_MODULE(member, ...) at its "
+             "end, where it is public";
+      break;
+    case misfit::bytes:
+      if constexpr (described<X>) {
+        why << type_name<X>() << ": XLA_MODULE leaves out " << bytes_left_out<X>()
+            << " bytes: name every member there, a base by XLA_DERIVED_MODULE(Base, ...), what is "
+               "no part of the model in XLA_PLAIN(...). Named:";
+        hana::for_each(X::xla_members(), [&](auto m) { why << ' ' << (m.name ? m.name : "-"); });
+      }
+  }
+}
+
+/// Adds the way to the first type that does not fit, and what keeps it from fitting.
+template <class X>
+constexpr void find_misfit(text& why, text path) {
+  using U = std::remove_cvref_t<X>;
+  const auto below = [&]<class Y>(std::type_identity<Y>, auto name) {
+    if (!fits<Y>() && why.empty()) find_misfit<Y>(why, text(path) << '.' << name);
+  };
+  if constexpr (misfit_of<U>() != misfit::none) {
+    why << path << ": ";
+    explain_misfit<U>(why);
+  } else if constexpr (is_array<U>) {
+    below(std::type_identity<typename U::value_type>{}, 0);
+  } else if constexpr (is_tuple<U>) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (below(std::type_identity<std::tuple_element_t<I, U>>{}, static_cast<int>(I)), ...);
+    }(std::make_index_sequence<std::tuple_size_v<U>>{});
+  } else if constexpr (described<U>) {
+    hana::for_each(U::xla_members(), [&]<class M>(M m) {
+      below(std::type_identity<decltype(m.get(std::declval<U&>()))>{}, m.name ? m.name : "");
+    });
+  }
+}
+
+template <class X>
+inline constexpr text misfit_in_module = [] {
+  text why;
+  find_misfit<X>(why, "xla: the model");
+  return why;
+}();
+
+/// Stops the build where a module's type, or that of one of its members, does not fit.
+template <class X>
+constexpr void check_fit() {
+  if constexpr (!fits<X>()) refuse<misfit_in_module<X>>();
+}
+
+}  // namespace xla::detail

@@ -1,0 +1,27 @@
+// What compile() does not take.
+// error: write xla::compile<train_step>\(\) for a function train_step, which has to be constexpr
+// error: the function has captures or data; pass what it uses as arguments
+// error: give the module itself, xla::compile\(\*model\)
+// error: give the module itself; its operator\(\) is compiled
+// error: give the function, not its result
+// error: give a step function, to which the optimizer is an argument
+// error: give a module that lives longer than the compiled function
+// error: options are written by name: {.name = "step"}
+#include <xla/xla.hpp>
+
+using Tensor = xla::Tensor<float, 2>;
+using Linear = xla::nn::Linear;
+constexpr Tensor twice(const Tensor& x) { return x * 2; }
+
+void function() { xla::compile(twice); }
+void closure(float scale) {
+  xla::compile([scale](auto& x) { return x * scale; });
+}
+void pointer(Linear* m) { xla::compile(m); }
+void member() { xla::compile(&Linear::train<void>); }
+void result(Tensor x) { xla::compile(twice(x)); }
+void optimizer(xla::optim::SGD<Linear>& o) { xla::compile(o); }
+void temporary() { xla::compile(Linear{8, 4}); }
+void options() {
+  xla::compile([](auto& x) { return x; }, "step");
+}

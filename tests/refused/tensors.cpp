@@ -1,0 +1,32 @@
+// Tensors of another type than is taken.
+// error: a tensor of std::int32_t with 1 axis stands where std::int64_t with 1 axis is taken; convert it: xla::cast<std::int64_t>\(x\)
+// error: a tensor of float with 1 axis stands where std::int64_t with 1 axis is taken; convert it
+// error: a tensor of std::int64_t with 2 axes stands where std::int64_t with 1 axis is taken; xla::squeeze
+// error: a tensor of float with 3 axes stands where float with 2 axes is taken; xla::squeeze, xla::flatten
+// error: a tensor of float with 1 axis stands where float with 2 axes is taken; xla::unsqueeze\(x, 0\) adds an axis
+// error: a tensor of double with 2 axes stands where float with 2 axes is taken; convert it: xla::cast<float>\(x\)
+// error: a tensor of float with 0 axes stands where float with 1 axis is taken
+// error: a tensor is called as if it were a model: are the arguments in the order
+#include <xla/xla.hpp>
+
+struct Net {
+  xla::nn::Linear a{8, 3};
+  constexpr auto operator()(xla::Tensor<float, 2> x) const { return a(x); }
+  XLA_MODULE(a)
+};
+
+void labels(Net& m, xla::Tensor<float, 2> x, xla::Tensor<int, 1> y) {
+  xla::cross_entropy(m(x), y);
+}
+void labels(Net& m, xla::Tensor<float, 2> x, xla::Tensor<float, 1> y) {
+  xla::cross_entropy(m(x), y);
+}
+void labels(Net& m, xla::Tensor<float, 2> x, xla::Tensor<std::int64_t, 2> y) {
+  xla::cross_entropy(m(x), y);
+}
+void images(Net& m, xla::Tensor<float, 3> x) { m(x); }
+void sample(Net& m, xla::Tensor<float, 1> x) { m(x); }
+void doubles(Net& m, xla::Tensor<double, 2> x) { m(x); }
+void broadcast_in_place(xla::Tensor<float, 2> x, xla::Tensor<float, 1> y) { x += y; }
+xla::Tensor<float, 1> result(xla::Tensor<float, 2> x) { return xla::sum(x); }
+void order(xla::Tensor<float, 2> x, Net& m) { x(m); }
