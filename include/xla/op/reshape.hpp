@@ -280,14 +280,8 @@ constexpr Tensor<T, static_cast<int>(N)> expand(const Tensor<T, R>& x, const Siz
 template <class T, int R, class U, int N>
 constexpr Tensor<T, N> expand_as(const Tensor<T, R>& x, const Tensor<U, N>& y,
                                  caller who = here()) {
+  static_assert(N >= R, "xla::expand_as: the other tensor has fewer axes than x");
   return detail::expand_from<N>(x, y.dims(), who);
-}
-/// x broadcast to the sizes of another tensor.
-template <class T, int R, class U, int A>
-constexpr Tensor<T, A> expand_as(const Tensor<T, R>& x, const Tensor<U, A>& other,
-                                 caller who = here()) {
-  static_assert(A >= R, "xla::expand_as: the other tensor has fewer axes than x");
-  return detail::with_shape_of<op::expand, A>(x, other, who);
 }
 
 }  // namespace xla
