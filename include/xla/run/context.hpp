@@ -26,6 +26,8 @@ template <class>
 struct basic_recording;
 template <class>
 class basic_segment_recorder;
+template <class>
+class basic_write_log;
 
 /// What belongs to a device. Each is made when it is first used, and never destroyed: tensors with
 /// static storage are computed and let go of after main.
@@ -42,8 +44,10 @@ struct thread_context {
   enum class mode : std::int8_t { of_all_threads, traced, eager };
   mode own = mode::of_all_threads;
   bool grad_enabled = true;
+  unsigned taken_back = 0;                          ///< steps that memory has failed
   basic_recording<void>* recording = nullptr;       ///< none before the first time
   basic_segment_recorder<void>* segment = nullptr;  ///< the innermost checkpoint()
+  basic_write_log<void>* writes = nullptr;          ///< the innermost all_or_nothing()
   device_context* device = &the_device;
 };
 inline constinit thread_local thread_context this_thread;

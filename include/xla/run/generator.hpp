@@ -33,10 +33,10 @@ class generator {
     const std::lock_guard hold(lock_);
     return {state_.seed, std::exchange(state_.offset, state_.offset + counters)};
   }
-  /// Goes back from one state to an earlier one, if nobody has taken more since.
-  [[gnu::cold]] void give_back(rng_state from, rng_state to) noexcept {
+  /// Takes back what was taken at a state, unless others were taken since.
+  [[gnu::cold]] void give_back(rng_state at, std::uint64_t counters) noexcept {
     const std::lock_guard hold(lock_);
-    if (state_ == from) state_ = to;
+    if (state_.seed == at.seed && state_.offset == at.offset + counters) state_ = at;
   }
   void set(rng_state s) {
     const std::lock_guard hold(lock_);
@@ -50,6 +50,23 @@ class generator {
  private:
   spin_lock lock_;
   rng_state state_;
+};
+
+/// Counters for something that may fail: they go back at the end of a scope unless they are used.
+class drawing {
+ public:
+  explicit drawing(std::uint64_t counters)
+      : counters_(counters), from_(counters ? generator::instance().take(counters) : rng_state{}) {}
+  drawing(const drawing&) = delete;
+  ~drawing() {
+    if (counters_) generator::instance().give_back(from_, counters_);
+  }
+  rng_state from() const noexcept { return from_; }
+  void used() noexcept { counters_ = 0; }
+
+ private:
+  std::uint64_t counters_;
+  rng_state from_;
 };
 
 /// The counters that a random op takes; a block of four words serves four floats or two doubles.
@@ -71,7 +88,7 @@ template <class In>
         end = std::max(end, static_cast<std::uint64_t>(t->size) + random_counters(t->dims, t->type));
   }
   end = std::min(end, r.drawn_to);
-  generator::instance().give_back({r.seed, r.drawn_to}, {r.seed, end});
+  generator::instance().give_back({r.seed, end}, r.drawn_to - end);
   r.drawn_to = end;
 }
 
@@ -79,37 +96,6 @@ template <class In = void>
 void settle_draws() {
   if (auto* const r = this_thread.recording; r && r->gives_back) settle_draws<In>(*r);
 }
-
-/// Draws numbers for a tensor that this thread records or executes.
-template <class In = void>
-void draw(impl& t) {
-  settle_draws<In>();
-  const std::uint64_t counters = random_counters(t.dims, t.type);
-  const rng_state s = generator::instance().take(counters);
-  t.attr = static_cast<std::int64_t>(s.seed);
-  t.size = static_cast<extent>(s.offset);
-  if (!is_eager_mode()) own_recording<In>().drew(s.seed, s.offset, counters);
-}
-
-/// Counters for something that may fail: they go back at the end of a scope unless they are used.
-class drawing {
- public:
-  explicit drawing(std::uint64_t counters)
-      : drawing(counters ? generator::instance().take(counters) : rng_state{}, counters) {}
-  /// Of counters that were taken at a state.
-  drawing(rng_state from, std::uint64_t counters) : counters_(counters), from_(from) {}
-  drawing(const drawing&) = delete;
-  ~drawing() {
-    if (counters_)
-      generator::instance().give_back({from_.seed, from_.offset + counters_}, from_);
-  }
-  rng_state from() const noexcept { return from_; }
-  void used() noexcept { counters_ = 0; }
-
- private:
-  std::uint64_t counters_;
-  rng_state from_;
-};
 
 }  // namespace detail
 

@@ -18,7 +18,6 @@ template <class In = void>
 ref<impl> new_op(const node& n, impl* const* inputs) {
   ref<impl> t = make_impl(n, inputs);
   later<In, segment_recorder>::note(*t);
-  if (n.op->impure) draw(*t);
   return t;
 }
 
@@ -39,21 +38,28 @@ void start_op(impl& t) {
   drop_inputs(t);
 }
 
-/// The random numbers of an op that is executed at once; what a recording drew is its own matter.
+/// A tensor of random numbers, which move the generator when it is recorded or executed.
 template <class In = void>
-drawing drawn_at_once(const impl& t) {
-  if (!t.op->impure || !is_eager_mode()) return drawing(0);
-  return {{static_cast<std::uint64_t>(t.attr), static_cast<std::uint64_t>(t.size)},
-          random_counters(t.dims, t.type)};
+ref<impl> run_random(node n, impl* const* inputs) {
+  settle_draws<In>();
+  const std::uint64_t counters = random_counters(n.dims_shape(), n.type);
+  drawing numbers(counters);
+  const auto [seed, offset] = numbers.from();
+  n.attr = static_cast<std::int64_t>(seed);
+  n.size = static_cast<extent>(offset);
+  ref<impl> t = new_op(n, inputs);
+  start_op(*t);
+  if (!is_eager_mode()) own_recording<In>().drew(seed, offset, counters);
+  numbers.used();
+  return t;
 }
 
 /// What a tensor's functions do at run time, in the mode of the moment.
 template <class In = void>
 ref<impl> run_op(const node& n, impl* const* inputs) {
+  if (n.op->impure) return run_random<In>(n, inputs);
   ref<impl> t = new_op(n, inputs);
-  drawing numbers = drawn_at_once(*t);
   start_op(*t);
-  numbers.used();
   return t;
 }
 XLA_INSTANCE(ref<impl> run_op<void>(const node&, impl* const*));

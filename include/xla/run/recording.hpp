@@ -144,6 +144,7 @@ decltype(auto) whole_step(F&& f) {
     if (later<In, recording>* const r = this_thread.recording; r && !is_eager_mode()) {
       const std::lock_guard hold(r->planning);
       take_back<In>(*r);
+      ++this_thread.taken_back;
     }
     throw;
   }

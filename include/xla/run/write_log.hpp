@@ -5,6 +5,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/run/all_or_nothing.hpp"
+#include "xla/run/context.hpp"
 #include "xla/tensor/impl.hpp"
 
 namespace xla::detail {
@@ -13,21 +14,19 @@ namespace xla::detail {
 template <class In>
 class basic_write_log {
  public:
-  basic_write_log() : outer_(std::exchange(current(), this)) {}
-  ~basic_write_log() { current() = outer_; }
+  basic_write_log() : outer_(std::exchange(this_thread.writes, this)) {}
+  ~basic_write_log() { this_thread.writes = outer_; }
   basic_write_log(const basic_write_log&) = delete;
 
-  static basic_write_log*& current() {
-    static thread_local basic_write_log* innermost = nullptr;
-    return innermost;
-  }
   /// Before a cell's value, or else a gradient, is replaced.
   [[gnu::noinline]] void note(cell* place, grad_meta* meta) {
     last_ = new entry{last_, ref<cell>::share(place), ref<grad_meta>::share(meta),
                       place ? place->current : meta->grad};
   }
-  /// Forgets all, and puts back what was there unless it is to be kept.
+  /// Forgets all, and puts back what was there unless it is to be kept, or the whole step has been
+  /// taken back.
   void end(bool keep) noexcept {
+    keep |= taken_back_ != this_thread.taken_back;
     while (entry* e = last_) {
       last_ = e->before;
       if (!keep) (e->place ? e->place->current : e->meta->grad) = std::move(e->old);
@@ -44,12 +43,13 @@ class basic_write_log {
   };
   basic_write_log* outer_;
   entry* last_ = nullptr;
+  const unsigned taken_back_ = this_thread.taken_back;
 };
 using write_log = basic_write_log<void>;
 
 template <class In = void>
 void note_write(cell* place, grad_meta* meta) {
-  if (later<In, write_log>* log = later<In, write_log>::current()) log->note(place, meta);
+  if (later<In, write_log>* log = this_thread.writes) log->note(place, meta);
 }
 
 template <class In>
