@@ -6,7 +6,7 @@
 #include <new>
 #include <vector>
 
-#include <xla/kernel/gemm.hpp>
+#include <xla/kernel/gemm_long.hpp>
 
 #include "measure.hpp"
 #include "peak.hpp"

@@ -140,6 +140,7 @@ set(XLA_HEADERS
   xla/kernel/eigen_packets.hpp
   xla/kernel/gemm.hpp
   xla/kernel/gemm_few.hpp
+  xla/kernel/gemm_long.hpp
   xla/kernel/gemm_micro.hpp
   xla/kernel/gemm_pack.hpp
   xla/kernel/gemm_turn.hpp

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <xla/kernel/gemm.hpp>
+#include <xla/kernel/gemm_long.hpp>
 
 #include "catch.hpp"
 #include "support/threads.hpp"

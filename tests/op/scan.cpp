@@ -9,16 +9,19 @@ using test::numbers;
 
 namespace {
 
-/// f along axis 1 of (outer, n, inner) against a loop that combines.
+/// f along axis 1 of (outer, n, inner) against a loop that combines, fractions in double.
 template <class T, class F, class Combine>
 void check_scan(const xla::Tensor<T, 3>& x, F f, Combine combine) {
   const auto outer = x.sizes()[0], n = x.sizes()[1], inner = x.sizes()[2];
   std::vector<T> want = x.to_vector();
+  std::vector<std::conditional_t<std::is_floating_point_v<T>, double, T>> wide(want.begin(),
+                                                                               want.end());
   for (std::int64_t o = 0; o < outer; ++o)
     for (std::int64_t k = 1; k < n; ++k)
       for (std::int64_t i = 0; i < inner; ++i) {
         const auto at = static_cast<std::size_t>((o * n + k) * inner + i);
-        want[at] = combine(want[at - static_cast<std::size_t>(inner)], want[at]);
+        wide[at] = combine(wide[at - static_cast<std::size_t>(inner)], wide[at]);
+        want[at] = static_cast<T>(wide[at]);
       }
   check_equal(f(x, 1), x.sizes(), want);
   check_equal(f(x, -2), x.sizes(), want);
@@ -26,13 +29,17 @@ void check_scan(const xla::Tensor<T, 3>& x, F f, Combine combine) {
 
 template <class T>
 void check_scans(const xla::Tensor<T, 3>& x) {
-  using wide = std::conditional_t<(std::is_integral_v<T>), std::uint64_t, T>;
+  using wide = std::conditional_t<(std::is_integral_v<T>), std::uint64_t, double>;
   check_scan(
       x, [](auto& a, int axis) { return cumsum(a, axis); },
-      [](T a, T b) { return static_cast<T>(static_cast<wide>(a) + static_cast<wide>(b)); });
+      [](auto a, auto b) {
+        return static_cast<decltype(a)>(static_cast<wide>(a) + static_cast<wide>(b));
+      });
   check_scan(
       x, [](auto& a, int axis) { return cumprod(a, axis); },
-      [](T a, T b) { return static_cast<T>(static_cast<wide>(a) * static_cast<wide>(b)); });
+      [](auto a, auto b) {
+        return static_cast<decltype(a)>(static_cast<wide>(a) * static_cast<wide>(b));
+      });
 }
 
 }  // namespace

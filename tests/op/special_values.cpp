@@ -112,24 +112,26 @@ TEST_CASE("gradients of functions of all elements") {
          {-1, 0, 0},
          {0, 1, 1},
          {0, 1, 0}});
-  check(Reductions{}, {1, a_nan, inf},  // of the largest magnitude not 0, as max has none that equals
+  check(Reductions{},
+        {1, a_nan, inf},  // of the largest magnitude not 0, as max has none that equals
         {unknown, unknown, unknown, unknown, {1, 0, 1}, {a_nan, 0, a_nan}, {0, 1, 1}, {0, 1, 0}});
 }
 
 TEST_CASE("of equal elements the first are among the k largest") {
   const xla::eager_mode_guard eager;
   const auto order = [](auto& x) { return std::get<1>(xla::topk(x, 2)); };
-  for (const auto& x : {xla::tensor<float>({1, 3, 3, 2, 3}), xla::tensor<float>({0, a_nan, 1, a_nan})}) {
+  for (const auto& x :
+       {xla::tensor<float>({1, 3, 3, 2, 3}), xla::tensor<float>({0, a_nan, 1, a_nan})}) {
     test::check_modes(order, x);
-    test::check_equal(order(x), {2},
-                      std::vector<std::int64_t>{1, x.size(0) == 5 ? 2 : 3});
+    test::check_equal(order(x), {2}, std::vector<std::int64_t>{1, x.size(0) == 5 ? 2 : 3});
   }
 }
 
 TEMPLATE_TEST_CASE("logarithms of numbers below the normal ones", "", float, double) {
   const xla::eager_mode_guard eager;
   using limits = std::numeric_limits<TestType>;
-  std::vector<TestType> v{limits::denorm_min(), limits::min() / 3, limits::min(), 0, -limits::min() / 3};
+  std::vector<TestType> v{limits::denorm_min(), limits::min() / 3, limits::min(), 0,
+                          -limits::min() / 3};
   v.resize(37, limits::min() / 1024);
   const auto x = xla::tensor(v);
   const auto log = [](auto& a) { return xla::log(a); };

@@ -9,7 +9,6 @@
 #include <xla/kernel/gemm_turn.hpp>
 #include <xla/kernel/loops.hpp>
 #include <xla/kernel/product.hpp>
-#include <xla/tensor/working_memory.hpp>
 
 namespace xla::kernel {
 namespace detail {
@@ -461,42 +460,6 @@ void multiply(product<T> p) {
     for (index_t block = 0; block < p.depths; block += blocks)
       multiply_shared(p, {j, std::min(p.n, j + columns)},
                       {block, std::min(p.depths, block + blocks)}, chunks);
-}
-
-template <class T>
-void multiply_whole(index_t m, index_t n, index_t k, matrix_view<T> a, matrix_view<T> b, T* c,
-                    index_t ldc) {
-  if (n != 1 || m == 1) return multiply<T>({m, n, k, a, b, c, ldc});
-  // Transposed, a product with one column is one with few rows.
-  const matrix_view<T> row{b.data, b.col_stride, b.row_stride};
-  const matrix_view<T> columns{a.data, a.col_stride, a.row_stride};
-  if (ldc == 1) return multiply<T>({1, m, k, row, columns, c, m});
-  T some[256];
-  for (std::int64_t i = 0; i < m; i += 256) {
-    const std::int64_t count = std::min<std::int64_t>(256, m - i);
-    multiply<T>({1, count, k, row, from(columns, 0, i), some, count});
-    for (std::int64_t j = 0; j < count; ++j) c[(i + j) * ldc] = some[j];
-  }
-}
-
-/// Of a k that is longer than this, pieces are multiplied and their products added up as blocks.
-inline constexpr index_t longest_piece = 1 << 15;
-
-template <class T>
-void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
-                        matrix_view<T> b, T* c, std::int64_t ldc) {
-  multiply_whole(m, n, std::min(k, longest_piece), a, b, c, ldc);
-  if (k <= longest_piece) return;
-  ::xla::detail::working_memory memory;
-  T* const lost = static_cast<T*>(memory.take(static_cast<std::size_t>(2 * m * n) * sizeof(T)));
-  T* const piece = lost + m * n;
-  std::fill_n(lost, m * n, T{0});
-  for (index_t at = longest_piece; at < k; at += longest_piece) {
-    multiply_whole(m, n, std::min(k - at, longest_piece), from(a, 0, at), from(b, at, 0), piece, n);
-    for (index_t i = 0; i < m; ++i)
-      column_sums<T>{c + i * ldc, lost + i * n}.add({piece + i * n, nullptr}, n, false);
-  }
-  for (index_t i = 0; i < m; ++i) column_sums<T>{c + i * ldc, lost + i * n}.total(c + i * ldc, n);
 }
 
 }  // namespace detail

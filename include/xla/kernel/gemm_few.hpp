@@ -94,8 +94,8 @@ void dot_column(few_rows<T> x, const T* b, const T* next, index_t k, index_t end
     if (loads_parts || k == end) break;
     std::fill_n(rest, (Rows + 1) * order::segment, T{0});
     for (int i = 0; i <= Rows; ++i)
-      std::copy(i < Rows ? x.a + i * x.a_row + k : b + k, i < Rows ? x.a + i * x.a_row + end : b + end,
-                rest + i * order::segment);
+      std::copy(i < Rows ? x.a + i * x.a_row + k : b + k,
+                i < Rows ? x.a + i * x.a_row + end : b + end, rest + i * order::segment);
     x.a = rest;
     x.a_row = order::segment;
     b = rest + Rows * order::segment;

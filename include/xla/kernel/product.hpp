@@ -14,7 +14,7 @@ namespace xla::kernel {
 
 namespace detail {
 
-/// Float and double, of which nothing is 0; kernel/gemm.hpp defines it.
+/// Float and double, of which nothing is 0; kernel/gemm_long.hpp defines it.
 template <class T>
 void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
                         matrix_view<T> b, T* c, std::int64_t ldc);
@@ -58,5 +58,5 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matr
 }  // namespace xla::kernel
 
 #if XLA_RUNTIME_HERE
-#include "xla/kernel/gemm.hpp"
+#include "xla/kernel/gemm_long.hpp"
 #endif

@@ -147,7 +147,8 @@ constexpr any_tensor<T> sum_to(const any_tensor<T>& x, const shape& target) {
 
 }  // namespace detail
 
-/// The sum over all elements, over the given axes, or over them kept with size 1.
+/// The sum over all elements, over the given axes, or over them kept with size 1: of fractions in
+/// blocks, as exact as op/README.md says.
 template <class T, int R>
 constexpr Tensor<T, 0> sum(const Tensor<T, R>& x) {
   return detail::reduce_all<op::sum>(x);

@@ -96,7 +96,7 @@ constexpr Tensor<T, R> recurrence_by(const Tensor<T, R>& x, const Tensor<T, R>& 
 }
 }  // namespace detail
 
-/// The sums of the elements along an axis up to each one.
+/// The sums of the elements along an axis up to each one; of fractions carried in double.
 template <class T, int R>
 constexpr Tensor<T, R> cumsum(const Tensor<T, R>& x, int axis, caller who = here()) {
   static_assert(R >= 1, "xla::cumsum: needs at least one axis");

@@ -52,7 +52,7 @@ struct deviation_over {
 }  // namespace detail
 
 /// The variance over all elements, over the given axes, or over them kept with size 1:
-/// var(x, {1}, xla::keepdim). Of too few elements NaN.
+/// var(x, {1}, xla::keepdim). Of too few elements NaN. Exact also where the mean is far larger.
 template <class T, int R>
 constexpr Tensor<T, 0> var(const Tensor<T, R>& x, correction less = correction(1)) {
   return detail::over_all(x, detail::variance_over{less});
