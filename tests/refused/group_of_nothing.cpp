@@ -2,8 +2,8 @@
 #include <xla/xla.hpp>
 
 void f(xla::nn::Linear& model) {
-  xla::optim::SGD optimizer{model, {.lr = 0.1},
-                            xla::optim::group([](std::string_view name, int) { return name == "weigth"; },
-                                              [](auto& o) { o.weight_decay = 0; })};
+  auto which = [](std::string_view name, int) { return name == "weigth"; };
+  auto change = [](auto& options) { options.weight_decay = 0; };
+  xla::optim::SGD optimizer{model, {.lr = 0.1}, xla::optim::group(which, change)};
   optimizer.step();
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "xla/base/text.hpp"
 #include "xla/module.hpp"
