@@ -225,8 +225,11 @@ TEST_CASE("sizes that overflow are refused when they are asked for") {
   refused([&] { return xla::repeat_interleave(x, -2, 0); }, "repeat_interleave");
   refused([&] { return xla::pad(x, {{most, most}}); }, "pad");
   refused([&] { return xla::one_hot(xla::arange(3), most); }, "arange");
-  refused([&] { return xla::matmul(xla::zeros<float>({most, 0}), xla::zeros<float>({0, most})); },
-          "matmul");
+  refused(
+      [&] {
+        return xla::matmul(xla::zeros<float>({most, 0}), xla::zeros<float>({0, most}));
+      },
+      "matmul");
   refused([&] { return x.size(0) * most; }, "xla: 4 * 4611686018427387904 is no size");
   refused([&] { return x.size(0) / xla::Size(0); }, "xla: 4 / 0 is no size");
 

@@ -48,9 +48,9 @@ class Trainer {
     training_ = all.first(cut);
     held_out_ = all.subspan(cut);
     if (std::ssize(held_out_) <= o_.sequence)
-      throw xla::runtime_error("a text of " + std::to_string(all.size()) + " bytes is too short for " +
-                       "sequences of " + std::to_string(o_.sequence) +
-                       ": a tenth of it has to be longer than one");
+      throw xla::runtime_error(
+          "a text of " + std::to_string(all.size()) + " bytes is too short for sequences of " +
+          std::to_string(o_.sequence) + ": a tenth of it has to be longer than one");
   }
 
   void run() {

@@ -128,10 +128,10 @@ class DataLoader {
       : dataset_(std::move(dataset)), options_(options) {
     if (options.batch_size < 1)
       throw runtime_error("DataLoader: batch_size is " + std::to_string(options.batch_size) +
-                  ", it has to be at least 1");
+                          ", it has to be at least 1");
     if (options.prefetch < 0)
       throw runtime_error("DataLoader: prefetch is " + std::to_string(options.prefetch) +
-                  ", it has to be at least 0");
+                          ", it has to be at least 0");
   }
 
   /// The number of batches in an epoch.

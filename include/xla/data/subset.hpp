@@ -83,12 +83,13 @@ inline std::vector<std::int64_t> split_sizes(std::span<const split_part> parts, 
     sum += sizes.back();
   }
   if (parts[0].count < 0) {
-    if (std::abs(shares - 1) > 1e-6) throw runtime_error("random_split: the shares do not add up to 1");
+    if (std::abs(shares - 1) > 1e-6)
+      throw runtime_error("random_split: the shares do not add up to 1");
     for (std::size_t i = 0; sum < all; ++i, ++sum) ++sizes[i % sizes.size()];
   }
   if (sum != all)
     throw runtime_error("random_split: the parts have " + std::to_string(sum) +
-                " samples together, the dataset " + std::to_string(all));
+                        " samples together, the dataset " + std::to_string(all));
   return sizes;
 }
 

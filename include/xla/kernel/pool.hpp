@@ -278,7 +278,8 @@ XLA_INSTANCE(int num_threads<void>());
 
 template <class>
 void set_num_threads(int n) {
-  if (n < 1) throw runtime_error{"set_num_threads: needs at least 1 thread, got " + std::to_string(n)};
+  if (n < 1)
+    throw runtime_error{"set_num_threads: needs at least 1 thread, got " + std::to_string(n)};
   kernel::detail::thread_count().store(n, std::memory_order_relaxed);
 }
 XLA_INSTANCE(void set_num_threads<void>(int));

@@ -170,7 +170,8 @@ IncompatibleKeys basic_state_loader<In>::check(bool strict, const std::string& w
   if (strict)
     text = s.list("missing", report.missing_keys, ", ") +
            s.list("unexpected", report.unexpected_keys, ", ") + text;
-  if (!text.empty()) throw runtime_error(who + ": the state does not fit; nothing was loaded" + text);
+  if (!text.empty())
+    throw runtime_error(who + ": the state does not fit; nothing was loaded" + text);
   for (auto& e : s.entries)
     if (e.place) s.read(e);
   return report;

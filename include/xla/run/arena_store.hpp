@@ -40,24 +40,20 @@ class arena_store : memory_keeper {
   }
   /// Memory for so many bytes in one that has none.
   [[gnu::cold]] void take(arena& a, std::int64_t bytes, memory_use why) {
+    if (bytes > beyond_all) refuse_memory(static_cast<std::size_t>(bytes), why);
     {
       const std::lock_guard hold(lock_);
-      largest_ = std::max(largest_, bytes);
-      use(bytes);
-      if (total_ + bytes > bound() && take_over(a, bytes)) return;
-      total_ += bytes;
-      drop_until(bound());
+      const std::int64_t most = bound(bytes);
+      if (total_ + bytes > most && take_over(a, bytes)) return use(a.bytes);
+      drop_until(most - bytes);
     }
-    try {
-      a.data = static_cast<std::byte*>(heap_take(static_cast<std::size_t>(bytes), page, why));
-    } catch (...) {
-      const std::lock_guard hold(lock_);
-      total_ -= bytes;
-      in_use_ -= bytes;
-      throw;
-    }
+    a.data = static_cast<std::byte*>(heap_take(static_cast<std::size_t>(bytes), page, why));
     a.bytes = bytes;
     memory_count::instance().add(bytes);
+    const std::lock_guard hold(lock_);
+    largest_ = std::max(largest_, bytes);
+    total_ += bytes;
+    use(bytes);
   }
   /// It waits for its next use.
   [[gnu::noinline]] void give(arena& a) noexcept {
@@ -82,9 +78,14 @@ class arena_store : memory_keeper {
 
  private:
   static constexpr std::size_t page = 4096;
+  static constexpr std::int64_t beyond_all = std::int64_t{1} << 60;
   static constexpr std::int64_t few = std::int64_t{1} << 18;  ///< not worth sharing
 
-  std::int64_t bound() const { return std::max(std::max(2 * largest_, most_in_use_), few); }
+  /// What there may be with one more of that size in use.
+  std::int64_t bound(std::int64_t bytes) const {
+    const std::int64_t pair = 2 * std::max(largest_, bytes);
+    return std::max(std::max(pair, std::max(most_in_use_, in_use_ + bytes)), few);
+  }
   void use(std::int64_t bytes) {
     in_use_ += bytes;
     most_in_use_ = std::max(most_in_use_, in_use_);
@@ -97,7 +98,6 @@ class arena_store : memory_keeper {
     unlink(*from);
     a.data = std::exchange(from->data, nullptr);
     a.bytes = from->bytes;
-    in_use_ += a.bytes - bytes;
     return true;
   }
   void unlink(arena& a) noexcept {

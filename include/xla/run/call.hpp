@@ -196,8 +196,7 @@ class basic_execution {
       call_.random.push_back({s.seed, s.offset + static_cast<std::uint64_t>(c)});
   }
   ref<buffer> make(int v) const {
-    return ref<buffer>(
-        buffer::make(bytes(v), {source().values[v].op->name, &p_.shapes[at(v)]}));
+    return ref<buffer>(buffer::make(bytes(v), {source().values[v].op->name, &p_.shapes[at(v)]}));
   }
   void* add(ref<buffer> b) {
     fresh_buffer& f = call_.fresh.emplace_back();
@@ -241,7 +240,8 @@ class basic_execution {
   void point_lent() {
     for (int v : p_.lent) {
       const placement& q = p_.places[at(v)];
-      table(v) = static_cast<std::byte*>(call_.fresh[first_write_ + at(q.index)].data->data) + q.offset;
+      table(v) =
+          static_cast<std::byte*>(call_.fresh[first_write_ + at(q.index)].data->data) + q.offset;
     }
   }
   void copy() {

@@ -151,8 +151,7 @@ void basic_compiled_calls<In>::run(const compiled_program& p, void* const* argum
   } else {
     work();
   }
-  for (int i = 0; i < p.source.count.results; ++i)
-    results[i].adopt(own.call->result(i).take());
+  for (int i = 0; i < p.source.count.results; ++i) results[i].adopt(own.call->result(i).take());
 }
 
 template <class In>

@@ -43,6 +43,7 @@ class basic_op_cache {
     h = add(h, t.dims);
     for (int i = 0; i < t.arity; ++i) h = add(mix(h, std::uint64_t(t.in[i]->type)), t.in[i]->dims);
     const std::lock_guard hold(lock_);
+    if (seen_.size() == most) seen_.clear();  // a program that always meets new shapes runs on
     return seen_.insert(h).second;
   }
   void clear() {
@@ -54,6 +55,8 @@ class basic_op_cache {
   }
 
  private:
+  static constexpr std::size_t most = 1 << 16;
+
   static std::uint64_t add(std::uint64_t h, const shape& s) {
     h = mix(h, static_cast<std::uint64_t>(s.rank));
     for (int i = 0; i < s.rank; ++i) h = mix(h, static_cast<std::uint64_t>(s.dims[i]));

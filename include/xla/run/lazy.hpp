@@ -239,6 +239,10 @@ class basic_tracer {
              entry->ready->get_plan());
     }
     entry->sketch = graph.sketch();
+    if (cache_.size() == most_graphs) {  // a program that always makes new ones runs on
+      later<In, executor>::instance().wait_all();
+      cache_.clear();
+    }
     return *cache_.emplace(graph.hash(), std::move(entry))->second;
   }
 
@@ -290,6 +294,8 @@ class basic_tracer {
     for (const placement& q : p.places) n += q.bytes;
     return n;
   }
+
+  static constexpr std::size_t most_graphs = 2048;  // PyTorch/XLA's XLA_COMPILATION_CACHE_SIZE
 
   std::mutex lock_;
   later<In, std::unordered_multimap<std::uint64_t, std::unique_ptr<traced_entry>>> cache_;

@@ -156,7 +156,8 @@ class basic_memory_planner {
 
   // What is made anew has memory from the start: of a result nobody has it before; of a gradient it
   // may be the old one's, whose elements are not asked for once no check can fail any more.
-  [[gnu::cold]] void lend(later<In, arena_planner>& arena, later<In, std::vector<int>>& lenders) const {
+  [[gnu::cold]] void lend(later<In, arena_planner>& arena,
+                          later<In, std::vector<int>>& lenders) const {
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i)
       if (out_.step_at(i).check) last_check = i;

@@ -137,9 +137,8 @@ class buffer_cache : memory_keeper {
   static constexpr std::int64_t usual_limit = std::int64_t{256} << 20;
 
   [[gnu::cold, gnu::noinline]] buffer_cache()
-      : memory_keeper([](memory_keeper& self) noexcept {
-          static_cast<buffer_cache&>(self).shrink_to(0);
-        }) {
+      : memory_keeper(
+            [](memory_keeper& self) noexcept { static_cast<buffer_cache&>(self).shrink_to(0); }) {
     if (const char* bytes = std::getenv("XLA_CACHE_LIMIT"); bytes && *bytes)
       limit_ = std::strtoll(bytes, nullptr, 10);
   }
@@ -159,8 +158,8 @@ class buffer_cache : memory_keeper {
   }
   // By an eighth more than asked for, so that it is not done for each block.
   void shrink() noexcept {
-    const std::int64_t most = std::max(limit_.load(std::memory_order_relaxed),
-                                       memory_count::instance().in_use());
+    const std::int64_t most =
+        std::max(limit_.load(std::memory_order_relaxed), memory_count::instance().in_use());
     if (kept() > most) shrink_to(most - most / 8);
   }
   [[gnu::cold, gnu::noinline]] void shrink_to(std::int64_t bytes) noexcept {
@@ -168,7 +167,8 @@ class buffer_cache : memory_keeper {
       list* oldest = nullptr;
       std::uint64_t since = 0;
       for (list& l : lists_)
-        if (const auto t = l.touched.load(std::memory_order_relaxed); t != 0 && (!oldest || t < since)) {
+        if (const auto t = l.touched.load(std::memory_order_relaxed);
+            t != 0 && (!oldest || t < since)) {
           oldest = &l;
           since = t;
         }

@@ -43,9 +43,9 @@ constexpr Tensor<T, 1> arange(A start, B end, S step = 1, caller who = here()) {
     detail::size_scope{nullptr, {"arange", who}}.fail("needs numbers, and a step that is not 0");
   constexpr bool whole = std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>;
   using N = std::conditional_t<whole, std::int64_t, double>;
-  const std::int64_t n = ends ? detail::range_count(static_cast<N>(start), static_cast<N>(end),
-                                                    static_cast<N>(step))
-                              : 0;
+  const std::int64_t n =
+      ends ? detail::range_count(static_cast<N>(start), static_cast<N>(end), static_cast<N>(step))
+           : 0;
   if constexpr (std::is_integral_v<A>)
     if (step == 1) return detail::arange_from<T>(n, static_cast<std::int64_t>(start), who);
   return detail::arange_from<T>(n, 0, who) * static_cast<T>(step) + static_cast<T>(start);

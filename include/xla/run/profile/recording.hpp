@@ -21,8 +21,9 @@ struct basic_profile_recording<In>::state {
 template <class In>
 basic_profile_recording<In>::basic_profile_recording(const ProfileOptions& options) {
   if (options.calls < 1 || options.warmup < 0)
-    throw runtime_error("profile: needs at least 1 call and no less than 0 for warm-up, got calls = " +
-                std::to_string(options.calls) + ", warmup = " + std::to_string(options.warmup));
+    throw runtime_error(
+        "profile: needs at least 1 call and no less than 0 for warm-up, got calls = " +
+        std::to_string(options.calls) + ", warmup = " + std::to_string(options.warmup));
   finish_traced<In>();
   state_ = new state;
   state_->session.calls = options.calls;
