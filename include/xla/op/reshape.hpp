@@ -253,17 +253,17 @@ constexpr Tensor<T, R> stretch(const Tensor<T, R>& x, int axis, extent to,
   return all;
 }
 
-template <int To, class T, int R>
-constexpr Tensor<T, To> expand_from(const Tensor<T, R>& x, const shape& to, caller who) {
-  static_assert(To >= R, "xla::expand: the result has fewer axes than x");
+/// x before it is expanded to a shape.
+template <class T, int R>
+constexpr Tensor<T, R> stretch_for(const Tensor<T, R>& x, const shape& to, caller who) {
   Tensor<T, R> y = x;
   const size_scope scope{x.table(), {"expand", who}};
   for (int i = 0; i < R && scope.table; ++i) {
-    const extent from = scope.find(y.dims()[i]), wanted = to[i + To - R];
+    const extent from = scope.find(y.dims()[i]), wanted = to[i + to.rank - R];
     if (!is_known(from) && wanted != -1 && scope.find(wanted) != from)
       y = stretch(y, i, scope.find(wanted), scope);
   }
-  return with_shape<op::expand, To>(y, to, who);
+  return y;
 }
 
 }  // namespace detail
@@ -273,15 +273,18 @@ constexpr Tensor<T, To> expand_from(const Tensor<T, R>& x, const shape& to, call
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> expand(const Tensor<T, R>& x, const Size (&sizes)[N],
                                                 caller who = here()) {
-  return detail::expand_from<static_cast<int>(N)>(x, detail::to_shape(sizes, {"expand", who}, -1),
-                                                  who);
+  static_assert(static_cast<int>(N) >= R, "xla::expand: the result has fewer axes than x");
+  const detail::shape to = detail::to_shape(sizes, {"expand", who}, -1);
+  return detail::with_shape<op::expand, static_cast<int>(N)>(detail::stretch_for(x, to, who), to,
+                                                             who);
 }
-/// x broadcast to y's sizes.
-template <class T, int R, class U, int N>
-constexpr Tensor<T, N> expand_as(const Tensor<T, R>& x, const Tensor<U, N>& y,
+/// x broadcast to the sizes of another tensor.
+template <class T, int R, class U, int A>
+constexpr Tensor<T, A> expand_as(const Tensor<T, R>& x, const Tensor<U, A>& other,
                                  caller who = here()) {
-  static_assert(N >= R, "xla::expand_as: the other tensor has fewer axes than x");
-  return detail::expand_from<N>(x, y.dims(), who);
+  static_assert(A >= R, "xla::expand_as: the other tensor has fewer axes than x");
+  return detail::with_shape_of<op::expand, A>(detail::stretch_for(x, other.dims(), who), other,
+                                              who);
 }
 
 }  // namespace xla
