@@ -175,6 +175,24 @@ TEST_CASE("a compiled step without memory leaves everything as it was, and can b
   fail_each(t.state(), make, 40);
 }
 
+TEST_CASE("a traced step without memory leaves everything as it was, and can be repeated") {
+  const xla::eager_mode_guard traced(false);
+  const batch small(4), large(40);
+  xla::sync(true);
+  auto make = [&](training& t) {
+    train(t.model, small.x, small.target, t.optimizer);
+    xla::sync(true);
+    return [&] {
+      train(t.model, large.x, large.target, t.optimizer);
+      xla::sync(true);
+    };
+  };
+  xla::manual_seed(5);
+  training t;
+  make(t)();
+  fail_each(t.state(), make, 100);
+}
+
 TEST_CASE("an optimizer's step without memory changes nothing, and can be repeated") {
   const bool traced = GENERATE(false, true);
   const xla::eager_mode_guard mode(!traced);

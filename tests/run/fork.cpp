@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that fork after they have used the library's threads.
+#include <sys/wait.h>
+#include <unistd.h>
 #include <atomic>
 #include <cstdlib>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 #include <xla/xla.hpp>
 
@@ -25,8 +25,7 @@ int in_child(F f) {
     bool good = false;
     try {
       good = f();
-    } catch (...) {
-    }
+    } catch (...) {}
     std::exit(good ? 0 : 1);
   }
   int status = 0;

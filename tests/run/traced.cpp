@@ -205,7 +205,8 @@ TEST_CASE("graphs that wait to run take no memory for their values") {
   CHECK(std::isfinite(y.to_vector()[0]));
 }
 
-TEST_CASE("a value of a failed graph is refused wherever it is read or used, and all else goes on") {
+TEST_CASE(
+    "a value of a failed graph is refused wherever it is read or used, and all else goes on") {
   const fresh f;
   const auto table = xla::tensor<float>({{1, 2}, {3, 4}});
   const auto x = xla::tensor<float>({10, 20});

@@ -11,7 +11,7 @@
 namespace xla::detail {
 
 /// The order in which fork() finds things at rest: who holds one may wait for a later one.
-enum class fork_order { recordings, planning, executions, loops, stores };
+enum class fork_order { recordings, planning, executions, loops, keepers, stores };
 
 /// What a thing does so that a child process finds it whole, without the threads that only the
 /// parent has: it takes its locks before fork(), and gives them back on both sides.
@@ -33,7 +33,9 @@ struct at_fork {
     while (*at && (*at)->order < h.order) at = &(*at)->next;
     h.next = *at;
     *at = &h;
-    if (!registered) pthread_atfork(before, [] { after(false); }, [] { after(true); });
+    if (!registered)
+      pthread_atfork(
+          before, [] { after(false); }, [] { after(true); });
     registered = true;
     unlock();
 #endif
@@ -61,8 +63,8 @@ struct at_fork {
 template <class X>
 [[gnu::cold]] X& held_at_fork(X& x, fork_order order) noexcept {
   static constinit X* it = nullptr;
-  static constinit fork_hooks hooks{{}, [] { it->before_fork(); },
-                                    [](bool child) { it->after_fork(child); }};
+  static constinit fork_hooks hooks{
+      {}, [] { it->before_fork(); }, [](bool child) { it->after_fork(child); }};
   it = &x;
   hooks.order = order;
   at_fork<>::add(hooks);

@@ -38,12 +38,8 @@ class tensor_backward {
     walk(true, {}, false);
     for (auto& [meta, gradient] : found_)
       if (was_let_go(*gradient.value())) make_ready(*gradient.value());
-    if (!is_eager_mode()) {
-      later<In, recording>& r = own_recording<In>();
-      const std::lock_guard hold(r.planning);
-      for (auto& [meta, gradient] : found_)
-        r.gradients.emplace_back(ref<grad_meta>::share(meta), meta->grad);
-    }
+    if (!is_eager_mode())
+      for (auto& [meta, gradient] : found_) own_recording<In>().replaces(*meta);
     for (auto& [meta, gradient] : found_) meta->grad = ref<impl>::share(gradient.value());
   }
   /// Gradients for some tensors; differentiable again when the graph is kept.

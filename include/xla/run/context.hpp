@@ -32,10 +32,10 @@ class basic_write_log;
 /// What belongs to a device. Each is made when it is first used, and never destroyed: tensors with
 /// static storage are computed and let go of after main.
 struct device_context {
-  std::atomic<generator*> random{nullptr};                   ///< numbers of random ops
-  std::atomic<basic_op_cache<void>*> ops{nullptr};           ///< seen in eager mode
-  std::atomic<basic_executor<void>*> executions{nullptr};    ///< of traced graphs
-  std::atomic<basic_tracer<void>*> graphs{nullptr};          ///< that were planned
+  std::atomic<generator*> random{nullptr};                 ///< numbers of random ops
+  std::atomic<basic_op_cache<void>*> ops{nullptr};         ///< seen in eager mode
+  std::atomic<basic_executor<void>*> executions{nullptr};  ///< of traced graphs
+  std::atomic<basic_tracer<void>*> graphs{nullptr};        ///< that were planned
 };
 inline constinit device_context the_device;
 

@@ -31,9 +31,7 @@ inline constexpr op_info compiled_result_info{
 template <class In>
 class basic_op_cache {
  public:
-  static basic_op_cache& instance() {
-    return part_of_device(this_thread.device->ops);
-  }
+  static basic_op_cache& instance() { return part_of_device(this_thread.device->ops); }
   static constexpr fork_order order = fork_order::stores;
   void before_fork() noexcept { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }

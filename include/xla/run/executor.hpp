@@ -38,9 +38,7 @@ class basic_executor {
  public:
   using job = later<In, std::shared_ptr<execution_job>>;
 
-  static basic_executor& instance() {
-    return part_of_device(this_thread.device->executions);
-  }
+  static basic_executor& instance() { return part_of_device(this_thread.device->executions); }
   static constexpr fork_order order = fork_order::executions;
   basic_executor() {
     static const struct at_exit {
@@ -128,7 +126,9 @@ class basic_executor {
     if (thread_.joinable()) thread_.join();
     stop_ = false;
   }
-  [[gnu::cold, gnu::noinline]] void begin() { thread_ = std::thread([this] { serve(); }); }
+  [[gnu::cold, gnu::noinline]] void begin() {
+    thread_ = std::thread([this] { serve(); });
+  }
   void serve() {
     for (;;) {
       std::unique_lock hold(lock_);

@@ -22,9 +22,7 @@ namespace detail {
 class generator {
  public:
   /// Of this thread's device.
-  static generator& instance() {
-    return part_of_device(this_thread.device->random);
-  }
+  static generator& instance() { return part_of_device(this_thread.device->random); }
   static constexpr fork_order order = fork_order::stores;
   void before_fork() noexcept { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
@@ -85,7 +83,8 @@ template <class In>
     const std::lock_guard hold(r.links);
     for (const impl* t = r.first; t; t = t->pending_next)
       if (t->op->impure && static_cast<std::uint64_t>(t->attr) == r.seed)
-        end = std::max(end, static_cast<std::uint64_t>(t->size) + random_counters(t->dims, t->type));
+        end =
+            std::max(end, static_cast<std::uint64_t>(t->size) + random_counters(t->dims, t->type));
   }
   end = std::min(end, r.drawn_to);
   generator::instance().give_back({r.seed, end}, r.drawn_to - end);

@@ -139,9 +139,7 @@ using traced_job = basic_traced_job<void>;
 template <class In>
 class basic_tracer {
  public:
-  static basic_tracer& instance() {
-    return part_of_device(this_thread.device->graphs);
-  }
+  static basic_tracer& instance() { return part_of_device(this_thread.device->graphs); }
   static constexpr fork_order order = fork_order::planning;
   basic_tracer() { prepare_for_plans<>(); }
   void before_fork() { lock_.lock(); }
@@ -311,14 +309,15 @@ void compute_again(impl& last);
 /// What was to be computed by a graph that has thrown can be neither read nor used.
 template <class In = void>
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_failed(const impl& t) {
-  throw runtime_error(join({"xla: a value of ", t.op->name,
-                    " was read or used, but the graph that should have computed it has failed; "
-                    "compute it again"}));
+  throw runtime_error(
+      join({"xla: a value of ", t.op->name,
+            " was read or used, but the graph that should have computed it has failed; "
+            "compute it again"}));
 }
 XLA_INSTANCE(void refuse_failed<void>(const impl&));
 
-/// Makes sure that a tensor has its elements, or a ticket for them. On which thread it is pending is
-/// of no account.
+/// Makes sure that a tensor has its elements, or a ticket for them. On which thread it is pending
+/// is of no account.
 template <class In = void>
 void make_ready(impl& t, std::string_view cause = "value read before sync") {
   if constexpr (has_traced_mode)
@@ -371,7 +370,8 @@ XLA_INSTANCE(void keep_closure<void>(std::unique_ptr<step_closure>));
 template <class In = void>
 void flush_own(std::string_view cause, bool wait) {
   if constexpr (has_traced_mode)
-    if (this_thread.recording) later<In, tracer>::instance().flush(own_recording<In>(), cause, wait);
+    if (this_thread.recording)
+      later<In, tracer>::instance().flush(own_recording<In>(), cause, wait);
 }
 
 /// Runs what is pending to its end, before a profile.

@@ -228,13 +228,19 @@ template <class In>
   impl* t = h.value();
   if (!t || !t->meta)
     throw runtime_error("set_grad: the tensor collects no gradients; requires_grad_()");
-  note_write<In>(nullptr, t->meta.get());
+  whole_step<In>([t] {
+    note_write<In>(nullptr, t->meta.get());
+    if (!is_eager_mode()) own_recording<In>().replaces(*t->meta);
+  });
   t->meta->grad = ref<impl>::share(gradient.value());
 }
 
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::zero_grad(const handle& h) {
-  if (impl* t = h.value(); t && t->meta) t->meta->grad.reset();
+  impl* t = h.value();
+  if (!t || !t->meta || !t->meta->grad) return;
+  if (!is_eager_mode()) whole_step<In>([t] { own_recording<In>().replaces(*t->meta); });
+  t->meta->grad.reset();
 }
 
 template <class In>

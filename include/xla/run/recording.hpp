@@ -11,9 +11,9 @@
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/run/context.hpp"
 #include "xla/run/mode.hpp"
 #include "xla/run/step_closure.hpp"
-#include "xla/run/context.hpp"
 #include "xla/tensor/pending.hpp"
 
 namespace xla::detail {
@@ -38,6 +38,11 @@ struct basic_recording : pending_list {
   void writes(cell& c) {
     const std::lock_guard hold(planning);
     cells.push_back(ref<cell>::share(&c));
+  }
+  void replaces(grad_meta& m) {
+    if (m.grad && m.grad->is_pending()) return;  // the one before it is noted
+    const std::lock_guard hold(planning);
+    gradients.emplace_back(ref<grad_meta>::share(&m), m.grad);
   }
   /// Holding `planning`: everything is executed.
   void begin_anew() noexcept {
@@ -130,7 +135,7 @@ template <class In = void>
   }
   for (; !r.gradients.empty(); r.gradients.pop_back()) {
     auto& [meta, old] = r.gradients.back();
-    if (meta->grad && meta->grad->is_pending()) meta->grad = std::move(old);
+    if (!meta->grad || meta->grad->is_pending()) meta->grad = std::move(old);
   }
   r.gives_back = r.drawn_to != r.drawn_from;
 }

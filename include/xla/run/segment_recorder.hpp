@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "xla/base/later.hpp"
+#include "xla/run/context.hpp"
 #include "xla/run/eager.hpp"
 #include "xla/run/recording.hpp"
 #include "xla/run/segment.hpp"
-#include "xla/run/context.hpp"
 
 namespace xla::detail {
 

@@ -113,9 +113,7 @@ class basic_traced_graph {
     }
   }
 
-  bool is_leaf(const impl& t) const {
-    return !t.is_pending() && t.index >= 0;
-  }
+  bool is_leaf(const impl& t) const { return !t.is_pending() && t.index >= 0; }
 
   // An output is what somebody outside holds, and what a gradient may still need.
   void find_outputs() {
@@ -151,8 +149,7 @@ class basic_traced_graph {
       impl* old = t->previous.get();
       const int leaf = old && is_leaf(*old) ? old->index : -1;
       const auto at = static_cast<std::size_t>(leaf);
-      const bool ours =
-          leaf >= 0 && !taken[at] && old->dims == t->dims && old->type == t->type;
+      const bool ours = leaf >= 0 && !taken[at] && old->dims == t->dims && old->type == t->type;
       if (ours) {
         taken[at] = 1;
         writes.push_back(t);

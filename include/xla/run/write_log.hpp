@@ -5,7 +5,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/run/all_or_nothing.hpp"
-#include "xla/run/context.hpp"
+#include "xla/run/recording.hpp"
 #include "xla/tensor/impl.hpp"
 
 namespace xla::detail {
@@ -54,7 +54,7 @@ void note_write(cell* place, grad_meta* meta) {
 
 template <class In>
 void* open_writes() {
-  return new later<In, write_log>;
+  return whole_step<In>([] { return new later<In, write_log>; });
 }
 XLA_INSTANCE(void* open_writes<void>());
 

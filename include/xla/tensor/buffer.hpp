@@ -12,6 +12,7 @@
 #include <new>
 #include <utility>
 
+#include "xla/base/fork.hpp"
 #include "xla/tensor/heap.hpp"
 
 namespace xla::detail {
@@ -30,6 +31,8 @@ class small_blocks : memory_keeper {
     const std::lock_guard hold(s.lock_);
     s.first_ = ::new (p) link{s.first_};
   }
+  void before_fork() noexcept { lock_.lock(); }
+  void after_fork(bool) noexcept { lock_.unlock(); }
 
  private:
   static constexpr std::size_t alignment = 16;
@@ -42,7 +45,7 @@ class small_blocks : memory_keeper {
         }) {}
   // Never destroyed: tensors with static storage may die after it would.
   static small_blocks& instance() {
-    static small_blocks& s = *new small_blocks;
+    static small_blocks& s = held_at_fork(*new small_blocks, fork_order::stores);
     return s;
   }
   link* pop() noexcept {
@@ -79,8 +82,14 @@ class buffer_cache : memory_keeper {
   static constexpr std::size_t alignment = 64;
 
   static buffer_cache& instance() {
-    static buffer_cache& c = *new buffer_cache;
+    static buffer_cache& c = held_at_fork(*new buffer_cache, fork_order::stores);
     return c;
+  }
+  [[gnu::cold]] void before_fork() noexcept {
+    for (list& l : lists_) l.lock.lock();
+  }
+  [[gnu::cold]] void after_fork(bool) noexcept {
+    for (list& l : lists_) l.lock.unlock();
   }
 
   /// Memory of a size class, or of one of the next where a block waits there; capacity is its size

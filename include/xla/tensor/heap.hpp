@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "xla/base/error.hpp"
+#include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/shape/shape.hpp"
 
@@ -60,9 +61,13 @@ class memory_keeper {
   struct list {
     std::mutex lock;
     memory_keeper* first = nullptr;
+
+    void before_fork() { lock.lock(); }
+    void after_fork(bool) noexcept { lock.unlock(); }
   };
   static list& keepers() {
-    static list& all = *new list;  // never destroyed: there are keepers with static storage
+    static list& all = held_at_fork(
+        *new list, fork_order::keepers);  // never destroyed: there are keepers with static storage
     return all;
   }
   give_back* give_back_;
