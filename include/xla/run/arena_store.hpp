@@ -30,9 +30,11 @@ class arena_store : memory_keeper {
           s.drop_until(0);
         }) {}
 
-  /// True when a has still the memory that it had, and what was left there; it is in use again.
-  [[gnu::noinline]] bool take_again(arena& a) noexcept {
-    const std::lock_guard hold(lock_);
+  /// Guards the store, and what its users keep beside their arenas.
+  spin_lock& lock() noexcept { return lock_; }
+  /// True when a has still the memory that it had, and what was left there; it is in use again. The
+  /// caller holds the lock, as for give().
+  bool take_again(arena& a) noexcept {
     if (!a.waits) return false;
     unlink(a);
     use(a.bytes);
@@ -57,7 +59,6 @@ class arena_store : memory_keeper {
   }
   /// It waits for its next use.
   [[gnu::noinline]] void give(arena& a) noexcept {
-    const std::lock_guard hold(lock_);
     in_use_ -= a.bytes;
     a.waits = true;
     a.older = newest_;
@@ -65,9 +66,10 @@ class arena_store : memory_keeper {
     (newest_ ? newest_->newer : oldest_) = &a;
     newest_ = &a;
   }
-  /// Before the end of an arena that waits.
-  [[gnu::cold]] void remove(arena& a) noexcept {
+  /// Before the end of an arena.
+  [[gnu::cold]] void remove(arena& a, bool in_use) noexcept {
     const std::lock_guard hold(lock_);
+    if (in_use) give(a);
     if (a.waits) drop(a);
   }
   /// Bytes of all arenas.

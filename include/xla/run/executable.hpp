@@ -28,13 +28,7 @@ struct basic_frame {
 
   basic_frame(const later<In, plan>& p, arena_store& from) : store(from), table(p.places.size()) {}
   basic_frame(const basic_frame&) = delete;
-  [[gnu::cold]] ~basic_frame() {
-    let_go();
-    store.remove(memory);
-  }
-  void let_go() noexcept {
-    if (std::exchange(held, false)) store.give(memory);
-  }
+  [[gnu::cold]] ~basic_frame() { store.remove(memory, held); }
 };
 using frame = basic_frame<void>;
 
@@ -191,16 +185,27 @@ class basic_executable {
   const later<In, plan>& get_plan() const { return plan_; }
 
   later<In, std::unique_ptr<frame>> take_frame() {
-    auto f = free_frame();
-    const bool kept = store_.take_again(f->memory);
+    later<In, std::unique_ptr<frame>> f;
+    bool kept = false;
+    {
+      const std::lock_guard hold(store_.lock());
+      if (frames_.empty()) {
+        f = make_frame();
+      } else {
+        f = std::move(frames_.back());
+        frames_.pop_back();
+        kept = store_.take_again(f->memory);
+      }
+    }
     if (!kept) store_.take(f->memory, plan_.arena_bytes + 64, largest());
     f->held = true;
     if (!kept || !f->ready) prepare(*f);
     return f;
   }
   [[gnu::noinline]] void give_frame(later<In, std::unique_ptr<frame>> f) noexcept {
-    f->let_go();
-    const std::lock_guard hold(frames_lock_);
+    const std::lock_guard hold(store_.lock());
+    store_.give(f->memory);
+    f->held = false;
     frames_.push_back(std::move(f));  // into memory that has been there since the frame was made
   }
 
@@ -231,13 +236,6 @@ class basic_executable {
   std::uint64_t id() const { return id_; }
 
  private:
-  [[gnu::noinline]] later<In, std::unique_ptr<frame>> free_frame() {
-    const std::lock_guard hold(frames_lock_);
-    if (frames_.empty()) return make_frame();
-    auto f = std::move(frames_.back());
-    frames_.pop_back();
-    return f;
-  }
   [[gnu::cold]] later<In, std::unique_ptr<frame>> make_frame() {
     frames_.reserve(made_ + 1);
     auto f = std::make_unique<later<In, frame>>(plan_, store_);
@@ -289,7 +287,6 @@ class basic_executable {
   arena_store& store_;
   later<In, std::vector<char>> is_once_;
   const std::uint64_t id_ = next_id();
-  spin_lock frames_lock_;
   later<In, std::vector<std::unique_ptr<frame>>> frames_;
   std::size_t made_ = 0;
 };

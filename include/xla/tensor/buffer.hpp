@@ -151,8 +151,11 @@ class buffer_cache : memory_keeper {
     if (const char* bytes = std::getenv("XLA_CACHE_LIMIT"); bytes && *bytes)
       limit_ = std::strtoll(bytes, nullptr, 10);
   }
+  // Not one step: which of two lists was touched last may be lost where threads meet.
   void touch(list& l) noexcept {
-    l.touched.store(clock_.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
+    const std::uint64_t now = clock_.load(std::memory_order_relaxed);
+    clock_.store(now + 1, std::memory_order_relaxed);
+    l.touched.store(now, std::memory_order_relaxed);
   }
   void* take_waiting(list& l) noexcept {
     const std::lock_guard hold(l.lock);
