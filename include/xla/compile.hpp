@@ -179,8 +179,7 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
  private:
   friend detail::compiled_call<F>;
   template <class... A>
-  static constexpr const detail::text& refusal =
-      detail::call_refusal<F, detail::argument_of<A>...>;
+  static constexpr const detail::text& refusal = detail::call_refusal<F, detail::argument_of<A>...>;
 };
 
 namespace detail {
@@ -235,8 +234,7 @@ class CompiledModule : detail::compiled_base<detail::call_module> {
 
  private:
   template <class... A>
-  static constexpr const detail::text& refusal =
-      detail::call_refusal<M, detail::argument_of<A>...>;
+  static constexpr const detail::text& refusal = detail::call_refusal<M, detail::argument_of<A>...>;
   M* module_;
 };
 
@@ -260,7 +258,8 @@ constexpr bool compilable() {
   constexpr bool is_kind = !is_function && !is_pointer && !std::is_member_pointer_v<F> &&
                            !is_tensor<F> && !optimizer_like<F>;
   if constexpr (is_kind && described<F>) {
-    static_assert(Lvalue, "xla::compile: give a module that lives longer than the compiled function");
+    static_assert(Lvalue,
+                  "xla::compile: give a module that lives longer than the compiled function");
     check_fit<F>();
     return Lvalue && fits<F>();
   } else if constexpr (is_kind) {

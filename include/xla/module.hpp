@@ -181,11 +181,11 @@ consteval std::int64_t parameter_count() {
   XLA_DETAIL_TRAINING(constexpr, *this)
 
 /// The same for a struct whose base is a module: its members are the base's, then the named ones.
-#define XLA_DERIVED_MODULE(Base, ...)                                                    \
-  static constexpr auto xla_members() {                                                  \
-    return ::xla::detail::more_members(Base::xla_members() __VA_OPT__(                   \
-        , XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__))));                          \
-  }                                                                                      \
+#define XLA_DERIVED_MODULE(Base, ...)                                                          \
+  static constexpr auto xla_members() {                                                        \
+    return ::xla::detail::more_members(                                                        \
+        Base::xla_members() __VA_OPT__(, XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__)))); \
+  }                                                                                            \
   XLA_DETAIL_TRAINING(constexpr, *this)
 
 /// Beside XLA_MODULE: names the members that are no part of the model (names, caches, counters). A

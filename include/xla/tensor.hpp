@@ -55,7 +55,8 @@ inline constexpr text conversion_refusal = [] {
     << element_name<T>() << " with " << Rank << (Rank == 1 ? " axis" : " axes") << " is taken";
   if (!std::is_same_v<T, U>) t << "; convert it: xla::cast<" << element_name<T>() << ">(x)";
   if (R < Rank) t << "; xla::unsqueeze(x, 0) adds an axis";
-  else if (R > Rank) t << "; xla::squeeze, xla::flatten, xla::reshape or a reduction take axes away";
+  else if (R > Rank)
+    t << "; xla::squeeze, xla::flatten, xla::reshape or a reduction take axes away";
   return t;
 }();
 
@@ -186,9 +187,10 @@ class Tensor : public detail::handle {
   /// Stops the build: a tensor is no function.
   template <class... A>
   constexpr Tensor operator()(const A&...) const {
-    static_assert(!std::is_same_v<T, T>,
-                  "xla: a tensor is called as if it were a model: are the arguments in the order in "
-                  "which the function takes them? Elements are x.index(i, j)");
+    static_assert(
+        !std::is_same_v<T, T>,
+        "xla: a tensor is called as if it were a model: are the arguments in the order in "
+        "which the function takes them? Elements are x.index(i, j)");
     return {};
   }
 

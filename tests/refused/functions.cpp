@@ -18,7 +18,7 @@ void closure(float scale) {
   xla::compile([scale](auto& x) { return x * scale; });
 }
 void pointer(Linear* m) { xla::compile(m); }
-void member() { xla::compile(&Linear::train<void>); }
+void member() { xla::compile(&Linear::train); }
 void result(Tensor x) { xla::compile(twice(x)); }
 void optimizer(xla::optim::SGD<Linear>& o) { xla::compile(o); }
 void temporary() { xla::compile(Linear{8, 4}); }

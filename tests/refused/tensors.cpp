@@ -1,7 +1,8 @@
 // Tensors of another type than is taken.
 // error: a tensor of std::int32_t with 1 axis stands where std::int64_t with 1 axis is taken; convert it: xla::cast<std::int64_t>\(x\)
-// error: a tensor of float with 1 axis stands where std::int64_t with 1 axis is taken; convert it
-// error: a tensor of std::int64_t with 2 axes stands where std::int64_t with 1 axis is taken; xla::squeeze
+// error: the target is class numbers of std::int64_t, or probabilities of the logits. element type; convert it
+// error: a target of fractions is the probability of each class
+// error: class numbers have the logits. axes without that of the classes
 // error: a tensor of float with 3 axes stands where float with 2 axes is taken; xla::squeeze, xla::flatten
 // error: a tensor of float with 1 axis stands where float with 2 axes is taken; xla::unsqueeze\(x, 0\) adds an axis
 // error: a tensor of double with 2 axes stands where float with 2 axes is taken; convert it: xla::cast<float>\(x\)
@@ -24,6 +25,7 @@ void labels(Net& m, xla::Tensor<float, 2> x, xla::Tensor<float, 1> y) {
 void labels(Net& m, xla::Tensor<float, 2> x, xla::Tensor<std::int64_t, 2> y) {
   xla::cross_entropy(m(x), y);
 }
+void index(xla::Tensor<float, 2> x, xla::Tensor<int, 1> i) { xla::index_select(x, 0, i); }
 void images(Net& m, xla::Tensor<float, 3> x) { m(x); }
 void sample(Net& m, xla::Tensor<float, 1> x) { m(x); }
 void doubles(Net& m, xla::Tensor<double, 2> x) { m(x); }

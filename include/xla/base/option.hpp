@@ -4,11 +4,9 @@
 #include <cstdio>
 #include <initializer_list>
 #include <limits>
-#include <string>
 
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
 
 namespace xla::detail {
 
@@ -22,21 +20,17 @@ struct option {
   double least = 0, most = unbounded;
   bool below = false;
 
-  constexpr bool fits() const {
-    return value >= least && (below ? value < most : value <= most);
-  }
+  constexpr bool fits() const { return value >= least && (below ? value < most : value <= most); }
 };
 
 template <class = void>
 [[noreturn, gnu::noinline]] void refuse_option(const char* owner, const option& o) {
-  char value[32], least[32], most[32];
-  std::snprintf(value, sizeof value, "%g", o.value);
-  std::snprintf(least, sizeof least, "%g", o.least);
-  std::snprintf(most, sizeof most, "%g", o.most);
-  const std::string range =
-      o.most == unbounded ? join({"at least ", least})
-                          : join({"from ", least, o.below ? " to below " : " to ", most});
-  throw runtime_error(join({owner, ": ", o.name, " is ", value, ", and has to be ", range}));
+  char sentence[200];
+  std::snprintf(sentence, sizeof sentence,
+                o.most == unbounded ? "%s: %s is %g, and has to be at least %g"
+                                    : "%s: %s is %g, and has to be from %g to %s%g",
+                owner, o.name, o.value, o.least, o.below ? "below " : "", o.most);
+  throw runtime_error(sentence);
 }
 XLA_INSTANCE(void refuse_option<void>(const char*, const option&));
 

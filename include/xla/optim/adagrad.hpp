@@ -31,12 +31,11 @@ struct AdagradOptions {
   template <class In = void>
   void check() const {
     xla::detail::check_options<In>(
-        "optim::Adagrad",
-        {{"lr", lr.value()},
-         {"lr_decay", lr_decay.value()},
-         {"weight_decay", weight_decay.value()},
-         {"initial_accumulator_value", initial_accumulator_value.value()},
-         {"eps", eps.value()}});
+        "optim::Adagrad", {{"lr", lr.value()},
+                           {"lr_decay", lr_decay.value()},
+                           {"weight_decay", weight_decay.value()},
+                           {"initial_accumulator_value", initial_accumulator_value.value()},
+                           {"eps", eps.value()}});
   }
   XLA_HEADER_MODULE(lr, lr_decay, weight_decay, initial_accumulator_value, eps)
 };

@@ -26,8 +26,7 @@ constexpr Tensor<T, 0> gradient_part([[maybe_unused]] const P& parameter,
 namespace detail {
 
 constexpr void check_bound(const Scalar& bound) {
-  if (bound.known())
-    xla::detail::check_options("optim::clip_grad", {{"the bound", bound.value()}});
+  if (bound.known()) xla::detail::check_options("optim::clip_grad", {{"the bound", bound.value()}});
 }
 
 /// Row by row first: so the squares are summed where they are made and never stored.

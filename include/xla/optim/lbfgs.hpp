@@ -114,6 +114,7 @@ class LBFGS {
     static_assert(fraction<value_type>,
                   "xla::optim: parameters are float or double; where a model has both, an "
                   "optimizer is for a part() with one of them");
+    model_.follow();
     xla::detail::check_disjoint(model_.get());
     xla::detail::check_options("optim::LBFGS",
                                {{"lr", o.lr.value()},
@@ -144,7 +145,7 @@ class LBFGS {
     }
   }
 
-  auto& model() const { return model_.get(); }
+  decltype(auto) model() const { return model_.get(); }
   const holder& target() const { return model_; }
 
   /// Calls f(state, name) for what a checkpoint keeps; what f writes there is used from then on.

@@ -30,12 +30,10 @@ struct LionOptions {
   /// Refuses what lies outside PyTorch's ranges.
   template <class In = void>
   void check() const {
-    xla::detail::check_options<In>(
-        "optim::Lion",
-        {{"lr", lr.value()},
-         {"beta1", beta1.value(), 0, 1, true},
-         {"beta2", beta2.value(), 0, 1, true},
-         {"weight_decay", weight_decay.value()}});
+    xla::detail::check_options<In>("optim::Lion", {{"lr", lr.value()},
+                                                   {"beta1", beta1.value(), 0, 1, true},
+                                                   {"beta2", beta2.value(), 0, 1, true},
+                                                   {"weight_decay", weight_decay.value()}});
   }
   XLA_HEADER_MODULE(lr, beta1, beta2, weight_decay)
 };

@@ -40,13 +40,11 @@ struct RMSpropOptions {
   /// Refuses what lies outside PyTorch's ranges.
   template <class In = void>
   void check() const {
-    xla::detail::check_options<In>(
-        "optim::RMSprop",
-        {{"lr", lr.value()},
-         {"alpha", alpha.value(), 0, 1},
-         {"eps", eps.value()},
-         {"weight_decay", weight_decay.value()},
-         {"momentum", momentum.value()}});
+    xla::detail::check_options<In>("optim::RMSprop", {{"lr", lr.value()},
+                                                      {"alpha", alpha.value(), 0, 1},
+                                                      {"eps", eps.value()},
+                                                      {"weight_decay", weight_decay.value()},
+                                                      {"momentum", momentum.value()}});
   }
   XLA_HEADER_MODULE(lr, alpha, eps, weight_decay, momentum, centered)
 };

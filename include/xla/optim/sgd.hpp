@@ -40,11 +40,9 @@ struct SGDOptions {
   /// Refuses what lies outside PyTorch's ranges.
   template <class In = void>
   void check() const {
-    xla::detail::check_options<In>(
-        "optim::SGD",
-        {{"lr", lr.value()},
-         {"momentum", momentum.value()},
-         {"weight_decay", weight_decay.value()}});
+    xla::detail::check_options<In>("optim::SGD", {{"lr", lr.value()},
+                                                  {"momentum", momentum.value()},
+                                                  {"weight_decay", weight_decay.value()}});
     if (nesterov.value() != 0 && (momentum.value() == 0 || dampening.value() != 0))
       throw runtime_error("optim::SGD: nesterov needs a momentum above 0 and no dampening");
   }

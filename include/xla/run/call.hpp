@@ -74,14 +74,10 @@ class basic_call_binder final : public leaf_visitor {
  private:
   void add(handle& h, const tree_path& path) {
     impl* t = h.value();
-    if (!t)
-      throw runtime_error(
-          join({"xla: ", path.str(), " is an empty tensor, which was never given a value: ",
-                "make it with zeros, randn, from_blob, ..."}));
+    if (!t) throw runtime_error(path.str() + " is an empty tensor: give it a value first");
     if (h.place() && h.place()->functional)
-      throw runtime_error(join({"xla::compile: ", path.str(),
-                                " is a functional_copy(): make that in the body, or pass a copy "
-                                "of it"}));
+      throw runtime_error(path.str() +
+                          " is a functional_copy(): make that in the body, or pass a copy of it");
     make_ready(*t);
     wait_for(*t->data);
     bound_slot& s = call_.slots.emplace_back();

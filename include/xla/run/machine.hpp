@@ -286,7 +286,8 @@ template <class In>
 [[gnu::noinline]] void basic_machine<In>::create_cell(handle& h, dtype type, const shape& dims,
                                                       bool trainable) {
   for (int i = 0; i < dims.rank; ++i)
-    if (dims[i] < 0) throw shape_error("xla: a parameter or buffer needs its sizes, 0 or more each");
+    if (dims[i] < 0)
+      throw shape_error("xla: a parameter or buffer needs its sizes, 0 or more each");
   size_scope{nullptr, "xla"}.countable(dims);
   ref<impl> zeros = run_upload<In>(type, dims, nullptr);
   std::memset(zeros->data->data, 0, bytes_of<In>(*zeros));

@@ -20,13 +20,6 @@ void* anchored(const cell* c, std::ptrdiff_t distance);
 class anchor {
  public:
   constexpr anchor() = default;
-  anchor(const handle& part, const void* object)
-      : cell_(part.place()),
-        distance_(reinterpret_cast<const std::byte*>(&part) -
-                  static_cast<const std::byte*>(object)),
-        set_(cell_) {
-    if (cell_) cell_->retain();
-  }
   constexpr anchor(const anchor& o) : cell_(o.cell_), distance_(o.distance_), set_(o.set_) {
     if (cell_) cell_->retain();
   }
@@ -42,6 +35,13 @@ class anchor {
     if (cell_) let_go(nullptr, cell_);
   }
 
+  /// From now on part, which lies in the object, tells where that is.
+  void follow(const handle& part, const void* object) {
+    cell_ = part.place();
+    if (cell_) cell_->retain();
+    distance_ = reinterpret_cast<const std::byte*>(&part) - static_cast<const std::byte*>(object);
+    set_ = cell_;
+  }
   /// The object; where it was when nothing was followed.
   template <class X>
   X* find(X* first) const {

@@ -11,9 +11,8 @@ void* anchored(const cell* c, std::ptrdiff_t distance) {
   // One reference is the anchor's own.
   if (!c || c->refs.load(std::memory_order_acquire) < 2)
     throw runtime_error(
-        "xla::optim: the model of this optimizer is gone, or got other parameters (by assigning a "
-        "layer), or the optimizer was moved from: make an optimizer for the parameters that are "
-        "trained");
+        "xla::optim: the model of this optimizer is gone or got other parameters, or the optimizer "
+        "was moved from");
   return reinterpret_cast<std::byte*>(c->keeper) - distance;
 }
 XLA_INSTANCE(void* anchored<void>(const cell*, std::ptrdiff_t));

@@ -10,19 +10,17 @@
 namespace xla::detail {
 
 template <class X>
-concept pointer_like =
-    std::is_null_pointer_v<X> || std::is_pointer_v<X> || requires(X& x) {
-      *x;
-      x.get();
-    };
+concept pointer_like = std::is_null_pointer_v<X> || std::is_pointer_v<X> || requires(X& x) {
+  *x;
+  x.get();
+};
 template <class X>
 concept optional_like = requires(X& x) {
   *x;
   x.has_value();
 };
 template <class X>
-concept text_like =
-    std::is_convertible_v<const X&, std::string_view> && !std::is_null_pointer_v<X>;
+concept text_like = std::is_convertible_v<const X&, std::string_view> && !std::is_null_pointer_v<X>;
 template <class X>
 concept reference_like = requires(X& x) {
   typename X::type;

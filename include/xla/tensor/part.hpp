@@ -82,7 +82,7 @@ struct model_traits {
   using module = Target;
   struct holder {
     Target* model;  // as long as place does not know better
-    anchor place = {};
+    anchor place;
     constexpr holder(Target& m) : model(&m) {}
     constexpr Target& get() const {
       if (__builtin_is_constant_evaluated()) return *model;
@@ -92,7 +92,7 @@ struct model_traits {
     void follow() {
       const handle* first = nullptr;
       for_each_parameter(*model, [&](auto& p) { first = first ? first : &p; });
-      if (first) place = anchor(*first, model);
+      if (first) place.follow(*first, model);
     }
     constexpr bool operator==(const holder& o) const { return &get() == &o.get(); }
   };

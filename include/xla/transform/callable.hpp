@@ -24,8 +24,7 @@ template <class F>
 concept inspectable = std::is_class_v<F> && !std::is_final_v<F>;
 /// Whether F has call operators at all.
 template <class F>
-concept callable_object =
-    inspectable<F> && !requires { &either_call_operator<F>::operator(); };
+concept callable_object = inspectable<F> && !requires { &either_call_operator<F>::operator(); };
 
 /// Beside the call operators of F one that is better at the object and worse at every argument: a
 /// call is ambiguous exactly where one of F's would do.
@@ -39,8 +38,7 @@ struct beside_call_operators : F {
 /// at, as std::is_invocable does for the type of the result.
 template <class F, class... A>
 concept takes =
-    sizeof...(A) == 0 ||
-    !requires(beside_call_operators<F>& f) { f(std::declval<A>()...); };
+    sizeof...(A) == 0 || !requires(beside_call_operators<F>& f) { f(std::declval<A>()...); };
 
 /// What is wrong with a call of F, a function object that can be inspected.
 template <class F>
@@ -75,8 +73,7 @@ struct call_problem {
       using L = std::remove_reference_t<X>&;
       constexpr auto all = std::index_sequence_for<A...>{};
       if (!t.empty()) return;
-      if (!std::is_lvalue_reference_v<X> &&
-          takes_with<I, A...>(all, std::type_identity<L>{}))
+      if (!std::is_lvalue_reference_v<X> && takes_with<I, A...>(all, std::type_identity<L>{}))
         t << "argument " << static_cast<int>(I) << " is a temporary, and the function takes it by "
           << "auto&: give it a name first, or write const auto&";
       else if (takes_with<I, A...>(all, std::type_identity<anything&>{}))
