@@ -7,7 +7,7 @@ namespace xla::detail {
 
 /// What every pass must leave behind: a sentence about the first node that is not legal, or nothing.
 /// to names the node that stands for each node; only nodes that stand for themselves are looked at.
-constexpr text verify(const graph& g, const int* to) {
+[[gnu::cold]] constexpr text verify(const graph& g, const int* to) {
   for (int i = 0; i < g.count; ++i) {
     const node& n = g.nodes[i];
     text at;

@@ -12,7 +12,7 @@ namespace xla::detail {
 template <class In>
 class basic_lowered_graph {
  public:
-  void build(graph& g, const graph_roots& roots, const pass_options& options) {
+  [[gnu::cold]] void build(graph& g, const graph_roots& roots, const pass_options& options) {
     reserve(static_cast<std::size_t>(g.count), static_cast<std::size_t>(roots.result_count),
             static_cast<std::size_t>(roots.write_count), static_cast<std::size_t>(g.slot_count));
     program_builder b;

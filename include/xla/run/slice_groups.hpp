@@ -53,7 +53,7 @@ inline bool slices_as_space(const shape& operand, const shape& space, int axes,
 /// number of axes, their sizes, then for each operand the bytes from one to the next, and the
 /// place in a thread's memory, or -1. space becomes that of a slice.
 template <class In = void>
-inline void add_slice(later<In, plan>& p, ready_step& r, shape& space) {
+[[gnu::cold]] inline void add_slice(later<In, plan>& p, ready_step& r, shape& space) {
   const std::int64_t slices = p.groups[static_cast<std::size_t>(r.group)].slices;
   const int axes = slice_axes<In>(p, *r.source, space, slices);
   r.first_slice = static_cast<int>(p.slice_shapes.size());

@@ -51,7 +51,7 @@ class basic_specializer {
   int values() const { return p_.count.values; }
   int base(int v) const { return out_.base[at(v)]; }
 
-  void shape_values() {
+  [[gnu::cold]] void shape_values() {
     out_.shapes.resize(at(values()));
     out_.base.resize(at(values()));
     out_.places.resize(at(values()));
@@ -171,7 +171,7 @@ class basic_specializer {
     }
   }
 
-  void add_step(int i) {
+  [[gnu::cold]] void add_step(int i) {
     const step& s = out_.step_at(i);
     ready_step r;
     r.kind = s.kind;

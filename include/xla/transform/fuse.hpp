@@ -101,7 +101,7 @@ struct fuser {
     return same_dims(n, r.space) || (r.reduces && row_of(n, r.space));
   }
 
-  constexpr void sweep() {
+  [[gnu::cold]] constexpr void sweep() {
     find_users();
     for (int i = 0; i < g.count; ++i) {
       if (!live[i]) continue;
@@ -116,7 +116,7 @@ struct fuser {
     join_columns();
   }
   /// A sum of columns of what another step of its stage, or an earlier one, reads goes there.
-  constexpr void join_columns() {
+  [[gnu::cold]] constexpr void join_columns() {
     for (int i = 0; i < g.count; ++i) {
       const int own = region_of[i];
       if (!live[i] || own < 0 || regions[own].nodes != 1 || !sums_columns(g.nodes[i])) continue;
@@ -196,7 +196,7 @@ struct fuser {
   };
 
   /// Puts a node into a region: one that is there, or its own.
-  constexpr void place(const newcomer& c) {
+  [[gnu::cold]] constexpr void place(const newcomer& c) {
     int home = find_home(c);
     if (home < 0) {
       home = count++;
@@ -223,7 +223,7 @@ struct fuser {
   }
 
   /// The latest region that the node may enter, with the others that it joins; -1 without any.
-  constexpr int find_home(const newcomer& c) {
+  [[gnu::cold]] constexpr int find_home(const newcomer& c) {
     const node& n = g.nodes[c.index];
     int near[8], found = 0, home = -1;
     auto consider = [&](int r, bool beside) {
@@ -315,7 +315,7 @@ struct fuser {
 
   /// Makes b a part of a, where no path between them can lead through other steps and there is room
   /// for the newcomer too.
-  constexpr void merge(int a, int b, const newcomer& c) {
+  [[gnu::cold]] constexpr void merge(int a, int b, const newcomer& c) {
     region &x = regions[a], &y = regions[b];
     const bool types = x.main == y.main || x.main == dtype::boolean || y.main == dtype::boolean;
     if (!(x.space == y.space) || !types || x.nodes + y.nodes + 1 > max_nodes) return;

@@ -100,7 +100,7 @@ class lowering {
     number_values();
     order_steps(f);
   }
-  constexpr void passes() {
+  [[gnu::cold]] constexpr void passes() {
     for (int i = 0; i < g_.count; ++i) to_[i] = i;
     if (options_.simplify) {
       simplify(g_, to_);
@@ -191,7 +191,7 @@ class lowering {
   }
 
   /// Steps in the order of their stages, by counting; nodes of a region stay in their order.
-  constexpr void order_steps(const fuser& f) {
+  [[gnu::cold]] constexpr void order_steps(const fuser& f) {
     int last = 0;
     for (int i = 0; i < g_.count; ++i)
       if (live_[i] && f.stage_at(i) > last) last = f.stage_at(i);
@@ -287,7 +287,7 @@ class lowering {
   }
 
   // The key: inputs in the order of their first use, then ops in program order.
-  constexpr void add_region(int index, const region& r) {
+  [[gnu::cold]] constexpr void add_region(int index, const region& r) {
     step s;
     s.kind = r.reduces ? step_kind::row : step_kind::map;
     s.first_input = out_.count.inputs;

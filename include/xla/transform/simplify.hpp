@@ -68,7 +68,7 @@ struct simplifier {
     return i;
   }
 
-  constexpr int rewrite_map(int i, std::uint32_t id, int arity) {
+  [[gnu::cold]] constexpr int rewrite_map(int i, std::uint32_t id, int arity) {
     node& n = g.nodes[i];
     int expanded = 0;  // operands, a bit each
     for (int k = 0; k < arity; ++k)
