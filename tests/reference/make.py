@@ -3,8 +3,9 @@
 
     pip install torch==2.13.0 numpy && python make.py
 
-A line is "case sizes… : elements…"; gradients of sum(result * weights) are cases of their own, name/grad0 ….
-Inputs and weights are numbers that both sides compute (support/reference.hpp)."""
+The first line says which PyTorch and which make.py made it; then a line is "case sizes… : elements…". Gradients of
+sum(result * weights) are cases of their own, name/grad0 …. Inputs and weights are numbers that both sides compute (support/reference.hpp)."""
+import hashlib
 import os
 
 import numpy as np
@@ -282,5 +283,8 @@ def losses():
 
 for part in elementwise, reduce, shape, losses:
     part()
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "ops.txt"), "w") as f:
-    f.write("\n".join(out) + "\n")
+here = os.path.abspath(__file__)
+with open(here, "rb") as f:
+    made_by = f"# PyTorch {torch.__version__.split('+')[0]}, make.py {hashlib.sha256(f.read()).hexdigest()}"
+with open(os.path.join(os.path.dirname(here), "ops.txt"), "w") as f:
+    f.write("\n".join([made_by] + out) + "\n")

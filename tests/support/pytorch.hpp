@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdlib>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -26,13 +28,22 @@ class pytorch {
   const result& find(const std::string& name) {
     const auto at = results_.find(name);
     if (at == results_.end()) throw std::runtime_error("ops.txt has no case " + name);
+    used_.insert(name);
     return at->second;
+  }
+  /// For tests/reference.cmake, which looks for cases that nobody looks up.
+  ~pytorch() {
+    if (const char* path = std::getenv("XLA_TEST_CASES")) {
+      std::ofstream file(path, std::ios::app);
+      for (const auto& name : used_) file << name << '\n';
+    }
   }
 
  private:
   pytorch() {
     std::ifstream file(XLA_TEST_DATA "/reference/ops.txt");
     for (std::string line; std::getline(file, line);) {
+      if (line.starts_with('#')) continue;  // the version, and the generator's sum
       std::istringstream words(line);
       std::string name, word;
       words >> name;
@@ -43,6 +54,7 @@ class pytorch {
     }
   }
   std::map<std::string, result> results_;
+  std::set<std::string> used_;
 };
 
 /// A result of ours against PyTorch's: within a tolerance that is relative above 1 and absolute
