@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Looks for what the tests have not met, until the time is over or something fails:
 #   cmake [-DMINUTES=<n>] [-DSEED=<n>] -P tests/attack.cmake
-# Round after round, each with numbers of its own: the tests labelled "attack" with g++, under the address and undefined
+# Round after round, each with numbers of its own: the tests labelled "attack" and "faults" with g++, the first also under the address and undefined
 # sanitizers, and those of threads under the thread sanitizer (random programs in every mode, failing allocations,
 # threads, forks, killed writers); then the fuzzer of the file reader. It says the seed of a round that failed: SEED=<n>
 # begins with it. MINUTES is 60 unless given.
@@ -37,7 +37,7 @@ function(attack_with kind label)
     set(compiler g++)
   endif()
   xla_configure("${work}/${kind}" -DCMAKE_CXX_COMPILER=${compiler} "-DCMAKE_CXX_FLAGS=${${kind}_flags}"
-    -DCMAKE_BUILD_TYPE= -DXLA_BUILD_TESTS=ON -DXLA_BUILD_EXAMPLES=OFF -DXLA_TEST_ONLY=${label}
+    -DCMAKE_BUILD_TYPE= -DXLA_BUILD_TESTS=ON -DXLA_BUILD_EXAMPLES=OFF "-DXLA_TEST_ONLY=${label}"
     -DXLA_TEST_SEED=${SEED} "-DXLA_TEST_LAUNCHER=${launcher}")
   xla_build("${work}/${kind}" result)
   if(result EQUAL 0)
@@ -54,7 +54,7 @@ set(round 0)
 while(TRUE)
   math(EXPR round "${round} + 1")
   message("==> round ${round}, seed ${SEED}")
-  attack_with(gcc attack)
+  attack_with(gcc "attack;faults")
   attack_with(asan attack)
   attack_with(tsan threads)
   execute_process(COMMAND "${CMAKE_COMMAND}" -DRUNS=300000 "-DWORK=${work}/fuzz"

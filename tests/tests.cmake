@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# xla_test(<folder/name> [OPTIMISED] [LABELS core asan threads isa attack] [LIBRARIES <target>...]): see CMakeLists.txt beside.
+# xla_test(<folder/name> [OPTIMISED] [LABELS core asan threads isa attack faults] [LIBRARIES <target>...]): see CMakeLists.txt beside.
 
 xla_test(kernel/gemm LABELS isa)
 xla_test(kernel/lane LABELS core asan isa)
@@ -28,7 +28,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 xla_test(run/debug LABELS core)
 xla_test(run/fallback LABELS core asan)
-xla_test(run/allocation)
+xla_test(run/allocation LABELS faults)
 xla_test(run/checkpoint LABELS core asan)
 xla_test(run/profile LABELS core asan threads)
 xla_test(run/profile_page)

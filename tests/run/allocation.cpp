@@ -13,6 +13,7 @@
 #include "catch.hpp"
 #include "support/mlp.hpp"
 #include "support/modes.hpp"
+#include "support/programs.hpp"
 
 namespace {
 
@@ -254,4 +255,73 @@ TEST_CASE("what cannot be allocated is an xla::error, a bad_alloc and a std::exc
   });
   CHECK_THROWS_AS(inside(x), xla::out_of_memory);
   CHECK(x.to_vector() == std::vector<float>{1, 1});
+}
+
+namespace {
+
+/// What a random program works on: it changes the parameters and their gradients.
+struct weights {
+  test::random_program::Weight v, w;
+  weights()
+      : v(test::random_program::Weight::like(test::numbers<float>({5, 5}))), w(v) {
+    v.copy_(test::numbers<float>({5, 5}, 1) * 0.25);
+    w.copy_(test::numbers<float>({5, 5}, 2) * 0.25);
+  }
+  test::snapshot state() {
+    test::snapshot s;
+    s.add(v);
+    s.add(w);
+    return s;
+  }
+};
+
+/// Runs a program with allocations failing at places drawn at random; what it leaves is what it
+/// leaves when none fails.
+template <class Make>
+int fail_some(Make&& make, unsigned seed) {
+  const auto x = test::numbers<float>({5, 5}, 3), y = test::numbers<float>({5, 5}, 4);
+  const auto once = [&](auto& f, weights& a) {
+    auto own_x = x, own_y = y;
+    f(a.v, a.w, own_x, own_y);
+    xla::sync(true);
+  };
+  const auto good = make();
+  weights want;
+  xla::sync(true);
+  once(*good, want);
+  const test::snapshot end = want.state();
+  int threw = 0;
+  for (unsigned k = 0; k < 12; ++k) {
+    auto f = make();
+    weights a;
+    xla::sync(true);
+    const long n = static_cast<long>((seed * 2654435761u + k * 40503u) >> 8 & 127);
+    CAPTURE(seed, k, n);
+    const outcome o = run_failing(
+        n, k % 2 == 1, [&] { once(*f, a); }, [&] { return a.state(); });
+    threw += o == outcome::threw;
+    REQUIRE(a.state().difference(end) == "");
+  }
+  return threw;
+}
+
+}  // namespace
+
+TEST_CASE("random programs without memory change nothing, and can be repeated") {
+  int threw = 0;
+  {
+    const xla::eager_mode_guard traced(false);
+    for (unsigned i = 0; i < 8; ++i) {
+      const unsigned seed = XLA_TEST_SEED + i;
+      threw += fail_some([=] { return std::make_unique<test::random_program>(test::random_program{seed, 40}); }, seed);
+    }
+  }
+  const xla::eager_mode_guard eager;
+  threw += fail_some(
+      [] {
+        using step = decltype(xla::compile(test::fixed_program<XLA_TEST_SEED + 6, 30>{}));
+        return std::make_unique<step>(xla::compile(test::fixed_program<XLA_TEST_SEED + 6, 30>{}));
+      },
+      6);
+  CHECK(threw > 20);
 }
