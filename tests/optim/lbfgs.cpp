@@ -117,8 +117,10 @@ TEST_CASE("LBFGS refuses bad options; what has no gradient stays") {
   auto model = make_pairs<float>();
   using optim::LBFGS;
   CHECK_THROWS_WITH((LBFGS{model, {.lr = -1}}), "optim::LBFGS: lr is -1, and has to be at least 0");
-  CHECK_THROWS_WITH((LBFGS{model, {.lr = std::nan("")}}), "optim::LBFGS: lr is nan, and has to be at least 0");
-  CHECK_THROWS_WITH((LBFGS{model, {.max_iter = 0}}), "optim::LBFGS: max_iter is 0, and has to be at least 1");
+  CHECK_THROWS_WITH((LBFGS{model, {.lr = std::nan("")}}),
+                    "optim::LBFGS: lr is nan, and has to be at least 0");
+  CHECK_THROWS_WITH((LBFGS{model, {.max_iter = 0}}),
+                    "optim::LBFGS: max_iter is 0, and has to be at least 1");
   CHECK_THROWS_AS((LBFGS{model, {.max_eval = -1}}), xla::error);
   CHECK_THROWS_AS((LBFGS{model, {.history_size = 0}}), xla::error);
   CHECK_THROWS_AS((LBFGS{model, {.tolerance_grad = -1}}), xla::error);

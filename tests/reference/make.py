@@ -193,7 +193,8 @@ def reduce():
     case("median/odd", torch.median, numbers((7,), 3))
     case("median/nan", torch.median, torch.tensor([1.0, nan, 2, nan]))
     write("median/integers", torch.median(numbers((4, 10), 2, torch.int64), 1)[0])
-    for p in 0, 1, 2, 3, inf:
+    write("cdist/0", torch.cdist(numbers((2, 4, 5)), numbers((3, 5), 1), 0))  # its gradient is 0
+    for p in 1, 2, 3, inf:
         case(f"cdist/{p:g}", lambda a, b: torch.cdist(a, b, p), numbers((2, 4, 5)), numbers((3, 5), 1))
     case("cosine_similarity", F.cosine_similarity, numbers((3, 5, 4)), numbers((5, 1), 1).expand(5, 4))
     case("cosine_similarity/last", lambda a, b: F.cosine_similarity(a, b, -1), numbers((3, 1, 4)), numbers((5, 4), 1))

@@ -224,7 +224,8 @@ TEST_CASE("values without number are placed in steps that follow their number") 
 
   // Never two in one place at one time: of each address, who lies there from then on.
   std::vector<std::vector<int>> starts(many + 1);
-  for (int i = 0; i < many; ++i) starts[static_cast<std::size_t>(placed[static_cast<std::size_t>(i)].first)].push_back(i);
+  for (int i = 0; i < many; ++i)
+    starts[static_cast<std::size_t>(placed[static_cast<std::size_t>(i)].first)].push_back(i);
   std::vector<int> until(static_cast<std::size_t>(all.size() / 64), -1);
   int overlaps = 0;
   for (const auto& now : starts)

@@ -46,11 +46,11 @@ struct slot {
   slot_kind kind = slot_kind::tensor;
   grad_state state = grad_state::untouched;
   bool requires_grad = false;
-  bool collected = false;  ///< backward() has added to the gradient
-  bool given = false;      ///< the gradient is there whatever the parameter says at entry
-  bool mixed = false;      ///< the gradient is wanted for more than this parameter's update
-  std::int8_t told = -1;   ///< what the body last said to requires_grad_()
-  int owner = -1;          ///< the parameter that an optimizer keeps this for
+  bool collected = false;   ///< backward() has added to the gradient
+  bool given = false;       ///< the gradient is there whatever the parameter says at entry
+  bool mixed = false;       ///< the gradient is wanted for more than this parameter's update
+  std::int8_t told = -1;    ///< what the body last said to requires_grad_()
+  int owner = -1;           ///< the parameter that an optimizer keeps this for
   bool functional = false;  ///< gradients pass through what is written; local slots only
   int leaf = -1;       ///< the node of the value at entry
   int current = -1;    ///< the node of the value now

@@ -116,13 +116,13 @@ class LBFGS {
                   "optimizer is for a part() with one of them");
     model_.follow();
     xla::detail::check_disjoint(model_.get());
-    xla::detail::check_options("optim::LBFGS",
-                               {{"lr", o.lr.value()},
-                                {"max_iter", static_cast<double>(o.max_iter), 1},
-                                {"max_eval", static_cast<double>(o.max_eval)},  // 0: max_iter * 5 / 4
-                                {"history_size", static_cast<double>(o.history_size), 1},
-                                {"tolerance_grad", o.tolerance_grad},
-                                {"tolerance_change", o.tolerance_change}});
+    xla::detail::check_options(
+        "optim::LBFGS", {{"lr", o.lr.value()},
+                         {"max_iter", static_cast<double>(o.max_iter), 1},
+                         {"max_eval", static_cast<double>(o.max_eval)},  // 0: max_iter * 5 / 4
+                         {"history_size", static_cast<double>(o.history_size), 1},
+                         {"tolerance_grad", o.tolerance_grad},
+                         {"tolerance_change", o.tolerance_change}});
   }
 
   /// Drops all gradients.
@@ -298,7 +298,7 @@ LBFGS<Model>::kept_memory::kept_memory(const memory& m, Size n, int history) {
                               static_cast<double>(m.rho.size())};
   scalars.insert(scalars.end(), m.rho.begin(), m.rho.end());
   scalars.resize(5 + static_cast<std::size_t>(history));
-  keep(numbers, tensor(scalars));
+  keep(numbers, tensor(xla::detail::dependent<T>(scalars)));
 }
 template <class Model>
 auto LBFGS<Model>::kept_memory::get() const -> memory {

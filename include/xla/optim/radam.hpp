@@ -54,12 +54,11 @@ struct RAdamOptions {
   }
   template <class In = void>
   void check() const {
-    xla::detail::check_options<In>("optim::RAdam",
-                                   {{"lr", lr.value()},
-                                    {"beta1", beta1.value(), 0, 1, true},
-                                    {"beta2", beta2.value(), 0, 1, true},
-                                    {"eps", eps.value()},
-                                    {"weight_decay", weight_decay.value()}});
+    xla::detail::check_options<In>("optim::RAdam", {{"lr", lr.value()},
+                                                    {"beta1", beta1.value(), 0, 1, true},
+                                                    {"beta2", beta2.value(), 0, 1, true},
+                                                    {"eps", eps.value()},
+                                                    {"weight_decay", weight_decay.value()}});
   }
   XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay, decoupled_weight_decay)
 };

@@ -20,7 +20,8 @@ class tensor_backward {
   explicit tensor_backward(impl* root) {
     if (!root) throw runtime_error("backward: an empty tensor");
     if (!root->needs_grad)
-      throw runtime_error("backward: nothing that this value was computed from requires a gradient");
+      throw runtime_error(
+          "backward: nothing that this value was computed from requires a gradient");
     make_recordable(*root);
     gather(root);
     again_.start(*root, order_);

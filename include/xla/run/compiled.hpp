@@ -169,9 +169,10 @@ XLA_INSTANCE(class basic_compiled_calls<void>);
 
 template <class In>
 [[noreturn]] void refuse_pairing(int argument) {
-  throw runtime_error("xla::compile: argument " + std::to_string(argument) +
-              " is an optimizer of another model than the one it is passed with; "
-              "pass models and their optimizers in the same order, models that none is for last");
+  throw runtime_error(
+      "xla::compile: argument " + std::to_string(argument) +
+      " is an optimizer of another model than the one it is passed with; "
+      "pass models and their optimizers in the same order, models that none is for last");
 }
 XLA_INSTANCE(void refuse_pairing<void>(int));
 

@@ -307,6 +307,17 @@ template <class In>
 }
 
 template <class In>
+[[gnu::noinline]] void basic_machine<In>::assign_cell(handle& h, const handle& from) {
+  handle made;
+  copy_cell(made, from);
+  cell& to = *h.place();
+  note_write<In>(&to, nullptr);
+  to.current = std::move(made.place()->current);
+  to.meta = std::move(made.place()->meta);
+  to.functional = false;
+}
+
+template <class In>
 [[gnu::noinline]] void basic_machine<In>::functional_cell(handle& h, const handle& from,
                                                           const handle& value) {
   copy_cell(h, from);

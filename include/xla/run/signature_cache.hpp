@@ -252,10 +252,11 @@ template <class In = void>
   for (int i = 0; i < p.count.slots; ++i) {
     if (p.slots[i].kind != slot_kind::tensor || p.slots[i].requires_grad >= 0) continue;
     if (!call.slots[static_cast<std::size_t>(i)].value->needs_grad) continue;
-    throw runtime_error(join({"xla::compile: ", arguments.slot_path(i),
-                      " is a tensor that requires a gradient, and backward() in a compiled "
-                      "function gives one to the parameters of its models only; pass x.detach(), "
-                      "and take xla::grad(loss, x) in the body where you want it"}));
+    throw runtime_error(
+        join({"xla::compile: ", arguments.slot_path(i),
+              " is a tensor that requires a gradient, and backward() in a compiled "
+              "function gives one to the parameters of its models only; pass x.detach(), "
+              "and take xla::grad(loss, x) in the body where you want it"}));
   }
 }
 
@@ -301,10 +302,10 @@ template <class In = void>
 
 template <class In = void>
 [[noreturn, gnu::cold]] void refuse_repeat(const call_arguments& arguments, int slot, int again) {
-  throw runtime_error(join({"xla::compile: ", arguments.slot_path(again), " is the same as ",
-                    arguments.slot_path(slot),
-                    ", and the function changes it: a compiled function takes what it changes "
-                    "once; pass it once and use that twice in the body, or pass a copy"}));
+  throw runtime_error(join(
+      {"xla::compile: ", arguments.slot_path(again), " is the same as ", arguments.slot_path(slot),
+       ", and the function changes it: a compiled function takes what it changes "
+       "once; pass it once and use that twice in the body, or pass a copy"}));
 }
 
 template <class In = void>
@@ -343,14 +344,16 @@ void check_repeats(const program& p, later<In, bound_call>& call, const call_arg
 template <class In = void>
 [[noreturn, gnu::cold]] void refuse_fact(const std::string& path, double actual, double expected) {
   if (std::isinf(expected) && std::isinf(actual))
-    throw runtime_error(join({"xla::compile: ", path, " says ", expected > 0 ? "evaluation" : "training",
-                      ", but the function was compiled for ",
-                      expected > 0 ? "training; call train() on the model first"
-                                   : "evaluation; call eval() on the model first"}));
-  throw runtime_error(join({"xla::compile: ", path, " is ", print_number(actual),
-                    ", but its type's default constructor makes ", print_number(expected),
-                    ", and the step was compiled for that; make it a template parameter of the "
-                    "type, or an xla::Scalar if it is a hyper-parameter"}));
+    throw runtime_error(
+        join({"xla::compile: ", path, " says ", expected > 0 ? "evaluation" : "training",
+              ", but the function was compiled for ",
+              expected > 0 ? "training; call train() on the model first"
+                           : "evaluation; call eval() on the model first"}));
+  throw runtime_error(
+      join({"xla::compile: ", path, " is ", print_number(actual),
+            ", but its type's default constructor makes ", print_number(expected),
+            ", and the step was compiled for that; make it a template parameter of the "
+            "type, or an xla::Scalar if it is a hyper-parameter"}));
 }
 
 /// "axis 1 of argument 0 is 3": a size, and where it is known from.

@@ -136,7 +136,7 @@ struct cell {
   std::atomic<int> refs{1};
   ref<impl> current;
   ref<grad_meta> meta;
-  bool functional = false;  ///< gradients pass through what is written
+  bool functional = false;   ///< gradients pass through what is written
   handle* keeper = nullptr;  ///< the parameter or buffer, where it has been moved to
 
   /// The value, or the last good one when the graph that would have made it threw.

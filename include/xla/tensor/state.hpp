@@ -69,7 +69,11 @@ class State : public Tensor<T, Rank> {
   constexpr State(const State& o) : Tensor<T, Rank>(o) { copy_place(o); }
   constexpr State(State&& o) noexcept : Tensor<T, Rank>(o) { move_place(o); }
   constexpr State& operator=(const State& o) {
-    if (this != &o && !assign_argument(o, false)) {
+    if (this == &o || assign_argument(o, false)) return *this;
+    if (!__builtin_is_constant_evaluated() && this->place() && o.place()) {
+      copy_sizes(o);
+      detail::machine_of<T>::assign_cell(*this, o);
+    } else {
       static_cast<detail::handle&>(*this) = o;
       copy_place(o);
     }
