@@ -56,7 +56,7 @@ std::pair<std::vector<float>, std::vector<float>> expected(Rule rule) {
           run(numbers<float>({7}, 2).to_vector(), [](double p, std::size_t) { return 2 * p; })};
 }
 
-template <template <class> class Optimizer, class Options, class Rule>
+template <template <class...> class Optimizer, class Options, class Rule>
 void check_optimizer(Options options, Rule rule) {
   const xla::eager_mode_guard guard;
   auto x = numbers<float>({5, 7}, 3);
