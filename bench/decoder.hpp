@@ -15,7 +15,7 @@
 namespace bench {
 
 /// A model and its optimizer, and the first weights to return to.
-template <xla::nn::DecoderConfig C, template <class> class Optimizer>
+template <xla::nn::DecoderConfig C, template <class...> class Optimizer>
 class decoder_training {
  public:
   decoder_training(std::int64_t batch, std::int64_t sequence)
@@ -66,7 +66,7 @@ class decoder_training {
   std::vector<text_batch> ring_;
 };
 
-template <xla::nn::DecoderConfig C, template <class> class Optimizer>
+template <xla::nn::DecoderConfig C, template <class...> class Optimizer>
 int serve_decoder(int argc, char** argv, std::int64_t batch, std::int64_t sequence) {
   const std::string_view mode = argc > 1 ? argv[1] : "compiled";
   xla::set_num_threads(argc > 2 ? std::atoi(argv[2]) : 1);
