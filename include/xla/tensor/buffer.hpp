@@ -261,8 +261,9 @@ struct buffer {
     if (let_go) {
       let_go(owner);
     } else {
-      buffer_cache::instance().give(data, bytes);
+      // First: what it gives is kept only while tensors hold as much.
       memory_count::instance().remove(static_cast<std::int64_t>(bytes));
+      buffer_cache::instance().give(data, bytes);
     }
     delete this;
   }
