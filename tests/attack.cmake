@@ -61,7 +61,7 @@ while(TRUE)
       -P "${CMAKE_CURRENT_LIST_DIR}/fuzz/run.cmake"
     RESULT_VARIABLE result)
   if(NOT result EQUAL 0)
-    message(FATAL_ERROR "the fuzzer found an input: ${work}/fuzz")
+    message(FATAL_ERROR "the fuzzer failed; an input that it found would lie in ${work}/fuzz")
   endif()
   math(EXPR SEED "${SEED} + 1000")
   string(TIMESTAMP now %s)
