@@ -174,6 +174,31 @@ TEST_CASE("an optimizer whose model is gone, or has other parameters, says so") 
   CHECK_THROWS_WITH(other.zero_grad(), test::contains("is gone"));
 }
 
+TEST_CASE("a model that gets another's values keeps its optimizer, and no gradient") {
+  auto x = numbers<float>({5, 7}, 3);
+  auto compiled = xla::compile(step_fn);
+  const auto check = [&](auto step) {
+    Trainer t;
+    step(t.model, x, t.optimizer);
+    auto best = t.model;
+    best.b.requires_grad_(false);
+    step(t.model, x, t.optimizer);
+    t.model = best;
+    CHECK(t.model.w.to_vector() == best.w.to_vector());
+    CHECK_FALSE(t.model.w.grad().defined());
+    CHECK_FALSE(t.model.b.requires_grad());
+    step(t.model, x, t.optimizer);
+    CHECK(t.model.w.to_vector() != best.w.to_vector());
+    CHECK(t.model.b.to_vector() == best.b.to_vector());
+    return t.model.w.to_vector();
+  };
+  xla::eager_mode_guard mode(true);
+  const auto want = check(step_fn);
+  CHECK(check([&](auto&... a) { compiled(a...); }) == want);
+  const xla::eager_mode_guard traced(false);
+  CHECK(check(step_fn) == want);
+}
+
 TEST_CASE("a step that no gradient has reached is refused: the model was taken by value") {
   const auto by_value = [](auto model, auto& x, auto& optimizer) {
     return step_fn(model, x, optimizer);

@@ -11,14 +11,6 @@
 
 namespace xla::optim {
 
-namespace detail {
-/// Throws the sentence where an option is bad.
-template <class = void>
-[[gnu::noinline]] void need(bool good, const char* sentence) {
-  if (!good) throw runtime_error(sentence);
-}
-}  // namespace detail
-
 /// What stands for the model where an optimizer is not made as SGD{model, {.lr = 0.1}}.
 template <class...>
 struct not_a_model {};

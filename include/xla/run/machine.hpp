@@ -308,13 +308,14 @@ template <class In>
 
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::assign_cell(handle& h, const handle& from) {
-  handle made;
-  copy_cell(made, from);
   cell& to = *h.place();
-  note_write<In>(&to, nullptr);
-  to.current = std::move(made.place()->current);
-  to.meta = std::move(made.place()->meta);
+  const cell& other = *from.place();
   to.functional = false;
+  whole_step<In>([&] { run_write<In>(to, other.value()); });
+  if (!to.meta) return;
+  zero_grad(h);
+  const bool wanted = other.meta->requires_grad;
+  if (to.meta->requires_grad != wanted) require_grad(h, wanted);
 }
 
 template <class In>

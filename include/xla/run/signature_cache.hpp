@@ -89,9 +89,7 @@ class basic_signature_cache {
     std::uint64_t h = static_cast<std::uint64_t>(p.source.count.steps);
     for (int i = 0; i < p.source.count.words; ++i)
       h = later<In, op_cache>::mix(h, p.source.words[i]);
-    for (const shape& s : p.slot_shapes)
-      for (int i = 0; i < s.rank; ++i)
-        h = later<In, op_cache>::mix(h, static_cast<std::uint64_t>(s[i]));
+    for (const shape& s : p.slot_shapes) h = add(h, s);
     return h;
   }
   const program& source() const { return program_; }

@@ -66,8 +66,8 @@ class memory_keeper {
     void after_fork(bool) noexcept { lock.unlock(); }
   };
   static list& keepers() {
-    static list& all = held_at_fork(
-        *new list, fork_order::keepers);  // never destroyed: there are keepers with static storage
+    // Never destroyed: there are keepers with static storage.
+    static list& all = held_at_fork(*new list, fork_order::keepers);
     return all;
   }
   give_back* give_back_;

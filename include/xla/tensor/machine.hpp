@@ -45,7 +45,8 @@ struct basic_machine {
   static void create_cell(handle& h, dtype type, const shape& dims, bool trainable);
   /// A place of its own with the same value as another.
   static void copy_cell(handle& h, const handle& from);
-  /// Makes a place what copy_cell would make; what refers to it goes on doing so.
+  /// Gives a place the value that another has, without its gradient; what refers to it goes on
+  /// doing so, as an optimizer does.
   static void assign_cell(handle& h, const handle& from);
   /// A place whose value is a function of others: writing it cuts no gradients.
   static void functional_cell(handle& h, const handle& from, const handle& value);
