@@ -28,12 +28,7 @@ constexpr void make_functional(Parameter<T, R>& copy, const Parameter<T, R>& hom
 template <class Module>
 constexpr auto parameters_of(Module& module) {
   std::vector<same_const<Module, handle>*> all;
-  visit_tree(module,
-             [&](auto& leaf, const tree_path&) {
-               if constexpr (is_state<std::remove_cvref_t<decltype(leaf)>>)
-                 if constexpr (std::remove_cvref_t<decltype(leaf)>::trainable) all.push_back(&leaf);
-             },
-             {});
+  for_each_parameter(module, [&](auto& p) { all.push_back(&p); });
   return all;
 }
 

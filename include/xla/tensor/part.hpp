@@ -141,9 +141,8 @@ struct model_traits<several<Target...>> {
 template <class... Module>
 void check_disjoint(const std::tuple<Module&...>& models) {
   const auto inside = [](const auto& a, const auto& b) {  // how often a begins in b
-    const auto *const first = reinterpret_cast<const char*>(&b), *const at =
-                                                                     reinterpret_cast<const char*>(
-                                                                         &a);
+    const auto* const first = reinterpret_cast<const char*>(&b);
+    const auto* const at = reinterpret_cast<const char*>(&a);
     return std::less_equal<>{}(first, at) && std::less<>{}(at, first + sizeof b);
   };
   std::apply(
