@@ -112,6 +112,18 @@ TEST_CASE("a step of LBFGS that throws changes nothing, and its state is kept") 
   CHECK(model.b.to_vector() == same.b.to_vector());
 }
 
+TEST_CASE("LBFGS moves with its model, and is not copied") {
+  static_assert(!std::is_copy_constructible_v<optim::LBFGS<decltype(make_pairs<float>())>>);
+  const xla::eager_mode_guard eager;
+  const auto made = [] {
+    auto model = make_pairs<float>();
+    optim::LBFGS optimizer{model};
+    return std::pair{std::move(model), std::move(optimizer)};
+  };
+  auto [model, optimizer] = made();
+  CHECK(&optimizer.model() == &model);
+}
+
 TEST_CASE("LBFGS refuses bad options; what has no gradient stays") {
   const xla::eager_mode_guard eager;
   auto model = make_pairs<float>();

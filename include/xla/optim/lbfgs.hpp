@@ -125,6 +125,11 @@ class LBFGS {
                          {"tolerance_change", o.tolerance_change}});
   }
 
+  // A copy would train the same model.
+  LBFGS(const LBFGS&) = delete;
+  LBFGS(LBFGS&&) noexcept = default;
+  LBFGS& operator=(LBFGS&&) noexcept = default;
+
   /// Drops all gradients.
   void zero_grad() {
     for_each_parameter(model_.get(), [](auto& p) { p.zero_grad(); });
