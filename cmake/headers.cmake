@@ -7,6 +7,7 @@ set(XLA_HEADERS
   xla/base/error.hpp
   xla/base/fork.hpp
   xla/base/hana.hpp
+  xla/base/hash.hpp
   xla/base/instance.hpp
   xla/base/join.hpp
   xla/base/later.hpp
@@ -171,37 +172,31 @@ set(XLA_HEADERS
   xla/kernel/region.hpp
   xla/kernel/row.hpp
   xla/kernel/truth.hpp
-  xla/run/all_or_nothing.hpp
-  xla/run/arena.hpp
-  xla/run/absent.hpp
-  xla/run/arena_store.hpp
-  xla/run/arguments.hpp
-  xla/run/backward.hpp
-  xla/run/call.hpp
-  xla/run/checkpoint.hpp
-  xla/run/compile_options.hpp
-  xla/run/compiled.hpp
-  xla/run/compiled_calls.hpp
-  xla/run/context.hpp
-  xla/run/debug.hpp
-  xla/run/eager.hpp
-  xla/run/executable.hpp
-  xla/run/executor.hpp
-  xla/run/generator.hpp
-  xla/run/lazy.hpp
-  xla/run/lowered.hpp
-  xla/run/machine.hpp
-  xla/run/memory.hpp
-  xla/run/memory_of.hpp
-  xla/run/memory_plan.hpp
-  xla/run/metric_report.hpp
-  xla/run/metric_store.hpp
-  xla/run/metric_values.hpp
-  xla/run/metrics.hpp
-  xla/run/mode.hpp
-  xla/run/plan.hpp
-  xla/run/print_stage.hpp
-  xla/run/profile.hpp
+  xla/run/call/arguments.hpp
+  xla/run/call/call.hpp
+  xla/run/call/compile_options.hpp
+  xla/run/call/compiled.hpp
+  xla/run/call/compiled_calls.hpp
+  xla/run/call/print_stage.hpp
+  xla/run/call/signature_cache.hpp
+  xla/run/call/stages.hpp
+  xla/run/call/static_program.hpp
+  xla/run/execute/arena_store.hpp
+  xla/run/execute/eager.hpp
+  xla/run/execute/executable.hpp
+  xla/run/execute/executor.hpp
+  xla/run/execute/tile.hpp
+  xla/run/plan/absent.hpp
+  xla/run/plan/arena.hpp
+  xla/run/plan/debug.hpp
+  xla/run/plan/lowered.hpp
+  xla/run/plan/memory.hpp
+  xla/run/plan/memory_of.hpp
+  xla/run/plan/memory_plan.hpp
+  xla/run/plan/plan.hpp
+  xla/run/plan/side_by_side.hpp
+  xla/run/plan/slice_groups.hpp
+  xla/run/plan/specialize.hpp
   xla/run/profile/data.hpp
   xla/run/profile/describe.hpp
   xla/run/profile/environment.hpp
@@ -209,28 +204,34 @@ set(XLA_HEADERS
   xla/run/profile/json.hpp
   xla/run/profile/page.hpp
   xla/run/profile/peaks.hpp
+  xla/run/profile.hpp
   xla/run/profile/profiler.hpp
   xla/run/profile/recording.hpp
   xla/run/profile/script.hpp
   xla/run/profile/text.hpp
-  xla/run/recording.hpp
-  xla/run/runtime.hpp
-  xla/run/seed.hpp
-  xla/run/segment.hpp
-  xla/run/segment_recorder.hpp
-  xla/run/side_by_side.hpp
-  xla/run/signature_cache.hpp
-  xla/run/slice_groups.hpp
-  xla/run/specialize.hpp
-  xla/run/stages.hpp
-  xla/run/static_program.hpp
-  xla/run/step.hpp
-  xla/run/step_closure.hpp
-  xla/run/sync.hpp
-  xla/run/tensor_replay.hpp
-  xla/run/tile.hpp
-  xla/run/traced_graph.hpp
-  xla/run/write_log.hpp
+  xla/run/state/all_or_nothing.hpp
+  xla/run/state/context.hpp
+  xla/run/state/generator.hpp
+  xla/run/state/metric_report.hpp
+  xla/run/state/metric_store.hpp
+  xla/run/state/metric_values.hpp
+  xla/run/state/metrics.hpp
+  xla/run/state/mode.hpp
+  xla/run/state/recording.hpp
+  xla/run/state/seed.hpp
+  xla/run/state/step_closure.hpp
+  xla/run/state/write_log.hpp
+  xla/run/trace/backward.hpp
+  xla/run/trace/checkpoint.hpp
+  xla/run/trace/lazy.hpp
+  xla/run/trace/machine.hpp
+  xla/run/trace/runtime.hpp
+  xla/run/trace/segment.hpp
+  xla/run/trace/segment_recorder.hpp
+  xla/run/trace/step.hpp
+  xla/run/trace/sync.hpp
+  xla/run/trace/tensor_replay.hpp
+  xla/run/trace/traced_graph.hpp
   xla/compile.hpp
   xla/nn/activation.hpp
   xla/nn/attention.hpp

@@ -10,7 +10,7 @@
 #include "xla/op/pow.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/op/trigonometric.hpp"
-#include "xla/run/runtime.hpp"
+#include "xla/run/trace/runtime.hpp"
 
 namespace {
 

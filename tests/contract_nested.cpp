@@ -5,8 +5,8 @@
 #include "xla/op/derived/softmax.hpp"
 #include "xla/op/relu.hpp"
 #include "xla/optim/sgd.hpp"
-#include "xla/run/backward.hpp"
-#include "xla/run/metrics.hpp"
+#include "xla/run/state/metrics.hpp"
+#include "xla/run/trace/backward.hpp"
 
 using test::numbers;
 

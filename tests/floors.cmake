@@ -4,15 +4,20 @@
 cmake_minimum_required(VERSION 3.24)
 
 set(floors      # the first pattern that matches a path below include/xla decides
-  "^ext/=9"     # apart: no other floor may include it
-  "^xla.hpp$=8"
-  "^(nn|optim|data|io|train)/=7"
-  "^(run/|compile.hpp$)=6"
-  "^kernel/=5"
-  "^transform/=4"
-  "^(tensor.hpp$|module.hpp$|tensor/|op/)=3"
-  "^graph/=2"
-  "^shape/=1"
+  "^ext/=90"     # apart: no other floor may include it
+  "^xla.hpp$=80"
+  "^(nn|optim|data|io|train)/=70"
+  "^(run/call/|compile.hpp$)=65"  # run/ has rooms, in an order of their own
+  "^run/profile[./]=64"
+  "^run/trace/=63"
+  "^run/execute/=62"
+  "^run/plan/=61"
+  "^run/state/=60"
+  "^kernel/=50"
+  "^transform/=40"
+  "^(tensor.hpp$|module.hpp$|tensor/|op/)=30"
+  "^graph/=20"
+  "^shape/=10"
   "^base/=0")
 set(hana_gate "^base/")  # the only place that may include Boost.Hana
 
@@ -28,7 +33,7 @@ endmacro()
 
 function(floor_of path out)
   foreach(entry IN LISTS floors)
-    string(REGEX MATCH "^(.*)=([0-9])$" _ "${entry}")
+    string(REGEX MATCH "^(.*)=([0-9]+)$" _ "${entry}")
     set(pattern "${CMAKE_MATCH_1}")
     set(floor "${CMAKE_MATCH_2}")
     if(path MATCHES "${pattern}")

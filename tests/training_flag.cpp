@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/modes.hpp"
 #include "xla/nn/linear.hpp"
-#include "xla/run/step.hpp"
+#include "xla/run/trace/step.hpp"
 
 using test::numbers;
 

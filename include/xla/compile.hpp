@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "xla/base/later.hpp"
-#include "xla/run/arguments.hpp"
-#include "xla/run/compiled_calls.hpp"
-#include "xla/run/stages.hpp"
-#include "xla/run/static_program.hpp"
+#include "xla/run/call/arguments.hpp"
+#include "xla/run/call/compiled_calls.hpp"
+#include "xla/run/call/stages.hpp"
+#include "xla/run/call/static_program.hpp"
 #include "xla/transform/callable.hpp"
 
 namespace xla {

@@ -83,11 +83,11 @@ namespace train {}
 
 #include "xla/compile.hpp"
 #include "xla/kernel/eigen.hpp"
-#include "xla/run/checkpoint.hpp"
-#include "xla/run/memory.hpp"
-#include "xla/run/metrics.hpp"
-#include "xla/run/runtime.hpp"
-#include "xla/run/step.hpp"
+#include "xla/run/plan/memory.hpp"
+#include "xla/run/state/metrics.hpp"
+#include "xla/run/trace/checkpoint.hpp"
+#include "xla/run/trace/runtime.hpp"
+#include "xla/run/trace/step.hpp"
 
 #include "xla/data/loader.hpp"
 #include "xla/io/print.hpp"

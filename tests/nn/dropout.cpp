@@ -5,7 +5,7 @@
 #include "xla/nn/linear.hpp"
 #include "xla/nn/sequential.hpp"
 #include "xla/op/reduce.hpp"
-#include "xla/run/metrics.hpp"
+#include "xla/run/state/metrics.hpp"
 
 using test::check_equal;
 using test::numbers;

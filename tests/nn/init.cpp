@@ -2,8 +2,8 @@
 #include "xla/nn/init.hpp"
 
 #include "support/reference.hpp"
-#include "xla/run/generator.hpp"
-#include "xla/run/mode.hpp"
+#include "xla/run/state/generator.hpp"
+#include "xla/run/state/mode.hpp"
 
 namespace init = xla::nn::init;
 

@@ -5,7 +5,7 @@
 #include "support/stored.hpp"
 #include "xla/op/derived/softmax.hpp"
 #include "xla/op/sigmoid.hpp"
-#include "xla/run/metrics.hpp"
+#include "xla/run/state/metrics.hpp"
 
 using test::check_equal;
 using test::numbers;

@@ -16,7 +16,7 @@
 #include "xla/optim/lion.hpp"
 #include "xla/optim/rmsprop.hpp"
 #include "xla/optim/schedule.hpp"
-#include "xla/run/metrics.hpp"
+#include "xla/run/state/metrics.hpp"
 
 namespace nn = xla::nn;
 namespace optim = xla::optim;

@@ -3,7 +3,7 @@
 
 #include "support/weights.hpp"
 #include "xla/optim/sgd.hpp"
-#include "xla/run/metrics.hpp"
+#include "xla/run/state/metrics.hpp"
 
 using test::check_equal;
 using test::numbers;

@@ -8,7 +8,7 @@
 #include "xla/optim/average.hpp"
 #include "xla/optim/schedule.hpp"
 #include "xla/optim/sgd.hpp"
-#include "xla/run/metrics.hpp"
+#include "xla/run/state/metrics.hpp"
 
 using test::numbers;
 namespace optim = xla::optim;

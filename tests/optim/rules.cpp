@@ -8,7 +8,7 @@
 #include "xla/optim/radam.hpp"
 #include "xla/optim/rmsprop.hpp"
 #include "xla/optim/sgd.hpp"
-#include "xla/run/metrics.hpp"
+#include "xla/run/state/metrics.hpp"
 
 using test::numbers;
 namespace optim = xla::optim;

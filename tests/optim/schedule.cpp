@@ -5,7 +5,7 @@
 #include "support/weights.hpp"
 #include "xla/optim/adamw.hpp"
 #include "xla/optim/sgd.hpp"
-#include "xla/run/metrics.hpp"
+#include "xla/run/state/metrics.hpp"
 
 namespace optim = xla::optim;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where values lie: never over one that lives, in little memory, in gradients' memory if possible.
 #include <random>
-#include <xla/run/memory_plan.hpp>
+#include <xla/run/plan/memory_plan.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"

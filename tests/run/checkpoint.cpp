@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "xla/run/checkpoint.hpp"
+#include "xla/run/trace/checkpoint.hpp"
 
 #include "support/decoder.hpp"
 #include "support/gradient.hpp"
@@ -7,8 +7,8 @@
 #include "xla/op/remainder.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/optim/sgd.hpp"
-#include "xla/run/memory.hpp"
-#include "xla/run/metrics.hpp"
+#include "xla/run/plan/memory.hpp"
+#include "xla/run/state/metrics.hpp"
 
 namespace nn = xla::nn;
 using test::mode;

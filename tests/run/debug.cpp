@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include <xla/run/debug.hpp>
+#include <xla/run/plan/debug.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "xla/run/metrics.hpp"
-#include "xla/run/metric_report.hpp"
-#include "xla/run/metric_store.hpp"
+#include "xla/run/state/metrics.hpp"
+#include "xla/run/state/metric_report.hpp"
+#include "xla/run/state/metric_store.hpp"
 
 #include <thread>
 #include <vector>

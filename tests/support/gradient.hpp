@@ -8,7 +8,7 @@
 #include "support/reference.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/op/reshape.hpp"
-#include "xla/run/backward.hpp"
+#include "xla/run/trace/backward.hpp"
 
 namespace test {
 

@@ -3,7 +3,7 @@
 
 #include "support/stored.hpp"
 #include "xla/op/derived/reduction.hpp"
-#include "xla/run/mode.hpp"
+#include "xla/run/state/mode.hpp"
 
 namespace test {
 

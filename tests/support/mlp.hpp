@@ -6,7 +6,7 @@
 #include "xla/nn/loss.hpp"
 #include "xla/op/relu.hpp"
 #include "xla/optim/sgd.hpp"
-#include "xla/run/metrics.hpp"
+#include "xla/run/state/metrics.hpp"
 
 namespace test {
 

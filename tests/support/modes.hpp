@@ -8,8 +8,8 @@
 #include "support/reference.hpp"
 #include "xla/compile.hpp"
 #include "xla/module.hpp"
-#include "xla/run/generator.hpp"
-#include "xla/run/sync.hpp"
+#include "xla/run/state/generator.hpp"
+#include "xla/run/trace/sync.hpp"
 
 namespace test {
 

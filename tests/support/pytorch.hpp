@@ -10,7 +10,7 @@
 
 #include "support/reference.hpp"
 #include "xla/op/reduce.hpp"
-#include "xla/run/backward.hpp"
+#include "xla/run/trace/backward.hpp"
 
 namespace test {
 

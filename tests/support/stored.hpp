@@ -2,7 +2,7 @@
 #pragma once
 
 #include "support/reference.hpp"
-#include "xla/run/runtime.hpp"
+#include "xla/run/trace/runtime.hpp"
 #include "xla/tensor/state.hpp"
 
 namespace test {

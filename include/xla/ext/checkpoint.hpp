@@ -14,7 +14,7 @@
 #include "xla/ext/checksum.hpp"
 #include "xla/ext/safetensors.hpp"
 #include "xla/nn/state_dict.hpp"
-#include "xla/run/seed.hpp"
+#include "xla/run/state/seed.hpp"
 
 namespace xla::ext {
 

@@ -12,8 +12,8 @@
 #include "xla/nn/normalization.hpp"
 #include "xla/nn/shape.hpp"
 #include "xla/op/index_select.hpp"
-#include "xla/run/checkpoint.hpp"
-#include "xla/run/step.hpp"
+#include "xla/run/trace/checkpoint.hpp"
+#include "xla/run/trace/step.hpp"
 
 namespace xla::nn {
 

@@ -4,7 +4,7 @@
 #include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/op/derived/dropout.hpp"
-#include "xla/run/runtime.hpp"
+#include "xla/run/trace/runtime.hpp"
 
 namespace xla::nn {
 

@@ -13,7 +13,7 @@
 #include "xla/op/matmul.hpp"
 #include "xla/op/permute.hpp"
 #include "xla/op/random.hpp"
-#include "xla/run/runtime.hpp"
+#include "xla/run/trace/runtime.hpp"
 #include "xla/tensor/state.hpp"
 
 /// Initialisers by PyTorch's names; they write a parameter, buffer or tensor in place, at run time.

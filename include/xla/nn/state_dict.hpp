@@ -12,7 +12,7 @@
 #include "xla/base/later.hpp"
 #include "xla/io/named_array.hpp"
 #include "xla/module.hpp"
-#include "xla/run/runtime.hpp"
+#include "xla/run/trace/runtime.hpp"
 #include "xla/tensor/part.hpp"
 
 namespace xla {

@@ -8,8 +8,8 @@
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/compare.hpp"
 #include "xla/op/where.hpp"
-#include "xla/run/all_or_nothing.hpp"
-#include "xla/run/runtime.hpp"
+#include "xla/run/state/all_or_nothing.hpp"
+#include "xla/run/trace/runtime.hpp"
 #include "xla/tensor/part.hpp"
 
 namespace xla::optim {

@@ -8,8 +8,8 @@
 #include "xla/op/minmax.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/op/root.hpp"
-#include "xla/run/all_or_nothing.hpp"
-#include "xla/run/runtime.hpp"
+#include "xla/run/state/all_or_nothing.hpp"
+#include "xla/run/trace/runtime.hpp"
 #include "xla/tensor/part.hpp"
 
 namespace xla::optim {

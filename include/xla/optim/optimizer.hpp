@@ -6,8 +6,8 @@
 #include "xla/module.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/optim/group.hpp"
-#include "xla/run/all_or_nothing.hpp"
-#include "xla/run/runtime.hpp"
+#include "xla/run/state/all_or_nothing.hpp"
+#include "xla/run/trace/runtime.hpp"
 
 namespace xla::optim {
 

@@ -12,8 +12,8 @@ namespace xla::detail {
 
 struct foreign_memory;
 
-/// What tensors need of the run time, in the mode of the moment; run/machine.hpp defines it. A
-/// template over nothing, so that naming it makes nothing: templates say machine_of<T>.
+/// What tensors need of the run time, in the mode of the moment; run/trace/machine.hpp defines it.
+/// A template over nothing, so that naming it makes nothing: templates say machine_of<T>.
 template <class In>
 struct basic_machine {
   /// The op on inputs: spec has its attributes, and its shape where the op's rule asks for it.

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "xla/compile.hpp"
-#include "xla/run/mode.hpp"
-#include "xla/run/step.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/run/trace/step.hpp"
 #include "xla/train/options.hpp"
 #include "xla/train/supervisor.hpp"
 

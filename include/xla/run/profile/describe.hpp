@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "xla/run/debug.hpp"
-#include "xla/run/executable.hpp"
+#include "xla/run/execute/executable.hpp"
+#include "xla/run/plan/debug.hpp"
 #include "xla/run/profile/data.hpp"
 #include "xla/transform/print.hpp"
 

@@ -12,8 +12,8 @@
 
 #include "xla/kernel/packet.hpp"
 #include "xla/kernel/region.hpp"
-#include "xla/run/metric_store.hpp"
 #include "xla/run/profile/data.hpp"
+#include "xla/run/state/metric_store.hpp"
 
 namespace xla {
 

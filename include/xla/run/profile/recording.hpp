@@ -4,12 +4,12 @@
 #include <string>
 
 #include "xla/base/error.hpp"
-#include "xla/run/lazy.hpp"
 #include "xla/run/profile.hpp"
 #include "xla/run/profile/environment.hpp"
 #include "xla/run/profile/file.hpp"
 #include "xla/run/profile/peaks.hpp"
 #include "xla/run/profile/profiler.hpp"
+#include "xla/run/trace/lazy.hpp"
 
 namespace xla::detail {
 

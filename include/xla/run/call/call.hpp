@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+#include "xla/run/call/arguments.hpp"
+#include "xla/run/execute/executable.hpp"
+#include "xla/run/trace/machine.hpp"
+
+namespace xla::detail {
+
+/// A slot of a program at one call.
+struct bound_slot {
+  ref<impl> value;
+  cell* place = nullptr;
+  handle* target = nullptr;  ///< a tensor argument, to which a write goes back
+  double number = 0;
+
+  /// What the slot stands for; nullptr for a number.
+  const void* owner() const { return place ? static_cast<const void*>(place) : target; }
+};
+
+/// Memory that a call makes, or takes over from an old value; and the tensor that will have it.
+struct fresh_buffer {
+  ref<buffer> data;
+  ref<impl> tensor;
+};
+
+/// What a call brings: every slot's value, in the order in which the capture made the slots. The
+/// tables keep their memory between calls.
+template <class In>
+struct basic_bound_call {
+  later<In, std::vector<bound_slot>> slots;
+  later<In, std::vector<double>> facts;
+  later<In, std::vector<fresh_buffer>> fresh;  ///< zeros for gradients, then writes, then results
+  std::size_t first_result = 0;
+  later<In, std::vector<rng_state>> random;
+  /// Per slot: the parameter has no gradient in this call, as it is frozen or none is there to be
+  /// read. Empty where there is no such parameter.
+  later<In, std::vector<char>> absent;
+  later<In, std::vector<const void*>> distinct;  ///< per slot: its owner, in a call that was fine
+  bool differentiable = false;  ///< a tensor among the arguments requires a gradient
+
+  ref<impl>& result(int i) { return fresh[first_result + static_cast<std::size_t>(i)].tensor; }
+  [[gnu::noinline]] void clear() {
+    slots.clear();
+    absent.clear();
+    differentiable = false;
+    facts.clear();
+    fresh.clear();
+  }
+};
+using bound_call = basic_bound_call<void>;
+
+/// Binds arguments to slots; values are brought up to date first.
+template <class In>
+class basic_call_binder final : public leaf_visitor {
+ public:
+  explicit basic_call_binder(later<In, bound_call>& call) : call_(call) {}
+
+  void tensor(handle& value, const tree_path& path) override {
+    add(value, path);
+    call_.differentiable |= call_.slots.back().value->needs_grad;
+  }
+  void cell(handle& place, bool, const tree_path& path) override { add(place, path); }
+  void scalar(double value, const tree_path&) override {
+    call_.slots.emplace_back().number = value;
+  }
+  void fact(double value, const tree_path&) override { call_.facts.push_back(value); }
+
+ private:
+  void add(handle& h, const tree_path& path) {
+    impl* t = h.value();
+    if (!t) throw runtime_error(path.str() + " is an empty tensor: give it a value first");
+    if (h.place() && h.place()->functional)
+      throw runtime_error(path.str() +
+                          " is a functional_copy(): make that in the body, or pass a copy of it");
+    make_ready(*t);
+    wait_for(*t->data);
+    bound_slot& s = call_.slots.emplace_back();
+    s.value = ref<impl>::share(t);
+    s.place = h.place();
+    s.target = &h;
+  }
+  later<In, bound_call>& call_;
+};
+using call_binder = basic_call_binder<void>;
+
+/// Finds the way to the slot, or the fact, of some number, for a sentence.
+template <class In>
+class basic_path_finder final : public leaf_visitor {
+ public:
+  basic_path_finder(int index, bool among_facts) : left_(index), facts_(among_facts) {}
+  std::string found = "an argument";
+
+  [[gnu::cold]] void tensor(handle&, const tree_path& path) override { pass(false, path); }
+  [[gnu::cold]] void cell(handle&, bool kept, const tree_path& path) override {
+    pass(false, path, kept ? " (optimizer state)" : "");
+  }
+  [[gnu::cold]] void scalar(double, const tree_path& path) override { pass(false, path); }
+  [[gnu::cold]] void fact(double, const tree_path& path) override { pass(true, path); }
+
+ private:
+  [[gnu::cold, gnu::noinline]] void pass(bool is_fact, const tree_path& path,
+                                         const char* what = "") {
+    if (is_fact == facts_ && left_-- == 0) found = path.str() + what;
+  }
+  int left_;
+  bool facts_;
+};
+using path_finder = basic_path_finder<void>;
+
+/// The arguments of one call, and how to go over them.
+struct call_arguments {
+  void* const* addresses;
+  void (*visit)(void* const* arguments, leaf_visitor& to);
+
+  template <class In = void>
+  std::string slot_path(int index) const {
+    return path<In>({index, false});
+  }
+  template <class In = void>
+  std::string fact_path(int index) const {
+    return path<In>({index, true});
+  }
+
+ private:
+  template <class In>
+  [[gnu::noinline]] std::string path(later<In, path_finder> finder) const {
+    visit(addresses, finder);
+    return std::move(finder.found);
+  }
+};
+
+/// One execution of an executable on bound slots: memory for what is new, the steps, then the
+/// changes that the caller sees.
+template <class In>
+class basic_execution {
+ public:
+  basic_execution(later<In, executable>& e, later<In, bound_call>& c)
+      : e_(e), p_(e.get_plan()), call_(c), frame_(e.take_frame()) {}
+  ~basic_execution() { e_.give_frame(std::move(frame_)); }
+  basic_execution(const basic_execution&) = delete;
+
+  void run() {
+    point_slots();
+    point_writes();
+    point_results();
+    point_lent();
+    for (int v : p_.moving) table(v) = table(p_.base[at(v)]);
+    drawing numbers(static_cast<std::uint64_t>(p_.random_counters));
+    number(numbers.from());
+    e_.run(*frame_, call_.random.data());
+    copy();
+    commit();
+    numbers.used();
+  }
+
+ private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  void*& table(int v) { return frame_->table[at(v)]; }
+  const program& source() const { return p_.source; }
+  std::size_t bytes(int v) const { return static_cast<std::size_t>(p_.places[at(v)].bytes); }
+
+  void point_slots() {
+    for (int i = 0; i < source().count.slots; ++i) {
+      const program_slot& s = source().slots[i];
+      bound_slot& b = call_.slots[at(i)];
+      if (s.leaf >= 0) table(s.leaf) = b.value->data->data;
+      if (s.grad_leaf < 0) continue;
+      impl* g = b.place && b.place->meta ? b.place->meta->grad.get() : nullptr;
+      if (g) {
+        make_ready(*g);
+        wait_for(*g->data);
+        table(s.grad_leaf) = g->data->data;
+      } else {
+        table(s.grad_leaf) = zeros(s.grad_leaf);
+      }
+    }
+    for (int v : p_.scalars) {
+      const node& n = source().values[v];
+      const double number = call_.slots[at(static_cast<int>(n.attr))].number;
+      store_number(table(v), n.type, number, static_cast<std::int64_t>(number));
+    }
+  }
+  void number(const rng_state& s) {
+    call_.random.clear();
+    for (std::int64_t c : p_.counters)
+      call_.random.push_back({s.seed, s.offset + static_cast<std::uint64_t>(c)});
+  }
+  ref<buffer> make(int v) const {
+    return ref<buffer>(buffer::make(bytes(v), {source().values[v].op->name, &p_.shapes[at(v)]}));
+  }
+  void* add(ref<buffer> b) {
+    fresh_buffer& f = call_.fresh.emplace_back();
+    f.data = std::move(b);
+    return f.data->data;
+  }
+  void* zeros(int v) {
+    void* const to = add(make(v));
+    return std::memset(to, 0, bytes(v));
+  }
+
+  // The old value's memory serves when nobody else holds it.
+  void point_writes() {
+    first_write_ = call_.fresh.size();
+    for (int i = 0; i < source().count.writes; ++i) {
+      const write& w = source().writes[i];
+      bound_slot& b = call_.slots[at(w.slot)];
+      ref<buffer> to;
+      if (p_.in_place[at(i)]) {
+        impl* old = w.gradient ? b.place->meta->grad.get() : b.value.get();
+        const int handles = w.gradient ? 1 : 2;  // the cell's, and this call's
+        if (old && old->refs.load(std::memory_order_acquire) == handles && old->data &&
+            old->data->unique() && old->data->bytes >= bytes(w.value) && b.place)
+          to = old->data;
+      }
+      if (!to) to = make(w.value);
+      void* const data = add(std::move(to));
+      if (p_.copies[at(i)] < 0) table(p_.base[at(w.value)]) = data;
+      if (is_new(w, call_.fresh.back().data.get())) make_tensor(w.value);
+    }
+  }
+  void point_results() {
+    call_.first_result = call_.fresh.size();
+    for (int i = 0; i < source().count.results; ++i) {
+      const int v = source().results[i];
+      void* const data = add(make(v));
+      if (p_.copies[at(source().count.writes + i)] < 0) table(p_.base[at(v)]) = data;
+      make_tensor(v);
+    }
+  }
+  void point_lent() {
+    for (int v : p_.lent) {
+      const placement& q = p_.places[at(v)];
+      table(v) =
+          static_cast<std::byte*>(call_.fresh[first_write_ + at(q.index)].data->data) + q.offset;
+    }
+  }
+  void copy() {
+    const int writes = source().count.writes;
+    for (int i = 0; i < writes + source().count.results; ++i)
+      if (const int v = p_.copies[at(i)]; v >= 0)
+        std::memcpy(call_.fresh[first_write_ + at(i)].data->data, table(v), bytes(v));
+  }
+
+  // What a write leaves in its place is a new tensor, unless the old one's memory has the value.
+  bool is_new(const write& w, const buffer* data) const {
+    const bound_slot& b = call_.slots[at(w.slot)];
+    if (!w.gradient) return b.place ? b.value->data.get() != data : b.target != nullptr;
+    const impl* const old = b.place->meta->grad.get();
+    return !old || old->data.get() != data || source().slots[w.slot].clears_gradient;
+  }
+  /// For the memory that was added last.
+  void make_tensor(int v) {
+    ref<impl> t(new impl);
+    t->op = &input_info;
+    t->type = source().values[v].type;
+    t->dims = p_.shapes[at(v)];
+    call_.fresh.back().tensor = std::move(t);
+  }
+
+  // Nothing here can fail: what it needs was taken before the first step.
+  void commit() noexcept {
+    for (int i = 0; i < source().count.slots; ++i) {
+      const program_slot& s = source().slots[i];
+      cell* const c = call_.slots[at(i)].place;
+      if (!c || !c->meta) continue;
+      if (s.clears_gradient) c->meta->grad.reset();
+      if (s.requires_grad >= 0)
+        c->meta->requires_grad = c->current->needs_grad = s.requires_grad > 0;
+    }
+    for (std::size_t i = first_write_; i < call_.fresh.size(); ++i) {
+      fresh_buffer& f = call_.fresh[i];
+      if (!f.tensor) continue;
+      f.tensor->data = std::move(f.data);
+      if (i < call_.first_result) leave(source().writes[i - first_write_], std::move(f.tensor));
+      else hand_out(source().results[i - call_.first_result], *f.tensor);
+    }
+  }
+  void leave(const write& w, ref<impl> t) noexcept {
+    bound_slot& b = call_.slots[at(w.slot)];
+    if (w.gradient) {
+      b.place->meta->grad = std::move(t);
+      return;
+    }
+    t->meta = b.place ? b.place->meta : b.value->meta;
+    t->needs_grad = t->meta && t->meta->requires_grad;
+    if (b.place) b.place->current = std::move(t);
+    else b.target->adopt(t.take());
+  }
+  void hand_out(int v, impl& result) const noexcept {
+    if (!source().values[v].needs_grad || !wants_gradients()) return;
+    result.op = &compiled_result_info;
+    result.needs_grad = true;
+  }
+  bool wants_gradients() const noexcept {
+    bool any = call_.differentiable;
+    for (const bound_slot& b : call_.slots) {
+      if (any) break;
+      any = b.place && b.place->meta && b.place->meta->requires_grad;
+    }
+    return any && grad_enabled();
+  }
+
+  later<In, executable>& e_;
+  const later<In, plan>& p_;
+  later<In, bound_call>& call_;
+  later<In, std::unique_ptr<frame>> frame_;
+  std::size_t first_write_ = 0;
+};
+using execution = basic_execution<void>;
+
+/// One call of an executable.
+template <class In = void>
+void execute(later<In, executable>& e, later<In, bound_call>& call) {
+  later<In, execution>(e, call).run();
+}
+XLA_INSTANCE(void execute<void>(executable&, bound_call&));
+
+}  // namespace xla::detail

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "xla/run/call/compiled_calls.hpp"
+#include "xla/run/call/signature_cache.hpp"
+#include "xla/run/plan/debug.hpp"
+#include "xla/run/plan/memory_of.hpp"
+#include "xla/run/state/metric_store.hpp"
+#include "xla/run/trace/runtime.hpp"
+
+namespace xla::detail {
+
+/// Sets the training flags that a body sets, when it has run.
+template <class In>
+class basic_flag_setter final : public leaf_visitor {
+ public:
+  explicit basic_flag_setter(const std::int8_t* flags) : next_(flags) {}
+  void tensor(handle&, const tree_path&) override {}
+  void cell(handle&, bool, const tree_path&) override {}
+  void scalar(double, const tree_path&) override {}
+  void fact(double, const tree_path&) override { ++next_; }
+  void flag(TrainingFlag& f, const tree_path&) override {
+    if (const int on = *next_++; on != 0) f.set(on > 0);
+  }
+
+ private:
+  const std::int8_t* next_;
+};
+using flag_setter = basic_flag_setter<void>;
+
+template <class In>
+struct basic_compiled_calls<In>::state {
+  [[gnu::cold]] ~state() = default;
+
+  CompileOptions options;
+  std::mutex lock;
+  later<In, std::vector<std::pair<const compiled_program*, std::unique_ptr<signature_cache>>>>
+      caches;
+  later<In, call_pool> calls;
+
+  later<In, signature_cache>& cache_of(const compiled_program& p) {
+    const std::lock_guard hold(lock);
+    for (auto& [known, cache] : caches)
+      if (known == &p) return *cache;
+    return add_cache(p);
+  }
+  [[gnu::cold]] later<In, signature_cache>& add_cache(const compiled_program& p) {
+    prepare_for_plans<In>();
+    caches.emplace_back(&p, std::make_unique<later<In, signature_cache>>(p.source, p.kernels));
+    return *caches.back().second;
+  }
+
+  void work(const compiled_program& p, later<In, signature_cache>& cache,
+            later<In, bound_call>& call, const call_arguments& arguments) {
+    bind(p, cache, call, arguments);
+    later<In, executable>* e = cache.find(call);
+    static counter& cached = get_counter<In>("CachedCompile");
+    if (e) cached.add();
+    else e = specialize(cache, call, arguments);
+    if (later<In, debug_log>::instance().level() > 1)
+      report_execution<In>(options.name, cache.hash(e->get_plan()));
+    if (plan_watch* w = watched_plans.load(std::memory_order_acquire); w && w->is_new(*w, *e))
+      introduce(*w, *e, arguments);
+    static metric& execute_time = get_metric<In>("ExecuteTime");
+    const later<In, timed> sample(execute_time);
+    execute<In>(*e, call);
+    if (!p.flags) return;
+    later<In, flag_setter> setter(p.flags);
+    arguments.visit(arguments.addresses, setter);
+  }
+
+  static void bind(const compiled_program& p, const later<In, signature_cache>& cache,
+                   later<In, bound_call>& call, const call_arguments& arguments) {
+    later<In, call_binder> binder(call);
+    arguments.visit(arguments.addresses, binder);
+    check_facts<In>(p.facts, call, arguments);
+    if (call.differentiable && cache.collects_gradients())
+      check_inputs<In>(p.source, call, arguments);
+    if (cache.changes_arguments()) {
+      check_repeats<In>(p.source, call, arguments);
+      note_absent<In>(p.source, call, arguments);
+    }
+  }
+
+  [[gnu::cold]] later<In, executable>* specialize(later<In, signature_cache>& cache,
+                                                  const later<In, bound_call>& call,
+                                                  const call_arguments& arguments) {
+    static counter& uncached = get_counter<In>("UncachedCompile");
+    static metric& compile_time = get_metric<In>("CompileTime");
+    const later<In, timed> sample(compile_time);
+    check_fixed_sizes<In>(cache.source(), call, arguments);
+    check_sizes<In>(cache.source(), call, arguments);
+    check_absent<In>(cache.source(), call, arguments);
+    later<In, std::vector<const plan*>> known;
+    if (later<In, debug_log>::instance().level() > 0) known = cache.plans();
+    later<In, executable>* e = cache.add(call, options);
+    uncached.add();
+    note_memory<In>(options.name, e->get_plan());
+    if (later<In, debug_log>::instance().level() > 0) {
+      auto name = [&](int slot) { return arguments.slot_path(slot); };
+      report<In>({"compile", options.name, cache.hash(e->get_plan()),
+                  what_changed(e->get_plan().slot_shapes, known, name)},
+                 e->get_plan());
+    }
+    return e;
+  }
+
+  [[gnu::cold]] void introduce(plan_watch& watch, const later<In, executable>& e,
+                               const call_arguments& arguments) {
+    later<In, std::vector<std::string>> slots;
+    for (int i = 0; i < e.get_plan().source.count.slots; ++i)
+      slots.push_back(arguments.slot_path(i));
+    watch.introduce(watch, e, options.name, slots);
+  }
+};
+
+template <class In>
+basic_compiled_calls<In>::basic_compiled_calls(CompileOptions options)
+    : state_(new state{std::move(options), {}, {}, {}}) {}
+
+template <class In>
+[[gnu::cold]] basic_compiled_calls<In>::~basic_compiled_calls() {
+  delete state_;
+}
+
+template <class In>
+auto basic_compiled_calls<In>::reached() -> state& {
+  if (!state_) throw runtime_error("xla::compile: this compiled function was moved from");
+  return *state_;
+}
+
+template <class In>
+void basic_compiled_calls<In>::run(const compiled_program& p, void* const* arguments,
+                                   handle* results) {
+  auto& cache = reached().cache_of(p);
+  struct borrowed {
+    later<In, call_pool>& pool;
+    later<In, std::unique_ptr<bound_call>> call = pool.take();
+    ~borrowed() { pool.give(std::move(call)); }
+  } own{state_->calls};
+  const auto work = [&] { state_->work(p, cache, *own.call, {arguments, p.visit}); };
+  if (cache.changes_arguments() || p.flags) {
+    const std::lock_guard one_at_a_time(cache.state_lock());
+    work();
+  } else {
+    work();
+  }
+  for (int i = 0; i < p.source.count.results; ++i) results[i].adopt(own.call->result(i).take());
+}
+
+template <class In>
+MemoryAnalysis basic_compiled_calls<In>::analyse(const compiled_program& p,
+                                                 void* const* arguments) {
+  auto& cache = reached().cache_of(p);
+  later<In, bound_call> call;
+  const call_arguments all{arguments, p.visit};
+  state_->bind(p, cache, call, all);
+  later<In, executable>* e = cache.find(call);
+  return memory_of<In>((e ? e : state_->specialize(cache, call, all))->get_plan());
+}
+
+XLA_INSTANCE(class basic_compiled_calls<void>);
+
+template <class In>
+[[noreturn]] void refuse_pairing(int argument) {
+  throw runtime_error(
+      "xla::compile: argument " + std::to_string(argument) +
+      " is an optimizer of another model than the one it is passed with; "
+      "pass models and their optimizers in the same order, models that none is for last");
+}
+XLA_INSTANCE(void refuse_pairing<void>(int));
+
+}  // namespace xla::detail

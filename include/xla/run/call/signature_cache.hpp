@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "xla/base/hash.hpp"
+#include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
+#include "xla/base/later.hpp"
+#include "xla/run/call/call.hpp"
+#include "xla/run/call/compile_options.hpp"
+#include "xla/transform/print.hpp"
+
+namespace xla {
+
+namespace detail {
+
+/// A program's executable for slots of these sizes.
+template <class In = void>
+later<In, std::unique_ptr<executable>> specialize(const program& p, const region_kernel* kernels,
+                                                  later<In, std::vector<shape>> slots,
+                                                  const later<In, std::vector<char>>& absent,
+                                                  arena_store& arenas) {
+  return std::make_unique<later<In, executable>>(
+      later<In, specializer>(p, kernels, std::move(slots)).run(absent), arenas);
+}
+XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const region_kernel*,
+                                                          std::vector<shape>,
+                                                          const std::vector<char>&, arena_store&));
+
+/// Whether a call leaves something else in a slot than it found there.
+constexpr bool changes(const program& p, int slot) {
+  const program_slot& s = p.slots[slot];
+  bool any = s.clears_gradient || s.requires_grad >= 0;
+  for (int i = 0; i < p.count.writes; ++i) any |= p.writes[i].slot == slot;
+  return any;
+}
+
+template <class In>
+later<In, std::vector<shape>> shapes_of(const later<In, bound_call>& call) {
+  later<In, std::vector<shape>> all;
+  for (const bound_slot& s : call.slots) all.push_back(s.value ? s.value->dims : shape{});
+  return all;
+}
+
+/// The executables of one function at given argument types, by signature.
+template <class In>
+class basic_signature_cache {
+ public:
+  basic_signature_cache(const program& p, const region_kernel* kernels)
+      : program_(p), kernels_(kernels) {
+    for (int i = 0; i < p.count.slots; ++i) {
+      changes_ |= changes(p, i);
+      collects_ |= p.slots[i].use == gradient_use::collected;
+    }
+  }
+
+  later<In, executable>* find(const later<In, bound_call>& call) {
+    const std::lock_guard hold(lock_);
+    return look_up(call);
+  }
+  [[gnu::cold]] later<In, executable>* add(const later<In, bound_call>& call,
+                                           const CompileOptions& options) {
+    const std::lock_guard hold(lock_);
+    if (auto* made_meanwhile = look_up(call)) return made_meanwhile;
+    if (static_cast<int>(all_.size()) >= options.max_signatures)
+      throw runtime_error(
+          join({"Maximum number of different graphs allowed per function exceeded: ",
+                std::to_string(options.max_signatures), " (", options.name,
+                "); pad the arguments to fewer shapes or raise max_signatures"}));
+    auto made = specialize<In>(program_, kernels_, shapes_of<In>(call), call.absent, arenas_);
+    if (2 * all_.size() >= places_.size()) make_places();
+    all_.push_back(std::move(made));
+    enter(all_.size() - 1);
+    return last_ = all_.back().get();
+  }
+  [[gnu::cold]] later<In, std::vector<const plan*>> plans() {
+    const std::lock_guard hold(lock_);
+    later<In, std::vector<const plan*>> all;
+    for (auto& e : all_) all.push_back(&e->get_plan());
+    return all;
+  }
+  /// Of the program and a signature.
+  static std::uint64_t hash(const later<In, plan>& p) {
+    std::uint64_t h = static_cast<std::uint64_t>(p.source.count.steps);
+    for (int i = 0; i < p.source.count.words; ++i) h = mix(h, p.source.words[i]);
+    for (const shape& s : p.slot_shapes) h = add(h, s);
+    return h;
+  }
+  const program& source() const { return program_; }
+  /// Whether backward() adds to gradients of parameters.
+  bool collects_gradients() const { return collects_; }
+  /// Whether a call changes any of its arguments.
+  bool changes_arguments() const { return changes_; }
+  std::mutex& state_lock() { return state_lock_; }
+
+ private:
+  later<In, executable>* look_up(const later<In, bound_call>& call) {
+    if (last_ && matches(*last_, call)) return last_;
+    if (all_.empty()) return nullptr;
+    for (std::size_t at = hash(call);; ++at)
+      if (const int i = place(at); i < 0) return nullptr;
+      else if (later<In, executable>& e = *all_[static_cast<std::size_t>(i)]; matches(e, call))
+        return last_ = &e;
+  }
+  static bool matches(const later<In, executable>& e, const later<In, bound_call>& call) {
+    const auto& shapes = e.get_plan().slot_shapes;
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+      if (call.slots[i].value && !(call.slots[i].value->dims == shapes[i])) return false;
+    const std::byte* absent = e.get_plan().own.get();
+    return call.absent.empty()
+               ? !absent
+               : absent && std::memcmp(absent, call.absent.data(), call.absent.size()) == 0;
+  }
+  static std::size_t hash(const later<In, bound_call>& call) {
+    std::uint64_t h = 0;
+    for (const bound_slot& s : call.slots)
+      if (s.value) h = add(h, s.value->dims);
+    return static_cast<std::size_t>(h >> 16);
+  }
+  static std::size_t hash_of(const later<In, plan>& p) {
+    std::uint64_t h = 0;
+    for (const shape& s : p.slot_shapes) h = add(h, s);
+    return static_cast<std::size_t>(h >> 16);
+  }
+  static std::uint64_t add(std::uint64_t h, const shape& s) {
+    for (int i = 0; i < s.rank; ++i) h = mix(h, static_cast<std::uint64_t>(s[i]));
+    return h;
+  }
+  int& place(std::size_t at) { return places_[at & (places_.size() - 1)]; }
+  void enter(std::size_t i) {
+    std::size_t at = hash_of(all_[i]->get_plan());
+    while (place(at) >= 0) ++at;
+    place(at) = static_cast<int>(i);
+  }
+  [[gnu::cold]] void make_places() {
+    later<In, std::vector<int>> more(std::max<std::size_t>(16, 4 * all_.size()), -1);
+    places_.swap(more);
+    for (std::size_t i = 0; i < all_.size(); ++i) enter(i);
+  }
+  program program_;
+  bool changes_ = false, collects_ = false;
+  const region_kernel* kernels_;
+  std::mutex lock_, state_lock_;
+  arena_store arenas_;  // one signature's serve the others
+  later<In, std::vector<std::unique_ptr<executable>>> all_;
+  later<In, std::vector<int>> places_;  // by hash, each of all_ in the first free place from there
+  later<In, executable>* last_ = nullptr;
+};
+using signature_cache = basic_signature_cache<void>;
+
+/// Calls in flight keep their tables for the next one.
+template <class In>
+class basic_call_pool {
+ public:
+  later<In, std::unique_ptr<bound_call>> take() {
+    const std::lock_guard hold(lock_);
+    if (free_.empty()) {
+      free_.reserve(made_ + 1);  // so that giving back cannot fail
+      auto c = std::make_unique<later<In, bound_call>>();
+      ++made_;
+      return c;
+    }
+    auto c = std::move(free_.back());
+    free_.pop_back();
+    return c;
+  }
+  void give(later<In, std::unique_ptr<bound_call>> c) noexcept {
+    c->clear();
+    const std::lock_guard hold(lock_);
+    free_.push_back(std::move(c));
+  }
+
+ private:
+  spin_lock lock_;
+  later<In, std::vector<std::unique_ptr<bound_call>>> free_;
+  std::size_t made_ = 0;
+};
+using call_pool = basic_call_pool<void>;
+
+/// Who needs an axis of a slot to have a size that the body knows: ": matmul (model.cpp:42)".
+template <class In = void>
+[[gnu::cold]] text needed_by(const program& p, int slot, int axis) {
+  text out;
+  extent e = equality::hole;
+  for (int i = 0; i < p.count.symbols; ++i)
+    if (const symbol& s = p.symbols[i]; s.kind == 'v' && s.a == slot && s.b == axis)
+      for (extent to = symbol_extent(i); to != -1 && !is_known(to);
+           to = p.symbols[symbol_index(to)].same_as)
+        e = to;
+  for (int i = 0; i < p.count.equalities && out.empty(); ++i)
+    if (const equality& q = p.equalities[i];
+        !q.at_least && ((q.a == e && is_known(q.b)) || (q.b == e && is_known(q.a))))
+      out << ": " << q.where.function << q.where.at;
+  return out;
+}
+
+/// What helps where one of the sizes that should be equal is 1.
+inline constexpr std::string_view how_one_broadcasts =
+    "; a size that is 1 only at run time broadcasts by expand(x, {...}) or expand_as(x, y)";
+
+template <class In = void>
+[[noreturn, gnu::cold]] void refuse_size(const program& p, int slot, int axis,
+                                         const std::string& path, const shape& actual) {
+  const bool tensor = p.slots[slot].kind == slot_kind::tensor;
+  text t = "xla::compile: ";
+  t << path << " is " << actual
+    << (tensor ? ", but the function needs " : ", but its type's default constructor makes ")
+    << p.values[p.slots[slot].leaf].dims_shape()
+    << (tensor ? " there, where the models' types fix sizes"
+               : "; sizes that vary belong into the type, as template parameters");
+  if (tensor && actual[axis] == 1) t << how_one_broadcasts;
+  if (tensor) t << needed_by(p, slot, axis);
+  size_scope{nullptr, call_site()}.fail_with(t);
+  __builtin_unreachable();
+}
+
+/// The sizes that a type fixes, against those of an argument: a difference is one sentence.
+template <class In = void>
+void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
+                       const call_arguments& arguments) {
+  for (int i = 0; i < p.count.slots; ++i) {
+    const int leaf = p.slots[i].leaf;
+    if (leaf < 0 || !call.slots[static_cast<std::size_t>(i)].value) continue;
+    const shape fixed = p.values[leaf].dims_shape();
+    const shape& actual = call.slots[static_cast<std::size_t>(i)].value->dims;
+    for (int k = 0; k < fixed.rank; ++k)
+      if (is_known(fixed[k]) && fixed[k] != actual[k])
+        refuse_size<In>(p, i, k, arguments.slot_path(i), actual);
+  }
+}
+
+template <class In = void>
+[[noreturn, gnu::cold]] void refuse_frozen(const call_arguments& arguments, int slot,
+                                           const char* why) {
+  throw runtime_error(
+      join({"xla::compile: ", arguments.slot_path(slot), " does not require a gradient, ", why}));
+}
+
+/// A tensor that requires a gradient would not get one, unless the body says that it requires it.
+template <class In = void>
+[[gnu::cold]] void check_inputs(const program& p, const later<In, bound_call>& call,
+                                const call_arguments& arguments) {
+  for (int i = 0; i < p.count.slots; ++i) {
+    if (p.slots[i].kind != slot_kind::tensor || p.slots[i].requires_grad >= 0) continue;
+    if (!call.slots[static_cast<std::size_t>(i)].value->needs_grad) continue;
+    throw runtime_error(
+        join({"xla::compile: ", arguments.slot_path(i),
+              " is a tensor that requires a gradient, and backward() in a compiled "
+              "function gives one to the parameters of its models only; pass x.detach(), "
+              "and take xla::grad(loss, x) in the body where you want it"}));
+  }
+}
+
+/// Finds the parameters that have no gradient in a call.
+template <class In = void>
+void note_absent(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
+  for (int i = 0; i < p.count.slots; ++i) {
+    const program_slot& s = p.slots[i];
+    if (s.use == gradient_use::none) continue;
+    const cell* place = call.slots[static_cast<std::size_t>(i)].place;
+    const grad_meta* m = place ? place->meta.get() : nullptr;
+    const bool there = m && m->grad, read = s.use == gradient_use::read;
+    if (read ? there || s.mixed : !m || m->requires_grad) continue;
+    if (!read && there && s.grad_leaf >= 0)
+      refuse_frozen<In>(arguments, i,
+                        "but has one from before, which the function would add to; call "
+                        "zero_grad() first");
+    call.absent.resize(call.slots.size());
+    call.absent[static_cast<std::size_t>(i)] = true;
+  }
+}
+
+/// What a step does with gradients has to make sense without those of frozen parameters.
+template <class In = void>
+[[gnu::cold]] void check_absent(const program& p, const later<In, bound_call>& call,
+                                const call_arguments& arguments) {
+  if (call.absent.empty()) return;
+  int collected = 0, absent = 0;
+  for (int i = 0; i < p.count.slots; ++i) {
+    const program_slot& s = p.slots[i];
+    if (s.use != gradient_use::collected) continue;
+    ++collected;
+    if (!call.absent[static_cast<std::size_t>(i)]) continue;
+    ++absent;
+    if (s.mixed || s.leaf < 0)
+      refuse_frozen<In>(arguments, i,
+                        "but the function wants it for more than the update of this parameter; "
+                        "where it joins others, as in a norm, write optim::gradient_part(p, x)");
+  }
+  if (absent > 0 && absent == collected)
+    throw runtime_error("backward: nothing that this value was computed from requires a gradient");
+}
+
+template <class In = void>
+[[noreturn, gnu::cold]] void refuse_repeat(const call_arguments& arguments, int slot, int again) {
+  throw runtime_error(join(
+      {"xla::compile: ", arguments.slot_path(again), " is the same as ", arguments.slot_path(slot),
+       ", and the function changes it: a compiled function takes what it changes "
+       "once; pass it once and use that twice in the body, or pass a copy"}));
+}
+
+template <class In = void>
+[[gnu::cold]] void find_repeats(const program& p, later<In, bound_call>& call,
+                                const call_arguments& arguments) {
+  const std::size_t n = call.slots.size();
+  std::size_t mask = 15;
+  while (mask < 2 * n) mask = 2 * mask + 1;
+  const std::unique_ptr<int[]> table(new int[mask + 1]());  // 1 + slot, by the owner's address
+  call.distinct.assign(n, nullptr);
+  for (std::size_t i = 0; i < n; ++i) {
+    const void* const owner = call.distinct[i] = call.slots[i].owner();
+    if (!owner) continue;
+    std::size_t at = (reinterpret_cast<std::uintptr_t>(owner) >> 4) & mask;
+    for (; table[at] > 0; at = (at + 1) & mask) {
+      const int k = table[at] - 1;
+      if (call.slots[static_cast<std::size_t>(k)].owner() != owner) continue;
+      if (!changes(p, k) && !changes(p, static_cast<int>(i))) continue;
+      call.distinct.clear();
+      refuse_repeat<In>(arguments, k, static_cast<int>(i));
+    }
+    table[at] = static_cast<int>(i) + 1;
+  }
+}
+
+/// What a function changes, it has to get once: its program takes all slots to be different. What
+/// was found once is not looked for again while the calls bring the same.
+template <class In = void>
+void check_repeats(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
+  const std::size_t n = call.slots.size();
+  bool known = call.distinct.size() == n;
+  for (std::size_t i = 0; known && i < n; ++i) known = call.slots[i].owner() == call.distinct[i];
+  if (!known) find_repeats<In>(p, call, arguments);
+}
+
+template <class In = void>
+[[noreturn, gnu::cold]] void refuse_fact(const std::string& path, double actual, double expected) {
+  if (std::isinf(expected) && std::isinf(actual))
+    throw runtime_error(
+        join({"xla::compile: ", path, " says ", expected > 0 ? "evaluation" : "training",
+              ", but the function was compiled for ",
+              expected > 0 ? "training; call train() on the model first"
+                           : "evaluation; call eval() on the model first"}));
+  throw runtime_error(
+      join({"xla::compile: ", path, " is ", print_number(actual),
+            ", but its type's default constructor makes ", print_number(expected),
+            ", and the step was compiled for that; make it a template parameter of the "
+            "type, or an xla::Scalar if it is a hyper-parameter"}));
+}
+
+/// "axis 1 of argument 0 is 3": a size, and where it is known from.
+template <class In>
+[[gnu::noinline]] void describe_size(text& out, const program& p, extent e, std::int64_t value,
+                                     const call_arguments& arguments) {
+  const symbol* s = is_known(e) ? nullptr : &p.symbols[symbol_index(e)];
+  if (s && s->kind == 'v')
+    out << "axis " << s->b << " of " << arguments.slot_path<In>(static_cast<int>(s->a));
+  else out << "a size";
+  out << " is " << value;
+}
+
+/// Checks what the body took to be equal, large enough, or not 0.
+template <class In>
+void check_sizes(const program& p, const later<In, bound_call>& call,
+                 const call_arguments& arguments) {
+  if (p.count.equalities == 0) return;
+  const auto symbols = evaluate_symbols<In>(p, shapes_of<In>(call));
+  for (int i = 0; i < p.count.equalities; ++i) {
+    const equality& e = p.equalities[i];
+    const std::int64_t a = value_at<In>(symbols, e.a);
+    if (e.b == equality::hole) {
+      if (a != 0) continue;
+      size_scope{nullptr, {"", e.where.at}}.fail_with(e.where.function);
+    }
+    const std::int64_t b = value_at<In>(symbols, e.b);
+    if (e.at_least ? a >= b : a == b) continue;
+    text t;
+    describe_size<In>(t, p, e.a, a, arguments);
+    if (e.at_least) {
+      t << " and has to be at least " << b;
+    } else {
+      describe_size<In>(t << ", ", p, e.b, b, arguments);
+      t << "; they have to be equal";
+      if (a == 1 || b == 1) t << how_one_broadcasts;
+    }
+    size_scope{nullptr, e.where}.fail(t);
+  }
+}
+
+/// Plain numbers among the members are facts of the type: the step was captured with them. So are
+/// the training flags that the body read.
+template <class In = void>
+void check_facts(const double* facts, const later<In, bound_call>& call,
+                 const call_arguments& arguments) {
+  for (std::size_t i = 0; i < call.facts.size(); ++i) {
+    if (call.facts[i] == facts[i] || std::isnan(facts[i])) continue;
+    refuse_fact<In>(arguments.fact_path(static_cast<int>(i)), call.facts[i], facts[i]);
+  }
+}
+
+}  // namespace detail
+}  // namespace xla

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "xla/base/error.hpp"
+#include "xla/base/hash.hpp"
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+#include "xla/graph/graph.hpp"
+#include "xla/kernel/call.hpp"
+#include "xla/run/state/generator.hpp"
+#include "xla/run/state/metric_store.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/tensor/memory.hpp"
+
+namespace xla::detail {
+
+template <class In = void>
+inline std::size_t bytes_of(const impl& t) {
+  return static_cast<std::size_t>(count(t.dims) * size_of(t.type));
+}
+
+/// What a compiled function without backward() returns: gradients would go through it, and cannot.
+inline constexpr op_info compiled_result_info{
+    .name = "compiled result", .id = op_id("compiled result"), .kind = op_kind::leaf};
+
+/// Counts the first sight of an op at given shapes as its compilation, as PyTorch/XLA does.
+template <class In>
+class basic_op_cache {
+ public:
+  static basic_op_cache& instance() { return part_of_device(this_thread.device->ops); }
+  static constexpr fork_order order = fork_order::stores;
+  void before_fork() noexcept { lock_.lock(); }
+  void after_fork(bool) noexcept { lock_.unlock(); }
+  bool first_sight(const impl& t) {
+    std::uint64_t h = mix(t.op->id, static_cast<std::uint64_t>(t.type));
+    if (!t.op->impure) h = mix(h, static_cast<std::uint64_t>(t.attr));
+    h = add(h, t.dims);
+    for (int i = 0; i < t.arity; ++i) h = add(mix(h, std::uint64_t(t.in[i]->type)), t.in[i]->dims);
+    const std::lock_guard hold(lock_);
+    if (seen_.size() == most) seen_.clear();  // a program that always meets new shapes runs on
+    return seen_.insert(h).second;
+  }
+  void clear() {
+    const std::lock_guard hold(lock_);
+    seen_.clear();
+  }
+
+ private:
+  static constexpr std::size_t most = 1 << 16;
+
+  static std::uint64_t add(std::uint64_t h, const shape& s) {
+    h = mix(h, static_cast<std::uint64_t>(s.rank));
+    for (int i = 0; i < s.rank; ++i) h = mix(h, static_cast<std::uint64_t>(s.dims[i]));
+    return h;
+  }
+  spin_lock lock_;
+  later<In, std::unordered_set<std::uint64_t>> seen_;
+};
+using op_cache = basic_op_cache<void>;
+
+/// The lowered-op counters of the metrics report: xla::<op>.
+template <class In = void>
+inline void count_op(const op_info* op) {
+  static thread_local later<In, std::unordered_map<const op_info*, counter*>> known;
+  counter*& c = known[op];
+  if (!c) c = &get_counter("xla::" + std::string(op->name));
+  c->add();
+}
+
+/// A new tensor for the op n of the given inputs: not yet executed.
+template <class In = void>
+ref<impl> make_impl(const node& n, impl* const* inputs) {
+  ref<impl> t(new impl);
+  t->op = n.op;
+  t->type = n.type;
+  t->arity = n.arity;
+  t->dims = n.dims_shape();
+  t->attr = n.attr;
+  t->size = n.size;
+  t->value = n.value;
+  t->at = n.at;
+  static std::atomic<std::uint64_t> order{0};
+  t->order = order.fetch_add(1, std::memory_order_relaxed);
+  bool needs = false;
+  for (int i = 0; i < n.arity; ++i) {
+    if (!inputs[i]) throw runtime_error(std::string(n.op->name) + ": an empty tensor was used");
+    t->in[i] = ref<impl>::share(inputs[i]);
+    needs |= inputs[i]->needs_grad;
+  }
+  t->needs_grad = needs && n.op->differentiable && grad_enabled();
+  return t;
+}
+XLA_INSTANCE(ref<impl> make_impl<void>(const node&, impl* const*));
+
+/// The inputs are no longer needed once a tensor has its elements and no gradient can flow, or
+/// where gradients end.
+template <class In = void>
+void drop_inputs(impl& t) {
+  if ((t.needs_grad && !t.consumed && !t.meta) || (t.part && t.part->open)) return;
+  for (auto& i : t.in) i.reset();
+  t.arity = 0;
+}
+XLA_INSTANCE(void drop_inputs<void>(impl&));
+
+/// Executes one op whose inputs have their elements.
+template <class In = void>
+void execute_now(impl& t, ref<buffer> out = {}) {
+  if (t.op->kind == op_kind::alias) {
+    t.data = t.in[0]->data;
+    return;
+  }
+  static metric& compile_time = get_metric("EagerOpCompileTime");
+  static metric& execute_time = get_metric("EagerOpExecuteTime");
+  if (later<In, op_cache>::instance().first_sight(t)) compile_time.add(0);
+  const timed sample(execute_time);
+  count_op(t.op);
+  if (!out) out = ref<buffer>(buffer::make(bytes_of(t), {t.op->name, &t.dims}));
+  const void* in[3];
+  shape shapes[3];
+  for (int i = 0; i < t.arity; ++i) {
+    in[i] = t.in[i]->data->data;
+    shapes[i] = t.in[i]->dims;
+  }
+  kernel_call call;
+  call.out = out->data;
+  call.in = in;
+  call.out_shape = &t.dims;
+  call.in_shapes = shapes;
+  call.attr = t.attr;
+  call.size = t.size;
+  call.at = t.at;
+  if (t.op->impure) {
+    call.seed = static_cast<std::uint64_t>(t.attr);
+    call.offset = static_cast<std::uint64_t>(t.size);
+  }
+  t.op->run(call);
+  t.data = std::move(out);
+}
+XLA_INSTANCE(void execute_now<void>(impl&, ref<buffer>));
+
+}  // namespace xla::detail

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+#include "xla/run/state/context.hpp"
+#include "xla/tensor/buffer.hpp"
+
+namespace xla::detail {
+
+/// What an executor runs. It is kept where it failed, to say so.
+struct execution_job {
+  std::uint64_t ticket = 0;
+  std::exception_ptr problem;
+  std::shared_ptr<execution_job> next;
+
+  virtual void run() = 0;
+  virtual void release() noexcept = 0;  ///< lets go of what it held, run or not
+
+ protected:
+  ~execution_job() = default;
+};
+
+/// The thread that runs traced graphs one after the other, in the order of their tickets, while the
+/// program goes on recording.
+template <class In>
+class basic_executor {
+ public:
+  using job = later<In, std::shared_ptr<execution_job>>;
+
+  static basic_executor& instance() { return part_of_device(this_thread.device->executions); }
+  static constexpr fork_order order = fork_order::executions;
+  basic_executor() {
+    static const struct at_exit {
+      basic_executor& e;
+      [[gnu::cold]] ~at_exit() { e.stop(); }
+    } join{*this};
+  }
+
+  /// True when all jobs are done. One caller at a time, as for the next two.
+  bool idle() {
+    const std::lock_guard hold(lock_);
+    return done_.load(std::memory_order_acquire) == issued_;
+  }
+  /// The ticket of the next job, when there is room for it. May throw; submit() does not.
+  std::uint64_t reserve() {
+    std::unique_lock hold(lock_);
+    const std::uint64_t ticket = issued_ + 1;
+    // A program that records faster than its graphs run must not fill the memory.
+    finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) + ahead >= ticket; });
+    if (!thread_.joinable()) begin();
+    return ticket;
+  }
+  void submit(const job& j) noexcept {
+    {
+      const std::lock_guard hold(lock_);
+      j->ticket = ++issued_;
+      waiting_[j->ticket % ahead] = j;
+    }
+    wake_.notify_one();
+  }
+
+  /// Waits for a job; rethrows what it threw.
+  void wait(std::uint64_t ticket) {
+    wait_until(ticket);
+    check(ticket);
+  }
+  /// Throws what a job that is done threw.
+  void check(std::uint64_t ticket) {
+    if (failures_.load(std::memory_order_acquire) != 0) rethrow(ticket);
+  }
+  [[gnu::cold, gnu::noinline]] void rethrow(std::uint64_t ticket) {
+    const std::lock_guard hold(lock_);
+    for (const execution_job* j = failed_.get(); j; j = j->next.get())
+      if (j->ticket == ticket) std::rethrow_exception(j->problem);
+  }
+  /// The process forks when no job runs; a child starts a thread of its own.
+  [[gnu::cold]] void before_fork() {
+    lock_.lock();
+    while (done_.load(std::memory_order_acquire) != issued_) {
+      lock_.unlock();
+      std::this_thread::yield();
+      lock_.lock();
+    }
+  }
+  [[gnu::cold]] void after_fork(bool child) noexcept {
+    if (!child) return lock_.unlock();
+    ::new (&lock_) std::mutex;  // as are the others: made for threads that are not here
+    ::new (&wake_) std::condition_variable;
+    ::new (&finished_) std::condition_variable;
+    ::new (&thread_) std::thread;
+  }
+  /// Waits for all jobs; the result is the ticket of the last.
+  std::uint64_t wait_all() {
+    lock_.lock();
+    const std::uint64_t last = issued_;
+    lock_.unlock();
+    wait_until(last);
+    return last;
+  }
+
+ private:
+  static constexpr std::uint64_t ahead = 2;  ///< executions under way at most: one runs, one waits
+  void wait_until(std::uint64_t ticket) {
+    if (done_.load(std::memory_order_acquire) >= ticket) return;
+    std::unique_lock hold(lock_);
+    finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) >= ticket; });
+  }
+  /// Ends the thread when it has run all jobs; a later one starts another.
+  [[gnu::cold]] void stop() {
+    {
+      const std::lock_guard hold(lock_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+    stop_ = false;
+  }
+  [[gnu::cold, gnu::noinline]] void begin() {
+    thread_ = std::thread([this] { serve(); });
+  }
+  void serve() {
+    for (;;) {
+      std::unique_lock hold(lock_);
+      job& next = waiting_[(done_.load(std::memory_order_acquire) + 1) % ahead];
+      wake_.wait(hold, [&] { return stop_ || next; });
+      if (!next) return;
+      const job j = std::move(next);
+      hold.unlock();
+      finish(*j);
+      done(j);
+    }
+  }
+  void finish(execution_job& j) noexcept {
+    try {
+      j.run();
+    } catch (...) {
+      j.problem = std::current_exception();
+    }
+    j.release();
+  }
+  void done(const job& j) noexcept {
+    {
+      const std::lock_guard hold(lock_);
+      if (j->problem) {
+        failures_.fetch_add(1, std::memory_order_release);
+        j->next = std::exchange(failed_, j);
+      }
+      done_.store(j->ticket, std::memory_order_release);
+    }
+    finished_.notify_all();
+  }
+
+  std::mutex lock_;
+  std::condition_variable wake_, finished_;
+  job waiting_[ahead];
+  job failed_;
+  std::atomic<int> failures_{0};
+  std::uint64_t issued_ = 0;
+  std::atomic<std::uint64_t> done_{0};
+  bool stop_ = false;
+  std::thread thread_;
+};
+using executor = basic_executor<void>;
+
+/// Waits until the elements of a buffer are there.
+template <class In = void>
+void wait_for(buffer& b) {
+  std::uint64_t ticket = b.ticket.load(std::memory_order_acquire);
+  if (ticket == 0) return;
+  later<In, executor>::instance().wait(ticket);
+  b.ticket.compare_exchange_strong(ticket, 0);
+}
+XLA_INSTANCE(void wait_for<void>(buffer&));
+
+}  // namespace xla::detail

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xla/base/fork.hpp"
+#include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
+#include "xla/base/later.hpp"
+#include "xla/run/plan/memory_of.hpp"
+
+namespace xla::detail {
+
+/// XLA_DEBUG: 0 nothing, 1 an analysis of each new graph or signature, 2 each execution as well.
+/// XLA_DEBUG_FILE takes the output instead of standard error.
+template <class In>
+class basic_debug_log {
+ public:
+  static basic_debug_log& instance() {
+    static basic_debug_log& d = held_at_fork(*new basic_debug_log, fork_order::stores);
+    return d;
+  }
+  void before_fork() { lock_.lock(); }
+  void after_fork(bool) noexcept { lock_.unlock(); }
+  int level() const { return level_; }
+  void write(const std::string& s) {
+    const std::lock_guard hold(lock_);
+    std::FILE* to = file_.empty() ? stderr : std::fopen(file_.c_str(), "a");
+    if (!to) return;
+    std::fputs(s.c_str(), to);
+    if (to != stderr) std::fclose(to);
+  }
+  /// As the environment variables do; for tests.
+  void set(int level, std::string file) {
+    const std::lock_guard hold(lock_);
+    level_ = level;
+    file_ = std::move(file);
+  }
+
+ private:
+  basic_debug_log() {
+    if (const char* l = std::getenv("XLA_DEBUG")) level_ = std::atoi(l);
+    if (const char* f = std::getenv("XLA_DEBUG_FILE")) file_ = f;
+  }
+  std::mutex lock_;
+  int level_ = 0;
+  std::string file_;
+};
+using debug_log = basic_debug_log<void>;
+
+template <class In = void>
+inline std::string str(const shape& s) {
+  return std::string((text() << s).view());
+}
+
+/// What a compilation analysis says of a graph.
+struct analysis {
+  std::string cause;  ///< "compile", "user sync", "value read before sync"
+  std::string name;
+  std::uint64_t hash = 0;
+  std::string changed;  ///< against the nearest known signature or graph
+};
+
+template <class In = void>
+[[gnu::cold]] void report(const analysis& a, const later<In, plan>& p) {
+  later<In, debug_log>& log = later<In, debug_log>::instance();
+  if (log.level() < 1) return;
+  const MemoryAnalysis m = memory_of(p);
+  char hash[24];
+  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(a.hash));
+  std::string out;
+  // Not in line: this is code for a look at a program, and there is much of it.
+  auto line = [&](const char* label, std::string_view value) __attribute__((noinline)) {
+    ((out += "Compilation Analysis: ") += label) += value;
+    out += '\n';
+  };
+  auto number = [&](const char* label, std::int64_t value) __attribute__((noinline)) {
+    (out += label) += std::to_string(value);
+  };
+  auto counted = [&](const char* label, std::size_t value) __attribute__((noinline)) {
+    line(label, std::to_string(value));
+  };
+  line("", std::string(58, '='));
+  line("Cause: ", a.cause);
+  line("Graph Info:", "");
+  line("  Name: ", a.name);
+  line("  Graph Hash: ", hash);
+  counted("  Number of Graph Inputs: ", p.slot_shapes.size());
+  counted("  Number of Graph Outputs: ",
+          static_cast<std::size_t>(p.source.count.results + p.source.count.writes));
+  counted("  Steps: ", p.steps.size());
+  number("Compilation Analysis:   Memory: arguments ", m.arguments);
+  number(" bytes, outputs ", m.outputs);
+  number(", aliased ", m.aliased);
+  number(", intermediates ", p.arena_bytes);
+  number(" (without reuse ", p.unshared_bytes);
+  out += ")\n";
+  line("What changed: ", a.changed);
+  log.write(out);
+}
+XLA_INSTANCE(void report<void>(const analysis&, const plan&));
+
+template <class In = void>
+[[gnu::cold]] void report_execution(const std::string& name, std::uint64_t hash) {
+  later<In, debug_log>& log = later<In, debug_log>::instance();
+  if (log.level() < 2) return;
+  char h[24];
+  std::snprintf(h, sizeof h, "%016llx", static_cast<unsigned long long>(hash));
+  log.write(join({"Execution: ", name, " ", h, "\n"}));
+}
+XLA_INSTANCE(void report_execution<void>(const std::string&, std::uint64_t));
+
+/// One op of a traced graph, as far as two graphs can differ in it.
+template <class In>
+struct basic_op_sketch {
+  std::string_view op;
+  dtype type = dtype::float32;
+  shape dims;
+  friend bool operator==(const basic_op_sketch&, const basic_op_sketch&) = default;
+  text& print(text& to) const { return to << "`" << op << "` " << name_of(type) << " " << dims; }
+};
+using op_sketch = basic_op_sketch<void>;
+using graph_sketch = std::vector<op_sketch>;
+
+/// The first difference between a new graph and the known one that agrees with it in most places.
+template <class In = void>
+[[gnu::cold]] std::string what_changed(const later<In, graph_sketch>& now,
+                                       const later<In, std::vector<const graph_sketch*>>& known) {
+  if (known.empty()) return "the first graph";
+  std::size_t most = 0;
+  const later<In, graph_sketch>* nearest = known.back();
+  for (const later<In, graph_sketch>* k : known) {
+    std::size_t n = k->size() == now.size() ? 1 : 0;
+    for (std::size_t i = 0; i < k->size() && i < now.size(); ++i) n += (*k)[i] == now[i];
+    if (n > most) {
+      most = n;
+      nearest = k;
+    }
+  }
+  std::size_t best = 0;
+  while (best < nearest->size() && best < now.size() && (*nearest)[best] == now[best]) ++best;
+  if (best == now.size() && best == nearest->size())
+    return "the same ops on the same shapes: other inputs are shared, or other results are kept";
+  text out("op ");
+  out << static_cast<std::int64_t>(best) << ": ";
+  if (best == nearest->size())
+    now[best].print(out << static_cast<std::int64_t>(now.size() - best) << " more ops, from ")
+        << " on";
+  else if (best == now.size())
+    (*nearest)[best].print(out << "the graph ends here; the known one goes on with ");
+  else now[best].print((*nearest)[best].print(out) << " -> ");
+  return std::string(out.view());
+}
+
+/// The slots whose shapes differ from those of the nearest known signature.
+template <class Name>
+[[gnu::cold]] std::string what_changed(const later<Name, std::vector<shape>>& now,
+                                       const later<Name, std::vector<const plan*>>& known,
+                                       Name&& name) {
+  if (known.empty()) return "the first signature";
+  const later<Name, plan>* nearest = nullptr;
+  std::size_t fewest = now.size() + 1;
+  for (const later<Name, plan>* p : known) {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < now.size(); ++i) n += !(now[i] == p->slot_shapes[i]);
+    if (n <= fewest) {
+      fewest = n;
+      nearest = p;
+    }
+  }
+  std::string out;
+  for (std::size_t i = 0; i < now.size(); ++i)
+    if (!(now[i] == nearest->slot_shapes[i]))
+      out = join({out, out.empty() ? "" : "; ", name(static_cast<int>(i)),
+                  (text(": ") << nearest->slot_shapes[i] << " -> " << now[i]).view()});
+  return out.empty() ? "which parameters have a gradient" : out;
+}
+
+}  // namespace xla::detail

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "xla/base/instance.hpp"
+
+namespace xla {
+
+/// Bytes that one call of a function needs, as its plan says.
+struct MemoryAnalysis {
+  std::int64_t arguments = 0;  ///< tensors, parameters, gradients and states that it reads
+  std::int64_t outputs = 0;    ///< results, and new values of what it writes
+  std::int64_t aliased = 0;    ///< of the outputs, those that take the place of the old value
+  std::int64_t arena = 0;      ///< other values at the peak that gradients' memory cannot take
+  std::int64_t reused = 0;     ///< what the arena would take more if no value took another's place
+};
+
+/// Bytes that tensors and compiled functions hold now: elements, and the arenas of their plans.
+template <class = void>
+std::int64_t memory_allocated();
+/// The most that memory_allocated() has been, since the start or the last
+/// reset_peak_memory_stats().
+template <class = void>
+std::int64_t max_memory_allocated();
+/// Bytes taken from the system for elements and arenas: those of memory_allocated(), and those of
+/// freed tensors that wait for the next ones.
+template <class = void>
+std::int64_t memory_reserved();
+/// Gives back to the system what waits for its next use: memory of freed tensors, and arenas of
+/// compiled functions and traced graphs that are not running.
+template <class = void>
+void empty_cache();
+/// How many bytes of freed tensors may wait for the next ones; as many as tensors hold may always.
+/// 256 MB unless the environment variable XLA_CACHE_LIMIT says another number of bytes.
+template <class = void>
+void set_cache_limit(std::int64_t bytes);
+/// From here on max_memory_allocated() starts at what is allocated now.
+template <class = void>
+void reset_peak_memory_stats();
+
+}  // namespace xla
+
+#if XLA_RUNTIME_HERE
+#include "xla/run/plan/memory_of.hpp"
+#endif

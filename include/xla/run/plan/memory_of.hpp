@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+#include "xla/run/plan/memory.hpp"
+#include "xla/run/plan/plan.hpp"
+#include "xla/run/state/metric_store.hpp"
+#include "xla/tensor/buffer.hpp"
+
+namespace xla {
+
+template <class>
+std::int64_t memory_allocated() {
+  return detail::memory_count::instance().now.load(std::memory_order_relaxed);
+}
+XLA_INSTANCE(std::int64_t memory_allocated<void>());
+
+template <class>
+std::int64_t max_memory_allocated() {
+  return detail::memory_count::instance().most.load(std::memory_order_relaxed);
+}
+XLA_INSTANCE(std::int64_t max_memory_allocated<void>());
+
+template <class>
+std::int64_t memory_reserved() {
+  return memory_allocated() + detail::buffer_cache::instance().kept();
+}
+XLA_INSTANCE(std::int64_t memory_reserved<void>());
+
+template <class>
+void empty_cache() {
+  detail::memory_keeper::give_all_back();
+#if defined(__GLIBC__)
+  malloc_trim(0);  // what lies between other blocks of the heap
+#endif
+}
+XLA_INSTANCE(void empty_cache<void>());
+
+template <class>
+void set_cache_limit(std::int64_t bytes) {
+  detail::buffer_cache::instance().set_limit(bytes);
+}
+XLA_INSTANCE(void set_cache_limit<void>(std::int64_t));
+
+template <class>
+void reset_peak_memory_stats() {
+  detail::memory_count::instance().most.store(memory_allocated(), std::memory_order_relaxed);
+}
+XLA_INSTANCE(void reset_peak_memory_stats<void>());
+
+}  // namespace xla
+
+namespace xla::detail {
+
+template <class In = void>
+MemoryAnalysis memory_of(const later<In, plan>& p) {
+  MemoryAnalysis m;
+  for (std::size_t v = 0; v < p.places.size(); ++v) {
+    const placement& q = p.places[v];
+    if (q.where == place::slot || q.where == place::grad) m.arguments += q.bytes;
+    else if (q.where == place::result || q.where == place::write) m.outputs += q.bytes;
+  }
+  for (int i = 0; i < p.source.count.writes; ++i)
+    if (p.in_place[static_cast<std::size_t>(i)])
+      m.aliased += p.places[static_cast<std::size_t>(p.source.writes[i].value)].bytes;
+  m.arena = p.arena_bytes;
+  m.reused = p.unshared_bytes - p.arena_bytes;
+  return m;
+}
+XLA_INSTANCE(MemoryAnalysis memory_of<void>(const plan&));
+
+/// A sample of ArenaBytes::<name> for every plan.
+template <class In = void>
+[[gnu::cold]] void note_memory(const std::string& name, const later<In, plan>& p) {
+  get_metric("ArenaBytes::" + name, metric_unit::bytes).add(static_cast<double>(p.arena_bytes));
+}
+XLA_INSTANCE(void note_memory<void>(const std::string&, const plan&));
+
+}  // namespace xla::detail

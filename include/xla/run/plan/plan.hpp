@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "xla/base/later.hpp"
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/loops.hpp"
+#include "xla/run/plan/absent.hpp"
+#include "xla/transform/micro_op.hpp"
+#include "xla/transform/program.hpp"
+
+namespace xla::detail {
+
+/// Where the elements of a value lie during a call.
+enum class place : std::uint8_t {
+  arena,   ///< at an offset of the frame's memory
+  slot,    ///< an argument, parameter or buffer at entry
+  grad,    ///< a gradient at entry
+  result,  ///< a new tensor, made for each call
+  write,   ///< the new value of a slot or gradient
+  lent,    ///< at an offset of a new gradient's or result's memory, before that is written
+  slice,   ///< one slice at a time at an offset of each thread's memory for a group, `index`
+};
+
+struct placement {
+  place where = place::arena;
+  int index = -1;           ///< of the slot, result or write; lent: of the output, writes first
+  std::int64_t offset = 0;  ///< arena, lent
+  std::int64_t bytes = 0;
+};
+
+/// A step with its sizes: ready to run on the pointers of a frame.
+struct ready_step {
+  step_kind kind = step_kind::library;
+  const op_info* op = nullptr;
+  region_kernel kernel;
+  int first_operand = 0;  ///< in plan::operands: inputs, then outputs
+  int inputs = 0, operands = 0;
+  int first_shape = 0;  ///< in plan::shapes_of_operands
+  int loops = -1;       ///< where they begin in plan::loops
+  int ops = 1;
+  int group = -1;        ///< of steps that run together; slice by slice, loops are those of a slice
+  int first_slice = -1;  ///< in plan::slice_shapes: operands of a slice
+  int walk = -1;         ///< in plan::walks: where the operands of a slice lie
+  int random = -1;       ///< the number of the random op
+  std::int64_t attr = 0, size = 0;
+  std::source_location at;
+  const step* source = nullptr;
+};
+
+/// Steps that run together. Either for one slice of their leading axes after the other: what only
+/// they read is there one slice at a time. Or whole, side by side, and none reads what another
+/// writes.
+struct step_group {
+  static constexpr std::int64_t whole = 0;
+  int first = 0, last = 0;  ///< steps
+  std::int64_t slices = 1;  ///< or whole
+  int threads = 1;          ///< that have memory in the arena, or steps
+  int borders = -1;  ///< whole: in plan::walks, where each thread's steps begin, and where all end
+  std::int64_t offset = 0;  ///< in the arena
+  std::int64_t bytes = 0;   ///< for each thread
+};
+
+/// A program at given sizes: every value has its place, every step its loops.
+template <class In>
+struct basic_plan {
+  program source;
+  /// Where parameters have no gradient: which, per slot, and the source's arrays without them.
+  std::unique_ptr<std::byte[]> own;
+  later<In, std::vector<shape>> slot_shapes;  ///< the signature
+  later<In, std::vector<std::int64_t>> symbols;
+  later<In, std::vector<shape>> shapes;      ///< per value
+  later<In, std::vector<int>> base;          ///< per value: the value whose elements it shares
+  later<In, std::vector<placement>> places;  ///< per value, of its base
+  later<In, std::vector<int>> operands;
+  later<In, std::vector<shape>> operand_shapes;
+  later<In, std::vector<std::int64_t>> loops;  ///< packed, one nest after the other
+  later<In, std::vector<int>> order;           ///< per step: its number in the program
+  later<In, std::vector<ready_step>> steps;
+  later<In, std::vector<int>> group_of;  ///< per step: its group, or -1
+  later<In, std::vector<step_group>> groups;
+  later<In, std::vector<shape>> slice_shapes;
+  later<In, std::vector<std::int64_t>> walks;
+  later<In, std::vector<int>> once;  ///< steps that depend on sizes alone
+  later<In, std::vector<int>>
+      copies;  ///< results and writes that are copied at the end: -1 or value
+  later<In, std::vector<int>> scalars;    ///< values that a call writes as numbers
+  later<In, std::vector<int>> over;       ///< per value: the one in whose memory it lies, or -1
+  later<In, std::vector<int>> lent;       ///< values that lie in memory of outputs
+  later<In, std::vector<int>> moving;     ///< values that share elements bound at each call
+  later<In, std::vector<char>> in_place;  ///< per write: may use the memory of the value at entry
+  later<In, std::vector<std::int64_t>> counters;  ///< per random op: where its counters start
+  std::int64_t random_counters = 0;
+  std::int64_t arena_bytes = 0;
+  std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
+
+  const step& step_at(int i) const { return source.steps[order[static_cast<std::size_t>(i)]]; }
+  /// The first and the last step that run when step i does.
+  int begin_of(int i) const {
+    const int g = group_of[static_cast<std::size_t>(i)];
+    return g < 0 ? i : groups[static_cast<std::size_t>(g)].first;
+  }
+  int end_of(int i) const {
+    const int g = group_of[static_cast<std::size_t>(i)];
+    return g < 0 ? i : groups[static_cast<std::size_t>(g)].last;
+  }
+  /// Whether step i runs slice by slice with others.
+  bool in_slices(int i) const {
+    const int g = group_of[static_cast<std::size_t>(i)];
+    return g >= 0 && groups[static_cast<std::size_t>(g)].slices != step_group::whole;
+  }
+};
+using plan = basic_plan<void>;
+
+template <class In = void>
+inline shape value_at(const later<In, std::vector<std::int64_t>>& symbols, const shape& s) {
+  shape out = s;
+  for (int i = 0; i < s.rank; ++i)
+    if (!is_known(s[i])) out[i] = symbols[static_cast<std::size_t>(symbol_index(s[i]))];
+  return out;
+}
+template <class In = void>
+inline std::int64_t value_at(const later<In, std::vector<std::int64_t>>& symbols, extent e) {
+  return is_known(e) ? e : symbols[static_cast<std::size_t>(symbol_index(e))];
+}
+
+/// Computes every symbol from the sizes of the slots.
+template <class In = void>
+[[gnu::cold]] inline later<In, std::vector<std::int64_t>> evaluate_symbols(
+    const program& p, const later<In, std::vector<shape>>& slots) {
+  later<In, std::vector<std::int64_t>> v(static_cast<std::size_t>(p.count.symbols));
+  for (int i = 0; i < p.count.symbols; ++i) {
+    const symbol& s = p.symbols[i];
+    std::int64_t& out = v[static_cast<std::size_t>(i)];
+    if (s.kind == 'v') {
+      out = slots[static_cast<std::size_t>(s.a)][static_cast<int>(s.b)];
+    } else if (s.kind == '*' && s.b == 0) {
+      out = s.a;
+      for (int k = 0; k < s.factors; ++k)
+        out = calculated<'*'>(out, v[static_cast<std::size_t>(s.factor[k])]);
+    } else {
+      const std::int64_t a = value_at(v, s.a), b = value_at(v, s.b);
+      if (s.kind == '/' && b == 0) out = 0;
+      else if (!calculate(a, s.kind, b, out)) refuse_arithmetic(a, s.kind, b);
+    }
+  }
+  return v;
+}
+
+/// The value whose memory an updating step may write its result to; -1 when there is none.
+template <class In = void>
+inline int updated_by(const later<In, plan>& p, const step& s) {
+  const program& source = p.source;
+  if (s.kind != step_kind::library || !source.values[s.value].op->updates) return -1;
+  auto base = [&](int k) {
+    return p.base[static_cast<std::size_t>(source.inputs[s.first_input + k])];
+  };
+  auto bytes = [&](int v) { return p.places[static_cast<std::size_t>(v)].bytes; };
+  const int old = base(0);
+  bool same = bytes(old) == bytes(s.value);
+  for (int k = 1; k < s.inputs; ++k) same &= base(k) != old;
+  return same ? old : -1;
+}
+
+/// True when a region has read an element of its inputs for the last time before it writes that
+/// element of its output number k: always in a map; in a row, which is walked once more after each
+/// of its reductions, if the output is one of the last walk.
+template <class = void>
+inline bool reads_before_writing(const program& p, const step& s, int k) {
+  if (s.kind == step_kind::map) return true;
+  int walk[64] = {}, last = 0, output = 0, found = -1;
+  bool whole_row[64] = {};
+  for (int i = 0; i < s.words; ++i) {
+    const auto m = kernel::micro_op::of(p.words[s.first_word + i]);
+    whole_row[i] = m.reduce || !m.input || m.invariant;
+    if (!m.input)
+      for (int o : {m.a, m.b, m.c}) {
+        if (o == kernel::micro_op::none) continue;
+        const bool reduced = kernel::micro_op::of(p.words[s.first_word + o]).reduce;
+        walk[i] = std::max(walk[i], walk[o] + (reduced ? 1 : 0));
+        whole_row[i] &= m.reduce || whole_row[o];
+      }
+    last = std::max(last, walk[i]);
+    if (m.output && output++ == k) {
+      if (m.column) return false;
+      found = i;
+    }
+  }
+  return walk[found] == last && !whole_row[found];
+}
+
+}  // namespace xla::detail

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+
+namespace xla::detail {
+
+/// From here on this thread's writes of parameters, buffers and gradients are noted; at the end
+/// they stay, or what was there before comes back.
+template <class = void>
+void* open_writes();
+template <class = void>
+void close_writes(void* opened, bool keep) noexcept;
+
+/// Runs a body that writes several places, at run time: where it throws, none has been written.
+template <class Body>
+void all_or_nothing(Body&& body) {
+  struct scope {
+    void* opened = open_writes<later<Body, void>>();
+    bool keep = false;
+    ~scope() { close_writes<later<Body, void>>(opened, keep); }
+  } writes;
+  body();
+  writes.keep = true;
+}
+
+}  // namespace xla::detail
+
+#if XLA_RUNTIME_HERE
+#include "xla/run/state/write_log.hpp"
+#endif

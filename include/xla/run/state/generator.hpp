@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+#include "xla/base/fork.hpp"
+#include "xla/kernel/philox.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/run/state/recording.hpp"
+#include "xla/run/state/seed.hpp"
+#include "xla/tensor/buffer.hpp"
+
+namespace xla {
+
+namespace detail {
+
+/// The generator of a device. Tensors take successive counters in the order in which a program
+/// makes them, the same in every mode.
+class generator {
+ public:
+  /// Of this thread's device.
+  static generator& instance() { return part_of_device(this_thread.device->random); }
+  static constexpr fork_order order = fork_order::stores;
+  void before_fork() noexcept { lock_.lock(); }
+  void after_fork(bool) noexcept { lock_.unlock(); }
+  /// Reserves counters; the result is the state before.
+  rng_state take(std::uint64_t counters) {
+    const std::lock_guard hold(lock_);
+    return {state_.seed, std::exchange(state_.offset, state_.offset + counters)};
+  }
+  /// Takes back what was taken at a state, unless others were taken since.
+  [[gnu::cold]] void give_back(rng_state at, std::uint64_t counters) noexcept {
+    const std::lock_guard hold(lock_);
+    if (state_.seed == at.seed && state_.offset == at.offset + counters) state_ = at;
+  }
+  void set(rng_state s) {
+    const std::lock_guard hold(lock_);
+    state_ = s;
+  }
+  rng_state get() {
+    const std::lock_guard hold(lock_);
+    return state_;
+  }
+
+ private:
+  spin_lock lock_;
+  rng_state state_;
+};
+
+/// Counters for something that may fail: they go back at the end of a scope unless they are used.
+class drawing {
+ public:
+  explicit drawing(std::uint64_t counters)
+      : counters_(counters), from_(counters ? generator::instance().take(counters) : rng_state{}) {}
+  drawing(const drawing&) = delete;
+  ~drawing() {
+    if (counters_) generator::instance().give_back(from_, counters_);
+  }
+  rng_state from() const noexcept { return from_; }
+  void used() noexcept { counters_ = 0; }
+
+ private:
+  std::uint64_t counters_;
+  rng_state from_;
+};
+
+/// The counters that a random op takes; a block of four words serves four floats or two doubles.
+template <class In = void>
+inline std::uint64_t random_counters(const shape& dims, dtype type) {
+  return philox_blocks(count(dims), static_cast<std::size_t>(size_of(type)));
+}
+
+/// After a step was taken back: numbers of tensors that were not held are drawn again.
+template <class In>
+[[gnu::cold, gnu::noinline]] void settle_draws(later<In, recording>& r) {
+  const std::lock_guard planning(r.planning);
+  r.gives_back = false;
+  std::uint64_t end = r.drawn_from;
+  {
+    const std::lock_guard hold(r.links);
+    for (const impl* t = r.first; t; t = t->pending_next)
+      if (t->op->impure && static_cast<std::uint64_t>(t->attr) == r.seed)
+        end =
+            std::max(end, static_cast<std::uint64_t>(t->size) + random_counters(t->dims, t->type));
+  }
+  end = std::min(end, r.drawn_to);
+  generator::instance().give_back({r.seed, end}, r.drawn_to - end);
+  r.drawn_to = end;
+}
+
+template <class In = void>
+void settle_draws() {
+  if (auto* const r = this_thread.recording; r && r->gives_back) settle_draws<In>(*r);
+}
+
+}  // namespace detail
+
+template <class>
+rng_state get_rng_state() {
+  detail::settle_draws();
+  return detail::generator::instance().get();
+}
+XLA_INSTANCE(rng_state get_rng_state<void>());
+
+template <class>
+void set_rng_state(rng_state s) {
+  detail::generator::instance().set(s);
+}
+XLA_INSTANCE(void set_rng_state<void>(rng_state));
+
+}  // namespace xla

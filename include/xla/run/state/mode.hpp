@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdlib>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "xla/base/error.hpp"
+#include "xla/run/state/context.hpp"
+
+namespace xla {
+namespace detail {
+
+/// XLA_NO_TRACED leaves traced mode out of a program that is built of headers alone: it is eager
+/// from the start, and a fifth smaller.
+#if defined(XLA_NO_TRACED) && !defined(XLA_EXTERN_RUNTIME)
+inline constexpr bool has_traced_mode = false;
+#else
+inline constexpr bool has_traced_mode = true;
+#endif
+
+/// The mode of threads that have none of their own.
+template <class = void>
+inline std::atomic<bool>& default_eager() {
+  static std::atomic<bool> eager{[] {
+    const char* e = std::getenv("XLA_EAGER");
+    return !has_traced_mode || (e && std::string_view(e) != "0" && *e != '\0');
+  }()};
+  return eager;
+}
+
+inline void refuse_traced(bool eager) {
+  if (!eager && !has_traced_mode)
+    throw runtime_error("xla: built with XLA_NO_TRACED, so eager mode cannot be left");
+}
+
+template <class = void>
+void set_eager_mode(bool on) {
+  refuse_traced(on);
+  default_eager().store(on);
+  this_thread.own = thread_context::mode::of_all_threads;
+}
+
+inline bool& grad_enabled() { return this_thread.grad_enabled; }
+
+}  // namespace detail
+
+// Functions that have no meaning in a compiled body are constexpr to say so there; and templates,
+// because a plain constexpr function must be able to succeed.
+
+/// Eager mode executes each op at once; otherwise (the default) ops are recorded until sync() or
+/// until a value is read. For all threads, but those within an eager_mode_guard; XLA_EAGER=1 starts
+/// in eager mode.
+template <class = void>
+constexpr void eager_mode(bool on) {
+  if (!__builtin_is_constant_evaluated()) detail::set_eager_mode(on);
+  if (__builtin_is_constant_evaluated())
+    throw std::logic_error("xla: a compiled body has no eager mode: call eager_mode() outside");
+}
+/// The mode of this thread.
+inline bool is_eager_mode() {
+  using mode = detail::thread_context::mode;
+  const mode own = detail::this_thread.own;
+  return own == mode::of_all_threads ? detail::default_eager().load() : own == mode::eager;
+}
+
+namespace detail {
+template <class = void>
+constexpr thread_context::mode exchange_own_mode(thread_context::mode m) {
+  if (!__builtin_is_constant_evaluated()) {
+    refuse_traced(m != thread_context::mode::traced);
+    m = std::exchange(this_thread.own, m);
+  }
+  if (__builtin_is_constant_evaluated())
+    throw std::logic_error("xla: a compiled body has no eager mode: put the guard outside");
+  return m;
+}
+}  // namespace detail
+
+/// Eager mode, or with false traced mode, within a scope of this thread.
+class eager_mode_guard {
+  using mode = detail::thread_context::mode;
+
+ public:
+  constexpr explicit eager_mode_guard(bool on = true)
+      : old_(detail::exchange_own_mode(on ? mode::eager : mode::traced)) {}
+  constexpr ~eager_mode_guard() { detail::exchange_own_mode(old_); }
+  eager_mode_guard(const eager_mode_guard&) = delete;
+  eager_mode_guard& operator=(const eager_mode_guard&) = delete;
+
+ private:
+  mode old_;
+};
+
+namespace detail {
+
+/// Turns the recording of gradients on or off within a scope of this thread.
+class grad_scope {
+ public:
+  explicit grad_scope(bool on) : old_(grad_enabled()) { grad_enabled() = on; }
+  ~grad_scope() { grad_enabled() = old_; }
+  grad_scope(const grad_scope&) = delete;
+  grad_scope& operator=(const grad_scope&) = delete;
+
+ private:
+  bool old_;
+};
+struct no_grad_scope : grad_scope {
+  no_grad_scope() : grad_scope(false) {}
+};
+
+}  // namespace detail
+}  // namespace xla

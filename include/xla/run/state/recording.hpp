@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "xla/base/fork.hpp"
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+#include "xla/run/state/context.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/run/state/step_closure.hpp"
+#include "xla/tensor/pending.hpp"
+
+namespace xla::detail {
+
+/// What a thread has recorded in traced mode, until it is executed.
+template <class In>
+struct basic_recording : pending_list {
+  later<In, std::vector<std::unique_ptr<step_closure>>> closures;  ///< for the end of the step
+  /// What it wrote: cells, whose new values know the old ones; gradients with the old ones.
+  later<In, std::vector<ref<cell>>> cells;
+  later<In, std::vector<std::pair<ref<grad_meta>, ref<impl>>>> gradients;
+  /// The numbers that its tensors drew one after the other, from the generator's seed.
+  std::uint64_t seed = 0, drawn_from = 0, drawn_to = 0;
+  bool gives_back = false;  ///< draws of tensors that nobody holds any more
+
+  void drew(std::uint64_t from_seed, std::uint64_t offset, std::uint64_t counters) {
+    const std::lock_guard hold(planning);
+    if (seed != from_seed || drawn_to != offset || drawn_from == drawn_to) drawn_from = offset;
+    seed = from_seed;
+    drawn_to = offset + counters;
+  }
+  void writes(cell& c) {
+    const std::lock_guard hold(planning);
+    cells.push_back(ref<cell>::share(&c));
+  }
+  void replaces(grad_meta& m) {
+    if (m.grad && m.grad->is_pending()) return;  // the one before it is noted
+    const std::lock_guard hold(planning);
+    gradients.emplace_back(ref<grad_meta>::share(&m), m.grad);
+  }
+  /// Holding `planning`: everything is executed.
+  void begin_anew() noexcept {
+    cells.clear();
+    gradients.clear();
+    drawn_from = drawn_to;
+    gives_back = false;
+  }
+  basic_recording* next = nullptr;
+  bool owned = false;  ///< by a thread that lives
+};
+using recording = basic_recording<void>;
+
+/// The recordings of all threads. They are kept for good, as tensors outlive the thread that made
+/// them; another thread takes one over when nothing is pending in it.
+template <class In>
+class basic_recordings {
+ public:
+  static basic_recordings& instance() {
+    static basic_recordings& r = held_at_fork(*new basic_recordings, fork_order::recordings);
+    return r;
+  }
+  [[gnu::cold]] later<In, recording>& take() {
+    const std::lock_guard hold(lock_);
+    later<In, recording>* r = first_;
+    while (r && (r->owned || r->size() != 0 || !r->closures.empty())) r = r->next;
+    if (!r) {
+      r = new later<In, recording>;
+      r->next = std::exchange(first_, r);
+    }
+    r->owned = true;
+    return *r;
+  }
+  [[gnu::cold, gnu::noinline]] void give(later<In, recording>& r) noexcept {
+    const std::lock_guard hold(lock_);
+    r.owned = false;
+  }
+  [[gnu::cold]] void before_fork() {
+    lock_.lock();
+    for (auto* r = first_; r; r = r->next) r->planning.lock();
+    for (auto* r = first_; r; r = r->next) r->links.lock();
+  }
+  [[gnu::cold]] void after_fork(bool child) noexcept {
+    for (auto* r = first_; r; r = r->next) {
+      if (child) r->owned = r == this_thread.recording;
+      r->links.unlock();
+      r->planning.unlock();
+    }
+    lock_.unlock();
+  }
+
+ private:
+  std::mutex lock_;
+  later<In, recording>* first_ = nullptr;
+};
+using recordings = basic_recordings<void>;
+
+/// Gives this thread one.
+template <class In = void>
+[[gnu::cold, gnu::noinline]] void begin_recording() {
+  this_thread.recording = &later<In, recordings>::instance().take();
+  static thread_local const struct at_thread_exit {
+    [[gnu::cold]] ~at_thread_exit() {
+      later<In, recordings>::instance().give(*std::exchange(this_thread.recording, nullptr));
+    }
+  } giving_back;
+}
+/// This thread's.
+template <class In = void>
+later<In, recording>& own_recording() {
+  if (!this_thread.recording) begin_recording<In>();
+  return *this_thread.recording;
+}
+
+/// Records a tensor that is complete.
+template <class In = void>
+void add_pending(impl* t) {
+  own_recording<In>().add(t);
+}
+
+/// Holding `planning`: takes back what was written since the last graph, so that a step that could
+/// not be recorded or planned for want of memory leaves the state as it was. What it computed stays
+/// pending for who holds it.
+template <class In = void>
+[[gnu::cold, gnu::noinline]] void take_back(later<In, recording>& r) noexcept {
+  for (; !r.cells.empty(); r.cells.pop_back()) {
+    cell& c = *r.cells.back();
+    if (impl* const t = c.current.get(); t && t->is_pending() && t->previous)
+      c.current = ref<impl>(t->previous);
+  }
+  for (; !r.gradients.empty(); r.gradients.pop_back()) {
+    auto& [meta, old] = r.gradients.back();
+    if (!meta->grad || meta->grad->is_pending()) meta->grad = std::move(old);
+  }
+  r.gives_back = r.drawn_to != r.drawn_from;
+}
+
+/// Something that this thread records; when memory fails it, the step is taken back.
+template <class In, class F>
+decltype(auto) whole_step(F&& f) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    if (later<In, recording>* const r = this_thread.recording; r && !is_eager_mode()) {
+      const std::lock_guard hold(r->planning);
+      take_back<In>(*r);
+      ++this_thread.taken_back;
+    }
+    throw;
+  }
+}
+
+/// Changes a tensor that may be pending in what a plan depends on.
+template <class F>
+void change(impl& t, F&& f) {
+  if (pending_list* const list = t.pending.load(std::memory_order_acquire)) {
+    const std::lock_guard hold(list->planning);
+    f(t);
+  } else {
+    f(t);
+  }
+}
+
+}  // namespace xla::detail

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "xla/base/later.hpp"
+#include "xla/run/state/all_or_nothing.hpp"
+#include "xla/run/state/recording.hpp"
+#include "xla/tensor/impl.hpp"
+
+namespace xla::detail {
+
+/// What this thread has written into cells within a scope, and what was there before.
+template <class In>
+class basic_write_log {
+ public:
+  basic_write_log() : outer_(std::exchange(this_thread.writes, this)) {}
+  ~basic_write_log() { this_thread.writes = outer_; }
+  basic_write_log(const basic_write_log&) = delete;
+
+  /// Before a cell's value, or else a gradient, is replaced.
+  [[gnu::noinline]] void note(cell* place, grad_meta* meta) {
+    last_ = new entry{last_, ref<cell>::share(place), ref<grad_meta>::share(meta),
+                      place ? place->current : meta->grad};
+  }
+  /// Forgets all, and puts back what was there unless it is to be kept, or the whole step has been
+  /// taken back.
+  void end(bool keep) noexcept {
+    keep |= taken_back_ != this_thread.taken_back;
+    while (entry* e = last_) {
+      last_ = e->before;
+      if (!keep) (e->place ? e->place->current : e->meta->grad) = std::move(e->old);
+      delete e;
+    }
+  }
+
+ private:
+  struct entry {
+    entry* before;
+    ref<cell> place;
+    ref<grad_meta> meta;
+    ref<impl> old;
+  };
+  basic_write_log* outer_;
+  entry* last_ = nullptr;
+  const unsigned taken_back_ = this_thread.taken_back;
+};
+using write_log = basic_write_log<void>;
+
+template <class In = void>
+void note_write(cell* place, grad_meta* meta) {
+  if (later<In, write_log>* log = this_thread.writes) log->note(place, meta);
+}
+
+template <class In>
+void* open_writes() {
+  return whole_step<In>([] { return new later<In, write_log>; });
+}
+XLA_INSTANCE(void* open_writes<void>());
+
+template <class In>
+void close_writes(void* opened, bool keep) noexcept {
+  auto* const log = static_cast<later<In, write_log>*>(opened);
+  log->end(keep);
+  delete log;
+}
+XLA_INSTANCE(void close_writes<void>(void*, bool) noexcept);
+
+}  // namespace xla::detail

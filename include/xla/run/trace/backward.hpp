@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "xla/base/later.hpp"
+#include "xla/run/trace/machine.hpp"
+#include "xla/run/trace/tensor_replay.hpp"
+#include "xla/transform/backward.hpp"
+
+namespace xla::detail {
+
+/// Backward over tensors at run time, eager or traced: the same rules in the same order as over a
+/// captured graph. Gradients reach their places only when every rule has run.
+template <class In>
+class tensor_backward {
+ public:
+  explicit tensor_backward(impl* root) {
+    if (!root) throw runtime_error("backward: an empty tensor");
+    if (!root->needs_grad)
+      throw runtime_error(
+          "backward: nothing that this value was computed from requires a gradient");
+    make_recordable(*root);
+    gather(root);
+    again_.start(*root, order_);
+    gradient_.resize(order_.size());
+    node one;
+    one.op = &constant_info;
+    one.type = root->type;
+    one.value = 1;
+    gradient_[static_cast<std::size_t>(position(root))].adopt(run_constant<In>(one).take());
+  }
+
+  /// Gradients to their places.
+  void run() {
+    const no_grad_scope off;
+    walk(true, {}, false);
+    for (auto& [meta, gradient] : found_)
+      if (was_let_go(*gradient.value())) make_ready(*gradient.value());
+    if (!is_eager_mode())
+      for (auto& [meta, gradient] : found_) own_recording<In>().replaces(*meta);
+    for (auto& [meta, gradient] : found_) meta->grad = ref<impl>::share(gradient.value());
+  }
+  /// Gradients for some tensors; differentiable again when the graph is kept.
+  void run_for(const later<In, std::vector<impl*>>& inputs, handle* const* results, bool keep) {
+    const grad_scope as_told(keep);
+    walk(false, inputs, keep);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const int at = position(inputs[i]);
+      if (at >= 0 && gradient_[static_cast<std::size_t>(at)].defined())
+        *results[i] = gradient_[static_cast<std::size_t>(at)];
+      else results[i]->adopt(zeros(*inputs[i]).take());
+    }
+  }
+
+ private:
+  // When a rule has run, its gradient is let go, but for those of the inputs; and what the forward
+  // pass kept for it, unless the graph is kept.
+  void walk(bool collects, const later<In, std::vector<impl*>>& inputs, bool keep) {
+    later<In, std::vector<char>> kept(order_.size());
+    for (impl* x : inputs)
+      if (const int at = position(x); at >= 0) kept[static_cast<std::size_t>(at)] = true;
+    for (std::size_t k = 0; k < order_.size(); ++k) {
+      if (gradient_[k].defined()) {
+        if (!order_[k]->meta) step(*order_[k], gradient_[k]);
+        else if (collects) collect(*order_[k], gradient_[k]);
+      }
+      again_.passed(*order_[k]);
+      if (!kept[k]) gradient_[k] = handle();
+      if (!keep) consume(k);
+    }
+  }
+  void consume(std::size_t k) {
+    impl& t = *order_[k];
+    if (!t.meta)
+      change(t, [](impl& passed) {
+        passed.consumed = true;
+        if (!passed.is_pending()) drop_inputs(passed);
+      });
+    held_[k].reset();
+  }
+  static ref<impl> zeros(const impl& like) {
+    ref<impl> t = run_upload(like.type, like.dims, nullptr);
+    std::memset(t->data->data, 0, bytes_of(*t));
+    return t;
+  }
+
+  // As in graph_backward: depth first along the operands, every tensor after its inputs; then
+  // turned around.
+  void gather(impl* root) {
+    struct entry {
+      impl* t;
+      bool done;
+    };
+    later<In, std::vector<entry>> stack{{root, false}};
+    while (!stack.empty()) {
+      const auto [t, done] = stack.back();
+      stack.pop_back();
+      if (done) {
+        order_.push_back(t);
+        held_.push_back(ref<impl>::share(t));
+        continue;
+      }
+      if (!place_.emplace(t, 0).second) continue;
+      stack.push_back({t, true});
+      if (t->meta) continue;
+      if (t->op == &compiled_result_info)
+        throw runtime_error(
+            "backward: a compiled function returned a value that this one was computed from, and "
+            "keeps nothing for gradients: call backward() in its body, or detach() what it "
+            "returns");
+      if (t->consumed)
+        throw runtime_error(
+            "backward: called a second time through the same values; "
+            "compute the loss again first");
+      for (int i = t->arity - 1; i >= 0; --i)
+        if (t->in[i]->needs_grad) stack.push_back({t->in[i].get(), false});
+    }
+    std::reverse(order_.begin(), order_.end());
+    std::reverse(held_.begin(), held_.end());
+    for (std::size_t k = 0; k < order_.size(); ++k) place_[order_[k]] = static_cast<int>(k);
+  }
+
+  int position(impl* t) const {
+    const auto at = place_.find(t);
+    return at == place_.end() ? -1 : at->second;
+  }
+
+  static handle share(impl* t) {
+    handle h;
+    h.adopt(ref<impl>::share(t).take());
+    return h;
+  }
+
+  void collect(impl& t, const handle& gradient) {
+    if (!t.meta->requires_grad) return;
+    for (auto& [meta, sum] : found_)
+      if (meta == t.meta.get()) return void(sum = add_gradients<In>(t.type, sum, gradient));
+    found_.emplace_back(t.meta.get(), gradient);
+    if (impl* old = t.meta->grad.get())
+      found_.back().second = add_gradients<In>(t.type, share(old), gradient);
+  }
+
+  void step(impl& t, const handle& gradient) {
+    gradient_scope s;
+    for (int i = 0; i < t.arity; ++i) {
+      s.in[i] = share(again_.value(t.in[i].get(), gradient));
+      s.wants[i] = t.in[i]->needs_grad;
+    }
+    handle* first = t.arity > 0 && s.wants[0]
+                        ? &gradient_[static_cast<std::size_t>(position(t.in[0].get()))]
+                        : nullptr;
+    if (first) s.collected = *first;
+    s.out = share(again_.value(&t, gradient));
+    s.grad = gradient;
+    s.attr = t.attr;
+    s.size = t.size;
+    apply_gradient(*t.op, s);
+    if (s.replaces) *first = handle();
+    for (int i = 0; i < t.arity; ++i) {
+      if (!s.wants[i] || !s.result[i].defined()) continue;
+      handle& sum = gradient_[static_cast<std::size_t>(position(t.in[i].get()))];
+      if (sum.defined()) sum = add_gradients<In>(t.in[i]->type, sum, s.result[i]);
+      else sum = s.result[i];
+    }
+  }
+
+  later<In, std::vector<impl*>> order_;
+  later<In, std::vector<ref<impl>>> held_;  // as order_, until a rule has run
+  later<In, std::unordered_map<impl*, int>> place_;
+  later<In, std::vector<handle>> gradient_;
+  later<In, tensor_replay> again_;
+  later<In, std::vector<std::pair<grad_meta*, handle>>> found_;
+};
+
+template <class In>
+void run_backward(impl* root) {
+  tensor_backward<In>(root).run();
+}
+
+template <class In>
+void run_gradients(impl* root, const handle* const* inputs, handle* const* results, int count,
+                   bool create_graph) {
+  later<In, std::vector<impl*>> wanted;
+  for (int i = 0; i < count; ++i) {
+    wanted.push_back(inputs[i]->value());
+    if (!wanted.back() || !wanted.back()->needs_grad)
+      throw runtime_error(
+          "grad: every input must require a gradient: call requires_grad_() on it before the loss "
+          "is computed from it");
+  }
+  tensor_backward<In>(root).run_for(wanted, results, create_graph);
+}
+
+}  // namespace xla::detail

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "xla/module.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/run/trace/runtime.hpp"
+#include "xla/run/trace/segment.hpp"
+
+namespace xla {
+namespace detail {
+
+/// True for tensors, and for modules, arrays and tuples with one in them.
+template <class X>
+constexpr bool holds_tensor() {
+  using U = std::remove_cvref_t<X>;
+  if constexpr (is_tensor<U> || is_state<U>) return true;
+  else if constexpr (is_array<U>) return holds_tensor<typename U::value_type>();
+  else if constexpr (is_tuple<U>)
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return (false || ... || holds_tensor<std::tuple_element_t<I, U>>());
+    }(std::make_index_sequence<std::tuple_size_v<U>>{});
+  else if constexpr (described<U>)
+    return hana::unpack(U::xla_members(), [](auto... m) {
+      return (false || ... || holds_tensor<decltype(m.get(std::declval<U&>()))>());
+    });
+  else return false;
+}
+
+/// The graph that an argument belongs to while a step is captured; nullptr for constants.
+template <class X>
+constexpr graph* graph_of(const X& x) {
+  graph* g = nullptr;
+  if constexpr (holds_tensor<X>()) {
+    visit_tree(const_cast<X&>(x),
+               [&g](auto& leaf, const tree_path&) {
+                 if constexpr (holds_tensor<decltype(leaf)>())
+                   if (!g) g = leaf.owner();
+               },
+               {});
+  }
+  return g;
+}
+
+/// Records f's nodes as a segment; what f returns is kept.
+template <class R, class F, class... A>
+constexpr R capture_segment(F&& f, A&&... a) {
+  graph* g = nullptr;
+  ((g = g ? g : graph_of(a)), ...);
+  if (!g || !g->recording) return std::forward<F>(f)(std::forward<A>(a)...);
+  g->open_segment();
+  R result = std::forward<F>(f)(std::forward<A>(a)...);
+  const int inner = g->segment;
+  visit_tree(result,
+             [&](auto& leaf, const tree_path&) {
+               if constexpr (holds_tensor<decltype(leaf)>()) {
+                 node& n = g->nodes[leaf.lift(g)];
+                 if (n.segment == inner) n.segment = g->segments[inner - 1].parent;
+               }
+             },
+             {});
+  g->close_segment();
+  return result;
+}
+
+template <class R, class F, class... A>
+R run_segment(F&& f, A&&... a) {
+  if (!grad_enabled()) return std::forward<F>(f)(std::forward<A>(a)...);
+  using In = later<R, void>;
+  const struct scope {
+    void* segment = open_segment<In>();
+    ~scope() { close_segment<In>(segment); }
+  } recorded;
+  return std::forward<F>(f)(std::forward<A>(a)...);
+}
+
+}  // namespace detail
+
+/// f(a…), whose inner values are not kept for backward but computed again when it comes there:
+/// less memory for one more forward pass of f. f is a module or a function of tensors, modules and
+/// whatever else it takes; gradients flow to tensors and to the parameters that it uses. Random
+/// numbers are the same the second time, and what f writes (running statistics) is written once,
+/// so that all numbers are those of f(a…), in every mode. May be nested. Chen et al. (2016).
+template <class F, class... A>
+constexpr auto checkpoint(F&& f, A&&... a) {
+  static_assert(std::is_invocable_v<F, A...>,
+                "xla::checkpoint: the function cannot be called with these arguments");
+  static_assert((false || ... || detail::holds_tensor<A>()),
+                "xla::checkpoint: pass the tensors that the function starts from as arguments");
+  using R = typename detail::result_of<std::remove_cvref_t<std::invoke_result_t<F, A...>>>::type;
+  static_assert(!std::is_void_v<R>,
+                "xla::checkpoint: the function returns nothing; it has to return what is used of "
+                "it, a tensor or a tuple of tensors");
+  if (!__builtin_is_constant_evaluated())
+    return detail::run_segment<R>(std::forward<F>(f), std::forward<A>(a)...);
+  return detail::capture_segment<R>(std::forward<F>(f), std::forward<A>(a)...);
+}
+
+}  // namespace xla

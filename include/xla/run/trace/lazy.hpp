@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
+#include "xla/base/later.hpp"
+#include "xla/run/execute/executable.hpp"
+#include "xla/run/execute/executor.hpp"
+#include "xla/run/plan/debug.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/run/state/recording.hpp"
+#include "xla/run/trace/traced_graph.hpp"
+
+namespace xla::detail {
+
+/// The program of a traced graph and its executable.
+template <class In>
+struct basic_traced_entry {
+  later<In, std::vector<std::uint64_t>> signature;
+  later<In, graph_sketch> sketch;
+  later<In, traced_program> lowered;
+  later<In, std::unique_ptr<executable>> ready;
+};
+using traced_entry = basic_traced_entry<void>;
+
+/// One execution of a traced graph: the memory it reads and writes is held until it is done.
+template <class In>
+struct basic_traced_job final : execution_job {
+  later<In, traced_entry>* entry = nullptr;
+  later<In, std::vector<ref<buffer>>> leaves;
+  later<In, std::vector<ref<buffer>>> outputs;  ///< of writes, then of results
+  later<In, std::vector<rng_state>> random;
+  bool holding = false;
+  later<In, std::unique_ptr<frame>> at;
+
+  // Executions follow one another, so one frame serves them all if it is taken here.
+  void bind() {
+    const later<In, plan>& p = entry->ready->get_plan();
+    at = entry->ready->take_frame();
+    auto& table = at->table;
+    for (int i = 0; i < p.source.count.slots; ++i)
+      if (const int leaf = p.source.slots[i].leaf; leaf >= 0)
+        table[static_cast<std::size_t>(leaf)] = leaves[static_cast<std::size_t>(i)]->data;
+    const int writes = p.source.count.writes;
+    for (int i = 0; i < writes + p.source.count.results; ++i) {
+      const int v = i < writes ? p.source.writes[i].value : p.source.results[i - writes];
+      if (p.copies[static_cast<std::size_t>(i)] < 0)
+        table[static_cast<std::size_t>(p.base[static_cast<std::size_t>(v)])] =
+            outputs[static_cast<std::size_t>(i)]->data;
+    }
+    for (int v : p.lent) {
+      const placement& q = p.places[static_cast<std::size_t>(v)];
+      table[static_cast<std::size_t>(v)] =
+          static_cast<std::byte*>(outputs[static_cast<std::size_t>(q.index)]->data) + q.offset;
+    }
+    for (int v : p.moving)
+      table[static_cast<std::size_t>(v)] =
+          table[static_cast<std::size_t>(p.base[static_cast<std::size_t>(v)])];
+  }
+
+  /// Runs the index checks whose input came with the graph, before anything is handed over. False
+  /// when others need values that the graph computes.
+  bool check() const {
+    const later<In, plan>& p = entry->ready->get_plan();
+    bool all = true;
+    for (const ready_step& s : p.steps) {
+      if (!s.source->check) continue;
+      const int v = p.base[static_cast<std::size_t>(p.source.inputs[s.source->first_input])];
+      const placement& q = p.places[static_cast<std::size_t>(v)];
+      if (q.where == place::slot) try_check(s, *leaves[static_cast<std::size_t>(q.index)]);
+      else all = false;
+    }
+    return all;
+  }
+  // What is checked is the first input; the result, and other inputs, are of no account.
+  void try_check(const ready_step& s, buffer& checked) const {
+    const later<In, plan>& p = entry->ready->get_plan();
+    wait_for(checked);
+    later<In, std::vector<void*>> table(p.places.size());
+    later<In, std::vector<ref<buffer>>> others;
+    for (int k = 0; k < s.operands; ++k) {
+      const auto v =
+          static_cast<std::size_t>(p.operands[static_cast<std::size_t>(s.first_operand + k)]);
+      if (k == 0) {
+        table[v] = checked.data;
+        continue;
+      }
+      const auto bytes = static_cast<std::size_t>(p.places[v].bytes);
+      others.emplace_back(buffer::make(bytes));
+      table[v] = std::memset(others.back()->data, 0, bytes);
+    }
+    run_step(p, s, table.data(), nullptr);
+  }
+
+  void run() override {
+    for (const auto& b : leaves) later<In, executor>::instance().check(b->ticket.load());
+    try {
+      bind();
+    } catch (const std::bad_alloc&) {
+      bind();  // others may have let go of memory
+    }
+    const later<In, plan>& p = entry->ready->get_plan();
+    static metric& execute_time = get_metric("ExecuteTime");
+    {
+      const timed sample(execute_time);
+      entry->ready->run(*at, random.data());
+    }
+    for (std::size_t i = 0; i < p.copies.size(); ++i)
+      if (const int v = p.copies[i]; v >= 0)
+        std::memcpy(outputs[i]->data, at->table[static_cast<std::size_t>(v)],
+                    static_cast<std::size_t>(p.places[static_cast<std::size_t>(v)].bytes));
+  }
+  /// Executions run in the order of their tickets, so what this one holds, a later one may
+  /// overwrite.
+  void hold() noexcept {
+    holding = true;
+    for (auto* held : {&leaves, &outputs})
+      for (auto& b : *held) b->in_flight.fetch_add(1, std::memory_order_acq_rel);
+  }
+  void release() noexcept override {
+    if (at) entry->ready->give_frame(std::move(at));
+    for (auto* held : {&leaves, &outputs}) {
+      if (holding)
+        for (auto& b : *held) b->in_flight.fetch_sub(1, std::memory_order_acq_rel);
+      held->clear();
+    }
+    holding = false;
+  }
+};
+using traced_job = basic_traced_job<void>;
+
+/// Traced mode: plans and runs what has been recorded. Graphs are found again by their signature.
+template <class In>
+class basic_tracer {
+ public:
+  static basic_tracer& instance() { return part_of_device(this_thread.device->graphs); }
+  static constexpr fork_order order = fork_order::planning;
+  basic_tracer() { prepare_for_plans<>(); }
+  void before_fork() { lock_.lock(); }
+  void after_fork(bool) noexcept { lock_.unlock(); }
+
+  /// Everything that is pending in a recording, this thread's or another's, as one graph. Who waits
+  /// for it runs it, if nothing else is under way. When memory fails, what the recording wrote is
+  /// taken back.
+  [[gnu::noinline]] void flush(later<In, recording>& from, std::string_view cause, bool waits) {
+    const std::lock_guard planning(from.planning);
+    if (from.size() == 0) return from.begin_anew();
+    const std::lock_guard hold(lock_);
+    try {
+      start(from, cause, waits);
+    } catch (const std::bad_alloc&) {
+      take_back<In>(from);
+      throw;
+    }
+    from.begin_anew();
+  }
+  void clear() {
+    const std::lock_guard hold(lock_);
+    later<In, executor>::instance().wait_all();
+    cache_.clear();
+  }
+
+ private:
+  void start(later<In, recording>& from, std::string_view cause, bool waits) {
+    later<In, traced_graph> graph;
+    {
+      static metric& tracing = get_metric("LazyTracing");
+      const timed sample(tracing);
+      graph.collect(from);
+    }
+    later<In, traced_entry>& entry = lookup(graph, cause);
+    const auto job = std::make_shared<later<In, traced_job>>();
+    job->entry = &entry;
+    if (plan_watch* w = watched_plans.load(std::memory_order_acquire))
+      w->introduce(*w, *entry.ready, "traced", later<In, std::vector<std::string>>{});
+    report_execution("traced", graph.hash());
+    const bool small = work(entry.ready->get_plan()) < (std::int64_t{1} << 18);
+    later<In, executor>& e = later<In, executor>::instance();
+    if (!prepare(*job, graph) || ((small || waits) && e.idle())) {
+      run_now(*job, graph);
+      return publish(*job, graph, 0);
+    }
+    const std::uint64_t ticket = e.reserve();
+    publish(*job, graph, ticket);
+    job->hold();
+    e.submit(job);
+  }
+  /// Should it throw, nothing has been published.
+  static void run_now(later<In, traced_job>& job, later<In, traced_graph>& graph) {
+    const later<In, std::vector<ref<buffer>>> outputs = job.outputs;
+    later<In, executor>::instance().wait_all();
+    try {
+      job.run();
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (...) {
+      graph.fail();
+      throw;
+    }
+    job.release();
+    job.outputs = outputs;
+  }
+
+  [[gnu::cold]] later<In, traced_entry>& lookup(later<In, traced_graph>& graph,
+                                                std::string_view cause) {
+    static counter& cached = get_counter("CachedCompile");
+    static counter& uncached = get_counter("UncachedCompile");
+    static metric& graph_size = get_metric("TensorsGraphSize", metric_unit::plain);
+    graph_size.add(static_cast<double>(graph.size()));
+    auto [first, last] = cache_.equal_range(graph.hash());
+    for (; first != last; ++first)
+      if (first->second->signature == graph.signature()) {
+        cached.add();
+        return *first->second;
+      }
+    static metric& compile_time = get_metric("CompileTime");
+    auto entry = std::make_unique<later<In, traced_entry>>();
+    {
+      const timed sample(compile_time);
+      entry->signature = graph.signature();
+      entry->lowered.build(graph);
+      entry->ready = std::make_unique<later<In, executable>>(
+          later<In, specializer>(entry->lowered.view(), nullptr, graph.leaf_shapes()).run());
+    }
+    uncached.add();
+    note_memory("traced", entry->ready->get_plan());
+    if (later<In, debug_log>::instance().level() > 0) {
+      later<In, std::vector<const graph_sketch*>> known;
+      for (auto& [hash, e] : cache_) known.push_back(&e->sketch);
+      report({std::string(cause), "traced", graph.hash(), what_changed(graph.sketch(), known)},
+             entry->ready->get_plan());
+    }
+    entry->sketch = graph.sketch();
+    if (cache_.size() == most_graphs) {  // a program that always makes new ones runs on
+      later<In, executor>::instance().wait_all();
+      cache_.clear();
+    }
+    return *cache_.emplace(graph.hash(), std::move(entry))->second;
+  }
+
+  /// Memory for the outputs, and the checks. False when the graph has to run before anything is
+  /// published, as a check in it needs values that it computes.
+  static bool prepare(later<In, traced_job>& job, later<In, traced_graph>& graph) {
+    const later<In, plan>& p = job.entry->ready->get_plan();
+    for (impl* leaf : graph.leaves()) job.leaves.push_back(leaf->data);
+    static metric& aliases = get_metric("InputOutputAliasCount", metric_unit::plain);
+    int aliased = 0;
+    for (int i = 0; i < p.source.count.writes; ++i) {
+      const write& w = p.source.writes[i];
+      const auto leaf = static_cast<std::size_t>(w.slot);
+      // One reference is the tensor's, one this job's.
+      const bool over = p.in_place[static_cast<std::size_t>(i)] && graph.only_here(leaf) &&
+                        job.leaves[leaf]->held() == 2;
+      aliased += over;
+      job.outputs.push_back(over ? job.leaves[static_cast<std::size_t>(w.slot)] : make(p, w.value));
+    }
+    for (int i = 0; i < p.source.count.results; ++i)
+      job.outputs.push_back(make(p, p.source.results[i]));
+    aliases.add(aliased);
+    job.random = graph.random();
+    try {
+      return job.check();
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (...) {
+      graph.fail();
+      throw;
+    }
+  }
+  static ref<buffer> make(const later<In, plan>& p, int value) {
+    const auto v = static_cast<std::size_t>(value);
+    return ref<buffer>(buffer::make(static_cast<std::size_t>(p.places[v].bytes),
+                                    {p.source.values[v].op->name, &p.shapes[v]}));
+  }
+
+  /// From here on the tensors have their elements, or will have when the ticket is done.
+  static void publish(later<In, traced_job>& job, later<In, traced_graph>& graph,
+                      std::uint64_t ticket) noexcept {
+    for (auto& b : job.outputs) b->ticket.store(ticket, std::memory_order_release);
+    std::size_t next = 0;
+    for (impl* t : graph.outputs()) t->data = job.outputs[next++];
+    graph.finish();
+  }
+  static std::int64_t work(const later<In, plan>& p) {
+    std::int64_t n = 0;
+    for (const placement& q : p.places) n += q.bytes;
+    return n;
+  }
+
+  static constexpr std::size_t most_graphs = 2048;  // PyTorch/XLA's XLA_COMPILATION_CACHE_SIZE
+
+  std::mutex lock_;
+  later<In, std::unordered_multimap<std::uint64_t, std::unique_ptr<traced_entry>>> cache_;
+};
+using tracer = basic_tracer<void>;
+
+/// True for a tensor of a checkpointed segment that has not its elements, and can compute them.
+inline bool was_let_go(const impl& t) { return !t.is_pending() && !t.data && !t.failed; }
+
+template <class In = void>
+void compute_again(impl& last);
+
+/// What was to be computed by a graph that has thrown can be neither read nor used.
+template <class In = void>
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_failed(const impl& t) {
+  throw runtime_error(
+      join({"xla: a value of ", t.op->name,
+            " was read or used, but the graph that should have computed it has failed; "
+            "compute it again"}));
+}
+XLA_INSTANCE(void refuse_failed<void>(const impl&));
+
+/// Makes sure that a tensor has its elements, or a ticket for them. On which thread it is pending
+/// is of no account.
+template <class In = void>
+void make_ready(impl& t, std::string_view cause = "value read before sync") {
+  if constexpr (has_traced_mode)
+    if (pending_list* const list = t.pending.load(std::memory_order_acquire))
+      later<In, tracer>::instance().flush(static_cast<later<In, recording>&>(*list), cause, true);
+  if (t.data) return;
+  if (t.failed) refuse_failed<In>(t);
+  compute_again(t);
+}
+XLA_INSTANCE(void make_ready<void>(impl&, std::string_view));
+
+/// Makes sure that what this thread records may read a tensor: it has its elements, or is pending
+/// in this thread.
+template <class In = void>
+void make_recordable(impl& t) {
+  const pending_list* const list = t.pending.load(std::memory_order_acquire);
+  if (list ? list != this_thread.recording : t.failed || !t.data)
+    make_ready<In>(t, "value used on another thread");
+}
+
+/// Executes what a tensor without elements depends on, then itself.
+template <class In>
+[[gnu::cold]] void compute_again(impl& last) {
+  later<In, std::vector<impl*>> stack{&last};
+  while (!stack.empty()) {
+    impl& t = *stack.back();
+    const std::size_t depth = stack.size();
+    for (int i = 0; i < t.arity && !t.data; ++i)
+      if (was_let_go(*t.in[i])) stack.push_back(t.in[i].get());
+    if (stack.size() > depth) continue;
+    stack.pop_back();
+    if (t.data) continue;
+    for (int i = 0; i < t.arity; ++i) {
+      make_ready(*t.in[i]);
+      wait_for(*t.in[i]->data);
+    }
+    execute_now(t);
+    drop_inputs(t);
+  }
+}
+XLA_INSTANCE(void compute_again<void>(impl&));
+
+template <class In>
+void keep_closure(later<In, std::unique_ptr<step_closure>> c) {
+  own_recording<In>().closures.push_back(std::move(c));
+}
+XLA_INSTANCE(void keep_closure<void>(std::unique_ptr<step_closure>));
+
+/// Plans and runs what this thread has recorded.
+template <class In = void>
+void flush_own(std::string_view cause, bool wait) {
+  if constexpr (has_traced_mode)
+    if (this_thread.recording)
+      later<In, tracer>::instance().flush(own_recording<In>(), cause, wait);
+}
+
+/// Runs what is pending to its end, before a profile.
+template <class In = void>
+void finish_traced() {
+  if (!has_traced_mode || is_eager_mode()) return;
+  flush_own<In>("profile", true);
+  later<In, executor>::instance().wait_all();
+}
+XLA_INSTANCE(void finish_traced<void>());
+
+template <class In>
+void run_sync(bool wait) {
+  static counter& mark = get_counter("MarkStep");
+  mark.add();
+  flush_own<In>("user sync", wait);
+  later<In, std::vector<std::unique_ptr<step_closure>>> closures;
+  if (this_thread.recording) closures.swap(this_thread.recording->closures);
+  later<In, executor>& e = later<In, executor>::instance();
+  if (wait || !closures.empty()) e.check(e.wait_all());
+  for (const auto& c : closures) c->run();
+}
+XLA_INSTANCE(void run_sync<void>(bool));
+
+}  // namespace xla::detail

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstring>
+
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+#include "xla/op/op.hpp"
+#include "xla/run/execute/eager.hpp"
+#include "xla/run/state/write_log.hpp"
+#include "xla/run/trace/lazy.hpp"
+#include "xla/run/trace/segment_recorder.hpp"
+
+namespace xla::detail {
+
+/// The tensor that an op makes, before it is recorded or executed.
+template <class In = void>
+ref<impl> new_op(const node& n, impl* const* inputs) {
+  ref<impl> t = make_impl(n, inputs);
+  later<In, segment_recorder>::note(*t);
+  return t;
+}
+
+/// Records it or executes it, in the mode of the moment.
+template <class In = void>
+void start_op(impl& t) {
+  if constexpr (has_traced_mode) {
+    if (!is_eager_mode()) {
+      for (int i = 0; i < t.arity; ++i) make_recordable(*t.in[i]);
+      return add_pending(&t);
+    }
+  }
+  for (int i = 0; i < t.arity; ++i) {
+    make_ready(*t.in[i]);
+    wait_for(*t.in[i]->data);
+  }
+  execute_now(t);
+  drop_inputs(t);
+}
+
+/// A tensor of random numbers, which move the generator when it is recorded or executed.
+template <class In = void>
+ref<impl> run_random(node n, impl* const* inputs) {
+  settle_draws<In>();
+  const std::uint64_t counters = random_counters(n.dims_shape(), n.type);
+  drawing numbers(counters);
+  const auto [seed, offset] = numbers.from();
+  n.attr = static_cast<std::int64_t>(seed);
+  n.size = static_cast<extent>(offset);
+  ref<impl> t = new_op(n, inputs);
+  start_op(*t);
+  if (!is_eager_mode()) own_recording<In>().drew(seed, offset, counters);
+  numbers.used();
+  return t;
+}
+
+/// What a tensor's functions do at run time, in the mode of the moment.
+template <class In = void>
+ref<impl> run_op(const node& n, impl* const* inputs) {
+  if (n.op->impure) return run_random<In>(n, inputs);
+  ref<impl> t = new_op(n, inputs);
+  start_op(*t);
+  return t;
+}
+XLA_INSTANCE(ref<impl> run_op<void>(const node&, impl* const*));
+
+template <class In = void>
+ref<impl> new_leaf(dtype type, const shape& dims) {
+  static counter& created = get_counter("CreateXlaTensor");
+  created.add();
+  node n;
+  n.op = &input_info;
+  n.type = type;
+  n.set_shape(dims);
+  return make_impl(n, nullptr);
+}
+
+template <class In = void>
+ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
+  ref<impl> t = new_leaf<In>(type, dims);
+  const memory_use use{data ? "from_blob" : "a parameter or buffer", &t->dims};
+  t->data = ref<buffer>(buffer::make(bytes_of(*t), use));
+  if (data && count(dims) > 0) std::memcpy(t->data->data, data, bytes_of(*t));
+  return t;
+}
+XLA_INSTANCE(ref<impl> run_upload<void>(dtype, const shape&, const void*));
+
+template <class In = void>
+ref<impl> run_constant(const node& n) {
+  ref<impl> t = make_impl(n, nullptr);
+  t->data = ref<buffer>(buffer::make(8));
+  store_number(t->data->data, n.type, n.value, n.attr);
+  return t;
+}
+XLA_INSTANCE(ref<impl> run_constant<void>(const node&));
+
+template <class In = void>
+ref<impl> new_detached(impl* t) {
+  node n;
+  n.op = &detach_info;
+  n.type = t->type;
+  n.arity = 1;
+  n.set_shape(t->dims);
+  return new_op(n, &t);
+}
+
+/// The same value as a tensor of its own, with no way back for gradients.
+template <class In = void>
+ref<impl> run_detach(impl* t) {
+  ref<impl> same = new_detached(t);
+  start_op(*same);
+  return same;
+}
+XLA_INSTANCE(ref<impl> run_detach<void>(impl*));
+
+/// Binds a cell to a new value. Gradients are collected there and flow no further.
+template <class In = void>
+void run_write(cell& c, impl* value) {
+  if (c.functional) {
+    note_write<In>(&c, nullptr);
+    c.current = ref<impl>::share(value);
+    return;
+  }
+  ref<impl> t = new_detached(value);
+  t->meta = c.meta;
+  t->needs_grad = c.meta && c.meta->requires_grad;
+  if (impl* const old = c.value(); old && !is_eager_mode()) {
+    change(*old, [&](impl& o) { t->previous = o.data ? ref<impl>::share(&o) : o.previous; });
+    own_recording<In>().writes(c);
+  }
+  start_op(*t);
+  note_write<In>(&c, nullptr);
+  c.current = std::move(t);
+}
+XLA_INSTANCE(void run_write<void>(cell&, impl*));
+
+/// Collects gradients from a tensor with one element; see transform/backward.hpp for the rules.
+template <class In = void>
+void run_backward(impl* root);
+
+/// Gradients for chosen inputs instead, into results; see xla::grad.
+template <class In = void>
+void run_gradients(impl* root, const handle* const* inputs, handle* const* results, int count,
+                   bool create_graph);
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::apply(caller who, const node& spec, const op_info& op,
+                                                const handle* const* inputs, int count,
+                                                handle& result) {
+  node n = spec;
+  complete(who, n, op, inputs, count);
+  run(n, inputs, count, result);
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::run(const node& n, const handle* const* inputs, int count,
+                                              handle& result) {
+  impl* in[3] = {};
+  for (int i = 0; i < count; ++i) in[i] = inputs[i]->value();
+  whole_step<In>([&] { result.adopt(run_op<In>(n, in).take()); });
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::constant(handle& result, dtype type, double value,
+                                                   std::int64_t exact) {
+  node n;
+  n.op = &constant_info;
+  n.type = type;
+  n.value = value;
+  n.attr = exact;
+  whole_step<In>([&] { result.adopt(run_constant<In>(n).take()); });
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::upload(handle& result, dtype type, const shape& dims,
+                                                 const void* data) {
+  whole_step<In>([&] { result.adopt(run_upload<In>(type, dims, data).take()); });
+}
+
+template <class In>
+void basic_machine<In>::borrow(handle& result, dtype type, const shape& dims,
+                               const foreign_memory& memory) {
+  ref<impl> t = new_leaf<In>(type, dims);
+  t->data = ref<buffer>(buffer::borrow(memory, bytes_of<In>(*t)));
+  result.adopt(t.take());
+}
+
+template <class In>
+const void* basic_machine<In>::read(const handle& h) {
+  impl* t = h.value();
+  if (!t) throw runtime_error("xla: an empty tensor was read");
+  make_ready<In>(*t);
+  wait_for<In>(*t->data);
+  return t->data->data;
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::count_fallback(std::string_view function) {
+  get_counter<In>("fallback::" + std::string(function)).add();
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::require_grad(handle& h, bool on) {
+  impl* t = h.value();
+  if (!t) throw runtime_error("requires_grad_: an empty tensor");
+  if (t->arity > 0 && t->needs_grad && !t->meta)
+    throw runtime_error(
+        "requires_grad_: only a tensor that is not computed from others can collect "
+        "gradients; call detach() first");
+  change(*t, [on](impl& own) {
+    if (!own.meta) {
+      own.meta = ref<grad_meta>(new grad_meta);
+      own.meta->of_tensor = true;
+    }
+    own.meta->requires_grad = on;
+    own.needs_grad = on;
+  });
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::grad(const handle& h, handle& result) {
+  impl* t = h.value();
+  if (t && t->meta && t->meta->grad) result.adopt(ref<impl>(t->meta->grad).take());
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::set_grad(const handle& h, const handle& gradient) {
+  impl* t = h.value();
+  if (!t || !t->meta)
+    throw runtime_error("set_grad: the tensor collects no gradients; requires_grad_()");
+  whole_step<In>([t] {
+    note_write<In>(nullptr, t->meta.get());
+    if (!is_eager_mode()) own_recording<In>().replaces(*t->meta);
+  });
+  t->meta->grad = ref<impl>::share(gradient.value());
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::zero_grad(const handle& h) {
+  impl* t = h.value();
+  if (!t || !t->meta || !t->meta->grad) return;
+  if (!is_eager_mode()) whole_step<In>([t] { own_recording<In>().replaces(*t->meta); });
+  t->meta->grad.reset();
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::detach(const handle& h, handle& result) {
+  impl* t = h.value();
+  if (!t) return;
+  if (!t->needs_grad && !t->meta) result.adopt(ref<impl>::share(t).take());
+  else whole_step<In>([&] { result.adopt(run_detach<In>(t).take()); });
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::backward(const handle& loss) {
+  whole_step<In>([&] { run_backward<In>(loss.value()); });
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::gradients(const handle& loss, const handle* const* inputs,
+                                                    handle* const* results, int count,
+                                                    bool create_graph) {
+  whole_step<In>([&] { run_gradients<In>(loss.value(), inputs, results, count, create_graph); });
+}
+
+/// A place of its own that holds the value.
+template <class In = void>
+void run_place(handle& h, ref<impl> value, bool trainable) {
+  ref<cell> c(new cell);
+  if (trainable) c->meta = ref<grad_meta>(new grad_meta);
+  c->current = std::move(value);
+  change(*c->current, [&](impl& t) {
+    t.meta = c->meta;
+    t.needs_grad = trainable;
+  });
+  h.refer(c.take());
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::place_cell(handle& h, const handle& value,
+                                                     bool trainable) {
+  run_place<In>(h, ref<impl>::share(value.value()), trainable);
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::create_cell(handle& h, dtype type, const shape& dims,
+                                                      bool trainable) {
+  for (int i = 0; i < dims.rank; ++i)
+    if (dims[i] < 0)
+      throw shape_error("xla: a parameter or buffer needs its sizes, 0 or more each");
+  size_scope{nullptr, "xla"}.countable(dims);
+  ref<impl> zeros = run_upload<In>(type, dims, nullptr);
+  std::memset(zeros->data->data, 0, bytes_of<In>(*zeros));
+  run_place<In>(h, std::move(zeros), trainable);
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::copy_cell(handle& h, const handle& from) {
+  cell& other = *from.place();
+  ref<cell> c(new cell);
+  if (other.meta) {
+    c->meta = ref<grad_meta>(new grad_meta);
+    c->meta->requires_grad = other.meta->requires_grad;
+  }
+  run_write<In>(*c, other.value());
+  h.refer(c.take());
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::assign_cell(handle& h, const handle& from) {
+  cell& to = *h.place();
+  const cell& other = *from.place();
+  to.functional = false;
+  whole_step<In>([&] { run_write<In>(to, other.value()); });
+  if (!to.meta) return;
+  zero_grad(h);
+  const bool wanted = other.meta->requires_grad;
+  if (to.meta->requires_grad != wanted) require_grad(h, wanted);
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::functional_cell(handle& h, const handle& from,
+                                                          const handle& value) {
+  copy_cell(h, from);
+  h.place()->functional = true;
+  run_write<In>(*h.place(), value.value());
+}
+
+template <class In>
+bool basic_machine<In>::update(const handle& h, const node& n, const handle* const* parts,
+                               int count) {
+  impl* t = h.value();
+  if (!is_eager_mode() || !t || t->is_pending() || !t->unique() || !t->data || !t->data->unique())
+    return false;
+  impl* inputs[3] = {t};
+  bool wanted = t->needs_grad;
+  for (int i = 0; i < count; ++i) {
+    impl* part = inputs[i + 1] = parts[i]->value();
+    if (!part || part == t) return false;
+    wanted |= part->needs_grad && grad_enabled();
+  }
+  if (!t->meta && wanted) return false;
+  for (int i = 1; i <= count; ++i) {
+    make_ready<In>(*inputs[i]);
+    wait_for<In>(*inputs[i]->data);
+  }
+  wait_for<In>(*t->data);
+  node all = n;
+  all.arity = static_cast<std::int8_t>(1 + count);
+  execute_now<In>(*make_impl<In>(all, inputs), t->data);
+  return true;
+}
+
+template <class In>
+[[gnu::noinline]] void basic_machine<In>::rebind(handle& h, const handle& value) {
+  if (h.place()) return whole_step<In>([&] { run_write<In>(*h.place(), value.value()); });
+  impl* old = h.value();
+  ref<impl> next = ref<impl>::share(value.value());
+  if (old && old->meta && old->meta->of_tensor) {
+    next = new_detached<In>(next.get());
+    next->meta = old->meta;
+    next->needs_grad = old->meta->requires_grad;
+    start_op<In>(*next);
+  }
+  h.adopt(next.take());
+}
+
+XLA_INSTANCE(struct basic_machine<void>);
+
+}  // namespace xla::detail

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What tensors need to work at run time. Layers include this; ops do not. A program that links
+// xla::runtime sees the kernels that it may have to make for other element types, and nothing else.
+#include "xla/base/instance.hpp"
+#include "xla/kernel/op/embedding.hpp"
+#include "xla/kernel/op/gather.hpp"
+#include "xla/kernel/op/map.hpp"
+#include "xla/kernel/op/matmul.hpp"
+#include "xla/kernel/op/movement.hpp"
+#include "xla/kernel/op/random.hpp"
+#include "xla/kernel/op/reduce.hpp"
+#include "xla/kernel/op/scan.hpp"
+#include "xla/kernel/op/slice.hpp"
+#include "xla/kernel/op/sort.hpp"
+#include "xla/op/index.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/run/state/seed.hpp"
+#include "xla/tensor/methods.hpp"
+
+#if XLA_RUNTIME_HERE
+#include "xla/run/trace/backward.hpp"
+#include "xla/run/trace/machine.hpp"
+#endif

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <new>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "xla/base/later.hpp"
+#include "xla/run/execute/eager.hpp"
+#include "xla/run/state/context.hpp"
+#include "xla/run/state/recording.hpp"
+#include "xla/run/trace/segment.hpp"
+
+namespace xla::detail {
+
+/// Notes the tensors that this thread makes within a scope. At its end those that nobody outside
+/// holds let go of their elements and keep their inputs, from which they can be computed again.
+template <class In>
+class basic_segment_recorder {
+ public:
+  basic_segment_recorder() {
+    part_ = ref<segment>(new segment);
+    outer_ = std::exchange(this_thread.segment, this);
+    if (outer_) part_->parent = outer_->part_;
+  }
+  ~basic_segment_recorder() {
+    this_thread.segment = outer_;
+    part_->open = false;
+    try {
+      close();
+    } catch (const std::bad_alloc&) {
+      keep_all();
+    }
+  }
+  basic_segment_recorder(const basic_segment_recorder&) = delete;
+  basic_segment_recorder& operator=(const basic_segment_recorder&) = delete;
+
+  /// A tensor was made.
+  static void note(impl& t) {
+    if (basic_segment_recorder* r = this_thread.segment) {
+      t.part = r->part_;
+      r->made_.push_back(ref<impl>::share(&t));
+    }
+  }
+
+ private:
+  void close() {
+    later<In, std::unordered_map<const impl*, int>> uses;
+    for (auto& t : made_) {
+      ++uses[t.get()];  // this list's own reference
+      for (int k = 0; k < t->arity; ++k)
+        if (!t->is_pending() || t->in[k]->is_pending()) ++uses[t->in[k].get()];  // else needed now
+    }
+    if (outer_) outer_->made_.reserve(outer_->made_.size() + made_.size());
+    for (auto& t : made_) {
+      if (t->part.get() != part_.get()) continue;
+      const int inside = uses[t.get()];
+      change(*t, [&](impl& t) {
+        if (t.meta || t.refs.load(std::memory_order_acquire) > inside) {
+          t.part = part_->parent;
+          if (t.data) drop_inputs(t);
+        } else {
+          t.data.reset();
+        }
+      });
+    }
+    if (outer_) std::move(made_.begin(), made_.end(), std::back_inserter(outer_->made_));
+  }
+  // Without memory to find out who is held.
+  [[gnu::cold]] void keep_all() noexcept {
+    for (auto& t : made_)
+      if (t->part.get() == part_.get()) change(*t, [&](impl& t) { t.part = part_->parent; });
+  }
+
+  ref<segment> part_;
+  basic_segment_recorder* outer_ = nullptr;
+  later<In, std::vector<ref<impl>>> made_;
+};
+using segment_recorder = basic_segment_recorder<void>;
+
+template <class In>
+void* open_segment() {
+  return new later<In, segment_recorder>;
+}
+XLA_INSTANCE(void* open_segment<void>());
+
+template <class In>
+void close_segment(void* opened) noexcept {
+  delete static_cast<later<In, segment_recorder>*>(opened);
+}
+XLA_INSTANCE(void close_segment<void>(void*) noexcept);
+
+}  // namespace xla::detail

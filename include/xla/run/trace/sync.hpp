@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+#include "xla/run/state/step_closure.hpp"
+
+namespace xla {
+namespace detail {
+
+template <class In = void>
+void keep_closure(later<In, std::unique_ptr<step_closure>> c);
+
+template <class In = void>
+void run_sync(bool wait);
+
+}  // namespace detail
+
+/// Calls f once, at the end of this thread's next sync(), when all that was recorded has run: the
+/// place to print or log values without forcing the graph in the middle of a step. What f throws
+/// comes out of sync().
+template <class F>
+void add_step_closure(F f) {
+  struct holder : detail::step_closure {
+    F f;
+    explicit holder(F&& g) : f(std::move(g)) {}
+    void run() override { f(); }
+  };
+  detail::keep_closure<detail::later<F, void>>(std::make_unique<holder>(std::move(f)));
+}
+
+/// Plans and runs everything that was recorded in traced mode. Returns while it runs; with wait,
+/// when it is done. Counts MarkStep.
+template <class In = void>
+constexpr void sync(bool wait = false) {
+  if (!__builtin_is_constant_evaluated()) detail::run_sync<detail::later<In, void>>(wait);
+  if (__builtin_is_constant_evaluated())
+    throw std::logic_error("xla: a compiled body is one graph already: call sync() after it");
+}
+
+}  // namespace xla
+
+#if XLA_RUNTIME_HERE
+#include "xla/run/trace/lazy.hpp"
+#endif

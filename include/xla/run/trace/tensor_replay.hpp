@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "xla/base/later.hpp"
+#include "xla/run/trace/machine.hpp"
+
+namespace xla::detail {
+
+/// What backward reads of checkpointed segments at run time: as graph_replay. In eager mode a copy
+/// is executed when a rule's op reads it.
+template <class In>
+class basic_tensor_replay {
+ public:
+  /// order: the tensors that backward will pass.
+  void start(const impl& loss, const later<In, std::vector<impl*>>& order) {
+    root_ = loss.order + 1;
+    for (const impl* t : order)
+      if (t->part) ++left_[t->part.get()];
+  }
+
+  /// The tensor that a gradient rule reads for t: itself, or its copy.
+  impl* value(impl* t, const handle& gradient) {
+    if (!t->part || (!t->is_pending() && t->data) || t->part->open) return t;
+    const segment& s = *t->part;
+    copies& mine = made_[&s];
+    if (const auto at = mine.find(t); at != mine.end()) return at->second.get();
+    gradient_ = gradient.value()->order + 1;
+    copies within_parts;
+    record(t, s, within_parts, gradient);
+    return made_[&s].at(t).get();
+  }
+
+  /// Backward has been at t: its copy is read no more, nor a segment's when it was its last.
+  void passed(const impl& t) {
+    if (!t.part) return;
+    const segment* s = t.part.get();
+    if (--left_[s] == 0) made_.erase(s);
+    else if (const auto at = made_.find(s); at != made_.end()) at->second.erase(&t);
+  }
+
+ private:
+  using copies = later<In, std::unordered_map<const impl*, ref<impl>>>;
+
+  // Copies t for segment s, with what it needs of s. Those of segments within s are not kept: they
+  // are copied for themselves when backward arrives there.
+  void record(impl* last, const segment& s, copies& passing, const handle& gradient) {
+    auto place = [&](const impl* t) -> copies& {
+      return t->part.get() == &s ? made_[&s] : passing;
+    };
+    later<In, std::vector<impl*>> stack{last};
+    while (!stack.empty()) {
+      impl* t = stack.back();
+      const std::size_t depth = stack.size();
+      const bool done = place(t).contains(t);
+      for (int k = 0; k < t->arity && !done; ++k)
+        if (impl* in = t->in[k].get(); in->part && in->part->within(&s) && !place(in).contains(in))
+          stack.push_back(in);
+      if (stack.size() > depth) continue;
+      stack.pop_back();
+      if (done) continue;
+      impl* inputs[3] = {};
+      for (int k = 0; k < t->arity; ++k) {
+        impl* in = t->in[k].get();
+        const bool inside = in->part && in->part->within(&s);
+        inputs[k] = inside ? place(in).at(in).get() : value(in, gradient);
+      }
+      place(t)[t] = t->op->check ? ref<impl>::share(inputs[0]) : copy(*t, inputs);
+    }
+  }
+
+  ref<impl> copy(const impl& t, impl* const* inputs) const {
+    node n;
+    n.op = t.op;
+    n.type = t.type;
+    n.arity = t.arity;
+    n.set_shape(t.dims);
+    n.attr = t.attr;  // of random numbers the generator's state at the first time
+    n.size = t.size;
+    n.value = t.value;
+    ref<impl> c = make_impl(n, inputs);
+    c->after[0] = gradient_;
+    c->after[1] = root_;
+    later<In, segment_recorder>::note(*c);
+    if (!is_eager_mode()) add_pending(c.get());
+    return c;
+  }
+
+  std::uint64_t root_ = 0, gradient_ = 0;
+  later<In, std::unordered_map<const segment*, copies>> made_;
+  later<In, std::unordered_map<const segment*, int>> left_;
+};
+using tensor_replay = basic_tensor_replay<void>;
+
+}  // namespace xla::detail

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "xla/base/hash.hpp"
+#include "xla/base/later.hpp"
+#include "xla/run/execute/eager.hpp"
+#include "xla/run/plan/debug.hpp"
+#include "xla/run/plan/lowered.hpp"
+#include "xla/run/state/generator.hpp"
+#include "xla/tensor/memory.hpp"
+
+namespace xla::detail {
+
+/// The pending tensors as a graph: what it reads, what it must give, and its signature.
+template <class In>
+class basic_traced_graph {
+ public:
+  basic_traced_graph() = default;
+  basic_traced_graph(const basic_traced_graph&) = delete;
+  ~basic_traced_graph() {
+    for (auto& t : nodes_) t->index = -1;
+    for (impl* leaf : leaves_) leaf->index = -1;
+  }
+
+  /// Takes everything that is pending in a recording, in the order of recording. What another
+  /// thread adds meanwhile is not of it.
+  void collect(pending_list& from) {
+    take(from);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i]->index = static_cast<int>(i);
+    uses_.assign(nodes_.size(), 0);
+    for (auto& t : nodes_)
+      for (int k = 0; k < t->arity; ++k) see(*t->in[k]);
+    find_outputs();
+    for (auto& t : nodes_) {
+      sign(*t);
+      if (const impl* old = t->previous.get(); old && is_leaf(*old))
+        ++leaf_uses_[static_cast<std::size_t>(old->index)];
+    }
+    hash_ = 0;
+    for (std::uint64_t w : signature_) hash_ = mix(hash_, w);
+  }
+
+  std::size_t size() const { return nodes_.size(); }
+  std::uint64_t hash() const { return hash_; }
+  const later<In, std::vector<std::uint64_t>>& signature() const { return signature_; }
+  const later<In, std::vector<impl*>>& leaves() const { return leaves_; }
+  const later<In, std::vector<impl*>>& outputs() const { return outputs_; }
+  const later<In, std::vector<rng_state>>& random() const { return random_; }
+  later<In, std::vector<shape>> leaf_shapes() const {
+    later<In, std::vector<shape>> s;
+    for (impl* leaf : leaves_) s.push_back(leaf->dims);
+    return s;
+  }
+  later<In, graph_sketch> sketch() const {
+    later<In, graph_sketch> s;
+    for (auto& t : nodes_) s.push_back({t->op->name, t->type, t->dims});
+    return s;
+  }
+  const later<In, std::vector<ref<impl>>>& nodes() const { return nodes_; }
+  /// True when nobody but this graph, and the cell whose new value is in it, holds the leaf.
+  bool only_here(std::size_t leaf) const {
+    return leaves_[leaf]->refs.load(std::memory_order_acquire) == leaf_uses_[leaf];
+  }
+  int donor(std::size_t output) const { return donors_[output]; }
+  /// How the inputs of a node are numbered: leaves first, then nodes.
+  int input(const impl& t, int k) const { return inputs_[static_cast<std::size_t>(t.index)].at[k]; }
+  /// The nodes that a node waits for, numbered likewise; -1 for none.
+  int after(const impl& t, int k) const {
+    return inputs_[static_cast<std::size_t>(t.index)].after[k];
+  }
+
+  /// The tensors have their elements; what no gradient needs any more is let go.
+  void finish() noexcept {
+    for (auto& t : nodes_) {
+      t->previous.reset();
+      if (t->data) drop_inputs(*t);
+      t->leave_pending();
+    }
+  }
+  /// The graph cannot run: cells go back to their last value, other tensors say so when read.
+  void fail() noexcept {
+    for (auto& t : nodes_) {
+      t->failed = true;
+      t->leave_pending();
+    }
+  }
+
+ private:
+  struct operands {
+    int at[3] = {-1, -1, -1};
+    int after[2] = {-1, -1};
+  };
+
+  void take(pending_list& from) {
+    const std::size_t most = from.size();
+    nodes_.reserve(most);
+    const std::lock_guard hold(from.links);
+    for (impl* t = from.first; t && nodes_.size() < most; t = t->pending_next)
+      if (t->try_retain()) nodes_.emplace_back(t);
+  }
+
+  // Numbers the leaves by their first use, and counts the uses from within the graph.
+  void see(impl& in) {
+    if (in.is_pending()) ++uses_[static_cast<std::size_t>(in.index)];
+    else if (in.index < 0) {
+      leaves_.push_back(&in);
+      leaf_uses_.push_back(1);
+      in.index = static_cast<int>(leaves_.size()) - 1;
+    } else {
+      ++leaf_uses_[static_cast<std::size_t>(in.index)];
+    }
+  }
+
+  bool is_leaf(const impl& t) const { return !t.is_pending() && t.index >= 0; }
+
+  // An output is what somebody outside holds, and what a gradient may still need.
+  void find_outputs() {
+    later<In, std::vector<char>> output(nodes_.size()), keep(nodes_.size());
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      impl& t = *nodes_[i];
+      const int inside = uses_[i] + 1;  // and this graph's own reference
+      output[i] = t.refs.load(std::memory_order_acquire) > inside;
+      keep[i] = output[i] && !t.meta && ((t.needs_grad && !t.consumed) || t.part);
+    }
+    for (std::size_t i = nodes_.size(); i-- > 0;) {
+      if (!keep[i]) continue;
+      for (int k = 0; k < nodes_[i]->arity; ++k) {
+        impl& in = *nodes_[i]->in[k];
+        if (!in.is_pending()) continue;
+        const bool again = in.part && !in.part->open;  // computed once more for a gradient
+        output[static_cast<std::size_t>(in.index)] |= !again;
+        keep[static_cast<std::size_t>(in.index)] |=
+            again || (in.needs_grad && !in.consumed && !in.meta);
+      }
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      if (output[i]) outputs_.push_back(nodes_[i].get());
+    order_outputs();
+  }
+
+  // The new value of a cell may take over the memory of the old one, if at each run only the graph
+  // holds that. Such outputs come first: they are the program's writes.
+  void order_outputs() {
+    later<In, std::vector<impl*>> writes, results;
+    later<In, std::vector<char>> taken(leaves_.size());
+    for (impl* t : outputs_) {
+      impl* old = t->previous.get();
+      const int leaf = old && is_leaf(*old) ? old->index : -1;
+      const auto at = static_cast<std::size_t>(leaf);
+      const bool ours = leaf >= 0 && !taken[at] && old->dims == t->dims && old->type == t->type;
+      if (ours) {
+        taken[at] = 1;
+        writes.push_back(t);
+        donors_.push_back(leaf);
+      } else {
+        results.push_back(t);
+      }
+    }
+    outputs_ = std::move(writes);
+    outputs_.insert(outputs_.end(), results.begin(), results.end());
+    donors_.resize(outputs_.size(), -1);
+  }
+
+  // The number of the node of that order, which comes before node `limit`; -1 when it is not here.
+  int recorded_as(std::uint64_t order, int limit) const {
+    const auto at =
+        std::lower_bound(nodes_.begin(), nodes_.begin() + limit, order,
+                         [](const ref<impl>& t, std::uint64_t o) { return t->order < o; });
+    if (at == nodes_.begin() + limit || (*at)->order != order) return -1;
+    return static_cast<int>(leaves_.size()) + (*at)->index;
+  }
+
+  // Not in line: there are many, and each would bring what a vector does when it grows.
+  [[gnu::noinline]] void put(std::uint64_t word) { signature_.push_back(word); }
+
+  void sign(impl& t) {
+    put(reinterpret_cast<std::uintptr_t>(t.op));
+    put(static_cast<std::uint64_t>(t.type) << 8 | static_cast<std::uint64_t>(t.dims.rank));
+    for (int i = 0; i < t.dims.rank; ++i) put(static_cast<std::uint64_t>(t.dims[i]));
+    if (t.op->impure) {
+      random_.push_back({static_cast<std::uint64_t>(t.attr), static_cast<std::uint64_t>(t.size)});
+    } else {
+      put(static_cast<std::uint64_t>(t.attr));
+      put(static_cast<std::uint64_t>(t.size));
+    }
+    if (t.op->check) {  // its plan names its line
+      put(reinterpret_cast<std::uintptr_t>(t.at.file_name()));
+      put(t.at.line());
+    }
+    operands o;
+    for (int k = 0; k < t.arity; ++k) {
+      const impl& in = *t.in[k];
+      o.at[k] = in.is_pending() ? static_cast<int>(leaves_.size()) + in.index : in.index;
+      put(static_cast<std::uint64_t>(o.at[k]));
+      if (!in.is_pending()) {
+        for (int i = 0; i < in.dims.rank; ++i) put(static_cast<std::uint64_t>(in.dims[i]));
+        put(static_cast<std::uint64_t>(in.type));
+      }
+    }
+    for (int k = 0; k < 2; ++k)
+      if (t.after[k] != 0) {
+        o.after[k] = recorded_as(t.after[k] - 1, t.index);
+        put(static_cast<std::uint64_t>(o.after[k]) + (std::uint64_t{1} << 32));
+      }
+    inputs_.push_back(o);
+    if (t.index + 1 == static_cast<int>(nodes_.size()))
+      for (std::size_t i = 0; i < outputs_.size(); ++i)
+        put(static_cast<std::uint64_t>(outputs_[i]->index) << 32 |
+            static_cast<std::uint32_t>(donors_[i]));
+  }
+
+  later<In, std::vector<ref<impl>>> nodes_;
+  later<In, std::vector<int>> uses_;
+  later<In, std::vector<int>> leaf_uses_;  // references that the graph's nodes hold
+  later<In, std::vector<impl*>> leaves_;
+  later<In, std::vector<impl*>> outputs_;
+  later<In, std::vector<int>> donors_;
+  later<In, std::vector<operands>> inputs_;
+  later<In, std::vector<rng_state>> random_;
+  later<In, std::vector<std::uint64_t>> signature_;
+  std::uint64_t hash_ = 0;
+};
+using traced_graph = basic_traced_graph<void>;
+
+/// The program of a traced graph: the same passes as for a captured one, at run time.
+template <class In>
+class basic_traced_program {
+ public:
+  [[gnu::cold]] void build(const later<In, traced_graph>& from) {
+    const std::size_t n = from.nodes().size() + from.leaves().size();
+    later<In, std::vector<node>> nodes(n + 1);
+    later<In, std::vector<slot>> slots(from.leaves().size() + 1);
+    graph g;
+    g.nodes = nodes.data();
+    g.slots = slots.data();
+    g.capacity = static_cast<int>(nodes.size());
+    g.slot_capacity = static_cast<int>(slots.size());
+    g.sizes.owner = &g;
+    add_nodes(g, from);
+    later<In, std::vector<int>> results;
+    later<In, std::vector<write>> writes;
+    const int first = static_cast<int>(from.leaves().size());
+    for (std::size_t i = 0; i < from.outputs().size(); ++i) {
+      const int value = first + from.outputs()[i]->index;
+      if (from.donor(i) >= 0) writes.push_back({from.donor(i), false, value});
+      else results.push_back(value);
+    }
+    lowered_.build(g,
+                   {results.data(), static_cast<int>(results.size()), writes.data(),
+                    static_cast<int>(writes.size())},
+                   {.fuse = {.maps = true, .rows = false}});
+  }
+
+  program view() const { return lowered_.view(); }
+
+ private:
+  static void add_nodes(graph& g, const later<In, traced_graph>& from) {
+    for (impl* leaf : from.leaves()) {
+      slot s;
+      const int index = g.add_slot(s);
+      g.slots[index].leaf = g.slots[index].current =
+          g.add_leaf(index, false, leaf->type, leaf->dims);
+    }
+    for (auto& t : from.nodes()) {
+      node n;
+      n.op = t->op;
+      n.type = t->type;
+      n.arity = t->arity;
+      n.set_shape(t->dims);
+      n.attr = t->op->impure ? 0 : t->attr;
+      n.size = t->op->impure ? 0 : t->size;
+      n.at = t->at;
+      for (int k = 0; k < t->arity; ++k) n.in[k] = from.input(*t, k);
+      for (int k = 0; k < 2; ++k) n.after[k] = from.after(*t, k);
+      g.add(n);
+    }
+  }
+
+  later<In, lowered_graph> lowered_;
+};
+using traced_program = basic_traced_program<void>;
+
+}  // namespace xla::detail
