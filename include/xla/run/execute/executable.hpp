@@ -14,6 +14,7 @@
 #include "xla/run/execute/arena_store.hpp"
 #include "xla/run/execute/tile.hpp"
 #include "xla/run/plan/specialize.hpp"
+#include "xla/run/state/generator.hpp"
 
 namespace xla::detail {
 
