@@ -69,6 +69,7 @@ set(XLA_HEADERS
   xla/op/derived/norm.hpp
   xla/op/derived/normalize.hpp
   xla/op/derived/on_device.hpp
+  xla/op/derived/other_forms.hpp
   xla/op/derived/over_axes.hpp
   xla/op/derived/pad.hpp
   xla/op/derived/probability_loss.hpp

@@ -40,6 +40,7 @@ namespace train {}
 #include "xla/op/derived/norm.hpp"
 #include "xla/op/derived/normalize.hpp"
 #include "xla/op/derived/on_device.hpp"
+#include "xla/op/derived/other_forms.hpp"
 #include "xla/op/derived/pad.hpp"
 #include "xla/op/derived/range.hpp"
 #include "xla/op/derived/repeat.hpp"

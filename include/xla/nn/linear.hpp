@@ -34,8 +34,8 @@ struct BasicLinear {
     init::uniform_(weight, T(-bound), T(bound));
     init::uniform_(bias, T(-bound), T(bound));
   }
-  template <int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+  template <class U, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<U, R>& x, caller who = here()) const {
     return linear(x, weight, bias, who);
   }
   XLA_MODULE(weight, bias)
@@ -57,8 +57,8 @@ struct BasicLinearNoBias {
     const auto bound = detail::linear_bound(weight);
     init::uniform_(weight, T(-bound), T(bound));
   }
-  template <int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+  template <class U, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<U, R>& x, caller who = here()) const {
     return linear(x, weight, who);
   }
   XLA_MODULE(weight)

@@ -76,8 +76,8 @@ struct NLLLoss {
 
 /// Squared differences.
 struct MSELoss {
-  template <class T, int A, int B, class Reduction = reduction::mean_t>
-  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+  template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
                             Reduction reduction = {}, caller who = here()) const {
     return mse_loss(input, target, reduction, who);
   }
@@ -85,8 +85,8 @@ struct MSELoss {
 
 /// Magnitudes of the differences.
 struct L1Loss {
-  template <class T, int A, int B, class Reduction = reduction::mean_t>
-  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+  template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
                             Reduction reduction = {}, caller who = here()) const {
     return l1_loss(input, target, reduction, who);
   }
@@ -98,8 +98,8 @@ struct HuberLoss {
 
   constexpr HuberLoss() = default;
   constexpr explicit HuberLoss(Scalar bound) : delta(bound) {}
-  template <class T, int A, int B, class Reduction = reduction::mean_t>
-  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+  template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
                             Reduction reduction = {}, caller who = here()) const {
     return huber_loss(input, target, delta, reduction, who);
   }
@@ -112,8 +112,8 @@ struct SmoothL1Loss {
 
   constexpr SmoothL1Loss() = default;
   constexpr explicit SmoothL1Loss(Scalar bound) : beta(bound) {}
-  template <class T, int A, int B, class Reduction = reduction::mean_t>
-  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+  template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
                             Reduction reduction = {}, caller who = here()) const {
     return smooth_l1_loss(input, target, beta, reduction, who);
   }
@@ -122,8 +122,8 @@ struct SmoothL1Loss {
 
 /// Cross-entropy between two probabilities in [0, 1].
 struct BCELoss {
-  template <class T, int A, int B, class Reduction = reduction::mean_t>
-  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+  template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
                             Reduction reduction = {}, caller who = here()) const {
     return binary_cross_entropy(input, target, reduction, who);
   }
@@ -131,8 +131,8 @@ struct BCELoss {
 
 /// Cross-entropy between logits and probabilities in [0, 1].
 struct BCEWithLogitsLoss {
-  template <class T, int A, int B, class Reduction = reduction::mean_t>
-  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+  template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
                             Reduction reduction = {}, caller who = here()) const {
     return binary_cross_entropy_with_logits(input, target, reduction, who);
   }
@@ -142,8 +142,8 @@ struct BCEWithLogitsLoss {
 struct KLDivLoss {
   bool log_target = false;
 
-  template <class T, int A, int B, class Reduction = reduction::mean_t>
-  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
+  template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
+  constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
                             Reduction reduction = {}, caller who = here()) const {
     return kl_div(input, target, reduction, log_target, who);
   }

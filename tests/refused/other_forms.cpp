@@ -1,0 +1,35 @@
+// Forms taken from habit.
+// error: xla: the element types of the tensors differ; convert one: xla::cast<float>\(x\)
+// error: xla: the element types of the tensors differ; convert one: xla::cast<float>\(x\)
+// error: xla::sum: axes stand in braces: xla::sum\(x, {1}\)
+// error: xla::var: axes stand in braces: xla::var\(x, {1}\)
+// error: xla::reshape: sizes stand in braces: xla::reshape\(x, {2, -1}\)
+// error: xla::expand: sizes stand in braces
+// error: xla::permute: the order stands in braces: xla::permute\(x, {1, 0}\)
+// error: xla::squeeze: the axis is in the type: xla::squeeze<1>\(x\)
+// error: xla::flatten: the first axis is in the type: xla::flatten<1>\(x\)
+// error: xla::chunk: how many is in the type: xla::chunk<2>\(x, axis\)
+// error: xla::einsum: the text is in the type: xla::einsum<.*ij,jk->ik.*>\(a, b\)
+// error: xla::gather: write gather\(x, axis, index\)
+// error: xla::embedding: the index comes first, of std::int64_t
+#include <xla/xla.hpp>
+
+using Matrix = xla::Tensor<float, 2>;
+using Doubles = xla::Tensor<double, 2>;
+using Index = xla::Tensor<std::int64_t, 2>;
+
+void types(Matrix x, Doubles d) { xla::matmul(x, d); }
+void types_of_loss(Matrix x, Doubles d) { xla::nn::MSELoss{}(x, d); }
+void types_of_layer(xla::nn::Linear& layer, Doubles d) { Matrix y = layer(d); }
+void types_of_three(Matrix x, Doubles d) { xla::where(x > 0, x, d); }
+void bare_axis(Matrix x) { xla::sum(x, 1); }
+void bare_axis_and_more(Matrix x) { xla::var(x, 1, xla::keepdim); }
+void bare_sizes(Matrix x) { xla::reshape(x, 2, x.size(0)); }
+void bare_expand(Matrix x) { xla::expand(x, 2, -1); }
+void bare_order(Matrix x) { xla::permute(x, 1, 0); }
+void squeeze(Matrix x) { xla::squeeze(x, 1); }
+void flatten(Matrix x) { xla::flatten(x, 1); }
+void chunk(Matrix x) { xla::chunk(x, 2, 1); }
+void text(Matrix x) { xla::einsum("ij,jk->ik", x, x); }
+void order(Matrix x, Index i) { xla::gather(x, i, 1); }
+void order_of_embedding(Matrix weight, Index i) { xla::embedding(weight, i); }
