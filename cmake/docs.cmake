@@ -16,6 +16,9 @@ file(MAKE_DIRECTORY "${BUILD}")
 execute_process(COMMAND "${python3}" "${CMAKE_CURRENT_LIST_DIR}/op_table.py" "${XLA_ROOT}/include"
   OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
 file(WRITE "${BUILD}/ops.md" "# Ops {#ops}\n\n${table}")
+execute_process(COMMAND "${python3}" "${CMAKE_CURRENT_LIST_DIR}/pytorch_table.py" "${XLA_ROOT}/include"
+  OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
+file(WRITE "${BUILD}/pytorch.md" "# PyTorch's functions {#pytorch}\n\n${table}")
 configure_file("${CMAKE_CURRENT_LIST_DIR}/Doxyfile.in" "${BUILD}/Doxyfile" @ONLY)
 execute_process(COMMAND "${doxygen}" -q "${BUILD}/Doxyfile" WORKING_DIRECTORY "${XLA_ROOT}"
   COMMAND_ERROR_IS_FATAL ANY)
