@@ -82,42 +82,21 @@ struct slot_binder {
   }
 };
 
+/// Room for the program of a graph in a graph_storage<Capacity>.
+template <int Capacity>
+inline constexpr program_sizes captured_room = room_for(
+    Capacity, Capacity / 2 + 8, Capacity / 2 + 32, Capacity / 2 + 32, Capacity, Capacity + 16);
+
 /// What constant evaluation leaves behind of one step function at one set of argument types.
 template <int Capacity>
 struct captured {
-  node values[Capacity];
-  step steps[Capacity];
-  int inputs[3 * Capacity] = {};
-  int outputs[Capacity] = {};
-  std::uint64_t words[4 * Capacity] = {};
-  distinct_key keys[Capacity];
-  write writes[Capacity + 16];
-  int results[Capacity] = {};
-  program_slot slots[Capacity / 2 + 8];
-  symbol symbols[Capacity / 2 + 32];
-  equality equalities[Capacity / 2 + 32];
-  shape spaces[Capacity];
+  program_storage<captured_room<Capacity>> arrays;
   double facts[Capacity] = {};  ///< plain numbers among the members, in the order of binding
   std::int8_t flags[Capacity] = {};  ///< per fact: 1 or -1 where the body set a training flag
   int fact_count = 0;
-  program::sizes count;
+  program_sizes count;
   int needed = 0;  ///< when greater than Capacity: capture again with this much
   refusal refused;
-
-  constexpr program_builder builder() {
-    program_builder b;
-    b.values = values;
-    b.steps = steps;
-    b.inputs = inputs;
-    b.outputs = outputs;
-    b.words = words;
-    b.keys = keys;
-    b.writes = writes;
-    b.results = results;
-    b.slots = slots;
-    b.spaces = spaces;
-    return b;
-  }
 };
 
 /// Runs the body once on the twins and collects what it returns and writes.
@@ -226,11 +205,9 @@ constexpr captured<Capacity> capture() {
   out.refused = g.sizes.refused;
   if (out.needed > Capacity || out.refused.failed()) return out;
   find_gradient_uses(g, results, body.result_count, writes, body.write_count);
-  program_builder b = out.builder();
+  auto b = pointers_into<program_builder>(out.arrays, {});
   lowering(g, {results, body.result_count, writes, body.write_count}, b, {}).run();
   out.count = b.count;
-  for (int i = 0; i < b.count.symbols; ++i) out.symbols[i] = g.sizes.symbols[i];
-  for (int i = 0; i < b.count.equalities; ++i) out.equalities[i] = g.sizes.equalities[i];
   return out;
 }
 

@@ -18,23 +18,6 @@
 
 namespace xla::detail {
 
-/// Arrays that lowering fills, with room for any graph of capacity nodes. Constant evaluation has
-/// them as members, run time in vectors.
-struct program_builder {
-  node* values = nullptr;
-  step* steps = nullptr;
-  int* inputs = nullptr;
-  int* outputs = nullptr;
-  std::uint64_t* words = nullptr;
-  const op_info** word_ops = nullptr;  ///< wanted at run time, where regions have no kernel
-  distinct_key* keys = nullptr;
-  write* writes = nullptr;
-  int* results = nullptr;
-  program_slot* slots = nullptr;
-  shape* spaces = nullptr;
-  program::sizes count;
-};
-
 /// What a graph is asked for: values to return and values to write.
 struct graph_roots {
   int* results = nullptr;  ///< nodes
@@ -377,8 +360,10 @@ class lowering {
       else if (!s.given && s.grad_leaf >= 0) p.use = gradient_use::read;
       out_.slots[out_.count.slots++] = p;
     }
-    out_.count.symbols = g_.sizes.symbol_count;
-    out_.count.equalities = g_.sizes.equality_count;
+    for (int i = 0; i < g_.sizes.symbol_count; ++i)
+      out_.symbols[out_.count.symbols++] = g_.sizes.symbols[i];
+    for (int i = 0; i < g_.sizes.equality_count; ++i)
+      out_.equalities[out_.count.equalities++] = g_.sizes.equalities[i];
   }
 
   graph& g_;

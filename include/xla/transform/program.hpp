@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <iterator>
+
 #include "xla/graph/graph.hpp"
 
 namespace xla::detail {
@@ -54,52 +56,114 @@ struct distinct_key {
   bool row = false;
 };
 
-/// What a graph is lowered to: values, and the steps that make them in order. A view of arrays that
-/// belong to a program_storage (in constant evaluation, or at run time for traced graphs).
-struct program {
-  const node* values = nullptr;
-  const step* steps = nullptr;
-  const int* inputs = nullptr;
-  const int* outputs = nullptr;
-  const std::uint64_t* words = nullptr;
-  const op_info* const* word_ops = nullptr;  ///< of a traced graph: per word, nullptr for inputs
-  const distinct_key* keys = nullptr;
-  const write* writes = nullptr;
-  const int* results = nullptr;
-  const program_slot* slots = nullptr;
-  const symbol* symbols = nullptr;
-  const equality* equalities = nullptr;
-  const shape* spaces = nullptr;
-  struct sizes {
-    int values = 0, steps = 0, inputs = 0, outputs = 0, words = 0, keys = 0, writes = 0,
-        results = 0, slots = 0, symbols = 0, equalities = 0, spaces = 0;
-    friend constexpr bool operator==(const sizes&, const sizes&) = default;
-  } count;
+/// How many elements each array of a program has.
+struct program_sizes {
+  int values = 0, steps = 0, inputs = 0, outputs = 0, words = 0, keys = 0, writes = 0, results = 0,
+      slots = 0, symbols = 0, equalities = 0, spaces = 0;
+  friend constexpr bool operator==(const program_sizes&, const program_sizes&) = default;
 };
 
-constexpr int at_least_one(int n) { return n > 0 ? n : 1; }
+/// The arrays of a program: pointers to them, arrays, vectors, as Array makes them of the type of
+/// their elements and of where their number stands.
+template <template <class T, int program_sizes::*Count> class Array>
+struct program_arrays {
+  Array<node, &program_sizes::values> values{};
+  Array<step, &program_sizes::steps> steps{};
+  Array<int, &program_sizes::inputs> inputs{};
+  Array<int, &program_sizes::outputs> outputs{};
+  Array<std::uint64_t, &program_sizes::words> words{};
+  Array<distinct_key, &program_sizes::keys> keys{};
+  Array<write, &program_sizes::writes> writes{};
+  Array<int, &program_sizes::results> results{};
+  Array<program_slot, &program_sizes::slots> slots{};
+  Array<symbol, &program_sizes::symbols> symbols{};
+  Array<equality, &program_sizes::equalities> equalities{};
+  Array<shape, &program_sizes::spaces> spaces{};
+};
 
-/// The arrays of a program whose sizes are exactly Size.
-template <program::sizes Size>
-struct program_storage {
-  static constexpr program::sizes size = Size;
-  node values[at_least_one(Size.values)];
-  step steps[at_least_one(Size.steps)];
-  int inputs[at_least_one(Size.inputs)] = {};
-  int outputs[at_least_one(Size.outputs)] = {};
-  std::uint64_t words[at_least_one(Size.words)] = {};
-  distinct_key keys[at_least_one(Size.keys)];
-  write writes[at_least_one(Size.writes)];
-  int results[at_least_one(Size.results)] = {};
-  program_slot slots[at_least_one(Size.slots)];
-  symbol symbols[at_least_one(Size.symbols)];
-  equality equalities[at_least_one(Size.equalities)];
-  shape spaces[at_least_one(Size.spaces)];
+/// Calls f with the values of each, then with the steps of each, and so on; each is a
+/// program_arrays or the program_sizes that belong to one.
+template <class F, class... Each>
+constexpr void for_each_array(F f, Each&... each) {
+  f(each.values...);
+  f(each.steps...);
+  f(each.inputs...);
+  f(each.outputs...);
+  f(each.words...);
+  f(each.keys...);
+  f(each.writes...);
+  f(each.results...);
+  f(each.slots...);
+  f(each.symbols...);
+  f(each.equalities...);
+  f(each.spaces...);
+}
 
-  constexpr program view() const {
-    return {values, steps,   inputs, outputs, words,      nullptr, keys,
-            writes, results, slots,  symbols, equalities, spaces,  Size};
-  }
+template <class T, int program_sizes::*>
+using pointer_to = T*;
+template <class T, int program_sizes::*>
+using pointer_to_const = const T*;
+
+/// What a graph is lowered to: values, and the steps that make them in order. A view of arrays that
+/// belong to a program_storage (in constant evaluation, or at run time for traced graphs).
+struct program : program_arrays<pointer_to_const> {
+  const op_info* const* word_ops = nullptr;  ///< of a traced graph: per word, nullptr for inputs
+  program_sizes count;
+};
+
+/// The same while it is filled: arrays with room for it, and how much of them is taken.
+struct program_builder : program_arrays<pointer_to> {
+  const op_info** word_ops = nullptr;  ///< wanted at run time, where regions have no kernel
+  program_sizes count;
+};
+
+static_assert(
+    [] {
+      int visited = 0;
+      program_sizes sizes;
+      for_each_array([&](int) { ++visited; }, sizes);
+      return visited * sizeof(int) == sizeof sizes &&
+             visited * sizeof(void*) == sizeof(program_arrays<pointer_to>);
+    }(),
+    "an array of a program stands in program_sizes, program_arrays and for_each_array");
+
+/// Room for whatever a graph is lowered to, of so many nodes, slots, symbols of sizes and roots.
+constexpr program_sizes room_for(int nodes, int slots, int symbols, int equalities, int results,
+                                 int writes) {
+  return {.values = nodes,
+          .steps = nodes,
+          .inputs = 3 * nodes,
+          .outputs = nodes,
+          .words = 4 * nodes,
+          .keys = nodes,
+          .writes = writes,
+          .results = results,
+          .slots = slots,
+          .symbols = symbols,
+          .equalities = equalities,
+          .spaces = nodes};
+}
+
+/// A program, or a builder, of arrays or vectors.
+template <class P, class Arrays>
+constexpr P pointers_into(Arrays& arrays, const program_sizes& count) {
+  P p;
+  for_each_array([](auto*& to, auto& from) { to = std::data(from); }, p, arrays);
+  p.count = count;
+  return p;
+}
+
+template <program_sizes Size>
+struct exactly {
+  template <class T, int program_sizes::*Count>
+  using array = T[Size.*Count > 0 ? Size.*Count : 1];
+};
+
+/// The arrays of a program as members: Size elements in each, but one where it says none.
+template <program_sizes Size>
+struct program_storage : program_arrays<exactly<Size>::template array> {
+  static constexpr program_sizes size = Size;
+  constexpr program view() const { return pointers_into<program>(*this, Size); }
 };
 
 }  // namespace xla::detail

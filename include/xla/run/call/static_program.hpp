@@ -42,7 +42,7 @@ constexpr region_kernel make_region_kernel() {
 }
 
 /// What is kept of a capture, in arrays of the sizes that it turned out to need.
-template <program::sizes Size, int Facts>
+template <program_sizes Size, int Facts>
 struct kept_program {
   text why;        ///< it was refused
   int needed = 0;  ///< the capacity that it takes
@@ -61,31 +61,20 @@ constexpr auto keep_program() {
       capture<Capacity, F, A...>();
   constexpr auto fits = [](const auto& c) { return c.needed <= Capacity && !c.refused.failed(); };
   constexpr bool whole = fits(a_compiled_body_is_constexpr_without_output_globals_exceptions);
-  constexpr program::sizes n =
+  constexpr program_sizes n =
       whole ? a_compiled_body_is_constexpr_without_output_globals_exceptions.count
-            : program::sizes{};
+            : program_sizes{};
   constexpr int facts =
       whole ? a_compiled_body_is_constexpr_without_output_globals_exceptions.fact_count : 0;
   const auto& from = a_compiled_body_is_constexpr_without_output_globals_exceptions;
   kept_program<n, facts> out;
   out.why = from.refused.why;
   out.needed = from.needed;
-  auto copy = [](auto* to, const auto* source, int count) {
-    for (int i = 0; i < count; ++i) to[i] = source[i];
+  const auto copy = [](auto&& to, const auto& of, int count) {
+    for (int i = 0; i < count; ++i) to[i] = of[i];
   };
   auto& s = out.storage;
-  copy(s.values, from.values, n.values);
-  copy(s.steps, from.steps, n.steps);
-  copy(s.inputs, from.inputs, n.inputs);
-  copy(s.outputs, from.outputs, n.outputs);
-  copy(s.words, from.words, n.words);
-  copy(s.keys, from.keys, n.keys);
-  copy(s.writes, from.writes, n.writes);
-  copy(s.results, from.results, n.results);
-  copy(s.slots, from.slots, n.slots);
-  copy(s.symbols, from.symbols, n.symbols);
-  copy(s.equalities, from.equalities, n.equalities);
-  copy(s.spaces, from.spaces, n.spaces);
+  for_each_array(copy, s, from.arrays, n);
   copy(out.facts.data(), from.facts, facts);
   copy(out.flags.data(), from.flags, facts);
   for (int i = 0; i < facts; ++i) out.sets_flags |= from.flags[i] != 0;
@@ -94,7 +83,7 @@ constexpr auto keep_program() {
     if (node& v = s.values[i]; v.op->has_less) v.op = v.op->facts;
   for (int i = 0; i < n.steps; ++i)
     if (const step& p = s.steps[i]; p.kind == step_kind::library)
-      if (const op_info* op = from.values[p.value].op; op->has_less)
+      if (const op_info* op = from.arrays.values[p.value].op; op->has_less)
         s.values[p.value].op = op->runs;
   return out;
 }
@@ -125,7 +114,7 @@ struct static_program {
   static constexpr int capacity = needed > first ? needed : first;
   static constexpr text why = attempt<capacity>.why;
   static constexpr const auto& kept = attempt<capacity>;
-  static constexpr program::sizes size = kept.storage.size;
+  static constexpr program_sizes size = kept.storage.size;
 
   template <std::size_t... I>
   static constexpr auto make_kernels(std::index_sequence<I...>) {

@@ -20,7 +20,7 @@ class basic_shortener {
   basic_shortener(program& p, const later<In, std::vector<char>>& absent,
                   std::unique_ptr<std::byte[]>& memory)
       : p_(p), absent_(absent) {
-    const program::sizes& n = p.count;
+    const program_sizes& n = p.count;
     const std::size_t slots = (at(n.slots) + sizeof(node) - 1) / sizeof(node) * sizeof(node);
     const std::size_t bytes = slots + at(n.values) * (sizeof(node) + 1) +
                               at(n.writes) * sizeof(write) + at(n.steps) * sizeof(step) +
