@@ -21,6 +21,11 @@ constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, const Tensor<T, 1
     scope.fail(detail::text("the width ") << width.extent() << " cannot be halved");
     return x;
   }
+  if (const Size n = x.size(-2), m = positions.size(0);
+      n.known() && m.known() && n.extent() != m.extent()) {
+    scope.fail(detail::text("") << m.extent() << " positions for a sequence of " << n.extent());
+    return x;
+  }
   const Tensor<T, 1> exponent = arange<T>(half) * (-2) / width;
   const auto angle = unsqueeze(positions, 1) * exp(exponent * log(theta.tensor()));
   const auto c = unsqueeze(cos(angle), 1), s = unsqueeze(sin(angle), 1);

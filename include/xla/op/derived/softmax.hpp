@@ -28,15 +28,17 @@ constexpr auto split_log_softmax(const Tensor<T, R>& x, int axis, caller who) {
 /// exp(x) over its sum along an axis, shifted by the largest element so that nothing overflows.
 template <class T, int R>
 constexpr Tensor<T, R> softmax(const Tensor<T, R>& x, int axis = -1, caller who = here()) {
+  const int at = detail::axis_of(x, R, axis, {"softmax", who});
   const auto w = detail::widened(x);
-  const auto e = exp(w - max(w, {axis}, keepdim, who).detach());
-  return detail::narrowed<T>(e * (1 / sum(e, {axis}, keepdim)));  // one division a row
+  const auto e = exp(w - max(w, {at}, keepdim).detach());
+  return detail::narrowed<T>(e * (1 / sum(e, {at}, keepdim)));  // one division a row
 }
 
 /// The logarithm of softmax, computed without leaving the logarithm.
 template <class T, int R>
 constexpr Tensor<T, R> log_softmax(const Tensor<T, R>& x, int axis = -1, caller who = here()) {
-  return detail::narrowed<T>(detail::split_log_softmax(x, axis, who).together());
+  const int at = detail::axis_of(x, R, axis, {"log_softmax", who});
+  return detail::narrowed<T>(detail::split_log_softmax(x, at, who).together());
 }
 
 }  // namespace xla
