@@ -21,6 +21,7 @@ set(XLA_HEADERS
   xla/shape/extent.hpp
   xla/shape/shape.hpp
   xla/shape/size.hpp
+  xla/graph/builtin.hpp
   xla/graph/graph.hpp
   xla/graph/node.hpp
   xla/graph/verify.hpp
@@ -117,6 +118,7 @@ set(XLA_HEADERS
   xla/op/sign.hpp
   xla/op/slice.hpp
   xla/op/sort.hpp
+  xla/op/table.hpp
   xla/op/tanh.hpp
   xla/op/trigonometric.hpp
   xla/op/where.hpp

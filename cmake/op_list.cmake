@@ -6,15 +6,21 @@ cmake_minimum_required(VERSION 3.24)
 get_filename_component(include "${CMAKE_CURRENT_LIST_DIR}/../include" ABSOLUTE)
 file(GLOB_RECURSE headers RELATIVE "${include}" "${include}/xla/op/*.hpp")
 list(SORT headers)
+list(PREPEND headers xla/graph/builtin.hpp)
 set(includes "")
 set(ops "")
+set(builtin "")
 foreach(header IN LISTS headers)
-  file(STRINGS "${include}/${header}" lines REGEX "^XLA_OP\\(")
-  if(lines AND NOT header STREQUAL "xla/op/register.hpp")
+  file(STRINGS "${include}/${header}" lines REGEX "^XLA_(BUILTIN_)?OP\\(")
+  if(lines)
     string(APPEND includes "#include \"${header}\"\n")
     foreach(line IN LISTS lines)
-      string(REGEX REPLACE "^XLA_OP(\\([^)]*\\)).*" " \\\\\n  X\\1" entry "${line}")
-      string(APPEND ops "${entry}")
+      string(REGEX REPLACE "^[A-Z_]+(\\([^)]*\\)).*" " \\\\\n  X\\1" entry "${line}")
+      if(line MATCHES "^XLA_OP")
+        string(APPEND ops "${entry}")
+      else()
+        string(APPEND builtin "${entry}")
+      endif()
     endforeach()
   endif()
 endforeach()
@@ -24,8 +30,11 @@ set(made "// SPDX-License-Identifier: Apache-2.0
 // clang-format off: made from the ops' definitions by cmake -P cmake/op_list.cmake, which a test
 // compares.
 ${includes}
-/// X(op, group of element types) for every op.
+/// X(op, group of element types) for every op that computes.
 #define XLA_ALL_OPS(X)${ops}
+
+/// X(op) for every other that a graph may hold: values from outside, and what binds them.
+#define XLA_BUILTIN_OPS(X)${builtin}
 ")
 if(NOT CHECK)
   file(WRITE "${include}/xla/op/list.hpp" "${made}")
@@ -48,7 +57,7 @@ foreach(header IN LISTS headers)
   string(REGEX MATCHALL "struct [a-z_]+( : [a-z:_]+)? {\n  static constexpr auto name = " structs "${defined}")
   foreach(struct IN LISTS structs)
     string(REGEX REPLACE "^struct ([a-z_]+).*" "\\1" name "${struct}")
-    if(NOT text MATCHES "XLA_OP\\(xla::op::${name}, ")
+    if(NOT text MATCHES "XLA_OP\\(xla::op::${name}, |XLA_BUILTIN_OP\\(xla::op::${name}\\)")
       message(FATAL_ERROR "${header}: the op ${name} is not registered: XLA_OP(xla::op::${name}, <types>);")
     endif()
   endforeach()

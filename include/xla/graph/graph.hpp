@@ -1,40 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/graph/node.hpp"
+#include "xla/graph/builtin.hpp"
 
 namespace xla::detail {
-
-/// A value from outside: attr = 2 * slot, + 1 for the slot's gradient.
-inline constexpr op_info input_info{.name = "input", .id = op_id("input"), .kind = op_kind::leaf};
-
-/// One number, written in the body: value.
-inline constexpr op_info constant_info{
-    .name = "constant", .id = op_id("constant"), .kind = op_kind::constant};
-
-/// A number that a graph takes as an input, so that changing it makes no other graph: its place is
-/// attr, which no two numbers share.
-inline constexpr op_info scalar_info{
-    .name = "scalar", .id = op_id("scalar"), .kind = op_kind::leaf};
-
-/// The same value with no way back for gradients; with needs_grad set, a parameter's new value.
-inline constexpr op_info detach_info{
-    .name = "detach", .id = op_id("detach"), .kind = op_kind::alias};
-
-/// The value that a step gives to a parameter, where it reads that again: a step of its own, so
-/// that in calls in which the parameter is frozen the old value stands for it; attr = 2 * slot.
-inline constexpr op_info updated_info{
-    .name = "updated", .id = op_id("updated"), .kind = op_kind::alias};
-
-/// A number that was made of a parameter's gradient, 0 where that is frozen; attr = 2 * slot + 1.
-inline constexpr op_info gradient_part_info{
-    .name = "gradient_part", .id = op_id("gradient_part"), .kind = op_kind::alias};
-
-/// A size as a number: size.
-inline constexpr op_info size_info{.name = "size", .id = op_id("size"), .kind = op_kind::leaf};
-/// Elements that only run time knows; no graph may hold it, but a parameter of a type's default
-/// constructor has its sizes.
-inline constexpr op_info data_info{.name = "data", .id = op_id("data"), .kind = op_kind::leaf};
 
 enum class slot_kind : std::uint8_t { tensor, cell, scalar, local };
 enum class grad_state : std::uint8_t { untouched, absent, present };
@@ -113,7 +82,7 @@ struct graph {
   /// A leaf for a slot's value (or its gradient) of the given shape.
   constexpr int add_leaf(int slot_index, bool gradient, dtype type, const shape& dims) {
     node n;
-    n.op = &input_info;
+    n.op = &builtin<op::input>;
     n.type = type;
     n.set_shape(dims);
     n.attr = 2 * slot_index + (gradient ? 1 : 0);
@@ -135,7 +104,7 @@ struct graph {
   /// A node of the same value as another that gradients do not pass.
   constexpr node detached(int value, std::int64_t attr, bool needs_grad) const {
     node n = nodes[value];
-    n.op = &detach_info;
+    n.op = &builtin<op::detach>;
     n.arity = 1;
     n.in[0] = value;
     n.in[1] = n.in[2] = -1;
@@ -159,7 +128,7 @@ struct graph {
 
   /// What it does to another value; the slot of an argument remembers.
   constexpr void note_told(int index, bool on) {
-    if (nodes[index].op->id != input_info.id) return;
+    if (!is<op::input>(nodes[index])) return;
     const auto slot_index = static_cast<int>(nodes[index].attr / 2);
     if (slots[slot_index].kind == slot_kind::cell) require_grad(slot_index, on);
     else slots[slot_index].told = on;
@@ -168,7 +137,7 @@ struct graph {
   /// The node of a slot's value, without what only says where gradients end.
   constexpr int value_of(int slot_index) const {
     int i = slots[slot_index].current;
-    while (nodes[i].op->id == detach_info.id && nodes[i].attr == 2 * slot_index) i = nodes[i].in[0];
+    while (is<op::detach>(nodes[i]) && nodes[i].attr == 2 * slot_index) i = nodes[i].in[0];
     return i;
   }
 
@@ -199,7 +168,7 @@ inline constexpr extent replaces_gradient = 1;
 
 /// Where gradients end: the value of a slot, or a value that requires_grad_() was called on.
 constexpr bool ends_gradients(const node& n) {
-  return n.op->id == input_info.id || (n.op->id == detach_info.id && n.needs_grad);
+  return is<op::input>(n) || (is<op::detach>(n) && n.needs_grad);
 }
 
 /// The slot whose value a node is, as seen by gradients; -1 for every other node.

@@ -32,12 +32,18 @@ constexpr std::uint32_t op_id(std::string_view name) {
   return h;
 }
 
+template <class Op>
+inline constexpr std::uint32_t id_of = op_id(Op::name);
+
+/// From the id back to the definition; two ops of one id do not compile.
+template <std::uint32_t Id>
+struct op_by_id;
+
 /// What the library knows of an op at given element types: made from its definition in op/, by
 /// info_of<Op, Out, In>, and referred to by every node of that op.
 struct op_info {
   std::string_view name;
-  std::uint32_t id = 0;  ///< ops are compared by it: with -fsanitize=undefined g++ does not take
-                         ///< comparisons of such addresses for constants
+  std::uint32_t id = 0;  ///< see is()
   op_kind kind = op_kind::library;
   bool commutative = false;
   bool costly = false;   ///< worth keeping rather than computing twice (exp, log …)
@@ -94,6 +100,19 @@ struct node {
   }
 };
 
+/// Whether that is the op, whatever its element types and parts: asked by the id, as an op has many
+/// descriptions, and as with -fsanitize=undefined g++ does not take comparisons of their addresses
+/// for constants.
+template <class Op>
+constexpr bool is(const op_info& op) {
+  return op.id == id_of<Op>;
+}
+/// Of a node or tensor.
+template <class Op, class Node>
+constexpr bool is(const Node& n) {
+  return n.op->id == id_of<Op>;
+}
+
 /// Of nodes and shapes in any mixture.
 template <class A, class B>
 constexpr bool same_dims(const A& a, const B& b) {
@@ -105,3 +124,10 @@ constexpr bool same_dims(const A& a, const B& b) {
 }
 
 }  // namespace xla::detail
+
+/// Makes an op known by its id.
+#define XLA_DETAIL_OP_ID(type)                             \
+  template <>                                              \
+  struct xla::detail::op_by_id<xla::detail::id_of<type>> { \
+    using op = type;                                       \
+  }

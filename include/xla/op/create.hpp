@@ -108,7 +108,7 @@ constexpr Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&s
     detail::machine_of<T>::upload(t, dtype_of<T>, s, data);
   } else {
     detail::node n;
-    n.op = &detail::data_info;
+    n.op = &detail::builtin<op::data>;
     n.type = dtype_of<T>;
     n.set_shape(s);
     t.float_op(n);

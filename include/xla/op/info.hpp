@@ -67,7 +67,7 @@ inline constexpr op_info info_of = make_info<Op, Out, In, Parts>();
 template <class Op, class Out, class In, op_parts Parts>
 constexpr op_info make_info() {
   static_assert(complete_op<Op>, "xla: an op needs a name, a kind and a shape rule");
-  op_info i{.name = Op::name, .id = op_id(Op::name), .kind = Op::kind};
+  op_info i{.name = Op::name, .id = id_of<Op>, .kind = Op::kind};
   i.result = dtype_of<Out>;
   if constexpr (requires { Op::commutative; }) i.commutative = Op::commutative;
   if constexpr (requires { Op::costly; }) i.costly = Op::costly;

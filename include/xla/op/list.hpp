@@ -3,6 +3,7 @@
 
 // clang-format off: made from the ops' definitions by cmake -P cmake/op_list.cmake, which a test
 // compares.
+#include "xla/graph/builtin.hpp"
 #include "xla/op/abs.hpp"
 #include "xla/op/argmax.hpp"
 #include "xla/op/arithmetic.hpp"
@@ -44,7 +45,7 @@
 #include "xla/op/trigonometric.hpp"
 #include "xla/op/where.hpp"
 
-/// X(op, group of element types) for every op.
+/// X(op, group of element types) for every op that computes.
 #define XLA_ALL_OPS(X) \
   X(xla::op::abs, numbers) \
   X(xla::op::argmax, places) \
@@ -127,3 +128,15 @@
   X(xla::op::cos, fractions) \
   X(xla::op::atan2, fractions) \
   X(xla::op::where, all)
+
+/// X(op) for every other that a graph may hold: values from outside, and what binds them.
+#define XLA_BUILTIN_OPS(X) \
+  X(xla::op::input) \
+  X(xla::op::constant) \
+  X(xla::op::scalar) \
+  X(xla::op::size) \
+  X(xla::op::data) \
+  X(xla::op::detach) \
+  X(xla::op::updated) \
+  X(xla::op::gradient_part) \
+  X(xla::op::compiled_result)

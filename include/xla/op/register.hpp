@@ -6,23 +6,12 @@
 #include "xla/base/instance.hpp"
 #include "xla/op/info.hpp"
 
-namespace xla::detail {
-
-/// From the id in a fused region back to the definition.
-template <std::uint32_t Id>
-struct op_by_id;
-
-}  // namespace xla::detail
-
 /// Registers an op, below its definition: fused regions find it again by its id (two names with one
 /// id do not compile), and xla::runtime makes its kernels and gradient for a group of element
 /// types. A program makes those of other types where it uses them. op/list.hpp is made from these
 /// lines.
-#define XLA_OP(type, group)                                      \
-  template <>                                                    \
-  struct xla::detail::op_by_id<xla::detail::op_id(type::name)> { \
-    using op = type;                                             \
-  };                                                             \
+#define XLA_OP(type, group) \
+  XLA_DETAIL_OP_ID(type);   \
   XLA_TYPES_##group(XLA_DETAIL_ELSEWHERE, XLA_DETAIL_ELSEWHERE, XLA_DETAIL_ELSEWHERE, type)
 
 #if defined(XLA_EXTERN_RUNTIME)

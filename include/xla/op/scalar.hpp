@@ -87,7 +87,7 @@ constexpr Tensor<T, 0> constant(T value) {
     machine_of<T>::constant(t, dtype_of<T>, static_cast<double>(value), whole);
   } else {
     node n;
-    n.op = &constant_info;
+    n.op = &builtin<op::constant>;
     n.type = dtype_of<T>;
     n.value = static_cast<double>(value);
     n.attr = whole;
@@ -104,7 +104,7 @@ constexpr Tensor<U, 0> number<T>::as() const {
   if (!__builtin_is_constant_evaluated() || size_.known())
     return constant<U>(static_cast<U>(size_.extent()));
   node n;
-  n.op = &size_info;
+  n.op = &builtin<op::size>;
   n.type = dtype_of<U>;
   n.size = size_.extent();
   Tensor<U, 0> t;
@@ -147,7 +147,7 @@ constexpr Tensor<T, 0> Scalar::as() const {
     return t;
   }
   detail::node n;
-  n.op = &detail::scalar_info;
+  n.op = &detail::builtin<op::scalar>;
   n.type = dtype_of<T>;
   n.attr = slot_;
   const int made = graph_->add(n);

@@ -133,7 +133,7 @@ class handle {
     int at[floating_list::most] = {};
     for (int i = 0; i < floating_; ++i) {
       const node n = placed(i, at);
-      if (n.op->id == data_info.id)
+      if (is<op::data>(n))
         g->sizes.refused.set(
             "xla: a compiled body cannot read numbers from memory: make the tensor outside and "
             "pass it, or keep it in a buffer of the model");

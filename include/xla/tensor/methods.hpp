@@ -130,7 +130,7 @@ template <class T, int R, class U>
 constexpr Tensor<U, 0> part_of_gradient(const Tensor<T, R>& parameter, const Tensor<U, 0>& number) {
   graph& g = *number.owner();
   node n = g.detached(number.node_index(), 2 * parameter.gradient_slot() + 1, false);
-  n.op = &gradient_part_info;
+  n.op = &builtin<op::gradient_part>;
   Tensor<U, 0> result;
   result.name_node(&g, g.add(n));
   return result;

@@ -28,9 +28,8 @@ struct region_read {
 /// A sum over all axes but the last: added up row by row where its input is made or read anyway.
 /// What it makes is there only when all rows are done. Rows known to be short are not worth it.
 constexpr bool sums_columns(const node& n) {
-  constexpr std::uint32_t sum = op_id(op::sum::name);
   constexpr std::int64_t shortest = 16;
-  if (n.op->id != sum || n.rank < 2 || n.attr != (std::int64_t{1} << (n.rank - 1)) - 1)
+  if (!is<op::sum>(n) || n.rank < 2 || n.attr != (std::int64_t{1} << (n.rank - 1)) - 1)
     return false;
   if (n.type != dtype::float32 && n.type != dtype::float64) return false;
   return !is_known(n.dims[n.rank - 1]) || n.dims[n.rank - 1] >= shortest;

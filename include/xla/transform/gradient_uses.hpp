@@ -41,7 +41,7 @@ class gradient_user {
   /// Whose gradient a value was made of. A parameter's new value counts as nobody's from here on:
   /// where the parameter is frozen, that is its old one.
   constexpr int read(int i) {
-    if (updated_[i]) g_.nodes[i].op = &updated_info;
+    if (updated_[i]) g_.nodes[i].op = &builtin<op::updated>;
     return from_[i];
   }
   constexpr int look(int i) {
@@ -60,8 +60,8 @@ class gradient_user {
       mix(other);
     }
     if (n.op->kind != op_kind::alias || n.attr < 0) return from;
-    if (n.op->id == gradient_part_info.id) return nobody;
-    if (n.op->id != detach_info.id) return from;
+    if (is<op::gradient_part>(n)) return nobody;
+    if (!is<op::detach>(n)) return from;
     const int slot = static_cast<int>(n.attr / 2);
     return n.attr % 2 == 0 ? bind(i, slot, from) : gradient(n, slot, from);
   }

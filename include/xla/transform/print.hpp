@@ -32,14 +32,14 @@ inline std::string print_number(double v) {
 template <class = void>
 inline std::string print_node(int index, const node& n) {
   std::string out = "%" + std::to_string(index) + " = " + std::string(n.op->name);
-  if (n.op->id == input_info.id) {
+  if (is<op::input>(n)) {
     out += n.attr % 2 ? " gradient of slot " : " slot ";
     out += std::to_string(n.attr / 2);
-  } else if (n.op->id == constant_info.id) {
+  } else if (is<op::constant>(n)) {
     out += " " + print_number(n.value);
-  } else if (n.op->id == scalar_info.id) {
+  } else if (is<op::scalar>(n)) {
     out += " slot " + std::to_string(n.attr);
-  } else if (n.op->id == size_info.id) {
+  } else if (is<op::size>(n)) {
     out += " " + print_extent(n.size);
   } else {
     out += "(";

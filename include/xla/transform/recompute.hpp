@@ -83,7 +83,7 @@ struct recomputer {
       late[i] = read[i] = there[i] = false;
       again[i] = 0;
       due[i] = apart[i] = fused[i] = fused_at[i] = -1;
-      varies[i] = n.op->id == input_info.id || n.op->id == scalar_info.id || n.op->impure;
+      varies[i] = is<op::input>(n) || is<op::scalar>(n) || n.op->impure;
       for (int k = 0; k < n.arity; ++k) varies[i] |= varies[n.in[k]];
       if (!n.gradient || !varies[i]) continue;
       if (first == g.count) first = i;

@@ -47,7 +47,7 @@ class graph_replay {
     int drawn = 0;
     for (int i = 0; i < nodes_; ++i) {
       const node& m = g.nodes[i];
-      fixed_[i] = m.op->id != input_info.id && m.op->id != scalar_info.id && !m.op->impure;
+      fixed_[i] = !is<op::input>(m) && !is<op::scalar>(m) && !m.op->impure;
       for (int k = 0; k < m.arity; ++k) fixed_[i] = fixed_[i] && fixed_[m.in[k]];
       random_[i] = m.op->impure && m.attr == 0 ? ++drawn : static_cast<int>(m.attr);
     }
@@ -79,7 +79,7 @@ class graph_replay {
                                                       : value(n.in[k], gradient);
     if (n.op->check) return n.in[0];
     if (n.op->impure) n.attr = random_[i];
-    if (n.op->id == detach_info.id) {
+    if (is<op::detach>(n)) {
       n.attr = no_slot;
       n.needs_grad = false;
     }

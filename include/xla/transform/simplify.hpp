@@ -18,19 +18,13 @@ struct simplifier {
   graph& g;
   int* to;  // what stands for each node now
 
-  // By the ids: names take constant evaluation long to compare.
-  static constexpr std::uint32_t expand = op_id(op::expand::name);
-  static constexpr std::uint32_t reshape = op_id(op::reshape::name);
-  static constexpr std::uint32_t permute = op_id(op::permute::name);
-  static constexpr std::uint32_t matmul = op_id(op::matmul::name);
-  static constexpr std::uint32_t neg = op_id(op::neg::name);
-  static constexpr std::uint32_t mul = op_id(op::mul::name);
-  static constexpr std::uint32_t div = op_id(op::div::name);
-
-  constexpr bool is(int i, std::uint32_t id) const { return g.nodes[i].op->id == id; }
+  template <class Op>
+  constexpr bool made_by(int i) const {
+    return is<Op>(g.nodes[i]);
+  }
   constexpr bool is_one(int i) const {
-    while (is(i, reshape) || is(i, expand)) i = g.nodes[i].in[0];
-    return g.nodes[i].op->id == constant_info.id && g.nodes[i].value == 1;
+    while (made_by<op::reshape>(i) || made_by<op::expand>(i)) i = g.nodes[i].in[0];
+    return made_by<op::constant>(i) && g.nodes[i].value == 1;
   }
   constexpr int same_as(int i, int other) const {
     return same_dims(g.nodes[i], g.nodes[other]) ? other : i;
@@ -50,17 +44,17 @@ struct simplifier {
     if (arity == 0) return i;
     for (int k = 0; k < arity; ++k) n.in[k] = to[n.in[k]];
     const op_info& info = *n.op;
-    if (info.kind == op_kind::map) return rewrite_map(i, info.id, arity);
-    if (info.id == detach_info.id) return n.in[0];
-    if (info.id == reshape) {
-      while (is(n.in[0], reshape)) n.in[0] = g.nodes[n.in[0]].in[0];
+    if (info.kind == op_kind::map) return rewrite_map(i, info, arity);
+    if (is<op::detach>(info)) return n.in[0];
+    if (is<op::reshape>(info)) {
+      while (made_by<op::reshape>(n.in[0])) n.in[0] = g.nodes[n.in[0]].in[0];
       return same_as(i, n.in[0]);
     }
-    if (info.id == expand) return same_as(i, n.in[0]);
-    if (info.id == matmul)
+    if (is<op::expand>(info)) return same_as(i, n.in[0]);
+    if (is<op::matmul>(info))
       for (int k = 0; k < 2; ++k) {
         const node& t = g.nodes[n.in[k]];
-        if (t.op->id == permute && swaps_last_two(t)) {
+        if (is<op::permute>(t) && swaps_last_two(t)) {
           n.in[k] = t.in[0];
           n.attr ^= 1 << k;
         }
@@ -68,15 +62,15 @@ struct simplifier {
     return i;
   }
 
-  [[gnu::cold]] constexpr int rewrite_map(int i, std::uint32_t id, int arity) {
+  [[gnu::cold]] constexpr int rewrite_map(int i, const op_info& info, int arity) {
     node& n = g.nodes[i];
     int expanded = 0;  // operands, a bit each
     for (int k = 0; k < arity; ++k)
-      if (g.nodes[n.in[k]].op->id == expand) expanded |= 1 << k;
+      if (made_by<op::expand>(n.in[k])) expanded |= 1 << k;
     if (expanded != 0) drop_expanded(n, expanded);
-    if (id == neg && is(n.in[0], neg)) return g.nodes[n.in[0]].in[0];
-    if (id == mul && is_one(n.in[0])) return same_as(i, n.in[1]);
-    if ((id == mul || id == div) && is_one(n.in[1])) return same_as(i, n.in[0]);
+    if (is<op::neg>(info) && made_by<op::neg>(n.in[0])) return g.nodes[n.in[0]].in[0];
+    if (is<op::mul>(info) && is_one(n.in[0])) return same_as(i, n.in[1]);
+    if ((is<op::mul>(info) || is<op::div>(info)) && is_one(n.in[1])) return same_as(i, n.in[0]);
     return i;
   }
   // The map broadcasts anyway, if an operand that stays has all its sizes.

@@ -28,7 +28,7 @@ struct single_map {
       k.words[i] =
           kernel::micro_op{.type = chooses && i == 0 ? dtype::boolean : dtype_of<In>, .input = true}
               .word();
-    kernel::micro_op m{.id = op_id(Op::name), .type = dtype_of<Out>, .a = 0, .output = true};
+    kernel::micro_op m{.id = id_of<Op>, .type = dtype_of<Out>, .a = 0, .output = true};
     if (arity > 1) m.b = 1;
     if (arity > 2) m.c = 2;
     k.words[arity] = m.word();

@@ -20,7 +20,7 @@ struct single_row {
     k.words[0] = kernel::micro_op{.type = dtype_of<T>, .input = true}.word();
     k.words[1] =
         kernel::micro_op{
-            .id = op_id(Op::name), .type = dtype_of<T>, .a = 0, .output = true, .reduce = true}
+            .id = id_of<Op>, .type = dtype_of<T>, .a = 0, .output = true, .reduce = true}
             .word();
     return k;
   }();
@@ -59,8 +59,7 @@ struct column_reduce {
   }
 
  private:
-  static constexpr bool in_blocks =
-      std::is_floating_point_v<T> && kernel::rounding_op<op_id(Op::name)>;
+  static constexpr bool in_blocks = std::is_floating_point_v<T> && kernel::rounding_op<id_of<Op>>;
   static constexpr std::int64_t height = kernel::block_terms;
 
   /// Some neighbouring columns of rows that are `stride` apart, and their results.

@@ -257,7 +257,7 @@ class basic_execution {
   /// For the memory that was added last.
   void make_tensor(int v) {
     ref<impl> t(new impl);
-    t->op = &input_info;
+    t->op = &builtin<op::input>;
     t->type = source().values[v].type;
     t->dims = p_.shapes[at(v)];
     call_.fresh.back().tensor = std::move(t);
@@ -294,7 +294,7 @@ class basic_execution {
   }
   void hand_out(int v, impl& result) const noexcept {
     if (!source().values[v].needs_grad || !wants_gradients()) return;
-    result.op = &compiled_result_info;
+    result.op = &builtin<op::compiled_result>;
     result.needs_grad = true;
   }
   bool wants_gradients() const noexcept {

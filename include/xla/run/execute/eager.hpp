@@ -24,10 +24,6 @@ inline std::size_t bytes_of(const impl& t) {
   return static_cast<std::size_t>(count(t.dims) * size_of(t.type));
 }
 
-/// What a compiled function without backward() returns: gradients would go through it, and cannot.
-inline constexpr op_info compiled_result_info{
-    .name = "compiled result", .id = op_id("compiled result"), .kind = op_kind::leaf};
-
 /// Counts the first sight of an op at given shapes as its compilation, as PyTorch/XLA does.
 template <class In>
 class basic_op_cache {

@@ -268,8 +268,8 @@ class basic_executable {
     for (int v = 0; v < p.count.values; ++v) {
       const node& n = p.values[v];
       void* to = f.table[static_cast<std::size_t>(v)];
-      if (n.op == &constant_info) store_number(to, n.type, n.value, n.attr);
-      if (n.op == &size_info) {
+      if (is<op::constant>(n)) store_number(to, n.type, n.value, n.attr);
+      if (is<op::size>(n)) {
         const std::int64_t size = value_at(plan_.symbols, n.size);
         store_number(to, n.type, static_cast<double>(size), size);
       }

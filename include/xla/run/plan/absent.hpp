@@ -58,13 +58,13 @@ class basic_shortener {
   void replace_values() {
     for (int v = 0; v < p_.count.values; ++v) {
       node& n = values_[v];
-      const bool part = n.op == &gradient_part_info;
-      if ((!part && n.op != &updated_info) || !is_absent(static_cast<int>(n.attr / 2))) continue;
+      const bool part = is<op::gradient_part>(n);
+      if ((!part && !is<op::updated>(n)) || !is_absent(static_cast<int>(n.attr / 2))) continue;
       if (!part) {
         n.in[0] = p_.slots[n.attr / 2].leaf;
         continue;
       }
-      n.op = &constant_info;
+      n.op = &builtin<op::constant>;
       n.arity = 0;
       n.attr = 0;
     }

@@ -83,7 +83,8 @@ class basic_memory_planner {
     for (int v = 0; v < p_.count.values; ++v) {
       root_[at(v)] = v;
       const op_info* op = p_.values[v].op;
-      const bool number = op == &constant_info || (op->kind == op_kind::leaf && op != &input_info);
+      const bool number =
+          is<op::constant>(*op) || (op->kind == op_kind::leaf && !is<op::input>(*op));
       if (base(v) != v || !in_arena(v) || !(number || fixed_[at(v)])) continue;
       first_[at(v)] = -1;
       end_[at(v)] = p_.count.steps;

@@ -38,7 +38,7 @@ class basic_specializer {
     out_.operand_shapes.reserve(at(p_.count.inputs + p_.count.outputs));
     for (int i = 0; i < p_.count.steps; ++i) add_step(i);
     for (int v = 0; v < values(); ++v) {
-      if (p_.values[v].op == &scalar_info) out_.scalars.push_back(v);
+      if (is<op::scalar>(p_.values[v])) out_.scalars.push_back(v);
       const place where = out_.places[at(base(v))].where;
       if (base(v) != v && where != place::arena && where != place::slice) out_.moving.push_back(v);
     }
@@ -62,8 +62,8 @@ class basic_specializer {
       size_scope{nullptr, {n.op->name, n.at}}.countable(s);
       out_.base[at(v)] = n.op->kind == op_kind::alias ? base(n.in[0]) : v;
       const std::int64_t bytes = count(s) * size_of(n.type);
-      out_.places[at(v)].bytes = n.op->kind == op_kind::leaf && n.op != &input_info ? 8 : bytes;
-      if (n.op == &input_info) {
+      out_.places[at(v)].bytes = n.op->kind == op_kind::leaf && !is<op::input>(n) ? 8 : bytes;
+      if (is<op::input>(n)) {
         out_.places[at(v)].where = n.attr % 2 ? place::grad : place::slot;
         out_.places[at(v)].index = static_cast<int>(n.attr / 2);
       }
@@ -135,7 +135,7 @@ class basic_specializer {
     fixed_.assign(at(values()), false);
     for (int v = 0; v < values(); ++v) {
       const op_info* op = p_.values[v].op;
-      fixed_[at(v)] = op == &constant_info || op == &size_info;
+      fixed_[at(v)] = is<op::constant>(*op) || is<op::size>(*op);
     }
     once_.assign(at(p_.count.steps), false);
     for (int i = 0; i < p_.count.steps; ++i) {

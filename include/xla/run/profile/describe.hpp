@@ -81,8 +81,8 @@ class basic_plan_description {
       r.name = (w.gradient ? "new gradient of " : "new ") + slot(w.slot);
     }
     if (n.op->kind == op_kind::leaf || n.op->kind == op_kind::constant) {
-      if (n.op == &constant_info) r.name = print_number(n.value);
-      if (n.op == &scalar_info) r.name = slot(static_cast<int>(n.attr));
+      if (is<op::constant>(n)) r.name = print_number(n.value);
+      if (is<op::scalar>(n)) r.name = slot(static_cast<int>(n.attr));
       keep(r);
     }
     out_.values.push_back(std::move(r));

@@ -27,7 +27,7 @@ class tensor_backward {
     again_.start(*root, order_);
     gradient_.resize(order_.size());
     node one;
-    one.op = &constant_info;
+    one.op = &builtin<op::constant>;
     one.type = root->type;
     one.value = 1;
     gradient_[static_cast<std::size_t>(position(root))].adopt(run_constant<In>(one).take());
@@ -106,7 +106,7 @@ class tensor_backward {
       if (!place_.emplace(t, 0).second) continue;
       stack.push_back({t, true});
       if (t->meta) continue;
-      if (t->op == &compiled_result_info)
+      if (is<op::compiled_result>(*t))
         throw runtime_error(
             "backward: a compiled function returned a value that this one was computed from, and "
             "keeps nothing for gradients: call backward() in its body, or detach() what it "

@@ -69,7 +69,7 @@ ref<impl> new_leaf(dtype type, const shape& dims) {
   static counter& created = get_counter("CreateXlaTensor");
   created.add();
   node n;
-  n.op = &input_info;
+  n.op = &builtin<op::input>;
   n.type = type;
   n.set_shape(dims);
   return make_impl(n, nullptr);
@@ -97,7 +97,7 @@ XLA_INSTANCE(ref<impl> run_constant<void>(const node&));
 template <class In = void>
 ref<impl> new_detached(impl* t) {
   node n;
-  n.op = &detach_info;
+  n.op = &builtin<op::detach>;
   n.type = t->type;
   n.arity = 1;
   n.set_shape(t->dims);
@@ -164,7 +164,7 @@ template <class In>
 [[gnu::noinline]] void basic_machine<In>::constant(handle& result, dtype type, double value,
                                                    std::int64_t exact) {
   node n;
-  n.op = &constant_info;
+  n.op = &builtin<op::constant>;
   n.type = type;
   n.value = value;
   n.attr = exact;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/graph/node.hpp"
+
+// The ops that graphs are made of whatever they compute: they have no kernel and no gradient rule,
+// and any element type.
+
+/// Registers such an op, as XLA_OP does others.
+#define XLA_BUILTIN_OP(type) XLA_DETAIL_OP_ID(type)
+
+namespace xla::op {
+
+/// A value from outside: attr = 2 * slot, + 1 for the slot's gradient.
+struct input {
+  static constexpr auto name = "input";
+  static constexpr auto kind = detail::op_kind::leaf;
+};
+
+/// One number, written in the body: value.
+struct constant {
+  static constexpr auto name = "constant";
+  static constexpr auto kind = detail::op_kind::constant;
+};
+
+/// A number that a graph takes as an input, so that changing it makes no other graph: its place is
+/// attr, which no two numbers share.
+struct scalar {
+  static constexpr auto name = "scalar";
+  static constexpr auto kind = detail::op_kind::leaf;
+};
+
+/// A size as a number: size.
+struct size {
+  static constexpr auto name = "size";
+  static constexpr auto kind = detail::op_kind::leaf;
+};
+
+/// Elements that only run time knows; no graph may hold it, but a parameter of a type's default
+/// constructor has its sizes.
+struct data {
+  static constexpr auto name = "data";
+  static constexpr auto kind = detail::op_kind::leaf;
+};
+
+/// The same value with no way back for gradients; with needs_grad set, a parameter's new value.
+struct detach {
+  static constexpr auto name = "detach";
+  static constexpr auto kind = detail::op_kind::alias;
+};
+
+/// The value that a step gives to a parameter, where it reads that again: a step of its own, so
+/// that in calls in which the parameter is frozen the old value stands for it; attr = 2 * slot.
+struct updated {
+  static constexpr auto name = "updated";
+  static constexpr auto kind = detail::op_kind::alias;
+};
+
+/// A number that was made of a parameter's gradient, 0 where that is frozen; attr = 2 * slot + 1.
+struct gradient_part {
+  static constexpr auto name = "gradient_part";
+  static constexpr auto kind = detail::op_kind::alias;
+};
+
+/// What a compiled function without backward() returns: gradients would go through it, and cannot.
+struct compiled_result {
+  static constexpr auto name = "compiled result";
+  static constexpr auto kind = detail::op_kind::leaf;
+};
+
+}  // namespace xla::op
+
+XLA_BUILTIN_OP(xla::op::input);
+XLA_BUILTIN_OP(xla::op::constant);
+XLA_BUILTIN_OP(xla::op::scalar);
+XLA_BUILTIN_OP(xla::op::size);
+XLA_BUILTIN_OP(xla::op::data);
+XLA_BUILTIN_OP(xla::op::detach);
+XLA_BUILTIN_OP(xla::op::updated);
+XLA_BUILTIN_OP(xla::op::gradient_part);
+XLA_BUILTIN_OP(xla::op::compiled_result);
+
+namespace xla::detail {
+
+/// The description of an op that is built in.
+template <class Op>
+inline constexpr op_info builtin{.name = Op::name, .id = id_of<Op>, .kind = Op::kind};
+
+}  // namespace xla::detail
