@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <source_location>
 #include <string_view>
@@ -71,22 +72,19 @@ struct op_info {
   const op_info* runs = nullptr;
 };
 
-/// One op applied: its inputs are earlier nodes, its result has type and dims.
-struct node {
+/// An op and all that fixes what it computes of its inputs, with the type and dims of its result:
+/// what a node of a graph, a tensor at run time and a constant that floats have in common. They are
+/// made of one another by copying it whole.
+struct op_record {
   const op_info* op = nullptr;
   dtype type = dtype::float32;
   std::int8_t rank = 0;
   std::int8_t arity = 0;
-  bool needs_grad = false;
-  bool gradient = false;  ///< made by backward()
-  int in[3] = {-1, -1, -1};
   extent dims[max_rank] = {};
   std::int64_t attr = 0;    ///< axes, permutation, index: fixed when the graph is made
   extent size = 0;          ///< a size that the op needs beside its shape
   double value = 0;         ///< of a constant
   std::source_location at;  ///< of a check: the line that called it
-  int segment = 0;          ///< the checkpoint() that does not keep it; 0: it is kept
-  int after[2] = {-1, -1};  ///< nodes that it waits for and does not read
 
   constexpr shape dims_shape() const {
     shape s;
@@ -98,6 +96,15 @@ struct node {
     rank = static_cast<std::int8_t>(s.rank);
     for (int i = 0; i < s.rank; ++i) dims[i] = s.dims[i];
   }
+};
+
+/// An op of a graph: its inputs are earlier nodes.
+struct node : op_record {
+  bool needs_grad = false;
+  bool gradient = false;  ///< made by backward()
+  int in[3] = {-1, -1, -1};
+  int segment = 0;          ///< the checkpoint() that does not keep it; 0: it is kept
+  int after[2] = {-1, -1};  ///< nodes that it waits for and does not read
 };
 
 /// Whether that is the op, whatever its element types and parts: asked by the id, as an op has many
@@ -121,6 +128,13 @@ constexpr bool same_dims(const A& a, const B& b) {
   for (int i = 0; i < rank; ++i)
     if (a.dims[i] != b.dims[i]) return false;
   return true;
+}
+
+/// The same op with the same attributes and result: of equal inputs it makes equal elements.
+constexpr bool same_record(const op_record& a, const op_record& b) {
+  return a.op->id == b.op->id && a.attr == b.attr && a.type == b.type && a.size == b.size &&
+         a.arity == b.arity && same_dims(a, b) &&
+         std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value);
 }
 
 }  // namespace xla::detail

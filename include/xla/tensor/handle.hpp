@@ -11,69 +11,36 @@
 
 namespace xla::detail {
 
-/// An op among creation ops that has met no argument yet, so that no graph is known to hold it. No
-/// member has an initialiser: a list of one costs no more than one.
-struct floating_op {
-  const op_info* op;
-  dtype type;
-  std::int8_t rank, arity;
-  int in[3];
-  extent dims[max_rank];
-  std::int64_t attr;
-  extent size;
-  double value;
-
-  constexpr void set(const node& n) {
-    op = n.op;
-    type = n.type;
-    rank = n.rank;
-    arity = n.arity;
-    for (int i = 0; i < n.arity; ++i) in[i] = n.in[i];
-    for (int i = 0; i < n.rank; ++i) dims[i] = n.dims[i];
-    attr = n.attr;
-    size = n.size;
-    value = n.value;
-  }
-  constexpr bool same(const node& n) const {
-    bool equal = op->id == n.op->id && type == n.type && rank == n.rank && arity == n.arity &&
-                 attr == n.attr && size == n.size && !n.op->impure &&
-                 std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(n.value);
-    for (int i = 0; equal && i < arity; ++i) equal = in[i] == n.in[i];
-    for (int i = 0; equal && i < rank; ++i) equal = dims[i] == n.dims[i];
-    return equal;
-  }
-  constexpr node get() const {
-    node n;
-    n.op = op;
-    n.type = type;
-    n.rank = rank;
-    n.arity = arity;
-    for (int i = 0; i < arity; ++i) n.in[i] = in[i];
-    for (int i = 0; i < rank; ++i) n.dims[i] = dims[i];
-    n.attr = attr;
-    n.size = size;
-    n.value = value;
-    return n;
-  }
-};
-
-/// Floating ops while they are put together.
+/// Ops among creation ops that have met no argument yet, so that no graph is known to hold them:
+/// nodes whose inputs are numbered in the list.
 struct floating_list {
   static constexpr int most = 12;
-  floating_op ops[most];
+  node* ops;
   int count = 0;
+
+  constexpr explicit floating_list(int room) : ops(new node[static_cast<std::size_t>(room)]) {}
+  floating_list(const floating_list&) = delete;
+  constexpr ~floating_list() { delete[] ops; }
 
   constexpr int add(const node& n) {
     if (count == most)
       throw std::length_error("xla: over twelve ops on constants only: start from zeros_like(x)");
-    ops[count].set(n);
+    ops[count] = n;
     return count++;
   }
   /// Inputs that are the same op of the same values take one place.
   constexpr int add_once(const node& n) {
     for (int i = 0; i < count; ++i)
-      if (ops[i].same(n)) return i;
+      if (same(ops[i], n)) return i;
     return add(n);
+  }
+
+ private:
+  static constexpr bool same(const node& a, const node& b) {
+    if (a.op->impure || !same_record(a, b)) return false;
+    for (int k = 0; k < a.arity; ++k)
+      if (a.in[k] != b.in[k]) return false;
+    return true;
   }
 };
 
@@ -147,7 +114,9 @@ class handle {
     form_ = form::empty;
     poison();
     if (count == 0 ? keep_number(n) : count == 1 && keep_number(n, *inputs[0])) return;
-    floating_list all;
+    int room = 1;
+    for (int i = 0; i < count; ++i) room += inputs[i]->floating_;
+    floating_list all(room);
     for (int i = 0; i < count; ++i) n.in[i] = inputs[i]->append_to(all);
     all.add(n);
     keep(all.ops, all.count);
@@ -194,7 +163,7 @@ class handle {
       if (form_ == form::empty) throw std::logic_error("xla: an empty tensor was used");
       return floating_result().dims_shape();
     }
-    return value() ? value()->dims : shape{};
+    return value() ? value()->dims_shape() : shape{};
   }
   constexpr size_table* table() const {
     if (__builtin_is_constant_evaluated() && graph_) return &graph_->sizes;
@@ -232,9 +201,9 @@ class handle {
   constexpr void forget() {
     if (form_ == form::ops && automatic_ == this) delete[] ops_;
   }
-  constexpr void keep(const floating_op* ops, int count) {
-    floating_op* own = new floating_op[static_cast<std::size_t>(count)];
-    for (int i = 0; i < count; ++i) own[i].set(ops[i].get());
+  constexpr void keep(const node* ops, int count) {
+    node* own = new node[static_cast<std::size_t>(count)];
+    for (int i = 0; i < count; ++i) own[i] = ops[i];
     forget();
     form_ = form::ops;
     graph_ = nullptr;
@@ -243,43 +212,43 @@ class handle {
     floating_ = static_cast<std::int8_t>(count);
   }
   // A number, and a number that one op gives a shape, lie in the handle itself: most constants are
-  // these, which makes them cheap, and good where g++ 12 copies them.
+  // these, which makes them cheap, and good where g++ 12 copies them. What cannot be read back from
+  // there as it was is kept as a list.
   constexpr bool keep_number(const node& n) {
-    if (is_whole(n.type) ? n.value != static_cast<double>(n.attr) : n.attr != 0) return false;
-    if (!keep_shape(n)) return false;
-    type_ = n.type;
+    if (n.rank > few) return false;
+    start_number(n, 1);
     first_ = n.op;
     second_ = nullptr;
     number_ = is_whole(n.type) ? n.attr : std::bit_cast<std::int64_t>(n.value);
-    floating_ = 1;
-    return true;
+    return kept(n);
   }
   constexpr bool keep_number(const node& n, const handle& x) {
-    if (x.form_ != form::number || x.floating_ != 1 || x.rank_ != 0) return false;
-    if (n.type != x.type_ || n.attr != 0 || n.value != 0 || !keep_shape(n)) return false;
-    type_ = n.type;
+    if (n.rank > few || x.form_ != form::number || x.floating_ != 1 || x.rank_ != 0) return false;
+    if (n.type != x.type_) return false;
+    start_number(n, 2);
     first_ = x.first_;
     second_ = n.op;
     number_ = x.number_;
-    floating_ = 2;
-    return true;
+    return kept(n);
   }
-  constexpr bool keep_shape(const node& n) {
-    bool fits = n.rank <= few && n.size == 0;
-    for (int i = 0; fits && i < n.rank; ++i) fits = n.dims[i] >= 0 && n.dims[i] <= 0xffff;
-    if (!fits) return false;
-    forget();
+  constexpr void start_number(const node& n, int ops) {
     form_ = form::number;
     graph_ = nullptr;
+    floating_ = static_cast<std::int8_t>(ops);
+    type_ = n.type;
     rank_ = n.rank;
     for (int i = 0; i < n.rank; ++i) dims_[i] = static_cast<std::uint16_t>(n.dims[i]);
-    return true;
+  }
+  constexpr bool kept(const node& n) {
+    if (same_record(floating_result(), n)) return true;
+    form_ = form::empty;
+    return false;
   }
   // Its name is what g++ 12 says where the temporary that it copied is gone.
-  constexpr node gcc_12_lost_this_constant_choose_it_with_if(int i) const { return ops_[i].get(); }
+  constexpr node gcc_12_lost_this_constant_choose_it_with_if(int i) const { return ops_[i]; }
   constexpr node floating_at(int i) const {
     if (form_ == form::ops)
-      return automatic_ == this ? ops_[i].get() : gcc_12_lost_this_constant_choose_it_with_if(i);
+      return automatic_ == this ? ops_[i] : gcc_12_lost_this_constant_choose_it_with_if(i);
     node n;
     n.type = type_;
     if (i == 0) {
@@ -351,7 +320,7 @@ class handle {
     const op_info* second_;
   };
   union {
-    floating_op* ops_;
+    node* ops_;
     std::int64_t number_;
   };
   const void* automatic_ = nullptr;

@@ -83,21 +83,13 @@ struct grad_meta {
 
 /// A tensor at run time: an op and its inputs until it is executed, elements from then on. The
 /// inputs stay while gradients may flow through it.
-struct impl {
+struct impl : op_record {
   std::atomic<int> refs{1};
-  const op_info* op = nullptr;
-  dtype type = dtype::float32;
-  std::int8_t arity = 0;
   bool needs_grad = false;
   bool consumed = false;  ///< a backward pass has gone through it
   std::atomic<bool> failed{false};  ///< the graph that would have computed it threw
   int index = -1;         ///< scratch of the walk that holds the run-time lock
   std::uint64_t order = 0;
-  shape dims;
-  std::int64_t attr = 0;
-  extent size = 0;
-  double value = 0;
-  std::source_location at;
   ref<impl> in[3];
   ref<buffer> data;
   ref<grad_meta> meta;

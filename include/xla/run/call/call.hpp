@@ -259,7 +259,7 @@ class basic_execution {
     ref<impl> t(new impl);
     t->op = &builtin<op::input>;
     t->type = source().values[v].type;
-    t->dims = p_.shapes[at(v)];
+    t->set_shape(p_.shapes[at(v)]);
     call_.fresh.back().tensor = std::move(t);
   }
 

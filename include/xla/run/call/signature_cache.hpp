@@ -44,7 +44,7 @@ constexpr bool changes(const program& p, int slot) {
 template <class In>
 later<In, std::vector<shape>> shapes_of(const later<In, bound_call>& call) {
   later<In, std::vector<shape>> all;
-  for (const bound_slot& s : call.slots) all.push_back(s.value ? s.value->dims : shape{});
+  for (const bound_slot& s : call.slots) all.push_back(s.value ? s.value->dims_shape() : shape{});
   return all;
 }
 
@@ -111,7 +111,7 @@ class basic_signature_cache {
   static bool matches(const later<In, executable>& e, const later<In, bound_call>& call) {
     const auto& shapes = e.get_plan().slot_shapes;
     for (std::size_t i = 0; i < shapes.size(); ++i)
-      if (call.slots[i].value && !(call.slots[i].value->dims == shapes[i])) return false;
+      if (call.slots[i].value && !same_dims(*call.slots[i].value, shapes[i])) return false;
     const std::byte* absent = e.get_plan().own.get();
     return call.absent.empty()
                ? !absent
@@ -120,7 +120,7 @@ class basic_signature_cache {
   static std::size_t hash(const later<In, bound_call>& call) {
     std::uint64_t h = 0;
     for (const bound_slot& s : call.slots)
-      if (s.value) h = add(h, s.value->dims);
+      if (s.value) h = add(h, *s.value);
     return static_cast<std::size_t>(h >> 16);
   }
   static std::size_t hash_of(const later<In, plan>& p) {
@@ -128,8 +128,8 @@ class basic_signature_cache {
     for (const shape& s : p.slot_shapes) h = add(h, s);
     return static_cast<std::size_t>(h >> 16);
   }
-  static std::uint64_t add(std::uint64_t h, const shape& s) {
-    for (int i = 0; i < s.rank; ++i) h = mix(h, static_cast<std::uint64_t>(s[i]));
+  static std::uint64_t add(std::uint64_t h, const auto& s) {
+    for (int i = 0; i < s.rank; ++i) h = mix(h, static_cast<std::uint64_t>(s.dims[i]));
     return h;
   }
   int& place(std::size_t at) { return places_[at & (places_.size() - 1)]; }
@@ -228,7 +228,7 @@ void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
     const int leaf = p.slots[i].leaf;
     if (leaf < 0 || !call.slots[static_cast<std::size_t>(i)].value) continue;
     const shape fixed = p.values[leaf].dims_shape();
-    const shape& actual = call.slots[static_cast<std::size_t>(i)].value->dims;
+    const shape actual = call.slots[static_cast<std::size_t>(i)].value->dims_shape();
     for (int k = 0; k < fixed.rank; ++k)
       if (is_known(fixed[k]) && fixed[k] != actual[k])
         refuse_size<In>(p, i, k, arguments.slot_path(i), actual);

@@ -21,7 +21,7 @@ namespace xla::detail {
 
 template <class In = void>
 inline std::size_t bytes_of(const impl& t) {
-  return static_cast<std::size_t>(count(t.dims) * size_of(t.type));
+  return static_cast<std::size_t>(count(t.dims_shape()) * size_of(t.type));
 }
 
 /// Counts the first sight of an op at given shapes as its compilation, as PyTorch/XLA does.
@@ -35,8 +35,9 @@ class basic_op_cache {
   bool first_sight(const impl& t) {
     std::uint64_t h = mix(t.op->id, static_cast<std::uint64_t>(t.type));
     if (!t.op->impure) h = mix(h, static_cast<std::uint64_t>(t.attr));
-    h = add(h, t.dims);
-    for (int i = 0; i < t.arity; ++i) h = add(mix(h, std::uint64_t(t.in[i]->type)), t.in[i]->dims);
+    h = add(h, t.dims_shape());
+    for (int i = 0; i < t.arity; ++i)
+      h = add(mix(h, std::uint64_t(t.in[i]->type)), t.in[i]->dims_shape());
     const std::lock_guard hold(lock_);
     if (seen_.size() == most) seen_.clear();  // a program that always meets new shapes runs on
     return seen_.insert(h).second;
@@ -68,18 +69,11 @@ inline void count_op(const op_info* op) {
   c->add();
 }
 
-/// A new tensor for the op n of the given inputs: not yet executed.
+/// A new tensor for an op of the given inputs: not yet executed.
 template <class In = void>
-ref<impl> make_impl(const node& n, impl* const* inputs) {
+ref<impl> make_impl(const op_record& n, impl* const* inputs) {
   ref<impl> t(new impl);
-  t->op = n.op;
-  t->type = n.type;
-  t->arity = n.arity;
-  t->dims = n.dims_shape();
-  t->attr = n.attr;
-  t->size = n.size;
-  t->value = n.value;
-  t->at = n.at;
+  static_cast<op_record&>(*t) = n;
   static std::atomic<std::uint64_t> order{0};
   t->order = order.fetch_add(1, std::memory_order_relaxed);
   bool needs = false;
@@ -91,7 +85,7 @@ ref<impl> make_impl(const node& n, impl* const* inputs) {
   t->needs_grad = needs && n.op->differentiable && grad_enabled();
   return t;
 }
-XLA_INSTANCE(ref<impl> make_impl<void>(const node&, impl* const*));
+XLA_INSTANCE(ref<impl> make_impl<void>(const op_record&, impl* const*));
 
 /// The inputs are no longer needed once a tensor has its elements and no gradient can flow, or
 /// where gradients end.
@@ -115,17 +109,18 @@ void execute_now(impl& t, ref<buffer> out = {}) {
   if (later<In, op_cache>::instance().first_sight(t)) compile_time.add(0);
   const timed sample(execute_time);
   count_op(t.op);
-  if (!out) out = ref<buffer>(buffer::make(bytes_of(t), {t.op->name, &t.dims}));
+  const shape dims = t.dims_shape();
+  if (!out) out = ref<buffer>(buffer::make(bytes_of(t), {t.op->name, &dims}));
   const void* in[3];
   shape shapes[3];
   for (int i = 0; i < t.arity; ++i) {
     in[i] = t.in[i]->data->data;
-    shapes[i] = t.in[i]->dims;
+    shapes[i] = t.in[i]->dims_shape();
   }
   kernel_call call;
   call.out = out->data;
   call.in = in;
-  call.out_shape = &t.dims;
+  call.out_shape = &dims;
   call.in_shapes = shapes;
   call.attr = t.attr;
   call.size = t.size;

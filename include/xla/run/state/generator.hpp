@@ -83,8 +83,8 @@ template <class In>
     const std::lock_guard hold(r.links);
     for (const impl* t = r.first; t; t = t->pending_next)
       if (t->op->impure && static_cast<std::uint64_t>(t->attr) == r.seed)
-        end =
-            std::max(end, static_cast<std::uint64_t>(t->size) + random_counters(t->dims, t->type));
+        end = std::max(
+            end, static_cast<std::uint64_t>(t->size) + random_counters(t->dims_shape(), t->type));
   }
   end = std::min(end, r.drawn_to);
   generator::instance().give_back({r.seed, end}, r.drawn_to - end);

@@ -82,7 +82,7 @@ class tensor_backward {
     held_[k].reset();
   }
   static ref<impl> zeros(const impl& like) {
-    ref<impl> t = run_upload(like.type, like.dims, nullptr);
+    ref<impl> t = run_upload(like.type, like.dims_shape(), nullptr);
     std::memset(t->data->data, 0, bytes_of(*t));
     return t;
   }

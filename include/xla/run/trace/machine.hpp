@@ -78,7 +78,7 @@ ref<impl> new_leaf(dtype type, const shape& dims) {
 template <class In = void>
 ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
   ref<impl> t = new_leaf<In>(type, dims);
-  const memory_use use{data ? "from_blob" : "a parameter or buffer", &t->dims};
+  const memory_use use{data ? "from_blob" : "a parameter or buffer", &dims};
   t->data = ref<buffer>(buffer::make(bytes_of(*t), use));
   if (data && count(dims) > 0) std::memcpy(t->data->data, data, bytes_of(*t));
   return t;
@@ -100,7 +100,7 @@ ref<impl> new_detached(impl* t) {
   n.op = &builtin<op::detach>;
   n.type = t->type;
   n.arity = 1;
-  n.set_shape(t->dims);
+  n.set_shape(t->dims_shape());
   return new_op(n, &t);
 }
 

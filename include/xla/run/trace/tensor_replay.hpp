@@ -72,15 +72,7 @@ class basic_tensor_replay {
   }
 
   ref<impl> copy(const impl& t, impl* const* inputs) const {
-    node n;
-    n.op = t.op;
-    n.type = t.type;
-    n.arity = t.arity;
-    n.set_shape(t.dims);
-    n.attr = t.attr;  // of random numbers the generator's state at the first time
-    n.size = t.size;
-    n.value = t.value;
-    ref<impl> c = make_impl(n, inputs);
+    ref<impl> c = make_impl(t, inputs);  // of random numbers with the generator's first state
     c->after[0] = gradient_;
     c->after[1] = root_;
     later<In, segment_recorder>::note(*c);

@@ -51,12 +51,12 @@ class basic_traced_graph {
   const later<In, std::vector<rng_state>>& random() const { return random_; }
   later<In, std::vector<shape>> leaf_shapes() const {
     later<In, std::vector<shape>> s;
-    for (impl* leaf : leaves_) s.push_back(leaf->dims);
+    for (impl* leaf : leaves_) s.push_back(leaf->dims_shape());
     return s;
   }
   later<In, graph_sketch> sketch() const {
     later<In, graph_sketch> s;
-    for (auto& t : nodes_) s.push_back({t->op->name, t->type, t->dims});
+    for (auto& t : nodes_) s.push_back({t->op->name, t->type, t->dims_shape()});
     return s;
   }
   const later<In, std::vector<ref<impl>>>& nodes() const { return nodes_; }
@@ -150,7 +150,7 @@ class basic_traced_graph {
       impl* old = t->previous.get();
       const int leaf = old && is_leaf(*old) ? old->index : -1;
       const auto at = static_cast<std::size_t>(leaf);
-      const bool ours = leaf >= 0 && !taken[at] && old->dims == t->dims && old->type == t->type;
+      const bool ours = leaf >= 0 && !taken[at] && same_dims(*old, *t) && old->type == t->type;
       if (ours) {
         taken[at] = 1;
         writes.push_back(t);
@@ -178,8 +178,8 @@ class basic_traced_graph {
 
   void sign(impl& t) {
     put(reinterpret_cast<std::uintptr_t>(t.op));
-    put(static_cast<std::uint64_t>(t.type) << 8 | static_cast<std::uint64_t>(t.dims.rank));
-    for (int i = 0; i < t.dims.rank; ++i) put(static_cast<std::uint64_t>(t.dims[i]));
+    put(static_cast<std::uint64_t>(t.type) << 8 | static_cast<std::uint64_t>(t.rank));
+    for (int i = 0; i < t.rank; ++i) put(static_cast<std::uint64_t>(t.dims[i]));
     if (t.op->impure) {
       random_.push_back({static_cast<std::uint64_t>(t.attr), static_cast<std::uint64_t>(t.size)});
     } else {
@@ -196,7 +196,7 @@ class basic_traced_graph {
       o.at[k] = in.is_pending() ? static_cast<int>(leaves_.size()) + in.index : in.index;
       put(static_cast<std::uint64_t>(o.at[k]));
       if (!in.is_pending()) {
-        for (int i = 0; i < in.dims.rank; ++i) put(static_cast<std::uint64_t>(in.dims[i]));
+        for (int i = 0; i < in.rank; ++i) put(static_cast<std::uint64_t>(in.dims[i]));
         put(static_cast<std::uint64_t>(in.type));
       }
     }
@@ -262,17 +262,11 @@ class basic_traced_program {
       slot s;
       const int index = g.add_slot(s);
       g.slots[index].leaf = g.slots[index].current =
-          g.add_leaf(index, false, leaf->type, leaf->dims);
+          g.add_leaf(index, false, leaf->type, leaf->dims_shape());
     }
     for (auto& t : from.nodes()) {
-      node n;
-      n.op = t->op;
-      n.type = t->type;
-      n.arity = t->arity;
-      n.set_shape(t->dims);
-      n.attr = t->op->impure ? 0 : t->attr;
-      n.size = t->op->impure ? 0 : t->size;
-      n.at = t->at;
+      node n{*t};
+      if (t->op->impure) n.attr = 0, n.size = 0;
       for (int k = 0; k < t->arity; ++k) n.in[k] = from.input(*t, k);
       for (int k = 0; k < 2; ++k) n.after[k] = from.after(*t, k);
       g.add(n);
