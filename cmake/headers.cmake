@@ -19,6 +19,7 @@ set(XLA_HEADERS
   xla/shape/checked.hpp
   xla/shape/dtype.hpp
   xla/shape/extent.hpp
+  xla/shape/layout.hpp
   xla/shape/shape.hpp
   xla/shape/size.hpp
   xla/graph/builtin.hpp

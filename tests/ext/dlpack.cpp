@@ -7,6 +7,7 @@
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
+#include "support/places.hpp"
 
 namespace {
 
@@ -118,4 +119,16 @@ TEST_CASE("a tensor goes out without a copy, and comes back") {
   CHECK(truth->dl_tensor.dtype.code == 6);
   CHECK(truth->dl_tensor.dtype.bits == 8);
   truth->deleter(truth);
+}
+
+TEST_CASE("what lies elsewhere goes out row by row") {
+  const xla::eager_mode_guard eager;
+  const auto x = xla::tensor<float>({{1, 2, 3}, {4, 5, 6}});
+  for (const auto* place : {&test::ordered_place, &test::engine_place}) {
+    auto* out = xla::to_dlpack(test::lying(x, {1, 0}, *place));
+    const auto back = xla::from_dlpack<float, 2>(out);
+    CHECK(back.data() == out->dl_tensor.data);
+    CHECK(back.to_vector() == x.to_vector());
+  }
+  CHECK(test::engine_elements::living == 0);
 }

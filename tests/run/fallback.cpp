@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <Eigen/Core>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
 #include "support/gradient.hpp"
+#include "support/modes.hpp"
+#include "support/places.hpp"
+#include "xla/io/npy.hpp"
 
 using test::check_equal;
+using test::engine_elements;
+using test::engine_place;
+using test::lying;
+using test::ordered_place;
+using xla::detail::layout;
 using names = std::vector<std::string>;
 
 namespace {
@@ -83,4 +92,119 @@ TEST_CASE("what depends on elements forces the graph and counts as a fallback") 
   CHECK(xla::counter_value("fallback::nonzero") == 2);
   CHECK(xla::short_metrics_report().find("Counter: fallback::masked_select\n  Value: 1") !=
         std::string::npos);
+}
+
+TEST_CASE("a layout says which axis lies where") {
+  const layout usual, nhwc{0, 2, 3, 1}, turned{5, 3, 4, 0, 1, 2};
+  CHECK(usual.is_row_major());
+  CHECK(layout{0, 1, 2}.is_row_major());
+  CHECK_FALSE(nhwc.is_row_major());
+  CHECK(layout{0, 2, 3, 1} == nhwc);
+  CHECK_FALSE(layout{0, 3, 2, 1} == nhwc);
+  for (int place = 0; place < 6; ++place) {
+    CHECK(usual.axis(place) == place);
+    CHECK(turned.axis(place) == std::array{5, 3, 4, 0, 1, 2}[static_cast<std::size_t>(place)]);
+  }
+  CHECK(print_layout(nhwc, 4).view() == "{1,3,2,0}");
+  CHECK(print_layout(usual, 2).view() == "{1,0}");
+  xla::detail::shape s;
+  for (int size : {2, 3, 5, 7}) s.push(size);
+  std::int64_t strides[6];
+  find_strides(s, nhwc, strides);
+  CHECK(std::vector(strides, strides + 4) == std::vector<std::int64_t>{105, 1, 21, 3});
+  CHECK(in_memory(s, nhwc)[3] == 3);
+}
+
+TEST_CASE("every reader finds elements wherever and in whichever order they lie") {
+  const xla::eager_mode_guard eager;
+  const auto x = test::numbers<float>({3, 5, 2});
+  const auto m = test::numbers<double>({4, 3});
+  const auto text = [](const auto& t) {
+    std::ostringstream out;
+    out << t;
+    return out.str();
+  };
+  for (const auto* place : {&ordered_place, &engine_place}) {
+    for (const layout order : {layout{}, layout{2, 0, 1}, layout{1, 2, 0}, layout{0, 2, 1}}) {
+      CHECK(lying(x, order, *place).to_vector() == x.to_vector());
+      CHECK(lying(x, order, *place).data()[17] == x.data()[17]);
+      CHECK(lying(x > 0, order, *place).to_vector() == (x > 0).to_vector());
+      CHECK(text(lying(x, order, *place)) == text(x));
+    }
+    const layout turned{1, 0};
+    CHECK(xla::io::to_npy(lying(m, turned, *place)) == xla::io::to_npy(m));
+    CHECK(xla::as_eigen(lying(m, turned, *place)).isApprox(xla::as_eigen(m), 0));
+    CHECK(lying(xla::tensor(2.5), {}, *place).item() == 2.5);
+    CHECK(lying(xla::zeros({0, 3}), turned, *place).to_vector().empty());
+    CHECK(masked_select(lying(m, turned, *place), lying(m > 0, turned, *place)).to_vector() ==
+          masked_select(m, m > 0).to_vector());
+  }
+  CHECK(engine_elements::living == 0);
+}
+
+TEST_CASE("a model's values may lie elsewhere when they are saved") {
+  const xla::eager_mode_guard eager;
+  xla::nn::Linear layer{3, 4}, other{3, 4};
+  const auto w = test::numbers<float>({4, 3});
+  layer.weight.copy_(lying(w, {1, 0}, engine_place));
+  xla::load_state_dict(other, xla::state_dict(layer));
+  CHECK(other.weight.to_vector() == w.to_vector());
+}
+
+TEST_CASE("elements of an engine are copied once, and are not written") {
+  const bool is_eager = GENERATE(true, false);
+  const xla::eager_mode_guard mode(is_eager);
+  engine_elements::copied = 0;
+  {
+    const auto x = test::numbers<float>({3, 4});
+    auto y = lying(x, {1, 0}, engine_place);
+    const auto same = y.detach();
+    engine_elements::broken = true;
+    CHECK_THROWS_WITH((y + y).to_vector(), test::contains("the engine is gone"));
+    engine_elements::broken = false;
+    CHECK(engine_elements::copied == 0);
+    const auto z = (y * y).to_vector();
+    CHECK(z == (x * x).to_vector());
+    CHECK(y.data() == same.data());
+    CHECK(flatten(y).to_vector() == x.to_vector());
+    CHECK(reshape(same, {2, 6}).to_vector() == x.to_vector());
+    CHECK(engine_elements::copied == 1);
+    y += 1;
+    y[0] = 0;
+    CHECK(y.to_vector()[4] == x.to_vector()[4] + 1);
+    CHECK(same.to_vector() == x.to_vector());
+    const auto wrong = lying(xla::tensor<std::int64_t>({{9}}), {}, engine_place);
+    CHECK_THROWS_AS(gather(x, 1, wrong).to_vector(), xla::index_error);
+    CHECK(engine_elements::copied == 2);
+  }
+  xla::sync(true);
+  CHECK(engine_elements::living == 0);
+}
+
+TEST_CASE("arguments, state and gradients may lie anywhere, in every mode") {
+  const xla::eager_mode_guard eager;
+  const auto step = [](auto& w, auto& x, auto& i) {
+    const auto h = matmul(tanh(x), w) + gather(x, 1, i);
+    (sum(h * h) * 0.01).backward();
+    x += 0.5;
+    w -= w.grad() * 0.125;
+    return std::tuple(h, softmax(h), reshape(x, {-1}));
+  };
+  const auto x = test::numbers<float>({5, 4}), w = test::numbers<float>({4, 5}, 1) * 0.25;
+  const auto i = test::numbers<std::int64_t>({5, 5}) * 0 + 2;
+  const auto start = [&](const auto& value, const auto& gradient) {
+    auto p = xla::Parameter<float, 2>::like(w);
+    p.copy_(value);
+    p.set_grad(gradient);
+    return p;
+  };
+  const auto want = test::run_mode<test::mode::eager>(step, start(w, w), x, i);
+  for (const auto* place : {&ordered_place, &engine_place}) {
+    const auto p = start(lying(w, {1, 0}, *place), lying(w, {1, 0}, *place));
+    const auto y = lying(x, {1, 0}, *place);
+    const auto k = lying(i, {1, 0}, *place);
+    CHECK(test::run_mode<test::mode::eager>(step, p, y, k).difference(want) == "");
+    CHECK(test::run_mode<test::mode::traced>(step, p, y, k).difference(want) == "");
+    CHECK(test::run_mode<test::mode::compiled>(step, p, y, k).difference(want) == "");
+  }
 }

@@ -61,22 +61,11 @@ inline bool is_compact(const DLTensor& from) {
   return true;
 }
 
-/// Copies elements of any strides row by row.
-template <class T>
-void copy_strided(const DLTensor& from, const std::byte* data, int axis, T*& to) {
-  if (axis == from.ndim) {
-    std::memcpy(to++, data, sizeof(T));
-    return;
-  }
-  for (std::int64_t i = 0; i < from.shape[axis]; ++i)
-    copy_strided(from, data + i * from.strides[axis] * static_cast<std::int64_t>(sizeof(T)),
-                 axis + 1, to);
-}
-
 inline void let_go_of_dlpack(void* managed) {
   auto* const m = static_cast<DLManagedTensor*>(managed);
   if (m->deleter) m->deleter(m);
 }
+inline constexpr memory_place dlpack_memory{.let_go = &let_go_of_dlpack};
 
 /// What a tensor that is handed out keeps until the other library is done with it.
 template <class T, int R>
@@ -104,13 +93,14 @@ Tensor<T, R> from_dlpack(DLManagedTensor* array, caller who = here()) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0;
   Tensor<T, R> out;
   if (detail::is_compact(from) && aligned) {
-    detail::machine_of<T>::borrow(out, dtype_of<T>, dims, {data, &detail::let_go_of_dlpack, array});
+    detail::machine_of<T>::borrow(out, dtype_of<T>, dims, {&detail::dlpack_memory, array, data});
     return out;
   }
   const auto elements = std::make_unique<T[]>(static_cast<std::size_t>(detail::count(dims)));
-  T* to = elements.get();
-  if (from.strides) detail::copy_strided(from, data, 0, to);
-  else std::memcpy(to, data, static_cast<std::size_t>(detail::count(dims)) * sizeof(T));
+  std::int64_t strides[detail::max_rank];
+  if (from.strides) std::copy_n(from.strides, R, strides);
+  else detail::find_strides(dims, {}, strides);
+  detail::copy_row_by_row(dims, strides, data, elements.get(), sizeof(T));
   detail::machine_of<T>::upload(out, dtype_of<T>, dims, elements.get());
   detail::let_go_of_dlpack(array);
   return out;

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "xla/base/fork.hpp"
+#include "xla/base/instance.hpp"
+#include "xla/shape/layout.hpp"
 #include "xla/tensor/heap.hpp"
 
 namespace xla::detail {
@@ -199,31 +201,81 @@ class buffer_cache : memory_keeper {
   std::atomic<std::int64_t> kept_{0}, limit_{usual_limit};
 };
 
-/// Elements that another library made; let_go(owner) tells it that they are not read any more.
+/// Copies elements that lie `strides` apart along each axis row by row; they are `width` bytes
+/// each.
+template <class = void>
+[[gnu::cold]] void copy_row_by_row(const shape& dims, const std::int64_t* strides, const void* from,
+                                   void* to, std::int64_t width) {
+  std::int64_t at[max_rank] = {};
+  auto* in = static_cast<const char*>(from);
+  auto* out = static_cast<char*>(to);
+  for (std::int64_t n = count(dims); n > 0; --n, out += width) {
+    if (width == 4) std::memcpy(out, in, 4);
+    else std::memcpy(out, in, static_cast<std::size_t>(width));
+    for (int i = dims.rank - 1; i >= 0; --i) {
+      in += strides[i] * width;
+      if (++at[i] < dims[i]) break;
+      in -= at[i] * strides[i] * width;
+      at[i] = 0;
+    }
+  }
+}
+XLA_INSTANCE(void copy_row_by_row<void>(const shape&, const std::int64_t*, const void*, void*,
+                                        std::int64_t));
+
+struct impl;
+struct buffer;
+
+/// What elements_of() and an op of the kind alias do where elements lie otherwise than row by row
+/// in memory of ours.
+template <class = void>
+void* bring_home(const impl& t);
+template <class = void>
+buffer* share_elements(const impl& t, const impl& as);
+
+/// Memory that is not the library's: another library's, or that of an engine or a device. One
+/// constant object each, so that an engine knows its own by the address.
+struct memory_place {
+  /// Nobody reads the elements of an owner any more.
+  void (*let_go)(void* owner) = nullptr;
+  /// Where the host cannot read it: waits for an owner's elements and copies them to the host, in
+  /// the order in which they lie. Calls from several threads may come at once.
+  void (*copy_home)(void* owner, void* to, std::size_t bytes) = nullptr;
+  // Here, so that a program without such places has no code for them.
+  void* (*bring_home)(const impl& t) = &detail::bring_home<>;
+  buffer* (*share)(const impl& t, const impl& as) = &detail::share_elements<>;
+};
+
+/// Elements there: of what its place calls owner.
 struct foreign_memory {
-  void* data = nullptr;
-  void (*let_go)(void*) = nullptr;
+  const memory_place* place = nullptr;
   void* owner = nullptr;
+  void* data = nullptr;  ///< where the host reads them
+  layout order = {};
 };
 
 /// The elements of tensors that share them. ticket is the number of the asynchronous execution that
-/// writes them last, 0 when they are there.
+/// writes them last, 0 when they are there. The order of their axes, and where they lie, are the
+/// buffer's; what reads them asks for elements_of(tensor).
 struct buffer {
   std::atomic<int> refs{1};
-  void* data = nullptr;
+  std::atomic<int> in_flight{0};  ///< references held by executions that come before any later one
+  std::atomic<void*> home{nullptr};  ///< row by row on the host; nullptr until wanted there
+  void* memory = nullptr;  ///< as they lie on the host; nullptr where they are in another place
   std::size_t bytes = 0;
   std::atomic<std::uint64_t> ticket{0};
-  std::atomic<int> in_flight{0};  ///< references held by executions that come before any later one
+  const memory_place* place = nullptr;  ///< that is not ours, and so never written
+  void* owner = nullptr;                ///< there
+  layout order;
 
-  void (*let_go)(void*) = nullptr;  ///< of memory that is not ours, and so never written
-  void* owner = nullptr;
-
-  static buffer* borrow(const foreign_memory& memory, std::size_t bytes) {
+  static buffer* borrow(const foreign_memory& from, std::size_t bytes) {
     buffer* b = new buffer;
-    b->data = memory.data;
+    b->memory = from.data;
+    b->home = from.order.is_row_major() ? from.data : nullptr;
     b->bytes = bytes;
-    b->let_go = memory.let_go;
-    b->owner = memory.owner;
+    b->place = from.place;
+    b->owner = from.owner;
+    b->order = from.order;
     return b;
   }
   [[gnu::noinline]] static buffer* make(std::size_t bytes, memory_use use = {}) {
@@ -236,7 +288,7 @@ struct buffer {
       buffer_cache::instance().give(memory, capacity);
       throw;
     }
-    b->data = memory;
+    b->home.store(b->memory = memory, std::memory_order_relaxed);
     b->bytes = capacity;
     memory_count::instance().add(static_cast<std::int64_t>(capacity));
     return b;
@@ -245,11 +297,12 @@ struct buffer {
   void release() noexcept {
     if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) end();
   }
-  bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1 && !let_go; }
-  /// References other than those of executions in flight, with that of another library. In this
-  /// order: an execution that ends in between makes the number too large, never too small.
+  /// Nobody else holds it, and it may be written.
+  bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1 && !place; }
+  /// References other than those of executions in flight, with one for what may not be written. In
+  /// this order: an execution that ends in between makes the number too large, never too small.
   int held() const noexcept {
-    const int all = refs.load(std::memory_order_acquire) + (let_go != nullptr);
+    const int all = refs.load(std::memory_order_acquire) + (place != nullptr);
     return all - in_flight.load(std::memory_order_acquire);
   }
 
@@ -258,15 +311,20 @@ struct buffer {
 
  private:
   [[gnu::noinline]] void end() noexcept {
-    if (let_go) {
-      let_go(owner);
+    if (place) {
+      if (void* const copy = home; copy != memory) heap_give(copy, buffer_cache::alignment);
+      place->let_go(owner);
     } else {
       // First: what it gives is kept only while tensors hold as much.
       memory_count::instance().remove(static_cast<std::int64_t>(bytes));
-      buffer_cache::instance().give(data, bytes);
+      buffer_cache::instance().give(memory, bytes);
     }
     delete this;
   }
 };
 
 }  // namespace xla::detail
+
+#if XLA_RUNTIME_HERE
+#include "xla/tensor/memory.hpp"
+#endif

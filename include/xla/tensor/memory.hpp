@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include "xla/base/instance.hpp"
 #include "xla/tensor/buffer.hpp"
@@ -41,10 +42,63 @@ void impl::destroy(impl* first) noexcept {
 }
 XLA_INSTANCE(void impl::destroy<void>(impl*) noexcept);
 
+// Copies the elements to the host once; the buffer keeps the copy.
+template <class>
+[[gnu::cold]] void* bring_home(const impl& t) {
+  buffer& b = *t.data;
+  const std::int64_t width = size_of(t.type);
+  const shape dims = t.dims_shape();
+  const auto bytes = static_cast<std::size_t>(count(dims) * width);
+  struct block {
+    void* data;
+    ~block() { heap_give(data, buffer_cache::alignment); }
+  } copy{heap_take(bytes, buffer_cache::alignment, {"a tensor that is read", &dims})};
+  working_memory there;
+  void* from = b.memory;
+  if (!from && bytes > 0) {
+    from = b.order.is_row_major() ? copy.data : there.take(bytes);
+    b.place->copy_home(b.owner, from, bytes);
+  }
+  if (from != copy.data) {
+    std::int64_t strides[max_rank];
+    find_strides(dims, b.order, strides);
+    copy_row_by_row(dims, strides, from, copy.data, width);
+  }
+  void* first = nullptr;
+  if (!b.home.compare_exchange_strong(first, copy.data)) return first;  // another thread's
+  return std::exchange(copy.data, nullptr);
+}
+XLA_INSTANCE(void* bring_home<void>(const impl&));
+
+/// The elements of a tensor, row by row in the host's memory, wherever and in whichever order they
+/// lie: what every reader asks for when it has waited for them.
+template <class = void>
+void* elements_of(const impl& t) {
+  void* const home = t.data->home.load(std::memory_order_acquire);
+  return home ? home : t.data->place->bring_home(t);
+}
+
+// An order is that of one shape's axes.
+template <class>
+[[gnu::cold]] buffer* share_elements(const impl& t, const impl& as) {
+  buffer* const b = t.data.get();
+  if (same_dims(t, as) || (b->memory && b->order.is_row_major())) {
+    b->retain();
+    return b;
+  }
+  const shape dims = as.dims_shape();
+  const auto bytes = static_cast<std::size_t>(count(dims) * size_of(as.type));
+  const void* const from = elements_of(t);
+  buffer* const copy = buffer::make(bytes, {as.op->name, &dims});
+  std::memcpy(copy->memory, from, bytes);
+  return copy;
+}
+XLA_INSTANCE(buffer* share_elements<void>(const impl&, const impl&));
+
 template <class>
 buffer* take_buffer(std::size_t bytes, void*& data) {
   buffer* const b = buffer::make(bytes);
-  data = b->data;
+  data = b->memory;
   return b;
 }
 XLA_INSTANCE(buffer* take_buffer<void>(std::size_t, void*&));

@@ -169,16 +169,10 @@ class basic_execution {
     for (int i = 0; i < source().count.slots; ++i) {
       const program_slot& s = source().slots[i];
       bound_slot& b = call_.slots[at(i)];
-      if (s.leaf >= 0) table(s.leaf) = b.value->data->data;
+      if (s.leaf >= 0) table(s.leaf) = elements_of(*b.value);
       if (s.grad_leaf < 0) continue;
       impl* g = b.place && b.place->meta ? b.place->meta->grad.get() : nullptr;
-      if (g) {
-        make_ready(*g);
-        wait_for(*g->data);
-        table(s.grad_leaf) = g->data->data;
-      } else {
-        table(s.grad_leaf) = zeros(s.grad_leaf);
-      }
+      table(s.grad_leaf) = g ? read_elements(*g) : zeros(s.grad_leaf);
     }
     for (int v : p_.scalars) {
       const node& n = source().values[v];
@@ -197,7 +191,7 @@ class basic_execution {
   void* add(ref<buffer> b) {
     fresh_buffer& f = call_.fresh.emplace_back();
     f.data = std::move(b);
-    return f.data->data;
+    return f.data->memory;
   }
   void* zeros(int v) {
     void* const to = add(make(v));
@@ -237,14 +231,14 @@ class basic_execution {
     for (int v : p_.lent) {
       const placement& q = p_.places[at(v)];
       table(v) =
-          static_cast<std::byte*>(call_.fresh[first_write_ + at(q.index)].data->data) + q.offset;
+          static_cast<std::byte*>(call_.fresh[first_write_ + at(q.index)].data->memory) + q.offset;
     }
   }
   void copy() {
     const int writes = source().count.writes;
     for (int i = 0; i < writes + source().count.results; ++i)
       if (const int v = p_.copies[at(i)]; v >= 0)
-        std::memcpy(call_.fresh[first_write_ + at(i)].data->data, table(v), bytes(v));
+        std::memcpy(call_.fresh[first_write_ + at(i)].data->memory, table(v), bytes(v));
   }
 
   // What a write leaves in its place is a new tensor, unless the old one's memory has the value.

@@ -101,7 +101,9 @@ XLA_INSTANCE(void drop_inputs<void>(impl&));
 template <class In = void>
 void execute_now(impl& t, ref<buffer> out = {}) {
   if (t.op->kind == op_kind::alias) {
-    t.data = t.in[0]->data;
+    const impl& from = *t.in[0];
+    const memory_place* const place = from.data->place;
+    t.data = place ? ref<buffer>(place->share(from, t)) : from.data;
     return;
   }
   static metric& compile_time = get_metric("EagerOpCompileTime");
@@ -114,11 +116,11 @@ void execute_now(impl& t, ref<buffer> out = {}) {
   const void* in[3];
   shape shapes[3];
   for (int i = 0; i < t.arity; ++i) {
-    in[i] = t.in[i]->data->data;
+    in[i] = elements_of(*t.in[i]);
     shapes[i] = t.in[i]->dims_shape();
   }
   kernel_call call;
-  call.out = out->data;
+  call.out = out->memory;
   call.in = in;
   call.out_shape = &dims;
   call.in_shapes = shapes;

@@ -83,7 +83,7 @@ class tensor_backward {
   }
   static ref<impl> zeros(const impl& like) {
     ref<impl> t = run_upload(like.type, like.dims_shape(), nullptr);
-    std::memset(t->data->data, 0, bytes_of(*t));
+    std::memset(t->data->memory, 0, bytes_of(*t));
     return t;
   }
 

@@ -46,18 +46,18 @@ struct basic_traced_job final : execution_job {
     auto& table = at->table;
     for (int i = 0; i < p.source.count.slots; ++i)
       if (const int leaf = p.source.slots[i].leaf; leaf >= 0)
-        table[static_cast<std::size_t>(leaf)] = leaves[static_cast<std::size_t>(i)]->data;
+        table[static_cast<std::size_t>(leaf)] = leaves[static_cast<std::size_t>(i)]->home;
     const int writes = p.source.count.writes;
     for (int i = 0; i < writes + p.source.count.results; ++i) {
       const int v = i < writes ? p.source.writes[i].value : p.source.results[i - writes];
       if (p.copies[static_cast<std::size_t>(i)] < 0)
         table[static_cast<std::size_t>(p.base[static_cast<std::size_t>(v)])] =
-            outputs[static_cast<std::size_t>(i)]->data;
+            outputs[static_cast<std::size_t>(i)]->memory;
     }
     for (int v : p.lent) {
       const placement& q = p.places[static_cast<std::size_t>(v)];
       table[static_cast<std::size_t>(v)] =
-          static_cast<std::byte*>(outputs[static_cast<std::size_t>(q.index)]->data) + q.offset;
+          static_cast<std::byte*>(outputs[static_cast<std::size_t>(q.index)]->memory) + q.offset;
     }
     for (int v : p.moving)
       table[static_cast<std::size_t>(v)] =
@@ -88,12 +88,12 @@ struct basic_traced_job final : execution_job {
       const auto v =
           static_cast<std::size_t>(p.operands[static_cast<std::size_t>(s.first_operand + k)]);
       if (k == 0) {
-        table[v] = checked.data;
+        table[v] = checked.home;
         continue;
       }
       const auto bytes = static_cast<std::size_t>(p.places[v].bytes);
       others.emplace_back(buffer::make(bytes));
-      table[v] = std::memset(others.back()->data, 0, bytes);
+      table[v] = std::memset(others.back()->memory, 0, bytes);
     }
     run_step(p, s, table.data(), nullptr);
   }
@@ -113,7 +113,7 @@ struct basic_traced_job final : execution_job {
     }
     for (std::size_t i = 0; i < p.copies.size(); ++i)
       if (const int v = p.copies[i]; v >= 0)
-        std::memcpy(outputs[i]->data, at->table[static_cast<std::size_t>(v)],
+        std::memcpy(outputs[i]->memory, at->table[static_cast<std::size_t>(v)],
                     static_cast<std::size_t>(p.places[static_cast<std::size_t>(v)].bytes));
   }
   /// Executions run in the order of their tickets, so what this one holds, a later one may
@@ -248,7 +248,10 @@ class basic_tracer {
   /// published, as a check in it needs values that it computes.
   static bool prepare(later<In, traced_job>& job, later<In, traced_graph>& graph) {
     const later<In, plan>& p = job.entry->ready->get_plan();
-    for (impl* leaf : graph.leaves()) job.leaves.push_back(leaf->data);
+    for (impl* leaf : graph.leaves()) {
+      elements_of(*leaf);
+      job.leaves.push_back(leaf->data);
+    }
     static metric& aliases = get_metric("InputOutputAliasCount", metric_unit::plain);
     int aliased = 0;
     for (int i = 0; i < p.source.count.writes; ++i) {
@@ -328,6 +331,15 @@ void make_ready(impl& t, std::string_view cause = "value read before sync") {
   compute_again(t);
 }
 XLA_INSTANCE(void make_ready<void>(impl&, std::string_view));
+
+/// The elements of a tensor row by row on the host, computed if they have not been, and waited for.
+template <class In = void>
+void* read_elements(impl& t) {
+  make_ready<In>(t);
+  wait_for<In>(*t.data);
+  return elements_of(t);
+}
+XLA_INSTANCE(void* read_elements<void>(impl&));
 
 /// Makes sure that what this thread records may read a tensor: it has its elements, or is pending
 /// in this thread.

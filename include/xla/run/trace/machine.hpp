@@ -80,7 +80,7 @@ ref<impl> run_upload(dtype type, const shape& dims, const void* data) {
   ref<impl> t = new_leaf<In>(type, dims);
   const memory_use use{data ? "from_blob" : "a parameter or buffer", &dims};
   t->data = ref<buffer>(buffer::make(bytes_of(*t), use));
-  if (data && count(dims) > 0) std::memcpy(t->data->data, data, bytes_of(*t));
+  if (data && count(dims) > 0) std::memcpy(t->data->memory, data, bytes_of(*t));
   return t;
 }
 XLA_INSTANCE(ref<impl> run_upload<void>(dtype, const shape&, const void*));
@@ -89,7 +89,7 @@ template <class In = void>
 ref<impl> run_constant(const node& n) {
   ref<impl> t = make_impl(n, nullptr);
   t->data = ref<buffer>(buffer::make(8));
-  store_number(t->data->data, n.type, n.value, n.attr);
+  store_number(t->data->memory, n.type, n.value, n.attr);
   return t;
 }
 XLA_INSTANCE(ref<impl> run_constant<void>(const node&));
@@ -189,9 +189,7 @@ template <class In>
 const void* basic_machine<In>::read(const handle& h) {
   impl* t = h.value();
   if (!t) throw runtime_error("xla: an empty tensor was read");
-  make_ready<In>(*t);
-  wait_for<In>(*t->data);
-  return t->data->data;
+  return read_elements<In>(*t);
 }
 
 template <class In>
@@ -290,7 +288,7 @@ template <class In>
       throw shape_error("xla: a parameter or buffer needs its sizes, 0 or more each");
   size_scope{nullptr, "xla"}.countable(dims);
   ref<impl> zeros = run_upload<In>(type, dims, nullptr);
-  std::memset(zeros->data->data, 0, bytes_of<In>(*zeros));
+  std::memset(zeros->data->memory, 0, bytes_of<In>(*zeros));
   run_place<In>(h, std::move(zeros), trainable);
 }
 

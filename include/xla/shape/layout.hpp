@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "xla/shape/shape.hpp"
+
+namespace xla::detail {
+
+/// The order in which the axes of a tensor lie in memory. Row-major unless it was given: the last
+/// axis is the one whose elements are neighbours.
+class layout {
+ public:
+  constexpr layout() = default;
+  /// All axes of a tensor, the outermost in memory first: {0, 2, 3, 1} is NHWC where sizes are
+  /// NCHW.
+  constexpr layout(std::initializer_list<int> outermost_first) {
+    int place = 0;
+    for (int axis : outermost_first) put(place++, axis);
+  }
+
+  /// The axis at a place, of which 0 is the outermost.
+  constexpr int axis(int place) const {
+    if (place < stored) return (code_ >> (bits * place) & mask) ^ place;
+    int last = place;
+    for (int i = 0; i < stored; ++i) last ^= code_ >> (bits * i) & mask;
+    return last;
+  }
+  constexpr bool is_row_major() const { return code_ == 0; }
+  friend constexpr bool operator==(layout, layout) = default;
+
+ private:
+  // A place holds its axis, exclusive or its own number: so row-major is 0 at any rank, and the
+  // last place follows from the others, as all of them together give 0.
+  static constexpr int bits = 3, mask = 7, stored = max_rank - 1;
+  static_assert(max_rank <= mask + 1 && bits * stored <= 16);
+
+  constexpr void put(int place, int axis) {
+    if (place < stored)
+      code_ = static_cast<std::uint16_t>(code_ | (axis ^ place) << (bits * place));
+  }
+  std::uint16_t code_ = 0;
+};
+
+/// The sizes in the order in which their axes lie in memory.
+constexpr shape in_memory(const shape& s, layout order) {
+  shape out = s;
+  for (int i = 0; i < s.rank; ++i) out[i] = s[order.axis(i)];
+  return out;
+}
+
+/// How many elements of a tensor lie from one index of each axis to the next.
+constexpr void find_strides(const shape& s, layout order, std::int64_t* strides) {
+  std::int64_t step = 1;
+  for (int i = s.rank - 1; i >= 0; --i) {
+    const int axis = order.axis(i);
+    strides[axis] = step;
+    step *= s[axis];
+  }
+}
+
+/// As XLA writes it, the innermost axis first: "{1,0}" is row-major.
+constexpr text print_layout(layout order, int rank) {
+  text out("{");
+  for (int i = rank - 1; i >= 0; --i) {
+    out << order.axis(i);
+    if (i > 0) out << ',';
+  }
+  out << '}';
+  return out;
+}
+
+}  // namespace xla::detail

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "xla/tensor/buffer.hpp"
+#include "xla/tensor/machine.hpp"
+
+namespace test {
+
+/// Elements as an engine has them: the host gets copies.
+struct engine_elements {
+  static inline int living = 0, copied = 0;
+  static inline bool broken = false;
+  std::vector<char> bytes;
+
+  explicit engine_elements(std::size_t count) : bytes(count) { ++living; }
+  ~engine_elements() { --living; }
+};
+
+inline constexpr xla::detail::memory_place engine_place{
+    .let_go = [](void* owner) { delete static_cast<engine_elements*>(owner); },
+    .copy_home =
+        [](void* owner, void* to, std::size_t bytes) {
+          if (engine_elements::broken) throw xla::runtime_error("the engine is gone");
+          auto& from = static_cast<engine_elements*>(owner)->bytes;
+          if (bytes != from.size()) throw xla::runtime_error("another number of bytes");
+          std::memcpy(to, from.data(), bytes);
+          ++engine_elements::copied;
+        }};
+/// The host reads them, in the order in which they lie.
+inline constexpr xla::detail::memory_place ordered_place{.let_go = engine_place.let_go};
+
+/// A tensor of the same numbers that lie in an order, at a place.
+template <class T, int R>
+xla::Tensor<T, R> lying(const xla::Tensor<T, R>& x, xla::detail::layout order,
+                        const xla::detail::memory_place& place = ordered_place) {
+  xla::detail::shape dims;
+  for (std::int64_t size : x.sizes()) dims.push(size);
+  std::int64_t strides[xla::detail::max_rank];
+  find_strides(dims, order, strides);
+  auto* const there = new engine_elements(static_cast<std::size_t>(count(dims)) * sizeof(T));
+  const auto values = x.to_vector();
+  for (std::int64_t i = 0; i < count(dims); ++i) {
+    std::int64_t rest = i, at = 0;
+    for (int axis = R - 1; axis >= 0; --axis) {
+      at += rest % dims[axis] * strides[axis];
+      rest /= dims[axis];
+    }
+    const T value = values[static_cast<std::size_t>(i)];
+    std::memcpy(there->bytes.data() + static_cast<std::size_t>(at) * sizeof(T), &value, sizeof(T));
+  }
+  xla::Tensor<T, R> out;
+  void* const memory = &place == &ordered_place ? there->bytes.data() : nullptr;
+  xla::detail::machine_of<T>::borrow(out, xla::dtype_of<T>, dims, {&place, there, memory, order});
+  return out;
+}
+
+}  // namespace test
