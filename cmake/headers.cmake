@@ -11,6 +11,7 @@ set(XLA_HEADERS
   xla/base/instance.hpp
   xla/base/join.hpp
   xla/base/later.hpp
+  xla/base/list.hpp
   xla/base/option.hpp
   xla/base/refuse.hpp
   xla/base/text.hpp

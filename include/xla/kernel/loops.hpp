@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#include <vector>
 
 #include "xla/base/instance.hpp"
+#include "xla/base/list.hpp"
 #include "xla/kernel/block_sum.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/parallel.hpp"
@@ -43,12 +43,11 @@ struct loop_nest {
   std::int64_t inner() const { return axes > 0 ? sizes[axes - 1] : 1; }
 
   /// Appends what has values: a plan keeps its nests so, in little memory.
-  template <class Vector>
-  void pack(Vector& to) const {
-    to.insert(to.end(), {axes, operands, elements});
-    to.insert(to.end(), sizes, sizes + axes);
-    to.insert(to.end(), bytes, bytes + operands);
-    for (int k = 0; k < operands; ++k) to.insert(to.end(), strides[k], strides[k] + axes);
+  void pack(::xla::detail::list<std::int64_t>& to) const {
+    for (std::int64_t x : {std::int64_t{axes}, std::int64_t{operands}, elements}) to.push_back(x);
+    to.append(sizes, sizes + axes);
+    to.append(bytes, bytes + operands);
+    for (int k = 0; k < operands; ++k) to.append(strides[k], strides[k] + axes);
   }
   static loop_nest unpack(const std::int64_t* from) {
     loop_nest l;

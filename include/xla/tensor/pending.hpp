@@ -15,12 +15,12 @@ namespace xla::detail {
 struct pending_list {
   impl* first = nullptr;
   impl* last = nullptr;
-  std::size_t count = 0;
+  int count = 0;
   spin_lock links;
   /// Held while the list is planned, and while its tensors change in what a plan depends on.
   std::mutex planning;
 
-  std::size_t size() noexcept {
+  int size() noexcept {
     const std::lock_guard hold(links);
     return count;
   }

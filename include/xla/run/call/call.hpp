@@ -2,10 +2,10 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/call/arguments.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/trace/machine.hpp"
@@ -33,18 +33,18 @@ struct fresh_buffer {
 /// tables keep their memory between calls.
 template <class In>
 struct basic_bound_call {
-  later<In, std::vector<bound_slot>> slots;
-  later<In, std::vector<double>> facts;
-  later<In, std::vector<fresh_buffer>> fresh;  ///< zeros for gradients, then writes, then results
-  std::size_t first_result = 0;
-  later<In, std::vector<rng_state>> random;
+  list<bound_slot> slots;
+  list<double> facts;
+  list<fresh_buffer> fresh;  ///< zeros for gradients, then writes, then results
+  int first_result = 0;
+  list<rng_state> random;
   /// Per slot: the parameter has no gradient in this call, as it is frozen or none is there to be
   /// read. Empty where there is no such parameter.
-  later<In, std::vector<char>> absent;
-  later<In, std::vector<const void*>> distinct;  ///< per slot: its owner, in a call that was fine
+  list<char> absent;
+  list<const void*> distinct;   ///< per slot: its owner, in a call that was fine
   bool differentiable = false;  ///< a tensor among the arguments requires a gradient
 
-  ref<impl>& result(int i) { return fresh[first_result + static_cast<std::size_t>(i)].tensor; }
+  ref<impl>& result(int i) { return fresh[first_result + i].tensor; }
   [[gnu::noinline]] void clear() {
     slots.clear();
     absent.clear();
@@ -150,7 +150,7 @@ class basic_execution {
     point_writes();
     point_results();
     point_lent();
-    for (int v : p_.moving) table(v) = table(p_.base[at(v)]);
+    for (int v : p_.moving) table(v) = table(p_.base[v]);
     drawing numbers(static_cast<std::uint64_t>(p_.random_counters));
     number(numbers.from());
     e_.run(*frame_, call_.random.data());
@@ -160,15 +160,14 @@ class basic_execution {
   }
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  void*& table(int v) { return frame_->table[at(v)]; }
+  void*& table(int v) { return frame_->table[v]; }
   const program& source() const { return p_.source; }
-  std::size_t bytes(int v) const { return static_cast<std::size_t>(p_.places[at(v)].bytes); }
+  std::size_t bytes(int v) const { return static_cast<std::size_t>(p_.places[v].bytes); }
 
   void point_slots() {
     for (int i = 0; i < source().count.slots; ++i) {
       const program_slot& s = source().slots[i];
-      bound_slot& b = call_.slots[at(i)];
+      bound_slot& b = call_.slots[i];
       if (s.leaf >= 0) table(s.leaf) = elements_of(*b.value);
       if (s.grad_leaf < 0) continue;
       impl* g = b.place && b.place->meta ? b.place->meta->grad.get() : nullptr;
@@ -176,7 +175,7 @@ class basic_execution {
     }
     for (int v : p_.scalars) {
       const node& n = source().values[v];
-      const double number = call_.slots[at(static_cast<int>(n.attr))].number;
+      const double number = call_.slots[static_cast<int>(n.attr)].number;
       store_number(table(v), n.type, number, static_cast<std::int64_t>(number));
     }
   }
@@ -186,7 +185,7 @@ class basic_execution {
       call_.random.push_back({s.seed, s.offset + static_cast<std::uint64_t>(c)});
   }
   ref<buffer> make(int v) const {
-    return ref<buffer>(buffer::make(bytes(v), {source().values[v].op->name, &p_.shapes[at(v)]}));
+    return ref<buffer>(buffer::make(bytes(v), {source().values[v].op->name, &p_.shapes[v]}));
   }
   void* add(ref<buffer> b) {
     fresh_buffer& f = call_.fresh.emplace_back();
@@ -203,9 +202,9 @@ class basic_execution {
     first_write_ = call_.fresh.size();
     for (int i = 0; i < source().count.writes; ++i) {
       const write& w = source().writes[i];
-      bound_slot& b = call_.slots[at(w.slot)];
+      bound_slot& b = call_.slots[w.slot];
       ref<buffer> to;
-      if (p_.in_place[at(i)]) {
+      if (p_.in_place[i]) {
         impl* old = w.gradient ? b.place->meta->grad.get() : b.value.get();
         const int handles = w.gradient ? 1 : 2;  // the cell's, and this call's
         if (old && old->refs.load(std::memory_order_acquire) == handles && old->data &&
@@ -214,7 +213,7 @@ class basic_execution {
       }
       if (!to) to = make(w.value);
       void* const data = add(std::move(to));
-      if (p_.copies[at(i)] < 0) table(p_.base[at(w.value)]) = data;
+      if (p_.copies[i] < 0) table(p_.base[w.value]) = data;
       if (is_new(w, call_.fresh.back().data.get())) make_tensor(w.value);
     }
   }
@@ -223,27 +222,27 @@ class basic_execution {
     for (int i = 0; i < source().count.results; ++i) {
       const int v = source().results[i];
       void* const data = add(make(v));
-      if (p_.copies[at(source().count.writes + i)] < 0) table(p_.base[at(v)]) = data;
+      if (p_.copies[source().count.writes + i] < 0) table(p_.base[v]) = data;
       make_tensor(v);
     }
   }
   void point_lent() {
     for (int v : p_.lent) {
-      const placement& q = p_.places[at(v)];
+      const placement& q = p_.places[v];
       table(v) =
-          static_cast<std::byte*>(call_.fresh[first_write_ + at(q.index)].data->memory) + q.offset;
+          static_cast<std::byte*>(call_.fresh[first_write_ + q.index].data->memory) + q.offset;
     }
   }
   void copy() {
     const int writes = source().count.writes;
     for (int i = 0; i < writes + source().count.results; ++i)
-      if (const int v = p_.copies[at(i)]; v >= 0)
-        std::memcpy(call_.fresh[first_write_ + at(i)].data->memory, table(v), bytes(v));
+      if (const int v = p_.copies[i]; v >= 0)
+        std::memcpy(call_.fresh[first_write_ + i].data->memory, table(v), bytes(v));
   }
 
   // What a write leaves in its place is a new tensor, unless the old one's memory has the value.
   bool is_new(const write& w, const buffer* data) const {
-    const bound_slot& b = call_.slots[at(w.slot)];
+    const bound_slot& b = call_.slots[w.slot];
     if (!w.gradient) return b.place ? b.value->data.get() != data : b.target != nullptr;
     const impl* const old = b.place->meta->grad.get();
     return !old || old->data.get() != data || source().slots[w.slot].clears_gradient;
@@ -253,7 +252,7 @@ class basic_execution {
     ref<impl> t(new impl);
     t->op = &builtin<op::input>;
     t->type = source().values[v].type;
-    t->set_shape(p_.shapes[at(v)]);
+    t->set_shape(p_.shapes[v]);
     call_.fresh.back().tensor = std::move(t);
   }
 
@@ -261,13 +260,13 @@ class basic_execution {
   void commit() noexcept {
     for (int i = 0; i < source().count.slots; ++i) {
       const program_slot& s = source().slots[i];
-      cell* const c = call_.slots[at(i)].place;
+      cell* const c = call_.slots[i].place;
       if (!c || !c->meta) continue;
       if (s.clears_gradient) c->meta->grad.reset();
       if (s.requires_grad >= 0)
         c->meta->requires_grad = c->current->needs_grad = s.requires_grad > 0;
     }
-    for (std::size_t i = first_write_; i < call_.fresh.size(); ++i) {
+    for (int i = first_write_; i < call_.fresh.size(); ++i) {
       fresh_buffer& f = call_.fresh[i];
       if (!f.tensor) continue;
       f.tensor->data = std::move(f.data);
@@ -276,7 +275,7 @@ class basic_execution {
     }
   }
   void leave(const write& w, ref<impl> t) noexcept {
-    bound_slot& b = call_.slots[at(w.slot)];
+    bound_slot& b = call_.slots[w.slot];
     if (w.gradient) {
       b.place->meta->grad = std::move(t);
       return;
@@ -304,7 +303,7 @@ class basic_execution {
   const later<In, plan>& p_;
   later<In, bound_call>& call_;
   later<In, std::unique_ptr<frame>> frame_;
-  std::size_t first_write_ = 0;
+  int first_write_ = 0;
 };
 using execution = basic_execution<void>;
 

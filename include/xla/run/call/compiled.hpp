@@ -5,7 +5,6 @@
 #include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "xla/run/call/compiled_calls.hpp"
 #include "xla/run/call/signature_cache.hpp"
@@ -40,8 +39,7 @@ struct basic_compiled_calls<In>::state {
 
   CompileOptions options;
   std::mutex lock;
-  later<In, std::vector<std::pair<const compiled_program*, std::unique_ptr<signature_cache>>>>
-      caches;
+  list<std::pair<const compiled_program*, std::unique_ptr<signature_cache>>> caches;
   later<In, call_pool> calls;
 
   later<In, signature_cache>& cache_of(const compiled_program& p) {
@@ -97,7 +95,7 @@ struct basic_compiled_calls<In>::state {
     check_fixed_sizes<In>(cache.source(), call, arguments);
     check_sizes<In>(cache.source(), call, arguments);
     check_absent<In>(cache.source(), call, arguments);
-    later<In, std::vector<const plan*>> known;
+    list<const plan*> known;
     if (later<In, debug_log>::instance().level() > 0) known = cache.plans();
     later<In, executable>* e = cache.add(call, options);
     uncached.add();
@@ -113,7 +111,7 @@ struct basic_compiled_calls<In>::state {
 
   [[gnu::cold]] void introduce(plan_watch& watch, const later<In, executable>& e,
                                const call_arguments& arguments) {
-    later<In, std::vector<std::string>> slots;
+    list<std::string> slots;
     for (int i = 0; i < e.get_plan().source.count.slots; ++i)
       slots.push_back(arguments.slot_path(i));
     watch.introduce(watch, e, options.name, slots);

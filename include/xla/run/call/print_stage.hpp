@@ -2,10 +2,10 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/call/stages.hpp"
 #include "xla/run/plan/lowered.hpp"
 #include "xla/transform/print.hpp"
@@ -15,13 +15,12 @@ namespace xla::detail {
 // A captured graph at run time, to take through the passes one by one.
 template <class In>
 std::string print_stage(const graph_view& from, Stage stage) {
-  later<In, std::vector<node>> nodes(from.nodes, from.nodes + from.count);
-  later<In, std::vector<slot>> slots(from.slots, from.slots + from.slot_count);
-  later<In, std::vector<symbol>> symbols(from.symbols, from.symbols + from.symbol_count);
-  later<In, std::vector<equality>> equalities(from.equalities,
-                                              from.equalities + from.equality_count);
-  later<In, std::vector<int>> results(from.results, from.results + from.result_count);
-  later<In, std::vector<write>> writes(from.writes, from.writes + from.write_count);
+  list<node> nodes(from.nodes, from.nodes + from.count);
+  list<slot> slots(from.slots, from.slots + from.slot_count);
+  list<symbol> symbols(from.symbols, from.symbols + from.symbol_count);
+  list<equality> equalities(from.equalities, from.equalities + from.equality_count);
+  list<int> results(from.results, from.results + from.result_count);
+  list<write> writes(from.writes, from.writes + from.write_count);
   graph g;
   g.nodes = nodes.data();
   g.slots = slots.data();
@@ -38,14 +37,14 @@ std::string print_stage(const graph_view& from, Stage stage) {
     lowered.build(g, {results.data(), from.result_count, writes.data(), from.write_count}, {});
     return print(lowered.view());
   }
-  later<In, std::vector<int>> to(nodes.size() + 1);
+  list<int> to(nodes.size() + 1);
   simplify(g, to.data());
   if (stage == Stage::shared) share(g, to.data());
-  later<In, std::vector<char>> live(nodes.size() + 1);
+  list<char> live(nodes.size() + 1);
   static_assert(sizeof(bool) == 1);
   bool* mask = reinterpret_cast<bool*>(live.data());
-  for (int r : results) mask[to[static_cast<std::size_t>(r)]] = true;
-  for (const write& w : writes) mask[to[static_cast<std::size_t>(w.value)]] = true;
+  for (int r : results) mask[to[r]] = true;
+  for (const write& w : writes) mask[to[w.value]] = true;
   mark_live(g, to.data(), mask);
   return print(g, mask);
 }

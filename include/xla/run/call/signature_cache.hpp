@@ -6,12 +6,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "xla/base/hash.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/call/call.hpp"
 #include "xla/run/call/compile_options.hpp"
 #include "xla/transform/print.hpp"
@@ -23,15 +23,14 @@ namespace detail {
 /// A program's executable for slots of these sizes.
 template <class In = void>
 later<In, std::unique_ptr<executable>> specialize(const program& p, const region_kernel* kernels,
-                                                  later<In, std::vector<shape>> slots,
-                                                  const later<In, std::vector<char>>& absent,
+                                                  list<shape> slots, const list<char>& absent,
                                                   arena_store& arenas) {
   return std::make_unique<later<In, executable>>(
       later<In, specializer>(p, kernels, std::move(slots)).run(absent), arenas);
 }
 XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const region_kernel*,
-                                                          std::vector<shape>,
-                                                          const std::vector<char>&, arena_store&));
+                                                          list<shape>, const list<char>&,
+                                                          arena_store&));
 
 /// Whether a call leaves something else in a slot than it found there.
 constexpr bool changes(const program& p, int slot) {
@@ -42,8 +41,8 @@ constexpr bool changes(const program& p, int slot) {
 }
 
 template <class In>
-later<In, std::vector<shape>> shapes_of(const later<In, bound_call>& call) {
-  later<In, std::vector<shape>> all;
+list<shape> shapes_of(const later<In, bound_call>& call) {
+  list<shape> all;
   for (const bound_slot& s : call.slots) all.push_back(s.value ? s.value->dims_shape() : shape{});
   return all;
 }
@@ -68,7 +67,7 @@ class basic_signature_cache {
                                            const CompileOptions& options) {
     const std::lock_guard hold(lock_);
     if (auto* made_meanwhile = look_up(call)) return made_meanwhile;
-    if (static_cast<int>(all_.size()) >= options.max_signatures)
+    if (all_.size() >= options.max_signatures)
       throw runtime_error(
           join({"Maximum number of different graphs allowed per function exceeded: ",
                 std::to_string(options.max_signatures), " (", options.name,
@@ -79,9 +78,9 @@ class basic_signature_cache {
     enter(all_.size() - 1);
     return last_ = all_.back().get();
   }
-  [[gnu::cold]] later<In, std::vector<const plan*>> plans() {
+  [[gnu::cold]] list<const plan*> plans() {
     const std::lock_guard hold(lock_);
-    later<In, std::vector<const plan*>> all;
+    list<const plan*> all;
     for (auto& e : all_) all.push_back(&e->get_plan());
     return all;
   }
@@ -103,53 +102,53 @@ class basic_signature_cache {
   later<In, executable>* look_up(const later<In, bound_call>& call) {
     if (last_ && matches(*last_, call)) return last_;
     if (all_.empty()) return nullptr;
-    for (std::size_t at = hash(call);; ++at)
+    for (int at = hash(call);; ++at)
       if (const int i = place(at); i < 0) return nullptr;
-      else if (later<In, executable>& e = *all_[static_cast<std::size_t>(i)]; matches(e, call))
-        return last_ = &e;
+      else if (later<In, executable>& e = *all_[i]; matches(e, call)) return last_ = &e;
   }
   static bool matches(const later<In, executable>& e, const later<In, bound_call>& call) {
     const auto& shapes = e.get_plan().slot_shapes;
-    for (std::size_t i = 0; i < shapes.size(); ++i)
+    for (int i = 0; i < shapes.size(); ++i)
       if (call.slots[i].value && !same_dims(*call.slots[i].value, shapes[i])) return false;
     const std::byte* absent = e.get_plan().own.get();
     return call.absent.empty()
                ? !absent
-               : absent && std::memcmp(absent, call.absent.data(), call.absent.size()) == 0;
+               : absent && std::memcmp(absent, call.absent.data(),
+                                       static_cast<std::size_t>(call.absent.size())) == 0;
   }
-  static std::size_t hash(const later<In, bound_call>& call) {
+  static int hash(const later<In, bound_call>& call) {
     std::uint64_t h = 0;
     for (const bound_slot& s : call.slots)
       if (s.value) h = add(h, *s.value);
-    return static_cast<std::size_t>(h >> 16);
+    return static_cast<int>(h >> 34);
   }
-  static std::size_t hash_of(const later<In, plan>& p) {
+  static int hash_of(const later<In, plan>& p) {
     std::uint64_t h = 0;
     for (const shape& s : p.slot_shapes) h = add(h, s);
-    return static_cast<std::size_t>(h >> 16);
+    return static_cast<int>(h >> 34);
   }
   static std::uint64_t add(std::uint64_t h, const auto& s) {
     for (int i = 0; i < s.rank; ++i) h = mix(h, static_cast<std::uint64_t>(s.dims[i]));
     return h;
   }
-  int& place(std::size_t at) { return places_[at & (places_.size() - 1)]; }
-  void enter(std::size_t i) {
-    std::size_t at = hash_of(all_[i]->get_plan());
+  int& place(int at) { return places_[at & (places_.size() - 1)]; }
+  void enter(int i) {
+    int at = hash_of(all_[i]->get_plan());
     while (place(at) >= 0) ++at;
-    place(at) = static_cast<int>(i);
+    place(at) = i;
   }
   [[gnu::cold]] void make_places() {
-    later<In, std::vector<int>> more(std::max<std::size_t>(16, 4 * all_.size()), -1);
+    list<int> more(std::max(16, 4 * all_.size()), -1);
     places_.swap(more);
-    for (std::size_t i = 0; i < all_.size(); ++i) enter(i);
+    for (int i = 0; i < all_.size(); ++i) enter(i);
   }
   program program_;
   bool changes_ = false, collects_ = false;
   const region_kernel* kernels_;
   std::mutex lock_, state_lock_;
   arena_store arenas_;  // one signature's serve the others
-  later<In, std::vector<std::unique_ptr<executable>>> all_;
-  later<In, std::vector<int>> places_;  // by hash, each of all_ in the first free place from there
+  list<std::unique_ptr<executable>> all_;
+  list<int> places_;  // by hash, each of all_ in the first free place from there
   later<In, executable>* last_ = nullptr;
 };
 using signature_cache = basic_signature_cache<void>;
@@ -178,8 +177,8 @@ class basic_call_pool {
 
  private:
   spin_lock lock_;
-  later<In, std::vector<std::unique_ptr<bound_call>>> free_;
-  std::size_t made_ = 0;
+  list<std::unique_ptr<bound_call>> free_;
+  int made_ = 0;
 };
 using call_pool = basic_call_pool<void>;
 
@@ -226,9 +225,9 @@ void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
                        const call_arguments& arguments) {
   for (int i = 0; i < p.count.slots; ++i) {
     const int leaf = p.slots[i].leaf;
-    if (leaf < 0 || !call.slots[static_cast<std::size_t>(i)].value) continue;
+    if (leaf < 0 || !call.slots[i].value) continue;
     const shape fixed = p.values[leaf].dims_shape();
-    const shape actual = call.slots[static_cast<std::size_t>(i)].value->dims_shape();
+    const shape actual = call.slots[i].value->dims_shape();
     for (int k = 0; k < fixed.rank; ++k)
       if (is_known(fixed[k]) && fixed[k] != actual[k])
         refuse_size<In>(p, i, k, arguments.slot_path(i), actual);
@@ -248,7 +247,7 @@ template <class In = void>
                                 const call_arguments& arguments) {
   for (int i = 0; i < p.count.slots; ++i) {
     if (p.slots[i].kind != slot_kind::tensor || p.slots[i].requires_grad >= 0) continue;
-    if (!call.slots[static_cast<std::size_t>(i)].value->needs_grad) continue;
+    if (!call.slots[i].value->needs_grad) continue;
     throw runtime_error(
         join({"xla::compile: ", arguments.slot_path(i),
               " is a tensor that requires a gradient, and backward() in a compiled "
@@ -263,7 +262,7 @@ void note_absent(const program& p, later<In, bound_call>& call, const call_argum
   for (int i = 0; i < p.count.slots; ++i) {
     const program_slot& s = p.slots[i];
     if (s.use == gradient_use::none) continue;
-    const cell* place = call.slots[static_cast<std::size_t>(i)].place;
+    const cell* place = call.slots[i].place;
     const grad_meta* m = place ? place->meta.get() : nullptr;
     const bool there = m && m->grad, read = s.use == gradient_use::read;
     if (read ? there || s.mixed : !m || m->requires_grad) continue;
@@ -272,7 +271,7 @@ void note_absent(const program& p, later<In, bound_call>& call, const call_argum
                         "but has one from before, which the function would add to; call "
                         "zero_grad() first");
     call.absent.resize(call.slots.size());
-    call.absent[static_cast<std::size_t>(i)] = true;
+    call.absent[i] = true;
   }
 }
 
@@ -286,7 +285,7 @@ template <class In = void>
     const program_slot& s = p.slots[i];
     if (s.use != gradient_use::collected) continue;
     ++collected;
-    if (!call.absent[static_cast<std::size_t>(i)]) continue;
+    if (!call.absent[i]) continue;
     ++absent;
     if (s.mixed || s.leaf < 0)
       refuse_frozen<In>(arguments, i,
@@ -308,23 +307,23 @@ template <class In = void>
 template <class In = void>
 [[gnu::cold]] void find_repeats(const program& p, later<In, bound_call>& call,
                                 const call_arguments& arguments) {
-  const std::size_t n = call.slots.size();
-  std::size_t mask = 15;
+  const int n = call.slots.size();
+  int mask = 15;
   while (mask < 2 * n) mask = 2 * mask + 1;
-  const std::unique_ptr<int[]> table(new int[mask + 1]());  // 1 + slot, by the owner's address
+  list<int> table(mask + 1);  // 1 + slot, by the owner's address
   call.distinct.assign(n, nullptr);
-  for (std::size_t i = 0; i < n; ++i) {
+  for (int i = 0; i < n; ++i) {
     const void* const owner = call.distinct[i] = call.slots[i].owner();
     if (!owner) continue;
-    std::size_t at = (reinterpret_cast<std::uintptr_t>(owner) >> 4) & mask;
+    int at = static_cast<int>(reinterpret_cast<std::uintptr_t>(owner) >> 4) & mask;
     for (; table[at] > 0; at = (at + 1) & mask) {
       const int k = table[at] - 1;
-      if (call.slots[static_cast<std::size_t>(k)].owner() != owner) continue;
-      if (!changes(p, k) && !changes(p, static_cast<int>(i))) continue;
+      if (call.slots[k].owner() != owner) continue;
+      if (!changes(p, k) && !changes(p, i)) continue;
       call.distinct.clear();
-      refuse_repeat<In>(arguments, k, static_cast<int>(i));
+      refuse_repeat<In>(arguments, k, i);
     }
-    table[at] = static_cast<int>(i) + 1;
+    table[at] = i + 1;
   }
 }
 
@@ -332,9 +331,9 @@ template <class In = void>
 /// was found once is not looked for again while the calls bring the same.
 template <class In = void>
 void check_repeats(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
-  const std::size_t n = call.slots.size();
+  const int n = call.slots.size();
   bool known = call.distinct.size() == n;
-  for (std::size_t i = 0; known && i < n; ++i) known = call.slots[i].owner() == call.distinct[i];
+  for (int i = 0; known && i < n; ++i) known = call.slots[i].owner() == call.distinct[i];
   if (!known) find_repeats<In>(p, call, arguments);
 }
 
@@ -397,9 +396,9 @@ void check_sizes(const program& p, const later<In, bound_call>& call,
 template <class In = void>
 void check_facts(const double* facts, const later<In, bound_call>& call,
                  const call_arguments& arguments) {
-  for (std::size_t i = 0; i < call.facts.size(); ++i) {
+  for (int i = 0; i < call.facts.size(); ++i) {
     if (call.facts[i] == facts[i] || std::isnan(facts[i])) continue;
-    refuse_fact<In>(arguments.fact_path(static_cast<int>(i)), call.facts[i], facts[i]);
+    refuse_fact<In>(arguments.fact_path(i), call.facts[i], facts[i]);
   }
 }
 

@@ -30,7 +30,7 @@ const char* name_in_region(int word) {
     return std::array{op_name < Key[static_cast<int>(I)].input ? 0
                                                                : Key[static_cast<int>(I)].id > ...};
   }(std::make_index_sequence<static_cast<std::size_t>(Key.size)>{});
-  return names[static_cast<std::size_t>(word)];
+  return names[word];
 }
 
 template <kernel::region_key Key, bool Row>

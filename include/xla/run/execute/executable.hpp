@@ -7,10 +7,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/execute/arena_store.hpp"
 #include "xla/run/execute/tile.hpp"
 #include "xla/run/plan/specialize.hpp"
@@ -23,7 +23,7 @@ template <class In>
 struct basic_frame {
   arena_store& store;
   arena memory;
-  later<In, std::vector<void*>> table;
+  list<void*> table;
   bool held = false;   ///< the memory is this frame's
   bool ready = false;  ///< and has what depends on sizes alone
 
@@ -52,13 +52,13 @@ template <class In = void>
 inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* pointers,
                    const shape* shapes, const rng_state* random) {
   if (s.kind == step_kind::map) {
-    const auto loops = kernel::loop_nest::unpack(&p.loops[static_cast<std::size_t>(s.loops)]);
+    const auto loops = kernel::loop_nest::unpack(&p.loops[s.loops]);
     if (s.kernel.map) return kernel::run_map(loops, {s.kernel.map}, pointers, s.ops);
     const later<In, tile_region> region(p.source, *s.source);
     kernel::run_map(loops, region.kernel(), pointers, s.ops);
   } else if (s.kind == step_kind::row) {
-    kernel::run_rows(kernel::loop_nest::unpack(&p.loops[static_cast<std::size_t>(s.loops)]),
-                     s.kernel.row, s.kernel.scratch_bytes, pointers, s.inputs, s.ops);
+    kernel::run_rows(kernel::loop_nest::unpack(&p.loops[s.loops]), s.kernel.row,
+                     s.kernel.scratch_bytes, pointers, s.inputs, s.ops);
   } else {
     kernel_call call;
     call.out = pointers[s.inputs];
@@ -79,9 +79,9 @@ template <class In = void>
 void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
               const rng_state* random) {
   void* pointers[kernel::max_operands];
-  const int* operands = &p.operands[static_cast<std::size_t>(s.first_operand)];
+  const int* operands = &p.operands[s.first_operand];
   for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
-  run_on<In>(p, s, pointers, &p.operand_shapes[static_cast<std::size_t>(s.first_shape)], random);
+  run_on<In>(p, s, pointers, &p.operand_shapes[s.first_shape], random);
 }
 
 XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, const rng_state*));
@@ -90,7 +90,7 @@ XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, c
 template <class In = void>
 inline void run_on_slice(const later<In, plan>& p, const ready_step& s, void* const* table,
                          std::byte* memory, std::int64_t slice) {
-  const std::int64_t* walk = &p.walks[static_cast<std::size_t>(s.walk)];
+  const std::int64_t* walk = &p.walks[s.walk];
   const auto axes = static_cast<int>(*walk++);
   std::int64_t index[max_rank];
   for (int i = axes - 1; i > 0; --i) {
@@ -100,7 +100,7 @@ inline void run_on_slice(const later<In, plan>& p, const ready_step& s, void* co
   index[0] = slice;
   walk += axes;
   void* pointers[kernel::max_operands];
-  const int* operands = &p.operands[static_cast<std::size_t>(s.first_operand)];
+  const int* operands = &p.operands[s.first_operand];
   for (int k = 0; k < s.operands; ++k, walk += axes + 1) {
     if (walk[axes] >= 0) {
       pointers[k] = memory + walk[axes];
@@ -110,7 +110,7 @@ inline void run_on_slice(const later<In, plan>& p, const ready_step& s, void* co
     for (int i = 0; i < axes; ++i) offset += index[i] * walk[i];
     pointers[k] = static_cast<std::byte*>(table[operands[k]]) + offset;
   }
-  run_on<In>(p, s, pointers, &p.slice_shapes[static_cast<std::size_t>(s.first_slice)], nullptr);
+  run_on<In>(p, s, pointers, &p.slice_shapes[s.first_slice], nullptr);
 }
 
 /// Runs the steps of a group. Each thread takes a slice, and leads it through all of them; or its
@@ -120,9 +120,9 @@ void run_group(const later<In, plan>& p, const step_group& g, void* const* table
                std::byte* arena) {
   if (g.slices == step_group::whole)
     return kernel::parallel_for(g.threads, [&](std::int64_t thread) {
-      const std::int64_t* border = &p.walks[static_cast<std::size_t>(g.borders + thread)];
+      const std::int64_t* border = &p.walks[g.borders + static_cast<int>(thread)];
       for (std::int64_t i = border[0]; i < border[1]; ++i)
-        run_step<In>(p, p.steps[static_cast<std::size_t>(i)], table, nullptr);
+        run_step<In>(p, p.steps[static_cast<int>(i)], table, nullptr);
     });
   std::atomic<std::int64_t> next{0};
   kernel::parallel_for(std::min<std::int64_t>(num_threads(), g.slices), [&](std::int64_t thread) {
@@ -133,8 +133,7 @@ void run_group(const later<In, plan>& p, const step_group& g, void* const* table
                             ? arena + g.offset + thread * g.bytes
                             : static_cast<std::byte*>(kernel::thread_scratch<step_group>(g.bytes));
     for (; slice < g.slices; slice = next.fetch_add(1, std::memory_order_relaxed))
-      for (int i = g.first; i <= g.last; ++i)
-        run_on_slice<In>(p, p.steps[static_cast<std::size_t>(i)], table, memory, slice);
+      for (int i = g.first; i <= g.last; ++i) run_on_slice<In>(p, p.steps[i], table, memory, slice);
   });
 }
 
@@ -150,7 +149,7 @@ struct plan_watch {
   /// Whether it wants to be told of a plan, before that runs, what it and its slots are called.
   bool (*is_new)(plan_watch& self, const executable& e);
   void (*introduce)(plan_watch& self, const executable& e, const std::string& name,
-                    const std::vector<std::string>& slots);
+                    const list<std::string>& slots);
 };
 /// Who runs them now; nullptr: the executables themselves.
 inline constinit std::atomic<plan_watch*> watched_plans{nullptr};
@@ -177,7 +176,7 @@ class basic_executable {
                                           arena_store& store = common_arenas<In>())
       : plan_(std::move(p)), store_(store) {
     is_once_.assign(plan_.steps.size(), false);
-    for (int i : plan_.once) is_once_[static_cast<std::size_t>(i)] = true;
+    for (int i : plan_.once) is_once_[i] = true;
   }
 
   [[gnu::cold]] ~basic_executable() = default;
@@ -217,22 +216,19 @@ class basic_executable {
     run_all(f, random);
   }
   void run_all(const later<In, frame>& f, const rng_state* random) const {
-    for (std::size_t i = 0; i < plan_.steps.size(); i = after(i))
+    for (int i = 0; i < plan_.steps.size(); i = after(i))
       if (!is_once_[i]) run_one(i, f, random);
   }
   /// Runs a step, or the group that begins with it.
-  void run_one(std::size_t i, const later<In, frame>& f, const rng_state* random = nullptr) const {
+  void run_one(int i, const later<In, frame>& f, const rng_state* random = nullptr) const {
     const ready_step& s = plan_.steps[i];
     if (s.group < 0) return run_step<In>(plan_, s, f.table.data(), random);
-    run_group<In>(plan_, plan_.groups[static_cast<std::size_t>(s.group)], f.table.data(),
-                  f.memory.data);
+    run_group<In>(plan_, plan_.groups[s.group], f.table.data(), f.memory.data);
   }
   /// The step that follows step i, or its group.
-  std::size_t after(std::size_t i) const {
-    return static_cast<std::size_t>(plan_.end_of(static_cast<int>(i))) + 1;
-  }
+  int after(int i) const { return plan_.end_of(i) + 1; }
   /// True for a step that depends on sizes alone: it runs when a frame is made.
-  bool is_once(std::size_t i) const { return is_once_[i]; }
+  bool is_once(int i) const { return is_once_[i]; }
   /// Different for each executable of the process.
   std::uint64_t id() const { return id_; }
 
@@ -248,11 +244,10 @@ class basic_executable {
     memory_use use{.of_all = true};
     std::int64_t most = -1;
     for (int v = 0; v < plan_.source.count.values; ++v)
-      if (const placement& q = plan_.places[static_cast<std::size_t>(v)];
-          q.where == place::arena && q.bytes > most) {
+      if (const placement& q = plan_.places[v]; q.where == place::arena && q.bytes > most) {
         most = q.bytes;
         use.function = plan_.source.values[v].op->name;
-        use.dims = &plan_.shapes[static_cast<std::size_t>(v)];
+        use.dims = &plan_.shapes[v];
       }
     return use;
   }
@@ -260,22 +255,21 @@ class basic_executable {
   // Where values lie, numbers that the sizes decide, and the steps that depend on nothing else.
   [[gnu::cold]] void prepare(later<In, frame>& f) const {
     f.ready = false;
-    for (std::size_t v = 0; v < f.table.size(); ++v) {
-      const placement& q = plan_.places[static_cast<std::size_t>(plan_.base[v])];
+    for (int v = 0; v < f.table.size(); ++v) {
+      const placement& q = plan_.places[plan_.base[v]];
       f.table[v] = q.where == place::arena ? f.memory.data + q.offset : nullptr;
     }
     const program& p = plan_.source;
     for (int v = 0; v < p.count.values; ++v) {
       const node& n = p.values[v];
-      void* to = f.table[static_cast<std::size_t>(v)];
+      void* to = f.table[v];
       if (is<op::constant>(n)) store_number(to, n.type, n.value, n.attr);
       if (is<op::size>(n)) {
         const std::int64_t size = value_at(plan_.symbols, n.size);
         store_number(to, n.type, static_cast<double>(size), size);
       }
     }
-    for (int i : plan_.once)
-      run_step(plan_, plan_.steps[static_cast<std::size_t>(i)], f.table.data(), nullptr);
+    for (int i : plan_.once) run_step(plan_, plan_.steps[i], f.table.data(), nullptr);
     f.ready = true;
   }
 
@@ -286,10 +280,10 @@ class basic_executable {
 
   later<In, plan> plan_;
   arena_store& store_;
-  later<In, std::vector<char>> is_once_;
+  list<char> is_once_;
   const std::uint64_t id_ = next_id();
-  later<In, std::vector<std::unique_ptr<frame>>> frames_;
-  std::size_t made_ = 0;
+  list<std::unique_ptr<frame>> frames_;
+  int made_ = 0;
 };
 
 }  // namespace xla::detail

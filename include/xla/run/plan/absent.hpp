@@ -4,9 +4,8 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
-#include <vector>
 
-#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/transform/program.hpp"
 
 namespace xla::detail {
@@ -17,16 +16,16 @@ template <class In>
 class basic_shortener {
  public:
   /// What differs from the program is kept in memory, which begins with the signature.
-  basic_shortener(program& p, const later<In, std::vector<char>>& absent,
-                  std::unique_ptr<std::byte[]>& memory)
+  basic_shortener(program& p, const list<char>& absent, std::unique_ptr<std::byte[]>& memory)
       : p_(p), absent_(absent) {
     const program_sizes& n = p.count;
-    const std::size_t slots = (at(n.slots) + sizeof(node) - 1) / sizeof(node) * sizeof(node);
-    const std::size_t bytes = slots + at(n.values) * (sizeof(node) + 1) +
-                              at(n.writes) * sizeof(write) + at(n.steps) * sizeof(step) +
-                              at(n.slots) * sizeof(program_slot);
+    const std::size_t slots =
+        (bytes_of<char>(n.slots) + sizeof(node) - 1) / sizeof(node) * sizeof(node);
+    const std::size_t bytes = slots + bytes_of<node>(n.values) + bytes_of<std::byte>(n.values) +
+                              bytes_of<write>(n.writes) + bytes_of<step>(n.steps) +
+                              bytes_of<program_slot>(n.slots);
     memory.reset(new std::byte[bytes]());
-    std::memcpy(memory.get(), absent.data(), at(n.slots));
+    std::memcpy(memory.get(), absent.data(), bytes_of<char>(n.slots));
     next_ = memory.get() + slots;
     values_ = copy(p.values, n.values);
     steps_ = copy(p.steps, n.steps);
@@ -44,14 +43,17 @@ class basic_shortener {
   }
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  bool is_absent(int slot) const { return slot >= 0 && absent_[at(slot)]; }
+  bool is_absent(int slot) const { return slot >= 0 && absent_[slot]; }
 
+  template <class T>
+  static std::size_t bytes_of(int n) {
+    return static_cast<std::size_t>(n) * sizeof(T);
+  }
   template <class T>
   T* copy(const T*& from, int n) {
     static_assert(alignof(T) <= alignof(node) && sizeof(T) % alignof(T) == 0);
-    void* const to = std::memcpy(next_, from, at(n) * sizeof(T));
-    next_ += at(n) * sizeof(T);
+    void* const to = std::memcpy(next_, from, bytes_of<T>(n));
+    next_ += bytes_of<T>(n);
     from = static_cast<T*>(to);
     return static_cast<T*>(to);
   }
@@ -101,7 +103,7 @@ class basic_shortener {
   }
 
   program& p_;
-  const later<In, std::vector<char>>& absent_;
+  const list<char>& absent_;
   std::byte* next_;
   node* values_;
   step* steps_;
@@ -111,7 +113,7 @@ class basic_shortener {
 };
 
 template <class In = void>
-[[gnu::cold]] void shorten(program& p, const later<In, std::vector<char>>& absent,
+[[gnu::cold]] void shorten(program& p, const list<char>& absent,
                            std::unique_ptr<std::byte[]>& memory) {
   basic_shortener<In>(p, absent, memory).run();
 }

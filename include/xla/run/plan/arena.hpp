@@ -6,9 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
-#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/shape/checked.hpp"
 
 namespace xla::detail {
@@ -43,10 +42,10 @@ class basic_arena_planner {
 
   void run() {
     spots_.resize(values_.size());
-    later<In, std::vector<int>> order(values_.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+    list<int> order(values_.size());
+    for (int i = 0; i < order.size(); ++i) order[i] = i;
     std::sort(order.data(), order.data() + order.size(), [this](int a, int b) {
-      const std::int64_t x = values_[at(a)].bytes, y = values_[at(b)].bytes;
+      const std::int64_t x = values_[a].bytes, y = values_[b].bytes;
       return x > y || (x == y && a < b);
     });
     for (int v : order) {
@@ -55,7 +54,7 @@ class basic_arena_planner {
     }
   }
 
-  const spot& where(int value) const { return spots_[at(value)]; }
+  const spot& where(int value) const { return spots_[value]; }
   /// Of the arena's own block.
   std::int64_t size() const { return size_; }
   /// What all values together would take.
@@ -73,9 +72,8 @@ class basic_arena_planner {
   struct lent {
     std::int64_t bytes;
     int first, last;
-    later<In, std::vector<int>> placed;  ///< by offset
+    list<int> placed;  ///< by offset
   };
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   static std::int64_t round(std::int64_t n) {
     return std::max<std::int64_t>((n + alignment - 1) / alignment * alignment, alignment);
   }
@@ -84,35 +82,35 @@ class basic_arena_planner {
   [[gnu::cold, gnu::noinline]] void run_in_order() {
     int last = 0;
     for (const lifetime& x : values_) last = std::max(last, x.last);
-    const std::size_t moments = at(last) + 3;  // lives may begin at -1, before all steps
+    const int moments = last + 3;  // lives may begin at -1, before all steps
     // Lists of values: by the moment where they begin, where they have ended, by free blocks.
-    later<In, std::vector<int>> lists(2 * moments + at(classes) + 3 * values_.size(), own);
+    list<int> lists(2 * moments + classes + 3 * values_.size(), own);
     int* const begins = lists.data();
     int* const ends = begins + moments;
     int* const free = ends + moments;
     int* const next = free + classes;
-    for (std::size_t v = values_.size(); v-- > 0;) {
-      next[3 * v] = std::exchange(begins[values_[v].first + 1], static_cast<int>(v));
-      next[3 * v + 1] = std::exchange(ends[values_[v].last + 2], static_cast<int>(v));
+    for (int v = values_.size() - 1; v >= 0; --v) {
+      next[3 * v] = std::exchange(begins[values_[v].first + 1], v);
+      next[3 * v + 1] = std::exchange(ends[values_[v].last + 2], v);
     }
     size_ = 0;
-    for (std::size_t m = 0; m < moments; ++m) {
+    for (int m = 0; m < moments; ++m) {
       for (int v = ends[m]; v != own; v = next[3 * v + 1])
-        next[3 * v + 2] = std::exchange(free[spots_[at(v)].block], v);
+        next[3 * v + 2] = std::exchange(free[spots_[v].block], v);
       for (int v = begins[m]; v != own; v = next[3 * v]) take(v, free, next + 2);
     }
     for (spot& s : spots_) s.block = own;
   }
   // While they are handed out, spots have the class of their block beside the offset.
   [[gnu::cold]] void take(int v, int* free, const int* next) {
-    const int wanted = class_of(values_[at(v)].bytes);
+    const int wanted = class_of(values_[v].bytes);
     int c = wanted;
     while (c < std::min(wanted + 8, classes - 1) && free[c] == own) ++c;
     if (const int before = free[c]; before != own) {
       free[c] = next[3 * before];
-      spots_[at(v)] = spots_[at(before)];
+      spots_[v] = spots_[before];
     } else {
-      spots_[at(v)] = {wanted, size_};
+      spots_[v] = {wanted, size_};
       size_ += bytes_of_class(wanted);
     }
     steps_ += c - wanted + 1;
@@ -129,47 +127,47 @@ class basic_arena_planner {
 
   // Of the lent blocks that have room, the one that goes back first: others serve longer lives.
   void place(int v) {
-    const lifetime& x = values_[at(v)];
+    const lifetime& x = values_[v];
     int best = own;
     std::int64_t offset = 0;
-    steps_ += x.anywhere ? static_cast<std::int64_t>(blocks_.size()) : 0;
-    for (std::size_t b = 0; x.anywhere && b < blocks_.size(); ++b) {
+    steps_ += x.anywhere ? blocks_.size() : 0;
+    for (int b = 0; x.anywhere && b < blocks_.size(); ++b) {
       const lent& l = blocks_[b];
       if (x.bytes > l.bytes || x.first < l.first || x.last > l.last) continue;
-      if (best != own && l.last >= blocks_[at(best)].last) continue;
+      if (best != own && l.last >= blocks_[best].last) continue;
       const std::int64_t gap = lowest(l.placed, x);
       if (gap + x.bytes > l.bytes) continue;
-      best = static_cast<int>(b);
+      best = b;
       offset = gap;
     }
     if (best == own) {
       offset = lowest(placed_, x);
       size_ = std::max(size_, offset + x.bytes);
     }
-    spots_[at(v)] = {best, offset};
-    later<In, std::vector<int>>& list = best == own ? placed_ : blocks_[at(best)].placed;
+    spots_[v] = {best, offset};
+    list<int>& placed = best == own ? placed_ : blocks_[best].placed;
     const auto after =
-        std::upper_bound(list.begin(), list.end(), offset,
-                         [this](auto o, int other) { return o < spots_[at(other)].offset; });
-    list.insert(after, v);
+        std::upper_bound(placed.begin(), placed.end(), offset,
+                         [this](auto o, int other) { return o < spots_[other].offset; });
+    placed.insert(static_cast<int>(after - placed.begin()), v);
   }
   /// The lowest offset at which nothing lies during a life.
-  std::int64_t lowest(const later<In, std::vector<int>>& placed, const lifetime& x) {
+  std::int64_t lowest(const list<int>& placed, const lifetime& x) {
     std::int64_t offset = 0;
-    steps_ += static_cast<std::int64_t>(placed.size());
+    steps_ += placed.size();
     for (int other : placed) {
-      const lifetime& y = values_[at(other)];
+      const lifetime& y = values_[other];
       if (!x.meets(y)) continue;
-      if (spots_[at(other)].offset >= offset + x.bytes) break;
-      offset = std::max(offset, spots_[at(other)].offset + y.bytes);
+      if (spots_[other].offset >= offset + x.bytes) break;
+      offset = std::max(offset, spots_[other].offset + y.bytes);
     }
     return offset;
   }
 
-  later<In, std::vector<lifetime>> values_;
-  later<In, std::vector<spot>> spots_;
-  later<In, std::vector<lent>> blocks_;
-  later<In, std::vector<int>> placed_;  // in the arena's own block, by offset
+  list<lifetime> values_;
+  list<spot> spots_;
+  list<lent> blocks_;
+  list<int> placed_;  // in the arena's own block, by offset
   std::int64_t size_ = 0, total_ = 0, steps_ = 0;
 };
 using arena_planner = basic_arena_planner<void>;

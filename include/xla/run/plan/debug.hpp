@@ -12,6 +12,7 @@
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/plan/memory_of.hpp"
 
 namespace xla::detail {
@@ -82,7 +83,7 @@ template <class In = void>
   auto number = [&](const char* label, std::int64_t value) __attribute__((noinline)) {
     (out += label) += std::to_string(value);
   };
-  auto counted = [&](const char* label, std::size_t value) __attribute__((noinline)) {
+  auto counted = [&](const char* label, int value) __attribute__((noinline)) {
     line(label, std::to_string(value));
   };
   line("", std::string(58, '='));
@@ -91,8 +92,7 @@ template <class In = void>
   line("  Name: ", a.name);
   line("  Graph Hash: ", hash);
   counted("  Number of Graph Inputs: ", p.slot_shapes.size());
-  counted("  Number of Graph Outputs: ",
-          static_cast<std::size_t>(p.source.count.results + p.source.count.writes));
+  counted("  Number of Graph Outputs: ", p.source.count.results + p.source.count.writes);
   counted("  Steps: ", p.steps.size());
   number("Compilation Analysis:   Memory: arguments ", m.arguments);
   number(" bytes, outputs ", m.outputs);
@@ -125,32 +125,31 @@ struct basic_op_sketch {
   text& print(text& to) const { return to << "`" << op << "` " << name_of(type) << " " << dims; }
 };
 using op_sketch = basic_op_sketch<void>;
-using graph_sketch = std::vector<op_sketch>;
+using graph_sketch = list<op_sketch>;
 
 /// The first difference between a new graph and the known one that agrees with it in most places.
 template <class In = void>
 [[gnu::cold]] std::string what_changed(const later<In, graph_sketch>& now,
-                                       const later<In, std::vector<const graph_sketch*>>& known) {
+                                       const list<const graph_sketch*>& known) {
   if (known.empty()) return "the first graph";
-  std::size_t most = 0;
+  int most = 0;
   const later<In, graph_sketch>* nearest = known.back();
   for (const later<In, graph_sketch>* k : known) {
-    std::size_t n = k->size() == now.size() ? 1 : 0;
-    for (std::size_t i = 0; i < k->size() && i < now.size(); ++i) n += (*k)[i] == now[i];
+    int n = k->size() == now.size() ? 1 : 0;
+    for (int i = 0; i < k->size() && i < now.size(); ++i) n += (*k)[i] == now[i];
     if (n > most) {
       most = n;
       nearest = k;
     }
   }
-  std::size_t best = 0;
+  int best = 0;
   while (best < nearest->size() && best < now.size() && (*nearest)[best] == now[best]) ++best;
   if (best == now.size() && best == nearest->size())
     return "the same ops on the same shapes: other inputs are shared, or other results are kept";
   text out("op ");
-  out << static_cast<std::int64_t>(best) << ": ";
+  out << best << ": ";
   if (best == nearest->size())
-    now[best].print(out << static_cast<std::int64_t>(now.size() - best) << " more ops, from ")
-        << " on";
+    now[best].print(out << now.size() - best << " more ops, from ") << " on";
   else if (best == now.size())
     (*nearest)[best].print(out << "the graph ends here; the known one goes on with ");
   else now[best].print((*nearest)[best].print(out) << " -> ");
@@ -159,24 +158,23 @@ template <class In = void>
 
 /// The slots whose shapes differ from those of the nearest known signature.
 template <class Name>
-[[gnu::cold]] std::string what_changed(const later<Name, std::vector<shape>>& now,
-                                       const later<Name, std::vector<const plan*>>& known,
+[[gnu::cold]] std::string what_changed(const list<shape>& now, const list<const plan*>& known,
                                        Name&& name) {
   if (known.empty()) return "the first signature";
   const later<Name, plan>* nearest = nullptr;
-  std::size_t fewest = now.size() + 1;
+  int fewest = now.size() + 1;
   for (const later<Name, plan>* p : known) {
-    std::size_t n = 0;
-    for (std::size_t i = 0; i < now.size(); ++i) n += !(now[i] == p->slot_shapes[i]);
+    int n = 0;
+    for (int i = 0; i < now.size(); ++i) n += !(now[i] == p->slot_shapes[i]);
     if (n <= fewest) {
       fewest = n;
       nearest = p;
     }
   }
   std::string out;
-  for (std::size_t i = 0; i < now.size(); ++i)
+  for (int i = 0; i < now.size(); ++i)
     if (!(now[i] == nearest->slot_shapes[i]))
-      out = join({out, out.empty() ? "" : "; ", name(static_cast<int>(i)),
+      out = join({out, out.empty() ? "" : "; ", name(i),
                   (text(": ") << nearest->slot_shapes[i] << " -> " << now[i]).view()});
   return out.empty() ? "which parameters have a gradient" : out;
 }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
-
-#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/transform/lower.hpp"
 
 namespace xla::detail {
 
 template <class T, int program_sizes::*>
-using vector_of = std::vector<T>;
+using list_of = list<T>;
 
-/// Lowers a graph at run time: the same passes as in the compiler, into vectors.
+/// Lowers a graph at run time: the same passes as in the compiler, into lists.
 template <class In>
 class basic_lowered_graph {
  public:
@@ -19,8 +17,7 @@ class basic_lowered_graph {
     const program_sizes room =
         room_for(g.count, g.slot_count, g.sizes.symbol_count, g.sizes.equality_count,
                  roots.result_count, roots.write_count);
-    for_each_array([](auto& array, int n) { array.resize(static_cast<std::size_t>(n) + 1); },
-                   arrays_, room);
+    for_each_array([](auto& array, int n) { array.resize(n + 1); }, arrays_, room);
     word_ops_.resize(arrays_.words.size());
     auto b = pointers_into<program_builder>(arrays_, {});
     b.word_ops = word_ops_.data();
@@ -35,8 +32,8 @@ class basic_lowered_graph {
   }
 
  private:
-  later<In, program_arrays<vector_of>> arrays_;
-  later<In, std::vector<const op_info*>> word_ops_;
+  program_arrays<list_of> arrays_;
+  list<const op_info*> word_ops_;
   program_sizes count_;
 };
 using lowered_graph = basic_lowered_graph<void>;

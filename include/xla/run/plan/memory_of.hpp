@@ -61,14 +61,13 @@ namespace xla::detail {
 template <class In = void>
 MemoryAnalysis memory_of(const later<In, plan>& p) {
   MemoryAnalysis m;
-  for (std::size_t v = 0; v < p.places.size(); ++v) {
+  for (int v = 0; v < p.places.size(); ++v) {
     const placement& q = p.places[v];
     if (q.where == place::slot || q.where == place::grad) m.arguments += q.bytes;
     else if (q.where == place::result || q.where == place::write) m.outputs += q.bytes;
   }
   for (int i = 0; i < p.source.count.writes; ++i)
-    if (p.in_place[static_cast<std::size_t>(i)])
-      m.aliased += p.places[static_cast<std::size_t>(p.source.writes[i].value)].bytes;
+    if (p.in_place[i]) m.aliased += p.places[p.source.writes[i].value].bytes;
   m.arena = p.arena_bytes;
   m.reused = p.unshared_bytes - p.arena_bytes;
   return m;

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/plan/arena.hpp"
 #include "xla/run/plan/plan.hpp"
 
@@ -19,34 +19,33 @@ class basic_memory_planner {
  public:
   /// made: per value, the step that makes it; fixed: per value, it depends on sizes alone and
   /// stays.
-  basic_memory_planner(later<In, plan>& out, const later<In, std::vector<int>>& made,
-                       const later<In, std::vector<char>>& fixed)
+  basic_memory_planner(later<In, plan>& out, const list<int>& made, const list<char>& fixed)
       : out_(out), p_(out.source), made_(made), fixed_(fixed) {}
 
   [[gnu::cold]] void run() {
     find_last();
     find_lives();
     later<In, arena_planner> arena;
-    later<In, std::vector<int>> added, lenders;
+    list<int> added, lenders;
     place_slices();
     for (int v = 0; v < p_.count.values; ++v)
-      if (first_[at(v)] != nowhere && over_[at(v)] < 0 && in_arena(v)) {
-        arena.add(out_.places[at(v)].bytes, first_[at(v)], end_[at(v)]);
+      if (first_[v] != nowhere && over_[v] < 0 && in_arena(v)) {
+        arena.add(out_.places[v].bytes, first_[v], end_[v]);
         added.push_back(v);
       }
     for (const step_group& g : out_.groups)
       if (g.slices != step_group::whole) arena.add(g.threads * g.bytes, g.first, g.last, false);
     lend(arena, lenders);
     arena.run();
-    for (std::size_t i = 0; i < added.size(); ++i) {
-      const auto& spot = arena.where(static_cast<int>(i));
-      placement& q = out_.places[at(added[i])];
+    for (int i = 0; i < added.size(); ++i) {
+      const auto& spot = arena.where(i);
+      placement& q = out_.places[added[i]];
       q.offset = spot.offset;
       if (spot.block == later<In, arena_planner>::own) continue;
       q.where = place::lent;
-      q.index = lenders[at(spot.block)];
+      q.index = lenders[spot.block];
     }
-    int next = static_cast<int>(added.size());
+    int next = added.size();
     for (step_group& g : out_.groups)
       if (g.slices != step_group::whole) g.offset = arena.where(next++).offset;
     follow();
@@ -57,37 +56,36 @@ class basic_memory_planner {
 
  private:
   static constexpr int nowhere = -2;
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  int base(int v) const { return out_.base[at(v)]; }
+  int base(int v) const { return out_.base[v]; }
   int input(const step& s, int k) const { return p_.inputs[s.first_input + k]; }
-  [[gnu::cold]] bool in_arena(int v) const { return out_.places[at(v)].where == place::arena; }
-  [[gnu::cold]] bool in_slices(int v) const { return out_.places[at(v)].where == place::slice; }
+  [[gnu::cold]] bool in_arena(int v) const { return out_.places[v].where == place::arena; }
+  [[gnu::cold]] bool in_slices(int v) const { return out_.places[v].where == place::slice; }
 
   // Per value the last step that reads it; what is copied in the end is read after all steps.
   [[gnu::cold]] void find_last() {
-    last_.assign(at(p_.count.values), -1);
+    last_.assign(p_.count.values, -1);
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = out_.step_at(i);
       for (int k = 0; k < s.inputs; ++k) {
         const int v = base(input(s, k));
-        last_[at(v)] = in_slices(v) ? i : out_.end_of(i);
+        last_[v] = in_slices(v) ? i : out_.end_of(i);
       }
     }
     for (int v : out_.copies)
-      if (v >= 0) last_[at(base(v))] = p_.count.steps;
+      if (v >= 0) last_[base(v)] = p_.count.steps;
   }
 
   [[gnu::cold]] void find_lives() {
-    first_.assign(at(p_.count.values), nowhere);
-    end_ = over_ = root_ = later<In, std::vector<int>>(at(p_.count.values), -1);
+    first_.assign(p_.count.values, nowhere);
+    end_ = over_ = root_ = list<int>(p_.count.values, -1);
     for (int v = 0; v < p_.count.values; ++v) {
-      root_[at(v)] = v;
+      root_[v] = v;
       const op_info* op = p_.values[v].op;
       const bool number =
           is<op::constant>(*op) || (op->kind == op_kind::leaf && !is<op::input>(*op));
-      if (base(v) != v || !in_arena(v) || !(number || fixed_[at(v)])) continue;
-      first_[at(v)] = -1;
-      end_[at(v)] = p_.count.steps;
+      if (base(v) != v || !in_arena(v) || !(number || fixed_[v])) continue;
+      first_[v] = -1;
+      end_[v] = p_.count.steps;
     }
     for (int i = 0; i < p_.count.steps; ++i)
       for (int k = 0; k < out_.step_at(i).outputs; ++k) live(i, k);
@@ -95,42 +93,42 @@ class basic_memory_planner {
   [[gnu::cold]] void live(int i, int k) {
     const step& s = out_.step_at(i);
     const int v = p_.outputs[s.first_output + k];
-    if ((!in_arena(v) && !in_slices(v)) || fixed_[at(v)]) return;
-    first_[at(v)] = in_slices(v) ? i : out_.begin_of(i);
-    end_[at(v)] = std::max(last_[at(v)], in_slices(v) ? i : out_.end_of(i));
+    if ((!in_arena(v) && !in_slices(v)) || fixed_[v]) return;
+    first_[v] = in_slices(v) ? i : out_.begin_of(i);
+    end_[v] = std::max(last_[v], in_slices(v) ? i : out_.end_of(i));
     const int old = overwritten(i, k, v);
     if (old < 0) return;
-    over_[at(v)] = old;
-    root_[at(v)] = root_[at(old)];
-    end_[at(root_[at(v)])] = end_[at(v)];
-    last_[at(old)] = nowhere;  // given away
+    over_[v] = old;
+    root_[v] = root_[old];
+    end_[root_[v]] = end_[v];
+    last_[old] = nowhere;  // given away
   }
   /// The value in whose memory a step may put its output number k; -1 without one.
   [[gnu::cold]] int overwritten(int i, int k, int v) const {
     const step& s = out_.step_at(i);
-    if (out_.group_of[at(i)] >= 0 && !in_slices(v)) return -1;
+    if (out_.group_of[i] >= 0 && !in_slices(v)) return -1;
     if (s.kind == step_kind::library) {
       const int old = updated_by(out_, s);
       return old >= 0 && dies_at(old, i, v) ? old : -1;
     }
     const shape space = value_at(out_.symbols, p_.spaces[s.space]);
-    if (!(out_.shapes[at(v)] == space) || !reads_before_writing(p_, s, k)) return -1;
+    if (!(out_.shapes[v] == space) || !reads_before_writing(p_, s, k)) return -1;
     for (int j = 0; j < s.inputs; ++j)
       if (const int old = base(input(s, j)); dies_at(old, i, v) && walks_as(s, old, v)) return old;
     return -1;
   }
   // Every operand that reads these elements reads the one that is written.
   bool walks_as(const step& s, int old, int v) const {
-    if (out_.places[at(old)].bytes != out_.places[at(v)].bytes) return false;
+    if (out_.places[old].bytes != out_.places[v].bytes) return false;
     bool same = true;
     for (int j = 0; j < s.inputs; ++j)
-      if (base(input(s, j)) == old) same &= out_.shapes[at(input(s, j))] == out_.shapes[at(v)];
+      if (base(input(s, j)) == old) same &= out_.shapes[input(s, j)] == out_.shapes[v];
     return same;
   }
   /// Whether value old, which lies where v would, is read for the last time.
   bool dies_at(int old, int step, int v) const {
-    return last_[at(old)] == step && out_.places[at(old)].where == out_.places[at(v)].where &&
-           !fixed_[at(old)] && made_[at(old)] >= 0;
+    return last_[old] == step && out_.places[old].where == out_.places[v].where && !fixed_[old] &&
+           made_[old] >= 0;
   }
 
   // Slices of what only a group reads, in the memory of one thread.
@@ -138,41 +136,39 @@ class basic_memory_planner {
     for (step_group& g : out_.groups) {
       if (g.slices == step_group::whole) continue;
       later<In, arena_planner> memory;
-      later<In, std::vector<int>> added;
+      list<int> added;
       for (int i = g.first; i <= g.last; ++i) {
         const step& s = out_.step_at(i);
         for (int k = 0; k < s.outputs; ++k) {
           const int v = p_.outputs[s.first_output + k];
-          if (!in_slices(v) || over_[at(v)] >= 0) continue;
-          memory.add(out_.places[at(v)].bytes / g.slices, first_[at(v)], end_[at(v)]);
+          if (!in_slices(v) || over_[v] >= 0) continue;
+          memory.add(out_.places[v].bytes / g.slices, first_[v], end_[v]);
           added.push_back(v);
         }
       }
       memory.run();
-      for (std::size_t n = 0; n < added.size(); ++n)
-        out_.places[at(added[n])].offset = memory.where(static_cast<int>(n)).offset;
+      for (int n = 0; n < added.size(); ++n) out_.places[added[n]].offset = memory.where(n).offset;
       g.bytes = memory.size();
     }
   }
 
   // What is made anew has memory from the start: of a result nobody has it before; of a gradient it
   // may be the old one's, whose elements are not asked for once no check can fail any more.
-  [[gnu::cold]] void lend(later<In, arena_planner>& arena,
-                          later<In, std::vector<int>>& lenders) const {
+  [[gnu::cold]] void lend(later<In, arena_planner>& arena, list<int>& lenders) const {
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i)
       if (out_.step_at(i).check) last_check = i;
     for (int i = 0; i < p_.count.writes; ++i) {
       const write& w = p_.writes[i];
-      if (!w.gradient || out_.copies[at(i)] >= 0 || p_.slots[w.slot].grad_leaf >= 0) continue;
+      if (!w.gradient || out_.copies[i] >= 0 || p_.slots[w.slot].grad_leaf >= 0) continue;
       const int v = base(w.value);
-      arena.lend(out_.places[at(v)].bytes, last_check + 1, out_.begin_of(made_[at(v)]) - 1);
+      arena.lend(out_.places[v].bytes, last_check + 1, out_.begin_of(made_[v]) - 1);
       lenders.push_back(i);
     }
     for (int i = 0; i < p_.count.results; ++i) {
       const int output = p_.count.writes + i, v = base(p_.results[i]);
-      if (out_.copies[at(output)] >= 0) continue;
-      arena.lend(out_.places[at(v)].bytes, 0, out_.begin_of(made_[at(v)]) - 1);
+      if (out_.copies[output] >= 0) continue;
+      arena.lend(out_.places[v].bytes, 0, out_.begin_of(made_[v]) - 1);
       lenders.push_back(output);
     }
   }
@@ -180,8 +176,8 @@ class basic_memory_planner {
   // What lies over another value is where the first one of them is.
   void follow() {
     for (int v = 0; v < p_.count.values; ++v) {
-      placement& q = out_.places[at(v)];
-      const placement& first = out_.places[at(root_[at(v)])];
+      placement& q = out_.places[v];
+      const placement& first = out_.places[root_[v]];
       q.where = first.where;
       q.index = first.index;
       q.offset = first.offset;
@@ -191,13 +187,13 @@ class basic_memory_planner {
 
   later<In, plan>& out_;
   const program& p_;
-  const later<In, std::vector<int>>& made_;
-  const later<In, std::vector<char>>& fixed_;
-  later<In, std::vector<int>> last_;  // per value: the last step that reads it
-  later<In, std::vector<int>> first_,
-      end_;                           // per value: the steps during which its memory is taken
-  later<In, std::vector<int>> over_;  // per value: the one in whose memory it lies, or -1
-  later<In, std::vector<int>> root_;  // per value: the first one that lay there
+  const list<int>& made_;
+  const list<char>& fixed_;
+  list<int> last_;  // per value: the last step that reads it
+  list<int> first_,
+      end_;         // per value: the steps during which its memory is taken
+  list<int> over_;  // per value: the one in whose memory it lies, or -1
+  list<int> root_;  // per value: the first one that lay there
 };
 using memory_planner = basic_memory_planner<void>;
 

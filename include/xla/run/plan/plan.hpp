@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/loops.hpp"
 #include "xla/run/plan/absent.hpp"
@@ -72,77 +72,75 @@ struct basic_plan {
   program source;
   /// Where parameters have no gradient: which, per slot, and the source's arrays without them.
   std::unique_ptr<std::byte[]> own;
-  later<In, std::vector<shape>> slot_shapes;  ///< the signature
-  later<In, std::vector<std::int64_t>> symbols;
-  later<In, std::vector<shape>> shapes;      ///< per value
-  later<In, std::vector<int>> base;          ///< per value: the value whose elements it shares
-  later<In, std::vector<placement>> places;  ///< per value, of its base
-  later<In, std::vector<int>> operands;
-  later<In, std::vector<shape>> operand_shapes;
-  later<In, std::vector<std::int64_t>> loops;  ///< packed, one nest after the other
-  later<In, std::vector<int>> order;           ///< per step: its number in the program
-  later<In, std::vector<ready_step>> steps;
-  later<In, std::vector<int>> group_of;  ///< per step: its group, or -1
-  later<In, std::vector<step_group>> groups;
-  later<In, std::vector<shape>> slice_shapes;
-  later<In, std::vector<std::int64_t>> walks;
-  later<In, std::vector<int>> once;  ///< steps that depend on sizes alone
-  later<In, std::vector<int>>
-      copies;  ///< results and writes that are copied at the end: -1 or value
-  later<In, std::vector<int>> scalars;    ///< values that a call writes as numbers
-  later<In, std::vector<int>> over;       ///< per value: the one in whose memory it lies, or -1
-  later<In, std::vector<int>> lent;       ///< values that lie in memory of outputs
-  later<In, std::vector<int>> moving;     ///< values that share elements bound at each call
-  later<In, std::vector<char>> in_place;  ///< per write: may use the memory of the value at entry
-  later<In, std::vector<std::int64_t>> counters;  ///< per random op: where its counters start
+  list<shape> slot_shapes;  ///< the signature
+  list<std::int64_t> symbols;
+  list<shape> shapes;      ///< per value
+  list<int> base;          ///< per value: the value whose elements it shares
+  list<placement> places;  ///< per value, of its base
+  list<int> operands;
+  list<shape> operand_shapes;
+  list<std::int64_t> loops;  ///< packed, one nest after the other
+  list<int> order;           ///< per step: its number in the program
+  list<ready_step> steps;
+  list<int> group_of;  ///< per step: its group, or -1
+  list<step_group> groups;
+  list<shape> slice_shapes;
+  list<std::int64_t> walks;
+  list<int> once;               ///< steps that depend on sizes alone
+  list<int> copies;             ///< results and writes that are copied at the end: -1 or value
+  list<int> scalars;            ///< values that a call writes as numbers
+  list<int> over;               ///< per value: the one in whose memory it lies, or -1
+  list<int> lent;               ///< values that lie in memory of outputs
+  list<int> moving;             ///< values that share elements bound at each call
+  list<char> in_place;          ///< per write: may use the memory of the value at entry
+  list<std::int64_t> counters;  ///< per random op: where its counters start
   std::int64_t random_counters = 0;
   std::int64_t arena_bytes = 0;
   std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
 
-  const step& step_at(int i) const { return source.steps[order[static_cast<std::size_t>(i)]]; }
+  const step& step_at(int i) const { return source.steps[order[i]]; }
   /// The first and the last step that run when step i does.
   int begin_of(int i) const {
-    const int g = group_of[static_cast<std::size_t>(i)];
-    return g < 0 ? i : groups[static_cast<std::size_t>(g)].first;
+    const int g = group_of[i];
+    return g < 0 ? i : groups[g].first;
   }
   int end_of(int i) const {
-    const int g = group_of[static_cast<std::size_t>(i)];
-    return g < 0 ? i : groups[static_cast<std::size_t>(g)].last;
+    const int g = group_of[i];
+    return g < 0 ? i : groups[g].last;
   }
   /// Whether step i runs slice by slice with others.
   bool in_slices(int i) const {
-    const int g = group_of[static_cast<std::size_t>(i)];
-    return g >= 0 && groups[static_cast<std::size_t>(g)].slices != step_group::whole;
+    const int g = group_of[i];
+    return g >= 0 && groups[g].slices != step_group::whole;
   }
 };
 using plan = basic_plan<void>;
 
 template <class In = void>
-inline shape value_at(const later<In, std::vector<std::int64_t>>& symbols, const shape& s) {
+inline shape value_at(const list<std::int64_t>& symbols, const shape& s) {
   shape out = s;
   for (int i = 0; i < s.rank; ++i)
-    if (!is_known(s[i])) out[i] = symbols[static_cast<std::size_t>(symbol_index(s[i]))];
+    if (!is_known(s[i])) out[i] = symbols[symbol_index(s[i])];
   return out;
 }
 template <class In = void>
-inline std::int64_t value_at(const later<In, std::vector<std::int64_t>>& symbols, extent e) {
-  return is_known(e) ? e : symbols[static_cast<std::size_t>(symbol_index(e))];
+inline std::int64_t value_at(const list<std::int64_t>& symbols, extent e) {
+  return is_known(e) ? e : symbols[symbol_index(e)];
 }
 
 /// Computes every symbol from the sizes of the slots.
 template <class In = void>
-[[gnu::cold]] inline later<In, std::vector<std::int64_t>> evaluate_symbols(
-    const program& p, const later<In, std::vector<shape>>& slots) {
-  later<In, std::vector<std::int64_t>> v(static_cast<std::size_t>(p.count.symbols));
+[[gnu::cold]] inline list<std::int64_t> evaluate_symbols(const program& p,
+                                                         const list<shape>& slots) {
+  list<std::int64_t> v(p.count.symbols);
   for (int i = 0; i < p.count.symbols; ++i) {
     const symbol& s = p.symbols[i];
-    std::int64_t& out = v[static_cast<std::size_t>(i)];
+    std::int64_t& out = v[i];
     if (s.kind == 'v') {
-      out = slots[static_cast<std::size_t>(s.a)][static_cast<int>(s.b)];
+      out = slots[static_cast<int>(s.a)][static_cast<int>(s.b)];
     } else if (s.kind == '*' && s.b == 0) {
       out = s.a;
-      for (int k = 0; k < s.factors; ++k)
-        out = calculated<'*'>(out, v[static_cast<std::size_t>(s.factor[k])]);
+      for (int k = 0; k < s.factors; ++k) out = calculated<'*'>(out, v[s.factor[k]]);
     } else {
       const std::int64_t a = value_at(v, s.a), b = value_at(v, s.b);
       if (s.kind == '/' && b == 0) out = 0;
@@ -157,10 +155,8 @@ template <class In = void>
 inline int updated_by(const later<In, plan>& p, const step& s) {
   const program& source = p.source;
   if (s.kind != step_kind::library || !source.values[s.value].op->updates) return -1;
-  auto base = [&](int k) {
-    return p.base[static_cast<std::size_t>(source.inputs[s.first_input + k])];
-  };
-  auto bytes = [&](int v) { return p.places[static_cast<std::size_t>(v)].bytes; };
+  auto base = [&](int k) { return p.base[source.inputs[s.first_input + k]]; };
+  auto bytes = [&](int v) { return p.places[v].bytes; };
   const int old = base(0);
   bool same = bytes(old) == bytes(s.value);
   for (int k = 1; k < s.inputs; ++k) same &= base(k) != old;

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <vector>
 
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/plan/slice_groups.hpp"
 
 namespace xla::detail {
@@ -19,12 +19,12 @@ template <class In>
 class basic_side_finder {
  public:
   /// once: per step of the program, it does not run in each call.
-  basic_side_finder(later<In, plan>& out, const later<In, std::vector<char>>& once)
+  basic_side_finder(later<In, plan>& out, const list<char>& once)
       : out_(out), p_(out.source), once_(once), threads_(num_threads()) {}
 
   [[gnu::cold]] void run() {
     if (threads_ == 1) return;
-    maker_.assign(at(p_.count.values), -1);
+    maker_.assign(p_.count.values, -1);
     const int steps = p_.count.steps;
     for (int i = 0; i < steps; ++i) {
       first_ = i;
@@ -50,15 +50,14 @@ class basic_side_finder {
     int to, next;  ///< a step that waits; the maker's next link or -1
   };
 
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  [[gnu::cold]] int base(int v) const { return out_.base[at(v)]; }
+  [[gnu::cold]] int base(int v) const { return out_.base[v]; }
 
   /// Elements times ops of a step that one thread runs; alone: it is not in a group; large: the
   /// others do not move past it.
   [[gnu::cold]] std::int64_t work_of(int i) const {
     const step& s = out_.step_at(i);
-    if (s.check || out_.group_of[at(i)] >= 0) return large;
-    const bool alone_here = once_[at(out_.order[at(i)])];
+    if (s.check || out_.group_of[i] >= 0) return large;
+    const bool alone_here = once_[out_.order[i]];
     if (s.kind != step_kind::library)
       return small(count(space_of<In>(out_, s)) * s.ops, kernel::parallel_work, alone_here);
     const node& n = p_.values[s.value];
@@ -66,9 +65,9 @@ class basic_side_finder {
       return small(count(space_of<In>(out_, s)), kernel::parallel_work,
                    alone_here || n.op->kind != op_kind::reduce);
     shape in[std::size(node{}.in)];
-    for (int k = 0; k < s.inputs; ++k) in[k] = out_.shapes[at(p_.inputs[s.first_input + k])];
-    return small(count(n.op->loops(in, out_.shapes[at(s.value)], n.attr)),
-                 8 * kernel::parallel_work, alone_here);
+    for (int k = 0; k < s.inputs; ++k) in[k] = out_.shapes[p_.inputs[s.first_input + k]];
+    return small(count(n.op->loops(in, out_.shapes[s.value], n.attr)), 8 * kernel::parallel_work,
+                 alone_here);
   }
   static std::int64_t small(std::int64_t work, std::int64_t limit, bool alone_here) {
     return work >= limit ? large : alone_here ? alone : each + work;
@@ -76,56 +75,55 @@ class basic_side_finder {
 
   [[gnu::cold]] void arrange(int n) {
     link_steps(n);
-    const std::size_t groups = out_.groups.size();
-    done_.assign(at(n), false);
-    thread_.assign(at(n), 0);
+    const int groups = out_.groups.size();
+    done_.assign(n, false);
+    thread_.assign(n, 0);
     order_.clear();
     for (int next = 0; next < n;) {
       const int end = std::min(n, next + window);
       ready_.clear();
       for (int j = next; j < end; ++j)
-        if (!done_[at(j)] && waits_[at(j)] == 0) ready_.push_back(j);
+        if (!done_[j] && waits_[j] == 0) ready_.push_back(j);
       if (!take_group()) take(needed(end));
-      while (next < n && done_[at(next)]) ++next;
+      while (next < n && done_[next]) ++next;
     }
     if (out_.groups.size() == groups) return;
-    for (int& j : order_) j = out_.order[at(first_ + j)];
+    for (int& j : order_) j = out_.order[first_ + j];
     std::copy(order_.begin(), order_.end(), out_.order.begin() + first_);
-    for (std::size_t g = groups; g < out_.groups.size(); ++g)
-      for (int i = out_.groups[g].first; i <= out_.groups[g].last; ++i)
-        out_.group_of[at(i)] = static_cast<int>(g);
+    for (int g = groups; g < out_.groups.size(); ++g)
+      for (int i = out_.groups[g].first; i <= out_.groups[g].last; ++i) out_.group_of[i] = g;
   }
 
   // A step waits for what it reads. And one that writes a slot's value and those that read the old
   // one keep their order, so that it may lie where that was.
   [[gnu::cold]] void link_steps(int n) {
-    waits_.assign(at(n), 0);
-    links_.assign(at(n), -1);
+    waits_.assign(n, 0);
+    links_.assign(n, -1);
     edges_.clear();
     for (int j = 0; j < n; ++j) {
       const step& s = step_of(j);
-      for (int k = 0; k < s.inputs; ++k) link_to(maker_[at(base(input(s, k)))], j);
+      for (int k = 0; k < s.inputs; ++k) link_to(maker_[base(input(s, k))], j);
       for (int k = 0; k < s.outputs; ++k) {
         const int old = replaced(output(s, k));
-        maker_[at(output(s, k))] = j;
+        maker_[output(s, k)] = j;
         if (old < 0) continue;
         for (int i = std::max(0, j - window); i < j; ++i)
           if (reads(step_of(i), old)) link_to(i, j);
-        maker_[at(old)] = j;
+        maker_[old] = j;
       }
     }
     for (int j = 0; j < n; ++j)
       for (int k = 0; k < step_of(j).outputs; ++k) {
         const int v = output(step_of(j), k), old = replaced(v);
-        maker_[at(v)] = -1;
-        if (old >= 0) maker_[at(old)] = -1;
+        maker_[v] = -1;
+        if (old >= 0) maker_[old] = -1;
       }
   }
   void link_to(int maker, int j) {
     if (maker < 0 || maker == j) return;
-    edges_.push_back({j, links_[at(maker)]});
-    links_[at(maker)] = static_cast<int>(edges_.size()) - 1;
-    ++waits_[at(j)];
+    edges_.push_back({j, links_[maker]});
+    links_[maker] = edges_.size() - 1;
+    ++waits_[j];
   }
   const step& step_of(int j) const { return out_.step_at(first_ + j); }
   int output(const step& s, int k) const { return p_.outputs[s.first_output + k]; }
@@ -137,7 +135,7 @@ class basic_side_finder {
   }
   /// The value at entry that a write replaces; -1 without one.
   int replaced(int v) const {
-    const placement& q = out_.places[at(v)];
+    const placement& q = out_.places[v];
     if (q.where != place::write) return -1;
     const write& w = p_.writes[q.index];
     const program_slot& slot = p_.slots[w.slot];
@@ -147,38 +145,38 @@ class basic_side_finder {
   /// The first step that is ready and that another one of those up to `end` waits for.
   int needed(int end) const {
     for (int j : ready_)
-      for (int e = links_[at(j)]; e >= 0; e = edges_[at(e)].next)
-        if (edges_[at(e)].to < end) return j;
+      for (int e = links_[j]; e >= 0; e = edges_[e].next)
+        if (edges_[e].to < end) return j;
     return ready_[0];
   }
   void take(int j) {
-    done_[at(j)] = true;
+    done_[j] = true;
     order_.push_back(j);
-    for (int e = links_[at(j)]; e >= 0; e = edges_[at(e)].next) --waits_[at(edges_[at(e)].to)];
+    for (int e = links_[j]; e >= 0; e = edges_[e].next) --waits_[edges_[e].to];
   }
 
   /// Makes a group of what is ready if that is worth it.
   [[gnu::cold]] bool take_group() {
     std::int64_t all = 0, most = 0;
     for (int j : ready_) {
-      const std::int64_t saved = std::max<std::int64_t>(0, work_[at(j)] - fetch * bytes_of(j));
+      const std::int64_t saved = std::max<std::int64_t>(0, work_[j] - fetch * bytes_of(j));
       all += saved;
       most = std::max(most, saved);
     }
     if (all - std::max(most, all / threads_) < worth_sharing) return false;
-    const int begin = first_ + static_cast<int>(order_.size());
-    std::erase_if(ready_, [&](int j) { return work_[at(j)] == alone; });
+    const int begin = first_ + order_.size();
+    ready_.remove_if([&](int j) { return work_[j] == alone; });
     deal();
     step_group g;
     g.first = begin;
-    g.last = begin + static_cast<int>(ready_.size()) - 1;
+    g.last = begin + ready_.size() - 1;
     g.slices = step_group::whole;
-    g.threads = std::min(threads_, static_cast<int>(ready_.size()));
-    g.borders = static_cast<int>(out_.walks.size());
+    g.threads = std::min(threads_, ready_.size());
+    g.borders = out_.walks.size();
     for (int t = 0; t < g.threads; ++t) {
-      out_.walks.push_back(first_ + static_cast<int>(order_.size()));
+      out_.walks.push_back(first_ + order_.size());
       for (int j : ready_)
-        if (thread_[at(j)] == t) take(j);
+        if (thread_[j] == t) take(j);
     }
     out_.walks.push_back(g.last + 1);
     out_.groups.push_back(g);
@@ -187,37 +185,37 @@ class basic_side_finder {
   std::int64_t bytes_of(int j) const {
     const step& s = step_of(j);
     std::int64_t bytes = 0;
-    for (int k = 0; k < s.inputs; ++k) bytes += out_.places[at(base(input(s, k)))].bytes;
-    for (int k = 0; k < s.outputs; ++k) bytes += out_.places[at(output(s, k))].bytes;
+    for (int k = 0; k < s.inputs; ++k) bytes += out_.places[base(input(s, k))].bytes;
+    for (int k = 0; k < s.outputs; ++k) bytes += out_.places[output(s, k)].bytes;
     return bytes;
   }
   // The most work first, each to the thread that has least.
   [[gnu::cold]] void deal() {
     std::sort(ready_.data(), ready_.data() + ready_.size(), [this](int a, int b) {
-      const std::int64_t x = work_[at(a)], y = work_[at(b)];
+      const std::int64_t x = work_[a], y = work_[b];
       return x > y || (x == y && a < b);
     });
-    load_.assign(at(threads_), 0);
+    load_.assign(threads_, 0);
     for (int j : ready_) {
       const auto least = std::min_element(load_.begin(), load_.end());
-      *least += work_[at(j)];
-      thread_[at(j)] = static_cast<int>(least - load_.begin());
+      *least += work_[j];
+      thread_[j] = static_cast<int>(least - load_.begin());
     }
   }
 
   later<In, plan>& out_;
   const program& p_;
-  const later<In, std::vector<char>>& once_;
+  const list<char>& once_;
   const int threads_;
   int first_ = 0;  // position of the steps looked at
   // Of the steps looked at, by their places among them:
-  later<In, std::vector<std::int64_t>> work_;
-  later<In, std::vector<int>> waits_, links_;  // for how many; the first link to one that waits
-  later<In, std::vector<link>> edges_;
-  later<In, std::vector<char>> done_;
-  later<In, std::vector<int>> order_, ready_, thread_;
-  later<In, std::vector<std::int64_t>> load_;  // per thread
-  later<In, std::vector<int>> maker_;          // per value, what makes or replaces it
+  list<std::int64_t> work_;
+  list<int> waits_, links_;  // for how many; the first link to one that waits
+  list<link> edges_;
+  list<char> done_;
+  list<int> order_, ready_, thread_;
+  list<std::int64_t> load_;  // per thread
+  list<int> maker_;          // per value, what makes or replaces it
 };
 using side_finder = basic_side_finder<void>;
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/kernel/loops.hpp"
 #include "xla/run/plan/plan.hpp"
 
@@ -15,7 +15,7 @@ template <class In = void>
 inline shape space_of(const later<In, plan>& p, const step& s) {
   if (s.kind != step_kind::library) return value_at(p.symbols, p.source.spaces[s.space]);
   const node& n = p.source.values[s.value];
-  return p.shapes[static_cast<std::size_t>(n.op->kind == op_kind::reduce ? n.in[0] : s.value)];
+  return p.shapes[n.op->kind == op_kind::reduce ? n.in[0] : s.value];
 }
 
 /// How many leading axes of its space make `slices` slices, each of which a step can run on alone;
@@ -54,16 +54,16 @@ inline bool slices_as_space(const shape& operand, const shape& space, int axes,
 /// place in a thread's memory, or -1. space becomes that of a slice.
 template <class In = void>
 [[gnu::cold]] inline void add_slice(later<In, plan>& p, ready_step& r, shape& space) {
-  const std::int64_t slices = p.groups[static_cast<std::size_t>(r.group)].slices;
+  const std::int64_t slices = p.groups[r.group].slices;
   const int axes = slice_axes<In>(p, *r.source, space, slices);
-  r.first_slice = static_cast<int>(p.slice_shapes.size());
-  r.walk = static_cast<int>(p.walks.size());
+  r.first_slice = p.slice_shapes.size();
+  r.walk = p.walks.size();
   p.walks.push_back(axes);
   for (int i = 0; i < axes; ++i) p.walks.push_back(space[i]);
   for (int k = 0; k < r.operands; ++k) {
-    const int v = p.operands[static_cast<std::size_t>(r.first_operand + k)];
-    const placement& q = p.places[static_cast<std::size_t>(p.base[static_cast<std::size_t>(v)])];
-    const shape& s = p.operand_shapes[static_cast<std::size_t>(r.first_shape + k)];
+    const int v = p.operands[r.first_operand + k];
+    const placement& q = p.places[p.base[v]];
+    const shape& s = p.operand_shapes[r.first_shape + k];
     std::int64_t strides[max_rank];
     kernel::broadcast_strides(s, space, strides);
     const bool mine = q.where == place::slice;
@@ -88,26 +88,26 @@ template <class In>
 class basic_slice_finder {
  public:
   /// once: per step of the program, it does not run in each call.
-  basic_slice_finder(later<In, plan>& out, const later<In, std::vector<char>>& once)
+  basic_slice_finder(later<In, plan>& out, const list<char>& once)
       : out_(out), p_(out.source), once_(once) {}
 
   [[gnu::cold]] void run() {
     const int steps = p_.count.steps;
-    out_.order.resize(at(steps));
-    for (int i = 0; i < steps; ++i) out_.order[at(i)] = i;
-    out_.group_of.assign(at(steps), -1);
+    out_.order.resize(steps);
+    for (int i = 0; i < steps; ++i) out_.order[i] = i;
+    out_.group_of.assign(steps, -1);
     bool seeds = false;
     for (int i = 0; i < steps; ++i)
       if (slices_of(i) > 1) seeds = true;
     if (!seeds) return;
     count_reads();
-    role_.assign(at(steps), role::none);
-    mark_.assign(at(p_.count.values), role::none);
-    later<In, std::vector<char>> tried(at(steps), false);
+    role_.assign(steps, role::none);
+    mark_.assign(p_.count.values, role::none);
+    list<char> tried(steps, false);
     for (int i = 0; i < steps; ++i) {
-      const int s = out_.order[at(i)];
-      if (tried[at(s)] || out_.group_of[at(i)] >= 0) continue;
-      tried[at(s)] = true;
+      const int s = out_.order[i];
+      if (tried[s] || out_.group_of[i] >= 0) continue;
+      tried[s] = true;
       slices_ = slices_of(s);
       if (slices_ < 2) continue;
       if (try_from(i)) i = resume_;
@@ -119,15 +119,14 @@ class basic_slice_finder {
   /// Steps further away are not looked at.
   static constexpr int window = 48;
   static constexpr int max_steps = 32;
-  static constexpr std::size_t max_seeds = 4;
+  static constexpr int max_seeds = 4;
   /// Of one value in a slice, where there is a choice.
   static constexpr std::int64_t most_bytes = 1 << 16;
   /// Of values between the steps in a slice: less is in the cache anyway.
   static constexpr std::int64_t least_bytes = 4096;
   enum class role : std::uint8_t { none, member, after };
 
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  int base(int v) const { return out_.base[at(v)]; }
+  int base(int v) const { return out_.base[v]; }
   const step& step_at(int i) const { return out_.step_at(i); }
   int input(const step& s, int k) const { return p_.inputs[s.first_input + k]; }
   int output(const step& s, int k) const { return p_.outputs[s.first_output + k]; }
@@ -137,11 +136,11 @@ class basic_slice_finder {
   /// them.
   [[gnu::cold]] std::int64_t slices_of(int number) const {
     const step& s = p_.steps[number];
-    if (s.kind != step_kind::library || once_[at(number)]) return 0;
+    if (s.kind != step_kind::library || once_[number]) return 0;
     const op_info& op = *p_.values[s.value].op;
     if (!op.loops || op.takes_axes == 0) return 0;
-    const shape& result = out_.shapes[at(s.value)];
-    const std::int64_t bytes = out_.places[at(s.value)].bytes;
+    const shape& result = out_.shapes[s.value];
+    const std::int64_t bytes = out_.places[s.value].bytes;
     std::int64_t slices = 1;
     for (int i = 0; i + op.takes_axes < result.rank; ++i) {
       slices *= result[i];
@@ -156,26 +155,26 @@ class basic_slice_finder {
     return 4 * slices >= 3 * rounds * threads;
   }
   void count_reads() {
-    reads_.assign(at(p_.count.values), 0);
-    for (int i = 0; i < p_.count.inputs; ++i) ++reads_[at(base(p_.inputs[i]))];
+    reads_.assign(p_.count.values, 0);
+    for (int i = 0; i < p_.count.inputs; ++i) ++reads_[base(p_.inputs[i])];
     for (int v : out_.copies)
-      if (v >= 0) reads_[at(base(v))] = p_.count.inputs + 1;  // not by steps alone
+      if (v >= 0) reads_[base(v)] = p_.count.inputs + 1;  // not by steps alone
   }
   void forget() {
     for (int i : touched_) {
-      role_[at(i)] = role::none;
-      for (int k = 0; k < p_.steps[i].outputs; ++k) mark_[at(output(p_.steps[i], k))] = role::none;
+      role_[i] = role::none;
+      for (int k = 0; k < p_.steps[i].outputs; ++k) mark_[output(p_.steps[i], k)] = role::none;
     }
     touched_.clear();
   }
   void give(int position, role r) {
-    const int number = out_.order[at(position)];
-    if (role_[at(number)] == role::none) touched_.push_back(number);
-    role_[at(number)] = r;
+    const int number = out_.order[position];
+    if (role_[number] == role::none) touched_.push_back(number);
+    role_[number] = r;
     const step& s = p_.steps[number];
-    for (int k = 0; k < s.outputs; ++k) mark_[at(output(s, k))] = r;
+    for (int k = 0; k < s.outputs; ++k) mark_[output(s, k)] = r;
   }
-  role role_at(int position) const { return role_[at(out_.order[at(position)])]; }
+  role role_at(int position) const { return role_[out_.order[position]]; }
 
   [[gnu::cold]] bool try_from(int seed) {
     seeds_.assign(1, seed);
@@ -206,7 +205,7 @@ class basic_slice_finder {
       if (role_at(i) != role::member) continue;
       for (int j = i - 1; j >= 0 && j >= i - window; --j) {
         const step& maker = step_at(j);
-        if (role_at(j) != role::none || out_.group_of[at(j)] >= 0 || is_in(refused_, j)) continue;
+        if (role_at(j) != role::none || out_.group_of[j] >= 0 || is_in(refused_, j)) continue;
         if (maker.kind != step_kind::library || p_.values[maker.value].op->takes_axes == 0)
           continue;
         if (reads_of(step_at(i), maker) && fits(j)) return j;
@@ -214,7 +213,7 @@ class basic_slice_finder {
     }
     return -1;
   }
-  static bool is_in(const later<In, std::vector<int>>& some, int i) {
+  static bool is_in(const list<int>& some, int i) {
     return std::find(some.begin(), some.end(), i) != some.end();
   }
 
@@ -232,13 +231,12 @@ class basic_slice_finder {
         const step& s = step_at(j);
         check |= s.check;
         for (int k = 0; k < s.inputs; ++k) {
-          const role r = mark_[at(base(input(s, k)))];
+          const role r = mark_[base(input(s, k))];
           reads |= r == role::member;
           late |= r == role::after;
         }
       }
-      const bool joins =
-          (reads || is_in(seeds_, i)) && !late && out_.group_of[at(i)] < 0 && fits(i);
+      const bool joins = (reads || is_in(seeds_, i)) && !late && out_.group_of[i] < 0 && fits(i);
       // Checks keep their order, and what others read comes before them.
       if (!joins && (reads || late) && check) break;
       for (int j = i; j <= end && (joins || reads || late); ++j)
@@ -254,21 +252,21 @@ class basic_slice_finder {
   /// Whether a step can run slice by slice, and reads of members' values the slice that it makes.
   [[gnu::cold]] bool fits(int position) const {
     const step& s = step_at(position);
-    if (s.check || once_[at(out_.order[at(position)])]) return false;
+    if (s.check || once_[out_.order[position]]) return false;
     const shape space = space_of<In>(out_, s);
     const int axes = slice_axes<In>(out_, s, space, slices_);
     if (axes == 0) return false;
     for (int k = 0; k < s.outputs; ++k)
-      if (!slices_as_space(out_.shapes[at(output(s, k))], space, axes, slices_)) return false;
+      if (!slices_as_space(out_.shapes[output(s, k)], space, axes, slices_)) return false;
     for (int k = 0; k < s.inputs; ++k)
-      if (mark_[at(base(input(s, k)))] == role::member &&
-          !slices_as_space(out_.shapes[at(input(s, k))], space, axes, slices_))
+      if (mark_[base(input(s, k))] == role::member &&
+          !slices_as_space(out_.shapes[input(s, k)], space, axes, slices_))
         return false;
     return true;
   }
   /// Whether every reader of value v, and there is one, is a member that reads it by slices.
   [[gnu::cold]] bool read_by_members(int v, int first, int last) const {
-    if (out_.places[at(v)].where != place::arena || reads_[at(v)] == 0) return false;
+    if (out_.places[v].where != place::arena || reads_[v] == 0) return false;
     int found = 0;
     for (int i = first; i <= last; ++i) {
       if (role_at(i) != role::member) continue;
@@ -276,19 +274,19 @@ class basic_slice_finder {
       for (int k = 0; k < s.inputs; ++k) {
         if (base(input(s, k)) != v) continue;
         const shape space = space_of<In>(out_, s);
-        if (!slices_as_space(out_.shapes[at(input(s, k))], space,
+        if (!slices_as_space(out_.shapes[input(s, k)], space,
                              slice_axes<In>(out_, s, space, slices_), slices_))
           return false;
         ++found;
       }
     }
-    return found == reads_[at(v)];
+    return found == reads_[v];
   }
 
   // What only members read is made among them, too.
   [[gnu::cold]] int draw_in(int first, int last, int& members) {
     for (int i = last - 1; i >= 0 && i >= first - window && members < max_steps; --i) {
-      if (role_at(i) != role::none || out_.group_of[at(i)] >= 0 || !fits(i)) continue;
+      if (role_at(i) != role::none || out_.group_of[i] >= 0 || !fits(i)) continue;
       const step& s = step_at(i);
       bool all = true;
       for (int k = 0; all && k < s.outputs; ++k) all = read_by_members(output(s, k), i, last);
@@ -308,7 +306,7 @@ class basic_slice_finder {
       const step& s = step_at(i);
       bool stays = false;
       for (int k = 0; k < s.inputs; ++k)
-        if (const int v = base(input(s, k)); mark_[at(v)] == role::member)
+        if (const int v = base(input(s, k)); mark_[v] == role::member)
           stays = stays || read_by_members(v, first, last);
       for (int j = i + 1; j <= last && !stays; ++j)
         if (role_at(j) == role::member) stays = reads_of(step_at(j), s);
@@ -336,43 +334,42 @@ class basic_slice_finder {
       for (int k = 0; k < s.outputs; ++k) {
         const int v = output(s, k);
         if (!read_by_members(v, i, last)) continue;
-        inside += out_.places[at(v)].bytes;
+        inside += out_.places[v].bytes;
         inside_.push_back(v);
       }
       for (int k = 0; k < s.inputs; ++k)
-        if (const int v = base(input(s, k)); mark_[at(v)] != role::member)
-          largest = std::max(largest, out_.places[at(v)].bytes);
+        if (const int v = base(input(s, k)); mark_[v] != role::member)
+          largest = std::max(largest, out_.places[v].bytes);
     }
     return inside >= largest && inside / slices_ >= least_bytes;
   }
 
   // Members come together: before them what they may wait for, behind them what waits for them.
   [[gnu::cold]] void form(int first, int last) {
-    later<In, std::vector<int>> numbers, groups;
+    list<int> numbers, groups;
     step_group g;
     for (const role part : {role::none, role::member, role::after}) {
-      if (part == role::member) g.first = first + static_cast<int>(numbers.size());
+      if (part == role::member) g.first = first + numbers.size();
       for (int i = first; i <= last; ++i) {
         if (role_at(i) != part) continue;
-        numbers.push_back(out_.order[at(i)]);
-        groups.push_back(part == role::member ? static_cast<int>(out_.groups.size())
-                                              : out_.group_of[at(i)]);
+        numbers.push_back(out_.order[i]);
+        groups.push_back(part == role::member ? out_.groups.size() : out_.group_of[i]);
       }
-      if (part == role::member) g.last = first + static_cast<int>(numbers.size()) - 1;
+      if (part == role::member) g.last = first + numbers.size() - 1;
     }
     g.slices = slices_;
     g.threads = static_cast<int>(std::min<std::int64_t>(num_threads(), slices_));
     for (int v : inside_) {
-      out_.places[at(v)].where = place::slice;
-      out_.places[at(v)].index = static_cast<int>(out_.groups.size());
+      out_.places[v].where = place::slice;
+      out_.places[v].index = out_.groups.size();
     }
     out_.groups.push_back(g);
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const int position = first + static_cast<int>(i);
-      out_.order[at(position)] = numbers[i];
-      out_.group_of[at(position)] = groups[i];
+    for (int i = 0; i < numbers.size(); ++i) {
+      const int position = first + i;
+      out_.order[position] = numbers[i];
+      out_.group_of[position] = groups[i];
       if (groups[i] < 0) continue;
-      step_group& moved = out_.groups[at(groups[i])];
+      step_group& moved = out_.groups[groups[i]];
       if (i == 0 || groups[i - 1] != groups[i]) {
         moved.last += position - moved.first;
         moved.first = position;
@@ -382,14 +379,14 @@ class basic_slice_finder {
 
   later<In, plan>& out_;
   const program& p_;
-  const later<In, std::vector<char>>& once_;
+  const list<char>& once_;
   std::int64_t slices_ = 0;
   int resume_ = 0;                     // the last step that stayed where it was
-  later<In, std::vector<int>> reads_;  // per value: by how many operands of steps
-  later<In, std::vector<role>> role_;  // per step of the program
-  later<In, std::vector<role>> mark_;  // per value: the role of the step that makes it
-  later<In, std::vector<int>> touched_, inside_;
-  later<In, std::vector<int>> seeds_, refused_;  // positions
+  list<int> reads_;                    // per value: by how many operands of steps
+  list<role> role_;                    // per step of the program
+  list<role> mark_;                    // per value: the role of the step that makes it
+  list<int> touched_, inside_;
+  list<int> seeds_, refused_;  // positions
 };
 using slice_finder = basic_slice_finder<void>;
 

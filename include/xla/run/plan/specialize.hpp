@@ -2,6 +2,7 @@
 #pragma once
 
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/plan/memory_plan.hpp"
 #include "xla/run/plan/plan.hpp"
 #include "xla/run/plan/side_by_side.hpp"
@@ -13,15 +14,14 @@ namespace xla::detail {
 template <class In>
 class basic_specializer {
  public:
-  basic_specializer(const program& p, const region_kernel* kernels,
-                    later<In, std::vector<shape>> slots)
+  basic_specializer(const program& p, const region_kernel* kernels, list<shape> slots)
       : kernels_(kernels) {
     out_.source = p;
     out_.slot_shapes = std::move(slots);
   }
 
   /// absent: per slot, a parameter without gradient; or empty. The plan is the caller's to move.
-  later<In, plan>&& run(const later<In, std::vector<char>>& absent = {}) {
+  later<In, plan>&& run(const list<char>& absent = {}) {
     if (!absent.empty()) shorten<In>(out_.source, absent, out_.own);
     out_.symbols = evaluate_symbols(p_, out_.slot_shapes);
     shape_values();
@@ -32,61 +32,60 @@ class basic_specializer {
     find_in_place();
     later<In, memory_planner>(out_, made_, fixed_).run();
     number_random();
-    out_.steps.reserve(at(p_.count.steps));
-    out_.loops.reserve(at(p_.count.steps) * 32);
-    out_.operands.reserve(at(p_.count.inputs + p_.count.outputs));
-    out_.operand_shapes.reserve(at(p_.count.inputs + p_.count.outputs));
+    out_.steps.reserve(p_.count.steps);
+    out_.loops.reserve(p_.count.steps * 32);
+    out_.operands.reserve(p_.count.inputs + p_.count.outputs);
+    out_.operand_shapes.reserve(p_.count.inputs + p_.count.outputs);
     for (int i = 0; i < p_.count.steps; ++i) add_step(i);
     for (int v = 0; v < values(); ++v) {
       if (is<op::scalar>(p_.values[v])) out_.scalars.push_back(v);
-      const place where = out_.places[at(base(v))].where;
+      const place where = out_.places[base(v)].where;
       if (base(v) != v && where != place::arena && where != place::slice) out_.moving.push_back(v);
     }
     return std::move(out_);
   }
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   int values() const { return p_.count.values; }
-  int base(int v) const { return out_.base[at(v)]; }
+  int base(int v) const { return out_.base[v]; }
 
   [[gnu::cold]] void shape_values() {
-    out_.shapes.resize(at(values()));
-    out_.base.resize(at(values()));
-    out_.places.resize(at(values()));
+    out_.shapes.resize(values());
+    out_.base.resize(values());
+    out_.places.resize(values());
     for (int v = 0; v < values(); ++v) {
       const node& n = p_.values[v];
-      shape& s = out_.shapes[at(v)] = value_at(out_.symbols, n.dims_shape());
+      shape& s = out_.shapes[v] = value_at(out_.symbols, n.dims_shape());
       for (int i = 0; i < s.rank; ++i)
         if (s[i] < 0) throw shape_error(std::string(n.op->name) + ": a size became negative");
       size_scope{nullptr, {n.op->name, n.at}}.countable(s);
-      out_.base[at(v)] = n.op->kind == op_kind::alias ? base(n.in[0]) : v;
+      out_.base[v] = n.op->kind == op_kind::alias ? base(n.in[0]) : v;
       const std::int64_t bytes = count(s) * size_of(n.type);
-      out_.places[at(v)].bytes = n.op->kind == op_kind::leaf && !is<op::input>(n) ? 8 : bytes;
+      out_.places[v].bytes = n.op->kind == op_kind::leaf && !is<op::input>(n) ? 8 : bytes;
       if (is<op::input>(n)) {
-        out_.places[at(v)].where = n.attr % 2 ? place::grad : place::slot;
-        out_.places[at(v)].index = static_cast<int>(n.attr / 2);
+        out_.places[v].where = n.attr % 2 ? place::grad : place::slot;
+        out_.places[v].index = static_cast<int>(n.attr / 2);
       }
     }
   }
 
   // A result or write takes the value's memory for itself, unless something else has it already.
   [[gnu::cold]] void place_values() {
-    claimed_.assign(at(values()), false);
-    made_.assign(at(values()), -1);
+    claimed_.assign(values(), false);
+    made_.assign(values(), -1);
     for (int i = 0; i < p_.count.steps; ++i)
       for (int k = 0; k < p_.steps[i].outputs; ++k)
-        made_[at(p_.outputs[p_.steps[i].first_output + k])] = i;
+        made_[p_.outputs[p_.steps[i].first_output + k]] = i;
     for (int i = 0; i < p_.count.writes; ++i) claim(p_.writes[i].value, place::write, i);
     for (int i = 0; i < p_.count.results; ++i) claim(p_.results[i], place::result, i);
   }
   void claim(int value, place where, int index) {
     const int b = base(value);
-    const bool free = made_[at(b)] >= 0 && !claimed_[at(b)];
+    const bool free = made_[b] >= 0 && !claimed_[b];
     if (free) {
-      out_.places[at(b)].where = where;
-      out_.places[at(b)].index = index;
-      claimed_[at(b)] = true;
+      out_.places[b].where = where;
+      out_.places[b].index = index;
+      claimed_[b] = true;
     }
     out_.copies.push_back(free ? -1 : value);
   }
@@ -95,31 +94,31 @@ class basic_specializer {
   // region itself, which reads and writes the same element), and so does every check. Of steps side
   // by side none reads what another one replaces.
   [[gnu::cold]] void find_in_place() {
-    later<In, std::vector<int>> last_read(at(values()), -1);
-    later<In, std::vector<char>> kept(at(values()), false);  // copied from when the steps are done
+    list<int> last_read(values(), -1);
+    list<char> kept(values(), false);  // copied from when the steps are done
     for (int v : out_.copies)
-      if (v >= 0) kept[at(base(v))] = true;
+      if (v >= 0) kept[base(v)] = true;
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = out_.step_at(i);
       if (s.check) last_check = i;
-      for (int k = 0; k < s.outputs; ++k) made_[at(p_.outputs[s.first_output + k])] = i;
+      for (int k = 0; k < s.outputs; ++k) made_[p_.outputs[s.first_output + k]] = i;
       for (int k = 0; k < s.inputs; ++k)
-        last_read[at(base(p_.inputs[s.first_input + k]))] = out_.in_slices(i) ? out_.end_of(i) : i;
+        last_read[base(p_.inputs[s.first_input + k])] = out_.in_slices(i) ? out_.end_of(i) : i;
     }
     for (int i = 0; i < p_.count.writes; ++i) {
       const write& w = p_.writes[i];
       const program_slot& slot = p_.slots[w.slot];
       const int old = w.gradient ? slot.grad_leaf : slot.leaf;
-      const int writer = made_[at(base(w.value))];
+      const int writer = made_[base(w.value)];
       const int begin = writer < 0 ? writer : out_.begin_of(writer);
-      bool ok = out_.copies[at(i)] < 0 && begin > last_check;
+      bool ok = out_.copies[i] < 0 && begin > last_check;
       if (ok && old >= 0) {
-        ok = out_.shapes[at(old)] == out_.shapes[at(w.value)];
-        const int reader = last_read[at(old)];
+        ok = out_.shapes[old] == out_.shapes[w.value];
+        const int reader = last_read[old];
         const bool same_step =
             reader == writer && !out_.in_slices(writer) && may_overwrite(out_.step_at(writer), old);
-        ok = ok && (reader < begin || same_step) && !kept[at(old)];
+        ok = ok && (reader < begin || same_step) && !kept[old];
       }
       out_.in_place.push_back(ok);
     }
@@ -132,41 +131,39 @@ class basic_specializer {
 
   // Steps that depend on nothing but sizes and constants run once, when a frame is made.
   void find_once() {
-    fixed_.assign(at(values()), false);
+    fixed_.assign(values(), false);
     for (int v = 0; v < values(); ++v) {
       const op_info* op = p_.values[v].op;
-      fixed_[at(v)] = is<op::constant>(*op) || is<op::size>(*op);
+      fixed_[v] = is<op::constant>(*op) || is<op::size>(*op);
     }
-    once_.assign(at(p_.count.steps), false);
+    once_.assign(p_.count.steps, false);
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = p_.steps[i];
       bool fixed = s.value < 0 || !p_.values[s.value].op->impure;
-      for (int k = 0; k < s.inputs; ++k) fixed &= fixed_[at(base(p_.inputs[s.first_input + k]))];
+      for (int k = 0; k < s.inputs; ++k) fixed &= fixed_[base(p_.inputs[s.first_input + k])];
       for (int k = 0; k < s.outputs; ++k) {
         const int v = p_.outputs[s.first_output + k];
-        fixed &= out_.places[at(v)].where == place::arena;
+        fixed &= out_.places[v].where == place::arena;
       }
-      once_[at(i)] = fixed;
-      for (int k = 0; fixed && k < s.outputs; ++k)
-        fixed_[at(p_.outputs[s.first_output + k])] = true;
+      once_[i] = fixed;
+      for (int k = 0; fixed && k < s.outputs; ++k) fixed_[p_.outputs[s.first_output + k]] = true;
     }
   }
 
   // Random numbers are those of program order, whatever the order of the steps; what is computed
   // again has the numbers of the first time.
   [[gnu::cold]] void number_random() {
-    random_.assign(at(values()), -1);
+    random_.assign(values(), -1);
     for (int v = 0; v < values(); ++v) {
       const node& n = p_.values[v];
       if (!n.op->impure) continue;
       if (n.attr != 0) {
-        random_[at(v)] = static_cast<int>(n.attr) - 1;
+        random_[v] = static_cast<int>(n.attr) - 1;
         continue;
       }
-      random_[at(v)] = static_cast<int>(out_.counters.size());
+      random_[v] = out_.counters.size();
       out_.counters.push_back(out_.random_counters);
-      out_.random_counters +=
-          static_cast<std::int64_t>(random_counters(out_.shapes[at(v)], n.type));
+      out_.random_counters += static_cast<std::int64_t>(random_counters(out_.shapes[v], n.type));
     }
   }
 
@@ -174,11 +171,11 @@ class basic_specializer {
     const step& s = out_.step_at(i);
     ready_step r;
     r.kind = s.kind;
-    r.group = out_.group_of[at(i)];
+    r.group = out_.group_of[i];
     r.source = &s;
     r.ops = s.ops;
-    r.first_operand = static_cast<int>(out_.operands.size());
-    r.first_shape = static_cast<int>(out_.operand_shapes.size());
+    r.first_operand = out_.operands.size();
+    r.first_shape = out_.operand_shapes.size();
     r.inputs = s.inputs;
     r.operands = s.inputs + s.outputs;
     for (int k = 0; k < s.inputs; ++k) add_operand(p_.inputs[s.first_input + k]);
@@ -189,40 +186,40 @@ class basic_specializer {
       r.attr = n.attr;
       r.size = value_at(out_.symbols, n.size);
       r.at = n.at;
-      if (n.op->impure) r.random = random_[at(s.value)];
+      if (n.op->impure) r.random = random_[s.value];
     } else {
       if (kernels_) r.kernel = kernels_[s.kernel];
     }
     shape space = space_of(out_, s);
-    const shape* shapes = &out_.operand_shapes[at(r.first_shape)];
+    const shape* shapes = &out_.operand_shapes[r.first_shape];
     if (out_.in_slices(i)) {
       add_slice(out_, r, space);
-      shapes = &out_.slice_shapes[at(r.first_slice)];
+      shapes = &out_.slice_shapes[r.first_slice];
     }
     if (s.kind != step_kind::library) add_loops(r, space, shapes);
-    if (once_[at(out_.order[at(i)])]) out_.once.push_back(i);
+    if (once_[out_.order[i]]) out_.once.push_back(i);
     out_.steps.push_back(r);
   }
   void add_loops(ready_step& r, const shape& space, const shape* shapes) {
-    r.loops = static_cast<int>(out_.loops.size());
+    r.loops = out_.loops.size();
     std::int64_t bytes[kernel::max_operands];
     for (int k = 0; k < r.operands; ++k)
-      bytes[k] = size_of(p_.values[out_.operands[at(r.first_operand + k)]].type);
+      bytes[k] = size_of(p_.values[out_.operands[r.first_operand + k]].type);
     kernel::make_loops(space, shapes, bytes, r.operands, r.kind == step_kind::row).pack(out_.loops);
   }
   void add_operand(int value) {
     out_.operands.push_back(value);
-    out_.operand_shapes.push_back(out_.shapes[at(value)]);
+    out_.operand_shapes.push_back(out_.shapes[value]);
   }
 
   const region_kernel* kernels_;
   later<In, plan> out_;
   const program& p_ = out_.source;
-  later<In, std::vector<int>> made_;      // per value: the step that makes it
-  later<In, std::vector<char>> claimed_;  // per value: is a result's or write's memory
-  later<In, std::vector<char>> fixed_;
-  later<In, std::vector<char>> once_;
-  later<In, std::vector<int>> random_;  // per value: the number of its random op
+  list<int> made_;      // per value: the step that makes it
+  list<char> claimed_;  // per value: is a result's or write's memory
+  list<char> fixed_;
+  list<char> once_;
+  list<int> random_;  // per value: the number of its random op
 };
 using specializer = basic_specializer<void>;
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "xla/base/list.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/plan/debug.hpp"
 #include "xla/run/profile/data.hpp"
@@ -16,51 +17,49 @@ template <class>
 class basic_plan_description {
  public:
   /// slots names what the plan reads from outside; it may be empty.
-  basic_plan_description(const executable& e, const std::vector<std::string>& slots)
+  basic_plan_description(const executable& e, const list<std::string>& slots)
       : e_(e), p_(e.get_plan()), slots_(slots) {}
 
   XLA_COLD ProfileFunction run() {
-    units_ = static_cast<int>(p_.steps.size());
+    units_ = p_.steps.size();
     for (const step_group& g : p_.groups) units_ -= g.last - g.first;
     made_.assign(p_.places.size(), -1);
     number_.assign(p_.places.size(), -1);
     out_.arena_bytes = p_.arena_bytes;
     out_.unshared_bytes = p_.unshared_bytes;
-    for (std::size_t i = 0; i < p_.slot_shapes.size(); ++i) {
+    for (int i = 0; i < p_.slot_shapes.size(); ++i) {
       if (p_.source.slots[i].kind != slot_kind::tensor) continue;
       if (!out_.signature.empty()) out_.signature += ' ';
       out_.signature += str(p_.slot_shapes[i]);
     }
-    for (std::size_t v = 0; v < p_.places.size(); ++v) add_value(v);
-    for (std::size_t i = 0; i < p_.steps.size(); ++i) add_step(i);
+    for (int v = 0; v < p_.places.size(); ++v) add_value(v);
+    for (int i = 0; i < p_.steps.size(); ++i) add_step(i);
     for (int v : p_.copies)
       if (v >= 0) value(v).last = units_;
     // A value that lives in every call was made before its first step.
     for (const ProfileStep& s : out_.steps)
       for (int w : s.writes)
-        if (s.once) keep(out_.values[at(w)]);
+        if (s.once) keep(out_.values[static_cast<std::size_t>(w)]);
     return std::move(out_);
   }
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  int base(int v) const { return p_.base[at(v)]; }
+  int base(int v) const { return p_.base[v]; }
   const node& node_of(int v) const { return p_.source.values[v]; }
-  ProfileValue& value(int v) { return out_.values[at(number_[at(base(v))])]; }
+  ProfileValue& value(int v) { return out_.values[static_cast<std::size_t>(number_[base(v)])]; }
   XLA_COLD void keep(ProfileValue& v) const {
     v.first = -1;
     v.last = units_;
   }
 
-  XLA_COLD void add_value(std::size_t i) {
-    const int v = static_cast<int>(i);
-    const placement& q = p_.places[i];
+  XLA_COLD void add_value(int v) {
+    const placement& q = p_.places[v];
     if (base(v) != v || q.where == place::slice) return;
     const node& n = node_of(v);
     ProfileValue r;
-    number_[i] = static_cast<int>(out_.values.size());
+    number_[v] = static_cast<int>(out_.values.size());
     r.name = "%" + std::to_string(v);
-    r.shape = std::string(name_of(n.type)) + " " + str(p_.shapes[i]);
+    r.shape = std::string(name_of(n.type)) + " " + str(p_.shapes[v]);
     r.bytes = q.bytes;
     r.offset = q.where == place::arena ? q.offset : 0;
     r.first = r.last = -1;
@@ -88,18 +87,18 @@ class basic_plan_description {
     out_.values.push_back(std::move(r));
   }
   XLA_COLD std::string slot(int i) const {
-    return at(i) < slots_.size() ? slots_[at(i)] : "input " + std::to_string(i);
+    return i < slots_.size() ? slots_[i] : "input " + std::to_string(i);
   }
 
-  XLA_COLD void add_step(std::size_t i) {
+  XLA_COLD void add_step(int i) {
     const ready_step& s = p_.steps[i];
     if (s.group >= 0) {
-      const step_group& g = p_.groups[at(s.group)];
-      if (g.first == static_cast<int>(i)) open_group(g, s);
+      const step_group& g = p_.groups[s.group];
+      if (g.first == i) open_group(g, s);
       return add_to_group(s);
     }
     const int index = static_cast<int>(out_.steps.size());
-    const int* operands = &p_.operands[at(s.first_operand)];
+    const int* operands = &p_.operands[s.first_operand];
     ProfileStep r;
     r.once = e_.is_once(i);
     r.type = node_of(operands[s.inputs]).type;
@@ -108,13 +107,13 @@ class basic_plan_description {
       ProfileValue& v = value(b);
       if (k < s.inputs) {
         v.last = std::max(v.last, index);
-        insert(r.reads, number_[at(b)]);
-        if (made_[at(b)] >= 0) insert(r.after, made_[at(b)]);
+        insert(r.reads, number_[b]);
+        if (made_[b] >= 0) insert(r.after, made_[b]);
       } else {
-        insert(r.writes, number_[at(b)]);
-        made_[at(b)] = v.first = index;
+        insert(r.writes, number_[b]);
+        made_[b] = v.first = index;
         v.last = std::max(v.last, index);
-        if (p_.over[at(b)] >= 0) v.replaces = number_[at(p_.over[at(b)])];
+        if (p_.over[b] >= 0) v.replaces = number_[p_.over[b]];
       }
     }
     const bool in_place = updates_in_place(s, operands);
@@ -140,7 +139,7 @@ class basic_plan_description {
   /// Steps that run together are one, with memory for the values between them.
   XLA_COLD void open_group(const step_group& g, const ready_step& s) {
     ProfileStep r;
-    r.type = node_of(p_.operands[at(s.first_operand + s.inputs)]).type;
+    r.type = node_of(p_.operands[s.first_operand + s.inputs]).type;
     const bool whole = g.slices == step_group::whole;
     r.kind = whole ? "beside" : "slices";
     r.name = whole ? "side by side:" : std::to_string(g.slices) + " slices:";
@@ -162,16 +161,16 @@ class basic_plan_description {
     ProfileStep& r = out_.steps.back();
     const int index = static_cast<int>(out_.steps.size()) - 1;
     for (int k = 0; k < s.operands; ++k) {
-      const int v = p_.operands[at(s.first_operand + k)], b = base(v);
-      if (p_.places[at(b)].where == place::slice || made_[at(b)] == index) continue;
-      const auto bytes = static_cast<double>(p_.places[at(b)].bytes);
+      const int v = p_.operands[s.first_operand + k], b = base(v);
+      if (p_.places[b].where == place::slice || made_[b] == index) continue;
+      const auto bytes = static_cast<double>(p_.places[b].bytes);
       value(b).last = std::max(value(b).last, index);
       if (k < s.inputs) {
-        if (made_[at(b)] >= 0) insert(r.after, made_[at(b)]);
-        if (insert(r.reads, number_[at(b)])) r.bytes_read += bytes;
+        if (made_[b] >= 0) insert(r.after, made_[b]);
+        if (insert(r.reads, number_[b])) r.bytes_read += bytes;
       } else {
-        made_[at(b)] = value(b).first = index;
-        insert(r.writes, number_[at(b)]);
+        made_[b] = value(b).first = index;
+        insert(r.writes, number_[b]);
         r.bytes_written += bytes;
       }
     }
@@ -185,16 +184,16 @@ class basic_plan_description {
   /// An update may write over the value that it reads.
   XLA_COLD bool updates_in_place(const ready_step& s, const int* operands) const {
     if (s.kind != step_kind::library || !s.op->updates) return false;
-    const placement& old = p_.places[at(base(operands[0]))];
-    const placement& result = p_.places[at(base(operands[s.inputs]))];
-    if (p_.over[at(base(operands[s.inputs]))] == base(operands[0])) return true;
-    return result.where == place::write && p_.in_place[at(result.index)] &&
-           old.where == place::slot && old.index == p_.source.writes[result.index].slot;
+    const placement& old = p_.places[base(operands[0])];
+    const placement& result = p_.places[base(operands[s.inputs])];
+    if (p_.over[base(operands[s.inputs])] == base(operands[0])) return true;
+    return result.where == place::write && p_.in_place[result.index] && old.where == place::slot &&
+           old.index == p_.source.writes[result.index].slot;
   }
 
   XLA_COLD void count_bytes(ProfileStep& r, const ready_step& s, bool in_place) {
-    const shape* shapes = &p_.operand_shapes[at(s.first_shape)];
-    const int* operands = &p_.operands[at(s.first_operand)];
+    const shape* shapes = &p_.operand_shapes[s.first_shape];
+    const int* operands = &p_.operands[s.first_operand];
     auto size = [&](int k) {
       return static_cast<double>(count(shapes[k]) * size_of(node_of(operands[k]).type));
     };
@@ -211,7 +210,7 @@ class basic_plan_description {
   }
 
   XLA_COLD void describe_library(ProfileStep& r, const ready_step& s) {
-    const shape* shapes = &p_.operand_shapes[at(s.first_shape)];
+    const shape* shapes = &p_.operand_shapes[s.first_shape];
     const shape& out = shapes[s.inputs];
     r.ops.emplace_back(s.op->name);
     r.name = std::string(s.op->name) + " ";
@@ -238,14 +237,14 @@ class basic_plan_description {
     const auto all = static_cast<double>(count(space));
     const bool row = s.kind == step_kind::row;
     const double rows = !row ? 1 : all / static_cast<double>(std::max<extent>(last(space), 1));
-    std::vector<bool> single(at(from.words));
+    list<char> single(from.words);
     for (int i = 0; i < from.words; ++i) {
       const auto m = kernel::micro_op::of(p_.source.words[from.first_word + i]);
       bool one = m.input ? m.invariant : true;
       if (!m.input)
         for (int o : {m.a, m.b, m.c})
-          if (o != kernel::micro_op::none) one = one && single[at(o)];
-      single[at(i)] = one || m.reduce;
+          if (o != kernel::micro_op::none) one = one && single[o];
+      single[i] = one || m.reduce;
       if (m.input) continue;
       const bool number = m.type == dtype::float32 || m.type == dtype::float64;
       if (number || m.type == dtype::bfloat16) r.flops += one ? rows : all;
@@ -266,10 +265,10 @@ class basic_plan_description {
 
   const executable& e_;
   const plan& p_;
-  const std::vector<std::string>& slots_;
+  const list<std::string>& slots_;
   ProfileFunction out_;
   int units_ = 0;                   // steps, and groups of them
-  std::vector<int> made_, number_;  // per value: the step that makes it, its place in values
+  list<int> made_, number_;         // per value: the step that makes it, its place in values
 };
 using plan_description = basic_plan_description<void>;
 

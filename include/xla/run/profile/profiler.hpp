@@ -173,15 +173,15 @@ class basic_profiler : plan_watch {
                            const rng_state* random) {
     auto& p = static_cast<basic_profiler&>(self);
     if (!p.wants(e.id())) return e.run_all(f, random);
-    const std::size_t steps = e.get_plan().steps.size();  // at most so many marks
+    const int steps = e.get_plan().steps.size();  // at most so many marks
     timed_call c;
     c.thread = std::this_thread::get_id();
-    c.marks.reserve(steps + 1);
-    c.spans.reserve(8 * steps * static_cast<std::size_t>(num_threads()) + 64);
+    c.marks.reserve(static_cast<std::size_t>(steps) + 1);
+    c.spans.reserve(static_cast<std::size_t>(8 * steps * num_threads() + 64));
     {
       const span_sink sink(c.spans);
       c.marks.push_back(now_ns());
-      for (std::size_t i = 0; i < steps; i = e.after(i)) {
+      for (int i = 0; i < steps; i = e.after(i)) {
         if (!e.is_once(i)) e.run_one(i, f, random);
         c.marks.push_back(now_ns());
       }
@@ -197,7 +197,7 @@ class basic_profiler : plan_watch {
     return false;
   }
   XLA_COLD static void introduce(plan_watch& self, const executable& e, const std::string& name,
-                                 const std::vector<std::string>& slots) {
+                                 const list<std::string>& slots) {
     auto& p = static_cast<basic_profiler&>(self);
     const std::lock_guard hold(p.lock_);
     for (profile_session* s : p.sessions_) {

@@ -10,11 +10,11 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/state/metric_values.hpp"
 
 namespace xla {

@@ -6,11 +6,11 @@
 #include <mutex>
 #include <new>
 #include <utility>
-#include <vector>
 
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/step_closure.hpp"
@@ -21,10 +21,10 @@ namespace xla::detail {
 /// What a thread has recorded in traced mode, until it is executed.
 template <class In>
 struct basic_recording : pending_list {
-  later<In, std::vector<std::unique_ptr<step_closure>>> closures;  ///< for the end of the step
+  list<std::unique_ptr<step_closure>> closures;  ///< for the end of the step
   /// What it wrote: cells, whose new values know the old ones; gradients with the old ones.
-  later<In, std::vector<ref<cell>>> cells;
-  later<In, std::vector<std::pair<ref<grad_meta>, ref<impl>>>> gradients;
+  list<ref<cell>> cells;
+  list<std::pair<ref<grad_meta>, ref<impl>>> gradients;
   /// The numbers that its tensors drew one after the other, from the generator's seed.
   std::uint64_t seed = 0, drawn_from = 0, drawn_to = 0;
   bool gives_back = false;  ///< draws of tensors that nobody holds any more

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/trace/machine.hpp"
 #include "xla/run/trace/tensor_replay.hpp"
 #include "xla/transform/backward.hpp"
@@ -30,7 +30,7 @@ class tensor_backward {
     one.op = &builtin<op::constant>;
     one.type = root->type;
     one.value = 1;
-    gradient_[static_cast<std::size_t>(position(root))].adopt(run_constant<In>(one).take());
+    gradient_[position(root)].adopt(run_constant<In>(one).take());
   }
 
   /// Gradients to their places.
@@ -44,13 +44,12 @@ class tensor_backward {
     for (auto& [meta, gradient] : found_) meta->grad = ref<impl>::share(gradient.value());
   }
   /// Gradients for some tensors; differentiable again when the graph is kept.
-  void run_for(const later<In, std::vector<impl*>>& inputs, handle* const* results, bool keep) {
+  void run_for(const list<impl*>& inputs, handle* const* results, bool keep) {
     const grad_scope as_told(keep);
     walk(false, inputs, keep);
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
+    for (int i = 0; i < inputs.size(); ++i) {
       const int at = position(inputs[i]);
-      if (at >= 0 && gradient_[static_cast<std::size_t>(at)].defined())
-        *results[i] = gradient_[static_cast<std::size_t>(at)];
+      if (at >= 0 && gradient_[at].defined()) *results[i] = gradient_[at];
       else results[i]->adopt(zeros(*inputs[i]).take());
     }
   }
@@ -58,11 +57,11 @@ class tensor_backward {
  private:
   // When a rule has run, its gradient is let go, but for those of the inputs; and what the forward
   // pass kept for it, unless the graph is kept.
-  void walk(bool collects, const later<In, std::vector<impl*>>& inputs, bool keep) {
-    later<In, std::vector<char>> kept(order_.size());
+  void walk(bool collects, const list<impl*>& inputs, bool keep) {
+    list<char> kept(order_.size());
     for (impl* x : inputs)
-      if (const int at = position(x); at >= 0) kept[static_cast<std::size_t>(at)] = true;
-    for (std::size_t k = 0; k < order_.size(); ++k) {
+      if (const int at = position(x); at >= 0) kept[at] = true;
+    for (int k = 0; k < order_.size(); ++k) {
       if (gradient_[k].defined()) {
         if (!order_[k]->meta) step(*order_[k], gradient_[k]);
         else if (collects) collect(*order_[k], gradient_[k]);
@@ -72,7 +71,7 @@ class tensor_backward {
       if (!keep) consume(k);
     }
   }
-  void consume(std::size_t k) {
+  void consume(int k) {
     impl& t = *order_[k];
     if (!t.meta)
       change(t, [](impl& passed) {
@@ -94,7 +93,7 @@ class tensor_backward {
       impl* t;
       bool done;
     };
-    later<In, std::vector<entry>> stack{{root, false}};
+    list<entry> stack(1, {root, false});
     while (!stack.empty()) {
       const auto [t, done] = stack.back();
       stack.pop_back();
@@ -120,7 +119,7 @@ class tensor_backward {
     }
     std::reverse(order_.begin(), order_.end());
     std::reverse(held_.begin(), held_.end());
-    for (std::size_t k = 0; k < order_.size(); ++k) place_[order_[k]] = static_cast<int>(k);
+    for (int k = 0; k < order_.size(); ++k) place_[order_[k]] = k;
   }
 
   int position(impl* t) const {
@@ -149,9 +148,7 @@ class tensor_backward {
       s.in[i] = share(again_.value(t.in[i].get(), gradient));
       s.wants[i] = t.in[i]->needs_grad;
     }
-    handle* first = t.arity > 0 && s.wants[0]
-                        ? &gradient_[static_cast<std::size_t>(position(t.in[0].get()))]
-                        : nullptr;
+    handle* first = t.arity > 0 && s.wants[0] ? &gradient_[position(t.in[0].get())] : nullptr;
     if (first) s.collected = *first;
     s.out = share(again_.value(&t, gradient));
     s.grad = gradient;
@@ -161,18 +158,18 @@ class tensor_backward {
     if (s.replaces) *first = handle();
     for (int i = 0; i < t.arity; ++i) {
       if (!s.wants[i] || !s.result[i].defined()) continue;
-      handle& sum = gradient_[static_cast<std::size_t>(position(t.in[i].get()))];
+      handle& sum = gradient_[position(t.in[i].get())];
       if (sum.defined()) sum = add_gradients<In>(t.in[i]->type, sum, s.result[i]);
       else sum = s.result[i];
     }
   }
 
-  later<In, std::vector<impl*>> order_;
-  later<In, std::vector<ref<impl>>> held_;  // as order_, until a rule has run
+  list<impl*> order_;
+  list<ref<impl>> held_;  // as order_, until a rule has run
   later<In, std::unordered_map<impl*, int>> place_;
-  later<In, std::vector<handle>> gradient_;
+  list<handle> gradient_;
   later<In, tensor_replay> again_;
-  later<In, std::vector<std::pair<grad_meta*, handle>>> found_;
+  list<std::pair<grad_meta*, handle>> found_;
 };
 
 template <class In>
@@ -183,7 +180,7 @@ void run_backward(impl* root) {
 template <class In>
 void run_gradients(impl* root, const handle* const* inputs, handle* const* results, int count,
                    bool create_graph) {
-  later<In, std::vector<impl*>> wanted;
+  list<impl*> wanted;
   for (int i = 0; i < count; ++i) {
     wanted.push_back(inputs[i]->value());
     if (!wanted.back() || !wanted.back()->needs_grad)

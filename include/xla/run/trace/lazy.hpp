@@ -5,11 +5,11 @@
 #include <mutex>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/execute/executor.hpp"
 #include "xla/run/plan/debug.hpp"
@@ -22,7 +22,7 @@ namespace xla::detail {
 /// The program of a traced graph and its executable.
 template <class In>
 struct basic_traced_entry {
-  later<In, std::vector<std::uint64_t>> signature;
+  list<std::uint64_t> signature;
   later<In, graph_sketch> sketch;
   later<In, traced_program> lowered;
   later<In, std::unique_ptr<executable>> ready;
@@ -33,9 +33,9 @@ using traced_entry = basic_traced_entry<void>;
 template <class In>
 struct basic_traced_job final : execution_job {
   later<In, traced_entry>* entry = nullptr;
-  later<In, std::vector<ref<buffer>>> leaves;
-  later<In, std::vector<ref<buffer>>> outputs;  ///< of writes, then of results
-  later<In, std::vector<rng_state>> random;
+  list<ref<buffer>> leaves;
+  list<ref<buffer>> outputs;  ///< of writes, then of results
+  list<rng_state> random;
   bool holding = false;
   later<In, std::unique_ptr<frame>> at;
 
@@ -45,23 +45,17 @@ struct basic_traced_job final : execution_job {
     at = entry->ready->take_frame();
     auto& table = at->table;
     for (int i = 0; i < p.source.count.slots; ++i)
-      if (const int leaf = p.source.slots[i].leaf; leaf >= 0)
-        table[static_cast<std::size_t>(leaf)] = leaves[static_cast<std::size_t>(i)]->home;
+      if (const int leaf = p.source.slots[i].leaf; leaf >= 0) table[leaf] = leaves[i]->home;
     const int writes = p.source.count.writes;
     for (int i = 0; i < writes + p.source.count.results; ++i) {
       const int v = i < writes ? p.source.writes[i].value : p.source.results[i - writes];
-      if (p.copies[static_cast<std::size_t>(i)] < 0)
-        table[static_cast<std::size_t>(p.base[static_cast<std::size_t>(v)])] =
-            outputs[static_cast<std::size_t>(i)]->memory;
+      if (p.copies[i] < 0) table[p.base[v]] = outputs[i]->memory;
     }
     for (int v : p.lent) {
-      const placement& q = p.places[static_cast<std::size_t>(v)];
-      table[static_cast<std::size_t>(v)] =
-          static_cast<std::byte*>(outputs[static_cast<std::size_t>(q.index)]->memory) + q.offset;
+      const placement& q = p.places[v];
+      table[v] = static_cast<std::byte*>(outputs[q.index]->memory) + q.offset;
     }
-    for (int v : p.moving)
-      table[static_cast<std::size_t>(v)] =
-          table[static_cast<std::size_t>(p.base[static_cast<std::size_t>(v)])];
+    for (int v : p.moving) table[v] = table[p.base[v]];
   }
 
   /// Runs the index checks whose input came with the graph, before anything is handed over. False
@@ -71,9 +65,9 @@ struct basic_traced_job final : execution_job {
     bool all = true;
     for (const ready_step& s : p.steps) {
       if (!s.source->check) continue;
-      const int v = p.base[static_cast<std::size_t>(p.source.inputs[s.source->first_input])];
-      const placement& q = p.places[static_cast<std::size_t>(v)];
-      if (q.where == place::slot) try_check(s, *leaves[static_cast<std::size_t>(q.index)]);
+      const int v = p.base[p.source.inputs[s.source->first_input]];
+      const placement& q = p.places[v];
+      if (q.where == place::slot) try_check(s, *leaves[q.index]);
       else all = false;
     }
     return all;
@@ -82,11 +76,10 @@ struct basic_traced_job final : execution_job {
   void try_check(const ready_step& s, buffer& checked) const {
     const later<In, plan>& p = entry->ready->get_plan();
     wait_for(checked);
-    later<In, std::vector<void*>> table(p.places.size());
-    later<In, std::vector<ref<buffer>>> others;
+    list<void*> table(p.places.size());
+    list<ref<buffer>> others;
     for (int k = 0; k < s.operands; ++k) {
-      const auto v =
-          static_cast<std::size_t>(p.operands[static_cast<std::size_t>(s.first_operand + k)]);
+      const int v = p.operands[s.first_operand + k];
       if (k == 0) {
         table[v] = checked.home;
         continue;
@@ -111,10 +104,9 @@ struct basic_traced_job final : execution_job {
       const timed sample(execute_time);
       entry->ready->run(*at, random.data());
     }
-    for (std::size_t i = 0; i < p.copies.size(); ++i)
+    for (int i = 0; i < p.copies.size(); ++i)
       if (const int v = p.copies[i]; v >= 0)
-        std::memcpy(outputs[i]->memory, at->table[static_cast<std::size_t>(v)],
-                    static_cast<std::size_t>(p.places[static_cast<std::size_t>(v)].bytes));
+        std::memcpy(outputs[i]->memory, at->table[v], static_cast<std::size_t>(p.places[v].bytes));
   }
   /// Executions run in the order of their tickets, so what this one holds, a later one may
   /// overwrite.
@@ -178,7 +170,7 @@ class basic_tracer {
     const auto job = std::make_shared<later<In, traced_job>>();
     job->entry = &entry;
     if (plan_watch* w = watched_plans.load(std::memory_order_acquire))
-      w->introduce(*w, *entry.ready, "traced", later<In, std::vector<std::string>>{});
+      w->introduce(*w, *entry.ready, "traced", {});
     report_execution("traced", graph.hash());
     const bool small = work(entry.ready->get_plan()) < (std::int64_t{1} << 18);
     later<In, executor>& e = later<In, executor>::instance();
@@ -193,7 +185,7 @@ class basic_tracer {
   }
   /// Should it throw, nothing has been published.
   static void run_now(later<In, traced_job>& job, later<In, traced_graph>& graph) {
-    const later<In, std::vector<ref<buffer>>> outputs = job.outputs;
+    list<ref<buffer>> outputs = job.outputs;
     later<In, executor>::instance().wait_all();
     try {
       job.run();
@@ -204,7 +196,7 @@ class basic_tracer {
       throw;
     }
     job.release();
-    job.outputs = outputs;
+    job.outputs.swap(outputs);  // which cannot fail
   }
 
   [[gnu::cold]] later<In, traced_entry>& lookup(later<In, traced_graph>& graph,
@@ -231,7 +223,7 @@ class basic_tracer {
     uncached.add();
     note_memory("traced", entry->ready->get_plan());
     if (later<In, debug_log>::instance().level() > 0) {
-      later<In, std::vector<const graph_sketch*>> known;
+      list<const graph_sketch*> known;
       for (auto& [hash, e] : cache_) known.push_back(&e->sketch);
       report({std::string(cause), "traced", graph.hash(), what_changed(graph.sketch(), known)},
              entry->ready->get_plan());
@@ -256,12 +248,10 @@ class basic_tracer {
     int aliased = 0;
     for (int i = 0; i < p.source.count.writes; ++i) {
       const write& w = p.source.writes[i];
-      const auto leaf = static_cast<std::size_t>(w.slot);
       // One reference is the tensor's, one this job's.
-      const bool over = p.in_place[static_cast<std::size_t>(i)] && graph.only_here(leaf) &&
-                        job.leaves[leaf]->held() == 2;
+      const bool over = p.in_place[i] && graph.only_here(w.slot) && job.leaves[w.slot]->held() == 2;
       aliased += over;
-      job.outputs.push_back(over ? job.leaves[static_cast<std::size_t>(w.slot)] : make(p, w.value));
+      job.outputs.push_back(over ? job.leaves[w.slot] : make(p, w.value));
     }
     for (int i = 0; i < p.source.count.results; ++i)
       job.outputs.push_back(make(p, p.source.results[i]));
@@ -276,8 +266,7 @@ class basic_tracer {
       throw;
     }
   }
-  static ref<buffer> make(const later<In, plan>& p, int value) {
-    const auto v = static_cast<std::size_t>(value);
+  static ref<buffer> make(const later<In, plan>& p, int v) {
     return ref<buffer>(buffer::make(static_cast<std::size_t>(p.places[v].bytes),
                                     {p.source.values[v].op->name, &p.shapes[v]}));
   }
@@ -286,7 +275,7 @@ class basic_tracer {
   static void publish(later<In, traced_job>& job, later<In, traced_graph>& graph,
                       std::uint64_t ticket) noexcept {
     for (auto& b : job.outputs) b->ticket.store(ticket, std::memory_order_release);
-    std::size_t next = 0;
+    int next = 0;
     for (impl* t : graph.outputs()) t->data = job.outputs[next++];
     graph.finish();
   }
@@ -353,10 +342,10 @@ void make_recordable(impl& t) {
 /// Executes what a tensor without elements depends on, then itself.
 template <class In>
 [[gnu::cold]] void compute_again(impl& last) {
-  later<In, std::vector<impl*>> stack{&last};
+  list<impl*> stack(1, &last);
   while (!stack.empty()) {
     impl& t = *stack.back();
-    const std::size_t depth = stack.size();
+    const int depth = stack.size();
     for (int i = 0; i < t.arity && !t.data; ++i)
       if (was_let_go(*t.in[i])) stack.push_back(t.in[i].get());
     if (stack.size() > depth) continue;
@@ -400,7 +389,7 @@ void run_sync(bool wait) {
   static counter& mark = get_counter("MarkStep");
   mark.add();
   flush_own<In>("user sync", wait);
-  later<In, std::vector<std::unique_ptr<step_closure>>> closures;
+  list<std::unique_ptr<step_closure>> closures;
   if (this_thread.recording) closures.swap(this_thread.recording->closures);
   later<In, executor>& e = later<In, executor>::instance();
   if (wait || !closures.empty()) e.check(e.wait_all());

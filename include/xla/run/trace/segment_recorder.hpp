@@ -4,9 +4,9 @@
 #include <new>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/recording.hpp"
@@ -65,7 +65,8 @@ class basic_segment_recorder {
         }
       });
     }
-    if (outer_) std::move(made_.begin(), made_.end(), std::back_inserter(outer_->made_));
+    if (outer_)
+      for (auto& t : made_) outer_->made_.push_back(std::move(t));
   }
   // Without memory to find out who is held.
   [[gnu::cold]] void keep_all() noexcept {
@@ -75,7 +76,7 @@ class basic_segment_recorder {
 
   ref<segment> part_;
   basic_segment_recorder* outer_ = nullptr;
-  later<In, std::vector<ref<impl>>> made_;
+  list<ref<impl>> made_;
 };
 using segment_recorder = basic_segment_recorder<void>;
 

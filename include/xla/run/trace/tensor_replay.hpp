@@ -2,9 +2,9 @@
 #pragma once
 
 #include <unordered_map>
-#include <vector>
 
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/trace/machine.hpp"
 
 namespace xla::detail {
@@ -15,7 +15,7 @@ template <class In>
 class basic_tensor_replay {
  public:
   /// order: the tensors that backward will pass.
-  void start(const impl& loss, const later<In, std::vector<impl*>>& order) {
+  void start(const impl& loss, const list<impl*>& order) {
     root_ = loss.order + 1;
     for (const impl* t : order)
       if (t->part) ++left_[t->part.get()];
@@ -50,10 +50,10 @@ class basic_tensor_replay {
     auto place = [&](const impl* t) -> copies& {
       return t->part.get() == &s ? made_[&s] : passing;
     };
-    later<In, std::vector<impl*>> stack{last};
+    list<impl*> stack(1, last);
     while (!stack.empty()) {
       impl* t = stack.back();
-      const std::size_t depth = stack.size();
+      const int depth = stack.size();
       const bool done = place(t).contains(t);
       for (int k = 0; k < t->arity && !done; ++k)
         if (impl* in = t->in[k].get(); in->part && in->part->within(&s) && !place(in).contains(in))

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
 #include "xla/base/hash.hpp"
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/plan/debug.hpp"
 #include "xla/run/plan/lowered.hpp"
@@ -29,28 +29,27 @@ class basic_traced_graph {
   /// thread adds meanwhile is not of it.
   void collect(pending_list& from) {
     take(from);
-    for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i]->index = static_cast<int>(i);
+    for (int i = 0; i < nodes_.size(); ++i) nodes_[i]->index = i;
     uses_.assign(nodes_.size(), 0);
     for (auto& t : nodes_)
       for (int k = 0; k < t->arity; ++k) see(*t->in[k]);
     find_outputs();
     for (auto& t : nodes_) {
       sign(*t);
-      if (const impl* old = t->previous.get(); old && is_leaf(*old))
-        ++leaf_uses_[static_cast<std::size_t>(old->index)];
+      if (const impl* old = t->previous.get(); old && is_leaf(*old)) ++leaf_uses_[old->index];
     }
     hash_ = 0;
     for (std::uint64_t w : signature_) hash_ = mix(hash_, w);
   }
 
-  std::size_t size() const { return nodes_.size(); }
+  int size() const { return nodes_.size(); }
   std::uint64_t hash() const { return hash_; }
-  const later<In, std::vector<std::uint64_t>>& signature() const { return signature_; }
-  const later<In, std::vector<impl*>>& leaves() const { return leaves_; }
-  const later<In, std::vector<impl*>>& outputs() const { return outputs_; }
-  const later<In, std::vector<rng_state>>& random() const { return random_; }
-  later<In, std::vector<shape>> leaf_shapes() const {
-    later<In, std::vector<shape>> s;
+  const list<std::uint64_t>& signature() const { return signature_; }
+  const list<impl*>& leaves() const { return leaves_; }
+  const list<impl*>& outputs() const { return outputs_; }
+  const list<rng_state>& random() const { return random_; }
+  list<shape> leaf_shapes() const {
+    list<shape> s;
     for (impl* leaf : leaves_) s.push_back(leaf->dims_shape());
     return s;
   }
@@ -59,18 +58,16 @@ class basic_traced_graph {
     for (auto& t : nodes_) s.push_back({t->op->name, t->type, t->dims_shape()});
     return s;
   }
-  const later<In, std::vector<ref<impl>>>& nodes() const { return nodes_; }
+  const list<ref<impl>>& nodes() const { return nodes_; }
   /// True when nobody but this graph, and the cell whose new value is in it, holds the leaf.
-  bool only_here(std::size_t leaf) const {
+  bool only_here(int leaf) const {
     return leaves_[leaf]->refs.load(std::memory_order_acquire) == leaf_uses_[leaf];
   }
-  int donor(std::size_t output) const { return donors_[output]; }
+  int donor(int output) const { return donors_[output]; }
   /// How the inputs of a node are numbered: leaves first, then nodes.
-  int input(const impl& t, int k) const { return inputs_[static_cast<std::size_t>(t.index)].at[k]; }
+  int input(const impl& t, int k) const { return inputs_[t.index].at[k]; }
   /// The nodes that a node waits for, numbered likewise; -1 for none.
-  int after(const impl& t, int k) const {
-    return inputs_[static_cast<std::size_t>(t.index)].after[k];
-  }
+  int after(const impl& t, int k) const { return inputs_[t.index].after[k]; }
 
   /// The tensors have their elements; what no gradient needs any more is let go.
   void finish() noexcept {
@@ -95,7 +92,7 @@ class basic_traced_graph {
   };
 
   void take(pending_list& from) {
-    const std::size_t most = from.size();
+    const int most = from.size();
     nodes_.reserve(most);
     const std::lock_guard hold(from.links);
     for (impl* t = from.first; t && nodes_.size() < most; t = t->pending_next)
@@ -104,13 +101,13 @@ class basic_traced_graph {
 
   // Numbers the leaves by their first use, and counts the uses from within the graph.
   void see(impl& in) {
-    if (in.is_pending()) ++uses_[static_cast<std::size_t>(in.index)];
+    if (in.is_pending()) ++uses_[in.index];
     else if (in.index < 0) {
       leaves_.push_back(&in);
       leaf_uses_.push_back(1);
-      in.index = static_cast<int>(leaves_.size()) - 1;
+      in.index = leaves_.size() - 1;
     } else {
-      ++leaf_uses_[static_cast<std::size_t>(in.index)];
+      ++leaf_uses_[in.index];
     }
   }
 
@@ -118,25 +115,24 @@ class basic_traced_graph {
 
   // An output is what somebody outside holds, and what a gradient may still need.
   void find_outputs() {
-    later<In, std::vector<char>> output(nodes_.size()), keep(nodes_.size());
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    list<char> output(nodes_.size()), keep(nodes_.size());
+    for (int i = 0; i < nodes_.size(); ++i) {
       impl& t = *nodes_[i];
       const int inside = uses_[i] + 1;  // and this graph's own reference
       output[i] = t.refs.load(std::memory_order_acquire) > inside;
       keep[i] = output[i] && !t.meta && ((t.needs_grad && !t.consumed) || t.part);
     }
-    for (std::size_t i = nodes_.size(); i-- > 0;) {
+    for (int i = nodes_.size() - 1; i >= 0; --i) {
       if (!keep[i]) continue;
       for (int k = 0; k < nodes_[i]->arity; ++k) {
         impl& in = *nodes_[i]->in[k];
         if (!in.is_pending()) continue;
         const bool again = in.part && !in.part->open;  // computed once more for a gradient
-        output[static_cast<std::size_t>(in.index)] |= !again;
-        keep[static_cast<std::size_t>(in.index)] |=
-            again || (in.needs_grad && !in.consumed && !in.meta);
+        output[in.index] |= !again;
+        keep[in.index] |= again || (in.needs_grad && !in.consumed && !in.meta);
       }
     }
-    for (std::size_t i = 0; i < nodes_.size(); ++i)
+    for (int i = 0; i < nodes_.size(); ++i)
       if (output[i]) outputs_.push_back(nodes_[i].get());
     order_outputs();
   }
@@ -144,15 +140,14 @@ class basic_traced_graph {
   // The new value of a cell may take over the memory of the old one, if at each run only the graph
   // holds that. Such outputs come first: they are the program's writes.
   void order_outputs() {
-    later<In, std::vector<impl*>> writes, results;
-    later<In, std::vector<char>> taken(leaves_.size());
+    list<impl*> writes, results;
+    list<char> taken(leaves_.size());
     for (impl* t : outputs_) {
       impl* old = t->previous.get();
       const int leaf = old && is_leaf(*old) ? old->index : -1;
-      const auto at = static_cast<std::size_t>(leaf);
-      const bool ours = leaf >= 0 && !taken[at] && same_dims(*old, *t) && old->type == t->type;
+      const bool ours = leaf >= 0 && !taken[leaf] && same_dims(*old, *t) && old->type == t->type;
       if (ours) {
-        taken[at] = 1;
+        taken[leaf] = 1;
         writes.push_back(t);
         donors_.push_back(leaf);
       } else {
@@ -160,8 +155,8 @@ class basic_traced_graph {
       }
     }
     outputs_ = std::move(writes);
-    outputs_.insert(outputs_.end(), results.begin(), results.end());
-    donors_.resize(outputs_.size(), -1);
+    outputs_.append(results.begin(), results.end());
+    while (donors_.size() < outputs_.size()) donors_.push_back(-1);
   }
 
   // The number of the node of that order, which comes before node `limit`; -1 when it is not here.
@@ -170,10 +165,10 @@ class basic_traced_graph {
         std::lower_bound(nodes_.begin(), nodes_.begin() + limit, order,
                          [](const ref<impl>& t, std::uint64_t o) { return t->order < o; });
     if (at == nodes_.begin() + limit || (*at)->order != order) return -1;
-    return static_cast<int>(leaves_.size()) + (*at)->index;
+    return leaves_.size() + (*at)->index;
   }
 
-  // Not in line: there are many, and each would bring what a vector does when it grows.
+  // Not in line: there are many, and each would bring what a list does when it is full.
   [[gnu::noinline]] void put(std::uint64_t word) { signature_.push_back(word); }
 
   void sign(impl& t) {
@@ -193,7 +188,7 @@ class basic_traced_graph {
     operands o;
     for (int k = 0; k < t.arity; ++k) {
       const impl& in = *t.in[k];
-      o.at[k] = in.is_pending() ? static_cast<int>(leaves_.size()) + in.index : in.index;
+      o.at[k] = in.is_pending() ? leaves_.size() + in.index : in.index;
       put(static_cast<std::uint64_t>(o.at[k]));
       if (!in.is_pending()) {
         for (int i = 0; i < in.rank; ++i) put(static_cast<std::uint64_t>(in.dims[i]));
@@ -206,21 +201,21 @@ class basic_traced_graph {
         put(static_cast<std::uint64_t>(o.after[k]) + (std::uint64_t{1} << 32));
       }
     inputs_.push_back(o);
-    if (t.index + 1 == static_cast<int>(nodes_.size()))
-      for (std::size_t i = 0; i < outputs_.size(); ++i)
+    if (t.index + 1 == nodes_.size())
+      for (int i = 0; i < outputs_.size(); ++i)
         put(static_cast<std::uint64_t>(outputs_[i]->index) << 32 |
             static_cast<std::uint32_t>(donors_[i]));
   }
 
-  later<In, std::vector<ref<impl>>> nodes_;
-  later<In, std::vector<int>> uses_;
-  later<In, std::vector<int>> leaf_uses_;  // references that the graph's nodes hold
-  later<In, std::vector<impl*>> leaves_;
-  later<In, std::vector<impl*>> outputs_;
-  later<In, std::vector<int>> donors_;
-  later<In, std::vector<operands>> inputs_;
-  later<In, std::vector<rng_state>> random_;
-  later<In, std::vector<std::uint64_t>> signature_;
+  list<ref<impl>> nodes_;
+  list<int> uses_;
+  list<int> leaf_uses_;  // references that the graph's nodes hold
+  list<impl*> leaves_;
+  list<impl*> outputs_;
+  list<int> donors_;
+  list<operands> inputs_;
+  list<rng_state> random_;
+  list<std::uint64_t> signature_;
   std::uint64_t hash_ = 0;
 };
 using traced_graph = basic_traced_graph<void>;
@@ -230,27 +225,25 @@ template <class In>
 class basic_traced_program {
  public:
   [[gnu::cold]] void build(const later<In, traced_graph>& from) {
-    const std::size_t n = from.nodes().size() + from.leaves().size();
-    later<In, std::vector<node>> nodes(n + 1);
-    later<In, std::vector<slot>> slots(from.leaves().size() + 1);
+    const int n = from.nodes().size() + from.leaves().size();
+    list<node> nodes(n + 1);
+    list<slot> slots(from.leaves().size() + 1);
     graph g;
     g.nodes = nodes.data();
     g.slots = slots.data();
-    g.capacity = static_cast<int>(nodes.size());
-    g.slot_capacity = static_cast<int>(slots.size());
+    g.capacity = nodes.size();
+    g.slot_capacity = slots.size();
     g.sizes.owner = &g;
     add_nodes(g, from);
-    later<In, std::vector<int>> results;
-    later<In, std::vector<write>> writes;
-    const int first = static_cast<int>(from.leaves().size());
-    for (std::size_t i = 0; i < from.outputs().size(); ++i) {
+    list<int> results;
+    list<write> writes;
+    const int first = from.leaves().size();
+    for (int i = 0; i < from.outputs().size(); ++i) {
       const int value = first + from.outputs()[i]->index;
       if (from.donor(i) >= 0) writes.push_back({from.donor(i), false, value});
       else results.push_back(value);
     }
-    lowered_.build(g,
-                   {results.data(), static_cast<int>(results.size()), writes.data(),
-                    static_cast<int>(writes.size())},
+    lowered_.build(g, {results.data(), results.size(), writes.data(), writes.size()},
                    {.fuse = {.maps = true, .rows = false}});
   }
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "xla/base/instance.hpp"
+
+namespace xla::detail {
+
+/// Memory for elements of any type, which grows by one function for all of them.
+template <class = void>
+class list_memory {
+ protected:
+  /// Moves elements that bytes do not move: ends the life of those it moves from.
+  using mover = void (*)(void* from, int n, void* to) noexcept;
+
+  /// Makes room for n elements of some bytes each. On std::bad_alloc nothing has changed.
+  [[gnu::noinline]] void make_room(std::int64_t n, std::size_t bytes, mover move) {
+    if (n < 0 || n > INT_MAX) throw std::bad_array_new_length();
+    void* const room = ::operator new(static_cast<std::size_t>(n) * bytes);
+    if (move) move(data_, size_, room);
+    else if (size_ > 0) std::memcpy(room, data_, static_cast<std::size_t>(size_) * bytes);
+    ::operator delete(data_);
+    data_ = room;
+    capacity_ = static_cast<int>(n);
+  }
+  /// Room for some more at the end, and for others to come.
+  [[gnu::noinline]] void grow(std::int64_t more, std::size_t bytes, mover move) {
+    make_room(std::max<std::int64_t>({size_ + more, 2 * std::int64_t{capacity_}, 4}), bytes, move);
+  }
+
+  void* data_ = nullptr;
+  int size_ = 0, capacity_ = 0;
+};
+
+XLA_INSTANCE(class list_memory<void>);
+
+/// A sequence of elements one behind the other, counted in int as slots, values and steps are.
+/// Cheap to name: std::vector<T> is made wherever a program includes what names it, and takes four
+/// times as long; and what makes room is one function for all. A failed allocation changes nothing.
+template <class T>
+class list : private list_memory<> {
+ public:
+  list() = default;
+  /// n elements as T() makes them, or copies of x.
+  explicit list(int n) : list() { resize(n); }
+  list(int n, const T& x) : list() { assign(n, x); }
+  list(const T* first, const T* last) : list() { append(first, last); }
+  list(const list& other) : list(other.begin(), other.end()) {}
+  list(list&& other) noexcept { swap(other); }
+  list& operator=(list other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~list() {
+    clear();
+    ::operator delete(data_);
+  }
+
+  T* data() { return static_cast<T*>(data_); }
+  const T* data() const { return static_cast<const T*>(data_); }
+  int size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T* begin() { return data(); }
+  T* end() { return data() + size_; }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
+  T& operator[](int i) { return data()[i]; }
+  const T& operator[](int i) const { return data()[i]; }
+  T& back() { return data()[size_ - 1]; }
+  const T& back() const { return data()[size_ - 1]; }
+
+  void push_back(T x) { emplace_back(std::move(x)); }
+  /// What it is made of is not in the list.
+  template <class... Args>
+  T& emplace_back(Args&&... args) {
+    if (size_ == capacity_) grow(1, sizeof(T), mover_of_t());
+    T* const made = ::new (static_cast<void*>(end())) T(std::forward<Args>(args)...);
+    ++size_;
+    return *made;
+  }
+  void pop_back() {
+    back().~T();
+    --size_;
+  }
+  /// Puts x before element i.
+  void insert(int i, T x) {
+    push_back(std::move(x));
+    for (int k = size_ - 1; k > i; --k) std::swap(data()[k], data()[k - 1]);
+  }
+  /// Copies of others at the end; they are not of this list.
+  void append(const T* first, const T* last) {
+    if (last - first > capacity_ - size_) grow(last - first, sizeof(T), mover_of_t());
+    for (; first != last; ++first) emplace_back(*first);
+  }
+  void reserve(int n) {
+    if (n > capacity_) make_room(n, sizeof(T), mover_of_t());
+  }
+  void resize(int n) {
+    reserve(n);
+    while (size_ > n) pop_back();
+    for (; size_ < n; ++size_) ::new (static_cast<void*>(end())) T();
+  }
+  /// n copies of x and nothing else.
+  void assign(int n, const T& x) {
+    clear();
+    reserve(n);
+    for (; size_ < n; ++size_) ::new (static_cast<void*>(end())) T(x);
+  }
+  void clear() noexcept {
+    if constexpr (!std::is_trivially_destructible_v<T>)
+      for (T& x : *this) x.~T();
+    size_ = 0;
+  }
+  /// Removes the elements for which drop(x) is true; the others keep their order.
+  template <class F>
+  void remove_if(F drop) {
+    T* to = begin();
+    for (T& x : *this)
+      if (!drop(std::as_const(x))) {
+        if (to != &x) *to = std::move(x);
+        ++to;
+      }
+    while (end() != to) pop_back();
+  }
+  void swap(list& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+  }
+
+  friend bool operator==(const list& a, const list& b) {
+    if (a.size_ != b.size_) return false;
+    for (int i = 0; i < a.size_; ++i)
+      if (!(a[i] == b[i])) return false;
+    return true;
+  }
+
+ private:
+  // nullptr: bytes move it.
+  static constexpr mover mover_of_t() {
+    static_assert(std::is_nothrow_move_constructible_v<T>);
+    static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+    if constexpr (std::is_trivially_copyable_v<T>) return nullptr;
+    else return &move_all;
+  }
+  static void move_all(void* from, int n, void* to) noexcept {
+    for (int i = 0; i < n; ++i) {
+      T& x = static_cast<T*>(from)[i];
+      ::new (static_cast<void*>(static_cast<T*>(to) + i)) T(std::move(x));
+      x.~T();
+    }
+  }
+};
+
+}  // namespace xla::detail
