@@ -61,6 +61,49 @@ void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
+namespace {
+
+/// Fails each allocation of something that changes a list of texts, which stays as it was.
+template <class Change>
+int fail_on_list(Change&& change) {
+  for (long n = 0;; ++n) {
+    xla::detail::list<std::string> all(4, std::string(40, 'a'));
+    try {
+      const failing scope(n, false);
+      change(all);
+      return static_cast<int>(n);
+    } catch (const std::bad_alloc&) {
+      CHECK(all == xla::detail::list<std::string>(4, std::string(40, 'a')));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a list that gets no memory stays as it was") {
+  using texts = xla::detail::list<std::string>;
+  CHECK(fail_on_list([](texts& l) { l.reserve(5); }) == 1);
+  CHECK(fail_on_list([](texts& l) { l.emplace_back("short"); }) == 1);
+  CHECK(fail_on_list([](texts& l) { l.push_back(l[0]); }) == 2);
+  CHECK(fail_on_list([](texts& l) { l = texts(9, l[0]); }) == 10);
+  CHECK(fail_on_list([](texts& l) { l.resize(100); }) == 1);
+  CHECK_THROWS_AS(xla::detail::list<double>(-1), std::bad_alloc);
+}
+
+TEST_CASE("a list moves what it holds, keeps the order, and lets go of the rest") {
+  xla::detail::list<std::unique_ptr<int>> l;
+  for (int i = 0; i < 40; ++i) l.push_back(std::make_unique<int>(i));
+  l.insert(0, std::make_unique<int>(-2));
+  l.remove_if([](const auto& x) { return *x % 2 != 0; });
+  auto moved = std::move(l);
+  moved.pop_back();
+  REQUIRE(moved.size() == 20);
+  CHECK(l.empty());
+  for (int i = 0; i < moved.size(); ++i) CHECK(*moved[i] == 2 * i - 2);
+  moved.resize(21);
+  CHECK(moved.back() == nullptr);
+}
+
 TEST_CASE("a compiled training step in its stride allocates nothing") {
   const xla::eager_mode_guard eager;
   test::Mlp model;

@@ -100,8 +100,9 @@ class list : private list_memory<> {
     if (last - first > capacity_ - size_) grow(last - first, sizeof(T), mover_of_t());
     for (; first != last; ++first) emplace_back(*first);
   }
+  /// A negative n is a std::bad_alloc, as sizes are that are too large.
   void reserve(int n) {
-    if (n > capacity_) make_room(n, sizeof(T), mover_of_t());
+    if (n < 0 || n > capacity_) make_room(n, sizeof(T), mover_of_t());
   }
   void resize(int n) {
     reserve(n);

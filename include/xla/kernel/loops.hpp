@@ -42,27 +42,6 @@ struct loop_nest {
 
   std::int64_t inner() const { return axes > 0 ? sizes[axes - 1] : 1; }
 
-  /// Appends what has values: a plan keeps its nests so, in little memory.
-  void pack(::xla::detail::list<std::int64_t>& to) const {
-    for (std::int64_t x : {std::int64_t{axes}, std::int64_t{operands}, elements}) to.push_back(x);
-    to.append(sizes, sizes + axes);
-    to.append(bytes, bytes + operands);
-    for (int k = 0; k < operands; ++k) to.append(strides[k], strides[k] + axes);
-  }
-  static loop_nest unpack(const std::int64_t* from) {
-    loop_nest l;
-    l.axes = static_cast<int>(from[0]);
-    l.operands = static_cast<int>(from[1]);
-    l.elements = from[2];
-    from += 3;
-    std::copy_n(from, l.axes, l.sizes);
-    from += l.axes;
-    std::copy_n(from, l.operands, l.bytes);
-    from += l.operands;
-    for (int k = 0; k < l.operands; ++k, from += l.axes) std::copy_n(from, l.axes, l.strides[k]);
-    return l;
-  }
-
  private:
   void copy(const loop_nest& o) {
     axes = o.axes;
@@ -72,6 +51,39 @@ struct loop_nest {
     std::copy_n(o.bytes, operands, bytes);
     for (int k = 0; k < operands; ++k) std::copy_n(o.strides[k], axes, strides[k]);
   }
+};
+
+/// Nests by their numbers, in little memory: of each only what has values.
+class loop_nests {
+ public:
+  int add(const loop_nest& l) {
+    all_.push_back({l.axes, l.operands, values_.size(), l.elements});
+    values_.append(l.sizes, l.sizes + l.axes);
+    values_.append(l.bytes, l.bytes + l.operands);
+    for (int k = 0; k < l.operands; ++k) values_.append(l.strides[k], l.strides[k] + l.axes);
+    return all_.size() - 1;
+  }
+  loop_nest operator[](int i) const {
+    const nest& n = all_[i];
+    loop_nest l;
+    l.axes = n.axes;
+    l.operands = n.operands;
+    l.elements = n.elements;
+    const std::int64_t* from = values_.data() + n.first;
+    std::copy_n(from, n.axes, l.sizes);
+    std::copy_n(from += n.axes, n.operands, l.bytes);
+    from += n.operands;
+    for (int k = 0; k < n.operands; ++k, from += n.axes) std::copy_n(from, n.axes, l.strides[k]);
+    return l;
+  }
+
+ private:
+  struct nest {
+    int axes, operands, first;  // first: of its sizes; bytes and strides follow
+    std::int64_t elements;
+  };
+  ::xla::detail::list<nest> all_;
+  ::xla::detail::list<std::int64_t> values_;
 };
 
 /// A row-major tensor seen along one of its axes: (outer, n, inner).

@@ -52,13 +52,13 @@ template <class In = void>
 inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* pointers,
                    const shape* shapes, const rng_state* random) {
   if (s.kind == step_kind::map) {
-    const auto loops = kernel::loop_nest::unpack(&p.loops[s.loops]);
+    const auto loops = p.loops[s.loops];
     if (s.kernel.map) return kernel::run_map(loops, {s.kernel.map}, pointers, s.ops);
     const later<In, tile_region> region(p.source, *s.source);
     kernel::run_map(loops, region.kernel(), pointers, s.ops);
   } else if (s.kind == step_kind::row) {
-    kernel::run_rows(kernel::loop_nest::unpack(&p.loops[s.loops]), s.kernel.row,
-                     s.kernel.scratch_bytes, pointers, s.inputs, s.ops);
+    kernel::run_rows(p.loops[s.loops], s.kernel.row, s.kernel.scratch_bytes, pointers, s.inputs,
+                     s.ops);
   } else {
     kernel_call call;
     call.out = pointers[s.inputs];
@@ -90,24 +90,23 @@ XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, c
 template <class In = void>
 inline void run_on_slice(const later<In, plan>& p, const ready_step& s, void* const* table,
                          std::byte* memory, std::int64_t slice) {
-  const std::int64_t* walk = &p.walks[s.walk];
-  const auto axes = static_cast<int>(*walk++);
+  const shape& sliced = p.sliced[s.sliced];
   std::int64_t index[max_rank];
-  for (int i = axes - 1; i > 0; --i) {
-    index[i] = slice % walk[i];
-    slice /= walk[i];
+  for (int i = sliced.rank - 1; i > 0; --i) {
+    index[i] = slice % sliced[i];
+    slice /= sliced[i];
   }
   index[0] = slice;
-  walk += axes;
   void* pointers[kernel::max_operands];
   const int* operands = &p.operands[s.first_operand];
-  for (int k = 0; k < s.operands; ++k, walk += axes + 1) {
-    if (walk[axes] >= 0) {
-      pointers[k] = memory + walk[axes];
+  const slice_place* places = &p.slice_places[s.first_slice];
+  for (int k = 0; k < s.operands; ++k) {
+    if (places[k].offset >= 0) {
+      pointers[k] = memory + places[k].offset;
       continue;
     }
     std::int64_t offset = 0;
-    for (int i = 0; i < axes; ++i) offset += index[i] * walk[i];
+    for (int i = 0; i < sliced.rank; ++i) offset += index[i] * places[k].strides[i];
     pointers[k] = static_cast<std::byte*>(table[operands[k]]) + offset;
   }
   run_on<In>(p, s, pointers, &p.slice_shapes[s.first_slice], nullptr);
@@ -120,9 +119,8 @@ void run_group(const later<In, plan>& p, const step_group& g, void* const* table
                std::byte* arena) {
   if (g.slices == step_group::whole)
     return kernel::parallel_for(g.threads, [&](std::int64_t thread) {
-      const std::int64_t* border = &p.walks[g.borders + static_cast<int>(thread)];
-      for (std::int64_t i = border[0]; i < border[1]; ++i)
-        run_step<In>(p, p.steps[static_cast<int>(i)], table, nullptr);
+      const int* border = &p.borders[g.borders + static_cast<int>(thread)];
+      for (int i = border[0]; i < border[1]; ++i) run_step<In>(p, p.steps[i], table, nullptr);
     });
   std::atomic<std::int64_t> next{0};
   kernel::parallel_for(std::min<std::int64_t>(num_threads(), g.slices), [&](std::int64_t thread) {

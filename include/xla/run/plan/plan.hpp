@@ -42,15 +42,22 @@ struct ready_step {
   int first_operand = 0;  ///< in plan::operands: inputs, then outputs
   int inputs = 0, operands = 0;
   int first_shape = 0;  ///< in plan::shapes_of_operands
-  int loops = -1;       ///< where they begin in plan::loops
+  int loops = -1;       ///< in plan::loops
   int ops = 1;
   int group = -1;        ///< of steps that run together; slice by slice, loops are those of a slice
-  int first_slice = -1;  ///< in plan::slice_shapes: operands of a slice
-  int walk = -1;         ///< in plan::walks: where the operands of a slice lie
+  int sliced = -1;       ///< in plan::sliced
+  int first_slice = -1;  ///< in plan::slice_shapes and slice_places: operands of a slice
   int random = -1;       ///< the number of the random op
   std::int64_t attr = 0, size = 0;
   std::source_location at;
   const step* source = nullptr;
+};
+
+/// Where the slices of an operand lie: one at a time in each thread's memory, or in the value's
+/// own.
+struct slice_place {
+  std::int64_t offset = -1;             ///< in a thread's memory; -1: in the value's own
+  std::int64_t strides[max_rank] = {};  ///< there, in bytes, along the axes that are sliced
 };
 
 /// Steps that run together. Either for one slice of their leading axes after the other: what only
@@ -61,7 +68,7 @@ struct step_group {
   int first = 0, last = 0;  ///< steps
   std::int64_t slices = 1;  ///< or whole
   int threads = 1;          ///< that have memory in the arena, or steps
-  int borders = -1;  ///< whole: in plan::walks, where each thread's steps begin, and where all end
+  int borders = -1;         ///< whole: in plan::borders, of the first thread
   std::int64_t offset = 0;  ///< in the arena
   std::int64_t bytes = 0;   ///< for each thread
 };
@@ -79,13 +86,15 @@ struct basic_plan {
   list<placement> places;  ///< per value, of its base
   list<int> operands;
   list<shape> operand_shapes;
-  list<std::int64_t> loops;  ///< packed, one nest after the other
+  kernel::loop_nests loops;
   list<int> order;           ///< per step: its number in the program
   list<ready_step> steps;
   list<int> group_of;  ///< per step: its group, or -1
   list<step_group> groups;
+  list<shape> sliced;  ///< per step that runs slice by slice: the axes that slices are taken of
   list<shape> slice_shapes;
-  list<std::int64_t> walks;
+  list<slice_place> slice_places;
+  list<int> borders;  ///< per thread of a group of whole steps where its own begin; where all end
   list<int> once;               ///< steps that depend on sizes alone
   list<int> copies;             ///< results and writes that are copied at the end: -1 or value
   list<int> scalars;            ///< values that a call writes as numbers

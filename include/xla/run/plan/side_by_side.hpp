@@ -172,13 +172,13 @@ class basic_side_finder {
     g.last = begin + ready_.size() - 1;
     g.slices = step_group::whole;
     g.threads = std::min(threads_, ready_.size());
-    g.borders = out_.walks.size();
+    g.borders = out_.borders.size();
     for (int t = 0; t < g.threads; ++t) {
-      out_.walks.push_back(first_ + order_.size());
+      out_.borders.push_back(first_ + order_.size());
       for (int j : ready_)
         if (thread_[j] == t) take(j);
     }
-    out_.walks.push_back(g.last + 1);
+    out_.borders.push_back(g.last + 1);
     out_.groups.push_back(g);
     return true;
   }

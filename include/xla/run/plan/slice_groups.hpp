@@ -49,33 +49,31 @@ inline bool slices_as_space(const shape& operand, const shape& space, int axes,
   return made == slices;
 }
 
-/// Gives a step of a group the shapes of a slice, and says where slices of its operands lie: the
-/// number of axes, their sizes, then for each operand the bytes from one to the next, and the
-/// place in a thread's memory, or -1. space becomes that of a slice.
+/// Gives a step of a group the shapes of a slice, and says where slices of its operands lie. space
+/// becomes that of a slice.
 template <class In = void>
 [[gnu::cold]] inline void add_slice(later<In, plan>& p, ready_step& r, shape& space) {
   const std::int64_t slices = p.groups[r.group].slices;
   const int axes = slice_axes<In>(p, *r.source, space, slices);
   r.first_slice = p.slice_shapes.size();
-  r.walk = p.walks.size();
-  p.walks.push_back(axes);
-  for (int i = 0; i < axes; ++i) p.walks.push_back(space[i]);
+  r.sliced = p.sliced.size();
+  shape sliced, rest;
+  for (int i = 0; i < space.rank; ++i) (i < axes ? sliced : rest).push(space[i]);
+  p.sliced.push_back(sliced);
   for (int k = 0; k < r.operands; ++k) {
     const int v = p.operands[r.first_operand + k];
     const placement& q = p.places[p.base[v]];
     const shape& s = p.operand_shapes[r.first_shape + k];
     std::int64_t strides[max_rank];
     kernel::broadcast_strides(s, space, strides);
-    const bool mine = q.where == place::slice;
-    for (int i = 0; i < axes; ++i)
-      p.walks.push_back(mine ? 0 : strides[i] * size_of(p.source.values[v].type));
-    p.walks.push_back(mine ? q.offset : -1);
+    slice_place lies;
+    if (q.where == place::slice) lies.offset = q.offset;
+    for (int i = 0; i < axes; ++i) lies.strides[i] = strides[i] * size_of(p.source.values[v].type);
+    p.slice_places.push_back(lies);
     shape slice;
     for (int i = std::max(0, axes - (space.rank - s.rank)); i < s.rank; ++i) slice.push(s[i]);
     p.slice_shapes.push_back(slice);
   }
-  shape rest;
-  for (int i = axes; i < space.rank; ++i) rest.push(space[i]);
   space = rest;
   if (r.op && r.op->kind == op_kind::reduce) r.attr >>= axes;
 }

@@ -33,7 +33,6 @@ class basic_specializer {
     later<In, memory_planner>(out_, made_, fixed_).run();
     number_random();
     out_.steps.reserve(p_.count.steps);
-    out_.loops.reserve(p_.count.steps * 32);
     out_.operands.reserve(p_.count.inputs + p_.count.outputs);
     out_.operand_shapes.reserve(p_.count.inputs + p_.count.outputs);
     for (int i = 0; i < p_.count.steps; ++i) add_step(i);
@@ -201,11 +200,11 @@ class basic_specializer {
     out_.steps.push_back(r);
   }
   void add_loops(ready_step& r, const shape& space, const shape* shapes) {
-    r.loops = out_.loops.size();
     std::int64_t bytes[kernel::max_operands];
     for (int k = 0; k < r.operands; ++k)
       bytes[k] = size_of(p_.values[out_.operands[r.first_operand + k]].type);
-    kernel::make_loops(space, shapes, bytes, r.operands, r.kind == step_kind::row).pack(out_.loops);
+    r.loops = out_.loops.add(
+        kernel::make_loops(space, shapes, bytes, r.operands, r.kind == step_kind::row));
   }
   void add_operand(int value) {
     out_.operands.push_back(value);
