@@ -145,10 +145,17 @@ set(XLA_HEADERS
   xla/kernel/eigen.hpp
   xla/kernel/eigen_packets.hpp
   xla/kernel/gemm.hpp
+  xla/kernel/gemm_block.hpp
   xla/kernel/gemm_few.hpp
+  xla/kernel/gemm_few_rows.hpp
+  xla/kernel/gemm_left.hpp
   xla/kernel/gemm_long.hpp
   xla/kernel/gemm_micro.hpp
-  xla/kernel/gemm_pack.hpp
+  xla/kernel/gemm_part.hpp
+  xla/kernel/gemm_right.hpp
+  xla/kernel/gemm_scratch.hpp
+  xla/kernel/gemm_transpose.hpp
+  xla/kernel/gemm_transposed.hpp
   xla/kernel/gemm_turn.hpp
   xla/kernel/lane.hpp
   xla/kernel/matrix_view.hpp

@@ -2,6 +2,7 @@
 # xla_test(<folder/name> [OPTIMISED] [LABELS core asan threads isa attack faults] [LIBRARIES <target>...]): see CMakeLists.txt beside.
 
 xla_test(kernel/gemm LABELS isa)
+xla_test(kernel/gemm_operands LABELS isa)
 xla_test(kernel/lane LABELS core asan isa)
 xla_test(kernel/philox LABELS core isa)
 xla_test(kernel/pool LABELS core threads)

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <xla/kernel/gemm_pack.hpp>
+#include <xla/kernel/gemm_part.hpp>
 
 // Products with a few rows, such as one token times a weight: b is read once, where it lies, at
 // the speed of the memory. b may have its rows or its columns contiguous; both give the same bits,

@@ -1,25 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
+#include <xla/kernel/block_sum.hpp>
 #include <xla/kernel/gemm.hpp>
+#include <xla/kernel/product.hpp>
 #include <xla/tensor/working_memory.hpp>
 
 namespace xla::kernel {
 namespace detail {
 
+template <class T>
+void multiply_ordinary(const strided_product<T>& p) {
+  if constexpr (is_vector<T>)
+    if (multiply_shortly(p)) return;
+  multiply(ordinary_product<T>{p.m, p.n, p.k, {p.a}, {p.b}, p.c});
+}
+
 /// A product of any shape, in the order of the kernels.
 template <class T>
 void multiply_whole(index_t m, index_t n, index_t k, matrix_view<T> a, matrix_view<T> b, T* c,
                     index_t ldc) {
-  if (n != 1 || m == 1) return multiply<T>({m, n, k, a, b, c, ldc});
+  if (n != 1 || m == 1) return multiply_ordinary<T>({m, n, k, a, b, {c, ldc}});
   // Transposed, a product with one column is one with few rows.
   const matrix_view<T> row{b.data, b.col_stride, b.row_stride};
   const matrix_view<T> columns{a.data, a.col_stride, a.row_stride};
-  if (ldc == 1) return multiply<T>({1, m, k, row, columns, c, m});
+  if (ldc == 1) return multiply_ordinary<T>({1, m, k, row, columns, {c, m}});
   T some[256];
   for (std::int64_t i = 0; i < m; i += 256) {
     const std::int64_t count = std::min<std::int64_t>(256, m - i);
-    multiply<T>({1, count, k, row, from(columns, 0, i), some, count});
+    multiply_ordinary<T>({1, count, k, row, columns.from(0, i), {some, count}});
     for (std::int64_t j = 0; j < count; ++j) c[(i + j) * ldc] = some[j];
   }
 }
@@ -40,7 +51,7 @@ void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_v
   T* const piece = lost + m * n;
   std::fill_n(lost, m * n, T{0});
   for (index_t at = most; at < k; at += most) {
-    multiply_whole(m, n, std::min(k - at, most), from(a, 0, at), from(b, at, 0), piece, n);
+    multiply_whole(m, n, std::min(k - at, most), a.from(0, at), b.from(at, 0), piece, n);
     for (index_t i = 0; i < m; ++i)
       column_sums<T>{c + i * ldc, lost + i * n}.add({piece + i * n, nullptr}, n, false);
   }

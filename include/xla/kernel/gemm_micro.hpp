@@ -1,125 +1,201 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
 #include <xla/kernel/part.hpp>
 
+// The inner loop of a product, and what it reads and writes: a *sliver*, some rows of a; a *panel*,
+// some columns of b in whole vectors; a *result*, a tile of c. How a sliver and a result lie are
+// types, so that one loop serves rows by stride and rows by pointers.
+
 namespace xla::kernel::detail {
 
 using index_t = std::int64_t;
 
-/// The block of c that a micro-kernel keeps in registers.
+/// Rows of a by strides: element (i, k) is data[i * row + k * step].
 template <class T>
-struct tile {
-#if defined(__AVX512F__) || defined(__aarch64__)
-  static constexpr int rows = 8, vectors = 3;
-#elif defined(__AVX2__)
-  static constexpr int rows = 6, vectors = 2;
-#else
-  static constexpr int rows = 4, vectors = 2;
-#endif
-  static constexpr int width = lanes<T>;
-  static constexpr int columns = vectors * width;
+struct sliver {
+  const T* data;
+  index_t row, step;
+
+  sliver below(index_t rows) const { return {data + rows * row, row, step}; }
+
+  /// Calls f(element of row i) for each of `depth` steps along k.
+  template <int Rows, class F>
+  [[gnu::always_inline]] void walk(index_t depth, F f) const {
+    const T* __restrict at = data;
+    const index_t next_row = row, next = step;
+    for (; depth > 0; --depth, at += next) f([&](index_t i) { return at[i * next_row]; });
+  }
 };
 
-/// One call of a micro-kernel: c (+)= a·b for a few rows of a and one panel of b. `tail` counts
-/// the columns of the last vector, `first` says to store instead of adding to c.
+/// Rows of a by pointers, in pieces of `length` elements along k: those of a piece begin at
+/// rows[0], rows[1], …, and those of the next at rows[next], … The first piece begins at `from`.
 template <class T>
+struct pointer_sliver {
+  const T* const* rows;
+  index_t next, length, from;
+
+  pointer_sliver below(index_t count) const { return {rows + count, next, length, from}; }
+
+  template <int Rows, class F>
+  [[gnu::always_inline]] void walk(index_t depth, F f) const {
+    index_t begin = from;
+    for (const T* const* piece = rows; depth > 0; piece += next, begin = 0) {
+      const T* at[Rows];
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) at[i] = piece[i] + begin;
+      const index_t count = std::min(length - begin, depth);
+      for (index_t k = 0; k < count; ++k) f([&](index_t i) { return at[i][k]; });
+      depth -= count;
+    }
+  }
+};
+
+/// Rows of c a fixed step apart.
+template <class T>
+struct strided_rows {
+  T* data;
+  index_t step;
+  T* row(index_t i) const { return data + i * step; }
+  strided_rows from(index_t row, index_t column) const {
+    return {data + row * step + column, step};
+  }
+};
+
+/// Rows of c anywhere.
+template <class T>
+struct pointer_rows {
+  T* const* rows;
+  index_t column;
+  T* row(index_t i) const { return rows[i] + column; }
+  pointer_rows from(index_t row, index_t more) const { return {rows + row, column + more}; }
+};
+
+/// One call of a micro-kernel: c (+)= a·b for a sliver of a and a panel of b. `tail` counts the
+/// columns of the last vector, `first` says to store instead of adding to c.
+template <class T, class Sliver, class Result>
 struct micro_call {
   index_t depth;
-  const T* a;
-  index_t a_row, a_step;
+  Sliver a;
   const T* b;
   index_t b_step;
-  T* c;
-  index_t c_row;
-  int tail;
+  Result c;
   bool first;
+  int tail = 0;
 };
 
 /// Stores a tile whose last vector is not full.
-template <class T>
-[[gnu::noinline]] void store_edge(const micro_call<T>& call, const T* sum, int rows, int vectors) {
-  const int stride = vectors * tile<T>::width, columns = stride - tile<T>::width + call.tail;
+template <class T, class Result>
+[[gnu::noinline]] void store_edge(const Result& to, bool first, const T* sum, int rows, int columns,
+                                  int stride) {
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < columns; ++j) {
-      T& c = call.c[i * call.c_row + j];
-      c = static_cast<T>(call.first ? sum[i * stride + j] : c + sum[i * stride + j]);
+      T& c = to.row(i)[j];
+      c = static_cast<T>(first ? sum[i * stride + j] : c + sum[i * stride + j]);
     }
 }
 
 /// Every element is one chain of `pmadd` over k, whatever the tile: that fixes its bits.
-template <class T, int Rows, int Vectors>
-void micro_kernel(const micro_call<T>& call) {
+template <int Rows, int Vectors, class T, class Sliver, class Result>
+void micro_kernel(const micro_call<T, Sliver, Result>& call) {
   using vector = packet<T>;
-  constexpr int width = tile<T>::width;
-  const T* __restrict a = call.a;
+  constexpr int width = lanes<T>;
   const T* __restrict b = call.b;
-  const index_t a_row = call.a_row, a_step = call.a_step, b_step = call.b_step;
+  const index_t b_step = call.b_step;
   vector sum[Rows][Vectors];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
       sum[i][j] = simd::pset1<vector>(T{0});
-      simd::prefetch(call.c + i * call.c_row + j * width);
+      simd::prefetch(call.c.row(i) + j * width);
     }
-  for (index_t k = call.depth; k > 0; --k, a += a_step, b += b_step) {
-    vector row[Vectors];
+  call.a.template walk<Rows>(
+      call.depth, [&](const auto& left) __attribute__((always_inline)) {
+        vector row[Vectors];
 #pragma GCC unroll 4
-    for (int j = 0; j < Vectors; ++j) row[j] = simd::ploadu<vector>(b + j * width);
-#pragma GCC unroll 8
-    for (int i = 0; i < Rows; ++i) {
-      const vector left = simd::pset1<vector>(a[i * a_row]);
+        for (int j = 0; j < Vectors; ++j) row[j] = simd::ploadu<vector>(b + j * width);
+#pragma GCC unroll 16
+        for (int i = 0; i < Rows; ++i) {
+          const vector one = simd::pset1<vector>(left(i));
 #pragma GCC unroll 4
-      for (int j = 0; j < Vectors; ++j) sum[i][j] = simd::pmadd(left, row[j], sum[i][j]);
-    }
-  }
+          for (int j = 0; j < Vectors; ++j) sum[i][j] = simd::pmadd(one, row[j], sum[i][j]);
+        }
+        b += b_step;
+      });
   if (call.tail != width) {
-    alignas(64) T block[Rows][Vectors * width];
-#pragma GCC unroll 8
+    constexpr int stride = Vectors * width;
+    alignas(64) T block[Rows][stride];
+#pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
       for (int j = 0; j < Vectors; ++j) simd::pstoreu(&block[i][j * width], sum[i][j]);
-    return store_edge(call, &block[0][0], Rows, Vectors);
+    return store_edge(call.c, call.first, &block[0][0], Rows, stride - width + call.tail, stride);
   }
-  T* c = call.c;
-  const index_t c_row = call.c_row;
+  const Result c = call.c;
   const bool first = call.first;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
-      T* to = c + i * c_row + j * width;
+      T* to = c.row(i) + j * width;
       simd::pstoreu(to, first ? sum[i][j] : simd::padd(simd::ploadu<vector>(to), sum[i][j]));
     }
 }
 
-template <class T>
-using micro_pointer = void (*)(const micro_call<T>&);
+template <class Call>
+using micro_pointer = void (*)(const Call&);
 
-template <class T, int Rows>
-constexpr std::array<micro_pointer<T>, 3> micro_row = {
-    &micro_kernel<T, Rows, 1>, &micro_kernel<T, Rows, 2>, &micro_kernel<T, Rows, tile<T>::vectors>};
+template <class Call, int Rows, int Vectors>
+constexpr std::array<micro_pointer<Call>, 3> micro_row = {
+    &micro_kernel<Rows, 1>, &micro_kernel<Rows, 2>, &micro_kernel<Rows, Vectors>};
 
-/// Computes up to tile::rows rows and tile::columns columns, by the largest kernels that fit.
-template <class T>
-void multiply_tile(micro_call<T> call, index_t rows, index_t columns) {
-  constexpr int width = tile<T>::width;
-  const auto last = static_cast<std::size_t>((columns - 1) / width);
-  call.tail = static_cast<int>(columns - static_cast<index_t>(last) * width);
-  while (rows > 0) {
-    const index_t step = rows >= tile<T>::rows ? tile<T>::rows : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
-    const auto& kernels = step == tile<T>::rows ? micro_row<T, tile<T>::rows>
-                          : step == 4           ? micro_row<T, 4>
-                          : step == 2           ? micro_row<T, 2>
-                                                : micro_row<T, 1>;
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int tile_rows = 8, tile_vectors = 3;
+#elif defined(__AVX2__)
+inline constexpr int tile_rows = 6, tile_vectors = 2;
+#else
+inline constexpr int tile_rows = 4, tile_vectors = 2;
+#endif
+
+/// The block of c that a micro-kernel keeps in registers, and how slivers and panels are packed for
+/// it: sliver[k * rows + i], panel[k * columns + j].
+template <class T, int Rows = tile_rows, int Vectors = tile_vectors>
+struct tile {
+  using element = T;  ///< of packed slivers and panels
+  using sum = T;      ///< of c
+  static constexpr int rows = Rows, vectors = Vectors, width = lanes<T>, columns = vectors * width;
+  /// Slivers and panels hold whole multiples of so many steps along k, filled up with zeros.
+  static constexpr index_t step = 1;
+
+  static sliver<T> packed(const T* data) { return {data, 1, rows}; }
+
+  /// Computes up to `rows` rows and `columns` columns, by the largest kernels that fit.
+  template <class Sliver, class Result>
+  static void multiply(micro_call<T, Sliver, Result>&& call, index_t height, index_t wide);
+};
+
+template <class T, int Rows, int Vectors>
+template <class Sliver, class Result>
+void tile<T, Rows, Vectors>::multiply(micro_call<T, Sliver, Result>&& call, index_t height,
+                                      index_t wide) {
+  using kernel = micro_call<T, Sliver, Result>;
+  const auto last = static_cast<std::size_t>((wide - 1) / width);
+  call.tail = static_cast<int>(wide - static_cast<index_t>(last) * width);
+  while (height > 0) {
+    const index_t count = height >= rows ? rows : height >= 4 ? 4 : height >= 2 ? 2 : 1;
+    const auto& kernels = count == rows ? micro_row<kernel, rows, vectors>
+                          : count == 4  ? micro_row<kernel, 4, vectors>
+                          : count == 2  ? micro_row<kernel, 2, vectors>
+                                        : micro_row<kernel, 1, vectors>;
     kernels[last](call);
-    call.a += step * call.a_row;
-    call.c += step * call.c_row;
-    rows -= step;
+    call.a = call.a.below(count);
+    call.c = call.c.from(count, 0);
+    height -= count;
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <xla/kernel/gemm_pack.hpp>
+#include <xla/kernel/gemm_block.hpp>
 
 // Columns of b that are contiguous along k are transposed for the micro-kernels. That is done in
 // registers while the first sliver of rows is multiplied: then the multiply-adds hide the wait for
@@ -22,8 +22,7 @@ namespace xla::kernel::detail {
 template <class T>
 struct turn_call {
   index_t depth;
-  const T* a;
-  index_t a_row, a_step;
+  sliver<T> a;
   const T* b;
   index_t b_column, columns;
   T* packed;
@@ -39,8 +38,8 @@ void turn_kernel(const turn_call<T>& call) {
   using vector = packet<T>;
   constexpr int width = tile<T>::width, rows = tile<T>::rows;
   constexpr index_t ahead = 3 * width;
-  const index_t a_row = call.a_row, a_step = call.a_step, b_column = call.b_column;
-  const T* a = call.a;
+  const index_t a_row = call.a.row, a_step = call.a.step, b_column = call.b_column;
+  const T* a = call.a.data;
   T* packed = call.packed;
   index_t column[width];
   for (int q = 0; q < width; ++q) column[q] = std::min<index_t>(q, call.columns - 1) * b_column;
@@ -95,5 +94,50 @@ void turn_kernel(const turn_call<T>& call) {
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+
+/// Whether to do that with so many rows. A sliver that is not whole is padded, which does not pay
+/// for a row or two.
+template <class P>
+bool turns_with(const P& p, index_t rows) {
+  using tile = typename P::tile;
+  const index_t height = std::min<index_t>(rows, tile::rows);
+  const bool padded =
+      p.slivers == nullptr && height > 4 && round_up(height, tile::width) >= tile::rows;
+  return p.b.turned() && (height == tile::rows || padded);
+}
+
+/// Packs b for one block of k and a range of columns, and multiplies the first sliver of the rows
+/// meanwhile. Returns how many rows that is.
+template <class P>
+index_t turn_block(const P& p, typename P::element* to, range rows, range columns, range ks,
+                   index_t wide) {
+  using T = typename P::element;
+  constexpr index_t unit = tile<T>::rows, width = tile<T>::width;
+  const index_t height = std::min(rows.size(), unit), padded = round_up(height, width);
+  sliver<T> a = p.left(rows, ks);
+  if (p.slivers == nullptr && height < unit) {
+    T* const copy = left_scratch().template get<T>(padded * p.depth);
+    pack_panel(copy, matrix_view<T>{a.data, a.step, a.row}, ks.size(), height);
+    a = {copy, 1, padded};
+  }
+  for (index_t j = columns.begin; j < columns.end; j += wide) {
+    const index_t end = std::min(j + wide, columns.end);
+    for (index_t q = j; q < end; q += width)
+      turn_kernel<T>({.depth = ks.size(),
+                      .a = a,
+                      .b = p.b.column(ks.begin, q),
+                      .b_column = p.b.view.col_stride,
+                      .columns = std::min(width, end - q),
+                      .packed = rows.size() > height
+                                    ? to + (j - columns.begin) * ks.size() + (q - j)
+                                    : nullptr,
+                      .packed_step = round_up(end - j, width),
+                      .c = p.c.row(rows.begin) + q,
+                      .c_row = p.c.step,
+                      .rows = height,
+                      .first = ks.begin == 0});
+  }
+  return height;
+}
 
 }  // namespace xla::kernel::detail

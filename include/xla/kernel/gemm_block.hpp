@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include <xla/kernel/gemm_left.hpp>
+#include <xla/kernel/gemm_right.hpp>
+#include <xla/kernel/gemm_scratch.hpp>
+
+namespace xla::kernel::detail {
+
+/// One product c = a·b and how it is cut. k is cut by its own length only, so that the order of
+/// every sum is fixed: blocks of at most 2 KiB of a row, of nearly equal length.
+template <class Tile, class Left, class Right, class Result = strided_rows<typename Tile::sum>>
+struct product {
+  using tile = Tile;
+  using element = typename Tile::element;
+  using result = Result;
+
+  index_t m, n, k;
+  Left a;
+  Right b;
+  Result c;
+  const element* slivers = nullptr;  // a once it is packed whole
+  index_t depth = 1, depths = 1;
+
+  static constexpr bool reads_left = requires(const Left& a, range r) { a.read(r, r); };
+  static constexpr bool packs_left = requires { &Left::pack; };
+  static constexpr bool reads_right = requires(const Right& b, index_t i) { b.read(i, i, i); };
+  /// Whether the kernels of gemm_turn.hpp can take both operands.
+  static constexpr bool turns =
+      std::is_same_v<Tile, detail::tile<element>> &&
+      requires(const Left& a, const Right& b, range r, index_t i, sliver<element> s, element* to) {
+        s = a.read(r, r);
+        b.column(i, i);
+        Result{to, i};
+      };
+
+  bool in_place() const {
+    if constexpr (reads_left && packs_left) return a.in_place(k);
+    else return reads_left;
+  }
+
+  void cut() {
+    constexpr index_t most = 2048 / sizeof(element);
+    depths = (k + most - 1) / most;
+    depth = round_up((k + depths - 1) / depths, a.grain());
+    depths = (k + depth - 1) / depth;
+  }
+
+  range block(index_t i) const { return {i * depth, std::min(k, (i + 1) * depth)}; }
+  /// Steps along k that packed slivers and panels hold.
+  static index_t padded(index_t steps) { return round_up(steps, Tile::step); }
+
+  /// The sliver of these rows, of a packed whole or read in place.
+  auto left(range rows, range ks) const {
+    const auto packed = [&] {
+      return Tile::packed(slivers + rows.begin * padded(k) + ks.begin * Tile::rows);
+    };
+    if constexpr (!packs_left) return a.read(rows, ks);
+    else if constexpr (!reads_left) return packed();
+    else return slivers != nullptr ? packed() : a.read(rows, ks);
+  }
+};
+
+/// c(rows, columns) (+)= a(rows, ks)·b(ks, columns) for one sliver; at each panel a share of `next`
+/// is fetched.
+template <class P, class Sliver, class Next>
+[[gnu::always_inline]] inline void multiply_sliver(const P& p, const Sliver& a, range rows,
+                                                   range columns, range ks,
+                                                   panels<typename P::element> b, Next& next) {
+  using call = micro_call<typename P::element, Sliver, typename P::result>;
+  for (index_t j = columns.begin; j < columns.end; j += b.wide) {
+    const index_t width = std::min(b.wide, columns.end - j);
+    next.fetch();
+    P::tile::multiply(call{.depth = ks.size(),
+                           .a = a,
+                           .b = b.data + (j - b.begin) * (b.step != 0 ? 1 : p.padded(ks.size())),
+                           .b_step = b.step != 0 ? b.step : round_up(width, P::tile::width),
+                           .c = p.c.from(rows.begin, j),
+                           .first = ks.begin == 0},
+                      rows.size(), width);
+  }
+}
+
+/// The same for all rows of an a that is packed some slivers at a time, so that whole cache lines
+/// are read.
+template <class P>
+void multiply_packing(const P& p, range rows, range columns, range ks,
+                      panels<typename P::element> b) {
+  using tile = typename P::tile;
+  constexpr index_t unit = tile::rows, slivers = unit % 4 == 0 ? 4 : 8, group = slivers * unit;
+  const index_t shares = slivers * ((columns.size() + b.wide - 1) / b.wide);
+  const index_t depth = p.padded(ks.size());
+  auto* const packed = left_scratch().template get<typename P::element>(group * p.depth);
+  const auto group_at = [&](index_t i) { return range{i, std::min(rows.end, i + group)}; };
+  for (range some = group_at(rows.begin); some.size() > 0; some = group_at(some.end)) {
+    p.a.pack(packed, unit * depth, some.begin, ks.begin, some.size(), ks.size());
+    auto next = p.a.ahead(group_at(some.end), ks, shares);
+    for (index_t i = some.begin; i < some.end; i += unit)
+      multiply_sliver(p, tile::packed(packed + (i - some.begin) * depth),
+                      {i, std::min(some.end, i + unit)}, columns, ks, b, next);
+  }
+}
+
+/// c(rows, columns) (+)= a(rows, ks)·b(ks, columns). `columns` begins at a border of the panels.
+template <class P>
+void multiply_block(const P& p, range rows, range columns, range ks,
+                    panels<typename P::element> b) {
+  constexpr index_t unit = P::tile::rows;
+  if (columns.size() == 0) return;
+  const bool packed = p.slivers != nullptr;
+  if constexpr (P::packs_left)
+    if (!packed && !p.in_place()) return multiply_packing(p, rows, columns, ks, b);
+  const index_t shares = (columns.size() + b.wide - 1) / b.wide;
+  for (index_t i = rows.begin; i < rows.end; i += unit) {
+    const range some{i, std::min(rows.end, i + unit)};
+    decltype(p.a.ahead(some, ks, shares)) next;
+    if (!packed) next = p.a.ahead({some.end, std::min(rows.end, some.end + unit)}, ks, shares);
+    multiply_sliver(p, p.left(some, ks), some, columns, ks, b, next);
+  }
+}
+
+}  // namespace xla::kernel::detail

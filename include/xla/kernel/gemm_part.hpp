@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include <xla/kernel/gemm_block.hpp>
+#include <xla/kernel/gemm_turn.hpp>
+#include <xla/kernel/loops.hpp>
+
+namespace xla::kernel::detail {
+
+/// The i-th of `parts` ranges over [0, n) whose borders are multiples of `unit`.
+template <class = void>
+inline range part(index_t n, index_t unit, index_t parts, index_t i) {
+  const index_t units = (n + unit - 1) / unit;
+  return {units * i / parts * unit, std::min(n, units * (i + 1) / parts * unit)};
+}
+
+/// How wide the panels of some columns are: as wide as a tile, or nearly equal.
+template <class Tile>
+index_t panel_width(index_t columns) {
+  constexpr index_t width = Tile::width;
+  const index_t vectors = std::max<index_t>((columns + width - 1) / width, 1);
+  const index_t count = (vectors + Tile::vectors - 1) / Tile::vectors;
+  return (vectors + count - 1) / count * width;
+}
+
+/// How many columns of b one thread keeps packed at a time: a block of k then fits the L2 cache.
+template <class Tile>
+constexpr index_t resident_columns = (Tile::vectors == 3 ? 7 : 10) * Tile::columns;
+
+/// The fewest equal ranges of columns that stay resident.
+template <class Tile>
+index_t resident_parts(range columns) {
+  return (columns.size() + resident_columns<Tile> - 1) / resident_columns<Tile>;
+}
+
+/// The i-th of `parts` ranges of whole panels.
+template <class Tile>
+range panel_part(range columns, index_t parts, index_t i) {
+  const range within = part(columns.size(), Tile::columns, parts, i);
+  return {columns.begin + within.begin, columns.begin + within.end};
+}
+
+/// Some rows of some columns, by one thread that packs for itself.
+template <class P>
+void multiply_part(const P& p, range rows, range columns) {
+  using tile = typename P::tile;
+  constexpr index_t width = tile::width;
+  bool in_place = false, turned = false;
+  if constexpr (P::reads_right)
+    in_place = p.b.in_place((rows.size() + tile::rows - 1) / tile::rows, p.depth, p.n);
+  if constexpr (P::turns) turned = turns_with(p, rows.size());
+  const index_t parts = resident_parts<tile>(columns);
+  auto* const packed = right_scratch().template get<typename P::element>(
+      (resident_columns<tile> + tile::columns) * p.depth);
+  for (index_t i = 0; i < parts; ++i) {
+    range some = panel_part<tile>(columns, parts, i);
+    const range whole{some.begin, some.begin + (in_place ? some.size() / width * width : 0)};
+    some.begin = whole.end;
+    const index_t wide = panel_width<tile>(some.size());
+    for (index_t block = 0; block < p.depths; ++block) {
+      const range ks = p.block(block);
+      if constexpr (P::reads_right)
+        multiply_block(p, rows, whole, ks,
+                       p.b.read(ks.begin, whole.begin, panel_width<tile>(whole.size())));
+      range rest = rows;
+      if constexpr (P::turns)
+        if (turned) rest.begin += turn_block(p, packed, rows, some, ks, wide);
+      for (index_t j = some.begin; !turned && j < some.end; j += wide)
+        p.b.pack(packed + (j - some.begin) * p.padded(ks.size()), ks.begin, j, ks.size(),
+                 std::min(wide, some.end - j));
+      multiply_block(p, rest, some, ks, {packed, some.begin, wide});
+    }
+  }
+}
+
+/// Packs the columns and blocks once, by all threads, then shares them among tiles of c.
+template <class P>
+void multiply_shared(const P& p, range columns, range blocks, index_t chunks) {
+  using tile = typename P::tile;
+  constexpr index_t wide = tile::columns;
+  const index_t stride = round_up(columns.size(), tile::width) * p.depth;
+  auto* const packed = right_scratch().template get<typename P::element>(stride * blocks.size());
+  const index_t count = (columns.size() + wide - 1) / wide;
+  parallel_for(count * blocks.size(), [&](index_t i) {
+    const index_t block = i / count, j = columns.begin + i % count * wide;
+    const range ks = p.block(blocks.begin + block);
+    p.b.pack(packed + block * stride + (j - columns.begin) * p.padded(ks.size()), ks.begin, j,
+             ks.size(), std::min(wide, columns.end - j));
+  });
+  const index_t across = resident_parts<tile>(columns);
+  const index_t slivers = (p.m + tile::rows - 1) / tile::rows;
+  const index_t down = std::clamp<index_t>((chunks + across - 1) / across, 1, slivers);
+  parallel_for(across * down, [&](index_t i) {
+    // All columns of some rows one after another: then a comes from the memory once.
+    const range rows = part(p.m, tile::rows, down, i / across);
+    const range some = panel_part<tile>(columns, across, i % across);
+    for (index_t block = 0; block < blocks.size(); ++block)
+      multiply_block(p, rows, some, p.block(blocks.begin + block),
+                     {packed + block * stride, columns.begin, wide});
+  });
+}
+
+}  // namespace xla::kernel::detail
