@@ -45,6 +45,7 @@ set(XLA_HEADERS
   xla/tensor/state.hpp
   xla/tensor/tree.hpp
   xla/tensor/training.hpp
+  xla/tensor/walk.hpp
   xla/tensor/working_memory.hpp
   xla/op/abs.hpp
   xla/op/argmax.hpp

@@ -97,7 +97,7 @@ class compiled_base {
   static constexpr compiled_program made{
       Captured::kept.storage.view(), Captured::kernels.data(), Captured::kept.facts.data(),
       Captured::kept.sets_flags ? Captured::kept.flags.data() : nullptr,
-      &argument_walk<std::remove_reference_t<A>...>::visit};
+      &arguments_of<bare<A>...>::visit};
 
   template <class X>
   static void* address_of(X& x) {

@@ -1,85 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <cstdint>
 #include <string>
-#include <tuple>
-#include <utility>
+#include <type_traits>
 
 #include "xla/base/hana.hpp"
-#include "xla/base/later.hpp"
-#include "xla/tensor/misfit.hpp"
-#include "xla/tensor/tree.hpp"
+#include "xla/tensor/walk.hpp"
 
 namespace xla {
+
 namespace detail {
-
-template <class X, class F>
-constexpr void visit_tree(X& x, F&& f, const tree_path& path);
-
-/// Y, const where X is.
-template <class X, class Y>
-using same_const = std::conditional_t<std::is_const_v<X>, const Y, Y>;
-
-template <class Tuple, class F, std::size_t... I>
-constexpr void visit_tuple(Tuple& t, F&& f, const tree_path& path, std::index_sequence<I...>) {
-  (visit_tree(std::get<I>(t), f, tree_path{&path, nullptr, static_cast<std::int64_t>(I)}), ...);
-}
-
-/// Calls f(leaf, path) for every leaf of x in the order of the described members.
-template <class X, class F>
-constexpr void visit_tree(X& x, F&& f, const tree_path& path) {
-  using U = std::remove_cv_t<X>;
-  if constexpr (tree_leaf<U>) {
-    f(x, path);
-  } else if constexpr (is_part<U>) {
-    f(static_cast<same_const<X, typename result_of<U>::type>&>(x), path);
-  } else if constexpr (is_array<U>) {
-    for (std::size_t i = 0; i < x.size(); ++i)
-      visit_tree(x[i], f, tree_path{&path, nullptr, static_cast<std::int64_t>(i)});
-  } else if constexpr (is_tuple<U>) {
-    visit_tuple(x, f, path, std::make_index_sequence<std::tuple_size_v<U>>{});
-  } else if constexpr (described<U> && fits<U>()) {
-    hana::for_each(U::xla_members(), [&](auto m) {
-      visit_tree(m.get(x), f, tree_path{&path, m.name, -1});
-    });
-  } else {
-    check_fit<U>();
-  }
+/// Calls f(state, path) for every parameter of a module, or every buffer.
+template <bool Parameters, class Module, class F>
+constexpr void visit_states(Module& module, F&& f, const tree_path& path = {}) {
+  visit_tree(
+      module,
+      [&](auto& leaf, const tree_path& at) {
+        if constexpr (is_state<std::remove_cvref_t<decltype(leaf)>>)
+          if constexpr (std::remove_cvref_t<decltype(leaf)>::trainable == Parameters) f(leaf, at);
+      },
+      path);
 }
 
 /// Parameters of a type, counted without making one.
 template <class X>
 constexpr int count_parameters() {
-  using U = std::remove_cvref_t<X>;
-  if constexpr (is_state<U>) return U::trainable ? 1 : 0;
-  else if constexpr (tree_leaf<U>) return 0;
-  else if constexpr (is_array<U>)
-    return static_cast<int>(std::tuple_size_v<U>) * count_parameters<typename U::value_type>();
-  else if constexpr (is_tuple<U>)
-    return []<std::size_t... I>(std::index_sequence<I...>) {
-      return (0 + ... + count_parameters<std::tuple_element_t<I, U>>());
-    }(std::make_index_sequence<std::tuple_size_v<U>>{});
-  else if constexpr (described<U>)
-    return hana::unpack(U::xla_members(), [](auto... m) {
-      return (0 + ... + count_parameters<decltype(m.get(std::declval<U&>()))>());
-    });
-  else return 0;
-}
-
-}  // namespace detail
-
-namespace detail {
-/// Calls f(state, path) for every parameter of a module, or every buffer.
-template <bool Parameters, class Module, class F>
-constexpr void visit_states(Module& module, F&& f) {
-  visit_tree(module,
-             [&](auto& leaf, const tree_path& path) {
-               if constexpr (is_state<std::remove_cvref_t<decltype(leaf)>>)
-                 if constexpr (std::remove_cvref_t<decltype(leaf)>::trainable == Parameters)
-                   f(leaf, path);
-             },
-             {});
+  int n = 0;
+  visit_types<std::remove_cvref_t<X>>([&]<class L>(std::type_identity<L>, const tree_path&) {
+    if constexpr (is_state<L>) n += L::trainable;
+  });
+  return n;
 }
 }  // namespace detail
 
@@ -202,11 +153,11 @@ consteval std::int64_t parameter_count() {
 
 /// The same for a container with one member, whose name stays out of the parameters' names, as in
 /// PyTorch: "0.weight", not "layers.0.weight".
-#define XLA_CONTAINER(m)                                                                  \
-  static constexpr auto xla_members() {                                                   \
-    return ::xla::hana::make_tuple(                                                       \
-        ::xla::detail::make_member(nullptr, [](auto& self) -> auto& { return self.m; })); \
-  }                                                                                       \
+#define XLA_CONTAINER(m)                                                             \
+  static constexpr auto xla_members() {                                              \
+    return ::xla::hana::make_tuple(                                                  \
+        ::xla::detail::make_member("", [](auto& self) -> auto& { return self.m; })); \
+  }                                                                                  \
   XLA_DETAIL_TRAINING(constexpr, *this)
 
 // XLA_MODULE's members are no templates: it also stands in structs inside functions.

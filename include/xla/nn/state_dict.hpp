@@ -25,14 +25,6 @@ struct IncompatibleKeys {
 
 namespace detail {
 
-/// An optimizer, or what else keeps tensors beside the parameters of a model.
-template <class X>
-concept keeps_state = requires(X& x) {
-  x.model();
-  x.options;
-  x.visit_state([](auto&, auto) {});
-};
-
 /// A schedule, or what else has numbers that change as training goes on.
 template <class X>
 concept keeps_progress = requires(X& x) { x.visit_progress([](const char*, auto&) {}); };
@@ -44,37 +36,15 @@ template <class X, class F>
 void visit_named_state(X& x, const std::string& prefix, F&& f) {
   if constexpr (keeps_progress<X>) {
     x.visit_progress([&](const char* name, auto& number) { f(prefix + name, number); });
-  } else if constexpr (keeps_state<X>) {
-    later<X, std::vector<std::pair<const void*, std::string>>> names;
-    visit_tree(x.model(),
-               [&](auto& leaf, const tree_path& path) {
-                 if constexpr (is_state<std::remove_cvref_t<decltype(leaf)>>)
-                   names.emplace_back(static_cast<const void*>(&leaf), prefix + path.str() + '.');
-               },
-               {});
-    std::size_t at = 0;
-    int count = 0;
-    x.visit_state([&](auto& state, auto parameter) {
-      if constexpr (std::is_null_pointer_v<decltype(parameter)>) {
-        f(prefix + "step", state);
-      } else if constexpr (std::is_same_v<decltype(parameter), const char*>) {
-        f(prefix + parameter, state);
-      } else {
-        for (; names.at(at).first != parameter; ++at) count = 0;
-        f(names[at].second + std::to_string(count++), state);
-      }
-    });
-    visit_options(x,
-                  [&](auto& leaf, const tree_path& path) {
-                    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(leaf)>, Scalar>)
-                      f(prefix + path.str(), leaf);
-                  },
-                  {});
   } else {
     visit_tree(x,
                [&](auto& leaf, const tree_path& path) {
-                 if constexpr (is_state<std::remove_cvref_t<decltype(leaf)>>)
+                 using L = std::remove_cvref_t<decltype(leaf)>;
+                 if constexpr (is_state<L>) {
                    if (leaf.defined()) f(prefix + path.str(), leaf);
+                 } else if constexpr (optimizer_like<X> && std::is_same_v<L, Scalar>) {
+                   f(prefix + path.str(), leaf);
+                 }
                },
                {});
   }

@@ -25,54 +25,43 @@ struct AverageOptions {
 
 namespace xla::detail {
 
-/// Buffers beside all parameters and buffers of a module, in its structure.
-template <class X>
-struct beside_state {
-  using type = std::tuple<>;
-};
-template <class T, int R, bool B>
-struct beside_state<State<T, R, B>> {
-  using type = Buffer<T, dynamic_rank>;
-};
-template <class X, std::size_t N>
-struct beside_state<std::array<X, N>> {
-  using type = std::array<typename beside_state<X>::type, N>;
-};
-template <class... X>
-struct beside_state<std::tuple<X...>> {
-  using type = std::tuple<typename beside_state<std::remove_cvref_t<X>>::type...>;
-};
-template <class A, class B>
-struct beside_state<std::pair<A, B>> : beside_state<std::tuple<A, B>> {};
-template <described X>
-struct beside_state<X> {
-  static constexpr auto find(auto... m) {
-    return std::type_identity<std::tuple<typename beside_state<
-        std::remove_cvref_t<decltype(m.get(std::declval<X&>()))>>::type...>>{};
-  }
-  using type =
-      typename decltype(hana::unpack(X::xla_members(), [](auto... m) { return find(m...); }))::type;
-};
-
-/// Calls f(buffer beside it, state) for every parameter and buffer of x.
-template <class Beside, class X, class F>
-constexpr void visit_beside(Beside& beside, X& x, const F& f) {
-  using U = std::remove_cv_t<X>;
-  const auto each = [&]<std::size_t... I>(std::index_sequence<I...>, auto get) {
-    (visit_beside(std::get<I>(beside), get(std::integral_constant<std::size_t, I>{}), f), ...);
-  };
-  if constexpr (is_state<U>) {
-    f(beside, x);
-  } else if constexpr (is_array<U>) {
-    for (std::size_t i = 0; i < x.size(); ++i) visit_beside(beside[i], x[i], f);
-  } else if constexpr (is_tuple<U>) {
-    each(std::make_index_sequence<std::tuple_size_v<U>>{},
-         [&](auto i) -> auto& { return std::get<i>(x); });
-  } else if constexpr (described<U> && std::tuple_size_v<Beside> > 0) {
-    each(std::make_index_sequence<std::tuple_size_v<Beside>>{},
-         [&](auto i) -> auto& { return hana::at_c<i>(U::xla_members()).get(x); });
-  }
+/// The parameters and buffers with elements T of a type.
+template <class T, class Module>
+constexpr std::size_t count_states() {
+  std::size_t n = 0;
+  visit_types<Module>([&]<class L>(std::type_identity<L>, const tree_path&) {
+    if constexpr (is_state<L>) n += std::is_same_v<typename L::value_type, T>;
+  });
+  return n;
 }
+
+/// A buffer beside every parameter and buffer of a module.
+template <class Module>
+class buffers_beside {
+ public:
+  /// Calls f(buffer, state, path) for each.
+  template <class Self, class F>
+  static constexpr void visit(Self& self, auto&& module, const F& f, const tree_path& path = {}) {
+    std::size_t next[dtypes] = {};
+    visit_tree(
+        module,
+        [&](auto& state, const tree_path& at) {
+          using S = std::remove_cvref_t<decltype(state)>;
+          if constexpr (is_state<S>) {
+            constexpr auto type = static_cast<std::size_t>(dtype_of<typename S::value_type>);
+            f(std::get<type>(self.all_)[next[type]++], state, at);
+          }
+        },
+        path);
+  }
+
+ private:
+  template <std::size_t... D>
+  static auto arrays(std::index_sequence<D...>)
+      -> std::tuple<std::array<Buffer<cpp_type<static_cast<dtype>(D)>, dynamic_rank>,
+                               count_states<cpp_type<static_cast<dtype>(D)>, Module>()>...>;
+  decltype(arrays(std::make_index_sequence<dtypes>{})) all_;
+};
 
 }  // namespace xla::detail
 
@@ -86,6 +75,7 @@ template <class Model>
 class ExponentialMovingAverage {
   using traits = xla::detail::model_traits<Model>;
   using holder = typename traits::holder;
+  using beside = xla::detail::buffers_beside<typename traits::module>;
 
  public:
   using model_type = Model;
@@ -96,7 +86,7 @@ class ExponentialMovingAverage {
     static_assert(xla::detail::count_parameters<module_type>() > 0,
                   "xla::optim: the model has no parameters");
     if (__builtin_is_constant_evaluated()) return;
-    xla::detail::visit_beside(average_, model_.get(), [](auto& a, auto& state) {
+    beside::visit(average_, model_.get(), [](auto& a, auto& state, const auto&) {
       a = std::remove_reference_t<decltype(a)>::like(state);
       a.copy_(state.detach());
     });
@@ -110,23 +100,26 @@ class ExponentialMovingAverage {
 
   /// Writes the averages into a model of this type: a copy to evaluate, or the model itself.
   constexpr void copy_to(const holder& model) const {
-    xla::detail::visit_beside(average_, model.get(),
-                              [](auto& a, auto& state) { state.copy_(a.detach()); });
+    beside::visit(average_, model.get(),
+                  [](auto& a, auto& state, const auto&) { state.copy_(a.detach()); });
   }
 
   constexpr decltype(auto) model() const { return model_.get(); }
   constexpr const holder& target() const { return model_; }
-  /// Calls f(average, state) for each parameter and buffer.
+  /// Calls f(average, path) for that of each parameter and buffer: "fc1.weight.0".
   template <class F>
-  constexpr void visit_state(F&& f) {
-    xla::detail::visit_beside(average_, model_.get(), [&f](auto& a, auto& state) { f(a, &state); });
+  constexpr void visit_state(F&& f, const xla::detail::tree_path& path = {}) {
+    const auto one = [&f](auto& a, auto& state, const auto& at) {
+      f(a, xla::detail::kept_path(at, state, 0));
+    };
+    beside::visit(average_, model_.get(), one, path);
   }
 
   AverageOptions options;
 
  private:
   constexpr void update_all() {
-    xla::detail::visit_beside(average_, model_.get(), [this](auto& a, auto& state) {
+    beside::visit(average_, model_.get(), [this](auto& a, auto& state, const auto&) {
       using S = std::remove_reference_t<decltype(state)>;
       using T = typename S::value_type;
       if constexpr (fraction<T>) {
@@ -141,7 +134,7 @@ class ExponentialMovingAverage {
   }
 
   holder model_;
-  typename xla::detail::beside_state<module_type>::type average_;
+  beside average_;
 };
 template <class Model>
 ExponentialMovingAverage(Model&&, AverageOptions)

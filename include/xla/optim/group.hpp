@@ -73,36 +73,6 @@ struct optimized_by<Given, optim::Group<Which, Change>...> {
 template <class Given, class... G>
 using optimized = typename optimized_by<Given, G...>::type;
 
-/// Calls f(rank) for every parameter of a type, while name is its name.
-template <class X, class F>
-constexpr void visit_parameter_names(text& name, const F& f) {
-  using U = std::remove_cvref_t<X>;
-  const auto below = [&]<class Y>(std::type_identity<Y>, const char* member, std::int64_t index) {
-    const int length = name.length;
-    if (length > 0 && (member || index >= 0)) name << '.';
-    if (member) name << member;
-    else if (index >= 0) name << index;
-    visit_parameter_names<Y>(name, f);
-    name.length = length;
-  };
-  if constexpr (is_state<U>) {
-    if constexpr (U::trainable) f(U::rank);
-  } else if constexpr (is_array<U>) {
-    for (std::size_t i = 0; i < std::tuple_size_v<U>; ++i)
-      below(std::type_identity<typename U::value_type>{}, nullptr, static_cast<std::int64_t>(i));
-  } else if constexpr (is_tuple<U>) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (below(std::type_identity<std::tuple_element_t<I, U>>{}, nullptr,
-             static_cast<std::int64_t>(I)),
-       ...);
-    }(std::make_index_sequence<std::tuple_size_v<U>>{});
-  } else if constexpr (!tree_leaf<U> && described<U>) {
-    hana::for_each(U::xla_members(), [&](auto m) {
-      below(std::type_identity<decltype(m.get(std::declval<U&>()))>{}, m.name, -1);
-    });
-  }
-}
-
 /// The group of each parameter of a module, from 1; 0: none.
 template <class Module, class... Which>
 struct group_table {
@@ -112,11 +82,15 @@ struct group_table {
 
   constexpr group_table() {
     std::size_t i = 0;
-    text name;
-    visit_parameter_names<Module>(name, [&](int rank) {
-      int g = 0;
-      (enter<Which>(i, g++, name.view(), rank), ...);
-      ++i;
+    visit_types<Module>([&]<class L>(std::type_identity<L>, const tree_path& path) {
+      if constexpr (is_state<L>) {
+        if (!L::trainable) return;
+        int g = 0;
+        text name;
+        path.write(name);
+        (enter<Which>(i, g++, name.view(), L::rank), ...);
+        ++i;
+      }
     });
   }
   constexpr bool none_empty() const {

@@ -153,14 +153,14 @@ class LBFGS {
   decltype(auto) model() const { return model_.get(); }
   const holder& target() const { return model_; }
 
-  /// Calls f(state, name) for what a checkpoint keeps; what f writes there is used from then on.
+  /// Calls f(state, path) for what a checkpoint keeps; what f writes there is used from then on.
   template <class F>
-  void visit_state(F&& f) {
+  void visit_state(F&& f, const xla::detail::tree_path& path = {}) {
     kept_.emplace(recall(), gradient().size(0), options.history_size);
-    f(kept_->changes, "changes");
-    f(kept_->moves, "moves");
-    f(kept_->last, "last");
-    f(kept_->numbers, "numbers");
+    f(kept_->changes, xla::detail::tree_path(&path, "changes"));
+    f(kept_->moves, xla::detail::tree_path(&path, "moves"));
+    f(kept_->last, xla::detail::tree_path(&path, "last"));
+    f(kept_->numbers, xla::detail::tree_path(&path, "numbers"));
   }
 
   LBFGSOptions options;

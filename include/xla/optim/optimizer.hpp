@@ -102,15 +102,18 @@ class Optimizer {
 
   constexpr decltype(auto) model() const { return model_.get(); }
   constexpr const holder& target() const { return model_; }
-  /// Calls f(state, parameter) for each kept tensor, and f(steps) for the count.
+  /// Calls f(state, path) for the count of steps and for each tensor kept beside a parameter:
+  /// "step", "fc1.weight.0".
   template <class F>
-  constexpr void visit_state(F&& f) {
-    f(steps_, nullptr);
+  constexpr void visit_state(F&& f, const xla::detail::tree_path& path = {}) {
+    f(steps_, xla::detail::tree_path(&path, "step"));
     std::size_t i = 0;
-    for_each_parameter(model_.get(), [&](auto& p) {
-      for (auto& s : state_[i]) f(s, &p);
+    const auto beside = [&](auto& p, const xla::detail::tree_path& at) {
+      std::int64_t k = 0;
+      for (auto& s : state_[i]) f(s, xla::detail::kept_path(at, p, k++));
       ++i;
-    });
+    };
+    xla::detail::visit_states<true>(model_.get(), beside, path);
   }
 
   Rule options;

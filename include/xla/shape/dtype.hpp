@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
@@ -12,6 +13,7 @@ namespace xla {
 
 /// Element types of a tensor.
 enum class dtype : std::uint8_t { float32, float64, int32, int64, uint8, boolean, bfloat16 };
+inline constexpr std::size_t dtypes = static_cast<std::size_t>(dtype::bfloat16) + 1;
 
 /// A C++ type that a tensor can hold.
 template <class T>

@@ -70,18 +70,11 @@ constexpr misfit misfit_of() {
 template <class X>
 constexpr bool fits() {
   using U = std::remove_cvref_t<X>;
-  if constexpr (misfit_of<U>() != misfit::none) return false;
-  else if constexpr (tree_leaf<U> || optimizer_like<U>) return true;
-  else if constexpr (is_array<U>) return fits<typename U::value_type>();
-  else if constexpr (is_tuple<U>)
-    return []<std::size_t... I>(std::index_sequence<I...>) {
-      return (true && ... && fits<std::tuple_element_t<I, U>>());
-    }(std::make_index_sequence<std::tuple_size_v<U>>{});
-  else if constexpr (described<U>)
-    return hana::unpack(U::xla_members(), [](auto... m) {
-      return (true && ... && fits<decltype(m.get(std::declval<U&>()))>());
-    });
-  else return true;
+  bool all = misfit_of<U>() == misfit::none;
+  if constexpr (!tree_leaf<U> && !optimizer_like<U> && misfit_of<U>() == misfit::none)
+    for_each_member<U>(
+        [&]<class Get>(const Get&, const auto&) { all = all && fits<member_type<U, Get>>(); });
+  return all;
 }
 
 /// A type's name, as the compiler writes it.
@@ -118,30 +111,22 @@ constexpr void explain_misfit(text& why) {
         why << type_name<X>() << ": XLA_MODULE leaves out " << bytes_left_out<X>()
             << " bytes: name every member there, a base by XLA_DERIVED_MODULE(Base, ...), what is "
                "no part of the model in XLA_PLAIN(...). Named:";
-        hana::for_each(X::xla_members(), [&](auto m) { why << ' ' << (m.name ? m.name : "-"); });
+        hana::for_each(X::xla_members(), [&](auto m) { why << ' ' << (*m.name ? m.name : "-"); });
       }
   }
 }
 
 /// Adds the way to the first type that does not fit, and what keeps it from fitting.
 template <class X>
-constexpr void find_misfit(text& why, text path) {
+constexpr void find_misfit(text& why, const text& path) {
   using U = std::remove_cvref_t<X>;
-  const auto below = [&]<class Y>(std::type_identity<Y>, auto name) {
-    if (!fits<Y>() && why.empty()) find_misfit<Y>(why, text(path) << '.' << name);
-  };
   if constexpr (misfit_of<U>() != misfit::none) {
     why << path << ": ";
     explain_misfit<U>(why);
-  } else if constexpr (is_array<U>) {
-    below(std::type_identity<typename U::value_type>{}, 0);
-  } else if constexpr (is_tuple<U>) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (below(std::type_identity<std::tuple_element_t<I, U>>{}, static_cast<int>(I)), ...);
-    }(std::make_index_sequence<std::tuple_size_v<U>>{});
-  } else if constexpr (described<U>) {
-    hana::for_each(U::xla_members(), [&]<class M>(M m) {
-      below(std::type_identity<decltype(m.get(std::declval<U&>()))>{}, m.name ? m.name : "");
+  } else if constexpr (!tree_leaf<U> && !optimizer_like<U>) {
+    for_each_member<U>([&]<class Get>(const Get&, const auto& called) {
+      using Y = member_type<U, Get>;
+      if (!fits<Y>() && why.empty()) find_misfit<Y>(why, text(path) << '.' << called);
     });
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <bit>
 #include <functional>
 #include <tuple>
 #include <utility>
@@ -29,46 +29,33 @@ constexpr Part<Root, Members...> part(Root& root) {
 
 namespace detail {
 
-/// The element type of parameters: void when there are none, mixed when they differ.
+/// A bit for each element type of the parameters.
+template <class X>
+constexpr unsigned parameter_types() {
+  unsigned types = 0;
+  visit_types<X>([&]<class L>(std::type_identity<L>, const tree_path&) {
+    if constexpr (is_state<L>)
+      if (L::trainable) types |= 1u << static_cast<int>(dtype_of<typename L::value_type>);
+  });
+  return types;
+}
 struct mixed {};
-template <class A, class B>
-struct common_type {
-  using type =
-      std::conditional_t<std::is_void_v<A>, B,
-                         std::conditional_t<std::is_void_v<B> || std::is_same_v<A, B>, A, mixed>>;
+template <unsigned Types>
+struct only_type {
+  using type = mixed;
 };
-template <class... X>
-struct parameter_types {
+template <>
+struct only_type<0> {
   using type = void;
 };
+template <unsigned Types>
+  requires(std::has_single_bit(Types))
+struct only_type<Types> {
+  using type = cpp_type<static_cast<dtype>(std::countr_zero(Types))>;
+};
+/// The element type of parameters: void when there are none, mixed when they differ.
 template <class X>
-using parameter_type = typename parameter_types<std::remove_cvref_t<X>>::type;
-template <class X, class Y, class... More>
-struct parameter_types<X, Y, More...> {
-  using type = typename common_type<
-      parameter_type<X>,
-      typename parameter_types<std::remove_cvref_t<Y>, std::remove_cvref_t<More>...>::type>::type;
-};
-template <class T, int R>
-struct parameter_types<State<T, R, true>> {
-  using type = T;
-};
-template <class X, std::size_t N>
-struct parameter_types<std::array<X, N>> {
-  using type = parameter_type<X>;
-};
-template <class... X>
-struct parameter_types<std::tuple<X...>> : parameter_types<std::remove_cvref_t<X>...> {};
-template <class A, class B>
-struct parameter_types<std::pair<A, B>> : parameter_types<A, B> {};
-template <described X>
-struct parameter_types<X> {
-  static constexpr auto find(auto... m) {
-    return parameter_types<std::remove_cvref_t<decltype(m.get(std::declval<X&>()))>...>{};
-  }
-  using type =
-      typename decltype(hana::unpack(X::xla_members(), [](auto... m) { return find(m...); }))::type;
-};
+using parameter_type = typename only_type<parameter_types<std::remove_cvref_t<X>>()>::type;
 
 /// Several models or parts of models, in the type of what is for all of them.
 template <class... Target>
@@ -154,14 +141,6 @@ void check_disjoint(const std::tuple<Module&...>& models) {
       models);
 }
 constexpr void check_disjoint(const auto&) {}
-
-/// Calls f(leaf, path) for an optimizer's hyper-parameters, then for those of its groups.
-template <class X, class F>
-constexpr void visit_options(X& optimizer, F&& f, const tree_path& path) {
-  visit_tree(optimizer.options, f, tree_path{&path, "options"});
-  if constexpr (requires { optimizer.group_options; })
-    visit_tree(optimizer.group_options, f, tree_path{&path, "group_options"});
-}
 
 /// The target of what is made with a Given: a model, a part(), or a tuple of such, as std::tie
 /// makes.

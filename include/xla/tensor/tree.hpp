@@ -85,22 +85,82 @@ concept tree_leaf = is_tensor<X> || is_state<X> || std::is_same_v<X, Scalar> ||
 template <class X>
 concept optimizer_like = requires { typename std::remove_cvref_t<X>::model_type; };
 
-/// The way from an argument to a member, as a list from the inside out.
+/// The way from an argument to a member, as a list from the inside out: each member has a name, or
+/// where it is null an index. The name "" is none, so that a container's only member has its own.
 struct tree_path {
   const tree_path* parent = nullptr;
-  const char* name = nullptr;
-  std::int64_t index = -1;
+  std::int64_t index;  // between the others, as g++ joins stores that lie together by shuffling
+  const char* name = "";
 
+  constexpr tree_path() {}
+  constexpr tree_path(const tree_path* p, const char* n) : parent(p), name(n) {}
+  constexpr tree_path(const tree_path* p, std::int64_t i) : parent(p), index(i), name(nullptr) {}
+
+  /// Writes the way down from an object.
+  constexpr void write(text& to) const {
+    if (parent) parent->write(to);
+    if (name && !*name) return;
+    if (!to.empty()) to << '.';
+    if (name) to << name;
+    else to << index;
+  }
   template <class = void>
   [[gnu::cold]] std::string str() const {
-    const std::string number = index < 0 ? std::string() : std::to_string(index);
-    if (!parent) return index < 0 ? number : join({"argument ", number});
+    const std::string here = name ? name : std::to_string(index);
+    if (!parent) return name ? here : join({"argument ", here});
     const std::string s = parent->str();
-    if (!name && index < 0) return s;
-    return join({s, s.empty() ? "" : ".", name ? std::string_view(name) : number});
+    return here.empty() ? s : join({s, s.empty() ? "" : ".", here});
   }
 };
 
 XLA_INSTANCE(std::string tree_path::str<void>() const);
+
+/// The way to the i-th of what an optimizer keeps beside a parameter, the owner.
+struct kept_path : tree_path {
+  const handle* owner;
+  constexpr kept_path(const tree_path& parameter, const handle& o, std::int64_t i)
+      : tree_path(&parameter, i), owner(&o) {}
+};
+
+struct array_member {
+  std::size_t i;
+  constexpr auto& operator()(auto& x) const { return x[i]; }
+};
+template <std::size_t I>
+struct tuple_member {
+  constexpr auto& operator()(auto& x) const { return std::get<I>(x); }
+};
+
+/// Calls f(get, called) for what a U is made of, in order: get(u) is the member, called is its name
+/// or else its index. Every way through the members of arguments and models takes this one.
+template <class U, class F>
+constexpr void for_each_member(const F& f) {
+  if constexpr (is_array<U>) {
+    for (std::size_t i = 0; i < std::tuple_size_v<U>; ++i)
+      f(array_member{i}, static_cast<std::int64_t>(i));
+  } else if constexpr (is_tuple<U>) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (f(tuple_member<I>{}, static_cast<std::int64_t>(I)), ...);
+    }(std::make_index_sequence<std::tuple_size_v<U>>{});
+  } else if constexpr (described<U>) {
+    hana::for_each(U::xla_members(), [&](auto m) { f(m.get, m.name); });
+  }
+}
+
+/// The type of the member of a U that Get gives.
+template <class U, class Get>
+using member_type = std::remove_cvref_t<std::invoke_result_t<const Get&, U&>>;
+
+/// Calls f(std::type_identity<Leaf>, path) for the leaves of a type, without making one.
+template <class U, class F>
+constexpr void visit_types(const F& f, const tree_path& path = {}) {
+  if constexpr (tree_leaf<U>) {
+    f(std::type_identity<U>{}, path);
+  } else if constexpr (!optimizer_like<U>) {
+    for_each_member<U>([&]<class Get>(const Get&, const auto& called) {
+      visit_types<member_type<U, Get>>(f, tree_path(&path, called));
+    });
+  }
+}
 
 }  // namespace xla::detail

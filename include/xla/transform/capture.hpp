@@ -17,69 +17,81 @@ template <class F>
   requires(F::evaluates)
 inline constexpr bool captured_for_training<F> = false;
 
-/// Gives every leaf of an argument its slot in the graph, in the order in which a call binds them.
+/// Gives every leaf of the arguments its slot in the graph, or its place among the facts.
 struct slot_binder {
   graph& g;
   double* facts;
-  int& fact_count;
   int capacity;
   bool training;  ///< what training flags say
+  int fact_count = 0;
 
   template <class T, int R>
-  constexpr void tensor(Tensor<T, R>& t, const shape& dims, slot_kind kind, bool trainable,
-                        int owner = -1) {
-    slot s;
-    s.kind = kind;
-    s.requires_grad = trainable;
-    s.owner = owner;
+  constexpr void tensor(Tensor<T, R>& t, const tree_path&) {
+    shape dims;
+    dims.rank = R;
+    for (int i = 0; i < R; ++i) dims[i] = -1;
+    t.name_node(&g, g.slots[add(dtype_of<T>, dims, {})].leaf);
+  }
+  template <class T, int R, bool Trainable>
+  constexpr void cell(State<T, R, Trainable>& s, const tree_path&) {
+    slot kept;
+    kept.kind = slot_kind::cell;
+    kept.requires_grad = Trainable;
+    s.name_slot(&g, add(dtype_of<T>, s.shape(), kept));
+  }
+  template <class T, int R>
+  constexpr void kept(Buffer<T, R>& s, const handle& owner, const tree_path&) {
+    slot kept;
+    kept.kind = slot_kind::cell;
+    kept.owner = owner.slot_index();
+    s.name_slot(&g, add(dtype_of<T>, g.nodes[g.slots[kept.owner].leaf].dims_shape(), kept));
+  }
+  constexpr void scalar(Scalar& s, const tree_path&) {
+    slot kept;
+    kept.kind = slot_kind::scalar;
+    s.name_slot(&g, g.add_slot(kept));
+  }
+  constexpr void flag(TrainingFlag& f, const tree_path&) {
+    f.name_fact(fact_count < capacity ? &facts[fact_count] : nullptr, training);
+    ++fact_count;
+  }
+  constexpr void fact(double value, const tree_path&) {
+    if (fact_count < capacity) facts[fact_count] = value;
+    ++fact_count;
+  }
+
+ private:
+  constexpr int add(dtype type, shape dims, const slot& s) {
     const int index = g.add_slot(s);
-    shape open = dims;
-    for (int i = 0; i < open.rank; ++i)
-      if (open[i] < 0) open[i] = g.sizes.variable(index, i);
-    const int leaf = g.add_leaf(index, false, dtype_of<T>, open);
+    for (int i = 0; i < dims.rank; ++i)
+      if (dims[i] < 0) dims[i] = g.sizes.variable(index, i);
+    const int leaf = g.add_leaf(index, false, type, dims);
     g.slots[index].leaf = g.slots[index].current = leaf;
-    if (kind == slot_kind::cell) t.name_slot(&g, index);
-    else t.name_node(&g, leaf);
+    return index;
   }
-  template <class X>
-  constexpr void operator()(X& x, const tree_path&) {
-    if constexpr (is_state<X>) {
-      tensor(x, x.shape(), slot_kind::cell, X::trainable);
-    } else if constexpr (is_tensor<X>) {
-      shape dims;
-      dims.rank = X::rank;
-      for (int i = 0; i < dims.rank; ++i) dims[i] = -1;
-      tensor(x, dims, slot_kind::tensor, false);
-    } else if constexpr (std::is_same_v<X, Scalar>) {
-      slot s;
-      s.kind = slot_kind::scalar;
-      x.name_slot(&g, g.add_slot(s));
-    } else if constexpr (std::is_same_v<X, TrainingFlag>) {
-      x.name_fact(fact_count < capacity ? &facts[fact_count] : nullptr, training);
-      ++fact_count;
-    } else {
-      if (fact_count < capacity) facts[fact_count] = static_cast<double>(x);
-      ++fact_count;
-    }
+};
+
+/// Finds what the body has made of the arguments, for the caller: tensors that it bound anew
+/// (data += 1), training flags that it set. Cells it has written by their slots.
+template <class Body>
+struct change_finder {
+  Body& body;
+  int slots = 0, facts = 0;  // that it has seen
+
+  template <class T, int R>
+  constexpr void tensor(Tensor<T, R>& t, const tree_path&) {
+    const int now = t.lift(&body.g);
+    if (now != body.g.slots[slots].leaf) body.add_write({slots, false, now});
+    ++slots;
   }
-  template <class O>
-  constexpr void optimizer(O& o) {
-    visit_options(o, *this, {});
-    o.visit_state([&](auto& state, auto parameter) {
-      shape dims;
-      int owner = -1;
-      if constexpr (!std::is_null_pointer_v<decltype(parameter)>) {
-        owner = parameter->slot_index();
-        dims = g.nodes[g.slots[owner].leaf].dims_shape();
-      }
-      tensor(state, dims, slot_kind::cell, false, owner);
-    });
+  constexpr void cell(const handle&, const tree_path&) { ++slots; }
+  constexpr void kept(const handle&, const handle&, const tree_path&) { ++slots; }
+  constexpr void scalar(const Scalar&, const tree_path&) { ++slots; }
+  constexpr void flag(const TrainingFlag& f, const tree_path&) {
+    if (facts < body.capacity && f.chosen()) body.flags[facts] = f ? 1 : -1;
+    ++facts;
   }
-  template <class X>
-  constexpr void argument(X& x) {
-    if constexpr (optimizer_like<X>) optimizer(x);
-    else visit_tree(x, *this, {});
-  }
+  constexpr void fact(double, const tree_path&) { ++facts; }
 };
 
 /// Room for the program of a graph in a graph_storage<Capacity>.
@@ -123,10 +135,13 @@ struct capture_body {
   }
 
  private:
+  friend change_finder<capture_body>;
+
   template <std::size_t... I>
   constexpr void run(std::index_sequence<I...>) {
-    slot_binder bind{g, facts, fact_count, capacity, captured_for_training<F>};
-    (bind.argument(arguments.template get<I>()), ...);
+    slot_binder bind{g, facts, capacity, captured_for_training<F>};
+    visit_arguments(bind, arguments.template get<I>()...);
+    fact_count = bind.fact_count;
     const F f = make_callable<F>();
     using R = decltype(f(static_cast<A&&>(arguments.template get<I>())...));
     if constexpr (std::is_void_v<R>) {
@@ -136,8 +151,8 @@ struct capture_body {
           f(static_cast<A&&>(arguments.template get<I>())...);
       collect(result);
     }
-    leaf_counts at;
-    (collect_writes(arguments.template get<I>(), at), ...);
+    change_finder<capture_body> changes{*this};
+    visit_arguments(changes, arguments.template get<I>()...);
     for (int s = 0; s < g.slot_count; ++s) cell_writes(s);
   }
 
@@ -149,31 +164,6 @@ struct capture_body {
                  if constexpr (is_tensor<L> || is_state<L>) add_result(leaf.lift(&g));
                },
                {});
-  }
-
-  struct leaf_counts {
-    int slot = 0, fact = 0;
-  };
-  // A tensor argument that the body rebound (data += 1) is given back to the caller, and so is a
-  // training flag that it set.
-  template <class X>
-  constexpr void collect_writes(X& x, leaf_counts& at) {
-    const auto leaf = [&](auto& l, const tree_path&) {
-      using L = bare<decltype(l)>;
-      if constexpr (is_tensor<L>) {
-        if (l.lift(&g) != g.slots[at.slot].leaf) add_write({at.slot, false, l.lift(&g)});
-      }
-      if constexpr (std::is_same_v<L, TrainingFlag>)
-        if (at.fact < capacity && l.chosen()) flags[at.fact] = l ? 1 : -1;
-      if constexpr (is_tensor<L> || is_state<L> || std::is_same_v<L, Scalar>) ++at.slot;
-      else ++at.fact;
-    };
-    if constexpr (optimizer_like<X>) {
-      visit_options(x, leaf, {});
-      x.visit_state([&](auto&, auto) { ++at.slot; });
-    } else {
-      visit_tree(x, leaf, {});
-    }
   }
 
   constexpr void add_result(int node) {

@@ -61,19 +61,16 @@ constexpr int claims_of(std::size_t before) {
 template <class Model, class X>
 constexpr int places_of() {
   using U = std::remove_cvref_t<X>;
-  if constexpr (std::is_same_v<U, Model>) return 1;
-  else if constexpr (tree_leaf<U> || optimizer_like<U>) return 0;
-  else if constexpr (is_array<U>)
-    return static_cast<int>(std::tuple_size_v<U>) * places_of<Model, typename U::value_type>();
-  else if constexpr (is_tuple<U>)
-    return []<std::size_t... I>(std::index_sequence<I...>) {
-      return (0 + ... + places_of<Model, std::tuple_element_t<I, U>>());
-    }(std::make_index_sequence<std::tuple_size_v<U>>{});
-  else if constexpr (described<U>)
-    return hana::unpack(U::xla_members(), [](auto... m) {
-      return (0 + ... + places_of<Model, decltype(m.get(std::declval<U&>()))>());
-    });
-  else return 0;
+  if constexpr (std::is_same_v<U, Model>) {
+    return 1;
+  } else if constexpr (tree_leaf<U> || optimizer_like<U>) {
+    return 0;
+  } else {
+    int n = 0;
+    for_each_member<U>(
+        [&]<class Get>(const Get&, const auto&) { n += places_of<Model, member_type<U, Get>>(); });
+    return n;
+  }
 }
 
 /// The n-th Model in x, in the order of members; nullptr when there are fewer.
@@ -83,13 +80,7 @@ constexpr void find_place(X& x, int& n, Model*& found) {
   if constexpr (std::is_same_v<U, Model>) {
     if (n-- == 0) found = &x;
   } else if constexpr (!optimizer_like<U> && places_of<Model, U>() > 0) {
-    if constexpr (is_array<U>) {
-      for (auto& e : x) find_place(e, n, found);
-    } else if constexpr (is_tuple<U>) {
-      std::apply([&](auto&... e) { (find_place(e, n, found), ...); }, x);
-    } else {
-      hana::for_each(U::xla_members(), [&](auto m) { find_place(m.get(x), n, found); });
-    }
+    for_each_member<U>([&](const auto& get, const auto&) { find_place(get(x), n, found); });
   }
 }
 

@@ -65,9 +65,9 @@ class basic_call_binder final : public leaf_visitor {
     add(value, path);
     call_.differentiable |= call_.slots.back().value->needs_grad;
   }
-  void cell(handle& place, bool, const tree_path& path) override { add(place, path); }
-  void scalar(double value, const tree_path&) override {
-    call_.slots.emplace_back().number = value;
+  void cell(handle& place, const tree_path& path) override { add(place, path); }
+  void scalar(Scalar& number, const tree_path&) override {
+    call_.slots.emplace_back().number = number.value();
   }
   void fact(double value, const tree_path&) override { call_.facts.push_back(value); }
 
@@ -97,16 +97,13 @@ class basic_path_finder final : public leaf_visitor {
   std::string found = "an argument";
 
   [[gnu::cold]] void tensor(handle&, const tree_path& path) override { pass(false, path); }
-  [[gnu::cold]] void cell(handle&, bool kept, const tree_path& path) override {
-    pass(false, path, kept ? " (optimizer state)" : "");
-  }
-  [[gnu::cold]] void scalar(double, const tree_path& path) override { pass(false, path); }
+  [[gnu::cold]] void cell(handle&, const tree_path& path) override { pass(false, path); }
+  [[gnu::cold]] void scalar(Scalar&, const tree_path& path) override { pass(false, path); }
   [[gnu::cold]] void fact(double, const tree_path& path) override { pass(true, path); }
 
  private:
-  [[gnu::cold, gnu::noinline]] void pass(bool is_fact, const tree_path& path,
-                                         const char* what = "") {
-    if (is_fact == facts_ && left_-- == 0) found = path.str() + what;
+  [[gnu::cold, gnu::noinline]] void pass(bool is_fact, const tree_path& path) {
+    if (is_fact == facts_ && left_-- == 0) found = path.str();
   }
   int left_;
   bool facts_;

@@ -21,8 +21,8 @@ class basic_flag_setter final : public leaf_visitor {
  public:
   explicit basic_flag_setter(const std::int8_t* flags) : next_(flags) {}
   void tensor(handle&, const tree_path&) override {}
-  void cell(handle&, bool, const tree_path&) override {}
-  void scalar(double, const tree_path&) override {}
+  void cell(handle&, const tree_path&) override {}
+  void scalar(Scalar&, const tree_path&) override {}
   void fact(double, const tree_path&) override { ++next_; }
   void flag(TrainingFlag& f, const tree_path&) override {
     if (const int on = *next_++; on != 0) f.set(on > 0);

@@ -15,18 +15,11 @@ namespace detail {
 /// True for tensors, and for modules, arrays and tuples with one in them.
 template <class X>
 constexpr bool holds_tensor() {
-  using U = std::remove_cvref_t<X>;
-  if constexpr (is_tensor<U> || is_state<U>) return true;
-  else if constexpr (is_array<U>) return holds_tensor<typename U::value_type>();
-  else if constexpr (is_tuple<U>)
-    return []<std::size_t... I>(std::index_sequence<I...>) {
-      return (false || ... || holds_tensor<std::tuple_element_t<I, U>>());
-    }(std::make_index_sequence<std::tuple_size_v<U>>{});
-  else if constexpr (described<U>)
-    return hana::unpack(U::xla_members(), [](auto... m) {
-      return (false || ... || holds_tensor<decltype(m.get(std::declval<U&>()))>());
-    });
-  else return false;
+  bool any = false;
+  visit_types<std::remove_cvref_t<X>>([&]<class L>(std::type_identity<L>, const tree_path&) {
+    any = any || is_tensor<L> || is_state<L>;
+  });
+  return any;
 }
 
 /// The graph that an argument belongs to while a step is captured; nullptr for constants.

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+
+#include "xla/tensor/misfit.hpp"
+#include "xla/tensor/tree.hpp"
+
+namespace xla::detail {
+
+/// Y, const where X is.
+template <class X, class Y>
+using same_const = std::conditional_t<std::is_const_v<X>, const Y, Y>;
+
+/// Calls f(leaf, path) for every leaf of x: in the order of the described members; of an optimizer
+/// what it keeps beside its model, then its hyper-parameters, then those of its groups. What
+/// compilation, calls, files and sentences know of an argument, they know in this order.
+template <class X, class F>
+constexpr void visit_tree(X& x, F&& f, const tree_path& path) {
+  using U = std::remove_cv_t<X>;
+  if constexpr (tree_leaf<U>) {
+    f(x, path);
+  } else if constexpr (is_part<U>) {
+    f(static_cast<same_const<X, typename result_of<U>::type>&>(x), path);
+  } else if constexpr (optimizer_like<U>) {
+    x.visit_state(f, path);
+    visit_tree(x.options, f, tree_path(&path, "options"));
+    if constexpr (requires { x.group_options; })
+      visit_tree(x.group_options, f, tree_path(&path, "group_options"));
+  } else if constexpr (fits<U>()) {
+    for_each_member<U>([&](const auto& get, const auto& called) {
+      visit_tree(get(x), f, tree_path(&path, called));
+    });
+  } else {
+    check_fit<U>();
+  }
+}
+
+/// Shows a visitor leaves in the order of visit_tree(): what it does with them, in constant
+/// evaluation or at run time, is all that those who look at arguments differ in. A visitor has
+///   tensor(t, path); cell(s, path) of a parameter or buffer; kept(s, owner, path) of what an
+///     optimizer keeps beside a parameter; scalar(s, path) of an xla::Scalar: each has a slot;
+///   flag(f, path) of a TrainingFlag; fact(value, path) of a plain number, which the type fixes.
+template <class Visitor>
+struct argument_walk {
+  Visitor& to;
+
+  template <class Leaf, class Path>
+  constexpr void operator()(Leaf& leaf, const Path& path) const {
+    using U = std::remove_cv_t<Leaf>;
+    if constexpr (std::is_same_v<Path, kept_path>) to.kept(leaf, *path.owner, path);
+    else if constexpr (is_state<U>) to.cell(leaf, path);
+    else if constexpr (is_tensor<U>) to.tensor(leaf, path);
+    else if constexpr (std::is_same_v<U, Scalar>) to.scalar(leaf, path);
+    else if constexpr (std::is_same_v<U, TrainingFlag>) to.flag(leaf, path);
+    else to.fact(static_cast<double>(leaf), path);
+  }
+};
+
+/// Shows a visitor the leaves of a call's arguments, optimizers last, whose models are known then.
+template <class Visitor, class... X>
+constexpr void visit_arguments(Visitor& to, X&... x) {
+  const argument_walk<Visitor> walk{to};
+  std::int64_t i = 0, k = 0;
+  ((optimizer_like<X> ? void() : visit_tree(x, walk, tree_path(nullptr, i)), ++i), ...);
+  ((optimizer_like<X> ? visit_tree(x, walk, tree_path(nullptr, k)) : void(), ++k), ...);
+}
+
+}  // namespace xla::detail
