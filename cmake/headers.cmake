@@ -197,6 +197,15 @@ set(XLA_HEADERS
   xla/run/execute/arena_store.hpp
   xla/run/execute/eager.hpp
   xla/run/execute/executable.hpp
+  xla/run/execute/planned.hpp
+  xla/run/execute/store_number.hpp
+  xla/run/plan/sized.hpp
+  xla/run/state/engines.hpp
+  xla/run/engine/choose.hpp
+  xla/run/engine/common.hpp
+  xla/run/engine/engine.hpp
+  xla/run/engine/interpret.hpp
+  xla/run/engine/interpreter.hpp
   xla/run/execute/executor.hpp
   xla/run/execute/tile.hpp
   xla/run/plan/absent.hpp

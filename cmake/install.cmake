@@ -14,6 +14,7 @@ install(FILES
   "${PROJECT_BINARY_DIR}/xlaConfigVersion.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/FindHana.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaRuntime.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/xlaInterpreter.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaGzip.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaSafetensors.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaDlpack.cmake"

@@ -10,6 +10,7 @@
 #include "xla/run/call/compiled_calls.hpp"
 #include "xla/run/call/stages.hpp"
 #include "xla/run/call/static_program.hpp"
+#include "xla/run/engine/engine.hpp"
 #include "xla/transform/callable.hpp"
 
 namespace xla {
@@ -95,7 +96,10 @@ class compiled_base {
  private:
   template <class Captured, class... A>
   static constexpr compiled_program made{
-      Captured::kept.storage.view(), Captured::kernels.data(), Captured::kept.facts.data(),
+      Captured::kept.storage.view(),
+      Captured::kernels.data(),
+      nullptr,
+      Captured::kept.facts.data(),
       Captured::kept.sets_flags ? Captured::kept.flags.data() : nullptr,
       &arguments_of<bare<A>...>::visit};
 

@@ -7,6 +7,7 @@
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/call/arguments.hpp"
+#include "xla/run/engine/engine.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/trace/machine.hpp"
 
@@ -37,7 +38,9 @@ struct basic_bound_call {
   list<double> facts;
   list<fresh_buffer> fresh;  ///< zeros for gradients, then writes, then results
   int first_result = 0;
-  list<rng_state> random;
+  list<slot_value> values;  ///< what the executable gets: slots,
+  list<buffer*> outputs;    ///< memory of writes, then of results,
+  list<rng_state> random;   ///< and generators
   /// Per slot: the parameter has no gradient in this call, as it is frozen or none is there to be
   /// read. Empty where there is no such parameter.
   list<char> absent;
@@ -47,6 +50,8 @@ struct basic_bound_call {
   ref<impl>& result(int i) { return fresh[first_result + i].tensor; }
   [[gnu::noinline]] void clear() {
     slots.clear();
+    values.clear();
+    outputs.clear();
     absent.clear();
     differentiable = false;
     facts.clear();
@@ -138,43 +143,47 @@ template <class In>
 class basic_execution {
  public:
   basic_execution(later<In, executable>& e, later<In, bound_call>& c)
-      : e_(e), p_(e.get_plan()), call_(c), frame_(e.take_frame()) {}
-  ~basic_execution() { e_.give_frame(std::move(frame_)); }
+      : e_(e), p_(e.about()), call_(c) {}
   basic_execution(const basic_execution&) = delete;
 
   void run() {
-    point_slots();
-    point_writes();
-    point_results();
-    point_lent();
-    for (int v : p_.moving) table(v) = table(p_.base[v]);
+    bring_slots();
+    make_writes();
+    make_results();
     drawing numbers(static_cast<std::uint64_t>(p_.random_counters));
     number(numbers.from());
-    e_.run(*frame_, call_.random.data());
-    copy();
+    if (const engine* by = e_.made_by()) by->note_run();
+    e_.run({call_.values.data(), call_.outputs.data(), call_.random.data()});
     commit();
     numbers.used();
   }
 
  private:
-  void*& table(int v) { return frame_->table[v]; }
   const program& source() const { return p_.source; }
-  std::size_t bytes(int v) const { return static_cast<std::size_t>(p_.places[v].bytes); }
+  std::size_t bytes(int v) const { return static_cast<std::size_t>(p_.bytes(v)); }
 
-  void point_slots() {
+  void bring_slots() {
     for (int i = 0; i < source().count.slots; ++i) {
       const program_slot& s = source().slots[i];
-      bound_slot& b = call_.slots[i];
-      if (s.leaf >= 0) table(s.leaf) = elements_of(*b.value);
+      const bound_slot& b = call_.slots[i];
+      slot_value& to = call_.values.emplace_back();
+      to.number = b.number;
+      if (s.leaf >= 0) to.value = bring(*b.value);
       if (s.grad_leaf < 0) continue;
-      impl* g = b.place && b.place->meta ? b.place->meta->grad.get() : nullptr;
-      table(s.grad_leaf) = g ? read_elements(*g) : zeros(s.grad_leaf);
+      impl* const g = b.place && b.place->meta ? b.place->meta->grad.get() : nullptr;
+      if (g) {
+        make_ready(*g);
+        wait_for(*g->data);
+        to.gradient = bring(*g);
+      } else {
+        to.gradient = add(make(s.grad_leaf));
+        std::memset(to.gradient->memory, 0, bytes(s.grad_leaf));
+      }
     }
-    for (int v : p_.scalars) {
-      const node& n = source().values[v];
-      const double number = call_.slots[static_cast<int>(n.attr)].number;
-      store_number(table(v), n.type, number, static_cast<std::int64_t>(number));
-    }
+  }
+  buffer* bring(const impl& t) const {
+    if (e_.on_host()) elements_of(t);
+    return t.data.get();
   }
   void number(const rng_state& s) {
     call_.random.clear();
@@ -184,18 +193,14 @@ class basic_execution {
   ref<buffer> make(int v) const {
     return ref<buffer>(buffer::make(bytes(v), {source().values[v].op->name, &p_.shapes[v]}));
   }
-  void* add(ref<buffer> b) {
+  buffer* add(ref<buffer> b) {
     fresh_buffer& f = call_.fresh.emplace_back();
     f.data = std::move(b);
-    return f.data->memory;
-  }
-  void* zeros(int v) {
-    void* const to = add(make(v));
-    return std::memset(to, 0, bytes(v));
+    return f.data.get();
   }
 
   // The old value's memory serves when nobody else holds it.
-  void point_writes() {
+  void make_writes() {
     first_write_ = call_.fresh.size();
     for (int i = 0; i < source().count.writes; ++i) {
       const write& w = source().writes[i];
@@ -209,32 +214,17 @@ class basic_execution {
           to = old->data;
       }
       if (!to) to = make(w.value);
-      void* const data = add(std::move(to));
-      if (p_.copies[i] < 0) table(p_.base[w.value]) = data;
-      if (is_new(w, call_.fresh.back().data.get())) make_tensor(w.value);
+      const buffer* const data = call_.outputs.emplace_back(add(std::move(to)));
+      if (is_new(w, data)) make_tensor(w.value);
     }
   }
-  void point_results() {
+  void make_results() {
     call_.first_result = call_.fresh.size();
     for (int i = 0; i < source().count.results; ++i) {
       const int v = source().results[i];
-      void* const data = add(make(v));
-      if (p_.copies[source().count.writes + i] < 0) table(p_.base[v]) = data;
+      call_.outputs.push_back(add(make(v)));
       make_tensor(v);
     }
-  }
-  void point_lent() {
-    for (int v : p_.lent) {
-      const placement& q = p_.places[v];
-      table(v) =
-          static_cast<std::byte*>(call_.fresh[first_write_ + q.index].data->memory) + q.offset;
-    }
-  }
-  void copy() {
-    const int writes = source().count.writes;
-    for (int i = 0; i < writes + source().count.results; ++i)
-      if (const int v = p_.copies[i]; v >= 0)
-        std::memcpy(call_.fresh[first_write_ + i].data->memory, table(v), bytes(v));
   }
 
   // What a write leaves in its place is a new tensor, unless the old one's memory has the value.
@@ -297,9 +287,8 @@ class basic_execution {
   }
 
   later<In, executable>& e_;
-  const later<In, plan>& p_;
+  const later<In, sized_program>& p_;
   later<In, bound_call>& call_;
-  later<In, std::unique_ptr<frame>> frame_;
   int first_write_ = 0;
 };
 using execution = basic_execution<void>;

@@ -50,7 +50,8 @@ struct basic_compiled_calls<In>::state {
   }
   [[gnu::cold]] later<In, signature_cache>& add_cache(const compiled_program& p) {
     prepare_for_plans<In>();
-    caches.emplace_back(&p, std::make_unique<later<In, signature_cache>>(p.source, p.kernels));
+    caches.emplace_back(&p,
+                        std::make_unique<later<In, signature_cache>>(p.source, p.kernels, p.ops));
     return *caches.back().second;
   }
 
@@ -62,9 +63,10 @@ struct basic_compiled_calls<In>::state {
     if (e) cached.add();
     else e = specialize(cache, call, arguments);
     if (later<In, debug_log>::instance().level() > 1)
-      report_execution<In>(options.name, cache.hash(e->get_plan()));
-    if (plan_watch* w = watched_plans.load(std::memory_order_acquire); w && w->is_new(*w, *e))
-      introduce(*w, *e, arguments);
+      report_execution<In>(options.name, cache.hash(e->about()));
+    if (plan_watch* w = watched_plans.load(std::memory_order_acquire))
+      if (later<In, planned>* p = e->as_plan(); p && w->is_new(*w, *p))
+        introduce(*w, *p, arguments);
     static metric& execute_time = get_metric<In>("ExecuteTime");
     const later<In, timed> sample(execute_time);
     execute<In>(*e, call);
@@ -95,25 +97,24 @@ struct basic_compiled_calls<In>::state {
     check_fixed_sizes<In>(cache.source(), call, arguments);
     check_sizes<In>(cache.source(), call, arguments);
     check_absent<In>(cache.source(), call, arguments);
-    list<const plan*> known;
-    if (later<In, debug_log>::instance().level() > 0) known = cache.plans();
+    list<const sized_program*> known;
+    if (later<In, debug_log>::instance().level() > 0) known = cache.known();
     later<In, executable>* e = cache.add(call, options);
     uncached.add();
-    note_memory<In>(options.name, e->get_plan());
+    note_memory<In>(options.name, e->memory());
     if (later<In, debug_log>::instance().level() > 0) {
       auto name = [&](int slot) { return arguments.slot_path(slot); };
-      report<In>({"compile", options.name, cache.hash(e->get_plan()),
-                  what_changed(e->get_plan().slot_shapes, known, name)},
-                 e->get_plan());
+      report<In>({"compile", options.name, cache.hash(e->about()),
+                  what_changed(e->about().slot_shapes, known, name)},
+                 e->about(), e->memory());
     }
     return e;
   }
 
-  [[gnu::cold]] void introduce(plan_watch& watch, const later<In, executable>& e,
+  [[gnu::cold]] void introduce(plan_watch& watch, const later<In, planned>& e,
                                const call_arguments& arguments) {
     list<std::string> slots;
-    for (int i = 0; i < e.get_plan().source.count.slots; ++i)
-      slots.push_back(arguments.slot_path(i));
+    for (int i = 0; i < e.about().source.count.slots; ++i) slots.push_back(arguments.slot_path(i));
     watch.introduce(watch, e, options.name, slots);
   }
 };
@@ -160,7 +161,7 @@ MemoryAnalysis basic_compiled_calls<In>::analyse(const compiled_program& p,
   const call_arguments all{arguments, p.visit};
   state_->bind(p, cache, call, all);
   later<In, executable>* e = cache.find(call);
-  return memory_of<In>((e ? e : state_->specialize(cache, call, all))->get_plan());
+  return (e ? e : state_->specialize(cache, call, all))->memory();
 }
 
 XLA_INSTANCE(class basic_compiled_calls<void>);

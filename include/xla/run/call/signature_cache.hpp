@@ -20,13 +20,13 @@ namespace xla {
 
 namespace detail {
 
-/// A program's executable for slots of these sizes.
+/// A program's plan for slots of these sizes.
 template <class In = void>
 later<In, std::unique_ptr<executable>> specialize(const program& p, const region_kernel* kernels,
                                                   list<shape> slots, const list<char>& absent,
                                                   arena_store& arenas) {
-  return std::make_unique<later<In, executable>>(
-      later<In, specializer>(p, kernels, std::move(slots)).run(absent), arenas);
+  return std::make_unique<later<In, planned>>(
+      later<In, specializer>(size_program<In>(p, std::move(slots), absent), kernels).run(), arenas);
 }
 XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const region_kernel*,
                                                           list<shape>, const list<char>&,
@@ -51,8 +51,9 @@ list<shape> shapes_of(const later<In, bound_call>& call) {
 template <class In>
 class basic_signature_cache {
  public:
-  basic_signature_cache(const program& p, const region_kernel* kernels)
-      : program_(p), kernels_(kernels) {
+  /// ops: the same as a program for engines; or nullptr.
+  basic_signature_cache(const program& p, const region_kernel* kernels, const program* ops)
+      : program_(p), kernels_(kernels), ops_(ops) {
     for (int i = 0; i < p.count.slots; ++i) {
       changes_ |= changes(p, i);
       collects_ |= p.slots[i].use == gradient_use::collected;
@@ -72,20 +73,22 @@ class basic_signature_cache {
           join({"Maximum number of different graphs allowed per function exceeded: ",
                 std::to_string(options.max_signatures), " (", options.name,
                 "); pad the arguments to fewer shapes or raise max_signatures"}));
-    auto made = specialize<In>(program_, kernels_, shapes_of<In>(call), call.absent, arenas_);
+    const engine* const by = chosen_engine<In>();
+    auto made = by ? by->compile(ops_, shapes_of<In>(call), call.absent)
+                   : specialize<In>(program_, kernels_, shapes_of<In>(call), call.absent, arenas_);
     if (2 * all_.size() >= places_.size()) make_places();
     all_.push_back(std::move(made));
     enter(all_.size() - 1);
     return last_ = all_.back().get();
   }
-  [[gnu::cold]] list<const plan*> plans() {
+  [[gnu::cold]] list<const sized_program*> known() {
     const std::lock_guard hold(lock_);
-    list<const plan*> all;
-    for (auto& e : all_) all.push_back(&e->get_plan());
+    list<const sized_program*> all;
+    for (auto& e : all_) all.push_back(&e->about());
     return all;
   }
   /// Of the program and a signature.
-  static std::uint64_t hash(const later<In, plan>& p) {
+  static std::uint64_t hash(const later<In, sized_program>& p) {
     std::uint64_t h = static_cast<std::uint64_t>(p.source.count.steps);
     for (int i = 0; i < p.source.count.words; ++i) h = mix(h, p.source.words[i]);
     for (const shape& s : p.slot_shapes) h = add(h, s);
@@ -107,10 +110,11 @@ class basic_signature_cache {
       else if (later<In, executable>& e = *all_[i]; matches(e, call)) return last_ = &e;
   }
   static bool matches(const later<In, executable>& e, const later<In, bound_call>& call) {
-    const auto& shapes = e.get_plan().slot_shapes;
+    if (e.made_by() != chosen_engine<In>()) return false;
+    const auto& shapes = e.about().slot_shapes;
     for (int i = 0; i < shapes.size(); ++i)
       if (call.slots[i].value && !same_dims(*call.slots[i].value, shapes[i])) return false;
-    const std::byte* absent = e.get_plan().own.get();
+    const std::byte* absent = e.about().own.get();
     return call.absent.empty()
                ? !absent
                : absent && std::memcmp(absent, call.absent.data(),
@@ -122,7 +126,7 @@ class basic_signature_cache {
       if (s.value) h = add(h, *s.value);
     return static_cast<int>(h >> 34);
   }
-  static int hash_of(const later<In, plan>& p) {
+  static int hash_of(const later<In, sized_program>& p) {
     std::uint64_t h = 0;
     for (const shape& s : p.slot_shapes) h = add(h, s);
     return static_cast<int>(h >> 34);
@@ -133,7 +137,7 @@ class basic_signature_cache {
   }
   int& place(int at) { return places_[at & (places_.size() - 1)]; }
   void enter(int i) {
-    int at = hash_of(all_[i]->get_plan());
+    int at = hash_of(all_[i]->about());
     while (place(at) >= 0) ++at;
     place(at) = i;
   }
@@ -145,6 +149,7 @@ class basic_signature_cache {
   program program_;
   bool changes_ = false, collects_ = false;
   const region_kernel* kernels_;
+  const program* ops_;
   std::mutex lock_, state_lock_;
   arena_store arenas_;  // one signature's serve the others
   list<std::unique_ptr<executable>> all_;

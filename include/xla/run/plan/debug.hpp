@@ -68,10 +68,10 @@ struct analysis {
 };
 
 template <class In = void>
-[[gnu::cold]] void report(const analysis& a, const later<In, plan>& p) {
+[[gnu::cold]] void report(const analysis& a, const later<In, sized_program>& p,
+                          const MemoryAnalysis& m) {
   later<In, debug_log>& log = later<In, debug_log>::instance();
   if (log.level() < 1) return;
-  const MemoryAnalysis m = memory_of(p);
   char hash[24];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(a.hash));
   std::string out;
@@ -93,17 +93,17 @@ template <class In = void>
   line("  Graph Hash: ", hash);
   counted("  Number of Graph Inputs: ", p.slot_shapes.size());
   counted("  Number of Graph Outputs: ", p.source.count.results + p.source.count.writes);
-  counted("  Steps: ", p.steps.size());
+  counted("  Steps: ", p.source.count.steps);
   number("Compilation Analysis:   Memory: arguments ", m.arguments);
   number(" bytes, outputs ", m.outputs);
   number(", aliased ", m.aliased);
-  number(", intermediates ", p.arena_bytes);
-  number(" (without reuse ", p.unshared_bytes);
+  number(", intermediates ", m.arena);
+  number(" (without reuse ", m.arena + m.reused);
   out += ")\n";
   line("What changed: ", a.changed);
   log.write(out);
 }
-XLA_INSTANCE(void report<void>(const analysis&, const plan&));
+XLA_INSTANCE(void report<void>(const analysis&, const sized_program&, const MemoryAnalysis&));
 
 template <class In = void>
 [[gnu::cold]] void report_execution(const std::string& name, std::uint64_t hash) {
@@ -158,12 +158,12 @@ template <class In = void>
 
 /// The slots whose shapes differ from those of the nearest known signature.
 template <class Name>
-[[gnu::cold]] std::string what_changed(const list<shape>& now, const list<const plan*>& known,
-                                       Name&& name) {
+[[gnu::cold]] std::string what_changed(const list<shape>& now,
+                                       const list<const sized_program*>& known, Name&& name) {
   if (known.empty()) return "the first signature";
-  const later<Name, plan>* nearest = nullptr;
+  const later<Name, sized_program>* nearest = nullptr;
   int fewest = now.size() + 1;
-  for (const later<Name, plan>* p : known) {
+  for (const later<Name, sized_program>* p : known) {
     int n = 0;
     for (int i = 0; i < now.size(); ++i) n += !(now[i] == p->slot_shapes[i]);
     if (n <= fewest) {

@@ -74,11 +74,11 @@ MemoryAnalysis memory_of(const later<In, plan>& p) {
 }
 XLA_INSTANCE(MemoryAnalysis memory_of<void>(const plan&));
 
-/// A sample of ArenaBytes::<name> for every plan.
+/// A sample of ArenaBytes::<name> for every executable.
 template <class In = void>
-[[gnu::cold]] void note_memory(const std::string& name, const later<In, plan>& p) {
-  get_metric("ArenaBytes::" + name, metric_unit::bytes).add(static_cast<double>(p.arena_bytes));
+[[gnu::cold]] void note_memory(const std::string& name, const MemoryAnalysis& m) {
+  get_metric("ArenaBytes::" + name, metric_unit::bytes).add(static_cast<double>(m.arena));
 }
-XLA_INSTANCE(void note_memory<void>(const std::string&, const plan&));
+XLA_INSTANCE(void note_memory<void>(const std::string&, const MemoryAnalysis&));
 
 }  // namespace xla::detail

@@ -10,7 +10,7 @@
 #include "xla/base/list.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/loops.hpp"
-#include "xla/run/plan/absent.hpp"
+#include "xla/run/plan/sized.hpp"
 #include "xla/transform/micro_op.hpp"
 #include "xla/transform/program.hpp"
 
@@ -75,13 +75,9 @@ struct step_group {
 
 /// A program at given sizes: every value has its place, every step its loops.
 template <class In>
-struct basic_plan {
-  program source;
-  /// Where parameters have no gradient: which, per slot, and the source's arrays without them.
-  std::unique_ptr<std::byte[]> own;
-  list<shape> slot_shapes;  ///< the signature
-  list<std::int64_t> symbols;
-  list<shape> shapes;      ///< per value
+struct basic_plan : basic_sized_program<In> {
+  explicit basic_plan(basic_sized_program<In>&& p) : basic_sized_program<In>(std::move(p)) {}
+
   list<int> base;          ///< per value: the value whose elements it shares
   list<placement> places;  ///< per value, of its base
   list<int> operands;
@@ -101,13 +97,10 @@ struct basic_plan {
   list<int> over;               ///< per value: the one in whose memory it lies, or -1
   list<int> lent;               ///< values that lie in memory of outputs
   list<int> moving;             ///< values that share elements bound at each call
-  list<char> in_place;          ///< per write: may use the memory of the value at entry
-  list<std::int64_t> counters;  ///< per random op: where its counters start
-  std::int64_t random_counters = 0;
   std::int64_t arena_bytes = 0;
   std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
 
-  const step& step_at(int i) const { return source.steps[order[i]]; }
+  const step& step_at(int i) const { return this->source.steps[order[i]]; }
   /// The first and the last step that run when step i does.
   int begin_of(int i) const {
     const int g = group_of[i];
@@ -124,40 +117,6 @@ struct basic_plan {
   }
 };
 using plan = basic_plan<void>;
-
-template <class In = void>
-inline shape value_at(const list<std::int64_t>& symbols, const shape& s) {
-  shape out = s;
-  for (int i = 0; i < s.rank; ++i)
-    if (!is_known(s[i])) out[i] = symbols[symbol_index(s[i])];
-  return out;
-}
-template <class In = void>
-inline std::int64_t value_at(const list<std::int64_t>& symbols, extent e) {
-  return is_known(e) ? e : symbols[symbol_index(e)];
-}
-
-/// Computes every symbol from the sizes of the slots.
-template <class In = void>
-[[gnu::cold]] inline list<std::int64_t> evaluate_symbols(const program& p,
-                                                         const list<shape>& slots) {
-  list<std::int64_t> v(p.count.symbols);
-  for (int i = 0; i < p.count.symbols; ++i) {
-    const symbol& s = p.symbols[i];
-    std::int64_t& out = v[i];
-    if (s.kind == 'v') {
-      out = slots[static_cast<int>(s.a)][static_cast<int>(s.b)];
-    } else if (s.kind == '*' && s.b == 0) {
-      out = s.a;
-      for (int k = 0; k < s.factors; ++k) out = calculated<'*'>(out, v[s.factor[k]]);
-    } else {
-      const std::int64_t a = value_at(v, s.a), b = value_at(v, s.b);
-      if (s.kind == '/' && b == 0) out = 0;
-      else if (!calculate(a, s.kind, b, out)) refuse_arithmetic(a, s.kind, b);
-    }
-  }
-  return v;
-}
 
 /// The value whose memory an updating step may write its result to; -1 when there is none.
 template <class In = void>

@@ -10,28 +10,22 @@
 
 namespace xla::detail {
 
-/// program + sizes -> plan: run-time work of well under a millisecond, once per signature.
+/// A program at its sizes -> plan: run-time work of well under a millisecond, once per signature.
 template <class In>
 class basic_specializer {
  public:
-  basic_specializer(const program& p, const region_kernel* kernels, list<shape> slots)
-      : kernels_(kernels) {
-    out_.source = p;
-    out_.slot_shapes = std::move(slots);
-  }
+  basic_specializer(later<In, sized_program>&& p, const region_kernel* kernels)
+      : kernels_(kernels), out_(std::move(p)) {}
 
-  /// absent: per slot, a parameter without gradient; or empty. The plan is the caller's to move.
-  later<In, plan>&& run(const list<char>& absent = {}) {
-    if (!absent.empty()) shorten<In>(out_.source, absent, out_.own);
-    out_.symbols = evaluate_symbols(p_, out_.slot_shapes);
-    shape_values();
+  /// The plan is the caller's to move.
+  later<In, plan>&& run() {
+    find_bases();
     place_values();
     find_once();
     later<In, slice_finder>(out_, once_).run();
     later<In, side_finder>(out_, once_).run();
     find_in_place();
     later<In, memory_planner>(out_, made_, fixed_).run();
-    number_random();
     out_.steps.reserve(p_.count.steps);
     out_.operands.reserve(p_.count.inputs + p_.count.outputs);
     out_.operand_shapes.reserve(p_.count.inputs + p_.count.outputs);
@@ -48,22 +42,15 @@ class basic_specializer {
   int values() const { return p_.count.values; }
   int base(int v) const { return out_.base[v]; }
 
-  [[gnu::cold]] void shape_values() {
-    out_.shapes.resize(values());
-    out_.base.resize(values());
-    out_.places.resize(values());
+  [[gnu::cold]] void find_bases() {
     for (int v = 0; v < values(); ++v) {
       const node& n = p_.values[v];
-      shape& s = out_.shapes[v] = value_at(out_.symbols, n.dims_shape());
-      for (int i = 0; i < s.rank; ++i)
-        if (s[i] < 0) throw shape_error(std::string(n.op->name) + ": a size became negative");
-      size_scope{nullptr, {n.op->name, n.at}}.countable(s);
-      out_.base[v] = n.op->kind == op_kind::alias ? base(n.in[0]) : v;
-      const std::int64_t bytes = count(s) * size_of(n.type);
-      out_.places[v].bytes = n.op->kind == op_kind::leaf && !is<op::input>(n) ? 8 : bytes;
+      out_.base.push_back(n.op->kind == op_kind::alias ? base(n.in[0]) : v);
+      placement& q = out_.places.emplace_back();
+      q.bytes = n.op->kind == op_kind::leaf && !is<op::input>(n) ? 8 : out_.bytes(v);
       if (is<op::input>(n)) {
-        out_.places[v].where = n.attr % 2 ? place::grad : place::slot;
-        out_.places[v].index = static_cast<int>(n.attr / 2);
+        q.where = n.attr % 2 ? place::grad : place::slot;
+        q.index = static_cast<int>(n.attr / 2);
       }
     }
   }
@@ -119,7 +106,7 @@ class basic_specializer {
             reader == writer && !out_.in_slices(writer) && may_overwrite(out_.step_at(writer), old);
         ok = ok && (reader < begin || same_step) && !kept[old];
       }
-      out_.in_place.push_back(ok);
+      out_.in_place[i] = ok;
     }
   }
 
@@ -149,23 +136,6 @@ class basic_specializer {
     }
   }
 
-  // Random numbers are those of program order, whatever the order of the steps; what is computed
-  // again has the numbers of the first time.
-  [[gnu::cold]] void number_random() {
-    random_.assign(values(), -1);
-    for (int v = 0; v < values(); ++v) {
-      const node& n = p_.values[v];
-      if (!n.op->impure) continue;
-      if (n.attr != 0) {
-        random_[v] = static_cast<int>(n.attr) - 1;
-        continue;
-      }
-      random_[v] = out_.counters.size();
-      out_.counters.push_back(out_.random_counters);
-      out_.random_counters += static_cast<std::int64_t>(random_counters(out_.shapes[v], n.type));
-    }
-  }
-
   [[gnu::cold]] void add_step(int i) {
     const step& s = out_.step_at(i);
     ready_step r;
@@ -185,7 +155,7 @@ class basic_specializer {
       r.attr = n.attr;
       r.size = value_at(out_.symbols, n.size);
       r.at = n.at;
-      if (n.op->impure) r.random = random_[s.value];
+      r.random = out_.random[s.value];
     } else {
       if (kernels_) r.kernel = kernels_[s.kernel];
     }
@@ -218,7 +188,6 @@ class basic_specializer {
   list<char> claimed_;  // per value: is a result's or write's memory
   list<char> fixed_;
   list<char> once_;
-  list<int> random_;  // per value: the number of its random op
 };
 using specializer = basic_specializer<void>;
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "xla/base/list.hpp"
-#include "xla/run/execute/executable.hpp"
+#include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/debug.hpp"
 #include "xla/run/profile/data.hpp"
 #include "xla/transform/print.hpp"
@@ -17,7 +17,7 @@ template <class>
 class basic_plan_description {
  public:
   /// slots names what the plan reads from outside; it may be empty.
-  basic_plan_description(const executable& e, const list<std::string>& slots)
+  basic_plan_description(const planned& e, const list<std::string>& slots)
       : e_(e), p_(e.get_plan()), slots_(slots) {}
 
   XLA_COLD ProfileFunction run() {
@@ -263,7 +263,7 @@ class basic_plan_description {
     return p_.source.word_ops[s.source->first_word + word]->name;
   }
 
-  const executable& e_;
+  const planned& e_;
   const plan& p_;
   const list<std::string>& slots_;
   ProfileFunction out_;

@@ -169,7 +169,7 @@ class basic_profiler : plan_watch {
  private:
   basic_profiler() : plan_watch{&run, &is_new, &introduce} {}
 
-  XLA_COLD static void run(plan_watch& self, const executable& e, const frame& f,
+  XLA_COLD static void run(plan_watch& self, const planned& e, const frame& f,
                            const rng_state* random) {
     auto& p = static_cast<basic_profiler&>(self);
     if (!p.wants(e.id())) return e.run_all(f, random);
@@ -189,14 +189,14 @@ class basic_profiler : plan_watch {
     p.keep(e.id(), std::move(c));
   }
 
-  XLA_COLD static bool is_new(plan_watch& self, const executable& e) {
+  XLA_COLD static bool is_new(plan_watch& self, const planned& e) {
     auto& p = static_cast<basic_profiler&>(self);
     const std::lock_guard hold(p.lock_);
     for (profile_session* s : p.sessions_)
       if (!s->find(e.id())) return true;
     return false;
   }
-  XLA_COLD static void introduce(plan_watch& self, const executable& e, const std::string& name,
+  XLA_COLD static void introduce(plan_watch& self, const planned& e, const std::string& name,
                                  const list<std::string>& slots) {
     auto& p = static_cast<basic_profiler&>(self);
     const std::lock_guard hold(p.lock_);

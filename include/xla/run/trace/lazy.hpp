@@ -10,8 +10,9 @@
 #include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
-#include "xla/run/execute/executable.hpp"
+#include "xla/run/engine/engine.hpp"
 #include "xla/run/execute/executor.hpp"
+#include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/debug.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/recording.hpp"
@@ -25,7 +26,25 @@ struct basic_traced_entry {
   list<std::uint64_t> signature;
   later<In, graph_sketch> sketch;
   later<In, traced_program> lowered;
+  const engine* by = nullptr;      ///< that was to run it
+  const op_info* lacks = nullptr;  ///< what that cannot run, so that it runs as planned
   later<In, std::unique_ptr<executable>> ready;
+
+  [[gnu::cold]] void build(const engine* wanted, const later<In, traced_graph>& graph) {
+    by = wanted;
+    if (by) {
+      lowered.build(graph, {.recompute = false, .fuse = {.maps = false, .rows = false}});
+      lacks = by->lacks(lowered.view());
+      if (!lacks) {
+        ready = by->make(size_program<In>(lowered.view(), graph.leaf_shapes(), {}));
+        return;
+      }
+    }
+    lowered.build(graph, {.fuse = {.maps = true, .rows = false}});
+    ready = std::make_unique<later<In, planned>>(
+        later<In, specializer>(size_program<In>(lowered.view(), graph.leaf_shapes(), {}), nullptr)
+            .run());
+  }
 };
 using traced_entry = basic_traced_entry<void>;
 
@@ -37,76 +56,17 @@ struct basic_traced_job final : execution_job {
   list<ref<buffer>> outputs;  ///< of writes, then of results
   list<rng_state> random;
   bool holding = false;
-  later<In, std::unique_ptr<frame>> at;
+  list<slot_value> slots;  ///< the leaves,
+  list<buffer*> targets;   ///< and the outputs, as the executable gets them
 
-  // Executions follow one another, so one frame serves them all if it is taken here.
-  void bind() {
-    const later<In, plan>& p = entry->ready->get_plan();
-    at = entry->ready->take_frame();
-    auto& table = at->table;
-    for (int i = 0; i < p.source.count.slots; ++i)
-      if (const int leaf = p.source.slots[i].leaf; leaf >= 0) table[leaf] = leaves[i]->home;
-    const int writes = p.source.count.writes;
-    for (int i = 0; i < writes + p.source.count.results; ++i) {
-      const int v = i < writes ? p.source.writes[i].value : p.source.results[i - writes];
-      if (p.copies[i] < 0) table[p.base[v]] = outputs[i]->memory;
-    }
-    for (int v : p.lent) {
-      const placement& q = p.places[v];
-      table[v] = static_cast<std::byte*>(outputs[q.index]->memory) + q.offset;
-    }
-    for (int v : p.moving) table[v] = table[p.base[v]];
-  }
-
-  /// Runs the index checks whose input came with the graph, before anything is handed over. False
-  /// when others need values that the graph computes.
-  bool check() const {
-    const later<In, plan>& p = entry->ready->get_plan();
-    bool all = true;
-    for (const ready_step& s : p.steps) {
-      if (!s.source->check) continue;
-      const int v = p.base[p.source.inputs[s.source->first_input]];
-      const placement& q = p.places[v];
-      if (q.where == place::slot) try_check(s, *leaves[q.index]);
-      else all = false;
-    }
-    return all;
-  }
-  // What is checked is the first input; the result, and other inputs, are of no account.
-  void try_check(const ready_step& s, buffer& checked) const {
-    const later<In, plan>& p = entry->ready->get_plan();
-    wait_for(checked);
-    list<void*> table(p.places.size());
-    list<ref<buffer>> others;
-    for (int k = 0; k < s.operands; ++k) {
-      const int v = p.operands[s.first_operand + k];
-      if (k == 0) {
-        table[v] = checked.home;
-        continue;
-      }
-      const auto bytes = static_cast<std::size_t>(p.places[v].bytes);
-      others.emplace_back(buffer::make(bytes));
-      table[v] = std::memset(others.back()->memory, 0, bytes);
-    }
-    run_step(p, s, table.data(), nullptr);
-  }
+  run_arguments arguments() const { return {slots.data(), targets.data(), random.data()}; }
 
   void run() override {
     for (const auto& b : leaves) later<In, executor>::instance().check(b->ticket.load());
-    try {
-      bind();
-    } catch (const std::bad_alloc&) {
-      bind();  // others may have let go of memory
-    }
-    const later<In, plan>& p = entry->ready->get_plan();
+    if (const engine* by = entry->ready->made_by()) by->note_run();
     static metric& execute_time = get_metric("ExecuteTime");
-    {
-      const timed sample(execute_time);
-      entry->ready->run(*at, random.data());
-    }
-    for (int i = 0; i < p.copies.size(); ++i)
-      if (const int v = p.copies[i]; v >= 0)
-        std::memcpy(outputs[i]->memory, at->table[v], static_cast<std::size_t>(p.places[v].bytes));
+    const timed sample(execute_time);
+    entry->ready->run(arguments());
   }
   /// Executions run in the order of their tickets, so what this one holds, a later one may
   /// overwrite.
@@ -116,7 +76,6 @@ struct basic_traced_job final : execution_job {
       for (auto& b : *held) b->in_flight.fetch_add(1, std::memory_order_acq_rel);
   }
   void release() noexcept override {
-    if (at) entry->ready->give_frame(std::move(at));
     for (auto* held : {&leaves, &outputs}) {
       if (holding)
         for (auto& b : *held) b->in_flight.fetch_sub(1, std::memory_order_acq_rel);
@@ -170,9 +129,10 @@ class basic_tracer {
     const auto job = std::make_shared<later<In, traced_job>>();
     job->entry = &entry;
     if (plan_watch* w = watched_plans.load(std::memory_order_acquire))
-      w->introduce(*w, *entry.ready, "traced", {});
+      if (const later<In, planned>* p = entry.ready->as_plan()) w->introduce(*w, *p, "traced", {});
+    if (entry.lacks) entry.by->note_fallback(*entry.lacks);
     report_execution("traced", graph.hash());
-    const bool small = work(entry.ready->get_plan()) < (std::int64_t{1} << 18);
+    const bool small = work(entry.ready->about()) < (std::int64_t{1} << 18);
     later<In, executor>& e = later<In, executor>::instance();
     if (!prepare(*job, graph) || ((small || waits) && e.idle())) {
       run_now(*job, graph);
@@ -205,9 +165,10 @@ class basic_tracer {
     static counter& uncached = get_counter("UncachedCompile");
     static metric& graph_size = get_metric("TensorsGraphSize", metric_unit::plain);
     graph_size.add(static_cast<double>(graph.size()));
+    const engine* const by = chosen_engine<In>();
     auto [first, last] = cache_.equal_range(graph.hash());
     for (; first != last; ++first)
-      if (first->second->signature == graph.signature()) {
+      if (first->second->by == by && first->second->signature == graph.signature()) {
         cached.add();
         return *first->second;
       }
@@ -216,17 +177,15 @@ class basic_tracer {
     {
       const timed sample(compile_time);
       entry->signature = graph.signature();
-      entry->lowered.build(graph);
-      entry->ready = std::make_unique<later<In, executable>>(
-          later<In, specializer>(entry->lowered.view(), nullptr, graph.leaf_shapes()).run());
+      entry->build(by, graph);
     }
     uncached.add();
-    note_memory("traced", entry->ready->get_plan());
+    note_memory("traced", entry->ready->memory());
     if (later<In, debug_log>::instance().level() > 0) {
       list<const graph_sketch*> known;
       for (auto& [hash, e] : cache_) known.push_back(&e->sketch);
       report({std::string(cause), "traced", graph.hash(), what_changed(graph.sketch(), known)},
-             entry->ready->get_plan());
+             entry->ready->about(), entry->ready->memory());
     }
     entry->sketch = graph.sketch();
     if (cache_.size() == most_graphs) {  // a program that always makes new ones runs on
@@ -239,10 +198,11 @@ class basic_tracer {
   /// Memory for the outputs, and the checks. False when the graph has to run before anything is
   /// published, as a check in it needs values that it computes.
   static bool prepare(later<In, traced_job>& job, later<In, traced_graph>& graph) {
-    const later<In, plan>& p = job.entry->ready->get_plan();
+    const later<In, sized_program>& p = job.entry->ready->about();
     for (impl* leaf : graph.leaves()) {
-      elements_of(*leaf);
+      if (job.entry->ready->on_host()) elements_of(*leaf);
       job.leaves.push_back(leaf->data);
+      job.slots.push_back({.value = leaf->data.get()});
     }
     static metric& aliases = get_metric("InputOutputAliasCount", metric_unit::plain);
     int aliased = 0;
@@ -255,10 +215,11 @@ class basic_tracer {
     }
     for (int i = 0; i < p.source.count.results; ++i)
       job.outputs.push_back(make(p, p.source.results[i]));
+    for (const ref<buffer>& b : job.outputs) job.targets.push_back(b.get());
     aliases.add(aliased);
     job.random = graph.random();
     try {
-      return job.check();
+      return job.entry->ready->check(job.arguments());
     } catch (const std::bad_alloc&) {
       throw;
     } catch (...) {
@@ -266,8 +227,8 @@ class basic_tracer {
       throw;
     }
   }
-  static ref<buffer> make(const later<In, plan>& p, int v) {
-    return ref<buffer>(buffer::make(static_cast<std::size_t>(p.places[v].bytes),
+  static ref<buffer> make(const later<In, sized_program>& p, int v) {
+    return ref<buffer>(buffer::make(static_cast<std::size_t>(p.bytes(v)),
                                     {p.source.values[v].op->name, &p.shapes[v]}));
   }
 
@@ -279,9 +240,9 @@ class basic_tracer {
     for (impl* t : graph.outputs()) t->data = job.outputs[next++];
     graph.finish();
   }
-  static std::int64_t work(const later<In, plan>& p) {
+  static std::int64_t work(const later<In, sized_program>& p) {
     std::int64_t n = 0;
-    for (const placement& q : p.places) n += q.bytes;
+    for (int v = 0; v < p.source.count.values; ++v) n += p.bytes(v);
     return n;
   }
 

@@ -224,7 +224,7 @@ using traced_graph = basic_traced_graph<void>;
 template <class In>
 class basic_traced_program {
  public:
-  [[gnu::cold]] void build(const later<In, traced_graph>& from) {
+  [[gnu::cold]] void build(const later<In, traced_graph>& from, const pass_options& options) {
     const int n = from.nodes().size() + from.leaves().size();
     list<node> nodes(n + 1);
     list<slot> slots(from.leaves().size() + 1);
@@ -243,8 +243,7 @@ class basic_traced_program {
       if (from.donor(i) >= 0) writes.push_back({from.donor(i), false, value});
       else results.push_back(value);
     }
-    lowered_.build(g, {results.data(), results.size(), writes.data(), writes.size()},
-                   {.fuse = {.maps = true, .rows = false}});
+    lowered_.build(g, {results.data(), results.size(), writes.data(), writes.size()}, options);
   }
 
   program view() const { return lowered_.view(); }

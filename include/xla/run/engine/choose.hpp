@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdlib>
+#include <string>
+
+#include "xla/base/error.hpp"
+#include "xla/base/join.hpp"
+#include "xla/run/engine/engine.hpp"
+
+namespace xla::detail {
+
+template <class In>
+[[gnu::cold]] bool engine_list<In>::add(engine& e) {
+  e.before_ = engines.linked.load(std::memory_order_acquire);
+  while (!engines.linked.compare_exchange_weak(e.before_, &e, std::memory_order_acq_rel)) continue;
+  return true;
+}
+
+template <class In>
+[[gnu::cold]] void engine_list<In>::choose(std::string_view name) {
+  const engine* e = engines.linked.load(std::memory_order_acquire);
+  std::string known = "plan";
+  for (; e && e->name() != name; e = e->before_) known = join({known, ", ", e->name()});
+  if (!e && name != "plan")
+    throw runtime_error(join({"set_engine: this program has no engine ", name, ", but ", known,
+                              "; link CMake's target of the engine, as xla::interpreter"}));
+  engines.chosen.store(e, std::memory_order_release);
+  engines.settled.store(true, std::memory_order_release);
+}
+
+template <class In>
+[[gnu::cold]] void engine_list<In>::ask_environment() {
+  const char* const name = std::getenv("XLA_ENGINE");
+  choose(name && *name ? name : "plan");
+}
+
+XLA_INSTANCE(struct engine_list<void>);
+
+}  // namespace xla::detail

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "xla/base/error.hpp"
+#include "xla/base/join.hpp"
+#include "xla/run/engine/engine.hpp"
+#include "xla/run/execute/executable.hpp"
+#include "xla/run/state/metric_store.hpp"
+
+namespace xla::detail {
+
+/// What engines have in common: which programs they get, their sentences and their counters.
+class common_engine : public engine {
+ public:
+  std::unique_ptr<executable> compile(const program* ops, list<shape> slots,
+                                      const list<char>& absent) const override {
+    if (!ops)
+      throw runtime_error(join({"xla::compile: the engine ", name(),
+                                " needs the function's graph, which its file was compiled "
+                                "without; link the engine's CMake target there as well"}));
+    if (const op_info* op = lacks(*ops))
+      throw runtime_error(join({"xla::compile: the engine ", name(), " has no ", op->name,
+                                ", which the function uses; it runs with set_engine(\"plan\")"}));
+    return make(size_program(*ops, std::move(slots), absent));
+  }
+  void note_run() const override { get_counter(join({"Engine::", name()})).add(); }
+  void note_fallback(const op_info& lacked) const override {
+    get_counter(join({"fallback::", name(), "::", lacked.name})).add();
+  }
+
+ protected:
+  constexpr common_engine() = default;
+  ~common_engine() = default;
+};
+
+}  // namespace xla::detail

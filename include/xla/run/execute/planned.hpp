@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/run/execute/arena_store.hpp"
+#include "xla/run/execute/executable.hpp"
+#include "xla/run/execute/executor.hpp"
+#include "xla/run/execute/store_number.hpp"
+#include "xla/run/execute/tile.hpp"
+#include "xla/run/plan/memory_of.hpp"
+#include "xla/run/plan/specialize.hpp"
+
+namespace xla::detail {
+
+/// The memory of one call in flight: the arena, and where every value lies.
+template <class In>
+struct basic_frame {
+  arena_store& store;
+  arena memory;
+  list<void*> table;
+  bool held = false;   ///< the memory is this frame's
+  bool ready = false;  ///< and has what depends on sizes alone
+
+  basic_frame(const later<In, plan>& p, arena_store& from) : store(from), table(p.places.size()) {}
+  basic_frame(const basic_frame&) = delete;
+  [[gnu::cold]] ~basic_frame() { store.remove(memory, held); }
+};
+using frame = basic_frame<void>;
+
+/// Runs a step on its operands, whose shapes are wanted by library steps.
+template <class In = void>
+inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* pointers,
+                   const shape* shapes, const rng_state* random) {
+  if (s.kind == step_kind::map) {
+    const auto loops = p.loops[s.loops];
+    if (s.kernel.map) return kernel::run_map(loops, {s.kernel.map}, pointers, s.ops);
+    const later<In, tile_region> region(p.source, *s.source);
+    kernel::run_map(loops, region.kernel(), pointers, s.ops);
+  } else if (s.kind == step_kind::row) {
+    kernel::run_rows(p.loops[s.loops], s.kernel.row, s.kernel.scratch_bytes, pointers, s.inputs,
+                     s.ops);
+  } else {
+    kernel_call call;
+    call.out = pointers[s.inputs];
+    call.in = pointers;
+    call.in_shapes = shapes;
+    call.out_shape = shapes + s.inputs;
+    call.attr = s.attr;
+    call.size = s.size;
+    call.at = s.at;
+    if (s.random >= 0) {
+      call.seed = random[s.random].seed;
+      call.offset = random[s.random].offset;
+    }
+    s.op->run(call);
+  }
+}
+template <class In = void>
+void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
+              const rng_state* random) {
+  void* pointers[kernel::max_operands];
+  const int* operands = &p.operands[s.first_operand];
+  for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
+  run_on<In>(p, s, pointers, &p.operand_shapes[s.first_shape], random);
+}
+
+XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, const rng_state*));
+
+/// Runs a step of a group on one slice; memory is that of the thread.
+template <class In = void>
+inline void run_on_slice(const later<In, plan>& p, const ready_step& s, void* const* table,
+                         std::byte* memory, std::int64_t slice) {
+  const shape& sliced = p.sliced[s.sliced];
+  std::int64_t index[max_rank];
+  for (int i = sliced.rank - 1; i > 0; --i) {
+    index[i] = slice % sliced[i];
+    slice /= sliced[i];
+  }
+  index[0] = slice;
+  void* pointers[kernel::max_operands];
+  const int* operands = &p.operands[s.first_operand];
+  const slice_place* places = &p.slice_places[s.first_slice];
+  for (int k = 0; k < s.operands; ++k) {
+    if (places[k].offset >= 0) {
+      pointers[k] = memory + places[k].offset;
+      continue;
+    }
+    std::int64_t offset = 0;
+    for (int i = 0; i < sliced.rank; ++i) offset += index[i] * places[k].strides[i];
+    pointers[k] = static_cast<std::byte*>(table[operands[k]]) + offset;
+  }
+  run_on<In>(p, s, pointers, &p.slice_shapes[s.first_slice], nullptr);
+}
+
+/// Runs the steps of a group. Each thread takes a slice, and leads it through all of them; or its
+/// share of the steps.
+template <class In = void>
+void run_group(const later<In, plan>& p, const step_group& g, void* const* table,
+               std::byte* arena) {
+  if (g.slices == step_group::whole)
+    return kernel::parallel_for(g.threads, [&](std::int64_t thread) {
+      const int* border = &p.borders[g.borders + static_cast<int>(thread)];
+      for (int i = border[0]; i < border[1]; ++i) run_step<In>(p, p.steps[i], table, nullptr);
+    });
+  std::atomic<std::int64_t> next{0};
+  kernel::parallel_for(std::min<std::int64_t>(num_threads(), g.slices), [&](std::int64_t thread) {
+    std::int64_t slice = next.fetch_add(1, std::memory_order_relaxed);
+    if (slice >= g.slices) return;
+    // There may be more threads than when the plan was made.
+    std::byte* memory = thread < g.threads
+                            ? arena + g.offset + thread * g.bytes
+                            : static_cast<std::byte*>(kernel::thread_scratch<step_group>(g.bytes));
+    for (; slice < g.slices; slice = next.fetch_add(1, std::memory_order_relaxed))
+      for (int i = g.first; i <= g.last; ++i) run_on_slice<In>(p, p.steps[i], table, memory, slice);
+  });
+}
+
+XLA_INSTANCE(void run_group<void>(const plan&, const step_group&, void* const*, std::byte*));
+
+using planned = basic_planned<void>;
+
+/// Runs the steps of plans in the executables' stead: a profiler that times them.
+struct plan_watch {
+  void (*run)(plan_watch& self, const planned& e, const frame& f, const rng_state* random);
+  /// Whether it wants to be told of a plan, before that runs, what it and its slots are called.
+  bool (*is_new)(plan_watch& self, const planned& e);
+  void (*introduce)(plan_watch& self, const planned& e, const std::string& name,
+                    const list<std::string>& slots);
+};
+/// Who runs them now; nullptr: the executables themselves.
+inline constinit std::atomic<plan_watch*> watched_plans{nullptr};
+/// Called before plans are made, where a program has something to do then.
+inline constinit std::atomic<void (*)()> before_plans{nullptr};
+template <class = void>
+void prepare_for_plans() {
+  if (const auto f = before_plans.load(std::memory_order_acquire)) f();
+}
+
+/// The arenas of all graphs that are traced.
+template <class In = void>
+arena_store& common_arenas() {
+  static arena_store& all = *new later<In, arena_store>;
+  return all;
+}
+
+/// A plan that can be called. Calls that write state follow one another; others have a frame each.
+template <class In>
+class basic_planned final : public basic_executable<In> {
+ public:
+  /// Its arenas are of a store that outlives it.
+  [[gnu::cold]] explicit basic_planned(later<In, plan>&& p,
+                                       arena_store& store = common_arenas<In>())
+      : basic_executable<In>(nullptr, true), plan_(std::move(p)), store_(store) {
+    is_once_.assign(plan_.steps.size(), false);
+    for (int i : plan_.once) is_once_[i] = true;
+  }
+  [[gnu::cold]] ~basic_planned() override = default;
+
+  const later<In, plan>& get_plan() const { return plan_; }
+  const later<In, sized_program>& about() const override { return plan_; }
+  [[gnu::cold]] MemoryAnalysis memory() const override { return memory_of<In>(plan_); }
+  later<In, planned>* as_plan() override { return this; }
+
+  void run(const run_arguments& with) override {
+    const borrowed_frame f(*this);
+    point(with, f->table);
+    if (plan_watch* w = watched_plans.load(std::memory_order_acquire))
+      w->run(*w, *this, *f, with.random);
+    else run_all(*f, with.random);
+    for (int i = 0; i < plan_.copies.size(); ++i)
+      if (const int v = plan_.copies[i]; v >= 0)
+        std::memcpy(with.outputs[i]->memory, f->table[v], static_cast<std::size_t>(plan_.bytes(v)));
+  }
+
+  [[gnu::cold]] bool check(const run_arguments& with) override {
+    bool all = true;
+    for (const ready_step& s : plan_.steps) {
+      if (!s.source->check) continue;
+      const placement& q = plan_.places[plan_.base[plan_.source.inputs[s.source->first_input]]];
+      if (q.where == place::slot) try_check(s, *with.slots[q.index].value);
+      else all = false;
+    }
+    return all;
+  }
+
+  /// Runs all steps on a frame whose table is complete; random has a state for each random op.
+  void run_all(const later<In, frame>& f, const rng_state* random) const {
+    for (int i = 0; i < plan_.steps.size(); i = after(i))
+      if (!is_once_[i]) run_one(i, f, random);
+  }
+  /// Runs a step, or the group that begins with it.
+  void run_one(int i, const later<In, frame>& f, const rng_state* random = nullptr) const {
+    const ready_step& s = plan_.steps[i];
+    if (s.group < 0) return run_step<In>(plan_, s, f.table.data(), random);
+    run_group<In>(plan_, plan_.groups[s.group], f.table.data(), f.memory.data);
+  }
+  /// The step that follows step i, or its group.
+  int after(int i) const { return plan_.end_of(i) + 1; }
+  /// True for a step that depends on sizes alone: it runs when a frame is made.
+  bool is_once(int i) const { return is_once_[i]; }
+  /// Different for each executable of the process.
+  std::uint64_t id() const { return id_; }
+
+ private:
+  /// A frame for the time of a run.
+  class borrowed_frame {
+   public:
+    explicit borrowed_frame(basic_planned& from) : from_(from) {
+      try {
+        frame_ = from.take_frame();
+      } catch (const std::bad_alloc&) {
+        frame_ = from.take_frame();  // others may have let go of memory
+      }
+    }
+    ~borrowed_frame() { from_.give_frame(std::move(frame_)); }
+    borrowed_frame(const borrowed_frame&) = delete;
+    later<In, frame>* operator->() const { return frame_.get(); }
+    later<In, frame>& operator*() const { return *frame_; }
+
+   private:
+    basic_planned& from_;
+    later<In, std::unique_ptr<frame>> frame_;
+  };
+
+  later<In, std::unique_ptr<frame>> take_frame() {
+    later<In, std::unique_ptr<frame>> f;
+    bool kept = false;
+    {
+      const std::lock_guard hold(store_.lock());
+      if (frames_.empty()) {
+        f = make_frame();
+      } else {
+        f = std::move(frames_.back());
+        frames_.pop_back();
+        kept = store_.take_again(f->memory);
+      }
+    }
+    if (!kept) store_.take(f->memory, plan_.arena_bytes + 64, largest());
+    f->held = true;
+    if (!kept || !f->ready) prepare(*f);
+    return f;
+  }
+  [[gnu::noinline]] void give_frame(later<In, std::unique_ptr<frame>> f) noexcept {
+    const std::lock_guard hold(store_.lock());
+    store_.give(f->memory);
+    f->held = false;
+    frames_.push_back(std::move(f));  // into memory that has been there since the frame was made
+  }
+  [[gnu::cold]] later<In, std::unique_ptr<frame>> make_frame() {
+    frames_.reserve(made_ + 1);
+    auto f = std::make_unique<later<In, frame>>(plan_, store_);
+    ++made_;
+    return f;
+  }
+  // In a sentence the largest value stands for all.
+  memory_use largest() const {
+    memory_use use{.of_all = true};
+    std::int64_t most = -1;
+    for (int v = 0; v < plan_.source.count.values; ++v)
+      if (const placement& q = plan_.places[v]; q.where == place::arena && q.bytes > most) {
+        most = q.bytes;
+        use.function = plan_.source.values[v].op->name;
+        use.dims = &plan_.shapes[v];
+      }
+    return use;
+  }
+
+  // Where values lie, numbers that the sizes decide, and the steps that depend on nothing else.
+  [[gnu::cold]] void prepare(later<In, frame>& f) const {
+    f.ready = false;
+    for (int v = 0; v < f.table.size(); ++v) {
+      const placement& q = plan_.places[plan_.base[v]];
+      f.table[v] = q.where == place::arena ? f.memory.data + q.offset : nullptr;
+    }
+    const program& p = plan_.source;
+    for (int v = 0; v < p.count.values; ++v) {
+      const node& n = p.values[v];
+      void* to = f.table[v];
+      if (is<op::constant>(n)) store_number(to, n.type, n.value, n.attr);
+      if (is<op::size>(n)) {
+        const std::int64_t size = value_at(plan_.symbols, n.size);
+        store_number(to, n.type, static_cast<double>(size), size);
+      }
+    }
+    for (int i : plan_.once) run_step(plan_, plan_.steps[i], f.table.data(), nullptr);
+    f.ready = true;
+  }
+
+  /// Where the values that a call brings and wants lie.
+  void point(const run_arguments& with, list<void*>& table) const {
+    const program& p = plan_.source;
+    for (int i = 0; i < p.count.slots; ++i) {
+      const program_slot& s = p.slots[i];
+      if (s.leaf >= 0) table[s.leaf] = with.slots[i].value->home;
+      if (s.grad_leaf >= 0) table[s.grad_leaf] = with.slots[i].gradient->home;
+    }
+    for (int v : plan_.scalars) {
+      const node& n = p.values[v];
+      const double number = with.slots[static_cast<int>(n.attr)].number;
+      store_number(table[v], n.type, number, static_cast<std::int64_t>(number));
+    }
+    for (int i = 0; i < plan_.copies.size(); ++i)
+      if (plan_.copies[i] < 0) table[plan_.base[output_of(p, i)]] = with.outputs[i]->memory;
+    for (int v : plan_.lent) {
+      const placement& q = plan_.places[v];
+      table[v] = static_cast<std::byte*>(with.outputs[q.index]->memory) + q.offset;
+    }
+    for (int v : plan_.moving) table[v] = table[plan_.base[v]];
+  }
+
+  // What is checked is the first input; the result, and other inputs, are of no account.
+  [[gnu::cold]] void try_check(const ready_step& s, buffer& checked) const {
+    wait_for(checked);
+    list<void*> table(plan_.places.size());
+    list<ref<buffer>> others;
+    for (int k = 0; k < s.operands; ++k) {
+      const int v = plan_.operands[s.first_operand + k];
+      if (k == 0) {
+        table[v] = checked.home;
+        continue;
+      }
+      const auto bytes = static_cast<std::size_t>(plan_.places[v].bytes);
+      table[v] = std::memset(others.emplace_back(buffer::make(bytes))->memory, 0, bytes);
+    }
+    run_step(plan_, s, table.data(), nullptr);
+  }
+
+  static std::uint64_t next_id() {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+
+  later<In, plan> plan_;
+  arena_store& store_;
+  list<char> is_once_;
+  const std::uint64_t id_ = next_id();
+  list<std::unique_ptr<frame>> frames_;
+  int made_ = 0;
+};
+
+}  // namespace xla::detail

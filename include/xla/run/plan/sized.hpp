@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/run/plan/absent.hpp"
+#include "xla/run/state/generator.hpp"
+#include "xla/transform/program.hpp"
+
+namespace xla::detail {
+
+/// A program at given sizes: what an executable is made of, whatever runs it.
+template <class In>
+struct basic_sized_program {
+  program source;
+  /// Where parameters have no gradient: which, per slot, and the source's arrays without them.
+  std::unique_ptr<std::byte[]> own;
+  list<shape> slot_shapes;  ///< the signature
+  list<std::int64_t> symbols;
+  list<shape> shapes;           ///< per value
+  list<char> in_place;          ///< per write: may use the memory of the value at entry
+  list<int> random;             ///< per value: the number of its random op, or -1
+  list<std::int64_t> counters;  ///< per random op: where its counters start
+  std::int64_t random_counters = 0;
+
+  std::int64_t bytes(int value) const {
+    return count(shapes[value]) * size_of(source.values[value].type);
+  }
+};
+using sized_program = basic_sized_program<void>;
+
+/// The value of output i of a program: writes, then results.
+constexpr int output_of(const program& p, int i) {
+  return i < p.count.writes ? p.writes[i].value : p.results[i - p.count.writes];
+}
+
+template <class In = void>
+inline shape value_at(const list<std::int64_t>& symbols, const shape& s) {
+  shape out = s;
+  for (int i = 0; i < s.rank; ++i)
+    if (!is_known(s[i])) out[i] = symbols[symbol_index(s[i])];
+  return out;
+}
+template <class In = void>
+inline std::int64_t value_at(const list<std::int64_t>& symbols, extent e) {
+  return is_known(e) ? e : symbols[symbol_index(e)];
+}
+
+/// Computes every symbol from the sizes of the slots.
+template <class In = void>
+[[gnu::cold]] inline list<std::int64_t> evaluate_symbols(const program& p,
+                                                         const list<shape>& slots) {
+  list<std::int64_t> v(p.count.symbols);
+  for (int i = 0; i < p.count.symbols; ++i) {
+    const symbol& s = p.symbols[i];
+    std::int64_t& out = v[i];
+    if (s.kind == 'v') {
+      out = slots[static_cast<int>(s.a)][static_cast<int>(s.b)];
+    } else if (s.kind == '*' && s.b == 0) {
+      out = s.a;
+      for (int k = 0; k < s.factors; ++k) out = calculated<'*'>(out, v[s.factor[k]]);
+    } else {
+      const std::int64_t a = value_at(v, s.a), b = value_at(v, s.b);
+      if (s.kind == '/' && b == 0) out = 0;
+      else if (!calculate(a, s.kind, b, out)) refuse_arithmetic(a, s.kind, b);
+    }
+  }
+  return v;
+}
+
+/// Gives every value its shape and every random op its place in the stream of numbers. absent: per
+/// slot, a parameter without gradient; or empty.
+template <class In = void>
+[[gnu::cold]] later<In, sized_program> size_program(const program& p, list<shape> slots,
+                                                    const list<char>& absent) {
+  later<In, sized_program> out;
+  out.source = p;
+  out.slot_shapes = std::move(slots);
+  if (!absent.empty()) shorten<In>(out.source, absent, out.own);
+  out.symbols = evaluate_symbols(p, out.slot_shapes);
+  out.in_place.assign(out.source.count.writes, false);
+  for (int v = 0; v < p.count.values; ++v) {
+    const node& n = out.source.values[v];
+    const shape s = value_at(out.symbols, n.dims_shape());
+    for (int i = 0; i < s.rank; ++i)
+      if (s[i] < 0) throw shape_error(std::string(n.op->name) + ": a size became negative");
+    size_scope{nullptr, {n.op->name, n.at}}.countable(s);
+    out.shapes.push_back(s);
+    // Random numbers are those of program order, whatever the order of the steps; what is computed
+    // again has the numbers of the first time.
+    out.random.push_back(!n.op->impure ? -1
+                         : n.attr == 0 ? out.counters.size()
+                                       : static_cast<int>(n.attr) - 1);
+    if (!n.op->impure || n.attr != 0) continue;
+    out.counters.push_back(out.random_counters);
+    out.random_counters += static_cast<std::int64_t>(random_counters(s, n.type));
+  }
+  return out;
+}
+
+}  // namespace xla::detail
