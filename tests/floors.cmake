@@ -21,6 +21,13 @@ set(floors      # the first pattern that matches a path below include/xla decide
   "^shape/=10"
   "^base/=0")
 set(hana_gate "^base/")  # the only place that may include Boost.Hana
+set(stateless "^(base|shape|graph|tensor|op|transform|kernel|run)/|^(tensor|module|compile).hpp$")
+set(state_rooms       # the only places there with objects that outlive a call:
+  "^run/state/"       # contexts of the process, of devices and of threads
+  "^kernel/pool.hpp$" # the threads that all kernels share
+  "^kernel/(loops|gemm_scratch).hpp$"  # memory that each of them works in, kept for the next loop
+  "^tensor/(heap|buffer).hpp$"      # memory that waits for the next tensor, and its counts
+  "^base/fork.hpp$")  # what has to be at rest when the process forks
 
 if(NOT ROOT)
   get_filename_component(ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
@@ -65,6 +72,23 @@ foreach(header IN LISTS headers)
   list(LENGTH lines count)
   if(count GREATER 500)
     message("floors: note: ${header} has ${count} lines; split it")
+  endif()
+
+  if(header MATCHES "${stateless}")
+    set(allowed OFF)
+    foreach(room IN LISTS state_rooms)
+      if(header MATCHES "${room}")
+        set(allowed ON)
+      endif()
+    endforeach()
+    # Up to a name and what it begins as, without the parenthesis of a function.
+    file(STRINGS "${file}" objects
+      REGEX "^[^/]*thread_local|^[^/]*(^|[ \t])(static|inline)[ \t][^()]*[A-Za-z0-9_]( =|{| {|;)")
+    foreach(line IN LISTS objects)
+      if(NOT allowed AND NOT line MATCHES "constexpr|inline const |inline namespace|operator")
+        refuse("${header} keeps state, which belongs to run/state: ${line}")
+      endif()
+    endforeach()
   endif()
 
   # A header of the run time may end with what defines it, which is on its own floor and includes it in turn.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -17,8 +18,9 @@ enum class fork_order { recordings, planning, executions, loops, keepers, stores
 /// parent has: it takes its locks before fork(), and gives them back on both sides.
 struct fork_hooks {
   fork_order order;
-  void (*before)();
-  void (*after)(bool child);
+  void* thing;
+  void (*before)(void* thing);
+  void (*after)(void* thing, bool child);
   fork_hooks* next = nullptr;
 };
 
@@ -48,10 +50,10 @@ struct at_fork {
   static void unlock() noexcept { busy.clear(std::memory_order_release); }
   [[gnu::cold]] static void before() noexcept {
     lock();
-    for (fork_hooks* h = first; h; h = h->next) h->before();
+    for (fork_hooks* h = first; h; h = h->next) h->before(h->thing);
   }
   [[gnu::cold]] static void after(bool child) noexcept {
-    for (fork_hooks* h = first; h; h = h->next) h->after(child);
+    for (fork_hooks* h = first; h; h = h->next) h->after(h->thing, child);
     unlock();
   }
   static inline constinit std::atomic_flag busy{};
@@ -59,16 +61,15 @@ struct at_fork {
   static inline constinit bool registered = false;
 };
 
-/// Calls x.before_fork() and x.after_fork(child) of the one X there is.
+/// An X that is never destroyed, whose before_fork() and after_fork(child) fork() calls.
 template <class X>
-[[gnu::cold]] X& held_at_fork(X& x, fork_order order) noexcept {
-  static constinit X* it = nullptr;
-  static constinit fork_hooks hooks{
-      {}, [] { it->before_fork(); }, [](bool child) { it->after_fork(child); }};
-  it = &x;
-  hooks.order = order;
-  at_fork<>::add(hooks);
-  return x;
+[[gnu::cold]] X& make_held_at_fork(fork_order order) {
+  auto hooks = std::make_unique<fork_hooks>();
+  X* const x = new X;
+  *hooks = {order, x, [](void* thing) { static_cast<X*>(thing)->before_fork(); },
+            [](void* thing, bool child) { static_cast<X*>(thing)->after_fork(child); }};
+  at_fork<>::add(*hooks.release());
+  return *x;
 }
 
 }  // namespace xla::detail

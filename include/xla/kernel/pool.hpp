@@ -239,7 +239,7 @@ template <class = void>
 inline pool& shared_pool() {
   // Never freed: the destructor of another static object may still compute. After the threads
   // are joined the pool stays taken, so that every later caller works alone.
-  static pool& shared = ::xla::detail::held_at_fork(*new pool, ::xla::detail::fork_order::loops);
+  static pool& shared = ::xla::detail::make_held_at_fork<pool>(::xla::detail::fork_order::loops);
   static const struct at_exit {
     ~at_exit() {
       if (shared.try_acquire()) shared.resize(1);

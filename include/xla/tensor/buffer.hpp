@@ -23,6 +23,10 @@ namespace xla::detail {
 template <std::size_t Bytes>
 class small_blocks : memory_keeper {
  public:
+  small_blocks()
+      : memory_keeper([](memory_keeper& self) noexcept {
+          while (link* l = static_cast<small_blocks&>(self).pop()) heap_give(l, alignment);
+        }) {}
   static void* take(std::size_t bytes) {
     if (bytes != Bytes) return ::operator new(bytes);
     if (link* l = instance().pop()) return l;
@@ -41,13 +45,9 @@ class small_blocks : memory_keeper {
   struct link {
     link* next;
   };
-  small_blocks()
-      : memory_keeper([](memory_keeper& self) noexcept {
-          while (link* l = static_cast<small_blocks&>(self).pop()) heap_give(l, alignment);
-        }) {}
   // Never destroyed: tensors with static storage may die after it would.
   static small_blocks& instance() {
-    static small_blocks& s = held_at_fork(*new small_blocks, fork_order::stores);
+    static small_blocks& s = make_held_at_fork<small_blocks>(fork_order::stores);
     return s;
   }
   link* pop() noexcept {
@@ -83,8 +83,14 @@ class buffer_cache : memory_keeper {
  public:
   static constexpr std::size_t alignment = 64;
 
+  [[gnu::cold, gnu::noinline]] buffer_cache()
+      : memory_keeper(
+            [](memory_keeper& self) noexcept { static_cast<buffer_cache&>(self).shrink_to(0); }) {
+    if (const char* bytes = std::getenv("XLA_CACHE_LIMIT"); bytes && *bytes)
+      limit_ = std::strtoll(bytes, nullptr, 10);
+  }
   static buffer_cache& instance() {
-    static buffer_cache& c = held_at_fork(*new buffer_cache, fork_order::stores);
+    static buffer_cache& c = make_held_at_fork<buffer_cache>(fork_order::stores);
     return c;
   }
   [[gnu::cold]] void before_fork() noexcept {
@@ -147,12 +153,6 @@ class buffer_cache : memory_keeper {
   static constexpr std::size_t coarse = std::size_t{1} << 16;
   static constexpr std::int64_t usual_limit = std::int64_t{256} << 20;
 
-  [[gnu::cold, gnu::noinline]] buffer_cache()
-      : memory_keeper(
-            [](memory_keeper& self) noexcept { static_cast<buffer_cache&>(self).shrink_to(0); }) {
-    if (const char* bytes = std::getenv("XLA_CACHE_LIMIT"); bytes && *bytes)
-      limit_ = std::strtoll(bytes, nullptr, 10);
-  }
   // Not one step: which of two lists was touched last may be lost where threads meet.
   void touch(list& l) noexcept {
     const std::uint64_t now = clock_.load(std::memory_order_relaxed);

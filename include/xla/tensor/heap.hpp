@@ -67,7 +67,7 @@ class memory_keeper {
   };
   static list& keepers() {
     // Never destroyed: there are keepers with static storage.
-    static list& all = held_at_fork(*new list, fork_order::keepers);
+    static list& all = make_held_at_fork<list>(fork_order::keepers);
     return all;
   }
   give_back* give_back_;

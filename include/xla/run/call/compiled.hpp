@@ -59,16 +59,15 @@ struct basic_compiled_calls<In>::state {
             later<In, bound_call>& call, const call_arguments& arguments) {
     bind(p, cache, call, arguments);
     later<In, executable>* e = cache.find(call);
-    static counter& cached = get_counter<In>("CachedCompile");
-    if (e) cached.add();
+    later<In, metric_store>& counts = global_metrics<In>();
+    if (e) counts.cached_compile.add();
     else e = specialize(cache, call, arguments);
     if (later<In, debug_log>::instance().level() > 1)
       report_execution<In>(options.name, cache.hash(e->about()));
-    if (plan_watch* w = watched_plans.load(std::memory_order_acquire))
+    if (plan_watch* w = watched_plans())
       if (later<In, planned>* p = e->as_plan(); p && w->is_new(*w, *p))
         introduce(*w, *p, arguments);
-    static metric& execute_time = get_metric<In>("ExecuteTime");
-    const later<In, timed> sample(execute_time);
+    const later<In, timed> sample(counts.execute_time);
     execute<In>(*e, call);
     if (!p.flags) return;
     later<In, flag_setter> setter(p.flags);
@@ -91,16 +90,15 @@ struct basic_compiled_calls<In>::state {
   [[gnu::cold]] later<In, executable>* specialize(later<In, signature_cache>& cache,
                                                   const later<In, bound_call>& call,
                                                   const call_arguments& arguments) {
-    static counter& uncached = get_counter<In>("UncachedCompile");
-    static metric& compile_time = get_metric<In>("CompileTime");
-    const later<In, timed> sample(compile_time);
+    later<In, metric_store>& counts = global_metrics<In>();
+    const later<In, timed> sample(counts.compile_time);
     check_fixed_sizes<In>(cache.source(), call, arguments);
     check_sizes<In>(cache.source(), call, arguments);
     check_absent<In>(cache.source(), call, arguments);
     list<const sized_program*> known;
     if (later<In, debug_log>::instance().level() > 0) known = cache.known();
     later<In, executable>* e = cache.add(call, options);
-    uncached.add();
+    counts.uncached_compile.add();
     note_memory<In>(options.name, e->memory());
     if (later<In, debug_log>::instance().level() > 0) {
       auto name = [&](int slot) { return arguments.slot_path(slot); };

@@ -4,7 +4,6 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "xla/base/error.hpp"
 #include "xla/base/hash.hpp"
@@ -24,23 +23,27 @@ inline std::size_t bytes_of(const impl& t) {
   return static_cast<std::size_t>(count(t.dims_shape()) * size_of(t.type));
 }
 
-/// Counts the first sight of an op at given shapes as its compilation, as PyTorch/XLA does.
+/// The ops that were executed at given shapes. The first sight counts as compilation, as in
+/// PyTorch/XLA.
 template <class In>
 class basic_op_cache {
  public:
-  static basic_op_cache& instance() { return part_of_device(this_thread.device->ops); }
+  static basic_op_cache& instance() { return part_of(this_thread.device->ops); }
   static constexpr fork_order order = fork_order::stores;
   void before_fork() noexcept { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
-  bool first_sight(const impl& t) {
+  /// Counts an execution, as xla::<op>; true at first sight.
+  bool count(const impl& t) {
     std::uint64_t h = mix(t.op->id, static_cast<std::uint64_t>(t.type));
     if (!t.op->impure) h = mix(h, static_cast<std::uint64_t>(t.attr));
-    h = add(h, t.dims_shape());
+    h = mixed(h, t.dims_shape());
     for (int i = 0; i < t.arity; ++i)
-      h = add(mix(h, std::uint64_t(t.in[i]->type)), t.in[i]->dims_shape());
-    const std::lock_guard hold(lock_);
-    if (seen_.size() == most) seen_.clear();  // a program that always meets new shapes runs on
-    return seen_.insert(h).second;
+      h = mixed(mix(h, std::uint64_t(t.in[i]->type)), t.in[i]->dims_shape());
+    counter* executions = find(h);
+    const bool first = !executions;
+    if (first) add(h, *(executions = &get_counter("xla::" + std::string(t.op->name))));
+    executions->add();
+    return first;
   }
   void clear() {
     const std::lock_guard hold(lock_);
@@ -50,32 +53,32 @@ class basic_op_cache {
  private:
   static constexpr std::size_t most = 1 << 16;
 
-  static std::uint64_t add(std::uint64_t h, const shape& s) {
+  static std::uint64_t mixed(std::uint64_t h, const shape& s) {
     h = mix(h, static_cast<std::uint64_t>(s.rank));
     for (int i = 0; i < s.rank; ++i) h = mix(h, static_cast<std::uint64_t>(s.dims[i]));
     return h;
   }
+  counter* find(std::uint64_t h) {
+    const std::lock_guard hold(lock_);
+    const auto at = seen_.find(h);
+    return at == seen_.end() ? nullptr : at->second;
+  }
+  void add(std::uint64_t h, counter& executions) {
+    const std::lock_guard hold(lock_);
+    if (seen_.size() == most) seen_.clear();  // a program that always meets new shapes runs on
+    seen_.emplace(h, &executions);
+  }
   spin_lock lock_;
-  later<In, std::unordered_set<std::uint64_t>> seen_;
+  later<In, std::unordered_map<std::uint64_t, counter*>> seen_;
 };
 using op_cache = basic_op_cache<void>;
-
-/// The lowered-op counters of the metrics report: xla::<op>.
-template <class In = void>
-inline void count_op(const op_info* op) {
-  static thread_local later<In, std::unordered_map<const op_info*, counter*>> known;
-  counter*& c = known[op];
-  if (!c) c = &get_counter("xla::" + std::string(op->name));
-  c->add();
-}
 
 /// A new tensor for an op of the given inputs: not yet executed.
 template <class In = void>
 ref<impl> make_impl(const op_record& n, impl* const* inputs) {
   ref<impl> t(new impl);
   static_cast<op_record&>(*t) = n;
-  static std::atomic<std::uint64_t> order{0};
-  t->order = order.fetch_add(1, std::memory_order_relaxed);
+  t->order = the_process.tensors.fetch_add(1, std::memory_order_relaxed);
   bool needs = false;
   for (int i = 0; i < n.arity; ++i) {
     if (!inputs[i]) throw runtime_error(std::string(n.op->name) + ": an empty tensor was used");
@@ -106,11 +109,9 @@ void execute_now(impl& t, ref<buffer> out = {}) {
     t.data = place ? ref<buffer>(place->share(from, t)) : from.data;
     return;
   }
-  static metric& compile_time = get_metric("EagerOpCompileTime");
-  static metric& execute_time = get_metric("EagerOpExecuteTime");
-  if (later<In, op_cache>::instance().first_sight(t)) compile_time.add(0);
-  const timed sample(execute_time);
-  count_op(t.op);
+  later<In, metric_store>& counts = global_metrics<In>();
+  if (later<In, op_cache>::instance().count(t)) counts.eager_compile_time.add(0);
+  const timed sample(counts.eager_execute_time);
   const shape dims = t.dims_shape();
   if (!out) out = ref<buffer>(buffer::make(bytes_of(t), {t.op->name, &dims}));
   const void* in[3];

@@ -34,17 +34,14 @@ struct execution_job {
 /// The thread that runs traced graphs one after the other, in the order of their tickets, while the
 /// program goes on recording.
 template <class In>
-class basic_executor {
+class basic_executor : exit_hook {
  public:
   using job = later<In, std::shared_ptr<execution_job>>;
 
-  static basic_executor& instance() { return part_of_device(this_thread.device->executions); }
+  static basic_executor& instance() { return part_of(this_thread.device->executions); }
   static constexpr fork_order order = fork_order::executions;
-  basic_executor() {
-    static const struct at_exit {
-      basic_executor& e;
-      [[gnu::cold]] ~at_exit() { e.stop(); }
-    } join{*this};
+  basic_executor() : exit_hook{[](exit_hook& e) { static_cast<basic_executor&>(e).stop(); }} {
+    end_at_exit(*this);
   }
 
   /// True when all jobs are done. One caller at a time, as for the next two.
@@ -127,7 +124,10 @@ class basic_executor {
     stop_ = false;
   }
   [[gnu::cold, gnu::noinline]] void begin() {
-    thread_ = std::thread([this] { serve(); });
+    thread_ = std::thread([this, device = this_thread.device] {
+      this_thread.device = device;
+      serve();
+    });
   }
   void serve() {
     for (;;) {

@@ -137,19 +137,10 @@ struct plan_watch {
                     const list<std::string>& slots);
 };
 /// Who runs them now; nullptr: the executables themselves.
-inline constinit std::atomic<plan_watch*> watched_plans{nullptr};
-/// Called before plans are made, where a program has something to do then.
-inline constinit std::atomic<void (*)()> before_plans{nullptr};
+inline plan_watch* watched_plans() { return the_process.watch.load(std::memory_order_acquire); }
 template <class = void>
 void prepare_for_plans() {
-  if (const auto f = before_plans.load(std::memory_order_acquire)) f();
-}
-
-/// The arenas of all graphs that are traced.
-template <class In = void>
-arena_store& common_arenas() {
-  static arena_store& all = *new later<In, arena_store>;
-  return all;
+  if (const auto f = the_process.before_plans.load(std::memory_order_acquire)) f();
 }
 
 /// A plan that can be called. Calls that write state follow one another; others have a frame each.
@@ -158,7 +149,7 @@ class basic_planned final : public basic_executable<In> {
  public:
   /// Its arenas are of a store that outlives it.
   [[gnu::cold]] explicit basic_planned(later<In, plan>&& p,
-                                       arena_store& store = common_arenas<In>())
+                                       arena_store& store = part_of(this_thread.device->arenas))
       : basic_executable<In>(nullptr, true), plan_(std::move(p)), store_(store) {
     is_once_.assign(plan_.steps.size(), false);
     for (int i : plan_.once) is_once_[i] = true;
@@ -173,8 +164,7 @@ class basic_planned final : public basic_executable<In> {
   void run(const run_arguments& with) override {
     const borrowed_frame f(*this);
     point(with, f->table);
-    if (plan_watch* w = watched_plans.load(std::memory_order_acquire))
-      w->run(*w, *this, *f, with.random);
+    if (plan_watch* w = watched_plans()) w->run(*w, *this, *f, with.random);
     else run_all(*f, with.random);
     for (int i = 0; i < plan_.copies.size(); ++i)
       if (const int v = plan_.copies[i]; v >= 0)
@@ -334,15 +324,10 @@ class basic_planned final : public basic_executable<In> {
     run_step(plan_, s, table.data(), nullptr);
   }
 
-  static std::uint64_t next_id() {
-    static std::atomic<std::uint64_t> last{0};
-    return last.fetch_add(1, std::memory_order_relaxed) + 1;
-  }
-
   later<In, plan> plan_;
   arena_store& store_;
   list<char> is_once_;
-  const std::uint64_t id_ = next_id();
+  const std::uint64_t id_ = the_process.executables.fetch_add(1, std::memory_order_relaxed) + 1;
   list<std::unique_ptr<frame>> frames_;
   int made_ = 0;
 };

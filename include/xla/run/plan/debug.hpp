@@ -22,9 +22,11 @@ namespace xla::detail {
 template <class In>
 class basic_debug_log {
  public:
-  static basic_debug_log& instance() {
-    static basic_debug_log& d = held_at_fork(*new basic_debug_log, fork_order::stores);
-    return d;
+  static basic_debug_log& instance() { return part_of(the_process.log); }
+  static constexpr fork_order order = fork_order::stores;
+  basic_debug_log() {
+    if (const char* l = std::getenv("XLA_DEBUG")) level_ = std::atoi(l);
+    if (const char* f = std::getenv("XLA_DEBUG_FILE")) file_ = f;
   }
   void before_fork() { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
@@ -44,10 +46,6 @@ class basic_debug_log {
   }
 
  private:
-  basic_debug_log() {
-    if (const char* l = std::getenv("XLA_DEBUG")) level_ = std::atoi(l);
-    if (const char* f = std::getenv("XLA_DEBUG_FILE")) file_ = f;
-  }
   std::mutex lock_;
   int level_ = 0;
   std::string file_;

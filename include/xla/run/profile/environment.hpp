@@ -18,14 +18,21 @@ namespace xla::detail {
 /// The profile that XLA_PROFILE asks for: from the first compiled function or traced graph until
 /// the program ends.
 template <class>
-class basic_environment_profile {
+class basic_environment_profile : exit_hook {
  public:
   XLA_COLD explicit basic_environment_profile(std::string path)
-      : path_(std::move(path)), peaks_(machine_peaks<>(num_threads())) {
+      : exit_hook{[](exit_hook& self) { delete static_cast<basic_environment_profile*>(&self); }},
+        path_(std::move(path)),
+        peaks_(machine_peaks<>(num_threads())) {
     session_.warmup = 3;
     session_.calls = 10;
     profiler::instance().start(session_);
+    end_at_exit(*this);
   }
+  basic_environment_profile(const basic_environment_profile&) = delete;
+  basic_environment_profile& operator=(const basic_environment_profile&) = delete;
+
+ private:
   XLA_COLD ~basic_environment_profile() {
     profiler::instance().stop(session_);
     try {
@@ -34,10 +41,6 @@ class basic_environment_profile {
       std::fprintf(stderr, "XLA_PROFILE: %s\n", e.what());
     }
   }
-  basic_environment_profile(const basic_environment_profile&) = delete;
-  basic_environment_profile& operator=(const basic_environment_profile&) = delete;
-
- private:
   std::string path_;
   MachinePeaks peaks_;
   profile_session session_;
@@ -46,16 +49,15 @@ class basic_environment_profile {
 /// Starts it, once; called before the first plan is made.
 template <class = void>
 XLA_COLD void profile_as_environment_says() {
-  static const bool asked = [] {
+  std::call_once(the_process.profile, [] {
     const char* path = std::getenv("XLA_PROFILE");
-    return path && *path;
-  }();
-  if (asked) static const basic_environment_profile<void> whole(std::getenv("XLA_PROFILE"));
+    if (path && *path) new basic_environment_profile<void>(path);  // deletes itself at exit
+  });
 }
 
 template <class>
 bool profile_on_request() {
-  before_plans.store(&profile_as_environment_says<>, std::memory_order_release);
+  the_process.before_plans.store(&profile_as_environment_says<>, std::memory_order_release);
   return true;
 }
 

@@ -41,8 +41,7 @@ double multiply_add_burst(void*, int) {
     kernel::simd::pstore(lanes, s);
     all += lanes[0];
   }
-  static std::atomic<float> seen;
-  seen.store(all, std::memory_order_relaxed);  // or nothing would need the sums
+  [[maybe_unused]] volatile const float seen = all;  // or nothing would need the sums
   return 2e9 * kernel::lanes<float> * chains * rounds / ns;
 }
 
@@ -81,14 +80,20 @@ double copy_burst(void* context, int t) {
   return 2e9 * static_cast<double>(blocks.part) / static_cast<double>(now_ns() - start);
 }
 
+/// What was measured, for each number of threads.
+template <class>
+struct basic_known_peaks {
+  std::mutex lock;
+  std::vector<MachinePeaks> all;
+};
+
 }  // namespace detail
 
 template <class>
 XLA_COLD MachinePeaks machine_peaks(int threads) {
-  static std::mutex lock;
-  static std::vector<MachinePeaks> known;
-  const std::lock_guard hold(lock);
-  for (const MachinePeaks& p : known)
+  auto& known = detail::part_of(detail::the_process.peaks);
+  const std::lock_guard hold(known.lock);
+  for (const MachinePeaks& p : known.all)
     if (p.threads == threads) return p;
   MachinePeaks p{threads, 0, 0};
   constexpr int tries = 3;  // the system may start two threads on one core
@@ -101,7 +106,7 @@ XLA_COLD MachinePeaks machine_peaks(int threads) {
   blocks.to = std::make_unique<char[]>(n * blocks.part);
   for (int i = 0; i < tries; ++i)
     p.bytes = std::max(p.bytes, detail::on_threads<>(threads, &detail::copy_burst<>, &blocks));
-  known.push_back(p);
+  known.all.push_back(p);
   return p;
 }
 

@@ -139,21 +139,19 @@ class basic_profile_summary {
 template <class>
 class basic_profiler : plan_watch {
  public:
-  static basic_profiler& instance() {
-    static basic_profiler& p = *new basic_profiler;
-    return p;
-  }
-  static bool on() { return watched_plans.load(std::memory_order_acquire) != nullptr; }
+  static basic_profiler& instance() { return part_of(the_process.profiler); }
+  basic_profiler() : plan_watch{&run, &is_new, &introduce} {}
+  static bool on() { return watched_plans() != nullptr; }
 
   XLA_COLD void start(profile_session& s) {
     const std::lock_guard hold(lock_);
     sessions_.push_back(&s);
-    watched_plans.store(this, std::memory_order_release);
+    the_process.watch.store(this, std::memory_order_release);
   }
   XLA_COLD void stop(profile_session& s) {
     const std::lock_guard hold(lock_);
     std::erase(sessions_, &s);
-    if (sessions_.empty()) watched_plans.store(nullptr, std::memory_order_release);
+    if (sessions_.empty()) the_process.watch.store(nullptr, std::memory_order_release);
   }
   /// What a session has recorded, once; functions that never ran are left out.
   XLA_COLD Profile take(profile_session& s, const MachinePeaks& peaks) {
@@ -167,8 +165,6 @@ class basic_profiler : plan_watch {
   }
 
  private:
-  basic_profiler() : plan_watch{&run, &is_new, &introduce} {}
-
   XLA_COLD static void run(plan_watch& self, const planned& e, const frame& f,
                            const rng_state* random) {
     auto& p = static_cast<basic_profiler&>(self);

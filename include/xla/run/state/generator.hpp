@@ -22,7 +22,7 @@ namespace detail {
 class generator {
  public:
   /// Of this thread's device.
-  static generator& instance() { return part_of_device(this_thread.device->random); }
+  static generator& instance() { return part_of(this_thread.device->random); }
   static constexpr fork_order order = fork_order::stores;
   void before_fork() noexcept { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }

@@ -15,6 +15,7 @@
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
+#include "xla/run/state/context.hpp"
 #include "xla/run/state/metric_values.hpp"
 
 namespace xla {
@@ -144,6 +145,20 @@ struct basic_metric_store {
   named_list<counter> counters;
   named_list<metric> metrics;
 
+  // What the library counts by itself.
+  counter& mark_step = counters.get("MarkStep");
+  counter& cached_compile = counters.get("CachedCompile");
+  counter& uncached_compile = counters.get("UncachedCompile");
+  counter& create_tensor = counters.get("CreateXlaTensor");
+  metric& compile_time = metrics.get("CompileTime", metric_unit::time);
+  metric& execute_time = metrics.get("ExecuteTime", metric_unit::time);
+  metric& eager_compile_time = metrics.get("EagerOpCompileTime", metric_unit::time);
+  metric& eager_execute_time = metrics.get("EagerOpExecuteTime", metric_unit::time);
+  metric& tracing_time = metrics.get("LazyTracing", metric_unit::time);
+  metric& graph_size = metrics.get("TensorsGraphSize", metric_unit::plain);
+  metric& aliased_outputs = metrics.get("InputOutputAliasCount", metric_unit::plain);
+
+  static constexpr fork_order order = fork_order::stores;
   void before_fork() {
     mutex.lock();
     for (auto* e = metrics.first; e; e = e->next) e->value.before_fork();
@@ -158,13 +173,11 @@ using metric_store = basic_metric_store<void>;
 /// The store of the process.
 template <class In = void>
 inline later<In, metric_store>& global_metrics() {
-  // Never destroyed: tensors with static storage count their destruction after main.
-  static auto& store = held_at_fork(*new later<In, metric_store>, fork_order::stores);
-  return store;
+  return part_of(the_process.metrics);
 }
 
-/// The counter of that name, created on first use. The reference stays valid, also over a clear:
-/// keep it (`static auto& c = get_counter("MarkStep");`), the lookup takes a lock.
+/// The counter of that name, created on first use. The reference stays valid, also over a clear;
+/// the lookup takes a lock.
 template <class In = void>
 [[gnu::cold]] counter& get_counter(std::string_view name) {
   later<In, metric_store>& store = global_metrics();

@@ -61,10 +61,8 @@ using recording = basic_recording<void>;
 template <class In>
 class basic_recordings {
  public:
-  static basic_recordings& instance() {
-    static basic_recordings& r = held_at_fork(*new basic_recordings, fork_order::recordings);
-    return r;
-  }
+  static basic_recordings& instance() { return part_of(the_process.recordings); }
+  static constexpr fork_order order = fork_order::recordings;
   [[gnu::cold]] later<In, recording>& take() {
     const std::lock_guard hold(lock_);
     later<In, recording>* r = first_;

@@ -64,8 +64,7 @@ struct basic_traced_job final : execution_job {
   void run() override {
     for (const auto& b : leaves) later<In, executor>::instance().check(b->ticket.load());
     if (const engine* by = entry->ready->made_by()) by->note_run();
-    static metric& execute_time = get_metric("ExecuteTime");
-    const timed sample(execute_time);
+    const timed sample(global_metrics<In>().execute_time);
     entry->ready->run(arguments());
   }
   /// Executions run in the order of their tickets, so what this one holds, a later one may
@@ -90,9 +89,8 @@ using traced_job = basic_traced_job<void>;
 template <class In>
 class basic_tracer {
  public:
-  static basic_tracer& instance() { return part_of_device(this_thread.device->graphs); }
+  static basic_tracer& instance() { return part_of(this_thread.device->graphs); }
   static constexpr fork_order order = fork_order::planning;
-  basic_tracer() { prepare_for_plans<>(); }
   void before_fork() { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
 
@@ -121,14 +119,13 @@ class basic_tracer {
   void start(later<In, recording>& from, std::string_view cause, bool waits) {
     later<In, traced_graph> graph;
     {
-      static metric& tracing = get_metric("LazyTracing");
-      const timed sample(tracing);
+      const timed sample(global_metrics<In>().tracing_time);
       graph.collect(from);
     }
     later<In, traced_entry>& entry = lookup(graph, cause);
     const auto job = std::make_shared<later<In, traced_job>>();
     job->entry = &entry;
-    if (plan_watch* w = watched_plans.load(std::memory_order_acquire))
+    if (plan_watch* w = watched_plans())
       if (const later<In, planned>* p = entry.ready->as_plan()) w->introduce(*w, *p, "traced", {});
     if (entry.lacks) entry.by->note_fallback(*entry.lacks);
     report_execution("traced", graph.hash());
@@ -161,25 +158,23 @@ class basic_tracer {
 
   [[gnu::cold]] later<In, traced_entry>& lookup(later<In, traced_graph>& graph,
                                                 std::string_view cause) {
-    static counter& cached = get_counter("CachedCompile");
-    static counter& uncached = get_counter("UncachedCompile");
-    static metric& graph_size = get_metric("TensorsGraphSize", metric_unit::plain);
-    graph_size.add(static_cast<double>(graph.size()));
+    later<In, metric_store>& counts = global_metrics<In>();
+    counts.graph_size.add(static_cast<double>(graph.size()));
     const engine* const by = chosen_engine<In>();
     auto [first, last] = cache_.equal_range(graph.hash());
     for (; first != last; ++first)
       if (first->second->by == by && first->second->signature == graph.signature()) {
-        cached.add();
+        counts.cached_compile.add();
         return *first->second;
       }
-    static metric& compile_time = get_metric("CompileTime");
+    prepare_for_plans<In>();
     auto entry = std::make_unique<later<In, traced_entry>>();
     {
-      const timed sample(compile_time);
+      const timed sample(counts.compile_time);
       entry->signature = graph.signature();
       entry->build(by, graph);
     }
-    uncached.add();
+    counts.uncached_compile.add();
     note_memory("traced", entry->ready->memory());
     if (later<In, debug_log>::instance().level() > 0) {
       list<const graph_sketch*> known;
@@ -204,7 +199,6 @@ class basic_tracer {
       job.leaves.push_back(leaf->data);
       job.slots.push_back({.value = leaf->data.get()});
     }
-    static metric& aliases = get_metric("InputOutputAliasCount", metric_unit::plain);
     int aliased = 0;
     for (int i = 0; i < p.source.count.writes; ++i) {
       const write& w = p.source.writes[i];
@@ -216,7 +210,7 @@ class basic_tracer {
     for (int i = 0; i < p.source.count.results; ++i)
       job.outputs.push_back(make(p, p.source.results[i]));
     for (const ref<buffer>& b : job.outputs) job.targets.push_back(b.get());
-    aliases.add(aliased);
+    global_metrics<In>().aliased_outputs.add(aliased);
     job.random = graph.random();
     try {
       return job.entry->ready->check(job.arguments());
@@ -347,8 +341,7 @@ XLA_INSTANCE(void finish_traced<void>());
 
 template <class In>
 void run_sync(bool wait) {
-  static counter& mark = get_counter("MarkStep");
-  mark.add();
+  global_metrics<In>().mark_step.add();
   flush_own<In>("user sync", wait);
   list<std::unique_ptr<step_closure>> closures;
   if (this_thread.recording) closures.swap(this_thread.recording->closures);

@@ -66,8 +66,7 @@ XLA_INSTANCE(ref<impl> run_op<void>(const node&, impl* const*));
 
 template <class In = void>
 ref<impl> new_leaf(dtype type, const shape& dims) {
-  static counter& created = get_counter("CreateXlaTensor");
-  created.add();
+  global_metrics<In>().create_tensor.add();
   node n;
   n.op = &builtin<op::input>;
   n.type = type;
