@@ -335,14 +335,20 @@ struct column_outputs {
   }
 };
 
-/// Runs the rows with some(pointers, first, last) in parts, on the pool if told so, whose sums of
-/// columns are added up in order.
+/// Where the sums of each block are added, once a block of rows is done.
+struct block_target {
+  const column_outputs& columns;
+  char *sums, *lost, *block;
+};
+
+/// Runs the rows with some(pointers, first, last, target) in parts, on the pool if told so, whose
+/// sums of columns are added up in order.
 template <class Some>
 void run_column_parts(const loop_nest& l, const column_outputs& columns, void* const* base,
                       std::int64_t rows, bool parallel, const Some& some) {
   const column_order order(rows);
   const std::int64_t parts = (rows + order.part - 1) / order.part;
-  if (parts <= 1) return some(base, std::int64_t{0}, rows);
+  if (parts <= 1) return some(base, std::int64_t{0}, rows, nullptr);
   const std::int64_t place = (order.blocks ? 2 : 1) * columns.bytes;
   auto* sums = static_cast<char*>(thread_scratch<column_outputs>(place * (parallel ? parts : 2)));
   auto lost = [&](char* of) { return order.blocks ? of + columns.bytes : nullptr; };
@@ -350,15 +356,11 @@ void run_column_parts(const loop_nest& l, const column_outputs& columns, void* c
     const std::int64_t first = c * order.part, last = std::min(rows, first + order.part);
     void* p[max_operands];
     std::copy_n(base, l.operands, p);
-    columns.move(p, to);
-    if (!order.blocks) return some(static_cast<void* const*>(p), first, last);
     struct one_block;
-    auto* block = static_cast<char*>(thread_scratch<one_block>(columns.bytes));
-    columns.move(p, block);
-    for (std::int64_t at = first; at < last; at += block_terms) {
-      some(static_cast<void* const*>(p), at, std::min(last, at + block_terms));
-      columns.add(to, lost(to), block, nullptr, at == first);
-    }
+    block_target target{columns, to, lost(to), to};
+    if (order.blocks) target.block = static_cast<char*>(thread_scratch<one_block>(columns.bytes));
+    columns.move(p, target.block);
+    some(static_cast<void* const*>(p), first, last, order.blocks ? &target : nullptr);
   };
   if (parallel) parallel_for(parts, [&](std::int64_t c) { one(c, sums + c * place); });
   for (std::int64_t c = 0; c < parts; ++c) {
@@ -390,14 +392,26 @@ void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
   for (int k = 0; l.axes > 1 && k < l.operands; ++k)
     steps[k] = l.strides[k][l.axes - 2] * l.bytes[k];
   const std::int64_t scratch = scratch_bytes(inner);
-  auto some = [&](void* const* pointers, std::int64_t first, std::int64_t last) {
+  // Rows at equal distances follow one another, in blocks where sums are made of such.
+  auto some = [&](void* const* pointers, std::int64_t first, std::int64_t last,
+                  const block_target* target) {
     void* memory = scratch > 0 ? thread_scratch(scratch) : nullptr;
-    for (std::int64_t row = first, count = 0; row < last; row += count) {
-      count = std::min(block - row % block, last - row);
-      void* p[max_operands];
-      std::int64_t at[max_axes];
-      find_row(l, pointers, row, p, at);
-      kernel({p, steps, count, inner, memory, row == first});
+    void* p[max_operands];
+    std::int64_t at[max_axes];
+    std::int64_t count = 0, near = first, begin = first;
+    for (std::int64_t row = first; row < last; row += count) {
+      if (row == near) {
+        find_row(l, pointers, row, p, at);
+        near += block - row % block;
+      } else {
+        for (int k = 0; k < l.operands; ++k) p[k] = static_cast<char*>(p[k]) + count * steps[k];
+      }
+      const std::int64_t end = target ? std::min(last, begin + block_terms) : last;
+      count = std::min(near, end) - row;
+      kernel({p, steps, count, inner, memory, row == begin});
+      if (!target || row + count < end) continue;
+      target->columns.add(target->sums, target->lost, target->block, nullptr, begin == first);
+      begin = end;
     }
   };
   const std::int64_t work = std::max<std::int64_t>(inner, 1) * ops;
@@ -405,7 +419,8 @@ void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
     const bool parallel = rows * work >= parallel_work && num_threads() > 1;
     return run_column_parts(l, columns, base, rows, parallel, some);
   }
-  for_ranges(rows, work, [&](std::int64_t first, std::int64_t last) { some(base, first, last); });
+  for_ranges(rows, work,
+             [&](std::int64_t first, std::int64_t last) { some(base, first, last, nullptr); });
 }
 XLA_INSTANCE(void run_rows<void>(const loop_nest&, void (*)(const row_call&),
                                  std::int64_t (*)(std::int64_t), void* const*, int, std::int64_t));
