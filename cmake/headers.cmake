@@ -26,7 +26,6 @@ set(XLA_HEADERS
   xla/graph/builtin.hpp
   xla/graph/graph.hpp
   xla/graph/node.hpp
-  xla/graph/verify.hpp
   xla/module.hpp
   xla/tensor.hpp
   xla/tensor/anchor.hpp
@@ -133,6 +132,8 @@ set(XLA_HEADERS
   xla/transform/late.hpp
   xla/transform/lower.hpp
   xla/transform/micro_op.hpp
+  xla/transform/pass.hpp
+  xla/transform/passes.hpp
   xla/transform/print.hpp
   xla/transform/program.hpp
   xla/transform/recompute.hpp
@@ -141,6 +142,7 @@ set(XLA_HEADERS
   xla/transform/share.hpp
   xla/transform/simplify.hpp
   xla/transform/twins.hpp
+  xla/transform/verify.hpp
   xla/kernel/block_sum.hpp
   xla/kernel/call.hpp
   xla/kernel/eigen.hpp
@@ -239,6 +241,8 @@ set(XLA_HEADERS
   xla/run/state/metric_values.hpp
   xla/run/state/metrics.hpp
   xla/run/state/mode.hpp
+  xla/run/state/passes.hpp
+  xla/run/state/passes_wanted.hpp
   xla/run/state/recording.hpp
   xla/run/state/seed.hpp
   xla/run/state/step_closure.hpp

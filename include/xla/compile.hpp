@@ -96,7 +96,7 @@ class compiled_base {
  private:
   template <class Captured, class... A>
   static constexpr compiled_program made{
-      Captured::kept.storage.view(),
+      Captured::kept.view(),
       Captured::kernels.data(),
       nullptr,
       Captured::kept.facts.data(),
@@ -174,7 +174,8 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
       return {};
     } else {
       using printed = detail::printed_program<F, detail::argument_of<A&&>...>;
-      return detail::print_stage<detail::later<F, void>>(printed::graph.view(), stage);
+      return detail::print_stage<detail::later<F, void>>(printed::graph.view(), stage,
+                                                         detail::passes_of<F>);
     }
   }
   /// As an argument it brings nothing that changes.
@@ -212,12 +213,12 @@ struct call_module {
 }  // namespace detail
 
 /// A module as a function of its inputs; refers to the module, which must outlive it.
-template <class M>
-class CompiledModule : detail::compiled_base<detail::call_module> {
+template <class M, class Call = detail::call_module>
+class CompiledModule : detail::compiled_base<Call> {
  public:
   using compiled_module_type = M;
   CompiledModule(M& module, CompileOptions options)
-      : detail::compiled_base<detail::call_module>(std::move(options)), module_(&module) {}
+      : detail::compiled_base<Call>(std::move(options)), module_(&module) {}
   template <class... A>
   auto operator()(A&&... a) {
     if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) {
@@ -275,23 +276,43 @@ constexpr bool compilable() {
 }
 }  // namespace detail
 
+namespace detail {
+template <class F, Passes Wanted>
+using made_with = std::conditional_t<Wanted == Passes{}, F, compiled_with<F, Wanted>>;
+
+template <Passes Wanted, class F>
+auto compile_with(F&& f, CompileOptions options) {
+  using Function = std::remove_cvref_t<F>;
+  constexpr bool accepted = compilable<Function, std::is_lvalue_reference_v<F>>();
+  if constexpr (!accepted) return refused_function{};
+  else if constexpr (described<Function>)
+    return CompiledModule<std::remove_reference_t<F>, made_with<call_module, Wanted>>(
+        f, std::move(options));
+  else return Compiled<made_with<Function, Wanted>>(std::move(options));
+}
+}  // namespace detail
+
 /// Compiles a step function (a lambda without captures, or a function object without data), or a
 /// module, which is then referred to. The result can be moved, not copied. Gradients are taken in
 /// its body: what it returns is the end of the way for a backward() outside, which says so.
 template <class F>
 auto compile(F&& f, CompileOptions options = {}) {
-  using Function = std::remove_cvref_t<F>;
-  constexpr bool accepted = detail::compilable<Function, std::is_lvalue_reference_v<F>>();
-  if constexpr (!accepted) return detail::refused_function{};
-  else if constexpr (detail::described<Function>)
-    return CompiledModule<std::remove_reference_t<F>>(f, std::move(options));
-  else return Compiled<Function>(std::move(options));
+  return detail::compile_with<Passes{}>(std::forward<F>(f), std::move(options));
 }
 /// The same of a constexpr function: auto step = xla::compile<train_step>();
 template <auto Function>
   requires(!std::is_class_v<decltype(Function)>)
 auto compile(CompileOptions options = {}) {
   return Compiled<detail::named_function<Function>>(std::move(options));
+}
+/// The same without some of the passes: xla::compile<xla::without<"share">>(train_step).
+template <Passes Wanted, class F>
+auto compile(F&& f, CompileOptions options = {}) {
+  return detail::compile_with<Wanted>(std::forward<F>(f), std::move(options));
+}
+template <Passes Wanted, auto Function>
+auto compile(CompileOptions options = {}) {
+  return detail::compile_with<Wanted>(detail::named_function<Function>{}, std::move(options));
 }
 
 template <class F, class Options>

@@ -86,6 +86,7 @@ namespace train {}
 #include "xla/kernel/eigen.hpp"
 #include "xla/run/plan/memory.hpp"
 #include "xla/run/state/metrics.hpp"
+#include "xla/run/state/passes.hpp"
 #include "xla/run/trace/checkpoint.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/run/trace/step.hpp"

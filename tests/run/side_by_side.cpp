@@ -117,6 +117,24 @@ TEST_CASE("products that do not wait for each other run side by side") {
   CHECK(groups(xla::profile(f, x, w, u)).empty());
 }
 
+TEST_CASE("set_passes() keeps the steps of new signatures from running side by side") {
+  const xla::eager_mode_guard eager;
+  const threads two(2);
+  const auto x = numbers<float>({64, 64}, 1), w = numbers<float>({64, 64}, 2),
+             u = numbers<float>({64, 64}, 3);
+  auto f = xla::compile(two_products);
+  test::snapshot apart, beside;
+  {
+    const test::traced_without one("-side_by_side");
+    CHECK(groups(xla::profile(f, x, w, u)).empty());
+    apart.add(f(x, w, u));
+  }
+  auto g = xla::compile(two_products);
+  CHECK(groups(xla::profile(g, x, w, u)).size() == 1);
+  beside.add(g(x, w, u));
+  CHECK(apart.difference(beside) == "");
+}
+
 TEST_CASE("backward's products run beside the updates of the layer before") {
   const xla::eager_mode_guard eager;
   std::int64_t aliased = 0, arena = 0;

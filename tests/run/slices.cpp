@@ -126,6 +126,21 @@ TEST_CASE("attention's products run slice by slice, forward and backward") {
   CHECK(products_alone(q) == 0);
 }
 
+TEST_CASE("without slices a compiled function runs its steps whole, with the same bits") {
+  const xla::eager_mode_guard eager;
+  const threads two(2);
+  inputs x(2, 4, 4, 64, 64, 32);
+  auto whole = xla::compile<xla::without<"slices">>(only_forward);
+  const xla::Profile p = xla::profile(whole, x.q, x.k, x.v);
+  CHECK(products(p).empty());
+  CHECK(products_alone(p) == 2);
+  auto f = xla::compile(only_forward);
+  test::snapshot sliced, at_once;
+  sliced.add(f(x.q, x.k, x.v));
+  at_once.add(whole(x.q, x.k, x.v));
+  CHECK(at_once.difference(sliced) == "");
+}
+
 TEST_CASE("a profile counts what a group does") {
   const xla::eager_mode_guard eager;
   const threads two(2);

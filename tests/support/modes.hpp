@@ -9,7 +9,9 @@
 #include "xla/compile.hpp"
 #include "xla/module.hpp"
 #include "xla/run/state/generator.hpp"
+#include "xla/run/state/passes.hpp"
 #include "xla/run/trace/sync.hpp"
+#include "xla/transform/passes.hpp"
 
 namespace test {
 
@@ -97,8 +99,8 @@ class snapshot {
 
 enum class mode { eager, traced, compiled };
 
-/// The results of f on copies of x, and what it left in them.
-template <mode M, class F, class... X>
+/// The results of f on copies of x, and what it left in them; compiled with the passes Wanted.
+template <mode M, xla::Passes Wanted = {}, class F, class... X>
 snapshot run_mode(F f, const X&... x) {
   std::tuple<X...> copies(x...);
   const xla::eager_mode_guard as_told(M == mode::eager);
@@ -110,7 +112,7 @@ snapshot run_mode(F f, const X&... x) {
     s.add(result);
   };
   if constexpr (M == mode::compiled) {
-    auto g = xla::compile(f);
+    auto g = xla::compile<Wanted>(f);
     run(g);
     // A second call, whose memory has been used before, on fresh copies.
     std::tuple<X...> again(x...);
@@ -126,9 +128,16 @@ snapshot run_mode(F f, const X&... x) {
   return s;
 }
 
+/// Passes that traced graphs do without, "-share", while it lives.
+struct traced_without {
+  explicit traced_without(const std::string& list) { xla::set_passes(list); }
+  ~traced_without() { xla::set_passes(""); }
+  traced_without(const traced_without&) = delete;
+};
+
 /// f, a function without captures that returns a tensor or a tuple of tensors, gives the same bits
 /// in every mode and leaves the same in its arguments (parameters: also their gradients).
-template <class F, class... X>
+template <xla::Passes Wanted = {}, class F, class... X>
 void check_modes(F f, const X&... x) {
   const snapshot eager = run_mode<mode::eager>(f, x...);
   {
@@ -137,7 +146,7 @@ void check_modes(F f, const X&... x) {
   }
   {
     INFO("compiled against eager");
-    CHECK(run_mode<mode::compiled>(f, x...).difference(eager) == "");
+    CHECK((run_mode<mode::compiled, Wanted>(f, x...)).difference(eager) == "");
   }
 }
 

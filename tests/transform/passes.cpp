@@ -4,6 +4,7 @@
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
+#include "support/modes.hpp"
 
 namespace {
 
@@ -273,4 +274,44 @@ TEST_CASE("planning takes a time that follows the number of ops") {
   };
   const double few = std::max(planned(3'000), 100.), many = planned(60'000);
   CHECK(many < 100 * few);  // 20 if it were the same for each op, 400 if it grew with their number
+}
+
+namespace {
+
+/// Something for every pass to do.
+constexpr auto work_for_all = [](auto& w, auto& x) {
+  auto noise = xla::rand_like(x);                             // late
+  auto unread = xla::cumsum(x, 0);                            // dead
+  auto h = xla::gelu(xla::matmul(x, xla::transpose(w)) * 1);  // simplify, recompute
+  auto y = xla::softmax(xla::matmul(h, w));                   // rows
+  xla::sum(y * y + xla::exp(h) * xla::exp(h)).backward();     // share, fuse
+  return xla::matmul(y, y) + noise;
+};
+
+template <xla::detail::pass_name Name>
+void check_without() {
+  INFO("without " << Name.view());
+  const xla::eager_mode_guard eager;
+  const auto w = test::parameter(test::numbers<float>({6, 6}, 1));
+  const auto x = test::numbers<float>({6, 6}, 2);
+  constexpr xla::Passes one_less = xla::verified & xla::without<Name>;
+  const auto want = test::run_mode<test::mode::eager>(work_for_all, w, x);
+  const auto got = test::run_mode<test::mode::compiled, one_less>(work_for_all, w, x);
+  CHECK(got.difference(want) == "");
+  auto whole = xla::compile(work_for_all);
+  auto less = xla::compile<one_less>(work_for_all);
+  CHECK(less.graph("lowered", w, x) != whole.graph("lowered", w, x));
+  CHECK(less.graph("captured", w, x) == whole.graph("captured", w, x));
+}
+
+}  // namespace
+
+TEST_CASE("a compiled function does without any one pass: another program, the same bits") {
+  check_without<"simplify">();
+  check_without<"share">();
+  check_without<"dead">();
+  check_without<"recompute">();
+  check_without<"rows">();
+  check_without<"fuse">();
+  check_without<"late">();
 }

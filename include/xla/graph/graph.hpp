@@ -176,10 +176,24 @@ constexpr int slot_of(const node& n) {
   return ends_gradients(n) && n.attr % 2 == 0 ? static_cast<int>(n.attr / 2) : -1;
 }
 
+/// A graph that gives back the arrays that it has grown.
+struct owned_graph : graph {
+  constexpr owned_graph() = default;
+  constexpr ~owned_graph() {
+    if (own_nodes) delete[] nodes;
+    if (own_slots) delete[] slots;
+    if (own_segments) delete[] segments;
+    if (sizes.own_symbols) delete[] sizes.symbols;
+    if (sizes.own_equalities) delete[] sizes.equalities;
+  }
+  owned_graph(const owned_graph&) = delete;
+  owned_graph& operator=(const owned_graph&) = delete;
+};
+
 /// The arrays of a graph, as members: what constant evaluation handles cheapest. Where a graph
 /// turns out larger, they are replaced by arrays of twice the size.
 template <int Capacity>
-struct graph_storage : graph {
+struct graph_storage : owned_graph {
   node node_store[Capacity];
   slot slot_store[Capacity / 2 + 8];
   symbol symbol_store[Capacity / 2 + 32];
@@ -198,13 +212,6 @@ struct graph_storage : graph {
     sizes.symbol_capacity = sizes.equality_capacity = Capacity / 2 + 32;
     sizes.owner = this;
   }
-  constexpr ~graph_storage() {
-    if (own_nodes) delete[] nodes;
-    if (own_slots) delete[] slots;
-    if (own_segments) delete[] segments;
-    if (sizes.own_symbols) delete[] sizes.symbols;
-    if (sizes.own_equalities) delete[] sizes.equalities;
-  }
   /// The capacity at which everything would have had room from the start.
   constexpr int needed() const {
     int n = count;
@@ -212,8 +219,6 @@ struct graph_storage : graph {
       if (2 * half > n) n = 2 * half;
     return n;
   }
-  graph_storage(const graph_storage&) = delete;
-  graph_storage& operator=(const graph_storage&) = delete;
 };
 
 }  // namespace xla::detail

@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "xla/transform/backward.hpp"
-#include "xla/transform/gradient_uses.hpp"
 #include "xla/transform/lower.hpp"
+#include "xla/transform/passes.hpp"
 #include "xla/transform/twins.hpp"
 
 namespace xla::detail {
@@ -16,6 +16,16 @@ inline constexpr bool captured_for_training = true;
 template <class F>
   requires(F::evaluates)
 inline constexpr bool captured_for_training<F> = false;
+
+/// F, with some of the passes left out where it is compiled.
+template <class F, Passes Wanted>
+struct compiled_with : F {
+  static constexpr Passes passes = Wanted;
+};
+template <class F>
+inline constexpr Passes passes_of{};
+template <class F, Passes Wanted>
+inline constexpr Passes passes_of<compiled_with<F, Wanted>> = Wanted;
 
 /// Gives every leaf of the arguments its slot in the graph, or its place among the facts.
 struct slot_binder {
@@ -194,9 +204,13 @@ constexpr captured<Capacity> capture() {
   out.needed = g.needed() > body.needed() ? g.needed() : body.needed();
   out.refused = g.sizes.refused;
   if (out.needed > Capacity || out.refused.failed()) return out;
-  find_gradient_uses(g, results, body.result_count, writes, body.write_count);
+  pass_state s(g, {results, body.result_count, writes, body.write_count}, true);
+  run_passes(s, passes_of<F>);
+  out.refused.set(s.wrong);
+  if (const int live = s.live_count(); live > Capacity) out.needed = live;  // some add nodes
+  if (out.needed > Capacity || out.refused.failed()) return out;
   auto b = pointers_into<program_builder>(out.arrays, {});
-  lowering(g, {results, body.result_count, writes, body.write_count}, b, {}).run();
+  lowering(s, b).run();
   out.count = b.count;
   return out;
 }

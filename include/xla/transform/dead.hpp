@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/graph/graph.hpp"
+#include "xla/transform/pass.hpp"
 
 namespace xla::detail {
 
-/// Marks what the roots need: live[i] on entry says that node i is a root, on return that something
-/// needs it. Checks stay: they may throw.
-constexpr void mark_live(const graph& g, const int* to, bool* live) {
-  for (int i = g.count - 1; i >= 0; --i) {
-    const node& n = g.nodes[i];
-    if (!live[i]) {
-      if (to[i] != i || !n.op->check) continue;
-      live[i] = true;
-    }
-    const int arity = n.arity;
-    for (int k = 0; k < arity; ++k) live[n.in[k]] = true;
+/// Leaves out what nothing needs. What waits for such a node waits for its first input instead.
+constexpr void drop_dead(pass_state& s) {
+  s.mark_needed(s.live);
+  s.dropped = true;
+  for (int i = 0; i < s.g.count; ++i) {
+    node& n = s.g.nodes[i];
+    if (!s.live[i] || (n.after[0] < 0 && n.after[1] < 0)) continue;
+    for (int& before : n.after)
+      while (before >= 0 && !s.live[before])
+        before = s.g.nodes[before].arity > 0 ? s.g.nodes[before].in[0] : -1;
   }
 }
 

@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/graph/graph.hpp"
 #include "xla/op/reduce.hpp"
+#include "xla/transform/pass.hpp"
 
 namespace xla::detail {
-
-/// A set of nodes that one kernel computes in one pass. All walk the same space; reductions over
-/// the space's last axis, and what follows from them row by row, may be among them, and sums over
-/// the other axes.
-struct region {
-  shape space;
-  dtype main = dtype::boolean;
-  bool reduces = false;
-  bool read_outside = false;  ///< another step waits for it: its stage is settled
-  int stage = 0;              ///< later than the stage of everything it reads
-  int nodes = 0;
-  int first_read = -1, reads = 0;  ///< distinct values from outside, a list
-  int merged_into = -1;
-};
 
 /// One value that a region reads.
 struct region_read {
@@ -35,11 +21,6 @@ constexpr bool sums_columns(const node& n) {
   return !is_known(n.dims[n.rank - 1]) || n.dims[n.rank - 1] >= shortest;
 }
 
-struct fuse_options {
-  bool maps = true;  ///< fuse elementwise ops
-  bool rows = true;  ///< fuse reductions with them
-};
-
 /// Finds the regions of a graph in one sweep. A node joins a region of one of its inputs, or one
 /// that reads the same value, or merges several; stages keep the steps free of cycles: every step's
 /// stage is greater than those of what it reads, and grows only while no other step reads it.
@@ -50,7 +31,7 @@ struct fuser {
 
   const graph& g;
   const bool* live;
-  const fuse_options options;
+  const bool rows;  ///< regions take reductions
   int* region_of;  ///< per node: its region, or -1
   int* stage;      ///< per node without region: when its value is there
   region* regions;
@@ -107,8 +88,8 @@ struct fuser {
       const node& n = g.nodes[i];
       const op_kind kind = n.op->kind;
       dtype main{};
-      if (options.maps && kind == op_kind::map && main_type(n, main)) place({i, n, main, false});
-      else if (options.rows && kind == op_kind::reduce && (reduces_last_axis(n) || sums_columns(n)))
+      if (kind == op_kind::map && main_type(n, main)) place({i, n, main, false});
+      else if (rows && kind == op_kind::reduce && (reduces_last_axis(n) || sums_columns(n)))
         place({i, g.nodes[n.in[0]], n.type, true});
       else alone(i);
     }
@@ -356,5 +337,30 @@ struct fuser {
       }
   }
 };
+
+/// Reductions over the last axis, and sums over the others, join regions where there are kernels
+/// for such: fuse sees to it.
+constexpr void fuse_rows(pass_state& s) { s.fuses_rows = s.row_kernels; }
+
+[[gnu::cold]] constexpr void fuse(pass_state& s) {
+  const std::size_t n = s.room();
+  s.region_of = new int[n];
+  s.stage = new int[n];
+  s.regions = new region[n];
+  region_read* reads = new region_read[3 * n];
+  int* reader = new int[n];
+  int* user = new int[n];
+  bool* stored = new bool[n];
+  fuser f{s.g, s.live, s.fuses_rows, s.region_of, s.stage, s.regions, reads, reader, user, stored};
+  f.sweep();
+  delete[] reads;
+  delete[] reader;
+  delete[] user;
+  delete[] stored;
+  // From here on every node names its region itself.
+  for (int i = 0; i < s.g.count; ++i)
+    if (const int r = s.region_of[i]; r >= 0) s.region_of[i] = f.find(r);
+  s.region_count = f.count;
+}
 
 }  // namespace xla::detail

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/graph/graph.hpp"
-#include "xla/transform/program.hpp"
+#include "xla/transform/pass.hpp"
 
 namespace xla::detail {
 
@@ -12,11 +11,10 @@ namespace xla::detail {
 /// carries along whose gradient a value was made of. What mixes it with other things is noted.
 class gradient_user {
  public:
-  constexpr gradient_user(graph& g, write* writes, int write_count)
-      : g_(g), writes_(writes), write_count_(write_count) {}
+  constexpr gradient_user(graph& g, const graph_roots& roots) : g_(g), roots_(roots) {}
   gradient_user(const gradient_user&) = delete;
 
-  constexpr void run(const int* results, int result_count) {
+  constexpr void run() {
     from_ = new int[static_cast<std::size_t>(g_.count)];
     updated_ = new bool[static_cast<std::size_t>(g_.count)];
     current_ = new int[static_cast<std::size_t>(g_.slot_count) + 1];
@@ -25,8 +23,8 @@ class gradient_user {
       updated_[i] = false;
       from_[i] = look(i);
     }
-    for (int i = 0; i < result_count; ++i) mix(read(results[i]));
-    for (int i = 0; i < write_count_; ++i) find_owner(writes_[i]);
+    for (int i = 0; i < roots_.result_count; ++i) mix(read(roots_.results[i]));
+    for (int i = 0; i < roots_.write_count; ++i) find_owner(roots_.writes[i]);
     delete[] from_;
     delete[] updated_;
     delete[] current_;
@@ -102,18 +100,17 @@ class gradient_user {
   }
 
   graph& g_;
-  write* writes_;
-  int write_count_;
+  const graph_roots& roots_;
   int* from_ = nullptr;      // per node: the parameter of whose gradient it was made, or nobody
   bool* updated_ = nullptr;  // per node: a parameter's new value, made of its gradient
   int* current_ = nullptr;   // per slot: its value so far
 };
 
-constexpr void find_gradient_uses(graph& g, const int* results, int result_count, write* writes,
-                                  int write_count) {
+constexpr void find_gradient_uses(pass_state& s) {
   bool any = false;
-  for (int i = 0; i < g.slot_count; ++i) any |= g.slots[i].collected || g.slots[i].grad_leaf >= 0;
-  if (any) gradient_user(g, writes, write_count).run(results, result_count);
+  for (int i = 0; i < s.g.slot_count; ++i)
+    any |= s.g.slots[i].collected || s.g.slots[i].grad_leaf >= 0;
+  if (any) gradient_user(s.g, s.roots).run();
 }
 
 }  // namespace xla::detail

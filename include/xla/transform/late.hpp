@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/transform/fuse.hpp"
+#include "xla/transform/pass.hpp"
 
 namespace xla::detail {
 
 /// Random numbers wait for nothing: they are drawn just before the first step that reads them, so
 /// that they do not lie in memory from the start.
-constexpr void draw_late(const graph& g, const bool* live, fuser& f) {
+constexpr void draw_late(pass_state& s) {
+  const graph& g = s.g;
+  s.place_alone();
   int last = 0, drawn = 0;
   for (int i = 0; i < g.count; ++i) {
-    if (!live[i]) continue;
+    if (!s.live[i]) continue;
     drawn += g.nodes[i].op->impure;
-    if (f.stage_at(i) > last) last = f.stage_at(i);
+    if (s.stage_at(i) > last) last = s.stage_at(i);
   }
   if (drawn == 0) return;
-  int* wanted = new int[static_cast<std::size_t>(g.count) + 1];  // the stage of the first reader
+  int* wanted = new int[s.room()];  // the stage of the first reader
   for (int i = 0; i < g.count; ++i) wanted[i] = last + 1;
   for (int i = g.count - 1; i >= 0; --i) {
-    if (!live[i]) continue;
+    if (!s.live[i]) continue;
     const node& n = g.nodes[i];
-    if (n.op->impure && wanted[i] > f.stage[i] && wanted[i] <= last) f.stage[i] = wanted[i] - 1;
-    const int at = n.op->kind == op_kind::alias ? wanted[i] : f.stage_at(i);
+    if (n.op->impure && wanted[i] > s.stage[i] && wanted[i] <= last) s.stage[i] = wanted[i] - 1;
+    const int at = n.op->kind == op_kind::alias ? wanted[i] : s.stage_at(i);
     for (int k = 0; k < n.arity; ++k)
       if (at < wanted[n.in[k]]) wanted[n.in[k]] = at;
   }

@@ -1,157 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <stdexcept>
-#include <string>
-#include <type_traits>
-
-#include "xla/graph/graph.hpp"
-#include "xla/graph/verify.hpp"
-#include "xla/transform/dead.hpp"
 #include "xla/transform/fuse.hpp"
-#include "xla/transform/late.hpp"
 #include "xla/transform/micro_op.hpp"
+#include "xla/transform/pass.hpp"
 #include "xla/transform/program.hpp"
-#include "xla/transform/recompute.hpp"
-#include "xla/transform/share.hpp"
-#include "xla/transform/simplify.hpp"
 
 namespace xla::detail {
 
-/// What a graph is asked for: values to return and values to write.
-struct graph_roots {
-  int* results = nullptr;  ///< nodes
-  int result_count = 0;
-  write* writes = nullptr;  ///< with nodes as values
-  int write_count = 0;
-};
-
-/// Which passes run; each can be switched off to find a fault.
-struct pass_options {
-  bool simplify = true;
-  bool share = true;
-  bool recompute = true;
-  fuse_options fuse;
-};
-
-/// graph -> program: the passes, then values and steps numbered in the order of execution.
+/// What the passes have left -> program: values and steps numbered in the order of execution.
 class lowering {
  public:
-  constexpr lowering(graph& g, const graph_roots& roots, program_builder& out,
-                     const pass_options& options)
-      : g_(g), roots_(roots), out_(out), options_(options) {}
+  constexpr lowering(pass_state& s, program_builder& out)
+      : s_(s), g_(s.g), roots_(s.roots), out_(out) {}
   lowering(const lowering&) = delete;
 
   constexpr void run() {
-    to_ = new int[static_cast<std::size_t>(g_.count) + 1];
-    live_ = new bool[static_cast<std::size_t>(g_.count) + 1];
-    passes();
-    if (options_.recompute) compute_again();
-    const auto n = static_cast<std::size_t>(g_.count) + 1;
-    region_of_ = new int[n];
-    stage_ = new int[n];
-    value_of_ = new int[n];
-    next_ = new int[n];
-    regions_ = new region[n];
-    fuse_and_number(n);
+    s_.place_alone();
+    live_ = s_.live;
+    region_of_ = s_.region_of;
+    value_of_ = new int[s_.room()];
+    next_ = new int[s_.room()];
+    number_values();
+    order_steps();
     finish();
-    delete[] to_;
-    delete[] live_;
-    delete[] region_of_;
-    delete[] stage_;
     delete[] value_of_;
     delete[] next_;
-    delete[] regions_;
   }
 
  private:
-  constexpr void fuse_and_number(std::size_t n) {
-    region_read* reads = new region_read[3 * n];
-    int* reader = new int[n];
-    int* user = new int[n];
-    bool* stored = new bool[n];
-    fuser f{g_, live_, options_.fuse, region_of_, stage_, regions_, reads, reader, user, stored};
-    f.sweep();
-    draw_late(g_, live_, f);
-    delete[] reads;
-    delete[] reader;
-    delete[] user;
-    delete[] stored;
-    // From here on every node names its region itself.
-    for (int i = 0; i < g_.count; ++i)
-      if (const int r = region_of_[i]; r >= 0) region_of_[i] = f.find(r);
-    number_values();
-    order_steps(f);
-  }
-  [[gnu::cold]] constexpr void passes() {
-    for (int i = 0; i < g_.count; ++i) to_[i] = i;
-    if (options_.simplify) {
-      simplify(g_, to_);
-      check("simplify");
-    }
-    if (options_.share) {
-      share(g_, to_);
-      check("share");
-    }
-    for (int i = 0; i < g_.count; ++i) live_[i] = false;
-    for (int i = 0; i < roots_.result_count; ++i) live_[root(roots_.results[i])] = true;
-    for (int i = 0; i < roots_.write_count; ++i) live_[root(roots_.writes[i].value)] = true;
-    // Random numbers are drawn in program order even when nobody looks, as in eager mode.
-    for (int i = 0; i < g_.count; ++i)
-      if (g_.nodes[i].op->impure && g_.nodes[i].attr == 0) live_[i] = true;
-    mark_live(g_, to_, live_);
-    for (int i = 0; i < g_.count; ++i)
-      if (node& n = g_.nodes[i]; live_[i] && (n.after[0] >= 0 || n.after[1] >= 0))
-        for (int& before : n.after) before = computed(before);
-  }
-  // The pass numbers the nodes anew, and leaves some without readers.
-  constexpr void compute_again() {
-    const int before = g_.count;
-    int* moved = new int[static_cast<std::size_t>(before) + 1];
-    if (recompute(g_, live_, moved)) {
-      bool* live = new bool[static_cast<std::size_t>(g_.count) + 1];
-      for (int i = 0; i < g_.count; ++i) live[i] = false;
-      for (int i = 0; i < before; ++i) {
-        to_[i] = moved[to_[i]];
-        if (!live_[i]) continue;
-        const op_info& op = *g_.nodes[moved[i]].op;
-        if (op.check || op.impure) live[moved[i]] = true;
-      }
-      delete[] live_;
-      live_ = live;
-      mark_needed();
-    }
-    delete[] moved;
-  }
-  constexpr void mark_needed() {
-    for (int i = 0; i < roots_.result_count; ++i) live_[root(roots_.results[i])] = true;
-    for (int i = 0; i < roots_.write_count; ++i) live_[root(roots_.writes[i].value)] = true;
-    for (int i = g_.count - 1; i >= 0; --i) {
-      if (!live_[i]) continue;
-      const node& n = g_.nodes[i];
-      const int arity = n.arity;
-      for (int k = 0; k < arity; ++k) live_[n.in[k]] = true;
-    }
-  }
-  // What stands for a node that others wait for; where the passes left it out, for its first input.
-  constexpr int computed(int i) const {
-    while (i >= 0 && !live_[to_[i]]) i = g_.nodes[i].arity > 0 ? g_.nodes[i].in[0] : -1;
-    return i < 0 ? i : to_[i];
-  }
-  constexpr int root(int node) const { return to_[node]; }
-  // In debug builds, and at run time only: constant evaluation has no time to lose.
-  constexpr void check([[maybe_unused]] std::string_view pass) const {
-#ifndef NDEBUG
-    if (__builtin_is_constant_evaluated()) return;
-    if (const text why = verify(g_, to_); !why.empty())
-      throw std::logic_error("xla: the pass " + std::string(pass) +
-                             " made an illegal graph: " + std::string(why.view()));
-#endif
-  }
+  constexpr int root(int node) const { return s_.to[node]; }
 
   // A node is a value of the program unless it lives in registers only.
   constexpr void number_values() {
-    bool* outside = new bool[static_cast<std::size_t>(g_.count) + 1];
+    bool* outside = new bool[s_.room()];
     for (int i = 0; i < g_.count; ++i) outside[i] = false;
     for (int i = 0; i < roots_.result_count; ++i) outside[root(roots_.results[i])] = true;
     for (int i = 0; i < roots_.write_count; ++i) outside[root(roots_.writes[i].value)] = true;
@@ -174,18 +56,18 @@ class lowering {
   }
 
   /// Steps in the order of their stages, by counting; nodes of a region stay in their order.
-  [[gnu::cold]] constexpr void order_steps(const fuser& f) {
+  [[gnu::cold]] constexpr void order_steps() {
     int last = 0;
     for (int i = 0; i < g_.count; ++i)
-      if (live_[i] && f.stage_at(i) > last) last = f.stage_at(i);
+      if (live_[i] && s_.stage_at(i) > last) last = s_.stage_at(i);
     const auto buckets = static_cast<std::size_t>(last) + 2;
     int* first = new int[buckets];
     int* tail = new int[buckets];
     for (std::size_t s = 0; s < buckets; ++s) first[s] = tail[s] = -1;
-    region_first_ = new int[static_cast<std::size_t>(f.count) + 1];
-    int* region_tail = new int[static_cast<std::size_t>(f.count) + 1];
-    for (int r = 0; r < f.count; ++r) region_first_[r] = region_tail[r] = -1;
-    next_in_stage_ = new int[static_cast<std::size_t>(g_.count) + 1];
+    region_first_ = new int[static_cast<std::size_t>(s_.region_count) + 1];
+    int* region_tail = new int[static_cast<std::size_t>(s_.region_count) + 1];
+    for (int r = 0; r < s_.region_count; ++r) region_first_[r] = region_tail[r] = -1;
+    next_in_stage_ = new int[s_.room()];
     for (int i = 0; i < g_.count; ++i) {
       next_[i] = next_in_stage_[i] = -1;
       if (!live_[i] || !makes_step(i)) continue;
@@ -197,17 +79,17 @@ class lowering {
         region_tail[r] = i;
         if (!opens) continue;
       }
-      const int s = f.stage_at(i);
+      const int s = s_.stage_at(i);
       (tail[s] >= 0 ? next_in_stage_[tail[s]] : first[s]) = i;
       tail[s] = i;
     }
-    local_ = new int[static_cast<std::size_t>(g_.count) + 1];
-    stamp_ = new int[static_cast<std::size_t>(g_.count) + 1];
+    local_ = new int[s_.room()];
+    stamp_ = new int[s_.room()];
     for (int i = 0; i < g_.count; ++i) stamp_[i] = -1;
     for (int s = 0; s <= last; ++s)
       for (int i = first[s]; i >= 0; i = next_in_stage_[i])
-        if (const int r = region_of_[i]; r >= 0 && !only_columns(i, f.regions[r]))
-          add_region(r, f.regions[r]);
+        if (const int r = region_of_[i]; r >= 0 && !only_columns(i, s_.regions[r]))
+          add_region(r, s_.regions[r]);
         else add_library(i);
     delete[] first;
     delete[] tail;
@@ -339,7 +221,7 @@ class lowering {
     for (int i = 0; i < g_.slot_count; ++i) collects |= g_.slots[i].collected;
     for (int i = 0; i < roots_.result_count; ++i) {
       const int v = out_.results[out_.count.results++] = value_of_[root(roots_.results[i])];
-      if (!collects && g_.nodes[roots_.results[i]].needs_grad) out_.values[v].needs_grad = true;
+      if (!collects && s_.needs_grad[i]) out_.values[v].needs_grad = true;
     }
     for (int i = 0; i < roots_.write_count; ++i) {
       write w = roots_.writes[i];
@@ -366,21 +248,18 @@ class lowering {
       out_.equalities[out_.count.equalities++] = g_.sizes.equalities[i];
   }
 
+  pass_state& s_;
   graph& g_;
-  graph_roots roots_;
+  const graph_roots& roots_;
   program_builder& out_;
-  pass_options options_;
-  int* to_ = nullptr;
   bool* live_ = nullptr;
   int* region_of_ = nullptr;
-  int* stage_ = nullptr;
   int* value_of_ = nullptr;
   int* next_ = nullptr;
   int* next_in_stage_ = nullptr;
   int* region_first_ = nullptr;
   int* local_ = nullptr;
   int* stamp_ = nullptr;
-  region* regions_ = nullptr;
 };
 
 }  // namespace xla::detail

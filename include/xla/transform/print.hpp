@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "xla/transform/micro_op.hpp"
+#include "xla/transform/pass.hpp"
 #include "xla/transform/program.hpp"
 
 namespace xla::detail {
@@ -51,12 +53,22 @@ inline std::string print_node(int index, const node& n) {
   return out + " : " + std::string(name_of(n.type)) + " " + print_dims(n.dims_shape()) + "\n";
 }
 
-/// A graph, a line for each node that is live (all of them without a mask).
+/// A graph between two passes, a line for each node that is needed, or all. Behind fuse each says
+/// when its step runs, and which region it belongs to.
 template <class = void>
-inline std::string print(const graph& g, const bool* live = nullptr) {
+inline std::string print(const pass_state& s, bool all = false) {
+  const std::unique_ptr<bool[]> needed(new bool[s.room()]);
+  s.mark_needed(needed.get());
   std::string out;
-  for (int i = 0; i < g.count; ++i)
-    if (!live || live[i]) out += print_node(i, g.nodes[i]);
+  for (int i = 0; i < s.g.count; ++i) {
+    if (!all && !needed[static_cast<std::size_t>(i)]) continue;
+    if (s.stage) {
+      out += "stage " + std::to_string(s.stage_at(i));
+      if (const int r = s.region_of[i]; r >= 0) out += " region " + std::to_string(r);
+      out += ": ";
+    }
+    out += print_node(i, s.g.nodes[i]);
+  }
   return out;
 }
 

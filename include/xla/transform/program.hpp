@@ -5,7 +5,22 @@
 
 #include "xla/graph/graph.hpp"
 
-namespace xla::detail {
+namespace xla {
+
+/// The passes that a graph goes through on its way to a program: all of them, less what
+/// xla::without, xla::set_passes() or XLA_PASSES in the environment leaves out.
+struct Passes {
+  std::uint32_t left_out = 0;  ///< by their places on the list, a bit each
+  bool verify = false;         ///< the graph that each of them makes
+
+  /// Those that both run.
+  friend constexpr Passes operator&(Passes a, Passes b) {
+    return {a.left_out | b.left_out, a.verify || b.verify};
+  }
+  friend constexpr bool operator==(Passes, Passes) = default;
+};
+
+namespace detail {
 
 enum class step_kind : std::uint8_t { library, map, row };
 
@@ -109,6 +124,7 @@ using pointer_to_const = const T*;
 struct program : program_arrays<pointer_to_const> {
   const op_info* const* word_ops = nullptr;  ///< of a traced graph: per word, nullptr for inputs
   program_sizes count;
+  Passes passes{};  ///< that it is made by
 };
 
 /// The same while it is filled: arrays with room for it, and how much of them is taken.
@@ -166,4 +182,5 @@ struct program_storage : program_arrays<exactly<Size>::template array> {
   constexpr program view() const { return pointers_into<program>(*this, Size); }
 };
 
-}  // namespace xla::detail
+}  // namespace detail
+}  // namespace xla

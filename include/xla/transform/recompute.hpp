@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/graph/graph.hpp"
+#include "xla/transform/pass.hpp"
 
 namespace xla::detail {
 
@@ -49,9 +49,6 @@ struct recomputer {
     }
     g.segment = segment;
     delete[] old;
-    for (int i = 0; i < g.slot_count; ++i)
-      for (int* leaf : {&g.slots[i].leaf, &g.slots[i].grad_leaf})
-        if (*leaf >= 0) *leaf = moved[*leaf];
     return true;
   }
 
@@ -161,28 +158,18 @@ struct recomputer {
   }
 };
 
-/// Runs the pass on a graph whose live nodes stand for themselves; moved[i] is the number of node i
-/// from then on, -1 where it is gone. Returns whether the graph has changed.
-constexpr bool recompute(graph& g, const bool* live, int* moved) {
-  const auto n = static_cast<std::size_t>(g.count) + 1;
+constexpr void recompute(pass_state& s) {
+  const std::size_t n = s.room();
+  int* moved = new int[n];
   int* numbers = new int[5 * n];
   bool* flags = new bool[4 * n];
-  recomputer r{g,
-               live,
-               moved,
-               flags,
-               flags + n,
-               flags + 2 * n,
-               flags + 3 * n,
-               numbers,
-               numbers + n,
-               numbers + 2 * n,
-               numbers + 3 * n,
-               numbers + 4 * n};
-  const bool changed = r.run();
+  recomputer r{s.g,         s.live,          moved,           flags,
+               flags + n,   flags + 2 * n,   flags + 3 * n,   numbers,
+               numbers + n, numbers + 2 * n, numbers + 3 * n, numbers + 4 * n};
+  if (r.run()) s.renumber(moved);
+  delete[] moved;
   delete[] numbers;
   delete[] flags;
-  return changed;
 }
 
 }  // namespace xla::detail

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "xla/graph/graph.hpp"
+#include "xla/transform/pass.hpp"
 
 namespace xla::detail {
 
@@ -53,17 +53,15 @@ struct sharer {
   }
 };
 
-/// Merges equal nodes; to[i] is the node that stands for node i. Composes with an earlier pass's
-/// to.
-constexpr void share(graph& g, int* to) {
+constexpr void share(pass_state& s) {
   int slots = 16;
-  while (slots < 2 * g.count) slots *= 2;
+  while (slots < 2 * s.g.count) slots *= 2;
   int* table = new int[static_cast<std::size_t>(slots)];
   for (int i = 0; i < slots; ++i) table[i] = -1;
-  sharer s{g, to, table, slots};
-  for (int i = 0; i < g.count; ++i) {
-    const int kept = to[i] == i ? s.find(i) : to[to[i]];
-    to[i] = kept;
+  sharer equals{s.g, s.to, table, slots};
+  for (int i = 0; i < s.g.count; ++i) {
+    s.replace(i, s.to[i] == i ? equals.find(i) : s.to[s.to[i]]);
+    s.follow_replaced(s.g.nodes[i]);
   }
   delete[] table;
 }

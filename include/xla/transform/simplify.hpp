@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/graph/graph.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/matmul.hpp"
 #include "xla/op/permute.hpp"
 #include "xla/op/reshape.hpp"
+#include "xla/transform/pass.hpp"
 
 namespace xla::detail {
 
@@ -83,15 +83,16 @@ struct simplifier {
   }
 };
 
-/// Rewrites the graph in place; to[i] is the node that now stands for node i.
-constexpr void simplify(graph& g, int* to) {
-  simplifier s{g, to};
+constexpr void simplify(pass_state& s) {
+  graph& g = s.g;
+  simplifier rules{g, s.to};
   bool unified = false;
   for (int i = 0; i < g.sizes.symbol_count; ++i) unified |= g.sizes.symbols[i].same_as != -1;
   for (int i = 0; i < g.count; ++i) {
     for (int k = 0; unified && k < g.nodes[i].rank; ++k)
       g.nodes[i].dims[k] = g.sizes.find(g.nodes[i].dims[k]);
-    to[i] = s.rewrite(i);
+    s.replace(i, rules.rewrite(i));
+    s.follow_replaced(g.nodes[i]);
   }
 }
 

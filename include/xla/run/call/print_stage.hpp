@@ -4,6 +4,7 @@
 #include <string>
 
 #include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/call/stages.hpp"
@@ -12,42 +13,58 @@
 
 namespace xla::detail {
 
-// A captured graph at run time, to take through the passes one by one.
+/// A captured graph at run time, to take it through the passes.
 template <class In>
-std::string print_stage(const graph_view& from, Stage stage) {
-  list<node> nodes(from.nodes, from.nodes + from.count);
-  list<slot> slots(from.slots, from.slots + from.slot_count);
-  list<symbol> symbols(from.symbols, from.symbols + from.symbol_count);
-  list<equality> equalities(from.equalities, from.equalities + from.equality_count);
-  list<int> results(from.results, from.results + from.result_count);
-  list<write> writes(from.writes, from.writes + from.write_count);
-  graph g;
-  g.nodes = nodes.data();
-  g.slots = slots.data();
-  g.count = g.capacity = from.count;
-  g.slot_count = g.slot_capacity = from.slot_count;
-  g.sizes.symbols = symbols.data();
-  g.sizes.equalities = equalities.data();
-  g.sizes.symbol_count = g.sizes.symbol_capacity = from.symbol_count;
-  g.sizes.equality_count = g.sizes.equality_capacity = from.equality_count;
-  g.sizes.owner = &g;
-  if (stage == Stage::captured) return print(g);
-  if (stage == Stage::lowered) {
-    later<In, lowered_graph> lowered;
-    lowered.build(g, {results.data(), from.result_count, writes.data(), from.write_count}, {});
-    return print(lowered.view());
+struct basic_graph_copy : owned_graph {
+  list<node> all_nodes;
+  list<slot> all_slots;
+  list<symbol> all_symbols;
+  list<equality> all_equalities;
+  list<int> results;
+  list<detail::write> writes;
+
+  explicit basic_graph_copy(const graph_view& from)
+      : all_nodes(from.nodes, from.nodes + from.count),
+        all_slots(from.slots, from.slots + from.slot_count),
+        all_symbols(from.symbols, from.symbols + from.symbol_count),
+        all_equalities(from.equalities, from.equalities + from.equality_count),
+        results(from.results, from.results + from.result_count),
+        writes(from.writes, from.writes + from.write_count) {
+    nodes = all_nodes.data();
+    slots = all_slots.data();
+    count = capacity = from.count;
+    slot_count = slot_capacity = from.slot_count;
+    sizes.symbols = all_symbols.data();
+    sizes.equalities = all_equalities.data();
+    sizes.symbol_count = sizes.symbol_capacity = from.symbol_count;
+    sizes.equality_count = sizes.equality_capacity = from.equality_count;
+    sizes.owner = this;
   }
-  list<int> to(nodes.size() + 1);
-  simplify(g, to.data());
-  if (stage == Stage::shared) share(g, to.data());
-  list<char> live(nodes.size() + 1);
-  static_assert(sizeof(bool) == 1);
-  bool* mask = reinterpret_cast<bool*>(live.data());
-  for (int r : results) mask[to[r]] = true;
-  for (const write& w : writes) mask[to[w.value]] = true;
-  mark_live(g, to.data(), mask);
-  return print(g, mask);
+  graph_roots roots() { return {results.data(), results.size(), writes.data(), writes.size()}; }
+};
+
+template <class In>
+[[noreturn, gnu::cold]] void refuse_stage(std::string_view name) {
+  later<In, std::string> names;
+  for (const pass& p : passes)
+    if (p.is != pass::kind::sized) names = join({names, p.name, ", "});
+  throw runtime_error(join({"xla: no stage of a graph is called \"", name,
+                            "\"; there are captured, ", names, "lowered"}));
 }
-XLA_INSTANCE(std::string print_stage<void>(const graph_view&, Stage));
+
+template <class In>
+std::string print_stage(const graph_view& from, Stage stage, Passes wanted) {
+  later<In, basic_graph_copy<In>> g(from);
+  later<In, pass_state> s(g, g.roots(), true);
+  later<In, lowered_graph> lowered;
+  later<In, std::string> shown;
+  lowered.build(s, wanted, [&](std::string_view name, const pass_state& now) {
+    if (name == stage.name) shown = print<In>(now, name == Stage::captured);
+  });
+  if (stage.name == Stage::lowered) return print<In>(lowered.view());
+  if (shown.empty()) refuse_stage<In>(stage.name);
+  return shown;
+}
+XLA_INSTANCE(std::string print_stage<void>(const graph_view&, Stage, Passes));
 
 }  // namespace xla::detail

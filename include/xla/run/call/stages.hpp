@@ -2,21 +2,30 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "xla/base/instance.hpp"
 #include "xla/transform/capture.hpp"
 
 namespace xla {
 
-/// Where on its way a graph is shown: as the body made it, after local rewrites, after equal nodes
-/// were shared and dead ones left out, and as the steps that run.
-enum class Stage { captured, simplified, shared, lowered };
+/// Where on its way a graph is shown: as the body made it, after the pass of a name ("share"), or
+/// as the steps that run.
+struct Stage {
+  std::string_view name;
+
+  constexpr Stage(const char* after) : name(after) {}
+  static constexpr const char* captured = "captured";
+  static constexpr const char* simplified = "simplify";
+  static constexpr const char* shared = "share";
+  static constexpr const char* lowered = "lowered";
+};
 
 namespace detail {
 
 /// A captured graph as text; run/call/print_stage.hpp defines it.
 template <class = void>
-std::string print_stage(const graph_view& from, Stage stage);
+std::string print_stage(const graph_view& from, Stage stage, Passes wanted);
 
 }  // namespace detail
 }  // namespace xla

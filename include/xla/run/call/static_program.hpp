@@ -50,6 +50,13 @@ struct kept_program {
   std::array<double, static_cast<std::size_t>(Facts) + 1> facts{};
   std::array<std::int8_t, static_cast<std::size_t>(Facts) + 1> flags{};
   bool sets_flags = false;
+  Passes passes;
+
+  constexpr program view() const {
+    program p = storage.view();
+    p.passes = passes;
+    return p;
+  }
 };
 
 /// Captures in a function, whose own constants no object file has to hold: the arrays of the
@@ -69,6 +76,7 @@ constexpr auto keep_program() {
   const auto& from = a_compiled_body_is_constexpr_without_output_globals_exceptions;
   kept_program<n, facts> out;
   out.why = from.refused.why;
+  out.passes = passes_of<F>;
   out.needed = from.needed;
   const auto copy = [](auto&& to, const auto& of, int count) {
     for (int i = 0; i < count; ++i) to[i] = of[i];

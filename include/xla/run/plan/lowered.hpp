@@ -1,40 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/base/list.hpp"
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "xla/base/later.hpp"
 #include "xla/transform/lower.hpp"
+#include "xla/transform/passes.hpp"
 
 namespace xla::detail {
 
-template <class T, int program_sizes::*>
-using list_of = list<T>;
-
-/// Lowers a graph at run time: the same passes as in the compiler, into lists.
+/// Lowers a graph at run time: the same passes as in the compiler, into one block of memory.
 template <class In>
 class basic_lowered_graph {
  public:
-  [[gnu::cold]] void build(graph& g, const graph_roots& roots, const pass_options& options) {
-    const program_sizes room =
-        room_for(g.count, g.slot_count, g.sizes.symbol_count, g.sizes.equality_count,
-                 roots.result_count, roots.write_count);
-    for_each_array([](auto& array, int n) { array.resize(n + 1); }, arrays_, room);
-    word_ops_.resize(arrays_.words.size());
-    auto b = pointers_into<program_builder>(arrays_, {});
-    b.word_ops = word_ops_.data();
-    lowering(g, roots, b, options).run();
-    count_ = b.count;
+  template <class Look = no_look>
+  [[gnu::cold]] void build(pass_state& s, Passes wanted, Look look = {}) {
+    run_passes(s, wanted, look);
+    if (!s.wrong.empty()) throw later<In, std::logic_error>(std::string(s.wrong.view()));
+    program_builder b = make_room(s);
+    lowering(s, b).run();
+    for_each_array([](auto& to, auto* from) { to = from; }, view_, b);
+    view_.word_ops = b.word_ops;
+    view_.count = b.count;
+    view_.passes = wanted;
   }
 
-  program view() const {
-    auto p = pointers_into<program>(arrays_, count_);
-    p.word_ops = word_ops_.data();
-    return p;
-  }
+  const program& view() const { return view_; }
 
  private:
-  program_arrays<list_of> arrays_;
-  list<const op_info*> word_ops_;
-  program_sizes count_;
+  program_builder make_room(const pass_state& s) {
+    const size_table& sizes = s.g.sizes;
+    const program_sizes room =
+        room_for(s.live_count() + 1, s.g.slot_count, sizes.symbol_count, sizes.equality_count,
+                 s.roots.result_count, s.roots.write_count);
+    program_builder b;
+    std::size_t bytes = 0;
+    for_each_array([&](auto* array, int n) { bytes += bytes_for(n, sizeof *array); }, b, room);
+    bytes += bytes_for(room.words, sizeof *b.word_ops);
+    memory_ = later<In, std::unique_ptr<std::byte[]>>(new std::byte[bytes]);
+    std::byte* next = memory_.get();
+    const auto place = [&]<class T>(T*& array, int n) {
+      array = reinterpret_cast<T*>(next);
+      next += bytes_for(n, sizeof(T));
+    };
+    for_each_array(place, b, room);
+    place(b.word_ops, room.words);
+    return b;
+  }
+  /// So that what follows is aligned.
+  static constexpr std::size_t bytes_for(int n, std::size_t each) {
+    constexpr std::size_t step = alignof(std::max_align_t);
+    return (static_cast<std::size_t>(n) * each + step - 1) / step * step;
+  }
+
+  later<In, std::unique_ptr<std::byte[]>> memory_;
+  program view_;
 };
 using lowered_graph = basic_lowered_graph<void>;
 

@@ -91,9 +91,6 @@ class basic_slice_finder {
 
   [[gnu::cold]] void run() {
     const int steps = p_.count.steps;
-    out_.order.resize(steps);
-    for (int i = 0; i < steps; ++i) out_.order[i] = i;
-    out_.group_of.assign(steps, -1);
     bool seeds = false;
     for (int i = 0; i < steps; ++i)
       if (slices_of(i) > 1) seeds = true;

@@ -7,6 +7,7 @@
 #include "xla/run/plan/plan.hpp"
 #include "xla/run/plan/side_by_side.hpp"
 #include "xla/run/plan/slice_groups.hpp"
+#include "xla/run/state/passes_wanted.hpp"
 
 namespace xla::detail {
 
@@ -15,15 +16,18 @@ template <class In>
 class basic_specializer {
  public:
   basic_specializer(later<In, sized_program>&& p, const region_kernel* kernels)
-      : kernels_(kernels), out_(std::move(p)) {}
+      : kernels_(kernels),
+        out_(std::move(p)),
+        wanted_(p_.passes & passes_at_run_time<In>().load(std::memory_order_relaxed)) {}
 
   /// The plan is the caller's to move.
   later<In, plan>&& run() {
     find_bases();
     place_values();
     find_once();
-    later<In, slice_finder>(out_, once_).run();
-    later<In, side_finder>(out_, once_).run();
+    order_steps();
+    arrange<later<In, slice_finder>>(pass_bit("slices"));
+    arrange<later<In, side_finder>>(pass_bit("side_by_side"));
     find_in_place();
     later<In, memory_planner>(out_, made_, fixed_).run();
     out_.steps.reserve(p_.count.steps);
@@ -41,6 +45,17 @@ class basic_specializer {
  private:
   int values() const { return p_.count.values; }
   int base(int v) const { return out_.base[v]; }
+
+  /// As the program has them, each on its own.
+  void order_steps() {
+    for (int i = 0; i < p_.count.steps; ++i) out_.order.push_back(i);
+    out_.group_of.assign(p_.count.steps, -1);
+  }
+  /// A pass over the steps with their sizes, unless it is left out.
+  template <class Finder>
+  void arrange(std::uint32_t pass) {
+    if ((wanted_.left_out & pass) == 0) Finder(out_, once_).run();
+  }
 
   [[gnu::cold]] void find_bases() {
     for (int v = 0; v < values(); ++v) {
@@ -184,6 +199,7 @@ class basic_specializer {
   const region_kernel* kernels_;
   later<In, plan> out_;
   const program& p_ = out_.source;
+  const Passes wanted_;
   list<int> made_;      // per value: the step that makes it
   list<char> claimed_;  // per value: is a result's or write's memory
   list<char> fixed_;

@@ -33,14 +33,14 @@ struct basic_traced_entry {
   [[gnu::cold]] void build(const engine* wanted, const later<In, traced_graph>& graph) {
     by = wanted;
     if (by) {
-      lowered.build(graph, {.recompute = false, .fuse = {.maps = false, .rows = false}});
+      lowered.build(graph, without<"recompute", "rows", "fuse">);
       lacks = by->lacks(lowered.view());
       if (!lacks) {
         ready = by->make(size_program<In>(lowered.view(), graph.leaf_shapes(), {}));
         return;
       }
     }
-    lowered.build(graph, {.fuse = {.maps = true, .rows = false}});
+    lowered.build(graph, {});
     ready = std::make_unique<later<In, planned>>(
         later<In, specializer>(size_program<In>(lowered.view(), graph.leaf_shapes(), {}), nullptr)
             .run());

@@ -10,6 +10,7 @@
 #include "xla/run/plan/debug.hpp"
 #include "xla/run/plan/lowered.hpp"
 #include "xla/run/state/generator.hpp"
+#include "xla/run/state/passes_wanted.hpp"
 #include "xla/tensor/memory.hpp"
 
 namespace xla::detail {
@@ -38,12 +39,15 @@ class basic_traced_graph {
       sign(*t);
       if (const impl* old = t->previous.get(); old && is_leaf(*old)) ++leaf_uses_[old->index];
     }
+    passes_ = passes_at_run_time<In>().load(std::memory_order_relaxed);
+    put(passes_.left_out);
     hash_ = 0;
     for (std::uint64_t w : signature_) hash_ = mix(hash_, w);
   }
 
   int size() const { return nodes_.size(); }
   std::uint64_t hash() const { return hash_; }
+  Passes passes() const { return passes_; }
   const list<std::uint64_t>& signature() const { return signature_; }
   const list<impl*>& leaves() const { return leaves_; }
   const list<impl*>& outputs() const { return outputs_; }
@@ -217,6 +221,7 @@ class basic_traced_graph {
   list<rng_state> random_;
   list<std::uint64_t> signature_;
   std::uint64_t hash_ = 0;
+  Passes passes_;
 };
 using traced_graph = basic_traced_graph<void>;
 
@@ -224,7 +229,7 @@ using traced_graph = basic_traced_graph<void>;
 template <class In>
 class basic_traced_program {
  public:
-  [[gnu::cold]] void build(const later<In, traced_graph>& from, const pass_options& options) {
+  [[gnu::cold]] void build(const later<In, traced_graph>& from, Passes wanted) {
     const int n = from.nodes().size() + from.leaves().size();
     list<node> nodes(n + 1);
     list<slot> slots(from.leaves().size() + 1);
@@ -243,10 +248,12 @@ class basic_traced_program {
       if (from.donor(i) >= 0) writes.push_back({from.donor(i), false, value});
       else results.push_back(value);
     }
-    lowered_.build(g, {results.data(), results.size(), writes.data(), writes.size()}, options);
+    const graph_roots roots{results.data(), results.size(), writes.data(), writes.size()};
+    later<In, pass_state> s(g, roots, false);
+    lowered_.build(s, from.passes() & wanted);
   }
 
-  program view() const { return lowered_.view(); }
+  const program& view() const { return lowered_.view(); }
 
  private:
   static void add_nodes(graph& g, const later<In, traced_graph>& from) {

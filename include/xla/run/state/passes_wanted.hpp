@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "xla/base/error.hpp"
+#include "xla/base/instance.hpp"
+#include "xla/run/state/passes.hpp"
+#include "xla/transform/passes.hpp"
+
+namespace xla {
+namespace detail {
+
+/// "-share,-fuse" as passes; throws runtime_error about anything else, in the name of function.
+template <class = void>
+[[gnu::cold]] Passes parse_passes(std::string_view function, std::string_view list) {
+  Passes wanted;
+  while (!list.empty()) {
+    const std::string_view item = list.substr(0, list.find(','));
+    list.remove_prefix(item.size() < list.size() ? item.size() + 1 : item.size());
+    text wrong;
+    if (item.empty() || item[0] != '-')
+      wrong << "\"" << item << "\" leaves no pass out: write -share, or -share,-fuse";
+    else wanted = wanted & passes_without(item.substr(1), wrong);
+    if (!wrong.empty()) throw runtime_error(std::string((text(function) << ": " << wrong).view()));
+  }
+  return wanted;
+}
+XLA_INSTANCE(Passes parse_passes<void>(std::string_view, std::string_view));
+
+/// The passes of graphs that are traced, and of plans.
+template <class = void>
+inline std::atomic<Passes>& passes_at_run_time() {
+  static std::atomic<Passes> wanted{[] {
+    const char* list = std::getenv("XLA_PASSES");
+    return list ? parse_passes<>("XLA_PASSES", list) : Passes{};
+  }()};
+  return wanted;
+}
+
+}  // namespace detail
+
+template <class>
+[[gnu::cold]] void set_passes(std::string_view list) {
+  detail::passes_at_run_time<>() = detail::parse_passes<>("xla::set_passes", list);
+}
+XLA_INSTANCE(void set_passes<void>(std::string_view));
+
+}  // namespace xla

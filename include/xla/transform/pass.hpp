@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/graph/graph.hpp"
+#include "xla/transform/program.hpp"
+
+namespace xla::detail {
+
+/// What a graph is asked for: values to return and values to write.
+struct graph_roots {
+  int* results = nullptr;  ///< nodes
+  int result_count = 0;
+  write* writes = nullptr;  ///< with nodes as values
+  int write_count = 0;
+};
+
+/// A set of nodes that one kernel computes in one pass. All walk the same space; reductions over
+/// the space's last axis, and what follows from them row by row, may be among them, and sums over
+/// the other axes.
+struct region {
+  shape space;
+  dtype main = dtype::boolean;
+  bool reduces = false;
+  bool read_outside = false;  ///< another step waits for it: its stage is settled
+  int stage = 0;              ///< later than the stage of everything it reads
+  int nodes = 0;
+  int first_read = -1, reads = 0;  ///< distinct values from outside, a list
+  int merged_into = -1;
+};
+
+/// A graph on its way to a program: what one pass leaves to the next. A pass replaces nodes (to),
+/// leaves them out (live), adds some (and numbers all anew), or says which make a step together and
+/// in what order.
+struct pass_state {
+  graph& g;
+  graph_roots roots;
+  bool row_kernels;            ///< reductions may be computed in regions
+  bool fuses_rows = false;     ///< and are
+  bool dropped = false;        ///< what nothing needs is not live
+  int* to = nullptr;           ///< per node: what stands for it, itself or an earlier one
+  bool* live = nullptr;        ///< per node: it stands for itself and is wanted
+  bool* needs_grad = nullptr;  ///< per result: a gradient could be asked of it
+  int* region_of = nullptr;    ///< per node: the region that computes it, or -1
+  int* stage = nullptr;        ///< per node without region: when its step runs
+  region* regions = nullptr;
+  int region_count = 0;
+  text wrong{};  ///< which pass has left an illegal graph behind, and why
+
+  constexpr pass_state(graph& of, const graph_roots& wanted, bool row_kernels_are_there)
+      : g(of), roots(wanted), row_kernels(row_kernels_are_there) {
+    needs_grad = new bool[static_cast<std::size_t>(roots.result_count) + 1];
+    for (int i = 0; i < roots.result_count; ++i)
+      needs_grad[i] = g.nodes[roots.results[i]].needs_grad;
+    stand_for_themselves();
+  }
+  constexpr ~pass_state() {
+    delete[] to;
+    delete[] live;
+    delete[] needs_grad;
+    delete[] region_of;
+    delete[] stage;
+    delete[] regions;
+  }
+  pass_state(const pass_state&) = delete;
+  pass_state& operator=(const pass_state&) = delete;
+
+  /// One more than there are nodes: for new[], which gets 0 from no graph.
+  constexpr std::size_t room() const { return static_cast<std::size_t>(g.count) + 1; }
+
+  constexpr void replace(int node, int by) {
+    to[node] = by;
+    if (by != node) live[node] = false;
+  }
+  /// Nodes that a node waits for are replaced as its inputs are.
+  constexpr void follow_replaced(node& n) const {
+    for (int& before : n.after)
+      if (before >= 0) before = to[before];
+  }
+
+  /// What the roots need; checks, which may throw; and random numbers, which are drawn in program
+  /// order even when nobody looks, as in eager mode.
+  constexpr void mark_needed(bool* needed) const {
+    for (int i = 0; i < g.count; ++i) needed[i] = g.nodes[i].op->impure && g.nodes[i].attr == 0;
+    for (int i = 0; i < roots.result_count; ++i) needed[to[roots.results[i]]] = true;
+    for (int i = 0; i < roots.write_count; ++i) needed[to[roots.writes[i].value]] = true;
+    for (int i = g.count - 1; i >= 0; --i) {
+      const node& n = g.nodes[i];
+      if (!needed[i]) {
+        if (to[i] != i || !n.op->check) continue;
+        needed[i] = true;
+      }
+      const int arity = n.arity;
+      for (int k = 0; k < arity; ++k) needed[n.in[k]] = true;
+    }
+  }
+
+  /// The pass has moved node i, where it was live, to moved[i]. All nodes stand for themselves now.
+  constexpr void renumber(const int* moved) {
+    for (int i = 0; i < roots.result_count; ++i) roots.results[i] = moved[to[roots.results[i]]];
+    for (int i = 0; i < roots.write_count; ++i)
+      roots.writes[i].value = moved[to[roots.writes[i].value]];
+    for (int i = 0; i < g.slot_count; ++i)
+      for (int* leaf : {&g.slots[i].leaf, &g.slots[i].grad_leaf})
+        if (*leaf >= 0) *leaf = moved[*leaf];
+    delete[] to;
+    delete[] live;
+    stand_for_themselves();
+    if (dropped) mark_needed(live);
+  }
+
+  /// Where fuse has not been: every node is a step of its own, in program order.
+  constexpr void place_alone() {
+    if (stage) return;
+    region_of = new int[room()];
+    stage = new int[room()];
+    for (int i = 0; i < g.count; ++i) {
+      region_of[i] = -1;
+      stage[i] = i;
+    }
+  }
+  constexpr int live_count() const {
+    int n = 0;
+    for (int i = 0; i < g.count; ++i) n += live[i];
+    return n;
+  }
+  /// When a node's step runs: later than those of what it reads.
+  constexpr int stage_at(int node) const {
+    const int r = region_of[node];
+    return r < 0 ? stage[node] : regions[r].stage;
+  }
+
+ private:
+  constexpr void stand_for_themselves() {
+    to = new int[room()];
+    live = new bool[room()];
+    for (int i = 0; i < g.count; ++i) {
+      to[i] = i;
+      live[i] = true;
+    }
+  }
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+#include "xla/base/refuse.hpp"
+#include "xla/transform/dead.hpp"
+#include "xla/transform/fuse.hpp"
+#include "xla/transform/gradient_uses.hpp"
+#include "xla/transform/late.hpp"
+#include "xla/transform/pass.hpp"
+#include "xla/transform/recompute.hpp"
+#include "xla/transform/share.hpp"
+#include "xla/transform/simplify.hpp"
+#include "xla/transform/verify.hpp"
+
+namespace xla {
+
+namespace detail {
+
+/// A step on a graph's way to a program.
+struct pass {
+  enum class kind : std::uint8_t {
+    optional,
+    needed,  ///< what a program means depends on it: it cannot be left out
+    sized,   ///< arranges the steps of a program whose sizes are known: run/plan/specialize.hpp
+  };
+  std::string_view name;
+  void (*run)(pass_state&);
+  kind is = kind::optional;
+};
+constexpr void when_sizes_are_known(pass_state&) {}
+
+/// All of them, in their order; a new one is a line here and a file. Each leaves a legal graph
+/// behind, whichever of the others run, and changes no bit of any result.
+inline constexpr pass passes[] = {
+    {"gradient_uses", &find_gradient_uses, pass::kind::needed},
+    {"simplify", &simplify},
+    {"share", &share},
+    {"dead", &drop_dead},
+    {"recompute", &recompute},
+    {"rows", &fuse_rows},
+    {"fuse", &fuse},
+    {"late", &draw_late},
+    {"slices", &when_sizes_are_known, pass::kind::sized},
+    {"side_by_side", &when_sizes_are_known, pass::kind::sized},
+};
+static_assert(std::size(passes) <= 32, "xla::Passes has a bit for each");
+
+constexpr std::uint32_t bit_of(const pass& p) { return std::uint32_t{1} << (&p - passes); }
+
+/// Less the pass of this name; where there is none to leave out, why says so and lists what is.
+[[gnu::cold]] constexpr Passes passes_without(std::string_view name, text& why) {
+  for (const pass& p : passes)
+    if (p.name == name && p.is != pass::kind::needed) return {bit_of(p)};
+  why << "no pass is called \"" << name << "\"; there are";
+  const char* before = " ";
+  for (const pass& p : passes) {
+    if (p.is == pass::kind::needed) continue;
+    why << before << p.name;
+    before = ", ";
+  }
+  return {};
+}
+
+/// The same by a name that is on the list.
+consteval std::uint32_t pass_bit(std::string_view name) {
+  for (const pass& p : passes)
+    if (p.name == name) return bit_of(p);
+  throw "no such pass";
+}
+
+/// Where it is asked for; and in debug builds, but not in constant evaluation, which is the user's
+/// compile time.
+constexpr bool verifies(Passes wanted) {
+#ifndef NDEBUG
+  if (!__builtin_is_constant_evaluated()) return true;
+#endif
+  return wanted.verify;
+}
+
+/// Looks at a graph on its way, after a pass of that name: to show it, or to keep it.
+struct no_look {
+  constexpr void operator()(std::string_view, const pass_state&) const {}
+};
+
+/// Takes a graph through a list of passes. What is wrong with the graph that one of them leaves
+/// stands in s.wrong.
+template <class Look = no_look>
+[[gnu::cold]] constexpr void run_passes(const pass* list, std::size_t count, pass_state& s,
+                                        Passes wanted, Look look = {}) {
+  look("captured", s);
+  for (std::size_t i = 0; i < count && s.wrong.empty(); ++i) {
+    const pass& p = list[i];
+    if (p.is == pass::kind::sized) continue;
+    if ((wanted.left_out >> i & 1) == 0) {
+      p.run(s);
+      if (verifies(wanted))
+        if (const text why = verify(s); !why.empty())
+          s.wrong << "xla: the pass " << p.name << " made an illegal graph: " << why;
+    }
+    look(p.name, s);
+  }
+}
+/// Through all of them.
+template <class Look = no_look>
+constexpr void run_passes(pass_state& s, Passes wanted, Look look = {}) {
+  run_passes(passes, std::size(passes), s, wanted, look);
+}
+
+/// The name of a pass as a template argument.
+template <std::size_t Size>
+struct pass_name {
+  char chars[Size] = {};
+  constexpr pass_name(const char (&name)[Size]) {
+    for (std::size_t i = 0; i < Size; ++i) chars[i] = name[i];
+  }
+  constexpr std::string_view view() const { return {chars, Size - 1}; }
+};
+
+template <pass_name Name>
+struct left_out_pass {
+  static constexpr text why = [] {
+    text sentence("xla::without: "), unknown;
+    passes_without(Name.view(), unknown);
+    return unknown.empty() ? text() : sentence << unknown;
+  }();
+  static constexpr Passes value = [] {
+    if constexpr (!why.empty()) refuse<why>();
+    text unknown;
+    return passes_without(Name.view(), unknown);
+  }();
+};
+
+}  // namespace detail
+
+/// Leaves passes out of a compiled function, to find out which one a fault or a gain comes from:
+///   auto step = xla::compile<xla::without<"share", "fuse">>(train_step);
+template <detail::pass_name... Names>
+inline constexpr Passes without = (detail::left_out_pass<Names>::value & ... & Passes{});
+
+/// Looks behind each pass whether the graph that it made is legal, while the program is built; may
+/// be joined: xla::compile<xla::verified & xla::without<"share">>(train_step).
+inline constexpr Passes verified{.verify = true};
+
+}  // namespace xla

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/transform/pass.hpp"
+
+namespace xla::detail {
+
+/// What every pass must leave behind.
+struct verifier {
+  const pass_state& s;
+
+  /// What is wrong with node i as an op applied to others; nullptr: nothing.
+  constexpr const char* as_node(int i) const {
+    const node& n = s.g.nodes[i];
+    if (!n.op) return "has no op";
+    if (n.rank < 0 || n.rank > max_rank) return "has an impossible rank";
+    for (int k = 0; k < n.arity; ++k) {
+      if (n.in[k] < 0 || n.in[k] >= i) return "reads a node that does not come before it";
+      if (n.op->kind == op_kind::reduce && s.g.nodes[n.in[k]].rank != n.rank)
+        return "reduces to another rank";
+    }
+    for (int before : n.after)
+      if (before >= i) return "waits for a node that does not come before it";
+    return nullptr;
+  }
+  /// … as one that is replaced.
+  constexpr const char* as_replaced(int i) const {
+    const int by = s.to[i];
+    if (by < 0 || by > i) return "is replaced by a later node";
+    if (s.to[by] != by) return "is replaced by a node that is itself replaced";
+    if (s.g.nodes[by].type != s.g.nodes[i].type) return "is replaced by another element type";
+    return s.live[i] ? "is replaced and live" : nullptr;
+  }
+  /// … as one that is computed, when the steps have their places.
+  constexpr const char* as_live(int i) const {
+    const node& n = s.g.nodes[i];
+    const bool alias = n.op->kind == op_kind::alias;
+    for (int k = 0; k < n.arity; ++k) {
+      const int in = n.in[k];
+      if (!s.live[in]) return "reads a node that is left out";
+      if (!s.stage || (s.region_of[i] >= 0 && s.region_of[in] == s.region_of[i])) continue;
+      if (s.stage_at(in) + !alias > s.stage_at(i)) return "runs before what it reads";
+    }
+    return nullptr;
+  }
+  constexpr const char* node_is(int i) const {
+    if (s.to[i] != i) return as_replaced(i);
+    if (const char* why = as_node(i)) return why;
+    return s.live[i] ? as_live(i) : nullptr;
+  }
+};
+
+/// A sentence about the first node that is not legal, or nothing.
+[[gnu::cold]] constexpr text verify(const pass_state& s) {
+  const verifier v{s};
+  for (int i = 0; i < s.g.count; ++i)
+    if (const char* why = v.node_is(i)) return text("node ") << i << " " << why;
+  for (int i = 0; i < s.roots.result_count; ++i)
+    if (!s.live[s.to[s.roots.results[i]]]) return text("result ") << i << " is left out";
+  for (int i = 0; i < s.roots.write_count; ++i)
+    if (!s.live[s.to[s.roots.writes[i].value]]) return text("write ") << i << " is left out";
+  return {};
+}
+
+}  // namespace xla::detail
