@@ -37,9 +37,9 @@ set(XLA_HEADERS
   xla/tensor/impl.hpp
   xla/tensor/machine.hpp
   xla/tensor/memory.hpp
-  xla/tensor/methods.hpp
   xla/tensor/misfit.hpp
   xla/tensor/part.hpp
+  xla/tensor/scalar.hpp
   xla/tensor/pending.hpp
   xla/tensor/state.hpp
   xla/tensor/tree.hpp
@@ -96,6 +96,7 @@ set(XLA_HEADERS
   xla/op/logical.hpp
   xla/op/matmul.hpp
   xla/op/median.hpp
+  xla/op/methods.hpp
   xla/op/minmax.hpp
   xla/op/multinomial.hpp
   xla/op/nonzero.hpp

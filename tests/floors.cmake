@@ -16,7 +16,8 @@ set(floors      # the first pattern that matches a path below include/xla decide
   "^run/state/=60"
   "^kernel/=50"
   "^transform/=40"
-  "^(tensor.hpp$|module.hpp$|tensor/|op/)=30"
+  "^op/=30"
+  "^(tensor.hpp$|module.hpp$|tensor/)=25"
   "^graph/=20"
   "^shape/=10"
   "^base/=0")

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "xla/op/create.hpp"
-#include "xla/tensor/methods.hpp"
+#include "xla/op/methods.hpp"
 
 #include "catch.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "xla/op/gather.hpp"
-#include "xla/tensor/methods.hpp"
+#include "xla/op/methods.hpp"
 
 namespace xla::op {
 

@@ -17,7 +17,7 @@
 #include "xla/op/index.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/seed.hpp"
-#include "xla/tensor/methods.hpp"
+#include "xla/op/methods.hpp"
 
 #if XLA_RUNTIME_HERE
 #include "xla/run/trace/backward.hpp"
