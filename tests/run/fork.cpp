@@ -86,9 +86,18 @@ TEST_CASE("a process forks while its other threads compute") {
       const xla::eager_mode_guard guard(eager);
       while (!done) product();
     });
+  auto counting = xla::compile([](auto& count) { count += 1.f; });
+  const auto count = [&] {
+    auto x = xla::zeros<float>({10});
+    for (int i = 0; i < 100; ++i) counting(x);
+    return xla::sum(x).item() == 1000;
+  };
+  others.emplace_back([&] {
+    while (!done) count();
+  });
   for (int i = 0; i < 20; ++i) {
     const xla::eager_mode_guard guard(i % 2 == 0);
-    CHECK(in_child([] { return product() == 8e6f; }) == 0);
+    CHECK(in_child([&] { return product() == 8e6f && count(); }) == 0);
   }
   done = true;
   for (auto& t : others) t.join();

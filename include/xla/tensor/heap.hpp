@@ -31,8 +31,11 @@ class spin_lock {
 class memory_keeper {
  public:
   using give_back = void(memory_keeper& self) noexcept;
+  /// Takes its lock before the process forks, or gives it back.
+  using hold_still = void(memory_keeper& self, bool holds) noexcept;
 
-  [[gnu::cold, gnu::noinline]] explicit memory_keeper(give_back* f) : give_back_(f) {
+  [[gnu::cold, gnu::noinline]] explicit memory_keeper(give_back* f, hold_still* h = nullptr)
+      : give_back_(f), hold_(h) {
     list& all = keepers();
     const std::lock_guard hold(all.lock);
     next_ = all.first;
@@ -62,8 +65,18 @@ class memory_keeper {
     std::mutex lock;
     memory_keeper* first = nullptr;
 
-    void before_fork() { lock.lock(); }
-    void after_fork(bool) noexcept { lock.unlock(); }
+    void before_fork() {
+      lock.lock();
+      hold_all(true);
+    }
+    void after_fork(bool) noexcept {
+      hold_all(false);
+      lock.unlock();
+    }
+    void hold_all(bool holds) noexcept {
+      for (memory_keeper* k = first; k; k = k->next_)
+        if (k->hold_) k->hold_(*k, holds);
+    }
   };
   static list& keepers() {
     // Never destroyed: there are keepers with static storage.
@@ -71,6 +84,7 @@ class memory_keeper {
     return all;
   }
   give_back* give_back_;
+  hold_still* hold_;
   memory_keeper *next_ = nullptr, *previous_ = nullptr;
 };
 

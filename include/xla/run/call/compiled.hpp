@@ -33,9 +33,63 @@ class basic_flag_setter final : public leaf_visitor {
 };
 using flag_setter = basic_flag_setter<void>;
 
+/// One of all compiled functions.
+struct compiled_function {
+  virtual void hold(bool holds) = 0;
+  compiled_function *next = nullptr, *previous = nullptr;
+
+ protected:
+  ~compiled_function() = default;
+};
+
+/// All compiled functions: a process forks when no call of one is changing its arguments, and a
+/// child can call them.
 template <class In>
-struct basic_compiled_calls<In>::state {
-  [[gnu::cold]] ~state() = default;
+class basic_compiled_functions {
+ public:
+  static basic_compiled_functions& instance() { return part_of(the_process.functions); }
+  static constexpr fork_order order = fork_order::functions;
+
+  [[gnu::cold]] void add(compiled_function& f) {
+    const std::lock_guard hold(lock_);
+    f.next = first_;
+    if (first_) first_->previous = &f;
+    first_ = &f;
+  }
+  [[gnu::cold]] void remove(compiled_function& f) noexcept {
+    const std::lock_guard hold(lock_);
+    if (f.next) f.next->previous = f.previous;
+    (f.previous ? f.previous->next : first_) = f.next;
+  }
+  [[gnu::cold]] void before_fork() {
+    lock_.lock();
+    for (compiled_function* f = first_; f; f = f->next) f->hold(true);
+  }
+  [[gnu::cold]] void after_fork(bool) {
+    for (compiled_function* f = first_; f; f = f->next) f->hold(false);
+    lock_.unlock();
+  }
+
+ private:
+  std::mutex lock_;
+  compiled_function* first_ = nullptr;
+};
+using compiled_functions = basic_compiled_functions<void>;
+
+template <class In>
+struct basic_compiled_calls<In>::state final : compiled_function {
+  [[gnu::cold]] explicit state(CompileOptions o) : options(std::move(o)) {
+    later<In, compiled_functions>::instance().add(*this);
+  }
+  [[gnu::cold]] ~state() { later<In, compiled_functions>::instance().remove(*this); }
+  state(const state&) = delete;
+
+  [[gnu::cold]] void hold(bool holds) override {
+    if (holds) lock.lock();
+    for (auto& [program, cache] : caches) cache->hold(holds);
+    calls.hold(holds);
+    if (!holds) lock.unlock();
+  }
 
   CompileOptions options;
   std::mutex lock;
@@ -119,7 +173,7 @@ struct basic_compiled_calls<In>::state {
 
 template <class In>
 basic_compiled_calls<In>::basic_compiled_calls(CompileOptions options)
-    : state_(new state{std::move(options), {}, {}, {}}) {}
+    : state_(new state(std::move(options))) {}
 
 template <class In>
 [[gnu::cold]] basic_compiled_calls<In>::~basic_compiled_calls() {

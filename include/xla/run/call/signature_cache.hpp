@@ -100,6 +100,11 @@ class basic_signature_cache {
   /// Whether a call changes any of its arguments.
   bool changes_arguments() const { return changes_; }
   std::mutex& state_lock() { return state_lock_; }
+  /// Its locks are held, or not, while the process forks.
+  [[gnu::cold]] void hold(bool holds) {
+    if (holds) state_lock_.lock(), lock_.lock();
+    else lock_.unlock(), state_lock_.unlock();
+  }
 
  private:
   later<In, executable>* look_up(const later<In, bound_call>& call) {
@@ -179,6 +184,8 @@ class basic_call_pool {
     const std::lock_guard hold(lock_);
     free_.push_back(std::move(c));
   }
+  /// While the process forks.
+  [[gnu::cold]] void hold(bool holds) noexcept { holds ? lock_.lock() : lock_.unlock(); }
 
  private:
   spin_lock lock_;

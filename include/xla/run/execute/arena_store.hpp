@@ -24,11 +24,16 @@ struct arena {
 class arena_store : memory_keeper {
  public:
   arena_store()
-      : memory_keeper([](memory_keeper& self) noexcept {
-          arena_store& s = static_cast<arena_store&>(self);
-          const std::lock_guard hold(s.lock_);
-          s.drop_until(0);
-        }) {}
+      : memory_keeper(
+            [](memory_keeper& self) noexcept {
+              arena_store& s = static_cast<arena_store&>(self);
+              const std::lock_guard hold(s.lock_);
+              s.drop_until(0);
+            },
+            [](memory_keeper& self, bool holds) noexcept {
+              spin_lock& lock = static_cast<arena_store&>(self).lock_;
+              holds ? lock.lock() : lock.unlock();
+            }) {}
 
   /// Guards the store, and what its users keep beside their arenas.
   spin_lock& lock() noexcept { return lock_; }

@@ -37,6 +37,8 @@ struct basic_metric_store;
 template <class>
 class basic_recordings;
 template <class>
+class basic_compiled_functions;
+template <class>
 class basic_debug_log;
 template <class>
 class basic_profiler;
@@ -79,6 +81,7 @@ struct exit_hook {
 struct process_context {
   std::atomic<basic_metric_store<void>*> metrics{nullptr};
   std::atomic<basic_recordings<void>*> recordings{nullptr};  ///< of all threads
+  std::atomic<basic_compiled_functions<void>*> functions{nullptr};
   std::atomic<basic_debug_log<void>*> log{nullptr};
   std::atomic<basic_profiler<void>*> profiler{nullptr};
   std::atomic<basic_known_peaks<void>*> peaks{nullptr};  ///< of the machine
