@@ -86,7 +86,7 @@ struct op_record {
   double value = 0;         ///< of a constant
   std::source_location at;  ///< of a check: the line that called it
 
-  constexpr shape dims_shape() const {
+  [[gnu::noinline]] constexpr shape dims_shape() const {
     shape s;
     s.rank = rank;
     for (int i = 0; i < rank; ++i) s.dims[i] = dims[i];
