@@ -84,6 +84,7 @@ set(XLA_HEADERS
   xla/op/derived/split.hpp
   xla/op/derived/statistics.hpp
   xla/op/derived/triangle.hpp
+  xla/op/elementwise.hpp
   xla/op/embedding.hpp
   xla/op/erf.hpp
   xla/op/exponential.hpp
@@ -250,6 +251,7 @@ set(XLA_HEADERS
   xla/run/state/write_log.hpp
   xla/run/trace/backward.hpp
   xla/run/trace/checkpoint.hpp
+  xla/run/trace/custom_gradient.hpp
   xla/run/trace/lazy.hpp
   xla/run/trace/machine.hpp
   xla/run/trace/runtime.hpp

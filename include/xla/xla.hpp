@@ -49,6 +49,7 @@ namespace train {}
 #include "xla/op/derived/split.hpp"
 #include "xla/op/derived/statistics.hpp"
 #include "xla/op/derived/triangle.hpp"
+#include "xla/op/elementwise.hpp"
 #include "xla/op/embedding.hpp"
 #include "xla/op/erf.hpp"
 #include "xla/op/exponential.hpp"
@@ -88,6 +89,7 @@ namespace train {}
 #include "xla/run/state/metrics.hpp"
 #include "xla/run/state/passes.hpp"
 #include "xla/run/trace/checkpoint.hpp"
+#include "xla/run/trace/custom_gradient.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/run/trace/step.hpp"
 

@@ -68,6 +68,30 @@ struct compiled_result {
   static constexpr auto kind = detail::op_kind::leaf;
 };
 
+/// In the place of an op's third input: that one and those after it, at most three, the last of
+/// which may be such an op again. Its elements, its first input's, are not read.
+struct more {
+  static constexpr auto name = "more";
+  static constexpr auto kind = detail::op_kind::alias;
+  static constexpr bool differentiable = true;
+};
+
+/// A function with its own gradient: its inputs are the function's, its results, and what its
+/// backward function gets. Its elements, its first input's, are not read.
+struct custom_gradient {
+  static constexpr auto name = "custom_gradient";
+  static constexpr auto kind = detail::op_kind::alias;
+  static constexpr bool differentiable = true;
+};
+
+/// Result attr of an op with several: the elements of its first input, and its gradient is one of
+/// that op, the second.
+struct result {
+  static constexpr auto name = "result";
+  static constexpr auto kind = detail::op_kind::alias;
+  static constexpr bool differentiable = true;
+};
+
 }  // namespace xla::op
 
 XLA_BUILTIN_OP(xla::op::input);
@@ -79,11 +103,39 @@ XLA_BUILTIN_OP(xla::op::detach);
 XLA_BUILTIN_OP(xla::op::updated);
 XLA_BUILTIN_OP(xla::op::gradient_part);
 XLA_BUILTIN_OP(xla::op::compiled_result);
+XLA_BUILTIN_OP(xla::op::more);
+XLA_BUILTIN_OP(xla::op::custom_gradient);
+XLA_BUILTIN_OP(xla::op::result);
 
 namespace xla::detail {
 
 /// The description of an op that is built in.
 template <class Op>
-inline constexpr op_info builtin{.name = Op::name, .id = id_of<Op>, .kind = Op::kind};
+inline constexpr op_info builtin{.name = Op::name,
+                                 .id = id_of<Op>,
+                                 .kind = Op::kind,
+                                 .differentiable = requires {Op::differentiable;
+}  // namespace xla::detail
+}
+;
+
+/// Calls f for each input of a node, or tensor at run time, those behind op::more among them; at
+/// gives the node that an input is.
+template <class Node, class At, class F>
+constexpr void each_input(const Node& n, const At& at, const F& f) {
+  const Node* reader = &n;
+  for (;;) {
+    const int last = reader->arity == 3 && is<op::more>(at(reader->in[2])) ? 2 : reader->arity;
+    for (int k = 0; k < last; ++k) f(reader->in[k]);
+    if (last == reader->arity) return;
+    reader = &at(reader->in[2]);
+  }
+}
+template <class Node, class At>
+constexpr int count_inputs(const Node& n, const At& at) {
+  int count = 0;
+  each_input(n, at, [&](const auto&) { ++count; });
+  return count;
+}
 
 }  // namespace xla::detail

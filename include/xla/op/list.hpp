@@ -139,4 +139,7 @@
   X(xla::op::detach) \
   X(xla::op::updated) \
   X(xla::op::gradient_part) \
-  X(xla::op::compiled_result)
+  X(xla::op::compiled_result) \
+  X(xla::op::more) \
+  X(xla::op::custom_gradient) \
+  X(xla::op::result)

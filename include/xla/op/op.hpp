@@ -35,6 +35,27 @@ constexpr void record(node& n, const handle* const* inputs, int count, handle& r
   result.name_node(g, g->add(n));
 }
 
+/// An op of any number of inputs, with the type and shape that n says: recorded, or at run time
+/// executed in the mode of the moment.
+template <class In = void>
+constexpr void apply_to_all(node n, const handle* const* inputs, int count, handle& result) {
+  handle others;
+  const handle* const few[] = {inputs[0], inputs[1], &others};
+  if (count > 3) {
+    node m;
+    m.op = &builtin<op::more>;
+    m.type = inputs[2]->element_type();
+    m.set_shape(inputs[2]->dims());
+    apply_to_all<In>(m, inputs + 2, count - 2, others);
+    inputs = few;
+    count = 3;
+  }
+  n.arity = static_cast<std::int8_t>(count);
+  if (!__builtin_is_constant_evaluated())
+    later<In, basic_machine<void>>::run(n, inputs, count, result);
+  else record(n, inputs, count, result);
+}
+
 /// The type that elements are computed with.
 template <class T>
 using computed = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;

@@ -15,14 +15,38 @@ struct shape_rule {
 
 /// One step of backward: the op's inputs, result and incoming gradient; the rule fills result.
 struct gradient_scope {
-  handle in[3];
+  handle few[6];
+  bool few_wanted[3] = {};
+  handle* in = few;
+  handle* result = few + 3;
+  bool* wants = few_wanted;
   handle out, grad;
-  handle result[3];
-  bool wants[3] = {};
+  handle* grads =
+      nullptr;  ///< of an op with several results: theirs, undefined where there is none
+  int grad_count = 0;
   handle collected;       ///< the first input's gradient so far, when there is one
   bool replaces = false;  ///< result[0] takes the place of collected
   std::int64_t attr = 0;
   extent size = 0;
+
+  constexpr explicit gradient_scope(int inputs) {
+    if (inputs <= 3) return;
+    in = new handle[2 * static_cast<std::size_t>(inputs)];
+    result = in + inputs;
+    wants = new bool[static_cast<std::size_t>(inputs)];
+  }
+  gradient_scope(const gradient_scope&) = delete;
+  constexpr ~gradient_scope() {
+    if (in != few) {
+      delete[] in;
+      delete[] wants;
+    }
+    delete[] grads;
+  }
+  constexpr void make_grads(int count) {
+    grads = new handle[static_cast<std::size_t>(count)];
+    grad_count = count;
+  }
 };
 
 template <class T>

@@ -165,6 +165,10 @@ class handle {
     }
     return value() ? value()->dims_shape() : shape{};
   }
+  constexpr dtype element_type() const {
+    if (!__builtin_is_constant_evaluated()) return value()->type;
+    return graph_ ? graph_->nodes[node_index()].type : floating_result().type;
+  }
   constexpr size_table* table() const {
     if (__builtin_is_constant_evaluated() && graph_) return &graph_->sizes;
     return nullptr;

@@ -53,6 +53,7 @@ class graph_backward {
     delete[] gradient;
     delete[] order;
     delete[] stack;
+    delete[] handed;
   }
   graph_backward(const graph_backward&) = delete;
   graph_backward& operator=(const graph_backward&) = delete;
@@ -63,7 +64,7 @@ class graph_backward {
     gradient[root] = constant<Loss>(1).lift(&g);
     for (int i = ordered - 1; i >= 0; --i) {
       const int at = order[i];
-      if (gradient[at] < 0) continue;
+      if (gradient[at] < 0 && !(handed && handed[at] >= 0)) continue;
       const int slot = slot_of(g.nodes[at]);
       if (slot >= 0 && collects_) collect(slot, gradient[at]);
       if (!ends_gradients(g.nodes[at])) step(at);
@@ -103,21 +104,56 @@ class graph_backward {
 
   constexpr void step(int index) {
     const node n = g.nodes[index];
-    gradient_scope s;
-    for (int i = 0; i < n.arity; ++i) {
-      s.in[i] = at(again_.value(n.in[i], gradient[index]));
-      s.wants[i] = g.nodes[n.in[i]].needs_grad;
+    if (is<op::result>(n)) return hand_on(index, n.in[1]);
+    const auto node_at = [this](int i) -> const node& { return g.nodes[i]; };
+    const int arity = n.arity < 3 ? n.arity : count_inputs(n, node_at);
+    int* more = arity > 3 ? new int[static_cast<std::size_t>(arity)] : nullptr;
+    int* put = more;
+    if (more) each_input(n, node_at, [&](int in) { *put++ = in; });
+    step(index, n, more ? more : n.in, arity);
+    delete[] more;
+  }
+  constexpr void step(int index, const node& n, const int* inputs, int arity) {
+    gradient_scope s(arity);
+    // What a rule reads of checkpoints is computed again when its gradient is there.
+    const int arrived = handed && handed[index] >= 0 ? gradient[handed[index]] : gradient[index];
+    for (int i = 0; i < arity; ++i) {
+      s.in[i] = at(again_.value(inputs[i], arrived));
+      s.wants[i] = g.nodes[inputs[i]].needs_grad;
     }
-    const int first = n.arity > 0 && s.wants[0] ? n.in[0] : -1;
+    const int first = arity > 0 && s.wants[0] ? n.in[0] : -1;
     if (first >= 0 && gradient[first] >= 0) s.collected = at(gradient[first]);
-    s.out = at(again_.value(index, gradient[index]));
-    s.grad = at(gradient[index]);
+    s.out = at(again_.value(index, arrived));
+    if (gradient[index] >= 0) s.grad = at(gradient[index]);
+    if (handed && handed[index] >= 0) take_handed(index, s);
     s.attr = n.attr;
     s.size = n.size;
     apply_gradient(*n.op, s);
     if (s.replaces) gradient[first] = none;
-    for (int i = 0; i < n.arity; ++i)
-      if (s.wants[i] && s.result[i].defined()) accumulate(n.in[i], s.result[i].lift(&g));
+    for (int i = 0; i < arity; ++i)
+      if (s.wants[i] && s.result[i].defined()) accumulate(inputs[i], s.result[i].lift(&g));
+  }
+
+  // The gradients of an op's results wait for each other, in a list that begins at the op.
+  constexpr void hand_on(int result, int from) {
+    if (!handed) {
+      handed = new int[static_cast<std::size_t>(root) + 1];
+      for (int i = 0; i <= root; ++i) handed[i] = none;
+    }
+    handed[result] = handed[from];
+    handed[from] = result;
+  }
+  constexpr void take_handed(int index, gradient_scope& s) const {
+    int count = 0;
+    for (int r = handed[index]; r >= 0; r = handed[r])
+      if (g.nodes[r].attr >= count) count = static_cast<int>(g.nodes[r].attr) + 1;
+    s.make_grads(count);
+    for (int r = handed[index]; r >= 0; r = handed[r]) {
+      handle& sum = s.grads[g.nodes[r].attr];
+      const handle more = at(gradient[r]);
+      if (sum.defined()) sum = add_gradients<Loss>(g.nodes[r].type, sum, more);
+      else sum = more;
+    }
   }
 
   // Post-order without recursion: a node goes on the stack twice, the second time (as ~index) to be
@@ -148,6 +184,7 @@ class graph_backward {
   int* gradient;  // of each node up to the root
   int* order;     // nodes that a gradient may reach, every node after its inputs
   int* stack;
+  int* handed = nullptr;  // where ops have several results: see hand_on()
   int ordered = 0;
 };
 

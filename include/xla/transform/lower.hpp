@@ -115,8 +115,10 @@ class lowering {
     s.value = value_of_[i];
     s.check = n.op->check;
     s.first_input = out_.count.inputs;
-    for (int k = 0; k < n.arity; ++k) out_.inputs[out_.count.inputs++] = value_of_[n.in[k]];
-    s.inputs = n.arity;
+    each_input(
+        n, [this](int in) -> const node& { return g_.nodes[in]; },
+        [this](int in) { out_.inputs[out_.count.inputs++] = value_of_[in]; });
+    s.inputs = out_.count.inputs - s.first_input;
     s.first_output = out_.count.outputs;
     s.outputs = 1;
     out_.outputs[out_.count.outputs++] = s.value;

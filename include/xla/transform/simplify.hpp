@@ -10,7 +10,7 @@
 namespace xla::detail {
 
 /// Local rewrites in one sweep, none of which changes a bit of any result:
-///   detach(x) -> x                      map(expand(x)) -> map(x), which broadcasts
+///   detach(x), result(x, f) -> x        map(expand(x)) -> map(x), which broadcasts
 ///   reshape(reshape(x)) -> reshape(x)   reshape(x) to x's own sizes -> x
 ///   x * 1, x / 1 -> x                   neg(neg(x)) -> x
 ///   matmul of a transpose -> matmul that reads transposed
@@ -45,7 +45,7 @@ struct simplifier {
     for (int k = 0; k < arity; ++k) n.in[k] = to[n.in[k]];
     const op_info& info = *n.op;
     if (info.kind == op_kind::map) return rewrite_map(i, info, arity);
-    if (is<op::detach>(info)) return n.in[0];
+    if (is<op::detach>(info) || is<op::result>(info)) return n.in[0];
     if (is<op::reshape>(info)) {
       while (made_by<op::reshape>(n.in[0])) n.in[0] = g.nodes[n.in[0]].in[0];
       return same_as(i, n.in[0]);

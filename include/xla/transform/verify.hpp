@@ -18,6 +18,8 @@ struct verifier {
       if (n.in[k] < 0 || n.in[k] >= i) return "reads a node that does not come before it";
       if (n.op->kind == op_kind::reduce && s.g.nodes[n.in[k]].rank != n.rank)
         return "reduces to another rank";
+      if (k < 2 && is<op::more>(s.g.nodes[n.in[k]]))
+        return "reads op::more as another input than the third";
     }
     for (int before : n.after)
       if (before >= i) return "waits for a node that does not come before it";

@@ -95,6 +95,7 @@ XLA_INSTANCE(ref<impl> make_impl<void>(const op_record&, impl* const*));
 template <class In = void>
 void drop_inputs(impl& t) {
   if ((t.needs_grad && !t.consumed && !t.meta) || (t.part && t.part->open)) return;
+  if (is<op::more>(t)) return;  // they are another's, and go with it
   for (auto& i : t.in) i.reset();
   t.arity = 0;
 }

@@ -62,13 +62,16 @@ class tensor_backward {
     for (impl* x : inputs)
       if (const int at = position(x); at >= 0) kept[at] = true;
     for (int k = 0; k < order_.size(); ++k) {
-      if (gradient_[k].defined()) {
-        if (!order_[k]->meta) step(*order_[k], gradient_[k]);
-        else if (collects) collect(*order_[k], gradient_[k]);
+      if (const handle& arrived = gradient_[last_of(k)]; arrived.defined()) {
+        if (hand_on(k)) continue;
+        if (!order_[k]->meta) step(*order_[k], arrived);
+        else if (collects) collect(*order_[k], arrived);
       }
-      again_.passed(*order_[k]);
-      if (!kept[k]) gradient_[k] = handle();
-      if (!keep) consume(k);
+      for (int r = k; r >= 0; r = next_of(r)) {
+        again_.passed(*order_[r]);
+        if (!kept[r]) gradient_[r] = handle();
+        if (!keep) consume(r);
+      }
     }
   }
   void consume(int k) {
@@ -143,31 +146,58 @@ class tensor_backward {
   }
 
   void step(impl& t, const handle& gradient) {
-    gradient_scope s;
-    for (int i = 0; i < t.arity; ++i) {
-      s.in[i] = share(again_.value(t.in[i].get(), gradient));
-      s.wants[i] = t.in[i]->needs_grad;
-    }
+    gradient_scope s(count_inputs(t, tensor_at));
+    int i = 0;
+    each_input(t, tensor_at, [&](const ref<impl>& in) {
+      s.in[i] = share(again_.value(in.get(), gradient));
+      s.wants[i++] = in->needs_grad;
+    });
     handle* first = t.arity > 0 && s.wants[0] ? &gradient_[position(t.in[0].get())] : nullptr;
     if (first) s.collected = *first;
     s.out = share(again_.value(&t, gradient));
     s.grad = gradient;
+    if (const int k = position(&t); next_of(k) >= 0) take_handed(k, s);
     s.attr = t.attr;
     s.size = t.size;
     apply_gradient(*t.op, s);
     if (s.replaces) *first = handle();
-    for (int i = 0; i < t.arity; ++i) {
-      if (!s.wants[i] || !s.result[i].defined()) continue;
-      handle& sum = gradient_[position(t.in[i].get())];
-      if (sum.defined()) sum = add_gradients<In>(t.in[i]->type, sum, s.result[i]);
-      else sum = s.result[i];
-    }
+    i = 0;
+    each_input(t, tensor_at, [&](const ref<impl>& in) {
+      if (const int k = i++; s.wants[k] && s.result[k].defined())
+        add_to(gradient_[position(in.get())], in->type, s.result[k]);
+    });
+  }
+  static constexpr auto tensor_at = [](const ref<impl>& in) -> const impl& { return *in; };
+  static void add_to(handle& sum, dtype type, const handle& gradient) {
+    if (sum.defined()) sum = add_gradients<In>(type, sum, gradient);
+    else sum = gradient;
+  }
+
+  // The gradients of an op's results wait for each other, in a list that begins at the op.
+  bool hand_on(int result) {
+    if (!is<op::result>(*order_[result])) return false;
+    if (handed_.empty()) handed_.assign(order_.size(), -1);
+    const int from = position(order_[result]->in[1].get());
+    handed_[result] = handed_[from];
+    handed_[from] = result;
+    return true;
+  }
+  int next_of(int k) const { return handed_.empty() ? -1 : handed_[k]; }
+  int last_of(int k) const { return next_of(k) < 0 ? k : next_of(k); }
+  void take_handed(int k, gradient_scope& s) {
+    int count = 0;
+    for (int r = handed_[k]; r >= 0; r = handed_[r])
+      count = std::max(count, static_cast<int>(order_[r]->attr) + 1);
+    s.make_grads(count);
+    for (int r = handed_[k]; r >= 0; r = handed_[r])
+      add_to(s.grads[order_[r]->attr], order_[r]->type, gradient_[r]);
   }
 
   list<impl*> order_;
   list<ref<impl>> held_;  // as order_, until a rule has run
   later<In, std::unordered_map<impl*, int>> place_;
   list<handle> gradient_;
+  list<int> handed_;  // where ops have several results
   later<In, tensor_replay> again_;
   list<std::pair<grad_meta*, handle>> found_;
 };

@@ -132,7 +132,8 @@ class basic_traced_graph {
         impl& in = *nodes_[i]->in[k];
         if (!in.is_pending()) continue;
         const bool again = in.part && !in.part->open;  // computed once more for a gradient
-        output[in.index] |= !again;
+        const bool read = !is<op::more>(in) && !is<op::custom_gradient>(in);
+        output[in.index] |= !again && read;
         keep[in.index] |= again || (in.needs_grad && !in.consumed && !in.meta);
       }
     }

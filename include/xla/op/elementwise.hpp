@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/op.hpp"
+
+/// Makes an elementwise op of a program known to fused regions; below its definition, outside of
+/// namespaces. Two ops of one name do not compile: yours begins with a prefix of your own.
+#define XLA_ELEMENTWISE_OP(type) XLA_DETAIL_OP_ID(type)
+
+namespace xla {
+namespace detail {
+
+template <class Op>
+concept known_op = requires { typename op_by_id<id_of<Op>>::op; };
+
+template <class Op>
+concept elementwise_op = std::derived_from<Op, op::map> && requires {
+  { Op::name } -> std::convertible_to<std::string_view>;
+};
+
+}  // namespace detail
+
+/// An elementwise op of the program's own, on one to three tensors of one element type, which
+/// broadcast; in every mode, and fused with others as the library's are. It is defined as those:
+///
+///   struct swish : xla::op::map {
+///     static constexpr auto name = "my_swish";
+///     static constexpr auto kernel(auto x) { return x / (x.like(1) + (-x).exp()); }
+///     static constexpr void gradient(auto& g) {
+///       const auto s = xla::sigmoid(g.in(0));
+///       g.to(0, g.grad() * (s + g.out() * (1 - s)));
+///     }
+///   };
+///   XLA_ELEMENTWISE_OP(swish);
+///
+/// kernel() is one expression for single elements and for packets of them: + - * / and
+/// comparisons, (a < b).select(a, b), like(number), and the functions abs, sqrt, rsqrt, floor,
+/// ceil, round, trunc, max, min, exp, expm1, log, log1p, sin, cos, tanh, erf, erfc, pow, atan2,
+/// fmod as members. gradient() is written with tensors: g.in(i) and g.out() are inputs and result,
+/// g.grad() the gradient of the result, g.to(i, …) takes that of input i, summed over the axes
+/// along which it was broadcast; g.wants(i) tells whether it is wanted. Without gradient() none
+/// flows. `costly = true` says that the op is worth keeping rather than computing twice.
+template <class Op, class T, int... R>
+constexpr detail::broadcast_tensor<T, R...> elementwise(const Tensor<T, R>&... x) {
+  using Result = detail::broadcast_tensor<T, R...>;
+  static_assert(detail::elementwise_op<Op>,
+                "xla::elementwise: the op derives from xla::op::map and has a static name");
+  static_assert(detail::known_op<Op>,
+                "xla::elementwise: write XLA_ELEMENTWISE_OP(type); below the op's definition, "
+                "outside of namespaces");
+  using C = detail::computed<T>;
+  constexpr bool takes = detail::kernel_of<Op, C, C>::arity == sizeof...(R);
+  static_assert(takes, "xla::elementwise: the op's kernel takes another number of inputs");
+  if constexpr (detail::known_op<Op> && takes)
+    return detail::apply<Op, T, T, Result::rank>(detail::plain, x...);
+  else return Result();
+}
+
+}  // namespace xla

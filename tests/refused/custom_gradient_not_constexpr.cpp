@@ -1,0 +1,17 @@
+// error: xla::compile: a compiled body is constexpr
+// then: log
+#include <cstdio>
+#include <xla/xla.hpp>
+
+inline void log() { std::printf("called\n"); }
+constexpr auto doubled = xla::custom_gradient(
+    [](const auto& x) {
+      log();
+      return x * 2;
+    },
+    [](const auto&, const auto& g) { return g * 2; });
+
+int main() {
+  auto x = xla::ones<float>({2});
+  xla::compile([](auto& x) { return doubled(x); })(x);
+}
