@@ -98,7 +98,7 @@ class compiled_base {
   static constexpr compiled_program made{
       Captured::kept.view(),
       Captured::kernels.data(),
-      nullptr,
+      detail::keeps_engine_graphs ? &Captured::ops : nullptr,
       Captured::kept.facts.data(),
       Captured::kept.sets_flags ? Captured::kept.flags.data() : nullptr,
       &arguments_of<bare<A>...>::visit};

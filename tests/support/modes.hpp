@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "support/engines.hpp"
 #include "support/reference.hpp"
 #include "xla/compile.hpp"
 #include "xla/module.hpp"
@@ -99,33 +100,39 @@ class snapshot {
 
 enum class mode { eager, traced, compiled };
 
-/// The results of f on copies of x, and what it left in them; compiled with the passes Wanted.
-template <mode M, xla::Passes Wanted = {}, class F, class... X>
-snapshot run_mode(F f, const X&... x) {
+/// The results of a call of g on copies of x, and what it left in them.
+template <class G, class... X>
+snapshot call_on_copies(G&& g, const X&... x) {
   std::tuple<X...> copies(x...);
-  const xla::eager_mode_guard as_told(M == mode::eager);
   xla::manual_seed(7);
   snapshot s;
-  auto run = [&](auto& g) {
-    auto result = std::apply([&](auto&... c) { return g(c...); }, copies);
-    if constexpr (M == mode::traced) xla::sync();
-    s.add(result);
-  };
-  if constexpr (M == mode::compiled) {
-    auto g = xla::compile<Wanted>(f);
-    run(g);
-    // A second call, whose memory has been used before, on fresh copies.
-    std::tuple<X...> again(x...);
-    xla::manual_seed(7);
-    snapshot t;
-    auto result = std::apply([&](auto&... c) { return g(c...); }, again);
-    t.add(result);
-    CHECK(s.difference(t) == "");
-  } else {
-    run(f);
-  }
+  s.add(std::apply([&](auto&... c) { return g(c...); }, copies));
   std::apply([&](auto&... c) { (s.add(c), ...); }, copies);
   return s;
+}
+
+/// The same of f in a mode; compiled with the passes Wanted, and then once more by the interpreter.
+template <mode M, xla::Passes Wanted = {}, class F, class... X>
+snapshot run_mode(F f, const X&... x) {
+  const xla::eager_mode_guard as_told(M == mode::eager);
+  if constexpr (M == mode::compiled) {
+    auto g = xla::compile<Wanted>(f);
+    const snapshot s = call_on_copies(g, x...);
+    INFO("called again, in memory that has been used");
+    CHECK(call_on_copies(g, x...).difference(s) == "");
+    const on_engine op_by_op("interpreter");
+    INFO("called again, on the interpreter");
+    CHECK(call_on_copies(g, x...).difference(s) == "");
+    return s;
+  } else {
+    return call_on_copies(
+        [&](auto&... c) {
+          auto result = f(c...);
+          if constexpr (M == mode::traced) xla::sync();
+          return result;
+        },
+        x...);
+  }
 }
 
 /// Passes that traced graphs do without, "-share", while it lives.

@@ -32,6 +32,9 @@ TEST_CASE("random programs are the same eager and traced") {
     INFO("seed " << seed);
     const auto want = test::run_mode<mode::eager>(f, a.v, a.w, a.x, a.y);
     REQUIRE(test::run_mode<mode::traced>(f, a.v, a.w, a.x, a.y).difference(want) == "");
+    INFO("on the interpreter");
+    const test::on_engine op_by_op("interpreter");
+    REQUIRE(test::run_mode<mode::traced>(f, a.v, a.w, a.x, a.y).difference(want) == "");
   }
 }
 

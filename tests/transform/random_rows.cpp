@@ -33,6 +33,9 @@ TEST_CASE("random programs of rows are the same eager and traced") {
     INFO("seed " << seed);
     const auto want = test::run_mode<mode::eager>(f, x, y);
     REQUIRE(test::run_mode<mode::traced>(f, x, y).difference(want) == "");
+    INFO("on the interpreter");
+    const test::on_engine op_by_op("interpreter");
+    REQUIRE(test::run_mode<mode::traced>(f, x, y).difference(want) == "");
   }
 }
 

@@ -109,14 +109,27 @@ template <int Capacity>
 inline constexpr program_sizes captured_room = room_for(
     Capacity, Capacity / 2 + 8, Capacity / 2 + 32, Capacity / 2 + 32, Capacity, Capacity + 16);
 
+/// In a program that links an engine, compiled functions keep what it takes beside what this
+/// library runs. CMake's target of an engine says so to all units.
+#if defined(XLA_ENGINE_GRAPHS)
+inline constexpr bool keeps_engine_graphs = true;
+template <program_sizes Size>
+struct engine_storage : program_storage<Size> {};
+#else
+inline constexpr bool keeps_engine_graphs = false;
+template <program_sizes Size>
+struct engine_storage {};
+#endif
+
 /// What constant evaluation leaves behind of one step function at one set of argument types.
 template <int Capacity>
 struct captured {
   program_storage<captured_room<Capacity>> arrays;
+  engine_storage<captured_room<Capacity>> ops;  ///< the same for engines, an op a step
   double facts[Capacity] = {};  ///< plain numbers among the members, in the order of binding
   std::int8_t flags[Capacity] = {};  ///< per fact: 1 or -1 where the body set a training flag
   int fact_count = 0;
-  program_sizes count;
+  program_sizes count, ops_count;
   int needed = 0;  ///< when greater than Capacity: capture again with this much
   refusal refused;
 };
@@ -192,6 +205,15 @@ struct capture_body {
   }
 };
 
+/// Lowers a graph between two passes; the result is how much of the arrays is taken.
+template <class Arrays>
+constexpr program_sizes lower_alone(pass_state& s, Arrays& to) {
+  auto b = pointers_into<program_builder>(to, {});
+  lowering(s, b).run();
+  s.forget_places();
+  return b.count;
+}
+
 template <int Capacity, class F, class... A>
 constexpr captured<Capacity> capture() {
   captured<Capacity> out;
@@ -205,7 +227,10 @@ constexpr captured<Capacity> capture() {
   out.refused = g.sizes.refused;
   if (out.needed > Capacity || out.refused.failed()) return out;
   pass_state s(g, {results, body.result_count, writes, body.write_count}, true);
-  run_passes(s, passes_of<F>);
+  run_passes(s, passes_of<F>, [&](std::string_view after, pass_state& now) {
+    if constexpr (keeps_engine_graphs)
+      if (after == "dead") out.ops_count = lower_alone(now, out.ops);
+  });
   out.refused.set(s.wrong);
   if (const int live = s.live_count(); live > Capacity) out.needed = live;  // some add nodes
   if (out.needed > Capacity || out.refused.failed()) return out;

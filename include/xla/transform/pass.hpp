@@ -118,6 +118,12 @@ struct pass_state {
       stage[i] = i;
     }
   }
+  /// Undoes that.
+  constexpr void forget_places() {
+    delete[] region_of;
+    delete[] stage;
+    region_of = stage = nullptr;
+  }
   constexpr int live_count() const {
     int n = 0;
     for (int i = 0; i < g.count; ++i) n += live[i];

@@ -42,11 +42,12 @@ constexpr region_kernel make_region_kernel() {
 }
 
 /// What is kept of a capture, in arrays of the sizes that it turned out to need.
-template <program_sizes Size, int Facts>
+template <program_sizes Size, program_sizes Ops, int Facts>
 struct kept_program {
   text why;        ///< it was refused
   int needed = 0;  ///< the capacity that it takes
   program_storage<Size> storage;
+  engine_storage<Ops> ops;
   std::array<double, static_cast<std::size_t>(Facts) + 1> facts{};
   std::array<std::int8_t, static_cast<std::size_t>(Facts) + 1> flags{};
   bool sets_flags = false;
@@ -58,6 +59,16 @@ struct kept_program {
     return p;
   }
 };
+
+/// Of an op that runs on its own a program needs the kernel, of all others what they are.
+template <class Arrays>
+constexpr void keep_less(Arrays& p, const program_sizes& n) {
+  for (int i = 0; i < n.steps; ++i)
+    if (const step& s = p.steps[i]; s.kind == step_kind::library)
+      if (const op_info*& op = p.values[s.value].op; op->has_less) op = op->runs;
+  for (int i = 0; i < n.values; ++i)
+    if (const op_info*& op = p.values[i].op; op->has_less) op = op->facts;
+}
 
 /// Captures in a function, whose own constants no object file has to hold: the arrays of the
 /// capture itself are large.
@@ -73,8 +84,11 @@ constexpr auto keep_program() {
             : program_sizes{};
   constexpr int facts =
       whole ? a_compiled_body_is_constexpr_without_output_globals_exceptions.fact_count : 0;
+  constexpr program_sizes ops =
+      whole ? a_compiled_body_is_constexpr_without_output_globals_exceptions.ops_count
+            : program_sizes{};
   const auto& from = a_compiled_body_is_constexpr_without_output_globals_exceptions;
-  kept_program<n, facts> out;
+  kept_program<n, ops, facts> out;
   out.why = from.refused.why;
   out.passes = passes_of<F>;
   out.needed = from.needed;
@@ -86,13 +100,11 @@ constexpr auto keep_program() {
   copy(out.facts.data(), from.facts, facts);
   copy(out.flags.data(), from.flags, facts);
   for (int i = 0; i < facts; ++i) out.sets_flags |= from.flags[i] != 0;
-  // Of an op that runs on its own the program needs the kernel, of all others what they are.
-  for (int i = 0; i < n.values; ++i)
-    if (node& v = s.values[i]; v.op->has_less) v.op = v.op->facts;
-  for (int i = 0; i < n.steps; ++i)
-    if (const step& p = s.steps[i]; p.kind == step_kind::library)
-      if (const op_info* op = from.arrays.values[p.value].op; op->has_less)
-        s.values[p.value].op = op->runs;
+  keep_less(s, n);
+  if constexpr (keeps_engine_graphs) {
+    for_each_array(copy, out.ops, from.ops, ops);
+    keep_less(out.ops, ops);
+  }
   return out;
 }
 
@@ -132,6 +144,11 @@ struct static_program {
   }
   static constexpr auto kernels =
       make_kernels(std::make_index_sequence<static_cast<std::size_t>(size.keys)>{});
+
+  static constexpr program ops = [] {
+    if constexpr (keeps_engine_graphs) return kept.ops.view();
+    else return program{};
+  }();
 };
 
 }  // namespace xla::detail

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <xla/run/engine/interpret.hpp>
+#include <xla/xla.hpp>
+
+#include "catch.hpp"
+#include "support/engines.hpp"
+#include "support/mlp.hpp"
+
+using test::numbers;
+using test::on_engine;
+
+namespace {
+
+std::int64_t count(const char* name) { return xla::counter_value(name).value_or(0); }
+
+/// An engine that cannot sort.
+class unsorted final : public xla::detail::common_engine {
+ public:
+  std::string_view name() const override { return "unsorted"; }
+  const xla::detail::op_info* lacks(const xla::detail::program& ops) const override {
+    for (int v = 0; v < ops.count.values; ++v)
+      if (xla::detail::is<xla::op::argsort>(ops.values[v])) return ops.values[v].op;
+    return nullptr;
+  }
+  std::unique_ptr<xla::detail::executable> make(xla::detail::sized_program&& p) const override {
+    return std::make_unique<xla::detail::basic_interpreted<void>>(*this, std::move(p), false);
+  }
+};
+unsorted without_sort;
+const bool added = xla::detail::engine_list<void>::add(without_sort);
+
+struct seeded {
+  seeded() { xla::manual_seed(5); }
+};
+struct trained : seeded {
+  test::Mlp model;
+  xla::nn::CrossEntropyLoss loss_fn;
+  xla::optim::SGD<test::Mlp> optimizer{model, {.lr = 0.1f, .momentum = 0.9f}};
+
+  /// What three steps return and leave behind.
+  template <class Step>
+  test::snapshot train(Step& step) {
+    test::snapshot losses;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      test::batch b(4, i);
+      losses.add(step(model, b.data, b.target, loss_fn, optimizer));
+    }
+    return test::add_state(losses, model, optimizer);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an engine is chosen by name; what there is stands in the error") {
+  REQUIRE(added);
+  CHECK(xla::engine_name() == "plan");
+  CHECK_THROWS_WITH(xla::set_engine("interpreted"),
+                    test::contains("no engine interpreted, but plan, ") &&
+                        test::contains("interpreter:double") && test::contains("unsorted") &&
+                        test::contains("link"));
+  CHECK(xla::engine_name() == "plan");
+  {
+    const on_engine chosen("interpreter");
+    CHECK(xla::engine_name() == "interpreter");
+  }
+  CHECK(xla::engine_name() == "plan");
+}
+
+TEST_CASE("the step of the contract is the same on the interpreter, traced and compiled") {
+  const auto traced = [](const char* engine) {
+    const xla::eager_mode_guard mode(false);
+    trained t;
+    xla::sync();
+    const on_engine chosen(engine);
+    xla::clear_all();
+    auto step = [](auto&... x) {
+      auto loss = test::step_fn(x...);
+      xla::sync();
+      return loss;
+    };
+    return t.train(step);
+  };
+  const auto planned = traced("plan");
+  CHECK(count("Engine::interpreter") == 0);
+  CHECK(traced("interpreter").difference(planned) == "");
+  CHECK(count("Engine::interpreter") == 3);
+
+  const xla::eager_mode_guard eager;
+  auto step = xla::compile(test::step_fn);
+  trained a, b;
+  CHECK(a.train(step).difference(planned) == "");
+  const on_engine chosen("interpreter");
+  xla::clear_all();
+  CHECK(b.train(step).difference(planned) == "");  // the same function, on another engine
+  CHECK(count("Engine::interpreter") == 3);
+  CHECK(count("UncachedCompile") == 1);
+  CHECK(count("CachedCompile") == 2);
+}
+
+// Gradients that a traced graph was to make are gone, as with any engine.
+TEST_CASE("a check that fails in the interpreter leaves everything as it was") {
+  const on_engine chosen("interpreter");
+  for (const bool eager : {true, false}) {
+    const xla::eager_mode_guard mode(eager);
+    trained t;
+    test::batch b(4);
+    auto step = xla::compile(test::step_fn);
+    auto run = [&](auto& target) {
+      if (eager) return step(t.model, b.data, target, t.loss_fn, t.optimizer);
+      auto loss = test::step_fn(t.model, b.data, target, t.loss_fn, t.optimizer);
+      xla::sync();
+      return loss;
+    };
+    run(b.target);
+    const auto before = test::add_state(test::snapshot(eager), t.model, t.optimizer);
+    auto wrong = xla::tensor<std::int64_t>({0, 1, 99, 2});
+    CHECK_THROWS_WITH(run(wrong), test::contains("99"));
+    CHECK(test::add_state(test::snapshot(eager), t.model, t.optimizer).difference(before) == "");
+  }
+}
+
+TEST_CASE("what an engine lacks is told by name, or runs as planned and is counted") {
+  const on_engine chosen("unsorted");
+  auto x = numbers<float>({3, 5});
+  auto both = [](auto& x) { return sort(x, 1).first + exp(x); };
+  {
+    const xla::eager_mode_guard eager;
+    auto f = xla::compile(both);
+    CHECK_THROWS_WITH(f(x), test::contains("the engine unsorted has no argsort"));
+    auto g = xla::compile([](auto& x) { return exp(x) * 2; });
+    CHECK(g(x).to_vector() == (exp(x) * 2).to_vector());
+    const on_engine plan("plan");
+    CHECK(f(x).to_vector() == both(x).to_vector());
+  }
+  const xla::eager_mode_guard traced(false);
+  xla::clear_all();
+  for (int i = 1; i < 3; ++i) {
+    auto y = both(x);
+    xla::sync();
+    CHECK(count("fallback::unsorted::argsort") == i);
+  }
+  CHECK(count("Engine::unsorted") == 0);
+  const auto y = (exp(x) * 2).to_vector();
+  CHECK(count("Engine::unsorted") == 1);
+}
+
+TEST_CASE("sizes, frozen parameters, random numbers and what a call needs of memory") {
+  const xla::eager_mode_guard eager;
+  auto f = xla::compile([](auto& model, auto& x, auto& optimizer) {
+    optimizer.zero_grad();
+    auto y = model(x + randn_like(x) * 0.1);
+    auto loss = sum(square(y)) / (x.size(0) * 2);
+    loss.backward();
+    optimizer.step();
+    return std::tuple(loss, y);
+  });
+  const auto run = [&](const char* engine, std::int64_t n) {
+    trained t;
+    t.model.fc2.bias.requires_grad_(false);
+    auto x = numbers<float>({n, 17});
+    const on_engine chosen(engine);
+    test::snapshot s;
+    s.add(f(t.model, x, t.optimizer));
+    s.add(xla::rand<float>({2}));  // the generator has gone on by as much
+    return test::add_state(s, t.model, t.optimizer);
+  };
+  for (const std::int64_t n : {3, 1}) CHECK(run("interpreter", n).difference(run("plan", n)) == "");
+  trained t;
+  auto x = numbers<float>({3, 17});
+  const auto planned = f.memory_analysis(t.model, x, t.optimizer);
+  const on_engine chosen("interpreter");
+  const auto own = f.memory_analysis(t.model, x, t.optimizer);
+  CHECK(own.arguments == planned.arguments);
+  CHECK(own.outputs == planned.outputs);
+  CHECK(own.arena > planned.arena);
+  CHECK(own.aliased == 0);
+}
+
+TEST_CASE("interpreter:double rounds sums once") {
+  const xla::eager_mode_guard eager;
+  const on_engine chosen("interpreter:double");
+  auto total = xla::compile([](auto& x) { return sum(x); });
+  auto product = xla::compile([](auto& a, auto& b) { return matmul(a, b); });
+  auto x = numbers<float>({100'000});
+  double exact = 0;
+  for (float v : x.to_vector()) exact += v;
+  CHECK(total(x).item() == static_cast<float>(exact));
+  auto a = numbers<float>({3, 3000}, 1), b = numbers<float>({3000, 2}, 2);
+  const auto c = product(a, b).to_vector();
+  for (int i = 0; i < 3; ++i)
+    for (int k = 0; k < 2; ++k) {
+      double dot = 0;
+      for (int j = 0; j < 3000; ++j)
+        dot += double{a.data()[3000 * i + j]} * double{b.data()[2 * j + k]};
+      CHECK(std::abs(c[static_cast<std::size_t>(2 * i + k)] - dot) <= 6e-8 * std::abs(dot));
+    }
+  auto at = xla::compile([](auto& i, auto& s) { return index_add(xla::zeros_like(s), 0, i, s); });
+  auto into = xla::zeros<std::int64_t>({100'000});
+  CHECK(at(into, x).to_vector()[0] == static_cast<float>(exact));
+}
