@@ -223,6 +223,7 @@ set(XLA_HEADERS
   xla/run/plan/side_by_side.hpp
   xla/run/plan/slice_groups.hpp
   xla/run/plan/specialize.hpp
+  xla/run/plan/verify.hpp
   xla/run/profile/data.hpp
   xla/run/profile/describe.hpp
   xla/run/profile/environment.hpp

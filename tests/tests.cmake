@@ -29,6 +29,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   xla_test(run/compiled_undefined run/compiled.cpp LIBRARIES xla_gcc_undefined)
 endif()
 xla_test(run/debug LABELS core)
+if(TARGET test_run_debug)
+  xla_script_test(run/passes_of_environment LABELS core COMMAND ${CMAKE_COMMAND} -E env XLA_PASSES=-fuse
+    $<TARGET_FILE:test_run_debug> "[.environment]")
+  xla_script_test(run/wrong_passes_of_environment LABELS core COMMAND ${CMAKE_COMMAND} -E env XLA_PASSES=-shar
+    $<TARGET_FILE:test_run_debug> "[.wrong_environment]")
+endif()
 xla_test(run/fallback LABELS core asan)
 xla_test(run/allocation LABELS faults)
 xla_test(run/checkpoint LABELS core asan)

@@ -7,6 +7,7 @@
 // error: give a step function, to which the optimizer is an argument
 // error: give a module that lives longer than the compiled function
 // error: options are written by name: {.name = "step"}
+// error: xla::without: no pass is called "shar"
 #include <xla/xla.hpp>
 
 using Tensor = xla::Tensor<float, 2>;
@@ -24,4 +25,7 @@ void optimizer(xla::optim::SGD<Linear>& o) { xla::compile(o); }
 void temporary() { xla::compile(Linear{8, 4}); }
 void options() {
   xla::compile([](auto& x) { return x; }, "step");
+}
+void passes() {
+  xla::compile<xla::without<"shar">>([](auto& x) { return x; });
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include <xla/run/plan/debug.hpp>
+#include <xla/run/plan/verify.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
@@ -96,4 +98,85 @@ TEST_CASE("a compiled function shows its graph at every stage") {
   CHECK_THAT(f.graph(xla::Stage::lowered, a, b),
              test::contains(": exp add relu add reads %0 %1") &&
                  !test::contains("step 1"));
+}
+
+namespace {
+
+/// Of a sum of a product of x, traced.
+std::string steps_of_two_ops(const xla::Tensor<float, 1>& x) {
+  const xla::eager_mode_guard traced(false);
+  const debug_output out(1);
+  const auto y = x * 2 + 1;
+  xla::sync(true);
+  CHECK(y.to_vector() == std::vector<float>{3, 5});
+  const auto said = out.text();
+  const auto at = said.find("Steps: ");
+  return at == std::string::npos ? "known" : said.substr(at, 8);
+}
+
+}  // namespace
+
+TEST_CASE("a traced graph is made again where other passes run, and found again") {
+  const auto x = xla::tensor<float>({1, 2});
+  CHECK(steps_of_two_ops(x) == "Steps: 1");
+  xla::set_passes("-fuse,-share");
+  CHECK(steps_of_two_ops(x) == "Steps: 2");
+  xla::set_passes("");
+  CHECK(steps_of_two_ops(x) == "known");
+}
+
+TEST_CASE("passes that are not there are refused with those that are") {
+  CHECK_THROWS_WITH(xla::set_passes("-share,-shar"),
+                    "xla::set_passes: no pass is called \"shar\"; there are simplify, share, dead, "
+                    "recompute, rows, fuse, late, slices, side_by_side");
+  CHECK_THROWS_WITH(xla::set_passes("share"),
+                    "xla::set_passes: \"share\" leaves no pass out: write -share, or -share,-fuse");
+  CHECK_THROWS_WITH(xla::set_passes("-gradient_uses"),
+                    test::contains("no pass is called \"gradient_uses\""));
+}
+
+TEST_CASE("a pass over steps that leaves them in no order to run in is told so") {
+  using namespace xla::detail;
+  // %1 = step 0 of %0, %2 = step 1 of %1.
+  const int inputs[] = {0, 1}, outputs[] = {1, 2};
+  step steps[2];
+  for (int i : {0, 1}) {
+    steps[i].first_input = steps[i].first_output = i;
+    steps[i].inputs = steps[i].outputs = 1;
+  }
+  plan p{sized_program{}};
+  p.source.steps = steps;
+  p.source.inputs = inputs;
+  p.source.outputs = outputs;
+  p.source.count = {.values = 3, .steps = 2, .inputs = 2, .outputs = 2};
+  for (int v : {0, 1, 2}) p.base.push_back(v);
+  p.group_of.assign(2, -1);
+  const auto said_of_order = [&](int first, int second) {
+    p.order.assign(1, first);
+    p.order.push_back(second);
+    return std::string(verify<void>(p).view());
+  };
+  CHECK(said_of_order(0, 1) == "");
+  CHECK(said_of_order(1, 0) == "step 0 runs before what it reads");
+  CHECK(said_of_order(0, 0) == "step 1 has run before");
+  p.group_of.assign(2, 0);
+  p.groups.push_back({.first = 0, .last = 1, .slices = 4});
+  CHECK(said_of_order(0, 1) == "");
+  p.groups[0].slices = step_group::whole;
+  CHECK(said_of_order(0, 1) == "step 1 runs beside what it reads");
+  p.groups[0].last = 0;
+  CHECK(said_of_order(0, 1) == "step 1 lies outside of its group");
+}
+
+// For tests that begin with XLA_PASSES set; see tests.cmake.
+TEST_CASE("XLA_PASSES leaves passes out from the start", "[.environment]") {
+  const auto x = xla::tensor<float>({1, 2});
+  REQUIRE(std::getenv("XLA_PASSES"));
+  CHECK(steps_of_two_ops(x) == "Steps: 2");
+}
+TEST_CASE("XLA_PASSES with a name that is not there is refused at the first graph",
+          "[.wrong_environment]") {
+  const xla::eager_mode_guard traced(false);
+  const auto y = xla::tensor<float>({1, 2}) * 2;
+  CHECK_THROWS_WITH(xla::sync(true), test::contains("XLA_PASSES: no pass is called \"shar\""));
 }

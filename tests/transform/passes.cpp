@@ -315,3 +315,88 @@ TEST_CASE("a compiled function does without any one pass: another program, the s
   check_without<"fuse">();
   check_without<"late">();
 }
+
+TEST_CASE("late: random numbers are drawn just before the first step that reads them") {
+  auto f = xla::compile([](auto& x, auto& y) {
+    const auto noise = xla::rand_like(x);
+    return xla::matmul(xla::matmul(x, y), y) + noise;
+  });
+  const auto lowered = f.graph(Stage::lowered, a, b);
+  CAPTURE(lowered);
+  CHECK_THAT(lowered, test::contains("step 1: %2 = uniform()"));
+  CHECK_THAT(f.graph("fuse", a, b), test::contains("stage 1: %2 = uniform()"));
+  CHECK_THAT(f.graph("late", a, b), test::contains("stage 2: %2 = uniform()"));
+}
+
+TEST_CASE("gradient_uses: what a step makes of a parameter's gradient alone") {
+  auto f = xla::compile([](auto& w, auto& x) {
+    xla::sum(xla::square(xla::matmul(x, w))).backward();
+    w -= w.grad() * 0.5;
+    return xla::matmul(x, w);
+  });
+  auto w = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 2}));
+  CHECK(occurrences(f.graph(Stage::captured, w, a), "updated(") == 0);
+  CHECK(occurrences(f.graph("gradient_uses", w, a), "updated(") == 1);
+}
+
+TEST_CASE("a stage that is not there is refused with those that are") {
+  auto f = xla::compile([](auto& x) { return x + x; });
+  CHECK_THROWS_WITH(f.graph("shared", a),
+                    "xla: no stage of a graph is called \"shared\"; there are "
+                    "captured, gradient_uses, simplify, share, dead, "
+                    "recompute, rows, fuse, late, lowered");
+}
+
+namespace {
+
+using xla::detail::pass_state;
+
+/// What is said of a pass that does this to: %0 = input, %1 = detach(%0), %2 = detach(%1).
+constexpr xla::detail::text said_of(void (*bad)(pass_state&)) {
+  using namespace xla::detail;
+  graph_storage<8> g;
+  slot input;
+  input.leaf = g.add_leaf(g.add_slot(input), false, xla::dtype::float32, {});
+  g.add(g.detached(0, no_slot, false));
+  int result = g.add(g.detached(1, no_slot, false));
+  pass_state s(g, {&result, 1, nullptr, 0}, false);
+  const pass list[] = {{"good", &drop_dead}, {"bad", bad}};
+  run_passes(list, 2, s, xla::verified);
+  return s.wrong;
+}
+constexpr void reads_ahead(pass_state& s) { s.g.nodes[1].in[0] = 2; }
+constexpr void waits_for_itself(pass_state& s) { s.g.nodes[1].after[0] = 1; }
+constexpr void forgets_the_op(pass_state& s) { s.g.nodes[1].op = nullptr; }
+constexpr void replaces_by_later(pass_state& s) { s.replace(0, 1); }
+constexpr void replaces_twice(pass_state& s) {
+  s.replace(2, 1);
+  s.replace(1, 0);
+}
+constexpr void replaces_by_another_type(pass_state& s) {
+  s.g.nodes[1].type = xla::dtype::float64;
+  s.replace(2, 1);
+}
+constexpr void leaves_out_what_is_read(pass_state& s) { s.live[0] = false; }
+constexpr void leaves_out_a_result(pass_state& s) { s.live[2] = false; }
+constexpr void runs_too_early(pass_state& s) {
+  s.place_alone();
+  s.stage[2] = 0;
+}
+
+}  // namespace
+
+TEST_CASE("a pass that leaves an illegal graph behind is named, also in constant evaluation") {
+  static_assert(said_of(&xla::detail::drop_dead).empty());
+  static_assert(said_of(&reads_ahead).view() ==
+                "xla: the pass bad made an illegal graph: node 1 reads a node that does not come "
+                "before it");
+  const auto said = [](void (*bad)(pass_state&)) { return std::string(said_of(bad).view()); };
+  CHECK_THAT(said(&waits_for_itself), test::contains("node 1 waits for a node that does not"));
+  CHECK_THAT(said(&forgets_the_op), test::contains("node 1 has no op"));
+  CHECK_THAT(said(&replaces_by_later), test::contains("node 0 is replaced by a later node"));
+  CHECK_THAT(said(&replaces_twice), test::contains("node 2 is replaced by a node that is itself"));
+  CHECK_THAT(said(&replaces_by_another_type), test::contains("node 2 is replaced by another"));
+  CHECK_THAT(said(&leaves_out_what_is_read), test::contains("node 1 reads a node that is left"));
+  CHECK_THAT(said(&leaves_out_a_result), test::contains("result 0 is left out"));
+  CHECK_THAT(said(&runs_too_early), test::contains("node 2 runs before what it reads"));
+}

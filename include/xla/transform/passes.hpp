@@ -66,10 +66,10 @@ constexpr std::uint32_t bit_of(const pass& p) { return std::uint32_t{1} << (&p -
   return {};
 }
 
-/// The same by a name that is on the list.
-consteval std::uint32_t pass_bit(std::string_view name) {
+/// The pass of a name that is on the list.
+consteval const pass& pass_named(std::string_view name) {
   for (const pass& p : passes)
-    if (p.name == name) return bit_of(p);
+    if (p.name == name) return p;
   throw "no such pass";
 }
 

@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <stdexcept>
+#include <string>
+
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/memory_plan.hpp"
 #include "xla/run/plan/plan.hpp"
 #include "xla/run/plan/side_by_side.hpp"
 #include "xla/run/plan/slice_groups.hpp"
+#include "xla/run/plan/verify.hpp"
 #include "xla/run/state/passes_wanted.hpp"
 
 namespace xla::detail {
+
+template <class In>
+[[noreturn, gnu::cold]] void throw_illegal(const pass& p, const text& why) {
+  text sentence("xla: the pass ");
+  sentence << p.name << " made an illegal plan: " << why;
+  throw later<In, std::logic_error>(std::string(sentence.view()));
+}
 
 /// A program at its sizes -> plan: run-time work of well under a millisecond, once per signature.
 template <class In>
@@ -26,8 +37,8 @@ class basic_specializer {
     place_values();
     find_once();
     order_steps();
-    arrange<later<In, slice_finder>>(pass_bit("slices"));
-    arrange<later<In, side_finder>>(pass_bit("side_by_side"));
+    arrange<later<In, slice_finder>>(pass_named("slices"));
+    arrange<later<In, side_finder>>(pass_named("side_by_side"));
     find_in_place();
     later<In, memory_planner>(out_, made_, fixed_).run();
     out_.steps.reserve(p_.count.steps);
@@ -53,8 +64,11 @@ class basic_specializer {
   }
   /// A pass over the steps with their sizes, unless it is left out.
   template <class Finder>
-  void arrange(std::uint32_t pass) {
-    if ((wanted_.left_out & pass) == 0) Finder(out_, once_).run();
+  void arrange(const pass& p) {
+    if ((wanted_.left_out & bit_of(p)) != 0) return;
+    Finder(out_, once_).run();
+    if (!verifies(wanted_)) return;
+    if (const text why = verify<In>(out_); !why.empty()) throw_illegal<In>(p, why);
   }
 
   [[gnu::cold]] void find_bases() {

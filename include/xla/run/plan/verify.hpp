@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <climits>
+
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/run/plan/plan.hpp"
+
+namespace xla::detail {
+
+/// What a pass over the steps must leave behind: each runs once, after what it reads, and of steps
+/// side by side none reads what another makes. A sentence about the first that is not so, or
+/// nothing.
+template <class In>
+[[gnu::cold]] text verify(const later<In, plan>& p) {
+  constexpr int nowhere = -1, later_on = INT_MAX;
+  const program& source = p.source;
+  list<int> made(source.count.values, nowhere);  // per value: the place of the step that makes it
+  for (int k = 0; k < source.count.outputs; ++k) made[p.base[source.outputs[k]]] = later_on;
+  list<char> ran(source.count.steps, false);
+  for (int i = 0; i < source.count.steps; ++i) {
+    const step& s = p.step_at(i);
+    text at("step ");
+    at << i;
+    if (ran[p.order[i]]) return at << " has run before";
+    ran[p.order[i]] = true;
+    const int begin = p.group_of[i] < 0 || p.in_slices(i) ? i : p.begin_of(i);
+    if (p.begin_of(i) > i || p.end_of(i) < i) return at << " lies outside of its group";
+    for (int k = 0; k < s.inputs; ++k)
+      if (const int maker = made[p.base[source.inputs[s.first_input + k]]]; maker == later_on)
+        return at << " runs before what it reads";
+      else if (maker >= begin) return at << " runs beside what it reads";
+    for (int k = 0; k < s.outputs; ++k) made[p.base[source.outputs[s.first_output + k]]] = i;
+  }
+  return {};
+}
+
+}  // namespace xla::detail
