@@ -13,6 +13,7 @@ set(XLA_HEADERS
   xla/base/later.hpp
   xla/base/list.hpp
   xla/base/option.hpp
+  xla/base/owned_array.hpp
   xla/base/refuse.hpp
   xla/base/text.hpp
   xla/shape/bfloat16.hpp

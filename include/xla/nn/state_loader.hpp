@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -114,13 +115,15 @@ struct basic_state_loader<In>::state {
 };
 
 template <class In>
-basic_state_loader<In>::basic_state_loader(const StateDict& dict) : state_(new state) {
-  state& s = *state_;
+basic_state_loader<In>::basic_state_loader(const StateDict& dict) {
+  auto made = std::make_unique<state>();
+  state& s = *made;
   s.dict = &dict;
   s.taken.assign(dict.size(), false);
   for (std::size_t i = 0; i < dict.size(); ++i)
     if (!s.by_name.emplace(dict[i].name, std::pair{&dict[i], i}).second)
       s.mismatched.push_back(dict[i].name + ": stands there twice");
+  state_ = made.release();
 }
 
 template <class In>

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "xla/base/owned_array.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/create.hpp"
 #include "xla/op/reduce.hpp"
@@ -44,16 +45,10 @@ class graph_backward {
   constexpr graph_backward(graph& in, int loss, bool collects)
       : g(in), root(loss), collects_(collects), again_(in, loss) {
     const std::size_t n = static_cast<std::size_t>(root) + 1;
-    gradient = new int[n];
-    order = new int[n];
-    stack = new int[4 * n + 1];
+    gradient = for_gradient_.renew(n);
+    order = for_order_.renew(n);
+    stack = for_stack_.renew(4 * n + 1);
     for (int i = 0; i <= root; ++i) gradient[i] = unseen;
-  }
-  constexpr ~graph_backward() {
-    delete[] gradient;
-    delete[] order;
-    delete[] stack;
-    delete[] handed;
   }
   graph_backward(const graph_backward&) = delete;
   graph_backward& operator=(const graph_backward&) = delete;
@@ -107,11 +102,11 @@ class graph_backward {
     if (is<op::result>(n)) return hand_on(index, n.in[1]);
     const auto node_at = [this](int i) -> const node& { return g.nodes[i]; };
     const int arity = n.arity < 3 ? n.arity : count_inputs(n, node_at);
-    int* more = arity > 3 ? new int[static_cast<std::size_t>(arity)] : nullptr;
-    int* put = more;
-    if (more) each_input(n, node_at, [&](int in) { *put++ = in; });
-    step(index, n, more ? more : n.in, arity);
-    delete[] more;
+    if (arity <= 3) return step(index, n, n.in, arity);
+    const owned_array<int> all(static_cast<std::size_t>(arity));
+    int* put = all.get();
+    each_input(n, node_at, [&](int in) { *put++ = in; });
+    step(index, n, all.get(), arity);
   }
   constexpr void step(int index, const node& n, const int* inputs, int arity) {
     gradient_scope s(arity);
@@ -137,7 +132,7 @@ class graph_backward {
   // The gradients of an op's results wait for each other, in a list that begins at the op.
   constexpr void hand_on(int result, int from) {
     if (!handed) {
-      handed = new int[static_cast<std::size_t>(root) + 1];
+      handed = for_handed_.renew(static_cast<std::size_t>(root) + 1);
       for (int i = 0; i <= root; ++i) handed[i] = none;
     }
     handed[result] = handed[from];
@@ -181,6 +176,7 @@ class graph_backward {
   int root;
   bool collects_;
   graph_replay again_;
+  owned_array<int> for_gradient_, for_order_, for_stack_, for_handed_;
   int* gradient;  // of each node up to the root
   int* order;     // nodes that a gradient may reach, every node after its inputs
   int* stack;

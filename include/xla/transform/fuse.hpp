@@ -344,19 +344,15 @@ constexpr void fuse_rows(pass_state& s) { s.fuses_rows = s.row_kernels; }
 
 [[gnu::cold]] constexpr void fuse(pass_state& s) {
   const std::size_t n = s.room();
-  s.region_of = new int[n];
-  s.stage = new int[n];
-  s.regions = new region[n];
-  region_read* reads = new region_read[3 * n];
-  int* reader = new int[n];
-  int* user = new int[n];
-  bool* stored = new bool[n];
-  fuser f{s.g, s.live, s.fuses_rows, s.region_of, s.stage, s.regions, reads, reader, user, stored};
+  s.region_of = s.for_region_of.renew(n);
+  s.stage = s.for_stage.renew(n);
+  s.regions = s.for_regions.renew(n);
+  const owned_array<region_read> reads(3 * n);
+  const owned_array<int> reader(n), user(n);
+  const owned_array<bool> stored(n);
+  fuser f{s.g,       s.live,      s.fuses_rows, s.region_of, s.stage,
+          s.regions, reads.get(), reader.get(), user.get(),  stored.get()};
   f.sweep();
-  delete[] reads;
-  delete[] reader;
-  delete[] user;
-  delete[] stored;
   // From here on every node names its region itself.
   for (int i = 0; i < s.g.count; ++i)
     if (const int r = s.region_of[i]; r >= 0) s.region_of[i] = f.find(r);

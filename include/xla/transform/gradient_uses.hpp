@@ -15,9 +15,12 @@ class gradient_user {
   gradient_user(const gradient_user&) = delete;
 
   constexpr void run() {
-    from_ = new int[static_cast<std::size_t>(g_.count)];
-    updated_ = new bool[static_cast<std::size_t>(g_.count)];
-    current_ = new int[static_cast<std::size_t>(g_.slot_count) + 1];
+    const auto n = static_cast<std::size_t>(g_.count);
+    const owned_array<int> from(n), current(static_cast<std::size_t>(g_.slot_count) + 1);
+    const owned_array<bool> updated(n);
+    from_ = from.get();
+    updated_ = updated.get();
+    current_ = current.get();
     for (int s = 0; s < g_.slot_count; ++s) current_[s] = g_.slots[s].leaf;
     for (int i = 0; i < g_.count; ++i) {
       updated_[i] = false;
@@ -25,9 +28,6 @@ class gradient_user {
     }
     for (int i = 0; i < roots_.result_count; ++i) mix(read(roots_.results[i]));
     for (int i = 0; i < roots_.write_count; ++i) find_owner(roots_.writes[i]);
-    delete[] from_;
-    delete[] updated_;
-    delete[] current_;
   }
 
  private:

@@ -17,7 +17,8 @@ constexpr void draw_late(pass_state& s) {
     if (s.stage_at(i) > last) last = s.stage_at(i);
   }
   if (drawn == 0) return;
-  int* wanted = new int[s.room()];  // the stage of the first reader
+  const owned_array<int> memory(s.room());
+  int* const wanted = memory.get();  // the stage of the first reader
   for (int i = 0; i < g.count; ++i) wanted[i] = last + 1;
   for (int i = g.count - 1; i >= 0; --i) {
     if (!s.live[i]) continue;
@@ -27,7 +28,6 @@ constexpr void draw_late(pass_state& s) {
     for (int k = 0; k < n.arity; ++k)
       if (at < wanted[n.in[k]]) wanted[n.in[k]] = at;
   }
-  delete[] wanted;
 }
 
 }  // namespace xla::detail

@@ -19,13 +19,12 @@ class lowering {
     s_.place_alone();
     live_ = s_.live;
     region_of_ = s_.region_of;
-    value_of_ = new int[s_.room()];
-    next_ = new int[s_.room()];
+    const owned_array<int> values(s_.room()), next(s_.room());
+    value_of_ = values.get();
+    next_ = next.get();
     number_values();
     order_steps();
     finish();
-    delete[] value_of_;
-    delete[] next_;
   }
 
  private:
@@ -33,7 +32,8 @@ class lowering {
 
   // A node is a value of the program unless it lives in registers only.
   constexpr void number_values() {
-    bool* outside = new bool[s_.room()];
+    const owned_array<bool> memory(s_.room());
+    bool* const outside = memory.get();
     for (int i = 0; i < g_.count; ++i) outside[i] = false;
     for (int i = 0; i < roots_.result_count; ++i) outside[root(roots_.results[i])] = true;
     for (int i = 0; i < roots_.write_count; ++i) outside[root(roots_.writes[i].value)] = true;
@@ -52,7 +52,6 @@ class lowering {
       const int arity = v.arity;
       for (int k = 0; k < arity; ++k) v.in[k] = value_of_[v.in[k]];
     }
-    delete[] outside;
   }
 
   /// Steps in the order of their stages, by counting; nodes of a region stay in their order.
@@ -61,13 +60,19 @@ class lowering {
     for (int i = 0; i < g_.count; ++i)
       if (live_[i] && s_.stage_at(i) > last) last = s_.stage_at(i);
     const auto buckets = static_cast<std::size_t>(last) + 2;
-    int* first = new int[buckets];
-    int* tail = new int[buckets];
+    const owned_array<int> firsts(buckets), tails(buckets);
+    int* const first = firsts.get();
+    int* const tail = tails.get();
     for (std::size_t s = 0; s < buckets; ++s) first[s] = tail[s] = -1;
-    region_first_ = new int[static_cast<std::size_t>(s_.region_count) + 1];
-    int* region_tail = new int[static_cast<std::size_t>(s_.region_count) + 1];
+    const auto regions = static_cast<std::size_t>(s_.region_count) + 1;
+    const owned_array<int> region_firsts(regions), region_tails(regions);
+    region_first_ = region_firsts.get();
+    int* const region_tail = region_tails.get();
     for (int r = 0; r < s_.region_count; ++r) region_first_[r] = region_tail[r] = -1;
-    next_in_stage_ = new int[s_.room()];
+    const owned_array<int> nexts(s_.room()), locals(s_.room()), stamps(s_.room());
+    next_in_stage_ = nexts.get();
+    local_ = locals.get();
+    stamp_ = stamps.get();
     for (int i = 0; i < g_.count; ++i) {
       next_[i] = next_in_stage_[i] = -1;
       if (!live_[i] || !makes_step(i)) continue;
@@ -83,21 +88,12 @@ class lowering {
       (tail[s] >= 0 ? next_in_stage_[tail[s]] : first[s]) = i;
       tail[s] = i;
     }
-    local_ = new int[s_.room()];
-    stamp_ = new int[s_.room()];
     for (int i = 0; i < g_.count; ++i) stamp_[i] = -1;
     for (int s = 0; s <= last; ++s)
       for (int i = first[s]; i >= 0; i = next_in_stage_[i])
         if (const int r = region_of_[i]; r >= 0 && !only_columns(i, s_.regions[r]))
           add_region(r, s_.regions[r]);
         else add_library(i);
-    delete[] first;
-    delete[] tail;
-    delete[] region_tail;
-    delete[] region_first_;
-    delete[] next_in_stage_;
-    delete[] local_;
-    delete[] stamp_;
   }
 
   // With nothing beside it a sum of columns is faster by its own kernel.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/base/owned_array.hpp"
 #include "xla/graph/graph.hpp"
 #include "xla/transform/program.hpp"
 
@@ -37,6 +38,10 @@ struct pass_state {
   bool row_kernels;            ///< reductions may be computed in regions
   bool fuses_rows = false;     ///< and are
   bool dropped = false;        ///< what nothing needs is not live
+  // Memory of the arrays that are named below.
+  owned_array<int> for_to, for_region_of, for_stage;
+  owned_array<bool> for_live, for_needs_grad;
+  owned_array<region> for_regions;
   int* to = nullptr;           ///< per node: what stands for it, itself or an earlier one
   bool* live = nullptr;        ///< per node: it stands for itself and is wanted
   bool* needs_grad = nullptr;  ///< per result: a gradient could be asked of it
@@ -48,18 +53,10 @@ struct pass_state {
 
   constexpr pass_state(graph& of, const graph_roots& wanted, bool row_kernels_are_there)
       : g(of), roots(wanted), row_kernels(row_kernels_are_there) {
-    needs_grad = new bool[static_cast<std::size_t>(roots.result_count) + 1];
+    needs_grad = for_needs_grad.renew(static_cast<std::size_t>(roots.result_count) + 1);
     for (int i = 0; i < roots.result_count; ++i)
       needs_grad[i] = g.nodes[roots.results[i]].needs_grad;
     stand_for_themselves();
-  }
-  constexpr ~pass_state() {
-    delete[] to;
-    delete[] live;
-    delete[] needs_grad;
-    delete[] region_of;
-    delete[] stage;
-    delete[] regions;
   }
   pass_state(const pass_state&) = delete;
   pass_state& operator=(const pass_state&) = delete;
@@ -102,8 +99,6 @@ struct pass_state {
     for (int i = 0; i < g.slot_count; ++i)
       for (int* leaf : {&g.slots[i].leaf, &g.slots[i].grad_leaf})
         if (*leaf >= 0) *leaf = moved[*leaf];
-    delete[] to;
-    delete[] live;
     stand_for_themselves();
     if (dropped) mark_needed(live);
   }
@@ -111,8 +106,8 @@ struct pass_state {
   /// Where fuse has not been: every node is a step of its own, in program order.
   constexpr void place_alone() {
     if (stage) return;
-    region_of = new int[room()];
-    stage = new int[room()];
+    region_of = for_region_of.renew(room());
+    stage = for_stage.renew(room());
     for (int i = 0; i < g.count; ++i) {
       region_of[i] = -1;
       stage[i] = i;
@@ -120,8 +115,6 @@ struct pass_state {
   }
   /// Undoes that.
   constexpr void forget_places() {
-    delete[] region_of;
-    delete[] stage;
     region_of = stage = nullptr;
   }
   constexpr int live_count() const {
@@ -137,8 +130,8 @@ struct pass_state {
 
  private:
   constexpr void stand_for_themselves() {
-    to = new int[room()];
-    live = new bool[room()];
+    to = for_to.renew(room());
+    live = for_live.renew(room());
     for (int i = 0; i < g.count; ++i) {
       to[i] = i;
       live[i] = true;

@@ -38,7 +38,8 @@ struct recomputer {
   constexpr bool run() {
     const int count = g.count;
     if (!classify()) return false;
-    old = new node[static_cast<std::size_t>(count - first)];
+    const owned_array<node> memory(static_cast<std::size_t>(count - first));
+    old = memory.get();
     for (int i = first; i < count; ++i)
       if (live[i]) old[i - first] = g.nodes[i];
     g.count = first;
@@ -48,7 +49,6 @@ struct recomputer {
       else emit(i);
     }
     g.segment = segment;
-    delete[] old;
     return true;
   }
 
@@ -160,16 +160,15 @@ struct recomputer {
 
 constexpr void recompute(pass_state& s) {
   const std::size_t n = s.room();
-  int* moved = new int[n];
-  int* numbers = new int[5 * n];
-  bool* flags = new bool[4 * n];
+  const owned_array<int> moved_memory(n), number_memory(5 * n);
+  const owned_array<bool> flag_memory(4 * n);
+  int* const moved = moved_memory.get();
+  int* const numbers = number_memory.get();
+  bool* const flags = flag_memory.get();
   recomputer r{s.g,         s.live,          moved,           flags,
                flags + n,   flags + 2 * n,   flags + 3 * n,   numbers,
                numbers + n, numbers + 2 * n, numbers + 3 * n, numbers + 4 * n};
   if (r.run()) s.renumber(moved);
-  delete[] moved;
-  delete[] numbers;
-  delete[] flags;
 }
 
 }  // namespace xla::detail

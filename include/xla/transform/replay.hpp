@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/base/owned_array.hpp"
 #include "xla/graph/graph.hpp"
 
 namespace xla::detail {
@@ -14,12 +15,6 @@ class graph_replay {
  public:
   constexpr graph_replay(graph& in, int loss) : g(in), root(loss), nodes_(in.count) {
     if (g.segment_count > 0) start();
-  }
-  constexpr ~graph_replay() {
-    delete[] copy_;
-    delete[] random_;
-    delete[] fixed_;
-    delete[] done_;
   }
   graph_replay(const graph_replay&) = delete;
   graph_replay& operator=(const graph_replay&) = delete;
@@ -36,14 +31,14 @@ class graph_replay {
  private:
   constexpr void start() {
     const auto n = static_cast<std::size_t>(nodes_);
-    done_ = new bool[static_cast<std::size_t>(g.segment_count) + 1];
+    done_ = for_done_.renew(static_cast<std::size_t>(g.segment_count) + 1);
     for (int s = 0; s <= g.segment_count; ++s) done_[s] = false;
     for (int s = 1; s <= g.segment_count; ++s)
       if (depth(s) > levels_) levels_ = depth(s);
-    copy_ = new int[static_cast<std::size_t>(levels_) * n];
+    copy_ = for_copy_.renew(static_cast<std::size_t>(levels_) * n);
     for (std::size_t i = 0; i < static_cast<std::size_t>(levels_) * n; ++i) copy_[i] = -1;
-    fixed_ = new bool[n];
-    random_ = new int[n];
+    fixed_ = for_fixed_.renew(n);
+    random_ = for_random_.renew(n);
     int drawn = 0;
     for (int i = 0; i < nodes_; ++i) {
       const node& m = g.nodes[i];
@@ -93,6 +88,8 @@ class graph_replay {
   int root;
   int nodes_;              // those that were there before
   int levels_ = 0;         // how deep segments lie in each other
+  owned_array<int> for_copy_, for_random_;
+  owned_array<bool> for_fixed_, for_done_;
   int* copy_ = nullptr;    // per level and node: the node that stands for it
   int* random_ = nullptr;  // per random node: 1 + the number of its draw
   bool* fixed_ = nullptr;  // per node: depends on nothing but constants and sizes

@@ -56,14 +56,14 @@ struct sharer {
 constexpr void share(pass_state& s) {
   int slots = 16;
   while (slots < 2 * s.g.count) slots *= 2;
-  int* table = new int[static_cast<std::size_t>(slots)];
+  const owned_array<int> memory(static_cast<std::size_t>(slots));
+  int* const table = memory.get();
   for (int i = 0; i < slots; ++i) table[i] = -1;
   sharer equals{s.g, s.to, table, slots};
   for (int i = 0; i < s.g.count; ++i) {
     s.replace(i, s.to[i] == i ? equals.find(i) : s.to[s.to[i]]);
     s.follow_replaced(s.g.nodes[i]);
   }
-  delete[] table;
 }
 
 }  // namespace xla::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "xla/base/error.hpp"
@@ -25,10 +26,11 @@ basic_profile_recording<In>::basic_profile_recording(const ProfileOptions& optio
         "profile: needs at least 1 call and no less than 0 for warm-up, got calls = " +
         std::to_string(options.calls) + ", warmup = " + std::to_string(options.warmup));
   finish_traced<In>();
-  state_ = new state;
-  state_->session.calls = options.calls;
-  state_->session.warmup = options.warmup;
-  profiler::instance().start(state_->session);
+  auto made = std::make_unique<state>();
+  made->session.calls = options.calls;
+  made->session.warmup = options.warmup;
+  profiler::instance().start(made->session);
+  state_ = made.release();
 }
 
 template <class In>

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+namespace xla::detail {
+
+/// What new T[n] makes, until its owner ends, also by an exception: a unique_ptr<T[]> for constant
+/// evaluation, too. Loops go through get(), as there a call for each element costs.
+template <class T>
+class owned_array {
+ public:
+  constexpr owned_array() = default;
+  constexpr explicit owned_array(std::size_t n) : all_(new T[n]) {}
+  constexpr owned_array(owned_array&& o) noexcept : all_(std::exchange(o.all_, nullptr)) {}
+  constexpr owned_array& operator=(owned_array&& o) noexcept {
+    std::swap(all_, o.all_);
+    return *this;
+  }
+  constexpr ~owned_array() { delete[] all_; }
+
+  constexpr T* get() const { return all_; }
+  /// Another array in place of this one, which stays where there is no memory for it.
+  constexpr T* renew(std::size_t n) {
+    *this = owned_array(n);
+    return all_;
+  }
+
+ private:
+  T* all_ = nullptr;
+};
+
+}  // namespace xla::detail
