@@ -48,7 +48,7 @@ def find_helpers(text):
 def namespaces(text, name):
     for m in re.finditer(r"^namespace %s \{" % name, text, re.M):
         body = braces(text, m.start())
-        for inner in re.finditer(r"^namespace detail \{", body, re.M):
+        for inner in reversed(list(re.finditer(r"^namespace detail \{", body, re.M))):  # from the end: it gets shorter
             body = body.replace(braces(body, inner.start()), "{}")
         yield body
 

@@ -121,15 +121,23 @@ struct pass_name {
   constexpr std::string_view view() const { return {chars, Size - 1}; }
 };
 
+/// Why a name cannot be left out; empty when it can.
 template <pass_name Name>
-struct left_out_pass {
-  static constexpr text why = [] {
-    text sentence("xla::without: "), unknown;
-    passes_without(Name.view(), unknown);
-    return unknown.empty() ? text() : sentence << unknown;
-  }();
+inline constexpr text not_left_out = [] {
+  text why("xla::without: "), unknown;
+  passes_without(Name.view(), unknown);
+  return unknown.empty() ? text() : why << unknown;
+}();
+
+template <const text& Why>
+struct known_pass_or_refusal : refusal_of<Why>::type {};
+template <const text& Why>
+  requires(Why.empty())
+struct known_pass_or_refusal<Why> {};
+
+template <pass_name Name>
+struct left_out_pass : known_pass_or_refusal<not_left_out<Name>> {
   static constexpr Passes value = [] {
-    if constexpr (!why.empty()) refuse<why>();
     text unknown;
     return passes_without(Name.view(), unknown);
   }();
