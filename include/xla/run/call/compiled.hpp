@@ -50,7 +50,7 @@ class basic_compiled_functions {
   static basic_compiled_functions& instance() { return part_of(the_process.functions); }
   static constexpr fork_order order = fork_order::functions;
 
-  [[gnu::cold]] void add(compiled_function& f) {
+  [[gnu::cold]] void add(compiled_function& f) noexcept {
     const std::lock_guard hold(lock_);
     f.next = first_;
     if (first_) first_->previous = &f;
@@ -78,9 +78,7 @@ using compiled_functions = basic_compiled_functions<void>;
 
 template <class In>
 struct basic_compiled_calls<In>::state final : compiled_function {
-  [[gnu::cold]] explicit state(CompileOptions o) : options(std::move(o)) {
-    later<In, compiled_functions>::instance().add(*this);
-  }
+  [[gnu::cold]] explicit state(CompileOptions o) noexcept : options(std::move(o)) {}
   [[gnu::cold]] ~state() { later<In, compiled_functions>::instance().remove(*this); }
   state(const state&) = delete;
 
@@ -172,8 +170,11 @@ struct basic_compiled_calls<In>::state final : compiled_function {
 };
 
 template <class In>
-basic_compiled_calls<In>::basic_compiled_calls(CompileOptions options)
-    : state_(new state(std::move(options))) {}
+[[gnu::cold]] basic_compiled_calls<In>::basic_compiled_calls(CompileOptions options) {
+  auto& all = later<In, compiled_functions>::instance();
+  state_ = new state(std::move(options));
+  all.add(*state_);
+}
 
 template <class In>
 [[gnu::cold]] basic_compiled_calls<In>::~basic_compiled_calls() {
