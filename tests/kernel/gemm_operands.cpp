@@ -2,6 +2,7 @@
 // Products over operands that are not matrices of floats by strides: the driver is the library's.
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -286,6 +287,14 @@ struct pair_tile {
   static constexpr int rows = 32, vectors = 2, width = 16, columns = 32;
   static constexpr index_t step = 32;
 
+  /// Nothing is multiplied outside of one.
+  struct session {
+    session() { open = true; }
+    ~session() { open = false; }
+    session(const session&) = delete;
+    static inline thread_local bool open = false;
+    static inline std::atomic<int> missed{0};
+  };
   struct sliver {
     const element* data;
   };
@@ -304,6 +313,7 @@ struct pair_tile {
 
   template <class Result>
   static void multiply(micro_call<element, sliver, Result>&& call, index_t height, index_t wide) {
+    session::missed += !session::open;
     for (index_t i = 0; i < height; ++i)
       for (index_t j = 0; j < wide; ++j) {
         float& c = call.c.row(i)[j];
@@ -378,4 +388,5 @@ TEMPLATE_TEST_CASE("operands are rounded to bfloat16 while they are packed", "",
         }
       CHECK(most < 1e-6 * std::sqrt(k) * 10);
     }
+  CHECK(pair_tile::session::missed == 0);
 }

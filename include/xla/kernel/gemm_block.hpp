@@ -110,6 +110,7 @@ void multiply_block(const P& p, range rows, range columns, range ks,
                     panels<typename P::element> b) {
   constexpr index_t unit = P::tile::rows;
   if (columns.size() == 0) return;
+  [[maybe_unused]] const typename P::tile::session open;
   const bool packed = p.slivers != nullptr;
   if constexpr (P::packs_left)
     if (!packed && !p.in_place()) return multiply_packing(p, rows, columns, ks, b);

@@ -172,6 +172,9 @@ struct tile {
   /// Slivers and panels hold whole multiples of so many steps along k, filled up with zeros.
   static constexpr index_t step = 1;
 
+  /// What a thread opens while it multiplies: tiles of a processor that have to be set up.
+  struct session {};
+
   static sliver<T> packed(const T* data) { return {data, 1, rows}; }
 
   /// Computes up to `rows` rows and `columns` columns, by the largest kernels that fit.
