@@ -5,6 +5,11 @@
 #include <memory>
 
 #include "xla/kernel/call.hpp"
+#include "xla/kernel/op/embedding.hpp"
+#include "xla/kernel/op/gather.hpp"
+#include "xla/kernel/op/matmul.hpp"
+#include "xla/kernel/op/reduce.hpp"
+#include "xla/kernel/op/slice.hpp"
 #include "xla/op/table.hpp"
 #include "xla/run/engine/common.hpp"
 #include "xla/run/engine/interpreter.hpp"
@@ -19,7 +24,7 @@ struct in_double {
   static constexpr const op_info* of() {
     if constexpr (
         Op::kind == op_kind::reduce || requires { &Op::loops; } || requires { Op::updates; })
-      return &info_of<Op, double, double>;
+      return &info_of<Op, double, double, op_parts::kernel>;
     else return nullptr;
   }
   static constexpr const op_info* value = of();
@@ -36,6 +41,7 @@ class basic_interpretation {
 
   void run(const step& s, bool sums_in_double) {
     const node& n = p_.source.values[s.value];
+    note(*n.op);
     const op_info* const* wide = nullptr;
     if (sums_in_double && n.type == dtype::float32)
       wide = op_table<in_double, later<In, computing_ops>>.find(*n.op);
@@ -59,6 +65,8 @@ class basic_interpretation {
     return ref<buffer>(buffer::make(static_cast<std::size_t>(bytes)));
   }
 
+  static void note(const op_info& op) { get_counter(join({"xla::", op.name})).add(); }
+
   // What no step makes.
   void bring(int v) {
     const node& n = p_.source.values[v];
@@ -74,6 +82,8 @@ class basic_interpretation {
       set(v, static_cast<double>(size), size);
     } else if (is<op::constant>(n)) {
       set(v, n.value, n.attr);
+    } else if (n.op->kind == op_kind::alias) {
+      note(*n.op);
     }
   }
   void set(int v, double number, std::int64_t exact) {
