@@ -8,26 +8,64 @@
 
 namespace xla::detail {
 
+/// Lists of nodes, in each as they were added; a node is in one list.
+class node_lists {
+ public:
+  constexpr node_lists(int lists, std::size_t nodes)
+      : first_(static_cast<std::size_t>(lists) + 1),
+        last_(static_cast<std::size_t>(lists) + 1),
+        next_(nodes) {
+    for (int k = 0; k < lists; ++k) first_.get()[k] = -1;
+  }
+  /// Whether the node is the list's first.
+  constexpr bool add(int list, int node) {
+    int& first = first_.get()[list];
+    int* const next = next_.get();
+    int* const last = last_.get();
+    const bool opens = first < 0;
+    (opens ? first : next[last[list]]) = node;
+    next[node] = -1;
+    last[list] = node;
+    return opens;
+  }
+  constexpr int first(int list) const { return first_.get()[list]; }
+  constexpr int after(int node) const { return next_.get()[node]; }
+
+ private:
+  owned_array<int> first_, last_;  // per list
+  owned_array<int> next_;          // per node
+};
+
 /// What the passes have left -> program: values and steps numbered in the order of execution.
 class lowering {
  public:
   constexpr lowering(pass_state& s, program_builder& out)
-      : s_(s), g_(s.g), roots_(s.roots), out_(out) {}
+      : s_(placed(s)),
+        g_(s.g),
+        roots_(s.roots),
+        out_(out),
+        live_(s.live),
+        region_of_(s.region_of),
+        values_(s.room()),
+        locals_(s.room()),
+        stamps_(s.room()),
+        in_region_(s.region_count, s.room()),
+        value_of_(values_.get()),
+        local_(locals_.get()),
+        stamp_(stamps_.get()) {}
   lowering(const lowering&) = delete;
 
   constexpr void run() {
-    s_.place_alone();
-    live_ = s_.live;
-    region_of_ = s_.region_of;
-    const owned_array<int> values(s_.room()), next(s_.room());
-    value_of_ = values.get();
-    next_ = next.get();
     number_values();
     order_steps();
     finish();
   }
 
  private:
+  static constexpr pass_state& placed(pass_state& s) {
+    s.place_alone();
+    return s;
+  }
   constexpr int root(int node) const { return s_.to[node]; }
 
   // A node is a value of the program unless it lives in registers only.
@@ -54,43 +92,20 @@ class lowering {
     }
   }
 
-  /// Steps in the order of their stages, by counting; nodes of a region stay in their order.
+  /// Steps in the order of their stages; nodes of a region stay in their order.
   [[gnu::cold]] constexpr void order_steps() {
     int last = 0;
     for (int i = 0; i < g_.count; ++i)
       if (live_[i] && s_.stage_at(i) > last) last = s_.stage_at(i);
-    const auto buckets = static_cast<std::size_t>(last) + 2;
-    const owned_array<int> firsts(buckets), tails(buckets);
-    int* const first = firsts.get();
-    int* const tail = tails.get();
-    for (std::size_t s = 0; s < buckets; ++s) first[s] = tail[s] = -1;
-    const auto regions = static_cast<std::size_t>(s_.region_count) + 1;
-    const owned_array<int> region_firsts(regions), region_tails(regions);
-    region_first_ = region_firsts.get();
-    int* const region_tail = region_tails.get();
-    for (int r = 0; r < s_.region_count; ++r) region_first_[r] = region_tail[r] = -1;
-    const owned_array<int> nexts(s_.room()), locals(s_.room()), stamps(s_.room());
-    next_in_stage_ = nexts.get();
-    local_ = locals.get();
-    stamp_ = stamps.get();
+    node_lists in_stage(last + 1, s_.room());
     for (int i = 0; i < g_.count; ++i) {
-      next_[i] = next_in_stage_[i] = -1;
+      stamp_[i] = -1;
       if (!live_[i] || !makes_step(i)) continue;
       const int r = region_of_[i];
-      if (r >= 0) {
-        if (region_tail[r] >= 0) next_[region_tail[r]] = i;
-        const bool opens = region_first_[r] < 0;
-        if (opens) region_first_[r] = i;
-        region_tail[r] = i;
-        if (!opens) continue;
-      }
-      const int s = s_.stage_at(i);
-      (tail[s] >= 0 ? next_in_stage_[tail[s]] : first[s]) = i;
-      tail[s] = i;
+      if (r < 0 || in_region_.add(r, i)) in_stage.add(s_.stage_at(i), i);
     }
-    for (int i = 0; i < g_.count; ++i) stamp_[i] = -1;
     for (int s = 0; s <= last; ++s)
-      for (int i = first[s]; i >= 0; i = next_in_stage_[i])
+      for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i))
         if (const int r = region_of_[i]; r >= 0 && !only_columns(i, s_.regions[r]))
           add_region(r, s_.regions[r]);
         else add_library(i);
@@ -138,7 +153,7 @@ class lowering {
     return n.rank > 0 && n.rank == r.space.rank && r.reduces ? 3 : 4;
   }
   constexpr void order_operands(int index, const region& r) {
-    for (int i = region_first_[index]; i >= 0; i = next_[i]) {
+    for (int i = in_region_.first(index); i >= 0; i = in_region_.after(i)) {
       node& n = g_.nodes[i];
       if (!n.op->commutative) continue;
       const int first = precedence(n.in[0], index, r);
@@ -159,24 +174,33 @@ class lowering {
     s.space = out_.count.spaces;
     out_.spaces[out_.count.spaces++] = r.space;
     order_operands(index, r);
-    int values = 0;
-    for (int i = region_first_[index]; i >= 0; i = next_[i]) {
+    add_region_inputs(index, r);
+    s.inputs = out_.count.inputs - s.first_input;
+    s.ops = add_region_ops(index, s);
+    s.words = out_.count.words - s.first_word;
+    s.outputs = out_.count.outputs - s.first_output;
+    s.kernel = key_of(s);
+    out_.steps[out_.count.steps++] = s;
+  }
+  constexpr void add_region_inputs(int index, const region& r) {
+    const int first = out_.count.words;
+    for (int i = in_region_.first(index); i >= 0; i = in_region_.after(i)) {
       const node& n = g_.nodes[i];
       const int arity = n.arity;
       for (int k = 0; k < arity; ++k) {
         const int in = n.in[k];
         if (region_of_[in] == index || stamp_[in] == index) continue;
         stamp_[in] = index;
-        local_[in] = values++;
-        if (out_.word_ops) out_.word_ops[out_.count.words] = nullptr;
-        out_.words[out_.count.words++] =
-            kernel::micro_op::input_word(g_.nodes[in].type, invariant(g_.nodes[in], r));
+        local_[in] = out_.count.words - first;
         out_.inputs[out_.count.inputs++] = value_of_[in];
+        add_word(kernel::micro_op::input_word(g_.nodes[in].type, invariant(g_.nodes[in], r)),
+                 nullptr);
       }
     }
-    s.inputs = values;
-    s.ops = 0;
-    for (int i = region_first_[index]; i >= 0; i = next_[i], ++s.ops) {
+  }
+  constexpr int add_region_ops(int index, const step& s) {
+    int ops = 0;
+    for (int i = in_region_.first(index); i >= 0; i = in_region_.after(i), ++ops) {
       const node& n = g_.nodes[i];
       const op_info& op = *n.op;
       const int arity = n.arity, value = value_of_[i];
@@ -185,14 +209,14 @@ class lowering {
                                                      op.kind == op_kind::reduce && !column, column);
       for (int k = 0; k < arity; ++k) word = kernel::micro_op::with(word, k, local_[n.in[k]]);
       if (value >= 0) out_.outputs[out_.count.outputs++] = value;
-      local_[i] = values++;
-      if (out_.word_ops) out_.word_ops[out_.count.words] = n.op;
-      out_.words[out_.count.words++] = word;
+      local_[i] = out_.count.words - s.first_word;
+      add_word(word, &op);
     }
-    s.outputs = out_.count.outputs - s.first_output;
-    s.words = values;
-    s.kernel = key_of(s);
-    out_.steps[out_.count.steps++] = s;
+    return ops;
+  }
+  constexpr void add_word(std::uint64_t word, const op_info* op) {
+    if (out_.word_ops) out_.word_ops[out_.count.words] = op;
+    out_.words[out_.count.words++] = word;
   }
 
   /// The number of the distinct key that the step's words are; new words become a new key.
@@ -250,14 +274,13 @@ class lowering {
   graph& g_;
   const graph_roots& roots_;
   program_builder& out_;
-  bool* live_ = nullptr;
-  int* region_of_ = nullptr;
-  int* value_of_ = nullptr;
-  int* next_ = nullptr;
-  int* next_in_stage_ = nullptr;
-  int* region_first_ = nullptr;
-  int* local_ = nullptr;
-  int* stamp_ = nullptr;
+  const bool* const live_;
+  const int* const region_of_;
+  owned_array<int> values_, locals_, stamps_;
+  node_lists in_region_;
+  int* const value_of_;  // per node: its number in the program, or -1
+  int* const local_;     // per node: its number in the region that reads or computes it
+  int* const stamp_;     // per node: the region that reads it already
 };
 
 }  // namespace xla::detail
