@@ -133,6 +133,7 @@ set(XLA_HEADERS
   xla/transform/fuse.hpp
   xla/transform/gradient_uses.hpp
   xla/transform/late.hpp
+  xla/transform/layouts.hpp
   xla/transform/lower.hpp
   xla/transform/micro_op.hpp
   xla/transform/pass.hpp

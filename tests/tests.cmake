@@ -9,6 +9,7 @@ xla_test(kernel/pool LABELS core threads)
 
 xla_test(transform/grad LABELS core)
 xla_test(transform/passes LABELS core)
+xla_test(transform/layouts LABELS core asan)
 xla_test(transform/random_programs LABELS core asan attack)
 xla_test(transform/random_rows LABELS core isa attack)
 xla_test(transform/columns LABELS core asan threads isa)

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
+#include "support/places.hpp"
 #include "support/reference.hpp"
 #include "support/threads.hpp"
 
@@ -62,4 +65,17 @@ TEST_CASE("results do not depend on the number of threads") {
       CHECK(together[i].second == alone[i].second);
     }
   }
+}
+
+TEST_CASE("threads that read elements of an engine share one copy") {
+  const xla::eager_mode_guard eager;
+  const auto x = test::numbers<float>({31, 17});
+  const auto y = test::lying(x, {1, 0}, test::engine_place);
+  std::array<const float*, 4> seen;
+  std::array<std::thread, 4> threads;
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    threads[i] = std::thread([&, i] { seen[i] = y.data(); });
+  for (auto& t : threads) t.join();
+  for (const float* p : seen) CHECK(p == seen[0]);
+  CHECK(y.to_vector() == x.to_vector());
 }

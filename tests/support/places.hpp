@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace test {
 
 /// Elements as an engine has them: the host gets copies.
 struct engine_elements {
-  static inline int living = 0, copied = 0;
+  static inline std::atomic<int> living{0}, copied{0};
   static inline bool broken = false;
   std::vector<char> bytes;
 

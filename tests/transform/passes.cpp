@@ -344,7 +344,7 @@ TEST_CASE("a stage that is not there is refused with those that are") {
   CHECK_THROWS_WITH(f.graph("shared", a),
                     "xla: no stage of a graph is called \"shared\"; there are "
                     "captured, gradient_uses, simplify, share, dead, "
-                    "recompute, rows, fuse, late, lowered");
+                    "recompute, layouts, rows, fuse, late, lowered");
 }
 
 namespace {

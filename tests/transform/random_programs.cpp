@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs drawn at random mean the same in every mode: every pass, the memory plan, in-place state.
+#include "support/layouts.hpp"
 #include "support/modes.hpp"
 #include "support/programs.hpp"
 
@@ -32,6 +33,8 @@ TEST_CASE("random programs are the same eager and traced") {
     INFO("seed " << seed);
     const auto want = test::run_mode<mode::eager>(f, a.v, a.w, a.x, a.y);
     REQUIRE(test::run_mode<mode::traced>(f, a.v, a.w, a.x, a.y).difference(want) == "");
+    const test::shuffled_program<random_program> g{f, seed};
+    REQUIRE(test::run_mode<mode::traced>(g, a.v, a.w, a.x, a.y).difference(want) == "");
     INFO("on the interpreter");
     const test::on_engine op_by_op("interpreter");
     REQUIRE(test::run_mode<mode::traced>(f, a.v, a.w, a.x, a.y).difference(want) == "");
@@ -51,6 +54,8 @@ TEST_CASE("random programs are the same traced, whichever pass is left out") {
       INFO("seed " << seed);
       const auto want = test::run_mode<mode::eager>(f, a.v, a.w, a.x, a.y);
       REQUIRE(test::run_mode<mode::traced>(f, a.v, a.w, a.x, a.y).difference(want) == "");
+      const test::shuffled_program<random_program> g{f, seed};
+      REQUIRE(test::run_mode<mode::traced>(g, a.v, a.w, a.x, a.y).difference(want) == "");
     }
   }
 }
@@ -63,5 +68,16 @@ TEMPLATE_TEST_CASE_SIG("random programs are the same compiled", "", ((int Seed),
     INFO("size " << n);
     test::check_modes<xla::verified>(test::fixed_program<XLA_TEST_SEED + Seed, 30>{}, a.v, a.w, a.x,
                                      a.y);
+  }
+}
+
+TEST_CASE("random programs whose values lie in random orders are the same compiled") {
+  const xla::eager_mode_guard eager;
+  using program = test::fixed_program<XLA_TEST_SEED + 6, 30>;
+  for (const std::int64_t n : {5, 1, 17}) {
+    const arguments a(n);
+    INFO("size " << n);
+    test::check_modes<xla::verified>(test::fixed_shuffled_program<XLA_TEST_SEED + 6, program>{},
+                                     a.v, a.w, a.x, a.y);
   }
 }

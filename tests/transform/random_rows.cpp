@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random programs of matrices, rows and columns: what row regions are made of.
+#include "support/layouts.hpp"
 #include "support/modes.hpp"
 #include "support/programs.hpp"
 
@@ -11,15 +12,16 @@ namespace {
 using sizes = std::pair<std::int64_t, std::int64_t>;
 const sizes shapes[] = {{5, 7}, {1, 1}, {18, 33}, {1, 100}, {3, 16}, {40, 1}, {0, 3}, {3, 0}, {3, 150}};
 
-template <class T, unsigned Seed>
-void check_compiled() {
+template <class T, class F>
+void check_compiled(F f) {
   const xla::eager_mode_guard eager;
   for (auto [n, m] : shapes) {
     INFO(n << " x " << m);
-    test::check_modes<xla::verified>(test::fixed_row_program<T, XLA_TEST_SEED + Seed, 30>{},
-                                     numbers<T>({n, m}, 3), numbers<T>({n, m}, 4));
+    test::check_modes<xla::verified>(f, numbers<T>({n, m}, 3), numbers<T>({n, m}, 4));
   }
 }
+template <class T, unsigned Seed>
+using program = test::fixed_row_program<T, XLA_TEST_SEED + Seed, 30>;
 
 }  // namespace
 
@@ -33,6 +35,8 @@ TEST_CASE("random programs of rows are the same eager and traced") {
     INFO("seed " << seed);
     const auto want = test::run_mode<mode::eager>(f, x, y);
     REQUIRE(test::run_mode<mode::traced>(f, x, y).difference(want) == "");
+    const test::shuffled_program<test::random_row_program<float>> g{f, seed};
+    REQUIRE(test::run_mode<mode::traced>(g, x, y).difference(want) == "");
     INFO("on the interpreter");
     const test::on_engine op_by_op("interpreter");
     REQUIRE(test::run_mode<mode::traced>(f, x, y).difference(want) == "");
@@ -52,10 +56,21 @@ TEST_CASE("random programs of rows are the same traced, whichever pass is left o
       INFO("seed " << seed);
       const auto want = test::run_mode<mode::eager>(f, x, y);
       REQUIRE(test::run_mode<mode::traced>(f, x, y).difference(want) == "");
+      const test::shuffled_program<test::random_row_program<float>> g{f, seed};
+      REQUIRE(test::run_mode<mode::traced>(g, x, y).difference(want) == "");
     }
   }
 }
 
-TEST_CASE("random programs of rows are the same compiled, seed 1") { check_compiled<float, 1>(); }
-TEST_CASE("random programs of rows are the same compiled, seed 2") { check_compiled<float, 2>(); }
-TEST_CASE("random programs of rows are the same compiled, seed 3") { check_compiled<double, 3>(); }
+TEST_CASE("random programs of rows are the same compiled, seed 1") {
+  check_compiled<float>(program<float, 1>{});
+}
+TEST_CASE("random programs of rows are the same compiled, seed 2") {
+  check_compiled<float>(program<float, 2>{});
+}
+TEST_CASE("random programs of rows are the same compiled, seed 3") {
+  check_compiled<double>(program<double, 3>{});
+}
+TEST_CASE("random programs of rows in random orders are the same compiled") {
+  check_compiled<float>(test::fixed_shuffled_program<XLA_TEST_SEED + 4, program<float, 4>>{});
+}

@@ -7,11 +7,14 @@
 #include <string_view>
 
 #include "xla/shape/dtype.hpp"
+#include "xla/shape/layout.hpp"
 #include "xla/shape/shape.hpp"
 
 namespace xla::detail {
 
 struct gradient_scope;
+struct op_record;
+struct pass_state;
 struct kernel_call;
 struct shape_rule;
 struct tile_call;
@@ -65,6 +68,10 @@ struct op_info {
   /// Of a product: the sizes that it loops over, a multiply-add at each place; from the shapes of
   /// inputs and result, and attr.
   shape (*loops)(const shape* in, const shape& out, std::int64_t attr) = nullptr;
+  /// In which orders it wants its inputs, and makes its result, to lie in memory: from its
+  /// attributes alone, to which it adds that they do. And the pass that sees to it.
+  void (*arrange)(op_record& n, layout* inputs, layout& result) = nullptr;
+  void (*layouts)(pass_state&) = nullptr;
   /// Where it has less, the same without functions, and with the kernel alone: a compiled program
   /// points to these, so that it brings no gradient rule and no kernel that it does not run.
   bool has_less = false;

@@ -43,6 +43,10 @@ concept complete_op = requires(const shape_rule& r) {
   { Op::shape_of(r) } -> std::same_as<shape>;
 };
 
+/// transform/layouts.hpp defines it.
+template <class = void>
+constexpr void spread_layouts(pass_state& s);
+
 template <class Op, class Out, class In>
 constexpr void run_gradient(gradient_scope& s) {
   gradient_of<Out, In> g{s};
@@ -80,6 +84,11 @@ constexpr op_info make_info() {
     i.loops = &Op::loops;
   }
   if constexpr (requires { Op::takes_axes; }) i.takes_axes = Op::takes_axes;
+  if constexpr (requires { &Op::arrange; }) {
+    i.arrange = &Op::arrange;
+    i.layouts = &spread_layouts<>;
+  }
+  if constexpr (requires { Op::layouts; }) i.layouts = Op::layouts;
   i.differentiable = differentiable<Op, Out, In>;
   if constexpr (Parts >= op_parts::kernel && Op::kind != op_kind::alias)
     i.run = &kernel_entry<Op, Out, In>::run;

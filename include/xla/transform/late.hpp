@@ -23,8 +23,10 @@ constexpr void draw_late(pass_state& s) {
   for (int i = g.count - 1; i >= 0; --i) {
     if (!s.live[i]) continue;
     const node& n = g.nodes[i];
-    if (n.op->impure && wanted[i] > s.stage[i] && wanted[i] <= last) s.stage[i] = wanted[i] - 1;
-    const int at = n.op->kind == op_kind::alias ? wanted[i] : s.stage_at(i);
+    const bool alias = n.op->kind == op_kind::alias;
+    const bool moves = alias || (n.op->impure && wanted[i] <= last);
+    if (moves && wanted[i] > s.stage[i]) s.stage[i] = wanted[i] - 1;
+    const int at = alias ? wanted[i] : s.stage_at(i);
     for (int k = 0; k < n.arity; ++k)
       if (at < wanted[n.in[k]]) wanted[n.in[k]] = at;
   }

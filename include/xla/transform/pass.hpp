@@ -42,6 +42,7 @@ struct pass_state {
   owned_array<int> for_to, for_region_of, for_stage;
   owned_array<bool> for_live, for_needs_grad;
   owned_array<region> for_regions;
+  owned_array<layout> for_orders;
   int* to = nullptr;           ///< per node: what stands for it, itself or an earlier one
   bool* live = nullptr;        ///< per node: it stands for itself and is wanted
   bool* needs_grad = nullptr;  ///< per result: a gradient could be asked of it
@@ -49,6 +50,7 @@ struct pass_state {
   int* stage = nullptr;        ///< per node without region: when its step runs
   region* regions = nullptr;
   int region_count = 0;
+  layout* orders = nullptr;  ///< per node: how it lies in memory; nullptr: all row by row
   text wrong{};  ///< which pass has left an illegal graph behind, and why
 
   constexpr pass_state(graph& of, const graph_roots& wanted, bool row_kernels_are_there)

@@ -11,6 +11,7 @@
 #include "xla/transform/fuse.hpp"
 #include "xla/transform/gradient_uses.hpp"
 #include "xla/transform/late.hpp"
+#include "xla/transform/layouts.hpp"
 #include "xla/transform/pass.hpp"
 #include "xla/transform/recompute.hpp"
 #include "xla/transform/share.hpp"
@@ -42,6 +43,7 @@ inline constexpr pass passes[] = {
     {"share", &share},
     {"dead", &drop_dead},
     {"recompute", &recompute},
+    {"layouts", &lay_out},
     {"rows", &fuse_rows},
     {"fuse", &fuse},
     {"late", &draw_late},

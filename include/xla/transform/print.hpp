@@ -30,9 +30,18 @@ inline std::string print_number(double v) {
   return buffer;
 }
 
+/// A node's sizes, and their layout where that is not row-major: "(s0, 128){0,1}".
+template <class = void>
+inline std::string print_laid_out(const node& n, layout order) {
+  if (order.is_row_major()) return print_dims(n.dims_shape());
+  shape s = n.dims_shape();
+  for (int i = 0; i < s.rank; ++i) s[order.axis(i)] = n.dims[i];
+  return print_dims(s) + std::string(print_layout(order, s.rank).view());
+}
+
 /// One line: "%12 = matmul(%3, %7) attr=2 : float32 (s0, 128)".
 template <class = void>
-inline std::string print_node(int index, const node& n) {
+inline std::string print_node(int index, const node& n, layout order = {}) {
   std::string out = "%" + std::to_string(index) + " = " + std::string(n.op->name);
   if (is<op::input>(n)) {
     out += n.attr % 2 ? " gradient of slot " : " slot ";
@@ -50,7 +59,7 @@ inline std::string print_node(int index, const node& n) {
     if (n.attr) out += " attr=" + std::to_string(n.attr);
     if (n.size) out += " size=" + print_extent(n.size);
   }
-  return out + " : " + std::string(name_of(n.type)) + " " + print_dims(n.dims_shape()) + "\n";
+  return out + " : " + std::string(name_of(n.type)) + " " + print_laid_out(n, order) + "\n";
 }
 
 /// A graph between two passes, a line for each node that is needed, or all. Behind fuse each says
@@ -67,7 +76,7 @@ inline std::string print(const pass_state& s, bool all = false) {
       if (const int r = s.region_of[i]; r >= 0) out += " region " + std::to_string(r);
       out += ": ";
     }
-    out += print_node(i, s.g.nodes[i]);
+    out += print_node(i, s.g.nodes[i], s.orders ? s.orders[i] : layout{});
   }
   return out;
 }

@@ -130,8 +130,10 @@ struct static_program {
                 "xla::compile: a compiled body is constexpr: it cannot print, use a global "
                 "variable, throw, or call what is not constexpr (the next error names it); do that "
                 "outside, and pass tensors and models as arguments");
-  static constexpr int needed = attempt<first>.needed;
-  static constexpr int capacity = needed > first ? needed : first;
+  /// What an attempt asks for. Passes add nodes only when the body has had room.
+  template <int Tried>
+  static constexpr int enough = attempt<Tried>.needed > Tried ? attempt<Tried>.needed : Tried;
+  static constexpr int capacity = enough<enough<first>>;
   static constexpr text why = attempt<capacity>.why;
   static constexpr const auto& kept = attempt<capacity>;
   static constexpr program_sizes size = kept.storage.size;
