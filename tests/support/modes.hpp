@@ -112,7 +112,7 @@ snapshot call_on_copies(G&& g, const X&... x) {
 }
 
 /// The same of f in a mode; compiled with the passes Wanted, and then once more by the interpreter.
-template <mode M, xla::Passes Wanted = {}, class F, class... X>
+template <mode M, xla::Passes Wanted = xla::Passes{}, class F, class... X>
 snapshot run_mode(F f, const X&... x) {
   const xla::eager_mode_guard as_told(M == mode::eager);
   if constexpr (M == mode::compiled) {
@@ -144,7 +144,7 @@ struct traced_without {
 
 /// f, a function without captures that returns a tensor or a tuple of tensors, gives the same bits
 /// in every mode and leaves the same in its arguments (parameters: also their gradients).
-template <xla::Passes Wanted = {}, class F, class... X>
+template <xla::Passes Wanted = xla::Passes{}, class F, class... X>
 void check_modes(F f, const X&... x) {
   const snapshot eager = run_mode<mode::eager>(f, x...);
   {
