@@ -130,6 +130,7 @@ set(XLA_HEADERS
   xla/transform/backward.hpp
   xla/transform/capture.hpp
   xla/transform/dead.hpp
+  xla/transform/forward.hpp
   xla/transform/fuse.hpp
   xla/transform/gradient_uses.hpp
   xla/transform/late.hpp
@@ -200,6 +201,7 @@ set(XLA_HEADERS
   xla/run/call/signature_cache.hpp
   xla/run/call/stages.hpp
   xla/run/call/static_program.hpp
+  xla/run/call/taped_call.hpp
   xla/run/execute/arena_store.hpp
   xla/run/execute/eager.hpp
   xla/run/execute/executable.hpp

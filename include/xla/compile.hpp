@@ -101,7 +101,10 @@ class compiled_base {
       detail::keeps_engine_graphs ? &Captured::ops : nullptr,
       Captured::kept.facts.data(),
       Captured::kept.sets_flags ? Captured::kept.flags.data() : nullptr,
-      &arguments_of<bare<A>...>::visit};
+      &arguments_of<bare<A>...>::visit,
+      Captured::kept.forward.data(),
+      static_cast<int>(Captured::kept.forward.size()),
+      Captured::kept.cuts};
 
   template <class X>
   static void* address_of(X& x) {
@@ -293,8 +296,20 @@ auto compile_with(F&& f, CompileOptions options) {
 }  // namespace detail
 
 /// Compiles a step function (a lambda without captures, or a function object without data), or a
-/// module, which is then referred to. The result can be moved, not copied. Gradients are taken in
-/// its body: what it returns is the end of the way for a backward() outside, which says so.
+/// module, which is then referred to. The result can be moved, not copied.
+///
+/// With backward() and optimizer.step() in its body a step is one graph, which is the fast way. What
+/// a function without them returns can also be differentiated outside, as in PyTorch:
+///   auto predict = xla::compile(model);
+///   loss_fn(predict(x), target).backward();
+///   optimizer.step();
+/// Gradients, to parameters and to tensors that require one, are those of an eager call to the bit:
+/// backward() runs the body's graph again, on what the call was given and with its random numbers,
+/// op by op or, in traced mode, as a part of the pending graph. Until then the results hold what the
+/// call was given; not so in no_grad(). Where headers alone are used, all units of the program
+/// define XLA_COMPILED_BACKWARD=1 for this, which costs them the ops' gradients. A module is
+/// captured for evaluation, and refuses to be called while it trains, where dropout or batch norm
+/// make a difference: xla::compile([](auto& model, auto& x) { return model(x); }) is for training.
 template <class F>
 auto compile(F&& f, CompileOptions options = {}) {
   return detail::compile_with<Passes{}>(std::forward<F>(f), std::move(options));

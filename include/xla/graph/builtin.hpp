@@ -62,7 +62,8 @@ struct gradient_part {
   static constexpr auto kind = detail::op_kind::alias;
 };
 
-/// What a compiled function without backward() returns: gradients would go through it, and cannot.
+/// What a compiled function without backward() returns, number attr of its results. Gradients go
+/// on to its input, which backward() outside makes.
 struct compiled_result {
   static constexpr auto name = "compiled result";
   static constexpr auto kind = detail::op_kind::leaf;

@@ -47,6 +47,7 @@ struct graph {
   bool own_segments = false;
   bool recording = true;     ///< new nodes may need gradients
   bool in_backward = false;  ///< new nodes are gradients
+  bool cuts = false;         ///< something was not recorded that leaves no node
   size_table sizes;
 
   constexpr int add(const node& n) {

@@ -117,7 +117,16 @@ constexpr void Tensor<T, R>::zero_grad() {
 
 template <element T, int R>
 constexpr Tensor<T, R> Tensor<T, R>::detach() const {
-  if (__builtin_is_constant_evaluated()) return requires_grad() ? cut(false) : *this;
+  if (__builtin_is_constant_evaluated()) {
+    if (requires_grad()) return cut(false);
+    if (!fraction<T> || !owner() || slot_index() >= 0) return *this;
+    // Outside, gradients may be wanted of what no parameter went into. An argument stays itself:
+    // requires_grad_() of what is detached from it is told to it.
+    const detail::node& n = owner()->nodes[node_index()];
+    const bool argument = detail::is<op::input>(n);
+    owner()->cuts |= argument;
+    return argument || n.gradient ? *this : cut(false);
+  }
   Tensor result;
   detail::machine_of<T>::detach(*this, result);
   return result;

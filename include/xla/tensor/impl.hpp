@@ -81,6 +81,29 @@ struct grad_meta {
   void release() noexcept;
 };
 
+/// What the results of a compiled function were computed from, as long as gradients may be wanted
+/// of them.
+class call_record {
+ public:
+  /// A result, computed again in the mode of the moment, so that gradients flow through it.
+  virtual ref<impl> again(int result) = 0;
+  void retain() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (was_last()) delete this;
+  }
+  /// Gives a reference back; true: there is no other.
+  bool was_last() noexcept { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+  /// One after the other of what it holds, whose reference is now the caller's; nullptr: no more.
+  virtual impl* take_input() noexcept = 0;
+
+  call_record() = default;
+  call_record(const call_record&) = delete;
+  virtual ~call_record() = default;
+
+ private:
+  std::atomic<int> refs_{1};
+};
+
 /// A tensor at run time: an op and its inputs until it is executed, elements from then on. The
 /// inputs stay while gradients may flow through it.
 struct impl : op_record {
@@ -93,6 +116,7 @@ struct impl : op_record {
   ref<impl> in[3];
   ref<buffer> data;
   ref<grad_meta> meta;
+  ref<call_record> made_by;     ///< of a compiled function's result, until backward goes into it
   ref<segment> part;            ///< the checkpoint() that does not keep it
   std::uint64_t after[2] = {};  ///< 1 + order of what it waits for and does not read
   ref<impl> previous;           ///< what a cell falls back to when this, still pending, fails

@@ -27,16 +27,21 @@ void impl::destroy(impl* first) noexcept {
   first->leave_pending();
   impl* dead = first;
   dead->pending_next = nullptr;
+  const auto let_go = [&](impl* i) {
+    if (i->refs.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    i->leave_pending();
+    i->pending_next = dead;
+    dead = i;
+  };
   while (dead) {
     impl* t = dead;
     dead = t->pending_next;
     for (auto& input : t->in)
-      if (impl* i = input.take())
-        if (i->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-          i->leave_pending();
-          i->pending_next = dead;
-          dead = i;
-        }
+      if (impl* i = input.take()) let_go(i);
+    if (call_record* const r = t->made_by.take(); r && r->was_last()) {
+      while (impl* i = r->take_input()) let_go(i);
+      delete r;
+    }
     delete t;
   }
 }

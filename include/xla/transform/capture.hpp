@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "xla/transform/backward.hpp"
+#include "xla/transform/forward.hpp"
 #include "xla/transform/lower.hpp"
 #include "xla/transform/passes.hpp"
 #include "xla/transform/twins.hpp"
@@ -129,6 +130,8 @@ struct captured {
   double facts[Capacity] = {};  ///< plain numbers among the members, in the order of binding
   std::int8_t flags[Capacity] = {};  ///< per fact: 1 or -1 where the body set a training flag
   int fact_count = 0;
+  int forward_count = 0;  ///< nodes for a backward() outside, at the end of the program's values
+  bool cuts = false;
   program_sizes count, ops_count;
   int needed = 0;  ///< when greater than Capacity: capture again with this much
   refusal refused;
@@ -226,6 +229,14 @@ constexpr captured<Capacity> capture() {
   out.needed = g.needed() > body.needed() ? g.needed() : body.needed();
   out.refused = g.sizes.refused;
   if (out.needed > Capacity || out.refused.failed()) return out;
+  if constexpr (keeps_forward) {
+    out.cuts = g.cuts;
+    forward_finder forward(g, results, body.result_count);
+    out.forward_count = forward.find();
+    if (g.count + out.forward_count > Capacity) out.needed = g.count + out.forward_count;
+    if (out.needed > Capacity) return out;
+    if (out.forward_count > 0) forward.copy(out.arrays.values + (Capacity - out.forward_count));
+  }
   pass_state s(g, {results, body.result_count, writes, body.write_count}, true);
   run_passes(s, passes_of<F>, [&](std::string_view after, pass_state& now) {
     if constexpr (keeps_engine_graphs)
@@ -237,6 +248,8 @@ constexpr captured<Capacity> capture() {
   auto b = pointers_into<program_builder>(out.arrays, {});
   lowering(s, b).run();
   out.count = b.count;
+  if (b.count.values + out.forward_count > Capacity)
+    out.needed = b.count.values + out.forward_count;
   return out;
 }
 

@@ -7,22 +7,12 @@
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/call/arguments.hpp"
+#include "xla/run/call/taped_call.hpp"
 #include "xla/run/engine/engine.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/trace/machine.hpp"
 
 namespace xla::detail {
-
-/// A slot of a program at one call.
-struct bound_slot {
-  ref<impl> value;
-  cell* place = nullptr;
-  handle* target = nullptr;  ///< a tensor argument, to which a write goes back
-  double number = 0;
-
-  /// What the slot stands for; nullptr for a number.
-  const void* owner() const { return place ? static_cast<const void*>(place) : target; }
-};
 
 /// Memory that a call makes, or takes over from an old value; and the tensor that will have it.
 struct fresh_buffer {
@@ -46,6 +36,7 @@ struct basic_bound_call {
   list<char> absent;
   list<const void*> distinct;   ///< per slot: its owner, in a call that was fine
   bool differentiable = false;  ///< a tensor among the arguments requires a gradient
+  later<In, ref<taped_call>> record;  ///< of a call whose results gradients may be wanted of
 
   ref<impl>& result(int i) { return fresh[first_result + i].tensor; }
   [[gnu::noinline]] void clear() {
@@ -56,6 +47,7 @@ struct basic_bound_call {
     differentiable = false;
     facts.clear();
     fresh.clear();
+    record.reset();
   }
 };
 using bound_call = basic_bound_call<void>;
@@ -142,11 +134,13 @@ struct call_arguments {
 template <class In>
 class basic_execution {
  public:
-  basic_execution(later<In, executable>& e, later<In, bound_call>& c)
-      : e_(e), p_(e.about()), call_(c) {}
+  basic_execution(const compiled_program& of, later<In, executable>& e, later<In, bound_call>& c)
+      : of_(of), e_(e), p_(e.about()), call_(c) {}
   basic_execution(const basic_execution&) = delete;
 
   void run() {
+    find_cells();
+    if (of_.forward_count > 0) find_wanted();
     bring_slots();
     make_writes();
     make_results();
@@ -156,6 +150,7 @@ class basic_execution {
     e_.run({call_.values.data(), call_.outputs.data(), call_.random.data()});
     commit();
     numbers.used();
+    if (call_.record) call_.record->keep(call_.slots, call_.random);
   }
 
  private:
@@ -206,7 +201,7 @@ class basic_execution {
       const write& w = source().writes[i];
       bound_slot& b = call_.slots[w.slot];
       ref<buffer> to;
-      if (p_.in_place[i]) {
+      if (p_.in_place[i] && !call_.record) {
         impl* old = w.gradient ? b.place->meta->grad.get() : b.value.get();
         const int handles = w.gradient ? 1 : 2;  // the cell's, and this call's
         if (old && old->refs.load(std::memory_order_acquire) == handles && old->data &&
@@ -258,7 +253,7 @@ class basic_execution {
       if (!f.tensor) continue;
       f.tensor->data = std::move(f.data);
       if (i < call_.first_result) leave(source().writes[i - first_write_], std::move(f.tensor));
-      else hand_out(source().results[i - call_.first_result], *f.tensor);
+      else hand_out(i - call_.first_result, *f.tensor);
     }
   }
   void leave(const write& w, ref<impl> t) noexcept {
@@ -272,32 +267,48 @@ class basic_execution {
     if (b.place) b.place->current = std::move(t);
     else b.target->adopt(t.take());
   }
-  void hand_out(int v, impl& result) const noexcept {
-    if (!source().values[v].needs_grad || !wants_gradients()) return;
-    result.op = &builtin<op::compiled_result>;
-    result.needs_grad = true;
-  }
-  bool wants_gradients() const noexcept {
-    bool any = call_.differentiable;
-    for (const bound_slot& b : call_.slots) {
-      if (any) break;
-      any = b.place && b.place->meta && b.place->meta->requires_grad;
+  void find_cells() noexcept {
+    for (int i = 0; i < call_.slots.size() && !cells_; ++i) {
+      const cell* const c = call_.slots[i].place;
+      cells_ = c && c->meta && c->meta->requires_grad;
     }
-    return any && grad_enabled();
+  }
+  // Whether gradients may be asked of what the call returns, from what its arguments are.
+  void find_wanted() {
+    bool any = false;
+    for (int i = 0; i < source().count.results; ++i) any |= wanted(i);
+    if (any) call_.record = later<In, ref<taped_call>>(new later<In, taped_call>(of_));
+  }
+  bool wanted(int result) const noexcept {
+    if (!grad_enabled()) return false;
+    if (of_.forward_count == 0)
+      return source().values[source().results[result]].needs_grad &&
+             (cells_ || call_.differentiable);
+    const node& r = of_.forward_result(result);
+    return (r.needs_grad && cells_) || (r.gradient && call_.differentiable);
+  }
+  void hand_out(int i, impl& result) const noexcept {
+    if (!wanted(i)) return;
+    result.op = &builtin<op::compiled_result>;
+    result.attr = i;
+    result.needs_grad = true;
+    result.made_by = ref<call_record>::share(call_.record.get());
   }
 
+  const compiled_program& of_;
   later<In, executable>& e_;
   const later<In, sized_program>& p_;
   later<In, bound_call>& call_;
   int first_write_ = 0;
+  bool cells_ = false;  // a parameter requires a gradient
 };
 using execution = basic_execution<void>;
 
 /// One call of an executable.
 template <class In = void>
-void execute(later<In, executable>& e, later<In, bound_call>& call) {
-  later<In, execution>(e, call).run();
+void execute(const compiled_program& of, later<In, executable>& e, later<In, bound_call>& call) {
+  later<In, execution>(of, e, call).run();
 }
-XLA_INSTANCE(void execute<void>(executable&, bound_call&));
+XLA_INSTANCE(void execute<void>(const compiled_program&, executable&, bound_call&));
 
 }  // namespace xla::detail

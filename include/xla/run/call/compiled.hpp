@@ -120,7 +120,7 @@ struct basic_compiled_calls<In>::state final : compiled_function {
       if (later<In, planned>* p = e->as_plan(); p && w->is_new(*w, *p))
         introduce(*w, *p, arguments);
     const later<In, timed> sample(counts.execute_time);
-    execute<In>(*e, call);
+    execute<In>(p, *e, call);
     if (!p.flags) return;
     later<In, flag_setter> setter(p.flags);
     arguments.visit(arguments.addresses, setter);
@@ -128,6 +128,7 @@ struct basic_compiled_calls<In>::state final : compiled_function {
 
   static void bind(const compiled_program& p, const later<In, signature_cache>& cache,
                    later<In, bound_call>& call, const call_arguments& arguments) {
+    call.slots.reserve(p.source.count.slots);
     later<In, call_binder> binder(call);
     arguments.visit(arguments.addresses, binder);
     check_facts<In>(p.facts, call, arguments);

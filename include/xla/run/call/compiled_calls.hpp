@@ -21,6 +21,13 @@ struct compiled_program {
   const double* facts;
   const std::int8_t* flags;  ///< per fact: 1 or -1 where the body sets a training flag; or nullptr
   void (*visit)(void* const* arguments, leaf_visitor& to);
+  const node* forward;  ///< for a backward() outside; see forward_finder
+  int forward_count;
+  bool cuts;  ///< the body has no_grad(), or detaches an argument
+
+  const node& forward_result(int i) const {
+    return forward[forward_count - source.count.results + i];
+  }
 };
 
 /// The executables of one compiled function and its calls, whatever its type; run/call/compiled.hpp

@@ -42,7 +42,7 @@ constexpr region_kernel make_region_kernel() {
 }
 
 /// What is kept of a capture, in arrays of the sizes that it turned out to need.
-template <program_sizes Size, program_sizes Ops, int Facts>
+template <program_sizes Size, program_sizes Ops, int Facts, int Forward>
 struct kept_program {
   text why;        ///< it was refused
   int needed = 0;  ///< the capacity that it takes
@@ -52,6 +52,8 @@ struct kept_program {
   std::array<std::int8_t, static_cast<std::size_t>(Facts) + 1> flags{};
   bool sets_flags = false;
   Passes passes;
+  std::array<node, static_cast<std::size_t>(Forward)> forward{};
+  bool cuts = false;
 
   constexpr program view() const {
     program p = storage.view();
@@ -88,7 +90,9 @@ constexpr auto keep_program() {
       whole ? a_compiled_body_is_constexpr_without_output_globals_exceptions.ops_count
             : program_sizes{};
   const auto& from = a_compiled_body_is_constexpr_without_output_globals_exceptions;
-  kept_program<n, ops, facts> out;
+  constexpr int forward =
+      whole ? a_compiled_body_is_constexpr_without_output_globals_exceptions.forward_count : 0;
+  kept_program<n, ops, facts, forward> out;
   out.why = from.refused.why;
   out.passes = passes_of<F>;
   out.needed = from.needed;
@@ -105,6 +109,8 @@ constexpr auto keep_program() {
     for_each_array(copy, out.ops, from.ops, ops);
     keep_less(out.ops, ops);
   }
+  out.cuts = from.cuts;
+  copy(out.forward, from.arrays.values + (Capacity - forward), forward);
   return out;
 }
 

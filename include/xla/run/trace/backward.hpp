@@ -108,21 +108,33 @@ class tensor_backward {
       if (!place_.emplace(t, 0).second) continue;
       stack.push_back({t, true});
       if (t->meta) continue;
-      if (is<op::compiled_result>(*t))
-        throw runtime_error(
-            "backward: a compiled function returned a value that this one was computed from, and "
-            "keeps nothing for gradients: call backward() in its body, or detach() what it "
-            "returns");
       if (t->consumed)
         throw runtime_error(
             "backward: called a second time through the same values; "
             "compute the loss again first");
+      if (is<op::compiled_result>(*t)) go_into(*t);
       for (int i = t->arity - 1; i >= 0; --i)
         if (t->in[i]->needs_grad) stack.push_back({t->in[i].get(), false});
     }
     std::reverse(order_.begin(), order_.end());
     std::reverse(held_.begin(), held_.end());
     for (int k = 0; k < order_.size(); ++k) place_[order_[k]] = k;
+  }
+
+  // What a compiled function returned is from here on the same value, computed as in eager mode.
+  static void go_into(impl& t) {
+    if (t.arity > 0) return;
+    if (!t.made_by)
+      throw runtime_error(
+          "backward: a compiled function returned a value that this one was computed from, and "
+          "keeps nothing for gradients: call backward() in its body, detach() what it returns, or "
+          "build with XLA_COMPILED_BACKWARD=1, as xla::runtime does");
+    ref<impl> same = t.made_by->again(static_cast<int>(t.attr));
+    change(t, [&](impl& own) {
+      own.in[0] = std::move(same);
+      own.arity = 1;
+      own.made_by.reset();
+    });
   }
 
   int position(impl* t) const {
@@ -139,13 +151,14 @@ class tensor_backward {
   void collect(impl& t, const handle& gradient) {
     if (!t.meta->requires_grad) return;
     for (auto& [meta, sum] : found_)
-      if (meta == t.meta.get()) return void(sum = add_gradients<In>(t.type, sum, gradient));
-    found_.emplace_back(t.meta.get(), gradient);
+      if (meta.get() == t.meta.get()) return void(sum = add_gradients<In>(t.type, sum, gradient));
+    found_.emplace_back(t.meta, gradient);
     if (impl* old = t.meta->grad.get())
       found_.back().second = add_gradients<In>(t.type, share(old), gradient);
   }
 
   void step(impl& t, const handle& gradient) {
+    if (is<op::compiled_result>(t)) return pass(*t.in[0], gradient);
     gradient_scope s(count_inputs(t, tensor_at));
     int i = 0;
     each_input(t, tensor_at, [&](const ref<impl>& in) {
@@ -164,8 +177,11 @@ class tensor_backward {
     i = 0;
     each_input(t, tensor_at, [&](const ref<impl>& in) {
       if (const int k = i++; s.wants[k] && s.result[k].defined())
-        add_to(gradient_[position(in.get())], in->type, s.result[k]);
+        pass(*in, s.result[k]);
     });
+  }
+  void pass(impl& to, const handle& gradient) {
+    if (to.needs_grad) add_to(gradient_[position(&to)], to.type, gradient);
   }
   static constexpr auto tensor_at = [](const ref<impl>& in) -> const impl& { return *in; };
   static void add_to(handle& sum, dtype type, const handle& gradient) {
@@ -199,7 +215,7 @@ class tensor_backward {
   list<handle> gradient_;
   list<int> handed_;  // where ops have several results
   later<In, tensor_replay> again_;
-  list<std::pair<grad_meta*, handle>> found_;
+  list<std::pair<ref<grad_meta>, handle>> found_;
 };
 
 template <class In>

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/run/call/compiled_calls.hpp"
+#include "xla/run/plan/sized.hpp"
+#include "xla/run/trace/machine.hpp"
+
+namespace xla::detail {
+
+/// A slot of a program at one call.
+struct bound_slot {
+  ref<impl> value;
+  cell* place = nullptr;
+  handle* target = nullptr;  ///< a tensor argument, to which a write goes back
+  double number = 0;
+
+  /// What the slot stands for; nullptr for a number.
+  const void* owner() const { return place ? static_cast<const void*>(place) : target; }
+};
+
+/// A call of a compiled function whose results gradients may be wanted of: when backward() comes to
+/// one, the body's graph is run again op by op, recorded as an eager or traced body is.
+template <class In>
+class basic_taped_call final : public call_record {
+ public:
+  explicit basic_taped_call(const compiled_program& p) : p_(p) {}
+
+  static void* operator new(std::size_t bytes) {
+    return small_blocks<sizeof(basic_taped_call)>::take(bytes);
+  }
+  static void operator delete(void* p) noexcept { small_blocks<sizeof(basic_taped_call)>::give(p); }
+
+  /// What the call was given; the lists are empty afterwards.
+  void keep(list<bound_slot>& slots, list<rng_state>& random) noexcept {
+    slots_.swap(slots);
+    random_.swap(random);
+  }
+  ref<impl> again(int result) override {
+    if (results_.empty()) run();
+    return results_[result];
+  }
+  impl* take_input() noexcept override {
+    while (!slots_.empty()) {
+      impl* const t = slots_.back().value.take();
+      slots_.pop_back();
+      if (t) return t;
+    }
+    return nullptr;
+  }
+
+ private:
+  void run() {
+    list<shape> shapes;
+    for (const bound_slot& s : slots_) {
+      shapes.push_back(s.value ? s.value->dims_shape() : shape{});
+      if (p_.cuts && s.value && s.value->needs_grad && !s.place)
+        throw runtime_error(
+            "backward: a tensor that requires a gradient was an argument of a compiled function "
+            "that detaches it or has no_grad() in its body, and was compiled for tensors that do "
+            "not: pass x.detach()");
+    }
+    symbols_ = evaluate_symbols(p_.source, shapes);
+    list<ref<impl>> values;
+    int drawn = 0;
+    const int results = p_.source.count.results;
+    for (int i = 0; i < p_.forward_count - results; ++i)
+      values.push_back(value(p_.forward[i], values, drawn));
+    for (int i = 0; i < results; ++i) results_.push_back(values[p_.forward_result(i).in[0]]);
+    slots_.clear();
+  }
+
+  ref<impl> value(const node& from, const list<ref<impl>>& values, int& drawn) const {
+    node n = from;
+    n.set_shape(value_at(symbols_, n.dims_shape()));
+    if (is<op::input>(n)) return slots_[static_cast<int>(n.attr / 2)].value;
+    if (is<op::scalar>(n)) return number(n, slots_[static_cast<int>(n.attr)].number);
+    if (is<op::size>(n)) return number(n, static_cast<double>(value_at(symbols_, n.size)));
+    if (is<op::constant>(n)) return run_constant(n);
+    impl* in[3] = {};
+    bool wants = false;
+    for (int k = 0; k < n.arity; ++k) {
+      in[k] = values[n.in[k]].get();
+      wants |= p_.forward[n.in[k]].needs_grad;
+    }
+    if (is<op::detach>(n)) return cut(n, in[0]);
+    if (n.op->impure) {
+      const rng_state& s = random_[n.attr == 0 ? drawn++ : static_cast<int>(n.attr) - 1];
+      n.attr = static_cast<std::int64_t>(s.seed);
+      n.size = static_cast<extent>(s.offset);
+    } else {
+      n.size = value_at(symbols_, n.size);
+    }
+    const grad_scope as_recorded(n.needs_grad || !wants);
+    ref<impl> t = new_op(n, in);
+    start_op(*t);
+    return t;
+  }
+  static ref<impl> number(node n, double value) {
+    n.op = &builtin<op::constant>;
+    n.value = value;
+    n.attr = static_cast<std::int64_t>(value);
+    return run_constant(n);
+  }
+  // A value that a cell was given collects gradients for it, any other for itself.
+  ref<impl> cut(const node& n, impl* from) const {
+    ref<impl> t = new_detached(from);
+    const auto slot = n.attr / 2;
+    if (n.needs_grad && n.attr >= 0 && slot < slots_.size())
+      t->meta = slots_[int(slot)].value->meta;
+    else if (n.needs_grad) t->meta = ref<grad_meta>(new grad_meta);
+    t->needs_grad = t->meta && t->meta->requires_grad;
+    start_op(*t);
+    return t;
+  }
+
+  const compiled_program& p_;
+  list<bound_slot> slots_;
+  list<rng_state> random_;
+  list<std::int64_t> symbols_;
+  list<ref<impl>> results_;  // when they have been computed again
+};
+using taped_call = basic_taped_call<void>;
+
+}  // namespace xla::detail

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/graph/graph.hpp"
+
+namespace xla::detail {
+
+/// Whether a compiled function's results keep what a backward() outside needs. The graph for that
+/// is data where xla::runtime has all ops; with headers alone it makes them, and so has to be asked
+/// for, in all units of a program alike.
+#if !defined(XLA_COMPILED_BACKWARD)
+#if defined(XLA_EXTERN_RUNTIME)
+#define XLA_COMPILED_BACKWARD 1
+#else
+#define XLA_COMPILED_BACKWARD 0
+#endif
+#endif
+inline constexpr bool keeps_forward = XLA_COMPILED_BACKWARD;
+
+/// Copies what results depend on, as the body made it, for a backward() outside: its last nodes
+/// stand for the results, each with its value as input, and say whether gradients may reach
+/// parameters from there (needs_grad) or tensors among the arguments (gradient).
+class forward_finder {
+ public:
+  constexpr forward_finder(const graph& g, const int* results, int count)
+      : g_(g), results_(results), result_count_(count) {}
+  forward_finder(const forward_finder&) = delete;
+  constexpr ~forward_finder() {
+    delete[] to_;
+    delete[] of_tensors_;
+  }
+
+  /// The number of nodes; 0: there are none, as the body calls backward() itself, or returns what
+  /// has no gradient.
+  constexpr int find() {
+    bool any = false;
+    for (int i = 0; i < result_count_; ++i) any |= is_fraction(g_.nodes[results_[i]].type);
+    for (int i = 0; i < g_.slot_count; ++i)
+      any &= !g_.slots[i].collected && g_.slots[i].grad_leaf < 0;
+    return any ? mark() : 0;
+  }
+  constexpr void copy(node* to) const {
+    for (int i = 0; i < g_.count; ++i) {
+      if (to_[i] < 0) continue;
+      node& n = *to++ = g_.nodes[i];
+      for (int k = 0; k < n.arity; ++k) n.in[k] = to_[n.in[k]];
+    }
+    for (int i = 0; i < result_count_; ++i) {
+      const node& from = g_.nodes[results_[i]];
+      node& n = *to++ = node{};
+      n.op = &builtin<op::compiled_result>;
+      n.in[0] = to_[results_[i]];
+      n.needs_grad = from.needs_grad;
+      n.gradient = is_fraction(from.type) && of_tensors_[results_[i]];
+    }
+  }
+
+ private:
+  static constexpr bool is_fraction(dtype t) {
+    return t == dtype::float32 || t == dtype::float64 || t == dtype::bfloat16;
+  }
+  // Random numbers are those of all draws before, whoever looks at these.
+  constexpr int mark() {
+    to_ = new int[static_cast<std::size_t>(g_.count)];
+    of_tensors_ = new bool[static_cast<std::size_t>(g_.count)];
+    for (int i = 0; i < g_.count; ++i) {
+      const node& x = g_.nodes[i];
+      to_[i] = x.op->impure ? 0 : -1;
+      of_tensors_[i] = is<op::input>(x) && g_.slots[x.attr / 2].kind == slot_kind::tensor;
+      for (int k = 0; k < x.arity && x.op->differentiable; ++k)
+        of_tensors_[i] = of_tensors_[i] || of_tensors_[x.in[k]];
+    }
+    bool wanted = false;
+    for (int i = 0; i < result_count_; ++i) {
+      to_[results_[i]] = 0;
+      wanted |= g_.nodes[results_[i]].needs_grad || of_tensors_[results_[i]];
+    }
+    for (int i = g_.count - 1; i >= 0; --i)
+      for (int k = 0; to_[i] == 0 && k < g_.nodes[i].arity; ++k) to_[g_.nodes[i].in[k]] = 0;
+    int count = 0;
+    for (int i = 0; i < g_.count; ++i) {
+      if (to_[i] < 0) continue;
+      to_[i] = count++;
+      wanted &= !is<op::data>(g_.nodes[i]);
+    }
+    return wanted ? count + result_count_ : 0;
+  }
+
+  const graph& g_;
+  const int* results_;
+  int result_count_;
+  int* to_ = nullptr;           // per node: its number in the copy; -1: it is not there
+  bool* of_tensors_ = nullptr;  // per node: gradients may go on to tensors among the arguments
+};
+
+}  // namespace xla::detail
