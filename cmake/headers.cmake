@@ -66,6 +66,7 @@ set(XLA_HEADERS
   xla/op/derived/einsum.hpp
   xla/op/derived/einsum_formula.hpp
   xla/op/derived/elementwise.hpp
+  xla/op/derived/fill.hpp
   xla/op/derived/index_put.hpp
   xla/op/derived/indexing.hpp
   xla/op/derived/linalg.hpp
@@ -89,6 +90,7 @@ set(XLA_HEADERS
   xla/op/embedding.hpp
   xla/op/erf.hpp
   xla/op/exponential.hpp
+  xla/op/functional_copy.hpp
   xla/op/gather.hpp
   xla/op/index.hpp
   xla/op/index_select.hpp
@@ -105,6 +107,7 @@ set(XLA_HEADERS
   xla/op/op.hpp
   xla/op/permute.hpp
   xla/op/pow.hpp
+  xla/op/print.hpp
   xla/op/prod.hpp
   xla/op/random.hpp
   xla/op/reduce.hpp
@@ -273,7 +276,6 @@ set(XLA_HEADERS
   xla/nn/decoder.hpp
   xla/nn/dropout.hpp
   xla/nn/embedding.hpp
-  xla/nn/functional_copy.hpp
   xla/nn/generate.hpp
   xla/nn/init.hpp
   xla/nn/linear.hpp
@@ -308,7 +310,6 @@ set(XLA_HEADERS
   xla/io/idx.hpp
   xla/io/named_array.hpp
   xla/io/npy.hpp
-  xla/io/print.hpp
   xla/io/progress.hpp
   xla/io/svg.hpp
   xla/io/terminal.hpp

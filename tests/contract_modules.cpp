@@ -151,17 +151,17 @@ struct leaf_list {
   std::array<const xla::detail::handle*, 64> leaves = {};
   int count = 0;
 
-  constexpr void add(const char* kind, const xla::detail::tree_path& path) {
+  constexpr void add(const char* kind, const xla::tree_path& path) {
     xla::detail::text t;
     path.write(t);
     names[static_cast<std::size_t>(count++)] << kind << t;
   }
-  constexpr void cell(const xla::detail::handle& h, const xla::detail::tree_path& path) {
+  constexpr void cell(const xla::detail::handle& h, const xla::tree_path& path) {
     leaves[static_cast<std::size_t>(count)] = &h;
     add("cell ", path);
   }
   constexpr void kept(const xla::detail::handle& h, const xla::detail::handle& owner,
-                      const xla::detail::tree_path& path) {
+                      const xla::tree_path& path) {
     cell(h, path);
     for (int i = 0; i < count; ++i)
       if (leaves[static_cast<std::size_t>(i)] == &owner)
@@ -211,7 +211,7 @@ struct leaf_reader {
 /// The names of what a call brings, as its binder meets it.
 struct call_reader final : xla::detail::leaf_visitor {
   using handle = xla::detail::handle;
-  using tree_path = xla::detail::tree_path;
+  using tree_path = xla::tree_path;
   std::vector<std::string> slots, facts;
   void tensor(handle&, const tree_path& path) override { slots.push_back(path.str()); }
   void cell(handle&, const tree_path& path) override { slots.push_back(path.str()); }

@@ -30,6 +30,12 @@ set(state_rooms       # the only places there with objects that outlive a call:
   "^tensor/(heap|buffer).hpp$"      # memory that waits for the next tensor, and its counts
   "^base/fork.hpp$")  # what has to be at rest when the process forks
 
+set(public_only "^(nn|optim|data|io|train)/")  # built from the public API
+set(looks_inside      # of these, so far:
+  "^nn/(convert|state_dict|state_loader).hpp$"  # files of any element type, by the handles of tensors
+  "^nn/decoder.hpp$"                            # sizes and positions against those of a cache
+  "^optim/(group|average).hpp$")                # arrays as long as a type has parameters
+
 if(NOT ROOT)
   get_filename_component(ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 endif()
@@ -92,6 +98,18 @@ foreach(header IN LISTS headers)
     endforeach()
   endif()
 
+  set(allowed OFF)
+  foreach(exception IN LISTS looks_inside)
+    if(header MATCHES "${exception}")
+      set(allowed ON)
+    endif()
+  endforeach()
+  if(header MATCHES "${public_only}" AND NOT allowed)
+    if(text MATCHES "[^\n]*xla::detail[^\n]*|namespace xla {\n+namespace detail")
+      refuse("${header} looks inside: ${CMAKE_MATCH_0}")
+    endif()
+  endif()
+
   # A header of the run time may end with what defines it, which is on its own floor and includes it in turn.
   set(definitions "")
   if(text MATCHES "\n#if XLA_RUNTIME_HERE\n(#include \"xla/[^#]*)+#endif\n$")
@@ -120,6 +138,14 @@ foreach(header IN LISTS headers)
       refuse("${header} includes Boost.Hana past its gate")
     endif()
   endforeach()
+endforeach()
+
+file(GLOB_RECURSE examples "${ROOT}/examples/*.[ch]pp")
+foreach(example IN LISTS examples)
+  file(STRINGS "${example}" inside REGEX "detail::")
+  if(inside)
+    refuse("${example} looks inside: ${inside}")
+  endif()
 endforeach()
 
 foreach(header IN LISTS XLA_HEADERS XLA_EXT_HEADERS)

@@ -177,8 +177,8 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
       return {};
     } else {
       using printed = detail::printed_program<F, detail::argument_of<A&&>...>;
-      return detail::print_stage<detail::later<F, void>>(printed::graph.view(), stage,
-                                                         detail::passes_of<F>);
+      return detail::print_stage<later<F, void>>(printed::graph.view(), stage,
+                                                 detail::passes_of<F>);
     }
   }
   /// As an argument it brings nothing that changes.

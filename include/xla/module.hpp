@@ -4,20 +4,21 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "xla/base/hana.hpp"
 #include "xla/tensor/walk.hpp"
 
 namespace xla {
 
-namespace detail {
-/// Calls f(state, path) for every parameter of a module, or every buffer.
+/// Calls f(state, path) for every parameter of a module, or every buffer; path is the way to it, a
+/// tree_path, from where the module stands.
 template <bool Parameters, class Module, class F>
 constexpr void visit_states(Module& module, F&& f, const tree_path& path = {}) {
-  visit_tree(
+  detail::visit_tree(
       module,
       [&](auto& leaf, const tree_path& at) {
-        if constexpr (is_state<std::remove_cvref_t<decltype(leaf)>>)
+        if constexpr (detail::is_state<std::remove_cvref_t<decltype(leaf)>>)
           if constexpr (std::remove_cvref_t<decltype(leaf)>::trainable == Parameters) f(leaf, at);
       },
       path);
@@ -27,37 +28,47 @@ constexpr void visit_states(Module& module, F&& f, const tree_path& path = {}) {
 template <class X>
 constexpr int count_parameters() {
   int n = 0;
-  visit_types<std::remove_cvref_t<X>>([&]<class L>(std::type_identity<L>, const tree_path&) {
-    if constexpr (is_state<L>) n += L::trainable;
-  });
+  detail::visit_types<std::remove_cvref_t<X>>(
+      [&]<class L>(std::type_identity<L>, const tree_path&) {
+        if constexpr (detail::is_state<L>) n += L::trainable;
+      });
   return n;
 }
-}  // namespace detail
+
+/// Whether a type, with all of its members, can be a model or another argument of a compiled
+/// function.
+template <class X>
+constexpr bool is_argument() {
+  return detail::fits<X>();
+}
+/// Stops the build where it cannot, and says why.
+template <class X>
+constexpr void check_argument() {
+  detail::check_fit<X>();
+}
 
 /// Calls f(name, parameter) for every parameter of a module; names as in PyTorch: "fc1.weight".
 template <class Module, class F>
 void named_parameters(Module& module, F&& f) {
-  detail::visit_states<true>(module,
-                             [&](auto& p, const detail::tree_path& path) { f(path.str(), p); });
+  visit_states<true>(module, [&](auto& p, const tree_path& path) { f(path.str(), p); });
 }
 
 /// Calls f(parameter) for every parameter of a module.
 template <class Module, class F>
 constexpr void for_each_parameter(Module& module, F&& f) {
-  detail::visit_states<true>(module, [&](auto& p, const detail::tree_path&) { f(p); });
+  visit_states<true>(module, [&](auto& p, const tree_path&) { f(p); });
 }
 
 /// Calls f(name, buffer) for every buffer of a module: "norm.running_mean".
 template <class Module, class F>
 void named_buffers(Module& module, F&& f) {
-  detail::visit_states<false>(module,
-                              [&](auto& b, const detail::tree_path& path) { f(path.str(), b); });
+  visit_states<false>(module, [&](auto& b, const tree_path& path) { f(path.str(), b); });
 }
 
 /// Calls f(buffer) for every buffer of a module.
 template <class Module, class F>
 constexpr void for_each_buffer(Module& module, F&& f) {
-  detail::visit_states<false>(module, [&](auto& b, const detail::tree_path&) { f(b); });
+  visit_states<false>(module, [&](auto& b, const tree_path&) { f(b); });
 }
 
 namespace detail {
@@ -82,6 +93,31 @@ constexpr bool is_training(Module& module) {
   return on;
 }
 }  // namespace detail
+
+/// Puts the training flags of a module back as they were, at the end of a scope.
+template <class Module>
+class training_flags_guard {
+ public:
+  explicit training_flags_guard(Module& module) : module_(module) {
+    each([this](TrainingFlag& f) { before_.push_back(f); });
+  }
+  training_flags_guard(const training_flags_guard&) = delete;
+  ~training_flags_guard() {
+    each([next = before_.begin()](TrainingFlag& f) mutable { f.set(*next++); });
+  }
+
+ private:
+  void each(auto f) {
+    detail::visit_tree(
+        module_,
+        [&f](auto& leaf, const auto&) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(leaf)>, TrainingFlag>) f(leaf);
+        },
+        {});
+  }
+  Module& module_;
+  std::vector<bool> before_;
+};
 
 /// The number of trainable elements of a module.
 template <class Module>
@@ -148,8 +184,7 @@ consteval std::int64_t parameter_count() {
 /// for it.
 #define XLA_HEADER_MODULE(...)                                           \
   XLA_DETAIL_MEMBER_LIST(template <class = void> constexpr, __VA_ARGS__) \
-  XLA_DETAIL_TRAINING(template <class XlaIn = void> constexpr,           \
-                      ::xla::detail::dependent<XlaIn>(*this))
+  XLA_DETAIL_TRAINING(template <class XlaIn = void> constexpr, ::xla::dependent<XlaIn>(*this))
 
 /// The same for a container with one member, whose name stays out of the parameters' names, as in
 /// PyTorch: "0.weight", not "layers.0.weight".

@@ -3,9 +3,9 @@
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
-#include "xla/io/print.hpp"
 #include "xla/op/derived/softmax.hpp"
 #include "xla/op/gather.hpp"
+#include "xla/op/print.hpp"
 #include "xla/op/slice.hpp"
 #include "xla/op/tanh.hpp"
 

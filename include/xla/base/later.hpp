@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace xla::detail {
+namespace xla {
 
+namespace detail {
 template <class, class X>
 struct later_type {
   using type = X;
 };
+}  // namespace detail
 
 /// X, as a type that depends on In. A template instantiates what it uses of other types as soon as
 /// a program includes it; of dependent ones only where it is instantiated itself. So the templates
-/// of the run time name containers, and each other, as later<In, …>, In being their own parameter.
+/// of a header name containers, and each other, as later<In, …>, In being their own parameter.
 template <class In, class X>
-using later = typename later_type<In, X>::type;
+using later = typename detail::later_type<In, X>::type;
 
 /// x, in an expression that depends on In.
 template <class In, class X>
@@ -20,4 +22,4 @@ constexpr X& dependent(X& x) {
   return x;
 }
 
-}  // namespace xla::detail
+}  // namespace xla

@@ -8,23 +8,26 @@
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
 
-namespace xla::detail {
+namespace xla {
 
+namespace detail {
 inline constexpr double unbounded = std::numeric_limits<double>::infinity();
+}  // namespace detail
 
 /// A number that a user gives, and where it has to lie: from least to most, or below it. NaN lies
 /// nowhere.
-struct option {
+struct OptionBounds {
   const char* name;
   double value;
-  double least = 0, most = unbounded;
+  double least = 0, most = detail::unbounded;
   bool below = false;
 
   constexpr bool fits() const { return value >= least && (below ? value < most : value <= most); }
 };
 
+namespace detail {
 template <class = void>
-[[noreturn, gnu::noinline]] void refuse_option(const char* owner, const option& o) {
+[[noreturn, gnu::noinline]] void refuse_option(const char* owner, const OptionBounds& o) {
   char sentence[200];
   std::snprintf(sentence, sizeof sentence,
                 o.most == unbounded ? "%s: %s is %g, and has to be at least %g"
@@ -32,13 +35,15 @@ template <class = void>
                 owner, o.name, o.value, o.least, o.below ? "below " : "", o.most);
   throw runtime_error(sentence);
 }
-XLA_INSTANCE(void refuse_option<void>(const char*, const option&));
+XLA_INSTANCE(void refuse_option<void>(const char*, const OptionBounds&));
+}  // namespace detail
 
-/// Throws xla::error, or stops the build where the options are constants, when one lies outside.
+/// For layers and optimizers: check_options("nn::Dropout", {{"p", p, 0, 1}}). Throws xla::error, or
+/// stops the build where the options are constants, when one lies outside.
 template <class In = void>
-constexpr void check_options(const char* owner, std::initializer_list<option> all) {
-  for (const option& o : all)
-    if (!o.fits()) refuse_option<In>(owner, o);
+constexpr void check_options(const char* owner, std::initializer_list<OptionBounds> all) {
+  for (const OptionBounds& o : all)
+    if (!o.fits()) detail::refuse_option<In>(owner, o);
 }
 
-}  // namespace xla::detail
+}  // namespace xla

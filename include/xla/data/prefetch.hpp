@@ -58,7 +58,7 @@ class Prefetcher {
 
  private:
   std::shared_ptr<void> make_;
-  xla::detail::later<Value, detail::basic_prefetch_thread<void>> thread_;
+  xla::later<Value, detail::basic_prefetch_thread<void>> thread_;
 };
 
 }  // namespace xla::data

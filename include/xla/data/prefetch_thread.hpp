@@ -77,7 +77,7 @@ struct basic_prefetch_thread<In>::state {
   prefetch_source source_;
   std::mutex lock_;
   std::condition_variable arrived_, room_;
-  xla::detail::later<In, std::deque<void*>> ready_;
+  xla::later<In, std::deque<void*>> ready_;
   std::exception_ptr failure_;
   std::int64_t left_;
   std::size_t ahead_;

@@ -218,7 +218,7 @@ class basic_pool {
   struct alignas(128) share {
     std::atomic<std::uint64_t> next{0};  // epoch << 32 | first unclaimed chunk
   };
-  using shares = ::xla::detail::later<In, std::vector<share>>;
+  using shares = ::xla::later<In, std::vector<share>>;
   shares shares_ = shares(1);
   alignas(128) std::atomic<call_type> call_{nullptr};
   std::atomic<void*> context_{nullptr};
@@ -229,7 +229,7 @@ class basic_pool {
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> stop_{false};
   alignas(128) std::atomic_flag owned_;
-  using threads_type = ::xla::detail::later<In, std::vector<std::thread>>;
+  using threads_type = ::xla::later<In, std::vector<std::thread>>;
   threads_type workers_;
   int size_ = 1;
 };

@@ -168,7 +168,7 @@ struct KeyValueCache {
       layer.keys.copy_(zeros_like(layer.keys));
       layer.values.copy_(zeros_like(layer.values));
     }
-    auto& next = xla::detail::dependent<KeyValueCache>(position);
+    auto& next = dependent<KeyValueCache>(position);
     next.copy_(zeros_like(next));
   }
   XLA_MODULE(layers, position)
@@ -214,7 +214,7 @@ struct Decoder {
   /// The same where only tokens for which present (batch, sequence) holds are seen: not padding.
   constexpr stream operator()(const Tensor<std::int64_t, 2>& tokens,
                               const Tensor<bool, 2>& present) const {
-    return run(tokens, unsqueeze(unsqueeze(xla::detail::dependent<Decoder>(present), 1), 1));
+    return run(tokens, unsqueeze(unsqueeze(dependent<Decoder>(present), 1), 1));
   }
   /// The same of tokens that come next in the texts of a cache, and are added to it: those of a
   /// prompt at once, then one by one. Where it has no place for all of them, an index_error, and

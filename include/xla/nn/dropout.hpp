@@ -17,7 +17,7 @@ struct Dropout {
   constexpr Dropout() = default;
   /// A probability outside [0, 1] is an xla::error.
   constexpr explicit Dropout(double probability) : p(probability) {
-    xla::detail::check_options("nn::Dropout", {{"p", probability, 0, 1}});
+    check_options("nn::Dropout", {{"p", probability, 0, 1}});
   }
   template <class T, int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {

@@ -20,8 +20,8 @@ struct BasicEmbedding {
 
   constexpr BasicEmbedding() = default;
   constexpr BasicEmbedding(std::int64_t count, std::int64_t width) : weight({count, width}) {
-    xla::detail::check_options("nn::Embedding", {{"count", static_cast<double>(count), 1},
-                                                 {"width", static_cast<double>(width), 1}});
+    check_options("nn::Embedding", {{"count", static_cast<double>(count), 1},
+                                    {"width", static_cast<double>(width), 1}});
     if (!__builtin_is_constant_evaluated()) init::normal_(weight);
   }
   constexpr BasicEmbedding(std::int64_t count, std::int64_t width, std::int64_t padding)

@@ -41,7 +41,7 @@ template <class T>
 constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scalar& temperature = 1,
                                          std::int64_t top_k = 0) {
   if (top_k < 0 || (temperature.known() && !(temperature.value() >= 0)))
-    xla::detail::refuse_now(logits, "nn::sample: temperature and top_k are at least 0");
+    refuse_now(logits, "nn::sample: temperature and top_k are at least 0");
   if (top_k == 0) return argmax(detail::with_noise(logits, temperature), -1, keepdim);
   const auto least = narrow(topk(logits, top_k).first, 1, top_k - 1, 1);
   return detail::sample_from(logits, least, temperature);
@@ -50,7 +50,7 @@ constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scala
 template <class T>
 constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scalar& temperature,
                                          const Scalar& top_k) {
-  const auto& at = xla::detail::dependent<T>(top_k);
+  const auto& at = dependent<T>(top_k);
   const auto last = unsqueeze(cast<std::int64_t>(at.template as<double>()) - 1, 0);
   const auto least = index_select(sort(logits, -1, true).first, 1, last);
   return detail::sample_from(logits, least, temperature);
@@ -65,35 +65,6 @@ inline constexpr auto next_token = [](auto& model, auto& cache, auto& tokens, au
   return sample(model.next_logits(tokens, cache), temperature, TopK);
 };
 
-namespace detail {
-
-/// Puts the training flags of a model back as they were.
-template <class Model>
-class flag_keeper {
- public:
-  explicit flag_keeper(Model& model) : model_(model) {
-    each([this](TrainingFlag& f) { before_.push_back(f); });
-  }
-  flag_keeper(const flag_keeper&) = delete;
-  ~flag_keeper() {
-    each([next = before_.begin()](TrainingFlag& f) mutable { f.set(*next++); });
-  }
-
- private:
-  void each(auto f) {
-    xla::detail::visit_tree(
-        model_,
-        [&f](auto& leaf, const auto&) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(leaf)>, TrainingFlag>) f(leaf);
-        },
-        {});
-  }
-  Model& model_;
-  std::vector<bool> before_;
-};
-
-}  // namespace detail
-
 /// As many tokens as asked for, (batch, count), that go on from tokens (batch, n), which come next
 /// in a cache. Compiled, whatever the mode; the last token is not yet in the cache. The model
 /// trains afterwards if it did before.
@@ -101,11 +72,11 @@ template <std::int64_t TopK = 0, DecoderConfig C, int Length, int Batch>
 Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Length, Batch>& cache,
                                  const Tensor<std::int64_t, 2>& tokens, std::int64_t count,
                                  Scalar temperature = 1) {
-  xla::detail::check_options("nn::generate", {{"temperature", temperature.value()},
-                                              {"count", static_cast<double>(count)}});
+  check_options("nn::generate",
+                {{"temperature", temperature.value()}, {"count", static_cast<double>(count)}});
   static_assert(TopK >= 0, "xla::nn::generate: top_k is at least 1, or 0 for all tokens");
   static auto step = compile(next_token<TopK>, {.name = "next_token"});
-  const detail::flag_keeper flags(model);
+  const training_flags_guard flags(model);
   Tensor<std::int64_t, 2> last = tokens;
   std::vector<std::int64_t> all(static_cast<std::size_t>(Batch * count));
   for (std::int64_t i = 0; i < count; ++i) {

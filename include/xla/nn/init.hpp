@@ -9,10 +9,9 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/op/arithmetic.hpp"
-#include "xla/op/cast.hpp"
+#include "xla/op/derived/fill.hpp"
 #include "xla/op/matmul.hpp"
 #include "xla/op/permute.hpp"
-#include "xla/op/random.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/tensor/state.hpp"
 
@@ -33,57 +32,18 @@ void ones_(Tensor<T, R>& p) {
   constant_(p, T(1));
 }
 
-namespace detail {
-
-/// p = random numbers * factor + term, for any rank. Of ops without gradients, or a program that
-/// makes a layer would make the gradients of everything that these lead to.
-template <class Random, class T>
-void fill(xla::detail::handle& p, T factor, T term) {
-  using namespace xla::detail;
-  node n;
-  n.op = &info_of<Random, T, T, op_parts::values>;
-  n.type = dtype_of<T>;
-  n.set_shape(p.dims());
-  handle random, scaled, value;
-  machine_of<T>::run(n, nullptr, 0, random);
-  const handle by = constant(factor), to = constant(term);
-  const handle* const product[] = {&random, &by};
-  machine_of<T>::apply(nobody, plain, info_of<op::mul, T, T, op_parts::values>, product, 2, scaled);
-  const handle* const sum[] = {&scaled, &to};
-  machine_of<T>::apply(nobody, plain, info_of<op::add, T, T, op_parts::values>, sum, 2, value);
-  machine_of<T>::rebind(p, value);
-}
-XLA_INSTANCE(void fill<op::uniform>(xla::detail::handle&, float, float));
-XLA_INSTANCE(void fill<op::uniform>(xla::detail::handle&, double, double));
-XLA_INSTANCE(void fill<op::normal>(xla::detail::handle&, float, float));
-XLA_INSTANCE(void fill<op::normal>(xla::detail::handle&, double, double));
-
-/// The same for any element type; in bfloat16 they are float's, rounded.
-template <class Random, class T, int R>
-void fill_any(Tensor<T, R>& p, T factor, T term) {
-  if constexpr (std::is_floating_point_v<T>) {
-    fill<Random>(p, factor, term);
-  } else {
-    Tensor<float, R> wide = cast<float>(p.detach());
-    fill<Random>(wide, static_cast<float>(factor), static_cast<float>(term));
-    p.copy_(cast<T>(wide));
-  }
-}
-
-}  // namespace detail
-
 /// Uniform in [low, high).
 template <class T, int R>
 void uniform_(Tensor<T, R>& p, std::type_identity_t<T> low = T(0),
               std::type_identity_t<T> high = T(1)) {
-  detail::fill_any<op::uniform>(p, static_cast<T>(high - low), low);
+  fill_uniform_(p, low, high);
 }
 
 /// Normal with the given mean and standard deviation.
 template <class T, int R>
 void normal_(Tensor<T, R>& p, std::type_identity_t<T> mean = T(0),
              std::type_identity_t<T> std = T(1)) {
-  detail::fill_any<op::normal>(p, std, mean);
+  fill_normal_(p, mean, std);
 }
 
 /// The numbers of inputs and of outputs that an element of a weight (out, in, …) has to do with.

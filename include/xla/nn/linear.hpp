@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 
 #include "xla/module.hpp"
 #include "xla/nn/init.hpp"
@@ -13,7 +14,8 @@ namespace detail {
 /// One over the square root of a weight's inputs.
 template <class T>
 auto linear_bound(const Tensor<T, 2>& weight) {
-  return 1 / std::sqrt(static_cast<xla::detail::computed<T>>(std::int64_t(weight.size(1))));
+  using number = std::conditional_t<std::is_floating_point_v<T>, T, float>;
+  return 1 / std::sqrt(static_cast<number>(std::int64_t(weight.size(1))));
 }
 }  // namespace detail
 

@@ -27,8 +27,8 @@ struct SmoothCrossEntropyLoss {
   constexpr SmoothCrossEntropyLoss() = default;
   constexpr explicit SmoothCrossEntropyLoss(const CrossEntropyOptions& options)
       : ignore_index(options.ignore_index), label_smoothing(options.label_smoothing) {
-    xla::detail::check_options("nn::SmoothCrossEntropyLoss",
-                               {{"label_smoothing", label_smoothing.value(), 0, 1}});
+    check_options("nn::SmoothCrossEntropyLoss",
+                  {{"label_smoothing", label_smoothing.value(), 0, 1}});
   }
   template <class T, int R, class U, int C, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, R>& logits, const Tensor<U, C>& target,

@@ -18,7 +18,7 @@ struct BasicLayerNorm {
   constexpr BasicLayerNorm() = default;
   constexpr explicit BasicLayerNorm(std::int64_t features, Scalar epsilon = 1e-5)
       : weight({features}), bias({features}), eps(epsilon) {
-    xla::detail::check_options("nn::LayerNorm", {{"eps", epsilon.value()}});
+    check_options("nn::LayerNorm", {{"eps", epsilon.value()}});
     if (!__builtin_is_constant_evaluated()) init::ones_(weight);
   }
   template <int R>
@@ -40,7 +40,7 @@ struct BasicRMSNorm {
   constexpr explicit BasicRMSNorm(std::int64_t features,
                                   Scalar epsilon = std::numeric_limits<T>::epsilon())
       : weight({features}), eps(epsilon) {
-    xla::detail::check_options("nn::RMSNorm", {{"eps", epsilon.value()}});
+    check_options("nn::RMSNorm", {{"eps", epsilon.value()}});
     if (!__builtin_is_constant_evaluated()) init::ones_(weight);
   }
   template <int R>
@@ -71,8 +71,7 @@ struct BasicBatchNorm1d {
         running_var({features}),
         eps(epsilon),
         momentum(rate) {
-    xla::detail::check_options("nn::BatchNorm1d",
-                               {{"eps", epsilon.value()}, {"momentum", rate.value(), 0, 1}});
+    check_options("nn::BatchNorm1d", {{"eps", epsilon.value()}, {"momentum", rate.value(), 0, 1}});
     if (__builtin_is_constant_evaluated()) return;
     init::ones_(weight);
     init::ones_(running_var);

@@ -124,7 +124,7 @@ StateDict state_dict(X& x) {
 /// and returned; other kinds and shapes are errors still.
 template <class X>
 IncompatibleKeys load_state_dict(X& x, const StateDict& dict, bool strict = true) {
-  detail::later<X, detail::state_loader> loader{dict};
+  later<X, detail::state_loader> loader{dict};
   detail::visit_named_state(
       x, "", [&](const std::string& name, auto& state) { loader.want(name, state); });
   auto report = loader.check(strict, "load_state_dict");

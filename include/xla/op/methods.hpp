@@ -29,7 +29,7 @@ constexpr T Tensor<T, R>::item(caller who) const {
   }
   detail::machine_of<T>::count_fallback("item");
   const void* p = detail::machine_of<T>::read(*this);
-  if (detail::count(dims()) != 1) detail::refuse_item<detail::later<T, void>>(dims(), who);
+  if (detail::count(dims()) != 1) detail::refuse_item<later<T, void>>(dims(), who);
   return *static_cast<const T*>(p);
 }
 
@@ -134,17 +134,6 @@ constexpr Tensor<T, R> Tensor<T, R>::detach() const {
 
 namespace detail {
 
-/// In a capture: a number of which the graph knows whose gradient it was made of.
-template <class T, int R, class U>
-constexpr Tensor<U, 0> part_of_gradient(const Tensor<T, R>& parameter, const Tensor<U, 0>& number) {
-  graph& g = *number.owner();
-  node n = g.detached(number.node_index(), 2 * parameter.gradient_slot() + 1, false);
-  n.op = &builtin<op::gradient_part>;
-  Tensor<U, 0> result;
-  result.name_node(&g, g.add(n));
-  return result;
-}
-
 /// Rebinds t to a value of the same shape.
 template <class T, int R>
 constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, const call_site& site) {
@@ -230,6 +219,20 @@ template <element T, int R>
 constexpr Tensor<T, R>& Tensor<T, R>::fill_(T number) {
   detail::rebind(*this, full_like(*this, number), "fill_");
   return *this;
+}
+
+/// A number that was made of a parameter's gradient, where it joins those of other parameters, as
+/// in a norm of them all: in a compiled step that is called while the parameter is frozen it is 0.
+template <class T, int R, class U>
+constexpr Tensor<U, 0> gradient_part([[maybe_unused]] const Tensor<T, R>& parameter,
+                                     const Tensor<U, 0>& number) {
+  if (!__builtin_is_constant_evaluated() || !number.owner()) return number;
+  detail::graph& g = *number.owner();
+  detail::node n = g.detached(number.node_index(), 2 * parameter.gradient_slot() + 1, false);
+  n.op = &detail::builtin<op::gradient_part>;
+  Tensor<U, 0> result;
+  result.name_node(&g, g.add(n));
+  return result;
 }
 
 }  // namespace xla

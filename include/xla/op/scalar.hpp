@@ -6,6 +6,14 @@
 
 namespace xla {
 
+/// Refuses what is computed with x: of a compiled body the compiler says the sentence, else an
+/// xla::error does. For layers that check their options.
+template <class T, int R>
+constexpr void refuse_now(const Tensor<T, R>& x, const char* sentence) {
+  if (detail::size_table* t = x.table()) t->refused.set(sentence);
+  else throw runtime_error(sentence);
+}
+
 namespace detail {
 
 /// What stands beside a tensor as a plain number: the element type itself, from anything that
@@ -85,13 +93,6 @@ constexpr Tensor<U, 0> number<T>::as() const {
   graph* g = size_.table()->owner;
   t.name_node(g, g->add(n));
   return t;
-}
-
-/// Refuses a number: of a compiled body the compiler says so, else an xla::error does.
-template <class T, int R>
-constexpr void refuse_now(const Tensor<T, R>& x, const char* sentence) {
-  if (size_table* t = x.table()) t->refused.set(sentence);
-  else throw runtime_error(sentence);
 }
 
 template <class Op, class Out, class T, int A, int B>

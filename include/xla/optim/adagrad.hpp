@@ -30,12 +30,12 @@ struct AdagradOptions {
   /// Refuses what lies outside PyTorch's ranges.
   template <class In = void>
   void check() const {
-    xla::detail::check_options<In>(
-        "optim::Adagrad", {{"lr", lr.value()},
-                           {"lr_decay", lr_decay.value()},
-                           {"weight_decay", weight_decay.value()},
-                           {"initial_accumulator_value", initial_accumulator_value.value()},
-                           {"eps", eps.value()}});
+    check_options<In>("optim::Adagrad",
+                      {{"lr", lr.value()},
+                       {"lr_decay", lr_decay.value()},
+                       {"weight_decay", weight_decay.value()},
+                       {"initial_accumulator_value", initial_accumulator_value.value()},
+                       {"eps", eps.value()}});
   }
   XLA_HEADER_MODULE(lr, lr_decay, weight_decay, initial_accumulator_value, eps)
 };
@@ -46,9 +46,9 @@ struct Adagrad : Optimizer<Model, AdagradOptions> {
   using Optimizer<Model, AdagradOptions>::Optimizer;
 };
 template <class Model, class... G>
-Adagrad(Model&&, AdagradOptions, G...) -> Adagrad<xla::detail::optimized<Model, G...>>;
+Adagrad(Model&&, AdagradOptions, G...) -> Adagrad<optimized<Model, G...>>;
 template <class Model>
-Adagrad(Model&&) -> Adagrad<xla::detail::optimized<Model>>;
+Adagrad(Model&&) -> Adagrad<optimized<Model>>;
 template <class... A>
 Adagrad(A&&...) -> Adagrad<not_a_model<A...>>;
 

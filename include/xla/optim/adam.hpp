@@ -59,11 +59,11 @@ struct AdamOptions {
   /// Refuses what lies outside PyTorch's ranges.
   template <class In = void>
   void check() const {
-    xla::detail::check_options<In>("optim::Adam", {{"lr", lr.value()},
-                                                   {"beta1", beta1.value(), 0, 1, true},
-                                                   {"beta2", beta2.value(), 0, 1, true},
-                                                   {"eps", eps.value()},
-                                                   {"weight_decay", weight_decay.value()}});
+    check_options<In>("optim::Adam", {{"lr", lr.value()},
+                                      {"beta1", beta1.value(), 0, 1, true},
+                                      {"beta2", beta2.value(), 0, 1, true},
+                                      {"eps", eps.value()},
+                                      {"weight_decay", weight_decay.value()}});
   }
   XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay)
 };
@@ -92,12 +92,11 @@ struct Adam : Optimizer<Model, Rule> {
       : Optimizer<Model, Rule>(model, Rule(o), groups...) {}
 };
 template <class Model, class... G>
-Adam(Model&&, AdamOptions, amsgrad_t, G...)
-    -> Adam<xla::detail::optimized<Model, G...>, Amsgrad<AdamOptions>>;
+Adam(Model&&, AdamOptions, amsgrad_t, G...) -> Adam<optimized<Model, G...>, Amsgrad<AdamOptions>>;
 template <class Model, class... G>
-Adam(Model&&, AdamOptions, G...) -> Adam<xla::detail::optimized<Model, G...>>;
+Adam(Model&&, AdamOptions, G...) -> Adam<optimized<Model, G...>>;
 template <class Model>
-Adam(Model&&) -> Adam<xla::detail::optimized<Model>>;
+Adam(Model&&) -> Adam<optimized<Model>>;
 template <class... A>
 Adam(A&&...) -> Adam<not_a_model<A...>>;
 

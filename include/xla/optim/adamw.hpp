@@ -31,11 +31,11 @@ struct AdamWOptions {
   /// Refuses what lies outside PyTorch's ranges.
   template <class In = void>
   void check() const {
-    xla::detail::check_options<In>("optim::AdamW", {{"lr", lr.value()},
-                                                    {"beta1", beta1.value(), 0, 1, true},
-                                                    {"beta2", beta2.value(), 0, 1, true},
-                                                    {"eps", eps.value()},
-                                                    {"weight_decay", weight_decay.value()}});
+    check_options<In>("optim::AdamW", {{"lr", lr.value()},
+                                       {"beta1", beta1.value(), 0, 1, true},
+                                       {"beta2", beta2.value(), 0, 1, true},
+                                       {"eps", eps.value()},
+                                       {"weight_decay", weight_decay.value()}});
   }
   XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay)
 };
@@ -51,11 +51,11 @@ struct AdamW : Optimizer<Model, Rule> {
 };
 template <class Model, class... G>
 AdamW(Model&&, AdamWOptions, amsgrad_t, G...)
-    -> AdamW<xla::detail::optimized<Model, G...>, Amsgrad<AdamWOptions>>;
+    -> AdamW<optimized<Model, G...>, Amsgrad<AdamWOptions>>;
 template <class Model, class... G>
-AdamW(Model&&, AdamWOptions, G...) -> AdamW<xla::detail::optimized<Model, G...>>;
+AdamW(Model&&, AdamWOptions, G...) -> AdamW<optimized<Model, G...>>;
 template <class Model>
-AdamW(Model&&) -> AdamW<xla::detail::optimized<Model>>;
+AdamW(Model&&) -> AdamW<optimized<Model>>;
 template <class... A>
 AdamW(A&&...) -> AdamW<not_a_model<A...>>;
 

@@ -73,7 +73,7 @@ namespace xla::optim {
 /// whole numbers or bool. Polyak and Juditsky (1992).
 template <class Model>
 class ExponentialMovingAverage {
-  using traits = xla::detail::model_traits<Model>;
+  using traits = model_traits<Model>;
   using holder = typename traits::holder;
   using beside = xla::detail::buffers_beside<typename traits::module>;
 
@@ -83,8 +83,7 @@ class ExponentialMovingAverage {
 
   constexpr explicit ExponentialMovingAverage(const holder& model, AverageOptions o = {})
       : options(o), model_(model) {
-    static_assert(xla::detail::count_parameters<module_type>() > 0,
-                  "xla::optim: the model has no parameters");
+    static_assert(count_parameters<module_type>() > 0, "xla::optim: the model has no parameters");
     if (__builtin_is_constant_evaluated()) return;
     beside::visit(average_, model_.get(), [](auto& a, auto& state, const auto&) {
       a = std::remove_reference_t<decltype(a)>::like(state);
@@ -95,7 +94,7 @@ class ExponentialMovingAverage {
   /// average = decay average + (1 - decay) parameter; of all, or where that throws, of none.
   constexpr void update() {
     if (__builtin_is_constant_evaluated()) update_all();
-    else xla::detail::all_or_nothing([this] { update_all(); });
+    else all_or_nothing([this] { update_all(); });
   }
 
   /// Writes the averages into a model of this type: a copy to evaluate, or the model itself.
@@ -108,10 +107,8 @@ class ExponentialMovingAverage {
   constexpr const holder& target() const { return model_; }
   /// Calls f(average, path) for that of each parameter and buffer: "fc1.weight.0".
   template <class F>
-  constexpr void visit_state(F&& f, const xla::detail::tree_path& path = {}) {
-    const auto one = [&f](auto& a, auto& state, const auto& at) {
-      f(a, xla::detail::kept_path(at, state, 0));
-    };
+  constexpr void visit_state(F&& f, const tree_path& path = {}) {
+    const auto one = [&f](auto& a, auto& state, const auto& at) { f(a, kept_path(at, state, 0)); };
     beside::visit(average_, model_.get(), one, path);
   }
 
@@ -137,9 +134,8 @@ class ExponentialMovingAverage {
   beside average_;
 };
 template <class Model>
-ExponentialMovingAverage(Model&&, AverageOptions)
-    -> ExponentialMovingAverage<xla::detail::target<Model>>;
+ExponentialMovingAverage(Model&&, AverageOptions) -> ExponentialMovingAverage<model_target<Model>>;
 template <class Model>
-ExponentialMovingAverage(Model&&) -> ExponentialMovingAverage<xla::detail::target<Model>>;
+ExponentialMovingAverage(Model&&) -> ExponentialMovingAverage<model_target<Model>>;
 
 }  // namespace xla::optim

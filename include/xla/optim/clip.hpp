@@ -14,19 +14,12 @@
 
 namespace xla::optim {
 
-/// A number that was made of a parameter's gradient, where it joins those of other parameters, as
-/// in a norm of them all: in a compiled step that is called while the parameter is frozen it is 0.
-template <class P, class T>
-constexpr Tensor<T, 0> gradient_part([[maybe_unused]] const P& parameter,
-                                     const Tensor<T, 0>& number) {
-  if (!__builtin_is_constant_evaluated() || !number.owner()) return number;
-  return xla::detail::part_of_gradient(parameter, number);
-}
+using xla::gradient_part;
 
 namespace detail {
 
 constexpr void check_bound(const Scalar& bound) {
-  if (bound.known()) xla::detail::check_options("optim::clip_grad", {{"the bound", bound.value()}});
+  if (bound.known()) check_options("optim::clip_grad", {{"the bound", bound.value()}});
 }
 
 /// Row by row first: so the squares are summed where they are made and never stored.
@@ -38,8 +31,7 @@ constexpr Tensor<T, 0> sum_of_squares(const Tensor<T, R>& x) {
 
 /// What a norm over all parameters of a module is counted in.
 template <class Module>
-using norm_type =
-    std::conditional_t<std::is_same_v<xla::detail::parameter_type<Module>, double>, double, float>;
+using norm_type = std::conditional_t<std::is_same_v<parameter_type<Module>, double>, double, float>;
 
 /// Puts f(gradient) in the place of every gradient, or of none where that throws.
 template <class Module, class F>
@@ -50,7 +42,7 @@ constexpr void change_gradients(const Module& module, const F& f) {
     });
   };
   if (__builtin_is_constant_evaluated()) all();
-  else xla::detail::all_or_nothing(all);
+  else all_or_nothing(all);
 }
 
 }  // namespace detail

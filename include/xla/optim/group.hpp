@@ -39,10 +39,6 @@ constexpr Group<Which, Change> group(Which, Change change) {
   return {std::move(change)};
 }
 
-}  // namespace xla::optim
-
-namespace xla::detail {
-
 /// What an optimizer with groups is for.
 template <class Target, class... Which>
 struct grouped {};
@@ -62,16 +58,20 @@ template <class Given, class... G>
 struct optimized_by;
 template <class Given>
 struct optimized_by<Given> {
-  using type = target<Given>;
+  using type = model_target<Given>;
 };
 template <class Given, class... Which, class... Change>
   requires(sizeof...(Which) > 0)
-struct optimized_by<Given, optim::Group<Which, Change>...> {
-  using type = grouped<target<Given>, Which...>;
+struct optimized_by<Given, Group<Which, Change>...> {
+  using type = grouped<model_target<Given>, Which...>;
 };
 /// An optimizer's template argument, from what it is made with.
 template <class Given, class... G>
 using optimized = typename optimized_by<Given, G...>::type;
+
+}  // namespace xla::optim
+
+namespace xla::detail {
 
 /// The group of each parameter of a module, from 1; 0: none.
 template <class Module, class... Which>
@@ -108,9 +108,16 @@ struct group_table {
     ++members[static_cast<std::size_t>(group)];
   }
 };
+
+}  // namespace xla::detail
+
+namespace xla::optim {
+
+/// The table of groups for a module and an optimizer's template argument.
 template <class Module, class Optimized>
 inline constexpr int groups_of = 0;
 template <class Module, class Target, class... Which>
-inline constexpr group_table<Module, Which...> groups_of<Module, grouped<Target, Which...>>{};
+inline constexpr xla::detail::group_table<Module, Which...>
+    groups_of<Module, grouped<Target, Which...>>{};
 
-}  // namespace xla::detail
+}  // namespace xla::optim

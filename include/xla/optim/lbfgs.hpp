@@ -99,14 +99,14 @@ double largest(const Tensor<T, 1>& x) {
 /// traced. A step that throws leaves the parameters as they were.
 template <class Model>
 class LBFGS {
-  using traits = xla::detail::model_traits<Model>;
+  using traits = model_traits<Model>;
   using holder = typename traits::holder;
 
  public:
   using model_type = Model;
   using module_type = typename traits::module;
-  using value_type = xla::detail::parameter_type<module_type>;
-  static constexpr int parameters = xla::detail::count_parameters<module_type>();
+  using value_type = parameter_type<module_type>;
+  static constexpr int parameters = count_parameters<module_type>();
   static constexpr bool reads_values = true;  ///< compiled steps refuse it
 
   explicit LBFGS(const holder& model, const LBFGSOptions& o = {}) : options(o), model_(model) {
@@ -115,14 +115,14 @@ class LBFGS {
                   "xla::optim: parameters are float or double; where a model has both, an "
                   "optimizer is for a part() with one of them");
     model_.follow();
-    xla::detail::check_disjoint(model_.get());
-    xla::detail::check_options(
-        "optim::LBFGS", {{"lr", o.lr.value()},
-                         {"max_iter", static_cast<double>(o.max_iter), 1},
-                         {"max_eval", static_cast<double>(o.max_eval)},  // 0: max_iter * 5 / 4
-                         {"history_size", static_cast<double>(o.history_size), 1},
-                         {"tolerance_grad", o.tolerance_grad},
-                         {"tolerance_change", o.tolerance_change}});
+    check_disjoint(model_.get());
+    check_options("optim::LBFGS",
+                  {{"lr", o.lr.value()},
+                   {"max_iter", static_cast<double>(o.max_iter), 1},
+                   {"max_eval", static_cast<double>(o.max_eval)},  // 0: max_iter * 5 / 4
+                   {"history_size", static_cast<double>(o.history_size), 1},
+                   {"tolerance_grad", o.tolerance_grad},
+                   {"tolerance_change", o.tolerance_change}});
   }
 
   // A copy would train the same model.
@@ -155,12 +155,12 @@ class LBFGS {
 
   /// Calls f(state, path) for what a checkpoint keeps; what f writes there is used from then on.
   template <class F>
-  void visit_state(F&& f, const xla::detail::tree_path& path = {}) {
+  void visit_state(F&& f, const tree_path& path = {}) {
     kept_.emplace(recall(), gradient().size(0), options.history_size);
-    f(kept_->changes, xla::detail::tree_path(&path, "changes"));
-    f(kept_->moves, xla::detail::tree_path(&path, "moves"));
-    f(kept_->last, xla::detail::tree_path(&path, "last"));
-    f(kept_->numbers, xla::detail::tree_path(&path, "numbers"));
+    f(kept_->changes, tree_path(&path, "changes"));
+    f(kept_->moves, tree_path(&path, "moves"));
+    f(kept_->last, tree_path(&path, "last"));
+    f(kept_->numbers, tree_path(&path, "numbers"));
   }
 
   LBFGSOptions options;
@@ -303,7 +303,7 @@ LBFGS<Model>::kept_memory::kept_memory(const memory& m, Size n, int history) {
                               static_cast<double>(m.rho.size())};
   scalars.insert(scalars.end(), m.rho.begin(), m.rho.end());
   scalars.resize(5 + static_cast<std::size_t>(history));
-  keep(numbers, tensor(xla::detail::dependent<T>(scalars)));
+  keep(numbers, tensor(dependent<T>(scalars)));
 }
 template <class Model>
 auto LBFGS<Model>::kept_memory::get() const -> memory {
@@ -324,8 +324,8 @@ auto LBFGS<Model>::kept_memory::get() const -> memory {
 }
 
 template <class Model>
-LBFGS(Model&&, LBFGSOptions) -> LBFGS<xla::detail::target<Model>>;
+LBFGS(Model&&, LBFGSOptions) -> LBFGS<model_target<Model>>;
 template <class Model>
-LBFGS(Model&&) -> LBFGS<xla::detail::target<Model>>;
+LBFGS(Model&&) -> LBFGS<model_target<Model>>;
 
 }  // namespace xla::optim

@@ -30,10 +30,10 @@ struct LionOptions {
   /// Refuses what lies outside PyTorch's ranges.
   template <class In = void>
   void check() const {
-    xla::detail::check_options<In>("optim::Lion", {{"lr", lr.value()},
-                                                   {"beta1", beta1.value(), 0, 1, true},
-                                                   {"beta2", beta2.value(), 0, 1, true},
-                                                   {"weight_decay", weight_decay.value()}});
+    check_options<In>("optim::Lion", {{"lr", lr.value()},
+                                      {"beta1", beta1.value(), 0, 1, true},
+                                      {"beta2", beta2.value(), 0, 1, true},
+                                      {"weight_decay", weight_decay.value()}});
   }
   XLA_HEADER_MODULE(lr, beta1, beta2, weight_decay)
 };
@@ -44,9 +44,9 @@ struct Lion : Optimizer<Model, LionOptions> {
   using Optimizer<Model, LionOptions>::Optimizer;
 };
 template <class Model, class... G>
-Lion(Model&&, LionOptions, G...) -> Lion<xla::detail::optimized<Model, G...>>;
+Lion(Model&&, LionOptions, G...) -> Lion<optimized<Model, G...>>;
 template <class Model>
-Lion(Model&&) -> Lion<xla::detail::optimized<Model>>;
+Lion(Model&&) -> Lion<optimized<Model>>;
 template <class... A>
 Lion(A&&...) -> Lion<not_a_model<A...>>;
 

@@ -31,10 +31,10 @@ struct not_a_model {};
 /// trained (a target network behind its model).
 template <class Model, class Rule>
 class Optimizer {
-  using traits = xla::detail::model_traits<typename xla::detail::ungrouped<Model>::type>;
+  using traits = model_traits<typename ungrouped<Model>::type>;
   using holder = typename traits::holder;
-  static constexpr bool fitting = xla::detail::fits<typename traits::module>();
-  using found_type = xla::detail::parameter_type<typename traits::module>;
+  static constexpr bool fitting = is_argument<typename traits::module>();
+  using found_type = parameter_type<typename traits::module>;
   static constexpr bool is_double = std::is_same_v<found_type, double>;
   static_assert(!std::is_void_v<found_type> || !fitting,
                 "xla::optim: the model has no parameters; they are what XLA_MODULE names");
@@ -43,20 +43,20 @@ class Optimizer {
                 "optimizer is for a part() with one of them");
 
  public:
-  using model_type = typename xla::detail::ungrouped<Model>::type;
+  using model_type = typename ungrouped<Model>::type;
   using module_type = typename traits::module;
   using value_type = std::conditional_t<is_double, double, float>;
-  static constexpr int parameters = xla::detail::count_parameters<module_type>();
-  static constexpr std::size_t groups = xla::detail::ungrouped<Model>::groups;
+  static constexpr int parameters = count_parameters<module_type>();
+  static constexpr std::size_t groups = ungrouped<Model>::groups;
   using state_type = std::array<Buffer<value_type, dynamic_rank>, Rule::states>;
 
   constexpr explicit Optimizer(const holder& model, Rule rule = {}) : options(rule), model_(model) {
-    xla::detail::check_fit<module_type>();
+    check_argument<module_type>();
     for (Rule& o : group_options) o = rule;
     if (__builtin_is_constant_evaluated()) return;
     if constexpr (requires { rule.check(); }) rule.check();
     model_.follow();
-    xla::detail::check_disjoint(model_.get());
+    xla::check_disjoint(model_.get());
     int i = 0;
     for_each_parameter(model_.get(), [&](auto& p) {
       for (auto& s : state_[static_cast<std::size_t>(i)]) s = state_type::value_type::like(p);
@@ -95,9 +95,9 @@ class Optimizer {
   /// Updates every parameter that has a gradient; where that throws, none. An error when none has
   /// a gradient, though one could.
   constexpr void step() {
-    check_gradients();
+    check_gradients(model_.get());
     if (__builtin_is_constant_evaluated()) step_all();
-    else xla::detail::all_or_nothing([this] { step_all(); });
+    else all_or_nothing([this] { step_all(); });
   }
 
   constexpr decltype(auto) model() const { return model_.get(); }
@@ -105,15 +105,15 @@ class Optimizer {
   /// Calls f(state, path) for the count of steps and for each tensor kept beside a parameter:
   /// "step", "fc1.weight.0".
   template <class F>
-  constexpr void visit_state(F&& f, const xla::detail::tree_path& path = {}) {
-    f(steps_, xla::detail::tree_path(&path, "step"));
+  constexpr void visit_state(F&& f, const tree_path& path = {}) {
+    f(steps_, tree_path(&path, "step"));
     std::size_t i = 0;
-    const auto beside = [&](auto& p, const xla::detail::tree_path& at) {
+    const auto beside = [&](auto& p, const tree_path& at) {
       std::int64_t k = 0;
-      for (auto& s : state_[i]) f(s, xla::detail::kept_path(at, p, k++));
+      for (auto& s : state_[i]) f(s, kept_path(at, p, k++));
       ++i;
     };
-    xla::detail::visit_states<true>(model_.get(), beside, path);
+    visit_states<true>(model_.get(), beside, path);
   }
 
   Rule options;
@@ -121,22 +121,9 @@ class Optimizer {
 
  private:
   constexpr void step_all() {
-    auto& steps = xla::detail::dependent<Rule>(steps_);
+    auto& steps = dependent<Rule>(steps_);
     steps.copy_(steps.detach() + 1);
     step(cast<value_type>(steps.detach()), std::make_index_sequence<groups>{});
-  }
-  constexpr void check_gradients() const {
-    bool wanted = false, found = false;
-    xla::detail::graph* owner = nullptr;
-    for_each_parameter(model_.get(), [&](auto& p) {
-      wanted = wanted || p.requires_grad();
-      found = found || p.grad().defined();
-      owner = p.owner();
-    });
-    if (found || !wanted) return;
-    if (!__builtin_is_constant_evaluated())
-      xla::detail::refuse_step<xla::detail::later<Rule, void>>();
-    owner->sizes.refused.set(xla::detail::no_gradient_at_all);
   }
   template <std::size_t... G>
   constexpr void step(const Tensor<value_type, 0>& count, std::index_sequence<G...>) {
@@ -156,7 +143,7 @@ class Optimizer {
     if constexpr (groups == 0) {
       return 0;
     } else {
-      constexpr auto& table = xla::detail::groups_of<module_type, Model>;
+      constexpr auto& table = groups_of<module_type, Model>;
       static_assert(!table.twice, "xla::optim::group: a parameter is in two groups");
       static_assert(table.none_empty(), "xla::optim::group: no parameter of the model is in it");
       return static_cast<std::size_t>(table.of[parameter]);

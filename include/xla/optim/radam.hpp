@@ -54,11 +54,11 @@ struct RAdamOptions {
   }
   template <class In = void>
   void check() const {
-    xla::detail::check_options<In>("optim::RAdam", {{"lr", lr.value()},
-                                                    {"beta1", beta1.value(), 0, 1, true},
-                                                    {"beta2", beta2.value(), 0, 1, true},
-                                                    {"eps", eps.value()},
-                                                    {"weight_decay", weight_decay.value()}});
+    check_options<In>("optim::RAdam", {{"lr", lr.value()},
+                                       {"beta1", beta1.value(), 0, 1, true},
+                                       {"beta2", beta2.value(), 0, 1, true},
+                                       {"eps", eps.value()},
+                                       {"weight_decay", weight_decay.value()}});
   }
   XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay, decoupled_weight_decay)
 };
@@ -69,8 +69,8 @@ struct RAdam : Optimizer<Model, RAdamOptions> {
   using Optimizer<Model, RAdamOptions>::Optimizer;
 };
 template <class Model, class... G>
-RAdam(Model&&, RAdamOptions, G...) -> RAdam<xla::detail::optimized<Model, G...>>;
+RAdam(Model&&, RAdamOptions, G...) -> RAdam<optimized<Model, G...>>;
 template <class Model>
-RAdam(Model&&) -> RAdam<xla::detail::optimized<Model>>;
+RAdam(Model&&) -> RAdam<optimized<Model>>;
 
 }  // namespace xla::optim

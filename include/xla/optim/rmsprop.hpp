@@ -40,11 +40,11 @@ struct RMSpropOptions {
   /// Refuses what lies outside PyTorch's ranges.
   template <class In = void>
   void check() const {
-    xla::detail::check_options<In>("optim::RMSprop", {{"lr", lr.value()},
-                                                      {"alpha", alpha.value(), 0, 1},
-                                                      {"eps", eps.value()},
-                                                      {"weight_decay", weight_decay.value()},
-                                                      {"momentum", momentum.value()}});
+    check_options<In>("optim::RMSprop", {{"lr", lr.value()},
+                                         {"alpha", alpha.value(), 0, 1},
+                                         {"eps", eps.value()},
+                                         {"weight_decay", weight_decay.value()},
+                                         {"momentum", momentum.value()}});
   }
   XLA_HEADER_MODULE(lr, alpha, eps, weight_decay, momentum, centered)
 };
@@ -55,9 +55,9 @@ struct RMSprop : Optimizer<Model, RMSpropOptions> {
   using Optimizer<Model, RMSpropOptions>::Optimizer;
 };
 template <class Model, class... G>
-RMSprop(Model&&, RMSpropOptions, G...) -> RMSprop<xla::detail::optimized<Model, G...>>;
+RMSprop(Model&&, RMSpropOptions, G...) -> RMSprop<optimized<Model, G...>>;
 template <class Model>
-RMSprop(Model&&) -> RMSprop<xla::detail::optimized<Model>>;
+RMSprop(Model&&) -> RMSprop<optimized<Model>>;
 template <class... A>
 RMSprop(A&&...) -> RMSprop<not_a_model<A...>>;
 

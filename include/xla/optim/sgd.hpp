@@ -40,9 +40,9 @@ struct SGDOptions {
   /// Refuses what lies outside PyTorch's ranges.
   template <class In = void>
   void check() const {
-    xla::detail::check_options<In>("optim::SGD", {{"lr", lr.value()},
-                                                  {"momentum", momentum.value()},
-                                                  {"weight_decay", weight_decay.value()}});
+    check_options<In>("optim::SGD", {{"lr", lr.value()},
+                                     {"momentum", momentum.value()},
+                                     {"weight_decay", weight_decay.value()}});
     if (nesterov.value() != 0 && (momentum.value() == 0 || dampening.value() != 0))
       throw runtime_error("optim::SGD: nesterov needs a momentum above 0 and no dampening");
   }
@@ -55,9 +55,9 @@ struct SGD : Optimizer<Model, SGDOptions> {
   using Optimizer<Model, SGDOptions>::Optimizer;
 };
 template <class Model, class... G>
-SGD(Model&&, SGDOptions, G...) -> SGD<xla::detail::optimized<Model, G...>>;
+SGD(Model&&, SGDOptions, G...) -> SGD<optimized<Model, G...>>;
 template <class Model>
-SGD(Model&&) -> SGD<xla::detail::optimized<Model>>;
+SGD(Model&&) -> SGD<optimized<Model>>;
 template <class... A>
 SGD(A&&...) -> SGD<not_a_model<A...>>;
 

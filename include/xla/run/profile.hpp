@@ -62,7 +62,7 @@ inline const bool profile_can_start = profile_on_request();
 /// program ends: as a page (.html), as JSON (.json), or as text.
 template <class F, class... A>
 Profile profile(const ProfileOptions& options, F&& f, A&&... a) {
-  detail::later<F, detail::basic_profile_recording<void>> recording(options);
+  later<F, detail::basic_profile_recording<void>> recording(options);
   for (int i = 0; i < options.warmup + options.calls; ++i) {
     f(a...);
     recording.called();

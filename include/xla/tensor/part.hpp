@@ -53,9 +53,12 @@ template <unsigned Types>
 struct only_type<Types> {
   using type = cpp_type<static_cast<dtype>(std::countr_zero(Types))>;
 };
-/// The element type of parameters: void when there are none, mixed when they differ.
+}  // namespace detail
+
+/// The element type of a module's parameters: void when there are none, another when they differ.
 template <class X>
-using parameter_type = typename only_type<parameter_types<std::remove_cvref_t<X>>()>::type;
+using parameter_type =
+    typename detail::only_type<detail::parameter_types<std::remove_cvref_t<X>>()>::type;
 
 /// Several models or parts of models, in the type of what is for all of them.
 template <class... Target>
@@ -69,7 +72,7 @@ struct model_traits {
   using module = Target;
   struct holder {
     Target* model;  // as long as place does not know better
-    anchor place;
+    detail::anchor place;
     constexpr holder(Target& m) : model(&m) {}
     constexpr Target& get() const {
       if (__builtin_is_constant_evaluated()) return *model;
@@ -77,7 +80,7 @@ struct model_traits {
     }
     /// From now on where the model is moved to.
     void follow() {
-      const handle* first = nullptr;
+      const detail::handle* first = nullptr;
       for_each_parameter(*model, [&](auto& p) { first = first ? first : &p; });
       if (first) place.follow(*first, model);
     }
@@ -142,8 +145,23 @@ void check_disjoint(const std::tuple<Module&...>& models) {
 }
 constexpr void check_disjoint(const auto&) {}
 
-/// The target of what is made with a Given: a model, a part(), or a tuple of such, as std::tie
-/// makes.
+/// Stops the step of an optimizer where its model could have gradients and has none.
+template <class Module>
+constexpr void check_gradients(Module&& model) {
+  bool wanted = false, found = false;
+  detail::graph* owner = nullptr;
+  for_each_parameter(model, [&](auto& p) {
+    wanted = wanted || p.requires_grad();
+    found = found || p.grad().defined();
+    owner = p.owner();
+  });
+  if (found || !wanted) return;
+  if (!__builtin_is_constant_evaluated()) detail::refuse_step<later<Module, void>>();
+  owner->sizes.refused.set(detail::no_gradient_at_all);
+}
+
+namespace detail {
+
 template <class Given>
 inline constexpr bool refers = false;
 template <class Root, auto... Members>
@@ -173,5 +191,10 @@ struct target_of<std::tuple<X...>> {
 };
 
 }  // namespace detail
+
+/// The target of what is made with a Given: a model, a part(), or a tuple of such, as std::tie
+/// makes. For the deduction guides of optimizers.
+template <class Given>
+using model_target = detail::target<Given>;
 
 }  // namespace xla

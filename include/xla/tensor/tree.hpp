@@ -13,7 +13,8 @@
 #include "xla/tensor/state.hpp"
 #include "xla/tensor/training.hpp"
 
-namespace xla::detail {
+namespace xla {
+namespace detail {
 
 /// One described member: its name, and how to reach it.
 template <class Get>
@@ -85,6 +86,8 @@ concept tree_leaf = is_tensor<X> || is_state<X> || std::is_same_v<X, Scalar> ||
 template <class X>
 concept optimizer_like = requires { typename std::remove_cvref_t<X>::model_type; };
 
+}  // namespace detail
+
 /// The way from an argument to a member, as a list from the inside out: each member has a name, or
 /// where it is null an index. The name "" is none, so that a container's only member has its own.
 struct tree_path {
@@ -97,7 +100,7 @@ struct tree_path {
   constexpr tree_path(const tree_path* p, std::int64_t i) : parent(p), index(i), name(nullptr) {}
 
   /// Writes the way down from an object.
-  constexpr void write(text& to) const {
+  constexpr void write(detail::text& to) const {
     if (parent) parent->write(to);
     if (name && !*name) return;
     if (!to.empty()) to << '.';
@@ -107,9 +110,9 @@ struct tree_path {
   template <class = void>
   [[gnu::cold]] std::string str() const {
     const std::string here = name ? name : std::to_string(index);
-    if (!parent) return name ? here : join({"argument ", here});
+    if (!parent) return name ? here : detail::join({"argument ", here});
     const std::string s = parent->str();
-    return here.empty() ? s : join({s, s.empty() ? "" : ".", here});
+    return here.empty() ? s : detail::join({s, s.empty() ? "" : ".", here});
   }
 };
 
@@ -117,10 +120,12 @@ XLA_INSTANCE(std::string tree_path::str<void>() const);
 
 /// The way to the i-th of what an optimizer keeps beside a parameter, the owner.
 struct kept_path : tree_path {
-  const handle* owner;
-  constexpr kept_path(const tree_path& parameter, const handle& o, std::int64_t i)
+  const detail::handle* owner;
+  constexpr kept_path(const tree_path& parameter, const detail::handle& o, std::int64_t i)
       : tree_path(&parameter, i), owner(&o) {}
 };
+
+namespace detail {
 
 struct array_member {
   std::size_t i;
@@ -163,4 +168,5 @@ constexpr void visit_types(const F& f, const tree_path& path = {}) {
   }
 }
 
-}  // namespace xla::detail
+}  // namespace detail
+}  // namespace xla

@@ -47,7 +47,7 @@ constexpr auto huber_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
                           detail::number_of<T> delta = 1, Reduction reduction = {},
                           caller who = here()) {
   detail::check_same_sizes(input, target, {"huber_loss", who});
-  if (!detail::above_zero(delta)) detail::refuse_now(input, "huber_loss: delta is above 0");
+  if (!detail::above_zero(delta)) refuse_now(input, "huber_loss: delta is above 0");
   return detail::reduce_loss(detail::huber(input - target, delta.tensor()), reduction);
 }
 
@@ -57,7 +57,7 @@ constexpr auto smooth_l1_loss(const Tensor<T, A>& input, const Tensor<T, B>& tar
                               detail::number_of<T> beta = 1, Reduction reduction = {},
                               caller who = here()) {
   detail::check_same_sizes(input, target, {"smooth_l1_loss", who});
-  if (!detail::above_zero(beta)) detail::refuse_now(input, "smooth_l1_loss: beta is above 0");
+  if (!detail::above_zero(beta)) refuse_now(input, "smooth_l1_loss: beta is above 0");
   const Tensor<T, 0> b = beta.tensor();
   return detail::reduce_loss(detail::huber(input - target, b) / b, reduction);
 }

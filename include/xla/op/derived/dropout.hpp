@@ -11,7 +11,7 @@ namespace xla {
 template <class T, int R>
 constexpr Tensor<T, R> dropout(const Tensor<T, R>& x, detail::number_of<T> p = 0.5,
                                bool training = true) {
-  if (p.outside(0, 1)) detail::refuse_now(x, "dropout: p is a probability, between 0 and 1");
+  if (p.outside(0, 1)) refuse_now(x, "dropout: p is a probability, between 0 and 1");
   if (!training) return x;
   const Tensor<T, 0> gone = p.tensor();
   const Tensor<T, 0> kept = 1 - gone;

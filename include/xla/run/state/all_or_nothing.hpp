@@ -4,7 +4,8 @@
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 
-namespace xla::detail {
+namespace xla {
+namespace detail {
 
 /// From here on this thread's writes of parameters, buffers and gradients are noted; at the end
 /// they stay, or what was there before comes back.
@@ -13,19 +14,22 @@ void* open_writes();
 template <class = void>
 void close_writes(void* opened, bool keep) noexcept;
 
-/// Runs a body that writes several places, at run time: where it throws, none has been written.
+}  // namespace detail
+
+/// Runs a body that writes several places, at run time: where it throws, none has been written. For
+/// optimizers.
 template <class Body>
 void all_or_nothing(Body&& body) {
   struct scope {
-    void* opened = open_writes<later<Body, void>>();
+    void* opened = detail::open_writes<later<Body, void>>();
     bool keep = false;
-    ~scope() { close_writes<later<Body, void>>(opened, keep); }
+    ~scope() { detail::close_writes<later<Body, void>>(opened, keep); }
   } writes;
   body();
   writes.keep = true;
 }
 
-}  // namespace xla::detail
+}  // namespace xla
 
 #if XLA_RUNTIME_HERE
 #include "xla/run/state/write_log.hpp"

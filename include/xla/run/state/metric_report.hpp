@@ -140,10 +140,8 @@ XLA_INSTANCE(std::string metrics_report<void>());
 template <class In>
 std::string short_metrics_report(std::vector<std::string> counters,
                                  std::vector<std::string> metrics) {
-  if (counters.empty())
-    detail::dependent<In>(counters) = {"CachedCompile", "MarkStep", "UncachedCompile"};
-  if (metrics.empty())
-    detail::dependent<In>(metrics) = {"CompileTime", "ExecuteTime", "TensorToData"};
+  if (counters.empty()) dependent<In>(counters) = {"CachedCompile", "MarkStep", "UncachedCompile"};
+  if (metrics.empty()) dependent<In>(metrics) = {"CompileTime", "ExecuteTime", "TensorToData"};
   const auto among = [](const auto& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
@@ -156,7 +154,7 @@ XLA_INSTANCE(std::string short_metrics_report<void>(std::vector<std::string>,
 
 template <class In>
 std::vector<std::string> counter_names() {
-  detail::later<In, detail::metric_store>& store = detail::global_metrics();
+  later<In, detail::metric_store>& store = detail::global_metrics();
   std::vector<std::string> out;
   const std::lock_guard lock{store.mutex};
   for (const auto* c = store.counters.first; c; c = c->next)
@@ -167,7 +165,7 @@ XLA_INSTANCE(std::vector<std::string> counter_names<void>());
 
 template <class In>
 std::optional<std::int64_t> counter_value(std::string_view name) {
-  detail::later<In, detail::metric_store>& store = detail::global_metrics();
+  later<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
   const auto* const found = store.counters.find(name);
   if (!found) return std::nullopt;
@@ -178,7 +176,7 @@ XLA_INSTANCE(std::optional<std::int64_t> counter_value<void>(std::string_view));
 
 template <class In>
 std::vector<std::string> metric_names() {
-  detail::later<In, detail::metric_store>& store = detail::global_metrics();
+  later<In, detail::metric_store>& store = detail::global_metrics();
   std::vector<std::string> out;
   const std::lock_guard lock{store.mutex};
   for (const auto* m = store.metrics.first; m; m = m->next)
@@ -189,7 +187,7 @@ XLA_INSTANCE(std::vector<std::string> metric_names<void>());
 
 template <class In>
 std::optional<metric_values> metric_data(std::string_view name) {
-  detail::later<In, detail::metric_store>& store = detail::global_metrics();
+  later<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
   const auto* const found = store.metrics.find(name);
   if (!found) return std::nullopt;
@@ -200,7 +198,7 @@ XLA_INSTANCE(std::optional<metric_values> metric_data<void>(std::string_view));
 
 template <class In>
 void clear_counters() {
-  detail::later<In, detail::metric_store>& store = detail::global_metrics();
+  later<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
   for (auto* c = store.counters.first; c; c = c->next) c->value.clear();
 }
@@ -208,7 +206,7 @@ XLA_INSTANCE(void clear_counters<void>());
 
 template <class In>
 void clear_metrics() {
-  detail::later<In, detail::metric_store>& store = detail::global_metrics();
+  later<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
   for (auto* m = store.metrics.first; m; m = m->next) m->value.clear();
 }

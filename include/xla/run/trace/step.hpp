@@ -56,7 +56,7 @@ constexpr auto no_grad(const X& about, Body&& body) {
   if (!__builtin_is_constant_evaluated()) return no_grad(std::forward<Body>(body));
   detail::graph* g = nullptr;
   detail::visit_tree(about,
-                     [&](auto& leaf, const detail::tree_path&) {
+                     [&](auto& leaf, const tree_path&) {
                        if constexpr (requires { leaf.owner(); }) g = g ? g : leaf.owner();
                      },
                      {});

@@ -31,14 +31,14 @@ void add_step_closure(F f) {
     explicit holder(F&& g) : f(std::move(g)) {}
     void run() override { f(); }
   };
-  detail::keep_closure<detail::later<F, void>>(std::make_unique<holder>(std::move(f)));
+  detail::keep_closure<later<F, void>>(std::make_unique<holder>(std::move(f)));
 }
 
 /// Plans and runs everything that was recorded in traced mode. Returns while it runs; with wait,
 /// when it is done. Counts MarkStep.
 template <class In = void>
 constexpr void sync(bool wait = false) {
-  if (!__builtin_is_constant_evaluated()) detail::run_sync<detail::later<In, void>>(wait);
+  if (!__builtin_is_constant_evaluated()) detail::run_sync<later<In, void>>(wait);
   if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body is one graph already: call sync() after it");
 }

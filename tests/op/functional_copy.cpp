@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "xla/nn/functional_copy.hpp"
+#include "xla/op/functional_copy.hpp"
 
 #include "support/modes.hpp"
 #include "xla/nn/loss.hpp"

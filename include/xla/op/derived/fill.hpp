@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+
+#include "xla/base/instance.hpp"
+#include "xla/op/arithmetic.hpp"
+#include "xla/op/cast.hpp"
+#include "xla/op/random.hpp"
+
+namespace xla {
+
+namespace detail {
+
+/// p = random numbers * factor + term, for any rank. Of ops without gradients, or a program that
+/// makes a layer would make the gradients of everything that these lead to.
+template <class Random, class T>
+void fill_random(handle& p, T factor, T term) {
+  node n;
+  n.op = &info_of<Random, T, T, op_parts::values>;
+  n.type = dtype_of<T>;
+  n.set_shape(p.dims());
+  handle random, scaled, value;
+  machine_of<T>::run(n, nullptr, 0, random);
+  const handle by = constant(factor), to = constant(term);
+  const handle* const product[] = {&random, &by};
+  machine_of<T>::apply(nobody, plain, info_of<op::mul, T, T, op_parts::values>, product, 2, scaled);
+  const handle* const sum[] = {&scaled, &to};
+  machine_of<T>::apply(nobody, plain, info_of<op::add, T, T, op_parts::values>, sum, 2, value);
+  machine_of<T>::rebind(p, value);
+}
+XLA_INSTANCE(void fill_random<op::uniform>(handle&, float, float));
+XLA_INSTANCE(void fill_random<op::uniform>(handle&, double, double));
+XLA_INSTANCE(void fill_random<op::normal>(handle&, float, float));
+XLA_INSTANCE(void fill_random<op::normal>(handle&, double, double));
+
+/// The same for any element type; in bfloat16 they are float's, rounded.
+template <class Random, class T, int R>
+void fill_any_type(Tensor<T, R>& p, T factor, T term) {
+  if constexpr (std::is_floating_point_v<T>) {
+    fill_random<Random>(p, factor, term);
+  } else {
+    Tensor<float, R> wide = cast<float>(p.detach());
+    fill_random<Random>(wide, static_cast<float>(factor), static_cast<float>(term));
+    p.copy_(cast<T>(wide));
+  }
+}
+
+}  // namespace detail
+
+/// Writes numbers drawn uniformly from [low, high) in the place of x's elements, at run time.
+template <class T, int R>
+void fill_uniform_(Tensor<T, R>& x, std::type_identity_t<T> low = T(0),
+                   std::type_identity_t<T> high = T(1)) {
+  detail::fill_any_type<op::uniform>(x, static_cast<T>(high - low), low);
+}
+
+/// The same, normal with the given mean and standard deviation.
+template <class T, int R>
+void fill_normal_(Tensor<T, R>& x, std::type_identity_t<T> mean = T(0),
+                  std::type_identity_t<T> std = T(1)) {
+  detail::fill_any_type<op::normal>(x, std, mean);
+}
+
+}  // namespace xla
