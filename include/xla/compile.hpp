@@ -298,15 +298,15 @@ auto compile_with(F&& f, CompileOptions options) {
 /// Compiles a step function (a lambda without captures, or a function object without data), or a
 /// module, which is then referred to. The result can be moved, not copied.
 ///
-/// With backward() and optimizer.step() in its body a step is one graph, which is the fast way. What
-/// a function without them returns can also be differentiated outside, as in PyTorch:
+/// With backward() and optimizer.step() in its body a step is one graph, which is the fast way.
+/// What a function without them returns can also be differentiated outside, as in PyTorch:
 ///   auto predict = xla::compile(model);
 ///   loss_fn(predict(x), target).backward();
 ///   optimizer.step();
 /// Gradients, to parameters and to tensors that require one, are those of an eager call to the bit:
 /// backward() runs the body's graph again, on what the call was given and with its random numbers,
-/// op by op or, in traced mode, as a part of the pending graph. Until then the results hold what the
-/// call was given; not so in no_grad(). Where headers alone are used, all units of the program
+/// op by op or, in traced mode, as a part of the pending graph. Until then the results hold what
+/// the call was given; not so in no_grad(). Where headers alone are used, all units of the program
 /// define XLA_COMPILED_BACKWARD=1 for this, which costs them the ops' gradients. A module is
 /// captured for evaluation, and refuses to be called while it trains, where dropout or batch norm
 /// make a difference: xla::compile([](auto& model, auto& x) { return model(x); }) is for training.

@@ -263,8 +263,9 @@ template <class In = void>
     throw runtime_error(
         join({"xla::compile: ", arguments.slot_path(i),
               " is a tensor that requires a gradient, and backward() in a compiled "
-              "function gives one to the parameters of its models only; pass x.detach(), "
-              "and take xla::grad(loss, x) in the body where you want it"}));
+              "function gives one to the parameters of its models only; pass x.detach() "
+              "and take xla::grad(loss, x) in the body where you want it, or leave backward() "
+              "out of the body and call it on what the function returns"}));
   }
 }
 

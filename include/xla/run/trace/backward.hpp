@@ -176,8 +176,7 @@ class tensor_backward {
     if (s.replaces) *first = handle();
     i = 0;
     each_input(t, tensor_at, [&](const ref<impl>& in) {
-      if (const int k = i++; s.wants[k] && s.result[k].defined())
-        pass(*in, s.result[k]);
+      if (const int k = i++; s.wants[k] && s.result[k].defined()) pass(*in, s.result[k]);
     });
   }
   void pass(impl& to, const handle& gradient) {
