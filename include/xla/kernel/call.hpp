@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <source_location>
 
-#include "xla/shape/shape.hpp"
+#include "xla/graph/attributes.hpp"
 
 namespace xla::detail {
 
@@ -14,11 +14,15 @@ struct kernel_call {
   const void* const* in = nullptr;
   const shape* out_shape = nullptr;
   const shape* in_shapes = nullptr;
-  std::int64_t attr = 0;
-  std::int64_t size = 0;
+  packed_attributes attr;    ///< with a known size
   std::source_location at;   ///< of a check: the line that called it
   std::uint64_t seed = 0;    ///< random numbers: the generator's key
   std::uint64_t offset = 0;  ///< and the first of its counters
+
+  template <class Op>
+  typename Op::attributes attributes() const {
+    return unpack<typename Op::attributes>(attr);
+  }
 };
 
 /// The inner loop of a fused region: n elements along the last axis. pointers are inputs, then

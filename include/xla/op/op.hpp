@@ -72,6 +72,24 @@ inline constexpr bool computes = [] {
 /// A node without attributes.
 inline constexpr node plain;
 
+/// A node with an op's attributes; for ops that take it from there, with the result's dims.
+template <class Op>
+constexpr node with(const typename Op::attributes& a, const shape& dims = {}) {
+  node n;
+  n.set<Op>(a);
+  n.set_shape(dims);
+  return n;
+}
+/// The same; an attribute that there is no room for is refused.
+template <class Op>
+constexpr node with(const typename Op::attributes& a, const size_scope& scope,
+                    const shape& dims = {}) {
+  node n;
+  n.attr = pack(a, scope);
+  n.set_shape(dims);
+  return n;
+}
+
 /// The one point where an op becomes eager, traced or captured. spec carries attributes; the shape
 /// is the op's rule applied to the inputs; errors name the line of who.
 template <class Op, class Out, class In, int R, class... H>

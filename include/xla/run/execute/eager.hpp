@@ -35,7 +35,7 @@ class basic_op_cache {
   /// Counts an execution, as xla::<op>; true at first sight.
   bool count(const impl& t) {
     std::uint64_t h = mix(t.op->id, static_cast<std::uint64_t>(t.type));
-    if (!t.op->impure) h = mix(h, static_cast<std::uint64_t>(t.attr));
+    if (!t.op->impure) h = mix(mix(h, t.attr.low), t.attr.high);
     h = mixed(h, t.dims_shape());
     for (int i = 0; i < t.arity; ++i)
       h = mixed(mix(h, std::uint64_t(t.in[i]->type)), t.in[i]->dims_shape());
@@ -127,11 +127,11 @@ void execute_now(impl& t, ref<buffer> out = {}) {
   call.out_shape = &dims;
   call.in_shapes = shapes;
   call.attr = t.attr;
-  call.size = t.size;
   call.at = t.at;
   if (t.op->impure) {
-    call.seed = static_cast<std::uint64_t>(t.attr);
-    call.offset = static_cast<std::uint64_t>(t.size);
+    const auto [seed, offset] = unpack<op::drawing::drawn>(t.attr);
+    call.seed = seed;
+    call.offset = offset;
   }
   t.op->run(call);
   t.data = std::move(out);

@@ -61,7 +61,7 @@ constexpr R result_of_function(const handle& value, const handle& function, int 
   n.op = &builtin<op::result>;
   n.type = dtype_of<typename R::value_type>;
   n.set_shape(value.dims());
-  n.attr = k;
+  n.set<op::result>({k});
   const handle* const in[] = {&value, &function};
   R result;
   apply_to_all<later<R, void>>(n, in, 2, result);

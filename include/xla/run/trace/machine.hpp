@@ -45,8 +45,7 @@ ref<impl> run_random(node n, impl* const* inputs) {
   const std::uint64_t counters = random_counters(n.dims_shape(), n.type);
   drawing numbers(counters);
   const auto [seed, offset] = numbers.from();
-  n.attr = static_cast<std::int64_t>(seed);
-  n.size = static_cast<extent>(offset);
+  n.attr = pack(op::drawing::drawn{seed, offset});
   ref<impl> t = new_op(n, inputs);
   start_op(*t);
   if (!is_eager_mode()) own_recording<In>().drew(seed, offset, counters);
@@ -88,7 +87,7 @@ template <class In = void>
 ref<impl> run_constant(const node& n) {
   ref<impl> t = make_impl(n, nullptr);
   t->data = ref<buffer>(buffer::make(8));
-  store_number(t->data->memory, n.type, n.value, n.attr);
+  store_number(t->data->memory, n.type, n.attributes<op::constant>());
   return t;
 }
 XLA_INSTANCE(ref<impl> run_constant<void>(const node&));
@@ -165,8 +164,7 @@ template <class In>
   node n;
   n.op = &builtin<op::constant>;
   n.type = type;
-  n.value = value;
-  n.attr = exact;
+  n.set<op::constant>({value, exact});
   whole_step<In>([&] { result.adopt(run_constant<In>(n).take()); });
 }
 
