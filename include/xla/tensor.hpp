@@ -100,7 +100,8 @@ class Tensor : public detail::handle {
     detail::refuse<detail::conversion_refusal<T, Rank, U, R>>();
   }
 
-  /// The size along an axis; a negative axis counts from the last.
+  /// The size along an axis; a negative axis counts from the last. An axis that is not there is a
+  /// shape_error.
   constexpr Size size(int axis, caller who = here()) const {
     const detail::shape s = dims();
     const int at = axis < 0 ? axis + s.rank : axis;
@@ -150,7 +151,8 @@ class Tensor : public detail::handle {
   constexpr Tensor& requires_grad_(bool on = true);
   /// The gradient that backward() has collected; undefined when there is none.
   constexpr Tensor grad() const;
-  /// Puts another gradient of the same shape in its place, as gradient clipping does.
+  /// Puts another gradient of the same shape in its place, as gradient clipping does. Another shape
+  /// is a shape_error.
   constexpr void set_grad(const Tensor& gradient, caller who = here()) const;
   /// Drops the gradient.
   constexpr void zero_grad();
@@ -160,7 +162,8 @@ class Tensor : public detail::handle {
   /// The same value, cut off from gradients.
   constexpr Tensor detach() const;
 
-  /// In-place forms: rebind this handle; other handles keep the old value.
+  /// In-place forms: rebind this handle; other handles keep the old value. Sizes that do not
+  /// broadcast to this one's are a shape_error.
   constexpr Tensor& operator+=(const Tensor& o) &;
   constexpr Tensor& operator-=(const Tensor& o) &;
   constexpr Tensor& operator*=(const Tensor& o) &;
@@ -176,7 +179,8 @@ class Tensor : public detail::handle {
   constexpr Tensor& copy_(const Tensor& o, caller who = here());
   constexpr Tensor& fill_(T number);
   constexpr Tensor& zero_() { return fill_(T{}); }
-  /// Replaces the slices that an index (n) names along an axis by those of the source.
+  /// Replaces the slices that an index (n) names along an axis by those of the source. Errors as in
+  /// index_copy.
   constexpr Tensor& index_copy_(int axis, const Tensor<std::int64_t, 1>& index,
                                 const Tensor& source, caller who = here())
     requires(Rank > 0);

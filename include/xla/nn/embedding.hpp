@@ -11,7 +11,8 @@
 namespace xla::nn {
 
 /// A table of vectors: indices of any shape to the same shape with one more axis, width. A row
-/// padding_idx (negative: from the end) is 0 and gets no gradient.
+/// padding_idx (negative: from the end) is 0 and gets no gradient. An index outside of [0, count)
+/// is an index_error.
 template <class T>
 struct BasicEmbedding {
   using value_type = T;

@@ -19,7 +19,8 @@ auto linear_bound(const Tensor<T, 2>& weight) {
 }
 }  // namespace detail
 
-/// y = x weightᵀ + bias: (…, in) to (…, out), as torch.nn.Linear, with its initialisation.
+/// y = x weightᵀ + bias: (…, in) to (…, out), as torch.nn.Linear, with its initialisation. Another
+/// size of the last axis than in is a shape_error.
 template <class T>
 struct BasicLinear {
   using value_type = T;
@@ -44,7 +45,8 @@ struct BasicLinear {
 };
 using Linear = BasicLinear<float>;
 
-/// y = x weightᵀ: torch.nn.Linear with bias=False.
+/// y = x weightᵀ: torch.nn.Linear with bias=False. Another size of the last axis than in is a
+/// shape_error.
 template <class T>
 struct BasicLinearNoBias {
   using value_type = T;

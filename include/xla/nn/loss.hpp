@@ -10,7 +10,8 @@
 namespace xla::nn {
 
 /// Cross-entropy between logits (batch, classes) and class numbers (batch), or probabilities of the
-/// logits' sizes; further axes come last.
+/// logits' sizes; further axes come last. Sizes that do not fit are a shape_error, a class outside
+/// of [0, classes) an index_error.
 struct CrossEntropyLoss {
   template <class T, int R, class U, int C, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, R>& logits, const Tensor<U, C>& target,
@@ -20,7 +21,7 @@ struct CrossEntropyLoss {
 };
 
 /// CrossEntropyLoss with label smoothing and targets to leave out:
-/// nn::SmoothCrossEntropyLoss{{.label_smoothing = 0.1}}.
+/// nn::SmoothCrossEntropyLoss{{.label_smoothing = 0.1}}. Errors as there.
 struct SmoothCrossEntropyLoss {
   Scalar ignore_index = -100, label_smoothing = 0;
 
@@ -39,8 +40,8 @@ struct SmoothCrossEntropyLoss {
   XLA_HEADER_MODULE(ignore_index, label_smoothing)
 };
 
-/// SmoothCrossEntropyLoss with a weight for each class:
-/// nn::WeightedCrossEntropyLoss{weight, {.ignore_index = 0}}.
+/// SmoothCrossEntropyLoss with a weight for each class: nn::WeightedCrossEntropyLoss{weight,
+/// {.ignore_index = 0}}. Errors as there, and of a weight of another size than (classes).
 template <class T>
 struct BasicWeightedCrossEntropyLoss {
   Buffer<T, 1> weight;
@@ -65,7 +66,8 @@ struct BasicWeightedCrossEntropyLoss {
 using WeightedCrossEntropyLoss = BasicWeightedCrossEntropyLoss<float>;
 
 /// Minus the logarithms of probabilities (batch, classes) at class numbers (batch); further axes
-/// come last.
+/// come last. Sizes that do not fit are a shape_error, a class outside of [0, classes) an
+/// index_error.
 struct NLLLoss {
   template <class T, int R, class U, int C, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, R>& input, const Tensor<U, C>& target,
@@ -74,7 +76,7 @@ struct NLLLoss {
   }
 };
 
-/// Squared differences.
+/// Squared differences. Input and target of other sizes are a shape_error.
 struct MSELoss {
   template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
@@ -83,7 +85,7 @@ struct MSELoss {
   }
 };
 
-/// Magnitudes of the differences.
+/// Magnitudes of the differences. Input and target of other sizes are a shape_error.
 struct L1Loss {
   template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
@@ -92,7 +94,8 @@ struct L1Loss {
   }
 };
 
-/// Half the squared difference up to delta, linear beyond.
+/// Half the squared difference up to delta, linear beyond. Input and target of other sizes are a
+/// shape_error.
 struct HuberLoss {
   Scalar delta = 1;
 
@@ -120,7 +123,8 @@ struct SmoothL1Loss {
   XLA_HEADER_MODULE(beta)
 };
 
-/// Cross-entropy between two probabilities in [0, 1].
+/// Cross-entropy between two probabilities in [0, 1]. Input and target of other sizes are a
+/// shape_error.
 struct BCELoss {
   template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
@@ -129,7 +133,8 @@ struct BCELoss {
   }
 };
 
-/// Cross-entropy between logits and probabilities in [0, 1].
+/// Cross-entropy between logits and probabilities in [0, 1]. Input and target of other sizes are a
+/// shape_error.
 struct BCEWithLogitsLoss {
   template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
@@ -138,7 +143,8 @@ struct BCEWithLogitsLoss {
   }
 };
 
-/// Divergence of a target's probabilities from an input's logarithms of probabilities.
+/// Divergence of a target's probabilities from an input's logarithms of probabilities. Input and
+/// target of other sizes are a shape_error.
 struct KLDivLoss {
   bool log_target = false;
 

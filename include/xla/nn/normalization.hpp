@@ -8,7 +8,8 @@
 
 namespace xla::nn {
 
-/// Each row along the last axis with mean 0 and variance 1, then times weight plus bias.
+/// Each row along the last axis with mean 0 and variance 1, then times weight plus bias. Another
+/// size of that axis than weight has is a shape_error.
 template <class T>
 struct BasicLayerNorm {
   using value_type = T;
@@ -29,7 +30,8 @@ struct BasicLayerNorm {
 };
 using LayerNorm = BasicLayerNorm<float>;
 
-/// Each row along the last axis with mean square 1, then times weight.
+/// Each row along the last axis with mean square 1, then times weight. Another size of that axis
+/// than weight has is a shape_error.
 template <class T>
 struct BasicRMSNorm {
   using value_type = T;
@@ -53,6 +55,7 @@ using RMSNorm = BasicRMSNorm<float>;
 
 /// Each feature of (batch, features) with mean 0 and variance 1, then times weight plus bias: those
 /// of the batch while training, of all batches so far (running, with momentum) in evaluation.
+/// Another number of features is a shape_error.
 template <class T>
 struct BasicBatchNorm1d {
   using value_type = T;

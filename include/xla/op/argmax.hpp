@@ -54,7 +54,8 @@ constexpr Tensor<std::int64_t, R - 1> find_best_index(const Tensor<T, R>& x, int
 }  // namespace detail
 
 /// The index of the largest element along an axis (the first of equals; NaN counts as largest). The
-/// elements themselves: max, or gather with the index of keepdim.
+/// elements themselves: max, or gather with the index of keepdim. An axis that is not there is a
+/// shape_error. So is one of size 0.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> argmax(const Tensor<T, R>& x, int axis, keepdim_t,
                                          caller who = here()) {
@@ -67,6 +68,7 @@ constexpr Tensor<std::int64_t, R - 1> argmax(const Tensor<T, R>& x, int axis = -
 }
 
 /// The index of the smallest element along an axis (the first of equals; NaN counts as smallest).
+/// Errors as there.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> argmin(const Tensor<T, R>& x, int axis, keepdim_t,
                                          caller who = here()) {

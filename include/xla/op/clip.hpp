@@ -27,7 +27,7 @@ namespace xla {
 
 /// Each element moved to the nearest bound where it is outside; high where the bounds cross, NaN
 /// where any is. The gradient passes within the bounds and on them. Bounds are tensors that
-/// broadcast, or numbers.
+/// broadcast, or numbers. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B, int C>
 constexpr detail::broadcast_tensor<T, A, B, C> clamp(const Tensor<T, A>& x, const Tensor<T, B>& low,
                                                      const Tensor<T, C>& high,

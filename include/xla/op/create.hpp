@@ -44,7 +44,8 @@ constexpr Tensor<T, R> fill_shape(Tensor<T, 0> value, const shape& s, size_table
 
 }  // namespace detail
 
-/// A tensor of the given sizes, every element the same number.
+/// A tensor of the given sizes, every element the same number. Negative sizes are a shape_error,
+/// memory that is not there an out_of_memory.
 template <element T = float, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> full(const Size (&sizes)[N], detail::number_of<T> value,
                                               caller who = here()) {
@@ -84,7 +85,7 @@ constexpr Tensor<T, 1> arange_from(Size n, std::int64_t start, caller who = nobo
 }
 }  // namespace detail
 
-/// 0, 1, 2 … n - 1.
+/// 0, 1, 2 … n - 1. Negative sizes are a shape_error, memory that is not there an out_of_memory.
 template <element T = std::int64_t>
 constexpr Tensor<T, 1> arange(Size n, caller who = here()) {
   return detail::arange_from<T>(n, 0, who);
@@ -96,7 +97,8 @@ constexpr Tensor<T, 0> tensor(T value) {
   return detail::constant(value);
 }
 
-/// Copies elements from memory, row by row: from_blob(ptr, {n, 784}).
+/// Copies elements from memory, row by row: from_blob(ptr, {n, 784}). Negative sizes are a
+/// shape_error, memory that is not there an out_of_memory.
 template <element T, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N],
                                                    caller who = here()) {

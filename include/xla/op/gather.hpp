@@ -191,7 +191,8 @@ constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis, const Tensor<std:
 
 /// x with elements replaced: out[index[i][j]][j] = source[i][j] for axis 0; source has the index's
 /// sizes or larger ones, of which the first elements are taken. Of several elements for one place
-/// the last stays, and it alone has a gradient.
+/// the last stays, and it alone has a gradient. Sizes that do not fit are a shape_error, an index
+/// that is not there an index_error.
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
                                const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source,
@@ -208,7 +209,7 @@ constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
 }
 
 /// x with elements added: out[index[i][j]][j] += source[i][j] for axis 0, in the order of source,
-/// which has the index's sizes or larger ones.
+/// which has the index's sizes or larger ones. Errors as in scatter.
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter_add(const Tensor<T, R>& x, int axis,
                                    const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source,

@@ -121,6 +121,7 @@ constexpr Tensor<T, R> index_select(const Tensor<T, R>& x, int axis,
 }
 
 /// x with the source's slices added at an index (n) along an axis, in the order of the source.
+/// Sizes that do not fit are a shape_error, an index that is not there an index_error.
 template <class T, int R>
 constexpr Tensor<T, R> index_add(const Tensor<T, R>& x, int axis,
                                  const Tensor<std::int64_t, 1>& index, const Tensor<T, R>& source,
@@ -134,7 +135,7 @@ constexpr Tensor<T, R> index_add(const Tensor<T, R>& x, int axis,
 }
 
 /// x with the source's slices in the place of those that an index (n) names along an axis. Of
-/// several for one place the last stays, and it alone has a gradient.
+/// several for one place the last stays, and it alone has a gradient. Errors as in index_add.
 template <class T, int R>
 constexpr Tensor<T, R> index_copy(const Tensor<T, R>& x, int axis,
                                   const Tensor<std::int64_t, 1>& index, const Tensor<T, R>& source,

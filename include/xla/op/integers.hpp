@@ -12,7 +12,7 @@ struct integers : random_fill {
   static constexpr auto name = "integers";
 };
 
-/// 0 … n - 1 in random order.
+/// 0 … n - 1 in random order. A negative n is a shape_error.
 struct permutation : random_fill {
   static constexpr auto name = "permutation";
 };
@@ -46,7 +46,8 @@ constexpr Tensor<T, R> random_integers(std::int64_t low, std::int64_t high, cons
 
 }  // namespace detail
 
-/// Random whole numbers in [low, high) of the given sizes.
+/// Random whole numbers in [low, high) of the given sizes. No number between them is a shape_error,
+/// and so are negative sizes.
 template <std::size_t N>
 constexpr Tensor<std::int64_t, static_cast<int>(N)> randint(std::int64_t low, std::int64_t high,
                                                             const Size (&sizes)[N],
@@ -61,14 +62,16 @@ constexpr Tensor<std::int64_t, static_cast<int>(N)> randint(std::int64_t high,
                                                             caller who = here()) {
   return randint(0, high, sizes, who);
 }
-/// Random whole numbers in [low, high) of x's sizes and element type; usable in compiled bodies.
+/// Random whole numbers in [low, high) of x's sizes and element type; usable in compiled bodies. No
+/// number between them is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> randint_like(const Tensor<T, R>& x, std::int64_t low, std::int64_t high,
                                     caller who = here()) {
   return cast<T>(detail::random_integers<std::int64_t, R>(low, high, x.dims(), x.table(), who));
 }
 
-/// 0 … n - 1 in random order. In a compiled body n is a tensor's size: randperm(x.size(0)).
+/// 0 … n - 1 in random order. In a compiled body n is a tensor's size: randperm(x.size(0)). A
+/// negative n is a shape_error.
 template <element T = std::int64_t>
 constexpr Tensor<T, 1> randperm(Size n, caller who = here()) {
   using index = std::conditional_t<std::is_void_v<T>, T, std::int64_t>;  // dependent, for clang

@@ -66,7 +66,8 @@ template <int R>
 constexpr Tensor<bool, R> logical_not(const Tensor<bool, R>& a) {
   return !a;
 }
-/// One of them holds and the other does not, element by element.
+/// One of them holds and the other does not, element by element. Sizes that do not broadcast are a
+/// shape_error.
 template <int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> logical_xor(const Tensor<bool, A>& a,
                                                            const Tensor<bool, B>& b,

@@ -95,6 +95,7 @@ constexpr Tensor<T, R> rows_times(const Tensor<T, R>& x, const Tensor<T, 2>& w, 
 }  // namespace detail
 
 /// Matrix product: (m, k) and (k, n); with more axes a batch of products, leading axes broadcast.
+/// Sizes that cannot be multiplied are a shape_error that names both.
 template <class T, int A, int B>
 constexpr auto matmul(const Tensor<T, A>& a, const Tensor<T, B>& b, caller who = here()) {
   static_assert(A >= 1 && B >= 1 && (A >= 2 || B >= 2),
@@ -111,7 +112,8 @@ constexpr auto matmul(const Tensor<T, A>& a, const Tensor<T, B>& b, caller who =
   }
 }
 
-/// x times the transpose of weight: (…, in) and (out, in), as torch.nn.functional.linear.
+/// x times the transpose of weight: (…, in) and (out, in), as torch.nn.functional.linear. Another
+/// size of in is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> linear(const Tensor<T, R>& x, const Tensor<T, 2>& weight,
                               caller who = here()) {

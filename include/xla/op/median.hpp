@@ -37,7 +37,8 @@ XLA_OP(xla::op::median, numbers);
 
 namespace xla {
 namespace detail {
-/// The medians along an axis, and where they are; the axis stays.
+/// The medians along an axis, and where they are; the axis stays. An axis that is not there, or of
+/// size 0, is a shape_error.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> median_index(const Tensor<T, R>& x, int axis) {
   static_assert(!std::is_same_v<T, bool>, "xla::median: needs numbers, not bool; cast first");
@@ -61,7 +62,8 @@ constexpr Tensor<T, 0> median(const Tensor<T, R>& x) {
   }
 }
 /// The medians along an axis, and where they are: {values, indices}. Of equals the first one in
-/// order is meant, and it has the gradient; of NaNs the first.
+/// order is meant, and it has the gradient; of NaNs the first. An axis that is not there, or of
+/// size 0, is a shape_error.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> median(const Tensor<T, R>& x, int axis,
                                                                   keepdim_t, caller who = here()) {

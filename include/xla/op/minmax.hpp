@@ -35,8 +35,8 @@ XLA_OP(xla::op::minimum, numbers);
 
 namespace xla {
 
-/// The larger of two, element by element; NaN when either is NaN. Ties share the gradient;
-/// where one is NaN both have all of it.
+/// The larger of two, element by element; NaN when either is NaN. Ties share the gradient; where
+/// one is NaN both have all of it. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> maximum(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                                     caller who = here()) {
@@ -50,8 +50,8 @@ template <class T, int R>
 constexpr Tensor<T, R> maximum(detail::number_of<T> a, const Tensor<T, R>& b) {
   return detail::number_map<op::maximum, T>(a, b);
 }
-/// The smaller of two, element by element; NaN when either is NaN. Ties share the gradient;
-/// where one is NaN both have all of it.
+/// The smaller of two, element by element; NaN when either is NaN. Ties share the gradient; where
+/// one is NaN both have all of it. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> minimum(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                                     caller who = here()) {

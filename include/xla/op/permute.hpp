@@ -35,7 +35,7 @@ constexpr Tensor<T, R> permute_by(const Tensor<T, R>& x, const node& n) {
 }
 }  // namespace detail
 
-/// The axes in the given order.
+/// The axes in the given order. An axis that is not there or comes twice is a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> permute(const Tensor<T, R>& x, const int (&order)[N], caller who = here()) {
   static_assert(static_cast<int>(N) == R, "xla::permute: give one axis for every axis of x");
@@ -53,7 +53,8 @@ constexpr Tensor<T, R> permute(const Tensor<T, R>& x, const int (&order)[N], cal
   return detail::permute_by(x, n);
 }
 
-/// Two axes exchanged; the last two unless told otherwise.
+/// Two axes exchanged; the last two unless told otherwise. An axis that is not there is a
+/// shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> transpose(const Tensor<T, R>& x, int a = -2, int b = -1,
                                  caller who = here()) {
@@ -74,7 +75,7 @@ constexpr Tensor<T, R> swapaxes(const Tensor<T, R>& x, int a, int b, caller who 
   return transpose(x, a, b, who);
 }
 
-/// Axis from at place to, the others in their order.
+/// Axis from at place to, the others in their order. An axis that is not there is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> movedim(const Tensor<T, R>& x, int from, int to, caller who = here()) {
   static_assert(R != 0, "xla::movedim: a tensor without axes has none to move");

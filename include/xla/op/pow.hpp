@@ -33,7 +33,8 @@ XLA_OP(xla::op::pow, numbers);
 namespace xla {
 
 /// x to the power of another tensor, element by element, broadcast. Within 1 ulp; integers wrap
-/// around, and to a negative power are 0, but for 1 and -1.
+/// around, and to a negative power are 0, but for 1 and -1. Sizes that do not broadcast are a
+/// shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> pow(const Tensor<T, A>& x, const Tensor<T, B>& exponent,
                                                 caller who) {

@@ -33,6 +33,7 @@ XLA_OP(xla::op::prod, numbers);
 namespace xla {
 
 /// The product of all elements, over the given axes, or over them kept with size 1; of nothing 1.
+/// An axis that is not there or comes twice is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, 0> prod(const Tensor<T, R>& x) {
   return detail::reduce_all<op::prod>(x);

@@ -148,7 +148,8 @@ constexpr any_tensor<T> sum_to(const any_tensor<T>& x, const shape& target) {
 }  // namespace detail
 
 /// The sum over all elements, over the given axes, or over them kept with size 1: of fractions in
-/// blocks, as exact as op/README.md says.
+/// blocks, as exact as op/README.md says. An axis that is not there or comes twice is a
+/// shape_error.
 template <class T, int R>
 constexpr Tensor<T, 0> sum(const Tensor<T, R>& x) {
   return detail::reduce_all<op::sum>(x);
@@ -178,7 +179,8 @@ constexpr Tensor<std::int64_t, R> sum(const Tensor<bool, R>& x, const int (&axes
   return sum(cast<std::int64_t>(x), axes, keepdim, who);
 }
 
-/// The largest element; NaN when there is one. Of nothing: -infinity, or the lowest integer.
+/// The largest element; NaN when there is one. Of nothing: -infinity, or the lowest integer. An
+/// axis that is not there or comes twice is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, 0> max(const Tensor<T, R>& x) {
   return detail::reduce_all<op::max>(x);
@@ -193,7 +195,8 @@ constexpr Tensor<T, R> max(const Tensor<T, R>& x, const int (&axes)[N], keepdim_
   return detail::reduce<op::max>(x, detail::axes_of(x, R, axes, {"max", who}));
 }
 
-/// The smallest element; NaN when there is one. Of nothing: infinity, or the largest integer.
+/// The smallest element; NaN when there is one. Of nothing: infinity, or the largest integer. An
+/// axis that is not there or comes twice is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, 0> min(const Tensor<T, R>& x) {
   return detail::reduce_all<op::min>(x);
@@ -208,7 +211,8 @@ constexpr Tensor<T, R> min(const Tensor<T, R>& x, const int (&axes)[N], keepdim_
   return detail::reduce<op::min>(x, detail::axes_of(x, R, axes, {"min", who}));
 }
 
-/// The mean over all elements, over the given axes, or over them kept with size 1.
+/// The mean over all elements, over the given axes, or over them kept with size 1. An axis that is
+/// not there or comes twice is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, 0> mean(const Tensor<T, R>& x) {
   static_assert(fraction<T>, "xla::mean: needs float or double; cast first");

@@ -34,7 +34,8 @@ XLA_OP(xla::op::fmod, numbers);
 
 namespace xla {
 
-/// What division leaves, with the divisor's sign: Python's %. Of integers divided by zero 0.
+/// What division leaves, with the divisor's sign: Python's %. Of integers divided by zero 0. Sizes
+/// that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> remainder(const Tensor<T, A>& x,
                                                       const Tensor<T, B>& divisor,
@@ -51,6 +52,7 @@ constexpr Tensor<T, R> remainder(detail::number_of<T> x, const Tensor<T, R>& div
 }
 
 /// What division towards zero leaves, with x's sign: that of C. Of integers divided by zero 0.
+/// Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> fmod(const Tensor<T, A>& x, const Tensor<T, B>& divisor,
                                                  caller who = here()) {

@@ -5,7 +5,8 @@
 
 namespace xla::op {
 
-/// The same elements under other sizes. The node's own dims are the target.
+/// The same elements under other sizes. The node's own dims are the target. Another number of
+/// elements is a shape_error.
 struct reshape {
   static constexpr auto name = "reshape";
   static constexpr op_kind kind = op_kind::alias;
@@ -115,6 +116,7 @@ constexpr shape to_shape(const Size (&sizes)[N], const call_site& site, extent l
 }  // namespace detail
 
 /// The same elements under other sizes, e.g. reshape(x, {x.size(0), -1}); one size may be -1.
+/// Another number of elements is a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> reshape(const Tensor<T, R>& x, const Size (&sizes)[N],
                                                  caller who = here()) {
@@ -129,7 +131,8 @@ constexpr Tensor<T, static_cast<int>(N)> view(const Tensor<T, R>& x, const Size 
   return reshape(x, sizes, who);
 }
 
-/// The elements of x under the sizes of another tensor.
+/// The elements of x under the sizes of another tensor. Another number of elements is a
+/// shape_error.
 template <class T, int R, class U, int A>
 constexpr Tensor<T, A> reshape_as(const Tensor<T, R>& x, const Tensor<U, A>& other,
                                   caller who = here()) {
@@ -142,7 +145,8 @@ constexpr Tensor<T, A> view_as(const Tensor<T, R>& x, const Tensor<U, A>& other,
   return reshape_as(x, other, who);
 }
 
-/// One axis as several, whose sizes multiply to its own; one of them may be -1.
+/// One axis as several, whose sizes multiply to its own; one of them may be -1. Other sizes are a
+/// shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R - 1 + static_cast<int>(N)> unflatten(const Tensor<T, R>& x, int axis,
                                                            const Size (&sizes)[N],
@@ -200,7 +204,8 @@ constexpr auto flatten(const Tensor<T, R>& x)
   return detail::with_shape<op::reshape, joined::left>(x, s);
 }
 
-/// x with a new axis of size 1 at the given place (negative: from the end).
+/// x with a new axis of size 1 at the given place (negative: from the end). A place that cannot be
+/// is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R + 1> unsqueeze(const Tensor<T, R>& x, int axis, caller who = here()) {
   const detail::shape from = x.dims();
@@ -215,7 +220,8 @@ constexpr Tensor<T, R + 1> unsqueeze(const Tensor<T, R>& x, int axis, caller who
   return detail::with_shape<op::reshape, R + 1>(x, s);
 }
 
-/// x without axis Axis, whose size must be 1 (negative: from the end).
+/// x without axis Axis, whose size must be 1 (negative: from the end). Another size is a
+/// shape_error.
 template <int Axis, class T, int R>
 constexpr Tensor<T, R - 1> squeeze(const Tensor<T, R>& x, caller who = here()) {
   constexpr int at = Axis < 0 ? Axis + R : Axis;
@@ -272,7 +278,7 @@ constexpr Tensor<T, R> stretch_for(const Tensor<T, R>& x, const shape& to, calle
 }  // namespace detail
 
 /// x broadcast to the given sizes; -1 keeps a size. In compiled code too a size may turn out to be
-/// 1, or what it is expanded to.
+/// 1, or what it is expanded to. Sizes to which x does not broadcast are a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> expand(const Tensor<T, R>& x, const Size (&sizes)[N],
                                                 caller who = here()) {
@@ -281,7 +287,8 @@ constexpr Tensor<T, static_cast<int>(N)> expand(const Tensor<T, R>& x, const Siz
   return detail::with_shape<op::expand, static_cast<int>(N)>(detail::stretch_for(x, to, who), to,
                                                              who);
 }
-/// x broadcast to the sizes of another tensor.
+/// x broadcast to the sizes of another tensor. Sizes to which x does not broadcast are a
+/// shape_error.
 template <class T, int R, class U, int A>
 constexpr Tensor<T, A> expand_as(const Tensor<T, R>& x, const Tensor<U, A>& other,
                                  caller who = here()) {

@@ -96,7 +96,8 @@ constexpr Tensor<T, R> recurrence_by(const Tensor<T, R>& x, const Tensor<T, R>& 
 }
 }  // namespace detail
 
-/// The sums of the elements along an axis up to each one; of fractions carried in double.
+/// The sums of the elements along an axis up to each one; of fractions carried in double. An axis
+/// that is not there is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> cumsum(const Tensor<T, R>& x, int axis, caller who = here()) {
   static_assert(R >= 1, "xla::cumsum: needs at least one axis");
@@ -109,7 +110,7 @@ constexpr Tensor<std::int64_t, R> cumsum(const Tensor<bool, R>& x, int axis, cal
 }
 
 /// The products of the elements along an axis up to each one; integers wrap around. The gradient is
-/// right where elements are 0, too.
+/// right where elements are 0, too. An axis that is not there is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> cumprod(const Tensor<T, R>& x, int axis, caller who = here()) {
   static_assert(R >= 1, "xla::cumprod: needs at least one axis");

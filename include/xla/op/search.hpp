@@ -29,7 +29,8 @@ namespace xla {
 
 /// The place of each value in a sequence that is in order along its last axis: of equal elements
 /// the first, or with right the one after the last. The sequence has one axis, for all values, or
-/// the values' sizes but for the last. NaN is the largest, as in sort.
+/// the values' sizes but for the last. NaN is the largest, as in sort. Other sizes are a
+/// shape_error.
 template <class T, int S, int R>
 constexpr Tensor<std::int64_t, R> searchsorted(const Tensor<T, S>& sorted_sequence,
                                                const Tensor<T, R>& values, bool right = false,

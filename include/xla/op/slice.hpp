@@ -123,7 +123,8 @@ constexpr Tensor<T, R> scatter_axis(const Tensor<T, R>& x, int axis, const axis_
 
 /// The elements start to end (not included) of one axis, step apart, as Python's start:end:step:
 /// negative bounds count from the end, bounds beyond it are cut to it, a negative step runs
-/// backwards. With sizes known at run time only, bounds have to lie within the axis.
+/// backwards. With sizes known at run time only, bounds have to lie within the axis. An axis that
+/// is not there, or a step of 0, is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> slice(const Tensor<T, R>& x, int axis,
                              std::type_identity_t<detail::bound> start = none,
@@ -136,7 +137,7 @@ constexpr Tensor<T, R> slice(const Tensor<T, R>& x, int axis,
   return detail::slice_axis(x, at, detail::range_of(x, at, table, site).between(start, end, step));
 }
 
-/// length elements of one axis from start on; all of them have to exist.
+/// length elements of one axis from start on; all of them have to exist. Others are a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> narrow(const Tensor<T, R>& x, int axis, Size start, Size length,
                               caller who = here()) {
@@ -160,7 +161,8 @@ constexpr Tensor<T, R> narrow(const Tensor<T, R>& x, int axis, Size start, Size 
                             detail::range_of(x, at, given, site).between(from, from + length, 1));
 }
 
-/// The elements with one index along an axis (negative: from its end), without that axis.
+/// The elements with one index along an axis (negative: from its end), without that axis. An axis
+/// or an index that is not there is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R - 1> select(const Tensor<T, R>& x, int axis, Size index,
                                   caller who = here()) {
@@ -175,7 +177,7 @@ constexpr Tensor<T, R - 1> select(const Tensor<T, R>& x, int axis, Size index,
   return detail::with_shape<op::reshape, R - 1>(detail::slice_axis(x, at, one), s);
 }
 
-/// The elements in reverse order along the given axes.
+/// The elements in reverse order along the given axes. An axis that is not there is a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> flip(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
   Tensor<T, R> y = x;

@@ -42,7 +42,8 @@ constexpr Tensor<std::int64_t, R> first_in_order(const Tensor<T, R>& x, int axis
 }
 }  // namespace detail
 
-/// The indices that sort x along an axis, stable; NaN is the largest.
+/// The indices that sort x along an axis, stable; NaN is the largest. An axis that is not there is
+/// a shape_error.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> argsort(const Tensor<T, R>& x, int axis = -1,
                                           bool descending = false, caller who = here()) {
@@ -52,7 +53,7 @@ constexpr Tensor<std::int64_t, R> argsort(const Tensor<T, R>& x, int axis = -1,
 }
 
 /// x sorted along an axis, and where each element was: {values, indices}. Stable; NaN is the
-/// largest. Gradients flow through the values.
+/// largest. Gradients flow through the values. An axis that is not there is a shape_error.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> sort(const Tensor<T, R>& x,
                                                                 int axis = -1,
@@ -64,8 +65,9 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> sort(const Tensor<T, 
   return {detail::gather_along(x, at, index), index};
 }
 
-/// The k largest (or smallest) elements along an axis in order, and where they are:
-/// {values, indices}. Of equals the first are taken. Gradients flow through the values.
+/// The k largest (or smallest) elements along an axis in order, and where they are: {values,
+/// indices}. Of equals the first are taken. Gradients flow through the values. An axis that is not
+/// there, or more than its size, is a shape_error.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> topk(const Tensor<T, R>& x,
                                                                 std::int64_t k, int axis = -1,

@@ -64,7 +64,7 @@ constexpr Tensor<T, R> tan(const Tensor<T, R>& x) {
   return sin(x) / cos(x);
 }
 /// The angle of the point (x, y) in radians, from -pi to pi, element by element, broadcast; signs
-/// of zeros and infinities as C's. Within 1 ulp.
+/// of zeros and infinities as C's. Within 1 ulp. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> atan2(const Tensor<T, A>& y, const Tensor<T, B>& x,
                                                   caller who = here()) {

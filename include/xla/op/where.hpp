@@ -32,7 +32,8 @@ XLA_OP(xla::op::where, all);
 
 namespace xla {
 
-/// a where c holds, b elsewhere; all three broadcast. Either value may be a number.
+/// a where c holds, b elsewhere; all three broadcast. Either value may be a number. Sizes that do
+/// not broadcast are a shape_error.
 template <class T, int C, int A, int B>
 constexpr detail::broadcast_tensor<T, C, A, B> where(const Tensor<bool, C>& c,
                                                      const Tensor<T, A>& a, const Tensor<T, B>& b,

@@ -24,8 +24,8 @@ struct all_over {
 
 }  // namespace detail
 
-/// Whether an element is true, or not 0: of all, over the given axes, or over them kept with
-/// size 1. Of nothing: false.
+/// Whether an element is true, or not 0: of all, over the given axes, or over them kept with size
+/// 1. Of nothing: false. An axis that is not there or comes twice is a shape_error.
 template <class T, int R>
 constexpr Tensor<bool, 0> any(const Tensor<T, R>& x) {
   return detail::over_all(x, detail::any_over{});
@@ -41,7 +41,8 @@ constexpr Tensor<bool, R> any(const Tensor<T, R>& x, const int (&axes)[N], keepd
   return detail::over_axes_kept(x, axes, detail::any_over{}, who);
 }
 
-/// Whether every element is true, or not 0. Of nothing: true.
+/// Whether every element is true, or not 0. Of nothing: true. An axis that is not there or comes
+/// twice is a shape_error.
 template <class T, int R>
 constexpr Tensor<bool, 0> all(const Tensor<T, R>& x) {
   return detail::over_all(x, detail::all_over{});

@@ -100,7 +100,8 @@ constexpr Tensor<T, R> drop_weights(const Tensor<T, R>& w, const AttentionOption
 
 /// softmax(q kᵀ / √width) v: q (batch, heads, queries, width), k and v (batch, kv_heads, keys,
 /// width), where neighbouring heads share a key head (grouped-query attention); the result is as q
-/// with v's width. Vaswani et al. (2017); Ainslie et al. (2023).
+/// with v's width. Vaswani et al. (2017); Ainslie et al. (2023). Sizes that do not fit each other
+/// are a shape_error.
 template <class T>
 constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                                     const Tensor<T, 4>& v,
@@ -114,7 +115,8 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
 }
 
 /// The same where a query sees only keys for which the mask holds: (queries, keys) or (batch,
-/// heads, queries, keys), also with sizes 1. A query that sees nothing gets 0.
+/// heads, queries, keys), also with sizes 1. A query that sees nothing gets 0. A mask that does not
+/// broadcast to them is a shape_error.
 template <class T, int M>
 constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                                     const Tensor<T, 4>& v,
@@ -132,7 +134,8 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
 }
 
 /// The same where query i, which stands at positions[i] of the text, sees the keys 0 …
-/// positions[i]: those of the tokens so far in a cache that has places for more.
+/// positions[i]: those of the tokens so far in a cache that has places for more. Another number of
+/// positions than queries is a shape_error.
 template <class T>
 constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                                     const Tensor<T, 4>& v,

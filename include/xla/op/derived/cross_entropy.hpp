@@ -247,7 +247,8 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
 }
 
 /// The same with a weight for each class, by which losses are multiplied; the mean over class
-/// numbers divides by the sum of their weights, that over probabilities by the number of rows.
+/// numbers divides by the sum of their weights, that over probabilities by the number of rows. A
+/// weight of another size than (classes) is a shape_error.
 template <class T, int R, class U, int C, std::same_as<T> W, detail::loss_reduction Reduction>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                              const Tensor<W, 1>& weight, Reduction reduction, caller who = here()) {

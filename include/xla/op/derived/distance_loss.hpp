@@ -9,7 +9,8 @@
 
 namespace xla {
 
-/// Squared differences; input and target have the same sizes, as in all losses here.
+/// Squared differences; input and target have the same sizes, as in all losses here. Others are a
+/// shape_error.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto mse_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
                         Reduction reduction = {}, caller who = here()) {
@@ -18,7 +19,7 @@ constexpr auto mse_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
   return detail::reduce_loss(d * d, reduction);
 }
 
-/// Magnitudes of the differences; the gradient of a difference of 0 is 0.
+/// Magnitudes of the differences; the gradient of a difference of 0 is 0. Errors as in mse_loss.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto l1_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
                        Reduction reduction = {}, caller who = here()) {
@@ -41,7 +42,8 @@ constexpr Tensor<T, R> huber(const Tensor<T, R>& difference, const Tensor<T, 0>&
 }
 }  // namespace detail
 
-/// Half the squared difference up to delta, linear beyond; delta is above 0. Huber (1964).
+/// Half the squared difference up to delta, linear beyond; delta is above 0. Huber (1964). Errors
+/// as in mse_loss.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto huber_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
                           detail::number_of<T> delta = 1, Reduction reduction = {},
@@ -51,7 +53,8 @@ constexpr auto huber_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
   return detail::reduce_loss(detail::huber(input - target, delta.tensor()), reduction);
 }
 
-/// huber_loss over beta, which is above 0: of slope 1 beyond it. Girshick (2015).
+/// huber_loss over beta, which is above 0: of slope 1 beyond it. Girshick (2015). Errors as in
+/// mse_loss.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto smooth_l1_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
                               detail::number_of<T> beta = 1, Reduction reduction = {},

@@ -192,7 +192,7 @@ constexpr auto einsum(caller who, const Tensor<T, R>&... x) {
 /// b). A letter names an axis; letters that the result lacks are summed over, a letter that an
 /// operand repeats takes its diagonal. "..." stands for the axes without a letter, which broadcast;
 /// so does a letter's size 1. Without "->" the result has the axes of "...", then the letters that
-/// come once.
+/// come once. A letter with several sizes is a shape_error.
 template <EinsumText Text, class T, int A>
 constexpr auto einsum(const Tensor<T, A>& a, caller who = here()) {
   return detail::einsum<Text>(who, a);

@@ -38,7 +38,7 @@ constexpr Tensor<bool, R> isfinite(const Tensor<T, R>& x) {
   else return abs(x) < std::numeric_limits<T>::infinity();
 }
 
-/// x + value a b, element by element, broadcast.
+/// x + value a b, element by element, broadcast. Sizes that do not broadcast are a shape_error.
 template <class T, int R, int A, int B>
 constexpr detail::broadcast_tensor<T, R, A, B> addcmul(const Tensor<T, R>& x, const Tensor<T, A>& a,
                                                        const Tensor<T, B>& b,
@@ -48,7 +48,7 @@ constexpr detail::broadcast_tensor<T, R, A, B> addcmul(const Tensor<T, R>& x, co
   if (value.is(1)) return detail::map_binary<op::add, T>(x, product, who);
   return detail::map_binary<op::add, T>(x, product * value, who);
 }
-/// x + value a / b, element by element, broadcast.
+/// x + value a / b, element by element, broadcast. Sizes that do not broadcast are a shape_error.
 template <class T, int R, int A, int B>
 constexpr detail::broadcast_tensor<T, R, A, B> addcdiv(const Tensor<T, R>& x, const Tensor<T, A>& a,
                                                        const Tensor<T, B>& b,
@@ -61,7 +61,8 @@ constexpr detail::broadcast_tensor<T, R, A, B> addcdiv(const Tensor<T, R>& x, co
 }
 
 /// start + weight (end - start), element by element, broadcast; from the nearer of the two ends, so
-/// that a weight of 1 gives end exactly. The weight may be a number.
+/// that a weight of 1 gives end exactly. The weight may be a number. Sizes that do not broadcast
+/// are a shape_error.
 template <class T, int A, int B, int W>
 constexpr detail::broadcast_tensor<T, A, B, W> lerp(const Tensor<T, A>& start,
                                                     const Tensor<T, B>& end,

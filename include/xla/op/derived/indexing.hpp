@@ -44,7 +44,8 @@ constexpr Tensor<I, R + 1> one_hot(const Tensor<I, R>& index, Size classes, call
   return cast<I>(unsqueeze(checked, -1) == arange<I>(classes));
 }
 
-/// x with a number where a mask holds; both broadcast.
+/// x with a number where a mask holds; both broadcast. Sizes that do not broadcast are a
+/// shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> masked_fill(const Tensor<T, A>& x,
                                                         const Tensor<bool, B>& mask,

@@ -5,28 +5,30 @@
 
 namespace xla {
 
-/// The product of two matrices: (m, k) and (k, n).
+/// The product of two matrices: (m, k) and (k, n). Sizes that cannot be multiplied are a
+/// shape_error.
 template <class T, int A, int B>
 constexpr Tensor<T, 2> mm(const Tensor<T, A>& a, const Tensor<T, B>& b, caller who = here()) {
   static_assert(A == 2 && B == 2, "xla::mm: needs two matrices; see matmul");
   return matmul(a, b, who);
 }
 
-/// A batch of products: (batch, m, k) and (batch, k, n).
+/// A batch of products: (batch, m, k) and (batch, k, n). Sizes that cannot be multiplied are a
+/// shape_error.
 template <class T, int A, int B>
 constexpr Tensor<T, 3> bmm(const Tensor<T, A>& a, const Tensor<T, B>& b, caller who = here()) {
   static_assert(A == 3 && B == 3, "xla::bmm: needs two tensors with three axes; see matmul");
   return matmul(a, b, who);
 }
 
-/// A matrix times a vector: (m, k) and (k).
+/// A matrix times a vector: (m, k) and (k). Sizes that cannot be multiplied are a shape_error.
 template <class T, int A, int B>
 constexpr Tensor<T, 1> mv(const Tensor<T, A>& a, const Tensor<T, B>& x, caller who = here()) {
   static_assert(A == 2 && B == 1, "xla::mv: needs a matrix and a vector; see matmul");
   return matmul(a, x, who);
 }
 
-/// The sum of the products of two vectors of one size.
+/// The sum of the products of two vectors of one size. Others are a shape_error.
 template <class T, int A, int B>
 constexpr Tensor<T, 0> dot(const Tensor<T, A>& a, const Tensor<T, B>& b, caller who = here()) {
   static_assert(A == 1 && B == 1, "xla::dot: needs two vectors; otherwise write sum(a * b)");
@@ -49,7 +51,8 @@ struct AddmmOptions {
   double alpha = 1;  ///< of the product
 };
 
-/// beta * input + alpha * (a times b), the input broadcast to (m, n).
+/// beta * input + alpha * (a times b), the input broadcast to (m, n). Sizes that cannot be
+/// multiplied or broadcast are a shape_error.
 template <class T, int R, int A, int B>
 constexpr Tensor<T, 2> addmm(const Tensor<T, R>& input, const Tensor<T, A>& a,
                              const Tensor<T, B>& b, AddmmOptions options = {},

@@ -55,7 +55,8 @@ constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, detail::number_of<T> ep
   const auto square = detail::map_binary<op::squared_deviation, T>(x, m);
   return (x - m) * rsqrt(mean(square, {-1}, keepdim) + eps);
 }
-/// The same times weight, plus bias: one element each per element of the last axis.
+/// The same times weight, plus bias: one element each per element of the last axis. Another number
+/// of them is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
                                   const Tensor<T, 1>& bias, detail::number_of<T> eps = 1e-5,
@@ -73,7 +74,8 @@ constexpr Tensor<T, R> rms_norm(const Tensor<T, R>& x,
   static_assert(R >= 1, "xla::rms_norm: needs at least one axis");
   return x * rsqrt(mean(x * x, {-1}, keepdim) + eps);
 }
-/// The same times weight: one element per element of the last axis.
+/// The same times weight: one element per element of the last axis. Another number of them is a
+/// shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> rms_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
                                 detail::number_of<T> eps = std::numeric_limits<T>::epsilon(),

@@ -35,7 +35,8 @@ constexpr Tensor<T, R> pad_axis(const Tensor<T, R>& x, int axis, const Padding& 
 }  // namespace detail
 
 /// x with elements of one value around it: before and after for each of its axes, the first axis
-/// first (torch.nn.functional.pad names the last one first): pad(x, {{0, 0}, {1, 1}}, 0).
+/// first (torch.nn.functional.pad names the last one first): pad(x, {{0, 0}, {1, 1}}, 0). Less than
+/// a size to take away, or too many elements, is a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> pad(const Tensor<T, R>& x, const Padding (&by)[N],
                            detail::number_of<T> value = T(), caller who = here()) {
@@ -47,7 +48,8 @@ constexpr Tensor<T, R> pad(const Tensor<T, R>& x, const Padding (&by)[N],
 }
 
 /// The elements moved by shift along an axis; those pushed out at one end come in at the other.
-/// With a size known at run time only, that has to be shift or more.
+/// With a size known at run time only, that has to be shift or more. An axis that is not there is a
+/// shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> roll(const Tensor<T, R>& x, std::int64_t shift, int axis,
                             caller who = here()) {
@@ -60,7 +62,7 @@ constexpr Tensor<T, R> roll(const Tensor<T, R>& x, std::int64_t shift, int axis,
   const Size start = by > 0 ? n - by : Size(-by);
   return cat({slice(x, at, start, none, 1, who), slice(x, at, 0, start, 1, who)}, at);
 }
-/// Rolled along several axes, each by its own shift.
+/// Rolled along several axes, each by its own shift. An axis that is not there is a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> roll(const Tensor<T, R>& x, const std::int64_t (&shifts)[N],
                             const int (&axes)[N], caller who = here()) {

@@ -23,7 +23,8 @@ constexpr Tensor<T, R> bounded_log(const Tensor<T, R>& x, T lowest) {
 }  // namespace detail
 
 /// Cross-entropy between logits and probabilities in [0, 1] of the same sizes. Nothing overflows,
-/// and neither losses nor gradients that are small are lost beside large logits.
+/// and neither losses nor gradients that are small are lost beside large logits. Others are a
+/// shape_error.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto binary_cross_entropy_with_logits(const Tensor<T, A>& input,
                                                 const Tensor<T, B>& target,
@@ -33,7 +34,8 @@ constexpr auto binary_cross_entropy_with_logits(const Tensor<T, A>& input,
   const auto rest = log1p(exp(detail::minus_abs(input, above)));
   return detail::reduce_loss(input * where(above, 1 - target, -target) + rest, reduction);
 }
-/// With the positive part of the loss times pos_weight, which broadcasts against the input.
+/// With the positive part of the loss times pos_weight, which broadcasts against the input. Sizes
+/// that do not broadcast are a shape_error.
 template <class T, int A, int B, int P, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto binary_cross_entropy_with_logits(const Tensor<T, A>& input,
                                                 const Tensor<T, B>& target,
@@ -47,7 +49,8 @@ constexpr auto binary_cross_entropy_with_logits(const Tensor<T, A>& input,
 }
 
 /// Cross-entropy between two probabilities in [0, 1] of the same sizes; logarithms are at least
-/// -100, as in PyTorch. The gradient of an input that is exactly 0 or 1 is bounded as well.
+/// -100, as in PyTorch. The gradient of an input that is exactly 0 or 1 is bounded as well. Others
+/// are a shape_error.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto binary_cross_entropy(const Tensor<T, A>& input, const Tensor<T, B>& target,
                                     Reduction reduction = {}, caller who = here()) {
@@ -60,7 +63,7 @@ constexpr auto binary_cross_entropy(const Tensor<T, A>& input, const Tensor<T, B
 /// Divergence of the target's distribution from the input's: target (log target - input), where the
 /// input is logarithms of probabilities, and the target too when log_target. PyTorch divides by the
 /// number of elements; reduction::batchmean is the divergence by its definition. Kullback and
-/// Leibler (1951).
+/// Leibler (1951). Other sizes of the two are a shape_error.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto kl_div(const Tensor<T, A>& input, const Tensor<T, B>& target,
                       Reduction reduction = {}, bool log_target = false, caller who = here()) {

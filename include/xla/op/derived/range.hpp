@@ -31,7 +31,7 @@ constexpr std::int64_t range_count(double start, double end, double step) {
 
 }  // namespace detail
 
-/// start, start + step … before end (not included).
+/// start, start + step … before end (not included). A step of 0 is a shape_error.
 template <element T = std::int64_t, class A, class B, class S = int>
   requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && std::is_arithmetic_v<S>)
 constexpr Tensor<T, 1> arange(A start, B end, S step = 1, caller who = here()) {

@@ -30,7 +30,8 @@ constexpr Tensor<T, R> repeat_from(const Tensor<T, R>& x, int at, int grows, Siz
 
 }  // namespace detail
 
-/// x times[i] times over along axis i; counts beyond x's axes belong to new axes in front.
+/// x times[i] times over along axis i; counts beyond x's axes belong to new axes in front. Negative
+/// counts, or too many elements, are a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> repeat(const Tensor<T, R>& x, const Size (&times)[N],
                                                 caller who = here()) {
@@ -58,7 +59,8 @@ constexpr Tensor<T, (static_cast<int>(N) > R ? static_cast<int>(N) : R)> tile(
   }
 }
 
-/// Every element along an axis times times in a row.
+/// Every element along an axis times times in a row. An axis that is not there, or negative times,
+/// is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> repeat_interleave(const Tensor<T, R>& x, Size times, int axis,
                                          caller who = here()) {

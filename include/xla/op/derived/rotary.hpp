@@ -9,7 +9,8 @@ namespace xla {
 
 /// Turns the pairs (i, i + width / 2) of x (…, sequence, width) by position × theta^(-2i / width),
 /// so that products of two rows depend on the distance of their positions only; one position per
-/// row of the sequence. Su et al. (2021), with the halves as in Llama.
+/// row of the sequence. Su et al. (2021), with the halves as in Llama. An odd width, or another
+/// number of positions, is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, const Tensor<T, 1>& positions,
                                         detail::number_of<T> theta = 10000, caller who = here()) {

@@ -8,7 +8,8 @@ namespace xla {
 namespace detail {
 
 /// The logarithm of softmax in two parts: z, which is x shifted by the largest element along an
-/// axis so that nothing overflows, less the logarithm of the sum of exp(z).
+/// axis so that nothing overflows, less the logarithm of the sum of exp(z). An axis that is not
+/// there is a shape_error.
 template <class T, int R>
 struct log_softmax_parts {
   Tensor<T, R> z, log_total;
@@ -25,7 +26,8 @@ constexpr auto split_log_softmax(const Tensor<T, R>& x, int axis, caller who) {
 
 }  // namespace detail
 
-/// exp(x) over its sum along an axis, shifted by the largest element so that nothing overflows.
+/// exp(x) over its sum along an axis, shifted by the largest element so that nothing overflows. An
+/// axis that is not there is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> softmax(const Tensor<T, R>& x, int axis = -1, caller who = here()) {
   const int at = detail::axis_of(x, R, axis, {"softmax", who});
@@ -34,7 +36,8 @@ constexpr Tensor<T, R> softmax(const Tensor<T, R>& x, int axis = -1, caller who 
   return detail::narrowed<T>(e * (1 / sum(e, {at}, keepdim)));  // one division a row
 }
 
-/// The logarithm of softmax, computed without leaving the logarithm.
+/// The logarithm of softmax, computed without leaving the logarithm. An axis that is not there is a
+/// shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> log_softmax(const Tensor<T, R>& x, int axis = -1, caller who = here()) {
   const int at = detail::axis_of(x, R, axis, {"log_softmax", who});

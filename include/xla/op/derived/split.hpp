@@ -9,7 +9,7 @@ namespace xla {
 
 /// N parts of equal size along an axis, in the order of their elements. An axis that does not
 /// divide makes the last parts smaller, as torch.chunk does, or empty; with a size known at run
-/// time only it has to divide.
+/// time only it has to divide. An axis that is not there is a shape_error.
 template <int N, class T, int R>
 constexpr std::array<Tensor<T, R>, N> chunk(const Tensor<T, R>& x, int axis = 0,
                                             caller who = here()) {
@@ -28,7 +28,7 @@ constexpr std::array<Tensor<T, R>, N> chunk(const Tensor<T, R>& x, int axis = 0,
   return parts;
 }
 
-/// N parts of equal size along an axis, which has to divide.
+/// N parts of equal size along an axis, which has to divide. One that does not is a shape_error.
 template <int N, class T, int R>
 constexpr std::array<Tensor<T, R>, N> split(const Tensor<T, R>& x, int axis = 0,
                                             caller who = here()) {
@@ -43,7 +43,7 @@ constexpr std::array<Tensor<T, R>, N> split(const Tensor<T, R>& x, int axis = 0,
   return chunk<N>(x, at, who);
 }
 
-/// The N slices along an axis whose size is N, without that axis.
+/// The N slices along an axis whose size is N, without that axis. Another size is a shape_error.
 template <int N, class T, int R>
 constexpr std::array<Tensor<T, R - 1>, N> unbind(const Tensor<T, R>& x, int axis = 0,
                                                  caller who = here()) {
@@ -60,7 +60,8 @@ constexpr std::array<Tensor<T, R - 1>, N> unbind(const Tensor<T, R>& x, int axis
   return slices;
 }
 
-/// Parts of the given sizes along an axis; they have to add up to its size.
+/// Parts of the given sizes along an axis; they have to add up to its size. Others are a
+/// shape_error.
 template <class T, int R, std::size_t N>
 constexpr std::array<Tensor<T, R>, N> split(const Tensor<T, R>& x, const Size (&sizes)[N],
                                             int axis = 0, caller who = here()) {

@@ -51,8 +51,9 @@ struct deviation_over {
 
 }  // namespace detail
 
-/// The variance over all elements, over the given axes, or over them kept with size 1:
-/// var(x, {1}, xla::keepdim). Of too few elements NaN. Exact also where the mean is far larger.
+/// The variance over all elements, over the given axes, or over them kept with size 1: var(x, {1},
+/// xla::keepdim). Of too few elements NaN. Exact also where the mean is far larger. An axis that is
+/// not there or comes twice is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, 0> var(const Tensor<T, R>& x, correction less = correction(1)) {
   return detail::over_all(x, detail::variance_over{less});
@@ -70,7 +71,7 @@ constexpr Tensor<T, R> var(const Tensor<T, R>& x, const int (&axes)[N], keepdim_
 }
 
 /// The standard deviation, as var; written xla::std, as std alone is a namespace. Its gradient
-/// where it is 0 is 0.
+/// where it is 0 is 0. Errors as in var.
 template <class T, int R>
 constexpr Tensor<T, 0> std(const Tensor<T, R>& x, correction less = correction(1)) {
   return detail::over_all(x, detail::deviation_over{less});
