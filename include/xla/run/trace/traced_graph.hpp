@@ -234,7 +234,7 @@ class basic_traced_program {
     const int n = from.nodes().size() + from.leaves().size();
     list<node> nodes(n + 1);
     list<slot> slots(from.leaves().size() + 1);
-    graph g;
+    owned_graph g;
     g.nodes = nodes.data();
     g.slots = slots.data();
     g.capacity = nodes.size();
