@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The reference documentation, from the headers: cmake -P cmake/docs.cmake
 #   -DBUILD=<folder>   default build/docs; the pages begin at html/index.html
+#   -DWAYS=<file>      what the test house/conformance wrote; default that of a folder below build/
 # Options stand before -P. Fails on warnings, such as a name in a comment that does not exist.
 
 include("${CMAKE_CURRENT_LIST_DIR}/bootstrap.cmake")
@@ -15,6 +16,23 @@ find_program(python3 python3 REQUIRED)
 file(MAKE_DIRECTORY "${BUILD}")
 execute_process(COMMAND "${python3}" "${CMAKE_CURRENT_LIST_DIR}/op_table.py" "${XLA_ROOT}/include"
   OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
+if(NOT WAYS)
+  file(GLOB all "${XLA_ROOT}/build/*/tests/ways/ways.txt" "${XLA_ROOT}/build/tests/ways/ways.txt")
+  list(SORT all)
+  list(POP_FRONT all WAYS)
+endif()
+if(EXISTS "${WAYS}")
+  string(APPEND table "\n# Ops in every way of running\n
+How many bodies of the tests use an op and give the same bits in all ways, gradients included.\n
+| op | bodies | eager | traced | compiled | interpreter |\n|---|---|---|---|---|---|\n")
+  file(STRINGS "${WAYS}" lines)
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "^(.+) (.+)$" "| `\\1` | \\2 | yes | yes | yes | yes |" row "${line}")
+    string(APPEND table "${row}\n")
+  endforeach()
+else()
+  message("==> without the table of ops in every way, which the test house/conformance writes")
+endif()
 file(WRITE "${BUILD}/ops.md" "# Ops {#ops}\n\n${table}")
 execute_process(COMMAND "${python3}" "${CMAKE_CURRENT_LIST_DIR}/pytorch_table.py" "${XLA_ROOT}/include"
   OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every op is right in every way of running: -DPROGRAMS -DNAMES -DWORK=<folder> -DROOT. A test that is built writes down in
+# WORK/<name>.txt which ops its bodies used that gave the same eager, traced, compiled and interpreted (tests/support/ways.hpp);
+# what has not run since it was built, runs here. Writes WORK/ways.txt: each op, and in how many bodies.
+
+cmake_minimum_required(VERSION 3.24)
+
+foreach(program name IN ZIP_LISTS PROGRAMS NAMES)
+  set(file "${WORK}/${name}.txt")
+  if("${program}" IS_NEWER_THAN "${file}")
+    set(ENV{XLA_TEST_WAYS} "${file}")
+    execute_process(COMMAND "${program}" OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  file(STRINGS "${file}" used)
+  foreach(op IN LISTS used)
+    if(NOT DEFINED "bodies_${op}")
+      set("bodies_${op}" 0)
+    endif()
+    math(EXPR "bodies_${op}" "${bodies_${op}} + 1")
+  endforeach()
+endforeach()
+
+file(STRINGS "${ROOT}/include/xla/op/list.hpp" lines REGEX "^  X\\(xla::op::[a-z_0-9]+, ")
+set(table "")
+set(missing "")
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE "^  X\\(xla::op::([a-z_0-9]+).*" "\\1" op "${line}")
+  if(bodies_${op})
+    string(APPEND table "${op} ${bodies_${op}}\n")
+  else()
+    list(APPEND missing "${op}")
+  endif()
+endforeach()
+list(LENGTH lines count)
+if(missing OR count LESS 70)
+  list(JOIN missing ", " names)
+  message(FATAL_ERROR "of ${count} ops these are in no body that is right in every way (test::check_modes): ${names}")
+endif()
+file(WRITE "${WORK}/ways.txt" "${table}")
+message(STATUS "${count} ops, each eager, traced, compiled and interpreted")
