@@ -24,6 +24,7 @@ set(XLA_HEADERS
   xla/shape/layout.hpp
   xla/shape/shape.hpp
   xla/shape/size.hpp
+  xla/graph/attributes.hpp
   xla/graph/builtin.hpp
   xla/graph/graph.hpp
   xla/graph/node.hpp

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # xla_test(<folder/name> [OPTIMISED] [LABELS core asan threads isa attack faults] [LIBRARIES <target>...]): see CMakeLists.txt beside.
 
+xla_test(graph/attributes LABELS core asan)
+
 xla_test(kernel/gemm LABELS isa)
 xla_test(kernel/gemm_operands LABELS isa)
 xla_test(kernel/lane LABELS core asan isa)

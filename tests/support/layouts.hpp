@@ -29,12 +29,16 @@ struct random_order {
 struct shuffled_layouts {
   static constexpr auto name = "shuffled_layouts";
   static constexpr auto kind = xla::detail::op_kind::alias;
+  struct attributes {
+    int seed = 0;
+    XLA_ATTRIBUTES(seed)
+  };
   static constexpr xla::detail::shape shape_of(const xla::detail::shape_rule& r) { return r.in[0]; }
   static constexpr void shuffle(xla::detail::pass_state& s) {
     std::uint64_t seed = 0;
     for (int i = 0; i < s.g.count; ++i)
       if (s.live[i] && xla::detail::is<shuffled_layouts>(s.g.nodes[i]))
-        seed = static_cast<std::uint64_t>(s.g.nodes[i].attr);
+        seed = static_cast<std::uint64_t>(s.g.nodes[i].attributes<shuffled_layouts>().seed);
     xla::detail::layout_pass(s, random_order{seed}).run();
   }
   static constexpr auto layouts = &shuffle;
@@ -43,9 +47,8 @@ struct shuffled_layouts {
 /// x; the values of its graph lie as the seed says.
 template <class T, int R>
 constexpr xla::Tensor<T, R> shuffled(const xla::Tensor<T, R>& x, unsigned seed) {
-  xla::detail::node n;
-  n.attr = seed;
-  return xla::detail::apply<shuffled_layouts, T, T, R>(n, x);
+  return xla::detail::apply<shuffled_layouts, T, T, R>(
+      xla::detail::with<shuffled_layouts>({static_cast<int>(seed)}), x);
 }
 
 /// The same as f, a function of tensors that returns a tuple of them.

@@ -18,10 +18,14 @@ struct scaled_channels {
   static constexpr auto name = "scaled_channels";
   static constexpr auto kind = xla::detail::op_kind::library;
   static constexpr xla::detail::layout nhwc{0, 2, 3, 1};
+  struct attributes {
+    bool channels_last = false;
+    XLA_ATTRIBUTES(channels_last)
+  };
   static constexpr xla::detail::shape shape_of(const xla::detail::shape_rule& r) { return r.in[0]; }
   static constexpr void arrange(xla::detail::op_record& n, xla::detail::layout* inputs,
                                 xla::detail::layout& result) {
-    n.attr = 1;
+    n.set<scaled_channels>({.channels_last = true});
     inputs[0] = result = nhwc;
   }
 };
@@ -45,7 +49,8 @@ template <class Out, class T>
 struct xla::detail::kernel_of<scaled_channels, Out, T> {
   static void run(const kernel_call& call) {
     const shape& s = call.in_shapes[0];
-    const std::int64_t channels = call.attr ? s[3] : s[1], inner = call.attr ? 1 : s[2] * s[3];
+    const bool last = call.attributes<scaled_channels>().channels_last;
+    const std::int64_t channels = last ? s[3] : s[1], inner = last ? 1 : s[2] * s[3];
     for (std::int64_t i = 0; i < count(s); ++i)
       static_cast<T*>(call.out)[i] =
           static_cast<const T*>(call.in[0])[i] * static_cast<T>(1 + i / inner % channels);

@@ -11,29 +11,48 @@
 
 namespace xla::op {
 
-/// A value from outside: attr = 2 * slot, + 1 for the slot's gradient.
-struct input {
+/// The base of ops that stand for a slot of the graph, or its gradient.
+struct of_slot {
+  struct attributes {
+    detail::optional_number slot{};
+    bool gradient = false;
+    bool replaces = false;  ///< of detach: the gradient is not read, but replaced
+    XLA_ATTRIBUTES(slot, gradient, replaces)
+  };
+};
+
+/// A value from outside: a slot's at entry, or its gradient's.
+struct input : of_slot {
   static constexpr auto name = "input";
   static constexpr auto kind = detail::op_kind::leaf;
 };
 
-/// One number, written in the body: value.
+/// One number, written in the body.
 struct constant {
   static constexpr auto name = "constant";
   static constexpr auto kind = detail::op_kind::constant;
+  struct attributes {
+    double value = 0;
+    std::int64_t whole = 0;  ///< of an integer: exact beyond 2^53
+    XLA_ATTRIBUTES(value, whole)
+  };
 };
 
-/// A number that a graph takes as an input, so that changing it makes no other graph: its place is
-/// attr, which no two numbers share.
-struct scalar {
+/// A number that a graph takes as an input, so that changing it makes no other graph: a slot's,
+/// which no two numbers share.
+struct scalar : of_slot {
   static constexpr auto name = "scalar";
   static constexpr auto kind = detail::op_kind::leaf;
 };
 
-/// A size as a number: size.
+/// A size as a number.
 struct size {
   static constexpr auto name = "size";
   static constexpr auto kind = detail::op_kind::leaf;
+  struct attributes {
+    detail::size_value of{};
+    XLA_ATTRIBUTES(of)
+  };
 };
 
 /// Elements that only run time knows; no graph may hold it, but a parameter of a type's default
@@ -43,30 +62,35 @@ struct data {
   static constexpr auto kind = detail::op_kind::leaf;
 };
 
-/// The same value with no way back for gradients; with needs_grad set, a parameter's new value.
-struct detach {
+/// The same value with no way back for gradients. With a slot: what is written there, with
+/// needs_grad set where that collects gradients; or its gradient, as the body reads or replaces it.
+struct detach : of_slot {
   static constexpr auto name = "detach";
   static constexpr auto kind = detail::op_kind::alias;
 };
 
-/// The value that a step gives to a parameter, where it reads that again: a step of its own, so
-/// that in calls in which the parameter is frozen the old value stands for it; attr = 2 * slot.
-struct updated {
+/// The value that a step gives to a parameter, its slot, where it reads that again: a step of its
+/// own, so that in calls in which the parameter is frozen the old value stands for it.
+struct updated : of_slot {
   static constexpr auto name = "updated";
   static constexpr auto kind = detail::op_kind::alias;
 };
 
-/// A number that was made of a parameter's gradient, 0 where that is frozen; attr = 2 * slot + 1.
-struct gradient_part {
+/// A number that was made of a parameter's gradient, 0 where that is frozen.
+struct gradient_part : of_slot {
   static constexpr auto name = "gradient_part";
   static constexpr auto kind = detail::op_kind::alias;
 };
 
-/// What a compiled function without backward() returns, number attr of its results. Gradients go
-/// on to its input, which backward() outside makes.
+/// One of the results of a compiled function without backward(), by number. Gradients go on to its
+/// input, which backward() outside makes.
 struct compiled_result {
   static constexpr auto name = "compiled result";
   static constexpr auto kind = detail::op_kind::leaf;
+  struct attributes {
+    int number = 0;
+    XLA_ATTRIBUTES(number)
+  };
 };
 
 /// In the place of an op's third input: that one and those after it, at most three, the last of
@@ -74,13 +98,6 @@ struct compiled_result {
 struct more {
   static constexpr auto name = "more";
   static constexpr auto kind = detail::op_kind::alias;
-  static constexpr bool differentiable = true;
-};
-
-/// Result attr, 1 or more, of the op that it reads, an op with several results.
-struct output {
-  static constexpr auto name = "output";
-  static constexpr auto kind = detail::op_kind::output;
   static constexpr bool differentiable = true;
 };
 
@@ -92,12 +109,29 @@ struct custom_gradient {
   static constexpr bool differentiable = true;
 };
 
-/// Result attr of such a function: the elements of its first input; its gradient is one of the
-/// function's, the second.
+/// A result of an op with several, by number: the elements of its first input, and its gradient is
+/// one of that op, the second.
 struct result {
   static constexpr auto name = "result";
   static constexpr auto kind = detail::op_kind::alias;
   static constexpr bool differentiable = true;
+  struct attributes {
+    int number = 0;
+    XLA_ATTRIBUTES(number)
+  };
+};
+
+/// The base of ops that draw random numbers.
+struct drawing {
+  struct attributes {
+    detail::optional_number again{};  ///< the draw whose numbers these are; none: they are new
+    XLA_ATTRIBUTES(again)
+  };
+  /// In place of those, of a tensor at run time: where the generator stood.
+  struct drawn {
+    std::uint64_t seed = 0, offset = 0;
+    XLA_ATTRIBUTES(seed, offset)
+  };
 };
 
 }  // namespace xla::op
@@ -112,21 +146,22 @@ XLA_BUILTIN_OP(xla::op::updated);
 XLA_BUILTIN_OP(xla::op::gradient_part);
 XLA_BUILTIN_OP(xla::op::compiled_result);
 XLA_BUILTIN_OP(xla::op::more);
-XLA_BUILTIN_OP(xla::op::output);
 XLA_BUILTIN_OP(xla::op::custom_gradient);
 XLA_BUILTIN_OP(xla::op::result);
 
 namespace xla::detail {
 
+template <class Op>
+concept has_attributes = requires { typename Op::attributes; };
+
 /// The description of an op that is built in.
 template <class Op>
-inline constexpr op_info builtin{.name = Op::name,
-                                 .id = id_of<Op>,
-                                 .kind = Op::kind,
-                                 .differentiable = requires {Op::differentiable;
-}  // namespace xla::detail
-}
-;
+inline constexpr op_info builtin = [] {
+  op_info i{.name = Op::name, .id = id_of<Op>, .kind = Op::kind};
+  i.differentiable = requires { Op::differentiable; };
+  if constexpr (has_attributes<Op>) i.fields = fields_of<typename Op::attributes>;
+  return i;
+}();
 
 /// Calls f for each input of a node, or tensor at run time, those behind op::more among them; at
 /// gives the node that an input is.
@@ -140,12 +175,6 @@ constexpr void each_input(const Node& n, const At& at, const F& f) {
     reader = &at(reader->in[2]);
   }
 }
-/// The op whose result a node is, where that has several: an input of it; nullptr: it is none.
-template <class Node>
-constexpr auto* result_of_input(const Node& n) {
-  return is<op::result>(n) ? &n.in[1] : is<op::output>(n) ? &n.in[0] : nullptr;
-}
-
 template <class Node, class At>
 constexpr int count_inputs(const Node& n, const At& at) {
   int count = 0;

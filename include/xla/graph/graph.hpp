@@ -33,6 +33,17 @@ struct segment_range {
   int parent = 0;  ///< the segment around it; 0: none
 };
 
+/// Of a node that stands for a slot: which, and -1 where it stands for the slot's gradient.
+constexpr int slot_of_value(const node& n) {
+  const auto a = n.attributes<op::of_slot>();
+  return a.gradient ? -1 : int{a.slot};
+}
+
+/// Random numbers that no draw before has made.
+constexpr bool draws_anew(const node& n) {
+  return n.op->impure && n.attributes<op::drawing>().again < 0;
+}
+
 /// A program as a flat list of nodes; every input is an earlier node. The arrays belong to a
 /// graph_storage, so that handles can point at graphs of any capacity.
 struct graph {
@@ -86,7 +97,7 @@ struct graph {
     n.op = &builtin<op::input>;
     n.type = type;
     n.set_shape(dims);
-    n.attr = 2 * slot_index + (gradient ? 1 : 0);
+    n.set<op::input>({.slot = slot_index, .gradient = gradient});
     n.needs_grad = !gradient && slots[slot_index].requires_grad;
     return add(n);
   }
@@ -103,15 +114,13 @@ struct graph {
   }
 
   /// A node of the same value as another that gradients do not pass.
-  constexpr node detached(int value, std::int64_t attr, bool needs_grad) const {
+  constexpr node detached(int value, const op::detach::attributes& as, bool needs_grad) const {
     node n = nodes[value];
     n.op = &builtin<op::detach>;
     n.arity = 1;
     n.in[0] = value;
     n.in[1] = n.in[2] = -1;
-    n.attr = attr;
-    n.size = 0;
-    n.value = 0;
+    n.set<op::detach>(as);
     n.after[0] = n.after[1] = -1;
     n.needs_grad = needs_grad;
     return n;
@@ -130,7 +139,7 @@ struct graph {
   /// What it does to another value; the slot of an argument remembers.
   constexpr void note_told(int index, bool on) {
     if (!is<op::input>(nodes[index])) return;
-    const auto slot_index = static_cast<int>(nodes[index].attr / 2);
+    const int slot_index = nodes[index].attributes<op::input>().slot;
     if (slots[slot_index].kind == slot_kind::cell) require_grad(slot_index, on);
     else slots[slot_index].told = on;
   }
@@ -138,7 +147,7 @@ struct graph {
   /// The node of a slot's value, without what only says where gradients end.
   constexpr int value_of(int slot_index) const {
     int i = slots[slot_index].current;
-    while (is<op::detach>(nodes[i]) && nodes[i].attr == 2 * slot_index) i = nodes[i].in[0];
+    while (is<op::detach>(nodes[i]) && slot_of_value(nodes[i]) == slot_index) i = nodes[i].in[0];
     return i;
   }
 
@@ -146,7 +155,7 @@ struct graph {
   constexpr void write(int slot_index, int value) {
     slot& s = slots[slot_index];
     if (s.functional) s.current = value;
-    else s.current = add(detached(value, 2 * slot_index, s.requires_grad));
+    else s.current = add(detached(value, {.slot = slot_index}, s.requires_grad));
   }
 
   /// A local slot with another's value, where gradients are collected apart; or functional.
@@ -162,20 +171,13 @@ struct graph {
   }
 };
 
-/// A detach node's attr when it stands for no slot. Otherwise it is 2 * slot for a value that is
-/// written there, 2 * slot + 1 for the gradient that is read, or replaced where its size says so.
-inline constexpr std::int64_t no_slot = -2;
-inline constexpr extent replaces_gradient = 1;
-
 /// Where gradients end: the value of a slot, or a value that requires_grad_() was called on.
 constexpr bool ends_gradients(const node& n) {
   return is<op::input>(n) || (is<op::detach>(n) && n.needs_grad);
 }
 
 /// The slot whose value a node is, as seen by gradients; -1 for every other node.
-constexpr int slot_of(const node& n) {
-  return ends_gradients(n) && n.attr % 2 == 0 ? static_cast<int>(n.attr / 2) : -1;
-}
+constexpr int slot_of(const node& n) { return ends_gradients(n) ? slot_of_value(n) : -1; }
 
 /// A graph that gives back the arrays that it has grown.
 struct owned_graph : graph {

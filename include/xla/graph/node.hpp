@@ -4,11 +4,12 @@
 #include <bit>
 #include <cstdint>
 #include <source_location>
+#include <span>
 #include <string_view>
 
+#include "xla/graph/attributes.hpp"
 #include "xla/shape/dtype.hpp"
 #include "xla/shape/layout.hpp"
-#include "xla/shape/shape.hpp"
 
 namespace xla::detail {
 
@@ -19,8 +20,6 @@ struct kernel_call;
 struct shape_rule;
 struct tile_call;
 
-inline constexpr int max_results = 8;  ///< of one op
-
 /// How an op takes part in fusion.
 enum class op_kind : std::uint8_t {
   leaf,      ///< a value that comes from outside the graph
@@ -28,7 +27,6 @@ enum class op_kind : std::uint8_t {
   map,       ///< element by element, with broadcasting
   reduce,    ///< over axes, which stay with size 1
   alias,     ///< the same elements under another shape
-  output,    ///< another result of the op that it reads, whose step makes it
   library,   ///< a step of its own
 };
 
@@ -63,15 +61,15 @@ struct op_info {
   /// Of a library op that does the same for each index of its leading axes: how many last axes it
   /// takes at a time; 0: it takes them all.
   std::int8_t takes_axes = 0;
-  std::int8_t results = 1;
-  dtype result = dtype::float32;  ///< the element type of what it makes, of the first result
+  dtype result = dtype::float32;  ///< the element type of what it makes
   shape (*shape_of)(const shape_rule&) = nullptr;
   void (*gradient)(gradient_scope&) = nullptr;
   void (*run)(const kernel_call&) = nullptr;
   void (*tile)(const tile_call&) = nullptr;
   /// Of a product: the sizes that it loops over, a multiply-add at each place; from the shapes of
-  /// inputs and result, and attr.
-  shape (*loops)(const shape* in, const shape& out, std::int64_t attr) = nullptr;
+  /// inputs and result, and the attributes.
+  shape (*loops)(const shape* in, const shape& out, const packed_attributes& attr) = nullptr;
+  std::span<const attribute_field> fields = {};  ///< of its attributes
   /// In which orders it wants its inputs, and makes its result, to lie in memory: from its
   /// attributes alone, to which it adds that they do. And the pass that sees to it.
   void (*arrange)(op_record& n, layout* inputs, layout& result) = nullptr;
@@ -92,11 +90,18 @@ struct op_record {
   std::int8_t rank = 0;
   std::int8_t arity = 0;
   extent dims[max_rank] = {};
-  std::int64_t attr = 0;    ///< axes, permutation, index: fixed when the graph is made
-  extent size = 0;          ///< a size that the op needs beside its shape
-  double value = 0;         ///< of a constant
+  packed_attributes attr;   ///< of the op: fixed when the graph is made
   std::source_location at;  ///< of a check: the line that called it
 
+  /// By name, as the op declares them.
+  template <class Op>
+  constexpr typename Op::attributes attributes() const {
+    return unpack<typename Op::attributes>(attr);
+  }
+  template <class Op>
+  constexpr void set(const typename Op::attributes& a) {
+    attr = pack(a);
+  }
   [[gnu::noinline]] constexpr shape dims_shape() const {
     shape s;
     s.rank = rank;
@@ -143,9 +148,8 @@ constexpr bool same_dims(const A& a, const B& b) {
 
 /// The same op with the same attributes and result: of equal inputs it makes equal elements.
 constexpr bool same_record(const op_record& a, const op_record& b) {
-  return a.op->id == b.op->id && a.attr == b.attr && a.type == b.type && a.size == b.size &&
-         a.arity == b.arity && same_dims(a, b) &&
-         std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value);
+  return a.op->id == b.op->id && a.attr == b.attr && a.type == b.type && a.arity == b.arity &&
+         same_dims(a, b);
 }
 
 }  // namespace xla::detail

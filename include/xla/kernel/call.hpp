@@ -4,22 +4,25 @@
 #include <cstdint>
 #include <source_location>
 
-#include "xla/shape/shape.hpp"
+#include "xla/graph/attributes.hpp"
 
 namespace xla::detail {
 
 /// One execution of one op: elements and shapes of the result and the inputs, and attributes.
 struct kernel_call {
   void* out = nullptr;
-  void* const* outs = nullptr;  ///< of an op with several results, nullptr where nobody reads one
   const void* const* in = nullptr;
   const shape* out_shape = nullptr;
   const shape* in_shapes = nullptr;
-  std::int64_t attr = 0;
-  std::int64_t size = 0;
+  packed_attributes attr;    ///< with a known size
   std::source_location at;   ///< of a check: the line that called it
   std::uint64_t seed = 0;    ///< random numbers: the generator's key
   std::uint64_t offset = 0;  ///< and the first of its counters
+
+  template <class Op>
+  typename Op::attributes attributes() const {
+    return unpack<typename Op::attributes>(attr);
+  }
 };
 
 /// The inner loop of a fused region: n elements along the last axis. pointers are inputs, then

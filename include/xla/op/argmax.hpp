@@ -5,13 +5,18 @@
 
 namespace xla::op {
 
-/// The base of ops that find the first best element along the axis attr, which stays with size 1.
+/// The base of ops that find the first best element along an axis, which stays with size 1.
 struct arg_best {
   static constexpr op_kind kind = op_kind::library;
+  struct attributes {
+    detail::axis_number axis{};
+    XLA_ATTRIBUTES(axis)
+  };
   static constexpr shape find(const shape_rule& r, std::string_view sentence) {
+    const int axis = r.attributes<arg_best>().axis;
     shape s = r.in[0];
-    r.sizes.nonzero(s[static_cast<int>(r.op.attr)], sentence);
-    s[static_cast<int>(r.op.attr)] = 1;
+    r.sizes.nonzero(s[axis], sentence);
+    s[axis] = 1;
     return s;
   }
 };
@@ -42,14 +47,13 @@ namespace detail {
 template <class Op, class T, int R>
 constexpr Tensor<std::int64_t, R> find_best(const Tensor<T, R>& x, int axis, caller who) {
   static_assert(R >= 1, "xla::argmax and argmin: need at least one axis; flatten(x) makes one");
-  node n;
-  n.attr = axis_of(x, R, axis, {Op::name, who});
-  return apply_at<Op, std::int64_t, T, R>(who, n, x);
+  const int at = axis_of(x, R, axis, {Op::name, who});
+  return apply_at<Op, std::int64_t, T, R>(who, with<Op>({at}), x);
 }
 template <class Op, class T, int R>
 constexpr Tensor<std::int64_t, R - 1> find_best_index(const Tensor<T, R>& x, int axis, caller who) {
-  return drop_axes<R - 1, std::int64_t>(find_best<Op>(x, axis, who),
-                                        std::int64_t{1} << axis_of(x, R, axis, {Op::name, who}));
+  const int at = axis_of(x, R, axis, {Op::name, who});
+  return drop_axes<R - 1, std::int64_t>(find_best<Op>(x, at, who), axis_set::one(at));
 }
 }  // namespace detail
 

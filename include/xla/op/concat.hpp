@@ -7,13 +7,17 @@
 
 namespace xla::op {
 
-/// Two or three tensors one after the other along an axis; attr packs the axis and their number.
+/// Two or three tensors one after the other along an axis.
 struct concat {
   static constexpr auto name = "concat";
   static constexpr op_kind kind = op_kind::library;
-  static constexpr int axis(std::int64_t attr) { return static_cast<int>(attr & 15); }
+  struct attributes {
+    detail::axis_number axis{};
+    int parts = 0;
+    XLA_ATTRIBUTES(axis, parts)
+  };
   static constexpr shape shape_of(const shape_rule& r) {
-    const int at = axis(r.op.attr);
+    const int at = r.attributes<concat>().axis;
     shape s = r.in[0];
     for (int k = 1; k < r.count; ++k) {
       const shape& next = r.in[k];
@@ -28,12 +32,11 @@ struct concat {
     return s;
   }
   static constexpr void gradient(auto& g) {
-    const int at = axis(g.attr());
+    const auto [axis, parts] = g.attributes();
     Size start = 0;
-    for (int k = 0; k < (g.attr() >> 4); ++k) {
-      const Size length = g.in(k).size(at);
-      if (g.wants(k))
-        g.to(k, take_part(g.grad(), slice::pack(at, 1), start.extent(), g.in(k).dims()));
+    for (int k = 0; k < parts; ++k) {
+      const Size length = g.in(k).size(axis);
+      if (g.wants(k)) g.to(k, take_part(g.grad(), {axis, 1, start.extent()}, g.in(k).dims()));
       start = start + length;
     }
   }
@@ -52,8 +55,7 @@ constexpr Tensor<T, R> concat_tree(const Tensor<T, R>* x, int n, int axis, calle
   const int part = (n + 2) / 3, rest = n - 2 * part;
   const Tensor<T, R> a = concat_tree(x, part, axis, who);
   const Tensor<T, R> b = concat_tree(x + part, rest > 0 ? part : n - part, axis, who);
-  node spec;
-  spec.attr = axis | (rest > 0 ? 3 : 2) << 4;
+  const node spec = with<op::concat>({.axis = axis, .parts = rest > 0 ? 3 : 2});
   if (rest <= 0) return apply_at<op::concat, T, T, R>(who, spec, a, b);
   return apply_at<op::concat, T, T, R>(who, spec, a, b, concat_tree(x + 2 * part, rest, axis, who));
 }

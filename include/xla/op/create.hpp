@@ -9,10 +9,14 @@
 
 namespace xla::op {
 
-/// attr, attr + 1 … along one axis: the node's own dims.
+/// start, start + 1 … along one axis: the node's own dims.
 struct arange {
   static constexpr auto name = "arange";
   static constexpr op_kind kind = op_kind::library;
+  struct attributes {
+    std::int64_t start = 0;
+    XLA_ATTRIBUTES(start)
+  };
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
 };
 
@@ -78,10 +82,8 @@ namespace detail {
 template <class T>
 constexpr Tensor<T, 1> arange_from(Size n, std::int64_t start, caller who = nobody) {
   const Size sizes[] = {n};
-  node spec;
-  spec.attr = start;
-  spec.set_shape(to_shape(sizes, {"arange", who}, 0));
-  return create<op::arange, T, 1>(spec, n.table());
+  const shape s = to_shape(sizes, {"arange", who}, 0);
+  return create<op::arange, T, 1>(with<op::arange>({start}, s), n.table());
 }
 }  // namespace detail
 

@@ -5,28 +5,32 @@
 
 namespace xla::op {
 
-/// Rows of a table (rows, width): the result has the index's axes, then width. attr: 0, or 1 + the
-/// row that gets no gradient.
+/// Rows of a table (rows, width): the result has the index's axes, then width.
 struct embedding {
   static constexpr auto name = "embedding";
   static constexpr bool picks = true;
   static constexpr op_kind kind = op_kind::library;
+  struct attributes {
+    std::int64_t padding_idx = -1;  ///< the row that gets no gradient; -1: there is none
+    XLA_ATTRIBUTES(padding_idx)
+  };
   static constexpr shape shape_of(const shape_rule& r) {
     shape s = r.in[1];
     s.push(r.in[0][1]);
     return s;
   }
   static constexpr void gradient(auto& g) {
-    g.to(0, scatter_rows(g.grad(), g.template in<std::int64_t>(1), g.in(0).dims(), g.attr()));
+    g.to(0, scatter_rows(g.grad(), g.template in<std::int64_t>(1), g.in(0).dims(), g.attributes()));
   }
 };
 
 /// The transpose of embedding: rows added up at their indices, into the node's own dims, but for
-/// the row that attr names.
+/// the row padding_idx.
 struct embedding_backward {
   static constexpr auto name = "embedding_backward";
   static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
+  using attributes = embedding::attributes;
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
 };
 
@@ -40,11 +44,9 @@ namespace detail {
 template <class T>
 constexpr any_tensor<T> scatter_rows(const any_tensor<T>& rows,
                                      const any_tensor<std::int64_t>& index, const shape& table,
-                                     std::int64_t attr) {
-  node n;
-  n.attr = attr;
-  n.set_shape(table);
-  return apply<op::embedding_backward, T, T, dynamic_rank>(n, rows, index);
+                                     const op::embedding::attributes& a) {
+  return apply<op::embedding_backward, T, T, dynamic_rank>(with<op::embedding_backward>(a, table),
+                                                           rows, index);
 }
 }  // namespace detail
 
@@ -54,7 +56,8 @@ template <class T, int R>
 constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
                                      const Tensor<T, 2>& weight, caller who = here()) {
   return detail::apply<op::embedding, T, T, R + 1>(
-      {}, weight, detail::check_index(index, weight.size(0), {"embedding", who}));
+      detail::with<op::embedding>({}), weight,
+      detail::check_index(index, weight.size(0), {"embedding", who}));
 }
 /// The same, where row padding_idx (negative: from the end) gets no gradient.
 template <class T, int R>
@@ -64,13 +67,12 @@ constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
   const detail::call_site site{"embedding", who};
   const detail::size_scope scope{weight.table() ? weight.table() : index.table(), site};
   const detail::extent rows = scope.find(weight.dims()[0]);
-  detail::node n;
-  n.attr = 1 + padding_idx + (padding_idx < 0 && detail::is_known(rows) ? rows : 0);
-  if (n.attr < 1 || !scope.at_least(rows, n.attr))
+  const std::int64_t row = padding_idx + (padding_idx < 0 && detail::is_known(rows) ? rows : 0);
+  if (row < 0 || !scope.at_least(rows, row + 1))
     scope.fail(detail::text("padding_idx ")
                << padding_idx << " is no row of a table " << weight.dims());
   return detail::apply<op::embedding, T, T, R + 1>(
-      n, weight, detail::check_index(index, weight.size(0), site));
+      detail::with<op::embedding>({row}), weight, detail::check_index(index, weight.size(0), site));
 }
 
 }  // namespace xla

@@ -11,35 +11,40 @@ constexpr any_tensor<T> zeros_of(const any_tensor<T>& like, const shape& s);
 template <class I, class T>
 constexpr any_tensor<I> places_along(const any_tensor<T>& x, int axis);
 template <class T, int R>
-constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, std::int64_t axis,
+constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, int axis,
                                     const Tensor<std::int64_t, R>& index, caller who = nobody);
 template <class T>
-constexpr any_tensor<T> gather_into(const any_tensor<T>& x, std::int64_t axis,
+constexpr any_tensor<T> gather_into(const any_tensor<T>& x, int axis,
                                     const any_tensor<std::int64_t>& index, const shape& s);
 template <class Op, class T, int R>
-constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, std::int64_t axis, const handle& index,
+constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, int axis, const handle& index,
                                  const Tensor<T, R>& source, caller who = nobody);
 }  // namespace xla::detail
 
 namespace xla::op {
 
-/// The base of ops with an index that has x's axes: along the axis attr it says where, along the
+/// The base of ops with an index that has x's axes: along the axis it says where, along the
 /// others it stands beside x's first elements.
 struct indexed {
   static constexpr op_kind kind = op_kind::library;
+  struct attributes {
+    detail::axis_number axis{};
+    XLA_ATTRIBUTES(axis)
+  };
   static constexpr shape index_shape(const shape_rule& r) {
+    const int axis = r.attributes<indexed>().axis;
     for (int i = 0; i < r.in[1].rank; ++i)
-      if (i != r.op.attr && !r.sizes.at_least(r.in[0][i], r.in[1][i]))
+      if (i != axis && !r.sizes.at_least(r.in[0][i], r.in[1][i]))
         r.sizes.fail(detail::text("an index of shape ")
                      << r.in[1] << " for a tensor of shape " << r.in[0]
-                     << ": it may be larger only along axis " << r.op.attr);
+                     << ": it may be larger only along axis " << axis);
     return r.in[1];
   }
   /// Puts what the index names of the incoming gradient where the source has it; 0 where the source
   /// is larger than the index.
-  template <class Out, class In>
-  static constexpr detail::any_tensor<Out> of_source(detail::gradient_of<Out, In>& g) {
-    return detail::gather_into(g.grad(), g.attr(), g.template in<std::int64_t>(1), g.in(2).dims());
+  static constexpr auto of_source(auto& g) {
+    return detail::gather_into(g.grad(), g.attributes().axis, g.template in<std::int64_t>(1),
+                               g.in(2).dims());
   }
   /// Adds the incoming gradient to zeros of x's shape where the index says.
   static constexpr void gradient_of_picked(auto& g);
@@ -77,7 +82,7 @@ struct scatter : scattering {
     const auto index = g.template in<std::int64_t>(1);
     if (g.wants(0)) {
       const auto none = detail::zeros_of(g.grad(), index.dims());
-      g.to(0, detail::put_along<scatter>(g.grad(), g.attr(), index, none));
+      g.to(0, detail::put_along<scatter>(g.grad(), g.attributes().axis, index, none));
     }
     if (g.wants(2)) g.to(2, xla::where(stays(g, index), of_source(g), 0));
   }
@@ -88,15 +93,16 @@ struct scatter : scattering {
                                                   const detail::any_tensor<std::int64_t>& index) {
     const shape s = g.in(2).dims();
     const auto none = detail::zeros_of(index, g.in(0).dims());
-    const auto order = detail::places_along<std::int64_t>(g.in(2), static_cast<int>(g.attr()));
-    const auto last = detail::put_along<scatter>(none, g.attr(), index, order);
-    return detail::gather_into(last, g.attr(), index, s) == order;
+    const auto order = detail::places_along<std::int64_t>(g.in(2), g.attributes().axis);
+    const auto last = detail::put_along<scatter>(none, g.attributes().axis, index, order);
+    return detail::gather_into(last, g.attributes().axis, index, s) == order;
   }
 };
 
 constexpr void indexed::gradient_of_picked(auto& g) {
   const auto none = detail::zeros_of(g.grad(), g.in(0).dims());
-  g.to(0, detail::put_along<scatter_add>(none, g.attr(), g.template in<std::int64_t>(1), g.grad()));
+  g.to(0, detail::put_along<scatter_add>(none, g.attributes().axis, g.template in<std::int64_t>(1),
+                                         g.grad()));
 }
 
 /// The elements that the index names.
@@ -140,27 +146,20 @@ constexpr any_tensor<I> places_along(const any_tensor<T>& x, int axis) {
 }
 /// gather with an index that is known to be in range.
 template <class T, int R>
-constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, std::int64_t axis,
+constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, int axis,
                                     const Tensor<std::int64_t, R>& index, caller who) {
-  node n;
-  n.attr = axis;
-  return apply_at<op::gather, T, T, R>(who, n, x, index);
+  return apply_at<op::gather, T, T, R>(who, with<op::gather>({axis}), x, index);
 }
 template <class T>
-constexpr any_tensor<T> gather_into(const any_tensor<T>& x, std::int64_t axis,
+constexpr any_tensor<T> gather_into(const any_tensor<T>& x, int axis,
                                     const any_tensor<std::int64_t>& index, const shape& s) {
   if (s == index.dims()) return gather_along(x, axis, index);
-  node n;
-  n.attr = axis;
-  n.set_shape(s);
-  return apply<op::gather_into, T, T, dynamic_rank>(n, x, index);
+  return apply<op::gather_into, T, T, dynamic_rank>(with<op::gather_into>({axis}, s), x, index);
 }
 template <class Op, class T, int R>
-constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, std::int64_t axis, const handle& index,
+constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, int axis, const handle& index,
                                  const Tensor<T, R>& source, caller who) {
-  node n;
-  n.attr = axis;
-  return apply_at<Op, T, T, R>(who, n, x, index, source);
+  return apply_at<Op, T, T, R>(who, with<Op>({axis}), x, index, source);
 }
 template <class Op, class T, int R, int I>
 constexpr Tensor<T, R> scatter_by(const Tensor<T, R>& x, int axis,

@@ -117,7 +117,7 @@ class indexed : public Tensor<T, Rank> {
   constexpr void write(int axis, const Tensor<T, R>& v) {
     const axis_part& p = chosen_.axis[axis];
     if (!__builtin_is_constant_evaluated()) {
-      node n = scatter_node(op::slice::pack(axis, p.step), p.start.extent(), base_->dims());
+      node n = with<op::slice_scatter>({axis, p.step, p.start.extent()}, base_->dims());
       n.op = &info_of<op::slice_scatter, T, T>;
       n.type = dtype_of<T>;
       const handle* const parts[] = {&v};

@@ -6,12 +6,13 @@
 
 namespace xla::op {
 
-/// The base of ops that put slices of a source into a copy of x, at an index along the axis attr.
+/// The base of ops that put slices of a source into a copy of x, at an index along an axis.
 struct slicing {
   static constexpr op_kind kind = op_kind::library;
   static constexpr bool updates = true;
+  using attributes = indexed::attributes;
   static constexpr shape shape_of(const shape_rule& r) {
-    const int axis = static_cast<int>(r.op.attr);
+    const int axis = r.attributes<slicing>().axis;
     for (int i = 0; i < r.in[0].rank; ++i) {
       detail::extent e = i == axis ? r.in[1][0] : r.in[0][i];
       if (!r.sizes.equal(e, r.in[2][i]))
@@ -29,7 +30,8 @@ struct index_add : slicing {
   static constexpr bool computes = true;
   static constexpr void gradient(auto& g) {
     if (g.wants(0)) g.to(0, g.grad());
-    if (g.wants(2)) g.to(2, select_along(g.grad(), g.attr(), g.template in<std::int64_t>(1)));
+    if (g.wants(2))
+      g.to(2, select_along(g.grad(), g.attributes().axis, g.template in<std::int64_t>(1)));
   }
 };
 
@@ -40,20 +42,21 @@ struct index_copy : slicing {
     const auto index = g.template in<std::int64_t>(1);
     const shape source = g.in(2).dims();
     const auto none = detail::zeros_of(g.grad(), source);
-    if (g.wants(0)) g.to(0, detail::put_along<index_copy>(g.grad(), g.attr(), index, none));
+    if (g.wants(0))
+      g.to(0, detail::put_along<index_copy>(g.grad(), g.attributes().axis, index, none));
     if (g.wants(2)) {
-      const auto picked = select_along(g.grad(), g.attr(), index);
-      g.to(2, xla::where(stays(index, g.attr(), source, g.in(0).size(static_cast<int>(g.attr()))),
-                         picked, 0));
+      const auto picked = select_along(g.grad(), g.attributes().axis, index);
+      g.to(2,
+           xla::where(stays(index, g.attributes().axis, source, g.in(0).size(g.attributes().axis)),
+                      picked, 0));
     }
   }
 
  private:
   // Of several slices for one place only the last has a gradient: true there, in source's rank.
   template <class I>
-  static constexpr detail::any_tensor<bool> stays(const detail::any_tensor<I>& index,
-                                                  std::int64_t axis, const shape& source,
-                                                  Size places) {
+  static constexpr detail::any_tensor<bool> stays(const detail::any_tensor<I>& index, int axis,
+                                                  const shape& source, Size places) {
     const auto order = detail::places_along<std::int64_t>(index, 0);
     shape line, all;
     line.push(places.extent());
@@ -63,19 +66,21 @@ struct index_copy : slicing {
   }
 };
 
-/// The rows that an index of one axis names along the axis attr.
+/// The rows that an index of one axis names along an axis.
 struct index_select {
   static constexpr auto name = "index_select";
   static constexpr bool picks = true;
   static constexpr op_kind kind = op_kind::library;
+  using attributes = indexed::attributes;
   static constexpr shape shape_of(const shape_rule& r) {
     shape s = r.in[0];
-    s[static_cast<int>(r.op.attr)] = r.in[1][0];
+    s[r.attributes<index_select>().axis] = r.in[1][0];
     return s;
   }
   static constexpr void gradient(auto& g) {
     const auto none = detail::zeros_of(g.grad(), g.in(0).dims());
-    g.to(0, detail::put_along<index_add>(none, g.attr(), g.template in<std::int64_t>(1), g.grad()));
+    g.to(0, detail::put_along<index_add>(none, g.attributes().axis, g.template in<std::int64_t>(1),
+                                         g.grad()));
   }
 };
 
@@ -89,17 +94,14 @@ namespace xla {
 namespace detail {
 /// index_select with an index that is known to be in range.
 template <class T, int R>
-constexpr Tensor<T, R> select_along(const Tensor<T, R>& x, std::int64_t axis, const handle& index) {
-  node n;
-  n.attr = axis;
-  return apply<op::index_select, T, T, R>(n, x, index);
+constexpr Tensor<T, R> select_along(const Tensor<T, R>& x, int axis, const handle& index) {
+  return apply<op::index_select, T, T, R>(with<op::index_select>({axis}), x, index);
 }
 /// put_along in x's own memory, at run time; false where somebody else may see it.
 template <class Op, class T, int R>
-bool put_in_place(Tensor<T, R>& x, std::int64_t axis, const Tensor<std::int64_t, 1>& index,
+bool put_in_place(Tensor<T, R>& x, int axis, const Tensor<std::int64_t, 1>& index,
                   const Tensor<T, R>& source, caller who) {
-  node n;
-  n.attr = axis;
+  node n = with<Op>({axis});
   n.op = &info_of<Op, T, T>;
   n.type = dtype_of<T>;
   const shape_rule rule{{nullptr, {Op::name, who}}, n, {x.dims(), index.dims(), source.dims()}, 3};

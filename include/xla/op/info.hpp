@@ -32,8 +32,12 @@ void kernel_entry<Op, Out, In>::tile(const tile_call& call)
 }
 
 template <class Op, class Out, class In>
+using gradient_step = std::conditional_t<has_attributes<Op>, attributed_gradient_of<Op, Out, In>,
+                                         gradient_of<Out, In>>;
+
+template <class Op, class Out, class In>
 concept differentiable =
-    fraction<Out> && fraction<In> && requires(gradient_of<Out, In>& g) { Op::gradient(g); };
+    fraction<Out> && fraction<In> && requires(gradient_step<Op, Out, In>& g) { Op::gradient(g); };
 
 /// What every op defines: its name, how it fuses, and its shape rule.
 template <class Op>
@@ -50,7 +54,17 @@ constexpr void spread_layouts(pass_state& s);
 template <class Op, class Out, class In>
 constexpr void run_gradient(gradient_scope& s) {
   gradient_of<Out, In> g{s};
-  Op::gradient(g);
+  if constexpr (has_attributes<Op>) {
+    attributed_gradient_of<Op, Out, In> with{g};
+    Op::gradient(with);
+  } else {
+    Op::gradient(g);
+  }
+}
+
+template <class Op>
+constexpr shape run_loops(const shape* in, const shape& out, const packed_attributes& attr) {
+  return Op::loops(in, out, unpack<typename Op::attributes>(attr));
 }
 
 /// How much of an op a description has; what points to it makes no more.
@@ -73,6 +87,7 @@ constexpr op_info make_info() {
   static_assert(complete_op<Op>, "xla: an op needs a name, a kind and a shape rule");
   op_info i{.name = Op::name, .id = id_of<Op>, .kind = Op::kind};
   i.result = dtype_of<Out>;
+  if constexpr (has_attributes<Op>) i.fields = fields_of<typename Op::attributes>;
   if constexpr (requires { Op::commutative; }) i.commutative = Op::commutative;
   if constexpr (requires { Op::costly; }) i.costly = Op::costly;
   if constexpr (requires { Op::impure; }) i.impure = Op::impure;
@@ -81,9 +96,8 @@ constexpr op_info make_info() {
   if constexpr (requires { Op::picks; }) i.picks = Op::picks;
   if constexpr (requires { &Op::loops; }) {
     i.product = true;
-    i.loops = &Op::loops;
+    i.loops = &run_loops<Op>;
   }
-  if constexpr (requires { Op::results; }) i.results = Op::results;
   if constexpr (requires { Op::takes_axes; }) i.takes_axes = Op::takes_axes;
   if constexpr (requires { &Op::arrange; }) {
     i.arrange = &Op::arrange;

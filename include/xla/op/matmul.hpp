@@ -13,16 +13,21 @@ constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, boo
 
 namespace xla::op {
 
-/// Matrix products over the last two axes; earlier axes broadcast. attr bit 0: the first operand is
-/// read transposed, bit 1: the second.
+/// Matrix products over the last two axes; earlier axes broadcast. Either operand may be read
+/// transposed.
 struct matmul {
   static constexpr auto name = "matmul";
   static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
   static constexpr int takes_axes = 2;
+  struct attributes {
+    bool transpose_a = false;
+    bool transpose_b = false;
+    XLA_ATTRIBUTES(transpose_a, transpose_b)
+  };
   static constexpr shape shape_of(const shape_rule& r) {
     const shape &a = r.in[0], &b = r.in[1];
-    const bool ta = r.op.attr & 1, tb = r.op.attr & 2;
+    const auto [ta, tb] = r.attributes<matmul>();
     shape batch_a = a, batch_b = b;
     batch_a.rank -= 2;
     batch_b.rank -= 2;
@@ -39,17 +44,17 @@ struct matmul {
     return s;
   }
   /// (products, m, n, k), or (m, n, k) of a single product.
-  static constexpr shape loops(const shape* in, const shape& out, std::int64_t attr) {
+  static constexpr shape loops(const shape* in, const shape& out, const attributes& a) {
     shape batch = out, s;
     batch.rank -= 2;
     if (count(batch) != 1) s.push(count(batch));
     s.push(out[out.rank - 2]);
     s.push(out[out.rank - 1]);
-    s.push(in[0][in[0].rank - (attr & 1 ? 2 : 1)]);
+    s.push(in[0][in[0].rank - (a.transpose_a ? 2 : 1)]);
     return s;
   }
   static constexpr void gradient(auto& g) {
-    const bool ta = g.attr() & 1, tb = g.attr() & 2;
+    const auto [ta, tb] = g.attributes();
     const auto a = g.in(0), b = g.in(1), d = g.grad();
     if (g.wants(0))
       g.to(0, ta ? detail::product<dynamic_rank>(b, d, tb, true)
@@ -70,9 +75,7 @@ namespace detail {
 template <int R, class T, int A, int B>
 constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, bool transpose_a,
                                bool transpose_b, caller who) {
-  node n;
-  n.attr = (transpose_a ? 1 : 0) | (transpose_b ? 2 : 0);
-  return apply_at<op::matmul, T, T, R>(who, n, a, b);
+  return apply_at<op::matmul, T, T, R>(who, with<op::matmul>({transpose_a, transpose_b}), a, b);
 }
 
 /// (…, k) times a matrix: all leading axes as rows of one product.
@@ -102,9 +105,11 @@ constexpr auto matmul(const Tensor<T, A>& a, const Tensor<T, B>& b, caller who =
                 "xla::matmul: needs a matrix; for two vectors write sum(a * b)");
   static_assert(!std::is_same_v<T, bool>, "xla::matmul: needs numbers, not bool; cast first");
   if constexpr (A == 1) {
-    return detail::drop_axes<B - 1, T>(matmul(unsqueeze(a, 0), b, who), std::int64_t{1} << (B - 2));
+    return detail::drop_axes<B - 1, T>(matmul(unsqueeze(a, 0), b, who),
+                                       detail::axis_set::one(B - 2));
   } else if constexpr (B == 1) {
-    return detail::drop_axes<A - 1, T>(matmul(a, unsqueeze(b, 1), who), std::int64_t{1} << (A - 1));
+    return detail::drop_axes<A - 1, T>(matmul(a, unsqueeze(b, 1), who),
+                                       detail::axis_set::one(A - 1));
   } else if constexpr (B == 2) {
     return detail::rows_times(a, b, false, who);
   } else {

@@ -9,7 +9,7 @@
 
 namespace xla::op {
 
-/// Where the median stands along the axis attr, which stays with size 1: of an even number of
+/// Where the median stands along an axis, which stays with size 1: of an even number of
 /// elements the lower one, of equals the first in order; the first NaN where there is one.
 struct median_index : arg_best {
   static constexpr auto name = "median_index";
@@ -26,7 +26,7 @@ struct median : indexed {
     using T = typename decltype(g.grad())::value_type;
     const auto x = g.in(0), y = g.out();
     const auto hit = xla::cast<T>(x == y || (x != x && y != y));
-    g.to(0, g.grad() * hit / detail::reduce<sum>(hit, std::int64_t{1} << g.attr()));
+    g.to(0, g.grad() * hit / detail::reduce<sum>(hit, detail::axis_set::one(g.attributes().axis)));
   }
 };
 
@@ -42,9 +42,7 @@ namespace detail {
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> median_index(const Tensor<T, R>& x, int axis) {
   static_assert(!std::is_same_v<T, bool>, "xla::median: needs numbers, not bool; cast first");
-  node n;
-  n.attr = axis;
-  return apply<op::median_index, std::int64_t, T, R>(n, x);
+  return apply<op::median_index, std::int64_t, T, R>(with<op::median_index>({axis}), x);
 }
 }  // namespace detail
 
@@ -57,8 +55,9 @@ constexpr Tensor<T, 0> median(const Tensor<T, R>& x) {
   } else {
     const Tensor<T, 1> all = flatten(x);
     const auto index = detail::median_index(all, 0);
-    return detail::drop_axes<0, T>(detail::apply<op::median, T, T, 1>(detail::plain, all, index),
-                                   1);
+    return detail::drop_axes<0, T>(
+        detail::apply<op::median, T, T, 1>(detail::with<op::median>({0}), all, index),
+        detail::axis_set::one(0));
   }
 }
 /// The medians along an axis, and where they are: {values, indices}. Of equals the first one in
@@ -77,9 +76,9 @@ constexpr std::pair<Tensor<T, R - 1>, Tensor<std::int64_t, R - 1>> median(const 
                                                                           int axis,
                                                                           caller who = here()) {
   const auto [values, index] = median(x, axis, keepdim, who);
-  const std::int64_t bits = std::int64_t{1} << detail::axis_of(x, R, axis, "median");
-  return {detail::drop_axes<R - 1, T>(values, bits),
-          detail::drop_axes<R - 1, std::int64_t>(index, bits)};
+  const auto dropped = detail::axis_set::one(detail::axis_of(x, R, axis, "median"));
+  return {detail::drop_axes<R - 1, T>(values, dropped),
+          detail::drop_axes<R - 1, std::int64_t>(index, dropped)};
 }
 
 }  // namespace xla

@@ -65,8 +65,7 @@ constexpr Tensor<T, R>& Tensor<T, R>::requires_grad_(bool on) {
 template <element T, int R>
 constexpr Tensor<T, R> Tensor<T, R>::cut(bool needs_grad) const {
   Tensor result;
-  result.name_node(owner(),
-                   owner()->add(owner()->detached(node_index(), detail::no_slot, needs_grad)));
+  result.name_node(owner(), owner()->add(owner()->detached(node_index(), {}, needs_grad)));
   return result;
 }
 
@@ -78,7 +77,8 @@ constexpr Tensor<T, R> Tensor<T, R>::grad() const {
   } else if (owner()) {
     const int slot = gradient_slot();
     if (const int n = slot >= 0 ? owner()->gradient_of(slot) : -1; n >= 0)
-      g.name_node(owner(), owner()->add(owner()->detached(n, 2 * slot + 1, false)));
+      g.name_node(owner(),
+                  owner()->add(owner()->detached(n, {.slot = slot, .gradient = true}, false)));
     if (slot < 0 && requires_grad())
       table()->refused.set(
           "grad() of a tensor that is no parameter: in a compiled body write xla::grad(loss, x)");
@@ -97,10 +97,9 @@ constexpr void Tensor<T, R>::set_grad(const Tensor& gradient, caller who) const 
   } else if (const int slot = gradient_slot(); slot < 0) {
     scope.fail("in a compiled body only parameters collect gradients");
   } else {
-    detail::node n = owner()->detached(gradient.lift(owner()), 2 * slot + 1, false);
-    n.size = detail::replaces_gradient;
     detail::slot& s = owner()->slots[slot];
-    s.grad = owner()->add(n);
+    s.grad = owner()->add(owner()->detached(
+        gradient.lift(owner()), {.slot = slot, .gradient = true, .replaces = true}, false));
     s.state = detail::grad_state::present;
   }
 }
@@ -228,7 +227,8 @@ constexpr Tensor<U, 0> gradient_part([[maybe_unused]] const Tensor<T, R>& parame
                                      const Tensor<U, 0>& number) {
   if (!__builtin_is_constant_evaluated() || !number.owner()) return number;
   detail::graph& g = *number.owner();
-  detail::node n = g.detached(number.node_index(), 2 * parameter.gradient_slot() + 1, false);
+  detail::node n =
+      g.detached(number.node_index(), {.slot = parameter.gradient_slot(), .gradient = true}, false);
   n.op = &detail::builtin<op::gradient_part>;
   Tensor<U, 0> result;
   result.name_node(&g, g.add(n));

@@ -13,11 +13,15 @@
 namespace xla::op {
 
 /// The input itself, after every element has been found to be finite and not negative, and at least
-/// attr of every row (the last axis) above 0; else an error.
+/// `above` of every row (the last axis) above 0; else an error.
 struct check_probabilities {
   static constexpr auto name = "check_probabilities";
   static constexpr op_kind kind = op_kind::library;
   static constexpr bool check = true;
+  struct attributes {
+    std::int64_t above = 1;
+    XLA_ATTRIBUTES(above)
+  };
   static constexpr shape shape_of(const shape_rule& r) { return r.in[0]; }
 };
 
@@ -66,10 +70,9 @@ constexpr Tensor<std::int64_t, R> multinomial(const Tensor<T, R>& probs, std::in
   if (!replacement && !scope.at_least(n, num_samples))
     scope.fail(detail::text("cannot take ")
                << num_samples << " samples of " << n << " probabilities without replacement");
-  detail::node check;
-  check.attr = replacement ? 1 : num_samples;
   const auto p = detail::apply<op::check_probabilities, double, double, R>(
-      check, cast<double>(probs.detach()));
+      detail::with<op::check_probabilities>({replacement ? 1 : num_samples}),
+      cast<double>(probs.detach()));
   // By the largest, so that neither their sum nor a small one leaves the range of numbers.
   const Tensor<double, R> relative = p / max(p, {-1}, keepdim);
   if (replacement || num_samples == 1) return detail::draw_among_sums(relative, num_samples);

@@ -5,21 +5,22 @@
 
 namespace xla::op {
 
-/// Axes in another order: axis i of the result is axis (attr >> 4 i) & 15 of the input.
+/// Axes in another order: axis i of the result is axis order[i] of the input.
 struct permute {
   static constexpr auto name = "permute";
   static constexpr op_kind kind = op_kind::library;
-  static constexpr int source(std::int64_t attr, int axis) { return (attr >> (4 * axis)) & 15; }
+  struct attributes {
+    detail::axis_order order{};
+    XLA_ATTRIBUTES(order)
+  };
   static constexpr shape shape_of(const shape_rule& r) {
+    const detail::axis_order order = r.attributes<permute>().order;
     shape s = r.in[0];
-    for (int i = 0; i < s.rank; ++i) s[i] = r.in[0][source(r.op.attr, i)];
+    for (int i = 0; i < s.rank; ++i) s[i] = r.in[0][order[i]];
     return s;
   }
   static constexpr void gradient(auto& g) {
-    detail::node n;
-    for (int i = 0; i < g.in(0).dim(); ++i)
-      n.attr |= static_cast<std::int64_t>(i) << (4 * source(g.attr(), i));
-    g.to(0, permute_by(g.grad(), n));
+    g.to(0, permute_by(g.grad(), g.attributes().order.inverse()));
   }
 };
 
@@ -30,8 +31,8 @@ XLA_OP(xla::op::permute, all);
 namespace xla {
 namespace detail {
 template <class T, int R>
-constexpr Tensor<T, R> permute_by(const Tensor<T, R>& x, const node& n) {
-  return apply<op::permute, T, T, R>(n, x);
+constexpr Tensor<T, R> permute_by(const Tensor<T, R>& x, axis_order order) {
+  return apply<op::permute, T, T, R>(with<op::permute>({.order = order}), x);
 }
 }  // namespace detail
 
@@ -39,18 +40,18 @@ constexpr Tensor<T, R> permute_by(const Tensor<T, R>& x, const node& n) {
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> permute(const Tensor<T, R>& x, const int (&order)[N], caller who = here()) {
   static_assert(static_cast<int>(N) == R, "xla::permute: give one axis for every axis of x");
-  detail::node n;
-  int seen = 0;
+  detail::axis_order all;
+  detail::axis_set seen;
   for (int i = 0; i < R; ++i) {
     const int axis = order[i] < 0 ? order[i] + R : order[i];
-    if (axis < 0 || axis >= R || (seen >> axis & 1)) {
+    if (axis < 0 || axis >= R || seen.has(axis)) {
       detail::size_scope{x.table(), {"permute", who}}.fail("every axis must be named exactly once");
       return x;
     }
-    seen |= 1 << axis;
-    n.attr |= static_cast<std::int64_t>(axis) << (4 * i);
+    seen.add(axis);
+    all.push(axis);
   }
-  return detail::permute_by(x, n);
+  return detail::permute_by(x, all);
 }
 
 /// Two axes exchanged; the last two unless told otherwise. An axis that is not there is a
@@ -59,16 +60,15 @@ template <class T, int R>
 constexpr Tensor<T, R> transpose(const Tensor<T, R>& x, int a = -2, int b = -1,
                                  caller who = here()) {
   static_assert(R >= 2, "xla::transpose: needs a tensor with two axes or more");
-  detail::node n;
   a = a < 0 ? a + R : a;
   b = b < 0 ? b + R : b;
   if (a < 0 || a >= R || b < 0 || b >= R) {
     detail::size_scope{x.table(), {"transpose", who}}.fail("no such axis");
     return x;
   }
-  for (int i = 0; i < R; ++i)
-    n.attr |= static_cast<std::int64_t>(i == a ? b : i == b ? a : i) << (4 * i);
-  return detail::permute_by(x, n);
+  detail::axis_order order;
+  for (int i = 0; i < R; ++i) order.push(i == a ? b : i == b ? a : i);
+  return detail::permute_by(x, order);
 }
 template <class T, int R>
 constexpr Tensor<T, R> swapaxes(const Tensor<T, R>& x, int a, int b, caller who = here()) {

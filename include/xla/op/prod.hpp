@@ -16,11 +16,12 @@ struct prod : reduction {
   static constexpr void gradient(auto& g) {
     auto factor = g.grad(), lines = g.in(0);
     for (int i = 0; i < lines.dims().rank; ++i) {
-      if (!(g.attr() >> i & 1)) continue;
-      const auto others = detail::scan_by<cumprod>(lines, i | scan::exclusive) *
-                          detail::scan_by<cumprod>(lines, i | scan::exclusive | scan::backward);
+      if (!g.attributes().axes.has(i)) continue;
+      const auto others =
+          detail::scan_by<cumprod>(lines, {.axis = i, .exclusive = true}) *
+          detail::scan_by<cumprod>(lines, {.axis = i, .backward = true, .exclusive = true});
       factor = factor * others;
-      lines = detail::reduce<prod>(lines, std::int64_t{1} << i);
+      lines = detail::reduce<prod>(lines, detail::axis_set::one(i));
     }
     g.to(0, factor);
   }

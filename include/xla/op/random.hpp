@@ -6,7 +6,7 @@
 namespace xla::op {
 
 /// Random numbers from the counter-based generator: the node's own dims.
-struct random_fill {
+struct random_fill : drawing {
   static constexpr op_kind kind = op_kind::library;
   static constexpr bool impure = true;
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }

@@ -9,18 +9,23 @@
 
 namespace xla::detail {
 template <class Op, class T, int R>
-constexpr Tensor<T, R> reduce(const Tensor<T, R>& x, std::int64_t axes);
+constexpr Tensor<T, R> reduce(const Tensor<T, R>& x, axis_set axes);
 }
 
 namespace xla::op {
 
-/// The base of reductions: the axes in attr's bits get size 1 and stay.
+/// The base of reductions: the axes get size 1 and stay.
 struct reduction {
   static constexpr op_kind kind = op_kind::reduce;
+  struct attributes {
+    detail::axis_set axes{};
+    XLA_ATTRIBUTES(axes)
+  };
   static constexpr shape shape_of(const shape_rule& r) {
+    const detail::axis_set axes = r.attributes<reduction>().axes;
     shape s = r.in[0];
     for (int i = 0; i < s.rank; ++i)
-      if (r.op.attr >> i & 1) s[i] = 1;
+      if (axes.has(i)) s[i] = 1;
     return s;
   }
 };
@@ -40,7 +45,7 @@ struct extremum : reduction {
   static constexpr void gradient(auto& g) {
     using T = typename decltype(g.grad())::value_type;
     const auto hit = xla::cast<T>(g.in(0) == g.out());
-    g.to(0, g.grad() * hit / detail::reduce<sum>(hit, g.attr()));
+    g.to(0, g.grad() * hit / detail::reduce<sum>(hit, g.attributes().axes));
   }
 };
 
@@ -79,10 +84,8 @@ inline constexpr keepdim_t keepdim{};
 namespace detail {
 
 template <class Op, class T, int R>
-constexpr Tensor<T, R> reduce(const Tensor<T, R>& x, std::int64_t axes) {
-  node n;
-  n.attr = axes;
-  return apply<Op, T, T, R>(n, x);
+constexpr Tensor<T, R> reduce(const Tensor<T, R>& x, axis_set axes) {
+  return apply<Op, T, T, R>(with<Op>({.axes = axes}), x);
 }
 
 /// An axis counted from the first. One that is out of range is refused.
@@ -93,34 +96,33 @@ constexpr int axis_of(const handle& x, int rank, int axis, const call_site& site
   return 0;
 }
 
-/// Axes as bits. An axis that is out of range or named twice is refused.
+/// An axis that is out of range or named twice is refused.
 template <std::size_t N>
-constexpr std::int64_t axes_of(const handle& x, int rank, const int (&axes)[N],
-                               const call_site& site) {
-  std::int64_t bits = 0;
+constexpr axis_set axes_of(const handle& x, int rank, const int (&axes)[N], const call_site& site) {
+  axis_set all;
   for (int a : axes) {
     const int axis = a < 0 ? a + rank : a;
-    if (axis < 0 || axis >= rank || (bits >> axis & 1))
+    if (axis < 0 || axis >= rank || all.has(axis))
       size_scope{x.table(), site}.fail(text("axis ") << a << " of a tensor with " << rank
                                                      << " axes does not exist or comes twice");
-    else bits |= std::int64_t{1} << axis;
+    else all.add(axis);
   }
-  return bits;
+  return all;
 }
 
-/// x without the axes in bits, which have size 1.
+/// x without some axes, which have size 1.
 template <int R, class T>
-constexpr Tensor<T, R> drop_axes(const handle& x, std::int64_t bits) {
+constexpr Tensor<T, R> drop_axes(const handle& x, axis_set axes) {
   const shape from = x.dims();
   shape s;
   for (int i = 0; i < from.rank; ++i)
-    if (!(bits >> i & 1)) s.push(from[i]);
+    if (!axes.has(i)) s.push(from[i]);
   return with_shape<op::reshape, R>(as_any<T>(x), s);
 }
 
 template <class Op, class T, int R>
 constexpr Tensor<T, 0> reduce_all(const Tensor<T, R>& x) {
-  const std::int64_t all = (std::int64_t{1} << x.dims().rank) - 1;
+  const auto all = axis_set::range(0, x.dims().rank);
   if constexpr (R == 0) return x;
   else return drop_axes<0, T>(reduce<Op>(x, all), all);
 }
@@ -128,8 +130,8 @@ constexpr Tensor<T, 0> reduce_all(const Tensor<T, R>& x) {
 template <class Op, class T, int R, std::size_t N>
 constexpr auto reduce_axes(const Tensor<T, R>& x, const int (&axes)[N], caller who) {
   static_assert(static_cast<int>(N) <= R, "xla: a reduction names more axes than the tensor has");
-  const std::int64_t bits = axes_of(x, R, axes, {Op::name, who});
-  return drop_axes<R - static_cast<int>(N), T>(reduce<Op>(x, bits), bits);
+  const axis_set all = axes_of(x, R, axes, {Op::name, who});
+  return drop_axes<R - static_cast<int>(N), T>(reduce<Op>(x, all), all);
 }
 
 /// Sums a broadcast gradient back to the shape it belongs to.
@@ -138,10 +140,10 @@ constexpr any_tensor<T> sum_to(const any_tensor<T>& x, const shape& target) {
   const shape from = x.dims();
   if (from == target) return x;
   const int missing = from.rank - target.rank;
-  std::int64_t bits = 0;
+  axis_set axes;
   for (int i = 0; i < from.rank; ++i)
-    if (i < missing || (target[i - missing] == 1 && from[i] != 1)) bits |= std::int64_t{1} << i;
-  const any_tensor<T> total = bits ? reduce<op::sum>(x, bits) : x;
+    if (i < missing || (target[i - missing] == 1 && from[i] != 1)) axes.add(i);
+  const any_tensor<T> total = axes.empty() ? x : reduce<op::sum>(x, axes);
   return missing > 0 ? reshape_to(total, target) : total;
 }
 

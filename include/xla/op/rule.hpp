@@ -11,9 +11,11 @@ struct shape_rule {
   const node& op;
   shape in[3];
   int count = 0;
-  const shape* others = nullptr;  ///< of the inputs after the third
 
-  constexpr const shape& input(int i) const { return i < 3 ? in[i] : others[i - 3]; }
+  template <class Op>
+  constexpr typename Op::attributes attributes() const {
+    return op.attributes<Op>();
+  }
 };
 
 /// One step of backward: the op's inputs, result and incoming gradient; the rule fills result.
@@ -29,8 +31,7 @@ struct gradient_scope {
   int grad_count = 0;
   handle collected;       ///< the first input's gradient so far, when there is one
   bool replaces = false;  ///< result[0] takes the place of collected
-  std::int64_t attr = 0;
-  extent size = 0;
+  packed_attributes attr;
 
   constexpr explicit gradient_scope(int inputs) {
     if (inputs <= 3) return;
@@ -69,19 +70,11 @@ struct gradient_of {
 
   constexpr any_tensor<Out> out() const { return as_any<Out>(scope.out); }
   constexpr any_tensor<Out> grad() const { return as_any<Out>(scope.grad); }
-  /// Of result k of several; undefined where the loss does not depend on it.
-  template <class T = Out>
-  constexpr any_tensor<T> grad_of(int k) const {
-    if (k == 0) return as_any<T>(scope.grad);
-    return k < scope.grad_count ? as_any<T>(scope.grads[k]) : any_tensor<T>();
-  }
   template <class T = In>
   constexpr any_tensor<T> in(int i) const {
     return as_any<T>(scope.in[i]);
   }
   constexpr bool wants(int i) const { return scope.wants[i]; }
-  constexpr std::int64_t attr() const { return scope.attr; }
-  constexpr extent size() const { return scope.size; }
   /// The gradient of the first input so far; undefined while there is none.
   constexpr any_tensor<In> collected() const { return as_any<In>(scope.collected); }
   /// The gradient of the first input with what is collected.
@@ -93,6 +86,14 @@ struct gradient_of {
   template <class T = In>
   constexpr void to(int i, const any_tensor<T>& g) {
     scope.result[i] = sum_to(g, scope.in[i].dims());
+  }
+};
+
+/// The same of an op that has attributes.
+template <class Op, class Out, class In>
+struct attributed_gradient_of : gradient_of<Out, In> {
+  constexpr typename Op::attributes attributes() const {
+    return unpack<typename Op::attributes>(this->scope.attr);
   }
 };
 

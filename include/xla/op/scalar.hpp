@@ -71,8 +71,7 @@ constexpr Tensor<T, 0> constant(T value) {
     node n;
     n.op = &builtin<op::constant>;
     n.type = dtype_of<T>;
-    n.value = static_cast<double>(value);
-    n.attr = whole;
+    n.set<op::constant>({static_cast<double>(value), whole});
     t.float_op(n);
   }
   return t;
@@ -88,7 +87,7 @@ constexpr Tensor<U, 0> number<T>::as() const {
   node n;
   n.op = &builtin<op::size>;
   n.type = dtype_of<U>;
-  n.size = size_.extent();
+  n.set<op::size>({size_.extent()});
   Tensor<U, 0> t;
   graph* g = size_.table()->owner;
   t.name_node(g, g->add(n));
@@ -124,7 +123,7 @@ constexpr Tensor<T, 0> Scalar::as() const {
   detail::node n;
   n.op = &detail::builtin<op::scalar>;
   n.type = dtype_of<T>;
-  n.attr = slot_;
+  n.set<op::scalar>({.slot = slot_});
   const int made = graph_->add(n);
   if (graph_->segment == 0) graph_->slots[slot_].current = made;  // for who asks next
   t.name_node(graph_, made);

@@ -5,32 +5,25 @@
 
 namespace xla::detail {
 template <class Op, class T, int R>
-constexpr Tensor<T, R> scan_by(const Tensor<T, R>& x, std::int64_t attr);
-template <class T, int R>
+constexpr Tensor<T, R> scan_by(const Tensor<T, R>& x, const typename Op::attributes& way);
+template <class T, int R, class Way>
 constexpr Tensor<T, R> recurrence_by(const Tensor<T, R>& x, const Tensor<T, R>& factor,
-                                     std::int64_t attr);
+                                     const Way& way);
 }  // namespace xla::detail
 
 namespace xla::op {
-
-/// What attr says of a scan: the axis, and the order of its elements.
-struct scan {
-  int axis;
-  bool from_last;      ///< from the last element to the first
-  bool before;         ///< up to the element before each, without its own
-  bool factor_before;  ///< of recurrence: the factor is the element before's
-  constexpr explicit scan(std::int64_t attr)
-      : axis(static_cast<int>(attr & 7)),
-        from_last(attr & backward),
-        before(attr & exclusive),
-        factor_before(attr & shifted) {}
-  static constexpr std::int64_t backward = 8, exclusive = 16, shifted = 32;
-};
 
 /// The base of ops that go along an axis.
 struct scanning {
   static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
+  struct attributes {
+    detail::axis_number axis{};
+    bool backward = false;   ///< from the last element to the first
+    bool exclusive = false;  ///< up to the element before each, without its own
+    bool shifted = false;    ///< of recurrence: the factor is the element before's
+    XLA_ATTRIBUTES(axis, backward, exclusive, shifted)
+  };
   static constexpr shape shape_of(const shape_rule& r) { return r.in[0]; }
 };
 
@@ -38,7 +31,9 @@ struct scanning {
 struct cumsum : scanning {
   static constexpr auto name = "cumsum";
   static constexpr void gradient(auto& g) {
-    g.to(0, detail::scan_by<cumsum>(g.grad(), g.attr() ^ scan::backward));
+    auto way = g.attributes();
+    way.backward = !way.backward;
+    g.to(0, detail::scan_by<cumsum>(g.grad(), way));
   }
 };
 
@@ -47,16 +42,17 @@ struct cumsum : scanning {
 struct recurrence : scanning {
   static constexpr auto name = "recurrence";
   static constexpr void gradient(auto& g) {
-    const std::int64_t back = (g.attr() & ~(scan::exclusive | scan::shifted)) ^ scan::backward;
-    const scan s(g.attr());
-    const auto of = [&](std::int64_t attr) {
-      return detail::recurrence_by(g.grad(), g.in(1), back | attr);
+    const auto [axis, backward, exclusive, shifted] = g.attributes();
+    const attributes same{axis, !backward}, before{axis, !backward, true},
+        factor_before{axis, !backward, false, true};
+    const auto of = [&](const attributes& way) {
+      return detail::recurrence_by(g.grad(), g.in(1), way);
     };
-    if (g.wants(0)) g.to(0, of(s.before ? scan::exclusive : s.factor_before ? 0 : scan::shifted));
+    if (g.wants(0)) g.to(0, of(exclusive ? before : shifted ? same : factor_before));
     if (!g.wants(1)) return;
-    if (s.before || s.factor_before) return g.to(1, of(scan::exclusive) * g.out());
-    g.to(1,
-         of(scan::shifted) * detail::recurrence_by(g.in(0), g.in(1), g.attr() | scan::exclusive));
+    if (exclusive || shifted) return g.to(1, of(before) * g.out());
+    g.to(1, of(factor_before) *
+                detail::recurrence_by(g.in(0), g.in(1), attributes{axis, backward, true, shifted}));
   }
 };
 
@@ -65,11 +61,10 @@ struct recurrence : scanning {
 struct cumprod : scanning {
   static constexpr auto name = "cumprod";
   static constexpr void gradient(auto& g) {
-    const bool before = scan(g.attr()).before;
+    const auto [axis, backward, exclusive, shifted] = g.attributes();
     const auto after = detail::recurrence_by(g.grad(), g.in(0),
-                                             ((g.attr() & ~scan::exclusive) ^ scan::backward) |
-                                                 (before ? scan::exclusive : scan::shifted));
-    g.to(0, detail::scan_by<cumprod>(g.in(0), g.attr() | scan::exclusive) * after);
+                                             attributes{axis, !backward, exclusive, !exclusive});
+    g.to(0, detail::scan_by<cumprod>(g.in(0), attributes{axis, backward, true}) * after);
   }
 };
 
@@ -82,17 +77,13 @@ XLA_OP(xla::op::cumprod, numbers);
 namespace xla {
 namespace detail {
 template <class Op, class T, int R>
-constexpr Tensor<T, R> scan_by(const Tensor<T, R>& x, std::int64_t attr) {
-  node n;
-  n.attr = attr;
-  return apply<Op, T, T, R>(n, x);
+constexpr Tensor<T, R> scan_by(const Tensor<T, R>& x, const typename Op::attributes& way) {
+  return apply<Op, T, T, R>(with<Op>(way), x);
 }
-template <class T, int R>
+template <class T, int R, class Way>
 constexpr Tensor<T, R> recurrence_by(const Tensor<T, R>& x, const Tensor<T, R>& factor,
-                                     std::int64_t attr) {
-  node n;
-  n.attr = attr;
-  return apply<op::recurrence, T, T, R>(n, x, factor);
+                                     const Way& way) {
+  return apply<op::recurrence, T, T, R>(with<op::recurrence>(way), x, factor);
 }
 }  // namespace detail
 
@@ -101,7 +92,7 @@ constexpr Tensor<T, R> recurrence_by(const Tensor<T, R>& x, const Tensor<T, R>& 
 template <class T, int R>
 constexpr Tensor<T, R> cumsum(const Tensor<T, R>& x, int axis, caller who = here()) {
   static_assert(R >= 1, "xla::cumsum: needs at least one axis");
-  return detail::scan_by<op::cumsum>(x, detail::axis_of(x, R, axis, {"cumsum", who}));
+  return detail::scan_by<op::cumsum>(x, {detail::axis_of(x, R, axis, {"cumsum", who})});
 }
 /// Of bool: how many hold up to each element.
 template <int R>
@@ -114,7 +105,7 @@ constexpr Tensor<std::int64_t, R> cumsum(const Tensor<bool, R>& x, int axis, cal
 template <class T, int R>
 constexpr Tensor<T, R> cumprod(const Tensor<T, R>& x, int axis, caller who = here()) {
   static_assert(R >= 1, "xla::cumprod: needs at least one axis");
-  return detail::scan_by<op::cumprod>(x, detail::axis_of(x, R, axis, {"cumprod", who}));
+  return detail::scan_by<op::cumprod>(x, {detail::axis_of(x, R, axis, {"cumprod", who})});
 }
 /// Of bool: 1 while all hold up to each element.
 template <int R>

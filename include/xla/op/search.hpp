@@ -5,11 +5,15 @@
 
 namespace xla::op {
 
-/// Where each value belongs in a sequence in order: the number of elements before it. attr: 1 where
-/// equal ones count as before it. The sequence has one axis, or the values' axes but for the last.
+/// Where each value belongs in a sequence in order: the number of elements before it. The sequence
+/// has one axis, or the values' axes but for the last.
 struct searchsorted {
   static constexpr auto name = "searchsorted";
   static constexpr op_kind kind = op_kind::library;
+  struct attributes {
+    bool right = false;  ///< equal ones count as before it
+    XLA_ATTRIBUTES(right)
+  };
   static constexpr shape shape_of(const shape_rule& r) {
     const shape &sequence = r.in[0], &values = r.in[1];
     for (int i = 0; i + 1 < sequence.rank; ++i)
@@ -37,9 +41,8 @@ constexpr Tensor<std::int64_t, R> searchsorted(const Tensor<T, S>& sorted_sequen
                                                caller who = here()) {
   static_assert(S == 1 || (S > 0 && S == R),
                 "xla::searchsorted: the sequence needs one axis, or as many as the values");
-  detail::node n;
-  n.attr = right;
-  return detail::apply_at<op::searchsorted, std::int64_t, T, R>(who, n, sorted_sequence, values);
+  return detail::apply_at<op::searchsorted, std::int64_t, T, R>(
+      who, detail::with<op::searchsorted>({right}), sorted_sequence, values);
 }
 /// The place of a number in a sequence in order.
 template <class T>

@@ -7,23 +7,25 @@
 
 namespace xla::op {
 
-/// Elements of one axis, the first of them number size of it, the others step apart; attr packs
-/// axis and step. The node's own dims are the result's.
+/// Elements of one axis from number start on, step apart. The node's own dims are the result's.
 struct slice {
   static constexpr auto name = "slice";
   static constexpr bool picks = true;
   static constexpr op_kind kind = op_kind::library;
-  static constexpr int axis(std::int64_t attr) { return static_cast<int>(attr & 15); }
-  static constexpr std::int64_t step(std::int64_t attr) { return attr >> 4; }
-  static constexpr std::int64_t pack(int axis, std::int64_t step) { return step * 16 + axis; }
+  struct attributes {
+    detail::axis_number axis{};
+    std::int64_t step = 1;
+    detail::size_value start{};
+    XLA_ATTRIBUTES(axis, step, start)
+  };
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
   static constexpr void gradient(auto& g) {
     const auto all = g.collected();
     const detail::shape dims = g.in(0).dims(), part = g.grad().dims();
     if (!all.defined())
-      return g.to(0, scatter_part(any_zero(g.grad()), g.attr(), g.size(), g.grad(), dims));
-    const auto sum = take_part(all, g.attr(), g.size(), part) + g.grad();
-    g.replace(scatter_part(all, g.attr(), g.size(), sum, dims));
+      return g.to(0, scatter_part(any_zero(g.grad()), g.attributes(), g.grad(), dims));
+    const auto sum = take_part(all, g.attributes(), part) + g.grad();
+    g.replace(scatter_part(all, g.attributes(), sum, dims));
   }
 };
 
@@ -33,18 +35,19 @@ struct slice_scatter {
   static constexpr auto name = "slice_scatter";
   static constexpr op_kind kind = op_kind::library;
   static constexpr bool updates = true;
+  using attributes = slice::attributes;
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
   static constexpr void gradient(auto& g) {
-    const int axis = slice::axis(g.attr());
+    const int axis = g.attributes().axis;
     detail::shape part = g.grad().dims();
     part[axis] = g.in(1).dims()[axis];
     if (g.wants(0)) {
       detail::shape hole;
       for (int i = 0; i < part.rank; ++i) hole.push(i == axis ? part[i] : 1);
-      g.to(0, scatter_part(g.grad(), g.attr(), g.size(), expand_to(any_zero(g.grad()), hole),
+      g.to(0, scatter_part(g.grad(), g.attributes(), expand_to(any_zero(g.grad()), hole),
                            g.grad().dims()));
     }
-    if (g.wants(1)) g.to(1, take_part(g.grad(), g.attr(), g.size(), part));
+    if (g.wants(1)) g.to(1, take_part(g.grad(), g.attributes(), part));
   }
 };
 
@@ -61,25 +64,14 @@ constexpr any_tensor<T> any_zero(const any_tensor<T>&) {
   return Tensor<T, 0>(T{});
 }
 template <class T, int R>
-constexpr Tensor<T, R> take_part(const Tensor<T, R>& x, std::int64_t attr, extent start,
+constexpr Tensor<T, R> take_part(const Tensor<T, R>& x, const op::slice::attributes& which,
                                  const shape& part) {
-  node n;
-  n.attr = attr;
-  n.size = start;
-  n.set_shape(part);
-  return apply<op::slice, T, T, R>(n, x);
-}
-constexpr node scatter_node(std::int64_t attr, extent start, const shape& all) {
-  node n;
-  n.attr = attr;
-  n.size = start;
-  n.set_shape(all);
-  return n;
+  return apply<op::slice, T, T, R>(with<op::slice>(which, part), x);
 }
 template <class T, int A, int B>
-constexpr Tensor<T, B> scatter_part(const Tensor<T, A>& base, std::int64_t attr, extent start,
+constexpr Tensor<T, B> scatter_part(const Tensor<T, A>& base, const op::slice::attributes& where,
                                     const Tensor<T, B>& part, const shape& all) {
-  return apply<op::slice_scatter, T, T, B>(scatter_node(attr, start, all), base, part);
+  return apply<op::slice_scatter, T, T, B>(with<op::slice_scatter>(where, all), base, part);
 }
 
 /// A constant as a value of the graph whose sizes are met; every other tensor as it is.
@@ -109,14 +101,13 @@ constexpr Tensor<T, R> slice_axis(const Tensor<T, R>& x, int axis, const axis_pa
   shape s = x.dims();
   s[axis] = p.length.extent();
   size_table* table = p.start.table() ? p.start.table() : p.length.table();
-  return take_part(beside(x, table), op::slice::pack(axis, p.step), p.start.extent(), s);
+  return take_part(beside(x, table), {axis, p.step, p.start.extent()}, s);
 }
 
 template <class T, int R>
 constexpr Tensor<T, R> scatter_axis(const Tensor<T, R>& x, int axis, const axis_part& p,
                                     const Tensor<T, R>& part) {
-  return scatter_part(beside(x, p.start.table()), op::slice::pack(axis, p.step), p.start.extent(),
-                      part, x.dims());
+  return scatter_part(beside(x, p.start.table()), {axis, p.step, p.start.extent()}, part, x.dims());
 }
 
 }  // namespace detail

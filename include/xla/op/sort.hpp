@@ -7,21 +7,28 @@
 
 namespace xla::op {
 
-/// Where the first `size` elements in order stand along an axis. attr: the axis, + 8 for the
-/// largest first. Of equals the first comes first; NaN is larger than every number.
+/// Where the first `count` elements in order stand along an axis. Of equals the first comes first;
+/// NaN is larger than every number.
 struct argsort {
   static constexpr auto name = "argsort";
   static constexpr op_kind kind = op_kind::library;
-  static constexpr int axis(std::int64_t attr) { return static_cast<int>(attr & 7); }
-  static constexpr bool descending(std::int64_t attr) { return attr & 8; }
+  struct attributes {
+    detail::axis_number axis{};
+    bool descending = false;
+    detail::size_value count{};
+    XLA_ATTRIBUTES(axis, descending, count)
+  };
   static constexpr shape shape_of(const shape_rule& r) {
+    const auto a = r.attributes<argsort>();
+    const detail::extent count = a.count;
     shape s = r.in[0];
-    detail::extent& n = s[axis(r.op.attr)];
-    // Whether size <= n is not known while a step is captured; that n / size is not 0 can be asked.
-    if (r.op.size != n && r.op.size > 0)
-      r.sizes.nonzero(r.sizes.divide(n, r.op.size),
+    detail::extent& n = s[a.axis];
+    // Whether count <= n is not known while a step is captured; that n / count is not 0 can be
+    // asked.
+    if (count != n && count > 0)
+      r.sizes.nonzero(r.sizes.divide(n, count),
                       "topk: k is larger than the number of elements along the axis");
-    n = r.op.size;
+    n = count;
     return s;
   }
 };
@@ -34,11 +41,9 @@ namespace xla {
 namespace detail {
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> first_in_order(const Tensor<T, R>& x, int axis, bool descending,
-                                                 extent size, caller who) {
-  node n;
-  n.attr = axis | (descending ? 8 : 0);
-  n.size = size;
-  return apply_at<op::argsort, std::int64_t, T, R>(who, n, x);
+                                                 extent count, caller who) {
+  return apply_at<op::argsort, std::int64_t, T, R>(who,
+                                                   with<op::argsort>({axis, descending, count}), x);
 }
 }  // namespace detail
 

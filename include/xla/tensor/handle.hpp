@@ -223,7 +223,8 @@ class handle {
     start_number(n, 1);
     first_ = n.op;
     second_ = nullptr;
-    number_ = is_whole(n.type) ? n.attr : std::bit_cast<std::int64_t>(n.value);
+    const auto c = n.attributes<op::constant>();
+    number_ = is_whole(n.type) ? c.whole : std::bit_cast<std::int64_t>(c.value);
     return kept(n);
   }
   constexpr bool keep_number(const node& n, const handle& x) {
@@ -257,8 +258,8 @@ class handle {
     n.type = type_;
     if (i == 0) {
       n.op = first_;
-      if (is_whole(type_)) n.attr = number_;
-      n.value = is_whole(type_) ? static_cast<double>(number_) : std::bit_cast<double>(number_);
+      if (is_whole(type_)) n.set<op::constant>({static_cast<double>(number_), number_});
+      else n.set<op::constant>({.value = std::bit_cast<double>(number_)});
     } else {
       n.op = second_;
       n.arity = 1;

@@ -99,7 +99,7 @@ class graph_backward {
 
   constexpr void step(int index) {
     const node n = g.nodes[index];
-    if (const int* const from = result_of_input(n)) return hand_on(index, *from);
+    if (is<op::result>(n)) return hand_on(index, n.in[1]);
     const auto node_at = [this](int i) -> const node& { return g.nodes[i]; };
     const int arity = n.arity < 3 ? n.arity : count_inputs(n, node_at);
     if (arity <= 3) return step(index, n, n.in, arity);
@@ -122,7 +122,6 @@ class graph_backward {
     if (gradient[index] >= 0) s.grad = at(gradient[index]);
     if (handed && handed[index] >= 0) take_handed(index, s);
     s.attr = n.attr;
-    s.size = n.size;
     apply_gradient(*n.op, s);
     if (s.replaces) gradient[first] = none;
     for (int i = 0; i < arity; ++i)
@@ -138,13 +137,14 @@ class graph_backward {
     handed[result] = handed[from];
     handed[from] = result;
   }
+  constexpr int number(int result) const { return g.nodes[result].attributes<op::result>().number; }
   constexpr void take_handed(int index, gradient_scope& s) const {
     int count = 0;
     for (int r = handed[index]; r >= 0; r = handed[r])
-      if (g.nodes[r].attr >= count) count = static_cast<int>(g.nodes[r].attr) + 1;
+      if (number(r) >= count) count = number(r) + 1;
     s.make_grads(count);
     for (int r = handed[index]; r >= 0; r = handed[r]) {
-      handle& sum = s.grads[g.nodes[r].attr];
+      handle& sum = s.grads[number(r)];
       const handle more = at(gradient[r]);
       if (sum.defined()) sum = add_gradients<Loss>(g.nodes[r].type, sum, more);
       else sum = more;

@@ -66,7 +66,8 @@ class forward_finder {
     for (int i = 0; i < g_.count; ++i) {
       const node& x = g_.nodes[i];
       to_[i] = x.op->impure ? 0 : -1;
-      of_tensors_[i] = is<op::input>(x) && g_.slots[x.attr / 2].kind == slot_kind::tensor;
+      of_tensors_[i] =
+          is<op::input>(x) && g_.slots[x.attributes<op::input>().slot].kind == slot_kind::tensor;
       for (int k = 0; k < x.arity && x.op->differentiable; ++k)
         of_tensors_[i] = of_tensors_[i] || of_tensors_[x.in[k]];
     }

@@ -15,7 +15,8 @@ struct region_read {
 /// What it makes is there only when all rows are done. Rows known to be short are not worth it.
 constexpr bool sums_columns(const node& n) {
   constexpr std::int64_t shortest = 16;
-  if (!is<op::sum>(n) || n.rank < 2 || n.attr != (std::int64_t{1} << (n.rank - 1)) - 1)
+  if (!is<op::sum>(n) || n.rank < 2 ||
+      n.attributes<op::sum>().axes != axis_set::range(0, n.rank - 1))
     return false;
   if (n.type != dtype::float32 && n.type != dtype::float64) return false;
   return !is_known(n.dims[n.rank - 1]) || n.dims[n.rank - 1] >= shortest;
@@ -73,7 +74,8 @@ struct fuser {
     return true;
   }
   constexpr bool reduces_last_axis(const node& n) const {
-    if (n.rank == 0 || n.attr != std::int64_t{1} << (n.rank - 1)) return false;
+    if (n.rank == 0 || n.attributes<op::reduction>().axes != axis_set::one(n.rank - 1))
+      return false;
     return g.nodes[n.in[0]].dims[n.rank - 1] != 1;
   }
   constexpr bool fits(const region& r, const node& n, dtype main) const {

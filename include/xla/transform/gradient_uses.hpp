@@ -57,16 +57,18 @@ class gradient_user {
       mix(from);
       mix(other);
     }
-    if (n.op->kind != op_kind::alias || n.attr < 0) return from;
-    if (is<op::gradient_part>(n)) return nobody;
-    if (!is<op::detach>(n)) return from;
-    const int slot = static_cast<int>(n.attr / 2);
-    return n.attr % 2 == 0 ? bind(i, slot, from) : gradient(n, slot, from);
+    if (n.op->kind != op_kind::alias) return from;
+    const bool part = is<op::gradient_part>(n);
+    if (!part && !is<op::detach>(n)) return from;
+    const auto of = n.attributes<op::of_slot>();
+    if (of.slot < 0) return from;
+    if (part) return nobody;
+    return of.gradient ? gradient(of, from) : bind(i, of.slot, from);
   }
-  constexpr int gradient(const node& n, int slot, int from) {
-    if (n.size != replaces_gradient) return slot;
-    if (from == nobody) g_.slots[slot].given = true;
-    else if (from != slot) mix(from);
+  constexpr int gradient(const op::of_slot::attributes& of, int from) {
+    if (!of.replaces) return of.slot;
+    if (from == nobody) g_.slots[of.slot].given = true;
+    else if (from != of.slot) mix(from);
     return nobody;
   }
   constexpr int bind(int i, int slot, int from) {

@@ -5,6 +5,7 @@
 
 #include "xla/base/owned_array.hpp"
 #include "xla/op/permute.hpp"
+#include "xla/op/reduce.hpp"
 #include "xla/op/reshape.hpp"
 #include "xla/shape/layout.hpp"
 #include "xla/transform/pass.hpp"
@@ -96,9 +97,9 @@ class layout_pass {
       for (int k = 0; k < n.arity && lie[3].is_row_major(); ++k)
         if (same_dims(old_[n.in[k]], n)) lie[3] = order_of(n.in[k]);
       lie[3] = prefer_(n, lie[3]);
-    } else if (is<op::detach>(n) ||
-               (kind == op_kind::reduce && last >= 0 && n.attr == std::int64_t{1} << last &&
-                first.axis(last) == last)) {
+    } else if (is<op::detach>(n) || (kind == op_kind::reduce && last >= 0 &&
+                                     n.attributes<op::reduction>().axes == axis_set::one(last) &&
+                                     first.axis(last) == last)) {
       lie[0] = lie[3] = first;
     }
   }
@@ -135,8 +136,9 @@ class layout_pass {
     n.set_shape(in_memory(dims, to));
     if (same) return add(n, to);
     n.op = copy_of(n.type);
-    for (int k = 0; k < dims.rank; ++k)
-      n.attr |= static_cast<std::int64_t>(place_of(from, to.axis(k))) << (4 * k);
+    axis_order places;
+    for (int k = 0; k < dims.rank; ++k) places.push(place_of(from, to.axis(k)));
+    n.set<op::permute>({places});
     return add(n, to);
   }
   static constexpr int place_of(layout order, int axis) {

@@ -79,7 +79,7 @@ struct pass_state {
   /// What the roots need; checks, which may throw; and random numbers, which are drawn in program
   /// order even when nobody looks, as in eager mode.
   constexpr void mark_needed(bool* needed) const {
-    for (int i = 0; i < g.count; ++i) needed[i] = g.nodes[i].op->impure && g.nodes[i].attr == 0;
+    for (int i = 0; i < g.count; ++i) needed[i] = draws_anew(g.nodes[i]);
     for (int i = 0; i < roots.result_count; ++i) needed[to[roots.results[i]]] = true;
     for (int i = 0; i < roots.write_count; ++i) needed[to[roots.writes[i].value]] = true;
     for (int i = g.count - 1; i >= 0; --i) {

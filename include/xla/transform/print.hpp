@@ -39,26 +39,70 @@ inline std::string print_laid_out(const node& n, layout order) {
   return print_dims(s) + std::string(print_layout(order, s.rank).view());
 }
 
-/// One line: "%12 = matmul(%3, %7) attr=2 : float32 (s0, 128)".
+/// One value of a field.
+template <class = void>
+inline std::string print_field(const attribute_field& f, std::uint64_t bits) {
+  switch (f.kind) {
+    case field_kind::flag: return bits ? "true" : "false";
+    case field_kind::integer:
+      return std::to_string(f.bits == 64 ? static_cast<std::int64_t>(bits)
+                                         : static_cast<std::int32_t>(bits));
+    case field_kind::number: return std::to_string(f.least + static_cast<std::int64_t>(bits));
+    case field_kind::real: return print_number(std::bit_cast<double>(bits));
+    case field_kind::optional: return std::to_string(field_type<optional_number>::decode(bits));
+    case field_kind::axis: return std::to_string(bits);
+    case field_kind::axes: {
+      std::string all;
+      for (int i = 0; i < max_rank; ++i)
+        if (axis_set::of_bits(bits).has(i)) all += (all.empty() ? "" : ", ") + std::to_string(i);
+      return "{" + all + "}";
+    }
+    case field_kind::order: {
+      const auto order = axis_order::of_bits(bits);
+      std::string all;
+      for (int i = 0; i < order.rank(); ++i) all += (i ? ", " : "") + std::to_string(order[i]);
+      return "(" + all + ")";
+    }
+    case field_kind::size: break;
+  }
+  return print_extent(static_cast<extent>(bits));
+}
+
+/// Attributes by name: " over {0, 2}", " axis 1 step 2", " transpose_b"; an array in brackets.
+template <class = void>
+std::string print_attributes(std::span<const attribute_field> fields, const packed_attributes& p) {
+  std::string out;
+  int at = 0;
+  for (const attribute_field& f : fields) {
+    auto next = [&] {
+      if (f.kind == field_kind::size) return static_cast<std::uint64_t>(p.size);
+      const int first = field_begin(at, f.bits);
+      at = first + f.bits;
+      return field_bits(p, first, f.bits);
+    };
+    const std::uint64_t first = next();
+    std::string value = print_field(f, first);
+    for (int i = 1; i < f.count; ++i) value += ", " + print_field(f, next());
+    if (f.count > 0) value = "(" + value + ")";
+    const bool alone = f.count == 0;
+    if (alone && f.kind == field_kind::optional && first == 0) continue;
+    if (alone && f.kind == field_kind::flag) out += first ? " " + std::string(f.name) : "";
+    else out += " " + std::string(f.kind == field_kind::axes ? "over" : f.name) + " " + value;
+  }
+  return out;
+}
+
+/// One line: "%12 = matmul(%3, %7) transpose_b : float32 (s0, 128)".
 template <class = void>
 inline std::string print_node(int index, const node& n, layout order = {}) {
   std::string out = "%" + std::to_string(index) + " = " + std::string(n.op->name);
-  if (is<op::input>(n)) {
-    out += n.attr % 2 ? " gradient of slot " : " slot ";
-    out += std::to_string(n.attr / 2);
-  } else if (is<op::constant>(n)) {
-    out += " " + print_number(n.value);
-  } else if (is<op::scalar>(n)) {
-    out += " slot " + std::to_string(n.attr);
-  } else if (is<op::size>(n)) {
-    out += " " + print_extent(n.size);
-  } else {
+  if (n.op->kind != op_kind::leaf && n.op->kind != op_kind::constant) {
     out += "(";
     for (int k = 0; k < n.arity; ++k) out += (k ? ", %" : "%") + std::to_string(n.in[k]);
     out += ")";
-    if (n.attr) out += " attr=" + std::to_string(n.attr);
-    if (n.size) out += " size=" + print_extent(n.size);
   }
+  out += is<op::constant>(n) ? " " + print_number(n.attributes<op::constant>().value)
+                             : print_attributes(n.op->fields, n.attr);
   return out + " : " + std::string(name_of(n.type)) + " " + print_laid_out(n, order) + "\n";
 }
 
@@ -87,7 +131,7 @@ inline std::string print(const program& p) {
   std::string out;
   for (int v = 0; v < p.count.values; ++v)
     if (const op_kind k = p.values[v].op->kind;
-        k == op_kind::leaf || k == op_kind::constant || k == op_kind::alias || k == op_kind::output)
+        k == op_kind::leaf || k == op_kind::constant || k == op_kind::alias)
       out += print_node(v, p.values[v]);
   for (int i = 0; i < p.count.steps; ++i) {
     const step& s = p.steps[i];

@@ -44,7 +44,8 @@ class graph_replay {
       const node& m = g.nodes[i];
       fixed_[i] = !is<op::input>(m) && !is<op::scalar>(m) && !m.op->impure;
       for (int k = 0; k < m.arity; ++k) fixed_[i] = fixed_[i] && fixed_[m.in[k]];
-      random_[i] = m.op->impure && m.attr == 0 ? ++drawn : static_cast<int>(m.attr);
+      if (m.op->impure)
+        random_[i] = draws_anew(m) ? drawn++ : int{m.attributes<op::drawing>().again};
     }
   }
 
@@ -73,9 +74,9 @@ class graph_replay {
       n.in[k] = g.within(g.nodes[n.in[k]].segment, s) ? copy_[place(n.in[k], s)]
                                                       : value(n.in[k], gradient);
     if (n.op->check) return n.in[0];
-    if (n.op->impure) n.attr = random_[i];
+    if (n.op->impure) n.set<op::drawing>({.again = random_[i]});
     if (is<op::detach>(n)) {
-      n.attr = no_slot;
+      n.set<op::detach>({});
       n.needs_grad = false;
     }
     n.needs_grad = n.needs_grad && g.recording;
@@ -91,7 +92,7 @@ class graph_replay {
   owned_array<int> for_copy_, for_random_;
   owned_array<bool> for_fixed_, for_done_;
   int* copy_ = nullptr;    // per level and node: the node that stands for it
-  int* random_ = nullptr;  // per random node: 1 + the number of its draw
+  int* random_ = nullptr;  // per random node: the number of its draw
   bool* fixed_ = nullptr;  // per node: depends on nothing but constants and sizes
   bool* done_ = nullptr;   // per segment
 };

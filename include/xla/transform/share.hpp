@@ -19,12 +19,11 @@ struct sharer {
   }
   // Few steps, for constant evaluation; sizes tell values apart that have no inputs.
   static constexpr std::uint64_t hash(const node& n) {
-    std::uint64_t h = n.op->id + 0x9e3779b1ull * static_cast<std::uint64_t>(n.attr);
+    std::uint64_t h = n.op->id + n.attr.hash();
     const int arity = n.arity;
     for (int k = 0; k < arity; ++k) h = 0x10001a3ull * h + static_cast<std::uint64_t>(n.in[k]);
     if (arity == 0 || n.op->kind == op_kind::alias)
       for (int k = 0; k < n.rank; ++k) h = mix(h, static_cast<std::uint64_t>(n.dims[k]));
-    if (arity == 0) h = mix(h, std::bit_cast<std::uint64_t>(n.value));
     // Spread: numbers that follow one another would fill the table in one long run.
     return (h ^ h >> 32) * 0x9e3779b97f4a7c15ull >> 24;
   }

@@ -24,20 +24,28 @@ struct simplifier {
   }
   constexpr bool is_one(int i) const {
     while (made_by<op::reshape>(i) || made_by<op::expand>(i)) i = g.nodes[i].in[0];
-    return made_by<op::constant>(i) && g.nodes[i].value == 1;
+    return made_by<op::constant>(i) && g.nodes[i].attributes<op::constant>().value == 1;
   }
   constexpr int same_as(int i, int other) const {
     return same_dims(g.nodes[i], g.nodes[other]) ? other : i;
   }
 
   constexpr bool swaps_last_two(const node& n) const {
+    const axis_order order = n.attributes<op::permute>().order;
     for (int i = 0; i < n.rank; ++i) {
       const int expected = i == n.rank - 2 ? n.rank - 1 : i == n.rank - 1 ? n.rank - 2 : i;
-      if (op::permute::source(n.attr, i) != expected) return false;
+      if (order[i] != expected) return false;
     }
     return n.rank >= 2;
   }
 
+  /// Reads what a transpose reads instead; false where there is none.
+  constexpr bool read_transposed(int& in) const {
+    const node& t = g.nodes[in];
+    const bool found = is<op::permute>(t) && swaps_last_two(t);
+    if (found) in = t.in[0];
+    return found;
+  }
   constexpr int rewrite(int i) {
     node& n = g.nodes[i];
     const int arity = n.arity;
@@ -51,14 +59,11 @@ struct simplifier {
       return same_as(i, n.in[0]);
     }
     if (is<op::expand>(info)) return same_as(i, n.in[0]);
-    if (is<op::matmul>(info))
-      for (int k = 0; k < 2; ++k) {
-        const node& t = g.nodes[n.in[k]];
-        if (is<op::permute>(t) && swaps_last_two(t)) {
-          n.in[k] = t.in[0];
-          n.attr ^= 1 << k;
-        }
-      }
+    if (is<op::matmul>(info)) {
+      const bool a = read_transposed(n.in[0]), b = read_transposed(n.in[1]);
+      const auto was = n.attributes<op::matmul>();
+      if (a || b) n.set<op::matmul>({was.transpose_a != a, was.transpose_b != b});
+    }
     return i;
   }
 

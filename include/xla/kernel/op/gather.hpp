@@ -15,7 +15,7 @@ namespace xla::detail {
 /// stands beside the first elements of both; along the axis it says where in x.
 template <class F>
 void for_each_index(const kernel_call& call, const shape& other, F f) {
-  const int axis = static_cast<int>(call.attr);
+  const int axis = call.attributes<op::indexed>().axis;
   const shape &x = call.in_shapes[0], &s = call.in_shapes[1];
   const std::int64_t* index = static_cast<const std::int64_t*>(call.in[1]);
   const int last = s.rank - 1;
@@ -45,7 +45,7 @@ void for_each_index(const kernel_call& call, const shape& other, F f) {
 /// Calls f(row in x, row in the other, elements) for every slice that an index of one axis names.
 template <class F>
 void for_each_slice(const kernel_call& call, F f) {
-  const kernel::lines_along x(call.in_shapes[0], static_cast<int>(call.attr));
+  const kernel::lines_along x(call.in_shapes[0], call.attributes<op::slicing>().axis);
   const std::int64_t* i = static_cast<const std::int64_t*>(call.in[1]);
   const std::int64_t n = count(call.in_shapes[1]);
   for (std::int64_t o = 0; o < x.outer; ++o)

@@ -14,7 +14,7 @@ template <class Out, class T>
 struct kernel_of<op::matmul, Out, T> {
   static void run(const kernel_call& call) {
     const shape &a = call.in_shapes[0], &b = call.in_shapes[1], &c = *call.out_shape;
-    const bool ta = call.attr & 1, tb = call.attr & 2;
+    const auto [ta, tb] = call.attributes<op::matmul>();
     const std::int64_t m = c[c.rank - 2], n = c[c.rank - 1], k = a[a.rank - (ta ? 2 : 1)];
     if (m == 0 || n == 0) return;
     shape batch = c, batch_a = a, batch_b = b;

@@ -36,7 +36,8 @@ struct kernel_of<op::permute, Out, T> {
       step[i] = n;
       n *= from[i];
     }
-    for (int i = 0; i < to.rank; ++i) stride[i] = step[op::permute::source(call.attr, i)];
+    const axis_order order = call.attributes<op::permute>().order;
+    for (int i = 0; i < to.rank; ++i) stride[i] = step[order[i]];
     const T* in = static_cast<const T*>(call.in[0]);
     T* out = static_cast<T*>(call.out);
     if (to.rank < 2) return void(std::copy_n(in, n, out));
@@ -82,9 +83,9 @@ struct kernel_of<op::permute, Out, T> {
 template <class Out, class T>
 struct kernel_of<op::arange, Out, T> {
   static void run(const kernel_call& call) {
+    const std::int64_t start = call.attributes<op::arange>().start;
     T* out = static_cast<T*>(call.out);
-    for (std::int64_t i = 0; i < count(*call.out_shape); ++i)
-      out[i] = static_cast<T>(call.attr + i);
+    for (std::int64_t i = 0; i < count(*call.out_shape); ++i) out[i] = static_cast<T>(start + i);
   }
 };
 

@@ -66,6 +66,7 @@ void kernel_of<op::check_probabilities, Out, T>::run(const kernel_call& call) {
   const T* p = static_cast<const T*>(call.in[0]);
   const std::int64_t all = count(*call.out_shape), n = (*call.out_shape)[call.out_shape->rank - 1];
   const std::int64_t rows = count_rows(*call.out_shape);
+  const std::int64_t wanted = call.attributes<op::check_probabilities>().above;
   for (std::int64_t row = 0; row < rows; ++row) {
     std::int64_t above = 0;
     for (std::int64_t i = row * n; i < row * n + n; ++i) {
@@ -74,10 +75,10 @@ void kernel_of<op::check_probabilities, Out, T>::run(const kernel_call& call) {
                              << i << " is negative, infinite or NaN");
       above += p[i] > 0;
     }
-    if (above < call.attr)
+    if (above < wanted)
       refuse_probabilities(text("row ")
                            << row << " has " << above << " probabilities above 0 and needs "
-                           << call.attr << " for that many different samples");
+                           << wanted << " for that many different samples");
   }
   std::copy_n(p, all, static_cast<T*>(call.out));
 }

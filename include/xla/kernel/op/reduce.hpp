@@ -137,9 +137,9 @@ struct reduce_groups {
   std::int64_t size[max_rank] = {};
   bool reduced[max_rank] = {};
 
-  reduce_groups(const shape& s, std::int64_t axes) {
+  reduce_groups(const shape& s, axis_set axes) {
     for (int i = 0; i < s.rank; ++i) {
-      const bool r = axes >> i & 1;
+      const bool r = axes.has(i);
       if (s[i] == 1) continue;
       if (count > 0 && reduced[count - 1] == r) size[count - 1] *= s[i];
       else {
@@ -171,7 +171,7 @@ template <class Op, class Out, class T>
   requires(Op::kind == op_kind::reduce)
 struct kernel_of<Op, Out, T> {
   static void run(const kernel_call& call) {
-    reduce_groups g(call.in_shapes[0], call.attr);
+    reduce_groups g(call.in_shapes[0], call.attributes<Op>().axes);
     const T* in = static_cast<const T*>(call.in[0]);
     T* out = static_cast<T*>(call.out);
     if (is_columns(call)) {
@@ -202,7 +202,7 @@ struct kernel_of<Op, Out, T> {
   static bool is_columns(const kernel_call& call) {
     const int rank = call.in_shapes[0].rank;
     return std::is_same_v<Op, op::sum> && rank > 1 &&
-           call.attr == (std::int64_t{1} << (rank - 1)) - 1;
+           call.attributes<Op>().axes == axis_set::range(0, rank - 1);
   }
 };
 
@@ -210,7 +210,7 @@ template <class Op, class Out, class T>
   requires std::derived_from<Op, op::arg_best>
 struct kernel_of<Op, Out, T> {
   static void run(const kernel_call& call) {
-    const kernel::lines_along l(call.in_shapes[0], static_cast<int>(call.attr));
+    const kernel::lines_along l(call.in_shapes[0], call.attributes<Op>().axis);
     const T* in = static_cast<const T*>(call.in[0]);
     Out* out = static_cast<Out*>(call.out);
     for (std::int64_t i = 0; i < l.count(); ++i) out[i] = first_best(in + l.start(i), l.n, l.inner);

@@ -15,19 +15,19 @@ namespace xla::detail {
 template <class T>
 using carried = std::conditional_t<std::is_floating_point_v<T>, double, T>;
 
-/// Writes each line of out along an axis, in the order that `scan` says: its first element is
+/// Writes each line of out along an axis, in the order that attributes say: its first element is
 /// first(place), each other next(what the one before carries, its place, own place).
 template <class T, class First, class Next>
 void scan_lines(const kernel_call& call, First first, Next next) {
-  const op::scan scan(call.attr);
+  const auto scan = call.attributes<op::scanning>();
   const kernel::lines_along l(*call.out_shape, scan.axis);
   T* out = static_cast<T*>(call.out);
   if (l.n == 0) return;
-  const std::int64_t step = scan.from_last ? -l.inner : l.inner;
+  const std::int64_t step = scan.backward ? -l.inner : l.inner;
   constexpr std::int64_t beside = 64;  // lines that go along together
   for (std::int64_t o = 0; o < l.outer; ++o) {
     if (l.inner == 1) {  // what is carried stays in a register
-      std::int64_t at = scan.from_last ? (o + 1) * l.n - 1 : o * l.n;
+      std::int64_t at = scan.backward ? (o + 1) * l.n - 1 : o * l.n;
       carried<T> last = first(at);
       out[at] = static_cast<T>(last);
       for (std::int64_t k = 1; k < l.n; ++k, at += step)
@@ -36,7 +36,7 @@ void scan_lines(const kernel_call& call, First first, Next next) {
     }
     for (std::int64_t line = 0; line < l.inner; line += beside) {
       const std::int64_t lines = std::min(beside, l.inner - line);
-      std::int64_t at = (o * l.n + (scan.from_last ? l.n - 1 : 0)) * l.inner + line;
+      std::int64_t at = (o * l.n + (scan.backward ? l.n - 1 : 0)) * l.inner + line;
       carried<T> last[beside];
       for (std::int64_t i = 0; i < lines; ++i)
         out[at + i] = static_cast<T>(last[i] = first(at + i));
@@ -65,7 +65,7 @@ struct kernel_of<op::cumprod, Out, T> {
   static void run(const kernel_call& call) {
     using A = carried<T>;
     const T* x = static_cast<const T*>(call.in[0]);
-    const bool before = op::scan(call.attr).before;
+    const bool before = call.attributes<op::cumprod>().exclusive;
     scan_lines<T>(
         call, [=](std::int64_t i) { return static_cast<A>(before ? T{1} : x[i]); },
         [=](A product, std::int64_t last, std::int64_t i) {
@@ -79,11 +79,11 @@ struct kernel_of<op::recurrence, Out, T> {
   static void run(const kernel_call& call) {
     const T* a = static_cast<const T*>(call.in[0]);
     const T* b = static_cast<const T*>(call.in[1]);
-    const op::scan scan(call.attr);
+    const auto scan = call.attributes<op::recurrence>();
     scan_lines<T>(
-        call, [=](std::int64_t i) { return carried<T>(scan.before ? T{} : a[i]); },
+        call, [=](std::int64_t i) { return carried<T>(scan.exclusive ? T{} : a[i]); },
         [=](carried<T> y, std::int64_t last, std::int64_t i) {
-          return a[scan.before ? last : i] + b[scan.before || scan.factor_before ? last : i] * y;
+          return a[scan.exclusive ? last : i] + b[scan.exclusive || scan.shifted ? last : i] * y;
         });
   }
 };

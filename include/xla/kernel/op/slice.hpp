@@ -52,11 +52,11 @@ template <class Out, class T>
 struct kernel_of<op::slice, Out, T> {
   static void run(const kernel_call& call) {
     const shape &whole = call.in_shapes[0], &part = *call.out_shape;
-    const int axis = op::slice::axis(call.attr);
+    const auto [axis, step, start] = call.attributes<op::slice>();
     strided_copy<T> copy(part, part, part);
     kernel::broadcast_strides(whole, whole, copy.from_stride);
-    const T* from = static_cast<const T*>(call.in[0]) + call.size * copy.from_stride[axis];
-    if (part[axis] > 1) copy.from_stride[axis] *= op::slice::step(call.attr);
+    const T* from = static_cast<const T*>(call.in[0]) + start * copy.from_stride[axis];
+    if (part[axis] > 1) copy.from_stride[axis] *= step;
     copy.run(from, static_cast<T*>(call.out), part);
   }
 };
@@ -69,12 +69,12 @@ struct kernel_of<op::slice_scatter, Out, T> {
     if (out != call.in[0])
       strided_copy<T>(call.in_shapes[0], whole, whole)
           .run(static_cast<const T*>(call.in[0]), out, whole);
-    const int axis = op::slice::axis(call.attr);
+    const auto [axis, step, start] = call.attributes<op::slice_scatter>();
     shape part = whole;
     part[axis] = given[axis];
     strided_copy<T> copy(given, whole, part);
-    out += call.size * copy.to_stride[axis];
-    if (part[axis] > 1) copy.to_stride[axis] *= op::slice::step(call.attr);
+    out += start * copy.to_stride[axis];
+    if (part[axis] > 1) copy.to_stride[axis] *= step;
     copy.run(static_cast<const T*>(call.in[1]), out, part);
   }
 };
@@ -83,7 +83,7 @@ template <class Out, class T>
 struct kernel_of<op::concat, Out, T> {
   static void run(const kernel_call& call) {
     const shape& all = *call.out_shape;
-    const int axis = op::concat::axis(call.attr), parts = static_cast<int>(call.attr >> 4);
+    const auto [axis, parts] = call.attributes<op::concat>();
     T* out = static_cast<T*>(call.out);
     for (int k = 0; k < parts; ++k) {
       const shape& part = call.in_shapes[k];

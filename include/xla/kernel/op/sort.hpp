@@ -51,8 +51,8 @@ void for_each_line(const kernel_call& call, int axis, F line) {
 template <class Out, class T>
 struct kernel_of<op::argsort, Out, T> {
   static void run(const kernel_call& call) {
-    const int axis = op::argsort::axis(call.attr);
-    if (op::argsort::descending(call.attr)) for_each_line<T, Out>(call, axis, line<true>);
+    const auto [axis, descending, kept] = call.attributes<op::argsort>();
+    if (descending) for_each_line<T, Out>(call, axis, line<true>);
     else for_each_line<T, Out>(call, axis, line<false>);
   }
 
@@ -70,7 +70,7 @@ struct kernel_of<op::argsort, Out, T> {
 template <class Out, class T>
 struct kernel_of<op::median_index, Out, T> {
   static void run(const kernel_call& call) {
-    for_each_line<T, Out>(call, static_cast<int>(call.attr), line);
+    for_each_line<T, Out>(call, call.attributes<op::median_index>().axis, line);
   }
 
  private:
@@ -92,13 +92,14 @@ struct kernel_of<op::searchsorted, Out, T> {
     const std::int64_t row = sequence.rank == 1 ? all : values[values.rank - 1];
     const T *from = static_cast<const T*>(call.in[0]), *x = static_cast<const T*>(call.in[1]);
     Out* out = static_cast<Out*>(call.out);
+    const bool right = call.attributes<op::searchsorted>().right;
     constexpr auto less = placed<T>::smaller;
     constexpr std::int64_t block = 1024;
     auto some = [&](std::int64_t b) {
       for (std::int64_t i = b * block; i < std::min(all, (b + 1) * block); ++i) {
         const T *first = from + i / row * n, *last = first + n;
-        out[i] = (call.attr ? std::upper_bound(first, last, x[i], less)
-                            : std::lower_bound(first, last, x[i], less)) -
+        out[i] = (right ? std::upper_bound(first, last, x[i], less)
+                        : std::lower_bound(first, last, x[i], less)) -
                  first;
       }
     };

@@ -9,7 +9,7 @@ namespace detail {
 struct any_over {
   static constexpr auto name = "any";
   template <class T, int R>
-  constexpr Tensor<bool, R> operator()(const Tensor<T, R>& x, std::int64_t axes) const {
+  constexpr Tensor<bool, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
     return reduce<op::max>(cast<std::uint8_t>(cast<bool>(x)), axes) > 0;
   }
 };
@@ -17,7 +17,7 @@ struct any_over {
 struct all_over {
   static constexpr auto name = "all";
   template <class T, int R>
-  constexpr Tensor<bool, R> operator()(const Tensor<T, R>& x, std::int64_t axes) const {
+  constexpr Tensor<bool, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
     return reduce<op::min>(cast<std::uint8_t>(cast<bool>(x)), axes) > 0;
   }
 };

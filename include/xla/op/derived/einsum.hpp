@@ -15,10 +15,9 @@ constexpr Tensor<T, To.count> reorder(const Tensor<T, From.count>& x) {
   static_assert(From.count == To.count);
   if constexpr (From == To) return x;
   else {
-    node n;
-    for (int i = 0; i < To.count; ++i)
-      n.attr |= static_cast<std::int64_t>(From.find(To.at[i])) << (4 * i);
-    return permute_by(x, n);
+    axis_order order;
+    for (int i = 0; i < To.count; ++i) order.push(From.find(To.at[i]));
+    return permute_by(x, order);
   }
 }
 
@@ -36,7 +35,7 @@ constexpr Tensor<T, R - 1> diagonal_of(const Tensor<T, R>& x) {
   }
   const auto same = with_shape<op::reshape, R>(arange<std::int64_t>(x.size(P)), along[0]) ==
                     with_shape<op::reshape, R>(arange<std::int64_t>(x.size(Q)), along[1]);
-  const std::int64_t axis = std::int64_t{1} << Q;
+  const auto axis = axis_set::one(Q);
   return drop_axes<R - 1, T>(reduce<op::sum>(where(same, x, 0), axis), axis);
 }
 
@@ -50,9 +49,9 @@ constexpr Tensor<T, From.among(Kept).count> einsum_keep(const Tensor<T, From.cou
   } else if constexpr (From.among(Kept) == From) {
     return x;
   } else {
-    std::int64_t axes = 0;
+    axis_set axes;
     for (int i = 0; i < From.count; ++i)
-      if (!Kept.has(From.at[i])) axes |= std::int64_t{1} << i;
+      if (!Kept.has(From.at[i])) axes.add(i);
     return drop_axes<From.among(Kept).count, T>(reduce<op::sum>(x, axes), axes);
   }
 }

@@ -16,7 +16,7 @@ struct norm_over {
   static constexpr auto name = "norm";
   double p = 2;
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, std::int64_t axes) const {
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
     static_assert(fraction<T>, "xla::norm: needs float or double; cast first");
     constexpr double infinity = std::numeric_limits<double>::infinity();
     if (p == 2) return root_of_squares(reduce<op::sum>(x * x, axes));
@@ -33,7 +33,7 @@ struct norm_over {
 struct logsumexp_over {
   static constexpr auto name = "logsumexp";
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, std::int64_t axes) const {
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
     static_assert(fraction<T>, "xla::logsumexp: needs float or double; cast first");
     constexpr T infinity = std::numeric_limits<T>::infinity();
     const auto top = reduce<op::max>(x, axes).detach();

@@ -5,34 +5,34 @@
 
 namespace xla::detail {
 
-// What a reduction has in common that is composed of others: f(x, bits of axes) gives the result
+// What a reduction has in common that is composed of others: f(x, axes) gives the result
 // with its axes kept, f.name is the name for errors.
 
 template <class T, int R, class F>
 constexpr auto over_all(const Tensor<T, R>& x, const F& f) {
-  const std::int64_t all = (std::int64_t{1} << R) - 1;
+  const auto all = axis_set::range(0, R);
   const auto y = f(x, all);
   return drop_axes<0, typename std::remove_cvref_t<decltype(y)>::value_type>(y, all);
 }
 template <class T, int R, std::size_t N, class F>
 constexpr auto over_axes(const Tensor<T, R>& x, const int (&axes)[N], const F& f, caller who) {
   static_assert(static_cast<int>(N) <= R, "xla: a reduction names more axes than the tensor has");
-  const std::int64_t bits = axes_of(x, R, axes, {F::name, who});
-  const auto y = f(x, bits);
+  const axis_set all = axes_of(x, R, axes, {F::name, who});
+  const auto y = f(x, all);
   return drop_axes<R - static_cast<int>(N), typename std::remove_cvref_t<decltype(y)>::value_type>(
-      y, bits);
+      y, all);
 }
 template <class T, int R, std::size_t N, class F>
 constexpr auto over_axes_kept(const Tensor<T, R>& x, const int (&axes)[N], const F& f, caller who) {
   return f(x, axes_of(x, R, axes, {F::name, who}));
 }
 
-/// The number of elements along the axes in bits.
+/// The number of elements along some axes.
 template <class T, int R>
-constexpr Size count_over(const Tensor<T, R>& x, std::int64_t axes) {
+constexpr Size count_over(const Tensor<T, R>& x, axis_set axes) {
   Size n = 1;
   for (int i = 0; i < R; ++i)
-    if (axes >> i & 1) n = n * x.size(i);
+    if (axes.has(i)) n = n * x.size(i);
   return n;
 }
 

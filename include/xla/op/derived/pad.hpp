@@ -29,7 +29,7 @@ constexpr Tensor<T, R> pad_axis(const Tensor<T, R>& x, int axis, const Padding& 
   shape s = y.dims();
   const size_scope scope{y.table(), {"pad", who}};
   s[axis] = scope.plus(scope.plus(before.extent(), s[axis]), after.extent());
-  return scatter_part(value, op::slice::pack(axis, 1), before.extent(), y, s);
+  return scatter_part(value, {axis, 1, before.extent()}, y, s);
 }
 
 }  // namespace detail

@@ -28,7 +28,7 @@ struct variance_over {
   static constexpr auto name = "var";
   correction less;
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, std::int64_t axes) const {
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
     static_assert(fraction<T>, "xla::var and xla::std: need float or double; cast first");
     const Tensor<T, 0> n = number<T>(count_over(x, axes)).tensor();
     const auto d = x - (reduce<op::sum>(x, axes) / n).detach();
@@ -44,7 +44,7 @@ struct deviation_over {
   static constexpr auto name = "std";
   correction less;
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, std::int64_t axes) const {
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
     return root_of_squares(variance_over{less}(x, axes));
   }
 };

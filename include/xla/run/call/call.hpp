@@ -290,7 +290,7 @@ class basic_execution {
   void hand_out(int i, impl& result) const noexcept {
     if (!wanted(i)) return;
     result.op = &builtin<op::compiled_result>;
-    result.attr = i;
+    result.set<op::compiled_result>({i});
     result.needs_grad = true;
     result.made_by = ref<call_record>::share(call_.record.get());
   }

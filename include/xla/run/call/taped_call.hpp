@@ -76,9 +76,10 @@ class basic_taped_call final : public call_record {
   ref<impl> value(const node& from, const list<ref<impl>>& values, int& drawn) const {
     node n = from;
     n.set_shape(value_at(symbols_, n.dims_shape()));
-    if (is<op::input>(n)) return slots_[static_cast<int>(n.attr / 2)].value;
-    if (is<op::scalar>(n)) return number(n, slots_[static_cast<int>(n.attr)].number);
-    if (is<op::size>(n)) return number(n, static_cast<double>(value_at(symbols_, n.size)));
+    if (is<op::input>(n)) return slots_[n.attributes<op::input>().slot].value;
+    if (is<op::scalar>(n)) return number(n, slots_[n.attributes<op::scalar>().slot].number);
+    if (is<op::size>(n))
+      return number(n, static_cast<double>(value_at(symbols_, n.attributes<op::size>().of)));
     if (is<op::constant>(n)) return run_constant(n);
     impl* in[3] = {};
     bool wants = false;
@@ -88,11 +89,11 @@ class basic_taped_call final : public call_record {
     }
     if (is<op::detach>(n)) return cut(n, in[0]);
     if (n.op->impure) {
-      const rng_state& s = random_[n.attr == 0 ? drawn++ : static_cast<int>(n.attr) - 1];
-      n.attr = static_cast<std::int64_t>(s.seed);
-      n.size = static_cast<extent>(s.offset);
+      const rng_state& s =
+          random_[draws_anew(n) ? drawn++ : int{n.attributes<op::drawing>().again}];
+      n.attr = pack(op::drawing::drawn{s.seed, s.offset});
     } else {
-      n.size = value_at(symbols_, n.size);
+      n.attr.size = value_at(symbols_, n.attr.size);
     }
     const grad_scope as_recorded(n.needs_grad || !wants);
     ref<impl> t = new_op(n, in);
@@ -101,16 +102,14 @@ class basic_taped_call final : public call_record {
   }
   static ref<impl> number(node n, double value) {
     n.op = &builtin<op::constant>;
-    n.value = value;
-    n.attr = static_cast<std::int64_t>(value);
+    n.set<op::constant>({value, static_cast<std::int64_t>(value)});
     return run_constant(n);
   }
   // A value that a cell was given collects gradients for it, any other for itself.
   ref<impl> cut(const node& n, impl* from) const {
     ref<impl> t = new_detached(from);
-    const auto slot = n.attr / 2;
-    if (n.needs_grad && n.attr >= 0 && slot < slots_.size())
-      t->meta = slots_[int(slot)].value->meta;
+    const int slot = n.attributes<op::detach>().slot;
+    if (n.needs_grad && slot >= 0 && slot < slots_.size()) t->meta = slots_[slot].value->meta;
     else if (n.needs_grad) t->meta = ref<grad_meta>(new grad_meta);
     t->needs_grad = t->meta && t->meta->requires_grad;
     start_op(*t);

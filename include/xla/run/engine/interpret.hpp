@@ -47,10 +47,7 @@ class basic_interpretation {
       wide = op_table<in_double, later<In, computing_ops>>.find(*n.op);
     list<const void*> in;
     for (int k = 0; k < s.inputs; ++k) in.push_back(elements(input(s, k)));
-    for (int k = 0; k < s.outputs; ++k) {
-      const int v = p_.source.outputs[s.first_output + k];
-      values_[v] = make(p_.bytes(v));
-    }
+    values_[s.value] = make(p_.bytes(s.value));
     if (wide && *wide) run_wide(s, **wide, in);
     else run_op(s, *n.op, in, values_[s.value]->memory);
   }
@@ -74,24 +71,25 @@ class basic_interpretation {
   void bring(int v) {
     const node& n = p_.source.values[v];
     if (is<op::input>(n)) {
-      const slot_value& from = with_.slots[n.attr / 2];
-      if (buffer* const b = n.attr % 2 ? from.gradient : from.value)
+      const auto of = n.attributes<op::input>();
+      const slot_value& from = with_.slots[of.slot];
+      if (buffer* const b = of.gradient ? from.gradient : from.value)
         values_[v] = ref<buffer>::share(b);
     } else if (is<op::scalar>(n)) {
-      const double number = with_.slots[n.attr].number;
-      set(v, number, static_cast<std::int64_t>(number));
+      const double number = with_.slots[n.attributes<op::scalar>().slot].number;
+      set(v, {number, static_cast<std::int64_t>(number)});
     } else if (is<op::size>(n)) {
-      const std::int64_t size = value_at(p_.symbols, n.size);
-      set(v, static_cast<double>(size), size);
+      const std::int64_t size = value_at(p_.symbols, n.attributes<op::size>().of);
+      set(v, {static_cast<double>(size), size});
     } else if (is<op::constant>(n)) {
-      set(v, n.value, n.attr);
+      set(v, n.attributes<op::constant>());
     } else if (n.op->kind == op_kind::alias) {
       note(*n.op);
     }
   }
-  void set(int v, double number, std::int64_t exact) {
+  void set(int v, const op::constant::attributes& number) {
     values_[v] = make(sizeof(double));
-    store_number(values_[v]->memory, p_.source.values[v].type, number, exact);
+    store_number(values_[v]->memory, p_.source.values[v].type, number);
   }
 
   void run_op(const step& s, const op_info& op, const list<const void*>& in, void* out) const {
@@ -100,17 +98,11 @@ class basic_interpretation {
     for (int k = 0; k < s.inputs; ++k) shapes.push_back(p_.shapes[input(s, k)]);
     kernel_call call;
     call.out = out;
-    void* outs[max_results] = {out};
-    for (int k = 1; k < s.outputs; ++k) {
-      const int v = p_.source.outputs[s.first_output + k];
-      outs[p_.source.values[v].attr] = values_[v]->memory;
-    }
-    call.outs = outs;
     call.in = in.data();
     call.out_shape = &p_.shapes[s.value];
     call.in_shapes = shapes.data();
     call.attr = n.attr;
-    call.size = value_at(p_.symbols, n.size);
+    call.attr.size = value_at(p_.symbols, n.attr.size);
     call.at = n.at;
     if (const int r = p_.random[s.value]; r >= 0) {
       call.seed = with_.random[r].seed;

@@ -36,12 +36,6 @@ struct basic_frame {
 };
 using frame = basic_frame<void>;
 
-/// Which of its op's results operand k of a library step is.
-template <class In = void>
-std::int64_t place_of_result(const later<In, plan>& p, const ready_step& s, int k) {
-  return k == s.inputs ? 0 : p.source.values[p.operands[s.first_operand + k]].attr;
-}
-
 /// Runs a step on its operands, whose shapes are wanted by library steps.
 template <class In = void>
 inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* pointers,
@@ -57,14 +51,10 @@ inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* p
   } else {
     kernel_call call;
     call.out = pointers[s.inputs];
-    void* outs[max_results] = {};
-    for (int k = s.inputs; k < s.operands; ++k) outs[place_of_result(p, s, k)] = pointers[k];
-    call.outs = outs;
     call.in = pointers;
     call.in_shapes = shapes;
     call.out_shape = shapes + s.inputs;
     call.attr = s.attr;
-    call.size = s.size;
     call.at = s.at;
     if (s.random >= 0) {
       call.seed = random[s.random].seed;
@@ -284,10 +274,10 @@ class basic_planned final : public basic_executable<In> {
     for (int v = 0; v < p.count.values; ++v) {
       const node& n = p.values[v];
       void* to = f.table[v];
-      if (is<op::constant>(n)) store_number(to, n.type, n.value, n.attr);
+      if (is<op::constant>(n)) store_number(to, n.type, n.attributes<op::constant>());
       if (is<op::size>(n)) {
-        const std::int64_t size = value_at(plan_.symbols, n.size);
-        store_number(to, n.type, static_cast<double>(size), size);
+        const std::int64_t size = value_at(plan_.symbols, n.attributes<op::size>().of);
+        store_number(to, n.type, {static_cast<double>(size), size});
       }
     }
     for (int i : plan_.once) run_step(plan_, plan_.steps[i], f.table.data(), nullptr);
@@ -304,8 +294,8 @@ class basic_planned final : public basic_executable<In> {
     }
     for (int v : plan_.scalars) {
       const node& n = p.values[v];
-      const double number = with.slots[static_cast<int>(n.attr)].number;
-      store_number(table[v], n.type, number, static_cast<std::int64_t>(number));
+      const double number = with.slots[n.attributes<op::scalar>().slot].number;
+      store_number(table[v], n.type, {number, static_cast<std::int64_t>(number)});
     }
     for (int i = 0; i < plan_.copies.size(); ++i)
       if (plan_.copies[i] < 0) table[plan_.base[output_of(p, i)]] = with.outputs[i]->memory;

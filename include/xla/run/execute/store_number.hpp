@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-
+#include "xla/graph/builtin.hpp"
 #include "xla/shape/bfloat16.hpp"
 #include "xla/shape/dtype.hpp"
 
@@ -10,7 +9,8 @@ namespace xla::detail {
 
 /// Writes a number as an element; integers from exact.
 template <class In = void>
-inline void store_number(void* to, dtype type, double value, std::int64_t exact) {
+inline void store_number(void* to, dtype type, const op::constant::attributes& number) {
+  const auto [value, exact] = number;
   switch (type) {
     case dtype::float32: *static_cast<float*>(to) = static_cast<float>(value); break;
     case dtype::float64: *static_cast<double*>(to) = value; break;

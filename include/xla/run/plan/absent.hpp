@@ -61,14 +61,16 @@ class basic_shortener {
     for (int v = 0; v < p_.count.values; ++v) {
       node& n = values_[v];
       const bool part = is<op::gradient_part>(n);
-      if ((!part && !is<op::updated>(n)) || !is_absent(static_cast<int>(n.attr / 2))) continue;
+      if (!part && !is<op::updated>(n)) continue;
+      const int slot = n.attributes<op::of_slot>().slot;
+      if (!is_absent(slot)) continue;
       if (!part) {
-        n.in[0] = p_.slots[n.attr / 2].leaf;
+        n.in[0] = p_.slots[slot].leaf;
         continue;
       }
       n.op = &builtin<op::constant>;
       n.arity = 0;
-      n.attr = 0;
+      n.set<op::constant>({});
     }
   }
   void keep_writes() {

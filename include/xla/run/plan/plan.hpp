@@ -48,7 +48,7 @@ struct ready_step {
   int sliced = -1;       ///< in plan::sliced
   int first_slice = -1;  ///< in plan::slice_shapes and slice_places: operands of a slice
   int random = -1;       ///< the number of the random op
-  std::int64_t attr = 0, size = 0;
+  packed_attributes attr;  ///< with a known size
   std::source_location at;
   const step* source = nullptr;
 };

@@ -93,10 +93,11 @@ template <class In = void>
     out.shapes.push_back(s);
     // Random numbers are those of program order, whatever the order of the steps; what is computed
     // again has the numbers of the first time.
-    out.random.push_back(!n.op->impure ? -1
-                         : n.attr == 0 ? out.counters.size()
-                                       : static_cast<int>(n.attr) - 1);
-    if (!n.op->impure || n.attr != 0) continue;
+    const bool anew = draws_anew(n);
+    out.random.push_back(anew           ? out.counters.size()
+                         : n.op->impure ? int{n.attributes<op::drawing>().again}
+                                        : -1);
+    if (!anew) continue;
     out.counters.push_back(out.random_counters);
     out.random_counters += static_cast<std::int64_t>(random_counters(s, n.type));
   }

@@ -6,6 +6,7 @@
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/kernel/loops.hpp"
+#include "xla/op/reduce.hpp"
 #include "xla/run/plan/plan.hpp"
 
 namespace xla::detail {
@@ -28,8 +29,9 @@ inline int slice_axes(const later<In, plan>& p, const step& s, const shape& spac
     const node& n = p.source.values[s.value];
     if (n.op->check || n.op->impure) return 0;
     if (n.op->kind == op_kind::reduce) {
+      const axis_set axes = n.attributes<op::reduction>().axes;
       most = 0;
-      while (most < space.rank && !(n.attr >> most & 1)) ++most;
+      while (most < space.rank && !axes.has(most)) ++most;
     } else {
       most = n.op->takes_axes > 0 ? space.rank - n.op->takes_axes : 0;
     }
@@ -75,7 +77,11 @@ template <class In = void>
     p.slice_shapes.push_back(slice);
   }
   space = rest;
-  if (r.op && r.op->kind == op_kind::reduce) r.attr >>= axes;
+  if (r.op && r.op->kind == op_kind::reduce) {
+    auto over = unpack<op::reduction::attributes>(r.attr);
+    over.axes = over.axes.without_first(axes);
+    r.attr = pack(over);
+  }
 }
 
 /// Finds steps that are better run together for one slice of their leading axes after the other:

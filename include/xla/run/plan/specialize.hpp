@@ -78,8 +78,9 @@ class basic_specializer {
       placement& q = out_.places.emplace_back();
       q.bytes = n.op->kind == op_kind::leaf && !is<op::input>(n) ? 8 : out_.bytes(v);
       if (is<op::input>(n)) {
-        q.where = n.attr % 2 ? place::grad : place::slot;
-        q.index = static_cast<int>(n.attr / 2);
+        const auto of = n.attributes<op::input>();
+        q.where = of.gradient ? place::grad : place::slot;
+        q.index = of.slot;
       }
     }
   }
@@ -182,7 +183,7 @@ class basic_specializer {
       const node& n = p_.values[s.value];
       r.op = n.op;
       r.attr = n.attr;
-      r.size = value_at(out_.symbols, n.size);
+      r.attr.size = value_at(out_.symbols, n.attr.size);
       r.at = n.at;
       r.random = out_.random[s.value];
     } else {

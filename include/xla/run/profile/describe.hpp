@@ -80,8 +80,8 @@ class basic_plan_description {
       r.name = (w.gradient ? "new gradient of " : "new ") + slot(w.slot);
     }
     if (n.op->kind == op_kind::leaf || n.op->kind == op_kind::constant) {
-      if (is<op::constant>(n)) r.name = print_number(n.value);
-      if (is<op::scalar>(n)) r.name = slot(static_cast<int>(n.attr));
+      if (is<op::constant>(n)) r.name = print_number(n.attributes<op::constant>().value);
+      if (is<op::scalar>(n)) r.name = slot(n.attributes<op::scalar>().slot);
       keep(r);
     }
     out_.values.push_back(std::move(r));

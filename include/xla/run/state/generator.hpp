@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "xla/base/fork.hpp"
+#include "xla/graph/builtin.hpp"
 #include "xla/kernel/philox.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/recording.hpp"
@@ -82,9 +83,9 @@ template <class In>
   {
     const std::lock_guard hold(r.links);
     for (const impl* t = r.first; t; t = t->pending_next)
-      if (t->op->impure && static_cast<std::uint64_t>(t->attr) == r.seed)
-        end = std::max(
-            end, static_cast<std::uint64_t>(t->size) + random_counters(t->dims_shape(), t->type));
+      if (const auto drawn = unpack<op::drawing::drawn>(t->attr);
+          t->op->impure && drawn.seed == r.seed)
+        end = std::max(end, drawn.offset + random_counters(t->dims_shape(), t->type));
   }
   end = std::min(end, r.drawn_to);
   generator::instance().give_back({r.seed, end}, r.drawn_to - end);

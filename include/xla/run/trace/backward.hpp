@@ -29,7 +29,7 @@ class tensor_backward {
     node one;
     one.op = &builtin<op::constant>;
     one.type = root->type;
-    one.value = 1;
+    one.set<op::constant>({.value = 1});
     gradient_[position(root)].adopt(run_constant<In>(one).take());
   }
 
@@ -129,7 +129,7 @@ class tensor_backward {
           "backward: a compiled function returned a value that this one was computed from, and "
           "keeps nothing for gradients: call backward() in its body, detach() what it returns, or "
           "build with XLA_COMPILED_BACKWARD=1, as xla::runtime does");
-    ref<impl> same = t.made_by->again(static_cast<int>(t.attr));
+    ref<impl> same = t.made_by->again(t.attributes<op::compiled_result>().number);
     change(t, [&](impl& own) {
       own.in[0] = std::move(same);
       own.arity = 1;
@@ -168,10 +168,9 @@ class tensor_backward {
     handle* first = t.arity > 0 && s.wants[0] ? &gradient_[position(t.in[0].get())] : nullptr;
     if (first) s.collected = *first;
     s.out = share(again_.value(&t, gradient));
-    s.grad = gradient_[position(&t)];
+    s.grad = gradient;
     if (const int k = position(&t); next_of(k) >= 0) take_handed(k, s);
     s.attr = t.attr;
-    s.size = t.size;
     apply_gradient(*t.op, s);
     if (s.replaces) *first = handle();
     i = 0;
@@ -182,6 +181,7 @@ class tensor_backward {
   void pass(impl& to, const handle& gradient) {
     if (to.needs_grad) add_to(gradient_[position(&to)], to.type, gradient);
   }
+  static constexpr auto tensor_at = [](const ref<impl>& in) -> const impl& { return *in; };
   static void add_to(handle& sum, dtype type, const handle& gradient) {
     if (sum.defined()) sum = add_gradients<In>(type, sum, gradient);
     else sum = gradient;
@@ -189,23 +189,22 @@ class tensor_backward {
 
   // The gradients of an op's results wait for each other, in a list that begins at the op.
   bool hand_on(int result) {
-    const ref<impl>* const of = result_of_input(*order_[result]);
-    if (!of) return false;
+    if (!is<op::result>(*order_[result])) return false;
     if (handed_.empty()) handed_.assign(order_.size(), -1);
-    const int from = position(of->get());
+    const int from = position(order_[result]->in[1].get());
     handed_[result] = handed_[from];
     handed_[from] = result;
     return true;
   }
   int next_of(int k) const { return handed_.empty() ? -1 : handed_[k]; }
   int last_of(int k) const { return next_of(k) < 0 ? k : next_of(k); }
+  int number(int result) const { return order_[result]->attributes<op::result>().number; }
   void take_handed(int k, gradient_scope& s) {
     int count = 0;
-    for (int r = handed_[k]; r >= 0; r = handed_[r])
-      count = std::max(count, static_cast<int>(order_[r]->attr) + 1);
+    for (int r = handed_[k]; r >= 0; r = handed_[r]) count = std::max(count, number(r) + 1);
     s.make_grads(count);
     for (int r = handed_[k]; r >= 0; r = handed_[r])
-      add_to(s.grads[order_[r]->attr], order_[r]->type, gradient_[r]);
+      add_to(s.grads[number(r)], order_[r]->type, gradient_[r]);
   }
 
   list<impl*> order_;

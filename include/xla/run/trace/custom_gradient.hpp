@@ -61,10 +61,10 @@ constexpr R result_of_function(const handle& value, const handle& function, int 
   n.op = &builtin<op::result>;
   n.type = dtype_of<typename R::value_type>;
   n.set_shape(value.dims());
-  n.attr = k;
+  n.set<op::result>({k});
   const handle* const in[] = {&value, &function};
   R result;
-  packed_inputs<later<R, void>>(in, 2).apply(n, result);
+  apply_to_all<later<R, void>>(n, in, 2, result);
   return result;
 }
 
@@ -249,7 +249,7 @@ class custom_function {
     f.type = all[0].element_type();
     f.set_shape(all[0].dims());
     handle function;
-    packed_inputs<later<Forward, void>>(in, count).apply(f, function);
+    apply_to_all<later<Forward, void>>(f, in, count, function);
     int k = 0;
     const auto join = [&]<class T>(T& r) {
       if constexpr (fraction<typename T::value_type>)

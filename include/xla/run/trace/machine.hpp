@@ -21,30 +21,21 @@ ref<impl> new_op(const node& n, impl* const* inputs) {
   return t;
 }
 
-/// Records it or executes it, in the mode of the moment; with the other results of an op that has
-/// several.
+/// Records it or executes it, in the mode of the moment.
 template <class In = void>
-void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
+void start_op(impl& t) {
   if constexpr (has_traced_mode) {
     if (!is_eager_mode()) {
       for (int i = 0; i < t.arity; ++i) make_recordable(*t.in[i]);
-      add_pending(&t);
-      for (int k = 0; k < other_count; ++k) add_pending(others[k].get());
-      return;
+      return add_pending(&t);
     }
   }
   for (int i = 0; i < t.arity; ++i) {
     make_ready(*t.in[i]);
     wait_for(*t.in[i]->data);
   }
-  for (int k = 0; k < other_count; ++k) {
-    impl& other = *others[k];
-    const shape dims = other.dims_shape();
-    other.data = ref<buffer>(buffer::make(bytes_of(other), {t.op->name, &dims}));
-  }
-  execute_now(t, {}, others, other_count);
+  execute_now(t);
   drop_inputs(t);
-  for (int k = 0; k < other_count; ++k) drop_inputs(*others[k]);
 }
 
 /// A tensor of random numbers, which move the generator when it is recorded or executed.
@@ -54,8 +45,7 @@ ref<impl> run_random(node n, impl* const* inputs) {
   const std::uint64_t counters = random_counters(n.dims_shape(), n.type);
   drawing numbers(counters);
   const auto [seed, offset] = numbers.from();
-  n.attr = static_cast<std::int64_t>(seed);
-  n.size = static_cast<extent>(offset);
+  n.attr = pack(op::drawing::drawn{seed, offset});
   ref<impl> t = new_op(n, inputs);
   start_op(*t);
   if (!is_eager_mode()) own_recording<In>().drew(seed, offset, counters);
@@ -97,7 +87,7 @@ template <class In = void>
 ref<impl> run_constant(const node& n) {
   ref<impl> t = make_impl(n, nullptr);
   t->data = ref<buffer>(buffer::make(8));
-  store_number(t->data->memory, n.type, n.value, n.attr);
+  store_number(t->data->memory, n.type, n.attributes<op::constant>());
   return t;
 }
 XLA_INSTANCE(ref<impl> run_constant<void>(const node&));
@@ -157,8 +147,7 @@ template <class In>
                                                 handle& result) {
   node n = spec;
   complete(who, n, op, inputs, count);
-  if (count > 3) packed_inputs<In>(inputs, count).apply(n, result);
-  else run(n, inputs, count, result);
+  run(n, inputs, count, result);
 }
 
 template <class In>
@@ -170,29 +159,12 @@ template <class In>
 }
 
 template <class In>
-[[gnu::cold]] void basic_machine<In>::run_several(const node* n, const handle* const* inputs,
-                                                  int count, handle* const* results,
-                                                  int result_count) {
-  impl* in[3] = {};
-  for (int i = 0; i < count; ++i) in[i] = inputs[i]->value();
-  whole_step<In>([&] {
-    ref<impl> made[max_results];
-    made[0] = new_op(n[0], in);
-    impl* const first = made[0].get();
-    for (int k = 1; k < result_count; ++k) made[k] = new_op(n[k], &first);
-    start_op(*first, made + 1, result_count - 1);
-    for (int k = 0; k < result_count; ++k) results[k]->adopt(made[k].take());
-  });
-}
-
-template <class In>
 [[gnu::noinline]] void basic_machine<In>::constant(handle& result, dtype type, double value,
                                                    std::int64_t exact) {
   node n;
   n.op = &builtin<op::constant>;
   n.type = type;
-  n.value = value;
-  n.attr = exact;
+  n.set<op::constant>({value, exact});
   whole_step<In>([&] { result.adopt(run_constant<In>(n).take()); });
 }
 

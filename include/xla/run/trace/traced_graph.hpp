@@ -181,10 +181,12 @@ class basic_traced_graph {
     put(static_cast<std::uint64_t>(t.type) << 8 | static_cast<std::uint64_t>(t.rank));
     for (int i = 0; i < t.rank; ++i) put(static_cast<std::uint64_t>(t.dims[i]));
     if (t.op->impure) {
-      random_.push_back({static_cast<std::uint64_t>(t.attr), static_cast<std::uint64_t>(t.size)});
+      const auto [seed, offset] = unpack<op::drawing::drawn>(t.attr);
+      random_.push_back({seed, offset});
     } else {
-      put(static_cast<std::uint64_t>(t.attr));
-      put(static_cast<std::uint64_t>(t.size));
+      put(t.attr.low);
+      put(t.attr.high);
+      put(static_cast<std::uint64_t>(t.attr.size));
     }
     if (t.op->check) {  // its plan names its line
       put(reinterpret_cast<std::uintptr_t>(t.at.file_name()));
@@ -266,7 +268,7 @@ class basic_traced_program {
     }
     for (auto& t : from.nodes()) {
       node n{*t};
-      if (t->op->impure) n.attr = 0, n.size = 0;
+      if (t->op->impure) n.set<op::drawing>({});
       for (int k = 0; k < t->arity; ++k) n.in[k] = from.input(*t, k);
       for (int k = 0; k < 2; ++k) n.after[k] = from.after(*t, k);
       g.add(n);
