@@ -78,7 +78,7 @@ const engine* chosen_engine() {
 /// xla::interpreter). Where there is none of that name, an error lists those that there are.
 /// XLA_ENGINE in the environment names the one to begin with. Ops in eager mode run one by one in
 /// any case. What an engine lacks is told by name where a compiled function needs it, and runs as
-/// planned in traced mode. Counters: Engine::<name>, and fallback::<name>::<op>.
+/// planned in traced mode. Counters: `Engine::<name>`, and `fallback::<name>::<op>`.
 template <class = void>
 constexpr void set_engine(std::string_view name) {
   if (!__builtin_is_constant_evaluated()) detail::engine_list<void>::choose(name);
