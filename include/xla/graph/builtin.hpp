@@ -101,6 +101,17 @@ struct more {
   static constexpr bool differentiable = true;
 };
 
+/// A result of the op that it reads, which has several: by number, 1 or more.
+struct output {
+  static constexpr auto name = "output";
+  static constexpr auto kind = detail::op_kind::output;
+  static constexpr bool differentiable = true;
+  struct attributes {
+    int number = 0;
+    XLA_ATTRIBUTES(number)
+  };
+};
+
 /// A function with its own gradient: its inputs are the function's, its results, and what its
 /// backward function gets. Its elements, its first input's, are not read.
 struct custom_gradient {
@@ -109,8 +120,8 @@ struct custom_gradient {
   static constexpr bool differentiable = true;
 };
 
-/// A result of an op with several, by number: the elements of its first input, and its gradient is
-/// one of that op, the second.
+/// A result of such a function, by number: the elements of its first input; its gradient is one of
+/// the function's, the second.
 struct result {
   static constexpr auto name = "result";
   static constexpr auto kind = detail::op_kind::alias;
@@ -146,6 +157,7 @@ XLA_BUILTIN_OP(xla::op::updated);
 XLA_BUILTIN_OP(xla::op::gradient_part);
 XLA_BUILTIN_OP(xla::op::compiled_result);
 XLA_BUILTIN_OP(xla::op::more);
+XLA_BUILTIN_OP(xla::op::output);
 XLA_BUILTIN_OP(xla::op::custom_gradient);
 XLA_BUILTIN_OP(xla::op::result);
 
@@ -175,6 +187,12 @@ constexpr void each_input(const Node& n, const At& at, const F& f) {
     reader = &at(reader->in[2]);
   }
 }
+/// The op whose result a node is, where that has several: an input of it; nullptr: it is none.
+template <class Node>
+constexpr auto* result_of_input(const Node& n) {
+  return is<op::result>(n) ? &n.in[1] : is<op::output>(n) ? &n.in[0] : nullptr;
+}
+
 template <class Node, class At>
 constexpr int count_inputs(const Node& n, const At& at) {
   int count = 0;

@@ -20,6 +20,8 @@ struct kernel_call;
 struct shape_rule;
 struct tile_call;
 
+inline constexpr int max_results = 8;  ///< of one op
+
 /// How an op takes part in fusion.
 enum class op_kind : std::uint8_t {
   leaf,      ///< a value that comes from outside the graph
@@ -27,6 +29,7 @@ enum class op_kind : std::uint8_t {
   map,       ///< element by element, with broadcasting
   reduce,    ///< over axes, which stay with size 1
   alias,     ///< the same elements under another shape
+  output,    ///< another result of the op that it reads, whose step makes it
   library,   ///< a step of its own
 };
 
@@ -61,7 +64,8 @@ struct op_info {
   /// Of a library op that does the same for each index of its leading axes: how many last axes it
   /// takes at a time; 0: it takes them all.
   std::int8_t takes_axes = 0;
-  dtype result = dtype::float32;  ///< the element type of what it makes
+  std::int8_t results = 1;
+  dtype result = dtype::float32;  ///< the element type of what it makes, of the first result
   shape (*shape_of)(const shape_rule&) = nullptr;
   void (*gradient)(gradient_scope&) = nullptr;
   void (*run)(const kernel_call&) = nullptr;

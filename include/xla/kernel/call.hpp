@@ -11,6 +11,7 @@ namespace xla::detail {
 /// One execution of one op: elements and shapes of the result and the inputs, and attributes.
 struct kernel_call {
   void* out = nullptr;
+  void* const* outs = nullptr;  ///< of an op with several results, nullptr where nobody reads one
   const void* const* in = nullptr;
   const shape* out_shape = nullptr;
   const shape* in_shapes = nullptr;

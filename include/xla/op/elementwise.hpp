@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
+
 #include "xla/op/op.hpp"
 
 /// Makes an elementwise op of a program known to fused regions; below its definition, outside of

@@ -98,6 +98,7 @@ constexpr op_info make_info() {
     i.product = true;
     i.loops = &run_loops<Op>;
   }
+  if constexpr (requires { Op::results; }) i.results = Op::results;
   if constexpr (requires { Op::takes_axes; }) i.takes_axes = Op::takes_axes;
   if constexpr (requires { &Op::arrange; }) {
     i.arrange = &Op::arrange;

@@ -141,5 +141,6 @@
   X(xla::op::gradient_part) \
   X(xla::op::compiled_result) \
   X(xla::op::more) \
+  X(xla::op::output) \
   X(xla::op::custom_gradient) \
   X(xla::op::result)

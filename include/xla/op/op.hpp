@@ -1,25 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tuple>
+
 #include "xla/op/info.hpp"
 #include "xla/op/register.hpp"
 
 namespace xla::detail {
 
-/// Gives the node its op, and the shape that the op's rule makes of the inputs'.
+/// Of the inputs after the third.
+struct other_shapes {
+  shape* shapes = nullptr;
+  constexpr other_shapes(const handle* const* inputs, int count) {
+    if (count <= 3) return;
+    shapes = new shape[static_cast<std::size_t>(count - 3)];
+    for (int i = 3; i < count; ++i) shapes[i - 3] = inputs[i]->dims();
+  }
+  other_shapes(const other_shapes&) = delete;
+  constexpr ~other_shapes() { delete[] shapes; }
+};
+
+/// Gives the node its op, and the shape that the op's rule makes of the inputs'; and then shapes of
+/// other results to those that follow.
+constexpr void no_more_results(const shape_rule&) {}
+template <class More = decltype(&no_more_results)>
 constexpr void complete(caller who, node& n, const op_info& op, const handle* const* inputs,
-                        int count) {
+                        int count, const More& more = &no_more_results) {
   n.op = &op;
   n.type = op.result;
   n.arity = static_cast<std::int8_t>(count);
   shape_rule rule{{nullptr, {op.name, who}}, n, {}, count};
-  for (int i = 0; i < count; ++i) {
-    rule.in[i] = inputs[i]->dims();
-    if (!rule.sizes.table) rule.sizes.table = inputs[i]->table();
-  }
+  for (int i = 0; i < count && i < 3; ++i) rule.in[i] = inputs[i]->dims();
+  for (int i = 0; i < count && !rule.sizes.table; ++i) rule.sizes.table = inputs[i]->table();
+  const other_shapes others(inputs, count);
+  rule.others = others.shapes;
   const shape s = op.shape_of(rule);
   if (!__builtin_is_constant_evaluated()) rule.sizes.countable(s);  // else when sizes are known
   n.set_shape(s);
+  more(rule);
 }
 
 /// Adds the op to the graph of its inputs; without one it floats until it meets one.
@@ -35,26 +53,46 @@ constexpr void record(node& n, const handle* const* inputs, int count, handle& r
   result.name_node(g, g->add(n));
 }
 
-/// An op of any number of inputs, with the type and shape that n says: recorded, or at run time
-/// executed in the mode of the moment.
+/// Inputs as a node has them: three, the last of which may stand for others.
 template <class In = void>
-constexpr void apply_to_all(node n, const handle* const* inputs, int count, handle& result) {
+struct packed_inputs {
   handle others;
-  const handle* const few[] = {inputs[0], inputs[1], &others};
-  if (count > 3) {
-    node m;
-    m.op = &builtin<op::more>;
-    m.type = inputs[2]->element_type();
-    m.set_shape(inputs[2]->dims());
-    apply_to_all<In>(m, inputs + 2, count - 2, others);
-    inputs = few;
+  const handle* few[3];
+  const handle* const* in;
+  int count;
+
+  constexpr packed_inputs(const handle* const* inputs, int n) : in(inputs), count(n) {
+    if (n <= 3) return;
+    node more;
+    more.op = &builtin<op::more>;
+    more.type = inputs[2]->element_type();
+    more.set_shape(inputs[2]->dims());
+    packed_inputs(inputs + 2, n - 2).apply(more, others);
+    few[0] = inputs[0];
+    few[1] = inputs[1];
+    few[2] = &others;
+    in = few;
     count = 3;
   }
-  n.arity = static_cast<std::int8_t>(count);
-  if (!__builtin_is_constant_evaluated())
-    later<In, basic_machine<void>>::run(n, inputs, count, result);
-  else record(n, inputs, count, result);
-}
+  packed_inputs(const packed_inputs&) = delete;
+
+  /// An op with the type and shape that n says: recorded, or at run time executed in the mode of
+  /// the moment.
+  constexpr void apply(node n, handle& result) const {
+    n.arity = static_cast<std::int8_t>(count);
+    if (!__builtin_is_constant_evaluated())
+      later<In, basic_machine<void>>::run(n, in, count, result);
+    else record(n, in, count, result);
+  }
+  /// An op with several results: n has a node for each.
+  constexpr void apply(node* n, handle* const* results, int result_count) const {
+    n[0].arity = static_cast<std::int8_t>(count);
+    if (!__builtin_is_constant_evaluated())
+      return later<In, basic_machine<void>>::run_several(n, in, count, results, result_count);
+    record(n[0], in, count, *results[0]);
+    for (int k = 1; k < result_count; ++k) record(n[k], results, 1, *results[k]);
+  }
+};
 
 /// The type that elements are computed with.
 template <class T>
@@ -104,7 +142,8 @@ template <class Op, class Out, class In, int R, class... H>
   } else {
     node n = spec;
     complete(who, n, op, in, count);
-    record(n, in, count, result);
+    if constexpr (count > 3) packed_inputs<Op>(in, count).apply(n, result);
+    else record(n, in, count, result);
   }
   return result;
 }
@@ -112,6 +151,38 @@ template <class Op, class Out, std::same_as<bfloat16> In, int R, class... H>
   requires computes<Op>
 constexpr Tensor<Out, R> apply_at(caller who, const node& spec, const H&... inputs) {
   return narrowed<Out>(apply_at<Op, computed<Out>, float, R>(who, spec, widened(inputs)...));
+}
+/// The same of an op with several results, which are of these types: beside shape_of() the op says
+/// how many results it has, and shape_of_result(rule, k) is the shape of those after the first. Its
+/// kernel writes to call.outs, as far as there is one.
+template <class Op, class In, class First, class... Rest, class... H>
+constexpr std::tuple<First, Rest...> apply_several(caller who, const node& spec,
+                                                   const H&... inputs) {
+  constexpr int count = sizeof...(H), results = 1 + sizeof...(Rest);
+  static_assert(Op::results == results && results <= max_results);
+  const handle* const in[] = {&inputs...};
+  const dtype types[] = {dtype_of<typename First::value_type>,
+                         dtype_of<typename Rest::value_type>...};
+  node n[results];
+  n[0] = spec;
+  complete(who, n[0], info_of<Op, typename First::value_type, In>, in, count,
+           [&](const shape_rule& rule) {
+             for (int k = 1; k < results; ++k) {
+               n[k].op = &builtin<op::output>;
+               n[k].type = types[k];
+               n[k].arity = 1;
+               n[k].template set<op::output>({k});
+               n[k].set_shape(Op::shape_of_result(rule, k));
+             }
+           });
+  std::tuple<First, Rest...> made;
+  std::apply(
+      [&](auto&... r) {
+        handle* const to[] = {&r...};
+        packed_inputs<Op>(in, count).apply(n, to, results);
+      },
+      made);
+  return made;
 }
 /// The same for what no line called.
 template <class Op, class Out, class In, int R, class... H>

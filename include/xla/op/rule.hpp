@@ -11,6 +11,9 @@ struct shape_rule {
   const node& op;
   shape in[3];
   int count = 0;
+  const shape* others = nullptr;  ///< of the inputs after the third
+
+  constexpr const shape& input(int i) const { return i < 3 ? in[i] : others[i - 3]; }
 
   template <class Op>
   constexpr typename Op::attributes attributes() const {
@@ -70,6 +73,12 @@ struct gradient_of {
 
   constexpr any_tensor<Out> out() const { return as_any<Out>(scope.out); }
   constexpr any_tensor<Out> grad() const { return as_any<Out>(scope.grad); }
+  /// Of result k of several; undefined where the loss does not depend on it.
+  template <class T = Out>
+  constexpr any_tensor<T> grad_of(int k) const {
+    if (k == 0) return as_any<T>(scope.grad);
+    return k < scope.grad_count ? as_any<T>(scope.grads[k]) : any_tensor<T>();
+  }
   template <class T = In>
   constexpr any_tensor<T> in(int i) const {
     return as_any<T>(scope.in[i]);

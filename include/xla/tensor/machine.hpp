@@ -21,6 +21,9 @@ struct basic_machine {
                     int count, handle& result);
   /// The same with a shape that is known.
   static void run(const node& n, const handle* const* inputs, int count, handle& result);
+  /// The same of an op with several results, for each of which n has a node.
+  static void run_several(const node* n, const handle* const* inputs, int count,
+                          handle* const* results, int result_count);
   /// A number; of an integer its value is exact.
   static void constant(handle& result, dtype type, double value, std::int64_t exact);
   static void upload(handle& result, dtype type, const shape& dims, const void* data);

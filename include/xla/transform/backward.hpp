@@ -99,7 +99,7 @@ class graph_backward {
 
   constexpr void step(int index) {
     const node n = g.nodes[index];
-    if (is<op::result>(n)) return hand_on(index, n.in[1]);
+    if (const int* const from = result_of_input(n)) return hand_on(index, *from);
     const auto node_at = [this](int i) -> const node& { return g.nodes[i]; };
     const int arity = n.arity < 3 ? n.arity : count_inputs(n, node_at);
     if (arity <= 3) return step(index, n, n.in, arity);

@@ -23,7 +23,7 @@ constexpr void draw_late(pass_state& s) {
   for (int i = g.count - 1; i >= 0; --i) {
     if (!s.live[i]) continue;
     const node& n = g.nodes[i];
-    const bool alias = n.op->kind == op_kind::alias;
+    const bool alias = n.op->kind == op_kind::alias || n.op->kind == op_kind::output;
     const bool moves = alias || (n.op->impure && wanted[i] <= last);
     if (moves && wanted[i] > s.stage[i]) s.stage[i] = wanted[i] - 1;
     const int at = alias ? wanted[i] : s.stage_at(i);

@@ -131,8 +131,11 @@ class lowering {
         [this](int in) { out_.inputs[out_.count.inputs++] = value_of_[in]; });
     s.inputs = out_.count.inputs - s.first_input;
     s.first_output = out_.count.outputs;
-    s.outputs = 1;
     out_.outputs[out_.count.outputs++] = s.value;
+    for (int k = i + 1; n.op->results > 1 && k < g_.count; ++k)
+      if (live_[k] && is<op::output>(g_.nodes[k]) && g_.nodes[k].in[0] == i)
+        out_.outputs[out_.count.outputs++] = value_of_[k];
+    s.outputs = out_.count.outputs - s.first_output;
     out_.steps[out_.count.steps++] = s;
   }
 

@@ -131,7 +131,7 @@ inline std::string print(const program& p) {
   std::string out;
   for (int v = 0; v < p.count.values; ++v)
     if (const op_kind k = p.values[v].op->kind;
-        k == op_kind::leaf || k == op_kind::constant || k == op_kind::alias)
+        k == op_kind::leaf || k == op_kind::constant || k == op_kind::alias || k == op_kind::output)
       out += print_node(v, p.values[v]);
   for (int i = 0; i < p.count.steps; ++i) {
     const step& s = p.steps[i];

@@ -36,7 +36,7 @@ struct verifier {
   /// … as one that is computed, when the steps have their places.
   constexpr const char* as_live(int i) const {
     const node& n = s.g.nodes[i];
-    const bool alias = n.op->kind == op_kind::alias;
+    const bool alias = n.op->kind == op_kind::alias || n.op->kind == op_kind::output;
     for (int k = 0; k < n.arity; ++k) {
       const int in = n.in[k];
       if (!s.live[in]) return "reads a node that is left out";

@@ -47,7 +47,10 @@ class basic_interpretation {
       wide = op_table<in_double, later<In, computing_ops>>.find(*n.op);
     list<const void*> in;
     for (int k = 0; k < s.inputs; ++k) in.push_back(elements(input(s, k)));
-    values_[s.value] = make(p_.bytes(s.value));
+    for (int k = 0; k < s.outputs; ++k) {
+      const int v = p_.source.outputs[s.first_output + k];
+      values_[v] = make(p_.bytes(v));
+    }
     if (wide && *wide) run_wide(s, **wide, in);
     else run_op(s, *n.op, in, values_[s.value]->memory);
   }
@@ -98,6 +101,12 @@ class basic_interpretation {
     for (int k = 0; k < s.inputs; ++k) shapes.push_back(p_.shapes[input(s, k)]);
     kernel_call call;
     call.out = out;
+    void* outs[max_results] = {out};
+    for (int k = 1; k < s.outputs; ++k) {
+      const int v = p_.source.outputs[s.first_output + k];
+      outs[p_.source.values[v].attributes<op::output>().number] = values_[v]->memory;
+    }
+    call.outs = outs;
     call.in = in.data();
     call.out_shape = &p_.shapes[s.value];
     call.in_shapes = shapes.data();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -101,9 +102,13 @@ void drop_inputs(impl& t) {
 }
 XLA_INSTANCE(void drop_inputs<void>(impl&));
 
-/// Executes one op whose inputs have their elements.
+inline constexpr auto tensor_at = [](const ref<impl>& in) -> const impl& { return *in; };
+
+/// Executes one op whose inputs have their elements; with its other results, where it has several
+/// and these have memory. One of these alone leaves the rest out.
 template <class In = void>
-void execute_now(impl& t, ref<buffer> out = {}) {
+void execute_now(impl& t, ref<buffer> out = {}, const ref<impl>* others = nullptr,
+                 int other_count = 0) {
   if (t.op->kind == op_kind::alias) {
     const impl& from = *t.in[0];
     const memory_place* const place = from.data->place;
@@ -115,27 +120,39 @@ void execute_now(impl& t, ref<buffer> out = {}) {
   const timed sample(counts.eager_execute_time);
   const shape dims = t.dims_shape();
   if (!out) out = ref<buffer>(buffer::make(bytes_of(t), {t.op->name, &dims}));
-  const void* in[3];
-  shape shapes[3];
-  for (int i = 0; i < t.arity; ++i) {
-    in[i] = elements_of(*t.in[i]);
-    shapes[i] = t.in[i]->dims_shape();
-  }
+  const impl& of = is<op::output>(t) ? *t.in[0] : t;
+  const int arity = count_inputs(of, tensor_at);
+  const void* few[3];
+  shape few_shapes[3];
+  const std::unique_ptr<const void*[]> all(arity > 3 ? new const void*[unsigned(arity)] : nullptr);
+  const std::unique_ptr<shape[]> all_shapes(arity > 3 ? new shape[unsigned(arity)] : nullptr);
+  const void** const in = all ? all.get() : few;
+  shape* const shapes = all ? all_shapes.get() : few_shapes;
+  int i = 0;
+  each_input(of, tensor_at, [&](const ref<impl>& input) {
+    in[i] = elements_of(*input);
+    shapes[i++] = input->dims_shape();
+  });
+  void* outs[max_results] = {};
+  outs[&of == &t ? 0 : t.attributes<op::output>().number] = out->memory;
+  for (int k = 0; k < other_count; ++k)
+    outs[others[k]->attributes<op::output>().number] = others[k]->data->memory;
   kernel_call call;
   call.out = out->memory;
+  call.outs = outs;
   call.in = in;
   call.out_shape = &dims;
   call.in_shapes = shapes;
-  call.attr = t.attr;
-  call.at = t.at;
+  call.attr = of.attr;
+  call.at = of.at;
   if (t.op->impure) {
     const auto [seed, offset] = unpack<op::drawing::drawn>(t.attr);
     call.seed = seed;
     call.offset = offset;
   }
-  t.op->run(call);
+  of.op->run(call);
   t.data = std::move(out);
 }
-XLA_INSTANCE(void execute_now<void>(impl&, ref<buffer>));
+XLA_INSTANCE(void execute_now<void>(impl&, ref<buffer>, const ref<impl>*, int));
 
 }  // namespace xla::detail

@@ -36,6 +36,15 @@ struct basic_frame {
 };
 using frame = basic_frame<void>;
 
+/// Which of its op's results operand k of a library step is.
+template <class In = void>
+int place_of_result(const later<In, plan>& p, const ready_step& s, int k) {
+  return k == s.inputs ? 0
+                       : p.source.values[p.operands[s.first_operand + k]]
+                             .template attributes<op::output>()
+                             .number;
+}
+
 /// Runs a step on its operands, whose shapes are wanted by library steps.
 template <class In = void>
 inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* pointers,
@@ -51,6 +60,9 @@ inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* p
   } else {
     kernel_call call;
     call.out = pointers[s.inputs];
+    void* outs[max_results] = {};
+    for (int k = s.inputs; k < s.operands; ++k) outs[place_of_result(p, s, k)] = pointers[k];
+    call.outs = outs;
     call.in = pointers;
     call.in_shapes = shapes;
     call.out_shape = shapes + s.inputs;

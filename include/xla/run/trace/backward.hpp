@@ -168,7 +168,7 @@ class tensor_backward {
     handle* first = t.arity > 0 && s.wants[0] ? &gradient_[position(t.in[0].get())] : nullptr;
     if (first) s.collected = *first;
     s.out = share(again_.value(&t, gradient));
-    s.grad = gradient;
+    s.grad = gradient_[position(&t)];
     if (const int k = position(&t); next_of(k) >= 0) take_handed(k, s);
     s.attr = t.attr;
     apply_gradient(*t.op, s);
@@ -181,7 +181,6 @@ class tensor_backward {
   void pass(impl& to, const handle& gradient) {
     if (to.needs_grad) add_to(gradient_[position(&to)], to.type, gradient);
   }
-  static constexpr auto tensor_at = [](const ref<impl>& in) -> const impl& { return *in; };
   static void add_to(handle& sum, dtype type, const handle& gradient) {
     if (sum.defined()) sum = add_gradients<In>(type, sum, gradient);
     else sum = gradient;
@@ -189,9 +188,10 @@ class tensor_backward {
 
   // The gradients of an op's results wait for each other, in a list that begins at the op.
   bool hand_on(int result) {
-    if (!is<op::result>(*order_[result])) return false;
+    const ref<impl>* const of = result_of_input(*order_[result]);
+    if (!of) return false;
     if (handed_.empty()) handed_.assign(order_.size(), -1);
-    const int from = position(order_[result]->in[1].get());
+    const int from = position(of->get());
     handed_[result] = handed_[from];
     handed_[from] = result;
     return true;

@@ -64,7 +64,7 @@ constexpr R result_of_function(const handle& value, const handle& function, int 
   n.set<op::result>({k});
   const handle* const in[] = {&value, &function};
   R result;
-  apply_to_all<later<R, void>>(n, in, 2, result);
+  packed_inputs<later<R, void>>(in, 2).apply(n, result);
   return result;
 }
 
@@ -249,7 +249,7 @@ class custom_function {
     f.type = all[0].element_type();
     f.set_shape(all[0].dims());
     handle function;
-    apply_to_all<later<Forward, void>>(f, in, count, function);
+    packed_inputs<later<Forward, void>>(in, count).apply(f, function);
     int k = 0;
     const auto join = [&]<class T>(T& r) {
       if constexpr (fraction<typename T::value_type>)

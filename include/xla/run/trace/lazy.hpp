@@ -311,7 +311,7 @@ template <class In>
       wait_for(*t.in[i]->data);
     }
     execute_now(t);
-    drop_inputs(t);
+    if (t.op->results == 1) drop_inputs(t);  // else for its other results
   }
 }
 XLA_INSTANCE(void compute_again<void>(impl&));

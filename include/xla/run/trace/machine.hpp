@@ -21,21 +21,30 @@ ref<impl> new_op(const node& n, impl* const* inputs) {
   return t;
 }
 
-/// Records it or executes it, in the mode of the moment.
+/// Records it or executes it, in the mode of the moment; with the other results of an op that has
+/// several.
 template <class In = void>
-void start_op(impl& t) {
+void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
   if constexpr (has_traced_mode) {
     if (!is_eager_mode()) {
       for (int i = 0; i < t.arity; ++i) make_recordable(*t.in[i]);
-      return add_pending(&t);
+      add_pending(&t);
+      for (int k = 0; k < other_count; ++k) add_pending(others[k].get());
+      return;
     }
   }
   for (int i = 0; i < t.arity; ++i) {
     make_ready(*t.in[i]);
     wait_for(*t.in[i]->data);
   }
-  execute_now(t);
+  for (int k = 0; k < other_count; ++k) {
+    impl& other = *others[k];
+    const shape dims = other.dims_shape();
+    other.data = ref<buffer>(buffer::make(bytes_of(other), {t.op->name, &dims}));
+  }
+  execute_now(t, {}, others, other_count);
   drop_inputs(t);
+  for (int k = 0; k < other_count; ++k) drop_inputs(*others[k]);
 }
 
 /// A tensor of random numbers, which move the generator when it is recorded or executed.
@@ -147,7 +156,8 @@ template <class In>
                                                 handle& result) {
   node n = spec;
   complete(who, n, op, inputs, count);
-  run(n, inputs, count, result);
+  if (count > 3) packed_inputs<In>(inputs, count).apply(n, result);
+  else run(n, inputs, count, result);
 }
 
 template <class In>
@@ -156,6 +166,22 @@ template <class In>
   impl* in[3] = {};
   for (int i = 0; i < count; ++i) in[i] = inputs[i]->value();
   whole_step<In>([&] { result.adopt(run_op<In>(n, in).take()); });
+}
+
+template <class In>
+[[gnu::cold]] void basic_machine<In>::run_several(const node* n, const handle* const* inputs,
+                                                  int count, handle* const* results,
+                                                  int result_count) {
+  impl* in[3] = {};
+  for (int i = 0; i < count; ++i) in[i] = inputs[i]->value();
+  whole_step<In>([&] {
+    ref<impl> made[max_results];
+    made[0] = new_op(n[0], in);
+    impl* const first = made[0].get();
+    for (int k = 1; k < result_count; ++k) made[k] = new_op(n[k], &first);
+    start_op(*first, made + 1, result_count - 1);
+    for (int k = 0; k < result_count; ++k) results[k]->adopt(made[k].take());
+  });
 }
 
 template <class In>
