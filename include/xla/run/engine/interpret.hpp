@@ -104,7 +104,7 @@ class basic_interpretation {
     void* outs[max_results] = {out};
     for (int k = 1; k < s.outputs; ++k) {
       const int v = p_.source.outputs[s.first_output + k];
-      outs[p_.source.values[v].attributes<op::output>().number] = values_[v]->memory;
+      outs[p_.source.values[v].template attributes<op::output>().number] = values_[v]->memory;
     }
     call.outs = outs;
     call.in = in.data();
