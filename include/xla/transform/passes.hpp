@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -52,15 +53,28 @@ inline constexpr pass passes[] = {
 };
 static_assert(std::size(passes) <= 32, "xla::Passes has a bit for each");
 
-constexpr std::uint32_t bit_of(const pass& p) { return std::uint32_t{1} << (&p - passes); }
+/// Their names without the functions, so that who asks for a name at run time brings no pass.
+struct pass_label {
+  std::string_view name;
+  pass::kind is = pass::kind::optional;
+};
+inline constexpr auto pass_labels = [] {
+  std::array<pass_label, std::size(passes)> labels;
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = {passes[i].name, passes[i].is};
+  return labels;
+}();
+
+constexpr std::uint32_t bit_of(const pass_label& p) {
+  return std::uint32_t{1} << (&p - pass_labels.data());
+}
 
 /// Less the pass of this name; where there is none to leave out, why says so and lists what is.
 [[gnu::cold]] constexpr Passes passes_without(std::string_view name, text& why) {
-  for (const pass& p : passes)
+  for (const pass_label& p : pass_labels)
     if (p.name == name && p.is != pass::kind::needed) return {bit_of(p)};
   why << "no pass is called \"" << name << "\"; there are";
   const char* before = " ";
-  for (const pass& p : passes) {
+  for (const pass_label& p : pass_labels) {
     if (p.is == pass::kind::needed) continue;
     why << before << p.name;
     before = ", ";
@@ -69,8 +83,8 @@ constexpr std::uint32_t bit_of(const pass& p) { return std::uint32_t{1} << (&p -
 }
 
 /// The pass of a name that is on the list.
-consteval const pass& pass_named(std::string_view name) {
-  for (const pass& p : passes)
+consteval const pass_label& pass_named(std::string_view name) {
+  for (const pass_label& p : pass_labels)
     if (p.name == name) return p;
   throw "no such pass";
 }

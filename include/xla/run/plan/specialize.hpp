@@ -16,7 +16,7 @@
 namespace xla::detail {
 
 template <class In>
-[[noreturn, gnu::cold]] void throw_illegal(const pass& p, const text& why) {
+[[noreturn, gnu::cold]] void throw_illegal(const pass_label& p, const text& why) {
   text sentence("xla: the pass ");
   sentence << p.name << " made an illegal plan: " << why;
   throw later<In, std::logic_error>(std::string(sentence.view()));
@@ -64,7 +64,7 @@ class basic_specializer {
   }
   /// A pass over the steps with their sizes, unless it is left out.
   template <class Finder>
-  void arrange(const pass& p) {
+  void arrange(const pass_label& p) {
     if ((wanted_.left_out & bit_of(p)) != 0) return;
     Finder(out_, once_).run();
     if (!verifies(wanted_)) return;
