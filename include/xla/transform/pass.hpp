@@ -35,9 +35,9 @@ struct region {
 struct pass_state {
   graph& g;
   graph_roots roots;
-  bool row_kernels;            ///< reductions may be computed in regions
-  bool fuses_rows = false;     ///< and are
-  bool dropped = false;        ///< what nothing needs is not live
+  bool row_kernels;         ///< reductions may be computed in regions
+  bool fuses_rows = false;  ///< and are
+  bool dropped = false;     ///< what nothing needs is not live
   // Memory of the arrays that are named below.
   owned_array<int> for_to, for_region_of, for_stage;
   owned_array<bool> for_live, for_needs_grad;
@@ -51,7 +51,7 @@ struct pass_state {
   region* regions = nullptr;
   int region_count = 0;
   layout* orders = nullptr;  ///< per node: how it lies in memory; nullptr: all row by row
-  text wrong{};  ///< which pass has left an illegal graph behind, and why
+  text wrong{};              ///< which pass has left an illegal graph behind, and why
 
   constexpr pass_state(graph& of, const graph_roots& wanted, bool row_kernels_are_there)
       : g(of), roots(wanted), row_kernels(row_kernels_are_there) {
@@ -116,9 +116,7 @@ struct pass_state {
     }
   }
   /// Undoes that.
-  constexpr void forget_places() {
-    region_of = stage = nullptr;
-  }
+  constexpr void forget_places() { region_of = stage = nullptr; }
   constexpr int live_count() const {
     int n = 0;
     for (int i = 0; i < g.count; ++i) n += live[i];

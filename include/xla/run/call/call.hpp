@@ -34,8 +34,8 @@ struct basic_bound_call {
   /// Per slot: the parameter has no gradient in this call, as it is frozen or none is there to be
   /// read. Empty where there is no such parameter.
   list<char> absent;
-  list<const void*> distinct;   ///< per slot: its owner, in a call that was fine
-  bool differentiable = false;  ///< a tensor among the arguments requires a gradient
+  list<const void*> distinct;         ///< per slot: its owner, in a call that was fine
+  bool differentiable = false;        ///< a tensor among the arguments requires a gradient
   later<In, ref<taped_call>> record;  ///< of a call whose results gradients may be wanted of
 
   ref<impl>& result(int i) { return fresh[first_result + i].tensor; }

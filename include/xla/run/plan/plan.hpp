@@ -83,7 +83,7 @@ struct basic_plan : basic_sized_program<In> {
   list<int> operands;
   list<shape> operand_shapes;
   kernel::loop_nests loops;
-  list<int> order;           ///< per step: its number in the program
+  list<int> order;  ///< per step: its number in the program
   list<ready_step> steps;
   list<int> group_of;  ///< per step: its group, or -1
   list<step_group> groups;
@@ -91,12 +91,12 @@ struct basic_plan : basic_sized_program<In> {
   list<shape> slice_shapes;
   list<slice_place> slice_places;
   list<int> borders;  ///< per thread of a group of whole steps where its own begin; where all end
-  list<int> once;               ///< steps that depend on sizes alone
-  list<int> copies;             ///< results and writes that are copied at the end: -1 or value
-  list<int> scalars;            ///< values that a call writes as numbers
-  list<int> over;               ///< per value: the one in whose memory it lies, or -1
-  list<int> lent;               ///< values that lie in memory of outputs
-  list<int> moving;             ///< values that share elements bound at each call
+  list<int> once;     ///< steps that depend on sizes alone
+  list<int> copies;   ///< results and writes that are copied at the end: -1 or value
+  list<int> scalars;  ///< values that a call writes as numbers
+  list<int> over;     ///< per value: the one in whose memory it lies, or -1
+  list<int> lent;     ///< values that lie in memory of outputs
+  list<int> moving;   ///< values that share elements bound at each call
   std::int64_t arena_bytes = 0;
   std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
 

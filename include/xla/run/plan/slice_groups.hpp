@@ -382,10 +382,10 @@ class basic_slice_finder {
   const program& p_;
   const list<char>& once_;
   std::int64_t slices_ = 0;
-  int resume_ = 0;                     // the last step that stayed where it was
-  list<int> reads_;                    // per value: by how many operands of steps
-  list<role> role_;                    // per step of the program
-  list<role> mark_;                    // per value: the role of the step that makes it
+  int resume_ = 0;   // the last step that stayed where it was
+  list<int> reads_;  // per value: by how many operands of steps
+  list<role> role_;  // per step of the program
+  list<role> mark_;  // per value: the role of the step that makes it
   list<int> touched_, inside_;
   list<int> seeds_, refused_;  // positions
 };

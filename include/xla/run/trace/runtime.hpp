@@ -15,9 +15,9 @@
 #include "xla/kernel/op/slice.hpp"
 #include "xla/kernel/op/sort.hpp"
 #include "xla/op/index.hpp"
+#include "xla/op/methods.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/seed.hpp"
-#include "xla/op/methods.hpp"
 
 #if XLA_RUNTIME_HERE
 #include "xla/run/trace/backward.hpp"
