@@ -51,7 +51,7 @@ enum class misfit { none, pointer, reference, optional, text, array, container, 
 
 template <class X>
 constexpr misfit misfit_of() {
-  if constexpr (tree_leaf<X> || is_array<X> || is_tuple<X> || optimizer_like<X>)
+  if constexpr (tree_leaf<X> || is_part<X> || is_array<X> || is_tuple<X> || optimizer_like<X>)
     return misfit::none;
   else if constexpr (described<X>)
     // Less cannot hold a tensor.
@@ -71,7 +71,8 @@ template <class X>
 constexpr bool fits() {
   using U = std::remove_cvref_t<X>;
   bool all = misfit_of<U>() == misfit::none;
-  if constexpr (!tree_leaf<U> && !optimizer_like<U> && misfit_of<U>() == misfit::none)
+  if constexpr (!tree_leaf<U> && !is_part<U> && !optimizer_like<U> &&
+                misfit_of<U>() == misfit::none)
     for_each_member<U>(
         [&]<class Get>(const Get&, const auto&) { all = all && fits<member_type<U, Get>>(); });
   return all;
