@@ -74,7 +74,7 @@ void visit_checkpoint(F&& f, X&... parts) {
   int modules = 0, optimizers = 0, schedules = 0;
   const auto visit = [&]<class Part>(Part& part) {
     constexpr bool schedule = xla::detail::keeps_progress<Part>;
-    constexpr bool optimizer = xla::detail::keeps_state<Part>;
+    constexpr bool optimizer = xla::detail::optimizer_like<Part>;
     const int number = (schedule ? schedules : optimizer ? optimizers : modules)++;
     const std::string kind = schedule ? "@schedule." : optimizer ? "@optimizer." : "@module.";
     const std::string prefix =

@@ -8,6 +8,7 @@
 
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
+#include "xla/kernel/op/movement.hpp"  // of the copies that passes make
 #include "xla/run/state/passes.hpp"
 #include "xla/transform/passes.hpp"
 
