@@ -83,7 +83,7 @@ TEST_CASE("a wrong size names the line of the call: shapes") {
   check_line("reshape", __LINE__, [](auto& x) { return reshape(x, {3, 5}); }, a);
   check_line("reshape", __LINE__, [](auto& x) { return view(x, {x.size(0), 7}); }, a);
   check_line("expand", __LINE__, [](auto& x) { return expand(x, {4, 3}); }, a);
-  check_line("reshape", __LINE__, [](auto& x) { return xla::squeeze<0>(x); }, a);
+  check_line("squeeze", __LINE__, [](auto& x) { return xla::squeeze<0>(x); }, a);
   check_line("concat", __LINE__, [](auto& x, auto& y) { return xla::cat({x, y}); }, a, b);
   check_line("concat", __LINE__, [](auto& x, auto& y) { return xla::stack({x, y}); }, a, b);
   check_line("narrow", __LINE__, [](auto& x) { return narrow(x, 1, 2, 4); }, a);

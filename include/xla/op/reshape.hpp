@@ -227,9 +227,9 @@ constexpr Tensor<T, R - 1> squeeze(const Tensor<T, R>& x, caller who = here()) {
   constexpr int at = Axis < 0 ? Axis + R : Axis;
   static_assert(at >= 0 && at < R, "xla::squeeze<Axis>: no such axis");
   const detail::shape from = x.dims();
-  if (const Size n = x.size(at); n.known() && n.extent() != 1)
-    detail::size_scope{x.table(), {"squeeze", who}}.fail(
-        detail::text("axis ") << at << " of " << from << " does not have size 1");
+  const detail::size_scope scope{x.table(), {"squeeze", who}};
+  if (detail::extent n = from[at]; !scope.equal(n, 1))
+    scope.fail(detail::text("axis ") << at << " of " << from << " does not have size 1");
   detail::shape s;
   for (int i = 0; i < R; ++i)
     if (i != at) s.push(from[i]);

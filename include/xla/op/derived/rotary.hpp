@@ -22,9 +22,9 @@ constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, const Tensor<T, 1
     scope.fail(detail::text("the width ") << width.extent() << " cannot be halved");
     return x;
   }
-  if (const Size n = x.size(-2), m = positions.size(0);
-      n.known() && m.known() && n.extent() != m.extent()) {
-    scope.fail(detail::text("") << m.extent() << " positions for a sequence of " << n.extent());
+  const detail::extent count = positions.dims()[0];
+  if (detail::extent n = from[R - 2]; !scope.equal(n, count)) {
+    scope.fail(detail::text("") << count << " positions for a sequence of " << n);
     return x;
   }
   const Tensor<T, 1> exponent = arange<T>(half) * (-2) / width;
