@@ -1,4 +1,4 @@
-// error: xla::compile: a compiled body is constexpr
+// error: a.compiled.body.is.constexpr
 // then: log
 #include <cstdio>
 #include <xla/xla.hpp>
