@@ -201,6 +201,7 @@ set(XLA_HEADERS
   xla/run/call/compile_options.hpp
   xla/run/call/compiled.hpp
   xla/run/call/compiled_calls.hpp
+  xla/run/call/compiled_program.hpp
   xla/run/call/print_stage.hpp
   xla/run/call/signature_cache.hpp
   xla/run/call/stages.hpp

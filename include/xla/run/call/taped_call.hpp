@@ -5,7 +5,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
-#include "xla/run/call/compiled_calls.hpp"
+#include "xla/run/call/compiled_program.hpp"
 #include "xla/run/plan/sized.hpp"
 #include "xla/run/trace/machine.hpp"
 

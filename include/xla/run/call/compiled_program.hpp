@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "xla/kernel/call.hpp"
+#include "xla/run/call/arguments.hpp"
+#include "xla/transform/program.hpp"
+
+namespace xla::detail {
+
+/// What the C++ compiler has made of a function at given argument types.
+struct compiled_program {
+  program source;
+  const region_kernel* kernels;
+  const program* ops;  ///< the same for engines; nullptr where the program links none
+  const double* facts;
+  const std::int8_t* flags;  ///< per fact: 1 or -1 where the body sets a training flag; or nullptr
+  void (*visit)(void* const* arguments, leaf_visitor& to);
+  const node* forward;  ///< for a backward() outside; see forward_finder
+  int forward_count;
+  bool cuts;  ///< the body has no_grad(), or detaches an argument
+
+  const node& forward_result(int i) const {
+    return forward[forward_count - source.count.results + i];
+  }
+};
+
+}  // namespace xla::detail
