@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "support/modes.hpp"
 #include "xla/op/op.hpp"
 #include "xla/transform/layouts.hpp"
 
@@ -67,6 +68,17 @@ template <unsigned Seed, class F>
 struct fixed_shuffled_program {
   constexpr auto operator()(auto&... x) const { return shuffled_program<F>{{}, Seed}(x...); }
 };
+
+/// What f gives eagerly; traced it gives the same, also where its values lie in other orders.
+template <class F, class... X>
+snapshot check_traced(const F& f, unsigned seed, const X&... x) {
+  INFO("seed " << seed);
+  const snapshot want = run_mode<mode::eager>(f, x...);
+  REQUIRE(run_mode<mode::traced>(f, x...).difference(want) == "");
+  INFO("in other orders");
+  REQUIRE(run_mode<mode::traced>(shuffled_program<F>{f, seed}, x...).difference(want) == "");
+  return want;
+}
 
 }  // namespace test
 

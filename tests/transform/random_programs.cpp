@@ -30,12 +30,8 @@ TEST_CASE("random programs are the same eager and traced") {
     const unsigned seed = XLA_TEST_SEED + i;
     const arguments& a = given[seed % 3];
     const random_program f{seed, 40};
-    INFO("seed " << seed);
-    const auto want = test::run_mode<mode::eager>(f, a.v, a.w, a.x, a.y);
-    REQUIRE(test::run_mode<mode::traced>(f, a.v, a.w, a.x, a.y).difference(want) == "");
-    const test::shuffled_program<random_program> g{f, seed};
-    REQUIRE(test::run_mode<mode::traced>(g, a.v, a.w, a.x, a.y).difference(want) == "");
-    INFO("on the interpreter");
+    const auto want = test::check_traced(f, seed, a.v, a.w, a.x, a.y);
+    INFO("on the interpreter, seed " << seed);
     const test::on_engine op_by_op("interpreter");
     REQUIRE(test::run_mode<mode::traced>(f, a.v, a.w, a.x, a.y).difference(want) == "");
   }
@@ -50,12 +46,7 @@ TEST_CASE("random programs are the same traced, whichever pass is left out") {
     INFO("without " << pass.name);
     for (unsigned i = 0; i < 20; ++i) {
       const unsigned seed = XLA_TEST_SEED + i;
-      const random_program f{seed, 40};
-      INFO("seed " << seed);
-      const auto want = test::run_mode<mode::eager>(f, a.v, a.w, a.x, a.y);
-      REQUIRE(test::run_mode<mode::traced>(f, a.v, a.w, a.x, a.y).difference(want) == "");
-      const test::shuffled_program<random_program> g{f, seed};
-      REQUIRE(test::run_mode<mode::traced>(g, a.v, a.w, a.x, a.y).difference(want) == "");
+      test::check_traced(random_program{seed, 40}, seed, a.v, a.w, a.x, a.y);
     }
   }
 }

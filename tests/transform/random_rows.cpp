@@ -32,12 +32,8 @@ TEST_CASE("random programs of rows are the same eager and traced") {
     const auto [n, m] = shapes[seed % std::size(shapes)];
     const auto x = numbers<float>({n, m}, 3), y = numbers<float>({n, m}, 4);
     const test::random_row_program<float> f{seed, 40};
-    INFO("seed " << seed);
-    const auto want = test::run_mode<mode::eager>(f, x, y);
-    REQUIRE(test::run_mode<mode::traced>(f, x, y).difference(want) == "");
-    const test::shuffled_program<test::random_row_program<float>> g{f, seed};
-    REQUIRE(test::run_mode<mode::traced>(g, x, y).difference(want) == "");
-    INFO("on the interpreter");
+    const auto want = test::check_traced(f, seed, x, y);
+    INFO("on the interpreter, seed " << seed);
     const test::on_engine op_by_op("interpreter");
     REQUIRE(test::run_mode<mode::traced>(f, x, y).difference(want) == "");
   }
@@ -52,12 +48,7 @@ TEST_CASE("random programs of rows are the same traced, whichever pass is left o
     INFO("without " << pass.name);
     for (unsigned i = 0; i < 20; ++i) {
       const unsigned seed = XLA_TEST_SEED + i;
-      const test::random_row_program<float> f{seed, 40};
-      INFO("seed " << seed);
-      const auto want = test::run_mode<mode::eager>(f, x, y);
-      REQUIRE(test::run_mode<mode::traced>(f, x, y).difference(want) == "");
-      const test::shuffled_program<test::random_row_program<float>> g{f, seed};
-      REQUIRE(test::run_mode<mode::traced>(g, x, y).difference(want) == "");
+      test::check_traced(test::random_row_program<float>{seed, 40}, seed, x, y);
     }
   }
 }

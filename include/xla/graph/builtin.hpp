@@ -82,15 +82,19 @@ struct gradient_part : of_slot {
   static constexpr auto kind = detail::op_kind::alias;
 };
 
-/// One of the results of a compiled function without backward(), by number. Gradients go on to its
-/// input, which backward() outside makes.
-struct compiled_result {
-  static constexpr auto name = "compiled result";
-  static constexpr auto kind = detail::op_kind::leaf;
+/// The base of ops that are one of several results, by its number.
+struct numbered {
   struct attributes {
     int number = 0;
     XLA_ATTRIBUTES(number)
   };
+};
+
+/// One of the results of a compiled function without backward(), by number. Gradients go on to its
+/// input, which backward() outside makes.
+struct compiled_result : numbered {
+  static constexpr auto name = "compiled result";
+  static constexpr auto kind = detail::op_kind::leaf;
 };
 
 /// In the place of an op's third input: that one and those after it, at most three, the last of
@@ -102,14 +106,10 @@ struct more {
 };
 
 /// A result of the op that it reads, which has several: by number, 1 or more.
-struct output {
+struct output : numbered {
   static constexpr auto name = "output";
   static constexpr auto kind = detail::op_kind::output;
   static constexpr bool differentiable = true;
-  struct attributes {
-    int number = 0;
-    XLA_ATTRIBUTES(number)
-  };
 };
 
 /// A function with its own gradient: its inputs are the function's, its results, and what its
@@ -122,14 +122,10 @@ struct custom_gradient {
 
 /// A result of such a function, by number: the elements of its first input; its gradient is one of
 /// the function's, the second.
-struct result {
+struct result : numbered {
   static constexpr auto name = "result";
   static constexpr auto kind = detail::op_kind::alias;
   static constexpr bool differentiable = true;
-  struct attributes {
-    int number = 0;
-    XLA_ATTRIBUTES(number)
-  };
 };
 
 /// The base of ops that draw random numbers.
