@@ -127,6 +127,7 @@ set(XLA_HEADERS
   xla/op/sign.hpp
   xla/op/slice.hpp
   xla/op/sort.hpp
+  xla/op/spatial.hpp
   xla/op/table.hpp
   xla/op/tanh.hpp
   xla/op/trigonometric.hpp
