@@ -304,9 +304,12 @@ set(XLA_HEADERS
   xla/optim/schedule.hpp
   xla/optim/sgd.hpp
   xla/data/loader.hpp
+  xla/data/padding.hpp
   xla/data/prefetch.hpp
   xla/data/prefetch_thread.hpp
+  xla/data/sequences.hpp
   xla/data/subset.hpp
+  xla/data/transforms.hpp
   xla/io/atomic_file.hpp
   xla/io/csv.hpp
   xla/io/file.hpp

@@ -153,6 +153,8 @@ xla_test(sizes LABELS core)
 xla_test(data/loader LABELS core)
 xla_test(data/prefetch LABELS core threads)
 xla_test(data/subset)
+xla_test(data/padding LABELS core asan)
+xla_test(data/transforms LABELS core threads)
 
 xla_test(train/loop LABELS core)
 

@@ -2,7 +2,8 @@
 #pragma once
 
 // The whole library but ext/, and what a program includes by name: files (io/), training loops
-// (train/), subsets of data (data/subset.hpp), profiles (run/profile.hpp).
+// (train/), subsets, padded batches, sequences and transforms of data (data/), profiles
+// (run/profile.hpp).
 
 /// Tensors, the functions on them, and the three ways to run them.
 namespace xla {

@@ -57,7 +57,14 @@ Tensor<T, R> take_rows(const Tensor<T, R>& from, std::span<const std::int64_t> r
 
 }  // namespace detail
 
+/// One pass over the data, by the seed and the number of it: all that random changes of a sample
+/// may depend on, beside the number of the sample.
+struct Epoch {
+  std::uint64_t seed = 0, number = 0;
+};
+
 /// What a `DataLoader` needs: how many samples there are, and a batch of those with given numbers.
+/// Where samples are changed at random it is `dataset.batch(samples, epoch)`.
 template <class D>
 concept Dataset = requires(const D& dataset, std::span<const std::int64_t> samples) {
   { dataset.size() } -> std::convertible_to<std::int64_t>;
@@ -116,35 +123,80 @@ struct loader_options {
   std::int64_t prefetch = 0;
 };
 
+namespace detail {
+
+template <class D>
+auto make_batch(const D& dataset, std::span<const std::int64_t> samples, const Epoch& epoch) {
+  if constexpr (requires { dataset.batch(samples, epoch); }) return dataset.batch(samples, epoch);
+  else return dataset.batch(samples);
+}
+
+/// The batch with one part more: a tuple of tensors, or a pair of what else a dataset makes.
+template <class Batch, class Mask>
+auto with_mask(Batch batch, Mask mask) {
+  if constexpr (requires { std::tuple_size<Batch>::value; })
+    return std::tuple_cat(std::move(batch), std::tuple{std::move(mask)});
+  else return std::pair{std::move(batch), std::move(mask)};
+}
+
+}  // namespace detail
+
+/// Batches as the dataset makes them; the last may be short.
+struct Unpadded {
+  static std::int64_t count(const auto& dataset, const loader_options& how) {
+    const std::int64_t samples = dataset.size(), batch = how.batch_size;
+    return samples / batch + (!how.drop_last && samples % batch != 0 ? 1 : 0);
+  }
+  static std::vector<std::int64_t> plan(const auto&, const loader_options&,
+                                        std::vector<std::int64_t> order) {
+    return order;
+  }
+  static auto batch(const auto& dataset, const loader_options& how,
+                    const std::vector<std::int64_t>& order, std::int64_t at, const Epoch& epoch) {
+    const auto size = static_cast<std::size_t>(how.batch_size);
+    const auto first = static_cast<std::size_t>(at) * size;
+    const std::span<const std::int64_t> all{order};
+    return detail::make_batch(dataset, all.subspan(first, std::min(size, all.size() - first)),
+                              epoch);
+  }
+};
+
 /// Goes over a dataset in batches: `for (auto& [data, target] : loader)`. Each such loop is the
 /// next epoch, with an order of its own when shuffled. The dataset is kept by value; tensors share.
-template <Dataset D>
+/// A third argument pads batches, so that few sizes are compiled for: `pad_last`
+/// (data/padding.hpp), `Buckets` (data/sequences.hpp).
+template <Dataset D, class Batching = Unpadded>
 class DataLoader {
  public:
-  using value_type = decltype(std::declval<const D&>().batch({}));
-
   /// Throws `xla::error` for a batch size below 1, or fewer than 0 batches ahead.
-  explicit DataLoader(D dataset, loader_options options = {})
-      : dataset_(std::move(dataset)), options_(options) {
+  explicit DataLoader(D dataset, loader_options options = {}, Batching batching = {})
+      : dataset_(std::move(dataset)), options_(options), batching_(std::move(batching)) {
     if (options.batch_size < 1)
       throw runtime_error("DataLoader: batch_size is " + std::to_string(options.batch_size) +
                           ", it has to be at least 1");
     if (options.prefetch < 0)
       throw runtime_error("DataLoader: prefetch is " + std::to_string(options.prefetch) +
                           ", it has to be at least 0");
+    if constexpr (requires { batching_.check(dataset_, options_); })
+      batching_.check(dataset_, options_);
   }
 
   /// The number of batches in an epoch.
-  std::int64_t size() const {
-    const std::int64_t samples = dataset_.size(), batch = options_.batch_size;
-    return samples / batch + (!options_.drop_last && samples % batch != 0 ? 1 : 0);
-  }
+  std::int64_t size() const { return batching_.count(dataset_, options_); }
 
   const D& dataset() const { return dataset_; }
 
   /// The number of the next epoch, from 0; set it to resume.
   std::uint64_t epoch() const { return epoch_; }
   void set_epoch(std::uint64_t epoch) { epoch_ = epoch; }
+
+ private:
+  using plan_type = decltype(std::declval<const Batching&>().plan(
+      std::declval<const D&>(), loader_options{}, std::vector<std::int64_t>{}));
+
+ public:
+  using value_type = decltype(std::declval<const Batching&>().batch(
+      std::declval<const D&>(), loader_options{}, std::declval<const plan_type&>(), 0, Epoch{}));
 
   /// An input iterator over the batches of one epoch; it holds the current batch. What the dataset
   /// throws comes out of the loop in the place of its batch, also when batches are made ahead.
@@ -154,8 +206,8 @@ class DataLoader {
     using difference_type = std::ptrdiff_t;
     using value_type = DataLoader::value_type;
 
-    iterator(const DataLoader& loader, std::vector<std::int64_t> order)
-        : batches_(loader.size()), make_{&loader, std::move(order)} {
+    iterator(const DataLoader& loader, plan_type plan, const Epoch& epoch)
+        : batches_(loader.size()), make_{&loader, std::move(plan), epoch} {
       if (const auto ahead = loader.options_.prefetch; ahead > 0 && batches_ > 0)
         ahead_ = std::make_unique<Prefetcher<value_type>>(batches_, ahead, std::move(make_));
       load();
@@ -173,16 +225,14 @@ class DataLoader {
     }
 
    private:
-    /// Batch `at` of an epoch whose samples come in this order.
+    /// Batch `at` of an epoch.
     struct maker {
       const DataLoader* loader;
-      std::vector<std::int64_t> order;
+      plan_type plan;
+      Epoch epoch;
 
       value_type operator()(std::int64_t at) const {
-        const auto size = static_cast<std::size_t>(loader->options_.batch_size);
-        const auto first = static_cast<std::size_t>(at) * size;
-        const std::span<const std::int64_t> all{order};
-        return loader->dataset_.batch(all.subspan(first, std::min(size, all.size() - first)));
+        return loader->batching_.batch(loader->dataset_, loader->options_, plan, at, epoch);
       }
     };
 
@@ -204,14 +254,15 @@ class DataLoader {
     if (options_.shuffle)  // 2^40 counters per epoch: orders of different epochs share none
       fill_permutation(order.data(), dataset_.size(), options_.seed, epoch_ << 40);
     else std::iota(order.begin(), order.end(), std::int64_t{0});
-    ++epoch_;
-    return {*this, std::move(order)};
+    const Epoch epoch{options_.seed, epoch_++};
+    return {*this, batching_.plan(dataset_, options_, std::move(order)), epoch};
   }
   std::default_sentinel_t end() const { return {}; }
 
  private:
   D dataset_;
   loader_options options_;
+  [[no_unique_address]] Batching batching_;
   std::uint64_t epoch_ = 0;
 };
 

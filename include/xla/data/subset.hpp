@@ -31,14 +31,23 @@ class Subset {
 
   std::int64_t size() const { return static_cast<std::int64_t>(samples_.size()); }
 
-  auto batch(std::span<const std::int64_t> samples) const {
+  /// The samples with these numbers; what else the dataset's `batch` takes goes to it.
+  template <class... More>
+    requires requires(const D& d, std::span<const std::int64_t> samples, const More&... more) {
+      d.batch(samples, more...);
+    }
+  auto batch(std::span<const std::int64_t> samples, const More&... more) const {
     std::vector<std::int64_t> of_all;
     of_all.reserve(samples.size());
-    for (const auto i : samples) {
-      check(i, size());
-      of_all.push_back(samples_[static_cast<std::size_t>(i)]);
-    }
-    return dataset_.batch(of_all);
+    for (const auto i : samples) of_all.push_back(of_dataset(i));
+    return dataset_.batch(of_all, more...);
+  }
+
+  /// The length of a sample of sequences.
+  std::int64_t length(std::int64_t sample) const
+    requires requires(const D& d) { d.length(sample); }
+  {
+    return dataset_.length(of_dataset(sample));
   }
 
   const D& dataset() const { return dataset_; }
@@ -46,6 +55,10 @@ class Subset {
   const std::vector<std::int64_t>& samples() const { return samples_; }
 
  private:
+  std::int64_t of_dataset(std::int64_t sample) const {
+    check(sample, size());
+    return samples_[static_cast<std::size_t>(sample)];
+  }
   static void check(std::int64_t sample, std::int64_t size) {
     if (sample < 0 || sample >= size)
       throw index_error("Subset: sample " + std::to_string(sample) + " of " + std::to_string(size));
