@@ -56,10 +56,12 @@ set(XLA_HEADERS
   xla/op/clip.hpp
   xla/op/compare.hpp
   xla/op/concat.hpp
+  xla/op/convolution.hpp
   xla/op/create.hpp
   xla/op/derived/activation.hpp
   xla/op/derived/any_all.hpp
   xla/op/derived/attention.hpp
+  xla/op/derived/convolution.hpp
   xla/op/derived/cross_entropy.hpp
   xla/op/derived/distance.hpp
   xla/op/derived/distance_loss.hpp
@@ -155,6 +157,9 @@ set(XLA_HEADERS
   xla/transform/verify.hpp
   xla/kernel/block_sum.hpp
   xla/kernel/call.hpp
+  xla/kernel/channels.hpp
+  xla/kernel/conv.hpp
+  xla/kernel/conv_plain.hpp
   xla/kernel/eigen.hpp
   xla/kernel/eigen_packets.hpp
   xla/kernel/gemm.hpp
@@ -176,6 +181,7 @@ set(XLA_HEADERS
   xla/kernel/map.hpp
   xla/kernel/math.hpp
   xla/kernel/math_table.hpp
+  xla/kernel/op/convolution.hpp
   xla/kernel/op/embedding.hpp
   xla/kernel/op/gather.hpp
   xla/kernel/op/map.hpp

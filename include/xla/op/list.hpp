@@ -12,6 +12,7 @@
 #include "xla/op/clip.hpp"
 #include "xla/op/compare.hpp"
 #include "xla/op/concat.hpp"
+#include "xla/op/convolution.hpp"
 #include "xla/op/create.hpp"
 #include "xla/op/derived/normalize.hpp"
 #include "xla/op/embedding.hpp"
@@ -65,6 +66,9 @@
   X(xla::op::gt, comparisons) \
   X(xla::op::ge, comparisons) \
   X(xla::op::concat, all) \
+  X(xla::op::convolution, fractions) \
+  X(xla::op::convolution_input, fractions) \
+  X(xla::op::convolution_weight, fractions) \
   X(xla::op::arange, numbers) \
   X(xla::op::squared_deviation, fractions) \
   X(xla::op::embedding, fractions) \

@@ -90,6 +90,9 @@ struct size_scope {
   constexpr extent plus(extent a, extent b) const {
     return table ? table->plus(a, b) : calculated(a, '+', b);
   }
+  constexpr extent minus(extent a, extent b) const {
+    return table ? table->minus(a, b) : calculated(a, '-', b);
+  }
   /// Refuses a shape of more elements than can be counted.
   [[gnu::noinline]] constexpr void countable(const shape& s) const {
     if (!is_countable(s))
@@ -121,7 +124,7 @@ struct size_scope {
 
   /// True when a is, or will be checked to be, b or more.
   constexpr bool at_least(extent a, extent b) const {
-    if (is_known(a) && is_known(b)) return a >= b;
+    if (!table || (is_known(a) && is_known(b))) return a >= b;
     const size_table::affine x = table->split(a), y = table->split(b);
     if (x.term == y.term) return x.constant >= y.constant;
     if (b == 0 && table->symbols[symbol_index(find(a))].kind == 'v') return true;

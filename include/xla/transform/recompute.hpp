@@ -61,7 +61,8 @@ struct recomputer {
   /// A batch of products, each larger than its factors; a size that is not known yet counts as
   /// large.
   constexpr bool swells(const node& n) const {
-    if (!n.op->product || n.rank < 3 || n.segment != 0 || n.after[0] >= 0) return false;
+    if (!n.op->product || n.op->takes_axes == 0 || n.rank < 3 || n.segment != 0 || n.after[0] >= 0)
+      return false;
     const shape in[] = {g.nodes[n.in[0]].dims_shape(), g.nodes[n.in[1]].dims_shape()};
     const shape loops = n.op->loops(in, n.dims_shape(), n.attr);
     const extent inner = loops[loops.rank - 1];

@@ -365,14 +365,25 @@ template <class In = void>
             "type, or an xla::Scalar if it is a hyper-parameter"}));
 }
 
-/// "axis 1 of argument 0 is 3": a size, and where it is known from.
+/// "axis 1 of argument 0 + 2 is 5": a size, and where it is known from.
 template <class In>
 [[gnu::noinline]] void describe_size(text& out, const program& p, extent e, std::int64_t value,
                                      const call_arguments& arguments) {
-  const symbol* s = is_known(e) ? nullptr : &p.symbols[symbol_index(e)];
-  if (s && s->kind == 'v')
+  const auto symbol_of = [&](extent of) {
+    return is_known(of) ? nullptr : &p.symbols[symbol_index(of)];
+  };
+  const symbol* s = symbol_of(e);
+  std::int64_t more = 0;  // a number that is added to it
+  if (s && (s->kind == '+' || s->kind == '-') && is_known(s->b)) {
+    more = s->kind == '+' ? s->b : -s->b;
+    s = symbol_of(s->a);
+  }
+  if (s && s->kind == 'v') {
     out << "axis " << s->b << " of " << arguments.slot_path<In>(static_cast<int>(s->a));
-  else out << "a size";
+    if (more != 0) out << (more > 0 ? " + " : " - ") << std::abs(more);
+  } else {
+    out << "a size";
+  }
   out << " is " << value;
 }
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/channels.hpp"
+#include "xla/kernel/conv.hpp"
+#include "xla/op/convolution.hpp"
+#include "xla/tensor/working_memory.hpp"
+
+namespace xla::detail {
+
+/// An image as kernels take it, channels innermost: where it lies, or in memory of its own.
+template <class T>
+class channels_last_image {
+ public:
+  /// Lying as the attributes say: (batch, height, width, channels) or (batch, channels, …).
+  channels_last_image(const shape& s, bool channels_last) {
+    const std::int64_t second = s[1], last = s[2] * s[3];
+    batch_ = s[0];
+    channels = channels_last ? s[3] : second;
+    height = s[channels_last ? 1 : 2];
+    width = s[channels_last ? 2 : 3];
+    turned_ = !channels_last && second != 1 && last != 1;
+  }
+  const T* read(const void* from) {
+    const T* const data = static_cast<const T*>(from);
+    if (!turned_) return data;
+    T* const to = take();
+    kernel::transpose_matrices(data, batch_, channels, height * width, to);
+    return to;
+  }
+  /// Where a kernel may write; what it has written is put where it belongs by write().
+  T* place(void* to) { return turned_ ? take() : static_cast<T*>(to); }
+  void write(const T* made, void* to) const {
+    if (turned_)
+      kernel::transpose_matrices(made, batch_, height * width, channels, static_cast<T*>(to));
+  }
+
+  std::int64_t channels, height, width;
+
+ private:
+  T* take() {
+    const std::int64_t elements = batch_ * channels * height * width;
+    return static_cast<T*>(memory_.take(static_cast<std::size_t>(elements) * sizeof(T)));
+  }
+  std::int64_t batch_;
+  bool turned_;
+  working_memory memory_;
+};
+
+/// The images and sizes of a call of one of the three ops.
+template <class T>
+struct convolution_parts {
+  op::convolving::attributes attr;
+  channels_last_image<T> x, y;
+  kernel::conv_sizes sizes;
+
+  convolution_parts(const op::convolving::attributes& a, const shape& of_x, const shape& weight,
+                    const shape& of_y)
+      : attr(a), x(of_x, a.channels_last), y(of_y, a.channels_last) {
+    sizes = {.batch = of_x[0],
+             .height = x.height,
+             .width = x.width,
+             .in = x.channels,
+             .out_height = y.height,
+             .out_width = y.width,
+             .out = y.channels,
+             .kernel = {weight[2], weight[3]},
+             .stride = {a.stride[0], a.stride[1]},
+             .padding = {a.padding[0], a.padding[2]},
+             .dilation = {a.dilation[0], a.dilation[1]},
+             .groups = a.groups};
+  }
+  /// A weight as it lies.
+  kernel::conv_weights<T> weights(const void* data) const {
+    const std::int64_t taps = sizes.taps();
+    return {static_cast<const T*>(data), sizes.in / sizes.groups * taps, taps, 1};
+  }
+};
+
+template <class Out, class T>
+struct kernel_of<op::convolution, Out, T> {
+  static void run(const kernel_call& call) {
+    if (count(*call.out_shape) == 0) return;
+    convolution_parts<T> p(call.attributes<op::convolution>(), call.in_shapes[0], call.in_shapes[1],
+                           *call.out_shape);
+    T* const y = p.y.place(call.out);
+    kernel::conv_forward(p.sizes, p.x.read(call.in[0]), p.weights(call.in[1]), y);
+    p.y.write(y, call.out);
+  }
+};
+
+template <class Out, class T>
+struct kernel_of<op::convolution_input, Out, T> {
+  static void run(const kernel_call& call) {
+    if (count(*call.out_shape) == 0) return;
+    convolution_parts<T> p(call.attributes<op::convolution_input>(), *call.out_shape,
+                           call.in_shapes[1], call.in_shapes[0]);
+    T* const x = p.x.place(call.out);
+    kernel::conv_input_gradient(p.sizes, p.y.read(call.in[0]), p.weights(call.in[1]), x);
+    p.x.write(x, call.out);
+  }
+};
+
+template <class Out, class T>
+struct kernel_of<op::convolution_weight, Out, T> {
+  static void run(const kernel_call& call) {
+    if (count(*call.out_shape) == 0) return;
+    convolution_parts<T> p(call.attributes<op::convolution_weight>(), call.in_shapes[0],
+                           *call.out_shape, call.in_shapes[1]);
+    kernel::conv_weight_gradient(p.sizes, p.x.read(call.in[0]), p.y.read(call.in[1]),
+                                 static_cast<T*>(call.out));
+  }
+};
+
+}  // namespace xla::detail

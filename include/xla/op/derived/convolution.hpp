@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+
+#include "xla/op/arithmetic.hpp"
+#include "xla/op/convolution.hpp"
+#include "xla/op/derived/pad.hpp"
+
+namespace xla {
+
+/// A whole number for each of D axes of an image, the height before the width; one stands for all.
+template <int D>
+struct PerAxis {
+  std::int64_t at[D] = {};
+
+  constexpr PerAxis(std::integral auto all) {
+    for (std::int64_t& n : at) n = static_cast<std::int64_t>(all);
+  }
+  constexpr PerAxis(std::integral auto height, std::integral auto width)
+    requires(D == 2)
+      : at{static_cast<std::int64_t>(height), static_cast<std::int64_t>(width)} {}
+  constexpr std::int64_t operator[](int axis) const { return at[axis]; }
+};
+
+/// Says that a convolution's result has the sizes of its input: conv2d(x, w, {.padding =
+/// xla::same}). Where an odd number of zeros is needed, there is one more after than before.
+struct same_t {};
+inline constexpr same_t same{};
+/// Says that a convolution has no padding.
+struct valid_t {};
+inline constexpr valid_t valid{};
+
+/// Zeros before and after each of D axes: numbers, xla::same or xla::valid.
+template <int D>
+struct ConvPadding : PerAxis<D> {
+  bool is_same = false;
+
+  using PerAxis<D>::PerAxis;
+  constexpr ConvPadding(same_t) : PerAxis<D>(0), is_same(true) {}
+  constexpr ConvPadding(valid_t) : PerAxis<D>(0) {}
+};
+
+/// How a convolution goes over D axes, by PyTorch's names and with its defaults.
+template <int D>
+struct ConvOptions {
+  PerAxis<D> stride = 1;       ///< from one place of the kernel to the next
+  ConvPadding<D> padding = 0;  ///< zeros before and after each axis
+  PerAxis<D> dilation = 1;     ///< from one element of the kernel to the next
+  std::int64_t groups = 1;     ///< of channels, each with outputs of its own
+};
+using Conv1dOptions = ConvOptions<1>;
+using Conv2dOptions = ConvOptions<2>;
+
+/// The same of a transposed convolution.
+template <int D>
+struct ConvTransposeOptions {
+  PerAxis<D> stride = 1;          ///< from one place of the kernel to the next
+  PerAxis<D> padding = 0;         ///< cut off before and after each axis
+  PerAxis<D> output_padding = 0;  ///< more at the end of each axis
+  std::int64_t groups = 1;        ///< of channels, each with outputs of its own
+  PerAxis<D> dilation = 1;        ///< from one element of the kernel to the next
+};
+using ConvTranspose1dOptions = ConvTransposeOptions<1>;
+using ConvTranspose2dOptions = ConvTransposeOptions<2>;
+
+namespace detail {
+
+using conv_attributes = op::convolving::attributes;
+
+/// What errors of functions over D axes begin with; the last two where only a call tells the sizes.
+template <int D>
+struct conv_names {
+  static constexpr std::string_view forward = D == 1 ? "conv1d" : "conv2d";
+  static constexpr std::string_view transposed = D == 1 ? "conv_transpose1d" : "conv_transpose2d";
+  static constexpr std::string_view large =
+      D == 1 ? "conv1d: the kernel is larger than the padded input"
+             : "conv2d: the kernel is larger than the padded input";
+  static constexpr std::string_view nothing =
+      D == 1 ? "conv_transpose1d: nothing is left of the result"
+             : "conv_transpose2d: nothing is left of the result";
+};
+
+template <int D, class T, int A, int B>
+constexpr bool convolves() {
+  static_assert(D != 1 || (A == 3 && B == 3),
+                "xla::conv1d and conv_transpose1d: need a batch (batch, channels, length) and a "
+                "weight of three axes; add an axis with unsqueeze(x, 0)");
+  static_assert(D != 2 || (A == 4 && B == 4),
+                "xla::conv2d and conv_transpose2d: need a batch (batch, channels, height, width) "
+                "and a weight of four axes; add an axis with unsqueeze(x, 0)");
+  static_assert(fraction<T>,
+                "xla: a convolution needs fractions, not integers or bool; cast first");
+  return A == D + 2 && B == D + 2 && fraction<T>;
+}
+
+/// A convolution over D axes before there is a node: the shapes as the user has them, and what is
+/// asked for as attributes over two axes, of which a single one is the second.
+template <int D>
+struct conv_call {
+  size_scope sizes;
+  shape x, weight;
+  conv_attributes attr;
+
+  constexpr conv_call(const handle& input, const handle& w, const call_site& site)
+      : sizes{input.table() ? input.table() : w.table(), site}, x(input.dims()), weight(w.dims()) {}
+
+  constexpr void set(const auto& options) {
+    for (int i = 2 - D; i < 2; ++i) {
+      const int axis = i + D - 2;
+      attr.stride[i] = options.stride[axis];
+      attr.dilation[i] = options.dilation[axis];
+      attr.padding[2 * i] = attr.padding[2 * i + 1] = options.padding[axis];
+    }
+    attr.groups = options.groups;
+    require_fit();
+  }
+  /// What does not fit is refused, and takes a value that does.
+  constexpr void require_fit() { attr = unpack<conv_attributes>(pack(attr, sizes)); }
+
+  /// x has the channels that the weight takes, its first axis is cut into groups, and it has
+  /// elements.
+  constexpr void check_channels(extent taken) const {
+    const std::int64_t groups = attr.groups;
+    extent channels = x[1];
+    if (!sizes.equal(channels, taken))
+      sizes.fail(text("a weight of shape ")
+                 << weight << " with groups " << groups << " takes " << sizes.find(taken)
+                 << " channels, and the input " << x << " has " << sizes.find(x[1]));
+    extent first = weight[0];
+    if (groups != 1 && !sizes.equal(first, sizes.multiply(sizes.divide(first, groups), groups)))
+      sizes.fail(text() << sizes.find(first) << " channels cannot be cut into groups " << groups
+                        << ": the first axis of a weight of shape " << weight);
+    for (int i = 0; i < D; ++i)
+      if (!sizes.at_least(weight[2 + i], 1))
+        sizes.fail(text("a kernel without elements: a weight of shape ") << weight);
+  }
+  constexpr void check_bias(const handle* bias, extent outputs) const {
+    if (!bias) return;
+    if (extent e = bias->dims()[0]; !sizes.equal(e, outputs))
+      sizes.fail(text("a bias of shape ")
+                 << bias->dims() << " for " << sizes.find(outputs) << " outputs");
+  }
+
+  /// So many zeros that y has x's sizes.
+  constexpr void pad_to_same() {
+    for (int i = 2 - D; i < 2; ++i) {
+      if (attr.stride[i] != 1)
+        sizes.fail(text("padding = xla::same needs stride 1, and it is ")
+                   << std::int64_t{attr.stride[i]});
+      const extent kernel = sizes.find(weight[D + i]);
+      if (!is_known(kernel))
+        sizes.fail("padding = xla::same needs a kernel whose size the compiler knows");
+      const std::int64_t zeros = kernel > 0 ? attr.dilation[i] * (kernel - 1) : 0;
+      attr.padding[2 * i] = zeros / 2;
+      attr.padding[2 * i + 1] = zeros - zeros / 2;
+    }
+    require_fit();
+  }
+  constexpr void check_reach() const {
+    const size_scope at_call{sizes.table, {conv_names<D>::large, sizes.site.at}};
+    for (int i = 2 - D; i < 2; ++i) {
+      const std::int64_t dilation = attr.dilation[i];
+      const std::int64_t before = attr.padding[2 * i], after = attr.padding[2 * i + 1];
+      const extent size = sizes.find(x[D + i]), kernel = sizes.find(weight[D + i]);
+      const extent padded = sizes.plus(size, before + after);
+      const extent reach = op::convolving::reach(sizes, kernel, dilation);
+      if (!at_call.at_least(padded, reach))
+        sizes.fail(text("the kernel is larger than the padded input: dilation ")
+                   << dilation << " * (kernel " << kernel << " - 1) + 1 = " << reach << ", padding "
+                   << before << " + size " << size << " + padding " << after << " = " << padded);
+    }
+  }
+
+  /// x, transposed, makes a result of these sizes; zeros says how many are zeros after their end.
+  /// Of output_padding first the padding is taken back, then it is what a convolution by the stride
+  /// may leave out: so the result's convolution has x's sizes.
+  constexpr shape transposed_sizes(const PerAxis<D>& output_padding, std::int64_t* zeros) {
+    const size_scope at_call{sizes.table, {conv_names<D>::nothing, sizes.site.at}};
+    shape out = x;
+    out[1] = sizes.multiply(weight[1], attr.groups);
+    for (int i = 2 - D; i < 2; ++i) {
+      const std::int64_t stride = attr.stride[i], dilation = attr.dilation[i];
+      const std::int64_t padding = attr.padding[2 * i], more = output_padding[i + D - 2];
+      if (more < 0 || more >= std::max(stride, dilation))
+        sizes.fail(text("output_padding ")
+                   << more << " has to be from 0 to below the larger one of stride " << stride
+                   << " and dilation " << dilation);
+      const std::int64_t back = std::clamp<std::int64_t>(more, 0, padding), rest = more - back;
+      attr.padding[2 * i + 1] = padding - back;
+      zeros[i] = rest - rest % stride;
+      const extent size = sizes.find(x[D + i]), kernel = sizes.find(weight[D + i]);
+      const extent whole = sizes.plus(sizes.multiply(sizes.minus(size, 1), stride),
+                                      op::convolving::reach(sizes, kernel, dilation));
+      const extent made = sizes.minus(sizes.plus(whole, rest % stride), 2 * padding - back);
+      if (!sizes.at_least(size, 1)) sizes.fail(text("an input without elements to place: ") << x);
+      if (!at_call.at_least(made, 1))
+        sizes.fail(text("nothing is left of the result: stride ")
+                   << stride << " * (size " << size << " - 1) + dilation " << dilation
+                   << " * (kernel " << kernel << " - 1) + 1 + output_padding " << more
+                   << " - 2 * padding " << padding << " = "
+                   << stride * (size - 1) + dilation * (kernel - 1) + 1 + more - 2 * padding);
+      out[D + i] = made;
+    }
+    return out;
+  }
+
+  /// Sizes over D axes as over two.
+  static constexpr shape over_two(const shape& s) {
+    if (D == 2) return s;
+    shape out = s;
+    out[2] = 1;
+    out.push(s[2]);
+    return out;
+  }
+};
+
+/// The result of an op over two axes, with a bias if there is one.
+template <int D, class Op, class T>
+constexpr Tensor<T, D + 2> convolved_by(const conv_call<D>& call, const Tensor<T, D + 2>& x,
+                                        const Tensor<T, D + 2>& weight, const shape& dims) {
+  node n;
+  n.attr = pack_fields(call.attr);
+  n.set_shape(dims);
+  const caller who = call.sizes.site.at;
+  if constexpr (D == 2) return apply_at<Op, T, T, 4>(who, n, x, weight);
+  else return squeeze<2>(apply_at<Op, T, T, 4>(who, n, unsqueeze(x, 2), unsqueeze(weight, 2)));
+}
+template <class T, int R>
+constexpr Tensor<T, R> plus_bias(const Tensor<T, R>& y, const Tensor<T, 1>* bias, caller who) {
+  if (!bias) return y;
+  shape s;
+  for (int i = 0; i < R; ++i) s.push(i == 1 ? bias->dims()[0] : 1);
+  return map_binary<op::add, T>(y, with_shape<op::reshape, R>(*bias, s), who);
+}
+
+template <int D, class T>
+constexpr Tensor<T, D + 2> convolve(const Tensor<T, D + 2>& x, const Tensor<T, D + 2>& weight,
+                                    const Tensor<T, 1>* bias, const ConvOptions<D>& options,
+                                    caller who) {
+  conv_call<D> call(x, weight, {conv_names<D>::forward, who});
+  call.set(options);
+  call.check_channels(call.sizes.multiply(weight.dims()[1], call.attr.groups));
+  call.check_bias(bias, weight.dims()[0]);
+  if (options.padding.is_same) call.pad_to_same();
+  call.check_reach();
+  return plus_bias(convolved_by<D, op::convolution>(call, x, weight, {}), bias, who);
+}
+
+template <int D, class T>
+constexpr Tensor<T, D + 2> convolve_transposed(const Tensor<T, D + 2>& x,
+                                               const Tensor<T, D + 2>& weight,
+                                               const Tensor<T, 1>* bias,
+                                               const ConvTransposeOptions<D>& options, caller who) {
+  conv_call<D> call(x, weight, {conv_names<D>::transposed, who});
+  call.set(options);
+  call.check_channels(weight.dims()[0]);
+  std::int64_t zeros[2] = {};
+  const shape sizes = call.transposed_sizes(options.output_padding, zeros);
+  call.check_bias(bias, sizes[1]);
+  auto y = convolved_by<D, op::convolution_input>(call, x, weight, call.over_two(sizes));
+  for (int i = 2 - D; i < 2; ++i)
+    if (zeros[i] > 0) y = pad_axis(y, D + i, {0, zeros[i]}, Tensor<T, 0>(T{}), who);
+  return plus_bias(y, bias, who);
+}
+
+}  // namespace detail
+
+/// The cross-correlation of images x (batch, in, height, width) with a weight (out, in / groups,
+/// kernel height, kernel width), plus a bias (out) where there is one, as PyTorch's: (batch, out,
+/// …), with (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1 along an axis, rounded
+/// down. conv2d(x, w, b, {.stride = 2, .padding = {1, 0}}). Sizes that do not fit are a
+/// shape_error.
+template <class T, int A, int B>
+constexpr Tensor<T, 4> conv2d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
+                              const Conv2dOptions& options = {}, caller who = here()) {
+  if constexpr (detail::convolves<2, T, A, B>())
+    return detail::convolve<2, T>(x, weight, nullptr, options, who);
+  else return {};
+}
+template <class T, int A, int B>
+constexpr Tensor<T, 4> conv2d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
+                              const Tensor<T, 1>& bias, const Conv2dOptions& options = {},
+                              caller who = here()) {
+  if constexpr (detail::convolves<2, T, A, B>())
+    return detail::convolve<2, T>(x, weight, &bias, options, who);
+  else return {};
+}
+
+/// The same along one axis: x (batch, in, length), a weight (out, in / groups, kernel).
+template <class T, int A, int B>
+constexpr Tensor<T, 3> conv1d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
+                              const Conv1dOptions& options = {}, caller who = here()) {
+  if constexpr (detail::convolves<1, T, A, B>())
+    return detail::convolve<1, T>(x, weight, nullptr, options, who);
+  else return {};
+}
+template <class T, int A, int B>
+constexpr Tensor<T, 3> conv1d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
+                              const Tensor<T, 1>& bias, const Conv1dOptions& options = {},
+                              caller who = here()) {
+  if constexpr (detail::convolves<1, T, A, B>())
+    return detail::convolve<1, T>(x, weight, &bias, options, who);
+  else return {};
+}
+
+/// What conv2d does to its input's gradient: x (batch, in, height, width) with a weight (in, out /
+/// groups, kernel height, kernel width), plus a bias (out) where there is one, as PyTorch's:
+/// (batch, out, …), with (size - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1
+/// along an axis. output_padding is below the larger one of stride and dilation. Sizes that do not
+/// fit are a shape_error.
+template <class T, int A, int B>
+constexpr Tensor<T, 4> conv_transpose2d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
+                                        const ConvTranspose2dOptions& options = {},
+                                        caller who = here()) {
+  if constexpr (detail::convolves<2, T, A, B>())
+    return detail::convolve_transposed<2, T>(x, weight, nullptr, options, who);
+  else return {};
+}
+template <class T, int A, int B>
+constexpr Tensor<T, 4> conv_transpose2d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
+                                        const Tensor<T, 1>& bias,
+                                        const ConvTranspose2dOptions& options = {},
+                                        caller who = here()) {
+  if constexpr (detail::convolves<2, T, A, B>())
+    return detail::convolve_transposed<2, T>(x, weight, &bias, options, who);
+  else return {};
+}
+
+/// The same along one axis: x (batch, in, length), a weight (in, out / groups, kernel).
+template <class T, int A, int B>
+constexpr Tensor<T, 3> conv_transpose1d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
+                                        const ConvTranspose1dOptions& options = {},
+                                        caller who = here()) {
+  if constexpr (detail::convolves<1, T, A, B>())
+    return detail::convolve_transposed<1, T>(x, weight, nullptr, options, who);
+  else return {};
+}
+template <class T, int A, int B>
+constexpr Tensor<T, 3> conv_transpose1d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
+                                        const Tensor<T, 1>& bias,
+                                        const ConvTranspose1dOptions& options = {},
+                                        caller who = here()) {
+  if constexpr (detail::convolves<1, T, A, B>())
+    return detail::convolve_transposed<1, T>(x, weight, &bias, options, who);
+  else return {};
+}
+
+}  // namespace xla
