@@ -16,11 +16,14 @@ struct convolution {
   std::int64_t batch, in, height, width, out, kernel[2];
   xla::Conv2dOptions options;
 
+  static std::int64_t along(const xla::HeightWidth& n, int axis) {
+    return axis == 0 ? n.height : n.width;
+  }
   std::int64_t size(int axis) const { return axis == 0 ? height : width; }
   std::int64_t out_size(int axis) const {
-    return (size(axis) + 2 * options.padding[axis] - options.dilation[axis] * (kernel[axis] - 1) -
-            1) /
-               options.stride[axis] +
+    return (size(axis) + 2 * along(options.padding.zeros, axis) -
+            along(options.dilation, axis) * (kernel[axis] - 1) - 1) /
+               along(options.stride, axis) +
            1;
   }
   std::int64_t part() const { return in / options.groups; }
@@ -49,10 +52,11 @@ struct convolution {
       const std::int64_t o = i / columns / rows % out, image = i / columns / rows / out;
       for (std::int64_t k = 0; k < part() * kernel[0] * kernel[1]; ++k) {
         const std::int64_t c = o / outs * part() + k / kernel[1] / kernel[0];
-        const std::int64_t y = i / columns % rows * options.stride[0] - options.padding[0] +
-                               k / kernel[1] % kernel[0] * options.dilation[0];
-        const std::int64_t x = i % columns * options.stride[1] - options.padding[1] +
-                               k % kernel[1] * options.dilation[1];
+        const std::int64_t y = i / columns % rows * options.stride.height -
+                               options.padding.zeros.height +
+                               k / kernel[1] % kernel[0] * options.dilation.height;
+        const std::int64_t x = i % columns * options.stride.width - options.padding.zeros.width +
+                               k % kernel[1] * options.dilation.width;
         if (y < 0 || y >= height || x < 0 || x >= width) continue;
         f(static_cast<std::size_t>(((image * in + c) * height + y) * width + x),
           static_cast<std::size_t>(o * part() * kernel[0] * kernel[1] + k),

@@ -3,26 +3,24 @@
 
 #include <algorithm>
 #include <concepts>
+#include <type_traits>
 
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/convolution.hpp"
 #include "xla/op/derived/pad.hpp"
+#include "xla/op/spatial.hpp"
 
 namespace xla {
 
-/// A whole number for each of D axes of an image, the height before the width; one stands for all.
+namespace detail {
+/// A number for each of D axes.
 template <int D>
-struct PerAxis {
-  std::int64_t at[D] = {};
-
-  constexpr PerAxis(std::integral auto all) {
-    for (std::int64_t& n : at) n = static_cast<std::int64_t>(all);
-  }
-  constexpr PerAxis(std::integral auto height, std::integral auto width)
-    requires(D == 2)
-      : at{static_cast<std::int64_t>(height), static_cast<std::int64_t>(width)} {}
-  constexpr std::int64_t operator[](int axis) const { return at[axis]; }
-};
+using per_axis = std::conditional_t<D == 1, std::int64_t, HeightWidth>;
+constexpr std::int64_t of_axis(std::int64_t n, int) { return n; }
+constexpr std::int64_t of_axis(const HeightWidth& n, int axis) {
+  return axis == 0 ? n.height : n.width;
+}
+}  // namespace detail
 
 /// Says that a convolution's result has the sizes of its input: conv2d(x, w, {.padding =
 /// xla::same}). Where an odd number of zeros is needed, there is one more after than before.
@@ -34,21 +32,28 @@ inline constexpr valid_t valid{};
 
 /// Zeros before and after each of D axes: numbers, xla::same or xla::valid.
 template <int D>
-struct ConvPadding : PerAxis<D> {
+struct ConvPadding {
+  detail::per_axis<D> zeros = 0;
   bool is_same = false;
 
-  using PerAxis<D>::PerAxis;
-  constexpr ConvPadding(same_t) : PerAxis<D>(0), is_same(true) {}
-  constexpr ConvPadding(valid_t) : PerAxis<D>(0) {}
+  constexpr ConvPadding(std::integral auto all) : zeros(all) {}
+  constexpr ConvPadding(std::integral auto height, std::integral auto width)
+    requires(D == 2)
+      : zeros(height, width) {}
+  constexpr ConvPadding(const HeightWidth& each)
+    requires(D == 2)
+      : zeros(each) {}
+  constexpr ConvPadding(same_t) : is_same(true) {}
+  constexpr ConvPadding(valid_t) {}
 };
 
 /// How a convolution goes over D axes, by PyTorch's names and with its defaults.
 template <int D>
 struct ConvOptions {
-  PerAxis<D> stride = 1;       ///< from one place of the kernel to the next
-  ConvPadding<D> padding = 0;  ///< zeros before and after each axis
-  PerAxis<D> dilation = 1;     ///< from one element of the kernel to the next
-  std::int64_t groups = 1;     ///< of channels, each with outputs of its own
+  detail::per_axis<D> stride = 1;    ///< from one place of the kernel to the next
+  ConvPadding<D> padding = 0;        ///< zeros before and after each axis
+  detail::per_axis<D> dilation = 1;  ///< from one element of the kernel to the next
+  std::int64_t groups = 1;           ///< of channels, each with outputs of its own
 };
 using Conv1dOptions = ConvOptions<1>;
 using Conv2dOptions = ConvOptions<2>;
@@ -56,11 +61,11 @@ using Conv2dOptions = ConvOptions<2>;
 /// The same of a transposed convolution.
 template <int D>
 struct ConvTransposeOptions {
-  PerAxis<D> stride = 1;          ///< from one place of the kernel to the next
-  PerAxis<D> padding = 0;         ///< cut off before and after each axis
-  PerAxis<D> output_padding = 0;  ///< more at the end of each axis
-  std::int64_t groups = 1;        ///< of channels, each with outputs of its own
-  PerAxis<D> dilation = 1;        ///< from one element of the kernel to the next
+  detail::per_axis<D> stride = 1;          ///< from one place of the kernel to the next
+  detail::per_axis<D> padding = 0;         ///< cut off before and after each axis
+  detail::per_axis<D> output_padding = 0;  ///< more at the end of each axis
+  std::int64_t groups = 1;                 ///< of channels, each with outputs of its own
+  detail::per_axis<D> dilation = 1;        ///< from one element of the kernel to the next
 };
 using ConvTranspose1dOptions = ConvTransposeOptions<1>;
 using ConvTranspose2dOptions = ConvTransposeOptions<2>;
@@ -106,12 +111,12 @@ struct conv_call {
   constexpr conv_call(const handle& input, const handle& w, const call_site& site)
       : sizes{input.table() ? input.table() : w.table(), site}, x(input.dims()), weight(w.dims()) {}
 
-  constexpr void set(const auto& options) {
+  constexpr void set(const auto& options, const per_axis<D>& padding) {
     for (int i = 2 - D; i < 2; ++i) {
       const int axis = i + D - 2;
-      attr.stride[i] = options.stride[axis];
-      attr.dilation[i] = options.dilation[axis];
-      attr.padding[2 * i] = attr.padding[2 * i + 1] = options.padding[axis];
+      attr.stride[i] = of_axis(options.stride, axis);
+      attr.dilation[i] = of_axis(options.dilation, axis);
+      attr.padding[2 * i] = attr.padding[2 * i + 1] = of_axis(padding, axis);
     }
     attr.groups = options.groups;
     require_fit();
@@ -176,13 +181,13 @@ struct conv_call {
   /// x, transposed, makes a result of these sizes; zeros says how many are zeros after their end.
   /// Of output_padding first the padding is taken back, then it is what a convolution by the stride
   /// may leave out: so the result's convolution has x's sizes.
-  constexpr shape transposed_sizes(const PerAxis<D>& output_padding, std::int64_t* zeros) {
+  constexpr shape transposed_sizes(const per_axis<D>& output_padding, std::int64_t* zeros) {
     const size_scope at_call{sizes.table, {conv_names<D>::nothing, sizes.site.at}};
     shape out = x;
     out[1] = sizes.multiply(weight[1], attr.groups);
     for (int i = 2 - D; i < 2; ++i) {
       const std::int64_t stride = attr.stride[i], dilation = attr.dilation[i];
-      const std::int64_t padding = attr.padding[2 * i], more = output_padding[i + D - 2];
+      const std::int64_t padding = attr.padding[2 * i], more = of_axis(output_padding, i + D - 2);
       if (more < 0 || more >= std::max(stride, dilation))
         sizes.fail(text("output_padding ")
                    << more << " has to be from 0 to below the larger one of stride " << stride
@@ -240,7 +245,7 @@ constexpr Tensor<T, D + 2> convolve(const Tensor<T, D + 2>& x, const Tensor<T, D
                                     const Tensor<T, 1>* bias, const ConvOptions<D>& options,
                                     caller who) {
   conv_call<D> call(x, weight, {conv_names<D>::forward, who});
-  call.set(options);
+  call.set(options, options.padding.zeros);
   call.check_channels(call.sizes.multiply(weight.dims()[1], call.attr.groups));
   call.check_bias(bias, weight.dims()[0]);
   if (options.padding.is_same) call.pad_to_same();
@@ -254,7 +259,7 @@ constexpr Tensor<T, D + 2> convolve_transposed(const Tensor<T, D + 2>& x,
                                                const Tensor<T, 1>* bias,
                                                const ConvTransposeOptions<D>& options, caller who) {
   conv_call<D> call(x, weight, {conv_names<D>::transposed, who});
-  call.set(options);
+  call.set(options, options.padding);
   call.check_channels(weight.dims()[0]);
   std::int64_t zeros[2] = {};
   const shape sizes = call.transposed_sizes(options.output_padding, zeros);

@@ -30,6 +30,10 @@ constexpr Tensor<T, dynamic_rank> refuse_other_types() {
   }
 XLA_REFUSE_OTHER_TYPES(matmul)
 XLA_REFUSE_OTHER_TYPES(linear)
+XLA_REFUSE_OTHER_TYPES(conv1d)
+XLA_REFUSE_OTHER_TYPES(conv2d)
+XLA_REFUSE_OTHER_TYPES(conv_transpose1d)
+XLA_REFUSE_OTHER_TYPES(conv_transpose2d)
 XLA_REFUSE_OTHER_TYPES(mm)
 XLA_REFUSE_OTHER_TYPES(bmm)
 XLA_REFUSE_OTHER_TYPES(mv)
@@ -53,6 +57,21 @@ constexpr auto where(const Tensor<bool, C>&, const Tensor<T, A>&, const Tensor<U
                      caller = here()) {
   return detail::refuse_other_types<U>();
 }
+
+// More than a few numbers without names are mistaken for one another.
+#define XLA_REFUSE_UNNAMED_OPTIONS(function)                                                     \
+  template <class T, int A, int B, int C, std::integral First, class... More>                    \
+  constexpr Tensor<T, A> function(const Tensor<T, A>&, const Tensor<T, B>&, const Tensor<T, C>&, \
+                                  First, More&&...) {                                            \
+    static_assert(detail::stop<T>, "xla::" #function ": options are written by name: " #function \
+                                   "(x, w, b, {.stride = 2, .padding = 1})");                    \
+    return {};                                                                                   \
+  }
+XLA_REFUSE_UNNAMED_OPTIONS(conv1d)
+XLA_REFUSE_UNNAMED_OPTIONS(conv2d)
+XLA_REFUSE_UNNAMED_OPTIONS(conv_transpose1d)
+XLA_REFUSE_UNNAMED_OPTIONS(conv_transpose2d)
+#undef XLA_REFUSE_UNNAMED_OPTIONS
 
 // The number of axes is in the type, so what changes it stands where the compiler can count it.
 #define XLA_REFUSE_NUMBERS(function, form)                                           \
