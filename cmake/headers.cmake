@@ -61,6 +61,7 @@ set(XLA_HEADERS
   xla/op/derived/activation.hpp
   xla/op/derived/any_all.hpp
   xla/op/derived/attention.hpp
+  xla/op/derived/batch_norm.hpp
   xla/op/derived/convolution.hpp
   xla/op/derived/cross_entropy.hpp
   xla/op/derived/distance.hpp
@@ -70,6 +71,7 @@ set(XLA_HEADERS
   xla/op/derived/einsum_formula.hpp
   xla/op/derived/elementwise.hpp
   xla/op/derived/fill.hpp
+  xla/op/derived/group_norm.hpp
   xla/op/derived/index_put.hpp
   xla/op/derived/indexing.hpp
   xla/op/derived/linalg.hpp
@@ -95,6 +97,7 @@ set(XLA_HEADERS
   xla/op/exponential.hpp
   xla/op/functional_copy.hpp
   xla/op/gather.hpp
+  xla/op/hardtanh.hpp
   xla/op/index.hpp
   xla/op/index_select.hpp
   xla/op/info.hpp
@@ -281,11 +284,13 @@ set(XLA_HEADERS
   xla/compile.hpp
   xla/nn/activation.hpp
   xla/nn/attention.hpp
+  xla/nn/batch_norm.hpp
   xla/nn/convert.hpp
   xla/nn/decoder.hpp
   xla/nn/dropout.hpp
   xla/nn/embedding.hpp
   xla/nn/generate.hpp
+  xla/nn/group_norm.hpp
   xla/nn/init.hpp
   xla/nn/linear.hpp
   xla/nn/loss.hpp

@@ -174,6 +174,7 @@ xla_test(ext/checkpoint LABELS core LIBRARIES xla::safetensors)
 
 xla_test(reference/binary)
 xla_test(reference/elementwise)
+xla_test(reference/images)
 xla_test(reference/losses)
 xla_test(reference/reduce)
 xla_test(reference/rows)

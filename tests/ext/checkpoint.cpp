@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "support/modes.hpp"
+#include "xla/nn/batch_norm.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/linear.hpp"
-#include "xla/nn/normalization.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/op/relu.hpp"
 #include "xla/optim/adamw.hpp"

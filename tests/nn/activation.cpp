@@ -18,6 +18,8 @@ TEST_CASE("activation modules are their functions") {
   check_equal(nn::GELUTanh{}(x), gelu(x, xla::approximate_tanh));
   check_equal(nn::SiLU{}(x), silu(x));
   check_equal(nn::ReLU6{}(x), relu6(x));
+  check_equal(nn::Hardsigmoid{}(x), hardsigmoid(x));
+  check_equal(nn::Hardswish{}(x), hardswish(x));
   check_equal(nn::LogSoftmax{}(x), log_softmax(x));
   check_equal(nn::LeakyReLU{}(x), leaky_relu(x, 0.01));
   check_equal(nn::LeakyReLU{0.25}(x), leaky_relu(x, 0.25));

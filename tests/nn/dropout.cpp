@@ -75,3 +75,37 @@ TEST_CASE("dropout in a step is the same in every mode; another probability is n
   CHECK(kept() < most / 2);
   CHECK(xla::counter_value("UncachedCompile") == before);
 }
+
+TEST_CASE("dropout of channels zeroes whole ones and keeps the mean") {
+  const xla::eager_mode_guard eager;
+  xla::manual_seed(3);
+  const auto x = xla::ones<float>({100, 50, 3, 2});
+  const auto y = dropout2d(x, 0.25);
+  const auto channels = xla::reshape(y, {5000, 6});
+  check_equal(max(channels, {1}), min(channels, {1}));
+  CHECK(sum(cast<float>(channels == 0)).item() / 30000 == Approx(0.25).margin(0.02));
+  CHECK(max(y).item() == Approx(1 / 0.75));
+  const auto lines = dropout1d(xla::ones<float>({100, 50, 6}), 0.25);
+  check_equal(max(lines, {2}), min(lines, {2}));
+  CHECK(sum(cast<float>(lines == 0)).item() / 30000 == Approx(0.25).margin(0.02));
+  check_equal(dropout2d(x, 0.5, false), x);
+  CHECK(dropout2d(numbers<float>({0, 3, 2, 2})).sizes() == test::sizes_t{0, 3, 2, 2});
+  CHECK_THROWS_WITH(dropout2d(x, 2), "dropout2d: p is a probability, between 0 and 1");
+  CHECK_THROWS_WITH(nn::Dropout2d(1.5), "nn::Dropout2d: p is 1.5, and has to be from 0 to 1");
+}
+
+TEST_CASE("dropout of channels is the same in every mode") {
+  auto step = [](auto& layer, auto& p) {
+    p.zero_grad();
+    const auto y = layer(p);
+    sum(y * y).backward();
+    return y;
+  };
+  test::check_modes(step, nn::Dropout2d(0.3), test::parameter(numbers<float>({7, 13, 3, 1})));
+  test::check_modes(step, nn::Dropout1d(0.3), test::parameter(numbers<float>({7, 13, 5})));
+  nn::Dropout2d evaluated;
+  evaluated.eval();
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({2, 3, 4, 5});
+  check_equal(evaluated(x), x);
+}

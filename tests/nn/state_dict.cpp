@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "support/modes.hpp"
+#include "xla/nn/batch_norm.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/linear.hpp"
-#include "xla/nn/normalization.hpp"
 #include "xla/nn/sequential.hpp"
 #include "xla/optim/adamw.hpp"
 #include "xla/optim/average.hpp"

@@ -2,6 +2,7 @@
 // Layers, loss, optimizer, schedule, clipping and average together, in every mode.
 #include "support/mlp.hpp"
 #include "xla/nn/activation.hpp"
+#include "xla/nn/batch_norm.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/embedding.hpp"
 #include "xla/nn/module_array.hpp"

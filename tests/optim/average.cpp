@@ -2,8 +2,8 @@
 #include "xla/optim/average.hpp"
 
 #include "support/weights.hpp"
+#include "xla/nn/batch_norm.hpp"
 #include "xla/nn/linear.hpp"
-#include "xla/nn/normalization.hpp"
 #include "xla/optim/sgd.hpp"
 
 using test::check_equal;

@@ -72,6 +72,16 @@ TEST_CASE("activations, against PyTorch") {
   unary("leaky_relu", 1e-7, [](const auto& x) { return leaky_relu(x, 0.1); });
   UNARY(elu, 1e-6);
   UNARY(hardtanh, 0);
+  UNARY(relu6, 0);
+  UNARY(hardsigmoid, 2e-7);
+  UNARY(hardswish, 1e-6);
+  const auto corners = xla::tensor<float>({-3, 0, 3, 6});
+  check_pytorch(
+      "relu6/corners", 0, [](const auto& x) { return relu6(x); }, corners);
+  check_pytorch(
+      "hardsigmoid/corners", 2e-7, [](const auto& x) { return hardsigmoid(x); }, corners);
+  check_pytorch(
+      "hardswish/corners", 1e-6, [](const auto& x) { return hardswish(x); }, corners);
   unary("clip", 0, [](const auto& x) { return clip(x, -1.5, 2); });
   unary("pow3", 1e-6, [](const auto& x) { return pow(x, 3); });
 }

@@ -3,7 +3,7 @@
 
 #include "support/decoder.hpp"
 #include "support/gradient.hpp"
-#include "xla/nn/normalization.hpp"
+#include "xla/nn/batch_norm.hpp"
 #include "xla/op/remainder.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/optim/sgd.hpp"

@@ -14,7 +14,7 @@
 
 namespace test {
 
-/// What PyTorch computed, by case; written by tests/reference/make.py.
+/// What PyTorch computed, by case; written by tests/reference/make.py and images.py.
 class pytorch {
  public:
   struct result {
@@ -27,7 +27,7 @@ class pytorch {
   }
   const result& find(const std::string& name) {
     const auto at = results_.find(name);
-    if (at == results_.end()) throw std::runtime_error("ops.txt has no case " + name);
+    if (at == results_.end()) throw std::runtime_error("PyTorch has computed no case " + name);
     used_.insert(name);
     return at->second;
   }
@@ -41,7 +41,11 @@ class pytorch {
 
  private:
   pytorch() {
-    std::ifstream file(XLA_TEST_DATA "/reference/ops.txt");
+    read(XLA_TEST_DATA "/reference/ops.txt");
+    read(XLA_TEST_DATA "/reference/images.txt");
+  }
+  void read(const char* path) {
+    std::ifstream file(path);
     for (std::string line; std::getline(file, line);) {
       if (line.starts_with('#')) continue;  // the version, and the generator's sum
       std::istringstream words(line);

@@ -23,6 +23,20 @@ struct ReLU6 {
   }
 };
 
+struct Hardsigmoid {
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {
+    return hardsigmoid(x);
+  }
+};
+
+struct Hardswish {
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {
+    return hardswish(x);
+  }
+};
+
 struct Tanh {
   template <class T, int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {

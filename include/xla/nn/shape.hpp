@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <type_traits>
+
 #include "xla/module.hpp"
 #include "xla/op/reshape.hpp"
 
@@ -13,6 +16,20 @@ struct Identity {
     return x;
   }
 };
+
+namespace detail {
+
+/// A parameter or buffer where it is wanted; Identity stands for one that is not.
+template <bool Wanted, class State>
+using state_if = std::conditional_t<Wanted, State, Identity>;
+
+template <class State, std::size_t N>
+constexpr State make_state(const Size (&sizes)[N]) {
+  if constexpr (std::is_same_v<State, Identity>) return {};
+  else return State(sizes);
+}
+
+}  // namespace detail
 
 /// All axes from First on as one: (batch, everything else).
 template <int First = 1>

@@ -19,6 +19,7 @@
 #include "xla/op/erf.hpp"
 #include "xla/op/exponential.hpp"
 #include "xla/op/gather.hpp"
+#include "xla/op/hardtanh.hpp"
 #include "xla/op/index_select.hpp"
 #include "xla/op/integers.hpp"
 #include "xla/op/logical.hpp"
@@ -84,6 +85,7 @@
   X(xla::op::scatter, all) \
   X(xla::op::gather, all) \
   X(xla::op::gather_into, numbers) \
+  X(xla::op::hardtanh, fractions) \
   X(xla::op::index_add, numbers) \
   X(xla::op::index_copy, all) \
   X(xla::op::index_select, all) \

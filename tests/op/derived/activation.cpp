@@ -32,7 +32,10 @@ void check_all(const auto& x) {
   near(elu(x, 2), [](wide v) { return v > 0 ? v : 2 * std::expm1(v); });
   near(hardtanh(x), [](wide v) { return std::min(std::max(v, wide(-1)), wide(1)); });
   near(hardtanh(x, -2, 3), [](wide v) { return std::min(std::max(v, wide(-2)), wide(3)); });
-  near(relu6(x), [](wide v) { return std::min(std::max(v, wide(0)), wide(6)); });
+  const auto six = [](wide v) { return std::min(std::max(v, wide(0)), wide(6)); };
+  near(relu6(x), six);
+  near(hardsigmoid(x), [&](wide v) { return six(v + 3) / 6; });
+  near(hardswish(x), [&](wide v) { return v * six(v + 3) / 6; });
 }
 
 }  // namespace
@@ -60,7 +63,7 @@ TEST_CASE("activations of NaN and infinities, as PyTorch has them") {
 TEST_CASE("activations are the same in every mode") {
   auto all = [](auto& x) {
     return std::tuple(gelu(x), gelu(x, xla::approximate_tanh), silu(x) * leaky_relu(x), elu(x, 0.5),
-                      hardtanh(x) + relu6(x * 3));
+                      hardtanh(x) + relu6(x * 3), hardsigmoid(x) - hardswish(x));
   };
   test::check_modes(all, numbers<float>({7, 13}));
   test::check_modes(all, numbers<double>({17, 33}));
@@ -73,6 +76,8 @@ TEST_CASE("gradients of activations") {
   test::check_gradient(
       [](auto& x) { return leaky_relu(x) + elu(x, 1.5) * x + hardtanh(x, -2, 1) + relu6(x * 3); },
       numbers<double>({3, 5}));
+  test::check_gradient([](auto& x) { return hardsigmoid(x) * hardswish(x * 2); },
+                       numbers<double>({3, 5}));
 }
 
 TEMPLATE_TEST_CASE("far from 0 the gradients of activations are numbers", "", float, double) {
@@ -95,6 +100,8 @@ TEMPLATE_TEST_CASE("far from 0 the gradients of activations are numbers", "", fl
   check(leaky_relu(x, 0.5), {0.5, 0.5, 0.5, 1, 1, 1});
   check(hardtanh(x), {0, 0, 0, 0, 0, 0});
   check(relu6(x), {0, 0, 0, 0, 0, 0});
+  check(hardsigmoid(x), {0, 0, 0, 0, 0, 0});
+  check(hardswish(x), smooth);
 }
 
 TEST_CASE("gradients at the corners are PyTorch's") {

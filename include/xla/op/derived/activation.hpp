@@ -5,6 +5,7 @@
 
 #include "xla/op/clip.hpp"
 #include "xla/op/erf.hpp"
+#include "xla/op/hardtanh.hpp"
 #include "xla/op/sigmoid.hpp"
 
 namespace xla {
@@ -50,18 +51,22 @@ constexpr Tensor<T, R> elu(const Tensor<T, R>& x, detail::number_of<T> alpha = 1
   return where(x <= 0, expm1(clamp_max(x, 0)) * alpha, x);
 }
 
-/// x moved to the nearest bound where it is outside; the gradient passes between the bounds only.
-template <class T, int R>
-constexpr Tensor<T, R> hardtanh(const Tensor<T, R>& x, detail::number_of<T> min_val = -1,
-                                detail::number_of<T> max_val = 1) {
-  const Tensor<T, 0> low = min_val.tensor(), high = max_val.tensor();
-  return where(x <= low, low, where(x >= high, high, x));
-}
-
 /// hardtanh between 0 and 6.
 template <class T, int R>
 constexpr Tensor<T, R> relu6(const Tensor<T, R>& x) {
   return hardtanh(x, 0, 6);
+}
+
+/// relu6(x + 3) / 6: 0 below -3, 1 above 3, a line between.
+template <class T, int R>
+constexpr Tensor<T, R> hardsigmoid(const Tensor<T, R>& x) {
+  return relu6(x + 3) / 6;
+}
+
+/// x hardsigmoid(x) of each element. Howard et al. (2019).
+template <class T, int R>
+constexpr Tensor<T, R> hardswish(const Tensor<T, R>& x) {
+  return x * relu6(x + 3) / 6;
 }
 
 }  // namespace xla

@@ -5,6 +5,29 @@
 #include "xla/op/where.hpp"
 
 namespace xla {
+namespace detail {
+
+/// Dropout with one draw for all elements that an element of a tensor of these sizes broadcasts to.
+template <class T, int R>
+constexpr Tensor<T, R> drop(const Tensor<T, R>& x, const shape& draws, const number<T>& p) {
+  const Tensor<T, 0> gone = p.tensor();
+  const Tensor<T, 0> kept = 1 - gone;
+  // With p = 1 nothing is kept, and nothing is divided by 0.
+  const Tensor<T, 0> scale = 1 / where(kept > 0, kept, 1);
+  return where(random<op::uniform, T, R>(draws, x.table()) >= gone, x, 0) * scale;
+}
+
+template <class T, int R>
+constexpr Tensor<T, R> drop_channels(const Tensor<T, R>& x, const number<T>& p, bool training,
+                                     const char* wrong) {
+  if (p.outside(0, 1)) refuse_now(x, wrong);
+  if (!training) return x;
+  shape draws = x.dims();
+  for (int i = 2; i < R; ++i) draws[i] = 1;
+  return drop(x, draws, p);
+}
+
+}  // namespace detail
 
 /// x with each element 0 with probability p, the others over 1 - p, so that the mean stays. Without
 /// training x itself. Srivastava et al. (2014).
@@ -13,11 +36,19 @@ constexpr Tensor<T, R> dropout(const Tensor<T, R>& x, detail::number_of<T> p = 0
                                bool training = true) {
   if (p.outside(0, 1)) refuse_now(x, "dropout: p is a probability, between 0 and 1");
   if (!training) return x;
-  const Tensor<T, 0> gone = p.tensor();
-  const Tensor<T, 0> kept = 1 - gone;
-  // With p = 1 nothing is kept, and nothing is divided by 0.
-  const Tensor<T, 0> scale = 1 / where(kept > 0, kept, 1);
-  return where(rand_like(x) >= gone, x, 0) * scale;
+  return detail::drop(x, x.dims(), p);
+}
+
+/// The same with whole channels of x (N, C, L) or (N, C, H, W). Tompson et al. (2015).
+template <class T>
+constexpr Tensor<T, 3> dropout1d(const Tensor<T, 3>& x, detail::number_of<T> p = 0.5,
+                                 bool training = true) {
+  return detail::drop_channels(x, p, training, "dropout1d: p is a probability, between 0 and 1");
+}
+template <class T>
+constexpr Tensor<T, 4> dropout2d(const Tensor<T, 4>& x, detail::number_of<T> p = 0.5,
+                                 bool training = true) {
+  return detail::drop_channels(x, p, training, "dropout2d: p is a probability, between 0 and 1");
 }
 
 }  // namespace xla

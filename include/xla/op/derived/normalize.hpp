@@ -5,7 +5,6 @@
 
 #include "xla/op/reduce.hpp"
 #include "xla/op/root.hpp"
-#include "xla/tensor/state.hpp"
 
 namespace xla::op {
 
@@ -82,36 +81,6 @@ constexpr Tensor<T, R> rms_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weigh
                                 caller who = here()) {
   detail::check_features(x, weight, {"rms_norm", who});
   return rms_norm(x, eps) * weight;
-}
-
-/// x (batch, features), each feature less its mean and over its standard deviation: those of the
-/// batch when training, which then also move the running ones, else the running ones. A batch of
-/// one row has no variance: a shape_error when training. Ioffe and Szegedy (2015).
-template <class T>
-constexpr Tensor<T, 2> batch_norm(const Tensor<T, 2>& x, const Buffer<T, 1>& running_mean,
-                                  const Buffer<T, 1>& running_var, const Tensor<T, 1>& weight,
-                                  const Tensor<T, 1>& bias, bool training,
-                                  detail::number_of<T> momentum = 0.1,
-                                  detail::number_of<T> eps = 1e-5, caller who = here()) {
-  const detail::call_site site{"batch_norm", who};
-  detail::check_features(x, weight, site);
-  detail::check_features(x, bias, site);
-  if (!training) return (x - running_mean) * (rsqrt(running_var + eps) * weight) + bias;
-  const Size n = x.size(0), others = n - 1;
-  const detail::size_scope scope{x.table(), site};
-  scope.nonzero(n.extent(), "batch_norm: the batch is empty, it has no mean to train with");
-  scope.nonzero(others.extent(),
-                "batch_norm: a batch of one row has no variance to train with; eval() the model");
-  const auto batch_mean = mean(x, {0}, keepdim);
-  const auto centered = x - batch_mean;
-  const auto variance = mean(centered * centered, {0}, keepdim);
-  const Tensor<T, 0> rate = momentum.tensor();
-  auto move = [&](const Buffer<T, 1>& running, const Tensor<T, 2>& batch) {
-    running.copy_(running.detach() * (1 - rate) + squeeze<0>(batch).detach() * rate);
-  };
-  move(running_mean, batch_mean);
-  move(running_var, variance * n / others);
-  return centered * rsqrt(variance + eps) * weight + bias;
 }
 
 }  // namespace xla

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/base/option.hpp"
+#include "xla/nn/init.hpp"
+#include "xla/nn/shape.hpp"
+#include "xla/op/cast.hpp"
+#include "xla/op/derived/batch_norm.hpp"
+
+namespace xla::nn {
+
+/// What a batch normalization has, by PyTorch's names. Without track_running_stats the batch's own
+/// statistics serve in evaluation too; with cumulative, PyTorch's momentum=None, the running ones
+/// are averages of all batches so far.
+struct BatchNormOptions {
+  bool affine = true;
+  bool track_running_stats = true;
+  bool cumulative = false;
+};
+
+/// Each channel of (N, C) or (N, C, L), with two Axes of (N, C, H, W), with mean 0 and variance 1,
+/// then times weight plus bias: those of the batch while training, of all batches so far (running,
+/// with momentum) in evaluation. Another number of channels is a shape_error. Ioffe and Szegedy
+/// (2015).
+template <class T, int Axes, BatchNormOptions O = BatchNormOptions{}>
+struct BasicBatchNorm {
+  using value_type = T;
+  using parameter = detail::state_if<O.affine, Parameter<T, 1>>;
+  using statistic = detail::state_if<O.track_running_stats, Buffer<T, 1>>;
+  using counter = detail::state_if<O.track_running_stats, Buffer<std::int64_t, 0>>;
+
+  parameter weight, bias;               ///< (channels)
+  statistic running_mean, running_var;  ///< (channels)
+  counter num_batches_tracked;          ///< so far
+  Scalar eps = 1e-5, momentum = 0.1;
+  TrainingFlag training;
+
+  constexpr BasicBatchNorm() = default;
+  constexpr explicit BasicBatchNorm(std::int64_t channels, Scalar epsilon = 1e-5, Scalar rate = 0.1)
+      : weight(detail::make_state<parameter>({channels})),
+        bias(detail::make_state<parameter>({channels})),
+        running_mean(detail::make_state<statistic>({channels})),
+        running_var(detail::make_state<statistic>({channels})),
+        eps(epsilon),
+        momentum(rate) {
+    check_options(Axes == 1 ? "nn::BatchNorm1d" : "nn::BatchNorm2d",
+                  {{"eps", epsilon.value()}, {"momentum", rate.value(), 0, 1}});
+    if (__builtin_is_constant_evaluated()) return;
+    if constexpr (O.affine) init::ones_(weight);
+    if constexpr (O.track_running_stats) init::ones_(running_var);
+  }
+
+  template <int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+    static_assert(Axes != 1 || R == 2 || R == 3, "xla::nn::BatchNorm1d: needs (N, C) or (N, C, L)");
+    static_assert(Axes != 2 || R == 4, "xla::nn::BatchNorm2d: needs (N, C, H, W)");
+    if constexpr (!O.track_running_stats) {
+      if constexpr (O.affine) return batch_norm(x, weight, bias, eps, who);
+      else return batch_norm(x, eps, who);
+    } else if constexpr (O.cumulative) {
+      const auto mean = running_mean.detach(), var = running_var.detach();
+      const auto y = normalize(x, 1, who);
+      if (training) {
+        const auto rate = 1 / cast<T>(num_batches_tracked.detach());
+        running_mean.copy_(mean + (running_mean.detach() - mean) * rate);
+        running_var.copy_(var + (running_var.detach() - var) * rate);
+      }
+      return y;
+    } else {
+      return normalize(x, momentum, who);
+    }
+  }
+  XLA_MODULE(weight, bias, running_mean, running_var, num_batches_tracked, eps, momentum, training)
+
+ private:
+  template <int R>
+  constexpr Tensor<T, R> normalize(const Tensor<T, R>& x, const Scalar& rate, caller who) const {
+    Tensor<T, R> y;
+    if constexpr (O.affine)
+      y = batch_norm(x, running_mean, running_var, weight, bias, training, rate, eps, who);
+    else y = batch_norm(x, running_mean, running_var, training, rate, eps, who);
+    if (training) num_batches_tracked.copy_(num_batches_tracked.detach() + 1);
+    return y;
+  }
+};
+template <class T>
+using BasicBatchNorm1d = BasicBatchNorm<T, 1>;
+template <class T>
+using BasicBatchNorm2d = BasicBatchNorm<T, 2>;
+using BatchNorm1d = BasicBatchNorm<float, 1>;
+using BatchNorm2d = BasicBatchNorm<float, 2>;
+
+}  // namespace xla::nn

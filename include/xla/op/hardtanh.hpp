@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/logical.hpp"
+#include "xla/op/where.hpp"
+
+namespace xla::op {
+
+/// Its own gradient reads the result, which the layer behind keeps anyway.
+struct hardtanh : map {
+  static constexpr auto name = "hardtanh";
+  static constexpr auto kernel(auto x, auto low, auto high) { return x.max_nan(low).min_nan(high); }
+  static constexpr void gradient(auto& g) {
+    if (!g.wants(0)) return;
+    const auto y = g.out();
+    g.to(0, xla::where(y <= g.in(1) || y >= g.in(2), 0, g.grad()));
+  }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::hardtanh, fractions);
+
+namespace xla {
+
+/// x moved to the nearest bound where it is outside; the gradient passes between the bounds only,
+/// and at NaN.
+template <class T, int R>
+constexpr Tensor<T, R> hardtanh(const Tensor<T, R>& x, detail::number_of<T> min_val = -1,
+                                detail::number_of<T> max_val = 1) {
+  static_assert(fraction<T>, "xla::hardtanh: needs float or double; cast first");
+  return detail::apply<op::hardtanh, T, T, R>(detail::plain, x, min_val.tensor(), max_val.tensor());
+}
+
+}  // namespace xla
