@@ -162,7 +162,11 @@ set(XLA_HEADERS
   xla/kernel/call.hpp
   xla/kernel/channels.hpp
   xla/kernel/conv.hpp
+  xla/kernel/conv_choice.hpp
+  xla/kernel/conv_columns.hpp
+  xla/kernel/conv_depthwise.hpp
   xla/kernel/conv_plain.hpp
+  xla/kernel/conv_sizes.hpp
   xla/kernel/eigen.hpp
   xla/kernel/eigen_packets.hpp
   xla/kernel/gemm.hpp

@@ -3,6 +3,7 @@
 
 xla_test(graph/attributes LABELS core asan)
 
+xla_test(kernel/conv_depthwise LABELS asan isa)
 xla_test(kernel/gemm LABELS isa)
 xla_test(kernel/gemm_operands LABELS isa)
 xla_test(kernel/lane LABELS core asan isa)

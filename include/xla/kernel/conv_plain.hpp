@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <xla/kernel/conv.hpp>
+#include <xla/kernel/conv_sizes.hpp>
 #include <xla/kernel/gemm_long.hpp>
 #include <xla/kernel/loops.hpp>
 #include <xla/tensor/working_memory.hpp>
@@ -118,43 +118,38 @@ void gather_tap(const conv_sizes& s, const T* x, index_t channels, index_t tap, 
   }
 }
 
-}  // namespace detail
-
 template <class T>
-void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y) {
-  detail::multiply_taps<T>(s, {x, s.height, s.width, s.in}, {y, s.out_height, s.out_width, s.out},
-                           {w.data, s.in / s.groups, w.in_stride, w.out_stride, w.tap_stride},
-                           s.out / s.groups * w.out_stride,
-                           [&](int axis, std::int64_t at, std::int64_t tap) {
-                             return detail::place_in_x(s, axis, at, tap);
-                           });
+void plain_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y) {
+  multiply_taps<T>(s, {x, s.height, s.width, s.in}, {y, s.out_height, s.out_width, s.out},
+                   {w.data, s.in / s.groups, w.in_stride, w.out_stride, w.tap_stride},
+                   s.out / s.groups * w.out_stride,
+                   [&](int axis, index_t at, index_t tap) { return place_in_x(s, axis, at, tap); });
 }
 
 template <class T>
-void conv_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
-  detail::multiply_taps<T>(s, {dy, s.out_height, s.out_width, s.out}, {dx, s.height, s.width, s.in},
-                           {w.data, s.out / s.groups, w.out_stride, w.in_stride, w.tap_stride},
-                           s.out / s.groups * w.out_stride,
-                           [&](int axis, std::int64_t at, std::int64_t tap) {
-                             return detail::place_in_y(s, axis, at, tap);
-                           });
+void plain_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
+  multiply_taps<T>(s, {dy, s.out_height, s.out_width, s.out}, {dx, s.height, s.width, s.in},
+                   {w.data, s.out / s.groups, w.out_stride, w.in_stride, w.tap_stride},
+                   s.out / s.groups * w.out_stride,
+                   [&](int axis, index_t at, index_t tap) { return place_in_y(s, axis, at, tap); });
 }
 
 template <class T>
-void conv_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
-  const std::int64_t pixels = s.batch * s.out_height * s.out_width, taps = s.taps();
-  const std::int64_t in = s.in / s.groups, out = s.out / s.groups;
-  parallel_for(s.groups * taps, [&](std::int64_t i) {
-    const std::int64_t group = i / taps, tap = i % taps;
+void plain_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
+  const index_t pixels = s.batch * s.out_height * s.out_width, taps = s.taps();
+  const index_t in = s.in / s.groups, out = s.out / s.groups;
+  parallel_for(s.groups * taps, [&](index_t i) {
+    const index_t group = i / taps, tap = i % taps;
     ::xla::detail::working_memory memory;
     T* const seen =
         static_cast<T*>(memory.take(static_cast<std::size_t>((pixels + out) * in) * sizeof(T)));
     T* const sums = seen + pixels * in;
-    detail::gather_tap(s, x + group * in, in, tap, seen);
+    gather_tap(s, x + group * in, in, tap, seen);
     gemm<T>(out, in, pixels, {dy + group * out, 1, s.out}, {seen, in, 1}, sums, in);
     T* const to = dw + group * out * in * taps + tap;
-    for (std::int64_t k = 0; k < out * in; ++k) to[k * taps] = sums[k];
+    for (index_t k = 0; k < out * in; ++k) to[k * taps] = sums[k];
   });
 }
 
+}  // namespace detail
 }  // namespace xla::kernel

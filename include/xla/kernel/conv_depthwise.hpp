@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <type_traits>
+
+#include "xla/kernel/block_sum.hpp"
+#include "xla/kernel/conv_columns.hpp"
+#include "xla/kernel/conv_sizes.hpp"
+#include "xla/kernel/loops.hpp"
+
+// Depthwise convolutions, and those with groups of a few channels, as many in as out: direct sums
+// over vectors of channels. Results are made a row at a time, by strips of seven columns (seven
+// divides most widths) where the kernel is 3 or 5 wide and the stride 1 or 2, else by pixels.
+
+namespace xla::kernel {
+namespace detail {
+
+/// True where a vector holds whole groups.
+template <class T>
+constexpr bool in_small_groups(const conv_sizes& c) {
+  const std::int64_t group = c.in / c.groups;
+  return c.out == c.in && (group == 1 || group == 2 || group == 4 || group == 8) &&
+         group <= lanes<T>;
+}
+
+/// Calls f(a group's channels).
+template <class T, class F>
+void with_group(const conv_sizes& c, F f) {
+  const std::int64_t group = c.in / c.groups;
+  if (group == 1) return f(std::integral_constant<int, 1>{});
+  if constexpr (lanes<T> >= 2)
+    if (group == 2) return f(std::integral_constant<int, 2>{});
+  if constexpr (lanes<T> >= 4)
+    if (group == 4) return f(std::integral_constant<int, 4>{});
+  if constexpr (lanes<T> >= 8)
+    if (group == 8) return f(std::integral_constant<int, 8>{});
+}
+
+/// Calls f(kernel width, stride) if strips are made for them, and says whether they are. Of double
+/// there are none: they would be most of the code, for what nobody trains in.
+template <class T, int Group, class F>
+bool with_strips(const conv_sizes& c, F f) {
+  if constexpr (std::is_same_v<T, float> && Group != 2) {
+    if (c.dilation[1] != 1 || c.in < lanes<T> || c.kernel[0] > kernel_rows<T>::most) return false;
+    const auto stride = [&](auto kernel) {
+      if (c.stride[1] == 1) return f(kernel, std::integral_constant<int, 1>{});
+      if (c.stride[1] == 2) return f(kernel, std::integral_constant<int, 2>{});
+      return false;
+    };
+    if (c.kernel[1] == 3) return stride(std::integral_constant<int, 3>{});
+    if constexpr (Group == 1)
+      if (c.kernel[1] == 5) return stride(std::integral_constant<int, 5>{});
+  }
+  return false;
+}
+
+/// Weights as [tap][r][channel], in this thread's memory. `turned` is for input gradients.
+template <int Group, class T>
+T* pack_small_groups(const conv_sizes& c, const conv_weights<T>& w, bool turned, bool mirrored) {
+  struct use;
+  const std::int64_t wide = c.kernel[1];
+  auto* const packed = static_cast<T*>(
+      thread_scratch<use>(c.taps() * Group * c.in * static_cast<std::int64_t>(sizeof(T))));
+  T* to = packed;
+  for (std::int64_t k = 0; k < c.kernel[0]; ++k)
+    for (std::int64_t j = 0; j < wide; ++j) {
+      const T* const tap = w.data + (k * wide + (mirrored ? wide - 1 - j : j)) * w.tap_stride;
+      for (int r = 0; r < Group; ++r)
+        for (std::int64_t i = 0; i < c.in; ++i) {
+          const std::int64_t o = turned ? i ^ r : i, of = (turned ? i : i ^ r) % Group;
+          *to++ = tap[o * w.out_stride + of * w.in_stride];
+        }
+    }
+  return packed;
+}
+
+/// One direction of a convolution: every row of the result is a sum over rows of images.
+template <class T>
+struct small_groups_pass {
+  const conv_sizes& c;
+  bool back;  ///< the input gradient
+  const T* images;
+  T* weights;
+  T* result;
+
+  std::int64_t size(int axis) const {
+    return axis == 0 ? (back ? c.height : c.out_height) : (back ? c.width : c.out_width);
+  }
+  std::int64_t image_size(int axis) const {
+    return axis == 0 ? (back ? c.out_height : c.height) : (back ? c.out_width : c.width);
+  }
+  /// What a place along an axis meets with a tap, or -1.
+  std::int64_t met(int axis, std::int64_t at, std::int64_t tap) const {
+    std::int64_t place = tap * c.dilation[axis] - c.padding[axis];
+    if (!back) place += at * c.stride[axis];
+    else if ((place = at - place) < 0 || place % c.stride[axis] != 0) return -1;
+    else place /= c.stride[axis];
+    return place < image_size(axis) ? std::max<std::int64_t>(place, -1) : -1;
+  }
+  /// Calls f(row of the result, its place in an image, its image) for all rows, on the pool.
+  template <class F>
+  void each_row(F f) const {
+    const std::int64_t height = size(0), line = size(1) * c.in;
+    const std::int64_t work = line * c.taps() * (c.in / c.groups);
+    for_ranges(c.batch * height, work, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t row = first; row < last; ++row)
+        f(result + row * line, row % height, row / height);
+    });
+  }
+  /// How many rows of images the next row of the result is further.
+  std::int64_t rows_on() const { return back ? 1 : c.stride[0]; }
+  /// Calls f(row of images, tap) for the rows that one of the result meets.
+  template <class F>
+  void each_met(std::int64_t at, std::int64_t image, F f) const {
+    for (std::int64_t k = 0; k < c.kernel[0]; ++k)
+      if (const std::int64_t y = met(0, at, k); y >= 0)
+        f(images + (image * image_size(0) + y) * image_size(1) * c.in, k);
+  }
+};
+
+template <int Group, class T>
+void by_pixels(const small_groups_pass<T>& p) {
+  const conv_sizes& c = p.c;
+  struct use;
+  p.each_row([&](T* y, std::int64_t at, std::int64_t image) {
+    auto* const met = static_cast<met_pixel<T>*>(
+        thread_scratch<use>(c.taps() * static_cast<std::int64_t>(sizeof(met_pixel<T>))));
+    for (std::int64_t x = 0; x < p.size(1); ++x) {
+      std::int64_t count = 0;
+      p.each_met(at, image, [&](const T* row, std::int64_t k) {
+        for (std::int64_t j = 0; j < c.kernel[1]; ++j)
+          if (const std::int64_t column = p.met(1, x, j); column >= 0)
+            met[count++] = {row + column * c.in, p.weights + (k * c.kernel[1] + j) * Group * c.in};
+      });
+      sum_pixels<Group>(met, count, c.in, y + x * c.in);
+    }
+  });
+}
+
+inline constexpr std::int64_t columns_of_strip = 7;
+
+/// Calls f(columns, first column) for strips that make up all columns, some perhaps twice.
+template <class F>
+void each_strip(std::int64_t columns, bool wide, F f) {
+  constexpr std::integral_constant<int, columns_of_strip> many;
+  std::int64_t x = 0;
+  if (wide && columns >= many) {
+    for (; x + many <= columns; x += many) f(many, x);
+    if (columns - x > 2) return f(many, columns - many);
+  }
+  for (; x < columns; ++x) f(std::integral_constant<int, 1>{}, x);
+}
+
+/// The rows of images, with the weights, that a row of the result meets.
+template <int Group, class T>
+kernel_rows<T> rows_of(const small_groups_pass<T>& p, std::int64_t at, std::int64_t image) {
+  kernel_rows<T> rows;
+  p.each_met(at, image, [&](const T* row, std::int64_t k) {
+    rows.add(row, p.weights + k * p.c.kernel[1] * Group * p.c.in);
+  });
+  rows.fetch_next(p.rows_on(), p.image_size(1) * p.c.in);
+  return rows;
+}
+
+template <int Kernel, int Stride, int Group, class T>
+void by_strips(const small_groups_pass<T>& p, std::int64_t padding) {
+  const std::int64_t columns = p.size(1), width = p.image_size(1);
+  const bool wide = padding < Kernel && (columns - 1) * Stride - padding < width;
+  p.each_row([&](T* y, std::int64_t at, std::int64_t image) {
+    const auto rows = rows_of<Group>(p, at, image);
+    each_strip(columns, wide, [&](auto n, std::int64_t x) {
+      const column_strip<T> s{rows, x * Stride - padding, width, p.c.in, columns * p.c.in};
+      sum_columns<Kernel, Stride, Group, n>(s, y + x * p.c.in);
+    });
+  });
+}
+
+/// An input gradient of stride 2.
+template <int Kernel, int Group, class T>
+void by_pairs(const small_groups_pass<T>& p) {
+  constexpr std::int64_t half = Kernel / 2, parity = half % 2;
+  const std::int64_t width = p.c.width, before = (p.c.padding[1] + half) % 2;
+  const std::int64_t shift = (p.c.padding[1] - before - parity) / 2 + phases_of_two<Kernel>::lowest;
+  p.each_row([&](T* dx, std::int64_t at, std::int64_t image) {
+    const auto rows = rows_of<Group>(p, at, image);
+    each_strip((width + before + 1) / 2, true, [&](auto n, std::int64_t u) {
+      const std::int64_t x = 2 * u - before;
+      const column_strip<T> s{rows, u + shift, p.image_size(1), p.c.in, width * p.c.in};
+      sum_pairs<Kernel, Group, n>(s, dx + x * p.c.in, -x, width - x);
+    });
+  });
+}
+
+/// Every element so many times: a depthwise convolution whose results have that many channels for
+/// each one of x is one with equal channels.
+template <class T>
+T* repeat_channels(const T* from, std::int64_t count, std::int64_t multiplier) {
+  struct use;
+  auto* const to = static_cast<T*>(
+      thread_scratch<use>(count * multiplier * static_cast<std::int64_t>(sizeof(T))));
+  for_ranges(count, multiplier, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i)
+      std::fill_n(to + i * multiplier, multiplier, from[i]);
+  });
+  return to;
+}
+inline conv_sizes with_repeated(conv_sizes c) {
+  c.in = c.groups = c.out;
+  return c;
+}
+inline std::int64_t input_count(const conv_sizes& c) { return c.batch * c.height * c.width * c.in; }
+
+/// Sums of the gradients of weights, [tap][r][channel], over the rows of dy.
+template <int Group, class T>
+class small_group_weights {
+ public:
+  small_group_weights(const conv_sizes& c, const T* x, const T* dy)
+      : c_(c),
+        images_{c, false, x, nullptr, nullptr},
+        dy_(dy),
+        place_((c.in + lanes<T> - 1) / lanes<T> * lanes<T>),
+        count_(c.taps() * Group * place_) {}
+
+  /// The gradient as (out, in / groups, height, width).
+  void write(T* dw) const {
+    struct use;
+    // Parts are cut by sizes alone: bits do not depend on the number of threads.
+    const std::int64_t rows = c_.batch * c_.out_height,
+                       parts = std::clamp<std::int64_t>(rows, 1, 32);
+    const std::int64_t work = rows * c_.out_width * c_.in * c_.taps() * Group;
+    const bool parallel = work >= parallel_work && num_threads() > 1;
+    auto* const sums = static_cast<T*>(thread_scratch<use>((parallel ? parts : 2) * count_ *
+                                                           static_cast<std::int64_t>(sizeof(T))));
+    const auto one = [&](std::int64_t part, T* to) {
+      std::fill_n(to, count_, T{0});
+      for (std::int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row)
+        add_row(row, to);
+    };
+    if (parallel) parallel_for(parts, [&](std::int64_t part) { one(part, sums + part * count_); });
+    else one(0, sums);
+    for (std::int64_t part = 1; part < parts; ++part) {
+      T* const more = sums + (parallel ? part : 1) * count_;
+      if (!parallel) one(part, more);
+      column_sums<T>{sums, nullptr}.add({more, nullptr}, count_, false);
+    }
+    unpack(sums, dw);
+  }
+
+ private:
+  void add_row(std::int64_t row, T* sums) const {
+    const T* const dy = dy_ + row * c_.out_width * c_.in;
+    const std::int64_t at = row % c_.out_height, image = row / c_.out_height;
+    const bool done = with_strips<T, Group>(c_, [&](auto kernel, auto stride) {
+      constexpr std::int64_t n = columns_of_strip;
+      const std::int64_t columns = c_.out_width, padding = c_.padding[1];
+      if (columns < n || padding >= kernel || (columns - 1) * stride - padding >= c_.width)
+        return false;
+      kernel_rows<T> rows;
+      images_.each_met(at, image, [&](const T* line, std::int64_t k) {
+        rows.add(line, sums + k * kernel * Group * place_);
+      });
+      rows.fetch_next(c_.stride[0], c_.width * c_.in);
+      for (std::int64_t x = 0; x < columns; x += n) {
+        const std::int64_t first = std::min(x, columns - n);
+        const column_strip<T> s{rows, first * stride - padding, c_.width, c_.in, 0};
+        add_products<kernel, stride, Group, n>(s, dy + first * c_.in, x - first, place_);
+      }
+      return true;
+    });
+    if (!done) add_row_by_pixels(dy, at, image, sums);
+  }
+  void add_row_by_pixels(const T* dy, std::int64_t at, std::int64_t image, T* sums) const {
+    const std::int64_t stride = c_.stride[1], wide = c_.kernel[1];
+    images_.each_met(at, image, [&](const T* row, std::int64_t k) {
+      for (std::int64_t j = 0; j < wide; ++j) {
+        const std::int64_t shift = j * c_.dilation[1] - c_.padding[1];
+        const std::int64_t begin = shift < 0 ? (stride - 1 - shift) / stride : 0;
+        const std::int64_t end =
+            shift >= c_.width ? 0 : std::min(c_.out_width, (c_.width - 1 - shift) / stride + 1);
+        add_pixels<Group>(dy + begin * c_.in, row + (begin * stride + shift) * c_.in, end - begin,
+                          stride * c_.in, c_.in, sums + (k * wide + j) * Group * place_, place_);
+      }
+    });
+  }
+  void unpack(const T* sums, T* dw) const {
+    const std::int64_t taps = c_.taps();
+    const std::int64_t whole = c_.in < lanes<T> ? c_.in : c_.in / lanes<T> * lanes<T>;
+    for (std::int64_t o = 0; o < c_.in; ++o)
+      for (std::int64_t i = 0; i < Group; ++i)
+        for (std::int64_t t = 0; t < taps; ++t, ++dw)
+          *dw = sums[(t * Group + (o % Group ^ i)) * place_ + (o < whole ? o : place_ - c_.in + o)];
+  }
+
+  const conv_sizes& c_;
+  small_groups_pass<T> images_;
+  const T* dy_;
+  std::int64_t place_, count_;
+};
+
+}  // namespace detail
+
+/// Whether the functions below have a convolution: depthwise with any multiplier, or groups of 2, 4
+/// or 8 channels that vectors hold, as many in as out.
+template <class T>
+constexpr bool has_small_groups(const conv_sizes& c) {
+  return (c.in == c.groups && c.groups > 1) || detail::in_small_groups<T>(c);
+}
+
+template <class T>
+void small_groups_forward(const conv_sizes& c, const T* x, const conv_weights<T>& w, T* y) {
+  if (c.in != c.out) {
+    const T* const repeated = detail::repeat_channels(x, detail::input_count(c), c.out / c.in);
+    return small_groups_forward(detail::with_repeated(c), repeated, w, y);
+  }
+  detail::with_group<T>(c, [&](auto group) {
+    detail::small_groups_pass<T> p{c, false, x, nullptr, y};
+    p.weights = detail::pack_small_groups<group>(c, w, false, false);
+    const bool done = detail::with_strips<T, group>(c, [&](auto kernel, auto stride) {
+      detail::by_strips<kernel, stride, group>(p, c.padding[1]);
+      return true;
+    });
+    if (!done) detail::by_pixels<group>(p);
+  });
+}
+
+template <class T>
+void small_groups_input_gradient(const conv_sizes& c, const T* dy, const conv_weights<T>& w,
+                                 T* dx) {
+  if (c.in != c.out) {
+    struct use;
+    const std::int64_t count = detail::input_count(c), m = c.out / c.in;
+    auto* const repeated =
+        static_cast<T*>(thread_scratch<use>(count * m * static_cast<std::int64_t>(sizeof(T))));
+    small_groups_input_gradient(detail::with_repeated(c), dy, w, repeated);
+    return for_ranges(count, m, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i)
+        dx[i] = std::accumulate(repeated + i * m, repeated + (i + 1) * m, T{0});
+    });
+  }
+  detail::with_group<T>(c, [&](auto group) {
+    detail::small_groups_pass<T> p{c, true, dy, nullptr, dx};
+    const bool done = detail::with_strips<T, group>(c, [&](auto kernel, auto stride) {
+      p.weights = detail::pack_small_groups<group>(c, w, true, stride == 1);
+      if constexpr (stride == 2) detail::by_pairs<kernel, group>(p);
+      else detail::by_strips<kernel, 1, group>(p, kernel - 1 - c.padding[1]);
+      return true;
+    });
+    if (done) return;
+    p.weights = detail::pack_small_groups<group>(c, w, true, false);
+    detail::by_pixels<group>(p);
+  });
+}
+
+template <class T>
+void small_groups_weight_gradient(const conv_sizes& c, const T* x, const T* dy, T* dw) {
+  if (c.in != c.out) {
+    const T* const repeated = detail::repeat_channels(x, detail::input_count(c), c.out / c.in);
+    return small_groups_weight_gradient(detail::with_repeated(c), repeated, dy, dw);
+  }
+  detail::with_group<T>(
+      c, [&](auto group) { detail::small_group_weights<group, T>(c, x, dy).write(dw); });
+}
+
+}  // namespace xla::kernel

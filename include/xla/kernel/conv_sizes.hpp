@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace xla::kernel {
+
+/// One convolution: x is (batch, height, width, in), y (batch, out_height, out_width, out), both
+/// contiguous. What a tap sees of x at a place of y begins `padding` before stride times the place
+/// and is `dilation` from the next tap's; what lies outside of x is 0.
+struct conv_sizes {
+  std::int64_t batch, height, width, in;
+  std::int64_t out_height, out_width, out;
+  std::int64_t kernel[2], stride[2];
+  std::int64_t padding[2];  ///< top, left
+  std::int64_t dilation[2];
+  std::int64_t groups;
+
+  constexpr std::int64_t taps() const { return kernel[0] * kernel[1]; }
+};
+
+/// Where a weight's element (o, i within its group, tap) lies: data[o * out_stride + i * in_stride
+/// + tap * tap_stride].
+template <class T>
+struct conv_weights {
+  const T* data;
+  std::int64_t out_stride, in_stride, tap_stride;
+};
+
+}  // namespace xla::kernel
