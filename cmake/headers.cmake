@@ -6,6 +6,7 @@ set(XLA_HEADERS
   xla/base/caller.hpp
   xla/base/error.hpp
   xla/base/fork.hpp
+  xla/base/give_way.hpp
   xla/base/hana.hpp
   xla/base/hash.hpp
   xla/base/instance.hpp

@@ -6,7 +6,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <iterator>
 #include <memory>
 #include <numeric>
@@ -38,8 +37,8 @@ struct batch_of<A, B> {
 template <class T, int R>
 Tensor<T, R> take_rows(const Tensor<T, R>& from, std::span<const std::int64_t> rows) {
   auto sizes = from.sizes();
-  const auto width = static_cast<std::size_t>(
-      std::accumulate(sizes.begin() + 1, sizes.end(), std::int64_t{1}, std::multiplies<>{}));
+  std::size_t width = 1;
+  for (int i = 1; i < R; ++i) width *= static_cast<std::size_t>(sizes[static_cast<std::size_t>(i)]);
   sizes[0] = static_cast<std::int64_t>(rows.size());
   const auto make = [&]<std::size_t... I>(const T* values, std::index_sequence<I...>) {
     return from_blob(values, {sizes[I]...});

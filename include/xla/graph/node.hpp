@@ -106,10 +106,12 @@ struct op_record {
   constexpr void set(const typename Op::attributes& a) {
     attr = pack(a);
   }
-  [[gnu::noinline]] constexpr shape dims_shape() const {
+  constexpr shape dims_shape() const {
     shape s;
     s.rank = rank;
-    for (int i = 0; i < rank; ++i) s.dims[i] = dims[i];
+    if (__builtin_is_constant_evaluated())
+      for (int i = 0; i < rank; ++i) s.dims[i] = dims[i];
+    else __builtin_memcpy(s.dims, dims, sizeof dims);  // all of them: no loop, no call
     return s;
   }
   constexpr void set_shape(const shape& s) {

@@ -6,10 +6,10 @@
 #include <mutex>
 #include <new>
 #include <string_view>
-#include <thread>
 
 #include "xla/base/error.hpp"
 #include "xla/base/fork.hpp"
+#include "xla/base/give_way.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/shape/shape.hpp"
 
@@ -19,7 +19,7 @@ namespace xla::detail {
 class spin_lock {
  public:
   void lock() noexcept {
-    while (flag_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    while (flag_.test_and_set(std::memory_order_acquire)) give_way();
   }
   void unlock() noexcept { flag_.clear(std::memory_order_release); }
 

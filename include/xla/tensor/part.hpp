@@ -2,7 +2,7 @@
 #pragma once
 
 #include <bit>
-#include <functional>
+#include <cstdint>
 #include <tuple>
 #include <utility>
 
@@ -131,9 +131,9 @@ struct model_traits<several<Target...>> {
 template <class... Module>
 void check_disjoint(const std::tuple<Module&...>& models) {
   const auto inside = [](const auto& a, const auto& b) {  // how often a begins in b
-    const auto* const first = reinterpret_cast<const char*>(&b);
-    const auto* const at = reinterpret_cast<const char*>(&a);
-    return std::less_equal<>{}(first, at) && std::less<>{}(at, first + sizeof b);
+    const auto first = reinterpret_cast<std::uintptr_t>(&b);
+    const auto at = reinterpret_cast<std::uintptr_t>(&a);
+    return first <= at && at < first + sizeof b;
   };
   std::apply(
       [&](auto&... a) {

@@ -35,11 +35,10 @@ class basic_op_cache {
   void after_fork(bool) noexcept { lock_.unlock(); }
   /// Counts an execution, as xla::<op>; true at first sight.
   bool count(const impl& t) {
-    std::uint64_t h = mix(t.op->id, static_cast<std::uint64_t>(t.type));
-    if (!t.op->impure) h = mix(mix(h, t.attr.low), t.attr.high);
-    h = mixed(h, t.dims_shape());
-    for (int i = 0; i < t.arity; ++i)
-      h = mixed(mix(h, std::uint64_t(t.in[i]->type)), t.in[i]->dims_shape());
+    std::uint64_t h = t.op->id;
+    if (!t.op->impure && !t.op->fields.empty()) h = mix(mix(h, t.attr.low), t.attr.high);
+    h = mixed(h, t);
+    for (int i = 0; i < t.arity; ++i) h = mixed(h, *t.in[i]);
     counter* executions = find(h);
     const bool first = !executions;
     if (first) add(h, *(executions = &get_counter("xla::" + std::string(t.op->name))));
@@ -54,9 +53,9 @@ class basic_op_cache {
  private:
   static constexpr std::size_t most = 1 << 16;
 
-  static std::uint64_t mixed(std::uint64_t h, const shape& s) {
-    h = mix(h, static_cast<std::uint64_t>(s.rank));
-    for (int i = 0; i < s.rank; ++i) h = mix(h, static_cast<std::uint64_t>(s.dims[i]));
+  static std::uint64_t mixed(std::uint64_t h, const op_record& of) {
+    h = mix(h, static_cast<std::uint64_t>(of.type) << 8 | static_cast<std::uint64_t>(of.rank));
+    for (int i = 0; i < of.rank; ++i) h = mix(h, static_cast<std::uint64_t>(of.dims[i]));
     return h;
   }
   counter* find(std::uint64_t h) {
