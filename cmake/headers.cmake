@@ -52,6 +52,7 @@ set(XLA_HEADERS
   xla/op/abs.hpp
   xla/op/argmax.hpp
   xla/op/arithmetic.hpp
+  xla/op/avg_pool.hpp
   xla/op/cast.hpp
   xla/op/check_index.hpp
   xla/op/clip.hpp
@@ -106,6 +107,7 @@ set(XLA_HEADERS
   xla/op/list.hpp
   xla/op/logical.hpp
   xla/op/matmul.hpp
+  xla/op/max_pool.hpp
   xla/op/median.hpp
   xla/op/methods.hpp
   xla/op/minmax.hpp
@@ -113,6 +115,7 @@ set(XLA_HEADERS
   xla/op/nonzero.hpp
   xla/op/op.hpp
   xla/op/permute.hpp
+  xla/op/pooling.hpp
   xla/op/pow.hpp
   xla/op/print.hpp
   xla/op/prod.hpp
@@ -195,6 +198,7 @@ set(XLA_HEADERS
   xla/kernel/op/map.hpp
   xla/kernel/op/matmul.hpp
   xla/kernel/op/movement.hpp
+  xla/kernel/op/pooling.hpp
   xla/kernel/op/random.hpp
   xla/kernel/op/random_kernels.hpp
   xla/kernel/op/reduce.hpp
@@ -211,6 +215,7 @@ set(XLA_HEADERS
   xla/kernel/region.hpp
   xla/kernel/row.hpp
   xla/kernel/truth.hpp
+  xla/kernel/windows.hpp
   xla/run/call/arguments.hpp
   xla/run/call/call.hpp
   xla/run/call/compile_options.hpp

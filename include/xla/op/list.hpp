@@ -7,6 +7,7 @@
 #include "xla/op/abs.hpp"
 #include "xla/op/argmax.hpp"
 #include "xla/op/arithmetic.hpp"
+#include "xla/op/avg_pool.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/check_index.hpp"
 #include "xla/op/clip.hpp"
@@ -24,6 +25,7 @@
 #include "xla/op/integers.hpp"
 #include "xla/op/logical.hpp"
 #include "xla/op/matmul.hpp"
+#include "xla/op/max_pool.hpp"
 #include "xla/op/median.hpp"
 #include "xla/op/minmax.hpp"
 #include "xla/op/multinomial.hpp"
@@ -57,6 +59,8 @@
   X(xla::op::mul, numbers) \
   X(xla::op::div, numbers) \
   X(xla::op::neg, numbers) \
+  X(xla::op::avg_pool, fractions) \
+  X(xla::op::avg_pool_spread, fractions) \
   X(xla::op::cast, conversions) \
   X(xla::op::check_index, indices) \
   X(xla::op::clamp, numbers) \
@@ -95,6 +99,9 @@
   X(xla::op::logical_or, truths) \
   X(xla::op::logical_not, truths) \
   X(xla::op::matmul, fractions) \
+  X(xla::op::max_pool, numbers) \
+  X(xla::op::max_pool_scatter, fractions) \
+  X(xla::op::max_pool_pick, fractions) \
   X(xla::op::median_index, places) \
   X(xla::op::median, numbers) \
   X(xla::op::maximum, numbers) \

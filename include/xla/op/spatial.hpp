@@ -4,6 +4,8 @@
 #include <concepts>
 #include <cstdint>
 
+#include "xla/shape/bounds.hpp"
+
 namespace xla {
 
 /// A number for each axis of an image, {height, width}, or one for both: kernels, strides, paddings
@@ -16,6 +18,17 @@ struct HeightWidth {
       : height(static_cast<std::int64_t>(h)), width(static_cast<std::int64_t>(w)) {}
 
   friend constexpr bool operator==(const HeightWidth&, const HeightWidth&) = default;
+};
+
+/// The size of images to make, {height, width}, or one number for both; xla::none is the size of
+/// those that are there.
+struct ImageSize {
+  detail::bound height, width;
+
+  template <std::convertible_to<detail::bound> N>
+  constexpr ImageSize(const N& both) : height(both), width(both) {}
+  template <std::convertible_to<detail::bound> H, std::convertible_to<detail::bound> W>
+  constexpr ImageSize(const H& h, const W& w) : height(h), width(w) {}
 };
 
 }  // namespace xla

@@ -10,6 +10,7 @@
 #include "xla/kernel/op/map.hpp"
 #include "xla/kernel/op/matmul.hpp"
 #include "xla/kernel/op/movement.hpp"
+#include "xla/kernel/op/pooling.hpp"
 #include "xla/kernel/op/random.hpp"
 #include "xla/kernel/op/reduce.hpp"
 #include "xla/kernel/op/scan.hpp"
