@@ -169,8 +169,13 @@ set(XLA_HEADERS
   xla/kernel/conv_choice.hpp
   xla/kernel/conv_columns.hpp
   xla/kernel/conv_depthwise.hpp
-  xla/kernel/conv_plain.hpp
+  xla/kernel/conv_direct.hpp
+  xla/kernel/conv_patches.hpp
   xla/kernel/conv_sizes.hpp
+  xla/kernel/conv_weight_gradient.hpp
+  xla/kernel/conv_winograd.hpp
+  xla/kernel/conv_winograd_transform.hpp
+  xla/kernel/winograd.hpp
   xla/kernel/eigen.hpp
   xla/kernel/eigen_packets.hpp
   xla/kernel/gemm.hpp

@@ -26,6 +26,7 @@ set(stateless "^(base|shape|graph|tensor|op|transform|kernel|run)/|^(tensor|modu
 set(state_rooms       # the only places there with objects that outlive a call:
   "^run/state/"       # contexts of the process, of devices and of threads
   "^kernel/pool.hpp$" # the threads that all kernels share
+  "^kernel/winograd.hpp$" # whether kernels may use that algorithm
   "^kernel/(loops|gemm_scratch).hpp$"  # memory that each of them works in, kept for the next loop
   "^tensor/(heap|buffer).hpp$"      # memory that waits for the next tensor, and its counts
   "^base/fork.hpp$")  # what has to be at rest when the process forks

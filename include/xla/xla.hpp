@@ -93,6 +93,7 @@ namespace train {}
 
 #include "xla/compile.hpp"
 #include "xla/kernel/eigen.hpp"
+#include "xla/kernel/winograd.hpp"
 #include "xla/run/plan/memory.hpp"
 #include "xla/run/state/metrics.hpp"
 #include "xla/run/state/passes.hpp"

@@ -1,51 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "xla/kernel/conv.hpp"
 #include "xla/kernel/conv_depthwise.hpp"
-#include "xla/kernel/conv_plain.hpp"
+#include "xla/kernel/conv_winograd.hpp"
+#include "xla/kernel/winograd.hpp"
 
 namespace xla::kernel {
 
-/// The ways to compute a convolution.
+/// The ways to compute a convolution and its gradients.
 enum class conv_way {
-  product,       ///< of what taps see and the weight: conv_plain.hpp
   small_groups,  ///< sums over vectors of channels: conv_depthwise.hpp
+  direct,        ///< products of what taps see and the weight: conv_direct.hpp
+  winograd_2,    ///< F(2 x 2, 3 x 3): conv_winograd.hpp
+  winograd_4,    ///< F(4 x 4, 3 x 3)
 };
 
-/// The way of a convolution, by its sizes alone, so that bits do not depend on the mode. Behind
-/// each row: times as fast as the ways below it, forward / input gradient / weight gradient, float,
-/// batch 1, a Xeon core with AVX-512.
+/// What F(M x M, 3 x 3) takes, in multiply-adds of the direct sums for each pair of channels. A
+/// tile's places are dearer than direct sums, and more so by the tile's transforms, which more
+/// channels share; the weights' transform is worth 50 tiles.
+template <int M>
+double winograd_cost(const conv_sizes& s) {
+  const auto tiles_of = [](std::int64_t n) { return static_cast<double>((n + M - 1) / M); };
+  const double tiles =
+      static_cast<double>(s.batch) * tiles_of(s.out_height) * tiles_of(s.out_width);
+  const double share = 1 / static_cast<double>(s.in) + 1 / static_cast<double>(s.out);
+  constexpr double places = (M + 2) * (M + 2);
+  constexpr double place = M == 2 ? 1.3 : 1.55, transforms = M == 2 ? 4 : 6;
+  return places * (place * (1 + transforms * share) * tiles + 50);
+}
+
+/// Whether that algorithm can compute it at all, and may.
+template <class = void>
+bool may_be_winograd(const conv_sizes& s) {
+  return s.kernel[0] == 3 && s.kernel[1] == 3 && s.stride[0] == 1 && s.stride[1] == 1 &&
+         s.dilation[0] == 1 && s.dilation[1] == 1 && s.groups == 1 && s.padding[0] <= 2 &&
+         s.padding[1] <= 2 && s.in % 16 == 0 && s.out % 16 == 0 && std::max(s.in, s.out) <= 1024 &&
+         winograd_allowed<>();
+}
+
+/// The way of a convolution and its gradients, by sizes alone, so that bits do not depend on the
+/// mode.
 template <class T>
-constexpr conv_way way_of(const conv_sizes& s) {
+conv_way way_of(const conv_sizes& s) {
   // Depthwise 3x3, 144@56: 94 / 140 / 96; 960@7: 125 / 333 / 183; 3@112: 6 / 9 / 26; 7x7, 96@56:
   // 94 / 134 / 170; two results a channel, 32@56: 32 / 51 / 38. Groups of 2, 64@56: 31 / 42 / 68;
-  // of 4, 128@56: 19 / 38 / 45; of 8, 256@28: 6 / 10 / 16, 256@56 with stride 2: 5 / 28 / 8.
+  // of 4, 128@56: 19 / 38 / 45; of 8, 256@28: 6 / 10 / 16, 256@56 with stride 2: 5 / 28 / 8: times
+  // as fast as products of strided rows, forward / input gradient / weight gradient, batch 1.
   if (has_small_groups<T>(s)) return conv_way::small_groups;
-  return conv_way::product;
+
+  // The costs are fitted to these, F(4 x 4) and F(2 x 2) against direct sums, the weights'
+  // transform counted in each call; a Xeon core with AVX-512 and 2 MiB of L2, the other one busy:
+  //
+  //   channels, pixels   forward, batch 1   batch 8      weight's gradient, 1   batch 8
+  //    64, 56 x 56       2.0   1.4          2.1   1.5    1.4    1.3             2.3   1.8
+  //   128, 28 x 28       1.35  1.25         2.0   1.6    1.6    1.1             2.2   1.9
+  //   256, 14 x 14       0.65  0.95         1.5   1.45   0.75   1.0             1.4   1.4
+  //   512, 7 x 7         0.25  0.45         0.8   0.9    0.35   0.65            1.05  0.95
+  //
+  // A Zen 5 gains more where weights are large: 1.2 to 1.3 for 512, 7 x 7 at batch 8.
+  if (may_be_winograd(s)) {
+    const double direct = 9 * static_cast<double>(s.batch * s.out_height * s.out_width);
+    const double two = winograd_cost<2>(s), four = winograd_cost<4>(s);
+    if (std::min(two, four) < direct)
+      return four <= two ? conv_way::winograd_4 : conv_way::winograd_2;
+  }
+  return conv_way::direct;
 }
 
 template <class T>
 void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y) {
+  const std::int64_t results = s.batch * s.out_height * s.out_width * s.out;
+  if (results == 0) return;
+  if (s.in * s.taps() == 0) return void(std::fill_n(y, results, T{0}));
   switch (way_of<T>(s)) {
     case conv_way::small_groups: return small_groups_forward(s, x, w, y);
-    case conv_way::product: return detail::plain_forward(s, x, w, y);
+    case conv_way::winograd_2: return detail::winograd_forward<2>(s, x, w, y);
+    case conv_way::winograd_4: return detail::winograd_forward<4>(s, x, w, y);
+    case conv_way::direct: return detail::direct_forward(s, x, w, y);
   }
 }
 
 template <class T>
 void conv_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
+  const std::int64_t results = s.batch * s.height * s.width * s.in;
+  if (results == 0) return;
+  if (s.out_height * s.out_width * s.out * s.taps() == 0)
+    return void(std::fill_n(dx, results, T{0}));
   switch (way_of<T>(s)) {
     case conv_way::small_groups: return small_groups_input_gradient(s, dy, w, dx);
-    case conv_way::product: return detail::plain_input_gradient(s, dy, w, dx);
+    case conv_way::winograd_2: return detail::winograd_input_gradient<2>(s, dy, w, dx);
+    case conv_way::winograd_4: return detail::winograd_input_gradient<4>(s, dy, w, dx);
+    case conv_way::direct: return detail::direct_input_gradient(s, dy, w, dx);
   }
 }
 
 template <class T>
 void conv_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
+  const std::int64_t results = s.out * (s.in / s.groups) * s.taps();
+  if (results == 0) return;
+  if (s.batch * s.out_height * s.out_width == 0) return void(std::fill_n(dw, results, T{0}));
   switch (way_of<T>(s)) {
     case conv_way::small_groups: return small_groups_weight_gradient(s, x, dy, dw);
-    case conv_way::product: return detail::plain_weight_gradient(s, x, dy, dw);
+    case conv_way::winograd_2: return detail::winograd_weight_gradient<2>(s, x, dy, dw);
+    case conv_way::winograd_4: return detail::winograd_weight_gradient<4>(s, x, dy, dw);
+    case conv_way::direct: return detail::direct_weight_gradient(s, x, dy, dw);
   }
 }
 

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include <xla/kernel/conv_direct.hpp>
+
+// The weight's gradient: for each tap a product of what it sees, transposed, and of the result's
+// gradient, with pixels as k. The latter is packed as panels, some lines of pixels at a time; the
+// former is read where it lies. A tile of the gradient stays in registers for all these pixels.
+
+namespace xla::kernel::detail {
+
+/// Pixels of a line: x moves by a fixed step, y by a row of a panel.
+template <class T>
+struct pixel_run {
+  const T *x, *y;
+  index_t length;
+};
+
+/// Some runs; x is `channel` elements from where they begin, and moves by `step`.
+template <class T>
+struct pixel_runs {
+  const pixel_run<T>* first;
+  index_t count, channel, step;
+};
+
+/// to(Rows, Vectors) (+)= the sum over pixels of x(Rows) y(Vectors).
+template <class T, int Rows, int Vectors>
+void outer_kernel(const pixel_runs<T>& all, T* to, bool first) {
+  using vector = packet<T>;
+  constexpr int width = lanes<T>;
+  const index_t step = all.step, channel = all.channel;
+  vector sum[Rows][Vectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) sum[i][j] = simd::pset1<vector>(T{0});
+  const pixel_run<T>* run = all.first;
+  for (index_t left = all.count; left > 0; --left, ++run) {
+    const T* __restrict x = run->x + channel;
+    const T* __restrict y = run->y;
+    for (index_t n = run->length; n > 0; --n, x += step, y += Vectors * width) {
+      vector row[Vectors];
+#pragma GCC unroll 4
+      for (int j = 0; j < Vectors; ++j) row[j] = simd::ploadu<vector>(y + j * width);
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) {
+        const vector one = simd::pset1<vector>(x[i]);
+#pragma GCC unroll 4
+        for (int j = 0; j < Vectors; ++j) sum[i][j] = simd::pmadd(one, row[j], sum[i][j]);
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j, to += width)
+      simd::pstoreu(to, first ? sum[i][j] : simd::padd(simd::ploadu<vector>(to), sum[i][j]));
+}
+
+/// The kernels for up to `rows` channels of x and `vectors` vectors of channels of y.
+template <class T>
+struct outer_tile {
+#if defined(__AVX512F__) || defined(__aarch64__)
+  static constexpr int rows = 14, vectors = 2;
+#else
+  static constexpr int rows = 6, vectors = 2;
+#endif
+  static constexpr index_t width = lanes<T>, columns = vectors * width;
+  using kernel = void (*)(const pixel_runs<T>&, T*, bool);
+
+  static kernel of(index_t height, index_t wide) {
+    static constexpr auto all = []<int... I>(std::integer_sequence<int, I...>) {
+      return std::array<std::array<kernel, 2>, rows>{
+          {{&outer_kernel<T, I + 1, 1>, &outer_kernel<T, I + 1, 2>}...}};
+    }(std::make_integer_sequence<int, rows>{});
+    return all[static_cast<std::size_t>(height - 1)][wide > width];
+  }
+};
+
+/// Blocks of channels of nearly equal height.
+template <class T>
+struct channel_blocks {
+  index_t channels;
+  index_t count = (channels + outer_tile<T>::rows - 1) / outer_tile<T>::rows;
+  index_t most = (channels + count - 1) / count;
+  index_t height(index_t i) const { return std::min(most, channels - i * most); }
+};
+
+/// How the weight's gradient of one group is cut, by shapes alone: that fixes the order of every
+/// sum.
+template <class T>
+struct outer_cut {
+  using tile = outer_tile<T>;
+  static constexpr index_t pixels = 256;  // at a time, about
+
+  const conv_sizes& s;
+  index_t in = s.in / s.groups, out = s.out / s.groups;
+  index_t joined = joined_pixels<T>(s);
+  index_t taps = s.kernel[0] * s.kernel[1] / joined;
+  channel_blocks<T> blocks{joined * in};
+  index_t pieces =
+      std::max<index_t>((s.out_width + 2 * pixels - 1) / (2 * pixels), 1);  // of a line
+  index_t units = s.batch * s.out_height * pieces;
+  index_t chunk = pieces > 1 ? 1 : std::max<index_t>(pixels / std::max<index_t>(s.out_width, 1), 1);
+  index_t panels = (out + tile::columns - 1) / tile::columns;
+  index_t panel = taps * blocks.channels * tile::columns;  // elements
+  /// Small gradients of many pixels are sums of parts, which threads share.
+  index_t parts = std::clamp<index_t>(
+      std::min({units / chunk / 8, units, (index_t{1} << 18) / (panels * panel)}), 1, 16);
+
+  index_t wide(index_t i) const {
+    return round_up(std::min(tile::columns, out - i * tile::columns), tile::width);
+  }
+};
+
+/// What one thread does: a panel of some lines, for some blocks of x's channels.
+template <class T>
+class outer_work {
+ public:
+  outer_work(const outer_cut<T>& cut, const T* x, const T* dy)
+      : cut_(cut), s_(cut.s), x_(x), dy_(dy) {}
+
+  void operator()(T* to, range units, index_t panel, range blocks) {
+    const index_t wide = cut_.wide(panel);
+    for (index_t unit = units.begin; unit < units.end; unit += cut_.chunk) {
+      find_pixels(unit, units.end);
+      pack(panel, wide);
+      if (cut_.joined > 1) copy_lines();
+      find_runs(wide);
+      for (index_t i = blocks.begin; i < blocks.end; ++i)
+        multiply(to, wide, i, unit == units.begin);
+    }
+  }
+
+ private:
+  void find_pixels(index_t unit, index_t end) {
+    const index_t line = unit / cut_.pieces;
+    lines_ = {line, cut_.pieces > 1 ? line + 1 : std::min(end, line + cut_.chunk)};
+    columns_ = part(s_.out_width, 1, cut_.pieces, unit % cut_.pieces);
+  }
+
+  void pack(index_t panel, index_t wide) {
+    constexpr index_t width = lanes<T>, columns = outer_tile<T>::columns;
+    y_ = right_scratch().template get<T>(lines_.size() * columns_.size() * columns);
+    const index_t count = std::min(columns, cut_.out - panel * columns);
+    T* to = y_;
+    for (index_t line = lines_.begin; line < lines_.end; ++line) {
+      const T* from = dy_ + (line * s_.out_width + columns_.begin) * s_.out + panel * columns;
+      for (index_t i = 0; i < columns_.size(); ++i, from += s_.out)
+        for (index_t j = 0; j < wide; j += width, to += width)
+          simd::pstoreu(to, count - j >= width ? simd::ploadu<packet<T>>(from + j)
+                                               : load_part<T>(from + j, count - j));
+    }
+  }
+
+  /// Where a kernel's pixels are seen together: the lines that its rows see, between zeros.
+  void copy_lines() {
+    const index_t step = padded(), all = lines_.size() * cut_.taps;
+    copy_ =
+        static_cast<T*>(thread_scratch<outer_work>(all * step * static_cast<index_t>(sizeof(T))));
+    const index_t left = columns_.begin * s_.stride[1] - s_.padding[1];
+    const index_t begin = std::clamp<index_t>(-left * s_.in, 0, step);
+    const index_t end = std::clamp<index_t>((s_.width - left) * s_.in, begin, step);
+    for (index_t i = 0; i < all; ++i) {
+      const index_t y = seen_line(lines_.begin + i / cut_.taps, i % cut_.taps);
+      if (y < 0) continue;
+      T* const to = copy_ + i * step;
+      const T* const from = x_ + (y * s_.width + left) * s_.in;
+      std::fill_n(to, begin, T{0});
+      std::copy(from + begin, from + end, to + begin);
+      std::fill(to + end, to + step, T{0});
+    }
+  }
+  index_t padded() const { return ((columns_.size() - 1) * s_.stride[1] + s_.kernel[1]) * s_.in; }
+  /// Among the lines of all images; -1 outside of them.
+  index_t seen_line(index_t line, index_t row) const {
+    const index_t y = line % s_.out_height * s_.stride[0] + row * s_.dilation[0] - s_.padding[0];
+    return y < 0 || y >= s_.height ? -1 : line / s_.out_height * s_.height + y;
+  }
+
+  void find_runs(index_t wide) {
+    constexpr auto unit = static_cast<index_t>(sizeof(pixel_run<T>) / sizeof(index_t));
+    const index_t most = cut_.taps * lines_.size();
+    ends_ = left_scratch().template get<index_t>(cut_.taps + most * unit);
+    runs_ = reinterpret_cast<pixel_run<T>*>(ends_ + cut_.taps);
+    pixel_run<T>* run = runs_;
+    for (index_t t = 0; t < cut_.taps; ++t) {
+      const bool joined = cut_.joined > 1;
+      const index_t row = joined ? t : t / s_.kernel[1];
+      const index_t left = joined ? 0 : t % s_.kernel[1] * s_.dilation[1] - s_.padding[1];
+      const range seen = joined ? columns_ : inside(left);
+      for (index_t line = lines_.begin; line < lines_.end && seen.size() > 0; ++line) {
+        const index_t y = seen_line(line, row), i = line - lines_.begin;
+        if (y < 0) continue;
+        const T* const x = joined ? copy_ + (i * cut_.taps + t) * padded()
+                                  : x_ + (y * s_.width + seen.begin * s_.stride[1] + left) * s_.in;
+        *run++ = {x, y_ + (i * columns_.size() + seen.begin - columns_.begin) * wide, seen.size()};
+      }
+      ends_[t] = run - runs_;
+    }
+  }
+  /// Of the columns those where a tap so far to the side is inside of the image.
+  range inside(index_t left) const {
+    const index_t step = s_.stride[1], room = s_.width - 1 - left;
+    const index_t begin = std::max(columns_.begin, left >= 0 ? 0 : (step - 1 - left) / step);
+    return {begin, room < 0 ? begin : std::min(columns_.end, room / step + 1)};
+  }
+
+  void multiply(T* to, index_t wide, index_t block, bool first) const {
+    const index_t channel = block * cut_.blocks.most;
+    const auto kernel = outer_tile<T>::of(cut_.blocks.height(block), wide);
+    for (index_t t = 0; t < cut_.taps; ++t) {
+      const index_t begin = t == 0 ? 0 : ends_[t - 1];
+      kernel({runs_ + begin, ends_[t] - begin, channel, s_.stride[1] * s_.in},
+             to + (t * cut_.blocks.channels + channel) * wide, first);
+    }
+  }
+
+  const outer_cut<T>& cut_;
+  const conv_sizes& s_;
+  const T *x_, *dy_;
+  range lines_{0, 0}, columns_{0, 0};  // of the chunk
+  T *y_ = nullptr, *copy_ = nullptr;
+  index_t* ends_ = nullptr;  // of each tap's runs
+  pixel_run<T>* runs_ = nullptr;
+};
+
+/// A panel's sums over all parts, as (out, in, height, width).
+template <class T>
+void finish_panel(const outer_cut<T>& cut, T* sums, index_t panel, T* dw) {
+  using tile = outer_tile<T>;
+  const index_t wide = cut.wide(panel), run = cut.s.kernel[0] * cut.s.kernel[1] * cut.in;
+  T* const all = sums + panel * cut.panel;
+  for (index_t i = 1; i < cut.parts; ++i) {
+    const T* const more = all + i * cut.panels * cut.panel;
+    for (index_t j = 0; j < run * wide; j += tile::width)
+      simd::pstoreu(
+          all + j, simd::padd(simd::ploadu<packet<T>>(all + j), simd::ploadu<packet<T>>(more + j)));
+  }
+  for (index_t j = 0; j < wide; j += tile::width) {
+    const index_t first = panel * tile::columns + j;
+    turn_rows(dw + first * run, run, std::min(tile::width, cut.out - first), run,
+              panel_walk<T>{all + j, cut.s.kernel[0] * cut.s.kernel[1], cut.in, wide});
+  }
+}
+
+template <class T>
+void weight_gradient_directly(const conv_sizes& s, const T* x, const T* dy, T* dw) {
+  const outer_cut<T> cut{s};
+  ::xla::detail::working_memory memory;
+  T* const sums = static_cast<T*>(
+      memory.take(static_cast<std::size_t>(cut.parts * cut.panels * cut.panel) * sizeof(T)));
+  const index_t jobs = cut.parts * cut.panels;
+  const index_t shares =
+      jobs >= 2 * num_threads() ? 1 : std::min<index_t>(2 * num_threads() / jobs, cut.blocks.count);
+  parallel_for(jobs * shares, [&](index_t i) {
+    const index_t job = i / shares;
+    outer_work<T>{cut, x, dy}(sums + job * cut.panel,
+                              part(cut.units, 1, cut.parts, job / cut.panels), job % cut.panels,
+                              part(cut.blocks.count, 1, shares, i % shares));
+  });
+  parallel_for(cut.panels, [&](index_t i) { finish_panel(cut, sums, i, dw); });
+}
+
+/// dw is (out, in / groups, height, width).
+template <class T>
+void direct_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
+  const index_t in = s.in / s.groups, out = s.out / s.groups;
+  const index_t pixels = s.batch * s.out_height * s.out_width;
+  const index_t parameters = out * in * s.kernel[0] * s.kernel[1];
+  for (index_t g = 0; g < s.groups; ++g) {
+    const T *const from = x + g * in, *const d = dy + g * out;
+    T* const to = dw + g * parameters;
+    if (pixels == 0) std::fill_n(to, parameters, T{0});
+    else if (is_product(s)) gemm<T>(out, in, pixels, {d, 1, s.out}, {from, s.in, 1}, to, in);
+    else weight_gradient_directly(s, from, d, to);
+  }
+}
+
+}  // namespace xla::kernel::detail

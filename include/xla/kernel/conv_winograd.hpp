@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <xla/kernel/conv_weight_gradient.hpp>
+#include <xla/kernel/conv_winograd_transform.hpp>
+
+// Convolutions of 3 x 3 taps, stride 1, by Winograd's algorithm: tiles of the input and the weights
+// are transformed, then multiplied place by place of the transformed tile, which are ordinary
+// products, and transformed back. Channels are whole vectors.
+
+namespace xla::kernel::detail {
+
+/// The tiles of a result of so many pixels.
+template <int M>
+struct winograd_tiles {
+  index_t batch, height, width;
+  index_t rows = (height + M - 1) / M, columns = (width + M - 1) / M;
+  index_t count = batch * rows * columns;
+
+  struct place {
+    index_t image, y, x;
+  };
+  place operator[](index_t i) const {
+    return {i / (rows * columns), i / columns % rows * M, i % columns * M};
+  }
+};
+
+/// From one place to the next of values that are so many at each: not a power of two, which few
+/// sets of a cache would hold.
+template <class T>
+constexpr index_t place_step(index_t values) {
+  return values + 64 / static_cast<index_t>(sizeof(T));
+}
+
+/// Transformed tiles of some images, [place][tile][channel], places `step` apart.
+template <class T>
+struct winograd_values {
+  T* data;
+  index_t channels, step;
+};
+
+/// Images that tiles are read from, zeros around them; the first tile begins `top` and `left` of
+/// the corner.
+template <class T>
+struct winograd_images {
+  const T* data;
+  index_t height, width, channels, top, left;
+};
+
+template <class T, int M>
+void transform_input(const winograd_images<T>& from, const winograd_tiles<M>& tiles, range some,
+                     winograd_values<T> to) {
+  using transform = winograd<T, M>;
+  using vector = packet<T>;
+  constexpr int size = transform::size;
+  for (index_t tile = some.begin; tile < some.end; ++tile) {
+    const auto [image, top, left] = tiles[tile];
+    const T* at[transform::places];
+    for (index_t i = 0; i < size; ++i)
+      for (index_t j = 0; j < size; ++j) {
+        const index_t y = top + i - from.top, x = left + j - from.left;
+        const bool inside = y >= 0 && y < from.height && x >= 0 && x < from.width;
+        at[i * size + j] =
+            inside ? from.data + ((image * from.height + y) * from.width + x) * from.channels
+                   : zero_row<T>;
+      }
+    T* const result = to.data + (tile - some.begin) * to.channels;
+    for (index_t k = 0; k < from.channels; k += lanes<T>) {
+      vector half[transform::places];
+#pragma GCC unroll 6
+      for (int j = 0; j < size; ++j) {
+        vector d[size];
+#pragma GCC unroll 6
+        for (int i = 0; i < size; ++i) d[i] = simd::ploadu<vector>(at[i * size + j] + k);
+        transform::template input<1, size>(d, half + j);
+      }
+#pragma GCC unroll 6
+      for (int i = 0; i < size; ++i) {
+        vector v[size];
+        transform::template input<1, 1>(half + i * size, v);
+#pragma GCC unroll 6
+        for (int j = 0; j < size; ++j) simd::pstoreu(result + (i * size + j) * to.step + k, v[j]);
+      }
+    }
+  }
+}
+
+template <class T, int M>
+void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, range some, T* y) {
+  using transform = winograd<T, M>;
+  using vector = packet<T>;
+  constexpr int size = transform::size;
+  for (index_t tile = some.begin; tile < some.end; ++tile) {
+    const auto [image, top, left] = tiles[tile];
+    const index_t height = std::min<index_t>(M, tiles.height - top);
+    const index_t width = std::min<index_t>(M, tiles.width - left);
+    T* const corner = y + ((image * tiles.height + top) * tiles.width + left) * from.channels;
+    for (index_t k = 0; k < from.channels; k += lanes<T>) {
+      const T* const at = from.data + (tile - some.begin) * from.channels + k;
+      vector half[M * size];
+#pragma GCC unroll 6
+      for (int j = 0; j < size; ++j) {
+        vector m[size];
+#pragma GCC unroll 6
+        for (int i = 0; i < size; ++i) m[i] = simd::ploadu<vector>(at + (i * size + j) * from.step);
+        transform::template output<1, size>(m, half + j);
+      }
+      for (index_t i = 0; i < height; ++i) {
+        vector out[M];
+        transform::template output<1, 1>(half + i * size, out);
+        T* const to = corner + i * tiles.width * from.channels + k;
+#pragma GCC unroll 4
+        for (int j = 0; j < M; ++j)
+          if (j < width) simd::pstoreu(to + j * from.channels, out[j]);
+      }
+    }
+  }
+}
+
+/// Of the result's gradient; to [place][panel][tile][columns], with room for `most` tiles.
+template <class T, int M>
+void transform_gradient(const T* dy, const winograd_tiles<M>& tiles, range some,
+                        winograd_values<T> to, index_t first, index_t most) {
+  using transform = winograd<T, M>;
+  using vector = packet<T>;
+  constexpr int size = transform::size;
+  constexpr index_t columns = outer_tile<T>::columns;
+  for (index_t tile = some.begin; tile < some.end; ++tile) {
+    const auto [image, top, left] = tiles[tile];
+    const T* const corner = dy + ((image * tiles.height + top) * tiles.width + left) * to.channels;
+    for (index_t k = 0; k < to.channels; k += lanes<T>) {
+      vector half[size * M];
+#pragma GCC unroll 4
+      for (int j = 0; j < M; ++j) {
+        vector d[M];
+#pragma GCC unroll 4
+        for (int i = 0; i < M; ++i)
+          d[i] = top + i < tiles.height && left + j < tiles.width
+                     ? simd::ploadu<vector>(corner + (i * tiles.width + j) * to.channels + k)
+                     : simd::pset1<vector>(T{0});
+        transform::template output_gradient<1, M>(d, half + j);
+      }
+      const index_t panel = k / columns * columns, wide = std::min(columns, to.channels - panel);
+      T* const result = to.data + panel * most + (tile - first) * wide + k - panel;
+#pragma GCC unroll 6
+      for (int i = 0; i < size; ++i) {
+        vector m[size];
+        transform::template output_gradient<1, 1>(half + i * M, m);
+#pragma GCC unroll 6
+        for (int j = 0; j < size; ++j) simd::pstoreu(result + (i * size + j) * to.step, m[j]);
+      }
+    }
+  }
+}
+
+/// Weights to u, [place][panel][channel of k][columns]; taps run backwards for the input's
+/// gradient.
+template <class T, int M>
+void transform_weights(const tap_weights<T>& w, index_t in, index_t out, bool backwards, T* u) {
+  using transform = winograd<T, M>;
+  using vector = packet<T>;
+  constexpr int size = transform::size;
+  constexpr index_t width = lanes<T>, wide = conv_tile<T>::columns;
+  parallel_for(out / width, [&](index_t vectors) {
+    const index_t column = vectors * width, panel = column / wide * wide;
+    const index_t step = std::min(wide, out - panel);
+    T* const taps = right_scratch().template get<T>(9 * in * width);
+    w.pack(taps, 0, column, 9 * in, width);
+    for (index_t c = 0; c < in; ++c) {
+      vector g[9], half[size * 3];
+#pragma GCC unroll 9
+      for (int t = 0; t < 9; ++t)
+        g[t] = simd::ploadu<vector>(taps + ((backwards ? 8 - t : t) * in + c) * width);
+#pragma GCC unroll 3
+      for (int j = 0; j < 3; ++j) transform::template weight<3, 3>(g + j, half + j);
+      T* const to = u + panel * in + c * step + column - panel;
+#pragma GCC unroll 6
+      for (int i = 0; i < size; ++i) {
+        vector line[size];
+        transform::template weight<1, 1>(half + i * 3, line);
+#pragma GCC unroll 6
+        for (int j = 0; j < size; ++j)
+          simd::pstoreu(to + (i * size + j) * place_step<T>(in * out), line[j]);
+      }
+    }
+  });
+}
+
+/// m = v u at one place, for so many tiles.
+template <class T>
+void multiply_place(winograd_values<T> v, const T* u, winograd_values<T> m, index_t place,
+                    index_t tiles) {
+  using tile = conv_tile<T>;
+  constexpr index_t wide = tile::columns, together = 2 * wide;
+  const index_t in = v.channels, out = m.channels;
+  for (index_t block = 0; block < out; block += together)
+    for (index_t i = 0; i < tiles; i += tile::rows)
+      for (index_t j = block; j < std::min(out, block + together); j += wide) {
+        const index_t columns = std::min(wide, out - j);
+        tile::multiply(
+            micro_call<T, sliver<T>, strided_rows<T>>{
+                .depth = in,
+                .a = {v.data + place * v.step + i * in, in, 1},
+                .b = u + place * place_step<T>(in * out) + j * in,
+                .b_step = columns,
+                .c = {m.data + place * m.step + i * out + j, out},
+                .first = true},
+            std::min<index_t>(tile::rows, tiles - i), columns);
+      }
+}
+
+/// How many tiles are transformed at a time: what fits into so many bytes, in whole slivers.
+template <class T, int M>
+index_t winograd_group(index_t channels, index_t count, index_t bytes) {
+  constexpr index_t unit = conv_tile<T>::rows;
+  const index_t tile = winograd<T, M>::places * channels * static_cast<index_t>(sizeof(T));
+  return std::min(std::max(bytes / tile / unit * unit, 2 * unit), round_up(count, unit));
+}
+
+/// So much stays in the L2 cache.
+constexpr index_t winograd_bytes = 3 << 19;
+
+/// The result of transformed weights; an input's gradient is one as well.
+template <class T, int M>
+void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& tiles, const T* u,
+                      T* y, index_t out) {
+  constexpr index_t places = winograd<T, M>::places, unit = conv_tile<T>::rows;
+  const index_t threads = num_threads();
+  const index_t share = round_up((tiles.count + threads - 1) / threads, unit);
+  // Each group reads all weights: of large ones as few times as possible.
+  const index_t weights = places * from.channels * out * static_cast<index_t>(sizeof(T));
+  const index_t group = std::min(
+      winograd_group<T, M>(from.channels + out, tiles.count, std::max(winograd_bytes, weights)),
+      share);
+  parallel_for((tiles.count + group - 1) / group, [&](index_t i) {
+    const range some{i * group, std::min(tiles.count, (i + 1) * group)};
+    winograd_values<T> v{nullptr, from.channels, place_step<T>(group * from.channels)};
+    winograd_values<T> m{nullptr, out, place_step<T>(group * out)};
+    v.data = left_scratch().template get<T>(places * (v.step + m.step));
+    m.data = v.data + places * v.step;
+    transform_input<T, M>(from, tiles, some, v);
+    for (index_t place = 0; place < places; ++place) multiply_place(v, u, m, place, some.size());
+    transform_output<T, M>(m, tiles, some, y);
+  });
+}
+
+/// Where the taps' weights are.
+struct nine_places {
+  explicit nine_places(index_t stride) {
+    for (index_t t = 0; t < 9; ++t) at[t] = t * stride;
+  }
+  index_t at[9];
+};
+
+template <int M, class T>
+void winograd_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y) {
+  ::xla::detail::working_memory memory;
+  T* const u = static_cast<T*>(memory.take(
+      static_cast<std::size_t>(winograd<T, M>::places * place_step<T>(s.in * s.out)) * sizeof(T)));
+  const nine_places nine(w.tap_stride);
+  transform_weights<T, M>({w.data, w.in_stride, w.out_stride, nine.at, 9}, s.in, s.out, false, u);
+  winograd_product<T, M>({x, s.height, s.width, s.in, s.padding[0], s.padding[1]},
+                         {s.batch, s.out_height, s.out_width}, u, y, s.out);
+}
+
+template <int M, class T>
+void winograd_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
+  ::xla::detail::working_memory memory;
+  T* const u = static_cast<T*>(memory.take(
+      static_cast<std::size_t>(winograd<T, M>::places * place_step<T>(s.in * s.out)) * sizeof(T)));
+  const nine_places nine(w.tap_stride);
+  transform_weights<T, M>({w.data, w.out_stride, w.in_stride, nine.at, 9}, s.out, s.in, true, u);
+  winograd_product<T, M>({dy, s.out_height, s.out_width, s.out, 2 - s.padding[0], 2 - s.padding[1]},
+                         {s.batch, s.height, s.width}, u, dx, s.in);
+}
+
+/// The weight's gradient from its transform, [place][panel][channel][columns].
+template <class T, int M>
+void transform_weight_gradient(const T* du, index_t in, index_t out, T* dw) {
+  using transform = winograd<T, M>;
+  using vector = packet<T>;
+  constexpr int size = transform::size;
+  constexpr index_t width = lanes<T>, wide = outer_tile<T>::columns;
+  parallel_for(out / width, [&](index_t vectors) {
+    const index_t column = vectors * width, panel = column / wide * wide;
+    const index_t step = std::min(wide, out - panel);
+    T* const taps = right_scratch().template get<T>(9 * in * width);
+    for (index_t c = 0; c < in; ++c) {
+      const T* const from = du + panel * in + c * step + column - panel;
+      vector half[3 * size];
+#pragma GCC unroll 6
+      for (int j = 0; j < size; ++j) {
+        vector u[size];
+#pragma GCC unroll 6
+        for (int i = 0; i < size; ++i)
+          u[i] = simd::ploadu<vector>(from + (i * size + j) * place_step<T>(in * out));
+        transform::template weight_gradient<1, size>(u, half + j);
+      }
+#pragma GCC unroll 3
+      for (int i = 0; i < 3; ++i) {
+        vector g[3];
+        transform::template weight_gradient<1, 1>(half + i * size, g);
+#pragma GCC unroll 3
+        for (int j = 0; j < 3; ++j) simd::pstoreu(taps + ((i * 3 + j) * in + c) * width, g[j]);
+      }
+    }
+    turn_rows(dw + column * 9 * in, 9 * in, width, 9 * in, panel_walk<T>{taps, 9, in, width});
+  });
+}
+
+/// du (+)= v^T m at one place, for the panel from `column` on.
+template <class T>
+void multiply_gradient(winograd_values<T> v, winograd_values<T> m, index_t place, index_t column,
+                       range tiles, index_t most, T* du) {
+  using tile = outer_tile<T>;
+  const index_t in = v.channels, wide = std::min(tile::columns, m.channels - column);
+  const channel_blocks<T> blocks{in};
+  const pixel_run<T> run{v.data + place * v.step, m.data + place * m.step + column * most,
+                         tiles.size()};
+  T* const to = du + place * place_step<T>(in * m.channels) + column * in;
+  for (index_t i = 0; i < blocks.count; ++i)
+    tile::of(blocks.height(i), wide)({&run, 1, i * blocks.most, in}, to + i * blocks.most * wide,
+                                     tiles.begin == 0);
+}
+
+template <int M, class T>
+void winograd_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
+  constexpr index_t places = winograd<T, M>::places, wide = outer_tile<T>::columns;
+  const winograd_tiles<M> tiles{s.batch, s.out_height, s.out_width};
+  const winograd_images<T> from{x, s.height, s.width, s.in, s.padding[0], s.padding[1]};
+  // By shape alone: the sums of a group are one term of the whole.
+  const index_t fit = winograd_group<T, M>(s.in + s.out, tiles.count, winograd_bytes);
+  const index_t group = std::min(tiles.count, std::max<index_t>(fit, 96));
+  winograd_values<T> v{nullptr, s.in, place_step<T>(group * s.in)};
+  winograd_values<T> m{nullptr, s.out, place_step<T>(group * s.out)};
+  ::xla::detail::working_memory memory;
+  v.data = static_cast<T*>(memory.take(
+      static_cast<std::size_t>(places * (v.step + m.step + place_step<T>(s.in * s.out))) *
+      sizeof(T)));
+  m.data = v.data + places * v.step;
+  T* const du = m.data + places * m.step;
+  for (index_t first = 0; first < tiles.count; first += group) {
+    const range all{first, std::min(tiles.count, first + group)};
+    parallel_for((all.size() + 3) / 4, [&](index_t i) {
+      const range some{first + 4 * i, std::min(all.end, first + 4 * i + 4)};
+      transform_input<T, M>(from, tiles, some, {v.data + 4 * i * s.in, s.in, v.step});
+      transform_gradient<T, M>(dy, tiles, some, m, first, group);
+    });
+    const index_t panels = (s.out + wide - 1) / wide;
+    parallel_for(places * panels, [&](index_t i) {
+      multiply_gradient(v, m, i / panels, i % panels * wide, all, group, du);
+    });
+  }
+  transform_weight_gradient<T, M>(du, s.in, s.out, dw);
+}
+
+}  // namespace xla::kernel::detail

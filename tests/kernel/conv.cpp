@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of images whose channels lie together, against sums in double.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include <xla/kernel/conv_choice.hpp>
+#include <xla/kernel/gemm_long.hpp>
+
+#include "catch.hpp"
+#include "support/threads.hpp"
+
+using xla::kernel::conv_sizes;
+using xla::kernel::conv_weights;
+
+namespace {
+
+using count = std::int64_t;
+
+/// A square kernel on images of one padding all around.
+conv_sizes square(count batch, count height, count width, count in, count out, count kernel,
+                  count stride, count padding, count dilation = 1, count groups = 1) {
+  const auto size = [&](count n) {
+    return (n + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
+  };
+  return {batch,
+          height,
+          width,
+          in,
+          size(height),
+          size(width),
+          out,
+          {kernel, kernel},
+          {stride, stride},
+          {padding, padding},
+          {dilation, dilation},
+          groups};
+}
+
+struct convolution : conv_sizes {
+  count inputs() const { return batch * height * width * in; }
+  count outputs() const { return batch * out_height * out_width * out; }
+  count taps() const { return kernel[0] * kernel[1]; }
+  count parameters() const { return out * (in / groups) * taps(); }
+
+  /// Calls f(input pixel, tap, output pixel) for all that meet.
+  template <class F>
+  void each(F&& f) const {
+    for (count i = 0; i < batch * out_height * out_width; ++i)
+      for (count t = 0; t < taps(); ++t) {
+        const count y =
+            i / out_width % out_height * stride[0] + t / kernel[1] * dilation[0] - padding[0];
+        const count x = i % out_width * stride[1] + t % kernel[1] * dilation[1] - padding[1];
+        if (y >= 0 && y < height && x >= 0 && x < width)
+          f((i / out_width / out_height * height + y) * width + x, t, i);
+      }
+  }
+};
+
+template <class T>
+std::vector<T> numbers(count n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<T> v(static_cast<std::size_t>(n));
+  for (T& x : v) x = static_cast<T>(std::uniform_real_distribution<float>(-1, 1)(random));
+  return v;
+}
+
+/// The three ways in double: input, weight (out, in, taps), output; what is wanted is empty.
+struct exact {
+  std::vector<double> x, w, y;
+};
+template <class T>
+exact sums(const convolution& c, const std::vector<T>& x, const std::vector<T>& w,
+           const std::vector<T>& dy) {
+  const count in = c.in / c.groups, out = c.out / c.groups;
+  exact e{std::vector<double>(x.size()), std::vector<double>(w.size()),
+          std::vector<double>(dy.size())};
+  const std::vector<double> wide_x(x.begin(), x.end()), d(dy.begin(), dy.end());
+  // By taps, so that the loops run over what lies together.
+  std::vector<double> turned(w.size()), dw(w.size());
+  const auto place = [&](count o, count i, count t) { return (t * c.out + o) * in + i; };
+  for (count o = 0; o < c.out; ++o)
+    for (count i = 0; i < in; ++i)
+      for (count t = 0; t < c.taps(); ++t) turned[place(o, i, t)] = w[(o * in + i) * c.taps() + t];
+  c.each([&](count pixel, count t, count at) {
+    for (count o = 0; o < c.out; ++o) {
+      const count from = pixel * c.in + o / out * in;
+      const double* const row = &turned[place(o, 0, t)];
+      const double upper = d[at * c.out + o];
+      double sum = 0;
+      for (count i = 0; i < in; ++i) {
+        sum += wide_x[from + i] * row[i];
+        e.x[from + i] += upper * row[i];
+        dw[place(o, i, t)] += upper * wide_x[from + i];
+      }
+      e.y[at * c.out + o] += sum;
+    }
+  });
+  for (count o = 0; o < c.out; ++o)
+    for (count i = 0; i < in; ++i)
+      for (count t = 0; t < c.taps(); ++t) e.w[(o * in + i) * c.taps() + t] = dw[place(o, i, t)];
+  return e;
+}
+
+/// The largest difference, as a part of the largest element.
+template <class T>
+double error(const std::vector<T>& got, const std::vector<double>& want) {
+  REQUIRE(got.size() == want.size());
+  double most = 0, largest = 1e-30;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    most = std::max(most, std::abs(static_cast<double>(got[i]) - want[i]));
+    if (!(got[i] == got[i])) return 1e30;
+    largest = std::max(largest, std::abs(want[i]));
+  }
+  return most / largest;
+}
+
+/// With some numbers of threads; all results must have the same bits.
+template <class T, class F>
+std::vector<T> any_threads(count size, F&& f) {
+  const test::restore_threads guard(1);
+  std::vector<T> first(static_cast<std::size_t>(size), T{77});
+  f(first.data());
+  for (const int threads : {2, 5}) {
+    xla::set_num_threads(threads);
+    std::vector<T> other(first.size(), T{55});
+    f(other.data());
+    CHECK(other == first);
+  }
+  return first;
+}
+
+/// One way to compute all three.
+template <class T>
+struct algorithm {
+  void (*forward)(const conv_sizes&, const T* x, conv_weights<T>, T* y);
+  void (*input_gradient)(const conv_sizes&, const T* dy, conv_weights<T>, T* dx);
+  void (*weight_gradient)(const conv_sizes&, const T* x, const T* dy, T* dw);
+};
+template <class T>
+constexpr algorithm<T> chosen = {&xla::kernel::conv_forward<T>,
+                                 &xla::kernel::conv_input_gradient<T>,
+                                 &xla::kernel::conv_weight_gradient<T>};
+template <class T, int M>
+constexpr algorithm<T> winograd = {&xla::kernel::detail::winograd_forward<M, T>,
+                                   &xla::kernel::detail::winograd_input_gradient<M, T>,
+                                   &xla::kernel::detail::winograd_weight_gradient<M, T>};
+
+template <class T>
+void check(const convolution& c, const algorithm<T>& way, double most) {
+  CAPTURE(c.batch, c.height, c.width, c.in, c.out, c.kernel[0], c.kernel[1], c.stride[0],
+          c.stride[1], c.padding[0], c.padding[1], c.dilation[0], c.dilation[1], c.groups);
+  const auto x = numbers<T>(c.inputs(), 1), w = numbers<T>(c.parameters(), 2);
+  const auto dy = numbers<T>(c.outputs(), 3);
+  const exact want = sums(c, x, w, dy);
+  const conv_weights<T> weights{w.data(), c.in / c.groups * c.taps(), c.taps(), 1};
+  const auto y = any_threads<T>(c.outputs(), [&](T* to) { way.forward(c, x.data(), weights, to); });
+  CHECK(error(y, want.y) < most);
+  const auto dx =
+      any_threads<T>(c.inputs(), [&](T* to) { way.input_gradient(c, dy.data(), weights, to); });
+  CHECK(error(dx, want.x) < most);
+  const auto dw = any_threads<T>(c.parameters(),
+                                 [&](T* to) { way.weight_gradient(c, x.data(), dy.data(), to); });
+  CHECK(error(dw, want.w) < most);
+}
+
+}  // namespace
+
+TEST_CASE("convolutions of any shape are sums") {
+  const convolution cases[] = {
+      {square(1, 5, 7, 3, 5, 3, 1, 1)},
+      {square(2, 9, 8, 16, 33, 3, 2, 1)},
+      {square(1, 12, 11, 64, 40, 3, 1, 1)},
+      {square(2, 14, 14, 8, 16, 1, 1, 0)},
+      {square(1, 33, 30, 3, 20, 7, 2, 3)},       // a stem
+      {square(1, 27, 27, 3, 64, 11, 4, 2)},      // AlexNet's
+      {square(1, 6, 6, 300, 16, 3, 1, 1)},       // blocks of channels
+      {square(1, 4, 4, 1300, 20, 1, 2, 0)},      // stride beyond the kernel
+      {square(1, 7, 7, 5, 6, 2, 3, 0)},          // pixels that nobody sees
+      {square(1, 2, 2, 7, 9, 5, 1, 2)},          // a kernel larger than the image
+      {square(2, 10, 9, 12, 10, 3, 1, 2, 2)},    // dilated
+      {square(1, 11, 13, 3, 7, 3, 2, 3, 2)},     // dilated, few channels
+      {square(2, 8, 8, 48, 32, 3, 1, 1, 1, 2)},  // groups
+      {square(1, 9, 9, 6, 12, 3, 2, 1, 1, 6)},
+      {square(2, 5, 5, 36, 20, 1, 1, 0, 1, 2)},
+      {square(1, 1, 1, 1, 1, 1, 1, 0)},
+      {square(8, 28, 28, 1, 8, 3, 1, 0)},  // parts of the weight's gradient
+      {square(0, 5, 5, 4, 4, 3, 1, 1)},    // an empty batch
+      {{1, 1, 1400, 4, 1, 1396, 18, {1, 5}, {1, 1}, {0, 0}, {1, 1}, 1}},  // one line of pieces
+      {{1, 1, 1400, 20, 1, 701, 18, {1, 3}, {1, 2}, {0, 2}, {1, 1}, 1}},
+      {{2, 9, 6, 18, 5, 7, 20, {3, 2}, {2, 1}, {1, 1}, {1, 1}, 1}},
+  };
+  for (const convolution& c : cases) {
+    check(c, chosen<float>, 1e-5);
+    check(c, chosen<double>, 1e-14);
+  }
+}
+
+TEST_CASE("Winograd's algorithm has the error of sums") {
+  const convolution cases[] = {
+      {square(1, 9, 11, 16, 48, 3, 1, 1)}, {square(2, 8, 6, 48, 16, 3, 1, 0)},
+      {square(3, 5, 13, 32, 32, 3, 1, 2)}, {square(1, 3, 3, 64, 16, 3, 1, 0)},
+      {square(1, 1, 2, 16, 32, 3, 1, 1)},  {square(2, 28, 28, 32, 64, 3, 1, 1)},
+  };
+  for (const convolution& c : cases) {
+    check(c, winograd<float, 2>, 1e-5);
+    check(c, winograd<float, 4>, 1e-5);
+    check(c, winograd<double, 4>, 1e-14);
+  }
+}
+
+TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forbidden") {
+  using xla::kernel::conv_way;
+  using xla::kernel::way_of;
+  const auto way = [](count batch, count size, count channels, count kernel = 3, count stride = 1) {
+    return way_of<float>(square(batch, size, size, channels, channels, kernel, stride, kernel / 2));
+  };
+  CHECK(way(1, 56, 64) == conv_way::winograd_4);
+  CHECK(way(8, 14, 256) != conv_way::direct);
+  CHECK(way(1, 16, 64) != conv_way::winograd_4);
+  CHECK(way(1, 7, 512) == conv_way::direct);
+  CHECK(way(8, 56, 24) == conv_way::direct);
+  CHECK(way(1, 56, 64, 5) == conv_way::direct);
+  CHECK(way(1, 56, 64, 3, 2) == conv_way::direct);
+
+  const convolution c{square(1, 28, 28, 64, 64, 3, 1, 1)};
+  REQUIRE(way_of<float>(c) == conv_way::winograd_4);
+  check(c, chosen<float>, 1e-5);
+  const auto x = numbers<float>(c.inputs(), 1), w = numbers<float>(c.parameters(), 2);
+  const auto run = [&] {
+    std::vector<float> y(static_cast<std::size_t>(c.outputs()));
+    xla::kernel::conv_forward<float>(c, x.data(), {w.data(), 64 * 9, 9, 1}, y.data());
+    return y;
+  };
+  const auto fast = run();
+  xla::set_winograd(false);
+  CHECK(!xla::winograd_allowed());
+  CHECK(way_of<float>(c) == conv_way::direct);
+  const auto plain = run();
+  xla::set_winograd(true);
+  CHECK(plain != fast);
+  CHECK(run() == fast);
+}
