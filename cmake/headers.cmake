@@ -100,10 +100,12 @@ set(XLA_HEADERS
   xla/op/functional_copy.hpp
   xla/op/gather.hpp
   xla/op/hardtanh.hpp
+  xla/op/image_sum.hpp
   xla/op/index.hpp
   xla/op/index_select.hpp
   xla/op/info.hpp
   xla/op/integers.hpp
+  xla/op/layout_rule.hpp
   xla/op/list.hpp
   xla/op/logical.hpp
   xla/op/matmul.hpp
@@ -200,6 +202,7 @@ set(XLA_HEADERS
   xla/kernel/op/convolution.hpp
   xla/kernel/op/embedding.hpp
   xla/kernel/op/gather.hpp
+  xla/kernel/op/image_sum.hpp
   xla/kernel/op/map.hpp
   xla/kernel/op/matmul.hpp
   xla/kernel/op/movement.hpp

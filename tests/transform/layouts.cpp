@@ -28,11 +28,31 @@ struct scaled_channels {
     n.set<scaled_channels>({.channels_last = true});
     inputs[0] = result = nhwc;
   }
+  static constexpr void gradient(auto& g);
+};
+
+template <class T, int R>
+constexpr Tensor<T, R> scale_channels(const Tensor<T, R>& x) {
+  return xla::detail::apply<scaled_channels, T, T, R>(xla::detail::plain, x);
+}
+
+constexpr void scaled_channels::gradient(auto& g) { g.to(0, scale_channels(g.grad())); }
+
+/// a + 2 * b + 4 * c + 8 * d + 16 * e of images that lie with their channels innermost.
+struct weighed {
+  static constexpr auto name = "weighed";
+  static constexpr auto kind = xla::detail::op_kind::library;
+  static constexpr xla::detail::shape shape_of(const xla::detail::shape_rule& r) { return r.in[0]; }
+  static constexpr void arrange(xla::detail::op_record&, xla::detail::layout* inputs,
+                                xla::detail::layout& result) {
+    for (int k = 0; k < 5; ++k) inputs[k] = scaled_channels::nhwc;
+    result = scaled_channels::nhwc;
+  }
 };
 
 template <class T>
-constexpr Tensor<T, 4> scale_channels(const Tensor<T, 4>& x) {
-  return xla::detail::apply<scaled_channels, T, T, 4>(xla::detail::plain, x);
+constexpr Tensor<T, 4> weigh(const std::array<Tensor<T, 4>, 5>& x) {
+  return xla::detail::apply<weighed, T, T, 4>(xla::detail::plain, x[0], x[1], x[2], x[3], x[4]);
 }
 
 int times(const std::string& word, const std::string& text) {
@@ -44,6 +64,7 @@ int times(const std::string& word, const std::string& text) {
 }  // namespace
 
 XLA_DETAIL_OP_ID(scaled_channels);
+XLA_DETAIL_OP_ID(weighed);
 
 template <class Out, class T>
 struct xla::detail::kernel_of<scaled_channels, Out, T> {
@@ -54,6 +75,17 @@ struct xla::detail::kernel_of<scaled_channels, Out, T> {
     for (std::int64_t i = 0; i < count(s); ++i)
       static_cast<T*>(call.out)[i] =
           static_cast<const T*>(call.in[0])[i] * static_cast<T>(1 + i / inner % channels);
+  }
+};
+
+template <class Out, class T>
+struct xla::detail::kernel_of<weighed, Out, T> {
+  static void run(const kernel_call& call) {
+    for (std::int64_t i = 0; i < count(*call.out_shape); ++i) {
+      T sum{};
+      for (int k = 4; k >= 0; --k) sum = 2 * sum + static_cast<const T*>(call.in[k])[i];
+      static_cast<T*>(call.out)[i] = sum;
+    }
   }
 };
 
@@ -83,6 +115,91 @@ TEST_CASE("what ops wish for goes on through what is elementwise, and copies sta
 
 namespace {
 
+/// Copies that the pass puts into the graph of a function of tensors.
+int copies(const auto& f, auto... x) {
+  const auto graph = xla::compile(f).graph("layouts", x...);
+  UNSCOPED_INFO(graph);
+  return times(" = copy(", graph);
+}
+
+/// Each channel less its mean over all images and places, over its deviation.
+template <class T>
+constexpr Tensor<T, 4> normalize_channels(const Tensor<T, 4>& x) {
+  const auto centered = x - mean(x, {0, 2, 3}, xla::keepdim);
+  return centered * rsqrt(mean(centered * centered, {0, 2, 3}, xla::keepdim) + 1e-5);
+}
+
+}  // namespace
+
+TEST_CASE("statistics of channels are sums of columns, and nothing is copied between") {
+  const auto step = [](auto& x, auto& weight) {
+    const auto per_channel = reshape(weight, {-1, 1, 1});
+    const auto a = scale_channels(x * per_channel);
+    const auto b = xla::relu(normalize_channels(a) * per_channel);
+    const auto s = sum(square(scale_channels(b + a)), {0, 2, 3});
+    sum(s).backward();
+    return std::tuple(s);
+  };
+  const xla::eager_mode_guard eager;
+  for (const auto& size :
+       {test::sizes_t{2, 3, 4, 5}, {3, 35, 33, 31}, {1, 1, 1, 2}, {5, 40, 1, 1}}) {
+    const auto x = numbers<float>({size[0], size[1], size[2], size[3]});
+    const auto w = test::parameter(numbers<float>({size[1]}, 1));
+    test::check_modes<xla::verified>(step, x, w);
+  }
+  // Of x times weight, and of x for the gradient of weight.
+  const auto w = test::parameter(numbers<float>({3}, 1));
+  CHECK(copies(step, numbers<float>({2, 3, 4, 5}), w) == 2);
+}
+
+TEST_CASE("an order goes on through parts, joins, borders and other numbers of axes") {
+  const auto net = [](auto& x) {
+    const auto a = scale_channels(x);
+    const auto [left, right] = xla::chunk<2>(a, 1);
+    const auto b = xla::cat({tanh(right), left, left * 0.5}, 1);
+    const auto c = xla::pad(b, {{0, 0}, {0, 0}, {1, 2}, {0, 1}}, 0.25);
+    const auto d = scale_channels(slice(flip(c, {3}), 2, 0, xla::none, 2));
+    const auto lines = flatten<2>(d);
+    const auto e = squeeze<2>(unsqueeze(lines - sum(lines, {0}, xla::keepdim), 2)) * 0.5;
+    const auto f = scale_channels(reshape(e, {e.size(0), e.size(1), d.size(2), d.size(3)}));
+    return std::tuple(argmax(f, 1, xla::keepdim), permute(f, {0, 2, 3, 1}));
+  };
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({2, 6, 4, 5});
+  test::check_modes<xla::verified>(net, x);
+  test::check_modes<xla::verified>(net, numbers<float>({1, 2, 1, 1}));
+  CHECK(copies(net, x) == 1);
+
+  const auto shuffle = [](auto& x) {
+    const auto groups = unflatten(scale_channels(x), 1, {3, -1});
+    return std::tuple(
+        permute(scale_channels(flatten<1, 2>(transpose(groups, 1, 2))), {0, 2, 3, 1}));
+  };
+  test::check_modes<xla::verified>(shuffle, x);
+  CHECK(copies(shuffle, x) == 2);
+
+  const auto flat = [](auto& x) {
+    const auto a = scale_channels(x);
+    return std::tuple(tanh(flatten<1>(a)), mean(a, {2, 3}),
+                      flatten<1>(mean(a, {0, 2, 3}, xla::keepdim)));
+  };
+  test::check_modes<xla::verified>(flat, x);
+  CHECK(copies(flat, x) == 2);
+}
+
+TEST_CASE("an op of more than three inputs wishes for the order of each") {
+  const auto net = [](auto& x, auto& y) {
+    const auto a = scale_channels(x);
+    return std::tuple(weigh<float>({y, a, y * 0.5, tanh(a), x}), sum(x));
+  };
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({2, 3, 4, 5}), y = numbers<float>({2, 3, 4, 5}, 1);
+  test::check_modes<xla::verified>(net, x, y);
+  CHECK(copies(net, x, y) == 4);  // of x, y, y * 0.5 and the result
+}
+
+namespace {
+
 /// Ranks, element types, broadcasts and sums of all kinds.
 struct mixture {
   template <class W>
@@ -98,6 +215,28 @@ struct mixture {
     const auto six = xla::unsqueeze(xla::unsqueeze(xla::unsqueeze(e, 0), 2), 0);
     return std::tuple(xla::cast<float>(big) + e, mean(d, {0, 2}), six * 2 + six, i * 3 - i, i > 1,
                       gather(e, 2, xla::cast<std::int64_t>(e > 0)));
+  }
+};
+
+/// What goes over axes in some way, and results that other ops read in another.
+struct images {
+  template <class W>
+  constexpr auto operator()(W& w, Tensor<float, 4>& x, Tensor<float, 4>& y) const {
+    const auto a = tanh(x * reshape(w, {-1, 1, 1}) + y);
+    const auto b = xla::cat({a, y * 0.5, slice(a, 1, 0, 1)}, 1);
+    const auto c = xla::pad(flip(b, {2}), {{1, 0}, {0, 0}, {2, 1}, {0, 1}}, 0.25);
+    const auto d = narrow(c, 0, 0, x.size(0)) *
+                   expand(mean(c, {0, 2, 3}, xla::keepdim), {-1, -1, c.size(2), c.size(3)});
+    const auto e = flatten<2>(permute(d, {0, 2, 1, 3}) * 0.5);
+    const auto f = unflatten(e - max(e, {1}, xla::keepdim), 2, {d.size(1), -1});
+    const auto g = squeeze<3>(unsqueeze(f + 1, 3) * 2);
+    (sum(square(d)) * 0.01 + sum(a * g.size(1)) * 0.25).backward();
+    x += a;
+    return std::tuple(sum(d, {0}), sum(d, {1}), sum(d, {2, 3}), sum(d, {0, 2, 3}), sum(d, {0, 1}),
+                      sum(d, {0, 1, 2}), sum(d, {1, 2, 3}), sum(d, {3}), sum(d), max(f, {0, 2, 3}),
+                      xla::prod(tanh(g), {1}), argmax(g * 2, 1), g, transpose(e) + 1,
+                      weigh<float>({x, a, y, a * y, y - a}),
+                      sum(xla::cast<std::int64_t>(d * 8), {0, 2}));
   }
 };
 
@@ -127,4 +266,77 @@ TEST_CASE("any order of any value gives the same bits") {
       REQUIRE(test::run_mode<test::mode::traced>(f, w, x, y, i).difference(want) == "");
     }
   }
+}
+
+TEST_CASE("any order of images, their parts and sums gives the same bits") {
+  const xla::eager_mode_guard eager;
+  for (const auto& size : {test::sizes_t{2, 3, 4, 5}, {3, 1, 6, 1}, {1, 17, 1, 2}}) {
+    const auto x = numbers<float>({size[0], size[1], size[2], size[3]});
+    const auto y = numbers<float>({size[0], size[1], size[2], size[3]}, 1);
+    const auto w = test::parameter(numbers<float>({size[1]}, 1));
+    test::check_modes<xla::verified>(test::fixed_shuffled_program<2, images>{}, w, x, y);
+    const auto want = test::run_mode<test::mode::eager>(images{}, w, x, y);
+    for (unsigned seed = 0; seed < 50; ++seed) {
+      INFO("seed " << seed);
+      const test::shuffled_program<images> f{{}, seed};
+      REQUIRE(test::run_mode<test::mode::traced>(f, w, x, y).difference(want) == "");
+    }
+  }
+}
+
+namespace {
+
+/// A residual block of convolutions, each with the normalisation of its channels, between a stem
+/// and a classifier.
+struct residual_net {
+  template <class W>
+  constexpr auto operator()(W& stem, W& a, W& b, W& shortcut, Tensor<float, 4>& x) const {
+    const auto y = relu(normalize_channels(conv2d(x, stem, {.padding = 1})));
+    const auto h = relu(normalize_channels(conv2d(y, a, {.stride = 2, .padding = 1})));
+    const auto side = normalize_channels(conv2d(y, shortcut, {.stride = 2}));
+    const auto z = relu(normalize_channels(conv2d(h, b, {.padding = 1})) + side);
+    const auto scores = flatten<1>(mean(z, {2, 3}, xla::keepdim));
+    auto loss = cross_entropy(scores, xla::cast<std::int64_t>(max(flatten<1>(x), {1}) > 0.5));
+    loss.backward();
+    stem -= stem.grad() * 0.1;
+    return std::tuple(loss, scores);
+  }
+};
+
+/// The same as a residual net's first block on lines.
+struct line_net {
+  template <class W>
+  constexpr auto operator()(W& a, W& b, Tensor<float, 3>& x) const {
+    const auto h = relu(conv1d(x, a, {.padding = 1}));
+    const auto y = tanh(conv1d(h * 0.5, b, {.padding = 1}) + h);
+    const auto s = sum(square(y));
+    s.backward();
+    return std::tuple(s);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("between convolutions nothing is copied, forward and backward") {
+  const xla::eager_mode_guard eager;
+  const auto weight = [](std::int64_t out, std::int64_t in, std::int64_t k) {
+    return test::parameter(numbers<float>({out, in, k, k}, static_cast<int>(out)) * 0.25);
+  };
+  const auto stem = weight(6, 3, 3), a = weight(8, 6, 3), b = weight(8, 8, 3), c = weight(8, 6, 1);
+  const auto x = numbers<float>({2, 3, 9, 7});
+  test::check_modes<xla::verified>(residual_net{}, stem, a, b, c, x);
+  test::check_modes<xla::verified>(residual_net{}, stem, a, b, c, numbers<float>({1, 3, 1, 1}));
+  CHECK(copies(residual_net{}, stem, a, b, c, x) == 1);  // of x
+  {
+    const auto want = test::run_mode<test::mode::eager>(residual_net{}, stem, a, b, c, x);
+    const test::traced_without layouts("-layouts");
+    CHECK(test::run_mode<test::mode::traced>(residual_net{}, stem, a, b, c, x).difference(want) ==
+          "");
+  }
+
+  const auto w = test::parameter(numbers<float>({4, 3, 3}) * 0.25);
+  const auto v = test::parameter(numbers<float>({4, 4, 3}, 1) * 0.25);
+  const auto line = numbers<float>({2, 3, 10});
+  test::check_modes<xla::verified>(line_net{}, w, v, line);
+  CHECK(copies(line_net{}, w, v, line) == 2);  // of x, and of what is summed whole
 }

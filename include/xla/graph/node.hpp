@@ -33,6 +33,14 @@ enum class op_kind : std::uint8_t {
   library,   ///< a step of its own
 };
 
+/// In which orders the axes of what an op reads and makes may lie in memory.
+enum class axes_rule : std::uint8_t {
+  numbered,   ///< as they are numbered alone: row by row
+  any,        ///< in any, one for all that has the result's rank; attributes name axes
+  broadcast,  ///< the same, and all inputs are broadcast to the result
+  turned,     ///< in any: the same elements, and other numbers for the axes
+};
+
 /// The identity of an op in fused regions and hashes: its name's FNV-1a hash.
 constexpr std::uint32_t op_id(std::string_view name) {
   std::uint32_t h = 2166136261u;
@@ -65,6 +73,7 @@ struct op_info {
   /// takes at a time; 0: it takes them all.
   std::int8_t takes_axes = 0;
   std::int8_t results = 1;
+  axes_rule lies = axes_rule::numbered;  ///< of a reduction and of an alias it follows from these
   dtype result = dtype::float32;  ///< the element type of what it makes, of the first result
   shape (*shape_of)(const shape_rule&) = nullptr;
   void (*gradient)(gradient_scope&) = nullptr;

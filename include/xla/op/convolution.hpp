@@ -29,6 +29,19 @@ struct convolving {
     XLA_ATTRIBUTES(stride, padding, dilation, groups, channels_last)
   };
 
+  /// Images are wanted, and made, with their channels innermost.
+  static constexpr detail::layout nhwc{0, 2, 3, 1};
+  static constexpr void want_channels_last(detail::op_record& n) {
+    attributes a = detail::unpack<attributes>(n.attr);
+    a.channels_last = true;
+    n.attr = detail::pack_fields(a);
+  }
+  static constexpr void arrange(detail::op_record& n, detail::layout* inputs,
+                                detail::layout& result) {
+    want_channels_last(n);
+    inputs[0] = result = nhwc;
+  }
+
   /// How much of an axis the kernel covers: dilation * (kernel - 1) + 1.
   static constexpr detail::extent reach(const detail::size_scope& sizes, detail::extent kernel,
                                         std::int64_t dilation) {
@@ -96,6 +109,10 @@ struct convolution_input : convolving {
 /// The weight of x and y, into the node's own dims.
 struct convolution_weight : convolving {
   static constexpr auto name = "convolution_weight";
+  static constexpr void arrange(detail::op_record& n, detail::layout* inputs, detail::layout&) {
+    want_channels_last(n);
+    inputs[0] = inputs[1] = nhwc;
+  }
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
   static constexpr shape loops(const shape* in, const shape& out, const attributes& a) {
     return loops_of(in[1], out, a);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/base/later.hpp"
 #include "xla/op/rule.hpp"
 
 namespace xla::detail {
@@ -100,9 +101,11 @@ constexpr op_info make_info() {
   }
   if constexpr (requires { Op::results; }) i.results = Op::results;
   if constexpr (requires { Op::takes_axes; }) i.takes_axes = Op::takes_axes;
+  if constexpr (Op::kind == op_kind::map) i.lies = axes_rule::broadcast;
+  if constexpr (requires { Op::lies; }) i.lies = Op::lies;
   if constexpr (requires { &Op::arrange; }) {
     i.arrange = &Op::arrange;
-    i.layouts = &spread_layouts<>;
+    i.layouts = &spread_layouts<later<Op, void>>;
   }
   if constexpr (requires { Op::layouts; }) i.layouts = Op::layouts;
   i.differentiable = differentiable<Op, Out, In>;

@@ -20,12 +20,24 @@ class layout {
     for (int axis : outermost_first) put(place++, axis);
   }
 
+  static constexpr layout of(const int* outermost_first, int rank) {
+    layout all;
+    for (int place = 0; place < rank; ++place) all.put(place, outermost_first[place]);
+    return all;
+  }
+
   /// The axis at a place, of which 0 is the outermost.
   constexpr int axis(int place) const {
     if (place < stored) return (code_ >> (bits * place) & mask) ^ place;
     int last = place;
     for (int i = 0; i < stored; ++i) last ^= code_ >> (bits * i) & mask;
     return last;
+  }
+  /// The place of an axis.
+  constexpr int place(int of) const {
+    int at = 0;
+    while (axis(at) != of) ++at;
+    return at;
   }
   constexpr bool is_row_major() const { return code_ == 0; }
   friend constexpr bool operator==(layout, layout) = default;
@@ -48,6 +60,16 @@ constexpr shape in_memory(const shape& s, layout order) {
   shape out = s;
   for (int i = 0; i < s.rank; ++i) out[i] = s[order.axis(i)];
   return out;
+}
+
+/// Whether two orders differ in the places of axes of size 1 alone, so that the elements lie alike.
+constexpr bool lie_alike(const shape& s, layout a, layout b) {
+  for (int i = 0, k = 0;; ++i, ++k) {
+    while (i < s.rank && s[a.axis(i)] == 1) ++i;
+    while (k < s.rank && s[b.axis(k)] == 1) ++k;
+    if (i == s.rank || k == s.rank) return true;
+    if (a.axis(i) != b.axis(k)) return false;
+  }
 }
 
 /// How many elements of a tensor lie from one index of each axis to the next.

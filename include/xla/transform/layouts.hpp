@@ -3,9 +3,10 @@
 
 #include <utility>
 
+#include "xla/base/later.hpp"
 #include "xla/base/owned_array.hpp"
+#include "xla/op/layout_rule.hpp"
 #include "xla/op/permute.hpp"
-#include "xla/op/reduce.hpp"
 #include "xla/op/reshape.hpp"
 #include "xla/shape/layout.hpp"
 #include "xla/transform/pass.hpp"
@@ -21,14 +22,10 @@ inline constexpr op_info copy_info = [] {
   return copy;
 }();
 
-/// In which order an elementwise op makes its result; natural is that of what it reads.
-struct natural_order {
-  constexpr layout operator()(const node&, layout natural) const { return natural; }
-};
-
 /// Gives every value a layout, from ops and their attributes alone. An order that an op wishes for
-/// goes on through the elementwise ops, and sums over the last axis, that read what it makes; other
-/// ops, and what leaves the graph, are row-major; where two wishes meet stands a copy.
+/// goes on through ops that read what it makes, as far as these take any order: layout_rule says
+/// which do. Other ops, and what leaves the graph, are row-major; where two wishes meet stands a
+/// copy.
 ///
 /// From here on a node's dims are as they lie in memory, the outermost first: a copy is a permute,
 /// regions walk memory in its order, and nothing behind the pass has to know of layouts.
@@ -56,8 +53,6 @@ class layout_pass {
   }
 
  private:
-  using orders = layout[4];  // of the inputs, then of the result
-
   constexpr layout order_of(int i) const { return order_[moved_[i]]; }
   constexpr void leave(int i) { moved_[i] = lying(i, {}); }
   constexpr int add(const node& n, layout order) {
@@ -76,32 +71,40 @@ class layout_pass {
 
   constexpr void emit(int i) {
     node n = old_[i];
-    orders lie{};
-    choose(n, lie);
-    const bool map = n.op->kind == op_kind::map;
-    for (int k = 0; k < n.arity; ++k)
-      n.in[k] = map ? aligned(n.in[k], n.rank, lie[3]) : lying(n.in[k], lie[k]);
+    if (is<op::more>(n)) return;  // it goes with what it is for
+    const auto old = [this](int k) -> const node& { return old_[k]; };
+    const int count = count_inputs(n, old);
+    const auto many = static_cast<std::size_t>(count);
+    owned_array<laid_out> for_in;
+    owned_array<layout> for_lie;
+    laid_out few_in[few];
+    layout few_lie[few + 1];
+    laid_out* const in = count > few ? for_in.renew(many) : few_in;
+    layout* const lie = count > few ? for_lie.renew(many + 1) : few_lie;
+    int next = 0;
+    each_input(n, old, [&](int k) { in[next++] = {&old_[k], order_of(k)}; });
+    const bool seen = layout_rule(n, in, count, lie).choose([&](const op_record&, layout natural) {
+      return prefer_(old_[i], natural);
+    });
+    if (seen && n.op->kind == op_kind::library) n.op = as_reshape;
+    read(n, lie);
     for (int& before : n.after)
       if (before >= 0) before = moved_[before];
-    n.set_shape(in_memory(n.dims_shape(), lie[3]));
-    moved_[i] = add(n, lie[3]);
+    n.set_shape(in_memory(n.dims_shape(), lie[count]));
+    moved_[i] = add(n, lie[count]);
   }
-
-  constexpr void choose(node& n, orders& lie) const {
-    const op_kind kind = n.op->kind;
-    if (n.op->arrange) return n.op->arrange(n, lie, lie[3]);
-    if (n.arity == 0 || n.op->impure) return;
-    const layout first = order_of(n.in[0]);
-    const int last = n.rank - 1;
-    if (kind == op_kind::map) {
-      for (int k = 0; k < n.arity && lie[3].is_row_major(); ++k)
-        if (same_dims(old_[n.in[k]], n)) lie[3] = order_of(n.in[k]);
-      lie[3] = prefer_(n, lie[3]);
-    } else if (is<op::detach>(n) || (kind == op_kind::reduce && last >= 0 &&
-                                     n.attributes<op::reduction>().axes == axis_set::one(last) &&
-                                     first.axis(last) == last)) {
-      lie[0] = lie[3] = first;
-    }
+  /// Has a node read its inputs as they are to lie, with those that another node stands for.
+  constexpr void read(node& n, const layout* lie) {
+    const bool more = n.arity == 3 && is<op::more>(old_[n.in[2]]);
+    const bool all = n.op->lies == axes_rule::broadcast;
+    const int rank = n.rank, arity = more ? 2 : n.arity;
+    for (int k = 0; k < arity; ++k)
+      n.in[k] = all ? aligned(n.in[k], rank, lie[k]) : lying(n.in[k], lie[k]);
+    if (!more) return;
+    node others = old_[n.in[2]];
+    read(others, lie + 2);
+    others.set_shape(in_memory(others.dims_shape(), lie[2]));
+    n.in[2] = add(others, lie[2]);
   }
 
   /// The node that has the value of old node i in an order.
@@ -129,7 +132,7 @@ class layout_pass {
     n.segment = g_.nodes[i].segment;
     n.arity = 1;
     n.in[0] = i;
-    n.op = &info_of<op::reshape, float, float, op_parts::facts>;
+    n.op = as_reshape;
     n.set_shape(in_memory(dims, from));
     const bool same = lie_alike(dims, from, to);
     if (!same && g_.nodes[i].rank != dims.rank) n.in[0] = add(n, from);
@@ -137,32 +140,21 @@ class layout_pass {
     if (same) return add(n, to);
     n.op = copy_of(n.type);
     axis_order places;
-    for (int k = 0; k < dims.rank; ++k) places.push(place_of(from, to.axis(k)));
+    for (int k = 0; k < dims.rank; ++k) places.push(from.place(to.axis(k)));
     n.set<op::permute>({places});
     return add(n, to);
   }
-  static constexpr int place_of(layout order, int axis) {
-    int place = 0;
-    while (order.axis(place) != axis) ++place;
-    return place;
-  }
-  /// Whether two orders differ in the places of axes of size 1 alone.
-  static constexpr bool lie_alike(const shape& dims, layout a, layout b) {
-    for (int i = 0, k = 0;; ++i, ++k) {
-      while (i < dims.rank && dims[a.axis(i)] == 1) ++i;
-      while (k < dims.rank && dims[b.axis(k)] == 1) ++k;
-      if (i == dims.rank || k == dims.rank) return true;
-      if (a.axis(i) != b.axis(k)) return false;
-    }
-  }
   static constexpr const op_info* copy_of(dtype type) {
     switch (size_of(type)) {
-      case 1: return &copy_info<bool>;
-      case 2: return &copy_info<bfloat16>;
-      case 4: return &copy_info<float>;
-      default: return &copy_info<std::int64_t>;
+      case 1: return &copy_info<later<Prefer, bool>>;
+      case 2: return &copy_info<later<Prefer, bfloat16>>;
+      case 4: return &copy_info<later<Prefer, float>>;
+      default: return &copy_info<later<Prefer, std::int64_t>>;
     }
   }
+
+  static constexpr int few = 3;  // inputs
+  static constexpr const op_info* as_reshape = &info_of<op::reshape, float, float, op_parts::facts>;
 
   pass_state& s_;
   Prefer prefer_;
@@ -177,9 +169,9 @@ class layout_pass {
   layout* order_ = for_order_.get();     // per node
 };
 
-template <class>
+template <class In>
 constexpr void spread_layouts(pass_state& s) {
-  layout_pass<>(s).run();
+  layout_pass<later<In, natural_order>>(s).run();
 }
 
 /// Where an op wishes for an order; it brings the code along.

@@ -5,9 +5,12 @@
 #include <memory>
 
 #include "xla/kernel/call.hpp"
+#include "xla/kernel/op/convolution.hpp"
 #include "xla/kernel/op/embedding.hpp"
 #include "xla/kernel/op/gather.hpp"
+#include "xla/kernel/op/image_sum.hpp"
 #include "xla/kernel/op/matmul.hpp"
+#include "xla/kernel/op/movement.hpp"
 #include "xla/kernel/op/reduce.hpp"
 #include "xla/kernel/op/slice.hpp"
 #include "xla/op/table.hpp"
@@ -15,6 +18,7 @@
 #include "xla/run/engine/interpreter.hpp"
 #include "xla/run/execute/executor.hpp"
 #include "xla/run/execute/store_number.hpp"
+#include "xla/transform/layouts.hpp"
 
 namespace xla::detail {
 

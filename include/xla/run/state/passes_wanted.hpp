@@ -8,7 +8,8 @@
 
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/kernel/op/movement.hpp"  // of the copies that passes make
+#include "xla/kernel/op/image_sum.hpp"  // of the steps that
+#include "xla/kernel/op/movement.hpp"   // passes make
 #include "xla/run/state/passes.hpp"
 #include "xla/transform/passes.hpp"
 

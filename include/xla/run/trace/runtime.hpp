@@ -7,6 +7,7 @@
 #include "xla/kernel/op/convolution.hpp"
 #include "xla/kernel/op/embedding.hpp"
 #include "xla/kernel/op/gather.hpp"
+#include "xla/kernel/op/image_sum.hpp"
 #include "xla/kernel/op/map.hpp"
 #include "xla/kernel/op/matmul.hpp"
 #include "xla/kernel/op/movement.hpp"
@@ -20,6 +21,11 @@
 #include "xla/op/methods.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/seed.hpp"
+#include "xla/transform/layouts.hpp"
+
+namespace xla::detail {
+XLA_INSTANCE(void spread_layouts<void>(pass_state&));
+}
 
 #if XLA_RUNTIME_HERE
 #include "xla/run/trace/backward.hpp"

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "xla/base/instance.hpp"
+#include "xla/kernel/op/reduce.hpp"
+#include "xla/op/image_sum.hpp"
+
+namespace xla::detail {
+
+/// The sums of rows of images (places, channels), a row for each channel: the order of row_kernel,
+/// with a vector of channels in the place of each lane.
+template <class T>
+class image_rows {
+  using V = kernel::vec<T>;
+  using row = typename single_row<op::sum, T>::kernel_type;
+  static constexpr int w = kernel::lanes<T>;
+  static constexpr int together = static_cast<int>(row::together), chains = together / w;
+
+ public:
+  static constexpr std::int64_t widest = 4 * w;  ///< channels at a time
+
+  /// Of `width` channels from in on, which has `channels`.
+  static void run(T* out, const T* in, std::int64_t places, std::int64_t channels,
+                  std::int64_t width) {
+    image_rows rows;
+    std::int64_t k = 0;
+    for (std::int64_t end = row::block; k + together <= places; k += together) {
+      if (k == end) {
+        end += row::block;
+        rows.end_block();
+      }
+      for (int i = 0; i < together; ++i, in += channels) rows.add(i, in, width);
+    }
+    const bool whole = places >= together;
+    for (; k < places; ++k, in += channels) rows.add(static_cast<int>(k % w), in, width);
+    rows.finish(out, width, whole, places >= row::block + together);
+  }
+
+ private:
+  void add(int chain, const T* in, std::int64_t width) {
+    T* const to = sum_[chain];
+    std::int64_t c = 0;
+    for (; c + w <= width; c += w)
+      kernel::store_numbers(to + c,
+                            (V{kernel::load_numbers(to + c, kernel::all_lanes{})} +
+                             V{kernel::load_numbers(in + c, kernel::all_lanes{})})
+                                .v,
+                            kernel::all_lanes{});
+    if constexpr (w > 1)
+      if (c < width)
+        kernel::store_numbers(to + c,
+                              (V{kernel::load_numbers(to + c, kernel::all_lanes{})} +
+                               V{kernel::load_numbers(in + c, width - c)})
+                                  .v,
+                              kernel::all_lanes{});
+  }
+  T joined(int lane, std::int64_t c) const {
+    if constexpr (chains == 1) return sum_[lane][c];
+    else
+      return (sum_[lane][c] + sum_[w + lane][c]) + (sum_[2 * w + lane][c] + sum_[3 * w + lane][c]);
+  }
+  void end_block() {
+    for (int lane = 0; lane < w; ++lane)
+      for (std::int64_t c = 0; c < widest; ++c) {
+        kernel::block_sum<T> s{before_[lane][c], lost_[lane][c]};
+        s.add(joined(lane, c));
+        before_[lane][c] = s.sum;
+        lost_[lane][c] = s.lost;
+      }
+    for (auto& of_chain : sum_) std::fill_n(of_chain, widest, T{});
+  }
+  void finish(T* out, std::int64_t width, bool whole, bool blocks) {
+    if (blocks) end_block();
+    for (std::int64_t c = 0; c < width; ++c) {
+      alignas(64) T lanes[w];
+      for (int lane = 0; lane < w; ++lane) {
+        lanes[lane] = whole ? joined(lane, c) : sum_[lane][c];
+        if (!blocks) continue;
+        const T all = before_[lane][c] + lost_[lane][c];
+        lanes[lane] = all == all ? all : before_[lane][c];
+      }
+      const V all = V{kernel::load_numbers(lanes, kernel::all_lanes{})}.across(
+          [](V a, V b) { return a + b; });
+      kernel::store_numbers(out + c, all.v, 1);
+    }
+  }
+
+  alignas(64) T sum_[together][widest] = {}, before_[w][widest] = {}, lost_[w][widest] = {};
+};
+
+template <class Out, class T>
+struct kernel_of<image_sum, Out, T> {
+  static void run(const kernel_call& call) {
+    const shape& s = call.in_shapes[0];
+    const std::int64_t channels = s[s.rank - 1], images = s[0];
+    if (count(*call.out_shape) == 0) return;
+    const std::int64_t places = images == 0 ? 0 : count(s) / channels / images;
+    const bool all = call.attributes<image_sum>().images;
+    // These lie row by row as well.
+    if (channels == 1 || places == 1 || count(s) == 0)
+      return row_by_row(call, channels, places, all);
+    working_memory memory;
+    T* const out = static_cast<T*>(call.out);
+    T* to = out;
+    if (all && images > 1)
+      to = static_cast<T*>(memory.take(static_cast<std::size_t>(images * channels) * sizeof(T)));
+    each_image(to, static_cast<const T*>(call.in[0]), images, places, channels);
+    if (to != out) column_reduce<op::sum, T>::run(out, to, 1, images, channels);
+  }
+
+ private:
+  static void each_image(T* out, const T* in, std::int64_t images, std::int64_t places,
+                         std::int64_t channels) {
+    const std::int64_t strips = (channels + image_rows<T>::widest - 1) / image_rows<T>::widest;
+    kernel::for_ranges(
+        images * strips, places * image_rows<T>::widest,
+        [&](std::int64_t first, std::int64_t last) {
+          for (std::int64_t i = first; i < last; ++i) {
+            const std::int64_t n = i / strips, c = i % strips * image_rows<T>::widest;
+            image_rows<T>::run(out + n * channels + c, in + n * places * channels + c, places,
+                               channels, std::min(image_rows<T>::widest, channels - c));
+          }
+        });
+  }
+  static void row_by_row(kernel_call call, std::int64_t channels, std::int64_t places, bool all) {
+    const std::int64_t images = call.in_shapes[0][0];
+    const shape in{3, {images, channels, places}}, out{3, {all ? 1 : images, channels, 1}};
+    axis_set axes = axis_set::one(2);
+    if (all) axes.add(0);
+    call.in_shapes = &in;
+    call.out_shape = &out;
+    call.attr = pack(op::reduction::attributes{axes});
+    kernel_of<op::sum, Out, T>::run(call);
+  }
+};
+
+XLA_INSTANCE(struct kernel_entry<image_sum, float, float>);
+XLA_INSTANCE(struct kernel_entry<image_sum, double, double>);
+
+}  // namespace xla::detail

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/op.hpp"
+
+namespace xla::detail {
+
+/// The sum over the places of images that lie with their channels innermost, and over the images
+/// where it is told so, in the order in which a sum meets the terms that lie row by row: what the
+/// pass layouts makes of such a sum.
+struct image_sum {
+  static constexpr auto name = "image_sum";
+  static constexpr op_kind kind = op_kind::library;
+  struct attributes {
+    bool images = false;
+    XLA_ATTRIBUTES(images)
+  };
+  static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/base/later.hpp"
+#include "xla/op/image_sum.hpp"
+#include "xla/op/permute.hpp"
+#include "xla/op/reduce.hpp"
+#include "xla/shape/layout.hpp"
+
+namespace xla::detail {
+
+/// What an op reads: its sizes, and the order in which its axes lie.
+struct laid_out {
+  const op_record* value = nullptr;
+  layout order;
+};
+
+/// In which order an elementwise op makes its result; natural is that of what it reads.
+struct natural_order {
+  constexpr layout operator()(const op_record&, layout natural) const { return natural; }
+};
+
+/// The places of some axes.
+constexpr axis_set places_of(axis_set axes, int rank, layout order) {
+  axis_set places;
+  for (int i = 0; i < rank; ++i)
+    if (axes.has(order.axis(i))) places.add(i);
+  return places;
+}
+
+/// Whether a reduction over places in memory meets its terms in the order in which it does where
+/// they lie row by row.
+constexpr bool reduces_alike(const op_record& n, layout order) {
+  if (is<op::sum>(n) && n.type != dtype::float32 && n.type != dtype::float64) return true;
+  const axis_set axes = n.attributes<op::reduction>().axes;
+  for (int i = 0; i < n.rank; ++i)
+    for (int k = i + 1; k < n.rank; ++k) {
+      const int a = order.axis(i), b = order.axis(k);
+      if ((axes.has(a) || axes.has(b)) && a > b) return false;
+    }
+  return true;
+}
+
+/// Whether a sum is one over the places of images that lie with their channels innermost.
+constexpr bool sums_images(const op_record& n, layout order) {
+  const axis_set axes = n.attributes<op::reduction>().axes;
+  bool places = is<op::sum>(n) && n.rank > 2 && !axes.has(1) && order.axis(0) == 0;
+  for (int i = 2; i < n.rank; ++i) places = places && axes.has(i) && order.axis(i - 1) == i;
+  return places;
+}
+/// Such a sum in place of that.
+template <class In>
+constexpr void sum_images(op_record& n) {
+  using op = later<In, image_sum>;
+  const bool all = n.attributes<xla::op::reduction>().axes.has(0);
+  if (n.type == dtype::float32) n.op = &info_of<op, float, float, op_parts::kernel>;
+  else n.op = &info_of<op, double, double, op_parts::kernel>;
+  n.attr = pack(image_sum::attributes{all});
+}
+
+/// A reshape of what lies in an order: in which it reads that, so that the sizes that change belong
+/// to neighbours in memory; and the order of the result.
+constexpr void reshape_layouts(const shape& from, const shape& to, layout& read, layout& result) {
+  const layout lies = read;
+  read = result = {};
+  if (lie_alike(from, lies, {})) return;
+  const int least = from.rank < to.rank ? from.rank : to.rank, more = to.rank - from.rank;
+  int left = 0, right = 0;  // axes that stay on either side
+  while (left < least && from[left] == to[left]) ++left;
+  while (right < least - left && from[from.rank - 1 - right] == to[to.rank - 1 - right]) ++right;
+  const int end = from.rank - right;
+  int in[max_rank], out[max_rank], n = 0, made = 0;
+  const auto change = [&] {
+    for (int axis = left; axis < end; ++axis) in[n++] = axis;
+    for (int axis = left; axis < end + more; ++axis) out[made++] = axis;
+  };
+  // New axes of size 1 lie before the one that they are put before.
+  const int beside = left < end ? -1 : right > 0 ? end : left - 1;
+  for (int place = 0, changed = 0; place < from.rank; ++place) {
+    const int axis = lies.axis(place);
+    if (axis >= left && axis < end) {
+      if (changed++ == 0) change();
+      continue;
+    }
+    if (axis == beside && right > 0) change();
+    in[n++] = axis;
+    out[made++] = axis < left ? axis : axis + more;
+    if (axis == beside && right == 0) change();
+  }
+  read = layout::of(in, n);
+  result = layout::of(out, made);
+}
+
+/// In which orders an op reads its inputs, which lie as they do, and makes its result: lie has a
+/// place for each, the result's last. To its attributes an op of its own wishes adds that they are
+/// met; others find in them the places of axes instead of their numbers. True: the result is the
+/// first input's memory.
+class layout_rule {
+ public:
+  constexpr layout_rule(op_record& n, const laid_out* in, int count, layout* lie)
+      : n_(n), in_(in), count_(count), lie_(lie) {}
+
+  template <class Prefer = natural_order>
+  constexpr bool choose(const Prefer& prefer = {}) {
+    for (int k = 0; k <= count_; ++k) lie_[k] = {};
+    if (n_.op->arrange) n_.op->arrange(n_, lie_, lie_[count_]);
+    if (n_.op->arrange || n_.op->impure || count_ == 0) return false;
+    switch (n_.op->kind) {
+      case op_kind::alias: follow_alias(); return true;
+      case op_kind::output: follow_output(); return true;
+      case op_kind::reduce: return reduce<Prefer>();
+      case op_kind::map:
+      case op_kind::library:
+        if (n_.op->lies == axes_rule::numbered) return false;
+        if (n_.op->lies == axes_rule::turned) return turn();
+        follow(prefer(n_, order_of_inputs()));
+        break;
+      default: return false;
+    }
+    name_places();
+    return false;
+  }
+
+ private:
+  template <class In>
+  constexpr bool reduce() const {
+    const layout order = in_[0].order;
+    const bool alike = reduces_alike(n_, order);
+    if (!alike && !sums_images(n_, order)) return false;
+    lie_[0] = lie_[1] = order;
+    if (alike) name_places();
+    else sum_images<In>(n_);
+    return false;
+  }
+  constexpr layout& result() const { return lie_[count_]; }
+  constexpr shape dims_of(int k) const { return in_[k].value->dims_shape(); }
+
+  // Of the first input that has all axes and lies otherwise than row by row.
+  constexpr layout order_of_inputs() const {
+    for (int k = 0; k < count_; ++k)
+      if (!in_[k].order.is_row_major() && in_[k].value->rank == n_.rank && is_full(*in_[k].value))
+        return in_[k].order;
+    return {};
+  }
+  constexpr bool is_full(const op_record& x) const {
+    return n_.op->lies == axes_rule::any || n_.op->kind != op_kind::map || same_dims(x, n_);
+  }
+  constexpr void follow(layout order) const {
+    const bool all = n_.op->lies == axes_rule::broadcast;
+    for (int k = 0; k < count_; ++k)
+      if (all || in_[k].value->rank == n_.rank) lie_[k] = order;
+    result() = order;
+  }
+  constexpr void follow_alias() const {
+    for (int k = 0; k < count_; ++k) lie_[k] = in_[k].order;  // but the first they are not read
+    result() = lie_[0];
+    if (!same_dims(n_, *in_[0].value))
+      reshape_layouts(dims_of(0), n_.dims_shape(), lie_[0], result());
+  }
+  constexpr void follow_output() const {
+    lie_[0] = in_[0].order;
+    if (n_.rank == in_[0].value->rank) result() = lie_[0];
+  }
+  // The axes lie where they lay.
+  constexpr bool turn() const {
+    if (in_[0].order.is_row_major()) return false;
+    lie_[0] = in_[0].order;
+    const axis_order order = n_.attributes<op::permute>().order.inverse();
+    int axes[max_rank];
+    for (int i = 0; i < n_.rank; ++i) axes[i] = order[lie_[0].axis(i)];
+    result() = layout::of(axes, n_.rank);
+    return true;
+  }
+
+  constexpr void name_places() const {
+    if (result().is_row_major()) return;
+    int next = 0;
+    for (const attribute_field& f : n_.op->fields) {
+      for (int i = 0; i < (f.count ? f.count : 1); ++i) {
+        if (f.kind == field_kind::size) continue;
+        const int at = field_begin(next, f.bits);
+        next = at + f.bits;
+        if (f.kind == field_kind::axis || f.kind == field_kind::axes) name_place(f, at);
+      }
+    }
+  }
+  constexpr void name_place(const attribute_field& f, int at) const {
+    const std::uint64_t was = field_bits(n_.attr, at, f.bits);
+    const std::uint64_t is = f.kind == field_kind::axis
+                                 ? static_cast<std::uint64_t>(result().place(static_cast<int>(was)))
+                                 : places_of(axis_set::of_bits(was), n_.rank, result()).bits();
+    std::uint64_t& word = at < 64 ? n_.attr.low : n_.attr.high;
+    word ^= (was ^ is) << (at & 63);
+  }
+
+  op_record& n_;
+  const laid_out* const in_;
+  const int count_;
+  layout* const lie_;
+};
+
+}  // namespace xla::detail
