@@ -303,6 +303,7 @@ set(XLA_HEADERS
   xla/nn/activation.hpp
   xla/nn/attention.hpp
   xla/nn/batch_norm.hpp
+  xla/nn/conv.hpp
   xla/nn/convert.hpp
   xla/nn/decoder.hpp
   xla/nn/dropout.hpp
@@ -314,6 +315,7 @@ set(XLA_HEADERS
   xla/nn/loss.hpp
   xla/nn/module_array.hpp
   xla/nn/normalization.hpp
+  xla/nn/pool.hpp
   xla/nn/sequential.hpp
   xla/nn/shape.hpp
   xla/nn/state_dict.hpp

@@ -2,7 +2,7 @@
 """Writes images.txt: what PyTorch 2.15 computes for the cases of images.cpp.
 
     pip install torch==2.15.0 numpy && python images.py"""
-import torch
+import torch.nn as nn
 import torch.nn.functional as F
 
 from cases import case, numbers, save, write
@@ -44,6 +44,78 @@ def norms():
         case(f"instance_norm/{name}/affine", lambda x, w, b: F.instance_norm(x, None, None, w, b, eps=1e-3), numbers(sizes), *parameters)
 
 
-for part in norms,:
+def layer(name, module, sizes):
+    """A training step: the result, gradients and buffers by their names; with buffers also evaluation."""
+    for seed, p in enumerate(module.parameters()):
+        p.data = numbers(p.shape, seed + 1)
+    x = numbers(sizes).requires_grad_()
+    y = module(x)
+    y.backward(numbers(y.shape, 99))
+    write(f"layer/{name}", y)
+    write(f"layer/{name}/x", x.grad)
+    for part, p in module.named_parameters():
+        write(f"layer/{name}/{part}", p.grad)
+    buffers = dict(module.named_buffers())
+    for part, b in buffers.items():
+        write(f"layer/{name}/{part}", b)
+    if buffers:
+        module.eval()
+        write(f"layer/{name}/eval", module(x))
+
+
+def convolutions():
+    for name, module, sizes in (
+        ("plain", nn.Conv2d(3, 4, 3), (2, 3, 5, 6)),
+        ("stem", nn.Conv2d(3, 4, 7, 2, 3, bias=False), (1, 3, 9, 8)),
+        ("one_pixel", nn.Conv2d(3, 5, 1), (2, 3, 1, 1)),
+        ("larger_kernel", nn.Conv2d(2, 3, 5, padding=2), (1, 2, 2, 1)),
+        ("beyond_kernel", nn.Conv2d(2, 3, 2, stride=3), (1, 2, 7, 8)),
+        ("odd_groups", nn.Conv2d(9, 6, 3, padding=1, groups=3), (1, 9, 4, 5)),
+        ("depthwise", nn.Conv2d(5, 5, 3, 2, 1, groups=5), (2, 5, 6, 5)),
+        ("one_channel", nn.Conv2d(1, 1, 2), (1, 1, 3, 3)),
+        ("uneven", nn.Conv2d(2, 3, (1, 4), (2, 1), (0, 2), (1, 2)), (1, 2, 5, 7)),
+        ("same", nn.Conv2d(2, 3, (2, 3), padding="same", dilation=(3, 2)), (1, 2, 4, 5)),
+        ("empty", nn.Conv2d(3, 4, 3), (0, 3, 5, 6)),
+        ("line", nn.Conv1d(4, 6, 3, 2, 2, 2, 2), (2, 4, 9)),
+        ("line_same", nn.Conv1d(2, 3, 4, padding="same", bias=False), (2, 2, 5)),
+        ("transposed", nn.ConvTranspose2d(4, 3, 3), (2, 4, 3, 2)),
+        ("transposed_uneven", nn.ConvTranspose2d(4, 6, (3, 2), (2, 3), (1, 0), (1, 2), 2, dilation=(2, 1)), (2, 4, 3, 2)),
+        ("transposed_line", nn.ConvTranspose1d(4, 6, 4, 3, 1, 2, 2, False), (1, 4, 5)),
+    ):
+        layer(name, module, sizes)
+
+
+def pools():
+    for name, module, sizes in (
+        ("max", nn.MaxPool2d(2), (2, 3, 5, 4)),
+        ("max_resnet", nn.MaxPool2d(3, 2, 1), (1, 2, 7, 8)),
+        ("max_uneven", nn.MaxPool2d((2, 3), (3, 1), (1, 0), (1, 2), ceil_mode=True), (1, 2, 7, 8)),
+        ("max_line", nn.MaxPool1d(3, 2, 1, ceil_mode=True), (2, 3, 8)),
+        ("avg", nn.AvgPool2d(2), (2, 3, 5, 4)),
+        ("avg_uneven", nn.AvgPool2d((2, 3), (1, 2), 1, True, False), (1, 2, 5, 6)),
+        ("avg_divided", nn.AvgPool2d(3, divisor_override=5), (1, 2, 6, 6)),
+        ("avg_line", nn.AvgPool1d(3, 2, 1, count_include_pad=False), (2, 3, 7)),
+        ("adaptive_avg", nn.AdaptiveAvgPool2d(1), (2, 3, 5, 4)),
+        ("adaptive_avg_uneven", nn.AdaptiveAvgPool2d((3, None)), (1, 2, 5, 4)),
+        ("adaptive_avg_larger", nn.AdaptiveAvgPool2d((3, 4)), (1, 2, 2, 1)),
+        ("adaptive_avg_line", nn.AdaptiveAvgPool1d(3), (2, 3, 7)),
+        ("adaptive_max_line", nn.AdaptiveMaxPool1d(2), (2, 3, 5)),
+        ("adaptive_max", nn.AdaptiveMaxPool2d((2, 3)), (1, 2, 5, 7)),
+    ):
+        layer(name, module, sizes)
+
+
+def normalizations():
+    layer("batch_norm1d", nn.BatchNorm1d(3), (4, 3, 5))
+    layer("batch_norm2d", nn.BatchNorm2d(3, 1e-3, 0.3), (2, 3, 4, 5))
+    layer("batch_norm_average", nn.BatchNorm2d(3, momentum=None), (2, 3, 4, 5))
+    layer("batch_norm_plain", nn.BatchNorm2d(3, affine=False), (2, 3, 4, 5))
+    layer("batch_norm_own", nn.BatchNorm2d(3, track_running_stats=False), (2, 3, 4, 5))
+    layer("group_norm", nn.GroupNorm(2, 4), (2, 4, 3, 5))
+    layer("instance_norm", nn.InstanceNorm2d(3, affine=True), (2, 3, 4, 5))
+    layer("instance_norm_line", nn.InstanceNorm1d(3), (2, 3, 5))
+
+
+for part in norms, convolutions, pools, normalizations:
     part()
 save(__file__, "images.txt")

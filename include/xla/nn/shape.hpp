@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "xla/module.hpp"
 #include "xla/op/reshape.hpp"
+#include "xla/op/spatial.hpp"
 
 namespace xla::nn {
 
@@ -18,6 +20,10 @@ struct Identity {
 };
 
 namespace detail {
+
+/// A number for each of D axes: of images {height, width}, or one for both.
+template <int D>
+using per_axis = std::conditional_t<D == 1, std::int64_t, HeightWidth>;
 
 /// A parameter or buffer where it is wanted; Identity stands for one that is not.
 template <bool Wanted, class State>

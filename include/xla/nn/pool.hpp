@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "xla/nn/shape.hpp"
+#include "xla/op/avg_pool.hpp"
+#include "xla/op/max_pool.hpp"
+
+namespace xla::nn {
+
+/// The structure of a pool of maxima, by PyTorch's names and in its order, with its defaults:
+/// nn::MaxPool2d<3, 2, 1> is nn::MaxPool2d<nn::MaxPool2dConfig{.kernel_size = 3, .stride = 2,
+/// .padding = 1}>. Of 2-d ones a number for each axis is {height, width}.
+template <int D>
+struct MaxPoolConfig {
+  detail::per_axis<D> kernel_size;
+  PoolStride<detail::per_axis<D>> stride = none;  ///< none: the kernel's size
+  detail::per_axis<D> padding = 0;                ///< on both sides
+  detail::per_axis<D> dilation = 1;
+  bool ceil_mode = false;  ///< a window that the image does not fill counts, too
+};
+using MaxPool1dConfig = MaxPoolConfig<1>;
+using MaxPool2dConfig = MaxPoolConfig<2>;
+
+/// The same of a pool of means.
+struct AvgPool1dConfig {
+  std::int64_t kernel_size;
+  PoolStride<std::int64_t> stride = none;
+  std::int64_t padding = 0;  ///< on both sides, of zeros
+  bool ceil_mode = false;
+  bool count_include_pad = true;  ///< the mean is over the padding, too
+};
+struct AvgPool2dConfig {
+  HeightWidth kernel_size;
+  PoolStride<HeightWidth> stride = none;
+  HeightWidth padding = 0;
+  bool ceil_mode = false;
+  bool count_include_pad = true;
+  std::int64_t divisor_override = 0;  ///< sums are divided by this instead; 0: by their number
+};
+
+/// max_pool1d, or with two axes max_pool2d, as a layer.
+template <int D, MaxPoolConfig<D> C>
+struct BasicMaxPool {
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+    constexpr MaxPoolOptions<detail::per_axis<D>> how{C.stride, C.padding, C.dilation, C.ceil_mode};
+    if constexpr (D == 1) return max_pool1d(x, C.kernel_size, how, who);
+    else return max_pool2d(x, C.kernel_size, how, who);
+  }
+};
+template <auto... C>
+using MaxPool1d = BasicMaxPool<1, MaxPool1dConfig{C...}>;
+template <auto... C>
+using MaxPool2d = BasicMaxPool<2, MaxPool2dConfig{C...}>;
+
+/// avg_pool1d, or with two axes avg_pool2d, as a layer.
+template <auto C>
+struct BasicAvgPool {
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+    if constexpr (requires { C.divisor_override; }) {
+      constexpr AvgPool2dOptions how{C.stride, C.padding, C.ceil_mode, C.count_include_pad,
+                                     C.divisor_override};
+      return avg_pool2d(x, C.kernel_size, how, who);
+    } else {
+      constexpr AvgPool1dOptions how{C.stride, C.padding, C.ceil_mode, C.count_include_pad};
+      return avg_pool1d(x, C.kernel_size, how, who);
+    }
+  }
+};
+template <auto... C>
+using AvgPool1d = BasicAvgPool<AvgPool1dConfig{C...}>;
+template <auto... C>
+using AvgPool2d = BasicAvgPool<AvgPool2dConfig{C...}>;
+
+/// The mean of each of so many equal shares of a signal (…, length).
+template <std::int64_t Length>
+struct AdaptiveAvgPool1d {
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+    return adaptive_avg_pool1d(x, Length, who);
+  }
+};
+/// The mean of each of Height × Width equal shares of an image; xla::none is as many as it has.
+template <auto Height, auto Width = Height>
+struct AdaptiveAvgPool2d {
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+    return adaptive_avg_pool2d(x, {Height, Width}, who);
+  }
+};
+/// The largest element of each of so many equal shares of a signal (…, length).
+template <std::int64_t Length>
+struct AdaptiveMaxPool1d {
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+    return adaptive_max_pool1d(x, Length, who);
+  }
+};
+/// The largest element of each of Height × Width equal shares of an image; xla::none is as many as
+/// it has.
+template <auto Height, auto Width = Height>
+struct AdaptiveMaxPool2d {
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+    return adaptive_max_pool2d(x, {Height, Width}, who);
+  }
+};
+
+}  // namespace xla::nn
