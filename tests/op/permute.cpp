@@ -48,6 +48,17 @@ TEMPLATE_TEST_CASE("transpose and permute", "", float, double, std::int64_t, std
   check_equal(movedim(x, 0, 2), permute(x, {1, 2, 0, 3}));
   check_equal(movedim(x, -1, 1), permute(x, {0, 3, 1, 2}));
   check_equal(movedim(x, 2, 2), x);
+  // Images whose channels become innermost, and back: squares of vectors, and what is left of them.
+  for (auto [n, c, h, w] :
+       {std::array{3, 70, 5, 17}, {1, 32, 8, 8}, {2, 3, 11, 9}, {2, 64, 1, 7}}) {
+    const auto image = numbers<T>({n, c, h, w});
+    check_equal(permute(image, {0, 2, 3, 1}), {n, h, w, c},
+                permuted(image.data(), image.sizes(), {0, 2, 3, 1}));
+    check_equal(permute(image, {0, 3, 1, 2}), {n, w, c, h},
+                permuted(image.data(), image.sizes(), {0, 3, 1, 2}));
+    check_equal(permute(image, {2, 3, 0, 1}), {h, w, n, c},
+                permuted(image.data(), image.sizes(), {2, 3, 0, 1}));
+  }
 }
 
 TEST_CASE("permute refuses axes that do not exist or come twice") {

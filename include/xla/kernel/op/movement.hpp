@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "xla/kernel/channels.hpp"
 #include "xla/kernel/loops.hpp"
 #include "xla/op/create.hpp"
 #include "xla/op/permute.hpp"
@@ -41,10 +42,33 @@ struct kernel_of<op::permute, Out, T> {
     const T* in = static_cast<const T*>(call.in[0]);
     T* out = static_cast<T*>(call.out);
     if (to.rank < 2) return void(std::copy_n(in, n, out));
+    if (transposes(in, out, to, stride)) return;
     planes(in, out, to, stride);
   }
 
  private:
+  /// Where neighbouring axes that stay together are one, and two of them, or two of each element of
+  /// a first one, change places: as of images whose channels become innermost, or outermost.
+  static bool transposes(const T* in, T* out, const shape& to, const std::int64_t* stride) {
+    if constexpr (kernel::is_vector<T>) {
+      std::int64_t size[max_rank] = {}, step[max_rank] = {};
+      int axes = 0;
+      for (int i = 0; i < to.rank; ++i) {
+        if (to[i] == 1) continue;
+        const bool together = axes > 0 && step[axes - 1] == to[i] * stride[i];
+        if (!together) size[axes++] = 1;
+        size[axes - 1] *= to[i];
+        step[axes - 1] = stride[i];
+      }
+      if (axes != 2 && axes != 3) return false;
+      const std::int64_t rows = size[axes - 1], columns = size[axes - 2];
+      const bool batch = axes == 3 && step[0] == rows * columns;
+      if (step[axes - 2] != 1 || step[axes - 1] != columns || (axes == 3 && !batch)) return false;
+      kernel::transpose_matrices(in, batch ? size[0] : 1, rows, columns, out);
+      return true;
+    }
+    return false;
+  }
   // The last two axes in blocks of rows, which are copied whole where their elements stay
   // neighbours, and else in squares, so that both sides stay in cache.
   static void planes(const T* in, T* out, const shape& to, const std::int64_t* stride) {
