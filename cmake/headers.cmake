@@ -76,6 +76,7 @@ set(XLA_HEADERS
   xla/op/derived/group_norm.hpp
   xla/op/derived/index_put.hpp
   xla/op/derived/indexing.hpp
+  xla/op/derived/interpolate.hpp
   xla/op/derived/linalg.hpp
   xla/op/derived/loss.hpp
   xla/op/derived/norm.hpp
@@ -84,6 +85,7 @@ set(XLA_HEADERS
   xla/op/derived/other_forms.hpp
   xla/op/derived/over_axes.hpp
   xla/op/derived/pad.hpp
+  xla/op/derived/pixel_shuffle.hpp
   xla/op/derived/probability_loss.hpp
   xla/op/derived/range.hpp
   xla/op/derived/reduction.hpp
@@ -126,6 +128,7 @@ set(XLA_HEADERS
   xla/op/register.hpp
   xla/op/relu.hpp
   xla/op/remainder.hpp
+  xla/op/resample.hpp
   xla/op/reshape.hpp
   xla/op/root.hpp
   xla/op/rounding.hpp
@@ -142,6 +145,7 @@ set(XLA_HEADERS
   xla/op/table.hpp
   xla/op/tanh.hpp
   xla/op/trigonometric.hpp
+  xla/op/unfold.hpp
   xla/op/where.hpp
   xla/transform/backward.hpp
   xla/transform/capture.hpp
@@ -210,9 +214,11 @@ set(XLA_HEADERS
   xla/kernel/op/random.hpp
   xla/kernel/op/random_kernels.hpp
   xla/kernel/op/reduce.hpp
+  xla/kernel/op/resample.hpp
   xla/kernel/op/scan.hpp
   xla/kernel/op/slice.hpp
   xla/kernel/op/sort.hpp
+  xla/kernel/op/unfold.hpp
   xla/kernel/packet.hpp
   xla/kernel/parallel.hpp
   xla/kernel/part.hpp

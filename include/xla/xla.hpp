@@ -41,6 +41,7 @@ namespace train {}
 #include "xla/op/derived/group_norm.hpp"
 #include "xla/op/derived/index_put.hpp"
 #include "xla/op/derived/indexing.hpp"
+#include "xla/op/derived/interpolate.hpp"
 #include "xla/op/derived/linalg.hpp"
 #include "xla/op/derived/loss.hpp"
 #include "xla/op/derived/norm.hpp"
@@ -48,6 +49,7 @@ namespace train {}
 #include "xla/op/derived/on_device.hpp"
 #include "xla/op/derived/other_forms.hpp"
 #include "xla/op/derived/pad.hpp"
+#include "xla/op/derived/pixel_shuffle.hpp"
 #include "xla/op/derived/range.hpp"
 #include "xla/op/derived/repeat.hpp"
 #include "xla/op/derived/rotary.hpp"
@@ -89,6 +91,7 @@ namespace train {}
 #include "xla/op/sort.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/op/trigonometric.hpp"
+#include "xla/op/unfold.hpp"
 #include "xla/op/where.hpp"
 
 #include "xla/compile.hpp"

@@ -36,6 +36,7 @@
 #include "xla/op/reduce.hpp"
 #include "xla/op/relu.hpp"
 #include "xla/op/remainder.hpp"
+#include "xla/op/resample.hpp"
 #include "xla/op/reshape.hpp"
 #include "xla/op/root.hpp"
 #include "xla/op/rounding.hpp"
@@ -47,6 +48,7 @@
 #include "xla/op/sort.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/op/trigonometric.hpp"
+#include "xla/op/unfold.hpp"
 #include "xla/op/where.hpp"
 
 /// X(op, group of element types) for every op that computes.
@@ -118,6 +120,8 @@
   X(xla::op::relu, numbers) \
   X(xla::op::remainder, numbers) \
   X(xla::op::fmod, numbers) \
+  X(xla::op::resample, numbers) \
+  X(xla::op::resample_spread, fractions) \
   X(xla::op::reshape, all) \
   X(xla::op::expand, all) \
   X(xla::op::sqrt, fractions) \
@@ -140,6 +144,8 @@
   X(xla::op::sin, fractions) \
   X(xla::op::cos, fractions) \
   X(xla::op::atan2, fractions) \
+  X(xla::op::unfold, numbers) \
+  X(xla::op::fold, numbers) \
   X(xla::op::where, all)
 
 /// X(op) for every other that a graph may hold: values from outside, and what binds them.

@@ -99,6 +99,7 @@ struct pool_request {
   HeightWidth kernel, stride, padding = 0, dilation = 1;
   bool ceil_mode = false;
   bool one_axis = false;
+  bool any_padding = false;  ///< not half of the kernel at most
 
   /// Along one axis.
   static constexpr pool_request along(std::int64_t kernel, std::int64_t stride,
@@ -132,7 +133,7 @@ struct pool_request {
                          const size_scope& scope) const {
     const auto [k, s, p, d] = a;
     if (k < 1 || s < 1 || d < 1 || p < 0) return 1;  // refused where it is packed
-    if (p > k / 2) {
+    if (p > k / 2 && !any_padding) {
       scope.fail(text("a padding of ")
                  << p << " along the " << axis << " is more than half of the kernel's " << k);
       return 1;
@@ -158,12 +159,17 @@ constexpr Tensor<T, 4> pool_images(const Tensor<T, 4>& x, const pool_request& ho
   return apply_at<Op, T, T, 4>(site.at, with<Op>(a, scope, windows), x);
 }
 
+/// Where the sizes of x, or those asked for, are computed.
+constexpr size_table* table_of(const handle& x, const ImageSize& size) {
+  if (x.table()) return x.table();
+  return size.height.table() ? size.height.table() : size.width.table();
+}
+
 /// The same with windows that share images out among so many, which xla::none leaves as they are.
 template <class Op, class T>
 constexpr Tensor<T, 4> share_images(const Tensor<T, 4>& x, const ImageSize& size,
                                     const call_site& site) {
-  size_table* const given = size.height.table() ? size.height.table() : size.width.table();
-  const size_scope scope{x.table() ? x.table() : given, site};
+  const size_scope scope{table_of(x, size), site};
   shape s = x.dims();
   for (int i = 0; i < 2; ++i) {
     const bound& wanted = i == 0 ? size.height : size.width;
@@ -175,7 +181,8 @@ constexpr Tensor<T, 4> share_images(const Tensor<T, 4>& x, const ImageSize& size
                                   << " was asked for; it has to be at least 1");
     s[2 + i] = 1;
   }
-  return apply_at<Op, T, T, 4>(site.at, with<Op>({.adaptive = true}, scope, s), beside(x, given));
+  return apply_at<Op, T, T, 4>(site.at, with<Op>({.adaptive = true}, scope, s),
+                               beside(x, scope.table));
 }
 
 }  // namespace detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "xla/op/concat.hpp"
+#include "xla/op/resample.hpp"
 
 namespace xla {
 
@@ -44,6 +45,56 @@ constexpr Tensor<T, R> pad(const Tensor<T, R>& x, const Padding (&by)[N],
   const Tensor<T, 0> v = value.tensor();
   Tensor<T, R> y = x;
   for (int i = 0; i < R; ++i) y = detail::pad_axis(y, i, by[i], v, who);
+  return y;
+}
+
+/// What pad puts around a tensor, by PyTorch's names.
+enum class PadMode {
+  reflect,    ///< what a mirror on the first and the last element shows
+  replicate,  ///< the first and the last element
+  circular,   ///< what comes at the other end
+};
+
+namespace detail {
+
+template <class T, int R>
+constexpr Tensor<T, R> pad_axis(const Tensor<T, R>& x, int axis, const Padding& by, PadMode mode,
+                                const call_site& site) {
+  const size_scope scope{x.table(), site};
+  const bool counted = by.before.known() && by.after.known();
+  if (!counted || by.before.extent() < 0 || by.after.extent() < 0) {
+    scope.fail("what is not filled with one value is numbers from 0 on");
+    return x;
+  }
+  const extent before = by.before.extent(), after = by.after.extent();
+  if (before == 0 && after == 0) return x;
+  const extent more = before > after ? before : after;
+  const extent least = mode == PadMode::reflect ? more + 1 : mode == PadMode::circular ? more : 1;
+  const Size n(x.dims()[axis], x.table());
+  if (!scope.at_least(n.extent(), least)) {
+    scope.fail(text("{") << before << ", " << after << "} for axis " << axis << " of " << x.dims()
+                         << " needs " << least << " elements there");
+    return x;
+  }
+  const auto way = mode == PadMode::reflect     ? resampling::reflect
+                   : mode == PadMode::replicate ? resampling::replicate
+                                                : resampling::circular;
+  return resample_axis(x, {.axis = axis, .way = static_cast<int>(way), .before = before},
+                       n + (before + after), site);
+}
+
+}  // namespace detail
+
+/// x with elements of its own around it: pad(x, {{0, 0}, {0, 0}, {1, 1}, {1, 1}},
+/// xla::PadMode::reflect). reflect takes less than a size, circular a size at most; others, and
+/// negative ones, are a shape_error.
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> pad(const Tensor<T, R>& x, const Padding (&by)[N], PadMode mode,
+                           caller who = here()) {
+  static_assert(static_cast<int>(N) == R, "xla::pad: give one {before, after} for every axis of x");
+  static_assert(!std::is_same_v<T, bool>, "xla::pad: needs numbers, not bool; cast first");
+  Tensor<T, R> y = x;
+  for (int i = R - 1; i >= 0; --i) y = detail::pad_axis(y, i, by[i], mode, {"pad", who});
   return y;
 }
 

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/avg_pool.hpp"
+#include "xla/op/resample.hpp"
+
+namespace xla {
+
+/// How interpolate makes new elements, by PyTorch's names.
+enum class Interpolation {
+  nearest,
+  nearest_exact,  ///< as Pillow and scikit-image have it; nearest rounds down, as OpenCV's does
+  linear,         ///< of signals
+  bilinear,       ///< of images
+  area,           ///< means, as adaptive pools
+};
+
+/// How many times as large images become, {height, width}, or one number for both.
+struct ScaleFactor {
+  double height = 0, width = 0;  ///< 0: the size says
+
+  constexpr ScaleFactor(none_t) {}
+  constexpr ScaleFactor(double both) : ScaleFactor(both, both) {}
+  constexpr ScaleFactor(double h, double w) : height(h), width(w) {}
+};
+
+/// What interpolate makes; of signals the width counts.
+struct InterpolateOptions {
+  ImageSize size = none;            ///< either this
+  ScaleFactor scale_factor = none;  ///< or this; sizes are rounded down
+  Interpolation mode = Interpolation::nearest;
+  bool align_corners = false;  ///< of linear and bilinear: corners keep their values
+};
+
+namespace detail {
+
+/// An axis of n elements, scaled; of a size that only a call tells, where that is exact.
+constexpr Size scaled_size(Size n, double scale, const size_scope& scope) {
+  if (n.known()) return static_cast<std::int64_t>(static_cast<double>(n.extent()) * scale);
+  double times = scale;
+  std::int64_t parts = 1;
+  while (parts < 1 << 20 && times < 0x1p40 &&
+         times != static_cast<double>(static_cast<std::int64_t>(times))) {
+    times *= 2;
+    parts *= 2;
+  }
+  if (times < 0x1p40 && times == static_cast<double>(static_cast<std::int64_t>(times)))
+    return n * static_cast<std::int64_t>(times) / parts;
+  scope.fail(
+      "a size that is known only at run time takes a scale_factor of halves, quarters …: give "
+      "the size instead");
+  return n;
+}
+
+template <class T, int R>
+constexpr Tensor<T, R> interpolate_axis(const Tensor<T, R>& x, int axis, const bound& size,
+                                        double scale, const InterpolateOptions& how,
+                                        const call_site& site) {
+  size_table* const table = x.table() ? x.table() : size.table();
+  const size_scope scope{table, site};
+  const Size n(x.dims()[axis], table);
+  if (!scope.at_least(n.extent(), 1)) {
+    scope.fail(text("images of shape ") << x.dims() << " are empty");
+    return x;
+  }
+  const Size to = scale > 0 ? scaled_size(n, scale, scope) : size.open ? n : size.at;
+  if (to.known() ? to.extent() < 1 : !scope.at_least(to.extent(), 1)) {
+    scope.fail(text("axis ") << axis << " of " << x.dims() << " becomes " << to.extent()
+                             << "; it has to be at least 1");
+    return x;
+  }
+  const bool exact = how.mode == Interpolation::nearest_exact;
+  if (scope.find(n.extent()) == scope.find(to.extent()) && !(exact && scale > 0)) return x;
+  const auto way = exact                                ? resampling::nearest_exact
+                   : how.mode == Interpolation::nearest ? resampling::nearest
+                                                        : resampling::linear;
+  return resample_axis(x,
+                       {.axis = axis,
+                        .way = static_cast<int>(way),
+                        .align_corners = how.align_corners,
+                        .scale = how.align_corners ? 0 : scale},
+                       to, site);
+}
+
+}  // namespace detail
+
+/// Images (batch, channels, height, width) of another size, or signals (batch, channels, length):
+/// interpolate(x, {.scale_factor = 2, .mode = xla::Interpolation::bilinear}). Elements lie as
+/// PyTorch has them: in the middle of their squares, unless corners are aligned. Neither size nor
+/// scale_factor or both, a mode of the other rank, or a size below 1, is a shape_error.
+template <class T, int R>
+constexpr Tensor<T, R> interpolate(const Tensor<T, R>& x, const InterpolateOptions& options,
+                                   caller who = here()) {
+  static_assert(R == 3 || R == 4,
+                "xla::interpolate: needs (batch, channels, height, width) or (batch, channels, "
+                "length)");
+  static_assert(!std::is_same_v<T, bool>, "xla::interpolate: needs numbers, not bool; cast first");
+  const detail::call_site site{"interpolate", who};
+  const detail::size_scope scope{x.table(), site};
+  const auto& [size, scale, mode, align_corners] = options;
+  const bool sized = !size.width.open || (R == 4 && !size.height.open),
+             scaled = scale.width != 0 || (R == 4 && scale.height != 0);
+  const bool lines = mode == Interpolation::linear || mode == Interpolation::bilinear;
+  const char* wrong = nullptr;
+  if (sized == scaled) wrong = "give either a size or a scale_factor";
+  else if (scaled && !(scale.width > 0 && (R == 3 || scale.height > 0)))
+    wrong = "a scale_factor has to be above 0";
+  else if (lines && (mode == Interpolation::linear) != (R == 3))
+    wrong = R == 3 ? "signals (batch, channels, length) are interpolated by mode linear"
+                   : "images (batch, channels, height, width) are interpolated by mode bilinear";
+  else if ((lines || mode == Interpolation::area) && !fraction<T>)
+    wrong = "linear, bilinear and area need float or double; cast first";
+  else if (align_corners && !lines) wrong = "align_corners is for the modes linear and bilinear";
+  if (wrong) {
+    scope.fail(wrong);
+    return x;
+  }
+  if constexpr (fraction<T>)
+    if (mode == Interpolation::area) {
+      const auto to = [&](int axis, const detail::bound& wanted, double by) {
+        return by > 0 ? detail::bound(detail::scaled_size(x.size(axis), by, scope)) : wanted;
+      };
+      if constexpr (R == 3) return adaptive_avg_pool1d(x, to(2, size.width, scale.width), who);
+      else
+        return adaptive_avg_pool2d(
+            x, {to(2, size.height, scale.height), to(3, size.width, scale.width)}, who);
+    }
+  const auto wide = detail::interpolate_axis(x, R - 1, size.width, scale.width, options, site);
+  if constexpr (R == 3) return wide;
+  else return detail::interpolate_axis(wide, 2, size.height, scale.height, options, site);
+}
+
+}  // namespace xla

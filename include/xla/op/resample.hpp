@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/slice.hpp"
+
+namespace xla::detail {
+
+/// Which elements of an axis make one of its resampled form.
+enum class resampling {
+  nearest,        ///< the one that place * scale, rounded down, is the number of
+  nearest_exact,  ///< the one whose middle is the nearest
+  linear,         ///< two neighbours, by how near they are
+  reflect,        ///< of an axis with more before and after it: as a mirror has them
+  replicate,      ///< the first one and the last one again
+  circular,       ///< as if the axis were a ring
+};
+
+template <class Op, class T>
+constexpr any_tensor<T> resampled(const packed_attributes& attr, const shape& dims,
+                                  const any_tensor<T>& x);
+
+}  // namespace xla::detail
+
+namespace xla::op {
+
+/// The base of linear maps between an axis and its resampled form. The result's sizes come with the
+/// node.
+struct along_resampled {
+  static constexpr bool computes = true;
+  static constexpr op_kind kind = op_kind::library;
+  struct attributes {
+    detail::axis_number axis{};
+    detail::bounded<0, 5> way{};  ///< a detail::resampling
+    bool align_corners = false;  ///< of linear: the first and the last elements stay where they are
+    bool channels_last = false;  ///< lies in memory as (batch, height, width, channels)
+    detail::bounded<0, (1 << 30)> before{};  ///< how many elements come before the axis' own
+    double scale = 0;  ///< how much longer the axis becomes; 0: as the sizes say
+    XLA_ATTRIBUTES(axis, way, align_corners, channels_last, before, scale)
+  };
+  static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
+};
+
+struct resample_spread;
+
+/// Elements of an axis, or mixtures of two, in the places of another size of it.
+struct resample : along_resampled {
+  static constexpr auto name = "resample";
+  static constexpr void gradient(auto& g) {
+    g.to(0, detail::resampled<resample_spread>(g.scope.attr, g.in(0).dims(), g.grad()));
+  }
+};
+
+/// The transpose of resample: adds up, where they came from, what its places have.
+struct resample_spread : along_resampled {
+  static constexpr auto name = "resample_spread";
+  static constexpr void gradient(auto& g) {
+    g.to(0, detail::resampled<resample>(g.scope.attr, g.in(0).dims(), g.grad()));
+  }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::resample, numbers);
+XLA_OP(xla::op::resample_spread, fractions);
+
+namespace xla::detail {
+
+template <class Op, class T>
+constexpr any_tensor<T> resampled(const packed_attributes& attr, const shape& dims,
+                                  const any_tensor<T>& x) {
+  node n;
+  n.attr = attr;
+  n.set_shape(dims);
+  return apply<Op, T, T, dynamic_rank>(n, x);
+}
+
+/// x with another size of an axis.
+template <class T, int R>
+constexpr Tensor<T, R> resample_axis(const Tensor<T, R>& x, op::resample::attributes a, Size size,
+                                     const call_site& site) {
+  const Tensor<T, R> from = beside(x, size.table());
+  const size_scope scope{from.table(), site};
+  shape s = x.dims();
+  s[a.axis] = size.extent();
+  return apply_at<op::resample, T, T, R>(site.at, with<op::resample>(a, scope, s), from);
+}
+
+}  // namespace xla::detail
