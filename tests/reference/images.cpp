@@ -63,6 +63,42 @@ void instance_norm(const std::string& name, const xla::Size (&sizes)[N]) {
       x, numbers<float>({sizes[1]}, 1), numbers<float>({sizes[1]}, 2));
 }
 
+// A case of pool_functions() in images.py.
+template <std::size_t N>
+void pool(const std::string& name, const xla::Size (&sizes)[N], xla::HeightWidth kernel,
+          const xla::MaxPool2dOptions& o) {
+  const auto x = numbers<float>(sizes);
+  const auto mean = [&](bool outside) {
+    return [=](const auto& x) {
+      return avg_pool2d(x, kernel,
+                        {.stride = o.stride,
+                         .padding = o.padding,
+                         .ceil_mode = o.ceil_mode,
+                         .count_include_pad = outside});
+    };
+  };
+  check_pytorch(
+      "max_pool2d/" + name, 0, [&](const auto& x) { return max_pool2d(x, kernel, o); }, x);
+  check_pytorch("avg_pool2d/" + name, 1e-6, mean(true), x);
+  check_pytorch("avg_pool2d/" + name + "/inside", 1e-6, mean(false), x);
+}
+
+void share(const std::string& name, const xla::ImageSize& size) {
+  const auto x = numbers<float>({2, 3, 7, 5});
+  check_pytorch(
+      "adaptive_max_pool2d/" + name, 0, [&](const auto& x) { return adaptive_max_pool2d(x, size); },
+      x);
+  check_pytorch(
+      "adaptive_avg_pool2d/" + name, 1e-6,
+      [&](const auto& x) { return adaptive_avg_pool2d(x, size); }, x);
+}
+
+void interpolation(const std::string& name, double tolerance, const xla::InterpolateOptions& o) {
+  check_pytorch(
+      "interpolate/" + name, tolerance, [&](const auto& x) { return interpolate(x, o); },
+      numbers<float>({2, 2, 5, 7}));
+}
+
 }  // namespace
 
 namespace {
@@ -205,4 +241,108 @@ TEST_CASE("layers that normalize channels, against PyTorch") {
   check_layer("group_norm", nn::GroupNorm<2>(4), {2, 4, 3, 5});
   check_layer("instance_norm", nn::BasicInstanceNorm<float, 2, true>(3), {2, 3, 4, 5});
   check_layer("instance_norm_line", nn::InstanceNorm1d(3), {2, 3, 5});
+}
+
+TEST_CASE("pools, against PyTorch") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  pool("images", {2, 3, 7, 9}, 3, {.stride = 2, .padding = 1});
+  pool("whole", {2, 2, 4, 5}, {4, 5}, {});
+  pool("far", {1, 2, 7, 8}, 2, {.stride = {3, 5}});
+  pool("ceil", {1, 2, 5, 6}, 2, {.stride = 3, .padding = 1, .ceil_mode = true});
+  pool("beyond", {1, 1, 3, 4}, 4, {.stride = 2, .padding = 2, .ceil_mode = true});
+  pool("pixels", {3, 1, 1, 1}, 1, {.stride = 2});
+  pool("empty", {0, 2, 4, 4}, 2, {});
+  check_pytorch(
+      "max_pool2d/dilated", 0,
+      [](const auto& x) {
+        return max_pool2d(x, 3, {.stride = 1, .padding = 1, .dilation = {2, 3}});
+      },
+      numbers<float>({1, 2, 9, 8}));
+  check_pytorch(
+      "max_pool2d/special", 0, [](const auto& x) { return max_pool2d(x, 2, {.stride = 1}); },
+      unsqueeze(xla::tensor<float>({{{1, nan, 3, 3}, {nan, 2, 3, -0.f}, {0, -0.f, -nan, 1}}}), 0));
+  check_pytorch(
+      "avg_pool2d/divided", 1e-6,
+      [](const auto& x) {
+        return avg_pool2d(x, {2, 3}, {.stride = 1, .padding = 1, .divisor_override = 5});
+      },
+      numbers<float>({1, 2, 4, 5}));
+  check_pytorch(
+      "max_pool1d", 0,
+      [](const auto& x) {
+        return max_pool1d(x, 3, {.stride = 2, .padding = 1, .dilation = 2, .ceil_mode = true});
+      },
+      numbers<float>({2, 3, 11}));
+  check_pytorch(
+      "avg_pool1d", 1e-6,
+      [](const auto& x) {
+        return avg_pool1d(
+            x, 4, {.stride = 3, .padding = 2, .ceil_mode = true, .count_include_pad = false});
+      },
+      numbers<float>({2, 3, 11}));
+  share("fewer", {3, 4});
+  share("one", 1);
+  share("more", {10, 2});
+  share("kept", {xla::none, 3});
+  const auto x = numbers<float>({2, 3, 9});
+  check_pytorch(
+      "adaptive_max_pool1d", 0, [](const auto& x) { return adaptive_max_pool1d(x, 4); }, x);
+  check_pytorch(
+      "adaptive_avg_pool1d", 1e-6, [](const auto& x) { return adaptive_avg_pool1d(x, 4); }, x);
+}
+
+TEST_CASE("images of other sizes, against PyTorch") {
+  const auto bilinear = xla::Interpolation::bilinear;
+  const auto x = numbers<float>({2, 2, 5, 7});
+  interpolation("twice", 0, {.scale_factor = 2});
+  interpolation("size", 0, {.size = {3, 9}});
+  interpolation("scale", 0, {.scale_factor = {1.3, 0.6}});
+  interpolation("exact", 0, {.size = {8, 3}, .mode = xla::Interpolation::nearest_exact});
+  interpolation("bilinear/twice", 1e-6, {.scale_factor = 2, .mode = bilinear});
+  interpolation("bilinear/size", 1e-6, {.size = {8, 3}, .mode = bilinear});
+  interpolation("bilinear/scale", 2e-6, {.scale_factor = {1.3, 0.6}, .mode = bilinear});
+  interpolation("bilinear/corners", 1e-6,
+                {.scale_factor = {2, 0.5}, .mode = bilinear, .align_corners = true});
+  interpolation("bilinear/one", 0, {.size = 1, .mode = bilinear, .align_corners = true});
+  interpolation("area", 1e-6, {.size = {2, 3}, .mode = xla::Interpolation::area});
+  check_pytorch(
+      "interpolate/pixels", 0,
+      [=](const auto& x) {
+        return interpolate(x, {.size = {3, 2}, .mode = bilinear});
+      },
+      numbers<float>({2, 1, 1, 1}));
+  check_pytorch(
+      "interpolate/linear", 1e-6,
+      [](const auto& x) {
+        return interpolate(x, {.size = 11, .mode = xla::Interpolation::linear});
+      },
+      xla::select(x, 0, 0));
+  for (const auto& [name, mode] : {std::pair("pad/reflect", xla::PadMode::reflect),
+                                   {"pad/replicate", xla::PadMode::replicate},
+                                   {"pad/circular", xla::PadMode::circular}})
+    check_pytorch(
+        name, 0,
+        [mode = mode](const auto& x) {
+          return pad(x, {{0, 0}, {0, 0}, {0, 2}, {3, 1}}, mode);
+        },
+        x);
+  check_pytorch(
+      "pixel_shuffle", 0, [](const auto& x) { return pixel_shuffle(x, 2); },
+      numbers<float>({2, 8, 3, 2}));
+  check_pytorch(
+      "pixel_unshuffle", 0, [](const auto& x) { return pixel_unshuffle(x, 2); },
+      numbers<float>({2, 3, 4, 6}));
+  const xla::UnfoldOptions options{.dilation = {1, 2}, .padding = {2, 1}, .stride = {2, 3}};
+  check_pytorch(
+      "unfold", 0,
+      [=](const auto& x) {
+        return unfold(x, {3, 2}, options);
+      },
+      x);
+  check_pytorch(
+      "fold", 1e-6,
+      [=](const auto& x) {
+        return fold(x, {5, 7}, {3, 2}, options);
+      },
+      numbers<float>({2, 12, 12}));
 }

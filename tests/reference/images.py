@@ -2,6 +2,7 @@
 """Writes images.txt: what PyTorch 2.15 computes for the cases of images.cpp.
 
     pip install torch==2.15.0 numpy && python images.py"""
+import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -116,6 +117,57 @@ def normalizations():
     layer("instance_norm_line", nn.InstanceNorm1d(3), (2, 3, 5))
 
 
-for part in norms, convolutions, pools, normalizations:
+def pool_functions():
+    nan = float("nan")
+    for name, sizes, kernel, options in (
+        ("images", (2, 3, 7, 9), 3, dict(stride=2, padding=1)),
+        ("whole", (2, 2, 4, 5), (4, 5), {}),
+        ("far", (1, 2, 7, 8), 2, dict(stride=(3, 5))),
+        ("ceil", (1, 2, 5, 6), 2, dict(stride=3, padding=1, ceil_mode=True)),
+        ("beyond", (1, 1, 3, 4), 4, dict(stride=2, padding=2, ceil_mode=True)),
+        ("pixels", (3, 1, 1, 1), 1, dict(stride=2)),
+        ("empty", (0, 2, 4, 4), 2, {}),
+    ):
+        case(f"max_pool2d/{name}", lambda x: F.max_pool2d(x, kernel, **options), numbers(sizes))
+        case(f"avg_pool2d/{name}", lambda x: F.avg_pool2d(x, kernel, **options), numbers(sizes))
+        case(f"avg_pool2d/{name}/inside", lambda x: F.avg_pool2d(x, kernel, count_include_pad=False, **options), numbers(sizes))
+    case("max_pool2d/dilated", lambda x: F.max_pool2d(x, 3, 1, 1, (2, 3)), numbers((1, 2, 9, 8)))
+    case("max_pool2d/special", lambda x: F.max_pool2d(x, 2, 1), torch.tensor([[[[1.0, nan, 3, 3], [nan, 2, 3, -0.0], [0, -0.0, -nan, 1]]]]))
+    case("avg_pool2d/divided", lambda x: F.avg_pool2d(x, (2, 3), 1, 1, divisor_override=5), numbers((1, 2, 4, 5)))
+    case("max_pool1d", lambda x: F.max_pool1d(x, 3, 2, 1, 2, True), numbers((2, 3, 11)))
+    case("avg_pool1d", lambda x: F.avg_pool1d(x, 4, 3, 2, True, False), numbers((2, 3, 11)))
+    for name, size in ("fewer", (3, 4)), ("one", 1), ("more", (10, 2)), ("kept", (None, 3)):
+        case(f"adaptive_max_pool2d/{name}", lambda x: F.adaptive_max_pool2d(x, size), numbers((2, 3, 7, 5)))
+        case(f"adaptive_avg_pool2d/{name}", lambda x: F.adaptive_avg_pool2d(x, size), numbers((2, 3, 7, 5)))
+    case("adaptive_max_pool1d", lambda x: F.adaptive_max_pool1d(x, 4), numbers((2, 3, 9)))
+    case("adaptive_avg_pool1d", lambda x: F.adaptive_avg_pool1d(x, 4), numbers((2, 3, 9)))
+
+
+def resized():
+    x = numbers((2, 2, 5, 7))
+    for name, options in {
+        "twice": dict(scale_factor=2),
+        "size": dict(size=(3, 9)),
+        "scale": dict(scale_factor=(1.3, 0.6)),
+        "exact": dict(size=(8, 3), mode="nearest-exact"),
+        "bilinear/twice": dict(scale_factor=2, mode="bilinear"),
+        "bilinear/size": dict(size=(8, 3), mode="bilinear"),
+        "bilinear/scale": dict(scale_factor=(1.3, 0.6), mode="bilinear"),
+        "bilinear/corners": dict(scale_factor=(2, 0.5), mode="bilinear", align_corners=True),
+        "bilinear/one": dict(size=1, mode="bilinear", align_corners=True),
+        "area": dict(size=(2, 3), mode="area"),
+    }.items():
+        case(f"interpolate/{name}", lambda t: F.interpolate(t, **options), x)
+    case("interpolate/pixels", lambda t: F.interpolate(t, (3, 2), mode="bilinear"), numbers((2, 1, 1, 1)))
+    case("interpolate/linear", lambda t: F.interpolate(t, 11, mode="linear"), x[0])
+    for mode in "reflect", "replicate", "circular":
+        case(f"pad/{mode}", lambda t: F.pad(t, (3, 1, 0, 2), mode=mode), x)
+    case("pixel_shuffle", lambda t: F.pixel_shuffle(t, 2), numbers((2, 8, 3, 2)))
+    case("pixel_unshuffle", lambda t: F.pixel_unshuffle(t, 2), numbers((2, 3, 4, 6)))
+    case("unfold", lambda t: F.unfold(t, (3, 2), (1, 2), (2, 1), (2, 3)), x)
+    case("fold", lambda t: F.fold(t, (5, 7), (3, 2), (1, 2), (2, 1), (2, 3)), numbers((2, 12, 12)))
+
+
+for part in norms, convolutions, pools, normalizations, pool_functions, resized:
     part()
 save(__file__, "images.txt")

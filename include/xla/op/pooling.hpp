@@ -135,7 +135,7 @@ struct pool_request {
     if (k < 1 || s < 1 || d < 1 || p < 0) return 1;  // refused where it is packed
     if (p > k / 2 && !any_padding) {
       scope.fail(text("a padding of ")
-                 << p << " along the " << axis << " is more than half of the kernel's " << k);
+                 << p << " along the " << axis << " is more than half of a kernel of " << k);
       return 1;
     }
     const std::int64_t whole = 2 * p - d * (k - 1) - 1, rounded = whole + s - 1;

@@ -47,7 +47,7 @@ constexpr Size scaled_size(Size n, double scale, const size_scope& scope) {
   if (times < 0x1p40 && times == static_cast<double>(static_cast<std::int64_t>(times)))
     return n * static_cast<std::int64_t>(times) / parts;
   scope.fail(
-      "a size that is known only at run time takes a scale_factor of halves, quarters …: give "
+      "a size that is known only at run time takes a scale_factor in halves, quarters, ...: give "
       "the size instead");
   return n;
 }
@@ -115,7 +115,7 @@ constexpr Tensor<T, R> interpolate(const Tensor<T, R>& x, const InterpolateOptio
     scope.fail(wrong);
     return x;
   }
-  if constexpr (fraction<T>)
+  if constexpr (fraction<T> && (R == 3 || R == 4))
     if (mode == Interpolation::area) {
       const auto to = [&](int axis, const detail::bound& wanted, double by) {
         return by > 0 ? detail::bound(detail::scaled_size(x.size(axis), by, scope)) : wanted;
