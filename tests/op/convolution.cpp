@@ -4,6 +4,7 @@
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
 #include "support/threads.hpp"
+#include "xla/op/relu.hpp"
 #include "xla/op/slice.hpp"
 
 using test::check_equal;
@@ -150,6 +151,23 @@ TEST_CASE("convolutions are the same in every mode, with their gradients") {
   test::check_modes(all_parts, test::parameter(numbers<float>({0, 2, 4, 4})),
                     test::parameter(numbers<float>({4, 1, 2, 2})),
                     test::parameter(numbers<float>({4})));
+}
+
+TEST_CASE("a net of convolutions by every way of computing them is the same in every mode") {
+  // Three channels, Winograd's, a depthwise one with stride 2, one by one pixel.
+  const auto net = [](auto& x, auto& stem, auto& same, auto& depthwise, auto& last) {
+    const auto a = xla::relu(conv2d(x, stem, {.padding = 1}));
+    const auto b = xla::relu(conv2d(a, same, {.padding = 1}));
+    const auto c = conv2d(b, depthwise, {.stride = 2, .padding = 1, .groups = 32});
+    const auto y = conv2d(c, last);
+    sum(y * y).backward();
+    return y;
+  };
+  test::check_modes(net, test::parameter(numbers<float>({2, 3, 21, 18})),
+                    test::parameter(numbers<float>({32, 3, 3, 3})),
+                    test::parameter(numbers<float>({32, 32, 3, 3})),
+                    test::parameter(numbers<float>({32, 1, 3, 3})),
+                    test::parameter(numbers<float>({20, 32, 1, 1})));
 }
 
 TEST_CASE("other forms of convolutions are the same in every mode, with their gradients") {
