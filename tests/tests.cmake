@@ -27,6 +27,7 @@ xla_test(run/threads LABELS core threads)
 xla_test(run/fork LABELS core)
 xla_test(run/compiled LABELS core asan threads)
 xla_test(run/backward_outside LABELS core asan)
+xla_test(run/input_gradients LABELS core asan threads)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # With this g++ allows less in constant expressions.
   add_library(xla_gcc_undefined INTERFACE)

@@ -103,8 +103,7 @@ class compiled_base {
       Captured::kept.sets_flags ? Captured::kept.flags.data() : nullptr,
       &arguments_of<bare<A>...>::visit,
       Captured::kept.forward.data(),
-      static_cast<int>(Captured::kept.forward.size()),
-      Captured::kept.cuts};
+      static_cast<int>(Captured::kept.forward.size())};
 
   template <class X>
   static void* address_of(X& x) {

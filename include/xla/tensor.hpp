@@ -185,8 +185,9 @@ class Tensor : public detail::handle {
                                 const Tensor& source, caller who = here())
     requires(Rank > 0);
 
-  // The same value cut off while a step is captured; gradients stop there, or are wanted there.
+  // While a step is captured: the same value cut off, where gradients stop, or are wanted.
   constexpr Tensor cut(bool needs_grad) const;
+  constexpr void require_grad(bool on);
 
   /// Stops the build: a tensor is no function.
   template <class... A>

@@ -1,4 +1,4 @@
-// error: backward\(\) of a value that no parameter went into: nothing requires a gradient
+// error: backward\(\) of a value that no parameter or argument went into: nothing requires a gradient
 #include <xla/xla.hpp>
 
 void f(xla::nn::Linear& layer, xla::Tensor<float, 2> x) {

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/base/owned_array.hpp"
 #include "xla/graph/builtin.hpp"
 
 namespace xla::detail {
 
-enum class slot_kind : std::uint8_t { tensor, cell, scalar, local };
+enum class slot_kind : std::uint8_t { tensor, cell, scalar, local, inner };
 enum class grad_state : std::uint8_t { untouched, absent, present };
 
 /// A place outside the graph that a step reads and may write: an argument tensor, a parameter or
-/// buffer with its gradient, a hyper-parameter. Or a local one, which ends with the step: a copy of
-/// a parameter that the body makes. They come after all others.
+/// buffer with its gradient, a hyper-parameter. Or one that ends with the step: a local one, for a
+/// copy of a parameter that the body makes, or an inner one, for the gradient of a tensor that it
+/// makes. They come after all others.
 struct slot {
   slot_kind kind = slot_kind::tensor;
   grad_state state = grad_state::untouched;
-  bool requires_grad = false;
-  bool collected = false;   ///< backward() has added to the gradient
-  bool given = false;       ///< the gradient is there whatever the parameter says at entry
-  bool mixed = false;       ///< the gradient is wanted for more than this parameter's update
+  bool requires_grad = false;  ///< of a tensor: unless it does not at entry
+  bool collected = false;      ///< backward() has added to the gradient
+  bool given = false;          ///< the gradient is there whatever is required at entry
+  bool mixed = false;          ///< the gradient is wanted for more than this parameter's update
+  bool entangled = false;      ///< of a tensor: its value was changed in place by that of others
   std::int8_t told = -1;    ///< what the body last said to requires_grad_()
   int owner = -1;           ///< the parameter that an optimizer keeps this for
   bool functional = false;  ///< gradients pass through what is written; local slots only
@@ -58,7 +61,6 @@ struct graph {
   bool own_segments = false;
   bool recording = true;     ///< new nodes may need gradients
   bool in_backward = false;  ///< new nodes are gradients
-  bool cuts = false;         ///< something was not recorded that leaves no node
   size_table sizes;
 
   constexpr int add(const node& n) {
@@ -98,7 +100,10 @@ struct graph {
     n.type = type;
     n.set_shape(dims);
     n.set<op::input>({.slot = slot_index, .gradient = gradient});
-    n.needs_grad = !gradient && slots[slot_index].requires_grad;
+    const slot& s = slots[slot_index];
+    const bool tensor = s.kind == slot_kind::tensor;
+    n.needs_grad = !gradient && !tensor && s.requires_grad;
+    n.input_grad = !gradient && tensor && s.requires_grad;
     return add(n);
   }
 
@@ -123,6 +128,7 @@ struct graph {
     n.set<op::detach>(as);
     n.after[0] = n.after[1] = -1;
     n.needs_grad = needs_grad;
+    n.input_grad = false;
     return n;
   }
 
@@ -136,12 +142,36 @@ struct graph {
     write(slot_index, s.current);
   }
 
-  /// What it does to another value; the slot of an argument remembers.
-  constexpr void note_told(int index, bool on) {
-    if (!is<op::input>(nodes[index])) return;
-    const int slot_index = nodes[index].attributes<op::input>().slot;
-    if (slots[slot_index].kind == slot_kind::cell) require_grad(slot_index, on);
-    else slots[slot_index].told = on;
+  /// What it does to a tensor that collects gradients: whoever holds the value sees it.
+  constexpr void require_grad_of(int index, int slot_index, bool on) {
+    slot& s = slots[slot_index];
+    s.told = on;
+    if (on && !s.collected) s.given = true;
+    s.requires_grad = on;
+    nodes[index].needs_grad = on;
+    nodes[index].input_grad = false;
+  }
+
+  /// A value cut off from what it was made of, which collects gradients itself.
+  constexpr int add_collector(int value) {
+    slot s;
+    s.kind = slot_kind::inner;
+    s.state = grad_state::absent;
+    s.requires_grad = s.given = true;
+    const int index = add_slot(s);
+    return slots[index].current = add(detached(value, {.slot = index}, true));
+  }
+
+  /// A tensor that collects gradients is changed in place. Where it requires one, the new value
+  /// collects that from here on, as the old one did; where it does not, gradients pass. For an
+  /// argument both are the same, unless they could pass to something else.
+  constexpr int change(int slot_index, int value) {
+    slot& s = slots[slot_index];
+    s.entangled |= !s.given && s.requires_grad && made_of_others(value, slot_index);
+    if (!s.requires_grad || s.entangled) return value;
+    node n = detached(value, {.slot = slot_index}, s.given);
+    n.input_grad = !s.given;
+    return add(n);
   }
 
   /// The node of a slot's value, without what only says where gradients end.
@@ -169,15 +199,35 @@ struct graph {
     write(index, slots[from].current);
     return index;
   }
+
+ private:
+  /// Whether gradients of a value go on to anything but one slot.
+  constexpr bool made_of_others(int value, int slot_index) const;
 };
 
 /// Where gradients end: the value of a slot, or a value that requires_grad_() was called on.
 constexpr bool ends_gradients(const node& n) {
-  return is<op::input>(n) || (is<op::detach>(n) && n.needs_grad);
+  return is<op::input>(n) || (is<op::detach>(n) && (n.needs_grad || n.input_grad));
 }
 
 /// The slot whose value a node is, as seen by gradients; -1 for every other node.
 constexpr int slot_of(const node& n) { return ends_gradients(n) ? slot_of_value(n) : -1; }
+
+constexpr bool graph::made_of_others(int value, int slot_index) const {
+  if (nodes[value].needs_grad) return true;
+  const owned_array<bool> reached(static_cast<std::size_t>(value) + 1);
+  for (int i = 0; i <= value; ++i) reached.get()[i] = i == value;
+  for (int i = value; i >= 0; --i) {
+    const node& n = nodes[i];
+    if (!reached.get()[i] || !n.input_grad) continue;
+    if (ends_gradients(n)) {
+      if (slot_of_value(n) != slot_index) return true;
+      continue;
+    }
+    for (int k = 0; k < n.arity; ++k) reached.get()[n.in[k]] = true;
+  }
+  return false;
+}
 
 /// A graph that gives back the arrays that it has grown.
 struct owned_graph : graph {

@@ -132,7 +132,8 @@ struct op_record {
 /// An op of a graph: its inputs are earlier nodes.
 struct node : op_record {
   bool needs_grad = false;
-  bool gradient = false;  ///< made by backward()
+  bool input_grad = false;  ///< needs one if an argument tensor that went into it does
+  bool gradient = false;    ///< made by backward()
   int in[3] = {-1, -1, -1};
   int segment = 0;          ///< the checkpoint() that does not keep it; 0: it is kept
   int after[2] = {-1, -1};  ///< nodes that it waits for and does not read

@@ -55,11 +55,21 @@ constexpr Tensor<T, R>& Tensor<T, R>::requires_grad_(bool on) {
   static_assert(fraction<T>, "xla: only tensors of float or double can collect gradients");
   if (!__builtin_is_constant_evaluated()) detail::machine_of<T>::require_grad(*this, on);
   else if (const int slot = slot_index(); slot >= 0) owner()->require_grad(slot, on);
-  else if (owner() && requires_grad() != on) {
-    owner()->note_told(node_index(), on);
-    detail::handle::operator=(cut(on));
-  }
+  else if (owner()) require_grad(on);
   return *this;
+}
+
+template <element T, int R>
+constexpr void Tensor<T, R>::require_grad(bool on) {
+  detail::graph& g = *owner();
+  const int slot = gradient_slot();
+  if (const int own = this->collecting_slot(); own >= 0) {
+    g.require_grad_of(node_index(), own, on);
+  } else if (requires_grad() != on) {
+    if (slot >= 0) g.require_grad(slot, on);
+    if (on && slot < 0) this->name_node(&g, g.add_collector(node_index()));
+    else detail::handle::operator=(cut(on));
+  }
 }
 
 template <element T, int R>
@@ -81,7 +91,8 @@ constexpr Tensor<T, R> Tensor<T, R>::grad() const {
                   owner()->add(owner()->detached(n, {.slot = slot, .gradient = true}, false)));
     if (slot < 0 && requires_grad())
       table()->refused.set(
-          "grad() of a tensor that is no parameter: in a compiled body write xla::grad(loss, x)");
+          "grad() of a value that was computed from others: only parameters, arguments and what "
+          "requires_grad_() was called on collect gradients; write xla::grad(loss, x)");
   }
   return g;
 }
@@ -95,9 +106,11 @@ constexpr void Tensor<T, R>::set_grad(const Tensor& gradient, caller who) const 
   } else if (!__builtin_is_constant_evaluated()) {
     detail::machine_of<T>::set_grad(*this, gradient.detach());
   } else if (const int slot = gradient_slot(); slot < 0) {
-    scope.fail("in a compiled body only parameters collect gradients");
+    scope.fail("the tensor was computed from others and collects no gradients");
   } else {
     detail::slot& s = owner()->slots[slot];
+    // An argument that requires none refuses one.
+    if (s.kind == detail::slot_kind::tensor && !s.given) s.collected = s.mixed = true;
     s.grad = owner()->add(owner()->detached(
         gradient.lift(owner()), {.slot = slot, .gradient = true, .replaces = true}, false));
     s.state = detail::grad_state::present;
@@ -117,14 +130,7 @@ constexpr void Tensor<T, R>::zero_grad() {
 template <element T, int R>
 constexpr Tensor<T, R> Tensor<T, R>::detach() const {
   if (__builtin_is_constant_evaluated()) {
-    if (requires_grad()) return cut(false);
-    if (!fraction<T> || !owner() || slot_index() >= 0) return *this;
-    // Outside, gradients may be wanted of what no parameter went into. An argument stays itself:
-    // requires_grad_() of what is detached from it is told to it.
-    const detail::node& n = owner()->nodes[node_index()];
-    const bool argument = detail::is<op::input>(n);
-    owner()->cuts |= argument;
-    return argument || n.gradient ? *this : cut(false);
+    return requires_grad() || this->input_grad() ? cut(false) : *this;
   }
   Tensor result;
   detail::machine_of<T>::detach(*this, result);
@@ -144,6 +150,8 @@ constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, const call_sit
   }
   if (!__builtin_is_constant_evaluated()) machine_of<T>::rebind(t, value);
   else if (t.slot_index() >= 0) t.owner()->write(t.slot_index(), value.lift(t.owner()));
+  else if (const int slot = t.collecting_slot(); slot >= 0)
+    t.name_node(t.owner(), t.owner()->change(slot, value.lift(t.owner())));
   else static_cast<handle&>(t) = value;
 }
 

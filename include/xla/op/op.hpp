@@ -48,8 +48,9 @@ constexpr void record(node& n, const handle* const* inputs, int count, handle& r
   for (int i = 0; i < count; ++i) {
     n.in[i] = inputs[i]->lift(g);
     n.needs_grad |= g->nodes[n.in[i]].needs_grad;
+    n.input_grad |= g->nodes[n.in[i]].input_grad;
   }
-  n.needs_grad = n.needs_grad && n.op->differentiable && g->recording;
+  if (!n.op->differentiable || !g->recording) n.needs_grad = n.input_grad = false;
   result.name_node(g, g->add(n));
 }
 

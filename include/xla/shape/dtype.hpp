@@ -61,6 +61,11 @@ constexpr std::string_view name_of(dtype t) {
 }
 
 namespace detail {
+/// Of the same types as the concept fraction.
+constexpr bool is_fraction(dtype t) {
+  return t == dtype::float32 || t == dtype::float64 || t == dtype::bfloat16;
+}
+
 template <dtype D>
 struct cpp_type_;
 template <>

@@ -91,6 +91,15 @@ class handle {
     if (form_ == form::slot && !graph_->slots[index_].functional) return index_;
     return graph_ ? slot_of(graph_->nodes[node_index()]) : -1;
   }
+  /// The same of an argument tensor, or of one that the body has called requires_grad_() on.
+  constexpr int collecting_slot() const {
+    const int slot = form_ == form::node ? gradient_slot() : -1;
+    if (slot < 0) return -1;
+    const slot_kind kind = graph_->slots[slot].kind;
+    return kind == slot_kind::tensor || kind == slot_kind::inner ? slot : -1;
+  }
+  /// Whether it needs a gradient where argument tensors do.
+  constexpr bool input_grad() const { return graph_ && graph_->nodes[node_index()].input_grad; }
   constexpr void name_node(graph* g, int index) { name(form::node, g, index); }
   constexpr void name_slot(graph* g, int index) { name(form::slot, g, index); }
   /// The node of this value in g; floating ops are recorded there.
@@ -189,9 +198,6 @@ class handle {
   enum class form : std::uint8_t { empty, node, slot, number, ops };
   static constexpr int few = 4;  // axes
 
-  static constexpr bool is_whole(dtype t) {
-    return t != dtype::float32 && t != dtype::float64 && t != dtype::bfloat16;
-  }
   constexpr void mark(const char& c) { automatic_ = &c; }
   constexpr void name(form f, graph* g, int index) {
     if (form_ == form::ops) forget();
@@ -224,7 +230,7 @@ class handle {
     first_ = n.op;
     second_ = nullptr;
     const auto c = n.attributes<op::constant>();
-    number_ = is_whole(n.type) ? c.whole : std::bit_cast<std::int64_t>(c.value);
+    number_ = is_fraction(n.type) ? std::bit_cast<std::int64_t>(c.value) : c.whole;
     return kept(n);
   }
   constexpr bool keep_number(const node& n, const handle& x) {
@@ -258,7 +264,7 @@ class handle {
     n.type = type_;
     if (i == 0) {
       n.op = first_;
-      if (is_whole(type_)) n.set<op::constant>({static_cast<double>(number_), number_});
+      if (!is_fraction(type_)) n.set<op::constant>({static_cast<double>(number_), number_});
       else n.set<op::constant>({.value = std::bit_cast<double>(number_)});
     } else {
       n.op = second_;

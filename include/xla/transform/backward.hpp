@@ -36,9 +36,9 @@ constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
 }
 
 /// Backward over a graph under capture: each op's rule adds nodes; what reaches a slot is added to
-/// the slot's gradient, or is left to be asked for. The order is that of the structure, depth first
-/// along the operands, and not that of recording, which compilers may choose: a + b may record b
-/// first, or a.
+/// the slot's gradient, also an argument tensor's, in case that requires one; or is left to be
+/// asked for. The order is that of the structure, depth first along the operands, and not that of
+/// recording, which compilers may choose: a + b may record b first, or a.
 template <class Loss>
 class graph_backward {
  public:
@@ -80,6 +80,10 @@ class graph_backward {
     return h;
   }
 
+  constexpr bool follows(int index) const {
+    return g.nodes[index].needs_grad || (collects_ && g.nodes[index].input_grad);
+  }
+
   constexpr void accumulate(int index, int value) {
     gradient[index] =
         gradient[index] < 0
@@ -114,7 +118,7 @@ class graph_backward {
     const int arrived = handed && handed[index] >= 0 ? gradient[handed[index]] : gradient[index];
     for (int i = 0; i < arity; ++i) {
       s.in[i] = at(again_.value(inputs[i], arrived));
-      s.wants[i] = g.nodes[inputs[i]].needs_grad;
+      s.wants[i] = follows(inputs[i]);
     }
     const int first = arity > 0 && s.wants[0] ? n.in[0] : -1;
     if (first >= 0 && gradient[first] >= 0) s.collected = at(gradient[first]);
@@ -168,7 +172,7 @@ class graph_backward {
       const node& n = g.nodes[at];
       if (ends_gradients(n)) continue;
       for (int k = n.arity - 1; k >= 0; --k)
-        if (g.nodes[n.in[k]].needs_grad && gradient[n.in[k]] == unseen) stack[top++] = n.in[k];
+        if (follows(n.in[k]) && gradient[n.in[k]] == unseen) stack[top++] = n.in[k];
     }
   }
 
@@ -186,9 +190,10 @@ class graph_backward {
 
 template <class Loss>
 constexpr void backward(graph& g, int root) {
-  if (!g.nodes[root].needs_grad) {
+  if (!g.nodes[root].needs_grad && !g.nodes[root].input_grad) {
     g.sizes.refused.set(
-        "backward() of a value that no parameter went into: nothing requires a gradient");
+        "backward() of a value that no parameter or argument went into: nothing requires a "
+        "gradient");
     return;
   }
   const bool recording = g.recording;

@@ -41,7 +41,9 @@ struct slot_binder {
     shape dims;
     dims.rank = R;
     for (int i = 0; i < R; ++i) dims[i] = -1;
-    t.name_node(&g, g.slots[add(dtype_of<T>, dims, {})].leaf);
+    slot given;
+    given.requires_grad = fraction<T>;
+    t.name_node(&g, g.slots[add(dtype_of<T>, dims, given)].leaf);
   }
   template <class T, int R, bool Trainable>
   constexpr void cell(State<T, R, Trainable>& s, const tree_path&) {
@@ -92,7 +94,9 @@ struct change_finder {
   template <class T, int R>
   constexpr void tensor(Tensor<T, R>& t, const tree_path&) {
     const int now = t.lift(&body.g);
-    if (now != body.g.slots[slots].leaf) body.add_write({slots, false, now});
+    write w{slots, false, now};
+    w.anew = t.gradient_slot() != slots;
+    if (now != body.g.slots[slots].leaf) body.add_write(w);
     ++slots;
   }
   constexpr void cell(const handle&, const tree_path&) { ++slots; }
@@ -131,7 +135,6 @@ struct captured {
   std::int8_t flags[Capacity] = {};  ///< per fact: 1 or -1 where the body set a training flag
   int fact_count = 0;
   int forward_count = 0;  ///< nodes for a backward() outside, at the end of the program's values
-  bool cuts = false;
   program_sizes count, ops_count;
   int needed = 0;  ///< when greater than Capacity: capture again with this much
   refusal refused;
@@ -179,7 +182,7 @@ struct capture_body {
     }
     change_finder<capture_body> changes{*this};
     visit_arguments(changes, arguments.template get<I>()...);
-    for (int s = 0; s < g.slot_count; ++s) cell_writes(s);
+    for (int s = 0; s < g.slot_count; ++s) own_writes(s);
   }
 
   template <class R>
@@ -200,10 +203,11 @@ struct capture_body {
     if (write_count < capacity + 16) writes[write_count] = w;
     ++write_count;
   }
-  constexpr void cell_writes(int index) {
+  constexpr void own_writes(int index) {
     const slot& s = g.slots[index];
-    if (s.kind != slot_kind::cell) return;
-    if (g.value_of(index) != s.leaf) add_write({index, false, s.current});
+    if (s.kind != slot_kind::cell && s.kind != slot_kind::tensor) return;
+    if (s.kind == slot_kind::cell && g.value_of(index) != s.leaf)
+      add_write({index, false, s.current});
     if (s.state == grad_state::present && s.grad != s.grad_leaf) add_write({index, true, s.grad});
   }
 };
@@ -230,7 +234,6 @@ constexpr captured<Capacity> capture() {
   out.refused = g.sizes.refused;
   if (out.needed > Capacity || out.refused.failed()) return out;
   if constexpr (keeps_forward) {
-    out.cuts = g.cuts;
     forward_finder forward(g, results, body.result_count);
     out.forward_count = forward.find();
     if (g.count + out.forward_count > Capacity) out.needed = g.count + out.forward_count;

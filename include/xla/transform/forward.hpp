@@ -19,16 +19,13 @@ inline constexpr bool keeps_forward = XLA_COMPILED_BACKWARD;
 
 /// Copies what results depend on, as the body made it, for a backward() outside: its last nodes
 /// stand for the results, each with its value as input, and say whether gradients may reach
-/// parameters from there (needs_grad) or tensors among the arguments (gradient).
+/// parameters from there (needs_grad) or tensors among the arguments (input_grad).
 class forward_finder {
  public:
   constexpr forward_finder(const graph& g, const int* results, int count)
       : g_(g), results_(results), result_count_(count) {}
   forward_finder(const forward_finder&) = delete;
-  constexpr ~forward_finder() {
-    delete[] to_;
-    delete[] of_tensors_;
-  }
+  constexpr ~forward_finder() { delete[] to_; }
 
   /// The number of nodes; 0: there are none, as the body calls backward() itself, or returns what
   /// has no gradient.
@@ -51,30 +48,19 @@ class forward_finder {
       n.op = &builtin<op::compiled_result>;
       n.in[0] = to_[results_[i]];
       n.needs_grad = from.needs_grad;
-      n.gradient = is_fraction(from.type) && of_tensors_[results_[i]];
+      n.input_grad = from.input_grad;
     }
   }
 
  private:
-  static constexpr bool is_fraction(dtype t) {
-    return t == dtype::float32 || t == dtype::float64 || t == dtype::bfloat16;
-  }
   // Random numbers are those of all draws before, whoever looks at these.
   constexpr int mark() {
     to_ = new int[static_cast<std::size_t>(g_.count)];
-    of_tensors_ = new bool[static_cast<std::size_t>(g_.count)];
-    for (int i = 0; i < g_.count; ++i) {
-      const node& x = g_.nodes[i];
-      to_[i] = x.op->impure ? 0 : -1;
-      of_tensors_[i] =
-          is<op::input>(x) && g_.slots[x.attributes<op::input>().slot].kind == slot_kind::tensor;
-      for (int k = 0; k < x.arity && x.op->differentiable; ++k)
-        of_tensors_[i] = of_tensors_[i] || of_tensors_[x.in[k]];
-    }
+    for (int i = 0; i < g_.count; ++i) to_[i] = g_.nodes[i].op->impure ? 0 : -1;
     bool wanted = false;
     for (int i = 0; i < result_count_; ++i) {
       to_[results_[i]] = 0;
-      wanted |= g_.nodes[results_[i]].needs_grad || of_tensors_[results_[i]];
+      wanted |= g_.nodes[results_[i]].needs_grad || g_.nodes[results_[i]].input_grad;
     }
     for (int i = g_.count - 1; i >= 0; --i)
       for (int k = 0; to_[i] == 0 && k < g_.nodes[i].arity; ++k) to_[g_.nodes[i].in[k]] = 0;
@@ -90,8 +76,7 @@ class forward_finder {
   const graph& g_;
   const int* results_;
   int result_count_;
-  int* to_ = nullptr;           // per node: its number in the copy; -1: it is not there
-  bool* of_tensors_ = nullptr;  // per node: gradients may go on to tensors among the arguments
+  int* to_ = nullptr;  // per node: its number in the copy; -1: it is not there
 };
 
 }  // namespace xla::detail

@@ -32,7 +32,8 @@ struct fuser {
 
   const graph& g;
   const bool* live;
-  const bool rows;  ///< regions take reductions
+  const bool* seldom;  ///< see find_seldom()
+  const bool rows;     ///< regions take reductions
   int* region_of;  ///< per node: its region, or -1
   int* stage;      ///< per node without region: when its value is there
   region* regions;
@@ -83,10 +84,17 @@ struct fuser {
     return same_dims(n, r.space) || (r.reduces && row_of(n, r.space));
   }
 
+  constexpr bool is_seldom(int i) const { return seldom && seldom[i]; }
+
   [[gnu::cold]] constexpr void sweep() {
     find_users();
+    sweep(false);
+    if (seldom) sweep(true);
+    join_columns();
+  }
+  [[gnu::cold]] constexpr void sweep(bool those) {
     for (int i = 0; i < g.count; ++i) {
-      if (!live[i]) continue;
+      if (!live[i] || is_seldom(i) != those) continue;
       const node& n = g.nodes[i];
       const op_kind kind = n.op->kind;
       dtype main{};
@@ -95,7 +103,6 @@ struct fuser {
         place({i, g.nodes[n.in[0]], n.type, true});
       else alone(i);
     }
-    join_columns();
   }
   /// A sum of columns of what another step of its stage, or an earlier one, reads goes there.
   [[gnu::cold]] constexpr void join_columns() {
@@ -107,6 +114,7 @@ struct fuser {
       if (r < 0 || r == own || regions[own].merged_into >= 0) continue;
       region& to = regions[r];
       if (!(to.space == regions[own].space) || to.main != g.nodes[i].type) continue;
+      if (to.seldom != regions[own].seldom) continue;
       if (to.stage > regions[own].stage || to.nodes + 1 > max_nodes) continue;
       if (after_others(g.nodes[i], r) > to.stage) continue;
       region_of[i] = r;
@@ -125,7 +133,8 @@ struct fuser {
       if (!live[i]) continue;
       const node& n = g.nodes[i];
       const int arity = n.arity;
-      for (int k = 0; k < arity; ++k) user[n.in[k]] = i;
+      for (int k = 0; k < arity; ++k)
+        if (is_seldom(i) == is_seldom(n.in[k])) user[n.in[k]] = i;
     }
   }
 
@@ -185,6 +194,7 @@ struct fuser {
       regions[home] = {};
       regions[home].space = c.walks.dims_shape();
       regions[home].stage = 1;
+      regions[home].seldom = is_seldom(c.index);
     }
     region& r = regions[home];
     const node& n = g.nodes[c.index];
@@ -245,6 +255,7 @@ struct fuser {
   constexpr bool may_enter(int r, const newcomer& c) const {
     const region& to = regions[r];
     const node& n = g.nodes[c.index];
+    if (to.seldom != is_seldom(c.index)) return false;
     if (c.reduce) {
       if (!same_dims(c.walks, to.space) || (to.main != c.main && to.main != dtype::boolean))
         return false;
@@ -352,8 +363,9 @@ constexpr void fuse_rows(pass_state& s) { s.fuses_rows = s.row_kernels; }
   const owned_array<region_read> reads(3 * n);
   const owned_array<int> reader(n), user(n);
   const owned_array<bool> stored(n);
-  fuser f{s.g,       s.live,      s.fuses_rows, s.region_of, s.stage,
-          s.regions, reads.get(), reader.get(), user.get(),  stored.get()};
+  const owned_array<bool> seldom = s.find_seldom();
+  fuser f{s.g,       s.live,      seldom.get(), s.fuses_rows, s.region_of, s.stage,
+          s.regions, reads.get(), reader.get(), user.get(),   stored.get()};
   f.sweep();
   // From here on every node names its region itself.
   for (int i = 0; i < s.g.count; ++i)

@@ -66,12 +66,15 @@ class gradient_user {
     return of.gradient ? gradient(of, from) : bind(i, of.slot, from);
   }
   constexpr int gradient(const op::of_slot::attributes& of, int from) {
+    slot& s = g_.slots[of.slot];
+    if (s.kind == slot_kind::inner || (s.kind == slot_kind::tensor && s.given)) return nobody;
     if (!of.replaces) return of.slot;
-    if (from == nobody) g_.slots[of.slot].given = true;
+    if (from == nobody) s.given |= s.kind == slot_kind::cell;
     else if (from != of.slot) mix(from);
     return nobody;
   }
   constexpr int bind(int i, int slot, int from) {
+    if (g_.slots[slot].kind == slot_kind::tensor) return from;
     const int before = current_[slot];
     current_[slot] = i;
     if (g_.nodes[i].in[0] == before) {

@@ -255,7 +255,7 @@ class lowering {
     }
     for (int i = 0; i < g_.slot_count; ++i) {
       const slot& s = g_.slots[i];
-      if (s.kind == slot_kind::local) break;
+      if (s.kind == slot_kind::local || s.kind == slot_kind::inner) break;
       program_slot p;
       p.kind = s.kind;
       if (s.leaf >= 0) p.leaf = value_of_[s.leaf];
@@ -263,6 +263,7 @@ class lowering {
       p.clears_gradient = s.state == grad_state::absent;
       p.requires_grad = s.told;
       p.mixed = s.mixed;
+      p.entangled = s.entangled;
       if (!s.given && s.collected) p.use = gradient_use::collected;
       else if (!s.given && s.grad_leaf >= 0) p.use = gradient_use::read;
       out_.slots[out_.count.slots++] = p;

@@ -23,6 +23,7 @@ struct region {
   dtype main = dtype::boolean;
   bool reduces = false;
   bool read_outside = false;  ///< another step waits for it: its stage is settled
+  bool seldom = false;        ///< for gradients of argument tensors alone
   int stage = 0;              ///< later than the stage of everything it reads
   int nodes = 0;
   int first_read = -1, reads = 0;  ///< distinct values from outside, a list
@@ -78,10 +79,11 @@ struct pass_state {
 
   /// What the roots need; checks, which may throw; and random numbers, which are drawn in program
   /// order even when nobody looks, as in eager mode.
-  constexpr void mark_needed(bool* needed) const {
+  constexpr void mark_needed(bool* needed, bool in_every_call = false) const {
     for (int i = 0; i < g.count; ++i) needed[i] = draws_anew(g.nodes[i]);
     for (int i = 0; i < roots.result_count; ++i) needed[to[roots.results[i]]] = true;
-    for (int i = 0; i < roots.write_count; ++i) needed[to[roots.writes[i].value]] = true;
+    for (int i = 0; i < roots.write_count; ++i)
+      if (!in_every_call || !of_argument(roots.writes[i])) needed[to[roots.writes[i].value]] = true;
     for (int i = g.count - 1; i >= 0; --i) {
       const node& n = g.nodes[i];
       if (!needed[i]) {
@@ -91,6 +93,22 @@ struct pass_state {
       const int arity = n.arity;
       for (int k = 0; k < arity; ++k) needed[n.in[k]] = true;
     }
+  }
+
+  /// A gradient that most calls do without: of an argument tensor, which seldom requires one.
+  constexpr bool of_argument(const write& w) const {
+    return w.gradient && g.slots[w.slot].kind == slot_kind::tensor && !g.slots[w.slot].given;
+  }
+  /// What is there for those alone; nothing where there are none. It must not change how the rest
+  /// is computed, as most calls leave it out.
+  constexpr owned_array<bool> find_seldom() const {
+    bool any = false;
+    for (int i = 0; i < roots.write_count; ++i) any |= of_argument(roots.writes[i]);
+    if (!any) return {};
+    owned_array<bool> seldom(room());
+    mark_needed(seldom.get(), true);
+    for (int i = 0; i < g.count; ++i) seldom.get()[i] = live[i] && !seldom.get()[i];
+    return seldom;
   }
 
   /// The pass has moved node i, where it was live, to moved[i]. All nodes stand for themselves now.

@@ -43,14 +43,15 @@ struct write {
   int slot = -1;
   bool gradient = false;
   int value = -1;
-  int owner = -1;  ///< the parameter without whose gradient nothing is written; -1: always
+  int owner = -1;     ///< the slot without whose gradient nothing is written; -1: always
+  bool anew = false;  ///< not in place: the tensor that is left there is another one
 };
 
-/// What a program wants of a parameter's gradient that may be absent in a call.
+/// What a program wants of a gradient, a parameter's or a tensor's, that may be absent in a call.
 enum class gradient_use : std::uint8_t {
   none,       ///< nothing, or it is always there
   read,       ///< what is there at entry
-  collected,  ///< backward() adds to it, unless the parameter is frozen
+  collected,  ///< backward() adds to it, unless the parameter is frozen, the tensor requires none
 };
 
 /// How a slot takes part in a program: values at entry, -1 where not read.
@@ -60,6 +61,7 @@ struct program_slot {
   int grad_leaf = -1;
   bool clears_gradient = false;
   bool mixed = false;  ///< the gradient is wanted for more than the parameter's update
+  bool entangled = false;  ///< of a tensor: its value was changed in place by that of others
   gradient_use use = gradient_use::none;
   std::int8_t requires_grad = -1;  ///< what it is told to be in the end; -1: nothing
 };

@@ -21,6 +21,7 @@ struct recomputer {
 
   graph& g;
   const bool* live;
+  const bool* seldom;   ///< see find_seldom()
   int* moved;           ///< per node: its new number, on return
   bool* varies;         ///< per node: not made of constants and sizes alone
   bool* late;           ///< per node: made by backward() of gradients
@@ -87,7 +88,7 @@ struct recomputer {
       if (first == g.count) first = i;
       late[i] = !elementwise(n) && !is_alias(n);
       for (int k = 0; k < n.arity; ++k) late[i] |= late[n.in[k]];
-      for (int k = 0; late[i] && k < n.arity; ++k) read[n.in[k]] = true;
+      for (int k = 0; late[i] && !(seldom && seldom[i]) && k < n.arity; ++k) read[n.in[k]] = true;
     }
     for (int i = g.count - 1; i >= 0; --i)
       if (live[i] && read[i] && is_alias(g.nodes[i])) read[g.nodes[i].in[0]] = true;
@@ -166,9 +167,20 @@ constexpr void recompute(pass_state& s) {
   int* const moved = moved_memory.get();
   int* const numbers = number_memory.get();
   bool* const flags = flag_memory.get();
-  recomputer r{s.g,         s.live,          moved,           flags,
-               flags + n,   flags + 2 * n,   flags + 3 * n,   numbers,
-               numbers + n, numbers + 2 * n, numbers + 3 * n, numbers + 4 * n};
+  const owned_array<bool> seldom = s.find_seldom();
+  recomputer r{s.g,
+               s.live,
+               seldom.get(),
+               moved,
+               flags,
+               flags + n,
+               flags + 2 * n,
+               flags + 3 * n,
+               numbers,
+               numbers + n,
+               numbers + 2 * n,
+               numbers + 3 * n,
+               numbers + 4 * n};
   if (r.run()) s.renumber(moved);
 }
 

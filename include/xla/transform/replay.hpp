@@ -77,9 +77,9 @@ class graph_replay {
     if (n.op->impure) n.set<op::drawing>({.again = random_[i]});
     if (is<op::detach>(n)) {
       n.set<op::detach>({});
-      n.needs_grad = false;
+      n.needs_grad = n.input_grad = false;
     }
-    n.needs_grad = n.needs_grad && g.recording;
+    if (!g.recording) n.needs_grad = n.input_grad = false;
     n.after[0] = gradient;
     n.after[1] = root;
     return g.add(n);

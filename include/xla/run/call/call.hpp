@@ -31,8 +31,8 @@ struct basic_bound_call {
   list<slot_value> values;  ///< what the executable gets: slots,
   list<buffer*> outputs;    ///< memory of writes, then of results,
   list<rng_state> random;   ///< and generators
-  /// Per slot: the parameter has no gradient in this call, as it is frozen or none is there to be
-  /// read. Empty where there is no such parameter.
+  /// Per slot: the parameter or tensor has no gradient in this call, as it is frozen, does not
+  /// require one, or none is there to be read. Empty where there is no such slot.
   list<char> absent;
   list<const void*> distinct;         ///< per slot: its owner, in a call that was fine
   bool differentiable = false;        ///< a tensor among the arguments requires a gradient
@@ -139,6 +139,7 @@ class basic_execution {
   basic_execution(const basic_execution&) = delete;
 
   void run() {
+    start_gradients();
     find_cells();
     if (of_.forward_count > 0) find_wanted();
     bring_slots();
@@ -157,6 +158,15 @@ class basic_execution {
   const program& source() const { return p_.source; }
   std::size_t bytes(int v) const { return static_cast<std::size_t>(p_.bytes(v)); }
 
+  // A tensor that the body tells to require a gradient gets a place for it.
+  void start_gradients() {
+    for (int i = 0; i < source().count.slots; ++i) {
+      bound_slot& b = call_.slots[i];
+      if (source().slots[i].requires_grad < 0 || b.meta()) continue;
+      b.first_meta = ref<grad_meta>(new grad_meta);
+      b.first_meta->of_tensor = true;
+    }
+  }
   void bring_slots() {
     for (int i = 0; i < source().count.slots; ++i) {
       const program_slot& s = source().slots[i];
@@ -165,7 +175,7 @@ class basic_execution {
       to.number = b.number;
       if (s.leaf >= 0) to.value = bring(*b.value);
       if (s.grad_leaf < 0) continue;
-      impl* const g = b.place && b.place->meta ? b.place->meta->grad.get() : nullptr;
+      impl* const g = b.meta() ? b.meta()->grad.get() : nullptr;
       if (g) {
         make_ready(*g);
         wait_for(*g->data);
@@ -202,10 +212,10 @@ class basic_execution {
       bound_slot& b = call_.slots[w.slot];
       ref<buffer> to;
       if (p_.in_place[i] && !call_.record) {
-        impl* old = w.gradient ? b.place->meta->grad.get() : b.value.get();
+        impl* old = w.gradient ? b.meta()->grad.get() : b.value.get();
         const int handles = w.gradient ? 1 : 2;  // the cell's, and this call's
         if (old && old->refs.load(std::memory_order_acquire) == handles && old->data &&
-            old->data->unique() && old->data->bytes >= bytes(w.value) && b.place)
+            old->data->unique() && old->data->bytes >= bytes(w.value) && (b.place || w.gradient))
           to = old->data;
       }
       if (!to) to = make(w.value);
@@ -226,7 +236,7 @@ class basic_execution {
   bool is_new(const write& w, const buffer* data) const {
     const bound_slot& b = call_.slots[w.slot];
     if (!w.gradient) return b.place ? b.value->data.get() != data : b.target != nullptr;
-    const impl* const old = b.place->meta->grad.get();
+    const impl* const old = b.meta()->grad.get();
     return !old || old->data.get() != data || source().slots[w.slot].clears_gradient;
   }
   /// For the memory that was added last.
@@ -242,11 +252,14 @@ class basic_execution {
   void commit() noexcept {
     for (int i = 0; i < source().count.slots; ++i) {
       const program_slot& s = source().slots[i];
-      cell* const c = call_.slots[i].place;
-      if (!c || !c->meta) continue;
-      if (s.clears_gradient) c->meta->grad.reset();
-      if (s.requires_grad >= 0)
-        c->meta->requires_grad = c->current->needs_grad = s.requires_grad > 0;
+      bound_slot& b = call_.slots[i];
+      grad_meta* const m = b.meta();
+      if (!m) continue;
+      if (s.clears_gradient) m->grad.reset();
+      if (s.requires_grad < 0) continue;
+      impl& now = b.place ? *b.place->current : *b.value;
+      if (b.first_meta) now.meta = std::move(b.first_meta);
+      m->requires_grad = now.needs_grad = s.requires_grad > 0;
     }
     for (int i = first_write_; i < call_.fresh.size(); ++i) {
       fresh_buffer& f = call_.fresh[i];
@@ -259,18 +272,19 @@ class basic_execution {
   void leave(const write& w, ref<impl> t) noexcept {
     bound_slot& b = call_.slots[w.slot];
     if (w.gradient) {
-      b.place->meta->grad = std::move(t);
+      b.meta()->grad = std::move(t);
       return;
     }
-    t->meta = b.place ? b.place->meta : b.value->meta;
+    if (b.place) t->meta = b.place->meta;
+    else if (!w.anew) t->meta = b.value->meta;
     t->needs_grad = t->meta && t->meta->requires_grad;
     if (b.place) b.place->current = std::move(t);
     else b.target->adopt(t.take());
   }
   void find_cells() noexcept {
     for (int i = 0; i < call_.slots.size() && !cells_; ++i) {
-      const cell* const c = call_.slots[i].place;
-      cells_ = c && c->meta && c->meta->requires_grad;
+      const bound_slot& b = call_.slots[i];
+      cells_ = b.place ? b.requires_grad() : source().slots[i].requires_grad > 0;
     }
   }
   // Whether gradients may be asked of what the call returns, from what its arguments are.
@@ -285,7 +299,7 @@ class basic_execution {
       return source().values[source().results[result]].needs_grad &&
              (cells_ || call_.differentiable);
     const node& r = of_.forward_result(result);
-    return (r.needs_grad && cells_) || (r.gradient && call_.differentiable);
+    return (r.needs_grad && cells_) || (r.input_grad && call_.differentiable);
   }
   void hand_out(int i, impl& result) const noexcept {
     if (!wanted(i)) return;
@@ -300,7 +314,7 @@ class basic_execution {
   const later<In, sized_program>& p_;
   later<In, bound_call>& call_;
   int first_write_ = 0;
-  bool cells_ = false;  // a parameter requires a gradient
+  bool cells_ = false;  // a parameter requires a gradient, or a tensor that the body tells to
 };
 using execution = basic_execution<void>;
 

@@ -134,10 +134,9 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     check_facts<In>(p.facts, call, arguments);
     if (call.differentiable && cache.collects_gradients())
       check_inputs<In>(p.source, call, arguments);
-    if (cache.changes_arguments()) {
-      check_repeats<In>(p.source, call, arguments);
-      note_absent<In>(p.source, call, arguments);
-    }
+    if (cache.misses_gradients()) note_absent<In>(p.source, call, arguments);
+    if (cache.changes_arguments())
+      check_repeats<In>(p.source, call, arguments, cache.tells_tensors());
   }
 
   [[gnu::cold]] later<In, executable>* specialize(later<In, signature_cache>& cache,

@@ -19,7 +19,6 @@ struct compiled_program {
   void (*visit)(void* const* arguments, leaf_visitor& to);
   const node* forward;  ///< for a backward() outside; see forward_finder
   int forward_count;
-  bool cuts;  ///< the body has no_grad(), or detaches an argument
 
   const node& forward_result(int i) const {
     return forward[forward_count - source.count.results + i];

@@ -32,11 +32,13 @@ XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const 
                                                           list<shape>, const list<char>&,
                                                           arena_store&));
 
-/// Whether a call leaves something else in a slot than it found there.
-constexpr bool changes(const program& p, int slot) {
+/// Whether a call leaves something else in a slot than it found there. absent: the slot is a tensor
+/// that gets no gradient.
+constexpr bool changes(const program& p, int slot, bool absent = false) {
   const program_slot& s = p.slots[slot];
   bool any = s.clears_gradient || s.requires_grad >= 0;
-  for (int i = 0; i < p.count.writes; ++i) any |= p.writes[i].slot == slot;
+  for (int i = 0; i < p.count.writes; ++i)
+    any |= p.writes[i].slot == slot && !(absent && p.writes[i].gradient);
   return any;
 }
 
@@ -55,8 +57,11 @@ class basic_signature_cache {
   basic_signature_cache(const program& p, const region_kernel* kernels, const program* ops)
       : program_(p), kernels_(kernels), ops_(ops) {
     for (int i = 0; i < p.count.slots; ++i) {
+      const program_slot& s = p.slots[i];
       changes_ |= changes(p, i);
-      collects_ |= p.slots[i].use == gradient_use::collected;
+      tells_ |= s.kind == slot_kind::tensor && s.requires_grad >= 0;
+      collects_ |= s.use == gradient_use::collected;
+      reads_ |= s.kind == slot_kind::tensor && s.use == gradient_use::read;
     }
   }
 
@@ -95,8 +100,12 @@ class basic_signature_cache {
     return h;
   }
   const program& source() const { return program_; }
-  /// Whether backward() adds to gradients of parameters.
-  bool collects_gradients() const { return collects_; }
+  /// Whether backward() adds to gradients.
+  bool collects_gradients() const { return collects_ || tells_; }
+  /// Whether the body says requires_grad_() to an argument tensor.
+  bool tells_tensors() const { return tells_; }
+  /// Whether gradients may be absent that it adds to or reads.
+  bool misses_gradients() const { return changes_ || reads_; }
   /// Whether a call changes any of its arguments.
   bool changes_arguments() const { return changes_; }
   std::mutex& state_lock() { return state_lock_; }
@@ -152,7 +161,7 @@ class basic_signature_cache {
     for (int i = 0; i < all_.size(); ++i) enter(i);
   }
   program program_;
-  bool changes_ = false, collects_ = false;
+  bool changes_ = false, collects_ = false, reads_ = false, tells_ = false;
   const region_kernel* kernels_;
   const program* ops_;
   std::mutex lock_, state_lock_;
@@ -253,33 +262,46 @@ template <class In = void>
       join({"xla::compile: ", arguments.slot_path(slot), " does not require a gradient, ", why}));
 }
 
-/// A tensor that requires a gradient would not get one, unless the body says that it requires it.
+/// A tensor that requires a gradient and would not get the one that an eager call gives it.
 template <class In = void>
 [[gnu::cold]] void check_inputs(const program& p, const later<In, bound_call>& call,
                                 const call_arguments& arguments) {
   for (int i = 0; i < p.count.slots; ++i) {
-    if (p.slots[i].kind != slot_kind::tensor || p.slots[i].requires_grad >= 0) continue;
-    if (!call.slots[i].value->needs_grad) continue;
-    throw runtime_error(
-        join({"xla::compile: ", arguments.slot_path(i),
-              " is a tensor that requires a gradient, and backward() in a compiled "
-              "function gives one to the parameters of its models only; pass x.detach() "
-              "and take xla::grad(loss, x) in the body where you want it, or leave backward() "
-              "out of the body and call it on what the function returns"}));
+    const bound_slot& b = call.slots[i];
+    if (p.slots[i].kind != slot_kind::tensor || !b.value->needs_grad) continue;
+    if (!b.meta())
+      throw runtime_error(
+          join({"xla::compile: ", arguments.slot_path(i),
+                " is computed from tensors that require a gradient, to which backward() in a "
+                "compiled function does not go on; pass x.detach(), or leave backward() out of the "
+                "body and call it on what the function returns"}));
+    if (p.slots[i].entangled)
+      throw runtime_error(
+          join({"xla::compile: ", arguments.slot_path(i),
+                " requires a gradient, and the function changes it in place by what other "
+                "gradients flow through; write x = x + y for x += y, or pass x.detach()"}));
   }
 }
 
-/// Finds the parameters that have no gradient in a call.
+template <class In = void>
+[[noreturn, gnu::cold]] void refuse_reading(const call_arguments& arguments, int slot) {
+  throw runtime_error(join({"xla::compile: ", arguments.slot_path(slot),
+                            " has no gradient, which the function reads; call backward() of what "
+                            "was computed from it, which requires_grad_(), first"}));
+}
+
+/// Finds the parameters and tensors that have no gradient in a call.
 template <class In = void>
 void note_absent(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
   for (int i = 0; i < p.count.slots; ++i) {
     const program_slot& s = p.slots[i];
     if (s.use == gradient_use::none) continue;
-    const cell* place = call.slots[i].place;
-    const grad_meta* m = place ? place->meta.get() : nullptr;
+    const bool tensor = s.kind == slot_kind::tensor;
+    const grad_meta* m = call.slots[i].meta();
     const bool there = m && m->grad, read = s.use == gradient_use::read;
-    if (read ? there || s.mixed : !m || m->requires_grad) continue;
-    if (!read && there && s.grad_leaf >= 0)
+    if (read ? there || (s.mixed && !tensor) : m ? m->requires_grad : !tensor) continue;
+    if (read && tensor) refuse_reading<In>(arguments, i);
+    if (!read && there && s.grad_leaf >= 0 && !tensor)
       refuse_frozen<In>(arguments, i,
                         "but has one from before, which the function would add to; call "
                         "zero_grad() first");
@@ -300,6 +322,10 @@ template <class In = void>
     ++collected;
     if (!call.absent[i]) continue;
     ++absent;
+    if (s.mixed && s.kind == slot_kind::tensor)
+      refuse_frozen<In>(arguments, i,
+                        "which the function reads or replaces; call requires_grad_() on it, before "
+                        "or in the body");
     if (s.mixed || s.leaf < 0)
       refuse_frozen<In>(arguments, i,
                         "but the function wants it for more than the update of this parameter; "
@@ -317,22 +343,33 @@ template <class In = void>
        "once; pass it once and use that twice in the body, or pass a copy"}));
 }
 
+template <class In>
+const void* owner_of(const program& p, const later<In, bound_call>& call, int slot, bool told) {
+  return call.slots[slot].owner(p.slots[slot].use != gradient_use::none, told);
+}
+template <class In>
+bool changes(const program& p, const later<In, bound_call>& call, int slot) {
+  return changes(
+      p, slot,
+      p.slots[slot].kind == slot_kind::tensor && !call.absent.empty() && call.absent[slot]);
+}
+
 template <class In = void>
 [[gnu::cold]] void find_repeats(const program& p, later<In, bound_call>& call,
-                                const call_arguments& arguments) {
+                                const call_arguments& arguments, bool told) {
   const int n = call.slots.size();
   int mask = 15;
   while (mask < 2 * n) mask = 2 * mask + 1;
   list<int> table(mask + 1);  // 1 + slot, by the owner's address
   call.distinct.assign(n, nullptr);
   for (int i = 0; i < n; ++i) {
-    const void* const owner = call.distinct[i] = call.slots[i].owner();
+    const void* const owner = call.distinct[i] = owner_of<In>(p, call, i, told);
     if (!owner) continue;
     int at = static_cast<int>(reinterpret_cast<std::uintptr_t>(owner) >> 4) & mask;
     for (; table[at] > 0; at = (at + 1) & mask) {
       const int k = table[at] - 1;
-      if (call.slots[k].owner() != owner) continue;
-      if (!changes(p, k) && !changes(p, i)) continue;
+      if (owner_of<In>(p, call, k, told) != owner) continue;
+      if (!changes<In>(p, call, k) && !changes<In>(p, call, i)) continue;
       call.distinct.clear();
       refuse_repeat<In>(arguments, k, i);
     }
@@ -341,13 +378,15 @@ template <class In = void>
 }
 
 /// What a function changes, it has to get once: its program takes all slots to be different. What
-/// was found once is not looked for again while the calls bring the same.
+/// was found once is not looked for again while the calls bring the same. told: it tells tensors to
+/// require gradients.
 template <class In = void>
-void check_repeats(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
+void check_repeats(const program& p, later<In, bound_call>& call, const call_arguments& arguments,
+                   bool told) {
   const int n = call.slots.size();
   bool known = call.distinct.size() == n;
-  for (int i = 0; known && i < n; ++i) known = call.slots[i].owner() == call.distinct[i];
-  if (!known) find_repeats<In>(p, call, arguments);
+  for (int i = 0; known && i < n; ++i) known = owner_of<In>(p, call, i, told) == call.distinct[i];
+  if (!known) find_repeats<In>(p, call, arguments, told);
 }
 
 template <class In = void>

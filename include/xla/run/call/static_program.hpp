@@ -53,7 +53,6 @@ struct kept_program {
   bool sets_flags = false;
   Passes passes;
   std::array<node, static_cast<std::size_t>(Forward)> forward{};
-  bool cuts = false;
 
   constexpr program view() const {
     program p = storage.view();
@@ -109,7 +108,6 @@ constexpr auto keep_program() {
     for_each_array(copy, out.ops, from.ops, ops);
     keep_less(out.ops, ops);
   }
-  out.cuts = from.cuts;
   copy(out.forward, from.arrays.values + (Capacity - forward), forward);
   return out;
 }

@@ -17,9 +17,21 @@ struct bound_slot {
   cell* place = nullptr;
   handle* target = nullptr;  ///< a tensor argument, to which a write goes back
   double number = 0;
+  ref<grad_meta> first_meta;  ///< for a tensor that has none, and is told to require a gradient
 
-  /// What the slot stands for; nullptr for a number.
-  const void* owner() const { return place ? static_cast<const void*>(place) : target; }
+  /// Where its gradients are collected; or nullptr.
+  grad_meta* meta() const {
+    if (place && place->meta) return place->meta.get();
+    return first_meta || !value ? first_meta.get() : value->meta.get();
+  }
+  bool requires_grad() const { return meta() && meta()->requires_grad; }
+  /// What the slot stands for; nullptr for a number. A tensor that collects gradients is the same
+  /// as what collects them in the same place; and where tensors are told to, as all of its value.
+  const void* owner(bool collects, bool told) const {
+    if (place) return place->meta ? static_cast<const void*>(place->meta.get()) : place;
+    if (value && value->meta && (told || (collects && value->needs_grad))) return value->meta.get();
+    return told ? static_cast<const void*>(value.get()) : target;
+  }
 };
 
 /// A call of a compiled function whose results gradients may be wanted of: when backward() comes to
@@ -55,14 +67,7 @@ class basic_taped_call final : public call_record {
  private:
   void run() {
     list<shape> shapes;
-    for (const bound_slot& s : slots_) {
-      shapes.push_back(s.value ? s.value->dims_shape() : shape{});
-      if (p_.cuts && s.value && s.value->needs_grad && !s.place)
-        throw runtime_error(
-            "backward: a tensor that requires a gradient was an argument of a compiled function "
-            "that detaches it or has no_grad() in its body, and was compiled for tensors that do "
-            "not: pass x.detach()");
-    }
+    for (const bound_slot& s : slots_) shapes.push_back(s.value ? s.value->dims_shape() : shape{});
     symbols_ = evaluate_symbols(p_.source, shapes);
     list<ref<impl>> values;
     int drawn = 0;
@@ -85,7 +90,7 @@ class basic_taped_call final : public call_record {
     bool wants = false;
     for (int k = 0; k < n.arity; ++k) {
       in[k] = values[n.in[k]].get();
-      wants |= p_.forward[n.in[k]].needs_grad;
+      wants |= wants_gradient(p_.forward[n.in[k]]);
     }
     if (is<op::detach>(n)) return cut(n, in[0]);
     if (n.op->impure) {
@@ -95,22 +100,24 @@ class basic_taped_call final : public call_record {
     } else {
       n.attr.size = value_at(symbols_, n.attr.size);
     }
-    const grad_scope as_recorded(n.needs_grad || !wants);
+    const grad_scope as_recorded(wants_gradient(n) || !wants);
     ref<impl> t = new_op(n, in);
     start_op(*t);
     return t;
   }
+  static bool wants_gradient(const node& n) { return n.needs_grad || n.input_grad; }
   static ref<impl> number(node n, double value) {
     n.op = &builtin<op::constant>;
     n.set<op::constant>({value, static_cast<std::int64_t>(value)});
     return run_constant(n);
   }
-  // A value that a cell was given collects gradients for it, any other for itself.
+  // A value that a slot was given collects gradients for it, any other for itself.
   ref<impl> cut(const node& n, impl* from) const {
     ref<impl> t = new_detached(from);
     const int slot = n.attributes<op::detach>().slot;
-    if (n.needs_grad && slot >= 0 && slot < slots_.size()) t->meta = slots_[slot].value->meta;
-    else if (n.needs_grad) t->meta = ref<grad_meta>(new grad_meta);
+    const bool collects = wants_gradient(n);
+    if (collects && slot >= 0 && slot < slots_.size()) t->meta = slots_[slot].value->meta;
+    else if (collects) t->meta = ref<grad_meta>(new grad_meta);
     t->needs_grad = t->meta && t->meta->requires_grad;
     start_op(*t);
     return t;

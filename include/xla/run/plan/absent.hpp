@@ -10,8 +10,9 @@
 
 namespace xla::detail {
 
-/// Leaves out of a program the writes that belong to parameters without gradient (absent, per
-/// slot), and every step that nothing else wants: what a body does where p.grad() is undefined.
+/// Leaves out of a program the writes that belong to parameters and tensors without gradient
+/// (absent, per slot), and every step that nothing else wants: what a body does where p.grad() is
+/// undefined.
 template <class In>
 class basic_shortener {
  public:
@@ -40,6 +41,7 @@ class basic_shortener {
     for (int i = 0; i < p_.count.results; ++i) want(p_.results[i]);
     for (int i = 0; i < p_.count.writes; ++i) want(writes_[i].value);
     keep_steps();
+    forget_gradients();
   }
 
  private:
@@ -78,9 +80,16 @@ class basic_shortener {
     for (int i = 0; i < p_.count.writes; ++i) {
       const write w = writes_[i];
       if (!is_absent(w.owner)) writes_[kept++] = w;
-      else if (w.gradient) slots_[w.slot].clears_gradient = true;
+      else if (w.gradient && slots_[w.slot].grad_leaf < 0) slots_[w.slot].clears_gradient = true;
     }
     p_.count.writes = kept;
+  }
+  // What is there at entry, where nothing is added to it.
+  void forget_gradients() {
+    for (int i = 0; i < p_.count.slots; ++i)
+      if (int& leaf = slots_[i].grad_leaf;
+          is_absent(i) && leaf >= 0 && wanted_[leaf] == std::byte{0})
+        leaf = -1;
   }
   void want(int v) {
     for (; wanted_[v] == std::byte{0}; v = values_[v].in[0]) {

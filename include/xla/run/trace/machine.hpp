@@ -268,7 +268,7 @@ template <class In>
 [[gnu::noinline]] void basic_machine<In>::detach(const handle& h, handle& result) {
   impl* t = h.value();
   if (!t) return;
-  if (!t->needs_grad && !t->meta) result.adopt(ref<impl>::share(t).take());
+  if (!is_fraction(t->type)) result.adopt(ref<impl>::share(t).take());
   else whole_step<In>([&] { result.adopt(run_detach<In>(t).take()); });
 }
 

@@ -62,7 +62,6 @@ constexpr auto no_grad(const X& about, Body&& body) {
                      {});
   if (!g) throw std::logic_error("xla: no_grad(x, …): x is a constant, name an argument");
   const bool old = std::exchange(g->recording, false);
-  g->cuts = true;
   if constexpr (std::is_void_v<decltype(body())>) {
     std::forward<Body>(body)();
     g->recording = old;

@@ -1,4 +1,4 @@
-// error: set_grad: in a compiled body only parameters collect gradients
+// error: set_grad: the tensor was computed from others and collects no gradients
 #include <xla/xla.hpp>
 
 void f(xla::Tensor<float, 1> x) {
