@@ -24,6 +24,7 @@ run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/package/${WAY}" -B "${WORK}
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 run("${WORK}/build/consumer")
 run("${WORK}/build/consumer_runtime")
+run("${WORK}/build/consumer_interpreter")
 
 # A program without the run time, or with one for other registers, does not link, and is told what to do.
 function(refuse target)

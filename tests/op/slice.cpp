@@ -69,6 +69,10 @@ TEMPLATE_TEST_CASE("slices of every element type", "", float, double, std::int32
   check_part(narrow(x, 1, -4, 3), x, 1, 3, 3, 1);
   check_part(flip(x, {1}), x, 1, 6, 7, -1);
   check_equal(flip(flip(x, {0, -1}), {2, 0}), x);
+  CHECK_THROWS_WITH(flip(x, {0, 0}), test::contains("flip: axis 0 of a tensor with 3 axes") &&
+                                         test::contains("comes twice"));
+  CHECK_THROWS_WITH(flip(x, {2, -1}), test::contains("flip: axis -1"));
+  CHECK_THROWS_WITH(flip(x, {3}), test::contains("flip: axis 3"));
   check_equal(select(x, 1, 4), squeeze<1>(slice(x, 1, 4, 5)));
   check_equal(select(x, -1, -2), squeeze<2>(slice(x, 2, 11, 12)));
   check_equal(slice(x, 0, 0, 0), {0, 7, 13}, {});

@@ -13,6 +13,7 @@
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
+#include "support/engines.hpp"
 
 namespace {
 
@@ -301,6 +302,32 @@ TEST_CASE("what cannot be profiled is one sentence") {
   // Errors of the call come through, and the profile ends with it.
   CHECK_THROWS_AS(xla::profile([&] { throw std::runtime_error("mine"); }), std::runtime_error);
   CHECK(!xla::detail::profiler::on());
+}
+
+TEST_CASE("a profile says which engine ran in the stead of plans") {
+  const xla::eager_mode_guard eager;
+  auto x = xla::ones<float>({4});
+  auto f = xla::compile([](auto& v) { return xla::exp(v); });
+  f(x);
+  CHECK(xla::profile(f, x).engines.empty());
+  const auto interpreted = [&] {
+    const test::on_engine op_by_op("interpreter");
+    f(x);
+  };
+  interpreted();
+  CHECK_THROWS_WITH(xla::profile({.calls = 2}, interpreted),
+                    "profile: the engine interpreter ran 2 times and no plan did; only plans have "
+                    "steps to show: set_engine(\"plan\")");
+  const xla::Profile p = xla::profile([&] {
+    interpreted();
+    f(x);
+  });
+  REQUIRE(p.engines.size() == 1);
+  CHECK(p.engines[0].name == "interpreter");
+  CHECK(p.engines[0].runs == 1);
+  CHECK(p.functions.size() == 1);
+  CHECK_THAT(p.table(), test::contains("the engine interpreter ran 1 time\n"));
+  CHECK_THAT(p.to_json(), test::contains("\"engines\":[{\"name\":\"interpreter\",\"runs\":1}]"));
 }
 
 TEST_CASE("a table of the steps, sorted and cut") {

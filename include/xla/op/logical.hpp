@@ -72,6 +72,7 @@ template <int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> logical_xor(const Tensor<bool, A>& a,
                                                            const Tensor<bool, B>& b,
                                                            caller who = here()) {
+  detail::check_broadcast({"logical_xor", who}, a, b);
   return detail::map_binary<op::ne, bool>(a, b, who);
 }
 

@@ -94,6 +94,14 @@ constexpr Tensor<U, 0> number<T>::as() const {
   return t;
 }
 
+/// Refuses shapes that do not broadcast, in the name of what is composed of several ops.
+template <class... X>
+constexpr void check_broadcast(const call_site& site, const X&... x) {
+  size_scope scope{nullptr, site};
+  ((scope.table = scope.table ? scope.table : x.table()), ...);
+  shape all;
+  ((all = scope.broadcast(all, x.dims())), ...);
+}
 template <class Op, class Out, class T, int A, int B>
 constexpr Tensor<Out, broadcast_rank(A, B)> map_binary(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                                        caller who = nobody) {

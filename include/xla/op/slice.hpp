@@ -3,6 +3,7 @@
 
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/create.hpp"
+#include "xla/op/reduce.hpp"
 #include "xla/shape/bounds.hpp"
 
 namespace xla::op {
@@ -170,11 +171,14 @@ constexpr Tensor<T, R - 1> select(const Tensor<T, R>& x, int axis, Size index,
   return detail::with_shape<op::reshape, R - 1>(detail::slice_axis(x, at, one), s);
 }
 
-/// The elements in reverse order along the given axes. An axis that is not there is a shape_error.
+/// The elements in reverse order along the given axes. An axis that is not there or comes twice is
+/// a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> flip(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
+  const detail::axis_set all = detail::axes_of(x, R, axes, {"flip", who});
   Tensor<T, R> y = x;
-  for (int axis : axes) y = slice(y, axis, none, none, -1, who);
+  for (int i = 0; i < R; ++i)
+    if (all.has(i)) y = slice(y, i, none, none, -1, who);
   return y;
 }
 

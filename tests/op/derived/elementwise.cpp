@@ -42,6 +42,21 @@ TEST_CASE("lerp goes from start to end and reaches both") {
   check_equal(lerp(a, b, 1), a * 0 + b);
 }
 
+TEST_CASE("what is composed of ops refuses shapes by its own name") {
+  const xla::eager_mode_guard eager;
+  const auto a = numbers<float>({2, 3}), b = numbers<float>({2, 4});
+  using test::contains;
+  const auto no = contains("(2, 3) and (2, 4) do not broadcast");
+  CHECK_THROWS_WITH(lerp(a, b, 0.5), contains("lerp: sizes of") && no);
+  CHECK_THROWS_WITH(lerp(a, a, b), contains("lerp: sizes of") && no);
+  CHECK_THROWS_WITH(addcmul(a, a, b), contains("addcmul: sizes of") && no);
+  CHECK_THROWS_WITH(addcdiv(a, b, b), contains("addcdiv: sizes of") && no);
+  CHECK_THROWS_WITH(masked_fill(a, b > 0, 1), contains("masked_fill: sizes of") && no);
+  CHECK_THROWS_WITH(logical_xor(a > 0, b > 0), contains("logical_xor: sizes of") && no);
+  auto f = xla::compile([](auto& x, auto& y) { return lerp(x, y, 0.5); });
+  CHECK_THROWS_WITH(f(a, b), contains("lerp: "));
+}
+
 TEST_CASE("addcmul and addcdiv add a multiple of a product or quotient, broadcast") {
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({7, 1, 1});

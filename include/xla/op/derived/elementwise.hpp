@@ -44,6 +44,7 @@ constexpr detail::broadcast_tensor<T, R, A, B> addcmul(const Tensor<T, R>& x, co
                                                        const Tensor<T, B>& b,
                                                        detail::number_of<T> value = 1,
                                                        caller who = here()) {
+  detail::check_broadcast({"addcmul", who}, x, a, b);
   const auto product = detail::map_binary<op::mul, T>(a, b, who);
   if (value.is(1)) return detail::map_binary<op::add, T>(x, product, who);
   return detail::map_binary<op::add, T>(x, product * value, who);
@@ -55,6 +56,7 @@ constexpr detail::broadcast_tensor<T, R, A, B> addcdiv(const Tensor<T, R>& x, co
                                                        detail::number_of<T> value = 1,
                                                        caller who = here()) {
   static_assert(fraction<T>, "xla::addcdiv: needs float or double; cast first");
+  detail::check_broadcast({"addcdiv", who}, x, a, b);
   const auto quotient = detail::map_binary<op::div, T>(a, b, who);
   if (value.is(1)) return detail::map_binary<op::add, T>(x, quotient, who);
   return detail::map_binary<op::add, T>(x, quotient * value, who);
@@ -69,6 +71,7 @@ constexpr detail::broadcast_tensor<T, A, B, W> lerp(const Tensor<T, A>& start,
                                                     const Tensor<T, W>& weight,
                                                     caller who = here()) {
   static_assert(fraction<T>, "xla::lerp: needs float or double; cast first");
+  detail::check_broadcast({"lerp", who}, start, end, weight);
   const auto way = detail::map_binary<op::sub, T>(end, start, who);
   const auto part = detail::map_binary<op::mul, T>(way, weight, who);
   return where(abs(weight) < 0.5, start + part, end - way * (1 - weight));

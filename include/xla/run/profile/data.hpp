@@ -9,9 +9,6 @@
 
 #include "xla/shape/dtype.hpp"
 
-/// For code that runs when a program is looked at: small rather than fast, and quick to compile.
-#define XLA_COLD __attribute__((cold, noinline))
-
 namespace xla {
 
 /// What this machine reaches in this program, measured: with the vectors that the program was
@@ -25,7 +22,7 @@ struct MachinePeaks {
 /// The peaks of this machine on that many threads; measured when first asked for, in about a tenth
 /// of a second, with 128 MiB of memory meanwhile.
 template <class = void>
-XLA_COLD MachinePeaks machine_peaks(int threads);
+[[gnu::cold]] MachinePeaks machine_peaks(int threads);
 
 /// When a thread worked on a step. Thread 0 is the one that ran the function.
 struct ProfileSpan {
@@ -93,6 +90,12 @@ struct ProfileFunction {
   }
 };
 
+/// Another engine than plans, which ran meanwhile: it has no steps to show.
+struct ProfileEngine {
+  std::string name;  ///< what set_engine() calls it
+  std::int64_t runs = 0;
+};
+
 /// By what a table of steps is sorted; all but `order` from the highest.
 enum class ProfileSort { time, flops, bytes, order };
 
@@ -101,6 +104,7 @@ template <class>
 struct BasicProfile {
   MachinePeaks peaks;
   std::vector<ProfileFunction> functions;  ///< in the order of their first calls
+  std::vector<ProfileEngine> engines;      ///< those that ran in the stead of plans
 
   /// The steps of the first function.
   const std::vector<ProfileStep>& steps() const { return functions.front().steps; }

@@ -20,7 +20,7 @@ class basic_plan_description {
   basic_plan_description(const planned& e, const list<std::string>& slots)
       : e_(e), p_(e.get_plan()), slots_(slots) {}
 
-  XLA_COLD ProfileFunction run() {
+  [[gnu::cold]] ProfileFunction run() {
     units_ = p_.steps.size();
     for (const step_group& g : p_.groups) units_ -= g.last - g.first;
     made_.assign(p_.places.size(), -1);
@@ -47,12 +47,12 @@ class basic_plan_description {
   int base(int v) const { return p_.base[v]; }
   const node& node_of(int v) const { return p_.source.values[v]; }
   ProfileValue& value(int v) { return out_.values[static_cast<std::size_t>(number_[base(v)])]; }
-  XLA_COLD void keep(ProfileValue& v) const {
+  [[gnu::cold]] void keep(ProfileValue& v) const {
     v.first = -1;
     v.last = units_;
   }
 
-  XLA_COLD void add_value(int v) {
+  [[gnu::cold]] void add_value(int v) {
     const placement& q = p_.places[v];
     if (base(v) != v || q.where == place::slice) return;
     const node& n = node_of(v);
@@ -86,11 +86,11 @@ class basic_plan_description {
     }
     out_.values.push_back(std::move(r));
   }
-  XLA_COLD std::string slot(int i) const {
+  [[gnu::cold]] std::string slot(int i) const {
     return i < slots_.size() ? slots_[i] : "input " + std::to_string(i);
   }
 
-  XLA_COLD void add_step(int i) {
+  [[gnu::cold]] void add_step(int i) {
     const ready_step& s = p_.steps[i];
     if (s.group >= 0) {
       const step_group& g = p_.groups[s.group];
@@ -125,19 +125,19 @@ class basic_plan_description {
     if (source.size() > 3) r.source = std::string(source.substr(2, source.size() - 3));
     out_.steps.push_back(std::move(r));
   }
-  XLA_COLD void describe(ProfileStep& r, const ready_step& s) {
+  [[gnu::cold]] void describe(ProfileStep& r, const ready_step& s) {
     if (s.kind == step_kind::library) describe_library(r, s);
     else describe_region(r, s);
   }
   /// False where it is there already.
-  XLA_COLD static bool insert(std::vector<int>& to, int x) {
+  [[gnu::cold]] static bool insert(std::vector<int>& to, int x) {
     const bool there = std::find(to.begin(), to.end(), x) != to.end();
     if (!there) to.push_back(x);
     return !there;
   }
 
   /// Steps that run together are one, with memory for the values between them.
-  XLA_COLD void open_group(const step_group& g, const ready_step& s) {
+  [[gnu::cold]] void open_group(const step_group& g, const ready_step& s) {
     ProfileStep r;
     r.type = node_of(p_.operands[s.first_operand + s.inputs]).type;
     const bool whole = g.slices == step_group::whole;
@@ -146,7 +146,7 @@ class basic_plan_description {
     if (!whole) add_slices(r, g);
     out_.steps.push_back(std::move(r));
   }
-  XLA_COLD void add_slices(ProfileStep& r, const step_group& g) {
+  [[gnu::cold]] void add_slices(ProfileStep& r, const step_group& g) {
     ProfileValue v;
     v.name = "slices";
     v.place = "arena";
@@ -157,7 +157,7 @@ class basic_plan_description {
     r.writes.push_back(static_cast<int>(out_.values.size()));
     out_.values.push_back(std::move(v));
   }
-  XLA_COLD void add_to_group(const ready_step& s) {
+  [[gnu::cold]] void add_to_group(const ready_step& s) {
     ProfileStep& r = out_.steps.back();
     const int index = static_cast<int>(out_.steps.size()) - 1;
     for (int k = 0; k < s.operands; ++k) {
@@ -182,7 +182,7 @@ class basic_plan_description {
   }
 
   /// An update may write over the value that it reads.
-  XLA_COLD bool updates_in_place(const ready_step& s, const int* operands) const {
+  [[gnu::cold]] bool updates_in_place(const ready_step& s, const int* operands) const {
     if (s.kind != step_kind::library || !s.op->updates) return false;
     const placement& old = p_.places[base(operands[0])];
     const placement& result = p_.places[base(operands[s.inputs])];
@@ -191,7 +191,7 @@ class basic_plan_description {
            old.index == p_.source.writes[result.index].slot;
   }
 
-  XLA_COLD void count_bytes(ProfileStep& r, const ready_step& s, bool in_place) {
+  [[gnu::cold]] void count_bytes(ProfileStep& r, const ready_step& s, bool in_place) {
     const shape* shapes = &p_.operand_shapes[s.first_shape];
     const int* operands = &p_.operands[s.first_operand];
     auto size = [&](int k) {
@@ -209,7 +209,7 @@ class basic_plan_description {
       for (int k = s.inputs; k < s.operands; ++k) r.bytes_written += size(k);
   }
 
-  XLA_COLD void describe_library(ProfileStep& r, const ready_step& s) {
+  [[gnu::cold]] void describe_library(ProfileStep& r, const ready_step& s) {
     const shape* shapes = &p_.operand_shapes[s.first_shape];
     const shape& out = shapes[s.inputs];
     r.ops.emplace_back(s.op->name);
@@ -231,7 +231,7 @@ class basic_plan_description {
 
   /// One operation for each element that an op of the region makes; a reduction, for each that it
   /// takes. What has one value in a row (map: in all) is computed once there.
-  XLA_COLD void describe_region(ProfileStep& r, const ready_step& s) {
+  [[gnu::cold]] void describe_region(ProfileStep& r, const ready_step& s) {
     const step& from = *s.source;
     const shape space = value_at(p_.symbols, p_.source.spaces[from.space]);
     const auto all = static_cast<double>(count(space));
@@ -258,7 +258,7 @@ class basic_plan_description {
     r.name += " " + str(space);
   }
   static extent last(const shape& s) { return s.rank > 0 ? s[s.rank - 1] : 1; }
-  XLA_COLD std::string_view name_of_word(const ready_step& s, int word) const {
+  [[gnu::cold]] std::string_view name_of_word(const ready_step& s, int word) const {
     if (s.kernel.name) return s.kernel.name(word);
     return p_.source.word_ops[s.source->first_word + word]->name;
   }

@@ -20,7 +20,7 @@ namespace xla::detail {
 template <class>
 class basic_environment_profile : exit_hook {
  public:
-  XLA_COLD explicit basic_environment_profile(std::string path)
+  [[gnu::cold]] explicit basic_environment_profile(std::string path)
       : exit_hook{[](exit_hook& self) { delete static_cast<basic_environment_profile*>(&self); }},
         path_(std::move(path)),
         peaks_(machine_peaks<>(num_threads())) {
@@ -33,7 +33,7 @@ class basic_environment_profile : exit_hook {
   basic_environment_profile& operator=(const basic_environment_profile&) = delete;
 
  private:
-  XLA_COLD ~basic_environment_profile() {
+  [[gnu::cold]] ~basic_environment_profile() {
     profiler::instance().stop(session_);
     try {
       profiler::instance().take(session_, peaks_).write(path_);
@@ -48,7 +48,7 @@ class basic_environment_profile : exit_hook {
 
 /// Starts it, once; called before the first plan is made.
 template <class = void>
-XLA_COLD void profile_as_environment_says() {
+[[gnu::cold]] void profile_as_environment_says() {
   std::call_once(the_process.profile, [] {
     const char* path = std::getenv("XLA_PROFILE");
     if (path && *path) new basic_environment_profile<void>(path);  // deletes itself at exit

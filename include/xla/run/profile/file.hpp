@@ -16,7 +16,7 @@ namespace xla {
 namespace detail {
 
 template <class = void>
-XLA_COLD void write_profile(const std::string& path, const std::string& content) {
+[[gnu::cold]] void write_profile(const std::string& path, const std::string& content) {
   errno = 0;
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (!file)
@@ -30,23 +30,23 @@ XLA_COLD void write_profile(const std::string& path, const std::string& content)
 }  // namespace detail
 
 template <class V>
-XLA_COLD std::string BasicProfile<V>::to_html() const {
+[[gnu::cold]] std::string BasicProfile<V>::to_html() const {
   return std::string(detail::profile_page_head) + to_json() + detail::profile_page_tail;
 }
 template <class V>
-XLA_COLD void BasicProfile<V>::write_text(const std::string& path) const {
+[[gnu::cold]] void BasicProfile<V>::write_text(const std::string& path) const {
   detail::write_profile(path, table(ProfileSort::time, -1));
 }
 template <class V>
-XLA_COLD void BasicProfile<V>::write_json(const std::string& path) const {
+[[gnu::cold]] void BasicProfile<V>::write_json(const std::string& path) const {
   detail::write_profile(path, to_json());
 }
 template <class V>
-XLA_COLD void BasicProfile<V>::write_html(const std::string& path) const {
+[[gnu::cold]] void BasicProfile<V>::write_html(const std::string& path) const {
   detail::write_profile(path, to_html());
 }
 template <class V>
-XLA_COLD void BasicProfile<V>::write(const std::string& path) const {
+[[gnu::cold]] void BasicProfile<V>::write(const std::string& path) const {
   if (path.ends_with(".html")) write_html(path);
   else if (path.ends_with(".json")) write_json(path);
   else write_text(path);

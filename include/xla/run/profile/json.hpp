@@ -15,7 +15,7 @@ namespace xla {
 namespace detail {
 
 /// The length of the well-formed UTF-8 sequence that a text begins with; 0 where there is none.
-XLA_COLD constexpr std::size_t utf8_length(std::string_view s) {
+[[gnu::cold]] constexpr std::size_t utf8_length(std::string_view s) {
   auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned lead = byte(0);
   const std::size_t n = lead < 0x80                   ? 1
@@ -35,24 +35,24 @@ XLA_COLD constexpr std::size_t utf8_length(std::string_view s) {
 template <class>
 class basic_json_writer {
  public:
-  XLA_COLD basic_json_writer& open(char bracket) {
+  [[gnu::cold]] basic_json_writer& open(char bracket) {
     separate();
     out_ += bracket;
     fresh_ = true;
     return *this;
   }
-  XLA_COLD basic_json_writer& close(char bracket) {
+  [[gnu::cold]] basic_json_writer& close(char bracket) {
     out_ += bracket;
     fresh_ = false;
     return *this;
   }
-  XLA_COLD basic_json_writer& key(std::string_view name) {
+  [[gnu::cold]] basic_json_writer& key(std::string_view name) {
     string(name);
     out_ += ':';
     fresh_ = true;
     return *this;
   }
-  XLA_COLD basic_json_writer& string(std::string_view s) {
+  [[gnu::cold]] basic_json_writer& string(std::string_view s) {
     separate();
     out_ += '"';
     while (!s.empty()) {
@@ -65,7 +65,7 @@ class basic_json_writer {
     out_ += '"';
     return *this;
   }
-  XLA_COLD basic_json_writer& number(double v) {
+  [[gnu::cold]] basic_json_writer& number(double v) {
     separate();
     if (!std::isfinite(v)) v = 0;
     char buffer[40];
@@ -73,7 +73,7 @@ class basic_json_writer {
     for (char* c = buffer; *c != '\0'; ++c) out_ += *c == ',' ? '.' : *c;  // of some locales
     return *this;
   }
-  XLA_COLD basic_json_writer& boolean(bool v) {
+  [[gnu::cold]] basic_json_writer& boolean(bool v) {
     separate();
     out_ += v ? "true" : "false";
     return *this;
@@ -95,7 +95,7 @@ class basic_json_writer {
     if (!fresh_) out_ += ',';
     fresh_ = false;
   }
-  XLA_COLD void character(char c) {
+  [[gnu::cold]] void character(char c) {
     constexpr std::string_view hex = "0123456789abcdef";
     const auto code = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') (out_ += '\\') += c;
@@ -110,7 +110,7 @@ class basic_json_writer {
 using json_writer = basic_json_writer<void>;
 
 template <class = void>
-XLA_COLD void write_json(json_writer& j, const ProfileStep& s) {
+[[gnu::cold]] void write_json(json_writer& j, const ProfileStep& s) {
   j.open('{').key("name").string(s.name).key("kind").string(s.kind).key("ops");
   j.list(s.ops, [&](const std::string& op) { j.string(op); });
   j.key("source").string(s.source).key("type").string(name_of(s.type));
@@ -124,14 +124,14 @@ XLA_COLD void write_json(json_writer& j, const ProfileStep& s) {
   j.key("bytes_written").number(s.bytes_written).close('}');
 }
 template <class = void>
-XLA_COLD void write_json(json_writer& j, const ProfileValue& v) {
+[[gnu::cold]] void write_json(json_writer& j, const ProfileValue& v) {
   j.open('{').key("name").string(v.name).key("place").string(v.place).key("shape").string(v.shape);
   j.key("bytes").number(static_cast<double>(v.bytes));
   j.key("offset").number(static_cast<double>(v.offset)).key("first").number(v.first);
   j.key("last").number(v.last).key("replaces").number(v.replaces).close('}');
 }
 template <class = void>
-XLA_COLD void write_json(json_writer& j, const ProfileFunction& f) {
+[[gnu::cold]] void write_json(json_writer& j, const ProfileFunction& f) {
   j.open('{').key("name").string(f.name).key("signature").string(f.signature);
   j.key("calls").number(f.calls).key("seconds").number(f.seconds);
   j.key("threads").number(f.threads).key("flops").number(f.flops()).key("bytes").number(f.bytes());
@@ -142,10 +142,14 @@ XLA_COLD void write_json(json_writer& j, const ProfileFunction& f) {
 }
 
 template <class = void>
-XLA_COLD std::string profile_json(const Profile& p) {
+[[gnu::cold]] std::string profile_json(const Profile& p) {
   json_writer j;
   j.open('{').key("peaks").open('{').key("threads").number(p.peaks.threads);
   j.key("flops").number(p.peaks.flops).key("bytes").number(p.peaks.bytes).close('}');
+  j.key("engines").list(p.engines, [&](const ProfileEngine& e) {
+    j.open('{').key("name").string(e.name);
+    j.key("runs").number(static_cast<double>(e.runs)).close('}');
+  });
   j.key("functions").list(p.functions, [&](const ProfileFunction& f) { write_json(j, f); });
   return j.close('}').take();
 }

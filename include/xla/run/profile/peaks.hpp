@@ -90,7 +90,7 @@ struct basic_known_peaks {
 }  // namespace detail
 
 template <class>
-XLA_COLD MachinePeaks machine_peaks(int threads) {
+[[gnu::cold]] MachinePeaks machine_peaks(int threads) {
   auto& known = detail::part_of(detail::the_process.peaks);
   const std::lock_guard hold(known.lock);
   for (const MachinePeaks& p : known.all)

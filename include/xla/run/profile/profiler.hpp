@@ -12,6 +12,7 @@
 #include "xla/kernel/pool.hpp"
 #include "xla/run/profile/data.hpp"
 #include "xla/run/profile/describe.hpp"
+#include "xla/run/state/metrics.hpp"
 
 namespace xla::detail {
 
@@ -39,7 +40,7 @@ class basic_span_sink : public kernel::detail::loop_watch {
   basic_span_sink& operator=(const basic_span_sink&) = delete;
 
  private:
-  XLA_COLD static void take(loop_watch& self, time from, time to) noexcept {
+  [[gnu::cold]] static void take(loop_watch& self, time from, time to) noexcept {
     auto& sink = static_cast<basic_span_sink&>(self);
     auto ns = [](time t) {
       return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
@@ -54,6 +55,20 @@ class basic_span_sink : public kernel::detail::loop_watch {
 };
 using span_sink = basic_span_sink<void>;
 
+/// The engines that have run, and how often since the given counts.
+template <class = void>
+[[gnu::cold]] std::vector<ProfileEngine> engines_since(const std::vector<ProfileEngine>& before) {
+  constexpr std::string_view prefix = "Engine::";
+  std::vector<ProfileEngine> all;
+  for (const std::string& counter : counter_names()) {
+    if (!counter.starts_with(prefix)) continue;
+    ProfileEngine e{counter.substr(prefix.size()), counter_value(counter).value_or(0)};
+    for (const ProfileEngine& b : before)
+      if (b.name == e.name) e.runs -= b.runs;
+    if (e.runs > 0) all.push_back(std::move(e));
+  }
+  return all;
+}
 /// What a profile wants of the functions that run while it lasts.
 struct profile_session {
   /// Of each function so many calls are recorded; the first of them are left out if there were
@@ -65,6 +80,7 @@ struct profile_session {
     std::vector<timed_call> recorded;
   };
   std::vector<function> functions;
+  std::vector<ProfileEngine> engines_before;  ///< and how often they had run then
 
   template <class = void>
   bool wants(const function& f) const {
@@ -88,7 +104,7 @@ class basic_profile_summary {
     calls_.erase(calls_.begin(), calls_.begin() + static_cast<std::ptrdiff_t>(few));
   }
 
-  XLA_COLD ProfileFunction run() {
+  [[gnu::cold]] ProfileFunction run() {
     std::vector<std::int64_t> totals;
     for (const timed_call& c : calls_) totals.push_back(c.total());
     const std::int64_t middle = median(totals);
@@ -111,16 +127,16 @@ class basic_profile_summary {
   static double since(const timed_call& c, std::int64_t t) {
     return 1e-9 * static_cast<double>(t - c.marks.front());
   }
-  XLA_COLD static std::int64_t median(std::vector<std::int64_t>& ns) {
+  [[gnu::cold]] static std::int64_t median(std::vector<std::int64_t>& ns) {
     std::sort(ns.begin(), ns.end());
     return ns[ns.size() / 2];
   }
-  XLA_COLD double of_step(std::size_t i) const {
+  [[gnu::cold]] double of_step(std::size_t i) const {
     std::vector<std::int64_t> ns;
     for (const timed_call& c : calls_) ns.push_back(c.marks[i + 1] - c.marks[i]);
     return 1e-9 * static_cast<double>(median(ns));
   }
-  XLA_COLD void add(const timed_call& c, const timed_call::span& s) {
+  [[gnu::cold]] void add(const timed_call& c, const timed_call::span& s) {
     const auto after = std::upper_bound(c.marks.begin(), c.marks.end(), s.from);
     if (after == c.marks.begin() || after == c.marks.end()) return;
     auto t = std::find(threads_.begin(), threads_.end(), s.thread);
@@ -143,21 +159,23 @@ class basic_profiler : plan_watch {
   basic_profiler() : plan_watch{&run, &is_new, &introduce} {}
   static bool on() { return watched_plans() != nullptr; }
 
-  XLA_COLD void start(profile_session& s) {
+  [[gnu::cold]] void start(profile_session& s) {
+    s.engines_before = engines_since({});
     const std::lock_guard hold(lock_);
     sessions_.push_back(&s);
     the_process.watch.store(this, std::memory_order_release);
   }
-  XLA_COLD void stop(profile_session& s) {
+  [[gnu::cold]] void stop(profile_session& s) {
     const std::lock_guard hold(lock_);
     std::erase(sessions_, &s);
     if (sessions_.empty()) the_process.watch.store(nullptr, std::memory_order_release);
   }
   /// What a session has recorded, once; functions that never ran are left out.
-  XLA_COLD Profile take(profile_session& s, const MachinePeaks& peaks) {
+  [[gnu::cold]] Profile take(profile_session& s, const MachinePeaks& peaks) {
     const std::lock_guard hold(lock_);
     Profile p;
     p.peaks = peaks;
+    p.engines = engines_since(s.engines_before);
     for (profile_session::function& f : s.functions)
       if (!f.recorded.empty())
         p.functions.push_back(basic_profile_summary<void>(f, s.warmup).run());
@@ -165,8 +183,8 @@ class basic_profiler : plan_watch {
   }
 
  private:
-  XLA_COLD static void run(plan_watch& self, const planned& e, const frame& f,
-                           const rng_state* random) {
+  [[gnu::cold]] static void run(plan_watch& self, const planned& e, const frame& f,
+                                const rng_state* random) {
     auto& p = static_cast<basic_profiler&>(self);
     if (!p.wants(e.id())) return e.run_all(f, random);
     const int steps = e.get_plan().steps.size();  // at most so many marks
@@ -185,15 +203,15 @@ class basic_profiler : plan_watch {
     p.keep(e.id(), std::move(c));
   }
 
-  XLA_COLD static bool is_new(plan_watch& self, const planned& e) {
+  [[gnu::cold]] static bool is_new(plan_watch& self, const planned& e) {
     auto& p = static_cast<basic_profiler&>(self);
     const std::lock_guard hold(p.lock_);
     for (profile_session* s : p.sessions_)
       if (!s->find(e.id())) return true;
     return false;
   }
-  XLA_COLD static void introduce(plan_watch& self, const planned& e, const std::string& name,
-                                 const list<std::string>& slots) {
+  [[gnu::cold]] static void introduce(plan_watch& self, const planned& e, const std::string& name,
+                                      const list<std::string>& slots) {
     auto& p = static_cast<basic_profiler&>(self);
     const std::lock_guard hold(p.lock_);
     for (profile_session* s : p.sessions_) {
@@ -204,14 +222,14 @@ class basic_profiler : plan_watch {
       s->functions.back().about.name = name;
     }
   }
-  XLA_COLD bool wants(std::uint64_t id) {
+  [[gnu::cold]] bool wants(std::uint64_t id) {
     const std::lock_guard hold(lock_);
     bool some = false;
     for (profile_session* s : sessions_)
       if (auto* f = s->find(id)) some |= s->wants(*f);
     return some;
   }
-  XLA_COLD void keep(std::uint64_t id, timed_call c) {
+  [[gnu::cold]] void keep(std::uint64_t id, timed_call c) {
     const std::lock_guard hold(lock_);
     for (profile_session* s : sessions_)
       if (auto* f = s->find(id))

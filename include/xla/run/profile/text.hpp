@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/join.hpp"
 #include "xla/run/profile/data.hpp"
 
 namespace xla {
@@ -18,7 +19,8 @@ namespace detail {
 
 /// Three digits and a unit: "12.3 us", "4.56 G".
 template <class = void>
-XLA_COLD std::string with_unit(double x, std::initializer_list<const char*> units, double step) {
+[[gnu::cold]] std::string with_unit(double x, std::initializer_list<const char*> units,
+                                    double step) {
   std::size_t u = 0;
   for (; u + 1 < units.size() && x >= 0.9995 * step; ++u) x /= step;
   char buffer[40];
@@ -30,20 +32,20 @@ XLA_COLD std::string with_unit(double x, std::initializer_list<const char*> unit
   return buffer;
 }
 template <class = void>
-XLA_COLD std::string print_seconds(double s) {
+[[gnu::cold]] std::string print_seconds(double s) {
   return with_unit(s * 1e9, {"ns", "us", "ms", "s"}, 1000);
 }
 template <class = void>
-XLA_COLD std::string print_size(double bytes) {
+[[gnu::cold]] std::string print_size(double bytes) {
   return with_unit(bytes, {"B", "KB", "MB", "GB"}, 1024);
 }
 template <class = void>
-XLA_COLD std::string print_rate(double per_second, const char* unit) {
+[[gnu::cold]] std::string print_rate(double per_second, const char* unit) {
   const std::string s = with_unit(per_second, {"", "K", "M", "G", "T"}, 1000);
   return s + unit + "/s";
 }
 template <class = void>
-XLA_COLD std::string print_percent(double share) {
+[[gnu::cold]] std::string print_percent(double share) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%.1f%%", 100 * share);
   return buffer;
@@ -57,12 +59,12 @@ class basic_text_table {
     widths_.assign(static_cast<std::size_t>(columns), 0);
   }
   /// The next cell, from left to right, row by row; the first row is the head.
-  XLA_COLD void add(std::string cell) {
+  [[gnu::cold]] void add(std::string cell) {
     std::size_t& width = widths_[cells_.size() % widths_.size()];
     width = std::max(width, cell.size());
     cells_.push_back(std::move(cell));
   }
-  XLA_COLD std::string str() const {
+  [[gnu::cold]] std::string str() const {
     std::string out;
     const std::size_t columns = widths_.size();
     for (std::size_t i = 0; i < cells_.size(); ++i) {
@@ -92,7 +94,7 @@ using text_table = basic_text_table<void>;
 
 /// The numbers of the steps, the highest first; equal ones in their order.
 template <class = void>
-XLA_COLD std::vector<int> sorted_steps(const ProfileFunction& f, ProfileSort by) {
+[[gnu::cold]] std::vector<int> sorted_steps(const ProfileFunction& f, ProfileSort by) {
   std::vector<int> all;
   for (std::size_t i = 0; i < f.steps.size(); ++i) all.push_back(static_cast<int>(i));
   auto key = [&](int i) {
@@ -109,13 +111,13 @@ XLA_COLD std::vector<int> sorted_steps(const ProfileFunction& f, ProfileSort by)
 }
 
 template <class = void>
-XLA_COLD std::string print_giga(double n) {
+[[gnu::cold]] std::string print_giga(double n) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%.1f", 1e-9 * n);
   return buffer;
 }
 template <class = void>
-XLA_COLD int threads_of(const ProfileStep& s) {
+[[gnu::cold]] int threads_of(const ProfileStep& s) {
   int most = 0;
   for (const ProfileSpan& x : s.spans) most = std::max(most, x.thread);
   int n = 1;  // the one that ran the function
@@ -130,8 +132,8 @@ XLA_COLD int threads_of(const ProfileStep& s) {
 
 /// One line of the table; cells that say nothing are empty.
 template <class = void>
-XLA_COLD void add_cells(text_table& table, const Profile& p, const ProfileStep& s, int index,
-                        double sum) {
+[[gnu::cold]] void add_cells(text_table& table, const Profile& p, const ProfileStep& s, int index,
+                             double sum) {
   const double bytes = s.bytes_read + s.bytes_written;
   const bool timed = s.seconds > 0, computes = timed && s.flops > 0;
   std::string name = s.name;
@@ -149,8 +151,8 @@ XLA_COLD void add_cells(text_table& table, const Profile& p, const ProfileStep& 
 }
 
 template <class = void>
-XLA_COLD std::string profile_table(const Profile& p, const ProfileFunction& f, ProfileSort by,
-                                   int limit) {
+[[gnu::cold]] std::string profile_table(const Profile& p, const ProfileFunction& f, ProfileSort by,
+                                        int limit) {
   double sum = 0, rest = 0;
   for (const ProfileStep& s : f.steps) sum += s.seconds;
   text_table table(10, 1);
@@ -173,12 +175,21 @@ XLA_COLD std::string profile_table(const Profile& p, const ProfileFunction& f, P
   return out;
 }
 
+/// "the engine interpreter ran 3 times"
 template <class = void>
-XLA_COLD std::string profile_text(const Profile& p, ProfileSort by, int limit) {
+[[gnu::cold]] std::string engine_text(const ProfileEngine& e) {
+  return join(
+      {"the engine ", e.name, " ran ", std::to_string(e.runs), e.runs == 1 ? " time" : " times"});
+}
+
+template <class = void>
+[[gnu::cold]] std::string profile_text(const Profile& p, ProfileSort by, int limit) {
   std::string out = "Machine, as measured in this program on ";
   (out += std::to_string(p.peaks.threads)) += p.peaks.threads == 1 ? " thread: " : " threads: ";
   (out += print_rate(p.peaks.flops, "FLOP")) += " of float32 multiply-adds, ";
   (out += print_rate(p.peaks.bytes, "B")) += " of memory copied\n";
+  for (const ProfileEngine& e : p.engines)
+    (out += "without steps to show: ") += engine_text(e) += '\n';
   for (const ProfileFunction& f : p.functions) {
     (((out += '\n') += f.name) += ' ') += f.signature;
     ((out += '\n') += std::to_string(f.steps.size())) += " steps, ";
