@@ -33,7 +33,8 @@ TEST_CASE("the README's step has few nodes, steps and kernels") {
       static_program<mlp_step, Mlp&, xla::Tensor<float, 2>&, xla::Tensor<std::int64_t, 1>&,
                      nn::CrossEntropyLoss&, xla::optim::SGD<Mlp>&>;
   INFO("a pass merges or removes less, or an op is made of more: see graph(Stage::lowered)");
-  CHECK(program::size.values <= 54);
-  CHECK(program::size.steps <= 21);
-  CHECK(program::size.keys <= 6);
+  // Three values, two steps and a kernel are the data's gradient, which most calls leave out.
+  CHECK(program::size.values <= 57);
+  CHECK(program::size.steps <= 23);
+  CHECK(program::size.keys <= 7);
 }

@@ -32,6 +32,9 @@ class basic_plan_description {
       if (!out_.signature.empty()) out_.signature += ' ';
       out_.signature += str(p_.slot_shapes[i]);
     }
+    used_.assign(p_.places.size(), false);
+    for (const ready_step& s : p_.steps)
+      for (int k = 0; k < s.operands; ++k) used_[base(p_.operands[s.first_operand + k])] = true;
     for (int v = 0; v < p_.places.size(); ++v) add_value(v);
     for (int i = 0; i < p_.steps.size(); ++i) add_step(i);
     for (int v : p_.copies)
@@ -55,6 +58,7 @@ class basic_plan_description {
   [[gnu::cold]] void add_value(int v) {
     const placement& q = p_.places[v];
     if (base(v) != v || q.where == place::slice) return;
+    if (q.where == place::arena && !used_[v]) return;  // of a gradient that the call leaves out
     const node& n = node_of(v);
     ProfileValue r;
     number_[v] = static_cast<int>(out_.values.size());
@@ -269,6 +273,7 @@ class basic_plan_description {
   ProfileFunction out_;
   int units_ = 0;                   // steps, and groups of them
   list<int> made_, number_;         // per value: the step that makes it, its place in values
+  list<char> used_;                 // per value: a step reads or makes it
 };
 using plan_description = basic_plan_description<void>;
 
