@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # All benchmarks: cmake -P bench/run.cmake
-#   -DPARTS="mlp;decoder;decoder_char;generate;memory;build;capture;overhead;specialise;traced;fused;rows;gemm;epilogue;attention;binary"   only these; README.md has more
+#   -DPARTS="mlp;decoder;decoder_char;generate;memory;build;capture;overhead;specialise;traced;fused;rows;gemm;epilogue;attention;conv;binary"   only these; README.md has more
 #   -DROUNDS=<n>           rounds of the contests at most, 21 unless given
 #   -DTHREADS="1;2"        numbers of threads
 #   -DPYTHON=<python>      an interpreter that has torch and jax, instead of installing them
@@ -16,7 +16,7 @@ endif()
 get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
 if(NOT PARTS)
   set(PARTS mlp decoder decoder_char generate memory build capture overhead specialise traced fused rows
-    gemm epilogue attention binary)
+    gemm epilogue attention conv binary)
 endif()
 if(NOT ROUNDS)
   set(ROUNDS 21)
@@ -31,7 +31,7 @@ endif()
 xla_need(ninja-build:ninja g++:g++ libeigen3-dev libboost-dev python3:python3)
 find_program(python3 python3 REQUIRED)
 
-set(contests mlp decoder decoder_char decoder_seed generate memory)
+set(contests mlp decoder decoder_char decoder_seed generate memory conv)
 set(contested OFF)
 foreach(part IN LISTS PARTS)
   if(part IN_LIST contests)

@@ -11,6 +11,7 @@ import subprocess
 import build
 import capture
 import compare
+import conv
 import memory
 import plot
 from contest import ENVIRONMENT
@@ -133,7 +134,7 @@ SHOW = {"overhead": show_overhead, "specialise": show_specialise, "traced": show
         "fused": show_fused, "rows": show_rows}
 # Run once for each number of threads.
 SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue, "attention": show_attention}
-PARTS = (*compare.CONTESTS, "binary", "build", "capture", "memory", *SHOW, *SHOW_THREADS)
+PARTS = (*compare.CONTESTS, "binary", "build", "capture", "conv", "memory", *SHOW, *SHOW_THREADS)
 
 
 def machine():
@@ -190,6 +191,12 @@ def main():
                 capture.show(result)
             write("capture.svg", plot.capture(results[part], capture.beyond, capture.BLOCKS,
                                               capture.LEVELS[0]))
+        elif part == "conv":
+            results[part] = []
+            for n in threads:
+                rows = conv.measure(options.programs, options.peers, n)
+                conv.show(rows)
+                results[part] += rows
         elif part == "memory":
             results[part] = memory.measure(options.programs, options.peers, options.out)
             memory.show(results[part])

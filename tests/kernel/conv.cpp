@@ -187,6 +187,8 @@ TEST_CASE("convolutions of any shape are sums") {
       {square(1, 9, 9, 6, 12, 3, 2, 1, 1, 6)},
       {square(2, 5, 5, 36, 20, 1, 1, 0, 1, 2)},
       {square(1, 1, 1, 1, 1, 1, 1, 0)},
+      {square(1, 5, 4, 300, 260, 1, 1, 0)},  // one tap of many channels
+      {square(2, 5, 4, 270, 250, 1, 2, 0)},
       {square(8, 28, 28, 1, 8, 3, 1, 0)},  // parts of the weight's gradient
       {square(0, 5, 5, 4, 4, 3, 1, 1)},    // an empty batch
       {{1, 1, 1400, 4, 1, 1396, 18, {1, 5}, {1, 1}, {0, 0}, {1, 1}, 1}},  // one line of pieces

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// conv <threads>: answers `run <way> <batch> <size> <in> <out> <kernel> <stride> <padding>
+// <groups>` with the nanoseconds of one convolution, channels innermost, and the peak of the
+// multiply-adds beside it; see conv.py.
+
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <xla/kernel/conv_choice.hpp>
+
+#include "numbers.hpp"
+#include "peak.hpp"
+
+namespace {
+
+using count = std::int64_t;
+using numbers = std::vector<float>;
+
+numbers drawn(std::uint32_t stream, count n, float scale) {
+  numbers v(static_cast<std::size_t>(n));
+  for (count i = 0; i < n; ++i)
+    v[static_cast<std::size_t>(i)] = scale * (bench::uniform(stream, i) - 0.5f);
+  return v;
+}
+
+/// One layer's images, weights and gradients.
+class layer {
+ public:
+  explicit layer(const xla::kernel::conv_sizes& s)
+      : s_(s),
+        x_(drawn(1, s.batch * s.height * s.width * s.in, 1)),
+        w_(drawn(2, s.out * (s.in / s.groups) * s.taps(), 0.1f)),
+        y_(drawn(3, s.batch * s.out_height * s.out_width * s.out, 1)),
+        made_{numbers(y_.size()), numbers(x_.size()), numbers(w_.size())} {}
+
+  /// Forward, the input's gradient, the weight's.
+  void run(int way) {
+    using namespace xla::kernel;
+    const count step = s_.in / s_.groups * s_.taps();
+    float* const to = made_[way].data();
+    if (way == 0) conv_forward<float>(s_, x_.data(), {w_.data(), step, s_.taps(), 1}, to);
+    if (way == 1) conv_input_gradient<float>(s_, y_.data(), {w_.data(), step, s_.taps(), 1}, to);
+    if (way == 2) conv_weight_gradient<float>(s_, x_.data(), y_.data(), to);
+    bench::touch(to);
+  }
+  /// What all contestants must agree on.
+  double size_of(int way) const {
+    double sum = 0;
+    for (const float f : made_[way]) sum += std::abs(f);
+    return sum;
+  }
+
+ private:
+  xla::kernel::conv_sizes s_;
+  numbers x_, w_, y_, made_[3];
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int threads = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
+  xla::set_num_threads(threads);
+  std::cout << R"({"ready": "xla"})" << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words{line};
+    std::string command;
+    int way = 0;
+    count batch = 0, size = 0, in = 0, out = 0, kernel = 0, stride = 1, padding = 0, groups = 1;
+    words >> command >> way >> batch >> size >> in >> out >> kernel >> stride >> padding >> groups;
+    if (!words || command != "run") break;
+    const count made = (size + 2 * padding - kernel) / stride + 1;
+    layer one({batch,
+               size,
+               size,
+               in,
+               made,
+               made,
+               out,
+               {kernel, kernel},
+               {stride, stride},
+               {padding, padding},
+               {1, 1},
+               groups});
+    one.run(way);
+    double least = 1e9;
+    const double peak = bench::fma_peak(threads), until = bench::now() + 0.05;
+    for (int i = 0; i < 3 || bench::now() < until; ++i)
+      least = std::min(least, bench::seconds_per_call([&] { one.run(way); }, 1));
+    std::cout.precision(9);
+    std::cout << R"({"ns": )" << 1e9 * least << R"(, "sum": )" << one.size_of(way)
+              << R"(, "peak": )" << std::max(peak, bench::fma_peak(threads)) << "}" << std::endl;
+  }
+}

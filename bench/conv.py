@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every distinct convolution of eight networks on 224 x 224 images, against PyTorch's two memory
+formats, all in turn."""
+
+import math
+import os
+import sys
+from typing import NamedTuple
+
+from contest import Program
+
+WAYS = ("forward", "input gradient", "weight gradient")
+FORMATS = ("channels_last", "contiguous_format")
+ROUNDS = 3
+
+
+class Layer(NamedTuple):
+    """Square images and kernels."""
+
+    size: int
+    inputs: int
+    outputs: int
+    kernel: int
+    stride: int = 1
+    groups: int = 1
+    padding: int = -1  # half of the kernel
+
+    def sides(self):
+        return self.kernel // 2 if self.padding < 0 else self.padding
+
+    def made(self):
+        return (self.size + 2 * self.sides() - self.kernel) // self.stride + 1
+
+    def flops(self, batch):
+        return 2 * batch * self.made()**2 * self.outputs * self.inputs // self.groups \
+            * self.kernel**2
+
+    def words(self, batch):
+        return f"{batch} {self.size} {self.inputs} {self.outputs} {self.kernel} {self.stride} " \
+            f"{self.sides()} {self.groups}"
+
+    def __str__(self):
+        groups = "" if self.groups == 1 else f" in {self.groups}"
+        return f"{self.kernel}x{self.kernel}/{self.stride} {self.inputs}-{self.outputs}{groups} " \
+            f"@{self.size}"
+
+
+def resnet18():
+    yield Layer(224, 3, 64, 7, 2)
+    size, inputs = 56, 64
+    for outputs in (64, 128, 256, 512):
+        stride = 1 if outputs == 64 else 2
+        yield Layer(size, inputs, outputs, 3, stride)
+        if stride == 2:
+            yield Layer(size, inputs, outputs, 1, 2)
+        size, inputs = size // stride, outputs
+        yield Layer(size, outputs, outputs, 3)
+
+
+def resnet50(groups=1, width=1):
+    """Of bottlenecks; ResNeXt-50 has 32 groups and twice the width."""
+    yield Layer(224, 3, 64, 7, 2)
+    size, inputs = 56, 64
+    for planes in (64, 128, 256, 512):
+        stride, inner, outputs = 1 if planes == 64 else 2, planes * width, 4 * planes
+        yield Layer(size, inputs, inner, 1)
+        yield Layer(size, inner, inner, 3, stride, groups)
+        yield Layer(size, inputs, outputs, 1, stride)
+        size, inputs = size // stride, outputs
+        yield Layer(size, inner, outputs, 1)
+        yield Layer(size, outputs, inner, 1)
+        yield Layer(size, inner, inner, 3, 1, groups)
+
+
+def alexnet():
+    yield Layer(224, 3, 64, 11, 4, padding=2)
+    yield Layer(27, 64, 192, 5)
+    yield Layer(13, 192, 384, 3)
+    yield Layer(13, 384, 256, 3)
+    yield Layer(13, 256, 256, 3)
+
+
+def inverted(size, inputs, settings):
+    """Blocks of (factor, outputs, blocks, stride, kernel)."""
+    for factor, outputs, blocks, stride, kernel in settings:
+        for block in range(blocks):
+            step, inner = stride if block == 0 else 1, inputs * factor
+            if factor != 1:
+                yield Layer(size, inputs, inner, 1)
+            yield Layer(size, inner, inner, kernel, step, inner)
+            size //= step
+            yield Layer(size, inner, outputs, 1)
+            inputs = outputs
+    yield Layer(size, inputs, 1280, 1)
+
+
+def mobilenet():
+    yield Layer(224, 3, 32, 3, 2)
+    yield from inverted(112, 32, ((1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 32, 3, 2, 3),
+                                  (6, 64, 4, 2, 3), (6, 96, 3, 1, 3), (6, 160, 3, 2, 3),
+                                  (6, 320, 1, 1, 3)))
+
+
+def mnasnet():
+    yield Layer(224, 3, 32, 3, 2)
+    yield from inverted(112, 32, ((1, 16, 1, 1, 3), (3, 24, 3, 2, 3), (3, 40, 3, 2, 5),
+                                  (6, 80, 3, 2, 5), (6, 96, 2, 1, 3), (6, 192, 4, 2, 5),
+                                  (6, 320, 1, 1, 3)))
+
+
+def vgg16():
+    size, inputs = 224, 3
+    for outputs, layers in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        for _ in range(layers):
+            yield Layer(size, inputs, outputs, 3)
+            inputs = outputs
+        size //= 2
+
+
+def squeezenet():
+    yield Layer(224, 3, 64, 3, 2, padding=0)
+    inputs = 64
+    for size, squeezed, blocks in ((55, 16, 2), (27, 32, 2), (13, 48, 2), (13, 64, 2)):
+        for _ in range(blocks):
+            yield Layer(size, inputs, squeezed, 1)
+            yield Layer(size, squeezed, 4 * squeezed, 1)
+            yield Layer(size, squeezed, 4 * squeezed, 3)
+            inputs = 8 * squeezed
+    yield Layer(13, 512, 1000, 1)
+
+
+def layers():
+    """Each once, with the networks that have it."""
+    found = {}
+    networks = {"ResNet-18": resnet18(), "ResNet-50": resnet50(), "ResNeXt-50": resnet50(32, 2),
+                "AlexNet": alexnet(), "MobileNet-v2": mobilenet(), "MNASNet": mnasnet(),
+                "VGG-16": vgg16(), "SqueezeNet": squeezenet()}
+    for name, network in networks.items():
+        for layer in network:
+            found.setdefault(layer, []).append(name)
+    return {layer: sorted(set(names)) for layer, names in found.items()}
+
+
+def check(answers, what):
+    """Those who do not compute alike cannot be compared."""
+    for name, answer in answers.items():
+        if not abs(answer["sum"] - answers["xla"]["sum"]) <= 1e-4 * abs(answers["xla"]["sum"]):
+            raise RuntimeError(f"{what}: {name} has a sum of {answer['sum']}, xla of "
+                               f"{answers['xla']['sum']}")
+
+
+def row(team, layer, names, batch, way):
+    """One layer in one direction: the least of some rounds of everyone."""
+    least, peak = {}, 0.0
+    for _ in range(ROUNDS):
+        answers = {name: program.ask(f"run {way} {layer.words(batch)}")
+                   for name, program in team.items()}
+        check(answers, f"{layer}, {WAYS[way]}")
+        peak = max(peak, answers["xla"]["peak"])
+        for name, answer in answers.items():
+            least[name] = min(least.get(name, math.inf), answer["ns"])
+    ours, others = least.pop("xla"), least
+    return {"layer": str(layer), "networks": names, "batch": batch, "way": WAYS[way],
+            "dense": layer.groups == 1, "us": ours / 1e3, "peak": peak,
+            "share": layer.flops(batch) / ours / peak,
+            "peers_us": {name: ns / 1e3 for name, ns in others.items()},
+            "ratio": min(others.values()) / ours if others else None}
+
+
+def measure(programs, peers, threads, batches=(1, 8), wanted=""):
+    """A row for each layer, batch and direction; `wanted` is a part of a layer's or network's
+    name."""
+    n = str(threads)
+    team = {"xla": Program([os.path.join(programs, "bench_conv"), n], threads)}
+    if peers:
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers", "conv_torch.py")
+        environment = {"OMP_NUM_THREADS": n, "MKL_NUM_THREADS": n, "PYTHONUNBUFFERED": "1",
+                       "LD_PRELOAD": os.path.join(programs, "libbench_mkl.so")}
+        for name in FORMATS:
+            team[name] = Program([peers, script, name, n], threads, environment)
+    rows = []
+    for layer, names in layers().items():
+        if wanted not in " ".join([str(layer), *names]):
+            continue
+        for batch in batches:
+            for way in range(len(WAYS)):
+                rows.append(row(team, layer, names, batch, way))
+                rows[-1]["threads"] = threads
+        print(f"  {layer}", file=sys.stderr)
+    for program in team.values():
+        program.close()
+    return rows
+
+
+def mean(rows):
+    return math.exp(sum(math.log(r["ratio"]) for r in rows) / len(rows))
+
+
+def show(rows):
+    print("\nConvolutions: share of the peak, and how many times as fast as the better of "
+          "PyTorch's memory formats")
+    print(f"  {'':24}{'batch':>6}  " + "".join(f"{way:>20}" for way in WAYS))
+    for i in range(0, len(rows), len(WAYS)):
+        some = rows[i:i + len(WAYS)]
+        cells = "".join(f"{r['share']:12.0%}" + (f"{r['ratio']:6.2f} x" if r["ratio"] else " " * 8)
+                        for r in some)
+        print(f"  {some[0]['layer']:24}{some[0]['batch']:6}  {cells}  "
+              f"{some[0]['threads']} thread(s)  {', '.join(some[0]['networks'])}")
+    if rows[0]["ratio"] is None:
+        return
+    dense, slow = [r for r in rows if r["dense"]], [r for r in rows if r["ratio"] < 0.9]
+    print(f"  geometric mean {mean(rows):.2f} (1.5 wanted), of the dense ones "
+          f"{mean(dense):.2f} (1.3 wanted); below 0.9 (none wanted): {len(slow)} of {len(rows)}")
+    for r in sorted(slow, key=lambda r: r["ratio"]):
+        print(f"    {r['ratio']:.2f}  {r['layer']}, batch {r['batch']}, {r['way']}")
+
+
+if __name__ == "__main__":
+    # conv.py <folder of programs> <python with torch> [<threads> [<part of a name>]]
+    show(measure(*sys.argv[1:3], int(sys.argv[3]) if len(sys.argv) > 3 else 1,
+                 wanted=sys.argv[4] if len(sys.argv) > 4 else ""))
