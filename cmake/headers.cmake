@@ -243,6 +243,7 @@ set(XLA_HEADERS
   xla/run/call/taped_call.hpp
   xla/run/execute/arena_store.hpp
   xla/run/execute/eager.hpp
+  xla/run/execute/in_order.hpp
   xla/run/execute/executable.hpp
   xla/run/execute/planned.hpp
   xla/run/execute/store_number.hpp

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values lie as ops wish; what a program means does not depend on it.
+#include <Eigen/Core>
 #include <algorithm>
 #include <string>
 
 #include "support/layouts.hpp"
 #include "support/modes.hpp"
+#include "xla/io/npy.hpp"
 #include "xla/xla.hpp"
 
 using test::numbers;
@@ -339,4 +341,39 @@ TEST_CASE("between convolutions nothing is copied, forward and backward") {
   const auto line = numbers<float>({2, 3, 10});
   test::check_modes<xla::verified>(line_net{}, w, v, line);
   CHECK(copies(line_net{}, w, v, line) == 2);  // of x, and of what is summed whole
+}
+
+TEST_CASE("eager mode keeps the order that an op makes, and every reader finds rows") {
+  const auto net = [](auto& x, auto& w, auto& v, auto& bias) {
+    const auto a = relu(conv2d(x, w, bias, {.padding = 1})) * 0.5;
+    const auto b = conv2d(max_pool2d(xla::cat({a, a + 1}, 1), 2), v, {.groups = 4});
+    const auto c = conv2d(normalize_channels(avg_pool2d(b, {2, 1})) + 0.5, v, {.groups = 4});
+    return std::tuple(a, c, permute(b, {0, 2, 3, 1}), sum(a, {0, 2, 3}), slice(c, 1, 1, 3));
+  };
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({2, 3, 6, 5}), w = numbers<float>({4, 3, 3, 3}),
+             v = numbers<float>({8, 2, 1, 1}, 1);
+  const auto bias = numbers<float>({4}, 2);
+  test::check_modes<xla::verified>(net, x, w, v, bias);
+  const auto want = test::run_mode<test::mode::eager>(net, x, w, v, bias);
+  {
+    const test::traced_without layouts("-layouts");
+    CHECK(test::run_mode<test::mode::traced>(net, x, w, v, bias).difference(want) == "");
+  }
+  const auto copies = [] { return xla::counter_value("layout::copy").value_or(0); };
+  const auto before = copies();
+  const auto [a, c, turned, sums, part] = net(x, w, v, bias);
+  CHECK(copies() == before + 1);  // of x
+  const auto values = a.to_vector();
+  CHECK(flatten(a).to_vector() == values);
+  CHECK(a.to_vector() == values);
+  CHECK(copies() == before + 3);  // a for the host, and flat
+  const std::int64_t h = c.size(2), k = c.size(3);
+  const auto rows = xla::from_blob(c.data(), {2, 8, h, k});
+  CHECK(xla::io::to_npy(c) == xla::io::to_npy(rows));
+  CHECK(part.to_vector() == slice(rows, 1, 1, 3).to_vector());
+  CHECK(xla::as_eigen(c[1][2]).isApprox(xla::as_eigen(rows[1][2]), 0));
+  CHECK(c[1][2][0][1].item() == rows[1][2][0][1].item());
+  const auto images = permute(xla::from_blob(turned.data(), {2, 3, 2, 8}), {0, 3, 1, 2});
+  CHECK(permute(turned, {0, 3, 1, 2}).to_vector() == images.to_vector());
 }

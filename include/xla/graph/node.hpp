@@ -14,6 +14,7 @@
 namespace xla::detail {
 
 struct gradient_scope;
+struct impl;
 struct op_record;
 struct pass_state;
 struct kernel_call;
@@ -39,6 +40,7 @@ enum class axes_rule : std::uint8_t {
   any,        ///< in any, one for all that has the result's rank; attributes name axes
   broadcast,  ///< the same, and all inputs are broadcast to the result
   turned,     ///< in any: the same elements, and other numbers for the axes
+  images,     ///< row by row, or channels innermost, which the attribute channels_last says then
 };
 
 /// The identity of an op in fused regions and hashes: its name's FNV-1a hash.
@@ -87,6 +89,7 @@ struct op_info {
   /// attributes alone, to which it adds that they do. And the pass that sees to it.
   void (*arrange)(op_record& n, layout* inputs, layout& result) = nullptr;
   void (*layouts)(pass_state&) = nullptr;
+  void (*in_order)(impl&) = nullptr;  ///< executes it eagerly, as it wishes
   /// Where it has less, the same without functions, and with the kernel alone: a compiled program
   /// points to these, so that it brings no gradient rule and no kernel that it does not run.
   bool has_less = false;

@@ -52,6 +52,10 @@ concept complete_op = requires(const shape_rule& r) {
 template <class = void>
 constexpr void spread_layouts(pass_state& s);
 
+/// run/execute/in_order.hpp defines it.
+template <class = void>
+void run_in_order(impl& t);
+
 template <class Op, class Out, class In>
 constexpr void run_gradient(gradient_scope& s) {
   gradient_of<Out, In> g{s};
@@ -106,6 +110,7 @@ constexpr op_info make_info() {
   if constexpr (requires { &Op::arrange; }) {
     i.arrange = &Op::arrange;
     i.layouts = &spread_layouts<later<Op, void>>;
+    if constexpr (Parts >= op_parts::values) i.in_order = &run_in_order<later<Op, void>>;
   }
   if constexpr (requires { Op::layouts; }) i.layouts = Op::layouts;
   i.differentiable = differentiable<Op, Out, In>;

@@ -9,6 +9,29 @@
 
 namespace xla::detail {
 
+/// A permute that is there for the order of what it makes. Elements are copied as they are, so that
+/// their size is enough.
+template <class T>
+inline constexpr op_info copy_info = [] {
+  op_info copy = info_of<op::permute, T, T, op_parts::kernel>;
+  copy.name = "copy";
+  return copy;
+}();
+
+/// Makes n the copy of a value into another order.
+template <class In>
+constexpr void copy_into(op_record& n, int rank, layout from, layout to) {
+  switch (size_of(n.type)) {
+    case 1: n.op = &copy_info<later<In, bool>>; break;
+    case 2: n.op = &copy_info<later<In, bfloat16>>; break;
+    case 4: n.op = &copy_info<later<In, float>>; break;
+    default: n.op = &copy_info<later<In, std::int64_t>>; break;
+  }
+  axis_order places;
+  for (int k = 0; k < rank; ++k) places.push(from.place(to.axis(k)));
+  n.set<op::permute>({places});
+}
+
 /// What an op reads: its sizes, and the order in which its axes lie.
 struct laid_out {
   const op_record* value = nullptr;
@@ -113,6 +136,7 @@ class layout_rule {
       case op_kind::library:
         if (n_.op->lies == axes_rule::numbered) return false;
         if (n_.op->lies == axes_rule::turned) return turn();
+        if (n_.op->lies == axes_rule::images) return follow_images();
         follow(prefer(n_, order_of_inputs()));
         break;
       default: return false;
@@ -172,6 +196,21 @@ class layout_rule {
     return true;
   }
 
+  constexpr bool follow_images() const {
+    constexpr layout nhwc{0, 2, 3, 1};
+    if (n_.rank != 4 || !(order_of_inputs() == nhwc)) return false;
+    follow(nhwc);
+    int next = 0;
+    for (const attribute_field& f : n_.op->fields)
+      for (int i = 0; i < (f.count ? f.count : 1); ++i) {
+        const int at = field_begin(next, f.bits);
+        next = at + f.bits;
+        if (f.name == "channels_last") word(at) |= std::uint64_t{1} << (at & 63);
+      }
+    return false;
+  }
+
+  constexpr std::uint64_t& word(int at) const { return at < 64 ? n_.attr.low : n_.attr.high; }
   constexpr void name_places() const {
     if (result().is_row_major()) return;
     int next = 0;
@@ -189,8 +228,7 @@ class layout_rule {
     const std::uint64_t is = f.kind == field_kind::axis
                                  ? static_cast<std::uint64_t>(result().place(static_cast<int>(was)))
                                  : places_of(axis_set::of_bits(was), n_.rank, result()).bits();
-    std::uint64_t& word = at < 64 ? n_.attr.low : n_.attr.high;
-    word ^= (was ^ is) << (at & 63);
+    word(at) ^= (was ^ is) << (at & 63);
   }
 
   op_record& n_;

@@ -13,15 +13,6 @@
 
 namespace xla::detail {
 
-/// A permute that is there for the order of what it makes. Elements are copied as they are, so that
-/// their size is enough.
-template <class T>
-inline constexpr op_info copy_info = [] {
-  op_info copy = info_of<op::permute, T, T, op_parts::kernel>;
-  copy.name = "copy";
-  return copy;
-}();
-
 /// Gives every value a layout, from ops and their attributes alone. An order that an op wishes for
 /// goes on through ops that read what it makes, as far as these take any order: layout_rule says
 /// which do. Other ops, and what leaves the graph, are row-major; where two wishes meet stands a
@@ -138,21 +129,9 @@ class layout_pass {
     if (!same && g_.nodes[i].rank != dims.rank) n.in[0] = add(n, from);
     n.set_shape(in_memory(dims, to));
     if (same) return add(n, to);
-    n.op = copy_of(n.type);
-    axis_order places;
-    for (int k = 0; k < dims.rank; ++k) places.push(from.place(to.axis(k)));
-    n.set<op::permute>({places});
+    copy_into<Prefer>(n, dims.rank, from, to);
     return add(n, to);
   }
-  static constexpr const op_info* copy_of(dtype type) {
-    switch (size_of(type)) {
-      case 1: return &copy_info<later<Prefer, bool>>;
-      case 2: return &copy_info<later<Prefer, bfloat16>>;
-      case 4: return &copy_info<later<Prefer, float>>;
-      default: return &copy_info<later<Prefer, std::int64_t>>;
-    }
-  }
-
   static constexpr int few = 3;  // inputs
   static constexpr const op_info* as_reshape = &info_of<op::reshape, float, float, op_parts::facts>;
 

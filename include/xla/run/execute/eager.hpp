@@ -103,6 +103,15 @@ XLA_INSTANCE(void drop_inputs<void>(impl&));
 
 inline constexpr auto tensor_at = [](const ref<impl>& in) -> const impl& { return *in; };
 
+/// What executes an op that has wishes, or that reads what lies in an order of its own.
+inline auto in_order(const impl& t) {
+  auto run = t.op->in_order;
+  if (t.op->kind == op_kind::output) return run;
+  for (int i = 0; i < t.arity && !run; ++i)
+    if (const memory_place* const place = t.in[i]->data->place) run = place->run;
+  return run;
+}
+
 /// Executes one op whose inputs have their elements; with its other results, where it has several
 /// and these have memory. One of these alone leaves the rest out.
 template <class In = void>
@@ -114,6 +123,7 @@ void execute_now(impl& t, ref<buffer> out = {}, const ref<impl>* others = nullpt
     t.data = place ? ref<buffer>(place->share(from, t)) : from.data;
     return;
   }
+  if (const auto run = in_order(t); run && !out && t.op->results == 1) return run(t);
   later<In, metric_store>& counts = global_metrics<In>();
   if (later<In, op_cache>::instance().count(t)) counts.eager_compile_time.add(0);
   const timed sample(counts.eager_execute_time);

@@ -7,6 +7,7 @@
 #include "xla/base/later.hpp"
 #include "xla/op/op.hpp"
 #include "xla/run/execute/eager.hpp"
+#include "xla/run/execute/in_order.hpp"
 #include "xla/run/state/write_log.hpp"
 #include "xla/run/trace/lazy.hpp"
 #include "xla/run/trace/segment_recorder.hpp"
