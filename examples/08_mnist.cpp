@@ -5,7 +5,6 @@
 #include <exception>
 #include <string>
 
-#include <xla/data/subset.hpp>
 #include <xla/train/loop.hpp>
 #include <xla/xla.hpp>
 
@@ -15,7 +14,9 @@ namespace nn = xla::nn;
 
 struct Mlp {
   nn::Linear fc1{784, 128}, fc2{128, 10};
-  constexpr auto operator()(xla::Tensor<float, 2> x) const { return fc2(xla::relu(fc1(x))); }
+  constexpr auto operator()(xla::Tensor<float, 4> images) const {  // (batch, 1, 28, 28)
+    return fc2(xla::relu(fc1(xla::flatten<1>(images))));
+  }
   XLA_MODULE(fc1, fc2)
 };
 
@@ -35,7 +36,7 @@ constexpr auto correct_fn = [](auto& model, auto& data, auto& target) {
 // Trains on four fifths of the images and returns the share of the others that it knows.
 template <class Step, class Correct>
 double train(const Digits& digits, Step step, Correct correct) {
-  const auto [training, held_out] = xla::data::random_split(digits, {0.8, 0.2}, 42);
+  const auto [training, held_out] = split_digits(digits);
   xla::data::DataLoader loader{training,
                                {.batch_size = 64, .shuffle = true, .seed = 42, .prefetch = 2}};
   xla::data::DataLoader others{held_out, {.batch_size = 500}};
