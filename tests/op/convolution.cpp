@@ -128,17 +128,26 @@ TEMPLATE_TEST_CASE("a convolution and its gradients are the sums that they are",
 TEST_CASE("convolutions do not depend on the number of threads") {
   const xla::eager_mode_guard eager;
   const test::restore_threads guard;
-  const convolution& c = cases[12];
-  const auto run = [&] {
-    auto x = test::parameter(c.x<float>()), w = test::parameter(c.weight<float>());
-    const auto y = conv2d(x, w, c.options);
-    sum(y * y).backward();
-    return std::tuple(y.to_vector(), x.grad().to_vector(), w.grad().to_vector());
+  const convolution large[] = {
+      {1, 16, 33, 35, 20, {3, 3}, {.padding = 1}},
+      {2, 32, 20, 20, 32, {3, 3}, {.padding = 1}},                // Winograd's
+      {2, 32, 28, 28, 32, {3, 3}, {.padding = 1, .groups = 32}},  // depthwise
+      {2, 32, 15, 15, 32, {3, 3}, {.stride = 2, .padding = 1, .groups = 8}},
+      {1, 64, 21, 21, 48, {1, 1}, {.stride = 2}},
   };
-  xla::set_num_threads(1);
-  const auto one = run();
-  xla::set_num_threads(3);
-  CHECK(run() == one);
+  for (const convolution& c : large) {
+    CAPTURE(c.in, c.out, c.options.groups);
+    const auto run = [&] {
+      auto x = test::parameter(c.x<float>()), w = test::parameter(c.weight<float>());
+      const auto y = conv2d(x, w, c.options);
+      sum(y * y).backward();
+      return std::tuple(y.to_vector(), x.grad().to_vector(), w.grad().to_vector());
+    };
+    xla::set_num_threads(1);
+    const auto one = run();
+    xla::set_num_threads(3);
+    CHECK(run() == one);
+  }
 }
 
 TEST_CASE("convolutions are the same in every mode, with their gradients") {
