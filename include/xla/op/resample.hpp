@@ -28,14 +28,14 @@ namespace xla::op {
 struct along_resampled {
   static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
+  static constexpr auto lies = detail::axes_rule::any;
   struct attributes {
     detail::axis_number axis{};
     detail::bounded<0, 5> way{};  ///< a detail::resampling
     bool align_corners = false;  ///< of linear: the first and the last elements stay where they are
-    bool channels_last = false;  ///< lies in memory as (batch, height, width, channels)
     detail::bounded<0, (1 << 30)> before{};  ///< how many elements come before the axis' own
     double scale = 0;  ///< how much longer the axis becomes; 0: as the sizes say
-    XLA_ATTRIBUTES(axis, way, align_corners, channels_last, before, scale)
+    XLA_ATTRIBUTES(axis, way, align_corners, before, scale)
   };
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
 };

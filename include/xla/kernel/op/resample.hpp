@@ -87,18 +87,11 @@ class resample_table {
   const source* all_ = nullptr;
 };
 
-/// The axis as it lies in memory.
-inline int axis_in_memory(const op::resample::attributes& a, int rank) {
-  if (!a.channels_last || a.axis == 0) return a.axis;
-  return a.axis == 1 ? rank - 1 : a.axis - 1;
-}
-
 template <class Out, class T>
 struct kernel_of<op::resample, Out, T> {
   static void run(const kernel_call& call) {
     const auto a = call.attributes<op::resample>();
-    const int axis = axis_in_memory(a, call.out_shape->rank);
-    const kernel::lines_along from(call.in_shapes[0], axis), to(*call.out_shape, axis);
+    const kernel::lines_along from(call.in_shapes[0], a.axis), to(*call.out_shape, a.axis);
     if (to.count() * to.n == 0) return;
     const resample_table<T> table(a, from.n, to.n);
     const T* const x = static_cast<const T*>(call.in[0]);
@@ -132,8 +125,7 @@ template <class Out, class T>
 struct kernel_of<op::resample_spread, Out, T> {
   static void run(const kernel_call& call) {
     const auto a = call.attributes<op::resample_spread>();
-    const int axis = axis_in_memory(a, call.out_shape->rank);
-    const kernel::lines_along from(call.in_shapes[0], axis), to(*call.out_shape, axis);
+    const kernel::lines_along from(call.in_shapes[0], a.axis), to(*call.out_shape, a.axis);
     if (to.count() * to.n == 0) return;
     const resample_table<T> table(a, to.n, from.n);
     const T* const dy = static_cast<const T*>(call.in[0]);
