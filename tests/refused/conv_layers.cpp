@@ -1,7 +1,7 @@
 // error: conv2d: a weight of shape \(8, 16, 3, 3\) with groups 1 takes 16 channels, and the input \(\?, 4, \?, \?\) has 4
 // error: conv2d: the kernel is larger than the padded input: dilation 1 \* \(kernel 5 - 1\) \+ 1 = 5, padding 0 \+ size 4
 // error: xla::nn::BatchNorm2d: needs \(N, C, H, W\)
-// error: xla: a convolution has at least one group
+// error: xla::nn: a convolution has at least one group
 #include <xla/xla.hpp>
 namespace nn = xla::nn;
 
