@@ -15,6 +15,7 @@
 #include "xla/op/concat.hpp"
 #include "xla/op/convolution.hpp"
 #include "xla/op/create.hpp"
+#include "xla/op/derived/batch_norm.hpp"
 #include "xla/op/derived/normalize.hpp"
 #include "xla/op/embedding.hpp"
 #include "xla/op/erf.hpp"
@@ -77,6 +78,8 @@
   X(xla::op::convolution_input, fractions) \
   X(xla::op::convolution_weight, fractions) \
   X(xla::op::arange, numbers) \
+  X(xla::op::center_scale, fractions) \
+  X(xla::op::center_square, fractions) \
   X(xla::op::squared_deviation, fractions) \
   X(xla::op::embedding, fractions) \
   X(xla::op::embedding_backward, fractions) \

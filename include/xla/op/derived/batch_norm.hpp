@@ -5,8 +5,55 @@
 #include "xla/op/derived/over_axes.hpp"
 #include "xla/tensor/state.hpp"
 
+namespace xla::detail {
+template <class T>
+constexpr any_tensor<T> center_scaled(const any_tensor<T>& x, const any_tensor<T>& m,
+                                      const any_tensor<T>& s);
+}
+
+namespace xla::op {
+
+/// (x - m) * s, where m has one element per channel. Gradients read x, which is there anyway; what
+/// only sums read comes first, so that it is not kept.
+struct center_scale : map {
+  static constexpr auto name = "center_scale";
+  static constexpr auto kernel(auto x, auto m, auto s) { return (x - m) * s; }
+  static constexpr void gradient(auto& g) {
+    const auto x = g.in(0), m = g.in(1), s = g.in(2);
+    if (g.wants(2)) g.to(2, detail::center_scaled(x, m, g.grad()));
+    if (g.wants(1)) {
+      if (s.dims() == m.dims()) g.to(1, -(detail::sum_to(g.grad(), m.dims()) * s));
+      else g.to(1, -(g.grad() * s));
+    }
+    if (g.wants(0)) g.to(0, g.grad() * s);
+  }
+};
+
+/// (x - m)^2 where m is the mean of x: what moves m changes nothing of their sum, so m has no
+/// gradient.
+struct center_square : map {
+  static constexpr auto name = "center_square";
+  static constexpr auto kernel(auto x, auto m) { return (x - m) * (x - m); }
+  static constexpr void gradient(auto& g) {
+    if (!g.wants(0)) return;
+    const auto half = detail::center_scaled(g.in(0), g.in(1), g.grad());
+    g.to(0, half + half);
+  }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::center_scale, fractions);
+XLA_OP(xla::op::center_square, fractions);
+
 namespace xla {
 namespace detail {
+
+template <class T>
+constexpr any_tensor<T> center_scaled(const any_tensor<T>& x, const any_tensor<T>& m,
+                                      const any_tensor<T>& s) {
+  return apply<op::center_scale, T, T, dynamic_rank>(plain, x, m, s);
+}
 
 /// Refuses a weight, bias or statistic that has not one element per channel of x (N, C, …).
 template <class T, int R>
@@ -41,16 +88,21 @@ inline constexpr axis_set around_channels = [] {
   return axes;
 }();
 
-/// x less a mean per channel, and what it is multiplied with.
 template <class T, int R>
-struct centered {
-  Tensor<T, R> x, scale;
+constexpr void check_statistics(const Tensor<T, R>& x, const Buffer<T, 1>& mean,
+                                const Buffer<T, 1>& var, const number_of<T>& eps,
+                                const call_site& site) {
+  check_eps(x, eps);
+  check_channels(x, mean, site);
+  check_channels(x, var, site);
+}
 
-  constexpr Tensor<T, R> result() const { return x * scale; }
-  constexpr Tensor<T, R> result(const Tensor<T, 1>& weight, const Tensor<T, 1>& bias) const {
-    return x * (scale * per_channel<R>(weight)) + per_channel<R>(bias);
-  }
-};
+/// x less the mean of each channel, times a scale: both (1, C, 1, …).
+template <class T, int R>
+constexpr Tensor<T, R> center_scale(const Tensor<T, R>& x, const Tensor<T, R>& mean,
+                                    const Tensor<T, R>& scale) {
+  return apply<op::center_scale, T, T, R>(plain, x, mean, scale);
+}
 
 /// Mean and variance of each channel of a batch, (1, C, 1, …), and of how many elements.
 template <class T, int R>
@@ -66,11 +118,15 @@ struct batch_moments {
                   "batch_norm: a batch of one element per channel has no variance to train with; "
                   "eval() the model");
     mean = average(x);
-    variance = average(map_binary<op::squared_deviation, T>(x, mean));
+    variance = average(map_binary<op::center_square, T>(x, mean));
   }
-  constexpr centered<T, R> center(const Tensor<T, R>& x, const number<T>& eps) const {
-    check_eps(x, eps);
-    return {x - mean, rsqrt(variance + eps)};
+  constexpr Tensor<T, R> norm(const Tensor<T, R>& x, const number<T>& eps) const {
+    return center_scale(x, mean, rsqrt(variance + eps));
+  }
+  constexpr Tensor<T, R> norm(const Tensor<T, R>& x, const number<T>& eps,
+                              const Tensor<T, 1>& weight, const Tensor<T, 1>& bias) const {
+    const auto scale = rsqrt(variance + eps) * per_channel<R>(weight);
+    return center_scale(x, mean, scale) + per_channel<R>(bias);
   }
   /// Moves running statistics by a part of the way to these; the variance to its unbiased estimate.
   constexpr void move(const Buffer<T, 1>& running_mean, const Buffer<T, 1>& running_var,
@@ -89,23 +145,6 @@ struct batch_moments {
   }
 };
 
-/// With the statistics of the batch when training, which also move the running ones, else with
-/// these.
-template <class T, int R>
-constexpr centered<T, R> center_batch(const Tensor<T, R>& x, const Buffer<T, 1>& running_mean,
-                                      const Buffer<T, 1>& running_var, bool training,
-                                      const Tensor<T, 0>& momentum, const number_of<T>& eps,
-                                      const call_site& site) {
-  check_eps(x, eps);
-  check_channels(x, running_mean, site);
-  check_channels(x, running_var, site);
-  if (!training)
-    return {x - per_channel<R>(running_mean), per_channel<R>(rsqrt(running_var + eps))};
-  const batch_moments<T, R> batch(x, site);
-  batch.move(running_mean, running_var, momentum);
-  return batch.center(x, eps);
-}
-
 }  // namespace detail
 
 /// x (N, C) or (N, C, …), each channel less its mean and over its standard deviation: those of the
@@ -121,8 +160,15 @@ constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& run
                                   detail::number_of<T> eps = 1e-5, caller who = here()) {
   const detail::call_site site{"batch_norm", who};
   detail::check_affine(x, weight, bias, site);
-  return detail::center_batch(x, running_mean, running_var, training, momentum.tensor(), eps, site)
-      .result(weight, bias);
+  detail::check_statistics(x, running_mean, running_var, eps, site);
+  if (!training) {
+    const auto scale = detail::per_channel<R>(rsqrt(running_var + eps) * weight);
+    return detail::center_scale(x, detail::per_channel<R>(running_mean), scale) +
+           detail::per_channel<R>(bias);
+  }
+  const detail::batch_moments<T, R> batch(x, site);
+  batch.move(running_mean, running_var, momentum.tensor());
+  return batch.norm(x, eps, weight, bias);
 }
 template <class T, int R>
 constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& running_mean,
@@ -130,8 +176,13 @@ constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& run
                                   detail::number_of<T> momentum = 0.1,
                                   detail::number_of<T> eps = 1e-5, caller who = here()) {
   const detail::call_site site{"batch_norm", who};
-  return detail::center_batch(x, running_mean, running_var, training, momentum.tensor(), eps, site)
-      .result();
+  detail::check_statistics(x, running_mean, running_var, eps, site);
+  if (!training)
+    return detail::center_scale(x, detail::per_channel<R>(running_mean),
+                                detail::per_channel<R>(rsqrt(running_var + eps)));
+  const detail::batch_moments<T, R> batch(x, site);
+  batch.move(running_mean, running_var, momentum.tensor());
+  return batch.norm(x, eps);
 }
 
 /// The same by the batch's own statistics, in evaluation too: PyTorch's batch_norm without running
@@ -141,13 +192,15 @@ constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Tensor<T, 1>& wei
                                   const Tensor<T, 1>& bias, detail::number_of<T> eps = 1e-5,
                                   caller who = here()) {
   const detail::call_site site{"batch_norm", who};
+  detail::check_eps(x, eps);
   detail::check_affine(x, weight, bias, site);
-  return detail::batch_moments<T, R>(x, site).center(x, eps).result(weight, bias);
+  return detail::batch_moments<T, R>(x, site).norm(x, eps, weight, bias);
 }
 template <class T, int R>
 constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, detail::number_of<T> eps = 1e-5,
                                   caller who = here()) {
-  return detail::batch_moments<T, R>(x, {"batch_norm", who}).center(x, eps).result();
+  detail::check_eps(x, eps);
+  return detail::batch_moments<T, R>(x, {"batch_norm", who}).norm(x, eps);
 }
 // Running statistics without a word on training are no weights.
 template <class T, int R>
