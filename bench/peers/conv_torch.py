@@ -38,7 +38,9 @@ def steps(order, batch, size, inputs, outputs, kernel, stride, padding, groups):
 
 def main():
     order = getattr(torch, sys.argv[1])
-    torch.set_num_threads(int(sys.argv[2]))
+    threads = int(sys.argv[2])
+    torch.set_num_threads(threads)
+    clock = time.process_time_ns if threads == 1 else time.perf_counter_ns
     torch.set_grad_enabled(False)
     task.say(ready=f"PyTorch {sys.argv[1]}", version=torch.__version__)
     for line in sys.stdin:
@@ -49,9 +51,9 @@ def main():
         made = step()
         least, until, turns = float("inf"), time.perf_counter() + 0.05, 0
         while turns < 3 or time.perf_counter() < until:
-            start = time.perf_counter_ns()
+            start = clock()
             step()
-            least = min(least, time.perf_counter_ns() - start)
+            least = min(least, clock() - start)
             turns += 1
         task.say(ns=least, sum=made.double().abs().sum().item())
 
