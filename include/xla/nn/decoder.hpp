@@ -144,6 +144,13 @@ struct DecoderLayer {
   XLA_MODULE(input_layernorm, self_attn, post_attention_layernorm, mlp)
 };
 
+namespace detail {
+/// What a decoder's cache says of a token for which it has no place.
+struct full_cache {
+  static constexpr auto name = "KeyValueCache: the cache is full, reset() empties it";
+};
+}  // namespace detail
+
 /// What a decoder keeps of Batch texts, one token after the other, so that each of at most Length
 /// tokens goes through it once: keys and values of every layer, and the number of tokens so far.
 /// Attention reads all Length places each time. Pope et al. (2022).
@@ -257,9 +264,8 @@ struct Decoder {
     if (!scope.equal(texts, Batch))
       scope.fail(xla::detail::text("tokens of shape ")
                  << tokens.dims() << " for a cache of " << Batch << " texts");
-    const Tensor<std::int64_t, 1> positions =
-        xla::detail::check_index(cache.position + arange<typename parts::counter::value_type>(n),
-                                 Length, xla::detail::full_cache);
+    const Tensor<std::int64_t, 1> positions = xla::detail::check_index<detail::full_cache>(
+        cache.position + arange<typename parts::counter::value_type>(n), Length);
     stream h = embed_tokens(tokens);
     if constexpr (C.max_positions > 0) h = h + index_select(embed_positions.weight, 0, positions);
     h = drop(h);

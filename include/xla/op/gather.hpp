@@ -167,9 +167,8 @@ constexpr Tensor<T, R> scatter_by(const Tensor<T, R>& x, int axis,
                                   caller who) {
   static_assert(R >= 1 && R == I,
                 "xla::scatter and scatter_add: x, index and source need the same number of axes");
-  const call_site site{Op::name, who};
-  const int at = axis_of(x, R, axis, site);
-  return put_along<Op>(x, at, check_index(index, x.size(at), site), source, who);
+  const int at = axis_of(x, R, axis, {Op::name, who});
+  return put_along<Op>(x, at, check_index<Op>(index, x.size(at), who), source, who);
 }
 
 }  // namespace detail
@@ -182,10 +181,11 @@ constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis, const Tensor<std:
                               caller who = here()) {
   static_assert(R >= 1 && R == I,
                 "xla::gather: x and index need the same number of axes; see take_along_dim");
-  const detail::call_site site{"gather", who};
-  const int at = detail::axis_of(x, R, axis, site);
+  const int at = detail::axis_of(x, R, axis, {"gather", who});
   if constexpr (R != I) return x;
-  else return detail::gather_along(x, at, detail::check_index(index, x.size(at), site), who);
+  else
+    return detail::gather_along(x, at, detail::check_index<op::gather>(index, x.size(at), who),
+                                who);
 }
 
 /// x with elements replaced: out[index[i][j]][j] = source[i][j] for axis 0; source has the index's

@@ -9,25 +9,30 @@
 
 namespace xla::detail {
 
-template <class Out, class T>
-struct kernel_of<op::check_index, Out, T> {
-  static void run(const kernel_call& call) {
-    const T* in = static_cast<const T*>(call.in[0]);
-    const std::int64_t n = count(*call.out_shape);
-    const extent limit = call.attributes<op::check_index>().limit;
-    for (std::int64_t i = 0; i < n; ++i)
-      if (in[i] < 0 || in[i] >= limit) fail(call, i, in[i]);
-    std::copy_n(in, n, static_cast<T*>(call.out));
-  }
-
- private:
-  [[noreturn]] static void fail(const kernel_call& call, std::int64_t at, T value) {
-    const auto [function, limit] = call.attributes<op::check_index>();
+/// Copies an index of which each element is in range; else an error that begins with the function.
+template <class In = void>
+void copy_checked(const kernel_call& call, std::string_view function) {
+  const auto* const index = static_cast<const std::int64_t*>(call.in[0]);
+  const std::int64_t n = count(*call.out_shape);
+  const extent limit = call.attributes<op::check_index>().limit;
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (index[i] >= 0 && index[i] < limit) continue;
     text t;
-    t << checked_functions[function] << ": index " << value << " at position " << at
-      << " is outside [0, " << extent{limit} << ")" << call.at;
+    t << function << ": index " << index[i] << " at position " << i << " is outside [0, " << limit
+      << ")" << call.at;
     throw index_error(std::string(t.view()));
   }
+  std::copy_n(index, n, static_cast<std::int64_t*>(call.out));
+}
+XLA_INSTANCE(void copy_checked<void>(const kernel_call&, std::string_view));
+
+template <>
+struct kernel_of<op::check_index, std::int64_t, std::int64_t> {
+  static void run(const kernel_call& call) { copy_checked(call, op::check_index::name); }
+};
+template <class Function>
+struct kernel_of<check_index_of<Function>, std::int64_t, std::int64_t> {
+  static void run(const kernel_call& call) { copy_checked(call, Function::name); }
 };
 
 template <class Out, class T>

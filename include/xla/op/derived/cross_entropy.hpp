@@ -54,11 +54,11 @@ constexpr auto along_classes(const Tensor<T, 1>& of_class) {
 
 /// True at the class of each row: the logits' sizes. Class numbers are compared as T: exact up to
 /// 2^24 classes in float.
-template <class T, int R, int C>
+template <class Function, class T, int R, int C>
 constexpr Tensor<bool, R> class_hit(const Tensor<T, R>& input,
-                                    const Tensor<std::int64_t, C>& target, const call_site& site) {
+                                    const Tensor<std::int64_t, C>& target, caller who) {
   const Size classes = input.size(class_axis<R>);
-  const auto index = check_index(target, classes, site);
+  const auto index = check_index<Function>(target, classes, who);
   return unsqueeze(cast<T>(index), class_axis<R>) == along_classes<R>(arange<T>(classes));
 }
 
@@ -98,6 +98,12 @@ constexpr Tensor<T, R - 1> reduce_losses(const Tensor<T, R>& loss, reduction::no
   return squeeze<class_axis<R>>(loss);
 }
 
+struct cross_entropy_name {
+  static constexpr auto name = "cross_entropy";
+};
+struct nll_loss_name {
+  static constexpr auto name = "nll_loss";
+};
 inline constexpr std::string_view empty_cross_entropy =
     "cross_entropy: the batch is empty, its mean loss is not defined";
 inline constexpr std::string_view empty_nll_loss =
@@ -147,10 +153,11 @@ template <class T, int R, class Reduction, class... Weight>
 constexpr auto cross_entropy_of_classes(const Tensor<T, R>& logits,
                                         const Tensor<std::int64_t, R - 1>& target,
                                         const CrossEntropyOptions& options, Reduction reduction,
-                                        const call_site& site, const Weight&... weight) {
+                                        caller who, const Weight&... weight) {
+  const call_site site{"cross_entropy", who};
   check_classes(logits, target, site, empty_cross_entropy);
   const auto counts = target != options.ignore_index;
-  const auto hit = class_hit(logits, where(counts, target, 0), site);
+  const auto hit = class_hit<cross_entropy_name>(logits, where(counts, target, 0), who);
   const auto logs = log_softmax(logits, class_axis<R>);
   const auto smoothing = options.label_smoothing.template as<T>();
   const auto rows = unsqueeze(counts, class_axis<R>);
@@ -203,7 +210,7 @@ constexpr auto cross_entropy_by(const Tensor<T, R>& logits, const Tensor<U, C>& 
       !(options.label_smoothing.value() >= 0 && options.label_smoothing.value() <= 1))
     refuse_now(logits, "cross_entropy: label_smoothing is between 0 and 1");
   if constexpr (kind_of_target<T, R, U, C>() == target_kind::classes)
-    return cross_entropy_of_classes(logits, target, options, reduction, site, weight...);
+    return cross_entropy_of_classes(logits, target, options, reduction, who, weight...);
   else if constexpr (kind_of_target<T, R, U, C>() == target_kind::probabilities)
     return cross_entropy_of_probabilities(logits, target, options, reduction, site, weight...);
   else return Tensor<T, 0>();
@@ -219,9 +226,8 @@ template <class T, int R, class U, int C, detail::loss_reduction Reduction>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                              Reduction reduction, caller who = here()) {
   if constexpr (detail::kind_of_target<T, R, U, C>() == detail::target_kind::classes) {
-    const detail::call_site site{"cross_entropy", who};
-    detail::check_classes(logits, target, site, detail::empty_cross_entropy);
-    const auto hit = detail::class_hit(logits, target, site);
+    detail::check_classes(logits, target, {"cross_entropy", who}, detail::empty_cross_entropy);
+    const auto hit = detail::class_hit<detail::cross_entropy_name>(logits, target, who);
     // The class is picked before the logarithm is taken off: so one pass over the row does both.
     const auto parts = detail::split_log_softmax(logits, detail::class_axis<R>, who);
     const auto loss = parts.log_total + detail::at_class(-parts.z, hit);
@@ -268,9 +274,9 @@ template <class T, int R, class U, int C, detail::loss_reduction Reduction>
 constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target, Reduction reduction,
                         caller who = here()) {
   if constexpr (detail::is_classes<T, R, U, C>()) {
-    const detail::call_site site{"nll_loss", who};
-    detail::check_classes(input, target, site, detail::empty_nll_loss);
-    const auto picked = detail::at_class(input, detail::class_hit(input, target, site));
+    detail::check_classes(input, target, {"nll_loss", who}, detail::empty_nll_loss);
+    const auto picked =
+        detail::at_class(input, detail::class_hit<detail::nll_loss_name>(input, target, who));
     return -detail::reduce_losses(picked, reduction);
   } else {
     return Tensor<T, 0>();
@@ -286,10 +292,9 @@ template <class T, int R, class U, int C, detail::loss_reduction Reduction = red
 constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target,
                         const Scalar& ignore_index, Reduction reduction = {}, caller who = here()) {
   if constexpr (detail::is_classes<T, R, U, C>()) {
-    const detail::call_site site{"nll_loss", who};
-    detail::check_classes(input, target, site, detail::empty_nll_loss);
+    detail::check_classes(input, target, {"nll_loss", who}, detail::empty_nll_loss);
     const auto counts = target != ignore_index;
-    const auto hit = detail::class_hit(input, where(counts, target, 0), site);
+    const auto hit = detail::class_hit<detail::nll_loss_name>(input, where(counts, target, 0), who);
     const auto rows = unsqueeze(counts, detail::class_axis<R>);
     const auto loss = where(rows, -detail::at_class(input, hit), 0);
     return detail::reduce_rows(loss, cast<T>(rows), reduction);

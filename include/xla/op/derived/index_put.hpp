@@ -6,19 +6,23 @@
 namespace xla {
 namespace detail {
 
+struct index_put_name {
+  static constexpr auto name = "index_put";
+};
+
 /// The indices of the first axes as one index of those axes joined; each in range. sizes: what they
 /// broadcast to.
 template <class T, int R, int I, std::size_t N>
 constexpr Tensor<std::int64_t, I> joined_index(const Tensor<T, R>& x,
                                                const Tensor<std::int64_t, I> (&indices)[N],
-                                               shape& sizes, const call_site& site) {
-  const size_scope scope{x.table() ? x.table() : indices[0].table(), site};
-  auto joined = check_index(indices[0], x.size(0), site);
+                                               shape& sizes, caller who) {
+  const size_scope scope{x.table() ? x.table() : indices[0].table(), {index_put_name::name, who}};
+  auto joined = check_index<index_put_name>(indices[0], x.size(0), who);
   sizes = indices[0].dims();
   for (std::size_t k = 1; k < N; ++k) {
     const int axis = static_cast<int>(k);
     sizes = scope.broadcast(sizes, indices[k].dims());
-    joined = joined * x.size(axis) + check_index(indices[k], x.size(axis), site);
+    joined = joined * x.size(axis) + check_index<index_put_name>(indices[k], x.size(axis), who);
   }
   return joined;
 }
@@ -51,7 +55,7 @@ constexpr Tensor<T, R> index_put(const Tensor<T, R>& x, const Tensor<std::int64_
   static_assert(V <= all, "xla::index_put: the values have more axes than the indices choose");
   const detail::call_site site{"index_put", who};
   detail::shape to;
-  const auto index = detail::joined_index(x, indices, to, site);
+  const auto index = detail::joined_index(x, indices, to, who);
   Size rows = 1, row = 1;
   for (int i = 0; i < R - kept; ++i) rows = rows * x.size(i);
   for (int i = R - kept; i < R; ++i) row = row * x.size(i), to.push(x.dims()[i]);

@@ -14,6 +14,13 @@ constexpr Tensor<T, To> broadcast_to(const Tensor<T, R>& x, const shape& s) {
     if (x.dims() == s) return x;
   return with_shape<op::expand, To>(x, s);
 }
+
+struct take_along_dim_name {
+  static constexpr auto name = "take_along_dim";
+};
+struct one_hot_name {
+  static constexpr auto name = "one_hot";
+};
 }  // namespace detail
 
 /// gather whose other axes broadcast: take_along_dim(x, argsort(x, 1), 1). An index outside
@@ -24,7 +31,7 @@ constexpr Tensor<T, R> take_along_dim(const Tensor<T, R>& x, const Tensor<std::i
   static_assert(R >= 1 && R == I, "xla::take_along_dim: x and index need the same number of axes");
   const detail::call_site site{"take_along_dim", who};
   const int at = detail::axis_of(x, R, axis, site);
-  const auto checked = detail::check_index(index, x.size(at), site);
+  const auto checked = detail::check_index<detail::take_along_dim_name>(index, x.size(at), who);
   detail::shape from = x.dims(), to = index.dims();
   const detail::extent size = from[at], count = to[at];
   from[at] = to[at] = 1;
@@ -40,7 +47,7 @@ constexpr Tensor<T, R> take_along_dim(const Tensor<T, R>& x, const Tensor<std::i
 template <class I, int R>
 constexpr Tensor<I, R + 1> one_hot(const Tensor<I, R>& index, Size classes, caller who = here()) {
   static_assert(std::is_same_v<I, std::int64_t>, "xla::one_hot: the index must be of std::int64_t");
-  const auto checked = detail::check_index(index, classes, {"one_hot", who});
+  const auto checked = detail::check_index<detail::one_hot_name>(index, classes, who);
   return cast<I>(unsqueeze(checked, -1) == arange<I>(classes));
 }
 
