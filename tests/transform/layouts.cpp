@@ -136,7 +136,7 @@ constexpr Tensor<T, 4> normalize_channels(const Tensor<T, 4>& x) {
 TEST_CASE("statistics of channels are sums of columns, and nothing is copied between") {
   const auto step = [](auto& x, auto& weight) {
     const auto per_channel = reshape(weight, {-1, 1, 1});
-    const auto a = scale_channels(x * per_channel);
+    const auto a = scale_channels(x.detach() * per_channel);
     const auto b = xla::relu(normalize_channels(a) * per_channel);
     const auto s = sum(square(scale_channels(b + a)), {0, 2, 3});
     sum(s).backward();
@@ -293,7 +293,7 @@ namespace {
 struct residual_net {
   template <class W>
   constexpr auto operator()(W& stem, W& a, W& b, W& shortcut, Tensor<float, 4>& x) const {
-    const auto y = relu(normalize_channels(conv2d(x, stem, {.padding = 1})));
+    const auto y = relu(normalize_channels(conv2d(x.detach(), stem, {.padding = 1})));
     const auto h = relu(normalize_channels(conv2d(y, a, {.stride = 2, .padding = 1})));
     const auto side = normalize_channels(conv2d(y, shortcut, {.stride = 2}));
     const auto z = relu(normalize_channels(conv2d(h, b, {.padding = 1})) + side);
@@ -309,7 +309,7 @@ struct residual_net {
 struct line_net {
   template <class W>
   constexpr auto operator()(W& a, W& b, Tensor<float, 3>& x) const {
-    const auto h = relu(conv1d(x, a, {.padding = 1}));
+    const auto h = relu(conv1d(x.detach(), a, {.padding = 1}));
     const auto y = tanh(conv1d(h * 0.5, b, {.padding = 1}) + h);
     const auto s = sum(square(y));
     s.backward();
@@ -347,7 +347,9 @@ TEST_CASE("eager mode keeps the order that an op makes, and every reader finds r
   const auto net = [](auto& x, auto& w, auto& v, auto& bias) {
     const auto a = relu(conv2d(x, w, bias, {.padding = 1})) * 0.5;
     const auto b = conv2d(max_pool2d(xla::cat({a, a + 1}, 1), 2), v, {.groups = 4});
-    const auto c = conv2d(normalize_channels(avg_pool2d(b, {2, 1})) + 0.5, v, {.groups = 4});
+    const auto smooth = xla::interpolate(avg_pool2d(b, {2, 1}),
+                                         {.size = {3, 4}, .mode = xla::Interpolation::bilinear});
+    const auto c = conv2d(normalize_channels(smooth) + 0.5, v, {.groups = 4});
     return std::tuple(a, c, permute(b, {0, 2, 3, 1}), sum(a, {0, 2, 3}), slice(c, 1, 1, 3));
   };
   const xla::eager_mode_guard eager;

@@ -73,18 +73,18 @@ class image_rows {
   }
   void finish(T* out, std::int64_t width, bool whole, bool blocks) {
     if (blocks) end_block();
-    for (std::int64_t c = 0; c < width; ++c) {
-      alignas(64) T lanes[w];
-      for (int lane = 0; lane < w; ++lane) {
-        lanes[lane] = whole ? joined(lane, c) : sum_[lane][c];
-        if (!blocks) continue;
-        const T all = before_[lane][c] + lost_[lane][c];
-        lanes[lane] = all == all ? all : before_[lane][c];
-      }
-      const V all = V{kernel::load_numbers(lanes, kernel::all_lanes{})}.across(
-          [](V a, V b) { return a + b; });
-      kernel::store_numbers(out + c, all.v, 1);
-    }
+    for (int lane = 0; lane < w; ++lane)
+      for (std::int64_t c = 0; c < widest; ++c)
+        sum_[lane][c] = blocks ? total(lane, c) : whole ? joined(lane, c) : sum_[lane][c];
+    // As lanes are exchanged within a vector.
+    for (int half = w / 2; half > 0; half /= 2)
+      for (int lane = 0; lane < half; ++lane)
+        for (std::int64_t c = 0; c < widest; ++c) sum_[lane][c] += sum_[lane + half][c];
+    std::copy_n(sum_[0], width, out);
+  }
+  T total(int lane, std::int64_t c) const {
+    const T all = before_[lane][c] + lost_[lane][c];
+    return all == all ? all : before_[lane][c];
   }
 
   alignas(64) T sum_[together][widest] = {}, before_[w][widest] = {}, lost_[w][widest] = {};
