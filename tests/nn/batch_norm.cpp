@@ -125,6 +125,7 @@ TEST_CASE("normalization of channels is the same in every mode") {
   const auto x = test::parameter({3, 4, 5, 2});
   test::check_modes(train, images, x);
   test::check_modes(train, images, test::parameter({17, 4, 1, 1}));
+  test::check_modes(train, images, test::parameter({1, 4, 1, 45}));
   test::check_modes(train, nn::BatchNorm1d(4), test::parameter({2, 4, 33}));
   test::check_modes(
       [](auto& layer, auto& x) {

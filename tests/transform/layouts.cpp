@@ -6,6 +6,7 @@
 
 #include "support/layouts.hpp"
 #include "support/modes.hpp"
+#include "support/threads.hpp"
 #include "xla/io/npy.hpp"
 #include "xla/xla.hpp"
 
@@ -144,14 +145,33 @@ TEST_CASE("statistics of channels are sums of columns, and nothing is copied bet
   };
   const xla::eager_mode_guard eager;
   for (const auto& size :
-       {test::sizes_t{2, 3, 4, 5}, {3, 35, 33, 31}, {1, 1, 1, 2}, {5, 40, 1, 1}}) {
+       {test::sizes_t{2, 3, 4, 5}, {3, 35, 33, 31}, {1, 9, 7, 5}, {1, 1, 1, 2}, {5, 40, 1, 1}}) {
     const auto x = numbers<float>({size[0], size[1], size[2], size[3]});
     const auto w = test::parameter(numbers<float>({size[1]}, 1));
     test::check_modes<xla::verified>(step, x, w);
   }
   // Of x times weight, and of x for the gradient of weight.
   const auto w = test::parameter(numbers<float>({3}, 1));
-  CHECK(copies(step, numbers<float>({2, 3, 4, 5}), w) == 2);
+  const auto x = numbers<float>({2, 3, 4, 5});
+  CHECK(copies(step, x, w) == 2);
+  // They are made where their input is, but for those of what a copy makes.
+  const auto lowered = xla::compile(step).graph(xla::Stage::lowered, x, w);
+  CHECK(times("image_sum(", lowered) == 0);
+  CHECK(times(": row kernel", lowered) >= 3);
+}
+
+TEST_CASE("sums over all but the channels do not depend on the number of threads") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({3, 70, 33, 31});
+  const test::restore_threads guard(1);
+  const auto want = sum(x, {0, 2, 3}).to_vector();
+  for (const int threads : {2, 5}) {
+    xla::set_num_threads(threads);
+    CHECK(sum(x, {0, 2, 3}).to_vector() == want);
+  }
+  const auto exact = sum(xla::cast<double>(x), {0, 2, 3}).to_vector();
+  for (std::size_t i = 0; i < want.size(); ++i)
+    CHECK(want[i] == Approx(exact[i]).margin(1e-4).epsilon(0));
 }
 
 TEST_CASE("an order goes on through parts, joins, borders and other numbers of axes") {

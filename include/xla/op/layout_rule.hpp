@@ -51,11 +51,19 @@ constexpr axis_set places_of(axis_set axes, int rank, layout order) {
   return places;
 }
 
+/// Whether images lie with their channels, axis 1, innermost.
+constexpr bool channels_innermost(int rank, layout order) {
+  bool innermost = rank > 2 && order.axis(0) == 0;
+  for (int i = 2; i < rank; ++i) innermost = innermost && order.axis(i - 1) == i;
+  return innermost;
+}
 /// Whether a reduction over places in memory meets its terms in the order in which it does where
 /// they lie row by row.
 constexpr bool reduces_alike(const op_record& n, layout order) {
   if (is<op::sum>(n) && n.type != dtype::float32 && n.type != dtype::float64) return true;
   const axis_set axes = n.attributes<op::reduction>().axes;
+  if (is<op::sum>(n) && sums_channels(n.dims_shape(), axes) && channels_innermost(n.rank, order))
+    return true;
   for (int i = 0; i < n.rank; ++i)
     for (int k = i + 1; k < n.rank; ++k) {
       const int a = order.axis(i), b = order.axis(k);
@@ -67,8 +75,8 @@ constexpr bool reduces_alike(const op_record& n, layout order) {
 /// Whether a sum is one over the places of images that lie with their channels innermost.
 constexpr bool sums_images(const op_record& n, layout order) {
   const axis_set axes = n.attributes<op::reduction>().axes;
-  bool places = is<op::sum>(n) && n.rank > 2 && !axes.has(1) && order.axis(0) == 0;
-  for (int i = 2; i < n.rank; ++i) places = places && axes.has(i) && order.axis(i - 1) == i;
+  bool places = is<op::sum>(n) && !axes.has(1) && channels_innermost(n.rank, order);
+  for (int i = 2; i < n.rank; ++i) places = places && axes.has(i);
   return places;
 }
 /// Such a sum in place of that.

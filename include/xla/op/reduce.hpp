@@ -12,6 +12,18 @@ template <class Op, class T, int R>
 constexpr Tensor<T, R> reduce(const Tensor<T, R>& x, axis_set axes);
 }
 
+namespace xla::detail {
+/// Whether a sum is one over all but the channels of images (N, C, H, W). Axes of size 1 count as
+/// summed: of a gradient those are left out where sizes are known. Not so in sums over the last
+/// axis alone, which have the order of rows.
+constexpr bool sums_channels(const shape& s, axis_set axes) {
+  if (s.rank != 4 || axes.has(1) || axes == axis_set::one(3)) return false;
+  for (int i = 0; i < 4; ++i)
+    if (i != 1 && !axes.has(i) && s[i] != 1) return false;
+  return true;
+}
+}  // namespace xla::detail
+
 namespace xla::op {
 
 /// The base of reductions: the axes get size 1 and stay.
@@ -30,6 +42,8 @@ struct reduction {
   }
 };
 
+/// One over all but the channels of images meets the terms as if these lay innermost: fractions
+/// have the same bits in either order.
 struct sum : reduction {
   static constexpr auto name = "sum";
   static constexpr bool rounds = true;  ///< its order tells how exact it is

@@ -98,6 +98,10 @@ struct kernel_of<image_sum, Out, T> {
     if (count(*call.out_shape) == 0) return;
     const std::int64_t places = images == 0 ? 0 : count(s) / channels / images;
     const bool all = call.attributes<image_sum>().images;
+    // Of one image this is the sum over all but the channels, which has an order of its own.
+    if (images == 1 && s.rank == 4)
+      return column_reduce<op::sum, T>::run(static_cast<T*>(call.out),
+                                            static_cast<const T*>(call.in[0]), 1, places, channels);
     // These lie row by row as well.
     if (channels == 1 || places == 1 || count(s) == 0)
       return row_by_row(call, channels, places, all);

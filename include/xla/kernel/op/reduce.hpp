@@ -52,10 +52,27 @@ struct column_reduce {
     const std::int64_t strips = (inner + width - 1) / width;
     auto one = [&](std::int64_t i) {
       const std::int64_t o = i / strips, c = i % strips * width;
-      strip(out + o * inner + c, in + o * n * inner + c, n, inner, std::min(width, inner - c));
+      const T* const from = in + o * n * inner + c;
+      strip(out + o * inner + c, n, inner, std::min(width, inner - c),
+            [=](std::int64_t r, std::int64_t) { return from + r * inner; });
     };
     if (parallel) return kernel::parallel_for(outer * strips, one);
     for (std::int64_t i = 0; i < outer * strips; ++i) one(i);
+  }
+  /// (images, channels, places) to (channels), in the order of images whose channels lie innermost.
+  static void run_channels(T* out, const T* in, std::int64_t images, std::int64_t channels,
+                           std::int64_t places) {
+    constexpr std::int64_t width = 32;
+    const std::int64_t n = images * places;
+    kernel::for_ranges(
+        (channels + width - 1) / width, n * width, [&](std::int64_t first, std::int64_t last) {
+          for (std::int64_t c = first * width; c < last * width; c += width) {
+            const std::int64_t count = std::min(width, channels - c);
+            strip(out + c, n, count, count, [&](std::int64_t r, std::int64_t rows) {
+              return turned(in + c * places, channels * places, places, r, rows, count);
+            });
+          }
+        });
   }
 
  private:
@@ -70,18 +87,36 @@ struct column_reduce {
     T* lost = nullptr;  ///< by sums of blocks
   };
 
-  static void strip(T* out, const T* in, std::int64_t n, std::int64_t stride, std::int64_t count) {
+  /// at(r, n): where rows from r on lie, n of them.
+  template <class At>
+  static void strip(T* out, std::int64_t n, std::int64_t stride, std::int64_t count, At at) {
     const kernel::column_order order(n);
-    if (!in_blocks || n <= order.part) return rows({in, stride, count, out}, n);
+    if (!in_blocks || n <= order.part) return rows({at(0, n), stride, count, out}, n);
     T lost[widest], sum[widest], sum_lost[widest];
-    const columns all{in, stride, count, out, order.blocks ? lost : nullptr};
+    const columns all{at(0, order.part), stride, count, out, order.blocks ? lost : nullptr};
     rows(all, order.part);
     for (std::int64_t r = order.part; r < n; r += order.part) {
-      rows({in + r * stride, stride, count, sum, order.blocks ? sum_lost : nullptr},
-           std::min(order.part, n - r));
+      const std::int64_t some = std::min(order.part, n - r);
+      rows({at(r, some), stride, count, sum, order.blocks ? sum_lost : nullptr}, some);
       kernel::column_sums<T>{out, all.lost}.add({sum, sum_lost}, count, false);
     }
     if (order.blocks) kernel::column_sums<T>{out, lost}.total(out, count);
+  }
+  /// Some rows of `count` channels, of images that are `image` elements apart and lie channel by
+  /// channel.
+  static const T* turned(const T* in, std::int64_t image, std::int64_t places, std::int64_t first,
+                         std::int64_t rows, std::int64_t count) {
+    auto* const to = static_cast<T*>(
+        kernel::thread_scratch<column_reduce>(rows * count * static_cast<std::int64_t>(sizeof(T))));
+    for (std::int64_t done = 0; done < rows;) {
+      const std::int64_t place = (first + done) % places;
+      const std::int64_t run = std::min(rows - done, places - place);
+      const T* const from = in + (first + done) / places * image + place;
+      for (std::int64_t c = 0; c < count; ++c)
+        for (std::int64_t i = 0; i < run; ++i) to[(done + i) * count + c] = from[c * places + i];
+      done += run;
+    }
+    return to;
   }
   [[gnu::noinline]] static void rows(columns c, std::int64_t n) {
     const std::int64_t near = c.count <= narrow ? std::max(n, height) : height;
@@ -178,6 +213,11 @@ struct kernel_of<Op, Out, T> {
       const std::int64_t n = count(*call.out_shape);
       return column_reduce<Op, T>::run(out, in, 1, n == 0 ? 0 : count(call.in_shapes[0]) / n, n);
     }
+    if (is_channels(call)) {
+      const shape& s = call.in_shapes[0];
+      const std::int64_t n = s[0] * s[1];
+      return column_reduce<Op, T>::run_channels(out, in, s[0], s[1], n == 0 ? 0 : count(s) / n);
+    }
     int at = g.last_reduced();
     if (at < 0) return single_row<Op, T>::run(out, in, count(*call.out_shape), 1);
     working_memory parts[2];
@@ -203,6 +243,10 @@ struct kernel_of<Op, Out, T> {
     const int rank = call.in_shapes[0].rank;
     return std::is_same_v<Op, op::sum> && rank > 1 &&
            call.attributes<Op>().axes == axis_set::range(0, rank - 1);
+  }
+  static bool is_channels(const kernel_call& call) {
+    return std::is_same_v<Op, op::sum> && std::is_floating_point_v<T> &&
+           sums_channels(call.in_shapes[0], call.attributes<Op>().axes);
   }
 };
 

@@ -72,12 +72,12 @@ constexpr void check_affine(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
   check_channels(x, bias, site);
 }
 
-/// One element per channel under the sizes that broadcast to (N, C, …): (1, C, 1, …).
+/// One element per channel under the sizes that broadcast to (N, C, …): (C, 1, …).
 template <int R, class T>
-constexpr Tensor<T, R> per_channel(const Tensor<T, 1>& p) {
+constexpr Tensor<T, R - 1> per_channel(const Tensor<T, 1>& p) {
   shape s;
-  for (int i = 0; i < R; ++i) s.push(i == 1 ? p.dims()[0] : 1);
-  return with_shape<op::reshape, R>(p, s);
+  for (int i = 1; i < R; ++i) s.push(i == 1 ? p.dims()[0] : 1);
+  return with_shape<op::reshape, R - 1>(p, s);
 }
 
 /// All axes of (N, C, …) but the channels.
@@ -97,17 +97,17 @@ constexpr void check_statistics(const Tensor<T, R>& x, const Buffer<T, 1>& mean,
   check_channels(x, var, site);
 }
 
-/// x less the mean of each channel, times a scale: both (1, C, 1, …).
+/// x less the mean of each channel, times a scale: both (C, 1, …).
 template <class T, int R>
-constexpr Tensor<T, R> center_scale(const Tensor<T, R>& x, const Tensor<T, R>& mean,
-                                    const Tensor<T, R>& scale) {
+constexpr Tensor<T, R> center_scale(const Tensor<T, R>& x, const Tensor<T, R - 1>& mean,
+                                    const Tensor<T, R - 1>& scale) {
   return apply<op::center_scale, T, T, R>(plain, x, mean, scale);
 }
 
-/// Mean and variance of each channel of a batch, (1, C, 1, …), and of how many elements.
+/// Mean and variance of each channel of a batch, (C, 1, …), and of how many elements.
 template <class T, int R>
 struct batch_moments {
-  Tensor<T, R> mean, variance;
+  Tensor<T, R - 1> mean, variance;
   Size count;
 
   constexpr batch_moments(const Tensor<T, R>& x, const call_site& site)
@@ -131,8 +131,8 @@ struct batch_moments {
   /// Moves running statistics by a part of the way to these; the variance to its unbiased estimate.
   constexpr void move(const Buffer<T, 1>& running_mean, const Buffer<T, 1>& running_var,
                       const Tensor<T, 0>& rate) const {
-    const auto move = [&](const Buffer<T, 1>& running, const Tensor<T, R>& batch) {
-      const Tensor<T, 1> now = drop_axes<1, T>(batch.detach(), around_channels<R>);
+    const auto move = [&](const Buffer<T, 1>& running, const Tensor<T, R - 1>& batch) {
+      const Tensor<T, 1> now = drop_axes<1, T>(batch.detach(), axis_set::range(1, R - 1));
       running.copy_(running.detach() * (1 - rate) + now * rate);
     };
     move(running_mean, mean);
@@ -140,8 +140,9 @@ struct batch_moments {
   }
 
  private:
-  constexpr Tensor<T, R> average(const Tensor<T, R>& x) const {
-    return narrowed<T>(reduce<op::sum>(widened(x), around_channels<R>) / count);
+  constexpr Tensor<T, R - 1> average(const Tensor<T, R>& x) const {
+    const auto mean = narrowed<T>(reduce<op::sum>(widened(x), around_channels<R>) / count);
+    return drop_axes<R - 1, T>(mean, axis_set::one(0));
   }
 };
 

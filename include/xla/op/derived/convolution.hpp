@@ -236,8 +236,8 @@ template <class T, int R>
 constexpr Tensor<T, R> plus_bias(const Tensor<T, R>& y, const Tensor<T, 1>* bias, caller who) {
   if (!bias) return y;
   shape s;
-  for (int i = 0; i < R; ++i) s.push(i == 1 ? bias->dims()[0] : 1);
-  return map_binary<op::add, T>(y, with_shape<op::reshape, R>(*bias, s), who);
+  for (int i = 1; i < R; ++i) s.push(i == 1 ? bias->dims()[0] : 1);
+  return map_binary<op::add, T>(y, with_shape<op::reshape, R - 1>(*bias, s), who);
 }
 
 template <int D, class T>
