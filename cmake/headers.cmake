@@ -327,6 +327,7 @@ set(XLA_HEADERS
   xla/nn/shape.hpp
   xla/nn/state_dict.hpp
   xla/nn/state_loader.hpp
+  xla/nn/upsample.hpp
   xla/optim/adagrad.hpp
   xla/optim/adam.hpp
   xla/optim/adamw.hpp

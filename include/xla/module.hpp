@@ -24,14 +24,33 @@ constexpr void visit_states(Module& module, F&& f, const tree_path& path = {}) {
       path);
 }
 
+/// The same for every parameter and buffer, in the order of the members.
+template <class Module, class F>
+constexpr void visit_states(Module& module, F&& f, const tree_path& path = {}) {
+  detail::visit_tree(
+      module,
+      [&](auto& leaf, const tree_path& at) {
+        if constexpr (detail::is_state<std::remove_cvref_t<decltype(leaf)>>) f(leaf, at);
+      },
+      path);
+}
+
+/// Calls f(std::type_identity<S>, path) for the type S of every parameter and buffer of a type,
+/// without making one.
+template <class X, class F>
+constexpr void visit_state_types(F&& f) {
+  detail::visit_types<std::remove_cvref_t<X>>(
+      [&]<class L>(std::type_identity<L> type, const tree_path& path) {
+        if constexpr (detail::is_state<L>) f(type, path);
+      });
+}
+
 /// Parameters of a type, counted without making one.
 template <class X>
 constexpr int count_parameters() {
   int n = 0;
-  detail::visit_types<std::remove_cvref_t<X>>(
-      [&]<class L>(std::type_identity<L>, const tree_path&) {
-        if constexpr (detail::is_state<L>) n += L::trainable;
-      });
+  visit_state_types<X>(
+      [&]<class S>(std::type_identity<S>, const tree_path&) { n += S::trainable; });
   return n;
 }
 

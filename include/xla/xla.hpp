@@ -123,6 +123,7 @@ namespace train {}
 #include "xla/nn/sequential.hpp"
 #include "xla/nn/shape.hpp"
 #include "xla/nn/state_dict.hpp"
+#include "xla/nn/upsample.hpp"
 #include "xla/op/functional_copy.hpp"
 #include "xla/op/print.hpp"
 #include "xla/optim/adagrad.hpp"

@@ -115,7 +115,7 @@ TEST_CASE("tokens for which a cache has no place are refused in every mode, and 
   leaves_cache([&] { return append(model, unknown, cache); }, "embedding: index 11");
   leaves_cache([&] { return compiled(model, unknown, cache); }, "embedding: index 11");
   leaves_cache([&] { return append(model, two, cache); },
-               "nn::Decoder: tokens of shape (2, 1) for a cache of 1 texts");
+               "KeyValueCache: a tensor of shape (2, 1), whose axis 0 has to be 1");
   CHECK_THROWS_AS(compiled(model, two, cache), xla::shape_error);
 }
 

@@ -10,6 +10,7 @@
 #include "xla/nn/loss.hpp"
 #include "xla/nn/pool.hpp"
 #include "xla/nn/sequential.hpp"
+#include "xla/nn/upsample.hpp"
 #include "xla/nn/state_dict.hpp"
 #include "xla/optim/sgd.hpp"
 
@@ -105,6 +106,22 @@ TEST_CASE("layers of images are the same in every mode, one by one") {
   test::check_modes(train, nn::Sequential{nn::AvgPool2d<2, 1>{}, nn::AdaptiveMaxPool2d<2>{}},
                     images);
   test::check_modes(train, nn::Sequential{nn::MaxPool1d<2>{}, nn::AvgPool1d<2, 1>{}}, lines);
+  constexpr nn::UpsampleConfig larger{.scale_factor = {2, 3}, .mode = xla::Interpolation::bilinear};
+  test::check_modes(train, nn::Sequential{nn::Upsample<larger>{}, nn::Upsample<9>{}}, images);
+  test::check_modes(train, nn::Upsample<nn::UpsampleConfig{.scale_factor = 2}>{}, lines);
+}
+
+TEST_CASE("Upsample is interpolate as a layer") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({1, 2, 3, 4});
+  check_equal(nn::Upsample<nn::UpsampleConfig{.size = {5, 2}}>{}(x),
+              xla::interpolate(x, {.size = {5, 2}}));
+  constexpr nn::UpsampleConfig corners{
+      .scale_factor = 3, .mode = xla::Interpolation::bilinear, .align_corners = true};
+  check_equal(nn::Upsample<corners>{}(x),
+              xla::interpolate(x, {.scale_factor = 3,
+                                   .mode = xla::Interpolation::bilinear,
+                                   .align_corners = true}));
 }
 
 TEST_CASE("layers in a row, whose channels only a call tells, are compiled once") {

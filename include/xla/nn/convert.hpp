@@ -7,7 +7,7 @@
 
 #include "xla/shape/dtype.hpp"
 
-namespace xla::detail {
+namespace xla::nn::detail {
 
 /// Calls f(type) with the element type of a dtype that is a kind of number, fraction or whole;
 /// false, without a call, for another.
@@ -59,4 +59,4 @@ bool convert_elements(dtype from, const std::uint8_t* data, std::int64_t count, 
   return (of_kind(std::true_type{}) || of_kind(std::false_type{})) && fits;
 }
 
-}  // namespace xla::detail
+}  // namespace xla::nn::detail

@@ -145,7 +145,10 @@ struct DecoderLayer {
 };
 
 namespace detail {
-/// What a decoder's cache says of a token for which it has no place.
+/// Who refuses what a cache does not take.
+struct cache {
+  static constexpr auto name = "KeyValueCache";
+};
 struct full_cache {
   static constexpr auto name = "KeyValueCache: the cache is full, reset() empties it";
 };
@@ -259,12 +262,8 @@ struct Decoder {
   constexpr stream append(const Tensor<std::int64_t, 2>& tokens,
                           const KeyValueCache<C, Length, Batch>& cache) const {
     const Size n = tokens.size(1);
-    const xla::detail::size_scope scope{tokens.table(), "nn::Decoder"};
-    xla::detail::extent texts = tokens.size(0).extent();
-    if (!scope.equal(texts, Batch))
-      scope.fail(xla::detail::text("tokens of shape ")
-                 << tokens.dims() << " for a cache of " << Batch << " texts");
-    const Tensor<std::int64_t, 1> positions = xla::detail::check_index<detail::full_cache>(
+    check_size<detail::cache>(tokens, 0, Batch);
+    const Tensor<std::int64_t, 1> positions = check_index<detail::full_cache>(
         cache.position + arange<typename parts::counter::value_type>(n), Length);
     stream h = embed_tokens(tokens);
     if constexpr (C.max_positions > 0) h = h + index_select(embed_positions.weight, 0, positions);

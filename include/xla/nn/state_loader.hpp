@@ -92,7 +92,8 @@ struct basic_state_loader<In>::state {
   static later<In, std::vector<std::uint8_t>> converted(const NamedArray& a, dtype type) {
     const auto count = static_cast<std::int64_t>(a.bytes.size()) / size_of(a.type);
     later<In, std::vector<std::uint8_t>> out(static_cast<std::size_t>(count * size_of(type)));
-    if (!convert_elements<In>(a.type, a.bytes.data(), count, type, out.data())) out.clear();
+    if (!nn::detail::convert_elements<In>(a.type, a.bytes.data(), count, type, out.data()))
+      out.clear();
     return out;
   }
   static void read(entry& e) {

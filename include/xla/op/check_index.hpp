@@ -27,14 +27,28 @@ namespace xla::detail {
 template <class Function>
 struct check_index_of : op::check_index {};
 
+}  // namespace xla::detail
+
+namespace xla {
+
 /// An index, of which each element has to be in [0, limit): else an index_error that begins with
 /// Function::name and names the line of who.
 template <class Function, int R>
 constexpr Tensor<std::int64_t, R> check_index(const Tensor<std::int64_t, R>& index, Size limit,
-                                              caller who = nobody) {
-  node n = with<op::check_index>({limit.extent()});
+                                              caller who = here()) {
+  detail::node n = detail::with<op::check_index>({limit.extent()});
   n.at = who;
-  return apply<check_index_of<Function>, std::int64_t, std::int64_t, R>(n, index);
+  return detail::apply<detail::check_index_of<Function>, std::int64_t, std::int64_t, R>(n, index);
 }
 
-}  // namespace xla::detail
+/// Refuses a tensor that has another size along an axis, here or when the size is known: a
+/// shape_error that begins with Function::name and names the line of who.
+template <class Function, class T, int R>
+constexpr void check_size(const Tensor<T, R>& x, int axis, Size wanted, caller who = here()) {
+  const detail::size_scope scope{x.table() ? x.table() : wanted.table(), {Function::name, who}};
+  if (detail::extent size = x.size(axis).extent(); !scope.equal(size, wanted.extent()))
+    scope.fail(detail::text("a tensor of shape ")
+               << x.dims() << ", whose axis " << axis << " has to be " << wanted.extent());
+}
+
+}  // namespace xla

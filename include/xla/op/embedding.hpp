@@ -57,7 +57,7 @@ constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
                                      const Tensor<T, 2>& weight, caller who = here()) {
   return detail::apply<op::embedding, T, T, R + 1>(
       detail::with<op::embedding>({}), weight,
-      detail::check_index<op::embedding>(index, weight.size(0), who));
+      check_index<op::embedding>(index, weight.size(0), who));
 }
 /// The same, where row padding_idx (negative: from the end) gets no gradient.
 template <class T, int R>
@@ -73,7 +73,7 @@ constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
                << padding_idx << " is no row of a table " << weight.dims());
   return detail::apply<op::embedding, T, T, R + 1>(
       detail::with<op::embedding>({row}), weight,
-      detail::check_index<op::embedding>(index, weight.size(0), who));
+      check_index<op::embedding>(index, weight.size(0), who));
 }
 
 }  // namespace xla

@@ -183,9 +183,7 @@ constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis, const Tensor<std:
                 "xla::gather: x and index need the same number of axes; see take_along_dim");
   const int at = detail::axis_of(x, R, axis, {"gather", who});
   if constexpr (R != I) return x;
-  else
-    return detail::gather_along(x, at, detail::check_index<op::gather>(index, x.size(at), who),
-                                who);
+  else return detail::gather_along(x, at, check_index<op::gather>(index, x.size(at), who), who);
 }
 
 /// x with elements replaced: out[index[i][j]][j] = source[i][j] for axis 0; source has the index's

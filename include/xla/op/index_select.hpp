@@ -118,7 +118,7 @@ constexpr Tensor<T, R> index_select(const Tensor<T, R>& x, int axis,
                                     const Tensor<std::int64_t, 1>& index, caller who = here()) {
   static_assert(R >= 1, "xla::index_select: needs at least one axis");
   const int at = detail::axis_of(x, R, axis, {"index_select", who});
-  return detail::select_along(x, at, detail::check_index<op::index_select>(index, x.size(at), who));
+  return detail::select_along(x, at, check_index<op::index_select>(index, x.size(at), who));
 }
 
 /// x with the source's slices added at an index (n) along an axis, in the order of the source.
@@ -130,8 +130,8 @@ constexpr Tensor<T, R> index_add(const Tensor<T, R>& x, int axis,
   static_assert(R >= 1, "xla::index_add: needs at least one axis");
   static_assert(!std::is_same_v<T, bool>, "xla::index_add: needs numbers, not bool; cast first");
   const int at = detail::axis_of(x, R, axis, {"index_add", who});
-  return detail::put_along<op::index_add>(
-      x, at, detail::check_index<op::index_add>(index, x.size(at), who), source, who);
+  return detail::put_along<op::index_add>(x, at, check_index<op::index_add>(index, x.size(at), who),
+                                          source, who);
 }
 
 /// x with the source's slices in the place of those that an index (n) names along an axis. Of
@@ -143,7 +143,7 @@ constexpr Tensor<T, R> index_copy(const Tensor<T, R>& x, int axis,
   static_assert(R >= 1, "xla::index_copy: needs at least one axis");
   const int at = detail::axis_of(x, R, axis, {"index_copy", who});
   return detail::put_along<op::index_copy>(
-      x, at, detail::check_index<op::index_copy>(index, x.size(at), who), source, who);
+      x, at, check_index<op::index_copy>(index, x.size(at), who), source, who);
 }
 
 template <element T, int R>
@@ -153,7 +153,7 @@ constexpr Tensor<T, R>& Tensor<T, R>::index_copy_(int axis, const Tensor<std::in
 {
   if (!__builtin_is_constant_evaluated()) {
     const int at = detail::axis_of(*this, R, axis, {"index_copy_", who});
-    const auto checked = detail::check_index<op::index_copy>(index, size(at), who);
+    const auto checked = check_index<op::index_copy>(index, size(at), who);
     if (detail::put_in_place<op::index_copy>(*this, at, checked, source, who)) return *this;
   }
   detail::rebind(*this, index_copy(*this, axis, index, source, who), {"index_copy_", who});

@@ -21,16 +21,12 @@ struct AverageOptions {
   XLA_HEADER_MODULE(decay, use_buffers)
 };
 
-}  // namespace xla::optim
-
-namespace xla::detail {
-
 /// The parameters and buffers with elements T of a type.
 template <class T, class Module>
 constexpr std::size_t count_states() {
   std::size_t n = 0;
-  visit_types<Module>([&]<class L>(std::type_identity<L>, const tree_path&) {
-    if constexpr (is_state<L>) n += std::is_same_v<typename L::value_type, T>;
+  visit_state_types<Module>([&]<class S>(std::type_identity<S>, const tree_path&) {
+    n += std::is_same_v<typename S::value_type, T>;
   });
   return n;
 }
@@ -43,14 +39,12 @@ class buffers_beside {
   template <class Self, class F>
   static constexpr void visit(Self& self, auto&& module, const F& f, const tree_path& path = {}) {
     std::size_t next[dtypes] = {};
-    visit_tree(
+    visit_states(
         module,
         [&](auto& state, const tree_path& at) {
-          using S = std::remove_cvref_t<decltype(state)>;
-          if constexpr (is_state<S>) {
-            constexpr auto type = static_cast<std::size_t>(dtype_of<typename S::value_type>);
-            f(std::get<type>(self.all_)[next[type]++], state, at);
-          }
+          using T = typename std::remove_cvref_t<decltype(state)>::value_type;
+          constexpr auto type = static_cast<std::size_t>(dtype_of<T>);
+          f(std::get<type>(self.all_)[next[type]++], state, at);
         },
         path);
   }
@@ -63,10 +57,6 @@ class buffers_beside {
   decltype(arrays(std::make_index_sequence<dtypes>{})) all_;
 };
 
-}  // namespace xla::detail
-
-namespace xla::optim {
-
 /// The exponential moving average of a model's parameters, as they are at first and after each
 /// update(); like an optimizer it is an argument of the step beside its model, and refers to it.
 /// Buffers are those of the last update, or with use_buffers their averages, but for buffers of
@@ -75,7 +65,7 @@ template <class Model>
 class ExponentialMovingAverage {
   using traits = model_traits<Model>;
   using holder = typename traits::holder;
-  using beside = xla::detail::buffers_beside<typename traits::module>;
+  using beside = buffers_beside<typename traits::module>;
 
  public:
   using model_type = Model;

@@ -10,7 +10,6 @@
 #include "xla/base/text.hpp"
 #include "xla/module.hpp"
 #include "xla/tensor/part.hpp"
-#include "xla/transform/twins.hpp"
 
 namespace xla::optim {
 
@@ -69,10 +68,6 @@ struct optimized_by<Given, Group<Which, Change>...> {
 template <class Given, class... G>
 using optimized = typename optimized_by<Given, G...>::type;
 
-}  // namespace xla::optim
-
-namespace xla::detail {
-
 /// The group of each parameter of a module, from 1; 0: none.
 template <class Module, class... Which>
 struct group_table {
@@ -82,15 +77,12 @@ struct group_table {
 
   constexpr group_table() {
     std::size_t i = 0;
-    visit_types<Module>([&]<class L>(std::type_identity<L>, const tree_path& path) {
-      if constexpr (is_state<L>) {
-        if (!L::trainable) return;
-        int g = 0;
-        text name;
-        path.write(name);
-        (enter<Which>(i, g++, name.view(), L::rank), ...);
-        ++i;
-      }
+    visit_state_types<Module>([&]<class S>(std::type_identity<S>, const tree_path& path) {
+      if (!S::trainable) return;
+      const auto name = path.written();
+      int g = 0;
+      (enter<Which>(i, g++, name.view(), S::rank), ...);
+      ++i;
     });
   }
   constexpr bool none_empty() const {
@@ -102,22 +94,17 @@ struct group_table {
  private:
   template <class W>
   constexpr void enter(std::size_t parameter, int group, std::string_view name, int rank) {
-    if (!make_callable<W>()(name, rank)) return;
+    if (!W{}(name, rank)) return;
     twice = twice || of[parameter] > 0;
     of[parameter] = group + 1;
     ++members[static_cast<std::size_t>(group)];
   }
 };
 
-}  // namespace xla::detail
-
-namespace xla::optim {
-
 /// The table of groups for a module and an optimizer's template argument.
 template <class Module, class Optimized>
 inline constexpr int groups_of = 0;
 template <class Module, class Target, class... Which>
-inline constexpr xla::detail::group_table<Module, Which...>
-    groups_of<Module, grouped<Target, Which...>>{};
+inline constexpr group_table<Module, Which...> groups_of<Module, grouped<Target, Which...>>{};
 
 }  // namespace xla::optim

@@ -107,6 +107,11 @@ struct tree_path {
     if (name) to << name;
     else to << index;
   }
+  constexpr detail::text written() const {
+    detail::text way;
+    write(way);
+    return way;
+  }
   template <class = void>
   [[gnu::cold]] std::string str() const {
     const std::string here = name ? name : std::to_string(index);

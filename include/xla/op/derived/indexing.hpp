@@ -31,7 +31,7 @@ constexpr Tensor<T, R> take_along_dim(const Tensor<T, R>& x, const Tensor<std::i
   static_assert(R >= 1 && R == I, "xla::take_along_dim: x and index need the same number of axes");
   const detail::call_site site{"take_along_dim", who};
   const int at = detail::axis_of(x, R, axis, site);
-  const auto checked = detail::check_index<detail::take_along_dim_name>(index, x.size(at), who);
+  const auto checked = check_index<detail::take_along_dim_name>(index, x.size(at), who);
   detail::shape from = x.dims(), to = index.dims();
   const detail::extent size = from[at], count = to[at];
   from[at] = to[at] = 1;
@@ -47,7 +47,7 @@ constexpr Tensor<T, R> take_along_dim(const Tensor<T, R>& x, const Tensor<std::i
 template <class I, int R>
 constexpr Tensor<I, R + 1> one_hot(const Tensor<I, R>& index, Size classes, caller who = here()) {
   static_assert(std::is_same_v<I, std::int64_t>, "xla::one_hot: the index must be of std::int64_t");
-  const auto checked = detail::check_index<detail::one_hot_name>(index, classes, who);
+  const auto checked = check_index<detail::one_hot_name>(index, classes, who);
   return cast<I>(unsqueeze(checked, -1) == arange<I>(classes));
 }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "xla/op/derived/interpolate.hpp"
+
+namespace xla::nn {
+
+/// How images grow, by PyTorch's names and in its order: nn::Upsample<28> makes images of 28 × 28,
+/// nn::Upsample<nn::UpsampleConfig{.scale_factor = 2, .mode = Interpolation::bilinear}> twice as
+/// large ones. Numbers are whole, {height, width} or one for both; interpolate() takes fractions.
+struct UpsampleConfig {
+  HeightWidth size = 0;          ///< either this
+  HeightWidth scale_factor = 0;  ///< or this
+  Interpolation mode = Interpolation::nearest;
+  bool align_corners = false;  ///< of linear and bilinear: corners keep their values
+};
+
+/// interpolate as a layer: of images (batch, channels, height, width), or of signals (batch,
+/// channels, length), of which the width counts.
+template <UpsampleConfig C>
+struct BasicUpsample {
+  static_assert((C.size == HeightWidth(0)) != (C.scale_factor == HeightWidth(0)),
+                "xla::nn::Upsample: give either a size or a scale_factor");
+
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+    InterpolateOptions how{.mode = C.mode, .align_corners = C.align_corners};
+    if constexpr (C.size == HeightWidth(0))
+      how.scale_factor = {static_cast<double>(C.scale_factor.height),
+                          static_cast<double>(C.scale_factor.width)};
+    else how.size = {C.size.height, C.size.width};
+    return interpolate(x, how, who);
+  }
+};
+template <auto... C>
+using Upsample = BasicUpsample<UpsampleConfig{C...}>;
+
+}  // namespace xla::nn
