@@ -165,7 +165,7 @@ TEST_CASE("elements of an engine are copied once, and are not written") {
     CHECK(engine_elements::copied == 0);
     const auto z = (y * y).to_vector();
     CHECK(z == (x * x).to_vector());
-    CHECK(y.data() == same.data());
+    CHECK((y.data() == same.data()) == is_eager);  // traced, a result has memory of its own
     CHECK(flatten(y).to_vector() == x.to_vector());
     CHECK(reshape(same, {2, 6}).to_vector() == x.to_vector());
     CHECK(engine_elements::copied == 1);
