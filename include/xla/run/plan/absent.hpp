@@ -45,7 +45,8 @@ class basic_shortener {
   }
 
  private:
-  bool is_absent(int slot) const { return slot >= 0 && absent_[slot]; }
+  // Places that end with the body come after those of the call.
+  bool is_absent(int slot) const { return slot >= 0 && slot < absent_.size() && absent_[slot]; }
 
   template <class T>
   static std::size_t bytes_of(int n) {
