@@ -117,7 +117,7 @@ struct size_scope {
     a = find(a);
     b = find(b);
     if (a == b) return true;
-    if (is_known(a) && is_known(b)) return false;
+    if (!table || (is_known(a) && is_known(b))) return false;
     a = table->unify(a, b, site);
     return true;
   }
