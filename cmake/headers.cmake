@@ -307,6 +307,8 @@ set(XLA_HEADERS
   xla/run/trace/tensor_replay.hpp
   xla/run/trace/traced_graph.hpp
   xla/compile.hpp
+  xla/models/init.hpp
+  xla/models/resnet.hpp
   xla/nn/activation.hpp
   xla/nn/attention.hpp
   xla/nn/batch_norm.hpp

@@ -9,9 +9,9 @@
 
 #include <xla/data/transforms.hpp>
 #include <xla/ext/safetensors.hpp>
+#include <xla/models/resnet.hpp>
 #include <xla/train/loop.hpp>
-
-#include "resnet.hpp"
+#include <xla/xla.hpp>
 
 namespace data = xla::data;
 
@@ -43,7 +43,7 @@ auto noise(const Options& o) {
 template <class Step>
 void train(const Options& o, Step step) {
   xla::manual_seed(42);
-  ResNet18<> model;
+  xla::models::ResNet18<> model;
   if (!o.weights.empty())
     xla::load_state_dict(model, xla::ext::read_safetensors(o.weights).tensors);
   std::printf("ResNet-18: %lld parameters, %s mode, %d threads\n",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ResNet-18 of examples/ against torchvision's, from the same weights (tests/reference).
-#include "../../examples/resnet18/resnet.hpp"
+// ResNet-18 against torchvision's, from the same weights (tests/reference).
+#include "xla/models/resnet.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -10,8 +10,12 @@
 
 #include "data/resnet.inc"
 #include "support/stored.hpp"
+#include "xla/xla.hpp"
 
-static_assert(xla::parameter_count<ResNet18<>>() == 11'689'512);
+namespace models = xla::models;
+static_assert(xla::parameter_count<models::ResNet18<>>() == 11'689'512);
+static_assert(xla::parameter_count<models::ResNet50<>>() == 25'557'032);
+static_assert(xla::parameter_count<models::ResNeXt50_32x4d<>>() == 25'028'904);
 
 namespace {
 
@@ -43,7 +47,7 @@ TEST_CASE("ResNet-18 takes torchvision's weights and gives its logits and losses
   xla::StateDict state;
   for (const auto& of : reference::resnet_state) state.push_back(value_of(of, state.size()));
   const xla::eager_mode_guard eager;
-  ResNet18<10> model;
+  models::ResNet18<10> model;
   xla::load_state_dict(model, state);
   const auto images = test::numbers<float>({4, 3, 48, 48}, 1000) / 4;
   model.eval();
