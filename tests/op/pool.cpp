@@ -212,6 +212,13 @@ TEMPLATE_TEST_CASE("pools read channels first and channels last alike", "", floa
       check_orders<op::avg_pool_spread, T>(a, x, {y});
     }
   }
+  // Long rows: planes that are turned, and planes that no cache has.
+  for (const auto& [x, y] : {std::pair(sizes4{1, 6, 5, 70}, sizes4{1, 6, 3, 36}),
+                             {sizes4{1, 5, 200, 170}, sizes4{1, 5, 101, 86}}}) {
+    check_orders<op::max_pool, T>(by_2, y, {x});
+    check_orders<op::max_pool_scatter, T>(by_2, x, {y, x});
+    check_orders<op::avg_pool, T>(by_2, y, {x});
+  }
 }
 
 TEST_CASE("pools of signals, and without a batch") {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "xla/kernel/block_sum.hpp"
+#include "xla/kernel/channels.hpp"
 #include "xla/kernel/windows.hpp"
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/max_pool.hpp"
@@ -43,15 +44,88 @@ struct sum_of {
   }
 };
 
-/// Calls f(place, lanes) for packets that make up n elements.
+/// Calls f(place, how many packets, lanes) for packets that make up n elements, four at a time as
+/// far as they are there.
 template <class T, class F>
-XLA_INLINE void for_each_packet(std::int64_t n, F f) {
+XLA_INLINE void in_packets(std::int64_t n, F f) {
   constexpr int w = kernel::lanes<T>;
   std::int64_t k = 0;
-  for (; k + w <= n; k += w) f(k, kernel::all_lanes{});
+  for (; k + 4 * w <= n; k += 4 * w) f(k, std::integral_constant<int, 4>{}, kernel::all_lanes{});
+  for (; k + w <= n; k += w) f(k, std::integral_constant<int, 1>{}, kernel::all_lanes{});
   if constexpr (w > 1)
-    if (k < n) f(k, n - k);
+    if (k < n) f(k, std::integral_constant<int, 1>{}, n - k);
 }
+
+/// Images that lie plane by plane, as vectors want them: some planes at a time are turned, so that
+/// they are channels, which are innermost.
+template <class T>
+class turned_planes {
+ public:
+  /// How many, at least, are worth the turns.
+  static constexpr std::int64_t least = 4;
+
+  turned_planes(const kernel_call& call, op::pooling::attributes a, int inputs)
+      : call_(call), last_(a.channels_last), inputs_(inputs) {
+    a.channels_last = true;
+    call_.attr = pack_fields(a);
+  }
+  static bool pays(const kernel::window_grid& g) {
+    return kernel::is_vector<T> && g.inner == 1 && g.planes >= least;
+  }
+
+  /// Calls f with a call for each of the parts.
+  template <class F>
+  void run(F f) const {
+    constexpr std::int64_t together = kernel::lanes<T>;
+    const shape& out = *call_.out_shape;
+    const std::int64_t planes = last_ ? out[0] : out[0] * out[1];
+    const std::int64_t strips = (planes + together - 1) / together;
+    kernel::for_ranges(strips, elements() * together, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i)
+        strip(i * together, std::min(together, planes - i * together), f);
+    });
+  }
+
+ private:
+  static constexpr int most = 2;
+  std::int64_t of_plane(const shape& s) const { return last_ ? s[1] * s[2] : s[2] * s[3]; }
+  shape turned(const shape& s, std::int64_t planes) const {
+    return {4, {1, s[last_ ? 1 : 2], s[last_ ? 2 : 3], planes}};
+  }
+  std::int64_t elements() const {
+    std::int64_t n = of_plane(*call_.out_shape);
+    for (int k = 0; k < inputs_; ++k) n += of_plane(call_.in_shapes[k]);
+    return n;
+  }
+  template <class F>
+  void strip(std::int64_t plane, std::int64_t planes, F f) const {
+    working_memory memory;
+    T* to = static_cast<T*>(memory.take(static_cast<std::size_t>(elements() * planes) * sizeof(T)));
+    const void* in[most];
+    shape in_shapes[most];
+    for (int k = 0; k < inputs_; ++k) {
+      const std::int64_t n = of_plane(call_.in_shapes[k]);
+      kernel::transpose_matrices(static_cast<const T*>(call_.in[k]) + plane * n, 1, planes, n, to);
+      in[k] = to;
+      in_shapes[k] = turned(call_.in_shapes[k], planes);
+      to += n * planes;
+    }
+    const shape out_shape = turned(*call_.out_shape, planes);
+    kernel_call part = call_;
+    part.in = in;
+    part.in_shapes = in_shapes;
+    part.out = to;
+    part.out_shape = &out_shape;
+    f(part);
+    const std::int64_t n = of_plane(*call_.out_shape);
+    kernel::transpose_matrices(static_cast<const T*>(to), 1, n, planes,
+                               static_cast<T*>(call_.out) + plane * n);
+  }
+
+  kernel_call call_;
+  bool last_;
+  int inputs_;
+};
 
 /// Each window's elements brought together: several windows, or channels of one, at a time.
 template <class Fold, class T>
@@ -67,6 +141,13 @@ class window_fold {
         out_(static_cast<T*>(call.out)) {}
 
   const kernel::window_grid& grid() const { return grid_; }
+  /// Whether windows in a row, which are no vectors in memory, are slower than planes turned, as
+  /// far as these stay in cache.
+  bool turns() const {
+    constexpr std::int64_t cache = 1 << 20;
+    return turned_planes<T>::pays(grid_) && (grid_.shift != 1 || grid_.columns.windows < w) &&
+           grid_.pixels() * w * std::int64_t{sizeof(T)} <= cache;
+  }
 
   template <bool Mean>
   void run() const {
@@ -104,13 +185,10 @@ class window_fold {
     const auto read = [](const T* p, auto lanes) __attribute__((always_inline)) {
       return V{kernel::load_numbers(p, lanes)};
     };
-    std::int64_t k = 0;
-    for (; k + 4 * w <= n; k += 4 * w)
-      fold<Mean, 4>(x + k, w, under, to + k, size, kernel::all_lanes{}, read);
-    for (; k + w <= n; k += w)
-      fold<Mean, 1>(x + k, w, under, to + k, size, kernel::all_lanes{}, read);
-    if constexpr (w > 1)
-      if (k < n) fold<Mean, 1>(x + k, w, under, to + k, size, n - k, read);
+    in_packets<T>(
+        n, [&](std::int64_t k, auto packets, auto lanes) __attribute__((always_inline)) {
+          fold<Mean, packets()>(x + k, w, under, to + k, size, lanes, read);
+        });
   }
   // Windows in a row further apart.
   template <bool Mean>
@@ -158,7 +236,10 @@ class window_fold {
 template <class Out, class T>
 struct kernel_of<op::max_pool, Out, T> {
   static void run(const kernel_call& call) {
-    window_fold<largest_of<T>, T>(call, call.attributes<op::max_pool>()).template run<false>();
+    const auto a = call.attributes<op::max_pool>();
+    const window_fold<largest_of<T>, T> fold(call, a);
+    if (fold.turns()) return turned_planes<T>(call, a, 1).run(&run);
+    fold.template run<false>();
   }
 };
 
@@ -168,6 +249,7 @@ struct kernel_of<op::avg_pool, Out, T> {
     constexpr std::int64_t many = 64;
     const auto a = call.attributes<op::avg_pool>();
     const window_fold<sum_of<T, false>, T> plain(call, a);
+    if (plain.turns()) return turned_planes<T>(call, a, 1).run(&run);
     if (plain.grid().largest() <= many) return plain.template run<true>();
     window_fold<sum_of<T, true>, T>(call, a).template run<true>();
   }
@@ -207,16 +289,26 @@ class window_spread {
   template <class F>
   void plane(std::int64_t p, std::int64_t channel, std::int64_t channels, F add) const {
     const std::int64_t image = p * grid.pixels() * grid.inner + channel;
-    for (std::int64_t i = 0; i < grid.pixels(); ++i)
-      std::fill_n(out_ + image + i * grid.inner, channels, T{});
-    std::int64_t at = p * grid.windows() * grid.inner + channel;
+    std::int64_t at = p * grid.windows() * grid.inner + channel, cleared = 0;
     for (std::int64_t i = 0; i < grid.rows.windows; ++i) {
       const kernel::window r = grid.rows.at(i);
+      const std::int64_t end = r.count > 0 ? r.first + (r.count - 1) * grid.rows.dilation + 1 : 0;
+      clear(image, cleared, end, channels);
+      cleared = std::max(cleared, end);
       for (std::int64_t j = 0; j < grid.columns.windows; ++j, at += grid.inner) {
         const kernel::window& c = grid.column(j);
         add(at, kernel::window_elements(grid, r, c), image, r.size * c.size, channels);
       }
     }
+    clear(image, cleared, grid.rows.image, channels);
+  }
+  // Rows of an image, just before windows add to them.
+  void clear(std::int64_t image, std::int64_t row, std::int64_t end, std::int64_t channels) const {
+    const std::int64_t first = row * grid.columns.image, last = end * grid.columns.image;
+    T* const to = out_ + image;
+    if (channels == grid.inner && first < last)
+      return void(std::fill_n(to + first * channels, (last - first) * channels, T{}));
+    for (std::int64_t i = first; i < last; ++i) std::fill_n(to + i * grid.inner, channels, T{});
   }
   T* out_;
 };
@@ -224,24 +316,34 @@ class window_spread {
 template <class Out, class T>
 struct kernel_of<op::avg_pool_spread, Out, T> {
   static void run(const kernel_call& call) {
-    using V = kernel::vec<T>;
     const auto a = call.attributes<op::avg_pool_spread>();
-    const T* const numbers = static_cast<const T*>(call.in[0]);
-    T* const out = static_cast<T*>(call.out);
-    window_spread<T>(call, a).run([=](std::int64_t from, const kernel::window_elements& under,
-                                      std::int64_t image, std::int64_t size,
-                                      std::int64_t channels) {
-      const T by = static_cast<T>(a.sums ? 1 : size);
+    const window_spread<T> spread(call, a);
+    if (turned_planes<T>::pays(spread.grid)) turned_planes<T>(call, a, 1).run(&run);
+    else add(spread, static_cast<const T*>(call.in[0]), static_cast<T*>(call.out), a.sums);
+  }
+
+ private:
+  static void add(const window_spread<T>& spread, const T* numbers, T* out, bool sums) {
+    using V = kernel::vec<T>;
+    constexpr int w = kernel::lanes<T>;
+    spread.run([=](std::int64_t from, const kernel::window_elements& under, std::int64_t image,
+                   std::int64_t size, std::int64_t channels) {
+      const T by = static_cast<T>(sums ? 1 : size);
       if (channels == 1) {
         const T part = numbers[from] / by;
         return under.each([&](std::int64_t at) { out[image + at] += part; });
       }
-      for_each_packet<T>(
-          channels, [&](std::int64_t k, auto lanes) __attribute__((always_inline)) {
-            const V part = V{kernel::load_numbers(numbers + from + k, lanes)} / V::splat(by);
+      in_packets<T>(
+          channels, [&](std::int64_t k, auto packets, auto lanes) __attribute__((always_inline)) {
+            V part[packets()];
+            kernel::unroll<packets()>([&](auto i) __attribute__((always_inline)) {
+              part[i] = V{kernel::load_numbers(numbers + from + k + i * w, lanes)} / V::splat(by);
+            });
             under.each([&](std::int64_t at) __attribute__((always_inline)) {
-              T* const to = out + image + at + k;
-              kernel::store_numbers(to, (V{kernel::load_numbers(to, lanes)} + part).v, lanes);
+              kernel::unroll<packets()>([&](auto i) __attribute__((always_inline)) {
+                T* const to = out + image + at + k + i * w;
+                kernel::store_numbers(to, (V{kernel::load_numbers(to, lanes)} + part[i]).v, lanes);
+              });
             });
           });
     });
@@ -252,6 +354,7 @@ struct kernel_of<op::avg_pool_spread, Out, T> {
 template <class T>
 struct largest_place {
   using V = kernel::vec<T>;
+  static constexpr int w = kernel::lanes<T>;
 
   /// Of one channel, which begins at x; -1 where nothing lies under the window.
   static std::int64_t of_one(const T* x, const kernel::window_elements& under) {
@@ -264,26 +367,29 @@ struct largest_place {
     });
     return where;
   }
-  /// Of a packet of channels, as numbers in the order of the window's elements.
-  template <class N>
-  static XLA_INLINE V of_packet(const T* x, const kernel::window_elements& under, N lanes) {
-    V best = V::splat(op::max::identity<T>), where = V::splat(T(0)), number = where;
+  /// Calls f(place, truth of it being the largest's, packet) for each element of some packets of
+  /// channels.
+  template <int Packets, class N, class F>
+  static XLA_INLINE void each(const T* x, const kernel::window_elements& under, N lanes, F f) {
+    V best[Packets], where[Packets], number = V::splat(T(0));
+    for (int i = 0; i < Packets; ++i) {
+      best[i] = V::splat(op::max::identity<T>);
+      where[i] = number;
+    }
     under.each([&](std::int64_t at) __attribute__((always_inline)) {
-      const V next{kernel::load_numbers(x + at, lanes)};
-      const auto better = next > best || next != next;
-      best = better.select(next, best);
-      where = better.select(number, where);
+      kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
+        const V next{kernel::load_numbers(x + at + i * w, lanes)};
+        const auto better = next > best[i] || next != next;
+        best[i] = better.select(next, best[i]);
+        where[i] = better.select(number, where[i]);
+      });
       number = number + V::splat(T(1));
     });
-    return where;
-  }
-  /// Calls f(place, truth of it being the largest's) for each element of a packet of channels.
-  template <class N, class F>
-  static XLA_INLINE void each(const T* x, const kernel::window_elements& under, N lanes, F f) {
-    const V where = of_packet(x, under, lanes);
-    V number = V::splat(T(0));
+    number = V::splat(T(0));
     under.each([&](std::int64_t at) __attribute__((always_inline)) {
-      f(at, where == number);
+      kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
+        f(at + i * w, where[i] == number, i);
+      });
       number = number + V::splat(T(1));
     });
   }
@@ -296,29 +402,41 @@ struct largest_place {
 template <class Out, class T>
 struct kernel_of<op::max_pool_scatter, Out, T> {
   static void run(const kernel_call& call) {
+    const auto a = call.attributes<op::max_pool_scatter>();
+    const window_spread<T> spread(call, a);
+    const bool counts = largest_place<T>::counts(spread.grid.largest());
+    if (counts && turned_planes<T>::pays(spread.grid))
+      return turned_planes<T>(call, a, 2).run(&run);
+    add(spread, static_cast<const T*>(call.in[0]), static_cast<const T*>(call.in[1]),
+        static_cast<T*>(call.out), counts && spread.grid.inner > 1);
+  }
+
+ private:
+  static void add(const window_spread<T>& spread, const T* numbers, const T* x, T* out,
+                  bool in_vectors) {
     using V = kernel::vec<T>;
-    const T* const numbers = static_cast<const T*>(call.in[0]);
-    const T* const x = static_cast<const T*>(call.in[1]);
-    T* const out = static_cast<T*>(call.out);
-    const window_spread<T> spread(call, call.attributes<op::max_pool_scatter>());
-    const bool packets = spread.grid.inner > 1 && largest_place<T>::counts(spread.grid.largest());
+    constexpr int w = kernel::lanes<T>;
     spread.run([=](std::int64_t from, const kernel::window_elements& under, std::int64_t image,
                    std::int64_t, std::int64_t channels) {
-      if (!packets) {
+      if (!in_vectors) {
         for (std::int64_t k = 0; k < channels; ++k) {
           const std::int64_t at = largest_place<T>::of_one(x + image + k, under);
           if (at >= 0) out[image + k + at] += numbers[from + k];
         }
         return;
       }
-      for_each_packet<T>(
-          channels, [&](std::int64_t k, auto lanes) __attribute__((always_inline)) {
-            const V number{kernel::load_numbers(numbers + from + k, lanes)}, none = V::splat(T(0));
-            largest_place<T>::each(
+      in_packets<T>(
+          channels, [&](std::int64_t k, auto packets, auto lanes) __attribute__((always_inline)) {
+            const V none = V::splat(T(0));
+            V number[packets()];
+            kernel::unroll<packets()>([&](auto i) __attribute__((always_inline)) {
+              number[i] = V{kernel::load_numbers(numbers + from + k + i * w, lanes)};
+            });
+            largest_place<T>::template each<packets()>(
                 x + image + k, under,
-                lanes, [&](std::int64_t at, auto here) __attribute__((always_inline)) {
+                lanes, [&](std::int64_t at, auto here, auto i) __attribute__((always_inline)) {
                   T* const to = out + image + at + k;
-                  const V sum = V{kernel::load_numbers(to, lanes)} + here.select(number, none);
+                  const V sum = V{kernel::load_numbers(to, lanes)} + here.select(number[i], none);
                   kernel::store_numbers(to, sum.v, lanes);
                 });
           });
@@ -329,45 +447,53 @@ struct kernel_of<op::max_pool_scatter, Out, T> {
 template <class Out, class T>
 struct kernel_of<op::max_pool_pick, Out, T> {
   static void run(const kernel_call& call) {
-    using V = kernel::vec<T>;
+    const auto a = call.attributes<op::max_pool_pick>();
+    const kernel::window_grid g(call.in_shapes[1], *call.out_shape, a);
+    const std::int64_t in_row = g.columns.windows * g.inner;
+    if (in_row == 0) return;
+    const bool counts = largest_place<T>::counts(g.largest());
+    if (counts && turned_planes<T>::pays(g)) return turned_planes<T>(call, a, 2).run(&run);
     const T* const values = static_cast<const T*>(call.in[0]);
     const T* const x = static_cast<const T*>(call.in[1]);
     T* const out = static_cast<T*>(call.out);
-    const kernel::window_grid g(call.in_shapes[1], *call.out_shape,
-                                call.attributes<op::max_pool_pick>());
-    const std::int64_t in_row = g.columns.windows * g.inner;
-    if (in_row == 0) return;
-    const bool packets = g.inner > 1 && largest_place<T>::counts(g.largest());
-    const auto window = [&](std::int64_t image, const kernel::window_elements& under, T* to) {
-      if (!packets) {
-        for (std::int64_t k = 0; k < g.inner; ++k) {
-          const std::int64_t at = largest_place<T>::of_one(x + image + k, under);
-          to[k] = at < 0 ? T{} : values[image + k + at];
-        }
-        return;
-      }
-      for_each_packet<T>(
-          g.inner, [&](std::int64_t k, auto lanes) __attribute__((always_inline)) {
-            V picked = V::splat(T(0));
-            largest_place<T>::each(
-                x + image + k, under,
-                lanes, [&](std::int64_t at, auto here) __attribute__((always_inline)) {
-                  picked =
-                      here.select(V{kernel::load_numbers(values + image + at + k, lanes)}, picked);
-                });
-            kernel::store_numbers(to + k, picked.v, lanes);
-          });
-    };
     kernel::for_ranges(g.planes * g.rows.windows, in_row * g.largest(),
                        [&](std::int64_t first, std::int64_t last) {
                          for (std::int64_t i = first; i < last; ++i) {
                            const kernel::window r = g.rows.at(i % g.rows.windows);
                            const std::int64_t image = i / g.rows.windows * g.pixels() * g.inner;
                            for (std::int64_t j = 0; j < g.columns.windows; ++j)
-                             window(image, kernel::window_elements(g, r, g.column(j)),
-                                    out + i * in_row + j * g.inner);
+                             pick(values + image, x + image,
+                                  kernel::window_elements(g, r, g.column(j)),
+                                  out + i * in_row + j * g.inner, g.inner, counts && g.inner > 1);
                          }
                        });
+  }
+
+ private:
+  static void pick(const T* values, const T* x, const kernel::window_elements& under, T* to,
+                   std::int64_t channels, bool in_vectors) {
+    using V = kernel::vec<T>;
+    constexpr int w = kernel::lanes<T>;
+    if (!in_vectors) {
+      for (std::int64_t k = 0; k < channels; ++k) {
+        const std::int64_t at = largest_place<T>::of_one(x + k, under);
+        to[k] = at < 0 ? T{} : values[k + at];
+      }
+      return;
+    }
+    in_packets<T>(
+        channels, [&](std::int64_t k, auto packets, auto lanes) __attribute__((always_inline)) {
+          V picked[packets()];
+          for (V& one : picked) one = V::splat(T(0));
+          largest_place<T>::template each<packets()>(
+              x + k, under,
+              lanes, [&](std::int64_t at, auto here, auto i) __attribute__((always_inline)) {
+                picked[i] = here.select(V{kernel::load_numbers(values + at + k, lanes)}, picked[i]);
+              });
+          kernel::unroll<packets()>([&](auto i) __attribute__((always_inline)) {
+            kernel::store_numbers(to + k + i * w, picked[i].v, lanes);
+          });
+        });
   }
 };
 
