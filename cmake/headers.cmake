@@ -323,12 +323,14 @@ set(XLA_HEADERS
   xla/nn/linear.hpp
   xla/nn/loss.hpp
   xla/nn/module_array.hpp
+  xla/nn/multihead_attention.hpp
   xla/nn/normalization.hpp
   xla/nn/pool.hpp
   xla/nn/sequential.hpp
   xla/nn/shape.hpp
   xla/nn/state_dict.hpp
   xla/nn/state_loader.hpp
+  xla/nn/transformer.hpp
   xla/nn/upsample.hpp
   xla/optim/adagrad.hpp
   xla/optim/adam.hpp

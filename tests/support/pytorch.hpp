@@ -14,7 +14,8 @@
 
 namespace test {
 
-/// What PyTorch computed, by case; written by tests/reference/make.py and images.py.
+/// What PyTorch computed, by case; written by tests/reference/make.py,
+/// images.py and attention.py.
 class pytorch {
  public:
   struct result {
@@ -43,6 +44,7 @@ class pytorch {
   pytorch() {
     read(XLA_TEST_DATA "/reference/ops.txt");
     read(XLA_TEST_DATA "/reference/images.txt");
+    read(XLA_TEST_DATA "/reference/attention.txt");
   }
   void read(const char* path) {
     std::ifstream file(path);

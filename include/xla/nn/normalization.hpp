@@ -4,27 +4,31 @@
 #include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/nn/init.hpp"
+#include "xla/nn/shape.hpp"
 #include "xla/op/derived/normalize.hpp"
 
 namespace xla::nn {
 
-/// Each row along the last axis with mean 0 and variance 1, then times weight plus bias. Another
-/// size of that axis than weight has is a shape_error.
-template <class T>
+/// Each row along the last axis with mean 0 and variance 1, then times weight plus bias, where it
+/// has a Bias. Another size of that axis than weight has is a shape_error.
+template <class T, bool Bias = true>
 struct BasicLayerNorm {
   using value_type = T;
-  Parameter<T, 1> weight, bias;  ///< (features)
+  using bias_state = detail::state_if<Bias, Parameter<T, 1>>;
+  Parameter<T, 1> weight;  ///< (features)
+  bias_state bias;         ///< (features)
   Scalar eps = 1e-5;
 
   constexpr BasicLayerNorm() = default;
   constexpr explicit BasicLayerNorm(std::int64_t features, Scalar epsilon = 1e-5)
-      : weight({features}), bias({features}), eps(epsilon) {
+      : weight({features}), bias(detail::make_state<bias_state>({features})), eps(epsilon) {
     check_options("nn::LayerNorm", {{"eps", epsilon.value()}});
     if (!__builtin_is_constant_evaluated()) init::ones_(weight);
   }
   template <int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return layer_norm(x, weight, bias, eps, who);
+    if constexpr (Bias) return layer_norm(x, weight, bias, eps, who);
+    else return layer_norm(x, weight, eps, who);
   }
   XLA_MODULE(weight, bias, eps)
 };

@@ -65,6 +65,14 @@ constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, const Tensor<T, 1>& wei
   return layer_norm(x, eps) * weight + bias;
 }
 
+/// The same without a bias.
+template <class T, int R>
+constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
+                                  detail::number_of<T> eps = 1e-5, caller who = here()) {
+  detail::check_features(x, weight, {"layer_norm", who});
+  return layer_norm(x, eps) * weight;
+}
+
 /// x over the root of its mean square along the last axis. Zhang and Sennrich (2019).
 template <class T, int R>
 constexpr Tensor<T, R> rms_norm(const Tensor<T, R>& x,

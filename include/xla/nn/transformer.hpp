@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "xla/nn/multihead_attention.hpp"
+#include "xla/nn/normalization.hpp"
+#include "xla/op/derived/activation.hpp"
+#include "xla/op/relu.hpp"
+
+namespace xla::nn {
+
+enum class TransformerActivation { relu, gelu };
+
+/// The structure of a layer of a transformer, by PyTorch's names and in its order, with its
+/// defaults: nn::TransformerEncoderLayer<512, 8> is
+/// nn::TransformerEncoderLayer<nn::TransformerEncoderLayerConfig{.d_model = 512, .nhead = 8}>.
+struct TransformerEncoderLayerConfig {
+  int d_model;
+  int nhead;
+  int dim_feedforward = 2048;
+  bool dropout = true;  ///< the constructor takes its probability
+  TransformerActivation activation = TransformerActivation::relu;
+  bool batch_first = false;  ///< (batch, sequence, features), not (sequence, batch, features)
+  bool norm_first = false;   ///< normalized before attention and feed-forward layer, not after
+  bool bias = true;          ///< of linear layers and of normalization
+
+  constexpr MultiheadAttentionConfig attention() const {
+    return {.embed_dim = d_model,
+            .num_heads = nhead,
+            .dropout = dropout,
+            .bias = bias,
+            .batch_first = batch_first};
+  }
+};
+
+/// What a call of a layer takes besides, by PyTorch's names; masks as in MultiheadAttention.
+template <class T>
+struct TransformerEncoderLayerOptions {
+  AttentionMask<T, 3> src_mask = {};  ///< (sequence, sequence) or one for each batch × head
+  AttentionMask<T, 2> src_key_padding_mask = {};  ///< (batch, sequence)
+  bool is_causal = false;                         ///< a place sees itself and those before it
+};
+/// The same of an encoder.
+template <class T>
+struct TransformerEncoderOptions {
+  AttentionMask<T, 3> mask = {};  ///< (sequence, sequence) or one for each batch × head
+  AttentionMask<T, 2> src_key_padding_mask = {};  ///< (batch, sequence)
+  bool is_causal = false;                         ///< a place sees itself and those before it
+};
+
+/// Self-attention and a feed-forward layer, each added to its input, as
+/// torch.nn.TransformerEncoderLayer: (sequence, batch, features) to the same, or where the
+/// configuration is batch_first (batch, sequence, features), or without the axis of a batch.
+/// Dropout is 0.1 at first. Vaswani et al. (2017).
+template <class T, TransformerEncoderLayerConfig C>
+struct BasicTransformerEncoderLayer {
+  using value_type = T;
+  using options_type = TransformerEncoderLayerOptions<T>;
+  using linear_layer = std::conditional_t<C.bias, BasicLinear<T>, BasicLinearNoBias<T>>;
+  using norm_layer = BasicLayerNorm<T, C.bias>;
+  using dropout_layer = std::conditional_t<C.dropout, Dropout, Identity>;
+
+  BasicMultiheadAttention<T, C.attention()> self_attn;
+  linear_layer linear1{C.d_model, C.dim_feedforward};
+  dropout_layer dropout;
+  linear_layer linear2{C.dim_feedforward, C.d_model};
+  norm_layer norm1, norm2;
+  dropout_layer dropout1, dropout2;
+
+  constexpr BasicTransformerEncoderLayer() : BasicTransformerEncoderLayer(0.1) {}
+  /// A probability outside [0, 1], or an eps below 0, is an xla::error.
+  constexpr explicit BasicTransformerEncoderLayer(double dropout_p, Scalar layer_norm_eps = 1e-5)
+      : norm1(C.d_model, layer_norm_eps), norm2(C.d_model, layer_norm_eps) {
+    if constexpr (C.dropout) self_attn.dropout = dropout = dropout1 = dropout2 = Dropout(dropout_p);
+  }
+
+  template <int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& src, const options_type& options = {},
+                                    caller who = here()) const {
+    if constexpr (C.norm_first) {
+      const Tensor<T, R> x = src + attention(norm1(src, who), options, who);
+      return x + feed_forward(norm2(x), who);
+    } else {
+      const Tensor<T, R> x = norm1(src + attention(src, options, who), who);
+      return norm2(x + feed_forward(x, who));
+    }
+  }
+  XLA_MODULE(self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2)
+
+ private:
+  template <int R>
+  constexpr Tensor<T, R> attention(const Tensor<T, R>& x, const options_type& o, caller who) const {
+    return dropout1(self_attn(x, x, x,
+                              {.key_padding_mask = o.src_key_padding_mask,
+                               .attn_mask = o.src_mask,
+                               .is_causal = o.is_causal},
+                              who));
+  }
+  template <int R>
+  constexpr Tensor<T, R> feed_forward(const Tensor<T, R>& x, caller who) const {
+    const Tensor<T, R> h = linear1(x, who);
+    if constexpr (C.activation == TransformerActivation::gelu)
+      return dropout2(linear2(dropout(gelu(h)), who));
+    else return dropout2(linear2(dropout(relu(h)), who));
+  }
+};
+template <auto... C>
+using TransformerEncoderLayer =
+    BasicTransformerEncoderLayer<float, TransformerEncoderLayerConfig{C...}>;
+
+/// NumLayers layers, one applied after the other, then a norm, as torch.nn.TransformerEncoder:
+/// nn::TransformerEncoder<nn::TransformerEncoderLayer<512, 8>, 6>. Padding is computed like all
+/// else, as PyTorch does while training (in evaluation it may leave zeros there).
+template <class Layer, int NumLayers, class Norm = Identity>
+struct TransformerEncoder {
+  using value_type = typename Layer::value_type;
+  using options_type = TransformerEncoderOptions<value_type>;
+  std::array<Layer, static_cast<std::size_t>(NumLayers)> layers;
+  Norm norm;
+
+  constexpr TransformerEncoder() = default;
+  /// Each layer a copy of one, as in PyTorch.
+  constexpr explicit TransformerEncoder(const Layer& encoder_layer, Norm last = {})
+      : norm(std::move(last)) {
+    layers.fill(encoder_layer);
+  }
+  template <int R>
+  constexpr Tensor<value_type, R> operator()(const Tensor<value_type, R>& src,
+                                             const options_type& options = {},
+                                             caller who = here()) const {
+    Tensor<value_type, R> x = src;
+    for (const Layer& layer : layers)
+      x = layer(x,
+                {.src_mask = options.mask,
+                 .src_key_padding_mask = options.src_key_padding_mask,
+                 .is_causal = options.is_causal},
+                who);
+    return norm(x);
+  }
+  XLA_MODULE(layers, norm)
+};
+
+}  // namespace xla::nn
