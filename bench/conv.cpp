@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -26,14 +25,6 @@ numbers drawn(std::uint32_t stream, count n, float scale) {
   for (count i = 0; i < n; ++i)
     v[static_cast<std::size_t>(i)] = scale * (bench::uniform(stream, i) - 0.5f);
   return v;
-}
-
-/// Seconds of the processor, which neighbours do not take; of the clock where threads share work.
-double time_of(int threads) {
-  if (threads > 1) return bench::now();
-  timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
 /// One layer's images, weights and gradients.
@@ -98,9 +89,9 @@ int main(int argc, char** argv) {
     double least = 1e9;
     const double peak = bench::fma_peak(threads), until = bench::now() + 0.05;
     for (int i = 0; i < 3 || bench::now() < until; ++i) {
-      const double start = time_of(threads);
+      const double start = bench::time_of(threads);
       one.run(way);
-      least = std::min(least, time_of(threads) - start);
+      least = std::min(least, bench::time_of(threads) - start);
     }
     std::cout.precision(9);
     std::cout << R"({"ns": )" << 1e9 * least << R"(, "sum": )" << one.size_of(way)

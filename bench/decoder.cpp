@@ -2,5 +2,6 @@
 #include "decoder.hpp"
 
 int main(int argc, char** argv) {
-  return bench::serve_decoder<xla::nn::small_decoder, xla::optim::AdamW>(argc, argv, 4, 128);
+  return bench::serve_training<
+      bench::decoder_training<xla::nn::small_decoder, xla::optim::AdamW, 4, 128>>(argc, argv);
 }

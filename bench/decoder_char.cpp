@@ -2,5 +2,6 @@
 #include "decoder.hpp"
 
 int main(int argc, char** argv) {
-  return bench::serve_decoder<xla::nn::char_decoder, xla::optim::AdamW>(argc, argv, 12, 64);
+  return bench::serve_training<
+      bench::decoder_training<xla::nn::char_decoder, xla::optim::AdamW, 12, 64>>(argc, argv);
 }

@@ -3,5 +3,6 @@
 #include "decoder.hpp"
 
 int main(int argc, char** argv) {
-  return bench::serve_decoder<xla::nn::seed_decoder, xla::optim::Adam>(argc, argv, 2, 512);
+  return bench::serve_training<
+      bench::decoder_training<xla::nn::seed_decoder, xla::optim::Adam, 2, 512>>(argc, argv);
 }

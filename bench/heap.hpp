@@ -3,9 +3,23 @@
 
 #include <dlfcn.h>
 
+#include <fstream>
+#include <limits>
 #include <stdexcept>
+#include <string>
 
 namespace bench {
+
+/// Bytes of this process in memory: now, "VmRSS:", or at most so far, "VmHWM:".
+inline long long resident(const char* key) {
+  std::ifstream status{"/proc/self/status"};
+  for (std::string word; status >> word;) {
+    long long kilobytes = 0;
+    if (word == key && status >> kilobytes) return 1024 * kilobytes;
+    status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  throw std::runtime_error("/proc/self/status does not say what is resident");
+}
 
 /// What heap.cpp counts, in a program before which it was loaded.
 class heap {

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # All benchmarks: cmake -P bench/run.cmake
-#   -DPARTS="mlp;decoder;decoder_char;generate;memory;build;capture;overhead;specialise;traced;fused;rows;gemm;epilogue;attention;conv;binary"   only these; README.md has more
+#   -DPARTS="mlp;decoder;decoder_char;generate;convnet;resnet18;resnet18_read;memory;build;capture;overhead;specialise;traced;fused;rows;gemm;epilogue;attention;conv;binary"   only these; README.md has more
 #   -DROUNDS=<n>           rounds of the contests at most, 21 unless given
 #   -DTHREADS="1;2"        numbers of threads
 #   -DPYTHON=<python>      an interpreter that has torch and jax, instead of installing them
 #   -DPEERS=OFF            without PyTorch and JAX
+#   -DBUSY=ON              contests on a machine that others use: every round counts
 #   -DAGAINST=<commit>     what the part `build` is compared with
 #   -DBUILD=<folder>       default build/bench
 # Options stand before -P. Results: a table here, results.json and *.svg in the build folder.
@@ -15,8 +16,8 @@ if(NOT BUILD)
 endif()
 get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
 if(NOT PARTS)
-  set(PARTS mlp decoder decoder_char generate memory build capture overhead specialise traced fused rows
-    gemm epilogue attention conv binary)
+  set(PARTS mlp decoder decoder_char generate convnet resnet18 resnet18_read memory build capture
+    overhead specialise traced fused rows gemm epilogue attention conv binary)
 endif()
 if(NOT ROUNDS)
   set(ROUNDS 21)
@@ -31,7 +32,8 @@ endif()
 xla_need(ninja-build:ninja g++:g++ libeigen3-dev libboost-dev python3:python3)
 find_program(python3 python3 REQUIRED)
 
-set(contests mlp decoder decoder_char decoder_seed generate memory conv)
+set(contests mlp decoder decoder_char decoder_seed generate convnet resnet18 resnet18_read memory
+  conv)
 set(contested OFF)
 foreach(part IN LISTS PARTS)
   if(part IN_LIST contests)
@@ -91,7 +93,7 @@ endif()
 set(targets bench_peak bench_mkl)
 foreach(part IN LISTS PARTS)
   if(part STREQUAL "memory")
-    list(APPEND targets bench_heap bench_decoder)
+    list(APPEND targets bench_heap bench_decoder bench_resnet18)
   elseif(part STREQUAL "binary")
     list(APPEND targets train_decoder)
   elseif(NOT part STREQUAL "capture" AND NOT part STREQUAL "build")
@@ -109,6 +111,9 @@ set(arguments --programs "${BUILD}/gcc/bench" --out "${BUILD}" --parts ${PARTS} 
   --binary "${BUILD}/gcc/examples/train_decoder" --flags ${flags})
 if(peers)
   list(APPEND arguments --peers "${peers}")
+endif()
+if(BUSY)
+  list(APPEND arguments --busy)
 endif()
 if(AGAINST)
   set(other "${BUILD}/against")

@@ -40,7 +40,7 @@ def main():
     order = getattr(torch, sys.argv[1])
     threads = int(sys.argv[2])
     torch.set_num_threads(threads)
-    clock = time.process_time_ns if threads == 1 else time.perf_counter_ns
+    clock = task.clock_of(threads)
     torch.set_grad_enabled(False)
     task.say(ready=f"PyTorch {sys.argv[1]}", version=torch.__version__)
     for line in sys.stdin:

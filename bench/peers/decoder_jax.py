@@ -115,6 +115,7 @@ def make(c, turned, attend):
 
 
 def main():
+    loaded = task.resident("VmRSS")
     c = decoder.CONFIGS[sys.argv[2]]
     data = [(jnp.asarray(x, dtype=jnp.int32), jnp.asarray(y, dtype=jnp.int32))
             for x, y in decoder.text(c)]
@@ -126,7 +127,7 @@ def main():
     finish = lambda loss: float(jax.block_until_ready(loss))  # noqa: E731
     if sys.argv[3:] == ["memory"]:
         task.weigh("JAX jit", decoder.state_bytes(c), *next(iter(variants.values()))(), finish,
-                   data[:3])
+                   data[:3], loaded)
         return
     if sys.argv[2] == "seed":  # 4 GB each: the first alone
         variants = dict(list(variants.items())[:1])

@@ -196,6 +196,7 @@ def variants_of(way, c):
 
 def main():
     way, threads, name = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    loaded = task.resident("VmRSS")
     torch.set_num_threads(threads)
     torch.set_flush_denormal(False)
     c = decoder.CONFIGS[name]
@@ -204,7 +205,8 @@ def main():
     label = "PyTorch eager" if way == "eager" else "torch.compile"
     if sys.argv[4:] == ["memory"]:
         reset, step = next(iter(variants.values()))()
-        task.weigh(label, decoder.state_bytes(c), reset, step, lambda loss: loss.item(), data[:3])
+        task.weigh(label, decoder.state_bytes(c), reset, step, lambda loss: loss.item(), data[:3],
+                   loaded)
         return
     if name == "seed":  # 4 GB each: the first alone
         variants = dict(list(variants.items())[:1])

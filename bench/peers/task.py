@@ -30,7 +30,13 @@ def say(**what):
     print(json.dumps(what), flush=True)
 
 
-def fastest(title, variants, data, finish, samples=20):
+def clock_of(threads):
+    """Nanoseconds of the processor, which neighbours do not take; of the clock where threads share
+    work."""
+    return time.process_time_ns if threads == 1 else time.perf_counter_ns
+
+
+def fastest(title, variants, data, finish, samples=20, clock=time.perf_counter_ns):
     """The best of several ways to write the step: (name, reset, step). Short samples, the least."""
     ready = {}
     for name, make in variants.items():
@@ -47,18 +53,25 @@ def fastest(title, variants, data, finish, samples=20):
     least = dict.fromkeys(ready, float("inf"))
     for _ in range(samples):
         for name, (reset, step) in ready.items():
-            start = time.perf_counter()
+            start = clock()
             for batch in data:
                 loss = step(*batch)
             finish(loss)
-            least[name] = min(least[name], (time.perf_counter() - start) / len(data))
-    for name, seconds in least.items():
-        print(f"{title}, {name}: {seconds * 1e6:.1f} us a step", file=sys.stderr)
+            least[name] = min(least[name], (clock() - start) / len(data))
+    for name, ns in least.items():
+        print(f"{title}, {name}: {ns / 1e3:.1f} us a step", file=sys.stderr)
     best = min(least, key=least.get)
     return best, *ready[best]
 
 
-def serve(contestant, version, isa, reset, step, finish, batches, warm):
+def resident(key):
+    """Bytes of this process in memory: now, VmRSS, or at most so far, VmHWM."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        return 1024 * next(int(line.split()[1]) for line in status if line.startswith(key))
+
+
+def serve(contestant, version, isa, reset, step, finish, batches, warm,
+          clock=time.perf_counter_ns):
     """Answers `run N`: reset, `warm` steps, then N timed ones; blocks on stdin in between.
 
     reset() restores the first weights; step(i) trains on batch i of a ring of `batches`;
@@ -71,11 +84,11 @@ def serve(contestant, version, isa, reset, step, finish, batches, warm):
         for i in range(warm):
             loss = step(i % batches)
         finish(loss)
-        start = time.perf_counter_ns()
+        start = clock()
         for i in range(warm, warm + n):
             loss = step(i % batches)
         value = finish(loss)
-        return time.perf_counter_ns() - start, value
+        return clock() - start, value
 
     run(1)
     contestant += ", as installed" if "BENCH_INSTALLED" in os.environ else ""
@@ -88,9 +101,10 @@ def serve(contestant, version, isa, reset, step, finish, batches, warm):
         say(ns=ns, loss=loss)
 
 
-def weigh(contestant, state, reset, step, finish, data):
+def weigh(contestant, state, reset, step, finish, data, loaded):
     """Prints the bytes of parameters and optimizer, and the most that a step takes beside them, by
-    heap.cpp, which was loaded before the library. After reset() nothing but the state is alive."""
+    heap.cpp, which was loaded before the library; and the most that is resident beyond `loaded`.
+    After reset() nothing but the state is alive."""
     heap = ctypes.CDLL(None)
     for f in (heap.bench_heap_live, heap.bench_heap_most):
         f.restype = ctypes.c_longlong
@@ -103,4 +117,5 @@ def weigh(contestant, state, reset, step, finish, data):
     heap.bench_heap_forget()
     for batch in data:
         finish(step(*batch))  # one step after the other
-    say(name=contestant, state=state, step=heap.bench_heap_most() - before)
+    say(name=contestant, state=state, step=heap.bench_heap_most() - before,
+        resident=resident("VmHWM") - loaded)

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdlib>
+#include <iostream>
+#include <string_view>
+
+#include <xla/xla.hpp>
+
+#include "heap.hpp"
+#include "measure.hpp"
+#include "serve.hpp"
+
+// <program> <compiled|traced|eager> <threads>: answers `run N` with the time of N steps and the
+// loss.
+// <program> <mode> <threads> memory: prints what a training step needs beside the optimizer's
+// state.
+namespace bench {
+
+/// A task has a Model and its first weights, an optimizer, a step, a ring of batches, and the
+/// number of steps before the clock starts.
+template <class Task>
+class training {
+ public:
+  explicit training(int threads) : threads_(threads) {}
+
+  /// From the first weights: the untimed steps, then n timed ones.
+  template <class Step>
+  turn run(Step&& step, int n) {
+    typename Task::Model model;
+    Task::set_weights(model);
+    auto optimizer = Task::optimizer(model);
+    train(step, model, optimizer, 0, Task::warm);
+    const double start = time_of(threads_);
+    const float last = train(step, model, optimizer, Task::warm, Task::warm + n);
+    return {(time_of(threads_) - start) * 1e9, last};
+  }
+
+  /// Prints the bytes of parameters and optimizer, the most that steps take beside them, and the
+  /// most that is resident of both; to be called before anything is compiled or planned.
+  template <class Step>
+  int memory(std::string_view mode, Step&& step) {
+    const heap counted;
+    const long long before = counted.live(), loaded = resident("VmRSS:");
+    typename Task::Model model;
+    Task::set_weights(model);
+    auto optimizer = Task::optimizer(model);
+    const long long state = counted.live();
+    counted.forget();
+    train(step, model, optimizer, 0, 3);
+    std::cout << R"({"name": "xla )" << mode << R"(", "state": )" << state - before
+              << R"(, "step": )" << counted.most() - state << R"(, "resident": )"
+              << resident("VmHWM:") - loaded << "}" << std::endl;
+    return 0;
+  }
+
+ private:
+  template <class Step, class Model, class Optimizer>
+  float train(Step& step, Model& model, Optimizer& optimizer, int first, int last) {
+    xla::nn::CrossEntropyLoss loss_fn;
+    xla::Tensor<float, 0> loss;
+    for (int i = first; i < last; ++i) {
+      const auto& [data, target] = ring_[static_cast<std::size_t>(i) % ring_.size()];
+      loss = step(model, data, target, loss_fn, optimizer);
+    }
+    return loss.item();
+  }
+
+  int threads_;
+  decltype(Task::batches()) ring_ = Task::batches();
+};
+
+/// Calls f(mode, function) with a function as it runs in the mode that the program was asked for.
+template <class Function, class F>
+int in_mode(int argc, char** argv, Function function, const char* name, F&& f) {
+  const std::string_view mode = argc > 1 ? argv[1] : "compiled";
+  xla::set_num_threads(argc > 2 ? std::atoi(argv[2]) : 1);
+  xla::eager_mode(mode != "traced");
+  if (mode == "compiled") return f(mode, xla::compile(function, {.name = name}));
+  if (mode == "eager") return f(mode, function);
+  if (mode == "traced")
+    return f(mode, [function](auto&... arguments) {
+      auto result = function(arguments...);
+      xla::sync();
+      return result;
+    });
+  std::cerr << argv[0] << ": the mode is compiled, traced or eager\n";
+  return 2;
+}
+
+template <class Task>
+int serve_training(int argc, char** argv) {
+  const bool weigh = argc > 3 && std::string_view(argv[3]) == "memory";
+  return in_mode(argc, argv, Task::step, "step", [&](std::string_view mode, auto&& step) {
+    training<Task> one{xla::num_threads()};
+    if (weigh) return one.memory(mode, step);
+    one.run(step, 1);
+    return serve(mode, [&](int n) { return one.run(step, n); });
+  });
+}
+
+}  // namespace bench
