@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "catch.hpp"
 #include "support/threads.hpp"
 
+using xla::kernel::conv_direction;
 using xla::kernel::conv_sizes;
 using xla::kernel::conv_weights;
 
@@ -133,21 +135,44 @@ std::vector<T> any_threads(count size, F&& f) {
   return first;
 }
 
-/// One way to compute all three.
+/// One way to compute all three, and to pack weights for it.
 template <class T>
 struct algorithm {
+  std::int64_t (*packed_size)(const conv_sizes&, conv_direction);
+  void (*pack)(const conv_sizes&, conv_direction, conv_weights<T>, T* to);
   void (*forward)(const conv_sizes&, const T* x, conv_weights<T>, T* y);
   void (*input_gradient)(const conv_sizes&, const T* dy, conv_weights<T>, T* dx);
   void (*weight_gradient)(const conv_sizes&, const T* x, const T* dy, T* dw);
 };
 template <class T>
-constexpr algorithm<T> chosen = {&xla::kernel::conv_forward<T>,
-                                 &xla::kernel::conv_input_gradient<T>,
-                                 &xla::kernel::conv_weight_gradient<T>};
+constexpr algorithm<T> chosen = {
+    &xla::kernel::conv_packed_size<T>, &xla::kernel::conv_pack<T>, &xla::kernel::conv_forward<T>,
+    &xla::kernel::conv_input_gradient<T>, &xla::kernel::conv_weight_gradient<T>};
 template <class T, int M>
-constexpr algorithm<T> winograd = {&xla::kernel::detail::winograd_forward<M, T>,
+constexpr algorithm<T> winograd = {[](const conv_sizes& s, conv_direction) {
+                                     return xla::kernel::detail::winograd_weights_size<M, T>(s);
+                                   },
+                                   &xla::kernel::detail::winograd_weights<M, T>,
+                                   &xla::kernel::detail::winograd_forward<M, T>,
                                    &xla::kernel::detail::winograd_input_gradient<M, T>,
                                    &xla::kernel::detail::winograd_weight_gradient<M, T>};
+
+/// Runs with weights that are packed, and not there otherwise; the same bits are wanted.
+template <class T, class F>
+void check_packed(const convolution& c, const algorithm<T>& way, conv_direction d,
+                  conv_weights<T> w, const std::vector<T>& want, F&& run) {
+  const count size = way.packed_size(c, d);
+  if (size == 0) return;
+  std::vector<T> packed(static_cast<std::size_t>(size) + 1, T{44});
+  way.pack(c, d, w, packed.data());
+  CHECK(packed.back() == 44);
+  const std::vector<T> none(static_cast<std::size_t>(c.parameters()),
+                            std::numeric_limits<T>::quiet_NaN());
+  w.data = none.data();
+  w.packed = packed.data();
+  const auto got = any_threads<T>(static_cast<count>(want.size()), [&](T* to) { run(w, to); });
+  CHECK(got == want);
+}
 
 template <class T>
 void check(const convolution& c, const algorithm<T>& way, double most) {
@@ -165,6 +190,10 @@ void check(const convolution& c, const algorithm<T>& way, double most) {
   const auto dw = any_threads<T>(c.parameters(),
                                  [&](T* to) { way.weight_gradient(c, x.data(), dy.data(), to); });
   CHECK(error(dw, want.w) < most);
+  check_packed(c, way, conv_direction::forward, weights, y,
+               [&](conv_weights<T> of, T* to) { way.forward(c, x.data(), of, to); });
+  check_packed(c, way, conv_direction::input_gradient, weights, dx,
+               [&](conv_weights<T> of, T* to) { way.input_gradient(c, dy.data(), of, to); });
 }
 
 }  // namespace
@@ -218,7 +247,8 @@ TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forb
   using xla::kernel::conv_way;
   using xla::kernel::way_of;
   const auto way = [](count batch, count size, count channels, count kernel = 3, count stride = 1) {
-    return way_of<float>(square(batch, size, size, channels, channels, kernel, stride, kernel / 2));
+    return way_of<float>(square(batch, size, size, channels, channels, kernel, stride, kernel / 2),
+                         conv_direction::weight_gradient);
   };
   CHECK(way(1, 56, 64) == conv_way::winograd_4);
   CHECK(way(8, 14, 256) != conv_way::direct);
@@ -227,9 +257,16 @@ TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forb
   CHECK(way(8, 56, 24) == conv_way::direct);
   CHECK(way(1, 56, 64, 5) == conv_way::direct);
   CHECK(way(1, 56, 64, 3, 2) == conv_way::direct);
+  const auto forward = [](count batch, count size, count channels) {
+    return way_of<float>(square(batch, size, size, channels, channels, 3, 1, 1),
+                         conv_direction::forward);
+  };
+  CHECK(forward(1, 14, 256) == conv_way::winograd_2);
+  CHECK(forward(1, 7, 512) == conv_way::winograd_2);
+  CHECK(forward(8, 7, 512) == conv_way::winograd_4);
 
   const convolution c{square(1, 28, 28, 64, 64, 3, 1, 1)};
-  REQUIRE(way_of<float>(c) == conv_way::winograd_4);
+  REQUIRE(way_of<float>(c, conv_direction::forward) == conv_way::winograd_4);
   check(c, chosen<float>, 1e-5);
   const auto x = numbers<float>(c.inputs(), 1), w = numbers<float>(c.parameters(), 2);
   const auto run = [&] {
@@ -240,7 +277,7 @@ TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forb
   const auto fast = run();
   xla::set_winograd(false);
   CHECK(!xla::winograd_allowed());
-  CHECK(way_of<float>(c) == conv_way::direct);
+  CHECK(way_of<float>(c, conv_direction::forward) == conv_way::direct);
   const auto plain = run();
   xla::set_winograd(true);
   CHECK(plain != fast);

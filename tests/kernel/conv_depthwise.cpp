@@ -88,6 +88,30 @@ std::vector<T> any_threads(std::size_t count, F&& f) {
   return result;
 }
 
+/// The same bits with weights that were packed before.
+template <class T>
+void check_packed(const conv_sizes& c, conv_weights<T> rows, const std::vector<T>& x,
+                  conv_weights<T> columns, const std::vector<T>& dy) {
+  using xla::kernel::conv_direction;
+  const auto size = static_cast<std::size_t>(xla::kernel::small_groups_packed_size<T>(c));
+  std::vector<T> packed(size + 1, T{44}), y(dy.size()), dx(x.size());
+  const auto pack = [&](conv_direction d, conv_weights<T>& w) {
+    xla::kernel::small_groups_pack(c, d, w, packed.data());
+    CHECK(packed[size] == 44);
+    w.packed = packed.data();
+  };
+  xla::kernel::small_groups_forward(c, x.data(), rows, y.data());
+  pack(conv_direction::forward, rows);
+  CHECK(y == any_threads<T>(y.size(), [&](T* to) {
+          xla::kernel::small_groups_forward(c, x.data(), rows, to);
+        }));
+  xla::kernel::small_groups_input_gradient(c, dy.data(), columns, dx.data());
+  pack(conv_direction::input_gradient, columns);
+  CHECK(dx == any_threads<T>(dx.size(), [&](T* to) {
+          xla::kernel::small_groups_input_gradient(c, dy.data(), columns, to);
+        }));
+}
+
 template <class T>
 void check(const conv_sizes& c) {
   CAPTURE(c.batch, c.height, c.width, c.in, c.out, c.groups, c.kernel[0], c.kernel[1], c.stride[1],
@@ -123,6 +147,7 @@ void check(const conv_sizes& c) {
                                xla::kernel::small_groups_input_gradient(c, dy.data(), columns, to);
                              }),
               dx) < bound);
+  check_packed(c, rows, x, columns, dy);
   CHECK(error(any_threads<T>(dw.size(),
                              [&](T* to) {
                                xla::kernel::small_groups_weight_gradient(c, x.data(), dy.data(),

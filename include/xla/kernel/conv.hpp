@@ -6,6 +6,14 @@
 
 namespace xla::kernel {
 
+/// What a weight is made into before the sums begin, packed by taps or transformed, takes so many
+/// elements; 0 where it is read as it lies, or where keeping it would not pay. Without it the
+/// functions below make it for themselves, each time, with the same bits.
+template <class T>
+std::int64_t conv_packed_size(const conv_sizes& s, conv_direction d);
+template <class T>
+void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to);
+
 /// y of x; all of it is written. Every sum has an order that depends on sizes alone.
 template <class T>
 void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y);

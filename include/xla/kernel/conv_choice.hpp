@@ -21,16 +21,16 @@ enum class conv_way {
 
 /// What F(M x M, 3 x 3) takes, in multiply-adds of the direct sums for each pair of channels. A
 /// tile's places are dearer than direct sums, and more so by the tile's transforms, which more
-/// channels share; the weights' transform is worth 50 tiles.
+/// channels share; the weights of a place are worth so many tiles.
 template <int M>
-double winograd_cost(const conv_sizes& s) {
+double winograd_cost(const conv_sizes& s, double weights) {
   const auto tiles_of = [](std::int64_t n) { return static_cast<double>((n + M - 1) / M); };
   const double tiles =
       static_cast<double>(s.batch) * tiles_of(s.out_height) * tiles_of(s.out_width);
   const double share = 1 / static_cast<double>(s.in) + 1 / static_cast<double>(s.out);
   constexpr double places = (M + 2) * (M + 2);
   constexpr double place = M == 2 ? 1.3 : 1.55, transforms = M == 2 ? 4 : 6;
-  return places * (place * (1 + transforms * share) * tiles + 50);
+  return places * (place * (1 + transforms * share) * tiles + weights);
 }
 
 /// Whether that algorithm can compute it at all, and may.
@@ -42,18 +42,18 @@ bool may_be_winograd(const conv_sizes& s) {
          winograd_allowed<>();
 }
 
-/// The way of a convolution and its gradients, by sizes alone, so that bits do not depend on the
-/// mode.
+/// The way of a convolution or one of its gradients, by sizes alone, so that bits do not depend on
+/// the mode.
 template <class T>
-conv_way way_of(const conv_sizes& s) {
+conv_way way_of(const conv_sizes& s, conv_direction d) {
   // Depthwise 3x3, 144@56: 94 / 140 / 96; 960@7: 125 / 333 / 183; 3@112: 6 / 9 / 26; 7x7, 96@56:
   // 94 / 134 / 170; two results a channel, 32@56: 32 / 51 / 38. Groups of 2, 64@56: 31 / 42 / 68;
   // of 4, 128@56: 19 / 38 / 45; of 8, 256@28: 6 / 10 / 16, 256@56 with stride 2: 5 / 28 / 8: times
   // as fast as products of strided rows, forward / input gradient / weight gradient, batch 1.
   if (has_small_groups<T>(s)) return conv_way::small_groups;
 
-  // The costs are fitted to these, F(4 x 4) and F(2 x 2) against direct sums, the weights'
-  // transform counted in each call; a Xeon core with AVX-512 and 2 MiB of L2, the other one busy:
+  // The costs are fitted to these, F(4 x 4) and F(2 x 2) against direct sums; a Xeon core with
+  // AVX-512 and 2 MiB of L2, the other one busy. With the weights' transform in each call:
   //
   //   channels, pixels   forward, batch 1   batch 8      weight's gradient, 1   batch 8
   //    64, 56 x 56       2.0   1.4          2.1   1.5    1.4    1.3             2.3   1.8
@@ -61,10 +61,24 @@ conv_way way_of(const conv_sizes& s) {
   //   256, 14 x 14       0.65  0.95         1.5   1.45   0.75   1.0             1.4   1.4
   //   512, 7 x 7         0.25  0.45         0.8   0.9    0.35   0.65            1.05  0.95
   //
-  // A Zen 5 gains more where weights are large: 1.2 to 1.3 for 512, 7 x 7 at batch 8.
+  // A Zen 5 gains more where weights are large: 1.2 to 1.3 for 512, 7 x 7 at batch 8. Forward with
+  // weights that were transformed before, as inference keeps them:
+  //
+  //   channels, pixels   batch 1      batch 2      batch 8
+  //    64, 56 x 56       2.4   1.6                 2.4   1.5
+  //   128, 28 x 28       2.6   1.7                 2.4   1.7
+  //   256, 14 x 14       2.1   1.8    2.1   1.8    1.9   1.7
+  //   512, 14 x 14       1.3   1.5
+  //   512, 7 x 7         1.0   1.6    0.9   1.5    1.5   1.3
+  //
+  // A choice for each of the two would give the modes different bits. Forward takes the second: at
+  // small batches it is mostly inference, and at large ones the transform is little.
   if (may_be_winograd(s)) {
-    const double direct = 9 * static_cast<double>(s.batch * s.out_height * s.out_width);
-    const double two = winograd_cost<2>(s), four = winograd_cost<4>(s);
+    const bool kept = d == conv_direction::forward;
+    const double weights = kept ? 12 : 50;
+    const double direct =
+        9 * (static_cast<double>(s.batch * s.out_height * s.out_width) + (kept ? weights : 0));
+    const double two = winograd_cost<2>(s, weights), four = winograd_cost<4>(s, weights);
     if (std::min(two, four) < direct)
       return four <= two ? conv_way::winograd_4 : conv_way::winograd_2;
   }
@@ -72,11 +86,33 @@ conv_way way_of(const conv_sizes& s) {
 }
 
 template <class T>
+std::int64_t conv_packed_size(const conv_sizes& s, conv_direction d) {
+  if (s.in * s.out * s.taps() == 0) return 0;
+  switch (way_of<T>(s, d)) {
+    case conv_way::small_groups: return small_groups_packed_size<T>(s);
+    case conv_way::winograd_2: return detail::winograd_weights_size<2, T>(s);
+    case conv_way::winograd_4: return detail::winograd_weights_size<4, T>(s);
+    case conv_way::direct: break;
+  }
+  return detail::direct_packed_size<T>(s, d);
+}
+
+template <class T>
+void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to) {
+  switch (way_of<T>(s, d)) {
+    case conv_way::small_groups: return small_groups_pack(s, d, w, to);
+    case conv_way::winograd_2: return detail::winograd_weights<2>(s, d, w, to);
+    case conv_way::winograd_4: return detail::winograd_weights<4>(s, d, w, to);
+    case conv_way::direct: return detail::direct_pack(s, d, w, to);
+  }
+}
+
+template <class T>
 void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y) {
   const std::int64_t results = s.batch * s.out_height * s.out_width * s.out;
   if (results == 0) return;
   if (s.in * s.taps() == 0) return void(std::fill_n(y, results, T{0}));
-  switch (way_of<T>(s)) {
+  switch (way_of<T>(s, conv_direction::forward)) {
     case conv_way::small_groups: return small_groups_forward(s, x, w, y);
     case conv_way::winograd_2: return detail::winograd_forward<2>(s, x, w, y);
     case conv_way::winograd_4: return detail::winograd_forward<4>(s, x, w, y);
@@ -90,7 +126,7 @@ void conv_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T*
   if (results == 0) return;
   if (s.out_height * s.out_width * s.out * s.taps() == 0)
     return void(std::fill_n(dx, results, T{0}));
-  switch (way_of<T>(s)) {
+  switch (way_of<T>(s, conv_direction::input_gradient)) {
     case conv_way::small_groups: return small_groups_input_gradient(s, dy, w, dx);
     case conv_way::winograd_2: return detail::winograd_input_gradient<2>(s, dy, w, dx);
     case conv_way::winograd_4: return detail::winograd_input_gradient<4>(s, dy, w, dx);
@@ -103,7 +139,7 @@ void conv_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
   const std::int64_t results = s.out * (s.in / s.groups) * s.taps();
   if (results == 0) return;
   if (s.batch * s.out_height * s.out_width == 0) return void(std::fill_n(dw, results, T{0}));
-  switch (way_of<T>(s)) {
+  switch (way_of<T>(s, conv_direction::weight_gradient)) {
     case conv_way::small_groups: return small_groups_weight_gradient(s, x, dy, dw);
     case conv_way::winograd_2: return detail::winograd_weight_gradient<2>(s, x, dy, dw);
     case conv_way::winograd_4: return detail::winograd_weight_gradient<4>(s, x, dy, dw);

@@ -57,14 +57,14 @@ bool with_strips(const conv_sizes& c, F f) {
   return false;
 }
 
-/// Weights as [tap][r][channel], in this thread's memory. `turned` is for input gradients.
+/// Weights as [tap][r][channel]. Those for input gradients are turned, and mirrored where these are
+/// made by strips of stride 1.
 template <int Group, class T>
-T* pack_small_groups(const conv_sizes& c, const conv_weights<T>& w, bool turned, bool mirrored) {
-  struct use;
+void pack_small_groups(const conv_sizes& c, conv_direction d, const conv_weights<T>& w, T* to) {
   const std::int64_t wide = c.kernel[1];
-  auto* const packed = static_cast<T*>(
-      thread_scratch<use>(c.taps() * Group * c.in * static_cast<std::int64_t>(sizeof(T))));
-  T* to = packed;
+  const bool turned = d == conv_direction::input_gradient;
+  const bool mirrored =
+      turned && with_strips<T, Group>(c, [](auto, auto stride) { return stride == 1; });
   for (std::int64_t k = 0; k < c.kernel[0]; ++k)
     for (std::int64_t j = 0; j < wide; ++j) {
       const T* const tap = w.data + (k * wide + (mirrored ? wide - 1 - j : j)) * w.tap_stride;
@@ -74,7 +74,16 @@ T* pack_small_groups(const conv_sizes& c, const conv_weights<T>& w, bool turned,
           *to++ = tap[o * w.out_stride + of * w.in_stride];
         }
     }
-  return packed;
+}
+/// The same where they were kept, or in this thread's memory.
+template <int Group, class T>
+const T* packed_small_groups(const conv_sizes& c, conv_direction d, const conv_weights<T>& w) {
+  struct use;
+  if (w.packed) return w.packed;
+  auto* const to = static_cast<T*>(
+      thread_scratch<use>(c.taps() * Group * c.in * static_cast<std::int64_t>(sizeof(T))));
+  pack_small_groups<Group>(c, d, w, to);
+  return to;
 }
 
 /// One direction of a convolution: every row of the result is a sum over rows of images.
@@ -83,7 +92,7 @@ struct small_groups_pass {
   const conv_sizes& c;
   bool back;  ///< the input gradient
   const T* images;
-  T* weights;
+  const T* weights;
   T* result;
 
   std::int64_t size(int axis) const {
@@ -159,7 +168,8 @@ template <int Group, class T>
 kernel_rows<T> rows_of(const small_groups_pass<T>& p, std::int64_t at, std::int64_t image) {
   kernel_rows<T> rows;
   p.each_met(at, image, [&](const T* row, std::int64_t k) {
-    rows.add(row, p.weights + k * p.c.kernel[1] * Group * p.c.in);
+    // Where sums of weights' gradients would be written, weights are only read.
+    rows.add(row, const_cast<T*>(p.weights) + k * p.c.kernel[1] * Group * p.c.in);
   });
   rows.fetch_next(p.rows_on(), p.image_size(1) * p.c.in);
   return rows;
@@ -309,6 +319,17 @@ constexpr bool has_small_groups(const conv_sizes& c) {
   return (c.in == c.groups && c.groups > 1) || detail::in_small_groups<T>(c);
 }
 
+/// See conv_pack().
+template <class T>
+std::int64_t small_groups_packed_size(const conv_sizes& c) {
+  return c.taps() * (c.in / c.groups) * c.out;
+}
+template <class T>
+void small_groups_pack(const conv_sizes& c, conv_direction d, const conv_weights<T>& w, T* to) {
+  if (c.in != c.out) return small_groups_pack(detail::with_repeated(c), d, w, to);
+  detail::with_group<T>(c, [&](auto group) { detail::pack_small_groups<group>(c, d, w, to); });
+}
+
 template <class T>
 void small_groups_forward(const conv_sizes& c, const T* x, const conv_weights<T>& w, T* y) {
   if (c.in != c.out) {
@@ -317,7 +338,7 @@ void small_groups_forward(const conv_sizes& c, const T* x, const conv_weights<T>
   }
   detail::with_group<T>(c, [&](auto group) {
     detail::small_groups_pass<T> p{c, false, x, nullptr, y};
-    p.weights = detail::pack_small_groups<group>(c, w, false, false);
+    p.weights = detail::packed_small_groups<group>(c, conv_direction::forward, w);
     const bool done = detail::with_strips<T, group>(c, [&](auto kernel, auto stride) {
       detail::by_strips<kernel, stride, group>(p, c.padding[1]);
       return true;
@@ -342,15 +363,13 @@ void small_groups_input_gradient(const conv_sizes& c, const T* dy, const conv_we
   }
   detail::with_group<T>(c, [&](auto group) {
     detail::small_groups_pass<T> p{c, true, dy, nullptr, dx};
+    p.weights = detail::packed_small_groups<group>(c, conv_direction::input_gradient, w);
     const bool done = detail::with_strips<T, group>(c, [&](auto kernel, auto stride) {
-      p.weights = detail::pack_small_groups<group>(c, w, true, stride == 1);
       if constexpr (stride == 2) detail::by_pairs<kernel, group>(p);
       else detail::by_strips<kernel, 1, group>(p, kernel - 1 - c.padding[1]);
       return true;
     });
-    if (done) return;
-    p.weights = detail::pack_small_groups<group>(c, w, true, false);
-    detail::by_pixels<group>(p);
+    if (!done) detail::by_pixels<group>(p);
   });
 }
 

@@ -42,34 +42,97 @@ void multiply_patches(const patches<T>& a, const tap_weights<T>& b, index_t m, i
                                                                      b, c});
 }
 
-/// The forward product of one group.
+/// A kernel of one pixel that looks at every pixel is a product of matrices.
+inline bool is_product(const conv_sizes& s) {
+  return s.kernel[0] * s.kernel[1] == 1 && s.stride[0] * s.stride[1] == 1 && s.padding[0] == 0 &&
+         s.padding[1] == 0 && s.out_height == s.height && s.out_width == s.width;
+}
+
+/// A left operand of which only the unit of k is known: what the right one is packed for.
+struct cut_at {
+  index_t unit;
+  index_t grain() const { return unit; }
+};
+
+/// A group's weights of some taps: as many columns as it makes channels, of those that it reads.
 template <class T>
-void forward_directly(const conv_sizes& s, const T* x, conv_weights<T> w, T* y, index_t group) {
+struct group_weights {
+  tap_weights<T> taps;
+  index_t channels, columns;
+  index_t grain = taps.count * channel_block<T>(taps.count, channels);
+
+  /// How many elements they take packed.
+  index_t size() const {
+    const auto p = cut();
+    return p.depths * packed_block(p, columns);
+  }
+  void pack(T* to) const {
+    const auto p = cut();
+    pack_panels(p, {0, columns}, {0, p.depths}, to);
+  }
+
+ private:
+  auto cut() const {
+    product<conv_tile<T>, cut_at, tap_weights<T>> p{0,       columns, taps.count * channels,
+                                                    {grain}, taps,    {}};
+    p.cut();
+    return p;
+  }
+};
+
+/// Calls f(group, its weights of these taps) for all groups. Packed ones follow one another, and
+/// those of the next taps them.
+template <class T, class F>
+void each_group(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const index_t* places,
+                index_t taps, F f) {
   const index_t in = s.in / s.groups, out = s.out / s.groups;
-  const index_t joined = joined_pixels<T>(s), taps = s.kernel[0] * s.kernel[1];
-  tap_list pieces(taps);
-  index_t* const places = pieces.places;
-  for (index_t t = 0; t < taps; ++t) {
-    places[t] = t * w.tap_stride;
+  group_weights<T> g =
+      d == conv_direction::forward
+          ? group_weights<T>{{w.data, w.in_stride, w.out_stride, places, taps}, in, out}
+          : group_weights<T>{{w.data, w.out_stride, w.in_stride, places, taps}, out, in};
+  if (is_product(s)) g.grain = strided_left<conv_tile<T>, matrix_view<T>>::grain();
+  const index_t size = w.packed ? g.size() : 0;
+  for (index_t i = 0; i < s.groups; ++i) {
+    g.taps.packed = w.packed;
+    f(i, g);
+    g.taps.data += out * w.out_stride;
+    if (w.packed) w.packed += size;
+  }
+}
+
+/// What taps see of a pixel, in pieces.
+template <class T>
+tap_list forward_taps(const conv_sizes& s, index_t tap_stride) {
+  const index_t joined = joined_pixels<T>(s);
+  tap_list pieces(s.taps());
+  for (index_t t = 0; t < s.taps(); ++t) {
+    pieces.places[t] = t * tap_stride;
     const index_t row = t / s.kernel[1] * s.dilation[0] - s.padding[0];
     const index_t column = t % s.kernel[1] * s.dilation[1] - s.padding[1];
     if (t % joined == 0) pieces.taps[t / joined] = {row, column, (row * s.width + column) * s.in};
   }
-  multiply_patches<T>(
-      {.images = x + group * in,
-       .height = s.height,
-       .width = s.width,
-       .pixel = s.in,
-       .rows = s.out_height,
-       .columns = s.out_width,
-       .step_y = s.stride[0],
-       .step_x = s.stride[1],
-       .taps = pieces.taps,
-       .count = taps / joined,
-       .channels = joined * in,
-       .joined = joined},
-      {w.data + group * out * w.out_stride, w.in_stride, w.out_stride, places, taps},
-      s.batch * s.out_height * s.out_width, out, strided_rows<T>{y + group * out, s.out});
+  return pieces;
+}
+
+/// The forward product of one group.
+template <class T>
+void forward_directly(const conv_sizes& s, const tap_list& pieces, const T* x,
+                      const group_weights<T>& w, T* y, index_t group) {
+  const index_t joined = joined_pixels<T>(s);
+  multiply_patches<T>({.images = x + group * w.channels,
+                       .height = s.height,
+                       .width = s.width,
+                       .pixel = s.in,
+                       .rows = s.out_height,
+                       .columns = s.out_width,
+                       .step_y = s.stride[0],
+                       .step_x = s.stride[1],
+                       .taps = pieces.taps,
+                       .count = s.taps() / joined,
+                       .channels = joined * w.channels,
+                       .joined = joined},
+                      w.taps, s.batch * s.out_height * s.out_width, w.columns,
+                      strided_rows<T>{y + group * w.columns, s.out});
 }
 
 /// The input's gradient at the pixels whose places have one remainder, a phase, divided by the
@@ -107,10 +170,10 @@ struct phase {
 };
 
 template <class T>
-void input_gradient_directly(const phase<T>& p, const T* dy, conv_weights<T> w, T* dx,
+void input_gradient_directly(const phase<T>& p, const T* dy, const group_weights<T>& w, T* dx,
                              T* const* pixels, index_t group) {
   const conv_sizes& s = p.s;
-  const index_t in = s.in / s.groups, out = s.out / s.groups;
+  const index_t in = w.columns, out = w.channels;
   const patches<T> a{.images = dy + group * out,
                      .height = s.out_height,
                      .width = s.out_width,
@@ -123,42 +186,58 @@ void input_gradient_directly(const phase<T>& p, const T* dy, conv_weights<T> w, 
                      .count = p.seen.count,
                      .channels = out,
                      .joined = 1};
-  const tap_weights<T> b{w.data + group * out * w.out_stride, w.out_stride, w.in_stride,
-                         p.seen.places, p.seen.count};
-  if (p.whole()) multiply_patches<T>(a, b, p.pixels(), in, strided_rows<T>{dx + group * in, s.in});
-  else multiply_patches<T>(a, b, p.pixels(), in, pointer_rows<T>{pixels, group * in});
+  if (p.whole())
+    multiply_patches<T>(a, w.taps, p.pixels(), in, strided_rows<T>{dx + group * in, s.in});
+  else multiply_patches<T>(a, w.taps, p.pixels(), in, pointer_rows<T>{pixels, group * in});
 }
 
-/// A kernel of one pixel that looks at every pixel is a product of matrices.
-inline bool is_product(const conv_sizes& s) {
-  return s.kernel[0] * s.kernel[1] == 1 && s.stride[0] * s.stride[1] == 1 && s.padding[0] == 0 &&
-         s.padding[1] == 0 && s.out_height == s.height && s.out_width == s.width;
+/// Calls f(phase) for all that have pixels.
+template <class T, class F>
+void each_phase(const conv_sizes& s, index_t tap_stride, F f) {
+  for (index_t i = 0; i < s.stride[0] * s.stride[1]; ++i) {
+    phase<T> p{s, i / s.stride[1], i % s.stride[1]};
+    if (p.rows <= 0 || p.columns <= 0) continue;
+    p.find_taps(tap_stride);
+    f(p);
+  }
+}
+
+inline constexpr index_t only_place[] = {0};
+
+/// Such a product of a group: c(m, columns) of rows of a.
+template <class T>
+void multiply_pixels(index_t m, matrix_view<T> a, const group_weights<T>& w, strided_rows<T> c) {
+  const tap_weights<T>& b = w.taps;
+  using left = strided_left<conv_tile<T>, matrix_view<T>>;
+  if (b.packed)
+    return multiply(
+        product<conv_tile<T>, left, tap_weights<T>>{m, w.columns, w.channels, {a}, b, c});
+  gemm<T>(m, w.columns, w.channels, a, {b.data, b.step, b.column}, c.data, c.step);
 }
 
 template <class T>
 void direct_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y) {
-  const index_t in = s.in / s.groups, out = s.out / s.groups;
-  const index_t pixels = s.batch * s.out_height * s.out_width;
-  for (index_t g = 0; g < s.groups; ++g)
-    if (is_product(s))
-      gemm<T>(pixels, out, in, {x + g * in, s.in, 1},
-              {w.data + g * out * w.out_stride, w.in_stride, w.out_stride}, y + g * out, s.out);
-    else forward_directly(s, x, w, y, g);
+  const auto d = conv_direction::forward;
+  if (is_product(s))
+    return each_group(s, d, w, only_place, 1, [&](index_t i, const group_weights<T>& g) {
+      multiply_pixels<T>(s.batch * s.height * s.width, {x + i * g.channels, s.in, 1}, g,
+                         {y + i * g.columns, s.out});
+    });
+  const tap_list pieces = forward_taps<T>(s, w.tap_stride);
+  each_group(s, d, w, pieces.places, s.taps(), [&](index_t i, const group_weights<T>& g) {
+    forward_directly(s, pieces, x, g, y, i);
+  });
 }
 
 template <class T>
 void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
-  const index_t in = s.in / s.groups, out = s.out / s.groups;
-  if (is_product(s)) {
-    for (index_t g = 0; g < s.groups; ++g)
-      gemm<T>(s.batch * s.height * s.width, in, out, {dy + g * out, s.out, 1},
-              {w.data + g * out * w.out_stride, w.out_stride, w.in_stride}, dx + g * in, s.in);
-    return;
-  }
-  for (index_t i = 0; i < s.stride[0] * s.stride[1]; ++i) {
-    phase<T> p{s, i / s.stride[1], i % s.stride[1]};
-    if (p.rows <= 0 || p.columns <= 0) continue;
-    p.find_taps(w.tap_stride);
+  const auto d = conv_direction::input_gradient;
+  if (is_product(s))
+    return each_group(s, d, w, only_place, 1, [&](index_t i, const group_weights<T>& g) {
+      multiply_pixels<T>(s.batch * s.height * s.width, {dy + i * g.channels, s.out, 1}, g,
+                         {dx + i * g.columns, s.in});
+    });
+  each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
     ::xla::detail::working_memory memory;
     T** to = nullptr;
     if (!p.whole() || p.seen.count == 0) {
@@ -168,8 +247,51 @@ void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, 
     if (p.seen.count == 0)  // no tap falls there
       for (index_t j = 0; j < p.pixels(); ++j) std::fill_n(to[j], s.in, T{0});
     else
-      for (index_t g = 0; g < s.groups; ++g) input_gradient_directly(p, dy, w, dx, to, g);
+      each_group(s, d, w, p.seen.places, p.seen.count, [&](index_t i, const group_weights<T>& g) {
+        input_gradient_directly(p, dy, g, dx, to, i);
+      });
+  });
+}
+
+/// Of more pixels packing takes so little that its result is not worth the memory.
+constexpr index_t most_pixels = 256;
+
+/// Calls f(weights) for all products that packed weights serve. Those with a few rows or one column
+/// have an order of their own, and read them where they lie.
+template <class T, class F>
+void each_packed(const conv_sizes& s, conv_direction d, conv_weights<T> w, F f) {
+  const auto one = [&](index_t, const group_weights<T>& g) { f(g); };
+  const bool forward = d == conv_direction::forward;
+  const index_t pixels = s.batch * (forward ? s.out_height * s.out_width : s.height * s.width);
+  if (pixels > most_pixels) return;
+  if (is_product(s)) {
+    const index_t columns = (forward ? s.out : s.in) / s.groups;
+    const index_t channels = (forward ? s.in : s.out) / s.groups;
+    if (pixels > few<T>::rows && columns > 1 && channels <= longest_piece<T>)
+      each_group(s, d, w, only_place, 1, one);
+  } else if (forward) {
+    const tap_list pieces = forward_taps<T>(s, w.tap_stride);
+    each_group(s, d, w, pieces.places, s.taps(), one);
+  } else {
+    each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
+      if (p.seen.count > 0) each_group(s, d, w, p.seen.places, p.seen.count, one);
+    });
   }
+}
+
+/// See conv_pack().
+template <class T>
+index_t direct_packed_size(const conv_sizes& s, conv_direction d) {
+  index_t sum = 0;
+  each_packed<T>(s, d, {}, [&](const group_weights<T>& g) { sum += g.size(); });
+  return sum;
+}
+template <class T>
+void direct_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to) {
+  each_packed<T>(s, d, w, [&](const group_weights<T>& g) {
+    g.pack(to);
+    to += g.size();
+  });
 }
 
 }  // namespace xla::kernel::detail

@@ -206,6 +206,7 @@ struct tap_weights {
   index_t step, column;
   const index_t* places;
   index_t count;
+  const T* packed = nullptr;
   bool in_order = std::all_of(places, places + count,
                               [&, t = index_t{0}](index_t place) mutable { return place == t++; });
 

@@ -25,6 +25,10 @@ template <class T>
 struct conv_weights {
   const T* data;
   std::int64_t out_stride, in_stride, tap_stride;
+  const T* packed = nullptr;  ///< what conv_pack() has made of it, where that was kept
 };
+
+/// What is computed: y of x, x of y, or the weight.
+enum class conv_direction { forward, input_gradient, weight_gradient };
 
 }  // namespace xla::kernel

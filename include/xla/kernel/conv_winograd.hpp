@@ -256,23 +256,47 @@ struct nine_places {
 };
 
 template <int M, class T>
-void winograd_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y) {
-  ::xla::detail::working_memory memory;
-  T* const u = static_cast<T*>(memory.take(
-      static_cast<std::size_t>(winograd<T, M>::places * place_step<T>(s.in * s.out)) * sizeof(T)));
+index_t winograd_weights_size(const conv_sizes& s) {
+  return winograd<T, M>::places * place_step<T>(s.in * s.out);
+}
+template <int M, class T>
+void winograd_weights(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* u) {
   const nine_places nine(w.tap_stride);
-  transform_weights<T, M>({w.data, w.in_stride, w.out_stride, nine.at, 9}, s.in, s.out, false, u);
+  if (d == conv_direction::forward)
+    transform_weights<T, M>({w.data, w.in_stride, w.out_stride, nine.at, 9}, s.in, s.out, false, u);
+  else
+    transform_weights<T, M>({w.data, w.out_stride, w.in_stride, nine.at, 9}, s.out, s.in, true, u);
+}
+
+/// Transformed weights: those that were kept, or made for one call.
+template <class T, int M>
+class winograd_weights_of {
+ public:
+  winograd_weights_of(const conv_sizes& s, conv_direction d, const conv_weights<T>& w)
+      : data_(w.packed) {
+    if (data_) return;
+    const auto count = static_cast<std::size_t>(winograd_weights_size<M, T>(s));
+    T* const made = static_cast<T*>(memory_.take(count * sizeof(T)));
+    winograd_weights<M>(s, d, w, made);
+    data_ = made;
+  }
+  operator const T*() const { return data_; }
+
+ private:
+  ::xla::detail::working_memory memory_;
+  const T* data_;
+};
+
+template <int M, class T>
+void winograd_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y) {
+  const winograd_weights_of<T, M> u(s, conv_direction::forward, w);
   winograd_product<T, M>({x, s.height, s.width, s.in, s.padding[0], s.padding[1]},
                          {s.batch, s.out_height, s.out_width}, u, y, s.out);
 }
 
 template <int M, class T>
 void winograd_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
-  ::xla::detail::working_memory memory;
-  T* const u = static_cast<T*>(memory.take(
-      static_cast<std::size_t>(winograd<T, M>::places * place_step<T>(s.in * s.out)) * sizeof(T)));
-  const nine_places nine(w.tap_stride);
-  transform_weights<T, M>({w.data, w.out_stride, w.in_stride, nine.at, 9}, s.out, s.in, true, u);
+  const winograd_weights_of<T, M> u(s, conv_direction::input_gradient, w);
   winograd_product<T, M>({dy, s.out_height, s.out_width, s.out, 2 - s.padding[0], 2 - s.padding[1]},
                          {s.batch, s.height, s.width}, u, dx, s.in);
 }

@@ -75,13 +75,17 @@ void multiply_part(const P& p, range rows, range columns) {
   }
 }
 
-/// Packs the columns and blocks once, by all threads, then shares them among tiles of c.
+/// How many elements packed panels of so many columns take for one block of k.
 template <class P>
-void multiply_shared(const P& p, range columns, range blocks, index_t chunks) {
-  using tile = typename P::tile;
-  constexpr index_t wide = tile::columns;
-  const index_t stride = round_up(columns.size(), tile::width) * p.depth;
-  auto* const packed = right_scratch().template get<typename P::element>(stride * blocks.size());
+index_t packed_block(const P& p, index_t columns) {
+  return round_up(columns, P::tile::width) * p.depth;
+}
+
+/// Packs these columns and blocks, block after block, by all threads.
+template <class P>
+void pack_panels(const P& p, range columns, range blocks, typename P::element* packed) {
+  constexpr index_t wide = P::tile::columns;
+  const index_t stride = packed_block(p, columns.size());
   const index_t count = (columns.size() + wide - 1) / wide;
   parallel_for(count * blocks.size(), [&](index_t i) {
     const index_t block = i / count, j = columns.begin + i % count * wide;
@@ -89,17 +93,36 @@ void multiply_shared(const P& p, range columns, range blocks, index_t chunks) {
     p.b.pack(packed + block * stride + (j - columns.begin) * p.padded(ks.size()), ks.begin, j,
              ks.size(), std::min(wide, columns.end - j));
   });
+}
+
+/// Tiles of c, in about so many chunks, of columns and blocks that pack_panels() has packed.
+template <class P>
+void multiply_packed(const P& p, range columns, range blocks, const typename P::element* packed,
+                     index_t chunks) {
+  using tile = typename P::tile;
+  const index_t stride = packed_block(p, columns.size());
   const index_t across = resident_parts<tile>(columns);
   const index_t slivers = (p.m + tile::rows - 1) / tile::rows;
   const index_t down = std::clamp<index_t>((chunks + across - 1) / across, 1, slivers);
-  parallel_for(across * down, [&](index_t i) {
+  const auto chunk = [&](index_t i) {
     // All columns of some rows one after another: then a comes from the memory once.
     const range rows = part(p.m, tile::rows, down, i / across);
     const range some = panel_part<tile>(columns, across, i % across);
     for (index_t block = 0; block < blocks.size(); ++block)
       multiply_block(p, rows, some, p.block(blocks.begin + block),
-                     {packed + block * stride, columns.begin, wide});
-  });
+                     {packed + block * stride, columns.begin, tile::columns});
+  };
+  if (chunks > 1) return parallel_for(across * down, chunk);
+  for (index_t i = 0; i < across * down; ++i) chunk(i);
+}
+
+/// Packs the columns and blocks once, by all threads, then shares them among tiles of c.
+template <class P>
+void multiply_shared(const P& p, range columns, range blocks, index_t chunks) {
+  auto* const packed = right_scratch().template get<typename P::element>(
+      packed_block(p, columns.size()) * blocks.size());
+  pack_panels(p, columns, blocks, packed);
+  multiply_packed(p, columns, blocks, packed, chunks);
 }
 
 }  // namespace xla::kernel::detail

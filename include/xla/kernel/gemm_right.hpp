@@ -15,6 +15,7 @@
 // and may have
 //   in_place(slivers, depth, columns), read(k, column, wide)
 //                     whether so few slivers of a do not repay packing, and panels where b lies;
+//   packed            all of b, as pack_panels() packs it, where that was done before;
 //   turned(), column(k, j)
 //                     whether columns are contiguous along k and kernels may transpose them while
 //                     they multiply (gemm_turn.hpp), and where one begins.
