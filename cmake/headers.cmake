@@ -184,6 +184,7 @@ set(XLA_HEADERS
   xla/kernel/winograd.hpp
   xla/kernel/eigen.hpp
   xla/kernel/eigen_packets.hpp
+  xla/kernel/epilogue.hpp
   xla/kernel/gemm.hpp
   xla/kernel/gemm_block.hpp
   xla/kernel/gemm_few.hpp
@@ -245,6 +246,7 @@ set(XLA_HEADERS
   xla/run/execute/eager.hpp
   xla/run/execute/in_order.hpp
   xla/run/execute/executable.hpp
+  xla/run/execute/epilogue.hpp
   xla/run/execute/planned.hpp
   xla/run/execute/store_number.hpp
   xla/run/plan/sized.hpp
@@ -262,6 +264,7 @@ set(XLA_HEADERS
   xla/run/plan/lowered.hpp
   xla/run/plan/memory.hpp
   xla/run/plan/memory_of.hpp
+  xla/run/plan/epilogues.hpp
   xla/run/plan/memory_plan.hpp
   xla/run/plan/plan.hpp
   xla/run/plan/side_by_side.hpp

@@ -50,6 +50,7 @@ xla_test(run/profile LABELS core asan threads)
 xla_test(run/profile_page)
 xla_test(run/arena LABELS core asan)
 xla_test(run/slices OPTIMISED LABELS core asan threads)
+xla_test(run/epilogues LABELS core asan threads)
 xla_test(run/side_by_side LABELS core asan threads)
 
 xla_test(op/arithmetic)

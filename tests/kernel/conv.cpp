@@ -135,13 +135,47 @@ std::vector<T> any_threads(count size, F&& f) {
   return first;
 }
 
+/// What comes after a kernel copies the rows of its result, each once: with any number of threads
+/// it finds them as they are in the end.
+template <class T, class F>
+void told_of_rows(const std::vector<T>& want, count columns, F&& f) {
+  struct {
+    std::vector<T> made, copy;
+    std::vector<int> times;
+    count columns;
+  } rows;
+  const auto copy = [](const void* self, count first, count last) {
+    auto& r = *static_cast<decltype(rows)*>(const_cast<void*>(self));
+    for (count i = first; i < last; ++i) ++r.times[static_cast<std::size_t>(i)];
+    std::copy(r.made.begin() + first * r.columns, r.made.begin() + last * r.columns,
+              r.copy.begin() + first * r.columns);
+  };
+  const count n = columns == 0 ? 0 : static_cast<count>(want.size()) / columns;
+  rows.columns = columns;
+  const test::restore_threads guard(1);
+  for (const int threads : {1, 2, 5}) {
+    xla::set_num_threads(threads);
+    rows.made.assign(want.size(), T{33});
+    rows.copy.assign(want.size(), T{44});
+    rows.times.assign(static_cast<std::size_t>(n), 0);
+    constexpr count few_rows_a_part = 1 << 13;
+    const xla::kernel::epilogue after(n, columns, few_rows_a_part, copy, &rows);
+    f(rows.made.data(), &after);
+    after.rest(columns);
+    CHECK(rows.copy == want);
+    CHECK(std::count(rows.times.begin(), rows.times.end(), 1) == n);
+  }
+}
+
 /// One way to compute all three, and to pack weights for it.
 template <class T>
 struct algorithm {
   std::int64_t (*packed_size)(const conv_sizes&, conv_direction);
   void (*pack)(const conv_sizes&, conv_direction, conv_weights<T>, T* to);
-  void (*forward)(const conv_sizes&, const T* x, conv_weights<T>, T* y);
-  void (*input_gradient)(const conv_sizes&, const T* dy, conv_weights<T>, T* dx);
+  void (*forward)(const conv_sizes&, const T* x, conv_weights<T>, T* y,
+                  const xla::kernel::epilogue*);
+  void (*input_gradient)(const conv_sizes&, const T* dy, conv_weights<T>, T* dx,
+                         const xla::kernel::epilogue*);
   void (*weight_gradient)(const conv_sizes&, const T* x, const T* dy, T* dw);
 };
 template <class T>
@@ -182,18 +216,26 @@ void check(const convolution& c, const algorithm<T>& way, double most) {
   const auto dy = numbers<T>(c.outputs(), 3);
   const exact want = sums(c, x, w, dy);
   const conv_weights<T> weights{w.data(), c.in / c.groups * c.taps(), c.taps(), 1};
-  const auto y = any_threads<T>(c.outputs(), [&](T* to) { way.forward(c, x.data(), weights, to); });
+  const auto forward = [&](T* to, const xla::kernel::epilogue* after = nullptr) {
+    way.forward(c, x.data(), weights, to, after);
+  };
+  const auto y = any_threads<T>(c.outputs(), forward);
   CHECK(error(y, want.y) < most);
-  const auto dx =
-      any_threads<T>(c.inputs(), [&](T* to) { way.input_gradient(c, dy.data(), weights, to); });
+  told_of_rows(y, c.out, forward);
+  const auto input_gradient = [&](T* to, const xla::kernel::epilogue* after = nullptr) {
+    way.input_gradient(c, dy.data(), weights, to, after);
+  };
+  const auto dx = any_threads<T>(c.inputs(), input_gradient);
   CHECK(error(dx, want.x) < most);
+  told_of_rows(dx, c.in, input_gradient);
   const auto dw = any_threads<T>(c.parameters(),
                                  [&](T* to) { way.weight_gradient(c, x.data(), dy.data(), to); });
   CHECK(error(dw, want.w) < most);
   check_packed(c, way, conv_direction::forward, weights, y,
-               [&](conv_weights<T> of, T* to) { way.forward(c, x.data(), of, to); });
-  check_packed(c, way, conv_direction::input_gradient, weights, dx,
-               [&](conv_weights<T> of, T* to) { way.input_gradient(c, dy.data(), of, to); });
+               [&](conv_weights<T> of, T* to) { way.forward(c, x.data(), of, to, nullptr); });
+  check_packed(c, way, conv_direction::input_gradient, weights, dx, [&](conv_weights<T> of, T* to) {
+    way.input_gradient(c, dy.data(), of, to, nullptr);
+  });
 }
 
 }  // namespace
@@ -215,6 +257,8 @@ TEST_CASE("convolutions of any shape are sums") {
       {square(2, 8, 8, 48, 32, 3, 1, 1, 1, 2)},  // groups
       {square(1, 9, 9, 6, 12, 3, 2, 1, 1, 6)},
       {square(2, 5, 5, 36, 20, 1, 1, 0, 1, 2)},
+      {square(2, 9, 9, 24, 24, 3, 1, 1, 1, 24)},  // depthwise
+      {square(1, 9, 8, 12, 24, 3, 2, 1, 1, 12)},
       {square(1, 1, 1, 1, 1, 1, 1, 0)},
       {square(1, 5, 4, 300, 260, 1, 1, 0)},  // one tap of many channels
       {square(2, 5, 4, 270, 250, 1, 2, 0)},

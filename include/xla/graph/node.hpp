@@ -17,6 +17,7 @@ struct gradient_scope;
 struct impl;
 struct op_record;
 struct pass_state;
+struct plan_steps;
 struct kernel_call;
 struct shape_rule;
 struct tile_call;
@@ -90,6 +91,8 @@ struct op_info {
   void (*arrange)(op_record& n, layout* inputs, layout& result) = nullptr;
   void (*layouts)(pass_state&) = nullptr;
   void (*in_order)(impl&) = nullptr;  ///< executes it eagerly, as it wishes
+  /// Where its kernel tells of parts of the result as they are there: finds what can run on them.
+  void (*epilogues)(plan_steps&) = nullptr;
   /// Where it has less, the same without functions, and with the kernel alone: a compiled program
   /// points to these, so that it brings no gradient rule and no kernel that it does not run.
   bool has_less = false;

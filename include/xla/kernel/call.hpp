@@ -6,6 +6,12 @@
 
 #include "xla/graph/attributes.hpp"
 
+namespace xla::kernel {
+template <class In>
+class basic_epilogue;
+using epilogue = basic_epilogue<void>;
+}  // namespace xla::kernel
+
 namespace xla::detail {
 
 /// One execution of one op: elements and shapes of the result and the inputs, and attributes.
@@ -19,6 +25,7 @@ struct kernel_call {
   std::source_location at;   ///< of a check: the line that called it
   std::uint64_t seed = 0;    ///< random numbers: the generator's key
   std::uint64_t offset = 0;  ///< and the first of its counters
+  const kernel::epilogue* after = nullptr;  ///< may be told of parts of the result
 
   template <class Op>
   typename Op::attributes attributes() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "xla/base/instance.hpp"
+#include "xla/kernel/call.hpp"
 #include "xla/kernel/conv_sizes.hpp"
 
 namespace xla::kernel {
@@ -14,13 +15,16 @@ std::int64_t conv_packed_size(const conv_sizes& s, conv_direction d);
 template <class T>
 void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to);
 
-/// y of x; all of it is written. Every sum has an order that depends on sizes alone.
+/// y of x; all of it is written. Every sum has an order that depends on sizes alone. What comes
+/// after may be told of parts of y as they are there.
 template <class T>
-void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y);
+void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
+                  const epilogue* after = nullptr);
 
 /// x of y by the transposed convolution, which is the input's gradient.
 template <class T>
-void conv_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx);
+void conv_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
+                         const epilogue* after = nullptr);
 
 /// The weight's gradient, contiguous as (out, in / groups, taps).
 template <class T>

@@ -108,29 +108,30 @@ void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to) 
 }
 
 template <class T>
-void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y) {
+void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y, const epilogue* after) {
   const std::int64_t results = s.batch * s.out_height * s.out_width * s.out;
   if (results == 0) return;
   if (s.in * s.taps() == 0) return void(std::fill_n(y, results, T{0}));
   switch (way_of<T>(s, conv_direction::forward)) {
-    case conv_way::small_groups: return small_groups_forward(s, x, w, y);
-    case conv_way::winograd_2: return detail::winograd_forward<2>(s, x, w, y);
-    case conv_way::winograd_4: return detail::winograd_forward<4>(s, x, w, y);
-    case conv_way::direct: return detail::direct_forward(s, x, w, y);
+    case conv_way::small_groups: return small_groups_forward(s, x, w, y, after);
+    case conv_way::winograd_2: return detail::winograd_forward<2>(s, x, w, y, after);
+    case conv_way::winograd_4: return detail::winograd_forward<4>(s, x, w, y, after);
+    case conv_way::direct: return detail::direct_forward(s, x, w, y, after);
   }
 }
 
 template <class T>
-void conv_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
+void conv_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
+                         const epilogue* after) {
   const std::int64_t results = s.batch * s.height * s.width * s.in;
   if (results == 0) return;
   if (s.out_height * s.out_width * s.out * s.taps() == 0)
     return void(std::fill_n(dx, results, T{0}));
   switch (way_of<T>(s, conv_direction::input_gradient)) {
-    case conv_way::small_groups: return small_groups_input_gradient(s, dy, w, dx);
-    case conv_way::winograd_2: return detail::winograd_input_gradient<2>(s, dy, w, dx);
-    case conv_way::winograd_4: return detail::winograd_input_gradient<4>(s, dy, w, dx);
-    case conv_way::direct: return detail::direct_input_gradient(s, dy, w, dx);
+    case conv_way::small_groups: return small_groups_input_gradient(s, dy, w, dx, after);
+    case conv_way::winograd_2: return detail::winograd_input_gradient<2>(s, dy, w, dx, after);
+    case conv_way::winograd_4: return detail::winograd_input_gradient<4>(s, dy, w, dx, after);
+    case conv_way::direct: return detail::direct_input_gradient(s, dy, w, dx, after);
   }
 }
 

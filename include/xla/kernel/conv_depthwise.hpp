@@ -9,6 +9,7 @@
 #include "xla/kernel/block_sum.hpp"
 #include "xla/kernel/conv_columns.hpp"
 #include "xla/kernel/conv_sizes.hpp"
+#include "xla/kernel/epilogue.hpp"
 #include "xla/kernel/loops.hpp"
 
 // Depthwise convolutions, and those with groups of a few channels, as many in as out: direct sums
@@ -94,6 +95,7 @@ struct small_groups_pass {
   const T* images;
   const T* weights;
   T* result;
+  const epilogue* after = nullptr;
 
   std::int64_t size(int axis) const {
     return axis == 0 ? (back ? c.height : c.out_height) : (back ? c.width : c.out_width);
@@ -115,8 +117,10 @@ struct small_groups_pass {
     const std::int64_t height = size(0), line = size(1) * c.in;
     const std::int64_t work = line * c.taps() * (c.in / c.groups);
     for_ranges(c.batch * height, work, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t row = first; row < last; ++row)
+      for (std::int64_t row = first; row < last; ++row) {
         f(result + row * line, row % height, row / height);
+        if (after) after->made(row * size(1), (row + 1) * size(1), c.in);
+      }
     });
   }
   /// How many rows of images the next row of the result is further.
@@ -331,13 +335,14 @@ void small_groups_pack(const conv_sizes& c, conv_direction d, const conv_weights
 }
 
 template <class T>
-void small_groups_forward(const conv_sizes& c, const T* x, const conv_weights<T>& w, T* y) {
+void small_groups_forward(const conv_sizes& c, const T* x, const conv_weights<T>& w, T* y,
+                          const epilogue* after) {
   if (c.in != c.out) {
     const T* const repeated = detail::repeat_channels(x, detail::input_count(c), c.out / c.in);
-    return small_groups_forward(detail::with_repeated(c), repeated, w, y);
+    return small_groups_forward(detail::with_repeated(c), repeated, w, y, after);
   }
   detail::with_group<T>(c, [&](auto group) {
-    detail::small_groups_pass<T> p{c, false, x, nullptr, y};
+    detail::small_groups_pass<T> p{c, false, x, nullptr, y, after};
     p.weights = detail::packed_small_groups<group>(c, conv_direction::forward, w);
     const bool done = detail::with_strips<T, group>(c, [&](auto kernel, auto stride) {
       detail::by_strips<kernel, stride, group>(p, c.padding[1]);
@@ -348,21 +353,21 @@ void small_groups_forward(const conv_sizes& c, const T* x, const conv_weights<T>
 }
 
 template <class T>
-void small_groups_input_gradient(const conv_sizes& c, const T* dy, const conv_weights<T>& w,
-                                 T* dx) {
+void small_groups_input_gradient(const conv_sizes& c, const T* dy, const conv_weights<T>& w, T* dx,
+                                 const epilogue* after) {
   if (c.in != c.out) {
     struct use;
     const std::int64_t count = detail::input_count(c), m = c.out / c.in;
     auto* const repeated =
         static_cast<T*>(thread_scratch<use>(count * m * static_cast<std::int64_t>(sizeof(T))));
-    small_groups_input_gradient(detail::with_repeated(c), dy, w, repeated);
+    small_groups_input_gradient(detail::with_repeated(c), dy, w, repeated, nullptr);
     return for_ranges(count, m, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i)
         dx[i] = std::accumulate(repeated + i * m, repeated + (i + 1) * m, T{0});
     });
   }
   detail::with_group<T>(c, [&](auto group) {
-    detail::small_groups_pass<T> p{c, true, dy, nullptr, dx};
+    detail::small_groups_pass<T> p{c, true, dy, nullptr, dx, after};
     p.weights = detail::packed_small_groups<group>(c, conv_direction::input_gradient, w);
     const bool done = detail::with_strips<T, group>(c, [&](auto kernel, auto stride) {
       if constexpr (stride == 2) detail::by_pairs<kernel, group>(p);

@@ -36,10 +36,10 @@ index_t joined_pixels(const conv_sizes& s) {
 }
 
 template <class T, class Result>
-void multiply_patches(const patches<T>& a, const tap_weights<T>& b, index_t m, index_t n,
-                      Result c) {
+void multiply_patches(const patches<T>& a, const tap_weights<T>& b, index_t m, index_t n, Result c,
+                      const epilogue* after) {
   multiply(product<conv_tile<T>, patches<T>, tap_weights<T>, Result>{m, n, a.count * a.channels, a,
-                                                                     b, c});
+                                                                     b, c, after});
 }
 
 /// A kernel of one pixel that looks at every pixel is a product of matrices.
@@ -117,7 +117,7 @@ tap_list forward_taps(const conv_sizes& s, index_t tap_stride) {
 /// The forward product of one group.
 template <class T>
 void forward_directly(const conv_sizes& s, const tap_list& pieces, const T* x,
-                      const group_weights<T>& w, T* y, index_t group) {
+                      const group_weights<T>& w, T* y, index_t group, const epilogue* after) {
   const index_t joined = joined_pixels<T>(s);
   multiply_patches<T>({.images = x + group * w.channels,
                        .height = s.height,
@@ -132,7 +132,7 @@ void forward_directly(const conv_sizes& s, const tap_list& pieces, const T* x,
                        .channels = joined * w.channels,
                        .joined = joined},
                       w.taps, s.batch * s.out_height * s.out_width, w.columns,
-                      strided_rows<T>{y + group * w.columns, s.out});
+                      strided_rows<T>{y + group * w.columns, s.out}, after);
 }
 
 /// The input's gradient at the pixels whose places have one remainder, a phase, divided by the
@@ -171,7 +171,7 @@ struct phase {
 
 template <class T>
 void input_gradient_directly(const phase<T>& p, const T* dy, const group_weights<T>& w, T* dx,
-                             T* const* pixels, index_t group) {
+                             T* const* pixels, index_t group, const epilogue* after) {
   const conv_sizes& s = p.s;
   const index_t in = w.columns, out = w.channels;
   const patches<T> a{.images = dy + group * out,
@@ -187,8 +187,8 @@ void input_gradient_directly(const phase<T>& p, const T* dy, const group_weights
                      .channels = out,
                      .joined = 1};
   if (p.whole())
-    multiply_patches<T>(a, w.taps, p.pixels(), in, strided_rows<T>{dx + group * in, s.in});
-  else multiply_patches<T>(a, w.taps, p.pixels(), in, pointer_rows<T>{pixels, group * in});
+    multiply_patches<T>(a, w.taps, p.pixels(), in, strided_rows<T>{dx + group * in, s.in}, after);
+  else multiply_patches<T>(a, w.taps, p.pixels(), in, pointer_rows<T>{pixels, group * in}, nullptr);
 }
 
 /// Calls f(phase) for all that have pixels.
@@ -206,36 +206,39 @@ inline constexpr index_t only_place[] = {0};
 
 /// Such a product of a group: c(m, columns) of rows of a.
 template <class T>
-void multiply_pixels(index_t m, matrix_view<T> a, const group_weights<T>& w, strided_rows<T> c) {
+void multiply_pixels(index_t m, matrix_view<T> a, const group_weights<T>& w, strided_rows<T> c,
+                     const epilogue* after) {
   const tap_weights<T>& b = w.taps;
   using left = strided_left<conv_tile<T>, matrix_view<T>>;
   if (b.packed)
     return multiply(
-        product<conv_tile<T>, left, tap_weights<T>>{m, w.columns, w.channels, {a}, b, c});
-  gemm<T>(m, w.columns, w.channels, a, {b.data, b.step, b.column}, c.data, c.step);
+        product<conv_tile<T>, left, tap_weights<T>>{m, w.columns, w.channels, {a}, b, c, after});
+  gemm<T>(m, w.columns, w.channels, a, {b.data, b.step, b.column}, c.data, c.step, after);
 }
 
 template <class T>
-void direct_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y) {
+void direct_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
+                    const epilogue* after) {
   const auto d = conv_direction::forward;
   if (is_product(s))
     return each_group(s, d, w, only_place, 1, [&](index_t i, const group_weights<T>& g) {
       multiply_pixels<T>(s.batch * s.height * s.width, {x + i * g.channels, s.in, 1}, g,
-                         {y + i * g.columns, s.out});
+                         {y + i * g.columns, s.out}, after);
     });
   const tap_list pieces = forward_taps<T>(s, w.tap_stride);
   each_group(s, d, w, pieces.places, s.taps(), [&](index_t i, const group_weights<T>& g) {
-    forward_directly(s, pieces, x, g, y, i);
+    forward_directly(s, pieces, x, g, y, i, after);
   });
 }
 
 template <class T>
-void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
+void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
+                           const epilogue* after) {
   const auto d = conv_direction::input_gradient;
   if (is_product(s))
     return each_group(s, d, w, only_place, 1, [&](index_t i, const group_weights<T>& g) {
       multiply_pixels<T>(s.batch * s.height * s.width, {dy + i * g.channels, s.out, 1}, g,
-                         {dx + i * g.columns, s.in});
+                         {dx + i * g.columns, s.in}, after);
     });
   each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
     ::xla::detail::working_memory memory;
@@ -248,7 +251,7 @@ void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, 
       for (index_t j = 0; j < p.pixels(); ++j) std::fill_n(to[j], s.in, T{0});
     else
       each_group(s, d, w, p.seen.places, p.seen.count, [&](index_t i, const group_weights<T>& g) {
-        input_gradient_directly(p, dy, g, dx, to, i);
+        input_gradient_directly(p, dy, g, dx, to, i, after);
       });
   });
 }

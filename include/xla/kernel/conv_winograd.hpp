@@ -88,8 +88,21 @@ void transform_input(const winograd_images<T>& from, const winograd_tiles<M>& ti
   }
 }
 
+/// Tells that the pixels of tiles first … last, of one row of tiles, are there.
+template <int M>
+void tell_of_row(const epilogue& after, const winograd_tiles<M>& tiles, index_t first, index_t last,
+                 index_t channels) {
+  const auto [image, top, left] = tiles[first];
+  const index_t end = std::min(tiles.width, tiles[last].x + M);
+  for (index_t y = top; y < std::min(tiles.height, top + M); ++y) {
+    const index_t row = (image * tiles.height + y) * tiles.width;
+    after.made(row + left, row + end, channels);
+  }
+}
+
 template <class T, int M>
-void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, range some, T* y) {
+void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, range some, T* y,
+                      const epilogue* after) {
   using transform = winograd<T, M>;
   using vector = packet<T>;
   constexpr int size = transform::size;
@@ -117,6 +130,9 @@ void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, r
           if (j < width) simd::pstoreu(to + j * from.channels, out[j]);
       }
     }
+    if (after != nullptr && (left + M >= tiles.width || tile + 1 == some.end))
+      tell_of_row(*after, tiles, std::max(some.begin, tile - tile % tiles.columns), tile,
+                  from.channels);
   }
 }
 
@@ -226,7 +242,7 @@ constexpr index_t winograd_bytes = 3 << 19;
 /// The result of transformed weights; an input's gradient is one as well.
 template <class T, int M>
 void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& tiles, const T* u,
-                      T* y, index_t out) {
+                      T* y, index_t out, const epilogue* after) {
   constexpr index_t places = winograd<T, M>::places, unit = conv_tile<T>::rows;
   const index_t threads = num_threads();
   const index_t share = round_up((tiles.count + threads - 1) / threads, unit);
@@ -243,7 +259,7 @@ void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& t
     m.data = v.data + places * v.step;
     transform_input<T, M>(from, tiles, some, v);
     for (index_t place = 0; place < places; ++place) multiply_place(v, u, m, place, some.size());
-    transform_output<T, M>(m, tiles, some, y);
+    transform_output<T, M>(m, tiles, some, y, after);
   });
 }
 
@@ -288,17 +304,19 @@ class winograd_weights_of {
 };
 
 template <int M, class T>
-void winograd_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y) {
+void winograd_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
+                      const epilogue* after) {
   const winograd_weights_of<T, M> u(s, conv_direction::forward, w);
   winograd_product<T, M>({x, s.height, s.width, s.in, s.padding[0], s.padding[1]},
-                         {s.batch, s.out_height, s.out_width}, u, y, s.out);
+                         {s.batch, s.out_height, s.out_width}, u, y, s.out, after);
 }
 
 template <int M, class T>
-void winograd_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
+void winograd_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
+                             const epilogue* after) {
   const winograd_weights_of<T, M> u(s, conv_direction::input_gradient, w);
   winograd_product<T, M>({dy, s.out_height, s.out_width, s.out, 2 - s.padding[0], 2 - s.padding[1]},
-                         {s.batch, s.height, s.width}, u, dx, s.in);
+                         {s.batch, s.height, s.width}, u, dx, s.in, after);
 }
 
 /// The weight's gradient from its transform, [place][panel][channel][columns].

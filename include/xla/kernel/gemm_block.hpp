@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include <xla/kernel/epilogue.hpp>
 #include <xla/kernel/gemm_left.hpp>
 #include <xla/kernel/gemm_right.hpp>
 #include <xla/kernel/gemm_scratch.hpp>
@@ -22,6 +23,7 @@ struct product {
   Left a;
   Right b;
   Result c;
+  const epilogue* after = nullptr;   // told of c, row by row
   const element* slivers = nullptr;  // a once it is packed whole
   index_t depth = 1, depths = 1;
 
@@ -47,6 +49,11 @@ struct product {
     depths = (k + most - 1) / most;
     depth = round_up((k + depths - 1) / depths, a.grain());
     depths = (k + depth - 1) / depth;
+  }
+
+  /// Tells what comes after, once the last block of k has been.
+  void made(range rows, range columns, range ks) const {
+    if (after != nullptr && ks.end == k) after->made(rows.begin, rows.end, columns.size());
   }
 
   range block(index_t i) const { return {i * depth, std::min(k, (i + 1) * depth)}; }
@@ -101,6 +108,7 @@ void multiply_packing(const P& p, range rows, range columns, range ks,
     for (index_t i = some.begin; i < some.end; i += unit)
       multiply_sliver(p, tile::packed(packed + (i - some.begin) * depth),
                       {i, std::min(some.end, i + unit)}, columns, ks, b, next);
+    p.made(some, columns, ks);
   }
 }
 
@@ -120,6 +128,7 @@ void multiply_block(const P& p, range rows, range columns, range ks,
     decltype(p.a.ahead(some, ks, shares)) next;
     if (!packed) next = p.a.ahead({some.end, std::min(rows.end, some.end + unit)}, ks, shares);
     multiply_sliver(p, p.left(some, ks), some, columns, ks, b, next);
+    p.made(some, columns, ks);
   }
 }
 

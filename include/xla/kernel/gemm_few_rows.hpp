@@ -14,6 +14,7 @@ struct strided_product {
   index_t m, n, k;
   matrix_view<T> a, b;
   strided_rows<T> c;
+  const epilogue* after = nullptr;
 };
 
 /// Calls f with the rows from `i` on, as many as a kernel takes; returns how many.

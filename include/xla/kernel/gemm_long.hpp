@@ -15,14 +15,14 @@ template <class T>
 void multiply_ordinary(const strided_product<T>& p) {
   if constexpr (is_vector<T>)
     if (multiply_shortly(p)) return;
-  multiply(ordinary_product<T>{p.m, p.n, p.k, {p.a}, {p.b}, p.c});
+  multiply(ordinary_product<T>{p.m, p.n, p.k, {p.a}, {p.b}, p.c, p.after});
 }
 
 /// A product of any shape, in the order of the kernels.
 template <class T>
 void multiply_whole(index_t m, index_t n, index_t k, matrix_view<T> a, matrix_view<T> b, T* c,
-                    index_t ldc) {
-  if (n != 1 || m == 1) return multiply_ordinary<T>({m, n, k, a, b, {c, ldc}});
+                    index_t ldc, const epilogue* after = nullptr) {
+  if (n != 1 || m == 1) return multiply_ordinary<T>({m, n, k, a, b, {c, ldc}, after});
   // Transposed, a product with one column is one with few rows.
   const matrix_view<T> row{b.data, b.col_stride, b.row_stride};
   const matrix_view<T> columns{a.data, a.col_stride, a.row_stride};
@@ -42,9 +42,9 @@ constexpr index_t longest_piece = 128 * few<T>::segment;
 
 template <class T>
 void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
-                        matrix_view<T> b, T* c, std::int64_t ldc) {
+                        matrix_view<T> b, T* c, std::int64_t ldc, const epilogue* after) {
   constexpr index_t most = longest_piece<T>;
-  multiply_whole(m, n, std::min(k, most), a, b, c, ldc);
+  multiply_whole(m, n, std::min(k, most), a, b, c, ldc, k <= most ? after : nullptr);
   if (k <= most) return;
   ::xla::detail::working_memory memory;
   T* const lost = static_cast<T*>(memory.take(static_cast<std::size_t>(2 * m * n) * sizeof(T)));

@@ -137,6 +137,7 @@ index_t turn_block(const P& p, typename P::element* to, range rows, range column
                       .rows = height,
                       .first = ks.begin == 0});
   }
+  p.made({rows.begin, rows.begin + height}, columns, ks);
   return height;
 }
 

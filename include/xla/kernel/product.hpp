@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "xla/base/instance.hpp"
+#include "xla/kernel/call.hpp"
 #include "xla/kernel/lane.hpp"
 #include "xla/kernel/loops.hpp"
 #include "xla/kernel/matrix_view.hpp"
@@ -17,7 +18,7 @@ namespace detail {
 /// Float and double, of which nothing is 0; kernel/gemm_long.hpp defines it.
 template <class T>
 void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
-                        matrix_view<T> b, T* c, std::int64_t ldc);
+                        matrix_view<T> b, T* c, std::int64_t ldc, const epilogue* after);
 
 template <class T>
 void multiply_integers(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
@@ -41,17 +42,17 @@ void multiply_integers(std::int64_t m, std::int64_t n, std::int64_t k, matrix_vi
 /// c(m, n), row-major with leading dimension ldc, = a(m, k) · b(k, n); k = 0 gives zeros. Each
 /// sum over k runs in an order that depends on k and T alone, not on strides or threads, nor on m
 /// and n but for this: products with up to 4 rows or with one column have an order of their own.
-/// Integers wrap. Throws std::bad_alloc.
+/// Integers wrap. What comes after c as a matrix may be told of its parts. Throws std::bad_alloc.
 template <class T>
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matrix_view<T> b, T* c,
-          std::int64_t ldc) {
+          std::int64_t ldc, const epilogue* after = nullptr) {
   if (m <= 0 || n <= 0) return;
   if constexpr (std::is_integral_v<T>) {
     detail::multiply_integers(m, n, k, a, b, c, ldc);
   } else if (k == 0) {
     for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, T{0});
   } else {
-    detail::multiply_fractions(m, n, k, a, b, c, ldc);
+    detail::multiply_fractions(m, n, k, a, b, c, ldc, after);
   }
 }
 

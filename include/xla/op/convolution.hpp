@@ -71,6 +71,7 @@ struct convolving {
 /// y of x and a weight.
 struct convolution : convolving {
   static constexpr auto name = "convolution";
+  static constexpr bool tells_of_parts = true;
   static constexpr shape shape_of(const shape_rule& r) {
     const attributes a = r.attributes<convolution>();
     shape s = r.in[0];
@@ -94,6 +95,7 @@ struct convolution : convolving {
 /// convolution.
 struct convolution_input : convolving {
   static constexpr auto name = "convolution_input";
+  static constexpr bool tells_of_parts = true;
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
   static constexpr shape loops(const shape* in, const shape&, const attributes& a) {
     return loops_of(in[0], in[1], a);

@@ -56,6 +56,10 @@ constexpr void spread_layouts(pass_state& s);
 template <class = void>
 void run_in_order(impl& t);
 
+/// run/execute/epilogue.hpp defines it.
+template <class = void>
+void find_epilogues(plan_steps& steps);
+
 template <class Op, class Out, class In>
 constexpr void run_gradient(gradient_scope& s) {
   gradient_of<Out, In> g{s};
@@ -114,8 +118,10 @@ constexpr op_info make_info() {
   }
   if constexpr (requires { Op::layouts; }) i.layouts = Op::layouts;
   i.differentiable = differentiable<Op, Out, In>;
-  if constexpr (Parts >= op_parts::kernel && Op::kind != op_kind::alias)
+  if constexpr (Parts >= op_parts::kernel && Op::kind != op_kind::alias) {
     i.run = &kernel_entry<Op, Out, In>::run;
+    if constexpr (requires { Op::tells_of_parts; }) i.epilogues = &find_epilogues<later<Op, void>>;
+  }
   if constexpr (Parts >= op_parts::values) {
     i.shape_of = &Op::shape_of;
     if constexpr (Op::kind == op_kind::map) i.tile = &kernel_entry<Op, Out, In>::tile;

@@ -49,6 +49,7 @@ inline constexpr pass passes[] = {
     {"fuse", &fuse},
     {"late", &draw_late},
     {"slices", &when_sizes_are_known, pass::kind::sized},
+    {"epilogues", &when_sizes_are_known, pass::kind::sized},
     {"side_by_side", &when_sizes_are_known, pass::kind::sized},
 };
 static_assert(std::size(passes) <= 32, "xla::Passes has a bit for each");

@@ -36,6 +36,9 @@ class channels_last_image {
       kernel::transpose_matrices(made, batch_, height * width, channels, static_cast<T*>(to));
   }
 
+  /// Whether it lies otherwise than kernels take it.
+  bool turned() const { return turned_; }
+
   std::int64_t channels, height, width;
 
  private:
@@ -85,7 +88,8 @@ struct kernel_of<op::convolution, Out, T> {
     convolution_parts<T> p(call.attributes<op::convolution>(), call.in_shapes[0], call.in_shapes[1],
                            *call.out_shape);
     T* const y = p.y.place(call.out);
-    kernel::conv_forward(p.sizes, p.x.read(call.in[0]), p.weights(call.in[1]), y);
+    kernel::conv_forward(p.sizes, p.x.read(call.in[0]), p.weights(call.in[1]), y,
+                         p.y.turned() ? nullptr : call.after);
     p.y.write(y, call.out);
   }
 };
@@ -97,7 +101,8 @@ struct kernel_of<op::convolution_input, Out, T> {
     convolution_parts<T> p(call.attributes<op::convolution_input>(), *call.out_shape,
                            call.in_shapes[1], call.in_shapes[0]);
     T* const x = p.x.place(call.out);
-    kernel::conv_input_gradient(p.sizes, p.y.read(call.in[0]), p.weights(call.in[1]), x);
+    kernel::conv_input_gradient(p.sizes, p.y.read(call.in[0]), p.weights(call.in[1]), x,
+                                p.x.turned() ? nullptr : call.after);
     p.x.write(x, call.out);
   }
 };

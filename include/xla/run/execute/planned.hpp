@@ -45,10 +45,12 @@ int place_of_result(const later<In, plan>& p, const ready_step& s, int k) {
                              .number;
 }
 
-/// Runs a step on its operands, whose shapes are wanted by library steps.
+/// Runs a step on its operands, whose shapes are wanted by library steps, as is what may be told of
+/// parts of their results.
 template <class In = void>
 inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* pointers,
-                   const shape* shapes, const rng_state* random) {
+                   const shape* shapes, const rng_state* random,
+                   const kernel::epilogue* after = nullptr) {
   if (s.kind == step_kind::map) {
     const auto loops = p.loops[s.loops];
     if (s.kernel.map) return kernel::run_map(loops, {s.kernel.map}, pointers, s.ops);
@@ -59,6 +61,7 @@ inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* p
                      s.ops);
   } else {
     kernel_call call;
+    call.after = after;
     call.out = pointers[s.inputs];
     void* outs[max_results] = {};
     for (int k = s.inputs; k < s.operands; ++k) outs[place_of_result(p, s, k)] = pointers[k];
@@ -77,14 +80,15 @@ inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* p
 }
 template <class In = void>
 void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
-              const rng_state* random) {
+              const rng_state* random, const kernel::epilogue* after = nullptr) {
   void* pointers[kernel::max_operands];
   const int* operands = &p.operands[s.first_operand];
   for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
-  run_on<In>(p, s, pointers, &p.operand_shapes[s.first_shape], random);
+  run_on<In>(p, s, pointers, &p.operand_shapes[s.first_shape], random, after);
 }
 
-XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, const rng_state*));
+XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, const rng_state*,
+                                 const kernel::epilogue*));
 
 /// Runs a step of a group on one slice; memory is that of the thread.
 template <class In = void>
@@ -113,10 +117,11 @@ inline void run_on_slice(const later<In, plan>& p, const ready_step& s, void* co
 }
 
 /// Runs the steps of a group. Each thread takes a slice, and leads it through all of them; or its
-/// share of the steps.
+/// share of the steps; or the last one takes what the first has made.
 template <class In = void>
 void run_group(const later<In, plan>& p, const step_group& g, void* const* table,
                std::byte* arena) {
+  if (g.on_parts) return g.on_parts(p, g, table);
   if (g.slices == step_group::whole)
     return kernel::parallel_for(g.threads, [&](std::int64_t thread) {
       const int* border = &p.borders[g.borders + static_cast<int>(thread)];

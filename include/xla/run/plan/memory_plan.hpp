@@ -34,7 +34,7 @@ class basic_memory_planner {
         added.push_back(v);
       }
     for (const step_group& g : out_.groups)
-      if (g.slices != step_group::whole) arena.add(g.threads * g.bytes, g.first, g.last, false);
+      if (g.by_slices()) arena.add(g.threads * g.bytes, g.first, g.last, false);
     lend(arena, lenders);
     arena.run();
     for (int i = 0; i < added.size(); ++i) {
@@ -47,7 +47,7 @@ class basic_memory_planner {
     }
     int next = added.size();
     for (step_group& g : out_.groups)
-      if (g.slices != step_group::whole) g.offset = arena.where(next++).offset;
+      if (g.by_slices()) g.offset = arena.where(next++).offset;
     follow();
     out_.over = std::move(over_);
     out_.arena_bytes = arena.size();
@@ -106,7 +106,7 @@ class basic_memory_planner {
   /// The value in whose memory a step may put its output number k; -1 without one.
   [[gnu::cold]] int overwritten(int i, int k, int v) const {
     const step& s = out_.step_at(i);
-    if (out_.group_of[i] >= 0 && !in_slices(v)) return -1;
+    if (out_.group_of[i] >= 0 && !in_slices(v) && !out_.on_parts(i)) return -1;
     if (s.kind == step_kind::library) {
       const int old = updated_by(out_, s);
       return old >= 0 && dies_at(old, i, v) ? old : -1;
@@ -114,7 +114,9 @@ class basic_memory_planner {
     const shape space = value_at(out_.symbols, p_.spaces[s.space]);
     if (!(out_.shapes[v] == space) || !reads_before_writing(p_, s, k)) return -1;
     for (int j = 0; j < s.inputs; ++j)
-      if (const int old = base(input(s, j)); dies_at(old, i, v) && walks_as(s, old, v)) return old;
+      if (const int old = base(input(s, j));
+          dies_at(old, i, v) && walks_as(s, old, v) && (!out_.on_parts(i) || made_[old] == i - 1))
+        return old;
     return -1;
   }
   // Every operand that reads these elements reads the one that is written.
@@ -134,7 +136,7 @@ class basic_memory_planner {
   // Slices of what only a group reads, in the memory of one thread.
   [[gnu::cold]] void place_slices() {
     for (step_group& g : out_.groups) {
-      if (g.slices == step_group::whole) continue;
+      if (!g.by_slices()) continue;
       later<In, arena_planner> memory;
       list<int> added;
       for (int i = g.first; i <= g.last; ++i) {

@@ -60,9 +60,12 @@ struct slice_place {
   std::int64_t strides[max_rank] = {};  ///< there, in bytes, along the axes that are sliced
 };
 
+template <class In>
+struct basic_plan;
+
 /// Steps that run together. Either for one slice of their leading axes after the other: what only
 /// they read is there one slice at a time. Or whole, side by side, and none reads what another
-/// writes.
+/// writes. Or a map on the parts of what the step before it makes, as soon as each is there.
 struct step_group {
   static constexpr std::int64_t whole = 0;
   int first = 0, last = 0;  ///< steps
@@ -71,6 +74,10 @@ struct step_group {
   int borders = -1;         ///< whole: in plan::borders, of the first thread
   std::int64_t offset = 0;  ///< in the arena
   std::int64_t bytes = 0;   ///< for each thread
+  /// Runs the second of two steps on the parts of what the first makes.
+  void (*on_parts)(const basic_plan<void>& p, const step_group& g, void* const* table) = nullptr;
+
+  bool by_slices() const { return slices != whole && !on_parts; }
 };
 
 /// A program at given sizes: every value has its place, every step its loops.
@@ -113,10 +120,27 @@ struct basic_plan : basic_sized_program<In> {
   /// Whether step i runs slice by slice with others.
   bool in_slices(int i) const {
     const int g = group_of[i];
-    return g >= 0 && groups[g].slices != step_group::whole;
+    return g >= 0 && groups[g].by_slices();
+  }
+  /// Whether step i, a map, runs on the parts of what the one before it makes.
+  bool on_parts(int i) const {
+    const int g = group_of[i];
+    return g >= 0 && groups[g].on_parts && groups[g].last == i;
+  }
+  /// Whether it runs beside others that read nothing of what it makes, or alone.
+  bool waits_for_none(int i) const {
+    const int g = group_of[i];
+    return g < 0 || groups[g].slices == step_group::whole;
   }
 };
 using plan = basic_plan<void>;
+
+/// A plan whose steps are put in order. once: per step of the program, it does not run in each
+/// call.
+struct plan_steps {
+  basic_plan<void>& of;
+  const list<char>& once;
+};
 
 /// The value whose memory an updating step may write its result to; -1 when there is none.
 template <class In = void>

@@ -38,6 +38,7 @@ class basic_specializer {
     find_once();
     order_steps();
     arrange<later<In, slice_finder>>(pass_named("slices"));
+    arrange(pass_named("epilogues"), [&] { find_epilogues(); });
     arrange<later<In, side_finder>>(pass_named("side_by_side"));
     find_in_place();
     later<In, memory_planner>(out_, made_, fixed_).run();
@@ -65,10 +66,21 @@ class basic_specializer {
   /// A pass over the steps with their sizes, unless it is left out.
   template <class Finder>
   void arrange(const pass_label& p) {
+    arrange(p, [&] { Finder(out_, once_).run(); });
+  }
+  void arrange(const pass_label& p, auto&& find) {
     if ((wanted_.left_out & bit_of(p)) != 0) return;
-    Finder(out_, once_).run();
+    find();
     if (!verifies(wanted_)) return;
     if (const text why = verify<In>(out_); !why.empty()) throw_illegal<In>(p, why);
+  }
+
+  /// Where the kernel of an op tells of parts of its result; it brings the code along.
+  [[gnu::cold]] void find_epilogues() {
+    plan_steps steps{out_, once_};
+    for (int i = 0; i < p_.count.steps; ++i)
+      if (const step& s = p_.steps[i]; s.kind == step_kind::library)
+        if (const auto find = p_.values[s.value].op->epilogues) return find(steps);
   }
 
   [[gnu::cold]] void find_bases() {
@@ -120,7 +132,7 @@ class basic_specializer {
       if (s.check) last_check = i;
       for (int k = 0; k < s.outputs; ++k) made_[p_.outputs[s.first_output + k]] = i;
       for (int k = 0; k < s.inputs; ++k)
-        last_read[base(p_.inputs[s.first_input + k])] = out_.in_slices(i) ? out_.end_of(i) : i;
+        last_read[base(p_.inputs[s.first_input + k])] = out_.waits_for_none(i) ? i : out_.end_of(i);
     }
     for (int i = 0; i < p_.count.writes; ++i) {
       const write& w = p_.writes[i];
@@ -132,8 +144,8 @@ class basic_specializer {
       if (ok && old >= 0) {
         ok = out_.shapes[old] == out_.shapes[w.value];
         const int reader = last_read[old];
-        const bool same_step =
-            reader == writer && !out_.in_slices(writer) && may_overwrite(out_.step_at(writer), old);
+        const bool same_step = reader == writer && out_.waits_for_none(writer) &&
+                               may_overwrite(out_.step_at(writer), old);
         ok = ok && (reader < begin || same_step) && !kept[old];
       }
       out_.in_place[i] = ok;
@@ -195,16 +207,16 @@ class basic_specializer {
       add_slice(out_, r, space);
       shapes = &out_.slice_shapes[r.first_slice];
     }
-    if (s.kind != step_kind::library) add_loops(r, space, shapes);
+    const bool by_rows = s.kind == step_kind::row || out_.on_parts(i);
+    if (s.kind != step_kind::library) add_loops(r, space, shapes, by_rows);
     if (once_[out_.order[i]]) out_.once.push_back(i);
     out_.steps.push_back(r);
   }
-  void add_loops(ready_step& r, const shape& space, const shape* shapes) {
+  void add_loops(ready_step& r, const shape& space, const shape* shapes, bool by_rows) {
     std::int64_t bytes[kernel::max_operands];
     for (int k = 0; k < r.operands; ++k)
       bytes[k] = size_of(p_.values[out_.operands[r.first_operand + k]].type);
-    r.loops = out_.loops.add(
-        kernel::make_loops(space, shapes, bytes, r.operands, r.kind == step_kind::row));
+    r.loops = out_.loops.add(kernel::make_loops(space, shapes, bytes, r.operands, by_rows));
   }
   void add_operand(int value) {
     out_.operands.push_back(value);

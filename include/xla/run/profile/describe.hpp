@@ -99,7 +99,7 @@ class basic_plan_description {
     if (s.group >= 0) {
       const step_group& g = p_.groups[s.group];
       if (g.first == i) open_group(g, s);
-      return add_to_group(s);
+      return add_to_group(g, s);
     }
     const int index = static_cast<int>(out_.steps.size());
     const int* operands = &p_.operands[s.first_operand];
@@ -144,10 +144,16 @@ class basic_plan_description {
   [[gnu::cold]] void open_group(const step_group& g, const ready_step& s) {
     ProfileStep r;
     r.type = node_of(p_.operands[s.first_operand + s.inputs]).type;
-    const bool whole = g.slices == step_group::whole;
-    r.kind = whole ? "beside" : "slices";
-    r.name = whole ? "side by side:" : std::to_string(g.slices) + " slices:";
-    if (!whole) add_slices(r, g);
+    if (g.by_slices()) {
+      r.kind = "slices";
+      r.name = std::to_string(g.slices) + " slices:";
+      add_slices(r, g);
+    } else if (g.slices == step_group::whole) {
+      r.kind = "beside";
+      r.name = "side by side:";
+    } else {
+      r.kind = "product";
+    }
     out_.steps.push_back(std::move(r));
   }
   [[gnu::cold]] void add_slices(ProfileStep& r, const step_group& g) {
@@ -161,7 +167,7 @@ class basic_plan_description {
     r.writes.push_back(static_cast<int>(out_.values.size()));
     out_.values.push_back(std::move(v));
   }
-  [[gnu::cold]] void add_to_group(const ready_step& s) {
+  [[gnu::cold]] void add_to_group(const step_group& g, const ready_step& s) {
     ProfileStep& r = out_.steps.back();
     const int index = static_cast<int>(out_.steps.size()) - 1;
     for (int k = 0; k < s.operands; ++k) {
@@ -173,14 +179,18 @@ class basic_plan_description {
         if (made_[b] >= 0) insert(r.after, made_[b]);
         if (insert(r.reads, number_[b])) r.bytes_read += bytes;
       } else {
+        const int old = p_.over[b];
+        if (old < 0) r.bytes_written += bytes;
+        else value(b).replaces = number_[old];
         made_[b] = value(b).first = index;
         insert(r.writes, number_[b]);
-        r.bytes_written += bytes;
       }
     }
     ProfileStep one;
     describe(one, s);
-    r.name += one.kind == "product" || one.kind == "reduce" ? " " + one.ops[0] : " " + one.kind;
+    if (g.on_parts) r.name += (r.name.empty() ? "" : " + ") + one.name;
+    else
+      r.name += one.kind == "product" || one.kind == "reduce" ? " " + one.ops[0] : " " + one.kind;
     r.ops.insert(r.ops.end(), one.ops.begin(), one.ops.end());
     r.flops += one.flops;
   }
