@@ -349,6 +349,9 @@ set(XLA_HEADERS
   xla/optim/rmsprop.hpp
   xla/optim/schedule.hpp
   xla/optim/sgd.hpp
+  xla/data/bert_characters.hpp
+  xla/data/bert_tokenizer.hpp
+  xla/data/bert_words.hpp
   xla/data/loader.hpp
   xla/data/padding.hpp
   xla/data/prefetch.hpp
