@@ -176,7 +176,9 @@ set(XLA_HEADERS
   xla/kernel/conv_columns.hpp
   xla/kernel/conv_depthwise.hpp
   xla/kernel/conv_direct.hpp
+  xla/kernel/conv_groups.hpp
   xla/kernel/conv_patches.hpp
+  xla/kernel/conv_pixel_blocks.hpp
   xla/kernel/conv_sizes.hpp
   xla/kernel/conv_weight_gradient.hpp
   xla/kernel/conv_winograd.hpp

@@ -256,6 +256,12 @@ TEST_CASE("convolutions of any shape are sums") {
       {square(1, 11, 13, 3, 7, 3, 2, 3, 2)},     // dilated, few channels
       {square(2, 8, 8, 48, 32, 3, 1, 1, 1, 2)},  // groups
       {square(1, 9, 9, 6, 12, 3, 2, 1, 1, 6)},
+      {square(2, 5, 4, 96, 120, 3, 1, 1, 1, 3)},  // panels of a group that are not full
+      {square(1, 5, 3, 1280, 64, 1, 2, 0, 1, 2)},
+      {square(1, 6, 5, 1536, 96, 3, 2, 1, 1, 48)},  // more channels than the zeros outside
+      {square(1, 9, 7, 3, 20, 3, 1, 1)},            // blocks of an image's pixels
+      {square(2, 10, 9, 1, 8, 4, 2, 1)},
+      {square(1, 8, 9, 2, 6, 5, 3, 4)},
       {square(2, 5, 5, 36, 20, 1, 1, 0, 1, 2)},
       {square(2, 9, 9, 24, 24, 3, 1, 1, 1, 24)},  // depthwise
       {square(1, 9, 8, 12, 24, 3, 2, 1, 1, 12)},

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <xla/kernel/conv_groups.hpp>
 #include <xla/kernel/conv_patches.hpp>
+#include <xla/kernel/conv_pixel_blocks.hpp>
 #include <xla/kernel/conv_sizes.hpp>
 #include <xla/kernel/gemm_long.hpp>
 #include <xla/kernel/loops.hpp>
@@ -33,13 +35,6 @@ index_t joined_pixels(const conv_sizes& s) {
   const index_t taps = s.kernel[0] * s.kernel[1];
   const bool few = s.in < 16 && s.groups == 1 && s.dilation[1] == 1 && s.kernel[1] > 1;
   return few && channel_block<T>(taps, s.in) == s.in ? s.kernel[1] : 1;
-}
-
-template <class T, class Result>
-void multiply_patches(const patches<T>& a, const tap_weights<T>& b, index_t m, index_t n, Result c,
-                      const epilogue* after) {
-  multiply(product<conv_tile<T>, patches<T>, tap_weights<T>, Result>{m, n, a.count * a.channels, a,
-                                                                     b, c, after});
 }
 
 /// A kernel of one pixel that looks at every pixel is a product of matrices.
@@ -114,25 +109,45 @@ tap_list forward_taps(const conv_sizes& s, index_t tap_stride) {
   return pieces;
 }
 
-/// The forward product of one group.
+/// The products of all groups, of which `a` is what taps see in the first.
+template <class T, class Result>
+void multiply_groups(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const patches<T>& a,
+                     const index_t* places, index_t taps, index_t m, Result c,
+                     const epilogue* after) {
+  const bool together = s.groups > 1 && a.block == a.channels;
+  each_group(s, d, w, places, taps, [&](index_t i, const group_weights<T>& g) {
+    if (together) {
+      const index_t step = s.out / s.groups * w.out_stride;
+      if (i == 0)
+        group_products<T, Result>{a, g.taps, step, s.groups, m, g.columns, c, after}.run();
+      return;
+    }
+    patches<T> own = a;
+    own.images += i * a.channels;
+    multiply_patches<T>(own, g.taps, m, g.columns, c.from(0, i * g.columns), after);
+  });
+}
+
 template <class T>
-void forward_directly(const conv_sizes& s, const tap_list& pieces, const T* x,
-                      const group_weights<T>& w, T* y, index_t group, const epilogue* after) {
+void forward_directly(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
+                      const epilogue* after) {
   const index_t joined = joined_pixels<T>(s);
-  multiply_patches<T>({.images = x + group * w.channels,
-                       .height = s.height,
-                       .width = s.width,
-                       .pixel = s.in,
-                       .rows = s.out_height,
-                       .columns = s.out_width,
-                       .step_y = s.stride[0],
-                       .step_x = s.stride[1],
-                       .taps = pieces.taps,
-                       .count = s.taps() / joined,
-                       .channels = joined * w.channels,
-                       .joined = joined},
-                      w.taps, s.batch * s.out_height * s.out_width, w.columns,
-                      strided_rows<T>{y + group * w.columns, s.out}, after);
+  const tap_list pieces = forward_taps<T>(s, w.tap_stride);
+  multiply_groups<T>(s, conv_direction::forward, w,
+                     {.images = x,
+                      .height = s.height,
+                      .width = s.width,
+                      .pixel = s.in,
+                      .rows = s.out_height,
+                      .columns = s.out_width,
+                      .step_y = s.stride[0],
+                      .step_x = s.stride[1],
+                      .taps = pieces.taps,
+                      .count = s.taps() / joined,
+                      .channels = joined * s.in / s.groups,
+                      .joined = joined},
+                     pieces.places, s.taps(), s.batch * s.out_height * s.out_width,
+                     strided_rows<T>{y, s.out}, after);
 }
 
 /// The input's gradient at the pixels whose places have one remainder, a phase, divided by the
@@ -170,11 +185,10 @@ struct phase {
 };
 
 template <class T>
-void input_gradient_directly(const phase<T>& p, const T* dy, const group_weights<T>& w, T* dx,
-                             T* const* pixels, index_t group, const epilogue* after) {
+void input_gradient_directly(const phase<T>& p, const T* dy, conv_weights<T>& w, T* dx,
+                             T* const* pixels, const epilogue* after) {
   const conv_sizes& s = p.s;
-  const index_t in = w.columns, out = w.channels;
-  const patches<T> a{.images = dy + group * out,
+  const patches<T> a{.images = dy,
                      .height = s.out_height,
                      .width = s.out_width,
                      .pixel = s.out,
@@ -184,11 +198,14 @@ void input_gradient_directly(const phase<T>& p, const T* dy, const group_weights
                      .step_x = 1,
                      .taps = p.seen.taps,
                      .count = p.seen.count,
-                     .channels = out,
+                     .channels = s.out / s.groups,
                      .joined = 1};
-  if (p.whole())
-    multiply_patches<T>(a, w.taps, p.pixels(), in, strided_rows<T>{dx + group * in, s.in}, after);
-  else multiply_patches<T>(a, w.taps, p.pixels(), in, pointer_rows<T>{pixels, group * in}, nullptr);
+  const auto multiply_to = [&](auto c, const epilogue* next) {
+    multiply_groups(s, conv_direction::input_gradient, w, a, p.seen.places, p.seen.count,
+                    p.pixels(), c, next);
+  };
+  if (p.whole()) multiply_to(strided_rows<T>{dx, s.in}, after);
+  else multiply_to(pointer_rows<T>{pixels, 0}, nullptr);
 }
 
 /// Calls f(phase) for all that have pixels.
@@ -225,10 +242,7 @@ void direct_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
       multiply_pixels<T>(s.batch * s.height * s.width, {x + i * g.channels, s.in, 1}, g,
                          {y + i * g.columns, s.out}, after);
     });
-  const tap_list pieces = forward_taps<T>(s, w.tap_stride);
-  each_group(s, d, w, pieces.places, s.taps(), [&](index_t i, const group_weights<T>& g) {
-    forward_directly(s, pieces, x, g, y, i, after);
-  });
+  forward_directly(s, x, w, y, after);
 }
 
 template <class T>
@@ -240,6 +254,7 @@ void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, 
       multiply_pixels<T>(s.batch * s.height * s.width, {dy + i * g.channels, s.out, 1}, g,
                          {dx + i * g.columns, s.in}, after);
     });
+  if (has_pixel_blocks<T>(s)) return block_gradient<T>(s, w).write(dy, dx, after);
   each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
     ::xla::detail::working_memory memory;
     T** to = nullptr;
@@ -249,10 +264,7 @@ void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, 
     }
     if (p.seen.count == 0)  // no tap falls there
       for (index_t j = 0; j < p.pixels(); ++j) std::fill_n(to[j], s.in, T{0});
-    else
-      each_group(s, d, w, p.seen.places, p.seen.count, [&](index_t i, const group_weights<T>& g) {
-        input_gradient_directly(p, dy, g, dx, to, i, after);
-      });
+    else input_gradient_directly(p, dy, w, dx, to, after);
   });
 }
 
@@ -275,7 +287,7 @@ void each_packed(const conv_sizes& s, conv_direction d, conv_weights<T> w, F f) 
   } else if (forward) {
     const tap_list pieces = forward_taps<T>(s, w.tap_stride);
     each_group(s, d, w, pieces.places, s.taps(), one);
-  } else {
+  } else if (!has_pixel_blocks<T>(s)) {
     each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
       if (p.seen.count > 0) each_group(s, d, w, p.seen.places, p.seen.count, one);
     });

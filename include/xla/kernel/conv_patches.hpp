@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <xla/kernel/gemm_part.hpp>
+#include <xla/kernel/gemm.hpp>
 
 // A convolution as a product: a row of the left operand is what the taps see at one pixel of the
 // result, read where it lies; the right operand are the weights, packed as panels. Both walk k as
@@ -99,6 +99,13 @@ struct patches {
       }
     }
     return {table, n, length, 0};
+  }
+
+  /// The table that was read last, of so many rows, moved on by all channels of a tap.
+  pointer_sliver<T> further(index_t rows) const {
+    const T** const table = left_scratch().template get<const T*>(rows * count);
+    for (index_t i = 0; i < rows * count; ++i) table[i] += channels;
+    return {table, rows, channels, 0};
   }
 
   /// Blocks of k are whole blocks of channels.
@@ -238,5 +245,12 @@ struct tap_weights {
       }
   }
 };
+
+template <class T, class Result>
+void multiply_patches(const patches<T>& a, const tap_weights<T>& b, index_t m, index_t n, Result c,
+                      const epilogue* after) {
+  multiply(product<conv_tile<T>, patches<T>, tap_weights<T>, Result>{m, n, a.count * a.channels, a,
+                                                                     b, c, after});
+}
 
 }  // namespace xla::kernel::detail
