@@ -82,7 +82,7 @@ struct image_training {
   static constexpr int warm = Warm;
   static void set_weights(Model& model) { set_image_weights(model); }
   static auto optimizer(Model& model) {
-    return xla::optim::SGD{model, {.lr = 0.01, .momentum = 0.9}};
+    return xla::optim::SGD{model, {.lr = 0.001, .momentum = 0.9}};
   }
   static auto batches() { return make_images(Count, {Batch, Channels, Size, Classes}); }
 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../examples/resnet18/resnet.hpp"
+#include <xla/models/resnet.hpp>
+
 #include "images_task.hpp"
 #include "training.hpp"
 
 int main(int argc, char** argv) {
-  return bench::serve_training<bench::image_training<ResNet18<>, 8, 3, 224, 1000, 4, 2>>(argc,
-                                                                                        argv);
+  return bench::serve_training<
+      bench::image_training<xla::models::ResNet18<>, 8, 3, 224, 1000, 4, 2>>(argc, argv);
 }

@@ -5,7 +5,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "../examples/resnet18/resnet.hpp"
+#include <xla/models/resnet.hpp>
+
 #include "images_task.hpp"
 #include "training.hpp"
 
@@ -21,7 +22,7 @@ constexpr auto logits_of = [](auto& model, auto& images) {
 int main(int argc, char** argv) {
   return bench::in_mode(argc, argv, logits_of, "read", [](std::string_view mode, auto&& step) {
     const auto ring = bench::make_images(4, {1, 3, 224, 1000});
-    ResNet18<> model;
+    xla::models::ResNet18<> model;
     bench::set_image_weights(model);
     const auto run = [&](int n) {
       constexpr int warm = 2;  // as in peers/images_task.py

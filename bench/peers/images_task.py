@@ -20,7 +20,7 @@ class Task(NamedTuple):
 
 TASKS = {"convnet": Task(64, 1, 28, 10, 16, 5), "resnet18": Task(8, 3, 224, 1000, 4, 2),
          "resnet18_read": Task(1, 3, 224, 1000, 4, 2)}
-LEARNING_RATE, MOMENTUM = 0.01, 0.9
+LEARNING_RATE, MOMENTUM = 0.001, 0.9
 
 
 def weight(number, name, shape):
