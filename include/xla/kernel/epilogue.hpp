@@ -37,8 +37,7 @@ class basic_epilogue {
   [[gnu::noinline]] void made(std::int64_t first, std::int64_t last, std::int64_t columns) const {
     for (std::int64_t i = first / part_; i * part_ < last; ++i) {
       const std::int64_t rows = std::min(last, end_of(i)) - std::max(first, i * part_);
-      const std::int64_t before = made_[i].fetch_add(rows * columns, std::memory_order_acq_rel);
-      if (before + rows * columns == elements(i)) run_(self_, i * part_, end_of(i));
+      if (add(made_[i], rows * columns) == elements(i)) run_(self_, i * part_, end_of(i));
     }
   }
   /// Runs on the parts that no kernel has told of, when there are no more to be told of.
@@ -57,6 +56,13 @@ class basic_epilogue {
 
  private:
   using counter = std::atomic<std::int64_t>;
+  // A locked instruction waits until all that was written before is in the cache.
+  std::int64_t add(counter& to, std::int64_t n) const {
+    if (shared_) return to.fetch_add(n, std::memory_order_acq_rel) + n;
+    n += to.load(std::memory_order_relaxed);
+    to.store(n, std::memory_order_relaxed);
+    return n;
+  }
   std::int64_t parts() const { return (rows_ + part_ - 1) / part_; }
   std::int64_t end_of(std::int64_t part) const { return std::min(rows_, (part + 1) * part_); }
   std::int64_t elements(std::int64_t part) const {
@@ -66,27 +72,56 @@ class basic_epilogue {
   std::int64_t rows_, columns_, part_;
   function run_;
   const void* self_;
+  bool shared_ = num_threads() > 1;
   counter* made_;  // per part: how many of its elements are there
 };
 using epilogue = basic_epilogue<void>;
 
-/// Runs a map region on rows [first, last) of a nest whose last axis was kept as it is.
-template <class = void>
-void run_map_rows(const loop_nest& l, tile_kernel kernel, void* const* base, std::int64_t first,
-                  std::int64_t last) {
-  const std::int64_t inner = l.inner();
-  std::int64_t steps[max_operands] = {};
-  bool together = l.axes <= 2;  // rows follow one another in every operand
-  for (int k = 0; k < l.operands; ++k) {
-    steps[k] = l.strides[k][l.axes - 1];
-    if (l.axes == 2) together &= l.strides[k][0] == steps[k] * inner;
+/// A map region that runs on rows of its loops, whose last axis was kept as it is.
+class map_rows {
+ public:
+  map_rows(const loop_nest& l, tile_kernel kernel, void* const* base)
+      : loops_(l), kernel_(kernel), columns_(l.inner()) {
+    if (columns_ > 0) rows_ = l.elements / columns_;
+    together_ = even_ = l.axes <= 2;
+    for (int k = 0; k < l.operands; ++k) {
+      base_[k] = static_cast<char*>(base[k]);
+      steps_[k] = l.strides[k][l.axes - 1];
+      const std::int64_t on = l.axes > 1 ? l.strides[k][l.axes - 2] : 0;
+      move_[k] = on * l.bytes[k];
+      together_ &= rows_ <= 1 || on == steps_[k] * columns_;
+      if (on != 0 && std::find(base, base + k, base[k]) == base + k)
+        row_bytes_ += columns_ * l.bytes[k];
+    }
   }
-  const std::int64_t rows = together ? last - first : 1;
-  for_each_row(l, base, first, together ? first + 1 : last, [&](void* const* p) {
-    kernel(tile_call{p, steps, rows * inner});
-  });
-}
-XLA_INSTANCE(void run_map_rows<void>(const loop_nest&, tile_kernel, void* const*, std::int64_t,
-                                     std::int64_t));
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return columns_; }
+  /// What a row takes of the cache.
+  std::int64_t row_bytes() const { return row_bytes_; }
+
+  void run(std::int64_t first, std::int64_t last) const {
+    if (!even_)
+      return for_each_row(loops_, reinterpret_cast<void* const*>(base_), first, last,
+                          [&](void* const* p) {
+                            kernel_({p, steps_, columns_});
+                          });
+    void* p[max_operands];
+    for (int k = 0; k < loops_.operands; ++k) p[k] = base_[k] + first * move_[k];
+    if (together_) return kernel_({p, steps_, (last - first) * columns_});
+    for (std::int64_t row = first; row < last; ++row) {
+      kernel_({p, steps_, columns_});
+      for (int k = 0; k < loops_.operands; ++k) p[k] = static_cast<char*>(p[k]) + move_[k];
+    }
+  }
+
+ private:
+  const loop_nest& loops_;
+  tile_kernel kernel_;
+  std::int64_t rows_ = 0, columns_, row_bytes_ = 0;
+  char* base_[max_operands];
+  std::int64_t steps_[max_operands], move_[max_operands];  // to the next element, row in bytes
+  bool even_;                                              // rows are equal distances apart
+  bool together_;  // and follow one another in every operand
+};
 
 }  // namespace xla::kernel

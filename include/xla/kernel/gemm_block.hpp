@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include <xla/kernel/epilogue.hpp>
 #include <xla/kernel/gemm_left.hpp>
@@ -123,12 +124,14 @@ void multiply_block(const P& p, range rows, range columns, range ks,
   if constexpr (P::packs_left)
     if (!packed && !p.in_place()) return multiply_packing(p, rows, columns, ks, b);
   const index_t shares = (columns.size() + b.wide - 1) / b.wide;
+  index_t told = rows.begin;
   for (index_t i = rows.begin; i < rows.end; i += unit) {
     const range some{i, std::min(rows.end, i + unit)};
     decltype(p.a.ahead(some, ks, shares)) next;
     if (!packed) next = p.a.ahead({some.end, std::min(rows.end, some.end + unit)}, ks, shares);
     multiply_sliver(p, p.left(some, ks), some, columns, ks, b, next);
-    p.made(some, columns, ks);
+    if (some.end - told >= 4 * unit || some.end == rows.end)
+      p.made({std::exchange(told, some.end), some.end}, columns, ks);
   }
 }
 
