@@ -79,6 +79,7 @@ set(XLA_HEADERS
   xla/op/derived/interpolate.hpp
   xla/op/derived/linalg.hpp
   xla/op/derived/loss.hpp
+  xla/op/derived/max_unpool.hpp
   xla/op/derived/norm.hpp
   xla/op/derived/normalize.hpp
   xla/op/derived/on_device.hpp

@@ -127,17 +127,26 @@ TEST_CASE("normalization of channels is the same in every mode") {
   test::check_modes(train, images, test::parameter({17, 4, 1, 1}));
   test::check_modes(train, images, test::parameter({1, 4, 1, 45}));
   test::check_modes(train, nn::BatchNorm1d(4), test::parameter({2, 4, 33}));
-  test::check_modes(
-      [](auto& layer, auto& x) {
-        layer.eval();
-        return train(layer, x);
-      },
-      images, x);
+  const auto evaluate = [](auto& layer, auto& x) {
+    layer.eval();
+    return train(layer, x);
+  };
+  test::check_modes(evaluate, images, x);
   test::check_modes(train, nn::GroupNorm<2>(4), x);
   test::check_modes(train, nn::GroupNorm<2>(4), test::parameter({0, 4, 5, 2}));
   test::check_modes(train, nn::InstanceNorm2d(4), x);
-  test::check_modes(train, nn::BasicInstanceNorm<double, 1, true>(3),
-                    test::parameter(numbers<double>({2, 3, 33})));
+  test::check_modes(train, nn::GroupNorm<2>(4), test::parameter({1, 4, 1, 45}));
+  test::check_modes(train, nn::GroupNorm<4>(4), test::parameter({2, 4, 1, 1}));
+  test::check_modes(train, nn::InstanceNorm2d(4), test::parameter({1, 4, 1, 45}));
+  using affine = nn::BasicInstanceNorm<double, 1, nn::InstanceNormOptions{.affine = true}>;
+  test::check_modes(train, affine(3), test::parameter(numbers<double>({2, 3, 33})));
+  constexpr nn::InstanceNormOptions all{.affine = true, .track_running_stats = true},
+      statistics{.track_running_stats = true};
+  const nn::BasicInstanceNorm<float, 2, all> tracked(4);
+  test::check_modes(train, tracked, x);
+  test::check_modes(evaluate, tracked, x);
+  test::check_modes(train, nn::BasicInstanceNorm<float, 1, statistics>(4),
+                    test::parameter({3, 4, 7}));
 }
 
 TEST_CASE("batch norm without parameters, or without running statistics, or with their average") {
@@ -184,6 +193,18 @@ TEST_CASE("gradients of normalization of channels, also of second order") {
         return xla::grad(loss, x, {.create_graph = true});
       },
       numbers<double>({2, 4, 3, 1}));
+  const auto twice = [](auto norm) {
+    return [norm](auto& x) {
+      const auto loss = sum(square(norm(x)) * x);
+      return xla::grad(loss, x, {.create_graph = true});
+    };
+  };
+  test::check_gradient(twice([&](auto& x) { return group_norm(x, 2, w, b, 0.01); }),
+                       numbers<double>({2, 4, 2, 2}));
+  test::check_gradient(twice([&](auto& x) { return group_norm(x, 2, 0.01); }),
+                       numbers<double>({3, 4}));
+  test::check_gradient(twice([](auto& x) { return instance_norm(x, 0.01); }),
+                       numbers<double>({2, 2, 3}));
 }
 
 TEST_CASE("channels that do not fit are refused with the numbers") {
@@ -209,6 +230,18 @@ TEST_CASE("channels that do not fit are refused with the numbers") {
         return nn::BatchNorm2d(6)(numbers<float>({1, 6, 1, 1}));
       },
       "one element per channel has no variance");
+  constexpr nn::InstanceNormOptions statistics{.track_running_stats = true};
+  const nn::BasicInstanceNorm<float, 2, statistics> tracked(6);
+  refuses(
+      [&] {
+        return tracked(numbers<float>({0, 6, 2, 2}));
+      },
+      "instance_norm: the batch is empty, it has no mean to train with");
+  refuses(
+      [&] {
+        return tracked(numbers<float>({2, 5, 2, 2}));
+      },
+      "instance_norm: the channels of (2, 5, 2, 2), axis 1, and the parameters (6,) differ");
   auto group = xla::compile([](auto& t) { return group_norm(t, 4); });
   CHECK_THROWS_AS(group(x), xla::shape_error);
   CHECK_THROWS_WITH((nn::GroupNorm<4>(6)), test::contains("a multiple of the groups"));

@@ -99,6 +99,12 @@ TEST_CASE("layers of images are the same in every mode, one by one") {
   const auto lines = test::parameter(numbers<float>({2, 4, 9}));
   test::check_modes(train, Net::same(4, 6), images);
   test::check_modes(train, nn::ConvTranspose2d<3, 2, 1, 1>(4, 2), images);
+  constexpr nn::Conv2dConfig mirrored{
+      .kernel_size = 3, .stride = 2, .padding = {2, 1}, .padding_mode = nn::PaddingMode::reflect};
+  test::check_modes(train, nn::Conv2d<mirrored>(4, 2), images);
+  constexpr nn::Conv1dConfig ring{
+      .kernel_size = 4, .padding = xla::same, .padding_mode = nn::PaddingMode::circular};
+  test::check_modes(train, nn::Conv1d<ring>(4, 2), lines);
   test::check_modes(train, nn::Conv1d<4, 2, 1, 2, 2, false>(4, 6), lines);
   test::check_modes(train, nn::ConvTranspose1d<4, 3>(4, 2), lines);
   test::check_modes(train, nn::BasicConv2d<double, 3>(4, 2),
@@ -186,4 +192,8 @@ TEST_CASE("layers of images refuse what does not fit") {
                     test::contains("conv2d: a weight of shape (3, 2, 3, 3) with groups 1 takes 2 "
                                    "channels, and the input (1, 3, 5, 5) has 3"));
   CHECK_THROWS_WITH(nn::MaxPool2d<3>()(numbers<float>({1, 3, 2, 5})), test::contains("max_pool2d"));
+  constexpr nn::Conv2dConfig mirrored{
+      .kernel_size = 3, .padding = {2, 1}, .padding_mode = nn::PaddingMode::reflect};
+  CHECK_THROWS_WITH(nn::Conv2d<mirrored>(2, 3)(numbers<float>({1, 2, 2, 5})),
+                    test::contains("pad: {2, 2} for axis 2 of (1, 2, 2, 7) needs 3 elements"));
 }

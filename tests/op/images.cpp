@@ -57,6 +57,37 @@ void check_bilinear(const xla::Tensor<double, 4>& x, index_t height, index_t wid
       1e-13);
 }
 
+/// The weight of an element so far from a place, by Keys' convolution with a = -3/4.
+double cubic(double away) {
+  const double a = -0.75, x = std::abs(away);
+  if (x <= 1) return (a + 2) * x * x * x - (a + 3) * x * x + 1;
+  return x < 2 ? a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a : 0;
+}
+
+void check_bicubic(const xla::Tensor<double, 4>& x, index_t height, index_t width, double down,
+                   double right, const xla::InterpolateOptions& options) {
+  const index_t h = x.size(2), w = x.size(3), planes = x.size(0) * x.size(1);
+  const auto place = [&](index_t i, index_t n, index_t from, double step) {
+    if (!options.align_corners) return (static_cast<double>(i) + 0.5) * step - 0.5;
+    return n > 1 ? static_cast<double>(i * (from - 1)) / static_cast<double>(n - 1) : 0;
+  };
+  check_equal(interpolate(x, options), {x.size(0), x.size(1), height, width},
+              each<double>(planes, height, width,
+                           [&](index_t p, index_t i, index_t k) {
+                             const double y = place(i, height, h, down),
+                                          z = place(k, width, w, right);
+                             double sum = 0;
+                             for (index_t a = -3; a < h + 3; ++a)
+                               for (index_t b = -3; b < w + 3; ++b)
+                                 sum += cubic(y - static_cast<double>(a)) *
+                                        cubic(z - static_cast<double>(b)) *
+                                        x.data()[(p * h + std::clamp<index_t>(a, 0, h - 1)) * w +
+                                                 std::clamp<index_t>(b, 0, w - 1)];
+                             return sum;
+                           }),
+              1e-13);
+}
+
 /// The op's result is the same, bit by bit, whether channels are the first axis or the last.
 template <class Op>
 void check_orders(typename Op::attributes a, const xla::detail::shape& from,
@@ -117,6 +148,20 @@ TEST_CASE("interpolate mixes neighbours") {
               adaptive_avg_pool2d(x, {2, 3}));
   check_equal(interpolate(line, {.scale_factor = 0.5, .mode = Interpolation::area}),
               adaptive_avg_pool1d(line, 3));
+}
+
+TEST_CASE("interpolate by a cubic convolution") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<double>({2, 3, 5, 7});
+  const auto mode = Interpolation::bicubic;
+  check_bicubic(x, 10, 14, 0.5, 0.5, {.scale_factor = 2, .mode = mode});
+  check_bicubic(x, 8, 3, 5. / 8, 7. / 3, {.size = {8, 3}, .mode = mode});
+  check_bicubic(x, 8, 3, 0, 0, {.size = {8, 3}, .mode = mode, .align_corners = true});
+  check_bicubic(x, 1, 1, 0, 0, {.size = 1, .mode = mode, .align_corners = true});
+  check_bicubic(x, 5, 7, 1 / 1.1, 1, {.scale_factor = {1.1, 1}, .mode = mode});
+  check_bicubic(x, 5, 9, 1, 7. / 9, {.size = {xla::none, 9}, .mode = mode});
+  check_bicubic(numbers<double>({1, 1, 1, 1}), 3, 4, 1. / 3, 0.25, {.size = {3, 4}, .mode = mode});
+  check_bicubic(numbers<double>({0, 2, 3, 3}), 6, 6, 0, 0, {.size = 6, .mode = mode});
 }
 
 TEMPLATE_TEST_CASE("interpolate takes the nearest", "", float, index_t, std::uint8_t) {
@@ -220,7 +265,8 @@ TEST_CASE("images are read channels first and channels last alike") {
     const xla::detail::shape x{4, {2, channels, 6, 7}}, tall{4, {2, channels, 9, 7}},
         wide{4, {2, channels, 6, 11}}, more{4, {3, channels, 6, 7}},
         deep{4, {2, channels + 1, 6, 7}}, columns{3, {2, 6 * channels, 12}};
-    for (const auto way : {resampling::linear, resampling::nearest, resampling::replicate})
+    for (const auto way :
+         {resampling::linear, resampling::cubic, resampling::nearest, resampling::replicate})
       for (const auto& [axis, y] : {std::pair(0, more), {1, deep}, {2, tall}, {3, wide}}) {
         const op::resample::attributes a{.axis = axis, .way = static_cast<int>(way), .before = 1};
         check_orders<op::resample>(a, x, y);
@@ -246,6 +292,7 @@ TEST_CASE("the gradients of what makes images, and theirs") {
   check([](auto& a) {
     return interpolate(a, {.scale_factor = {2, 0.75}, .mode = Interpolation::bilinear});
   });
+  check([](auto& a) { return interpolate(a, {.size = {5, 3}, .mode = Interpolation::bicubic}); });
   check([](auto& a) { return interpolate(a, {.size = {7, 3}}) * 2; });
   check([](auto& a) {
     return pad(pad(a, {{0, 0}, {0, 0}, {1, 2}, {0, 3}}, PadMode::reflect),
@@ -261,7 +308,8 @@ TEST_CASE("images are made the same in every mode") {
   const auto train = [](auto& w, const auto& x) {
     const auto wide =
         interpolate(w * 2, {.scale_factor = {2, 1.5}, .mode = Interpolation::bilinear});
-    const auto near = interpolate(x + w, {.size = {x.size(2) + 3, 3}});
+    const auto near = interpolate(x + w, {.size = {x.size(2) + 3, 3}}) +
+                      interpolate(w, {.size = {x.size(2) + 3, 3}, .mode = Interpolation::bicubic});
     const auto bordered = pad(w, {{0, 0}, {0, 0}, {1, 2}, {0, 1}}, PadMode::replicate);
     const auto columns = unfold(w, {2, 1}, {.dilation = 1, .padding = {1, 0}, .stride = {1, 2}});
     const auto back = fold(columns * columns, {x.size(2), x.size(3)}, {2, 1},
@@ -307,7 +355,7 @@ TEST_CASE("images that cannot be made are refused") {
   CHECK_THROWS_WITH(interpolate(x, {.scale_factor = 0.1}), contains("becomes 0"));
   CHECK_THROWS_WITH(interpolate(x, {.scale_factor = -1}), contains("has to be above 0"));
   CHECK_THROWS_WITH(interpolate(x, {.size = 3, .mode = Interpolation::linear}),
-                    contains("by mode bilinear"));
+                    contains("by mode bilinear or bicubic"));
   CHECK_THROWS_WITH(interpolate(xla::select(x, 0, 0), {.size = 3, .mode = bilinear}),
                     contains("by mode linear"));
   CHECK_THROWS_WITH(interpolate(x, {.size = 3, .align_corners = true}), contains("align_corners"));

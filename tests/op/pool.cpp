@@ -5,7 +5,7 @@
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
 #include "xla/op/avg_pool.hpp"
-#include "xla/op/max_pool.hpp"
+#include "xla/op/derived/max_unpool.hpp"
 
 using test::check_equal;
 using test::numbers;
@@ -221,6 +221,62 @@ TEMPLATE_TEST_CASE("pools read channels first and channels last alike", "", floa
   }
 }
 
+TEMPLATE_TEST_CASE("pools of maxima say where these are", "", float, double, std::int32_t) {
+  using T = TestType;
+  const xla::eager_mode_guard eager;
+  for (const auto& x :
+       {numbers<T>({2, 3, 7, 9}), numbers<T>({1, 1, 5, 37}), numbers<T>({0, 3, 7, 9})})
+    for (const pool& p : pools) {
+      const auto [y, i] = max_pool2d_with_indices(
+          x, p.kernel, {.stride = p.stride, .padding = p.padding, .ceil_mode = p.ceil_mode});
+      check_equal(y,
+                  max_pool2d(x, p.kernel,
+                             {.stride = p.stride, .padding = p.padding, .ceil_mode = p.ceil_mode}));
+      check_equal(gather(xla::flatten<2>(x), 2, xla::flatten<2>(i)), xla::flatten<2>(y));
+    }
+  const auto line = numbers<T>({2, 3, 11});
+  const auto [y, i] = max_pool1d_with_indices(line, 3, {.stride = 2});
+  check_equal(gather(line, 2, i), y);
+  const auto [shares, where] = adaptive_max_pool1d_with_indices(line, 4);
+  check_equal(gather(line, 2, where), shares);
+  check_equal(adaptive_max_pool2d_with_indices(unsqueeze(line, 2), {1, 4}).second,
+              unsqueeze(where, 2));
+  // The first of equals; 0 where every place of the window lies beside the image.
+  const auto equals = xla::tensor<T>({{{1, 2, 2, 2}, {2, 1, 2, 0}}});
+  check_equal(max_pool2d_with_indices(equals, 2).second, {1, 1, 2}, std::vector<index_t>{1, 2});
+  check_equal(max_pool2d_with_indices(xla::tensor<T>({{{1, 2, 3, 4}}}), {2, 1},
+                                      {.padding = {1, 0}, .dilation = {2, 1}})
+                  .second,
+              {1, 1, 4}, std::vector<index_t>{0, 0, 0, 0});
+}
+
+TEST_CASE("max_unpool puts maxima back") {
+  const xla::eager_mode_guard eager;
+  const auto x = xla::tensor<float>({{{1, 5, 2, 0, 9}, {3, 4, 8, 7, 9}, {6, 6, 6, 6, 6}}});
+  const auto [y, i] = max_pool2d_with_indices(x, 2);
+  check_equal(i, {1, 1, 2}, std::vector<index_t>{1, 7});
+  const auto back = max_unpool2d(y, i, 2, {.output_size = {3, 5}});
+  check_equal(back, {1, 3, 5}, std::vector<float>{0, 5, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0});
+  check_equal(max_unpool2d(y, xla::tensor<index_t>({{{0, 6}}}), 2), {1, 2, 4},
+              std::vector<float>{5, 0, 0, 0, 0, 0, 8, 0});
+  check_equal(max_unpool1d(xla::tensor<float>({{3, 4}}), xla::tensor<index_t>({{0, 0}}), 2), {1, 4},
+              std::vector<float>{4, 0, 0, 0});
+  check_equal(max_unpool2d(numbers<float>({0, 2, 2, 2}), xla::zeros<index_t>({0, 2, 2, 2}), 2),
+              numbers<float>({0, 2, 4, 4}));
+  CHECK_THROWS_AS(max_unpool2d(y, xla::tensor<index_t>({{{0, 8}}}), 2), xla::index_error);
+  CHECK_THROWS_WITH(max_unpool2d(y, xla::tensor<index_t>({{{0, 8}}}), 2),
+                    test::contains("max_unpool2d: "));
+  CHECK_THROWS_WITH(max_unpool2d(y, i, 2, {.output_size = {4, 5}}),
+                    test::contains("max_unpool2d: an output_size of 4 along the height is not "
+                                   "within a stride of (1 - 1) * 2 - 2 * 0 + 2 = 2"));
+  CHECK_THROWS_WITH(max_unpool1d(xla::select(y, 0, 0), xla::select(i, 0, 0), 2, {.padding = 2}),
+                    test::contains("max_unpool1d: nothing is left along the length: (2 - 1) * 2 - "
+                                   "2 * 2 + 2 is below 1"));
+  CHECK_THROWS_WITH(
+      max_unpool2d(x, i, 2),
+      test::contains("indices of shape (1, 1, 1, 2) for a tensor of shape (1, 1, 3, 5)"));
+}
+
 TEST_CASE("pools of signals, and without a batch") {
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({2, 3, 11});
@@ -317,6 +373,12 @@ TEST_CASE("the gradients of pools, and theirs") {
   test::check_gradient(shared, x);
   test::check_gradient(twice(shared), x);
   test::check_gradient(scaled, x);
+  const auto back = [](auto& a) {
+    const auto [y, i] = max_pool2d_with_indices(a, 2, {.stride = {1, 2}});
+    return max_unpool2d(y, i, 2, {.stride = {1, 2}});
+  };
+  test::check_gradient(back, x);
+  test::check_gradient(twice(back), x);
 }
 
 TEST_CASE("pools are the same in every mode") {
@@ -327,7 +389,11 @@ TEST_CASE("pools are the same in every mode") {
     const auto first = xla::grad(sum(y * y * y), w, {.create_graph = true});
     const auto loss = sum(first * first) + sum(z * z) + sum(s * s);
     loss.backward();
-    return std::tuple(loss, y, z, s, max_pool2d(x, 1, {.stride = 3}) + 1,
+    const auto [most, where] = max_pool2d_with_indices(x * 2, {1, 2});
+    const auto [shares, places] = adaptive_max_pool2d_with_indices(x, {xla::none, 1});
+    return std::tuple(loss, y, z, s, where, places,
+                      max_unpool2d(most, where, {1, 2}, {.output_size = {x.size(2), x.size(3)}}),
+                      max_pool2d(x, 1, {.stride = 3}) + 1,
                       max_pool2d(x, 3, {.stride = 2, .padding = 1, .ceil_mode = true}),
                       avg_pool1d(flatten<0, 1>(x), 2, {.padding = 1}));
   };

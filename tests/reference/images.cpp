@@ -111,6 +111,20 @@ xla::Tensor<float, R> numbers_like(const xla::Tensor<float, R>& t, std::uint64_t
   return numbers<float>(sizes, seed);
 }
 
+/// Maxima, put back where they were in images of zeros.
+template <class Pool, class Unpool>
+struct back {
+  Pool pool;
+  Unpool unpool;
+  template <class T, int R>
+  constexpr xla::Tensor<T, R> operator()(const xla::Tensor<T, R>& x) const {
+    const auto [y, indices] = pool(x);
+    if constexpr (R == 4) return unpool(y * y, indices, {x.size(2), x.size(3)});
+    else return unpool(y * y, indices, {1, x.size(2)});
+  }
+  XLA_MODULE(pool, unpool)
+};
+
 // A case of layer() in images.py: states by their names.
 template <std::size_t N>
 void check_layer(const std::string& label, auto layer, const xla::Size (&sizes)[N],
@@ -185,6 +199,21 @@ TEST_CASE("layers of convolutions, against PyTorch") {
   using same_line =
       nn::Conv1d<nn::Conv1dConfig{.kernel_size = 4, .padding = xla::same, .bias = false}>;
   check_layer("line_same", same_line(2, 3), {2, 2, 5});
+  using nn::PaddingMode;
+  check_layer(
+      "mirrored",
+      nn::Conv2d<nn::Conv2dConfig{
+          .kernel_size = 3, .stride = 2, .padding = {2, 1}, .padding_mode = PaddingMode::reflect}>(
+          2, 3),
+      {2, 2, 5, 4});
+  check_layer("replicated",
+              nn::Conv2d<nn::Conv2dConfig{.kernel_size = {2, 3},
+                                          .padding = xla::same,
+                                          .dilation = {1, 2},
+                                          .groups = 2,
+                                          .padding_mode = PaddingMode::replicate}>(2, 4),
+              {1, 2, 3, 2});
+  check_layer("ring", nn::Conv1d<4, 1, 3, 1, 1, false, PaddingMode::circular>(2, 3), {2, 2, 3});
 }
 
 TEST_CASE("layers of transposed convolutions, against PyTorch") {
@@ -208,7 +237,17 @@ TEST_CASE("layers that pool, against PyTorch") {
                                                        .dilation = {1, 2},
                                                        .ceil_mode = true}>;
   check_layer("max_uneven", uneven_max(), {1, 2, 7, 8});
-  check_layer("max_line", nn::MaxPool1d<3, 2, 1, 1, true>(), {2, 3, 8});
+  check_layer("max_line", nn::MaxPool1d<3, 2, 1, 1, false, true>(), {2, 3, 8});
+  check_layer("max_back", back<nn::MaxPool2d<2, 2, 0, 1, true>, nn::MaxUnpool2d<2>>(),
+              {2, 3, 5, 4});
+  constexpr nn::MaxPool2dConfig far{
+      .kernel_size = {2, 3}, .stride = {3, 4}, .padding = 1, .return_indices = true};
+  constexpr nn::MaxUnpool2dConfig back_far{.kernel_size = {2, 3}, .stride = {3, 4}, .padding = 1};
+  check_layer("max_back_far", back<nn::MaxPool2d<far>, nn::MaxUnpool2d<back_far>>(), {1, 2, 6, 8});
+  check_layer("max_back_line", back<nn::MaxPool1d<2, 3, 0, 1, true>, nn::MaxUnpool1d<2, 3>>(),
+              {2, 3, 8});
+  check_layer("max_back_shares", back<nn::AdaptiveMaxPool2d<2, 3, true>, nn::MaxUnpool2d<2>>(),
+              {1, 2, 4, 6});
   check_layer("avg", nn::AvgPool2d<2>(), {2, 3, 5, 4});
   using uneven_avg = nn::AvgPool2d<nn::AvgPool2dConfig{.kernel_size = {2, 3},
                                                        .stride = {1, 2},
@@ -239,8 +278,15 @@ TEST_CASE("layers that normalize channels, against PyTorch") {
               BasicBatchNorm<float, 2, BatchNormOptions{.track_running_stats = false}>(3),
               {2, 3, 4, 5});
   check_layer("group_norm", nn::GroupNorm<2>(4), {2, 4, 3, 5});
-  check_layer("instance_norm", nn::BasicInstanceNorm<float, 2, true>(3), {2, 3, 4, 5});
+  using nn::BasicInstanceNorm, nn::InstanceNormOptions;
+  check_layer("instance_norm", BasicInstanceNorm<float, 2, InstanceNormOptions{.affine = true}>(3),
+              {2, 3, 4, 5});
   check_layer("instance_norm_line", nn::InstanceNorm1d(3), {2, 3, 5});
+  constexpr InstanceNormOptions tracked{.affine = true, .track_running_stats = true},
+      plain{.track_running_stats = true};
+  check_layer("instance_norm_tracked", BasicInstanceNorm<float, 2, tracked>(3, 1e-3, 0.3),
+              {2, 3, 4, 5});
+  check_layer("instance_norm_tracked_plain", BasicInstanceNorm<float, 1, plain>(3), {4, 3, 5});
 }
 
 TEST_CASE("pools, against PyTorch") {
@@ -252,6 +298,17 @@ TEST_CASE("pools, against PyTorch") {
   pool("beyond", {1, 1, 3, 4}, 4, {.stride = 2, .padding = 2, .ceil_mode = true});
   pool("pixels", {3, 1, 1, 1}, 1, {.stride = 2});
   pool("empty", {0, 2, 4, 4}, 2, {});
+  const auto places = [](const std::string& name, const auto& x, xla::HeightWidth kernel,
+                         const xla::MaxPool2dOptions& o) {
+    check_pytorch("max_pool2d_with_indices/" + name,
+                  xla::cast<float>(max_pool2d_with_indices(x, kernel, o).second), 0);
+  };
+  places("images", numbers<float>({2, 3, 7, 9}), 3, {.stride = 2, .padding = 1});
+  places("channels", numbers<float>({1, 5, 4, 6}), 2,
+         {.stride = 1, .padding = 1, .dilation = {1, 2}, .ceil_mode = true});
+  const auto special =
+      unsqueeze(xla::tensor<float>({{{1, nan, 3, 3}, {nan, 2, 3, -0.f}, {0, -0.f, -nan, 1}}}), 0);
+  places("special", special, 2, {.stride = 1});
   check_pytorch(
       "max_pool2d/dilated", 0,
       [](const auto& x) {
@@ -260,7 +317,7 @@ TEST_CASE("pools, against PyTorch") {
       numbers<float>({1, 2, 9, 8}));
   check_pytorch(
       "max_pool2d/special", 0, [](const auto& x) { return max_pool2d(x, 2, {.stride = 1}); },
-      unsqueeze(xla::tensor<float>({{{1, nan, 3, 3}, {nan, 2, 3, -0.f}, {0, -0.f, -nan, 1}}}), 0));
+      special);
   check_pytorch(
       "avg_pool2d/divided", 1e-6,
       [](const auto& x) {
@@ -292,7 +349,7 @@ TEST_CASE("pools, against PyTorch") {
 }
 
 TEST_CASE("images of other sizes, against PyTorch") {
-  const auto bilinear = xla::Interpolation::bilinear;
+  const auto bilinear = xla::Interpolation::bilinear, bicubic = xla::Interpolation::bicubic;
   const auto x = numbers<float>({2, 2, 5, 7});
   interpolation("twice", 0, {.scale_factor = 2});
   interpolation("size", 0, {.size = {3, 9}});
@@ -304,6 +361,12 @@ TEST_CASE("images of other sizes, against PyTorch") {
   interpolation("bilinear/corners", 1e-6,
                 {.scale_factor = {2, 0.5}, .mode = bilinear, .align_corners = true});
   interpolation("bilinear/one", 0, {.size = 1, .mode = bilinear, .align_corners = true});
+  interpolation("bicubic/twice", 2e-6, {.scale_factor = 2, .mode = bicubic});
+  interpolation("bicubic/size", 2e-6, {.size = {8, 3}, .mode = bicubic});
+  interpolation("bicubic/scale", 5e-6, {.scale_factor = {1.1, 0.6}, .mode = bicubic});
+  interpolation("bicubic/corners", 2e-6,
+                {.scale_factor = {2, 0.5}, .mode = bicubic, .align_corners = true});
+  interpolation("bicubic/one", 0, {.size = 1, .mode = bicubic, .align_corners = true});
   interpolation("area", 1e-6, {.size = {2, 3}, .mode = xla::Interpolation::area});
   check_pytorch(
       "interpolate/pixels", 1e-6,

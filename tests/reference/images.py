@@ -79,6 +79,9 @@ def convolutions():
         ("empty", nn.Conv2d(3, 4, 3), (0, 3, 5, 6)),
         ("line", nn.Conv1d(4, 6, 3, 2, 2, 2, 2), (2, 4, 9)),
         ("line_same", nn.Conv1d(2, 3, 4, padding="same", bias=False), (2, 2, 5)),
+        ("mirrored", nn.Conv2d(2, 3, 3, 2, (2, 1), padding_mode="reflect"), (2, 2, 5, 4)),
+        ("replicated", nn.Conv2d(2, 4, (2, 3), padding="same", dilation=(1, 2), groups=2, padding_mode="replicate"), (1, 2, 3, 2)),
+        ("ring", nn.Conv1d(2, 3, 4, padding=3, bias=False, padding_mode="circular"), (2, 2, 3)),
         ("transposed", nn.ConvTranspose2d(4, 3, 3), (2, 4, 3, 2)),
         ("transposed_uneven", nn.ConvTranspose2d(4, 6, (3, 2), (2, 3), (1, 0), (1, 2), 2, dilation=(2, 1)), (2, 4, 3, 2)),
         ("transposed_line", nn.ConvTranspose1d(4, 6, 4, 3, 1, 2, 2, False), (1, 4, 5)),
@@ -86,11 +89,27 @@ def convolutions():
         layer(name, module, sizes)
 
 
+class Back(nn.Module):
+    """Maxima, put back where they were in images of zeros."""
+
+    def __init__(self, pool, unpool):
+        super().__init__()
+        self.pool, self.unpool = pool, unpool
+
+    def forward(self, x):
+        y, indices = self.pool(x)
+        return self.unpool(y * y, indices, output_size=x.shape)
+
+
 def pools():
     for name, module, sizes in (
         ("max", nn.MaxPool2d(2), (2, 3, 5, 4)),
         ("max_resnet", nn.MaxPool2d(3, 2, 1), (1, 2, 7, 8)),
         ("max_uneven", nn.MaxPool2d((2, 3), (3, 1), (1, 0), (1, 2), ceil_mode=True), (1, 2, 7, 8)),
+        ("max_back", Back(nn.MaxPool2d(2, return_indices=True), nn.MaxUnpool2d(2)), (2, 3, 5, 4)),
+        ("max_back_far", Back(nn.MaxPool2d((2, 3), (3, 4), 1, return_indices=True), nn.MaxUnpool2d((2, 3), (3, 4), 1)), (1, 2, 6, 8)),
+        ("max_back_line", Back(nn.MaxPool1d(2, 3, return_indices=True), nn.MaxUnpool1d(2, 3)), (2, 3, 8)),
+        ("max_back_shares", Back(nn.AdaptiveMaxPool2d((2, 3), return_indices=True), nn.MaxUnpool2d((2, 2))), (1, 2, 4, 6)),
         ("max_line", nn.MaxPool1d(3, 2, 1, ceil_mode=True), (2, 3, 8)),
         ("avg", nn.AvgPool2d(2), (2, 3, 5, 4)),
         ("avg_uneven", nn.AvgPool2d((2, 3), (1, 2), 1, True, False), (1, 2, 5, 6)),
@@ -115,6 +134,8 @@ def normalizations():
     layer("group_norm", nn.GroupNorm(2, 4), (2, 4, 3, 5))
     layer("instance_norm", nn.InstanceNorm2d(3, affine=True), (2, 3, 4, 5))
     layer("instance_norm_line", nn.InstanceNorm1d(3), (2, 3, 5))
+    layer("instance_norm_tracked", nn.InstanceNorm2d(3, 1e-3, 0.3, True, True), (2, 3, 4, 5))
+    layer("instance_norm_tracked_plain", nn.InstanceNorm1d(3, track_running_stats=True), (4, 3, 5))
 
 
 def pool_functions():
@@ -131,6 +152,12 @@ def pool_functions():
         case(f"max_pool2d/{name}", lambda x: F.max_pool2d(x, kernel, **options), numbers(sizes))
         case(f"avg_pool2d/{name}", lambda x: F.avg_pool2d(x, kernel, **options), numbers(sizes))
         case(f"avg_pool2d/{name}/inside", lambda x: F.avg_pool2d(x, kernel, count_include_pad=False, **options), numbers(sizes))
+    for name, sizes, kernel, options in (
+        ("images", (2, 3, 7, 9), 3, dict(stride=2, padding=1)),
+        ("channels", (1, 5, 4, 6), 2, dict(stride=1, padding=1, dilation=(1, 2), ceil_mode=True)),
+    ):
+        case(f"max_pool2d_with_indices/{name}", lambda x: F.max_pool2d(x, kernel, return_indices=True, **options)[1], numbers(sizes))
+    case("max_pool2d_with_indices/special", lambda x: F.max_pool2d(x, 2, 1, return_indices=True)[1], torch.tensor([[[[1.0, nan, 3, 3], [nan, 2, 3, -0.0], [0, -0.0, -nan, 1]]]]))
     case("max_pool2d/dilated", lambda x: F.max_pool2d(x, 3, 1, 1, (2, 3)), numbers((1, 2, 9, 8)))
     case("max_pool2d/special", lambda x: F.max_pool2d(x, 2, 1), torch.tensor([[[[1.0, nan, 3, 3], [nan, 2, 3, -0.0], [0, -0.0, -nan, 1]]]]))
     case("avg_pool2d/divided", lambda x: F.avg_pool2d(x, (2, 3), 1, 1, divisor_override=5), numbers((1, 2, 4, 5)))
@@ -155,6 +182,11 @@ def resized():
         "bilinear/scale": dict(scale_factor=(1.3, 0.6), mode="bilinear"),
         "bilinear/corners": dict(scale_factor=(2, 0.5), mode="bilinear", align_corners=True),
         "bilinear/one": dict(size=1, mode="bilinear", align_corners=True),
+        "bicubic/twice": dict(scale_factor=2, mode="bicubic"),
+        "bicubic/size": dict(size=(8, 3), mode="bicubic"),
+        "bicubic/scale": dict(scale_factor=(1.1, 0.6), mode="bicubic"),
+        "bicubic/corners": dict(scale_factor=(2, 0.5), mode="bicubic", align_corners=True),
+        "bicubic/one": dict(size=1, mode="bicubic", align_corners=True),
         "area": dict(size=(2, 3), mode="area"),
     }.items():
         case(f"interpolate/{name}", lambda t: F.interpolate(t, **options), x)

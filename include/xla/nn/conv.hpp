@@ -12,6 +12,14 @@
 
 namespace xla::nn {
 
+/// What a convolution sees around images, by PyTorch's names.
+enum class PaddingMode {
+  zeros,
+  reflect,    ///< what a mirror on the first and the last element shows
+  replicate,  ///< the first and the last element
+  circular,   ///< what comes at the other end
+};
+
 /// The structure of a convolution, by PyTorch's names and in its order, with its defaults:
 /// nn::Conv2d<3, 2, 1> is nn::Conv2d<nn::Conv2dConfig{.kernel_size = 3, .stride = 2, .padding =
 /// 1}>. Of 2-d ones a number for each axis is {height, width}.
@@ -23,6 +31,7 @@ struct ConvConfig {
   detail::per_axis<D> dilation = 1;  ///< from one element of the kernel to the next
   std::int64_t groups = 1;           ///< of channels, each with outputs of its own
   bool bias = true;
+  PaddingMode padding_mode = PaddingMode::zeros;
 };
 using Conv1dConfig = ConvConfig<1>;
 using Conv2dConfig = ConvConfig<2>;
@@ -74,6 +83,25 @@ constexpr Weight open_kernel(const auto& kernel) {
   return {};
 }
 
+/// Signals or images x (batch, channels, …) with their own elements around them, as many as C pads.
+template <int D, ConvConfig<D> C, class T, int R>
+constexpr Tensor<T, R> padded(const Tensor<T, R>& x, caller who) {
+  static_assert(C.stride == per_axis<D>(1) || !C.padding.is_same,
+                "xla::nn: padding = xla::same needs stride 1");
+  constexpr HeightWidth kernel = C.kernel_size, dilation = C.dilation, zeros = C.padding.zeros;
+  const auto around = [](std::int64_t size, std::int64_t step, std::int64_t given) {
+    const std::int64_t more = step * (size - 1);
+    return C.padding.is_same ? Padding{more / 2, more - more / 2} : Padding{given, given};
+  };
+  Padding by[D + 2];
+  if (D == 2) by[2] = around(kernel.height, dilation.height, zeros.height);
+  by[D + 1] = around(kernel.width, dilation.width, zeros.width);
+  constexpr PadMode mode = C.padding_mode == PaddingMode::reflect     ? PadMode::reflect
+                           : C.padding_mode == PaddingMode::replicate ? PadMode::replicate
+                                                                      : PadMode::circular;
+  return pad(x, by, mode, who);
+}
+
 template <class Weight, class Bias>
 void reset_kernel(Weight& weight, Bias& bias) {
   init::kaiming_uniform_(weight, {.a = std::sqrt(5.0)});
@@ -89,7 +117,8 @@ void reset_kernel(Weight& weight, Bias& bias) {
 /// The cross-correlation of (N, in, length), or with two axes of images (N, in, height, width),
 /// with a weight, plus a bias, as torch.nn.Conv1d and Conv2d, with their initialisation. The
 /// numbers of inputs and outputs are multiples of the groups, or it is an xla::error. Sizes that do
-/// not fit are a shape_error.
+/// not fit are a shape_error: for a padding_mode other than zeros also images smaller than pad()
+/// needs.
 template <class T, int D, ConvConfig<D> C>
 struct BasicConv {
   static_assert(C.groups > 0, "xla::nn: a convolution has at least one group");
@@ -110,13 +139,22 @@ struct BasicConv {
   void reset_parameters() { detail::reset_kernel(weight, bias); }
   template <class U, int R>
   constexpr Tensor<T, D + 2> operator()(const Tensor<U, R>& x, caller who = here()) const {
-    constexpr ConvOptions<D> how{C.stride, C.padding, C.dilation, C.groups};
+    if constexpr (C.padding_mode != PaddingMode::zeros && R == D + 2)
+      return convolve(detail::padded<D, C>(x, who), valid, who);
+    else return convolve(x, C.padding, who);
+  }
+  XLA_MODULE(weight, bias)
+
+ private:
+  template <class U, int R>
+  constexpr Tensor<T, D + 2> convolve(const Tensor<U, R>& x, const ConvPadding<D>& padding,
+                                      caller who) const {
+    const ConvOptions<D> how{C.stride, padding, C.dilation, C.groups};
     if constexpr (D == 1 && C.bias) return conv1d(x, weight, bias, how, who);
     else if constexpr (D == 1) return conv1d(x, weight, how, who);
     else if constexpr (C.bias) return conv2d(x, weight, bias, how, who);
     else return conv2d(x, weight, how, who);
   }
-  XLA_MODULE(weight, bias)
 };
 template <class T, auto... C>
 using BasicConv1d = BasicConv<T, 1, Conv1dConfig{C...}>;

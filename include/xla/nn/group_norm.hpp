@@ -40,35 +40,58 @@ struct BasicGroupNorm {
 template <int Groups>
 using GroupNorm = BasicGroupNorm<float, Groups>;
 
+/// What an instance normalization has, by PyTorch's names.
+struct InstanceNormOptions {
+  bool affine = false;
+  bool track_running_stats = false;
+};
+
 /// Each channel of (N, C, L), with two Axes of (N, C, H, W), with mean 0 and variance 1 in every
-/// sample, then times weight plus bias where it is Affine, which it is not by default. Another
-/// number of channels, where it is, is a shape_error, and so are channels of one element. Ulyanov
-/// et al. (2016).
-template <class T, int Axes, bool Affine = false>
+/// sample, then times weight plus bias where it is affine. Where it tracks running statistics these
+/// move, with momentum, to the means over the samples while training, and serve in evaluation; as
+/// PyTorch's it counts no batches. Another number of channels, where it has any, is a shape_error,
+/// and so are channels of one element. Ulyanov et al. (2016).
+template <class T, int Axes, InstanceNormOptions O = InstanceNormOptions{}>
 struct BasicInstanceNorm {
   using value_type = T;
-  using parameter = detail::state_if<Affine, Parameter<T, 1>>;
-  parameter weight, bias;  ///< (channels)
-  Scalar eps = 1e-5;
+  using parameter = detail::state_if<O.affine, Parameter<T, 1>>;
+  using statistic = detail::state_if<O.track_running_stats, Buffer<T, 1>>;
+  using counter = detail::state_if<O.track_running_stats, Buffer<std::int64_t, 0>>;
+
+  parameter weight, bias;               ///< (channels)
+  statistic running_mean, running_var;  ///< (channels)
+  counter num_batches_tracked;          ///< 0
+  Scalar eps = 1e-5, momentum = 0.1;
+  TrainingFlag training;
 
   constexpr BasicInstanceNorm() = default;
-  constexpr explicit BasicInstanceNorm(std::int64_t channels, Scalar epsilon = 1e-5)
+  constexpr explicit BasicInstanceNorm(std::int64_t channels, Scalar epsilon = 1e-5,
+                                       Scalar rate = 0.1)
       : weight(detail::make_state<parameter>({channels})),
         bias(detail::make_state<parameter>({channels})),
-        eps(epsilon) {
+        running_mean(detail::make_state<statistic>({channels})),
+        running_var(detail::make_state<statistic>({channels})),
+        eps(epsilon),
+        momentum(rate) {
     check_options(Axes == 1 ? "nn::InstanceNorm1d" : "nn::InstanceNorm2d",
-                  {{"eps", epsilon.value()}});
-    if constexpr (Affine)
-      if (!__builtin_is_constant_evaluated()) init::ones_(weight);
+                  {{"eps", epsilon.value()}, {"momentum", rate.value(), 0, 1}});
+    if (__builtin_is_constant_evaluated()) return;
+    if constexpr (O.affine) init::ones_(weight);
+    if constexpr (O.track_running_stats) init::ones_(running_var);
   }
   template <int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
     static_assert(Axes != 1 || R == 3, "xla::nn::InstanceNorm1d: needs (N, C, L)");
     static_assert(Axes != 2 || R == 4, "xla::nn::InstanceNorm2d: needs (N, C, H, W)");
-    if constexpr (Affine) return instance_norm(x, weight, bias, eps, who);
+    if constexpr (O.track_running_stats && O.affine)
+      return instance_norm(x, running_mean, running_var, weight, bias, training, momentum, eps,
+                           who);
+    else if constexpr (O.track_running_stats)
+      return instance_norm(x, running_mean, running_var, training, momentum, eps, who);
+    else if constexpr (O.affine) return instance_norm(x, weight, bias, eps, who);
     else return instance_norm(x, eps, who);
   }
-  XLA_MODULE(weight, bias, eps)
+  XLA_MODULE(weight, bias, running_mean, running_var, num_batches_tracked, eps, momentum, training)
 };
 using InstanceNorm1d = BasicInstanceNorm<float, 1>;
 using InstanceNorm2d = BasicInstanceNorm<float, 2>;

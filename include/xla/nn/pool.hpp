@@ -5,7 +5,7 @@
 
 #include "xla/nn/shape.hpp"
 #include "xla/op/avg_pool.hpp"
-#include "xla/op/max_pool.hpp"
+#include "xla/op/derived/max_unpool.hpp"
 
 namespace xla::nn {
 
@@ -18,10 +18,21 @@ struct MaxPoolConfig {
   PoolStride<detail::per_axis<D>> stride = none;  ///< none: the kernel's size
   detail::per_axis<D> padding = 0;                ///< on both sides
   detail::per_axis<D> dilation = 1;
-  bool ceil_mode = false;  ///< a window that the image does not fill counts, too
+  bool return_indices = false;  ///< {values, indices}, for MaxUnpool
+  bool ceil_mode = false;       ///< a window that the image does not fill counts, too
 };
 using MaxPool1dConfig = MaxPoolConfig<1>;
 using MaxPool2dConfig = MaxPoolConfig<2>;
+
+/// The same of what puts maxima back.
+template <int D>
+struct MaxUnpoolConfig {
+  detail::per_axis<D> kernel_size;
+  PoolStride<detail::per_axis<D>> stride = none;  ///< none: the kernel's size
+  detail::per_axis<D> padding = 0;                ///< on both sides
+};
+using MaxUnpool1dConfig = MaxUnpoolConfig<1>;
+using MaxUnpool2dConfig = MaxUnpoolConfig<2>;
 
 /// The same of a pool of means.
 struct AvgPool1dConfig {
@@ -44,9 +55,12 @@ struct AvgPool2dConfig {
 template <int D, MaxPoolConfig<D> C>
 struct BasicMaxPool {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+  constexpr auto operator()(const Tensor<T, R>& x, caller who = here()) const {
     constexpr MaxPoolOptions<detail::per_axis<D>> how{C.stride, C.padding, C.dilation, C.ceil_mode};
-    if constexpr (D == 1) return max_pool1d(x, C.kernel_size, how, who);
+    if constexpr (D == 1 && C.return_indices)
+      return max_pool1d_with_indices(x, C.kernel_size, how, who);
+    else if constexpr (C.return_indices) return max_pool2d_with_indices(x, C.kernel_size, how, who);
+    else if constexpr (D == 1) return max_pool1d(x, C.kernel_size, how, who);
     else return max_pool2d(x, C.kernel_size, how, who);
   }
 };
@@ -54,6 +68,24 @@ template <auto... C>
 using MaxPool1d = BasicMaxPool<1, MaxPool1dConfig{C...}>;
 template <auto... C>
 using MaxPool2d = BasicMaxPool<2, MaxPool2dConfig{C...}>;
+
+/// max_unpool1d, or with two axes max_unpool2d, as a layer of values and indices: unpool(y, i), or
+/// with the size of the images that there were.
+template <int D, MaxUnpoolConfig<D> C>
+struct BasicMaxUnpool {
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, const Tensor<std::int64_t, R>& indices,
+                                    const ImageSize& output_size = none,
+                                    caller who = here()) const {
+    const MaxUnpoolOptions<detail::per_axis<D>> how{C.stride, C.padding, output_size};
+    if constexpr (D == 1) return max_unpool1d(x, indices, C.kernel_size, how, who);
+    else return max_unpool2d(x, indices, C.kernel_size, how, who);
+  }
+};
+template <auto... C>
+using MaxUnpool1d = BasicMaxUnpool<1, MaxUnpool1dConfig{C...}>;
+template <auto... C>
+using MaxUnpool2d = BasicMaxUnpool<2, MaxUnpool2dConfig{C...}>;
 
 /// avg_pool1d, or with two axes avg_pool2d, as a layer.
 template <auto C>
@@ -91,21 +123,24 @@ struct AdaptiveAvgPool2d {
     return adaptive_avg_pool2d(x, {Height, Width}, who);
   }
 };
-/// The largest element of each of so many equal shares of a signal (…, length).
-template <std::int64_t Length>
+/// The largest element of each of so many equal shares of a signal (…, length); with ReturnIndices
+/// {values, indices}.
+template <std::int64_t Length, bool ReturnIndices = false>
 struct AdaptiveMaxPool1d {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return adaptive_max_pool1d(x, Length, who);
+  constexpr auto operator()(const Tensor<T, R>& x, caller who = here()) const {
+    if constexpr (ReturnIndices) return adaptive_max_pool1d_with_indices(x, Length, who);
+    else return adaptive_max_pool1d(x, Length, who);
   }
 };
 /// The largest element of each of Height × Width equal shares of an image; xla::none is as many as
-/// it has.
-template <auto Height, auto Width = Height>
+/// it has. With ReturnIndices {values, indices}.
+template <auto Height, auto Width = Height, bool ReturnIndices = false>
 struct AdaptiveMaxPool2d {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return adaptive_max_pool2d(x, {Height, Width}, who);
+  constexpr auto operator()(const Tensor<T, R>& x, caller who = here()) const {
+    if constexpr (ReturnIndices) return adaptive_max_pool2d_with_indices(x, {Height, Width}, who);
+    else return adaptive_max_pool2d(x, {Height, Width}, who);
   }
 };
 

@@ -14,7 +14,7 @@ struct UpsampleConfig {
   HeightWidth size = 0;          ///< either this
   HeightWidth scale_factor = 0;  ///< or this
   Interpolation mode = Interpolation::nearest;
-  bool align_corners = false;  ///< of linear and bilinear: corners keep their values
+  bool align_corners = false;  ///< of linear, bilinear and bicubic: corners keep values
 };
 
 /// interpolate as a layer: of images (batch, channels, height, width), or of signals (batch,

@@ -105,6 +105,7 @@
   X(xla::op::logical_not, truths) \
   X(xla::op::matmul, fractions) \
   X(xla::op::max_pool, numbers) \
+  X(xla::op::max_pool_place, places) \
   X(xla::op::max_pool_scatter, fractions) \
   X(xla::op::max_pool_pick, fractions) \
   X(xla::op::median_index, places) \

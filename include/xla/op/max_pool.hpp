@@ -35,9 +35,17 @@ struct max_pool_pick : pooling {
   }
 };
 
+/// Where each window of x has its largest element, the first of equals, the last NaN: its number in
+/// the image, row by row; 0 where nothing lies under the window.
+struct max_pool_place : pooling {
+  static constexpr auto name = "max_pool_place";
+  static constexpr bool computes = false;
+};
+
 }  // namespace xla::op
 
 XLA_OP(xla::op::max_pool, numbers);
+XLA_OP(xla::op::max_pool_place, places);
 XLA_OP(xla::op::max_pool_scatter, fractions);
 XLA_OP(xla::op::max_pool_pick, fractions);
 

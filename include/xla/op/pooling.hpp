@@ -152,12 +152,12 @@ struct pool_request {
 };
 
 /// The op that a pool is, on images.
-template <class Op, class T>
-constexpr Tensor<T, 4> pool_images(const Tensor<T, 4>& x, const pool_request& how,
-                                   const op::pooling::attributes& a, const call_site& site) {
+template <class Op, class T, class Out = T>
+constexpr Tensor<Out, 4> pool_images(const Tensor<T, 4>& x, const pool_request& how,
+                                     const op::pooling::attributes& a, const call_site& site) {
   const size_scope scope{x.table(), site};
   const shape windows = how.windows(x.dims(), scope);
-  return apply_at<Op, T, T, 4>(site.at, with<Op>(a, scope, windows), x);
+  return apply_at<Op, Out, T, 4>(site.at, with<Op>(a, scope, windows), x);
 }
 
 /// Where the sizes of x, or those asked for, are computed.
@@ -167,9 +167,9 @@ constexpr size_table* table_of(const handle& x, const ImageSize& size) {
 }
 
 /// The same with windows that share images out among so many, which xla::none leaves as they are.
-template <class Op, class T>
-constexpr Tensor<T, 4> share_images(const Tensor<T, 4>& x, const ImageSize& size,
-                                    const call_site& site) {
+template <class Op, class T, class Out = T>
+constexpr Tensor<Out, 4> share_images(const Tensor<T, 4>& x, const ImageSize& size,
+                                      const call_site& site) {
   const size_scope scope{table_of(x, size), site};
   shape s = x.dims();
   for (int i = 0; i < 2; ++i) {
@@ -182,8 +182,8 @@ constexpr Tensor<T, 4> share_images(const Tensor<T, 4>& x, const ImageSize& size
                                   << " was asked for; it has to be at least 1");
     s[2 + i] = 1;
   }
-  return apply_at<Op, T, T, 4>(site.at, with<Op>({.adaptive = true}, scope, s),
-                               beside(x, scope.table));
+  return apply_at<Op, Out, T, 4>(site.at, with<Op>({.adaptive = true}, scope, s),
+                                 beside(x, scope.table));
 }
 
 }  // namespace detail

@@ -10,6 +10,7 @@ enum class resampling {
   nearest,        ///< the one that place * scale, rounded down, is the number of
   nearest_exact,  ///< the one whose middle is the nearest
   linear,         ///< two neighbours, by how near they are
+  cubic,          ///< four neighbours, by a cubic convolution
   reflect,        ///< of an axis with more before and after it: as a mirror has them
   replicate,      ///< the first one and the last one again
   circular,       ///< as if the axis were a ring
@@ -31,8 +32,8 @@ struct along_resampled {
   static constexpr auto lies = detail::axes_rule::any;
   struct attributes {
     detail::axis_number axis{};
-    detail::bounded<0, 5> way{};  ///< a detail::resampling
-    bool align_corners = false;  ///< of linear: the first and the last elements stay where they are
+    detail::bounded<0, 6> way{};  ///< a detail::resampling
+    bool align_corners = false;  ///< of linear and cubic: the first and the last element stay there
     detail::bounded<0, (1 << 30)> before{};  ///< how many elements come before the axis' own
     double scale = 0;  ///< how much longer the axis becomes; 0: as the sizes say
     XLA_ATTRIBUTES(axis, way, align_corners, before, scale)
@@ -42,7 +43,7 @@ struct along_resampled {
 
 struct resample_spread;
 
-/// Elements of an axis, or mixtures of two, in the places of another size of it.
+/// Elements of an axis, or mixtures of some, in the places of another size of it.
 struct resample : along_resampled {
   static constexpr auto name = "resample";
   static constexpr void gradient(auto& g) {

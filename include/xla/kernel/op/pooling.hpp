@@ -367,11 +367,10 @@ struct largest_place {
     });
     return where;
   }
-  /// Calls f(place, truth of it being the largest's, packet) for each element of some packets of
-  /// channels.
-  template <int Packets, class N, class F>
-  static XLA_INLINE void each(const T* x, const kernel::window_elements& under, N lanes, F f) {
-    V best[Packets], where[Packets], number = V::splat(T(0));
+  /// Of some packets of channels, as numbers in the order of the window's elements.
+  template <int Packets, class N>
+  static XLA_INLINE void find(const T* x, const kernel::window_elements& under, N lanes, V* where) {
+    V best[Packets], number = V::splat(T(0));
     for (int i = 0; i < Packets; ++i) {
       best[i] = V::splat(op::max::identity<T>);
       where[i] = number;
@@ -385,7 +384,13 @@ struct largest_place {
       });
       number = number + V::splat(T(1));
     });
-    number = V::splat(T(0));
+  }
+  /// Calls f(place, truth of it being the largest's, packet) for each element of some packets of
+  /// channels.
+  template <int Packets, class N, class F>
+  static XLA_INLINE void each(const T* x, const kernel::window_elements& under, N lanes, F f) {
+    V where[Packets], number = V::splat(T(0));
+    find<Packets>(x, under, lanes, where);
     under.each([&](std::int64_t at) __attribute__((always_inline)) {
       kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
         f(at + i * w, where[i] == number, i);
@@ -444,29 +449,37 @@ struct kernel_of<op::max_pool_scatter, Out, T> {
   }
 };
 
+/// Calls f(where an image's plane begins, a window's elements, where its first number is) for each.
+template <class F>
+void for_each_window(const kernel::window_grid& g, F f) {
+  const std::int64_t in_row = g.columns.windows * g.inner;
+  if (in_row == 0) return;
+  kernel::for_ranges(
+      g.planes * g.rows.windows, in_row * g.largest(), [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) {
+          const kernel::window r = g.rows.at(i % g.rows.windows);
+          const std::int64_t image = i / g.rows.windows * g.pixels() * g.inner;
+          for (std::int64_t j = 0; j < g.columns.windows; ++j)
+            f(image, kernel::window_elements(g, r, g.column(j)), i * in_row + j * g.inner);
+        }
+      });
+}
+
 template <class Out, class T>
 struct kernel_of<op::max_pool_pick, Out, T> {
   static void run(const kernel_call& call) {
     const auto a = call.attributes<op::max_pool_pick>();
     const kernel::window_grid g(call.in_shapes[1], *call.out_shape, a);
-    const std::int64_t in_row = g.columns.windows * g.inner;
-    if (in_row == 0) return;
     const bool counts = largest_place<T>::counts(g.largest());
     if (counts && turned_planes<T>::pays(g)) return turned_planes<T>(call, a, 2).run(&run);
     const T* const values = static_cast<const T*>(call.in[0]);
     const T* const x = static_cast<const T*>(call.in[1]);
     T* const out = static_cast<T*>(call.out);
-    kernel::for_ranges(g.planes * g.rows.windows, in_row * g.largest(),
-                       [&](std::int64_t first, std::int64_t last) {
-                         for (std::int64_t i = first; i < last; ++i) {
-                           const kernel::window r = g.rows.at(i % g.rows.windows);
-                           const std::int64_t image = i / g.rows.windows * g.pixels() * g.inner;
-                           for (std::int64_t j = 0; j < g.columns.windows; ++j)
-                             pick(values + image, x + image,
-                                  kernel::window_elements(g, r, g.column(j)),
-                                  out + i * in_row + j * g.inner, g.inner, counts && g.inner > 1);
-                         }
-                       });
+    const bool in_vectors = counts && g.inner > 1;
+    for_each_window(g,
+                    [&](std::int64_t image, const kernel::window_elements& under, std::int64_t to) {
+                      pick(values + image, x + image, under, out + to, g.inner, in_vectors);
+                    });
   }
 
  private:
@@ -494,6 +507,50 @@ struct kernel_of<op::max_pool_pick, Out, T> {
             kernel::store_numbers(to + k + i * w, picked[i].v, lanes);
           });
         });
+  }
+};
+
+template <class Out, class T>
+struct kernel_of<op::max_pool_place, Out, T> {
+  static void run(const kernel_call& call) {
+    const auto a = call.attributes<op::max_pool_place>();
+    const kernel::window_grid g(call.in_shapes[0], *call.out_shape, a);
+    const T* const x = static_cast<const T*>(call.in[0]);
+    Out* const out = static_cast<Out*>(call.out);
+    const bool in_vectors = g.inner > 1 && largest_place<T>::counts(g.largest());
+    for_each_window(g,
+                    [&](std::int64_t image, const kernel::window_elements& under, std::int64_t to) {
+                      if (kernel::is_vector<T> && in_vectors && under.rows * under.columns > 0)
+                        return places(x + image, under, out + to, g.inner);
+                      for (std::int64_t k = 0; k < g.inner; ++k) {
+                        const std::int64_t at = largest_place<T>::of_one(x + image + k, under);
+                        out[to + k] = at < 0 ? 0 : at / g.inner;
+                      }
+                    });
+  }
+
+ private:
+  static void places(const T* x, const kernel::window_elements& under, Out* to,
+                     std::int64_t channels) {
+    using V = kernel::vec<T>;
+    constexpr int w = kernel::lanes<T>;
+    if constexpr (w > 1)
+      in_packets<T>(
+          channels, [&](std::int64_t k, auto packets, auto lanes) __attribute__((always_inline)) {
+            V where[packets()];
+            largest_place<T>::template find<packets()>(x + k, under, lanes, where);
+            T numbers[packets() * w];
+            kernel::unroll<packets()>([&](auto i) __attribute__((always_inline)) {
+              kernel::store_numbers(numbers + i * w, where[i].v, kernel::all_lanes{});
+            });
+            const std::int64_t n = std::min<std::int64_t>(packets() * w, channels - k);
+            for (std::int64_t i = 0; i < n; ++i) {
+              const auto number = static_cast<std::int64_t>(numbers[i]);
+              const std::int64_t row = number / under.columns, column = number % under.columns;
+              to[k + i] =
+                  (under.first + row * under.row_step + column * under.column_step) / channels;
+            }
+          });
   }
 };
 

@@ -21,23 +21,103 @@ struct resample_source {
   W weight;
 };
 
-/// The sources of all places, as PyTorch rounds them: nearest ones in float.
+/// The same of a cubic convolution: four elements, each with its weight.
 template <class T>
-class resample_table {
-  using source = resample_source<T>;
-  using W = typename source::W;
+struct cubic_source {
+  using W = std::conditional_t<std::is_floating_point_v<T>, T, float>;
+  std::int64_t at[4];
+  W weight[4];
+};
+
+/// Where the places of a resampled axis lie on it.
+template <class W>
+class resample_places {
+ public:
+  resample_places(const op::resample::attributes& a, std::int64_t from, std::int64_t to)
+      : attr_(a), from_(from), to_(to) {}
+
+ protected:
+  template <class F>
+  static std::int64_t down(F f) {
+    return static_cast<std::int64_t>(f);
+  }
+  // From one place to the next, in elements of the axis.
+  template <class F>
+  F step() const {
+    return attr_.scale > 0 ? static_cast<F>(1 / attr_.scale)
+                           : static_cast<F>(from_) / static_cast<F>(to_);
+  }
+  // The middle of a place, unless corners are aligned; in front of the first element below 0.
+  W middle(std::int64_t i) const {
+    const W place = static_cast<W>(i);
+    if (!attr_.align_corners) return step<W>() * (place + W(0.5)) - W(0.5);
+    return place * (to_ > 1 ? static_cast<W>(from_ - 1) / static_cast<W>(to_ - 1) : W(0));
+  }
+  static W part(W at, std::int64_t first) {
+    return std::clamp(at - static_cast<W>(first), W(0), W(1));
+  }
+
+  op::resample::attributes attr_;
+  std::int64_t from_, to_;
+};
+
+/// The sources of all places: a table that Places fills.
+template <class Places>
+class resample_table : Places {
+  using source = typename Places::source;
 
  public:
   resample_table(const op::resample::attributes& a, std::int64_t from, std::int64_t to)
-      : attr_(a), from_(from), to_(to) {
+      : Places(a, from, to) {
     auto* const all =
         static_cast<source*>(memory_.take(static_cast<std::size_t>(to) * sizeof(source)));
-    for (std::int64_t i = 0; i < to; ++i) all[i] = at(i);
+    for (std::int64_t i = 0; i < to; ++i) all[i] = this->at(i);
     all_ = all;
   }
   const source& operator[](std::int64_t i) const { return all_[i]; }
 
  private:
+  working_memory memory_;
+  const source* all_ = nullptr;
+};
+
+/// The four neighbours of places, as PyTorch has them: a cubic convolution with a = -3/4.
+template <class T>
+class cubic_places : resample_places<typename cubic_source<T>::W> {
+ public:
+  using source = cubic_source<T>;
+  using W = typename source::W;
+  using resample_places<W>::resample_places;
+
+ protected:
+  source at(std::int64_t i) const {
+    const W place = this->middle(i);
+    const std::int64_t last = this->from_ - 1;
+    const std::int64_t first = std::min(this->down(std::floor(place)), last);
+    const W t = this->part(place, first), rest = 1 - t;
+    source s{{}, {far(t + 1), near(t), near(rest), far(rest + 1)}};
+    for (int k = 0; k < 4; ++k) s.at[k] = std::clamp<std::int64_t>(first + k - 1, 0, last);
+    return s;
+  }
+
+ private:
+  static constexpr W a = W(-0.75);
+  static W near(W x) { return ((a + 2) * x - (a + 3)) * x * x + 1; }
+  static W far(W x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; }
+};
+
+/// One element, or a mixture of two, as PyTorch rounds them: nearest ones in float.
+template <class T>
+class near_places : resample_places<typename resample_source<T>::W> {
+ public:
+  using source = resample_source<T>;
+  using W = typename source::W;
+  using base = resample_places<W>;
+  using base::base;
+
+ protected:
+  using base::attr_, base::from_, base::to_, base::down;
+
   source at(std::int64_t i) const {
     const std::int64_t beside = i - attr_.before, last = from_ - 1;
     switch (static_cast<resampling>(std::int64_t{attr_.way})) {
@@ -53,17 +133,13 @@ class resample_table {
       default: return only((beside + from_) % from_);
     }
   }
-  static source only(std::int64_t i) { return {i, i, W(0)}; }
-  template <class F>
-  static std::int64_t down(F f) {
-    return static_cast<std::int64_t>(f);
-  }
-  // From one place to the next, in elements of the axis.
+
+ private:
   template <class F>
   F step() const {
-    return attr_.scale > 0 ? static_cast<F>(1 / attr_.scale)
-                           : static_cast<F>(from_) / static_cast<F>(to_);
+    return base::template step<F>();
   }
+  static source only(std::int64_t i) { return {i, i, W(0)}; }
   std::int64_t nearest(std::int64_t i) const {
     if (to_ == from_) return i;
     if (to_ == 2 * from_) return i / 2;
@@ -71,21 +147,21 @@ class resample_table {
   }
   source mixture(std::int64_t i) const {
     if (to_ == from_) return only(i);
-    const W place = static_cast<W>(i);
-    const W at =
-        attr_.align_corners
-            ? place * (to_ > 1 ? static_cast<W>(from_ - 1) / static_cast<W>(to_ - 1) : W(0))
-            : std::max(step<W>() * (place + W(0.5)) - W(0.5), W(0));
+    const W at = std::max(this->middle(i), W(0));
     const std::int64_t first = std::min(down(at), from_ - 1),
                        second = std::min(first + 1, from_ - 1);
-    return {first, second, std::clamp(at - static_cast<W>(first), W(0), W(1))};
+    return {first, second, this->part(at, first)};
   }
-
-  working_memory memory_;
-  op::resample::attributes attr_;
-  std::int64_t from_, to_;
-  const source* all_ = nullptr;
 };
+
+/// Calls f with the table of an axis' sources.
+template <class T, class F>
+void with_sources(const op::resample::attributes& a, std::int64_t from, std::int64_t to, F f) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (static_cast<resampling>(std::int64_t{a.way}) == resampling::cubic)
+      return f(resample_table<cubic_places<T>>(a, from, to));
+  f(resample_table<near_places<T>>(a, from, to));
+}
 
 template <class Out, class T>
 struct kernel_of<op::resample, Out, T> {
@@ -93,9 +169,15 @@ struct kernel_of<op::resample, Out, T> {
     const auto a = call.attributes<op::resample>();
     const kernel::lines_along from(call.in_shapes[0], a.axis), to(*call.out_shape, a.axis);
     if (to.count() * to.n == 0) return;
-    const resample_table<T> table(a, from.n, to.n);
-    const T* const x = static_cast<const T*>(call.in[0]);
-    T* const out = static_cast<T*>(call.out);
+    with_sources<T>(a, from.n, to.n, [&](const auto& table) {
+      mix(static_cast<const T*>(call.in[0]), table, from, to, static_cast<T*>(call.out));
+    });
+  }
+
+ private:
+  template <class Table>
+  static void mix(const T* x, const Table& table, const kernel::lines_along& from,
+                  const kernel::lines_along& to, T* out) {
     if (to.inner == 1)
       return kernel::for_ranges(to.outer, to.n, [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t o = first; o < last; ++o)
@@ -107,13 +189,19 @@ struct kernel_of<op::resample, Out, T> {
         row(x + r / to.n * from.n * from.inner, table[r % to.n], to.inner, out + r * to.inner);
     });
   }
-
- private:
   static T mixed(const T* x, const resample_source<T>& s, std::int64_t step, std::int64_t k) {
     const T a = x[s.first * step + k];
     if constexpr (std::is_floating_point_v<T>)
       if (s.weight != 0) return (1 - s.weight) * a + s.weight * x[s.second * step + k];
     return a;
+  }
+  static T mixed(const T* x, const cubic_source<T>& s, std::int64_t step, std::int64_t k) {
+    T sum = s.weight[0] * x[s.at[0] * step + k];
+    for (int i = 1; i < 4; ++i) sum += s.weight[i] * x[s.at[i] * step + k];
+    return sum;
+  }
+  static void row(const T* x, const cubic_source<T>& s, std::int64_t n, T* to) {
+    for (std::int64_t k = 0; k < n; ++k) to[k] = mixed(x, s, n, k);
   }
   static void row(const T* x, const resample_source<T>& s, std::int64_t n, T* to) {
     if (s.weight == 0) return void(std::copy_n(x + s.first * n, n, to));
@@ -127,9 +215,15 @@ struct kernel_of<op::resample_spread, Out, T> {
     const auto a = call.attributes<op::resample_spread>();
     const kernel::lines_along from(call.in_shapes[0], a.axis), to(*call.out_shape, a.axis);
     if (to.count() * to.n == 0) return;
-    const resample_table<T> table(a, to.n, from.n);
-    const T* const dy = static_cast<const T*>(call.in[0]);
-    T* const out = static_cast<T*>(call.out);
+    with_sources<T>(a, to.n, from.n, [&](const auto& table) {
+      spread(static_cast<const T*>(call.in[0]), table, from, to, static_cast<T*>(call.out));
+    });
+  }
+
+ private:
+  template <class Table>
+  static void spread(const T* dy, const Table& table, const kernel::lines_along& from,
+                     const kernel::lines_along& to, T* out) {
     // Threads share out lines: those of one element add up in order.
     constexpr std::int64_t beside = 1024;
     const std::int64_t strips = (to.inner + beside - 1) / beside;
@@ -147,8 +241,11 @@ struct kernel_of<op::resample_spread, Out, T> {
                          }
                        });
   }
-
- private:
+  static void add(const T* dy, const cubic_source<T>& s, std::int64_t n, T* out,
+                  std::int64_t step) {
+    for (int i = 0; i < 4; ++i)
+      for (std::int64_t k = 0; k < n; ++k) out[s.at[i] * step + k] += s.weight[i] * dy[k];
+  }
   static void add(const T* dy, const resample_source<T>& s, std::int64_t n, T* out,
                   std::int64_t step) {
     T *const a = out + s.first * step, *const b = out + s.second * step;

@@ -9,21 +9,36 @@ namespace xla::detail {
 template <class T>
 constexpr any_tensor<T> center_scaled(const any_tensor<T>& x, const any_tensor<T>& m,
                                       const any_tensor<T>& s);
+template <class T>
+constexpr any_tensor<T> sum_to_moments(const any_tensor<T>& x, const shape& moments);
+
+/// Whether something has one element per channel, (C, 1, …), or per channel of each sample of so
+/// many axes, (N, C, 1, …).
+constexpr bool is_moment(const shape& s, int rank) {
+  bool all = true;
+  for (int i = 2; i < rank && s.rank == rank; ++i) all = all && s[i] == 1;
+  return all;
 }
+}  // namespace xla::detail
 
 namespace xla::op {
 
-/// (x - m) * s, where m has one element per channel. Gradients read x, which is there anyway; what
-/// only sums read comes first, so that it is not kept.
+/// (x - m) * s, where m has one element per channel, (C, 1, …), or one per channel of each sample,
+/// (N, C, 1, …). Gradients read x, which is there anyway; what only sums read comes first, so that
+/// it is not kept.
 struct center_scale : map {
   static constexpr auto name = "center_scale";
   static constexpr auto kernel(auto x, auto m, auto s) { return (x - m) * s; }
   static constexpr void gradient(auto& g) {
     const auto x = g.in(0), m = g.in(1), s = g.in(2);
-    if (g.wants(2)) g.to(2, detail::center_scaled(x, m, g.grad()));
+    const bool alike = s.dims().rank == m.dims().rank && detail::is_moment(s.dims(), x.dims().rank);
+    if (g.wants(2)) {
+      const auto d = detail::center_scaled(x, m, g.grad());
+      g.to(2, alike ? detail::sum_to_moments(d, m.dims()) : d);
+    }
     if (g.wants(1)) {
-      if (s.dims() == m.dims()) g.to(1, -(detail::sum_to(g.grad(), m.dims()) * s));
-      else g.to(1, -(g.grad() * s));
+      if (alike) g.to(1, -(detail::sum_to_moments(g.grad(), m.dims()) * s));
+      else g.to(1, -detail::sum_to_moments(g.grad() * s, m.dims()));
     }
     if (g.wants(0)) g.to(0, g.grad() * s);
   }
@@ -53,6 +68,16 @@ template <class T>
 constexpr any_tensor<T> center_scaled(const any_tensor<T>& x, const any_tensor<T>& m,
                                       const any_tensor<T>& s) {
   return apply<op::center_scale, T, T, dynamic_rank>(plain, x, m, s);
+}
+
+/// x (N, C, …) added up to moments of channels or, over the places, to those of each sample's: that
+/// by one sum, whichever sizes are 1 when it is called.
+template <class T>
+constexpr any_tensor<T> sum_to_moments(const any_tensor<T>& x, const shape& moments) {
+  const int rank = x.dims().rank;
+  if (moments.rank < rank) return sum_to(x, moments);
+  if (rank == 2) return x;
+  return reduce<op::sum>(x, axis_set::range(2, rank));
 }
 
 /// Refuses a weight, bias or statistic that has not one element per channel of x (N, C, …).
@@ -97,11 +122,25 @@ constexpr void check_statistics(const Tensor<T, R>& x, const Buffer<T, 1>& mean,
   check_channels(x, var, site);
 }
 
-/// x less the mean of each channel, times a scale: both (C, 1, …).
-template <class T, int R>
-constexpr Tensor<T, R> center_scale(const Tensor<T, R>& x, const Tensor<T, R - 1>& mean,
-                                    const Tensor<T, R - 1>& scale) {
+/// x less the mean of each channel, times a scale: both (C, 1, …) or (N, C, 1, …).
+template <class T, int R, int P>
+constexpr Tensor<T, R> center_scale(const Tensor<T, R>& x, const Tensor<T, P>& mean,
+                                    const Tensor<T, P>& scale) {
   return apply<op::center_scale, T, T, R>(plain, x, mean, scale);
+}
+
+/// x normalized by running statistics.
+template <class T, int R>
+constexpr Tensor<T, R> norm_by_running(const Tensor<T, R>& x, const Buffer<T, 1>& mean,
+                                       const Buffer<T, 1>& var, const number<T>& eps) {
+  return center_scale(x, per_channel<R>(mean), per_channel<R>(rsqrt(var + eps)));
+}
+template <class T, int R>
+constexpr Tensor<T, R> norm_by_running(const Tensor<T, R>& x, const Buffer<T, 1>& mean,
+                                       const Buffer<T, 1>& var, const Tensor<T, 1>& weight,
+                                       const Tensor<T, 1>& bias, const number<T>& eps) {
+  const auto scale = per_channel<R>(rsqrt(var + eps) * weight);
+  return center_scale(x, per_channel<R>(mean), scale) + per_channel<R>(bias);
 }
 
 /// Mean and variance of each channel of a batch, (C, 1, …), and of how many elements.
@@ -162,11 +201,7 @@ constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& run
   const detail::call_site site{"batch_norm", who};
   detail::check_affine(x, weight, bias, site);
   detail::check_statistics(x, running_mean, running_var, eps, site);
-  if (!training) {
-    const auto scale = detail::per_channel<R>(rsqrt(running_var + eps) * weight);
-    return detail::center_scale(x, detail::per_channel<R>(running_mean), scale) +
-           detail::per_channel<R>(bias);
-  }
+  if (!training) return detail::norm_by_running(x, running_mean, running_var, weight, bias, eps);
   const detail::batch_moments<T, R> batch(x, site);
   batch.move(running_mean, running_var, momentum.tensor());
   return batch.norm(x, eps, weight, bias);
@@ -178,9 +213,7 @@ constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& run
                                   detail::number_of<T> eps = 1e-5, caller who = here()) {
   const detail::call_site site{"batch_norm", who};
   detail::check_statistics(x, running_mean, running_var, eps, site);
-  if (!training)
-    return detail::center_scale(x, detail::per_channel<R>(running_mean),
-                                detail::per_channel<R>(rsqrt(running_var + eps)));
+  if (!training) return detail::norm_by_running(x, running_mean, running_var, eps);
   const detail::batch_moments<T, R> batch(x, site);
   batch.move(running_mean, running_var, momentum.tensor());
   return batch.norm(x, eps);

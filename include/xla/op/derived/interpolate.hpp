@@ -12,6 +12,7 @@ enum class Interpolation {
   nearest_exact,  ///< as Pillow and scikit-image have it; nearest rounds down, as OpenCV's does
   linear,         ///< of signals
   bilinear,       ///< of images
+  bicubic,        ///< of images, by a cubic convolution with a = -3/4 (Keys 1981)
   area,           ///< means, as adaptive pools
 };
 
@@ -29,7 +30,7 @@ struct InterpolateOptions {
   ImageSize size = none;            ///< either this
   ScaleFactor scale_factor = none;  ///< or this; sizes are rounded down
   Interpolation mode = Interpolation::nearest;
-  bool align_corners = false;  ///< of linear and bilinear: corners keep their values
+  bool align_corners = false;  ///< of linear, bilinear and bicubic: corners keep their values
 };
 
 namespace detail {
@@ -70,9 +71,12 @@ constexpr Tensor<T, R> interpolate_axis(const Tensor<T, R>& x, int axis, const b
     return x;
   }
   const bool exact = how.mode == Interpolation::nearest_exact;
-  if (scope.find(n.extent()) == scope.find(to.extent()) && !(exact && scale > 0)) return x;
+  const bool cubic = how.mode == Interpolation::bicubic;
+  const bool moves = scale > 0 && (exact || (cubic && scale != 1));  // of the same size too
+  if (scope.find(n.extent()) == scope.find(to.extent()) && !moves) return x;
   const auto way = exact                                ? resampling::nearest_exact
                    : how.mode == Interpolation::nearest ? resampling::nearest
+                   : cubic                              ? resampling::cubic
                                                         : resampling::linear;
   return resample_axis(x,
                        {.axis = axis,
@@ -100,17 +104,20 @@ constexpr Tensor<T, R> interpolate(const Tensor<T, R>& x, const InterpolateOptio
   const auto& [size, scale, mode, align_corners] = options;
   const bool sized = !size.width.open || (R == 4 && !size.height.open),
              scaled = scale.width != 0 || (R == 4 && scale.height != 0);
-  const bool lines = mode == Interpolation::linear || mode == Interpolation::bilinear;
+  const bool lines = mode == Interpolation::linear || mode == Interpolation::bilinear ||
+                     mode == Interpolation::bicubic;
   const char* wrong = nullptr;
   if (sized == scaled) wrong = "give either a size or a scale_factor";
   else if (scaled && !(scale.width > 0 && (R == 3 || scale.height > 0)))
     wrong = "a scale_factor has to be above 0";
   else if (lines && (mode == Interpolation::linear) != (R == 3))
     wrong = R == 3 ? "signals (batch, channels, length) are interpolated by mode linear"
-                   : "images (batch, channels, height, width) are interpolated by mode bilinear";
+                   : "images (batch, channels, height, width) are interpolated by mode bilinear or "
+                     "bicubic";
   else if ((lines || mode == Interpolation::area) && !fraction<T>)
-    wrong = "linear, bilinear and area need float or double; cast first";
-  else if (align_corners && !lines) wrong = "align_corners is for the modes linear and bilinear";
+    wrong = "linear, bilinear, bicubic and area need float or double; cast first";
+  else if (align_corners && !lines)
+    wrong = "align_corners is for the modes linear, bilinear and bicubic";
   if (wrong) {
     scope.fail(wrong);
     return x;
