@@ -14,8 +14,7 @@
 
 namespace test {
 
-/// What PyTorch computed, by case; written by tests/reference/make.py,
-/// images.py and attention.py.
+/// What PyTorch computed, by case; written by the generators of tests/reference.
 class pytorch {
  public:
   struct result {
@@ -32,6 +31,12 @@ class pytorch {
     used_.insert(name);
     return at->second;
   }
+  /// The states of a model of torchvision's, in order: "conv1.weight 64 3 7 7".
+  const std::vector<std::string>& states(const std::string& model) {
+    const std::string name = "states/" + model;
+    used_.insert(name);
+    return states_[name];
+  }
   /// For tests/reference.cmake, which looks for cases that nobody looks up.
   ~pytorch() {
     if (const char* path = std::getenv("XLA_TEST_CASES")) {
@@ -45,6 +50,7 @@ class pytorch {
     read(XLA_TEST_DATA "/reference/ops.txt");
     read(XLA_TEST_DATA "/reference/images.txt");
     read(XLA_TEST_DATA "/reference/attention.txt");
+    read(XLA_TEST_DATA "/reference/models.txt");
   }
   void read(const char* path) {
     std::ifstream file(path);
@@ -53,6 +59,10 @@ class pytorch {
       std::istringstream words(line);
       std::string name, word;
       words >> name;
+      if (name.starts_with("states/")) {
+        states_[name].push_back(line.substr(name.size() + 1));
+        continue;
+      }
       result r;
       while (words >> word && word != ":") r.sizes.push_back(std::stoll(word));
       while (words >> word) r.elements.push_back(std::strtod(word.c_str(), nullptr));
@@ -60,6 +70,7 @@ class pytorch {
     }
   }
   std::map<std::string, result> results_;
+  std::map<std::string, std::vector<std::string>> states_;
   std::set<std::string> used_;
 };
 

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <utility>
+#include <type_traits>
 
-#include "xla/models/init.hpp"
+#include "xla/models/parts.hpp"
 #include "xla/nn/batch_norm.hpp"
-#include "xla/nn/conv.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/pool.hpp"
-#include "xla/nn/sequential.hpp"
 #include "xla/nn/shape.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/relu.hpp"
@@ -28,18 +25,11 @@ struct ResNetConfig {
 
 namespace detail {
 
-template <int Kernel, int Stride = 1, int Groups = 1>
-using ResNetConv = nn::Conv2d<nn::Conv2dConfig{.kernel_size = Kernel,
-                                               .stride = Stride,
-                                               .padding = Kernel / 2,
-                                               .groups = Groups,
-                                               .bias = false}>;
-
 /// The way past a block: a projection where channels or sizes change, else nothing.
 template <int In, int Out, int Stride>
 constexpr auto shortcut() {
   if constexpr (In == Out && Stride == 1) return nn::Identity{};
-  else return nn::Sequential{ResNetConv<1, Stride>{In, Out}, nn::BatchNorm2d{Out}};
+  else return nn::Sequential{Conv<1, Stride>{In, Out}, nn::BatchNorm2d{Out}};
 }
 
 }  // namespace detail
@@ -47,9 +37,9 @@ constexpr auto shortcut() {
 /// Two 3 × 3 convolutions and the way past them. He et al. (2015), figure 5 left.
 template <int In, int Out, int Stride = 1>
 struct BasicBlock {
-  detail::ResNetConv<3, Stride> conv1{In, Out};
+  detail::Conv<3, Stride> conv1{In, Out};
   nn::BatchNorm2d bn1{Out};
-  detail::ResNetConv<3> conv2{Out, Out};
+  detail::Conv<3> conv2{Out, Out};
   nn::BatchNorm2d bn2{Out};
   decltype(detail::shortcut<In, Out, Stride>()) downsample = detail::shortcut<In, Out, Stride>();
 
@@ -64,11 +54,11 @@ struct BasicBlock {
 /// et al. (2017), figure 3c.
 template <int In, int Out, int Stride, int Width, int Groups>
 struct Bottleneck {
-  detail::ResNetConv<1> conv1{In, Width};
+  detail::Conv<1> conv1{In, Width};
   nn::BatchNorm2d bn1{Width};
-  detail::ResNetConv<3, Stride, Groups> conv2{Width, Width};
+  detail::Conv<3, Stride, Groups> conv2{Width, Width};
   nn::BatchNorm2d bn2{Width};
-  detail::ResNetConv<1> conv3{Width, Out};
+  detail::Conv<1> conv3{Width, Out};
   nn::BatchNorm2d bn3{Out};
   decltype(detail::shortcut<In, Out, Stride>()) downsample = detail::shortcut<In, Out, Stride>();
 
@@ -94,13 +84,9 @@ struct resnet_stage {
       return std::type_identity<Bottleneck<In, out, Stride, width, C.groups>>{};
     else return std::type_identity<BasicBlock<In, out, Stride>>{};
   }
-  using first = typename decltype(block<in, S == 0 ? 1 : 2>())::type;
-  template <std::size_t>
+  using first = typename decltype(block < in, S == 0 ? 1 : 2 > ())::type;
   using next = typename decltype(block<out, 1>())::type;
-
-  template <std::size_t... I>
-  static nn::Sequential<first, next<I>...> blocks(std::index_sequence<I...>);
-  using type = decltype(blocks(std::make_index_sequence<C.layers[S] - 1>{}));
+  using type = Stack<C.layers[S], first, next>;
 };
 
 }  // namespace detail
@@ -116,7 +102,7 @@ struct ResNet {
   template <int S>
   using Stage = typename detail::resnet_stage<C, S>::type;
 
-  detail::ResNetConv<7, 2> conv1{3, 64};
+  detail::Conv<7, 2> conv1{3, 64};
   nn::BatchNorm2d bn1{64};
   nn::MaxPool2d<3, 2, 1> maxpool;
   Stage<0> layer1;

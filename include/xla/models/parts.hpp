@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "xla/nn/conv.hpp"
+#include "xla/nn/init.hpp"
+#include "xla/nn/sequential.hpp"
+
+/// Networks of the literature, by torchvision's names: a file a family, and here what several have.
+namespace xla::models {
+
+/// Gives every convolution's weight normal numbers that keep the variance of gradients where relu
+/// follows. He et al. (2015).
+template <class Model>
+void init_convolutions(Model& model) {
+  xla::for_each_parameter(model, [](auto& p) {
+    if constexpr (std::remove_cvref_t<decltype(p)>::rank == 4)
+      nn::init::kaiming_normal_(
+          p, {.mode = nn::init::Fan::out, .nonlinearity = nn::init::Nonlinearity::relu});
+  });
+}
+
+namespace detail {
+
+/// A convolution that batch normalization follows, and that keeps sizes but for its stride.
+template <int Kernel, int Stride = 1, int Groups = 1>
+using Conv = nn::Conv2d<nn::Conv2dConfig{.kernel_size = Kernel,
+                                         .stride = Stride,
+                                         .padding = Kernel / 2,
+                                         .groups = Groups,
+                                         .bias = false}>;
+
+template <class T, std::size_t>
+using repeated = T;
+template <class First, class Next, std::size_t... I>
+nn::Sequential<First, repeated<Next, I>...> stack(std::index_sequence<I...>);
+
+/// First and then, so that they are N together, Next again and again.
+template <int N, class First, class Next>
+using Stack = decltype(stack<First, Next>(std::make_index_sequence<N - 1>{}));
+
+/// The multiple of 8 that is nearest to a number of channels, and at least nine tenths of it.
+constexpr int rounded_width(double channels) {
+  const int nearest = static_cast<int>(channels + 4) / 8 * 8;
+  const int width = nearest < 8 ? 8 : nearest;
+  return width < 0.9 * channels ? width + 8 : width;
+}
+
+}  // namespace detail
+
+}  // namespace xla::models
