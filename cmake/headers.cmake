@@ -178,6 +178,7 @@ set(XLA_HEADERS
   xla/kernel/conv_depthwise.hpp
   xla/kernel/conv_direct.hpp
   xla/kernel/conv_groups.hpp
+  xla/kernel/conv_kept.hpp
   xla/kernel/conv_patches.hpp
   xla/kernel/conv_pixel_blocks.hpp
   xla/kernel/conv_sizes.hpp
@@ -270,6 +271,7 @@ set(XLA_HEADERS
   xla/run/plan/epilogues.hpp
   xla/run/plan/memory_plan.hpp
   xla/run/plan/plan.hpp
+  xla/run/plan/print_plan.hpp
   xla/run/plan/side_by_side.hpp
   xla/run/plan/slice_groups.hpp
   xla/run/plan/specialize.hpp

@@ -93,6 +93,18 @@ class compiled_base {
     }
   }
 
+  template <class... A>
+  std::string print(A&&... a) {
+    using captured = static_program<F, argument_of<A&&>...>;
+    if constexpr (captured::why.empty()) {
+      void* const arguments[] = {address_of(a)..., nullptr};
+      return calls_.print(made<captured, A...>, arguments);
+    } else {
+      refuse<captured::why>();
+      return {};
+    }
+  }
+
  private:
   template <class Captured, class... A>
   static constexpr compiled_program made{
@@ -180,6 +192,14 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
                                                  detail::passes_of<F>);
     }
   }
+  /// The steps that run for these arguments, as text: with sizes, layouts, and the algorithms that
+  /// kernels choose. Runs nothing; specialises where that has not been done.
+  template <class... A>
+  std::string graph(Stage::Planned, A&&... a) {
+    if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) detail::refuse<why>();
+    else return this->print(std::forward<A>(a)...);
+    return {};
+  }
   /// As an argument it brings nothing that changes.
   static constexpr auto xla_members() { return hana::make_tuple(); }
 
@@ -236,6 +256,14 @@ class CompiledModule : detail::compiled_base<Call> {
   MemoryAnalysis memory_analysis(A&&... a) {
     if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) detail::refuse<why>();
     else return this->analyse(*module_, std::forward<A>(a)...);
+    return {};
+  }
+  /// The steps that run for these arguments, as text: with sizes, layouts, and the algorithms that
+  /// kernels choose. Runs nothing; specialises where that has not been done.
+  template <class... A>
+  std::string graph(Stage::Planned, A&&... a) {
+    if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) detail::refuse<why>();
+    else return this->print(*module_, std::forward<A>(a)...);
     return {};
   }
 

@@ -19,6 +19,7 @@ struct op_record;
 struct pass_state;
 struct plan_steps;
 struct kernel_call;
+struct kernel_choice;
 struct shape_rule;
 struct tile_call;
 
@@ -76,12 +77,15 @@ struct op_info {
   /// takes at a time; 0: it takes them all.
   std::int8_t takes_axes = 0;
   std::int8_t results = 1;
+  std::int8_t prepares = -1;  ///< an input whose elements its kernel first gives another form
   axes_rule lies = axes_rule::numbered;  ///< of a reduction and of an alias it follows from these
   dtype result = dtype::float32;  ///< the element type of what it makes, of the first result
   shape (*shape_of)(const shape_rule&) = nullptr;
   void (*gradient)(gradient_scope&) = nullptr;
   void (*run)(const kernel_call&) = nullptr;
   void (*tile)(const tile_call&) = nullptr;
+  /// Of an op whose kernel has several ways: the one that it takes at a call's sizes.
+  void (*choose)(const kernel_call& of, kernel_choice& out) = nullptr;
   /// Of a product: the sizes that it loops over, a multiply-add at each place; from the shapes of
   /// inputs and result, and the attributes.
   shape (*loops)(const shape* in, const shape& out, const packed_attributes& attr) = nullptr;

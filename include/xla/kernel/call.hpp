@@ -14,6 +14,14 @@ using epilogue = basic_epilogue<void>;
 
 namespace xla::detail {
 
+struct buffer;
+
+/// How a kernel that has several ways computes an op.
+struct kernel_choice {
+  const char* way = "";
+  std::int64_t kept = 0;  ///< bytes of the other form of the input that it prepares, once kept
+};
+
 /// One execution of one op: elements and shapes of the result and the inputs, and attributes.
 struct kernel_call {
   void* out = nullptr;
@@ -26,6 +34,8 @@ struct kernel_call {
   std::uint64_t seed = 0;    ///< random numbers: the generator's key
   std::uint64_t offset = 0;  ///< and the first of its counters
   const kernel::epilogue* after = nullptr;  ///< may be told of parts of the result
+  /// Where the other form of the input that the op prepares may be kept: with its elements.
+  buffer* keeper = nullptr;
 
   template <class Op>
   typename Op::attributes attributes() const {

@@ -5,15 +5,31 @@
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/conv_sizes.hpp"
 
+namespace xla::detail {
+struct buffer;
+}
+
 namespace xla::kernel {
 
 /// What a weight is made into before the sums begin, packed by taps or transformed, takes so many
-/// elements; 0 where it is read as it lies, or where keeping it would not pay. Without it the
-/// functions below make it for themselves, each time, with the same bits.
+/// elements; 0 where it is read as it lies, or where keeping it would not pay: conv_packs() says
+/// false. Without it the functions below make it for themselves, each time, with the same bits.
+template <class T>
+bool conv_packs(const conv_sizes& s, conv_direction d);
 template <class T>
 std::int64_t conv_packed_size(const conv_sizes& s, conv_direction d);
 template <class T>
 void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to);
+
+/// Gives w its packed form, which is kept in `keeper`, with the elements: from the second call on,
+/// so that nothing is kept of weights that are written between any two calls, as in training.
+template <class T>
+void keep_packed(xla::detail::buffer* keeper, const conv_sizes& s, conv_direction d,
+                 conv_weights<T>& w);
+
+/// What a profile calls the way in which it is computed.
+template <class T>
+const char* conv_way_name(const conv_sizes& s, conv_direction d);
 
 /// y of x; all of it is written. Every sum has an order that depends on sizes alone. What comes
 /// after may be told of parts of y as they are there.

@@ -39,7 +39,7 @@ bool may_be_winograd(const conv_sizes& s) {
   return s.kernel[0] == 3 && s.kernel[1] == 3 && s.stride[0] == 1 && s.stride[1] == 1 &&
          s.dilation[0] == 1 && s.dilation[1] == 1 && s.groups == 1 && s.padding[0] <= 2 &&
          s.padding[1] <= 2 && s.in % 16 == 0 && s.out % 16 == 0 && std::max(s.in, s.out) <= 1024 &&
-         winograd_allowed<>();
+         !s.direct && winograd_allowed<>();
 }
 
 /// The way of a convolution or one of its gradients, by sizes alone, so that bits do not depend on
@@ -86,8 +86,25 @@ conv_way way_of(const conv_sizes& s, conv_direction d) {
 }
 
 template <class T>
+[[gnu::cold]] const char* conv_way_name(const conv_sizes& s, conv_direction d) {
+  switch (way_of<T>(s, d)) {
+    case conv_way::small_groups: return "small groups";
+    case conv_way::winograd_2: return "winograd 2x2";
+    case conv_way::winograd_4: return "winograd 4x4";
+    case conv_way::direct: break;
+  }
+  return "direct";
+}
+
+template <class T>
+bool conv_packs(const conv_sizes& s, conv_direction d) {
+  return s.in * s.out * s.taps() != 0 &&
+         (way_of<T>(s, d) != conv_way::direct || detail::packs_directly<T>(s, d));
+}
+
+template <class T>
 std::int64_t conv_packed_size(const conv_sizes& s, conv_direction d) {
-  if (s.in * s.out * s.taps() == 0) return 0;
+  if (!conv_packs<T>(s, d)) return 0;
   switch (way_of<T>(s, d)) {
     case conv_way::small_groups: return small_groups_packed_size<T>(s);
     case conv_way::winograd_2: return detail::winograd_weights_size<2, T>(s);

@@ -271,23 +271,30 @@ void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, 
 /// Of more pixels packing takes so little that its result is not worth the memory.
 constexpr index_t most_pixels = 256;
 
-/// Calls f(weights) for all products that packed weights serve. Those with a few rows or one column
-/// have an order of their own, and read them where they lie.
-template <class T, class F>
-void each_packed(const conv_sizes& s, conv_direction d, conv_weights<T> w, F f) {
-  const auto one = [&](index_t, const group_weights<T>& g) { f(g); };
+/// See conv_packs(). Products with a few rows or one column have an order of their own, and read
+/// weights where they lie.
+template <class T>
+bool packs_directly(const conv_sizes& s, conv_direction d) {
   const bool forward = d == conv_direction::forward;
   const index_t pixels = s.batch * (forward ? s.out_height * s.out_width : s.height * s.width);
-  if (pixels > most_pixels) return;
+  const index_t columns = (forward ? s.out : s.in) / s.groups;
+  const index_t channels = (forward ? s.in : s.out) / s.groups;
+  if (is_product(s))
+    return pixels <= most_pixels && pixels > few<T>::rows && columns > 1 &&
+           channels <= longest_piece<T>;
+  return pixels <= most_pixels && (forward || !has_pixel_blocks<T>(s));
+}
+
+/// Calls f(weights) for each product of a direction.
+template <class T, class F>
+void each_weights(const conv_sizes& s, conv_direction d, conv_weights<T> w, F f) {
+  const auto one = [&](index_t, const group_weights<T>& g) { f(g); };
   if (is_product(s)) {
-    const index_t columns = (forward ? s.out : s.in) / s.groups;
-    const index_t channels = (forward ? s.in : s.out) / s.groups;
-    if (pixels > few<T>::rows && columns > 1 && channels <= longest_piece<T>)
-      each_group(s, d, w, only_place, 1, one);
-  } else if (forward) {
+    each_group(s, d, w, only_place, 1, one);
+  } else if (d == conv_direction::forward) {
     const tap_list pieces = forward_taps<T>(s, w.tap_stride);
     each_group(s, d, w, pieces.places, s.taps(), one);
-  } else if (!has_pixel_blocks<T>(s)) {
+  } else {
     each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
       if (p.seen.count > 0) each_group(s, d, w, p.seen.places, p.seen.count, one);
     });
@@ -298,12 +305,12 @@ void each_packed(const conv_sizes& s, conv_direction d, conv_weights<T> w, F f) 
 template <class T>
 index_t direct_packed_size(const conv_sizes& s, conv_direction d) {
   index_t sum = 0;
-  each_packed<T>(s, d, {}, [&](const group_weights<T>& g) { sum += g.size(); });
+  each_weights<T>(s, d, {}, [&](const group_weights<T>& g) { sum += g.size(); });
   return sum;
 }
 template <class T>
 void direct_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to) {
-  each_packed<T>(s, d, w, [&](const group_weights<T>& g) {
+  each_weights<T>(s, d, w, [&](const group_weights<T>& g) {
     g.pack(to);
     to += g.size();
   });

@@ -15,7 +15,9 @@ struct conv_sizes {
   std::int64_t padding[2];  ///< top, left
   std::int64_t dilation[2];
   std::int64_t groups;
+  bool direct = false;  ///< without Winograd's algorithm
 
+  bool operator==(const conv_sizes&) const = default;
   constexpr std::int64_t taps() const { return kernel[0] * kernel[1]; }
 };
 

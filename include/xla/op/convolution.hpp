@@ -20,13 +20,15 @@ struct convolution_weight;
 struct convolving {
   static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
+  static constexpr bool has_ways = true;
   struct attributes {
     detail::bounded<1, 255> stride[2] = {};
     detail::bounded<0, 4095> padding[4] = {};  ///< top, bottom, left, right
     detail::bounded<1, 255> dilation[2] = {};
     detail::bounded<1, 65536> groups{};
     bool channels_last = false;  ///< x and y lie in memory as (batch, height, width, channels)
-    XLA_ATTRIBUTES(stride, padding, dilation, groups, channels_last)
+    bool direct = false;         ///< without Winograd's algorithm
+    XLA_ATTRIBUTES(stride, padding, dilation, groups, channels_last, direct)
   };
 
   /// Images are wanted, and made, with their channels innermost.
@@ -72,6 +74,7 @@ struct convolving {
 struct convolution : convolving {
   static constexpr auto name = "convolution";
   static constexpr bool tells_of_parts = true;
+  static constexpr int prepares = 1;
   static constexpr shape shape_of(const shape_rule& r) {
     const attributes a = r.attributes<convolution>();
     shape s = r.in[0];
@@ -96,6 +99,7 @@ struct convolution : convolving {
 struct convolution_input : convolving {
   static constexpr auto name = "convolution_input";
   static constexpr bool tells_of_parts = true;
+  static constexpr int prepares = 1;
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
   static constexpr shape loops(const shape* in, const shape&, const attributes& a) {
     return loops_of(in[0], in[1], a);
@@ -134,6 +138,15 @@ XLA_OP(xla::op::convolution_input, fractions);
 XLA_OP(xla::op::convolution_weight, fractions);
 
 namespace xla::detail {
+
+/// The attributes of an op without Winograd's algorithm, where it is one that might use it.
+constexpr packed_attributes without_winograd(const op_info& op, const packed_attributes& attr) {
+  if (!is<op::convolution>(op) && !is<op::convolution_input>(op) && !is<op::convolution_weight>(op))
+    return attr;
+  auto a = unpack<op::convolving::attributes>(attr);
+  a.direct = true;
+  return pack_fields(a);
+}
 
 template <class Op, class T>
 constexpr any_tensor<T> convolved(const packed_attributes& attr, const any_tensor<T>& a,

@@ -10,6 +10,9 @@ namespace xla::detail {
 template <class Op, class Out, class In>
 struct kernel_of;
 
+template <class Op>
+inline constexpr bool has_ways = requires { Op::has_ways; };
+
 /// What a description of an op points to. Declared apart from kernel_of, so that a program does not
 /// make what it finds in a library.
 template <class Op, class Out, class In>
@@ -18,6 +21,8 @@ struct kernel_entry {
     requires(Op::kind != op_kind::alias);
   static void tile(const tile_call& call)
     requires(Op::kind == op_kind::map);
+  static void choose(const kernel_call& of, kernel_choice& out)
+    requires(has_ways<Op>);
 };
 template <class Op, class Out, class In>
 void kernel_entry<Op, Out, In>::run(const kernel_call& call)
@@ -30,6 +35,13 @@ void kernel_entry<Op, Out, In>::tile(const tile_call& call)
   requires(Op::kind == op_kind::map)
 {
   kernel_of<Op, Out, In>::tile(call);
+}
+
+template <class Op, class Out, class In>
+[[gnu::cold]] void kernel_entry<Op, Out, In>::choose(const kernel_call& of, kernel_choice& out)
+  requires(has_ways<Op>)
+{
+  kernel_of<Op, Out, In>::choose(of, out);
 }
 
 template <class Op, class Out, class In>
@@ -108,6 +120,7 @@ constexpr op_info make_info() {
     i.loops = &run_loops<Op>;
   }
   if constexpr (requires { Op::results; }) i.results = Op::results;
+  if constexpr (requires { Op::prepares; }) i.prepares = Op::prepares;
   if constexpr (requires { Op::takes_axes; }) i.takes_axes = Op::takes_axes;
   if constexpr (Op::kind == op_kind::map) i.lies = axes_rule::broadcast;
   if constexpr (requires { Op::lies; }) i.lies = Op::lies;
@@ -121,6 +134,7 @@ constexpr op_info make_info() {
   if constexpr (Parts >= op_parts::kernel && Op::kind != op_kind::alias) {
     i.run = &kernel_entry<Op, Out, In>::run;
     if constexpr (requires { Op::tells_of_parts; }) i.epilogues = &find_epilogues<later<Op, void>>;
+    if constexpr (has_ways<Op>) i.choose = &kernel_entry<Op, Out, In>::choose;
   }
   if constexpr (Parts >= op_parts::values) {
     i.shape_of = &Op::shape_of;

@@ -256,6 +256,12 @@ struct foreign_memory {
   layout order = {};
 };
 
+/// What a kernel has made of elements, and keeps with them until they are written.
+struct kept_form {
+  kept_form* next = nullptr;
+  virtual ~kept_form() = default;
+};
+
 /// The elements of tensors that share them. ticket is the number of the asynchronous execution that
 /// writes them last, 0 when they are there. The order of their axes, and where they lie, are the
 /// buffer's; what reads them asks for elements_of(tensor).
@@ -268,6 +274,7 @@ struct buffer {
   std::atomic<std::uint64_t> ticket{0};
   const memory_place* place = nullptr;  ///< that is not ours, and so never written
   void* owner = nullptr;                ///< there
+  std::atomic<kept_form*> forms{nullptr};
   layout order;
 
   static buffer* borrow(const foreign_memory& from, std::size_t bytes) {
@@ -299,6 +306,10 @@ struct buffer {
   void release() noexcept {
     if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) end();
   }
+  /// Before it is written, by the one who holds it.
+  void forget_forms() noexcept {
+    if (forms.load(std::memory_order_relaxed)) drop_forms();
+  }
   /// Nobody else holds it, and it may be written.
   bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1 && !place; }
   /// References other than those of executions in flight, with one for what may not be written. In
@@ -312,7 +323,12 @@ struct buffer {
   static void operator delete(void* p) noexcept { small_blocks<sizeof(buffer)>::give(p); }
 
  private:
+  [[gnu::cold, gnu::noinline]] void drop_forms() noexcept {
+    kept_form* f = forms.exchange(nullptr, std::memory_order_relaxed);
+    while (f) delete std::exchange(f, f->next);
+  }
   [[gnu::noinline]] void end() noexcept {
+    forget_forms();
     if (place) {
       if (void* const copy = home; copy != memory) heap_give(copy, buffer_cache::alignment);
       place->let_go(owner);

@@ -72,7 +72,13 @@ struct convolution_parts {
              .stride = {a.stride[0], a.stride[1]},
              .padding = {a.padding[0], a.padding[2]},
              .dilation = {a.dilation[0], a.dilation[1]},
-             .groups = a.groups};
+             .groups = a.groups,
+             .direct = a.direct};
+  }
+  void choose(kernel::conv_direction d, kernel_choice& out) const {
+    out.way = kernel::conv_way_name<T>(sizes, d);
+    if (d != kernel::conv_direction::weight_gradient)
+      out.kept = kernel::conv_packed_size<T>(sizes, d) * static_cast<std::int64_t>(sizeof(T));
   }
   /// A weight as it lies.
   kernel::conv_weights<T> weights(const void* data) const {
@@ -88,9 +94,15 @@ struct kernel_of<op::convolution, Out, T> {
     convolution_parts<T> p(call.attributes<op::convolution>(), call.in_shapes[0], call.in_shapes[1],
                            *call.out_shape);
     T* const y = p.y.place(call.out);
-    kernel::conv_forward(p.sizes, p.x.read(call.in[0]), p.weights(call.in[1]), y,
-                         p.y.turned() ? nullptr : call.after);
+    auto w = p.weights(call.in[1]);
+    kernel::keep_packed(call.keeper, p.sizes, kernel::conv_direction::forward, w);
+    kernel::conv_forward(p.sizes, p.x.read(call.in[0]), w, y, p.y.turned() ? nullptr : call.after);
     p.y.write(y, call.out);
+  }
+  static void choose(const kernel_call& of, kernel_choice& out) {
+    const convolution_parts<T> p(of.attributes<op::convolution>(), of.in_shapes[0], of.in_shapes[1],
+                                 *of.out_shape);
+    p.choose(kernel::conv_direction::forward, out);
   }
 };
 
@@ -101,9 +113,16 @@ struct kernel_of<op::convolution_input, Out, T> {
     convolution_parts<T> p(call.attributes<op::convolution_input>(), *call.out_shape,
                            call.in_shapes[1], call.in_shapes[0]);
     T* const x = p.x.place(call.out);
-    kernel::conv_input_gradient(p.sizes, p.y.read(call.in[0]), p.weights(call.in[1]), x,
+    auto w = p.weights(call.in[1]);
+    kernel::keep_packed(call.keeper, p.sizes, kernel::conv_direction::input_gradient, w);
+    kernel::conv_input_gradient(p.sizes, p.y.read(call.in[0]), w, x,
                                 p.x.turned() ? nullptr : call.after);
     p.x.write(x, call.out);
+  }
+  static void choose(const kernel_call& of, kernel_choice& out) {
+    const convolution_parts<T> p(of.attributes<op::convolution_input>(), *of.out_shape,
+                                 of.in_shapes[1], of.in_shapes[0]);
+    p.choose(kernel::conv_direction::input_gradient, out);
   }
 };
 
@@ -116,6 +135,15 @@ struct kernel_of<op::convolution_weight, Out, T> {
     kernel::conv_weight_gradient(p.sizes, p.x.read(call.in[0]), p.y.read(call.in[1]),
                                  static_cast<T*>(call.out));
   }
+  static void choose(const kernel_call& of, kernel_choice& out) {
+    const convolution_parts<T> p(of.attributes<op::convolution_weight>(), of.in_shapes[0],
+                                 *of.out_shape, of.in_shapes[1]);
+    p.choose(kernel::conv_direction::weight_gradient, out);
+  }
 };
 
 }  // namespace xla::detail
+
+#if XLA_RUNTIME_HERE
+#include "xla/kernel/conv_kept.hpp"
+#endif

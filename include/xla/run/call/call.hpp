@@ -218,7 +218,8 @@ class basic_execution {
             old->data->unique() && old->data->bytes >= bytes(w.value) && (b.place || w.gradient))
           to = old->data;
       }
-      if (!to) to = make(w.value);
+      if (to) to->forget_forms();
+      else to = make(w.value);
       const buffer* const data = call_.outputs.emplace_back(add(std::move(to)));
       if (is_new(w, data)) make_tensor(w.value);
     }
@@ -291,7 +292,7 @@ class basic_execution {
   void find_wanted() {
     bool any = false;
     for (int i = 0; i < source().count.results; ++i) any |= wanted(i);
-    if (any) call_.record = later<In, ref<taped_call>>(new later<In, taped_call>(of_));
+    if (any) call_.record = later<In, ref<taped_call>>(new later<In, taped_call>(of_, p_.winograd));
   }
   bool wanted(int result) const noexcept {
     if (!grad_enabled()) return false;

@@ -10,8 +10,10 @@
 #include "xla/run/call/signature_cache.hpp"
 #include "xla/run/plan/debug.hpp"
 #include "xla/run/plan/memory_of.hpp"
+#include "xla/run/plan/print_plan.hpp"
 #include "xla/run/state/metric_store.hpp"
 #include "xla/run/trace/runtime.hpp"
+#include "xla/transform/print.hpp"
 
 namespace xla::detail {
 
@@ -207,14 +209,28 @@ void basic_compiled_calls<In>::run(const compiled_program& p, void* const* argum
 }
 
 template <class In>
-MemoryAnalysis basic_compiled_calls<In>::analyse(const compiled_program& p,
-                                                 void* const* arguments) {
+[[gnu::cold]] basic_executable<In>& basic_compiled_calls<In>::made_for(const compiled_program& p,
+                                                                       void* const* arguments) {
   auto& cache = reached().cache_of(p);
   later<In, bound_call> call;
   const call_arguments all{arguments, p.visit};
   state_->bind(p, cache, call, all);
   later<In, executable>* e = cache.find(call);
-  return (e ? e : state_->specialize(cache, call, all))->memory();
+  return *(e ? e : state_->specialize(cache, call, all));
+}
+
+template <class In>
+[[gnu::cold]] MemoryAnalysis basic_compiled_calls<In>::analyse(const compiled_program& p,
+                                                               void* const* arguments) {
+  return made_for(p, arguments).memory();
+}
+
+template <class In>
+[[gnu::cold]] std::string basic_compiled_calls<In>::print(const compiled_program& p,
+                                                          void* const* arguments) {
+  later<In, executable>& e = made_for(p, arguments);
+  if (const later<In, planned>* plan = e.as_plan()) return print_plan<In>(plan->get_plan());
+  return detail::print<In>(e.about().source);
 }
 
 XLA_INSTANCE(class basic_compiled_calls<void>);

@@ -11,6 +11,9 @@
 
 namespace xla::detail {
 
+template <class>
+class basic_executable;
+
 /// The executables of one compiled function and its calls, whatever its type; run/call/compiled.hpp
 /// defines it.
 template <class In>
@@ -27,9 +30,11 @@ class basic_compiled_calls {
 
   void run(const compiled_program& p, void* const* arguments, handle* results);
   MemoryAnalysis analyse(const compiled_program& p, void* const* arguments);
+  std::string print(const compiled_program& p, void* const* arguments);
 
  private:
   struct state;
+  basic_executable<In>& made_for(const compiled_program& p, void* const* arguments);
   state& reached();
   state* state_;
 };

@@ -24,12 +24,14 @@ namespace detail {
 template <class In = void>
 later<In, std::unique_ptr<executable>> specialize(const program& p, const region_kernel* kernels,
                                                   list<shape> slots, const list<char>& absent,
-                                                  arena_store& arenas) {
+                                                  bool winograd, arena_store& arenas) {
   return std::make_unique<later<In, planned>>(
-      later<In, specializer>(size_program<In>(p, std::move(slots), absent), kernels).run(), arenas);
+      later<In, specializer>(size_program<In>(p, std::move(slots), absent, winograd), kernels)
+          .run(),
+      arenas);
 }
 XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const region_kernel*,
-                                                          list<shape>, const list<char>&,
+                                                          list<shape>, const list<char>&, bool,
                                                           arena_store&));
 
 /// Whether a call leaves something else in a slot than it found there. absent: the slot is a tensor
@@ -79,8 +81,9 @@ class basic_signature_cache {
                 std::to_string(options.max_signatures), " (", options.name,
                 "); pad the arguments to fewer shapes or raise max_signatures"}));
     const engine* const by = chosen_engine<In>();
-    auto made = by ? by->compile(ops_, shapes_of<In>(call), call.absent)
-                   : specialize<In>(program_, kernels_, shapes_of<In>(call), call.absent, arenas_);
+    auto made = by ? by->compile(ops_, shapes_of<In>(call), call.absent, options.winograd)
+                   : specialize<In>(program_, kernels_, shapes_of<In>(call), call.absent,
+                                    options.winograd, arenas_);
     if (2 * all_.size() >= places_.size()) make_places();
     all_.push_back(std::move(made));
     enter(all_.size() - 1);

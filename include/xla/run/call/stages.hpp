@@ -9,9 +9,11 @@
 
 namespace xla {
 
-/// Where on its way a graph is shown: as the body made it, after the pass of a name ("share"), or
-/// as the steps that run.
+/// Where on its way a graph is shown: as the body made it, after the pass of a name ("share"), as
+/// steps, or planned: as the steps that run for arguments of given sizes.
 struct Stage {
+  struct Planned {};
+
   std::string_view name;
 
   constexpr Stage(const char* after) : name(after) {}
@@ -19,6 +21,7 @@ struct Stage {
   static constexpr const char* simplified = "simplify";
   static constexpr const char* shared = "share";
   static constexpr const char* lowered = "lowered";
+  static constexpr Planned planned{};
 };
 
 namespace detail {

@@ -39,7 +39,7 @@ struct bound_slot {
 template <class In>
 class basic_taped_call final : public call_record {
  public:
-  explicit basic_taped_call(const compiled_program& p) : p_(p) {}
+  basic_taped_call(const compiled_program& p, bool winograd) : p_(p), winograd_(winograd) {}
 
   static void* operator new(std::size_t bytes) {
     return small_blocks<sizeof(basic_taped_call)>::take(bytes);
@@ -98,6 +98,7 @@ class basic_taped_call final : public call_record {
           random_[draws_anew(n) ? drawn++ : int{n.attributes<op::drawing>().again}];
       n.attr = pack(op::drawing::drawn{s.seed, s.offset});
     } else {
+      if (!winograd_) n.attr = without_winograd(*n.op, n.attr);
       n.attr.size = value_at(symbols_, n.attr.size);
     }
     const grad_scope as_recorded(wants_gradient(n) || !wants);
@@ -124,6 +125,7 @@ class basic_taped_call final : public call_record {
   }
 
   const compiled_program& p_;
+  const bool winograd_;
   list<bound_slot> slots_;
   list<rng_state> random_;
   list<std::int64_t> symbols_;

@@ -15,7 +15,7 @@ namespace xla::detail {
 class common_engine : public engine {
  public:
   std::unique_ptr<executable> compile(const program* ops, list<shape> slots,
-                                      const list<char>& absent) const override {
+                                      const list<char>& absent, bool winograd) const override {
     if (!ops)
       throw runtime_error(join({"xla::compile: the engine ", name(),
                                 " needs the function's graph, which its file was compiled "
@@ -23,7 +23,7 @@ class common_engine : public engine {
     if (const op_info* op = lacks(*ops))
       throw runtime_error(join({"xla::compile: the engine ", name(), " has no ", op->name,
                                 ", which the function uses; it runs with set_engine(\"plan\")"}));
-    return make(size_program(*ops, std::move(slots), absent));
+    return make(size_program(*ops, std::move(slots), absent, winograd));
   }
   void note_run() const override { get_counter(join({"Engine::", name()})).add(); }
   void note_fallback(const op_info& lacked) const override {

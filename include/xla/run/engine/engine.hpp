@@ -37,7 +37,8 @@ class engine {
 
   /// Something that runs a compiled function's program; an error, by name, if it cannot.
   virtual std::unique_ptr<basic_executable<void>> compile(const program* ops, list<shape> slots,
-                                                          const list<char>& absent) const = 0;
+                                                          const list<char>& absent,
+                                                          bool winograd) const = 0;
   /// Counts an execution, or that a graph ran as planned, as this engine lacks an op.
   virtual void note_run() const = 0;
   virtual void note_fallback(const op_info& lacked) const = 0;

@@ -114,8 +114,7 @@ class basic_interpretation {
     call.in = in.data();
     call.out_shape = &p_.shapes[s.value];
     call.in_shapes = shapes.data();
-    call.attr = n.attr;
-    call.attr.size = value_at(p_.symbols, n.attr.size);
+    call.attr = attributes_at(p_, n);
     call.at = n.at;
     if (const int r = p_.random[s.value]; r >= 0) {
       call.seed = with_.random[r].seed;

@@ -133,6 +133,12 @@ class basic_ordered_inputs {
       shapes.push_back(in_memory(dims, t.rank == 0 ? layout{} : to));
     }
   }
+  /// Where another form of what an op prepares may be kept.
+  buffer* keeper(int prepared) const {
+    if (prepared < 0) return nullptr;
+    buffer* const b = tensors_[prepared]->data.get();
+    return b->place || b->memory != elements[prepared] ? nullptr : b;
+  }
   list<const void*> elements;
   list<shape> shapes;  ///< in memory
 
@@ -184,6 +190,7 @@ void run_in_order(impl& t) {
   call.in_shapes = inputs.shapes.data();
   call.attr = n.attr;
   call.at = t.at;
+  call.keeper = inputs.keeper(n.op->prepares);
   n.op->run(call);
   t.data = in_other_order<In>(std::move(out), dims, inputs.result());
 }

@@ -30,7 +30,8 @@ struct basic_frame {
   bool held = false;   ///< the memory is this frame's
   bool ready = false;  ///< and has what depends on sizes alone
 
-  basic_frame(const later<In, plan>& p, arena_store& from) : store(from), table(p.places.size()) {}
+  basic_frame(const later<In, plan>& p, arena_store& from)
+      : store(from), table(p.places.size() + p.keepers.size()) {}
   basic_frame(const basic_frame&) = delete;
   [[gnu::cold]] ~basic_frame() { store.remove(memory, held); }
 };
@@ -50,7 +51,7 @@ int place_of_result(const later<In, plan>& p, const ready_step& s, int k) {
 template <class In = void>
 inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* pointers,
                    const shape* shapes, const rng_state* random,
-                   const kernel::epilogue* after = nullptr) {
+                   const kernel::epilogue* after = nullptr, buffer* keeper = nullptr) {
   if (s.kind == step_kind::map) {
     const auto loops = p.loops[s.loops];
     if (s.kernel.map) return kernel::run_map(loops, {s.kernel.map}, pointers, s.ops);
@@ -71,6 +72,7 @@ inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* p
     call.out_shape = shapes + s.inputs;
     call.attr = s.attr;
     call.at = s.at;
+    call.keeper = keeper;
     if (s.random >= 0) {
       call.seed = random[s.random].seed;
       call.offset = random[s.random].offset;
@@ -84,7 +86,8 @@ void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
   void* pointers[kernel::max_operands];
   const int* operands = &p.operands[s.first_operand];
   for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
-  run_on<In>(p, s, pointers, &p.operand_shapes[s.first_shape], random, after);
+  buffer* const keeper = s.keeper < 0 ? nullptr : static_cast<buffer*>(table[s.keeper]);
+  run_on<In>(p, s, pointers, &p.operand_shapes[s.first_shape], random, after, keeper);
 }
 
 XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, const rng_state*,
@@ -283,7 +286,7 @@ class basic_planned final : public basic_executable<In> {
   // Where values lie, numbers that the sizes decide, and the steps that depend on nothing else.
   [[gnu::cold]] void prepare(later<In, frame>& f) const {
     f.ready = false;
-    for (int v = 0; v < f.table.size(); ++v) {
+    for (int v = 0; v < plan_.places.size(); ++v) {
       const placement& q = plan_.places[plan_.base[v]];
       f.table[v] = q.where == place::arena ? f.memory.data + q.offset : nullptr;
     }
@@ -321,6 +324,10 @@ class basic_planned final : public basic_executable<In> {
       table[v] = static_cast<std::byte*>(with.outputs[q.index]->memory) + q.offset;
     }
     for (int v : plan_.moving) table[v] = table[plan_.base[v]];
+    for (int i = 0; i < plan_.keepers.size(); ++i) {
+      buffer* const b = with.slots[plan_.keepers[i]].value;
+      table[plan_.places.size() + i] = b->place ? nullptr : b;
+    }
   }
 
   // What is checked is the first input; the result, and other inputs, are of no account.

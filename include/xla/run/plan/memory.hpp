@@ -14,9 +14,13 @@ struct MemoryAnalysis {
   std::int64_t aliased = 0;    ///< of the outputs, those that take the place of the old value
   std::int64_t arena = 0;      ///< other values at the peak that gradients' memory cannot take
   std::int64_t reused = 0;     ///< what the arena would take more if no value took another's place
+  std::int64_t kept = 0;       ///< convolutions' weights as kernels read them, kept with these
 };
 
-/// Bytes that tensors and compiled functions hold now: elements, and the arenas of their plans.
+/// Bytes that tensors and compiled functions hold now: elements, the arenas of their plans, and
+/// convolutions' weights as kernels read them, packed or transformed. These are made by the second
+/// call that reads the same elements, in every mode, unless it writes them or their gradients; they
+/// are let go of with the elements, or when these are written.
 template <class = void>
 std::int64_t memory_allocated();
 /// The most that memory_allocated() has been, since the start or the last

@@ -58,6 +58,18 @@ XLA_INSTANCE(void reset_peak_memory_stats<void>());
 
 namespace xla::detail {
 
+/// Whether an earlier step keeps the same of the same weight.
+template <class In = void>
+[[gnu::cold]] bool is_kept_before(const later<In, plan>& p, int step) {
+  const ready_step& s = p.steps[step];
+  for (int i = 0; i < step; ++i)
+    if (const ready_step& t = p.steps[i];
+        t.keeper >= 0 && t.op == s.op && t.attr == s.attr &&
+        p.keepers[t.keeper - p.places.size()] == p.keepers[s.keeper - p.places.size()])
+      return true;
+  return false;
+}
+
 template <class In = void>
 MemoryAnalysis memory_of(const later<In, plan>& p) {
   MemoryAnalysis m;
@@ -68,6 +80,9 @@ MemoryAnalysis memory_of(const later<In, plan>& p) {
   }
   for (int i = 0; i < p.source.count.writes; ++i)
     if (p.in_place[i]) m.aliased += p.places[p.source.writes[i].value].bytes;
+  for (int i = 0; i < p.steps.size(); ++i)
+    if (p.steps[i].keeper >= 0 && !is_kept_before<In>(p, i))
+      m.kept += choice_of<In>(p, p.steps[i]).kept;
   m.arena = p.arena_bytes;
   m.reused = p.unshared_bytes - p.arena_bytes;
   return m;

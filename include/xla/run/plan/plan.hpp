@@ -48,6 +48,7 @@ struct ready_step {
   int sliced = -1;       ///< in plan::sliced
   int first_slice = -1;  ///< in plan::slice_shapes and slice_places: operands of a slice
   int random = -1;       ///< the number of the random op
+  int keeper = -1;       ///< in a frame's table, the buffer that keeps what the op prepares
   packed_attributes attr;  ///< with a known size
   std::source_location at;
   const step* source = nullptr;
@@ -104,6 +105,7 @@ struct basic_plan : basic_sized_program<In> {
   list<int> over;     ///< per value: the one in whose memory it lies, or -1
   list<int> lent;     ///< values that lie in memory of outputs
   list<int> moving;   ///< values that share elements bound at each call
+  list<int> keepers;  ///< slots whose buffers keep what ops prepare; in a table after the values
   std::int64_t arena_bytes = 0;
   std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
 
@@ -153,6 +155,20 @@ inline int updated_by(const later<In, plan>& p, const step& s) {
   bool same = bytes(old) == bytes(s.value);
   for (int k = 1; k < s.inputs; ++k) same &= base(k) != old;
   return same ? old : -1;
+}
+
+/// How a step is computed, where its kernel has several ways.
+template <class In = void>
+[[gnu::cold]] kernel_choice choice_of(const later<In, plan>& p, const ready_step& s) {
+  kernel_choice c;
+  if (!s.op || !s.op->choose) return c;
+  kernel_call call;
+  call.in_shapes = &p.operand_shapes[s.first_shape];
+  call.out_shape = call.in_shapes + s.inputs;
+  call.attr = s.attr;
+  s.op->choose(call, c);
+  if (s.keeper < 0) c.kept = 0;
+  return c;
 }
 
 /// True when a region has read an element of its inputs for the last time before it writes that

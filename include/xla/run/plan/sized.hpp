@@ -8,6 +8,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
+#include "xla/op/convolution.hpp"
 #include "xla/run/plan/absent.hpp"
 #include "xla/run/state/generator.hpp"
 #include "xla/transform/program.hpp"
@@ -27,6 +28,7 @@ struct basic_sized_program {
   list<int> random;             ///< per value: the number of its random op, or -1
   list<std::int64_t> counters;  ///< per random op: where its counters start
   std::int64_t random_counters = 0;
+  bool winograd = true;  ///< convolutions may use Winograd's algorithm
 
   std::int64_t bytes(int value) const {
     return count(shapes[value]) * size_of(source.values[value].type);
@@ -49,6 +51,14 @@ inline shape value_at(const list<std::int64_t>& symbols, const shape& s) {
 template <class In = void>
 inline std::int64_t value_at(const list<std::int64_t>& symbols, extent e) {
   return is_known(e) ? e : symbols[symbol_index(e)];
+}
+
+/// The attributes of a node as it runs: with a known size.
+template <class In = void>
+inline packed_attributes attributes_at(const later<In, sized_program>& p, const node& n) {
+  packed_attributes attr = p.winograd ? n.attr : without_winograd(*n.op, n.attr);
+  attr.size = value_at(p.symbols, n.attr.size);
+  return attr;
 }
 
 /// Computes every symbol from the sizes of the slots.
@@ -77,8 +87,10 @@ template <class In = void>
 /// slot, a parameter without gradient; or empty.
 template <class In = void>
 [[gnu::cold]] later<In, sized_program> size_program(const program& p, list<shape> slots,
-                                                    const list<char>& absent) {
+                                                    const list<char>& absent,
+                                                    bool winograd = true) {
   later<In, sized_program> out;
+  out.winograd = winograd;
   out.source = p;
   out.slot_shapes = std::move(slots);
   if (!absent.empty()) shorten<In>(out.source, absent, out.own);

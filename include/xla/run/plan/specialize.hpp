@@ -194,10 +194,10 @@ class basic_specializer {
     if (s.kind == step_kind::library) {
       const node& n = p_.values[s.value];
       r.op = n.op;
-      r.attr = n.attr;
-      r.attr.size = value_at(out_.symbols, n.attr.size);
+      r.attr = attributes_at<In>(out_, n);
       r.at = n.at;
       r.random = out_.random[s.value];
+      if (r.op->prepares >= 0) r.keeper = keeper_of(p_.inputs[s.first_input + r.op->prepares]);
     } else {
       if (kernels_) r.kernel = kernels_[s.kernel];
     }
@@ -211,6 +211,15 @@ class basic_specializer {
     if (s.kind != step_kind::library) add_loops(r, space, shapes, by_rows);
     if (once_[out_.order[i]]) out_.once.push_back(i);
     out_.steps.push_back(r);
+  }
+  // A program that writes a parameter, or its gradient, trains it: nothing is kept to be forgotten.
+  int keeper_of(int value) {
+    const placement& q = out_.places[base(value)];
+    if (q.where != place::slot) return -1;
+    for (int i = 0; i < p_.count.writes; ++i)
+      if (p_.writes[i].slot == q.index) return -1;
+    out_.keepers.push_back(q.index);
+    return values() + out_.keepers.size() - 1;
   }
   void add_loops(ready_step& r, const shape& space, const shape* shapes, bool by_rows) {
     std::int64_t bytes[kernel::max_operands];

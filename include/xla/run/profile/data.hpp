@@ -33,11 +33,15 @@ struct ProfileSpan {
 
 /// A step of a plan: an op with a kernel of its own, or a fused region.
 struct ProfileStep {
-  std::string name;              ///< "matmul 64x128x784" (m, n, k), "map mul add (64, 128)"
+  std::string name;              ///< "matmul 64x128x784" (m, n, k), "map mul add (64, 128)",
+                                 ///< "convolution 784x128x1152 winograd 4x4 channels_last"
   std::string kind;              ///< "product", "map", "row", "reduce", "slices": steps that run
                                  ///< slice by slice; "beside": small ones that run side by side;
                                  ///< or "move" for the rest
   std::vector<std::string> ops;  ///< in the order in which it computes them
+  std::string way;               ///< how, where a kernel has several ways: "direct", "winograd 4x4"
+  std::string attributes;  ///< of an op with a kernel of its own: "axis 1", "… channels_last"
+  std::int64_t kept = 0;   ///< bytes of the weight as the kernel reads it, kept between calls
   std::string source;            ///< "model.cpp:42", where the plan knows the line; else empty
   dtype type = dtype::float32;   ///< of its first result
   std::vector<int> after;        ///< steps whose results it reads

@@ -7,6 +7,7 @@
 #include "xla/base/list.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/debug.hpp"
+#include "xla/run/plan/print_plan.hpp"
 #include "xla/run/profile/data.hpp"
 #include "xla/transform/print.hpp"
 
@@ -193,6 +194,10 @@ class basic_plan_description {
       r.name += one.kind == "product" || one.kind == "reduce" ? " " + one.ops[0] : " " + one.kind;
     r.ops.insert(r.ops.end(), one.ops.begin(), one.ops.end());
     r.flops += one.flops;
+    if (!g.on_parts || one.way.empty()) return;
+    r.way = std::move(one.way);
+    r.attributes = std::move(one.attributes);
+    r.kept = one.kept;
   }
 
   /// An update may write over the value that it reads.
@@ -241,6 +246,14 @@ class basic_plan_description {
       r.kind = "move";
       r.name += str(out);
     }
+    const kernel_choice c = choice_of(p_, s);
+    r.way = c.way;
+    r.kept = c.kept;
+    if (!r.way.empty()) (r.name += ' ') += r.way;
+    r.attributes = print_attributes(s.op->fields, s.attr);
+    if (!r.attributes.empty()) r.attributes.erase(0, 1);
+    constexpr std::string_view layout = "channels_last";
+    if (r.attributes.find(layout) != std::string::npos) (r.name += ' ') += layout;
   }
 
   /// One operation for each element that an op of the region makes; a reduction, for each that it
@@ -262,7 +275,7 @@ class basic_plan_description {
       if (m.input) continue;
       const bool number = m.type == dtype::float32 || m.type == dtype::float64;
       if (number || m.type == dtype::bfloat16) r.flops += one ? rows : all;
-      r.ops.emplace_back(name_of_word(s, i));
+      r.ops.emplace_back(name_of_word(p_, s, i));
     }
     r.kind = row ? "row" : "map";
     r.name = r.kind;
@@ -272,10 +285,6 @@ class basic_plan_description {
     r.name += " " + str(space);
   }
   static extent last(const shape& s) { return s.rank > 0 ? s[s.rank - 1] : 1; }
-  [[gnu::cold]] std::string_view name_of_word(const ready_step& s, int word) const {
-    if (s.kernel.name) return s.kernel.name(word);
-    return p_.source.word_ops[s.source->first_word + word]->name;
-  }
 
   const planned& e_;
   const plan& p_;

@@ -66,6 +66,7 @@ struct basic_traced_job final : execution_job {
     for (const auto& b : leaves) later<In, executor>::instance().check(b->ticket.load());
     if (const engine* by = entry->ready->made_by()) by->note_run();
     const timed sample(global_metrics<In>().execute_time);
+    for (const auto& b : outputs) b->forget_forms();
     entry->ready->run(arguments());
   }
   /// Executions run in the order of their tickets, so what this one holds, a later one may

@@ -369,6 +369,7 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
   wait_for<In>(*t->data);
   node all = n;
   all.arity = static_cast<std::int8_t>(1 + count);
+  t->data->forget_forms();
   execute_now<In>(*make_impl<In>(all, inputs), t->data);
   return true;
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "xla/base/instance.hpp"
+#include "xla/run/plan/plan.hpp"
+#include "xla/transform/print.hpp"
+
+namespace xla::detail {
+
+/// The name of an op of a region, by its word.
+template <class In = void>
+[[gnu::cold]] std::string_view name_of_word(const later<In, plan>& p, const ready_step& s,
+                                            int word) {
+  if (kernel::micro_op::of(p.source.words[s.source->first_word + word]).input) return "";
+  if (s.kernel.name) return s.kernel.name(word);
+  return p.source.word_ops[s.source->first_word + word]->name;
+}
+
+/// "3: %7 = convolution(%5, %2) … channels_last : float32 (8, 56, 56, 64) by winograd 4x4, keeps
+/// 147456 bytes"; of a region "4: map relu %8 of %7 : float32 (8, 56, 56, 64)".
+template <class In = void>
+[[gnu::cold]] std::string print_step(const later<In, plan>& p, const ready_step& s) {
+  const int* operands = &p.operands[s.first_operand];
+  std::string out;
+  if (s.kind == step_kind::library) {
+    node n = p.source.values[operands[s.inputs]];
+    n.op = s.op;
+    n.attr = s.attr;
+    n.set_shape(p.operand_shapes[s.first_shape + s.inputs]);
+    for (int k = 0; k < s.inputs && k < 3; ++k) n.in[k] = operands[k];
+    out = print_node<In>(operands[s.inputs], n);
+    out.pop_back();
+    const kernel_choice c = choice_of<In>(p, s);
+    if (*c.way) (out += " by ") += c.way;
+    if (c.kept > 0) ((out += ", keeps ") += std::to_string(c.kept)) += " bytes";
+    return out + "\n";
+  }
+  out = s.kind == step_kind::row ? "row" : "map";
+  for (int w = 0; w < s.source->words; ++w)
+    if (const std::string_view name = name_of_word<In>(p, s, w); !name.empty())
+      (out += ' ') += name;
+  for (int k = 0; k < s.operands; ++k)
+    (out += k == 0 ? " of %" : k == s.inputs ? " to %" : " %") += std::to_string(operands[k]);
+  const int first = operands[s.inputs];
+  return out + " : " + std::string(name_of(p.source.values[first].type)) + " " +
+         print_dims<In>(p.operand_shapes[s.first_shape + s.inputs]) + "\n";
+}
+
+/// The steps of a plan in the order in which they run, a line each: what they read and make, as it
+/// lies in memory, and how. Those that run together name their group.
+template <class In = void>
+[[gnu::cold]] std::string print_plan(const later<In, plan>& p) {
+  std::string out;
+  for (int i = 0; i < p.steps.size(); ++i) {
+    const ready_step& s = p.steps[i];
+    out += "step " + std::to_string(i);
+    if (s.group >= 0) out += " group " + std::to_string(s.group);
+    (out += ": ") += print_step<In>(p, s);
+  }
+  return out;
+}
+XLA_INSTANCE(std::string print_plan<void>(const plan&));
+
+}  // namespace xla::detail
