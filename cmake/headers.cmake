@@ -216,6 +216,7 @@ set(XLA_HEADERS
   xla/kernel/op/matmul.hpp
   xla/kernel/op/movement.hpp
   xla/kernel/op/pooling.hpp
+  xla/kernel/op/pooling_gradient.hpp
   xla/kernel/op/random.hpp
   xla/kernel/op/random_kernels.hpp
   xla/kernel/op/reduce.hpp
@@ -223,6 +224,7 @@ set(XLA_HEADERS
   xla/kernel/op/scan.hpp
   xla/kernel/op/slice.hpp
   xla/kernel/op/sort.hpp
+  xla/kernel/op/turned_planes.hpp
   xla/kernel/op/unfold.hpp
   xla/kernel/packet.hpp
   xla/kernel/parallel.hpp
