@@ -1,0 +1,13 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the weights of a .pth file, a state_dict or a checkpoint with one, as safetensors.
+
+    pip install torch safetensors && python to_safetensors.py resnet18.pth resnet18.safetensors"""
+import sys
+
+import torch
+from safetensors.torch import save_file
+
+state = torch.load(sys.argv[1], map_location="cpu", weights_only=True)
+state = state.get("state_dict", state)
+save_file({name: value.contiguous().clone() for name, value in state.items()}, sys.argv[2])
