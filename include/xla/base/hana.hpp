@@ -2,8 +2,8 @@
 #pragma once
 
 // The one gate to Boost.Hana: what the library uses of it, and nothing more.
-#include <boost/hana/for_each.hpp>
 #include <boost/hana/tuple.hpp>
+#include <boost/hana/unpack.hpp>
 
 namespace xla {
 namespace hana = boost::hana;

@@ -112,7 +112,8 @@ constexpr void explain_misfit(text& why) {
         why << type_name<X>() << ": XLA_MODULE leaves out " << bytes_left_out<X>()
             << " bytes: name every member there, a base by XLA_DERIVED_MODULE(Base, ...), what is "
                "no part of the model in XLA_PLAIN(...). Named:";
-        hana::for_each(X::xla_members(), [&](auto m) { why << ' ' << (*m.name ? m.name : "-"); });
+        for_each_member<X>(
+            [&](const auto&, const char* name) { why << ' ' << (*name ? name : "-"); });
       }
   }
 }

@@ -153,7 +153,7 @@ constexpr void for_each_member(const F& f) {
       (f(tuple_member<I>{}, static_cast<std::int64_t>(I)), ...);
     }(std::make_index_sequence<std::tuple_size_v<U>>{});
   } else if constexpr (described<U>) {
-    hana::for_each(U::xla_members(), [&](auto m) { f(m.get, m.name); });
+    hana::unpack(U::xla_members(), [&](const auto&... m) { (f(m.get, m.name), ...); });
   }
 }
 

@@ -52,9 +52,7 @@ struct column_reduce {
     const std::int64_t strips = (inner + width - 1) / width;
     auto one = [&](std::int64_t i) {
       const std::int64_t o = i / strips, c = i % strips * width;
-      const T* const from = in + o * n * inner + c;
-      strip(out + o * inner + c, n, inner, std::min(width, inner - c),
-            [=](std::int64_t r, std::int64_t) { return from + r * inner; });
+      strip(out + o * inner + c, n, {in + o * n * inner + c, inner, std::min(width, inner - c)});
     };
     if (parallel) return kernel::parallel_for(outer * strips, one);
     for (std::int64_t i = 0; i < outer * strips; ++i) one(i);
@@ -68,9 +66,7 @@ struct column_reduce {
         (channels + width - 1) / width, n * width, [&](std::int64_t first, std::int64_t last) {
           for (std::int64_t c = first * width; c < last * width; c += width) {
             const std::int64_t count = std::min(width, channels - c);
-            strip(out + c, n, count, count, [&](std::int64_t r, std::int64_t rows) {
-              return turned(in + c * places, channels * places, places, r, rows, count);
-            });
+            strip(out + c, n, {in + c * places, count, count, places, channels * places});
           }
         });
   }
@@ -87,17 +83,28 @@ struct column_reduce {
     T* lost = nullptr;  ///< by sums of blocks
   };
 
-  /// at(r, n): where rows from r on lie, n of them.
-  template <class At>
-  static void strip(T* out, std::int64_t n, std::int64_t stride, std::int64_t count, At at) {
+  /// Where the rows of some columns lie. Of images that lie channel by channel, `places` each and
+  /// `image` elements apart, a row is a place, of which as many rows as are asked for are turned.
+  struct source {
+    const T* in;
+    std::int64_t stride, count, places = 0, image = 0;
+
+    [[gnu::noinline]] const T* rows(std::int64_t first, [[maybe_unused]] std::int64_t n) const {
+      if constexpr (std::is_same_v<Op, op::sum>)
+        if (image > 0) return turned(in, image, places, first, n, count);
+      return in + first * stride;
+    }
+  };
+  static void strip(T* out, std::int64_t n, const source& from) {
+    const std::int64_t stride = from.stride, count = from.count;
     const kernel::column_order order(n);
-    if (!in_blocks || n <= order.part) return rows({at(0, n), stride, count, out}, n);
+    if (!in_blocks || n <= order.part) return rows({from.rows(0, n), stride, count, out}, n);
     T lost[widest], sum[widest], sum_lost[widest];
-    const columns all{at(0, order.part), stride, count, out, order.blocks ? lost : nullptr};
+    const columns all{from.rows(0, order.part), stride, count, out, order.blocks ? lost : nullptr};
     rows(all, order.part);
     for (std::int64_t r = order.part; r < n; r += order.part) {
       const std::int64_t some = std::min(order.part, n - r);
-      rows({at(r, some), stride, count, sum, order.blocks ? sum_lost : nullptr}, some);
+      rows({from.rows(r, some), stride, count, sum, order.blocks ? sum_lost : nullptr}, some);
       kernel::column_sums<T>{out, all.lost}.add({sum, sum_lost}, count, false);
     }
     if (order.blocks) kernel::column_sums<T>{out, lost}.total(out, count);

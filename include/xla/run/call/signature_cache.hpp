@@ -409,8 +409,9 @@ template <class In = void>
 
 /// "axis 1 of argument 0 + 2 is 5": a size, and where it is known from.
 template <class In>
-[[gnu::noinline]] void describe_size(text& out, const program& p, extent e, std::int64_t value,
-                                     const call_arguments& arguments) {
+[[gnu::cold, gnu::noinline]] void describe_size(text& out, const program& p, extent e,
+                                                std::int64_t value,
+                                                const call_arguments& arguments) {
   const auto symbol_of = [&](extent of) {
     return is_known(of) ? nullptr : &p.symbols[symbol_index(of)];
   };

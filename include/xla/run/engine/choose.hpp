@@ -18,7 +18,7 @@ template <class In>
 }
 
 template <class In>
-[[gnu::cold]] void engine_list<In>::choose(std::string_view name) {
+void engine_list<In>::choose(std::string_view name) {
   const engine* e = engines.linked.load(std::memory_order_acquire);
   std::string known = "plan";
   for (; e && e->name() != name; e = e->before_) known = join({known, ", ", e->name()});
@@ -30,7 +30,7 @@ template <class In>
 }
 
 template <class In>
-[[gnu::cold]] void engine_list<In>::ask_environment() {
+void engine_list<In>::ask_environment() {
   const char* const name = std::getenv("XLA_ENGINE");
   choose(name && *name ? name : "plan");
 }

@@ -61,8 +61,8 @@ template <class>
 struct engine_list {
   /// Makes an engine known, which has static storage.
   static bool add(engine& e);
-  static void choose(std::string_view name);
-  static void ask_environment();
+  [[gnu::cold]] static void choose(std::string_view name);
+  [[gnu::cold]] static void ask_environment();
 };
 
 /// What runs programs now; nullptr: plans.

@@ -84,7 +84,9 @@ struct step_group {
 /// A program at given sizes: every value has its place, every step its loops.
 template <class In>
 struct basic_plan : basic_sized_program<In> {
-  explicit basic_plan(basic_sized_program<In>&& p) : basic_sized_program<In>(std::move(p)) {}
+  [[gnu::cold]] explicit basic_plan(basic_sized_program<In>&& p)
+      : basic_sized_program<In>(std::move(p)) {}
+  [[gnu::cold]] basic_plan(basic_plan&&) = default;
 
   list<int> base;          ///< per value: the value whose elements it shares
   list<placement> places;  ///< per value, of its base
