@@ -318,12 +318,15 @@ set(XLA_HEADERS
   xla/run/trace/traced_graph.hpp
   xla/compile.hpp
   xla/models/alexnet.hpp
+  xla/models/bert.hpp
   xla/models/mnasnet.hpp
   xla/models/mobilenet_v2.hpp
+  xla/models/names.hpp
   xla/models/parts.hpp
   xla/models/resnet.hpp
   xla/models/squeezenet.hpp
   xla/models/vgg.hpp
+  xla/models/vit.hpp
   xla/nn/activation.hpp
   xla/nn/attention.hpp
   xla/nn/batch_norm.hpp

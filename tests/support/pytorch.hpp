@@ -51,6 +51,7 @@ class pytorch {
     read(XLA_TEST_DATA "/reference/images.txt");
     read(XLA_TEST_DATA "/reference/attention.txt");
     read(XLA_TEST_DATA "/reference/models.txt");
+    read(XLA_TEST_DATA "/reference/bert_vit.txt");
   }
   void read(const char* path) {
     std::ifstream file(path);

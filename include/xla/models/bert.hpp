@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "xla/models/names.hpp"
+#include "xla/nn/dropout.hpp"
+#include "xla/nn/embedding.hpp"
+#include "xla/nn/linear.hpp"
+#include "xla/nn/normalization.hpp"
+#include "xla/nn/shape.hpp"
+#include "xla/op/derived/activation.hpp"
+#include "xla/op/derived/attention.hpp"
+#include "xla/op/permute.hpp"
+#include "xla/op/slice.hpp"
+#include "xla/op/tanh.hpp"
+
+namespace xla::models {
+
+/// The structure of a BERT, by Hugging Face's names; as it stands that of bert-base-uncased.
+struct BertConfig {
+  int vocab_size = 30522;
+  int hidden_size = 768;
+  int num_hidden_layers = 12;
+  int num_attention_heads = 12;
+  int intermediate_size = 3072;
+  int max_position_embeddings = 512;
+  int type_vocab_size = 2;  ///< kinds of segments: a pair of texts has two
+  bool dropout = true;      ///< of embeddings, attention and what layers add; 0.1 at first
+};
+
+inline constexpr BertConfig bert_base{};
+inline constexpr BertConfig bert_large{.hidden_size = 1024,
+                                       .num_hidden_layers = 24,
+                                       .num_attention_heads = 16,
+                                       .intermediate_size = 4096};
+
+namespace detail {
+
+template <BertConfig C>
+struct bert_parts {
+  using stream = Tensor<float, 3>;  ///< (batch, sequence, hidden_size)
+  using dropout = std::conditional_t<C.dropout, nn::Dropout, nn::Identity>;
+  static constexpr double eps = 1e-12;
+  static constexpr dropout make_dropout() {
+    if constexpr (C.dropout) return nn::Dropout(0.1);
+    else return {};
+  }
+};
+
+/// Weights normal with a standard deviation of 0.02, biases 0, as Hugging Face's.
+template <class Module>
+void init_bert(Module& module) {
+  named_parameters(module, [](const std::string& name, auto& p) {
+    if (name.ends_with("bias")) nn::init::zeros_(p);
+    else if (name.ends_with("LayerNorm.weight")) nn::init::ones_(p);
+    else nn::init::normal_(p, 0, 0.02f);
+  });
+}
+
+}  // namespace detail
+
+/// The sum of what a token, its place and its segment have, normalized.
+template <BertConfig C>
+struct BertEmbeddings {
+  using parts = detail::bert_parts<C>;
+  static constexpr std::int64_t padding = 0;  ///< the token [PAD], whose row is not trained
+
+  nn::Embedding word_embeddings{C.vocab_size, C.hidden_size, padding};
+  nn::Embedding position_embeddings{C.max_position_embeddings, C.hidden_size};
+  nn::Embedding token_type_embeddings{C.type_vocab_size, C.hidden_size};
+  nn::LayerNorm LayerNorm{C.hidden_size, parts::eps};
+  typename parts::dropout dropout = parts::make_dropout();
+
+  /// Without segments: all tokens are of segment 0.
+  constexpr auto operator()(const Tensor<std::int64_t, 2>& input_ids) const {
+    return place(word_embeddings(input_ids) + narrow(token_type_embeddings.weight, 0, 0, 1));
+  }
+  constexpr auto operator()(const Tensor<std::int64_t, 2>& input_ids,
+                            const Tensor<std::int64_t, 2>& token_type_ids) const {
+    return place(word_embeddings(input_ids) + token_type_embeddings(token_type_ids));
+  }
+  XLA_MODULE(word_embeddings, position_embeddings, token_type_embeddings, LayerNorm, dropout)
+
+ private:
+  constexpr auto place(const typename parts::stream& x) const {
+    return dropout(LayerNorm(x + narrow(position_embeddings.weight, 0, 0, x.size(1))));
+  }
+};
+
+/// Every token sees every other, or those that a mask shows.
+template <BertConfig C>
+struct BertSelfAttention {
+  static_assert(C.num_attention_heads > 0 && C.hidden_size % C.num_attention_heads == 0,
+                "xla::models::Bert: num_attention_heads has to divide hidden_size");
+  using parts = detail::bert_parts<C>;
+  static constexpr int head_size = C.hidden_size / C.num_attention_heads;
+
+  nn::Linear query{C.hidden_size, C.hidden_size};
+  nn::Linear key{C.hidden_size, C.hidden_size};
+  nn::Linear value{C.hidden_size, C.hidden_size};
+  typename parts::dropout dropout = parts::make_dropout();
+
+  template <class... Mask>
+  constexpr auto operator()(const typename parts::stream& x, const Mask&... mask) const {
+    AttentionOptions options;
+    if constexpr (C.dropout) {
+      options.dropout_p = dropout.p;
+      options.training = dropout.training;
+    }
+    const auto y = scaled_dot_product_attention(split(query(x)), split(key(x)), split(value(x)),
+                                                mask..., options);
+    return reshape(transpose(y, 1, 2), {x.size(0), x.size(1), C.hidden_size});
+  }
+  XLA_MODULE(query, key, value, dropout)
+
+ private:
+  static constexpr auto split(const typename parts::stream& x) {
+    return transpose(reshape(x, {x.size(0), x.size(1), C.num_attention_heads, head_size}), 1, 2);
+  }
+};
+
+/// A projection of In features that is added to the stream, then normalized.
+template <BertConfig C, int In>
+struct BertOutput {
+  using parts = detail::bert_parts<C>;
+  nn::Linear dense{In, C.hidden_size};
+  nn::LayerNorm LayerNorm{C.hidden_size, parts::eps};
+  typename parts::dropout dropout = parts::make_dropout();
+
+  constexpr auto operator()(const Tensor<float, 3>& x, const typename parts::stream& stream) const {
+    return LayerNorm(dropout(dense(x)) + stream);
+  }
+  XLA_MODULE(dense, LayerNorm, dropout)
+};
+
+template <BertConfig C>
+struct BertAttention {
+  BertSelfAttention<C> self;
+  BertOutput<C, C.hidden_size> output;
+
+  template <class... Mask>
+  constexpr auto operator()(const Tensor<float, 3>& x, const Mask&... mask) const {
+    return output(self(x, mask...), x);
+  }
+  XLA_MODULE(self, output)
+};
+
+template <BertConfig C>
+struct BertIntermediate {
+  nn::Linear dense{C.hidden_size, C.intermediate_size};
+  constexpr auto operator()(const Tensor<float, 3>& x) const { return gelu(dense(x)); }
+  XLA_MODULE(dense)
+};
+
+template <BertConfig C>
+struct BertLayer {
+  BertAttention<C> attention;
+  BertIntermediate<C> intermediate;
+  BertOutput<C, C.intermediate_size> output;
+
+  template <class... Mask>
+  constexpr auto operator()(const Tensor<float, 3>& x, const Mask&... mask) const {
+    const auto h = attention(x, mask...);
+    return output(intermediate(h), h);
+  }
+  XLA_MODULE(attention, intermediate, output)
+};
+
+template <BertConfig C>
+struct BertEncoder {
+  std::array<BertLayer<C>, C.num_hidden_layers> layer;
+
+  template <class... Mask>
+  constexpr auto operator()(const Tensor<float, 3>& x, const Mask&... mask) const {
+    Tensor<float, 3> h = x;
+    for (const auto& each : layer) h = each(h, mask...);
+    return h;
+  }
+  XLA_MODULE(layer)
+};
+
+/// (batch, sequence, hidden_size) to (batch, hidden_size), by the first token, [CLS].
+template <BertConfig C>
+struct BertPooler {
+  nn::Linear dense{C.hidden_size, C.hidden_size};
+  constexpr auto operator()(const Tensor<float, 3>& x) const {
+    return tanh(dense(select(x, 1, 0)));
+  }
+  XLA_MODULE(dense)
+};
+
+/// Tokens (batch, sequence) to (batch, sequence, hidden_size), Hugging Face's last_hidden_state,
+/// of which pooler makes its pooler_output. Of an attention_mask (batch, sequence) tokens where it
+/// is 0 are not seen: padding; token_type_ids (batch, sequence) say to which segment each belongs.
+/// States are called as in transformers.BertModel, whose weights fit; see bert_names for old files.
+/// A token outside the vocabulary is an index_error, a longer sequence than
+/// max_position_embeddings a shape_error. Devlin, Chang, Lee and Toutanova (2018).
+template <BertConfig C = bert_base, bool Pooling = true>
+struct BertModel {
+  using tokens = Tensor<std::int64_t, 2>;
+  BertEmbeddings<C> embeddings;
+  BertEncoder<C> encoder;
+  std::conditional_t<Pooling, BertPooler<C>, nn::Identity> pooler;
+
+  constexpr BertModel() {
+    if (!std::is_constant_evaluated()) reset_parameters();
+  }
+  void reset_parameters() {
+    detail::init_bert(*this);
+    embeddings.word_embeddings.weight[embeddings.padding] = 0;
+  }
+  constexpr auto operator()(const tokens& input_ids) const {
+    return encoder(embeddings(input_ids));
+  }
+  constexpr auto operator()(const tokens& input_ids, const tokens& attention_mask) const {
+    return encoder(embeddings(input_ids), seen(attention_mask));
+  }
+  constexpr auto operator()(const tokens& input_ids, const tokens& attention_mask,
+                            const tokens& token_type_ids) const {
+    return encoder(embeddings(input_ids, token_type_ids), seen(attention_mask));
+  }
+  XLA_MODULE(embeddings, encoder, pooler)
+
+ private:
+  /// As attention takes it: (batch, 1, 1, sequence).
+  static constexpr auto seen(const tokens& attention_mask) {
+    return unsqueeze(unsqueeze(attention_mask != 0, 1), 1);
+  }
+};
+
+/// Texts to logits (batch, Labels); the arguments are BertModel's.
+template <BertConfig C = bert_base, int Labels = 2>
+struct BertForSequenceClassification {
+  BertModel<C> bert;
+  typename detail::bert_parts<C>::dropout dropout = detail::bert_parts<C>::make_dropout();
+  nn::Linear classifier{C.hidden_size, Labels};
+
+  constexpr BertForSequenceClassification() {
+    if (!std::is_constant_evaluated()) detail::init_bert(classifier);
+  }
+  template <class... Inputs>
+  constexpr auto operator()(const Inputs&... inputs) const {
+    return classifier(dropout(bert.pooler(bert(inputs...))));
+  }
+  XLA_MODULE(bert, dropout, classifier)
+};
+
+template <BertConfig C>
+struct BertPredictionHeadTransform {
+  nn::Linear dense{C.hidden_size, C.hidden_size};
+  nn::LayerNorm LayerNorm{C.hidden_size, detail::bert_parts<C>::eps};
+  constexpr auto operator()(const Tensor<float, 3>& x) const { return LayerNorm(gelu(dense(x))); }
+  XLA_MODULE(dense, LayerNorm)
+};
+
+/// (batch, sequence, hidden_size) to logits, by the table of embeddings.
+template <BertConfig C>
+struct BertLMPredictionHead {
+  Parameter<float, 1> bias{{C.vocab_size}};
+  BertPredictionHeadTransform<C> transform;
+  constexpr auto operator()(const Tensor<float, 3>& x, const Tensor<float, 2>& table) const {
+    return linear(transform(x), table, bias);
+  }
+  XLA_MODULE(bias, transform)
+};
+
+template <BertConfig C>
+struct BertOnlyMLMHead {
+  BertLMPredictionHead<C> predictions;
+  XLA_MODULE(predictions)
+};
+
+/// Texts to logits (batch, sequence, vocab_size) of what stands at each place; the arguments are
+/// BertModel's. The last layer's weight is that of the embeddings, and files name it once.
+template <BertConfig C = bert_base>
+struct BertForMaskedLM {
+  BertModel<C, false> bert;
+  BertOnlyMLMHead<C> cls;
+
+  constexpr BertForMaskedLM() {
+    if (!std::is_constant_evaluated()) detail::init_bert(cls);
+  }
+  template <class... Inputs>
+  constexpr auto operator()(const Inputs&... inputs) const {
+    return cls.predictions(bert(inputs...), bert.embeddings.word_embeddings.weight);
+  }
+  XLA_MODULE(bert, cls)
+};
+
+/// Values of a file by the names that they have today: the first files of BERT, bert-base-uncased
+/// among them, call the weight and bias of LayerNorm gamma and beta.
+inline StateDict bert_names(StateDict state) {
+  constexpr std::array<RenamedPart, 2> today{
+      {{".LayerNorm.gamma", ".LayerNorm.weight"}, {".LayerNorm.beta", ".LayerNorm.bias"}}};
+  return renamed(std::move(state), today);
+}
+
+}  // namespace xla::models

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "xla/models/names.hpp"
+#include "xla/nn/conv.hpp"
+#include "xla/nn/linear.hpp"
+#include "xla/nn/normalization.hpp"
+#include "xla/op/concat.hpp"
+#include "xla/op/derived/activation.hpp"
+#include "xla/op/derived/attention.hpp"
+#include "xla/op/derived/split.hpp"
+#include "xla/op/permute.hpp"
+
+namespace xla::models {
+
+/// The structure of a vision transformer; as it stands that of ViT-B/16.
+struct VisionTransformerConfig {
+  int image_size = 224;
+  int patch_size = 16;
+  int num_layers = 12;
+  int num_heads = 12;
+  int hidden_dim = 768;
+  int mlp_dim = 3072;
+  int num_classes = 1000;
+
+  /// Of an image.
+  constexpr int patches() const { return (image_size / patch_size) * (image_size / patch_size); }
+};
+
+inline constexpr VisionTransformerConfig vit_b_16{};
+inline constexpr VisionTransformerConfig vit_b_32{.patch_size = 32};
+inline constexpr VisionTransformerConfig vit_l_16{
+    .num_layers = 24, .num_heads = 16, .hidden_dim = 1024, .mlp_dim = 4096};
+
+namespace detail {
+
+inline constexpr double vit_eps = 1e-6;
+
+/// Images (batch, 3, height, width) to a row for each patch (batch, patches, hidden_dim).
+template <VisionTransformerConfig C>
+struct VitPatchEmbed {
+  nn::Conv2d<C.patch_size, C.patch_size> proj{3, C.hidden_dim};
+  constexpr auto operator()(const Tensor<float, 4>& x) const {
+    return transpose(flatten<2>(proj(x)), 1, 2);
+  }
+  XLA_MODULE(proj)
+};
+
+template <VisionTransformerConfig C>
+struct VitAttention {
+  static_assert(C.num_heads > 0 && C.hidden_dim % C.num_heads == 0,
+                "xla::models::VisionTransformer: num_heads has to divide hidden_dim");
+  nn::Linear qkv{C.hidden_dim, 3 * C.hidden_dim};
+  nn::Linear proj{C.hidden_dim, C.hidden_dim};
+
+  constexpr auto operator()(const Tensor<float, 3>& x) const {
+    const auto [q, k, v] = split<3>(qkv(x), 2);
+    const auto y = scaled_dot_product_attention(heads(q), heads(k), heads(v));
+    return proj(reshape(transpose(y, 1, 2), {x.size(0), x.size(1), C.hidden_dim}));
+  }
+  XLA_MODULE(qkv, proj)
+
+ private:
+  static constexpr auto heads(const Tensor<float, 3>& x) {
+    return transpose(reshape(x, {x.size(0), x.size(1), C.num_heads, C.hidden_dim / C.num_heads}), 1,
+                     2);
+  }
+};
+
+template <VisionTransformerConfig C>
+struct VitMlp {
+  nn::Linear fc1{C.hidden_dim, C.mlp_dim}, fc2{C.mlp_dim, C.hidden_dim};
+  constexpr auto operator()(const Tensor<float, 3>& x) const { return fc2(gelu(fc1(x))); }
+  XLA_MODULE(fc1, fc2)
+};
+
+template <VisionTransformerConfig C>
+struct VitBlock {
+  nn::LayerNorm norm1{C.hidden_dim, vit_eps};
+  VitAttention<C> attn;
+  nn::LayerNorm norm2{C.hidden_dim, vit_eps};
+  VitMlp<C> mlp;
+
+  constexpr auto operator()(const Tensor<float, 3>& x) const {
+    const auto h = x + attn(norm1(x));
+    return h + mlp(norm2(h));
+  }
+  XLA_MODULE(norm1, attn, norm2, mlp)
+};
+
+}  // namespace detail
+
+/// Images (batch, 3, image_size, image_size) to logits (batch, num_classes). States are called as
+/// in timm's vit_base_patch16_224, whose weights fit; vit_from_torchvision gives torchvision's of
+/// the same network these names. Images of another size are a shape_error. Dosovitskiy et al.
+/// (2020).
+template <VisionTransformerConfig C = vit_b_16>
+struct VisionTransformer {
+  static_assert(C.patch_size > 0 && C.image_size % C.patch_size == 0,
+                "xla::models::VisionTransformer: patch_size has to divide image_size");
+  Parameter<float, 3> cls_token{{1, 1, C.hidden_dim}};
+  Parameter<float, 3> pos_embed{{1, 1 + C.patches(), C.hidden_dim}};
+  detail::VitPatchEmbed<C> patch_embed;
+  std::array<detail::VitBlock<C>, C.num_layers> blocks;
+  nn::LayerNorm norm{C.hidden_dim, detail::vit_eps};
+  nn::Linear head{C.hidden_dim, C.num_classes};
+
+  constexpr VisionTransformer() {
+    if (!std::is_constant_evaluated()) reset_parameters();
+  }
+  /// Weights normal with a standard deviation of 0.02, biases 0, as timm's.
+  void reset_parameters() {
+    named_parameters(*this, [](const std::string& name, auto& p) {
+      constexpr bool row = std::remove_cvref_t<decltype(p)>::rank == 1;
+      if (name.starts_with("patch_embed")) return;  // as convolutions begin
+      if (name.ends_with("bias")) nn::init::zeros_(p);
+      else if (!row) nn::init::normal_(p, 0, name == "cls_token" ? 1e-6f : 0.02f);
+    });
+  }
+
+  constexpr auto operator()(const Tensor<float, 4>& x) const {
+    const auto first = expand(cls_token, {x.size(0), 1, C.hidden_dim});
+    Tensor<float, 3> h = cat({first, patch_embed(x)}, 1) + pos_embed;
+    for (const auto& block : blocks) h = block(h);
+    return head(norm(select(h, 1, 0)));
+  }
+  XLA_MODULE(cls_token, pos_embed, patch_embed, blocks, norm, head)
+};
+
+namespace detail {
+/// torchvision's names, and timm's.
+inline constexpr std::array<RenamedPart, 12> vit_names{{
+    {"class_token", "cls_token"},
+    {"encoder.pos_embedding", "pos_embed"},
+    {"conv_proj.", "patch_embed.proj."},
+    {"encoder.layers.encoder_layer_", "blocks."},
+    {".ln_1.", ".norm1."},
+    {".self_attention.in_proj_", ".attn.qkv."},
+    {".self_attention.out_proj.", ".attn.proj."},
+    {".ln_2.", ".norm2."},
+    {".mlp.0.", ".mlp.fc1."},
+    {".mlp.3.", ".mlp.fc2."},
+    {"encoder.ln.", "norm."},
+    {"heads.head.", "head."},
+}};
+/// Those that torchvision's files have beside these.
+inline constexpr std::array<RenamedPart, 2> vit_old_names{
+    {{".mlp.linear_1.", ".mlp.fc1."}, {".mlp.linear_2.", ".mlp.fc2."}}};
+}  // namespace detail
+
+/// A state of torchvision's vision transformer, also of its files, by the names that it has here.
+inline StateDict vit_from_torchvision(StateDict state) {
+  return renamed(renamed(std::move(state), detail::vit_names), detail::vit_old_names);
+}
+/// And the way back.
+inline StateDict vit_to_torchvision(StateDict state) {
+  auto names = detail::vit_names;
+  for (auto& part : names) std::swap(part.from, part.to);
+  return renamed(std::move(state), names);
+}
+
+}  // namespace xla::models

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xla/models/vit.hpp"
+
+#include <algorithm>
+
+#include "support/models.hpp"
+
+namespace models = xla::models;
+
+static_assert(xla::parameter_count<models::VisionTransformer<>>() == 86'567'656);
+static_assert(xla::parameter_count<models::VisionTransformer<models::vit_b_32>>() == 88'224'232);
+static_assert(xla::parameter_count<models::VisionTransformer<models::vit_l_16>>() == 304'326'632);
+
+namespace {
+
+using Small = models::VisionTransformer<models::VisionTransformerConfig{.image_size = 12,
+                                                                        .patch_size = 4,
+                                                                        .num_layers = 2,
+                                                                        .num_heads = 2,
+                                                                        .hidden_dim = 16,
+                                                                        .mlp_dim = 24,
+                                                                        .num_classes = 10}>;
+}  // namespace
+
+TEST_CASE("a vision transformer computes and learns as timm's, the same in every mode") {
+  test::check_states<models::VisionTransformer<>>("vit_base_patch16_224");
+  test::check_model("vit", Small{}, test::image_batch({2, 3, 12, 12}), 0.02, 1e-5);
+}
+
+TEST_CASE("a vision transformer takes torchvision's names, and gives them back") {
+  const xla::eager_mode_guard eager;
+  using Base12 = models::VisionTransformer<models::VisionTransformerConfig{
+      .image_size = 16, .num_heads = 1, .hidden_dim = 1, .mlp_dim = 1, .num_classes = 1}>;
+  std::vector<std::string> got, want;
+  for (const auto& array : models::vit_to_torchvision(xla::state_dict(*std::make_unique<Base12>())))
+    got.push_back(array.name);
+  for (const std::string& state : test::pytorch::instance().states("vit_b_16"))
+    want.push_back(state.substr(0, state.find(' ')));
+  std::sort(got.begin(), got.end());
+  std::sort(want.begin(), want.end());
+  CHECK(got == want);
+
+  const Small model;
+  Small other;
+  auto state = models::vit_to_torchvision(xla::state_dict(model));
+  CHECK(xla::load_state_dict(other, models::vit_from_torchvision(state)).empty());
+  test::check_equal(other.blocks[1].attn.qkv.weight, model.blocks[1].attn.qkv.weight);
+  for (auto& array : state)  // as the files of torchvision's first vision transformers
+    for (const auto& [now, once] :
+         {std::pair(".mlp.0.", ".mlp.linear_1."), {".mlp.3.", ".mlp.linear_2."}})
+      if (const auto at = array.name.find(now); at != std::string::npos)
+        array.name.replace(at, 7, once);
+  CHECK(xla::load_state_dict(other, models::vit_from_torchvision(state)).empty());
+}
+
+TEST_CASE("a vision transformer begins with small weights, and refuses other images") {
+  const xla::eager_mode_guard eager;
+  const Small model;
+  CHECK(max(abs(model.head.weight)).item() < 0.15f);
+  CHECK(max(abs(model.head.weight)).item() > 0.02f);
+  CHECK(max(abs(model.head.bias)).item() == 0);
+  CHECK(max(abs(model.cls_token)).item() < 1e-5f);
+  test::check_equal(model.norm.weight, xla::ones<float>({16}));
+  CHECK_THROWS_AS(model(test::numbers<float>({1, 3, 16, 12})), xla::shape_error);
+}
