@@ -2,6 +2,7 @@
 // error: conv2d: the kernel is larger than the padded input: dilation 1 \* \(kernel 5 - 1\) \+ 1 = 5, padding 0 \+ size 4
 // error: xla::nn::BatchNorm2d: needs \(N, C, H, W\)
 // error: xla::nn: a convolution has at least one group
+// error: xla::nn: padding = xla::same needs stride 1
 #include <xla/xla.hpp>
 namespace nn = xla::nn;
 
@@ -22,3 +23,10 @@ void channels(Channels& net, const xla::Tensor<float, 4>& x) { xla::compile(net)
 void images(Images& net, const xla::Tensor<float, 2>& x) { xla::compile(net)(x); }
 auto rows(const xla::Tensor<float, 2>& x) { return nn::BatchNorm2d(3)(x); }
 auto groups() { return nn::Conv2d<3, 1, 0, 1, 0>(3, 3); }
+auto strides(const xla::Tensor<float, 4>& x) {
+  constexpr nn::Conv2dConfig ring{.kernel_size = 3,
+                                  .stride = 2,
+                                  .padding = xla::same,
+                                  .padding_mode = nn::PaddingMode::circular};
+  return nn::Conv2d<ring>(3, 3)(x);
+}
