@@ -143,9 +143,12 @@ namespace xla::detail {
 constexpr packed_attributes without_winograd(const op_info& op, const packed_attributes& attr) {
   if (!is<op::convolution>(op) && !is<op::convolution_input>(op) && !is<op::convolution_weight>(op))
     return attr;
-  auto a = unpack<op::convolving::attributes>(attr);
-  a.direct = true;
-  return pack_fields(a);
+  constexpr packed_attributes none = pack_fields(op::convolving::attributes{});
+  constexpr packed_attributes one = pack_fields(op::convolving::attributes{.direct = true});
+  packed_attributes out = attr;  // by its bit, as every program has this
+  out.low |= none.low ^ one.low;
+  out.high |= none.high ^ one.high;
+  return out;
 }
 
 template <class Op, class T>
