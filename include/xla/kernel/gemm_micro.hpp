@@ -60,10 +60,13 @@ template <class T>
 struct strided_rows {
   T* data;
   index_t step;
+  index_t ahead =
+      0;  ///< from a tile to what is fetched while it is computed: 0 for the tile itself
   T* row(index_t i) const { return data + i * step; }
   strided_rows from(index_t row, index_t column) const {
-    return {data + row * step + column, step};
+    return {data + row * step + column, step, ahead};
   }
+  void fetch(index_t i, index_t column) const { __builtin_prefetch(row(i) + ahead + column, 1, 3); }
 };
 
 /// Rows of c anywhere.
@@ -72,6 +75,7 @@ struct pointer_rows {
   T* const* rows;
   index_t column;
   T* row(index_t i) const { return rows[i] + column; }
+  void fetch(index_t i, index_t more) const { __builtin_prefetch(row(i) + more, 1, 3); }
   pointer_rows from(index_t row, index_t more) const { return {rows + row, column + more}; }
 };
 
@@ -92,11 +96,19 @@ struct micro_call {
 template <class T, class Result>
 [[gnu::noinline]] void store_edge(const Result& to, bool first, const T* sum, int rows, int columns,
                                   int stride) {
-  for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < columns; ++j) {
-      T& c = to.row(i)[j];
-      c = static_cast<T>(first ? sum[i * stride + j] : c + sum[i * stride + j]);
+  using vector = packet<T>;
+  constexpr int width = lanes<T>;
+  for (int i = 0; i < rows; ++i, sum += stride) {
+    T* const c = to.row(i);
+    int j = 0;
+    for (; j + width <= columns; j += width) {
+      const auto x = simd::ploadu<vector>(sum + j);
+      simd::pstoreu(c + j, first ? x : simd::padd(simd::ploadu<vector>(c + j), x));
     }
+    if (j == columns) continue;
+    const auto x = simd::ploadu<vector>(sum + j);
+    store_part<T>(c + j, first ? x : simd::padd(load_part<T>(c + j, columns - j), x), columns - j);
+  }
 }
 
 /// Every element is one chain of `pmadd` over k, whatever the tile: that fixes its bits.
@@ -112,7 +124,7 @@ void micro_kernel(const micro_call<T, Sliver, Result>& call) {
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
       sum[i][j] = simd::pset1<vector>(T{0});
-      simd::prefetch(call.c.row(i) + j * width);
+      call.c.fetch(i, j * width);
     }
   call.a.template walk<Rows>(
       call.depth, [&](const auto& left) __attribute__((always_inline)) {
