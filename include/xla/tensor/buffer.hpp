@@ -100,11 +100,11 @@ class buffer_cache : memory_keeper {
     for (list& l : lists_) l.lock.unlock();
   }
 
-  /// Memory of a size class, or of one of the next where a block waits there; capacity is its size
-  /// on return.
-  [[gnu::noinline]] void* take(std::size_t& capacity, memory_use use) {
+  /// Memory of a size class, or of one of the next few where a block waits there; capacity is its
+  /// size on return.
+  [[gnu::noinline]] void* take(std::size_t& capacity, memory_use use, int classes) {
     std::size_t size = capacity;
-    for (int k = 0; k < (capacity > coarse ? 3 : 1); ++k, size = class_of(size + 1))
+    for (int k = 0; k < (capacity > coarse ? classes : 1); ++k, size = class_of(size + 1))
       if (void* waiting = take_waiting(lists_[index(size)])) {
         capacity = size;
         return waiting;
@@ -287,9 +287,9 @@ struct buffer {
     b->order = from.order;
     return b;
   }
-  [[gnu::noinline]] static buffer* make(std::size_t bytes, memory_use use = {}) {
+  [[gnu::noinline]] static buffer* make(std::size_t bytes, memory_use use = {}, int classes = 3) {
     std::size_t capacity = buffer_cache::class_of(bytes);
-    void* memory = buffer_cache::instance().take(capacity, use);
+    void* memory = buffer_cache::instance().take(capacity, use, classes);
     buffer* b = nullptr;
     try {
       b = new buffer;
