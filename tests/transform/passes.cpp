@@ -256,6 +256,20 @@ TEST_CASE("recompute: what would need more to be kept is kept itself") {
   CHECK(occurrences(f.graph(Stage::lowered, a, w, v), "tanh") == 1);
 }
 
+TEST_CASE("recompute: what is made of three kept values is kept itself") {
+  auto f = xla::compile([](auto& x, auto& w, auto& v) {
+    const auto gate = xla::matmul(x, w), up = xla::matmul(x, v), third = xla::matmul(gate, v);
+    const auto h = xla::silu(gate) * up * third;
+    xla::sum(xla::square(xla::matmul(xla::matmul(h, w), v))).backward();
+  });
+  auto w = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 2}));
+  auto v = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 2}));
+  const auto lowered = f.graph(Stage::lowered, a, w, v);
+  CAPTURE(lowered);
+  // Forward, and for the gradients of gate, up and third, but not for that of a weight.
+  CHECK(occurrences(lowered, "sigmoid") == 2);
+}
+
 TEST_CASE("planning takes a time that follows the number of ops") {
   const xla::eager_mode_guard traced(false);
   const auto x = xla::ones<float>({4, 4});

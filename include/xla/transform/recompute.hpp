@@ -7,17 +7,18 @@ namespace xla::detail {
 
 /// What backward reads of the forward pass is computed again where that costs no more than to read
 /// it: values that elementwise ops make of others which are kept anyway (activations, normalized
-/// rows, softmax's quotient). The copies wait for the gradient that asks for them, and fuse with
-/// what reads it; the first values need not be kept. Chen et al. (2016), where it is free. So are
-/// batches of products that are larger than what they are made of, attention's scores: then no
+/// rows, softmax's quotient), of few at that: a sum of two branches is recomputed, but one that is
+/// made of another such sum is kept. The copies wait for the gradient that asks for them, and fuse
+/// with what reads it; the first values need not be kept. Chen et al. (2016), where it is free. So
+/// are batches of products that are larger than what they are made of, attention's scores: then no
 /// tensor of queries times keys outlives the steps that stand around it; Dao et al. (2022).
 ///
 /// Nodes are of three kinds: those that backward() made, those that are made of the forward pass
 /// alone although backward() made them (a derivative's factors), and the rest; the second are
 /// treated as the rest.
 struct recomputer {
-  // Of the ops behind one value; longer chains are not free.
-  static constexpr int max_ops = 12;
+  // Of the ops behind one value, and of the kept values that they read; more are not free.
+  static constexpr int max_ops = 12, max_reads = 2;
 
   graph& g;
   const bool* live;
@@ -28,6 +29,7 @@ struct recomputer {
   bool* read;           ///< per node: kept for backward
   bool* there;          ///< per node: at hand during backward
   int* again;           ///< per node: the ops that compute it again; 0: it is not
+  int* reads;           ///< per node: the kept values that those read, max_reads or -1
   int* due;             ///< per late node: the last product or other library step before it
   int* apart;           ///< per node: its copy for library steps, a product's only one, or -1
   int* fused;           ///< per node: its latest copy for maps and rows, or -1
@@ -81,6 +83,7 @@ struct recomputer {
       const node& n = g.nodes[i];
       late[i] = read[i] = there[i] = false;
       again[i] = 0;
+      for (int k = 0; k < max_reads; ++k) reads_of(i)[k] = -1;
       due[i] = apart[i] = fused[i] = fused_at[i] = -1;
       varies[i] = is<op::input>(n) || is<op::scalar>(n) || n.op->impure;
       for (int k = 0; k < n.arity; ++k) varies[i] |= varies[n.in[k]];
@@ -106,10 +109,36 @@ struct recomputer {
       ops += again[n.in[k]];
     }
     const bool can = is_alias(n) ? again[n.in[0]] > 0 : (elementwise(n) && !small(n)) || swells(n);
-    if (can && all && varies[i] && ops <= max_ops) again[i] = ops;
+    if (can && all && varies[i] && ops <= max_ops && find_reads(i)) again[i] = ops;
     // What sizes and constants alone decide is there for all calls.
     there[i] = again[i] > 0 || read[i] || !varies[i] || small(n) || (is_alias(n) && all);
     return again[i] > 0;
+  }
+
+  constexpr int* reads_of(int i) const { return reads + max_reads * i; }
+  /// False when they are too many. Products that swell are worth any.
+  constexpr bool find_reads(int i) {
+    const node& n = g.nodes[i];
+    bool few = true;
+    for (int k = 0; k < n.arity && !swells(n); ++k) {
+      int from = n.in[k];
+      if (again[from] > 0) {
+        for (int j = 0; j < max_reads; ++j) few &= add_read(i, reads_of(from)[j]);
+        continue;
+      }
+      while (is_alias(g.nodes[from])) from = g.nodes[from].in[0];
+      if (varies[from] && !small(g.nodes[from])) few &= add_read(i, from);
+    }
+    return few;
+  }
+  constexpr bool add_read(int i, int value) {
+    if (value < 0) return true;
+    for (int k = 0; k < max_reads; ++k) {
+      int& known = reads_of(i)[k];
+      if (known < 0) known = value;
+      if (known == value) return true;
+    }
+    return false;
   }
 
   // Copies come first; dead nodes are left out.
@@ -162,25 +191,15 @@ struct recomputer {
 
 constexpr void recompute(pass_state& s) {
   const std::size_t n = s.room();
-  const owned_array<int> moved_memory(n), number_memory(5 * n);
+  const owned_array<int> moved_memory(n), number_memory((5 + recomputer::max_reads) * n);
   const owned_array<bool> flag_memory(4 * n);
   int* const moved = moved_memory.get();
   int* const numbers = number_memory.get();
   bool* const flags = flag_memory.get();
   const owned_array<bool> seldom = s.find_seldom();
-  recomputer r{s.g,
-               s.live,
-               seldom.get(),
-               moved,
-               flags,
-               flags + n,
-               flags + 2 * n,
-               flags + 3 * n,
-               numbers,
-               numbers + n,
-               numbers + 2 * n,
-               numbers + 3 * n,
-               numbers + 4 * n};
+  recomputer r{s.g,         s.live,          seldom.get(),    moved,          flags,
+               flags + n,   flags + 2 * n,   flags + 3 * n,   numbers,        numbers + 5 * n,
+               numbers + n, numbers + 2 * n, numbers + 3 * n, numbers + 4 * n};
   if (r.run()) s.renumber(moved);
 }
 
