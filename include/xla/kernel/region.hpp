@@ -24,6 +24,34 @@ struct region_key {
   friend constexpr bool operator==(const region_key&, const region_key&) = default;
 };
 
+/// Values of a region, by number. Code is made for those that a list names, and for no others.
+template <int... I>
+using values = std::integer_sequence<int, I...>;
+
+template <int N, bool (*Where)(int)>
+struct picked {
+  static constexpr auto found = [] {
+    struct {
+      int count = 0, at[static_cast<std::size_t>(N)] = {};
+    } f;
+    for (int i = 0; i < N; ++i)
+      if (Where(i)) f.at[f.count++] = i;
+    return f;
+  }();
+  template <std::size_t... K>
+  static values<found.at[K]...> list(std::index_sequence<K...>);
+  using type = decltype(list(std::make_index_sequence<static_cast<std::size_t>(found.count)>{}));
+};
+/// Those of N values of which Where is true.
+template <int N, bool (*Where)(int)>
+using values_where = typename picked<N, Where>::type;
+
+/// Calls f with each value of a list, as a constant.
+template <int... I, class F>
+XLA_INLINE void each(values<I...>, F&& f) {
+  (f(std::integral_constant<int, I>{}), ...);
+}
+
 /// What is known of a region from its key alone.
 template <region_key Key>
 struct region_traits {
@@ -39,23 +67,34 @@ struct region_traits {
     }
     return n;
   }();
+  static constexpr int operands = counts.inputs + counts.outputs;
+  struct value_facts : micro_op {
+    bool truth = false;
+    int pointer = 0;  ///< its place among inputs, then outputs, in the kernel's pointers
+  };
+  struct table {
+    value_facts of[static_cast<std::size_t>(size)];
+  };
+  static constexpr table value = [] {
+    table t;
+    for (int i = 0, in = 0, out = counts.inputs; i < size; ++i) {
+      value_facts& v = t.of[i];
+      static_cast<micro_op&>(v) = Key[i];
+      v.truth = v.type == dtype::boolean;
+      if (v.input) v.pointer = in++;
+      else if (v.output) v.pointer = out++;
+    }
+    return t;
+  }();
   /// The element type that decides the lanes: the one that is not bool.
   static constexpr dtype main = [] {
-    for (int i = 0; i < size; ++i)
-      if (Key[i].type != dtype::boolean) return Key[i].type;
+    for (const value_facts& v : value.of)
+      if (!v.truth) return v.type;
     return dtype::boolean;
   }();
   using type = cpp_type<main>;
-  /// The place of value i among inputs, then outputs, in the kernel's pointers.
-  static constexpr int pointer(int i) {
-    int n = 0;
-    if (Key[i].input) {
-      for (int k = 0; k < i; ++k) n += Key[k].input;
-      return n;
-    }
-    for (int k = 0; k < i; ++k) n += Key[k].output;
-    return counts.inputs + n;
-  }
+  static constexpr bool invariant(int i) { return value.of[i].input && value.of[i].invariant; }
+  static constexpr bool varies(int i) { return !invariant(i); }
 };
 
 /// A register of a region: numbers of the main type, or truth where the value's dtype is bool and
@@ -144,21 +183,21 @@ XLA_INLINE void store_one(void* p, const lane_register<T>& x) {
 }
 
 /// Value I of a region, computed from the registers of its operands by the op's own expression.
-template <region_key Key, int I, class T>
+template <class Traits, int I, class T>
 XLA_INLINE void compute(lane_register<T>* v) {
-  constexpr micro_op m = Key[I];
+  constexpr auto& of = Traits::value.of;
+  constexpr micro_op m = of[I];
   using Op = typename op_by_id<m.id>::op;
-  constexpr auto truth = [](int i) { return Key[i].type == dtype::boolean; };
-  const auto a = v[m.a].template as<truth(m.a)>();
+  const auto a = v[m.a].template as<of[m.a].truth>();
   if constexpr (requires { Op::converts; }) {
-    if constexpr (truth(I)) v[I].set(a != vec<T>::splat(T(0)));
+    if constexpr (of[I].truth) v[I].set(a != vec<T>::splat(T(0)));
     else v[I].set(a.select(vec<T>::splat(T(1)), vec<T>::splat(T(0))));
   } else if constexpr (m.b == micro_op::none) {
     v[I].set(Op::kernel(a));
   } else {
-    const auto b = v[m.b].template as<truth(m.b)>();
+    const auto b = v[m.b].template as<of[m.b].truth>();
     if constexpr (m.c == micro_op::none) v[I].set(Op::kernel(a, b));
-    else v[I].set(Op::kernel(a, b, v[m.c].template as<truth(m.c)>()));
+    else v[I].set(Op::kernel(a, b, v[m.c].template as<of[m.c].truth>()));
   }
 }
 

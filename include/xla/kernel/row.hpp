@@ -9,9 +9,10 @@ namespace xla::kernel {
 
 /// The order of a row region: values split into phases at their reductions. A phase runs over the
 /// row once; cheap values of earlier phases are computed again, costly ones are kept in scratch.
-template <region_key Key>
+template <class Traits>
 struct row_phases {
-  static constexpr int size = Key.size;
+  static constexpr int size = Traits::size;
+  static constexpr auto& of = Traits::value.of;
   struct table {
     int phase[static_cast<std::size_t>(size)] = {};
     bool scalar[static_cast<std::size_t>(size)] = {};  ///< one value per row
@@ -20,18 +21,20 @@ struct row_phases {
     int scratch[static_cast<std::size_t>(size)] = {};
     int phases = 1, scratch_rows = 0;
   };
-  static constexpr int operand(micro_op m, int k) { return k == 0 ? m.a : k == 1 ? m.b : m.c; }
+  static constexpr int operand(const micro_op& m, int k) {
+    return k == 0 ? m.a : k == 1 ? m.b : m.c;
+  }
 
   static constexpr table make(const bool (&costly)[static_cast<std::size_t>(size)]) {
     table t;
     for (int i = 0; i < size; ++i) {
-      const micro_op m = Key[i];
+      const micro_op& m = of[i];
       t.costly[i] = costly[i];
       t.scalar[i] = m.reduce || (m.input ? m.invariant : !m.column);
       for (int k = 0; k < 3; ++k) {
         const int o = operand(m, k);
         if (m.input || o == micro_op::none) continue;
-        const int after = t.phase[o] + (Key[o].reduce ? 1 : 0);
+        const int after = t.phase[o] + (of[o].reduce ? 1 : 0);
         if (after > t.phase[i]) t.phase[i] = after;
         if (!m.reduce && !t.scalar[o]) t.scalar[i] = false;
       }
@@ -56,7 +59,7 @@ struct row_phases {
   static constexpr needs sweep(const table& t, int f) {
     needs n;
     for (int i = size - 1; i >= 0; --i) {
-      const micro_op m = Key[i];
+      const micro_op& m = of[i];
       if (t.scalar[i] && !m.reduce) continue;
       if (t.phase[i] == f && (m.output || m.reduce || t.kept[i])) n.value[i] = true;
       if (!n.value[i] || m.input || (t.costly[i] && t.phase[i] < f)) continue;
@@ -72,33 +75,26 @@ concept costly_op = requires { op_by_id<Id>::op::costly; };
 template <std::uint32_t Id>
 concept rounding_op = requires { op_by_id<Id>::op::rounds; };
 
-/// True for values that are worth keeping for a later phase.
-template <region_key Key, int I>
-inline constexpr bool is_costly = [] {
-  if constexpr (Key[I].input) return false;
-  else return costly_op<Key[I].id>;
-}();
-
 /// The kernel of a row region: elementwise values mixed with reductions over the last axis.
 template <region_key Key>
 struct row_kernel {
   using traits = region_traits<Key>;
   using T = typename traits::type;
   using reg = lane_register<T>;
-  using phases = row_phases<Key>;
+  using phases = row_phases<traits>;
   static constexpr int w = lanes<T>;
   // Chains of a reduction. Of integers one: the compiler makes packets of them, and g++ 12 makes
   // wrong ones of four.
   static constexpr int unrolled = std::is_floating_point_v<T> ? 4 : 1;
   static constexpr std::int64_t together = unrolled * w;
   static constexpr std::int64_t block = block_terms * together;  ///< of a long row
-  static constexpr std::size_t size = traits::size;
-  static constexpr bool truth(int i) { return Key[i].type == dtype::boolean; }
+  static constexpr int size = traits::size;
+  static constexpr auto& of = traits::value.of;
 
-  static constexpr auto table = []<std::size_t... I>(std::index_sequence<I...>) {
-    const bool costly[] = {is_costly<Key, static_cast<int>(I)>...};
+  static constexpr auto table = []<int... I>(values<I...>) {
+    const bool costly[] = {costly_op<of[I].id>...};
     return phases::make(costly);
-  }(std::make_index_sequence<size>{});
+  }(std::make_integer_sequence<int, size>{});
 
   static void run(const ::xla::detail::row_call& from) {
     local_call call;
@@ -109,11 +105,11 @@ struct row_kernel {
     call.n = from.n;
     call.scratch = static_cast<T*>(from.scratch);
     if (from.begins)
-      unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
-        if constexpr (Key[i].column)
-          std::fill_n(reinterpret_cast<T*>(call.pointers[traits::pointer(i)]), call.n,
-                      op_of<i>::template identity<T>);
-      });
+      each(
+          values_where<size, &column>{}, [&](auto i) __attribute__((always_inline)) {
+            std::fill_n(reinterpret_cast<T*>(call.pointers[of[i].pointer]), call.n,
+                        op_of<i>::template identity<T>);
+          });
     for (std::int64_t rows = from.rows; rows > 0; --rows) {
       one_row(call);
       for (int k = 0; k < operands; ++k) call.pointers[k] += call.steps[k];
@@ -122,83 +118,95 @@ struct row_kernel {
 
  private:
   template <int I>
-  using op_of = typename op_by_id<Key[I].id>::op;
+  using op_of = typename op_by_id<of[I].id>::op;
   template <int I>
   static constexpr bool adds_up =
-      Key[I].reduce && std::is_floating_point_v<T> && rounding_op<Key[I].id>;
+      of[I].reduce && std::is_floating_point_v<T> && rounding_op<of[I].id>;
 
   // A copy, or every store could change what the call refers to.
-  static constexpr int operands = traits::counts.inputs + traits::counts.outputs;
+  static constexpr int operands = traits::operands;
   struct local_call {
     char* pointers[static_cast<std::size_t>(operands)];
     std::int64_t steps[static_cast<std::size_t>(operands)];
     std::int64_t n;
     T* scratch;
   };
+  static constexpr bool column(int i) { return of[i].column; }
   template <int F>
   static constexpr auto need = phases::sweep(table, F);
   template <int F>
-  static constexpr bool any = [] {
-    for (bool b : need<F>.value)
-      if (b) return true;
-    return false;
-  }();
-  static constexpr bool reduces(int f) {
-    for (int i = 0; i < traits::size; ++i)
-      if (Key[i].reduce && table.phase[i] == f) return true;
-    return false;
+  static constexpr bool needed(int i) {
+    return need<F>.value[i];
+  }
+  /// Computed in phase F, once for the row.
+  template <int F>
+  static constexpr bool once(int i) {
+    return !of[i].input && !of[i].reduce && table.scalar[i] && table.phase[i] == F;
   }
   template <int F>
-  static constexpr bool in_blocks = []<std::size_t... I>(std::index_sequence<I...>) {
-    return ((table.phase[I] == F && adds_up<static_cast<int>(I)>) || ...);
-  }(std::make_index_sequence<size>{});
+  static constexpr bool reduced(int i) {
+    return of[i].reduce && table.phase[i] == F;
+  }
+  template <int... I>
+  static constexpr bool any_adds_up(values<I...>) {
+    return (adds_up<I> || ...);
+  }
+
+  // A value of every element and one of the whole row have their places in the same registers.
   static XLA_INLINE void one_row(const local_call& call) {
-    reg row[size];  // what is one value per row, in every lane
-    unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
-      if constexpr (Key[i].input && Key[i].invariant)
-        load_splat<T, truth(i)>(row[i], call.pointers[traits::pointer(i)]);
-    });
-    unroll<table.phases>([&](auto f) __attribute__((always_inline)) { phase<f>(call, row); });
+    reg v[static_cast<std::size_t>(size)];
+    each(
+        values_where<size, &traits::invariant>{}, [&](auto i) __attribute__((always_inline)) {
+          load_splat<T, of[i].truth>(v[i], call.pointers[of[i].pointer]);
+        });
+    each(
+        std::make_integer_sequence<int, table.phases>{}, [&](auto f)
+                                                             __attribute__((always_inline)) {
+                                                               phase<f>(call, v);
+                                                             });
   }
 
   template <int F>
-  static XLA_INLINE void phase(const local_call& call, reg* row) {
-    unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
-      if constexpr (!Key[i].input && !Key[i].reduce && table.scalar[i] && table.phase[i] == F) {
-        compute<Key, i, T>(row);
-        store_scalar<i>(call, row[i]);
+  static XLA_INLINE void phase(const local_call& call, reg* v) {
+    each(
+        values_where<size, &once<F>>{}, [&](auto i) __attribute__((always_inline)) {
+          compute<traits, i, T>(v);
+          store_scalar<i>(call, v[i]);
+        });
+    using elements = values_where<size, &needed<F>>;
+    if constexpr (elements::size() > 0)
+      row_of<F>(call, v, elements{}, values_where<size, &reduced<F>>{});
+  }
+  /// Runs over the row.
+  template <int F, class Elements, class Reduced>
+  static XLA_INLINE void row_of(const local_call& call, reg* v, Elements all, Reduced reduced) {
+    chains sums[static_cast<std::size_t>(size)];
+    each(
+        reduced, [&](auto i) __attribute__((always_inline)) { start<i>(sums[i]); });
+    std::int64_t k = 0;
+    if constexpr (Reduced::size() > 0)
+      for (std::int64_t end = block; k + together <= call.n; k += together) {
+        if constexpr (any_adds_up(Reduced{}))
+          if (k == end) [[unlikely]] {
+            end += block;
+            each(
+                reduced, [&](auto i) __attribute__((always_inline)) {
+                  if constexpr (adds_up<i>) end_block<i>(sums[i]);
+                });
+          }
+        unroll<unrolled>([&](auto u) __attribute__((always_inline)) {
+          step<F>(call, v, sums, u, k + u * w, all_lanes{}, all);
+        });
       }
-    });
-    if constexpr (any<F>) {
-      chains sums[size];
-      unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
-        if constexpr (Key[i].reduce && table.phase[i] == F) start<i>(sums[i]);
-      });
-      std::int64_t k = 0;
-      if constexpr (reduces(F))
-        for (std::int64_t end = block; k + together <= call.n; k += together) {
-          if constexpr (in_blocks<F>)
-            if (k == end) [[unlikely]] {
-              end += block;
-              unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
-                if constexpr (adds_up<i> && table.phase[i] == F) end_block<i>(sums[i]);
-              });
-            }
-          unroll<unrolled>([&](auto u) __attribute__((always_inline)) {
-            step<F>(call, row, sums, u, k + u * w, all_lanes{});
-          });
-        }
 #pragma GCC unroll 1  // or what may remain after chains is written out once more each
-      for (; k + w <= call.n; k += w) step<F>(call, row, sums, 0, k, all_lanes{});
-      if constexpr (w > 1)
-        if (k < call.n) step<F>(call, row, sums, 0, k, call.n - k);
-      unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
-        if constexpr (Key[i].reduce && table.phase[i] == F) {
-          row[i].number = finish<i>(sums[i], call.n);
-          store_scalar<i>(call, row[i]);
-        }
-      });
-    }
+    for (; k + w <= call.n; k += w) step<F>(call, v, sums, 0, k, all_lanes{}, all);
+    if constexpr (w > 1)
+      if (k < call.n) step<F>(call, v, sums, 0, k, call.n - k, all);
+    each(
+        reduced, [&](auto i) __attribute__((always_inline)) {
+          v[i].number = finish<i>(sums[i], call.n);
+          store_scalar<i>(call, v[i]);
+        });
   }
 
   /// A reduction on its way. Of those that are NaN where an element is, the chains are of numbers,
@@ -259,56 +267,44 @@ struct row_kernel {
   }
   template <int I>
   static XLA_INLINE void store_scalar(const local_call& call, const reg& value) {
-    if constexpr (Key[I].output) store_one<T, truth(I)>(call.pointers[traits::pointer(I)], value);
+    if constexpr (of[I].output) store_one<T, of[I].truth>(call.pointers[of[I].pointer], value);
   }
 
-  template <int F, class N>
-  static XLA_INLINE void step(const local_call& call, const reg* row, chains* sums, int u,
-                              std::int64_t k, N n) {
-    reg v[size];
-    unroll<traits::size>([&](auto i) __attribute__((always_inline)) {
-      constexpr micro_op m = Key[i];
-      if constexpr (table.scalar[i] && !m.reduce) v[i] = row[i];
-      else if constexpr (m.reduce && table.phase[i] < F) v[i] = row[i];
-      else if constexpr (need<F>.value[i]) {
-        if constexpr (m.reduce) {
-          add_up<i>(sums[i], u, v[m.a].number, n);
-        } else {
-          element<F, i>(call, v, k, n);
-        }
-      }
-    });
+  template <int F, class N, int... I>
+  static XLA_INLINE void step(const local_call& call, reg* v, chains* sums, int u, std::int64_t k,
+                              N n, values<I...>) {
+    (element<F, I>(call, v, sums, u, k, n), ...);
   }
   template <int F, int I, class N>
-  static XLA_INLINE void element(const local_call& call, reg* v, std::int64_t k, N n) {
-    constexpr micro_op m = Key[I];
-    constexpr int bytes = truth(I) ? 1 : static_cast<int>(sizeof(T));
-    if constexpr (m.input) {
-      load<T, truth(I)>(v[I], call.pointers[traits::pointer(I)] + k * bytes, n);
+  static XLA_INLINE void element(const local_call& call, reg* v, [[maybe_unused]] chains* sums,
+                                 [[maybe_unused]] int u, std::int64_t k, N n) {
+    constexpr micro_op m = of[I];
+    if constexpr (m.reduce) {
+      add_up<I>(sums[I], u, v[m.a].number, n);
+    } else if constexpr (m.input) {
+      load<T, of[I].truth>(v[I], call.pointers[of[I].pointer] + k * bytes<I>, n);
     } else if constexpr (m.column) {
-      T* sum = reinterpret_cast<T*>(call.pointers[traits::pointer(I)]) + k;
+      T* sum = reinterpret_cast<T*>(call.pointers[of[I].pointer]) + k;
       const vec<T> before{load_numbers(sum, n)};
       store_numbers(sum, vec<T>(op_of<I>::combine(before, vec<T>{v[m.a].number})).v, n);
     } else {
-      value<F, I>(call, v, k, n);
+      if constexpr (table.kept[I]) kept<F, I>(call, v, k);
+      else compute<traits, I, T>(v);
+      if constexpr (m.output && table.phase[I] == F)
+        store<T, of[I].truth>(call.pointers[of[I].pointer] + k * bytes<I>, v[I], n);
     }
   }
-  template <int F, int I, class N>
-  static XLA_INLINE void value(const local_call& call, reg* v, std::int64_t k, N n) {
-    constexpr micro_op m = Key[I];
-    constexpr int bytes = truth(I) ? 1 : static_cast<int>(sizeof(T));
-    if constexpr (table.kept[I]) {
-      T* kept = call.scratch + table.scratch[I] * row_stride(call.n) + k;
-      if constexpr (table.phase[I] < F) v[I].number = load_numbers(kept, all_lanes{});
-      else {
-        compute<Key, I, T>(v);
-        store_numbers(kept, v[I].number, all_lanes{});
-      }
-    } else {
-      compute<Key, I, T>(v);
+  template <int I>
+  static constexpr int bytes = of[I].truth ? 1 : static_cast<int>(sizeof(T));
+  /// A value in scratch: phase F makes it, or reads it.
+  template <int F, int I>
+  static XLA_INLINE void kept(const local_call& call, reg* v, std::int64_t k) {
+    T* at = call.scratch + table.scratch[I] * row_stride(call.n) + k;
+    if constexpr (table.phase[I] < F) v[I].number = load_numbers(at, all_lanes{});
+    else {
+      compute<traits, I, T>(v);
+      store_numbers(at, v[I].number, all_lanes{});
     }
-    if constexpr (m.output && table.phase[I] == F)
-      store<T, truth(I)>(call.pointers[traits::pointer(I)] + k * bytes, v[I], n);
   }
   template <int I, class N>
   static XLA_INLINE void add_up(chains& s, int u, packet<T> value, [[maybe_unused]] N n) {
