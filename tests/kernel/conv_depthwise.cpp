@@ -100,15 +100,15 @@ void check_packed(const conv_sizes& c, conv_weights<T> rows, const std::vector<T
     CHECK(packed[size] == 44);
     w.packed = packed.data();
   };
-  xla::kernel::small_groups_forward(c, x.data(), rows, y.data());
+  xla::kernel::small_groups_forward(c, x.data(), rows, y.data(), nullptr);
   pack(conv_direction::forward, rows);
   CHECK(y == any_threads<T>(y.size(), [&](T* to) {
-          xla::kernel::small_groups_forward(c, x.data(), rows, to);
+          xla::kernel::small_groups_forward(c, x.data(), rows, to, nullptr);
         }));
-  xla::kernel::small_groups_input_gradient(c, dy.data(), columns, dx.data());
+  xla::kernel::small_groups_input_gradient(c, dy.data(), columns, dx.data(), nullptr);
   pack(conv_direction::input_gradient, columns);
   CHECK(dx == any_threads<T>(dx.size(), [&](T* to) {
-          xla::kernel::small_groups_input_gradient(c, dy.data(), columns, to);
+          xla::kernel::small_groups_input_gradient(c, dy.data(), columns, to, nullptr);
         }));
 }
 
@@ -131,10 +131,11 @@ void check(const conv_sizes& c) {
   });
   const double bound = sizeof(T) == 4 ? 2e-6 : 1e-14;
   const conv_weights<T> rows{w.data(), in * taps, taps, 1};
-  CHECK(
-      error(any_threads<T>(
-                y.size(), [&](T* to) { xla::kernel::small_groups_forward(c, x.data(), rows, to); }),
-            y) < bound);
+  CHECK(error(any_threads<T>(y.size(),
+                             [&](T* to) {
+                               xla::kernel::small_groups_forward(c, x.data(), rows, to, nullptr);
+                             }),
+              y) < bound);
   // The same weights in another order: (tap, in, out).
   std::vector<T> turned(w.size());
   for (std::int64_t o = 0; o < c.out; ++o)
@@ -144,7 +145,8 @@ void check(const conv_sizes& c) {
   const conv_weights<T> columns{turned.data(), 1, c.out, in * c.out};
   CHECK(error(any_threads<T>(dx.size(),
                              [&](T* to) {
-                               xla::kernel::small_groups_input_gradient(c, dy.data(), columns, to);
+                               xla::kernel::small_groups_input_gradient(c, dy.data(), columns, to,
+                                                                        nullptr);
                              }),
               dx) < bound);
   check_packed(c, rows, x, columns, dy);
