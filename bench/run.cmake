@@ -3,7 +3,7 @@
 #   -DPARTS="mlp;decoder;decoder_char;generate;convnet;resnet18;resnet18_read;memory;build;capture;overhead;specialise;traced;fused;rows;gemm;epilogue;attention;conv;binary"   only these; README.md has more
 #   -DROUNDS=<n>           rounds of the contests at most, 21 unless given
 #   -DTHREADS="1;2"        numbers of threads
-#   -DPYTHON=<python>      an interpreter that has torch and jax, instead of installing them
+#   -DPYTHON=<python>      an interpreter that has torch, torchvision and jax, instead of installing them
 #   -DPEERS=OFF            without PyTorch and JAX
 #   -DBUSY=ON              contests on a machine that others use: every round counts
 #   -DAGAINST=<commit>     what the part `build` is compared with
@@ -47,7 +47,12 @@ if(PYTHON)
   set(peers "${PYTHON}")
 elseif(PEERS AND contested)
   set(venv "${BUILD}/peers")
-  if(NOT EXISTS "${venv}/installed")
+  # The mark is the list of what is installed: another list is installed again.
+  set(wanted "${CMAKE_CURRENT_LIST_DIR}/peers/requirements.txt")
+  set(mark "${venv}/installed.txt")
+  execute_process(COMMAND "${CMAKE_COMMAND}" -E compare_files "${wanted}" "${mark}"
+    RESULT_VARIABLE differs ERROR_QUIET)
+  if(differs)
     message("==> installing PyTorch and JAX into ${venv}")
     execute_process(COMMAND "${python3}" -m venv "${venv}" RESULT_VARIABLE result)
     if(NOT result EQUAL 0)
@@ -56,14 +61,13 @@ elseif(PEERS AND contested)
     endif()
     if(result EQUAL 0)
       set(pip "${venv}/bin/pip" install --quiet --disable-pip-version-check)
-      set(wanted "${CMAKE_CURRENT_LIST_DIR}/peers/requirements.txt")
       execute_process(COMMAND ${pip} -r "${wanted}" RESULT_VARIABLE result)
     endif()
     if(result EQUAL 0)
-      file(TOUCH "${venv}/installed")
+      file(COPY_FILE "${wanted}" "${mark}")
     endif()
   endif()
-  if(EXISTS "${venv}/installed")
+  if(EXISTS "${mark}")
     set(peers "${venv}/bin/python")
   else()
     message("==> PyTorch and JAX could not be installed: the contests are held without them")

@@ -41,7 +41,7 @@ class training {
   template <class Step>
   int memory(std::string_view mode, Step&& step) {
     const heap counted;
-    const long long before = counted.live(), loaded = resident("VmRSS:");
+    const long long before = counted.live();
     typename Task::Model model;
     Task::set_weights(model);
     auto optimizer = Task::optimizer(model);
@@ -50,7 +50,7 @@ class training {
     train(step, model, optimizer, 0, 3);
     std::cout << R"({"name": "xla )" << mode << R"(", "state": )" << state - before
               << R"(, "step": )" << counted.most() - state << R"(, "resident": )"
-              << resident("VmHWM:") - loaded << "}" << std::endl;
+              << resident("VmHWM:") - loaded_ << "}" << std::endl;
     return 0;
   }
 
@@ -67,6 +67,7 @@ class training {
   }
 
   int threads_;
+  const long long loaded_ = resident("VmRSS:");  // before there are batches
   decltype(Task::batches()) ring_ = Task::batches();
 };
 
