@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes include/xla/data/bert_characters.hpp: what BERT's tokenizer makes of each character, as Hugging Face's tokenizers do.
+Which of them the source shows as a number is as Python's unicodedata has it.
 
-    pip install tokenizers==0.23.3 && python cmake/bert_characters.py"""
+    pip install tokenizers==0.23.3 && python3.11 cmake/bert_characters.py"""
+import hashlib
 import pathlib
+import platform
 import unicodedata
 
+import tokenizers
 from tokenizers import normalizers, pre_tokenizers
 
 WIDTH = 98
@@ -95,19 +99,21 @@ for number, r in enumerate(COMPATIBLE):
     name = ("first", "second")[number]
     tables.append(text_table(f"compatible_ideographs_{name}", f"What the characters from {r[0]:#x} on are in lower case.", items))
 
+made_by = f"cmake/bert_characters.py, tokenizers {tokenizers.__version__}, Python {platform.python_version()}"
 text = f"""// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string_view>
 
-// Written by cmake/bert_characters.py.
+// Written by {made_by}:
+// {hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()}
 // clang-format off
-namespace xla::data {{
+namespace xla::data::detail {{
 
 /// Characters from the first to the last.
 struct CharacterRange {{
   char32_t first, last;
 }};
 
-""" + "\n\n".join(tables) + "\n\n}  // namespace xla::data\n"
+""" + "\n\n".join(tables) + "\n\n}  // namespace xla::data::detail\n"
 (pathlib.Path(__file__).parents[1] / "include/xla/data/bert_characters.hpp").write_text(text)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What PyTorch computed is what its generator says, and all of it is compared: -DPROGRAMS -DFOLDER -DWORK. The programs
-# write down the cases that they look up.
+# write down the cases that they look up. Tables of C++ say who wrote them, and that one's sum.
 
 cmake_minimum_required(VERSION 3.24)
 
@@ -22,6 +22,20 @@ foreach(generator file IN ZIP_LISTS GENERATORS FILES)
     string(REGEX MATCH "^[^ ]+" case "${line}")
     list(APPEND cases "${case}")
   endforeach()
+endforeach()
+
+foreach(table IN ITEMS tests/data/tokens.inc include/xla/data/bert_characters.hpp)
+  set(root "${FOLDER}/../..")
+  file(STRINGS "${root}/${table}" head LIMIT_COUNT 8 ENCODING UTF-8)
+  if(NOT head MATCHES "// Written by ([^ ,]+), [^;:]+:;// ([0-9a-f]+);")
+    message(FATAL_ERROR "${table} does not say what wrote it. It begins: ${head}")
+  endif()
+  set(generator "${CMAKE_MATCH_1}")
+  set(written "${CMAKE_MATCH_2}")
+  file(SHA256 "${root}/${generator}" sum)
+  if(NOT written STREQUAL sum)
+    message(FATAL_ERROR "${table} was written by another ${generator}, whose sum is ${sum}: run that again.")
+  endif()
 endforeach()
 
 set(ENV{XLA_TEST_CASES} "${WORK}")

@@ -34,7 +34,7 @@ std::uint64_t hash_of_block(char32_t first, char32_t end, bool lower_case) {
   for (char32_t c = first; c < end; ++c) {
     if (c >= 0xd800 && c < 0xe000) continue;
     std::string text = "a";
-    data::append_character(text, c);
+    data::detail::append_character(text, c);
     fold(hash, data::bert_words(text + 'a', lower_case));
   }
   return hash;
@@ -47,7 +47,7 @@ std::uint64_t hash_of_random_texts(bool lower_case) {
     std::string text;
     for (std::uint64_t i = 0; i < 30; ++i) {
       const double at = (test::number<double>(n, i) + 4) / 8 * static_cast<double>(pool.size());
-      data::append_character(text, pool[static_cast<std::size_t>(at)]);
+      data::detail::append_character(text, pool[static_cast<std::size_t>(at)]);
     }
     fold(hash, data::bert_words(text, lower_case));
   }

@@ -155,6 +155,18 @@ TEST_CASE("BERT takes the names of its first files, and says what does not fit")
   CHECK_THROWS_WITH(xla::load_state_dict(model, state),
                     test::contains("embeddings.LayerNorm.weight"));
   CHECK(xla::load_state_dict(model, models::bert_names(state)).empty());
+
+  auto file = state;  // of the model with its heads
+  for (auto& array : file) array.name = "bert." + array.name;
+  file.push_back({.name = "cls.seq_relationship.bias", .sizes = {0}, .bytes = {}});
+  models::BertModel<small(false)> other;
+  CHECK(xla::load_state_dict(other, models::part_of(models::bert_names(file), "bert.")).empty());
+  test::check_equal(other.pooler.dense.weight, model.pooler.dense.weight);
+  models::BertForMaskedLM<small(false)> whole;
+  xla::load_state_dict(whole, models::bert_names(file), false);
+  test::check_equal(whole.bert.embeddings.LayerNorm.weight, model.embeddings.LayerNorm.weight);
+  test::check_equal(whole.bert.encoder.layer[1].output.dense.weight,
+                    model.encoder.layer[1].output.dense.weight);
   CHECK_THROWS_AS(model(xla::full<std::int64_t>({1, 3}, 50)), xla::index_error);
   CHECK_THROWS_AS(model(xla::zeros<std::int64_t>({1, 13})), xla::shape_error);
 }

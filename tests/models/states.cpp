@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All models at their full sizes, of which nothing is computed.
+// All models at their full sizes, of which nothing is computed; and how networks begin.
 #include "support/models.hpp"
+#include "support/moments.hpp"
 #include "xla/models/alexnet.hpp"
 #include "xla/models/mnasnet.hpp"
 #include "xla/models/mobilenet_v2.hpp"
@@ -29,4 +30,64 @@ TEST_CASE("states have torchvision's names and sizes, in its order") {
   test::check_states<models::SqueezeNet1_1<>>("squeezenet1_1");
   test::check_states<models::MobileNetV2<>>("mobilenet_v2");
   test::check_states<models::MNASNet1_0<>>("mnasnet1_0");
+}
+
+namespace {
+
+template <class Model>
+Model begun() {
+  xla::manual_seed(1);
+  return Model{};
+}
+/// He's normal numbers: of a sum over so many products.
+void check_he(const xla::Tensor<float, 4>& weight, double products) {
+  test::check_moments(weight, 0, std::sqrt(2 / products));
+}
+void check_zeros(const xla::Tensor<float, 1>& bias) { CHECK(max(abs(bias)).item() == 0); }
+template <std::size_t I>
+const auto& layer(const auto& sequence) {
+  return std::get<I>(sequence.layers);
+}
+
+}  // namespace
+
+TEST_CASE("networks begin with torchvision's deviations and bounds") {
+  const xla::eager_mode_guard eager;
+  const auto resnet = begun<models::ResNet<models::ResNetConfig{.layers = {1, 1, 1, 1}}>>();
+  check_he(resnet.conv1.weight, 64 * 49);
+  check_he(layer<0>(resnet.layer2).conv1.weight, 128 * 9);
+  test::check_uniform(resnet.fc.weight, 1 / std::sqrt(512.0));
+  test::check_equal(resnet.bn1.weight, xla::ones<float>({64}));
+  check_zeros(resnet.bn1.bias);
+
+  const auto vgg = begun<models::VGG<models::VGGConfig{.convolutions = {1, 1, 1, 1, 1},
+                                                       .channels = {32, 16, 16, 16, 16},
+                                                       .hidden = 40,
+                                                       .num_classes = 100}>>();
+  check_he(layer<3>(vgg.features).weight, 16 * 9);
+  check_zeros(layer<3>(vgg.features).bias);
+  test::check_moments(layer<6>(vgg.classifier).weight, 0, 0.01);
+  check_zeros(layer<6>(vgg.classifier).bias);
+
+  const auto squeezed = begun<models::SqueezeNet1_1<>>();
+  const auto& fire = layer<3>(squeezed.features);
+  test::check_uniform(fire.expand3x3.weight, std::sqrt(6.0 / (16 * 9)));
+  check_zeros(fire.expand3x3.bias);
+  test::check_moments(layer<1>(squeezed.classifier).weight, 0, 0.01);
+  check_zeros(layer<1>(squeezed.classifier).bias);
+
+  const auto mobile = begun<models::BasicMobileNetV2<models::MobileNetV2Config{
+      .width_mult = 0.25, .blocks = {1, 1, 0, 0, 0, 0, 0}, .num_classes = 10}>>();
+  check_he(layer<0>(layer<3>(mobile.features)).weight, 1280);
+  test::check_moments(layer<1>(mobile.classifier).weight, 0, 0.01);
+  check_zeros(layer<1>(mobile.classifier).bias);
+
+  const auto mnas = begun<models::MNASNet<models::MNASNetConfig{
+      .alpha = 0.25, .blocks = {1, 1, 1, 1, 1, 1}, .num_classes = 10}>>();
+  check_he(layer<14>(mnas.layers).weight, 1280);
+  test::check_uniform(layer<1>(mnas.classifier).weight, std::sqrt(3.0 / 10));
+  check_zeros(layer<1>(mnas.classifier).bias);
+
+  const auto alex = begun<models::AlexNet<10, 24>>();
+  test::check_uniform(layer<3>(alex.features).weight, 1 / std::sqrt(64.0 * 25));
 }

@@ -61,5 +61,10 @@ TEST_CASE("a vision transformer begins with small weights, and refuses other ima
   CHECK(max(abs(model.head.bias)).item() == 0);
   CHECK(max(abs(model.cls_token)).item() < 1e-5f);
   test::check_equal(model.norm.weight, xla::ones<float>({16}));
-  CHECK_THROWS_AS(model(test::numbers<float>({1, 3, 16, 12})), xla::shape_error);
+  for (const auto& [height, width] :  // the last two have 9 patches, too
+       {std::pair<int, int>{16, 12}, {12, 16}, {15, 15}, {4, 36}})
+    CHECK_THROWS_AS(model(test::numbers<float>({1, 3, height, width})), xla::shape_error);
+  CHECK_THROWS_WITH(
+      model(test::numbers<float>({1, 3, 12, 36})),
+      test::contains("models::VisionTransformer") && test::contains("(1, 3, 12, 36)"));
 }

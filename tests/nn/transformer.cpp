@@ -3,6 +3,7 @@
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
+#include "support/moments.hpp"
 #include "support/stored.hpp"
 #include "xla/nn/loss.hpp"
 #include "xla/nn/state_dict.hpp"
@@ -100,6 +101,31 @@ TEST_CASE("attention that numbers are added to: every mode, gradients of both or
   test::check_gradient(
       [](auto& a, auto& b, auto& c, auto& m) { return scaled_dot_product_attention(a, b, c, m); },
       q, k, v, numbers<double>({3, 4}, 4));
+  test::check_gradient(
+      [](auto& a, auto& b, auto& c, auto& m) {
+        const auto y = scaled_dot_product_attention(a, b, c, m);
+        const auto [da, db, dc, dm] =
+            grad(sum(y * y), std::tie(a, b, c, m), {.create_graph = true});
+        return xla::cat({flatten(da), flatten(db), flatten(dc), flatten(dm)});
+      },
+      q, k, v, numbers<double>({3, 4}, 4));
+}
+
+TEST_CASE("attention begins with PyTorch's bounds") {
+  const xla::eager_mode_guard eager;
+  xla::manual_seed(1);
+  const nn::MultiheadAttention<64, 2> one;
+  test::check_uniform(one.in_proj_weight, std::sqrt(6.0 / (4 * 64)));
+  test::check_uniform(one.out_proj.weight, 1 / std::sqrt(64.0));
+  CHECK(max(abs(one.in_proj_bias)).item() == 0);
+  CHECK(max(abs(one.out_proj.bias)).item() == 0);
+  const nn::MultiheadAttention<nn::MultiheadAttentionConfig{
+      .embed_dim = 500, .num_heads = 2, .add_bias_kv = true, .kdim = 20}>
+      three;
+  test::check_uniform(three.q_proj_weight, std::sqrt(6.0 / 1000));
+  test::check_uniform(three.k_proj_weight, std::sqrt(6.0 / 520));
+  CHECK(test::moments_of(three.bias_k).std == Approx(1 / std::sqrt(500.0)).epsilon(0.15));
+  CHECK(test::moments_of(three.bias_v).std == Approx(1 / std::sqrt(500.0)).epsilon(0.15));
 }
 
 TEST_CASE("who sees nothing takes nothing, also of what numbers hide") {

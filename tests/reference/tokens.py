@@ -3,9 +3,12 @@
 """Writes tests/data/vocab.txt and tests/data/tokens.inc: what transformers.BertTokenizer makes of texts and of every character.
 
     pip install transformers==5.23.0 tokenizers==0.23.3 && python tests/reference/tokens.py"""
+import hashlib
 import pathlib
 import string
 
+import tokenizers
+import transformers
 from tokenizers import normalizers, pre_tokenizers
 from transformers import BertTokenizer
 
@@ -109,7 +112,9 @@ def main():
         text = "".join(POOL[int(fraction(n, i) * len(POOL))] for i in range(30))
         sums = [fold(hash, words(text)) for hash, words in zip(sums, ways)]
     lines.append(f"inline constexpr std::uint64_t random_lower = {sums[0]:#x}, random_cased = {sums[1]:#x};")
-    text = "// SPDX-License-Identifier: Apache-2.0\n// Written by tests/reference/tokens.py.\n#pragma once\n\n"
+    made_by = f"tests/reference/tokens.py, transformers {transformers.__version__}, tokenizers {tokenizers.__version__}"
+    sum = hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()
+    text = f"// SPDX-License-Identifier: Apache-2.0\n// Written by {made_by}:\n// {sum}\n#pragma once\n\n"
     text += "#include <cstdint>\n#include <string_view>\n#include <vector>\n\n// clang-format off\n"
     text += "namespace reference {\n" + "\n".join(lines) + "\n}  // namespace reference\n"
     (DATA / "tokens.inc").write_text(text)

@@ -60,7 +60,7 @@ inline constexpr auto state_sizes = [] {
   return all;
 }();
 
-/// Names and sizes of a model's states against torchvision's, in its order.
+/// Names and sizes of a model's states against those that it has in Python, in their order.
 template <class Model>
 void check_states(const std::string& name) {
   INFO(name);

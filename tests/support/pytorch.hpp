@@ -31,7 +31,8 @@ class pytorch {
     used_.insert(name);
     return at->second;
   }
-  /// The states of a model of torchvision's, in order: "conv1.weight 64 3 7 7".
+  /// The states of a model of torchvision's, timm's or Hugging Face's, in order: "conv1.weight 64 3
+  /// 7 7".
   const std::vector<std::string>& states(const std::string& model) {
     const std::string name = "states/" + model;
     used_.insert(name);

@@ -12,6 +12,7 @@
 #include "xla/data/bert_characters.hpp"
 
 namespace xla::data {
+namespace detail {
 
 /// How many bytes a character of UTF-8 has, by its first; 0 where none begins so.
 constexpr std::size_t utf8_length(unsigned char first) {
@@ -81,7 +82,8 @@ void fold_character(char32_t c, F f) {
     else high = middle;
   }
   if (2 * low < folded_one.size() && folded_one[2 * low] == c) return f(folded_one[2 * low + 1]);
-  for (std::size_t i = 0; i < folded_several.size(); i = folded_several.find(U' ', i) + 1)
+  for (std::size_t i = 0; i < folded_several.size() && folded_several[i] <= c;
+       i = folded_several.find(U' ', i) + 1)
     if (folded_several[i] == c) {
       for (++i; folded_several[i] != U' '; ++i) f(folded_several[i]);
       return;
@@ -89,24 +91,26 @@ void fold_character(char32_t c, F f) {
   f(c);
 }
 
+}  // namespace detail
+
 /// The words of a text (UTF-8) as BERT reads it: between spaces, and each sign of punctuation and
 /// each ideograph by itself. Control characters are left out, of texts in lower case also accents.
 inline std::vector<std::string> bert_words(std::string_view text, bool lower_case) {
   std::vector<std::string> words;
   bool open = false;  // whether more may follow in the last word
   const auto put = [&](char32_t c) {
-    const bool alone = in_ranges(punctuation, c);
+    const bool alone = detail::in_ranges(detail::punctuation, c);
     if (!open || alone) words.emplace_back();
-    append_character(words.back(), c);
+    detail::append_character(words.back(), c);
     open = !alone;
   };
   while (!text.empty()) {
-    const char32_t c = take_character(text);
-    if (in_ranges(removed_characters, c)) continue;
-    const bool apart = in_ranges(ideographs, c);
-    if (apart || in_ranges(space_characters, c)) open = false;
-    if (in_ranges(space_characters, c)) continue;
-    if (lower_case) fold_character(c, put);
+    const char32_t c = detail::take_character(text);
+    if (detail::in_ranges(detail::removed_characters, c)) continue;
+    const bool apart = detail::in_ranges(detail::ideographs, c);
+    if (apart || detail::in_ranges(detail::space_characters, c)) open = false;
+    if (detail::in_ranges(detail::space_characters, c)) continue;
+    if (lower_case) detail::fold_character(c, put);
     else put(c);
     if (apart) open = false;
   }

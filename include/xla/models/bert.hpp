@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "xla/models/names.hpp"
+#include "xla/models/parts.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/embedding.hpp"
 #include "xla/nn/linear.hpp"
@@ -15,7 +16,6 @@
 #include "xla/nn/shape.hpp"
 #include "xla/op/derived/activation.hpp"
 #include "xla/op/derived/attention.hpp"
-#include "xla/op/permute.hpp"
 #include "xla/op/slice.hpp"
 #include "xla/op/tanh.hpp"
 
@@ -98,7 +98,6 @@ struct BertSelfAttention {
   static_assert(C.num_attention_heads > 0 && C.hidden_size % C.num_attention_heads == 0,
                 "xla::models::Bert: num_attention_heads has to divide hidden_size");
   using parts = detail::bert_parts<C>;
-  static constexpr int head_size = C.hidden_size / C.num_attention_heads;
 
   nn::Linear query{C.hidden_size, C.hidden_size};
   nn::Linear key{C.hidden_size, C.hidden_size};
@@ -112,15 +111,14 @@ struct BertSelfAttention {
       options.dropout_p = dropout.p;
       options.training = dropout.training;
     }
-    const auto y = scaled_dot_product_attention(split(query(x)), split(key(x)), split(value(x)),
-                                                mask..., options);
-    return reshape(transpose(y, 1, 2), {x.size(0), x.size(1), C.hidden_size});
+    return detail::join_heads<C.hidden_size>(scaled_dot_product_attention(
+        heads(query(x)), heads(key(x)), heads(value(x)), mask..., options));
   }
   XLA_MODULE(query, key, value, dropout)
 
  private:
-  static constexpr auto split(const typename parts::stream& x) {
-    return transpose(reshape(x, {x.size(0), x.size(1), C.num_attention_heads, head_size}), 1, 2);
+  static constexpr auto heads(const typename parts::stream& x) {
+    return detail::split_heads<C.num_attention_heads, C.hidden_size>(x);
   }
 };
 
@@ -197,7 +195,8 @@ struct BertPooler {
 /// Tokens (batch, sequence) to (batch, sequence, hidden_size), Hugging Face's last_hidden_state,
 /// of which pooler makes its pooler_output. Of an attention_mask (batch, sequence) tokens where it
 /// is 0 are not seen: padding; token_type_ids (batch, sequence) say to which segment each belongs.
-/// States are called as in transformers.BertModel, whose weights fit; see bert_names for old files.
+/// States are called as in transformers.BertModel, whose weights fit. Files of BERT with a head, as
+/// bert-base-uncased's, have it as their part "bert.": part_of(bert_names(file), "bert.").
 /// A token outside the vocabulary is an index_error, a longer sequence than
 /// max_position_embeddings a shape_error. Devlin, Chang, Lee and Toutanova (2018).
 template <BertConfig C = bert_base, bool Pooling = true>
@@ -208,7 +207,7 @@ struct BertModel {
   std::conditional_t<Pooling, BertPooler<C>, nn::Identity> pooler;
 
   constexpr BertModel() {
-    if (!std::is_constant_evaluated()) reset_parameters();
+    if (!__builtin_is_constant_evaluated()) reset_parameters();
   }
   void reset_parameters() {
     detail::init_bert(*this);
@@ -241,7 +240,7 @@ struct BertForSequenceClassification {
   nn::Linear classifier{C.hidden_size, Labels};
 
   constexpr BertForSequenceClassification() {
-    if (!std::is_constant_evaluated()) detail::init_bert(classifier);
+    if (!__builtin_is_constant_evaluated()) detail::init_bert(classifier);
   }
   template <class... Inputs>
   constexpr auto operator()(const Inputs&... inputs) const {
@@ -276,14 +275,16 @@ struct BertOnlyMLMHead {
 };
 
 /// Texts to logits (batch, sequence, vocab_size) of what stands at each place; the arguments are
-/// BertModel's. The last layer's weight is that of the embeddings, and files name it once.
+/// BertModel's. The last layer's weight is that of the embeddings, and files name it once. Where
+/// they have a pooler and other heads besides, as bert-base-uncased's, let load_state_dict not be
+/// strict.
 template <BertConfig C = bert_base>
 struct BertForMaskedLM {
   BertModel<C, false> bert;
   BertOnlyMLMHead<C> cls;
 
   constexpr BertForMaskedLM() {
-    if (!std::is_constant_evaluated()) detail::init_bert(cls);
+    if (!__builtin_is_constant_evaluated()) detail::init_bert(cls);
   }
   template <class... Inputs>
   constexpr auto operator()(const Inputs&... inputs) const {

@@ -28,4 +28,16 @@ inline StateDict renamed(StateDict state, std::span<const RenamedPart> parts) {
   return state;
 }
 
+/// The values whose names begin with a prefix, by what is left of these: a part of a model.
+template <class = void>
+inline StateDict part_of(const StateDict& state, std::string_view prefix) {
+  StateDict part;
+  for (const auto& value : state)
+    if (value.name.starts_with(prefix)) {
+      part.push_back(value);
+      part.back().name.erase(0, prefix.size());
+    }
+  return part;
+}
+
 }  // namespace xla::models

@@ -8,8 +8,11 @@
 #include "xla/nn/conv.hpp"
 #include "xla/nn/init.hpp"
 #include "xla/nn/sequential.hpp"
+#include "xla/op/permute.hpp"
+#include "xla/op/reshape.hpp"
 
-/// Networks of the literature, by torchvision's names: a file a family, and here what several have.
+/// Networks of the literature, by the names of torchvision, timm and Hugging Face: a file a family,
+/// and here what several have.
 namespace xla::models {
 
 /// Gives every convolution's weight normal numbers that keep the variance of gradients where relu
@@ -47,6 +50,17 @@ constexpr int rounded_width(double channels) {
   const int nearest = static_cast<int>(channels + 4) / 8 * 8;
   const int width = nearest < 8 ? 8 : nearest;
   return width < 0.9 * channels ? width + 8 : width;
+}
+
+/// (batch, sequence, Features) to (batch, Heads, sequence, Features / Heads).
+template <int Heads, int Features>
+constexpr auto split_heads(const Tensor<float, 3>& x) {
+  return transpose(reshape(x, {x.size(0), x.size(1), Heads, Features / Heads}), 1, 2);
+}
+/// And the way back.
+template <int Features>
+constexpr auto join_heads(const Tensor<float, 4>& x) {
+  return reshape(transpose(x, 1, 2), {x.size(0), x.size(2), Features});
 }
 
 }  // namespace detail

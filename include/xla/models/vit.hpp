@@ -7,14 +7,18 @@
 #include <utility>
 
 #include "xla/models/names.hpp"
+#include "xla/models/parts.hpp"
 #include "xla/nn/conv.hpp"
+#include "xla/nn/init.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/normalization.hpp"
+#include "xla/op/check_index.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/derived/activation.hpp"
 #include "xla/op/derived/attention.hpp"
 #include "xla/op/derived/split.hpp"
 #include "xla/op/permute.hpp"
+#include "xla/op/reshape.hpp"
 
 namespace xla::models {
 
@@ -60,15 +64,14 @@ struct VitAttention {
 
   constexpr auto operator()(const Tensor<float, 3>& x) const {
     const auto [q, k, v] = split<3>(qkv(x), 2);
-    const auto y = scaled_dot_product_attention(heads(q), heads(k), heads(v));
-    return proj(reshape(transpose(y, 1, 2), {x.size(0), x.size(1), C.hidden_dim}));
+    return proj(
+        join_heads<C.hidden_dim>(scaled_dot_product_attention(heads(q), heads(k), heads(v))));
   }
   XLA_MODULE(qkv, proj)
 
  private:
   static constexpr auto heads(const Tensor<float, 3>& x) {
-    return transpose(reshape(x, {x.size(0), x.size(1), C.num_heads, C.hidden_dim / C.num_heads}), 1,
-                     2);
+    return split_heads<C.num_heads, C.hidden_dim>(x);
   }
 };
 
@@ -93,6 +96,11 @@ struct VitBlock {
   XLA_MODULE(norm1, attn, norm2, mlp)
 };
 
+/// Who refuses images of another size.
+struct vit_images {
+  static constexpr auto name = "models::VisionTransformer";
+};
+
 }  // namespace detail
 
 /// Images (batch, 3, image_size, image_size) to logits (batch, num_classes). States are called as
@@ -111,7 +119,7 @@ struct VisionTransformer {
   nn::Linear head{C.hidden_dim, C.num_classes};
 
   constexpr VisionTransformer() {
-    if (!std::is_constant_evaluated()) reset_parameters();
+    if (!__builtin_is_constant_evaluated()) reset_parameters();
   }
   /// Weights normal with a standard deviation of 0.02, biases 0, as timm's.
   void reset_parameters() {
@@ -123,7 +131,8 @@ struct VisionTransformer {
     });
   }
 
-  constexpr auto operator()(const Tensor<float, 4>& x) const {
+  constexpr auto operator()(const Tensor<float, 4>& x, caller who = here()) const {
+    for (const int axis : {2, 3}) check_size<detail::vit_images>(x, axis, C.image_size, who);
     const auto first = expand(cls_token, {x.size(0), 1, C.hidden_dim});
     Tensor<float, 3> h = cat({first, patch_embed(x)}, 1) + pos_embed;
     for (const auto& block : blocks) h = block(h);

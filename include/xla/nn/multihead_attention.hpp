@@ -24,7 +24,7 @@ namespace xla::nn {
 struct MultiheadAttentionConfig {
   int embed_dim;
   int num_heads;
-  bool dropout = false;  ///< of attention weights; the constructor takes its probability
+  bool dropout = false;  ///< of attention weights: the constructor's probability, else 0.1
   bool bias = true;
   bool add_bias_kv = false;    ///< a learned key and value after the others
   bool add_zero_attn = false;  ///< a key and a value of zeros after the others
@@ -108,7 +108,8 @@ struct BasicMultiheadAttention {
     if constexpr (C.dropout) dropout.p = 0.1;
     if (!__builtin_is_constant_evaluated()) reset_parameters();
   }
-  /// A probability outside [0, 1] is an xla::error.
+  /// Without it 0.1, where PyTorch's is 0: there dropout is told by its probability alone. One
+  /// outside [0, 1] is an xla::error.
   constexpr explicit BasicMultiheadAttention(double dropout_p)
     requires(C.dropout)
       : BasicMultiheadAttention() {
