@@ -315,7 +315,7 @@ TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forb
   CHECK(forward(1, 7, 512) == conv_way::winograd_2);
   CHECK(forward(8, 7, 512) == conv_way::winograd_4);
 
-  const convolution c{square(1, 28, 28, 64, 64, 3, 1, 1)};
+  convolution c{square(1, 28, 28, 64, 64, 3, 1, 1)};
   REQUIRE(way_of<float>(c, conv_direction::forward) == conv_way::winograd_4);
   check(c, chosen<float>, 1e-5);
   const auto x = numbers<float>(c.inputs(), 1), w = numbers<float>(c.parameters(), 2);
@@ -325,11 +325,10 @@ TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forb
     return y;
   };
   const auto fast = run();
-  xla::set_winograd(false);
-  CHECK(!xla::winograd_allowed());
+  c.direct = true;
   CHECK(way_of<float>(c, conv_direction::forward) == conv_way::direct);
   const auto plain = run();
-  xla::set_winograd(true);
+  c.direct = false;
   CHECK(plain != fast);
   CHECK(run() == fast);
 }

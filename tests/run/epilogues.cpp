@@ -75,6 +75,11 @@ TEST_CASE("bias and activation on the result of a convolution of any shape") {
   check_convolution<1, 0, 1>({2, 24, 17, 19}, {70, 24, 1, 1});
   check_convolution<1, 0, 1>({1, 24, 2, 2}, {350, 24, 1, 1});
 }
+TEST_CASE("images that lie as they do for the user are told of by no kernel") {
+  const test::traced_without layouts("-layouts");
+  check_convolution<1, 1, 1>({1, 3, 60, 60}, {1, 3, 3, 3});
+  check_convolution<1, 1, 1>({1, 3, 9, 9}, {16, 3, 3, 3});
+}
 TEST_CASE("bias and activation on the result of a convolution in groups") {
   check_convolution<1, 1, 24>({2, 24, 11, 14}, {24, 1, 3, 3});
   check_convolution<1, 1, 24>({2, 24, 6, 5}, {48, 1, 3, 3});

@@ -218,6 +218,24 @@ TEST_CASE("threads share what is kept") {
   }
 }
 
+TEST_CASE("a transposed convolution keeps one form of its weights for images of every size") {
+  const xla::eager_mode_guard guard;
+  nn::ConvTranspose2d<3, 2, 1> up{64, 32};
+  const auto once = xla::memory_allocated();
+  std::int64_t kept = 0;
+  for (const xla::Size size : {4, 5, 6, 7}) {
+    {
+      const auto x = numbers<float>({1, 64, size, size}, 1);
+      const auto want = up(x).to_vector();
+      for (int i = 0; i < 2; ++i) CHECK(up(x).to_vector() == want);
+    }
+    const auto now = xla::memory_allocated() - once;
+    if (size == 4) kept = now;
+    CHECK(now == kept);
+  }
+  CHECK(kept >= 4 * 64 * 32 * 9);
+}
+
 TEST_CASE("Winograd's algorithm is forbidden to one compiled function") {
   const xla::eager_mode_guard guard;
   auto x = numbers<float>({1, 3, 12, 12}, 1);

@@ -5,10 +5,6 @@
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/conv_sizes.hpp"
 
-namespace xla::detail {
-struct buffer;
-}
-
 namespace xla::kernel {
 
 /// What a weight is made into before the sums begin, packed by taps or transformed, takes so many

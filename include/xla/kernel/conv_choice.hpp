@@ -7,7 +7,6 @@
 #include "xla/kernel/conv.hpp"
 #include "xla/kernel/conv_depthwise.hpp"
 #include "xla/kernel/conv_winograd.hpp"
-#include "xla/kernel/winograd.hpp"
 
 namespace xla::kernel {
 
@@ -39,7 +38,7 @@ bool may_be_winograd(const conv_sizes& s) {
   return s.kernel[0] == 3 && s.kernel[1] == 3 && s.stride[0] == 1 && s.stride[1] == 1 &&
          s.dilation[0] == 1 && s.dilation[1] == 1 && s.groups == 1 && s.padding[0] <= 2 &&
          s.padding[1] <= 2 && s.in % 16 == 0 && s.out % 16 == 0 && std::max(s.in, s.out) <= 1024 &&
-         !s.direct && winograd_allowed<>();
+         !s.direct;
 }
 
 /// The way of a convolution or one of its gradients, by sizes alone, so that bits do not depend on

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -23,10 +24,11 @@ struct conv_form {
   static conv_form of(const conv_sizes& s, conv_direction d) {
     conv_form f{s, way_of<T>(s, d), d};
     f.sizes.batch = 0;
-    if (d == conv_direction::forward) {  // it packs the same for images of every size
-      f.sizes.height = f.sizes.width = 0;
-      f.sizes.out_height = f.sizes.out_width = detail::is_product(s);
-    }
+    // It packs the same for images of every size, but for phases of the stride that have no pixels.
+    const bool forward = d == conv_direction::forward;
+    f.sizes.height = forward ? 0 : std::min(s.height, s.stride[0]);
+    f.sizes.width = forward ? 0 : std::min(s.width, s.stride[1]);
+    f.sizes.out_height = f.sizes.out_width = detail::is_product(s);
     return f;
   }
 };

@@ -5,14 +5,14 @@
 #include <atomic>
 #include <cstdint>
 
-#include "xla/base/instance.hpp"
 #include "xla/kernel/loops.hpp"
 
 namespace xla::kernel {
 
 /// What runs on a result, seen as rows of its last axis, while that is in the cache: on a part of
 /// the rows at a time, as soon as the kernel that makes them has told that all of it is there. It
-/// runs on the thread that told so last.
+/// runs on the thread that told so last; what no kernel tells of, rest() runs, shared among
+/// threads.
 template <class In>
 class basic_epilogue {
  public:

@@ -4,6 +4,7 @@
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/channels.hpp"
 #include "xla/kernel/conv.hpp"
+#include "xla/kernel/winograd.hpp"
 #include "xla/op/convolution.hpp"
 #include "xla/tensor/working_memory.hpp"
 
@@ -35,9 +36,6 @@ class channels_last_image {
     if (turned_)
       kernel::transpose_matrices(made, batch_, height * width, channels, static_cast<T*>(to));
   }
-
-  /// Whether it lies otherwise than kernels take it.
-  bool turned() const { return turned_; }
 
   std::int64_t channels, height, width;
 
@@ -73,7 +71,7 @@ struct convolution_parts {
              .padding = {a.padding[0], a.padding[2]},
              .dilation = {a.dilation[0], a.dilation[1]},
              .groups = a.groups,
-             .direct = a.direct};
+             .direct = a.direct || !winograd_allowed<>()};
   }
   void choose(kernel::conv_direction d, kernel_choice& out) const {
     out.way = kernel::conv_way_name<T>(sizes, d);
@@ -96,7 +94,8 @@ struct kernel_of<op::convolution, Out, T> {
     T* const y = p.y.place(call.out);
     auto w = p.weights(call.in[1]);
     kernel::keep_packed(call.keeper, p.sizes, kernel::conv_direction::forward, w);
-    kernel::conv_forward(p.sizes, p.x.read(call.in[0]), w, y, p.y.turned() ? nullptr : call.after);
+    kernel::conv_forward(p.sizes, p.x.read(call.in[0]), w, y,
+                         p.attr.channels_last ? call.after : nullptr);
     p.y.write(y, call.out);
   }
   static void choose(const kernel_call& of, kernel_choice& out) {
@@ -116,7 +115,7 @@ struct kernel_of<op::convolution_input, Out, T> {
     auto w = p.weights(call.in[1]);
     kernel::keep_packed(call.keeper, p.sizes, kernel::conv_direction::input_gradient, w);
     kernel::conv_input_gradient(p.sizes, p.y.read(call.in[0]), w, x,
-                                p.x.turned() ? nullptr : call.after);
+                                p.attr.channels_last ? call.after : nullptr);
     p.x.write(x, call.out);
   }
   static void choose(const kernel_call& of, kernel_choice& out) {

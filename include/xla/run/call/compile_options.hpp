@@ -9,7 +9,9 @@ namespace xla {
 struct CompileOptions {
   std::string name = "step";  ///< in the metrics report and in XLA_DEBUG's output
   int max_signatures = 64;    ///< different argument shapes that are specialised
-  bool winograd = true;       ///< convolutions may use Winograd's algorithm; see set_winograd()
+  /// Convolutions may use Winograd's algorithm; see set_winograd(). In the body of another compiled
+  /// function that one's option holds.
+  bool winograd = true;
 };
 
 }  // namespace xla

@@ -76,7 +76,7 @@ class basic_epilogue_finder {
   static bool same_rows(const shape& a, const shape& b) {
     return a.rank > 1 && b.rank > 1 && a[a.rank - 1] == b[b.rank - 1] && b[b.rank - 1] > 1;
   }
-  /// Whether a step between reads what the maker makes, or writes what it has read.
+  /// Whether a step between reads what the maker makes, or writes a slot that it may read.
   [[gnu::cold]] bool reads_between(int maker, int i) const {
     const step& m = out_.step_at(maker);
     for (int j = maker + 1; j < i; ++j) {
@@ -95,7 +95,7 @@ class basic_epilogue_finder {
     for (int k = 0; k < s.inputs; ++k)
       if (made_[base(input(s, k))] > maker) return true;
     for (int k = 0; k < s.outputs; ++k)
-      if (i > maker + 1 && out_.places[output(s, k)].where == place::write) return true;
+      if (out_.places[output(s, k)].where == place::write) return true;
     return false;
   }
   /// Steps between move by one, and so do groups of them.

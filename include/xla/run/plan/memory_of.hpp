@@ -58,15 +58,20 @@ XLA_INSTANCE(void reset_peak_memory_stats<void>());
 
 namespace xla::detail {
 
-/// Whether an earlier step keeps the same of the same weight.
+/// Whether an earlier step keeps the same of the same weight, as far as the way tells.
 template <class In = void>
 [[gnu::cold]] bool is_kept_before(const later<In, plan>& p, int step) {
   const ready_step& s = p.steps[step];
+  const kernel_choice own = choice_of<In>(p, s);
+  const auto same = [&](const ready_step& t) {
+    if (t.keeper < 0 || t.op != s.op || t.attr != s.attr) return false;
+    if (p.keepers[t.keeper - p.places.size()] != p.keepers[s.keeper - p.places.size()])
+      return false;
+    const kernel_choice other = choice_of<In>(p, t);
+    return other.kept == own.kept && std::string_view(other.way) == own.way;
+  };
   for (int i = 0; i < step; ++i)
-    if (const ready_step& t = p.steps[i];
-        t.keeper >= 0 && t.op == s.op && t.attr == s.attr &&
-        p.keepers[t.keeper - p.places.size()] == p.keepers[s.keeper - p.places.size()])
-      return true;
+    if (same(p.steps[i])) return true;
   return false;
 }
 

@@ -19,8 +19,8 @@ template <class In = void>
   return p.source.word_ops[s.source->first_word + word]->name;
 }
 
-/// "3: %7 = convolution(%5, %2) … channels_last : float32 (8, 56, 56, 64) by winograd 4x4, keeps
-/// 147456 bytes"; of a region "4: map relu %8 of %7 : float32 (8, 56, 56, 64)".
+/// "%7 = convolution(%5, %2) … channels_last : float32 (8, 56, 56, 64) by winograd 4x4, keeps
+/// 147456 bytes"; of a region "map relu of %7 to %8 : float32 (8, 56, 56, 64)".
 template <class In = void>
 [[gnu::cold]] std::string print_step(const later<In, plan>& p, const ready_step& s) {
   const int* operands = &p.operands[s.first_operand];
