@@ -74,14 +74,14 @@ template <class In = void>
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(a.hash));
   std::string out;
   // Not in line: this is code for a look at a program, and there is much of it.
-  auto line = [&](const char* label, std::string_view value) __attribute__((noinline)) {
+  auto line = [&](const char* label, std::string_view value) __attribute__((noinline, cold)) {
     ((out += "Compilation Analysis: ") += label) += value;
     out += '\n';
   };
-  auto number = [&](const char* label, std::int64_t value) __attribute__((noinline)) {
+  auto number = [&](const char* label, std::int64_t value) __attribute__((noinline, cold)) {
     (out += label) += std::to_string(value);
   };
-  auto counted = [&](const char* label, int value) __attribute__((noinline)) {
+  auto counted = [&](const char* label, int value) __attribute__((noinline, cold)) {
     line(label, std::to_string(value));
   };
   line("", std::string(58, '='));

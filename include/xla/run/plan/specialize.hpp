@@ -158,7 +158,7 @@ class basic_specializer {
   }
 
   // Steps that depend on nothing but sizes and constants run once, when a frame is made.
-  void find_once() {
+  [[gnu::cold]] void find_once() {
     fixed_.assign(values(), false);
     for (int v = 0; v < values(); ++v) {
       const op_info* op = p_.values[v].op;
@@ -221,7 +221,8 @@ class basic_specializer {
     out_.keepers.push_back(q.index);
     return values() + out_.keepers.size() - 1;
   }
-  void add_loops(ready_step& r, const shape& space, const shape* shapes, bool by_rows) {
+  [[gnu::cold]] void add_loops(ready_step& r, const shape& space, const shape* shapes,
+                               bool by_rows) {
     std::int64_t bytes[kernel::max_operands];
     for (int k = 0; k < r.operands; ++k)
       bytes[k] = size_of(p_.values[out_.operands[r.first_operand + k]].type);
