@@ -367,11 +367,14 @@ set(XLA_HEADERS
   xla/data/bert_characters.hpp
   xla/data/bert_tokenizer.hpp
   xla/data/bert_words.hpp
+  xla/data/folder_index.hpp
+  xla/data/image_folder.hpp
   xla/data/loader.hpp
   xla/data/padding.hpp
   xla/data/prefetch.hpp
   xla/data/prefetch_thread.hpp
   xla/data/sequences.hpp
+  xla/data/side_by_side.hpp
   xla/data/subset.hpp
   xla/data/transforms.hpp
   xla/io/atomic_file.hpp

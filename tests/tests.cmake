@@ -169,6 +169,7 @@ xla_test(training_flag LABELS core asan)
 xla_test(sizes LABELS core)
 
 xla_test(data/bert_tokenizer LABELS core asan)
+xla_test(data/image_folder LABELS core asan threads)
 xla_test(data/loader LABELS core)
 xla_test(data/prefetch LABELS core threads)
 xla_test(data/subset)

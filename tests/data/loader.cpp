@@ -93,6 +93,23 @@ TEST_CASE("shuffling shows every sample once, in an order of seed and epoch") {
   CHECK(epoch(other).first != first);
 }
 
+TEST_CASE("an epoch that is gone on with has the batches that were left of it") {
+  for (const std::int64_t ahead : {0, 2}) {
+    DataLoader loader{samples(10),
+                      {.batch_size = 3, .shuffle = true, .seed = 3, .prefetch = ahead}};
+    const auto first = epoch(loader).first, second = epoch(loader).first;
+    for (std::int64_t batch = 0; batch <= 4; ++batch) {
+      loader.set_epoch(0, batch);
+      const auto left = std::min<std::ptrdiff_t>(3 * batch, 10);
+      CHECK(epoch(loader).first == numbers(first.begin() + left, first.end()));
+      CHECK(epoch(loader).first == second);
+    }
+    CHECK_THROWS_WITH(loader.set_epoch(0, 5), "DataLoader: batch 5 of 4");
+    CHECK_THROWS_AS(loader.set_epoch(0, -1), xla::index_error);
+    CHECK(loader.epoch() == 2);
+  }
+}
+
 TEST_CASE("a batch outlives its loop, and loops may be nested") {
   DataLoader loader{samples(4), {.batch_size = 2}};
   std::vector<xla::Tensor<std::int64_t, 1>> kept;

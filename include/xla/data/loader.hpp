@@ -185,9 +185,16 @@ class DataLoader {
 
   const D& dataset() const { return dataset_; }
 
-  /// The number of the next epoch, from 0; set it to resume.
+  /// The number of the next epoch, from 0; set it to resume. That epoch, and no later one, then
+  /// begins with its batch `first`: those before are not made.
   std::uint64_t epoch() const { return epoch_; }
-  void set_epoch(std::uint64_t epoch) { epoch_ = epoch; }
+  void set_epoch(std::uint64_t epoch, std::int64_t first = 0) {
+    if (first < 0 || first > size())
+      throw index_error("DataLoader: batch " + std::to_string(first) + " of " +
+                        std::to_string(size()));
+    epoch_ = epoch;
+    first_ = first;
+  }
 
  private:
   using plan_type = decltype(std::declval<const Batching&>().plan(
@@ -205,8 +212,8 @@ class DataLoader {
     using difference_type = std::ptrdiff_t;
     using value_type = DataLoader::value_type;
 
-    iterator(const DataLoader& loader, plan_type plan, const Epoch& epoch)
-        : batches_(loader.size()), make_{&loader, std::move(plan), epoch} {
+    iterator(const DataLoader& loader, plan_type plan, const Epoch& epoch, std::int64_t first)
+        : batches_(loader.size() - first), make_{&loader, std::move(plan), epoch, first} {
       if (const auto ahead = loader.options_.prefetch; ahead > 0 && batches_ > 0)
         ahead_ = std::make_unique<Prefetcher<value_type>>(batches_, ahead, std::move(make_));
       load();
@@ -224,14 +231,15 @@ class DataLoader {
     }
 
    private:
-    /// Batch `at` of an epoch.
+    /// A batch of an epoch, the one `at` behind the first.
     struct maker {
       const DataLoader* loader;
       plan_type plan;
       Epoch epoch;
+      std::int64_t first;
 
       value_type operator()(std::int64_t at) const {
-        return loader->batching_.batch(loader->dataset_, loader->options_, plan, at, epoch);
+        return loader->batching_.batch(loader->dataset_, loader->options_, plan, first + at, epoch);
       }
     };
 
@@ -254,7 +262,8 @@ class DataLoader {
       fill_permutation(order.data(), dataset_.size(), options_.seed, epoch_ << 40);
     else std::iota(order.begin(), order.end(), std::int64_t{0});
     const Epoch epoch{options_.seed, epoch_++};
-    return {*this, batching_.plan(dataset_, options_, std::move(order)), epoch};
+    return {*this, batching_.plan(dataset_, options_, std::move(order)), epoch,
+            std::exchange(first_, 0)};
   }
   std::default_sentinel_t end() const { return {}; }
 
@@ -263,6 +272,7 @@ class DataLoader {
   loader_options options_;
   [[no_unique_address]] Batching batching_;
   std::uint64_t epoch_ = 0;
+  std::int64_t first_ = 0;
 };
 
 }  // namespace xla::data
