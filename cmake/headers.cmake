@@ -378,9 +378,11 @@ set(XLA_HEADERS
   xla/data/subset.hpp
   xla/data/transforms.hpp
   xla/io/atomic_file.hpp
+  xla/io/bytes.hpp
   xla/io/csv.hpp
   xla/io/file.hpp
   xla/io/idx.hpp
+  xla/io/mapped_file.hpp
   xla/io/named_array.hpp
   xla/io/npy.hpp
   xla/io/progress.hpp

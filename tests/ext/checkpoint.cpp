@@ -255,7 +255,7 @@ TEST_CASE("every schedule goes on from its numbers") {
   auto numbers = xla::state_dict(run.plateau);
   CHECK(numbers.size() == 5);
   CHECK(numbers[0].name == "last_epoch");
-  numbers[0].bytes.back() = 1;
+  numbers[0].bytes.edit().back() = 1;
   CHECK_THROWS_WITH(xla::load_state_dict(run.plateau, numbers),
                     test::contains("last_epoch: 72057594037927936 is out of range"));
 }

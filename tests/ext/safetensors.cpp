@@ -25,7 +25,7 @@ template <class T>
 NamedArray array(const std::string& name, dtype type, std::vector<std::int64_t> sizes,
                  const std::vector<T>& values) {
   NamedArray out{name, type, std::move(sizes), bytes(values.size() * sizeof(T), 0)};
-  if (!values.empty()) std::memcpy(out.bytes.data(), values.data(), out.bytes.size());
+  if (!values.empty()) std::memcpy(out.bytes.edit().data(), values.data(), out.bytes.size());
   return out;
 }
 
@@ -291,6 +291,28 @@ TEST_CASE("what fuzzing found is read or refused alike from a file and from memo
   CHECK(accepted > 1);
   CHECK_THROWS_AS(xla::ext::read_safetensors(XLA_TEST_DATA), xla::io_error);
   CHECK_THROWS_AS(xla::ext::read_safetensors(XLA_TEST_DATA "/none"), xla::io_error);
+}
+
+TEST_CASE("what was read lies in the file, whatever becomes of its name, until it is changed") {
+  const auto path = (std::filesystem::temp_directory_path() / "xla_test_mapped").string();
+  xla::ext::write_safetensors(path, sample());
+  const auto file = xla::io::map_file(path);
+  auto content = xla::ext::read_safetensors(path);
+  const auto again = content;
+  const auto& w = find(content, "w");
+  CHECK(w.bytes.data() == find(again, "w").bytes.data());
+  CHECK(std::memcmp(file.data() + file.size() - 3, find(content, "flag").bytes.data(), 3) == 0);
+  xla::ext::write_safetensors(path, {});
+  check_same(content, sample());
+  content.tensors[0].bytes.edit()[0] ^= 1;
+  CHECK(content.tensors[0] != again.tensors[0]);
+  std::filesystem::remove(path);
+  check_same(again, sample());
+  CHECK(std::vector<std::uint8_t>(file.begin(), file.end()) == to_safetensors(sample()));
+  xla::io::write_file(path, {});
+  CHECK(xla::io::map_file(path).size() == 0);
+  std::filesystem::remove(path);
+  CHECK_THROWS_AS(xla::io::map_file(path), xla::io_error);
 }
 
 TEST_CASE("twenty thousand mutated files are read or refused, and what is read can be written") {

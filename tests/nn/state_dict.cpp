@@ -122,13 +122,13 @@ TEST_CASE("one error lists all that does not fit, and nothing is touched") {
   const xla::eager_mode_guard eager;
   Model model;
   auto dict = xla::state_dict(model);
-  for (auto& array : dict) std::fill(array.bytes.begin(), array.bytes.end(), std::uint8_t{0});
+  for (auto& array : dict) array.bytes = std::vector<std::uint8_t>(array.bytes.size());
   auto bad = dict;
   at(bad, "in.bias").name = "in.bais";
   at(bad, "norm.bias").name = "norm.shift";
   at(bad, "out.0.weight").sizes = {4, 2};
   at(bad, "extra.1.weight").type = xla::dtype::int32;  // as many bytes
-  at(bad, "norm.weight").bytes.pop_back();
+  at(bad, "norm.weight").bytes.edit().pop_back();
   CHECK(refusal(model, bad) ==
         "load_state_dict: the state does not fit; nothing was loaded\n"
         "  missing: in.bias, norm.bias\n"
@@ -190,7 +190,7 @@ TEST_CASE("not strict, what fits is loaded and the rest is reported") {
   const xla::eager_mode_guard eager;
   Model model;
   auto dict = xla::state_dict(model);
-  for (auto& array : dict) std::fill(array.bytes.begin(), array.bytes.end(), std::uint8_t{0});
+  for (auto& array : dict) array.bytes = std::vector<std::uint8_t>(array.bytes.size());
   at(dict, "in.bias").name = "in.bais";
   const auto bias = model.in.bias.to_vector();
   const auto report = xla::load_state_dict(model, dict, false);

@@ -31,7 +31,7 @@ void fill(Model& model) {
     const float near = weight || around_zero ? 0 : 1;
     for (std::size_t i = 0; i < n; ++i) {
       const float value = near + scale * number<float>(place, i);
-      std::memcpy(array.bytes.data() + i * sizeof value, &value, sizeof value);
+      std::memcpy(array.bytes.edit().data() + i * sizeof value, &value, sizeof value);
     }
   }
   xla::load_state_dict(model, state);

@@ -6,18 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
-#include <system_error>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "xla/ext/safetensors_header.hpp"
 #include "xla/io/atomic_file.hpp"
-#include "xla/io/file.hpp"
+#include "xla/io/mapped_file.hpp"
 
 namespace xla::ext {
 
@@ -122,52 +120,39 @@ inline safetensors_layout lay_out_safetensors(const Safetensors& content, const 
   return out;
 }
 
+/// part(bytes) is what an array keeps of those that lie in the file.
+template <class Part>
+Safetensors parse_file(std::span<const std::uint8_t> file, const std::string& name, Part&& part) {
+  if (file.size() < 8) refuse_safetensors(name, "it ends within its first 8 bytes");
+  const auto length = header_length(file.first<8>(), file.size(), name);
+  const std::string_view text{reinterpret_cast<const char*>(file.data()) + 8, length};
+  const auto data = file.subspan(8 + length);
+  auto header = parse_safetensors_header(text, data.size(), name);
+  Safetensors out{{}, std::move(header.metadata)};
+  for (auto& entry : header.entries) {
+    entry.take(part(data.subspan(entry.begin, entry.end - entry.begin)));
+    out.tensors.push_back(std::move(entry.array));
+  }
+  return out;
+}
+
 }  // namespace detail
 
 /// Reads a safetensors file given as bytes; `name` stands for it in messages. Throws
 /// `xla::io_error` unless every field is legal and the tensors cover the data exactly. The format:
 /// github.com/huggingface/safetensors.
 inline Safetensors parse_safetensors(std::span<const std::uint8_t> file, const std::string& name) {
-  if (file.size() < 8) detail::refuse_safetensors(name, "it ends within its first 8 bytes");
-  const auto length = detail::header_length(file.first<8>(), file.size(), name);
-  const std::string_view text{reinterpret_cast<const char*>(file.data()) + 8, length};
-  const auto data = file.subspan(8 + length);
-  auto header = detail::parse_safetensors_header(text, data.size(), name);
-  Safetensors out{{}, std::move(header.metadata)};
-  for (auto& entry : header.entries) {
-    const auto bytes = data.subspan(entry.begin, entry.end - entry.begin);
-    entry.take({bytes.begin(), bytes.end()});
-    out.tensors.push_back(std::move(entry.array));
-  }
-  return out;
+  return detail::parse_file(
+      file, name, [](auto bytes) { return std::vector<std::uint8_t>(bytes.begin(), bytes.end()); });
 }
 
-/// Reads a safetensors file; nothing is allocated by a size that the file's own does not cover.
-/// Throws `xla::io_error` with the path and the reason.
+/// Reads a safetensors file; nothing is allocated by a size that the file's own does not cover. The
+/// arrays lie in the file itself, which is mapped until the last of them goes: see `io::map_file`.
+/// What has 16 bits there is widened into memory. Throws `xla::io_error` with the path and the
+/// reason.
 inline Safetensors read_safetensors(const std::string& path) {
-  std::error_code failed;
-  const auto size = std::filesystem::file_size(path, failed);
-  if (failed) throw io_error("cannot open '" + path + "': " + failed.message());
-  const std::unique_ptr<std::FILE, io::detail::file_closer> file{std::fopen(path.c_str(), "rb")};
-  if (!file) throw io_error("cannot open '" + path + "': " + std::strerror(errno));
-  const auto read = [&](void* to, std::uint64_t bytes) {
-    if (bytes > 0 && std::fread(to, 1, bytes, file.get()) != bytes)
-      throw io_error("cannot read '" + path + "': it ended or failed while it was read");
-  };
-  if (size < 8) detail::refuse_safetensors(path, "it ends within its first 8 bytes");
-  std::array<std::uint8_t, 8> first{};
-  read(first.data(), 8);
-  std::string text(detail::header_length(first, size, path), ' ');
-  read(text.data(), text.size());
-  auto header = detail::parse_safetensors_header(text, size - 8 - text.size(), path);
-  Safetensors out{{}, std::move(header.metadata)};
-  for (auto& entry : header.entries) {
-    std::vector<std::uint8_t> bytes(entry.end - entry.begin);
-    read(bytes.data(), bytes.size());
-    entry.take(std::move(bytes));
-    out.tensors.push_back(std::move(entry.array));
-  }
-  return out;
+  const auto file = io::map_file(path);
+  return detail::parse_file(file, path, [&](auto bytes) { return file.view(bytes); });
 }
 
 /// The bytes of a safetensors file; `name` stands for it in messages. Throws `xla::io_error` for a

@@ -43,7 +43,7 @@ struct safetensors_entry {
   const safetensors_type* stored = nullptr;
 
   /// Takes the bytes that the file has for it.
-  void take(std::vector<std::uint8_t> bytes) {
+  void take(io::Bytes bytes) {
     array.bytes = is_narrow(*stored) ? widen(*stored, bytes) : std::move(bytes);
   }
 };

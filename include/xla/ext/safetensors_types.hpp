@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -36,7 +37,7 @@ constexpr bool is_narrow(const safetensors_type& t) { return t.type != t.width; 
 
 /// Elements of 16 bits as float32, exactly.
 inline std::vector<std::uint8_t> widen(const safetensors_type& from,
-                                       const std::vector<std::uint8_t>& narrow) {
+                                       std::span<const std::uint8_t> narrow) {
   std::vector<std::uint8_t> out(narrow.size() * 2);
   for (std::size_t i = 0; i < narrow.size() / 2; ++i) {
     std::uint16_t bits = 0;
@@ -53,7 +54,7 @@ inline std::vector<std::uint8_t> widen(const safetensors_type& from,
 
 /// Elements of float32 in 16 bits, rounded to the nearest even; what is out of range is infinite.
 inline std::vector<std::uint8_t> narrow(const safetensors_type& to,
-                                        const std::vector<std::uint8_t>& wide) {
+                                        std::span<const std::uint8_t> wide) {
   std::vector<std::uint8_t> out(wide.size() / 2);
   for (std::size_t i = 0; i < wide.size() / 4; ++i) {
     float value = 0;

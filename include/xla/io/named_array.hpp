@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "xla/io/bytes.hpp"
 #include "xla/shape/dtype.hpp"
 
 namespace xla {
@@ -18,7 +19,7 @@ struct NamedArray {
   std::string name;
   dtype type = dtype::float32;
   std::vector<std::int64_t> sizes;
-  std::vector<std::uint8_t> bytes;
+  io::Bytes bytes;
 
   friend bool operator==(const NamedArray&, const NamedArray&) = default;
 };

@@ -22,15 +22,16 @@ template <class In>
 NamedArray array_of(const std::string& name, dtype type, const handle& value) {
   const shape s = value.dims();
   const auto* const from = static_cast<const std::uint8_t*>(basic_machine<In>::read(value));
-  return {name, type, {s.dims, s.dims + s.rank}, {from, from + count(s) * size_of(type)}};
+  later<In, std::vector<std::uint8_t>> bytes(from, from + count(s) * size_of(type));
+  return {name, type, {s.dims, s.dims + s.rank}, std::move(bytes)};
 }
 XLA_INSTANCE(NamedArray array_of<void>(const std::string&, dtype, const handle&));
 
 template <class In>
 NamedArray number_array(const std::string& name, dtype type, const void* number) {
-  NamedArray out{name, type, {}, std::vector<std::uint8_t>(8, 0)};
-  std::memcpy(out.bytes.data(), number, 8);
-  return out;
+  later<In, std::vector<std::uint8_t>> bytes(8, 0);
+  std::memcpy(bytes.data(), number, 8);
+  return {name, type, {}, std::move(bytes)};
 }
 XLA_INSTANCE(NamedArray number_array<void>(const std::string&, dtype, const void*));
 
@@ -103,7 +104,7 @@ struct basic_state_loader<In>::state {
       return basic_machine<In>::upload(e.value, e.type, s, converted(*e.from, e.type).data());
     if (e.type != dtype::boolean)
       return basic_machine<In>::upload(e.value, e.type, s, e.from->bytes.data());
-    later<In, std::vector<std::uint8_t>> truths = e.from->bytes;
+    later<In, std::vector<std::uint8_t>> truths(e.from->bytes.begin(), e.from->bytes.end());
     for (auto& t : truths) t = t != 0;  // any byte but 0 and 1 is no bool
     basic_machine<In>::upload(e.value, dtype::boolean, s, truths.data());
   }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "xla/base/error.hpp"
+#include "xla/io/bytes.hpp"
+#include "xla/io/file.hpp"
+
+#ifndef _WIN32
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+namespace xla::io {
+
+#ifndef _WIN32
+namespace detail {
+
+/// An open file.
+struct descriptor {
+  int number;
+  explicit descriptor(const std::string& path)
+      : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (number < 0) throw io_error("cannot open '" + path + "': " + std::strerror(errno));
+  }
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  ~descriptor() { ::close(number); }
+  std::size_t size(const std::string& path) const {
+    struct stat facts = {};
+    if (::fstat(number, &facts) != 0)
+      throw io_error("cannot read '" + path + "': " + std::strerror(errno));
+    return static_cast<std::size_t>(facts.st_size);
+  }
+};
+
+/// Pages of a file, which stay mapped after it is closed, renamed or removed.
+struct mapping {
+  void* start;
+  std::size_t size;
+  mapping(const std::string& path, const descriptor& file, std::size_t bytes)
+      : start(::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.number, 0)), size(bytes) {
+    if (start == MAP_FAILED) throw io_error("cannot map '" + path + "': " + std::strerror(errno));
+    ::madvise(start, size, MADV_WILLNEED);  // a hint
+  }
+  mapping(const mapping&) = delete;
+  mapping& operator=(const mapping&) = delete;
+  ~mapping() { ::munmap(start, size); }
+};
+
+}  // namespace detail
+#endif
+
+/// The bytes of a file where the system has them: no copy is made, and programs that read the same
+/// file share its memory. Who writes into a file that is mapped changes what is read, and who cuts
+/// it short ends the program that reads there; io::atomic_file replaces files and disturbs nobody.
+/// What cannot be mapped, such as a pipe, is read. Throws `xla::io_error` when neither can be done.
+inline Bytes map_file(const std::string& path) {
+#ifndef _WIN32
+  std::error_code unknown;
+  if (std::filesystem::is_regular_file(path, unknown)) {
+    const detail::descriptor file{path};
+    if (const std::size_t size = file.size(path); size > 0) {
+      const auto pages = std::make_shared<const detail::mapping>(path, file, size);
+      return {{static_cast<const std::uint8_t*>(pages->start), size}, pages};
+    }
+  }
+#endif
+  return read_file(path);
+}
+
+}  // namespace xla::io
