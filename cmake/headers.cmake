@@ -371,8 +371,10 @@ set(XLA_HEADERS
   xla/data/image_folder.hpp
   xla/data/loader.hpp
   xla/data/padding.hpp
+  xla/data/picture.hpp
   xla/data/prefetch.hpp
   xla/data/prefetch_thread.hpp
+  xla/data/resize.hpp
   xla/data/sequences.hpp
   xla/data/side_by_side.hpp
   xla/data/subset.hpp
@@ -400,6 +402,11 @@ set(XLA_EXT_HEADERS
   xla/ext/checksum.hpp
   xla/ext/dlpack.hpp
   xla/ext/gzip.hpp
+  xla/ext/image.hpp
+  xla/ext/image_orientation.hpp
+  xla/ext/image_refusal.hpp
+  xla/ext/jpeg.hpp
+  xla/ext/png.hpp
   xla/ext/safetensors.hpp
   xla/ext/safetensors_header.hpp
   xla/ext/safetensors_types.hpp

@@ -16,6 +16,7 @@ install(FILES
   "${CMAKE_CURRENT_LIST_DIR}/xlaRuntime.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaInterpreter.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaGzip.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/xlaImages.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaSafetensors.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaDlpack.cmake"
   DESTINATION "${package_dir}")

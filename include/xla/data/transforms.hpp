@@ -15,6 +15,7 @@
 
 #include "xla/base/error.hpp"
 #include "xla/data/loader.hpp"
+#include "xla/data/picture.hpp"
 #include "xla/kernel/philox.hpp"
 
 namespace xla::data {
@@ -30,6 +31,26 @@ struct Image {
   std::span<const float> row(std::int64_t channel, std::int64_t y) const {
     return {pixels.data() + (channel * height + y) * width, static_cast<std::size_t>(width)};
   }
+};
+
+/// Bytes as numbers from 0 to 1, channel by channel; as torchvision's `to_tensor`.
+inline Image to_image(const Picture& picture) {
+  Image out{picture.channels, picture.height, picture.width,
+            std::vector<float>(picture.pixels.size())};
+  for (std::int64_t c = 0; c < out.channels; ++c)
+    for (std::int64_t y = 0; y < out.height; ++y) {
+      const auto* byte = picture.row(y).data() + c;
+      for (float& pixel : out.row(c, y)) {
+        pixel = static_cast<float>(*byte) / 255;
+        byte += out.channels;
+      }
+    }
+  return out;
+}
+
+/// `to_image` in a chain: what stands before it changes pictures, what stands behind it images.
+struct ToTensor {
+  Image operator()(const Picture& picture) const { return to_image(picture); }
 };
 
 /// The random numbers of one sample in one epoch: a function of seed, epoch and sample number
@@ -155,7 +176,9 @@ struct Normalize {
 
 /// Transforms, one after the other: `Compose{RandomCrop{.size = {32, 32}, .padding = 4},
 /// RandomHorizontalFlip{}}`. A transform of your own is a function of an `Image&`, which it
-/// changes, and a `SampleRandom&`; it may run on a loader's thread.
+/// changes, and a `SampleRandom&`; it may run on a loader's thread. Of a `Picture`, which files
+/// are read as, a chain makes an image: `Compose{Resize{256}, ToTensor{}, Normalize{…}}`, where
+/// what stands before `ToTensor` takes a `Picture&`.
 template <class... Transforms>
 class Compose {
  public:
@@ -164,8 +187,26 @@ class Compose {
   void operator()(Image& image, SampleRandom& random) const {
     std::apply([&](const auto&... each) { (each(image, random), ...); }, transforms_);
   }
+  Image operator()(Picture picture, SampleRandom& random) const {
+    static_assert((std::is_same_v<Transforms, ToTensor> || ...),
+                  "Compose: one of the transforms of a picture is ToTensor, which makes the image");
+    return std::apply(
+        [&](const auto&... each) { return along(random, std::move(picture), each...); },
+        transforms_);
+  }
 
  private:
+  template <class X, class First, class... Rest>
+  static Image along(SampleRandom& random, X x, const First& first, const Rest&... rest) {
+    if constexpr (std::is_same_v<First, ToTensor>) {
+      return along(random, first(x), rest...);
+    } else {
+      first(x, random);
+      return along(random, std::move(x), rest...);
+    }
+  }
+  static Image along(SampleRandom&, Image image) { return image; }
+
   std::tuple<Transforms...> transforms_;
 };
 
