@@ -75,7 +75,7 @@ void multiply(P&& p) {
   const bool alone = work < worth_sharing || threads == 1;
   const index_t chunks = alone ? 1 : std::clamp<index_t>(work / chunk_work, 1, 16 * threads);
   if constexpr (requires { p.b.packed; })
-    if (p.b.packed) return multiply_packed(p, {0, p.n}, {0, p.depths}, p.b.packed, chunks);
+    if (p.b.packed) return multiply_panels(p, p.b.packed, chunks);
   if (alone) return multiply_part(p, {0, p.m}, {0, p.n});
   const index_t vectors = (p.n + width - 1) / width;
   if (p.m * p.k <= most_packed && (p.slivers != nullptr || p.in_place())) {

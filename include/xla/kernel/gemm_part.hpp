@@ -116,6 +116,52 @@ void multiply_packed(const P& p, range columns, range blocks, const typename P::
   for (index_t i = 0; i < across * down; ++i) chunk(i);
 }
 
+/// The same for some columns of a c of few rows: panel by panel of b, which is read from memory
+/// once, the next one while all rows use this one.
+template <class P>
+void multiply_panels(const P& p, range columns, const typename P::element* packed) {
+  using tile = typename P::tile;
+  using element = typename P::element;
+  constexpr index_t line = 64 / sizeof(element);
+  const range rows{0, p.m};
+  const index_t slivers = std::max<index_t>(p.m / tile::rows, 1);
+  for (index_t block = 0; block < p.depths; ++block) {
+    const range ks = p.block(block);
+    const auto a = p.left(rows, ks);
+    using sliver = fetching<element, std::remove_const_t<decltype(a)>>;
+    const element* b = packed + block * packed_block(p, p.n) + columns.begin * ks.size();
+    for (index_t j = columns.begin; j < columns.end; j += tile::columns) {
+      const index_t wide = std::min<index_t>(tile::columns, columns.end - j);
+      const index_t step = round_up(wide, tile::width);
+      const index_t some = std::min(line, (step + slivers - 1) / slivers);
+      const element* next = b + step * ks.size();
+      for (index_t i = 0, count; i < p.m; i += count, next += some * ks.size()) {
+        count = tile::next_rows(p.m - i);
+        tile::multiply(
+            micro_call<element, sliver, typename P::result>{.depth = ks.size(),
+                                                            .a = {a.below(i), next, some},
+                                                            .b = b,
+                                                            .b_step = step,
+                                                            .c = p.c.from(i, j),
+                                                            .first = block == 0},
+            count, wide);
+      }
+      b += step * ks.size();
+    }
+  }
+  p.made(rows, columns, p.block(p.depths - 1));
+}
+
+/// All columns, by all threads.
+template <class P>
+void multiply_panels(const P& p, const typename P::element* packed, index_t chunks) {
+  using tile = typename P::tile;
+  const index_t panels = (p.n + tile::columns - 1) / tile::columns;
+  const index_t parts = std::min(chunks, panels);
+  parallel_for(parts,
+               [&](index_t i) { multiply_panels(p, part(p.n, tile::columns, parts, i), packed); });
+}
+
 /// Packs the columns and blocks once, by all threads, then shares them among tiles of c.
 template <class P>
 void multiply_shared(const P& p, range columns, range blocks, index_t chunks) {
