@@ -319,6 +319,7 @@ set(XLA_HEADERS
   xla/compile.hpp
   xla/models/alexnet.hpp
   xla/models/bert.hpp
+  xla/models/head.hpp
   xla/models/mnasnet.hpp
   xla/models/mobilenet_v2.hpp
   xla/models/names.hpp

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xla/models/resnet.hpp"
 #include "support/models.hpp"
+#include "xla/models/head.hpp"
 
 namespace models = xla::models;
 
@@ -15,7 +16,7 @@ using Net = models::ResNet<models::ResNetConfig{.layers = {2, 1, 1, 1},
 
 void freeze_backbone(auto& model) {
   xla::for_each_parameter(model, [](auto& p) { p.requires_grad_(false); });
-  xla::for_each_parameter(model.fc, [](auto& p) { p.requires_grad_(true); });
+  xla::for_each_parameter(models::head(model), [](auto& p) { p.requires_grad_(true); });
 }
 
 }  // namespace
@@ -40,6 +41,10 @@ TEST_CASE("a network takes the weights of one with another head") {
         std::vector<std::string>{"fc.weight", "fc.bias"});
   test::check_equal(model.fc.weight, before);
   test::check_equal(model.conv1.weight, from.conv1.weight);
+  models::replace_head(from, 5);
+  const test::image_batch batch({2, 3, 35, 41});
+  from.eval();
+  CHECK(from(batch.images).sizes() == std::vector<std::int64_t>{2, 5});
 }
 
 TEST_CASE("a frozen backbone stays, and no gradients of it are computed, the same in every mode") {

@@ -3,11 +3,13 @@
 #include "support/models.hpp"
 #include "support/moments.hpp"
 #include "xla/models/alexnet.hpp"
+#include "xla/models/head.hpp"
 #include "xla/models/mnasnet.hpp"
 #include "xla/models/mobilenet_v2.hpp"
 #include "xla/models/resnet.hpp"
 #include "xla/models/squeezenet.hpp"
 #include "xla/models/vgg.hpp"
+#include "xla/models/vit.hpp"
 
 namespace models = xla::models;
 
@@ -90,4 +92,46 @@ TEST_CASE("networks begin with torchvision's deviations and bounds") {
 
   const auto alex = begun<models::AlexNet<10, 24>>();
   test::check_uniform(layer<3>(alex.features).weight, 1 / std::sqrt(64.0 * 25));
+}
+
+namespace {
+
+/// Of a model with another head only the head is another.
+template <class Model>
+void check_head(const std::string& prefix, std::int64_t features) {
+  Model model;
+  CHECK(models::head_prefix(model) == prefix);
+  const auto before = xla::state_dict(model);
+  models::replace_head(model, 7);
+  const auto after = xla::state_dict(model);
+  REQUIRE(after.size() == before.size());
+  int heads = 0;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    CHECK(after[i].name == before[i].name);
+    const bool in_head = after[i].name.starts_with(prefix);
+    heads += in_head ? 1 : 0;
+    CHECK((after[i].sizes == before[i].sizes) != in_head);
+    if (in_head) CHECK(after[i].sizes[0] == 7);
+    if (in_head && after[i].sizes.size() > 1) CHECK(after[i].sizes[1] == features);
+  }
+  CHECK(heads == 2);
+}
+
+}  // namespace
+
+TEST_CASE("every network of images gives its head away for another") {
+  const xla::eager_mode_guard eager;
+  check_head<models::ResNet<models::ResNetConfig{.layers = {1, 1, 1, 1}}>>("fc.", 512);
+  check_head<models::AlexNet<10, 16>>("classifier.6.", 16);
+  check_head<models::VGG<models::VGGConfig{
+      .convolutions = {1, 1, 1, 1, 1}, .channels = {8, 8, 8, 8, 8}, .hidden = 40}>>("classifier.6.",
+                                                                                    40);
+  check_head<models::SqueezeNet1_1<>>("classifier.1.", 512);
+  check_head<models::BasicMobileNetV2<models::MobileNetV2Config{
+      .width_mult = 0.25, .blocks = {1, 1, 0, 0, 0, 0, 0}}>>("classifier.1.", 1280);
+  check_head<models::MNASNet<models::MNASNetConfig{.alpha = 0.25, .blocks = {1, 1, 1, 1, 1, 1}}>>(
+      "classifier.1.", 1280);
+  check_head<models::VisionTransformer<models::VisionTransformerConfig{
+      .image_size = 32, .num_layers = 1, .num_heads = 2, .hidden_dim = 16, .mlp_dim = 16}>>("head.",
+                                                                                            16);
 }

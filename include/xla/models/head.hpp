@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "xla/module.hpp"
+
+namespace xla::models {
+namespace detail {
+
+template <class Layer>
+inline constexpr bool has_weight = requires(Layer& layer) { layer.weight; };
+template <class Layers>
+inline constexpr std::size_t last_with_weight = 0;
+template <class... Layer>
+inline constexpr std::size_t last_with_weight<std::tuple<Layer...>> = [] {
+  std::size_t last = 0, at = 0;
+  ((last = has_weight<Layer> ? at : last, ++at), ...);
+  return last;
+}();
+
+}  // namespace detail
+
+/// The layer of a network of this folder that gives the classes, for one of your own or to be
+/// trained alone: `fc`, `head`, or the last layer of `classifier` that has a weight.
+template <class Model>
+constexpr auto& head(Model& model) {
+  if constexpr (requires { model.fc; }) return model.fc;
+  else if constexpr (requires { model.head; }) return model.head;
+  else {
+    using Layers = std::remove_cvref_t<decltype(model.classifier.layers)>;
+    return std::get<detail::last_with_weight<Layers>>(model.classifier.layers);
+  }
+}
+
+/// What the names of the head's states begin with, as `fc.` or `classifier.6.`.
+template <class Model>
+std::string head_prefix(Model& model) {
+  std::string prefix;
+  const void* const weight = std::addressof(head(model).weight);
+  named_parameters(model, [&](const std::string& name, auto& parameter) {
+    if (std::addressof(parameter) == weight) prefix = name.substr(0, name.size() - 6);
+  });
+  return prefix;
+}
+
+/// Gives a network a new head for so many classes, which begins as its layer does. Before the
+/// optimizer is made.
+template <class Model>
+void replace_head(Model& model, std::int64_t classes) {
+  using Layer = std::remove_reference_t<decltype(head(model))>;
+  const std::int64_t features = head(model).weight.size(1);
+  head(model) = Layer{features, classes};
+}
+
+}  // namespace xla::models
