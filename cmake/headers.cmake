@@ -375,6 +375,7 @@ set(XLA_HEADERS
   xla/data/picture.hpp
   xla/data/prefetch.hpp
   xla/data/prefetch_thread.hpp
+  xla/data/random_resized_crop.hpp
   xla/data/resize.hpp
   xla/data/sequences.hpp
   xla/data/side_by_side.hpp

@@ -9,8 +9,10 @@
 #include "catch.hpp"
 #include "data/resize.inc"
 #include "support/pictures.hpp"
+#include "xla/data/random_resized_crop.hpp"
 
 using namespace xla::data;
+using numbers = std::vector<std::int64_t>;
 
 TEST_CASE("pictures are resized to torchvision's and Pillow's bytes") {
   for (const auto& [from, size, mode, height, width, pixels] : reference::resize_cases) {
@@ -95,4 +97,46 @@ TEST_CASE("sizes that cannot be are refused") {
   CHECK_THROWS_WITH(crop(picture, 1, 0, 4, 2),
                     "crop: a window of 4 x 2 at (1, 0) does not lie in a picture of 4 x 5");
   CHECK_THROWS_AS(crop(picture, -1, 0, 2, 2), xla::shape_error);
+}
+
+// The means and the windows in the middle are torchvision's: 20,000 draws of get_params.
+TEST_CASE("random windows have torchvision's areas, shapes and places") {
+  const RandomResizedCrop any{.size = {7, 5}};
+  double area = 0, shape = 0, top = 0, left = 0;
+  constexpr int count = 20000;
+  for (int i = 0; i < count; ++i) {
+    SampleRandom random{{1, 2}, i};
+    const auto at = any.window(40, 60, random);
+    REQUIRE((at.top >= 0 && at.left >= 0 && at.height >= 1 && at.width >= 1));
+    REQUIRE((at.top + at.height <= 40 && at.left + at.width <= 60));
+    const double pixels = static_cast<double>(at.height * at.width);
+    const double ratio = static_cast<double>(at.width) / static_cast<double>(at.height);
+    REQUIRE((pixels > 2400 * 0.07 && ratio > 0.7 && ratio < 1.43));
+    area += pixels / 2400, shape += ratio;
+    top += static_cast<double>(at.top), left += static_cast<double>(at.left);
+  }
+  CHECK(std::abs(area / count - 0.3987) < 0.01);
+  CHECK(std::abs(shape / count - 1.0459) < 0.01);
+  CHECK(std::abs(top / count - 5.33) < 0.3);
+  CHECK(std::abs(left / count - 14.7) < 0.4);
+
+  const RandomResizedCrop whole{.size = {7, 5}, .scale = {1, 1}};
+  const auto middle = [&](std::int64_t height, std::int64_t width) {
+    SampleRandom random{{}, 0};
+    const auto at = whole.window(height, width, random);
+    return numbers{at.top, at.left, at.height, at.width};
+  };
+  CHECK(middle(2, 100) == numbers{0, 48, 2, 3});
+  CHECK(middle(100, 2) == numbers{48, 0, 3, 2});
+
+  const auto from = test::picture(40, 60, 3);
+  auto picture = from;
+  SampleRandom random{{3, 4}, 5}, again{{3, 4}, 5};
+  any(picture, random);
+  const auto at = any.window(40, 60, again);
+  CHECK(picture.pixels == resize(crop(from, at.top, at.left, at.height, at.width), {7, 5}).pixels);
+  const RandomResizedCrop falling{.size = {7, 5}, .scale = {0.5f, 0.1f}};
+  CHECK_THROWS_WITH(falling(picture, random),
+                    "RandomResizedCrop: a range from 0.500000 to 0.100000, it has to rise, from "
+                    "above 0 on");
 }
