@@ -105,15 +105,12 @@ text = f"""// SPDX-License-Identifier: Apache-2.0
 
 #include <string_view>
 
+#include "xla/data/characters.hpp"
+
 // Written by {made_by}:
 // {hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()}
 // clang-format off
 namespace xla::data::detail {{
-
-/// Characters from the first to the last.
-struct CharacterRange {{
-  char32_t first, last;
-}};
 
 """ + "\n\n".join(tables) + "\n\n}  // namespace xla::data::detail\n"
 (pathlib.Path(__file__).parents[1] / "include/xla/data/bert_characters.hpp").write_text(text)

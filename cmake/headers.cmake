@@ -368,6 +368,10 @@ set(XLA_HEADERS
   xla/data/bert_characters.hpp
   xla/data/bert_tokenizer.hpp
   xla/data/bert_words.hpp
+  xla/data/bpe_characters.hpp
+  xla/data/bpe_tokenizer.hpp
+  xla/data/bpe_words.hpp
+  xla/data/characters.hpp
   xla/data/folder_index.hpp
   xla/data/image_folder.hpp
   xla/data/loader.hpp
@@ -400,6 +404,7 @@ set(XLA_HEADERS
 
 # Optional parts with a dependency of their own.
 set(XLA_EXT_HEADERS
+  xla/ext/bpe_files.hpp
   xla/ext/checkpoint.hpp
   xla/ext/checksum.hpp
   xla/ext/dlpack.hpp
@@ -412,4 +417,5 @@ set(XLA_EXT_HEADERS
   xla/ext/safetensors.hpp
   xla/ext/safetensors_header.hpp
   xla/ext/safetensors_types.hpp
+  xla/ext/sentencepiece.hpp
 )

@@ -24,7 +24,8 @@ foreach(generator file IN ZIP_LISTS GENERATORS FILES)
   endforeach()
 endforeach()
 
-foreach(table IN ITEMS tests/data/tokens.inc include/xla/data/bert_characters.hpp)
+foreach(table IN ITEMS tests/data/tokens.inc tests/data/bpe_tokens.inc
+    include/xla/data/bert_characters.hpp include/xla/data/bpe_characters.hpp)
   set(root "${FOLDER}/../..")
   file(STRINGS "${root}/${table}" head LIMIT_COUNT 8 ENCODING UTF-8)
   if(NOT head MATCHES "// Written by ([^ ,]+), [^;:]+:;// ([0-9a-f]+);")

@@ -158,6 +158,10 @@ TEST_CASE("generation takes the most probable token, or draws one, the same from
   cache.reset();
   CHECK(nn::generate<1>(model, cache, prompt, 6, 5).to_vector() == greedy.to_vector());
   CHECK(nn::generate(model, cache, prompt, 0).sizes() == test::sizes_t{2, 0});
+  for (const nn::Sampling how : {nn::Sampling{.temperature = 0}, {.top_k = 1}, {.top_p = 1e-6}}) {
+    cache.reset();
+    CHECK(nn::generate(model, cache, prompt, 6, how).to_vector() == greedy.to_vector());
+  }
 }
 
 TEST_CASE("generation drops nothing, also from a model in training") {
@@ -205,11 +209,54 @@ TEST_CASE("tokens are drawn as often as their logits say") {
   CHECK(nn::sample(logits, 1, xla::Scalar(2)).to_vector() == some);
 }
 
-TEST_CASE("drawing is the same in every mode") {
-  auto draw = [](auto& logits, auto& temperature, auto& top_k) {
-    const auto any = nn::sample(logits, temperature), some = nn::sample(logits, temperature, 3);
-    return std::tuple(any, some, nn::sample(logits, temperature, top_k));
+TEST_CASE("of the most probable tokens those are drawn that reach top_p") {
+  const xla::eager_mode_guard eager;
+  // Probabilities 0.5, 0.25, 0.15, 0.1, in another order.
+  const auto row = log(xla::tensor<float>({0.15f, 0.5f, 0.1f, 0.25f}));
+  const auto logits = expand(row, {40000, 4});
+  const auto check = [&](const nn::Sampling& how, std::vector<double> expected) {
+    INFO(how.temperature << " " << how.top_k << " " << how.top_p);
+    xla::manual_seed(7);
+    std::vector<double> seen(4), same(4);
+    for (std::int64_t i : nn::sample(logits, how).to_vector())
+      seen[static_cast<std::size_t>(i)] += 1.0 / 40000;
+    xla::manual_seed(7);
+    for (std::int64_t i :
+         nn::sample(logits, how.temperature, xla::Scalar(how.top_k), how.top_p).to_vector())
+      same[static_cast<std::size_t>(i)] += 1.0 / 40000;
+    CHECK(seen == same);
+    for (std::size_t i = 0; i < 4; ++i) {
+      CHECK(std::abs(seen[i] - expected[i]) < 0.01);
+      CHECK((seen[i] > 0) == (expected[i] > 0));
+    }
   };
-  test::check_modes(draw, test::numbers<float>({13, 7}), xla::Scalar(0.8), xla::Scalar(2));
-  test::check_modes(draw, test::numbers<float>({1, 3200}), xla::Scalar(0), xla::Scalar(3200));
+  check({}, {0.15, 0.5, 0.1, 0.25});
+  check({.top_p = 0.95}, {0.15, 0.5, 0.1, 0.25});
+  check({.top_p = 0.8}, {0.15 / 0.9, 0.5 / 0.9, 0, 0.25 / 0.9});
+  check({.top_p = 0.6}, {0, 2.0 / 3, 0, 1.0 / 3});
+  check({.top_p = 0.4}, {0, 1, 0, 0});
+  check({.top_p = 0}, {0, 1, 0, 0});
+  check({.temperature = 0, .top_p = 0.9}, {0, 1, 0, 0});
+  // First top_k, and of that top_p: 0.5 / 0.9 and 0.25 / 0.9 make 0.83.
+  check({.top_k = 3, .top_p = 0.83}, {0, 2.0 / 3, 0, 1.0 / 3});
+  check({.top_k = 3}, {0.15 / 0.9, 0.5 / 0.9, 0, 0.25 / 0.9});
+  check({.top_k = 9}, {0.15, 0.5, 0.1, 0.25});
+  // At temperature 1/2 they are 0.725, 0.181, 0.065, 0.029.
+  check({.temperature = 0.5, .top_p = 0.7}, {0, 1, 0, 0});
+  check({.temperature = 0.5, .top_p = 0.9}, {0, 0.8, 0, 0.2});
+  CHECK_THROWS_WITH(nn::sample(logits, {.top_p = 1.5}), test::contains("top_p is 1.5"));
+  CHECK_THROWS_WITH(nn::sample(logits, {.temperature = -1}), test::contains("temperature is -1"));
+  CHECK_THROWS_WITH(nn::sample(logits, 1, 0, 1.5), test::contains("top_p is from 0 to 1"));
+}
+
+TEST_CASE("drawing is the same in every mode") {
+  auto draw = [](auto& logits, auto& temperature, auto& top_k, auto& top_p) {
+    const auto any = nn::sample(logits, temperature), some = nn::sample(logits, temperature, 3);
+    const auto likely = nn::sample(logits, temperature, top_k, top_p);
+    return std::tuple(any, some, likely, nn::sample(logits, temperature, top_k));
+  };
+  test::check_modes(draw, test::numbers<float>({13, 7}), xla::Scalar(0.8), xla::Scalar(2),
+                    xla::Scalar(0.9));
+  test::check_modes(draw, test::numbers<float>({1, 3200}), xla::Scalar(0), xla::Scalar(3200),
+                    xla::Scalar(0.5));
 }

@@ -3,15 +3,12 @@
 
 #include <string_view>
 
+#include "xla/data/characters.hpp"
+
 // Written by cmake/bert_characters.py, tokenizers 0.23.3, Python 3.11.7:
-// e38fefd97796db720e1ce5979145c43c363c7874eae9e9814d2f9bbeb1e66497
+// db42f6930e6eb790bb145962bf9347f7884d72c7bba0e1d14920e878830b9330
 // clang-format off
 namespace xla::data::detail {
-
-/// Characters from the first to the last.
-struct CharacterRange {
-  char32_t first, last;
-};
 
 /// Left out: 0, control and format characters, those for private use.
 inline constexpr CharacterRange removed_characters[] = {
