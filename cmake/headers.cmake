@@ -319,7 +319,9 @@ set(XLA_HEADERS
   xla/compile.hpp
   xla/models/alexnet.hpp
   xla/models/bert.hpp
+  xla/models/gpt2.hpp
   xla/models/head.hpp
+  xla/models/llama.hpp
   xla/models/mnasnet.hpp
   xla/models/mobilenet_v2.hpp
   xla/models/names.hpp
@@ -407,15 +409,19 @@ set(XLA_EXT_HEADERS
   xla/ext/bpe_files.hpp
   xla/ext/checkpoint.hpp
   xla/ext/checksum.hpp
+  xla/ext/decoder_config.hpp
   xla/ext/dlpack.hpp
   xla/ext/gzip.hpp
   xla/ext/image.hpp
   xla/ext/image_orientation.hpp
   xla/ext/image_refusal.hpp
   xla/ext/jpeg.hpp
+  xla/ext/json_values.hpp
   xla/ext/png.hpp
+  xla/ext/pretrained.hpp
   xla/ext/safetensors.hpp
   xla/ext/safetensors_header.hpp
+  xla/ext/safetensors_index.hpp
   xla/ext/safetensors_types.hpp
   xla/ext/sentencepiece.hpp
 )

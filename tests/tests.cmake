@@ -194,6 +194,7 @@ xla_test(ext/image LABELS core asan LIBRARIES xla::images)
 xla_test(ext/dlpack LABELS core asan LIBRARIES xla::dlpack)
 xla_test(ext/safetensors LABELS core asan LIBRARIES xla::safetensors)
 xla_test(ext/checkpoint LABELS core LIBRARIES xla::safetensors)
+xla_test(ext/pretrained LABELS core LIBRARIES xla::safetensors)
 
 xla_test(reference/binary)
 xla_test(reference/elementwise)

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,24 +16,30 @@
 
 namespace test {
 
+/// The float32 elements of a state, by fill() in tests/reference/models.py: the numbers of its
+/// place.
+inline void fill_array(const xla::NamedArray& array, std::uint64_t place,
+                       std::span<std::uint8_t> bytes) {
+  const std::size_t n = bytes.size() / sizeof(float);
+  const bool weight = array.sizes.size() > 1;
+  const bool around_zero = array.name.ends_with("bias") || array.name.ends_with("mean");
+  const float inputs = weight ? static_cast<float>(n) / static_cast<float>(array.sizes[0]) : 0;
+  const float scale = weight ? static_cast<float>(std::sqrt(6.0 / inputs) / 4) : 1.0f / 16;
+  const float near = weight || around_zero ? 0 : 1;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = near + scale * number<float>(place, i);
+    std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
+  }
+}
+
 /// Gives every state the numbers of fill() in tests/reference/models.py, as a file would.
 template <class Model>
 void fill(Model& model) {
   auto state = xla::state_dict(model);
-  std::uint64_t seed = 0;
+  std::uint64_t place = 0;
   for (auto& array : state) {
-    const std::uint64_t place = seed++;
-    if (array.type == xla::dtype::int64) continue;
-    const std::size_t n = array.bytes.size() / sizeof(float);
-    const bool weight = array.sizes.size() > 1;
-    const bool around_zero = array.name.ends_with("bias") || array.name.ends_with("mean");
-    const float inputs = weight ? static_cast<float>(n) / static_cast<float>(array.sizes[0]) : 0;
-    const float scale = weight ? static_cast<float>(std::sqrt(6.0 / inputs) / 4) : 1.0f / 16;
-    const float near = weight || around_zero ? 0 : 1;
-    for (std::size_t i = 0; i < n; ++i) {
-      const float value = near + scale * number<float>(place, i);
-      std::memcpy(array.bytes.edit().data() + i * sizeof value, &value, sizeof value);
-    }
+    if (array.type != xla::dtype::int64) fill_array(array, place, array.bytes.edit());
+    ++place;
   }
   xla::load_state_dict(model, state);
 }

@@ -53,6 +53,7 @@ class pytorch {
     read(XLA_TEST_DATA "/reference/attention.txt");
     read(XLA_TEST_DATA "/reference/models.txt");
     read(XLA_TEST_DATA "/reference/bert_vit.txt");
+    read(XLA_TEST_DATA "/reference/gpt2_llama.txt");
   }
   void read(const char* path) {
     std::ifstream file(path);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/nn/activation.hpp"
 #include "xla/nn/linear.hpp"
-#include "xla/op/derived/activation.hpp"
 #include "xla/op/derived/attention.hpp"
 #include "xla/op/derived/rotary.hpp"
 #include "xla/op/permute.hpp"
@@ -19,10 +19,11 @@ struct KeyValues {
 };
 
 /// Self-attention of (batch, sequence, hidden) to the same, the heads sharing KvHeads keys and
-/// values evenly. RotaryTheta is the base of the rotary embedding of queries and keys; 0: none.
+/// values evenly. RotaryTheta is the base of the rotary embedding of queries and keys, Scaling
+/// changes it; 0: none.
 /// Projection is LinearNoBias or Linear, and gives the element type.
 template <int Hidden, int Heads, int KvHeads = Heads, class Projection = LinearNoBias,
-          int RotaryTheta = 0>
+          int RotaryTheta = 0, RotaryScaling Scaling = RotaryScaling{}>
 struct Attention {
   static_assert(Heads > 0 && KvHeads > 0 && Hidden % Heads == 0 && Heads % KvHeads == 0,
                 "xla::nn::Attention: Heads has to divide Hidden, and KvHeads to divide Heads");
@@ -63,13 +64,14 @@ struct Attention {
   }
   template <class T>
   static constexpr Tensor<T, 4> turn(const Tensor<T, 4>& x) {
-    if constexpr (RotaryTheta > 0) return rotary_embedding(x, RotaryTheta);
+    if constexpr (RotaryTheta > 0) return rotary_embedding(x, RotaryTheta, Scaling);
     else return x;
   }
   template <class T>
   static constexpr Tensor<T, 4> turn(const Tensor<T, 4>& x,
                                      const Tensor<std::int64_t, 1>& positions) {
-    if constexpr (RotaryTheta > 0) return rotary_embedding(x, cast<T>(positions), RotaryTheta);
+    if constexpr (RotaryTheta > 0)
+      return rotary_embedding(x, cast<T>(positions), RotaryTheta, Scaling);
     else return x;
   }
   /// The heads' results (batch, heads, sequence, head size) as one, projected.
@@ -92,14 +94,14 @@ struct SwiGLU {
   XLA_MODULE(gate_proj, up_proj, down_proj)
 };
 
-/// down(gelu(up(x))): the feed-forward layer of GPT.
-template <int Hidden, int Intermediate, class Projection = Linear>
+/// down(gelu(up(x))): the feed-forward layer of GPT; with GELUTanh as Activation that of GPT-2.
+template <int Hidden, int Intermediate, class Projection = Linear, class Activation = GELU>
 struct FeedForward {
   Projection up_proj{Hidden, Intermediate}, down_proj{Intermediate, Hidden};
 
   template <class T, int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x) const {
-    return down_proj(gelu(up_proj(x)));
+    return down_proj(Activation{}(up_proj(x)));
   }
   XLA_MODULE(up_proj, down_proj)
 };

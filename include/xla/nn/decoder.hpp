@@ -18,7 +18,7 @@
 namespace xla::nn {
 
 enum class DecoderNorm { rms, layer };
-enum class DecoderActivation { swiglu, gelu };
+enum class DecoderActivation { swiglu, gelu, gelu_tanh };
 /// pytorch: as nn::Linear and nn::Embedding start. normal: standard deviation 0.02, for what is
 /// added to the stream 0.02 / √(2 layers), biases 0, as GPT-2.
 enum class DecoderInit { pytorch, normal };
@@ -33,15 +33,22 @@ struct DecoderConfig {
   int vocabulary = 256;
   int max_positions = 0;  ///< of the learned embedding of positions; 0: there is none
   int rotary_theta = 0;   ///< base of the rotary embedding; 0: there is none
+  RotaryScaling rotary_scaling{};
   bool causal = true;     ///< a token sees itself and those before it
   bool tied_head = false;
   bool bias = false;               ///< of the projections
   bool checkpoint_layers = false;  ///< layers keep nothing for backward; see xla::checkpoint
   bool dropout = false;  ///< of embeddings, attention weights and what layers add; 0.1 at first
   DecoderNorm norm = DecoderNorm::rms;
+  double norm_eps = 0;  ///< 0: 1e-6 of rms, 1e-5 of layer
   DecoderActivation activation = DecoderActivation::swiglu;
   DecoderInit init = DecoderInit::pytorch;
   dtype element = dtype::float32;  ///< of weights and logits: float32 or float64
+
+  /// What norms add to a variance or mean square.
+  constexpr double epsilon() const {
+    return norm_eps > 0 ? norm_eps : norm == DecoderNorm::rms ? 1e-6 : 1e-5;
+  }
 };
 
 /// The decoder of PyTorch/XLA's eager-mode benchmark: 214,176,768 parameters, no positions, no
@@ -87,14 +94,16 @@ struct decoder_parts {
   using value_type = std::conditional_t<C.element == dtype::float64, double, float>;
   using stream = Tensor<value_type, 3>;
   static constexpr bool is_rms = C.norm == DecoderNorm::rms;
-  static constexpr double eps = is_rms ? 1e-6 : 1e-5;
+  static constexpr double eps = C.epsilon();
   using norm = std::conditional_t<is_rms, BasicRMSNorm<value_type>, BasicLayerNorm<value_type>>;
   using unbiased = BasicLinearNoBias<value_type>;
   using projection = std::conditional_t<C.bias, BasicLinear<value_type>, unbiased>;
-  using attention = Attention<C.hidden, C.heads, C.kv_heads, projection, C.rotary_theta>;
+  using attention =
+      Attention<C.hidden, C.heads, C.kv_heads, projection, C.rotary_theta, C.rotary_scaling>;
+  using gelu = std::conditional_t<C.activation == DecoderActivation::gelu, GELU, GELUTanh>;
   using feed_forward = std::conditional_t<C.activation == DecoderActivation::swiglu,
                                           SwiGLU<C.hidden, C.intermediate, projection>,
-                                          FeedForward<C.hidden, C.intermediate, projection>>;
+                                          FeedForward<C.hidden, C.intermediate, projection, gelu>>;
   using embedding = BasicEmbedding<value_type>;
   using counter = Buffer<std::int64_t, 1>;
   using positions = std::conditional_t<(C.max_positions > 0), embedding, Identity>;
@@ -186,7 +195,8 @@ struct KeyValueCache {
 
 /// A decoder-only transformer: tokens (batch, sequence) to logits (batch, sequence, vocabulary).
 /// Llama's (RMSNorm, rotary positions, SwiGLU) and GPT's (LayerNorm, learned positions, GELU,
-/// dropout) are two of its configurations. Radford et al. (2019); Touvron et al. (2023).
+/// dropout) are two of its configurations; models/llama.hpp and models/gpt2.hpp have those of their
+/// published weights. Radford et al. (2019); Touvron et al. (2023).
 template <DecoderConfig C>
 struct Decoder {
   using parts = detail::decoder_parts<C>;

@@ -79,10 +79,11 @@ constexpr Tensor<T, B> scatter_part(const Tensor<T, A>& base, const op::slice::a
 
 /// A constant as a value of the graph whose sizes are met; every other tensor as it is.
 template <class T, int R>
-constexpr Tensor<T, R> beside(Tensor<T, R> x, size_table* table) {
-  if (__builtin_is_constant_evaluated() && table && !x.owner())
-    x.name_node(table->owner, x.lift(table->owner));
-  return x;
+constexpr Tensor<T, R> beside(const Tensor<T, R>& x, size_table* table) {
+  if (!__builtin_is_constant_evaluated() || !table || x.owner()) return x;
+  Tensor<T, R> value;
+  value.name_node(table->owner, x.lift(table->owner));
+  return value;
 }
 
 constexpr int checked_axis(const handle& x, int axis, const call_site& site) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xla/op/derived/rotary.hpp"
 
+#include <numbers>
+
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
 
@@ -34,6 +36,44 @@ TEMPLATE_TEST_CASE("rotary embedding turns pairs by their position", "", float, 
   }
 }
 
+TEST_CASE("scaled turns are those of Llama 3, or slower by one factor") {
+  const xla::eager_mode_guard eager;
+  const xla::RotaryScaling llama{.factor = 8,
+                                 .low_freq_factor = 1,
+                                 .high_freq_factor = 4,
+                                 .original_max_position_embeddings = 100};
+  const auto frequency = [](const xla::RotaryScaling& s, double was) {
+    const double wave = 2 * std::numbers::pi / was, tokens = s.original_max_position_embeddings;
+    if (wave < tokens / s.high_freq_factor) return was;
+    if (wave > tokens / s.low_freq_factor) return was / s.factor;
+    const double kept =
+        (tokens / wave - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor);
+    return (1 - kept) * was / s.factor + kept * was;
+  };
+  // Pairs that keep their turns, that are between, and that turn 8 times slower.
+  std::vector<double> turns;
+  for (int i = 0; i < 8; ++i) turns.push_back(std::pow(200.0, -i / 8.0));
+  CHECK(frequency(llama, turns[2]) == turns[2]);
+  CHECK(frequency(llama, turns[4]) < turns[4]);
+  CHECK(frequency(llama, turns[4]) > turns[4] / 8);
+  CHECK(frequency(llama, turns[7]) == turns[7] / 8);
+  for (const auto& scaling : {llama, xla::RotaryScaling{.factor = 4}}) {
+    const auto x = numbers<double>({3, 16});
+    const auto got = rotary_embedding(x, 200, scaling).to_vector();
+    for (std::size_t p = 0; p < 3; ++p)
+      for (std::size_t i = 0; i < 8; ++i) {
+        const double angle = double(p) * frequency(scaling, turns[i]);
+        const double a = x.data()[p * 16 + i], b = x.data()[p * 16 + 8 + i];
+        CHECK(std::abs(got[p * 16 + i] - (a * std::cos(angle) - b * std::sin(angle))) < 1e-13);
+        CHECK(std::abs(got[p * 16 + 8 + i] - (b * std::cos(angle) + a * std::sin(angle))) < 1e-13);
+      }
+  }
+  check_equal(rotary_embedding(numbers<float>({5, 8}), 100, xla::RotaryScaling{}),
+              rotary_embedding(numbers<float>({5, 8}), 100), 0);
+  CHECK_THROWS_WITH(rotary_embedding(numbers<float>({5, 8}), 100, {.low_freq_factor = 4}),
+                    test::contains("rotary_embedding: a RotaryScaling has a factor above 0"));
+}
+
 TEST_CASE("products of turned rows depend on the distance of their positions only") {
   const xla::eager_mode_guard eager;
   const auto q = numbers<double>({1, 8}, 1), k = numbers<double>({1, 8}, 2);
@@ -57,7 +97,8 @@ TEST_CASE("an odd width is refused") {
 
 TEST_CASE("rotary embedding in every mode") {
   auto turn = [](auto& x) {
-    auto y = rotary_embedding(x) + rotary_embedding(x, 100);
+    auto y = rotary_embedding(x) +
+             rotary_embedding(x, 100, {.factor = 8, .original_max_position_embeddings = 40});
     sum(y * y * y).backward();
     return y;
   };

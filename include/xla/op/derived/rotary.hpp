@@ -1,19 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <numbers>
+
+#include "xla/op/clip.hpp"
 #include "xla/op/exponential.hpp"
 #include "xla/op/slice.hpp"
 #include "xla/op/trigonometric.hpp"
 
 namespace xla {
 
+/// Slower turns for texts longer than those that a model first learned from, by the names of
+/// Hugging Face's configurations: pairs that turn less than low_freq_factor times in
+/// original_max_position_embeddings tokens turn factor times slower, those that turn more than
+/// high_freq_factor times as they did, and what is between goes from one to the other. Grattafiori
+/// et al. (2024), Llama 3.1. With 0 original tokens all turn factor times slower: Chen et al.
+/// (2023).
+struct RotaryScaling {
+  double factor = 1;  ///< 1: nothing changes
+  double low_freq_factor = 1;
+  double high_freq_factor = 4;
+  int original_max_position_embeddings = 0;
+
+  constexpr bool valid() const { return factor > 0 && low_freq_factor < high_freq_factor; }
+  friend constexpr bool operator==(const RotaryScaling&, const RotaryScaling&) = default;
+};
+
+namespace detail {
+/// By what each pair of a width turns from one position to the next: (width / 2).
+template <class T>
+constexpr Tensor<T, 1> rotary_frequencies(Size width, number_of<T> theta,
+                                          const RotaryScaling& scaling, auto* table) {
+  const Tensor<T, 1> exponent = arange<T>(width / 2) * (-2) / width;
+  const Tensor<T, 1> all = exp(exponent * log(theta.tensor()));
+  if (scaling.factor == 1) return all;
+  const double first = scaling.low_freq_factor, range = scaling.high_freq_factor - first;
+  const double turns = scaling.original_max_position_embeddings / (2 * std::numbers::pi);
+  const auto frequency = beside(all, table);
+  const auto kept = clamp(frequency * (turns / range) - first / range, 0, 1);
+  return frequency * (kept * (1 - 1 / scaling.factor) + 1 / scaling.factor);
+}
+}  // namespace detail
+
 /// Turns the pairs (i, i + width / 2) of x (…, sequence, width) by position × theta^(-2i / width),
 /// so that products of two rows depend on the distance of their positions only; one position per
 /// row of the sequence. Su et al. (2021), with the halves as in Llama. An odd width, or another
-/// number of positions, is a shape_error.
+/// number of positions, is a shape_error. A RotaryScaling slows some of the pairs.
 template <class T, int R>
 constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, const Tensor<T, 1>& positions,
-                                        detail::number_of<T> theta = 10000, caller who = here()) {
+                                        detail::number_of<T> theta, const RotaryScaling& scaling,
+                                        caller who = here()) {
   static_assert(R >= 2, "xla::rotary_embedding: needs (…, sequence, width)");
   const detail::shape from = x.dims();
   const Size width = x.size(-1), half = width / 2;
@@ -22,13 +58,19 @@ constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, const Tensor<T, 1
     scope.fail(detail::text("the width ") << width.extent() << " cannot be halved");
     return x;
   }
+  if (!scaling.valid()) {
+    scope.fail(
+        detail::text("a RotaryScaling has a factor above 0, and its low_freq_factor is "
+                     "smaller than its high_freq_factor"));
+    return x;
+  }
   const detail::extent count = positions.dims()[0];
   if (detail::extent n = from[R - 2]; !scope.equal(n, count)) {
     scope.fail(detail::text("") << count << " positions for a sequence of " << n);
     return x;
   }
-  const Tensor<T, 1> exponent = arange<T>(half) * (-2) / width;
-  const auto angle = unsqueeze(positions, 1) * exp(exponent * log(theta.tensor()));
+  const auto angle =
+      unsqueeze(positions, 1) * detail::rotary_frequencies<T>(width, theta, scaling, x.table());
   const auto c = unsqueeze(cos(angle), 1), s = unsqueeze(sin(angle), 1);
   // Both halves in one pass: each times cos, and the other one times sin, minus it for the first.
   const auto sign = unsqueeze(arange<T>(2) * 2 - 1, 1);
@@ -40,11 +82,22 @@ constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, const Tensor<T, 1
   return detail::with_shape<op::reshape, R>(turned, from);
 }
 
+template <class T, int R>
+constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, const Tensor<T, 1>& positions,
+                                        detail::number_of<T> theta = 10000, caller who = here()) {
+  return rotary_embedding(x, positions, theta, RotaryScaling{}, who);
+}
+
 /// The same at the positions 0, 1, 2 … of the sequence.
 template <class T, int R>
 constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, detail::number_of<T> theta = 10000,
                                         caller who = here()) {
   return rotary_embedding(x, arange<T>(x.size(-2)), theta, who);
+}
+template <class T, int R>
+constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, detail::number_of<T> theta,
+                                        const RotaryScaling& scaling, caller who = here()) {
+  return rotary_embedding(x, arange<T>(x.size(-2)), theta, scaling, who);
 }
 
 }  // namespace xla

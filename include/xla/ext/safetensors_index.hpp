@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "xla/ext/json_values.hpp"
+#include "xla/ext/safetensors.hpp"
+
+namespace xla::ext {
+
+namespace detail {
+/// The names of tensors by the file that an index says they are in.
+inline std::map<std::string, std::vector<std::string>> parse_safetensors_index(
+    const std::string& path) {
+  const auto index = json_values::read(path);
+  std::map<std::string, std::vector<std::string>> out;
+  const auto map = index.object("weight_map");
+  for (const auto& [name, file] : map.all().items()) {
+    if (!file.is_string()) index.refuse("weight_map names no file for " + in_quotes(name));
+    const std::string text = file.get<std::string>();
+    if (text.empty() || std::filesystem::path{text}.filename() != text || text == "..")
+      index.refuse("weight_map has " + in_quotes(name) + " in " + in_quotes(text) +
+                   ", which is no file beside it");
+    out[text].push_back(name);
+  }
+  if (out.empty()) index.refuse("its weight_map is empty or absent");
+  return out;
+}
+}  // namespace detail
+
+/// Reads the tensors of several safetensors files that a model.safetensors.index.json lists, which
+/// stands beside them. Throws `xla::io_error` with the path and the reason, also where a file lacks
+/// a tensor that the index says is in it.
+inline StateDict read_safetensors_index(const std::string& path) {
+  StateDict out;
+  const auto folder = std::filesystem::path{path}.parent_path();
+  for (const auto& [file, names] : detail::parse_safetensors_index(path)) {
+    const auto part_path = (folder / file).string();
+    auto part = read_safetensors(part_path).tensors;
+    for (const auto& name : names)
+      if (std::none_of(part.begin(), part.end(), [&](const auto& a) { return a.name == name; }))
+        throw io_error("'" + part_path + "' lacks the tensor " + detail::in_quotes(name) +
+                       ", which '" + path + "' says is in it");
+    std::move(part.begin(), part.end(), std::back_inserter(out));
+  }
+  return out;
+}
+
+}  // namespace xla::ext

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "xla/models/names.hpp"
+#include "xla/nn/decoder.hpp"
+
+namespace xla::models {
+
+namespace detail {
+constexpr nn::DecoderConfig gpt2_config(int layers, int hidden, int heads) {
+  return {.hidden = hidden,
+          .layers = layers,
+          .heads = heads,
+          .kv_heads = heads,
+          .intermediate = 4 * hidden,
+          .vocabulary = 50257,
+          .max_positions = 1024,
+          .tied_head = true,
+          .bias = true,
+          .dropout = true,
+          .norm = nn::DecoderNorm::layer,
+          .norm_eps = 1e-5,
+          .activation = nn::DecoderActivation::gelu_tanh,
+          .init = nn::DecoderInit::normal};
+}
+}  // namespace detail
+
+/// GPT-2 is nn::Decoder<gpt2>, and so on; Hugging Face's names of the sizes, from 82 million
+/// parameters to 1558. Radford et al. (2019).
+inline constexpr nn::DecoderConfig distilgpt2 = detail::gpt2_config(6, 768, 12);
+inline constexpr nn::DecoderConfig gpt2 = detail::gpt2_config(12, 768, 12);
+inline constexpr nn::DecoderConfig gpt2_medium = detail::gpt2_config(24, 1024, 16);
+inline constexpr nn::DecoderConfig gpt2_large = detail::gpt2_config(36, 1280, 20);
+inline constexpr nn::DecoderConfig gpt2_xl = detail::gpt2_config(48, 1600, 25);
+
+namespace detail {
+
+/// Hugging Face's names, and nn::Decoder's.
+inline constexpr std::array<RenamedPart, 9> gpt2_names{{
+    {"wte.", "embed_tokens."},
+    {"wpe.", "embed_positions."},
+    {"ln_f.", "norm."},
+    {"h.", "layers."},
+    {".ln_1.", ".input_layernorm."},
+    {".ln_2.", ".post_attention_layernorm."},
+    {".attn.c_proj.", ".self_attn.o_proj."},
+    {".mlp.c_fc.", ".mlp.up_proj."},
+    {".mlp.c_proj.", ".mlp.down_proj."},
+}};
+inline constexpr std::string_view gpt2_prefix = "transformer.", gpt2_packed = ".attn.c_attn.";
+inline constexpr std::array<std::string_view, 3> gpt2_parts{
+    ".self_attn.q_proj.", ".self_attn.k_proj.", ".self_attn.v_proj."};
+
+/// Elements of Width bytes: some columns of rows as rows, by blocks that stay in the cache.
+template <std::int64_t Width>
+void turn_columns(const std::uint8_t* from, std::int64_t rows, std::int64_t stride,
+                  std::int64_t columns, std::uint8_t* to) {
+  constexpr std::int64_t block = 64 / Width;
+  for (std::int64_t c = 0; c < columns; c += block)
+    for (std::int64_t r = 0; r < rows; r += block)
+      for (std::int64_t j = c; j < std::min(c + block, columns); ++j)
+        for (std::int64_t i = r; i < std::min(r + block, rows); ++i)
+          std::memcpy(to + (j * rows + i) * Width, from + (i * stride + j) * Width, Width);
+}
+
+/// True of a weight (rows, columns) or a bias (columns) whose bytes are those of its sizes.
+template <class = void>
+bool is_projection(const NamedArray& a) {
+  return (a.sizes.size() == 1 || a.sizes.size() == 2) &&
+         io::array_bytes(a.type, a.sizes) == a.bytes.size();
+}
+
+/// Part of the columns of a projection by another name: of (rows, columns) a weight (columns,
+/// rows), of a bias its elements.
+template <class = void>
+NamedArray columns_as_rows(const NamedArray& a, std::string name, std::int64_t first,
+                           std::int64_t columns) {
+  const std::int64_t rows = a.sizes.size() == 2 ? a.sizes[0] : 1, width = size_of(a.type);
+  std::vector<std::uint8_t> to(static_cast<std::size_t>(rows * columns * width));
+  const auto* const from = a.bytes.data() + first * width;
+  const auto turn = [&]<std::int64_t Width>(std::integral_constant<std::int64_t, Width>) {
+    if (width == Width) turn_columns<Width>(from, rows, a.sizes.back(), columns, to.data());
+  };
+  turn(std::integral_constant<std::int64_t, 1>{});
+  turn(std::integral_constant<std::int64_t, 2>{});
+  turn(std::integral_constant<std::int64_t, 4>{});
+  turn(std::integral_constant<std::int64_t, 8>{});
+  NamedArray out{std::move(name), a.type, {columns}, std::move(to)};
+  if (a.sizes.size() == 2) out.sizes.push_back(rows);
+  return out;
+}
+
+/// The name with another part in the place of one that it has.
+inline std::string with_part(std::string name, std::string_view part, std::string_view other) {
+  return name.replace(name.find(part), part.size(), other);
+}
+
+/// Of GPT-2's arrays the projections, which both sides have with their axes exchanged.
+inline bool is_turned(const NamedArray& a) {
+  return a.sizes.size() == 2 && a.name.ends_with("_proj.weight") && is_projection(a);
+}
+
+/// Queries, keys and values of a layer in one, of which those of queries are given.
+inline NamedArray packed_projection(const StateDict& state, const NamedArray& query) {
+  std::vector<std::uint8_t> bytes;
+  for (const auto part : gpt2_parts) {
+    const auto name = with_part(query.name, gpt2_parts[0], part);
+    const auto at =
+        std::find_if(state.begin(), state.end(), [&](const auto& a) { return a.name == name; });
+    if (at == state.end() || at->sizes != query.sizes || at->type != query.type ||
+        !is_projection(*at))
+      throw runtime_error("gpt2_to_hugging_face: there is no '" + name + "' of the sizes of '" +
+                          query.name + "', which GPT-2 has in one with it");
+    bytes.insert(bytes.end(), at->bytes.begin(), at->bytes.end());
+  }
+  NamedArray all{with_part(query.name, gpt2_parts[0], gpt2_packed), query.type, query.sizes,
+                 std::move(bytes)};
+  all.sizes[0] *= 3;
+  return all.sizes.size() == 1 ? all : columns_as_rows(all, all.name, 0, all.sizes[1]);
+}
+
+}  // namespace detail
+
+/// Weights of Hugging Face's GPT2LMHeadModel or GPT2Model by nn::Decoder's names and in its order
+/// of axes: theirs have (in, out), and queries, keys and values in one. The head is left out where
+/// it is the embedding's weight, and so are the masks that the first files have.
+template <class = void>
+StateDict gpt2_from_hugging_face(StateDict state, bool tied_head = true) {
+  constexpr std::array<RenamedPart, 1> prefix{{{detail::gpt2_prefix, ""}}};
+  state = renamed(renamed(std::move(state), prefix), detail::gpt2_names);
+  StateDict out;
+  for (auto& a : state) {
+    const bool mask = a.name.ends_with(".attn.bias") || a.name.ends_with(".attn.masked_bias");
+    if (mask || (tied_head && a.name == "lm_head.weight")) continue;
+    if (a.name.find(detail::gpt2_packed) != std::string::npos && detail::is_projection(a) &&
+        a.sizes.back() % 3 == 0) {
+      const std::int64_t third = a.sizes.back() / 3;
+      for (std::int64_t i = 0; i < 3; ++i)
+        out.push_back(detail::columns_as_rows(
+            a, detail::with_part(a.name, detail::gpt2_packed, detail::gpt2_parts[i]), i * third,
+            third));
+    } else if (detail::is_turned(a)) {
+      out.push_back(detail::columns_as_rows(a, a.name, 0, a.sizes[1]));
+    } else {
+      out.push_back(std::move(a));
+    }
+    a = {};  // its elements would stay in memory until the last one is done
+  }
+  return out;
+}
+
+/// The way back: what state_dict() has of an nn::Decoder such as gpt2, as GPT2LMHeadModel loads it.
+/// Where queries, keys and values are not of one size, as GPT-2's, a runtime_error.
+template <class = void>
+StateDict gpt2_to_hugging_face(StateDict state) {
+  auto names = detail::gpt2_names;
+  for (auto& part : names) std::swap(part.from, part.to);
+  StateDict out;
+  for (auto& a : state) {
+    if (a.name.find(detail::gpt2_parts[0]) != std::string::npos)
+      a = detail::packed_projection(state, a);
+    else if (a.name.find(detail::gpt2_parts[1]) != std::string::npos ||
+             a.name.find(detail::gpt2_parts[2]) != std::string::npos)
+      continue;
+    else if (detail::is_turned(a)) a = detail::columns_as_rows(a, a.name, 0, a.sizes[1]);
+    out.push_back(a);
+  }
+  out = renamed(std::move(out), names);
+  for (auto& a : out)
+    if (a.name != "lm_head.weight") a.name.insert(0, detail::gpt2_prefix);
+  return out;
+}
+
+}  // namespace xla::models
