@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that answer `run`, each in a process of its own that sleeps when it is not its turn."""
 
+import datetime
 import json
 import os
+import platform
 import statistics
 import subprocess
 
@@ -59,3 +61,16 @@ def ticks():
             int, stat.readline().split()[1:9])
     busy = user + nice + system + irq + softirq + steal
     return busy, busy + idle + iowait
+
+
+def machine():
+    model = platform.processor()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as info:
+            names = [line.split(":")[1].strip() for line in info if line.startswith("model name")]
+            model = names[0] if names else model
+    except OSError:
+        pass
+    return {"model": model, "processors": len(os.sched_getaffinity(0)),
+            "system": f"{platform.system()} {platform.release()}",
+            "date": datetime.date.today().isoformat()}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # All benchmarks: cmake -P bench/run.cmake
-#   -DPARTS="mlp;decoder;decoder_char;generate;convnet;resnet18;resnet18_read;memory;build;capture;overhead;specialise;traced;fused;rows;gemm;epilogue;attention;conv;binary"   only these; README.md has more
+#   -DPARTS="mlp;decoder;decoder_char;generate;convnet;resnet18;resnet18_read;memory;build;capture;overhead;specialise;traced;fused;rows;gemm;epilogue;attention;models;conv;binary"   only these; README.md has more
 #   -DROUNDS=<n>           rounds of the contests at most, 21 unless given
 #   -DTHREADS="1;2"        numbers of threads
 #   -DPYTHON=<python>      an interpreter that has torch, torchvision and jax, instead of installing them
@@ -33,7 +33,7 @@ xla_need(ninja-build:ninja g++:g++ libeigen3-dev libboost-dev python3:python3)
 find_program(python3 python3 REQUIRED)
 
 set(contests mlp decoder decoder_char decoder_seed generate convnet resnet18 resnet18_read memory
-  conv)
+  models conv)
 set(contested OFF)
 foreach(part IN LISTS PARTS)
   if(part IN_LIST contests)
@@ -98,6 +98,8 @@ set(targets bench_peak bench_mkl)
 foreach(part IN LISTS PARTS)
   if(part STREQUAL "memory")
     list(APPEND targets bench_heap bench_decoder bench_resnet18)
+  elseif(part STREQUAL "models")
+    list(APPEND targets bench_heap bench_models)
   elseif(part STREQUAL "binary")
     list(APPEND targets train_decoder)
   elseif(NOT part STREQUAL "capture" AND NOT part STREQUAL "build")

@@ -2,10 +2,8 @@
 """Runs the benchmarks that run.cmake has built; prints tables, writes results.json and plots."""
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import subprocess
 
 import build
@@ -13,8 +11,9 @@ import capture
 import compare
 import conv
 import memory
+import models
 import plot
-from contest import ENVIRONMENT
+from contest import ENVIRONMENT, machine
 
 
 def records(programs, name, *arguments):
@@ -134,20 +133,8 @@ SHOW = {"overhead": show_overhead, "specialise": show_specialise, "traced": show
         "fused": show_fused, "rows": show_rows}
 # Run once for each number of threads.
 SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue, "attention": show_attention}
-PARTS = (*compare.CONTESTS, "binary", "build", "capture", "conv", "memory", *SHOW, *SHOW_THREADS)
-
-
-def machine():
-    model = platform.processor()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as info:
-            names = [line.split(":")[1].strip() for line in info if line.startswith("model name")]
-            model = names[0] if names else model
-    except OSError:
-        pass
-    return {"model": model, "processors": len(os.sched_getaffinity(0)),
-            "system": f"{platform.system()} {platform.release()}",
-            "date": datetime.date.today().isoformat()}
+PARTS = (*compare.CONTESTS, "binary", "build", "capture", "conv", "memory", "models", *SHOW,
+         *SHOW_THREADS)
 
 
 def main():
@@ -203,6 +190,13 @@ def main():
             results[part] = memory.measure(options.programs, options.peers, options.out)
             memory.show(results[part])
             write("memory.svg", memory.plot(results[part]))
+        elif part == "models":
+            results[part] = models.measure(argparse.Namespace(
+                programs=options.programs, out=options.out, peers=options.peers,
+                parts=models.ALL_PARTS, models=models.MODELS, threads=threads,
+                rounds=min(5, options.rounds), seconds=60, flags=options.flags[0],
+                cache=os.path.join(options.out, "inductor")))
+            print(models.page(results[part]))
         elif part in SHOW_THREADS:
             results[part] = [r for n in threads for r in records(options.programs, part, str(n))]
             SHOW_THREADS[part](results[part])

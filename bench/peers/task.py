@@ -101,6 +101,32 @@ def serve(contestant, version, isa, reset, step, finish, batches, warm,
         say(ns=ns, loss=loss)
 
 
+def answer_ways(model, finish, clock):
+    """Answers `run <what> <way> <warm> <n>` with the time of n steps after some untimed ones, where
+    what is training, on 8 samples, or reading<batch>; and `check <training|evaluation>` with the
+    losses of three steps on two samples. What a version does not support is answered as an error.
+    """
+    for line in sys.stdin:
+        command, *arguments = line.split()
+        try:
+            if command == "check":
+                say(losses=model.check(arguments[0] == "training"))
+            elif command == "run":
+                what, way, warm, n = arguments
+                step, warm, n = model.step(what, way), int(warm), int(n)
+                for i in range(warm):
+                    finish(step(i))
+                start = clock()
+                for i in range(n):
+                    made = step(warm + i)
+                value = finish(made)
+                say(ns=clock() - start, loss=value)
+            else:
+                break
+        except Exception as error:
+            say(error=f"{type(error).__name__}: {error}".split("\n")[0])
+
+
 def weigh(contestant, state, reset, step, finish, data, loaded):
     """Prints the bytes of parameters and optimizer, and the most that a step takes beside them, by
     heap.cpp, which was loaded before the library; and the most that is resident beyond `loaded`.

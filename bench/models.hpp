@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <xla/xla.hpp>
+
+#include "images_task.hpp"
+#include "measure.hpp"
+#include "training.hpp"
+
+// The ten models of bench/models.py, a program each; as in peers/models_torch.py.
+namespace bench {
+
+/// Trains on 8 images of 224 x 224.
+template <class Net>
+struct image_model : image_training<Net, 8, 3, 224, 1000, 2, 0> {
+  static auto ring(std::int64_t count, std::int64_t batch) {
+    return make_images(count, {batch, 3, 224, 1000});
+  }
+};
+
+/// Trains on 8 texts of 128 tokens of BERT's vocabulary, of two kinds.
+template <class Net>
+struct text_model : image_training<Net, 8, 0, 0, 0, 2, 0> {
+  using batch_type = std::pair<xla::Tensor<std::int64_t, 2>, xla::Tensor<std::int64_t, 1>>;
+  static std::vector<batch_type> ring(std::int64_t count, std::int64_t batch) {
+    constexpr std::int64_t length = 128, vocabulary = 30522, kinds = 2;
+    std::vector<batch_type> made;
+    for (std::int64_t b = 0; b < count; ++b)
+      made.emplace_back(numbers(1001, b, {batch, length}, vocabulary),
+                        numbers(1000, b, {batch}, kinds));
+    return made;
+  }
+  static auto batches() { return ring(2, 8); }
+
+ private:
+  /// Part b of a stream, each below a limit.
+  template <int R>
+  static xla::Tensor<std::int64_t, R> numbers(std::uint32_t stream, std::int64_t b,
+                                              const xla::Size (&sizes)[R], std::int64_t limit) {
+    std::int64_t n = 1;
+    for (const xla::Size& s : sizes) n *= std::int64_t(s);
+    std::vector<std::int64_t> values(static_cast<std::size_t>(n));
+    for (std::int64_t i = 0; i < n; ++i)
+      values[static_cast<std::size_t>(i)] = hashed(stream, b * n + i) % limit;
+    return xla::from_blob(values.data(), sizes);
+  }
+};
+
+inline constexpr auto logits_of = [](auto& model, auto& data) { return model(data); };
+
+/// One network in every mode. Ways to run it: compiled, traced (waits after every step), unsynced
+/// (traced, waits at the end), eager; training also `model`, where the network alone is compiled
+/// and what follows is traced.
+template <class Task>
+class model_program {
+ public:
+  explicit model_program(int threads) : threads_(threads) { Task::set_weights(model_); }
+
+  /// Answers `run <training|reading<batch>> <way> <warm> <n>` with the time of n steps after some
+  /// untimed ones, and `check <training|evaluation>` with the losses of three steps on two samples.
+  void serve() {
+    std::cout << R"({"ready": "xla", "version": ")" << compiler() << R"(", "isa": ")"
+              << instruction_set() << "\"}" << std::endl;
+    for (std::string line; std::getline(std::cin, line);) {
+      std::istringstream words{line};
+      std::string command, what, way;
+      int warm = 0, n = 1;
+      words >> command >> what >> way >> warm >> n;
+      if (command == "check") check(what == "training");
+      else if (command == "run" && what == "training") train(way, warm, n);
+      else if (command == "run") read(std::stoi(what.substr(7)), way, warm, n);
+      else break;
+    }
+  }
+
+ private:
+  using ring_type = decltype(Task::ring(1, 1));
+  using loss_type = xla::Tensor<float, 0>;
+
+  ring_type& ring(std::int64_t batch) {
+    auto [at, made] = rings_.try_emplace(batch);
+    if (made) at->second = Task::ring(batch < 4 ? 4 / batch : 2, batch);
+    return at->second;
+  }
+
+  void check(bool training) {
+    auto [data, labels] = Task::ring(1, 2).front();
+    model_.train(training);
+    auto optimizer = Task::optimizer(model_);
+    std::cout << R"({"losses": [)";
+    std::cout.precision(9);
+    for (int i = 0; i < 3; ++i)
+      std::cout << (i ? ", " : "") << Task::step(model_, data, labels, loss_fn_, optimizer).item();
+    std::cout << "]}" << std::endl;
+    Task::set_weights(model_);
+  }
+
+  void train(std::string_view way, int warm, int n) {
+    model_.train();
+    if (!optimizer_) optimizer_.emplace(Task::optimizer(model_));
+    time<loss_type>(way, ring(8), warm, n, [&](auto& data, auto& labels) -> loss_type {
+      if (way == "compiled") return step_(model_, data, labels, loss_fn_, *optimizer_);
+      if (way != "model") return Task::step(model_, data, labels, loss_fn_, *optimizer_);
+      optimizer_->zero_grad();
+      auto loss = loss_fn_(forward_(model_, data), labels);
+      loss.backward();
+      optimizer_->step();
+      return loss;
+    });
+  }
+
+  void read(std::int64_t batch, std::string_view way, int warm, int n) {
+    model_.eval();
+    xla::no_grad([&] {
+      using logits_type = xla::Tensor<float, 2>;
+      time<logits_type>(way, ring(batch), warm, n, [&](auto& data, auto&) -> logits_type {
+        if (way == "compiled") return read_(data);
+        return model_(data);
+      });
+    });
+  }
+
+  static double number_of(const loss_type& loss) { return loss.item(); }
+  static double number_of(const xla::Tensor<float, 2>& logits) {
+    double sum = 0;
+    for (const float f : logits.to_vector()) sum += std::abs(f);
+    return sum;
+  }
+  static std::int64_t graphs() {
+    return xla::counter_value("CachedCompile").value_or(0) +
+           xla::counter_value("UncachedCompile").value_or(0);
+  }
+
+  /// Prints nanoseconds of n steps by the clock of contests and by the wall's, those in which no
+  /// graph ran, graphs a step, and the last number.
+  template <class Result, class Step>
+  void time(std::string_view way, ring_type& ring, int warm, int n, Step&& step) {
+    const bool unsynced = way == "unsynced", traced = unsynced || way == "traced" || way == "model";
+    const xla::eager_mode_guard guard(!traced);
+    Result last;
+    const auto steps = [&](int first, int end) {
+      for (int i = first; i < end; ++i) {
+        auto& [data, labels] = ring[static_cast<std::size_t>(i) % ring.size()];
+        last = step(data, labels);
+        if (traced) xla::sync(!unsynced);
+      }
+    };
+    steps(0, warm);
+    if (warm) number_of(last);
+    xla::clear_metrics();
+    const std::int64_t graphs_before = graphs();
+    const double wall = now(), clock = time_of(threads_);
+    steps(warm, warm + n);
+    const double value = number_of(last);
+    const double ns = (time_of(threads_) - clock) * 1e9, wall_ns = (now() - wall) * 1e9;
+    const auto ran = xla::metric_data("ExecuteTime");
+    std::cout.precision(9);
+    std::cout << R"({"ns": )" << ns << R"(, "wall": )" << wall_ns << R"(, "outside": )"
+              << wall_ns - (ran ? ran->accumulator : 0) << R"(, "graphs": )"
+              << double(graphs() - graphs_before) / n << R"(, "loss": )" << value << "}"
+              << std::endl;
+  }
+
+  int threads_;
+  typename Task::Model model_;
+  xla::nn::CrossEntropyLoss loss_fn_;
+  std::optional<decltype(Task::optimizer(model_))> optimizer_;
+  std::map<std::int64_t, ring_type> rings_;
+  decltype(xla::compile(Task::step)) step_ = xla::compile(Task::step, {.name = "step"});
+  decltype(xla::compile(logits_of)) forward_ = xla::compile(logits_of, {.name = "forward"});
+  decltype(xla::compile(model_)) read_ = xla::compile(model_, {.name = "read"});
+};
+
+/// <program> <threads>: answers; <program> <threads> memory: what a compiled training step needs.
+template <class Task>
+int serve_model(int argc, char** argv) {
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
+  xla::set_num_threads(threads);
+  xla::eager_mode(true);
+  if (argc > 2 && std::string_view(argv[2]) == "memory")
+    return training<Task>{threads}.memory("compiled", xla::compile(Task::step, {.name = "step"}));
+  model_program<Task>{threads}.serve();
+  return 0;
+}
+
+}  // namespace bench

@@ -1,0 +1,467 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ten models in inference and training: our modes against each other and against PyTorch's ways.
+
+python3 models.py --programs <folder> --out <folder> --peers <python> [--parts ...] [--models ...]
+
+Results are written after every contest, into models.json and models.md of the folder; another call
+adds to them.
+"""
+
+import argparse
+import concurrent.futures
+import contextlib
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+import build
+from compare import PAUSE, others_busy
+from contest import ENVIRONMENT, Program, machine
+
+CONVNET = 1.15
+
+
+class Model(NamedTuple):
+    """What is known of a model before it is measured."""
+
+    title: str
+    gflop: float           # forward, one sample
+    seed: tuple            # compiled over traced in PyTorch/XLA's tables: inference, training
+    wanted: tuple          # times PyTorch's best: inference of one sample, training
+    random: bool = False   # has dropout, so its losses are compared in evaluation
+
+
+MODELS = {
+    "squeezenet1_1": Model("SqueezeNet 1.1", 0.70, (2.29, 1.41), (CONVNET, CONVNET), True),
+    "resnet18": Model("ResNet-18", 3.63, (2.59, 1.33), (CONVNET, CONVNET)),
+    "mobilenet_v2": Model("MobileNet-v2", 0.60, (18.62, 1.40), (1.7, 1.7), True),
+    "alexnet": Model("AlexNet", 1.43, (1.28, 1.12), (1, 1), True),
+    "mnasnet1_0": Model("MNASNet 1.0", 0.63, (2.68, 1.19), (1.7, 1.7), True),
+    "resnet50": Model("ResNet-50", 8.18, (2.64, 1.33), (1.5, 1.3)),
+    "resnext50_32x4d": Model("ResNeXt-50 32x4d", 8.46, (1.91, 1.43), (CONVNET, CONVNET)),
+    "bert": Model("BERT-base, 128 tokens", 22.35, (7.49, 3.07), (1, 1), True),
+    "vgg16": Model("VGG-16", 30.94, (1.33, 0.81), (1.5, 1.5), True),
+    "vit": Model("ViT-B/16", 35.13, (3.52, 1.87), (1, 1)),
+}
+# What each part times, and with which of our ways; those of `once` in one turn after the rounds.
+PARTS = {"inference": ("reading1", "reading8"), "training": ("training",),
+         "batch64": ("reading64",)}
+OURS = ("compiled", "traced", "eager")
+IN_JAX = ("resnet18", "vit")
+ALL_PARTS = (*PARTS, "memory", "build")
+PARALLEL = 3           # programs at most
+ONCE = {"training": ("unsynced", "model")}
+UNSYNCED = 20          # steps of traced mode that nothing waits for, where they are done in time
+TURN, LONG = 0.3, 20   # seconds of a turn, and of the unsynced steps at most
+HOPELESS = 1.25        # a peer's way that takes so many times the best is left after a round
+AGREE = {"training": 1e-3, "reading": 1e-3}
+MEGABYTE = 1e6
+
+
+def median(values):
+    return statistics.median(values) if values else float("nan")
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
+
+
+def peer_commands(options, name, threads):
+    """(command, environment) of PyTorch's process for a model, and of JAX's where it has one."""
+    if not options.peers:
+        return []
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers")
+    n = str(threads)
+    environment = {
+        "OMP_NUM_THREADS": n, "MKL_NUM_THREADS": n, "PYTHONUNBUFFERED": "1",
+        "TORCHINDUCTOR_CACHE_DIR": options.cache,
+        "LD_PRELOAD": os.path.join(options.programs, "libbench_mkl.so")}
+    scripts = ["models_torch.py"] + (["models_jax.py"] if name in IN_JAX else [])
+    return [([options.peers, os.path.join(here, script), name, n], dict(environment))
+            for script in scripts]
+
+
+def our_command(options, name, threads):
+    return [os.path.join(options.programs, f"bench_{name}_model"), str(threads)]
+
+
+def start(command, environment=None):
+    """A program that may use all processors: what traced mode runs in the background does."""
+    return Program(command, len(os.sched_getaffinity(0)), environment)
+
+
+class Contestant(NamedTuple):
+    """A way of a program to do something."""
+
+    program: Program
+    label: str   # of the results: "xla compiled"
+    way: str     # as the program calls it
+
+
+class Contest:
+    """One thing that a model does, in all ways, in turn."""
+
+    def __init__(self, what, contestants):
+        self.what, self.contestants = what, contestants
+        self.about = {}       # of each: steps in a turn, untimed ones before
+        self.rows = {}        # of each: answers, per step
+        self.numbers = {}     # of each: what it computed last when it was prepared
+        self.left_out = {}    # of each: why
+        self.peaks = []
+
+    def prepare(self, program):
+        """Two steps of all of this program's ways: the first makes what is kept, the second says
+        how long a turn is."""
+        for c in [c for c in self.contestants if c.program is program]:
+            answer = program.ask(f"run {self.what} {c.way} 1 1")
+            if "error" in answer:
+                self.left_out[c.label] = answer["error"]
+                print(f"  left out: {self.what} {c.label}: {answer['error']}", file=sys.stderr)
+                continue
+            seconds = answer["ns"] / 1e9
+            n = max(1, min(50, round(TURN / seconds)))
+            self.about[c.label] = n, 1 if seconds < 1 else 0
+            self.rows[c.label] = []
+            self.numbers[c.label] = answer["loss"]
+
+    def ask(self, c, warm, n):
+        time.sleep(PAUSE)
+        answer = c.program.ask(f"run {self.what} {c.way} {warm} {n}")
+        if "error" in answer:
+            raise RuntimeError(f"{c.label}: {answer['error']}")
+        return {key: value if key in ("graphs", "loss") else value / n
+                for key, value in answer.items()}
+
+    def round(self, number, peak):
+        contending = [c for c in self.contestants if c.label in self.about]
+        shift = number % len(contending)
+        self.peaks.append(peak.ask("run")["gflops"])
+        for c in contending[shift:] + contending[:shift]:
+            n, warm = self.about[c.label]
+            self.rows[c.label].append(self.ask(c, warm, n))
+        if number == 0:
+            self.leave_hopeless()
+
+    def leave_hopeless(self):
+        times = {label: rows[0]["ns"] for label, rows in self.rows.items()
+                 if not label.startswith("xla")}
+        for label, ns in times.items():
+            if ns > HOPELESS * min(times.values()):
+                del self.about[label]
+
+    def check(self):
+        """All must read the same: the sums of the absolute logits."""
+        if self.what == "training":
+            return
+        want = self.numbers["xla compiled"]
+        for label, number in self.numbers.items():
+            if not abs(number - want) <= AGREE["reading"] * abs(want):
+                raise RuntimeError(f"{label} reads {number}, xla compiled {want}")
+
+    def once(self, program):
+        """Our ways that are timed in one turn: {way: (answer, steps)}."""
+        made = {}
+        for way in ONCE.get(self.what, ("unsynced",)):
+            seconds = self.rows["xla compiled"][-1]["ns"] / 1e9
+            n = max(2, min(UNSYNCED, int(LONG / seconds))) if way == "unsynced" else \
+                max(1, min(UNSYNCED, int(1 / seconds)))
+            c = Contestant(program, f"xla {way}", way)
+            made[way] = {**self.ask(c, 1, n), "steps": n}
+        return made
+
+
+def check_training(name, ours, peers, pool):
+    """All train alike: the losses of three steps on two samples, by program."""
+    how = "evaluation" if MODELS[name].random else "training"
+    asked = {p.about["ready"]: pool.submit(p.ask, f"check {how}") for p in (ours, *peers)}
+    losses = {}
+    for who, answer in asked.items():
+        if "error" in answer.result():
+            raise RuntimeError(f"{who}: {answer.result()['error']}")
+        losses[who] = answer.result()["losses"]
+        for a, b in zip(losses["xla"], losses[who]):
+            if not abs(a - b) <= AGREE["training"] * abs(a):
+                raise RuntimeError(f"losses {losses['xla']} here, {losses[who]} in {who}")
+    return losses
+
+
+def hold(name, part, options, threads):
+    """All contests of a part of one model: {what: result}."""
+    called = time.time()
+    results = {}
+    with contextlib.ExitStack() as programs, \
+            concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
+        def opened(*command):
+            program = start(*command)
+            programs.callback(program.close)
+            return program
+
+        ours = opened(our_command(options, name, threads))
+        peers = [opened(*command) for command in peer_commands(options, name, threads)]
+        peak = opened([os.path.join(options.programs, "bench_peak"), str(threads)])
+        losses = check_training(name, ours, peers, pool) if part == "training" else None
+        kind = "training" if part == "training" else "reading"
+        contests = [
+            Contest(what, [Contestant(ours, f"xla {way}", way) for way in OURS]
+                    + [Contestant(p, f"{p.about['ready']} {way}", way)
+                       for p in peers for way in p.about["ways"][kind]])
+            for what in PARTS[part]]
+        # All at the same time: nothing is timed yet but the length of a turn.
+        list(pool.map(lambda program: [c.prepare(program) for c in contests], (ours, *peers)))
+        prepared = time.time() - called
+        busy = others_busy(1)
+        for contest in contests:
+            contest.check()
+            begun = time.time()
+            for r in range(options.rounds):
+                contest.round(r, peak)
+                if r >= 2 and time.time() - begun > options.seconds:
+                    break
+            results[contest.what] = {
+                "rows": contest.rows, "once": contest.once(ours), "peaks": contest.peaks,
+                "left_out": contest.left_out, "losses": losses, "others_busy": busy,
+                "seconds": [prepared, time.time() - begun]}
+    return results
+
+
+def weigh(name, options, threads):
+    """Memory of a training step: rows of name, state, step, resident."""
+    heap = os.path.join(options.programs, "libbench_heap.so")
+    commands = [(our_command(options, name, threads), {}),
+                *peer_commands(options, name, threads)[:1]]
+    rows = []
+    for command, environment in commands:
+        environment["LD_PRELOAD"] = " ".join(filter(None, (heap, environment.get("LD_PRELOAD"))))
+        done = subprocess.run([*command, "memory"], stdout=subprocess.PIPE, text=True, check=True,
+                              env={**os.environ, **environment})
+        rows.append(json.loads([l for l in done.stdout.split("\n") if l.startswith('{"name"')][-1]))
+    return rows
+
+
+def build_cost(name, options):
+    """What a unit costs that trains the model, and what a stripped program weighs that reads."""
+    with open(os.path.join(options.programs, "models.flags"), encoding="utf-8") as file:
+        definitions = dict(line.strip().split(" ", 1) for line in file)[name].split(" ")
+    with open(options.flags, encoding="utf-8") as file:
+        compiler, *flags = [line for line in file.read().split("\n") if line]
+    here = os.path.dirname(os.path.abspath(__file__))
+    command = [compiler, *flags, "-O2", "-DXLA_EXTERN_RUNTIME", *definitions,
+               os.path.join(here, "model_cost.cpp")]
+    made = os.path.join(options.out, name)
+    row = {}
+    for use in ("include", "training", "reading"):
+        seconds, megabytes = min(build.compile_once(
+            [*command, f"-DCOST_{use.upper()}", "-c", "-o", f"{made}.o"])
+            for _ in range(build.REPEATS))
+        row[use] = {"seconds": seconds, "megabytes": megabytes,
+                    "bytes": build.code_bytes(f"{made}.o")}
+    library = os.path.join(options.programs, os.pardir, "libxla_runtime.a")
+    subprocess.run([compiler, f"{made}.o", library, "-pthread", "-s", "-Wl,--gc-sections", "-o",
+                    made], check=True)
+    row["stripped"] = os.path.getsize(made)
+    for file in (made, f"{made}.o"):
+        os.remove(file)
+    return row
+
+
+def ratios(result, label, ours="xla compiled", key="ns"):
+    """Of each round in which both took part."""
+    return [a[key] / b[key] for a, b in zip(result["rows"][label], result["rows"][ours])]
+
+
+def best_peer(result):
+    """The fastest of PyTorch's ways by its median."""
+    labels = [label for label, rows in result["rows"].items()
+              if rows and label.startswith("PyTorch")]
+    return min(labels, key=lambda l: median([r["ns"] for r in result["rows"][l]]), default=None)
+
+
+def milliseconds(result, label):
+    return median([r["ns"] for r in result["rows"][label]]) / 1e6
+
+
+def figure(x):
+    return f"{x:.0f}" if x >= 100 else f"{x:.1f}" if x >= 10 else f"{x:.2f}"
+
+
+def against_peers(timed, what):
+    """Our compiled mode against PyTorch's best way."""
+    training = what == "training"
+    lines = ["| | xla compiled, ms | share of peak | PyTorch's best, ms | times | wanted |",
+             "|---|---|---|---|---|---|"]
+    speeds = []
+    for name, result in timed.items():
+        model, peer = MODELS[name], best_peer(result)
+        gflop = model.gflop * (3 * 8 if training else int(what[len("reading"):]))
+        mine = milliseconds(result, "xla compiled")
+        share = gflop / (mine / 1e3 * median(result["peaks"]))
+        line = f"| {model.title} | {figure(mine)} | {share:.0%} | "
+        if peer:
+            speed = median(ratios(result, peer))
+            speeds.append(speed)
+            wanted = 1 if what == "reading8" else model.wanted[training]
+            way = peer.removeprefix("PyTorch ").replace("_", " ")
+            line += f"{figure(milliseconds(result, peer))} ({way}) | " + \
+                (f"**{speed:.2f}**" if speed >= wanted else f"{speed:.2f}") + f" | {wanted} |"
+        lines.append(line)
+    if speeds:
+        wanted = "" if what == "reading8" else "1.4"
+        lines.append(f"| geometric mean of {len(speeds)} | | | | {geometric_mean(speeds):.2f} | "
+                     f"{wanted} |")
+    return lines
+
+
+def among_modes(timed, what):
+    """Traced and eager mode against the compiled one, beside PyTorch/XLA's figures."""
+    training = what == "training"
+    lines = ["| | traced, synced each step | traced, unsynced (steps) | eager | traced in "
+             "PyTorch/XLA | a compiled call saves, us |" + (" compile(model), graphs | " if training
+                                                           else ""),
+             "|---|---|---|---|---|---|" + ("---|" if training else "")]
+    columns = [[], [], [], []]
+    for name, result in timed.items():
+        wall = median([r["wall"] for r in result["rows"]["xla compiled"]])
+        once = result["once"]
+        saved = min(r["outside"] for r in result["rows"]["xla traced"]) - \
+            min(r["outside"] for r in result["rows"]["xla compiled"])
+        values = [median(ratios(result, "xla traced")), once["unsynced"]["wall"] / wall,
+                  median(ratios(result, "xla eager")), MODELS[name].seed[training]]
+        for column, value in zip(columns, values):
+            column.append(value)
+        line = (f"| {MODELS[name].title} | {values[0]:.2f} | {values[1]:.2f} "
+                f"({once['unsynced']['steps']}) | {values[2]:.2f} | {values[3]} | "
+                f"{saved / 1e3:.0f} |")
+        if training:
+            line += f" {once['model']['wall'] / wall:.2f}, {once['model']['graphs']:g} |"
+        lines.append(line)
+    lines.append(f"| geometric mean of {len(timed)} | "
+                 + " | ".join(f"{geometric_mean(c):.2f}" for c in columns) + " | |"
+                 + (" |" if training else ""))
+    return lines
+
+
+def all_ways(timed):
+    """Every way's milliseconds; what was left after a round stands in brackets."""
+    labels = []
+    for result in timed.values():
+        labels += [l for l in result["rows"] if l not in labels]
+    lines = ["| ms | " + " | ".join(labels) + " |", "|---|" + "---|" * len(labels)]
+    for name, result in timed.items():
+        cells = []
+        for label in labels:
+            rows = result["rows"].get(label)
+            text = figure(milliseconds(result, label)) if rows else ""
+            short = rows and len(rows) < len(result["rows"]["xla compiled"])
+            cells.append(f"({text})" if short else text)
+        lines.append(f"| {MODELS[name].title} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def page(results):
+    """All tables as Markdown."""
+    machine = results["machine"]
+    text = [f"{machine['model']}, {machine['processors']} processors, {machine['date']}", ""]
+    titles = {"reading1": "Inference, one sample", "reading8": "Inference, 8 samples",
+              "training": "Training step, 8 samples",
+              "reading64": "ResNet-18 on 64 images"}
+    for threads, parts in results["timed"].items():
+        for what in (w for w in titles if w in parts):
+            timed = {name: parts[what][name] for name in MODELS if name in parts[what]}
+            rounds = [len(r["rows"]["xla compiled"]) for r in timed.values()]
+            peaks = [p for r in timed.values() for p in r["peaks"]]
+            busy = max(r["others_busy"] for r in timed.values())
+            text += [f"### {titles[what]}, {threads} thread(s)", "",
+                     f"Medians of {min(rounds)} to {max(rounds)} alternating rounds; peak "
+                     f"{median(peaks):.0f} GFLOP/s ({min(peaks):.0f}-{max(peaks):.0f}); others "
+                     f"used at most {busy:.0%} of the machine.", ""]
+            text += [*against_peers(timed, what), "", "Times compiled:", "",
+                     *among_modes(timed, what), "", "Every way:", "", *all_ways(timed), ""]
+    weighed = [n for n in MODELS if len(results["memory"].get(n, ())) == 2]
+    if weighed:
+        text += ["### Memory of a training step, 8 samples, MB", "",
+                 "| | state | xla step | PyTorch step | xla resident | PyTorch resident | ratio |",
+                 "|---|---|---|---|---|---|---|"]
+        for name in weighed:
+            rows = results["memory"][name]
+            cells = [rows[0]["state"]] + [r[key] for key in ("step", "resident") for r in rows]
+            ratio = rows[0]["resident"] / rows[-1]["resident"]
+            text.append(f"| {MODELS[name].title} | "
+                        + " | ".join(f"{c / MEGABYTE:.0f}" for c in cells) + f" | {ratio:.2f} |")
+        text.append("")
+    if results["build"]:
+        text += ["### Build, -O2, xla::runtime", "",
+                 "| | training, s beyond the include | MB | code, KB | a program that reads, "
+                 "stripped, MB |", "|---|---|---|---|---|"]
+        for name in (n for n in MODELS if n in results["build"]):
+            row = results["build"][name]
+            beyond = row["training"]["seconds"] - row["include"]["seconds"]
+            text.append(f"| {MODELS[name].title} | {beyond:.1f} | "
+                        f"{row['training']['megabytes']:.0f} | "
+                        f"{row['training']['bytes'] / 1e3:.0f} | {row['stripped'] / 1e6:.2f} |")
+        text.append("")
+    return "\n".join(text)
+
+
+def measure(options):
+    """All parts, one contest after another; results are written after each."""
+    os.makedirs(options.out, exist_ok=True)
+    path = os.path.join(options.out, "models.json")
+    results = {"timed": {}, "memory": {}, "build": {}}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            results = json.load(file)
+    results["machine"], results["failed"] = machine(), []
+    for part in options.parts:
+        for threads in options.threads if part in PARTS else options.threads[:1]:
+            for name in ["resnet18"] if part == "batch64" else options.models:
+                print(f"{part} {name}, {threads} thread(s)", file=sys.stderr)
+                try:
+                    if part == "memory":
+                        results["memory"][name] = weigh(name, options, threads)
+                    elif part == "build":
+                        results["build"][name] = build_cost(name, options)
+                    else:
+                        timed = results["timed"].setdefault(str(threads), {})
+                        for what, result in hold(name, part, options, threads).items():
+                            timed.setdefault(what, {})[name] = result
+                except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+                    print(f"  failed: {error}", file=sys.stderr)
+                    results["failed"].append(f"{part} {name}, {threads} thread(s): {error}")
+                for file_name, content in (("models.json", json.dumps(results, indent=1) + "\n"),
+                                           ("models.md", page(results))):
+                    with open(os.path.join(options.out, file_name), "w", encoding="utf-8") as file:
+                        file.write(content)
+    return results
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", required=True, help="folder of the built programs")
+    parser.add_argument("--out", required=True, help="folder of the results")
+    parser.add_argument("--peers", help="a Python that has torch, torchvision, transformers, timm")
+    parser.add_argument("--parts", nargs="+", choices=ALL_PARTS,
+                        default=("inference", "training"))
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--threads", type=int, nargs="+", default=(1,))
+    parser.add_argument("--rounds", type=int, default=5, help="of each contest at most")
+    parser.add_argument("--seconds", type=float, default=60,
+                        help="after so many a contest ends, if three rounds were held")
+    parser.add_argument("--cache", help="of torch.compile, default inductor in the results' folder")
+    parser.add_argument("--flags", help="capture.flags, default that beside the programs")
+    options = parser.parse_args()
+    options.cache = options.cache or os.path.join(options.out, "inductor")
+    options.flags = options.flags or os.path.join(options.programs, "capture.flags")
+    results = measure(options)
+    print(page(results))
+    if results["failed"]:
+        raise SystemExit("failed: " + "; ".join(results["failed"]))
+
+
+if __name__ == "__main__":
+    main()

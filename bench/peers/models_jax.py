@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ResNet-18 and ViT-B/16 in JAX: models_jax.py <resnet18|vit> <threads>; see task.answer_ways.
+
+Channels are innermost, weights (height, width, in, out): what XLA's convolutions on CPUs take. The
+whole step is one jit; its state is donated.
+"""
+
+import os
+import sys
+
+NAME, THREADS = sys.argv[1], int(sys.argv[2])
+os.environ["JAX_PLATFORMS"] = "cpu"
+flags = os.environ.get("XLA_FLAGS", "")
+if THREADS == 1:
+    flags += " --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+os.environ["XLA_FLAGS"] = flags
+
+import jax  # noqa: E402  the flags come first
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+
+import images_task as images  # noqa: E402
+import task  # noqa: E402
+
+STAGES, HEADS, WIDTH, LAYERS, PATCH = 4, 12, 768, 12, 16
+
+
+def norm_names(prefix, n):
+    return [(f"{prefix}.weight", (n,)), (f"{prefix}.bias", (n,))]
+
+
+def linear_names(prefix, n, m):
+    return [(f"{prefix}.weight", (m, n)), (f"{prefix}.bias", (m,))]
+
+
+def resnet18_names():
+    """torchvision's parameters with their shapes, in its order."""
+    names = [("conv1.weight", (64, 3, 7, 7)), *norm_names("bn1", 64)]
+    inputs = 64
+    for stage in range(STAGES):
+        n = 64 << stage
+        for block in range(2):
+            at = f"layer{stage + 1}.{block}"
+            names += [(f"{at}.conv1.weight", (n, inputs, 3, 3)), *norm_names(f"{at}.bn1", n),
+                      (f"{at}.conv2.weight", (n, n, 3, 3)), *norm_names(f"{at}.bn2", n)]
+            if inputs != n:
+                names += [(f"{at}.downsample.0.weight", (n, inputs, 1, 1)),
+                          *norm_names(f"{at}.downsample.1", n)]
+            inputs = n
+    return names + linear_names("fc", 512, 1000)
+
+
+def vit_names():
+    """timm's parameters with their shapes, in its order."""
+    names = [("cls_token", (1, 1, WIDTH)), ("pos_embed", (1, 197, WIDTH)),
+             ("patch_embed.proj.weight", (WIDTH, 3, PATCH, PATCH)),
+             ("patch_embed.proj.bias", (WIDTH,))]
+    for layer in range(LAYERS):
+        at = f"blocks.{layer}"
+        names += [*norm_names(f"{at}.norm1", WIDTH),
+                  *linear_names(f"{at}.attn.qkv", WIDTH, 3 * WIDTH),
+                  *linear_names(f"{at}.attn.proj", WIDTH, WIDTH), *norm_names(f"{at}.norm2", WIDTH),
+                  *linear_names(f"{at}.mlp.fc1", WIDTH, 4 * WIDTH),
+                  *linear_names(f"{at}.mlp.fc2", 4 * WIDTH, WIDTH)]
+    return names + norm_names("norm", WIDTH) + linear_names("head", WIDTH, 1000)
+
+
+def weights():
+    """By name; matrices and kernels with outputs innermost."""
+    names = {"resnet18": resnet18_names, "vit": vit_names}[NAME]()
+    made = {}
+    for number, (name, shape) in enumerate(names):
+        w = images.weight(number, name, shape)
+        made[name] = jnp.asarray({2: lambda: w.T, 4: lambda: w.transpose(2, 3, 1, 0)}.get(
+            len(shape), lambda: w)())
+    return made
+
+
+def conv(x, w, stride, padding):
+    return jax.lax.conv_general_dilated(x, w, (stride, stride), [(padding, padding)] * 2,
+                                        dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def resnet18(w, x, running, training):
+    """Logits, and the running statistics after them."""
+    new = {}
+
+    def bn(x, name):
+        mean, variance = running[name]
+        if training:
+            mean, variance = x.mean((0, 1, 2)), x.var((0, 1, 2))
+            n = x.size // x.shape[-1]
+            new[name] = (0.9 * running[name][0] + 0.1 * mean,
+                         0.9 * running[name][1] + 0.1 * variance * n / (n - 1))
+        scale = w[f"{name}.weight"] * jax.lax.rsqrt(variance + 1e-5)
+        return x * scale + (w[f"{name}.bias"] - mean * scale)
+
+    x = jax.nn.relu(bn(conv(x, w["conv1.weight"], 2, 3), "bn1"))
+    x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1),
+                              ((0, 0), (1, 1), (1, 1), (0, 0)))
+    for stage in range(STAGES):
+        for block in range(2):
+            at, stride = f"layer{stage + 1}.{block}", 2 if stage and not block else 1
+            y = jax.nn.relu(bn(conv(x, w[f"{at}.conv1.weight"], stride, 1), f"{at}.bn1"))
+            y = bn(conv(y, w[f"{at}.conv2.weight"], 1, 1), f"{at}.bn2")
+            if stride == 2:
+                x = bn(conv(x, w[f"{at}.downsample.0.weight"], 2, 0), f"{at}.downsample.1")
+            x = jax.nn.relu(x + y)
+    return x.mean((1, 2)) @ w["fc.weight"] + w["fc.bias"], new
+
+
+def vit(w, x, running, training):
+    """Logits; there are no running statistics."""
+    def layer_norm(x, name):
+        centred = x - x.mean(-1, keepdims=True)
+        variance = (centred * centred).mean(-1, keepdims=True)
+        return centred * jax.lax.rsqrt(variance + 1e-6) * w[f"{name}.weight"] + w[f"{name}.bias"]
+
+    def linear(x, name):
+        return x @ w[f"{name}.weight"] + w[f"{name}.bias"]
+
+    x = jax.lax.conv_general_dilated(x, w["patch_embed.proj.weight"], (PATCH, PATCH), "VALID",
+                                     dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    x = x.reshape(x.shape[0], -1, WIDTH) + w["patch_embed.proj.bias"]
+    first = jnp.broadcast_to(w["cls_token"], (x.shape[0], 1, WIDTH))
+    x = jnp.concatenate([first, x], 1) + w["pos_embed"]
+    for layer in range(LAYERS):
+        at = f"blocks.{layer}"
+        qkv = linear(layer_norm(x, f"{at}.norm1"), f"{at}.attn.qkv")
+        q, k, v = jnp.moveaxis(qkv.reshape(*x.shape[:2], 3, HEADS, WIDTH // HEADS), 2, 0)
+        x = x + linear(jax.nn.dot_product_attention(q, k, v).reshape(x.shape), f"{at}.attn.proj")
+        y = jax.nn.gelu(linear(layer_norm(x, f"{at}.norm2"), f"{at}.mlp.fc1"), approximate=False)
+        x = x + linear(y, f"{at}.mlp.fc2")
+    return linear(layer_norm(x[:, 0], "norm"), "head"), {}
+
+
+def make_batches(batch, count):
+    made = images.batches(images.Task(batch, 3, 224, 1000, count, 0))
+    return [(jnp.asarray(np.ascontiguousarray(x.transpose(0, 2, 3, 1))),
+             jnp.asarray(y, dtype=jnp.int32)) for x, y in made]
+
+
+class Model:
+    """The step and the reading of a network, each compiled when it is first asked for."""
+
+    def __init__(self):
+        self.network = {"resnet18": resnet18, "vit": vit}[NAME]
+        self.steps = {}
+
+    def first_state(self):
+        w = weights()
+        running = {name.removesuffix(".weight"): (jnp.zeros_like(p), jnp.ones_like(p))
+                   for name, p in w.items()
+                   if NAME == "resnet18" and p.ndim == 1 and name.endswith(".weight")}
+        return w, {name: jnp.zeros_like(p) for name, p in w.items()}, running
+
+    def training(self, data):
+        def loss_of(w, running, x, y):
+            logits, running = self.network(w, x, running, True)
+            picked = jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], axis=1)
+            return -picked.mean(), running
+
+        def train(w, v, running, x, y):
+            (loss, running), g = jax.value_and_grad(loss_of, has_aux=True)(w, running, x, y)
+            v = {name: images.MOMENTUM * v[name] + g[name] for name in w}
+            w = {name: w[name] - images.LEARNING_RATE * v[name] for name in w}
+            return w, v, running, loss
+
+        jitted = jax.jit(train, donate_argnums=(0, 1, 2))
+        state = list(self.first_state())
+
+        def step(i):
+            *state[:], loss = jitted(*state, *data[i % len(data)])
+            return loss
+
+        return step
+
+    def reading(self, data):
+        w, _, running = self.first_state()
+        jitted = jax.jit(lambda w, running, x: self.network(w, x, running, False)[0])
+        return lambda i: jitted(w, running, data[i % len(data)][0])
+
+    def step(self, what, way):
+        if what not in self.steps:
+            batch = 8 if what == "training" else int(what[len("reading"):])
+            data = make_batches(batch, 2 if batch >= 4 else 4 // batch)
+            self.steps[what] = self.training(data) if what == "training" else self.reading(data)
+        return self.steps[what]
+
+    def check(self, training):
+        """Losses of three steps on two samples; both networks have no dropout."""
+        step = self.training(make_batches(2, 1))
+        return [float(step(i)) for i in range(3)]
+
+
+def finish(made):
+    return float(jnp.abs(made).astype(jnp.float32).sum()) if made.ndim else float(made)
+
+
+def main():
+    model, clock = Model(), task.clock_of(THREADS)
+    task.say(ready="JAX", version=jax.__version__, isa="the machine's",
+             ways={"training": ["jit"], "reading": ["jit"]})
+    task.answer_ways(model, finish, clock)
+
+
+if __name__ == "__main__":
+    main()
