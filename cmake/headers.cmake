@@ -292,6 +292,7 @@ set(XLA_HEADERS
   xla/run/profile/text.hpp
   xla/run/state/all_or_nothing.hpp
   xla/run/state/context.hpp
+  xla/run/state/first_values.hpp
   xla/run/state/generator.hpp
   xla/run/state/metric_report.hpp
   xla/run/state/metric_store.hpp

@@ -211,7 +211,7 @@ struct BertModel {
   }
   void reset_parameters() {
     detail::init_bert(*this);
-    embeddings.word_embeddings.weight[embeddings.padding] = 0;
+    fill_row_(embeddings.word_embeddings.weight, embeddings.padding, 0);
   }
   constexpr auto operator()(const tokens& input_ids) const {
     return encoder(embeddings(input_ids));

@@ -4,9 +4,7 @@
 #include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/nn/init.hpp"
-#include "xla/op/compare.hpp"
 #include "xla/op/embedding.hpp"
-#include "xla/op/where.hpp"
 
 namespace xla::nn {
 
@@ -30,8 +28,7 @@ struct BasicEmbedding {
     if (padding < -count || padding >= count)
       throw runtime_error("nn::Embedding: padding_idx is outside [-count, count)");
     padding_idx = padding < 0 ? padding + count : padding;
-    if (!__builtin_is_constant_evaluated())
-      weight.copy_(where(unsqueeze(arange(count), 1) == padding_idx, 0, weight.detach()));
+    if (!__builtin_is_constant_evaluated()) fill_row_(weight, padding_idx, T(0));
   }
   template <int R>
   constexpr Tensor<T, R + 1> operator()(const Tensor<std::int64_t, R>& index,

@@ -6,16 +6,31 @@
 #include "xla/base/instance.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/cast.hpp"
+#include "xla/op/index.hpp"
 #include "xla/op/random.hpp"
 
 namespace xla {
 
 namespace detail {
 
+/// While it lives, what is written into a large parameter waits until it is read.
+template <class T>
+class set_out_scope {
+ public:
+  explicit set_out_scope(const handle& p) : before_(machine_of<T>::set_out(p)) {}
+  set_out_scope(const set_out_scope&) = delete;
+  set_out_scope& operator=(const set_out_scope&) = delete;
+  ~set_out_scope() { machine_of<T>::set_out(before_); }
+
+ private:
+  bool before_;
+};
+
 /// p = random numbers * factor + term, for any rank. Of ops without gradients, or a program that
 /// makes a layer would make the gradients of everything that these lead to.
 template <class Random, class T>
 void fill_random(handle& p, T factor, T term) {
+  const set_out_scope<T> unread(p);
   node n;
   n.op = &info_of<Random, T, T, op_parts::values>;
   n.type = dtype_of<T>;
@@ -60,6 +75,13 @@ template <class T, int R>
 void fill_normal_(Tensor<T, R>& x, std::type_identity_t<T> mean = T(0),
                   std::type_identity_t<T> std = T(1)) {
   detail::fill_any_type<op::normal>(x, std, mean);
+}
+
+/// Writes a number into all of a slice of the first axis, at run time: a row of a table.
+template <class T, int R>
+void fill_row_(Tensor<T, R>& x, Size row, std::type_identity_t<T> value) {
+  const detail::set_out_scope<T> unread(x);
+  x[row] = value;
 }
 
 }  // namespace xla

@@ -18,6 +18,7 @@
 namespace xla::detail {
 
 class arena_store;
+class first_values;
 class generator;
 struct plan_watch;
 template <class>
@@ -63,6 +64,7 @@ struct thread_context {
   enum class mode : std::int8_t { of_all_threads, traced, eager };
   mode own = mode::of_all_threads;
   bool grad_enabled = true;
+  bool sets_out = false;                            ///< ops wait to be read: see first_values
   unsigned taken_back = 0;                          ///< steps that memory has failed
   basic_recording<void>* recording = nullptr;       ///< none before the first time
   basic_segment_recorder<void>* segment = nullptr;  ///< the innermost checkpoint()
@@ -81,6 +83,7 @@ struct exit_hook {
 struct process_context {
   std::atomic<basic_metric_store<void>*> metrics{nullptr};
   std::atomic<basic_recordings<void>*> recordings{nullptr};  ///< of all threads
+  std::atomic<first_values*> unread{nullptr};                ///< of parameters and buffers
   std::atomic<basic_compiled_functions<void>*> functions{nullptr};
   std::atomic<basic_debug_log<void>*> log{nullptr};
   std::atomic<basic_profiler<void>*> profiler{nullptr};

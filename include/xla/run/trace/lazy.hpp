@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -15,6 +16,7 @@
 #include "xla/run/execute/executor.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/debug.hpp"
+#include "xla/run/state/first_values.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/recording.hpp"
 #include "xla/run/trace/traced_graph.hpp"
@@ -265,13 +267,35 @@ template <class In = void>
 }
 XLA_INSTANCE(void refuse_failed<void>(const impl&));
 
+template <class In = void>
+ref<buffer> zero_elements(const impl& t) {
+  const shape dims = t.dims_shape();
+  ref<buffer> all(buffer::make(bytes_of<In>(t), {"a parameter or buffer", &dims}));
+  std::memset(all->memory, 0, bytes_of<In>(t));
+  return all;
+}
+
+/// Makes a first value, unless another thread has meanwhile.
+template <class In>
+[[gnu::cold, gnu::noinline]] void make_first_value(impl& t) {
+  first_values& all = first_values::instance();
+  const std::lock_guard hold(all.making);
+  if (!t.is_pending()) return;
+  if (is<op::input>(t)) t.data = zero_elements<In>(t);
+  else compute_again<In>(t);
+  all.remove(&t);
+}
+
 /// Makes sure that a tensor has its elements, or a ticket for them. On which thread it is pending
 /// is of no account.
 template <class In = void>
 void make_ready(impl& t, std::string_view cause = "value read before sync") {
   if constexpr (has_traced_mode)
-    if (pending_list* const list = t.pending.load(std::memory_order_acquire))
-      later<In, tracer>::instance().flush(static_cast<later<In, recording>&>(*list), cause, true);
+    if (pending_list* const list = t.pending.load(std::memory_order_acquire)) {
+      if (first_values::has(list)) make_first_value<In>(t);
+      else
+        later<In, tracer>::instance().flush(static_cast<later<In, recording>&>(*list), cause, true);
+    }
   if (t.data) return;
   if (t.failed) refuse_failed<In>(t);
   compute_again(t);

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstring>
+#include <utility>
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/op/op.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/execute/in_order.hpp"
+#include "xla/run/state/first_values.hpp"
 #include "xla/run/state/write_log.hpp"
 #include "xla/run/trace/lazy.hpp"
 #include "xla/run/trace/segment_recorder.hpp"
@@ -34,6 +36,7 @@ void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
       return;
     }
   }
+  if (has_traced_mode && this_thread.sets_out) return;
   for (int i = 0; i < t.arity; ++i) {
     make_ready(*t.in[i]);
     wait_for(*t.in[i]->data);
@@ -133,11 +136,14 @@ void run_write(cell& c, impl* value) {
   t->meta = c.meta;
   t->needs_grad = c.meta && c.meta->requires_grad;
   if (impl* const old = c.value(); old && !is_eager_mode()) {
-    change(*old, [&](impl& o) { t->previous = o.data ? ref<impl>::share(&o) : o.previous; });
+    const bool first = first_values::has(old->pending);
+    change(*old,
+           [&](impl& o) { t->previous = first || o.data ? ref<impl>::share(&o) : o.previous; });
     own_recording<In>().writes(c);
   }
   start_op(*t);
   note_write<In>(&c, nullptr);
+  if (has_traced_mode && this_thread.sets_out) first_values::instance().add(t.get());
   c.current = std::move(t);
 }
 XLA_INSTANCE(void run_write<void>(cell&, impl*));
@@ -311,8 +317,10 @@ template <class In>
     if (dims[i] < 0)
       throw shape_error("xla: a parameter or buffer needs its sizes, 0 or more each");
   size_scope{nullptr, "xla"}.countable(dims);
-  ref<impl> zeros = run_upload<In>(type, dims, nullptr);
-  std::memset(zeros->data->memory, 0, bytes_of<In>(*zeros));
+  ref<impl> zeros = new_leaf<In>(type, dims);
+  if (first_values::wanted(static_cast<std::int64_t>(bytes_of<In>(*zeros))))
+    first_values::instance().add(zeros.get());
+  else zeros->data = zero_elements<In>(*zeros);
   run_place<In>(h, std::move(zeros), trainable);
 }
 
@@ -372,6 +380,17 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
   t->data->forget_forms();
   execute_now<In>(*make_impl<In>(all, inputs), t->data);
   return true;
+}
+
+template <class In>
+[[gnu::cold]] bool basic_machine<In>::set_out(const handle& h) {
+  const impl* const t = h.place() ? h.value() : nullptr;
+  const bool large = t && first_values::wanted(static_cast<std::int64_t>(bytes_of<In>(*t)));
+  return std::exchange(this_thread.sets_out, large && is_eager_mode());
+}
+template <class In>
+[[gnu::cold]] void basic_machine<In>::set_out(bool as_before) {
+  this_thread.sets_out = as_before;
 }
 
 template <class In>

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "xla/run/state/context.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/tensor/impl.hpp"
+#include "xla/tensor/pending.hpp"
+
+namespace xla::detail {
+
+/// The values that large parameters and buffers begin with, which are made when they are first
+/// read: a model that is filled from a file draws no weights, and takes their memory once. Each is
+/// a tensor with its op, its inputs and its place among the random numbers, or zeros; it is pending
+/// here, and not in a graph. Without traced mode there are none.
+class first_values : public pending_list {
+ public:
+  static first_values& instance() { return part_of(the_process.unread); }
+  /// Whether a pending tensor is one.
+  static bool has(const pending_list* list) noexcept {
+    return list && list == the_process.unread.load(std::memory_order_acquire);
+  }
+  /// Those that are worth it.
+  static bool wanted(std::int64_t bytes) noexcept {
+    return has_traced_mode && bytes >= std::int64_t{1} << 16;
+  }
+  /// Held by who makes one; one may be made of another.
+  std::recursive_mutex making;
+
+  static constexpr fork_order order = fork_order::planning;
+  [[gnu::cold]] void before_fork() {
+    making.lock();
+    planning.lock();
+    links.lock();
+  }
+  [[gnu::cold]] void after_fork(bool) noexcept {
+    links.unlock();
+    planning.unlock();
+    making.unlock();
+  }
+};
+
+}  // namespace xla::detail
