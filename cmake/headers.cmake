@@ -184,6 +184,8 @@ set(XLA_HEADERS
   xla/kernel/conv_sizes.hpp
   xla/kernel/conv_weight_gradient.hpp
   xla/kernel/conv_winograd.hpp
+  xla/kernel/conv_winograd_gradient.hpp
+  xla/kernel/conv_winograd_panels.hpp
   xla/kernel/conv_winograd_transform.hpp
   xla/kernel/winograd.hpp
   xla/kernel/eigen.hpp

@@ -25,7 +25,7 @@ void keep_packed(xla::detail::buffer* keeper, const conv_sizes& s, conv_directio
 
 /// What a profile calls the way in which it is computed.
 template <class T>
-const char* conv_way_name(const conv_sizes& s, conv_direction d);
+const char* conv_way_name(const conv_sizes& s);
 
 /// y of x; all of it is written. Every sum has an order that depends on sizes alone. What comes
 /// after may be told of parts of y as they are there.

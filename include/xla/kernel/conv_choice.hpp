@@ -6,7 +6,7 @@
 
 #include "xla/kernel/conv.hpp"
 #include "xla/kernel/conv_depthwise.hpp"
-#include "xla/kernel/conv_winograd.hpp"
+#include "xla/kernel/conv_winograd_gradient.hpp"
 
 namespace xla::kernel {
 
@@ -14,22 +14,25 @@ namespace xla::kernel {
 enum class conv_way {
   small_groups,  ///< sums over vectors of channels: conv_depthwise.hpp
   direct,        ///< products of what taps see and the weight: conv_direct.hpp
-  winograd_2,    ///< F(2 x 2, 3 x 3): conv_winograd.hpp
+  winograd_2,    ///< F(2 x 2, 3 x 3): conv_winograd.hpp, conv_winograd_panels.hpp
   winograd_4,    ///< F(4 x 4, 3 x 3)
 };
 
 /// What F(M x M, 3 x 3) takes, in multiply-adds of the direct sums for each pair of channels. A
 /// tile's places are dearer than direct sums, and more so by the tile's transforms, which more
-/// channels share; the weights of a place are worth so many tiles.
+/// channels share; the weights of a place are worth so many tiles, as those of a tap so many
+/// pixels.
+constexpr double weights_cost = 12;
+
 template <int M>
-double winograd_cost(const conv_sizes& s, double weights) {
+double winograd_cost(const conv_sizes& s) {
   const auto tiles_of = [](std::int64_t n) { return static_cast<double>((n + M - 1) / M); };
   const double tiles =
       static_cast<double>(s.batch) * tiles_of(s.out_height) * tiles_of(s.out_width);
   const double share = 1 / static_cast<double>(s.in) + 1 / static_cast<double>(s.out);
   constexpr double places = (M + 2) * (M + 2);
   constexpr double place = M == 2 ? 1.3 : 1.55, transforms = M == 2 ? 4 : 6;
-  return places * (place * (1 + transforms * share) * tiles + weights);
+  return places * (place * (1 + transforms * share) * tiles + weights_cost);
 }
 
 /// Whether that algorithm can compute it at all, and may.
@@ -44,7 +47,7 @@ bool may_be_winograd(const conv_sizes& s) {
 /// The way of a convolution or one of its gradients, by sizes alone, so that bits do not depend on
 /// the mode.
 template <class T>
-conv_way way_of(const conv_sizes& s, conv_direction d) {
+conv_way way_of(const conv_sizes& s) {
   // Depthwise 3x3, 144@56: 22 / 20 / 28; 960@7: 24 / 28 / 26; 7x7, 96@56: 10 / 8 / 16; two results
   // a channel, 32@56: 4 / 6 / 6. Groups of 2, 64@56: 5 / 5 / 9; of 4, 128@56: 5 / 4 / 4; of 8,
   // 256@28: 1.8 / 1.7 / 1.3, 256@56 with stride 2: 1.3 / 2.1 / 1.2: times as fast as direct sums of
@@ -52,16 +55,23 @@ conv_way way_of(const conv_sizes& s, conv_direction d) {
   if (has_small_groups<T>(s)) return conv_way::small_groups;
 
   // The costs are fitted to these, F(4 x 4) and F(2 x 2) against direct sums; a Xeon core with
-  // AVX-512 and 2 MiB of L2, the other one busy. With the weights' transform in each call:
+  // AVX-512 and 2 MiB of L2, the other one busy. In training, images and weights from memory:
   //
-  //   channels, pixels   forward, batch 1   batch 8      weight's gradient, 1   batch 8
-  //    64, 56 x 56       2.0   1.4          2.1   1.5    1.4    1.3             2.3   1.8
-  //   128, 28 x 28       1.35  1.25         2.0   1.6    1.6    1.1             2.2   1.9
-  //   256, 14 x 14       0.65  0.95         1.5   1.45   0.75   1.0             1.4   1.4
-  //   512, 7 x 7         0.25  0.45         0.8   0.9    0.35   0.65            1.05  0.95
+  //   channels, pixels   forward, batch 1   batch 2      batch 8
+  //    64, 56 x 56       1.8   1.35         1.9   1.5    2.15  1.5
+  //   128, 28 x 28       1.25  1.35         1.4   1.35   2.15  1.65
+  //   256, 14 x 14       1.45  1.5          1.75  1.7    1.9   1.65
+  //   512, 14 x 14       1.6   1.5          1.8   1.6    2.2   1.75
+  //   512, 7 x 7         0.85  1.05         1.3   1.25   1.8   1.35
   //
-  // A Zen 5 gains more where weights are large: 1.2 to 1.3 for 512, 7 x 7 at batch 8. Forward with
-  // weights that were transformed before, as inference keeps them:
+  //                      input's gradient, 1   8            weight's gradient, 1   8
+  //    64, 56 x 56       1.75  1.45            2.1   1.5    1.25  1.2              1.9   1.35
+  //   128, 28 x 28       1.2   1.25            2.05  1.55   1.65  1.2              1.9   1.45
+  //   256, 14 x 14       1.25  1.4             2.0   1.6    1.55  1.55             1.65  1.4
+  //   512, 14 x 14       1.3   1.3             2.0   1.55   1.65  1.45             2.4   2.0
+  //   512, 7 x 7         0.9   0.9             1.55  1.2    1.2   1.35             1.9   1.1
+  //
+  // Forward with weights that were transformed before, as inference keeps them:
   //
   //   channels, pixels   batch 1      batch 2      batch 8
   //    64, 56 x 56       2.4   1.6                 2.4   1.5
@@ -70,14 +80,11 @@ conv_way way_of(const conv_sizes& s, conv_direction d) {
   //   512, 14 x 14       1.3   1.5
   //   512, 7 x 7         1.0   1.6    0.9   1.5    1.5   1.3
   //
-  // A choice for each of the two would give the modes different bits. Forward takes the second: at
-  // small batches it is mostly inference, and at large ones the transform is little.
+  // A choice for each would give the modes different bits.
   if (may_be_winograd(s)) {
-    const bool kept = d == conv_direction::forward;
-    const double weights = kept ? 12 : 50;
     const double direct =
-        9 * (static_cast<double>(s.batch * s.out_height * s.out_width) + (kept ? weights : 0));
-    const double two = winograd_cost<2>(s, weights), four = winograd_cost<4>(s, weights);
+        9 * (static_cast<double>(s.batch * s.out_height * s.out_width) + weights_cost);
+    const double two = winograd_cost<2>(s), four = winograd_cost<4>(s);
     if (std::min(two, four) < direct)
       return four <= two ? conv_way::winograd_4 : conv_way::winograd_2;
   }
@@ -85,8 +92,8 @@ conv_way way_of(const conv_sizes& s, conv_direction d) {
 }
 
 template <class T>
-[[gnu::cold]] const char* conv_way_name(const conv_sizes& s, conv_direction d) {
-  switch (way_of<T>(s, d)) {
+[[gnu::cold]] const char* conv_way_name(const conv_sizes& s) {
+  switch (way_of<T>(s)) {
     case conv_way::small_groups: return "small groups";
     case conv_way::winograd_2: return "winograd 2x2";
     case conv_way::winograd_4: return "winograd 4x4";
@@ -98,13 +105,13 @@ template <class T>
 template <class T>
 bool conv_packs(const conv_sizes& s, conv_direction d) {
   return s.in * s.out * s.taps() != 0 &&
-         (way_of<T>(s, d) != conv_way::direct || detail::packs_directly<T>(s, d));
+         (way_of<T>(s) != conv_way::direct || detail::packs_directly<T>(s, d));
 }
 
 template <class T>
 std::int64_t conv_packed_size(const conv_sizes& s, conv_direction d) {
   if (!conv_packs<T>(s, d)) return 0;
-  switch (way_of<T>(s, d)) {
+  switch (way_of<T>(s)) {
     case conv_way::small_groups: return small_groups_packed_size<T>(s);
     case conv_way::winograd_2: return detail::winograd_weights_size<2, T>(s);
     case conv_way::winograd_4: return detail::winograd_weights_size<4, T>(s);
@@ -115,7 +122,7 @@ std::int64_t conv_packed_size(const conv_sizes& s, conv_direction d) {
 
 template <class T>
 void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to) {
-  switch (way_of<T>(s, d)) {
+  switch (way_of<T>(s)) {
     case conv_way::small_groups: return small_groups_pack(s, d, w, to);
     case conv_way::winograd_2: return detail::winograd_weights<2>(s, d, w, to);
     case conv_way::winograd_4: return detail::winograd_weights<4>(s, d, w, to);
@@ -128,7 +135,7 @@ void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y, cons
   const std::int64_t results = s.batch * s.out_height * s.out_width * s.out;
   if (results == 0) return;
   if (s.in * s.taps() == 0) return void(std::fill_n(y, results, T{0}));
-  switch (way_of<T>(s, conv_direction::forward)) {
+  switch (way_of<T>(s)) {
     case conv_way::small_groups: return small_groups_forward(s, x, w, y, after);
     case conv_way::winograd_2: return detail::winograd_forward<2>(s, x, w, y, after);
     case conv_way::winograd_4: return detail::winograd_forward<4>(s, x, w, y, after);
@@ -143,7 +150,7 @@ void conv_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T*
   if (results == 0) return;
   if (s.out_height * s.out_width * s.out * s.taps() == 0)
     return void(std::fill_n(dx, results, T{0}));
-  switch (way_of<T>(s, conv_direction::input_gradient)) {
+  switch (way_of<T>(s)) {
     case conv_way::small_groups: return small_groups_input_gradient(s, dy, w, dx, after);
     case conv_way::winograd_2: return detail::winograd_input_gradient<2>(s, dy, w, dx, after);
     case conv_way::winograd_4: return detail::winograd_input_gradient<4>(s, dy, w, dx, after);
@@ -156,7 +163,7 @@ void conv_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
   const std::int64_t results = s.out * (s.in / s.groups) * s.taps();
   if (results == 0) return;
   if (s.batch * s.out_height * s.out_width == 0) return void(std::fill_n(dw, results, T{0}));
-  switch (way_of<T>(s, conv_direction::weight_gradient)) {
+  switch (way_of<T>(s)) {
     case conv_way::small_groups: return small_groups_weight_gradient(s, x, dy, dw);
     case conv_way::winograd_2: return detail::winograd_weight_gradient<2>(s, x, dy, dw);
     case conv_way::winograd_4: return detail::winograd_weight_gradient<4>(s, x, dy, dw);

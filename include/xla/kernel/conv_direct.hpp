@@ -175,7 +175,6 @@ struct phase {
       }
   }
   index_t pixels() const { return s.batch * rows * columns; }
-  bool whole() const { return s.stride[0] == 1 && s.stride[1] == 1; }
 
   /// Where the pixels are.
   void find_pixels(T* dx, T** to) const {
@@ -187,10 +186,12 @@ struct phase {
   }
 };
 
-template <class T>
-void input_gradient_directly(const phase<T>& p, const T* dy, conv_weights<T>& w, T* dx,
-                             T* const* pixels, const epilogue* after) {
-  const conv_sizes& s = p.s;
+/// Of so many columns, channels of dx, from the first that w has.
+template <class T, class Result>
+void input_gradient_directly(const phase<T>& p, const T* dy, conv_weights<T>& w, index_t columns,
+                             Result dx, const epilogue* after) {
+  conv_sizes s = p.s;
+  s.in = columns;
   const patches<T> a{.images = dy,
                      .height = s.out_height,
                      .width = s.out_width,
@@ -203,12 +204,8 @@ void input_gradient_directly(const phase<T>& p, const T* dy, conv_weights<T>& w,
                      .count = p.seen.count,
                      .channels = s.out / s.groups,
                      .joined = 1};
-  const auto multiply_to = [&](auto c, const epilogue* next) {
-    multiply_groups(s, conv_direction::input_gradient, w, a, p.seen.places, p.seen.count,
-                    p.pixels(), c, next);
-  };
-  if (p.whole()) multiply_to(strided_rows<T>{dx, s.in}, after);
-  else multiply_to(pointer_rows<T>{pixels, 0}, nullptr);
+  multiply_groups(s, conv_direction::input_gradient, w, a, p.seen.places, p.seen.count, p.pixels(),
+                  dx, after);
 }
 
 /// Calls f(phase) for all that have pixels.
@@ -248,6 +245,33 @@ void direct_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
   forward_directly(s, x, w, y, after);
 }
 
+/// How many channels of x all phases make before the next ones. Of few pixels so many that their
+/// weights are read from memory once: 512 -> 512, 14 x 14, batch 1, 4.4 instead of 5.3 ms; at batch
+/// 8 that takes 5 % longer.
+template <class T>
+index_t channels_of_phases(const conv_sizes& s, bool packed) {
+  constexpr index_t bytes = 1 << 20, wide = conv_tile<T>::columns, pixels = 512;
+  if (s.groups > 1 || packed || s.batch * s.height * s.width > pixels) return s.in;
+  const index_t column = s.out * s.taps() * static_cast<index_t>(sizeof(T));
+  return std::max(bytes / column / wide, index_t{num_threads()}) * wide;
+}
+
+template <class T>
+void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
+  const index_t some = channels_of_phases<T>(s, w.packed != nullptr);
+  for (index_t first = 0; first < s.in; first += some, w.data += some * w.in_stride)
+    each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
+      ::xla::detail::working_memory memory;
+      T** const to =
+          static_cast<T**>(memory.take(static_cast<std::size_t>(p.pixels()) * sizeof(T*)));
+      p.find_pixels(dx + first, to);
+      const index_t columns = std::min(some, s.in - first);
+      if (p.seen.count == 0)  // no tap falls there
+        for (index_t j = 0; j < p.pixels(); ++j) std::fill_n(to[j], columns, T{0});
+      else input_gradient_directly(p, dy, w, columns, pointer_rows<T>{to, 0}, nullptr);
+    });
+}
+
 template <class T>
 void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
                            const epilogue* after) {
@@ -258,16 +282,9 @@ void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, 
                          {dx + i * g.columns, s.in}, after);
     });
   if (has_pixel_blocks<T>(s)) return block_gradient<T>(s, w).write(dy, dx, after);
+  if (s.stride[0] * s.stride[1] > 1) return gradient_by_phases(s, dy, w, dx);
   each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
-    ::xla::detail::working_memory memory;
-    T** to = nullptr;
-    if (!p.whole() || p.seen.count == 0) {
-      to = static_cast<T**>(memory.take(static_cast<std::size_t>(p.pixels()) * sizeof(T*)));
-      p.find_pixels(dx, to);
-    }
-    if (p.seen.count == 0)  // no tap falls there
-      for (index_t j = 0; j < p.pixels(); ++j) std::fill_n(to[j], s.in, T{0});
-    else input_gradient_directly(p, dy, w, dx, to, after);
+    input_gradient_directly(p, dy, w, s.in, strided_rows<T>{dx, s.in}, after);
   });
 }
 

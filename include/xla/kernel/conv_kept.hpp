@@ -22,7 +22,7 @@ struct conv_form {
 
   template <class T>
   static conv_form of(const conv_sizes& s, conv_direction d) {
-    conv_form f{s, way_of<T>(s, d), d};
+    conv_form f{s, way_of<T>(s), d};
     f.sizes.batch = 0;
     // It packs the same for images of every size, but for phases of the stride that have no pixels.
     const bool forward = d == conv_direction::forward;

@@ -43,11 +43,11 @@ struct winograd_values {
 };
 
 /// Images that tiles are read from, zeros around them; the first tile begins `top` and `left` of
-/// the corner.
+/// the corner. From one pixel to the next there are `pixel` elements.
 template <class T>
 struct winograd_images {
   const T* data;
-  index_t height, width, channels, top, left;
+  index_t height, width, channels, top, left, pixel = channels;
 };
 
 template <class T, int M>
@@ -64,7 +64,7 @@ void transform_input(const winograd_images<T>& from, const winograd_tiles<M>& ti
         const index_t y = top + i - from.top, x = left + j - from.left;
         const bool inside = y >= 0 && y < from.height && x >= 0 && x < from.width;
         at[i * size + j] =
-            inside ? from.data + ((image * from.height + y) * from.width + x) * from.channels
+            inside ? from.data + ((image * from.height + y) * from.width + x) * from.pixel
                    : zero_row<T>;
       }
     T* const result = to.data + (tile - some.begin) * to.channels;
@@ -100,9 +100,10 @@ void tell_of_row(const epilogue& after, const winograd_tiles<M>& tiles, index_t 
   }
 }
 
+/// To images whose pixels are `pixel` elements apart.
 template <class T, int M>
 void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, range some, T* y,
-                      const epilogue* after) {
+                      index_t pixel, const epilogue* after) {
   using transform = winograd<T, M>;
   using vector = packet<T>;
   constexpr int size = transform::size;
@@ -110,7 +111,7 @@ void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, r
     const auto [image, top, left] = tiles[tile];
     const index_t height = std::min<index_t>(M, tiles.height - top);
     const index_t width = std::min<index_t>(M, tiles.width - left);
-    T* const corner = y + ((image * tiles.height + top) * tiles.width + left) * from.channels;
+    T* const corner = y + ((image * tiles.height + top) * tiles.width + left) * pixel;
     for (index_t k = 0; k < from.channels; k += lanes<T>) {
       const T* const at = from.data + (tile - some.begin) * from.channels + k;
       vector half[M * size];
@@ -124,10 +125,10 @@ void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, r
       for (index_t i = 0; i < height; ++i) {
         vector out[M];
         transform::template output<1, 1>(half + i * size, out);
-        T* const to = corner + i * tiles.width * from.channels + k;
+        T* const to = corner + i * tiles.width * pixel + k;
 #pragma GCC unroll 4
         for (int j = 0; j < M; ++j)
-          if (j < width) simd::pstoreu(to + j * from.channels, out[j]);
+          if (j < width) simd::pstoreu(to + j * pixel, out[j]);
       }
     }
     if (after != nullptr && (left + M >= tiles.width || tile + 1 == some.end))
@@ -136,72 +137,42 @@ void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, r
   }
 }
 
-/// Of the result's gradient; to [place][panel][tile][columns], with room for `most` tiles.
+/// Weights of channels ks and of a vector of columns to u, [channel][column] at each place:
+/// channels `step` apart, places `place`. Taps run backwards for the input's gradient.
 template <class T, int M>
-void transform_gradient(const T* dy, const winograd_tiles<M>& tiles, range some,
-                        winograd_values<T> to, index_t first, index_t most) {
+void transform_taps(const tap_weights<T>& w, range ks, index_t column, bool backwards, T* u,
+                    index_t step, index_t place) {
   using transform = winograd<T, M>;
   using vector = packet<T>;
   constexpr int size = transform::size;
-  constexpr index_t columns = outer_tile<T>::columns;
-  for (index_t tile = some.begin; tile < some.end; ++tile) {
-    const auto [image, top, left] = tiles[tile];
-    const T* const corner = dy + ((image * tiles.height + top) * tiles.width + left) * to.channels;
-    for (index_t k = 0; k < to.channels; k += lanes<T>) {
-      vector half[size * M];
-#pragma GCC unroll 4
-      for (int j = 0; j < M; ++j) {
-        vector d[M];
-#pragma GCC unroll 4
-        for (int i = 0; i < M; ++i)
-          d[i] = top + i < tiles.height && left + j < tiles.width
-                     ? simd::ploadu<vector>(corner + (i * tiles.width + j) * to.channels + k)
-                     : simd::pset1<vector>(T{0});
-        transform::template output_gradient<1, M>(d, half + j);
-      }
-      const index_t panel = k / columns * columns, wide = std::min(columns, to.channels - panel);
-      T* const result = to.data + panel * most + (tile - first) * wide + k - panel;
+  constexpr index_t width = lanes<T>;
+  T* const taps = right_scratch().template get<T>(9 * ks.size() * width);
+  w.pack(taps, 9 * ks.begin, column, 9 * ks.size(), width);
+  for (index_t c = 0; c < ks.size(); ++c, u += step) {
+    vector g[9], half[size * 3];
+#pragma GCC unroll 9
+    for (int t = 0; t < 9; ++t)
+      g[t] = simd::ploadu<vector>(taps + ((backwards ? 8 - t : t) * ks.size() + c) * width);
+#pragma GCC unroll 3
+    for (int j = 0; j < 3; ++j) transform::template weight<3, 3>(g + j, half + j);
 #pragma GCC unroll 6
-      for (int i = 0; i < size; ++i) {
-        vector m[size];
-        transform::template output_gradient<1, 1>(half + i * M, m);
+    for (int i = 0; i < size; ++i) {
+      vector line[size];
+      transform::template weight<1, 1>(half + i * 3, line);
 #pragma GCC unroll 6
-        for (int j = 0; j < size; ++j) simd::pstoreu(result + (i * size + j) * to.step, m[j]);
-      }
+      for (int j = 0; j < size; ++j) simd::pstoreu(u + (i * size + j) * place, line[j]);
     }
   }
 }
 
-/// Weights to u, [place][panel][channel of k][columns]; taps run backwards for the input's
-/// gradient.
+/// All weights to u, [place][panel][channel of k][columns].
 template <class T, int M>
 void transform_weights(const tap_weights<T>& w, index_t in, index_t out, bool backwards, T* u) {
-  using transform = winograd<T, M>;
-  using vector = packet<T>;
-  constexpr int size = transform::size;
   constexpr index_t width = lanes<T>, wide = conv_tile<T>::columns;
   parallel_for(out / width, [&](index_t vectors) {
     const index_t column = vectors * width, panel = column / wide * wide;
-    const index_t step = std::min(wide, out - panel);
-    T* const taps = right_scratch().template get<T>(9 * in * width);
-    w.pack(taps, 0, column, 9 * in, width);
-    for (index_t c = 0; c < in; ++c) {
-      vector g[9], half[size * 3];
-#pragma GCC unroll 9
-      for (int t = 0; t < 9; ++t)
-        g[t] = simd::ploadu<vector>(taps + ((backwards ? 8 - t : t) * in + c) * width);
-#pragma GCC unroll 3
-      for (int j = 0; j < 3; ++j) transform::template weight<3, 3>(g + j, half + j);
-      T* const to = u + panel * in + c * step + column - panel;
-#pragma GCC unroll 6
-      for (int i = 0; i < size; ++i) {
-        vector line[size];
-        transform::template weight<1, 1>(half + i * 3, line);
-#pragma GCC unroll 6
-        for (int j = 0; j < size; ++j)
-          simd::pstoreu(to + (i * size + j) * place_step<T>(in * out), line[j]);
-      }
-    }
+    transform_taps<T, M>(w, {0, in}, column, backwards, u + panel * in + column - panel,
+                         std::min(wide, out - panel), place_step<T>(in * out));
   });
 }
 
@@ -259,7 +230,7 @@ void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& t
     m.data = v.data + places * v.step;
     transform_input<T, M>(from, tiles, some, v);
     for (index_t place = 0; place < places; ++place) multiply_place(v, u, m, place, some.size());
-    transform_output<T, M>(m, tiles, some, y, after);
+    transform_output<T, M>(m, tiles, some, y, out, after);
   });
 }
 
@@ -275,13 +246,19 @@ template <int M, class T>
 index_t winograd_weights_size(const conv_sizes& s) {
   return winograd<T, M>::places * place_step<T>(s.in * s.out);
 }
+/// The weights of a direction, whose results are columns.
+template <class T>
+tap_weights<T> winograd_taps(conv_direction d, const conv_weights<T>& w, const nine_places& nine) {
+  const bool forward = d == conv_direction::forward;
+  return {w.data, forward ? w.in_stride : w.out_stride, forward ? w.out_stride : w.in_stride,
+          nine.at, 9};
+}
 template <int M, class T>
 void winograd_weights(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* u) {
   const nine_places nine(w.tap_stride);
-  if (d == conv_direction::forward)
-    transform_weights<T, M>({w.data, w.in_stride, w.out_stride, nine.at, 9}, s.in, s.out, false, u);
-  else
-    transform_weights<T, M>({w.data, w.out_stride, w.in_stride, nine.at, 9}, s.out, s.in, true, u);
+  const bool forward = d == conv_direction::forward;
+  transform_weights<T, M>(winograd_taps(d, w, nine), forward ? s.in : s.out, forward ? s.out : s.in,
+                          !forward, u);
 }
 
 /// Transformed weights: those that were kept, or made for one call.
@@ -302,101 +279,5 @@ class winograd_weights_of {
   ::xla::detail::working_memory memory_;
   const T* data_;
 };
-
-template <int M, class T>
-void winograd_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
-                      const epilogue* after) {
-  const winograd_weights_of<T, M> u(s, conv_direction::forward, w);
-  winograd_product<T, M>({x, s.height, s.width, s.in, s.padding[0], s.padding[1]},
-                         {s.batch, s.out_height, s.out_width}, u, y, s.out, after);
-}
-
-template <int M, class T>
-void winograd_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
-                             const epilogue* after) {
-  const winograd_weights_of<T, M> u(s, conv_direction::input_gradient, w);
-  winograd_product<T, M>({dy, s.out_height, s.out_width, s.out, 2 - s.padding[0], 2 - s.padding[1]},
-                         {s.batch, s.height, s.width}, u, dx, s.in, after);
-}
-
-/// The weight's gradient from its transform, [place][panel][channel][columns].
-template <class T, int M>
-void transform_weight_gradient(const T* du, index_t in, index_t out, T* dw) {
-  using transform = winograd<T, M>;
-  using vector = packet<T>;
-  constexpr int size = transform::size;
-  constexpr index_t width = lanes<T>, wide = outer_tile<T>::columns;
-  parallel_for(out / width, [&](index_t vectors) {
-    const index_t column = vectors * width, panel = column / wide * wide;
-    const index_t step = std::min(wide, out - panel);
-    T* const taps = right_scratch().template get<T>(9 * in * width);
-    for (index_t c = 0; c < in; ++c) {
-      const T* const from = du + panel * in + c * step + column - panel;
-      vector half[3 * size];
-#pragma GCC unroll 6
-      for (int j = 0; j < size; ++j) {
-        vector u[size];
-#pragma GCC unroll 6
-        for (int i = 0; i < size; ++i)
-          u[i] = simd::ploadu<vector>(from + (i * size + j) * place_step<T>(in * out));
-        transform::template weight_gradient<1, size>(u, half + j);
-      }
-#pragma GCC unroll 3
-      for (int i = 0; i < 3; ++i) {
-        vector g[3];
-        transform::template weight_gradient<1, 1>(half + i * size, g);
-#pragma GCC unroll 3
-        for (int j = 0; j < 3; ++j) simd::pstoreu(taps + ((i * 3 + j) * in + c) * width, g[j]);
-      }
-    }
-    turn_rows(dw + column * 9 * in, 9 * in, width, 9 * in, panel_walk<T>{taps, 9, in, width});
-  });
-}
-
-/// du (+)= v^T m at one place, for the panel from `column` on.
-template <class T>
-void multiply_gradient(winograd_values<T> v, winograd_values<T> m, index_t place, index_t column,
-                       range tiles, index_t most, T* du) {
-  using tile = outer_tile<T>;
-  const index_t in = v.channels, wide = std::min(tile::columns, m.channels - column);
-  const channel_blocks<T> blocks{in};
-  const pixel_run<T> run{v.data + place * v.step, m.data + place * m.step + column * most,
-                         tiles.size()};
-  T* const to = du + place * place_step<T>(in * m.channels) + column * in;
-  for (index_t i = 0; i < blocks.count; ++i)
-    tile::of(blocks.height(i), wide)({&run, 1, i * blocks.most, in}, to + i * blocks.most * wide,
-                                     tiles.begin == 0);
-}
-
-template <int M, class T>
-void winograd_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
-  constexpr index_t places = winograd<T, M>::places, wide = outer_tile<T>::columns;
-  const winograd_tiles<M> tiles{s.batch, s.out_height, s.out_width};
-  const winograd_images<T> from{x, s.height, s.width, s.in, s.padding[0], s.padding[1]};
-  // By shape alone: the sums of a group are one term of the whole.
-  const index_t fit = winograd_group<T, M>(s.in + s.out, tiles.count, winograd_bytes);
-  const index_t group = std::min(tiles.count, std::max<index_t>(fit, 96));
-  winograd_values<T> v{nullptr, s.in, place_step<T>(group * s.in)};
-  winograd_values<T> m{nullptr, s.out, place_step<T>(group * s.out)};
-  ::xla::detail::working_memory memory;
-  v.data = static_cast<T*>(memory.take(
-      static_cast<std::size_t>(places * (v.step + m.step + place_step<T>(s.in * s.out))) *
-      sizeof(T)));
-  m.data = v.data + places * v.step;
-  T* const du = m.data + places * m.step;
-  for (index_t first = 0; first < tiles.count; first += group) {
-    const range all{first, std::min(tiles.count, first + group)};
-    parallel_for((all.size() + 3) / 4, [&](index_t i) {
-      const range some{first + 4 * i, std::min(all.end, first + 4 * i + 4)};
-      transform_input<T, M>(from, tiles, some, {v.data + 4 * i * s.in, s.in, v.step});
-      transform_gradient<T, M>(dy, tiles, some, m, first, group);
-    });
-    const index_t panels = (s.out + wide - 1) / wide;
-    parallel_for(places * panels, [&](index_t i) {
-      multiply_gradient(v, m, i / panels, i % panels * wide, all, group, du);
-    });
-  }
-  transform_weight_gradient<T, M>(du, s.in, s.out, dw);
-}
 
 }  // namespace xla::kernel::detail

@@ -140,6 +140,8 @@ template <int Rows, int Vectors, class T, class Sliver, class Result>
 void micro_kernel(const micro_call<T, Sliver, Result>& call) {
   using vector = packet<T>;
   constexpr int width = lanes<T>;
+  // Sums that go on from c, instead of being added to it, have the bits of one chain.
+  constexpr bool goes_on = requires { Result::goes_on; };
   const T* __restrict b = call.b;
   const index_t b_step = call.b_step;
   vector sum[Rows][Vectors];
@@ -148,6 +150,8 @@ void micro_kernel(const micro_call<T, Sliver, Result>& call) {
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
       sum[i][j] = simd::pset1<vector>(T{0});
+      if constexpr (goes_on)
+        if (!call.first) sum[i][j] = simd::ploadu<vector>(call.c.row(i) + j * width);
       call.c.fetch(i, j * width);
     }
   call.a.template walk<Rows>(
@@ -173,7 +177,7 @@ void micro_kernel(const micro_call<T, Sliver, Result>& call) {
     return store_edge(call.c, call.first, &block[0][0], Rows, stride - width + call.tail, stride);
   }
   const Result c = call.c;
-  const bool first = call.first;
+  const bool first = goes_on || call.first;
 #pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4

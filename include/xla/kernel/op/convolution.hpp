@@ -74,7 +74,7 @@ struct convolution_parts {
              .direct = a.direct || !winograd_allowed<>()};
   }
   void choose(kernel::conv_direction d, kernel_choice& out) const {
-    out.way = kernel::conv_way_name<T>(sizes, d);
+    out.way = kernel::conv_way_name<T>(sizes);
     if (d != kernel::conv_direction::weight_gradient)
       out.kept = kernel::conv_packed_size<T>(sizes, d) * static_cast<std::int64_t>(sizeof(T));
   }
