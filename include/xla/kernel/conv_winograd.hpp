@@ -176,27 +176,35 @@ void transform_weights(const tap_weights<T>& w, index_t in, index_t out, bool ba
   });
 }
 
-/// m = v u at one place, for so many tiles.
+/// m = v u at one place, for so many tiles; two panels of weights at a time, the next ones fetched.
 template <class T>
 void multiply_place(winograd_values<T> v, const T* u, winograd_values<T> m, index_t place,
                     index_t tiles) {
   using tile = conv_tile<T>;
+  using rows = fetching<T, sliver<T>>;
   constexpr index_t wide = tile::columns, together = 2 * wide;
   const index_t in = v.channels, out = m.channels;
-  for (index_t block = 0; block < out; block += together)
-    for (index_t i = 0; i < tiles; i += tile::rows)
-      for (index_t j = block; j < std::min(out, block + together); j += wide) {
+  const index_t fetched = std::min(line_of<T>, 2 * line_of<T> * tile::rows / tiles + 1);
+  const T* const weights = u + place * place_step<T>(in * out);
+  for (index_t block = 0; block < out; block += together) {
+    const index_t end = std::min(out, block + together);
+    const T* next = weights + end * in;
+    for (index_t i = 0, count; i < tiles; i += count) {
+      count = tile::next_rows(tiles - i);
+      for (index_t j = block; j < end; j += wide, next += fetched * in) {
         const index_t columns = std::min(wide, out - j);
         tile::multiply(
-            micro_call<T, sliver<T>, strided_rows<T>>{
+            micro_call<T, rows, strided_rows<T>>{
                 .depth = in,
-                .a = {v.data + place * v.step + i * in, in, 1},
-                .b = u + place * place_step<T>(in * out) + j * in,
+                .a = {{v.data + place * v.step + i * in, in, 1}, next, fetched},
+                .b = weights + j * in,
                 .b_step = columns,
                 .c = {m.data + place * m.step + i * out + j, out},
                 .first = true},
-            std::min<index_t>(tile::rows, tiles - i), columns);
+            count, columns);
       }
+    }
+  }
 }
 
 /// How many tiles are transformed at a time: what fits into so many bytes, in whole slivers.
@@ -220,7 +228,7 @@ void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& t
   // Each group reads all weights: of large ones as few times as possible.
   const index_t weights = places * from.channels * out * static_cast<index_t>(sizeof(T));
   const index_t group = std::min(
-      winograd_group<T, M>(from.channels + out, tiles.count, std::max(winograd_bytes, weights)),
+      winograd_group<T, M>(from.channels + out, tiles.count, std::max(winograd_bytes / 2, weights)),
       share);
   parallel_for((tiles.count + group - 1) / group, [&](index_t i) {
     const range some{i * group, std::min(tiles.count, (i + 1) * group)};

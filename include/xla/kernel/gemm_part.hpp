@@ -122,7 +122,6 @@ template <class P>
 void multiply_panels(const P& p, range columns, const typename P::element* packed) {
   using tile = typename P::tile;
   using element = typename P::element;
-  constexpr index_t line = 64 / sizeof(element);
   const range rows{0, p.m};
   const index_t slivers = std::max<index_t>(p.m / tile::rows, 1);
   for (index_t block = 0; block < p.depths; ++block) {
@@ -133,7 +132,7 @@ void multiply_panels(const P& p, range columns, const typename P::element* packe
     for (index_t j = columns.begin; j < columns.end; j += tile::columns) {
       const index_t wide = std::min<index_t>(tile::columns, columns.end - j);
       const index_t step = round_up(wide, tile::width);
-      const index_t some = std::min(line, (step + slivers - 1) / slivers);
+      const index_t some = std::min(line_of<element>, (step + slivers - 1) / slivers);
       const element* next = b + step * ks.size();
       for (index_t i = 0, count; i < p.m; i += count, next += some * ks.size()) {
         count = tile::next_rows(p.m - i);
