@@ -102,8 +102,9 @@ void check_head(const std::string& prefix, std::int64_t features) {
   Model model;
   CHECK(models::head_prefix(model) == prefix);
   const auto before = xla::state_dict(model);
-  models::replace_head(model, 7);
-  const auto after = xla::state_dict(model);
+  models::AnyClasses<Model> other{7};
+  CHECK(models::head_prefix(other) == prefix);
+  const auto after = xla::state_dict(other);
   REQUIRE(after.size() == before.size());
   int heads = 0;
   for (std::size_t i = 0; i < after.size(); ++i) {
@@ -134,4 +135,53 @@ TEST_CASE("every network of images gives its head away for another") {
   check_head<models::VisionTransformer<models::VisionTransformerConfig{
       .image_size = 32, .num_layers = 1, .num_heads = 2, .hidden_dim = 16, .mlp_dim = 16}>>("head.",
                                                                                             16);
+}
+
+namespace {
+
+struct Tiny {
+  xla::nn::Linear fc1{6, 4}, fc{4, 10};
+  constexpr auto operator()(const xla::Tensor<float, 2>& x) const { return fc(xla::relu(fc1(x))); }
+  XLA_MODULE(fc1, fc)
+};
+constexpr auto tiny_step = [](auto& model, auto& x, auto& classes, auto& optimizer) {
+  optimizer.zero_grad();
+  auto loss = xla::cross_entropy(model(x), classes);
+  loss.backward();
+  optimizer.step();
+  return loss;
+};
+
+}  // namespace
+
+TEST_CASE("one compiled step trains networks for any number of classes, the same in every mode") {
+  auto compiled = xla::compile(tiny_step, {.name = "tiny"});
+  const auto losses = [](auto& step, std::int64_t classes) {
+    xla::manual_seed(classes);
+    models::AnyClasses<Tiny> model{classes};
+    CHECK(model.fc.weight.sizes() == std::vector<std::int64_t>{classes, 4});
+    xla::optim::AdamW optimizer{model, {.lr = 0.1}};
+    const auto x = xla::randn<float>({5, 6});
+    const auto y = xla::arange(5) % classes;
+    std::vector<float> out;
+    for (int i = 0; i < 4; ++i) out.push_back(step(model, x, y, optimizer).item());
+    CHECK(out.back() < out.front());
+    return out;
+  };
+  for (const std::int64_t classes : {3, 7}) {
+    const xla::eager_mode_guard eager;
+    const auto expected = losses(tiny_step, classes);
+    CHECK(losses(compiled, classes) == expected);
+    xla::eager_mode(false);
+    CHECK(losses(tiny_step, classes) == expected);
+  }
+  const xla::eager_mode_guard eager;
+  Tiny fixed;
+  models::replace_head(fixed, 3);
+  xla::optim::AdamW optimizer{fixed};
+  const auto x = xla::randn<float>({5, 6});
+  const auto y = xla::arange(5) % 3;
+  CHECK_THROWS_WITH(compiled(fixed, x, y, optimizer),
+                    test::contains("fc.weight is (3, 4), but its type's default constructor makes "
+                                   "(10, 4)"));
 }

@@ -59,4 +59,16 @@ void replace_head(Model& model, std::int64_t classes) {
   head(model) = Layer{features, classes};
 }
 
+/// A network whose number of classes is known when the program runs: compiled functions take any,
+/// where those of Model itself take the one of its type. By default as many as Model has.
+template <class Model>
+struct AnyClasses : Model {
+  constexpr AnyClasses() {
+    using Layer = std::remove_reference_t<decltype(head(static_cast<Model&>(*this)))>;
+    if (__builtin_is_constant_evaluated()) head(static_cast<Model&>(*this)) = Layer{};
+  }
+  explicit AnyClasses(std::int64_t classes) { replace_head(static_cast<Model&>(*this), classes); }
+  XLA_DERIVED_MODULE(Model)
+};
+
 }  // namespace xla::models
