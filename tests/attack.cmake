@@ -3,7 +3,7 @@
 #   cmake [-DMINUTES=<n>] [-DSEED=<n>] -P tests/attack.cmake
 # Round after round, each with numbers of its own: the tests labelled "attack" and "faults" with g++, the first also
 # under the address and undefined sanitizers, those of threads under the thread sanitizer (random programs in every mode,
-# failing allocations, threads, killed writers); then the fuzzer of the file reader. It says the seed of a
+# failing allocations, threads, killed writers); then the fuzzer of file readers. It says the seed of a
 # round that failed: SEED=<n> begins with it. MINUTES is 60 unless given.
 
 cmake_minimum_required(VERSION 3.24)

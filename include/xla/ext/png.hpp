@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "xla/base/error.hpp"
@@ -35,6 +36,7 @@ class png_reader {
 
   data::Picture read(std::int64_t max_pixels) {
     if (!info_) refuse_image(name_, "libpng cannot start");
+    walk();
     if (!head()) refuse_image(name_, reason_);
     check_image_size(name_, height_, width_, max_pixels);
     if (!expand()) refuse_image(name_, reason_);
@@ -46,14 +48,25 @@ class png_reader {
   }
 
   /// Once the picture is read.
-  int orientation() {
-    png_uint_32 size = 0;
-    png_bytep exif = nullptr;
-    if (png_get_eXIf_1(png_, info_, &size, &exif) == 0) return 1;
-    return exif_orientation({exif, size});
-  }
+  int orientation() const { return exif_orientation(exif_); }
 
  private:
+  /// Goes along the chunks, as libpng asks for the memory of one before it sees that the file ends
+  /// within it.
+  void walk() {
+    constexpr std::size_t around = 12;  // length and name before a chunk's data, a sum behind it
+    auto rest = bytes_.subspan(8);
+    while (rest.size() >= around) {
+      const auto length = std::size_t{png_get_uint_32(rest.data())};
+      const std::string_view name{reinterpret_cast<const char*>(rest.data()) + 4, 4};
+      if (length > rest.size() - around) break;
+      if (name == "eXIf") exif_ = rest.subspan(8, length);
+      if (name == "IEND") return;
+      rest = rest.subspan(around + length);
+    }
+    refuse_image(name_, "it ends in the middle");
+  }
+
   bool head() {
     if (setjmp(failed_) != 0) return false;
     // This limit is ours, so that its sentence is.
@@ -97,7 +110,7 @@ class png_reader {
   }
   static void ignore(png_structp, png_const_charp) {}
 
-  std::span<const std::uint8_t> bytes_;
+  std::span<const std::uint8_t> bytes_, exif_;
   const std::string& name_;
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
