@@ -206,6 +206,24 @@ TEST_CASE("old files have masks, heads and tables of frequencies besides, and ot
                     contains("unexpected: lm_head.weight"));
 }
 
+TEST_CASE("weights in bfloat16 stay so until they are in the model") {
+  const xla::eager_mode_guard eager;
+  const folder at;
+  at.write("config.json", config_of("gpt2"));
+  const auto weights = weights_of("gpt2");
+  ext::write_safetensors(at.path + "/model.safetensors", {weights, {}}, ext::FloatFormat::bfloat16);
+  const auto kept = ext::read_pretrained(at.path, ext::BFloat16::kept);
+  REQUIRE(kept.size() == weights.size());
+  for (const auto& a : kept) {
+    CHECK(a.type == xla::dtype::bfloat16);
+    CHECK(a.bytes.size() == xla::io::array_bytes(a.type, a.sizes));
+  }
+  nn::Decoder<small_gpt2> model, widened;
+  ext::load_pretrained(model, at.path);
+  xla::load_state_dict(widened, models::gpt2_from_hugging_face(ext::read_pretrained(at.path)));
+  check_same(xla::state_dict(model), xla::state_dict(widened));
+}
+
 TEST_CASE("weights that do not fit are named, and nothing is loaded") {
   const xla::eager_mode_guard eager;
   auto weights = weights_of("gpt2");

@@ -15,10 +15,10 @@ namespace xla::ext {
 
 /// The tensors in a folder as Hugging Face's save_pretrained leaves it: of its model.safetensors,
 /// or of the files that its model.safetensors.index.json lists. Throws `xla::io_error`.
-inline StateDict read_pretrained(const std::string& folder) {
+inline StateDict read_pretrained(const std::string& folder, BFloat16 bfloat16 = BFloat16::widened) {
   const auto one = folder + "/model.safetensors", several = one + ".index.json";
-  if (std::filesystem::exists(one)) return read_safetensors(one).tensors;
-  if (std::filesystem::exists(several)) return read_safetensors_index(several);
+  if (std::filesystem::exists(one)) return read_safetensors(one, bfloat16).tensors;
+  if (std::filesystem::exists(several)) return read_safetensors_index(several, bfloat16);
   throw io_error("'" + folder + "' has neither model.safetensors nor model.safetensors.index.json");
 }
 
@@ -32,7 +32,7 @@ void load_pretrained(nn::Decoder<C>& model, const std::string& folder) {
   if (!difference.empty())
     throw io_error("'" + folder +
                    "/config.json' describes another decoder than the program has: " + difference);
-  auto state = read_pretrained(folder);
+  auto state = read_pretrained(folder, BFloat16::kept);
   if constexpr (C.norm == nn::DecoderNorm::layer)
     state = models::gpt2_from_hugging_face(std::move(state), C.tied_head);
   else state = models::llama_from_hugging_face(std::move(state), C.tied_head);

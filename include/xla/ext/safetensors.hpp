@@ -23,7 +23,8 @@ static_assert(std::endian::native == std::endian::little,
               "ext/safetensors.hpp: bytes are not swapped here");
 
 /// What a safetensors file holds: arrays of float32, float64, int32, int64, uint8 and bool by name,
-/// and texts by name. What a file has in bfloat16 or float16 is read into float32.
+/// and texts by name. What a file has in bfloat16 or float16 is read into float32, unless
+/// BFloat16::kept says otherwise.
 struct Safetensors {
   StateDict tensors;
   std::map<std::string, std::string> metadata;
@@ -32,6 +33,10 @@ struct Safetensors {
 /// The type in a file of what is float32 in memory: those of 16 bits take half the space, and round
 /// to the nearest even. Arrays of bfloat16 are written as they are.
 enum class FloatFormat { float32, bfloat16, float16 };
+
+/// What bfloat16 of a file is in memory: float32, or as it is, in half the space, from which
+/// load_state_dict widens it one tensor after the other.
+enum class BFloat16 { widened, kept };
 
 namespace detail {
 
@@ -50,10 +55,7 @@ inline std::uint64_t header_length(std::span<const std::uint8_t, 8> first, std::
 
 /// The type that an array has in a file; none if a file cannot have it.
 inline const safetensors_type* stored_as(dtype type, FloatFormat floats) {
-  if (type == dtype::bfloat16) {
-    static constexpr safetensors_type as_it_is{dtype::bfloat16, "BF16", dtype::bfloat16};
-    return &as_it_is;
-  }
+  if (type == dtype::bfloat16) return &kept_bfloat16;
   const int skip = type == dtype::float32 ? static_cast<int>(floats) : 0;
   const auto found = std::find_if(safetensors_types.begin(), safetensors_types.end(),
                                   [&](const auto& t) { return t.type == type; });
@@ -122,7 +124,8 @@ inline safetensors_layout lay_out_safetensors(const Safetensors& content, const 
 
 /// part(bytes) is what an array keeps of those that lie in the file.
 template <class Part>
-Safetensors parse_file(std::span<const std::uint8_t> file, const std::string& name, Part&& part) {
+Safetensors parse_file(std::span<const std::uint8_t> file, const std::string& name, Part&& part,
+                       BFloat16 bfloat16 = BFloat16::widened) {
   if (file.size() < 8) refuse_safetensors(name, "it ends within its first 8 bytes");
   const auto length = header_length(file.first<8>(), file.size(), name);
   const std::string_view text{reinterpret_cast<const char*>(file.data()) + 8, length};
@@ -130,6 +133,7 @@ Safetensors parse_file(std::span<const std::uint8_t> file, const std::string& na
   auto header = parse_safetensors_header(text, data.size(), name);
   Safetensors out{{}, std::move(header.metadata)};
   for (auto& entry : header.entries) {
+    if (bfloat16 == BFloat16::kept) entry.keep_bfloat16();
     entry.take(part(data.subspan(entry.begin, entry.end - entry.begin)));
     out.tensors.push_back(std::move(entry.array));
   }
@@ -148,11 +152,13 @@ inline Safetensors parse_safetensors(std::span<const std::uint8_t> file, const s
 
 /// Reads a safetensors file; nothing is allocated by a size that the file's own does not cover. The
 /// arrays lie in the file itself, which is mapped until the last of them goes: see `io::map_file`.
-/// What has 16 bits there is widened into memory. Throws `xla::io_error` with the path and the
-/// reason.
-inline Safetensors read_safetensors(const std::string& path) {
+/// What has 16 bits there is widened into memory, bfloat16 if asked for. Throws `xla::io_error`
+/// with the path and the reason.
+inline Safetensors read_safetensors(const std::string& path,
+                                    BFloat16 bfloat16 = BFloat16::widened) {
   const auto file = io::map_file(path);
-  return detail::parse_file(file, path, [&](auto bytes) { return file.view(bytes); });
+  return detail::parse_file(
+      file, path, [&](auto bytes) { return file.view(bytes); }, bfloat16);
 }
 
 /// The bytes of a safetensors file; `name` stands for it in messages. Throws `xla::io_error` for a

@@ -42,6 +42,11 @@ struct safetensors_entry {
   std::uint64_t begin = 0, end = 0;
   const safetensors_type* stored = nullptr;
 
+  void keep_bfloat16() {
+    if (stored->name != kept_bfloat16.name) return;
+    stored = &kept_bfloat16;
+    array.type = dtype::bfloat16;
+  }
   /// Takes the bytes that the file has for it.
   void take(io::Bytes bytes) {
     array.bytes = is_narrow(*stored) ? widen(*stored, bytes) : std::move(bytes);

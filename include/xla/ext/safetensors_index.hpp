@@ -37,12 +37,13 @@ inline std::map<std::string, std::vector<std::string>> parse_safetensors_index(
 /// Reads the tensors of several safetensors files that a model.safetensors.index.json lists, which
 /// stands beside them. Throws `xla::io_error` with the path and the reason, also where a file lacks
 /// a tensor that the index says is in it.
-inline StateDict read_safetensors_index(const std::string& path) {
+inline StateDict read_safetensors_index(const std::string& path,
+                                        BFloat16 bfloat16 = BFloat16::widened) {
   StateDict out;
   const auto folder = std::filesystem::path{path}.parent_path();
   for (const auto& [file, names] : detail::parse_safetensors_index(path)) {
     const auto part_path = (folder / file).string();
-    auto part = read_safetensors(part_path).tensors;
+    auto part = read_safetensors(part_path, bfloat16).tensors;
     for (const auto& name : names)
       if (std::none_of(part.begin(), part.end(), [&](const auto& a) { return a.name == name; }))
         throw io_error("'" + part_path + "' lacks the tensor " + detail::in_quotes(name) +

@@ -69,8 +69,7 @@ struct basic_state_loader<In>::state {
     if (a.sizes == sizes && a.bytes.size() != io::array_bytes(a.type, sizes))
       mismatched.push_back(name + ": " + std::to_string(a.bytes.size()) + " bytes found for " +
                            describe(a.type, sizes));
-    else if (a.sizes != sizes ||
-             (a.type != type && converted(a, type).size() != io::array_bytes(type, sizes)))
+    else if (a.sizes != sizes || (a.type != type && !convertible(a, type)))
       mismatched.push_back(name + ": " + describe(a.type, a.sizes) + " found, " +
                            describe(type, sizes) + " needed");
     else return &a;
@@ -88,6 +87,14 @@ struct basic_state_loader<In>::state {
     Stored value{};
     std::memcpy(&value, e.from->bytes.data(), sizeof value);
     return value;
+  }
+  // Fractions become any fraction; whole numbers have to be looked at.
+  static bool convertible(const NamedArray& a, dtype type) {
+    const auto is_fraction = [](dtype t) {
+      return nn::detail::visit_numbers<true>(t, [](auto) {});
+    };
+    if (is_fraction(a.type) && is_fraction(type)) return true;
+    return converted(a, type).size() == io::array_bytes(type, a.sizes);
   }
   // The elements in another type; empty where they do not fit into it.
   static later<In, std::vector<std::uint8_t>> converted(const NamedArray& a, dtype type) {
