@@ -83,6 +83,25 @@ TEST_CASE("attention to other features is the same in every mode, with and witho
                       numbers<float>({2 * batch, queries, keys}, 5));
 }
 
+TEST_CASE("self-attention projects once, to what queries, keys and values give by themselves") {
+  const xla::eager_mode_guard eager;
+  xla::manual_seed(3);
+  const auto check = [](const auto& model) {
+    const auto x = numbers<float>({4, 3, 12}, 1);
+    check_equal(model(x), model(x, x, x), 1e-5);
+    check_equal(model(x, {.is_causal = true}), model(x, x, x, {.is_causal = true}), 1e-5);
+    const auto one = numbers<float>({5, 12}, 2);
+    check_equal(model(one), model(one, one, one), 1e-5);
+  };
+  check(nn::MultiheadAttention<12, 3>{});
+  check(nn::MultiheadAttention<nn::MultiheadAttentionConfig{.embed_dim = 12,
+                                                            .num_heads = 2,
+                                                            .bias = false,
+                                                            .add_bias_kv = true,
+                                                            .add_zero_attn = true,
+                                                            .batch_first = true}>{});
+}
+
 TEST_CASE("attention that numbers are added to: every mode, gradients of both orders") {
   const auto all = [](auto& q, auto& k, auto& v, auto& mask, auto& pairs) {
     auto y = scaled_dot_product_attention(q, k, v, mask, {.causal = true});

@@ -13,6 +13,7 @@
 #include "xla/op/concat.hpp"
 #include "xla/op/derived/attention.hpp"
 #include "xla/op/derived/pad.hpp"
+#include "xla/op/derived/split.hpp"
 #include "xla/op/logical.hpp"
 #include "xla/op/permute.hpp"
 
@@ -136,10 +137,16 @@ struct BasicMultiheadAttention {
   constexpr Tensor<T, 3> operator()(const Tensor<T, 3>& query, const Tensor<T, 3>& key,
                                     const Tensor<T, 3>& value, const options_type& options = {},
                                     caller who = here()) const {
-    const projected x = project(query, key, value, who);
-    return join(masked(x, options, [&](const AttentionOptions& how, const auto&... mask) {
-      return scaled_dot_product_attention(x.q, x.k, x.v, mask..., how, who);
-    }));
+    return attend(project(query, key, value, who), options, who);
+  }
+  /// Self-attention: x is query, key and value, which are projected by one product.
+  constexpr Tensor<T, 3> operator()(const Tensor<T, 3>& x, const options_type& options = {},
+                                    caller who = here()) const {
+    return attend(project(x, who), options, who);
+  }
+  constexpr Tensor<T, 2> operator()(const Tensor<T, 2>& x, const options_type& options = {},
+                                    caller who = here()) const {
+    return squeeze<batch_axis>((*this)(batch_of_one(x), options, who));
   }
   constexpr Tensor<T, 2> operator()(const Tensor<T, 2>& query, const Tensor<T, 2>& key,
                                     const Tensor<T, 2>& value, const options_type& options = {},
@@ -175,11 +182,31 @@ struct BasicMultiheadAttention {
     Tensor<T, 4> q, k, v;
   };
 
+  constexpr Tensor<T, 3> attend(const projected& x, const options_type& options, caller who) const {
+    return join(masked(x, options, [&](const AttentionOptions& how, const auto&... mask) {
+      return scaled_dot_product_attention(x.q, x.k, x.v, mask..., how, who);
+    }));
+  }
   constexpr projected project(const Tensor<T, 3>& query, const Tensor<T, 3>& key,
                               const Tensor<T, 3>& value, caller who) const {
     check_size<detail::values_of_keys>(value, sequence_axis, key.size(sequence_axis), who);
     check_size<detail::values_of_keys>(value, batch_axis, key.size(batch_axis), who);
-    Tensor<T, 3> k = part<1>(key, who), v = part<2>(value, who);
+    return with_more_keys(part<0>(query, who), part<1>(key, who), part<2>(value, who), who);
+  }
+  constexpr projected project(const Tensor<T, 3>& x, caller who) const {
+    if constexpr (C.packed()) {
+      const auto [q, k, v] = split<3>(packed_projection(x, who), 2);
+      return with_more_keys(q, k, v, who);
+    } else {
+      return project(x, x, x, who);
+    }
+  }
+  constexpr Tensor<T, 3> packed_projection(const Tensor<T, 3>& x, caller who) const {
+    if constexpr (C.bias) return linear(x, in_proj_weight, in_proj_bias, who);
+    else return linear(x, in_proj_weight, who);
+  }
+  constexpr projected with_more_keys(const Tensor<T, 3>& q, Tensor<T, 3> k, Tensor<T, 3> v,
+                                     caller who) const {
     if constexpr (C.add_bias_kv) {
       k = cat({k, once_each(bias_k, k)}, sequence_axis, who);
       v = cat({v, once_each(bias_v, v)}, sequence_axis, who);
@@ -188,7 +215,7 @@ struct BasicMultiheadAttention {
       k = one_more(k);
       v = one_more(v);
     }
-    return {split(part<0>(query, who)), split(k), split(v)};
+    return {heads_of(q), heads_of(k), heads_of(v)};
   }
   /// The projection of queries, keys or values.
   template <int I>
@@ -214,7 +241,7 @@ struct BasicMultiheadAttention {
     if constexpr (C.batch_first) return pad(x, {{0, 0}, {0, 1}, {0, 0}});
     else return pad(x, {{0, 1}, {0, 0}, {0, 0}});
   }
-  static constexpr Tensor<T, 4> split(const Tensor<T, 3>& x) {
+  static constexpr Tensor<T, 4> heads_of(const Tensor<T, 3>& x) {
     const auto heads = reshape(x, {x.size(0), x.size(1), C.num_heads, head_size});
     if constexpr (C.batch_first) return transpose(heads, 1, 2);
     else return permute(heads, {1, 2, 0, 3});

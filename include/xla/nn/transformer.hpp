@@ -94,7 +94,7 @@ struct BasicTransformerEncoderLayer {
  private:
   template <int R>
   constexpr Tensor<T, R> attention(const Tensor<T, R>& x, const options_type& o, caller who) const {
-    return dropout1(self_attn(x, x, x,
+    return dropout1(self_attn(x,
                               {.key_padding_mask = o.src_key_padding_mask,
                                .attn_mask = o.src_mask,
                                .is_causal = o.is_causal},
