@@ -13,18 +13,76 @@ static_assert(xla::parameter_count<models::VisionTransformer<models::vit_l_16>>(
 
 namespace {
 
-using Small = models::VisionTransformer<models::VisionTransformerConfig{.image_size = 12,
-                                                                        .patch_size = 4,
-                                                                        .num_layers = 2,
-                                                                        .num_heads = 2,
-                                                                        .hidden_dim = 16,
-                                                                        .mlp_dim = 24,
-                                                                        .num_classes = 10}>;
+constexpr models::VisionTransformerConfig small(bool dropout) {
+  return {.image_size = 12,
+          .patch_size = 4,
+          .num_layers = 2,
+          .num_heads = 2,
+          .hidden_dim = 16,
+          .mlp_dim = 24,
+          .num_classes = 10,
+          .dropout = dropout};
+}
+using Small = models::VisionTransformer<small(false)>;
+using Dropping = models::VisionTransformer<small(true)>;
+
+constexpr auto learn = [](auto& model, auto& x, auto& labels, auto& optimizer) {
+  optimizer.zero_grad();
+  auto loss = cross_entropy(model(x), labels);
+  loss.backward();
+  optimizer.step();
+  return loss;
+};
+
+/// What two steps leave in a copy of a model that begins with Small's numbers.
+test::snapshot trained(auto model, auto& step) {
+  xla::manual_seed(2);
+  test::fill(model);
+  model.train();
+  xla::optim::SGD optimizer{model, {.lr = 0.02, .momentum = 0.9}};
+  auto x = test::numbers<float>({2, 3, 12, 12});
+  auto labels = xla::tensor<std::int64_t>({2, 0});
+  for (int i = 0; i < 2; ++i) step(model, x, labels, optimizer);
+  return test::state_of(model, optimizer);
+}
+
 }  // namespace
 
 TEST_CASE("a vision transformer computes and learns as timm's, the same in every mode") {
   test::check_states<models::VisionTransformer<>>("vit_base_patch16_224");
   test::check_model("vit", Small{}, test::image_batch({2, 3, 12, 12}), 0.02, 1e-5);
+}
+
+TEST_CASE("a vision transformer with dropout trains the same in every mode") {
+  const xla::eager_mode_guard eager;
+  const Dropping model(0.25, 0.125);
+  CHECK(model.blocks[1].mlp.drop2.p.value() == 0.25);
+  CHECK(model.blocks[0].attn.attn_drop.p.value() == 0.125);
+  CHECK(Dropping{}.pos_drop.p.value() == 0.1);
+  CHECK(Dropping{}.blocks[1].attn.attn_drop.p.value() == 0);
+  CHECK_THROWS_AS(Dropping(0.1, 1.5), xla::error);
+  const auto want = trained(model, learn);
+  auto compiled = xla::compile(learn);
+  CHECK(trained(model, compiled).difference(want) == "");
+  {
+    INFO("on the interpreter");
+    const test::on_engine op_by_op("interpreter");
+    CHECK(trained(model, compiled).difference(want) == "");
+  }
+  xla::eager_mode(false);
+  CHECK(trained(model, learn).difference(want) == "");
+  xla::eager_mode(true);
+
+  const auto without = trained(Small{}, learn);
+  CHECK(without.difference(want) != "");
+  CHECK(trained(Dropping(0), learn).difference(without) == "");
+  Dropping dropping;
+  Small plain;
+  test::fill(dropping);
+  test::fill(plain);
+  dropping.eval();
+  const auto x = test::numbers<float>({2, 3, 12, 12});
+  test::check_equal(dropping(x), plain(x));
 }
 
 TEST_CASE("a vision transformer takes torchvision's names, and gives them back") {

@@ -9,9 +9,11 @@
 #include "xla/models/names.hpp"
 #include "xla/models/parts.hpp"
 #include "xla/nn/conv.hpp"
+#include "xla/nn/dropout.hpp"
 #include "xla/nn/init.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/normalization.hpp"
+#include "xla/nn/shape.hpp"
 #include "xla/op/check_index.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/derived/activation.hpp"
@@ -31,6 +33,7 @@ struct VisionTransformerConfig {
   int hidden_dim = 768;
   int mlp_dim = 3072;
   int num_classes = 1000;
+  bool dropout = false;  ///< of what enters the blocks, of attention and of what blocks add
 
   /// Of an image.
   constexpr int patches() const { return (image_size / patch_size) * (image_size / patch_size); }
@@ -44,6 +47,9 @@ inline constexpr VisionTransformerConfig vit_l_16{
 namespace detail {
 
 inline constexpr double vit_eps = 1e-6;
+
+template <VisionTransformerConfig C>
+using vit_dropout = std::conditional_t<C.dropout, nn::Dropout, nn::Identity>;
 
 /// Images (batch, 3, height, width) to a row for each patch (batch, patches, hidden_dim).
 template <VisionTransformerConfig C>
@@ -60,14 +66,21 @@ struct VitAttention {
   static_assert(C.num_heads > 0 && C.hidden_dim % C.num_heads == 0,
                 "xla::models::VisionTransformer: num_heads has to divide hidden_dim");
   nn::Linear qkv{C.hidden_dim, 3 * C.hidden_dim};
+  vit_dropout<C> attn_drop;
   nn::Linear proj{C.hidden_dim, C.hidden_dim};
+  vit_dropout<C> proj_drop;
 
   constexpr auto operator()(const Tensor<float, 3>& x) const {
     const auto [q, k, v] = split<3>(qkv(x), 2);
-    return proj(
-        join_heads<C.hidden_dim>(scaled_dot_product_attention(heads(q), heads(k), heads(v))));
+    AttentionOptions options;
+    if constexpr (C.dropout) {
+      options.dropout_p = attn_drop.p;
+      options.training = attn_drop.training;
+    }
+    return proj_drop(proj(join_heads<C.hidden_dim>(
+        scaled_dot_product_attention(heads(q), heads(k), heads(v), options))));
   }
-  XLA_MODULE(qkv, proj)
+  XLA_MODULE(qkv, attn_drop, proj, proj_drop)
 
  private:
   static constexpr auto heads(const Tensor<float, 3>& x) {
@@ -77,9 +90,14 @@ struct VitAttention {
 
 template <VisionTransformerConfig C>
 struct VitMlp {
-  nn::Linear fc1{C.hidden_dim, C.mlp_dim}, fc2{C.mlp_dim, C.hidden_dim};
-  constexpr auto operator()(const Tensor<float, 3>& x) const { return fc2(gelu(fc1(x))); }
-  XLA_MODULE(fc1, fc2)
+  nn::Linear fc1{C.hidden_dim, C.mlp_dim};
+  vit_dropout<C> drop1;
+  nn::Linear fc2{C.mlp_dim, C.hidden_dim};
+  vit_dropout<C> drop2;
+  constexpr auto operator()(const Tensor<float, 3>& x) const {
+    return drop2(fc2(drop1(gelu(fc1(x)))));
+  }
+  XLA_MODULE(fc1, drop1, fc2, drop2)
 };
 
 template <VisionTransformerConfig C>
@@ -114,12 +132,21 @@ struct VisionTransformer {
   Parameter<float, 3> cls_token{{1, 1, C.hidden_dim}};
   Parameter<float, 3> pos_embed{{1, 1 + C.patches(), C.hidden_dim}};
   detail::VitPatchEmbed<C> patch_embed;
+  detail::vit_dropout<C> pos_drop;
   std::array<detail::VitBlock<C>, C.num_layers> blocks;
   nn::LayerNorm norm{C.hidden_dim, detail::vit_eps};
   nn::Linear head{C.hidden_dim, C.num_classes};
 
   constexpr VisionTransformer() {
+    if constexpr (C.dropout) set_dropout(0.1);
     if (!__builtin_is_constant_evaluated()) reset_parameters();
+  }
+  /// Probabilities as torchvision's model takes them; without them 0.1 and 0, as in the paper. One
+  /// outside [0, 1] is an xla::error.
+  constexpr explicit VisionTransformer(double dropout, double attention_dropout = 0)
+    requires(C.dropout)
+      : VisionTransformer() {
+    set_dropout(dropout, attention_dropout);
   }
   /// Weights normal with a standard deviation of 0.02, biases 0, as timm's.
   void reset_parameters() {
@@ -134,11 +161,20 @@ struct VisionTransformer {
   constexpr auto operator()(const Tensor<float, 4>& x, caller who = here()) const {
     for (const int axis : {2, 3}) check_size<detail::vit_images>(x, axis, C.image_size, who);
     const auto first = expand(cls_token, {x.size(0), 1, C.hidden_dim});
-    Tensor<float, 3> h = cat({first, patch_embed(x)}, 1) + pos_embed;
+    Tensor<float, 3> h = pos_drop(cat({first, patch_embed(x)}, 1) + pos_embed);
     for (const auto& block : blocks) h = block(h);
     return head(norm(select(h, 1, 0)));
   }
-  XLA_MODULE(cls_token, pos_embed, patch_embed, blocks, norm, head)
+  XLA_MODULE(cls_token, pos_embed, patch_embed, pos_drop, blocks, norm, head)
+
+ private:
+  constexpr void set_dropout(double p, double of_attention = 0) {
+    pos_drop = nn::Dropout(p);
+    for (auto& block : blocks) {
+      block.attn.proj_drop = block.mlp.drop1 = block.mlp.drop2 = pos_drop;
+      block.attn.attn_drop = nn::Dropout(of_attention);
+    }
+  }
 };
 
 namespace detail {
