@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes bert_vit.txt: names and sizes of the states of Hugging Face's BERT and of timm's and torchvision's vision transformers,
-and what small ones of them compute, in double, from weights that both sides make by one formula (support/models.hpp).
+and what small ones of them compute, in double, from weights that both sides make by one formula (support/models.hpp); and two of
+these as files in 16 bits, for models/files.cpp.
 
-    pip install torch==2.15.0 torchvision transformers==5.23.0 timm==1.0.31 && python bert_vit.py"""
+    pip install torch==2.15.0 torchvision transformers==5.23.0 timm==1.0.31 safetensors && python bert_vit.py"""
 import math
+import pathlib
+import sys
 
+sys.path.append(sys.path.pop(0))  # behind the packages: safetensors.py beside this is not the package of that name
 import numpy
 import torch
 import torch.nn.functional as F
+from safetensors.torch import save_file
 
 import cases
 import timm
@@ -31,6 +36,11 @@ def fill(model):
             scaled = numbers(p.shape, place) / 16 + (0 if name.endswith("bias") else 1)
         p.data = scaled.to(torch.float32).to(torch.float64)
     return model
+
+
+def save(name, model, dtype):
+    path = pathlib.Path(__file__).parent.parent / "data" / name
+    save_file({key: value.to(dtype).contiguous() for key, value in model.state_dict().items()}, path, {"format": "pt"})
 
 
 def states(name, model):
@@ -62,6 +72,7 @@ def bert():
     segments = (at >= 3).expand(3, 7).long()
     config = transformers.BertConfig(**small, num_labels=3)
     model = fill(transformers.BertForSequenceClassification(config)).eval()
+    save("bert_bfloat16.safetensors", model, torch.bfloat16)
     cases.write("models/bert/hidden", model.bert(ids).last_hidden_state)
     cases.write("models/bert/pooled", model.bert(ids, mask.long()).pooler_output)
     inputs = ids, mask.long(), segments
@@ -83,6 +94,7 @@ def vit():
     values.insert(3, values.pop(1))  # timm has the positions before the patches
     other.load_state_dict(dict(zip(other.state_dict(), values)))
     assert torch.allclose(other.eval()(images), model.eval()(images))
+    save("vit_float16.safetensors", other, torch.float16)
 
 
 torch.set_num_threads(1)

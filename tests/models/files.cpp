@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that come from safetensors files, and go there.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "support/models.hpp"
+#include "xla/ext/safetensors.hpp"
+#include "xla/models/bert.hpp"
+#include "xla/models/mnasnet.hpp"
+#include "xla/models/vit.hpp"
+
+namespace models = xla::models;
+using xla::ext::FloatFormat;
+
+namespace {
+
+constexpr models::BertConfig small_bert{.vocab_size = 50,
+                                        .hidden_size = 16,
+                                        .num_hidden_layers = 2,
+                                        .num_attention_heads = 2,
+                                        .intermediate_size = 24,
+                                        .max_position_embeddings = 12,
+                                        .dropout = false};
+using Bert = models::BertForSequenceClassification<small_bert, 3>;
+using Vit = models::VisionTransformer<models::VisionTransformerConfig{.image_size = 12,
+                                                                      .patch_size = 4,
+                                                                      .num_layers = 2,
+                                                                      .num_heads = 2,
+                                                                      .hidden_dim = 16,
+                                                                      .mlp_dim = 24,
+                                                                      .num_classes = 10}>;
+using Mnas = models::MNASNet<models::MNASNetConfig{
+    .alpha = 0.25, .blocks = {1, 1, 1, 1, 1, 1}, .num_classes = 10}>;
+
+/// A state as a file of that format has it.
+xla::StateDict rounded(const xla::StateDict& state, FloatFormat format) {
+  return xla::ext::parse_safetensors(xla::ext::to_safetensors({state, {}}, "f", format), "f")
+      .tensors;
+}
+/// The same values by the same names, in whatever order.
+void check_same(const xla::StateDict& got, const xla::StateDict& want) {
+  REQUIRE(got.size() == want.size());
+  for (const auto& array : want) {
+    INFO(array.name);
+    const auto same = std::find(got.begin(), got.end(), array);
+    CHECK(same != got.end());
+  }
+}
+xla::StateDict data_file(const std::string& name) {
+  return xla::ext::read_safetensors(std::string(XLA_TEST_DATA "/data/") + name).tensors;
+}
+
+}  // namespace
+
+TEST_CASE("files of Hugging Face's BERT and torchvision's vision transformer load, in 16 bits") {
+  const xla::eager_mode_guard eager;
+  Bert bert, want_bert;
+  test::fill(want_bert);
+  CHECK(xla::load_state_dict(bert, data_file("bert_bfloat16.safetensors")).empty());
+  check_same(xla::state_dict(bert), rounded(xla::state_dict(want_bert), FloatFormat::bfloat16));
+
+  Vit vit, want_vit;
+  test::fill(want_vit);
+  const auto file = data_file("vit_float16.safetensors");
+  CHECK_THROWS_WITH(xla::load_state_dict(vit, file), test::contains("missing: cls_token"));
+  CHECK(xla::load_state_dict(vit, models::vit_from_torchvision(file)).empty());
+  check_same(xla::state_dict(vit), rounded(xla::state_dict(want_vit), FloatFormat::float16));
+  vit.eval();
+  test::check_pytorch("models/vit/logits", vit(test::image_batch({2, 3, 12, 12}).images), 2e-3);
+}
+
+TEST_CASE("a model with running statistics is written, and comes back in every format") {
+  const xla::eager_mode_guard eager;
+  const auto path = (std::filesystem::temp_directory_path() / "xla_test_model").string();
+  Mnas model;
+  auto x = test::numbers<float>({2, 3, 32, 32});
+  model(x);  // one batch, for the statistics
+  model.eval();
+  for (const auto format : {FloatFormat::float32, FloatFormat::bfloat16, FloatFormat::float16}) {
+    xla::ext::write_safetensors(path, {xla::state_dict(model), {{"format", "pt"}}}, format);
+    Mnas other;
+    CHECK(xla::load_state_dict(other, xla::ext::read_safetensors(path).tensors).empty());
+    std::filesystem::remove(path);
+    const auto state = xla::state_dict(other);
+    check_same(state, rounded(xla::state_dict(model), format));
+    CHECK(std::any_of(state.begin(), state.end(), [](const auto& array) {
+      return array.name.ends_with("num_batches_tracked") && array.type == xla::dtype::int64 &&
+             array.bytes == xla::io::Bytes{1, 0, 0, 0, 0, 0, 0, 0};
+    }));
+    other.eval();
+    test::check_equal(other(x), model(x), format == FloatFormat::float32 ? 0 : 0.05);
+  }
+}
