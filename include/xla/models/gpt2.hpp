@@ -174,7 +174,7 @@ StateDict gpt2_to_hugging_face(StateDict state) {
              a.name.find(detail::gpt2_parts[2]) != std::string::npos)
       continue;
     else if (detail::is_turned(a)) a = detail::columns_as_rows(a, a.name, 0, a.sizes[1]);
-    out.push_back(a);
+    out.push_back(std::move(a));
   }
   out = renamed(std::move(out), names);
   for (auto& a : out)
