@@ -50,13 +50,13 @@ def hexed(data):
 def resized(lines, of, size, mode="bilinear"):
     image = F.resize(picture(*of), size, MODES[mode])
     height, width = (0, size) if isinstance(size, int) else size
-    lines.append("  {{%d, %d, %d}, %d, %d, InterpolationMode::%s, %d, %d,\n    %s}," %
+    lines.append("  {{%d, %d, %d}, {%d, %d}, InterpolationMode::%s, %d, %d,\n    %s}," %
                  (*of, height, width, mode, image.height, image.width, hexed(np.asarray(image))))
 
 
 def cropped(lines, of, size):
     image = F.center_crop(picture(*of), size)
-    lines.append("  {{%d, %d, %d}, %d, %d,\n    %s}," % (*of, *size, hexed(np.asarray(image))))
+    lines.append("  {{%d, %d, %d}, {%d, %d},\n    %s}," % (*of, *size, hexed(np.asarray(image))))
 
 
 def jpeg(lines, name, image, **options):

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -DPROGRAM=<classify> -DFILES=<test_files> -DFOLDER=<for files> -P test.cmake: in every mode it says of pictures what
+# torchvision does (reference.txt), goes on behind a damaged one, and refuses what does not fit.
+
+cmake_minimum_required(VERSION 3.24)
+set(folder "${FOLDER}/classify_files")
+file(MAKE_DIRECTORY "${folder}")
+execute_process(COMMAND "${FILES}" "${folder}" COMMAND_ERROR_IS_FATAL ANY)
+file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/reference.txt" reference)
+
+# Runs the program with weights for so many classes; `output` is what it prints.
+macro(classify classes)
+  execute_process(COMMAND "${PROGRAM}" --model resnet18 --weights "${folder}/${classes}.safetensors"
+      --labels "${folder}/${classes}.txt" ${ARGN}
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+endmacro()
+
+# Appends to `got` lines as those of the reference, of one picture.
+function(add_lines classes name size)
+  string(REGEX MATCH "${name}.png: [^\n]*\n((  [^\n]*\n)*)" _ "${output}")
+  string(REGEX MATCHALL "[^\n]+" lines "${CMAKE_MATCH_1}")
+  foreach(line IN LISTS lines)
+    if(NOT line MATCHES "^ +([0-9]+[.][0-9][0-9]) %  (label [0-9]+)$")
+      message(FATAL_ERROR "no likelihood and label: ${line}")
+    endif()
+    list(APPEND got "${classes} ${name} ${size} ${CMAKE_MATCH_1} ${CMAKE_MATCH_2}")
+  endforeach()
+  set(got "${got}" PARENT_SCOPE)
+endfunction()
+
+# Cuts the likelihood out of a line of `words`: `value` in hundredths of a per cent, and the rest.
+macro(take_value words value rest)
+  string(REGEX MATCH "^(.*) ([0-9]+)[.]([0-9][0-9]) (.*)$" _ "${words}")
+  set(${value} "${CMAKE_MATCH_2}${CMAKE_MATCH_3}")
+  set(${rest} "${CMAKE_MATCH_1} ${CMAKE_MATCH_4}")
+endmacro()
+
+foreach(mode IN ITEMS compiled traced eager)
+  set(got "")
+  classify(1000 --mode ${mode} "${folder}/colours.png" "${folder}/half.png" "${folder}/grey.png")
+  if(NOT result EQUAL 1 OR NOT errors MATCHES "left out: '[^']*half.png' is not a picture that can be read: it ends in the middle")
+    message(FATAL_ERROR "${mode}: nothing about the damaged picture; ended with ${result}\n${output}${errors}")
+  endif()
+  add_lines(1000 colours 224)
+  add_lines(1000 grey 224)
+  classify(1000 --mode ${mode} --size 64 --repeat 3 "${folder}/colours.png")
+  if(NOT result EQUAL 0 OR NOT output MATCHES "resnet18: 11689512 parameters")
+    message(FATAL_ERROR "${mode}: ended with ${result}\n${output}${errors}")
+  endif()
+  add_lines(1000 colours 64)
+  classify(10 --mode ${mode} --size 64 "${folder}/colours.png")
+  add_lines(10 colours 64)
+
+  list(LENGTH reference count)
+  list(LENGTH got found)
+  if(NOT found EQUAL count)
+    message(FATAL_ERROR "${mode}: ${found} lines instead of ${count}: ${got}")
+  endif()
+  foreach(want have IN ZIP_LISTS reference got)
+    take_value("${want}" wanted of)
+    take_value("${have}" value by)
+    math(EXPR apart "${value} - ${wanted}")
+    if(NOT by STREQUAL of OR apart GREATER 1 OR apart LESS -1)
+      message(FATAL_ERROR "${mode}: '${have}' where torchvision has '${want}'")
+    endif()
+  endforeach()
+  message("${mode}: ${count} likelihoods as torchvision's")
+endforeach()
+
+macro(expect_refusal sentence)
+  if(result EQUAL 0 OR NOT errors MATCHES "${sentence}")
+    message(FATAL_ERROR "without '${sentence}', ended with ${result}:\n${output}${errors}")
+  endif()
+endmacro()
+classify(10 --labels "${folder}/1000.txt" "${folder}/grey.png")
+expect_refusal("1000.txt' has 1000 lines, and the weights are for 10 classes")
+classify(10 "${folder}/nothing.png")
+expect_refusal("left out: cannot open '[^']*nothing.png'")
+classify(10 --weights "${folder}/grey.png" "${folder}/grey.png")
+expect_refusal("classify: '[^']*grey.png' is not a safetensors file")
