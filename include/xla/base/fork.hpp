@@ -12,7 +12,16 @@
 namespace xla::detail {
 
 /// The order in which fork() finds things at rest: who holds one may wait for a later one.
-enum class fork_order { functions, recordings, planning, executions, loops, keepers, stores };
+enum class fork_order {
+  functions,
+  first_values,
+  recordings,
+  planning,
+  executions,
+  loops,
+  keepers,
+  stores
+};
 
 /// What a thing does so that a child process finds it whole, without the threads that only the
 /// parent has: it takes its locks before fork(), and gives them back on both sides.

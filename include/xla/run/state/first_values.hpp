@@ -26,10 +26,9 @@ class first_values : public pending_list {
   static bool wanted(std::int64_t bytes) noexcept {
     return has_traced_mode && bytes >= std::int64_t{1} << 16;
   }
-  /// Held by who makes one; one may be made of another.
-  std::recursive_mutex making;
+  std::mutex making;  ///< held by who makes one
 
-  static constexpr fork_order order = fork_order::planning;
+  static constexpr fork_order order = fork_order::first_values;
   [[gnu::cold]] void before_fork() {
     making.lock();
     planning.lock();

@@ -275,15 +275,22 @@ ref<buffer> zero_elements(const impl& t) {
   return all;
 }
 
+/// A tensor without elements that first values are made of, and those that it is made of itself.
+template <class In>
+[[gnu::cold, gnu::noinline]] void make_with_inputs(impl& t) {
+  for (int i = 0; i < t.arity; ++i)
+    if (impl& in = *t.in[i]; first_values::has(in.pending) || was_let_go(in))
+      make_with_inputs<In>(in);
+  if (is<op::input>(t)) t.data = zero_elements<In>(t);
+  else compute_again<In>(t);
+  t.leave_pending();
+}
+
 /// Makes a first value, unless another thread has meanwhile.
 template <class In>
 [[gnu::cold, gnu::noinline]] void make_first_value(impl& t) {
-  first_values& all = first_values::instance();
-  const std::lock_guard hold(all.making);
-  if (!t.is_pending()) return;
-  if (is<op::input>(t)) t.data = zero_elements<In>(t);
-  else compute_again<In>(t);
-  all.remove(&t);
+  const std::lock_guard hold(first_values::instance().making);
+  if (t.is_pending()) make_with_inputs<In>(t);
 }
 
 /// Makes sure that a tensor has its elements, or a ticket for them. On which thread it is pending
