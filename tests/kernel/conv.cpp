@@ -309,7 +309,9 @@ TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forb
   CHECK(way(1, 56, 64) == conv_way::winograd_4);
   CHECK(way(8, 14, 256) == conv_way::winograd_4);
   CHECK(way(1, 4, 64) == conv_way::direct);
-  CHECK(way(1, 7, 512) == conv_way::winograd_2);
+  CHECK(way(1, 7, 512) == conv_way::direct);
+  CHECK(way(2, 7, 512) == conv_way::winograd_2);
+  CHECK(way(2, 14, 256) == conv_way::winograd_4);
   CHECK(way(8, 7, 512) == conv_way::winograd_4);
   CHECK(way(8, 56, 24) == conv_way::direct);
   CHECK(way(1, 56, 64, 5) == conv_way::direct);

@@ -22,7 +22,7 @@ enum class conv_way {
 /// tile's places are dearer than direct sums, and more so by the tile's transforms, which more
 /// channels share; the weights of a place are worth so many tiles, as those of a tap so many
 /// pixels.
-constexpr double weights_cost = 12;
+constexpr double weights_cost = 16;
 
 template <int M>
 double winograd_cost(const conv_sizes& s) {
@@ -31,7 +31,7 @@ double winograd_cost(const conv_sizes& s) {
       static_cast<double>(s.batch) * tiles_of(s.out_height) * tiles_of(s.out_width);
   const double share = 1 / static_cast<double>(s.in) + 1 / static_cast<double>(s.out);
   constexpr double places = (M + 2) * (M + 2);
-  constexpr double place = M == 2 ? 1.3 : 1.55, transforms = M == 2 ? 4 : 6;
+  constexpr double place = M == 2 ? 1.3 : 1.45, transforms = M == 2 ? 4 : 6;
   return places * (place * (1 + transforms * share) * tiles + weights_cost);
 }
 
@@ -74,11 +74,11 @@ conv_way way_of(const conv_sizes& s) {
   // Forward with weights that were transformed before, as inference keeps them:
   //
   //   channels, pixels   batch 1      batch 2      batch 8
-  //    64, 56 x 56       2.4   1.6                 2.4   1.5
-  //   128, 28 x 28       2.6   1.7                 2.4   1.7
-  //   256, 14 x 14       2.1   1.8    2.1   1.8    1.9   1.7
-  //   512, 14 x 14       1.3   1.5
-  //   512, 7 x 7         1.0   1.6    0.9   1.5    1.5   1.3
+  //    64, 56 x 56       2.45  1.65   2.5   1.65   2.3   1.6
+  //   128, 28 x 28       2.5   1.8    2.65  1.85   2.5   1.7
+  //   256, 14 x 14       1.45  1.7    2.35  2.05   2.0   1.8
+  //   512, 14 x 14       1.35  1.75
+  //   512, 7 x 7         0.6   0.9    0.9   1.2    2.1   1.55
   //
   // A choice for each would give the modes different bits.
   if (may_be_winograd(s)) {
