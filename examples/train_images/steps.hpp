@@ -26,6 +26,8 @@ struct Functions {
   Train train;
   Classify classify;
 };
+template <class Train, class Classify>
+Functions(Train, Classify) -> Functions<Train, Classify>;
 
 inline auto compiled_functions() {
   return Functions{xla::compile(train_fn, {.name = "train"}),
