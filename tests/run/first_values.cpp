@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -150,31 +145,6 @@ TEST_CASE("a traced graph that fails leaves a parameter with what it began with"
   table.copy_(table + xla::sum(xla::index_select(table, 0, index)));
   CHECK_THROWS_AS(xla::sync(true), xla::index_error);
   CHECK(table.to_vector() == std::vector<float>(60'000, 0));
-}
-
-TEST_CASE("a forked child makes first values, also while other threads of its parent do") {
-  const xla::eager_mode_guard eager;
-  const auto state = begun(8);
-  xla::manual_seed(8);
-  Net net;
-  std::atomic<bool> done{false};
-  std::thread other([&done] {
-    const xla::eager_mode_guard mode;
-    while (!done) xla::state_dict(*std::make_unique<Net>());
-  });
-  for (int i = 0; i < 5; ++i) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(10);
-      _exit(xla::state_dict(net) == state ? 0 : 1);
-    }
-    int status = 1;
-    waitpid(child, &status, 0);
-    CHECK(status == 0);
-  }
-  done = true;
-  other.join();
-  CHECK(xla::state_dict(net) == state);
 }
 
 TEST_CASE("threads that read a parameter for the first time at once see the same") {

@@ -102,3 +102,23 @@ TEST_CASE("a process forks while its other threads compute") {
   done = true;
   for (auto& t : others) t.join();
 }
+
+TEST_CASE("a forked child makes what a model begins with, also while its parent's threads do") {
+  const xla::eager_mode_guard eager;
+  const auto begun = [](std::uint64_t seed) {
+    xla::manual_seed(seed);
+    return xla::nn::Linear(300, 200);  // so large that it is drawn when it is read
+  };
+  const auto want = begun(8).weight.to_vector();
+  std::atomic<bool> done{false};
+  const auto unread = begun(8);
+  std::thread other([&done] {
+    const xla::eager_mode_guard guard;
+    while (!done) xla::nn::Linear(300, 200).weight.to_vector();
+  });
+  for (int i = 0; i < 10; ++i)
+    CHECK(in_child([&] { return unread.weight.to_vector() == want; }) == 0);
+  done = true;
+  other.join();
+  CHECK(unread.weight.to_vector() == want);
+}
