@@ -238,6 +238,14 @@ TEST_CASE("an optimizer's state: step count, tensors by parameter, hyper-paramet
   xla::load_state_dict(b, dict);
   CHECK(b.options.lr.value() == 0.1);
   CHECK(xla::state_dict(b) == dict);
+  auto rounded = dict;
+  const float lr = 0.3f;
+  at(rounded, "options.lr").type = xla::dtype::float32;
+  auto& four = at(rounded, "options.lr").bytes.edit();
+  four.resize(sizeof lr);
+  std::memcpy(four.data(), &lr, sizeof lr);
+  xla::load_state_dict(b, rounded);
+  CHECK(b.options.lr.value() == double{lr});
   at(dict, "in.bias.1").sizes = {2, 2};
   CHECK_THAT(refusal(b, dict), test::contains("in.bias.1: float32[2, 2] found, float32[4] needed"));
   xla::optim::SGD other{model};

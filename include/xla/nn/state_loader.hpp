@@ -85,7 +85,8 @@ struct basic_state_loader<In>::state {
   template <class Stored>
   static Stored number(const entry& e) {
     Stored value{};
-    std::memcpy(&value, e.from->bytes.data(), sizeof value);
+    nn::detail::convert_elements<In>(e.from->type, e.from->bytes.data(), 1, dtype_of<Stored>,
+                                     reinterpret_cast<std::uint8_t*>(&value));
     return value;
   }
   // Fractions become any fraction; whole numbers have to be looked at.
