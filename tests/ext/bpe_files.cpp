@@ -178,6 +178,9 @@ TEST_CASE("a file that asks for what is not done here is refused, and says for w
   refuse([](auto& f) { f["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "x"; },
          "cuts texts otherwise");
   refuse([](auto& f) { f["pre_tokenizer"] = nullptr; }, "cuts texts otherwise");
+  refuse([](auto& f) { f["pre_tokenizer"]["pretokenizers"][1]["add_prefix_space"] = true; },
+         "a space before each part");
+  refuse([](auto& f) { f["model"]["end_of_word_suffix"] = "</w>"; }, "affix: end_of_word_suffix");
   refuse([](auto& f) { f["added_tokens"][0]["lstrip"] = true; }, "lstrip");
   refuse([](auto& f) { f["added_tokens"][0]["id"] = 1 << 20; }, "has number 1048576");
   refuse([](auto& f) { f["added_tokens"][0]["id"] = 7; }, "have one number");
@@ -191,6 +194,9 @@ TEST_CASE("a file that asks for what is not done here is refused, and says for w
   refuse([](auto& f) { f = nlohmann::json::array(); }, "no object 'model'");
   std::ofstream(test_file) << "{\"model\": ";
   CHECK_THROWS_WITH(xla::ext::read_bpe_tokenizer(test_file), contains("is not JSON"));
+  std::ofstream(test_file) << std::string(1000000, '[');
+  CHECK_THROWS_WITH(xla::ext::read_bpe_tokenizer(test_file), contains("in more than 64 others"));
+  std::ofstream(test_file) << "{\"model\": ";
   CHECK_THROWS_WITH(xla::ext::read_bpe_tokenizer(folder + "vocab.json", test_file),
                     contains("test.json' is no byte-level BPE tokenizer"));
   CHECK_THROWS_AS(xla::ext::read_bpe_tokenizer("/nowhere"), xla::io_error);

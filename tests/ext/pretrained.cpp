@@ -238,6 +238,8 @@ TEST_CASE("weights that do not fit are named, and nothing is loaded") {
       contains("missing: layers.0.self_attn.q_proj.weight") &&
           contains("unexpected: layers.0.attn.c_attn.weight, layers.1.attn.c_attn.bias"));
   check_same(xla::state_dict(model), before);
+  const xla::NamedArray empty{"h.0.mlp.c_proj.weight", xla::dtype::float32, {0, 1LL << 60}, {}};
+  CHECK(models::gpt2_from_hugging_face({empty})[0].sizes == test::sizes_t{1LL << 60, 0});
   auto fewer = before;
   std::erase_if(fewer, [](const auto& a) { return a.name.ends_with("1.self_attn.k_proj.bias"); });
   CHECK_THROWS_WITH(models::gpt2_to_hugging_face(fewer),
@@ -294,6 +296,8 @@ TEST_CASE("configurations and indices that cannot be used are told with their pl
   };
   CHECK_THAT(refused("[1]"), contains("config.json' is not a JSON object"));
   CHECK_THAT(refused("{\"model_type\": "), contains("config.json' is not a JSON object"));
+  CHECK_THAT(refused(R"({"model_type": )" + std::string(1000000, '[')),
+             contains("config.json' has values in more than 64 others"));
   CHECK_THAT(refused("{}"), contains("model_type is absent, expected a text"));
   CHECK_THAT(refused(R"({"model_type": "bert"})"), contains("model_type is 'bert', expected"));
   const auto gpt2 = [](const std::string& more) {
@@ -306,6 +310,8 @@ TEST_CASE("configurations and indices that cannot be used are told with their pl
   CHECK_THAT(refused(gpt2(R"(, "scale_attn_weights": false)")), contains("not scaled"));
   CHECK_THAT(refused(gpt2(R"(, "n_inner": 2.5)")), contains("n_inner is 2.5, expected a whole"));
   CHECK_THAT(refused(gpt2(R"(, "n_layer": 0)")), contains("n_layer is 0, expected a whole"));
+  CHECK_THAT(refused(gpt2(R"(, "n_embd": 2147483648)")), contains("from 1 to 2147483647"));
+  CHECK_THAT(refused(gpt2(R"(, "n_embd": 2147483647)")), contains("n_embd is too large"));
   CHECK_THAT(refused(gpt2(R"(, "tie_word_embeddings": 1)")), contains("is 1, expected true"));
   CHECK_THAT(refused(gpt2(R"(, "layer_norm_epsilon": "x")")), contains("is \"x\", expected a nu"));
   const auto llama = [](const std::string& more) {
@@ -315,6 +321,8 @@ TEST_CASE("configurations and indices that cannot be used are told with their pl
   };
   CHECK(refused(llama("")) == "taken");
   CHECK(refused(llama(R"(, "rope_scaling": {"type": "linear", "factor": 2})")) == "taken");
+  CHECK_THAT(refused(llama(R"(, "rope_scaling": {"type": "linear", "factor": 0})")),
+             contains("factor is not above 0"));
   CHECK_THAT(refused(llama(R"(, "rope_scaling": {"type": "yarn"})")), contains("is 'yarn', xla"));
   CHECK_THAT(refused(llama(R"(, "rope_scaling": 3)")), contains("is 3, expected an object"));
   CHECK_THAT(refused(llama(R"(, "rope_parameters": {"rope_type": "llama3", "factor": 2,

@@ -74,6 +74,9 @@ class BpeTokenizer {
     for (const auto& name : options_.added) add_name(name);
     for (const auto& name : options_.special)
       if (add_name(name)) special_.insert(name);
+    for (auto& same : names_)
+      std::stable_sort(same.begin(), same.end(),
+                       [](const auto& a, const auto& b) { return a.size() > b.size(); });
     for (const auto& name : options_.before) before_.push_back(require(name, "special tokens"));
     for (const auto& name : options_.after) after_.push_back(require(name, "special tokens"));
   }
@@ -172,10 +175,7 @@ class BpeTokenizer {
   /// Whether that is a token, which a text may name from now on.
   bool add_name(const std::string& name) {
     if (name.empty() || !token_to_id(name)) return false;
-    auto& same = names_[static_cast<unsigned char>(name[0])];
-    same.push_back(name);
-    std::stable_sort(same.begin(), same.end(),
-                     [](const auto& a, const auto& b) { return a.size() > b.size(); });
+    names_[static_cast<unsigned char>(name[0])].push_back(name);
     return true;
   }
   /// The first name of a token from a byte on, of several there the longest; the text's end and

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +13,7 @@
 
 #include "xla/base/error.hpp"
 #include "xla/data/bpe_tokenizer.hpp"
+#include "xla/ext/json_values.hpp"
 #include "xla/io/text.hpp"
 
 namespace xla::ext {
@@ -28,6 +30,8 @@ class bpe_file {
     if (text(model, "type", "BPE") != "BPE") refuse("its model is " + model["type"].dump());
     if (flag(model, "byte_fallback", false))
       refuse("its model is sentencepiece's, whose own file is tokenizer.model");
+    for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"})
+      if (!text(model, affix, "").empty()) refuse(std::string("its model has an affix: ") + affix);
     if (file.contains("normalizer") && !file["normalizer"].is_null())
       refuse("it changes texts by a normalizer: " + shortened(file["normalizer"]));
     auto tokens = numbers(object(model, "vocab"));
@@ -60,7 +64,7 @@ class bpe_file {
     return out;
   }
   json_t json() const {
-    auto out = json_t::parse(io::read_text(path_), nullptr, false);
+    auto out = parse_json(path_);
     if (out.is_discarded()) refuse("it is not JSON");
     return out;
   }
@@ -143,6 +147,8 @@ class bpe_file {
       options.pattern = data::BpePattern::llama3;
     else refuse("it cuts texts otherwise than GPT-2, SmolLM and Llama 3: " + shortened(cuts));
     options.add_prefix_space = flag(cuts.back(), "add_prefix_space", true);
+    if (cut_before && options.add_prefix_space)
+      refuse("it puts a space before each part of a text: " + shortened(cuts));
   }
   bool is_llama3(const json_t& split) const {
     constexpr auto expression =

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <limits>
 #include <string>
 
 #include "xla/ext/json_values.hpp"
@@ -26,6 +27,7 @@ inline nn::DecoderConfig gpt2_config(const json_values& file) {
     file.refuse("activation_function is '" + activation +
                 "', xla::nn::Decoder has gelu_new, gelu_pytorch_tanh and gelu");
   const int hidden = file.number("n_embd"), heads = file.number("n_head");
+  if (hidden > std::numeric_limits<int>::max() / 4) file.refuse("n_embd is too large");
   return {.hidden = hidden,
           .layers = file.number("n_layer"),
           .heads = heads,
@@ -46,14 +48,14 @@ inline nn::DecoderConfig gpt2_config(const json_values& file) {
 inline RotaryScaling rotary_scaling(const json_values& file, const json_values& rope) {
   const auto type = rope.text("rope_type", rope.text("type", "default"));
   if (type == "default") return {};
-  if (type == "linear") return {.factor = rope.fraction("factor")};
-  if (type != "llama3")
+  if (type != "linear" && type != "llama3")
     file.refuse("rope_type is '" + type + "', xla::nn::Decoder has default, linear and llama3");
-  const RotaryScaling scaling{
-      .factor = rope.fraction("factor"),
-      .low_freq_factor = rope.fraction("low_freq_factor"),
-      .high_freq_factor = rope.fraction("high_freq_factor"),
-      .original_max_position_embeddings = rope.number("original_max_position_embeddings")};
+  RotaryScaling scaling{.factor = rope.fraction("factor")};
+  if (type == "llama3") {
+    scaling.low_freq_factor = rope.fraction("low_freq_factor");
+    scaling.high_freq_factor = rope.fraction("high_freq_factor");
+    scaling.original_max_position_embeddings = rope.number("original_max_position_embeddings");
+  }
   if (!scaling.valid())
     file.refuse(
         "the rotary embedding's factor is not above 0, or low_freq_factor not smaller than "
@@ -63,7 +65,7 @@ inline RotaryScaling rotary_scaling(const json_values& file, const json_values& 
 
 inline nn::DecoderConfig llama_config(const json_values& file) {
   const int hidden = file.number("hidden_size"), heads = file.number("num_attention_heads");
-  if (file.number("head_dim", hidden / heads) * heads != hidden)
+  if (hidden % heads != 0 || file.number("head_dim", hidden / heads) != hidden / heads)
     file.refuse(
         "num_attention_heads times head_dim is not hidden_size, as it is in "
         "xla::nn::Decoder");

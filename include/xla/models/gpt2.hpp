@@ -90,7 +90,9 @@ NamedArray columns_as_rows(const NamedArray& a, std::string name, std::int64_t f
   std::vector<std::uint8_t> to(static_cast<std::size_t>(rows * columns * width));
   const auto* const from = a.bytes.data() + first * width;
   const auto turn = [&]<std::int64_t Width>(std::integral_constant<std::int64_t, Width>) {
-    if (width == Width) turn_columns<Width>(from, rows, a.sizes.back(), columns, to.data());
+    // Without rows a file may say any number of columns.
+    if (width == Width && rows > 0)
+      turn_columns<Width>(from, rows, a.sizes.back(), columns, to.data());
   };
   turn(std::integral_constant<std::int64_t, 1>{});
   turn(std::integral_constant<std::int64_t, 2>{});
