@@ -58,7 +58,7 @@ PARALLEL = 3           # programs at most
 ONCE = {"training": ("unsynced", "model"), "reading1": ("unsynced",)}
 UNSYNCED = 20          # steps of traced mode that nothing waits for, where they are done in time
 TURN, LONG = 0.3, 10   # seconds of a turn, and of the unsynced steps at most
-HOPELESS = 1.25        # a peer's way that takes so many times the best is left after a round
+HOPELESS = 1.25        # a peer's way that takes so many times PyTorch's best is left after a round
 AGREE = {"training": 1e-3, "reading": 1e-3}
 MEGABYTE = 1e6
 
@@ -150,8 +150,9 @@ class Contest:
     def leave_hopeless(self):
         times = {label: rows[0]["ns"] for label, rows in self.rows.items()
                  if not label.startswith("xla")}
+        pytorch = [ns for label, ns in times.items() if label.startswith("PyTorch")]
         for label, ns in times.items():
-            if ns > HOPELESS * min(times.values()):
+            if ns > HOPELESS * min(pytorch, default=math.inf):
                 del self.about[label]
 
     def check(self):
