@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include <unistd.h>
+
 #include "catch.hpp"
 #include "xla/data/padding.hpp"
 #include "xla/data/subset.hpp"
@@ -147,11 +149,13 @@ TEST_CASE("draws depend on seed, epoch and sample alone, whoever reads") {
 
 TEST_CASE("the pictures of a batch are read side by side") {
   const Folder files{numbered(12)};
-  std::atomic<int> running = 0, most = 0;
+  std::atomic<int> running = 0, most = 0, wanted = 1;
   const auto read = [&](const std::string& path) {
     const int now = ++running;
     for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) continue;
-    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    // Waits for the others, which a busy machine may start late.
+    for (int i = 0; i < 10'000 && most < wanted; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
     --running;
     return read_number(path);
   };
@@ -161,6 +165,7 @@ TEST_CASE("the pictures of a batch are read side by side") {
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
   one.batch(all);
   CHECK(most == 1);
+  wanted = 3;
   three.batch(all);
   CHECK(most == 3);
 }
@@ -229,4 +234,8 @@ TEST_CASE("what is no folder of classes, and pictures of other sizes, are refuse
                     "ImageFolder: '" + good.path() +
                         "/a/101.png' comes out as 1 x 1 x 2, others of the batch as 1 x 1 x 1; a "
                         "crop at the end of the transform makes them alike");
+  const auto picky = folder.with_transform(
+      [](float, SampleRandom&) -> Image { throw xla::shape_error("too small"); });
+  CHECK_THROWS_WITH(picky.batch(numbers{1}),
+                    "ImageFolder: '" + good.path() + "/a/101.png': too small");
 }

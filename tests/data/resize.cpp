@@ -77,6 +77,10 @@ TEST_CASE("windows, channels and numbers of a picture") {
   CHECK(as_gray(two).pixels == std::vector<std::uint8_t>{18, 91});
   CHECK(as_rgb(as_gray(two)).pixels == std::vector<std::uint8_t>{18, 18, 18, 91, 91, 91});
   CHECK(as_rgb(two).pixels == two.pixels);
+  CHECK_THROWS_WITH(as_rgb(black_picture(2, 2, 4)),
+                    "as_rgb: a picture of 4 channels, it takes 1 or 3");
+  CHECK_THROWS_WITH(as_gray(black_picture(2, 2, 2)),
+                    "as_gray: a picture of 2 channels, it takes 1 or 3");
   const auto image = to_image(two);
   CHECK(image.pixels == std::vector<float>{10 / 255.f, 1, 20 / 255.f, 0, 30 / 255.f, 128 / 255.f});
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <sys/resource.h>
 #include <zlib.h>
 
 #include "catch.hpp"
@@ -275,6 +276,35 @@ TEST_CASE("pictures of more pixels than the limit are refused before there is me
     endless[static_cast<std::size_t>(29 + i)] = static_cast<std::uint8_t>(sum >> (24 - 8 * i));
   CHECK(refusal(endless) ==
         "it has 2147483647 x 2147483647 pixels, more than the limit of 178956970");
+}
+
+TEST_CASE("packed texts of a picture take no memory") {
+  const auto file = png(test::picture(2, 2, 3));
+  const bytes text(7'900'000, 'a');
+  uLongf size = compressBound(text.size());
+  bytes chunk(size + 7);
+  std::ranges::copy(std::string("zTXtk\0\0", 7), chunk.begin());
+  REQUIRE(compress2(chunk.data() + 7, &size, text.data(), text.size(), 1) == Z_OK);
+  chunk.resize(size + 7);
+  const auto put = [](bytes& to, std::uint64_t number) {
+    for (const int shift : {24, 16, 8, 0}) to.push_back(static_cast<std::uint8_t>(number >> shift));
+  };
+  constexpr std::ptrdiff_t header = 8 + 25;
+  bytes heavy(file.begin(), file.begin() + header);
+  for (int i = 0; i < 20; ++i) {
+    put(heavy, size + 3);
+    heavy.insert(heavy.end(), chunk.begin(), chunk.end());
+    put(heavy, crc32(0, chunk.data(), static_cast<uInt>(chunk.size())));
+  }
+  heavy.insert(heavy.end(), file.begin() + header, file.end());
+  const auto peak = [] {
+    rusage use{};
+    getrusage(RUSAGE_SELF, &use);
+    return use.ru_maxrss / 1024;
+  };
+  const auto before = peak();
+  CHECK(decode_image(heavy, "f").pixels == test::picture(2, 2, 3).pixels);
+  CHECK(peak() - before < 60);
 }
 
 TEST_CASE("a picture that is written as PNG is read again") {

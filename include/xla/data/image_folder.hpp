@@ -46,11 +46,11 @@ struct image_files {
 
 /// Pictures in a folder of class folders, `root/cat/1.jpg`, `root/dog/any/2.png`, with the classes
 /// and the order of torchvision's ImageFolder: a batch is a pair of images, (batch, channels,
-/// height, width), and of classes, (batch). `read(path)` gives a picture, say `ext::read_image`;
-/// `transform(picture, random)` makes an `Image` of it, all of one size, with the draws of this
-/// sample in this epoch. Both run on the threads that the options ask for, ahead of the step where
-/// the loader prefetches: `DataLoader{ImageFolder{"train", read, transform, {.threads = 4}},
-/// {.batch_size = 64, .shuffle = true, .prefetch = 2}}`.
+/// height, width), and of classes, (batch). `read(path)` gives a picture, say a lambda that calls
+/// `ext::read_image`; `transform(picture, random)` makes an `Image` of it, all of one size, with
+/// the draws of this sample in this epoch. Both run on the threads that the options ask for, ahead
+/// of the step where the loader prefetches: `DataLoader{ImageFolder{"train", read, transform,
+/// {.threads = 4}}, {.batch_size = 64, .shuffle = true, .prefetch = 2}}`.
 template <class Read, class Transform>
 class ImageFolder {
  public:
@@ -85,7 +85,7 @@ class ImageFolder {
   /// The pictures with these numbers, as this epoch has them. Throws `xla::index_error` outside
   /// [0, size), `xla::io_error` for a picture that cannot be read, unless `on_unreadable` hears of
   /// it, or where none of them can be, and `xla::shape_error` where they come out with different
-  /// sizes.
+  /// sizes, or one has a size that the transform refuses.
   batch_type batch(std::span<const std::int64_t> samples, const Epoch& epoch = {}) const {
     for (const auto i : samples)
       if (i < 0 || i >= size())
@@ -127,7 +127,11 @@ class ImageFolder {
       return {};
     }
     SampleRandom random{epoch, sample};
-    return transform_(std::move(*picture), random);
+    try {
+      return transform_(std::move(*picture), random);
+    } catch (const shape_error& e) {
+      throw shape_error("ImageFolder: '" + sample_of(sample).path + "': " + e.what());
+    }
   }
 
   batch_type stack(std::span<const std::int64_t> samples,

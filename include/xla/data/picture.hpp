@@ -53,18 +53,32 @@ inline Picture crop(const Picture& from, std::int64_t top, std::int64_t left, st
   return out;
 }
 
-/// The picture with three channels: a grey one has its bytes in each.
+namespace detail {
+
+inline void check_channels(const char* function, const Picture& from, std::int64_t channels) {
+  if (from.channels != channels)
+    throw shape_error(std::string(function) + ": a picture of " + std::to_string(from.channels) +
+                      " channels, it takes 1 or 3");
+}
+
+}  // namespace detail
+
+/// The picture with three channels: a grey one has its bytes in each. Throws `xla::shape_error` for
+/// one that is neither.
 inline Picture as_rgb(Picture from) {
   if (from.channels == 3) return from;
+  detail::check_channels("as_rgb", from, 1);
   Picture out = black_picture(from.height, from.width, 3);
   for (std::size_t i = 0; i < from.pixels.size(); ++i)
     std::fill_n(out.pixels.begin() + static_cast<std::ptrdiff_t>(3 * i), 3, from.pixels[i]);
   return out;
 }
 
-/// The picture with one channel, 0.299 red + 0.587 green + 0.114 blue, as Pillow rounds it.
+/// The picture with one channel, 0.299 red + 0.587 green + 0.114 blue, as Pillow rounds it. Throws
+/// `xla::shape_error` for one that has neither one channel nor three.
 inline Picture as_gray(Picture from) {
   if (from.channels == 1) return from;
+  detail::check_channels("as_gray", from, 3);
   Picture out = black_picture(from.height, from.width, 1);
   const auto* p = from.pixels.data();
   for (auto& gray : out.pixels) {

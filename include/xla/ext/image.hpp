@@ -69,7 +69,7 @@ data::Picture read_image_by(std::span<const std::uint8_t> bytes, const std::stri
 /// The picture of a PNG or JPEG file given as bytes; `name` stands for it in messages. 16 bits
 /// are rounded to 8, palettes are looked up, alpha is left out, and inks (CMYK) are taken to be
 /// inverted, as Pillow and torchvision do. Throws `xla::io_error` for other files, for
-/// damaged ones, also where only their end is missing, and for too many pixels.
+/// damaged ones, also where only the last pixels are missing, and for too many pixels.
 inline data::Picture decode_image(std::span<const std::uint8_t> bytes, const std::string& name,
                                   const ImageOptions& options = {}) {
   if (bytes.empty()) detail::refuse_image(name, "it is empty");

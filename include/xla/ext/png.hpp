@@ -71,6 +71,8 @@ class png_reader {
     if (setjmp(failed_) != 0) return false;
     // This limit is ours, so that its sentence is.
     png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+    // No texts: packed, gigabytes of them fit in a small file.
+    png_set_chunk_cache_max(png_, 1);
     png_set_read_fn(png_, this, &give);
     png_read_info(png_, info_);
     height_ = png_get_image_height(png_, info_);
