@@ -43,6 +43,9 @@ foreach(table IN ITEMS tests/data/tokens.inc tests/data/bpe_tokens.inc
 endforeach()
 
 set(ENV{XLA_TEST_CASES} "${WORK}")
+# The same programs run meanwhile as tests of their own, and write files of the same names.
+set(ENV{TMPDIR} "${WORK}.tmp")
+file(MAKE_DIRECTORY "${WORK}.tmp")
 file(REMOVE "${WORK}")
 foreach(program IN LISTS PROGRAMS)
   execute_process(COMMAND "${program}" OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
