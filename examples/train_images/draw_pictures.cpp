@@ -3,6 +3,7 @@
 // draws shapes, draw_pictures <folder> mnist <folder with MNIST's files> writes digits.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <xla/data/picture.hpp>
 #include <xla/ext/image.hpp>
@@ -101,10 +103,14 @@ void write_digits(const std::string& folder, const std::string& from) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 2) throw xla::runtime_error("name a folder");
-  const std::string folder = argv[1], what = argc > 2 ? argv[2] : "200";
-  if (what == "mnist" && argc > 3) write_digits(folder, argv[3]);
-  else draw_shapes(folder, std::stoull(what));
+  const std::string folder = argc > 1 ? argv[1] : "", what = argc > 2 ? argv[2] : "200";
+  std::uint64_t count = 0;
+  const auto [end, failed] = std::from_chars(what.data(), what.data() + what.size(), count);
+  if (!folder.empty() && what == "mnist" && argc > 3) write_digits(folder, argv[3]);
+  else if (!folder.empty() && failed == std::errc{} && *end == 0) draw_shapes(folder, count);
+  else
+    throw xla::runtime_error(
+        "<folder> [<pictures of each class>], or <folder> mnist <folder with MNIST's files>");
 } catch (const std::exception& e) {
   std::fprintf(stderr, "draw_pictures: %s\n", e.what());
   return 1;

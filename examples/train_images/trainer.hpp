@@ -49,6 +49,12 @@ class Trainer {
       throw xla::runtime_error(std::to_string(training.size()) +
                                " pictures to learn from are fewer than a batch of " +
                                std::to_string(o_.batch));
+    if (held_out.size() == 0)
+      throw xla::runtime_error("none of the " + std::to_string(folder_.size()) +
+                               " pictures is held out: take a larger --share, or another folder "
+                               "by --held-out");
+    training_pictures_ = training.size();
+    if (!o_.resume.empty()) check_resumed("training pictures", training_pictures_);
     std::printf("%s: %zu classes, %lld pictures to learn from, %lld held out\n",
                 o_.pictures.c_str(), folder_.classes().size(),
                 static_cast<long long>(training.size()), static_cast<long long>(held_out.size()));
@@ -168,7 +174,8 @@ class Trainer {
         100 * report.validation, 100 * best_);
   }
 
-  /// The weights alone, by torchvision's names, and the classes' names beside them, one a line.
+  /// The weights alone, by the model's names (torchvision's; for vision transformers timm's), and
+  /// the classes' names beside them, one a line.
   void write_weights() {
     xla::ext::write_safetensors(o_.output, {xla::state_dict(model_), {}});
     std::string names;
@@ -184,24 +191,26 @@ class Trainer {
                                {"seed", number(o_.seed)},
                                {"batch", number(o_.batch)},
                                {"pictures", number(folder_.size())},
+                               {"training pictures", number(training_pictures_)},
                                {"best", best_}},
                               model_, optimizer_);
   }
   void resume() {
-    auto numbers = xla::ext::load_checkpoint(o_.resume, model_, optimizer_);
-    const auto check = [&](const char* name, std::int64_t here) {
-      if (numbers[name] != static_cast<double>(here))
-        throw xla::runtime_error("'" + o_.resume + "' was made with another number: " + name +
-                                 " was " + std::to_string(std::llround(numbers[name])) +
-                                 " and is " + std::to_string(here));
-    };
-    check("batch", o_.batch);
-    check("pictures", folder_.size());
-    first_step_ = std::llround(numbers["step"]);
-    o_.seed = static_cast<std::uint64_t>(numbers["seed"]);
-    best_ = numbers["best"];
+    resumed_ = xla::ext::load_checkpoint(o_.resume, model_, optimizer_);
+    check_resumed("batch", o_.batch);
+    check_resumed("pictures", folder_.size());
+    first_step_ = std::llround(resumed_["step"]);
+    o_.seed = static_cast<std::uint64_t>(resumed_["seed"]);
+    best_ = resumed_["best"];
     std::printf("goes on after step %lld of %s\n", static_cast<long long>(first_step_),
                 o_.resume.c_str());
+  }
+  void check_resumed(const char* name, std::int64_t here) {
+    const double was = resumed_[name];
+    if (was != static_cast<double>(here))
+      throw xla::runtime_error("'" + o_.resume + "' was made with another number: " + name +
+                               " was " + std::to_string(std::llround(was)) + " and is " +
+                               std::to_string(here));
   }
 
   static void write_text(const std::string& path, const std::string& text) {
@@ -228,6 +237,7 @@ class Trainer {
   Folder folder_;
   Model model_;
   xla::optim::AdamW<Model> optimizer_;
-  std::int64_t first_step_ = 0;
+  xla::ext::CheckpointNumbers resumed_ = {};
+  std::int64_t first_step_ = 0, training_pictures_ = 0;
   double best_ = -1;
 };

@@ -28,7 +28,7 @@ MODES = {"bilinear": T.InterpolationMode.BILINEAR, "bicubic": T.InterpolationMod
 
 
 def picture(height, width, channels):
-    """As picture() of tests/data/resize.cpp: stripes, steps and corners of all steepness."""
+    """As picture() of tests/support/pictures.hpp: stripes, steps and corners of all steepness."""
     y, x, c = np.ogrid[:height, :width, :channels]
     pixels = ((y * y * 7 + x * 13 + x * y * 3 + x // 5 * 37 + c * 101) & 255).astype(np.uint8)
     return Image.fromarray(pixels[:, :, 0] if channels == 1 else pixels)
