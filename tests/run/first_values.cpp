@@ -110,6 +110,19 @@ TEST_CASE("copies, moves and writes see what a parameter begins with") {
   CHECK(xla::sum(zeros).item() == 60'300);
 }
 
+TEST_CASE("rows that are written one after the other are, and in place from the third on") {
+  const xla::eager_mode_guard eager;
+  xla::Buffer<float, 2> table({300, 200});
+  const auto before = xla::memory_allocated();
+  xla::fill_row_(table, 0, 1.f);
+  CHECK(xla::memory_allocated() - before < 10'000);
+  for (int i = 1; i < 300; ++i) xla::fill_row_(table, i, static_cast<float>(i + 1));
+  CHECK(xla::memory_allocated() - before >= table_bytes);
+  CHECK(xla::memory_allocated() - before < 2 * table_bytes);
+  const auto all = table.to_vector();
+  for (std::size_t i = 0; i < all.size(); ++i) REQUIRE(all[i] == static_cast<float>(i / 200 + 1));
+}
+
 TEST_CASE("steps in every mode begin with the same weights, and leave the same") {
   const auto step = [](auto& net, auto& x, auto& optimizer) {
     optimizer.zero_grad();

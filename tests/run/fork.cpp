@@ -103,6 +103,22 @@ TEST_CASE("a process forks while its other threads compute") {
   for (auto& t : others) t.join();
 }
 
+TEST_CASE("a process forks while another thread lets go of what was never read") {
+  std::atomic<bool> done{false};
+  std::thread other([&done] {
+    const xla::eager_mode_guard traced(false);
+    const auto x = xla::ones<float>({200, 300});
+    while (!done) {
+      xla::Buffer<float, 2> table({200, 300});
+      table.copy_(x + 1.f);
+      xla::sync(true);
+    }
+  });
+  for (int i = 0; i < 100; ++i) CHECK(in_child([] { return true; }) == 0);
+  done = true;
+  other.join();
+}
+
 TEST_CASE("a forked child makes what a model begins with, also while its parent's threads do") {
   const xla::eager_mode_guard eager;
   const auto begun = [](std::uint64_t seed) {

@@ -14,9 +14,9 @@ namespace xla::detail {
 /// The order in which fork() finds things at rest: who holds one may wait for a later one.
 enum class fork_order {
   functions,
-  first_values,
   recordings,
   planning,
+  first_values,
   executions,
   loops,
   keepers,

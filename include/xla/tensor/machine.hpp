@@ -57,8 +57,9 @@ struct basic_machine {
   /// see it; false where somebody may, or where gradients will want the old elements.
   static bool update(const handle& h, const node& n, const handle* const* parts, int count);
   /// From here on, in eager mode, ops are not executed before what is written into h is read, where
-  /// h is a large parameter or buffer. The result tells how it was before, for the second form.
-  static bool set_out(const handle& h);
+  /// h is a large parameter or buffer. They may read what h is now: but then no value that waits
+  /// for another one. The result tells how it was before, for the second form.
+  static bool set_out(const handle& h, bool reads);
   static void set_out(bool as_before);
   /// Rebinds a handle to a new value, as the in-place forms do.
   static void rebind(handle& h, const handle& value);

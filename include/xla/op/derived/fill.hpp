@@ -13,11 +13,12 @@ namespace xla {
 
 namespace detail {
 
-/// While it lives, what is written into a large parameter waits until it is read.
+/// While it lives, what is written into a large parameter waits until it is read; it may be made of
+/// what is there now, or not.
 template <class T>
 class set_out_scope {
  public:
-  explicit set_out_scope(const handle& p) : before_(machine_of<T>::set_out(p)) {}
+  set_out_scope(const handle& p, bool reads) : before_(machine_of<T>::set_out(p, reads)) {}
   set_out_scope(const set_out_scope&) = delete;
   set_out_scope& operator=(const set_out_scope&) = delete;
   ~set_out_scope() { machine_of<T>::set_out(before_); }
@@ -30,7 +31,7 @@ class set_out_scope {
 /// makes a layer would make the gradients of everything that these lead to.
 template <class Random, class T>
 void fill_random(handle& p, T factor, T term) {
-  const set_out_scope<T> unread(p);
+  const set_out_scope<T> unread(p, false);
   node n;
   n.op = &info_of<Random, T, T, op_parts::values>;
   n.type = dtype_of<T>;
@@ -80,7 +81,7 @@ void fill_normal_(Tensor<T, R>& x, std::type_identity_t<T> mean = T(0),
 /// Writes a number into all of a slice of the first axis, at run time: a row of a table.
 template <class T, int R>
 void fill_row_(Tensor<T, R>& x, Size row, std::type_identity_t<T> value) {
-  const detail::set_out_scope<T> unread(x);
+  const detail::set_out_scope<T> unread(x, true);
   x[row] = value;
 }
 

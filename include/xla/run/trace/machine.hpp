@@ -382,11 +382,24 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
   return true;
 }
 
+/// Whether a first value may be made of a tensor: none that a graph makes, which may want a lock
+/// that fork() takes before theirs, nor of one of these after the other, each a copy of all of it.
+inline bool may_be_written_over(const impl& t) {
+  const pending_list* const list = t.pending.load(std::memory_order_acquire);
+  if (!list) return t.data.get() != nullptr;
+  const impl* const written = t.arity > 0 ? t.in[0].get() : nullptr;
+  const bool again =
+      written && written->arity > 0 && first_values::has(written->in[0]->pending.load());
+  return first_values::has(list) && !again;
+}
+
 template <class In>
-[[gnu::cold]] bool basic_machine<In>::set_out(const handle& h) {
-  const impl* const t = h.place() ? h.value() : nullptr;
+[[gnu::cold]] bool basic_machine<In>::set_out(const handle& h, bool reads) {
+  const cell* const place = h.place();
+  const impl* const t = place && !place->functional ? place->value() : nullptr;
   const bool large = t && first_values::wanted(static_cast<std::int64_t>(bytes_of<In>(*t)));
-  return std::exchange(this_thread.sets_out, large && is_eager_mode());
+  const bool waits = large && is_eager_mode() && (!reads || may_be_written_over(*t));
+  return std::exchange(this_thread.sets_out, waits);
 }
 template <class In>
 [[gnu::cold]] void basic_machine<In>::set_out(bool as_before) {
