@@ -18,12 +18,12 @@ enum class conv_way {
   winograd_4,    ///< F(4 x 4, 3 x 3)
 };
 
-/// What F(M x M, 3 x 3) takes, in multiply-adds of the direct sums for each pair of channels. A
-/// tile's places are dearer than direct sums, and more so by the tile's transforms, which more
-/// channels share; the weights of a place are worth so many tiles, as those of a tap so many
-/// pixels.
+/// The weights of a place are worth so many tiles, as those of a tap so many pixels.
 constexpr double weights_cost = 16;
 
+/// What F(M x M, 3 x 3) takes, in multiply-adds of the direct sums for each pair of channels. A
+/// tile's places are dearer than direct sums, and more so by the tile's transforms, which more
+/// channels share.
 template <int M>
 double winograd_cost(const conv_sizes& s) {
   const auto tiles_of = [](std::int64_t n) { return static_cast<double>((n + M - 1) / M); };
@@ -40,8 +40,8 @@ template <class = void>
 bool may_be_winograd(const conv_sizes& s) {
   return s.kernel[0] == 3 && s.kernel[1] == 3 && s.stride[0] == 1 && s.stride[1] == 1 &&
          s.dilation[0] == 1 && s.dilation[1] == 1 && s.groups == 1 && s.padding[0] <= 2 &&
-         s.padding[1] <= 2 && s.in % 16 == 0 && s.out % 16 == 0 && std::max(s.in, s.out) <= 1024 &&
-         !s.direct;
+         s.padding[1] <= 2 && s.in % 16 == 0 && s.out % 16 == 0 &&
+         std::max(s.in, s.out) <= detail::most_winograd_channels && !s.direct;
 }
 
 /// The way of a convolution or one of its gradients, by sizes alone, so that bits do not depend on

@@ -76,7 +76,7 @@ struct group_products {
     if (after) after->made(rows.begin, rows.end, groups * n);
   }
 
-  static constexpr index_t longest_piece = sizeof(zero_row<T>) / sizeof(T);
+  static constexpr index_t longest_piece = most_block<T>;
 };
 
 }  // namespace xla::kernel::detail

@@ -21,10 +21,14 @@ template <class T>
 using conv_tile = tile<T>;
 #endif
 
+/// The most elements along k of a block: what taps see at a pixel.
+template <class T>
+constexpr index_t most_block = 4608 / static_cast<index_t>(sizeof(T));
+
 /// How many channels a block of k has: blocks of nearly equal length, of whole channels.
 template <class T>
 constexpr index_t channel_block(index_t taps, index_t channels) {
-  constexpr index_t most = 4608 / static_cast<index_t>(sizeof(T));
+  constexpr index_t most = most_block<T>;
   const index_t blocks = (taps * channels + most - 1) / most;
   return blocks <= 1 ? std::max<index_t>(channels, 1) : (channels + blocks - 1) / blocks;
 }
@@ -34,9 +38,12 @@ struct tap {
   index_t y, x, offset;
 };
 
-/// What is seen outside of an image.
+/// Winograd's algorithm is not for more channels.
+constexpr index_t most_winograd_channels = 1024;
+
+/// What is seen outside of an image: all channels of a block, or those of Winograd's tiles.
 template <class T>
-alignas(64) inline const T zero_row[4608 / sizeof(T)] = {};
+alignas(64) inline const T zero_row[std::max(most_block<T>, most_winograd_channels)] = {};
 
 /// Row i is what taps see at pixel i of a grid: at pixel (y * step_y, x * step_x) of an image.
 template <class T>
