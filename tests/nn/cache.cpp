@@ -247,6 +247,8 @@ TEST_CASE("of the most probable tokens those are drawn that reach top_p") {
   CHECK_THROWS_WITH(nn::sample(logits, {.top_p = 1.5}), test::contains("top_p is 1.5"));
   CHECK_THROWS_WITH(nn::sample(logits, {.temperature = -1}), test::contains("temperature is -1"));
   CHECK_THROWS_WITH(nn::sample(logits, 1, 0, 1.5), test::contains("top_p is from 0 to 1"));
+  CHECK_THROWS_WITH(nn::sample(logits, -1, 0, 1), test::contains("temperature and top_k"));
+  CHECK_THROWS_WITH(nn::sample(logits, 1, -2, 1), test::contains("temperature and top_k"));
 }
 
 TEST_CASE("drawing is the same in every mode") {

@@ -19,8 +19,8 @@ struct KeyValues {
 };
 
 /// Self-attention of (batch, sequence, hidden) to the same, the heads sharing KvHeads keys and
-/// values evenly. RotaryTheta is the base of the rotary embedding of queries and keys, Scaling
-/// changes it; 0: none.
+/// values evenly. RotaryTheta is the base of the rotary embedding of queries and keys (0: there is
+/// none), whose turns Scaling slows.
 /// Projection is LinearNoBias or Linear, and gives the element type.
 template <int Hidden, int Heads, int KvHeads = Heads, class Projection = LinearNoBias,
           int RotaryTheta = 0, RotaryScaling Scaling = RotaryScaling{}>

@@ -62,6 +62,9 @@ constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scala
 template <class T>
 constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scalar& temperature,
                                          const Scalar& top_k, const Scalar& top_p) {
+  const auto at_least_0 = [](const Scalar& s) { return !s.known() || s.value() >= 0; };
+  if (!at_least_0(temperature) || !at_least_0(top_k))
+    refuse_now(logits, "nn::sample: temperature and top_k are at least 0");
   if (top_p.known() && !(top_p.value() >= 0 && top_p.value() <= 1))
     refuse_now(logits, "nn::sample: top_p is from 0 to 1");
   constexpr T least_step = std::numeric_limits<T>::min();
