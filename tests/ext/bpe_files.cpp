@@ -187,18 +187,23 @@ TEST_CASE("a file that asks for what is not done here is refused, and says for w
   refuse([](auto& f) { f["model"]["vocab"].erase("the"); }, "has number 378, there are 378");
   refuse([](auto& f) { f["model"]["vocab"]["the"] = 1; }, "have one number");
   refuse([](auto& f) { f["model"]["vocab"]["the"] = "x"; }, "token 'the' has no number");
-  refuse([](auto& f) { f["model"].erase("vocab"); }, "no object 'vocab'");
+  refuse([](auto& f) { f["model"].erase("vocab"); }, "its model has no vocab");
+  refuse([](auto& f) { f["model"].erase("merges"); }, "its model has no merges");
+  refuse([](auto& f) { f.erase("model"); }, "its model has no vocab");
+  refuse([](auto& f) { f["pre_tokenizer"]["pretokenizers"][0] = 3; }, "3 is not an object");
+  refuse([](auto& f) { f["added_tokens"] = 3; }, "added_tokens is 3, expected a list");
+  refuse([](auto& f) { f["added_tokens"][0]["special"] = 3; }, "special is 3, expected true or");
   refuse([](auto& f) { f["model"]["merges"][0] = 3; }, "merge 0 is 3");
   refuse([](auto& f) { f["model"]["merges"] = {"a b c"}; }, "not 'a b c'");
   refuse([](auto& f) { f["post_processor"] = {{"type", "RobertaProcessing"}}; }, "Roberta");
-  refuse([](auto& f) { f = nlohmann::json::array(); }, "no object 'model'");
+  refuse([](auto& f) { f = nlohmann::json::array(); }, "is not a JSON object");
   std::ofstream(test_file) << "{\"model\": ";
-  CHECK_THROWS_WITH(xla::ext::read_bpe_tokenizer(test_file), contains("is not JSON"));
+  CHECK_THROWS_WITH(xla::ext::read_bpe_tokenizer(test_file), contains("is not a JSON object"));
   std::ofstream(test_file) << std::string(1000000, '[');
   CHECK_THROWS_WITH(xla::ext::read_bpe_tokenizer(test_file), contains("in more than 64 others"));
   std::ofstream(test_file) << "{\"model\": ";
   CHECK_THROWS_WITH(xla::ext::read_bpe_tokenizer(folder + "vocab.json", test_file),
-                    contains("test.json' is no byte-level BPE tokenizer"));
+                    contains("test.json': a merge is two tokens with a space"));
   CHECK_THROWS_AS(xla::ext::read_bpe_tokenizer("/nowhere"), xla::io_error);
   std::remove(test_file);
 }

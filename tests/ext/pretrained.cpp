@@ -306,6 +306,10 @@ TEST_CASE("configurations and indices that cannot be used are told with their pl
            more + "}";
   };
   CHECK(refused(gpt2("")) == "taken");
+  const std::string deep(64, '[');
+  CHECK(refused(gpt2(R"(, "notes": "\")" + deep + R"(")")) == "taken");
+  CHECK_THAT(refused(gpt2(R"(, "notes": "\\", "list": )" + deep + std::string(64, ']'))),
+             contains("in more than 64 others"));
   CHECK_THAT(refused(gpt2(R"(, "activation_function": "relu")")), contains("is 'relu', xla::nn"));
   CHECK_THAT(refused(gpt2(R"(, "scale_attn_weights": false)")), contains("not scaled"));
   CHECK_THAT(refused(gpt2(R"(, "n_inner": 2.5)")), contains("n_inner is 2.5, expected a whole"));

@@ -19,168 +19,149 @@
 namespace xla::ext {
 namespace detail {
 
-/// Reads Hugging Face's files of a byte-level BPE tokenizer; what it cannot do alike is refused.
+/// Hugging Face's files of a byte-level BPE tokenizer, read by way of the one with the tokens; what
+/// cannot be done alike is refused.
 class bpe_file {
  public:
-  explicit bpe_file(std::string path) : path_(std::move(path)) {}
+  explicit bpe_file(const std::string& path) : file_(json_values::read(path)) {}
 
   data::BpeTokenizer tokenizer_json() const {
-    const auto file = json();
-    const auto& model = object(file, "model");
-    if (text(model, "type", "BPE") != "BPE") refuse("its model is " + model["type"].dump());
-    if (flag(model, "byte_fallback", false))
-      refuse("its model is sentencepiece's, whose own file is tokenizer.model");
+    const auto model = file_.object("model");
+    if (const auto type = model.text("type", "BPE"); type != "BPE")
+      file_.refuse("its model is '" + type + "', expected BPE");
+    if (model.truth("byte_fallback", false))
+      file_.refuse("its model is sentencepiece's, whose own file is tokenizer.model");
     for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"})
-      if (!text(model, affix, "").empty()) refuse(std::string("its model has an affix: ") + affix);
-    if (file.contains("normalizer") && !file["normalizer"].is_null())
-      refuse("it changes texts by a normalizer: " + shortened(file["normalizer"]));
-    auto tokens = numbers(object(model, "vocab"));
+      if (!model.text(affix, "").empty())
+        file_.refuse(std::string("its model has an affix: ") + affix);
+    if (file_.contains("normalizer"))
+      file_.refuse("it changes texts by a normalizer: " +
+                   json_values::shortened(file_.all()["normalizer"]));
+    for (const char* part : {"vocab", "merges"})
+      if (!model.contains(part)) file_.refuse(std::string("its model has no ") + part);
+    auto tokens = numbers(model.object("vocab"));
     data::BpeOptions options;
     options.special.clear();
-    options.ignore_merges = flag(model, "ignore_merges", false);
-    read_pre_tokenizer(file, options);
-    read_added(file, options, tokens);
-    read_template(file, options);
+    options.ignore_merges = model.truth("ignore_merges", false);
+    read_pre_tokenizer(options);
+    read_added(options, tokens);
+    read_template(options);
     return made(std::move(tokens), merges(model), std::move(options));
   }
 
   data::BpeTokenizer vocab_and_merges(const std::string& merges_path) const {
-    const auto vocabulary = json();
-    if (!vocabulary.is_object()) refuse("it is no object of tokens and their numbers");
-    return made(numbers(vocabulary), bpe_file(merges_path).merge_lines(), {});
+    return made(numbers(file_), merge_lines(merges_path), {});
   }
 
  private:
-  using json_t = nlohmann::json;
   using numbered = std::vector<std::pair<std::string, std::uint64_t>>;
   using merges_t = std::vector<data::BpeTokenizer::merge>;
 
-  [[noreturn]] void refuse(const std::string& why) const {
-    throw io_error("'" + path_ + "' is no byte-level BPE tokenizer that can be read: " + why);
-  }
-  static std::string shortened(const json_t& value) {
-    auto out = value.dump(-1, ' ', true, json_t::error_handler_t::replace);
-    if (out.size() > 200) out = out.substr(0, 200) + "…";
-    return out;
-  }
-  json_t json() const {
-    auto out = parse_json(path_);
-    if (out.is_discarded()) refuse("it is not JSON");
-    return out;
-  }
-
-  const json_t& object(const json_t& in, const char* name) const {
-    if (!in.is_object() || !in.contains(name) || !in[name].is_object())
-      refuse(std::string("it has no object '") + name + "'");
-    return in[name];
-  }
-  std::string text(const json_t& in, const char* name, std::string habit) const {
-    if (!in.contains(name) || in[name].is_null()) return habit;
-    if (!in[name].is_string()) refuse(std::string("'") + name + "' is no text");
-    return in[name].get<std::string>();
-  }
-  bool flag(const json_t& in, const char* name, bool habit) const {
-    if (!in.contains(name) || in[name].is_null()) return habit;
-    if (!in[name].is_boolean()) refuse(std::string("'") + name + "' is neither true nor false");
-    return in[name].get<bool>();
-  }
-
-  numbered numbers(const json_t& vocabulary) const {
+  numbered numbers(const json_values& vocabulary) const {
     numbered out;
-    for (const auto& [token, number] : vocabulary.items()) {
-      if (!number.is_number_unsigned()) refuse("token '" + token + "' has no number");
+    for (const auto& [token, number] : vocabulary.all().items()) {
+      if (!number.is_number_unsigned()) file_.refuse("token '" + token + "' has no number");
       out.emplace_back(token, number.get<std::uint64_t>());
     }
     return out;
   }
-  merges_t merges(const json_t& model) const {
-    if (!model.contains("merges") || !model["merges"].is_array()) refuse("it has no list 'merges'");
+  merges_t merges(const json_values& model) const {
     merges_t out;
-    for (const auto& entry : model["merges"]) {
-      if (entry.is_string()) out.push_back(merge(entry.get<std::string>()));
+    for (const auto& entry : model.list("merges")) {
+      if (entry.is_string()) add_merge(out, entry.get<std::string>(), file_.path());
       else if (entry.is_array() && entry.size() == 2 && entry[0].is_string() &&
                entry[1].is_string())
         out.emplace_back(entry[0].get<std::string>(), entry[1].get<std::string>());
-      else refuse("merge " + std::to_string(out.size()) + " is " + shortened(entry));
+      else
+        file_.refuse("merge " + std::to_string(out.size()) + " is " +
+                     json_values::shortened(entry));
     }
     return out;
   }
-  merges_t merge_lines() const {
+  static merges_t merge_lines(const std::string& path) {
     merges_t out;
-    const auto all = io::read_text(path_);
+    const auto all = io::read_text(path);
     for (std::string_view rest = all; !rest.empty();) {
       auto line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
       if (line.ends_with('\r')) line.remove_suffix(1);
-      if (!line.empty() && !line.starts_with("#version")) out.push_back(merge(line));
+      if (!line.empty() && !line.starts_with("#version")) add_merge(out, line, path);
     }
     return out;
   }
-  data::BpeTokenizer::merge merge(std::string_view line) const {
+  static void add_merge(merges_t& to, std::string_view line, const std::string& path) {
     const auto space = line.find(' ');
     if (space == 0 || space + 1 >= line.size() || line.find(' ', space + 1) != line.npos)
-      refuse("a merge is two tokens with a space between them, not '" + std::string(line) + "'");
-    return {std::string(line.substr(0, space)), std::string(line.substr(space + 1))};
+      throw io_error("'" + path + "': a merge is two tokens with a space between them, not '" +
+                     std::string(line.substr(0, 80)) + "'");
+    to.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
 
   /// The steps of a part that may be one, several in a Sequence, or nothing.
-  std::vector<json_t> steps(const json_t& file, const char* part, const char* list) const {
-    if (!file.contains(part) || file[part].is_null()) return {};
-    const auto& first = object(file, part);
-    if (text(first, "type", "") != "Sequence") return {first};
-    if (!first.contains(list) || !first[list].is_array()) refuse(std::string("no list ") + list);
-    return first[list].get<std::vector<json_t>>();
+  std::vector<json_values> steps(const char* part, const char* list) const {
+    if (!file_.contains(part)) return {};
+    const auto first = file_.object(part);
+    if (first.text("type", "") != "Sequence") return {first};
+    std::vector<json_values> out;
+    for (const auto& step : first.list(list)) out.push_back(first.element(step));
+    return out;
   }
-  void read_pre_tokenizer(const json_t& file, data::BpeOptions& options) const {
-    const auto cuts = steps(file, "pre_tokenizer", "pretokenizers");
+  void read_pre_tokenizer(data::BpeOptions& options) const {
+    const auto cuts = steps("pre_tokenizer", "pretokenizers");
     const auto is = [&](std::size_t i, const char* type) {
-      return i < cuts.size() && cuts[i].is_object() && text(cuts[i], "type", "") == type;
+      return i < cuts.size() && cuts[i].text("type", "") == type;
     };
     const bool cut_before = cuts.size() == 2 && is(1, "ByteLevel");
-    if (cuts.size() == 1 && is(0, "ByteLevel") && flag(cuts[0], "use_regex", true))
+    if (cuts.size() == 1 && is(0, "ByteLevel") && cuts[0].truth("use_regex", true))
       options.pattern = data::BpePattern::gpt2;
-    else if (cut_before && is(0, "Digits") && flag(cuts[0], "individual_digits", false) &&
-             flag(cuts[1], "use_regex", true))
+    else if (cut_before && is(0, "Digits") && cuts[0].truth("individual_digits", false) &&
+             cuts[1].truth("use_regex", true))
       options.pattern = data::BpePattern::digits;
     else if (cut_before && is(0, "Split") && is_llama3(cuts[0]) &&
-             !flag(cuts[1], "use_regex", true))
+             !cuts[1].truth("use_regex", true))
       options.pattern = data::BpePattern::llama3;
-    else refuse("it cuts texts otherwise than GPT-2, SmolLM and Llama 3: " + shortened(cuts));
-    options.add_prefix_space = flag(cuts.back(), "add_prefix_space", true);
+    else refuse_cuts("it cuts texts otherwise than GPT-2, SmolLM and Llama 3: ");
+    options.add_prefix_space = cuts.back().truth("add_prefix_space", true);
     if (cut_before && options.add_prefix_space)
-      refuse("it puts a space before each part of a text: " + shortened(cuts));
+      refuse_cuts("it puts a space before each part of a text: ");
   }
-  bool is_llama3(const json_t& split) const {
+  [[noreturn]] void refuse_cuts(const char* why) const {
+    const auto cuts = file_.object("pre_tokenizer");
+    file_.refuse(why + json_values::shortened(cuts.all()));
+  }
+  static bool is_llama3(const json_values& split) {
     constexpr auto expression =
         R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
         R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
-    return text(object(split, "pattern"), "Regex", "") == expression &&
-           text(split, "behavior", "") == "Isolated" && !flag(split, "invert", false);
+    return split.object("pattern").text("Regex", "") == expression &&
+           split.text("behavior", "") == "Isolated" && !split.truth("invert", false);
   }
-  void read_added(const json_t& file, data::BpeOptions& options, numbered& tokens) const {
-    if (!file.contains("added_tokens") || !file["added_tokens"].is_array()) return;
-    for (const auto& token : file["added_tokens"]) {
-      if (!token.is_object() || !token.contains("id") || !token["id"].is_number_unsigned())
-        refuse("an added token has no number: " + shortened(token));
+  void read_added(data::BpeOptions& options, numbered& tokens) const {
+    for (const auto& entry : file_.list("added_tokens")) {
+      const auto token = file_.element(entry);
+      if (!token.contains("id") || !entry["id"].is_number_unsigned())
+        file_.refuse("an added token has no number: " + json_values::shortened(entry));
       for (const char* rule : {"lstrip", "rstrip", "single_word"})
-        if (flag(token, rule, false))
-          refuse(std::string("an added token asks for ") + rule + ": " + shortened(token));
-      const auto name = text(token, "content", "");
-      (flag(token, "special", false) ? options.special : options.added).push_back(name);
-      tokens.emplace_back(name, token["id"].get<std::uint64_t>());
+        if (token.truth(rule, false))
+          file_.refuse(std::string("an added token asks for ") + rule + ": " +
+                       json_values::shortened(entry));
+      const auto name = token.text("content", "");
+      (token.truth("special", false) ? options.special : options.added).push_back(name);
+      tokens.emplace_back(name, entry["id"].get<std::uint64_t>());
     }
   }
   /// What stands around a text: [{"SpecialToken": {"id": …}}, {"Sequence": …}].
-  void read_template(const json_t& file, data::BpeOptions& options) const {
-    for (const auto& step : steps(file, "post_processor", "processors")) {
-      const auto type = step.is_object() ? text(step, "type", "") : "";
+  void read_template(data::BpeOptions& options) const {
+    for (const auto& step : steps("post_processor", "processors")) {
+      const auto type = step.text("type", "");
       if (type == "ByteLevel") continue;
-      if (type != "TemplateProcessing" || !step.contains("single") || !step["single"].is_array())
-        refuse("its post_processor is " + shortened(step));
+      if (type != "TemplateProcessing")
+        file_.refuse("its post_processor is " + json_values::shortened(step.all()));
       auto* to = &options.before;
-      for (const auto& part : step["single"]) {
-        if (part.is_object() && part.contains("Sequence")) to = &options.after;
-        else to->push_back(text(object(part, "SpecialToken"), "id", ""));
+      for (const auto& entry : step.list("single")) {
+        const auto part = step.element(entry);
+        if (part.contains("Sequence")) to = &options.after;
+        else to->push_back(part.object("SpecialToken").text("id"));
       }
     }
   }
@@ -191,24 +172,24 @@ class bpe_file {
     std::size_t end = 0, filled = 0;
     for (const auto& [token, number] : tokens) {
       if (number >= tokens.size())
-        refuse("token '" + token + "' has number " + std::to_string(number) + ", there are " +
-               std::to_string(tokens.size()));
+        file_.refuse("token '" + token + "' has number " + std::to_string(number) + ", there are " +
+                     std::to_string(tokens.size()));
       auto& place = in_order[static_cast<std::size_t>(number)];
       if (place.empty()) ++filled;
-      else if (place != token) refuse("'" + place + "' and '" + token + "' have one number");
+      else if (place != token) file_.refuse("'" + place + "' and '" + token + "' have one number");
       place = token;
       end = std::max(end, static_cast<std::size_t>(number) + 1);
     }
-    if (filled != end) refuse("the numbers of its tokens have gaps");
+    if (filled != end) file_.refuse("the numbers of its tokens have gaps");
     in_order.resize(end);
     try {
       return {std::move(in_order), merges, std::move(options)};
     } catch (const runtime_error& e) {
-      refuse(e.what());
+      file_.refuse(e.what());
     }
   }
 
-  std::string path_;
+  json_values file_;
 };
 
 }  // namespace detail

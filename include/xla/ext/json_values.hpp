@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "xla/base/error.hpp"
@@ -13,28 +17,36 @@
 
 namespace xla::ext::detail {
 
-/// What a file has, discarded where that is no JSON. Deep nesting, on which copies and messages
-/// would overflow the stack, is an io_error.
-inline nlohmann::json parse_json(const std::string& path) {
-  constexpr int deepest = 64;
-  const auto shallow = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    if (depth > deepest)
-      throw io_error("'" + path + "' has values in more than " + std::to_string(deepest) +
-                     " others");
-    return true;
-  };
-  return nlohmann::json::parse(io::read_text(path), shallow, false);
+/// Whether a value of a JSON text lies in more than so many others.
+inline bool is_deeper(std::string_view json, int most) {
+  std::int64_t depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '"') quoted = !quoted;
+    else if (quoted) i += c == '\\' ? 1 : 0;
+    else if (c == '[' || c == '{') ++depth;
+    else if (c == ']' || c == '}') --depth;
+    if (depth > most) return true;
+  }
+  return false;
 }
 
 /// A file's JSON object, or an object in it, whose values are asked for by their kinds. A value
 /// that is null counts as absent. What is absent without another value to take, or of another kind,
-/// is an io_error with the path and the key.
+/// is an io_error with the path and the key. Copies are cheap.
 class json_values {
  public:
   static json_values read(const std::string& path) {
-    auto all = parse_json(path);
+    constexpr int deepest = 64;  // deeper, messages would overflow the stack
+    const auto text = io::read_text(path);
+    if (is_deeper(text, deepest))
+      throw io_error("'" + path + "' has values in more than " + std::to_string(deepest) +
+                     " others");
+    auto all = nlohmann::json::parse(text, nullptr, false);
     if (!all.is_object()) throw io_error("'" + path + "' is not a JSON object");
-    return {path, std::move(all)};
+    const auto file = std::make_shared<const content>(content{path, std::move(all)});
+    return {file, file->all};
   }
   /// From 1 to the largest int.
   int number(const std::string& key, std::optional<int> otherwise = {}) const {
@@ -67,30 +79,54 @@ class json_values {
   /// Empty where it is absent.
   json_values object(const std::string& key) const {
     const auto* const value = find(key);
-    if (!value) return {path_, nlohmann::json::object()};
+    static const auto empty = nlohmann::json::object();
+    if (!value) return {file_, empty};
     if (!value->is_object()) refuse_value(key, "an object");
-    return {path_, *value};
+    return {file_, *value};
+  }
+  /// Empty where it is absent.
+  const nlohmann::json& list(const std::string& key) const {
+    const auto* const value = find(key);
+    static const auto empty = nlohmann::json::array();
+    if (!value) return empty;
+    if (!value->is_array()) refuse_value(key, "a list");
+    return *value;
+  }
+  /// An element of one of its lists.
+  json_values element(const nlohmann::json& of_list) const {
+    if (!of_list.is_object()) refuse(shortened(of_list) + " is not an object");
+    return {file_, of_list};
   }
   bool contains(const std::string& key) const { return find(key) != nullptr; }
-  const nlohmann::json& all() const { return all_; }
+  const nlohmann::json& all() const { return *all_; }
+  const std::string& path() const { return file_->path; }
   [[noreturn]] void refuse(const std::string& reason) const {
-    throw io_error("'" + path_ + "': " + reason);
+    throw io_error("'" + file_->path + "': " + reason);
+  }
+  /// A value for a message.
+  static std::string shortened(const nlohmann::json& value) {
+    auto out = value.dump(-1, ' ', true);
+    if (out.size() > 200) out = out.substr(0, 200) + "…";
+    return out;
   }
 
  private:
-  json_values(std::string path, nlohmann::json all)
-      : path_(std::move(path)), all_(std::move(all)) {}
+  struct content {
+    std::string path;
+    nlohmann::json all;
+  };
+  json_values(std::shared_ptr<const content> file, const nlohmann::json& all)
+      : file_(std::move(file)), all_(&all) {}
   const nlohmann::json* find(const std::string& key) const {
-    const auto at = all_.find(key);
-    return at == all_.end() || at->is_null() ? nullptr : &*at;
+    const auto at = all_->find(key);
+    return at == all_->end() || at->is_null() ? nullptr : &*at;
   }
   [[noreturn]] void refuse_value(const std::string& key, const std::string& expected) const {
     const auto* const value = find(key);
-    refuse(key + " is " + (value ? value->dump().substr(0, 80) : "absent") + ", expected " +
-           expected);
+    refuse(key + " is " + (value ? shortened(*value) : "absent") + ", expected " + expected);
   }
-  std::string path_;
-  nlohmann::json all_;
+  std::shared_ptr<const content> file_;
+  const nlohmann::json* all_;
 };
 
 }  // namespace xla::ext::detail
