@@ -238,8 +238,12 @@ TEST_CASE("weights that do not fit are named, and nothing is loaded") {
       contains("missing: layers.0.self_attn.q_proj.weight") &&
           contains("unexpected: layers.0.attn.c_attn.weight, layers.1.attn.c_attn.bias"));
   check_same(xla::state_dict(model), before);
-  const xla::NamedArray empty{"h.0.mlp.c_proj.weight", xla::dtype::float32, {0, 1LL << 60}, {}};
-  CHECK(models::gpt2_from_hugging_face({empty})[0].sizes == test::sizes_t{1LL << 60, 0});
+  const std::int64_t many = 1LL << 58;
+  const xla::NamedArray one{"h.0.mlp.c_proj.weight", xla::dtype::float32, {0, many}, {}};
+  const xla::NamedArray packed{"h.0.attn.c_attn.weight", xla::dtype::float32, {0, 3 * many}, {}};
+  const auto empty = models::gpt2_from_hugging_face({one, packed});
+  REQUIRE(empty.size() == 4);
+  for (const auto& a : empty) CHECK(a.sizes == test::sizes_t{many, 0});
   auto fewer = before;
   std::erase_if(fewer, [](const auto& a) { return a.name.ends_with("1.self_attn.k_proj.bias"); });
   CHECK_THROWS_WITH(models::gpt2_to_hugging_face(fewer),

@@ -88,11 +88,10 @@ NamedArray columns_as_rows(const NamedArray& a, std::string name, std::int64_t f
                            std::int64_t columns) {
   const std::int64_t rows = a.sizes.size() == 2 ? a.sizes[0] : 1, width = size_of(a.type);
   std::vector<std::uint8_t> to(static_cast<std::size_t>(rows * columns * width));
-  const auto* const from = a.bytes.data() + first * width;
   const auto turn = [&]<std::int64_t Width>(std::integral_constant<std::int64_t, Width>) {
     // Without rows a file may say any number of columns.
     if (width == Width && rows > 0)
-      turn_columns<Width>(from, rows, a.sizes.back(), columns, to.data());
+      turn_columns<Width>(a.bytes.data() + first * width, rows, a.sizes.back(), columns, to.data());
   };
   turn(std::integral_constant<std::int64_t, 1>{});
   turn(std::integral_constant<std::int64_t, 2>{});
