@@ -384,12 +384,11 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
 
 /// Whether a first value may be made of a tensor: none that a graph makes, which may want a lock
 /// that fork() takes before theirs, nor of one of these after the other, each a copy of all of it.
-inline bool may_be_written_over(const impl& t) {
+[[gnu::cold, gnu::noinline]] inline bool may_be_written_over(const impl& t) {
   const pending_list* const list = t.pending.load(std::memory_order_acquire);
   if (!list) return t.data.get() != nullptr;
   const impl* const written = t.arity > 0 ? t.in[0].get() : nullptr;
-  const bool again =
-      written && written->arity > 0 && first_values::has(written->in[0]->pending.load());
+  const bool again = written && written->arity > 0 && written->in[0]->pending.load() == list;
   return first_values::has(list) && !again;
 }
 
