@@ -160,7 +160,7 @@ Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Lengt
                                  const Tensor<std::int64_t, 2>& tokens, std::int64_t count,
                                  const Sampling& how) {
   check_options("nn::generate", {{"count", static_cast<double>(count)}});
-  static auto step = compile(next_logits, {.name = "next_logits"});
+  static auto step = compile(dependent<Decoder<C>>(next_logits), {.name = "next_logits"});
   const training_flags_guard flags(model);
   return detail::one_by_one<Batch>(
       tokens, count, [&](auto& last) { return sample(step(model, cache, last), how); });
