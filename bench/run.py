@@ -151,6 +151,7 @@ def main():
     parser.add_argument("--binary", help="the program of examples/ that is weighed")
     parser.add_argument("--peers", help="a Python that has torch and jax")
     options = parser.parse_args()
+    os.makedirs(options.out, exist_ok=True)
     here = machine()
     threads = [n for n in options.threads if n <= here["processors"]]
     results = {"machine": here}
