@@ -253,23 +253,34 @@ index_t channels_of_phases(const conv_sizes& s, bool packed) {
   constexpr index_t bytes = 1 << 20, wide = conv_tile<T>::columns, pixels = 512;
   if (s.groups > 1 || packed || s.batch * s.height * s.width > pixels) return s.in;
   const index_t column = s.out * s.taps() * static_cast<index_t>(sizeof(T));
-  return std::max(bytes / column / wide, index_t{num_threads()}) * wide;
+  return std::max(bytes / column / wide, index_t{1}) * wide;
 }
 
+/// So many channels of dx from the first that it and w have.
+template <class T>
+void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
+                        index_t columns) {
+  each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
+    ::xla::detail::working_memory memory;
+    T** const to =
+        static_cast<T**>(memory.take(static_cast<std::size_t>(p.pixels()) * sizeof(T*)));
+    p.find_pixels(dx, to);
+    if (p.seen.count == 0)  // no tap falls there
+      for (index_t j = 0; j < p.pixels(); ++j) std::fill_n(to[j], columns, T{0});
+    else input_gradient_directly(p, dy, w, columns, pointer_rows<T>{to, 0}, nullptr);
+  });
+}
+
+// A product of few pixels is too short for two threads: they take channels of their own.
 template <class T>
 void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
   const index_t some = channels_of_phases<T>(s, w.packed != nullptr);
-  for (index_t first = 0; first < s.in; first += some, w.data += some * w.in_stride)
-    each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
-      ::xla::detail::working_memory memory;
-      T** const to =
-          static_cast<T**>(memory.take(static_cast<std::size_t>(p.pixels()) * sizeof(T*)));
-      p.find_pixels(dx + first, to);
-      const index_t columns = std::min(some, s.in - first);
-      if (p.seen.count == 0)  // no tap falls there
-        for (index_t j = 0; j < p.pixels(); ++j) std::fill_n(to[j], columns, T{0});
-      else input_gradient_directly(p, dy, w, columns, pointer_rows<T>{to, 0}, nullptr);
-    });
+  parallel_for((s.in + some - 1) / some, [&](index_t part) {
+    const index_t first = part * some;
+    conv_weights<T> own = w;
+    own.data += first * w.in_stride;
+    gradient_by_phases(s, dy, own, dx + first, std::min(some, s.in - first));
+  });
 }
 
 template <class T>
