@@ -126,6 +126,7 @@ set(XLA_HEADERS
   xla/op/prod.hpp
   xla/op/random.hpp
   xla/op/reduce.hpp
+  xla/op/reduce_type.hpp
   xla/op/register.hpp
   xla/op/relu.hpp
   xla/op/remainder.hpp
@@ -236,6 +237,7 @@ set(XLA_HEADERS
   xla/kernel/pool.hpp
   xla/kernel/product.hpp
   xla/kernel/region.hpp
+  xla/kernel/replica_sum.hpp
   xla/kernel/row.hpp
   xla/kernel/truth.hpp
   xla/kernel/windows.hpp
@@ -319,6 +321,12 @@ set(XLA_HEADERS
   xla/run/trace/sync.hpp
   xla/run/trace/tensor_replay.hpp
   xla/run/trace/traced_graph.hpp
+  xla/run/world/exchange_summary.hpp
+  xla/run/world/meeting.hpp
+  xla/run/world/open_world.hpp
+  xla/run/world/replica.hpp
+  xla/run/world/thread_world.hpp
+  xla/run/world/world.hpp
   xla/compile.hpp
   xla/models/alexnet.hpp
   xla/models/bert.hpp

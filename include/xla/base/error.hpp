@@ -5,6 +5,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "xla/base/text.hpp"
 
@@ -52,6 +53,20 @@ struct index_error : runtime_error {
 /// A file that cannot be read, or is not what it claims to be.
 struct io_error : runtime_error {
   using runtime_error::runtime_error;
+};
+
+/// What ended a step on all replicas of a world: says whose error was the first, and what it said.
+class replica_error : public runtime_error {
+ public:
+  replica_error(const std::string& sentence, int ordinal, std::exception_ptr cause)
+      : runtime_error(sentence), ordinal_(ordinal), cause_(std::move(cause)) {}
+  int ordinal() const noexcept { return ordinal_; }
+  /// What that replica threw, where it is one of this process; or else nullptr.
+  const std::exception_ptr& cause() const noexcept { return cause_; }
+
+ private:
+  int ordinal_;
+  std::exception_ptr cause_;
 };
 
 /// Memory that the system does not give: names the function, the shape and the bytes. What was

@@ -20,6 +20,8 @@ namespace xla::detail {
 class arena_store;
 class first_values;
 class generator;
+class replica;
+class world_maker;
 struct plan_watch;
 template <class>
 class basic_op_cache;
@@ -56,6 +58,7 @@ struct device_context {
   std::atomic<basic_executor<void>*> executions{nullptr};  ///< of traced graphs
   std::atomic<basic_tracer<void>*> graphs{nullptr};        ///< that were planned
   std::atomic<arena_store*> arenas{nullptr};               ///< of all those
+  std::atomic<detail::replica*> replica{nullptr};  ///< its end of a world; none: it is alone
 };
 inline constinit device_context the_device;
 
@@ -89,6 +92,7 @@ struct process_context {
   std::atomic<basic_profiler<void>*> profiler{nullptr};
   std::atomic<basic_known_peaks<void>*> peaks{nullptr};  ///< of the machine
   std::once_flag profile;                                ///< that the environment asks for
+  std::atomic<world_maker*> worlds{nullptr};             ///< of more than threads
   std::atomic<plan_watch*> watch{nullptr};               ///< runs plans in the executables' stead
   std::atomic<void (*)()> before_plans{nullptr};         ///< called before plans are made
   std::mutex making;                                     ///< held to make a part

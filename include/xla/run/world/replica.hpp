@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a transport is: how the replicas of a world exchange elements. All of them begin the same
+// exchanges in the same order, whatever carries them, and get the same bits: elements at the same
+// place are combined in one fixed tree of ordinals, tree(lo, hi) = tree(lo, lo + k) + tree(lo + k,
+// hi), where k is the largest power of two below hi - lo (kernel/replica_sum.hpp).
+
+#include <cstdint>
+#include <exception>
+
+#include "xla/op/reduce_type.hpp"
+#include "xla/shape/dtype.hpp"
+
+namespace xla::detail {
+
+/// Elements that a replica gives, and where it wants what it gets. With in and out apart, unless
+/// said otherwise.
+struct exchange_piece {
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::int64_t count = 0;  ///< elements: of one block, where there is one for each replica
+};
+
+struct replica_pair {
+  int from = 0, to = 0;
+  friend constexpr bool operator==(replica_pair, replica_pair) = default;
+};
+
+/// What has to be the same on all replicas, in hashes; one that differs is told, with what differs.
+struct fingerprint {
+  std::uint64_t structure = 0;  ///< ops, their attributes, what reads what
+  std::uint64_t sizes = 0;      ///< and dtypes, of the arguments
+  std::uint64_t options = 0;    ///< passes, algorithms, the library's version
+  std::uint64_t seed = 0;       ///< of random numbers
+  friend constexpr bool operator==(const fingerprint&, const fingerprint&) = default;
+};
+
+/// Something that all replicas of a world do together.
+struct exchange {
+  enum class kind : std::uint8_t {
+    all_reduce,      ///< out: all replicas' in, combined; may be in
+    all_gather,      ///< out: a block for each replica, its in
+    reduce_scatter,  ///< in: a block for each replica, which gets those of all, combined
+    all_to_all,      ///< in: a block for each replica; out: one from each
+    broadcast,       ///< out: the root's in; may be in
+    permute,         ///< out: the in of who sends to this replica; zeros if nobody does
+    barrier          ///< nothing: returns when all replicas have come
+  };
+  kind what = kind::barrier;
+  reduce_type how = reduce_type::sum;  ///< of float32, float64 and int64; others only move
+  dtype type = dtype::float32;
+  int root = 0;
+  const exchange_piece* pieces = nullptr;
+  int piece_count = 0;
+  const replica_pair* pairs = nullptr;
+  int pair_count = 0;
+  const fingerprint* program = nullptr;  ///< whose step this is; none: only the sizes are compared
+};
+
+constexpr const char* name_of(exchange::kind what) {
+  switch (what) {
+    case exchange::kind::all_reduce: return "all_reduce";
+    case exchange::kind::all_gather: return "all_gather";
+    case exchange::kind::reduce_scatter: return "reduce_scatter";
+    case exchange::kind::all_to_all: return "all_to_all";
+    case exchange::kind::broadcast: return "broadcast";
+    case exchange::kind::permute: return "collective_permute";
+    default: return "barrier";
+  }
+}
+/// Whether elements are combined, and not only moved.
+constexpr bool combines(exchange::kind what) {
+  return what == exchange::kind::all_reduce || what == exchange::kind::reduce_scatter;
+}
+
+/// A device's end of a world. One thread at a time uses it.
+class replica {
+ public:
+  const int ordinal, world_size;
+
+  replica(int number, int size) : ordinal(number), world_size(size) {}
+  replica(const replica&) = delete;
+  virtual ~replica() = default;
+
+  /// Begins an exchange and returns its ticket, which is not 0. It keeps copies of the exchange,
+  /// its pieces and pairs; the elements belong to it until the wait.
+  virtual std::uint64_t start(const exchange& e) = 0;
+  /// Returns when out has what it gets. Throws replica_error when another replica has failed, does
+  /// something else, or does not come.
+  virtual void wait(std::uint64_t ticket) = 0;
+  /// Ends the world: others that wait, or will, throw the first error there was. When this returns,
+  /// or start() or wait() has thrown, nobody reads or writes elements of this replica any more: who
+  /// throws between them calls it first.
+  virtual void abort(std::exception_ptr why) noexcept = 0;
+  /// Whether exchanges go on while nobody waits; if not, progress() is called now and then.
+  virtual bool progresses_alone() const noexcept = 0;
+  virtual void progress() noexcept {}
+
+  void run(const exchange& e) { wait(start(e)); }
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/kernel/pool.hpp"
+#include "xla/run/state/context.hpp"
+#include "xla/run/world/meeting.hpp"
+#include "xla/run/world/open_world.hpp"
+
+namespace xla::detail {
+
+/// Replicas that are threads of this process: they read and write each other's memory.
+template <class In>
+class basic_thread_world final : public world {
+ public:
+  /// timeout: the seconds that one waits for the others to come.
+  basic_thread_world(int replicas, double timeout) : timeout_(std::min(timeout, forever)) {
+    for (int i = 0; i < replicas; ++i)
+      replicas_.push_back(std::make_unique<member>(*this, i, replicas));
+  }
+  int size() const noexcept override { return replicas_.size(); }
+  replica& at(int i) override { return *replicas_[i]; }
+  std::exception_ptr error() const noexcept override {
+    const std::lock_guard hold(lock_);
+    return error_;
+  }
+
+ private:
+  class member final : public replica {
+   public:
+    member(basic_thread_world& of, int number, int size) : replica(number, size), world_(of) {}
+    std::uint64_t start(const exchange& e) override {
+      world_.arrive(ordinal, next_, e);
+      return next_++;
+    }
+    void wait(std::uint64_t ticket) override { world_.take_part(ordinal, ticket); }
+    void abort(std::exception_ptr why) noexcept override { world_.fail(ordinal, why); }
+    bool progresses_alone() const noexcept override { return false; }
+
+   private:
+    basic_thread_world& world_;
+    std::uint64_t next_ = 1;
+  };
+  using kept = std::unique_ptr<later<In, meeting>>;
+
+  void arrive(int ordinal, std::uint64_t ticket, const exchange& e) {
+    if (over_.load(std::memory_order_acquire)) throw_error();
+    std::unique_lock hold(lock_);
+    later<In, meeting>& m = of_ticket(ticket);
+    if (!m.arrive(ordinal, e)) return;
+    if (const int other = m.stranger(); other >= 0) {
+      hold.unlock();
+      end(other, join({how_it_differs(m.about(other), m.about(0), "replica 0"),
+                       "; all replicas have to do the same"}));
+    }
+    m.open();
+    if (sleepers_ > 0) changed_.notify_all();
+  }
+  /// Under the lock.
+  later<In, meeting>& of_ticket(std::uint64_t ticket) {
+    while (ticket - first_ >= meetings_.size()) {
+      if (free_.empty()) free_.push_back(std::make_unique<later<In, meeting>>(size()));
+      free_.back()->begin();
+      meetings_.push_back(std::move(free_.back()));
+      free_.pop_back();
+    }
+    return *meetings_[static_cast<std::size_t>(ticket - first_)];
+  }
+
+  void take_part(int ordinal, std::uint64_t ticket) {
+    lock_.lock();
+    later<In, meeting>& m = of_ticket(ticket);
+    lock_.unlock();
+    if (!await([&] { return m.complete(); }, timeout_))
+      end(ordinal, "waited " + shown(timeout_) + " s in " + describe(m.about(ordinal)) + " for " +
+                       missing(m));
+    if (!m.done()) work(ordinal, m);
+    await([&] { return m.done(); }, forever);
+    leave(m);
+  }
+  void work(int ordinal, later<In, meeting>& m) {
+    // Sequentially consistent with `rest`: either that sees who works, or he sees that it is over.
+    working_.fetch_add(1);
+    std::exception_ptr problem;
+    try {
+      kernel::parallel_for(std::min<std::int64_t>(num_threads(), m.chunks()),
+                           [&](std::int64_t) { m.work(over_); });
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    working_.fetch_sub(1);
+    if (problem) {
+      fail(ordinal, problem);
+      std::rethrow_exception(problem);
+    }
+    if (!m.done()) return;
+    const std::lock_guard hold(lock_);
+    if (sleepers_ > 0) changed_.notify_all();
+  }
+  void leave(later<In, meeting>& m) {
+    const std::lock_guard hold(lock_);
+    m.leave();
+    for (; !meetings_.empty() && meetings_.front()->empty(); ++first_) {
+      free_.push_back(std::move(meetings_.front()));
+      meetings_.pop_front();
+    }
+  }
+
+  /// Waits until ready(): a little while awake, as others are seldom far behind, then asleep. False
+  /// when it takes too long; throws when the world has ended.
+  template <class Ready>
+  bool await(Ready ready, double seconds) {
+    kernel::detail::patience left;
+    for (int rounds = 0; !ready() && !over_.load(std::memory_order_acquire) && !left.spent();)
+      if (++rounds % 64 == 0) std::this_thread::yield();  // they may need this very core
+    if (!ready()) {
+      const auto until = clock::now() + std::chrono::duration<double>(seconds);
+      std::unique_lock hold(lock_);
+      ++sleepers_;
+      const bool in_time =
+          changed_.wait_until(hold, std::chrono::time_point_cast<clock::duration>(until),
+                              [&] { return ready() || over_.load(std::memory_order_acquire); });
+      --sleepers_;
+      if (!in_time) return false;
+    }
+    if (!ready()) throw_error();
+    return true;
+  }
+
+  [[gnu::cold]] std::string missing(const later<In, meeting>& m) const {
+    const std::lock_guard hold(lock_);
+    std::string all;
+    for (int i = 0; i < size(); ++i)
+      if (!m.came(i)) all += (all.empty() ? "replica " : ", replica ") + std::to_string(i);
+    return all;
+  }
+  [[gnu::cold]] static std::string shown(double seconds) {
+    std::string s = std::to_string(seconds);
+    while (s.back() == '0') s.pop_back();
+    if (s.back() == '.') s.pop_back();
+    return s;
+  }
+  [[noreturn, gnu::cold]] void end(int ordinal, const std::string& why) {
+    fail(ordinal, std::make_exception_ptr(runtime_error(why)));
+    throw_error();
+  }
+  [[gnu::cold]] void fail(int ordinal, std::exception_ptr why) noexcept {
+    {
+      const std::lock_guard hold(lock_);
+      if (!error_) error_ = error_of_replica(ordinal, size(), std::move(why));
+      over_.store(true);
+    }
+    changed_.notify_all();
+    rest();
+  }
+  [[noreturn, gnu::cold]] void throw_error() {
+    rest();
+    std::rethrow_exception(error());
+  }
+  /// Waits, after the end, until nobody touches elements any more.
+  [[gnu::cold]] void rest() noexcept {
+    while (working_.load() != 0) std::this_thread::yield();
+  }
+
+  using clock = std::chrono::steady_clock;
+  static constexpr double forever = 1e8;  ///< seconds
+  const double timeout_;
+  list<std::unique_ptr<member>> replicas_;
+  mutable std::mutex lock_;
+  std::condition_variable changed_;
+  int sleepers_ = 0;
+  std::uint64_t first_ = 1;  // of the tickets that somebody may still use
+  std::deque<kept> meetings_;
+  list<kept> free_;
+  std::exception_ptr error_;
+  std::atomic<bool> over_{false};
+  std::atomic<int> working_{0};
+};
+using thread_world = basic_thread_world<void>;
+
+template <class>
+double replica_timeout() {
+  if (const char* text = std::getenv("XLA_REPLICA_TIMEOUT"))
+    if (const double seconds = std::strtod(text, nullptr); seconds > 0) return seconds;
+  return 1800;
+}
+
+template <class In>
+std::unique_ptr<world> open_world(int replicas, double timeout) {
+  if (world_maker* const maker = the_process.worlds.load(std::memory_order_acquire))
+    return maker->open(replicas, timeout);
+  return std::make_unique<later<In, thread_world>>(replicas, timeout);
+}
+
+}  // namespace xla::detail
