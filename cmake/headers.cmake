@@ -428,6 +428,11 @@ set(XLA_EXT_HEADERS
   xla/ext/image_refusal.hpp
   xla/ext/jpeg.hpp
   xla/ext/json_values.hpp
+  xla/ext/mpi.hpp
+  xla/ext/mpi_carrier.hpp
+  xla/ext/mpi_line.hpp
+  xla/ext/mpi_liveness.hpp
+  xla/ext/mpi_world.hpp
   xla/ext/png.hpp
   xla/ext/pretrained.hpp
   xla/ext/safetensors.hpp

@@ -20,6 +20,7 @@ install(FILES
   "${CMAKE_CURRENT_LIST_DIR}/xlaSafetensors.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaDlpack.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaSentencepiece.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/xlaMpi.cmake"
   DESTINATION "${package_dir}")
 install(DIRECTORY "${CMAKE_CURRENT_LIST_DIR}/runtime" DESTINATION "${package_dir}" FILES_MATCHING PATTERN "*.cpp")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "xla/base/error.hpp"
+#include "xla/ext/mpi_world.hpp"
+#include "xla/run/state/context.hpp"
+#include "xla/run/world/open_world.hpp"
+
+namespace xla::mpi {
+
+struct EnvironmentOptions {
+  /// Sums of many elements are left to MPI, in an order of its choice: the same on all replicas,
+  /// but not the bits that threads get.
+  bool fast = false;
+  /// Seconds that a replica waits for others before it ends the world.
+  double timeout = xla::detail::replica_timeout();
+};
+
+/// Makes the processes that mpirun has started one world. Outside of `xla::launch` each of them is
+/// one replica, inside it one for each of its devices: those of rank 0 have the first ordinals.
+/// Stands in main(), before anything that exchanges, and lives longer than that. Starts MPI unless
+/// it runs, and ends it. With one process alone it does nothing else.
+///
+/// The processes hold connections by TCP beside MPI: where one dies, all others throw
+/// `xla::replica_error` at what they exchange next, or wait for. After that a program can only end.
+class Environment final : xla::detail::world_maker {
+ public:
+  /// Throws `xla::runtime_error` where MPI was started without MPI_THREAD_SERIALIZED, or a process
+  /// does not reach that of rank 0.
+  Environment(int& argc, char**& argv, const EnvironmentOptions& options = {});
+  ~Environment();
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }  ///< processes
+
+ private:
+  std::unique_ptr<xla::detail::world> open(int replicas, double timeout) override;
+  void join_ranks(const EnvironmentOptions& options, bool alone);
+  void leave_ranks();
+
+  int rank_ = 0, size_ = 1;
+  bool ends_mpi_ = false;
+  const int exceptions_ = std::uncaught_exceptions();
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  std::unique_ptr<detail::channel> channel_;
+  std::unique_ptr<xla::detail::world> world_;  // outside of launches
+};
+
+namespace detail {
+
+/// Gives each process of a machine its share of the cores, unless the launcher has: without, each
+/// would start a thread for every core.
+inline void share_cores() {
+  MPI_Comm machine = MPI_COMM_NULL;
+  check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine),
+        "MPI_Comm_split_type");
+  int place = 0, processes = 1;
+  MPI_Comm_rank(machine, &place);
+  MPI_Comm_size(machine, &processes);
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  sched_getaffinity(0, sizeof own, &own);
+  std::vector<cpu_set_t> all(static_cast<std::size_t>(processes));
+  check(MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, machine),
+        "MPI_Allgather");
+  MPI_Comm_free(&machine);
+  const bool shared = std::all_of(all.begin(), all.end(),
+                                  [&](const cpu_set_t& s) { return CPU_EQUAL(&s, &own) != 0; });
+  const int cores = CPU_COUNT(&own);
+  const int first = place * cores / processes, end = (place + 1) * cores / processes;
+  if (shared && cores >= processes) {
+    for (int cpu = 0, k = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &own) && (k < first || k >= end)) {
+        CPU_CLR(cpu, &own);
+        ++k;
+      } else if (CPU_ISSET(cpu, &own)) {
+        ++k;
+      }
+    sched_setaffinity(0, sizeof own, &own);  // refused: the system places its threads
+  }
+  const int threads = shared ? std::max(1, end - first) : cores;
+  ::setenv("XLA_NUM_THREADS", std::to_string(threads).c_str(), 0);
+}
+
+}  // namespace detail
+
+inline Environment::Environment(int& argc, char**& argv, const EnvironmentOptions& options) {
+  int level = MPI_THREAD_SINGLE, runs = 0;
+  detail::check(MPI_Initialized(&runs), "MPI_Initialized");
+  if (runs) {
+    detail::check(MPI_Query_thread(&level), "MPI_Query_thread");
+  } else {
+    detail::check(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
+    ends_mpi_ = true;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // of requests, too
+  }
+  detail::check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+  detail::check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+  if (size_ == 1) return;
+  if (level < MPI_THREAD_SERIALIZED)
+    throw runtime_error(
+        "mpi::Environment: MPI was started for one thread; call MPI_Init_thread with "
+        "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, or leave that to the Environment");
+  join_ranks(options, level == MPI_THREAD_MULTIPLE);
+}
+
+inline void Environment::join_ranks(const EnvironmentOptions& options, bool alone) {
+  detail::share_cores();
+  detail::check(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
+  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  channel_ = std::make_unique<detail::channel>(comm_, rank_, size_, options.fast, alone);
+  detail::contact first;
+  if (rank_ == 0) first = channel_->life.listen();
+  detail::check(MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, comm_), "MPI_Bcast");
+  channel_->life.join(first);
+  world_ = open(1, options.timeout);
+  xla::detail::this_thread.device->replica = &world_->at(0);
+  xla::detail::the_process.worlds = this;
+}
+
+inline std::unique_ptr<xla::detail::world> Environment::open(int replicas, double timeout) {
+  return std::make_unique<detail::rank_world>(
+      *channel_, detail::roster(rank_, channel_->tell(replicas, timeout)), timeout);
+}
+
+inline void Environment::leave_ranks() {
+  xla::detail::the_process.worlds = nullptr;
+  xla::detail::this_thread.device->replica = nullptr;
+  if (std::uncaught_exceptions() > exceptions_)
+    world_->at(0).abort(std::make_exception_ptr(
+        runtime_error("an exception has ended the function that made the mpi::Environment")));
+  world_ = nullptr;
+  if (!channel_->leave()) {
+    ends_mpi_ = false;  // MPI would wait for who has died
+    return;
+  }
+  channel_->life.at_end([] {
+    std::fputs("mpi::Environment: a process has died while MPI was ended\n", stderr);
+    std::_Exit(EXIT_FAILURE);
+  });
+  MPI_Comm_free(&comm_);
+}
+
+inline Environment::~Environment() {
+  if (size_ > 1) leave_ranks();
+  if (ends_mpi_) MPI_Finalize();
+}
+
+}  // namespace xla::mpi

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Which processes of a world live, without MPI, which waits for ever for one that was killed. Each
+// has a connection to rank 0, which tells all what ended the world first. That a process died is
+// seen because the kernel closes its connections; one that computes, or is stopped, lives.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "xla/base/error.hpp"
+#include "xla/ext/mpi_line.hpp"
+
+namespace xla::mpi::detail {
+
+/// A process's end of the connections.
+class liveness {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// begun: how many exchanges this process has begun.
+  liveness(int rank, int size, const std::atomic<std::uint64_t>& begun)
+      : rank_(rank), size_(size), begun_(begun) {
+    left_.assign(static_cast<std::size_t>(size), not_yet);
+    told_.resize(static_cast<std::size_t>(size));
+    done_.assign(static_cast<std::size_t>(size), false);
+  }
+  liveness(const liveness&) = delete;
+  liveness& operator=(const liveness&) = delete;
+  ~liveness() {
+    if (!service_.joinable()) return;
+    {
+      const std::lock_guard hold(lock_);
+      stop_by_ = clock::now() + std::chrono::seconds(2);
+      tell_all({notice::kind::done, rank_});
+      for (const line& l : lines_) l.hang_up();
+    }
+    service_.join();
+  }
+
+  /// Of rank 0: where it is found. Throws `xla::runtime_error`.
+  contact listen() {
+    contact c;
+    listener_ = listen_anywhere(c);
+    if (!listener_) refuse("rank 0 finds no port to listen at");
+    std::random_device random;
+    c.word = std::uint64_t{random()} << 32 | random();
+    return c;
+  }
+  /// Goes on when all ranks have joined rank 0. Throws `xla::runtime_error`.
+  void join(const contact& c) {
+    rank_ == 0 ? welcome_all(c) : find_first(c);
+    service_ = std::thread([this] { serve(); });
+  }
+
+  /// What ended the world before its time.
+  struct ending {
+    int rank = 0;
+    int ordinal = -1;  ///< of the replica that failed; -1: all of the rank died
+    std::string why;
+  };
+  /// Ends the world for all ranks, unless something has already.
+  void end(int ordinal, const std::string& why) {
+    say({notice::kind::ends, rank_, static_cast<std::uint64_t>(ordinal) + 1}, why);
+  }
+  bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+  bool ended_within(clock::duration time) {
+    std::unique_lock hold(lock_);
+    return changed_.wait_for(hold, time, [&] { return ended(); });
+  }
+  /// Waits for it, where this rank has ended the world itself: another may have been the first.
+  ending how_it_ended() {
+    std::unique_lock hold(lock_);
+    changed_.wait(hold, [&] { return ended(); });
+    return ending_;
+  }
+  /// A rank that has left after fewer exchanges than these; -1 if none.
+  int left_before(std::uint64_t exchanges) const {
+    const std::lock_guard hold(lock_);
+    const auto at = std::find_if(left_.begin(), left_.end(), [&](auto n) { return n < exchanges; });
+    return at == left_.end() ? -1 : static_cast<int>(at - left_.begin());
+  }
+
+  /// The ranks that have not begun so many exchanges, or do not answer: "1, 3".
+  std::string behind(std::uint64_t exchanges) {
+    {
+      const std::lock_guard hold(lock_);
+      counts_.assign(static_cast<std::size_t>(size_), not_yet);
+    }
+    say({notice::kind::asks, rank_}, {});
+    std::unique_lock hold(lock_);
+    changed_.wait_for(hold, std::chrono::seconds(1), [&] {
+      return ended() || std::find(counts_.begin(), counts_.end(), not_yet) == counts_.end();
+    });
+    std::string all;
+    for (int r = 0; r < size_; ++r)
+      if (const auto n = counts_[static_cast<std::size_t>(r)]; n == not_yet || n < exchanges)
+        all += (all.empty() ? "" : ", ") + std::to_string(r);
+    return all;
+  }
+
+  /// Says that this rank begins no more exchanges. Returns when no rank does, true, or when the
+  /// world has ended.
+  bool leave() {
+    say({notice::kind::leaves, rank_, begun_.load()}, {});
+    std::unique_lock hold(lock_);
+    changed_.wait(hold, [&] {
+      return ended() || std::find(left_.begin(), left_.end(), not_yet) == left_.end();
+    });
+    return !ended();
+  }
+  /// Gathers in `all` what the ranks say here, and returns -1; or a rank that does not come in
+  /// time, or ever.
+  int tell(int value, double seconds, std::vector<int>& all) {
+    say({notice::kind::tells, rank_, static_cast<std::uint64_t>(value)}, {});
+    std::unique_lock hold(lock_);
+    int missing = -1;
+    bool hopeless = false;
+    const auto settled = [&] {
+      missing = -1;
+      hopeless = ended();
+      for (int r = size_ - 1; r >= 0; --r)
+        if (told_[static_cast<std::size_t>(r)].empty()) {
+          missing = r;
+          hopeless |= left_[static_cast<std::size_t>(r)] != not_yet;
+        }
+      return missing < 0 || hopeless;
+    };
+    changed_.wait_for(hold, std::chrono::duration<double>(std::min(seconds, 1e8)), settled);
+    if (missing >= 0) return missing;
+    for (auto& values : told_) {
+      all.push_back(values.front());
+      values.pop_front();
+    }
+    return -1;
+  }
+  /// Called by a thread of its own when the world ends; at once if it has.
+  void at_end(std::function<void()> call) {
+    const std::lock_guard hold(lock_);
+    if (ended()) return call();
+    at_end_ = std::move(call);
+  }
+
+ private:
+  static constexpr auto not_yet = std::numeric_limits<std::uint64_t>::max();
+  static constexpr int patience = 60'000;  // ms, until all have joined
+
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw runtime_error("mpi::Environment: " + why);
+  }
+
+  void welcome_all(const contact& c) {
+    lines_.resize(static_cast<std::size_t>(size_ - 1));
+    for (int missing = size_ - 1; missing != 0;) {
+      if (!readable(listener_.get(), patience)) refuse_missing();
+      line guest{descriptor{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)}};
+      notice n;
+      if (!guest || !guest.await(n, 2000) || n.what != notice::kind::joins || n.number != c.word ||
+          n.rank < 1 || n.rank >= size_)
+        continue;
+      guest.say({notice::kind::welcome, 0, c.word});
+      lines_[static_cast<std::size_t>(n.rank - 1)] = std::move(guest);
+      --missing;
+    }
+    listener_ = {};
+    tell_all({notice::kind::begins});
+  }
+  [[noreturn]] void refuse_missing() const {
+    std::string missing;
+    for (std::size_t i = 0; i < lines_.size(); ++i)
+      if (!lines_[i]) missing += (missing.empty() ? "" : ", ") + std::to_string(i + 1);
+    refuse("these ranks did not reach rank 0 by TCP in a minute: " + missing);
+  }
+  void find_first(const contact& c) {
+    for (int i = 0; i < c.count && lines_.empty(); ++i) {
+      line l{connect_to(c.addresses[static_cast<std::size_t>(i)], c.port)};
+      notice n;
+      if (!l) continue;
+      l.say({notice::kind::joins, rank_, c.word});
+      if (l.await(n, patience) && n.what == notice::kind::welcome && n.number == c.word)
+        lines_.push_back(std::move(l));
+    }
+    if (lines_.empty())
+      refuse("rank " + std::to_string(rank_) + " does not reach rank 0 by TCP, port " +
+             std::to_string(ntohs(c.port)) + ", at any address of its machine");
+    notice n;
+    if (!lines_[0].await(n, 2 * patience) || n.what != notice::kind::begins)
+      refuse("rank " + std::to_string(rank_) + " has lost rank 0 before all had joined");
+  }
+
+  /// To all, by way of rank 0.
+  void say(const notice& n, const std::string& text) {
+    if (rank_ == 0) return take(n, text);
+    const std::lock_guard hold(lock_);
+    tell_all(n, text);
+  }
+  /// To those at the other ends; `lock_` is held, so that what is said stays in one piece.
+  void tell_all(const notice& n, const std::string& text = {}) const {
+    for (const line& l : lines_) l.say(n, text);
+  }
+
+  /// The thread that hears what the others say, until their connections have ended.
+  void serve() {
+    std::vector<pollfd> open;
+    for (const line& l : lines_) open.push_back({l.get(), POLLIN, 0});
+    while (std::any_of(open.begin(), open.end(), [](const pollfd& p) { return p.fd >= 0; })) {
+      ::poll(open.data(), open.size(), 200);
+      for (std::size_t i = 0; i < open.size(); ++i)
+        if (open[i].fd >= 0 && open[i].revents != 0 && !hear(i)) open[i].fd = -1;
+      const std::lock_guard hold(lock_);
+      if (clock::now() > stop_by_) return;
+    }
+  }
+  /// False when the connection has ended.
+  bool hear(std::size_t i) {
+    const bool open = lines_[i].take();
+    notice n;
+    for (std::string text; lines_[i].next(n, text);) take(n, text);
+    const auto other = rank_ == 0 ? i + 1 : 0;
+    if (!open && !done_[other]) take({notice::kind::ends, static_cast<std::int32_t>(other)}, {});
+    return open;
+  }
+
+  void take(const notice& n, const std::string& text) {
+    const auto rank = static_cast<std::size_t>(n.rank);
+    std::function<void()> call;
+    bool answer = false;
+    {
+      const std::lock_guard hold(lock_);
+      if (n.what == notice::kind::done) done_[rank] = true;
+      if (n.what == notice::kind::leaves) left_[rank] = n.number;
+      if (n.what == notice::kind::asks) answer = true;
+      if (n.what == notice::kind::counts && !counts_.empty()) counts_[rank] = n.number;
+      if (n.what == notice::kind::tells) told_[rank].push_back(static_cast<int>(n.number));
+      if (n.what == notice::kind::ends) {
+        if (ended()) return;
+        ending_ = {n.rank, static_cast<int>(n.number) - 1, text};
+        call = std::move(at_end_);
+        ended_.store(true, std::memory_order_release);
+      }
+      if (rank_ == 0 && n.what != notice::kind::done) tell_all(n, text);
+    }
+    changed_.notify_all();
+    if (answer) say({notice::kind::counts, rank_, begun_.load()}, {});
+    if (call) call();
+  }
+
+  const int rank_;
+  const int size_;
+  const std::atomic<std::uint64_t>& begun_;
+  descriptor listener_;
+  std::vector<line> lines_;  // of rank 0, to all others in order; of others, to rank 0
+  std::thread service_;
+  mutable std::mutex lock_;
+  std::condition_variable changed_;
+  std::atomic<bool> ended_{false};
+  ending ending_;
+  std::vector<std::uint64_t> left_;    // exchanges of ranks that have left
+  std::vector<bool> done_;             // ranks that need no connection any more
+  std::vector<std::uint64_t> counts_;  // what they answer
+  std::vector<std::deque<int>> told_;  // to each other, and not yet gathered
+  std::function<void()> at_end_;
+  clock::time_point stop_by_ = clock::time_point::max();
+};
+
+}  // namespace xla::mpi::detail

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// One process of several that mpirun has started: see run.cmake beside.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <xla/ext/mpi.hpp>
+
+#include "support/exchanges.hpp"
+
+namespace {
+
+using test::kind;
+using test::of;
+using xla::reduce_type;
+using xla::detail::open_world;
+using xla::detail::replica;
+
+std::string exchanges(int devices) {
+  const auto w = open_world(devices);
+  for (const reduce_type how : {reduce_type::sum, reduce_type::mean, reduce_type::max})
+    if (const auto s = test::objection_to_sums<float>(*w, how); !s.empty()) return s;
+  for (const auto& s :
+       {test::objection_to_sums<double>(*w, reduce_type::mean),
+        test::objection_to_sums<std::int64_t>(*w, reduce_type::product),
+        test::objection_to_moves<std::uint8_t>(*w), test::objection_to_moves<double>(*w),
+        test::objection_to_flights(*w, 20, 3)})
+    if (!s.empty()) return s;
+  return "as it should be";
+}
+
+/// An all_reduce of so many elements after the other, until `stop(step)`; then leaves.
+template <class Stop>
+std::string reduce_until(replica& r, std::int64_t count, Stop stop) {
+  std::vector<float> x(static_cast<std::size_t>(count), 1.f);
+  for (int step = 0; !stop(step); ++step)
+    r.run(of<float>(kind::all_reduce, {{x.data(), x.data(), count}}, reduce_type::mean));
+  return "came to its end";
+}
+
+/// What goes wrong in rank 1, or in the one that is told.
+std::string fault(const std::string& what, int rank, int culprit, double after) {
+  const auto w = open_world(1, what == "late" ? after : 60);
+  replica& r = w->at(0);
+  const auto never = [](int) { return false; };
+  const auto third = [](int step) { return step == 3; };
+  const auto nap = std::chrono::duration<double>(after);
+  if (rank != culprit) return reduce_until(r, 1000, never);
+  if (what == "leaves") return reduce_until(r, 1000, third);
+  if (what == "late") std::this_thread::sleep_for(10 * nap);
+  if (what == "throws" || what == "late" || what == "differs") reduce_until(r, 1000, third);
+  if (what == "throws") {
+    const auto why = std::make_exception_ptr(std::runtime_error("no more paper"));
+    r.abort(why);
+    std::rethrow_exception(why);
+  }
+  if (what == "differs") return reduce_until(r, 7, never);
+  if (what == "dies") {
+    std::thread([=] {
+      std::this_thread::sleep_for(nap);
+      kill(getpid(), SIGKILL);
+    }).detach();
+    return reduce_until(r, 1000, never);
+  }
+  return "is no fault: " + what;
+}
+
+}  // namespace
+
+// <folder> exchanges <devices of rank 0> <of rank 1>…
+// <folder> leaves|late|throws|differs|dies <rank> <seconds>
+// Each rank writes what it has to say to a file of its own, as launchers swallow lines.
+int main(int argc, char** argv) try {
+  xla::mpi::Environment env{argc, argv};
+  const std::string folder = argv[1], what = argv[2];
+  const auto tell = [file = folder + "/" + std::to_string(env.rank())](const std::string& said) {
+    std::ofstream(file + ".part") << said << '\n';
+    std::filesystem::rename(file + ".part", file);
+  };
+  try {
+    tell(what == "exchanges" ? exchanges(std::atoi(argv[3 + env.rank()]))
+                             : fault(what, env.rank(), std::atoi(argv[3]), std::atof(argv[4])));
+  } catch (const std::exception& e) {
+    tell(e.what());
+    return 3;
+  }
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "%s\n", e.what());
+  return 1;
+}

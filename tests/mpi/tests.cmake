@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs under mpirun: with the MPI that CMake has found, and with Debian's MPICH beside it.
+
+# xla_mpi_test(<name> <launcher> <target with its flags>)
+function(xla_mpi_test name launcher library)
+  add_executable(test_mpi_${name} mpi/program.cpp)
+  target_link_libraries(test_mpi_${name} PRIVATE xla_dev xla_dev_runtime ${library})
+  target_include_directories(test_mpi_${name} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
+  xla_script_test(mpi/${name} LABELS faults
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:test_mpi_${name}> -DMPIRUN=${launcher}
+            -DWORK=${CMAKE_CURRENT_BINARY_DIR}/mpi/${name} -DSEED=${XLA_TEST_SEED}
+            -P ${CMAKE_CURRENT_SOURCE_DIR}/mpi/run.cmake)
+endfunction()
+
+set_property(GLOBAL APPEND PROPERTY XLA_TEST_SOURCES mpi/program.cpp)
+xla_test_wanted(wanted faults)
+if(NOT wanted)
+  return()
+endif()
+if(TARGET xla::mpi)
+  xla_mpi_test(found "${MPIEXEC_EXECUTABLE}" xla::mpi)
+elseif(XLA_TEST_COMPLETE)
+  message(FATAL_ERROR "tests: mpi needs xla::mpi")
+endif()
+find_program(XLA_TEST_MPICH_CXX mpicxx.mpich)
+find_program(XLA_TEST_MPICH_RUN mpiexec.mpich)
+if(XLA_TEST_MPICH_CXX AND XLA_TEST_MPICH_RUN)
+  execute_process(COMMAND "${XLA_TEST_MPICH_CXX}" -show OUTPUT_VARIABLE flags)
+  string(REGEX MATCH "-I([^ ]+)" _ "${flags}")
+  add_library(xla_test_mpich INTERFACE)
+  target_include_directories(xla_test_mpich SYSTEM INTERFACE "${CMAKE_MATCH_1}")
+  target_link_libraries(xla_test_mpich INTERFACE mpich)
+  xla_mpi_test(mpich "${XLA_TEST_MPICH_RUN}" xla_test_mpich)
+endif()
