@@ -6,6 +6,7 @@
 
 #include "data/tokens.inc"
 #include "support/reference.hpp"
+#include "support/sanitized.hpp"
 
 namespace data = xla::data;
 using ids_t = std::vector<std::int64_t>;
@@ -67,7 +68,8 @@ TEST_CASE("texts have the tokens of Hugging Face's BertTokenizer, and are read b
 }
 
 TEST_CASE("every character is read as Hugging Face's tokenizers read it") {
-  for (const auto& block : reference::blocks) {
+  for (std::size_t i = 0; i < reference::blocks.size(); i += test::sanitized ? 4 : 1) {
+    const auto& block = reference::blocks[i];
     INFO(std::uint32_t{block.first});
     CHECK(hash_of_block(block.first, block.end, true) == block.lower);
     CHECK(hash_of_block(block.first, block.end, false) == block.cased);

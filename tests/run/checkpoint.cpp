@@ -75,7 +75,7 @@ struct run_of_net {
 };
 
 /// Two steps in a mode: losses, parameters, gradients, running statistics.
-template <mode M, keep Keep, int Width = 8, int Blocks = 4>
+template <mode M, keep Keep, int Width = 8, int Blocks = 2>
 test::snapshot two_steps() {
   xla::manual_seed(3);
   run_of_net<Width, Blocks, Keep> r;
@@ -164,7 +164,7 @@ TEST_CASE("six checkpointed layers need less than half of the arena") {
 TEST_CASE("the arena of every plan is among the metrics") {
   const xla::eager_mode_guard eager;
   xla::clear_all();
-  run_of_net<8, 4, keep::all> r;
+  run_of_net<8, 2, keep::all> r;
   auto step = xla::compile(train, {.name = "small net"});
   const auto m = step.memory_analysis(r.model, r.x, r.target, r.optimizer);
   CHECK(xla::metric_data("ArenaBytes::small net")->accumulator == static_cast<double>(m.arena));

@@ -122,6 +122,38 @@ TEST_CASE("training steps from several threads follow one another") {
   CHECK(counter.to_vector()[99] == 400);
 }
 
+TEST_CASE("inputs of several threads get each their own gradient") {
+  const xla::eager_mode_guard eager;
+  auto step = xla::compile([](auto& model, auto& x) {
+    auto loss = xla::sum(xla::exp(model(x)));
+    loss.backward();
+    return loss;
+  });
+  xla::nn::Linear frozen{5, 3};
+  frozen.weight.requires_grad_(false);
+  frozen.bias.requires_grad_(false);
+  const auto input = [] {
+    auto x = test::numbers<float>({6, 5}, 1);
+    x.requires_grad_();
+    return x;
+  };
+  auto x = input();
+  step(frozen, x);
+  const auto want = x.grad().to_vector();
+  std::vector<std::thread> threads;
+  int same[4] = {};
+  for (int& count : same)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        auto own = input();
+        step(frozen, own);
+        count += own.grad().to_vector() == want;
+      }
+    });
+  for (auto& t : threads) t.join();
+  for (int count : same) CHECK(count == 50);
+}
+
 TEST_CASE("a compiled function moves; what is left refuses calls") {
   const xla::eager_mode_guard eager;
   constexpr auto twice = [](auto& x) { return x * 2; };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // backward() in a step gives gradients to the tensors that it is called with, where they require
 // them: the same in every mode.
-#include <thread>
 
 #include <xla/xla.hpp>
 
@@ -312,33 +311,6 @@ TEST_CASE("what a step cannot do with the gradient of an input, it says") {
   });
   p.requires_grad_();
   CHECK_THROWS_WITH(tangled(p, y), contains("argument 0 requires a gradient, and the function"));
-}
-
-TEST_CASE("inputs of several threads get each their own gradient") {
-  const xla::eager_mode_guard eager;
-  auto step = xla::compile([](auto& model, auto& x) {
-    auto loss = xla::sum(xla::exp(model(x)));
-    loss.backward();
-    return loss;
-  });
-  nn::Linear frozen{5, 3};
-  frozen.weight.requires_grad_(false);
-  frozen.bias.requires_grad_(false);
-  auto x = input(true);
-  step(frozen, x);
-  const auto want = x.grad().to_vector();
-  std::vector<std::thread> threads;
-  int same[4] = {};
-  for (int& count : same)
-    threads.emplace_back([&] {
-      for (int i = 0; i < 50; ++i) {
-        auto own = input(true);
-        step(frozen, own);
-        count += own.grad().to_vector() == want;
-      }
-    });
-  for (auto& t : threads) t.join();
-  for (int count : same) CHECK(count == 50);
 }
 
 TEST_CASE("a detached tensor is another one") {
