@@ -230,6 +230,7 @@ set(XLA_HEADERS
   xla/kernel/op/turned_planes.hpp
   xla/kernel/op/unfold.hpp
   xla/kernel/packet.hpp
+  xla/kernel/cores.hpp
   xla/kernel/parallel.hpp
   xla/kernel/part.hpp
   xla/kernel/permutation.hpp
@@ -296,6 +297,7 @@ set(XLA_HEADERS
   xla/run/profile/text.hpp
   xla/run/state/all_or_nothing.hpp
   xla/run/state/context.hpp
+  xla/run/state/devices.hpp
   xla/run/state/first_values.hpp
   xla/run/state/generator.hpp
   xla/run/state/metric_report.hpp
@@ -317,9 +319,11 @@ set(XLA_HEADERS
   xla/run/trace/runtime.hpp
   xla/run/trace/segment.hpp
   xla/run/trace/segment_recorder.hpp
+  xla/run/trace/start_op.hpp
   xla/run/trace/step.hpp
   xla/run/trace/sync.hpp
   xla/run/trace/tensor_replay.hpp
+  xla/run/trace/to_device.hpp
   xla/run/trace/traced_graph.hpp
   xla/run/world/exchange_summary.hpp
   xla/run/world/meeting.hpp

@@ -27,7 +27,7 @@ set(hana_gate "^base/")  # the only place that may include Boost.Hana
 set(stateless "^(base|shape|graph|tensor|op|transform|kernel|run)/|^(tensor|module|compile).hpp$")
 set(state_rooms       # the only places there with objects that outlive a call:
   "^run/state/"       # contexts of the process, of devices and of threads
-  "^kernel/pool.hpp$" # the threads that all kernels share
+  "^kernel/(pool|cores).hpp$" # the threads that the kernels of a device share
   "^kernel/winograd.hpp$" # whether kernels may use that algorithm
   "^kernel/(loops|gemm_scratch).hpp$"  # memory that each of them works in, kept for the next loop
   "^tensor/(heap|buffer).hpp$"      # memory that waits for the next tensor, and its counts

@@ -111,6 +111,17 @@ constexpr bool is_training(Module& module) {
              {});
   return on;
 }
+template <class Module>
+constexpr void move_to_device(Module& module, const Device& device) {
+  device.check<Module>({"to"});
+  if (__builtin_is_constant_evaluated()) return;
+  visit_tree(module,
+             [&device]<class Leaf>(Leaf& leaf, const tree_path&) {
+               if constexpr (is_state<Leaf>) machine_of<Leaf>::move_to_device(leaf, device.index);
+               else if constexpr (is_tensor<Leaf>) leaf = leaf.to(device);
+             },
+             {});
+}
 }  // namespace detail
 
 /// Puts the training flags of a module back as they were, at the end of a scope.
@@ -180,8 +191,9 @@ consteval std::int64_t parameter_count() {
 /// Describes the members of a module, in a struct or a class template: tensors, parameters, other
 /// modules, std::array and std::tuple of them, plain numbers. Up to 64 members. Gives the struct
 /// train(), eval() and is_training(), which concern every TrainingFlag in it, also in the body of a
-/// step: the model stays as that left it, in every mode. And to(device), which returns the module
-/// itself. A member that could hold a tensor and is not named stops the build: see XLA_PLAIN.
+/// step: the model stays as that left it, in every mode. And to(device), which takes all its
+/// tensors there and returns the module itself. A member that could hold a tensor and is not named
+/// stops the build: see XLA_PLAIN.
 #define XLA_MODULE(...)                          \
   XLA_DETAIL_MEMBER_LIST(constexpr, __VA_ARGS__) \
   XLA_DETAIL_TRAINING(constexpr, *this)
@@ -226,6 +238,6 @@ consteval std::int64_t parameter_count() {
   how void eval() { ::xla::detail::set_training(self, false); }                     \
   how bool is_training() const { return ::xla::detail::is_training(self); }         \
   how auto& to(const ::xla::Device& xla_device) {                                   \
-    xla_device.check("to");                                                         \
+    ::xla::detail::move_to_device(self, xla_device);                                \
     return self;                                                                    \
   }

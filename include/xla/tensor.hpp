@@ -125,11 +125,15 @@ class Tensor : public detail::handle {
   }
 
   /// Where it lives.
-  constexpr Device device() const { return Device(0, table()); }
-  /// The same tensor there; throws `xla::error` when there is no such device.
+  constexpr Device device() const { return Device(this->device_number(), table()); }
+  /// The same tensor there, to which gradients come back; throws `xla::error` when there is no such
+  /// device.
   constexpr Tensor to(const Device& device, caller who = here()) const {
-    device.check({"to", who});
-    return *this;
+    device.check<T>({"to", who});
+    Tensor there = *this;
+    if (!__builtin_is_constant_evaluated())
+      detail::machine_of<T>::to_device(*this, device.index, there);
+    return there;
   }
 
   /// The one number of a tensor with one element; waits for it. Refused in a compiled body.

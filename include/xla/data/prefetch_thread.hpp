@@ -11,6 +11,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/data/prefetch.hpp"
+#include "xla/tensor/device.hpp"
 
 namespace xla::data::detail {
 
@@ -20,7 +21,10 @@ struct basic_prefetch_thread<In>::state {
       : source_(source),
         left_(count),
         ahead_(static_cast<std::size_t>(std::max<std::int64_t>(ahead, 1))),
-        worker_([this, count] { work(count); }) {}
+        worker_([this, count, device = xla::device<In>()] {
+          const xla::later<In, device_guard> here(device);
+          work(count);
+        }) {}
   ~state() {
     {
       const std::lock_guard hold(lock_);

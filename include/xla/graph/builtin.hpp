@@ -105,6 +105,18 @@ struct more {
   static constexpr bool differentiable = true;
 };
 
+/// The same elements on another device, by its number. At run time alone: a captured graph runs on
+/// its arguments' device.
+struct to_device {
+  static constexpr auto name = "to_device";
+  static constexpr auto kind = detail::op_kind::library;
+  struct attributes {
+    int device = 0;
+    int width = 0;  ///< of an element, in bytes
+    XLA_ATTRIBUTES(device, width)
+  };
+};
+
 /// A result of the op that it reads, which has several: by number, 1 or more.
 struct output : numbered {
   static constexpr auto name = "output";
@@ -153,6 +165,7 @@ XLA_BUILTIN_OP(xla::op::updated);
 XLA_BUILTIN_OP(xla::op::gradient_part);
 XLA_BUILTIN_OP(xla::op::compiled_result);
 XLA_BUILTIN_OP(xla::op::more);
+XLA_BUILTIN_OP(xla::op::to_device);
 XLA_BUILTIN_OP(xla::op::output);
 XLA_BUILTIN_OP(xla::op::custom_gradient);
 XLA_BUILTIN_OP(xla::op::result);

@@ -72,6 +72,7 @@ struct op_info {
   bool updates = false;  ///< its result may lie where its first input lay
   bool picks = false;    ///< of its first input it reads as many elements as it makes
   bool product = false;  ///< of matrices: it has loops
+  bool moves = false;    ///< its result is on a device of its own: see op::to_device
   bool differentiable = false;
   /// Of a library op that does the same for each index of its leading axes: how many last axes it
   /// takes at a time; 0: it takes them all.

@@ -8,13 +8,14 @@
 
 namespace xla {
 
-/// How many threads one operation may use, the caller's included: XLA_NUM_THREADS, or one for
-/// each hardware thread. 1 on a thread that computes a part of one.
+/// How many threads one operation may use on this thread's device, the caller's included:
+/// XLA_NUM_THREADS, or one for each hardware thread; with several devices an equal part of them. 1
+/// on a thread that computes a part of one.
 template <class = void>
 int num_threads();
 
-/// Sets how many threads one operation may use; 1 runs everything in the caller. Results do not
-/// depend on it. Throws `xla::error` when n is below 1.
+/// Sets how many threads one operation may use on this thread's device; 1 runs everything in the
+/// caller. Results do not depend on it. Throws `xla::error` when n is below 1.
 template <class = void>
 void set_num_threads(int n);
 
@@ -36,7 +37,7 @@ void run_loop(std::int64_t chunks, loop_body f);
 
 /// Calls f(i) for every i in [0, chunks), on up to num_threads() threads; returns when all are
 /// done. The first exception thrown is rethrown in the caller. Inside another loop, or while
-/// another thread has the pool, the caller runs its chunks itself.
+/// another thread has the device's pool, the caller runs its chunks itself.
 template <class F>
 void parallel_for(std::int64_t chunks, F&& f) {
   using body = std::remove_reference_t<F>;

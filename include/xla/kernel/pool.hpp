@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <exception>
 #include <limits>
+#include <mutex>
 #include <new>
 #include <string>
 #include <thread>
@@ -17,13 +18,15 @@
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/kernel/cores.hpp"
 #include "xla/kernel/parallel.hpp"
 
 namespace xla {
 namespace kernel::detail {
 
+/// Of the whole machine, whatever of it a device has.
 template <class = void>
-inline int default_threads() {
+inline int machine_threads() {
   if (const char* text = std::getenv("XLA_NUM_THREADS")) {
     const long n = std::strtol(text, nullptr, 10);
     if (n >= 1 && n <= 4096) return static_cast<int>(n);
@@ -31,10 +34,15 @@ inline int default_threads() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+/// How many threads a loop of this thread's device may use.
 template <class = void>
-inline std::atomic<int>& thread_count() {
-  static std::atomic<int> count{default_threads()};
-  return count;
+inline int thread_count() {
+  std::atomic<int>& own = own_cores->threads;
+  if (own.load(std::memory_order_relaxed) == 0) {
+    int unknown = 0;
+    own.compare_exchange_strong(unknown, machine_threads());
+  }
+  return own.load(std::memory_order_relaxed);
 }
 
 template <class = void>
@@ -89,7 +97,10 @@ class basic_pool {
     while (!in_loop && !try_acquire()) std::this_thread::yield();
   }
   void after_fork(bool child) noexcept {
-    if (in_loop) return;
+    if (in_loop) {
+      if (child) try_acquire();  // for good: who forks in the middle of a loop works alone
+      return;
+    }
     if (child) {
       ::new (&workers_) threads_type;  // to let go of threads would be to wait for them
       size_ = 1;
@@ -100,7 +111,7 @@ class basic_pool {
 
   /// Owner only: calls call(context, i) for every i in [0, chunks).
   void run(std::uint32_t chunks, call_type call, void* context) {
-    resize(thread_count().load(std::memory_order_relaxed));
+    resize(thread_count());
     const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
     // Closed while the loop is described: a late thread of the last one must not claim from it.
     for (share& s : shares_)
@@ -136,7 +147,11 @@ class basic_pool {
     shares_.swap(next);
     const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
     while (static_cast<int>(workers_.size()) + 1 < threads)
-      workers_.emplace_back([this, epoch, at = workers_.size() + 1] { serve(epoch, at); });
+      workers_.emplace_back([this, epoch, at = workers_.size() + 1, cores = own_cores] {
+        own_cores = cores;
+        if (const auto keep = keep_on_cores.load()) keep(*cores);
+        serve(epoch, at);
+      });
   } catch (const std::exception&) {
     // Shares of threads that are not there are done by the others.
   }
@@ -235,17 +250,27 @@ class basic_pool {
 };
 using pool = basic_pool<void>;
 
+// Never freed: the destructor of another static object may still compute. After the threads are
+// joined a pool stays taken, so that every later caller works alone.
 template <class = void>
-inline pool& shared_pool() {
-  // Never freed: the destructor of another static object may still compute. After the threads
-  // are joined the pool stays taken, so that every later caller works alone.
-  static pool& shared = ::xla::detail::make_held_at_fork<pool>(::xla::detail::fork_order::loops);
+[[gnu::cold, gnu::noinline]] pool& make_pool(core_share& of) {
+  static std::mutex making;
   static const struct at_exit {
     ~at_exit() {
-      if (shared.try_acquire()) shared.resize(1);
+      for (core_share& s : core_shares)
+        if (pool* const p = s.pool.load(); p && p->try_acquire()) p->resize(1);
     }
   } join;
-  return shared;
+  const std::lock_guard hold(making);
+  if (!of.pool.load())
+    of.pool.store(&::xla::detail::make_held_at_fork<pool>(::xla::detail::fork_order::loops));
+  return *of.pool.load();
+}
+/// Of the device that this thread works on.
+template <class = void>
+inline pool& own_pool() {
+  pool* const p = own_cores->pool.load(std::memory_order_acquire);
+  return p ? *p : make_pool(*own_cores);
 }
 
 struct loop {
@@ -270,9 +295,9 @@ struct loop {
 }  // namespace kernel::detail
 
 template <class>
-int num_threads() {
+[[gnu::noinline]] int num_threads() {
   if (kernel::detail::in_loop) return 1;
-  return kernel::detail::thread_count().load(std::memory_order_relaxed);
+  return kernel::detail::thread_count();
 }
 XLA_INSTANCE(int num_threads<void>());
 
@@ -280,7 +305,7 @@ template <class>
 void set_num_threads(int n) {
   if (n < 1)
     throw runtime_error{"set_num_threads: needs at least 1 thread, got " + std::to_string(n)};
-  kernel::detail::thread_count().store(n, std::memory_order_relaxed);
+  kernel::detail::own_cores->threads.store(n, std::memory_order_relaxed);
 }
 XLA_INSTANCE(void set_num_threads<void>(int));
 
@@ -290,17 +315,19 @@ template <class>
 void run_loop(std::int64_t chunks, loop_body f) {
   constexpr std::int64_t countable = std::numeric_limits<std::int32_t>::max();
   const bool alone = chunks <= 1 || chunks > countable || num_threads() == 1;
-  if (alone || !shared_pool().try_acquire()) {
+  pool* const threads = alone ? nullptr : &own_pool();
+  if (!threads || !threads->try_acquire()) {
     for (std::int64_t i = 0; i < chunks; ++i) f(i);
     return;
   }
   struct releaser {
-    ~releaser() { shared_pool().release(); }
+    pool& taken;
+    ~releaser() { taken.release(); }
   };
   loop all{f};
   {
-    const releaser guard;
-    shared_pool().run(static_cast<std::uint32_t>(chunks), &loop::call<>, &all);
+    const releaser guard{*threads};
+    threads->run(static_cast<std::uint32_t>(chunks), &loop::call<>, &all);
   }
   if (all.error) std::rethrow_exception(all.error);
 }

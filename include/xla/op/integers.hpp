@@ -67,6 +67,7 @@ constexpr Tensor<std::int64_t, static_cast<int>(N)> randint(std::int64_t high,
 template <class T, int R>
 constexpr Tensor<T, R> randint_like(const Tensor<T, R>& x, std::int64_t low, std::int64_t high,
                                     caller who = here()) {
+  const detail::working_on<T> there(x);
   return cast<T>(detail::random_integers<std::int64_t, R>(low, high, x.dims(), x.table(), who));
 }
 

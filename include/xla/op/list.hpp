@@ -164,6 +164,7 @@
   X(xla::op::gradient_part) \
   X(xla::op::compiled_result) \
   X(xla::op::more) \
+  X(xla::op::to_device) \
   X(xla::op::output) \
   X(xla::op::custom_gradient) \
   X(xla::op::result)

@@ -64,10 +64,12 @@ constexpr auto randn(const Size (&sizes)[N], caller who = here()) {
 /// Random numbers of x's sizes; usable in compiled bodies.
 template <class T, int R>
 constexpr Tensor<T, R> rand_like(const Tensor<T, R>& x) {
+  const detail::working_on<T> there(x);
   return detail::random<op::uniform, T, R>(x.dims(), x.table());
 }
 template <class T, int R>
 constexpr Tensor<T, R> randn_like(const Tensor<T, R>& x) {
+  const detail::working_on<T> there(x);
   return detail::random<op::normal, T, R>(x.dims(), x.table());
 }
 

@@ -59,6 +59,7 @@ class Optimizer {
     xla::check_disjoint(model_.get());
     int i = 0;
     for_each_parameter(model_.get(), [&](auto& p) {
+      if (i == 0) steps_ = Buffer<float, 0>::like(p);
       for (auto& s : state_[static_cast<std::size_t>(i)]) s = state_type::value_type::like(p);
       ++i;
     });

@@ -2,29 +2,35 @@
 #pragma once
 
 #include <ostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "xla/base/caller.hpp"
-#include "xla/base/error.hpp"
-#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
 #include "xla/shape/extent.hpp"
 
 namespace xla {
 namespace detail {
 
-/// Stops the use of a device that is not there.
-template <class = void>
-[[noreturn]] void refuse_device(int index, const call_site& site) {
-  text sentence;
-  sentence << site.function << ": there is no device " << index << "; there is device 0" << site.at;
-  throw runtime_error(std::string(sentence.view()));
-}
-XLA_INSTANCE(void refuse_device<void>(int, const call_site&));
+/// The devices of this process, and which one a thread works on; run/state/devices.hpp defines it.
+template <class In>
+struct basic_devices {
+  static int count();
+  static void set_count(int n, const call_site& site);
+  /// This thread's.
+  static int current();
+  /// This thread works on a device, and on its cores; the result is for leave().
+  static int enter(int device);
+  static void leave(int before);
+  [[noreturn]] static void refuse(int index, const call_site& site);
+};
+template <class T>
+using devices_of = later<T, basic_devices<void>>;
 
 }  // namespace detail
 
-/// Where tensors live: for now the machine's processor, "xla:0". That of a tensor in a compiled
+/// Where tensors live: a share of the machine's cores, "xla:0". That of a tensor in a compiled
 /// body, x.device(), also says which step random numbers there belong to:
 /// randn<float>({4, 2}, x.device()).
 class Device {
@@ -37,9 +43,14 @@ class Device {
 
   std::string str() const { return "xla:" + std::to_string(index); }
   constexpr detail::size_table* table() const { return table_; }
-  /// Throws `xla::error` unless it is there.
+  /// Throws `xla::error` unless it is there. A compiled body runs on the device of its arguments,
+  /// and names no other.
+  template <class In = void>
   constexpr void check(const detail::call_site& site) const {
-    if (index != 0) detail::refuse_device(index, site);
+    if (index == 0) return;
+    if (!__builtin_is_constant_evaluated())
+      if (index > 0 && index < detail::devices_of<In>::count()) return;
+    detail::devices_of<In>::refuse(index, site);
   }
   friend constexpr bool operator==(const Device& a, const Device& b) { return a.index == b.index; }
   friend std::ostream& operator<<(std::ostream& out, const Device& d) { return out << d.str(); }
@@ -48,26 +59,63 @@ class Device {
   detail::size_table* table_ = nullptr;
 };
 
-template <class = void>
-constexpr int device_count() {
-  return 1;
+/// How many devices this process has: XLA_DEVICES, or 1.
+template <class In = void>
+int device_count() {
+  return detail::devices_of<In>::count();
+}
+/// Shares the machine's cores out to n devices, c / n of c each and at least one thread, before
+/// they are used. Throws `xla::error` for less than 1, more than 256, and where a device that has
+/// been used would be gone.
+template <class In = void>
+void set_device_count(int n, caller who = here()) {
+  detail::devices_of<In>::set_count(n, {"set_device_count", who});
 }
 
+/// The device that this thread works on: the first, or that of a device_guard.
+template <class In = void>
+constexpr Device device() {
+  return __builtin_is_constant_evaluated() ? Device() : Device(detail::devices_of<In>::current());
+}
 /// The device of that number; an error when there is none.
-template <class = void>
-constexpr Device device(int index = 0, caller who = here()) {
+template <class In = void>
+constexpr Device device(int index, caller who = here()) {
   const Device d{index};
-  d.check({"device", who});
+  d.check<In>({"device", who});
   return d;
 }
-template <class = void>
+template <class In = void>
 inline std::vector<Device> devices() {
-  return {device()};
+  std::vector<Device> all;
+  for (int i = 0; i < device_count<In>(); ++i) all.push_back(Device(i));
+  return all;
 }
 /// The devices' names, as PyTorch/XLA gives them.
-template <class = void>
+template <class In = void>
 inline std::vector<std::string> get_xla_supported_devices() {
-  return {device().str()};
+  std::vector<std::string> all;
+  for (const Device& d : devices<In>()) all.push_back(d.str());
+  return all;
 }
+
+/// Within a scope this thread works on a device, where the system allows on its cores alone: what
+/// it makes lives there. Ops run on the device of their tensors, whatever the thread's. Throws
+/// `xla::error` when there is no such device. A thread that is started within the scope has one of
+/// its own to make.
+template <class In>
+class BasicDeviceGuard {
+ public:
+  explicit BasicDeviceGuard(const Device& device, caller who = here()) {
+    device.check<In>({"device_guard", who});
+    before_ = detail::devices_of<In>::enter(device.index);
+  }
+  ~BasicDeviceGuard() { detail::devices_of<In>::leave(before_); }
+  BasicDeviceGuard(const BasicDeviceGuard&) = delete;
+  BasicDeviceGuard& operator=(const BasicDeviceGuard&) = delete;
+
+ private:
+  int before_;
+};
+using device_guard = BasicDeviceGuard<void>;
 
 }  // namespace xla

@@ -178,6 +178,11 @@ class handle {
     if (!__builtin_is_constant_evaluated()) return value()->type;
     return graph_ ? graph_->nodes[node_index()].type : floating_result().type;
   }
+  /// 0 in constant evaluation, which is about one device, whichever.
+  constexpr int device_number() const {
+    if (__builtin_is_constant_evaluated()) return 0;
+    return value() ? value()->device : 0;
+  }
   constexpr size_table* table() const {
     if (__builtin_is_constant_evaluated() && graph_) return &graph_->sizes;
     return nullptr;

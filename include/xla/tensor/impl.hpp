@@ -111,6 +111,8 @@ struct impl : op_record {
   bool needs_grad = false;
   bool consumed = false;  ///< a backward pass has gone through it
   std::atomic<bool> failed{false};  ///< the graph that would have computed it threw
+  std::uint8_t device = 0;          ///< where it is computed, by number
+  bool anywhere = false;            ///< made of numbers alone: ops on every device may read it
   int index = -1;         ///< scratch of the walk that holds the run-time lock
   std::uint64_t order = 0;
   ref<impl> in[3];

@@ -61,11 +61,40 @@ struct basic_machine {
   /// for another one. The result tells how it was before, for the second form.
   static bool set_out(const handle& h, bool reads);
   static void set_out(bool as_before);
+  /// The same tensor on a device, by number.
+  static void to_device(const handle& h, int device, handle& result);
+  /// Takes a place, with its value and gradient, to a device.
+  static void move_to_device(const handle& h, int device);
+  /// From here on this thread works on a device, or on a tensor's; the result is the one before.
+  static int work_on(int device);
+  static int work_on(const handle& like);
+  /// A tensor belongs to its device, also if it was made of numbers alone.
+  static void settle(handle& h);
   /// Rebinds a handle to a new value, as the in-place forms do.
   static void rebind(handle& h, const handle& value);
 };
 
 template <class T>
 using machine_of = later<T, basic_machine<void>>;
+
+/// At run time: within a scope this thread works on a device, or on a tensor's.
+template <class T>
+class working_on {
+ public:
+  constexpr explicit working_on(int device) {
+    if (!__builtin_is_constant_evaluated()) before_ = machine_of<T>::work_on(device);
+  }
+  constexpr explicit working_on(const handle& x) {
+    if (!__builtin_is_constant_evaluated()) before_ = machine_of<T>::work_on(x);
+  }
+  constexpr ~working_on() {
+    if (!__builtin_is_constant_evaluated()) machine_of<T>::work_on(before_);
+  }
+  working_on(const working_on&) = delete;
+  working_on& operator=(const working_on&) = delete;
+
+ private:
+  int before_ = 0;
+};
 
 }  // namespace xla::detail

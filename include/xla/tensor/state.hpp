@@ -60,10 +60,13 @@ class State : public Tensor<T, Rank> {
   constexpr State(std::type_identity_t<T> number)
     requires(Rank == 0)
       : State(Tensor<T, 0>(number)) {}
-  /// Zeros of another tensor's shape: an optimizer's state beside a parameter.
+  /// Zeros of another tensor's shape on its device, or one zero: an optimizer's state beside a
+  /// parameter.
   static State like(const detail::handle& other) {
+    const detail::working_on<T> there(other);
     State s;
-    detail::machine_of<T>::create_cell(s, dtype_of<T>, other.dims(), Trainable);
+    if constexpr (Rank != 0)
+      detail::machine_of<T>::create_cell(s, dtype_of<T>, other.dims(), Trainable);
     return s;
   }
   constexpr State(const State& o) : Tensor<T, Rank>(o) { copy_place(o); }

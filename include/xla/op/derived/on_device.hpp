@@ -10,70 +10,81 @@
 // throw `xla::error` for a device that is not there.
 
 namespace xla {
+namespace detail {
+
+/// What make() makes on a device, where it belongs from then on.
+template <class T, class Make>
+constexpr auto made_on(const Device& device, const call_site& site, const Make& make) {
+  device.check<T>(site);
+  const working_on<T> there(device.index);
+  auto made = make();
+  if (!__builtin_is_constant_evaluated()) machine_of<T>::settle(made);
+  return made;
+}
+
+}  // namespace detail
 
 template <element T = float, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> full(const Size (&sizes)[N], detail::number_of<T> value,
                                               const Device& device, caller who = here()) {
-  device.check({"full", who});
-  return full<T>(sizes, value, who);
+  return detail::made_on<T>(device, {"full", who}, [&] { return full<T>(sizes, value, who); });
 }
 template <element T = float, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> zeros(const Size (&sizes)[N], const Device& device,
                                                caller who = here()) {
-  device.check({"zeros", who});
-  return zeros<T>(sizes, who);
+  return detail::made_on<T>(device, {"zeros", who}, [&] { return zeros<T>(sizes, who); });
 }
 template <element T = float, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> ones(const Size (&sizes)[N], const Device& device,
                                               caller who = here()) {
-  device.check({"ones", who});
-  return ones<T>(sizes, who);
+  return detail::made_on<T>(device, {"ones", who}, [&] { return ones<T>(sizes, who); });
 }
 template <element T = std::int64_t>
 constexpr Tensor<T, 1> arange(Size n, const Device& device, caller who = here()) {
-  device.check({"arange", who});
-  return arange<T>(n, who);
+  return detail::made_on<T>(device, {"arange", who}, [&] { return arange<T>(n, who); });
 }
 template <element T = float>
 constexpr Tensor<T, 2> eye(Size n, const Device& device, caller who = here()) {
-  device.check({"eye", who});
-  return eye<T>(n);
+  return detail::made_on<T>(device, {"eye", who}, [&] { return eye<T>(n); });
 }
 template <element T = float>
 constexpr Tensor<T, 1> linspace(std::type_identity_t<T> start, std::type_identity_t<T> end,
                                 Size count, const Device& device, caller who = here()) {
-  device.check({"linspace", who});
-  return linspace<T>(start, end, count);
+  return detail::made_on<T>(device, {"linspace", who},
+                            [&] { return linspace<T>(start, end, count); });
 }
 template <element T = float, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> rand(const Size (&sizes)[N], const Device& device,
                                               caller who = here()) {
-  device.check({"rand", who});
-  return detail::random<op::uniform, T, static_cast<int>(N)>(
-      detail::to_shape(sizes, {"rand", who}, 0), detail::table_of(sizes, device));
+  return detail::made_on<T>(device, {"rand", who}, [&] {
+    return detail::random<op::uniform, T, static_cast<int>(N)>(
+        detail::to_shape(sizes, {"rand", who}, 0), detail::table_of(sizes, device));
+  });
 }
 template <element T = float, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> randn(const Size (&sizes)[N], const Device& device,
                                                caller who = here()) {
-  device.check({"randn", who});
-  return detail::random<op::normal, T, static_cast<int>(N)>(
-      detail::to_shape(sizes, {"randn", who}, 0), detail::table_of(sizes, device));
+  return detail::made_on<T>(device, {"randn", who}, [&] {
+    return detail::random<op::normal, T, static_cast<int>(N)>(
+        detail::to_shape(sizes, {"randn", who}, 0), detail::table_of(sizes, device));
+  });
 }
 template <std::size_t N>
 constexpr Tensor<std::int64_t, static_cast<int>(N)> randint(std::int64_t low, std::int64_t high,
                                                             const Size (&sizes)[N],
                                                             const Device& device,
                                                             caller who = here()) {
-  device.check({"randint", who});
-  return detail::random_integers<std::int64_t, static_cast<int>(N)>(
-      low, high, detail::to_shape(sizes, {"randint", who}, 0), detail::table_of(sizes, device),
-      who);
+  return detail::made_on<std::int64_t>(device, {"randint", who}, [&] {
+    return detail::random_integers<std::int64_t, static_cast<int>(N)>(
+        low, high, detail::to_shape(sizes, {"randint", who}, 0), detail::table_of(sizes, device),
+        who);
+  });
 }
 template <element T, std::size_t N>
 Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N],
                                          const Device& device, caller who = here()) {
-  device.check({"from_blob", who});
-  return from_blob(data, sizes, who);
+  return detail::made_on<T>(device, {"from_blob", who},
+                            [&] { return from_blob(data, sizes, who); });
 }
 
 }  // namespace xla

@@ -36,6 +36,7 @@ struct basic_bound_call {
   list<char> absent;
   list<const void*> distinct;         ///< per slot: its owner, in a call that was fine
   bool differentiable = false;        ///< a tensor among the arguments requires a gradient
+  bool away = false;                  ///< an argument is on another device than this thread's
   later<In, ref<taped_call>> record;  ///< of a call whose results gradients may be wanted of
 
   ref<impl>& result(int i) { return fresh[first_result + i].tensor; }
@@ -44,7 +45,7 @@ struct basic_bound_call {
     values.clear();
     outputs.clear();
     absent.clear();
-    differentiable = false;
+    differentiable = away = false;
     facts.clear();
     fresh.clear();
     record.reset();
@@ -77,6 +78,7 @@ class basic_call_binder final : public leaf_visitor {
                           " is a functional_copy(): make that in the body, or pass a copy of it");
     make_ready(*t);
     wait_for(*t->data);
+    call_.away |= t->device != this_thread.number && !t->anywhere;
     bound_slot& s = call_.slots.emplace_back();
     s.value = ref<impl>::share(t);
     s.place = h.place();
@@ -244,6 +246,7 @@ class basic_execution {
   void make_tensor(int v) {
     ref<impl> t(new impl);
     t->op = &builtin<op::input>;
+    t->device = this_thread.number;
     t->type = source().values[v].type;
     t->set_shape(p_.shapes[v]);
     call_.fresh.back().tensor = std::move(t);

@@ -86,32 +86,39 @@ struct basic_compiled_calls<In>::state final : compiled_function {
 
   [[gnu::cold]] void hold(bool holds) override {
     if (holds) lock.lock();
-    for (auto& [program, cache] : caches) cache->hold(holds);
+    for (auto& c : caches) c.cache->hold(holds);
     calls.hold(holds);
     if (!holds) lock.unlock();
   }
 
   CompileOptions options;
   std::mutex lock;
-  list<std::pair<const compiled_program*, std::unique_ptr<signature_cache>>> caches;
+  /// A device's of one program; devices exclude each other nowhere.
+  struct own_cache {
+    const compiled_program* of;
+    device_context* on;
+    std::unique_ptr<signature_cache> cache;
+  };
+  list<own_cache> caches;
   later<In, call_pool> calls;
 
   later<In, signature_cache>& cache_of(const compiled_program& p) {
     const std::lock_guard hold(lock);
-    for (auto& [known, cache] : caches)
-      if (known == &p) return *cache;
+    for (auto& c : caches)
+      if (c.of == &p && c.on == this_thread.device) return *c.cache;
     return add_cache(p);
   }
   [[gnu::cold]] later<In, signature_cache>& add_cache(const compiled_program& p) {
     prepare_for_plans<In>();
-    caches.emplace_back(&p,
-                        std::make_unique<later<In, signature_cache>>(p.source, p.kernels, p.ops));
-    return *caches.back().second;
+    caches.push_back({&p, this_thread.device,
+                      std::make_unique<later<In, signature_cache>>(p.source, p.kernels, p.ops)});
+    return *caches.back().cache;
   }
 
-  void work(const compiled_program& p, later<In, signature_cache>& cache,
+  /// False when the arguments are on another device, where nothing has been done.
+  bool work(const compiled_program& p, later<In, signature_cache>& cache,
             later<In, bound_call>& call, const call_arguments& arguments) {
-    bind(p, cache, call, arguments);
+    if (!bind(p, cache, call, arguments)) return false;
     later<In, executable>* e = cache.find(call);
     later<In, metric_store>& counts = global_metrics<In>();
     if (e) counts.cached_compile.add();
@@ -123,22 +130,26 @@ struct basic_compiled_calls<In>::state final : compiled_function {
         introduce(*w, *p, arguments);
     const later<In, timed> sample(counts.execute_time);
     execute<In>(p, *e, call);
-    if (!p.flags) return;
-    later<In, flag_setter> setter(p.flags);
-    arguments.visit(arguments.addresses, setter);
+    if (p.flags) {
+      later<In, flag_setter> setter(p.flags);
+      arguments.visit(arguments.addresses, setter);
+    }
+    return true;
   }
 
-  static void bind(const compiled_program& p, const later<In, signature_cache>& cache,
+  static bool bind(const compiled_program& p, const later<In, signature_cache>& cache,
                    later<In, bound_call>& call, const call_arguments& arguments) {
     call.slots.reserve(p.source.count.slots);
     later<In, call_binder> binder(call);
     arguments.visit(arguments.addresses, binder);
+    if (call.away) return false;
     check_facts<In>(p.facts, call, arguments);
     if (call.differentiable && cache.collects_gradients())
       check_inputs<In>(p.source, call, arguments);
     if (cache.misses_gradients()) note_absent<In>(p.source, call, arguments);
     if (cache.changes_arguments())
       check_repeats<In>(p.source, call, arguments, cache.tells_tensors());
+    return true;
   }
 
   [[gnu::cold]] later<In, executable>* specialize(later<In, signature_cache>& cache,
@@ -189,6 +200,25 @@ auto basic_compiled_calls<In>::reached() -> state& {
   return *state_;
 }
 
+/// The device of a call's arguments, which are not all on this thread's. They are let go of, to be
+/// written in place there.
+template <class In>
+[[gnu::cold, gnu::noinline]] device_context& leave_to_device(later<In, bound_call>& call,
+                                                             const call_arguments& arguments) {
+  const impl* first = nullptr;
+  for (int i = 0, at = 0; i < call.slots.size(); ++i) {
+    const impl* const t = call.slots[i].value.get();
+    if (!t || t->anywhere) continue;
+    if (!first) first = t, at = i;
+    if (first->device != t->device)
+      refuse_two_devices<In>("xla::compile", text(arguments.slot_path(at)), *first,
+                             text(arguments.slot_path(i)), *t);
+  }
+  device_context& there = device_of(first->device);
+  call.clear();
+  return there;
+}
+
 template <class In>
 void basic_compiled_calls<In>::run(const compiled_program& p, void* const* arguments,
                                    handle* results) {
@@ -198,12 +228,17 @@ void basic_compiled_calls<In>::run(const compiled_program& p, void* const* argum
     later<In, std::unique_ptr<bound_call>> call = pool.take();
     ~borrowed() { pool.give(std::move(call)); }
   } own{state_->calls};
-  const auto work = [&] { state_->work(p, cache, *own.call, {arguments, p.visit}); };
+  const auto work = [&] { return state_->work(p, cache, *own.call, {arguments, p.visit}); };
+  bool done = false;
   if (cache.changes_arguments() || p.flags) {
     const std::lock_guard one_at_a_time(cache.state_lock());
-    work();
+    done = work();
   } else {
-    work();
+    done = work();
+  }
+  if (!done) {
+    const later<In, device_switch> there(leave_to_device<In>(*own.call, {arguments, p.visit}));
+    return run(p, arguments, results);
   }
   for (int i = 0; i < p.source.count.results; ++i) results[i].adopt(own.call->result(i).take());
 }
@@ -214,7 +249,10 @@ template <class In>
   auto& cache = reached().cache_of(p);
   later<In, bound_call> call;
   const call_arguments all{arguments, p.visit};
-  state_->bind(p, cache, call, all);
+  if (!state_->bind(p, cache, call, all)) {
+    const later<In, device_switch> there(leave_to_device<In>(call, all));
+    return made_for(p, arguments);
+  }
   later<In, executable>* e = cache.find(call);
   return *(e ? e : state_->specialize(cache, call, all));
 }

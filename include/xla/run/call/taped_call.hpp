@@ -66,6 +66,7 @@ class basic_taped_call final : public call_record {
 
  private:
   void run() {
+    const later<In, device_switch> there(device_of(device_));
     list<shape> shapes;
     for (const bound_slot& s : slots_) shapes.push_back(s.value ? s.value->dims_shape() : shape{});
     symbols_ = evaluate_symbols(p_.source, shapes);
@@ -126,6 +127,7 @@ class basic_taped_call final : public call_record {
 
   const compiled_program& p_;
   const bool winograd_;
+  const std::uint8_t device_ = this_thread.number;
   list<bound_slot> slots_;
   list<rng_state> random_;
   list<std::int64_t> symbols_;

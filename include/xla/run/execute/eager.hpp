@@ -79,12 +79,17 @@ ref<impl> make_impl(const op_record& n, impl* const* inputs) {
   ref<impl> t(new impl);
   static_cast<op_record&>(*t) = n;
   t->order = the_process.tensors.fetch_add(1, std::memory_order_relaxed);
-  bool needs = false;
+  t->device = this_thread.number;
+  bool needs = false, here = true, anywhere = !n.op->impure;
   for (int i = 0; i < n.arity; ++i) {
     if (!inputs[i]) throw runtime_error(std::string(n.op->name) + ": an empty tensor was used");
     t->in[i] = ref<impl>::share(inputs[i]);
     needs |= inputs[i]->needs_grad;
+    here &= inputs[i]->anywhere || inputs[i]->device == t->device;
+    anywhere &= inputs[i]->anywhere;
   }
+  t->anywhere = anywhere;
+  if (!here || n.op->moves) the_process.crossing.load()->find(*t);
   t->needs_grad = needs && n.op->differentiable && grad_enabled();
   return t;
 }

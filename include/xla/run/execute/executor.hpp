@@ -14,6 +14,7 @@
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/state/context.hpp"
+#include "xla/run/state/recording.hpp"
 #include "xla/tensor/buffer.hpp"
 
 namespace xla::detail {
@@ -31,14 +32,18 @@ struct execution_job {
   ~execution_job() = default;
 };
 
-/// The thread that runs traced graphs one after the other, in the order of their tickets, while the
-/// program goes on recording.
+/// The thread of a device that runs traced graphs one after the other, in the order of their
+/// tickets, while the program goes on recording. A ticket's highest byte is the device's number.
 template <class In>
 class basic_executor : exit_hook {
  public:
   using job = later<In, std::shared_ptr<execution_job>>;
 
   static basic_executor& instance() { return part_of(this_thread.device->executions); }
+  /// Who has issued a ticket.
+  static basic_executor& of(std::uint64_t ticket) {
+    return part_of(device_of(static_cast<int>(ticket >> device_bit)).executions);
+  }
   static constexpr fork_order order = fork_order::executions;
   basic_executor() : exit_hook{[](exit_hook& e) { static_cast<basic_executor&>(e).stop(); }} {
     end_at_exit(*this);
@@ -71,6 +76,13 @@ class basic_executor : exit_hook {
   void wait(std::uint64_t ticket) {
     wait_until(ticket);
     check(ticket);
+  }
+  /// The same for a job on this device, of a ticket that another job, or none, has issued.
+  void wait_for_other(std::uint64_t ticket) {
+    if (ticket == 0) return;
+    basic_executor& e = of(ticket);
+    if (&e == this) check(ticket);  // what a job reads was made by earlier ones, or by itself
+    else e.wait(ticket);
   }
   /// Throws what a job that is done threw.
   void check(std::uint64_t ticket) {
@@ -108,6 +120,8 @@ class basic_executor : exit_hook {
 
  private:
   static constexpr std::uint64_t ahead = 2;  ///< executions under way at most: one runs, one waits
+  static constexpr int device_bit = 56;
+  static std::uint64_t first() { return std::uint64_t{this_thread.number} << device_bit; }
   void wait_until(std::uint64_t ticket) {
     if (done_.load(std::memory_order_acquire) >= ticket) return;
     std::unique_lock hold(lock_);
@@ -125,7 +139,9 @@ class basic_executor : exit_hook {
   }
   [[gnu::cold, gnu::noinline]] void begin() {
     thread_ = std::thread([this, device = this_thread.device] {
-      this_thread.device = device;
+      work_on<In>(*device);
+      this_thread.chose = true;
+      if (const auto keep = kernel::detail::keep_on_cores.load()) keep(*kernel::detail::own_cores);
       serve();
     });
   }
@@ -166,8 +182,8 @@ class basic_executor : exit_hook {
   job waiting_[ahead];
   job failed_;
   std::atomic<int> failures_{0};
-  std::uint64_t issued_ = 0;
-  std::atomic<std::uint64_t> done_{0};
+  std::uint64_t issued_ = first();
+  std::atomic<std::uint64_t> done_{first()};
   bool stop_ = false;
   std::thread thread_;
 };
@@ -178,7 +194,7 @@ template <class In = void>
 void wait_for(buffer& b) {
   std::uint64_t ticket = b.ticket.load(std::memory_order_acquire);
   if (ticket == 0) return;
-  later<In, executor>::instance().wait(ticket);
+  later<In, executor>::of(ticket).wait(ticket);
   b.ticket.compare_exchange_strong(ticket, 0);
 }
 XLA_INSTANCE(void wait_for<void>(buffer&));

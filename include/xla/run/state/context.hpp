@@ -4,8 +4,7 @@
 // Where the state of running stands, and nowhere else in run/. A thread has its mode and what it
 // records; a device all that its threads share; the process what is counted and watched. The mode
 // of threads without one of their own is in mode.hpp. Below, memory and its counts are the
-// process's (tensor/buffer.hpp), and so, as there is one device, are the threads that kernels share
-// (kernel/pool.hpp).
+// process's (tensor/buffer.hpp), and a device's cores stand by its number in kernel/cores.hpp.
 
 #include <atomic>
 #include <cstdint>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "xla/base/fork.hpp"
+#include "xla/kernel/cores.hpp"
 
 namespace xla::detail {
 
@@ -23,6 +23,10 @@ class generator;
 class replica;
 class world_maker;
 struct plan_watch;
+struct impl;
+struct cell;
+template <class>
+class ref;
 template <class>
 class basic_op_cache;
 template <class>
@@ -47,11 +51,14 @@ template <class>
 class basic_profiler;
 template <class>
 struct basic_known_peaks;
+template <class>
+struct basic_crossing;
 
 // Parts are made when they are first used, and never destroyed: tensors with static storage are
 // computed and let go of after main.
 
-/// What belongs to a device.
+/// What belongs to a device. A lock that somebody holds who may wait for another device is one of
+/// these parts', or a compiled function's for this device.
 struct device_context {
   std::atomic<generator*> random{nullptr};                 ///< numbers of random ops
   std::atomic<basic_op_cache<void>*> ops{nullptr};         ///< seen in eager mode
@@ -59,8 +66,25 @@ struct device_context {
   std::atomic<basic_tracer<void>*> graphs{nullptr};        ///< that were planned
   std::atomic<arena_store*> arenas{nullptr};               ///< of all those
   std::atomic<detail::replica*> replica{nullptr};  ///< its end of a world; none: it is alone
+  std::atomic<bool> used{false};                   ///< by a thread that chose it
+
+  int number() const noexcept;
+  /// Its place among those that draw random numbers: what the replica said that works on it, or its
+  /// number.
+  int place() const noexcept {
+    const int taken = place_.load(std::memory_order_relaxed);
+    return taken == 0 ? number() : taken - 1;
+  }
+  /// -1: its number again.
+  void take_place(int ordinal) noexcept { place_.store(ordinal + 1, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int> place_{0};  // and 1; 0: its number
 };
-inline constinit device_context the_device;
+inline constexpr int most_devices = kernel::detail::most_shares;
+inline constinit device_context the_devices[most_devices];
+inline device_context& device_of(int number) noexcept { return the_devices[number]; }
+inline int device_context::number() const noexcept { return static_cast<int>(this - the_devices); }
 
 /// What belongs to a thread: its mode, what it records, and where that will run.
 struct thread_context {
@@ -68,13 +92,24 @@ struct thread_context {
   mode own = mode::of_all_threads;
   bool grad_enabled = true;
   bool sets_out = false;                            ///< ops wait to be read: see first_values
+  bool chose = false;                               ///< its device: see device_scope
+  std::uint8_t number = 0;                          ///< of its device
   unsigned taken_back = 0;                          ///< steps that memory has failed
-  basic_recording<void>* recording = nullptr;       ///< none before the first time
+  basic_recording<void>* recording = nullptr;       ///< on its device; none before the first time
+  basic_recording<void>* recordings = nullptr;      ///< its own on all devices
   basic_segment_recorder<void>* segment = nullptr;  ///< the innermost checkpoint()
   basic_write_log<void>* writes = nullptr;          ///< the innermost all_or_nothing()
-  device_context* device = &the_device;
+  device_context* device = the_devices;
 };
 inline constinit thread_local thread_context this_thread;
+
+/// What is done where a thread meets tensors of another device than its own; a program that has one
+/// device has no code for it. run/trace/to_device.hpp has it.
+struct device_crossing {
+  void (*find)(impl& t);  ///< the device of an op whose inputs are not on this thread's
+  void (*start)(impl& t, const ref<impl>* others, int other_count);  ///< an op there
+  void (*write)(cell& c, impl* value, int device);                   ///< into a cell there
+};
 
 /// What ends with the program, the last first: threads, a profile of all of it.
 struct exit_hook {
@@ -96,8 +131,12 @@ struct process_context {
   std::atomic<plan_watch*> watch{nullptr};               ///< runs plans in the executables' stead
   std::atomic<void (*)()> before_plans{nullptr};         ///< called before plans are made
   std::mutex making;                                     ///< held to make a part
+  std::mutex collecting;                                 ///< and to number the leaves of a graph
   std::mutex ending;                                     ///< and to add to:
   exit_hook* at_exit = nullptr;
+  std::atomic<int> devices{0};  ///< how many there are; 0: nobody has asked yet
+  std::atomic<const device_crossing*> crossing{nullptr};  ///< once there are several
+  std::atomic<std::uint64_t> seed{0};  ///< that random numbers of all devices begin with
   alignas(64) std::atomic<std::uint64_t> tensors{0};  ///< that there were: their numbers
   std::atomic<std::uint64_t> executables{0};          ///< likewise
 };

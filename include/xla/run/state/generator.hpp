@@ -19,10 +19,11 @@ namespace xla {
 namespace detail {
 
 /// The generator of a device. Tensors take successive counters in the order in which a program
-/// makes them, the same in every mode.
+/// makes them, the same in every mode. Where one stands is the same number on devices that have
+/// drawn as much; what they draw lies 2^48 counters apart, by their places.
 class generator {
  public:
-  /// Of this thread's device.
+  /// Of this thread's device, as are all who call these.
   static generator& instance() { return part_of(this_thread.device->random); }
   static constexpr fork_order order = fork_order::stores;
   void before_fork() noexcept { lock_.lock(); }
@@ -30,12 +31,13 @@ class generator {
   /// Reserves counters; the result is the state before.
   rng_state take(std::uint64_t counters) {
     const std::lock_guard hold(lock_);
-    return {state_.seed, std::exchange(state_.offset, state_.offset + counters)};
+    return {state_.seed, first() + std::exchange(state_.offset, state_.offset + counters)};
   }
   /// Takes back what was taken at a state, unless others were taken since.
   [[gnu::cold]] void give_back(rng_state at, std::uint64_t counters) noexcept {
     const std::lock_guard hold(lock_);
-    if (state_.seed == at.seed && state_.offset == at.offset + counters) state_ = at;
+    const std::uint64_t offset = at.offset - first();
+    if (state_.seed == at.seed && state_.offset == offset + counters) state_.offset = offset;
   }
   void set(rng_state s) {
     const std::lock_guard hold(lock_);
@@ -47,8 +49,11 @@ class generator {
   }
 
  private:
+  static std::uint64_t first() {
+    return static_cast<std::uint64_t>(this_thread.device->place()) << 48;
+  }
   spin_lock lock_;
-  rng_state state_;
+  rng_state state_{.seed = the_process.seed.load()};
 };
 
 /// Counters for something that may fail: they go back at the end of a scope unless they are used.
@@ -111,5 +116,16 @@ void set_rng_state(rng_state s) {
   detail::generator::instance().set(s);
 }
 XLA_INSTANCE(void set_rng_state<void>(rng_state));
+
+namespace detail {
+template <class>
+[[gnu::cold]] void restart_random_numbers(std::uint64_t seed) {
+  if (this_thread.chose) return generator::instance().set({seed, 0});
+  the_process.seed.store(seed);
+  for (device_context& d : the_devices)
+    if (generator* const own = d.random.load()) own->set({seed, 0});
+}
+XLA_INSTANCE(void restart_random_numbers<void>(std::uint64_t));
+}  // namespace detail
 
 }  // namespace xla

@@ -18,7 +18,7 @@
 
 namespace xla::detail {
 
-/// What a thread has recorded in traced mode, until it is executed.
+/// What a thread has recorded on a device in traced mode, until it is executed.
 template <class In>
 struct basic_recording : pending_list {
   list<std::unique_ptr<step_closure>> closures;  ///< for the end of the step
@@ -52,6 +52,8 @@ struct basic_recording : pending_list {
     gives_back = false;
   }
   basic_recording* next = nullptr;
+  basic_recording* next_own = nullptr;  ///< of the same thread, on another device
+  device_context* device = nullptr;
   bool owned = false;  ///< by a thread that lives
 };
 using recording = basic_recording<void>;
@@ -72,11 +74,14 @@ class basic_recordings {
       r->next = std::exchange(first_, r);
     }
     r->owned = true;
-    return *r;
+    r->device = this_thread.device;
+    r->next_own = this_thread.recordings;
+    return *(this_thread.recordings = r);
   }
-  [[gnu::cold, gnu::noinline]] void give(later<In, recording>& r) noexcept {
+  /// All of a thread.
+  [[gnu::cold, gnu::noinline]] void give(later<In, recording>* r) noexcept {
     const std::lock_guard hold(lock_);
-    r.owned = false;
+    for (; r; r = r->next_own) r->owned = false;
   }
   [[gnu::cold]] void before_fork() {
     lock_.lock();
@@ -85,10 +90,11 @@ class basic_recordings {
   }
   [[gnu::cold]] void after_fork(bool child) noexcept {
     for (auto* r = first_; r; r = r->next) {
-      if (child) r->owned = r == this_thread.recording;
+      if (child) r->owned = false;
       r->links.unlock();
       r->planning.unlock();
     }
+    for (auto* r = this_thread.recordings; r; r = r->next_own) r->owned = true;
     lock_.unlock();
   }
 
@@ -98,22 +104,51 @@ class basic_recordings {
 };
 using recordings = basic_recordings<void>;
 
-/// Gives this thread one.
+/// Gives this thread one on its device.
 template <class In = void>
 [[gnu::cold, gnu::noinline]] void begin_recording() {
   this_thread.recording = &later<In, recordings>::instance().take();
   static thread_local const struct at_thread_exit {
     [[gnu::cold]] ~at_thread_exit() {
-      later<In, recordings>::instance().give(*std::exchange(this_thread.recording, nullptr));
+      this_thread.recording = nullptr;
+      later<In, recordings>::instance().give(std::exchange(this_thread.recordings, nullptr));
     }
   } giving_back;
 }
-/// This thread's.
+/// This thread's on its device.
 template <class In = void>
 later<In, recording>& own_recording() {
   if (!this_thread.recording) begin_recording<In>();
   return *this_thread.recording;
 }
+
+/// From here on this thread works on a device.
+template <class In = void>
+[[gnu::noinline]] void work_on(device_context& d) noexcept {
+  this_thread.device = &d;
+  this_thread.number = static_cast<std::uint8_t>(d.number());
+  kernel::detail::own_cores = &kernel::detail::core_shares[this_thread.number];
+  later<In, recording>* own = this_thread.recordings;
+  while (own && own->device != &d) own = own->next_own;
+  this_thread.recording = own;
+}
+/// Within a scope this thread works on the device of what it is about.
+template <class In>
+class basic_device_switch {
+ public:
+  explicit basic_device_switch(device_context& d) noexcept : before_(this_thread.device) {
+    if (before_ != &d) work_on<In>(d);
+  }
+  ~basic_device_switch() {
+    if (this_thread.device != before_) work_on<In>(*before_);
+  }
+  basic_device_switch(const basic_device_switch&) = delete;
+  basic_device_switch& operator=(const basic_device_switch&) = delete;
+
+ private:
+  device_context* before_;
+};
+using device_switch = basic_device_switch<void>;
 
 /// Records a tensor that is complete.
 template <class In = void>
@@ -144,9 +179,11 @@ decltype(auto) whole_step(F&& f) {
   try {
     return f();
   } catch (const std::bad_alloc&) {
-    if (later<In, recording>* const r = this_thread.recording; r && !is_eager_mode()) {
-      const std::lock_guard hold(r->planning);
-      take_back<In>(*r);
+    if (!is_eager_mode() && this_thread.recordings) {
+      for (later<In, recording>* r = this_thread.recordings; r; r = r->next_own) {
+        const std::lock_guard hold(r->planning);
+        take_back<In>(*r);
+      }
       ++this_thread.taken_back;
     }
     throw;

@@ -15,20 +15,26 @@ struct rng_state {
   friend bool operator==(const rng_state&, const rng_state&) = default;
 };
 
+/// That of this thread's device. Devices that stand at the same number draw different ones.
 template <class = void>
 rng_state get_rng_state();
 template <class = void>
 void set_rng_state(rng_state s);
 
-/// Restarts random numbers: the same seed gives the same numbers, in all three modes. Draws take
-/// them in the order in which they are made. Which of two in one expression that is, C++ leaves
-/// open, and g++ takes one order at run time and another while it compiles: in
-/// rand_like(x) - rand_like(x), dropout(a) + dropout(b) or f(h(x)) + g(h(x)), where h draws, the
-/// two may be exchanged between the modes. With names they are not:
-/// auto a = rand_like(x); auto b = rand_like(x); a - b.
+namespace detail {
+template <class = void>
+void restart_random_numbers(std::uint64_t seed);
+}  // namespace detail
+
+/// Restarts random numbers, of all devices, or within a device_guard of its device: the same seed
+/// gives the same numbers, in all three modes, others on each device. Draws take them in the order
+/// in which they are made. Which of two in one expression that is, C++ leaves open, and g++ takes
+/// one order at run time and another while it compiles: in rand_like(x) - rand_like(x), dropout(a)
+/// + dropout(b) or f(h(x)) + g(h(x)), where h draws, the two may be exchanged between the modes.
+/// With names they are not: auto a = rand_like(x); auto b = rand_like(x); a - b.
 template <class In = void>
 constexpr void manual_seed(std::uint64_t seed) {
-  if (!__builtin_is_constant_evaluated()) set_rng_state<In>({seed, 0});
+  if (!__builtin_is_constant_evaluated()) detail::restart_random_numbers<In>(seed);
   if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body has no generator: call manual_seed() outside");
 }

@@ -40,7 +40,10 @@ class tensor_backward {
     for (auto& [meta, gradient] : found_)
       if (was_let_go(*gradient.value())) make_ready(*gradient.value());
     if (!is_eager_mode())
-      for (auto& [meta, gradient] : found_) own_recording<In>().replaces(*meta);
+      for (auto& [meta, gradient] : found_) {
+        const later<In, device_switch> there(device_of(gradient.value()->device));
+        own_recording<In>().replaces(*meta);
+      }
     for (auto& [meta, gradient] : found_) meta->grad = ref<impl>::share(gradient.value());
   }
   /// Gradients for some tensors; differentiable again when the graph is kept.
@@ -84,6 +87,7 @@ class tensor_backward {
     held_[k].reset();
   }
   static ref<impl> zeros(const impl& like) {
+    const later<In, device_switch> there(device_of(like.device));
     ref<impl> t = run_upload(like.type, like.dims_shape(), nullptr);
     std::memset(t->data->memory, 0, bytes_of(*t));
     return t;
@@ -159,6 +163,7 @@ class tensor_backward {
 
   void step(impl& t, const handle& gradient) {
     if (is<op::compiled_result>(t)) return pass(*t.in[0], gradient);
+    const later<In, device_switch> there(device_of(t.device));
     gradient_scope s(count_inputs(t, tensor_at));
     int i = 0;
     each_input(t, tensor_at, [&](const ref<impl>& in) {

@@ -56,6 +56,7 @@ template <class In>
 struct basic_traced_job final : execution_job {
   later<In, traced_entry>* entry = nullptr;
   list<ref<buffer>> leaves;
+  list<ref<buffer>> guests;   ///< those that other devices may write, so that these do not
   list<ref<buffer>> outputs;  ///< of writes, then of results
   list<rng_state> random;
   bool holding = false;
@@ -65,7 +66,7 @@ struct basic_traced_job final : execution_job {
   run_arguments arguments() const { return {slots.data(), targets.data(), random.data()}; }
 
   void run() override {
-    for (const auto& b : leaves) later<In, executor>::instance().check(b->ticket.load());
+    for (const auto& b : leaves) later<In, executor>::instance().wait_for_other(b->ticket.load());
     if (const engine* by = entry->ready->made_by()) by->note_run();
     const timed sample(global_metrics<In>().execute_time);
     for (const auto& b : outputs) b->forget_forms();
@@ -84,6 +85,7 @@ struct basic_traced_job final : execution_job {
         for (auto& b : *held) b->in_flight.fetch_sub(1, std::memory_order_acq_rel);
       held->clear();
     }
+    guests.clear();
     holding = false;
   }
 };
@@ -101,12 +103,15 @@ class basic_tracer {
   /// Everything that is pending in a recording, this thread's or another's, as one graph. Who waits
   /// for it runs it, if nothing else is under way. When memory fails, what the recording wrote is
   /// taken back.
-  [[gnu::noinline]] void flush(later<In, recording>& from, std::string_view cause, bool waits) {
+  [[gnu::noinline]] static void flush(later<In, recording>& from, std::string_view cause,
+                                      bool waits) {
     const std::lock_guard planning(from.planning);
     if (from.size() == 0) return from.begin_anew();
-    const std::lock_guard hold(lock_);
+    const later<In, device_switch> there(*from.device);
+    basic_tracer& own = instance();
+    const std::lock_guard hold(own.lock_);
     try {
-      start(from, cause, waits);
+      own.start(from, cause, waits);
     } catch (const std::bad_alloc&) {
       take_back<In>(from);
       throw;
@@ -201,6 +206,7 @@ class basic_tracer {
     for (impl* leaf : graph.leaves()) {
       if (job.entry->ready->on_host()) elements_of(*leaf);
       job.leaves.push_back(leaf->data);
+      if (leaf->device != this_thread.number) job.guests.push_back(leaf->data);
       job.slots.push_back({.value = leaf->data.get()});
     }
     int aliased = 0;
@@ -300,8 +306,7 @@ void make_ready(impl& t, std::string_view cause = "value read before sync") {
   if constexpr (has_traced_mode)
     if (pending_list* const list = t.pending.load(std::memory_order_acquire)) {
       if (first_values::has(list)) make_first_value<In>(t);
-      else
-        later<In, tracer>::instance().flush(static_cast<later<In, recording>&>(*list), cause, true);
+      else later<In, tracer>::flush(static_cast<later<In, recording>&>(*list), cause, true);
     }
   if (t.data) return;
   if (t.failed) refuse_failed<In>(t);
@@ -339,6 +344,7 @@ template <class In>
     if (stack.size() > depth) continue;
     stack.pop_back();
     if (t.data) continue;
+    const later<In, device_switch> there(device_of(t.device));
     for (int i = 0; i < t.arity; ++i) {
       make_ready(*t.in[i]);
       wait_for(*t.in[i]->data);
@@ -359,8 +365,16 @@ XLA_INSTANCE(void keep_closure<void>(std::unique_ptr<step_closure>));
 template <class In = void>
 void flush_own(std::string_view cause, bool wait) {
   if constexpr (has_traced_mode)
-    if (this_thread.recording)
-      later<In, tracer>::instance().flush(own_recording<In>(), cause, wait);
+    for (later<In, recording>* r = this_thread.recordings; r; r = r->next_own)
+      later<In, tracer>::flush(*r, cause, wait);
+}
+
+/// Waits until a device has run what it was given.
+template <class In = void>
+void finish_device(device_context& d) {
+  const later<In, device_switch> there(d);
+  later<In, executor>& e = later<In, executor>::instance();
+  e.check(e.wait_all());
 }
 
 /// Runs what is pending to its end, before a profile.
@@ -368,7 +382,8 @@ template <class In = void>
 void finish_traced() {
   if (!has_traced_mode || is_eager_mode()) return;
   flush_own<In>("profile", true);
-  later<In, executor>::instance().wait_all();
+  for (device_context& d : the_devices)
+    if (auto* const e = d.executions.load(std::memory_order_acquire)) e->wait_all();
 }
 XLA_INSTANCE(void finish_traced<void>());
 
@@ -377,9 +392,15 @@ void run_sync(bool wait) {
   global_metrics<In>().mark_step.add();
   flush_own<In>("user sync", wait);
   list<std::unique_ptr<step_closure>> closures;
-  if (this_thread.recording) closures.swap(this_thread.recording->closures);
-  later<In, executor>& e = later<In, executor>::instance();
-  if (wait || !closures.empty()) e.check(e.wait_all());
+  for (later<In, recording>* r = this_thread.recordings; r; r = r->next_own) {
+    for (auto& c : r->closures) closures.push_back(std::move(c));
+    r->closures.clear();
+  }
+  if (wait || !closures.empty()) {
+    if (!this_thread.recording) finish_device<In>(*this_thread.device);
+    for (later<In, recording>* r = this_thread.recordings; r; r = r->next_own)
+      finish_device<In>(*r->device);
+  }
   for (const auto& c : closures) c->run();
 }
 XLA_INSTANCE(void run_sync<void>(bool));

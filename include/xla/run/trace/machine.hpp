@@ -9,47 +9,13 @@
 #include "xla/op/op.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/execute/in_order.hpp"
+#include "xla/run/state/devices.hpp"
 #include "xla/run/state/first_values.hpp"
 #include "xla/run/state/write_log.hpp"
 #include "xla/run/trace/lazy.hpp"
-#include "xla/run/trace/segment_recorder.hpp"
+#include "xla/run/trace/to_device.hpp"
 
 namespace xla::detail {
-
-/// The tensor that an op makes, before it is recorded or executed.
-template <class In = void>
-ref<impl> new_op(const node& n, impl* const* inputs) {
-  ref<impl> t = make_impl(n, inputs);
-  later<In, segment_recorder>::note(*t);
-  return t;
-}
-
-/// Records it or executes it, in the mode of the moment; with the other results of an op that has
-/// several.
-template <class In = void>
-void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
-  if constexpr (has_traced_mode) {
-    if (!is_eager_mode()) {
-      for (int i = 0; i < t.arity; ++i) make_recordable(*t.in[i]);
-      add_pending(&t);
-      for (int k = 0; k < other_count; ++k) add_pending(others[k].get());
-      return;
-    }
-  }
-  if (has_traced_mode && this_thread.sets_out) return;
-  for (int i = 0; i < t.arity; ++i) {
-    make_ready(*t.in[i]);
-    wait_for(*t.in[i]->data);
-  }
-  for (int k = 0; k < other_count; ++k) {
-    impl& other = *others[k];
-    const shape dims = other.dims_shape();
-    other.data = ref<buffer>(buffer::make(bytes_of(other), {t.op->name, &dims}));
-  }
-  execute_now(t, {}, others, other_count);
-  drop_inputs(t);
-  for (int k = 0; k < other_count; ++k) drop_inputs(*others[k]);
-}
 
 /// A tensor of random numbers, which move the generator when it is recorded or executed.
 template <class In = void>
@@ -83,7 +49,9 @@ ref<impl> new_leaf(dtype type, const shape& dims) {
   n.op = &builtin<op::input>;
   n.type = type;
   n.set_shape(dims);
-  return make_impl(n, nullptr);
+  ref<impl> t = make_impl(n, nullptr);
+  t->anywhere = false;
+  return t;
 }
 
 template <class In = void>
@@ -124,15 +92,19 @@ ref<impl> run_detach(impl* t) {
 }
 XLA_INSTANCE(ref<impl> run_detach<void>(impl*));
 
-/// Binds a cell to a new value. Gradients are collected there and flow no further.
-template <class In = void>
+/// Binds a cell to a new value, on its device. Gradients are collected there and flow no further.
+template <class In>
 void run_write(cell& c, impl* value) {
   if (c.functional) {
     note_write<In>(&c, nullptr);
     c.current = ref<impl>::share(value);
     return;
   }
+  const int device = c.current ? c.current->device : value->device;
+  if (device != this_thread.number || device != value->device)
+    return the_process.crossing.load()->write(c, value, device);
   ref<impl> t = new_detached(value);
+  t->anywhere = false;
   t->meta = c.meta;
   t->needs_grad = c.meta && c.meta->requires_grad;
   if (impl* const old = c.value(); old && !is_eager_mode()) {
@@ -240,6 +212,7 @@ template <class In>
       own.meta = ref<grad_meta>(new grad_meta);
       own.meta->of_tensor = true;
     }
+    own.anywhere = false;
     own.meta->requires_grad = on;
     own.needs_grad = on;
   });
@@ -256,18 +229,25 @@ template <class In>
   impl* t = h.value();
   if (!t || !t->meta)
     throw runtime_error("set_grad: the tensor collects no gradients; requires_grad_()");
-  whole_step<In>([t] {
+  whole_step<In>([&] {
     note_write<In>(nullptr, t->meta.get());
+    const later<In, device_switch> there(device_of(t->device));
     if (!is_eager_mode()) own_recording<In>().replaces(*t->meta);
+    t->meta->grad = ref<impl>::share(gradient.value());
+    if (t->meta->grad->device != t->device)
+      t->meta->grad = run_to_device<In>(gradient.value(), t->device);
   });
-  t->meta->grad = ref<impl>::share(gradient.value());
 }
 
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::zero_grad(const handle& h) {
   impl* t = h.value();
   if (!t || !t->meta || !t->meta->grad) return;
-  if (!is_eager_mode()) whole_step<In>([t] { own_recording<In>().replaces(*t->meta); });
+  if (!is_eager_mode())
+    whole_step<In>([t] {
+      const later<In, device_switch> there(device_of(t->device));
+      own_recording<In>().replaces(*t->meta);
+    });
   t->meta->grad.reset();
 }
 
@@ -300,6 +280,7 @@ void run_place(handle& h, ref<impl> value, bool trainable) {
   change(*c->current, [&](impl& t) {
     t.meta = c->meta;
     t.needs_grad = trainable;
+    t.anywhere = false;
   });
   h.refer(c.take());
 }
@@ -377,6 +358,7 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
   wait_for<In>(*t->data);
   node all = n;
   all.arity = static_cast<std::int8_t>(1 + count);
+  const later<In, device_switch> there(device_of(t->device));
   t->data->forget_forms();
   execute_now<In>(*make_impl<In>(all, inputs), t->data);
   return true;

@@ -23,7 +23,6 @@ class basic_traced_graph {
   basic_traced_graph(const basic_traced_graph&) = delete;
   ~basic_traced_graph() {
     for (auto& t : nodes_) t->index = -1;
-    for (impl* leaf : leaves_) leaf->index = -1;
   }
 
   /// Takes everything that is pending in a recording, in the order of recording. What another
@@ -32,13 +31,7 @@ class basic_traced_graph {
     take(from);
     for (int i = 0; i < nodes_.size(); ++i) nodes_[i]->index = i;
     uses_.assign(nodes_.size(), 0);
-    for (auto& t : nodes_)
-      for (int k = 0; k < t->arity; ++k) see(*t->in[k]);
-    find_outputs();
-    for (auto& t : nodes_) {
-      sign(*t);
-      if (const impl* old = t->previous.get(); old && is_leaf(*old)) ++leaf_uses_[old->index];
-    }
+    number_and_sign();
     passes_ = passes_at_run_time<In>().load(std::memory_order_relaxed);
     put(passes_.left_out);
     hash_ = 0;
@@ -95,6 +88,24 @@ class basic_traced_graph {
     int after[2] = {-1, -1};
   };
 
+  // Leaves keep their number meanwhile, and other devices' graphs may have the same ones.
+  void number_and_sign() {
+    struct numbering {
+      list<impl*>& leaves;
+      std::lock_guard<std::mutex> alone{the_process.collecting};
+      ~numbering() {
+        for (impl* leaf : leaves) leaf->index = -1;
+      }
+    } const for_now{leaves_};
+    for (auto& t : nodes_)
+      for (int k = 0; k < t->arity; ++k) see(*t->in[k]);
+    find_outputs();
+    for (auto& t : nodes_) {
+      sign(*t);
+      if (const impl* old = t->previous.get(); old && is_leaf(*old)) ++leaf_uses_[old->index];
+    }
+  }
+
   void take(pending_list& from) {
     const int most = from.size();
     nodes_.reserve(most);
@@ -107,8 +118,8 @@ class basic_traced_graph {
   void see(impl& in) {
     if (in.is_pending()) ++uses_[in.index];
     else if (in.index < 0) {
-      leaves_.push_back(&in);
       leaf_uses_.push_back(1);
+      leaves_.push_back(&in);
       in.index = leaves_.size() - 1;
     } else {
       ++leaf_uses_[in.index];

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include "xla/base/error.hpp"
+#include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
+#include "xla/kernel/pool.hpp"
+#include "xla/run/state/recording.hpp"
+#include "xla/tensor/device.hpp"
+
+namespace xla::detail {
+
+#if defined(__linux__)
+/// The cores that this process may use, and the devices' parts of them.
+template <class>
+class basic_cores {
+ public:
+  static basic_cores& instance() {
+    static basic_cores c;
+    return c;
+  }
+  /// Where there is none for each device, the system places the threads.
+  [[gnu::cold]] bool suffice(int devices) const {
+    return devices > 1 && CPU_COUNT(&all_) >= devices;
+  }
+  /// The i-th of n equal parts, neighbours together.
+  [[gnu::cold]] void keep_on(int i, int n) const {
+    const int cores = CPU_COUNT(&all_), first = i * cores / n, end = (i + 1) * cores / n;
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    for (int cpu = 0, k = 0; cpu < CPU_SETSIZE && k < end; ++cpu) {
+      if (!CPU_ISSET(cpu, &all_)) continue;
+      if (k++ >= first) CPU_SET(cpu, &own);
+    }
+    sched_setaffinity(0, sizeof own, &own);  // refused: the thread goes on where it may
+  }
+  /// Where this thread may run, to be let go there again.
+  [[gnu::cold]] void note_thread() { of_thread = cores_of_thread(); }
+  [[gnu::cold]] void let_go() { sched_setaffinity(0, sizeof of_thread, &of_thread); }
+
+ private:
+  [[gnu::cold]] static cpu_set_t cores_of_thread() {
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    sched_getaffinity(0, sizeof own, &own);
+    return own;
+  }
+  static inline thread_local cpu_set_t of_thread;
+  const cpu_set_t all_ = cores_of_thread();
+};
+#endif
+
+/// Gives each of n devices its share of the machine.
+template <class In = void>
+[[gnu::cold]] void share_machine(int n) {
+  if (n > 1) the_process.crossing.store(&later<In, basic_crossing<void>>::all);
+  the_process.devices.store(n);
+  const int each = std::max(1, kernel::detail::machine_threads() / n);
+  for (int i = 0; i < n; ++i) kernel::detail::core_shares[i].threads.store(each);
+#if defined(__linux__)
+  const bool kept = basic_cores<void>::instance().suffice(n);
+  kernel::detail::keep_on_cores.store(kept ? +[](const kernel::detail::core_share& own) {
+    basic_cores<void>::instance().keep_on(static_cast<int>(&own - kernel::detail::core_shares),
+                                          the_process.devices.load());
+  } : nullptr);
+#endif
+}
+
+template <class In>
+[[gnu::cold]] int basic_devices<In>::count() {
+  if (const int n = the_process.devices.load()) return n;
+  const char* const wanted = std::getenv("XLA_DEVICES");
+  const long n = wanted ? std::strtol(wanted, nullptr, 10) : 1;
+  const std::lock_guard hold(the_process.making);
+  if (the_process.devices.load() == 0)
+    share_machine<In>(static_cast<int>(std::clamp<long>(n, 1, most_devices)));
+  return the_process.devices.load();
+}
+
+template <class In>
+[[gnu::cold]] void basic_devices<In>::set_count(int n, const call_site& site) {
+  int used = 1;
+  for (int i = 1; i < most_devices; ++i)
+    if (the_devices[i].used.load()) used = i + 1;
+  text t;
+  if (n < 1 || n > most_devices) t << "there can be 1 to " << most_devices << " devices, not " << n;
+  else if (n < used) t << "xla:" << used - 1 << " has been used, so there cannot be only " << n;
+  if (!t.empty()) throw runtime_error(join({site.function, ": ", t.view()}));
+  const std::lock_guard hold(the_process.making);
+  share_machine<In>(n);
+}
+
+template <class In>
+[[gnu::cold]] int basic_devices<In>::current() {
+  return this_thread.number;
+}
+
+template <class In>
+[[gnu::cold]] int basic_devices<In>::enter(int device) {
+  count();  // where nobody has asked yet
+  const int before = this_thread.chose ? this_thread.number : -1;
+  device_context& d = device_of(device);
+  d.used.store(true, std::memory_order_relaxed);
+#if defined(__linux__)
+  if (!this_thread.chose && kernel::detail::keep_on_cores.load())
+    basic_cores<In>::instance().note_thread();
+#endif
+  this_thread.chose = true;
+  work_on<In>(d);
+  if (const auto keep = kernel::detail::keep_on_cores.load()) keep(*kernel::detail::own_cores);
+  return before;
+}
+
+template <class In>
+[[gnu::cold]] void basic_devices<In>::leave(int before) {
+  if (before >= 0) return void(enter(before));
+  this_thread.chose = false;
+  work_on<In>(device_of(0));
+#if defined(__linux__)
+  if (kernel::detail::keep_on_cores.load()) basic_cores<In>::instance().let_go();
+#endif
+}
+
+template <class In>
+[[noreturn, gnu::cold]] void basic_devices<In>::refuse(int index, const call_site& site) {
+  const int n = count();
+  text sentence;
+  sentence << site.function << ": there is no device " << index << "; there ";
+  if (n == 1) sentence << "is device 0; more by set_device_count(n) or XLA_DEVICES=n";
+  else sentence << "are devices 0 to " << n - 1;
+  sentence << site.at;
+  throw runtime_error(std::string(sentence.view()));
+}
+
+XLA_INSTANCE(struct basic_devices<void>);
+
+/// A replica's thread works on a device within a scope; as xla::device_guard.
+template <class In>
+class basic_device_scope {
+ public:
+  explicit basic_device_scope(device_context& d) : before_(basic_devices<In>::enter(d.number())) {}
+  ~basic_device_scope() { basic_devices<In>::leave(before_); }
+  basic_device_scope(const basic_device_scope&) = delete;
+  basic_device_scope& operator=(const basic_device_scope&) = delete;
+
+ private:
+  int before_;
+};
+using device_scope = basic_device_scope<void>;
+
+}  // namespace xla::detail

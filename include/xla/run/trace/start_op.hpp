@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/base/later.hpp"
+#include "xla/run/execute/eager.hpp"
+#include "xla/run/state/recording.hpp"
+#include "xla/run/trace/lazy.hpp"
+#include "xla/run/trace/segment_recorder.hpp"
+
+namespace xla::detail {
+
+/// The tensor that an op makes, before it is recorded or executed.
+template <class In = void>
+ref<impl> new_op(const node& n, impl* const* inputs) {
+  ref<impl> t = make_impl(n, inputs);
+  later<In, segment_recorder>::note(*t);
+  return t;
+}
+
+/// Records it or executes it on its device, in the mode of the moment; with the other results of an
+/// op that has several.
+template <class In = void>
+void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
+  if (t.device != this_thread.number)
+    return the_process.crossing.load()->start(t, others, other_count);
+  if constexpr (has_traced_mode) {
+    if (!is_eager_mode()) {
+      for (int i = 0; i < t.arity; ++i) make_recordable(*t.in[i]);
+      add_pending(&t);
+      for (int k = 0; k < other_count; ++k) add_pending(others[k].get());
+      return;
+    }
+  }
+  if (has_traced_mode && this_thread.sets_out) return;
+  for (int i = 0; i < t.arity; ++i) {
+    make_ready(*t.in[i]);
+    wait_for(*t.in[i]->data);
+  }
+  for (int k = 0; k < other_count; ++k) {
+    impl& other = *others[k];
+    const shape dims = other.dims_shape();
+    other.data = ref<buffer>(buffer::make(bytes_of(other), {t.op->name, &dims}));
+  }
+  execute_now(t, {}, others, other_count);
+  drop_inputs(t);
+  for (int k = 0; k < other_count; ++k) drop_inputs(*others[k]);
+}
+
+}  // namespace xla::detail

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstring>
+#include <utility>
+
+#include "xla/graph/builtin.hpp"
+#include "xla/kernel/call.hpp"
+#include "xla/op/rule.hpp"
+#include "xla/run/trace/start_op.hpp"
+#include "xla/tensor/machine.hpp"
+
+namespace xla::detail {
+
+/// The same elements on a device. Gradients come back to where they were.
+struct moved {
+  template <class In>
+  static void gradient(gradient_scope& s) {
+    const int home = s.in[0].value()->device;
+    later<In, basic_machine<void>>::to_device(s.grad, home, s.result[0]);
+  }
+  static void run(const kernel_call& call) {
+    const std::int64_t bytes = count(*call.out_shape) * call.attributes<op::to_device>().width;
+    if (bytes > 0) std::memcpy(call.out, call.in[0], static_cast<std::size_t>(bytes));
+  }
+  template <class In>
+  static constexpr op_info info = [] {
+    op_info i = builtin<op::to_device>;
+    i.moves = i.differentiable = true;
+    i.run = &run;
+    i.gradient = &gradient<In>;
+    return i;
+  }();
+};
+
+template <class In = void>
+[[gnu::cold, gnu::noinline]] node moving(const impl& from, int device) {
+  node n;
+  n.op = &moved::info<In>;
+  n.type = from.type;
+  n.arity = 1;
+  n.set<op::to_device>({device, static_cast<int>(size_of(from.type))});
+  n.set_shape(from.dims_shape());
+  return n;
+}
+/// The same tensor on a device; itself where it is there already.
+template <class In = void>
+[[gnu::cold, gnu::noinline]] ref<impl> run_to_device(impl* from, int device) {
+  if (from->device == device && !from->anywhere) return ref<impl>::share(from);
+  ref<impl> t = new_op<In>(moving<In>(*from, device), &from);
+  start_op<In>(*t);
+  return t;
+}
+
+template <class In = void>
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_two_devices(std::string_view function,
+                                                               const text& a, const impl& on_one,
+                                                               const text& b,
+                                                               const impl& on_other) {
+  text t(function);
+  t << ": " << a.view() << " is on xla:" << int{on_one.device} << " and " << b.view()
+    << " on xla:" << int{on_other.device} << "; bring all to one device: x.to(device)";
+  throw runtime_error(std::string(t.view()));
+}
+XLA_INSTANCE(void refuse_two_devices<void>(std::string_view, const text&, const impl&, const text&,
+                                           const impl&));
+
+/// Finds the device of an op whose inputs are not all on this thread's.
+template <class In>
+[[gnu::cold]] void find_device(impl& t) {
+  if (t.op->moves) {
+    t.device = static_cast<std::uint8_t>(t.attributes<op::to_device>().device);
+    t.anywhere = false;
+    return;
+  }
+  const impl* first = nullptr;
+  for (int i = 0; i < t.arity; ++i) {
+    const impl& in = *t.in[i];
+    if (in.anywhere) continue;
+    if (first && first->device != in.device)
+      refuse_two_devices<In>(t.op->name, text("a tensor of shape ") << first->dims_shape(), *first,
+                             text("one of shape ") << in.dims_shape(), in);
+    first = &in;
+  }
+  if (first) t.device = first->device;
+}
+
+template <class In>
+[[gnu::cold]] void start_there(impl& t, const ref<impl>* others, int other_count) {
+  const later<In, device_switch> there(device_of(t.device));
+  start_op<In>(t, others, other_count);
+}
+
+template <class In = void>
+void run_write(cell& c, impl* value);
+
+template <class In>
+[[gnu::cold]] void write_there(cell& c, impl* value, int device) {
+  const later<In, device_switch> there(device_of(device));
+  ref<impl> copy;
+  if (value->device != device) value = (copy = run_to_device<In>(value, device)).get();
+  run_write<In>(c, value);
+}
+
+template <class In>
+struct basic_crossing {
+  static constexpr device_crossing all{&find_device<In>, &start_there<In>, &write_there<In>};
+};
+
+template <class In>
+[[gnu::cold]] void basic_machine<In>::to_device(const handle& h, int device, handle& result) {
+  impl* const t = h.value();
+  const handle* const in = &h;
+  if (!t || (t->device == device && !t->anywhere)) result = h;
+  else run(moving<In>(*t, device), &in, 1, result);
+}
+
+template <class In>
+[[gnu::cold]] void basic_machine<In>::move_to_device(const handle& h, int device) {
+  if (!h.place()) return;
+  cell& c = *h.place();
+  const grad_scope off(false);
+  const auto move = [&](ref<impl>& t) {
+    t = run_to_device<In>(t.get(), device);
+    make_ready<In>(*t);
+    wait_for<In>(*t->data);
+  };
+  ref<impl> value = ref<impl>::share(c.value()), gradient;
+  if (c.meta) gradient = c.meta->grad;
+  if (value->device == device) return;
+  move(value);
+  if (gradient) move(gradient);
+  value->meta = c.meta;
+  value->needs_grad = c.meta && c.meta->requires_grad;
+  c.current = std::move(value);
+  if (c.meta) c.meta->grad = std::move(gradient);
+}
+
+template <class In>
+[[gnu::cold]] int basic_machine<In>::work_on(int device) {
+  const int before = this_thread.number;
+  if (device != before) detail::work_on<In>(device_of(device));
+  return before;
+}
+
+template <class In>
+[[gnu::cold]] int basic_machine<In>::work_on(const handle& like) {
+  return work_on(like.device_number());
+}
+
+template <class In>
+[[gnu::cold]] void basic_machine<In>::settle(handle& h) {
+  h.value()->anywhere = false;
+}
+
+}  // namespace xla::detail
