@@ -24,6 +24,10 @@ struct fresh_buffer {
 /// tables keep their memory between calls.
 template <class In>
 struct basic_bound_call {
+  basic_bound_call() = default;
+  basic_bound_call(const basic_bound_call&) = delete;
+  [[gnu::cold, gnu::noinline]] ~basic_bound_call() {}  // one for all that let go of calls
+
   list<bound_slot> slots;
   list<double> facts;
   list<fresh_buffer> fresh;  ///< zeros for gradients, then writes, then results

@@ -26,9 +26,7 @@ later<In, std::unique_ptr<executable>> specialize(const program& p, const region
                                                   list<shape> slots, const list<char>& absent,
                                                   bool winograd, arena_store& arenas) {
   return std::make_unique<later<In, planned>>(
-      later<In, specializer>(size_program<In>(p, std::move(slots), absent, winograd), kernels)
-          .run(),
-      arenas);
+      size_program<In>(p, std::move(slots), absent, winograd), kernels, arenas);
 }
 XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const region_kernel*,
                                                           list<shape>, const list<char>&, bool,

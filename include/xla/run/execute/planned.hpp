@@ -166,10 +166,12 @@ void prepare_for_plans() {
 template <class In>
 class basic_planned final : public basic_executable<In> {
  public:
-  /// Its arenas are of a store that outlives it.
-  [[gnu::cold]] explicit basic_planned(later<In, plan>&& p,
-                                       arena_store& store = part_of(this_thread.device->arenas))
+  /// kernels: by distinct key; none where regions run op by op. Its arenas are of a store that
+  /// outlives it.
+  [[gnu::cold]] basic_planned(later<In, sized_program>&& p, const region_kernel* kernels,
+                              arena_store& store = part_of(this_thread.device->arenas))
       : basic_executable<In>(nullptr, true), plan_(std::move(p)), store_(store) {
+    later<In, specializer>(plan_, kernels).run();
     is_once_.assign(plan_.steps.size(), false);
     for (int i : plan_.once) is_once_[i] = true;
   }

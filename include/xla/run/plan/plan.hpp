@@ -86,7 +86,7 @@ template <class In>
 struct basic_plan : basic_sized_program<In> {
   [[gnu::cold]] explicit basic_plan(basic_sized_program<In>&& p)
       : basic_sized_program<In>(std::move(p)) {}
-  [[gnu::cold]] basic_plan(basic_plan&&) = default;
+  basic_plan(const basic_plan&) = delete;
 
   list<int> base;          ///< per value: the value whose elements it shares
   list<placement> places;  ///< per value, of its base

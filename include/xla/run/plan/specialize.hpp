@@ -26,13 +26,12 @@ template <class In>
 template <class In>
 class basic_specializer {
  public:
-  basic_specializer(later<In, sized_program>&& p, const region_kernel* kernels)
+  basic_specializer(later<In, plan>& of, const region_kernel* kernels)
       : kernels_(kernels),
-        out_(std::move(p)),
+        out_(of),
         wanted_(p_.passes & passes_at_run_time<In>().load(std::memory_order_relaxed)) {}
 
-  /// The plan is the caller's to move.
-  later<In, plan>&& run() {
+  void run() {
     find_bases();
     place_values();
     find_once();
@@ -51,7 +50,6 @@ class basic_specializer {
       const place where = out_.places[base(v)].where;
       if (base(v) != v && where != place::arena && where != place::slice) out_.moving.push_back(v);
     }
-    return std::move(out_);
   }
 
  private:
@@ -234,7 +232,7 @@ class basic_specializer {
   }
 
   const region_kernel* kernels_;
-  later<In, plan> out_;
+  later<In, plan>& out_;
   const program& p_ = out_.source;
   const Passes wanted_;
   list<int> made_;      // per value: the step that makes it

@@ -45,8 +45,7 @@ struct basic_traced_entry {
     }
     lowered.build(graph, {});
     ready = std::make_unique<later<In, planned>>(
-        later<In, specializer>(size_program<In>(lowered.view(), graph.leaf_shapes(), {}), nullptr)
-            .run());
+        size_program<In>(lowered.view(), graph.leaf_shapes(), {}), nullptr);
   }
 };
 using traced_entry = basic_traced_entry<void>;
