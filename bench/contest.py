@@ -29,12 +29,13 @@ class Program:
         self.about = self.answer()
 
     def answer(self):
-        """The next line that is JSON; libraries print warnings in between."""
+        """The next line that is an object of JSON; libraries print warnings in between."""
         for line in self.process.stdout:
-            try:
-                return json.loads(line)
-            except ValueError:
-                continue
+            if line.startswith("{"):
+                try:
+                    return json.loads(line)
+                except ValueError as error:
+                    raise RuntimeError(f"{self.command[0]} answers {line.strip()}") from error
         raise RuntimeError(f"{self.command[0]} ended early")
 
     def ask(self, line):

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -80,6 +81,15 @@ pair_result measure_pair(A&& ours, B&& theirs) {
     speed.push_back(b.back() / a.back());
   }
   return {spread_of(a), spread_of(b), spread_of(speed)};
+}
+
+/// A number as Python's json reads it.
+inline std::string json_number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
+  char text[40];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
 }
 
 /// One measured thing on one line of JSON.

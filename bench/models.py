@@ -33,19 +33,19 @@ class Model(NamedTuple):
     gflop: float           # forward, one sample
     seed: tuple            # compiled over traced in PyTorch/XLA's tables: inference, training
     wanted: tuple          # times PyTorch's best: inference of one sample, training
-    random: bool = False   # has dropout, so its losses are compared in evaluation
+    random: bool = False   # has dropout that stays, so its losses are compared in evaluation
 
 
 MODELS = {
-    "squeezenet1_1": Model("SqueezeNet 1.1", 0.70, (2.29, 1.41), (CONVNET, CONVNET), True),
+    "squeezenet1_1": Model("SqueezeNet 1.1", 0.70, (2.29, 1.41), (CONVNET, CONVNET)),
     "resnet18": Model("ResNet-18", 3.63, (2.59, 1.33), (CONVNET, CONVNET)),
-    "mobilenet_v2": Model("MobileNet-v2", 0.60, (18.62, 1.40), (1.7, 1.7), True),
-    "alexnet": Model("AlexNet", 1.43, (1.28, 1.12), (1, 1), True),
-    "mnasnet1_0": Model("MNASNet 1.0", 0.63, (2.68, 1.19), (1.7, 1.7), True),
+    "mobilenet_v2": Model("MobileNet-v2", 0.60, (18.62, 1.40), (1.7, 1.7)),
+    "alexnet": Model("AlexNet", 1.43, (1.28, 1.12), (1, 1)),
+    "mnasnet1_0": Model("MNASNet 1.0", 0.63, (2.68, 1.19), (1.7, 1.7)),
     "resnet50": Model("ResNet-50", 8.18, (2.64, 1.33), (1.5, 1.3)),
     "resnext50_32x4d": Model("ResNeXt-50 32x4d", 8.46, (1.91, 1.43), (CONVNET, CONVNET)),
     "bert": Model("BERT-base, 128 tokens", 22.35, (7.49, 3.07), (1, 1), True),
-    "vgg16": Model("VGG-16", 30.94, (1.33, 0.81), (1.5, 1.5), True),
+    "vgg16": Model("VGG-16", 30.94, (1.33, 0.81), (1.5, 1.5)),
     "vit": Model("ViT-B/16", 35.13, (3.52, 1.87), (1, 1)),
 }
 # What each part times, and with which of our ways; those of `once` in one turn after the rounds.
@@ -59,7 +59,7 @@ ONCE = {"training": ("unsynced", "model"), "reading1": ("unsynced",)}
 UNSYNCED = 20          # steps of traced mode that nothing waits for, where they are done in time
 TURN, LONG = 0.3, 10   # seconds of a turn, and of the unsynced steps at most
 HOPELESS = 1.25        # a peer's way that takes so many times PyTorch's best is left after a round
-AGREE = {"training": 1e-3, "reading": 1e-3}
+AGREE = {"training": 2e-4, "reading": 1e-3}
 MEGABYTE = 1e6
 
 
@@ -178,7 +178,8 @@ class Contest:
 
 def check_training(name, ours, peers, pool):
     """All train alike: the losses of three steps on two samples, by program, within a share of the
-    first loss."""
+    first loss. Their gradients are clipped to a norm of 1: with full steps on so few samples rounding
+    grows a thousandfold from one loss to the next, in PyTorch's two memory formats as well."""
     how = "evaluation" if MODELS[name].random else "training"
     asked = {p.about["ready"]: pool.submit(p.ask, f"check {how}") for p in (ours, *peers)}
     losses = {}

@@ -28,8 +28,7 @@ int serve(std::string_view mode, Run&& run) {
     int n = 0;
     if (!(words >> command >> n) || command != "run") break;
     const turn t = run(n);
-    std::cout.precision(9);
-    std::cout << R"({"ns": )" << std::int64_t(t.ns) << R"(, "loss": )" << t.loss << "}"
+    std::cout << R"({"ns": )" << std::int64_t(t.ns) << R"(, "loss": )" << json_number(t.loss) << "}"
               << std::endl;
   }
   return 0;

@@ -13,6 +13,7 @@ from torch import nn
 
 import images_task as images
 import task
+from models_torch import set_weights
 
 FORMATS = ("channels_last", "contiguous_format")
 LABELS = {"eager": "PyTorch eager", "compile": "torch.compile", "frozen": "PyTorch frozen"}
@@ -40,15 +41,6 @@ def make_model(name, order):
         import torchvision
         model = torchvision.models.resnet18()
     return model.to(memory_format=order) if order else model
-
-
-def set_weights(model):
-    with torch.no_grad():
-        for number, (name, p) in enumerate(model.named_parameters()):
-            p.copy_(torch.from_numpy(images.weight(number, name, p.shape)))
-    for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            module.reset_running_stats()
 
 
 def training(name, data, order, how, options=None):

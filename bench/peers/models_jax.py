@@ -154,7 +154,8 @@ class Model:
                    if NAME == "resnet18" and p.ndim == 1 and name.endswith(".weight")}
         return w, {name: jnp.zeros_like(p) for name, p in w.items()}, running
 
-    def training(self, data):
+    def training(self, data, most=None):
+        """A step; with the greatest norm of the gradients they are clipped."""
         def loss_of(w, running, x, y):
             logits, running = self.network(w, x, running, True)
             picked = jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], axis=1)
@@ -162,6 +163,9 @@ class Model:
 
         def train(w, v, running, x, y):
             (loss, running), g = jax.value_and_grad(loss_of, has_aux=True)(w, running, x, y)
+            if most:
+                norm = jnp.sqrt(sum((p * p).sum() for p in g.values()))
+                g = {name: p * jnp.minimum(1, most / (norm + 1e-6)) for name, p in g.items()}
             v = {name: images.MOMENTUM * v[name] + g[name] for name in w}
             w = {name: w[name] - images.LEARNING_RATE * v[name] for name in w}
             return w, v, running, loss
@@ -188,8 +192,8 @@ class Model:
         return self.steps[what]
 
     def check(self, training):
-        """Losses of three steps on two samples; both networks have no dropout."""
-        step = self.training(make_batches(2, 1))
+        """Losses of three clipped steps on two samples; both networks have no dropout."""
+        step = self.training(make_batches(2, 1), 1.0)
         return [float(step(i)) for i in range(3)]
 
 

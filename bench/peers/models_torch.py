@@ -50,6 +50,11 @@ def set_weights(model):
             module.reset_running_stats()
 
 
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), lr=images.LEARNING_RATE, momentum=images.MOMENTUM,
+                           fused=True)
+
+
 def make_batches(name, batch, count):
     if name != "bert":
         made = images.batches(images.Task(batch, 3, SIZE, CLASSES, count, 0))
@@ -77,24 +82,29 @@ class Model:
     def ordered(self, x, order):
         return x.contiguous(memory_format=torch.channels_last) if order == "channels_last" else x
 
+    def new_model(self, order):
+        model = make_model(self.name)
+        set_weights(model)
+        if order == "channels_last":
+            model = model.to(memory_format=torch.channels_last)
+        return model
+
     def model(self, order):
         if order not in self.models:
-            model = make_model(self.name)
-            set_weights(model)
-            if order == "channels_last":
-                model = model.to(memory_format=torch.channels_last)
-            self.models[order] = model
+            self.models[order] = self.new_model(order)
         return self.models[order]
+
+    def batches(self, order, batch, count):
+        return [(self.ordered(x, order), y) for x, y in make_batches(self.name, batch, count)]
 
     def order_of(self, way):
         return way if way in self.orders else self.best_order
 
-    def training(self, way, batch=8, count=2, training=True):
+    def training(self, way):
         order = self.order_of(way)
-        model = self.model(order).train(training)
-        data = [(self.ordered(x, order), y) for x, y in make_batches(self.name, batch, count)]
-        optimizer = torch.optim.SGD(model.parameters(), lr=images.LEARNING_RATE,
-                                    momentum=images.MOMENTUM, fused=True)
+        model = self.model(order).train()
+        data = self.batches(order, 8, 2)
+        optimizer = sgd(model)
 
         def loss_of(x, y):
             return F.cross_entropy(model(x), y)
@@ -137,10 +147,22 @@ class Model:
         return self.steps[what, way]
 
     def check(self, training):
-        """Losses of three steps on two samples."""
-        step = self.training(self.orders[0], 2, 1, training)
-        losses = [step(i).item() for i in range(3)]
-        set_weights(self.model(self.orders[0]))
+        """Losses of three clipped steps on two samples, without dropout in training."""
+        order = self.orders[0]
+        model = self.new_model(order).train(training)
+        for module in model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 0.0
+        (x, y), = self.batches(order, 2, 1)
+        optimizer = sgd(model)
+        losses = []
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            losses.append(loss.item())
         return losses
 
 

@@ -104,7 +104,7 @@ def serve(contestant, version, isa, reset, step, finish, batches, warm,
 def answer_ways(model, finish, clock):
     """Answers `run <what> <way> <warm> <n>` with the time of n steps after some untimed ones, where
     what is training, on 8 samples, or reading<batch>; and `check <training|evaluation>` with the
-    losses of three steps on two samples. What a version does not support is answered as an error.
+    losses of three clipped steps on two samples, without dropout in training. What a version does not support is answered as an error.
     """
     for line in sys.stdin:
         command, *arguments = line.split()
