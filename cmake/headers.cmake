@@ -56,6 +56,7 @@ set(XLA_HEADERS
   xla/op/cast.hpp
   xla/op/check_index.hpp
   xla/op/clip.hpp
+  xla/op/collectives.hpp
   xla/op/compare.hpp
   xla/op/concat.hpp
   xla/op/convolution.hpp
@@ -211,6 +212,7 @@ set(XLA_HEADERS
   xla/kernel/map.hpp
   xla/kernel/math.hpp
   xla/kernel/math_table.hpp
+  xla/kernel/op/collectives.hpp
   xla/kernel/op/convolution.hpp
   xla/kernel/op/embedding.hpp
   xla/kernel/op/gather.hpp
@@ -327,8 +329,10 @@ set(XLA_HEADERS
   xla/run/trace/traced_graph.hpp
   xla/run/world/exchange_summary.hpp
   xla/run/world/meeting.hpp
+  xla/run/world/now.hpp
   xla/run/world/open_world.hpp
   xla/run/world/replica.hpp
+  xla/run/world/run_exchange.hpp
   xla/run/world/thread_world.hpp
   xla/run/world/world.hpp
   xla/compile.hpp

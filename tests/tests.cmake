@@ -58,6 +58,7 @@ xla_test(run/epilogues LABELS core asan threads)
 xla_test(run/side_by_side LABELS core asan threads)
 
 xla_test(op/arithmetic)
+xla_test(op/collectives LABELS core threads)
 xla_test(op/compare)
 xla_test(op/logical)
 xla_test(op/where)

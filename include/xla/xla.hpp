@@ -25,6 +25,7 @@ namespace train {}
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/clip.hpp"
+#include "xla/op/collectives.hpp"
 #include "xla/op/compare.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/convolution.hpp"

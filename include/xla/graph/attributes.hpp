@@ -145,6 +145,7 @@ enum class field_kind : std::uint8_t {
   axis,
   axes,
   order,
+  reduction,
   size
 };
 

@@ -47,6 +47,12 @@ constexpr bool draws_anew(const node& n) {
   return n.op->impure && n.attributes<op::drawing>().again < 0;
 }
 
+/// What runs although nobody looks at its result, as in eager mode: random numbers are drawn, and
+/// other replicas wait. But not for a gradient that nobody wants.
+constexpr bool runs_anyway(const node& n) {
+  return draws_anew(n) || (n.op->exchanges && !n.gradient);
+}
+
 /// A program as a flat list of nodes; every input is an earlier node. The arrays belong to a
 /// graph_storage, so that handles can point at graphs of any capacity.
 struct graph {
@@ -66,7 +72,8 @@ struct graph {
   constexpr int add(const node& n) {
     if (count == capacity) grow(nodes, capacity, own_nodes);
     node& to = nodes[count] = n;
-    if (to.segment != segment) to.segment = segment;
+    // What replicas have exchanged is kept: not all of them might compute it again.
+    if (to.segment != segment && !n.op->exchanges) to.segment = segment;
     if (in_backward) to.gradient = true;
     return count++;
   }
@@ -227,6 +234,13 @@ constexpr bool graph::made_of_others(int value, int slot_index) const {
     for (int k = 0; k < n.arity; ++k) reached.get()[n.in[k]] = true;
   }
   return false;
+}
+
+/// Makes the result of an op that exchanges with nobody an alias of what it was given.
+constexpr void stand_for_input(node& n) {
+  n.op = &builtin<op::detach>;
+  n.arity = 1;
+  n.attr = {};
 }
 
 /// A graph that gives back the arrays that it has grown.

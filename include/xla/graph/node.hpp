@@ -69,6 +69,8 @@ struct op_info {
   bool costly = false;   ///< worth keeping rather than computing twice (exp, log …)
   bool impure = false;   ///< not merged, folded or removed (random numbers)
   bool check = false;    ///< may throw on its input's values
+  bool exchanges = false;       ///< with other replicas: each runs it once, in the same order
+  bool alone_is_input = false;  ///< in a world of one its result is its first input
   bool updates = false;  ///< its result may lie where its first input lay
   bool picks = false;    ///< of its first input it reads as many elements as it makes
   bool product = false;  ///< of matrices: it has loops
@@ -96,6 +98,7 @@ struct op_info {
   void (*arrange)(op_record& n, layout* inputs, layout& result) = nullptr;
   void (*layouts)(pass_state&) = nullptr;
   void (*in_order)(impl&) = nullptr;  ///< executes it eagerly, as it wishes
+  void (*before)() = nullptr;         ///< of one that exchanges: runs what this thread has recorded
   /// Where its kernel tells of parts of the result as they are there: finds what can run on them.
   void (*epilogues)(plan_steps&) = nullptr;
   /// Where it has less, the same without functions, and with the kernel alone: a compiled program

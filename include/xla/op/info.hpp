@@ -68,6 +68,10 @@ constexpr void spread_layouts(pass_state& s);
 template <class = void>
 void run_in_order(impl& t);
 
+/// run/trace/lazy.hpp defines it.
+template <class = void>
+void run_recorded();
+
 /// run/execute/epilogue.hpp defines it.
 template <class = void>
 void find_epilogues(plan_steps& steps);
@@ -113,6 +117,11 @@ constexpr op_info make_info() {
   if constexpr (requires { Op::costly; }) i.costly = Op::costly;
   if constexpr (requires { Op::impure; }) i.impure = Op::impure;
   if constexpr (requires { Op::check; }) i.check = Op::check;
+  if constexpr (requires { Op::exchanges; }) {
+    i.exchanges = true;
+    if constexpr (Parts >= op_parts::kernel) i.before = &run_recorded<later<Op, void>>;
+  }
+  if constexpr (requires { Op::alone_is_input; }) i.alone_is_input = true;
   if constexpr (requires { Op::updates; }) i.updates = Op::updates;
   if constexpr (requires { Op::picks; }) i.picks = Op::picks;
   if constexpr (requires { &Op::loops; }) {

@@ -11,6 +11,7 @@
 #include "xla/op/cast.hpp"
 #include "xla/op/check_index.hpp"
 #include "xla/op/clip.hpp"
+#include "xla/op/collectives.hpp"
 #include "xla/op/compare.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/convolution.hpp"
@@ -67,6 +68,12 @@
   X(xla::op::cast, conversions) \
   X(xla::op::check_index, indices) \
   X(xla::op::clamp, numbers) \
+  X(xla::op::all_reduce, numbers) \
+  X(xla::op::all_gather, all) \
+  X(xla::op::reduce_scatter, numbers) \
+  X(xla::op::all_to_all, all) \
+  X(xla::op::broadcast, all) \
+  X(xla::op::collective_permute, all) \
   X(xla::op::eq, comparisons) \
   X(xla::op::ne, comparisons) \
   X(xla::op::lt, comparisons) \

@@ -23,7 +23,7 @@ constexpr extent symbol_extent(int index) { return -static_cast<extent>(index) -
 /// What a symbol stands for: a size of an argument, a product, or a sum, difference or quotient.
 struct symbol {
   static constexpr int max_factors = 6;
-  char kind = 'v';               // v: variable, *: product, + - /: of a and b
+  char kind = 'v';  // v: variable, w: the world's replicas, *: product, + - /: of a and b
   std::int8_t factors = 0;       // product: a times the symbols factor[0 .. factors)
   extent a = 0, b = 0;           // variable: leaf and axis
   int factor[max_factors] = {};  // sorted
@@ -57,6 +57,7 @@ struct size_table {
   int symbol_capacity = 0, equality_capacity = 0;
   int symbol_count = 0, equality_count = 0;
   bool own_symbols = false, own_equalities = false;  ///< grown beyond the storage they began in
+  extent replicas = -1;  ///< how many the world has; -1: nobody has asked
   refusal refused;
   graph* owner = nullptr;
 
@@ -71,6 +72,16 @@ struct size_table {
     s.a = leaf;
     s.b = axis;
     return add(s);
+  }
+
+  /// How many replicas there are when the program is called.
+  constexpr extent world() {
+    if (replicas == -1) {
+      symbol s;
+      s.kind = 'w';
+      replicas = add(s);
+    }
+    return replicas;
   }
 
   /// The representative of all extents known to be equal to e.

@@ -70,6 +70,9 @@ struct basic_machine {
   static int work_on(const handle& like);
   /// A tensor belongs to its device, also if it was made of numbers alone.
   static void settle(handle& h);
+  /// How many replicas the world of this thread's device has, and which of them that is.
+  static int world_size();
+  static int global_ordinal();
   /// Rebinds a handle to a new value, as the in-place forms do.
   static void rebind(handle& h, const handle& value);
 };

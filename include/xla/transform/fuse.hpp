@@ -252,7 +252,7 @@ struct fuser {
     }
     return !regions[r].read_outside && regions[r].stage == earliest;
   }
-  constexpr bool may_enter(int r, const newcomer& c) const {
+  [[gnu::cold]] constexpr bool may_enter(int r, const newcomer& c) const {
     const region& to = regions[r];
     const node& n = g.nodes[c.index];
     if (to.seldom != is_seldom(c.index)) return false;

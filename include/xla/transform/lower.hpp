@@ -125,6 +125,7 @@ class lowering {
     step s;
     s.value = value_of_[i];
     s.check = n.op->check;
+    s.exchanges = n.op->exchanges;
     s.first_input = out_.count.inputs;
     each_input(
         n, [this](int in) -> const node& { return g_.nodes[in]; },

@@ -77,10 +77,9 @@ struct pass_state {
       if (before >= 0) before = to[before];
   }
 
-  /// What the roots need; checks, which may throw; and random numbers, which are drawn in program
-  /// order even when nobody looks, as in eager mode.
+  /// What the roots need; checks, which may throw; and what runs anyway.
   constexpr void mark_needed(bool* needed, bool in_every_call = false) const {
-    for (int i = 0; i < g.count; ++i) needed[i] = draws_anew(g.nodes[i]);
+    for (int i = 0; i < g.count; ++i) needed[i] = runs_anyway(g.nodes[i]);
     for (int i = 0; i < roots.result_count; ++i) needed[to[roots.results[i]]] = true;
     for (int i = 0; i < roots.write_count; ++i)
       if (!in_every_call || !of_argument(roots.writes[i])) needed[to[roots.writes[i].value]] = true;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "xla/op/reduce_type.hpp"
 #include "xla/transform/micro_op.hpp"
 #include "xla/transform/pass.hpp"
 #include "xla/transform/program.hpp"
@@ -63,6 +64,7 @@ inline std::string print_field(const attribute_field& f, std::uint64_t bits) {
       for (int i = 0; i < order.rank(); ++i) all += (i ? ", " : "") + std::to_string(order[i]);
       return "(" + all + ")";
     }
+    case field_kind::reduction: return std::string(name_of(static_cast<reduce_type>(bits)));
     case field_kind::size: break;
   }
   return print_extent(static_cast<extent>(bits));

@@ -29,6 +29,7 @@ enum class step_kind : std::uint8_t { library, map, row };
 struct step {
   step_kind kind = step_kind::library;
   bool check = false;
+  bool exchanges = false;  ///< with other replicas: it keeps its order among those that do
   int value = -1;                     ///< library: the value it makes
   int first_input = 0, inputs = 0;    ///< values read
   int first_output = 0, outputs = 0;  ///< values written

@@ -44,7 +44,7 @@ struct sharer {
       n.in[0] = n.in[1];
       n.in[1] = t;
     }
-    if (n.op->impure) return i;
+    if (n.op->impure || n.op->exchanges) return i;
     int at = static_cast<int>(hash(n) & static_cast<std::uint64_t>(slots - 1));
     for (; table[at] >= 0; at = (at + 1) & (slots - 1))
       if (equal(g.nodes[table[at]], n)) return table[at];

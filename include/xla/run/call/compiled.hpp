@@ -128,6 +128,7 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     if (plan_watch* w = watched_plans())
       if (later<In, planned>* p = e->as_plan(); p && w->is_new(*w, *p))
         introduce(*w, *p, arguments);
+    if (const auto before = e->about().before) before();
     const later<In, timed> sample(counts.execute_time);
     execute<In>(p, *e, call);
     if (p.flags) {

@@ -126,14 +126,15 @@ class basic_signature_cache {
   }
   static bool matches(const later<In, executable>& e, const later<In, bound_call>& call) {
     if (e.made_by() != chosen_engine<In>()) return false;
-    const auto& shapes = e.about().slot_shapes;
+    const later<In, sized_program>& about = e.about();
+    if (about.world != 0 && about.world != world_now()) return false;
+    const auto& shapes = about.slot_shapes;
     for (int i = 0; i < shapes.size(); ++i)
       if (call.slots[i].value && !same_dims(*call.slots[i].value, shapes[i])) return false;
-    const std::byte* absent = e.about().own.get();
     return call.absent.empty()
-               ? !absent
-               : absent && std::memcmp(absent, call.absent.data(),
-                                       static_cast<std::size_t>(call.absent.size())) == 0;
+               ? !about.absent
+               : about.absent && std::memcmp(about.own.get(), call.absent.data(),
+                                             static_cast<std::size_t>(call.absent.size())) == 0;
   }
   static int hash(const later<In, bound_call>& call) {
     std::uint64_t h = 0;
@@ -419,7 +420,9 @@ template <class In>
     more = s->kind == '+' ? s->b : -s->b;
     s = symbol_of(s->a);
   }
-  if (s && s->kind == 'v') {
+  if (s && s->kind == 'w') {
+    out << "the number of replicas";
+  } else if (s && s->kind == 'v') {
     out << "axis " << s->b << " of " << arguments.slot_path<In>(static_cast<int>(s->a));
     if (more != 0) out << (more > 0 ? " + " : " - ") << std::abs(more);
   } else {

@@ -12,13 +12,14 @@ namespace xla::detail {
 
 /// Leaves out of a program the writes that belong to parameters and tensors without gradient
 /// (absent, per slot), and every step that nothing else wants: what a body does where p.grad() is
-/// undefined.
+/// undefined. And, alone in the world, what replicas exchange.
 template <class In>
 class basic_shortener {
  public:
   /// What differs from the program is kept in memory, which begins with the signature.
-  basic_shortener(program& p, const list<char>& absent, std::unique_ptr<std::byte[]>& memory)
-      : p_(p), absent_(absent) {
+  basic_shortener(program& p, const list<char>& absent, bool alone,
+                  std::unique_ptr<std::byte[]>& memory)
+      : p_(p), absent_(absent), alone_(alone) {
     const program_sizes& n = p.count;
     const std::size_t slots =
         (bytes_of<char>(n.slots) + sizeof(node) - 1) / sizeof(node) * sizeof(node);
@@ -26,7 +27,7 @@ class basic_shortener {
                               bytes_of<write>(n.writes) + bytes_of<step>(n.steps) +
                               bytes_of<program_slot>(n.slots);
     memory.reset(new std::byte[bytes]());
-    std::memcpy(memory.get(), absent.data(), bytes_of<char>(n.slots));
+    if (!absent.empty()) std::memcpy(memory.get(), absent.data(), bytes_of<char>(n.slots));
     next_ = memory.get() + slots;
     values_ = copy(p.values, n.values);
     steps_ = copy(p.steps, n.steps);
@@ -35,7 +36,7 @@ class basic_shortener {
     wanted_ = next_;
   }
 
-  void run() {
+  [[gnu::cold]] void run() {
     replace_values();
     keep_writes();
     for (int i = 0; i < p_.count.results; ++i) want(p_.results[i]);
@@ -60,9 +61,10 @@ class basic_shortener {
     from = static_cast<T*>(to);
     return static_cast<T*>(to);
   }
-  void replace_values() {
+  [[gnu::cold]] void replace_values() {
     for (int v = 0; v < p_.count.values; ++v) {
       node& n = values_[v];
+      if (alone_ && n.op->alone_is_input) stand_for_input(n);
       const bool part = is<op::gradient_part>(n);
       if (!part && !is<op::updated>(n)) continue;
       const int slot = n.attributes<op::of_slot>().slot;
@@ -92,6 +94,9 @@ class basic_shortener {
           is_absent(i) && leaf >= 0 && wanted_[leaf] == std::byte{0})
         leaf = -1;
   }
+  bool wants(int v) const {
+    return wanted_[v] != std::byte{0} && values_[v].op->kind != op_kind::alias;
+  }
   void want(int v) {
     for (; wanted_[v] == std::byte{0}; v = values_[v].in[0]) {
       wanted_[v] = std::byte{1};
@@ -99,13 +104,12 @@ class basic_shortener {
     }
   }
   // From the last step to the first; those that stay come together at the end.
-  void keep_steps() {
+  [[gnu::cold]] void keep_steps() {
     int first = p_.count.steps;
     for (int i = first - 1; i >= 0; --i) {
       const step s = steps_[i];
       bool any = s.check;
-      for (int k = 0; k < s.outputs; ++k)
-        any |= wanted_[p_.outputs[s.first_output + k]] != std::byte{0};
+      for (int k = 0; k < s.outputs; ++k) any |= wants(p_.outputs[s.first_output + k]);
       if (!any) continue;
       for (int k = 0; k < s.inputs; ++k) want(p_.inputs[s.first_input + k]);
       steps_[--first] = s;
@@ -116,6 +120,7 @@ class basic_shortener {
 
   program& p_;
   const list<char>& absent_;
+  const bool alone_;
   std::byte* next_;
   node* values_;
   step* steps_;
@@ -125,9 +130,9 @@ class basic_shortener {
 };
 
 template <class In = void>
-[[gnu::cold]] void shorten(program& p, const list<char>& absent,
+[[gnu::cold]] void shorten(program& p, const list<char>& absent, bool alone,
                            std::unique_ptr<std::byte[]>& memory) {
-  basic_shortener<In>(p, absent, memory).run();
+  basic_shortener<In>(p, absent, alone, memory).run();
 }
 
 }  // namespace xla::detail

@@ -56,7 +56,7 @@ class basic_side_finder {
   /// others do not move past it.
   [[gnu::cold]] std::int64_t work_of(int i) const {
     const step& s = out_.step_at(i);
-    if (s.check || out_.group_of[i] >= 0) return large;
+    if (s.check || s.exchanges || out_.group_of[i] >= 0) return large;
     const bool alone_here = once_[out_.order[i]];
     if (s.kind != step_kind::library)
       return small(count(space_of<In>(out_, s)) * s.ops, kernel::parallel_work, alone_here);

@@ -11,6 +11,7 @@
 #include "xla/op/convolution.hpp"
 #include "xla/run/plan/absent.hpp"
 #include "xla/run/state/generator.hpp"
+#include "xla/run/world/now.hpp"
 #include "xla/transform/program.hpp"
 
 namespace xla::detail {
@@ -21,6 +22,9 @@ struct basic_sized_program {
   program source;
   /// Where parameters have no gradient: which, per slot, and the source's arrays without them.
   std::unique_ptr<std::byte[]> own;
+  bool absent = false;         ///< some have none
+  int world = 0;               ///< the replicas that it is for; 0: for any number of them
+  void (*before)() = nullptr;  ///< of one that exchanges: see op_info
   list<shape> slot_shapes;  ///< the signature
   list<std::int64_t> symbols;
   list<shape> shapes;           ///< per value
@@ -69,7 +73,9 @@ template <class In = void>
   for (int i = 0; i < p.count.symbols; ++i) {
     const symbol& s = p.symbols[i];
     std::int64_t& out = v[i];
-    if (s.kind == 'v') {
+    if (s.kind == 'w') {
+      out = world_now();
+    } else if (s.kind == 'v') {
       out = slots[static_cast<int>(s.a)][static_cast<int>(s.b)];
     } else if (s.kind == '*' && s.b == 0) {
       out = s.a;
@@ -93,11 +99,16 @@ template <class In = void>
   out.winograd = winograd;
   out.source = p;
   out.slot_shapes = std::move(slots);
-  if (!absent.empty()) shorten<In>(out.source, absent, out.own);
+  out.absent = !absent.empty();
+  for (int i = 0; i < p.count.symbols; ++i)
+    if (p.symbols[i].kind == 'w') out.world = world_now();
+  const bool alone = out.world == 1;
+  if (out.absent || alone) shorten<In>(out.source, absent, alone, out.own);
   out.symbols = evaluate_symbols(p, out.slot_shapes);
   out.in_place.assign(out.source.count.writes, false);
   for (int v = 0; v < p.count.values; ++v) {
     const node& n = out.source.values[v];
+    if (n.op->before) out.before = n.op->before;
     const shape s = value_at(out.symbols, n.dims_shape());
     for (int i = 0; i < s.rank; ++i)
       if (s[i] < 0) throw shape_error(std::string(n.op->name) + ": a size became negative");

@@ -27,7 +27,7 @@ inline int slice_axes(const later<In, plan>& p, const step& s, const shape& spac
   int most = space.rank - (s.kind == step_kind::row ? 1 : 0);
   if (s.kind == step_kind::library) {
     const node& n = p.source.values[s.value];
-    if (n.op->check || n.op->impure) return 0;
+    if (n.op->check || n.op->impure || n.op->exchanges) return 0;
     if (n.op->kind == op_kind::reduce) {
       const axis_set axes = n.attributes<op::reduction>().axes;
       most = 0;
@@ -157,7 +157,8 @@ class basic_slice_finder {
   }
   void count_reads() {
     reads_.assign(p_.count.values, 0);
-    for (int i = 0; i < p_.count.inputs; ++i) ++reads_[base(p_.inputs[i])];
+    for (int i = 0; i < p_.count.steps; ++i)
+      for (int k = 0; k < p_.steps[i].inputs; ++k) ++reads_[base(input(p_.steps[i], k))];
     for (int v : out_.copies)
       if (v >= 0) reads_[base(v)] = p_.count.inputs + 1;  // not by steps alone
   }
@@ -230,7 +231,7 @@ class basic_slice_finder {
       bool reads = false, late = false, check = false;
       for (int j = i; j <= end; ++j) {
         const step& s = step_at(j);
-        check |= s.check;
+        check |= s.check || s.exchanges;
         for (int k = 0; k < s.inputs; ++k) {
           const role r = mark_[base(input(s, k))];
           reads |= r == role::member;
@@ -238,7 +239,7 @@ class basic_slice_finder {
         }
       }
       const bool joins = (reads || is_in(seeds_, i)) && !late && out_.group_of[i] < 0 && fits(i);
-      // Checks keep their order, and what others read comes before them.
+      // Checks keep their order, exchanges theirs, and what others read comes before them.
       if (!joins && (reads || late) && check) break;
       for (int j = i; j <= end && (joins || reads || late); ++j)
         give(j, joins ? role::member : role::after);
@@ -253,7 +254,7 @@ class basic_slice_finder {
   /// Whether a step can run slice by slice, and reads of members' values the slice that it makes.
   [[gnu::cold]] bool fits(int position) const {
     const step& s = step_at(position);
-    if (s.check || once_[out_.order[position]]) return false;
+    if (s.check || s.exchanges || once_[out_.order[position]]) return false;
     const shape space = space_of<In>(out_, s);
     const int axes = slice_axes<In>(out_, s, space, slices_);
     if (axes == 0) return false;

@@ -165,7 +165,7 @@ class basic_specializer {
     once_.assign(p_.count.steps, false);
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = p_.steps[i];
-      bool fixed = s.value < 0 || !p_.values[s.value].op->impure;
+      bool fixed = s.value < 0 || !(p_.values[s.value].op->impure || s.exchanges);
       for (int k = 0; k < s.inputs; ++k) fixed &= fixed_[base(p_.inputs[s.first_input + k])];
       for (int k = 0; k < s.outputs; ++k) {
         const int v = p_.outputs[s.first_output + k];

@@ -17,7 +17,9 @@ template <class In>
   constexpr int nowhere = -1, later_on = INT_MAX;
   const program& source = p.source;
   list<int> made(source.count.values, nowhere);  // per value: the place of the step that makes it
-  for (int k = 0; k < source.count.outputs; ++k) made[p.base[source.outputs[k]]] = later_on;
+  for (int i = 0; i < source.count.steps; ++i)
+    for (int k = 0; k < source.steps[i].outputs; ++k)
+      made[p.base[source.outputs[source.steps[i].first_output + k]]] = later_on;
   list<char> ran(source.count.steps, false);
   for (int i = 0; i < source.count.steps; ++i) {
     const step& s = p.step_at(i);

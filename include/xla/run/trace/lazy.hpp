@@ -376,6 +376,17 @@ void finish_device(device_context& d) {
   e.check(e.wait_all());
 }
 
+/// Before this thread exchanges anything itself: what it has recorded comes first, as it does in
+/// the program that all replicas run.
+template <class In>
+[[gnu::cold]] void run_recorded() {
+  if constexpr (has_traced_mode) {
+    flush_own<In>("an exchange", true);
+    later<In, executor>::instance().wait_all();
+  }
+}
+XLA_INSTANCE(void run_recorded<void>());
+
 /// Runs what is pending to its end, before a profile.
 template <class In = void>
 void finish_traced() {

@@ -14,6 +14,7 @@
 #include "xla/run/state/write_log.hpp"
 #include "xla/run/trace/lazy.hpp"
 #include "xla/run/trace/to_device.hpp"
+#include "xla/run/world/run_exchange.hpp"
 
 namespace xla::detail {
 
@@ -385,6 +386,16 @@ template <class In>
 template <class In>
 [[gnu::cold]] void basic_machine<In>::set_out(bool as_before) {
   this_thread.sets_out = as_before;
+}
+
+template <class In>
+int basic_machine<In>::world_size() {
+  return world_now();
+}
+template <class In>
+int basic_machine<In>::global_ordinal() {
+  const auto* const r = replica_now();
+  return r ? r->ordinal : 0;
 }
 
 template <class In>

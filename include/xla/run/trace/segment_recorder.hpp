@@ -57,7 +57,8 @@ class basic_segment_recorder {
       if (t->part.get() != part_.get()) continue;
       const int inside = uses[t.get()];
       change(*t, [&](impl& t) {
-        if (t.meta || is<op::output>(t) || t.refs.load(std::memory_order_acquire) > inside) {
+        const bool kept = t.meta || is<op::output>(t) || t.op->exchanges;
+        if (kept || t.refs.load(std::memory_order_acquire) > inside) {
           t.part = part_->parent;
           if (t.data) drop_inputs(t);
         } else {

@@ -27,15 +27,17 @@ void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
     if (!is_eager_mode()) {
       for (int i = 0; i < t.arity; ++i) make_recordable(*t.in[i]);
       add_pending(&t);
+      if (t.op->exchanges) t.retain();  // other replicas wait, whoever looks: see traced_graph
       for (int k = 0; k < other_count; ++k) add_pending(others[k].get());
       return;
     }
   }
-  if (has_traced_mode && this_thread.sets_out) return;
+  if (has_traced_mode && this_thread.sets_out && !t.op->exchanges) return;
   for (int i = 0; i < t.arity; ++i) {
     make_ready(*t.in[i]);
     wait_for(*t.in[i]->data);
   }
+  if (t.op->before) t.op->before();
   for (int k = 0; k < other_count; ++k) {
     impl& other = *others[k];
     const shape dims = other.dims_shape();

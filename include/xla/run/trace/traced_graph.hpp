@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "xla/base/hash.hpp"
 #include "xla/base/later.hpp"
@@ -71,14 +72,14 @@ class basic_traced_graph {
     for (auto& t : nodes_) {
       t->previous.reset();
       if (t->data) drop_inputs(*t);
-      t->leave_pending();
+      leave(*t);
     }
   }
   /// The graph cannot run: cells go back to their last value, other tensors say so when read.
-  void fail() noexcept {
+  [[gnu::cold]] void fail() noexcept {
     for (auto& t : nodes_) {
       t->failed = true;
-      t->leave_pending();
+      leave(*t);
     }
   }
 
@@ -106,6 +107,11 @@ class basic_traced_graph {
     }
   }
 
+  // An exchange holds itself while it is pending.
+  static void leave(impl& t) noexcept {
+    t.leave_pending();
+    if (t.op->exchanges) t.release();
+  }
   void take(pending_list& from) {
     const int most = from.size();
     nodes_.reserve(most);
@@ -133,7 +139,7 @@ class basic_traced_graph {
     list<char> output(nodes_.size()), keep(nodes_.size());
     for (int i = 0; i < nodes_.size(); ++i) {
       impl& t = *nodes_[i];
-      const int inside = uses_[i] + 1;  // and this graph's own reference
+      const int inside = uses_[i] + 1 + t.op->exchanges;  // and this graph's, and its own
       output[i] = t.refs.load(std::memory_order_acquire) > inside;
       keep[i] = output[i] && !t.meta && ((t.needs_grad && !t.consumed) || t.part);
     }
@@ -199,6 +205,7 @@ class basic_traced_graph {
       put(t.attr.high);
       put(static_cast<std::uint64_t>(t.attr.size));
     }
+    if (t.op->exchanges) put(static_cast<std::uint64_t>(world_now()));
     if (t.op->check) {  // its plan names its line
       put(reinterpret_cast<std::uintptr_t>(t.at.file_name()));
       put(t.at.line());
@@ -270,18 +277,22 @@ class basic_traced_program {
   const program& view() const { return lowered_.view(); }
 
  private:
-  static void add_nodes(graph& g, const later<In, traced_graph>& from) {
+  [[gnu::cold]] static void add_nodes(graph& g, const later<In, traced_graph>& from) {
     for (impl* leaf : from.leaves()) {
       slot s;
       const int index = g.add_slot(s);
       g.slots[index].leaf = g.slots[index].current =
           g.add_leaf(index, false, leaf->type, leaf->dims_shape());
     }
+    const bool alone = world_now() == 1;
+    int last_exchange = -1;  // the next waits for it
     for (auto& t : from.nodes()) {
       node n{*t};
       if (t->op->impure) n.set<op::drawing>({});
       for (int k = 0; k < t->arity; ++k) n.in[k] = from.input(*t, k);
       for (int k = 0; k < 2; ++k) n.after[k] = from.after(*t, k);
+      if (alone && n.op->alone_is_input) stand_for_input(n);
+      else if (n.op->exchanges) n.after[0] = std::exchange(last_exchange, g.count);
       g.add(n);
     }
   }

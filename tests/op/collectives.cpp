@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xla/op/collectives.hpp"
+
+#include <array>
+
+#include "support/gradient.hpp"
+#include "support/replicas.hpp"
+#include "xla/nn/linear.hpp"
+#include "xla/op/derived/statistics.hpp"
+#include "xla/op/minmax.hpp"
+#include "xla/op/tanh.hpp"
+#include "xla/optim/sgd.hpp"
+#include "xla/run/trace/checkpoint.hpp"
+
+using test::mode;
+using test::numbers;
+using xla::reduce_type;
+
+namespace {
+
+/// Each replica has other numbers.
+template <class T, std::size_t R>
+xla::Tensor<T, static_cast<int>(R)> numbers_of(int ordinal, const xla::Size (&sizes)[R]) {
+  return numbers<T>(sizes, static_cast<std::uint64_t>(100 + ordinal));
+}
+
+/// f on tensors of the given sizes in every mode, against what want(all, ordinal) makes of all
+/// replicas' tensors.
+template <class T, class F, class Want, std::size_t R>
+void check_values(int replicas, F f, const Want& want, const xla::Size (&sizes)[R]) {
+  const auto made =
+      test::check_replicas(replicas, f, [&](int i) { return std::tuple(numbers_of<T>(i, sizes)); });
+  const xla::eager_mode_guard eager;
+  std::vector<xla::Tensor<T, static_cast<int>(R)>> all;
+  for (int i = 0; i < replicas; ++i) all.push_back(numbers_of<T>(i, sizes));
+  for (int i = 0; i < replicas; ++i) {
+    test::snapshot expected;
+    for (int call = 0; call < 2; ++call) {
+      expected.add(want(all, i));
+      expected.add(all[static_cast<std::size_t>(i)]);
+    }
+    INFO("replica " << i << " of " << replicas);
+    CHECK(made[static_cast<std::size_t>(i)].difference(expected) == "");
+  }
+}
+
+/// The terms in the order of the tree: ((0, 1), 2), ((0, 1), (2, 3)).
+template <class X, class F>
+X combined(const std::vector<X>& x, const F& f, std::size_t from, std::size_t to) {
+  if (to - from == 1) return x[from];
+  std::size_t half = 1;
+  while (2 * half < to - from) half *= 2;
+  return f(combined(x, f, from, from + half), combined(x, f, from + half, to));
+}
+template <class X, class F>
+X combined(const std::vector<X>& x, const F& f) {
+  return combined(x, f, 0, x.size());
+}
+constexpr auto plus = [](const auto& a, const auto& b) { return a + b; };
+
+template <class X>
+X joined(const std::vector<X>& x, int axis) {
+  X all = x[0];
+  for (std::size_t i = 1; i < x.size(); ++i) all = xla::cat({all, x[i]}, axis);
+  return all;
+}
+/// Part `which` of `parts` equal ones.
+template <class X>
+X part(const X& x, int axis, int parts, int which) {
+  const auto size = x.size(axis) / parts;
+  return narrow(x, axis, size * which, size);
+}
+
+template <class T, std::size_t R>
+void check_all_reduce(int replicas, const xla::Size (&sizes)[R]) {
+  const auto check = [&]<class F>(F f, const auto& combine) {
+    check_values<T>(
+        replicas, f, [&](auto& all, int) { return combined(all, combine); }, sizes);
+  };
+  check([](auto& x) { return all_reduce(x); }, plus);
+  check([](auto& x) { return all_reduce(x, reduce_type::max); },
+        [](const auto& a, const auto& b) { return maximum(a, b); });
+  check([](auto& x) { return all_reduce(x, "min"); },
+        [](const auto& a, const auto& b) { return minimum(a, b); });
+  check([](auto& x) { return all_reduce(x, "mul"); },
+        [](const auto& a, const auto& b) { return a * b; });
+}
+
+}  // namespace
+
+TEST_CASE("all_reduce combines the replicas' elements in one fixed tree") {
+  for (const int n : {2, 3}) {
+    check_all_reduce<float>(n, {7, 13});
+    check_all_reduce<std::int64_t>(n, {5});
+  }
+  check_all_reduce<double>(4, {1});
+  check_all_reduce<float>(2, {0, 3});
+  check_values<float>(
+      3, [](auto& x) { return all_reduce(x, reduce_type::mean); },
+      [](auto& all, int) { return combined(all, plus) * (1.f / 3); }, {31});
+  check_values<float>(
+      2, [](auto& x) { return all_reduce(cast<xla::bfloat16>(x)); },
+      [](auto& all, int) { return cast<xla::bfloat16>(all[0]) + cast<xla::bfloat16>(all[1]); },
+      {9});
+}
+
+TEST_CASE("all_gather, reduce_scatter and all_to_all along any axis") {
+  static constexpr auto along = []<int Axis>(std::integral_constant<int, Axis>, int n,
+                                             const xla::Size(&sizes)[3]) {
+    check_values<float>(
+        n, [](auto& x) { return all_gather(x, Axis); },
+        [](auto& all, int) { return joined(all, Axis); }, sizes);
+    check_values<float>(
+        n, [](auto& x) { return reduce_scatter(x, Axis); },
+        [n](auto& all, int i) { return part(combined(all, plus), Axis, n, i); }, sizes);
+    check_values<float>(
+        n, [](auto& x) { return all_to_all(x, Axis, (Axis + 1) % 3); },
+        [n](auto& all, int i) {
+          std::vector<xla::Tensor<float, 3>> parts;
+          for (auto& x : all) parts.push_back(part(x, Axis, n, i));
+          return joined(parts, (Axis + 1) % 3);
+        },
+        sizes);
+  };
+  for (const int n : {2, 3}) {
+    along(std::integral_constant<int, 0>{}, n, {6, 5, 3});
+    along(std::integral_constant<int, 1>{}, n, {2, 6, 3});
+    along(std::integral_constant<int, 2>{}, n, {2, 1, 12});
+  }
+  along(std::integral_constant<int, 1>{}, 2, {0, 4, 2});
+  check_values<bool>(
+      2, [](auto& x) { return all_gather(all_to_all(x, 0, 0), 0); },
+      [](auto& all, int) {
+        std::vector<xla::Tensor<bool, 1>> parts;
+        for (int i = 0; i < 2; ++i)
+          for (auto& x : all) parts.push_back(part(x, 0, 2, i));
+        return joined(parts, 0);
+      },
+      {8});
+}
+
+TEST_CASE("reduce_scatter with zeros behind the end, and all_gather up to a size") {
+  constexpr auto scatter = [](auto& x) {
+    return reduce_scatter(x, 0, reduce_type::mean, xla::padded);
+  };
+  constexpr auto there_and_back = [](auto& x) {
+    return all_gather(reduce_scatter(x, 0, reduce_type::sum, xla::padded), 0, x.size(0));
+  };
+  for (const int size : {1, 2, 5, 6, 7}) {
+    check_values<double>(3, scatter,
+                         [&](auto& all, int i) {
+                           const int each = (size + 2) / 3;
+                           auto sum = combined(all, plus) * (1.0 / 3);
+                           sum = xla::cat({sum, xla::zeros<double>({3 * each - size})});
+                           return narrow(sum, 0, each * i, each);
+                         },
+                         {size});
+    check_values<double>(3, there_and_back, [](auto& all, int) { return combined(all, plus); },
+                         {size});
+  }
+}
+
+TEST_CASE("broadcast and collective_permute") {
+  check_values<float>(
+      3, [](auto& x) { return broadcast(x, 2); }, [](auto& all, int) { return all[2]; }, {4, 5});
+  check_values<std::int64_t>(
+      2, [](auto& x) { return broadcast(x); }, [](auto& all, int) { return all[0]; }, {3});
+  check_values<float>(
+      3,
+      [](auto& x) {
+        return collective_permute(x, {{0, 1}, {2, 0}});
+      },
+      [](auto& all, int i) { return i == 2 ? xla::zeros_like(all[0]) : all[i == 1 ? 0 : 2]; },
+      {2, 3});
+  test::replicate(3, [](int i) {
+    const xla::eager_mode_guard eager;
+    std::vector<std::array<int, 2>> ring;
+    for (int k = 0; k < xla::world_size(); ++k) ring.push_back({k, (k + 1) % xla::world_size()});
+    const auto from =
+        collective_permute(xla::tensor<float>(static_cast<float>(xla::global_ordinal())), ring)
+            .item();
+    if (from != (i + 2) % 3) throw std::runtime_error("the ring goes another way");
+  });
+}
+
+namespace {
+
+/// All of them are linear: the sum over replicas of <f(x), w> is that of <x, gradient>, whatever x
+/// is; w is other numbers on each.
+template <class F>
+void check_gradients(int replicas, F, const xla::Size (&sizes)[2]) {
+  const auto made = test::check_replicas(
+      replicas,
+      [](auto& p, auto& weight) {
+        const auto y = F{}(p);
+        const auto loss = test::weighted_sum(y) * weight;
+        loss.backward();
+        return std::tuple(loss, grad(sum(F{}(p * p * p)) * weight, p, {.create_graph = true}));
+      },
+      [&](int i) {
+        return std::tuple(test::parameter(numbers_of<double>(i, sizes)), xla::tensor(1.5 + i));
+      });
+  CHECK(made.size() == static_cast<std::size_t>(replicas));
+  std::vector<double> losses(made.size()), products(made.size());
+  test::replicate(replicas, [&](int i) {
+    const xla::eager_mode_guard eager;
+    auto p = test::parameter(numbers_of<double>(i, sizes));
+    const auto loss = test::weighted_sum(F{}(p)) * (1.5 + i);
+    loss.backward();
+    losses[static_cast<std::size_t>(i)] = loss.item();
+    products[static_cast<std::size_t>(i)] = sum(p * p.grad()).item();
+  });
+  double loss = 0, product = 0;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    loss += losses[i];
+    product += products[i];
+  }
+  CHECK(std::abs(loss - product) <= 1e-10 * std::max(1.0, std::abs(loss)));
+}
+
+}  // namespace
+
+TEST_CASE("gradients go back to the replicas that elements came from") {
+  for (const int n : {2, 3}) {
+    check_gradients(n, [](const auto& x) { return all_reduce(x); }, {2, 6});
+    check_gradients(n, [](const auto& x) { return all_reduce(x, "mean"); }, {2, 6});
+    check_gradients(n, [](const auto& x) { return all_gather(x, 1); }, {2, 6});
+    check_gradients(n, [](const auto& x) { return reduce_scatter(x, 1); }, {2, 6});
+    check_gradients(n, [](const auto& x) { return reduce_scatter(x, 1, reduce_type::mean); },
+                    {2, 6});
+    check_gradients(
+        n, [](const auto& x) { return reduce_scatter(x, 1, reduce_type::sum, xla::padded); },
+        {2, 7});
+    check_gradients(n,
+                    [](const auto& x) {
+                      return all_gather(reduce_scatter(x, 1, reduce_type::mean, xla::padded), 1,
+                                        x.size(1));
+                    },
+                    {2, 7});
+    check_gradients(n, [](const auto& x) { return all_to_all(x, 1, 0); }, {2, 6});
+    check_gradients(n, [](const auto& x) { return broadcast(x, 1); }, {2, 6});
+    check_gradients(n, [](const auto& x) { return collective_permute(x, {{1, 0}}); }, {2, 6});
+  }
+}
+
+TEST_CASE("a maximum, minimum or product over replicas has no gradient, and says so") {
+  test::replicate(2, [](int) {
+    for (const bool is_eager : {true, false}) {
+      const xla::eager_mode_guard as_told(is_eager);
+      auto p = test::parameter(numbers<float>({3}));
+      for (const char* how : {"max", "min", "product"}) {
+        const auto loss = sum(all_reduce(p, how));
+        std::string said;
+        try {
+          loss.backward();
+        } catch (const xla::error& e) {
+          said = e.what();
+        }
+        if (said.find("all_reduce has a gradient of a sum and of a mean alone") == said.npos)
+          throw std::runtime_error("it said: " + said);
+      }
+    }
+  });
+}
+
+TEST_CASE("collectives refuse what they cannot do") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({4, 3});
+  using test::contains;
+  CHECK_THROWS_WITH(broadcast(x, 1), contains("broadcast: there is no replica 1 in a world of 1"));
+  CHECK_THROWS_WITH(broadcast(x, -1), contains("replicas count from 0 on: there is no -1"));
+  CHECK_THROWS_WITH(collective_permute(x, {{0, 1}}),
+                    contains("there is no replica 1 in a world of 1"));
+  CHECK_THROWS_WITH(collective_permute(x, {{0, 0}, {0, 0}}), contains("once as sender"));
+  CHECK_THROWS_WITH(all_reduce(x, "avg"), contains("\"avg\" is none of sum, mean, max"));
+  CHECK_THROWS_WITH(all_reduce(numbers<std::int64_t>({3}), reduce_type::mean),
+                    contains("all_reduce: integers have no mean"));
+  CHECK_THROWS_WITH(all_gather(x, 2), contains("all_gather"));
+  CHECK_THROWS_WITH(all_gather(x, 0, 5), contains("the replicas have 4 of 5 along axis 0"));
+  test::replicate(2, [](int) {
+    const xla::eager_mode_guard own;
+    const auto odd = numbers<float>({4, 3});
+    auto step = xla::compile([](auto& a) { return reduce_scatter(a, 1); });
+    auto send = xla::compile([](auto& a) { return broadcast(a, 2); });
+    const auto said = [](auto f) -> std::string {
+      try {
+        f();
+      } catch (const xla::shape_error& e) {
+        return e.what();
+      }
+      return "nothing";
+    };
+    const auto require = [](const std::string& what, const char* wanted) {
+      if (what.find(wanted) == what.npos) throw std::runtime_error("it said: " + what);
+    };
+    require(said([&] { reduce_scatter(odd, 1); }),
+            "reduce_scatter: axis 1 of (4, 3) is not to be shared alike by 2 replicas; pad it");
+    require(said([&] { all_to_all(odd, 1, 0); }), "all_to_all: axis 1 of (4, 3)");
+    require(said([&] { step(odd); }), "reduce_scatter: ");
+    require(said([&] { step(odd); }), "axis 1 of argument 0 is 3");
+    require(said([&] { send(odd); }), "the number of replicas is 2 and has to be at least 3");
+  });
+}
+
+namespace {
+
+struct Net {
+  xla::nn::Linear fc1{20, 30}, fc2{30, 4};
+  constexpr auto operator()(const xla::Tensor<float, 2>& x) const {
+    return fc2(xla::maximum(fc1(x), 0.f));
+  }
+  XLA_MODULE(fc1, fc2)
+};
+template <bool Exchanges>
+constexpr auto step = [](auto& net, auto& x, auto& optimizer) {
+  optimizer.zero_grad();
+  const auto y = net(x);
+  auto loss = mean(y * y);
+  loss.backward();
+  if constexpr (Exchanges) {
+    xla::for_each_parameter(net, [](auto& p) {
+      if (const auto g = p.grad(); g.defined()) p.set_grad(all_reduce(g, "mean"));
+    });
+    optimizer.step();
+    return all_reduce(loss, "mean");
+  } else {
+    optimizer.step();
+    return loss;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("in a world of one a step has the steps that it has without collectives") {
+  auto alone = xla::compile(step<false>);
+  auto together = xla::compile(step<true>);
+  const auto x = numbers<float>({9, 20});
+  Net a;
+  Net b = a;
+  xla::optim::SGD first{a, {.lr = 0.1f, .momentum = 0.9f}},
+      second{b, {.lr = 0.1f, .momentum = 0.9f}};
+  const auto steps = [](const std::string& plan) {
+    std::size_t n = 0, at = 0;
+    for (; (at = plan.find("step ", at)) != plan.npos; ++at) ++n;
+    return n;
+  };
+  const std::string plan = alone.graph(xla::Stage::planned, a, x, first),
+                    same = together.graph(xla::Stage::planned, b, x, second);
+  CHECK(steps(plan) == steps(same));
+  for (int i = 0; i < 3; ++i) {
+    test::snapshot s, t;
+    s.add(alone(a, x, first));
+    t.add(together(b, x, second));
+    s.add(a);
+    t.add(b);
+    CHECK(t.difference(s) == "");
+  }
+  CHECK(xla::world_size() == 1);
+  CHECK(xla::global_ordinal() == 0);
+  const auto from = numbers<float>({3, 4});
+  for (const bool is_eager : {true, false}) {
+    const xla::eager_mode_guard as_told(is_eager);
+    CHECK(all_to_all(broadcast(reduce_scatter(all_gather(from))), 1, 0).to_vector() ==
+          from.to_vector());
+    CHECK(collective_permute(from, {{0, 0}}).to_vector() == from.to_vector());
+  }
+}
+
+namespace {
+
+/// Writes down what is exchanged, in its order: what, and how many elements.
+class noting_replica final : public xla::detail::replica {
+ public:
+  explicit noting_replica(replica& to) : replica(to.ordinal, to.world_size), to_(to) {}
+  std::uint64_t start(const xla::detail::exchange& e) override {
+    said += std::string(name_of(e.what)) + " " + std::to_string(e.pieces[0].count) + "; ";
+    return to_.start(e);
+  }
+  void wait(std::uint64_t ticket) override { to_.wait(ticket); }
+  void abort(std::exception_ptr why) noexcept override { to_.abort(why); }
+  bool progresses_alone() const noexcept override { return to_.progresses_alone(); }
+
+  std::string said;
+
+ private:
+  replica& to_;
+};
+
+/// What body(ordinal) exchanges on each of two replicas, which has to be the same.
+template <class Body>
+std::string exchanged(const Body& body) {
+  std::string said[2];
+  test::replicate(2, [&](int i) {
+    auto& own = xla::detail::this_thread.device->replica;
+    noting_replica notes(*own.load());
+    own.store(&notes);
+    body(i);
+    said[i] = notes.said;
+  });
+  CHECK(said[0] == said[1]);
+  return said[0];
+}
+
+/// What a function exchanges on a vector, in each mode.
+template <class F>
+std::array<std::string, 3> exchanged_in_modes(F f) {
+  const auto in_mode = [&](mode m, auto call) {
+    return exchanged([&](int i) {
+      const xla::eager_mode_guard as_told(m == mode::eager);
+      auto p = test::parameter(numbers_of<float>(i, {6}));
+      call(p);
+      xla::sync();
+    });
+  };
+  return {in_mode(mode::eager, [&](auto& p) { f(p); }),
+          in_mode(mode::traced, [&](auto& p) { f(p); }), in_mode(mode::compiled, [&](auto& p) {
+            auto g = xla::compile(f);
+            g(p);
+          })};
+}
+
+}  // namespace
+
+TEST_CASE("every exchange runs once, in every mode, whoever looks at it") {
+  const auto twice = exchanged_in_modes([](auto& p) { return all_reduce(p) + all_reduce(p); });
+  const auto unread = exchanged_in_modes([](auto& p) {
+    broadcast(p);
+    return p * 2;
+  });
+  const auto again = exchanged_in_modes([](auto& p) {
+    const auto f = [](const auto& x) { return tanh(all_reduce(tanh(x), "mean")); };
+    const auto y = xla::checkpoint(f, p);
+    sum(y * y).backward();
+    return y;
+  });
+  for (std::size_t m = 0; m < 3; ++m) {
+    INFO("mode " << m);
+    CHECK(twice[m] == "all_reduce 6; all_reduce 6; ");
+    CHECK(unread[m] == "broadcast 6; ");
+    CHECK(again[m] == "all_reduce 6; all_reduce 6; ");
+  }
+}
+
+TEST_CASE("exchanges keep the order of the program, whatever is read or let go of meanwhile") {
+  CHECK(exchanged([](int i) {
+          const auto x = numbers_of<float>(i, {8});
+          auto first = all_reduce(x);
+          if (i == 0) first = xla::Tensor<float, 1>();
+          const auto second = all_gather(narrow(x, 0, 0, 3) * 2);
+          if (i == 1) second.to_vector();
+          all_reduce(sum(second));
+          const auto third = reduce_scatter(x);
+          if (i == 0) third.to_vector();
+          const auto fourth = all_reduce(narrow(third, 0, 0, 2));
+          xla::sync();
+          fourth.to_vector();
+        }) == "all_reduce 8; all_gather 3; all_reduce 1; reduce_scatter 4; all_reduce 2; ");
+  CHECK(exchanged([](int i) {
+          const auto x = numbers_of<float>(i, {8});
+          const auto recorded = all_reduce(x);
+          const auto large = all_reduce(xla::ones<float>({1 << 17}));
+          xla::sync();
+          auto step = xla::compile([](auto& a) { return all_reduce(narrow(a, 0, 0, 3)); });
+          const auto compiled = step(x);
+          const auto more = all_reduce(narrow(x, 0, 0, 5));
+          const xla::eager_mode_guard eager;
+          all_reduce(narrow(x, 0, 0, 4));
+        }) == "all_reduce 8; all_reduce 131072; all_reduce 3; all_reduce 5; all_reduce 4; ");
+}
+
+TEST_CASE("a step's gradients are the mean of the replicas', also of frozen parameters' none") {
+  for (const bool freezes : {false, true}) {
+    test::snapshot made[2][3];
+    test::replicate(2, [&](int i) {
+      for (int m = 0; m < 3; ++m) {
+        const xla::eager_mode_guard as_told(m == 0);
+        xla::manual_seed(3);
+        Net net;  // each device draws numbers of its own
+        xla::for_each_parameter(net, [](auto& p) { p.copy_(broadcast(p)); });
+        xla::optim::SGD optimizer{net, {.lr = 0.1f, .momentum = 0.9f}};
+        net.fc1.weight.requires_grad_(!freezes);
+        auto compiled = xla::compile(step<true>);
+        for (int k = 0; k < 3; ++k) {
+          auto x = numbers_of<float>(10 * i + k, {5 + k, 20});
+          if (m == 2) compiled(net, x, optimizer);
+          else step<true>(net, x, optimizer);
+          xla::sync();
+        }
+        made[i][m].add(net);
+      }
+    });
+    for (int i = 0; i < 2; ++i)
+      for (int m = 0; m < 3; ++m) {
+        INFO("replica " << i << ", mode " << m);
+        CHECK(made[i][m].difference(made[0][0]) == "");
+      }
+  }
+}
+
+TEST_CASE("backward() outside goes through what a compiled function exchanged") {
+  std::vector<float> gradients[2];
+  test::replicate(2, [&](int i) {
+    auto p = test::parameter(numbers_of<float>(i, {4}));
+    auto f = xla::compile([](auto& p) { return sum(all_reduce(p * p)); });
+    f(p).backward();
+    gradients[i] = p.grad().to_vector();
+  });
+  for (int i = 0; i < 2; ++i) CHECK(gradients[i] == (numbers_of<float>(i, {4}) * 4).to_vector());
+}
