@@ -440,6 +440,7 @@ set(XLA_EXT_HEADERS
   xla/ext/mpi_carrier.hpp
   xla/ext/mpi_line.hpp
   xla/ext/mpi_liveness.hpp
+  xla/ext/mpi_roster.hpp
   xla/ext/mpi_world.hpp
   xla/ext/png.hpp
   xla/ext/pretrained.hpp

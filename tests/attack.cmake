@@ -3,7 +3,7 @@
 #   cmake [-DMINUTES=<n>] [-DSEED=<n>] -P tests/attack.cmake
 # Round after round, each with numbers of its own: the tests labelled "attack" and "faults" with g++, the first also
 # under the address and undefined sanitizers, those of threads under the thread sanitizer (random programs in every mode,
-# failing allocations, threads, killed writers); then the fuzzer of file readers. It says the seed of a
+# failing allocations, threads, killed writers, killed ranks of MPI); then the fuzzer of file readers. It says the seed of a
 # round that failed: SEED=<n> begins with it. MINUTES is 60 unless given.
 
 cmake_minimum_required(VERSION 3.24)
@@ -17,7 +17,7 @@ if(NOT SEED)
 endif()
 set(work "${XLA_ROOT}/build/attack")
 xla_need(ninja-build:ninja g++:g++ clang-16:clang++-16 libclang-rt-16-dev libeigen3-dev libboost-dev catch2
-  nlohmann-json3-dev)
+  nlohmann-json3-dev libopenmpi-dev openmpi-bin libmpich-dev mpich)
 
 set(sanitizer "-O1 -g1 -fno-omit-frame-pointer")
 set(gcc_flags "-O1")

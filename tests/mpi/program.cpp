@@ -40,6 +40,17 @@ std::string exchanges(int devices) {
   return "as it should be";
 }
 
+/// With sums that MPI makes in an order of its choice: here those that no order changes.
+std::string fast() {
+  const auto w = open_world(2);
+  for (const auto& s : {test::objection_to_sums<std::int64_t>(*w, reduce_type::sum),
+                        test::objection_to_sums<std::int64_t>(*w, reduce_type::product),
+                        test::objection_to_sums<double>(*w, reduce_type::min),
+                        test::objection_to_sums<float>(*w, reduce_type::max)})
+    if (!s.empty()) return s;
+  return "as it should be";
+}
+
 /// An all_reduce of so many elements after the other, until `stop(step)`; then leaves.
 template <class Stop>
 std::string reduce_until(replica& r, std::int64_t count, Stop stop) {
@@ -66,7 +77,12 @@ std::string fault(const std::string& what, int rank, int culprit, double after) 
     std::rethrow_exception(why);
   }
   if (what == "differs") return reduce_until(r, 7, never);
-  if (what == "dies") {
+  if (what == "orphans" && fork() == 0) {
+    for (const int output : {0, 1, 2}) close(output);  // for which launchers wait
+    std::this_thread::sleep_for(std::chrono::seconds(20));
+    _exit(0);
+  }
+  if (what == "dies" || what == "orphans") {
     std::thread([=] {
       std::this_thread::sleep_for(nap);
       kill(getpid(), SIGKILL);
@@ -76,21 +92,39 @@ std::string fault(const std::string& what, int rank, int culprit, double after) 
   return "is no fault: " + what;
 }
 
+struct Finalizer {
+  bool wanted;
+  ~Finalizer() {
+    if (wanted) MPI_Finalize();
+  }
+};
+
+std::string run(const std::string& what, int rank, char** arguments) {
+  if (what == "fast") return fast();
+  if (what == "exchanges" || what == "serialized") return exchanges(std::atoi(arguments[rank]));
+  return fault(what, rank, std::atoi(arguments[0]), std::atof(arguments[1]));
+}
+
 }  // namespace
 
 // <folder> exchanges <devices of rank 0> <of rank 1>…
-// <folder> leaves|late|throws|differs|dies <rank> <seconds>
+// <folder> serialized <…>: the same, where MPI has been started for one caller at a time
+// <folder> fast
+// <folder> leaves|late|throws|differs|dies|orphans <rank> <seconds>; orphans: leaves a child behind
 // Each rank writes what it has to say to a file of its own, as launchers swallow lines.
 int main(int argc, char** argv) try {
-  xla::mpi::Environment env{argc, argv};
   const std::string folder = argv[1], what = argv[2];
+  const bool own = what == "serialized";
+  int level = 0;
+  if (own) MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+  const Finalizer end{own};
+  xla::mpi::Environment env{argc, argv, {.fast = what == "fast"}};
   const auto tell = [file = folder + "/" + std::to_string(env.rank())](const std::string& said) {
     std::ofstream(file + ".part") << said << '\n';
     std::filesystem::rename(file + ".part", file);
   };
   try {
-    tell(what == "exchanges" ? exchanges(std::atoi(argv[3 + env.rank()]))
-                             : fault(what, env.rank(), std::atoi(argv[3]), std::atof(argv[4])));
+    tell(run(what, env.rank(), argv + 3));
   } catch (const std::exception& e) {
     tell(e.what());
     return 3;

@@ -48,10 +48,11 @@ class Environment final : xla::detail::world_maker {
 
  private:
   std::unique_ptr<xla::detail::world> open(int replicas, double timeout) override;
-  void join_ranks(const EnvironmentOptions& options, bool alone);
+  void join_ranks(bool fast, bool alone);
   void leave_ranks();
 
   int rank_ = 0, size_ = 1;
+  const double timeout_;
   bool ends_mpi_ = false;
   const int exceptions_ = std::uncaught_exceptions();
   MPI_Comm comm_ = MPI_COMM_NULL;
@@ -97,7 +98,8 @@ inline void share_cores() {
 
 }  // namespace detail
 
-inline Environment::Environment(int& argc, char**& argv, const EnvironmentOptions& options) {
+inline Environment::Environment(int& argc, char**& argv, const EnvironmentOptions& options)
+    : timeout_(options.timeout) {
   int level = MPI_THREAD_SINGLE, runs = 0;
   detail::check(MPI_Initialized(&runs), "MPI_Initialized");
   if (runs) {
@@ -114,31 +116,34 @@ inline Environment::Environment(int& argc, char**& argv, const EnvironmentOption
     throw runtime_error(
         "mpi::Environment: MPI was started for one thread; call MPI_Init_thread with "
         "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, or leave that to the Environment");
-  join_ranks(options, level == MPI_THREAD_MULTIPLE);
+  join_ranks(options.fast, level == MPI_THREAD_MULTIPLE);
 }
 
-inline void Environment::join_ranks(const EnvironmentOptions& options, bool alone) {
+inline void Environment::join_ranks(bool fast, bool alone) {
   detail::share_cores();
   detail::check(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
   MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-  channel_ = std::make_unique<detail::channel>(comm_, rank_, size_, options.fast, alone);
+  channel_ = std::make_unique<detail::channel>(comm_, rank_, size_, fast, alone);
   detail::contact first;
   if (rank_ == 0) first = channel_->life.listen();
   detail::check(MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, comm_), "MPI_Bcast");
   channel_->life.join(first);
-  world_ = open(1, options.timeout);
-  xla::detail::this_thread.device->replica = &world_->at(0);
+  world_ = open(1, timeout_);
+  xla::detail::device_of(0).replica = &world_->at(0);
+  xla::detail::device_of(0).take_place(rank_);
   xla::detail::the_process.worlds = this;
 }
 
 inline std::unique_ptr<xla::detail::world> Environment::open(int replicas, double timeout) {
   return std::make_unique<detail::rank_world>(
-      *channel_, detail::roster(rank_, channel_->tell(replicas, timeout)), timeout);
+      *channel_, detail::roster(rank_, channel_->tell(replicas, timeout)),
+      std::min(timeout, timeout_));
 }
 
 inline void Environment::leave_ranks() {
   xla::detail::the_process.worlds = nullptr;
-  xla::detail::this_thread.device->replica = nullptr;
+  xla::detail::device_of(0).replica = nullptr;
+  xla::detail::device_of(0).take_place(-1);
   if (std::uncaught_exceptions() > exceptions_)
     world_->at(0).abort(std::make_exception_ptr(
         runtime_error("an exception has ended the function that made the mpi::Environment")));

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/base/fork.hpp"
 #include "xla/ext/mpi_line.hpp"
 
 namespace xla::mpi::detail {
@@ -41,6 +42,7 @@ class liveness {
   liveness(const liveness&) = delete;
   liveness& operator=(const liveness&) = delete;
   ~liveness() {
+    at_fork_->thing = nullptr;
     if (!service_.joinable()) return;
     {
       const std::lock_guard hold(lock_);
@@ -64,6 +66,7 @@ class liveness {
   void join(const contact& c) {
     rank_ == 0 ? welcome_all(c) : find_first(c);
     service_ = std::thread([this] { serve(); });
+    xla::detail::at_fork<>::add(*at_fork_);
   }
 
   /// What ended the world before its time.
@@ -158,6 +161,11 @@ class liveness {
   static constexpr auto not_yet = std::numeric_limits<std::uint64_t>::max();
   static constexpr int patience = 60'000;  // ms, until all have joined
 
+  /// A child has the connections, too: they would outlive this process with it.
+  static void after_fork(void* self, bool child) {
+    if (!self || !child) return;
+    for (const line& l : static_cast<liveness*>(self)->lines_) ::close(l.get());
+  }
   [[noreturn]] void refuse(const std::string& why) const {
     throw runtime_error("mpi::Environment: " + why);
   }
@@ -264,6 +272,9 @@ class liveness {
   descriptor listener_;
   std::vector<line> lines_;  // of rank 0, to all others in order; of others, to rank 0
   std::thread service_;
+  // Never destroyed, as those of others.
+  xla::detail::fork_hooks* const at_fork_ = new xla::detail::fork_hooks{
+      xla::detail::fork_order::functions, this, [](void*) {}, &liveness::after_fork};
   mutable std::mutex lock_;
   std::condition_variable changed_;
   std::atomic<bool> ended_{false};
