@@ -256,7 +256,7 @@ template <class = void>
 [[gnu::cold, gnu::noinline]] pool& make_pool(core_share& of) {
   static std::mutex making;
   static const struct at_exit {
-    ~at_exit() {
+    [[gnu::cold]] ~at_exit() {
       for (core_share& s : core_shares)
         if (pool* const p = s.pool.load(); p && p->try_acquire()) p->resize(1);
     }

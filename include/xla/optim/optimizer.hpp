@@ -57,10 +57,10 @@ class Optimizer {
     if constexpr (requires { rule.check(); }) rule.check();
     model_.follow();
     xla::check_disjoint(model_.get());
-    int i = 0;
+    std::size_t i = 0;
     for_each_parameter(model_.get(), [&](auto& p) {
-      if (i == 0) steps_ = Buffer<float, 0>::like(p);
-      for (auto& s : state_[static_cast<std::size_t>(i)]) s = state_type::value_type::like(p);
+      if (i == 0) steps_.begin_beside(p);
+      for (auto& s : state_[i]) s.begin_beside(p);
       ++i;
     });
   }

@@ -60,14 +60,15 @@ class State : public Tensor<T, Rank> {
   constexpr State(std::type_identity_t<T> number)
     requires(Rank == 0)
       : State(Tensor<T, 0>(number)) {}
-  /// Zeros of another tensor's shape on its device, or one zero: an optimizer's state beside a
-  /// parameter.
+  /// Zeros of another tensor's shape on its device, or one zero.
   static State like(const detail::handle& other) {
-    const detail::working_on<T> there(other);
     State s;
-    if constexpr (Rank != 0)
-      detail::machine_of<T>::create_cell(s, dtype_of<T>, other.dims(), Trainable);
+    s.begin_beside(other);
     return s;
+  }
+  /// Becomes that, as an optimizer's state beside a parameter.
+  void begin_beside(const detail::handle& other) {
+    detail::machine_of<T>::create_beside(*this, other, dtype_of<T>, Rank != 0, Trainable);
   }
   constexpr State(const State& o) : Tensor<T, Rank>(o) { copy_place(o); }
   constexpr State(State&& o) noexcept : Tensor<T, Rank>(o) { move_place(o); }

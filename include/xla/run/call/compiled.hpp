@@ -212,8 +212,8 @@ template <class In>
     if (!t || t->anywhere) continue;
     if (!first) first = t, at = i;
     if (first->device != t->device)
-      refuse_two_devices<In>("xla::compile", text(arguments.slot_path(at)), *first,
-                             text(arguments.slot_path(i)), *t);
+      the_process.crossing.load()->refuse("xla::compile", arguments.slot_path(at), first->device,
+                                          arguments.slot_path(i), t->device);
   }
   device_context& there = device_of(first->device);
   call.clear();

@@ -77,9 +77,8 @@ class basic_executor : exit_hook {
     wait_until(ticket);
     check(ticket);
   }
-  /// The same for a job on this device, of a ticket that another job, or none, has issued.
-  void wait_for_other(std::uint64_t ticket) {
-    if (ticket == 0) return;
+  /// The same for a job on this device, which may be the one that the ticket is of.
+  [[gnu::cold, gnu::noinline]] void wait_for_other(std::uint64_t ticket) {
     basic_executor& e = of(ticket);
     if (&e == this) check(ticket);  // what a job reads was made by earlier ones, or by itself
     else e.wait(ticket);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "xla/base/fork.hpp"
@@ -109,6 +110,8 @@ struct device_crossing {
   void (*find)(impl& t);  ///< the device of an op whose inputs are not on this thread's
   void (*start)(impl& t, const ref<impl>* others, int other_count);  ///< an op there
   void (*write)(cell& c, impl* value, int device);                   ///< into a cell there
+  void (*refuse)(std::string_view function, std::string_view a, int device_of_a, std::string_view b,
+                 int device_of_b);
 };
 
 /// What ends with the program, the last first: threads, a profile of all of it.

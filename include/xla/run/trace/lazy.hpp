@@ -65,7 +65,8 @@ struct basic_traced_job final : execution_job {
   run_arguments arguments() const { return {slots.data(), targets.data(), random.data()}; }
 
   void run() override {
-    for (const auto& b : leaves) later<In, executor>::instance().wait_for_other(b->ticket.load());
+    for (const auto& b : leaves)
+      if (const auto t = b->ticket.load()) later<In, executor>::instance().wait_for_other(t);
     if (const engine* by = entry->ready->made_by()) by->note_run();
     const timed sample(global_metrics<In>().execute_time);
     for (const auto& b : outputs) b->forget_forms();

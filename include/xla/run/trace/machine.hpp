@@ -307,6 +307,13 @@ template <class In>
 }
 
 template <class In>
+[[gnu::cold]] void basic_machine<In>::create_beside(handle& h, const handle& other, dtype type,
+                                                    bool shaped, bool trainable) {
+  const later<In, device_switch> there(device_of(other.device_number()));
+  create_cell(h, type, shaped ? other.dims() : shape{}, trainable);
+}
+
+template <class In>
 [[gnu::noinline]] void basic_machine<In>::copy_cell(handle& h, const handle& from) {
   cell& other = *from.place();
   ref<cell> c(new cell);

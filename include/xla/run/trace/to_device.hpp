@@ -52,18 +52,15 @@ template <class In = void>
   return t;
 }
 
-template <class In = void>
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_two_devices(std::string_view function,
-                                                               const text& a, const impl& on_one,
-                                                               const text& b,
-                                                               const impl& on_other) {
+template <class In>
+[[noreturn, gnu::cold]] void refuse_two_devices(std::string_view function, std::string_view a,
+                                                int device_of_a, std::string_view b,
+                                                int device_of_b) {
   text t(function);
-  t << ": " << a.view() << " is on xla:" << int{on_one.device} << " and " << b.view()
-    << " on xla:" << int{on_other.device} << "; bring all to one device: x.to(device)";
+  t << ": " << a << " is on xla:" << device_of_a << " and " << b << " on xla:" << device_of_b
+    << "; bring all to one device: x.to(device)";
   throw runtime_error(std::string(t.view()));
 }
-XLA_INSTANCE(void refuse_two_devices<void>(std::string_view, const text&, const impl&, const text&,
-                                           const impl&));
 
 /// Finds the device of an op whose inputs are not all on this thread's.
 template <class In>
@@ -77,9 +74,11 @@ template <class In>
   for (int i = 0; i < t.arity; ++i) {
     const impl& in = *t.in[i];
     if (in.anywhere) continue;
-    if (first && first->device != in.device)
-      refuse_two_devices<In>(t.op->name, text("a tensor of shape ") << first->dims_shape(), *first,
-                             text("one of shape ") << in.dims_shape(), in);
+    if (first && first->device != in.device) {
+      const text a = text("a tensor of shape ") << first->dims_shape();
+      const text b = text("one of shape ") << in.dims_shape();
+      refuse_two_devices<In>(t.op->name, a.view(), first->device, b.view(), in.device);
+    }
     first = &in;
   }
   if (first) t.device = first->device;
@@ -104,7 +103,8 @@ template <class In>
 
 template <class In>
 struct basic_crossing {
-  static constexpr device_crossing all{&find_device<In>, &start_there<In>, &write_there<In>};
+  static constexpr device_crossing all{&find_device<In>, &start_there<In>, &write_there<In>,
+                                       &refuse_two_devices<In>};
 };
 
 template <class In>
