@@ -45,7 +45,7 @@ class meeting_place {
  private:
   std::atomic<int> came_{0};
 };
-meeting_place place;
+meeting_place everybody;
 
 /// x, when the other devices are in the same op.
 struct meeting {
@@ -124,7 +124,7 @@ XLA_DETAIL_OP_ID(meeting);
 template <>
 struct xla::detail::kernel_of<meeting, float, float> {
   static void run(const kernel_call& call) {
-    place.meet();
+    everybody.meet();
     std::copy_n(static_cast<const float*>(call.in[0]), count(*call.out_shape),
                 static_cast<float*>(call.out));
   }
@@ -159,7 +159,9 @@ TEST_CASE("a thread works on the device that it chooses, and nobody else does") 
       CHECK(xla::device().index == 2);
     }
     CHECK(xla::device().index == 1);
-    std::thread([] { CHECK(xla::device().index == 0); }).join();
+    int of_another = -1;
+    std::thread([&] { of_another = xla::device().index; }).join();
+    CHECK(of_another == 0);
     CHECK_THROWS_AS(([] {
                       const xla::device_guard inner(xla::device(0));
                       throw std::runtime_error("out");
@@ -172,14 +174,16 @@ TEST_CASE("a thread works on the device that it chooses, and nobody else does") 
 
 TEST_CASE("devices share out the cores") {
   const int before = xla::num_threads();
+  std::atomic<int> right = 0;
   on_all_devices([&](const xla::Device& d) {
-    CHECK(xla::num_threads() == before);
+    right += xla::num_threads() == before;
     xla::set_num_threads(d.index + 2);
-    CHECK(xla::num_threads() == d.index + 2);
+    right += xla::num_threads() == d.index + 2;
     const auto x = xla::ones<float>({300, 300});
-    CHECK(xla::sum(xla::matmul(x, x)).item() == 300.f * 300 * 300);
+    right += xla::sum(xla::matmul(x, x)).item() == 300.f * 300 * 300;
     xla::set_num_threads(before);
   });
+  CHECK(right == 9);
 #if defined(__linux__)
   cpu_set_t all, own, after;
   sched_getaffinity(0, sizeof all, &all);
@@ -319,6 +323,25 @@ TEST_CASE("devices wait for each other in the middle of one function, in each mo
   }
 }
 
+TEST_CASE("graphs of all devices read at once what another thread has recorded") {
+  const xla::eager_mode_guard traced(false);
+  for (int i = 0; i < 30; ++i) {
+    const auto shared = xla::arange<float>(300) * 2.f;  // made of numbers alone, and pending
+    std::atomic<int> right = 0;
+    on_all_devices([&](const xla::Device& d) {
+      const xla::eager_mode_guard guard(false);
+      const auto x = xla::ones<float>({300}, d);
+      auto sum = x + shared;
+      for (int k = 0; k < 5; ++k) {
+        sum = sum + shared;
+        xla::sync();
+      }
+      right += xla::sum(sum).item() == 300.f + 6 * 299 * 300;
+    });
+    CHECK(right == 3);
+  }
+}
+
 TEST_CASE("a graph goes from device to device without waiting, and nothing is written too early") {
   const xla::eager_mode_guard traced(false);
   constexpr std::int64_t n = 100000;  // too much work to run at once
@@ -387,13 +410,15 @@ TEST_CASE("each device draws random numbers of its own, which one seed restarts"
     // All stand at the same number, and one is set alone.
     const auto state = xla::get_rng_state();
     CHECK(state.seed == 7);
+    std::atomic<int> right = 0;
     on_all_devices([&](const xla::Device& d) {
-      CHECK(xla::get_rng_state() == state);
+      right += xla::get_rng_state() == state;
       if (d.index == 1) xla::manual_seed(7);
       const bool restarted = xla::rand<float>({100}).to_vector() == first[1];
-      CHECK(restarted == (d.index == 1));
+      right += restarted == (d.index == 1);
       xla::set_rng_state(state);
     });
+    CHECK(right == 6);
   });
 }
 

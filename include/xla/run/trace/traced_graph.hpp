@@ -23,7 +23,8 @@ class basic_traced_graph {
   basic_traced_graph() = default;
   basic_traced_graph(const basic_traced_graph&) = delete;
   ~basic_traced_graph() {
-    for (auto& t : nodes_) t->index = -1;
+    for (auto& t : nodes_)
+      if (t->is_pending()) t->index = -1;
   }
 
   /// Takes everything that is pending in a recording, in the order of recording. What another
@@ -107,8 +108,10 @@ class basic_traced_graph {
     }
   }
 
-  // An exchange holds itself while it is pending.
+  // An exchange holds itself while it is pending. What is not pending may be a leaf of another
+  // device's graph, which numbers it.
   static void leave(impl& t) noexcept {
+    t.index = -1;
     t.leave_pending();
     if (t.op->exchanges) t.release();
   }
