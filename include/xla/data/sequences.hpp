@@ -207,6 +207,26 @@ struct Buckets {
     return detail::with_mask(dataset.batch(samples, length), from_blob(mask.get(), {rows, length}));
   }
 
+  /// The same buckets with batches for n replicas together.
+  Buckets times(std::int64_t n) const {
+    Buckets all = *this;
+    for (auto& size : all.batch_sizes) size *= n;
+    return all;
+  }
+  /// What one of n replicas takes of such batches: of each every n-th sample. All take as many that
+  /// are meant; where they do not suffice, the first that fill up are meant too.
+  static std::vector<padded_batch> part(std::vector<padded_batch> all, std::int64_t n,
+                                        std::int64_t rank) {
+    const auto replicas = static_cast<std::size_t>(n), mine = static_cast<std::size_t>(rank);
+    for (auto& [samples, real, length] : all) {
+      const auto size = samples.size() / replicas;
+      for (std::size_t i = 0; i < size; ++i) samples[i] = samples[i * replicas + mine];
+      samples.resize(size);
+      real = (real + replicas - 1) / replicas;
+    }
+    return all;
+  }
+
  private:
   std::size_t bucket_of(std::int64_t length) const {
     return static_cast<std::size_t>(std::ranges::lower_bound(lengths, length) - lengths.begin());
