@@ -119,6 +119,7 @@ set(XLA_HEADERS
   xla/op/minmax.hpp
   xla/op/multinomial.hpp
   xla/op/nonzero.hpp
+  xla/op/own_shard.hpp
   xla/op/op.hpp
   xla/op/permute.hpp
   xla/op/pooling.hpp
@@ -220,6 +221,7 @@ set(XLA_HEADERS
   xla/kernel/op/map.hpp
   xla/kernel/op/matmul.hpp
   xla/kernel/op/movement.hpp
+  xla/kernel/op/own_shard.hpp
   xla/kernel/op/pooling.hpp
   xla/kernel/op/pooling_gradient.hpp
   xla/kernel/op/random.hpp
@@ -370,6 +372,7 @@ set(XLA_HEADERS
   xla/nn/shape.hpp
   xla/nn/state_dict.hpp
   xla/nn/state_loader.hpp
+  xla/nn/sync_batch_norm.hpp
   xla/nn/transformer.hpp
   xla/nn/upsample.hpp
   xla/optim/adagrad.hpp
@@ -386,6 +389,7 @@ set(XLA_HEADERS
   xla/optim/rmsprop.hpp
   xla/optim/schedule.hpp
   xla/optim/sgd.hpp
+  xla/optim/zero_redundancy.hpp
   xla/data/bert_characters.hpp
   xla/data/bert_tokenizer.hpp
   xla/data/bert_words.hpp
@@ -393,6 +397,7 @@ set(XLA_HEADERS
   xla/data/bpe_tokenizer.hpp
   xla/data/bpe_words.hpp
   xla/data/characters.hpp
+  xla/data/distributed_sampler.hpp
   xla/data/folder_index.hpp
   xla/data/image_folder.hpp
   xla/data/loader.hpp

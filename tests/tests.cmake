@@ -159,6 +159,8 @@ xla_test(optim/schedule)
 xla_test(optim/clip LABELS core)
 xla_test(optim/average LABELS core)
 
+xla_test(parallel/same_numbers LABELS threads)
+
 xla_test(accuracy LABELS isa)
 xla_test(cost/nodes LABELS core)
 xla_test(contract LABELS core asan)

@@ -8,6 +8,7 @@
 #include "xla/nn/linear.hpp"
 #include "xla/op/derived/statistics.hpp"
 #include "xla/op/minmax.hpp"
+#include "xla/op/own_shard.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/optim/sgd.hpp"
 #include "xla/run/trace/checkpoint.hpp"
@@ -158,6 +159,32 @@ TEST_CASE("reduce_scatter with zeros behind the end, and all_gather up to a size
     check_values<double>(3, there_and_back, [](auto& all, int) { return combined(all, plus); },
                          {size});
   }
+}
+
+TEST_CASE("own_shard is what a replica would get of a sum, and exchanges nothing") {
+  const auto check = []<class T, int Axis>(T, std::integral_constant<int, Axis>, int n,
+                                           const xla::Size(&sizes)[3]) {
+    check_values<T>(
+        n, [](auto& x) { return own_shard(x, Axis); },
+        [&](auto& all, int i) {
+          const auto& x = all[static_cast<std::size_t>(i)];
+          const std::int64_t size = x.size(Axis), each = (size + n - 1) / n;
+          auto zeros = x.sizes();
+          zeros[Axis] = n * each - size;
+          const auto filled =
+              xla::cat({x, xla::cast<T>(xla::zeros<float>({zeros[0], zeros[1], zeros[2]}))}, Axis);
+          return narrow(filled, Axis, each * i, each);
+        },
+        sizes);
+  };
+  check(1.0f, std::integral_constant<int, 0>{}, 2, {6, 1, 3});
+  check(1.0, std::integral_constant<int, 1>{}, 3, {2, 7, 3});
+  check(std::int64_t{1}, std::integral_constant<int, 2>{}, 3, {2, 3, 2});
+  check(1.0f, std::integral_constant<int, 0>{}, 4, {1, 2, 2});
+  check(1.0f, std::integral_constant<int, 1>{}, 2, {0, 4, 2});
+  test::check_modes([](auto& x) { return own_shard(x, 1) + 1; }, numbers<float>({3, 5}));
+  xla::Parameter<float, 1> p{xla::Tensor<float, 1>(numbers<float>({3}))};
+  CHECK_THROWS_WITH(sum(own_shard(p)).backward(), test::contains("own_shard has no gradient"));
 }
 
 TEST_CASE("broadcast and collective_permute") {

@@ -20,9 +20,10 @@ struct BatchNormOptions {
 
 /// Each channel of (N, C) or (N, C, L), with two Axes of (N, C, H, W), with mean 0 and variance 1,
 /// then times weight plus bias: those of the batch while training, of all batches so far (running,
-/// with momentum) in evaluation. Another number of channels is a shape_error. Ioffe and Szegedy
-/// (2015).
-template <class T, int Axes, BatchNormOptions O = BatchNormOptions{}>
+/// with momentum) in evaluation. Another number of channels is a shape_error. With 0 Axes any
+/// number of them, and with another Batch the moments of that (nn::SyncBatchNorm). Ioffe and
+/// Szegedy (2015).
+template <class T, int Axes, BatchNormOptions O = BatchNormOptions{}, class Batch = own_batch>
 struct BasicBatchNorm {
   using value_type = T;
   using parameter = detail::state_if<O.affine, Parameter<T, 1>>;
@@ -43,7 +44,9 @@ struct BasicBatchNorm {
         running_var(detail::make_state<statistic>({channels})),
         eps(epsilon),
         momentum(rate) {
-    check_options(Axes == 1 ? "nn::BatchNorm1d" : "nn::BatchNorm2d",
+    check_options(Axes == 0   ? "nn::SyncBatchNorm"
+                  : Axes == 1 ? "nn::BatchNorm1d"
+                              : "nn::BatchNorm2d",
                   {{"eps", epsilon.value()}, {"momentum", rate.value(), 0, 1}});
     if (__builtin_is_constant_evaluated()) return;
     if constexpr (O.affine) init::ones_(weight);
@@ -52,11 +55,12 @@ struct BasicBatchNorm {
 
   template <int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+    static_assert(Axes != 0 || R >= 2, "xla::nn::SyncBatchNorm: needs (N, C, …)");
     static_assert(Axes != 1 || R == 2 || R == 3, "xla::nn::BatchNorm1d: needs (N, C) or (N, C, L)");
     static_assert(Axes != 2 || R == 4, "xla::nn::BatchNorm2d: needs (N, C, H, W)");
     if constexpr (!O.track_running_stats) {
-      if constexpr (O.affine) return batch_norm(x, weight, bias, eps, who);
-      else return batch_norm(x, eps, who);
+      if constexpr (O.affine) return batch_norm<Batch>(x, weight, bias, eps, who);
+      else return batch_norm<Batch>(x, eps, who);
     } else if constexpr (O.cumulative) {
       const auto mean = running_mean.detach(), var = running_var.detach();
       const auto y = normalize(x, 1, who);
@@ -77,8 +81,8 @@ struct BasicBatchNorm {
   constexpr Tensor<T, R> normalize(const Tensor<T, R>& x, const Scalar& rate, caller who) const {
     Tensor<T, R> y;
     if constexpr (O.affine)
-      y = batch_norm(x, running_mean, running_var, weight, bias, training, rate, eps, who);
-    else y = batch_norm(x, running_mean, running_var, training, rate, eps, who);
+      y = batch_norm<Batch>(x, running_mean, running_var, weight, bias, training, rate, eps, who);
+    else y = batch_norm<Batch>(x, running_mean, running_var, training, rate, eps, who);
     if (training) num_batches_tracked.copy_(num_batches_tracked.detach() + 1);
     return y;
   }

@@ -31,6 +31,7 @@
 #include "xla/op/median.hpp"
 #include "xla/op/minmax.hpp"
 #include "xla/op/multinomial.hpp"
+#include "xla/op/own_shard.hpp"
 #include "xla/op/permute.hpp"
 #include "xla/op/pow.hpp"
 #include "xla/op/prod.hpp"
@@ -120,6 +121,7 @@
   X(xla::op::maximum, numbers) \
   X(xla::op::minimum, numbers) \
   X(xla::op::check_probabilities, doubles) \
+  X(xla::op::own_shard, all) \
   X(xla::op::permute, all) \
   X(xla::op::pow, numbers) \
   X(xla::op::prod, numbers) \

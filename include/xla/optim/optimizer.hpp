@@ -15,12 +15,17 @@ namespace xla::optim {
 template <class...>
 struct not_a_model {};
 
+template <class Whole, bool Clips>
+class ZeroRedundancy;
+
 /// What optimizers share. Rule is a struct of hyper-parameters (Scalar) with
 ///   static constexpr int states: tensors kept beside each parameter, 0 at the start;
 ///   begin(count) -> what all updates of a step share; count is the number of the step, from 1, in
 ///   the parameters' element type;
 ///   update(shared, parameter, gradient, state...): the new values, in place;
-///   check(), which may be missing: throws where a hyper-parameter makes no sense.
+///   check(), which may be missing: throws where a hyper-parameter makes no sense;
+///   kept_rank and kept_beside(parameter), which may be missing: where what is kept beside a
+///   parameter has another shape, how many axes, and a buffer of zeros.
 /// The optimizer refers to its model, which must outlive it, and follows it where it is moved:
 /// return std::pair{std::move(model), std::move(optimizer)} is fine. It cannot be copied, as the
 /// copy would train the same model. Its state exists from the start, so that the first step is the
@@ -43,12 +48,18 @@ class Optimizer {
                 "optimizer is for a part() with one of them");
 
  public:
+  using optimized_type = Model;
+  using rule_type = Rule;
   using model_type = typename ungrouped<Model>::type;
   using module_type = typename traits::module;
   using value_type = std::conditional_t<is_double, double, float>;
   static constexpr int parameters = count_parameters<module_type>();
   static constexpr std::size_t groups = ungrouped<Model>::groups;
-  using state_type = std::array<Buffer<value_type, dynamic_rank>, Rule::states>;
+  static constexpr int kept_rank = [] {
+    if constexpr (requires { Rule::kept_rank; }) return Rule::kept_rank;
+    else return dynamic_rank;
+  }();
+  using state_type = std::array<Buffer<value_type, kept_rank>, Rule::states>;
 
   constexpr explicit Optimizer(const holder& model, Rule rule = {}) : options(rule), model_(model) {
     check_argument<module_type>();
@@ -60,7 +71,10 @@ class Optimizer {
     std::size_t i = 0;
     for_each_parameter(model_.get(), [&](auto& p) {
       if (i == 0) steps_.begin_beside(p);
-      for (auto& s : state_[i]) s.begin_beside(p);
+      for (auto& s : state_[i]) {
+        if constexpr (kept_rank == dynamic_rank) s.begin_beside(p);
+        else s = Rule::kept_beside(p);
+      }
       ++i;
     });
   }
@@ -97,8 +111,9 @@ class Optimizer {
   /// a gradient, though one could.
   constexpr void step() {
     check_gradients(model_.get());
+    const auto step_all = [this] { update_all([](auto& p, std::size_t) { return p.grad(); }); };
     if (__builtin_is_constant_evaluated()) step_all();
-    else all_or_nothing([this] { step_all(); });
+    else all_or_nothing(step_all);
   }
 
   constexpr decltype(auto) model() const { return model_.get(); }
@@ -121,20 +136,26 @@ class Optimizer {
   std::array<Rule, groups> group_options;
 
  private:
-  constexpr void step_all() {
+  template <class, bool>
+  friend class ZeroRedundancy;
+
+  /// Counts the step, and updates every parameter for which gradient(parameter, number) is defined.
+  template <class Gradient>
+  constexpr void update_all(const Gradient& gradient) {
     auto& steps = dependent<Rule>(steps_);
     steps.copy_(steps.detach() + 1);
-    step(cast<value_type>(steps.detach()), std::make_index_sequence<groups>{});
+    update_all(gradient, cast<value_type>(steps.detach()), std::make_index_sequence<groups>{});
   }
-  template <std::size_t... G>
-  constexpr void step(const Tensor<value_type, 0>& count, std::index_sequence<G...>) {
+  template <class Gradient, std::size_t... G>
+  constexpr void update_all(const Gradient& gradient_of, const Tensor<value_type, 0>& count,
+                            std::index_sequence<G...>) {
     using shared = decltype(options.begin(count));
     const shared begun[] = {options.begin(count), group_options[G].begin(count)...};
     std::size_t i = 0;
     for_each_parameter(model_.get(), [&](auto& p) {
       auto& state = state_[i];
+      const auto gradient = gradient_of(p, i);
       const std::size_t group = group_of(i++);
-      const auto gradient = p.grad();
       if (!gradient.defined()) return;
       update(group == 0 ? options : group_options[group - 1], begun[group], p, gradient.detach(),
              state, std::make_index_sequence<Rule::states>{});

@@ -70,6 +70,12 @@ class State : public Tensor<T, Rank> {
   void begin_beside(const detail::handle& other) {
     detail::machine_of<T>::create_beside(*this, other, dtype_of<T>, Rank != 0, Trainable);
   }
+  /// Zeros of these sizes on another tensor's device.
+  template <std::size_t N>
+  static State like(const detail::handle& other, const Size (&sizes)[N]) {
+    const detail::working_on<T> there(other);
+    return State(sizes);
+  }
   constexpr State(const State& o) : Tensor<T, Rank>(o) { copy_place(o); }
   constexpr State(State&& o) noexcept : Tensor<T, Rank>(o) { move_place(o); }
   constexpr State& operator=(const State& o) {

@@ -57,7 +57,9 @@ struct slot_binder {
     slot kept;
     kept.kind = slot_kind::cell;
     kept.owner = owner.slot_index();
-    s.name_slot(&g, add(dtype_of<T>, g.nodes[g.slots[kept.owner].leaf].dims_shape(), kept));
+    const shape dims =
+        R == dynamic_rank ? g.nodes[g.slots[kept.owner].leaf].dims_shape() : s.shape();
+    s.name_slot(&g, add(dtype_of<T>, dims, kept));
   }
   constexpr void scalar(Scalar& s, const tree_path&) {
     slot kept;

@@ -62,6 +62,20 @@ XLA_OP(xla::op::center_scale, fractions);
 XLA_OP(xla::op::center_square, fractions);
 
 namespace xla {
+
+/// The batch whose moments batch_norm takes: what it is given. Another one, batch_norm<Batch>(x),
+/// adds its sums to those of others, and counts the elements of all (nn::world_batch).
+struct own_batch {
+  template <class T, int R>
+  static constexpr Tensor<T, R> sum(const Tensor<T, R>& own) {
+    return own;
+  }
+  template <class T, int R>
+  static constexpr Size count(const Tensor<T, R>&, Size own) {
+    return own;
+  }
+};
+
 namespace detail {
 
 template <class T>
@@ -144,13 +158,13 @@ constexpr Tensor<T, R> norm_by_running(const Tensor<T, R>& x, const Buffer<T, 1>
 }
 
 /// Mean and variance of each channel of a batch, (C, 1, …), and of how many elements.
-template <class T, int R>
+template <class T, int R, class Batch>
 struct batch_moments {
   Tensor<T, R - 1> mean, variance;
   Size count;
 
   constexpr batch_moments(const Tensor<T, R>& x, const call_site& site)
-      : count(count_over(x, around_channels<R>)) {
+      : count(Batch::count(x, count_over(x, around_channels<R>))) {
     const size_scope scope{x.table(), site};
     scope.nonzero(count.extent(), "batch_norm: the batch is empty, it has no mean to train with");
     scope.nonzero((count - 1).extent(),
@@ -180,7 +194,8 @@ struct batch_moments {
 
  private:
   constexpr Tensor<T, R - 1> average(const Tensor<T, R>& x) const {
-    const auto mean = narrowed<T>(reduce<op::sum>(widened(x), around_channels<R>) / count);
+    const auto sum = Batch::sum(reduce<op::sum>(widened(x), around_channels<R>));
+    const auto mean = narrowed<T>(sum / count);
     return drop_axes<R - 1, T>(mean, axis_set::one(0));
   }
 };
@@ -192,7 +207,7 @@ struct batch_moments {
 /// running ones. Then times weight plus bias, where they are given, one element each per channel;
 /// another number of them is a shape_error. A batch of one element per channel has no variance: a
 /// shape_error when training. Ioffe and Szegedy (2015).
-template <class T, int R>
+template <class Batch = own_batch, class T, int R>
 constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& running_mean,
                                   const Buffer<T, 1>& running_var, const Tensor<T, 1>& weight,
                                   const Tensor<T, 1>& bias, bool training,
@@ -202,11 +217,11 @@ constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& run
   detail::check_affine(x, weight, bias, site);
   detail::check_statistics(x, running_mean, running_var, eps, site);
   if (!training) return detail::norm_by_running(x, running_mean, running_var, weight, bias, eps);
-  const detail::batch_moments<T, R> batch(x, site);
+  const detail::batch_moments<T, R, Batch> batch(x, site);
   batch.move(running_mean, running_var, momentum.tensor());
   return batch.norm(x, eps, weight, bias);
 }
-template <class T, int R>
+template <class Batch = own_batch, class T, int R>
 constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& running_mean,
                                   const Buffer<T, 1>& running_var, bool training,
                                   detail::number_of<T> momentum = 0.1,
@@ -214,27 +229,27 @@ constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& run
   const detail::call_site site{"batch_norm", who};
   detail::check_statistics(x, running_mean, running_var, eps, site);
   if (!training) return detail::norm_by_running(x, running_mean, running_var, eps);
-  const detail::batch_moments<T, R> batch(x, site);
+  const detail::batch_moments<T, R, Batch> batch(x, site);
   batch.move(running_mean, running_var, momentum.tensor());
   return batch.norm(x, eps);
 }
 
 /// The same by the batch's own statistics, in evaluation too: PyTorch's batch_norm without running
 /// ones.
-template <class T, int R>
+template <class Batch = own_batch, class T, int R>
 constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
                                   const Tensor<T, 1>& bias, detail::number_of<T> eps = 1e-5,
                                   caller who = here()) {
   const detail::call_site site{"batch_norm", who};
   detail::check_eps(x, eps);
   detail::check_affine(x, weight, bias, site);
-  return detail::batch_moments<T, R>(x, site).norm(x, eps, weight, bias);
+  return detail::batch_moments<T, R, Batch>(x, site).norm(x, eps, weight, bias);
 }
-template <class T, int R>
+template <class Batch = own_batch, class T, int R>
 constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, detail::number_of<T> eps = 1e-5,
                                   caller who = here()) {
   detail::check_eps(x, eps);
-  return detail::batch_moments<T, R>(x, {"batch_norm", who}).norm(x, eps);
+  return detail::batch_moments<T, R, Batch>(x, {"batch_norm", who}).norm(x, eps);
 }
 // Running statistics without a word on training are no weights.
 template <class T, int R>

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/collectives.hpp"
+
+namespace xla::op {
+
+/// The part of a tensor along an axis that belongs to this replica; zeros are behind the end.
+struct own_shard {
+  static constexpr auto name = "own_shard";
+  static constexpr op_kind kind = op_kind::library;
+  static constexpr bool alone_is_input = true;
+  struct attributes {
+    detail::axis_number axis{};
+    detail::size_value part{};
+    XLA_ATTRIBUTES(axis, part)
+  };
+  static constexpr shape shape_of(const shape_rule& r) {
+    shape s = r.in[0];
+    const auto [axis, part] = r.attributes<own_shard>();
+    s[axis] = part;
+    return s;
+  }
+  static constexpr void gradient(auto& g) {
+    refuse_now(g.grad(), "backward: own_shard has no gradient; detach() what it shares out");
+  }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::own_shard, all);
+
+namespace xla {
+
+/// This replica's part of x along an axis, one of as many as the world has: as large as the others,
+/// with zeros behind the end. What reduce_scatter(…, padded) gives it of a sum; nothing is
+/// exchanged.
+template <class T, int R>
+constexpr Tensor<T, R> own_shard(const Tensor<T, R>& x, int dim = 0, caller who = here()) {
+  static_assert(R != 0, "xla::own_shard: a tensor without axes cannot be shared out");
+  const int axis = detail::checked_axis(x, dim, {"own_shard", who});
+  const Size world = world_size(x), part = (x.size(axis) + world - 1) / world;
+  return detail::apply_collective<op::own_shard>(x, {axis, part.extent()}, who);
+}
+
+}  // namespace xla
