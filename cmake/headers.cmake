@@ -331,6 +331,8 @@ set(XLA_HEADERS
   xla/run/trace/traced_graph.hpp
   xla/run/world/exchange_summary.hpp
   xla/run/world/meeting.hpp
+  xla/run/world/launch.hpp
+  xla/run/world/launch_threads.hpp
   xla/run/world/now.hpp
   xla/run/world/open_world.hpp
   xla/run/world/replica.hpp
@@ -423,6 +425,15 @@ set(XLA_HEADERS
   xla/io/svg.hpp
   xla/io/terminal.hpp
   xla/io/text.hpp
+  xla/parallel.hpp
+  xla/parallel/context.hpp
+  xla/parallel/data_parallel.hpp
+  xla/parallel/device_list.hpp
+  xla/parallel/device_loader.hpp
+  xla/parallel/launch.hpp
+  xla/parallel/move_to.hpp
+  xla/parallel/optimizer_step.hpp
+  xla/parallel/rendezvous.hpp
   xla/train/loop.hpp
   xla/train/options.hpp
   xla/train/supervisor.hpp

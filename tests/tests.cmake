@@ -184,6 +184,9 @@ xla_test(data/padding LABELS core asan)
 xla_test(data/resize LABELS asan)
 xla_test(data/transforms LABELS core threads)
 
+xla_test(parallel/launch LABELS core threads)
+xla_test(parallel/data_parallel LABELS core threads)
+
 xla_test(train/loop LABELS core)
 
 xla_test(io/atomic_file LABELS core asan attack)

@@ -38,6 +38,7 @@ void run(Options options) {
   fill(options.batch, entry->batch);
   fill(options.sequence, entry->sequence);
   fill(options.lr, entry->lr);
+  if (options.devices > 0) xla::set_device_count(options.devices);
   const auto text = options.zeros ? std::string(1 << 20, '\0') : read_texts(options.text);
   entry->run(options, text);
 }
@@ -65,7 +66,9 @@ void describe(CLI::App& app, Options& o) {
       ->take_all()
       ->group("Data");
   app.add_flag("--zeros", o.zeros, "Learn zeros, as the seed's benchmark does")->group("Data");
-  app.add_option("--batch", o.batch, "Sequences in a batch")->check(at_least(1))->group("Data");
+  app.add_option("--batch", o.batch, "Sequences in a batch, of each replica")
+      ->check(at_least(1))
+      ->group("Data");
   app.add_option("--sequence", o.sequence, "Tokens in a sequence")
       ->check(at_least(1))
       ->group("Data");
@@ -78,6 +81,12 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--steps", o.steps)->check(at_least(1))->group(training);
   app.add_option("--accumulate", o.accumulate, "Batches for one update")
       ->check(at_least(1))
+      ->capture_default_str()
+      ->group(training);
+  app.add_option("--devices", o.devices,
+                 "Devices that train together, each on batches of its own with its share of the\n"
+                 "processors; 0: XLA_DEVICES, or one")
+      ->check(CLI::Range(0, 4096))
       ->capture_default_str()
       ->group(training);
   app.add_option("--lr", o.lr, "Highest learning rate")->check(positive)->group(training);

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <xla/nn/generate.hpp>
+#include <xla/parallel.hpp>
 #include <xla/xla.hpp>
 
 namespace nn = xla::nn;
 
-// What runs on the model, each a function of its own that runs in any mode.
+// What runs on the model, each a function of its own that runs in any mode, and on any number of
+// replicas: gradients and losses are the means of theirs.
 
 /// The mean loss of telling each next token.
 constexpr auto loss_fn = [](auto& model, auto& tokens, auto& targets) {
@@ -19,9 +21,10 @@ constexpr auto train_fn = [](auto& model, auto& tokens, auto& targets, auto& opt
   optimizer.zero_grad();
   const auto loss = loss_fn(model, tokens, targets);
   loss.backward();
+  xla::reduce_gradients(optimizer);
   xla::optim::clip_grad_norm_(model, max_norm);
   optimizer.step();
-  return loss;
+  return xla::all_reduce(loss, xla::reduce_type::mean);
 };
 
 /// The same in parts: adds a share of the gradients, and then updates.
@@ -30,10 +33,12 @@ constexpr auto accumulate_fn = [](auto& model, auto& tokens, auto& targets, auto
   loss.backward();
   return loss;
 };
-constexpr auto update_fn = [](auto& model, auto& optimizer, auto& max_norm) {
+constexpr auto update_fn = [](auto& model, auto& loss, auto& optimizer, auto& max_norm) {
+  xla::reduce_gradients(optimizer);
   xla::optim::clip_grad_norm_(model, max_norm);
   optimizer.step();
   optimizer.zero_grad();
+  return xla::all_reduce(loss, xla::reduce_type::mean);
 };
 
 constexpr auto evaluate_fn = [](auto& model, auto& tokens, auto& targets) {

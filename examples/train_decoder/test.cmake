@@ -2,6 +2,8 @@
 # cmake -DCASE=<name> -DPROGRAM=<train_decoder> -DFOLDER=<for files> -P test.cmake
 #   modes    every mode prints the same losses
 #   resume   a training that is killed again and again ends with the checkpoint of one that is not
+#   devices  two devices print the same losses in every mode, about those of one with batches of twice the size, and go
+#            on from a checkpoint bit for bit
 #   refuses  what cannot be trained or resumed gets a sentence
 
 cmake_minimum_required(VERSION 3.24)
@@ -50,6 +52,36 @@ elseif(CASE STREQUAL "resume")
   file(REMOVE "${checkpoint}" "${whole}")
   train_well(--steps 40 --checkpoint "${whole}")
   train_with_kills("${whole}" "${checkpoint}" 300 "${PROGRAM}" ${brief} --steps 40)
+elseif(CASE STREQUAL "devices")
+  set(expected "")
+  foreach(accumulate IN ITEMS 1 2)
+    foreach(mode IN ITEMS eager traced compiled)
+      train_well(--devices 2 --mode ${mode} --accumulate ${accumulate} --steps 3)
+      string(REGEX MATCHALL "step: [0-9]+, loss: [0-9.]+" losses "${output}")
+      if(mode STREQUAL "eager")
+        set(expected "${losses}")
+      elseif(NOT losses STREQUAL expected)
+        message(FATAL_ERROR "${mode}: ${losses}\neager: ${expected}")
+      endif()
+    endforeach()
+    train_well(--devices 1 --batch 4 --accumulate ${accumulate} --steps 3)
+    string(REGEX REPLACE "(loss: [0-9]+[.][0-9][0-9][0-9])[0-9]*" "\\1" expected "${expected}")
+    foreach(loss IN LISTS expected)
+      if(NOT output MATCHES "${loss}")
+        message(FATAL_ERROR "two devices: ${expected}\none: ${output}")
+      endif()
+    endforeach()
+  endforeach()
+  file(REMOVE "${checkpoint}" "${checkpoint}.whole")
+  set(two --devices 2 --warmup 6)  # on which the rate does not depend on the number of steps
+  train_well(${two} --steps 6 --checkpoint "${checkpoint}.whole")
+  train_well(${two} --steps 3 --checkpoint "${checkpoint}")
+  train_well(${two} --steps 6 --checkpoint "${checkpoint}" --resume "${checkpoint}")
+  file(SHA256 "${checkpoint}.whole" expected)
+  file(SHA256 "${checkpoint}" found)
+  if(NOT found STREQUAL expected)
+    message(FATAL_ERROR "another checkpoint than without a stop\n${output}")
+  endif()
 elseif(CASE STREQUAL "refuses")
   file(WRITE "${checkpoint}" "no tensors")
   train(--resume "${checkpoint}")

@@ -57,7 +57,8 @@ inline Batch make_batch(std::span<const std::int64_t> tokens, std::span<const st
 }
 
 /// Batches without end, from places drawn by seed and number of the step alone: training goes on at
-/// any step with the batches that it would have seen.
+/// any step with the batches that it would have seen. Of a step's sequences each replica has its
+/// part.
 class RandomBatches {
  public:
   RandomBatches(std::span<const std::int64_t> tokens, std::int64_t batch, std::int64_t length,
@@ -84,9 +85,10 @@ class RandomBatches {
  private:
   Batch at(std::int64_t step) const {
     const auto places = static_cast<double>(tokens_.size()) - static_cast<double>(length_);
+    const auto first = (step * xla::world_size() + xla::global_ordinal()) * batch_;
     std::vector<std::int64_t> begins;
-    for (std::int64_t i = 0; i < batch_; ++i) {
-      const auto words = xla::philox4x32(static_cast<std::uint64_t>(step * batch_ + i), seed_);
+    for (std::int64_t i = first; i < first + batch_; ++i) {
+      const auto words = xla::philox4x32(static_cast<std::uint64_t>(i), seed_);
       begins.push_back(static_cast<std::int64_t>(xla::uniform01(words[0], words[1]) * places));
     }
     return make_batch(tokens_, begins, length_);

@@ -12,6 +12,8 @@
 
 #include <xla/ext/checkpoint.hpp>
 #include <xla/io/svg.hpp>
+#include <xla/io/terminal.hpp>
+#include <xla/parallel.hpp>
 #include <xla/train/loop.hpp>
 #include <xla/xla.hpp>
 
@@ -34,9 +36,11 @@ inline double rate_at(const Options& o, std::int64_t step) {
 template <nn::DecoderConfig C, class Functions>
 class Trainer {
  public:
-  Trainer(const Options& options, Functions& functions, const std::string& text)
+  Trainer(const Options& options, Functions& functions, const std::string& text,
+          const xla::io::interrupt_guard& interrupts)
       : o_(options),
         fn_(functions),
+        interrupts_(interrupts),
         tokens_(to_tokens(text)),
         optimizer_{model_, {.beta2 = o_.beta2, .weight_decay = o_.weight_decay}},
         max_norm_(o_.clip > 0 ? o_.clip : INFINITY),
@@ -51,16 +55,16 @@ class Trainer {
       throw xla::runtime_error(
           "a text of " + std::to_string(all.size()) + " bytes is too short for sequences of " +
           std::to_string(o_.sequence) + ": a tenth of it has to be longer than one");
+    xla::broadcast_master_param(model_);
   }
 
   void run() {
-    std::printf("%s: %lld parameters, %zu bytes of text, %s mode, %d threads\n", o_.config.c_str(),
-                static_cast<long long>(xla::parameter_count(model_)), tokens_.size(),
-                o_.mode.c_str(), xla::num_threads());
+    if (master_) introduce();
     if (!o_.resume.empty()) resume();
     const auto report = train();
-    summarize(report);
     if (!o_.checkpoint.empty() && report.end != xla::train::ending::diverged) save(report.step);
+    if (!master_) return;
+    summarize(report);
     if constexpr (C.causal)
       if (o_.length > 0) std::printf("--- sample\n%s\n---\n\n", write().c_str());
     std::fputs(xla::metrics_report().c_str(), stdout);
@@ -68,6 +72,14 @@ class Trainer {
   }
 
  private:
+  void introduce() {
+    std::printf("%s: %lld parameters, %zu bytes of text, %s mode, ", o_.config.c_str(),
+                static_cast<long long>(xla::parameter_count(model_)), tokens_.size(),
+                o_.mode.c_str());
+    if (xla::world_size() > 1) std::printf("%lld replicas of ", replicas());
+    std::printf("%d threads\n", xla::num_threads());
+  }
+
   xla::train::report train() {
     RandomBatches batches{training_, o_.batch * o_.accumulate, o_.sequence, o_.seed, first_step_};
     const auto held_out = spaced_batches(held_out_, o_.eval_batches, o_.batch, o_.sequence);
@@ -78,15 +90,24 @@ class Trainer {
     how.steps = o_.steps;
     how.first_step = first_step_;
     how.log_every = o_.log_every;
+    how.show = master_;
     how.line.unit = "tokens";
-    how.items_per_sample = o_.sequence;
+    how.items_per_sample = o_.sequence * xla::world_size();
+    how.interruptible = xla::world_size() == 1;
+    if (!how.interruptible) how.after_step = [this](const auto&) { return !interrupted(); };
     how.validate = [&] { return validation(held_out); };
     how.validate_every = o_.eval_every;
     how.schedule = [this](const auto& at) { optimizer_.options.lr = rate_at(o_, at.step); };
-    how.log_line = [this](const auto& at) { return line(at); };
+    if (master_) how.log_line = [this](const auto& at) { return line(at); };
     if (!o_.checkpoint.empty()) how.checkpoint = [this](const auto& at) { save(at.step); };
     how.checkpoint_every = o_.save_every;
     return xla::train::fit(model_, step, batches, how);
+  }
+
+  static long long replicas() { return static_cast<long long>(xla::world_size()); }
+  /// What all replicas together read in a step.
+  std::int64_t step_tokens() const {
+    return o_.batch * o_.accumulate * o_.sequence * xla::world_size();
   }
 
   /// One update of the weights, from all sequences at once or in `accumulate` parts.
@@ -98,19 +119,32 @@ class Trainer {
       const auto x = part(tokens), y = part(targets);
       loss += fn_.accumulate(model_, x, y, share_);
     }
-    fn_.update(model_, optimizer_, max_norm_);
-    return loss;
+    return fn_.update(model_, loss, optimizer_, max_norm_);
   }
 
+  /// Whether Ctrl-C was pressed, wherever that was noticed: all end after the same step.
+  bool interrupted() {
+    const auto here = xla::tensor<float>(interrupts_.interrupted() ? 1 : 0);
+    return interrupted_ = xla::all_reduce(here, xla::reduce_type::max).item() > 0;
+  }
+
+  /// The mean over the batches. Of n replicas each reads every n-th.
   double validation(const std::vector<Batch>& batches) {
-    double sum = 0;
-    for (const auto& [tokens, targets] : batches)
-      sum += static_cast<double>(fn_.evaluate(model_, tokens, targets).item());
-    return sum / static_cast<double>(batches.size());
+    const auto world = static_cast<std::size_t>(xla::world_size());
+    std::vector<double> losses;
+    for (auto i = static_cast<std::size_t>(xla::global_ordinal()); i < batches.size(); i += world) {
+      const auto& [tokens, targets] = batches[i];
+      losses.push_back(static_cast<double>(fn_.evaluate(model_, tokens, targets).item()));
+    }
+    return xla::mesh_reduce("validation", losses, [&](const auto& of) {
+      double sum = 0;
+      for (std::size_t i = 0; i < batches.size(); ++i) sum += of[i % world][i / world];
+      return sum / static_cast<double>(batches.size());
+    });
   }
 
   std::string line(const xla::train::moment& at) const {
-    const auto seen = static_cast<double>(at.step * o_.batch * o_.accumulate * o_.sequence);
+    const auto seen = static_cast<double>(at.step * step_tokens());
     char text[120];
     std::snprintf(text, sizeof text, "epoch: %.2f, step: %lld, loss: %.6f, rate: %.0f tokens/s",
                   seen / static_cast<double>(training_.size()), static_cast<long long>(at.step),
@@ -120,11 +154,11 @@ class Trainer {
 
   void summarize(const xla::train::report& report) const {
     const auto steps = report.step - first_step_;
-    const auto tokens = static_cast<double>(steps * o_.batch * o_.accumulate * o_.sequence);
+    const auto tokens = static_cast<double>(steps * step_tokens());
     std::printf(
         "\n%s%lld steps in %.1f s, %.0f tokens/s; loss %.4f, validation %.4f (best %.4f) nats per "
         "byte\n\n",
-        report.end == xla::train::ending::interrupted ? "interrupted: " : "",
+        report.end == xla::train::ending::interrupted || interrupted_ ? "interrupted: " : "",
         static_cast<long long>(steps), report.seconds, tokens / report.seconds, report.loss,
         report.validation, report.best);
   }
@@ -155,17 +189,20 @@ class Trainer {
   }
 
   void save(std::int64_t step) {
-    xla::ext::save_checkpoint(
-        o_.checkpoint,
-        {{"step", static_cast<double>(step)}, {"seed", static_cast<double>(o_.seed)}}, model_,
-        optimizer_);
+    xla::save([&] {
+      xla::ext::save_checkpoint(
+          o_.checkpoint,
+          {{"step", static_cast<double>(step)}, {"seed", static_cast<double>(o_.seed)}}, model_,
+          optimizer_);
+    });
   }
   void resume() {
     auto numbers = xla::ext::load_checkpoint(o_.resume, model_, optimizer_);
     first_step_ = static_cast<std::int64_t>(numbers["step"]);
     o_.seed = static_cast<std::uint64_t>(numbers["seed"]);
-    std::printf("goes on after step %lld of %s\n", static_cast<long long>(first_step_),
-                o_.resume.c_str());
+    if (master_)
+      std::printf("goes on after step %lld of %s\n", static_cast<long long>(first_step_),
+                  o_.resume.c_str());
   }
 
   void save_curve(const xla::train::report& report) const {
@@ -184,10 +221,13 @@ class Trainer {
 
   Options o_;
   Functions& fn_;
+  const xla::io::interrupt_guard& interrupts_;
   std::vector<std::int64_t> tokens_;
   std::span<const std::int64_t> training_, held_out_;
   nn::Decoder<C> model_;
   xla::optim::AdamW<nn::Decoder<C>> optimizer_;
   xla::Scalar max_norm_, share_, temperature_, top_k_;
   std::int64_t first_step_ = 0;
+  const bool master_ = xla::is_master_ordinal();
+  bool interrupted_ = false;
 };

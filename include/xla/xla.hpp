@@ -2,8 +2,8 @@
 #pragma once
 
 // The whole library but ext/, and what a program includes by name: networks (models/), files (io/),
-// training loops (train/), subsets, padded batches, sequences and transforms of data (data/),
-// profiles (run/profile.hpp).
+// training loops (train/), several replicas (parallel.hpp), subsets, padded batches, sequences and
+// transforms of data (data/), profiles (run/profile.hpp).
 
 /// Tensors, the functions on them, and the three ways to run them.
 namespace xla {

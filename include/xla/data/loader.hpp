@@ -140,6 +140,12 @@ auto with_mask(Batch batch, Mask mask) {
 
 }  // namespace detail
 
+/// The part of an epoch that some of several replicas take: of every `of` successive batches
+/// `count`, from the one `first`. What is left of an epoch for no whole round of all is left out.
+struct BatchShare {
+  std::int64_t first = 0, count = 1, of = 1;
+};
+
 /// Batches as the dataset makes them; the last may be short.
 struct Unpadded {
   static std::int64_t count(const auto& dataset, const loader_options& how) {
@@ -212,8 +218,11 @@ class DataLoader {
     using difference_type = std::ptrdiff_t;
     using value_type = DataLoader::value_type;
 
-    iterator(const DataLoader& loader, plan_type plan, const Epoch& epoch, std::int64_t first)
-        : batches_(loader.size() - first), make_{&loader, std::move(plan), epoch, first} {
+    iterator(const DataLoader& loader, plan_type plan, const Epoch& epoch, std::int64_t first,
+             const BatchShare& share)
+        : batches_((loader.size() - first) / share.of * share.count),
+          left_out_((loader.size() - first) % share.of),
+          make_{&loader, std::move(plan), epoch, first, share} {
       if (const auto ahead = loader.options_.prefetch; ahead > 0 && batches_ > 0)
         ahead_ = std::make_unique<Prefetcher<value_type>>(batches_, ahead, std::move(make_));
       load();
@@ -229,17 +238,21 @@ class DataLoader {
     friend bool operator==(const iterator& i, std::default_sentinel_t) {
       return i.at_ == i.batches_;
     }
+    /// Batches of the epoch that are in no whole round of replicas.
+    std::int64_t left_out() const { return left_out_; }
 
    private:
-    /// A batch of an epoch, the one `at` behind the first.
+    /// A batch of an epoch, the one `at` of its share behind the first.
     struct maker {
       const DataLoader* loader;
       plan_type plan;
       Epoch epoch;
       std::int64_t first;
+      BatchShare share;
 
       value_type operator()(std::int64_t at) const {
-        return loader->batching_.batch(loader->dataset_, loader->options_, plan, first + at, epoch);
+        const auto number = first + at / share.count * share.of + share.first + at % share.count;
+        return loader->batching_.batch(loader->dataset_, loader->options_, plan, number, epoch);
       }
     };
 
@@ -249,21 +262,21 @@ class DataLoader {
       else batch_ = ahead_ ? ahead_->take() : std::make_unique<value_type>(make_(at_));
     }
 
-    std::int64_t at_ = 0, batches_;
+    std::int64_t at_ = 0, batches_, left_out_;
     maker make_;
     std::unique_ptr<value_type> batch_;
     std::unique_ptr<Prefetcher<value_type>> ahead_;
   };
 
-  /// Starts the next epoch.
-  iterator begin() {
+  /// Starts the next epoch. Of a share only those batches are made.
+  iterator begin(const BatchShare& share = {}) {
     std::vector<std::int64_t> order(static_cast<std::size_t>(dataset_.size()));
     if (options_.shuffle)  // 2^40 counters per epoch: orders of different epochs share none
       fill_permutation(order.data(), dataset_.size(), options_.seed, epoch_ << 40);
     else std::iota(order.begin(), order.end(), std::int64_t{0});
     const Epoch epoch{options_.seed, epoch_++};
     return {*this, batching_.plan(dataset_, options_, std::move(order)), epoch,
-            std::exchange(first_, 0)};
+            std::exchange(first_, 0), share};
   }
   std::default_sentinel_t end() const { return {}; }
 

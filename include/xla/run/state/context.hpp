@@ -68,6 +68,7 @@ struct device_context {
   std::atomic<arena_store*> arenas{nullptr};               ///< of all those
   std::atomic<detail::replica*> replica{nullptr};  ///< its end of a world; none: it is alone
   std::atomic<bool> used{false};                   ///< by a thread that chose it
+  std::atomic<bool> launched{false};               ///< a replica works on it
 
   int number() const noexcept;
   /// Its place among those that draw random numbers: what the replica said that works on it, or its

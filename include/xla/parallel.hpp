@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Training by several replicas: the devices of a process, or of several (ext/mpi.hpp).
+namespace xla::parallel {}
+
+#include "xla/parallel/data_parallel.hpp"
+#include "xla/parallel/launch.hpp"
+#include "xla/parallel/optimizer_step.hpp"
+#include "xla/parallel/rendezvous.hpp"

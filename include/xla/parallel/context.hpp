@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "xla/base/error.hpp"
+#include "xla/tensor/device.hpp"
+
+namespace xla::parallel {
+
+/// What a loop function keeps from one call to the next, for each device: an optimizer, counts.
+class Context {
+ public:
+  explicit Context(const Device& device) : device_(device) {}
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const Device& device() const { return device_; }
+
+  /// What is kept by this name; the first call makes it:
+  /// `auto& optimizer = context.getattr_or("optimizer", [&] { return SGD{model, {.lr = 0.01}}; })`.
+  /// Throws `xla::error` where something of another type is kept by it.
+  template <class Make>
+  auto& getattr_or(const std::string& name, Make&& make) {
+    using Kept = std::invoke_result_t<Make&>;
+    static_assert(std::is_object_v<Kept>, "Context::getattr_or: the function returns a value");
+    for (const auto& kept : kept_)
+      if (kept.name == name) {
+        if (*kept.type == typeid(Kept)) return *static_cast<Kept*>(kept.value.get());
+        throw runtime_error("Context::getattr_or: what is kept as \"" + name +
+                            "\" has another type");
+      }
+    const std::shared_ptr<Kept> made(new Kept(make()));
+    kept_.push_back({name, &typeid(Kept), made});
+    return *made;
+  }
+
+ private:
+  struct entry {
+    std::string name;
+    const std::type_info* type;
+    std::shared_ptr<void> value;
+  };
+  Device device_;
+  std::vector<entry> kept_;
+};
+
+}  // namespace xla::parallel

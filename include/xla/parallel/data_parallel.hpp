@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "xla/parallel/context.hpp"
+#include "xla/parallel/device_list.hpp"
+#include "xla/parallel/device_loader.hpp"
+#include "xla/parallel/launch.hpp"
+#include "xla/parallel/rendezvous.hpp"
+#include "xla/run/state/mode.hpp"
+
+namespace xla::parallel {
+
+/// Trains a model on several devices, as torch_xla's DataParallel: each has a copy of it and works
+/// on batches of its own, and `optimizer_step` keeps the copies equal.
+///   xla::parallel::DataParallel model_parallel(Mnist{}, xla::devices());
+///   model_parallel(train_loop_fn, train_loader);
+/// calls train_loop_fn(model, loader, device, context) for every device, each on a thread of its
+/// own: with its copy of the model, the loader of its batches (DeviceLoader), and a Context, which
+/// lives as long as this does.
+template <class Model>
+class DataParallel {
+ public:
+  /// Copies of a model on all devices of the process.
+  explicit DataParallel(const Model& network) : DataParallel(network, devices()) {}
+  /// On these: {i} is one of them. With none, {}, the loop function runs without XLA: eagerly, on
+  /// the calling thread. Throws `xla::error` for a device that is not there, or is named twice.
+  DataParallel(const Model& network, const DeviceList& device_ids)
+      : devices_(device_ids.list()), native_(devices_.empty()) {
+    if (native_) devices_.push_back(device());
+    for (const Device& on : devices_) {
+      replicas_.push_back(std::make_unique<replica>(network, on));
+      move_to(replicas_.back()->model, on);
+    }
+    finish_pending();
+  }
+
+  /// One pass of the loop function over the loader's batches, on each device. Returns what it
+  /// returns, one for each device, or nothing. When it throws on one of them, all end, and this
+  /// throws what it threw, told with the replica's ordinal.
+  template <class LoopFn, class Loader>
+  auto operator()(LoopFn&& loop_fn, Loader& loader) {
+    using Result =
+        std::invoke_result_t<LoopFn&, Model&, DeviceLoader<Loader>&, const Device&, Context&>;
+    detail::Dealer<Loader> dealer{loader, devices_};
+    const auto run = [&](std::size_t place) -> Result {
+      replica& mine = *replicas_[place];
+      DeviceLoader<Loader> batches{dealer, place};
+      return loop_fn(mine.model, batches, mine.context.device(), mine.context);
+    };
+    const auto finish = [&] { dropped_ = dealer.dropped(); };
+    const auto all = [&] {
+      if (native_) {
+        const eager_mode_guard eager;
+        return run_here<Result>(run);
+      }
+      return on_devices(devices_, [&](std::size_t place) -> Result {
+        if (!equal_) broadcast_master_param(replicas_[place]->model);
+        return run(place);
+      });
+    };
+    if constexpr (std::is_void_v<Result>) {
+      all();
+      equal_ = true;
+      finish();
+    } else {
+      auto results = all();
+      equal_ = true;
+      finish();
+      return results;
+    }
+  }
+
+  /// The model of a device of the list; all are the same after each step, but for buffers such as
+  /// running statistics, of which those of the first are meant.
+  Model& model(std::size_t place = 0) { return replicas_.at(place)->model; }
+  const Model& model(std::size_t place = 0) const { return replicas_.at(place)->model; }
+  const std::vector<Device>& device_ids() const { return devices_; }
+  /// Batches of the last pass that filled no round of all devices, and were given to none.
+  std::int64_t dropped() const { return dropped_; }
+
+ private:
+  struct replica {
+    Model model;
+    Context context;  // may refer to the model
+    replica(const Model& network, const Device& on) : model(network), context(on) {}
+  };
+  template <class Result, class Run>
+  static auto run_here(const Run& run) {
+    if constexpr (std::is_void_v<Result>) {
+      run(0);
+    } else {
+      std::vector<Result> results;
+      results.push_back(run(0));
+      return results;
+    }
+  }
+
+  std::vector<Device> devices_;
+  bool native_, equal_ = false;
+  std::vector<std::unique_ptr<replica>> replicas_;
+  std::int64_t dropped_ = 0;
+};
+
+}  // namespace xla::parallel

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "xla/data/loader.hpp"
+#include "xla/op/collectives.hpp"
+#include "xla/parallel/move_to.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/run/trace/runtime.hpp"
+
+namespace xla::parallel {
+
+template <class Loader>
+using batch_of = std::remove_cvref_t<decltype(*std::begin(std::declval<Loader&>()))>;
+
+namespace detail {
+
+/// Goes over a loader once, on a thread of its own, and deals the batches out: the i-th of every
+/// round of as many batches as the world has replicas is the i-th replica's. Those of this
+/// process's devices are loaded ahead; a round that the loader cannot fill is dropped.
+template <class Loader>
+class Dealer {
+  using Batch = batch_of<Loader>;
+  using Round = std::vector<std::unique_ptr<Batch>>;
+
+ public:
+  Dealer(Loader& loader, const std::vector<Device>& devices)
+      : loader_(loader), devices_(devices), hands_(devices.size()) {}
+  ~Dealer() {
+    for (std::size_t place = 0; place < hands_.size(); ++place) leave(place);
+  }
+  Dealer(const Dealer&) = delete;
+  Dealer& operator=(const Dealer&) = delete;
+
+  const Loader& loader() const { return loader_; }
+
+  /// Begins, where that has not been done; `first` is the ordinal of the first of these devices.
+  void begin(std::int64_t first, std::int64_t world) {
+    const std::lock_guard hold(lock_);
+    if (thread_.joinable()) return;
+    const data::BatchShare share{first, std::ssize(devices_), world};
+    thread_ = std::jthread([this, share] { work(share); });
+  }
+
+  /// The next batch of a device, null behind the last. What the loader throws comes out here.
+  std::unique_ptr<Batch> take(std::size_t place) {
+    std::unique_lock hold(lock_);
+    auto& mine = hands_[place].batches;
+    changed_.wait(hold, [&] { return !mine.empty() || done_; });
+    if (mine.empty()) {
+      if (failure_) std::rethrow_exception(failure_);
+      return nullptr;
+    }
+    auto batch = std::move(mine.front());
+    mine.pop_front();
+    changed_.notify_all();
+    return batch;
+  }
+
+  /// A device takes no more.
+  void leave(std::size_t place) {
+    const std::lock_guard hold(lock_);
+    hands_[place].left = true;
+    hands_[place].batches.clear();
+    changed_.notify_all();
+  }
+
+  /// Batches that filled no round, when all have been dealt.
+  std::int64_t dropped() {
+    if (thread_.joinable()) thread_.join();
+    return dropped_;
+  }
+
+ private:
+  /// Batches of a device that wait for it, or have no more to wait.
+  struct hand {
+    std::deque<std::unique_ptr<Batch>> batches;
+    bool left = false;
+  };
+  static constexpr std::size_t ahead = 2;  // one that is taken next, and one in the making
+
+  void work(const data::BatchShare& share) noexcept {
+    try {
+      const eager_mode_guard now;  // a batch is there when it is dealt
+      deal(share);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    const std::lock_guard hold(lock_);
+    done_ = true;
+    changed_.notify_all();
+  }
+
+  void deal(const data::BatchShare& share) {
+    Round round;
+    if constexpr (requires { loader_.begin(share); }) {
+      auto i = loader_.begin(share);
+      dropped_ = i.left_out();
+      for (; i != loader_.end(); ++i) {
+        keep(round, *i);
+        if (std::ssize(round) == share.count && !hand_out(round)) return;
+      }
+    } else {
+      std::int64_t at = 0;
+      for (auto&& batch : loader_) {
+        const auto replica = at++ % share.of;
+        if (replica >= share.first && replica < share.first + share.count)
+          keep(round, std::forward<decltype(batch)>(batch));
+        if (replica + 1 == share.of && !hand_out(round)) return;
+      }
+      dropped_ = at % share.of;
+    }
+  }
+  template <class B>
+  void keep(Round& round, B&& batch) const {
+    round.push_back(std::make_unique<Batch>(std::forward<B>(batch)));
+    move_to(*round.back(), devices_[round.size() - 1]);
+  }
+  /// Waits for room; false when nobody wants more.
+  bool hand_out(Round& round) {
+    for (std::size_t place = 0; place < round.size(); ++place) {
+      hand& to = hands_[place];
+      std::unique_lock hold(lock_);
+      changed_.wait(hold, [&] { return to.left || to.batches.size() < ahead; });
+      if (!to.left) to.batches.push_back(std::move(round[place]));
+      changed_.notify_all();
+    }
+    round.clear();
+    const std::lock_guard hold(lock_);
+    return std::any_of(hands_.begin(), hands_.end(), [](const hand& h) { return !h.left; });
+  }
+
+  Loader& loader_;
+  const std::vector<Device>& devices_;
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::vector<hand> hands_;
+  std::exception_ptr failure_;
+  std::int64_t dropped_ = 0;
+  bool done_ = false;
+  std::jthread thread_;  // the last member: it ends first
+};
+
+}  // namespace detail
+
+/// The batches of one device in one pass over a loader: of n replicas the i-th is given batches i,
+/// i + n, i + 2n, ... on its device, loaded ahead. A round of n that the loader cannot fill is
+/// dropped, so that all are given as many. Goes over them once.
+template <class Loader>
+class DeviceLoader {
+ public:
+  using value_type = batch_of<Loader>;
+
+  DeviceLoader(detail::Dealer<Loader>& dealer, std::size_t place)
+      : dealer_(dealer), place_(place) {}
+  ~DeviceLoader() { dealer_.leave(place_); }
+  DeviceLoader(const DeviceLoader&) = delete;
+  DeviceLoader& operator=(const DeviceLoader&) = delete;
+
+  /// An input iterator; it holds the current batch.
+  class iterator {
+   public:
+    using iterator_concept = std::input_iterator_tag;
+    using difference_type = std::ptrdiff_t;
+    using value_type = DeviceLoader::value_type;
+
+    explicit iterator(DeviceLoader& all) : all_(&all) { ++*this; }
+    value_type& operator*() const { return *batch_; }
+    iterator& operator++() {
+      batch_ = all_->dealer_.take(all_->place_);
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& i, std::default_sentinel_t) { return !i.batch_; }
+
+   private:
+    DeviceLoader* all_;
+    std::unique_ptr<value_type> batch_;
+  };
+
+  iterator begin() {
+    dealer_.begin(global_ordinal() - static_cast<std::int64_t>(place_), world_size());
+    return iterator{*this};
+  }
+  std::default_sentinel_t end() const { return {}; }
+
+  /// How many batches of an epoch are this device's.
+  std::int64_t size() const
+    requires requires(const Loader& loader) {
+      { loader.size() } -> std::convertible_to<std::int64_t>;
+    }
+  {
+    return static_cast<std::int64_t>(dealer_.loader().size()) / world_size();
+  }
+
+ private:
+  detail::Dealer<Loader>& dealer_;
+  std::size_t place_;
+};
+
+}  // namespace xla::parallel

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "xla/op/collectives.hpp"
+#include "xla/parallel/move_to.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/run/trace/runtime.hpp"
+#include "xla/run/trace/sync.hpp"
+#include "xla/run/world/launch.hpp"
+
+namespace xla {
+namespace parallel {
+
+/// Computes what this thread has recorded in traced mode, so that others may use it.
+inline void finish_pending() {
+  if (!is_eager_mode()) sync(true);
+}
+
+/// Calls f(0), f(1), ... for the devices of a list, each on a thread of its own that works on its
+/// device, together in one world (run_replicas). Returns what the calls return, in that order.
+template <class F>
+auto on_devices(const std::vector<Device>& devices, F&& f) {
+  using Result = std::invoke_result_t<F&, std::size_t>;
+  if constexpr (std::is_void_v<Result>) {
+    const auto run = [](void* self, std::size_t place) {
+      (*static_cast<std::remove_reference_t<F>*>(self))(place);
+    };
+    run_replicas(devices, {run, finish_pending, const_cast<void*>(static_cast<const void*>(&f))});
+  } else {
+    std::vector<std::optional<Result>> made(devices.size());
+    on_devices(devices, [&](std::size_t place) { made[place].emplace(f(place)); });
+    std::vector<Result> results;
+    for (auto& result : made) results.push_back(std::move(*result));
+    return results;
+  }
+}
+
+}  // namespace parallel
+
+/// Calls fn(index, args...) on every device of the process, as `torch_xla.launch` does: each on a
+/// thread of its own that works on its device, `xla::device(i)`, together one world. `index` is the
+/// replica's ordinal in it. Each call has copies of the arguments, made before the first begins;
+/// tensors and modules are put on its device; std::ref gives all the same one. Returns the results
+/// of this process's devices in a vector, or nothing. When one call throws, all of them end, and
+/// this throws what it threw, told with its ordinal (replica_error). With one device in the world
+/// fn runs on the calling thread.
+template <class Fn, class... Args>
+auto launch(Fn&& fn, const Args&... args) {
+  const auto all = devices();
+  using Copies = decltype(std::make_tuple(args...));
+  std::vector<Copies> copies;
+  copies.reserve(all.size());
+  for (const Device& device : all) {
+    copies.push_back(std::make_tuple(args...));
+    parallel::move_to(copies.back(), device);
+  }
+  parallel::finish_pending();
+  return parallel::on_devices(all, [&](std::size_t place) {
+    const auto call = [&](auto&... copy) { return fn(global_ordinal(), copy...); };
+    return std::apply(call, copies[place]);
+  });
+}
+
+}  // namespace xla

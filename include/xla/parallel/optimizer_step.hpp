@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "xla/base/error.hpp"
+#include "xla/module.hpp"
+#include "xla/op/arithmetic.hpp"
+#include "xla/op/collectives.hpp"
+#include "xla/run/state/all_or_nothing.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/run/trace/runtime.hpp"
+#include "xla/run/trace/sync.hpp"
+
+namespace xla {
+
+/// Replicas that bring their gradients together among themselves, by ordinals: {{0, 1}, {2, 3}}.
+using ReplicaGroups = std::vector<std::vector<std::int64_t>>;
+
+namespace parallel::detail {
+
+/// Which of the groups this replica is in. Throws unless each replica of the world is in one.
+inline std::size_t own_group(const ReplicaGroups& groups) {
+  std::vector<int> times(static_cast<std::size_t>(world_size()));
+  std::size_t own = 0;
+  bool all_there = true;
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    for (const auto ordinal : groups[i]) {
+      if (ordinal < 0 || ordinal >= world_size()) all_there = false;
+      else ++times[static_cast<std::size_t>(ordinal)];
+      if (ordinal == global_ordinal()) own = i;
+    }
+  if (!all_there || std::count(times.begin(), times.end(), 1) != std::ssize(times))
+    throw runtime_error("xla::reduce_gradients: each replica of the world, 0 to " +
+                        std::to_string(world_size() - 1) + ", has to be in one group");
+  return own;
+}
+
+/// The sum of what a group's replicas have. All of the world take part in the sum of each group, as
+/// exchanges are everybody's; who is not in it adds zeros.
+template <class T, int R>
+Tensor<T, R> sum_in_group(const Tensor<T, R>& mine, std::size_t groups, std::size_t own) {
+  Tensor<T, R> sum;
+  for (std::size_t i = 0; i < groups; ++i) {
+    const auto of_group = all_reduce(i == own ? mine : zeros_like(mine), reduce_type::sum);
+    if (i == own) sum = of_group;
+  }
+  return sum;
+}
+
+/// An optimizer whose step() brings the gradients of all replicas together by itself.
+template <class Optimizer>
+inline constexpr bool reduces_by_itself = requires { requires Optimizer::reduces_gradients; };
+
+/// The last gradients first, as backward() has them first: they are on their way while it makes the
+/// others.
+template <class Optimizer>
+constexpr void reduce_all(Optimizer& optimizer, const auto& reduce) {
+  using gradient = Tensor<typename Optimizer::value_type, dynamic_rank>;
+  std::array<gradient, static_cast<std::size_t>(Optimizer::parameters)> gradients;
+  std::size_t count = 0;
+  for_each_parameter(optimizer.model(), [&](auto& p) { gradients[count++] = p.grad(); });
+  for (std::size_t i = count; i-- > 0;)
+    if (gradients[i].defined()) gradients[i] = reduce(gradients[i]);
+  count = 0;
+  for_each_parameter(optimizer.model(), [&](auto& p) {
+    if (const gradient& g = gradients[count++]; g.defined()) p.set_grad(g);
+  });
+}
+
+}  // namespace parallel::detail
+
+/// Puts their mean over all replicas in the place of the gradients of an optimizer's model: the
+/// sum times 1 / world_size(). By itself where something comes between that and the step, as
+/// clipping by the norm of the whole gradient does; `optimizer_step` does both. With groups the sum
+/// is that of the replica's group, and still times 1 / world_size(), as in PyTorch/XLA; they are
+/// for eager and traced mode.
+template <class Optimizer>
+constexpr void reduce_gradients(Optimizer& optimizer, const ReplicaGroups& groups = {}) {
+  const auto mean = [](const auto& gradient) { return all_reduce(gradient, reduce_type::mean); };
+  if (__builtin_is_constant_evaluated()) {
+    if (!groups.empty())
+      throw std::logic_error("xla: a compiled body is one for all replicas: it has no groups");
+    parallel::detail::reduce_all(optimizer, mean);
+  } else if (world_size() > 1) {
+    all_or_nothing([&] {
+      if (groups.empty()) return parallel::detail::reduce_all(optimizer, mean);
+      const auto own = parallel::detail::own_group(groups);
+      using T = typename Optimizer::value_type;
+      const T share = T{1} / static_cast<T>(world_size());
+      parallel::detail::reduce_all(optimizer, [&](const auto& gradient) {
+        return parallel::detail::sum_in_group(gradient, groups.size(), own) * share;
+      });
+    });
+  }
+}
+
+/// What `optimizer_step` does besides.
+struct OptimizerStepOptions {
+  /// Runs what traced mode has recorded: one step is one graph. Without it the pending graph grows
+  /// from step to step until a value is read or sync() is called. A compiled body, which is one
+  /// graph anyway, and eager mode have none.
+  bool barrier = true;
+  ReplicaGroups groups = {};  ///< As of `reduce_gradients`; none: all are one.
+};
+
+/// In the place of `optimizer.step()` where a model is trained by several replicas: brings the
+/// gradients together (reduce_gradients), updates the model, the same everywhere, and is the
+/// barrier that ends a step in traced mode. In a world of one it is `step()` and the barrier.
+template <class Optimizer>
+constexpr void optimizer_step(Optimizer& optimizer, const OptimizerStepOptions& options = {}) {
+  if constexpr (!parallel::detail::reduces_by_itself<Optimizer>)
+    reduce_gradients(optimizer, options.groups);
+  optimizer.step();
+  if (!__builtin_is_constant_evaluated() && options.barrier && !is_eager_mode()) sync();
+}
+
+}  // namespace xla

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "xla/base/caller.hpp"
+#include "xla/base/error.hpp"
+#include "xla/base/later.hpp"
+#include "xla/run/state/context.hpp"
+#include "xla/run/state/devices.hpp"
+#include "xla/run/world/launch.hpp"
+#include "xla/run/world/open_world.hpp"
+
+namespace xla {
+namespace detail {
+
+/// A device's end of the world, within a scope.
+class replica_scope {
+ public:
+  replica_scope(device_context& device, replica* end) : device_(device) {
+    if (device.launched.exchange(true))
+      throw runtime_error(
+          "xla: a device is at work in another launch: one within another, or two at once, need "
+          "devices of their own");
+    before_ = device.replica.exchange(end);
+    device.take_place(end ? end->ordinal : -1);
+  }
+  ~replica_scope() {
+    device_.replica = before_;
+    device_.take_place(before_ ? before_->ordinal : -1);
+    device_.launched = false;
+  }
+  replica_scope(const replica_scope&) = delete;
+  replica_scope& operator=(const replica_scope&) = delete;
+
+ private:
+  device_context& device_;
+  replica* before_;
+};
+
+/// One replica of several from begin to end; this thread's work.
+template <class In>
+[[gnu::cold]] void run_replica(later<In, replica>& self, const Device& device, ReplicaBody body,
+                               std::size_t place) noexcept {
+  try {
+    const basic_device_scope<In> there{device_of(device.index)};
+    const replica_scope member{*this_thread.device, &self};
+    try {
+      body.run(body.self, place);
+      body.finish();
+      self.run({.what = exchange::kind::barrier});  // who comes to it too early is told so
+    } catch (...) {
+      self.abort(std::current_exception());
+      try {
+        body.finish();  // nothing is to wait any more for a world that is gone
+      } catch (...) {
+        // The first error is the one to tell.
+      }
+    }
+  } catch (...) {
+    self.abort(std::current_exception());
+  }
+}
+
+/// Each on a thread, in the mode of this one.
+template <class In>
+[[gnu::cold]] void run_on_threads(later<In, world>& all, std::span<const Device> devices,
+                                  ReplicaBody body) {
+  const auto own = this_thread.own;
+  const bool grad = this_thread.grad_enabled;
+  later<In, std::vector<std::jthread>> threads;
+  const auto at = [&](std::size_t place) -> auto& { return all.at(static_cast<int>(place)); };
+  try {
+    for (std::size_t place = 0; place < devices.size(); ++place)
+      threads.emplace_back([&, place] {
+        this_thread.own = own;
+        this_thread.grad_enabled = grad;
+        run_replica<In>(at(place), devices[place], body, place);
+      });
+  } catch (...) {  // no thread is to be had
+    at(threads.size()).abort(std::current_exception());
+  }
+}
+
+}  // namespace detail
+
+template <class In>
+[[gnu::cold]] void run_replicas(std::span<const Device> devices, ReplicaBody body) {
+  using namespace detail;
+  for (const Device& device : devices) device.check<In>({"launch", here()});
+  const later<In, std::unique_ptr<world>> all = open_world<In>(static_cast<int>(devices.size()));
+  if (all->at(0).world_size == 1) {
+    const basic_device_scope<In> there{device_of(devices[0].index)};
+    const replica_scope alone{*this_thread.device, nullptr};
+    return body.run(body.self, 0);
+  }
+  if (devices.size() == 1) run_replica<In>(all->at(0), devices[0], body, 0);
+  else run_on_threads<In>(*all, devices, body);
+  if (const auto error = all->error()) std::rethrow_exception(error);
+}
+
+#if defined(XLA_EXTERN_RUNTIME)  // it is made in cmake/runtime/world.cpp
+extern template void run_replicas<void>(std::span<const Device>, ReplicaBody);
+#endif
+
+}  // namespace xla
