@@ -260,6 +260,7 @@ set(XLA_HEADERS
   xla/run/execute/arena_store.hpp
   xla/run/execute/eager.hpp
   xla/run/execute/in_order.hpp
+  xla/run/execute/exchange.hpp
   xla/run/execute/executable.hpp
   xla/run/execute/epilogue.hpp
   xla/run/execute/planned.hpp
@@ -275,6 +276,7 @@ set(XLA_HEADERS
   xla/run/execute/tile.hpp
   xla/run/plan/absent.hpp
   xla/run/plan/arena.hpp
+  xla/run/plan/buckets.hpp
   xla/run/plan/debug.hpp
   xla/run/plan/lowered.hpp
   xla/run/plan/memory.hpp

@@ -56,6 +56,7 @@ xla_test(run/arena LABELS core asan)
 xla_test(run/slices OPTIMISED LABELS core asan threads)
 xla_test(run/epilogues LABELS core asan threads)
 xla_test(run/side_by_side LABELS core asan threads)
+xla_test(run/buckets LABELS core asan threads)
 
 xla_test(op/arithmetic)
 xla_test(op/collectives LABELS core threads)

@@ -40,6 +40,7 @@ struct collective {
 /// elsewhere.
 struct all_reduce : collective {
   static constexpr auto name = "all_reduce";
+  static constexpr bool bundled = true;  ///< plans start some together, and wait late
   static constexpr bool computes = true;
   struct attributes {
     reduce_type how{};

@@ -76,6 +76,10 @@ void run_recorded();
 template <class = void>
 void find_epilogues(plan_steps& steps);
 
+/// run/execute/exchange.hpp defines it.
+template <class = void>
+void find_buckets(plan_steps& steps);
+
 template <class Op, class Out, class In>
 constexpr void run_gradient(gradient_scope& s) {
   gradient_of<Out, In> g{s};
@@ -143,6 +147,7 @@ constexpr op_info make_info() {
   if constexpr (Parts >= op_parts::kernel && Op::kind != op_kind::alias) {
     i.run = &kernel_entry<Op, Out, In>::run;
     if constexpr (requires { Op::tells_of_parts; }) i.epilogues = &find_epilogues<later<Op, void>>;
+    if constexpr (requires { Op::bundled; }) i.buckets = &find_buckets<later<Op, void>>;
     if constexpr (has_ways<Op>) i.choose = &kernel_entry<Op, Out, In>::choose;
   }
   if constexpr (Parts >= op_parts::values) {

@@ -48,6 +48,7 @@ inline constexpr pass passes[] = {
     {"rows", &fuse_rows},
     {"fuse", &fuse},
     {"late", &draw_late},
+    {"buckets", &when_sizes_are_known, pass::kind::sized},
     {"slices", &when_sizes_are_known, pass::kind::sized},
     {"epilogues", &when_sizes_are_known, pass::kind::sized},
     {"side_by_side", &when_sizes_are_known, pass::kind::sized},

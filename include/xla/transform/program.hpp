@@ -22,7 +22,13 @@ struct Passes {
 
 namespace detail {
 
-enum class step_kind : std::uint8_t { library, map, row };
+enum class step_kind : std::uint8_t {
+  library,
+  map,
+  row,
+  start,  ///< of an exchange with the other replicas, in plans: see run/plan/buckets.hpp
+  wait,   ///< for its end
+};
 
 /// One thing to execute: an op's own kernel, or a fused region. Ranges are into the program's
 /// lists.
@@ -34,7 +40,8 @@ struct step {
   int first_input = 0, inputs = 0;    ///< values read
   int first_output = 0, outputs = 0;  ///< values written
   int first_word = 0, words = 0;      ///< regions: the key
-  int kernel = -1;                    ///< regions: the number of the distinct key
+  int kernel = -1;                    ///< regions: the number of the distinct key; start and wait:
+                                      ///< of the exchange
   int space = -1;                     ///< regions: a value or row whose shape is walked
   int ops = 1;
 };

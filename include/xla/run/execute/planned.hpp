@@ -83,6 +83,8 @@ inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* p
 template <class In = void>
 void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
               const rng_state* random, const kernel::epilogue* after = nullptr) {
+  if (s.exchange >= 0) [[unlikely]]
+    return p.exchanges->run_step(p, s, table);
   void* pointers[kernel::max_operands];
   const int* operands = &p.operands[s.first_operand];
   for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
@@ -185,7 +187,8 @@ class basic_planned final : public basic_executable<In> {
   void run(const run_arguments& with) override {
     const borrowed_frame f(*this);
     point(with, f->table);
-    if (plan_watch* w = watched_plans()) w->run(*w, *this, *f, with.random);
+    if (plan_.exchanges) plan_.exchanges->run_all(*this, *f, with.random);
+    else if (plan_watch* w = watched_plans()) w->run(*w, *this, *f, with.random);
     else run_all(*f, with.random);
     for (int i = 0; i < plan_.copies.size(); ++i)
       if (const int v = plan_.copies[i]; v >= 0)

@@ -93,7 +93,7 @@ class basic_memory_planner {
   [[gnu::cold]] void live(int i, int k) {
     const step& s = out_.step_at(i);
     const int v = p_.outputs[s.first_output + k];
-    if ((!in_arena(v) && !in_slices(v)) || fixed_[v]) return;
+    if ((!in_arena(v) && !in_slices(v)) || fixed_[v] || goes_on(p_, s, k)) return;
     first_[v] = in_slices(v) ? i : out_.begin_of(i);
     end_[v] = std::max(last_[v], in_slices(v) ? i : out_.end_of(i));
     const int old = overwritten(i, k, v);
@@ -111,6 +111,7 @@ class basic_memory_planner {
       const int old = updated_by(out_, s);
       return old >= 0 && dies_at(old, i, v) ? old : -1;
     }
+    if (s.space < 0) return -1;
     const shape space = value_at(out_.symbols, p_.spaces[s.space]);
     if (!(out_.shapes[v] == space) || !reads_before_writing(p_, s, k)) return -1;
     for (int j = 0; j < s.inputs; ++j)

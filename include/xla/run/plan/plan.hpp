@@ -49,6 +49,7 @@ struct ready_step {
   int first_slice = -1;  ///< in plan::slice_shapes and slice_places: operands of a slice
   int random = -1;       ///< the number of the random op
   int keeper = -1;       ///< in a frame's table, the buffer that keeps what the op prepares
+  int exchange = -1;     ///< of start and wait: its number
   packed_attributes attr;  ///< with a known size
   std::source_location at;
   const step* source = nullptr;
@@ -81,6 +82,24 @@ struct step_group {
   bool by_slices() const { return slices != whole && !on_parts; }
 };
 
+template <class In>
+class basic_planned;
+template <class In>
+struct basic_frame;
+
+/// The exchanges of a plan that are started and waited for. They bring along what runs them, so
+/// that other plans do without.
+class plan_exchanges {
+ public:
+  virtual ~plan_exchanges() = default;
+  virtual int count() const = 0;
+  /// Runs a start or a wait.
+  virtual void run_step(const basic_plan<void>& p, const ready_step& s, void* const* table) = 0;
+  /// Runs all steps, and ends what is under way if one fails.
+  virtual void run_all(const basic_planned<void>& e, const basic_frame<void>& f,
+                       const rng_state* random) = 0;
+};
+
 /// A program at given sizes: every value has its place, every step its loops.
 template <class In>
 struct basic_plan : basic_sized_program<In> {
@@ -108,6 +127,7 @@ struct basic_plan : basic_sized_program<In> {
   list<int> lent;     ///< values that lie in memory of outputs
   list<int> moving;   ///< values that share elements bound at each call
   list<int> keepers;  ///< slots whose buffers keep what ops prepare; in a table after the values
+  std::unique_ptr<plan_exchanges> exchanges;  ///< with steps that the program has for them
   std::int64_t arena_bytes = 0;
   std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
 
@@ -139,12 +159,18 @@ struct basic_plan : basic_sized_program<In> {
 };
 using plan = basic_plan<void>;
 
-/// A plan whose steps are put in order. once: per step of the program, it does not run in each
-/// call.
+/// A plan whose steps are put in order, or replaced. once: per step of the program, it does not run
+/// in each call.
 struct plan_steps {
   basic_plan<void>& of;
-  const list<char>& once;
+  list<char>& once;
 };
+
+/// Whether output k of a step has been written before: an exchange goes on there.
+template <class = void>
+inline bool goes_on(const program& p, const step& s, int k) {
+  return s.kind > step_kind::row && p.inputs[s.first_input + k] == p.outputs[s.first_output + k];
+}
 
 /// The value whose memory an updating step may write its result to; -1 when there is none.
 template <class In = void>

@@ -19,6 +19,26 @@ template <class In = void>
   return p.source.word_ops[s.source->first_word + word]->name;
 }
 
+/// Of the sums of a start or wait.
+template <class In = void>
+std::int64_t bytes_of_sums(const later<In, plan>& p, const ready_step& s) {
+  std::int64_t bytes = 0;
+  for (int k = s.inputs; k < s.operands; ++k) bytes += p.bytes(p.operands[s.first_operand + k]);
+  return bytes;
+}
+/// "start 0: all_reduce how mean of %7 %9 to %8 %9, 4096 bytes"; with the same number "wait 0: …".
+template <class In = void>
+[[gnu::cold]] std::string print_exchange(const later<In, plan>& p, const ready_step& s) {
+  std::string out = s.kind == step_kind::start ? "start " : "wait ";
+  ((out += std::to_string(s.exchange)) += ": ") += s.op->name;
+  out += print_attributes<In>(s.op->fields, s.attr);
+  for (int k = 0; k < s.operands; ++k)
+    (out += k == 0          ? " of %"
+            : k == s.inputs ? " to %"
+                            : " %") += std::to_string(p.operands[s.first_operand + k]);
+  return out + ", " + std::to_string(bytes_of_sums<In>(p, s)) + " bytes\n";
+}
+
 /// "%7 = convolution(%5, %2) … channels_last : float32 (8, 56, 56, 64) by winograd 4x4, keeps
 /// 147456 bytes"; of a region "map relu of %7 to %8 : float32 (8, 56, 56, 64)".
 template <class In = void>
@@ -26,7 +46,7 @@ template <class In = void>
   const int* operands = &p.operands[s.first_operand];
   std::string out;
   if (s.kind == step_kind::library) {
-    node n = p.source.values[operands[s.inputs]];
+    node n = p.source.values[s.source->value];
     n.op = s.op;
     n.attr = s.attr;
     n.set_shape(p.operand_shapes[s.first_shape + s.inputs]);
@@ -38,6 +58,7 @@ template <class In = void>
     if (c.kept > 0) ((out += ", keeps ") += std::to_string(c.kept)) += " bytes";
     return out + "\n";
   }
+  if (s.kind > step_kind::row) return print_exchange<In>(p, s);
   out = s.kind == step_kind::row ? "row" : "map";
   for (int w = 0; w < s.source->words; ++w)
     if (const std::string_view name = name_of_word<In>(p, s, w); !name.empty())

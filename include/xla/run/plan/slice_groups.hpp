@@ -14,7 +14,7 @@ namespace xla::detail {
 /// What a step walks: the space of a region, the input of a reduction, the result of other ops.
 template <class In = void>
 inline shape space_of(const later<In, plan>& p, const step& s) {
-  if (s.kind != step_kind::library) return value_at(p.symbols, p.source.spaces[s.space]);
+  if (s.space >= 0) return value_at(p.symbols, p.source.spaces[s.space]);
   const node& n = p.source.values[s.value];
   return p.shapes[n.op->kind == op_kind::reduce ? n.in[0] : s.value];
 }

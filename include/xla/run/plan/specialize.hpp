@@ -36,8 +36,9 @@ class basic_specializer {
     place_values();
     find_once();
     order_steps();
+    arrange(pass_named("buckets"), &op_info::buckets);
     arrange<later<In, slice_finder>>(pass_named("slices"));
-    arrange(pass_named("epilogues"), [&] { find_epilogues(); });
+    arrange(pass_named("epilogues"), &op_info::epilogues);
     arrange<later<In, side_finder>>(pass_named("side_by_side"));
     find_in_place();
     later<In, memory_planner>(out_, made_, fixed_).run();
@@ -73,12 +74,15 @@ class basic_specializer {
     if (const text why = verify<In>(out_); !why.empty()) throw_illegal<In>(p, why);
   }
 
-  /// Where the kernel of an op tells of parts of its result; it brings the code along.
-  [[gnu::cold]] void find_epilogues() {
-    plan_steps steps{out_, once_};
-    for (int i = 0; i < p_.count.steps; ++i)
-      if (const step& s = p_.steps[i]; s.kind == step_kind::library)
-        if (const auto find = p_.values[s.value].op->epilogues) return find(steps);
+  /// A pass that ops with a kernel of their own bring along.
+  [[gnu::cold, gnu::noinline]] void arrange(const pass_label& p,
+                                            void (*op_info::*found)(plan_steps&)) {
+    arrange(p, [&] {
+      plan_steps steps{out_, once_};
+      for (int i = 0; i < p_.count.steps; ++i)
+        if (const step& s = p_.steps[i]; s.kind == step_kind::library)
+          if (const auto find = p_.values[s.value].op->*found) return find(steps);
+    });
   }
 
   [[gnu::cold]] void find_bases() {
@@ -128,7 +132,8 @@ class basic_specializer {
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = out_.step_at(i);
       if (s.check) last_check = i;
-      for (int k = 0; k < s.outputs; ++k) made_[p_.outputs[s.first_output + k]] = i;
+      for (int k = 0; k < s.outputs; ++k)
+        if (!goes_on(p_, s, k)) made_[p_.outputs[s.first_output + k]] = i;
       for (int k = 0; k < s.inputs; ++k)
         last_read[base(p_.inputs[s.first_input + k])] = out_.waits_for_none(i) ? i : out_.end_of(i);
     }
@@ -189,11 +194,13 @@ class basic_specializer {
     r.operands = s.inputs + s.outputs;
     for (int k = 0; k < s.inputs; ++k) add_operand(p_.inputs[s.first_input + k]);
     for (int k = 0; k < s.outputs; ++k) add_operand(p_.outputs[s.first_output + k]);
-    if (s.kind == step_kind::library) {
+    const bool exchange = s.kind > step_kind::row;
+    if (s.kind == step_kind::library || exchange) {
       const node& n = p_.values[s.value];
       r.op = n.op;
       r.attr = attributes_at<In>(out_, n);
       r.at = n.at;
+      if (exchange) r.exchange = s.kernel;
       r.random = out_.random[s.value];
       if (r.op->prepares >= 0) r.keeper = keeper_of(p_.inputs[s.first_input + r.op->prepares]);
     } else {
@@ -206,7 +213,7 @@ class basic_specializer {
       shapes = &out_.slice_shapes[r.first_slice];
     }
     const bool by_rows = s.kind == step_kind::row || out_.on_parts(i);
-    if (s.kind != step_kind::library) add_loops(r, space, shapes, by_rows);
+    if (s.space >= 0) add_loops(r, space, shapes, by_rows);
     if (once_[out_.order[i]]) out_.once.push_back(i);
     out_.steps.push_back(r);
   }

@@ -37,7 +37,8 @@ struct ProfileStep {
                                  ///< "convolution 784x128x1152 winograd 4x4 channels_last"
   std::string kind;              ///< "product", "map", "row", "reduce", "slices": steps that run
                                  ///< slice by slice; "beside": small ones that run side by side;
-                                 ///< or "move" for the rest
+                                 ///< "start" and "wait" of an exchange with the other replicas; or
+                                 ///< "move" for the rest
   std::vector<std::string> ops;  ///< in the order in which it computes them
   std::string way;               ///< how, where a kernel has several ways: "direct", "winograd 4x4"
   std::string attributes;  ///< of an op with a kernel of its own: "axis 1", "… channels_last"
@@ -47,6 +48,7 @@ struct ProfileStep {
   std::vector<int> after;        ///< steps whose results it reads
   std::vector<int> reads;        ///< values, of ProfileFunction::values
   std::vector<int> writes;
+  int started = -1;    ///< of a wait: the step that started what it waits for
   bool once = false;   ///< depends on sizes alone: ran when the memory was made, not in the call
   double start = 0;    ///< in the call that is shown, as the spans
   double seconds = 0;  ///< median over the calls

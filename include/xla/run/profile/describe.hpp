@@ -26,6 +26,7 @@ class basic_plan_description {
     for (const step_group& g : p_.groups) units_ -= g.last - g.first;
     made_.assign(p_.places.size(), -1);
     number_.assign(p_.places.size(), -1);
+    if (p_.exchanges) started_.assign(p_.exchanges->count(), -1);
     out_.arena_bytes = p_.arena_bytes;
     out_.unshared_bytes = p_.unshared_bytes;
     for (int i = 0; i < p_.slot_shapes.size(); ++i) {
@@ -116,7 +117,8 @@ class basic_plan_description {
         if (made_[b] >= 0) insert(r.after, made_[b]);
       } else {
         insert(r.writes, number_[b]);
-        made_[b] = v.first = index;
+        if (!goes_on(p_.source, *s.source, k - s.inputs)) v.first = index;
+        made_[b] = index;
         v.last = std::max(v.last, index);
         if (p_.over[b] >= 0) v.replaces = number_[p_.over[b]];
       }
@@ -131,7 +133,8 @@ class basic_plan_description {
     out_.steps.push_back(std::move(r));
   }
   [[gnu::cold]] void describe(ProfileStep& r, const ready_step& s) {
-    if (s.kind == step_kind::library) describe_library(r, s);
+    if (s.exchange >= 0) describe_exchange(r, s);
+    else if (s.kind == step_kind::library) describe_library(r, s);
     else describe_region(r, s);
   }
   /// False where it is there already.
@@ -256,6 +259,23 @@ class basic_plan_description {
     if (r.attributes.find(layout) != std::string::npos) (r.name += ' ') += layout;
   }
 
+  /// What a start reads and a wait writes goes to other replicas, and comes from them.
+  [[gnu::cold]] void describe_exchange(ProfileStep& r, const ready_step& s) {
+    const bool starts = s.kind == step_kind::start;
+    const auto bytes = static_cast<double>(bytes_of_sums(p_, s));
+    const int sums = s.operands - s.inputs;
+    r.kind = starts ? "start" : "wait";
+    r.ops.emplace_back(s.op->name);
+    r.name = r.kind + " " + std::to_string(s.exchange) + ": " + r.ops[0] + " of " +
+             std::to_string(sums) + (sums == 1 ? " value" : " values");
+    r.attributes = print_attributes(s.op->fields, s.attr);
+    r.attributes.erase(0, 1);
+    r.bytes_read = starts ? bytes : 0;
+    r.bytes_written = starts ? 0 : bytes;
+    if (starts) started_[s.exchange] = static_cast<int>(out_.steps.size());
+    else r.started = started_[s.exchange];
+  }
+
   /// One operation for each element that an op of the region makes; a reduction, for each that it
   /// takes. What has one value in a row (map: in all) is computed once there.
   [[gnu::cold]] void describe_region(ProfileStep& r, const ready_step& s) {
@@ -293,6 +313,7 @@ class basic_plan_description {
   int units_ = 0;                   // steps, and groups of them
   list<int> made_, number_;         // per value: the step that makes it, its place in values
   list<char> used_;                 // per value: a step reads or makes it
+  list<int> started_;               // per exchange: the step that starts it
 };
 using plan_description = basic_plan_description<void>;
 

@@ -117,6 +117,7 @@ template <class = void>
   j.key("kept").number(static_cast<double>(s.kept));
   j.key("source").string(s.source).key("type").string(name_of(s.type));
   j.key("after").numbers(s.after).key("reads").numbers(s.reads).key("writes").numbers(s.writes);
+  j.key("started").number(s.started);
   j.key("once").boolean(s.once).key("start").number(s.start).key("seconds").number(s.seconds);
   j.key("spans").list(s.spans, [&](const ProfileSpan& x) {
     j.open('{').key("thread").number(x.thread).key("start").number(x.start);

@@ -12,7 +12,7 @@ addEventListener('error', e => { root.dataset.error = e.message; });
 const data = JSON.parse(document.getElementById('data').textContent);
 const $ = id => document.getElementById(id);
 const kinds = {product: 'products', map: 'fused maps', row: 'fused rows', reduce: 'reductions',
-  slices: 'slice by slice', beside: 'side by side', move: 'the rest'};
+  slices: 'slice by slice', beside: 'side by side', start: 'exchanges started', wait: 'exchanges waited for', move: 'the rest'};
 let f, total, view, picked = -1, order = {column: 2, down: true};
 
 function add(parent, name, attributes = {}, text) {
@@ -90,9 +90,20 @@ function shares() {
   }
 }
 
+/* Exchanges under way, from start to wait, in as few lanes as keep them apart. */
+function exchanges() {
+  const busy = [];
+  return f.steps.filter(s => s.started >= 0).map(s => {
+    const start = f.steps[s.started].start, end = s.start + s.length;
+    const free = busy.findIndex(t => t <= start), lane = free < 0 ? busy.length : free;
+    busy[lane] = end;
+    return {s, start, seconds: end - start, lane: f.threads + lane};
+  });
+}
 function timeline() {
   const box = $('timeline'), left = 74, lane = 34, w = box.clientWidth || 1200;
-  const h = f.threads * lane + 26, [from, to] = view;
+  const sent = exchanges(), lanes = Math.max(f.threads, ...sent.map(e => e.lane + 1));
+  const h = lanes * lane + 26, [from, to] = view;
   const x = t => left + (t - from) / (to - from) * (w - left - 8);
   box.replaceChildren();
   const svg = add(box, 'svg', {width: w, height: h});
@@ -111,8 +122,11 @@ function timeline() {
   };
   for (let t = 0; t < f.threads; ++t)
     add(svg, 'text', {class: 'soft', x: 0, y: t * lane + 21}, 'thread ' + t);
+  if (sent.length)
+    add(svg, 'text', {class: 'soft', x: 0, y: f.threads * lane + 21}, 'world');
+  for (const e of sent) bar(e.s, e.lane, e.start, e.seconds, '');
   for (const s of f.steps.filter(s => !s.once)) {
-    bar(s, 0, s.start, s.length, s.spans.length ? 'wait' : '');
+    bar(s, 0, s.start, s.length, s.spans.length ? 'idle' : '');
     for (const p of s.spans) bar(s, p.thread, p.start, p.seconds, '');
   }
   paint();

@@ -13,6 +13,7 @@
 #include "xla/base/list.hpp"
 #include "xla/run/engine/engine.hpp"
 #include "xla/run/execute/epilogue.hpp"
+#include "xla/run/execute/exchange.hpp"
 #include "xla/run/execute/executor.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/debug.hpp"

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/op/collectives.hpp"
+#include "xla/run/execute/planned.hpp"
+#include "xla/run/plan/buckets.hpp"
+#include "xla/run/world/now.hpp"
+
+namespace xla::detail {
+
+/// Runs the exchanges of a plan. It is called by one thread at a time, as a device takes part in
+/// one exchange after the other.
+template <class In>
+class basic_bucket_runner final : public plan_exchanges {
+ public:
+  explicit basic_bucket_runner(bucket_steps&& steps)
+      : steps_(std::move(steps)), tickets_(steps_.buckets) {}
+
+  int count() const override { return tickets_.size(); }
+
+  void run_step(const later<In, plan>& p, const ready_step& s, void* const* table) override {
+    replica& world = *replica_now();
+    std::uint64_t& ticket = tickets_[s.exchange];
+    if (s.kind == step_kind::wait) return world.wait(std::exchange(ticket, 0));
+    const int* const operands = &p.operands[s.first_operand];
+    later<In, list<exchange_piece>> pieces(s.inputs);
+    for (int k = 0; k < s.inputs; ++k)
+      pieces[k] = {table[operands[k]], table[operands[s.inputs + k]],
+                   detail::count(p.operand_shapes[s.first_shape + k])};
+    exchange e;
+    e.what = exchange::kind::all_reduce;
+    e.how = unpack<op::all_reduce::attributes>(s.attr).how;
+    e.type = p.source.values[operands[s.inputs]].type;
+    e.pieces = pieces.data();
+    e.piece_count = pieces.size();
+    ticket = world.start(e);
+  }
+
+  /// Where a step fails, what is under way ends with the world: nobody may read or write memory
+  /// that the next call takes.
+  void run_all(const later<In, planned>& e, const later<In, frame>& f,
+               const rng_state* random) override {
+    replica& world = *replica_now();
+    try {
+      if (plan_watch* w = watched_plans()) return w->run(*w, e, f, random);
+      const bool pushed = !world.progresses_alone();
+      for (int i = 0; i < e.get_plan().steps.size(); i = e.after(i)) {
+        if (e.is_once(i)) continue;
+        e.run_one(i, f, random);
+        if (pushed) world.progress();
+      }
+    } catch (...) {
+      bool under_way = false;
+      for (std::uint64_t& ticket : tickets_) under_way |= std::exchange(ticket, 0) != 0;
+      if (under_way) world.abort(std::current_exception());
+      throw;
+    }
+  }
+
+ private:
+  const bucket_steps steps_;     // that the plan's program points to
+  list<std::uint64_t> tickets_;  // of what is under way; or 0
+};
+
+template <class In>
+[[gnu::cold]] void find_buckets(plan_steps& p) {
+  later<In, bucket_finder> found(p.of, p.once);
+  p.of.exchanges = std::make_unique<basic_bucket_runner<In>>(found.run());
+}
+XLA_INSTANCE(void find_buckets<void>(plan_steps&));
+
+}  // namespace xla::detail

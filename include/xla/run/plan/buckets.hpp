@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/op/collectives.hpp"
+#include "xla/run/plan/plan.hpp"
+
+namespace xla::detail {
+
+/// How many bytes of gradients are enough for an exchange of theirs: 25 MB, or as many as the
+/// environment variable XLA_BUCKET_MB says; with 0 each has its own.
+inline double bucket_bytes() {
+  constexpr double megabyte = 1 << 20;
+  const char* const wanted = std::getenv("XLA_BUCKET_MB");
+  return megabyte * (wanted && *wanted ? std::strtod(wanted, nullptr) : 25);
+}
+
+/// The steps of a program whose exchanges are started and waited for.
+struct bucket_steps {
+  list<step> steps;
+  list<int> inputs, outputs;
+  int buckets = 0;
+};
+
+/// Bundles all_reduces into buckets. Each bucket starts as soon as the last of what it sums is
+/// there, and is waited for before its first reader. The steps that need no other replica go on
+/// meanwhile, in their order; those that do run as late as they can, so that what is under way has
+/// the time. What an all_reduce alone reads is made where the sum will lie. The program gets a step
+/// for each start and each wait in place of the all_reduces; bits do not change.
+///
+/// Replicas must exchange in the same order. It follows from the program and its sizes alone, and
+/// the passes after this one keep it.
+template <class In>
+class basic_bucket_finder {
+ public:
+  /// once: per step of the program, it does not run in each call.
+  basic_bucket_finder(later<In, plan>& out, list<char>& once)
+      : out_(out), p_(out.source), once_(once), limit_(bucket_bytes()) {}
+
+  /// The steps that the program has now are the caller's to keep.
+  [[gnu::cold]] bucket_steps&& run() {
+    look_at_steps();
+    look_at_writes();
+    new_.inputs.append(p_.inputs, p_.inputs + p_.count.inputs);
+    new_.outputs.append(p_.outputs, p_.outputs + p_.count.outputs);
+    for (;;) {
+      sweep();
+      const int next = next_to_wait_for();
+      if (next < 0) break;
+      const step& s = p_.steps[next];
+      for (int b = 0; b < buckets_.size(); ++b)
+        for (int k = 0; k < s.inputs; ++k)
+          if (state_[input(s, k)] == b) wait(b);
+    }
+    for (int b = 0; b < buckets_.size(); ++b) wait(b);
+    replace_steps();
+    return std::move(new_);
+  }
+
+ private:
+  /// Of a value, or the bucket that it comes with.
+  static constexpr int there = -1, missing = -2;
+
+  /// All_reduces that may start together: they combine the same type alike, and as many exchanges
+  /// wait for each, one after the other, so that none waits for another.
+  struct kind {
+    const node* of;
+    int before;
+    int left = 0;   ///< that are in no bucket yet
+    int open = -1;  ///< the bucket that takes more
+  };
+  struct bucket {
+    double bytes = 0;
+    bool started = false, over = false;
+    list<int> reduces = {};  ///< steps of the program
+  };
+
+  int base(int v) const { return out_.base[v]; }
+  int input(const step& s, int k) const { return base(p_.inputs[s.first_input + k]); }
+  int output(const step& s, int k) const { return p_.outputs[s.first_output + k]; }
+  /// Whether a step is an exchange from its input to its output and nothing else.
+  bool reduces(const step& s) const {
+    if (!s.exchanges || !is<op::all_reduce>(p_.values[s.value])) return false;
+    const node& n = p_.values[s.value];
+    const bool summed =
+        n.type == dtype::float32 || n.type == dtype::float64 || n.type == dtype::int64;
+    return summed && n.template attributes<op::all_reduce>().root < 0;
+  }
+
+  /// Who makes and reads what, and how many exchanges wait for it, one after the other.
+  [[gnu::cold]] void look_at_steps() {
+    const int steps = p_.count.steps, values = p_.count.values;
+    maker_ = reducer_ = list<int>(values, -1);
+    reads_ = before_ = unread_ = list<int>(values, 0);
+    beside_.assign(steps, -1);
+    for (int i = 0; i < steps; ++i)
+      for (int k = 0; k < p_.steps[i].outputs; ++k) maker_[output(p_.steps[i], k)] = i;
+    for (int i = steps - 1; i >= 0; --i) {
+      const step& s = p_.steps[i];
+      const int before = after(s) + (s.exchanges ? 1 : 0);
+      for (int k = 0; k < s.inputs; ++k) {
+        const int v = input(s, k);
+        ++reads_[v];
+        before_[v] = std::max(before_[v], before);
+        if (reduces(s)) beside_[i] = std::exchange(reducer_[v], i);
+      }
+      if (reduces(s)) ++kind_of(i).left;
+    }
+    for (int v : out_.copies)
+      if (v >= 0) ++reads_[base(v)];
+    state_.assign(values, missing);
+    for (int v = 0; v < values; ++v)
+      if (maker_[v] < 0) state_[v] = there;
+    done_.assign(steps, false);
+  }
+  int after(const step& s) const {
+    int most = 0;
+    for (int k = 0; k < s.outputs; ++k) most = std::max(most, before_[output(s, k)]);
+    return most;
+  }
+  /// The steps that read a value come before the one that may write the next over it.
+  [[gnu::cold]] void look_at_writes() {
+    replaced_ = writer_ = list<int>(p_.count.values, -1);
+    for (int i = 0; i < p_.count.writes; ++i) {
+      const write& w = p_.writes[i];
+      const program_slot& slot = p_.slots[w.slot];
+      const int old = w.gradient ? slot.grad_leaf : slot.leaf, v = base(w.value);
+      if (old < 0 || out_.copies[i] >= 0) continue;
+      replaced_[v] = old;
+      writer_[old] = maker_[v];
+    }
+    for (int i = 0; i < p_.count.steps; ++i) count_reads(i, 1);
+  }
+  void count_reads(int i, int by) {
+    const step& s = p_.steps[i];
+    for (int k = 0; k < s.inputs; ++k)
+      if (const int v = input(s, k); i <= writer_[v]) unread_[v] += by;
+  }
+  int reads(const step& s, int v) const {
+    int n = 0;
+    for (int k = 0; k < s.inputs; ++k) n += input(s, k) == v;
+    return n;
+  }
+
+  /// All that waits for no exchange, in the order of the program.
+  [[gnu::cold]] void sweep() {
+    for (int i = 0; i < p_.count.steps; ++i)
+      if (!done_[i] && is_ready(i)) take(i);
+  }
+  bool is_ready(int i) const {
+    const step& s = p_.steps[i];
+    for (int k = 0; k < s.inputs; ++k)
+      if (state_[input(s, k)] != there) return false;
+    return !would_overwrite(s);
+  }
+  bool would_overwrite(const step& s) const {
+    for (int k = 0; k < s.outputs; ++k)
+      if (const int old = replaced_[output(s, k)]; old >= 0 && unread_[old] > reads(s, old))
+        return true;
+    return false;
+  }
+  [[gnu::cold]] void take(int i) {
+    const step& s = p_.steps[i];
+    done_[i] = true;
+    count_reads(i, -1);
+    if (reduces(s)) return bundle(i);
+    add(s, once_[i]);
+    for (int k = 0; k < s.outputs; ++k) state_[output(s, k)] = there;
+    for (int k = 0; k < s.outputs; ++k)
+      for (int r = reducer_[output(s, k)]; r >= 0; r = beside_[r])
+        if (!done_[r] && is_ready(r)) take(r);
+  }
+  [[gnu::cold]] void bundle(int i) {
+    const int sum = output(p_.steps[i], 0);
+    kind& k = kind_of(i);
+    if (k.open < 0 || buckets_[k.open].started) {
+      k.open = buckets_.size();
+      buckets_.emplace_back();
+    }
+    const int b = state_[sum] = k.open;
+    buckets_[b].reduces.push_back(i);
+    buckets_[b].bytes += static_cast<double>(out_.bytes(sum));
+    if (--k.left == 0 || buckets_[b].bytes >= limit_) start(b);
+  }
+  kind& kind_of(int i) {
+    const int sum = output(p_.steps[i], 0);
+    const node& n = p_.values[sum];
+    for (kind& k : kinds_)
+      if (k.of->type == n.type && k.of->attr == n.attr && k.before == before_[sum]) return k;
+    return kinds_.emplace_back(kind{&n, before_[sum]});
+  }
+
+  /// The step to go on with when all the others wait: first what other exchanges wait for, then
+  /// what began first. -1: nothing is left.
+  [[gnu::cold]] int next_to_wait_for() const {
+    int best = -1, most = -1, earliest = 0;
+    for (int i = 0; i < p_.count.steps; ++i) {
+      const step& s = p_.steps[i];
+      if (done_[i] || would_overwrite(s)) continue;
+      int latest = there;
+      bool others = false;
+      for (int k = 0; k < s.inputs; ++k) {
+        latest = std::max(latest, state_[input(s, k)]);
+        others |= state_[input(s, k)] == missing;
+      }
+      const int before = after(s);
+      if (others || before < most || (before == most && latest >= earliest)) continue;
+      best = i;
+      most = before;
+      earliest = latest;
+    }
+    return best;
+  }
+
+  void add(const step& s, bool once) {
+    new_.steps.push_back(s);
+    now_once_.push_back(once);
+  }
+  /// Adds a step for a bucket; its operands begin with the sums.
+  step& add(step_kind kind, int b) {
+    step s;
+    s.kind = kind;
+    s.exchanges = true;
+    s.value = output(p_.steps[buckets_[b].reduces[0]], 0);
+    s.kernel = b;
+    s.first_input = new_.inputs.size();
+    s.first_output = new_.outputs.size();
+    s.ops = s.inputs = s.outputs = buckets_[b].reduces.size();
+    add(s, false);
+    return new_.steps.back();
+  }
+  [[gnu::cold]] void start(int b) {
+    bucket& started = buckets_[b];
+    if (std::exchange(started.started, true)) return;
+    add(step_kind::start, b);
+    for (int i : started.reduces) {
+      const int sum = output(p_.steps[i], 0);
+      new_.inputs.push_back(make_in_place(i) ? sum : p_.inputs[p_.steps[i].first_input]);
+      new_.outputs.push_back(sum);
+    }
+  }
+  /// What is summed is there until the end, and it is not written before.
+  [[gnu::cold]] void wait(int b) {
+    start(b);
+    bucket& waited = buckets_[b];
+    if (std::exchange(waited.over, true)) return;
+    step& s = add(step_kind::wait, b);
+    for (int i : waited.reduces) {
+      const int sum = output(p_.steps[i], 0);
+      new_.inputs.push_back(sum);
+      new_.outputs.push_back(sum);
+      state_[sum] = there;
+    }
+    for (int i : waited.reduces)
+      if (const int v = p_.inputs[p_.steps[i].first_input]; !in_place(v)) {
+        new_.inputs.push_back(v);
+        ++s.inputs;
+      }
+  }
+  bool in_place(int v) const { return state_[base(v)] == missing; }
+
+  /// Lets the step that makes what an all_reduce reads make it where the sum will lie, if nobody
+  /// else wants it.
+  [[gnu::cold]] bool make_in_place(int i) {
+    const step& reduce = p_.steps[i];
+    const int v = input(reduce, 0), sum = output(reduce, 0), maker = maker_[v];
+    if (maker < 0 || once_[maker] || reads_[v] != 1 || out_.places[v].where != place::arena)
+      return false;
+    const step& m = p_.steps[maker];
+    const bool one_of_several = is<op::output>(p_.values[v]);
+    if (reduces(m) || one_of_several || !(out_.shapes[v] == out_.shapes[sum])) return false;
+    for (int k = 0; k < m.outputs; ++k)
+      if (output(m, k) == v) new_.outputs[m.first_output + k] = sum;
+    state_[v] = missing;  // it is made no more
+    return true;
+  }
+
+  [[gnu::cold]] void replace_steps() {
+    program& p = out_.source;
+    p.steps = new_.steps.data();
+    p.inputs = new_.inputs.data();
+    p.outputs = new_.outputs.data();
+    p.count.steps = new_.steps.size();
+    p.count.inputs = new_.inputs.size();
+    p.count.outputs = new_.outputs.size();
+    once_ = std::move(now_once_);
+    for (int i = out_.order.size(); i < p.count.steps; ++i) out_.order.push_back(i);
+    out_.order.resize(p.count.steps);
+    out_.group_of.assign(p.count.steps, -1);
+    new_.buckets = buckets_.size();
+  }
+
+  later<In, plan>& out_;
+  const program& p_;
+  list<char>& once_;
+  const double limit_;
+  list<int> maker_, reducer_;  // per value: the step that makes it; the first that reduces it
+  list<int> beside_;           // per step: another that reduces the same value
+  list<int> reads_;            // per value: by how many operands
+  list<int> before_;           // per value: how many exchanges wait for it, one after the other
+  list<int> replaced_;         // per value: the one at entry that it may lie over, or -1
+  list<int> writer_, unread_;  // per value at entry: the step that makes that; reads before it
+  list<int> state_;            // per value: there, missing, or its bucket, which is under way
+  list<char> done_;            // per step
+  list<kind> kinds_;
+  list<bucket> buckets_;
+  bucket_steps new_;
+  list<char> now_once_;
+};
+using bucket_finder = basic_bucket_finder<void>;
+
+}  // namespace xla::detail
