@@ -12,6 +12,7 @@
 
 #include <xla/data/loader.hpp>
 #include <xla/run/profile.hpp>
+#include <xla/run/world/open_world.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
@@ -468,6 +469,34 @@ TEST_CASE("a profile shows what each device ran") {
   const xla::Profile p = xla::profile(all);
   CHECK(p.functions.size() == 3);
   for (const auto& function : p.functions) CHECK(function.name == "meets");
+}
+
+TEST_CASE("a replica forks while others wait for it") {
+  const auto world = xla::detail::open_world(3);
+  auto compiled = xla::compile([](auto& sum, const auto& x) { sum += meet(x); });
+  for (const bool in_call : {true, false}) {
+    std::atomic<int> right = 0;
+    on_all_devices([&](const xla::Device& d) {
+      const xla::eager_mode_guard mode(in_call);
+      auto& device = xla::detail::device_of(d.index);
+      device.replica = &world->at(d.index);
+      auto sum = xla::zeros<float>({5}, d);
+      const auto x = xla::ones<float>({5}, d);
+      if (d.index == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the others are in the call
+        const pid_t child = fork();
+        if (child == 0) _exit(0);
+        int status = 1;
+        waitpid(child, &status, 0);
+        right += status == 0;
+      }
+      if (in_call) compiled(sum, x);
+      else sum += meet(x);
+      right += sum.to_vector() == numbers(5, 1);
+      device.replica = nullptr;
+    });
+    CHECK(right == 4);
+  }
 }
 
 TEST_CASE("a child process computes on every device") {

@@ -31,6 +31,9 @@ struct fork_hooks {
   void (*before)(void* thing);
   void (*after)(void* thing, bool child);
   fork_hooks* next = nullptr;
+  /// Of a thing whose holders may wait for other threads' calls: what a child does instead where
+  /// they do so now, and fork() cannot wait for them.
+  void (*abandon)(void* thing) = nullptr;
 };
 
 /// Those of all things there are. Things are never destroyed.
@@ -51,6 +54,8 @@ struct at_fork {
     unlock();
 #endif
   }
+  /// Says whether threads wait for each other now. A child is then good to exec or to end.
+  static inline constinit std::atomic<bool (*)()> entangled{nullptr};
 
  private:
   static void lock() noexcept {
@@ -59,15 +64,21 @@ struct at_fork {
   static void unlock() noexcept { busy.clear(std::memory_order_release); }
   [[gnu::cold]] static void before() noexcept {
     lock();
-    for (fork_hooks* h = first; h; h = h->next) h->before(h->thing);
+    const auto ask = entangled.load();
+    abandons = ask && ask();
+    for (fork_hooks* h = first; h; h = h->next)
+      if (!abandons || !h->abandon) h->before(h->thing);
   }
   [[gnu::cold]] static void after(bool child) noexcept {
-    for (fork_hooks* h = first; h; h = h->next) h->after(h->thing, child);
+    for (fork_hooks* h = first; h; h = h->next)
+      if (!abandons || !h->abandon) h->after(h->thing, child);
+      else if (child) h->abandon(h->thing);
     unlock();
   }
   static inline constinit std::atomic_flag busy{};
   static inline constinit fork_hooks* first = nullptr;
   static inline constinit bool registered = false;
+  static inline constinit bool abandons = false;  // at this fork()
 };
 
 /// An X that is never destroyed, whose before_fork() and after_fork(child) fork() calls.
@@ -77,6 +88,8 @@ template <class X>
   X* const x = new X;
   *hooks = {order, x, [](void* thing) { static_cast<X*>(thing)->before_fork(); },
             [](void* thing, bool child) { static_cast<X*>(thing)->after_fork(child); }};
+  if constexpr (requires { x->abandon(); })
+    hooks->abandon = [](void* thing) { static_cast<X*>(thing)->abandon(); };
   at_fork<>::add(*hooks.release());
   return *x;
 }

@@ -67,6 +67,7 @@ class basic_compiled_functions {
     lock_.lock();
     for (compiled_function* f = first_; f; f = f->next) f->hold(true);
   }
+  void abandon() noexcept {}
   [[gnu::cold]] void after_fork(bool) {
     for (compiled_function* f = first_; f; f = f->next) f->hold(false);
     lock_.unlock();

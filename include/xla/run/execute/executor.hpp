@@ -101,6 +101,7 @@ class basic_executor : exit_hook {
       lock_.lock();
     }
   }
+  void abandon() noexcept { after_fork(true); }
   [[gnu::cold]] void after_fork(bool child) noexcept {
     if (!child) return lock_.unlock();
     ::new (&lock_) std::mutex;  // as are the others: made for threads that are not here

@@ -64,6 +64,11 @@ class basic_cores {
 template <class In = void>
 [[gnu::cold]] void share_machine(int n) {
   if (n > 1) the_process.crossing.store(&later<In, basic_crossing<void>>::all);
+  at_fork<In>::entangled.store([] {
+    int replicas = 0;
+    for (const device_context& d : the_devices) replicas += d.replica.load() != nullptr;
+    return replicas > 1;
+  });
   the_process.devices.store(n);
   const int each = std::max(1, kernel::detail::machine_threads() / n);
   for (int i = 0; i < n; ++i) kernel::detail::core_shares[i].threads.store(each);

@@ -88,6 +88,7 @@ class basic_recordings {
     for (auto* r = first_; r; r = r->next) r->planning.lock();
     for (auto* r = first_; r; r = r->next) r->links.lock();
   }
+  void abandon() noexcept {}
   [[gnu::cold]] void after_fork(bool child) noexcept {
     for (auto* r = first_; r; r = r->next) {
       if (child) r->owned = false;

@@ -100,6 +100,7 @@ class basic_tracer {
   static constexpr fork_order order = fork_order::planning;
   void before_fork() { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
+  void abandon() noexcept {}
 
   /// Everything that is pending in a recording, this thread's or another's, as one graph. Who waits
   /// for it runs it, if nothing else is under way. When memory fails, what the recording wrote is
