@@ -282,6 +282,7 @@ set(XLA_HEADERS
   xla/run/plan/memory.hpp
   xla/run/plan/memory_of.hpp
   xla/run/plan/epilogues.hpp
+  xla/run/plan/fingerprint.hpp
   xla/run/plan/memory_plan.hpp
   xla/run/plan/plan.hpp
   xla/run/plan/print_plan.hpp

@@ -43,6 +43,7 @@ TEST_CASE("replicas combine elements in one fixed tree") {
     INFO(world << " replicas");
     for (const reduce_type how : {reduce_type::sum, reduce_type::mean, reduce_type::max,
                                   reduce_type::min, reduce_type::product}) {
+      if (world != 3 && how > reduce_type::mean) continue;
       INFO(xla::name_of(how));
       check_sums<float>(world, how);
       if (world != 3) continue;
@@ -145,7 +146,8 @@ TEST_CASE("replicas that do not the same are told") {
   CHECK(of_program({1, 9, 3, 4}) ==
         "replica 2 of 3: has other sizes or element types than replica 0" + end);
   CHECK(of_program({1, 2, 9, 4}) ==
-        "replica 2 of 3: has other options, or another version of the library, than replica 0" +
+        "replica 2 of 3: has other passes or options than replica 0, or is compiled for other "
+        "vector registers" +
             end);
   CHECK(of_program({1, 2, 3, 9}) ==
         "replica 2 of 3: has another seed of random numbers than replica 0" + end);

@@ -101,6 +101,8 @@ struct op_info {
   void (*before)() = nullptr;         ///< of one that exchanges: runs what this thread has recorded
   /// Where its kernel tells of parts of the result as they are there: finds what can run on them.
   void (*epilogues)(plan_steps&) = nullptr;
+  /// Of an op that exchanges: tells a plan how to say whose exchanges they are.
+  void (*identify)(plan_steps&) = nullptr;
   /// Where plans may start its exchange early, with others, and wait late: sees to that.
   void (*buckets)(plan_steps&) = nullptr;
   /// Where it has less, the same without functions, and with the kernel alone: a compiled program

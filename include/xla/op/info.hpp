@@ -76,7 +76,9 @@ void run_recorded();
 template <class = void>
 void find_epilogues(plan_steps& steps);
 
-/// run/execute/exchange.hpp defines it.
+/// run/execute/exchange.hpp defines these.
+template <class = void>
+void identify_plan(plan_steps& steps);
 template <class = void>
 void find_buckets(plan_steps& steps);
 
@@ -147,6 +149,7 @@ constexpr op_info make_info() {
   if constexpr (Parts >= op_parts::kernel && Op::kind != op_kind::alias) {
     i.run = &kernel_entry<Op, Out, In>::run;
     if constexpr (requires { Op::tells_of_parts; }) i.epilogues = &find_epilogues<later<Op, void>>;
+    if constexpr (requires { Op::exchanges; }) i.identify = &identify_plan<later<Op, void>>;
     if constexpr (requires { Op::bundled; }) i.buckets = &find_buckets<later<Op, void>>;
     if constexpr (has_ways<Op>) i.choose = &kernel_entry<Op, Out, In>::choose;
   }

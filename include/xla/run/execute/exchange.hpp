@@ -12,18 +12,33 @@
 #include "xla/op/collectives.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/buckets.hpp"
+#include "xla/run/plan/fingerprint.hpp"
 #include "xla/run/world/now.hpp"
 
 namespace xla::detail {
 
+/// Says whose exchanges this thread runs, until the end of a scope.
+class told_program {
+ public:
+  explicit told_program(const fingerprint& f) : before_(std::exchange(this_thread.program, &f)) {}
+  told_program(const told_program&) = delete;
+  ~told_program() { this_thread.program = before_; }
+
+ private:
+  const fingerprint* before_;
+};
+
 /// Runs the exchanges of a plan. It is called by one thread at a time, as a device takes part in
 /// one exchange after the other.
 template <class In>
-class basic_bucket_runner final : public plan_exchanges {
+class basic_exchange_runner final : public plan_exchanges {
  public:
-  explicit basic_bucket_runner(bucket_steps&& steps)
-      : steps_(std::move(steps)), tickets_(steps_.buckets) {}
+  explicit basic_exchange_runner(const fingerprint& program) : program_(program) {}
 
+  void take(bucket_steps&& steps) {
+    steps_ = std::move(steps);
+    tickets_.assign(steps_.buckets, 0);
+  }
   int count() const override { return tickets_.size(); }
 
   void run_step(const later<In, plan>& p, const ready_step& s, void* const* table) override {
@@ -39,6 +54,7 @@ class basic_bucket_runner final : public plan_exchanges {
     e.what = exchange::kind::all_reduce;
     e.how = unpack<op::all_reduce::attributes>(s.attr).how;
     e.type = p.source.values[operands[s.inputs]].type;
+    e.program = this_thread.program;
     e.pieces = pieces.data();
     e.piece_count = pieces.size();
     ticket = world.start(e);
@@ -49,6 +65,9 @@ class basic_bucket_runner final : public plan_exchanges {
   void run_all(const later<In, planned>& e, const later<In, frame>& f,
                const rng_state* random) override {
     replica& world = *replica_now();
+    fingerprint program = program_;
+    program.seed = generator::instance().get().seed;
+    const told_program during(program);
     try {
       if (plan_watch* w = watched_plans()) return w->run(*w, e, f, random);
       const bool pushed = !world.progresses_alone();
@@ -66,14 +85,22 @@ class basic_bucket_runner final : public plan_exchanges {
   }
 
  private:
-  const bucket_steps steps_;     // that the plan's program points to
+  fingerprint program_;          // less the seed
+  bucket_steps steps_;           // that the plan's program points to
   list<std::uint64_t> tickets_;  // of what is under way; or 0
 };
 
 template <class In>
+[[gnu::cold]] void identify_plan(plan_steps& p) {
+  if (world_now() > 1)
+    p.of.exchanges = std::make_unique<basic_exchange_runner<In>>(fingerprint_of<In>(p.of));
+}
+XLA_INSTANCE(void identify_plan<void>(plan_steps&));
+
+template <class In>
 [[gnu::cold]] void find_buckets(plan_steps& p) {
   later<In, bucket_finder> found(p.of, p.once);
-  p.of.exchanges = std::make_unique<basic_bucket_runner<In>>(found.run());
+  static_cast<basic_exchange_runner<In>&>(*p.of.exchanges).take(found.run());
 }
 XLA_INSTANCE(void find_buckets<void>(plan_steps&));
 

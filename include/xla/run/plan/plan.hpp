@@ -87,12 +87,11 @@ class basic_planned;
 template <class In>
 struct basic_frame;
 
-/// The exchanges of a plan that are started and waited for. They bring along what runs them, so
-/// that other plans do without.
+/// The exchanges of a plan. They bring along what runs them, so that other plans do without.
 class plan_exchanges {
  public:
   virtual ~plan_exchanges() = default;
-  virtual int count() const = 0;
+  virtual int count() const = 0;  ///< that are started and waited for
   /// Runs a start or a wait.
   virtual void run_step(const basic_plan<void>& p, const ready_step& s, void* const* table) = 0;
   /// Runs all steps, and ends what is under way if one fails.
@@ -127,7 +126,7 @@ struct basic_plan : basic_sized_program<In> {
   list<int> lent;     ///< values that lie in memory of outputs
   list<int> moving;   ///< values that share elements bound at each call
   list<int> keepers;  ///< slots whose buffers keep what ops prepare; in a table after the values
-  std::unique_ptr<plan_exchanges> exchanges;  ///< with steps that the program has for them
+  std::unique_ptr<plan_exchanges> exchanges;  ///< none where there is one replica
   std::int64_t arena_bytes = 0;
   std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
 

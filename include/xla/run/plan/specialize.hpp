@@ -36,6 +36,7 @@ class basic_specializer {
     place_values();
     find_once();
     order_steps();
+    bring(&op_info::identify);
     arrange(pass_named("buckets"), &op_info::buckets);
     arrange<later<In, slice_finder>>(pass_named("slices"));
     arrange(pass_named("epilogues"), &op_info::epilogues);
@@ -74,15 +75,15 @@ class basic_specializer {
     if (const text why = verify<In>(out_); !why.empty()) throw_illegal<In>(p, why);
   }
 
-  /// A pass that ops with a kernel of their own bring along.
-  [[gnu::cold, gnu::noinline]] void arrange(const pass_label& p,
-                                            void (*op_info::*found)(plan_steps&)) {
-    arrange(p, [&] {
-      plan_steps steps{out_, once_};
-      for (int i = 0; i < p_.count.steps; ++i)
-        if (const step& s = p_.steps[i]; s.kind == step_kind::library)
-          if (const auto find = p_.values[s.value].op->*found) return find(steps);
-    });
+  void arrange(const pass_label& p, void (*op_info::*found)(plan_steps&)) {
+    arrange(p, [&] { bring(found); });
+  }
+  /// What ops with a kernel of their own bring along.
+  [[gnu::cold, gnu::noinline]] void bring(void (*op_info::*found)(plan_steps&)) {
+    plan_steps steps{out_, once_};
+    for (int i = 0; i < p_.count.steps; ++i)
+      if (const step& s = p_.steps[i]; s.kind == step_kind::library)
+        if (const auto find = p_.values[s.value].op->*found) return find(steps);
   }
 
   [[gnu::cold]] void find_bases() {

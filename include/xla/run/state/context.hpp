@@ -23,6 +23,7 @@ class first_values;
 class generator;
 class replica;
 class world_maker;
+struct fingerprint;
 struct plan_watch;
 struct impl;
 struct cell;
@@ -101,6 +102,7 @@ struct thread_context {
   basic_recording<void>* recordings = nullptr;      ///< its own on all devices
   basic_segment_recorder<void>* segment = nullptr;  ///< the innermost checkpoint()
   basic_write_log<void>* writes = nullptr;          ///< the innermost all_or_nothing()
+  const fingerprint* program = nullptr;             ///< whose exchanges it runs
   device_context* device = the_devices;
 };
 inline constinit thread_local thread_context this_thread;

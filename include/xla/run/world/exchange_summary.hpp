@@ -59,10 +59,11 @@ template <class = void>
                                          std::string_view name) {
   if (s.of_program && other.of_program) {
     const fingerprint &a = s.program, &b = other.program;
+    if (a.options != b.options)
+      return join({"has other passes or options than ", name,
+                   ", or is compiled for other vector registers"});
     if (a.structure != b.structure) return join({"runs another program than ", name});
     if (a.sizes != b.sizes) return join({"has other sizes or element types than ", name});
-    if (a.options != b.options)
-      return join({"has other options, or another version of the library, than ", name});
     if (a.seed != b.seed) return join({"has another seed of random numbers than ", name});
   }
   const std::string mine = describe(s), its = describe(other);

@@ -30,8 +30,8 @@ struct replica_pair {
 /// What has to be the same on all replicas, in hashes; one that differs is told, with what differs.
 struct fingerprint {
   std::uint64_t structure = 0;  ///< ops, their attributes, what reads what
-  std::uint64_t sizes = 0;      ///< and dtypes, of the arguments
-  std::uint64_t options = 0;    ///< passes, algorithms, the library's version
+  std::uint64_t sizes = 0;      ///< and element types, of all values
+  std::uint64_t options = 0;    ///< passes, algorithms, vector registers
   std::uint64_t seed = 0;       ///< of random numbers
   friend constexpr bool operator==(const fingerprint&, const fingerprint&) = default;
 };
@@ -90,8 +90,8 @@ class replica {
   /// something else, or does not come.
   virtual void wait(std::uint64_t ticket) = 0;
   /// Ends the world: others that wait, or will, throw the first error there was. When this returns,
-  /// or start() or wait() has thrown, nobody reads or writes elements of this replica any more: who
-  /// throws between them calls it first.
+  /// or a replica_error is thrown, nobody reads or writes elements of this replica any more: what
+  /// leaves the place where they live by another exception calls this first.
   virtual void abort(std::exception_ptr why) noexcept = 0;
   /// Whether exchanges go on while nobody waits; if not, progress() is called now and then.
   virtual bool progresses_alone() const noexcept = 0;

@@ -76,6 +76,7 @@ class basic_exchange_run {
 
   void go(kind what) {
     e_.what = what;
+    e_.program = this_thread.program;
     e_.pieces = &piece_;
     e_.piece_count = 1;
     with_.run(e_);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/base/hash.hpp"
+#include "xla/kernel/packet.hpp"
+#include "xla/run/plan/buckets.hpp"
+#include "xla/run/plan/sized.hpp"
+#include "xla/run/world/replica.hpp"
+
+namespace xla::detail {
+
+/// What other replicas have to run as well, the seed left out. The same in every process: made of
+/// names and numbers, not of addresses.
+template <class In = void>
+[[gnu::cold]] fingerprint fingerprint_of(const later<In, sized_program>& p) {
+  const program& source = p.source;
+  fingerprint f;
+  const auto add = [](std::uint64_t& h, auto v) { h = mix(h, static_cast<std::uint64_t>(v)); };
+  for (int v = 0; v < source.count.values; ++v) {
+    const node& n = source.values[v];
+    add(f.structure, n.op->id);
+    add(f.structure, n.attr.hash());
+    for (int k = 0; k < n.arity; ++k) add(f.structure, n.in[k]);
+    add(f.sizes, n.type);
+    for (int i = 0; i < p.shapes[v].rank; ++i) add(f.sizes, p.shapes[v][i]);
+  }
+  for (int i = 0; i < source.count.writes; ++i) {
+    const write& w = source.writes[i];
+    add(f.structure, 2 * w.slot + w.gradient);
+    add(f.structure, w.value);
+  }
+  for (int i = 0; i < source.count.results; ++i) add(f.structure, source.results[i]);
+  add(f.options, source.passes.left_out);
+  add(f.options, p.winograd);
+  add(f.options, bucket_bytes());
+  add(f.options, kernel::lanes<float>);
+#ifdef __FMA__
+  add(f.options, true);
+#endif
+  return f;
+}
+
+}  // namespace xla::detail
