@@ -428,6 +428,7 @@ set(XLA_HEADERS
   xla/io/svg.hpp
   xla/io/terminal.hpp
   xla/io/text.hpp
+  xla/parallel/check_replicas.hpp
   xla/parallel.hpp
   xla/parallel/context.hpp
   xla/parallel/data_parallel.hpp

@@ -2,6 +2,7 @@
 #include <stdexcept>
 #include <string>
 
+#include <xla/parallel/check_replicas.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
@@ -84,4 +85,36 @@ TEST_CASE("a replica with other passes or another seed is told") {
           auto x = xla::ones<float>({4, 5});
           xla::compile(sum)(x);
         }) == "replica 1 of 3: has another seed of random numbers than replica 0" + end);
+}
+
+TEST_CASE("check_replicas() names what differs") {
+  const auto checked = [](const auto& change) {
+    return said([&](bool other) {
+      const xla::eager_mode_guard mode(true);
+      struct {
+        XLA_MODULE(fc1, norm)
+        xla::nn::Linear fc1{3, 2};
+        xla::nn::BatchNorm1d norm{2};
+      } model;
+      xla::for_each_parameter(model, [](auto& p) { p.fill_(0.5f); });
+      xla::optim::SGD optimizer{model, {.lr = 0.1, .momentum = 0.9}};
+      auto x = xla::ones<float>({4, 3});
+      xla::sum(model.norm(model.fc1(x))).backward();
+      optimizer.step();
+      if (other) change(model, optimizer);
+      xla::check_replicas(model, optimizer);
+    });
+  };
+  CHECK(checked([](auto&, auto&) {}) == "");
+  CHECK(checked([](auto& m, auto&) { m.norm.running_mean.fill_(7); }) == "");  // its own
+  CHECK(checked([](auto& m, auto&) {
+          m.fc1.weight.copy_(xla::ones<float>({2, 3}));
+        }) == "check_replicas: fc1.weight of replica 1 has other bits than that of replica 0");
+  CHECK(checked([](auto&, auto& o) {
+          o.visit_state([](auto& s, const xla::tree_path& path) {
+            if constexpr (requires { s.fill_(3); })
+              if (path.str() == "fc1.bias.0") s.fill_(3);
+          });
+        }) ==
+        "check_replicas: optimizer fc1.bias.0 of replica 1 has other bits than that of replica 0");
 }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "xla/base/error.hpp"
+#include "xla/module.hpp"
+#include "xla/op/collectives.hpp"
+#include "xla/op/create.hpp"
+#include "xla/run/trace/runtime.hpp"
+
+namespace xla {
+
+namespace parallel::detail {
+
+/// A sum of an array's bits: arrays that differ in one bit or more have the same only by chance, of
+/// one in 2^64.
+inline std::int64_t sum_of_bits(const void* data, std::size_t bytes) {
+  std::uint64_t sum = bytes;
+  const auto* const from = static_cast<const unsigned char*>(data);
+  for (std::size_t i = 0; i < bytes; i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, from + i, bytes - i < 8 ? bytes - i : 8);
+    sum = (sum ^ word) * 0xff51afd7ed558ccdull;
+    sum ^= sum >> 32;
+  }
+  return static_cast<std::int64_t>(sum);
+}
+
+/// The sums of all tensors that have to be the same on all replicas, with their names.
+struct checked_tensors {
+  std::vector<std::string> names;
+  std::vector<std::int64_t> sums;
+
+  template <class State>
+  void add(const std::string& name, State& s) {
+    if constexpr (requires { s.data(); }) {
+      names.push_back(name);
+      sums.push_back(
+          sum_of_bits(s.data(), static_cast<std::size_t>(s.numel()) * sizeof(*s.data())));
+    }
+  }
+  /// A module's parameters; or an optimizer's state.
+  template <class Part>
+  void add_all(Part& part) {
+    if constexpr (requires { part.visit_state([](auto&, const tree_path&) {}); })
+      part.visit_state([&](auto& s, const tree_path& path) { add("optimizer " + path.str(), s); });
+    else named_parameters(part, [&](const std::string& name, auto& p) { add(name, p); });
+  }
+};
+
+}  // namespace parallel::detail
+
+/// Throws `xla::error` on all replicas unless they have the same bits in all parameters of these
+/// modules and in all that these optimizers keep beside parameters: names the first tensor that
+/// differs, and whose. Buffers, such as running statistics, are each replica's own. It reads every
+/// element: call it every hundredth step, or while you look for a fault.
+template <class... Parts>
+void check_replicas(Parts&... parts) {
+  if (world_size() == 1) return;
+  parallel::detail::checked_tensors mine;
+  (mine.add_all(parts), ...);
+  const auto count = static_cast<std::int64_t>(mine.sums.size());
+  const auto all = all_gather(from_blob(mine.sums.data(), {1, count}), 0).to_vector();
+  for (std::size_t r = 1; r < static_cast<std::size_t>(world_size()); ++r)
+    for (std::size_t i = 0; i < mine.sums.size(); ++i)
+      if (all[r * mine.sums.size() + i] != all[i])
+        throw runtime_error("check_replicas: " + mine.names[i] + " of replica " +
+                            std::to_string(r) + " has other bits than that of replica 0");
+}
+
+}  // namespace xla
