@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replicas that share a batch give the numbers of one that has all of it, whatever a step does.
+#include <xla/data/distributed_sampler.hpp>
+#include <xla/parallel.hpp>
 #include <xla/xla.hpp>
 
 #include "support/moments.hpp"
@@ -44,18 +46,12 @@ constexpr auto accumulate = [](auto& model, const auto& x) {
   return loss.detach() + other.detach();
 };
 
-/// What optimizer_step() does before the step of an optimizer that leaves it to others.
-constexpr auto reduce_gradients = [](auto& model) {
-  xla::for_each_parameter(model, [](auto& p) {
-    if (const auto g = p.grad(); g.defined()) p.set_grad(all_reduce(g, "mean"));
-  });
-};
-
 constexpr auto rich_step = [](auto& model, const auto& x, auto& sgd, auto& adam) {
   sgd.zero_grad();
   adam.zero_grad();
   const auto loss = xla::all_reduce(accumulate(model, x), "mean");
-  reduce_gradients(model);
+  xla::reduce_gradients(sgd);
+  xla::reduce_gradients(adam);
   const auto norm = optim::clip_grad_norm_(model, 0.3);
   sgd.step();
   adam.step();
@@ -160,15 +156,14 @@ namespace {
 constexpr auto plain_step = [](auto& model, const auto& x, auto& optimizer) {
   optimizer.zero_grad();
   const auto loss = accumulate(model, x);
-  if constexpr (!requires { optimizer.reduces_gradients; }) reduce_gradients(model);
-  optimizer.step();
+  xla::optimizer_step(optimizer, {.barrier = false});
   return loss;
 };
 /// By the norm of the whole gradient.
 constexpr auto clipped_step = [](auto& model, const auto& x, auto& optimizer) {
   optimizer.zero_grad();
   const auto loss = accumulate(model, x);
-  reduce_gradients(model);
+  xla::reduce_gradients(optimizer);
   optim::clip_grad_norm_(model, 0.02);
   optimizer.step();
   return loss;
@@ -404,6 +399,35 @@ TEST_CASE("dropout differs between replicas, and is the same each time and in ev
   CHECK(std::vector(first[0].begin(), first[0].begin() + 64) !=
         std::vector(first[0].begin() + 64, first[0].end()));
   for (const mode m : {mode::eager, mode::traced, mode::compiled}) CHECK(masks(m) == first);
+}
+
+TEST_CASE("launched replicas read their parts of the data and share the optimizer's state") {
+  const xla::eager_mode_guard eager;
+  if (xla::device_count() < 2) xla::set_device_count(2);
+  const auto replicas = static_cast<std::size_t>(xla::device_count());
+  std::vector<std::vector<float>> read(replicas), weights(replicas);
+  xla::launch([&](int index) {
+    const auto place = static_cast<std::size_t>(index);
+    auto model = make_model<Local>();
+    optim::ZeroRedundancy adam{make_adam(model)};
+    const auto data = xla::data::TensorDataset{xla::cat({part_of(0, 1), part_of(0, 1)}, 0)};
+    xla::data::DataLoader loader{
+        data, {.batch_size = 4, .shuffle = true, .seed = 2}, xla::data::DistributedSampler{}};
+    for (auto& [x] : loader) {
+      for (const float v : x.to_vector()) read[place].push_back(v);
+      plain_step(model, x, adam);
+    }
+    xla::for_each_parameter(model, [&](auto& p) {
+      for (const float v : p.to_vector()) weights[place].push_back(v);
+    });
+  });
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < replicas; ++i) {
+    all += read[i].size();
+    CHECK(weights[i] == weights[0]);
+    if (i > 0) CHECK(read[i] != read[0]);
+  }
+  CHECK(all == 48 * 6);
 }
 
 TEST_CASE("alone in the world, steps have the steps of those without it") {
