@@ -324,7 +324,8 @@ TEST_CASE("collectives refuse what they cannot do") {
             "reduce_scatter: axis 1 of (4, 3) is not to be shared alike by 2 replicas; pad it");
     require(said([&] { all_to_all(odd, 1, 0); }), "all_to_all: axis 1 of (4, 3)");
     require(said([&] { step(odd); }), "reduce_scatter: ");
-    require(said([&] { step(odd); }), "axis 1 of argument 0 is 3");
+    require(said([&] { step(odd); }),
+            "what the replicas can share alike is 2, axis 1 of argument 0 is 3");
     require(said([&] { send(odd); }), "the number of replicas is 2 and has to be at least 3");
   });
 }
@@ -466,6 +467,30 @@ TEST_CASE("every exchange runs once, in every mode, whoever looks at it") {
     CHECK(unread[m] == "broadcast 6; ");
     CHECK(again[m] == "all_reduce 6; all_reduce 6; ");
   }
+}
+
+TEST_CASE("one compiled function serves worlds of any size, and its exchanges are counted") {
+  auto f = xla::compile([](auto& x) {
+    const auto parts = reduce_scatter(x, 0, reduce_type::sum, xla::padded);
+    return all_gather(parts, 0, x.size(0)) / (world_size(x) * 2);
+  });
+  const auto want = (numbers<double>({7}) / 2).to_vector();
+  const auto bytes = [] {
+    const auto seen = xla::metric_data("ExchangedBytes");
+    return seen ? seen->accumulator : 0;
+  };
+  const double before = bytes();
+  for (const int n : {2, 1, 4, 2, 3}) {
+    std::vector<std::vector<double>> all(static_cast<std::size_t>(n));
+    test::replicate(n, [&](int i) {
+      const auto x = numbers<double>({7});
+      all[static_cast<std::size_t>(i)] = f(x).to_vector();
+    });
+    for (const auto& own : all)
+      for (std::size_t k = 0; k < 7; ++k) CHECK(std::abs(own[k] - want[k]) <= 1e-14);
+  }
+  CHECK(bytes() - before == 8 * (2 * (7 + 4) + 4 * (7 + 2) + 2 * (7 + 4) + 3 * (7 + 3)));
+  CHECK(xla::metric_data("ExchangeTime").has_value());
 }
 
 TEST_CASE("exchanges keep the order of the program, whatever is read or let go of meanwhile") {

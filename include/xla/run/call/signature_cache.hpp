@@ -420,7 +420,12 @@ template <class In>
     more = s->kind == '+' ? s->b : -s->b;
     s = symbol_of(s->a);
   }
-  if (s && s->kind == 'w') {
+  bool shared = false;  // a multiple of the number of replicas
+  for (int i = 0; s && s->kind == '*' && i < s->factors; ++i)
+    shared |= p.symbols[s->factor[i]].kind == 'w';
+  if (shared) {
+    out << "what the replicas can share alike";
+  } else if (s && s->kind == 'w') {
     out << "the number of replicas";
   } else if (s && s->kind == 'v') {
     out << "axis " << s->b << " of " << arguments.slot_path<In>(static_cast<int>(s->a));

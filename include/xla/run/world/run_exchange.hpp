@@ -8,6 +8,7 @@
 #include "xla/base/list.hpp"
 #include "xla/kernel/loops.hpp"
 #include "xla/kernel/op/collectives.hpp"
+#include "xla/run/state/metric_store.hpp"
 #include "xla/run/world/now.hpp"
 
 namespace xla::detail {
@@ -153,7 +154,12 @@ class basic_exchange_run {
 
 template <class In>
 [[gnu::cold]] void run_exchange(const kernel_call& call, std::uint32_t op, dtype type) {
-  if (replica* const with = replica_now()) return basic_exchange_run<In>(call, type, *with).run(op);
+  if (replica* const with = replica_now()) {
+    get_metric<In>("ExchangedBytes", metric_unit::bytes)
+        .add(static_cast<double>(count(call.in_shapes[0]) * size_of(type)));
+    const later<In, timed> sample(get_metric<In>("ExchangeTime"));
+    return basic_exchange_run<In>(call, type, *with).run(op);
+  }
   std::memcpy(call.out, call.in[0],
               static_cast<std::size_t>(count(*call.out_shape) * size_of(type)));
 }
