@@ -92,6 +92,26 @@ TEST_CASE("results of a launch live on their devices and can be read after it") 
   }
 }
 
+TEST_CASE("random numbers go on from the launching thread's, another stream for each replica") {
+  const auto drawn = [](bool eager) {
+    const xla::eager_mode_guard mode(eager);
+    xla::manual_seed(3);
+    xla::rand<float>({5}).to_vector();
+    std::vector<std::vector<float>> all;
+    for (int i = 0; i < 2; ++i)
+      for (const auto& one : xla::launch(
+               [](std::int64_t) { return xla::rand<float>({3}, xla::device()).to_vector(); }))
+        all.push_back(one);
+    all.push_back(xla::rand<float>({3}).to_vector());
+    return all;
+  };
+  const auto all = drawn(true);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) CHECK(all[i] != all[j]);
+  CHECK(drawn(true) == all);
+  CHECK(drawn(false) == all);
+}
+
 TEST_CASE("what one replica throws ends all of them, and is told with its ordinal") {
   for (const bool eager : {true, false}) {
     const xla::eager_mode_guard mode(eager);

@@ -12,6 +12,7 @@
 #include "xla/op/collectives.hpp"
 #include "xla/parallel/move_to.hpp"
 #include "xla/run/state/mode.hpp"
+#include "xla/run/state/seed.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/run/trace/sync.hpp"
 #include "xla/run/world/launch.hpp"
@@ -25,15 +26,26 @@ inline void finish_pending() {
 }
 
 /// Calls f(0), f(1), ... for the devices of a list, each on a thread of its own that works on its
-/// device, together in one world (run_replicas). Returns what the calls return, in that order.
+/// device, together in one world (run_replicas). Random numbers go on where this thread's stood, a
+/// stream for each replica, and afterwards where the first replica's stand. Returns what the calls
+/// return, in that order.
 template <class F>
 auto on_devices(const std::vector<Device>& devices, F&& f) {
   using Result = std::invoke_result_t<F&, std::size_t>;
   if constexpr (std::is_void_v<Result>) {
-    const auto run = [](void* self, std::size_t place) {
-      (*static_cast<std::remove_reference_t<F>*>(self))(place);
+    const rng_state begin = get_rng_state();
+    rng_state end;
+    const auto work = [&](std::size_t place) {
+      set_rng_state(begin);
+      f(place);
+      if (place == 0) end = get_rng_state();
     };
-    run_replicas(devices, {run, finish_pending, const_cast<void*>(static_cast<const void*>(&f))});
+    const auto run = [](void* self, std::size_t place) {
+      (*static_cast<decltype(work)*>(self))(place);
+    };
+    run_replicas(devices,
+                 {run, finish_pending, const_cast<void*>(static_cast<const void*>(&work))});
+    set_rng_state(end);
   } else {
     std::vector<std::optional<Result>> made(devices.size());
     on_devices(devices, [&](std::size_t place) { made[place].emplace(f(place)); });
