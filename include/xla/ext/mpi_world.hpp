@@ -26,7 +26,7 @@ struct meeting {
   const roster* all = nullptr;
   std::vector<started> own;
   int come = 0, gone = 0;
-  std::uint64_t number = 0;  ///< among those of the process, from 1
+  std::atomic<std::uint64_t> number{0};  ///< among those of the process, from 1
   std::atomic<bool> done{false};
 };
 
@@ -275,7 +275,7 @@ class rank_world final : public world {
   [[gnu::cold]] void check_others(int own, const meeting& m, clock::time_point since) {
     const std::chrono::duration<double> waited = clock::now() - since;
     std::unique_lock hold(lock_);
-    const auto number = m.number;
+    const auto number = m.number.load();
     const std::string what = about(own, m);
     hold.unlock();
     const int gone = number == 0 ? -1 : channel_.life.left_before(number);
@@ -317,7 +317,7 @@ class rank_world final : public world {
   }
   [[gnu::cold]] std::string about(int own, const meeting& m) const {
     return describe(summary_of(m.own[static_cast<std::size_t>(own)].what)) + ", exchange " +
-           std::to_string(m.number) + " of its process";
+           std::to_string(m.number.load()) + " of its process";
   }
   int ordinal(int own) const { return state_->all.at(state_->all.rank) + own; }
   std::string name(int own) const { return "replica " + std::to_string(ordinal(own)); }
