@@ -7,6 +7,11 @@
 #include <string>
 #include <vector>
 
+#if XLA_HAS_MPI
+#include <optional>
+#include <xla/ext/mpi.hpp>
+#endif
+
 #include "configurations.hpp"
 #include "text.hpp"
 
@@ -165,6 +170,10 @@ int main(int argc, char** argv) {
   if (options.text.empty())
     options.text = {XLA_EXAMPLE_TEXT_DIR "/README.md", XLA_EXAMPLE_TEXT_DIR "/include"};
   try {
+#if XLA_HAS_MPI
+    std::optional<xla::mpi::Environment> ranks;
+    if (xla::mpi::launched()) ranks.emplace(argc, argv);
+#endif
     run(std::move(options));
   } catch (const std::exception& e) {
     std::fprintf(stderr, "train_decoder: %s\n", e.what());

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DPROGRAM=<tests/mpi/program.cpp, built> -DMPIRUN=<its launcher> -DWORK=<folder> [-DSEED=<n>] -P run.cmake
+# cmake -DPROGRAM=<tests/mpi/program.cpp, built> [-DTRAINING=<training.cpp>] -DMPIRUN=<their launcher> -DWORK=<folder>
+#   [-DSEED=<n>] -P run.cmake
 # Worlds of processes: what they exchange, and that all of them end with a sentence when one fails or is killed,
 # also where the launcher does not clean up. With a seed also 30 kills at random times.
 
@@ -62,6 +63,23 @@ foreach(case IN ITEMS "exchanges;1;1;1;1" "exchanges;1;2;3" "serialized;2;2" "fa
     expect(${rank} "as it should be" ${case})
   endforeach()
 endforeach()
+
+# Four replicas end with the same bits, whatever they are: threads, processes, or both.
+if(TRAINING)
+  set(tests "${PROGRAM}")
+  set(PROGRAM "${TRAINING}")
+  set(bits "[0-9]+")
+  foreach(ranks IN ITEMS 1 2 4)
+    math(EXPR devices "4 / ${ranks}")
+    string(REPEAT "= " ${devices} equal)
+    launch(${ranks} ${devices})
+    foreach(rank RANGE ${last})
+      expect(${rank} "${ranks} ranks: ${equal}${bits}" training on ${devices} devices)
+      string(REGEX MATCH "[0-9]+$" bits "${said_${rank}}")
+    endforeach()
+  endforeach()
+  set(PROGRAM "${tests}")
+endif()
 
 set(reduces "all_reduce \\(mean\\) of 1000 float32, exchange [0-9]+ of its process")
 function(expect_others rank pattern)

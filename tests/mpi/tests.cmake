@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs under mpirun: with the MPI that CMake has found, and with Debian's MPICH beside it.
 
-# xla_mpi_test(<name> <launcher> <target with its flags>)
-function(xla_mpi_test name launcher library)
-  add_executable(test_mpi_${name} mpi/program.cpp)
+function(xla_mpi_program name source library)
+  add_executable(test_mpi_${name} ${source})
   target_link_libraries(test_mpi_${name} PRIVATE xla_dev xla_dev_runtime ${library})
   target_include_directories(test_mpi_${name} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
+endfunction()
+
+# xla_mpi_test(<name> <launcher> <target with its flags> <option of run.cmake>...)
+function(xla_mpi_test name launcher library)
+  xla_mpi_program(${name} mpi/program.cpp ${library})
   xla_script_test(mpi/${name} LABELS faults
     COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:test_mpi_${name}> -DMPIRUN=${launcher}
-            -DWORK=${CMAKE_CURRENT_BINARY_DIR}/mpi/${name} -DSEED=${XLA_TEST_SEED}
+            -DWORK=${CMAKE_CURRENT_BINARY_DIR}/mpi/${name} -DSEED=${XLA_TEST_SEED} ${ARGN}
             -P ${CMAKE_CURRENT_SOURCE_DIR}/mpi/run.cmake)
 endfunction()
 
-set_property(GLOBAL APPEND PROPERTY XLA_TEST_SOURCES mpi/program.cpp)
+set_property(GLOBAL APPEND PROPERTY XLA_TEST_SOURCES mpi/program.cpp mpi/training.cpp)
 xla_test_wanted(wanted faults)
 if(NOT wanted)
   return()
 endif()
 if(TARGET xla::mpi)
-  xla_mpi_test(found "${MPIEXEC_EXECUTABLE}" xla::mpi)
+  xla_mpi_program(training mpi/training.cpp xla::mpi)
+  xla_mpi_test(found "${MPIEXEC_EXECUTABLE}" xla::mpi -DTRAINING=$<TARGET_FILE:test_mpi_training>)
 elseif(XLA_TEST_COMPLETE)
   message(FATAL_ERROR "tests: mpi needs xla::mpi")
 endif()

@@ -27,8 +27,16 @@ struct EnvironmentOptions {
   double timeout = xla::detail::replica_timeout();
 };
 
+/// Whether mpirun or the like has started this process: Open MPI, MPICH and their kin, or another
+/// that speaks PMI or PMIx, as Slurm does. Alone a program can do without MPI, whose start takes up
+/// to a second: `std::optional<Environment> env; if (launched()) env.emplace(argc, argv);`.
+inline bool launched() {
+  return std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("PMI_RANK") || std::getenv("PMIX_RANK");
+}
+
 /// Makes the processes that mpirun has started one world. Outside of `xla::launch` each of them is
-/// one replica, inside it one for each of its devices: those of rank 0 have the first ordinals.
+/// one replica, and draws the same random numbers; inside it one for each of its devices: those of
+/// rank 0 have the first ordinals.
 /// Stands in main(), before anything that exchanges, and lives longer than that. Starts MPI unless
 /// it runs, and ends it. With one process alone it does nothing else.
 ///
@@ -130,7 +138,6 @@ inline void Environment::join_ranks(bool fast, bool alone) {
   channel_->life.join(first);
   world_ = open(1, timeout_);
   xla::detail::device_of(0).replica = &world_->at(0);
-  xla::detail::device_of(0).take_place(rank_);
   xla::detail::the_process.worlds = this;
 }
 
@@ -143,7 +150,6 @@ inline std::unique_ptr<xla::detail::world> Environment::open(int replicas, doubl
 inline void Environment::leave_ranks() {
   xla::detail::the_process.worlds = nullptr;
   xla::detail::device_of(0).replica = nullptr;
-  xla::detail::device_of(0).take_place(-1);
   if (std::uncaught_exceptions() > exceptions_)
     world_->at(0).abort(std::make_exception_ptr(
         runtime_error("an exception has ended the function that made the mpi::Environment")));
