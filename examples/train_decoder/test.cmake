@@ -4,6 +4,7 @@
 #   resume   a training that is killed again and again ends with the checkpoint of one that is not
 #   devices  two devices print the same losses in every mode, about those of one with batches of twice the size, and go
 #            on from a checkpoint bit for bit
+#   ranks    two processes under mpirun, -DMPIRUN=, write the checkpoint that two devices write
 #   refuses  what cannot be trained or resumed gets a sentence
 
 cmake_minimum_required(VERSION 3.24)
@@ -81,6 +82,20 @@ elseif(CASE STREQUAL "devices")
   file(SHA256 "${checkpoint}" found)
   if(NOT found STREQUAL expected)
     message(FATAL_ERROR "another checkpoint than without a stop\n${output}")
+  endif()
+elseif(CASE STREQUAL "ranks")
+  set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
+  set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
+  set(ENV{OMPI_MCA_rmaps_base_oversubscribe} 1)
+  set(ENV{TMPDIR} /tmp)  # Open MPI's sockets have names as long as this
+  file(REMOVE "${checkpoint}" "${checkpoint}.devices")
+  train_well(--steps 4 --devices 2 --checkpoint "${checkpoint}.devices")
+  execute_process(COMMAND "${MPIRUN}" -n 2 "${PROGRAM}" ${brief} --steps 4 --checkpoint "${checkpoint}"
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  file(SHA256 "${checkpoint}.devices" expected)
+  file(SHA256 "${checkpoint}" found)
+  if(NOT result EQUAL 0 OR NOT found STREQUAL expected)
+    message(FATAL_ERROR "two ranks ended with ${result}, and with another checkpoint than two devices\n${output}")
   endif()
 elseif(CASE STREQUAL "refuses")
   file(WRITE "${checkpoint}" "no tensors")

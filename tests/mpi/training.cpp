@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a network in compiled mode on so many devices in each of the processes that mpirun has started, and says what
-// all replicas have then: see run.cmake beside.
+// Trains a network in compiled mode on so many devices in each of the processes that mpirun has
+// started, and says what all replicas have then: see run.cmake beside.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -48,8 +48,8 @@ std::size_t trained(Net& model) {
   for (std::int64_t turn = 0; turn < 6; ++turn) {
     std::vector<float> numbers;
     for (std::int64_t i = 0; i < 6 * 24; ++i)
-      numbers.push_back(static_cast<float>((i * 37 + turn * 11 + xla::global_ordinal() * 5) % 64) /
-                        32 - 1);
+      numbers.push_back(
+          static_cast<float>((i * 37 + turn * 11 + xla::global_ordinal() * 5) % 64) / 32 - 1);
     auto data = xla::from_blob(numbers.data(), {6, 24}).to(xla::device());
     auto target = (xla::argmax(data, 1) % std::int64_t{5}).to(xla::device());
     losses += std::to_string(step(model, data, target, optimizer).item()) + " ";

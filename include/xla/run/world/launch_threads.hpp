@@ -34,7 +34,7 @@ class replica_scope {
   }
   ~replica_scope() {
     device_.replica = before_;
-    device_.take_place(before_ ? before_->ordinal : -1);
+    device_.take_place(place_);
     device_.launched = false;
   }
   replica_scope(const replica_scope&) = delete;
@@ -43,6 +43,7 @@ class replica_scope {
  private:
   device_context& device_;
   replica* before_;
+  const int place_ = device_.place();
 };
 
 /// One replica of several from begin to end; this thread's work.
