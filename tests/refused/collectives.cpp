@@ -2,7 +2,7 @@
 // error: backward: all_reduce has a gradient of a sum and of a mean alone; detach\(\) what it takes the maximum
 // error: backward: reduce_scatter has a gradient of a sum and of a mean alone
 // error: all_reduce: integers have no mean; convert them first
-// error: all_reduce: "avg" is none of sum, mean, max, min, product
+// error: all_reduce: .*avg.* is none of sum, mean, max, min, product
 // error: broadcast: replicas count from 0 on: there is no -1
 // error: collective_permute: pairs \{from, to\} name each replica once as sender and once as receiver
 // error: xla: truths are not reduced over replicas: cast<std::int64_t>\(x\), then max

@@ -11,7 +11,6 @@
 // error: Forward cannot be called: give it constexpr auto operator\(\)
 // error: an optimizer cannot be copied, as the copy would train the same model
 // error: write SGD.model, ..lr = 0.1..: the model itself, and the options by name
-// error: xla::optim::ZeroRedundancy: give it an optimizer
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,4 +88,3 @@ void hidden(Hidden& m) {
 void forward(Forward& m, xla::Tensor<float, 2> x) { xla::compile(m)(x); }
 Trainer copied(const Trainer& t) { return t; }
 void by_position(Base& m) { xla::optim::SGD optimizer{m, 0.1}; }
-void without_optimizer(Base& m) { xla::optim::ZeroRedundancy shared{m}; }
