@@ -84,7 +84,7 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
   /// optimizer_step() leaves the averaging of gradients to it.
   static constexpr bool reduces_gradients = true;
 
-  using base::Optimizer;
+  using base::base;
   /// Goes on from where the optimizer is, of whose state it takes its part.
   explicit ZeroRedundancy(Whole&& whole)
     requires(!Clips)
