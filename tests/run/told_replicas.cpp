@@ -47,11 +47,15 @@ const std::string end = "; all replicas have to do the same";
 
 TEST_CASE("a replica that runs another program is told") {
   const std::string why = "replica 1 of 3: runs another program than replica 0" + end;
-  for (const bool traced : {false, true}) {
-    CHECK(said_by(sum, sum, traced) == "");
-    CHECK(said_by(sum, other_sum, traced) == why);
-    CHECK(said_by(gather, other_gather, traced) == why);
-  }
+  CHECK(said_by(sum, sum) == "");
+  CHECK(said_by(sum, other_sum) == why);
+  CHECK(said_by(gather, other_gather) == why);
+  // A traced graph is what is recorded until somebody reads: it is told by what it exchanges.
+  CHECK(said_by(sum, sum, true) == "");
+  CHECK(said_by(sum, gather, true) ==
+        "replica 1 of 3: is at all_gather of 20 float32, and replica 0 at all_reduce (sum) of 1 "
+        "float32" +
+            end);
 }
 
 TEST_CASE("a replica with other sizes or element types is told") {
