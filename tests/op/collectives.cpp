@@ -401,7 +401,8 @@ class noting_replica final : public xla::detail::replica {
  public:
   explicit noting_replica(replica& to) : replica(to.ordinal, to.world_size), to_(to) {}
   std::uint64_t start(const xla::detail::exchange& e) override {
-    said += std::string(name_of(e.what)) + " " + std::to_string(e.pieces[0].count) + "; ";
+    for (int i = 0; i < e.piece_count; ++i)
+      said += std::string(name_of(e.what)) + " " + std::to_string(e.pieces[i].count) + "; ";
     return to_.start(e);
   }
   void wait(std::uint64_t ticket) override { to_.wait(ticket); }
