@@ -122,7 +122,7 @@ TEST_CASE("what one replica throws ends all of them, and is told with its ordina
     };
     const auto failing = [&](std::int64_t index) {
       const counting at_end{ended};
-      const auto sum = xla::all_reduce(xla::full<float>({1}, 1.f).to(xla::device()));
+      const auto sum = xla::all_reduce(xla::full<float>({1}, 1.f));
       REPLICA_CHECK(sum.item() == 3);
       if (index == 1) throw std::out_of_range("sample 17 is missing");
       xla::all_reduce(sum).item();
@@ -145,7 +145,7 @@ TEST_CASE("what one replica throws ends all of them, and is told with its ordina
 TEST_CASE("a replica that ends early, and a launch within a launch, are told") {
   const xla::eager_mode_guard eager;
   const auto early = [](std::int64_t index) {
-    if (index != 2) xla::all_reduce(xla::full<float>({1}, 1.f).to(xla::device())).item();
+    if (index != 2) xla::all_reduce(xla::full<float>({1}, 1.f)).item();
   };
   CHECK_THROWS_WITH(xla::launch(early), test::contains("barrier"));
   const auto nested = [](std::int64_t) { xla::launch([](std::int64_t) {}); };
