@@ -262,8 +262,7 @@ void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* 
                         index_t columns) {
   each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
     ::xla::detail::working_memory memory;
-    T** const to =
-        static_cast<T**>(memory.take(static_cast<std::size_t>(p.pixels()) * sizeof(T*)));
+    T** const to = static_cast<T**>(memory.take(static_cast<std::size_t>(p.pixels()) * sizeof(T*)));
     p.find_pixels(dx, to);
     if (p.seen.count == 0)  // no tap falls there
       for (index_t j = 0; j < p.pixels(); ++j) std::fill_n(to[j], columns, T{0});

@@ -35,13 +35,14 @@ struct bucket_steps {
 /// for each start and each wait in place of the all_reduces; bits do not change.
 ///
 /// Replicas must exchange in the same order. It follows from the program and its sizes alone, and
-/// the passes after this one keep it.
+/// the passes after this one keep it. A replica that reads a traced value earlier than others cuts
+/// its graph elsewhere: there each all_reduce is alone, and exchanges keep the program's order.
 template <class In>
 class basic_bucket_finder {
  public:
   /// once: per step of the program, it does not run in each call.
   basic_bucket_finder(later<In, plan>& out, list<char>& once)
-      : out_(out), p_(out.source), once_(once), limit_(bucket_bytes()) {}
+      : out_(out), p_(out.source), once_(once), traced_(p_.word_ops), limit_(traced_ ? 0 : bucket_bytes()) {}
 
   /// The steps that the program has now are the caller's to keep.
   [[gnu::cold]] bucket_steps&& run() {
@@ -99,8 +100,10 @@ class basic_bucket_finder {
     maker_ = reducer_ = list<int>(values, -1);
     reads_ = before_ = unread_ = list<int>(values, 0);
     beside_.assign(steps, -1);
-    for (int i = 0; i < steps; ++i)
+    for (int i = 0; i < steps; ++i) {
       for (int k = 0; k < p_.steps[i].outputs; ++k) maker_[output(p_.steps[i], k)] = i;
+      if (p_.steps[i].exchanges) exchanges_.push_back(i);
+    }
     for (int i = steps - 1; i >= 0; --i) {
       const step& s = p_.steps[i];
       const int before = after(s) + (s.exchanges ? 1 : 0);
@@ -155,9 +158,14 @@ class basic_bucket_finder {
   }
   bool is_ready(int i) const {
     const step& s = p_.steps[i];
+    if (comes_later(i)) return false;
     for (int k = 0; k < s.inputs; ++k)
       if (state_[input(s, k)] != there) return false;
     return !would_overwrite(s);
+  }
+  /// Of a traced graph: an exchange before it is still to be started.
+  bool comes_later(int i) const {
+    return traced_ && p_.steps[i].exchanges && exchanges_[exchanged_] != i;
   }
   bool would_overwrite(const step& s) const {
     for (int k = 0; k < s.outputs; ++k)
@@ -168,6 +176,7 @@ class basic_bucket_finder {
   [[gnu::cold]] void take(int i) {
     const step& s = p_.steps[i];
     done_[i] = true;
+    exchanged_ += s.exchanges;
     count_reads(i, -1);
     if (reduces(s)) return bundle(i);
     add(s, once_[i]);
@@ -202,7 +211,7 @@ class basic_bucket_finder {
     int best = -1, most = -1, earliest = 0;
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = p_.steps[i];
-      if (done_[i] || would_overwrite(s)) continue;
+      if (done_[i] || would_overwrite(s) || comes_later(i)) continue;
       int latest = there;
       bool others = false;
       for (int k = 0; k < s.inputs; ++k) {
@@ -299,7 +308,10 @@ class basic_bucket_finder {
   later<In, plan>& out_;
   const program& p_;
   list<char>& once_;
+  const bool traced_;
   const double limit_;
+  list<int> exchanges_;        // steps of the program, in its order
+  int exchanged_ = 0;          // how many of them were taken
   list<int> maker_, reducer_;  // per value: the step that makes it; the first that reduces it
   list<int> beside_;           // per step: another that reduces the same value
   list<int> reads_;            // per value: by how many operands
