@@ -57,7 +57,7 @@ double train(std::int64_t index, Mlp& model, const SomeDigits& training,
                                {.batch_size = 64 / world, .shuffle = true, .seed = 42},
                                xla::data::DistributedSampler{}};
   xla::data::DataLoader others{held_out, {.batch_size = 100}, xla::data::DistributedSampler{}};
-  xla::broadcast_master_param(model);  // processes have drawn their own
+  xla::broadcast_master_param(model);  // all have drawn the same: it is for who reads a file
   xla::optim::SGD optimizer{model, {.lr = 0.1, .momentum = 0.9}};
   auto step = xla::compile(step_fn, {.name = "step"});
   auto correct = xla::compile(correct_fn, {.name = "correct"});
@@ -78,6 +78,7 @@ double train(std::int64_t index, Mlp& model, const SomeDigits& training,
                                       {.epochs = 6,
                                        .show = index == 0,
                                        .line = {.unit = "images"},
+                                       .interruptible = false,  // all end after the same step
                                        .validate = accuracy,
                                        .validation_name = "accuracy",
                                        .higher_is_better = true},

@@ -194,6 +194,22 @@ TEST_CASE(
   CHECK(model_parallel(all_batches, good)[2].size() == 10);
 }
 
+TEST_CASE("after a pass that has failed, the next begins with equal copies") {
+  const xla::eager_mode_guard eager;
+  DataParallel model_parallel{test::Mlp{}, {0, 1}};
+  std::vector<numbers> none;
+  const auto write = [](auto& model, auto&, const auto& device, auto&) {
+    model.fc1.bias.fill_(static_cast<float>(1 + device.index));
+    if (device.index == 1) throw std::runtime_error("in mid-step");
+  };
+  const auto read = [](auto& model, auto&, const auto&, auto&) {
+    return model.fc1.bias.to_vector()[0];
+  };
+  CHECK(model_parallel(read, none).size() == 2);
+  CHECK_THROWS_WITH(model_parallel(write, none), test::contains("in mid-step"));
+  CHECK(model_parallel(read, none) == std::vector<float>{1, 1});
+}
+
 TEST_CASE("batches are made ahead, and a loop that ends early holds nobody up") {
   struct Endless {  // an iterator over 0, 1, 2, ... that counts what was made
     std::atomic<std::int64_t>* made;

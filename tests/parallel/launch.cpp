@@ -80,6 +80,20 @@ TEST_CASE("launch calls the function on every device, with copies of its argumen
   }
 }
 
+TEST_CASE("a launch leaves what it refers to where it is") {
+  test::Mlp model;
+  const auto devices = xla::launch(
+      [](std::int64_t, const test::Mlp& shared, const test::Mlp& own) {
+        REPLICA_CHECK(own.fc1.weight.device() == xla::device());
+        return shared.fc1.weight.device().index;
+      },
+      std::cref(model), model);
+  CHECK(devices == std::vector<int>{0, 0, 0});
+  test::Mlp& same = model;
+  xla::launch([](std::int64_t, test::Mlp&) {}, std::ref(same));
+  CHECK(model.fc1.weight.device().index == 0);
+}
+
 TEST_CASE("results of a launch live on their devices and can be read after it") {
   const auto parts = xla::launch([](std::int64_t index) {
     return xla::full<float>({2}, static_cast<float>(index)).to(xla::device()) * 2.f;
@@ -260,6 +274,12 @@ TEST_CASE("optimizer_step takes the mean of the gradients, in groups their sums 
         },
         Number{});
   };
+  const auto shared = [](std::int64_t, Number& model) {
+    xla::optim::ZeroRedundancy optimizer{xla::optim::SGD{model, {.lr = 1}}};
+    xla::sum(model.w).backward();
+    xla::optimizer_step(optimizer, {.groups = {{0, 1, 2}}});
+  };
+  CHECK_THROWS_WITH(xla::launch(shared, Number{}), test::contains("it has no groups"));
   using floats = std::vector<float>;
   CHECK(moved({}) == floats{7, 7, 7});
   CHECK(moved({{0, 2}, {1}}) == floats{5, 2, 5});

@@ -91,6 +91,21 @@ TEST_CASE("a replica with other passes or another seed is told") {
         }) == "replica 1 of 3: has another seed of random numbers than replica 0" + end);
 }
 
+TEST_CASE("check_replicas() leaves out the state that a ZeroRedundancy has shared out") {
+  CHECK(said([](bool other) {
+          const xla::eager_mode_guard mode(true);
+          xla::nn::Linear model{3, 2};
+          xla::for_each_parameter(model, [](auto& p) { p.fill_(0.5f); });
+          xla::optim::ZeroRedundancy optimizer{xla::optim::AdamW{model, {.lr = 0.1}}};
+          auto x = xla::ones<float>({4, 3}) * xla::arange<float>(3);
+          xla::sum(xla::square(model(x))).backward();
+          optimizer.step();
+          xla::check_replicas(model, optimizer);
+          if (other) model.bias.fill_(2);
+          xla::check_replicas(optimizer, model);
+        }) == "check_replicas: bias of replica 1 has other bits than that of replica 0");
+}
+
 TEST_CASE("check_replicas() names what differs") {
   const auto checked = [](const auto& change) {
     return said([&](bool other) {

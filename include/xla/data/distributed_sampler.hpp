@@ -110,8 +110,10 @@ class DistributedSampler {
     const auto count = options_.num_replicas > 0 ? options_.num_replicas : world_size();
     const auto rank = options_.rank >= 0 ? options_.rank : global_ordinal();
     if (options_.rank < -1 || rank >= count)
-      throw runtime_error("DistributedSampler: rank is " + std::to_string(rank) + " of " +
-                          std::to_string(count) + " replicas");
+      throw runtime_error("DistributedSampler: rank is " +
+                          std::to_string(options_.rank < 0 ? options_.rank : rank) + " of " +
+                          std::to_string(count) + " replicas: it has to be 0 to " +
+                          std::to_string(count - 1) + ", or -1, the replica's own");
     return {count, rank};
   }
   std::int64_t samples(std::int64_t all, std::int64_t replicas) const {

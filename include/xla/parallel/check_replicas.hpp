@@ -47,7 +47,8 @@ struct checked_tensors {
   /// A module's parameters; or an optimizer's state.
   template <class Part>
   void add_all(Part& part) {
-    if constexpr (requires { part.visit_state([](auto&, const tree_path&) {}); })
+    if constexpr (requires { requires Part::reduces_gradients; }) return;  // parts of its state
+    else if constexpr (requires { part.visit_state([](auto&, const tree_path&) {}); })
       part.visit_state([&](auto& s, const tree_path& path) { add("optimizer " + path.str(), s); });
     else named_parameters(part, [&](const std::string& name, auto& p) { add(name, p); });
   }
@@ -57,8 +58,9 @@ struct checked_tensors {
 
 /// Throws `xla::error` on all replicas unless they have the same bits in all parameters of these
 /// modules and in all that these optimizers keep beside parameters: names the first tensor that
-/// differs, and whose. Buffers, such as running statistics, are each replica's own. It reads every
-/// element: call it every hundredth step, or while you look for a fault.
+/// differs, and whose. Buffers, such as running statistics, are each replica's own, and so is the
+/// state that a ZeroRedundancy has shared out. It reads every element: call it every hundredth
+/// step, or while you look for a fault.
 template <class... Parts>
 void check_replicas(Parts&... parts) {
   if (world_size() == 1) return;

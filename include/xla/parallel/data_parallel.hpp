@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "xla/parallel/context.hpp"
@@ -42,7 +43,8 @@ class DataParallel {
 
   /// One pass of the loop function over the loader's batches, on each device. Returns what it
   /// returns, one for each device, or nothing. When it throws on one of them, all end, and this
-  /// throws what it threw, told with the replica's ordinal.
+  /// throws what it threw, told with the replica's ordinal; the next pass begins with copies of the
+  /// first one's parameters and buffers.
   template <class LoopFn, class Loader>
   auto operator()(LoopFn&& loop_fn, Loader& loader) {
     using Result =
@@ -53,24 +55,26 @@ class DataParallel {
       DeviceLoader<Loader> batches{dealer, place};
       return loop_fn(mine.model, batches, mine.context.device(), mine.context);
     };
-    const auto finish = [&] { dropped_ = dealer.dropped(); };
+    const bool equal = std::exchange(equal_, false);  // until all have come to the end
+    const auto finish = [&] {
+      equal_ = true;
+      dropped_ = dealer.dropped();
+    };
     const auto all = [&] {
       if (native_) {
         const eager_mode_guard eager;
         return run_here<Result>(run);
       }
       return on_devices(devices_, [&](std::size_t place) -> Result {
-        if (!equal_) broadcast_master_param(replicas_[place]->model);
+        if (!equal) broadcast_master_param(replicas_[place]->model);
         return run(place);
       });
     };
     if constexpr (std::is_void_v<Result>) {
       all();
-      equal_ = true;
       finish();
     } else {
       auto results = all();
-      equal_ = true;
       finish();
       return results;
     }

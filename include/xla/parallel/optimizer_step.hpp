@@ -117,6 +117,10 @@ template <class Optimizer>
 constexpr void optimizer_step(Optimizer& optimizer, const OptimizerStepOptions& options = {}) {
   if constexpr (!parallel::detail::reduces_by_itself<Optimizer>)
     reduce_gradients(optimizer, options.groups);
+  else if (!options.groups.empty())
+    throw runtime_error(
+        "xla::optimizer_step: a ZeroRedundancy takes the mean of all replicas' gradients: it has "
+        "no groups");
   optimizer.step();
   if (!__builtin_is_constant_evaluated() && options.barrier && !is_eager_mode()) sync();
 }

@@ -34,7 +34,7 @@ inline std::vector<std::string> gather_texts(std::string_view mine) {
   const auto lengths = gather_numbers({static_cast<std::int64_t>(mine.size())});
   const auto longest = static_cast<std::size_t>(*std::max_element(lengths.begin(), lengths.end()));
   std::vector<std::int64_t> words(longest / unit + 1);
-  std::memcpy(words.data(), mine.data(), mine.size());
+  if (!mine.empty()) std::memcpy(words.data(), mine.data(), mine.size());
   const auto all = gather_numbers(words);
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < lengths.size(); ++i)
