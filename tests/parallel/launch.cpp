@@ -89,8 +89,7 @@ TEST_CASE("a launch leaves what it refers to where it is") {
       },
       std::cref(model), model);
   CHECK(devices == std::vector<int>{0, 0, 0});
-  test::Mlp& same = model;
-  xla::launch([](std::int64_t, test::Mlp&) {}, std::ref(same));
+  xla::launch([](std::int64_t, test::Mlp&) {}, std::ref(model));
   CHECK(model.fc1.weight.device().index == 0);
 }
 

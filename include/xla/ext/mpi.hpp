@@ -37,8 +37,8 @@ inline bool launched() {
 /// Makes the processes that mpirun has started one world. Outside of `xla::launch` each of them is
 /// one replica, and draws the same random numbers; inside it one for each of its devices: those of
 /// rank 0 have the first ordinals.
-/// Stands in main(), before anything that exchanges, and lives longer than that. Starts MPI unless
-/// it runs, and ends it. With one process alone it does nothing else.
+/// Stands in main(), before set_device_count() and anything that exchanges, and lives longer than
+/// that. Starts MPI unless it runs, and ends it. With one process alone it does nothing else.
 ///
 /// The processes hold connections by TCP beside MPI: where one dies, all others throw
 /// `xla::replica_error` at what they exchange next, or wait for. After that a program can only end.
