@@ -47,7 +47,8 @@ struct dealt_dataset {
 /// DistributedSampler{}}`. Of the order, which seed and epoch make the same everywhere, replica r
 /// of n takes number r, r + n, …: so the i-th batches of all replicas together are the i-th batch
 /// of one loader with n times the batch size. Only these samples are read. The loader counts the
-/// epochs; `set_epoch` resumes. A second argument pads batches, as the loader's third:
+/// epochs; `set_epoch` resumes. It is for what `launch` runs: a DataParallel, which deals batches
+/// out, refuses it. A second argument pads batches, as the loader's third:
 /// `DistributedSampler{{}, pad_last}`, `DistributedSampler{{}, Buckets{{16, 64}}}`; those of
 /// `Buckets` are of one length on all replicas.
 template <class Batching = Unpadded>
@@ -56,6 +57,8 @@ class DistributedSampler {
   static constexpr bool by_batches = requires(const Batching& b) { b.times(1); };
 
  public:
+  static constexpr bool reads_part = true;
+
   /// Throws `xla::error` for a rank that none of the replicas has.
   explicit DistributedSampler(DistributedSamplerOptions options = {}, Batching batching = {})
       : options_(options), batching_(std::move(batching)) {

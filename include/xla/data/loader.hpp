@@ -173,6 +173,9 @@ struct Unpadded {
 template <Dataset D, class Batching = Unpadded>
 class DataLoader {
  public:
+  /// Whether each replica reads samples of its own.
+  static constexpr bool reads_part = requires { requires Batching::reads_part; };
+
   /// Throws `xla::error` for a batch size below 1, or fewer than 0 batches ahead.
   explicit DataLoader(D dataset, loader_options options = {}, Batching batching = {})
       : dataset_(std::move(dataset)), options_(options), batching_(std::move(batching)) {

@@ -104,7 +104,8 @@ class channel {
       end(missing, "rank " + std::to_string(missing) + " has not come to xla::launch, or to the " +
                        "world that others begin, in " + shown(timeout) + " s");
     const auto how = life.how_it_ended();
-    throw replica_error(how.ordinal < 0 ? died(how.rank) : how.why, how.rank, nullptr);
+    if (how.ordinal < 0) throw replica_error(died(how.rank), how.rank, nullptr);
+    throw replica_error(how.why, how.ordinal, nullptr);
   }
   static std::string died(int rank) {
     return "rank " + std::to_string(rank) + " has died: the system closed its connections";
