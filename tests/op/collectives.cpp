@@ -521,6 +521,19 @@ TEST_CASE("exchanges keep the order of the program, whatever is read or let go o
         }) == "all_reduce 8; all_reduce 131072; all_reduce 3; all_reduce 5; all_reduce 4; ");
 }
 
+TEST_CASE("what replicas have at different times is exchanged in the order of the program") {
+  test::replicate(2, [](int i) {
+    const xla::eager_mode_guard traced(false);
+    const auto own = tanh(numbers_of<float>(i, {6})), nothing = xla::zeros_like(own);
+    const auto first = all_reduce(i == 0 ? own : nothing);
+    const auto second = all_reduce(i == 1 ? own : nothing);
+    xla::sync();
+    for (int k = 0; k < 2; ++k)
+      if ((k == 0 ? first : second).to_vector() != tanh(numbers_of<float>(k, {6})).to_vector())
+        throw std::runtime_error("what replica " + std::to_string(k) + " has is lost");
+  });
+}
+
 TEST_CASE("a step's gradients are the mean of the replicas', also of frozen parameters' none") {
   for (const bool freezes : {false, true}) {
     test::snapshot made[2][3];
