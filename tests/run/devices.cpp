@@ -145,7 +145,7 @@ TEST_CASE("a process has as many devices as it says") {
   CHECK_THROWS_WITH(xla::set_device_count(0),
                     test::contains("there can be 1 to 256 devices, not 0"));
   CHECK_THROWS_WITH(xla::set_device_count(257), test::contains("not 257"));
-  { const xla::device_guard use(xla::device(2)); }
+  xla::full<float>({2}, 1, xla::device(0)).to(xla::device(2));
   CHECK_THROWS_WITH(xla::set_device_count(2),
                     test::contains("xla:2 has been used, so there cannot be only 2"));
   CHECK(xla::device_count() == 3);

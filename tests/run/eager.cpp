@@ -3,6 +3,7 @@
 #include <xla/xla.hpp>
 
 #include "support/modes.hpp"
+#include "support/threads.hpp"
 
 namespace {
 
@@ -61,7 +62,11 @@ TEST_CASE("the generator's state can be saved and restored") {
 
 TEST_CASE("devices") {
   CHECK(xla::device().str() == "xla:0");
-  CHECK(xla::device_count() == 1);
+  {
+    const test::restore_threads three(3);
+    CHECK(xla::device_count() == 1);
+    CHECK(xla::num_threads() == 3);
+  }
   CHECK(xla::get_xla_supported_devices() == std::vector<std::string>{"xla:0"});
   CHECK_THROWS_AS(xla::device(1), xla::error);
   CHECK_THROWS_AS(xla::device(-1), xla::error);
@@ -75,6 +80,10 @@ TEST_CASE("devices") {
   CHECK(x.to_vector() == plain.to_vector());
   CHECK(x.device() == device);
   CHECK(x.to(device).data() == x.data());
+  for (const bool is_eager : {true, false}) {
+    const xla::eager_mode_guard as_told(is_eager);
+    CHECK(xla::arange<float>(2).to(device).to_vector() == std::vector<float>{0, 1});
+  }
   CHECK_THROWS_WITH(x.to(xla::Device{7}),
                     test::contains("to: there is no device 7; there is device 0"));
   CHECK_THROWS_WITH(xla::zeros<float>({2}, xla::Device{-1}), test::contains("zeros: "));

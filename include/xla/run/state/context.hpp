@@ -68,7 +68,7 @@ struct device_context {
   std::atomic<basic_tracer<void>*> graphs{nullptr};        ///< that were planned
   std::atomic<arena_store*> arenas{nullptr};               ///< of all those
   std::atomic<detail::replica*> replica{nullptr};  ///< its end of a world; none: it is alone
-  std::atomic<bool> used{false};                   ///< by a thread that chose it
+  std::atomic<bool> used{false};                   ///< by a thread that worked on it
   std::atomic<bool> launched{false};               ///< a replica works on it
 
   int number() const noexcept;

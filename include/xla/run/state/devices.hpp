@@ -60,9 +60,10 @@ class basic_cores {
 };
 #endif
 
-/// Gives each of n devices its share of the machine.
+/// Gives each of n devices its share of the machine; anew: also where set_num_threads() has been
+/// called.
 template <class In = void>
-[[gnu::cold]] void share_machine(int n) {
+[[gnu::cold]] void share_machine(int n, bool anew) {
   if (n > 1) the_process.crossing.store(&later<In, basic_crossing<void>>::all);
   at_fork<In>::entangled.store([] {
     int replicas = 0;
@@ -70,8 +71,11 @@ template <class In = void>
     return replicas > 1;
   });
   the_process.devices.store(n);
-  const int each = std::max(1, kernel::detail::machine_threads() / n);
-  for (int i = 0; i < n; ++i) kernel::detail::core_shares[i].threads.store(each);
+  const int all = kernel::detail::machine_threads(), each = std::max(1, all / n);
+  for (int i = 0; i < n; ++i) {
+    std::atomic<int>& own = kernel::detail::core_shares[i].threads;
+    if (const int known = own.load(); anew || known == 0 || known == all) own.store(each);
+  }
 #if defined(__linux__)
   const bool kept = basic_cores<void>::instance().suffice(n);
   kernel::detail::keep_on_cores.store(kept ? +[](const kernel::detail::core_share& own) {
@@ -88,7 +92,7 @@ template <class In>
   const long n = wanted ? std::strtol(wanted, nullptr, 10) : 1;
   const std::lock_guard hold(the_process.making);
   if (the_process.devices.load() == 0)
-    share_machine<In>(static_cast<int>(std::clamp<long>(n, 1, most_devices)));
+    share_machine<In>(static_cast<int>(std::clamp<long>(n, 1, most_devices)), false);
   return the_process.devices.load();
 }
 
@@ -102,7 +106,7 @@ template <class In>
   else if (n < used) t << "xla:" << used - 1 << " has been used, so there cannot be only " << n;
   if (!t.empty()) throw runtime_error(join({site.function, ": ", t.view()}));
   const std::lock_guard hold(the_process.making);
-  share_machine<In>(n);
+  share_machine<In>(n, true);
 }
 
 template <class In>
@@ -114,14 +118,12 @@ template <class In>
 [[gnu::cold]] int basic_devices<In>::enter(int device) {
   count();  // where nobody has asked yet
   const int before = this_thread.chose ? this_thread.number : -1;
-  device_context& d = device_of(device);
-  d.used.store(true, std::memory_order_relaxed);
 #if defined(__linux__)
   if (!this_thread.chose && kernel::detail::keep_on_cores.load())
     basic_cores<In>::instance().note_thread();
 #endif
   this_thread.chose = true;
-  work_on<In>(d);
+  work_on<In>(device_of(device));
   if (const auto keep = kernel::detail::keep_on_cores.load()) keep(*kernel::detail::own_cores);
   return before;
 }

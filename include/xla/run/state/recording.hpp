@@ -126,6 +126,7 @@ later<In, recording>& own_recording() {
 /// From here on this thread works on a device.
 template <class In = void>
 [[gnu::noinline]] void work_on(device_context& d) noexcept {
+  d.used.store(true, std::memory_order_relaxed);
   this_thread.device = &d;
   this_thread.number = static_cast<std::uint8_t>(d.number());
   kernel::detail::own_cores = &kernel::detail::core_shares[this_thread.number];

@@ -111,7 +111,8 @@ template <class In>
 [[gnu::cold]] void basic_machine<In>::to_device(const handle& h, int device, handle& result) {
   impl* const t = h.value();
   const handle* const in = &h;
-  if (!t || (t->device == device && !t->anywhere)) result = h;
+  const bool several = the_process.crossing.load();
+  if (!t || (t->device == device && !(t->anywhere && several))) result = h;
   else run(moving<In>(*t, device), &in, 1, result);
 }
 
