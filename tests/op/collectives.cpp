@@ -183,6 +183,20 @@ TEST_CASE("own_shard is what a replica would get of a sum, and exchanges nothing
   check(1.0f, std::integral_constant<int, 0>{}, 4, {1, 2, 2});
   check(1.0f, std::integral_constant<int, 1>{}, 2, {0, 4, 2});
   test::check_modes([](auto& x) { return own_shard(x, 1) + 1; }, numbers<float>({3, 5}));
+  // The same graph, on a device that is alone, then with another.
+  const auto second_part = [] {
+    const xla::eager_mode_guard traced(false);
+    return own_shard(xla::arange<float>(1) + 3.f).to_vector();
+  };
+  {
+    const xla::device_guard alone(xla::device(1));
+    CHECK(second_part() == std::vector<float>{3});
+  }
+  std::vector<float> part;
+  test::replicate(2, [&](int i) {
+    if (i == 1) part = second_part();
+  });
+  CHECK(part == std::vector<float>{0});
   xla::Parameter<float, 1> p{xla::Tensor<float, 1>(numbers<float>({3}))};
   CHECK_THROWS_WITH(sum(own_shard(p)).backward(), test::contains("own_shard has no gradient"));
 }
@@ -304,6 +318,8 @@ TEST_CASE("collectives refuse what they cannot do") {
                     contains("all_reduce: integers have no mean"));
   CHECK_THROWS_WITH(all_gather(x, 2), contains("all_gather"));
   CHECK_THROWS_WITH(all_gather(x, 0, 5), contains("the replicas have 4 of 5 along axis 0"));
+  CHECK_THROWS_WITH(all_gather(x, 1, 2),
+                    contains("3 of 2 along axis 1, of which each has to have 2"));
   test::replicate(2, [](int) {
     const xla::eager_mode_guard own;
     const auto odd = numbers<float>({4, 3});

@@ -323,16 +323,18 @@ constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim = 0, caller who
   return detail::apply_collective<op::all_gather>(x, {axis, whole.extent()}, who);
 }
 /// The same up to a size in whole, behind which the last replicas have nothing: what
-/// reduce_scatter(…, padded) shared out.
+/// reduce_scatter(…, padded) shared out. Parts of another size are a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim, Size whole, caller who = here()) {
   static_assert(R != 0, "xla::all_gather: a tensor without axes; unsqueeze(x, 0) first");
   const detail::size_scope scope{x.table(), {"all_gather", who}};
   const int axis = detail::checked_axis(x, dim, scope.site);
-  const Size all = x.size(axis) * world_size(x);
-  if (!scope.at_least(all.extent(), whole.extent()))
+  const Size world = world_size(x), own = x.size(axis);
+  if (detail::extent part = ((whole + world - 1) / world).extent();
+      !scope.equal(part, own.extent()))
     scope.fail(detail::text("the replicas have ")
-               << all.extent() << " of " << whole.extent() << " along axis " << axis);
+               << (own * world).extent() << " of " << whole.extent() << " along axis " << axis
+               << ", of which each has to have " << part);
   return detail::apply_collective<op::all_gather>(x, {axis, whole.extent()}, who);
 }
 

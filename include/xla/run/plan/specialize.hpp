@@ -171,7 +171,8 @@ class basic_specializer {
     once_.assign(p_.count.steps, false);
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = p_.steps[i];
-      bool fixed = s.value < 0 || !(p_.values[s.value].op->impure || s.exchanges);
+      const op_info* const op = s.value < 0 ? nullptr : p_.values[s.value].op;
+      bool fixed = !op || !(op->impure || op->alone_is_input);  // that: another on each replica
       for (int k = 0; k < s.inputs; ++k) fixed &= fixed_[base(p_.inputs[s.first_input + k])];
       for (int k = 0; k < s.outputs; ++k) {
         const int v = p_.outputs[s.first_output + k];

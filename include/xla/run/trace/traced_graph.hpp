@@ -208,7 +208,7 @@ class basic_traced_graph {
       put(t.attr.high);
       put(static_cast<std::uint64_t>(t.attr.size));
     }
-    if (t.op->exchanges) put(static_cast<std::uint64_t>(world_now()));
+    if (t.op->alone_is_input) put(static_cast<std::uint64_t>(world_now()));
     if (t.op->check) {  // its plan names its line
       put(reinterpret_cast<std::uintptr_t>(t.at.file_name()));
       put(t.at.line());
