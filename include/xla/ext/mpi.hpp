@@ -70,14 +70,14 @@ class Environment final : xla::detail::world_maker {
 
 namespace detail {
 
-/// Gives each process of a machine its share of the cores, unless the launcher has: without, each
-/// would start a thread for every core.
+/// Gives each process its share of the cores on which the launcher lets it run: where those of
+/// several are the same, all of the machine or a socket's, each would start a thread for every one.
 inline void share_cores() {
   MPI_Comm machine = MPI_COMM_NULL;
   check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine),
         "MPI_Comm_split_type");
-  int place = 0, processes = 1;
-  MPI_Comm_rank(machine, &place);
+  int rank = 0, processes = 1;
+  MPI_Comm_rank(machine, &rank);
   MPI_Comm_size(machine, &processes);
   cpu_set_t own;
   CPU_ZERO(&own);
@@ -86,11 +86,14 @@ inline void share_cores() {
   check(MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, machine),
         "MPI_Allgather");
   MPI_Comm_free(&machine);
-  const bool shared = std::all_of(all.begin(), all.end(),
-                                  [&](const cpu_set_t& s) { return CPU_EQUAL(&s, &own) != 0; });
-  const int cores = CPU_COUNT(&own);
-  const int first = place * cores / processes, end = (place + 1) * cores / processes;
-  if (shared && cores >= processes) {
+  const auto sharers = [&](int ranks) {  // among the first so many
+    return static_cast<int>(std::count_if(all.begin(), all.begin() + ranks, [&](const auto& s) {
+      return CPU_EQUAL(&s, &own) != 0;
+    }));
+  };
+  const int cores = CPU_COUNT(&own), place = sharers(rank), shares = sharers(processes);
+  const int first = place * cores / shares, end = (place + 1) * cores / shares;
+  if (cores >= shares) {
     for (int cpu = 0, k = 0; cpu < CPU_SETSIZE; ++cpu)
       if (CPU_ISSET(cpu, &own) && (k < first || k >= end)) {
         CPU_CLR(cpu, &own);
@@ -100,8 +103,7 @@ inline void share_cores() {
       }
     sched_setaffinity(0, sizeof own, &own);  // refused: the system places its threads
   }
-  const int threads = shared ? std::max(1, end - first) : cores;
-  ::setenv("XLA_NUM_THREADS", std::to_string(threads).c_str(), 0);
+  ::setenv("XLA_NUM_THREADS", std::to_string(std::max(1, end - first)).c_str(), 0);
 }
 
 }  // namespace detail
