@@ -89,6 +89,16 @@ TEST_CASE("a replica with other passes or another seed is told") {
           auto x = xla::ones<float>({4, 5});
           xla::compile(sum)(x);
         }) == "replica 1 of 3: has another seed of random numbers than replica 0" + end);
+  // What is traced may run before another seed is set, or afterwards.
+  CHECK(said([&](bool other) {
+          const xla::eager_mode_guard traced(false);
+          xla::manual_seed(4);
+          auto x = xla::rand<float>({4, 5});
+          const auto s = sum(x);
+          if (other) s.item();
+          xla::manual_seed(5);
+          s.item();
+        }) == "");
 }
 
 TEST_CASE("check_replicas() leaves out the state that a ZeroRedundancy has shared out") {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
+#include <cstdint>
+
 #include "xla/base/hash.hpp"
 #include "xla/kernel/packet.hpp"
 #include "xla/run/plan/buckets.hpp"
@@ -19,7 +22,7 @@ template <class In = void>
   const auto add = [](std::uint64_t& h, auto v) { h = mix(h, static_cast<std::uint64_t>(v)); };
   add(f.options, source.passes.left_out);
   add(f.options, p.winograd);
-  add(f.options, bucket_bytes());
+  add(f.options, std::bit_cast<std::uint64_t>(bucket_bytes()));
   add(f.options, kernel::lanes<float>);
 #ifdef __FMA__
   add(f.options, true);
