@@ -13,6 +13,7 @@ import conv
 import memory
 import models
 import plot
+import replicas
 from contest import ENVIRONMENT, machine
 
 
@@ -133,8 +134,8 @@ SHOW = {"overhead": show_overhead, "specialise": show_specialise, "traced": show
         "fused": show_fused, "rows": show_rows}
 # Run once for each number of threads.
 SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue, "attention": show_attention}
-PARTS = (*compare.CONTESTS, "binary", "build", "capture", "conv", "memory", "models", *SHOW,
-         *SHOW_THREADS)
+PARTS = (*compare.CONTESTS, "binary", "build", "capture", "conv", "memory", "models", "replicas",
+         *SHOW, *SHOW_THREADS)
 
 
 def main():
@@ -187,6 +188,10 @@ def main():
                 rows = conv.measure(options.programs, options.peers, n)
                 conv.show(rows)
                 results[part] += rows
+        elif part == "replicas":
+            results[part] = replicas.measure(options.programs, options.peers, options.rounds,
+                                             options.out)
+            replicas.show(results[part])
         elif part == "memory":
             results[part] = memory.measure(options.programs, options.peers, options.out)
             memory.show(results[part])
