@@ -35,7 +35,7 @@ class basic_thread_world final : public world {
   int size() const noexcept override { return replicas_.size(); }
   replica& at(int i) override { return *replicas_[i]; }
   std::exception_ptr error() const noexcept override {
-    const std::lock_guard hold(lock_);
+    const auto hold = held();
     return error_;
   }
 
@@ -59,7 +59,7 @@ class basic_thread_world final : public world {
 
   void arrive(int ordinal, std::uint64_t ticket, const exchange& e) {
     if (over_.load(std::memory_order_acquire)) throw_error();
-    std::unique_lock hold(lock_);
+    auto hold = held();
     later<In, meeting>& m = of_ticket(ticket);
     if (!m.arrive(ordinal, e)) return;
     if (const int other = m.stranger(); other >= 0) {
@@ -69,6 +69,16 @@ class basic_thread_world final : public world {
     }
     m.open();
     if (sleepers_ > 0) changed_.notify_all();
+  }
+  /// It is kept for a moment only: who finds it taken tries again before he sleeps.
+  std::unique_lock<std::mutex> held() const {
+    std::unique_lock hold(lock_, std::try_to_lock);
+    for (int i = 0; !hold && i < 100; ++i) {
+      kernel::detail::pause();
+      hold.try_lock();
+    }
+    if (!hold) hold.lock();
+    return hold;
   }
   /// Under the lock.
   later<In, meeting>& of_ticket(std::uint64_t ticket) {
@@ -82,9 +92,9 @@ class basic_thread_world final : public world {
   }
 
   void take_part(int ordinal, std::uint64_t ticket) {
-    lock_.lock();
+    auto hold = held();
     later<In, meeting>& m = of_ticket(ticket);
-    lock_.unlock();
+    hold.unlock();
     if (!await([&] { return m.complete(); }, timeout_))
       end(ordinal, "waited " + shown(timeout_) + " s in " + describe(m.about(ordinal)) + " for " +
                        missing(m));
@@ -108,11 +118,11 @@ class basic_thread_world final : public world {
       std::rethrow_exception(problem);
     }
     if (!m.done()) return;
-    const std::lock_guard hold(lock_);
+    const auto hold = held();
     if (sleepers_ > 0) changed_.notify_all();
   }
   void leave(later<In, meeting>& m) {
-    const std::lock_guard hold(lock_);
+    const auto hold = held();
     m.leave();
     for (; !meetings_.empty() && meetings_.front()->empty(); ++first_) {
       free_.push_back(std::move(meetings_.front()));
@@ -129,7 +139,7 @@ class basic_thread_world final : public world {
       if (++rounds % 64 == 0) std::this_thread::yield();  // they may need this very core
     if (!ready()) {
       const auto until = clock::now() + std::chrono::duration<double>(seconds);
-      std::unique_lock hold(lock_);
+      auto hold = held();
       ++sleepers_;
       const bool in_time =
           changed_.wait_until(hold, std::chrono::time_point_cast<clock::duration>(until),
@@ -142,7 +152,7 @@ class basic_thread_world final : public world {
   }
 
   [[gnu::cold]] std::string missing(const later<In, meeting>& m) const {
-    const std::lock_guard hold(lock_);
+    const auto hold = held();
     std::string all;
     for (int i = 0; i < size(); ++i)
       if (!m.came(i)) all += (all.empty() ? "replica " : ", replica ") + std::to_string(i);
@@ -160,7 +170,7 @@ class basic_thread_world final : public world {
   }
   [[gnu::cold]] void fail(int ordinal, std::exception_ptr why) noexcept {
     {
-      const std::lock_guard hold(lock_);
+      const auto hold = held();
       if (!error_) error_ = error_of_replica(ordinal, size(), std::move(why));
       over_.store(true);
     }
