@@ -21,12 +21,8 @@ namespace xla::detail {
 
 /// Blocks of one size that are kept for the next use instead of going back to the heap.
 template <std::size_t Bytes>
-class small_blocks : memory_keeper {
+class small_blocks {
  public:
-  small_blocks()
-      : memory_keeper([](memory_keeper& self) noexcept {
-          while (link* l = static_cast<small_blocks&>(self).pop()) heap_give(l, alignment);
-        }) {}
   static void* take(std::size_t bytes) {
     if (bytes != Bytes) return ::operator new(bytes);
     if (link* l = instance().pop()) return l;
@@ -56,6 +52,9 @@ class small_blocks : memory_keeper {
   }
   spin_lock lock_;
   link* first_ = nullptr;
+  memory_keeper keeper_{this, [](void* self) noexcept {
+    while (link* l = static_cast<small_blocks*>(self)->pop()) heap_give(l, alignment);
+  }};
 };
 
 /// Bytes in use by tensors and by compiled functions: now, and the most there were.
@@ -79,13 +78,11 @@ struct memory_count {
 /// tensor, so that a training loop in its stride allocates nothing: as many bytes as a limit says,
 /// or as tensors hold, if that is more. Beyond that the lists that were left alone longest go back
 /// to the system.
-class buffer_cache : memory_keeper {
+class buffer_cache {
  public:
   static constexpr std::size_t alignment = 64;
 
-  [[gnu::cold, gnu::noinline]] buffer_cache()
-      : memory_keeper(
-            [](memory_keeper& self) noexcept { static_cast<buffer_cache&>(self).shrink_to(0); }) {
+  [[gnu::cold, gnu::noinline]] buffer_cache() {
     if (const char* bytes = std::getenv("XLA_CACHE_LIMIT"); bytes && *bytes)
       limit_ = std::strtoll(bytes, nullptr, 10);
   }
@@ -199,6 +196,8 @@ class buffer_cache : memory_keeper {
   list lists_[16 * 65];
   std::atomic<std::uint64_t> clock_{1};
   std::atomic<std::int64_t> kept_{0}, limit_{usual_limit};
+  memory_keeper keeper_{
+      this, [](void* self) noexcept { static_cast<buffer_cache*>(self)->shrink_to(0); }};
 };
 
 /// Copies elements that lie `strides` apart along each axis row by row; they are `width` bytes

@@ -27,15 +27,16 @@ class spin_lock {
   std::atomic_flag flag_ = ATOMIC_FLAG_INIT;
 };
 
-/// Somebody who keeps memory that is not in use for its next use, and can give it back.
+/// The last member of somebody who keeps memory that is not in use for its next use, and can give
+/// it back: other threads ask while it lives, so all that its owner guards lives longer.
 class memory_keeper {
  public:
-  using give_back = void(memory_keeper& self) noexcept;
-  /// Takes its lock before the process forks, or gives it back.
-  using hold_still = void(memory_keeper& self, bool holds) noexcept;
+  using give_back = void(void* owner) noexcept;
+  /// Takes the owner's lock before the process forks, or gives it back.
+  using hold_still = void(void* owner, bool holds) noexcept;
 
-  [[gnu::cold, gnu::noinline]] explicit memory_keeper(give_back* f, hold_still* h = nullptr)
-      : give_back_(f), hold_(h) {
+  [[gnu::cold, gnu::noinline]] memory_keeper(void* owner, give_back* f, hold_still* h = nullptr)
+      : owner_(owner), give_back_(f), hold_(h) {
     list& all = keepers();
     const std::lock_guard hold(all.lock);
     next_ = all.first;
@@ -44,20 +45,18 @@ class memory_keeper {
   }
   memory_keeper(const memory_keeper&) = delete;
   memory_keeper& operator=(const memory_keeper&) = delete;
-
-  /// All that is kept goes back to the system.
-  static void give_all_back() noexcept {
-    list& all = keepers();
-    const std::lock_guard hold(all.lock);
-    for (memory_keeper* k = all.first; k; k = k->next_) k->give_back_(*k);
-  }
-
- protected:
   [[gnu::cold, gnu::noinline]] ~memory_keeper() {
     list& all = keepers();
     const std::lock_guard hold(all.lock);
     (previous_ ? previous_->next_ : all.first) = next_;
     if (next_) next_->previous_ = previous_;
+  }
+
+  /// All that is kept goes back to the system.
+  static void give_all_back() noexcept {
+    list& all = keepers();
+    const std::lock_guard hold(all.lock);
+    for (memory_keeper* k = all.first; k; k = k->next_) k->give_back_(k->owner_);
   }
 
  private:
@@ -75,7 +74,7 @@ class memory_keeper {
     }
     void hold_all(bool holds) noexcept {
       for (memory_keeper* k = first; k; k = k->next_)
-        if (k->hold_) k->hold_(*k, holds);
+        if (k->hold_) k->hold_(k->owner_, holds);
     }
   };
   static list& keepers() {
@@ -83,6 +82,7 @@ class memory_keeper {
     static list& all = make_held_at_fork<list>(fork_order::keepers);
     return all;
   }
+  void* owner_;
   give_back* give_back_;
   hold_still* hold_;
   memory_keeper *next_ = nullptr, *previous_ = nullptr;

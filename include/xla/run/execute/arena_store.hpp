@@ -21,20 +21,8 @@ struct arena {
 /// The arenas of plans that run one at a time, as those of a function's signatures do: together
 /// twice the largest, or as much as was in use at once. A plan that comes again finds the arena
 /// that it had before, unless others needed it.
-class arena_store : memory_keeper {
+class arena_store {
  public:
-  arena_store()
-      : memory_keeper(
-            [](memory_keeper& self) noexcept {
-              arena_store& s = static_cast<arena_store&>(self);
-              const std::lock_guard hold(s.lock_);
-              s.drop_until(0);
-            },
-            [](memory_keeper& self, bool holds) noexcept {
-              spin_lock& lock = static_cast<arena_store&>(self).lock_;
-              holds ? lock.lock() : lock.unlock();
-            }) {}
-
   /// Guards the store, and what its users keep beside their arenas.
   spin_lock& lock() noexcept { return lock_; }
   /// True when a has still the memory that it had, and what was left there; it is in use again. The
@@ -127,6 +115,16 @@ class arena_store : memory_keeper {
   mutable spin_lock lock_;
   arena *oldest_ = nullptr, *newest_ = nullptr;
   std::int64_t total_ = 0, in_use_ = 0, largest_ = 0, most_in_use_ = 0;
+  memory_keeper keeper_{this,
+                        [](void* self) noexcept {
+                          arena_store& s = *static_cast<arena_store*>(self);
+                          const std::lock_guard hold(s.lock_);
+                          s.drop_until(0);
+                        },
+                        [](void* self, bool holds) noexcept {
+                          spin_lock& lock = static_cast<arena_store*>(self)->lock_;
+                          holds ? lock.lock() : lock.unlock();
+                        }};
 };
 
 }  // namespace xla::detail
