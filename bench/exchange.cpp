@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mpirun -n <ranks> exchange: what an all_reduce of so many floats takes, and MPI_Allreduce of the
-// same bytes, in turn; the first process prints a line of JSON for each number. `exchange <devices>`
-// has devices of one process instead.
+// same bytes, in turn; the first process prints a line of JSON for each number. Alone, `exchange
+// <devices>` has devices of one process instead.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // replicas <mlp|small|resnet18> <devices>: trains with all processors, on two of the other
-// benchmarks' batches in a step, however many devices share them, or processes: mpirun -n 2 replicas
-// <...> 1. Answers `run N` with the time of N steps and the mean of the replicas' losses.
+// benchmarks' batches in a step, however many devices share them; under `mpirun -n 2` two processes
+// do. Answers `run N` with the time of N steps and the mean of the replicas' losses.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>

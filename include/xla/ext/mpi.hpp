@@ -87,9 +87,8 @@ inline void share_cores() {
         "MPI_Allgather");
   MPI_Comm_free(&machine);
   const auto sharers = [&](int ranks) {  // among the first so many
-    return static_cast<int>(std::count_if(all.begin(), all.begin() + ranks, [&](const auto& s) {
-      return CPU_EQUAL(&s, &own) != 0;
-    }));
+    return static_cast<int>(std::count_if(all.begin(), all.begin() + ranks,
+                                          [&](const auto& s) { return CPU_EQUAL(&s, &own) != 0; }));
   };
   const int cores = CPU_COUNT(&own), place = sharers(rank), shares = sharers(processes);
   const int first = place * cores / shares, end = (place + 1) * cores / shares;

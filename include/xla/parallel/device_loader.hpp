@@ -34,9 +34,10 @@ namespace detail {
 /// process's devices are loaded ahead; a round that the loader cannot fill is dropped.
 template <class Loader>
 class Dealer {
-  static_assert(!requires { requires Loader::reads_part; },
-                "xla::parallel::DataParallel: deals the batches of a loader out by itself; one "
-                "with a DistributedSampler is for xla::launch");
+  static_assert(
+      !requires { requires Loader::reads_part; },
+      "xla::parallel::DataParallel: deals the batches of a loader out by itself; one "
+      "with a DistributedSampler is for xla::launch");
   using Batch = batch_of<Loader>;
   using Round = std::vector<std::unique_ptr<Batch>>;
 

@@ -42,7 +42,11 @@ class basic_bucket_finder {
  public:
   /// once: per step of the program, it does not run in each call.
   basic_bucket_finder(later<In, plan>& out, list<char>& once)
-      : out_(out), p_(out.source), once_(once), traced_(p_.word_ops), limit_(traced_ ? 0 : bucket_bytes()) {}
+      : out_(out),
+        p_(out.source),
+        once_(once),
+        traced_(p_.word_ops),
+        limit_(traced_ ? 0 : bucket_bytes()) {}
 
   /// The steps that the program has now are the caller's to keep.
   [[gnu::cold]] bucket_steps&& run() {
