@@ -458,8 +458,12 @@ set(XLA_EXT_HEADERS
   xla/ext/json_values.hpp
   xla/ext/mpi.hpp
   xla/ext/mpi_carrier.hpp
+  xla/ext/mpi_channel.hpp
   xla/ext/mpi_line.hpp
   xla/ext/mpi_liveness.hpp
+  xla/ext/mpi_messages.hpp
+  xla/ext/mpi_parts.hpp
+  xla/ext/mpi_reduction.hpp
   xla/ext/mpi_roster.hpp
   xla/ext/mpi_world.hpp
   xla/ext/png.hpp

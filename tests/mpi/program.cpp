@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -27,6 +28,28 @@ using xla::reduce_type;
 using xla::detail::open_world;
 using xla::detail::replica;
 
+/// Two at once of more elements than are under way together, in parts of other sizes.
+std::string objection_to_long_sums(xla::detail::world& w) {
+  return test::objection(w, [](replica& r) {
+    const auto x = test::numbers<float>(r.ordinal, 300'007);
+    std::vector<float> y(x.size()), z = x;
+    const auto reduced = [&](const auto& from, auto& to, std::int64_t first) {
+      return r.start(of<float>(kind::all_reduce,
+                               {{from.data(), to.data(), first},
+                                {from.data() + first, to.data() + first, std::ssize(from) - first}},
+                               reduce_type::mean));
+    };
+    const auto apart = reduced(x, y, 200'000), in_place = reduced(z, z, 1);
+    r.wait(in_place);
+    r.wait(apart);
+    test::want(y == z, "other bits in place");
+    for (std::size_t i = 0; i < y.size(); i += i % 997 + 1)
+      test::want(y[i] == test::expected<float>(reduce_type::mean, r.world_size,
+                                               static_cast<std::int64_t>(i)),
+                 "long all_reduce");
+  });
+}
+
 std::string exchanges(int devices) {
   const auto w = open_world(devices);
   for (const reduce_type how : {reduce_type::sum, reduce_type::mean, reduce_type::max})
@@ -35,7 +58,7 @@ std::string exchanges(int devices) {
        {test::objection_to_sums<double>(*w, reduce_type::mean),
         test::objection_to_sums<std::int64_t>(*w, reduce_type::product),
         test::objection_to_moves<std::uint8_t>(*w), test::objection_to_moves<double>(*w),
-        test::objection_to_flights(*w, 20, 3)})
+        test::objection_to_flights(*w, 20, 3), objection_to_long_sums(*w)})
     if (!s.empty()) return s;
   return "as it should be";
 }
@@ -92,6 +115,19 @@ std::string fault(const std::string& what, int rank, int culprit, double after) 
   return "is no fault: " + what;
 }
 
+/// What waiting costs: rank 0 comes half a second late.
+std::string idle() {
+  const auto w = open_world(1);
+  const auto processor = [] { return double(std::clock()) / CLOCKS_PER_SEC; };
+  w->at(0).run({});
+  const double before = processor();
+  if (w->at(0).ordinal == 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  w->at(0).run({});
+  const double used = processor() - before;
+  return used < 0.04 ? "as it should be"
+                     : "waited half a second with " + std::to_string(used) + " of a processor";
+}
+
 struct Finalizer {
   bool wanted;
   ~Finalizer() {
@@ -101,6 +137,7 @@ struct Finalizer {
 
 std::string run(const std::string& what, int rank, char** arguments) {
   if (what == "fast") return fast();
+  if (what == "idle") return idle();
   if (what == "exchanges" || what == "serialized") return exchanges(std::atoi(arguments[rank]));
   return fault(what, rank, std::atoi(arguments[0]), std::atof(arguments[1]));
 }
@@ -110,6 +147,7 @@ std::string run(const std::string& what, int rank, char** arguments) {
 // <folder> exchanges <devices of rank 0> <of rank 1>…
 // <folder> serialized <…>: the same, where MPI has been started for one caller at a time
 // <folder> fast
+// <folder> idle
 // <folder> leaves|late|throws|differs|dies|orphans <rank> <seconds>; orphans: leaves a child behind
 // Each rank writes what it has to say to a file of its own, as launchers swallow lines.
 int main(int argc, char** argv) try {

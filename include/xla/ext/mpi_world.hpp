@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -14,163 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "xla/ext/mpi_carrier.hpp"
-#include "xla/ext/mpi_liveness.hpp"
-#include "xla/kernel/pool.hpp"
+#include "xla/ext/mpi_channel.hpp"
 #include "xla/run/world/world.hpp"
 
 namespace xla::mpi::detail {
-
-/// An exchange as the replicas of a process start it, one after another, and wait for it.
-struct meeting {
-  const roster* all = nullptr;
-  std::vector<started> own;
-  int come = 0, gone = 0;
-  std::atomic<std::uint64_t> number{0};  ///< among those of the process, from 1
-  std::atomic<bool> done{false};
-};
-
-/// What this process exchanges with the others: one exchange after another, in the order in which
-/// its replicas have all come to them. Who waits helps it on; while all compute, a thread does.
-class channel {
- private:
-  std::atomic<std::uint64_t> begun_{0}, done_{0};  // exchanges that all of this process came to
-
- public:
-  liveness life;
-
-  /// alone: MPI lets a thread of this object help.
-  channel(MPI_Comm comm, int rank, int ranks, bool fast, bool alone)
-      : life(rank, ranks, begun_), carrier_(comm, fast), alone_(alone) {
-    if (alone_) thread_ = std::thread([this] { help(); });
-  }
-  channel(const channel&) = delete;
-  channel& operator=(const channel&) = delete;
-  ~channel() { stop(); }
-
-  bool progresses_alone() const noexcept { return alone_; }
-
-  /// All replicas of this process have come.
-  void add(meeting& m) {
-    {
-      const std::lock_guard hold(lock_);
-      ready_.push_back(&m);
-      m.number = begun_.fetch_add(1, std::memory_order_relaxed) + 1;
-    }
-    if (alone_) work_.notify_one();
-    else drive();
-  }
-  /// Goes on with what is under way; false when it can do nothing now.
-  bool drive() noexcept {
-    const std::unique_lock hold(driving_, std::try_to_lock);
-    if (!hold.owns_lock() || over()) return false;
-    try {
-      bool moved = false;
-      for (; (now_ || take_next()) && carrier_.advance(elements_, over_); moved = true) {
-        done_.fetch_add(1, std::memory_order_relaxed);
-        std::exchange(now_, nullptr)->done.store(true, std::memory_order_release);
-      }
-      return moved;
-    } catch (const replica_error& e) {
-      end(e.ordinal(), e.what());
-    } catch (const std::exception& e) {
-      if (life.ended_within(std::chrono::seconds(1))) return false;  // MPI misses who has died
-      const int own = now_->all->at(now_->all->rank);
-      end(own, replica_name(own, now_->all->world_size()) + ": " + e.what());
-    }
-    return false;
-  }
-
-  /// Ends the world for all processes, unless something has.
-  void end(int ordinal, const std::string& why) noexcept {
-    rest();
-    try {
-      life.end(ordinal, why);
-    } catch (...) {  // there is no memory to say it: this process will be missed when it is gone
-    }
-  }
-  bool over() const noexcept { return over_.load(std::memory_order_acquire) || life.ended(); }
-  /// When it returns, no element is touched any more.
-  void rest() noexcept {
-    over_.store(true, std::memory_order_release);
-    const std::lock_guard hold(elements_);
-  }
-  /// What the processes tell here, by rank. Throws replica_error when not all do.
-  std::vector<int> tell(int value, double timeout) {
-    std::vector<int> all;
-    const int missing = life.tell(value, timeout, all);
-    if (missing < 0) return all;
-    if (!life.ended())
-      end(missing, "rank " + std::to_string(missing) + " has not come to xla::launch, or to the " +
-                       "world that others begin, in " + shown(timeout) + " s");
-    const auto how = life.how_it_ended();
-    if (how.ordinal < 0) throw replica_error(died(how.rank), how.rank, nullptr);
-    throw replica_error(how.why, how.ordinal, nullptr);
-  }
-  static std::string died(int rank) {
-    return "rank " + std::to_string(rank) + " has died: the system closed its connections";
-  }
-  static std::string shown(double seconds) {
-    std::string s = std::to_string(seconds);
-    s.erase(s.find_last_not_of('0') + 1);
-    if (s.back() == '.') s.pop_back();
-    return s;
-  }
-
-  /// Says that this process has come to its end; false when the world has ended before.
-  bool leave() {
-    const bool together = !over() && life.leave();
-    stop();
-    return together;
-  }
-  /// Keeps what MPI or another thread may still look at.
-  void keep(std::shared_ptr<void> remains) {
-    const std::lock_guard hold(lock_);
-    remains_.push_back(std::move(remains));
-  }
-
- private:
-  bool take_next() {
-    const std::lock_guard hold(lock_);
-    if (ready_.empty()) return false;
-    now_ = ready_.front();
-    ready_.pop_front();
-    carrier_.begin(*now_->all, now_->own);
-    return true;
-  }
-  void stop() {
-    {
-      const std::lock_guard hold(lock_);
-      stop_ = true;
-    }
-    work_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
-  /// The thread: MPI tells nobody when something has come.
-  void help() {
-    const auto busy = [&] { return begun_ != done_ && !over(); };
-    std::unique_lock hold(lock_);
-    while (!stop_) {
-      work_.wait(hold, [&] { return stop_ || busy(); });
-      hold.unlock();
-      if (!drive()) std::this_thread::sleep_for(std::chrono::microseconds(50));
-      hold.lock();
-    }
-  }
-
-  carrier carrier_;
-  const bool alone_;
-  std::mutex driving_;   // held by who helps
-  std::mutex elements_;  // held while they are read and written
-  std::atomic<bool> over_{false};
-  meeting* now_ = nullptr;  // under way
-  std::mutex lock_;         // of what follows
-  std::condition_variable work_;
-  std::deque<meeting*> ready_;
-  std::vector<std::shared_ptr<void>> remains_;
-  bool stop_ = false;
-  std::thread thread_;
-};
 
 /// The replicas of this process, of a world of many.
 class rank_world final : public world {
@@ -196,7 +41,13 @@ class rank_world final : public world {
     end(rank_world& of, int number, int size) : replica(number, size), world_(of) {}
     std::uint64_t start(const exchange& e) override {
       world_.come(own(), next_, e);
+      world_.channel_.drive();
+      world_.channel_.call_helper();
       return next_++;
+    }
+    void run(const exchange& e) override {
+      world_.come(own(), next_, e);
+      world_.await(own(), next_++);
     }
     void wait(std::uint64_t ticket) override { world_.await(own(), ticket); }
     void abort(std::exception_ptr why) noexcept override { world_.abort(ordinal, why); }
@@ -208,7 +59,6 @@ class rank_world final : public world {
     rank_world& world_;
     std::uint64_t next_ = 1;
   };
-  using clock = std::chrono::steady_clock;
   struct state {
     roster all{0, {}};
     std::uint64_t first = 1;  // of the tickets that somebody may still use
@@ -239,28 +89,29 @@ class rank_world final : public world {
     return *s.meetings[static_cast<std::size_t>(ticket - s.first)];
   }
 
-  /// A little while awake, as the others are seldom far behind, then asleep in between.
   void await(int own, std::uint64_t ticket) {
     lock_.lock();
     meeting& m = of_ticket(ticket);
     lock_.unlock();
-    kernel::detail::patience left;
-    bool tired = false;
-    clock::time_point since;
-    for (int rounds = 0; !m.done.load(std::memory_order_acquire);) {
-      if (channel_.over()) throw_error(own, &m);
-      if (channel_.drive()) continue;
-      if (!tired && left.spent()) {
-        tired = true;
-        since = clock::now();
-      } else if (tired) {
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-        if (++rounds % 1024 == 0) check_others(own, m, since);
-      } else if (++rounds % 64 == 0) {
-        std::this_thread::yield();  // they may need this very core
-      }
+    if (!m.done.load(std::memory_order_acquire)) {
+      const channel::attention here(channel_);
+      drive_until(own, m);
     }
     leave(m);
+  }
+  void drive_until(int own, const meeting& m) {
+    pauses between;
+    pauses::clock::duration asked{};  // when others were asked after
+    while (!m.done.load(std::memory_order_acquire)) {
+      if (channel_.over()) throw_error(own, &m);
+      if (channel_.drive()) {
+        between = {};
+        asked = {};
+      } else if (between.take() && between.waited() - asked > std::chrono::milliseconds(50)) {
+        asked = between.waited();
+        check_others(own, m, asked);
+      }
+    }
   }
   void leave(meeting& m) {
     const std::lock_guard hold(lock_);
@@ -273,8 +124,7 @@ class rank_world final : public world {
 
   // What goes wrong.
 
-  [[gnu::cold]] void check_others(int own, const meeting& m, clock::time_point since) {
-    const std::chrono::duration<double> waited = clock::now() - since;
+  [[gnu::cold]] void check_others(int own, const meeting& m, std::chrono::duration<double> waited) {
     std::unique_lock hold(lock_);
     const auto number = m.number.load();
     const std::string what = about(own, m);

@@ -97,7 +97,8 @@ class replica {
   virtual bool progresses_alone() const noexcept = 0;
   virtual void progress() noexcept {}
 
-  void run(const exchange& e) { wait(start(e)); }
+  /// Both, where nothing is to be done in between.
+  virtual void run(const exchange& e) { wait(start(e)); }
 };
 
 }  // namespace xla::detail

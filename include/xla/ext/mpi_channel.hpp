@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "xla/ext/mpi_carrier.hpp"
+#include "xla/ext/mpi_liveness.hpp"
+#include "xla/kernel/pool.hpp"
+
+namespace xla::mpi::detail {
+
+/// An exchange as the replicas of a process start it, one after another, and wait for it.
+struct meeting {
+  const roster* all = nullptr;
+  std::vector<started> own;
+  int come = 0, gone = 0;
+  std::atomic<std::uint64_t> number{0};  ///< among those of the process, from 1
+  std::atomic<bool> done{false};
+};
+
+/// The rest of who waits for what tells nobody, between one look and the next: awake at first, as
+/// others are seldom far behind, and longer than the sleeps that follow, or two would go on to miss
+/// each other. What takes long is not missed by a little more: then it costs less than a hundredth
+/// of a core.
+class pauses {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  clock::duration waited() const { return clock::now() - since_; }
+  /// Whether that was a sleep.
+  bool take() {
+    if (awake_ && ++looks_ % 64 != 0) {
+      kernel::detail::pause();
+    } else if (awake_) {
+      awake_ = waited() < std::chrono::microseconds(300);
+      std::this_thread::yield();  // they may need this very core
+    } else {
+      sleep();
+    }
+    return !awake_;
+  }
+  /// Somebody else has work for the core.
+  void sleep() const {
+    using namespace std::chrono_literals;
+    const clock::duration so_far = waited();
+    std::this_thread::sleep_for(so_far < 50ms ? clock::duration(50us)
+                                              : std::min<clock::duration>(so_far / 50, 2ms));
+  }
+
+ private:
+  clock::time_point since_ = clock::now();
+  unsigned looks_ = 0;
+  bool awake_ = true;
+};
+
+/// What this process exchanges with the others: one exchange after another, in the order in which
+/// its replicas have all come to them. Who waits helps it on; while all compute, a thread does.
+class channel {
+ private:
+  std::atomic<std::uint64_t> begun_{0}, done_{0};  // exchanges that all of this process came to
+
+ public:
+  liveness life;
+
+  /// alone: MPI lets a thread of this object help.
+  channel(MPI_Comm comm, int rank, int ranks, bool fast, bool alone)
+      : life(rank, ranks, begun_), carrier_(comm, fast), alone_(alone) {
+    if (alone_) thread_ = std::thread([this] { help(); });
+  }
+  channel(const channel&) = delete;
+  channel& operator=(const channel&) = delete;
+  ~channel() { stop(); }
+
+  bool progresses_alone() const noexcept { return alone_; }
+
+  /// All replicas of this process have come.
+  void add(meeting& m) {
+    const std::lock_guard hold(lock_);
+    ready_.push_back(&m);
+    m.number = begun_.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+  /// Goes on with what is under way; false when it can do nothing now.
+  bool drive() noexcept {
+    const std::unique_lock hold(driving_, std::try_to_lock);
+    if (!hold.owns_lock() || over()) return false;
+    try {
+      bool moved = false;
+      while ((now_ || take_next()) && carrier_.advance(elements_, over_, moved)) {
+        done_.fetch_add(1, std::memory_order_relaxed);
+        std::exchange(now_, nullptr)->done.store(true, std::memory_order_release);
+      }
+      return moved;
+    } catch (const replica_error& e) {
+      end(e.ordinal(), e.what());
+    } catch (const std::exception& e) {
+      if (life.ended_within(std::chrono::seconds(1))) return false;  // MPI misses who has died
+      const int own = now_->all->at(now_->all->rank);
+      end(own, replica_name(own, now_->all->world_size()) + ": " + e.what());
+    }
+    return false;
+  }
+
+  /// Held by a replica that waits, and drives meanwhile: the thread helps while none does.
+  class attention {
+   public:
+    explicit attention(channel& c) : channel_(c) { ++c.attending_; }
+    attention(const attention&) = delete;
+    ~attention() {
+      {
+        const std::lock_guard hold(channel_.lock_);
+        --channel_.attending_;
+      }
+      channel_.call_helper();
+    }
+
+   private:
+    channel& channel_;
+  };
+  void call_helper() noexcept {
+    if (alone_ && unattended()) work_.notify_one();
+  }
+
+  /// Ends the world for all processes, unless something has.
+  void end(int ordinal, const std::string& why) noexcept {
+    rest();
+    try {
+      life.end(ordinal, why);
+    } catch (...) {  // there is no memory to say it: this process will be missed when it is gone
+    }
+  }
+  bool over() const noexcept { return over_.load(std::memory_order_acquire) || life.ended(); }
+  /// When it returns, no element is touched any more.
+  void rest() noexcept {
+    over_.store(true, std::memory_order_release);
+    const std::lock_guard hold(elements_);
+  }
+  /// What the processes tell here, by rank. Throws replica_error when not all do.
+  std::vector<int> tell(int value, double timeout) {
+    std::vector<int> all;
+    const int missing = life.tell(value, timeout, all);
+    if (missing < 0) return all;
+    if (!life.ended())
+      end(missing, "rank " + std::to_string(missing) + " has not come to xla::launch, or to the " +
+                       "world that others begin, in " + shown(timeout) + " s");
+    const auto how = life.how_it_ended();
+    if (how.ordinal < 0) throw replica_error(died(how.rank), how.rank, nullptr);
+    throw replica_error(how.why, how.ordinal, nullptr);
+  }
+  static std::string died(int rank) {
+    return "rank " + std::to_string(rank) + " has died: the system closed its connections";
+  }
+  static std::string shown(double seconds) {
+    std::string s = std::to_string(seconds);
+    s.erase(s.find_last_not_of('0') + 1);
+    if (s.back() == '.') s.pop_back();
+    return s;
+  }
+
+  /// Says that this process has come to its end; false when the world has ended before.
+  bool leave() {
+    const bool together = !over() && life.leave();
+    stop();
+    return together;
+  }
+  /// Keeps what MPI or another thread may still look at.
+  void keep(std::shared_ptr<void> remains) {
+    const std::lock_guard hold(lock_);
+    remains_.push_back(std::move(remains));
+  }
+
+ private:
+  bool take_next() {
+    const std::lock_guard hold(lock_);
+    if (ready_.empty()) return false;
+    now_ = ready_.front();
+    ready_.pop_front();
+    carrier_.begin(*now_->all, now_->own);
+    return true;
+  }
+  void stop() {
+    {
+      const std::lock_guard hold(lock_);
+      stop_ = true;
+    }
+    work_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  bool unattended() const { return begun_ != done_ && attending_ == 0 && !over(); }
+  /// The thread: MPI tells nobody when something has come.
+  void help() {
+    std::unique_lock hold(lock_);
+    while (!stop_) {
+      work_.wait(hold, [&] { return stop_ || unattended(); });
+      hold.unlock();
+      for (pauses between; unattended() && !stop_;)
+        if (drive()) between = {};
+        else between.sleep();
+      hold.lock();
+    }
+  }
+
+  carrier carrier_;
+  const bool alone_;
+  std::mutex driving_;   // held by who helps
+  std::mutex elements_;  // held while they are read and written
+  std::atomic<bool> over_{false};
+  std::atomic<int> attending_{0};  // replicas that wait, and drive
+  meeting* now_ = nullptr;         // under way
+  std::mutex lock_;                // of what follows
+  std::condition_variable work_;
+  std::deque<meeting*> ready_;
+  std::vector<std::shared_ptr<void>> remains_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace xla::mpi::detail
