@@ -466,6 +466,20 @@ set(XLA_EXT_HEADERS
   xla/ext/mpi_reduction.hpp
   xla/ext/mpi_roster.hpp
   xla/ext/mpi_world.hpp
+  xla/ext/pjrt/abi.hpp
+  xla/ext/pjrt/ahead.hpp
+  xla/ext/pjrt/array_type.hpp
+  xla/ext/pjrt/buffer.hpp
+  xla/ext/pjrt/client.hpp
+  xla/ext/pjrt/compile.hpp
+  xla/ext/pjrt/disk_cache.hpp
+  xla/ext/pjrt/executable.hpp
+  xla/ext/pjrt/find.hpp
+  xla/ext/pjrt/flags.hpp
+  xla/ext/pjrt/options.hpp
+  xla/ext/pjrt/plugin.hpp
+  xla/ext/pjrt/saved_program.hpp
+  xla/ext/pjrt/signature.hpp
   xla/ext/png.hpp
   xla/ext/pretrained.hpp
   xla/ext/safetensors.hpp

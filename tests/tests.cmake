@@ -207,6 +207,20 @@ xla_test(ext/dlpack LABELS core asan LIBRARIES xla::dlpack)
 xla_test(ext/safetensors LABELS core asan LIBRARIES xla::safetensors)
 xla_test(ext/checkpoint LIBRARIES xla::safetensors)
 xla_test(ext/pretrained LIBRARIES xla::safetensors)
+xla_test(ext/pjrt LABELS core)
+set_property(GLOBAL APPEND PROPERTY XLA_TEST_SOURCES ext/old_plugin.cpp)
+if(TARGET test_ext_pjrt)
+  add_library(test_old_plugin MODULE ext/old_plugin.cpp)
+  target_link_libraries(test_old_plugin PRIVATE xla)
+  add_dependencies(test_ext_pjrt test_old_plugin)
+  target_link_libraries(test_ext_pjrt PRIVATE ${CMAKE_DL_LIBS})
+  target_compile_definitions(test_ext_pjrt PRIVATE XLA_OLD_PLUGIN="$<TARGET_FILE:test_old_plugin>")
+  # With a plugin of XLA's for the processor; where there is none it says so and counts as skipped, or fails where
+  # XLA_REQUIRE_PJRT is 1.
+  xla_script_test(ext/pjrt_plugin LABELS core COMMAND $<TARGET_FILE:test_ext_pjrt> "[.plugin]")
+  set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_plugin" PROPERTIES
+    SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
+endif()
 
 xla_test(reference/binary)
 xla_test(reference/elementwise)

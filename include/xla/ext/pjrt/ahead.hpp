@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "xla/base/error.hpp"
+#include "xla/ext/pjrt/compile.hpp"
+#include "xla/ext/pjrt/find.hpp"
+#include "xla/ext/pjrt/options.hpp"
+#include "xla/ext/pjrt/plugin.hpp"
+#include "xla/ext/pjrt/saved_program.hpp"
+#include "xla/io/atomic_file.hpp"
+
+namespace xla::ext::pjrt {
+
+/// Devices that need not be there.
+struct target {
+  std::string topology;   ///< by name, as TPUs have them: "v5e:2x2"
+  named_options options;  ///< of what the plugin knows
+};
+
+/// So many GPUs of a model: `config` is a GpuTargetConfigProto as text, of which XLA's repository
+/// has one for each.
+inline target gpu_target(std::string config, int gpus = 1) {
+  // Of an empty one the plugin would divide by zero.
+  if (config.find(':') == config.npos || gpus < 1)
+    throw runtime_error(
+        "pjrt::gpu_target: wants a GpuTargetConfigProto as text, and 1 GPU or more");
+  return {"", {{"target_config", std::move(config)}, {"topology", "1x1x" + std::to_string(gpus)}}};
+}
+
+/// Compiles a program in StableHLO for devices that need not be there, with the plugin for
+/// `device`, and writes it to a file; client::load() takes it where they are. The plugin for GPUs
+/// looks for the program ptxas on the path, in /usr/local/cuda, or beside itself. Throws
+/// `pjrt::error` for what XLA does not take, and `xla::io_error`.
+[[gnu::cold]] inline void compile_ahead(std::string_view device, const target& for_these,
+                                        std::string_view text, const std::string& to,
+                                        const compile_options& options = {}) {
+  const plugin& p = plugin::load(find_plugin(device));
+  p.check_process();
+  const auto values = detail::point_at(for_these.options);
+  abi::roomy<abi::topology_create> made;
+  made->name = for_these.topology.data();
+  made->name_size = for_these.topology.size();
+  made->options = values.data();
+  made->option_count = values.size();
+  p.call(abi::entry::topology_create, made, "pjrt::compile_ahead");
+
+  saved_program out{p.path(), options.encode(), std::string(text), {}};
+  const auto source = detail::as_program(text);
+  abi::roomy<abi::compile_for> a;
+  a->target = made->made;
+  a->source = &source.given;
+  a->options = out.options.data();
+  a->options_size = out.options.size();
+  const struct ending {
+    const plugin& of;
+    const abi::topology* topology;
+    const abi::compile_for& code;
+    ~ending() {
+      of.destroy(abi::entry::executable_destroy, code.made);
+      of.destroy(abi::entry::topology_destroy, topology);
+    }
+  } end{p, made->made, a.given};
+  p.call(abi::entry::compile, a, "pjrt::compile_ahead");
+  out.code = detail::serialize(p, a->made);
+  const std::string bytes = out.pack();
+  io::atomic_file file(to);
+  file.write({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+  file.commit();
+}
+
+}  // namespace xla::ext::pjrt

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "xla/ext/pjrt/abi.hpp"
+#include "xla/shape/dtype.hpp"
+#include "xla/shape/shape.hpp"
+
+namespace xla::ext::pjrt {
+
+/// The type of an array's elements, which may be one that tensors do not have.
+using element = abi::element;
+
+/// What there is to say about a type of elements.
+struct element_facts {
+  element type;
+  std::string_view in_text, name;  ///< "ui8" in StableHLO, "uint8" to people
+  std::size_t bytes;
+};
+inline constexpr element_facts all_elements[] = {
+    {element::boolean, "i1", "bool", 1},       {element::int8, "i8", "int8", 1},
+    {element::int16, "i16", "int16", 2},       {element::int32, "i32", "int32", 4},
+    {element::int64, "i64", "int64", 8},       {element::uint8, "ui8", "uint8", 1},
+    {element::uint16, "ui16", "uint16", 2},    {element::uint32, "ui32", "uint32", 4},
+    {element::uint64, "ui64", "uint64", 8},    {element::float16, "f16", "float16", 2},
+    {element::float32, "f32", "float32", 4},   {element::float64, "f64", "float64", 8},
+    {element::bfloat16, "bf16", "bfloat16", 2}};
+constexpr const element_facts& facts_of(element e) { return all_elements[static_cast<int>(e) - 1]; }
+
+constexpr element element_of(dtype t) {
+  switch (t) {
+    case dtype::float32: return element::float32;
+    case dtype::float64: return element::float64;
+    case dtype::int32: return element::int32;
+    case dtype::int64: return element::int64;
+    case dtype::uint8: return element::uint8;
+    case dtype::bfloat16: return element::bfloat16;
+    default: return element::boolean;
+  }
+}
+
+/// The elements and the sizes of an array.
+struct array_type {
+  element type = element::float32;
+  xla::detail::shape sizes;
+
+  constexpr std::size_t bytes() const {
+    return facts_of(type).bytes * static_cast<std::size_t>(count(sizes));
+  }
+  friend constexpr bool operator==(const array_type&, const array_type&) = default;
+};
+
+/// "float32 (64, 10)".
+inline std::string describe(const array_type& a) {
+  return std::string(((xla::detail::text(facts_of(a.type).name) << ' ') << a.sizes).view());
+}
+
+}  // namespace xla::ext::pjrt

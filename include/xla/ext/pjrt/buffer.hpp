@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "xla/base/error.hpp"
+#include "xla/ext/pjrt/client.hpp"
+
+namespace xla::ext::pjrt {
+
+/// An array on a device of a client, which it owns.
+class buffer {
+ public:
+  buffer() = default;
+  /// Of the host's elements, row by row.
+  buffer(const client& c, const void* data, const array_type& type,
+         host_memory keeps = host_memory::copied, int device = 0)
+      : buffer(c, check_array(data, type, keeps, c), type, device, keeps) {}
+  /// Of what a program has made.
+  buffer(const client& c, abi::buffer* made, const array_type& type, int device) noexcept
+      : client_(&c), it_(made), type_(type), device_(device) {}
+  buffer(buffer&& o) noexcept { swap(o); }
+  buffer& operator=(buffer&& o) noexcept {
+    swap(o);
+    return *this;
+  }
+  ~buffer() { release(); }
+
+  const array_type& type() const { return type_; }
+  int device() const { return device_; }
+  /// Whether a program has taken its memory over.
+  bool donated() const { return client_ && !it_; }
+  /// Throws where there is no array: it was donated, or never made.
+  abi::buffer* get() const {
+    if (!it_) refuse();
+    return it_;
+  }
+  const client* on() const { return client_; }
+
+  void wait() const { client_of().wait(get()); }
+  void* address() const { return client_of().address(get()); }
+  buffer to_device(int device) const {
+    if (device < 0 || device >= client_of().devices())
+      throw runtime_error("pjrt::buffer::to_device: device " + std::to_string(device) + " of " +
+                          std::to_string(client_of().devices()));
+    return {*client_, client_->copy_to(get(), device), type_, device};
+  }
+  /// Waits for the elements, and copies them to the host, row by row.
+  template <class T>
+  std::vector<T> to_vector() const {
+    if (sizeof(T) != facts_of(type_.type).bytes)
+      throw runtime_error("pjrt::buffer::to_vector: elements of " + std::to_string(sizeof(T)) +
+                          " bytes, and the array is " + describe(type_));
+    std::vector<T> out(static_cast<std::size_t>(count(type_.sizes)));
+    client_of().read(get(), type_, out.data());
+    return out;
+  }
+  /// Its memory is a program's now.
+  void donate() noexcept { client_->drop(std::exchange(it_, nullptr)); }
+
+ private:
+  buffer(const client& c, const void* data, const array_type& type, int device, host_memory keeps)
+      : client_(&c), it_(c.put(data, type, keeps, device)), type_(type), device_(device) {}
+  static const void* check_array(const void* data, const array_type& type, host_memory keeps,
+                                 const client& c) {
+    for (int i = 0; i < type.sizes.rank; ++i)
+      if (type.sizes[i] < 0)
+        throw runtime_error("pjrt::buffer: a size of " + describe(type) + " is not known");
+    if (!data && type.bytes() > 0)
+      throw runtime_error("pjrt::buffer: a null pointer for " + describe(type));
+    // XLA would make a copy, and say nothing.
+    if (keeps != host_memory::copied && c.on_host() &&
+        reinterpret_cast<std::uintptr_t>(data) % 64 != 0)
+      throw runtime_error(
+          "pjrt::buffer: an array is used in place at an address of 64 bytes' "
+          "alignment alone");
+    return data;
+  }
+  const client& client_of() const {
+    if (!client_) refuse();
+    return *client_;
+  }
+  void release() noexcept {
+    if (it_) client_->drop(it_);
+  }
+  void swap(buffer& o) noexcept {
+    std::swap(client_, o.client_);
+    std::swap(it_, o.it_);
+    std::swap(type_, o.type_);
+    std::swap(device_, o.device_);
+  }
+  [[noreturn, gnu::cold]] void refuse() const {
+    throw runtime_error(client_ ? "pjrt::buffer: " + describe(type_) +
+                                      " was donated to a program that has run, and is gone"
+                                : "pjrt::buffer: it has no array");
+  }
+
+  const client* client_ = nullptr;
+  abi::buffer* it_ = nullptr;
+  array_type type_;
+  int device_ = 0;
+};
+
+}  // namespace xla::ext::pjrt

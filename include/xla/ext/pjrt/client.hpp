@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "xla/ext/pjrt/array_type.hpp"
+#include "xla/ext/pjrt/find.hpp"
+#include "xla/ext/pjrt/flags.hpp"
+#include "xla/ext/pjrt/options.hpp"
+#include "xla/ext/pjrt/plugin.hpp"
+#include "xla/kernel/parallel.hpp"
+#include "xla/run/state/metric_store.hpp"
+
+namespace xla::ext::pjrt {
+
+class executable;
+
+/// Whether a buffer has elements of its own, or those of an array of the host in place: that needs
+/// the device to be the processor, an address of 64 bytes' alignment, and an array that lives as
+/// long as the buffer and what it is donated to. Elsewhere they are copied.
+enum class host_memory : int { copied = 0, read_in_place = 2, written_in_place = 3 };
+
+struct client_options {
+  /// How many devices the processor is to be; 0: CPU_NUM_DEVICES in the environment, or one.
+  int devices = 0;
+  /// Whether calls on the processor return before they are done. A call that waits is quicker
+  /// where it takes less than a millisecond.
+  bool asynchronous = false;
+  /// What a plugin knows by other names, as "memory_fraction" on GPUs.
+  named_options more = {};
+};
+
+/// The devices of a plugin, and what is made on them. It lives until the process ends, so that
+/// what has static storage may hold buffers. All functions may be called from several threads. In a
+/// process that was forked after it was made, all throw.
+class client {
+ public:
+  /// The one for a device, as "CPU", "CUDA" or "TPU"; made once for each plugin and options. On the
+  /// processor it uses as many threads as num_threads() says when it is made, unless PJRT_NPROC is
+  /// set. Throws `xla::runtime_error` as find_plugin() and plugin::load() do, or where there is no
+  /// such device.
+  static client& of(std::string_view device, const client_options& options = {});
+  client(const client&) = delete;
+
+  const plugin& behind() const { return plugin_; }
+  /// "cpu", "cuda", "tpu".
+  const std::string& platform() const { return platform_; }
+  /// Its platform in the version that the plugin is, and the kind of its devices.
+  const std::string& description() const { return description_; }
+  int devices() const { return static_cast<int>(devices_.size()); }
+  /// Whether its devices are the processor, whose memory the host reads.
+  bool on_host() const { return on_host_; }
+  void check() const { plugin_.check_process(); }
+
+  /// A program in StableHLO, ready to run; made once while somebody holds it. With XLA_CACHE in the
+  /// environment it is kept in a file of that folder, and taken from there where the plugin's file,
+  /// the processor and the options are the same. ext/pjrt/compile.hpp defines it. Throws
+  /// `pjrt::error` for what XLA does not take.
+  std::shared_ptr<const executable> compile(std::string_view text,
+                                            compile_options options = {}) const;
+  /// A program that compile_ahead() wrote to a file for such a device.
+  std::shared_ptr<const executable> load(const std::string& path) const;
+
+  // Handles without an owner, for who makes thousands: ext/pjrt/buffer.hpp has one that owns.
+
+  /// Elements of the host, row by row, as a buffer.
+  abi::buffer* put(const void* data, const array_type& type,
+                   host_memory keeps = host_memory::copied, int device = 0) const;
+  void drop(abi::buffer* b) const noexcept { plugin_.destroy(abi::entry::buffer_destroy, b); }
+  /// Waits for its elements.
+  void wait(const abi::buffer* b) const;
+  /// Waits for its elements and copies them to the host, row by row.
+  void read(const abi::buffer* b, const array_type& type, void* to) const;
+  /// Where its elements lie, on its device.
+  void* address(const abi::buffer* b) const;
+  abi::buffer* copy_to(const abi::buffer* b, int device) const;
+
+ private:
+  struct slot {
+    std::mutex making;
+    std::weak_ptr<const executable> program;
+  };
+  client(const plugin& p, std::string_view device, const named_options& options);
+  void find_devices(std::string_view device);
+  void describe();
+  std::shared_ptr<slot> slot_of(std::string_view options, std::string_view text) const;
+  abi::loaded* find_or_build(std::string_view text, std::string_view options) const;
+  abi::loaded* build(std::string_view text, std::string_view options) const;
+  abi::loaded* take(std::string_view code) const;
+  static named_options of_processor(const client_options& options);
+
+  const plugin& plugin_;
+  abi::client* it_ = nullptr;
+  std::vector<abi::device*> devices_;
+  std::string platform_, description_;
+  bool on_host_ = false;
+  mutable std::mutex finding_;
+  mutable std::unordered_map<std::string, std::shared_ptr<slot>> programs_;
+  xla::detail::metric &to_device_, &from_device_, &sent_, &received_;
+};
+
+[[gnu::cold]] inline client& client::of(std::string_view device, const client_options& options) {
+  struct registry {
+    std::mutex mutex;
+    std::map<std::string, std::unique_ptr<client>> all;
+  };
+  static registry& r = *new registry;
+  const std::string name = detail::upper_case(device);
+  const plugin& p = plugin::load(find_plugin(name));
+  p.check_process();
+  const auto asked = name == "CPU" ? of_processor(options) : options.more;
+  const std::string key = xla::detail::join({p.path(), "\n", name, "\n", detail::spell(asked)});
+  const std::lock_guard hold(r.mutex);
+  auto& c = r.all[key];
+  if (!c) c.reset(new client(p, name, asked));
+  return *c;
+}
+
+inline named_options client::of_processor(const client_options& options) {
+  std::int64_t devices = options.devices;
+  if (const std::string wanted(detail::variable("CPU_NUM_DEVICES")); devices == 0)
+    devices = wanted.empty() ? 1 : std::strtoll(wanted.c_str(), nullptr, 10);
+  if (devices < 1)
+    throw runtime_error(xla::detail::join(
+        {"pjrt::client: ", std::to_string(devices), " devices of the processor: at least 1"}));
+  named_options all = options.more;
+  all.emplace("cpu_device_count", devices);
+  all.emplace("asynchronous", options.asynchronous);
+  return all;
+}
+
+[[gnu::cold]] inline client::client(const plugin& p, std::string_view device,
+                                    const named_options& options)
+    : plugin_(p),
+      to_device_(xla::detail::get_metric("TransferToDeviceTime")),
+      from_device_(xla::detail::get_metric("TransferFromDeviceTime")),
+      sent_(xla::detail::get_metric("OutboundData", xla::detail::metric_unit::bytes)),
+      received_(xla::detail::get_metric("InboundData", xla::detail::metric_unit::bytes)) {
+  detail::check_flags(p.path());
+  static const bool threads_are_said = std::getenv("PJRT_NPROC") != nullptr;
+  if (device == "CPU" && !threads_are_said)
+    ::setenv("PJRT_NPROC", std::to_string(num_threads()).c_str(), 1);
+  const auto values = detail::point_at(options);
+  abi::roomy<abi::client_create> a;
+  a->options = values.data();
+  a->option_count = values.size();
+  p.call(abi::entry::client_create, a, xla::detail::join({"PJRT_DEVICE=", device}));
+  it_ = a->made;
+  describe();
+  find_devices(device);
+}
+
+// A client that is refused here is left: nobody can make many.
+[[gnu::cold]] inline void client::find_devices(std::string_view device) {
+  abi::roomy<abi::addressable_devices> a;
+  a->of = it_;
+  plugin_.call(abi::entry::client_addressable_devices, a, platform_);
+  devices_.assign(a->devices, a->devices + a->count);
+  const bool known = std::any_of(std::begin(detail::packages), std::end(detail::packages),
+                                 [&](const auto& p) { return p.device == device; });
+  if (devices_.empty() || (known && detail::upper_case(platform_) != device))
+    throw runtime_error(xla::detail::join({"PJRT_DEVICE=", device, ": the plugin ", plugin_.path(),
+                                           " has ", std::to_string(devices_.size()),
+                                           " devices of the platform ", platform_}));
+  abi::roomy<abi::made_of<abi::device, abi::description>> d;
+  d->of = devices_[0];
+  plugin_.call(abi::entry::device_description, d, platform_);
+  abi::roomy<abi::text_of<abi::description>> kind;
+  kind->of = d->made;
+  plugin_.call(abi::entry::description_kind, kind, platform_);
+  description_ += " on " + std::string(kind->text, kind->size);
+}
+
+[[gnu::cold]] inline void client::describe() {
+  for (const auto e : {abi::entry::client_platform_name, abi::entry::client_platform_version}) {
+    abi::roomy<abi::text_of<abi::client>> a;
+    a->of = it_;
+    plugin_.call(e, a, "pjrt::client");
+    (e == abi::entry::client_platform_name ? platform_ : description_).assign(a->text, a->size);
+  }
+  on_host_ = platform_ == "cpu";
+}
+
+inline abi::buffer* client::put(const void* data, const array_type& type, host_memory keeps,
+                                int device) const {
+  check();
+  if (device < 0 || device >= devices())
+    throw runtime_error(xla::detail::join(
+        {"pjrt::client::put: device ", std::to_string(device), " of ", std::to_string(devices())}));
+  const bool copies = keeps == host_memory::copied || !on_host_;
+  const std::int64_t start = copies ? xla::detail::now_ns() : 0;
+  abi::roomy<abi::buffer_from_host> a;
+  a->by = it_;
+  a->data = data;
+  a->type = type.type;
+  a->sizes = type.sizes.dims;
+  a->rank = static_cast<std::size_t>(type.sizes.rank);
+  a->keeps = static_cast<int>(copies ? host_memory::copied : keeps);
+  a->on = devices_[static_cast<std::size_t>(device)];
+  plugin_.call(abi::entry::client_buffer_from_host, a, "pjrt: copying to the device");
+  if (!copies) {
+    plugin_.destroy(abi::entry::event_destroy, a->host_is_free);
+    return a->made;
+  }
+  try {
+    plugin_.await(a->host_is_free, "pjrt: copying to the device");
+  } catch (...) {
+    drop(a->made);
+    throw;
+  }
+  const std::int64_t end = xla::detail::now_ns();
+  to_device_.add_at(end, static_cast<double>(end - start));
+  sent_.add_at(end, static_cast<double>(type.bytes()));
+  return a->made;
+}
+
+inline void client::wait(const abi::buffer* b) const {
+  check();
+  abi::roomy<abi::made_of<abi::buffer, abi::event>> a;
+  a->of = b;
+  plugin_.call(abi::entry::buffer_ready_event, a, "pjrt: waiting");
+  plugin_.await(a->made, "pjrt: waiting");
+}
+
+inline void client::read(const abi::buffer* b, const array_type& type, void* to) const {
+  static constexpr std::int64_t innermost_first[] = {5, 4, 3, 2, 1, 0};
+  static_assert(std::size(innermost_first) == xla::detail::max_rank);
+  check();
+  if (type.bytes() == 0) return wait(b);  // a plugin would take nullptr for a question
+  const std::int64_t start = xla::detail::now_ns();
+  abi::memory_layout by_rows;
+  by_rows.tiled_h.size = offsetof(abi::memory_layout, kind) - offsetof(abi::memory_layout, tiled_h);
+  by_rows.innermost_first = std::end(innermost_first) - type.sizes.rank;
+  by_rows.rank = static_cast<std::size_t>(type.sizes.rank);
+  abi::roomy<abi::buffer_to_host> a;
+  a->from = b;
+  a->layout = &by_rows;
+  a->to = to;
+  a->size = type.bytes();
+  plugin_.call(abi::entry::buffer_to_host, a, "pjrt: copying from the device");
+  plugin_.await(a->done, "pjrt: copying from the device");
+  const std::int64_t end = xla::detail::now_ns();
+  from_device_.add_at(end, static_cast<double>(end - start));
+  received_.add_at(end, static_cast<double>(type.bytes()));
+}
+
+inline void* client::address(const abi::buffer* b) const {
+  check();
+  abi::roomy<abi::made_of<abi::buffer, void>> a;
+  a->of = b;
+  plugin_.call(abi::entry::buffer_address, a, "pjrt: asking for an address");
+  return a->made;
+}
+
+inline abi::buffer* client::copy_to(const abi::buffer* b, int device) const {
+  check();
+  abi::roomy<abi::buffer_copy_to_device> a;
+  a->from = b;
+  a->to = devices_.at(static_cast<std::size_t>(device));
+  plugin_.call(abi::entry::buffer_copy_to_device, a, "pjrt: copying between devices");
+  return a->made;
+}
+
+}  // namespace xla::ext::pjrt
