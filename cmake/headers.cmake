@@ -402,6 +402,7 @@ set(XLA_HEADERS
   xla/data/bpe_tokenizer.hpp
   xla/data/bpe_words.hpp
   xla/data/characters.hpp
+  xla/data/decode_stream.hpp
   xla/data/distributed_sampler.hpp
   xla/data/folder_index.hpp
   xla/data/image_folder.hpp

@@ -3,8 +3,8 @@
 #   cmake [-DMINUTES=<n>] [-DSEED=<n>] -P tests/attack.cmake
 # Round after round, each with numbers of its own: the tests labelled "attack" and "faults" with g++, the first also
 # under the address and undefined sanitizers, those of threads under the thread sanitizer (random programs in every mode,
-# failing allocations, threads, killed writers, killed ranks of MPI); then the fuzzer of file readers. It says the seed of a
-# round that failed: SEED=<n> begins with it. MINUTES is 60 unless given.
+# failing allocations, threads, killed writers, killed ranks of MPI); a training whose ranks are killed; then the fuzzer
+# of file readers. It says the seed of a round that failed: SEED=<n> begins with it. MINUTES is 60 unless given.
 
 cmake_minimum_required(VERSION 3.24)
 
@@ -17,7 +17,7 @@ if(NOT SEED)
 endif()
 set(work "${XLA_ROOT}/build/attack")
 xla_need(ninja-build:ninja g++:g++ clang-16:clang++-16 libclang-rt-16-dev libeigen3-dev libboost-dev catch2
-  nlohmann-json3-dev libopenmpi-dev openmpi-bin libmpich-dev mpich)
+  nlohmann-json3-dev libcli11-dev libopenmpi-dev openmpi-bin libmpich-dev mpich)
 
 set(sanitizer "-O1 -g1 -fno-omit-frame-pointer")
 set(gcc_flags "-O1")
@@ -49,6 +49,25 @@ function(attack_with kind label)
   endif()
 endfunction()
 
+# A training whose ranks are killed, 30 times, and goes on each time from its checkpoint.
+function(attack_training)
+  set(build "${work}/training")
+  xla_configure("${build}" -DCMAKE_CXX_COMPILER=g++ "-DCMAKE_CXX_FLAGS=${gcc_flags}" -DCMAKE_BUILD_TYPE=
+    -DXLA_BUILD_TESTS=OFF -DXLA_BUILD_EXAMPLES=ON)
+  xla_build("${build}" result --target train_decoder)
+  if(result EQUAL 0)
+    file(STRINGS "${build}/CMakeCache.txt" mpirun REGEX "^MPIEXEC_EXECUTABLE:")
+    string(REGEX REPLACE "^[^=]*=" "" mpirun "${mpirun}")
+    execute_process(COMMAND "${CMAKE_COMMAND}" -DCASE=killed "-DPROGRAM=${build}/examples/train_decoder"
+        "-DFOLDER=${build}" "-DMPIRUN=${mpirun}" -DKILLS=30 -DSEED=${SEED}
+        -P "${XLA_ROOT}/examples/train_decoder/test.cmake"
+      RESULT_VARIABLE result)
+  endif()
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "the training failed; again: cmake -DSEED=${SEED} -P tests/attack.cmake")
+  endif()
+endfunction()
+
 string(TIMESTAMP begin %s)
 set(round 0)
 while(TRUE)
@@ -57,6 +76,7 @@ while(TRUE)
   attack_with(gcc "attack;faults")
   attack_with(asan attack)
   attack_with(tsan threads)
+  attack_training()
   execute_process(COMMAND "${CMAKE_COMMAND}" -DRUNS=300000 "-DWORK=${work}/fuzz"
       -P "${CMAKE_CURRENT_LIST_DIR}/fuzz/run.cmake"
     RESULT_VARIABLE result)

@@ -25,6 +25,13 @@ run("${CMAKE_COMMAND}" --build "${WORK}/build")
 run("${WORK}/build/consumer")
 run("${WORK}/build/consumer_runtime")
 run("${WORK}/build/consumer_interpreter")
+if(EXISTS "${WORK}/build/consumer_optional")
+  run("${WORK}/build/consumer_optional")
+elseif(OPTIONAL)
+  message(FATAL_ERROR "from outside xla::images, xla::sentencepiece or xla::mpi is not there")
+else()
+  message("without xla::images, xla::sentencepiece and xla::mpi, one of which is not there")
+endif()
 
 # A program without the run time, or with one for other registers, does not link, and is told what to do.
 function(refuse target)

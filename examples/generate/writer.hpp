@@ -7,11 +7,12 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <xla/data/decode_stream.hpp>
 #include <xla/ext/pretrained.hpp>
 #include <xla/nn/generate.hpp>
 #include <xla/xla.hpp>
@@ -50,7 +51,7 @@ class Writer {
 
   void write() {
     const auto prompt = tokens_.size();
-    show();
+    show(tokens_);
     Clock clock;
     double first = 0;
     unread_ = prompt;
@@ -60,9 +61,9 @@ class Writer {
       if (std::find(o_.ends.begin(), o_.ends.end(), token) != o_.ends.end()) break;
       tokens_.push_back(token);
       unread_ = 1;
-      show();
+      show({&token, 1});
     }
-    std::puts("");
+    std::puts(text_.finish().c_str());
     report(prompt, first, clock.seconds());
   }
 
@@ -85,22 +86,15 @@ class Writer {
     return nn::sample(logits, {o_.temperature, o_.top_k, o_.top_p}).item();
   }
 
-  /// Prints what is new; not the beginning of a character of which the rest is not there yet.
-  void show() {
-    if (o_.numbers) {
-      for (; numbers_shown_ < tokens_.size(); ++numbers_shown_)
-        std::printf("%lld ", static_cast<long long>(tokens_[numbers_shown_]));
-    } else {
+  /// Prints what is new; of a character that several tokens make nothing before the last of them.
+  void show(std::span<const std::int64_t> fresh) {
+    std::string text;
+    for (const auto token : fresh) {
+      if (o_.numbers) text += std::to_string(token) + " ";
       // A model may know more tokens than the tokenizer has, to fill its rows up.
-      std::vector<std::int64_t> ids;
-      for (const auto token : tokens_)
-        if (token < tokenizer_.size) ids.push_back(token);
-      const auto text = tokenizer_.decode(ids);
-      constexpr std::string_view unfinished = "\xef\xbf\xbd";
-      if (text.ends_with(unfinished) || text.size() < shown_) return;
-      std::fwrite(text.data() + shown_, 1, text.size() - shown_, stdout);
-      shown_ = text.size();
+      else if (token < tokenizer_.size) text += text_.step(token);
     }
+    std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   }
 
@@ -122,7 +116,7 @@ class Writer {
       xla::compile(nn::next_logits, {.name = "next_logits"});
   std::vector<std::int64_t> tokens_;
   std::size_t read_ = 0, unread_ = 0;  ///< tokens in the cache, and those that come next
-  std::size_t shown_ = 0, numbers_shown_ = 0;
+  xla::data::DecodeStream<Tokenizer> text_{tokenizer_};
 };
 
 template <nn::DecoderConfig C>

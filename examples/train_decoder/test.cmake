@@ -5,6 +5,9 @@
 #   devices  two devices print the same losses in every mode, about those of one with batches of twice the size, and go
 #            on from a checkpoint bit for bit
 #   ranks    two processes under mpirun, -DMPIRUN=, write the checkpoint that two devices write
+#   killed   two devices, and two processes of which one or all are killed (-DKILLS=<n> times, -DSEED=<n>), lose nothing
+#            but what came after the last checkpoint, and go on from it bit for bit; one device goes on with the same
+#            losses to rounding, and two behind it
 #   refuses  what cannot be trained or resumed gets a sentence
 
 cmake_minimum_required(VERSION 3.24)
@@ -29,6 +32,71 @@ macro(expect_sentence sentence)
   endif()
 endmacro()
 
+# For mpirun.
+set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
+set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
+set(ENV{OMPI_MCA_rmaps_base_oversubscribe} 1)
+set(ENV{TMPDIR} /tmp)  # Open MPI's sockets have names as long as this
+
+# losses_of(<variable> <output>): of each step that it tells of, in millionths: <variable>_<step>.
+function(losses_of out text)
+  string(REGEX MATCHALL "step: [0-9]+, loss: [0-9]+[.][0-9]+" lines "${text}")
+  foreach(line IN LISTS lines)
+    string(REGEX MATCH "step: ([0-9]+), loss: ([0-9]+)[.]([0-9]+)" _ "${line}")
+    math(EXPR loss "${CMAKE_MATCH_2} * 1000000 + 1${CMAKE_MATCH_3} - 1000000")
+    set(${out}_${CMAKE_MATCH_1} ${loss} PARENT_SCOPE)
+  endforeach()
+endfunction()
+
+# expect_losses(<first> <last>): those of `output` are those of the whole training, but for rounding.
+function(expect_losses first last)
+  losses_of(found "${output}")
+  foreach(step RANGE ${first} ${last})
+    math(EXPR difference "${found_${step}} - ${expected_${step}}")
+    if(difference GREATER 500 OR difference LESS -500)
+      message(FATAL_ERROR "step ${step}: a loss of ${found_${step}} millionths, and not ${expected_${step}}\n${output}")
+    endif()
+  endforeach()
+endfunction()
+
+# lose(<victims> <launcher>...): a training of two replicas is killed again and again, a rank of it or all, and each time
+# goes on from what it has written.
+function(lose victims)
+  set(command ${ARGN} ${ranks_begin} "${checkpoint}.ranks" "${PROGRAM}" ${all} --checkpoint "${checkpoint}")
+  file(REMOVE "${checkpoint}")
+  set(kills 0)
+  set(told 0)
+  set(resume "")
+  foreach(who IN LISTS victims)
+    string(RANDOM LENGTH 1 ALPHABET 0123 tenths)
+    string(RANDOM LENGTH 1 ALPHABET 0123456789 hundredths)
+    train_and_kill(output ${who} 0.${tenths}${hundredths} "${checkpoint}.ranks" ${command} ${resume})
+    if(output STREQUAL "")  # it came to its end before
+      expect_whole(0)
+      file(REMOVE "${checkpoint}")
+      set(resume "")
+      set(told 0)
+      continue()
+    endif()
+    math(EXPR kills "${kills} + 1")
+    # The line of a step comes just before its checkpoint.
+    if(resume AND NOT (output MATCHES "goes on after step ([0-9]+) " AND CMAKE_MATCH_1 GREATER_EQUAL told))
+      message(FATAL_ERROR "step ${told} was lost:\n${output}")
+    endif()
+    string(REGEX MATCH ".*step: ([0-9]+)" _ "${output}")
+    math(EXPR told "${CMAKE_MATCH_1} - 1")
+    if(EXISTS "${checkpoint}")
+      set(resume --resume "${checkpoint}")
+    endif()
+  endforeach()
+  execute_process(COMMAND ${command} ${resume} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  expect_whole(${result})
+  message("${kills} kills")
+  if(kills EQUAL 0)
+    message(FATAL_ERROR "it was never killed")
+  endif()
+endfunction()
+
 if(CASE STREQUAL "modes")
   foreach(config IN ITEMS char llama)
     foreach(accumulate IN ITEMS 1 2)
@@ -52,6 +120,7 @@ elseif(CASE STREQUAL "resume")
   set(whole "${checkpoint}.whole")
   file(REMOVE "${checkpoint}" "${whole}")
   train_well(--steps 40 --checkpoint "${whole}")
+  set(resume_with --seed 7)  # the checkpoint's counts
   train_with_kills("${whole}" "${checkpoint}" 300 "${PROGRAM}" ${brief} --steps 40)
 elseif(CASE STREQUAL "devices")
   set(expected "")
@@ -84,10 +153,6 @@ elseif(CASE STREQUAL "devices")
     message(FATAL_ERROR "another checkpoint than without a stop\n${output}")
   endif()
 elseif(CASE STREQUAL "ranks")
-  set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
-  set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
-  set(ENV{OMPI_MCA_rmaps_base_oversubscribe} 1)
-  set(ENV{TMPDIR} /tmp)  # Open MPI's sockets have names as long as this
   file(REMOVE "${checkpoint}" "${checkpoint}.devices")
   train_well(--steps 4 --devices 2 --checkpoint "${checkpoint}.devices")
   execute_process(COMMAND "${MPIRUN}" -n 2 "${PROGRAM}" ${brief} --steps 4 --checkpoint "${checkpoint}"
@@ -96,6 +161,42 @@ elseif(CASE STREQUAL "ranks")
   file(SHA256 "${checkpoint}" found)
   if(NOT result EQUAL 0 OR NOT found STREQUAL expected)
     message(FATAL_ERROR "two ranks ended with ${result}, and with another checkpoint than two devices\n${output}")
+  endif()
+elseif(CASE STREQUAL "killed")
+  set(steps 24)
+  set(all ${brief} --warmup ${steps} --steps ${steps} --save-every 1)
+  set(whole "${checkpoint}.whole")
+  file(REMOVE "${checkpoint}" "${whole}")
+  train_well(${all} --devices 2 --checkpoint "${whole}")
+  losses_of(expected "${output}")
+  set(ENV{XLA_DEVICES} 2)
+  lose(all)
+  unset(ENV{XLA_DEVICES})
+  set(victims 1 all)
+  if(SEED)
+    string(RANDOM LENGTH ${KILLS} ALPHABET 01a RANDOM_SEED ${SEED} victims)
+    string(REGEX REPLACE "(.)" "\\1;" victims "${victims}")
+    string(REPLACE "a" "all" victims "${victims}")
+  endif()
+  if(MPIRUN)
+    lose("${victims}" "${MPIRUN}" -n 2)
+  else()
+    message("without ranks: there is no mpirun")
+  endif()
+
+  # Another world goes on with the same sequences.
+  set(part "${checkpoint}.part")
+  train_well(${all} --steps 8 --devices 2 --checkpoint "${part}")
+  train_well(${all} --steps 16 --devices 1 --batch 4 --resume "${part}" --checkpoint "${part}")
+  expect_losses(9 16)
+  train_well(${all} --devices 2 --resume "${part}")
+  expect_losses(17 24)
+  # With other batches none is read again, and none left out: two steps of 4 and two of 5.
+  train_well(${all} --steps 2 --devices 2 --checkpoint "${part}")
+  train_well(${all} --steps 4 --devices 1 --batch 5 --resume "${part}" --checkpoint "${part}")
+  train_well(${all} --steps 5 --devices 2 --seed 1 --resume "${part}")
+  if(NOT output MATCHES "goes on after step 4 of [^\n]*: 18 sequences read, seed 42\n")
+    message(FATAL_ERROR "${output}")
   endif()
 elseif(CASE STREQUAL "refuses")
   file(WRITE "${checkpoint}" "no tensors")

@@ -56,14 +56,14 @@ inline Batch make_batch(std::span<const std::int64_t> tokens, std::span<const st
           xla::from_blob(next.data(), {count, length})};
 }
 
-/// Batches without end, from places drawn by seed and number of the step alone: training goes on at
-/// any step with the batches that it would have seen. Of a step's sequences each replica has its
-/// part.
+/// Batches without end of sequences from random places: of all that a seed draws those from the
+/// one `first` on, of each step's each replica its part. Training that goes on behind the sequences
+/// that it has read reads none again and leaves none out, in any world and with any batch.
 class RandomBatches {
  public:
   RandomBatches(std::span<const std::int64_t> tokens, std::int64_t batch, std::int64_t length,
-                std::uint64_t seed, std::int64_t first_step)
-      : tokens_(tokens), batch_(batch), length_(length), seed_(seed), first_step_(first_step) {}
+                std::uint64_t seed, std::int64_t first)
+      : tokens_(tokens), batch_(batch), length_(length), seed_(seed), first_(first) {}
 
   class iterator {
    public:
@@ -79,13 +79,13 @@ class RandomBatches {
     const RandomBatches* all_;
     std::int64_t step_;
   };
-  iterator begin() const { return {*this, first_step_}; }
+  iterator begin() const { return {*this, 0}; }
   std::default_sentinel_t end() const { return {}; }
 
  private:
   Batch at(std::int64_t step) const {
     const auto places = static_cast<double>(tokens_.size()) - static_cast<double>(length_);
-    const auto first = (step * xla::world_size() + xla::global_ordinal()) * batch_;
+    const auto first = first_ + (step * xla::world_size() + xla::global_ordinal()) * batch_;
     std::vector<std::int64_t> begins;
     for (std::int64_t i = first; i < first + batch_; ++i) {
       const auto words = xla::philox4x32(static_cast<std::uint64_t>(i), seed_);
@@ -97,7 +97,7 @@ class RandomBatches {
   std::span<const std::int64_t> tokens_;
   std::int64_t batch_, length_;
   std::uint64_t seed_;
-  std::int64_t first_step_;
+  std::int64_t first_;
 };
 
 /// `count` batches of sequences, evenly spaced and without overlap; all that there are, if fewer.

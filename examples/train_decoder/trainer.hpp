@@ -81,7 +81,7 @@ class Trainer {
   }
 
   xla::train::report train() {
-    RandomBatches batches{training_, o_.batch * o_.accumulate, o_.sequence, o_.seed, first_step_};
+    RandomBatches batches{training_, o_.batch * o_.accumulate, o_.sequence, o_.seed, read_before_};
     const auto held_out = spaced_batches(held_out_, o_.eval_batches, o_.batch, o_.sequence);
     const auto step = [this](auto&, auto& tokens, auto& targets) {
       return this->step(tokens, targets);
@@ -105,9 +105,10 @@ class Trainer {
   }
 
   static long long replicas() { return static_cast<long long>(xla::world_size()); }
-  /// What all replicas together read in a step.
-  std::int64_t step_tokens() const {
-    return o_.batch * o_.accumulate * o_.sequence * xla::world_size();
+  /// The sequences that all replicas together read in a step, and have read before one.
+  std::int64_t step_sequences() const { return o_.batch * o_.accumulate * xla::world_size(); }
+  std::int64_t read_at(std::int64_t step) const {
+    return read_before_ + (step - first_step_) * step_sequences();
   }
 
   /// One update of the weights, from all sequences at once or in `accumulate` parts.
@@ -144,7 +145,7 @@ class Trainer {
   }
 
   std::string line(const xla::train::moment& at) const {
-    const auto seen = static_cast<double>(at.step * step_tokens());
+    const auto seen = static_cast<double>(read_at(at.step) * o_.sequence);
     char text[120];
     std::snprintf(text, sizeof text, "epoch: %.2f, step: %lld, loss: %.6f, rate: %.0f tokens/s",
                   seen / static_cast<double>(training_.size()), static_cast<long long>(at.step),
@@ -154,7 +155,7 @@ class Trainer {
 
   void summarize(const xla::train::report& report) const {
     const auto steps = report.step - first_step_;
-    const auto tokens = static_cast<double>(steps * step_tokens());
+    const auto tokens = static_cast<double>(steps * step_sequences() * o_.sequence);
     std::printf(
         "\n%s%lld steps in %.1f s, %.0f tokens/s; loss %.4f, validation %.4f (best %.4f) nats per "
         "byte\n\n",
@@ -190,19 +191,30 @@ class Trainer {
 
   void save(std::int64_t step) {
     xla::save([&] {
-      xla::ext::save_checkpoint(
-          o_.checkpoint,
-          {{"step", static_cast<double>(step)}, {"seed", static_cast<double>(o_.seed)}}, model_,
-          optimizer_);
+      xla::ext::save_checkpoint(o_.checkpoint,
+                                {{"step", static_cast<double>(step)},
+                                 {"sequences", static_cast<double>(read_at(step))},
+                                 {"seed", static_cast<double>(o_.seed)}},
+                                model_, optimizer_);
     });
   }
+  /// Goes on with the seed of then, behind the sequences that were read, whatever the world is now.
   void resume() {
-    auto numbers = xla::ext::load_checkpoint(o_.resume, model_, optimizer_);
-    first_step_ = static_cast<std::int64_t>(numbers["step"]);
-    o_.seed = static_cast<std::uint64_t>(numbers["seed"]);
+    const auto numbers = xla::ext::load_checkpoint(o_.resume, model_, optimizer_);
+    const auto number = [&](const char* name) {
+      const auto at = numbers.find(name);
+      if (at == numbers.end())
+        throw xla::io_error("'" + o_.resume + "' is a checkpoint of another program: it has no " +
+                            name);
+      return static_cast<std::int64_t>(at->second);
+    };
+    first_step_ = number("step");
+    read_before_ = number("sequences");
+    o_.seed = static_cast<std::uint64_t>(number("seed"));
     if (master_)
-      std::printf("goes on after step %lld of %s\n", static_cast<long long>(first_step_),
-                  o_.resume.c_str());
+      std::printf("goes on after step %lld of %s: %lld sequences read, seed %llu\n",
+                  static_cast<long long>(first_step_), o_.resume.c_str(),
+                  static_cast<long long>(read_before_), static_cast<unsigned long long>(o_.seed));
   }
 
   void save_curve(const xla::train::report& report) const {
@@ -227,7 +239,7 @@ class Trainer {
   nn::Decoder<C> model_;
   xla::optim::AdamW<nn::Decoder<C>> optimizer_;
   xla::Scalar max_norm_, share_, temperature_, top_k_;
-  std::int64_t first_step_ = 0;
+  std::int64_t first_step_ = 0, read_before_ = 0;  ///< steps, and sequences of all replicas
   const bool master_ = xla::is_master_ordinal();
   bool interrupted_ = false;
 };

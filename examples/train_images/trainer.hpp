@@ -65,20 +65,19 @@ class Trainer {
   }
 
  private:
-  Model make_model() const {
+  Model make_model() {
     Model model{std::ssize(folder_.classes())};
     if (!o_.weights.empty()) load_weights(model);
     if (o_.freeze) {
       xla::for_each_parameter(model, [](auto& p) { p.requires_grad_(false); });
       xla::for_each_parameter(models::head(model), [](auto& p) { p.requires_grad_(true); });
     }
-    std::int64_t trained = 0;
     xla::for_each_parameter(model, [&](auto& p) {
-      if (p.requires_grad()) trained += p.numel();
+      if (p.requires_grad()) trained_parameters_ += p.numel();
     });
     std::printf("%s: %lld parameters, %lld of them trained, %s mode, %d threads\n",
                 o_.model.c_str(), static_cast<long long>(xla::parameter_count(model)),
-                static_cast<long long>(trained), o_.mode.c_str(), xla::num_threads());
+                static_cast<long long>(trained_parameters_), o_.mode.c_str(), xla::num_threads());
     return model;
   }
 
@@ -192,6 +191,7 @@ class Trainer {
                                {"batch", number(o_.batch)},
                                {"pictures", number(folder_.size())},
                                {"training pictures", number(training_pictures_)},
+                               {"trained parameters", number(trained_parameters_)},
                                {"best", best_}},
                               model_, optimizer_);
   }
@@ -199,18 +199,21 @@ class Trainer {
     resumed_ = xla::ext::load_checkpoint(o_.resume, model_, optimizer_);
     check_resumed("batch", o_.batch);
     check_resumed("pictures", folder_.size());
+    check_resumed("trained parameters", trained_parameters_,
+                  o_.freeze ? ": go on without --freeze" : ": go on with --freeze");
     first_step_ = std::llround(resumed_["step"]);
     o_.seed = static_cast<std::uint64_t>(resumed_["seed"]);
     best_ = resumed_["best"];
-    std::printf("goes on after step %lld of %s\n", static_cast<long long>(first_step_),
-                o_.resume.c_str());
+    std::printf("goes on after step %lld of %s, with its seed %llu\n",
+                static_cast<long long>(first_step_), o_.resume.c_str(),
+                static_cast<unsigned long long>(o_.seed));
   }
-  void check_resumed(const char* name, std::int64_t here) {
+  void check_resumed(const char* name, std::int64_t here, const char* what_to_do = "") {
     const double was = resumed_[name];
     if (was != static_cast<double>(here))
       throw xla::runtime_error("'" + o_.resume + "' was made with another number: " + name +
                                " was " + std::to_string(std::llround(was)) + " and is " +
-                               std::to_string(here));
+                               std::to_string(here) + what_to_do);
   }
 
   static void write_text(const std::string& path, const std::string& text) {
@@ -235,6 +238,7 @@ class Trainer {
   Options o_;
   Functions& fn_;
   Folder folder_;
+  std::int64_t trained_parameters_ = 0;
   Model model_;
   xla::optim::AdamW<Model> optimizer_;
   xla::ext::CheckpointNumbers resumed_ = {};

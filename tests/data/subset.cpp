@@ -161,6 +161,36 @@ TEST_CASE("the batches of all replicas are together those of one loader with lar
   CHECK(left == 2);
 }
 
+TEST_CASE("another world goes on in the midst of an epoch: no sample twice, and none left out") {
+  struct world {
+    std::int64_t replicas, batch, first;  // behind 24 of 72 samples
+  };
+  const auto read = [](const world& w, std::int64_t most) {
+    numbers all;
+    for (std::int64_t rank = 0; rank < w.replicas; ++rank) {
+      DataLoader loader{samples(72),
+                        {.batch_size = w.batch, .shuffle = true, .seed = 5},
+                        DistributedSampler{{.num_replicas = w.replicas, .rank = rank}}};
+      loader.set_epoch(3, w.first);
+      std::int64_t batches = 0;
+      for (auto& [data, target] : loader) {
+        if (batches++ == most) break;
+        for (const auto i : target.to_vector()) all.push_back(i);
+      }
+    }
+    return all;
+  };
+  const auto before = read({3, 4, 0}, 2);
+  CHECK(before.size() == 24);
+  // Batches of 12 together are counted alike; of 8 or 24, by the samples read.
+  for (const world after : {world{3, 4, 2}, {2, 6, 2}, {1, 12, 2}, {4, 2, 3}, {2, 12, 1}}) {
+    auto all = before;
+    for (const auto i : read(after, 100)) all.push_back(i);
+    std::sort(all.begin(), all.end());
+    CHECK(all == xla::arange(72).to_vector());
+  }
+}
+
 TEST_CASE("padded batches are dealt out with one size and as much in the mask everywhere") {
   for (std::int64_t rank = 0; rank < 2; ++rank) {
     const xla::data::DistributedSamplerOptions one{.num_replicas = 2, .rank = rank};

@@ -7,6 +7,7 @@
 
 #include "data/bpe_tokens.inc"
 #include "data/tokens.inc"
+#include "support/decode_stream.hpp"
 #include "support/reference.hpp"
 
 namespace data = xla::data;
@@ -121,6 +122,33 @@ TEST_CASE("any bytes are tokens, and are read back") {
   // In a time that grows as the text does, also of one word.
   const std::string word(300000, 'a');
   CHECK(gpt2().decode(gpt2().encode(word)) == word);
+}
+
+TEST_CASE("tokens are read back while they come, a character with its last byte") {
+  const auto& t = gpt2();
+  const ids_t euro = t.encode("a€");  // a byte each, where no merge makes it
+  data::DecodeStream stream{t};
+  std::vector<std::string> parts;
+  for (const auto id : euro) parts.push_back(stream.step(id));
+  CHECK(parts == std::vector<std::string>{"a", "", "", "€"});
+  CHECK(stream.step(t.encode("€")[0]).empty());
+  CHECK(stream.step(euro[0]) ==
+        "\xe2"
+        "a");  // no rest will come
+  CHECK(stream.step(euro[1]).empty());
+  CHECK(stream.finish() == "\xe2");
+  CHECK(stream.finish().empty());
+  test::check_stream(t, ids_t{});
+
+  std::string bytes;
+  for (unsigned i = 0; i < 5000; ++i) bytes += static_cast<char>(i * i / 7 + i);
+  for (const auto* tokenizer : {&t, &digits(), &llama3()}) {
+    for (const auto& text : reference::bpe_texts)
+      test::check_stream(*tokenizer, tokenizer->encode(text.text));
+    test::check_stream(*tokenizer, tokenizer->encode(bytes));
+    for (std::uint64_t n = 0; n < 100; ++n)
+      test::check_stream(*tokenizer, test::random_tokens(tokenizer->size(), n));
+  }
 }
 
 TEST_CASE("tokens by name and by number") {

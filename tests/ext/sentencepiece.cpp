@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "data/bpe_tokens.inc"
+#include "support/decode_stream.hpp"
 #include "support/reference.hpp"
 
 using ids_t = std::vector<std::int64_t>;
@@ -25,6 +26,24 @@ TEST_CASE("texts have the tokens of sentencepiece, and are read back") {
   CHECK(t.encode("Hello")[0] == t.bos_token_id());
   CHECK(std::ssize(t.encode("Hello")) == std::ssize(plain) + 1);
   CHECK(xla::ext::SentencePieceTokenizer(model, false).encode("Hello") == plain);
+}
+
+TEST_CASE("tokens are read back while they come, spaces and bytes as in the whole text") {
+  const xla::ext::SentencePieceTokenizer t(model);
+  for (const auto& text : reference::bpe_texts) test::check_stream(t, text.sentencepiece);
+  for (std::uint64_t n = 0; n < 300; ++n) test::check_stream(t, test::random_tokens(t.size(), n));
+  // Where bytes are many: those of a character, and such as make none.
+  const auto first = t.token_to_id("<0x00>");
+  for (std::uint64_t n = 0; n < 300; ++n) {
+    auto ids = test::random_tokens(256, n);
+    for (auto& id : ids) id += first;
+    test::check_stream(t, ids);
+  }
+  xla::data::DecodeStream stream{t};
+  std::vector<std::string> parts;
+  for (const int byte : {0xf0, 0x9f, 0x98, 0x80}) parts.push_back(stream.step(first + byte));
+  CHECK(parts == std::vector<std::string>{"", "", "", "😀"});
+  CHECK(stream.step(t.encode("word", false)) == " word");  // it is not the first of a text
 }
 
 TEST_CASE("tokens by name and by number") {

@@ -83,8 +83,9 @@ std::string reduce_until(replica& r, std::int64_t count, Stop stop) {
   return "came to its end";
 }
 
-/// What goes wrong in rank 1, or in the one that is told.
-std::string fault(const std::string& what, int rank, int culprit, double after) {
+/// What goes wrong in the rank that is told. Just before it is killed it makes the file `killed`.
+std::string fault(const std::string& what, int rank, int culprit, double after,
+                  const std::string& killed) {
   const auto w = open_world(1, what == "late" ? after : 60);
   replica& r = w->at(0);
   const auto never = [](int) { return false; };
@@ -108,6 +109,7 @@ std::string fault(const std::string& what, int rank, int culprit, double after) 
   if (what == "dies" || what == "orphans") {
     std::thread([=] {
       std::this_thread::sleep_for(nap);
+      std::ofstream{killed};
       kill(getpid(), SIGKILL);
     }).detach();
     return reduce_until(r, 1000, never);
@@ -135,11 +137,31 @@ struct Finalizer {
   }
 };
 
-std::string run(const std::string& what, int rank, char** arguments) {
+std::string run(const std::string& folder, const std::string& what, int rank, char** arguments) {
   if (what == "fast") return fast();
   if (what == "idle") return idle();
   if (what == "exchanges" || what == "serialized") return exchanges(std::atoi(arguments[rank]));
-  return fault(what, rank, std::atoi(arguments[0]), std::atof(arguments[1]));
+  return fault(what, rank, std::atoi(arguments[0]), std::atof(arguments[1]), folder + "/killed");
+}
+
+struct ending {
+  int rank = 0, status = 0;
+  std::string said;
+};
+
+/// What a rank has to say, when it is no part of the world any more.
+ending take_part(int argc, char** argv) {
+  const std::string folder = argv[1], what = argv[2];
+  const bool own = what == "serialized";
+  int level = 0;
+  if (own) MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+  const Finalizer end{own};
+  xla::mpi::Environment env{argc, argv, {.fast = what == "fast"}};
+  try {
+    return {env.rank(), 0, run(folder, what, env.rank(), argv + 3)};
+  } catch (const std::exception& e) {
+    return {env.rank(), 3, e.what()};
+  }
 }
 
 }  // namespace
@@ -149,24 +171,14 @@ std::string run(const std::string& what, int rank, char** arguments) {
 // <folder> fast
 // <folder> idle
 // <folder> leaves|late|throws|differs|dies|orphans <rank> <seconds>; orphans: leaves a child behind
-// Each rank writes what it has to say to a file of its own, as launchers swallow lines.
+// Each rank writes what it has to say to a file of its own, as launchers swallow lines, and at its
+// very end: the file's time is that of it.
 int main(int argc, char** argv) try {
-  const std::string folder = argv[1], what = argv[2];
-  const bool own = what == "serialized";
-  int level = 0;
-  if (own) MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
-  const Finalizer end{own};
-  xla::mpi::Environment env{argc, argv, {.fast = what == "fast"}};
-  const auto tell = [file = folder + "/" + std::to_string(env.rank())](const std::string& said) {
-    std::ofstream(file + ".part") << said << '\n';
-    std::filesystem::rename(file + ".part", file);
-  };
-  try {
-    tell(run(what, env.rank(), argv + 3));
-  } catch (const std::exception& e) {
-    tell(e.what());
-    return 3;
-  }
+  const ending mine = take_part(argc, argv);
+  const auto file = std::string(argv[1]) + "/" + std::to_string(mine.rank);
+  std::ofstream(file + ".part") << mine.said << '\n';
+  std::filesystem::rename(file + ".part", file);
+  return mine.status;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "%s\n", e.what());
   return 1;

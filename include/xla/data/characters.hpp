@@ -38,6 +38,15 @@ inline char32_t take_character(std::string_view& text) {
   return whole ? c : 0xfffd;
 }
 
+/// How many bytes at the end of a text begin a character of UTF-8 that lacks its rest.
+constexpr std::size_t begun_character(std::string_view text) {
+  for (std::size_t bytes = 1; bytes < 4 && bytes <= text.size(); ++bytes) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - bytes]);
+    if ((byte & 0xc0) != 0x80) return utf8_length(byte) > bytes ? bytes : 0;
+  }
+  return 0;
+}
+
 /// Writes a character as UTF-8 behind a text.
 inline void append_character(std::string& to, char32_t c) {
   if (c < 0x80) {

@@ -47,7 +47,9 @@ struct dealt_dataset {
 /// DistributedSampler{}}`. Of the order, which seed and epoch make the same everywhere, replica r
 /// of n takes number r, r + n, …: so the i-th batches of all replicas together are the i-th batch
 /// of one loader with n times the batch size. Only these samples are read. The loader counts the
-/// epochs; `set_epoch` resumes. It is for what `launch` runs: a DataParallel, which deals batches
+/// epochs; `set_epoch(epoch, first)` resumes, also in a world of another size: `first` counts
+/// batches of all replicas together, so it is the samples that they have read of the epoch by those
+/// that they read at once now. It is for what `launch` runs: a DataParallel, which deals batches
 /// out, refuses it. A second argument pads batches, as the loader's third:
 /// `DistributedSampler{{}, pad_last}`, `DistributedSampler{{}, Buckets{{16, 64}}}`; those of
 /// `Buckets` are of one length on all replicas.
