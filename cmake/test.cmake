@@ -106,6 +106,7 @@ if("tsan" IN_LIST STAGES)
   if(result EQUAL 0)
     set(tsan_launcher "setarch\\;-R")
   endif()
+  set(ENV{TSAN_OPTIONS} "die_after_fork=0:$ENV{TSAN_OPTIONS}")  # a child starts threads, too
 endif()
 
 list(LENGTH STAGES count)

@@ -303,10 +303,8 @@ class basic_execution {
   }
   bool wanted(int result) const noexcept {
     if (!grad_enabled()) return false;
-    if (of_.forward_count == 0)
-      return source().values[source().results[result]].needs_grad &&
-             (cells_ || call_.differentiable);
-    const node& r = of_.forward_result(result);
+    const node& r = of_.forward_count == 0 ? source().values[source().results[result]]
+                                           : of_.forward_result(result);
     return (r.needs_grad && cells_) || (r.input_grad && call_.differentiable);
   }
   void hand_out(int i, impl& result) const noexcept {
