@@ -2,10 +2,14 @@
 // replicas <mlp|small|resnet18> <devices>: trains with all processors, on two of the other
 // benchmarks' batches in a step, however many devices share them; under `mpirun -n 2` two processes
 // do. Answers `run N` with the time of N steps and the mean of the replicas' losses.
+// replicas <...> <devices> hidden: prints how many gradients a step exchanges, what that takes
+// alone, and how long the step waits for it.
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,9 +19,11 @@
 #endif
 #include <xla/models/resnet.hpp>
 #include <xla/parallel.hpp>
+#include <xla/run/profile.hpp>
 #include <xla/xla.hpp>
 
 #include "decoder_task.hpp"
+#include "exchange.hpp"
 #include "images_task.hpp"
 #include "measure.hpp"
 #include "mlp_task.hpp"
@@ -91,61 +97,115 @@ std::vector<Batch> share_of(const std::vector<Batch>& ring, std::size_t replica,
   return own;
 }
 
-/// What the first process says to all: how many steps are wanted, 0 at the end.
-int told(int steps) {
-  const std::int64_t mine = steps;
-  return static_cast<int>(xla::broadcast(xla::from_blob(&mine, {1})).to_vector()[0]);
+/// What the first replica says to all.
+std::int64_t told(std::int64_t mine) {
+  return xla::broadcast(xla::from_blob(&mine, {1})).to_vector()[0];
+}
+
+/// On every replica body(train), where train(n) is n steps more, and the last loss; the first one's
+/// result.
+template <class Task, class Body>
+auto on_replicas(const Body& body) {
+  static const auto ring = Task::batches();
+  static auto step = xla::compile(step_of<Task>{}, {.name = "step"});
+  return xla::launch([&](std::int64_t index) {
+    const auto own = share_of(ring, static_cast<std::size_t>(index),
+                              static_cast<std::size_t>(xla::world_size()));
+    typename Task::Model model;
+    Task::set_weights(model);
+    auto optimizer = Task::optimizer(model);
+    std::size_t next = 0;
+    const auto train = [&](int n) {
+      xla::Tensor<float, 0> loss;
+      for (int i = 0; i < n; ++i) {
+        const auto& [data, target] = own[next++ % own.size()];
+        loss = step(model, data, target, optimizer);
+      }
+      return loss.item();
+    };
+    train(Task::warm);
+    return body(train);
+  })[0];
 }
 
 template <class Task>
-int contend(int devices) {
-  xla::set_device_count(devices);
-  const auto ring = Task::batches();
-  auto step = xla::compile(step_of<Task>{}, {.name = "step"});
-  const auto run = [&](int n) {
-    return xla::launch([&](std::int64_t index) {
-      const auto own = share_of(ring, static_cast<std::size_t>(index),
-                                static_cast<std::size_t>(xla::world_size()));
-      typename Task::Model model;
-      Task::set_weights(model);
-      auto optimizer = Task::optimizer(model);
-      const auto train = [&](int first, int last) {
-        xla::Tensor<float, 0> loss;
-        for (int i = first; i < last; ++i) {
-          const auto& [data, target] = own[static_cast<std::size_t>(i) % own.size()];
-          loss = step(model, data, target, optimizer);
-        }
-        return loss.item();
-      };
-      train(0, Task::warm);
+int contend() {
+  const auto run = [](int n) {
+    return on_replicas<Task>([n](auto& train) {
       const double start = bench::now();
-      const float last = train(Task::warm, Task::warm + n);
+      const float last = train(n);
       return bench::turn{(bench::now() - start) * 1e9, last};
-    })[0];
+    });
   };
   run(1);
   if (xla::global_ordinal() > 0) {
-    while (const int n = told(0)) run(n);
+    while (const auto n = told(0)) run(static_cast<int>(n));
     return 0;
   }
-  const int result = bench::serve("compiled", [&](int n) { return run(told(n)); });
+  const auto all_run = [&](int n) {
+    told(n);
+    return run(n);
+  };
+  const int result = bench::serve("compiled", all_run);
   told(0);
   return result;
+}
+
+/// What a profile says of the exchanges that a step starts and waits for.
+struct exchanges {
+  std::int64_t floats = 0;
+  double seconds = 0;
+
+  explicit exchanges(const xla::Profile& p) {
+    for (const xla::ProfileStep& s : p.steps()) {
+      if (s.kind == "start") floats += static_cast<std::int64_t>(s.bytes_read) / 4;
+      if (s.kind == "start" || s.kind == "wait") seconds += s.seconds;
+    }
+  }
+};
+
+template <class Task>
+int tell_hidden(std::string_view task) {
+  return on_replicas<Task>([task](auto& train) {
+    constexpr int calls = 11;
+    const auto once = [&] { train(1); };
+    std::optional<exchanges> found;
+    if (xla::global_ordinal() == 0) found.emplace(xla::profile({.calls = calls}, once));
+    else train(calls);
+    const bench::all_reduce all{told(found ? found->floats : 0)};
+    std::vector<double> alone;
+    for (int i = 0; i < calls; ++i) {
+      xla::rendezvous("alone");
+      alone.push_back(bench::seconds_per_call(all, 1));
+    }
+    if (found)
+      std::printf(R"({"task": "%s", "floats": %lld, "alone_us": %.1f, "waited_us": %.1f})"
+                  "\n",
+                  std::string(task).c_str(), static_cast<long long>(found->floats),
+                  1e6 * bench::spread_of(alone).median, 1e6 * found->seconds);
+    return 0;
+  });
+}
+
+template <class Task>
+int run(std::string_view task, bool hidden) {
+  return hidden ? tell_hidden<Task>(task) : contend<Task>();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view task = argc > 1 ? argv[1] : "mlp";
-  const int devices = argc > 2 ? std::atoi(argv[2]) : 1;
 #if XLA_HAS_MPI
   std::optional<xla::mpi::Environment> ranks;
   if (xla::mpi::launched()) ranks.emplace(argc, argv);
 #endif
   xla::eager_mode(true);
-  if (task == "mlp") return contend<mlp>(devices);
-  if (task == "small") return contend<small>(devices);
-  if (task == "resnet18") return contend<resnet18>(devices);
+  xla::set_device_count(argc > 2 ? std::atoi(argv[2]) : 1);
+  const bool hidden = argc > 3 && std::string_view(argv[3]) == "hidden";
+  if (task == "mlp") return run<mlp>(task, hidden);
+  if (task == "small") return run<small>(task, hidden);
+  if (task == "resnet18") return run<resnet18>(task, hidden);
   std::cerr << "replicas: the task is mlp, small or resnet18\n";
   return 2;
 }

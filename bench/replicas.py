@@ -8,12 +8,13 @@ import shutil
 import subprocess
 import time
 
+import ranks
 from compare import PAUSE
 from contest import ENVIRONMENT, Program, spread
 
 STEPS = {"mlp": 400, "small": 5, "resnet18": 3}
 AGREE = 1e-3  # relative difference of the last losses
-ALONE, OURS = "1 device x 2 threads", "2 devices x 1 thread"
+ALONE, OURS, RANKS = "1 device x 2 threads", "2 devices x 1 thread", "2 ranks x 1 thread"
 WANTED = {"mlp": 1.3, "small": 1.3, "resnet18": 1.0}  # times the speed of PyTorch's
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -28,7 +29,7 @@ def contestants(task, programs, peers, cache):
     yield ALONE, [ours, task, "1"], {}
     yield OURS, [ours, task, "2"], {}
     if mpirun():
-        yield "2 ranks x 1 thread", mpirun(ours, task, "1"), AS_ROOT
+        yield RANKS, mpirun(ours, task, "1"), AS_ROOT
     if not peers:
         return
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers", "replicas_torch.py")
@@ -73,9 +74,39 @@ def exchanges(programs):
         yield from (json.loads(line) for line in lines if line.startswith("{"))
 
 
+def hidden(programs):
+    """Of every task and way: what a step exchanges, microseconds that this takes alone, and that the
+    step waits for it."""
+    ours = os.path.join(programs, "bench_replicas")
+    for task in STEPS:
+        for name, command in ((OURS, [ours, task, "2", "hidden"]),
+                              (RANKS, mpirun(ours, task, "1", "hidden"))):
+            if not command:
+                continue
+            lines = subprocess.run(command, check=True, capture_output=True, text=True,
+                                   env={**os.environ, **ENVIRONMENT, **AS_ROOT}).stdout.splitlines()
+            for row in (json.loads(line) for line in lines if line.startswith("{")):
+                yield {**row, "name": name,
+                       "hidden": max(0.0, 1 - row["waited_us"] / row["alone_us"])}
+
+
+def model_of(programs, steps, shares):
+    points = ranks.measure(programs)
+    if not points:
+        return {}
+    fitted = ranks.fit(points, len(os.sched_getaffinity(0)))
+    of_ranks = {r["task"]: r for r in shares if r["name"] == RANKS}
+    compute = {r["task"]: r["ns"][1] * 1e-9 - of_ranks[r["task"]]["waited_us"] * 1e-6
+               for r in steps if r["name"] == RANKS}
+    share = {task: r["hidden"] for task, r in of_ranks.items()}
+    return {"points": points, "fitted": fitted, "stated": ranks.state(fitted, compute, share)}
+
+
 def measure(programs, peers, rounds, cache):
     rows = [row for task in STEPS for row in hold(task, programs, peers, rounds, cache)]
-    return {"steps": rows, "exchanges": list(exchanges(programs))}
+    shares = list(hidden(programs))
+    return {"steps": rows, "exchanges": list(exchanges(programs)), "hidden": shares,
+            "model": model_of(programs, rows, shares)}
 
 
 def show(results):
@@ -98,3 +129,9 @@ def show(results):
     for r in results["exchanges"]:
         beside = f", MPI_Allreduce {r['mpi_us']:.2f}" if "mpi_us" in r else ""
         print(f"  {r['floats']:9} floats, {'processes' if beside else 'threads'}: {r['us']:.2f}{beside}")
+    print("\nThe exchange of a step's gradients: what it takes alone, and how long the step waits for it")
+    for r in results["hidden"]:
+        print(f"  {r['task']:10}{r['name']:22}{r['floats']:9} floats{r['alone_us']:12.1f} us alone"
+              f"{r['waited_us']:12.1f} waited for: {r['hidden']:.0%} hidden")
+    if results["model"]:
+        ranks.show(results["model"]["fitted"], results["model"]["stated"])
