@@ -205,9 +205,19 @@ TEST_CASE("what is no plugin, or one of another time, is refused") {
              test::contains("cannot load the plugin"));
 }
 
-TEST_CASE("no GPU is described by nothing") {
-  CHECK_THAT(thrown([] { gpu_target(""); }), test::contains("GpuTargetConfigProto"));
-  CHECK_THAT(thrown([] { gpu_target("a { b: 1 }", 0); }), test::contains("1 GPU or more"));
+TEST_CASE("the description of a GPU names what the plugin divides by") {
+  std::string config;
+  for (const char* field :
+       {"threads_per_warp", "threads_per_block_limit", "threads_per_core_limit", "core_count",
+        "fpus_per_core", "block_dim_limit_x", "block_dim_limit_y", "block_dim_limit_z"}) {
+    const std::string said = std::string("has no ") + field + ";";
+    CHECK_THAT(thrown([&] { gpu_target(config); }), test::contains(said));
+    CHECK_THAT(thrown([&] { gpu_target(config + field + ": 0"); }), test::contains(said));
+    CHECK_THAT(thrown([&] { gpu_target(config + field + ":"); }), test::contains(said));
+    config += std::string(field) + ": 64 ";
+  }
+  CHECK(std::get<std::string>(gpu_target(config, 2).options["topology"]) == "1x1x2");
+  CHECK_THAT(thrown([&] { gpu_target(config, 0); }), test::contains("1 GPU or more"));
 }
 
 TEST_CASE("a program runs, and what is donated to it is gone", "[.plugin]") {
@@ -328,11 +338,13 @@ TEST_CASE("what XLA does not take is told in its words", "[.plugin]") {
   CHECK_THAT(why(add, {.debug = {{"xla_no_such_option", true}}}),
              test::contains("xla_no_such_option"));
   CHECK_THAT(thrown([] { client::of("CPU", {.devices = -1}); }), test::contains("at least 1"));
-  CHECK_THAT(thrown([] {
-               client::of("CPU", {.more = {{"no_such_option", true}}});
-             }),
-             test::contains("no_such_option"));
-  CHECK_THAT(thrown([] { client::of("CUDA"); }), !test::contains("nothing"));
+  const auto asked = [] { client::of("CPU", {.more = {{"no_such_option", true}}}); };
+  if (c.behind().version().minor > 100)  // older ones look away
+    CHECK_THAT(thrown(asked), test::contains("no_such_option"));
+  {
+    const variable same("XLA_PJRT_PLUGIN", c.behind().path());
+    CHECK_THAT(thrown([] { client::of("CUDA"); }), test::contains("PJRT_DEVICE=CUDA: "));
+  }
   {
     const variable none("CPU_NUM_DEVICES", "none");
     CHECK_THAT(thrown([] { client::of("CPU"); }), test::contains("0 devices of the processor"));
@@ -454,6 +466,25 @@ TEST_CASE("a program is made once, and taken from XLA_CACHE by the next who want
   CHECK_FALSE(use(text));
 }
 
+TEST_CASE("a program that was compiled ahead is loaded from its file", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const folder files;
+  const client& c = client::of("CPU");
+  const auto file = (files.path / "add.xla").string();
+  const saved_program saved{"", "", add_to, c.compile(add_to)->serialize()};
+  std::ofstream(file, std::ios::binary) << saved.pack();
+  const auto program = c.load(file);
+  buffer a = on(c), b = on(c);
+  CHECK(program->run({&a, &b})[0].to_vector<float>()[3] == 8);
+  CHECK(a.donated());
+  std::ofstream(file, std::ios::binary) << saved.pack().substr(1);
+  CHECK_THAT(thrown([&] { c.load(file); }), test::contains("is no whole program"));
+  CHECK_THAT(thrown([&] { c.load(file + "x"); }), test::contains(file + "x"));
+  // This plugin has no description of processors that are not there.
+  CHECK_THAT(thrown([&] { compile_ahead("CPU", {}, add, file); }),
+             test::contains("pjrt::compile_ahead: "));
+}
+
 TEST_CASE("several threads make and run programs at once", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const client& c = client::of("CPU");
@@ -517,14 +548,31 @@ TEST_CASE("a process that was forked after its client was made is told so, and e
   CHECK(program->run({&a, &b})[0].to_vector<float>()[3] == 8);
 }
 
-TEST_CASE("flags that the plugin does not have are refused before XLA ends the process",
+TEST_CASE("XLA_FLAGS are options of each compilation, and no wrong one ends the process",
           "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  const variable flags("XLA_FLAGS", "--xla_dump_to=x  --xla_no_such_flag=1");
-  CHECK_THAT(thrown([] { client::of("CPU", {.devices = 7}); }),
-             test::contains("has no flag xla_no_such_flag"));
-  const variable known("XLA_FLAGS", "--xla_cpu_enable_fast_math=false --xla_dump_hlo_as_text");
-  CHECK(thrown([] { client::of("CPU", {.devices = 7}); }) == "nothing");
+  const folder files;
+  int devices = 10;
+  const auto with = [&](const std::string& flags) {
+    const variable set("XLA_FLAGS", flags);  // read once for each client
+    const std::string said =
+        thrown([&] { client::of("CPU", {.devices = ++devices}).compile(add); });
+    CHECK(std::getenv("XLA_FLAGS") == flags);
+    return said;
+  };
+  CHECK_THAT(with("--xla_no_such_flag=1"), test::contains("xla_no_such_flag"));
+  CHECK_THAT(with("xla_no_such_file"), test::contains("XLA_FLAGS: 'xla_no_such_file' is no flag"));
+  CHECK_THAT(with("--xla_cpu_enable_fast_math=maybe"), test::contains("'maybe' is not a valid"));
+  CHECK_THAT(with("--xla_backend_optimization_level=high"),
+             test::contains("'high' is not a valid"));
+  CHECK(with("") == "nothing");
+  const auto dump = (files.path / "dump").string();
+  CHECK(with("--xla_dump_to=" + dump +
+             "\n --xla_dump_hlo_as_text --xla_disable_hlo_passes=a,b "
+             "--xla_backend_optimization_level=1 --xla_cpu_enable_fast_math=false") == "nothing");
+  CHECK(fs::exists(dump));
+  std::ofstream(files.path / "flags") << "--xla_no_such_flag_of_file\n";
+  CHECK_THAT(with((files.path / "flags").string()), test::contains("xla_no_such_flag_of_file"));
 }
 
 namespace {
@@ -539,7 +587,7 @@ kept until_the_end;
 }  // namespace
 
 TEST_CASE("ends with all it has made", "[.quits]") {
-  const client& c = client::of("CPU", {.asynchronous = true});
+  const client& c = client::of("CPU", {.more = {{"asynchronous", true}}});
   const std::string type = "tensor<1200x1200xf32>";
   until_the_end.program =
       c.compile("module { func.func public @main(%0: " + type + ") -> " + type +

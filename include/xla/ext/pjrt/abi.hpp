@@ -25,6 +25,7 @@ enum class entry : int {
   event_is_ready = 6,
   event_await = 8,
   client_create = 10,
+  client_destroy = 11,
   client_platform_name = 12,
   client_platform_version = 14,
   client_addressable_devices = 16,

@@ -23,13 +23,31 @@ struct target {
   named_options options;  ///< of what the plugin knows
 };
 
-/// So many GPUs of a model: `config` is a GpuTargetConfigProto as text, of which XLA's repository
-/// has one for each.
+namespace detail {
+
+/// Whether a message as text gives a field a number other than 0.
+inline bool has_number(std::string_view message, std::string_view field) {
+  const std::string begins = std::string(field) + ":";
+  const auto at = message.find(begins);
+  if (at == message.npos) return false;
+  const auto digit = message.find_first_not_of(' ', at + begins.size());
+  return digit != message.npos && message[digit] >= '1' && message[digit] <= '9';
+}
+
+}  // namespace detail
+
+/// So many GPUs of a model, which its GpuTargetConfigProto as text describes: XLA's repository has
+/// one for each, in xla/backends/gpu/target_config/specs.
 inline target gpu_target(std::string config, int gpus = 1) {
-  // Of an empty one the plugin would divide by zero.
-  if (config.find(':') == config.npos || gpus < 1)
-    throw runtime_error(
-        "pjrt::gpu_target: wants a GpuTargetConfigProto as text, and 1 GPU or more");
+  if (gpus < 1) throw runtime_error("pjrt::gpu_target: wants 1 GPU or more");
+  // The plugin divides by them.
+  for (const std::string_view field :
+       {"threads_per_warp", "threads_per_block_limit", "threads_per_core_limit", "core_count",
+        "fpus_per_core", "block_dim_limit_x", "block_dim_limit_y", "block_dim_limit_z"})
+    if (!detail::has_number(config, field))
+      throw runtime_error(xla::detail::join(
+          {"pjrt::gpu_target: the GpuTargetConfigProto has no ", field,
+           "; XLA's repository has whole ones in xla/backends/gpu/target_config/specs"}));
   return {"", {{"target_config", std::move(config)}, {"topology", "1x1x" + std::to_string(gpus)}}};
 }
 

@@ -32,9 +32,6 @@ enum class host_memory : int { copied = 0, read_in_place = 2, written_in_place =
 struct client_options {
   /// How many devices the processor is to be; 0: CPU_NUM_DEVICES in the environment, or one.
   int devices = 0;
-  /// Whether calls on the processor return before they are done. A call that waits is quicker
-  /// where it takes less than a millisecond.
-  bool asynchronous = false;
   /// What a plugin knows by other names, as "memory_fraction" on GPUs.
   named_options more = {};
 };
@@ -103,6 +100,7 @@ class client {
   std::vector<abi::device*> devices_;
   std::string platform_, description_;
   bool on_host_ = false;
+  debug_options flags_;  // of XLA_FLAGS
   mutable std::mutex finding_;
   mutable std::unordered_map<std::string, std::shared_ptr<slot>> programs_;
   xla::detail::metric &to_device_, &from_device_, &sent_, &received_;
@@ -134,7 +132,7 @@ inline named_options client::of_processor(const client_options& options) {
         {"pjrt::client: ", std::to_string(devices), " devices of the processor: at least 1"}));
   named_options all = options.more;
   all.emplace("cpu_device_count", devices);
-  all.emplace("asynchronous", options.asynchronous);
+  all.emplace("asynchronous", false);  // calls wait, and then it is quicker
   return all;
 }
 
@@ -145,7 +143,8 @@ inline named_options client::of_processor(const client_options& options) {
       from_device_(xla::detail::get_metric("TransferFromDeviceTime")),
       sent_(xla::detail::get_metric("OutboundData", xla::detail::metric_unit::bytes)),
       received_(xla::detail::get_metric("InboundData", xla::detail::metric_unit::bytes)) {
-  detail::check_flags(p.path());
+  const detail::flags_taken_over flags;
+  flags_ = flags.options();
   static const bool threads_are_said = std::getenv("PJRT_NPROC") != nullptr;
   if (device == "CPU" && !threads_are_said)
     ::setenv("PJRT_NPROC", std::to_string(num_threads()).c_str(), 1);
@@ -155,11 +154,15 @@ inline named_options client::of_processor(const client_options& options) {
   a->option_count = values.size();
   p.call(abi::entry::client_create, a, xla::detail::join({"PJRT_DEVICE=", device}));
   it_ = a->made;
-  describe();
-  find_devices(device);
+  try {
+    describe();
+    find_devices(device);
+  } catch (...) {
+    p.destroy(abi::entry::client_destroy, it_);
+    throw;
+  }
 }
 
-// A client that is refused here is left: nobody can make many.
 [[gnu::cold]] inline void client::find_devices(std::string_view device) {
   abi::roomy<abi::addressable_devices> a;
   a->of = it_;

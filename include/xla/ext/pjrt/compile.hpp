@@ -15,6 +15,7 @@
 #include "xla/ext/pjrt/executable.hpp"
 #include "xla/ext/pjrt/options.hpp"
 #include "xla/ext/pjrt/saved_program.hpp"
+#include "xla/io/file.hpp"
 #include "xla/run/state/metric_store.hpp"
 
 namespace xla::ext::pjrt {
@@ -90,6 +91,7 @@ inline abi::roomy<abi::program> as_program(std::string_view text) {
 [[gnu::cold]] inline std::shared_ptr<const executable> client::compile(
     std::string_view text, compile_options options) const {
   check();
+  options.debug.insert(flags_.begin(), flags_.end());
   // On the processor, XLA's maximum else drops a NaN in its second operand.
   if (on_host_) options.debug.emplace("xla_cpu_enable_fast_min_max", false);
   const std::string how = options.encode();
@@ -107,7 +109,7 @@ inline abi::roomy<abi::program> as_program(std::string_view text) {
 
 [[gnu::cold]] inline std::shared_ptr<const executable> client::load(const std::string& path) const {
   check();
-  const io::Bytes bytes = io::read_file(path);
+  const auto bytes = io::read_file(path);
   const auto saved =
       saved_program::unpack({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!saved) throw io_error("'" + path + "' is no whole program that was compiled ahead");

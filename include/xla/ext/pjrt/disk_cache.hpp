@@ -44,7 +44,7 @@ inline std::string maker(const client& c) {
   const auto time = fs::last_write_time(path, ignored).time_since_epoch().count();
   return xla::detail::join({path, "\n", std::to_string(size), " bytes of ", std::to_string(time),
                             "\nPJRT 0.", std::to_string(c.behind().version().minor), ", ",
-                            c.description(), "\n", variable("XLA_FLAGS"), "\n", processor()});
+                            c.description(), "\n", processor()});
 }
 
 /// A folder of programs that were compiled; XLA_CACHE names it. Whatever goes wrong there, the

@@ -1,45 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cctype>
-#include <cstring>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
-#include <string_view>
 
 #include "xla/base/error.hpp"
 #include "xla/base/join.hpp"
-#include "xla/ext/pjrt/find.hpp"
-#include "xla/io/mapped_file.hpp"
+#include "xla/ext/pjrt/options.hpp"
 
 namespace xla::ext::pjrt::detail {
 
-/// Whether a name stands whole among the strings of a library.
-inline bool has_string(const io::Bytes& library, const std::string& name) {
-  const auto* const begin = library.data();
-  const auto* const end = begin + library.size();
-  for (const auto* at = begin; at != end;) {
-    const auto left = static_cast<std::size_t>(end - at);  // c_str(): with the zero at its end
-    at = static_cast<const std::uint8_t*>(::memmem(at, left, name.c_str(), name.size() + 1));
-    if (!at) return false;
-    if (at == begin || (std::isalnum(at[-1]) == 0 && at[-1] != '_')) return true;
-    ++at;
+/// XLA_FLAGS of the environment, which XLA does not see while this lives: of a flag that it cannot
+/// read it would end the process. As options of a compilation it refuses such with an error.
+class flags_taken_over {
+ public:
+  flags_taken_over() {
+    const char* const set = std::getenv("XLA_FLAGS");
+    if (!set) return;
+    all_ = set;
+    parse();
+    ::unsetenv("XLA_FLAGS");
+    taken_ = true;
   }
-  return false;
-}
+  flags_taken_over(const flags_taken_over&) = delete;
+  ~flags_taken_over() {
+    if (taken_) ::setenv("XLA_FLAGS", all_.c_str(), 1);
+  }
+  const debug_options& options() const { return options_; }
 
-/// Throws for a flag in XLA_FLAGS that a plugin's file does not name: XLA would end the process.
-[[gnu::cold]] inline void check_flags(const std::string& plugin) {
-  const std::string_view all = variable("XLA_FLAGS");
-  if (!all.starts_with("--")) return;  // none, or in a file
-  const io::Bytes library = io::map_file(plugin);
-  for (std::size_t at = 0; at != all.npos; at = all.find(" --", at)) {
-    at = all.find_first_not_of(" -", at);
-    if (at == all.npos) return;
-    const std::string flag(all.substr(at, all.find_first_of(" =", at) - at));
-    if (!has_string(library, flag))
-      throw runtime_error(
-          xla::detail::join({"XLA_FLAGS: the plugin ", plugin, " has no flag ", flag}));
+ private:
+  // Flags with spaces between them; or the name of a file with flags.
+  void parse() {
+    std::string text = all_;
+    if (const auto at = text.find_first_not_of(" \t\n"); at != text.npos && text[at] != '-') {
+      std::ifstream from(text);
+      if (!from)
+        throw io_error(xla::detail::join(
+            {"XLA_FLAGS: '", text, "' is no flag, as it begins with no --, and no file"}));
+      text.assign(std::istreambuf_iterator<char>(from), {});
+    }
+    std::istringstream words(text);
+    for (std::string flag; words >> flag;) {
+      flag.erase(0, flag.find_first_not_of('-'));
+      const auto equals = flag.find('=');
+      const std::string value = equals == flag.npos ? "true" : flag.substr(equals + 1);
+      auto& option = options_[flag.substr(0, equals)];
+      if (value == "true" || value == "false") option = value == "true";
+      else option = value;
+    }
   }
-}
+
+  std::string all_;
+  debug_options options_;
+  bool taken_ = false;
+};
 
 }  // namespace xla::ext::pjrt::detail

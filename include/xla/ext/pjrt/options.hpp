@@ -81,13 +81,15 @@ class message {
 
 }  // namespace detail
 
+/// XLA's debug options by name: a bool, a number or text.
+using debug_options = std::map<std::string, std::variant<std::string, std::int64_t, bool>>;
+
 /// How a program is compiled.
 struct compile_options {
   int replicas = 1;     ///< devices that run all of it
   int partitions = 1;   ///< devices that share each of those
   bool shardy = false;  ///< partitions are said in Shardy's words, and not in GSPMD's
-  /// XLA's debug options by name: a bool, a number or text.
-  std::map<std::string, std::variant<std::string, std::int64_t, bool>> debug = {};
+  debug_options debug = {};  ///< those of XLA_FLAGS are used as well
 
   int devices() const { return replicas * partitions; }
   /// As a CompileOptionsProto.
