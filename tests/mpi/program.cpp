@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -72,6 +73,18 @@ std::string fast() {
                         test::objection_to_sums<float>(*w, reduce_type::max)})
     if (!s.empty()) return s;
   return "as it should be";
+}
+
+/// What an Environment says of time-outs that are none; "" where it takes one.
+std::string refused(int& argc, char**& argv) {
+  std::string all;
+  for (const double seconds : {0., -1., std::nan("")}) try {
+      xla::mpi::Environment(argc, argv, {.timeout = seconds});
+      return "";
+    } catch (const xla::error& e) {
+      all += e.what();
+    }
+  return all;
 }
 
 /// An all_reduce of so many elements after the other, until `stop(step)`; then leaves.
@@ -151,7 +164,9 @@ struct ending {
 
 /// What a rank has to say, when it is no part of the world any more.
 ending take_part(int argc, char** argv) {
-  const std::string folder = argv[1], what = argv[2];
+  const std::string folder = argv[1], what = argv[2], none = refused(argc, argv);
+  if (none.find("timeout is -1.000000 s, and has to be above 0") == std::string::npos)
+    throw std::logic_error("a timeout that is none was refused by: " + none);
   const bool own = what == "serialized";
   int level = 0;
   if (own) MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replicas that share a batch give the numbers of one that has all of it, whatever a step does.
+#include <atomic>
+#include <ranges>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 #include <xla/data/distributed_sampler.hpp>
 #include <xla/parallel.hpp>
 #include <xla/xla.hpp>
@@ -133,6 +140,33 @@ auto each_replica(int replicas, mode m, const Body& body) {
 }
 
 }  // namespace
+
+#if defined(__linux__)
+TEST_CASE("a DataParallel's batches are loaded on all cores, while its devices keep to theirs") {
+  xla::set_device_count(2);
+  const auto cores = [] {
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    sched_getaffinity(0, sizeof own, &own);
+    return CPU_COUNT(&own);
+  };
+  const int all = cores();
+  std::atomic<int> loading = 0;
+  auto batches = std::views::iota(0, 4) | std::views::transform([&](int i) {
+                   loading = cores();
+                   return i;
+                 });
+  xla::parallel::DataParallel two{nn::Linear{1, 1}};
+  const auto working = two(
+      [&](auto&, auto& loader, const auto&, auto&) {
+        for ([[maybe_unused]] const int batch : loader) {}
+        return cores();
+      },
+      batches);
+  CHECK(loading == all);
+  if (all % 2 == 0) CHECK(working == std::vector<int>{all / 2, all / 2});
+}
+#endif
 
 TEST_CASE("accumulated, clipped, frozen, unused, tied, normed, of two optimizers: the same") {
   const auto one =

@@ -131,6 +131,36 @@ struct xla::detail::kernel_of<meeting, float, float> {
   }
 };
 
+TEST_CASE("a device_guard in a custom gradient ends where it began, on the gradient's device") {
+  in_both_modes([] {
+    static int inside = -1, behind = -1;
+    const auto twice = xla::custom_gradient(
+        [](const xla::Tensor<float, 1>& x) {
+          const xla::device_guard there(xla::device(1));
+          return (x.to(xla::device()) * 2.f).to(xla::device(2));
+        },
+        [](const auto&, const xla::Tensor<float, 1>& g) {
+          xla::Tensor<float, 1> elsewhere;
+          {
+            const xla::device_guard there(xla::device(1));
+            elsewhere = g.to(xla::device()) * 2.f;
+            inside = xla::device().index;
+          }
+          behind = xla::device().index;
+          return elsewhere.to(g.device()) + xla::ones<float>({3});
+        });
+    auto x = test::parameter(xla::full<float>({3}, 5).to(xla::device(2)));
+    const auto y = twice(x);
+    xla::sum(y * 3.f).backward();
+    CHECK(y.to_vector() == numbers(3, 10));
+    CHECK(x.grad().to_vector() == numbers(3, 7));
+    CHECK(x.grad().device() == xla::device(2));
+    CHECK(inside == 1);
+    CHECK(behind == 2);
+    CHECK(xla::device() == xla::device(0));
+  });
+}
+
 TEST_CASE("a process has as many devices as it says") {
   REQUIRE(three_devices == 3);
   CHECK(xla::device_count() == 3);

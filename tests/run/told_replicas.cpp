@@ -3,6 +3,7 @@
 #include <string>
 
 #include <xla/parallel/check_replicas.hpp>
+#include <xla/parallel/optimizer_step.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
@@ -56,6 +57,51 @@ TEST_CASE("a replica that runs another program is told") {
         "replica 1 of 3: is at all_gather of 20 float32, and replica 0 at all_reduce (sum) of 1 "
         "float32" +
             end);
+}
+
+namespace {
+
+/// Two layers of the same sizes.
+struct Branches {
+  XLA_MODULE(left, right)
+  xla::nn::Linear left{3, 3}, right{3, 3};
+};
+
+/// Two steps of training; in the second one replica 1 takes the other branch, or both a little.
+std::string said_of_branches(bool eager, bool both, const auto& make_optimizer) {
+  return said([&](bool other) {
+    const xla::eager_mode_guard mode(eager);
+    Branches model;
+    auto optimizer = make_optimizer(model);
+    const auto x = xla::ones<float>({4, 3});
+    for (const bool left : {false, other}) {
+      optimizer.zero_grad();
+      auto loss = xla::sum(left ? model.left(x) : model.right(x));
+      if (both) xla::for_each_parameter(model, [&](auto& p) { loss = loss + 0 * xla::sum(p); });
+      loss.backward();
+      xla::optimizer_step(optimizer);
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("replicas with gradients of different parameters are told, and what mends it") {
+  const auto sgd = [](auto& model) { return xla::optim::SGD{model, {.lr = 0.1}}; };
+  const auto shared = [&](auto& model) { return xla::optim::ZeroRedundancy{sgd(model)}; };
+  const std::string mend =
+      end +
+      ": a parameter that the loss of one of them does not depend on has no gradient there; add 0 "
+      "* sum(p) of it to the loss";
+  const std::string sum = "all_reduce (mean) of 3 float32, the gradient of parameter ",
+                    part = "reduce_scatter (mean) of 1 float32, the gradient of parameter ";
+  for (const bool eager : {true, false}) {
+    CHECK(said_of_branches(eager, true, sgd) == "");
+    CHECK(said_of_branches(eager, false, sgd) ==
+          "replica 1 of 3: is at " + sum + "1, and replica 0 at " + sum + "3" + mend);
+    CHECK(said_of_branches(eager, false, shared) ==
+          "replica 1 of 3: is at " + part + "1, and replica 0 at " + part + "3" + mend);
+  }
 }
 
 TEST_CASE("a replica with other sizes or element types is told") {

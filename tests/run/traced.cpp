@@ -233,6 +233,28 @@ TEST_CASE(
   CHECK(cell.to_vector() == std::vector<float>{20, 40});
 }
 
+TEST_CASE("the gradients of a failed graph do not keep their parameters") {
+  const fresh f;
+  const auto table = xla::tensor<float>({{1, 2}, {3, 4}});
+  std::int64_t before = 0;
+  for (int round = 0; round < 4; ++round) {
+    auto weight = test::parameter(xla::full<float>({1000}, 2));
+    xla::sync();
+    if (round == 1) before = xla::memory_allocated();
+    if (round > 1) CHECK(xla::memory_allocated() == before);
+    xla::sum(weight * weight).backward();
+    weight.copy_(weight.detach() - weight.grad());
+    const auto bad = xla::embedding(xla::tensor<std::int64_t>({5}), table);
+    CHECK_THROWS_AS(xla::sync(), xla::index_error);
+    CHECK_THROWS_WITH(weight.grad().to_vector(), test::contains("was read or used"));
+    CHECK(weight.to_vector() == std::vector<float>(1000, 2));
+    if (round > 0) continue;
+    weight.zero_grad();
+    xla::sum(weight * 3.f).backward();
+    CHECK(weight.grad().to_vector() == std::vector<float>(1000, 3));
+  }
+}
+
 TEST_CASE("the mode is a thread's, and that of the others is set for all") {
   const xla::eager_mode_guard outer(xla::is_eager_mode());
   const auto elsewhere = [] { return std::async(std::launch::async, xla::is_eager_mode).get(); };

@@ -151,6 +151,12 @@ TEST_CASE("replicas that do not the same are told") {
             end);
   CHECK(of_program({1, 2, 3, 9}) ==
         "replica 2 of 3: has another seed of random numbers than replica 0" + end);
+  // Where replica 0 runs none, the others are compared with the first that does.
+  const xla::detail::fingerprint other{9, 2, 3, 4};
+  CHECK(said([&](exchange& e, int r) {
+          if (r == 0) e.program = nullptr;
+          if (r == 2) e.program = &other;
+        }) == "replica 2 of 3: runs another program than replica 1" + end);
   CHECK(said([](exchange& e, int r) {
           if (r == 1) e = {};
         }) ==
@@ -170,6 +176,37 @@ TEST_CASE("replicas that do not the same are told") {
             end);
 }
 
+TEST_CASE("replicas that bring gradients of different parameters are told") {
+  const auto said = [](int count, int of_replica_1) {
+    const auto w = open_world(2);
+    test::on_replicas(*w, [&](replica& r) {
+      std::vector<float> x(8);
+      const int second = r.ordinal == 1 ? of_replica_1 : 7;
+      const exchange_piece p[] = {{x.data(), x.data(), 4, 8},
+                                  {x.data() + 4, x.data() + 4, 4, second}};
+      exchange e = of<float>(kind::all_reduce, {}, reduce_type::mean);
+      e.pieces = p + 2 - count, e.piece_count = count;
+      r.run(e);
+    });
+    return test::sentence(w->error());
+  };
+  CHECK(said(1, 7) == "");
+  CHECK(said(2, 7) == "");
+  const std::string sum = "all_reduce (mean) of 4 float32",
+                    end = "; all replicas have to do the same";
+  CHECK(said(1, 6) == "replica 1 of 2: is at " + sum +
+                          ", the gradient of parameter 6, and replica 0 at " + sum +
+                          ", the gradient of parameter 7" + end +
+                          ": a parameter that the loss of one of them does not depend on has no "
+                          "gradient there; add 0 * sum(p) of it to the loss");
+  CHECK(said(1, -1) == "replica 1 of 2: is at " + sum + ", and replica 0 at " + sum +
+                           ", the gradient of parameter 7" + end);
+  CHECK(said(2, 6) ==
+        "replica 1 of 2: has another root, other parts or other pairs in all_reduce (mean) of 8 "
+        "float32 than replica 0" +
+            end);
+}
+
 TEST_CASE("a replica that does not come is told after the timeout") {
   const auto w = open_world(3, 0.05);
   const auto thrown = test::on_replicas(*w, [&](replica& r) {
@@ -180,6 +217,20 @@ TEST_CASE("a replica that does not come is told after the timeout") {
   CHECK(said.ends_with(" of 3: waited 0.05 s in barrier for replica 2"));
   CHECK(test::sentence(thrown[0]) == said);
   CHECK(test::sentence(thrown[1]) == said);
+}
+
+TEST_CASE("who comes as the timeout ends is either missing by name or no fault") {
+  for (int repeat = 0; repeat < 100; ++repeat) {
+    const auto w = open_world(2, 1e-6);
+    test::on_replicas(*w, [&](replica& r) {
+      if (r.ordinal == 1) std::this_thread::sleep_for(std::chrono::microseconds(4 * repeat));
+      r.run({});
+    });
+    const std::string said = test::sentence(w->error());
+    CAPTURE(said);
+    CHECK((said.empty() || said.ends_with("in barrier for replica 0") ||
+           said.ends_with("in barrier for replica 1")));
+  }
 }
 
 TEST_CASE("a slow world takes its time, and none of the processor's") {

@@ -44,6 +44,7 @@ class mirror_replica final : public xla::detail::replica {
     return trips_.size();
   }
   void wait(std::uint64_t ticket) override {
+    if (waits_in_vain) throw std::runtime_error("nobody comes");
     trip& t = trips_[static_cast<std::size_t>(ticket - 1)];
     waited_ += std::max(0.0, t.end - now());
     for (part& p : t.parts) finish(p);
@@ -67,6 +68,7 @@ class mirror_replica final : public xla::detail::replica {
   std::vector<int> pieces;          ///< of each
   int disturbed = 0;                ///< elements that somebody has changed meanwhile
   int fails_at = -1;                ///< the exchange that throws when it starts
+  bool waits_in_vain = false;       ///< every wait throws
   bool progresses = true;
   int pushed = 0;
   std::exception_ptr aborted;

@@ -108,7 +108,8 @@ Tensor<T, R> from_dlpack(DLManagedTensor* array, caller who = here()) {
 
 /// A tensor for another library, without a copy; waits for its elements. The caller passes it to
 /// one that will call its deleter, or calls that. The elements stay as they are, whatever becomes
-/// of the tensor, and must not be written.
+/// of the tensor, and must not be written. Its device is the processor, which has the number 0 in
+/// DLPack, whatever the tensor's: `from_dlpack` gives it to that of the thread.
 template <class T, int R>
 DLManagedTensor* to_dlpack(const Tensor<T, R>& t) {
   auto out = std::make_unique<detail::dlpack_export<T, R>>();

@@ -23,7 +23,7 @@ struct EnvironmentOptions {
   /// Sums of many elements are left to MPI, in an order of its choice: the same on all replicas,
   /// but not the bits that threads get.
   bool fast = false;
-  /// Seconds that a replica waits for others before it ends the world.
+  /// Seconds that a replica waits for others before it ends the world: above 0.
   double timeout = xla::detail::replica_timeout();
 };
 
@@ -44,8 +44,8 @@ inline bool launched() {
 /// `xla::replica_error` at what they exchange next, or wait for. After that a program can only end.
 class Environment final : xla::detail::world_maker {
  public:
-  /// Throws `xla::runtime_error` where MPI was started without MPI_THREAD_SERIALIZED, or a process
-  /// does not reach that of rank 0.
+  /// Throws `xla::runtime_error` where MPI was started without MPI_THREAD_SERIALIZED, a process
+  /// does not reach that of rank 0, or the timeout is not above 0.
   Environment(int& argc, char**& argv, const EnvironmentOptions& options = {});
   ~Environment();
   Environment(const Environment&) = delete;
@@ -109,6 +109,9 @@ inline void share_cores() {
 
 inline Environment::Environment(int& argc, char**& argv, const EnvironmentOptions& options)
     : timeout_(options.timeout) {
+  if (!(timeout_ > 0))
+    throw runtime_error("mpi::Environment: timeout is " + std::to_string(timeout_) +
+                        " s, and has to be above 0");
   int level = MPI_THREAD_SINGLE, runs = 0;
   detail::check(MPI_Initialized(&runs), "MPI_Initialized");
   if (runs) {

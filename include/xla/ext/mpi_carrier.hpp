@@ -83,10 +83,9 @@ class carrier {
   // The first block: what it is, and few elements.
 
   void say_what() {
-    const exchange_summary& about = x_.about();
-    for (std::size_t i = 1; i < x_.own().size(); ++i)
-      if (const auto other = summary_of(x_.own()[i].what); !same(other, about))
-        refuse(all().at(all().rank) + static_cast<int>(i), other, about);
+    exchange_summary about = x_.about();
+    const int first = all().at(all().rank);
+    for (int i = 1; i < all().own(); ++i) compare(first + i, x_.about(i), about, first);
     // Of one size, whatever others do: what MPIs send without asking whether there is room.
     block_ = header + (ranks() <= most_in_pairs ? 2048 : ranks() <= 64 ? 448 : 0);
     const std::int64_t content = about.elements * size() * x_.most_parts();
@@ -121,9 +120,8 @@ class carrier {
       std::memcpy(&s, block_of(r), sizeof s);
       return s;
     };
-    const exchange_summary first = told_by(0);
-    for (int r = 1; r < ranks(); ++r)
-      if (const auto other = told_by(r); !same(other, first)) refuse(all().at(r), other, first);
+    exchange_summary first = told_by(0);
+    for (int r = 1; r < ranks(); ++r) compare(all().at(r), told_by(r), first, 0);
     if (with_header_) combine_told();
     else if (!in_chunks()) go_on();
   }
@@ -135,12 +133,14 @@ class carrier {
         told_.push_back(block_of(r) + header + j * elements * size());
     x_.combine_for_own([&](int i) { return told_[static_cast<std::size_t>(i)]; }, 0, elements);
   }
-  [[noreturn]] void refuse(int ordinal, const exchange_summary& other,
-                           const exchange_summary& first) const {
-    const std::string why =
-        how_it_differs(other, first, "replica 0") + "; all replicas have to do the same";
-    std::rethrow_exception(
-        error_of_replica(ordinal, x_.world_size(), std::make_exception_ptr(runtime_error(why))));
+  /// Throws unless a replica does what those before it do, `first` and others.
+  void compare(int ordinal, const exchange_summary& its, exchange_summary& theirs,
+               int first) const {
+    if (!same(its, theirs))
+      std::rethrow_exception(error_of_replica(
+          ordinal, x_.world_size(),
+          std::make_exception_ptr(runtime_error(how_it_differs(its, theirs, first)))));
+    add_program(theirs, its);
   }
 
   // Then all elements that are not in chunks, as many at a time as there is memory for.

@@ -22,13 +22,17 @@ class parts_of_exchange {
   void begin(const roster& all, std::span<const started> own) {
     all_ = &all;
     own_ = own;
-    about_ = summary_of(own[0].what);
+    about_ = about(0);
     how_ = about_.how == reduce_type::mean ? reduce_type::sum : about_.how;
     size_ = size_of(about_.type);
   }
   const roster& all() const { return *all_; }
   std::span<const started> own() const { return own_; }
   const exchange_summary& about() const { return about_; }
+  /// What a replica of this process has started.
+  exchange_summary about(int own) const {
+    return summary_of(own_[static_cast<std::size_t>(own)].what, all_->at(all_->rank) + own);
+  }
   reduce_type how() const { return how_; }  ///< as far as the tree goes
   std::int64_t element_size() const { return size_; }
   int ranks() const { return all_->ranks(); }

@@ -134,9 +134,14 @@ class rank_world final : public world {
       fail(state_->all.at(gone), "rank " + std::to_string(gone) + " has come to its end, where " +
                                      name(own) + " waits in " + what);
     else if (waited.count() > timeout_)
-      fail(ordinal(own), "waited " + channel::shown(timeout_) + " s in " + what + ", for " +
-                             (number == 0 ? "a replica of its own process"
-                                          : "rank " + channel_.life.behind(number)));
+      if (const std::string others = missing(number); !others.empty())  // they may have come by now
+        fail(ordinal(own),
+             "waited " + channel::shown(timeout_) + " s in " + what + ", for " + others);
+  }
+  [[gnu::cold]] std::string missing(std::uint64_t number) const {
+    if (number == 0) return "a replica of its own process";
+    const std::string ranks = channel_.life.behind(number);
+    return ranks.empty() ? ranks : "rank " + ranks;
   }
   [[gnu::cold]] void fail(int culprit, const std::string& why) noexcept {
     abort(culprit, std::make_exception_ptr(runtime_error(why)));
@@ -167,8 +172,8 @@ class rank_world final : public world {
     return std::current_exception();
   }
   [[gnu::cold]] std::string about(int own, const meeting& m) const {
-    return describe(summary_of(m.own[static_cast<std::size_t>(own)].what)) + ", exchange " +
-           std::to_string(m.number.load()) + " of its process";
+    return describe(summary_of(m.own[static_cast<std::size_t>(own)].what, ordinal(own))) +
+           ", exchange " + std::to_string(m.number.load()) + " of its process";
   }
   int ordinal(int own) const { return state_->all.at(state_->all.rank) + own; }
   std::string name(int own) const { return "replica " + std::to_string(ordinal(own)); }

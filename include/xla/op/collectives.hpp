@@ -37,7 +37,8 @@ struct collective {
 };
 
 /// The tensors of all replicas combined, element by element; with a root there alone, and zeros
-/// elsewhere.
+/// elsewhere. Where they are gradients it knows of which parameter, and replicas that bring those
+/// of others are told.
 struct all_reduce : collective {
   static constexpr auto name = "all_reduce";
   static constexpr bool bundled = true;  ///< plans start some together, and wait late
@@ -46,11 +47,12 @@ struct all_reduce : collective {
     reduce_type how{};
     detail::optional_number root{};
     detail::size_value world{};
-    XLA_ATTRIBUTES(how, root, world)
+    detail::optional_number parameter{};
+    XLA_ATTRIBUTES(how, root, world, parameter)
   };
   static constexpr shape shape_of(const shape_rule& r) { return r.in[0]; }
   static constexpr void gradient(auto& g) {
-    const auto [how, root, world] = g.attributes();
+    const auto [how, root, world, parameter] = g.attributes();
     if (root >= 0) return g.to(0, detail::apply_collective<broadcast>(g.grad(), {root, world}));
     if (how != reduce_type::sum && how != reduce_type::mean)
       return refuse_now(g.grad(),
@@ -82,7 +84,7 @@ struct all_gather : collective {
 };
 
 /// The tensors of all replicas combined, of which each gets its part along an axis: zeros behind
-/// the end.
+/// the end. As all_reduce, it knows of which parameter gradients are.
 struct reduce_scatter : collective {
   static constexpr auto name = "reduce_scatter";
   static constexpr bool computes = true;
@@ -90,16 +92,17 @@ struct reduce_scatter : collective {
     detail::axis_number axis{};
     reduce_type how{};
     detail::size_value part{};
-    XLA_ATTRIBUTES(axis, how, part)
+    detail::optional_number parameter{};
+    XLA_ATTRIBUTES(axis, how, part, parameter)
   };
   static constexpr shape shape_of(const shape_rule& r) {
     shape s = r.in[0];
-    const auto [axis, how, part] = r.attributes<reduce_scatter>();
+    const auto [axis, how, part, parameter] = r.attributes<reduce_scatter>();
     s[axis] = part;
     return s;
   }
   static constexpr void gradient(auto& g) {
-    const auto [axis, how, part] = g.attributes();
+    const auto [axis, how, part, parameter] = g.attributes();
     if (how != reduce_type::sum && how != reduce_type::mean)
       return refuse_now(g.grad(),
                         "backward: reduce_scatter has a gradient of a sum and of a mean alone; "
@@ -201,6 +204,12 @@ constexpr int global_ordinal() {
 /// behind the end.
 inline constexpr struct padded_t {
 } padded;
+
+/// Says of which of a model's parameters a gradient is, by its place in named_parameters(), from 0
+/// on: replicas that bring together those of different ones are told.
+struct GradientOf {
+  int parameter = -1;  ///< -1: of none
+};
 
 namespace detail {
 
@@ -307,6 +316,14 @@ constexpr Tensor<T, R> all_reduce(const Tensor<T, R>& x, reduce_type how = reduc
   detail::check_reduction<T>(how, {x.table(), {"all_reduce", who}});
   return detail::apply_collective<op::all_reduce>(x, {how, {}, world_size(x).extent()}, who);
 }
+/// The same of the replicas' gradients of a parameter.
+template <class T, int R>
+constexpr Tensor<T, R> all_reduce(const Tensor<T, R>& x, reduce_type how, GradientOf of,
+                                  caller who = here()) {
+  detail::check_reduction<T>(how, {x.table(), {"all_reduce", who}});
+  return detail::apply_collective<op::all_reduce>(
+      x, {how, {}, world_size(x).extent(), of.parameter}, who);
+}
 /// The same by PyTorch/XLA's names: "sum", "mean", "max", "min", "mul".
 template <class T, int R>
 constexpr Tensor<T, R> all_reduce(const Tensor<T, R>& x, std::string_view how,
@@ -350,16 +367,18 @@ constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim = 0
   const Size part = detail::equal_part(x, axis, scope);
   return detail::apply_collective<op::reduce_scatter>(x, {axis, how, part.extent()}, who);
 }
-/// The same of any size: parts are as large as the first, and zeros are behind the end.
+/// The same of any size: parts are as large as the first, and zeros are behind the end. Of
+/// gradients also which parameter's they are.
 template <class T, int R>
 constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim, reduce_type how,
-                                      padded_t, caller who = here()) {
+                                      padded_t, GradientOf of = {}, caller who = here()) {
   static_assert(R != 0, "xla::reduce_scatter: a tensor without axes cannot be shared out");
   const detail::size_scope scope{x.table(), {"reduce_scatter", who}};
   detail::check_reduction<T>(how, scope);
   const int axis = detail::checked_axis(x, scatter_dim, scope.site);
   const Size world = world_size(x), part = (x.size(axis) + world - 1) / world;
-  return detail::apply_collective<op::reduce_scatter>(x, {axis, how, part.extent()}, who);
+  return detail::apply_collective<op::reduce_scatter>(x, {axis, how, part.extent(), of.parameter},
+                                                      who);
 }
 
 /// Every replica's tensor in equal parts along an axis, part i for replica i, which joins what it

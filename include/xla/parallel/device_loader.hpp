@@ -99,6 +99,7 @@ class Dealer {
 
   void work(const data::BatchShare& share) noexcept {
     try {
+      use_all_cores();             // a device's thread has started this one
       const eager_mode_guard now;  // a batch is there when it is dealt
       deal(share);
     } catch (...) {

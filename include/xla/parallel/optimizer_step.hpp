@@ -45,10 +45,11 @@ inline std::size_t own_group(const ReplicaGroups& groups) {
 /// The sum of what a group's replicas have. All of the world take part in the sum of each group, as
 /// exchanges are everybody's; who is not in it adds zeros.
 template <class T, int R>
-Tensor<T, R> sum_in_group(const Tensor<T, R>& mine, std::size_t groups, std::size_t own) {
+Tensor<T, R> sum_in_group(const Tensor<T, R>& mine, GradientOf of, std::size_t groups,
+                          std::size_t own) {
   Tensor<T, R> sum;
   for (std::size_t i = 0; i < groups; ++i) {
-    const auto of_group = all_reduce(i == own ? mine : zeros_like(mine), reduce_type::sum);
+    const auto of_group = all_reduce(i == own ? mine : zeros_like(mine), reduce_type::sum, of);
     if (i == own) sum = of_group;
   }
   return sum;
@@ -67,7 +68,8 @@ constexpr void reduce_all(Optimizer& optimizer, const auto& reduce) {
   std::size_t count = 0;
   for_each_parameter(optimizer.model(), [&](auto& p) { gradients[count++] = p.grad(); });
   for (std::size_t i = count; i-- > 0;)
-    if (gradients[i].defined()) gradients[i] = reduce(gradients[i]);
+    if (gradients[i].defined())
+      gradients[i] = reduce(gradients[i], GradientOf{static_cast<int>(i)});
   count = 0;
   for_each_parameter(optimizer.model(), [&](auto& p) {
     if (const gradient& g = gradients[count++]; g.defined()) p.set_grad(g);
@@ -78,12 +80,15 @@ constexpr void reduce_all(Optimizer& optimizer, const auto& reduce) {
 
 /// Puts their mean over all replicas in the place of the gradients of an optimizer's model: the
 /// sum times 1 / world_size(). By itself where something comes between that and the step, as
-/// clipping by the norm of the whole gradient does; `optimizer_step` does both. With groups the sum
-/// is that of the replica's group, and still times 1 / world_size(), as in PyTorch/XLA; they are
-/// for eager and traced mode.
+/// clipping by the norm of the whole gradient does; `optimizer_step` does both. All replicas have
+/// gradients of the same parameters; else all throw `xla::replica_error`, which names a parameter
+/// by its place in named_parameters(), from 0 on. With groups the sum is that of the replica's
+/// group, and still times 1 / world_size(), as in PyTorch/XLA; they are for eager and traced mode.
 template <class Optimizer>
 constexpr void reduce_gradients(Optimizer& optimizer, const ReplicaGroups& groups = {}) {
-  const auto mean = [](const auto& gradient) { return all_reduce(gradient, reduce_type::mean); };
+  const auto mean = [](const auto& gradient, GradientOf parameter) {
+    return all_reduce(gradient, reduce_type::mean, parameter);
+  };
   if (__builtin_is_constant_evaluated()) {
     if (!groups.empty())
       throw std::logic_error("xla: a compiled body is one for all replicas: it has no groups");
@@ -94,8 +99,8 @@ constexpr void reduce_gradients(Optimizer& optimizer, const ReplicaGroups& group
       const auto own = parallel::detail::own_group(groups);
       using T = typename Optimizer::value_type;
       const T share = T{1} / static_cast<T>(world_size());
-      parallel::detail::reduce_all(optimizer, [&](const auto& gradient) {
-        return parallel::detail::sum_in_group(gradient, groups.size(), own) * share;
+      parallel::detail::reduce_all(optimizer, [&](const auto& gradient, GradientOf parameter) {
+        return parallel::detail::sum_in_group(gradient, parameter, groups.size(), own) * share;
       });
     });
   }

@@ -23,6 +23,7 @@ struct basic_devices {
   /// This thread works on a device, and on its cores; the result is for leave().
   static int enter(int device);
   static void leave(int before);
+  static void use_all_cores();
   [[noreturn]] static void refuse(int index, const call_site& site);
 };
 template <class T>
@@ -96,6 +97,13 @@ inline std::vector<std::string> get_xla_supported_devices() {
   std::vector<std::string> all;
   for (const Device& d : devices<In>()) all.push_back(d.str());
   return all;
+}
+
+/// Lets this thread run on all cores of the process from here on. One that is started within a
+/// device_guard is else kept on those of the device.
+template <class In = void>
+void use_all_cores() {
+  detail::devices_of<In>::use_all_cores();
 }
 
 /// Within a scope this thread works on a device, where the system allows on its cores alone: what

@@ -47,9 +47,12 @@ class basic_exchange_runner final : public plan_exchanges {
     if (s.kind == step_kind::wait) return world.wait(std::exchange(ticket, 0));
     const int* const operands = &p.operands[s.first_operand];
     later<In, list<exchange_piece>> pieces(s.inputs);
-    for (int k = 0; k < s.inputs; ++k)
-      pieces[k] = {table[operands[k]], table[operands[s.inputs + k]],
-                   detail::count(p.operand_shapes[s.first_shape + k])};
+    for (int k = 0; k < s.inputs; ++k) {
+      const int sum = operands[s.inputs + k];
+      pieces[k] = {table[operands[k]], table[sum],
+                   detail::count(p.operand_shapes[s.first_shape + k]),
+                   p.source.values[sum].template attributes<op::all_reduce>().parameter};
+    }
     exchange e;
     e.what = exchange::kind::all_reduce;
     e.how = unpack<op::all_reduce::attributes>(s.attr).how;
@@ -91,10 +94,32 @@ class basic_exchange_runner final : public plan_exchanges {
   list<std::uint64_t> tickets_;  // of what is under way; or 0
 };
 
+/// States that are written whatever others do, such as counts of steps and running statistics, get
+/// their values in the end: they are as they were where a replica waits in vain.
+template <class In>
+[[gnu::cold]] void write_in_the_end(later<In, plan>& of) {
+  const program& p = of.source;
+  list<char> exchanged(p.count.values, false);
+  for (int i = 0; i < p.count.steps; ++i) {
+    const step& s = p.steps[i];
+    bool after = s.exchanges;
+    for (int k = 0; k < s.inputs; ++k) after |= exchanged[of.base[p.inputs[s.first_input + k]]];
+    for (int k = 0; k < s.outputs; ++k) exchanged[p.outputs[s.first_output + k]] = after;
+  }
+  for (int i = 0; i < p.count.writes; ++i) {
+    const write& w = p.writes[i];
+    const int value = of.base[w.value];
+    if (w.gradient || of.copies[i] >= 0 || exchanged[value]) continue;
+    of.places[value].where = place::arena;
+    of.copies[i] = w.value;
+  }
+}
+
 template <class In>
 [[gnu::cold]] void identify_plan(plan_steps& p) {
-  if (world_now() > 1)
-    p.of.exchanges = std::make_unique<basic_exchange_runner<In>>(fingerprint_of<In>(p.of));
+  if (world_now() == 1) return;
+  p.of.exchanges = std::make_unique<basic_exchange_runner<In>>(fingerprint_of<In>(p.of));
+  write_in_the_end<In>(p.of);
 }
 XLA_INSTANCE(void identify_plan<void>(plan_steps&));
 

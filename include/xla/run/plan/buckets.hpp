@@ -75,7 +75,8 @@ class basic_bucket_finder {
   /// All_reduces that may start together: they combine the same type alike, and as many exchanges
   /// wait for each, one after the other, so that none waits for another.
   struct kind {
-    const node* of;
+    dtype type;
+    reduce_type how;
     int before;
     int left = 0;   ///< that are in no bucket yet
     int open = -1;  ///< the bucket that takes more
@@ -204,9 +205,10 @@ class basic_bucket_finder {
   kind& kind_of(int i) {
     const int sum = output(p_.steps[i], 0);
     const node& n = p_.values[sum];
+    const reduce_type how = n.template attributes<op::all_reduce>().how;
     for (kind& k : kinds_)
-      if (k.of->type == n.type && k.of->attr == n.attr && k.before == before_[sum]) return k;
-    return kinds_.emplace_back(kind{&n, before_[sum]});
+      if (k.type == n.type && k.how == how && k.before == before_[sum]) return k;
+    return kinds_.emplace_back(kind{n.type, how, before_[sum]});
   }
 
   /// The step to go on with when all the others wait: first what other exchanges wait for, then

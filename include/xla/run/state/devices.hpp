@@ -47,6 +47,7 @@ class basic_cores {
   /// Where this thread may run, to be let go there again.
   [[gnu::cold]] void note_thread() { of_thread = cores_of_thread(); }
   [[gnu::cold]] void let_go() { sched_setaffinity(0, sizeof of_thread, &of_thread); }
+  [[gnu::cold]] void keep_on_all() const { sched_setaffinity(0, sizeof all_, &all_); }
 
  private:
   [[gnu::cold]] static cpu_set_t cores_of_thread() {
@@ -117,7 +118,7 @@ template <class In>
 template <class In>
 [[gnu::cold]] int basic_devices<In>::enter(int device) {
   count();  // where nobody has asked yet
-  const int before = this_thread.chose ? this_thread.number : -1;
+  const int own = this_thread.number, before = this_thread.chose ? own : ~own;
 #if defined(__linux__)
   if (!this_thread.chose && kernel::detail::keep_on_cores.load())
     basic_cores<In>::instance().note_thread();
@@ -132,9 +133,16 @@ template <class In>
 [[gnu::cold]] void basic_devices<In>::leave(int before) {
   if (before >= 0) return void(enter(before));
   this_thread.chose = false;
-  work_on<In>(device_of(0));
+  work_on<In>(device_of(~before));  // that of what it is about, as in a rule of gradients
 #if defined(__linux__)
   if (kernel::detail::keep_on_cores.load()) basic_cores<In>::instance().let_go();
+#endif
+}
+
+template <class In>
+[[gnu::cold]] void basic_devices<In>::use_all_cores() {
+#if defined(__linux__)
+  if (kernel::detail::keep_on_cores.load()) basic_cores<In>::instance().keep_on_all();
 #endif
 }
 

@@ -76,10 +76,13 @@ class basic_traced_graph {
       leave(*t);
     }
   }
-  /// The graph cannot run: cells go back to their last value, other tensors say so when read.
+  /// The graph cannot run: cells go back to their last value, other tensors say so when read. No
+  /// gradient flows through them: a parameter's own would hold the parameter for ever.
   [[gnu::cold]] void fail() noexcept {
     for (auto& t : nodes_) {
       t->failed = true;
+      for (auto& in : t->in) in.reset();
+      t->arity = 0;
       leave(*t);
     }
   }

@@ -33,16 +33,20 @@ class basic_meeting {
     contribution& c = from_[ordinal];
     c.pieces.assign(0, {});
     c.pieces.append(e.pieces, e.pieces + e.piece_count);
-    c.about = summary_of(e);
+    c.about = summary_of(e, ordinal);
     c.came = true;
     if (++arrived_ < from_.size()) return false;
     prepare(e);
     return true;
   }
-  /// The first replica that does something else than replica 0; -1 if none does.
-  int stranger() const {
-    for (int i = 1; i < from_.size(); ++i)
-      if (!same(from_[i].about, from_[0].about)) return i;
+  /// The first replica that does something else than those before it, and what these do; -1 if
+  /// none does.
+  int stranger(exchange_summary& all) const {
+    all = from_[0].about;
+    for (int i = 1; i < from_.size(); ++i) {
+      if (!same(from_[i].about, all)) return i;
+      add_program(all, from_[i].about);
+    }
     return -1;
   }
   void open() { complete_.store(true, std::memory_order_release); }

@@ -20,6 +20,7 @@ struct exchange_piece {
   const void* in = nullptr;
   void* out = nullptr;
   std::int64_t count = 0;  ///< elements: of one block, where there is one for each replica
+  int parameter = -1;      ///< of a model, whose gradient it is; -1: it is none
 };
 
 struct replica_pair {

@@ -83,8 +83,9 @@ class basic_exchange_run {
     with_.run(e_);
   }
   void all_reduce() {
-    const auto [how, root, world] = call_.attributes<op::all_reduce>();
+    const auto [how, root, world, parameter] = call_.attributes<op::all_reduce>();
     e_.how = how;
+    piece_.parameter = parameter;
     go(kind::all_reduce);
     if (root >= 0 && root != with_.ordinal)
       std::memset(call_.out, 0, static_cast<std::size_t>(piece_.count * bytes_));
@@ -99,8 +100,9 @@ class basic_exchange_run {
     if (!direct) blocks.put_in(piece_.out, call_.out, with_.world_size);
   }
   void reduce_scatter() {
-    const auto [axis, how, part] = call_.attributes<op::reduce_scatter>();
+    const auto [axis, how, part, parameter] = call_.attributes<op::reduce_scatter>();
     e_.how = how;
+    piece_.parameter = parameter;
     const replica_blocks blocks(call_.in_shapes[0], axis, part, bytes_);
     if (!blocks.in_order(with_.world_size)) {
       void* const apart = scratch<op::reduce_scatter>(piece_.count);

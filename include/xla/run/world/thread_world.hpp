@@ -62,10 +62,10 @@ class basic_thread_world final : public world {
     auto hold = held();
     later<In, meeting>& m = of_ticket(ticket);
     if (!m.arrive(ordinal, e)) return;
-    if (const int other = m.stranger(); other >= 0) {
+    exchange_summary all;
+    if (const int other = m.stranger(all); other >= 0) {
       hold.unlock();
-      end(other, join({how_it_differs(m.about(other), m.about(0), "replica 0"),
-                       "; all replicas have to do the same"}));
+      end(other, how_it_differs(m.about(other), all, 0));
     }
     m.open();
     if (sleepers_ > 0) changed_.notify_all();
@@ -95,9 +95,10 @@ class basic_thread_world final : public world {
     auto hold = held();
     later<In, meeting>& m = of_ticket(ticket);
     hold.unlock();
-    if (!await([&] { return m.complete(); }, timeout_))
-      end(ordinal, "waited " + shown(timeout_) + " s in " + describe(m.about(ordinal)) + " for " +
-                       missing(m));
+    while (!await([&] { return m.complete(); }, timeout_))
+      if (const std::string others = missing(m); !others.empty())  // they may have come by now
+        end(ordinal, join({"waited ", shown(timeout_), " s in ", describe(m.about(ordinal)),
+                           " for ", others}));
     if (!m.done()) work(ordinal, m);
     await([&] { return m.done(); }, forever);
     leave(m);
