@@ -488,4 +488,14 @@ set(XLA_EXT_HEADERS
   xla/ext/safetensors_index.hpp
   xla/ext/safetensors_types.hpp
   xla/ext/sentencepiece.hpp
+  xla/ext/stablehlo.hpp
+  xla/ext/stablehlo/form.hpp
+  xla/ext/stablehlo/forms_matmul.hpp
+  xla/ext/stablehlo/forms_movement.hpp
+  xla/ext/stablehlo/lane.hpp
+  xla/ext/stablehlo/pending.hpp
+  xla/ext/stablehlo/program.hpp
+  xla/ext/stablehlo/table.hpp
+  xla/ext/stablehlo/types.hpp
+  xla/ext/stablehlo/writer.hpp
 )

@@ -241,6 +241,7 @@ class CompiledModule : detail::compiled_base<Call> {
   using compiled_module_type = M;
   CompiledModule(M& module, CompileOptions options)
       : detail::compiled_base<Call>(std::move(options)), module_(&module) {}
+  M& module() const { return *module_; }
   template <class... A>
   auto operator()(A&&... a) {
     if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) {

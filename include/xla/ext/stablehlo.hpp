@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Step functions as text for XLA's compiler and every tool that reads StableHLO.
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "xla/compile.hpp"
+#include "xla/ext/stablehlo/program.hpp"
+#include "xla/run/call/print_stage.hpp"
+#include "xla/run/call/signature_cache.hpp"
+#include "xla/run/trace/runtime.hpp"
+
+namespace xla {
+namespace detail {
+
+/// What one call of a function would run, as text: the captured graph by all passes that an engine
+/// wants, at the sizes of the arguments.
+template <class In = void>
+std::string stablehlo_text(const graph_view& captured, Passes wanted, const double* facts,
+                           const call_arguments& arguments) {
+  later<In, basic_graph_copy<In>> g(captured);
+  later<In, pass_state> s(g, g.roots(), true);
+  later<In, lowered_graph> lowered;
+  lowered.build(s, wanted & without<"recompute", "layouts", "rows", "fuse">);
+  const program& p = lowered.view();
+
+  prepare_for_plans<In>();
+  later<In, signature_cache> as_called(p, nullptr, nullptr);
+  later<In, bound_call> call;
+  later<In, call_binder> binder(call);
+  arguments.visit(arguments.addresses, binder);
+  check_facts<In>(facts, call, arguments);
+  if (call.differentiable && as_called.collects_gradients()) check_inputs<In>(p, call, arguments);
+  if (as_called.misses_gradients()) note_absent<In>(p, call, arguments);
+  if (as_called.changes_arguments())
+    check_repeats<In>(p, call, arguments, as_called.tells_tensors());
+  check_fixed_sizes<In>(p, call, arguments);
+  check_sizes<In>(p, call, arguments);
+  check_absent<In>(p, call, arguments);
+  return write_stablehlo(size_program<In>(p, shapes_of<In>(call), call.absent)).text;
+}
+
+template <class F, class... A>
+std::string stablehlo_of(A&&... a) {
+  if constexpr (constexpr auto& why = call_refusal<F, argument_of<A&&>...>; !why.empty()) {
+    refuse<why>();
+    return {};
+  } else {
+    using captured = static_program<F, argument_of<A&&>...>;
+    if constexpr (captured::why.empty()) {
+      void* const addresses[] = {const_cast<bare<A>*>(std::addressof(a))..., nullptr};
+      return stablehlo_text<later<F, void>>(printed_program<F, argument_of<A&&>...>::graph.view(),
+                                            passes_of<F>, captured::kept.facts.data(),
+                                            {addresses, &arguments_of<bare<A>...>::visit});
+    } else {
+      refuse<captured::why>();
+      return {};
+    }
+  }
+}
+template <class F, class... A>
+std::string stablehlo_of(const Compiled<F>&, A&&... a) {
+  return stablehlo_of<F>(std::forward<A>(a)...);
+}
+template <class M, class Call, class... A>
+std::string stablehlo_of(const CompiledModule<M, Call>& f, A&&... a) {
+  return stablehlo_of<Call>(f.module(), std::forward<A>(a)...);
+}
+
+}  // namespace detail
+
+/// What a call of a compiled function, or of what xla::compile() takes, with these arguments
+/// computes, as StableHLO: a module with one function, main, in MLIR's generic form. The arguments
+/// of main are the tensors that the call reads: for each that the arguments hold, in their order,
+/// its value, then its gradient; numbers (Scalar) are tensors without axes; then seed and offset,
+/// the bits of two ui64, for each draw of random numbers. Its results are what the call writes,
+/// with `tf.aliasing_output` where a new value may take the old one's memory, then what the
+/// function returns. Runs nothing.
+///
+/// Numbers are those of a call to rounding; random ones the same bits. XLA's own processor backend
+/// lets maximum lose NaN unless xla_cpu_enable_fast_min_max is false. An op that StableHLO cannot
+/// say, and arguments that a call refuses, are a runtime_error.
+template <class F, class... A>
+std::string stablehlo(F&& f, A&&... a) {
+  using Function = std::remove_cvref_t<F>;
+  if constexpr (requires { detail::stablehlo_of(f, std::forward<A>(a)...); }) {
+    return detail::stablehlo_of(f, std::forward<A>(a)...);
+  } else if constexpr (detail::compilable<Function, std::is_lvalue_reference_v<F>>()) {
+    if constexpr (detail::described<Function>)
+      return detail::stablehlo_of<detail::call_module>(f, std::forward<A>(a)...);
+    else return detail::stablehlo_of<Function>(std::forward<A>(a)...);
+  } else return {};
+}
+
+}  // namespace xla

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "xla/ext/stablehlo/form.hpp"
+#include "xla/op/matmul.hpp"
+
+namespace xla::detail::hlo {
+
+/// How exactly a device multiplies what is float32: as that, where it could do with less.
+inline std::string precision() {
+  return "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]";
+}
+
+/// Axes are named, so nothing is turned; one matrix serves all products without being repeated.
+template <>
+struct form<op::matmul> {
+  static value write(writer& w, const form_call& f) {
+    const auto [ta, tb] = f.attributes<op::matmul>();
+    value a = f.in(0), b = f.in(1);
+    const bool one_for_all = b.type.dims.rank == 2;
+    if (!one_for_all) {
+      a = spread(w, a, f.out().dims);
+      b = spread(w, b, f.out().dims);
+    }
+    shape batch;
+    for (int i = 0; !one_for_all && i < a.type.dims.rank - 2; ++i) batch.push(i);
+    const shape from_a{1, {a.type.dims.rank - (ta ? 2 : 1)}};
+    const shape from_b{1, {b.type.dims.rank - (tb ? 1 : 2)}};
+    const std::string axes = "lhs_batching_dimensions = [" + commas(batch) +
+                             "], rhs_batching_dimensions = [" + commas(batch) +
+                             "], lhs_contracting_dimensions = [" + commas(from_a) +
+                             "], rhs_contracting_dimensions = [" + commas(from_b) + "]";
+    return w.op("dot_general", {a, b}, f.out(),
+                "dot_dimension_numbers = #stablehlo.dot<" + axes + ">, " + precision());
+  }
+
+ private:
+  // A matrix for each of the products.
+  static value spread(writer& w, const value& v, const shape& out) {
+    shape dims = out;
+    for (int i = 1; i <= 2; ++i) dims[out.rank - i] = v.type.dims[v.type.dims.rank - i];
+    return w.to(v, dims);
+  }
+};
+
+}  // namespace xla::detail::hlo

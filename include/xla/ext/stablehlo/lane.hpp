@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <numbers>
+
+#include "xla/ext/stablehlo/writer.hpp"
+
+namespace xla::detail::hlo {
+
+/// What an op's kernel computes with where it is to be written instead of run: each of its steps
+/// becomes a line. It has what kernel::vec has, and the same meaning.
+class lane {
+ public:
+  lane(writer& to, const value& v) : w(&to), v(v) {}
+
+  writer* w;
+  value v;
+
+  lane like(double x) const {
+    lane made(*w, w->constant(x, v.type.of, v.type.dims));
+    made.number_ = x == x;
+    return made;
+  }
+
+  friend lane operator+(const lane& a, const lane& b) { return a.with("add", b); }
+  friend lane operator-(const lane& a, const lane& b) { return a.with("subtract", b); }
+  friend lane operator*(const lane& a, const lane& b) { return a.with("multiply", b); }
+  /// By zero integers give zero, where XLA has -1.
+  friend lane operator/(const lane& a, const lane& b) {
+    const lane quotient = a.with("divide", b);
+    if (is_float(a.v.type.of)) return quotient;
+    return (b == b.like(0)).select(b.like(0), quotient);
+  }
+  lane operator-() const { return with("negate"); }
+  friend lane operator==(const lane& a, const lane& b) { return a.is("EQ", b); }
+  friend lane operator!=(const lane& a, const lane& b) { return a.is("NE", b); }
+  friend lane operator<(const lane& a, const lane& b) { return a.is("LT", b); }
+  friend lane operator<=(const lane& a, const lane& b) { return a.is("LE", b); }
+  friend lane operator>(const lane& a, const lane& b) { return a.is("GT", b); }
+  friend lane operator>=(const lane& a, const lane& b) { return a.is("GE", b); }
+  // Of truths.
+  friend lane operator&&(const lane& a, const lane& b) { return a.with("and", b); }
+  friend lane operator||(const lane& a, const lane& b) { return a.with("or", b); }
+  lane operator!() const { return with("not"); }
+  lane select(const lane& a, const lane& b) const { return {*w, w->select(v, a.v, b.v)}; }
+
+  /// The larger; this when one is NaN, which StableHLO's maximum has only where the other is none.
+  lane max(const lane& b) const {
+    return b.number_ || !is_float(v.type.of) ? with("maximum", b) : (b > *this).select(b, *this);
+  }
+  lane min(const lane& b) const {
+    return b.number_ || !is_float(v.type.of) ? with("minimum", b) : (b < *this).select(b, *this);
+  }
+  lane max_nan(const lane& b) const { return with("maximum", b); }
+  lane min_nan(const lane& b) const { return with("minimum", b); }
+  lane abs() const { return is_unsigned(v.type.of) ? *this : with("abs"); }
+  lane sqrt() const { return with("sqrt"); }
+  lane rsqrt() const { return with("rsqrt"); }
+  lane floor() const { return with("floor"); }
+  lane ceil() const { return with("ceil"); }
+  lane round() const { return with("round_nearest_even"); }
+  lane trunc() const { return (*this < like(0)).select(ceil(), floor()); }
+  /// Of integers divided by zero 0, where XLA has this.
+  lane fmod(const lane& b) const {
+    const lane rest = with("remainder", b);
+    return is_float(v.type.of) ? rest : (b == b.like(0)).select(b.like(0), rest);
+  }
+  lane exp() const { return with("exponential"); }
+  lane log() const { return with("log"); }
+  lane expm1() const { return with("exponential_minus_one"); }
+  lane log1p() const { return with("log_plus_one"); }
+  lane tanh() const { return with("tanh"); }
+  lane sin() const { return with("sine"); }
+  lane cos() const { return with("cosine"); }
+  lane atan2(const lane& x) const { return with("atan2", x); }
+  lane erf() const { return with("chlo.erf"); }
+  lane erfc() const { return with("chlo.erfc"); }
+  lane ndtr() const { return (*this * like(-1 / std::numbers::sqrt2)).erfc() * like(0.5); }
+  /// Integers to a negative power are 0, but for 1 and -1.
+  lane pow(const lane& y) const {
+    const lane power = with("power", y);
+    if (is_float(v.type.of) || is_unsigned(v.type.of)) return power;
+    const lane zero = like(0), one = like(1), minus = like(-1);
+    const lane sign = (y.with("and", one) == one).select(*this, one);
+    const lane inverse = (*this == one || *this == minus).select(sign, zero);
+    return (y < zero).select(inverse, power);
+  }
+
+ private:
+  lane with(std::string_view op) const { return {*w, w->map(op, v)}; }
+  lane with(std::string_view op, const lane& b) const { return {*w, w->map(op, v, b.v)}; }
+  lane is(std::string_view how, const lane& b) const { return {*w, w->compare(how, v, b.v)}; }
+
+  bool number_ = false;  // known not to be NaN
+};
+
+}  // namespace xla::detail::hlo

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "xla/base/error.hpp"
+#include "xla/base/join.hpp"
+#include "xla/base/list.hpp"
+#include "xla/ext/stablehlo/table.hpp"
+#include "xla/run/plan/sized.hpp"
+
+namespace xla::detail {
+
+/// An argument of a program's text.
+struct stablehlo_argument {
+  enum class role : std::uint8_t {
+    value,     ///< a slot's value at entry
+    gradient,  ///< its gradient
+    number,    ///< a slot's number
+    draw,      ///< where a random op's numbers begin: seed and offset, the bits of two ui64
+    room,      ///< memory for an output, which is not read
+  };
+  role is = role::value;
+  int number = 0;  ///< the slot, the draw, the output
+  hlo::tensor_type type;
+  int output = -1;  ///< the output that takes its memory; -1: none
+};
+
+/// A program as StableHLO's text. Its results are the program's writes, then its results; its
+/// arguments those of each slot, then the draws, then the room.
+struct stablehlo_program {
+  std::string text;
+  list<stablehlo_argument> arguments;
+};
+
+namespace hlo {
+
+/// Writes one program.
+class program_writer {
+ public:
+  program_writer(const sized_program& p, bool rooms) : p_(p), values_(p.source.count.values) {
+    add_slots();
+    for (int r = 0; r < p_.counters.size(); ++r)
+      draws_.push_back(add({.is = role::draw, .number = r, .type = {element::i64, {1, {2}}}}));
+    give_memory(rooms);
+    find_wanted();
+    for (int v = 0; v < p_.source.count.values; ++v)
+      if (wanted_[v]) write(v);
+  }
+  stablehlo_program take() { return {module_text(), std::move(arguments_)}; }
+
+ private:
+  using role = stablehlo_argument::role;
+
+  const node& at(int v) const { return p_.source.values[v]; }
+  int outputs() const { return p_.source.count.writes + p_.source.count.results; }
+  tensor_type type_of(int v) const { return {element_of(at(v).type), p_.shapes[v]}; }
+
+  value add(const stablehlo_argument& a) {
+    arguments_.push_back(a);
+    return {-1, arguments_.size() - 1, -1, a.type};
+  }
+  void add_slots() {
+    for (int i = 0; i < p_.source.count.slots; ++i) {
+      const program_slot& s = p_.source.slots[i];
+      if (s.kind == slot_kind::scalar) add_number_of(i);
+      if (s.leaf >= 0) add_leaf(s.leaf, role::value, i);
+      if (s.grad_leaf >= 0) add_leaf(s.grad_leaf, role::gradient, i);
+    }
+  }
+  void add_number_of(int slot) {
+    for (int v = 0; v < p_.source.count.values; ++v)
+      if (detail::is<op::scalar>(at(v)) && at(v).attributes<op::scalar>().slot == slot)
+        add_leaf(v, role::number, slot);
+  }
+  void add_leaf(int v, role is, int slot) {
+    values_[v] = list_of({add({.is = is, .number = slot, .type = type_of(v)})});
+  }
+
+  // An output takes the memory of what it replaces, or has room of its own.
+  void give_memory(bool rooms) {
+    for (int i = 0; i < outputs(); ++i) {
+      const tensor_type type = type_of(output_of(p_.source, i));
+      stablehlo_argument* const old = i < p_.source.count.writes ? replaced(i, type) : nullptr;
+      if (old) old->output = i;
+      else if (rooms) add({.is = role::room, .number = i, .type = type, .output = i});
+    }
+  }
+  stablehlo_argument* replaced(int i, const tensor_type& type) {
+    const detail::write& w = p_.source.writes[i];
+    const role is = w.gradient ? role::gradient : role::value;
+    for (stablehlo_argument& a : arguments_)
+      if (a.is == is && a.number == w.slot && a.type == type && a.output < 0) return &a;
+    return nullptr;
+  }
+
+  void find_wanted() {
+    wanted_.assign(p_.source.count.values, false);
+    for (int i = 0; i < outputs(); ++i) wanted_[output_of(p_.source, i)] = true;
+    for (int v = p_.source.count.values - 1; v >= 0; --v)
+      if (wanted_[v])
+        for (int k = 0; k < at(v).arity; ++k) wanted_[at(v).in[k]] = true;
+  }
+
+  void write(int v) {
+    const node& n = at(v);
+    if (!values_[v].empty() || detail::is<op::more>(n)) return;
+    if (detail::is<op::output>(n)) {
+      const value& one = values_[n.in[0]][n.attributes<op::output>().number];
+      values_[v] = list_of({one});
+      return;
+    }
+    const form_entry& form = find_form(*n.op);
+    if (!form.write)
+      throw runtime_error(join({"xla::stablehlo: ", n.op->name, ": ", form.refused}));
+    list<value> inputs;
+    each_input(
+        n, [this](int in) -> const node& { return at(in); },
+        [&](int in) { inputs.push_back(values_[in][0]); });
+    lines_.begin(v);
+    values_[v] = form.write(lines_, form_call(p_, v, std::move(inputs), draws_.data()));
+  }
+
+  std::string module_text() const {
+    std::string out = "module @xla {\n  func.func public @main(";
+    for (int i = 0; i < arguments_.size(); ++i) add_argument(out, i);
+    out += ") -> (";
+    add_outputs(out);
+    out += ") {\n";
+    out += lines_.text();
+    out += "    func.return";
+    if (outputs() > 0) {
+      for (int i = 0; i < outputs(); ++i) {
+        out += i > 0 ? ", " : " ";
+        writer::add_name(out, values_[output_of(p_.source, i)][0]);
+      }
+      out += " : ";
+      add_outputs(out);
+    }
+    return out += "\n  }\n}\n";
+  }
+  void add_argument(std::string& out, int i) const {
+    const stablehlo_argument& a = arguments_[i];
+    if (i > 0) out += ", ";
+    writer::add_name(out, {-1, i, -1, a.type});
+    out += ": ";
+    add_type(out, a.type);
+    if (a.output < 0) return;
+    out += " {tf.aliasing_output = ";
+    add_number(out, a.output);
+    out += " : i32}";
+  }
+  void add_outputs(std::string& out) const {
+    for (int i = 0; i < outputs(); ++i) {
+      if (i > 0) out += ", ";
+      add_type(out, type_of(output_of(p_.source, i)));
+    }
+  }
+
+  const sized_program& p_;
+  writer lines_;
+  list<stablehlo_argument> arguments_;
+  list<value> draws_;
+  list<list<value>> values_;  // per value of the program: what its node made
+  list<char> wanted_;
+};
+
+}  // namespace hlo
+
+/// The first op of a program that cannot be written; nullptr: there is none.
+inline const op_info* without_stablehlo(const program& p) {
+  for (int v = 0; v < p.count.values; ++v) {
+    const hlo::form_entry& form = hlo::find_form(*p.values[v].op);
+    if (!form.write && !form.refused.empty()) return p.values[v].op;
+  }
+  return nullptr;
+}
+/// The sentence about it.
+inline std::string_view why_not_stablehlo(const op_info& op) { return hlo::find_form(op).refused; }
+
+/// A program of known sizes, an op a step, as text. With rooms each output has memory of its own
+/// among the arguments, where it replaces none. One with an op that cannot be written is a
+/// runtime_error, by its name.
+inline stablehlo_program write_stablehlo(const sized_program& p, bool rooms = false) {
+  return hlo::program_writer(p, rooms).take();
+}
+
+}  // namespace xla::detail
