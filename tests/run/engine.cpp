@@ -15,10 +15,12 @@ namespace {
 
 std::int64_t count(const char* name) { return xla::counter_value(name).value_or(0); }
 
-/// An engine that cannot sort.
+/// An engine that cannot sort. One of the two runs the ops of eager mode too.
 class unsorted final : public xla::detail::common_engine {
  public:
-  std::string_view name() const override { return "unsorted"; }
+  explicit unsorted(const char* name, bool eager = false) : name_(name), eager_(eager) {}
+  std::string_view name() const override { return name_; }
+  bool runs_single_ops() const override { return eager_; }
   const xla::detail::op_info* lacks(const xla::detail::program& ops) const override {
     for (int v = 0; v < ops.count.values; ++v)
       if (xla::detail::is<xla::op::argsort>(ops.values[v])) return ops.values[v].op;
@@ -27,9 +29,14 @@ class unsorted final : public xla::detail::common_engine {
   std::unique_ptr<xla::detail::executable> make(xla::detail::sized_program&& p) const override {
     return std::make_unique<xla::detail::basic_interpreted<void>>(*this, std::move(p), false);
   }
+
+ private:
+  const char* name_;
+  bool eager_;
 };
-unsorted without_sort;
-const bool added = xla::detail::engine_list<void>::add(without_sort);
+unsorted without_sort("unsorted"), op_by_op("unsorted, eager", true);
+const bool added = xla::detail::engine_list<void>::add(without_sort) &&
+                   xla::detail::engine_list<void>::add(op_by_op);
 
 struct seeded {
   seeded() { xla::manual_seed(5); }
@@ -144,6 +151,61 @@ TEST_CASE("what an engine lacks is told by name, or runs as planned and is count
   CHECK(count("Engine::unsorted") == 0);
   const auto y = (exp(x) * 2).to_vector();
   CHECK(count("Engine::unsorted") == 1);
+}
+
+TEST_CASE("a compiled function's own engine, whatever runs the others") {
+  const xla::eager_mode_guard eager;
+  auto f = [](auto& x) { return exp(x) * 2; };
+  auto x = numbers<float>({3, 5});
+  const auto wanted = f(x).to_vector();
+  xla::clear_all();
+  auto planned = xla::compile(f, {.engine = "plan"});
+  auto interpreted = xla::compile(f, {.engine = xla::Engine("interpreter")});
+  CHECK(interpreted(x).to_vector() == wanted);
+  CHECK(count("Engine::interpreter") == 1);
+  const on_engine chosen("interpreter");
+  CHECK(planned(x).to_vector() == wanted);
+  CHECK(count("Engine::interpreter") == 1);
+  const on_engine given("unsorted");
+  xla::set_engine(xla::Engine("plan"));
+  CHECK(xla::engine_name() == "plan");
+  CHECK(interpreted(x).to_vector() == wanted);
+  CHECK(count("Engine::interpreter") == 2);
+  CHECK_THROWS_WITH(xla::compile(f, {.engine = "none"}), test::contains("no engine none"));
+}
+
+TEST_CASE("an engine runs the ops of eager mode, each as a program of its own") {
+  const xla::eager_mode_guard eager;
+  trained plan_trained;
+  auto step = [](auto&... x) { return test::step_fn(x...); };
+  const auto planned = plan_trained.train(step);
+  auto x = numbers<float>({3, 5});
+  const auto joined = [&] { return xla::cat<1>(x, exp(x), x + 1, x * x, x).to_vector(); };
+  const auto wanted = joined();
+  const auto draw = [] {
+    xla::manual_seed(3);
+    return (xla::rand({4}) + xla::rand({4})).to_vector();
+  };
+  const auto drawn = draw();
+
+  const on_engine chosen("unsorted, eager");
+  xla::clear_all();
+  trained t;
+  CHECK(t.train(step).difference(planned) == "");
+  const auto runs = count("Engine::unsorted, eager");
+  CHECK(runs > 30);
+  CHECK(count("UncachedCompile") < runs / 2);  // each op of each shape once
+  CHECK(joined() == wanted);
+  CHECK(draw() == drawn);
+  CHECK(sort(x, 1).first.to_vector().size() == 15);
+  CHECK(count("fallback::unsorted, eager::argsort") == 1);
+
+  auto w = x + 0;
+  auto old = w;
+  w += 1;
+  CHECK(old.to_vector() == x.to_vector());
+  CHECK(w.to_vector() == (x + 1).to_vector());
+  CHECK_THROWS_WITH(index_select(x, 0, xla::tensor<std::int64_t>({1, 7})), test::contains("7"));
 }
 
 TEST_CASE("sizes, frozen parameters, random numbers and what a call needs of memory") {

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "xla/run/engine/engine.hpp"
+
 namespace xla {
 
 /// How a function is compiled.
@@ -12,6 +14,7 @@ struct CompileOptions {
   /// Convolutions may use Winograd's algorithm; see set_winograd(). In the body of another compiled
   /// function that one's option holds.
   bool winograd = true;
+  Engine engine = {};  ///< what runs it, as xla::pjrt("CPU"); in another one's body that one's does
 };
 
 }  // namespace xla

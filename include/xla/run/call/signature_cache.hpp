@@ -54,8 +54,9 @@ template <class In>
 class basic_signature_cache {
  public:
   /// ops: the same as a program for engines; or nullptr.
-  basic_signature_cache(const program& p, const region_kernel* kernels, const program* ops)
-      : program_(p), kernels_(kernels), ops_(ops) {
+  basic_signature_cache(const program& p, const region_kernel* kernels, const program* ops,
+                        Engine wanted)
+      : program_(p), kernels_(kernels), ops_(ops), engine_(wanted) {
     for (int i = 0; i < p.count.slots; ++i) {
       const program_slot& s = p.slots[i];
       changes_ |= changes(p, i);
@@ -78,7 +79,7 @@ class basic_signature_cache {
           join({"Maximum number of different graphs allowed per function exceeded: ",
                 std::to_string(options.max_signatures), " (", options.name,
                 "); pad the arguments to fewer shapes or raise max_signatures"}));
-    const engine* const by = chosen_engine<In>();
+    const engine* const by = engine_.get<In>();
     auto made = by ? by->compile(ops_, shapes_of<In>(call), call.absent, options.winograd)
                    : specialize<In>(program_, kernels_, shapes_of<In>(call), call.absent,
                                     options.winograd, arenas_);
@@ -118,14 +119,16 @@ class basic_signature_cache {
 
  private:
   later<In, executable>* look_up(const later<In, bound_call>& call) {
-    if (last_ && matches(*last_, call)) return last_;
+    const engine* const by = engine_.get<In>();
+    if (last_ && matches(*last_, call, by)) return last_;
     if (all_.empty()) return nullptr;
     for (int at = hash(call);; ++at)
       if (const int i = place(at); i < 0) return nullptr;
-      else if (later<In, executable>& e = *all_[i]; matches(e, call)) return last_ = &e;
+      else if (later<In, executable>& e = *all_[i]; matches(e, call, by)) return last_ = &e;
   }
-  static bool matches(const later<In, executable>& e, const later<In, bound_call>& call) {
-    if (e.made_by() != chosen_engine<In>()) return false;
+  static bool matches(const later<In, executable>& e, const later<In, bound_call>& call,
+                      const engine* by) {
+    if (e.made_by() != by) return false;
     const later<In, sized_program>& about = e.about();
     if (about.world != 0 && about.world != world_now()) return false;
     const auto& shapes = about.slot_shapes;
@@ -166,6 +169,7 @@ class basic_signature_cache {
   bool changes_ = false, collects_ = false, reads_ = false, tells_ = false;
   const region_kernel* kernels_;
   const program* ops_;
+  const Engine engine_;
   std::mutex lock_, state_lock_;
   arena_store arenas_;  // one signature's serve the others
   list<std::unique_ptr<executable>> all_;

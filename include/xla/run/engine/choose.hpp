@@ -18,13 +18,25 @@ template <class In>
 }
 
 template <class In>
-void engine_list<In>::choose(std::string_view name) {
+const engine* engine_list<In>::find(std::string_view name) {
   const engine* e = engines.linked.load(std::memory_order_acquire);
+  while (e && e->name() != name) e = e->before_;
+  return e;
+}
+
+template <class In>
+const engine* engine_list<In>::named(std::string_view name) {
+  const engine* const found = find(name);
+  if (found || name == "plan") return found;
   std::string known = "plan";
-  for (; e && e->name() != name; e = e->before_) known = join({known, ", ", e->name()});
-  if (!e && name != "plan")
-    throw runtime_error(join({"set_engine: this program has no engine ", name, ", but ", known,
-                              "; link CMake's target of the engine, as xla::interpreter"}));
+  for (const engine* e = engines.linked.load(std::memory_order_acquire); e; e = e->before_)
+    known = join({known, ", ", e->name()});
+  throw runtime_error(join({"set_engine: this program has no engine ", name, ", but ", known,
+                            "; link CMake's target of the engine, as xla::interpreter"}));
+}
+
+template <class In>
+void engine_list<In>::choose(const engine* e) {
   engines.chosen.store(e, std::memory_order_release);
   engines.settled.store(true, std::memory_order_release);
 }
@@ -32,7 +44,7 @@ void engine_list<In>::choose(std::string_view name) {
 template <class In>
 void engine_list<In>::ask_environment() {
   const char* const name = std::getenv("XLA_ENGINE");
-  choose(name && *name ? name : "plan");
+  choose(name && *name ? named(name) : engines.usual);
 }
 
 XLA_INSTANCE(struct engine_list<void>);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <stdexcept>
 #include <string_view>
+#include <type_traits>
 
 #include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
 #include "xla/run/state/engines.hpp"
 
 namespace xla {
@@ -42,6 +45,8 @@ class engine {
   /// Counts an execution, or that a graph ran as planned, as this engine lacks an op.
   virtual void note_run() const = 0;
   virtual void note_fallback(const op_info& lacked) const = 0;
+  /// Whether it runs the ops of eager mode too, each as a program of its own.
+  virtual bool runs_single_ops() const { return false; }
 
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
@@ -61,7 +66,11 @@ template <class>
 struct engine_list {
   /// Makes an engine known, which has static storage.
   static bool add(engine& e);
-  [[gnu::cold]] static void choose(std::string_view name);
+  /// The one of that name, if there is one.
+  static const engine* find(std::string_view name);
+  /// The same; nullptr for "plan", and an error for a name that is none.
+  [[gnu::cold]] static const engine* named(std::string_view name);
+  [[gnu::cold]] static void choose(const engine* e);
   [[gnu::cold]] static void ask_environment();
 };
 
@@ -74,6 +83,29 @@ const engine* chosen_engine() {
 
 }  // namespace detail
 
+/// What runs a compiled function, as CompileOptions::engine says: by default what set_engine() or
+/// the environment has chosen when it is called.
+class Engine {
+ public:
+  constexpr Engine() = default;
+  /// One of set_engine()'s, by name; throws what that throws.
+  template <class Name>
+    requires std::is_convertible_v<const Name&, std::string_view>
+  Engine(const Name& name)
+      : of_(detail::engine_list<later<Name, void>>::named(name)), given_(true) {}
+  explicit Engine(const detail::engine& e) : of_(&e), given_(true) {}
+
+  /// What runs programs now; nullptr: plans.
+  template <class In = void>
+  const detail::engine* get() const {
+    return given_ ? of_ : detail::chosen_engine<In>();
+  }
+
+ private:
+  const detail::engine* of_ = nullptr;
+  bool given_ = false;
+};
+
 /// Which engine runs compiled functions and traced graphs from now on, in all threads: "plan", this
 /// library's own, or one that the program links, as "interpreter" (CMake's target
 /// xla::interpreter). Where there is none of that name, an error lists those that there are.
@@ -82,9 +114,15 @@ const engine* chosen_engine() {
 /// planned in traced mode. Counters: `Engine::<name>`, and `fallback::<name>::<op>`.
 template <class = void>
 constexpr void set_engine(std::string_view name) {
-  if (!__builtin_is_constant_evaluated()) detail::engine_list<void>::choose(name);
+  if (!__builtin_is_constant_evaluated())
+    detail::engine_list<void>::choose(detail::engine_list<void>::named(name));
   if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body has no engine: call set_engine() outside");
+}
+/// The same of one that is at hand: set_engine(xla::pjrt("CPU")).
+template <std::same_as<Engine> E>
+void set_engine(E e) {
+  detail::engine_list<later<E, void>>::choose(e.get());
 }
 
 /// The name of the engine that runs compiled functions and traced graphs.

@@ -17,6 +17,20 @@ ref<impl> new_op(const node& n, impl* const* inputs) {
   return t;
 }
 
+/// Whether an engine runs the ops of eager mode.
+template <class In = void>
+bool engine_runs_ops() {
+  const engine* const by = chosen_engine<In>();
+  return by && by->runs_single_ops();
+}
+/// Whether it runs this one, as a graph of its own: not one that only shares its input's elements,
+/// but with what stands for inputs of one.
+template <class In = void>
+bool has_own_graph(const impl& t) {
+  if (!engine_runs_ops<In>() || this_thread.sets_out) return false;
+  return (t.op->kind != op_kind::alias || is<op::more>(t)) && !t.op->exchanges && !t.op->moves;
+}
+
 /// Records it or executes it on its device, in the mode of the moment; with the other results of an
 /// op that has several.
 template <class In = void>
@@ -24,11 +38,14 @@ void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
   if (t.device != this_thread.number)
     return the_process.crossing.load()->start(t, others, other_count);
   if constexpr (has_traced_mode) {
-    if (!is_eager_mode()) {
+    const bool eager = is_eager_mode();
+    if (!eager || has_own_graph<In>(t)) {
       for (int i = 0; i < t.arity; ++i) make_recordable(*t.in[i]);
       add_pending(&t);
       if (t.op->exchanges) t.retain();  // other replicas wait, whoever looks: see traced_graph
       for (int k = 0; k < other_count; ++k) add_pending(others[k].get());
+      if (eager && !is<op::more>(t))
+        later<In, tracer>::flush(own_recording<In>(), "eager mode", true);
       return;
     }
   }
