@@ -55,7 +55,7 @@ class basic_signature_cache {
  public:
   /// ops: the same as a program for engines; or nullptr.
   basic_signature_cache(const program& p, const region_kernel* kernels, const program* ops,
-                        Engine wanted)
+                        Engine wanted = {})
       : program_(p), kernels_(kernels), ops_(ops), engine_(wanted) {
     for (int i = 0; i < p.count.slots; ++i) {
       const program_slot& s = p.slots[i];
