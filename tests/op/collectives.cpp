@@ -74,17 +74,19 @@ X part(const X& x, int axis, int parts, int which) {
 
 template <class T, std::size_t R>
 void check_all_reduce(int replicas, const xla::Size (&sizes)[R]) {
-  const auto check = [&]<class F>(F f, const auto& combine) {
-    check_values<T>(
-        replicas, f, [&](auto& all, int) { return combined(all, combine); }, sizes);
-  };
-  check([](auto& x) { return all_reduce(x); }, plus);
-  check([](auto& x) { return all_reduce(x, reduce_type::max); },
-        [](const auto& a, const auto& b) { return maximum(a, b); });
-  check([](auto& x) { return all_reduce(x, "min"); },
-        [](const auto& a, const auto& b) { return minimum(a, b); });
-  check([](auto& x) { return all_reduce(x, "mul"); },
-        [](const auto& a, const auto& b) { return a * b; });
+  check_values<T>(
+      replicas,
+      [](auto& x) {
+        return std::tuple(all_reduce(x), all_reduce(x, reduce_type::max), all_reduce(x, "min"),
+                          all_reduce(x, "mul"));
+      },
+      [](auto& all, int) {
+        return std::tuple(combined(all, plus),
+                          combined(all, [](const auto& a, const auto& b) { return maximum(a, b); }),
+                          combined(all, [](const auto& a, const auto& b) { return minimum(a, b); }),
+                          combined(all, [](const auto& a, const auto& b) { return a * b; }));
+      },
+      sizes);
 }
 
 }  // namespace
@@ -97,29 +99,33 @@ TEST_CASE("all_reduce combines the replicas' elements in one fixed tree") {
   check_all_reduce<double>(4, {1});
   check_all_reduce<float>(2, {0, 3});
   check_values<float>(
-      3, [](auto& x) { return all_reduce(x, reduce_type::mean); },
-      [](auto& all, int) { return combined(all, plus) * (1.f / 3); }, {31});
-  check_values<float>(
-      2, [](auto& x) { return all_reduce(cast<xla::bfloat16>(x)); },
-      [](auto& all, int) { return cast<xla::bfloat16>(all[0]) + cast<xla::bfloat16>(all[1]); },
-      {9});
+      3,
+      [](auto& x) {
+        return std::tuple(all_reduce(x, reduce_type::mean), all_reduce(cast<xla::bfloat16>(x)));
+      },
+      [](auto& all, int) {
+        std::vector<xla::Tensor<float, 1>> rounded;  // summed as floats, rounded once
+        for (auto& x : all) rounded.push_back(cast<float>(cast<xla::bfloat16>(x)));
+        return std::tuple(combined(all, plus) * (1.f / 3),
+                          cast<xla::bfloat16>(combined(rounded, plus)));
+      },
+      {31});
 }
 
 TEST_CASE("all_gather, reduce_scatter and all_to_all along any axis") {
   static constexpr auto along = []<int Axis>(std::integral_constant<int, Axis>, int n,
                                              const xla::Size(&sizes)[3]) {
     check_values<float>(
-        n, [](auto& x) { return all_gather(x, Axis); },
-        [](auto& all, int) { return joined(all, Axis); }, sizes);
-    check_values<float>(
-        n, [](auto& x) { return reduce_scatter(x, Axis); },
-        [n](auto& all, int i) { return part(combined(all, plus), Axis, n, i); }, sizes);
-    check_values<float>(
-        n, [](auto& x) { return all_to_all(x, Axis, (Axis + 1) % 3); },
+        n,
+        [](auto& x) {
+          return std::tuple(all_gather(x, Axis), reduce_scatter(x, Axis),
+                            all_to_all(x, Axis, (Axis + 1) % 3));
+        },
         [n](auto& all, int i) {
           std::vector<xla::Tensor<float, 3>> parts;
           for (auto& x : all) parts.push_back(part(x, Axis, n, i));
-          return joined(parts, (Axis + 1) % 3);
+          return std::tuple(joined(all, Axis), part(combined(all, plus), Axis, n, i),
+                            joined(parts, (Axis + 1) % 3));
         },
         sizes);
   };
@@ -141,24 +147,21 @@ TEST_CASE("all_gather, reduce_scatter and all_to_all along any axis") {
 }
 
 TEST_CASE("reduce_scatter with zeros behind the end, and all_gather up to a size") {
-  constexpr auto scatter = [](auto& x) {
-    return reduce_scatter(x, 0, reduce_type::mean, xla::padded);
+  constexpr auto f = [](auto& x) {
+    return std::tuple(
+        reduce_scatter(x, 0, reduce_type::mean, xla::padded),
+        all_gather(reduce_scatter(x, 0, reduce_type::sum, xla::padded), 0, x.size(0)));
   };
-  constexpr auto there_and_back = [](auto& x) {
-    return all_gather(reduce_scatter(x, 0, reduce_type::sum, xla::padded), 0, x.size(0));
-  };
-  for (const int size : {1, 2, 5, 6, 7}) {
-    check_values<double>(3, scatter,
+  for (const int size : {1, 2, 5, 6, 7})
+    check_values<double>(3, f,
                          [&](auto& all, int i) {
                            const int each = (size + 2) / 3;
-                           auto sum = combined(all, plus) * (1.0 / 3);
-                           sum = xla::cat({sum, xla::zeros<double>({3 * each - size})});
-                           return narrow(sum, 0, each * i, each);
+                           const auto sum = combined(all, plus);
+                           const auto filled = xla::cat(
+                               {sum * (1.0 / 3), xla::zeros<double>({3 * each - size})});
+                           return std::tuple(narrow(filled, 0, each * i, each), sum);
                          },
                          {size});
-    check_values<double>(3, there_and_back, [](auto& all, int) { return combined(all, plus); },
-                         {size});
-  }
 }
 
 TEST_CASE("own_shard is what a replica would get of a sum, and exchanges nothing") {
@@ -178,7 +181,7 @@ TEST_CASE("own_shard is what a replica would get of a sum, and exchanges nothing
         sizes);
   };
   check(1.0f, std::integral_constant<int, 0>{}, 2, {6, 1, 3});
-  check(1.0, std::integral_constant<int, 1>{}, 3, {2, 7, 3});
+  check(1.0f, std::integral_constant<int, 1>{}, 3, {2, 7, 3});
   check(std::int64_t{1}, std::integral_constant<int, 2>{}, 3, {2, 3, 2});
   check(1.0f, std::integral_constant<int, 0>{}, 4, {1, 2, 2});
   check(1.0f, std::integral_constant<int, 1>{}, 2, {0, 4, 2});
@@ -226,27 +229,33 @@ TEST_CASE("broadcast and collective_permute") {
 
 namespace {
 
+/// One number of several results.
+constexpr auto number_of = [](const auto& results) {
+  return std::apply([](const auto&... y) { return (test::weighted_sum(y) + ...); }, results);
+};
+
 /// All of them are linear: the sum over replicas of <f(x), w> is that of <x, gradient>, whatever x
 /// is; w is other numbers on each.
 template <class F>
 void check_gradients(int replicas, F, const xla::Size (&sizes)[2]) {
+  const auto make = [&](int i) {
+    return std::tuple(test::parameter(numbers_of<double>(i, sizes)), xla::tensor(1.5 + i));
+  };
   const auto made = test::check_replicas(
       replicas,
       [](auto& p, auto& weight) {
-        const auto y = F{}(p);
-        const auto loss = test::weighted_sum(y) * weight;
+        const auto loss = number_of(F{}(p)) * weight;
         loss.backward();
-        return std::tuple(loss, grad(sum(F{}(p * p * p)) * weight, p, {.create_graph = true}));
+        return std::tuple(
+            loss, grad(number_of(F{}(p * p * p)) * weight, p, {.create_graph = true}));
       },
-      [&](int i) {
-        return std::tuple(test::parameter(numbers_of<double>(i, sizes)), xla::tensor(1.5 + i));
-      });
+      make);
   CHECK(made.size() == static_cast<std::size_t>(replicas));
   std::vector<double> losses(made.size()), products(made.size());
   test::replicate(replicas, [&](int i) {
     const xla::eager_mode_guard eager;
-    auto p = test::parameter(numbers_of<double>(i, sizes));
-    const auto loss = test::weighted_sum(F{}(p)) * (1.5 + i);
+    auto [p, weight] = make(i);
+    const auto loss = number_of(F{}(p)) * weight;
     loss.backward();
     losses[static_cast<std::size_t>(i)] = loss.item();
     products[static_cast<std::size_t>(i)] = sum(p * p.grad()).item();
@@ -262,25 +271,20 @@ void check_gradients(int replicas, F, const xla::Size (&sizes)[2]) {
 }  // namespace
 
 TEST_CASE("gradients go back to the replicas that elements came from") {
+  constexpr auto sums = [](const auto& x) {
+    return std::tuple(all_reduce(x), all_reduce(x, "mean"), reduce_scatter(x, 1),
+                      reduce_scatter(x, 1, reduce_type::mean),
+                      reduce_scatter(x, 0, reduce_type::sum, xla::padded),
+                      all_gather(reduce_scatter(x, 0, reduce_type::mean, xla::padded), 0,
+                                 x.size(0)));
+  };
+  constexpr auto moves = [](const auto& x) {
+    return std::tuple(all_gather(x, 1), all_to_all(x, 1, 0), broadcast(x, 1),
+                      collective_permute(x, {{1, 0}}));
+  };
   for (const int n : {2, 3}) {
-    check_gradients(n, [](const auto& x) { return all_reduce(x); }, {2, 6});
-    check_gradients(n, [](const auto& x) { return all_reduce(x, "mean"); }, {2, 6});
-    check_gradients(n, [](const auto& x) { return all_gather(x, 1); }, {2, 6});
-    check_gradients(n, [](const auto& x) { return reduce_scatter(x, 1); }, {2, 6});
-    check_gradients(n, [](const auto& x) { return reduce_scatter(x, 1, reduce_type::mean); },
-                    {2, 6});
-    check_gradients(
-        n, [](const auto& x) { return reduce_scatter(x, 1, reduce_type::sum, xla::padded); },
-        {2, 7});
-    check_gradients(n,
-                    [](const auto& x) {
-                      return all_gather(reduce_scatter(x, 1, reduce_type::mean, xla::padded), 1,
-                                        x.size(1));
-                    },
-                    {2, 7});
-    check_gradients(n, [](const auto& x) { return all_to_all(x, 1, 0); }, {2, 6});
-    check_gradients(n, [](const auto& x) { return broadcast(x, 1); }, {2, 6});
-    check_gradients(n, [](const auto& x) { return collective_permute(x, {{1, 0}}); }, {2, 6});
+    check_gradients(n, sums, {7, 6});
+    check_gradients(n, moves, {2, 6});
   }
 }
 

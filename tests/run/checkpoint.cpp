@@ -16,11 +16,12 @@ using test::numbers;
 
 namespace {
 
+constexpr int width = 8, layers = 4;
+
 /// A layer with dropout, normalization over the batch (with running statistics) and a residual.
-template <int Width>
 struct Block {
-  nn::Linear fc1{Width, 4 * Width}, fc2{4 * Width, Width};
-  nn::BatchNorm1d norm{Width};
+  nn::Linear fc1{width, 4 * width}, fc2{4 * width, width};
+  nn::BatchNorm1d norm{width};
   nn::Dropout drop{0.25};
   constexpr xla::Tensor<float, 2> operator()(const xla::Tensor<float, 2>& x) const {
     return x + drop(fc2(tanh(fc1(norm(x)))));
@@ -32,14 +33,14 @@ struct Block {
 /// blocks are checkpointed again.
 enum class keep { all, inputs, nested };
 
-template <int Width, int Blocks, keep Keep>
+template <keep Keep>
 struct Net {
-  std::array<Block<Width>, Blocks> blocks;
-  nn::Linear head{Width, 3};
+  std::array<Block, layers> blocks;
+  nn::Linear head{width, 3};
   constexpr xla::Tensor<float, 2> operator()(const xla::Tensor<float, 2>& x) const {
     auto h = x;
     if constexpr (Keep == keep::nested) {
-      for (std::size_t i = 0; i < Blocks; i += 2)
+      for (std::size_t i = 0; i < layers; i += 2)
         h = xla::checkpoint(
             [](const auto& x, const auto& first, const auto& second) {
               return xla::checkpoint(second, xla::checkpoint(first, x) * 1.5) * 1.5;
@@ -64,21 +65,21 @@ constexpr auto train = [](auto& model, auto& x, auto& target, auto& optimizer) {
   return loss;
 };
 
-template <int Width, int Blocks, keep Keep>
+template <keep Keep>
 struct run_of_net {
-  Net<Width, Blocks, Keep> model;
-  xla::optim::SGD<Net<Width, Blocks, Keep>> optimizer{model, {.lr = 0.1, .momentum = 0.9}};
+  Net<Keep> model;
+  xla::optim::SGD<Net<Keep>> optimizer{model, {.lr = 0.1, .momentum = 0.9}};
   xla::Tensor<float, 2> x;
   xla::Tensor<std::int64_t, 1> target;
   explicit run_of_net(std::int64_t n = 6)
-      : x(numbers<float>({n, Width}, 5)), target(xla::arange<std::int64_t>(n) % 3) {}
+      : x(numbers<float>({n, width}, 5)), target(xla::arange<std::int64_t>(n) % 3) {}
 };
 
 /// Two steps in a mode: losses, parameters, gradients, running statistics.
-template <mode M, keep Keep, int Width = 8, int Blocks = 2>
+template <mode M, keep Keep>
 test::snapshot two_steps() {
   xla::manual_seed(3);
-  run_of_net<Width, Blocks, Keep> r;
+  run_of_net<Keep> r;
   xla::sync(true);
   const xla::eager_mode_guard as_told(M == mode::eager);
   test::snapshot s;
@@ -138,11 +139,11 @@ TEST_CASE("a checkpointed decoder with dropout gives the same numbers") {
   CHECK(losses.operator()<checkpointed, mode::compiled>().difference(want) == "");
 }
 
-TEST_CASE("six checkpointed layers need less than half of the arena") {
+TEST_CASE("four checkpointed layers need three fifths of the arena") {
   const xla::eager_mode_guard eager;
   auto arena = []<keep Keep>() {
-    run_of_net<32, 6, Keep> r(256);
-    auto step = xla::compile(train, {.name = "net of six"});
+    run_of_net<Keep> r(256);
+    auto step = xla::compile(train, {.name = "net"});
     const auto m = step.memory_analysis(r.model, r.x, r.target, r.optimizer);
     step(r.model, r.x, r.target, r.optimizer);
     return m;
@@ -151,20 +152,20 @@ TEST_CASE("six checkpointed layers need less than half of the arena") {
   const auto inputs = arena.operator()<keep::inputs>();
   const auto nested = arena.operator()<keep::nested>();
   CAPTURE(all.arena, inputs.arena, nested.arena);
-  CHECK(inputs.arena < all.arena / 2);
+  CHECK(static_cast<double>(inputs.arena) < static_cast<double>(all.arena) * 0.6);
   CHECK(nested.arena <= inputs.arena);
   CHECK(all.arguments == inputs.arguments);
   CHECK(all.outputs == inputs.outputs);
   CHECK(all.aliased == inputs.aliased);
   // Weights, momentum and gradients are replaced where they lie; activations share their memory.
-  CHECK(all.aliased > 6 * 2 * 2 * 32 * 128 * 4);
+  CHECK(all.aliased > layers * 2 * 2 * 4 * width * width * 4);
   CHECK(all.reused > all.arena / 2);
 }
 
 TEST_CASE("the arena of every plan is among the metrics") {
   const xla::eager_mode_guard eager;
   xla::clear_all();
-  run_of_net<8, 2, keep::all> r;
+  run_of_net<keep::inputs> r;
   auto step = xla::compile(train, {.name = "small net"});
   const auto m = step.memory_analysis(r.model, r.x, r.target, r.optimizer);
   CHECK(xla::metric_data("ArenaBytes::small net")->accumulator == static_cast<double>(m.arena));
@@ -181,7 +182,7 @@ TEST_CASE("the arena of every plan is among the metrics") {
 TEST_CASE("eager and traced steps hold less at once") {
   auto peak = []<keep Keep, bool Eager>() {
     const xla::eager_mode_guard as_told(Eager);
-    run_of_net<32, 6, Keep> r(256);
+    run_of_net<Keep> r(256);
     auto once = [&] {
       train(r.model, r.x, r.target, r.optimizer);
       xla::sync(true);

@@ -3,6 +3,8 @@
 
 #include <string>
 #include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "support/engines.hpp"
@@ -69,9 +71,11 @@ class snapshot {
   }
   template <class T, int R>
   void add_tensor(const xla::Tensor<T, R>& t) {
-    const char* p = reinterpret_cast<const char*>(t.data());
     const auto n = static_cast<std::size_t>(std::int64_t(t.numel())) * sizeof(T);
-    all_.push_back({xla::dtype_of<T>, t.sizes(), {p, p + n}});
+    add_bytes(xla::dtype_of<T>, t.sizes(), reinterpret_cast<const char*>(t.data()), n);
+  }
+  void add_bytes(xla::dtype type, sizes_t sizes, const char* bytes, std::size_t n) {
+    all_.push_back({type, std::move(sizes), {bytes, bytes + n}});
   }
   template <class T>
   static std::string first_different(const value& a, const value& b) {
@@ -112,28 +116,58 @@ snapshot call_on_copies(G&& g, const X&... x) {
   return s;
 }
 
-/// The same of f in a mode; compiled with the passes Wanted, and then once more by the interpreter.
+/// A call that gives a snapshot, by reference. What checks such calls is compiled once, and not with
+/// every function that a test runs.
+template <class... A>
+class call_of {
+ public:
+  template <class F>
+    requires(!std::is_same_v<F, call_of>)
+  call_of(const F& f)
+      : f_(&f), call_([](const void* g, A... a) { return (*static_cast<const F*>(g))(a...); }) {}
+  snapshot operator()(A... a) const { return call_(f_, a...); }
+
+ private:
+  const void* f_;
+  snapshot (*call_)(const void*, A...);
+};
+
+/// What a call of something compiled gives, which is the same once more and by the interpreter.
+inline snapshot run_again(call_of<> call) {
+  const snapshot s = call();
+  INFO("called again, in memory that has been used");
+  CHECK(call().difference(s) == "");
+  const on_engine op_by_op("interpreter");
+  INFO("called again, on the interpreter");
+  CHECK(call().difference(s) == "");
+  return s;
+}
+
+/// What f gives as it is, eager or traced, and what it leaves in copies of x.
+template <class F, class... X>
+snapshot run_as_told(bool traced, F& f, const X&... x) {
+  const xla::eager_mode_guard as_told(!traced);
+  return call_on_copies(
+      [&](auto&... c) {
+        auto result = f(c...);
+        if (traced) xla::sync();
+        return result;
+      },
+      x...);
+}
+
+/// The same compiled with the passes Wanted.
+template <xla::Passes Wanted, class F, class... X>
+snapshot run_compiled(F f, const X&... x) {
+  const xla::eager_mode_guard as_told(false);
+  auto g = xla::compile<Wanted>(f);
+  return run_again([&] { return call_on_copies(g, x...); });
+}
+
 template <mode M, xla::Passes Wanted = xla::Passes{}, class F, class... X>
 snapshot run_mode(F f, const X&... x) {
-  const xla::eager_mode_guard as_told(M == mode::eager);
-  if constexpr (M == mode::compiled) {
-    auto g = xla::compile<Wanted>(f);
-    const snapshot s = call_on_copies(g, x...);
-    INFO("called again, in memory that has been used");
-    CHECK(call_on_copies(g, x...).difference(s) == "");
-    const on_engine op_by_op("interpreter");
-    INFO("called again, on the interpreter");
-    CHECK(call_on_copies(g, x...).difference(s) == "");
-    return s;
-  } else {
-    return call_on_copies(
-        [&](auto&... c) {
-          auto result = f(c...);
-          if constexpr (M == mode::traced) xla::sync();
-          return result;
-        },
-        x...);
-  }
+  if constexpr (M == mode::compiled) return run_compiled<Wanted>(f, x...);
+  else return run_as_told(M == mode::traced, f, x...);
 }
 
 /// Passes that traced graphs do without, "-share", while it lives.
@@ -143,23 +177,28 @@ struct traced_without {
   traced_without(const traced_without&) = delete;
 };
 
-/// f, a function without captures that returns a tensor or a tuple of tensors, gives the same bits
-/// in every mode and leaves the same in its arguments (parameters: also their gradients).
-template <xla::Passes Wanted = xla::Passes{}, class F, class... X>
-void check_modes(F f, const X&... x) {
-  const snapshot eager = run_mode<mode::eager>(f, x...);
-  const std::string traced = run_mode<mode::traced>(f, x...).difference(eager);
+inline void compare_modes(call_of<bool> as_told, call_of<> compiled) {
+  const snapshot eager = as_told(false);
+  const std::string traced = as_told(true).difference(eager);
   {
     INFO("traced against eager");
     CHECK(traced == "");
   }
   ops_used ops;
-  const std::string compiled = (run_mode<mode::compiled, Wanted>(f, x...)).difference(eager);
+  const std::string by_compiler = compiled().difference(eager);
   {
     INFO("compiled against eager");
-    CHECK(compiled == "");
+    CHECK(by_compiler == "");
   }
-  if (traced.empty() && compiled.empty()) ops.note();
+  if (traced.empty() && by_compiler.empty()) ops.note();
+}
+
+/// f, a function without captures that returns a tensor or a tuple of tensors, gives the same bits
+/// in every mode and leaves the same in its arguments (parameters: also their gradients).
+template <xla::Passes Wanted = xla::Passes{}, class F, class... X>
+void check_modes(F f, const X&... x) {
+  compare_modes([&](bool traced) { return run_as_told(traced, f, x...); },
+                [&] { return run_compiled<Wanted>(f, x...); });
 }
 
 }  // namespace test

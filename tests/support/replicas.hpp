@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -14,8 +15,7 @@ namespace test {
 
 /// Runs body(ordinal) on a thread for each replica of a world, each with a device of its own, and
 /// throws what the first one has thrown.
-template <class Body>
-void replicate(int replicas, const Body& body) {
+inline void replicate(int replicas, const std::function<void(int)>& body) {
   if (xla::device_count() < replicas) xla::set_device_count(replicas);
   const auto world = xla::detail::open_world(replicas, 60);
   const auto thrown = on_replicas(*world, [&](xla::detail::replica& r) {
@@ -32,38 +32,19 @@ void replicate(int replicas, const Body& body) {
     if (e) std::rethrow_exception(e);
 }
 
-/// What f returns to each replica and leaves in its arguments, a tuple that make(ordinal) makes.
-template <mode M, class F, class Make>
-std::vector<snapshot> run_replicas(int replicas, F f, const Make& make) {
+/// What two calls give each replica in a mode.
+inline std::vector<snapshot> run_replicas(int replicas, mode m, call_of<int> call) {
   std::vector<snapshot> all(static_cast<std::size_t>(replicas));
-  auto compiled = xla::compile(f);  // one for all
   replicate(replicas, [&](int ordinal) {
-    snapshot& own = all[static_cast<std::size_t>(ordinal)];
-    const xla::eager_mode_guard as_told(M == mode::eager);
-    auto call = [&](auto&& g) {
-      std::apply([&](const auto&... x) { own.append(call_on_copies(g, x...)); }, make(ordinal));
-    };
-    if constexpr (M == mode::compiled) {
-      call(compiled);
-      call(compiled);
-    } else {
-      auto g = [&](auto&... x) {
-        auto result = f(x...);
-        if constexpr (M == mode::traced) xla::sync();
-        return result;
-      };
-      call(g);
-      call(g);
-    }
+    const xla::eager_mode_guard as_told(m == mode::eager);
+    for (int i = 0; i < 2; ++i) all[static_cast<std::size_t>(ordinal)].append(call(ordinal));
   });
   return all;
 }
 
-/// f gives every replica the same bits in every mode and on the interpreter. Returns them, of two
-/// calls.
-template <class F, class Make>
-std::vector<snapshot> check_replicas(int replicas, F f, const Make& make) {
-  const auto eager = run_replicas<mode::eager>(replicas, f, make);
+inline std::vector<snapshot> compare_replicas(int replicas, call_of<int> as_told,
+                                              call_of<int> compiled) {
+  const auto eager = run_replicas(replicas, mode::eager, as_told);
   bool same = true;
   const auto compare = [&](const char* way, const std::vector<snapshot>& other) {
     for (std::size_t i = 0; i < eager.size(); ++i) {
@@ -73,15 +54,33 @@ std::vector<snapshot> check_replicas(int replicas, F f, const Make& make) {
       same = same && difference.empty();
     }
   };
-  compare("traced", run_replicas<mode::traced>(replicas, f, make));
-  compare("compiled", run_replicas<mode::compiled>(replicas, f, make));
+  compare("traced", run_replicas(replicas, mode::traced, as_told));
+  compare("compiled", run_replicas(replicas, mode::compiled, compiled));
   const ops_used ops;
   {
     const on_engine op_by_op("interpreter");
-    compare("interpreted", run_replicas<mode::compiled>(replicas, f, make));
+    compare("interpreted", run_replicas(replicas, mode::compiled, compiled));
   }
   if (same) ops.note();
   return eager;
+}
+
+/// f gives every replica the same bits in every mode and on the interpreter: what it returns, and
+/// leaves in its arguments, a tuple that make(ordinal) makes. Returns them, of two calls.
+template <class F, class Make>
+std::vector<snapshot> check_replicas(int replicas, F f, const Make& make) {
+  auto g = xla::compile(f);  // one for all
+  const auto on_made = [&](auto&& call, int ordinal) {
+    return std::apply([&](const auto&... x) { return call_on_copies(call, x...); }, make(ordinal));
+  };
+  const auto plain = [&](auto&... x) {
+    auto result = f(x...);
+    xla::sync();
+    return result;
+  };
+  return compare_replicas(
+      replicas, [&](int ordinal) { return on_made(plain, ordinal); },
+      [&](int ordinal) { return on_made(g, ordinal); });
 }
 
 }  // namespace test
