@@ -25,10 +25,10 @@ def traffic(ranks, size):
     pairs = ranks <= 8
     told = ranks - 1 if pairs else math.ceil(math.log2(ranks))
     ways = 1 if pairs else told
-    if size <= (2048 if pairs else 448 if ranks <= 64 else 0):
+    if size <= (3968 if pairs else 448 if ranks <= 64 else 0):
         return told, (ranks - 1) * (64 + size), ways
     if ranks == 2:
-        chunks = math.ceil(size / (128 << 10))
+        chunks = math.ceil(size / (4032 if size <= 4 * 4032 else 128 << 10))
         return told + chunks, size, ways + math.ceil(chunks / UNDER_WAY)
     chunks = math.ceil(size / max(128 << 10, min(ranks * (16 << 10), 8 << 20)))
     return (told + chunks * 2 * (ranks - 1), 2 * size * (ranks - 1) / ranks,

@@ -86,8 +86,8 @@ class carrier {
     exchange_summary about = x_.about();
     const int first = all().at(all().rank);
     for (int i = 1; i < all().own(); ++i) compare(first + i, x_.about(i), about, first);
-    // Of one size, whatever others do: what MPIs send without asking whether there is room.
-    block_ = header + (ranks() <= most_in_pairs ? 2048 : ranks() <= 64 ? 448 : 0);
+    // Of one size, whatever others do.
+    block_ = ranks() <= most_in_pairs ? sent_at_once : ranks() <= 64 ? 512 : header;
     const std::int64_t content = about.elements * size() * x_.most_parts();
     with_header_ = what() == kind::all_reduce && content <= block_ - header;
     memory_.said.room(block_ * ranks());

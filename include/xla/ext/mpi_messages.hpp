@@ -11,6 +11,9 @@
 
 namespace xla::mpi::detail {
 
+/// Bytes that Open MPI and MPICH send within a machine without asking whether there is room.
+inline constexpr std::int64_t sent_at_once = 4032;
+
 /// Messages of a process that are under way together, all of one tag.
 class messages {
  public:

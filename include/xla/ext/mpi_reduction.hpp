@@ -59,14 +59,18 @@ class chunked_reduction {
   static constexpr std::int64_t chunk_bytes = 128 << 10, most_bytes = 8 << 20;
   static constexpr std::int64_t message_bytes = 16 << 10;  // of many processes' parts of a chunk
 
+  std::int64_t wanted_bytes() const {
+    if (!direct_) return std::min(std::max(chunk_bytes, x_->ranks() * message_bytes), most_bytes);
+    const std::int64_t all = x_->about().elements * x_->element_size();
+    return all <= most_under_way * sent_at_once ? sent_at_once : chunk_bytes;
+  }
   void size_of_chunks() {
-    const auto [elements, size] = std::pair(x_->about().elements, x_->element_size());
-    const std::int64_t wanted =
-        direct_ ? chunk_bytes : std::max(chunk_bytes, x_->ranks() * message_bytes);
+    const std::int64_t elements = x_->about().elements;
     const std::int64_t most =
-        std::max<std::int64_t>(1, std::min(wanted, most_bytes) / size / x_->most_parts());
+        std::max<std::int64_t>(1, wanted_bytes() / x_->element_size() / x_->most_parts());
     const std::int64_t chunks = (elements + most - 1) / most;
-    some_ = ((elements + chunks - 1) / chunks + 15) / 16 * 16;
+    const std::int64_t line = 64 / x_->element_size();
+    some_ = ((elements + chunks - 1) / chunks + line - 1) / line * line;
   }
   int own() const { return x_->all().rank; }
   /// Where the part of rank r begins.
