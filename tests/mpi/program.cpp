@@ -115,7 +115,7 @@ std::string fault(const std::string& what, int rank, int culprit, double after,
     r.abort(why);
     std::rethrow_exception(why);
   }
-  if (what == "differs") return reduce_until(r, 7, never);
+  if (what == "differs") return reduce_until(r, 3000, never);
   if (what == "orphans" && fork() == 0) {
     for (const int output : {0, 1, 2}) close(output);  // for which launchers wait
     std::this_thread::sleep_for(std::chrono::seconds(20));

@@ -90,7 +90,7 @@ expect(1 "no more paper")
 expect_others(1 "replica 1 of 4: no more paper")
 
 launch(4 differs 3 0)
-expect_others(-1 "replica 3 of 4: is at all_reduce \\(mean\\) of 7 float32, and replica 0 at all_reduce.*")
+expect_others(-1 "replica 3 of 4: is at all_reduce \\(mean\\) of 3000 float32, and replica 0 at all_reduce.*")
 
 launch(4 leaves 2 0)
 expect(2 "came to its end")
