@@ -64,6 +64,11 @@ auto on_devices(const std::vector<Device>& devices, F&& f) {
 /// of this process's devices in a vector, or nothing. When one call throws, all of them end, and
 /// this throws what it threw, told with its ordinal (replica_error). With one device in the world
 /// fn runs on the calling thread.
+///
+/// What that leaves of the others' models: in eager mode an optimizer has updated all parameters or
+/// none. A compiled step that waited for its first exchange has changed nothing; one that had gone
+/// on may have updated some parameters and not others. Values of a traced graph that ran while the
+/// program went on say so when they are read. After either go on from a checkpoint.
 template <class Fn, class... Args>
 auto launch(Fn&& fn, const Args&... args) {
   const auto all = devices();
