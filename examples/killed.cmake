@@ -52,6 +52,10 @@ set(kill_script [=[
 who=$1 seconds=$2 folder=$3
 shift 3
 rm -rf "$folder" && mkdir -p "$folder"
+# What Open MPI cannot clean up. Its sockets have names as long as this.
+TMPDIR=$(mktemp -d /tmp/xla.XXXXXX)
+export TMPDIR OMPI_MCA_btl_vader_backing_directory="$TMPDIR"
+trap 'rm -rf "$TMPDIR"' EXIT
 "$@" >"$folder/said" 2>&1 &
 launcher=$!
 until grep -q 'step: ' "$folder/said"; do
