@@ -489,13 +489,24 @@ set(XLA_EXT_HEADERS
   xla/ext/safetensors_types.hpp
   xla/ext/sentencepiece.hpp
   xla/ext/stablehlo.hpp
+  xla/ext/stablehlo/better.hpp
   xla/ext/stablehlo/form.hpp
+  xla/ext/stablehlo/forms_collectives.hpp
+  xla/ext/stablehlo/forms_convolution.hpp
+  xla/ext/stablehlo/forms_gather.hpp
   xla/ext/stablehlo/forms_matmul.hpp
   xla/ext/stablehlo/forms_movement.hpp
+  xla/ext/stablehlo/forms_order.hpp
+  xla/ext/stablehlo/forms_pooling.hpp
+  xla/ext/stablehlo/forms_random.hpp
+  xla/ext/stablehlo/forms_resample.hpp
+  xla/ext/stablehlo/forms_scan.hpp
+  xla/ext/stablehlo/forms_unfold.hpp
   xla/ext/stablehlo/lane.hpp
-  xla/ext/stablehlo/pending.hpp
+  xla/ext/stablehlo/places.hpp
   xla/ext/stablehlo/program.hpp
   xla/ext/stablehlo/table.hpp
   xla/ext/stablehlo/types.hpp
+  xla/ext/stablehlo/windows.hpp
   xla/ext/stablehlo/writer.hpp
 )

@@ -222,6 +222,13 @@ if(TARGET test_ext_pjrt)
   set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_plugin" PROPERTIES
     SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
 endif()
+xla_test(ext/stablehlo_forms)
+if(TARGET test_ext_stablehlo_forms)
+  target_link_libraries(test_ext_stablehlo_forms PRIVATE ${CMAKE_DL_LIBS})
+  xla_script_test(ext/stablehlo_forms_plugin COMMAND $<TARGET_FILE:test_ext_stablehlo_forms> "[.plugin]")
+  set_tests_properties("${XLA_TEST_PREFIX}ext/stablehlo_forms_plugin" PROPERTIES
+    SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
+endif()
 
 xla_test(reference/binary)
 xla_test(reference/elementwise)

@@ -7,9 +7,17 @@
 #include <string_view>
 
 #include "xla/ext/stablehlo/form.hpp"
+#include "xla/ext/stablehlo/forms_collectives.hpp"
+#include "xla/ext/stablehlo/forms_convolution.hpp"
+#include "xla/ext/stablehlo/forms_gather.hpp"
 #include "xla/ext/stablehlo/forms_matmul.hpp"
 #include "xla/ext/stablehlo/forms_movement.hpp"
-#include "xla/ext/stablehlo/pending.hpp"
+#include "xla/ext/stablehlo/forms_order.hpp"
+#include "xla/ext/stablehlo/forms_pooling.hpp"
+#include "xla/ext/stablehlo/forms_random.hpp"
+#include "xla/ext/stablehlo/forms_resample.hpp"
+#include "xla/ext/stablehlo/forms_scan.hpp"
+#include "xla/ext/stablehlo/forms_unfold.hpp"
 #include "xla/op/table.hpp"
 
 namespace xla::detail::hlo {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/ext/stablehlo/form.hpp"
+#include "xla/ext/stablehlo/places.hpp"
+#include "xla/op/embedding.hpp"
+#include "xla/op/gather.hpp"
+#include "xla/op/index_select.hpp"
+#include "xla/op/median.hpp"
+
+namespace xla::detail::hlo {
+
+/// What an index names along an axis; where the result is larger than the index, zeros around it.
+struct gather_form {
+  static value write(writer& w, const form_call& f) {
+    const value picked = take_along(w, f.in(0), f.attributes<op::indexed>().axis, f.in(1));
+    const shape out = f.out().dims;
+    if (picked.type.dims == out) return picked;
+    shape more = out;
+    for (int i = 0; i < out.rank; ++i) more[i] -= picked.type.dims[i];
+    const shape none = filled(out.rank, 0);
+    return w.pad(picked, w.constant(0, picked.type.of), none, more, none);
+  }
+};
+template <>
+struct form<op::gather> : gather_form {};
+template <>
+struct form<op::gather_into> : gather_form {};
+template <>
+struct form<op::median> : gather_form {};
+
+template <>
+struct form<op::scatter_add> {
+  static value write(writer& w, const form_call& f) {
+    return put_along(w, f.in(0), f.attributes<op::scatter_add>().axis, f.in(1), f.in(2),
+                     putting::adds);
+  }
+};
+
+template <>
+struct form<op::scatter> {
+  static value write(writer& w, const form_call& f) {
+    const int axis = f.attributes<op::scatter>().axis;
+    const value &x = f.in(0), &index = f.in(1);
+    const extent size = x.type.dims[axis];
+    if (count(index.type.dims) == 0 || count(x.type.dims) == 0) return x;
+    const value once = last_along(w, index, axis, size);
+    return put_along(w, x, axis, once, f.in(2), putting::replaces);
+  }
+
+ private:
+  static value last_along(writer& w, const value& index, int axis, extent size) {
+    return last_of_equals(
+        w, index, {element::i64, with_size(index.type.dims, axis, size)}, axis, size,
+        [&](const value& from, const value& at) { return take_along(w, from, axis, at); },
+        [&](const value& to, const value& at, const value& order) {
+          return put_along(w, to, axis, at, order, putting::largest);
+        });
+  }
+};
+
+template <>
+struct form<op::index_select> {
+  static value write(writer& w, const form_call& f) {
+    return take(w, f.in(0), f.attributes<op::index_select>().axis, f.in(1));
+  }
+};
+
+template <>
+struct form<op::index_add> {
+  static value write(writer& w, const form_call& f) {
+    return put(w, f.in(0), f.attributes<op::index_add>().axis, f.in(1), f.in(2), putting::adds);
+  }
+};
+
+template <>
+struct form<op::index_copy> {
+  static value write(writer& w, const form_call& f) {
+    const int axis = f.attributes<op::index_copy>().axis;
+    const value &x = f.in(0), &index = f.in(1);
+    const extent size = x.type.dims[axis];
+    if (count(index.type.dims) == 0 || count(x.type.dims) == 0) return x;
+    const value once = last_of_equals(
+        w, index, {element::i64, one_axis(size)}, 0, size,
+        [&](const value& from, const value& at) { return take(w, from, 0, at); },
+        [&](const value& to, const value& at, const value& order) {
+          return put(w, to, 0, at, order, putting::largest);
+        });
+    return put(w, x, axis, once, f.in(2), putting::replaces);
+  }
+};
+
+template <>
+struct form<op::embedding> {
+  static value write(writer& w, const form_call& f) { return take(w, f.in(0), 0, f.in(1)); }
+};
+
+template <>
+struct form<op::embedding_backward> {
+  static value write(writer& w, const form_call& f) {
+    const tensor_type out = f.out();
+    const std::int64_t padding = f.attributes<op::embedding_backward>().padding_idx;
+    value index = f.in(1);
+    if (padding >= 0) {  // its rows go nowhere
+      const shape& dims = index.type.dims;
+      const value is = w.compare("EQ", index, w.constant(padding, element::i64, dims));
+      index = w.select(is, w.constant(out.dims[0], element::i64, dims), index);
+    }
+    return put(w, zeros(w, out), 0, index, f.in(0), putting::adds);
+  }
+};
+
+}  // namespace xla::detail::hlo

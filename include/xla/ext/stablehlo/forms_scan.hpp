@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/ext/stablehlo/form.hpp"
+#include "xla/ext/stablehlo/places.hpp"
+#include "xla/op/scan.hpp"
+
+namespace xla::detail::hlo {
+
+/// A scan along an axis in as many steps as its size has bits: each combines every element with
+/// what the 1, 2, 4 … before it came to.
+class scan_steps {
+ public:
+  scan_steps(writer& w, const op::scanning::attributes& a, const shape& dims)
+      : w_(w), axis_(a.axis), backward_(a.backward), size_(dims[a.axis]) {}
+
+  /// As the library's kernels carry them on: fractions in double.
+  value carried(const value& x) const {
+    return w_.convert(x, is_float(x.type.of) ? element::f64 : x.type.of);
+  }
+  /// The elements so many places before, and a number where there are none.
+  value before(const value& x, extent places, int otherwise) const {
+    return moved(x, places, -places, otherwise);
+  }
+  value products(value x) const {
+    for (extent n = 1; n < size_; n *= 2) x = w_.map("multiply", x, before(x, n, 1));
+    return x;
+  }
+  value sums(value x) const {
+    for (extent n = 1; n < size_; n *= 2) x = w_.map("add", x, before(x, n, 0));
+    return x;
+  }
+  /// y = x + factor * (y before), where nothing is before the first.
+  value recurrence(value y, value factor) const {
+    factor = moved(moved(factor, -1, 0, 0), 1, 0, 0);
+    for (extent n = 1; n < size_; n *= 2) {
+      y = w_.map("add", y, w_.map("multiply", factor, before(y, n, 0)));
+      factor = w_.map("multiply", factor, before(factor, n, 0));
+    }
+    return y;
+  }
+
+ private:
+  value moved(const value& x, extent first, extent last, int otherwise) const {
+    const shape none = filled(x.type.dims.rank, 0);
+    const shape begin = with_size(none, axis_, backward_ ? last : first),
+                end = with_size(none, axis_, backward_ ? first : last);
+    return w_.pad(x, w_.constant(otherwise, x.type.of), begin, end, none);
+  }
+
+  writer& w_;
+  int axis_;
+  bool backward_;
+  extent size_;
+};
+
+template <>
+struct form<op::cumsum> {
+  static value write(writer& w, const form_call& f) {
+    if (count(f.out().dims) == 0) return f.in(0);
+    const scan_steps scan(w, f.attributes<op::cumsum>(), f.out().dims);
+    return w.convert(scan.sums(scan.carried(f.in(0))), f.out().of);
+  }
+};
+
+template <>
+struct form<op::cumprod> {
+  static value write(writer& w, const form_call& f) {
+    if (count(f.out().dims) == 0) return f.in(0);
+    const auto a = f.attributes<op::cumprod>();
+    const scan_steps scan(w, a, f.out().dims);
+    const value x = scan.carried(f.in(0));
+    return w.convert(scan.products(a.exclusive ? scan.before(x, 1, 1) : x), f.out().of);
+  }
+};
+
+template <>
+struct form<op::recurrence> {
+  static value write(writer& w, const form_call& f) {
+    if (count(f.out().dims) == 0) return f.in(0);
+    const auto a = f.attributes<op::recurrence>();
+    const scan_steps scan(w, a, f.out().dims);
+    const value x = scan.carried(f.in(0)), factor = scan.carried(f.in(1));
+    const bool shifted = a.exclusive || a.shifted;
+    return w.convert(scan.recurrence(a.exclusive ? scan.before(x, 1, 0) : x,
+                                     shifted ? scan.before(factor, 1, 0) : factor),
+                     f.out().of);
+  }
+};
+
+}  // namespace xla::detail::hlo

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "support/pjrt.hpp"
+#include "support/reference.hpp"
+#include "xla/ext/pjrt/compile.hpp"
+
+namespace test {
+
+/// The elements of a tensor, row by row.
+struct host_array {
+  xla::dtype type = xla::dtype::float32;
+  xla::detail::shape sizes;
+  std::vector<char> bytes;
+};
+
+/// Those of a tensor, or of all in a tuple.
+template <class X>
+void add_arrays(std::vector<host_array>& to, const X& x) {
+  if constexpr (requires { x.to_vector(); }) {
+    const auto* const p = reinterpret_cast<const char*>(x.data());
+    const auto n = static_cast<std::size_t>(std::int64_t(x.numel())) * sizeof(*x.data());
+    to.push_back({xla::dtype_of<std::remove_cvref_t<decltype(*x.data())>>, x.dims(), {p, p + n}});
+  } else std::apply([&](const auto&... each) { (add_arrays(to, each), ...); }, x);
+}
+
+/// What a program in StableHLO makes of some arguments on the processor's plugin: for each device
+/// the arguments, and the results, whose types are those of `like`.
+inline std::vector<std::vector<host_array>> run_text(
+    const std::string& text, const std::vector<std::vector<host_array>>& arguments,
+    const std::vector<host_array>& like) {
+  using namespace xla::ext::pjrt;
+  const auto type_of = [](const host_array& a) { return array_type{element_of(a.type), a.sizes}; };
+  const client& on = client::of("CPU", {.devices = 4});
+  const int devices = static_cast<int>(arguments.size());
+  const auto program = on.compile(text, {.replicas = devices});
+  std::vector<std::vector<buffer>> in(arguments.size());
+  std::vector<std::vector<buffer*>> given(arguments.size());
+  for (std::size_t d = 0; d < arguments.size(); ++d) {
+    in[d].reserve(arguments[d].size());
+    for (const host_array& a : arguments[d]) {
+      in[d].emplace_back(on, a.bytes.data(), type_of(a), host_memory::copied, static_cast<int>(d));
+      given[d].push_back(&in[d].back());
+    }
+  }
+  std::vector<std::vector<host_array>> results(arguments.size());
+  const auto out = program->run_all(given);
+  for (std::size_t d = 0; d < out.size(); ++d) {
+    REQUIRE(out[d].size() == like.size());
+    for (std::size_t i = 0; i < like.size(); ++i) {
+      REQUIRE(out[d][i].type() == type_of(like[i]));
+      results[d].push_back(like[i]);
+      on.read(out[d][i].get(), out[d][i].type(), results[d][i].bytes.data());
+    }
+  }
+  return results;
+}
+
+template <class T>
+std::string far_apart(const std::vector<char>& got, const std::vector<char>& want,
+                      double rounding) {
+  const std::size_t n = want.size() / sizeof(T);
+  std::vector<T> a(n), b(n);
+  if (n == 0) return {};
+  std::memcpy(a.data(), got.data(), want.size());
+  std::memcpy(b.data(), want.data(), want.size());
+  double largest = 1;
+  for (const T& x : b)
+    if (std::isfinite(static_cast<double>(x)))
+      largest = std::max(largest, std::abs(static_cast<double>(x)));
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+    if (a[i] == b[i] || (x != x && y != y) || std::abs(x - y) <= rounding * largest) continue;
+    return "element " + std::to_string(i) + ": " + std::to_string(x) + " for " + std::to_string(y);
+  }
+  return {};
+}
+/// What differs by more than rounding, so many units in the last place of the largest element;
+/// empty: nothing does. NaN equals NaN; whole numbers are equal.
+inline std::string far_apart(const host_array& got, const host_array& want, double units) {
+  switch (want.type) {
+    case xla::dtype::float32: return far_apart<float>(got.bytes, want.bytes, units * 0x1p-24);
+    case xla::dtype::float64: return far_apart<double>(got.bytes, want.bytes, units * 0x1p-53);
+    case xla::dtype::int64: return far_apart<std::int64_t>(got.bytes, want.bytes, 0);
+    default: return got.bytes == want.bytes ? "" : "other bytes";
+  }
+}
+
+}  // namespace test
