@@ -56,7 +56,7 @@ class pauses {
     using namespace std::chrono_literals;
     const clock::duration so_far = waited();
     std::this_thread::sleep_for(so_far < 50ms ? clock::duration(50us)
-                                              : std::min<clock::duration>(so_far / 50, 2ms));
+                                              : std::min<clock::duration>(so_far / 50, 4ms));
   }
 
  private:
