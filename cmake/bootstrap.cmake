@@ -71,6 +71,35 @@ function(xla_need)
   endif()
 endfunction()
 
+# xla_need_plugin([OPTIONAL] <folder>): XLA for the processor behind PJRT's interface, which no package of Debian
+# has. pip puts it into the folder; tests that need one then fail without. OPTIONAL: goes on when that fails. The
+# version is pinned, as the bits change with it.
+function(xla_need_plugin)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "OPTIONAL" "" "")
+  set(optional "")
+  if(arg_OPTIONAL)
+    set(optional OPTIONAL)
+  endif()
+  set(package lammps-jax-pjrt-cpu==0.11.2)
+  set(target "${arg_UNPARSED_ARGUMENTS}/${package}")
+  set(plugin "${target}/lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so")
+  if(NOT EXISTS "${plugin}")
+    xla_need(${optional} python3:python3 python3-pip:pip3)
+    message("==> pip install ${package}")
+    execute_process(
+      COMMAND python3 -m pip install --quiet --no-deps --upgrade --target "${target}" ${package}
+      RESULT_VARIABLE result)
+    if(NOT EXISTS "${plugin}" AND arg_OPTIONAL)
+      message("pip could not install ${package}; the tests that need it are skipped")
+      return()
+    elseif(NOT EXISTS "${plugin}")
+      message(FATAL_ERROR "pip could not install ${package}")
+    endif()
+  endif()
+  set(ENV{XLA_PJRT_PLUGIN} "${plugin}")
+  set(ENV{XLA_REQUIRE_PJRT} 1)
+endfunction()
+
 # xla_configure(<build folder> <-Doption>...)
 function(xla_configure build)
   set(generator "")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every promise, with one compiler: cmake -P cmake/test.cmake
 # Also with clang, sanitizers and instruction sets: cmake -DSTAGES=all -P cmake/test.cmake
-#   -DSTAGES="gcc;clang;asan;tsan;isa"   these stages; isa is avx2 and avx512
+#   -DSTAGES="gcc;clang;asan;tsan;isa"   these stages; isa is avx2 and avx512. With pjrt beside them, pip brings a
+#                                        plugin of XLA, and tests that need one are not skipped
 #   -DMATCH=<regex>                      only tests whose name matches
 #   -DJOBS=<n>                           parallel compilations and tests, 2 at most unless given
 #   -DBUILD=<folder>                     default build/test
@@ -49,7 +50,16 @@ if(NOT STAGES)
   set(hint "; -DSTAGES=all has the others")
 endif()
 if("all" IN_LIST STAGES)
-  set(STAGES gcc clang asan tsan isa)
+  set(STAGES gcc clang asan tsan isa pjrt)
+endif()
+# It builds nothing of its own.
+set(pjrt OFF)
+if("pjrt" IN_LIST STAGES)
+  set(pjrt ON)
+  list(REMOVE_ITEM STAGES pjrt)
+  if(NOT STAGES)
+    set(STAGES gcc)
+  endif()
 endif()
 # isa stands for avx2 and avx512, as far as this machine has them; the other stages have SSE2.
 set(sets avx2 avx512)
@@ -58,7 +68,7 @@ list(REMOVE_DUPLICATES STAGES)
 foreach(stage IN LISTS STAGES)
   if(NOT stage IN_LIST known)
     list(JOIN known " " names)
-    message(FATAL_ERROR "no stage is called ${stage}; there are: ${names}, isa for the last two, and all")
+    message(FATAL_ERROR "no stage is called ${stage}; there are: ${names}, isa for the last two, pjrt, and all")
   endif()
 endforeach()
 set(avx2_needs avx2 fma bmi2)
@@ -97,6 +107,11 @@ else()
 endif()
 if(NOT COMPLETE)
   set(COMPLETE OFF)
+endif()
+if(pjrt AND COMPLETE)
+  xla_need_plugin("${BUILD}")
+elseif(pjrt)
+  xla_need_plugin(OPTIONAL "${BUILD}")
 endif()
 
 # TSan cannot map its shadow where the kernel randomises addresses too widely.

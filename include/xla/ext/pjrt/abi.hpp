@@ -22,7 +22,6 @@ enum class entry : int {
   plugin_initialize = 3,
   plugin_attributes = 4,
   event_destroy = 5,
-  event_is_ready = 6,
   event_await = 8,
   client_create = 10,
   client_destroy = 11,
