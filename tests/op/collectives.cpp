@@ -153,15 +153,15 @@ TEST_CASE("reduce_scatter with zeros behind the end, and all_gather up to a size
         all_gather(reduce_scatter(x, 0, reduce_type::sum, xla::padded), 0, x.size(0)));
   };
   for (const int size : {1, 2, 5, 6, 7})
-    check_values<double>(3, f,
-                         [&](auto& all, int i) {
-                           const int each = (size + 2) / 3;
-                           const auto sum = combined(all, plus);
-                           const auto filled = xla::cat(
-                               {sum * (1.0 / 3), xla::zeros<double>({3 * each - size})});
-                           return std::tuple(narrow(filled, 0, each * i, each), sum);
-                         },
-                         {size});
+    check_values<double>(
+        3, f,
+        [&](auto& all, int i) {
+          const int each = (size + 2) / 3;
+          const auto sum = combined(all, plus);
+          const auto filled = xla::cat({sum * (1.0 / 3), xla::zeros<double>({3 * each - size})});
+          return std::tuple(narrow(filled, 0, each * i, each), sum);
+        },
+        {size});
 }
 
 TEST_CASE("own_shard is what a replica would get of a sum, and exchanges nothing") {
@@ -246,8 +246,8 @@ void check_gradients(int replicas, F, const xla::Size (&sizes)[2]) {
       [](auto& p, auto& weight) {
         const auto loss = number_of(F{}(p)) * weight;
         loss.backward();
-        return std::tuple(
-            loss, grad(number_of(F{}(p * p * p)) * weight, p, {.create_graph = true}));
+        return std::tuple(loss,
+                          grad(number_of(F{}(p * p * p)) * weight, p, {.create_graph = true}));
       },
       make);
   CHECK(made.size() == static_cast<std::size_t>(replicas));
@@ -272,11 +272,11 @@ void check_gradients(int replicas, F, const xla::Size (&sizes)[2]) {
 
 TEST_CASE("gradients go back to the replicas that elements came from") {
   constexpr auto sums = [](const auto& x) {
-    return std::tuple(all_reduce(x), all_reduce(x, "mean"), reduce_scatter(x, 1),
-                      reduce_scatter(x, 1, reduce_type::mean),
-                      reduce_scatter(x, 0, reduce_type::sum, xla::padded),
-                      all_gather(reduce_scatter(x, 0, reduce_type::mean, xla::padded), 0,
-                                 x.size(0)));
+    return std::tuple(
+        all_reduce(x), all_reduce(x, "mean"), reduce_scatter(x, 1),
+        reduce_scatter(x, 1, reduce_type::mean),
+        reduce_scatter(x, 0, reduce_type::sum, xla::padded),
+        all_gather(reduce_scatter(x, 0, reduce_type::mean, xla::padded), 0, x.size(0)));
   };
   constexpr auto moves = [](const auto& x) {
     return std::tuple(all_gather(x, 1), all_to_all(x, 1, 0), broadcast(x, 1),

@@ -116,8 +116,8 @@ snapshot call_on_copies(G&& g, const X&... x) {
   return s;
 }
 
-/// A call that gives a snapshot, by reference. What checks such calls is compiled once, and not with
-/// every function that a test runs.
+/// A call that gives a snapshot, by reference. What checks such calls is compiled once, and not
+/// with every function that a test runs.
 template <class... A>
 class call_of {
  public:
