@@ -2,6 +2,7 @@
 #pragma once
 
 #include "xla/ext/stablehlo/form.hpp"
+#include "xla/ext/stablehlo/places.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/check_index.hpp"
 #include "xla/op/concat.hpp"
@@ -80,20 +81,13 @@ struct form<op::concat> {
   }
 };
 
-/// Zeros, or ones, for each axis.
-inline shape all_axes(const shape& of, extent n) {
-  shape s = of;
-  for (int i = 0; i < s.rank; ++i) s[i] = n;
-  return s;
-}
-
 template <>
 struct form<op::slice> {
   static value write(writer& w, const form_call& f) {
     const auto [axis, step, start] = f.attributes<op::slice>();
     const std::int64_t n = f.out().dims[axis], first = extent{start};
     if (n == 0) return w.constant(0, f.out().of, f.out().dims);
-    shape from = all_axes(f.out().dims, 0), to = f.in(0).type.dims, by = all_axes(to, 1);
+    shape from = filled(f.out().dims.rank, 0), to = f.in(0).type.dims, by = filled(to.rank, 1);
     const std::int64_t last = first + (n - 1) * step;
     from[axis] = std::min(first, last);
     to[axis] = std::max(first, last) + 1;
@@ -135,7 +129,7 @@ struct form<op::slice_scatter> {
     value of(writer& w, value part, int along) const {
       if (step < 0) part = w.reverse(part, along);
       const std::int64_t last = start + (n - 1) * step;
-      shape low = all_axes(part.type.dims, 0), high = low, inner = low;
+      shape low = filled(part.type.dims.rank, 0), high = low, inner = low;
       low[along] = std::min(start, last);
       high[along] = size - 1 - std::max(start, last);
       inner[along] = std::abs(step) - 1;

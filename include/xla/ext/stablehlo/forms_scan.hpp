@@ -8,7 +8,8 @@
 namespace xla::detail::hlo {
 
 /// A scan along an axis in as many steps as its size has bits: each combines every element with
-/// what the 1, 2, 4 … before it came to.
+/// what the 1, 2, 4 … before it came to. Factors whose product leaves the range of double on the
+/// way give NaN where a 0 comes before them.
 class scan_steps {
  public:
   scan_steps(writer& w, const op::scanning::attributes& a, const shape& dims)
