@@ -221,7 +221,7 @@ if(TARGET test_ext_pjrt)
   set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_plugin" PROPERTIES
     SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
 endif()
-xla_test(ext/stablehlo LABELS asan)
+xla_test(ext/stablehlo)
 xla_test(ext/stablehlo_forms)
 foreach(test IN ITEMS stablehlo stablehlo_forms)
   if(TARGET test_ext_${test})
