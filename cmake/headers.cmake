@@ -467,6 +467,7 @@ set(XLA_EXT_HEADERS
   xla/ext/mpi_reduction.hpp
   xla/ext/mpi_roster.hpp
   xla/ext/mpi_world.hpp
+  xla/ext/pjrt.hpp
   xla/ext/pjrt/abi.hpp
   xla/ext/pjrt/ahead.hpp
   xla/ext/pjrt/array_type.hpp
@@ -474,11 +475,13 @@ set(XLA_EXT_HEADERS
   xla/ext/pjrt/client.hpp
   xla/ext/pjrt/compile.hpp
   xla/ext/pjrt/disk_cache.hpp
+  xla/ext/pjrt/engine.hpp
   xla/ext/pjrt/executable.hpp
   xla/ext/pjrt/find.hpp
   xla/ext/pjrt/flags.hpp
   xla/ext/pjrt/options.hpp
   xla/ext/pjrt/plugin.hpp
+  xla/ext/pjrt/run_program.hpp
   xla/ext/pjrt/saved_program.hpp
   xla/ext/pjrt/signature.hpp
   xla/ext/png.hpp

@@ -15,6 +15,7 @@ install(FILES
   "${CMAKE_CURRENT_LIST_DIR}/FindHana.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaRuntime.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaInterpreter.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/xlaPjrt.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaGzip.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaImages.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaSafetensors.cmake"
@@ -22,5 +23,5 @@ install(FILES
   "${CMAKE_CURRENT_LIST_DIR}/xlaSentencepiece.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaMpi.cmake"
   DESTINATION "${package_dir}")
-install(DIRECTORY "${CMAKE_CURRENT_LIST_DIR}/runtime" DESTINATION "${package_dir}" FILES_MATCHING PATTERN "*.cpp")
+install(DIRECTORY "${CMAKE_CURRENT_LIST_DIR}/runtime" "${CMAKE_CURRENT_LIST_DIR}/pjrt" DESTINATION "${package_dir}" FILES_MATCHING PATTERN "*.cpp")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

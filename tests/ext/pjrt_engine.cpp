@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "catch.hpp"
+#include "support/engines.hpp"
+#include "support/mlp.hpp"
+#include "support/pjrt.hpp"
+#include "support/replicas.hpp"
+#include "xla/ext/pjrt.hpp"
+
+#include "xla/xla.hpp"
+
+using test::count_of;
+using test::numbers;
+using test::on_engine;
+
+namespace {
+
+/// A model, its optimizer and a step's results: the same numbers each time one is made.
+struct trained {
+  trained() : seeded((xla::manual_seed(5), 0)) {}
+  int seeded;
+  test::Mlp model;
+  xla::nn::CrossEntropyLoss loss_fn;
+  xla::optim::SGD<test::Mlp> optimizer{model, {.lr = 0.1f, .momentum = 0.9f}};
+
+  template <class Step>
+  std::vector<float> train(Step&& step, int steps) {
+    std::vector<float> losses;
+    for (int i = 0; i < steps; ++i) {
+      test::batch b(4, static_cast<std::uint64_t>(i % 10));
+      losses.push_back(step(model, b.data, b.target, loss_fn, optimizer).item());
+    }
+    return losses;
+  }
+  std::vector<float> weights() { return model.fc1.weight.to_vector(); }
+};
+
+template <class T>
+double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
+  REQUIRE(a.size() == b.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    worst = std::max(worst, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  return worst;
+}
+
+constexpr auto step_of = [](auto&... x) { return test::step_fn(x...); };
+constexpr auto synced_step = [](auto&... x) {
+  auto loss = test::step_fn(x...);
+  xla::sync();
+  return loss;
+};
+
+}  // namespace
+
+TEST_CASE("without a plugin nothing changes until a program is to run there") {
+  const char* const named = std::getenv("XLA_PJRT_PLUGIN");
+  const std::string before = named ? named : "";
+  ::setenv("XLA_PJRT_PLUGIN", "/nowhere/plugin.so", 1);
+  const xla::eager_mode_guard mode;
+  auto x = numbers<float>({3, 5});
+  auto f = xla::compile(
+      [](auto& x) {
+        x += 1;
+        return exp(x);
+      },
+      {.engine = xla::pjrt("CPU")});
+  const auto was = x.to_vector();
+  CHECK_THROWS_WITH(f(x), test::contains("/nowhere/plugin.so"));
+  CHECK(x.to_vector() == was);
+  if (named) ::setenv("XLA_PJRT_PLUGIN", before.c_str(), 1);
+  else ::unsetenv("XLA_PJRT_PLUGIN");
+  CHECK_THROWS_WITH(xla::set_engine("pjrt"), test::contains("pjrt:CPU"));
+}
+
+TEST_CASE("replicas do not exchange by a program of one device: that is told by name") {
+  auto f = xla::compile([](auto& x) { return all_reduce(exp(x)); }, {.engine = xla::pjrt("CPU")});
+  std::string told[2];
+  test::replicate(2, [&](int ordinal) {
+    auto x = numbers<float>({3});
+    try {
+      f(x);
+    } catch (const xla::runtime_error& e) {
+      told[ordinal] = e.what();
+    }
+  });
+  for (const std::string& what : told)
+    CHECK_THAT(what, test::contains("pjrt:CPU has no all_reduce"));
+}
+
+// With a plugin: tests.cmake runs these in a process of their own, with PJRT_DEVICE=CPU.
+TEST_CASE("PJRT_DEVICE names the engine of a program", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  CHECK(xla::engine_name() == "pjrt:CPU");
+}
+
+TEST_CASE("a step of 200 gives the losses of the library's own, compiled, traced and eager",
+          "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const on_engine plan("plan");
+  trained own, compiled, traced, eager;
+  auto planned = xla::compile(test::step_fn);
+  const auto losses = own.train(planned, 200);
+  auto there = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+  xla::clear_all();
+  CHECK(largest_difference(compiled.train(there, 200), losses) < 1e-5);
+  CHECK(largest_difference(compiled.weights(), own.weights()) < 1e-5);
+  CHECK(count_of("Engine::pjrt:CPU") == 200);
+  CHECK(count_of("UncachedCompile") == 1);
+  {
+    const on_engine xla("pjrt:CPU");
+    const xla::eager_mode_guard mode(false);
+    CHECK(largest_difference(traced.train(synced_step, 200), losses) < 1e-5);
+    CHECK(largest_difference(traced.weights(), own.weights()) < 1e-5);
+  }
+  xla::clear_all();
+  const on_engine xla("pjrt:CPU");
+  const xla::eager_mode_guard mode;
+  CHECK(largest_difference(eager.train(step_of, 20), {losses.begin(), losses.begin() + 20}) < 1e-5);
+  CHECK(count_of("Engine::pjrt:CPU") > 400);  // an op is a program,
+  CHECK(count_of("UncachedCompile") < 60);    // compiled once
+}
+
+TEST_CASE("state is written where it lies, unless somebody else holds it", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  trained t;
+  auto step = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+  t.train(step, 2);
+  const float* const memory = t.model.fc1.weight.data();
+  t.train(step, 2);
+  CHECK(t.model.fc1.weight.data() == memory);
+
+  const xla::Tensor<float, 2> old = t.model.fc1.weight;
+  const auto before = old.to_vector();
+  t.train(step, 1);
+  CHECK(old.to_vector() == before);
+  CHECK(old.data() == memory);
+  CHECK(t.weights() != before);
+}
+
+TEST_CASE("random numbers are the library's own, and a generator goes on from one to the other",
+          "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  auto f = [](auto& x) { return rand_like(x) + 2 * rand_like(x); };
+  auto x = numbers<float>({5, 7});
+  auto plan = xla::compile(f, {.engine = "plan"});
+  auto there = xla::compile(f, {.engine = xla::pjrt("CPU")});
+  const auto twice = [&](auto& first, auto& second) {
+    xla::manual_seed(-3);
+    const auto a = first(x).to_vector();
+    return std::pair(a, second(x).to_vector());
+  };
+  const auto wanted = twice(plan, plan);
+  CHECK(twice(there, there) == wanted);
+  CHECK(twice(plan, there) == wanted);
+}
+
+TEST_CASE("an index that is not there is told before a call changes anything", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  for (const bool eager : {true, false}) {
+    const xla::eager_mode_guard mode(eager);
+    trained t;
+    auto step = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+    t.train(step, 1);
+    const auto before = test::add_state(test::snapshot(), t.model, t.optimizer);
+    test::batch b(4);
+    auto wrong = xla::tensor<std::int64_t>({0, 1, 99, 2});
+    CHECK_THROWS_WITH(step(t.model, b.data, wrong, t.loss_fn, t.optimizer), test::contains("99"));
+    CHECK(test::add_state(test::snapshot(), t.model, t.optimizer).difference(before) == "");
+  }
+  // Of what the function computes.
+  const xla::eager_mode_guard mode;
+  auto f = xla::compile([](auto& x, auto& i) { return index_select(x, 0, i + 1); },
+                        {.engine = xla::pjrt("CPU")});
+  auto x = numbers<float>({3, 5});
+  auto fine = xla::tensor<std::int64_t>({0, 1}), wrong = xla::tensor<std::int64_t>({0, 2});
+  CHECK(f(x, fine).to_vector() == index_select(x, 0, fine + 1).to_vector());
+  CHECK_THROWS_WITH(f(x, wrong), test::contains("3"));
+}
+
+TEST_CASE("other sizes are another program; empty ones, and other types of elements", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const on_engine xla("pjrt:CPU");
+  const xla::eager_mode_guard mode;
+  auto f = xla::compile([](auto& x) { return std::tuple(x + x, x > 0.5, sum(x, {0})); });
+  for (const std::int64_t n : {3, 1, 0, 17}) {
+    auto x = numbers<double>({n, 5});
+    const auto [twice, more, all] = f(x);
+    const on_engine plan("plan");
+    CHECK(twice.to_vector() == (x + x).to_vector());
+    CHECK(more.to_vector() == (x > 0.5).to_vector());
+    CHECK(largest_difference(all.to_vector(), sum(x, {0}).to_vector()) < 1e-12);
+  }
+}
+
+TEST_CASE("numbers that a function takes, of every type that it reads them in", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  auto f = xla::compile(
+      [](auto& x, auto& i, auto& k) {
+        return std::tuple(x * k, cast<double>(x) * k, i * k.template as<std::int64_t>());
+      },
+      {.engine = xla::pjrt("CPU")});
+  auto x = numbers<float>({3});
+  auto i = xla::tensor<std::int64_t>({1, 2, 3});
+  xla::Scalar k = 3;
+  for (const double value : {3., -5.}) {
+    k = value;
+    const auto [a, b, c] = f(x, i, k);
+    CHECK(a.to_vector() == (x * k).to_vector());
+    CHECK(b.to_vector() == (cast<double>(x) * k).to_vector());
+    CHECK(c.to_vector() == (i * static_cast<std::int64_t>(value)).to_vector());
+  }
+}
+
+TEST_CASE("calls of several threads", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  auto f = xla::compile([](auto& x) { return matmul(x, x) + 1; }, {.engine = xla::pjrt("CPU")});
+  const auto x = numbers<float>({16, 16});
+  const auto wanted = (matmul(x, x) + 1).to_vector();
+  std::vector<double> worst(4);
+  std::vector<std::thread> threads;
+  for (double& w : worst)
+    threads.emplace_back([&] {
+      auto own = x;
+      for (int i = 0; i < 50; ++i) w = std::max(w, largest_difference(f(own).to_vector(), wanted));
+    });
+  for (auto& t : threads) t.join();
+  for (const double w : worst) CHECK(w < 1e-4);
+}
