@@ -16,7 +16,6 @@ UNDER_WAY = 4  # chunks
 BUCKET = 25 << 20  # bytes, as XLA_BUCKET_MB has it unless told
 NETWORK = {"latency": 2e-6, "bytes_per_second": 10e9}  # supposed, not measured
 BACKWARD = 2 / 3  # of a step, in which exchanges can hide
-PARAMETERS = {"mlp": 101_770, "small": 9_600_000, "resnet18": 11_689_512}
 
 
 def traffic(ranks, size):
@@ -96,14 +95,14 @@ def exchange(model, ranks, size):
     return total
 
 
-def state(model, compute, hidden):
+def state(model, compute, exchanged):
     """Rows of what a step takes by the number of processes: of each task its seconds of computing,
-    and the share of the exchange that two processes hide."""
+    the floats that it exchanges, and the share of that which two processes hide."""
     rows = []
     for task, seconds in compute.items():
         for ranks in STATED:
-            whole = exchange(model, ranks, 4 * PARAMETERS[task])
-            waits = max(whole * (1 - hidden[task]), whole - BACKWARD * seconds)
+            whole = exchange(model, ranks, 4 * exchanged[task]["floats"])
+            waits = max(whole * (1 - exchanged[task]["hidden"]), whole - BACKWARD * seconds)
             rows.append({"task": task, "ranks": ranks, "exchange": whole, "waits": waits,
                          "efficiency": seconds / (seconds + waits)})
     return rows

@@ -98,8 +98,7 @@ def model_of(programs, steps, shares):
     of_ranks = {r["task"]: r for r in shares if r["name"] == RANKS}
     compute = {r["task"]: r["ns"][1] * 1e-9 - of_ranks[r["task"]]["waited_us"] * 1e-6
                for r in steps if r["name"] == RANKS}
-    share = {task: r["hidden"] for task, r in of_ranks.items()}
-    return {"points": points, "fitted": fitted, "stated": ranks.state(fitted, compute, share)}
+    return {"points": points, "fitted": fitted, "stated": ranks.state(fitted, compute, of_ranks)}
 
 
 def measure(programs, peers, rounds, cache):
