@@ -170,10 +170,13 @@ ending take_part(int argc, char** argv) {
   if (none.find("timeout is -1.000000 s, and has to be above 0") == std::string::npos)
     throw std::logic_error("a timeout that is none was refused by: " + none);
   const bool own = what == "serialized";
-  int level = 0;
-  if (own) MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+  int level = 0, rank = -1;
+  if (own) {
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  }
   const Finalizer end{own};
-  xla::mpi::Environment env{argc, argv, {.fast = what == "fast"}};
+  xla::mpi::Environment env{argc, argv, {.fast = what == "fast" || rank == 0}};
   try {
     return {env.rank(), 0, run(folder, what, env.rank(), argv + 3)};
   } catch (const std::exception& e) {
@@ -184,7 +187,8 @@ ending take_part(int argc, char** argv) {
 }  // namespace
 
 // <folder> exchanges <devices of rank 0> <of rank 1>…
-// <folder> serialized <…>: the same, where MPI has been started for one caller at a time
+// <folder> serialized <…>: the same, where MPI has been started for one caller at a time, and rank 0
+// alone would have its sums
 // <folder> fast
 // <folder> idle
 // <folder> leaves|late|throws|differs|dies|orphans <rank> <seconds>; orphans: leaves a child behind

@@ -50,7 +50,8 @@ function(expect rank pattern)
 endfunction()
 
 # A case, and the devices of each rank.
-foreach(case IN ITEMS "exchanges;1;1" "exchanges;1;1;1;1" "exchanges;1;2;3" "serialized;2;2" "fast;2;2" "idle;1;1")
+foreach(case IN ITEMS
+    "exchanges;1;1" "exchanges;1;1;1;1;1;1;1;1;1" "exchanges;1;2;3" "serialized;2;2" "fast;2;2" "idle;1;1")
   list(LENGTH case ranks)
   math(EXPR ranks "${ranks} - 1")
   launch(${ranks} ${case})

@@ -21,7 +21,7 @@ namespace xla::mpi {
 
 struct EnvironmentOptions {
   /// Sums of many elements are left to MPI, in an order of its choice: the same on all replicas,
-  /// but not the bits that threads get.
+  /// but not the bits that threads get. Where a process does not wish that, none has it.
   bool fast = false;
   /// Seconds that a replica waits for others before it ends the world: above 0.
   double timeout = xla::detail::replica_timeout();
@@ -135,7 +135,10 @@ inline void Environment::join_ranks(bool fast, bool alone) {
   detail::share_cores();
   detail::check(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
   MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-  channel_ = std::make_unique<detail::channel>(comm_, rank_, size_, fast, alone);
+  int all_fast = fast;
+  detail::check(MPI_Allreduce(MPI_IN_PLACE, &all_fast, 1, MPI_INT, MPI_MIN, comm_),
+                "MPI_Allreduce");
+  channel_ = std::make_unique<detail::channel>(comm_, rank_, size_, all_fast != 0, alone);
   detail::contact first;
   if (rank_ == 0) first = channel_->life.listen();
   detail::check(MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, comm_), "MPI_Bcast");
