@@ -187,8 +187,8 @@ ending take_part(int argc, char** argv) {
 }  // namespace
 
 // <folder> exchanges <devices of rank 0> <of rank 1>…
-// <folder> serialized <…>: the same, where MPI has been started for one caller at a time, and rank 0
-// alone would have its sums
+// <folder> serialized <…>: the same, where MPI has been started for one caller at a time, and
+//   rank 0 alone would have its sums
 // <folder> fast
 // <folder> idle
 // <folder> leaves|late|throws|differs|dies|orphans <rank> <seconds>; orphans: leaves a child behind
