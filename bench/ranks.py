@@ -51,14 +51,14 @@ def measure(programs):
 
 
 def solve(rows):
-    """The x of three linear equations: rows of their factors and right sides."""
+    """The x of linear equations: rows of their factors and right sides."""
     rows = [list(row) for row in rows]
-    for i in range(3):
+    for i in range(len(rows)):
         rows[i] = [v / rows[i][i] for v in rows[i]]
-        for k in range(3):
+        for k in range(len(rows)):
             if k != i:
                 rows[k] = [v - rows[k][i] * w for v, w in zip(rows[k], rows[i])]
-    return [row[3] for row in rows]
+    return [row[-1] for row in rows]
 
 
 def fit(rows, processors):
@@ -70,17 +70,18 @@ def fit(rows, processors):
         turns = row["ranks"] / processors
         costs.append((messages * max(1, turns), size * max(1, turns),
                       ways * turns if turns > 1 else 0))
+    wanted = range(3 if any(c[2] for c in costs) else 2)  # of a turn only where they share
     times = [row["us"] * 1e-6 for row in rows]
     weights = [1 / t for t in times]
     for _ in range(20):  # until too much weighs as too little does
-        sums = [[sum(w * w * c[i] * c[k] for c, w in zip(costs, weights)) for k in range(3)]
+        sums = [[sum(w * w * c[i] * c[k] for c, w in zip(costs, weights)) for k in wanted]
                 + [sum(w * w * c[i] * t for c, w, t in zip(costs, weights, times))]
-                for i in range(3)]
+                for i in wanted]
         found = solve(sums)
         modelled = [sum(v * f for v, f in zip(c, found)) for c in costs]
         weights = [1 / math.sqrt(t * max(m, t / 10)) for m, t in zip(modelled, times)]
     errors = sorted(max(m / t, t / max(m, 1e-12)) - 1 for m, t in zip(modelled, times))
-    message, byte, turn = found
+    message, byte, turn = (*found, 0.0)[:3]
     return {"message": message, "byte": byte, "turn": turn,
             "error": errors[len(errors) // 2], "worst": errors[-1]}
 
