@@ -2,6 +2,7 @@
 // One process of several that mpirun has started: see run.cmake beside.
 #include <signal.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <chrono>
 #include <cmath>
@@ -137,10 +138,13 @@ std::string idle() {
   const auto w = open_world(1);
   const auto processor = [] { return double(std::clock()) / CLOCKS_PER_SEC; };
   w->at(0).run({});
-  const double before = processor();
-  if (w->at(0).ordinal == 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  w->at(0).run({});
-  const double used = processor() - before;
+  double used = 1;  // the least of some times, as others may need this core
+  for (int i = 0; i < 3; ++i) {
+    const double before = processor();
+    if (w->at(0).ordinal == 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    w->at(0).run({});
+    used = std::min(used, processor() - before);
+  }
   return used < 0.04 ? "as it should be"
                      : "waited half a second with " + std::to_string(used) + " of a processor";
 }

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <mutex>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -58,6 +57,11 @@ class carrier {
       if (!travels_.done() || !touch([&] { (this->*std::exchange(next_, nullptr))(); }))
         return false;
     return chunks_.advance(touch);
+  }
+  /// Lets MPI go on with what it has taken over.
+  void poll() const noexcept {
+    int any = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &any, MPI_STATUS_IGNORE);
   }
 
  private:

@@ -170,7 +170,11 @@ class channel {
 
   /// Says that this process has come to its end; false when the world has ended before.
   bool leave() {
-    const bool together = !over() && life.leave();
+    // What others have not got yet may be with MPI still, which goes on when it is called.
+    const bool together = !over() && life.leave([this] {
+      const std::lock_guard hold(driving_);
+      carrier_.poll();
+    });
     stop();
     return together;
   }

@@ -116,13 +116,18 @@ class liveness {
   }
 
   /// Says that this rank begins no more exchanges. Returns when no rank does, true, or when the
-  /// world has ended.
-  bool leave() {
+  /// world has ended; until then meanwhile() is called every other millisecond.
+  template <class F>
+  bool leave(F meanwhile) {
     say({notice::kind::leaves, rank_, begun_.load()}, {});
     std::unique_lock hold(lock_);
-    changed_.wait(hold, [&] {
+    while (!changed_.wait_for(hold, std::chrono::milliseconds(2), [&] {
       return ended() || std::find(left_.begin(), left_.end(), not_yet) == left_.end();
-    });
+    })) {
+      hold.unlock();
+      meanwhile();
+      hold.lock();
+    }
     return !ended();
   }
   /// Gathers in `all` what the ranks say here, and returns -1; or a rank that does not come in

@@ -13,9 +13,9 @@
 namespace xla::mpi::detail {
 
 /// An all_reduce of many elements, in chunks of which several are under way: one is combined while
-/// others travel, and none leaves the cache in between. Of a chunk each process gets a part from
-/// all, combines it and gives it to all; of two, each gets all that the other has, which is no more
-/// and takes one way.
+/// others travel, and with up to some dozens of processes none leaves the cache in between. Of a
+/// chunk each process gets a part from all, combines it and gives it to all; of two, each gets all
+/// that the other has, which is no more and takes one way.
 class chunked_reduction {
  public:
   explicit chunked_reduction(MPI_Comm comm) {

@@ -66,9 +66,10 @@ auto on_devices(const std::vector<Device>& devices, F&& f) {
 /// fn runs on the calling thread.
 ///
 /// What that leaves of the others' models: in eager mode an optimizer has updated all parameters or
-/// none. A compiled step that waited for its first exchange has changed nothing; one that had gone
-/// on may have updated some parameters and not others. Values of a traced graph that ran while the
-/// program went on say so when they are read. After either go on from a checkpoint.
+/// none. A compiled step that waited for its first exchange has changed nothing but gradients to
+/// which it adds without one; a step that had gone on may have updated some parameters and not
+/// others. Values of a traced graph that ran while the program went on say so when they are read.
+/// After either go on from a checkpoint.
 template <class Fn, class... Args>
 auto launch(Fn&& fn, const Args&... args) {
   const auto all = devices();
