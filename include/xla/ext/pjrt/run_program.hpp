@@ -11,7 +11,7 @@
 #include "xla/ext/pjrt/compile.hpp"
 #include "xla/ext/stablehlo/program.hpp"
 #include "xla/kernel/call.hpp"
-#include "xla/run/engine/engine.hpp"
+#include "xla/run/engine/common.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/execute/store_number.hpp"
 
@@ -242,12 +242,7 @@ class pjrt_program final : public executable {
   }
   bool check(const run_arguments& with) override { return checks_.run(with, false); }
   MemoryAnalysis memory() const override {
-    MemoryAnalysis m;
-    const program& p = p_.source;
-    for (int v = 0; v < p.count.values; ++v)
-      if (is<op::input>(p.values[v])) m.arguments += p_.bytes(v);
-    for (int i = 0; i < p.count.writes + p.count.results; ++i)
-      m.outputs += p_.bytes(output_of(p, i));
+    MemoryAnalysis m = memory_outside(p_);
     const ext::pjrt::program_memory there = call_.memory();
     m.aliased = there.aliased;
     m.arena = there.temporaries;

@@ -35,4 +35,16 @@ class common_engine : public engine {
   ~common_engine() = default;
 };
 
+/// Of what an executable needs, what its program reads and makes.
+template <class In = void>
+MemoryAnalysis memory_outside(const later<In, sized_program>& p) {
+  MemoryAnalysis m;
+  const program& ops = p.source;
+  for (int v = 0; v < ops.count.values; ++v)
+    if (is<op::input>(ops.values[v])) m.arguments += p.bytes(v);
+  for (int i = 0; i < ops.count.writes + ops.count.results; ++i)
+    m.outputs += p.bytes(output_of(ops, i));
+  return m;
+}
+
 }  // namespace xla::detail

@@ -109,9 +109,10 @@ class Engine {
 /// Which engine runs compiled functions and traced graphs from now on, in all threads: "plan", this
 /// library's own, or one that the program links, as "interpreter" (CMake's target
 /// xla::interpreter). Where there is none of that name, an error lists those that there are.
-/// XLA_ENGINE in the environment names the one to begin with. Ops in eager mode run one by one in
-/// any case. What an engine lacks is told by name where a compiled function needs it, and runs as
-/// planned in traced mode. Counters: `Engine::<name>`, and `fallback::<name>::<op>`.
+/// XLA_ENGINE in the environment names the one to begin with. Ops in eager mode run one by one, by
+/// an engine that runs_single_ops() as programs of its own. What an engine lacks is told by name
+/// where a compiled function needs it, and runs as planned in traced mode. Counters:
+/// `Engine::<name>`, and `fallback::<name>::<op>` (`fallback::<op>` of plugins, as in PyTorch/XLA).
 template <class = void>
 constexpr void set_engine(std::string_view name) {
   if (!__builtin_is_constant_evaluated())

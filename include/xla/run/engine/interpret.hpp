@@ -167,13 +167,8 @@ class basic_interpreted final : public basic_executable<In> {
     return true;
   }
   MemoryAnalysis memory() const override {
-    MemoryAnalysis m;
-    const program& p = p_.source;
-    for (int v = 0; v < p.count.values; ++v)
-      if (is<op::input>(p.values[v])) m.arguments += p_.bytes(v);
-    for (int i = 0; i < p.count.writes + p.count.results; ++i)
-      m.outputs += p_.bytes(output_of(p, i));
-    for (int i = 0; i < p.count.steps; ++i) m.arena += p_.bytes(p.steps[i].value);
+    MemoryAnalysis m = memory_outside<In>(p_);
+    for (int i = 0; i < p_.source.count.steps; ++i) m.arena += p_.bytes(p_.source.steps[i].value);
     return m;
   }
 
