@@ -195,7 +195,11 @@ set(XLA_HEADERS
   xla/kernel/eigen_packets.hpp
   xla/kernel/epilogue.hpp
   xla/kernel/gemm.hpp
+  xla/kernel/bfloat16_way.hpp
+  xla/kernel/gemm_bfloat16.hpp
   xla/kernel/gemm_block.hpp
+  xla/kernel/gemm_dot.hpp
+  xla/kernel/gemm_dot_pack.hpp
   xla/kernel/gemm_few.hpp
   xla/kernel/gemm_few_rows.hpp
   xla/kernel/gemm_left.hpp
@@ -203,6 +207,7 @@ set(XLA_HEADERS
   xla/kernel/gemm_micro.hpp
   xla/kernel/gemm_part.hpp
   xla/kernel/gemm_right.hpp
+  xla/kernel/gemm_rounded.hpp
   xla/kernel/gemm_scratch.hpp
   xla/kernel/gemm_transpose.hpp
   xla/kernel/gemm_transposed.hpp
@@ -210,6 +215,7 @@ set(XLA_HEADERS
   xla/kernel/lane.hpp
   xla/kernel/matrix_view.hpp
   xla/kernel/loops.hpp
+  xla/kernel/product_bfloat16.hpp
   xla/kernel/map.hpp
   xla/kernel/math.hpp
   xla/kernel/math_table.hpp

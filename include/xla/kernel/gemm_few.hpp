@@ -32,6 +32,13 @@ struct few_rows {
   index_t c_row, depth;
 };
 
+/// How elements of b are read as vectors of the sum's type; a specialisation for each other type.
+template <class B>
+struct few_elements {
+  static packet<B> load(const B* p) { return simd::ploadu<packet<B>>(p); }
+  static packet<B> load_first(const B* p, index_t n) { return load_part<B>(p, n); }
+};
+
 /// Adds the chains of a segment to the total.
 template <class T>
 packet<T> add_vectors(packet<T> total, const packet<T>* sum) {
@@ -50,8 +57,8 @@ packet<T> fold_lanes(packet<T>* lane) {
 
 /// Adds the segment at k to the lane totals of `Rows` rows; `load(p, i)` reads the vector at p,
 /// which is element i of the segment.
-template <class T, int Rows, class Load>
-void dot_segment(const few_rows<T>& x, const T* b, index_t k, packet<T>* total, Load load) {
+template <class T, int Rows, class B, class Load>
+void dot_segment(const few_rows<T>& x, const B* b, index_t k, packet<T>* total, Load load) {
   using order = few<T>;
   using vector = packet<T>;
   constexpr int width = order::width, vectors = order::vectors;
@@ -71,43 +78,46 @@ void dot_segment(const few_rows<T>& x, const T* b, index_t k, packet<T>* total, 
 
 /// Adds the elements [k, end) of `Rows` rows times one column of b that is contiguous along k to
 /// the lane totals. Those of `next`, if not null, are fetched meanwhile.
-template <class T, int Rows>
-void dot_column(few_rows<T> x, const T* b, const T* next, index_t k, index_t end,
+template <class T, int Rows, class B>
+void dot_column(few_rows<T> x, const B* b, const B* next, index_t k, index_t end,
                 packet<T>* total) {
   using order = few<T>;
   using vector = packet<T>;
-  constexpr index_t line = 64 / sizeof(T);
+  constexpr index_t line = 64 / sizeof(B);
   vector sum[Rows];
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i) sum[i] = total[i];
   // Where parts are much code, what is left is copied and goes the same way.
-  T rest[loads_parts ? 1 : (Rows + 1) * order::segment];
+  T rest[loads_parts ? 1 : Rows * order::segment];
+  B right[loads_parts ? 1 : order::segment];
   for (;;) {
 #pragma GCC unroll 1
     for (; k + order::segment <= end; k += order::segment) {
       if (next != nullptr)
 #pragma GCC unroll 8
         for (index_t i = 0; i < order::segment; i += line) simd::prefetch(next + k + i);
-      dot_segment<T, Rows>(x, b, k, sum,
-                           [](const T* p, index_t) { return simd::ploadu<vector>(p); });
+      dot_segment<T, Rows>(x, b, k, sum, []<class E>(const E* p, index_t) {
+        return few_elements<E>::load(p);
+      });
     }
     if (loads_parts || k == end) break;
-    std::fill_n(rest, (Rows + 1) * order::segment, T{0});
-    for (int i = 0; i <= Rows; ++i)
-      std::copy(i < Rows ? x.a + i * x.a_row + k : b + k,
-                i < Rows ? x.a + i * x.a_row + end : b + end, rest + i * order::segment);
+    std::fill_n(rest, Rows * order::segment, T{0});
+    std::fill_n(right, order::segment, B{});
+    for (int i = 0; i < Rows; ++i)
+      std::copy(x.a + i * x.a_row + k, x.a + i * x.a_row + end, rest + i * order::segment);
+    std::copy(b + k, b + end, right);
     x.a = rest;
     x.a_row = order::segment;
-    b = rest + Rows * order::segment;
+    b = right;
     next = nullptr;
     k = 0;
     end = order::segment;
   }
   if constexpr (loads_parts)
     if (k < end)
-      dot_segment<T, Rows>(x, b, k, sum, [left = end - k](const T* p, index_t i) {
-        if (i + order::width <= left) return simd::ploadu<vector>(p);
-        return i < left ? load_part<T>(p, left - i) : simd::pset1<vector>(T{0});
+      dot_segment<T, Rows>(x, b, k, sum, [left = end - k]<class E>(const E* p, index_t i) {
+        if (i + order::width <= left) return few_elements<E>::load(p);
+        return i < left ? few_elements<E>::load_first(p, left - i) : simd::pset1<vector>(T{0});
       });
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i) total[i] = sum[i];
@@ -120,8 +130,8 @@ void dot_column(few_rows<T> x, const T* b, const T* next, index_t k, index_t end
 #endif
 
 /// `Rows` rows times `columns` columns, a vector at most, each contiguous along k.
-template <class T, int Rows>
-void dot_tile(const few_rows<T>& x, const T* b, index_t b_column, index_t columns) {
+template <class T, int Rows, class B>
+void dot_tile(const few_rows<T>& x, const B* b, index_t b_column, index_t columns) {
   constexpr int width = few<T>::width;
   // So much of a that it stays in the nearest cache while all columns are multiplied, with what is
   // fetched of the next one: where that is not what follows in memory, the processor foresees
@@ -160,8 +170,8 @@ void dot_tile(const few_rows<T>& x, const T* b, index_t b_column, index_t column
 /// Adds one segment to the totals of one lane, for a strip of columns: its rows of b lie a vector
 /// apart, those of the next lane from `next` on. `total` belongs to the first row of x, those of
 /// the next rows lie `row` apart.
-template <class T, int Rows>
-void axpy_lane(const few_rows<T>& x, const T* a, const T* b, const T* next, index_t b_row,
+template <class T, int Rows, class B>
+void axpy_lane(const few_rows<T>& x, const T* a, const B* b, const B* next, index_t b_row,
                index_t columns, T* total, index_t row) {
   using order = few<T>;
   using vector = packet<T>;
@@ -195,13 +205,14 @@ void axpy_lane(const few_rows<T>& x, const T* a, const T* b, const T* next, inde
   };
   index_t j = 0;
   for (; j + width <= columns; j += width)
-    one(j, [](const T* p) { return simd::ploadu<vector>(p); });
-  if (j < columns) one(j, [&](const T* p) { return load_part<T>(p, columns - j); });
+    one(j, [](const B* p) { return few_elements<B>::load(p); });
+  if (j < columns)
+    one(j, [&](const B* p) { return few_elements<B>::load_first(p, columns - j); });
 }
 
 /// The same where the segment ends early, after `depth` elements from this lane on.
-template <class T, int Rows>
-void axpy_rest(const few_rows<T>& x, const T* a, const T* b, index_t b_row, index_t columns,
+template <class T, int Rows, class B>
+void axpy_rest(const few_rows<T>& x, const T* a, const B* b, index_t b_row, index_t columns,
                T* total, index_t row, index_t depth) {
   using order = few<T>;
   using vector = packet<T>;
@@ -212,11 +223,12 @@ void axpy_rest(const few_rows<T>& x, const T* a, const T* b, index_t b_row, inde
       for (int v = 0; v < vectors; ++v) {
         sum[v] = simd::pset1<vector>(T{0});
         for (index_t k = v * width; k < depth; k += order::round) {
-          const T* from = b + k * b_row + j;
-          sum[v] = simd::pmadd(
-              simd::pset1<vector>(a[i * x.a_row + k]),
-              j + width <= columns ? simd::ploadu<vector>(from) : load_part<T>(from, columns - j),
-              sum[v]);
+          const B* from = b + k * b_row + j;
+          sum[v] = simd::pmadd(simd::pset1<vector>(a[i * x.a_row + k]),
+                               j + width <= columns
+                                   ? few_elements<B>::load(from)
+                                   : few_elements<B>::load_first(from, columns - j),
+                               sum[v]);
         }
       }
       T* const to = total + i * row + j;
@@ -229,8 +241,8 @@ template <class T>
 constexpr index_t strip_columns = 2048 / sizeof(T);
 
 /// `Rows` rows times a strip of columns, where the rows of b are contiguous.
-template <class T, int Rows>
-void axpy_strip(const few_rows<T>& x, matrix_view<T> b, index_t columns) {
+template <class T, int Rows, class B>
+void axpy_strip(const few_rows<T>& x, matrix_view<B> b, index_t columns) {
   using order = few<T>;
   using vector = packet<T>;
   constexpr int width = order::width;
@@ -240,7 +252,7 @@ void axpy_strip(const few_rows<T>& x, matrix_view<T> b, index_t columns) {
   for (index_t begin = 0; begin < x.depth; begin += order::segment)
     for (int lane = 0; lane < width; ++lane) {
       const index_t k = begin + lane, depth = x.depth - k;
-      const T* const from = b.data + k * b.row_stride;
+      const B* const from = b.data + k * b.row_stride;
       T* const total = totals + lane * stride;
       if (depth > order::segment - width)
         axpy_lane<T, Rows>(

@@ -9,17 +9,18 @@
 namespace xla::kernel::detail {
 
 /// A product of matrices by strides, for what is done to such alone.
-template <class T>
+template <class T, class A = T, class B = T>
 struct strided_product {
   index_t m, n, k;
-  matrix_view<T> a, b;
+  matrix_view<A> a;
+  matrix_view<B> b;
   strided_rows<T> c;
   const epilogue* after = nullptr;
 };
 
 /// Calls f with the rows from `i` on, as many as a kernel takes; returns how many.
-template <class T, class F>
-index_t with_rows(const strided_product<T>& p, index_t i, index_t column, F&& f) {
+template <class T, class B, class F>
+index_t with_rows(const strided_product<T, T, B>& p, index_t i, index_t column, F&& f) {
   const few_rows<T> x{p.a.data + i * p.a.row_stride, p.a.row_stride, p.c.row(i) + column, p.c.step,
                       p.k};
   const index_t rest = p.m - i;
@@ -29,8 +30,8 @@ index_t with_rows(const strided_product<T>& p, index_t i, index_t column, F&& f)
 }
 
 /// Some columns of a product with few rows; a is contiguous along k.
-template <class T>
-void multiply_few_columns(const strided_product<T>& p, range columns) {
+template <class T, class B>
+void multiply_few_columns(const strided_product<T, T, B>& p, range columns) {
   constexpr index_t width = lanes<T>;
   if (p.b.col_stride == 1 && p.b.row_stride != 1) {
     const index_t parts = (columns.size() + strip_columns<T> - 1) / strip_columns<T>;
@@ -45,7 +46,7 @@ void multiply_few_columns(const strided_product<T>& p, range columns) {
     return;
   }
   const bool strided = p.b.row_stride != 1 && p.k > 1;
-  T* packed = strided ? right_scratch().get<T>(width * p.k) : nullptr;
+  B* packed = strided ? right_scratch().get<B>(width * p.k) : nullptr;
   for (index_t j = columns.begin; j < columns.end; j += width) {
     const index_t count = std::min(width, columns.end - j);
     const auto b = p.b.from(0, j);
@@ -60,8 +61,8 @@ void multiply_few_columns(const strided_product<T>& p, range columns) {
 }
 
 /// A product with few rows: its columns are shared among threads.
-template <class T>
-void multiply_few(strided_product<T> p) {
+template <class T, class B>
+void multiply_few(strided_product<T, T, B> p) {
   constexpr index_t worth_sharing = 1 << 17, chunk_work = 1 << 16;
   if (p.a.col_stride != 1 && p.k > 1) {
     T* packed = left_scratch().get<T>(p.m * p.k);

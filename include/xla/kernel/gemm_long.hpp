@@ -18,19 +18,21 @@ void multiply_ordinary(const strided_product<T>& p) {
   multiply(ordinary_product<T>{p.m, p.n, p.k, {p.a}, {p.b}, p.c, p.after});
 }
 
-/// A product of any shape, in the order of the kernels.
-template <class T>
-void multiply_whole(index_t m, index_t n, index_t k, matrix_view<T> a, matrix_view<T> b, T* c,
+/// A product of any shape, in the order of the kernels: multiply_ordinary() of the elements.
+template <class T, class A, class B>
+void multiply_whole(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b, T* c,
                     index_t ldc, const epilogue* after = nullptr) {
-  if (n != 1 || m == 1) return multiply_ordinary<T>({m, n, k, a, b, {c, ldc}, after});
+  if (n != 1 || m == 1)
+    return multiply_ordinary(strided_product<T, A, B>{m, n, k, a, b, {c, ldc}, after});
   // Transposed, a product with one column is one with few rows.
-  const matrix_view<T> row{b.data, b.col_stride, b.row_stride};
-  const matrix_view<T> columns{a.data, a.col_stride, a.row_stride};
-  if (ldc == 1) return multiply_ordinary<T>({1, m, k, row, columns, {c, m}});
+  using transposed = strided_product<T, B, A>;
+  const matrix_view<B> row{b.data, b.col_stride, b.row_stride};
+  const matrix_view<A> columns{a.data, a.col_stride, a.row_stride};
+  if (ldc == 1) return multiply_ordinary(transposed{1, m, k, row, columns, {c, m}});
   T some[256];
   for (std::int64_t i = 0; i < m; i += 256) {
     const std::int64_t count = std::min<std::int64_t>(256, m - i);
-    multiply_ordinary<T>({1, count, k, row, columns.from(0, i), {some, count}});
+    multiply_ordinary(transposed{1, count, k, row, columns.from(0, i), {some, count}});
     for (std::int64_t j = 0; j < count; ++j) c[(i + j) * ldc] = some[j];
   }
 }
@@ -40,11 +42,11 @@ void multiply_whole(index_t m, index_t n, index_t k, matrix_view<T> a, matrix_vi
 template <class T>
 constexpr index_t longest_piece = 128 * few<T>::segment;
 
-template <class T>
-void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
-                        matrix_view<T> b, T* c, std::int64_t ldc, const epilogue* after) {
+template <class T, class A, class B>
+void multiply_pieces(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b, T* c,
+                     index_t ldc, const epilogue* after) {
   constexpr index_t most = longest_piece<T>;
-  multiply_whole(m, n, std::min(k, most), a, b, c, ldc, k <= most ? after : nullptr);
+  multiply_whole<T>(m, n, std::min(k, most), a, b, c, ldc, k <= most ? after : nullptr);
   if (k <= most) return;
   ::xla::detail::working_memory memory;
   T* const lost = static_cast<T*>(memory.take(static_cast<std::size_t>(2 * m * n) * sizeof(T)));
@@ -56,6 +58,12 @@ void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_v
       column_sums<T>{c + i * ldc, lost + i * n}.add({piece + i * n, nullptr}, n, false);
   }
   for (index_t i = 0; i < m; ++i) column_sums<T>{c + i * ldc, lost + i * n}.total(c + i * ldc, n);
+}
+
+template <class T>
+void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
+                        matrix_view<T> b, T* c, std::int64_t ldc, const epilogue* after) {
+  multiply_pieces(m, n, k, a, b, c, ldc, after);
 }
 
 }  // namespace detail

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/base/instance.hpp"
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/conv_sizes.hpp"
+
+namespace xla::kernel {
+
+/// As conv_forward(), conv_input_gradient() and conv_weight_gradient() of floats, with both operands
+/// rounded to bfloat16, to the nearest even, and sums in float. Kernels of one pixel are products of
+/// gemm_bfloat16(); what holds of denormals and of other ways there holds here.
+template <class = void>
+void conv_forward_bfloat16(const conv_sizes& s, const float* x, conv_weights<float> w, float* y,
+                           const epilogue* after = nullptr);
+template <class = void>
+void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_weights<float> w,
+                                  float* dx, const epilogue* after = nullptr);
+template <class = void>
+void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const float* dy, float* dw);
+
+}  // namespace xla::kernel
+
+#if XLA_RUNTIME_HERE
+#include "xla/kernel/conv_rounded.hpp"
+#endif

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include <xla/kernel/gemm_bfloat16.hpp>
+
+#include "catch.hpp"
+#include "support/products.hpp"
+#include "support/threads.hpp"
+
+namespace {
+
+using test::index_t;
+using test::matrix;
+using test::same_bits;
+using xla::bfloat16;
+using xla::kernel::bfloat16_way;
+using xla::kernel::gemm_bfloat16;
+using xla::kernel::matrix_view;
+
+/// Calls f in each way that this machine has; gives the process its own back.
+template <class F>
+void each_way(F&& f) {
+  auto& way = xla::kernel::detail::way_of_process();
+  const bfloat16_way before = way;
+  for (const bfloat16_way one : {bfloat16_way::fma, bfloat16_way::dot}) {
+    if (one == bfloat16_way::dot && !xla::kernel::detail::has_dot()) continue;
+    way = one;
+    CAPTURE(static_cast<int>(one));
+    f();
+  }
+  way = before;
+}
+
+template <class A, class B>
+struct rounding {
+  using left = A;
+  using right = B;
+  using sum = float;
+  static void multiply(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b,
+                       float* c, index_t ldc) {
+    gemm_bfloat16(m, n, k, a, b, c, ldc);
+  }
+  static long double number(float x) { return static_cast<float>(bfloat16{x}); }
+};
+using floats = rounding<float, float>;
+using halves = rounding<bfloat16, bfloat16>;
+using mixed = rounding<float, bfloat16>;
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("products of rounded operands agree with sums in long double", "", floats,
+                   halves, mixed) {
+  const test::restore_threads guard;
+  each_way([] {
+    std::mt19937 random(7);
+    const auto layout = [&] { return static_cast<int>(random() % 5); };
+    const auto check = [&](index_t m, index_t n, index_t k) {
+      test::check_product<TestType>(m, n, k, layout(), layout(), random);
+    };
+    for (const index_t m : {0, 1, 2, 7, 9})
+      for (const index_t n : {0, 1, 15, 17})
+        for (const index_t k : {0, 1, 2, 3, 33}) check(m, n, k);
+    for (int repeat = 0; repeat < 40; ++repeat) {
+      const index_t most = repeat % 10 == 0 ? 150 : 40;
+      const auto size = [&] { return static_cast<index_t>(random()) % most; };
+      const index_t m = size(), n = size(), k = size();
+      test::check_product<TestType>(m, n, k, repeat % 5, repeat / 5 % 5, random);
+    }
+    struct {
+      index_t m, n, k;
+    } const large[] = {{64, 128, 784}, {300, 1, 900},  {130, 70, 601}, {257, 51, 1100},
+                       {3, 900, 300},  {70, 400, 21},  {4, 1100, 257}, {1, 700, 1030},
+                       {2, 19, 4099},  {33, 49, 2049}, {700, 20, 129}};
+    for (const auto& [m, n, k] : large) check(m, n, k);
+  });
+}
+
+TEST_CASE("bfloat16 in memory gives the bits of floats that are rounded") {
+  each_way([] {
+    std::mt19937 random(3);
+    for (const index_t m : {2, 40})
+      for (const int layout : {0, 1, 3}) {
+        const index_t n = 70, k = 1301;
+        const matrix<float> a(m, k, layout, random), b(k, n, 1 - layout % 2, random);
+        const matrix<bfloat16> small_a(a, m, k, true), small_b(b, k, n, false);
+        const auto want = test::product<floats>(m, n, k, a, b, n);
+        CHECK(same_bits(want, test::product<halves>(m, n, k, small_a, small_b, n)));
+        CHECK(same_bits(want, test::product<mixed>(m, n, k, a, small_b, n)));
+      }
+  });
+}
+
+TEST_CASE("large rounded products are shared among threads") {
+  const test::restore_threads guard;
+  each_way([] {
+    std::mt19937 random(5);
+    test::check_product<floats>(5301, 49, 400, 1, 0, random);
+    test::check_product<floats>(1030, 350, 1050, 2, 1, random);
+    test::check_product<halves>(130, 900, 2100, 0, 1, random);
+  });
+}
+
+TEST_CASE("a product of few rows has the same bits in every way") {
+  std::mt19937 random(11);
+  const matrix<float> a(3, 333, 0, random), b(333, 100, 1, random);
+  std::vector<std::vector<float>> results;
+  each_way([&] { results.push_back(test::product<floats>(3, 100, 333, a, b, 100)); });
+  for (const auto& c : results) CHECK(same_bits(c, results[0]));
+}
+
+TEST_CASE("a long rounded k is summed in pieces") {
+  each_way([] {
+    const index_t k = 40000, n = 20;
+    const std::vector<float> ones(static_cast<std::size_t>(k * n), 1.001f);
+    std::vector<float> c(8 * n);
+    gemm_bfloat16<float, float>(8, n, k, {ones.data(), k, 1}, {ones.data(), 1, k}, c.data(), n);
+    // 1.001 is rounded to 1.
+    for (const float x : c) CHECK(x == static_cast<float>(k));
+  });
+}
+
+TEST_CASE("rounding is to the nearest even, infinities and NaN stay") {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  float full_nan;
+  const std::uint32_t all_ones = 0x7fffffffu;
+  std::memcpy(&full_nan, &all_ones, 4);
+  const float step = 1.f / 128;  // of bfloat16 at 1
+  const float from[] = {1 + step / 2,     1 + 1.5f * step, 1 + 0.501f * step, -1 - 1.5f * step,
+                        inf,              -inf,            nan,               full_nan,
+                        3.3999999e38f,    0.f,             -0.f};
+  const float want[] = {1, 1 + 2 * step, 1 + step, -1 - 2 * step, inf, -inf, nan, nan, inf, 0, 0};
+  const index_t count = std::size(from);
+  each_way([&] {
+    for (const index_t n : {1, 9, 40})
+      for (const bool turned : {false, true}) {
+        std::vector<float> one(static_cast<std::size_t>(n), 1.f), c(one.size() * count);
+        // Each number times 1, from the left and from the right.
+        if (turned) gemm_bfloat16<float, float>(n, count, 1, {one.data(), 1, 1}, {from, count, 1}, c.data(), count);
+        else gemm_bfloat16<float, float>(count, n, 1, {from, 1, 1}, {one.data(), n, 1}, c.data(), n);
+        for (index_t i = 0; i < n; ++i)
+          for (index_t j = 0; j < count; ++j) {
+            const float got = c[static_cast<std::size_t>(turned ? i * count + j : j * n + i)];
+            CAPTURE(n, turned, j, got);
+            CHECK((std::isnan(want[j]) ? std::isnan(got) : got == want[j]));
+          }
+      }
+  });
+}
+
+namespace {
+
+/// Memory of elements that ends, or begins, where nothing may be touched.
+template <class T>
+class fenced {
+ public:
+  fenced(index_t count, bool at_end, std::mt19937& random) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
+    const std::size_t room = (bytes + page - 1) / page * page;
+    size_ = room + 2 * page;
+    base_ = static_cast<char*>(
+        mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    REQUIRE(base_ != MAP_FAILED);
+    REQUIRE(mprotect(base_ + page, room, PROT_READ | PROT_WRITE) == 0);
+    data_ = reinterpret_cast<T*>(base_ + page + (at_end ? room - bytes : 0));
+    for (index_t i = 0; i < count; ++i)
+      data_[i] = static_cast<T>(std::uniform_real_distribution<float>(-1, 1)(random));
+  }
+  ~fenced() { munmap(base_, size_); }
+  fenced(const fenced&) = delete;
+  T* data() const { return data_; }
+
+ private:
+  char* base_;
+  std::size_t size_;
+  T* data_;
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("rounded products touch nothing beside their matrices", "", float, bfloat16) {
+  each_way([] {
+    std::mt19937 random(13);
+    using view = matrix_view<TestType>;
+    for (const bool at_end : {false, true})
+      for (const index_t m : {1, 5, 17, 41})
+        for (const index_t n : {1, 7, 33, 50})
+          for (const index_t k : {1, 2, 31, 67}) {
+            const fenced<TestType> a(m * k, at_end, random), b(k * n, at_end, random);
+            const fenced<float> c(m * n, at_end, random);
+            for (const bool ta : {false, true})
+              for (const bool tb : {false, true})
+                gemm_bfloat16(m, n, k, ta ? view{a.data(), 1, m} : view{a.data(), k, 1},
+                              tb ? view{b.data(), 1, k} : view{b.data(), n, 1}, c.data(), n);
+          }
+  });
+}
+
+TEST_CASE("an epilogue is told of all of a rounded product") {
+  each_way([] {
+    std::mt19937 random(17);
+    for (const index_t m : {9, 300}) {
+      const index_t n = 100, k = 1100;
+      const matrix<float> a(m, k, 0, random), b(k, n, 1, random);
+      auto want = test::product<floats>(m, n, k, a, b, n);
+      for (float& x : want) x += 1;
+      struct {
+        float* c;
+      } data;
+      std::vector<float> c(want.size());
+      data.c = c.data();
+      const xla::kernel::epilogue after(
+          m, n, n * 4,
+          [](const void* self, index_t first, index_t last) {
+            float* const rows = *static_cast<float* const*>(self);
+            for (index_t i = first * 100; i < last * 100; ++i) rows[i] += 1;
+          },
+          &data);
+      gemm_bfloat16(m, n, k, a.view, b.view, c.data(), n, &after);
+      after.rest(n);
+      CHECK(same_bits(c, want));
+    }
+  });
+}
+
+TEST_CASE("the environment says which way rounded products take", "[.environment]") {
+  const char* const text = std::getenv("XLA_BF16");
+  REQUIRE(text != nullptr);
+  const bool dot = std::string_view(text) == "dot" && xla::kernel::detail::has_dot();
+  CHECK(xla::kernel::bfloat16_products() == (dot ? bfloat16_way::dot : bfloat16_way::fma));
+}
