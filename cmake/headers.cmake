@@ -177,6 +177,7 @@ set(XLA_HEADERS
   xla/kernel/channels.hpp
   xla/kernel/conv.hpp
   xla/kernel/conv_choice.hpp
+  xla/kernel/conv_bfloat16.hpp
   xla/kernel/conv_columns.hpp
   xla/kernel/conv_depthwise.hpp
   xla/kernel/conv_direct.hpp
@@ -184,6 +185,7 @@ set(XLA_HEADERS
   xla/kernel/conv_kept.hpp
   xla/kernel/conv_patches.hpp
   xla/kernel/conv_pixel_blocks.hpp
+  xla/kernel/conv_rounded.hpp
   xla/kernel/conv_sizes.hpp
   xla/kernel/conv_weight_gradient.hpp
   xla/kernel/conv_winograd.hpp

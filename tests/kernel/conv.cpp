@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <xla/kernel/conv_choice.hpp>
+#include <xla/kernel/conv_rounded.hpp>
 #include <xla/kernel/gemm_long.hpp>
 
 #include "catch.hpp"
@@ -342,4 +343,41 @@ TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forb
   c.direct = false;
   CHECK(plain != fast);
   CHECK(run() == fast);
+}
+
+TEST_CASE("convolutions at bfloat16's precision are sums of rounded numbers") {
+  using xla::kernel::bfloat16_way;
+  auto& way = xla::kernel::detail::way_of_process();
+  const bfloat16_way before = way;
+  const convolution cases[] = {{square(2, 9, 8, 5, 33, 3, 2, 1)},
+                               {square(1, 14, 14, 64, 64, 3, 1, 1)},
+                               {square(2, 7, 6, 40, 50, 1, 1, 0)},
+                               {square(1, 9, 9, 24, 32, 1, 2, 0)},
+                               {square(1, 8, 8, 12, 24, 3, 1, 1, 1, 3)}};
+  for (const bfloat16_way one : {bfloat16_way::fma, bfloat16_way::dot}) {
+    if (one == bfloat16_way::dot && !xla::kernel::detail::has_dot()) continue;
+    way = one;
+    for (const convolution& c : cases) {
+      CAPTURE(static_cast<int>(one), c.height, c.in, c.out, c.kernel[0], c.stride[0], c.groups);
+      const auto x = numbers<float>(c.inputs(), 1), w = numbers<float>(c.parameters(), 2),
+                 dy = numbers<float>(c.outputs(), 3);
+      const auto rounded = [](std::vector<float> v) {
+        for (float& f : v) f = xla::bfloat16{f};
+        return v;
+      };
+      const exact want = sums(c, rounded(x), rounded(w), rounded(dy));
+      const count in = c.in / c.groups;
+      const conv_weights<float> weights{w.data(), in * c.taps(), c.taps(), 1};
+      CHECK(error(any_threads<float>(c.outputs(), [&](float* to) {
+        xla::kernel::conv_forward_bfloat16<>(c, x.data(), weights, to);
+      }), want.y) < 1e-5);
+      CHECK(error(any_threads<float>(c.inputs(), [&](float* to) {
+        xla::kernel::conv_input_gradient_bfloat16<>(c, dy.data(), weights, to);
+      }), want.x) < 1e-5);
+      CHECK(error(any_threads<float>(c.parameters(), [&](float* to) {
+        xla::kernel::conv_weight_gradient_bfloat16<>(c, x.data(), dy.data(), to);
+      }), want.w) < 1e-5);
+    }
+  }
+  way = before;
 }

@@ -4,14 +4,22 @@
 #include <xla/kernel/bfloat16_way.hpp>
 #if XLA_HAS_DOT
 
+// As in packet.hpp: g++ 12 sees uninitialised registers in the intrinsics.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 
 #include <xla/kernel/gemm_micro.hpp>
 #include <xla/kernel/matrix_view.hpp>
-#include <xla/kernel/packet.hpp>
 
 // Packs operands of `vdpbf16ps`: pairs of bfloat16, neighbours along k, a word of 32 bits each.
 // Rows of a and columns of b are *lines* here, 16 at a time.

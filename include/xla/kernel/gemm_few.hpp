@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include <xla/kernel/gemm_part.hpp>
 
@@ -138,7 +139,8 @@ void dot_tile(const few_rows<T>& x, const B* b, index_t b_column, index_t column
   // nothing.
   constexpr index_t most =
       round_up((Rows == 1 ? 32768 : 16384) / sizeof(T) / Rows, few<T>::segment);
-  const bool fetch = Rows > 1 && x.depth > most;
+  constexpr bool converts = !std::is_same_v<T, B>;
+  const bool fetch = converts || (Rows > 1 && x.depth > most);
   const index_t last = columns - 1;
   simd::PacketBlock<packet<T>, width> total[Rows];
   for (index_t k = 0; k < x.depth; k += most)
@@ -149,7 +151,8 @@ void dot_tile(const few_rows<T>& x, const B* b, index_t b_column, index_t column
         one[i] = k == 0 ? simd::pset1<packet<T>>(T{0}) : total[i].packet[j];
       // Columns that are not there repeat the last one.
       dot_column<T, Rows>(x, b + std::min<index_t>(j, last) * b_column,
-                          fetch ? b + std::min<index_t>(j + 1, last) * b_column : nullptr, k,
+                          fetch ? b + (converts ? j + 1 : std::min<index_t>(j + 1, last)) * b_column
+                                      : nullptr, k,
                           std::min(k + most, x.depth), one);
 #pragma GCC unroll 4
       for (int i = 0; i < Rows; ++i) total[i].packet[j] = one[i];

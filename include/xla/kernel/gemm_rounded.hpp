@@ -31,11 +31,20 @@ inline packet<float> as_packet(lane_words u) {
 }
 /// Every lane as the nearest bfloat16, ties to the even one; NaN stays NaN.
 inline packet<float> round_lanes(packet<float> x) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+  const __m512i u = _mm512_castps_si512(x);
+  const __m512i bit = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+  const __m512i near = _mm512_add_epi32(u, _mm512_add_epi32(bit, _mm512_set1_epi32(0x7fff)));
+  const __m512i all = _mm512_mask_or_epi32(near, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), u,
+                                           _mm512_set1_epi32(0x400000));
+  return _mm512_castsi512_ps(_mm512_and_si512(all, _mm512_set1_epi32(-0x10000)));
+#else
   lane_words u;
   std::memcpy(&u, &x, sizeof u);
   const lane_words nan = (lane_words)((u & 0x7fffffffu) > 0x7f800000u);
   const lane_words near = u + (0x7fffu + (u >> 16 & 1u));
   return as_packet(((nan & (u | 0x400000u)) | (~nan & near)) & 0xffff0000u);
+#endif
 }
 /// The first n numbers, at most a packet; the others are 0.
 inline packet<float> widen_lanes(const bfloat16* p, std::size_t n) {
