@@ -24,6 +24,7 @@ set(XLA_HEADERS
   xla/shape/extent.hpp
   xla/shape/layout.hpp
   xla/shape/shape.hpp
+  xla/shape/sharding.hpp
   xla/shape/size.hpp
   xla/graph/attributes.hpp
   xla/graph/builtin.hpp
@@ -112,6 +113,7 @@ set(XLA_HEADERS
   xla/op/layout_rule.hpp
   xla/op/list.hpp
   xla/op/logical.hpp
+  xla/op/mark_sharding.hpp
   xla/op/matmul.hpp
   xla/op/max_pool.hpp
   xla/op/median.hpp
@@ -478,6 +480,7 @@ set(XLA_EXT_HEADERS
   xla/ext/pjrt.hpp
   xla/ext/pjrt/abi.hpp
   xla/ext/pjrt/ahead.hpp
+  xla/ext/pjrt/arguments.hpp
   xla/ext/pjrt/array_type.hpp
   xla/ext/pjrt/buffer.hpp
   xla/ext/pjrt/client.hpp
@@ -488,9 +491,12 @@ set(XLA_EXT_HEADERS
   xla/ext/pjrt/find.hpp
   xla/ext/pjrt/flags.hpp
   xla/ext/pjrt/options.hpp
+  xla/ext/pjrt/partitions.hpp
   xla/ext/pjrt/plugin.hpp
+  xla/ext/pjrt/replicas.hpp
   xla/ext/pjrt/run_program.hpp
   xla/ext/pjrt/saved_program.hpp
+  xla/ext/pjrt/several.hpp
   xla/ext/pjrt/signature.hpp
   xla/ext/png.hpp
   xla/ext/pretrained.hpp
@@ -516,6 +522,7 @@ set(XLA_EXT_HEADERS
   xla/ext/stablehlo/lane.hpp
   xla/ext/stablehlo/places.hpp
   xla/ext/stablehlo/program.hpp
+  xla/ext/stablehlo/sharding.hpp
   xla/ext/stablehlo/table.hpp
   xla/ext/stablehlo/types.hpp
   xla/ext/stablehlo/windows.hpp

@@ -241,14 +241,17 @@ foreach(test IN ITEMS stablehlo stablehlo_forms)
   endif()
 endforeach()
 xla_test(ext/pjrt_engine LIBRARIES xla::pjrt)
-if(TARGET test_ext_pjrt_engine)
-  xla_script_test(ext/pjrt_engine_plugin COMMAND
-    ${CMAKE_COMMAND} -E env PJRT_DEVICE=CPU $<TARGET_FILE:test_ext_pjrt_engine> "[.plugin]")
-endif()
-if(TEST "${XLA_TEST_PREFIX}ext/pjrt_engine_plugin")
-  set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_engine_plugin" PROPERTIES
-    SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
-endif()
+xla_test(ext/pjrt_devices LIBRARIES xla::pjrt)
+foreach(test IN ITEMS engine devices)
+  if(TARGET test_ext_pjrt_${test})
+    xla_script_test(ext/pjrt_${test}_plugin COMMAND
+      ${CMAKE_COMMAND} -E env PJRT_DEVICE=CPU "$<TARGET_FILE:test_ext_pjrt_${test}>" "[.plugin]")
+  endif()
+  if(TEST "${XLA_TEST_PREFIX}ext/pjrt_${test}_plugin")
+    set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_${test}_plugin" PROPERTIES
+      SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
+  endif()
+endforeach()
 
 xla_test(reference/binary)
 xla_test(reference/elementwise)

@@ -4,6 +4,7 @@
 /// Training by several replicas: the devices of a process, or of several (ext/mpi.hpp).
 namespace xla::parallel {}
 
+#include "xla/op/mark_sharding.hpp"
 #include "xla/parallel/check_replicas.hpp"
 #include "xla/parallel/data_parallel.hpp"
 #include "xla/parallel/launch.hpp"

@@ -8,7 +8,6 @@
 #include "support/engines.hpp"
 #include "support/mlp.hpp"
 #include "support/pjrt.hpp"
-#include "support/replicas.hpp"
 #include "xla/ext/pjrt.hpp"
 
 #include "xla/xla.hpp"
@@ -75,21 +74,6 @@ TEST_CASE("without a plugin nothing changes until a program is to run there") {
   if (named) ::setenv("XLA_PJRT_PLUGIN", before.c_str(), 1);
   else ::unsetenv("XLA_PJRT_PLUGIN");
   CHECK_THROWS_WITH(xla::set_engine("pjrt"), test::contains("pjrt:CPU"));
-}
-
-TEST_CASE("replicas do not exchange by a program of one device: that is told by name") {
-  auto f = xla::compile([](auto& x) { return all_reduce(exp(x)); }, {.engine = xla::pjrt("CPU")});
-  std::string told[2];
-  test::replicate(2, [&](int ordinal) {
-    auto x = numbers<float>({3});
-    try {
-      f(x);
-    } catch (const xla::runtime_error& e) {
-      told[ordinal] = e.what();
-    }
-  });
-  for (const std::string& what : told)
-    CHECK_THAT(what, test::contains("pjrt:CPU has no all_reduce"));
 }
 
 // With a plugin: tests.cmake runs these in a process of their own, with PJRT_DEVICE=CPU.

@@ -15,10 +15,9 @@ namespace test {
 
 /// Runs body(ordinal) on a thread for each replica of a world, each with a device of its own, and
 /// throws what the first one has thrown.
-inline void replicate(int replicas, const std::function<void(int)>& body) {
-  if (xla::device_count() < replicas) xla::set_device_count(replicas);
-  const auto world = xla::detail::open_world(replicas, 60);
-  const auto thrown = on_replicas(*world, [&](xla::detail::replica& r) {
+inline void replicate(xla::detail::world& world, const std::function<void(int)>& body) {
+  if (xla::device_count() < world.size()) xla::set_device_count(world.size());
+  const auto thrown = on_replicas(world, [&](xla::detail::replica& r) {
     const xla::device_guard works_on(xla::device(r.ordinal));
     auto& device = *xla::detail::this_thread.device;
     const struct attached {
@@ -30,6 +29,10 @@ inline void replicate(int replicas, const std::function<void(int)>& body) {
   });
   for (const std::exception_ptr& e : thrown)
     if (e) std::rethrow_exception(e);
+}
+/// The same of threads that share memory.
+inline void replicate(int replicas, const std::function<void(int)>& body) {
+  replicate(*xla::detail::open_world(replicas, 60), body);
 }
 
 /// What two calls give each replica in a mode.

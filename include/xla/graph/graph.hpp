@@ -3,6 +3,7 @@
 
 #include "xla/base/owned_array.hpp"
 #include "xla/graph/builtin.hpp"
+#include "xla/shape/sharding.hpp"
 
 namespace xla::detail {
 
@@ -28,6 +29,7 @@ struct slot {
   int current = -1;    ///< the node of the value now
   int grad_leaf = -1;  ///< the node of the gradient at entry, when the body reads it
   int grad = -1;       ///< the node of the gradient now, when present
+  sharding shared_out;  ///< to devices of a plugin
 };
 
 /// What one checkpoint() recorded: nodes begin … end - 1; segments are numbered from 1.

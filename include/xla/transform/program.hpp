@@ -72,6 +72,7 @@ struct program_slot {
   bool entangled = false;  ///< of a tensor: its value was changed in place by that of others
   gradient_use use = gradient_use::none;
   std::int8_t requires_grad = -1;  ///< what it is told to be in the end; -1: nothing
+  sharding shared_out;             ///< to devices of a plugin
 };
 
 /// The kernels of a program's distinct regions: words [first, first + count).

@@ -30,8 +30,9 @@ class executable;
 enum class host_memory : int { copied = 0, read_in_place = 2, written_in_place = 3 };
 
 struct client_options {
-  /// How many devices the processor is to be; 0: CPU_NUM_DEVICES in the environment, or one.
+  /// How many devices the processor is to be; 0: CPU_NUM_DEVICES in the environment says.
   int devices = 0;
+  int at_least = 1;  ///< where nothing says how many
   /// What a plugin knows by other names, as "memory_fraction" on GPUs.
   named_options more = {};
 };
@@ -42,9 +43,9 @@ struct client_options {
 class client {
  public:
   /// The one for a device, as "CPU", "CUDA" or "TPU"; made once for each plugin and options. On the
-  /// processor it uses as many threads as num_threads() says when it is made, unless PJRT_NPROC is
-  /// set. Throws `xla::runtime_error` as find_plugin() and plugin::load() do, or where there is no
-  /// such device.
+  /// processor it uses as many threads as num_threads() says when it is made, of several devices as
+  /// many as the machine has, unless PJRT_NPROC is set. Throws `xla::runtime_error` as
+  /// find_plugin() and plugin::load() do, or where there is no such device.
   static client& of(std::string_view device, const client_options& options = {});
   client(const client&) = delete;
 
@@ -106,6 +107,17 @@ class client {
   xla::detail::metric &to_device_, &from_device_, &sent_, &received_;
 };
 
+namespace detail {
+
+/// Those of one device are this thread's; several share the machine, as the library's own do.
+inline int threads_for(const named_options& options) {
+  const auto devices = options.find("cpu_device_count");
+  const bool several = devices != options.end() && std::get<std::int64_t>(devices->second) > 1;
+  return several ? std::max(num_threads(), xla::kernel::detail::machine_threads()) : num_threads();
+}
+
+}  // namespace detail
+
 [[gnu::cold]] inline client& client::of(std::string_view device, const client_options& options) {
   struct registry {
     std::mutex mutex;
@@ -126,7 +138,7 @@ class client {
 inline named_options client::of_processor(const client_options& options) {
   std::int64_t devices = options.devices;
   if (const std::string wanted(detail::variable("CPU_NUM_DEVICES")); devices == 0)
-    devices = wanted.empty() ? 1 : std::strtoll(wanted.c_str(), nullptr, 10);
+    devices = wanted.empty() ? options.at_least : std::strtoll(wanted.c_str(), nullptr, 10);
   if (devices < 1)
     throw runtime_error(xla::detail::join(
         {"pjrt::client: ", std::to_string(devices), " devices of the processor: at least 1"}));
@@ -147,7 +159,7 @@ inline named_options client::of_processor(const client_options& options) {
   flags_ = flags.options();
   static const bool threads_are_said = std::getenv("PJRT_NPROC") != nullptr;
   if (device == "CPU" && !threads_are_said)
-    ::setenv("PJRT_NPROC", std::to_string(num_threads()).c_str(), 1);
+    ::setenv("PJRT_NPROC", std::to_string(detail::threads_for(options)).c_str(), 1);
   const auto values = detail::point_at(options);
   abi::roomy<abi::client_create> a;
   a->options = values.data();

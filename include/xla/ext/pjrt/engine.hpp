@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -8,26 +9,60 @@
 #include <utility>
 
 #include "xla/ext/pjrt/client.hpp"
+#include "xla/ext/pjrt/partitions.hpp"
+#include "xla/ext/pjrt/replicas.hpp"
 #include "xla/ext/pjrt/run_program.hpp"
 #include "xla/ext/stablehlo/program.hpp"
 #include "xla/run/engine/common.hpp"
+#include "xla/run/state/devices.hpp"
 #include "xla/run/world/now.hpp"
+#include "xla/tensor/device.hpp"
 
 namespace xla::detail {
 
-/// XLA on the first device of a plugin, which is found when the first program is compiled.
+/// While it lives this thread may run on all cores, as may the threads that a plugin starts: on a
+/// device's they would stay there, whoever's work they do.
+class on_all_cores {
+ public:
+  on_all_cores() {
+    if (kept_) basic_devices<void>::use_all_cores();
+  }
+  on_all_cores(const on_all_cores&) = delete;
+  ~on_all_cores() {
+    if (kept_) kernel::detail::keep_on_cores.load()(*kernel::detail::own_cores);
+  }
+
+ private:
+  const bool kept_ = this_thread.chose && kernel::detail::keep_on_cores.load();
+};
+
+/// XLA on the devices of a plugin, which is found when the first program is compiled. The processor
+/// has as many as this library has: each replica of a launch runs on one of its own.
 class pjrt_engine final : public common_engine {
  public:
   explicit pjrt_engine(std::string device) : device_(std::move(device)), name_("pjrt:" + device_) {}
   std::string_view name() const override { return name_; }
   const op_info* lacks(const program& ops) const override {
-    // Its programs are for one device, and know of no other replica.
-    for (int v = 0; v < ops.count.values && world_now() > 1; ++v)
+    // Replicas of other processes run programs of their own.
+    const replica* const here = world_now() > 1 ? replica_now() : nullptr;
+    for (int v = 0; v < ops.count.values && here && !here->shares_memory(); ++v)
       if (ops.values[v].op->exchanges) return ops.values[v].op;
     return without_stablehlo(ops);
   }
   std::unique_ptr<executable> make(sized_program&& p) const override {
-    return std::make_unique<pjrt_program>(*this, ext::pjrt::client::of(device_), std::move(p));
+    const on_all_cores starts_threads;
+    const int parts = partitions_of(p);
+    const auto& on = ext::pjrt::client::of(device_, {.at_least = std::max(device_count(), parts)});
+    if (!is_of_replicas(p)) {
+      if (parts > 1) return std::make_unique<pjrt_partitions>(*this, on, std::move(p));
+      return std::make_unique<pjrt_program>(*this, on, std::move(p));
+    }
+    if (parts > 1)
+      throw runtime_error(
+          "xla::mark_sharding: a function in which replicas exchange runs on a device for each of "
+          "them, and has no mesh");
+    p.world = world_now();
+    return std::make_unique<pjrt_replicas>(*this, on, std::move(p));
   }
   void note_fallback(const op_info& lacked) const override {
     get_counter(join({"fallback::", lacked.name})).add();
@@ -35,6 +70,19 @@ class pjrt_engine final : public common_engine {
   bool runs_single_ops() const override { return true; }
 
  private:
+  static bool is_of_replicas(const sized_program& p) {
+    bool any = false;
+    for (int v = 0; v < p.source.count.values && world_now() > 1; ++v)
+      any |= p.source.values[v].op->alone_is_input;
+    return any;
+  }
+  static int partitions_of(const sized_program& p) {
+    int most = 1;
+    for (int i = 0; i < p.source.count.slots; ++i)
+      most = std::max(most, p.source.slots[i].shared_out.devices());
+    return most;
+  }
+
   std::string device_, name_;
 };
 

@@ -186,7 +186,8 @@ inline void executable::execute_all(abi::buffer* const* const* arguments,
     }
   if (!failed) return;
   for (int d = 0; d < devices_; ++d)
-    for (std::size_t i = 0; i < results_.size(); ++i) client_.drop(results[d][i]);
+    for (std::size_t i = 0; i < results_.size(); ++i)
+      client_.drop(std::exchange(results[d][i], nullptr));
   std::rethrow_exception(failed);
 }
 

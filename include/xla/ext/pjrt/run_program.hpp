@@ -124,7 +124,7 @@ class pjrt_call {
 /// is computed first, by a program of its own.
 class pjrt_checks {
  public:
-  pjrt_checks(const ext::pjrt::client& on, const sized_program& p) : p_(p) {
+  pjrt_checks(const engine& by, const sized_program& p) : p_(p) {
     for (int i = 0; i < p.source.count.steps; ++i)
       if (p.source.steps[i].check) add(p.source.steps[i]);
     if (computed_.empty()) return;
@@ -139,7 +139,9 @@ class pjrt_checks {
     before.random = p.random;
     before.counters = p.counters;
     before.random_counters = p.random_counters;
-    before_ = std::make_unique<pjrt_call>(on, before);
+    before.source.count.steps = 0;  // they are done here
+    before.world = p.world;
+    before_ = by.make(std::move(before));
   }
   pjrt_checks(const pjrt_checks&) = delete;
 
@@ -222,7 +224,7 @@ class pjrt_checks {
   const sized_program& p_;
   list<checked> checks_;
   list<int> computed_;  // values
-  std::unique_ptr<pjrt_call> before_;
+  std::unique_ptr<executable> before_;
 };
 
 /// Runs a program by a plugin. A call that fails leaves everything as it was: what can fail but for
@@ -230,7 +232,7 @@ class pjrt_checks {
 class pjrt_program final : public executable {
  public:
   pjrt_program(const engine& by, const ext::pjrt::client& on, sized_program&& p)
-      : executable(&by, true), p_(std::move(p)), checks_(on, p_), call_(on, p_) {
+      : executable(&by, true), p_(std::move(p)), checks_(by, p_), call_(on, p_) {
     if (on.on_host())
       for (const stablehlo_argument& a : call_.written().arguments)
         if (a.is != stablehlo_argument::role::room && a.output >= 0) p_.in_place[a.output] = true;

@@ -116,19 +116,24 @@ template <>
 struct form<op::broadcast> {
   static value write(writer& w, const form_call& f) {
     const replicas all(w, f);
+    const int root = f.attributes<op::broadcast>().root;
     const tensor_type out = f.out();
+    if (out.of == element::bf16)  // float32 has all of them
+      return w.convert(shared(w, all, root, w.convert(f.in(0), element::f32)), out.of);
+    return shared(w, all, root, f.in(0));
+  }
+
+ private:
+  static value shared(writer& w, const replicas& all, int root, const value& in) {
+    const tensor_type out = in.type;
     const element bits = whole_numbers(out.of);
     const bool truths = out.of == element::i1;  // of one bit, so that it has no others' size
-    const value x =
-        truths ? w.convert(f.in(0), bits) : w.op("bitcast_convert", {f.in(0)}, {bits, out.dims});
-    const value mine =
-        w.select(all.is_me(f.attributes<op::broadcast>().root, out.dims), x, zeros(w, x.type));
+    const value x = truths ? w.convert(in, bits) : w.op("bitcast_convert", {in}, {bits, out.dims});
+    const value mine = w.select(all.is_me(root, out.dims), x, zeros(w, x.type));
     const value sum = all.reduced(mine, reduce_type::sum);
     if (truths) return w.compare("NE", sum, zeros(w, sum.type));
     return w.op("bitcast_convert", {sum}, out);
   }
-
- private:
   static element whole_numbers(element of) {
     switch (of) {
       case element::f64:

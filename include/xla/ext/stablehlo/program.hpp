@@ -8,6 +8,7 @@
 #include "xla/base/error.hpp"
 #include "xla/base/join.hpp"
 #include "xla/base/list.hpp"
+#include "xla/ext/stablehlo/sharding.hpp"
 #include "xla/ext/stablehlo/table.hpp"
 #include "xla/run/plan/sized.hpp"
 
@@ -26,6 +27,7 @@ struct stablehlo_argument {
   int number = 0;  ///< the slot, the draw, the output
   hlo::tensor_type type;
   int output = -1;  ///< the output that takes its memory; -1: none
+  sharding shared_out = {};
 };
 
 /// A program as StableHLO's text. Its results are the program's writes, then its results; its
@@ -33,6 +35,9 @@ struct stablehlo_argument {
 struct stablehlo_program {
   std::string text;
   list<stablehlo_argument> arguments;
+  int replicas = 1;       ///< that run it together
+  int partitions = 1;     ///< that share each of those
+  list<sharding> places;  ///< per output: how those share it
 };
 
 namespace hlo {
@@ -41,15 +46,22 @@ namespace hlo {
 class program_writer {
  public:
   program_writer(const sized_program& p, bool rooms) : p_(p), values_(p.source.count.values) {
+    find_mesh();
     add_slots();
     for (int r = 0; r < p_.counters.size(); ++r)
-      draws_.push_back(add({.is = role::draw, .number = r, .type = {element::i64, {1, {2}}}}));
+      draws_.push_back(add(
+          {.is = role::draw, .number = r, .type = {element::i64, {1, {2}}}, .shared_out = mesh_}));
     give_memory(rooms);
     find_wanted();
     for (int v = 0; v < p_.source.count.values; ++v)
       if (wanted_[v]) write(v);
   }
-  stablehlo_program take() { return {module_text(), std::move(arguments_)}; }
+  stablehlo_program take() {
+    std::string text = module_text();
+    list<sharding> places;
+    for (int i = 0; i < outputs(); ++i) places.push_back(place_of_output(i));
+    return {std::move(text), std::move(arguments_), replicas_, mesh_.devices(), std::move(places)};
+  }
 
  private:
   using role = stablehlo_argument::role;
@@ -61,6 +73,18 @@ class program_writer {
   value add(const stablehlo_argument& a) {
     arguments_.push_back(a);
     return {-1, arguments_.size() - 1, -1, a.type};
+  }
+  // Marks of one device say nothing.
+  void find_mesh() {
+    for (int i = 0; i < p_.source.count.slots; ++i) {
+      const sharding& s = p_.source.slots[i].shared_out;
+      if (s.devices() == 1) continue;
+      if (mesh_.devices() > 1 && !mesh_.same_mesh(s))
+        throw runtime_error(
+            "xla::mark_sharding: the arguments of a compiled function are marked by one mesh, and "
+            "here are two");
+      for (int k = 0; k < sharding::most_axes; ++k) mesh_.mesh[k] = s.mesh[k];
+    }
   }
   void add_slots() {
     for (int i = 0; i < p_.source.count.slots; ++i) {
@@ -76,7 +100,10 @@ class program_writer {
         add_leaf(v, role::number, slot);
   }
   void add_leaf(int v, role is, int slot) {
-    values_[v] = list_of({add({.is = is, .number = slot, .type = type_of(v)})});
+    sharding s = mesh_;
+    if (is != role::number && p_.source.slots[slot].shared_out.devices() > 1)
+      s = p_.source.slots[slot].shared_out;
+    values_[v] = list_of({add({.is = is, .number = slot, .type = type_of(v), .shared_out = s})});
   }
 
   // An output takes the memory of what it replaces, or has room of its own.
@@ -119,6 +146,7 @@ class program_writer {
     each_input(
         n, [this](int in) -> const node& { return at(in); },
         [&](int in) { inputs.push_back(values_[in][0]); });
+    if (n.op->alone_is_input) replicas_ = p_.world;
     lines_.begin(v);
     values_[v] = form.write(lines_, form_call(p_, v, std::move(inputs), draws_.data()));
   }
@@ -127,7 +155,7 @@ class program_writer {
     std::string out = "module @xla {\n  func.func public @main(";
     for (int i = 0; i < arguments_.size(); ++i) add_argument(out, i);
     out += ") -> (";
-    add_outputs(out);
+    add_outputs(out, true);
     out += ") {\n";
     out += lines_.text();
     out += "    func.return";
@@ -147,16 +175,31 @@ class program_writer {
     writer::add_name(out, {-1, i, -1, a.type});
     out += ": ";
     add_type(out, a.type);
-    if (a.output < 0) return;
-    out += " {tf.aliasing_output = ";
-    add_number(out, a.output);
-    out += " : i32}";
-  }
-  void add_outputs(std::string& out) const {
-    for (int i = 0; i < outputs(); ++i) {
-      if (i > 0) out += ", ";
-      add_type(out, type_of(output_of(p_.source, i)));
+    std::string attributes;
+    if (mesh_.devices() > 1) attributes = sharding_text(a.shared_out, a.type.dims.rank);
+    if (a.output >= 0) {
+      attributes += attributes.empty() ? "tf.aliasing_output = " : ", tf.aliasing_output = ";
+      add_number(attributes, a.output);
+      attributes += " : i32";
     }
+    if (!attributes.empty()) out += " {" + attributes + "}";
+  }
+  void add_outputs(std::string& out, bool with_places = false) const {
+    for (int i = 0; i < outputs(); ++i) {
+      const tensor_type type = type_of(output_of(p_.source, i));
+      if (i > 0) out += ", ";
+      add_type(out, type);
+      if (with_places && mesh_.devices() > 1)
+        out += " {" + sharding_text(place_of_output(i), type.dims.rank) + "}";
+    }
+  }
+  sharding place_of_output(int i) const {
+    for (const stablehlo_argument& a : arguments_)
+      if (a.output == i) return a.shared_out;
+    if (i >= p_.source.count.writes) return mesh_;
+    const program_slot& s = p_.source.slots[p_.source.writes[i].slot];  // its gradient, mostly
+    const bool marked = s.shared_out.devices() > 1 && s.leaf >= 0;
+    return marked && type_of(s.leaf) == type_of(p_.source.writes[i].value) ? s.shared_out : mesh_;
   }
 
   const sized_program& p_;
@@ -165,6 +208,8 @@ class program_writer {
   list<value> draws_;
   list<list<value>> values_;  // per value of the program: what its node made
   list<char> wanted_;
+  int replicas_ = 1;
+  sharding mesh_;  // with no axis cut
 };
 
 }  // namespace hlo

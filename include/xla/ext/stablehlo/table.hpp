@@ -36,8 +36,12 @@ template <>
 struct form<op::data> : form<op::input> {};
 template <>
 struct form<op::compiled_result> : form<op::input> {};
+
+/// Arguments of a program are on its device, wherever they were.
 template <>
-struct form<op::to_device> : form<op::input> {};
+struct form<op::to_device> {
+  static value write(writer&, const form_call& f) { return f.in(0); }
+};
 
 /// The form of an op as data: one of both is there, but for what the program itself writes.
 struct form_entry {

@@ -12,22 +12,13 @@
 
 namespace xla::detail {
 
-/// What other replicas have to run as well, the seed left out. The same in every process: made of
-/// names and numbers, not of addresses. Of a traced graph it is the options alone: a replica that
-/// reads a value earlier than others runs the same in more graphs.
+/// What a program does: the same in every process, as it is made of names and numbers, not of
+/// addresses.
 template <class In = void>
-[[gnu::cold]] fingerprint fingerprint_of(const later<In, sized_program>& p) {
+[[gnu::cold]] fingerprint whole_fingerprint_of(const later<In, sized_program>& p) {
   const program& source = p.source;
   fingerprint f;
   const auto add = [](std::uint64_t& h, auto v) { h = mix(h, static_cast<std::uint64_t>(v)); };
-  add(f.options, source.passes.left_out);
-  add(f.options, p.winograd);
-  add(f.options, std::bit_cast<std::uint64_t>(bucket_bytes()));
-  add(f.options, kernel::lanes<float>);
-#ifdef __FMA__
-  add(f.options, true);
-#endif
-  if (source.word_ops) return f;
   for (int v = 0; v < source.count.values; ++v) {
     const node& n = source.values[v];
     add(f.structure, n.op->id);
@@ -42,6 +33,23 @@ template <class In = void>
     add(f.structure, w.value);
   }
   for (int i = 0; i < source.count.results; ++i) add(f.structure, source.results[i]);
+  return f;
+}
+
+/// What other replicas have to run as well, the seed left out. Of a traced graph it is the options
+/// alone: a replica that reads a value earlier than others runs the same in more graphs.
+template <class In = void>
+[[gnu::cold]] fingerprint fingerprint_of(const later<In, sized_program>& p) {
+  fingerprint f;
+  if (!p.source.word_ops) f = whole_fingerprint_of<In>(p);
+  const auto add = [&](auto v) { f.options = mix(f.options, static_cast<std::uint64_t>(v)); };
+  add(p.source.passes.left_out);
+  add(p.winograd);
+  add(std::bit_cast<std::uint64_t>(bucket_bytes()));
+  add(kernel::lanes<float>);
+#ifdef __FMA__
+  add(true);
+#endif
   return f;
 }
 

@@ -24,11 +24,12 @@ bool engine_runs_ops() {
   return by && by->runs_single_ops();
 }
 /// Whether it runs this one, as a graph of its own: not one that only shares its input's elements,
-/// but with what stands for inputs of one.
+/// but with what stands for inputs of one; and none of those among replicas, which come and go one
+/// by one.
 template <class In = void>
 bool has_own_graph(const impl& t) {
   if (!engine_runs_ops<In>() || this_thread.sets_out) return false;
-  return (t.op->kind != op_kind::alias || is<op::more>(t)) && !t.op->exchanges && !t.op->moves;
+  return (t.op->kind != op_kind::alias || is<op::more>(t)) && !t.op->alone_is_input && !t.op->moves;
 }
 
 /// Records it or executes it on its device, in the mode of the moment; with the other results of an
@@ -38,7 +39,8 @@ void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
   if (t.device != this_thread.number)
     return the_process.crossing.load()->start(t, others, other_count);
   if constexpr (has_traced_mode) {
-    const bool eager = is_eager_mode();
+    // What comes to a device of a plugin is brought at once, so that graphs of replicas are alike.
+    const bool eager = is_eager_mode() || (t.op->moves && engine_runs_ops<In>());
     if (!eager || has_own_graph<In>(t)) {
       for (int i = 0; i < t.arity; ++i) make_recordable(*t.in[i]);
       add_pending(&t);

@@ -70,7 +70,8 @@ constexpr void add_program(exchange_summary& all, const exchange_summary& s) {
 /// "all_reduce (mean) of 12 float32, the gradient of parameter 3"
 template <class = void>
 [[gnu::cold]] std::string describe(const exchange_summary& s) {
-  if (s.what == exchange::kind::barrier) return "barrier";
+  if (s.what == exchange::kind::barrier || s.what == exchange::kind::program)
+    return name_of(s.what);
   return join(
       {name_of(s.what), combines(s.what) ? join({" (", name_of(s.how), ")"}) : "", " of ",
        std::to_string(s.elements), " ", name_of(s.type),

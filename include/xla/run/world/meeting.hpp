@@ -80,6 +80,7 @@ class basic_meeting {
   void prepare(const exchange& e) {
     pairs_.assign(0, {});
     pairs_.append(e.pairs, e.pairs + e.pair_count);
+    run_ = e.run;
     blocks_ = e.what == kind::reduce_scatter ? from_.size() : 1;
     begins_.assign(0, 0);
     units_ = 0;
@@ -127,6 +128,7 @@ class basic_meeting {
         for (int r = 0; r < all; ++r) move(piece, from_[0].about.root, at, r, at, count);
         return;
       case kind::permute: return permute(piece, at, count);
+      case kind::program: return run_program(piece);
       case kind::barrier: return;
     }
   }
@@ -163,6 +165,11 @@ class basic_meeting {
                     static_cast<std::size_t>(count * size_of(from_[0].about.type)));
     }
   }
+  void run_program(int piece) {
+    list<void*> shares;
+    for (int r = 0; r < from_.size(); ++r) shares.push_back(out(r, piece, 0));
+    run_(shares.data(), from_.size());
+  }
   const void* in(int replica, int piece, std::int64_t at) const {
     return static_cast<const std::byte*>(from_[replica].pieces[piece].in) +
            at * size_of(from_[replica].about.type);
@@ -174,6 +181,7 @@ class basic_meeting {
 
   list<contribution> from_;  // by ordinal
   list<replica_pair> pairs_;
+  void (*run_)(void* const*, int) = nullptr;  // of a program
   list<std::int64_t> begins_;  // of the pieces, among all elements
   std::int64_t units_ = 0, chunks_ = 0, blocks_ = 1;
   int arrived_ = 0, left_ = 0;

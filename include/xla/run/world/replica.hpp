@@ -46,6 +46,7 @@ struct exchange {
     all_to_all,      ///< in: a block for each replica; out: one from each
     broadcast,       ///< out: the root's in; may be in
     permute,         ///< out: the in of who sends to this replica; zeros if nobody does
+    program,         ///< out: a share of something that one runs for all, who share memory
     barrier          ///< nothing: returns when all replicas have come
   };
   kind what = kind::barrier;
@@ -57,6 +58,8 @@ struct exchange {
   const replica_pair* pairs = nullptr;
   int pair_count = 0;
   const fingerprint* program = nullptr;  ///< whose step this is; none: only the sizes are compared
+  /// Of a program: runs it with the out of each replica's piece, by ordinal.
+  void (*run)(void* const* shares, int replicas) = nullptr;
 };
 
 constexpr const char* name_of(exchange::kind what) {
@@ -67,6 +70,7 @@ constexpr const char* name_of(exchange::kind what) {
     case exchange::kind::all_to_all: return "all_to_all";
     case exchange::kind::broadcast: return "broadcast";
     case exchange::kind::permute: return "collective_permute";
+    case exchange::kind::program: return "a program of all replicas";
     default: return "barrier";
   }
 }
@@ -97,6 +101,8 @@ class replica {
   /// Whether exchanges go on while nobody waits; if not, progress() is called now and then.
   virtual bool progresses_alone() const noexcept = 0;
   virtual void progress() noexcept {}
+  /// Whether all replicas are threads of this process, so that one can run a program for all.
+  virtual bool shares_memory() const noexcept { return false; }
 
   /// Both, where nothing is to be done in between.
   virtual void run(const exchange& e) { wait(start(e)); }

@@ -50,6 +50,7 @@ class basic_thread_world final : public world {
     void wait(std::uint64_t ticket) override { world_.take_part(ordinal, ticket); }
     void abort(std::exception_ptr why) noexcept override { world_.fail(ordinal, why); }
     bool progresses_alone() const noexcept override { return false; }
+    bool shares_memory() const noexcept override { return true; }
 
    private:
     basic_thread_world& world_;

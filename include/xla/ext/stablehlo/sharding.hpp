@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "xla/ext/stablehlo/types.hpp"
+#include "xla/shape/sharding.hpp"
+
+namespace xla::detail::hlo {
+
+/// An attribute in GSPMD's words: "mhlo.sharding = "{devices=[2,1]<=[2]}"", of a tensor of so many
+/// axes. Axes of the mesh that cut none have the same part, in the innermost place.
+inline std::string sharding_text(const sharding& s, int rank) {
+  shape cuts, order;
+  bool whole = true, by_row = true;
+  const auto use = [&](int axis) {
+    by_row &= axis == order.rank;
+    order.push(axis);
+  };
+  for (int i = 0; i < rank; ++i) {
+    cuts.push(s.parts(i));
+    if (s.cut_by[i] > 0) use(s.cut_by[i] - 1);
+    whole &= s.parts(i) == 1;
+  }
+  if (whole) return "mhlo.sharding = \"{replicated}\"";
+  int same = 1;
+  for (int axis = 0; axis < s.axes(); ++axis) {
+    bool used = false;
+    for (int i = 0; i < rank; ++i) used |= s.cut_by[i] == axis + 1;
+    if (used) continue;
+    use(axis);
+    same *= s.mesh[axis];
+  }
+  const auto list = [](const shape& numbers) {
+    std::string out;
+    for (int i = 0; i < numbers.rank; ++i) {
+      if (i > 0) out += ",";
+      add_number(out, numbers[i]);
+    }
+    return out;
+  };
+  std::string out = "mhlo.sharding = \"{devices=[" + list(cuts);
+  if (same > 1) out += "," + std::to_string(same);
+  out += "]<=[";
+  shape mesh;
+  for (int i = 0; i < s.axes(); ++i) mesh.push(s.mesh[i]);
+  if (by_row) out += std::to_string(s.devices());
+  else out += list(mesh) + "]T(" + list(order);
+  out += by_row ? "]" : ")";
+  if (same > 1) out += " last_tile_dim_replicate";
+  return out + "}\"";
+}
+
+}  // namespace xla::detail::hlo

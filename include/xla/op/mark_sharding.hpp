@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <initializer_list>
+#include <stdexcept>
+#include <string_view>
+
+#include "xla/op/op.hpp"
+#include "xla/shape/sharding.hpp"
+
+namespace xla {
+
+/// Devices of one process in a grid whose axes have names, as torch_xla's xs.Mesh:
+/// `constexpr xla::Mesh mesh{{2, 2}, {"data", "model"}};`. At most three axes of at most 255
+/// devices; they are numbered row by row, from 0 on.
+class Mesh {
+ public:
+  /// Throws `std::logic_error` for other sizes, and unless each axis has a name of its own.
+  constexpr Mesh(std::initializer_list<int> sizes, std::initializer_list<std::string_view> names) {
+    if (sizes.size() != names.size() || sizes.size() == 0 || sizes.size() > most)
+      throw std::logic_error("xla::Mesh: 1 to 3 sizes, and a name for each");
+    int n = 0;
+    for (const int size : sizes) {
+      if (size < 1 || size > 255) throw std::logic_error("xla::Mesh: an axis has 1 to 255 devices");
+      on_.mesh[n++] = static_cast<std::uint8_t>(size);
+    }
+    n = 0;
+    for (const std::string_view name : names) {
+      if (name.empty() || axis(name) >= 0)
+        throw std::logic_error("xla::Mesh: each axis has a name of its own");
+      names_[n++] = name;
+    }
+  }
+  /// How many devices there are.
+  constexpr int size() const { return on_.devices(); }
+  /// The number of an axis; -1: there is none of that name.
+  constexpr int axis(std::string_view name) const {
+    for (int i = 0; i < most; ++i)
+      if (!names_[i].empty() && names_[i] == name) return i;
+    return -1;
+  }
+  constexpr const detail::sharding& on() const { return on_; }
+
+ private:
+  static constexpr int most = detail::sharding::most_axes;
+  detail::sharding on_;
+  std::string_view names_[most];
+};
+
+namespace detail {
+
+/// The slot whose value at entry that is; -1: it is no argument's.
+template <class T, int R>
+constexpr int slot_of_argument(const Tensor<T, R>& x) {
+  if (const int cell = x.slot_index(); cell >= 0) return cell;
+  const graph* const g = x.owner();
+  if (!g || !is<op::input>(g->nodes[x.node_index()])) return -1;
+  return slot_of_value(g->nodes[x.node_index()]);
+}
+
+/// Reads which axis of the mesh cuts which of a tensor's; refuses what does not fit.
+template <class T, int R>
+constexpr sharding shared_out(const Tensor<T, R>& x, const Mesh& mesh,
+                              std::initializer_list<std::string_view> by, const size_scope& scope) {
+  sharding s = mesh.on();
+  const shape dims = x.dims();
+  if (static_cast<int>(by.size()) != dims.rank) {
+    scope.fail(text("a tensor of shape ")
+               << dims << ", and " << static_cast<int>(by.size())
+               << " names: one for each axis, or {} where it stays whole");
+    return mesh.on();
+  }
+  int i = 0;
+  for (const std::string_view name : by) {
+    const int axis = i++;
+    if (name.empty()) continue;
+    const int cut_by = mesh.axis(name) + 1;
+    for (int k = 0; k < axis; ++k)
+      if (cut_by > 0 && s.cut_by[k] == cut_by)
+        scope.fail(text("\"") << name << "\" cuts two axes of a tensor of shape " << dims);
+    if (cut_by == 0) scope.fail(text("the mesh has no axis \"") << name << "\"");
+    s.cut_by[axis] = static_cast<std::uint8_t>(cut_by);
+    const extent parts = s.parts(axis), size = x.size(axis).extent();
+    extent whole = scope.multiply(scope.divide(size, parts), parts);
+    if (!scope.equal(whole, size))
+      scope.fail(text("axis ") << axis << " of " << dims << " is not to be cut into " << parts
+                               << " equal parts, one for each place along \"" << name << "\"");
+  }
+  return s;
+}
+
+}  // namespace detail
+
+/// Says how an argument of a compiled function, a tensor or a parameter, is shared out to the
+/// devices of a plugin of XLA (ext/pjrt.hpp): per axis the name of the mesh's axis that cuts it, or
+/// {}. As torch_xla's xs.mark_sharding, in the body of the function, before all else:
+///   xla::mark_sharding(data, mesh, {"data", {}});
+///   xla::mark_sharding(model.fc1.weight, mesh, {"model", {}});
+/// XLA cuts all that is computed in between; what an optimizer keeps beside a parameter goes with
+/// it. It changes no number but by rounding, and nothing else at all: this library's own engine,
+/// and eager and traced mode, check the names and sizes and go on as without it. Sizes that cannot
+/// be cut into equal parts are a shape_error.
+template <class T, int R>
+constexpr void mark_sharding(const Tensor<T, R>& x, const Mesh& mesh,
+                             std::initializer_list<std::string_view> by, caller who = here()) {
+  const detail::size_scope scope{x.table(), {"mark_sharding", who}};
+  const detail::sharding s = detail::shared_out(x, mesh, by, scope);
+  if (!__builtin_is_constant_evaluated()) return;
+  const int slot = detail::slot_of_argument(x);
+  if (slot >= 0) x.owner()->slots[slot].shared_out = s;
+  else if (x.table())
+    scope.fail(
+        "marks arguments of the compiled function, before they are changed; XLA shares out "
+        "what is computed from them");
+  else throw std::logic_error("xla: mark_sharding() marks arguments of the compiled function");
+}
+
+}  // namespace xla

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several devices of a plugin: replicas in one executable, and programs shared out to a mesh.
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "support/engines.hpp"
+#include "support/mlp.hpp"
+#include "support/pjrt.hpp"
+#include "support/replica_checks.hpp"
+#include "support/replicas.hpp"
+#include "support/slow_world.hpp"
+#include "xla/ext/pjrt.hpp"
+#include "xla/ext/stablehlo.hpp"
+
+#include "xla/parallel.hpp"
+#include "xla/xla.hpp"
+
+using test::bits_of;
+using test::count_of;
+using test::on_engine;
+namespace nn = xla::nn;
+namespace optim = xla::optim;
+
+namespace {
+
+[[maybe_unused]] const bool counted = (xla::set_device_count(4), true);
+
+constexpr int steps = 5, batch_size = 8;
+
+using floats = std::vector<float>;
+
+double largest_difference(const floats& a, const floats& b) {
+  REQUIRE(a.size() == b.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    worst = std::max(worst, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  return worst;
+}
+
+constexpr auto step_fn = [](auto& model, auto& data, auto& target, auto& optimizer) {
+  optimizer.zero_grad();
+  auto loss = xla::cross_entropy(model(data), target);
+  loss.backward();
+  xla::optimizer_step(optimizer);
+  return xla::all_reduce(loss, xla::reduce_type::mean);
+};
+
+/// Losses and weights of some steps, on each replica.
+struct outcome {
+  floats losses, weights;
+  std::size_t bits = 0;
+};
+template <class Model>
+floats weights_of(Model& model) {
+  floats all;
+  xla::for_each_parameter(model, [&](auto& p) {
+    for (const float x : p.to_vector()) all.push_back(x);
+  });
+  return all;
+}
+/// A replica's part of the batches.
+template <class Step, class Model, class Optimizer>
+outcome train(Step& step, Model& model, Optimizer& optimizer) {
+  outcome out;
+  const std::int64_t part = batch_size / xla::world_size(), mine = part * xla::global_ordinal();
+  const auto of_mine = [&](const auto& all) {
+    const xla::eager_mode_guard as_a_loader;  // a part of a graph it would be another on each
+    return xla::narrow(all, 0, mine, part).to(xla::device());
+  };
+  for (int i = 0; i < steps; ++i) {
+    const test::batch all(batch_size, static_cast<std::uint64_t>(i));
+    auto data = of_mine(all.data);
+    auto target = of_mine(all.target);
+    out.losses.push_back(step(model, data, target, optimizer).item());
+  }
+  out.weights = weights_of(model);
+  out.bits = bits_of(model, optimizer);
+  return out;
+}
+std::vector<xla::Device> first_devices(int n) {
+  auto all = xla::devices();
+  all.resize(static_cast<std::size_t>(n));
+  return all;
+}
+/// body() on each of the first n devices, as replicas of one world.
+template <class Body>
+auto replicate(int n, const Body& body) {
+  return xla::parallel::on_devices(first_devices(n), [&](std::size_t) { return body(); });
+}
+template <class Step>
+std::vector<outcome> train_replicas(int n, Step step) {
+  xla::manual_seed(7);
+  xla::parallel::DataParallel all{test::Mlp{}, first_devices(n)};
+  floats nothing;
+  return all(
+      [&](auto& model, auto&, const auto&, auto&) {
+        optim::SGD optimizer{model, {.lr = 0.1, .momentum = 0.9}};
+        return train(step, model, optimizer);
+      },
+      nothing);
+}
+
+/// What n replicas throw, whatever ends their world.
+template <class Body>
+std::vector<std::string> thrown(int n, const Body& body) {
+  std::vector<std::string> said(static_cast<std::size_t>(n), "nothing");
+  try {
+    xla::parallel::on_devices(first_devices(n), [&](std::size_t i) {
+      try {
+        body(i);
+      } catch (const xla::error& e) {
+        said[i] = e.what();
+        throw;
+      }
+    });
+  } catch (const xla::error&) {}  // told by each
+  return said;
+}
+
+/// Every exchange, and groups.
+constexpr auto exchanges = [](auto& x, auto& whole) {
+  auto a = xla::all_reduce(x) + xla::all_reduce(x, "mean") * xla::all_reduce(x, "max");
+  auto b = xla::all_reduce(x, "min") - xla::all_reduce(x, "mul");
+  auto c = xla::all_gather(x, 1);
+  auto d = xla::reduce_scatter(x, 0, xla::reduce_type::mean);
+  auto e = xla::all_to_all(x, 0, 1);
+  auto f = xla::collective_permute(x, {{0, 1}, {1, 0}});
+  auto g = xla::broadcast(x > 1, 1);
+  auto h = xla::own_shard(x);
+  auto i = xla::all_reduce(whole, "max") + xla::broadcast(whole, 1);
+  return std::tuple(a, b, c, d, e, f, g, h, i);
+};
+
+struct Wide {
+  nn::Linear fc1{17, 32}, fc2{32, 8};
+  constexpr auto operator()(xla::Tensor<float, 2> x) const { return fc2(xla::relu(fc1(x))); }
+  XLA_MODULE(fc1, fc2)
+};
+constexpr xla::Mesh pair{{2}, {"data"}}, four{{4}, {"data"}};
+constexpr xla::Mesh square{{2, 2}, {"data", "model"}};
+
+constexpr auto plain_step = [](auto& model, auto& data, auto& target, auto& optimizer) {
+  optimizer.zero_grad();
+  auto loss = xla::cross_entropy(model(data), target);
+  loss.backward();
+  optimizer.step();
+  return loss;
+};
+/// The batch shared out.
+template <const xla::Mesh& mesh>
+struct by_data {
+  constexpr auto operator()(auto& model, auto& data, auto& target, auto& optimizer) const {
+    xla::mark_sharding(data, mesh, {"data", {}});
+    xla::mark_sharding(target, mesh, {"data"});
+    return plain_step(model, data, target, optimizer);
+  }
+};
+/// The hidden layer too, and with it what the optimizer keeps.
+struct by_both {
+  constexpr auto operator()(auto& model, auto& data, auto& target, auto& optimizer) const {
+    xla::mark_sharding(model.fc1.weight, square, {"model", {}});
+    xla::mark_sharding(model.fc1.bias, square, {"model"});
+    xla::mark_sharding(model.fc2.weight, square, {{}, "model"});
+    return by_data<square>()(model, data, target, optimizer);
+  }
+};
+template <class Step>
+outcome train_wide(Step& step) {
+  xla::manual_seed(7);
+  Wide model;
+  optim::AdamW optimizer{model, {.lr = 0.01}};
+  return train(step, model, optimizer);
+}
+template <class Step>
+outcome train_wide(const Step& step, const char* engine) {
+  auto compiled = xla::compile(step, {.engine = engine});
+  return train_wide(compiled);
+}
+void check_same(const outcome& got, const outcome& wanted) {
+  CHECK(largest_difference(got.losses, wanted.losses) < 2e-6);
+  CHECK(largest_difference(got.weights, wanted.weights) < 2e-6);
+}
+
+}  // namespace
+
+TEST_CASE("a mark changes nothing here, and is refused where it does not fit") {
+  const xla::eager_mode_guard mode;
+  const on_engine plan("plan");
+  const auto own = train_wide(plain_step, "plan");
+  const by_both marked;
+  CHECK(train_wide(marked, "plan").bits == own.bits);
+  CHECK(train_wide(marked).bits == own.bits);
+  {
+    const xla::eager_mode_guard traced(false);
+    CHECK(train_wide(marked).bits == own.bits);
+  }
+
+  const auto x = test::numbers<float>({6, 4});
+  const auto refused = [&](std::initializer_list<std::string_view> by, const char* why) {
+    CHECK_THROWS_WITH(xla::mark_sharding(x, square, by), test::contains(why));
+  };
+  xla::mark_sharding(x, square, {"model", "data"});
+  refused({"data"}, "(6, 4), and 1 names");
+  refused({"data", "data"}, "\"data\" cuts two axes");
+  refused({"rows", {}}, "no axis \"rows\"");
+  CHECK_THROWS_WITH(xla::mark_sharding(x, four, {"data", {}}),
+                    test::contains("axis 0 of (6, 4)") && test::contains("4 equal parts"));
+  CHECK_THROWS_WITH((xla::Mesh{{2, 2}, {"a", "a"}}), test::contains("a name of its own"));
+  CHECK_THROWS_WITH((xla::Mesh{{2}, {"a", "b"}}), test::contains("a name for each"));
+  CHECK_THROWS_WITH((xla::Mesh{{0}, {"a"}}), test::contains("1 to 255"));
+
+  auto f = xla::compile([](auto& x) {
+    xla::mark_sharding(x, four, {"data", {}});
+    return x + 1;
+  });
+  auto y = x;
+  CHECK_THROWS_AS(f(y), xla::shape_error);
+}
+
+TEST_CASE("marks are GSPMD's words in the text, a parameter's also of what goes with it") {
+  Wide model;
+  optim::SGD optimizer{model, {.lr = 0.1, .momentum = 0.9}};
+  test::batch b(4);
+  const std::string text = xla::stablehlo(by_both(), model, b.data, b.target, optimizer);
+  const auto count = [&](const std::string& words) {
+    int n = 0;
+    for (auto at = text.find(words); at != text.npos; at = text.find(words, at + 1)) ++n;
+    return n;
+  };
+  const std::string last = " last_tile_dim_replicate}\"";
+  CHECK(count("tensor<4x17xf32> {mhlo.sharding = \"{devices=[2,1,2]<=[4]" + last) == 1);
+  CHECK(count("tensor<4xi64> {mhlo.sharding = \"{devices=[2,2]<=[4]" + last) == 1);
+  // The weight and its momentum, as they come and as they go, and its gradient.
+  CHECK(count("tensor<32x17xf32> {mhlo.sharding = \"{devices=[2,1,2]<=[2,2]T(1,0)" + last) == 5);
+  CHECK(count("tensor<8x32xf32> {mhlo.sharding = \"{devices=[1,2,2]<=[2,2]T(1,0)" + last) == 5);
+  CHECK(count("tensor<8xf32> {mhlo.sharding = \"{replicated}\"") == 5);
+  CHECK(count("tensor<f32> {mhlo.sharding = \"{replicated}\"") >= 3);  // numbers, and the loss
+
+  auto two = [](auto& x, auto& y) {
+    xla::mark_sharding(x, pair, {"data", {}});
+    xla::mark_sharding(y, four, {"data", {}});
+    return x + y;
+  };
+  auto x = test::numbers<float>({4, 4});
+  auto y = x;
+  CHECK_THROWS_WITH(xla::stablehlo(two, x, y), test::contains("by one mesh"));
+}
+
+TEST_CASE("replicas that share no memory exchange by plans alone: a compiled step says so") {
+  auto f = xla::compile([](auto& x) { return all_reduce(exp(x)); }, {.engine = xla::pjrt("CPU")});
+  std::string told[2];
+  test::slow_world apart(2, 0, 1e9);
+  test::replicate(apart, [&](int ordinal) {
+    auto x = test::numbers<float>({3}).to(xla::device());
+    try {
+      f(x);
+    } catch (const xla::runtime_error& e) {
+      told[ordinal] = e.what();
+    }
+  });
+  for (const std::string& what : told)
+    CHECK_THAT(what, test::contains("pjrt:CPU has no all_reduce"));
+}
+
+TEST_CASE("a step of replicas is one executable: compiled and traced, two and four", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  outcome one;
+  {
+    const on_engine plan("plan");
+    const xla::eager_mode_guard mode;
+    xla::manual_seed(7);
+    test::Mlp model;
+    optim::SGD optimizer{model, {.lr = 0.1, .momentum = 0.9}};
+    auto step = xla::compile(step_fn);
+    one = train(step, model, optimizer);
+  }
+  const on_engine xla("pjrt:CPU");
+  const auto check = [&](const std::vector<outcome>& all) {
+    for (const outcome& replica : all) {
+      CHECK(replica.bits == all[0].bits);
+      CHECK(replica.losses == all[0].losses);
+      check_same(replica, one);
+    }
+  };
+  for (const int n : {2, 4}) {
+    INFO(n << " replicas");
+    const xla::eager_mode_guard mode(false);
+    xla::clear_all();
+    check(train_replicas(n, xla::compile(step_fn)));
+    CHECK(count_of("UncachedCompile") >= n);
+    CHECK(count_of("Engine::pjrt:CPU") >= n * steps);
+    CHECK(xla::metric_data("Pjrt::CompileTime")->total_samples > 0);
+    check(train_replicas(n, step_fn));
+    CHECK(count_of("fallback::all_reduce") == 0);
+  }
+  const xla::eager_mode_guard mode;  // its exchanges are this library's
+  check(train_replicas(2, step_fn));
+}
+
+TEST_CASE("every exchange gives what this library's gives", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  auto own = xla::compile(exchanges, {.engine = "plan"});
+  auto there = xla::compile(exchanges, {.engine = xla::pjrt("CPU")});
+  for (const int n : {2, 4})
+    replicate(n, [&] {
+      const auto seed = static_cast<std::uint64_t>(xla::global_ordinal());
+      auto x = test::numbers<float>({8, 4}, seed).to(xla::device());
+      auto whole = test::numbers<std::int64_t>({3}, seed).to(xla::device());
+      const auto wanted = own(x, whole), got = there(x, whole);
+      const auto same = [](const auto& a, const auto& b) {
+        const auto p = a.to_vector(), q = b.to_vector();
+        for (std::size_t i = 0; i < q.size(); ++i)
+          REPLICA_CHECK(std::abs(double(p[i]) - double(q[i])) <=
+                        1e-5 * (1 + std::abs(double(q[i]))));
+        return p.size() == q.size();
+      };
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        REPLICA_CHECK((same(std::get<I>(got), std::get<I>(wanted)) && ...));
+      }(std::make_index_sequence<9>());
+    });
+}
+
+TEST_CASE("an optimizer's state that is shared out, and numbers drawn by each", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const auto run = [](const char* engine) {
+    const on_engine here(engine);
+    const xla::eager_mode_guard mode(false);
+    xla::manual_seed(3);
+    const test::Mlp model;
+    auto step = xla::compile([](auto& model, auto& x, auto& optimizer) {
+      optimizer.zero_grad();
+      const auto noise = xla::rand_like(x);
+      xla::mean(xla::square(model(x + noise))).backward();
+      xla::optimizer_step(optimizer);
+      return noise;
+    });
+    return replicate(2, [&] {
+      test::Mlp mine = model;
+      mine.to(xla::device());
+      optim::ZeroRedundancy optimizer{optim::AdamW{mine, {.lr = 0.01}}};
+      auto x = test::numbers<float>({4, 17}).to(xla::device());
+      step(mine, x, optimizer);
+      const auto noise = step(mine, x, optimizer).to_vector();
+      xla::check_replicas(mine);
+      return std::pair(noise, weights_of(mine));
+    });
+  };
+  const auto own = run("plan"), there = run("pjrt:CPU");
+  for (const std::size_t r : {0u, 1u}) {
+    CHECK(there[r].first == own[r].first);
+    CHECK(largest_difference(there[r].second, own[r].second) < 2e-6);
+  }
+  CHECK(there[0].first != there[1].first);
+}
+
+TEST_CASE("what one replica throws ends the call on all, and changes nothing", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const on_engine xla("pjrt:CPU");
+  const xla::eager_mode_guard mode;
+  auto step = xla::compile(step_fn);
+  std::vector<test::Mlp> models(3);
+  const auto train = [&](std::size_t i, std::int64_t bad) {
+    test::Mlp& model = models[i];
+    optim::SGD optimizer{model, {.lr = 0.1, .momentum = 0.9}};
+    test::batch b(4);
+    auto data = b.data.to(xla::device());
+    auto target = b.target.to(xla::device());
+    step(model, data, target, optimizer);
+    const auto before = bits_of(model, optimizer);
+    auto wrong = xla::tensor<std::int64_t>({0, 1, bad, 2}).to(xla::device());
+    try {
+      step(model, data, wrong, optimizer);
+    } catch (...) {
+      if (bits_of(model, optimizer) != before) throw xla::runtime_error("changed");
+      throw;
+    }
+  };
+  for (int i = 0; i < 3; ++i) models[static_cast<std::size_t>(i)].to(xla::device(i));
+  const auto said = thrown(3, [&](std::size_t i) { train(i, i == 1 ? 99 : 1); });
+  for (const std::string& what : said) CHECK_THAT(what, test::contains("99"));
+  for (const std::size_t i : {0u, 2u}) CHECK_THAT(said[i], test::contains("replica 1 of 3"));
+  CHECK(thrown(3, [&](std::size_t i) { train(i, 1); }) == std::vector<std::string>(3, "nothing"));
+}
+
+TEST_CASE("replicas that run other programs, other sizes, or none are told so", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const on_engine xla("pjrt:CPU");
+  for (const bool eager : {true, false}) {
+    const xla::eager_mode_guard mode(eager);
+    auto f = xla::compile([](auto& x) { return xla::all_reduce(exp(x)); });
+    auto g = xla::compile([](auto& x) { return xla::all_reduce(sin(x)); });
+    const auto told = [&](const char* what, const auto& body) {
+      CHECK_THAT(thrown(2, body)[0], test::contains(what));
+    };
+    const auto x_of = [](std::int64_t n) { return test::numbers<float>({n}).to(xla::device()); };
+    told("runs another program than", [&](std::size_t i) {
+      auto x = x_of(3);
+      (i == 0 ? f(x) : g(x)).to_vector();
+    });
+    told("has other sizes", [&](std::size_t i) {
+      auto x = x_of(i == 0 ? 3 : 4);
+      f(x).to_vector();
+    });
+    told("a program of all replicas", [&](std::size_t i) {
+      auto x = x_of(3);
+      if (i == 0) f(x).to_vector();
+    });
+    told("replica 1 of 2: the disk", [&](std::size_t i) {
+      auto x = x_of(3);
+      if (i == 1) throw xla::io_error("the disk is full");
+      f(x).to_vector();
+    });
+  }
+  // A traced graph, of which one replica reads a part earlier.
+  const xla::eager_mode_guard mode(false);
+  for (const std::string& said : thrown(2, [](std::size_t i) {
+         const auto x = test::numbers<float>({3}).to(xla::device());
+         auto y = xla::all_reduce(exp(x));
+         if (i == 0) y.to_vector();
+         auto z = xla::all_reduce(sin(y));
+         z.to_vector();
+       }))
+    CHECK_THAT(said, test::contains("another program"));
+}
+
+TEST_CASE("a step that is shared out to a mesh is one device's to rounding", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  const auto own = train_wide(plain_step, "plan");
+  check_same(train_wide(by_data<pair>(), "pjrt:CPU"), own);
+  check_same(train_wide(by_data<four>(), "pjrt:CPU"), own);
+  check_same(train_wide(by_both(), "pjrt:CPU"), own);
+}
+
+TEST_CASE("parts of every shape come together, and old values stay", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  auto f = xla::compile(
+      [](auto& x, auto& i) {
+        xla::mark_sharding(x, square, {"model", {}, "data"});
+        xla::mark_sharding(i, square, {"data"});
+        x += 1;
+        return std::tuple(sum(x, {1}), index_select(x, 2, i), rand_like(x));
+      },
+      {.engine = xla::pjrt("CPU")});
+  auto x = test::numbers<double>({4, 3, 6});
+  auto i = xla::tensor<std::int64_t>({5, 0, 3, 3});
+  const auto old = x;
+  const auto before = x.to_vector();
+  xla::manual_seed(1);
+  const auto [total, chosen, drawn] = f(x, i);
+  CHECK(old.to_vector() == before);
+  CHECK(x.to_vector() == (old + 1).to_vector());
+  CHECK(chosen.to_vector() == index_select(x, 2, i).to_vector());
+  const auto sums = sum(x, {1}).to_vector(), got = total.to_vector();
+  for (std::size_t k = 0; k < sums.size(); ++k) CHECK(std::abs(got[k] - sums[k]) < 1e-13);
+  xla::manual_seed(1);
+  CHECK(drawn.to_vector() == rand_like(x).to_vector());
+  auto wrong = xla::tensor<std::int64_t>({5, 0, 6, 3});
+  const auto now = x.to_vector();
+  CHECK_THROWS_WITH(f(x, wrong), test::contains("6"));
+  CHECK(x.to_vector() == now);
+}
+
+TEST_CASE("a function of replicas has no mesh", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  auto f = xla::compile(
+      [](auto& x) {
+        xla::mark_sharding(x, pair, {"data"});
+        return xla::all_reduce(x);
+      },
+      {.engine = xla::pjrt("CPU")});
+  for (const std::string& said : thrown(2, [&](std::size_t) {
+         auto x = test::numbers<float>({4}).to(xla::device());
+         f(x);
+       }))
+    CHECK_THAT(said, test::contains("has no mesh"));
+}
