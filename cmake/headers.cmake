@@ -126,6 +126,7 @@ set(XLA_HEADERS
   xla/op/permute.hpp
   xla/op/pooling.hpp
   xla/op/pow.hpp
+  xla/op/precision.hpp
   xla/op/print.hpp
   xla/op/prod.hpp
   xla/op/random.hpp
@@ -253,6 +254,8 @@ set(XLA_HEADERS
   xla/kernel/product.hpp
   xla/kernel/region.hpp
   xla/kernel/replica_sum.hpp
+  xla/kernel/rounded.hpp
+  xla/kernel/rounded_kernels.hpp
   xla/kernel/row.hpp
   xla/kernel/truth.hpp
   xla/kernel/windows.hpp
@@ -328,9 +331,11 @@ set(XLA_HEADERS
   xla/run/state/seed.hpp
   xla/run/state/step_closure.hpp
   xla/run/state/write_log.hpp
+  xla/run/trace/autocast.hpp
   xla/run/trace/backward.hpp
   xla/run/trace/checkpoint.hpp
   xla/run/trace/custom_gradient.hpp
+  xla/run/trace/graph_of.hpp
   xla/run/trace/lazy.hpp
   xla/run/trace/machine.hpp
   xla/run/trace/runtime.hpp

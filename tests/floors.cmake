@@ -29,6 +29,7 @@ set(stateless "^(base|shape|graph|tensor|op|transform|kernel|run)/|^(tensor|modu
 set(state_rooms       # the only places there with objects that outlive a call:
   "^run/state/"       # contexts of the process, of devices and of threads
   "^kernel/(pool|cores).hpp$" # the threads that the kernels of a device share
+  "^kernel/rounded.hpp$"      # which kernels a program has
   "^kernel/winograd.hpp$" # whether kernels may use that algorithm
   "^kernel/bfloat16_way.hpp$" # how products at that precision are computed
   "^kernel/(loops|gemm_scratch).hpp$"  # memory that each of them works in, kept for the next loop

@@ -11,6 +11,7 @@
 #include "xla/run/call/stages.hpp"
 #include "xla/run/call/static_program.hpp"
 #include "xla/run/engine/engine.hpp"
+#include "xla/run/trace/autocast.hpp"
 #include "xla/transform/callable.hpp"
 
 namespace xla {
@@ -29,6 +30,7 @@ struct inlined {
   constexpr auto operator()(A&&... a) const {
     using R = std::invoke_result_t<const F&, A&&...>;
     const F f = make_callable<F>();
+    const product_scope as_compiled(graph_of(a...), precision::float32);
     if constexpr (std::is_void_v<R>) {
       f(std::forward<A>(a)...);
     } else {
@@ -73,6 +75,9 @@ class compiled_base {
     if constexpr (captured::why.empty()) {
       void* const arguments[] = {address_of(a)..., nullptr};
       handle results[captured::size.results + 1];
+      if constexpr (captured::kept.rounds_matmul) kernel::use_rounded_gemm<later<F, void>>();
+      if constexpr (captured::kept.rounds_convolution)
+        kernel::use_rounded_convolutions<later<F, void>>();
       calls_.run(made<captured, A...>, arguments, results);
       if constexpr (!std::is_void_v<R>) return unpack<typename result_of<bare<R>>::type>(results);
     } else {
@@ -314,12 +319,20 @@ using made_with = std::conditional_t<Wanted == Passes{}, F, compiled_with<F, Wan
 template <Passes Wanted, class F>
 auto compile_with(F&& f, CompileOptions options) {
   using Function = std::remove_cvref_t<F>;
-  constexpr bool accepted = compilable<Function, std::is_lvalue_reference_v<F>>();
-  if constexpr (!accepted) return refused_function{};
-  else if constexpr (described<Function>)
+  if constexpr (is_autocasted_module<Function>) {
+    using M = std::remove_pointer_t<decltype(f.module)>;
+    if constexpr (!compilable<std::remove_const_t<M>, true>()) return refused_function{};
+    else
+      return CompiledModule<M, made_with<autocasted<call_module>, Wanted>>(*f.module,
+                                                                           std::move(options));
+  } else if constexpr (!compilable<Function, std::is_lvalue_reference_v<F>>()) {
+    return refused_function{};
+  } else if constexpr (described<Function>) {
     return CompiledModule<std::remove_reference_t<F>, made_with<call_module, Wanted>>(
         f, std::move(options));
-  else return Compiled<made_with<Function, Wanted>>(std::move(options));
+  } else {
+    return Compiled<made_with<Function, Wanted>>(std::move(options));
+  }
 }
 }  // namespace detail
 

@@ -103,6 +103,7 @@ namespace train {}
 #include "xla/run/plan/memory.hpp"
 #include "xla/run/state/metrics.hpp"
 #include "xla/run/state/passes.hpp"
+#include "xla/run/trace/autocast.hpp"
 #include "xla/run/trace/checkpoint.hpp"
 #include "xla/run/trace/custom_gradient.hpp"
 #include "xla/run/trace/runtime.hpp"

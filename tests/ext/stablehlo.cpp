@@ -52,6 +52,16 @@ constexpr auto products = [](auto& a, auto& b) {
                     matmul(transpose(a, 1, 2), transpose(a, 0, 0)),
                     xla::einsum<"bij,jk->kbi">(a, b));  // the first, turned
 };
+/// With gradients of all.
+constexpr auto convolved = [](const auto& images, const auto& kernel) {
+  auto x = images * 1, weight = kernel * 1;
+  x.requires_grad_();
+  weight.requires_grad_();
+  const auto y = conv2d(x, weight, {.stride = 2, .padding = 1, .groups = 2});
+  const auto z = conv_transpose2d(y, weight, {.stride = 2, .groups = 2});
+  const auto loss = sum(z * z * 0.25);
+  return std::tuple_cat(std::tuple(y, z), xla::grad(loss, std::tie(x, weight)));
+};
 
 }  // namespace
 
@@ -162,6 +172,16 @@ TEST_CASE("products name their axes, and nothing is turned for them") {
   auto b = numbers<float>({5, 2});
   const auto text = text_of(products, a, b);
   CHECK(reader::count(text, "stablehlo.dot_general") == 3);
+}
+
+TEST_CASE("in autocast operands are bfloat16, and results float32") {
+  auto a = numbers<float>({4, 3, 5});
+  auto b = numbers<float>({5, 2});
+  const auto text = text_of(xla::autocast(products), a, b);
+  CHECK_THAT(text, test::contains("tensor<4x3x5xbf16>, tensor<4x3x5xbf16>) -> tensor<4x5x5xf32>"));
+  auto images = numbers<float>({2, 4, 6, 5}, 1), weight = numbers<float>({6, 2, 3, 3}, 2);
+  CHECK_THAT(text_of(xla::autocast(convolved), images, weight),
+             test::contains("tensor<2x4x6x5xbf16>, tensor<6x2x3x3xbf16>) -> tensor<2x6x3x3xf32>"));
 }
 
 TEST_CASE("an op of the program's own is its kernel, where the program says so") {
@@ -297,4 +317,7 @@ TEST_CASE("XLA moves elements as eager mode does, and multiplies", "[.plugin]") 
   }
   compare(4, products, numbers<float>({4, 3, 5}), numbers<float>({5, 2}));
   compare(4, products, numbers<double>({0, 3, 5}), numbers<double>({5, 2}));
+  compare(4, xla::autocast(products), numbers<float>({4, 3, 5}), numbers<float>({5, 2}));
+  compare(64, xla::autocast(convolved), numbers<float>({2, 4, 6, 5}, 1),
+          numbers<float>({6, 2, 3, 3}, 2));
 }

@@ -21,20 +21,22 @@ using xla::op::convolution;
 using attributes = convolution::attributes;
 
 constexpr attributes some{{2, 3}, {1, 2, 3, 4000}, {36, 5}, 512, true};
-/// some with one of its ten numbers changed.
+/// some with one of its eleven numbers changed.
 constexpr attributes changed(int which) {
   attributes a = some;
   if (which < 2) a.stride[which] = 7;
   else if (which < 6) a.padding[which - 2] = 7;
   else if (which < 8) a.dilation[which - 6] = 7;
   else if (which == 8) a.groups = 65536;
-  else a.channels_last = false;
+  else if (which == 9) a.channels_last = false;
+  else a.precision = precision::bfloat16;
   return a;
 }
-constexpr int numbers = 10;
+constexpr int numbers = 11;
 
 constexpr bool same(const attributes& a, const attributes& b) {
-  bool all = a.groups == b.groups && a.channels_last == b.channels_last;
+  bool all =
+      a.groups == b.groups && a.channels_last == b.channels_last && a.precision == b.precision;
   for (int i = 0; i < 2; ++i) all &= a.stride[i] == b.stride[i] && a.dilation[i] == b.dilation[i];
   for (int i = 0; i < 4; ++i) all &= a.padding[i] == b.padding[i];
   return all;
@@ -103,6 +105,7 @@ TEST_CASE("attributes are printed by name") {
   CHECK(printed(op::sum::attributes{axis_set::range(1, 4)}) == " over {1, 2, 3}");
   CHECK(printed(op::matmul::attributes{}).empty());
   CHECK(printed(op::matmul::attributes{.transpose_a = true}) == " transpose_a");
+  CHECK(printed(op::matmul::attributes{.precision = precision::bfloat16}) == " precision bfloat16");
   CHECK(printed(op::slice::attributes{2, -3, 5}) == " axis 2 step -3 start 5");
   CHECK(printed(op::slice::attributes{0, 1, symbol_extent(4)}) == " axis 0 step 1 start s4");
   CHECK(printed(op::input::attributes{3, true}) == " slot 3 gradient");

@@ -51,6 +51,7 @@ class pytorch {
     read(XLA_TEST_DATA "/reference/ops.txt");
     read(XLA_TEST_DATA "/reference/images.txt");
     read(XLA_TEST_DATA "/reference/attention.txt");
+    read(XLA_TEST_DATA "/reference/autocast.txt");
     read(XLA_TEST_DATA "/reference/models.txt");
     read(XLA_TEST_DATA "/reference/bert_vit.txt");
     read(XLA_TEST_DATA "/reference/gpt2_llama.txt");

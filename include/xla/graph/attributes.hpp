@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "xla/shape/dtype.hpp"
 #include "xla/shape/shape.hpp"
 
 /// Lists the fields of an op's attributes, below them: struct attributes { axis_set axes; bool keep
@@ -146,6 +147,7 @@ enum class field_kind : std::uint8_t {
   axes,
   order,
   reduction,
+  products,
   size
 };
 
@@ -215,6 +217,8 @@ struct field_type<bounded<Least, Most>> {
     return static_cast<std::int64_t>(b) + Least;
   }
 };
+template <>
+struct field_type<precision> : plain_field<precision, field_kind::products, 1> {};
 template <>
 struct field_type<size_value> : plain_field<extent, field_kind::size, 0> {};
 

@@ -69,6 +69,7 @@ struct graph {
   bool own_segments = false;
   bool recording = true;     ///< new nodes may need gradients
   bool in_backward = false;  ///< new nodes are gradients
+  precision products{};      ///< of new nodes: see xla::autocast
   size_table sizes;
 
   constexpr int add(const node& n) {

@@ -157,6 +157,19 @@ struct node : op_record {
   int after[2] = {-1, -1};  ///< nodes that it waits for and does not read
 };
 
+/// What a product's operands are rounded to: the field of its attributes that says so.
+constexpr precision precision_of(const op_info& op, const packed_attributes& attr) {
+  int at = 0;
+  for (const attribute_field& f : op.fields) {
+    const int first = field_begin(at, f.bits);
+    if (f.kind == field_kind::products)
+      return static_cast<precision>(field_bits(attr, first, f.bits));
+    at = first + f.bits;
+    for (int i = 1; i < f.count; ++i) at = field_begin(at, f.bits) + f.bits;
+  }
+  return precision::float32;
+}
+
 /// Whether that is the op, whatever its element types and parts: asked by the id, as an op has many
 /// descriptions, and as with -fsanitize=undefined g++ does not take comparisons of their addresses
 /// for constants.

@@ -28,7 +28,8 @@ struct convolving {
     detail::bounded<1, 65536> groups{};
     bool channels_last = false;  ///< x and y lie in memory as (batch, height, width, channels)
     bool direct = false;         ///< without Winograd's algorithm
-    XLA_ATTRIBUTES(stride, padding, dilation, groups, channels_last, direct)
+    detail::precision precision{};
+    XLA_ATTRIBUTES(stride, padding, dilation, groups, channels_last, direct, precision)
   };
 
   /// Images are wanted, and made, with their channels innermost.

@@ -2,19 +2,20 @@
 #pragma once
 
 #include "xla/op/arithmetic.hpp"
+#include "xla/op/precision.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/op/reshape.hpp"
 
 namespace xla::detail {
-template <int R, class T, int A, int B>
-constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, bool transpose_a,
-                               bool transpose_b, caller who = nobody);
+template <class T>
+constexpr any_tensor<T> gradient_product(const any_tensor<T>& a, const any_tensor<T>& b, bool ta,
+                                         bool tb, precision p);
 }
 
 namespace xla::op {
 
 /// Matrix products over the last two axes; earlier axes broadcast. Either operand may be read
-/// transposed.
+/// transposed, and both rounded first.
 struct matmul {
   static constexpr auto name = "matmul";
   static constexpr bool computes = true;
@@ -23,11 +24,12 @@ struct matmul {
   struct attributes {
     bool transpose_a = false;
     bool transpose_b = false;
-    XLA_ATTRIBUTES(transpose_a, transpose_b)
+    detail::precision precision{};
+    XLA_ATTRIBUTES(transpose_a, transpose_b, precision)
   };
   static constexpr shape shape_of(const shape_rule& r) {
     const shape &a = r.in[0], &b = r.in[1];
-    const auto [ta, tb] = r.attributes<matmul>();
+    const auto [ta, tb, p] = r.attributes<matmul>();
     shape batch_a = a, batch_b = b;
     batch_a.rank -= 2;
     batch_b.rank -= 2;
@@ -54,14 +56,14 @@ struct matmul {
     return s;
   }
   static constexpr void gradient(auto& g) {
-    const auto [ta, tb] = g.attributes();
+    const auto [ta, tb, p] = g.attributes();
     const auto a = g.in(0), b = g.in(1), d = g.grad();
     if (g.wants(0))
-      g.to(0, ta ? detail::product<dynamic_rank>(b, d, tb, true)
-                 : detail::product<dynamic_rank>(d, b, false, !tb));
+      g.to(0, ta ? detail::gradient_product(b, d, tb, true, p)
+                 : detail::gradient_product(d, b, false, !tb, p));
     if (g.wants(1))
-      g.to(1, tb ? detail::product<dynamic_rank>(d, a, true, ta)
-                 : detail::product<dynamic_rank>(a, d, !ta, false));
+      g.to(1, tb ? detail::gradient_product(d, a, true, ta, p)
+                 : detail::gradient_product(a, d, !ta, false, p));
   }
 };
 
@@ -74,8 +76,15 @@ namespace detail {
 
 template <int R, class T, int A, int B>
 constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, bool transpose_a,
-                               bool transpose_b, caller who) {
-  return apply_at<op::matmul, T, T, R>(who, with<op::matmul>({transpose_a, transpose_b}), a, b);
+                               bool transpose_b, caller who = nobody) {
+  const precision p = product_precision<T>(a, b);
+  return apply_at<op::matmul, T, T, R>(who, with<op::matmul>({transpose_a, transpose_b, p}), a, b);
+}
+/// The same in a gradient rule, where precision is that of the product that it belongs to.
+template <class T>
+constexpr any_tensor<T> gradient_product(const any_tensor<T>& a, const any_tensor<T>& b, bool ta,
+                                         bool tb, precision p) {
+  return apply<op::matmul, T, T, dynamic_rank>(with<op::matmul>({ta, tb, p}), a, b);
 }
 
 /// (…, k) times a matrix: all leading axes as rows of one product.

@@ -61,6 +61,10 @@ constexpr std::string_view name_of(dtype t) {
 }
 
 namespace detail {
+/// To what the operands of a product of float32 are rounded before they are multiplied; sums are
+/// made in float32. See xla::autocast.
+enum class precision : std::uint8_t { float32, bfloat16 };
+
 /// Of the same types as the concept fraction.
 constexpr bool is_fraction(dtype t) {
   return t == dtype::float32 || t == dtype::float64 || t == dtype::bfloat16;

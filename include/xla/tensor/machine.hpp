@@ -73,6 +73,8 @@ struct basic_machine {
   static int work_on(const handle& like);
   /// A tensor belongs to its device, also if it was made of numbers alone.
   static void settle(handle& h);
+  /// Of products that this thread makes.
+  static precision product_precision();
   /// How many replicas the world of this thread's device has, and which of them that is.
   static int world_size();
   static int global_ordinal();

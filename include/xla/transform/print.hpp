@@ -65,6 +65,7 @@ inline std::string print_field(const attribute_field& f, std::uint64_t bits) {
       return "(" + all + ")";
     }
     case field_kind::reduction: return std::string(name_of(static_cast<reduce_type>(bits)));
+    case field_kind::products: return bits ? "bfloat16" : "float32";
     case field_kind::size: break;
   }
   return print_extent(static_cast<extent>(bits));
@@ -87,7 +88,8 @@ std::string print_attributes(std::span<const attribute_field> fields, const pack
     for (int i = 1; i < f.count; ++i) value += ", " + print_field(f, next());
     if (f.count > 0) value = "(" + value + ")";
     const bool alone = f.count == 0;
-    if (alone && f.kind == field_kind::optional && first == 0) continue;
+    const bool said = f.kind != field_kind::optional && f.kind != field_kind::products;
+    if (alone && !said && first == 0) continue;
     if (alone && f.kind == field_kind::flag) out += first ? " " + std::string(f.name) : "";
     else out += " " + std::string(f.kind == field_kind::axes ? "over" : f.name) + " " + value;
   }

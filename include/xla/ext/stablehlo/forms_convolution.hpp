@@ -13,6 +13,7 @@ struct convolving {
   std::int64_t step[2] = {}, before[2] = {}, after[2] = {};
   std::int64_t left_apart[2] = {1, 1}, right_apart[2] = {1, 1};
   std::int64_t groups = 1, batch_groups = 1;
+  detail::precision operands{};
 
   value of(writer& w, const value& left, const value& right, const tensor_type& out) const {
     if (count(left.type.dims) == 0 || count(right.type.dims) == 0 || count(out.dims) == 0)
@@ -25,7 +26,8 @@ struct convolving {
     how += dims;
     how += ">, " + number("feature_group_count", groups) + ", " +
            number("batch_group_count", batch_groups) + ", " + precision();
-    return w.op("convolution", {left, right}, out, how);
+    return w.op("convolution", {multiplied(w, left, operands), multiplied(w, right, operands)}, out,
+                how);
   }
 
  private:
@@ -38,7 +40,9 @@ template <>
 struct form<op::convolution> {
   static value write(writer& w, const form_call& f) {
     const auto a = f.attributes<op::convolution>();
-    convolving c{.dims = "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]", .groups = a.groups};
+    convolving c{.dims = "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]",
+                 .groups = a.groups,
+                 .operands = a.precision};
     for (int i = 0; i < 2; ++i) {
       c.step[i] = a.stride[i];
       c.before[i] = a.padding[2 * i];
@@ -56,7 +60,9 @@ struct form<op::convolution_input> {
     const auto a = f.attributes<op::convolution_input>();
     const value &y = f.in(0), &weight = f.in(1);
     const tensor_type out = f.out();
-    convolving c{.dims = "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]", .groups = a.groups};
+    convolving c{.dims = "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]",
+                 .groups = a.groups,
+                 .operands = a.precision};
     for (int i = 0; i < 2; ++i) {
       const std::int64_t reach = a.dilation[i] * (weight.type.dims[2 + i] - 1) + 1;
       c.step[i] = 1;
@@ -88,7 +94,9 @@ struct form<op::convolution_weight> {
     const auto a = f.attributes<op::convolution_weight>();
     const value &x = f.in(0), &y = f.in(1);
     const tensor_type out = f.out();
-    convolving c{.dims = "[f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1]", .batch_groups = a.groups};
+    convolving c{.dims = "[f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1]",
+                 .batch_groups = a.groups,
+                 .operands = a.precision};
     for (int i = 0; i < 2; ++i) {
       const std::int64_t reach = a.dilation[i] * (out.dims[2 + i] - 1) + 1;
       c.step[i] = a.dilation[i];

@@ -13,12 +13,17 @@ inline std::string precision() {
   return "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]";
 }
 
+/// An operand as it is multiplied: the result's type says what sums are made in.
+inline value multiplied(writer& w, const value& v, detail::precision p) {
+  return p == detail::precision::bfloat16 ? w.convert(v, element::bf16) : v;
+}
+
 /// Axes are named, so nothing is turned; one matrix serves all products without being repeated.
 template <>
 struct form<op::matmul> {
   static value write(writer& w, const form_call& f) {
-    const auto [ta, tb] = f.attributes<op::matmul>();
-    value a = f.in(0), b = f.in(1);
+    const auto [ta, tb, p] = f.attributes<op::matmul>();
+    value a = multiplied(w, f.in(0), p), b = multiplied(w, f.in(1), p);
     const bool one_for_all = b.type.dims.rank == 2;
     if (!one_for_all) {
       a = spread(w, a, f.out().dims);

@@ -4,6 +4,7 @@
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/channels.hpp"
 #include "xla/kernel/conv.hpp"
+#include "xla/kernel/rounded.hpp"
 #include "xla/kernel/winograd.hpp"
 #include "xla/op/convolution.hpp"
 #include "xla/tensor/working_memory.hpp"
@@ -75,7 +76,7 @@ struct convolution_parts {
   }
   void choose(kernel::conv_direction d, kernel_choice& out) const {
     out.way = kernel::conv_way_name<T>(sizes);
-    if (d != kernel::conv_direction::weight_gradient)
+    if (d != kernel::conv_direction::weight_gradient && !rounds())
       out.kept = kernel::conv_packed_size<T>(sizes, d) * static_cast<std::int64_t>(sizeof(T));
   }
   /// A weight as it lies.
@@ -83,6 +84,7 @@ struct convolution_parts {
     const std::int64_t taps = sizes.taps();
     return {static_cast<const T*>(data), sizes.in / sizes.groups * taps, taps, 1};
   }
+  bool rounds() const { return std::is_same_v<T, float> && attr.precision == precision::bfloat16; }
 };
 
 template <class Out, class T>
@@ -93,9 +95,11 @@ struct kernel_of<op::convolution, Out, T> {
                            *call.out_shape);
     T* const y = p.y.place(call.out);
     auto w = p.weights(call.in[1]);
-    kernel::keep_packed(call.keeper, p.sizes, kernel::conv_direction::forward, w);
-    kernel::conv_forward(p.sizes, p.x.read(call.in[0]), w, y,
-                         p.attr.channels_last ? call.after : nullptr);
+    auto* forward = &kernel::conv_forward<T>;
+    if constexpr (std::is_same_v<T, float>)
+      if (p.rounds()) forward = kernel::the_rounded_convolutions.load()->forward;
+    if (!p.rounds()) kernel::keep_packed(call.keeper, p.sizes, kernel::conv_direction::forward, w);
+    forward(p.sizes, p.x.read(call.in[0]), w, y, p.attr.channels_last ? call.after : nullptr);
     p.y.write(y, call.out);
   }
   static void choose(const kernel_call& of, kernel_choice& out) {
@@ -113,9 +117,12 @@ struct kernel_of<op::convolution_input, Out, T> {
                            call.in_shapes[1], call.in_shapes[0]);
     T* const x = p.x.place(call.out);
     auto w = p.weights(call.in[1]);
-    kernel::keep_packed(call.keeper, p.sizes, kernel::conv_direction::input_gradient, w);
-    kernel::conv_input_gradient(p.sizes, p.y.read(call.in[0]), w, x,
-                                p.attr.channels_last ? call.after : nullptr);
+    auto* gradient = &kernel::conv_input_gradient<T>;
+    if constexpr (std::is_same_v<T, float>)
+      if (p.rounds()) gradient = kernel::the_rounded_convolutions.load()->input_gradient;
+    if (!p.rounds())
+      kernel::keep_packed(call.keeper, p.sizes, kernel::conv_direction::input_gradient, w);
+    gradient(p.sizes, p.y.read(call.in[0]), w, x, p.attr.channels_last ? call.after : nullptr);
     p.x.write(x, call.out);
   }
   static void choose(const kernel_call& of, kernel_choice& out) {
@@ -131,8 +138,10 @@ struct kernel_of<op::convolution_weight, Out, T> {
     if (count(*call.out_shape) == 0) return;
     convolution_parts<T> p(call.attributes<op::convolution_weight>(), call.in_shapes[0],
                            *call.out_shape, call.in_shapes[1]);
-    kernel::conv_weight_gradient(p.sizes, p.x.read(call.in[0]), p.y.read(call.in[1]),
-                                 static_cast<T*>(call.out));
+    auto* gradient = &kernel::conv_weight_gradient<T>;
+    if constexpr (std::is_same_v<T, float>)
+      if (p.rounds()) gradient = kernel::the_rounded_convolutions.load()->weight_gradient;
+    gradient(p.sizes, p.x.read(call.in[0]), p.y.read(call.in[1]), static_cast<T*>(call.out));
   }
   static void choose(const kernel_call& of, kernel_choice& out) {
     const convolution_parts<T> p(of.attributes<op::convolution_weight>(), of.in_shapes[0],

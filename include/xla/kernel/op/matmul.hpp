@@ -6,6 +6,7 @@
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/loops.hpp"
 #include "xla/kernel/product.hpp"
+#include "xla/kernel/rounded.hpp"
 #include "xla/op/matmul.hpp"
 
 namespace xla::detail {
@@ -14,7 +15,7 @@ template <class Out, class T>
 struct kernel_of<op::matmul, Out, T> {
   static void run(const kernel_call& call) {
     const shape &a = call.in_shapes[0], &b = call.in_shapes[1], &c = *call.out_shape;
-    const auto [ta, tb] = call.attributes<op::matmul>();
+    const auto [ta, tb, rounding] = call.attributes<op::matmul>();
     const std::int64_t m = c[c.rank - 2], n = c[c.rank - 1], k = a[a.rank - (ta ? 2 : 1)];
     if (m == 0 || n == 0) return;
     shape batch = c, batch_a = a, batch_b = b;
@@ -23,6 +24,9 @@ struct kernel_of<op::matmul, Out, T> {
     kernel::broadcast_strides(batch_a, batch, step_a);
     kernel::broadcast_strides(batch_b, batch, step_b);
     const std::int64_t products = count(batch);
+    auto* gemm = &kernel::gemm<T>;
+    if constexpr (std::is_same_v<T, float>)
+      if (rounding == precision::bfloat16) gemm = kernel::the_rounded_gemm;
     const auto one = [&](std::int64_t p) {
       std::int64_t at_a = 0, at_b = 0, rest = p;
       for (int i = batch.rank - 1; i >= 0; --i) {
@@ -33,7 +37,7 @@ struct kernel_of<op::matmul, Out, T> {
       const T* pa = static_cast<const T*>(call.in[0]) + at_a * m * k;
       const T* pb = static_cast<const T*>(call.in[1]) + at_b * k * n;
       T* pc = static_cast<T*>(call.out) + p * m * n;
-      kernel::gemm<T>(m, n, k, {pa, ta ? 1 : k, ta ? m : 1}, {pb, tb ? 1 : n, tb ? k : 1}, pc, n);
+      gemm(m, n, k, {pa, ta ? 1 : k, ta ? m : 1}, {pb, tb ? 1 : n, tb ? k : 1}, pc, n, nullptr);
     };
     // Many products are shared among the threads whole, a few are shared each.
     constexpr std::int64_t chunk_work = 1 << 18;

@@ -8,6 +8,7 @@
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/convolution.hpp"
 #include "xla/op/derived/pad.hpp"
+#include "xla/op/precision.hpp"
 #include "xla/op/spatial.hpp"
 
 namespace xla {
@@ -225,8 +226,10 @@ struct conv_call {
 template <int D, class Op, class T>
 constexpr Tensor<T, D + 2> convolved_by(const conv_call<D>& call, const Tensor<T, D + 2>& x,
                                         const Tensor<T, D + 2>& weight, const shape& dims) {
+  conv_attributes attr = call.attr;
+  attr.precision = product_precision<T>(x, weight);
   node n;
-  n.attr = pack_fields(call.attr);
+  n.attr = pack_fields(attr);
   n.set_shape(dims);
   const caller who = call.sizes.site.at;
   if constexpr (D == 2) return apply_at<Op, T, T, 4>(who, n, x, weight);

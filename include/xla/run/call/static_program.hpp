@@ -51,6 +51,7 @@ struct kept_program {
   std::array<double, static_cast<std::size_t>(Facts) + 1> facts{};
   std::array<std::int8_t, static_cast<std::size_t>(Facts) + 1> flags{};
   bool sets_flags = false;
+  bool rounds_matmul = false, rounds_convolution = false;  ///< see kernel/rounded.hpp
   Passes passes;
   std::array<node, static_cast<std::size_t>(Forward)> forward{};
 
@@ -103,6 +104,10 @@ constexpr auto keep_program() {
   copy(out.facts.data(), from.facts, facts);
   copy(out.flags.data(), from.flags, facts);
   for (int i = 0; i < facts; ++i) out.sets_flags |= from.flags[i] != 0;
+  for (int i = 0; i < n.values; ++i)
+    if (const op_info& op = *s.values[i].op;
+        precision_of(op, s.values[i].attr) == precision::bfloat16)
+      (is<op::matmul>(op) ? out.rounds_matmul : out.rounds_convolution) = true;
   keep_less(s, n);
   if constexpr (keeps_engine_graphs) {
     for_each_array(copy, out.ops, from.ops, ops);

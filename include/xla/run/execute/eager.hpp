@@ -42,7 +42,7 @@ class basic_op_cache {
     for (int i = 0; i < t.arity; ++i) h = mixed(h, *t.in[i]);
     counter* executions = find(h);
     const bool first = !executions;
-    if (first) add(h, *(executions = &get_counter("xla::" + std::string(t.op->name))));
+    if (first) add(h, *(executions = &get_counter(counter_name(t))));
     executions->add();
     return first;
   }
@@ -53,6 +53,12 @@ class basic_op_cache {
 
  private:
   static constexpr std::size_t most = 1 << 16;
+
+  [[gnu::cold]] static std::string counter_name(const impl& t) {
+    std::string name = "xla::" + std::string(t.op->name);
+    if (precision_of(*t.op, t.attr) == precision::bfloat16) name += "::bfloat16";
+    return name;
+  }
 
   static std::uint64_t mixed(std::uint64_t h, const op_record& of) {
     h = mix(h, static_cast<std::uint64_t>(of.type) << 8 | static_cast<std::uint64_t>(of.rank));

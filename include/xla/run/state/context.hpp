@@ -15,6 +15,7 @@
 
 #include "xla/base/fork.hpp"
 #include "xla/kernel/cores.hpp"
+#include "xla/shape/dtype.hpp"
 
 namespace xla::detail {
 
@@ -96,6 +97,7 @@ struct thread_context {
   bool grad_enabled = true;
   bool sets_out = false;                            ///< ops wait to be read: see first_values
   bool chose = false;                               ///< its device: see device_scope
+  precision products{};                             ///< of ops that it makes: see xla::autocast
   std::uint8_t number = 0;                          ///< of its device
   unsigned taken_back = 0;                          ///< steps that memory has failed
   basic_recording<void>* recording = nullptr;       ///< on its device; none before the first time

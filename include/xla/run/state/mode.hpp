@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "xla/base/error.hpp"
+#include "xla/graph/graph.hpp"
 #include "xla/run/state/context.hpp"
 
 namespace xla {
@@ -109,6 +110,30 @@ class grad_scope {
 };
 struct no_grad_scope : grad_scope {
   no_grad_scope() : grad_scope(false) {}
+};
+
+/// The precision of products that are made within a scope: by this thread, or in constant
+/// evaluation in a graph.
+class product_scope {
+ public:
+  constexpr product_scope(graph* g, precision p) : graph_(g), old_(exchange(p)) {}
+  constexpr ~product_scope() { exchange(old_); }
+  product_scope(const product_scope&) = delete;
+  product_scope& operator=(const product_scope&) = delete;
+
+  /// That of the moment.
+  static constexpr precision now(const graph* g) {
+    if (!__builtin_is_constant_evaluated()) return this_thread.products;
+    return g ? g->products : precision::float32;
+  }
+
+ private:
+  constexpr precision exchange(precision p) const {
+    if (!__builtin_is_constant_evaluated()) return std::exchange(this_thread.products, p);
+    return graph_ ? std::exchange(graph_->products, p) : p;
+  }
+  graph* graph_;
+  precision old_;
 };
 
 }  // namespace detail

@@ -4,8 +4,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "xla/module.hpp"
 #include "xla/run/state/mode.hpp"
+#include "xla/run/trace/graph_of.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/run/trace/segment.hpp"
 
@@ -22,26 +22,10 @@ constexpr bool holds_tensor() {
   return any;
 }
 
-/// The graph that an argument belongs to while a step is captured; nullptr for constants.
-template <class X>
-constexpr graph* graph_of(const X& x) {
-  graph* g = nullptr;
-  if constexpr (holds_tensor<X>()) {
-    visit_tree(const_cast<X&>(x),
-               [&g](auto& leaf, const tree_path&) {
-                 if constexpr (holds_tensor<decltype(leaf)>())
-                   if (!g) g = leaf.owner();
-               },
-               {});
-  }
-  return g;
-}
-
 /// Records f's nodes as a segment; what f returns is kept.
 template <class R, class F, class... A>
 constexpr R capture_segment(F&& f, A&&... a) {
-  graph* g = nullptr;
-  ((g = g ? g : graph_of(a)), ...);
+  graph* const g = graph_of(a...);
   if (!g || !g->recording) return std::forward<F>(f)(std::forward<A>(a)...);
   g->open_segment();
   R result = std::forward<F>(f)(std::forward<A>(a)...);

@@ -122,6 +122,8 @@ struct function_gradient<Backward, std::tuple<X...>, std::tuple<R...>, std::tupl
     [&]<std::size_t... I, std::size_t... K, std::size_t... J>(
         std::index_sequence<I...>, std::index_sequence<K...>, std::index_sequence<J...>) {
       const std::tuple<S...> kept(saved_tensor<S>(s, saved + static_cast<int>(J))...);
+      const product_scope as_forward(__builtin_is_constant_evaluated() ? s.out.owner() : nullptr,
+                                     static_cast<precision>(s.attr.low));
       const auto given =
           make_callable<Backward>()(kept, gradient_of_result<R>(s, static_cast<int>(K))...);
       const auto& gradients = as_gradients(given);
@@ -252,6 +254,7 @@ class custom_function {
     f.op = &function_info<Backward, std::tuple<X...>, std::tuple<R...>, std::tuple<S...>>;
     f.type = all[0].element_type();
     f.set_shape(all[0].dims());
+    f.attr.low = static_cast<std::uint64_t>(product_scope::now(g));
     handle function;
     packed_inputs<later<Forward, void>>(in, count).apply(f, function);
     int k = 0;

@@ -397,6 +397,10 @@ template <class In>
 }
 
 template <class In>
+precision basic_machine<In>::product_precision() {
+  return this_thread.products;
+}
+template <class In>
 int basic_machine<In>::world_size() {
   return world_now();
 }

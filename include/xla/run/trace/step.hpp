@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "xla/module.hpp"
 #include "xla/run/state/mode.hpp"
+#include "xla/run/trace/graph_of.hpp"
 #include "xla/run/trace/sync.hpp"
 
 namespace xla {
@@ -54,12 +54,7 @@ constexpr auto no_grad(Body&& body) {
 template <class X, class Body>
 constexpr auto no_grad(const X& about, Body&& body) {
   if (!__builtin_is_constant_evaluated()) return no_grad(std::forward<Body>(body));
-  detail::graph* g = nullptr;
-  detail::visit_tree(about,
-                     [&](auto& leaf, const tree_path&) {
-                       if constexpr (requires { leaf.owner(); }) g = g ? g : leaf.owner();
-                     },
-                     {});
+  detail::graph* const g = detail::graph_of(about);
   if (!g) throw std::logic_error("xla: no_grad(x, …): x is a constant, name an argument");
   const bool old = std::exchange(g->recording, false);
   if constexpr (std::is_void_v<decltype(body())>) {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "xla/base/instance.hpp"
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/conv_sizes.hpp"
+#include "xla/kernel/matrix_view.hpp"
+
+namespace xla::kernel {
+
+/// gemm() of kernel/product.hpp with both operands rounded to bfloat16.
+using rounded_gemm = void (*)(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<float> a,
+                              matrix_view<float> b, float* c, std::int64_t ldc,
+                              const epilogue* after);
+/// The same of the functions of kernel/conv.hpp.
+struct rounded_convolutions {
+  void (*forward)(const conv_sizes& s, const float* x, conv_weights<float> w, float* y,
+                  const epilogue* after);
+  void (*input_gradient)(const conv_sizes& s, const float* dy, conv_weights<float> w, float* dx,
+                         const epilogue* after);
+  void (*weight_gradient)(const conv_sizes& s, const float* x, const float* dy, float* dw);
+};
+
+/// Null in programs that have no such ops: kernels are reached through these alone, so that others
+/// are no larger.
+inline constinit std::atomic<rounded_gemm> the_rounded_gemm{nullptr};
+inline constinit std::atomic<const rounded_convolutions*> the_rounded_convolutions{nullptr};
+
+/// Called by whoever may come to need them, before that.
+template <class = void>
+void use_rounded_gemm();
+template <class = void>
+void use_rounded_convolutions();
+
+}  // namespace xla::kernel
+
+#if XLA_RUNTIME_HERE
+#include "xla/kernel/rounded_kernels.hpp"
+#endif

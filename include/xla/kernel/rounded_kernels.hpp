@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/base/later.hpp"
+#include "xla/kernel/conv_bfloat16.hpp"
+#include "xla/kernel/product_bfloat16.hpp"
+#include "xla/kernel/rounded.hpp"
+
+namespace xla::kernel {
+namespace detail {
+
+template <class In>
+inline constexpr rounded_convolutions all_rounded_convolutions{&conv_forward_bfloat16<In>,
+                                                               &conv_input_gradient_bfloat16<In>,
+                                                               &conv_weight_gradient_bfloat16<In>};
+
+}  // namespace detail
+
+template <class In>
+void use_rounded_gemm() {
+  the_rounded_gemm.store(&gemm_bfloat16<later<In, float>, later<In, float>>,
+                         std::memory_order_relaxed);
+}
+XLA_INSTANCE(void use_rounded_gemm<void>());
+
+template <class In>
+void use_rounded_convolutions() {
+  the_rounded_convolutions.store(&detail::all_rounded_convolutions<In>, std::memory_order_relaxed);
+}
+XLA_INSTANCE(void use_rounded_convolutions<void>());
+
+}  // namespace xla::kernel

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+#include <utility>
+
+#include "xla/kernel/rounded.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/run/trace/graph_of.hpp"
+#include "xla/transform/callable.hpp"
+
+namespace xla {
+
+/// How xla::autocast works.
+struct AutocastOptions {
+  bool enabled = true;  ///< false: in float32 again, within one that is enabled
+};
+
+namespace detail {
+
+/// In constant evaluation g is the graph of what the body works on.
+template <class Body>
+constexpr auto run_autocast(graph* g, AutocastOptions options, Body&& body) {
+  if (!__builtin_is_constant_evaluated() && options.enabled) {
+    kernel::use_rounded_gemm<later<Body, void>>();
+    kernel::use_rounded_convolutions<later<Body, void>>();
+  }
+  const product_scope within(g, options.enabled ? precision::bfloat16 : precision::float32);
+  return std::forward<Body>(body)();
+}
+
+/// A function whose body runs in autocast.
+template <class F>
+struct autocasted : F {
+  constexpr autocasted() = default;
+  constexpr explicit autocasted(F f) : F(std::move(f)) {}
+
+  template <class... A>
+    requires takes<F, A...>
+  constexpr auto operator()(A&&... a) const {
+    graph* g = nullptr;
+    if (__builtin_is_constant_evaluated()) g = graph_of(a...);
+    if (__builtin_is_constant_evaluated() && !g)
+      throw std::logic_error(
+          "xla: in a compiled body autocast names what it is about: autocast(x, [&] { … })");
+    return run_autocast(g, {}, [&] { return static_cast<const F&>(*this)(std::forward<A>(a)...); });
+  }
+};
+
+/// A module that is called in autocast, at run time; refers to it.
+template <class M>
+struct autocasted_module {
+  M* module;
+
+  template <class... A>
+  constexpr auto operator()(A&&... a) const {
+    return run_autocast(nullptr, {}, [&] { return (*module)(std::forward<A>(a)...); });
+  }
+};
+
+template <class F>
+inline constexpr bool is_autocasted_module = false;
+template <class M>
+inline constexpr bool is_autocasted_module<autocasted_module<M>> = true;
+
+}  // namespace detail
+
+/// Runs a body in mixed precision, as torch.autocast("cpu", torch.bfloat16): matrix products,
+/// convolutions, their transposes and what is made of them (linear, einsum, attention) round both
+/// operands to bfloat16, to the nearest even, and sum in float32. Their results and all else are
+/// float32: parameters, sums, norms, softmax, losses, optimizers. A product's gradients are made
+/// as the product was, wherever backward() is called. Of tensors of float alone. x is a tensor or
+/// module that the body works on: in a compiled body the graph is known from it. Within a body
+/// autocast(x, [&] { … }, {.enabled = false}) is float32 again. What a compiled function does was
+/// said where it was compiled: it runs as that in either.
+template <class X, class Body>
+constexpr auto autocast(const X& x, Body&& body, AutocastOptions options = {}) {
+  detail::graph* g = nullptr;
+  if (__builtin_is_constant_evaluated()) g = detail::graph_of(x);
+  if (__builtin_is_constant_evaluated() && !g)
+    throw std::logic_error("xla: autocast(x, …): x is a constant, name an argument");
+  return detail::run_autocast(g, options, std::forward<Body>(body));
+}
+
+/// A function that runs so: auto step = xla::compile(xla::autocast(step_fn)), or called as it is. A
+/// module is referred to: auto predict = xla::compile(xla::autocast(model)).
+template <class F>
+constexpr auto autocast(F&& f) {
+  using Function = std::remove_cvref_t<F>;
+  if constexpr (detail::described<Function>) {
+    static_assert(std::is_lvalue_reference_v<F>,
+                  "xla::autocast: give a module that lives longer than the result");
+    return detail::autocasted_module<std::remove_reference_t<F>>{&f};
+  } else {
+    constexpr bool object = detail::inspectable<Function> && !detail::is_tensor<Function>;
+    static_assert(object,
+                  "xla::autocast: give a function object, as a lambda, or a tensor or module and "
+                  "a function: autocast(x, [&] { return model(x); })");
+    if constexpr (object) return detail::autocasted<Function>(std::forward<F>(f));
+  }
+}
+
+}  // namespace xla

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/module.hpp"
+
+namespace xla::detail {
+
+/// The graph that one of some arguments belongs to while a step is captured; nullptr where all are
+/// constants, or hold no tensor.
+template <class... X>
+constexpr graph* graph_of(const X&... x) {
+  graph* g = nullptr;
+  const auto find = [&g](auto& leaf, const auto&) {
+    if constexpr (requires { leaf.owner(); }) g = g ? g : leaf.owner();
+  };
+  const auto look = [&]<class A>(A& a) {
+    if constexpr (fits<A>()) visit_tree(a, find, {});
+  };
+  (look(const_cast<X&>(x)), ...);
+  return g;
+}
+
+}  // namespace xla::detail

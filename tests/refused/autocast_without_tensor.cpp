@@ -1,0 +1,8 @@
+// error: a.compiled.body.is.constexpr
+// then: in a compiled body autocast names what it is about
+#include <xla/xla.hpp>
+
+void f(xla::Tensor<float, 2> x) {
+  auto g = xla::compile([](auto& v) { return xla::autocast([&] { return matmul(v, v); })(); });
+  g(x);
+}
