@@ -368,15 +368,24 @@ TEST_CASE("convolutions at bfloat16's precision are sums of rounded numbers") {
       const exact want = sums(c, rounded(x), rounded(w), rounded(dy));
       const count in = c.in / c.groups;
       const conv_weights<float> weights{w.data(), in * c.taps(), c.taps(), 1};
-      CHECK(error(any_threads<float>(c.outputs(), [&](float* to) {
-        xla::kernel::conv_forward_bfloat16<>(c, x.data(), weights, to);
-      }), want.y) < 1e-5);
-      CHECK(error(any_threads<float>(c.inputs(), [&](float* to) {
-        xla::kernel::conv_input_gradient_bfloat16<>(c, dy.data(), weights, to);
-      }), want.x) < 1e-5);
-      CHECK(error(any_threads<float>(c.parameters(), [&](float* to) {
-        xla::kernel::conv_weight_gradient_bfloat16<>(c, x.data(), dy.data(), to);
-      }), want.w) < 1e-5);
+      CHECK(error(any_threads<float>(c.outputs(),
+                                     [&](float* to) {
+                                       xla::kernel::conv_forward_bfloat16<>(c, x.data(), weights,
+                                                                            to);
+                                     }),
+                  want.y) < 1e-5);
+      CHECK(error(any_threads<float>(c.inputs(),
+                                     [&](float* to) {
+                                       xla::kernel::conv_input_gradient_bfloat16<>(c, dy.data(),
+                                                                                   weights, to);
+                                     }),
+                  want.x) < 1e-5);
+      CHECK(error(any_threads<float>(c.parameters(),
+                                     [&](float* to) {
+                                       xla::kernel::conv_weight_gradient_bfloat16<>(c, x.data(),
+                                                                                    dy.data(), to);
+                                     }),
+                  want.w) < 1e-5);
     }
   }
   way = before;

@@ -71,8 +71,7 @@ void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_wei
   conv_input_gradient(s, seen.data(), detail::rounded_weights(s, w).weights, dx, after);
 }
 XLA_INSTANCE(void conv_input_gradient_bfloat16<void>(const conv_sizes&, const float*,
-                                                     conv_weights<float>, float*,
-                                                     const epilogue*));
+                                                     conv_weights<float>, float*, const epilogue*));
 
 template <class>
 void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const float* dy,

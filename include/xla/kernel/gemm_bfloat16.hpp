@@ -6,6 +6,7 @@
 
 #include <xla/kernel/bfloat16_way.hpp>
 #include <xla/kernel/gemm_dot.hpp>
+#include <xla/kernel/gemm_dot_few.hpp>
 #include <xla/kernel/gemm_long.hpp>
 #include <xla/kernel/gemm_rounded.hpp>
 #include <xla/kernel/product_bfloat16.hpp>
@@ -38,17 +39,19 @@ void multiply_few_rounded(const strided_product<float, A, B>& p) {
 
 template <reads_bfloat16 A, reads_bfloat16 B>
 void multiply_ordinary(const strided_product<float, A, B>& p) {
-  if constexpr (is_vector<float>)
-    if (p.m <= few<float>::rows) return multiply_few_rounded(p);
   const auto a = as_stored(p.a);
   const auto b = as_stored(p.b);
   using left = std::remove_const_t<decltype(a)>;
   using right = std::remove_const_t<decltype(b)>;
 #if XLA_HAS_DOT
-  if (bfloat16_products() == bfloat16_way::dot)
+  if (bfloat16_products() == bfloat16_way::dot) {
+    if (p.m <= few<float>::rows) return multiply_few_pairs(p.m, p.n, p.k, a, b, p.c);
     return multiply(product<bfloat16_tile, dot_left<left>, dot_right<right>>{
         p.m, p.n, pairs_of(p.k), {a, p.k}, {b, p.k}, p.c, p.after});
+  }
 #endif
+  if constexpr (is_vector<float>)
+    if (p.m <= few<float>::rows) return multiply_few_rounded(p);
   multiply(product<tile<float>, rounded_left<left>, rounded_right<right>>{
       p.m, p.n, p.k, {{a}}, {{b}}, p.c, p.after});
 }

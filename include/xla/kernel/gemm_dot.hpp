@@ -120,8 +120,8 @@ struct dot_left {
                {to, next, unit, (rows + unit - 1) / unit});
   }
   auto ahead(range rows, range ks, index_t shares) const {
-    return strided_left<bfloat16_tile, View>{view}.ahead(rows, {2 * ks.begin, std::min(2 * ks.end, k)},
-                                                    shares);
+    return strided_left<bfloat16_tile, View>{view}.ahead(
+        rows, {2 * ks.begin, std::min(2 * ks.end, k)}, shares);
   }
   static constexpr index_t grain() { return 16; }
 };
@@ -132,8 +132,7 @@ struct dot_right {
   View view;
   index_t k;
 
-  void pack(bfloat16_pair* to, index_t pair, index_t column, index_t pairs,
-            index_t columns) const {
+  void pack(bfloat16_pair* to, index_t pair, index_t column, index_t pairs, index_t columns) const {
     const View from = view.from(2 * pair, column);
     const index_t wide = round_up(columns, bfloat16_tile::width);
     pack_pairs(View{from.data, from.col_stride, from.row_stride}, columns,

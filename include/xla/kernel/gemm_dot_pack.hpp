@@ -47,8 +47,7 @@ XLA_DOT_INLINE __mmask32 first_32(index_t n) {
 
 /// Elements of a line as 16 pairs, zeros from the n-th element on.
 XLA_DOT_INLINE __m512i line_pairs(const float* p, index_t n) {
-  if (n >= 32)
-    return (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p));
+  if (n >= 32) return (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p));
   const __m512 high = _mm512_maskz_loadu_ps(first_16(n - 16), p + 16);
   return (__m512i)_mm512_cvtne2ps_pbh(high, _mm512_maskz_loadu_ps(first_16(n), p));
 }
@@ -61,8 +60,8 @@ XLA_DOT_INLINE __m512i line_pairs(const bfloat16* p, index_t n) {
 XLA_DOT_INLINE __m512i pairs_across(const float* p, const float* q, index_t n, bool second) {
   const __m512 low = _mm512_maskz_loadu_ps(first_16(n), p);
   const __m512 high = _mm512_maskz_loadu_ps(first_16(second ? n : 0), q);
-  const __m512i turns = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8,
-                                         23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  const __m512i turns = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
+                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   return _mm512_permutexvar_epi16(turns, (__m512i)_mm512_cvtne2ps_pbh(high, low));
 }
 XLA_DOT_INLINE __m512i pairs_across(const bfloat16* p, const bfloat16* q, index_t n, bool second) {
@@ -103,8 +102,7 @@ XLA_DOT_INLINE void turn_words(__m512i* r) {
 XLA_DOT_INLINE void store_pairs(bfloat16_pair* to, index_t half, bool both, __m512i pairs) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(pairs));
   if (both)
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + half),
-                        _mm512_extracti64x4_epi64(pairs, 1));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + half), _mm512_extracti64x4_epi64(pairs, 1));
 }
 
 /// Up to 16 lines, each contiguous along k and `stride` from the next.

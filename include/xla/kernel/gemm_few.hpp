@@ -97,9 +97,8 @@ void dot_column(few_rows<T> x, const B* b, const B* next, index_t k, index_t end
       if (next != nullptr)
 #pragma GCC unroll 8
         for (index_t i = 0; i < order::segment; i += line) simd::prefetch(next + k + i);
-      dot_segment<T, Rows>(x, b, k, sum, []<class E>(const E* p, index_t) {
-        return few_elements<E>::load(p);
-      });
+      dot_segment<T, Rows>(x, b, k, sum,
+                           []<class E>(const E* p, index_t) { return few_elements<E>::load(p); });
     }
     if (loads_parts || k == end) break;
     std::fill_n(rest, Rows * order::segment, T{0});
@@ -150,10 +149,10 @@ void dot_tile(const few_rows<T>& x, const B* b, index_t b_column, index_t column
       for (int i = 0; i < Rows; ++i)
         one[i] = k == 0 ? simd::pset1<packet<T>>(T{0}) : total[i].packet[j];
       // Columns that are not there repeat the last one.
-      dot_column<T, Rows>(x, b + std::min<index_t>(j, last) * b_column,
-                          fetch ? b + (converts ? j + 1 : std::min<index_t>(j + 1, last)) * b_column
-                                      : nullptr, k,
-                          std::min(k + most, x.depth), one);
+      dot_column<T, Rows>(
+          x, b + std::min<index_t>(j, last) * b_column,
+          fetch ? b + (converts ? j + 1 : std::min<index_t>(j + 1, last)) * b_column : nullptr, k,
+          std::min(k + most, x.depth), one);
 #pragma GCC unroll 4
       for (int i = 0; i < Rows; ++i) total[i].packet[j] = one[i];
     }
@@ -209,8 +208,7 @@ void axpy_lane(const few_rows<T>& x, const T* a, const B* b, const B* next, inde
   index_t j = 0;
   for (; j + width <= columns; j += width)
     one(j, [](const B* p) { return few_elements<B>::load(p); });
-  if (j < columns)
-    one(j, [&](const B* p) { return few_elements<B>::load_first(p, columns - j); });
+  if (j < columns) one(j, [&](const B* p) { return few_elements<B>::load_first(p, columns - j); });
 }
 
 /// The same where the segment ends early, after `depth` elements from this lane on.
@@ -227,11 +225,11 @@ void axpy_rest(const few_rows<T>& x, const T* a, const B* b, index_t b_row, inde
         sum[v] = simd::pset1<vector>(T{0});
         for (index_t k = v * width; k < depth; k += order::round) {
           const B* from = b + k * b_row + j;
-          sum[v] = simd::pmadd(simd::pset1<vector>(a[i * x.a_row + k]),
-                               j + width <= columns
-                                   ? few_elements<B>::load(from)
-                                   : few_elements<B>::load_first(from, columns - j),
-                               sum[v]);
+          sum[v] =
+              simd::pmadd(simd::pset1<vector>(a[i * x.a_row + k]),
+                          j + width <= columns ? few_elements<B>::load(from)
+                                               : few_elements<B>::load_first(from, columns - j),
+                          sum[v]);
         }
       }
       T* const to = total + i * row + j;

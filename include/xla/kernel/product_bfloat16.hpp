@@ -23,9 +23,10 @@ bfloat16_way bfloat16_products();
 /// c(m, n), row-major with leading dimension ldc, = a(m, k) · b(k, n) with both operands rounded to
 /// bfloat16, to the nearest even, and sums in float; k = 0 gives zeros. Each sum over k runs in an
 /// order that depends on k and the way alone, not on strides or threads, nor on m and n but for
-/// this: products with up to 4 rows or with one column have an order of their own, the same in
-/// every way. Other ways agree to the rounding of the sums. `dot` takes operands and results that
-/// are denormal for 0. What comes after c may be told of its parts. Throws std::bad_alloc.
+/// this: products with up to 4 rows or with one column have an order of their own. Ways agree to
+/// the rounding of the sums: dot in the order of AMX, which fma could follow, takes 1.37 times as
+/// long. It takes operands and results that are denormal for 0. What comes after c may be told of
+/// its parts. Throws std::bad_alloc.
 template <class A, class B>
 void gemm_bfloat16(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<A> a,
                    matrix_view<B> b, float* c, std::int64_t ldc, const epilogue* after = nullptr);

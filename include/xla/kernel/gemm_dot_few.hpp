@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <xla/kernel/gemm_dot_pack.hpp>
+#if XLA_HAS_DOT
+
+#include <algorithm>
+#include <type_traits>
+
+#include <xla/kernel/gemm_few_rows.hpp>
+
+// Products with a few rows by `vdpbf16ps`: b is read once, where it lies, and rounded in registers.
+// Whether its rows or its columns are contiguous, both sum in one order: pair s along k belongs to
+// lane s % 16; every lane is one chain; at the end the upper half of the lanes is added to the
+// lower until one is left.
+
+namespace xla::kernel::detail {
+
+/// Rows of a as pairs, `step` apart, whole vectors; where their part of c begins.
+struct pair_rows {
+  const bfloat16_pair* a;
+  index_t step, depth;  // depth in elements
+  float* c;
+  index_t c_row;
+};
+
+XLA_DOT_INLINE void add_pairs(__m512& sum, __m512i a, __m512i b) {
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+}
+
+/// The sum of all lanes.
+XLA_DOT_INLINE float fold_sum(__m512 x) {
+  const __m256 eight = _mm256_add_ps(
+      _mm512_castps512_ps256(x), _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(x), 1)));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+/// So many columns that `Rows` rows are multiplied with at a time.
+template <int Rows>
+constexpr int few_columns = Rows == 4 ? 4 : 8;
+
+/// `Rows` rows times up to few_columns columns, which are contiguous along k.
+template <int Rows, class B>
+XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_column,
+                                   index_t columns) {
+  constexpr int most = few_columns<Rows>;
+  constexpr index_t ahead = 2048 / sizeof(B);
+  const B* column[most];
+  for (index_t j = 0; j < most; ++j) column[j] = b + std::min(j, columns - 1) * b_column;
+  __m512 sum[Rows][most];
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+    for (int j = 0; j < most; ++j) sum[i][j] = _mm512_setzero_ps();
+  const bfloat16_pair* a = x.a;
+  for (index_t k = 0; k < x.depth; k += 32, a += 16) {
+    const index_t left = x.depth - k;
+    __m512i row[Rows];
+#pragma GCC unroll 4
+    for (int i = 0; i < Rows; ++i) row[i] = _mm512_loadu_si512(a + i * x.step);
+#pragma GCC unroll 8
+    for (int j = 0; j < most; ++j) {
+      for (index_t p = 0; p < 32; p += 64 / static_cast<index_t>(sizeof(B)))
+        __builtin_prefetch(column[j] + k + p + ahead, 0, 3);
+      const __m512i right = line_pairs(column[j] + k, left);
+#pragma GCC unroll 4
+      for (int i = 0; i < Rows; ++i) add_pairs(sum[i][j], row[i], right);
+    }
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+    for (int j = 0; j < most; ++j)
+      if (j < columns) x.c[i * x.c_row + j] = fold_sum(sum[i][j]);
+}
+
+/// Adds some steps of one lane to the totals of a strip of columns, whose rows are contiguous:
+/// pairs at k, k + 32, … `Steps` of them.
+template <int Rows, int Steps, class B>
+XLA_DOT_CODE void add_lane(const pair_rows& x, const B* b, index_t b_row, index_t k,
+                           index_t columns, float* total, index_t row) {
+  __m512i left[Rows][Steps];
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int s = 0; s < Steps; ++s)
+      left[i][s] = _mm512_set1_epi32(static_cast<int>(x.a[i * x.step + k / 2 + 16 * s]));
+  const bool second = k + 32 * (Steps - 1) + 1 < x.depth;
+  for (index_t j = 0; j < columns; j += 16) {
+    __m512i right[Steps];
+#pragma GCC unroll 4
+    for (int s = 0; s < Steps; ++s) {
+      const B* const p = b + (k + 32 * s) * b_row + j;
+      const bool both = s + 1 < Steps || second;
+      __builtin_prefetch(p + 2 * b_row, 0, 3);
+      __builtin_prefetch(p + 3 * b_row, 0, 3);
+      right[s] = pairs_across(p, both ? p + b_row : p, columns - j, both);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < Rows; ++i) {
+      float* const to = total + i * row + j;
+      __m512 sum = _mm512_loadu_ps(to);
+#pragma GCC unroll 4
+      for (int s = 0; s < Steps; ++s) add_pairs(sum, left[i][s], right[s]);
+      _mm512_storeu_ps(to, sum);
+    }
+  }
+}
+
+/// Adds the totals' upper half of lanes to the lower until one is left, which is written.
+XLA_DOT_CODE inline void fold_strip(float* total, index_t stride, index_t columns, float* c) {
+  for (index_t j = 0; j < columns; j += 16) {
+    __m512 lane[16];
+#pragma GCC unroll 16
+    for (int l = 0; l < 16; ++l) lane[l] = _mm512_loadu_ps(total + l * stride + j);
+#pragma GCC unroll 4
+    for (int half = 8; half > 0; half /= 2)
+#pragma GCC unroll 8
+      for (int l = 0; l < half; ++l) lane[l] = _mm512_add_ps(lane[l], lane[l + half]);
+    _mm512_mask_storeu_ps(c + j, first_16(columns - j), lane[0]);
+  }
+}
+
+/// `Rows` rows times a strip of columns, where the rows of b are contiguous.
+template <int Rows, class B>
+void dot_strip(const pair_rows& x, matrix_view<B> b, index_t columns) {
+  constexpr int steps = Rows == 4 ? 2 : 4;
+  const index_t stride = round_up(columns, 16), row = 16 * stride;
+  float* const totals = right_scratch().get<float>(Rows * row);
+  std::fill_n(totals, Rows * row, 0.f);
+  for (index_t begin = 0; begin < x.depth; begin += 32 * steps)
+    for (index_t k = begin; k < std::min(begin + 32, x.depth); k += 2) {
+      float* const total = totals + (k - begin) / 2 * stride;
+      if (k + 32 * (steps - 1) < x.depth)
+        add_lane<Rows, steps>(x, b.data, b.row_stride, k, columns, total, row);
+      else
+        for (index_t at = k; at < x.depth; at += 32)
+          add_lane<Rows, 1>(x, b.data, b.row_stride, at, columns, total, row);
+    }
+  for (int i = 0; i < Rows; ++i)
+    fold_strip(totals + i * row, stride, columns, x.c + i * x.c_row);
+}
+
+/// Some columns of a product with `Rows` rows.
+template <int Rows, class B>
+void dot_few_columns(const pair_rows& x, matrix_view<B> b, index_t columns) {
+  constexpr index_t strip = 512;
+  if (b.col_stride == 1 && b.row_stride != 1) {
+    for (index_t j = 0; j < columns; j += strip) {
+      pair_rows part = x;
+      part.c += j;
+      dot_strip<Rows>(part, b.from(0, j), std::min(strip, columns - j));
+    }
+    return;
+  }
+  constexpr index_t most = few_columns<Rows>;
+  const bool strided = b.row_stride != 1 && x.depth > 1;
+  B* const copy = strided ? right_scratch().get<B>(most * x.depth) : nullptr;
+  for (index_t j = 0; j < columns; j += most) {
+    const index_t count = std::min(most, columns - j);
+    const matrix_view<B> some = b.from(0, j);
+    for (index_t q = 0; strided && q < count; ++q)
+      for (index_t k = 0; k < x.depth; ++k) copy[q * x.depth + k] = *some.from(k, q).data;
+    pair_rows part = x;
+    part.c += j;
+    dot_long_columns<Rows>(part, strided ? copy : some.data, strided ? x.depth : b.col_stride,
+                           count);
+  }
+}
+
+/// Rows as pairs, whole vectors of them.
+template <class A>
+XLA_DOT_CODE void pack_pair_rows(matrix_view<A> a, index_t rows, index_t depth, index_t step,
+                                 bfloat16_pair* to) {
+  for (index_t i = 0; i < rows; ++i)
+    for (index_t k = 0; k < depth; k += 32) {
+      A some[32];
+      const A* from = a.from(i, k).data;
+      const index_t n = std::min<index_t>(32, depth - k);
+      if (a.col_stride != 1) {
+        for (index_t q = 0; q < n; ++q) some[q] = from[q * a.col_stride];
+        from = some;
+      }
+      _mm512_storeu_si512(to + i * step + k / 2, line_pairs(from, n));
+    }
+}
+
+/// A product with few rows: its columns are shared among threads.
+template <class A, class B>
+void multiply_few_pairs(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b,
+                        strided_rows<float> c) {
+  constexpr index_t worth_sharing = 1 << 17, chunk_work = 1 << 16;
+  const index_t step = round_up(k, 32) / 2;
+  bfloat16_pair* const rows = left_scratch().get<bfloat16_pair>(m * step);
+  pack_pair_rows(a, m, k, step, rows);
+  const auto some = [&](range columns) {
+    for (index_t i = 0, count; i < m; i += count) {
+      const pair_rows x{rows + i * step, step, k, c.row(i) + columns.begin, c.step};
+      const matrix_view<B> right = b.from(0, columns.begin);
+      count = m - i >= 4 ? 4 : m - i >= 2 ? 2 : 1;
+      if (count == 4) dot_few_columns<4>(x, right, columns.size());
+      else if (count == 2) dot_few_columns<2>(x, right, columns.size());
+      else dot_few_columns<1>(x, right, columns.size());
+    }
+  };
+  const index_t threads = num_threads(), work = n * k;
+  if (threads == 1 || work < worth_sharing) return some({0, n});
+  const index_t parts =
+      std::clamp<index_t>(work / chunk_work, 1, std::min((n + 15) / 16, 4 * threads));
+  parallel_for(parts, [&](index_t i) { some(part(n, 16, parts, i)); });
+}
+
+}  // namespace xla::kernel::detail
+
+#endif
