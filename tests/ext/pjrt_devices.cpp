@@ -213,7 +213,7 @@ TEST_CASE("a mark changes nothing here, and is refused where it does not fit") {
                     test::contains("axis 0 of (6, 4)") && test::contains("4 equal parts"));
   CHECK_THROWS_WITH((xla::Mesh{{2, 2}, {"a", "a"}}), test::contains("a name of its own"));
   CHECK_THROWS_WITH((xla::Mesh{{2}, {"a", "b"}}), test::contains("a name for each"));
-  CHECK_THROWS_WITH((xla::Mesh{{0}, {"a"}}), test::contains("1 to 255"));
+  CHECK_THROWS_WITH((xla::Mesh{{0}, {"a"}}), test::contains("1 to 64"));
 
   auto f = xla::compile([](auto& x) {
     xla::mark_sharding(x, four, {"data", {}});
@@ -241,6 +241,15 @@ TEST_CASE("marks are GSPMD's words in the text, a parameter's also of what goes 
   CHECK(count("tensor<8x32xf32> {mhlo.sharding = \"{devices=[1,2,2]<=[2,2]T(1,0)" + last) == 5);
   CHECK(count("tensor<8xf32> {mhlo.sharding = \"{replicated}\"") == 5);
   CHECK(count("tensor<f32> {mhlo.sharding = \"{replicated}\"") >= 3);  // numbers, and the loss
+
+  auto odd = [](auto& x) {
+    constexpr xla::Mesh mesh{{2, 1, 3}, {"a", "b", "c"}};
+    xla::mark_sharding(x, mesh, {"b", "c", "a"});
+    return x + 1;
+  };
+  auto cube = test::numbers<float>({5, 3, 4});
+  CHECK_THAT(xla::stablehlo(odd, cube),
+             test::contains("\"{devices=[1,3,2]<=[2,1,3]T(2,0,1)}\""));
 
   auto two = [](auto& x, auto& y) {
     xla::mark_sharding(x, pair, {"data", {}});

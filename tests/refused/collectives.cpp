@@ -9,6 +9,11 @@
 // error: xla::all_gather: a tensor without axes; unsqueeze\(x, 0\) first
 // error: xla::reduce_scatter: a tensor without axes cannot be shared out
 // error: xla::all_to_all: a tensor without axes cannot be shared out
+// error: mark_sharding: marks arguments of the compiled function, before they are changed
+// error: mark_sharding: the mesh has no axis .*rows
+// error: mark_sharding: axis 0 of \(9, 4\) is not to be cut into 2 equal parts
+// error: mark_sharding: .*data.* cuts two axes of a tensor of shape
+#include <xla/parallel.hpp>
 #include <xla/xla.hpp>
 
 using Vector = xla::Tensor<float, 1>;
@@ -37,3 +42,26 @@ auto truths(const xla::Tensor<bool, 1>& x) { return all_reduce(x); }
 auto gathered(const xla::Tensor<float, 0>& x) { return all_gather(x); }
 auto scattered(const xla::Tensor<float, 0>& x) { return reduce_scatter(x); }
 auto exchanged(const xla::Tensor<float, 0>& x) { return all_to_all(x, 0, 0); }
+
+constexpr xla::Mesh mesh{{2}, {"data"}};
+using Matrix = xla::Tensor<float, 2>;
+struct Layer {
+  xla::nn::Linear fc{4, 9};
+  XLA_MODULE(fc)
+};
+void changed(Vector& x) {
+  xla::compile([](auto& x) {
+    auto y = x + 1;
+    xla::mark_sharding(y, mesh, {"data"});
+    return y;
+  })(x);
+}
+void unknown(Vector& x) {
+  xla::compile([](auto& x) { xla::mark_sharding(x, mesh, {"rows"}); })(x);
+}
+void uneven(Layer& m) {
+  xla::compile([](auto& m) { xla::mark_sharding(m.fc.weight, mesh, {"data", {}}); })(m);
+}
+void twice(Matrix& x) {
+  xla::compile([](auto& x) { xla::mark_sharding(x, mesh, {"data", "data"}); })(x);
+}

@@ -11,7 +11,7 @@
 namespace xla {
 
 /// Devices of one process in a grid whose axes have names, as torch_xla's xs.Mesh:
-/// `constexpr xla::Mesh mesh{{2, 2}, {"data", "model"}};`. At most three axes of at most 255
+/// `constexpr xla::Mesh mesh{{2, 2}, {"data", "model"}};`. At most three axes of at most 64
 /// devices; they are numbered row by row, from 0 on.
 class Mesh {
  public:
@@ -21,8 +21,9 @@ class Mesh {
       throw std::logic_error("xla::Mesh: 1 to 3 sizes, and a name for each");
     int n = 0;
     for (const int size : sizes) {
-      if (size < 1 || size > 255) throw std::logic_error("xla::Mesh: an axis has 1 to 255 devices");
-      on_.mesh[n++] = static_cast<std::uint8_t>(size);
+      if (size < 1 || size > detail::sharding::most_devices)
+        throw std::logic_error("xla::Mesh: an axis has 1 to 64 devices");
+      on_.set_mesh(n++, size);
     }
     n = 0;
     for (const std::string_view name : names) {
@@ -74,12 +75,12 @@ constexpr sharding shared_out(const Tensor<T, R>& x, const Mesh& mesh,
   for (const std::string_view name : by) {
     const int axis = i++;
     if (name.empty()) continue;
-    const int cut_by = mesh.axis(name) + 1;
+    const int cut_by = mesh.axis(name);
     for (int k = 0; k < axis; ++k)
-      if (cut_by > 0 && s.cut_by[k] == cut_by)
+      if (cut_by >= 0 && s.cut_by(k) == cut_by)
         scope.fail(text("\"") << name << "\" cuts two axes of a tensor of shape " << dims);
-    if (cut_by == 0) scope.fail(text("the mesh has no axis \"") << name << "\"");
-    s.cut_by[axis] = static_cast<std::uint8_t>(cut_by);
+    if (cut_by < 0) scope.fail(text("the mesh has no axis \"") << name << "\"");
+    s.cut(axis, cut_by);
     const extent parts = s.parts(axis), size = x.size(axis).extent();
     extent whole = scope.multiply(scope.divide(size, parts), parts);
     if (!scope.equal(whole, size))

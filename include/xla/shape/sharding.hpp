@@ -10,29 +10,40 @@ namespace xla::detail {
 /// How a tensor is shared out to the devices of a mesh: which axis of the mesh cuts which of its
 /// axes. Devices are numbered row by row, those of one place along these axes have the same part.
 struct sharding {
-  static constexpr int most_axes = 3;
+  static constexpr int most_axes = 3, most_devices = 64;  ///< of a mesh, along an axis
 
-  std::uint8_t mesh[most_axes] = {};   ///< sizes; 0: there is no such axis
-  std::uint8_t cut_by[max_rank] = {};  ///< per axis of the tensor: 1 + that of the mesh; 0: none
+  std::uint32_t bits = 0;  ///< sizes of the mesh less 1, 6 each; then 1 + what cuts an axis, 2 each
 
-  constexpr int axes() const {
-    int n = 0;
-    while (n < most_axes && mesh[n] > 0) ++n;
-    return n;
+  constexpr int mesh(int axis) const { return 1 + static_cast<int>(bits >> 6 * axis & 63); }
+  constexpr void set_mesh(int axis, int devices) {
+    bits |= static_cast<std::uint32_t>(devices - 1) << 6 * axis;
   }
+  /// The mesh's axis that cuts one of the tensor; -1: none.
+  constexpr int cut_by(int axis) const {
+    return static_cast<int>(bits >> (18 + 2 * axis) & 3) - 1;
+  }
+  constexpr void cut(int axis, int by) {
+    bits |= static_cast<std::uint32_t>(by + 1) << (18 + 2 * axis);
+  }
+  /// The same mesh, and the tensor whole on all of it.
+  constexpr sharding uncut() const { return {bits & ((1u << 18) - 1)}; }
+  /// Axes of the mesh, but for last ones of one device.
+  constexpr int axes() const { return mesh(2) > 1 ? 3 : mesh(1) > 1 ? 2 : 1; }
   /// 1 where nobody has marked it.
-  constexpr int devices() const {
-    int n = 1;
-    for (int i = 0; i < axes(); ++i) n *= mesh[i];
-    return n;
-  }
+  constexpr int devices() const { return mesh(0) * mesh(1) * mesh(2); }
   /// In how many parts an axis of the tensor is cut.
-  constexpr int parts(int axis) const { return cut_by[axis] == 0 ? 1 : mesh[cut_by[axis] - 1]; }
+  constexpr int parts(int axis) const { return cut_by(axis) < 0 ? 1 : mesh(cut_by(axis)); }
+  /// Whether a tensor of these sizes has the axes, and they can be cut.
+  constexpr bool fits(const shape& whole) const {
+    for (int i = 0; i < max_rank; ++i)
+      if (cut_by(i) >= 0 && (i >= whole.rank || whole[i] % parts(i) != 0)) return false;
+    return true;
+  }
   /// Which of them a device has.
   constexpr int part_of(int device, int axis) const {
-    if (cut_by[axis] == 0) return 0;
-    for (int i = axes() - 1; i > cut_by[axis] - 1; --i) device /= mesh[i];
-    return device % mesh[cut_by[axis] - 1];
+    if (cut_by(axis) < 0) return 0;
+    for (int i = most_axes - 1; i > cut_by(axis); --i) device /= mesh(i);
+    return device % mesh(cut_by(axis));
   }
   /// What a device has of a tensor.
   constexpr shape part_of(const shape& whole) const {
@@ -40,11 +51,7 @@ struct sharding {
     for (int i = 0; i < whole.rank; ++i) part[i] /= parts(i);
     return part;
   }
-  constexpr bool same_mesh(const sharding& o) const {
-    for (int i = 0; i < most_axes; ++i)
-      if (mesh[i] != o.mesh[i]) return false;
-    return true;
-  }
+  friend constexpr bool operator==(sharding, sharding) = default;
 };
 
 }  // namespace xla::detail

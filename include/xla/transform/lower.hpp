@@ -267,9 +267,7 @@ class lowering {
       p.entangled = s.entangled;
       if (!s.given && s.collected) p.use = gradient_use::collected;
       else if (!s.given && s.grad_leaf >= 0) p.use = gradient_use::read;
-      const slot& like = s.owner < 0 ? s : g_.slots[s.owner];
-      if (s.owner < 0 || same_dims(g_.nodes[s.leaf], g_.nodes[like.leaf]))
-        p.shared_out = like.shared_out;
+      p.shared_out = g_.slots[s.owner < 0 ? i : s.owner].shared_out;
       out_.slots[out_.count.slots++] = p;
     }
     for (int i = 0; i < g_.sizes.symbol_count; ++i)

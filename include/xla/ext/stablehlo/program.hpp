@@ -79,12 +79,17 @@ class program_writer {
     for (int i = 0; i < p_.source.count.slots; ++i) {
       const sharding& s = p_.source.slots[i].shared_out;
       if (s.devices() == 1) continue;
-      if (mesh_.devices() > 1 && !mesh_.same_mesh(s))
+      if (mesh_.devices() > 1 && mesh_ != s.uncut())
         throw runtime_error(
             "xla::mark_sharding: the arguments of a compiled function are marked by one mesh, and "
             "here are two");
-      for (int k = 0; k < sharding::most_axes; ++k) mesh_.mesh[k] = s.mesh[k];
+      mesh_ = s.uncut();
     }
+  }
+  // What an optimizer keeps beside a parameter may have other sizes.
+  sharding place_of(int slot, const shape& dims) const {
+    const sharding& s = p_.source.slots[slot].shared_out;
+    return s.devices() > 1 && s.fits(dims) ? s : mesh_;
   }
   void add_slots() {
     for (int i = 0; i < p_.source.count.slots; ++i) {
@@ -100,9 +105,7 @@ class program_writer {
         add_leaf(v, role::number, slot);
   }
   void add_leaf(int v, role is, int slot) {
-    sharding s = mesh_;
-    if (is != role::number && p_.source.slots[slot].shared_out.devices() > 1)
-      s = p_.source.slots[slot].shared_out;
+    const sharding s = is == role::number ? mesh_ : place_of(slot, p_.shapes[v]);
     values_[v] = list_of({add({.is = is, .number = slot, .type = type_of(v), .shared_out = s})});
   }
 
@@ -197,9 +200,8 @@ class program_writer {
     for (const stablehlo_argument& a : arguments_)
       if (a.output == i) return a.shared_out;
     if (i >= p_.source.count.writes) return mesh_;
-    const program_slot& s = p_.source.slots[p_.source.writes[i].slot];  // its gradient, mostly
-    const bool marked = s.shared_out.devices() > 1 && s.leaf >= 0;
-    return marked && type_of(s.leaf) == type_of(p_.source.writes[i].value) ? s.shared_out : mesh_;
+    const detail::write& w = p_.source.writes[i];  // of a gradient, mostly
+    return place_of(w.slot, p_.shapes[w.value]);
   }
 
   const sized_program& p_;

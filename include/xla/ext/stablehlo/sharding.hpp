@@ -19,17 +19,18 @@ inline std::string sharding_text(const sharding& s, int rank) {
   };
   for (int i = 0; i < rank; ++i) {
     cuts.push(s.parts(i));
-    if (s.cut_by[i] > 0) use(s.cut_by[i] - 1);
-    whole &= s.parts(i) == 1;
+    if (s.parts(i) == 1) continue;
+    use(s.cut_by(i));
+    whole = false;
   }
   if (whole) return "mhlo.sharding = \"{replicated}\"";
   int same = 1;
   for (int axis = 0; axis < s.axes(); ++axis) {
     bool used = false;
-    for (int i = 0; i < rank; ++i) used |= s.cut_by[i] == axis + 1;
+    for (int i = 0; i < rank; ++i) used |= s.parts(i) > 1 && s.cut_by(i) == axis;
     if (used) continue;
     use(axis);
-    same *= s.mesh[axis];
+    same *= s.mesh(axis);
   }
   const auto list = [](const shape& numbers) {
     std::string out;
@@ -43,7 +44,7 @@ inline std::string sharding_text(const sharding& s, int rank) {
   if (same > 1) out += "," + std::to_string(same);
   out += "]<=[";
   shape mesh;
-  for (int i = 0; i < s.axes(); ++i) mesh.push(s.mesh[i]);
+  for (int i = 0; i < s.axes(); ++i) mesh.push(s.mesh(i));
   if (by_row) out += std::to_string(s.devices());
   else out += list(mesh) + "]T(" + list(order);
   out += by_row ? "]" : ")";
