@@ -12,13 +12,14 @@
 
 #include <xla/kernel/conv_choice.hpp>
 
+#include "aligned.hpp"
 #include "numbers.hpp"
 #include "peak.hpp"
 
 namespace {
 
 using count = std::int64_t;
-using numbers = std::vector<float>;
+using numbers = std::vector<float, bench::aligned<float>>;
 
 numbers drawn(std::uint32_t stream, count n, float scale) {
   numbers v(static_cast<std::size_t>(n));

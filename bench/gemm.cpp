@@ -3,11 +3,11 @@
 // memory, measured before and after each.
 
 #include <cstdlib>
-#include <new>
 #include <vector>
 
 #include <xla/kernel/gemm_long.hpp>
 
+#include "aligned.hpp"
 #include "measure.hpp"
 #include "peak.hpp"
 
@@ -50,20 +50,7 @@ constexpr product streams[] = {
     {4, 8192, 8192, false, true, "four rows, from memory"},
 };
 
-/// Memory aligned as that of tensors.
-template <class T>
-struct aligned {
-  using value_type = T;
-  aligned() = default;
-  template <class U>
-  aligned(aligned<U>) {}
-  T* allocate(std::size_t n) {
-    return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{64}));
-  }
-  void deallocate(T* p, std::size_t) { ::operator delete(p, std::align_val_t{64}); }
-  bool operator==(const aligned&) const = default;
-};
-using values = std::vector<float, aligned<float>>;
+using values = std::vector<float, bench::aligned<float>>;
 
 /// Against the multiply-adds' peak, or, where the matrix streams, the memory's bandwidth.
 void measure(const product& p, int threads, bool streaming) {
