@@ -176,6 +176,7 @@ set(XLA_HEADERS
   xla/transform/twins.hpp
   xla/transform/verify.hpp
   xla/kernel/block_sum.hpp
+  xla/kernel/caches.hpp
   xla/kernel/call.hpp
   xla/kernel/channels.hpp
   xla/kernel/conv.hpp
@@ -189,6 +190,7 @@ set(XLA_HEADERS
   xla/kernel/conv_patches.hpp
   xla/kernel/conv_pixel_blocks.hpp
   xla/kernel/conv_rounded.hpp
+  xla/kernel/conv_row_pairs.hpp
   xla/kernel/conv_sizes.hpp
   xla/kernel/conv_weight_gradient.hpp
   xla/kernel/conv_winograd.hpp

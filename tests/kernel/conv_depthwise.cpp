@@ -169,6 +169,8 @@ TEMPLATE_TEST_CASE("depthwise convolutions, three and five wide", "", float, dou
             check<TestType>(sizes(2, {5, width}, 24, 24, 24, {kernel, kernel}, stride, padding));
   check<TestType>(sizes(3, {30, 28}, 48, 48, 48, {3, 3}, 1, 1));
   check<TestType>(sizes(2, {20, 14}, 144, 144, 144, {5, 5}, 2, 2));
+  for (const int height : {1, 2, 8})  // of the kernel
+    check<TestType>(sizes(2, {11, 15}, 32, 32, 32, {height, 3}, 1, 2));
 }
 
 TEMPLATE_TEST_CASE("depthwise convolutions of any kernel, stride and dilation", "", float, double) {

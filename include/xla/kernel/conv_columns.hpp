@@ -20,10 +20,10 @@ namespace xla::kernel::detail {
 /// of one row of the kernel, or with the sums of these weights' gradients.
 template <class T>
 struct kernel_rows {
-  static constexpr int most = 8;
+  static constexpr int most = 9;
   int count = 0;
-  int fresh = 0;           ///< rows from here on are the last that this result meets first
-  std::int64_t ahead = 0;  ///< from them to those that the next one does, in elements
+  int fresh = 0, fresh_end = 0;  ///< those that this result meets first
+  std::int64_t ahead = 0;        ///< from them to those that the next one does, in elements
   const T* image[most];
   T* weights[most];
 
@@ -31,8 +31,10 @@ struct kernel_rows {
     image[count] = row;
     weights[count++] = of;
   }
-  void fetch_next(std::int64_t rows, std::int64_t line) {
-    fresh = count - static_cast<int>(rows);
+  /// So many of the last, or of the first, are new to a result, and as many to the next one.
+  void fetch_next(int rows, bool last, std::int64_t line) {
+    fresh = last ? count - rows : 0;
+    fresh_end = last ? count : rows;
     ahead = rows * line;
   }
 };
@@ -41,8 +43,8 @@ template <class T>
 alignas(64) inline constexpr T zero_lanes[lanes<T>] = {};
 
 /// Some columns of a row of a result, all channels. The first of its sums begins at column `first`
-/// of images' rows, which have `width` columns of so many channels; outside there are zeros. The
-/// next row of the result is `next` elements on.
+/// of images' rows, which have `width` columns of so many channels; outside there are zeros. What
+/// of the result, or of dy, is to be fetched is `next` elements on, if that is not 0.
 template <class T>
 struct column_strip {
   const kernel_rows<T>& rows;
@@ -56,16 +58,20 @@ struct column_strip {
     const bool inside = static_cast<std::uint64_t>(first + i) < static_cast<std::uint64_t>(width);
     return inside ? column(row, i, q) : zero_lanes<T>;
   }
-  /// Fetches what the next row of the result meets first in so many columns.
+  /// Fetches what the next row of the result meets first in so many columns. Not by Eigen's
+  /// function, which g++ 12 takes for one without effect.
   template <int Columns>
   XLA_INLINE void fetch(int k, std::int64_t q) const {
-    if (k < rows.fresh) return;
+    if (k < rows.fresh || k >= rows.fresh_end) return;
 #pragma GCC unroll 16
-    for (int i = 0; i < Columns; ++i) simd::prefetch(column(rows.image[k], i, q) + rows.ahead);
+    for (int i = 0; i < Columns; ++i) __builtin_prefetch(column(rows.image[k], i, q) + rows.ahead);
+  }
+  XLA_INLINE void fetch_next(const T* dy) const {
+    if (next != 0) __builtin_prefetch(dy + next);
   }
   /// What is to be written soon is fetched, or every first store to a line would wait for memory.
   XLA_INLINE void write(T* to, packet<T> x) const {
-    __builtin_prefetch(to + next, 1, 2);
+    if (next != 0) __builtin_prefetch(to + next, 1, 2);
     simd::pstoreu(to, x);
   }
   /// Calls f(first channel, its place where vectors do not overlap) for all vectors.
@@ -128,8 +134,10 @@ template <int Kernel, int Stride, int Group, int N, class T>
   s.each_vector([&](std::int64_t q, std::int64_t at) __attribute__((always_inline)) {
     vector d[N];
 #pragma GCC unroll 16
-    for (int t = 0; t < N; ++t)
+    for (int t = 0; t < N; ++t) {
       d[t] = simd::ploadu<vector>(t < skip ? zero_lanes<T> : dy + t * s.channels + q);
+      s.fetch_next(dy + t * s.channels + q);
+    }
 #pragma GCC unroll 1
     for (int k = 0; k < s.rows.count; ++k) {
       s.template fetch<N * Stride>(k, q);
