@@ -210,6 +210,7 @@ set(XLA_HEADERS
   xla/kernel/gemm_dot_pack.hpp
   xla/kernel/gemm_few.hpp
   xla/kernel/gemm_few_rows.hpp
+  xla/kernel/gemm_half.hpp
   xla/kernel/gemm_left.hpp
   xla/kernel/gemm_long.hpp
   xla/kernel/gemm_micro.hpp

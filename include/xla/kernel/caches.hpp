@@ -8,25 +8,28 @@
 #endif
 
 namespace xla::kernel {
+namespace detail {
+
+template <class = void>
+[[gnu::cold]] std::int64_t find_near_memory() {
+  std::int64_t l2 = 0;
+#if defined(__linux__) && defined(__GLIBC__)
+  l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#endif
+  if (l2 <= 0) l2 = 1 << 20;
+#if defined(__x86_64__)
+  // What the system says of L3 is that of all cores, on some virtual machines of the whole chip.
+  if (__builtin_cpu_is("amd")) return 10 * l2;
+#endif
+  return l2;
+}
+
+}  // namespace detail
 
 /// How many bytes a core has so near that it foresees what is read in order by itself: of more,
 /// kernels fetch what comes next, of less that would only take their time. The L2 cache; on a
 /// processor of AMD, whose cores share an L3 cache by eights, a part of that too.
 template <class = void>
-std::int64_t near_memory() {
-  static const std::int64_t bytes = [] {
-    std::int64_t l2 = 0;
-#if defined(_SC_LEVEL2_CACHE_SIZE)
-    l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-#endif
-    if (l2 <= 0) l2 = 1 << 20;
-#if defined(__x86_64__)
-    // What the system says of L3 is that of all cores, on some virtual machines of the whole chip.
-    if (__builtin_cpu_is("amd")) return 10 * l2;
-#endif
-    return l2;
-  }();
-  return bytes;
-}
+inline const std::int64_t near_memory = detail::find_near_memory();
 
 }  // namespace xla::kernel

@@ -94,7 +94,7 @@ const T* packed_small_groups(const conv_sizes& c, conv_direction d, const conv_w
 template <class T>
 bool are_far(const conv_sizes& c) {
   const std::int64_t pixels = c.height * c.width + c.out_height * c.out_width;
-  return c.batch * pixels * c.in * static_cast<std::int64_t>(sizeof(T)) > near_memory();
+  return c.batch * pixels * c.in * static_cast<std::int64_t>(sizeof(T)) > near_memory<>;
 }
 
 /// One direction of a convolution: every row of the result is a sum over rows of images.

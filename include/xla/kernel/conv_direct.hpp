@@ -8,6 +8,7 @@
 #include <xla/kernel/conv_patches.hpp>
 #include <xla/kernel/conv_pixel_blocks.hpp>
 #include <xla/kernel/conv_sizes.hpp>
+#include <xla/kernel/gemm_half.hpp>
 #include <xla/kernel/gemm_long.hpp>
 #include <xla/kernel/loops.hpp>
 #include <xla/tensor/working_memory.hpp>
@@ -221,16 +222,36 @@ void each_phase(const conv_sizes& s, index_t tap_stride, F f) {
 
 inline constexpr index_t only_place[] = {0};
 
+/// A product in the order of gemm(), by a tile of its own.
+template <class Tile, class T>
+void multiply_by_tiles(index_t m, index_t n, index_t k, matrix_view<T> a, matrix_view<T> b,
+                       strided_rows<T> c, const epilogue* after) {
+  multiply(product<Tile, strided_left<Tile, matrix_view<T>>, strided_right<Tile, matrix_view<T>>>{
+      m, n, k, {a}, {b}, c, after});
+}
+
 /// Such a product of a group: c(m, columns) of rows of a.
 template <class T>
 void multiply_pixels(index_t m, matrix_view<T> a, const group_weights<T>& w, strided_rows<T> c,
                      const epilogue* after) {
   const tap_weights<T>& b = w.taps;
+  const index_t n = w.columns, k = w.channels;
+  constexpr index_t width = lanes<T>, many = 64;
   using left = strided_left<conv_tile<T>, matrix_view<T>>;
   if (b.packed)
-    return multiply(
-        product<conv_tile<T>, left, tap_weights<T>>{m, w.columns, w.channels, {a}, b, c, after});
-  gemm<T>(m, w.columns, w.channels, a, {b.data, b.step, b.column}, c.data, c.step, after);
+    return multiply(product<conv_tile<T>, left, tap_weights<T>>{m, n, k, {a}, b, c, after});
+  const matrix_view<T> weights{b.data, b.step, b.column};
+  if (m > many && n > 1 && k <= longest_piece<T>) {
+    if constexpr (has_halves<T>) {
+      if (n == width + width / 2)
+        return multiply_by_tiles<half_tile<T, 16, 2>>(m, n, k, a, weights, c, after);
+      if (n % width == width / 2 && n > width)
+        return multiply_by_tiles<half_tile<T, 8, 3>>(m, n, k, a, weights, c, after);
+    }
+    // Of one vector a taller tile: there is a load for each multiply-add, and little else to do.
+    if (n <= width) return multiply_by_tiles<conv_tile<T>>(m, n, k, a, weights, c, after);
+  }
+  gemm<T>(m, n, k, a, weights, c.data, c.step, after);
 }
 
 template <class T>

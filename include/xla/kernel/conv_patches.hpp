@@ -73,8 +73,8 @@ struct patches {
     const index_t line = row / columns;
     return {line / rows, line % rows * step_y, row % columns * step_x};
   }
-  void go_on(place& at) const {
-    if ((at.x += step_x) < columns * step_x) return;
+  void go_on(place& at, index_t pixels = 1) const {
+    if ((at.x += pixels * step_x) < columns * step_x) return;
     at.x = 0;
     if ((at.y += step_y) < rows * step_y) return;
     at.y = 0;
@@ -94,16 +94,18 @@ struct patches {
     const T** const table = left_scratch().template get<const T*>(n * count + room);
     T* spare = reinterpret_cast<T*>(table + n * count);
     place at = place_of(some.begin);
-    for (index_t i = 0; i < n; ++i, go_on(at)) {
+    for (index_t i = 0, run; i < n; i += run, go_on(at, run)) {
       const index_t from = index_of(at) + channel;
-      if (at.y + first.y >= 0 && at.y + last.y < height && at.x + first.x >= 0 &&
-          at.x + last.x + joined <= width) {
-        const T* const pixel_at = images + from;
-        for (index_t t = 0; t < count; ++t) table[t * n + i] = pixel_at + taps[t].offset;
-      } else {
-        for (index_t t = 0; t < count; ++t)
-          table[t * n + i] = piece(at, taps[t], from + taps[t].offset, spare);
+      run = std::min(n - i, inside(at));
+      for (index_t t = 0; t < count && run > 0; ++t) {
+        const T* to = images + from + taps[t].offset;
+        for (const T **p = table + t * n + i, **end = p + run; p < end; to += step_x * pixel)
+          *p++ = to;
       }
+      if (run > 0) continue;
+      run = 1;
+      for (index_t t = 0; t < count; ++t)
+        table[t * n + i] = piece(at, taps[t], from + taps[t].offset, spare);
     }
     return {table, n, length, 0};
   }
@@ -129,6 +131,12 @@ struct patches {
   }
 
  private:
+  /// How many pixels of the line from this one on see nothing outside of their image.
+  index_t inside(const place& at) const {
+    if (at.y + first.y < 0 || at.y + last.y >= height || at.x + first.x < 0) return 0;
+    const index_t room = std::min(width - joined - last.x, (columns - 1) * step_x) - at.x;
+    return room < 0 ? 0 : room / step_x + 1;
+  }
   /// What a tap sees near the border.
   [[gnu::noinline]] const T* piece(const place& at, const tap& t, index_t from, T*& spare) const {
     const index_t y = at.y + t.y, x = at.x + t.x;

@@ -14,18 +14,18 @@
 
 namespace xla::kernel::detail {
 
-/// Pixels of a line: x moves by a fixed step, y by a row of a panel.
+/// Pixels of a line: x and y move by fixed steps.
 template <class T>
 struct pixel_run {
   const T *x, *y;
   index_t length;
 };
 
-/// Some runs; x is `channel` elements from where they begin, and moves by `step`.
+/// Some runs; x is `channel` elements from where they begin, and moves by `step`, y by `y_step`.
 template <class T>
 struct pixel_runs {
   const pixel_run<T>* first;
-  index_t count, channel, step;
+  index_t count, channel, step, y_step;
 };
 
 /// to(Rows, Vectors) (+)= the sum over pixels of x(Rows) y(Vectors).
@@ -33,7 +33,7 @@ template <class T, int Rows, int Vectors>
 void outer_kernel(const pixel_runs<T>& all, T* to, bool first) {
   using vector = packet<T>;
   constexpr int width = lanes<T>;
-  const index_t step = all.step, channel = all.channel;
+  const index_t step = all.step, channel = all.channel, y_step = all.y_step;
   vector sum[Rows][Vectors];
 #pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i)
@@ -43,7 +43,7 @@ void outer_kernel(const pixel_runs<T>& all, T* to, bool first) {
   for (index_t left = all.count; left > 0; --left, ++run) {
     const T* __restrict x = run->x + channel;
     const T* __restrict y = run->y;
-    for (index_t n = run->length; n > 0; --n, x += step, y += Vectors * width) {
+    for (index_t n = run->length; n > 0; --n, x += step, y += y_step) {
       vector row[Vectors];
 #pragma GCC unroll 4
       for (int j = 0; j < Vectors; ++j) row[j] = simd::ploadu<vector>(y + j * width);
@@ -62,31 +62,33 @@ void outer_kernel(const pixel_runs<T>& all, T* to, bool first) {
       simd::pstoreu(to, first ? sum[i][j] : simd::padd(simd::ploadu<vector>(to), sum[i][j]));
 }
 
-/// The kernels for up to `rows` channels of x and `vectors` vectors of channels of y.
+/// The kernels for up to `rows` channels of x and `vectors` vectors of channels of y, or up to
+/// `tallest` and one vector.
 template <class T>
 struct outer_tile {
 #if defined(__AVX512F__) || defined(__aarch64__)
-  static constexpr int rows = 14, vectors = 2;
+  static constexpr int rows = 14, vectors = 2, tallest = 16;
 #else
-  static constexpr int rows = 6, vectors = 2;
+  static constexpr int rows = 6, vectors = 2, tallest = 6;
 #endif
   static constexpr index_t width = lanes<T>, columns = vectors * width;
   using kernel = void (*)(const pixel_runs<T>&, T*, bool);
 
   static kernel of(index_t height, index_t wide) {
     static constexpr auto all = []<int... I>(std::integer_sequence<int, I...>) {
-      return std::array<std::array<kernel, 2>, rows>{
-          {{&outer_kernel<T, I + 1, 1>, &outer_kernel<T, I + 1, 2>}...}};
-    }(std::make_integer_sequence<int, rows>{});
+      return std::array<std::array<kernel, 2>, tallest>{
+          {{&outer_kernel<T, I + 1, 1>, &outer_kernel<T, std::min(I + 1, rows), 2>}...}};
+    }(std::make_integer_sequence<int, tallest>{});
     return all[static_cast<std::size_t>(height - 1)][wide > width];
   }
 };
 
-/// Blocks of channels of nearly equal height.
+/// Blocks of x's channels of nearly equal height, for so many of y.
 template <class T>
 struct channel_blocks {
-  index_t channels;
-  index_t count = (channels + outer_tile<T>::rows - 1) / outer_tile<T>::rows;
+  index_t channels, columns = outer_tile<T>::columns;
+  index_t tallest = columns > outer_tile<T>::width ? outer_tile<T>::rows : outer_tile<T>::tallest;
+  index_t count = (channels + tallest - 1) / tallest;
   index_t most = (channels + count - 1) / count;
   index_t height(index_t i) const { return std::min(most, channels - i * most); }
 };
@@ -103,7 +105,7 @@ struct outer_cut {
   index_t pixels = s.taps() == 1 ? 64 : std::clamp<index_t>((1 << 17) / (s.in * seen), 64, 256);
   index_t joined = joined_pixels<T>(s);
   index_t taps = s.kernel[0] * s.kernel[1] / joined;
-  channel_blocks<T> blocks{joined * in};
+  channel_blocks<T> blocks{joined * in, out};
   index_t pieces =
       std::max<index_t>((s.out_width + 2 * pixels - 1) / (2 * pixels), 1);  // of a line
   index_t units = s.batch * s.out_height * pieces;
@@ -122,6 +124,12 @@ struct outer_cut {
     return std::min(tile::columns, out - i % across * tile::columns);
   }
   index_t wide(index_t i) const { return round_up(channels(i), tile::width); }
+  /// Of one tap whole vectors are read a few times: where they lie, unless pixels share few sets of
+  /// a cache.
+  bool in_place(index_t i) const {
+    return taps == 1 && joined == 1 && blocks.count <= 4 && channels(i) == wide(i) &&
+           s.out * static_cast<index_t>(sizeof(T)) % 2048 != 0;
+  }
 };
 
 /// Memory that comes next, fetched into the L2 cache a share at a time.
@@ -157,8 +165,14 @@ class outer_work {
       look_ahead(units.end, calls);
       for (index_t panel = panels.begin; panel < panels.end; ++panel) {
         const index_t wide = cut_.wide(panel);
-        pack(panel, wide);
-        find_runs(wide);
+        if (cut_.in_place(panel)) {
+          y_ = first_of(lines_.begin, panel);
+          y_step_ = s_.out;
+        } else {
+          pack(panel, wide);
+          y_step_ = wide;
+        }
+        find_runs();
         for (index_t i = blocks.begin; i < blocks.end; ++i)
           multiply(to + panel * cut_.panel, panel, i, unit == units.begin);
       }
@@ -184,13 +198,17 @@ class outer_work {
     next_y_ = {dy_ + first * row, (last - first) * row, calls};
   }
 
+  /// Of dy, in a line.
+  const T* first_of(index_t line, index_t panel) const {
+    return dy_ + (line * s_.out_width + columns_.begin) * s_.out + cut_.first(panel);
+  }
   void pack(index_t panel, index_t wide) {
     constexpr index_t width = lanes<T>, columns = outer_tile<T>::columns;
-    y_ = right_scratch().template get<T>(lines_.size() * columns_.size() * columns);
+    T* to = right_scratch().template get<T>(lines_.size() * columns_.size() * columns);
     const index_t count = cut_.channels(panel);
-    T* to = y_;
+    y_ = to;
     for (index_t line = lines_.begin; line < lines_.end; ++line) {
-      const T* from = dy_ + (line * s_.out_width + columns_.begin) * s_.out + cut_.first(panel);
+      const T* from = first_of(line, panel);
       for (index_t i = 0; i < columns_.size(); ++i, from += s_.out)
         for (index_t j = 0; j < wide; j += width, to += width)
           simd::pstoreu(to, count - j >= width ? simd::ploadu<packet<T>>(from + j)
@@ -223,7 +241,7 @@ class outer_work {
     return y < 0 || y >= s_.height ? -1 : line / s_.out_height * s_.height + y;
   }
 
-  void find_runs(index_t wide) {
+  void find_runs() {
     constexpr auto unit = static_cast<index_t>(sizeof(pixel_run<T>) / sizeof(index_t));
     const index_t most = cut_.taps * lines_.size();
     ends_ = left_scratch().template get<index_t>(cut_.taps + most * unit);
@@ -239,7 +257,8 @@ class outer_work {
         if (y < 0) continue;
         const T* const x = joined ? copy_ + (i * cut_.taps + t) * padded()
                                   : x_ + (y * s_.width + seen.begin * s_.stride[1] + left) * s_.in;
-        *run++ = {x, y_ + (i * columns_.size() + seen.begin - columns_.begin) * wide, seen.size()};
+        *run++ = {x, y_ + (i * columns_.size() + seen.begin - columns_.begin) * y_step_,
+                  seen.size()};
       }
       ends_[t] = run - runs_;
     }
@@ -259,7 +278,7 @@ class outer_work {
       const index_t begin = t == 0 ? 0 : ends_[t - 1];
       next_x_.fetch();
       next_y_.fetch();
-      kernel({runs_ + begin, ends_[t] - begin, place, s_.stride[1] * s_.in},
+      kernel({runs_ + begin, ends_[t] - begin, place, s_.stride[1] * s_.in, y_step_},
              to + (t * cut_.blocks.channels + channel) * wide, first);
     }
   }
@@ -268,7 +287,9 @@ class outer_work {
   const conv_sizes& s_;
   const T *x_, *dy_;
   range lines_{0, 0}, columns_{0, 0};  // of the chunk
-  T *y_ = nullptr, *copy_ = nullptr;
+  const T* y_ = nullptr;               // of a panel's columns, where they lie or packed
+  index_t y_step_ = 0;
+  T* copy_ = nullptr;
   index_t* ends_ = nullptr;  // of each tap's runs
   pixel_run<T>* runs_ = nullptr;
   upcoming_run<T> next_x_, next_y_;

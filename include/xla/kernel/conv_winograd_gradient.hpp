@@ -90,7 +90,7 @@ void multiply_tiles(const T* v, index_t channels, const T* m, index_t columns, i
   if (fetches) next = {v + tiles * channels, tiles * channels, blocks.count};
   for (index_t i = 0; i < blocks.count; ++i) {
     next.fetch();
-    tile::of(blocks.height(i), columns)({&run, 1, i * blocks.most, channels},
+    tile::of(blocks.height(i), columns)({&run, 1, i * blocks.most, channels, columns},
                                         du + i * blocks.most * columns, first);
   }
 }
