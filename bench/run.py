@@ -10,6 +10,7 @@ import build
 import capture
 import compare
 import conv
+import engines
 import memory
 import models
 import plot
@@ -134,7 +135,7 @@ SHOW = {"overhead": show_overhead, "specialise": show_specialise, "traced": show
         "fused": show_fused, "rows": show_rows}
 # Run once for each number of threads.
 SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue, "attention": show_attention}
-PARTS = (*compare.CONTESTS, "binary", "build", "capture", "conv", "memory", "models", "replicas",
+PARTS = (*compare.CONTESTS, "binary", "build", "capture", "conv", "engines", "memory", "models", "replicas",
          *SHOW, *SHOW_THREADS)
 
 
@@ -188,6 +189,10 @@ def main():
                 rows = conv.measure(options.programs, options.peers, n)
                 conv.show(rows)
                 results[part] += rows
+        elif part == "engines":
+            results[part] = engines.measure(options.programs, options.peers, threads,
+                                            options.rounds)
+            engines.show(results[part])
         elif part == "replicas":
             results[part] = replicas.measure(options.programs, options.peers, options.rounds,
                                              options.out)

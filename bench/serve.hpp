@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <sstream>
 #include <string>
 #include <string_view>
+
+#include <xla/run/engine/engine.hpp>
+#include <xla/run/state/metrics.hpp>
 
 #include "measure.hpp"
 
@@ -17,11 +21,22 @@ struct turn {
   double loss;
 };
 
+/// Milliseconds that XLA has compiled its longest program for; 0 where it is not the engine.
+inline double compile_ms() {
+  double most = 0;
+  if (const auto all = xla::metric_data("Pjrt::CompileTime"))
+    for (const auto& one : all->samples) most = std::max(most, one.value * 1e-6);
+  return most;
+}
+
 /// Says that the contestant is ready, then answers `run N` with run(N), a turn; see contest.py.
 template <class Run>
 int serve(std::string_view mode, Run&& run) {
-  std::cout << R"({"ready": "xla )" << mode << R"(", "version": ")" << compiler()
-            << R"(", "isa": ")" << instruction_set() << "\"}" << std::endl;
+  const bool plan = xla::engine_name() == "plan";
+  std::cout << R"({"ready": "xla )" << mode << (plan ? "" : " on ")
+            << (plan ? "" : xla::engine_name()) << R"(", "version": ")" << compiler()
+            << R"(", "isa": ")" << instruction_set() << R"(", "compile_ms": )" << compile_ms()
+            << "}" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words{line};
     std::string command;

@@ -489,16 +489,21 @@ set(XLA_EXT_HEADERS
   xla/ext/pjrt.hpp
   xla/ext/pjrt/abi.hpp
   xla/ext/pjrt/ahead.hpp
+  xla/ext/pjrt/apart_memory.hpp
   xla/ext/pjrt/arguments.hpp
   xla/ext/pjrt/array_type.hpp
   xla/ext/pjrt/buffer.hpp
+  xla/ext/pjrt/call_memory.hpp
+  xla/ext/pjrt/checks.hpp
   xla/ext/pjrt/client.hpp
   xla/ext/pjrt/compile.hpp
+  xla/ext/pjrt/device_memory.hpp
   xla/ext/pjrt/disk_cache.hpp
   xla/ext/pjrt/engine.hpp
   xla/ext/pjrt/executable.hpp
   xla/ext/pjrt/find.hpp
   xla/ext/pjrt/flags.hpp
+  xla/ext/pjrt/lent_memory.hpp
   xla/ext/pjrt/options.hpp
   xla/ext/pjrt/partitions.hpp
   xla/ext/pjrt/plugin.hpp

@@ -248,8 +248,16 @@ foreach(test IN ITEMS engine devices)
     xla_script_test(ext/pjrt_${test}_plugin COMMAND
       ${CMAKE_COMMAND} -E env PJRT_DEVICE=CPU "$<TARGET_FILE:test_ext_pjrt_${test}>" "[.plugin]")
   endif()
-  if(TEST "${XLA_TEST_PREFIX}ext/pjrt_${test}_plugin")
-    set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_${test}_plugin" PROPERTIES
+endforeach()
+if(TARGET test_ext_pjrt_engine)
+  # The same where the plugin's memory is taken as one that the host does not read.
+  xla_script_test(ext/pjrt_engine_apart COMMAND
+    ${CMAKE_COMMAND} -E env PJRT_DEVICE=CPU XLA_PJRT_MEMORY=apart $<TARGET_FILE:test_ext_pjrt_engine>
+    "[.plugin]~[in_place],[.apart]")
+endif()
+foreach(test IN ITEMS engine_plugin engine_apart devices_plugin)
+  if(TEST "${XLA_TEST_PREFIX}ext/pjrt_${test}")
+    set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_${test}" PROPERTIES
       SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
   endif()
 endforeach()

@@ -2,21 +2,16 @@
 """The decoder's step in JAX: decoder_jax.py <threads> <small|char|seed> [memory]. jit of the whole
 step; its state is donated. The first variant is weighed."""
 
-import os
 import sys
 
-THREADS = int(sys.argv[1])
-os.environ["JAX_PLATFORMS"] = "cpu"
-flags = os.environ.get("XLA_FLAGS", "")
-if THREADS == 1:
-    flags += " --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-os.environ["XLA_FLAGS"] = flags
+import decoder_task as decoder
+import task
 
-import jax  # noqa: E402  the flags come first
+THREADS = int(sys.argv[1])
+jax = task.import_jax(THREADS)
 import jax.numpy as jnp  # noqa: E402
 
-import decoder_task as decoder  # noqa: E402
-import task  # noqa: E402
+COMPILED = task.watch_compiling(jax)
 
 
 def attention_by_hand(q, k, v, is_causal):
@@ -134,7 +129,8 @@ def main():
     name, reset, step = task.fastest("decoder_jax", variants, data[:4], finish,
                                      1 if sys.argv[2] == "seed" else 4)
     task.serve("JAX jit", f"{jax.__version__} {name}", "the machine's", reset,
-               lambda i: step(*data[i]), finish, decoder.BATCHES, decoder.WARM)
+               lambda i: step(*data[i]), finish, decoder.BATCHES, decoder.WARM,
+               compiled=COMPILED)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def make_model(c):
     """The model and its first weights."""
     with torch.device("meta"):
         model = Decoder(c)
-    first = {name: torch.from_numpy(w) for name, w in decoder.weights(c).items()}
+    first = {name: task.on_device(torch.from_numpy(w)) for name, w in decoder.weights(c).items()}
     model.load_state_dict({name: w.clone() for name, w in first.items()}, assign=True)
     for p in model.parameters():
         p.requires_grad_()
@@ -147,7 +147,7 @@ def whole_step(c):
     weights = {name: p.detach() for name, p in model.named_parameters()}
     means = {name: torch.zeros_like(w) for name, w in weights.items()}
     squares = {name: torch.zeros_like(w) for name, w in weights.items()}
-    count = torch.zeros(())
+    count = task.on_device(torch.zeros(()))
     decay = decoder.LEARNING_RATE * decoder.DECAY[c.optimizer]
 
     def loss_of(ws, tokens, following):
@@ -200,7 +200,8 @@ def main():
     torch.set_num_threads(threads)
     torch.set_flush_denormal(False)
     c = decoder.CONFIGS[name]
-    data = [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in decoder.text(c)]
+    data = [(task.on_device(torch.from_numpy(x)), task.on_device(torch.from_numpy(y)))
+            for x, y in decoder.text(c)]
     variants = variants_of(way, c)
     label = "PyTorch eager" if way == "eager" else "torch.compile"
     if sys.argv[4:] == ["memory"]:

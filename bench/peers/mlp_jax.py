@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The MLP step in JAX: mlp_jax.py <threads>. jit of the whole step; its state is donated."""
 
-import os
 import sys
 
-THREADS = int(sys.argv[1])
-os.environ["JAX_PLATFORMS"] = "cpu"
-flags = os.environ.get("XLA_FLAGS", "")
-if THREADS == 1:
-    flags += " --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-os.environ["XLA_FLAGS"] = flags
+import mlp_task as mlp
+import task
 
-import jax  # noqa: E402  the flags come first
+THREADS = int(sys.argv[1])
+jax = task.import_jax(THREADS)
 import jax.numpy as jnp  # noqa: E402
 
-import mlp_task as mlp  # noqa: E402
-import task  # noqa: E402
+COMPILED = task.watch_compiling(jax)
 
 
 def make(turned):
@@ -53,7 +48,8 @@ def main():
     finish = lambda result: float(jax.block_until_ready(result)[0])
     name, reset, step = task.fastest("mlp_jax", variants, data, finish)
     task.serve("JAX jit", f"{jax.__version__} {name}", "the machine's", reset,
-               lambda i: step(*data[i]), finish, mlp.BATCHES, mlp.WARM)
+               lambda i: step(*data[i]), finish, mlp.BATCHES, mlp.WARM,
+               compiled=COMPILED)
 
 
 if __name__ == "__main__":

@@ -85,6 +85,7 @@ class Model:
     def new_model(self, order):
         model = make_model(self.name)
         set_weights(model)
+        model = task.on_device(model)
         if order == "channels_last":
             model = model.to(memory_format=torch.channels_last)
         return model
@@ -95,7 +96,8 @@ class Model:
         return self.models[order]
 
     def batches(self, order, batch, count):
-        return [(self.ordered(x, order), y) for x, y in make_batches(self.name, batch, count)]
+        return [(self.ordered(task.on_device(x), order), task.on_device(y))
+                for x, y in make_batches(self.name, batch, count)]
 
     def order_of(self, way):
         return way if way in self.orders else self.best_order

@@ -36,6 +36,30 @@ def clock_of(threads):
     return time.process_time_ns if threads == 1 else time.perf_counter_ns
 
 
+def import_jax(threads):
+    """JAX on the device that BENCH_DEVICE names, the processor unless told; its flags come first."""
+    os.environ["JAX_PLATFORMS"] = os.environ.get("BENCH_DEVICE", "cpu")
+    if threads == 1:
+        os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + \
+            " --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    import jax
+    return jax
+
+
+def on_device(tensor_or_model):
+    """PyTorch's, on the device that BENCH_DEVICE names."""
+    return tensor_or_model.to(os.environ.get("BENCH_DEVICE", "cpu"))
+
+
+def watch_compiling(jax):
+    """A list of the milliseconds of each of XLA's compilations from now on."""
+    took = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda name, seconds, **_:
+        took.append(1e3 * seconds) if name.endswith("backend_compile_duration") else None)
+    return took
+
+
 def fastest(title, variants, data, finish, samples=20, clock=time.perf_counter_ns):
     """The best of several ways to write the step: (name, reset, step). Short samples, the least."""
     ready = {}
@@ -71,11 +95,11 @@ def resident(key):
 
 
 def serve(contestant, version, isa, reset, step, finish, batches, warm,
-          clock=time.perf_counter_ns):
+          clock=time.perf_counter_ns, compiled=()):
     """Answers `run N`: reset, `warm` steps, then N timed ones; blocks on stdin in between.
 
     reset() restores the first weights; step(i) trains on batch i of a ring of `batches`;
-    finish(its result) is the loss.
+    finish(its result) is the loss. compiled has the milliseconds of XLA's compilations.
     """
 
     def run(n):
@@ -92,7 +116,7 @@ def serve(contestant, version, isa, reset, step, finish, batches, warm,
 
     run(1)
     contestant += ", as installed" if "BENCH_INSTALLED" in os.environ else ""
-    say(ready=contestant, version=version, isa=isa)
+    say(ready=contestant, version=version, isa=isa, compile_ms=max(compiled, default=0))
     for line in sys.stdin:
         command, *arguments = line.split()
         if command != "run":

@@ -109,7 +109,8 @@ TEST_CASE("a step of 200 gives the losses of the library's own, compiled, traced
   CHECK(count_of("UncachedCompile") < 60);    // compiled once
 }
 
-TEST_CASE("state is written where it lies, unless somebody else holds it", "[.plugin]") {
+TEST_CASE("state is written where it lies, unless somebody else holds it",
+          "[.plugin][in_place]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   trained t;
@@ -217,4 +218,104 @@ TEST_CASE("calls of several threads", "[.plugin]") {
     });
   for (auto& t : threads) t.join();
   for (const double w : worst) CHECK(w < 1e-4);
+}
+
+TEST_CASE("what a call reads is what its arguments are now, whoever wrote them", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  const on_engine plan("plan");
+  auto f = xla::compile([](auto& x, auto& k) { return x * k; }, {.engine = xla::pjrt("CPU")});
+  std::vector<xla::Tensor<float, 1>> all;
+  for (int i = 0; i < 6; ++i) all.push_back(numbers<float>({33}) + i);
+  xla::Scalar k = 2;
+  for (const double value : {2., 3., 2.}) {
+    k = value;
+    for (auto& x : all) {
+      CHECK(f(x, k).to_vector() == (x * k).to_vector());
+      x += 1;  // in place
+      CHECK(f(x, k).to_vector() == (x * k).to_vector());
+    }
+  }
+}
+
+TEST_CASE("a function may run here and there in turn", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  trained own, mixed;
+  auto plan = xla::compile(test::step_fn, {.engine = "plan"});
+  auto there = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+  for (int turn = 0; turn < 3; ++turn) {
+    const auto wanted = own.train(plan, 2);
+    CHECK(largest_difference(mixed.train(there, 2), wanted) < 1e-5);
+    const on_engine host("plan");
+    mixed.model.fc1.weight.copy_(own.model.fc1.weight * 2);
+    own.model.fc1.weight.copy_(own.model.fc1.weight * 2);
+    const auto again = own.train(plan, 2);
+    CHECK(largest_difference(mixed.train(plan, 2), again) < 1e-5);
+    CHECK(largest_difference(mixed.weights(), own.weights()) < 1e-5);
+  }
+}
+
+// With XLA_PJRT_MEMORY=apart.
+TEST_CASE("state lies on a device: it goes there once and comes back once", "[.apart]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  const on_engine host("plan");
+  trained own, there;
+  auto plan = xla::compile(test::step_fn, {.engine = "plan"});
+  auto step = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+  const auto train = [](trained& t, auto& by, int steps) {
+    for (int i = 0; i < steps; ++i) {
+      test::batch b(4, static_cast<std::uint64_t>(i));
+      by(t.model, b.data, b.target, t.loss_fn, t.optimizer);
+    }
+  };
+  const auto sent = [] { return xla::metric_data("OutboundData").value_or(xla::metric_values()); };
+  const auto received = [] {
+    return xla::metric_data("InboundData").value_or(xla::metric_values()).total_samples;
+  };
+  constexpr int batch_bytes = 4 * 17 * 4 + 4 * 8;
+  train(own, plan, 1);
+  xla::clear_all();
+  train(there, step, 1);
+  const auto first = sent();
+  CHECK(first.accumulator > batch_bytes + 2 * 4 * (17 * 33 + 33 + 33 * 5 + 5));
+  train(there, step, 9);
+  train(own, plan, 9);
+  CHECK(sent().total_samples - first.total_samples == 2 * 9);
+  CHECK(sent().accumulator - first.accumulator == batch_bytes * 9);
+  CHECK(received() == 0);
+  for (int again = 0; again < 2; ++again) {
+    there.weights();
+    there.model.fc2.bias.to_vector();
+    CHECK(received() == 2);
+  }
+  CHECK(largest_difference(there.weights(), own.weights()) < 1e-5);
+}
+
+TEST_CASE("who else holds what lies on a device keeps its value", "[.apart]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  const on_engine host("plan");
+  trained own, there;
+  auto plan = xla::compile(test::step_fn, {.engine = "plan"});
+  auto step = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+  own.train(plan, 2);
+  there.train(step, 2);
+  const xla::Tensor<float, 2> mine = own.model.fc1.weight, old = there.model.fc1.weight;
+  own.train(plan, 3);
+  there.train(step, 3);
+  CHECK(largest_difference(old.to_vector(), mine.to_vector()) < 1e-5);
+  CHECK(largest_difference(there.weights(), own.weights()) < 1e-5);
+  CHECK(largest_difference(there.weights(), mine.to_vector()) > 1e-3);
+
+  // A copy of the model, by value, and a call that is refused.
+  auto copy = there.model;
+  test::batch b(4);
+  auto wrong = xla::tensor<std::int64_t>({0, 1, 99, 2});
+  CHECK_THROWS_WITH(step(there.model, b.data, wrong, there.loss_fn, there.optimizer),
+                    test::contains("99"));
+  CHECK(largest_difference(there.weights(), own.weights()) < 1e-5);
+  there.train(step, 1);
+  CHECK(largest_difference(copy.fc1.weight.to_vector(), own.weights()) < 1e-5);
 }

@@ -204,6 +204,23 @@ TEST_CASE("modules, and what a call refuses") {
   CHECK_THROWS_AS(xla::stablehlo(layer, wrong), xla::shape_error);
 }
 
+TEST_CASE("what is pending in traced mode, as text, stays pending") {
+  const xla::eager_mode_guard mode(false);
+  auto x = numbers<float>({3});
+  xla::sync(true);
+  CHECK(xla::stablehlo() == "");
+  auto y = exp(x);
+  auto z = y + y;
+  y = x;
+  const std::string text = xla::stablehlo();
+  CHECK(reader::problem(text) == "");
+  CHECK_THAT(text, test::contains(": tensor<3xf32>) -> (tensor<3xf32>)") &&
+                       test::contains("stablehlo.exponential"));
+  CHECK(xla::stablehlo() == text);
+  const xla::eager_mode_guard eager;
+  CHECK(z.to_vector() == (exp(x) + exp(x)).to_vector());
+}
+
 TEST_CASE("the reader of texts finds what is wrong") {
   auto x = numbers<float>({2});
   const std::string right = xla::stablehlo([](auto& x) { return sum(x) + 1; }, x);

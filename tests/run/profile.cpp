@@ -316,9 +316,18 @@ TEST_CASE("a profile says which engine ran in the stead of plans") {
     f(x);
   };
   interpreted();
-  CHECK_THROWS_WITH(xla::profile({.calls = 2}, interpreted),
-                    "profile: the engine interpreter ran 2 times and no plan did; only plans have "
-                    "steps to show: set_engine(\"plan\")");
+  const xla::Profile alone = xla::profile({.calls = 2}, interpreted);
+  CHECK(alone.functions.empty());
+  CHECK_THROWS_WITH(alone.steps(), test::contains("only plans have steps"));
+  CHECK_THAT(alone.table(), test::contains("the engine interpreter ran 2 times\n") &&
+                                test::contains("\n  ExecuteTime: 2 samples, ") &&
+                                test::contains(", of a run ") &&
+                                test::contains("\n  CachedCompile: 2\n"));
+  REQUIRE(alone.metrics.size() == 2);
+  CHECK((alone.metrics[0].name == "ExecuteTime" && alone.metrics[0].unit == "ns"));
+  CHECK(alone.metrics[0].total > 0);
+  CHECK_THAT(alone.to_html(), test::contains("CachedCompile: 2\n</pre>"));
+  CHECK(xla::profile(f, x).metrics.empty());
   const xla::Profile p = xla::profile([&] {
     interpreted();
     f(x);

@@ -4,6 +4,7 @@
 // Step functions as text for XLA's compiler and every tool that reads StableHLO.
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "xla/ext/stablehlo/program.hpp"
 #include "xla/run/call/print_stage.hpp"
 #include "xla/run/call/signature_cache.hpp"
+#include "xla/run/trace/lazy.hpp"
 #include "xla/run/trace/runtime.hpp"
 
 namespace xla {
@@ -42,6 +44,20 @@ std::string stablehlo_text(const graph_view& captured, Passes wanted, const doub
   check_sizes<In>(p, call, arguments);
   check_absent<In>(p, call, arguments);
   return write_stablehlo(size_program<In>(p, shapes_of<In>(call), call.absent)).text;
+}
+
+/// What this thread has recorded on its device and not yet run.
+template <class In = void>
+std::string pending_stablehlo() {
+  if (!this_thread.recording) return {};
+  later<In, recording>& from = *this_thread.recording;
+  const std::lock_guard planning(from.planning);
+  if (from.size() == 0) return {};
+  later<In, traced_graph> graph;
+  graph.collect(from);
+  later<In, traced_program> lowered;
+  lowered.build(graph, without<"recompute", "layouts", "rows", "fuse">);
+  return write_stablehlo(size_program<In>(lowered.view(), graph.leaf_shapes(), {})).text;
 }
 
 template <class F, class... A>
@@ -94,6 +110,13 @@ std::string stablehlo(F&& f, A&&... a) {
       return detail::stablehlo_of<detail::call_module>(f, std::forward<A>(a)...);
     else return detail::stablehlo_of<Function>(std::forward<A>(a)...);
   } else return {};
+}
+
+/// What this thread has recorded in traced mode, on its device, and sync() would run, in the same
+/// form; empty where there is nothing. Runs nothing.
+template <class In = void>
+std::string stablehlo() {
+  return detail::pending_stablehlo<In>();
 }
 
 }  // namespace xla

@@ -36,19 +36,18 @@ struct conv_form {
 /// Packed weights that lie beside those that they were made of, as long as these are not written.
 class kept_weights final : public xla::detail::kept_form {
  public:
-  explicit kept_weights(const conv_form& f) : form_(f) {}
+  explicit kept_weights(const conv_form& f) : kept_form(&kind_of_these), form_(f) {}
   ~kept_weights() override { delete data_.load(std::memory_order_acquire); }
 
   /// Those of a form; nullptr where nobody has asked for them before.
   static kept_weights* find(const xla::detail::buffer& of, const conv_form& form) {
     for (auto* k = of.forms.load(std::memory_order_acquire); k; k = k->next)
-      if (auto* const w = static_cast<kept_weights*>(k); w->form_ == form) return w;
+      if (k->kind == &kind_of_these)
+        if (auto* const w = static_cast<kept_weights*>(k); w->form_ == form) return w;
     return nullptr;
   }
   static void add(xla::detail::buffer& to, const conv_form& form) {
-    auto* const made = new kept_weights(form);
-    made->next = to.forms.load(std::memory_order_acquire);
-    while (!to.forms.compare_exchange_weak(made->next, made, std::memory_order_acq_rel)) {}
+    to.keep(*new kept_weights(form));
   }
 
   /// What pack(to) makes, of so many elements. Of several threads that come at once each makes it,
@@ -78,6 +77,7 @@ class kept_weights final : public xla::detail::kept_form {
     detail::scratch memory;
     std::int64_t bytes;
   };
+  static constexpr char kind_of_these = 0;
   conv_form form_;
   std::atomic<block*> data_{nullptr};
 };

@@ -255,10 +255,13 @@ struct foreign_memory {
   layout order = {};
 };
 
-/// What a kernel has made of elements, and keeps with them until they are written.
+/// What has been made of elements, and is kept with them until they are written.
 struct kept_form {
-  kept_form* next = nullptr;
+  /// kind: the address of something that its class alone has.
+  explicit kept_form(const void* kind) : kind(kind) {}
   virtual ~kept_form() = default;
+  const void* const kind;
+  kept_form* next = nullptr;
 };
 
 /// The elements of tensors that share them. ticket is the number of the asynchronous execution that
@@ -271,7 +274,7 @@ struct buffer {
   void* memory = nullptr;  ///< as they lie on the host; nullptr where they are in another place
   std::size_t bytes = 0;
   std::atomic<std::uint64_t> ticket{0};
-  const memory_place* place = nullptr;  ///< that is not ours, and so never written
+  const memory_place* place = nullptr;  ///< that is not ours, and so not written by us
   void* owner = nullptr;                ///< there
   std::atomic<kept_form*> forms{nullptr};
   layout order;
@@ -309,13 +312,28 @@ struct buffer {
   void forget_forms() noexcept {
     if (forms.load(std::memory_order_relaxed)) drop_forms();
   }
-  /// Nobody else holds it, and it may be written.
-  bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1 && !place; }
-  /// References other than those of executions in flight, with one for what may not be written. In
-  /// this order: an execution that ends in between makes the number too large, never too small.
-  int held() const noexcept {
-    const int all = refs.load(std::memory_order_acquire) + (place != nullptr);
+  /// Keeps a form with the elements.
+  void keep(kept_form& f) noexcept {
+    f.next = forms.load(std::memory_order_acquire);
+    while (!forms.compare_exchange_weak(f.next, &f, std::memory_order_acq_rel)) {}
+  }
+  /// Nobody else holds it, and who writes in that place, or on the host, may write it.
+  bool unique(const memory_place* there = nullptr) const noexcept {
+    return refs.load(std::memory_order_acquire) == 1 && place == there;
+  }
+  /// References other than those of executions in flight, with one for what may not be written
+  /// there. In this order: an execution that ends in between makes the number too large, never too
+  /// small.
+  int held(const memory_place* there = nullptr) const noexcept {
+    const int all = refs.load(std::memory_order_acquire) + (place != there);
     return all - in_flight.load(std::memory_order_acquire);
+  }
+  /// New elements in its place, of what that calls owner: no copy on the host is theirs.
+  void replace(void* by) noexcept {
+    forget_forms();
+    if (void* const copy = home.exchange(nullptr); copy != memory)
+      heap_give(copy, buffer_cache::alignment);
+    place->let_go(std::exchange(owner, by));
   }
 
   static void* operator new(std::size_t n) { return small_blocks<sizeof(buffer)>::take(n); }

@@ -24,6 +24,7 @@ inline ext::pjrt::array_type pjrt_type_of(const hlo::tensor_type& t) {
 struct argument_words {
   std::uint64_t words[2] = {};
 
+  argument_words() = default;
   argument_words(const stablehlo_argument& a, const run_arguments& with) {
     if (a.is == stablehlo_argument::role::draw) {
       words[0] = with.random[a.number].seed;
@@ -36,6 +37,7 @@ struct argument_words {
           store_number(words, t, {x, static_cast<std::int64_t>(x)});
     }
   }
+  bool operator==(const argument_words&) const = default;
 };
 
 }  // namespace xla::detail

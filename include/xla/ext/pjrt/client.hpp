@@ -55,7 +55,9 @@ class client {
   /// Its platform in the version that the plugin is, and the kind of its devices.
   const std::string& description() const { return description_; }
   int devices() const { return static_cast<int>(devices_.size()); }
-  /// Whether its devices are the processor, whose memory the host reads.
+  /// Whether the host reads its devices' memory, as they are the processor. With
+  /// XLA_PJRT_MEMORY=apart in the environment that is taken as another device's is, to test what
+  /// there is for such.
   bool on_host() const { return on_host_; }
   void check() const { plugin_.check_process(); }
 
@@ -202,7 +204,7 @@ inline named_options client::of_processor(const client_options& options) {
     plugin_.call(e, a, "pjrt::client");
     (e == abi::entry::client_platform_name ? platform_ : description_).assign(a->text, a->size);
   }
-  on_host_ = platform_ == "cpu";
+  on_host_ = platform_ == "cpu" && detail::variable("XLA_PJRT_MEMORY") != "apart";
 }
 
 inline abi::buffer* client::put(const void* data, const array_type& type, host_memory keeps,

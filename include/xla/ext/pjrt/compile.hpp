@@ -93,7 +93,7 @@ inline abi::roomy<abi::program> as_program(std::string_view text) {
   check();
   options.debug.insert(flags_.begin(), flags_.end());
   // On the processor, XLA's maximum else drops a NaN in its second operand.
-  if (on_host_) options.debug.emplace("xla_cpu_enable_fast_min_max", false);
+  if (platform_ == "cpu") options.debug.emplace("xla_cpu_enable_fast_min_max", false);
   const std::string how = options.encode();
   if (options.devices() > devices())
     throw runtime_error(xla::detail::join(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -52,7 +53,7 @@ class pjrt_engine final : public common_engine {
   std::unique_ptr<executable> make(sized_program&& p) const override {
     const on_all_cores starts_threads;
     const int parts = partitions_of(p);
-    const auto& on = ext::pjrt::client::of(device_, {.at_least = std::max(device_count(), parts)});
+    const auto& on = client_with(std::max(device_count(), parts));
     if (!is_of_replicas(p)) {
       if (parts > 1) return std::make_unique<pjrt_partitions>(*this, on, std::move(p));
       return std::make_unique<pjrt_program>(*this, on, std::move(p));
@@ -70,6 +71,20 @@ class pjrt_engine final : public common_engine {
   bool runs_single_ops() const override { return true; }
 
  private:
+  /// To find a plugin takes a walk over folders, so one that is known serves again.
+  struct known {
+    int devices;
+    const ext::pjrt::client& on;
+    const known* before;
+  };
+  const ext::pjrt::client& client_with(int devices) const {
+    const known* k = known_.load(std::memory_order_acquire);
+    if (k && k->devices == devices) return k->on;
+    const auto& on = ext::pjrt::client::of(device_, {.at_least = devices});
+    known* const now = new known{devices, on, k};
+    while (!known_.compare_exchange_weak(now->before, now, std::memory_order_acq_rel)) {}
+    return on;
+  }
   static bool is_of_replicas(const sized_program& p) {
     bool any = false;
     for (int v = 0; v < p.source.count.values && world_now() > 1; ++v)
@@ -84,6 +99,7 @@ class pjrt_engine final : public common_engine {
   }
 
   std::string device_, name_;
+  mutable std::atomic<const known*> known_{nullptr};
 };
 
 /// The one for a device; never destroyed, as executables know what made them.

@@ -55,11 +55,14 @@ class executable {
   std::vector<std::vector<buffer>> run_all(std::span<const std::vector<buffer*>> arguments) const;
 
   /// As many arguments and results as the program has, on the first device; on all devices a list
-  /// for each. Waits. Nothing is checked: XLA compares no more than the arguments' bytes.
-  void execute(abi::buffer* const* arguments, abi::buffer** results) const {
-    execute_all(&arguments, &results);
+  /// for each. Waits. Nothing is checked: XLA compares no more than the arguments' bytes. keeps:
+  /// the numbers of arguments that are not donated, whatever the text says.
+  void execute(abi::buffer* const* arguments, abi::buffer** results,
+               std::span<const std::int64_t> keeps = {}) const {
+    execute_all(&arguments, &results, keeps);
   }
-  void execute_all(abi::buffer* const* const* arguments, abi::buffer** const* results) const;
+  void execute_all(abi::buffer* const* const* arguments, abi::buffer** const* results,
+                   std::span<const std::int64_t> keeps = {}) const;
 
  private:
   void release() noexcept { client_.behind().destroy(abi::entry::loaded_destroy, it_); }
@@ -162,13 +165,16 @@ inline std::string serialize(const plugin& p, const abi::executable* of) {
 }
 
 inline void executable::execute_all(abi::buffer* const* const* arguments,
-                                    abi::buffer** const* results) const {
+                                    abi::buffer** const* results,
+                                    std::span<const std::int64_t> keeps) const {
   client_.check();
   const plugin& p = client_.behind();
   abi::event* one = nullptr;
   std::vector<abi::event*> several(devices_ > 1 ? static_cast<std::size_t>(devices_) : 0);
   abi::event** const done = devices_ > 1 ? several.data() : &one;
   abi::roomy<abi::execute_options> options;
+  options->keep = keeps.data();
+  options->keep_count = keeps.size();
   abi::roomy<abi::execute> a;
   a->program = it_;
   a->options = &options.given;

@@ -6,7 +6,8 @@
 
 #include "xla/ext/pjrt/arguments.hpp"
 #include "xla/ext/pjrt/compile.hpp"
-#include "xla/ext/pjrt/run_program.hpp"
+#include "xla/ext/pjrt/checks.hpp"
+#include "xla/run/engine/common.hpp"
 
 namespace xla::detail {
 
@@ -30,7 +31,7 @@ class pjrt_on_several : public executable {
   using role = stablehlo_argument::role;
 
   pjrt_on_several(const engine& by, const ext::pjrt::client& on, sized_program&& p, bool in_place)
-      : executable(&by, true),
+      : executable(&by),
         on_(on),
         p_(std::move(p)),
         checks_(by, p_),

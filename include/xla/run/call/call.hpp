@@ -193,7 +193,7 @@ class basic_execution {
     }
   }
   buffer* bring(const impl& t) const {
-    if (e_.on_host()) elements_of(t);
+    if (!e_.takes(*t.data)) elements_of(t);
     return t.data.get();
   }
   void number(const rng_state& s) {
@@ -203,6 +203,10 @@ class basic_execution {
   }
   ref<buffer> make(int v) const {
     return ref<buffer>(buffer::make(bytes(v), {source().values[v].op->name, &p_.shapes[v]}));
+  }
+  ref<buffer> make_output(int v) const {
+    if (!e_.place()) return make(v);
+    return ref<buffer>(buffer::borrow({e_.place()}, bytes(v)));
   }
   buffer* add(ref<buffer> b) {
     fresh_buffer& f = call_.fresh.emplace_back();
@@ -221,11 +225,11 @@ class basic_execution {
         impl* old = w.gradient ? b.meta()->grad.get() : b.value.get();
         const int handles = w.gradient ? 1 : 2;  // the cell's, and this call's
         if (old && old->refs.load(std::memory_order_acquire) == handles && old->data &&
-            old->data->unique() && old->data->bytes >= bytes(w.value) && (b.place || w.gradient))
+            old->data->unique(e_.place()) && old->data->bytes >= bytes(w.value) && (b.place || w.gradient))
           to = old->data;
       }
       if (to) to->forget_forms();
-      else to = make(w.value);
+      else to = make_output(w.value);
       const buffer* const data = call_.outputs.emplace_back(add(std::move(to)));
       if (is_new(w, data)) make_tensor(w.value);
     }
@@ -234,7 +238,7 @@ class basic_execution {
     call_.first_result = call_.fresh.size();
     for (int i = 0; i < source().count.results; ++i) {
       const int v = source().results[i];
-      call_.outputs.push_back(add(make(v)));
+      call_.outputs.push_back(add(make_output(v)));
       make_tensor(v);
     }
   }

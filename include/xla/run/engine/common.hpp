@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <string>
 
 #include "xla/base/error.hpp"
@@ -25,7 +27,11 @@ class common_engine : public engine {
                                 ", which the function uses; it runs with set_engine(\"plan\")"}));
     return make(size_program(*ops, std::move(slots), absent, winograd));
   }
-  void note_run() const override { get_counter(join({"Engine::", name()})).add(); }
+  void note_run() const override {
+    counter* runs = runs_.load(std::memory_order_relaxed);
+    if (!runs) runs_.store(runs = &get_counter(join({"Engine::", name()})));
+    runs->add();
+  }
   void note_fallback(const op_info& lacked) const override {
     get_counter(join({"fallback::", name(), "::", lacked.name})).add();
   }
@@ -33,6 +39,9 @@ class common_engine : public engine {
  protected:
   constexpr common_engine() = default;
   ~common_engine() = default;
+
+ private:
+  mutable std::atomic<counter*> runs_{nullptr};
 };
 
 /// Of what an executable needs, what its program reads and makes.

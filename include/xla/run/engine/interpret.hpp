@@ -152,7 +152,7 @@ template <class In>
 class basic_interpreted final : public basic_executable<In> {
  public:
   basic_interpreted(const engine& by, later<In, sized_program>&& p, bool sums_in_double)
-      : basic_executable<In>(&by, true), p_(std::move(p)), sums_in_double_(sums_in_double) {}
+      : basic_executable<In>(&by), p_(std::move(p)), sums_in_double_(sums_in_double) {}
 
   const later<In, sized_program>& about() const override { return p_; }
   void run(const run_arguments& with) override {

@@ -25,7 +25,7 @@ struct slot_value {
 struct run_arguments {
   const slot_value* slots = nullptr;
   /// The new values of the writes, then the results. Of a write that sized_program::in_place
-  /// allows, it may be the memory of the value at entry.
+  /// allows, it may be the buffer of the value at entry.
   buffer* const* outputs = nullptr;
   const rng_state* random = nullptr;  ///< per random op
 };
@@ -51,15 +51,20 @@ class basic_executable {
   virtual later<In, basic_planned<void>>* as_plan() { return nullptr; }
   /// What has made it; nullptr: the planner.
   const engine* made_by() const { return made_by_; }
-  /// Whether it wants what it reads row by row on the host (buffer::home), and writes there.
-  bool on_host() const { return on_host_; }
+  /// Where it leaves what it writes, in buffers of that place that it gives their owners. nullptr:
+  /// on the host.
+  const memory_place* place() const { return place_; }
+  /// Whether it reads a buffer where it lies; any other it wants row by row on the host
+  /// (buffer::home).
+  bool takes(const buffer& b) const { return place_ && b.place == place_; }
 
  protected:
-  basic_executable(const engine* by, bool on_host) : made_by_(by), on_host_(on_host) {}
+  explicit basic_executable(const engine* by, const memory_place* place = nullptr)
+      : made_by_(by), place_(place) {}
 
  private:
   const engine* made_by_;
-  bool on_host_;
+  const memory_place* place_;
 };
 using executable = basic_executable<void>;
 

@@ -172,7 +172,7 @@ class basic_planned final : public basic_executable<In> {
   /// outlives it.
   [[gnu::cold]] basic_planned(later<In, sized_program>&& p, const region_kernel* kernels,
                               arena_store& store = part_of(this_thread.device->arenas))
-      : basic_executable<In>(nullptr, true), plan_(std::move(p)), store_(store) {
+      : basic_executable<In>(nullptr), plan_(std::move(p)), store_(store) {
     later<In, specializer>(plan_, kernels).run();
     is_once_.assign(plan_.steps.size(), false);
     for (int i : plan_.once) is_once_[i] = true;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "xla/base/error.hpp"
 #include "xla/shape/dtype.hpp"
 
 namespace xla {
@@ -102,6 +103,14 @@ struct ProfileEngine {
   std::int64_t runs = 0;
 };
 
+/// How far a metric or a counter of metrics_report() has moved meanwhile.
+struct ProfileMetric {
+  std::string name;          ///< "OutboundData"
+  std::string unit;          ///< of the total: "ns", "bytes"; empty of a counter
+  std::int64_t samples = 0;  ///< or by how much a counter has grown
+  double total = 0;          ///< the sum of the samples
+};
+
 /// By what a table of steps is sorted; all but `order` from the highest.
 enum class ProfileSort { time, flops, bytes, order };
 
@@ -111,9 +120,15 @@ struct BasicProfile {
   MachinePeaks peaks;
   std::vector<ProfileFunction> functions;  ///< in the order of their first calls
   std::vector<ProfileEngine> engines;      ///< those that ran in the stead of plans
+  /// Where engines ran, what that took in all: execution, compilation, caches, transfers.
+  std::vector<ProfileMetric> metrics;
 
-  /// The steps of the first function.
-  const std::vector<ProfileStep>& steps() const { return functions.front().steps; }
+  /// The steps of the first function; an error where no plan ran.
+  const std::vector<ProfileStep>& steps() const {
+    if (functions.empty())
+      throw runtime_error("Profile::steps: only plans have steps to show; set_engine(\"plan\")");
+    return functions.front().steps;
+  }
 
   /// Share of the machine's multiply-adds that a step reaches; of float64 half as many fit.
   double flop_share(const ProfileStep& s) const {

@@ -153,6 +153,11 @@ template <class = void>
     j.open('{').key("name").string(e.name);
     j.key("runs").number(static_cast<double>(e.runs)).close('}');
   });
+  j.key("metrics").list(p.metrics, [&](const ProfileMetric& m) {
+    j.open('{').key("name").string(m.name).key("unit").string(m.unit);
+    j.key("samples").number(static_cast<double>(m.samples));
+    j.key("total").number(m.total).close('}');
+  });
   j.key("functions").list(p.functions, [&](const ProfileFunction& f) { write_json(j, f); });
   return j.close('}').take();
 }

@@ -69,6 +69,32 @@ template <class = void>
   }
   return all;
 }
+
+/// What tells how engines spent their time.
+inline constexpr std::string_view engine_metrics[] = {
+    "ExecuteTime",  "CompileTime",          "Pjrt::CompileTime", "Pjrt::LoadTime",
+    "OutboundData", "TransferToDeviceTime", "InboundData",       "TransferFromDeviceTime"};
+inline constexpr std::string_view engine_counters[] = {
+    "CachedCompile", "UncachedCompile", "PersistentCacheHit", "PersistentCacheMiss"};
+
+/// What they are, less what they were.
+template <class = void>
+[[gnu::cold]] std::vector<ProfileMetric> metrics_since(const std::vector<ProfileMetric>& before) {
+  std::vector<ProfileMetric> all;
+  const auto add = [&](ProfileMetric m) {
+    for (const ProfileMetric& b : before)
+      if (b.name == m.name) m.samples -= b.samples, m.total -= b.total;
+    if (m.samples > 0) all.push_back(std::move(m));
+  };
+  for (const std::string_view name : engine_metrics)
+    if (const auto m = metric_data(name))
+      add({std::string(name), name.ends_with("Data") ? "bytes" : "ns", m->total_samples,
+           m->accumulator});
+  for (const std::string_view name : engine_counters)
+    add({std::string(name), "", counter_value(name).value_or(0), 0});
+  return all;
+}
+
 /// What a profile wants of the functions that run while it lasts.
 struct profile_session {
   /// Of each function so many calls are recorded; the first of them are left out if there were
@@ -81,6 +107,7 @@ struct profile_session {
   };
   std::vector<function> functions;
   std::vector<ProfileEngine> engines_before;  ///< and how often they had run then
+  std::vector<ProfileMetric> metrics_before;
 
   template <class = void>
   bool wants(const function& f) const {
@@ -161,6 +188,7 @@ class basic_profiler : plan_watch {
 
   [[gnu::cold]] void start(profile_session& s) {
     s.engines_before = engines_since({});
+    s.metrics_before = metrics_since({});
     const std::lock_guard hold(lock_);
     sessions_.push_back(&s);
     the_process.watch.store(this, std::memory_order_release);
@@ -176,6 +204,7 @@ class basic_profiler : plan_watch {
     Profile p;
     p.peaks = peaks;
     p.engines = engines_since(s.engines_before);
+    if (!p.engines.empty()) p.metrics = metrics_since(s.metrics_before);
     for (profile_session::function& f : s.functions)
       if (!f.recorded.empty())
         p.functions.push_back(basic_profile_summary<void>(f, s.warmup).run());

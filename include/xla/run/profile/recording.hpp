@@ -49,11 +49,7 @@ Profile basic_profile_recording<In>::take() {
   // After the calls, which would find the caches full of this.
   const MachinePeaks peaks = machine_peaks<In>(num_threads());
   Profile p = profiler::instance().take(state_->session, peaks);
-  if (p.functions.empty() && !p.engines.empty())
-    throw runtime_error(join({"profile: ", engine_text(p.engines.front()),
-                              " and no plan did; only plans have steps to show: "
-                              "set_engine(\"plan\")"}));
-  if (p.functions.empty())
+  if (p.functions.empty() && p.engines.empty())
     throw runtime_error(
         "profile: no compiled function and no traced graph ran; ops in eager mode have no "
         "plan, so give a function that xla::compile made, or switch eager mode off");

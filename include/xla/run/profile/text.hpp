@@ -13,6 +13,7 @@
 
 #include "xla/base/join.hpp"
 #include "xla/run/profile/data.hpp"
+#include "xla/run/state/metric_report.hpp"
 
 namespace xla {
 namespace detail {
@@ -182,6 +183,17 @@ template <class = void>
       {"the engine ", e.name, " ran ", std::to_string(e.runs), e.runs == 1 ? " time" : " times"});
 }
 
+/// "  OutboundData: 20 samples, 6.11KB, of a run 312.80B"
+template <class = void>
+[[gnu::cold]] std::string metric_line(const ProfileMetric& m, std::int64_t runs) {
+  const std::string samples = std::to_string(m.samples);
+  if (m.unit.empty()) return join({"  ", m.name, ": ", samples, "\n"});
+  const metric_unit unit = m.unit == "bytes" ? metric_unit::bytes : metric_unit::time;
+  return join({"  ", m.name, ": ", samples, m.samples == 1 ? " sample, " : " samples, ",
+               print_value(unit, m.total), ", of a run ",
+               print_value(unit, m.total / static_cast<double>(runs)), "\n"});
+}
+
 template <class = void>
 [[gnu::cold]] std::string profile_text(const Profile& p, ProfileSort by, int limit) {
   std::string out = "Machine, as measured in this program on ";
@@ -190,6 +202,9 @@ template <class = void>
   (out += print_rate(p.peaks.bytes, "B")) += " of memory copied\n";
   for (const ProfileEngine& e : p.engines)
     (out += "without steps to show: ") += engine_text(e) += '\n';
+  std::int64_t runs = 0;
+  for (const ProfileEngine& e : p.engines) runs += e.runs;
+  for (const ProfileMetric& m : p.metrics) out += metric_line(m, runs);
   for (const ProfileFunction& f : p.functions) {
     (((out += '\n') += f.name) += ' ') += f.signature;
     ((out += '\n') += std::to_string(f.steps.size())) += " steps, ";

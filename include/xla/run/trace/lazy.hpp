@@ -205,8 +205,12 @@ class basic_tracer {
   /// published, as a check in it needs values that it computes.
   static bool prepare(later<In, traced_job>& job, later<In, traced_graph>& graph) {
     const later<In, sized_program>& p = job.entry->ready->about();
+    const memory_place* const there = job.entry->ready->place();
     for (impl* leaf : graph.leaves()) {
-      if (job.entry->ready->on_host()) elements_of(*leaf);
+      if (!job.entry->ready->takes(*leaf->data)) {
+        if (leaf->data->place) wait_for<In>(*leaf->data);  // there may be nothing yet to bring home
+        elements_of(*leaf);
+      }
       job.leaves.push_back(leaf->data);
       if (leaf->device != this_thread.number) job.guests.push_back(leaf->data);
       job.slots.push_back({.value = leaf->data.get()});
@@ -215,12 +219,13 @@ class basic_tracer {
     for (int i = 0; i < p.source.count.writes; ++i) {
       const write& w = p.source.writes[i];
       // One reference is the tensor's, one this job's.
-      const bool over = p.in_place[i] && graph.only_here(w.slot) && job.leaves[w.slot]->held() == 2;
+      const bool over =
+          p.in_place[i] && graph.only_here(w.slot) && job.leaves[w.slot]->held(there) == 2;
       aliased += over;
-      job.outputs.push_back(over ? job.leaves[w.slot] : make(p, w.value));
+      job.outputs.push_back(over ? job.leaves[w.slot] : make(p, w.value, there));
     }
     for (int i = 0; i < p.source.count.results; ++i)
-      job.outputs.push_back(make(p, p.source.results[i]));
+      job.outputs.push_back(make(p, p.source.results[i], there));
     for (const ref<buffer>& b : job.outputs) job.targets.push_back(b.get());
     global_metrics<In>().aliased_outputs.add(aliased);
     job.random = graph.random();
@@ -233,9 +238,10 @@ class basic_tracer {
       throw;
     }
   }
-  static ref<buffer> make(const later<In, sized_program>& p, int v) {
-    return ref<buffer>(buffer::make(static_cast<std::size_t>(p.bytes(v)),
-                                    {p.source.values[v].op->name, &p.shapes[v]}));
+  static ref<buffer> make(const later<In, sized_program>& p, int v, const memory_place* there) {
+    const auto bytes = static_cast<std::size_t>(p.bytes(v));
+    if (there) return ref<buffer>(buffer::borrow({there}, bytes));
+    return ref<buffer>(buffer::make(bytes, {p.source.values[v].op->name, &p.shapes[v]}));
   }
 
   /// From here on the tensors have their elements, or will have when the ticket is done.

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstring>
+#include <memory>
+
+#include "xla/ext/pjrt/call_memory.hpp"
+
+namespace xla::detail {
+
+/// Runs a program on the host's memory, for a plugin that reads it: nothing is copied. What a run
+/// reads is read where it lies, and what it writes is written where the caller wants it, as each
+/// result has an argument that lends it its memory. The plugin's handles of memory, which know
+/// nothing but its address, serve again where that comes again: those of arguments, and of results
+/// in the memory of what was donated to them. To make one costs as much as to pass it.
+class lent_memory final : public call_memory {
+ public:
+  lent_memory(const ext::pjrt::client& on, const pjrt_text& of)
+      : on_(on), of_(of), lent_(of.arguments.size()), in_(of.arguments.size()),
+        out_(of.results.size()), words_(std::make_unique<number[]>(count_numbers(of))) {
+    number* next = words_.get();
+    for (int i = 0; i < lent_.size(); ++i)
+      if (is_number(of.written.arguments[i])) lent_[i].words = next++;
+  }
+  ~lent_memory() override {
+    for (const lent& a : lent_)
+      for (const handle& h : a.known) on_.drop(h.it);
+  }
+
+  /// What a write replaces is copied to the new memory first, if that is not its own.
+  void run(const ext::pjrt::executable& by, const run_arguments& with) override {
+    for (int i = 0; i < in_.size(); ++i) in_[i] = lend(i, find(i, with));
+    by.execute(in_.data(), out_.data());
+    for (int i = 0; i < in_.size(); ++i)
+      if (const int o = of_.written.arguments[i].output; o >= 0)
+        keep(lent_[i], o, with.outputs[o]->memory);
+  }
+
+ private:
+  using role = stablehlo_argument::role;
+  using host_memory = ext::pjrt::host_memory;
+  static constexpr int ways = 4;  // as many tensors may take turns as one argument
+
+  struct alignas(64) number {
+    argument_words elements;
+  };
+  struct handle {
+    ext::pjrt::abi::buffer* it = nullptr;
+    const void* at = nullptr;  // nullptr where XLA has copied what is not aligned
+    bool gives = false;        // the result lies where this does
+  };
+  struct lent {
+    handle known[ways];
+    int used = 0, next = 0;
+    number* words = nullptr;
+  };
+
+  static bool is_number(const stablehlo_argument& a) {
+    return a.is == role::number || a.is == role::draw;
+  }
+  static std::size_t count_numbers(const pjrt_text& of) {
+    std::size_t n = 0;
+    for (const stablehlo_argument& a : of.written.arguments) n += is_number(a);
+    return n;
+  }
+
+  /// Where the memory of an argument is.
+  const void* find(int i, const run_arguments& with) {
+    const stablehlo_argument& a = of_.written.arguments[i];
+    switch (a.is) {
+      case role::value: return find(i, *with.slots[a.number].value, with);
+      case role::gradient: return find(i, *with.slots[a.number].gradient, with);
+      case role::room: return with.outputs[a.number]->memory;
+      default:
+        lent_[i].words->elements = argument_words(a, with);
+        return lent_[i].words;
+    }
+  }
+  const void* find(int i, const buffer& from, const run_arguments& with) const {
+    const void* const at = from.home;
+    const int output = of_.written.arguments[i].output;
+    if (output < 0) return at;
+    void* const to = with.outputs[output]->memory;
+    return to == at ? to : std::memcpy(to, at, of_.arguments[i].bytes());
+  }
+
+  ext::pjrt::abi::buffer* lend(int i, const void* at) {
+    lent& a = lent_[i];
+    for (a.used = 0; a.used < ways; ++a.used)
+      if (const handle& h = a.known[a.used]; h.at == at && h.it) return h.it;
+    a.used = a.next;
+    a.next = (a.next + 1) % ways;
+    handle& h = a.known[a.used];
+    on_.drop(h.it);
+    h = {};
+    const bool written = of_.written.arguments[i].output >= 0;
+    h.it = on_.put(at, of_.arguments[i],
+                   written ? host_memory::written_in_place : host_memory::read_in_place);
+    if (on_.address(h.it) == at) h.at = at;
+    return h.it;
+  }
+  /// The result's handle takes the place of that which was donated.
+  void keep(lent& a, int result, void* to) {
+    handle& h = a.known[a.used];
+    on_.drop(h.it);
+    h.it = out_[result];
+    if (h.gives) return;
+    const void* const there = on_.address(h.it);
+    h.gives = there == to && h.at;
+    if (h.gives) return;
+    if (there != to) std::memcpy(to, there, of_.results[result].bytes());
+    on_.drop(h.it);
+    h = {};
+  }
+
+  const ext::pjrt::client& on_;
+  const pjrt_text& of_;
+  list<lent> lent_;
+  list<ext::pjrt::abi::buffer*> in_, out_;
+  std::unique_ptr<number[]> words_;
+};
+
+}  // namespace xla::detail
