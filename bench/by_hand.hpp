@@ -23,6 +23,7 @@ class by_hand {
 
  public:
   explicit by_hand(const std::string& plugin) {
+    setenv("TF_CPP_MIN_LOG_LEVEL", "3", 0);
     void* const library = dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
     const auto get =
         reinterpret_cast<const abi::table* (*)()>(library ? dlsym(library, "GetPjrtApi") : nullptr);

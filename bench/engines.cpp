@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call costs where XLA is the engine.
 // engines about: the plugin. engines calls: steps of three ops on n parameters, by the engine, by a
-// loop of PJRT calls written by hand, and by the library's own plan. engines disk: the first call of
-// the MLP's step. engines <4|64|256>: answers `run N` with the time of N steps on as many.
+// loop of PJRT calls written by hand, and by the library's own plan. engines disk: the first call
+// of the MLP's step. engines <4|64|256>: answers `run N` with the time of N steps on as many.
 
 #include <array>
 #include <cstdlib>

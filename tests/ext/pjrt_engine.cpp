@@ -109,8 +109,7 @@ TEST_CASE("a step of 200 gives the losses of the library's own, compiled, traced
   CHECK(count_of("UncachedCompile") < 60);    // compiled once
 }
 
-TEST_CASE("state is written where it lies, unless somebody else holds it",
-          "[.plugin][in_place]") {
+TEST_CASE("state is written where it lies, unless somebody else holds it", "[.plugin][in_place]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   trained t;

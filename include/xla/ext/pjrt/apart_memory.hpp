@@ -16,7 +16,11 @@ namespace xla::detail {
 class apart_memory final : public call_memory {
  public:
   apart_memory(const ext::pjrt::client& on, const memory_place& there, const pjrt_text& of)
-      : on_(on), there_(there), of_(of), in_(of.arguments.size()), out_(of.results.size()),
+      : on_(on),
+        there_(there),
+        of_(of),
+        in_(of.arguments.size()),
+        out_(of.results.size()),
         sent_(of.arguments.size()) {}
   ~apart_memory() override {
     for (const sent& s : sent_) on_.drop(s.it);
@@ -28,8 +32,7 @@ class apart_memory final : public call_memory {
     for (const ext::pjrt::array_type& t : of_.results)
       made.push_back(std::make_unique<ext::pjrt::device_array>(on_, t));
     for (int i = 0; i < in_.size(); ++i) in_[i] = bring(i, with, passed);
-    by.execute(in_.data(), out_.data(),
-               {keeps_.data(), static_cast<std::size_t>(keeps_.size())});
+    by.execute(in_.data(), out_.data(), {keeps_.data(), static_cast<std::size_t>(keeps_.size())});
     for (int o = 0; o < out_.size(); ++o) {
       made[o]->it = out_[o];
       with.outputs[o]->replace(made[o].release());

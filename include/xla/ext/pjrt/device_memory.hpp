@@ -51,8 +51,9 @@ class device_copy final : public xla::detail::kept_form {
  public:
   device_copy(const xla::detail::memory_place& at, const client& c, const array_type& type,
               const void* data, int device = 0)
-      : kept_form(&kind_of_these), at_(at), array_(c, type, c.put(data, type, host_memory::copied,
-                                                                  device)) {}
+      : kept_form(&kind_of_these),
+        at_(at),
+        array_(c, type, c.put(data, type, host_memory::copied, device)) {}
   /// The one that a buffer has there.
   static const device_copy* find(const xla::detail::buffer& of,
                                  const xla::detail::memory_place& at) {

@@ -16,8 +16,12 @@ namespace xla::detail {
 class lent_memory final : public call_memory {
  public:
   lent_memory(const ext::pjrt::client& on, const pjrt_text& of)
-      : on_(on), of_(of), lent_(of.arguments.size()), in_(of.arguments.size()),
-        out_(of.results.size()), words_(std::make_unique<number[]>(count_numbers(of))) {
+      : on_(on),
+        of_(of),
+        lent_(of.arguments.size()),
+        in_(of.arguments.size()),
+        out_(of.results.size()),
+        words_(std::make_unique<number[]>(count_numbers(of))) {
     number* next = words_.get();
     for (int i = 0; i < lent_.size(); ++i)
       if (is_number(of.written.arguments[i])) lent_[i].words = next++;

@@ -225,7 +225,8 @@ class basic_execution {
         impl* old = w.gradient ? b.meta()->grad.get() : b.value.get();
         const int handles = w.gradient ? 1 : 2;  // the cell's, and this call's
         if (old && old->refs.load(std::memory_order_acquire) == handles && old->data &&
-            old->data->unique(e_.place()) && old->data->bytes >= bytes(w.value) && (b.place || w.gradient))
+            old->data->unique(e_.place()) && old->data->bytes >= bytes(w.value) &&
+            (b.place || w.gradient))
           to = old->data;
       }
       if (to) to->forget_forms();

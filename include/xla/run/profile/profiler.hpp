@@ -74,8 +74,8 @@ template <class = void>
 inline constexpr std::string_view engine_metrics[] = {
     "ExecuteTime",  "CompileTime",          "Pjrt::CompileTime", "Pjrt::LoadTime",
     "OutboundData", "TransferToDeviceTime", "InboundData",       "TransferFromDeviceTime"};
-inline constexpr std::string_view engine_counters[] = {
-    "CachedCompile", "UncachedCompile", "PersistentCacheHit", "PersistentCacheMiss"};
+inline constexpr std::string_view engine_counters[] = {"CachedCompile", "UncachedCompile",
+                                                       "PersistentCacheHit", "PersistentCacheMiss"};
 
 /// What they are, less what they were.
 template <class = void>
