@@ -248,8 +248,7 @@ TEST_CASE("marks are GSPMD's words in the text, a parameter's also of what goes 
     return x + 1;
   };
   auto cube = test::numbers<float>({5, 3, 4});
-  CHECK_THAT(xla::stablehlo(odd, cube),
-             test::contains("\"{devices=[1,3,2]<=[2,1,3]T(2,0,1)}\""));
+  CHECK_THAT(xla::stablehlo(odd, cube), test::contains("\"{devices=[1,3,2]<=[2,1,3]T(2,0,1)}\""));
 
   auto two = [](auto& x, auto& y) {
     xla::mark_sharding(x, pair, {"data", {}});

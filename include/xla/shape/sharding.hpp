@@ -19,9 +19,7 @@ struct sharding {
     bits |= static_cast<std::uint32_t>(devices - 1) << 6 * axis;
   }
   /// The mesh's axis that cuts one of the tensor; -1: none.
-  constexpr int cut_by(int axis) const {
-    return static_cast<int>(bits >> (18 + 2 * axis) & 3) - 1;
-  }
+  constexpr int cut_by(int axis) const { return static_cast<int>(bits >> (18 + 2 * axis) & 3) - 1; }
   constexpr void cut(int axis, int by) {
     bits |= static_cast<std::uint32_t>(by + 1) << (18 + 2 * axis);
   }
