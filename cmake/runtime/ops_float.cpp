@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every op's kernels and gradient for float, for all translation units of a program.
 #define XLA_RUNTIME_SOURCE
+#define XLA_RUNTIME_FLOAT
 #include <xla/xla.hpp>
 
 #include <xla/op/list.hpp>

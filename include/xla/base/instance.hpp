@@ -47,3 +47,12 @@ namespace {
 #else
 #define XLA_INSTANCE(...) static_assert(true)
 #endif
+
+// The same of what is made of kernels of floats: in the source ops_float.cpp, which has those.
+#if defined(XLA_RUNTIME_FLOAT)
+#define XLA_FLOAT_INSTANCE(...) template __VA_ARGS__
+#elif defined(XLA_EXTERN_RUNTIME)
+#define XLA_FLOAT_INSTANCE(...) extern template __VA_ARGS__
+#else
+#define XLA_FLOAT_INSTANCE(...) static_assert(true)
+#endif

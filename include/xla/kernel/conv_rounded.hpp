@@ -57,8 +57,8 @@ void conv_forward_bfloat16(const conv_sizes& s, const float* x, conv_weights<flo
   const detail::rounded_copy seen(x, pixels * s.in);
   conv_forward(s, seen.data(), detail::rounded_weights(s, w).weights, y, after);
 }
-XLA_INSTANCE(void conv_forward_bfloat16<void>(const conv_sizes&, const float*, conv_weights<float>,
-                                              float*, const epilogue*));
+XLA_FLOAT_INSTANCE(void conv_forward_bfloat16<void>(const conv_sizes&, const float*,
+                                                    conv_weights<float>, float*, const epilogue*));
 
 template <class>
 void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_weights<float> w,
@@ -70,8 +70,9 @@ void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_wei
   const detail::rounded_copy seen(dy, pixels * s.out);
   conv_input_gradient(s, seen.data(), detail::rounded_weights(s, w).weights, dx, after);
 }
-XLA_INSTANCE(void conv_input_gradient_bfloat16<void>(const conv_sizes&, const float*,
-                                                     conv_weights<float>, float*, const epilogue*));
+XLA_FLOAT_INSTANCE(void conv_input_gradient_bfloat16<void>(const conv_sizes&, const float*,
+                                                           conv_weights<float>, float*,
+                                                           const epilogue*));
 
 template <class>
 void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const float* dy,
@@ -83,7 +84,7 @@ void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const fl
   const detail::rounded_copy back(dy, pixels * s.out);
   conv_weight_gradient(s, seen.data(), back.data(), dw);
 }
-XLA_INSTANCE(void conv_weight_gradient_bfloat16<void>(const conv_sizes&, const float*, const float*,
-                                                      float*));
+XLA_FLOAT_INSTANCE(void conv_weight_gradient_bfloat16<void>(const conv_sizes&, const float*,
+                                                            const float*, float*));
 
 }  // namespace xla::kernel

@@ -66,7 +66,7 @@ void gemm_bfloat16(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<A
     return detail::multiply_pieces(m, n, k, detail::as_read(a), detail::as_read(b), c, ldc, after);
   for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, 0.f);
 }
-XLA_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t, matrix_view<float>,
-                                matrix_view<float>, float*, std::int64_t, const epilogue*));
+XLA_FLOAT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t, matrix_view<float>,
+                                      matrix_view<float>, float*, std::int64_t, const epilogue*));
 
 }  // namespace xla::kernel
