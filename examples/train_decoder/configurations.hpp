@@ -27,6 +27,14 @@ inline constexpr nn::DecoderConfig llama_config{.hidden = 128,
                                                 .tied_head = true,
                                                 .init = nn::DecoderInit::normal};
 
+/// Whether a build has it in autocast too; the tests' build has one that does.
+template <nn::DecoderConfig C>
+#ifdef XLA_EXAMPLE_TESTED
+inline constexpr bool has_autocast = C.norm == nn::DecoderNorm::layer;
+#else
+inline constexpr bool has_autocast = true;
+#endif
+
 /// Trains a decoder as the options say, to the end. Each configuration is compiled in a file of its
 /// own.
 template <nn::DecoderConfig C>

@@ -88,6 +88,7 @@ void describe(CLI::App& app, Options& o) {
       ->check(at_least(1))
       ->capture_default_str()
       ->group(training);
+  app.add_flag("--autocast", o.autocast, "Multiply in bfloat16, sum in float32")->group(training);
   app.add_option("--devices", o.devices,
                  "Devices that train together, each on batches of its own with its share of the\n"
                  "processors; 0: XLA_DEVICES, or one")

@@ -16,6 +16,7 @@ struct Options {
   std::int64_t steps = 0;
   std::int64_t batch = 0, sequence = 0;
   std::int64_t accumulate = 1;
+  bool autocast = false;
   int devices = 0;  // 0: as XLA_DEVICES says, or one
   double lr = 0, min_lr = 0.1;
   std::int64_t warmup = 100;

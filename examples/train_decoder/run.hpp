@@ -16,12 +16,12 @@ void run(const Options& options, const std::string& text) {
   const xla::io::interrupt_guard interrupts;
   xla::launch([&](std::int64_t) {
     xla::manual_seed(options.seed);
-    if (options.mode == "compiled") {
-      auto functions = compiled_functions();
+    const auto train = [&](auto functions) {
       Trainer<C, decltype(functions)>{options, functions, text, interrupts}.run();
-    } else {
-      auto functions = plain_functions();
-      Trainer<C, decltype(functions)>{options, functions, text, interrupts}.run();
-    }
+    };
+    if (options.mode != "compiled") train(plain_functions(options.autocast));
+    else if (!options.autocast) train(compiled_functions<false>());
+    else if constexpr (has_autocast<C>) train(compiled_functions<true>());
+    else throw xla::runtime_error("--autocast: not compiled for " + options.config);
   });
 }

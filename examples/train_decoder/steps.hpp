@@ -66,13 +66,23 @@ struct Functions {
   Write write;
 };
 
-inline auto compiled_functions() {
-  return Functions{xla::compile(train_fn, {.name = "train"}),
-                   xla::compile(accumulate_fn, {.name = "accumulate"}),
-                   xla::compile(update_fn, {.name = "update"}),
-                   xla::compile(evaluate_fn, {.name = "evaluate"}),
-                   xla::compile(write_fn, {.name = "write"})};
+/// With Mixed in autocast: products of bfloat16.
+template <bool Mixed>
+auto compiled_functions() {
+  const auto compile = [](auto f, const char* name) {
+    if constexpr (Mixed) return xla::compile(xla::autocast(f), {.name = name});
+    else return xla::compile(f, {.name = name});
+  };
+  return Functions{compile(train_fn, "train"), compile(accumulate_fn, "accumulate"),
+                   compile(update_fn, "update"), compile(evaluate_fn, "evaluate"),
+                   compile(write_fn, "write")};
 }
-inline auto plain_functions() {
-  return Functions{train_fn, accumulate_fn, update_fn, evaluate_fn, write_fn};
+inline auto plain_functions(bool mixed) {
+  const auto within = [mixed](auto f) {
+    return [=](auto& model, auto&... x) {
+      return xla::autocast(model, [&] { return f(model, x...); }, {.enabled = mixed});
+    };
+  };
+  return Functions{within(train_fn), within(accumulate_fn), within(update_fn), within(evaluate_fn),
+                   within(write_fn)};
 }

@@ -103,7 +103,7 @@ function(lose victims)
 endfunction()
 
 if(CASE STREQUAL "modes")
-  foreach(config IN ITEMS char llama)
+  foreach(config IN ITEMS "char" "llama" "char;--autocast")
     foreach(accumulate IN ITEMS 1 2)
       set(expected "")
       foreach(mode IN ITEMS eager traced compiled)

@@ -73,9 +73,9 @@ class Trainer {
 
  private:
   void introduce() {
-    std::printf("%s: %lld parameters, %zu bytes of text, %s mode, ", o_.config.c_str(),
+    std::printf("%s: %lld parameters, %zu bytes of text, %s mode, %s", o_.config.c_str(),
                 static_cast<long long>(xla::parameter_count(model_)), tokens_.size(),
-                o_.mode.c_str());
+                o_.mode.c_str(), o_.autocast ? "autocast, " : "");
     if (xla::world_size() > 1) std::printf("%lld replicas of ", replicas());
     std::printf("%d threads\n", xla::num_threads());
   }
