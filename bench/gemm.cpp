@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gemm <threads>: products against the peak of the multiply-adds, or against the bandwidth of the
-// memory, measured before and after each.
+// memory, measured before and after each; rounded to bfloat16 against those of floats, in turn.
 
 #include <cstdlib>
 #include <vector>
 
+#include <xla/kernel/gemm_bfloat16.hpp>
 #include <xla/kernel/gemm_long.hpp>
 
 #include "aligned.hpp"
@@ -52,37 +53,29 @@ constexpr product streams[] = {
 
 using values = std::vector<float, bench::aligned<float>>;
 
-/// Against the multiply-adds' peak, or, where the matrix streams, the memory's bandwidth.
-void measure(const product& p, int threads, bool streaming) {
-  const auto numbers = [](std::int64_t n) {
-    values v(static_cast<std::size_t>(n));
-    for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i * 7919 % 1000) * 1e-3f;
-    return v;
-  };
-  const auto a = numbers(p.m * p.k), b = numbers(p.k * p.n);
-  values c(static_cast<std::size_t>(p.m * p.n));
+values numbers(std::int64_t n) {
+  values v(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i * 7919 % 1000) * 1e-3f;
+  return v;
+}
+
+/// A product's matrices.
+struct operands {
   using view = xla::kernel::matrix_view<float>;
-  const view left = p.a_transposed ? view{a.data(), 1, p.m} : view{a.data(), p.k, 1};
-  const view right = p.b_transposed ? view{b.data(), 1, p.k} : view{b.data(), p.n, 1};
-  const auto call = [&] {
-    xla::kernel::gemm<float>(p.m, p.n, p.k, left, right, c.data(), p.n);
-    bench::touch(c.data());
-  };
-  const double flops = 2.0 * static_cast<double>(p.m * p.n * p.k);
-  const std::int64_t n = bench::calls_for(call, 5e-3);
-  std::vector<double> rate, share;
-  for (int i = 0; i < 15; ++i) {
-    const auto peak = [&] {
-      return streaming ? bench::read_bandwidth(b.data(), b.size(), threads)
-                       : bench::fma_peak(threads);
-    };
-    const double before = peak(), seconds = bench::seconds_per_call(call, n);
-    rate.push_back(flops / seconds * 1e-9);
-    const double bytes = static_cast<double>(b.size() * sizeof(float));
-    share.push_back((streaming ? bytes / seconds * 1e-9 : rate.back()) / (0.5 * (before + peak())));
-  }
+  explicit operands(const product& p)
+      : of(p), a(numbers(p.m * p.k)), b(numbers(p.k * p.n)), c(numbers(p.m * p.n)) {}
+  view left() const { return of.a_transposed ? view{a.data(), 1, of.m} : view{a.data(), of.k, 1}; }
+  view right() const { return of.b_transposed ? view{b.data(), 1, of.k} : view{b.data(), of.n, 1}; }
+  double flops() const { return 2.0 * static_cast<double>(of.m * of.n * of.k); }
+
+  product of;
+  values a, b, c;
+};
+
+void print(const product& p, const char* against, int threads, const std::vector<double>& rate,
+           const std::vector<double>& share) {
   bench::record{"gemm"}
-      .add("against", streaming ? "bandwidth" : "peak")
+      .add("against", against)
       .add("where", p.where)
       .add("m", static_cast<double>(p.m))
       .add("n", static_cast<double>(p.n))
@@ -95,6 +88,55 @@ void measure(const product& p, int threads, bool streaming) {
       .print();
 }
 
+/// Against the multiply-adds' peak, or, where the matrix streams, the memory's bandwidth.
+void measure(const product& p, int threads, bool streaming) {
+  operands x(p);
+  const auto call = [&] {
+    xla::kernel::gemm<float>(p.m, p.n, p.k, x.left(), x.right(), x.c.data(), p.n);
+    bench::touch(x.c.data());
+  };
+  const std::int64_t n = bench::calls_for(call, 5e-3);
+  std::vector<double> rate, share;
+  for (int i = 0; i < 15; ++i) {
+    const auto peak = [&] {
+      return streaming ? bench::read_bandwidth(x.b.data(), x.b.size(), threads)
+                       : bench::fma_peak(threads);
+    };
+    const double before = peak(), seconds = bench::seconds_per_call(call, n);
+    rate.push_back(x.flops() / seconds * 1e-9);
+    const double bytes = static_cast<double>(x.b.size() * sizeof(float));
+    share.push_back((streaming ? bytes / seconds * 1e-9 : rate.back()) / (0.5 * (before + peak())));
+  }
+  print(p, streaming ? "bandwidth" : "peak", threads, rate, share);
+}
+
+/// Rounded to bfloat16, its share is how many times as fast as with floats it is.
+void measure_rounded(const product& p, int threads) {
+  operands x(p);
+  const auto rounded = [&] {
+    xla::kernel::gemm_bfloat16(p.m, p.n, p.k, x.left(), x.right(), x.c.data(), p.n);
+    bench::touch(x.c.data());
+  };
+  const auto plain = [&] {
+    xla::kernel::gemm<float>(p.m, p.n, p.k, x.left(), x.right(), x.c.data(), p.n);
+    bench::touch(x.c.data());
+  };
+  const std::int64_t n = bench::calls_for(rounded, 1e-3), m = bench::calls_for(plain, 1e-3);
+  const auto seconds = [&](const auto& call, std::int64_t times) {
+    const double start = bench::time_of(threads);
+    for (std::int64_t i = 0; i < times; ++i) call();
+    return (bench::time_of(threads) - start) / static_cast<double>(times);
+  };
+  std::vector<double> rate, share;
+  for (int i = 0; i < 51; ++i) {
+    const double took = seconds(rounded, n);
+    rate.push_back(x.flops() / took * 1e-9);
+    share.push_back(seconds(plain, m) / took);
+  }
+  const bool dot = xla::kernel::bfloat16_products() == xla::kernel::bfloat16_way::dot;
+  print(p, dot ? "float32, by dot" : "float32, by fma", threads, rate, share);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -102,4 +144,5 @@ int main(int argc, char** argv) {
   xla::set_num_threads(threads);
   for (const product& p : products) measure(p, threads, false);
   for (const product& p : streams) measure(p, threads, true);
+  for (const product& p : products) measure_rounded(p, threads);
 }

@@ -87,7 +87,8 @@ def show_rows(rows):
 
 
 def show_gemm(rows):
-    print("\nMatrix products: GFLOP/s and share of the peak, or the bandwidth, beside them")
+    print("\nMatrix products: GFLOP/s and share of the peak, or the bandwidth, beside them; rounded "
+          "to bfloat16, their speed as one of float32's")
     for r in rows:
         turned = "".join("t" if r[side] == "transposed" else "-" for side in "ab")
         print(f"  {r['where']:24}{r['m']:6.0f} x{r['n']:5.0f} x{r['k']:5.0f}  {turned}"
