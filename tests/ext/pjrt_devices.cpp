@@ -397,6 +397,39 @@ TEST_CASE("what one replica throws ends the call on all, and changes nothing", "
   CHECK(thrown(3, [&](std::size_t i) { train(i, 1); }) == std::vector<std::string>(3, "nothing"));
 }
 
+TEST_CASE("an index that replicas compute is looked at before the call, on all", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  auto f = xla::compile(
+      [](auto& x, auto& i) {
+        x += xla::all_reduce(x);
+        return index_select(x, 0, xla::all_reduce(i, "max")) + index_select(x, 0, i + 1);
+      },
+      {.engine = xla::pjrt("CPU")});
+  const auto call = [&](std::size_t replica, std::int64_t largest) {
+    auto x = test::numbers<float>({4, 2}, replica).to(xla::device());
+    auto i = xla::tensor<std::int64_t>({0, replica == 1 ? largest : 1}).to(xla::device());
+    const auto before = x.to_vector();
+    try {
+      return f(x, i).to_vector();
+    } catch (...) {
+      REPLICA_CHECK(x.to_vector() == before);
+      throw;
+    }
+  };
+  std::vector<floats> got(2);
+  CHECK(thrown(2, [&](std::size_t r) { got[r] = call(r, 2); }) ==
+        std::vector<std::string>(2, "nothing"));
+  const auto a = test::numbers<float>({4, 2}, 0), b = test::numbers<float>({4, 2}, 1);
+  const auto most = xla::tensor<std::int64_t>({0, 2}), one = xla::tensor<std::int64_t>({1, 2});
+  const auto x = a + (a + b);
+  CHECK(largest_difference(
+            got[0], (index_select(x, 0, most) + index_select(x, 0, one)).to_vector()) < 1e-6);
+  for (const std::int64_t wrong : {3, 4})  // behind the end by the second, by both
+    for (const std::string& said : thrown(2, [&](std::size_t r) { call(r, wrong); }))
+      CHECK_THAT(said, test::contains("4"));
+}
+
 TEST_CASE("replicas that run other programs, other sizes, or none are told so", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const on_engine xla("pjrt:CPU");

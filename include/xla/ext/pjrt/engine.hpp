@@ -78,10 +78,11 @@ class pjrt_engine final : public common_engine {
     const known* before;
   };
   const ext::pjrt::client& client_with(int devices) const {
-    const known* k = known_.load(std::memory_order_acquire);
-    if (k && k->devices == devices) return k->on;
+    const known* const last = known_.load(std::memory_order_acquire);
+    for (const known* k = last; k; k = k->before)
+      if (k->devices == devices) return k->on;
     const auto& on = ext::pjrt::client::of(device_, {.at_least = devices});
-    known* const now = new known{devices, on, k};
+    known* const now = new known{devices, on, last};
     while (!known_.compare_exchange_weak(now->before, now, std::memory_order_acq_rel)) {}
     return on;
   }

@@ -56,53 +56,53 @@ class mesh_part {
 class pjrt_partitions final : public pjrt_on_several {
  public:
   pjrt_partitions(const engine& by, const ext::pjrt::client& on, sized_program&& p)
-      : pjrt_on_several(by, on, std::move(p), false) {
-    for (const stablehlo_argument& a : written_.arguments)
+      : pjrt_on_several(by, on, std::move(p), false, 1) {
+    for (const stablehlo_argument& a : text_.written.arguments)
       if (a.output >= 0) p_.in_place[a.output] = true;
   }
 
   void run(const run_arguments& with) override {
     checks_.run(with, true);
-    if (results_.empty()) return;
-    const int devices = written_.partitions;
+    if (text_.results.empty()) return;
+    const int devices = text_.written.partitions;
     std::vector<ext::pjrt::buffer> held;
     std::vector<std::vector<device_buffer*>> in(static_cast<std::size_t>(devices)), out = in;
     std::vector<device_buffer* const*> ins;
     std::vector<device_buffer**> outs;
     for (int d = 0; d < devices; ++d) {
       const auto at = static_cast<std::size_t>(d);
-      for (int i = 0; i < arguments_.size(); ++i)
+      for (int i = 0; i < text_.arguments.size(); ++i)
         in[at].push_back(held.emplace_back(bring(i, with, d)).get());
-      out[at].resize(static_cast<std::size_t>(results_.size()));
+      out[at].resize(static_cast<std::size_t>(text_.results.size()));
       ins.push_back(in[at].data());
       outs.push_back(out[at].data());
     }
     executable_->execute_all(ins.data(), outs.data());
     for (int d = 0; d < devices; ++d)
-      for (int i = 0; i < results_.size(); ++i)
-        held.emplace_back(on_, outs[static_cast<std::size_t>(d)][i], results_[i], d);
-    for (int i = 0; i < results_.size(); ++i) keep(outs, i, *with.outputs[i]);
+      for (int i = 0; i < text_.results.size(); ++i)
+        held.emplace_back(on_, outs[static_cast<std::size_t>(d)][i], text_.results[i], d);
+    for (int i = 0; i < text_.results.size(); ++i) keep(outs, i, *with.outputs[i]);
   }
 
  private:
   ext::pjrt::buffer bring(int i, const run_arguments& with, int device) const {
-    const stablehlo_argument& a = written_.arguments[i];
+    const stablehlo_argument& a = text_.written.arguments[i];
     const argument_words words(a, with);
     const void* const from = home_of(a, with, words);
-    const mesh_part part = part_of(a.shared_out, arguments_[i], device);
-    const ext::pjrt::array_type type{arguments_[i].type, part.dims()};
-    if (type == arguments_[i]) return {on_, from, type, host_memory::copied, device};
+    const mesh_part part = part_of(a.shared_out, text_.arguments[i], device);
+    const ext::pjrt::array_type type{text_.arguments[i].type, part.dims()};
+    if (type == text_.arguments[i]) return {on_, from, type, host_memory::copied, device};
     std::vector<char> copy(type.bytes());
     part.take_out(from, copy.data());
     return {on_, copy.data(), type, host_memory::copied, device};
   }
   // Of what no axis cuts every device has the whole.
   void keep(const std::vector<device_buffer**>& from, int i, buffer& to) const {
-    for (int d = 0; d < written_.partitions; ++d) {
-      const mesh_part part = part_of(written_.places[i], results_[i], d);
-      const ext::pjrt::array_type type{results_[i].type, part.dims()};
+    for (int d = 0; d < text_.written.partitions; ++d) {
+      const mesh_part part = part_of(text_.written.places[i], text_.results[i], d);
+      const ext::pjrt::array_type type{text_.results[i].type, part.dims()};
       const device_buffer* const there = from[static_cast<std::size_t>(d)][i];
-      if (type == results_[i]) return on_.read(there, type, to.memory);
+      if (type == text_.results[i]) return on_.read(there, type, to.memory);
       std::vector<char> copy(type.bytes());
       on_.read(there, type, copy.data());
       part.put_in(copy.data(), to.memory);

@@ -21,25 +21,25 @@ namespace xla::detail {
 class pjrt_replicas final : public pjrt_on_several {
  public:
   pjrt_replicas(const engine& by, const ext::pjrt::client& on, sized_program&& p)
-      : pjrt_on_several(by, on, std::move(p), on.on_host()),
+      : pjrt_on_several(by, on, std::move(p), on.on_host(), world_now()),
         in_place_(on.on_host()),
         told_(whole_fingerprint_of(p_)) {
-    for (const stablehlo_argument& a : written_.arguments)
+    for (const stablehlo_argument& a : text_.written.arguments)
       if (in_place_ && a.is != role::room && a.output >= 0) p_.in_place[a.output] = true;
   }
 
   void run(const run_arguments& with) override {
     checks_.run(with, true);
-    if (results_.empty()) return;
+    if (text_.results.empty()) return;
     replica& here = *replica_now();
     std::vector<ext::pjrt::buffer> arguments, results;
-    share mine{executable_.get(), {}, std::vector<device_buffer*>(results_.size())};
-    for (int i = 0; i < arguments_.size(); ++i)
+    share mine{executable_.get(), {}, std::vector<device_buffer*>(text_.results.size())};
+    for (int i = 0; i < text_.arguments.size(); ++i)
       mine.in.push_back(arguments.emplace_back(bring(i, with, here.ordinal)).get());
     meet(here, mine);
-    for (int i = 0; i < results_.size(); ++i)
-      results.emplace_back(on_, mine.out[i], results_[i], here.ordinal);
-    for (int i = 0; i < results_.size(); ++i) keep(results[i], *with.outputs[i]);
+    for (int i = 0; i < text_.results.size(); ++i)
+      results.emplace_back(on_, mine.out[i], text_.results[i], here.ordinal);
+    for (int i = 0; i < text_.results.size(); ++i) keep(results[i], *with.outputs[i]);
   }
 
  private:
@@ -50,18 +50,18 @@ class pjrt_replicas final : public pjrt_on_several {
   };
 
   ext::pjrt::buffer bring(int i, const run_arguments& with, int device) const {
-    const stablehlo_argument& a = written_.arguments[i];
+    const stablehlo_argument& a = text_.written.arguments[i];
     const argument_words words(a, with);
     const void* from = home_of(a, with, words);
     const bool lent = in_place_ && from != words.words;
     auto keeps = lent ? host_memory::read_in_place : host_memory::copied;
     if (in_place_ && a.output >= 0) {
       void* const to = with.outputs[a.output]->memory;
-      if (a.is != role::room && to != from) std::memcpy(to, from, arguments_[i].bytes());
+      if (a.is != role::room && to != from) std::memcpy(to, from, text_.arguments[i].bytes());
       from = to;
       keeps = host_memory::written_in_place;
     }
-    return {on_, on_.put(from, arguments_[i], keeps, device), arguments_[i], device};
+    return {on_, on_.put(from, text_.arguments[i], keeps, device), text_.arguments[i], device};
   }
   void meet(replica& here, share& mine) const {
     fingerprint told = told_;

@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "xla/ext/pjrt/arguments.hpp"
-#include "xla/ext/pjrt/compile.hpp"
+#include "xla/ext/pjrt/call_memory.hpp"
 #include "xla/ext/pjrt/checks.hpp"
+#include "xla/ext/pjrt/compile.hpp"
 #include "xla/run/engine/common.hpp"
 
 namespace xla::detail {
@@ -30,21 +30,12 @@ class pjrt_on_several : public executable {
   using host_memory = ext::pjrt::host_memory;
   using role = stablehlo_argument::role;
 
-  pjrt_on_several(const engine& by, const ext::pjrt::client& on, sized_program&& p, bool in_place)
-      : executable(&by),
-        on_(on),
-        p_(std::move(p)),
-        checks_(by, p_),
-        written_(write_stablehlo(p_, in_place)) {
-    for (const stablehlo_argument& a : written_.arguments)
-      arguments_.push_back(pjrt_type_of(a.type));
-    for (int i = 0; i < p_.source.count.writes + p_.source.count.results; ++i) {
-      const int v = output_of(p_.source, i);
-      results_.push_back({ext::pjrt::element_of(p_.source.values[v].type), p_.shapes[v]});
-    }
-    if (!results_.empty())
-      executable_ = on.compile(written_.text,
-                               {.replicas = written_.replicas, .partitions = written_.partitions});
+  pjrt_on_several(const engine& by, const ext::pjrt::client& on, sized_program&& p, bool in_place,
+                  int replicas)
+      : executable(&by), on_(on), p_(std::move(p)), checks_(by, p_), text_(p_, in_place) {
+    if (!text_.results.empty())
+      executable_ = on.compile(text_.written.text,
+                               {.replicas = replicas, .partitions = text_.written.partitions});
   }
 
   /// Where the host has the elements of an argument; words has those of none.
@@ -58,8 +49,7 @@ class pjrt_on_several : public executable {
   const ext::pjrt::client& on_;
   sized_program p_;
   pjrt_checks checks_;
-  stablehlo_program written_;
-  list<ext::pjrt::array_type> arguments_, results_;
+  pjrt_text text_;
   std::shared_ptr<const ext::pjrt::executable> executable_;
 };
 

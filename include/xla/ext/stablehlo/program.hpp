@@ -35,8 +35,7 @@ struct stablehlo_argument {
 struct stablehlo_program {
   std::string text;
   list<stablehlo_argument> arguments;
-  int replicas = 1;       ///< that run it together
-  int partitions = 1;     ///< that share each of those
+  int partitions = 1;     ///< devices that share it
   list<sharding> places;  ///< per output: how those share it
 };
 
@@ -60,7 +59,7 @@ class program_writer {
     std::string text = module_text();
     list<sharding> places;
     for (int i = 0; i < outputs(); ++i) places.push_back(place_of_output(i));
-    return {std::move(text), std::move(arguments_), replicas_, mesh_.devices(), std::move(places)};
+    return {std::move(text), std::move(arguments_), mesh_.devices(), std::move(places)};
   }
 
  private:
@@ -149,7 +148,6 @@ class program_writer {
     each_input(
         n, [this](int in) -> const node& { return at(in); },
         [&](int in) { inputs.push_back(values_[in][0]); });
-    if (n.op->alone_is_input) replicas_ = p_.world;
     lines_.begin(v);
     values_[v] = form.write(lines_, form_call(p_, v, std::move(inputs), draws_.data()));
   }
@@ -210,7 +208,6 @@ class program_writer {
   list<value> draws_;
   list<list<value>> values_;  // per value of the program: what its node made
   list<char> wanted_;
-  int replicas_ = 1;
   sharding mesh_;  // with no axis cut
 };
 
