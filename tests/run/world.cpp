@@ -119,6 +119,40 @@ TEST_CASE("an exception of one replica ends the world") {
   }
 }
 
+TEST_CASE("one replica runs a program for all, with what each has brought") {
+  for (const bool fails : {false, true}) {
+    const auto w = open_world(4);
+    CHECK(w->at(0).shares_memory());
+    std::vector<std::vector<int>> seen(4);
+    const auto thrown = test::on_replicas(*w, [&](replica& r) {
+      for (int turn = 0; turn < 50; ++turn) {
+        int mine = 10 * turn + r.ordinal;
+        const exchange_piece piece{.out = &mine, .count = 1};
+        exchange e;
+        e.what = kind::program;
+        e.pieces = &piece;
+        e.piece_count = 1;
+        e.run = fails ? [](void* const*, int) { throw std::runtime_error("no more paper"); }
+                      : [](void* const* shares, int replicas) {
+                          int sum = 0;
+                          for (int i = 0; i < replicas; ++i) sum += *static_cast<int*>(shares[i]);
+                          for (int i = 0; i < replicas; ++i) *static_cast<int*>(shares[i]) = sum;
+                        };
+        r.run(e);
+        seen[static_cast<std::size_t>(r.ordinal)].push_back(mine);
+      }
+    });
+    for (const std::exception_ptr& e : thrown)
+      if (fails) CHECK_THAT(test::sentence(e), test::contains("no more paper"));
+      else CHECK(test::sentence(e) == "");
+    for (const std::vector<int>& one : seen) {
+      REQUIRE(one.size() == (fails ? 0 : 50));
+      for (std::size_t turn = 0; turn < one.size(); ++turn)
+        CHECK(one[turn] == 40 * static_cast<int>(turn) + 6);
+    }
+  }
+}
+
 TEST_CASE("replicas that do not the same are told") {
   const auto said = [](const std::function<void(exchange&, int)>& change) {
     const auto w = open_world(3);
