@@ -377,7 +377,7 @@ TEST_CASE("gradients of a compiled function's result, and of a function with its
   CHECK(grads(true, times).difference(want) != "");
   CHECK(grads(true, xla::compile(autocast(times))).difference(want) == "");
   CHECK(grads(false, xla::compile(autocast(times))).difference(want) == "");
-  constexpr auto own = xla::custom_gradient(
+  static constexpr auto own = xla::custom_gradient(
       [](const Tensor<float, 2>& a, const Tensor<float, 2>& b) {
         return xla::save_for_backward(matmul(a, b), a, b);
       },
@@ -385,9 +385,17 @@ TEST_CASE("gradients of a compiled function's result, and of a function with its
         const auto& [a, b] = saved;
         return std::tuple(matmul(d, transpose(b)), matmul(transpose(a), d));
       });
-  constexpr auto by_own = [own](const auto& a, const auto& b) { return own(a, b); };
+  constexpr auto by_own = [](const auto& a, const auto& b) { return own(a, b); };
   CHECK(grads(true, autocast(by_own)).difference(want) == "");
   CHECK(grads(false, autocast(by_own)).difference(want) == "");
+  CHECK(grads(false, xla::compile(autocast(by_own))).difference(want) == "");
+  test::check_modes(
+      [](auto& x, auto& y) {
+        const auto z = autocast(x, [&] { return own(x, y); });
+        test::weighted_sum(z).backward();
+        return z;
+      },
+      test::parameter(a), test::parameter(b));
 }
 
 TEST_CASE("precision is seen: in graphs, profiles, counters") {
