@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention <threads>: attention by itself, forward and with all gradients, against the peak of the
-// multiply-adds measured before and after each, and the memory it needs beside arguments and
-// results.
+// attention <threads>: answers `run <way> <batch> <heads> <kv_heads> <sequence> <width> <causal>`
+// with the nanoseconds of attention as a compiled function, forward or with all gradients, the peak
+// of the multiply-adds beside it, and the most memory that it took beside its arguments; see
+// attention.py, and heap.cpp, which is loaded before.
 
+#include <cmath>
 #include <cstdlib>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <tuple>
 
 #include <xla/xla.hpp>
 
-#include "measure.hpp"
+#include "heap.hpp"
+#include "numbers.hpp"
 #include "peak.hpp"
 
 namespace {
@@ -23,81 +30,96 @@ constexpr void for_all(auto& x, auto f) {
   f(x.v);
 }
 
-constexpr auto forward = [](auto& x) { return xla::scaled_dot_product_attention(x.q, x.k, x.v); };
-constexpr auto forward_causal = [](auto& x) {
-  return xla::scaled_dot_product_attention(x.q, x.k, x.v, {.causal = true});
+template <bool Causal>
+constexpr auto forward = [](auto& x) {
+  return xla::scaled_dot_product_attention(x.q.detach(), x.k.detach(), x.v.detach(),
+                                           {.causal = Causal});
 };
+template <bool Causal>
 constexpr auto gradients = [](auto& x, auto& g) {
   for_all(x, [](auto& p) { p.zero_grad(); });
-  xla::sum(xla::scaled_dot_product_attention(x.q, x.k, x.v) * g).backward();
-};
-constexpr auto gradients_causal = [](auto& x, auto& g) {
-  for_all(x, [](auto& p) { p.zero_grad(); });
-  xla::sum(xla::scaled_dot_product_attention(x.q, x.k, x.v, {.causal = true}) * g).backward();
+  auto y = xla::scaled_dot_product_attention(x.q, x.k, x.v, {.causal = Causal});
+  xla::sum(y * g).backward();
+  return y;
 };
 
-struct size {
-  const char* where;
-  std::int64_t batch, heads, sequence, width;
+struct sizes {
+  std::int64_t batch = 0, heads = 0, kv_heads = 0, sequence = 0, width = 0;
 };
-constexpr size sizes[] = {{"decoder char", 12, 4, 64, 32},
-                          {"decoder small", 4, 8, 128, 64},
-                          {"longer", 2, 8, 512, 64},
-                          {"long", 1, 8, 2048, 64}};
 
-/// products: matrix products of queries x keys x width that the arithmetic needs, whatever is
-/// hidden or computed again.
-template <class Step, class... A>
-void measure(const size& s, const char* pass, bool causal, int products, int threads, Step&& step,
-             A&... arguments) {
-  const auto call = [&] { step(arguments...); };
-  const double scores = static_cast<double>(s.batch * s.heads * s.sequence * s.sequence);
-  const double flops = 2.0 * products * scores * static_cast<double>(s.width);
-  const std::int64_t n = bench::calls_for(call, 1e-2);
-  std::vector<double> rate, share;
-  for (int i = 0; i < 15; ++i) {
-    const double before = bench::fma_peak(threads), seconds = bench::seconds_per_call(call, n);
-    rate.push_back(flops / seconds * 1e-9);
-    share.push_back(rate.back() / (0.5 * (before + bench::fma_peak(threads))));
-  }
-  bench::record{"attention"}
-      .add("where", s.where)
-      .add("batch", static_cast<double>(s.batch))
-      .add("heads", static_cast<double>(s.heads))
-      .add("sequence", static_cast<double>(s.sequence))
-      .add("width", static_cast<double>(s.width))
-      .add("pass", pass)
-      .add("mask", causal ? "causal" : "none")
-      .add("threads", threads)
-      .add("gflops", bench::spread_of(rate))
-      .add("share", bench::spread_of(share))
-      .add("score_bytes", 4 * scores)
-      .add("arena_bytes", static_cast<double>(step.memory_analysis(arguments...).arena))
-      .print();
+xla::Tensor<float, 4> drawn(std::uint32_t stream, const sizes& s, std::int64_t heads) {
+  std::vector<float> v(static_cast<std::size_t>(s.batch * heads * s.sequence * s.width));
+  for (std::size_t i = 0; i < v.size(); ++i)
+    v[i] = 2 * (bench::uniform(stream, static_cast<std::int64_t>(i)) - 0.5f);
+  return xla::from_blob(v.data(), {s.batch, heads, s.sequence, s.width});
 }
 
-template <class F, class G>
-void measure(const size& s, bool causal, int threads, F f, G g) {
+/// What all contestants must agree on.
+double size_of(const xla::Tensor<float, 4>& x) {
+  double sum = 0;
+  for (const float f : x.to_vector()) sum += std::abs(f);
+  return sum;
+}
+
+template <class Step, class... A>
+void answer(const bench::heap& heap, int threads, Step&& step, auto&& sum, A&... arguments) {
+  const long long before = heap.live();
+  heap.forget();
+  step(arguments...);
+  const long long most = heap.most() - before;
+  double least = 1e9;
+  const double peak = bench::fma_peak(threads), until = bench::now() + 0.1;
+  for (int i = 0; i < 3 || bench::now() < until; ++i) {
+    const double start = bench::time_of(threads);
+    const auto y = step(arguments...);
+    bench::touch(y.data());
+    least = std::min(least, bench::time_of(threads) - start);
+  }
+  std::cout.precision(9);
+  std::cout << R"({"ns": )" << 1e9 * least << R"(, "sum": )" << sum(step(arguments...))
+            << R"(, "bytes": )" << most << R"(, "peak": )"
+            << std::max(peak, bench::fma_peak(threads)) << "}" << std::endl;
+}
+
+template <bool Causal>
+void run(const bench::heap& heap, int threads, bool all, const sizes& s) {
   Heads x;
-  const auto numbers = [&] { return xla::randn<float>({s.batch, s.heads, s.sequence, s.width}); };
+  std::uint32_t stream = 1;
   for_all(x, [&](auto& p) {
-    p = xla::Parameter<float, 4>::like(numbers());
-    p.copy_(numbers());
+    const auto numbers = drawn(stream, s, stream == 1 ? s.heads : s.kv_heads);
+    ++stream;
+    p = xla::Parameter<float, 4>::like(numbers);
+    p.copy_(numbers);
   });
-  const auto gradient = numbers();
-  measure(s, "forward", causal, 2, threads, xla::compile(f, {.name = "attention"}), x);
-  measure(s, "with gradients", causal, 6, threads, xla::compile(g, {.name = "attention_gradients"}),
-          x, gradient);
+  const auto g = drawn(4, s, s.heads);
+  if (!all) {
+    answer(heap, threads, xla::compile(forward<Causal>, {.name = "attention"}),
+           [](const auto& y) { return size_of(y); }, x);
+    return;
+  }
+  const auto sum = [&](const auto& y) {
+    return size_of(y) + size_of(x.q.grad()) + size_of(x.k.grad()) + size_of(x.v.grad());
+  };
+  answer(heap, threads, xla::compile(gradients<Causal>, {.name = "attention_gradients"}), sum, x,
+         g);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
+  const bench::heap heap;
   xla::set_num_threads(threads);
   xla::eager_mode(true);
-  for (const size& s : sizes) {
-    measure(s, false, threads, forward, gradients);
-    measure(s, true, threads, forward_causal, gradients_causal);
+  std::cout << R"({"ready": "xla"})" << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words{line};
+    std::string command;
+    sizes s;
+    bool all = false, causal = false;
+    words >> command >> all >> s.batch >> s.heads >> s.kv_heads >> s.sequence >> s.width >> causal;
+    if (!words || command != "run") break;
+    if (causal) run<true>(heap, threads, all, s);
+    else run<false>(heap, threads, all, s);
   }
 }

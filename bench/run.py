@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 
+import attention
 import build
 import capture
 import compare
@@ -112,16 +113,6 @@ def show_epilogue(rows):
           f"(most {most:.1%}: {where}, {what}, {threads:.0f} thread(s))")
 
 
-def show_attention(rows):
-    print("\nAttention: GFLOP/s of its products as they are without a mask, share of the peak, and "
-          "memory beside arguments and results")
-    for r in rows:
-        size = f"{r['batch']:.0f} x {r['heads']:.0f} x {r['sequence']:.0f} x {r['width']:.0f}"
-        print(f"  {r['where']:15}{size:18}{r['pass']:16}{r['mask']:8}{r['threads']:2.0f} thread(s)"
-              f"{r['gflops'][1]:9.1f}{r['share'][1]:6.0%}  ({r['share'][0]:.0%}-{r['share'][2]:.0%})"
-              f"{r['arena_bytes'] / 1e6:9.2f} MB, scores {r['score_bytes'] / 1e6:.2f}")
-
-
 def show_binary(path):
     """What train_decoder weighs: four models, each eager, traced and compiled."""
     sizes = subprocess.run(["size", path], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -135,9 +126,11 @@ def show_binary(path):
 SHOW = {"overhead": show_overhead, "specialise": show_specialise, "traced": show_traced,
         "fused": show_fused, "rows": show_rows}
 # Run once for each number of threads.
-SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue, "attention": show_attention}
-PARTS = (*compare.CONTESTS, "binary", "build", "capture", "conv", "engines", "memory", "models", "replicas",
-         *SHOW, *SHOW_THREADS)
+SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue}
+# The same, in turn with peers.
+TURNS = {"attention": attention, "conv": conv}
+PARTS = (*compare.CONTESTS, "binary", "build", "capture", "engines", "memory", "models", "replicas",
+         *SHOW, *SHOW_THREADS, *TURNS)
 
 
 def main():
@@ -184,11 +177,11 @@ def main():
                 capture.show(result)
             write("capture.svg", plot.capture(results[part], capture.beyond, capture.BLOCKS,
                                               capture.LEVELS[0]))
-        elif part == "conv":
+        elif part in TURNS:
             results[part] = []
             for n in threads:
-                rows = conv.measure(options.programs, options.peers, n)
-                conv.show(rows)
+                rows = TURNS[part].measure(options.programs, options.peers, n)
+                TURNS[part].show(rows)
                 results[part] += rows
         elif part == "engines":
             results[part] = engines.measure(options.programs, options.peers, threads,

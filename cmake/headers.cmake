@@ -53,6 +53,7 @@ set(XLA_HEADERS
   xla/op/abs.hpp
   xla/op/argmax.hpp
   xla/op/arithmetic.hpp
+  xla/op/attention.hpp
   xla/op/avg_pool.hpp
   xla/op/cast.hpp
   xla/op/check_index.hpp
@@ -65,6 +66,8 @@ set(XLA_HEADERS
   xla/op/derived/activation.hpp
   xla/op/derived/any_all.hpp
   xla/op/derived/attention.hpp
+  xla/op/derived/attention_gradient.hpp
+  xla/op/derived/attention_weights.hpp
   xla/op/derived/batch_norm.hpp
   xla/op/derived/convolution.hpp
   xla/op/derived/cross_entropy.hpp
@@ -121,6 +124,7 @@ set(XLA_HEADERS
   xla/op/minmax.hpp
   xla/op/multinomial.hpp
   xla/op/nonzero.hpp
+  xla/op/own_gradient.hpp
   xla/op/own_shard.hpp
   xla/op/op.hpp
   xla/op/permute.hpp
@@ -175,6 +179,10 @@ set(XLA_HEADERS
   xla/transform/simplify.hpp
   xla/transform/twins.hpp
   xla/transform/verify.hpp
+  xla/kernel/attention.hpp
+  xla/kernel/attention_block.hpp
+  xla/kernel/attention_call.hpp
+  xla/kernel/attention_gradient.hpp
   xla/kernel/block_sum.hpp
   xla/kernel/caches.hpp
   xla/kernel/call.hpp
@@ -228,6 +236,7 @@ set(XLA_HEADERS
   xla/kernel/map.hpp
   xla/kernel/math.hpp
   xla/kernel/math_table.hpp
+  xla/kernel/op/attention.hpp
   xla/kernel/op/collectives.hpp
   xla/kernel/op/convolution.hpp
   xla/kernel/op/embedding.hpp
@@ -522,6 +531,7 @@ set(XLA_EXT_HEADERS
   xla/ext/stablehlo.hpp
   xla/ext/stablehlo/better.hpp
   xla/ext/stablehlo/form.hpp
+  xla/ext/stablehlo/forms_attention.hpp
   xla/ext/stablehlo/forms_collectives.hpp
   xla/ext/stablehlo/forms_convolution.hpp
   xla/ext/stablehlo/forms_gather.hpp

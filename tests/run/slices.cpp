@@ -16,15 +16,30 @@ namespace {
 
 using threads = test::restore_threads;
 
+/// Attention as it is composed of other ops: what runs slice by slice.
+constexpr auto attention(const auto& q, const auto& k, const auto& v,
+                         const xla::AttentionOptions& options = {}) {
+  return xla::detail::attend(q, k, v, xla::detail::nobody,
+                             xla::detail::weigh_all<float>{options});
+}
+template <class B, int M>
+constexpr auto attention(const auto& q, const auto& k, const auto& v,
+                         const xla::Tensor<B, M>& mask) {
+  const xla::AttentionOptions options;
+  return xla::detail::attend(
+      q, k, v, xla::detail::nobody,
+      xla::detail::weigh_masked<float, B, M>{mask, options, xla::detail::nobody});
+}
+
 /// The gradients of attention whose result other steps take apart before it is used, as layers do.
 template <bool Causal>
 constexpr auto attend = [](auto& q, auto& k, auto& v) {
-  auto y = xla::scaled_dot_product_attention(q, k, v, {.causal = Causal});
+  auto y = attention(q, k, v, {.causal = Causal});
   xla::sum(xla::tanh(xla::transpose(y, 1, 2))).backward();
   return y;
 };
 constexpr auto attend_masked = [](auto& q, auto& k, auto& v, auto& mask) {
-  auto y = xla::scaled_dot_product_attention(q, k, v, mask);
+  auto y = attention(q, k, v, mask);
   xla::sum(xla::tanh(xla::transpose(y, 1, 2))).backward();
   return y;
 };
@@ -38,12 +53,12 @@ constexpr auto attend_shown = [](auto& q, auto& k, auto& v, auto& shown) {
   return attend_masked(q, k, v, mask);
 };
 constexpr auto attend_dropping = [](auto& q, auto& k, auto& v) {
-  auto y = xla::scaled_dot_product_attention(q, k, v, {.dropout_p = 0.25, .training = true});
+  auto y = attention(q, k, v, {.dropout_p = 0.25, .training = true});
   xla::sum(xla::tanh(xla::transpose(y, 1, 2))).backward();
   return y;
 };
 constexpr auto only_forward = [](auto& q, auto& k, auto& v) {
-  return xla::scaled_dot_product_attention(q, k, v);
+  return attention(q, k, v);
 };
 
 /// Queries, keys and values of (batch, heads, length, width), gradients wanted.
@@ -77,7 +92,7 @@ struct Layers {
       const auto heads = [&](const auto& y) {
         return xla::transpose(xla::reshape(y, {x.size(0), x.size(1), 4, 16}), 1, 2);
       };
-      const auto y = xla::scaled_dot_product_attention(heads(q(x)), heads(k(x)), heads(v(x)),
+      const auto y = attention(heads(q(x)), heads(k(x)), heads(v(x)),
                                                        {.causal = true});
       return x + xla::reshape(xla::transpose(y, 1, 2), {x.size(0), x.size(1), 64});
     }
@@ -203,6 +218,22 @@ TEST_CASE("between forward and backward nothing grows with the square of the len
   }
 }
 
+TEST_CASE("attention by kernels of its own needs no memory for scores, in no mode") {
+  const xla::eager_mode_guard eager;
+  constexpr auto step = [](auto& q, auto& k, auto& v) {
+    auto y = xla::scaled_dot_product_attention(q, k, v, {.causal = true});
+    xla::sum(xla::tanh(y)).backward();
+    return y;
+  };
+  const auto arena = [&](std::int64_t length) {
+    inputs x(1, 4, 2, length, length, 16);
+    auto f = xla::compile(step);
+    return f.memory_analysis(x.q, x.k, x.v).arena;
+  };
+  CHECK(arena(512) <= 2 * arena(256) + 1024);
+  CHECK(arena(512) < 512 * 512);  // a quarter of the scores of one head
+}
+
 TEST_CASE("scores that are computed again are those of eager mode") {
   for (std::int64_t length : {1, 17, 33, 64}) {
     for (int n : {1, 2}) {
@@ -281,7 +312,7 @@ TEST_CASE("an index out of range changes nothing, slice by slice or not") {
   const threads two(2);
   inputs x(2, 2, 2, 40, 40, 16);
   auto f = xla::compile([](auto& q, auto& k, auto& v, auto& at, auto& kept) {
-    auto y = xla::scaled_dot_product_attention(q, k, v);
+    auto y = attention(q, k, v);
     auto picked = xla::index_select(y, 2, at);
     kept.copy_(xla::index_select(xla::matmul(picked, xla::transpose(k)), 3, at));
     return xla::sum(y);

@@ -5,6 +5,7 @@ namespace xla::kernel::detail {
 
 /// Minimax polynomials (Remez's algorithm in 60 digits, then rounded), lowest power first:
 ///   expm1: (exp(x) - 1 - x) / x^2          of x in [-ln2 / 2, ln2 / 2]
+///   exp2:  2^x                             of x in [-1/2, 1/2], exact at 0
 ///   log:   (log(1 + x) - x + x^2 / 2) / x^3  of x in [-1/4, 1/2]
 ///   erf:   erf(x) / x - 1                  of x^2 in [0, 1]
 ///   erfc:  (1 + 2 z) exp(z^2) erfc(z)      of (z - center) / (z + center), z from 0 to where
@@ -23,6 +24,8 @@ struct math_table<float> {
   static constexpr float exp_low = -87.3365448f, exp_high = 88.9f, tiny = 1e-9f;
   static constexpr float expm1[] = {0.5f,           0.166666657f,   0.0416663364f,
                                     0.00833339524f, 0.00139426987f, 0.000198456299f};
+  static constexpr float exp2[] = {1.f,           0.6931472f,    0.24022648f,   0.055503324f,
+                                   0.009618437f,  0.0013398874f, 0.00015353362f};
   static constexpr float log[] = {0.333334506f, -0.250000954f, 0.199908614f, -0.16647312f,
                                   0.144783929f, -0.131611899f, 0.104630239f, -0.0450748652f};
   static constexpr float erf[] = {0.128379166f,   -0.37612626f,     0.112835854f,   -0.0268538147f,

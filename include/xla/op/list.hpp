@@ -7,6 +7,7 @@
 #include "xla/op/abs.hpp"
 #include "xla/op/argmax.hpp"
 #include "xla/op/arithmetic.hpp"
+#include "xla/op/attention.hpp"
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/check_index.hpp"
@@ -64,6 +65,8 @@
   X(xla::op::mul, numbers) \
   X(xla::op::div, numbers) \
   X(xla::op::neg, numbers) \
+  X(xla::op::attention, fractions) \
+  X(xla::op::attention_gradient, fractions) \
   X(xla::op::avg_pool, fractions) \
   X(xla::op::avg_pool_spread, fractions) \
   X(xla::op::cast, conversions) \

@@ -3,6 +3,7 @@
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
+#include "support/threads.hpp"
 
 using test::check_equal;
 using test::numbers;
@@ -46,7 +47,99 @@ constexpr auto causal = [](auto, auto, std::int64_t query, std::int64_t key) {
   return key <= query;
 };
 
+/// Attention as it is composed of other ops.
+template <class T>
+constexpr auto composed(const auto& q, const auto& k, const auto& v,
+                        const xla::AttentionOptions& options) {
+  return xla::detail::attend(q, k, v, xla::detail::nobody, xla::detail::weigh_all<T>{options});
+}
+template <class T, class B, int M>
+constexpr auto composed(const auto& q, const auto& k, const auto& v, const xla::Tensor<B, M>& mask,
+                        const xla::AttentionOptions& options) {
+  return xla::detail::attend(q, k, v, xla::detail::nobody,
+                             xla::detail::weigh_masked<T, B, M>{mask, options, xla::detail::nobody});
+}
+
+struct lengths {
+  std::int64_t batch, heads, kv_heads, queries, keys, width, out;
+};
+/// One query, one key, a few queries, several blocks of either, key heads whose keys are shared
+/// among threads.
+constexpr lengths awkward[] = {{1, 1, 1, 1, 1, 1, 1},   {2, 4, 2, 1, 33, 7, 5},
+                               {2, 2, 2, 5, 1, 3, 4},   {1, 6, 2, 17, 33, 20, 9},
+                               {1, 2, 1, 33, 17, 16, 1}, {2, 3, 3, 3, 130, 8, 8},
+                               {1, 2, 2, 101, 203, 5, 33}, {1, 2, 1, 60, 1100, 8, 8}};
+
+/// The result and the gradients of f(q, k, v, mask...), one after the other.
+template <class T, class F>
+std::vector<T> with_gradients(const lengths& s, F f, const auto&... mask) {
+  const auto q = test::parameter(numbers<T>({s.batch, s.heads, s.queries, s.width}, 1)),
+             k = test::parameter(numbers<T>({s.batch, s.kv_heads, s.keys, s.width}, 2)),
+             v = test::parameter(numbers<T>({s.batch, s.kv_heads, s.keys, s.out}, 3));
+  const auto y = f(q, k, v, mask...);
+  sum(y * numbers<T>({s.batch, s.heads, s.queries, s.out}, 4)).backward();
+  std::vector<T> all = y.to_vector();
+  const auto add = [&](const auto& p) {
+    const auto g = p.grad().to_vector();
+    all.insert(all.end(), g.begin(), g.end());
+  };
+  (add(q), add(k), add(v));
+  if constexpr (sizeof...(mask) == 1)
+    if ((mask.requires_grad() || ...)) (add(mask), ...);
+  return all;
+}
+template <class T>
+void check_near(const std::vector<T>& is, const std::vector<T>& wanted) {
+  REQUIRE(is.size() == wanted.size());
+  const double tolerance = std::is_same_v<T, float> ? 2e-5 : 1e-13;
+  double most = 1, off = 0;
+  bool numbers = true;
+  for (std::size_t i = 0; i < is.size(); ++i) {
+    most = std::max(most, std::abs(double(wanted[i])));
+    off = std::max(off, std::abs(double(is[i]) - double(wanted[i])));
+    numbers &= is[i] == is[i];
+  }
+  CHECK(numbers);
+  CHECK(off <= tolerance * most);
+}
+
 }  // namespace
+
+TEMPLATE_TEST_CASE("attention by its own kernels and as other ops compose it", "", float, double) {
+  using T = TestType;
+  const xla::eager_mode_guard eager;
+  for (const lengths& s : awkward)
+    for (const bool causal : {false, true}) {
+      CAPTURE(s.queries, s.keys, causal);
+      const auto whole = [&](auto&... x) {
+        return scaled_dot_product_attention(x..., {.causal = causal});
+      };
+      const auto parts = [&](auto&... x) { return composed<T>(x..., {.causal = causal}); };
+      const auto check = [&](const auto&... mask) {
+        check_near(with_gradients<T>(s, whole, mask...), with_gradients<T>(s, parts, mask...));
+      };
+      check();
+      // Of the first also queries that see nothing.
+      const auto shown = numbers<T>({s.queries, s.keys}, 5) > T(1);
+      check(shown);
+      check(numbers<T>({s.batch, 1, 1, s.keys}, 6) > T(-1));
+      check(numbers<T>({s.batch, s.heads, s.queries, s.keys}, 7) > T(0));
+      check(numbers<T>({1, 1, s.queries, s.keys}, 8));
+      auto added = xla::Parameter<T, 4>::like(numbers<T>({1, s.heads, s.queries, 1}, 9));
+      added.copy_(numbers<T>({1, s.heads, s.queries, 1}, 9));
+      auto each = xla::Parameter<T, 2>::like(numbers<T>({s.queries, s.keys}, 9));
+      each.copy_(where(shown, numbers<T>({s.queries, s.keys}, 9),
+                       -std::numeric_limits<T>::infinity()));
+      for (int way = 0; way < 2; ++way) {
+        const auto both = [&](auto f) {
+          added.zero_grad();
+          each.zero_grad();
+          return way == 0 ? with_gradients<T>(s, f, added) : with_gradients<T>(s, f, each);
+        };
+        check_near(both(whole), both(parts));
+      }
+    }
+}
 
 TEMPLATE_TEST_CASE("attention, full and causal, heads that share keys or not", "", float, double) {
   using T = TestType;
@@ -144,6 +237,88 @@ TEST_CASE("attention is the same in every mode, and its gradients are") {
                       test::parameter(numbers<float>({2, 2, n, 6}, 2)),
                       test::parameter(numbers<float>({2, 2, n, 6}, 3)),
                       numbers<float>({2, n}, 4) > 0);
+}
+
+TEST_CASE("masks of every kind are the same in every mode, and the gradients under them") {
+  auto all = [](auto& q, auto& k, auto& v, auto& shown, auto& added) {
+    auto y = scaled_dot_product_attention(q, k, v, shown);
+    auto z = scaled_dot_product_attention(q, k, v, added, {.causal = true});
+    sum(y * y + z * y).backward();
+    return std::tuple(y, z);
+  };
+  auto some = [](auto& q, auto& k, auto& v, auto& present, auto& added) {
+    auto y = scaled_dot_product_attention(q, k, v, unsqueeze(unsqueeze(present, 1), 1));
+    auto z = scaled_dot_product_attention(q, k, v, added, {.causal = true});
+    sum(y * y + z * y).backward();
+    return std::tuple(y, z);
+  };
+  struct sizes {
+    std::int64_t queries, keys;
+  };
+  for (const auto [queries, keys] : {sizes{1, 5}, {17, 33}, {60, 140}}) {
+    const auto q = test::parameter(numbers<float>({2, 4, queries, 6}, 1)),
+               k = test::parameter(numbers<float>({2, 2, keys, 6}, 2)),
+               v = test::parameter(numbers<float>({2, 2, keys, 6}, 3));
+    test::check_modes(all, q, k, v, numbers<float>({queries, keys}, 4) > 1,
+                      numbers<float>({2, 4, queries, keys}, 5));
+    test::check_modes(some, q, k, v, numbers<float>({2, keys}, 4) > 0,
+                      test::parameter(numbers<float>({queries, keys}, 5)));
+  }
+}
+
+TEST_CASE("attention has the same bits for any number of threads") {
+  const xla::eager_mode_guard eager;
+  for (const lengths& s : awkward) {
+    const auto f = [&](auto&... x) { return scaled_dot_product_attention(x..., {.causal = true}); };
+    std::vector<float> one;
+    for (int n : {1, 2, 3}) {
+      const test::restore_threads some(n);
+      const auto now = with_gradients<float>(s, f);
+      if (n == 1) one = now;
+      CHECK(now == one);
+    }
+  }
+}
+
+TEST_CASE("sizes that attention cannot bring together are told") {
+  const xla::eager_mode_guard eager;
+  const auto q = numbers<float>({2, 4, 3, 6}), k = numbers<float>({2, 4, 5, 6});
+  const auto refused = [](auto f, const char* sentence) {
+    CHECK_THROWS_AS(f(), xla::shape_error);
+    CHECK_THROWS_WITH(f(), test::contains(sentence));
+  };
+  refused([&] { scaled_dot_product_attention(q, k, numbers<float>({2, 4, 4, 6})); },
+          "(2, 4, 4, 6) differ in the number of keys and values");
+  refused([&] { scaled_dot_product_attention(q, numbers<float>({2, 4, 5, 8}), k); },
+          "differ in the width of queries and keys");
+  refused([&] { scaled_dot_product_attention(q, numbers<float>({1, 4, 5, 6}), k); },
+          "differ in their batch");
+  refused([&] { scaled_dot_product_attention(q, k, numbers<float>({2, 2, 5, 6})); },
+          "differ in the heads of keys and values");
+  refused([&] { scaled_dot_product_attention(q, k, k, xla::ones<bool>({3, 4})); },
+          "a mask of (1, 1, 3, 4) does not broadcast to scores of (2, 4, 3, 5)");
+}
+
+TEST_CASE("second gradients of attention") {
+  const auto twice = [](auto f) {
+    return [f](auto& a, auto& b, auto& c) {
+      const auto y = f(a, b, c);
+      const auto [x, z, w] = grad(sum(y * y), std::tie(a, b, c), {.create_graph = true});
+      return xla::cat({flatten(x), flatten(z), flatten(w)});
+    };
+  };
+  const auto q = numbers<double>({1, 4, 3, 2}, 1), k = numbers<double>({1, 2, 4, 2}, 2),
+             v = numbers<double>({1, 2, 4, 3}, 3);
+  test::check_gradient(twice([](auto&... x) {
+                         return scaled_dot_product_attention(x..., {.causal = true});
+                       }),
+                       q, k, v);
+  test::check_gradient(twice([](auto&... x) {
+                         return scaled_dot_product_attention(
+                             x..., xla::arange<double>(4) >
+                                       xla::unsqueeze(xla::arange<double>(3), 1));
+                       }),
+                       q, k, v);
 }
 
 TEST_CASE("gradients of attention") {

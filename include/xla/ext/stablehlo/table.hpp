@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "xla/ext/stablehlo/form.hpp"
+#include "xla/ext/stablehlo/forms_attention.hpp"
 #include "xla/ext/stablehlo/forms_collectives.hpp"
 #include "xla/ext/stablehlo/forms_convolution.hpp"
 #include "xla/ext/stablehlo/forms_gather.hpp"

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <limits>
-
+#include "xla/op/derived/attention_gradient.hpp"
+#include "xla/op/derived/attention_weights.hpp"
 #include "xla/op/derived/dropout.hpp"
-#include "xla/op/derived/softmax.hpp"
-#include "xla/op/logical.hpp"
-#include "xla/op/matmul.hpp"
-#include "xla/op/root.hpp"
-#include "xla/op/slice.hpp"
-#include "xla/op/where.hpp"
 
 namespace xla {
 
@@ -22,36 +16,20 @@ struct AttentionOptions {
 
 namespace detail {
 
-/// softmax over the last axis, along which -infinity is not seen; a row without anything else is 0.
-template <class T, int R>
-constexpr Tensor<T, R> shown_softmax(const Tensor<T, R>& shown) {
-  constexpr T hidden = -std::numeric_limits<T>::infinity();
-  const auto top = max(shown, {-1}, keepdim).detach();
-  const auto e = exp(shown - where(top == hidden, 0, top));
-  const auto total = sum(e, {-1}, keepdim);
-  return e / where(total == 0, 1, total);
-}
-/// The same of what the mask shows.
-template <class T, int R, int M>
-constexpr Tensor<T, R> masked_softmax(const Tensor<T, R>& x, const Tensor<bool, M>& mask,
-                                      caller who) {
-  return shown_softmax(where(mask, x, -std::numeric_limits<T>::infinity(), who));
-}
-
-/// Which keys (second) each query (first) sees: those not behind its position.
+/// Whether heads share key heads evenly and have elements; else it is refused.
 template <class T>
-constexpr Tensor<bool, 2> causal_mask(const Tensor<T, 1>& positions, Size keys) {
-  return unsqueeze(positions, 1) >= arange<T>(keys);
-}
-template <class T>
-constexpr Tensor<bool, 2> causal_mask(Size queries, Size keys) {
-  return causal_mask(arange<T>(queries), keys);
-}
-/// softmax of scores (…, queries, keys) over what the mask shows: at least one key for each query.
-template <class T>
-constexpr Tensor<T, 5> causal_softmax(const Tensor<T, 5>& scores, const Tensor<bool, 2>& mask) {
-  constexpr T hidden = -std::numeric_limits<T>::infinity();
-  return softmax(where(mask, scores, hidden));
+constexpr bool heads_fit(const Tensor<T, 4>& q, const Tensor<T, 4>& k, caller who) {
+  const Size heads = q.size(1), kv_heads = k.size(1);
+  const size_scope scope{q.table() ? q.table() : k.table(), {"scaled_dot_product_attention", who}};
+  scope.nonzero(q.size(3).extent(), "scaled_dot_product_attention: heads have no elements");
+  scope.nonzero(kv_heads.extent(), "scaled_dot_product_attention: there are no key heads");
+  const extent shared = (heads / kv_heads * kv_heads).extent();
+  extent all = heads.extent();
+  if (!heads.known() || !kv_heads.known()) return scope.equal(all, shared);
+  if (all == shared) return true;
+  scope.fail(text("") << all << " query heads cannot share " << kv_heads.extent()
+                      << " key heads evenly");
+  return false;
 }
 
 /// Weights (batch, kv_heads, group, queries, keys) that a function makes of scaled scores. The
@@ -60,20 +38,12 @@ constexpr Tensor<T, 5> causal_softmax(const Tensor<T, 5>& scores, const Tensor<b
 template <class T, class Weigh>
 constexpr Tensor<T, 5> weights_of(const Tensor<T, 4>& q, const Tensor<T, 4>& k, caller who,
                                   Weigh weigh) {
-  const Size batch = q.size(0), heads = q.size(1), queries = q.size(2), width = q.size(3);
-  const Size kv_heads = k.size(1), keys = k.size(2);
-  const size_scope scope{q.table() ? q.table() : k.table(), {"scaled_dot_product_attention", who}};
-  scope.nonzero(width.extent(), "scaled_dot_product_attention: heads have no elements");
-  scope.nonzero(kv_heads.extent(), "scaled_dot_product_attention: there are no key heads");
-  const Size group = heads / kv_heads;
-  if (heads.known() && kv_heads.known() && heads.extent() != (group * kv_heads).extent()) {
-    scope.fail(text("") << heads.extent() << " query heads cannot share " << kv_heads.extent()
-                        << " key heads evenly");
-    return {};
-  }
+  if (!heads_fit(q, k, who)) return {};
+  const Size batch = q.size(0), queries = q.size(2), width = q.size(3);
+  const Size kv_heads = k.size(1), keys = k.size(2), group = q.size(1) / kv_heads;
   // In the graph before the scores, so that the layers of a model multiply in the same order and
   // share a kernel.
-  const Tensor<T, 0> scale = beside(Tensor<T, 0>(rsqrt(number_of<T>(width).tensor())), q.table());
+  const Tensor<T, 0> scale = score_scale<T>(width, q.table());
   const auto rows = reshape(q, {batch, kv_heads, group * queries, width}, who);
   const auto scores =
       reshape(product<4>(rows, k, false, true, who), {batch, kv_heads, group, queries, keys});
@@ -91,12 +61,22 @@ constexpr Tensor<T, 4> attend(const Tensor<T, 4>& q, const Tensor<T, 4>& k, cons
   return reshape(matmul(rows, v, who), {batch, q.size(1), queries, v.size(3)});
 }
 
-/// A mask of the last two axes as it is; one of four with its heads split into groups.
-template <class B, int M>
-constexpr auto group_mask(const Tensor<B, M>& mask, Size kv_heads, Size group) {
+template <int M>
+constexpr void check_mask_rank() {
   static_assert(M == 2 || M == 4,
                 "xla::scaled_dot_product_attention: a mask is (queries, keys) or (batch, heads, "
                 "queries, keys); sizes may be 1");
+}
+template <class B, class T>
+constexpr void check_mask_type() {
+  static_assert(std::is_same_v<B, bool> || std::is_same_v<B, T>,
+                "xla::scaled_dot_product_attention: a mask is of bool, or of the element type of "
+                "queries and keys; convert it: xla::cast<bool>(mask)");
+}
+/// A mask of the last two axes as it is; one of four with its heads split into groups.
+template <class B, int M>
+constexpr auto group_mask(const Tensor<B, M>& mask, Size kv_heads, Size group) {
+  check_mask_rank<M>();
   if constexpr (M == 2) return mask;
   else {
     const bool every_head = mask.dims()[1] == 1;
@@ -121,14 +101,12 @@ struct weigh_all {
 /// The same of what a mask shows, or after one is added.
 template <class T, class B, int M>
 struct weigh_masked {
-  static_assert(std::is_same_v<B, bool> || std::is_same_v<B, T>,
-                "xla::scaled_dot_product_attention: a mask is of bool, or of the element type of "
-                "queries and keys; convert it: xla::cast<bool>(mask)");
   const Tensor<B, M>& mask;
   const AttentionOptions& options;
   caller who;
 
   constexpr Tensor<T, 5> operator()(const Tensor<T, 5>& scores) const {
+    check_mask_type<B, T>();
     return weigh_all<T>{options}.drop(
         weigh(scores, group_mask(mask, scores.size(1), scores.size(2))));
   }
@@ -154,6 +132,13 @@ constexpr Tensor<T, 4> all_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
   return reshape(w, {q.size(0), q.size(1), q.size(2), k.size(2)});
 }
 
+/// Whether attention is composed of other ops: of numbers without kernels of their own, or where
+/// weights are dropped, which takes each weight's random number.
+template <class T>
+constexpr bool attends_composed(const AttentionOptions& options) {
+  return !std::is_floating_point_v<T> || options.training;
+}
+
 }  // namespace detail
 
 /// softmax(q kᵀ / √width) v: q (batch, heads, queries, width), k and v (batch, kv_heads, keys,
@@ -165,6 +150,10 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
                                                     const Tensor<T, 4>& v,
                                                     const AttentionOptions& options = {},
                                                     caller who = here()) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (!detail::attends_composed<T>(options))
+      return detail::heads_fit(q, k, who) ? detail::attend_at_once(q, k, v, options.causal, who)
+                                          : q;
   return detail::attend(q, k, v, who, detail::weigh_all<T>{options});
 }
 
@@ -177,6 +166,17 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
                                                     const Tensor<T, 4>& v, const Tensor<B, M>& mask,
                                                     const AttentionOptions& options = {},
                                                     caller who = here()) {
+  detail::check_mask_rank<M>();
+  detail::check_mask_type<B, T>();
+  if constexpr (std::is_floating_point_v<T> && (M == 2 || M == 4) &&
+                (std::is_same_v<B, bool> || std::is_same_v<B, T>))
+    if (!detail::attends_composed<T>(options)) {
+      if (!detail::heads_fit(q, k, who)) return q;
+      if constexpr (M == 4) return detail::attend_at_once(q, k, v, options.causal, who, mask);
+      else
+        return detail::attend_at_once(q, k, v, options.causal, who,
+                                      reshape(mask, {1, 1, mask.size(0), mask.size(1)}));
+    }
   return detail::attend(q, k, v, who, detail::weigh_masked<T, B, M>{mask, options, who});
 }
 

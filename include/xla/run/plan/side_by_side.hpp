@@ -65,7 +65,8 @@ class basic_side_finder {
       return small(count(space_of<In>(out_, s)), kernel::parallel_work,
                    alone_here || n.op->kind != op_kind::reduce);
     shape in[std::size(node{}.in)];
-    for (int k = 0; k < s.inputs; ++k) in[k] = out_.shapes[p_.inputs[s.first_input + k]];
+    for (int k = 0; k < std::min<int>(s.inputs, std::size(in)); ++k)
+      in[k] = out_.shapes[p_.inputs[s.first_input + k]];
     return small(count(n.op->loops(in, out_.shapes[s.value], n.attr)), 8 * kernel::parallel_work,
                  alone_here);
   }

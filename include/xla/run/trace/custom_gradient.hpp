@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "xla/op/create.hpp"
+#include "xla/op/own_gradient.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/transform/twins.hpp"
@@ -41,31 +42,12 @@ constexpr auto as_tuple(const std::tuple<X...>& x) {
   return std::apply([](const auto&... t) { return std::tuple<tensor_of<X>...>(t...); }, x);
 }
 
-/// Whether two handles are of the same value.
-constexpr bool same_value(const handle& a, const handle& b) {
-  if (!__builtin_is_constant_evaluated()) return a.value() == b.value();
-  return a.owner() && a.owner() == b.owner() && a.node_index() == b.node_index();
-}
 /// The graph that one of them belongs to; at run time there is none.
 template <class... H>
 constexpr graph* owner_of(const H&... x) {
   graph* g = nullptr;
   if (__builtin_is_constant_evaluated()) ((g = g ? g : x.owner()), ...);
   return g;
-}
-
-/// A value of its own that is result k of a function.
-template <class R>
-constexpr R result_of_function(const handle& value, const handle& function, int k) {
-  node n;
-  n.op = &builtin<op::result>;
-  n.type = dtype_of<typename R::value_type>;
-  n.set_shape(value.dims());
-  n.set<op::result>({k});
-  const handle* const in[] = {&value, &function};
-  R result;
-  packed_inputs<later<R, void>>(in, 2).apply(n, result);
-  return result;
 }
 
 template <class G, class X>
@@ -165,12 +147,8 @@ struct function_gradient<Backward, std::tuple<X...>, std::tuple<R...>, std::tupl
 };
 
 template <class Backward, class Inputs, class Results, class Saved>
-inline constexpr op_info function_info{
-    .name = op::custom_gradient::name,
-    .id = id_of<op::custom_gradient>,
-    .kind = op_kind::alias,
-    .differentiable = true,
-    .gradient = &function_gradient<Backward, Inputs, Results, Saved>::rule};
+inline constexpr op_info function_info =
+    function_with(&function_gradient<Backward, Inputs, Results, Saved>::rule);
 
 /// What custom_gradient() returns.
 template <class Forward, class Backward>
@@ -250,13 +228,11 @@ class custom_function {
     (put(x), ...);
     std::apply([&](const auto&... r) { (put(r), ...); }, results);
     std::apply([&](const auto&... s) { (put(s), ...); }, saved);
-    node f;
-    f.op = &function_info<Backward, std::tuple<X...>, std::tuple<R...>, std::tuple<S...>>;
-    f.type = all[0].element_type();
-    f.set_shape(all[0].dims());
-    f.attr.low = static_cast<std::uint64_t>(product_scope::now(g));
-    handle function;
-    packed_inputs<later<Forward, void>>(in, count).apply(f, function);
+    packed_attributes attr;
+    attr.low = static_cast<std::uint64_t>(product_scope::now(g));
+    const handle function = function_of<Forward>(
+        function_info<Backward, std::tuple<X...>, std::tuple<R...>, std::tuple<S...>>, attr, in,
+        count);
     int k = 0;
     const auto join = [&]<class T>(T& r) {
       if constexpr (fraction<typename T::value_type>)

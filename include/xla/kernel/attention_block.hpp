@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <numbers>
+#include <type_traits>
+
+#include <xla/kernel/attention_call.hpp>
+#include <xla/kernel/gemm_micro.hpp>
+#include <xla/kernel/gemm_right.hpp>
+#include <xla/kernel/gemm_scratch.hpp>
+#include <xla/kernel/math.hpp>
+
+// Attention in blocks of scores that stay in the cache. A block is transposed: its rows are keys,
+// its lanes queries, so that every product reads keys and values where they lie, and what is done
+// to all scores of a query is done in its own lane.
+
+namespace xla::kernel {
+
+namespace detail {
+
+template <class T>
+inline constexpr T hidden_score = -std::numeric_limits<T>::infinity();
+
+template <class T>
+XLA_INLINE vec<T> load_lanes(const T* from) {
+  return {simd::ploadu<packet<T>>(from)};
+}
+template <class T>
+XLA_INLINE void store_lanes(T* to, vec<T> x) {
+  simd::pstoreu(to, x.v);
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+// A packet as a template argument loses attributes that nothing here relies on.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wignored-attributes"
+#endif
+
+/// Exponents are of two where the machine's numbers are taken apart for that: so many to one of e.
+template <class T>
+inline constexpr bool by_two = std::is_same_v<T, float> && is_vector<T>;
+template <class T>
+inline constexpr T exponents = by_two<T> ? std::numbers::log2e_v<T> : T{1};
+
+/// The power of such an exponent, which is not above 0 by more than a little; below the normal
+/// numbers 0.
+template <class T>
+XLA_INLINE vec<T> power(vec<T> x) {
+  if constexpr (!by_two<T>) return x.exp();
+  else {
+    // Beside this a whole number stands as such in the lowest bits, with the bias of exponents.
+    const vec<T> whole = vec<T>::splat(12582912.f + 127), shifted = x + whole;
+    const vec<T> y = polynomial(x - (shifted - whole), math_table<T>::exp2);
+    using integers = typename simd::unpacket_traits<packet<T>>::integer_packet;
+    const auto bits = simd::plogical_shift_left<23>(simd::preinterpret<integers>(shifted.v));
+    const vec<T> scale{simd::preinterpret<packet<T>>(bits)};
+    return (x < vec<T>::splat(-126)).select(vec<T>::splat(0), y * scale);
+  }
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+/// Some queries of one head, and the scores of some keys for them.
+template <class T>
+struct score_block {
+  using tile = detail::tile<T>;
+  static constexpr index_t width = lanes<T>;
+
+  const attention_call<T>& of;
+  index_t batch, head;  ///< of queries
+  index_t first, count;
+  index_t lanes_;  ///< room for so many queries: whole vectors
+
+  const T* key(index_t j) const { return of.k.at(batch, head / of.group(), j); }
+  const T* value(index_t j) const { return of.v.at(batch, head / of.group(), j); }
+  index_t seen() const { return of.seen_before(first + count); }
+
+  /// These rows, transposed: (width, lanes), zeros where there is no query.
+  void pack(T* to, const T* rows, index_t row, index_t depth) const {
+    for (index_t i = 0; i < lanes_; i += width)
+      pack_columns<T>(to + i, lanes_, rows + i * row, row, depth,
+                      std::clamp<index_t>(count - i, 0, width));
+  }
+  /// What scores are multiplied by to be those of attention, and then to be exponents.
+  T scale() const { return of.mask.added ? T{1} : of.scale(); }
+  T to_exponents() const { return scale() * exponents<T>; }
+
+  /// The scores of keys from j on, not scaled yet: (keys, lanes), of queries that are packed.
+  void scores(T* to, const T* queries, index_t j, index_t keys) const {
+    multiply(to, key(j), of.k.row, 1, keys, queries, of.width);
+    if (of.mask) add_mask(to, j, keys);
+    if (of.causal) hide_later(to, j, keys);
+  }
+
+  /// to(rows, lanes) = a(rows, depth) · b(depth, lanes), or added to it.
+  void multiply(T* to, const T* a, index_t row, index_t step, index_t rows, const T* b,
+                index_t depth, bool begins = true) const {
+    multiply_panels({to, lanes_}, {a, row, step}, rows, b, lanes_, depth, lanes_, begins);
+  }
+
+  /// c(rows, columns) = a(rows, depth) · b(depth, columns), or added to it: b is contiguous, in
+  /// rows of whole vectors `step` apart.
+  static void multiply_panels(const strided_rows<T>& c, const sliver<T>& a, index_t rows,
+                              const T* b, index_t step, index_t depth, index_t columns,
+                              bool begins) {
+    const index_t wide = panel_width(columns);
+    for (index_t i = 0; i < columns; i += wide)
+      tile::multiply(micro_call<T, sliver<T>, strided_rows<T>>{.depth = depth,
+                                                               .a = a,
+                                                               .b = b + i,
+                                                               .b_step = step,
+                                                               .c = c.from(0, i),
+                                                               .first = begins},
+                     rows, std::min(wide, columns - i));
+  }
+  /// As wide as a tile, or nearly equal.
+  static index_t panel_width(index_t columns) {
+    const index_t vectors = std::max<index_t>((columns + width - 1) / width, 1);
+    const index_t panels = (vectors + tile::vectors - 1) / tile::vectors;
+    return (vectors + panels - 1) / panels * width;
+  }
+
+ private:
+  // Of keys behind a query.
+  void hide_later(T* to, index_t j, index_t keys) const {
+    const vec<T> hidden = vec<T>::splat(hidden_score<T>);
+    const vec<T> number{simd::plset<packet<T>>(T{0})};
+    for (index_t r = std::max<index_t>(0, first + 1 - j); r < keys; ++r) {
+      const index_t before = j + r - first;  // so many queries do not see it
+      T* const row = to + r * lanes_;
+      for (index_t i = 0; i < std::min(before, lanes_); i += width) {
+        const auto late = number < vec<T>::splat(static_cast<T>(before - i));
+        store_lanes(row + i, late.select(hidden, load_lanes(row + i)));
+      }
+    }
+  }
+
+  void add_mask(T* to, index_t j, index_t keys) const {
+    const auto& m = of.mask;
+    const index_t at = batch * m.batch + head * m.head + first * m.query + j * m.key;
+    if (m.query == 0) {
+      for (index_t r = 0; r < keys; ++r)
+        say(to + r * lanes_, vec<T>::splat(said(at + r * m.key)), lanes_);
+      return;
+    }
+    T some[width * width], turned[width * width];
+    for (index_t i = 0; i < count; i += width)
+      for (index_t r = 0; r < keys; r += width) {
+        const index_t queries = std::min(width, count - i), rows = std::min(width, keys - r);
+        for (index_t a = 0; a < queries; ++a)
+          for (index_t b = 0; b < rows; ++b)
+            some[a * width + b] = said(at + (i + a) * m.query + (r + b) * m.key);
+        pack_columns<T>(turned, width, some, width, rows, queries);
+        for (index_t b = 0; b < rows; ++b)
+          say(to + (r + b) * lanes_ + i, load_lanes(turned + b * width), width);
+      }
+  }
+  T said(index_t at) const {
+    return of.mask.added ? of.mask.added[at] : of.mask.shown[at] ? T{0} : hidden_score<T>;
+  }
+  // Truths hide whatever the score is, also NaN.
+  void say(T* row, vec<T> what, index_t lanes) const {
+    const vec<T> hidden = vec<T>::splat(hidden_score<T>), by = vec<T>::splat(of.scale());
+    for (index_t i = 0; i < lanes; i += width) {
+      const vec<T> x = load_lanes(row + i);
+      store_lanes(row + i, of.mask.added ? fma(x, by, what) : (what == hidden).select(hidden, x));
+    }
+  }
+};
+
+/// A vector, or its first elements.
+template <class T>
+XLA_INLINE void add_row(T* to, const T* from, index_t some, bool begins) {
+  const vec<T> x = load_lanes(from);
+  if (some == lanes<T>) store_lanes(to, begins ? x : load_lanes(to) + x);
+  else store_part<T>(to, (begins ? x : vec<T>{load_part<T>(to, some)} + x).v, some);
+}
+
+/// Rows from a block that is transposed: rows(i, d) = block(d, i), or added to them.
+template <class T>
+void unpack_rows(T* rows, index_t row, const T* block, index_t lanes, index_t depth, index_t count,
+                 bool begins) {
+  constexpr index_t width = kernel::lanes<T>;
+  alignas(64) T turned[width * width];
+  for (index_t i = 0; i < count; i += width)
+    for (index_t d = 0; d < depth; d += width) {
+      const index_t some = std::min(width, depth - d), filled = std::min(width, count - i);
+      T* const to = rows + i * row + d;
+      const T* const from = block + d * lanes + i;
+      if (begins && some == width && filled == width) {
+        pack_columns<T>(to, row, from, lanes, width, width);
+        continue;
+      }
+      pack_columns<T>(turned, width, from, lanes, width, some);
+      for (index_t a = 0; a < filled; ++a) add_row(to + a * row, turned + a * width, some, begins);
+    }
+}
+}  // namespace detail
+}  // namespace xla::kernel

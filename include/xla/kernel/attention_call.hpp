@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "xla/base/instance.hpp"
+
+namespace xla::kernel {
+
+/// Rows of heads, each contiguous: (batch, heads, rows, width).
+template <class T>
+struct head_rows {
+  T* data;
+  std::int64_t batch, head, row;  ///< from one to the next, in elements
+  T* at(std::int64_t b, std::int64_t h, std::int64_t r) const {
+    return data + b * batch + h * head + r * row;
+  }
+};
+
+/// What is said of each score: whether its key is shown, or what is added to it. 0 from one to the
+/// next where the same is said of all.
+template <class T>
+struct score_mask {
+  const bool* shown = nullptr;
+  const T* added = nullptr;
+  std::int64_t batch = 0, head = 0, query = 0, key = 0;
+  explicit operator bool() const { return shown || added; }
+};
+
+/// Attention of `queries` to `keys`; groups of heads that are neighbours share a key head.
+template <class T>
+struct attention_call {
+  std::int64_t batch, heads, kv_heads, queries, keys, width, out_width;
+  bool causal;  ///< query i sees keys 0 … i
+  head_rows<const T> q, k, v;
+  score_mask<T> mask;
+
+  T scale() const { return static_cast<T>(1 / std::sqrt(static_cast<double>(width))); }
+  std::int64_t group() const { return heads / kv_heads; }
+  /// How many keys the queries before this one see at most.
+  std::int64_t seen_before(std::int64_t query) const {
+    return causal ? std::min(query, keys) : keys;
+  }
+};
+
+/// What the gradients of attention are made of besides its inputs, and where they go: those of
+/// queries, keys and values, as far as they are wanted.
+template <class T>
+struct attention_gradient_call {
+  attention_call<T> of;
+  head_rows<const T> out, gradient;
+  const T* logs;
+  head_rows<T> q, k, v;
+};
+
+/// out (batch, heads, queries, out_width), unless it has no data, and where they are wanted the
+/// logarithms of the sums of exponentials (batch, heads, queries), 0 of a query that sees nothing.
+/// Memory: a few rows for each thread. Bits depend on sizes alone.
+template <class T>
+void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs);
+
+/// The gradients of attention. Memory: some rows for each thread, and where the keys of a head are
+/// shared among threads some times that of the queries. Bits depend on sizes alone. Throws
+/// std::bad_alloc.
+template <class T>
+void attend_back(const attention_gradient_call<T>& c);
+
+}  // namespace xla::kernel
+
+#if XLA_RUNTIME_HERE
+#include "xla/kernel/attention_gradient.hpp"
+#endif

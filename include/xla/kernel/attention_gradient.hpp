@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include <xla/kernel/attention.hpp>
+#include <xla/tensor/working_memory.hpp>
+
+namespace xla::kernel {
+
+namespace detail {
+
+/// The gradients of some keys and their values, and what these bring to those of the queries. The
+/// weights are computed again from the scores and the logarithms of their sums.
+template <class T>
+class attention_back {
+  using V = vec<T>;
+  using tile = detail::tile<T>;
+  static constexpr index_t width = lanes<T>;
+
+ public:
+  static constexpr index_t most_vectors = tile::vectors;
+  static constexpr index_t keys_at_once = 64;
+  static constexpr index_t keys_together = 512;  ///< with their values and gradients in the L2 cache
+
+  attention_back(const attention_gradient_call<T>& c, index_t lanes)
+      : c_(c),
+        lanes_(lanes),
+        wide_(round_up(c.of.width, width)),
+        out_wide_(round_up(c.of.out_width, width)) {}
+
+  /// Elements of scratch memory.
+  index_t room() const {
+    return (2 * c_.of.width + c_.of.out_width + wide_ + out_wide_ + 2 * keys_at_once + 2) * lanes_;
+  }
+  /// Keys begin … end - 1 of a key head, and what they bring to the queries' gradients, into q.
+  void run(index_t batch, index_t kv_head, index_t begin, index_t end, const head_rows<T>& q,
+           T* memory) {
+    divide(memory);
+    const auto& of = c_.of;
+    clear(c_.k, batch, kv_head, begin, end, of.width);
+    clear(c_.v, batch, kv_head, begin, end, of.out_width);
+    for (index_t h = kv_head * of.group(); h < (kv_head + 1) * of.group(); ++h)
+      clear(q, batch, h, 0, begin < end ? first_of(begin) : of.queries, of.width);
+    for (index_t j = begin; j < end; j += keys_together)
+      for (index_t h = kv_head * of.group(); h < (kv_head + 1) * of.group(); ++h)
+        for (index_t i = first_of(j); i < of.queries; i += lanes_)
+          block({of, batch, h, i, std::min(lanes_, of.queries - i), lanes_}, j,
+                std::min(end, j + keys_together), q, j == begin);
+  }
+
+ private:
+  // The first block of queries that may see a key.
+  index_t first_of(index_t key) const {
+    return c_.of.causal ? std::min(key / lanes_ * lanes_, c_.of.queries) : 0;
+  }
+  void divide(T* memory) {
+    const auto take = [&](index_t rows) {
+      T* const from = memory;
+      memory += rows * lanes_;
+      return from;
+    };
+    queries_ = take(c_.of.width);
+    gradient_ = take(c_.of.out_width);
+    made_ = take(c_.of.width);
+    query_rows_ = take(wide_);
+    gradient_rows_ = take(out_wide_);
+    weights_ = take(keys_at_once);
+    back_ = take(keys_at_once);
+    log_ = take(1);
+    shared_ = take(1);
+  }
+  static void clear(const head_rows<T>& x, index_t batch, index_t head, index_t begin, index_t end,
+                    index_t width) {
+    for (index_t r = begin; x.data && r < end; ++r) std::fill_n(x.at(batch, head, r), width, T{0});
+  }
+
+  void block(const score_block<T>& b, index_t begin, index_t end, const head_rows<T>& q,
+             bool begins) {
+    const auto& of = c_.of;
+    end = std::min(end, b.seen());
+    if (begin >= end) {
+      if (begins) clear(q, b.batch, b.head, b.first, b.first + b.count, of.width);
+      return;
+    }
+    const rows_at queries = rows(of.q.at(b.batch, b.head, b.first), of.q.row, of.width, b.count,
+                                 query_rows_, wide_);
+    const rows_at gradients =
+        rows(c_.gradient.at(b.batch, b.head, b.first), c_.gradient.row, of.out_width, b.count,
+             gradient_rows_, out_wide_);
+    read(b);
+    for (index_t j = begin; j < end; j += keys_at_once) {
+      const index_t keys = std::min(keys_at_once, end - j);
+      b.scores(weights_, queries_, j, keys);
+      b.multiply(back_, b.value(j), of.v.row, 1, keys, gradient_, of.out_width);
+      for (index_t i = 0; i < lanes_; i += width) weigh(b, i, keys);
+      add(c_.v, b, j, keys, weights_, gradients, of.out_width);
+      add(c_.k, b, j, keys, back_, queries, of.width);
+      if (q.data) b.multiply(made_, b.key(j), 1, of.k.row, of.width, back_, keys, j == begin);
+    }
+    if (q.data)
+      unpack_rows(q.at(b.batch, b.head, b.first), q.row, made_, lanes_, of.width, b.count, begins);
+  }
+
+  // Rows of whole vectors: where they lie, or copied.
+  struct rows_at {
+    const T* data;
+    index_t step;
+  };
+  static rows_at rows(const T* from, index_t row, index_t columns, index_t count, T* copy,
+                      index_t step) {
+    if (columns % width == 0) return {from, row};
+    for (index_t i = 0; i < count; ++i)
+      std::fill(std::copy_n(from + i * row, columns, copy + i * step), copy + (i + 1) * step, T{0});
+    return {copy, step};
+  }
+  // Queries and gradients as products want them, and what is the same for all keys.
+  void read(const score_block<T>& b) {
+    const auto& of = c_.of;
+    b.pack(queries_, of.q.at(b.batch, b.head, b.first), of.q.row, of.width);
+    b.pack(gradient_, c_.gradient.at(b.batch, b.head, b.first), c_.gradient.row, of.out_width);
+    const T* const logs = c_.logs + (b.batch * of.heads + b.head) * of.queries + b.first;
+    for (index_t i = 0; i < b.count; ++i) {
+      log_[i] = logs[i] * exponents<T>;
+      shared_[i] = dot(c_.out.at(b.batch, b.head, b.first + i),
+                       c_.gradient.at(b.batch, b.head, b.first + i));
+    }
+    std::fill(log_ + b.count, log_ + lanes_, T{0});
+    std::fill(shared_ + b.count, shared_ + lanes_, T{0});
+  }
+  // Of a row of the result and its gradient.
+  T dot(const T* a, const T* b) const {
+    const index_t n = c_.of.out_width, whole = n / width * width;
+    V sum = V::splat(T{0});
+    for (index_t d = 0; d < whole; d += width) sum = fma(load_lanes(a + d), load_lanes(b + d), sum);
+    if (whole < n)
+      sum = fma(V{load_part<T>(a + whole, n - whole)}, V{load_part<T>(b + whole, n - whole)}, sum);
+    alignas(64) T all[width];
+    store_lanes(all, sum.across([](V x, V y) { return x + y; }));
+    return all[0];
+  }
+
+  // Scores to weights, and the weights' gradients to the scores' before these are scaled.
+  void weigh(const score_block<T>& b, index_t i, index_t keys) {
+    const V log = load_lanes(log_ + i), shared = load_lanes(shared_ + i);
+    const V by = V::splat(b.to_exponents()), scale = V::splat(c_.of.scale()), zero = V::splat(T{0});
+    T *score = weights_ + i, *back = back_ + i;
+#pragma GCC unroll 4
+    for (index_t j = 0; j < keys; ++j, score += lanes_, back += lanes_) {
+      const V w = power((load_lanes(score) * by - log).min(zero));
+      store_lanes(score, w);
+      store_lanes(back, w * scale * (load_lanes(back) - shared));
+    }
+  }
+  // to(keys, columns) += a(keys, queries) · rows(queries, columns).
+  void add(const head_rows<T>& to, const score_block<T>& b, index_t j, index_t keys, const T* a,
+           const rows_at& rows, index_t columns) const {
+    if (to.data)
+      b.multiply_panels({to.at(b.batch, b.head / c_.of.group(), j), to.row}, {a, lanes_, 1}, keys,
+                        rows.data, rows.step, b.count, columns, false);
+  }
+
+  const attention_gradient_call<T>& c_;
+  index_t lanes_, wide_, out_wide_;
+  T *queries_ = nullptr, *gradient_ = nullptr, *made_ = nullptr;          // transposed
+  T *query_rows_ = nullptr, *gradient_rows_ = nullptr;                    // as they lie
+  T *weights_ = nullptr, *back_ = nullptr;                                // (keys, lanes)
+  T *log_ = nullptr, *shared_ = nullptr;                                  // of each query
+};
+
+/// In how many parts the keys of a head are shared among threads: so many that large machines have
+/// work, few enough for the memory that each takes for the queries' gradients.
+template <class T>
+index_t key_parts(const attention_call<T>& c) {
+  constexpr index_t tasks = 16, most = 8, together = attention_back<T>::keys_together;
+  const index_t heads = std::max<index_t>(c.batch * c.kv_heads, 1);
+  return std::clamp<index_t>(tasks / heads, 1,
+                             std::clamp<index_t>((c.keys + together - 1) / together, 1, most));
+}
+
+}  // namespace detail
+
+template <class T>
+void attend_back(const attention_gradient_call<T>& c) {
+  using namespace detail;
+  constexpr index_t together = attention_back<T>::keys_together;
+  const auto& of = c.of;
+  const index_t lanes = queries_at_once<T>(of.queries, attention_back<T>::most_vectors), parts = key_parts(of);
+  const index_t all = of.batch * of.heads * of.queries * of.width;
+  ::xla::detail::working_memory memory;
+  T* partial = nullptr;
+  if (parts > 1 && c.q.data)
+    partial = static_cast<T*>(memory.take(static_cast<std::size_t>(parts * all) * sizeof(T)));
+  const auto place = [&](index_t part) -> head_rows<T> {
+    if (!partial) return c.q;
+    const index_t head = of.queries * of.width;
+    return {partial + part * all, of.heads * head, head, of.width};
+  };
+  const index_t blocks = (of.keys + together - 1) / together;
+  parallel_for(of.batch * of.kv_heads * parts, [&](index_t n) {
+    const index_t part = n % parts, kv = n / parts % of.kv_heads, b = n / parts / of.kv_heads;
+    attention_back<T> back(c, lanes);
+    back.run(b, kv, blocks * part / parts * together,
+             std::min(of.keys, blocks * (part + 1) / parts * together), place(part),
+             left_scratch().get<T>(back.room()));
+  });
+  if (!partial) return;
+  parallel_for(of.batch * of.heads, [&](index_t n) {
+    for (index_t i = 0; i < of.queries; ++i) {
+      T* const to = c.q.at(n / of.heads, n % of.heads, i);
+      const T* from = partial + (n * of.queries + i) * of.width;
+      for (index_t d = 0; d < of.width; ++d) {
+        T sum = from[d];
+        for (index_t p = 1; p < parts; ++p) sum += from[p * all + d];
+        to[d] = sum;
+      }
+    }
+  });
+}
+
+}  // namespace xla::kernel

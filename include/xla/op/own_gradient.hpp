@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/op.hpp"
+
+namespace xla::detail {
+
+/// Whether two handles are of the same value.
+constexpr bool same_value(const handle& a, const handle& b) {
+  if (!__builtin_is_constant_evaluated()) return a.value() == b.value();
+  return a.owner() && a.owner() == b.owner() && a.node_index() == b.node_index();
+}
+
+/// A value of its own that is result k of a function.
+template <class R>
+constexpr R result_of_function(const handle& value, const handle& function, int k) {
+  node n;
+  n.op = &builtin<op::result>;
+  n.type = dtype_of<typename R::value_type>;
+  n.set_shape(value.dims());
+  n.set<op::result>({k});
+  const handle* const in[] = {&value, &function};
+  R result;
+  packed_inputs<later<R, void>>(in, 2).apply(n, result);
+  return result;
+}
+
+/// A function with a gradient rule of its own: it stands between its inputs, its results and what
+/// the rule needs besides, in this order.
+template <class In>
+constexpr handle function_of(const op_info& info, const packed_attributes& attr,
+                             const handle* const* inputs, int count) {
+  node f;
+  f.op = &info;
+  f.attr = attr;
+  f.type = inputs[0]->element_type();
+  f.set_shape(inputs[0]->dims());
+  handle function;
+  packed_inputs<later<In, void>>(inputs, count).apply(f, function);
+  return function;
+}
+
+/// The description of such a function.
+constexpr op_info function_with(void (*rule)(gradient_scope&)) {
+  return {.name = op::custom_gradient::name,
+          .id = id_of<op::custom_gradient>,
+          .kind = op_kind::alias,
+          .differentiable = true,
+          .gradient = rule};
+}
+
+}  // namespace xla::detail
