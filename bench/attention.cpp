@@ -63,6 +63,7 @@ double size_of(const xla::Tensor<float, 4>& x) {
 
 template <class Step, class... A>
 void answer(const bench::heap& heap, int threads, Step&& step, auto&& sum, A&... arguments) {
+  xla::empty_cache();
   const long long before = heap.live();
   heap.forget();
   step(arguments...);

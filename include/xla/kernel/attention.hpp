@@ -33,10 +33,12 @@ class attending {
         top_(scores_ + keys_at_once * block.lanes_),
         total_(top_ + block.lanes_) {}
 
-  /// logs: the logarithm of each query's sum of exponentials, where they are wanted.
-  void run(const head_rows<T>& out, T* logs) {
+  /// logs: the logarithm of each query's sum of exponentials, where they are wanted; next: what
+  /// comes next.
+  void run(const head_rows<T>& out, T* logs, const score_block<T>* next) {
     const auto& c = b_.of;
     b_.pack(queries_, c.q.at(b_.batch, b_.head, b_.first), c.q.row, c.width);
+    if (next) next->fetch(c.q, c.width);
     std::fill_n(top_, b_.lanes_, hidden_score<T>);
     std::fill_n(total_, b_.lanes_, T{0});
     const index_t seen = b_.seen();
@@ -192,15 +194,17 @@ void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs) {
   const index_t all = c.batch * c.heads * blocks;
   const index_t work = lanes * c.keys * (c.width + c.out_width) + 1;
   const index_t some = std::clamp<index_t>((index_t{1} << 18) / work, 1, 64);
-  const auto one = [&](index_t n) {
+  const auto block = [&](index_t n) -> score_block<T> {
     const index_t at = n / blocks, i = (blocks - 1 - n % blocks) * lanes;  // the longest first
-    const score_block<T> block{c, at / c.heads, at % c.heads, i, std::min(lanes, c.queries - i),
-                               lanes};
-    attending<T>(block, left_scratch().get<T>(attending<T>::room(c, lanes)))
-        .run(out, logs ? logs + at * c.queries + i : nullptr);
+    return {c, at / c.heads, at % c.heads, i, std::min(lanes, c.queries - i), lanes};
   };
   parallel_for((all + some - 1) / some, [&](index_t chunk) {
-    for (index_t n = chunk * some; n < std::min(all, (chunk + 1) * some); ++n) one(n);
+    for (index_t n = chunk * some; n < std::min(all, (chunk + 1) * some); ++n) {
+      const score_block<T> now = block(n), next = block(std::min(n + 1, all - 1));
+      attending<T>(now, left_scratch().get<T>(attending<T>::room(c, lanes)))
+          .run(out, logs ? logs + (now.batch * c.heads + now.head) * c.queries + now.first : nullptr,
+               &next);
+    }
   });
 }
 

@@ -85,6 +85,14 @@ struct score_block {
       pack_columns<T>(to + i, lanes_, rows + i * row, row, depth,
                       std::clamp<index_t>(count - i, 0, width));
   }
+  /// Brings the queries' rows of a tensor into the cache: where a block begins, the processor does
+  /// not foresee them.
+  void fetch(const head_rows<const T>& x, index_t columns) const {
+    for (index_t i = 0; i < count; ++i) {
+      const T* const row = x.at(batch, head, first + i);
+      for (index_t d = 0; d < columns; d += line_of<T>) __builtin_prefetch(row + d, 0, 2);
+    }
+  }
   /// What scores are multiplied by to be those of attention, and then to be exponents.
   T scale() const { return of.mask.added ? T{1} : of.scale(); }
   T to_exponents() const { return scale() * exponents<T>; }

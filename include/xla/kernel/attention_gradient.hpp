@@ -38,15 +38,24 @@ class attention_back {
            T* memory) {
     divide(memory);
     const auto& of = c_.of;
-    clear(c_.k, batch, kv_head, begin, end, of.width);
-    clear(c_.v, batch, kv_head, begin, end, of.out_width);
-    for (index_t h = kv_head * of.group(); h < (kv_head + 1) * of.group(); ++h)
+    const index_t first = kv_head * of.group(), last = first + of.group();
+    for (index_t h = first; h < last; ++h)
       clear(q, batch, h, 0, begin < end ? first_of(begin) : of.queries, of.width);
-    for (index_t j = begin; j < end; j += keys_together)
-      for (index_t h = kv_head * of.group(); h < (kv_head + 1) * of.group(); ++h)
-        for (index_t i = first_of(j); i < of.queries; i += lanes_)
-          block({of, batch, h, i, std::min(lanes_, of.queries - i), lanes_}, j,
-                std::min(end, j + keys_together), q, j == begin);
+    for (index_t j = begin; j < end; j += keys_together) {
+      const index_t together = std::min(end, j + keys_together);
+      begun_ = j;
+      const auto at = [&](index_t h, index_t i) -> score_block<T> {
+        return {of, batch, h, i, std::min(lanes_, of.queries - i), lanes_};
+      };
+      for (index_t h = first; h < last; ++h)
+        for (index_t i = first_of(j); i < of.queries; i += lanes_) {
+          const bool ends = i + lanes_ >= of.queries;
+          const auto next = ends ? at(std::min(h + 1, last - 1), first_of(j)) : at(h, i + lanes_);
+          block(at(h, i), j, together, q, j == begin, next);
+        }
+      clear(c_.k, batch, kv_head, begun_, together, of.width);
+      clear(c_.v, batch, kv_head, begun_, together, of.out_width);
+    }
   }
 
  private:
@@ -76,7 +85,7 @@ class attention_back {
   }
 
   void block(const score_block<T>& b, index_t begin, index_t end, const head_rows<T>& q,
-             bool begins) {
+             bool begins, const score_block<T>& next) {
     const auto& of = c_.of;
     end = std::min(end, b.seen());
     if (begin >= end) {
@@ -89,6 +98,9 @@ class attention_back {
         rows(c_.gradient.at(b.batch, b.head, b.first), c_.gradient.row, of.out_width, b.count,
              gradient_rows_, out_wide_);
     read(b);
+    next.fetch(of.q, of.width);
+    next.fetch(c_.gradient, of.out_width);
+    next.fetch(c_.out, of.out_width);
     for (index_t j = begin; j < end; j += keys_at_once) {
       const index_t keys = std::min(keys_at_once, end - j);
       b.scores(weights_, queries_, j, keys);
@@ -96,6 +108,7 @@ class attention_back {
       for (index_t i = 0; i < lanes_; i += width) weigh(b, i, keys);
       add(c_.v, b, j, keys, weights_, gradients, of.out_width);
       add(c_.k, b, j, keys, back_, queries, of.width);
+      begun_ = std::max(begun_, j + keys);
       if (q.data) b.multiply(made_, b.key(j), 1, of.k.row, of.width, back_, keys, j == begin);
     }
     if (q.data)
@@ -152,16 +165,23 @@ class attention_back {
       store_lanes(back, w * scale * (load_lanes(back) - shared));
     }
   }
-  // to(keys, columns) += a(keys, queries) · rows(queries, columns).
+  // to(keys, columns) += a(keys, queries) · rows(queries, columns); of the first that see a key the
+  // gradients are not added to others.
   void add(const head_rows<T>& to, const score_block<T>& b, index_t j, index_t keys, const T* a,
            const rows_at& rows, index_t columns) const {
-    if (to.data)
-      b.multiply_panels({to.at(b.batch, b.head / c_.of.group(), j), to.row}, {a, lanes_, 1}, keys,
-                        rows.data, rows.step, b.count, columns, false);
+    if (!to.data) return;
+    const index_t others = std::clamp<index_t>(begun_ - j, 0, keys);
+    for (const bool begins : {false, true}) {
+      const index_t from = begins ? others : 0, count = begins ? keys - others : others;
+      b.multiply_panels({to.at(b.batch, b.head / c_.of.group(), j + from), to.row},
+                        {a + from * lanes_, lanes_, 1}, count, rows.data, rows.step, b.count,
+                        columns, begins);
+    }
   }
 
   const attention_gradient_call<T>& c_;
   index_t lanes_, wide_, out_wide_;
+  index_t begun_ = 0;  // up to this key some gradients are there
   T *queries_ = nullptr, *gradient_ = nullptr, *made_ = nullptr;          // transposed
   T *query_rows_ = nullptr, *gradient_rows_ = nullptr;                    // as they lie
   T *weights_ = nullptr, *back_ = nullptr;                                // (keys, lanes)

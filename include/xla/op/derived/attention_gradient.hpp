@@ -49,9 +49,9 @@ struct composed_attention {
   /// The gradient of weights from that of the result.
   constexpr heads back(const heads& gradient) const { return product<4>(gradient, v, false, true); }
   static constexpr Tensor<T, 4> over_keys(const heads& x) { return sum(x, {-1}, keepdim); }
-  /// The gradient of scores from that of weights.
+  /// The gradient of scores from that of weights; of those that are hidden 0, whatever sign.
   constexpr heads of_scores(const heads& back) const {
-    return weights * (back - over_keys(weights * back));
+    return where(weights == 0, 0, weights * (back - over_keys(weights * back)));
   }
 
  private:
