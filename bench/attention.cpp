@@ -94,8 +94,9 @@ void run(const bench::heap& heap, int threads, bool all, const sizes& s) {
   });
   const auto g = drawn(4, s, s.heads);
   if (!all) {
-    answer(heap, threads, xla::compile(forward<Causal>, {.name = "attention"}),
-           [](const auto& y) { return size_of(y); }, x);
+    answer(
+        heap, threads, xla::compile(forward<Causal>, {.name = "attention"}),
+        [](const auto& y) { return size_of(y); }, x);
     return;
   }
   const auto sum = [&](const auto& y) {

@@ -19,8 +19,7 @@ using threads = test::restore_threads;
 /// Attention as it is composed of other ops: what runs slice by slice.
 constexpr auto attention(const auto& q, const auto& k, const auto& v,
                          const xla::AttentionOptions& options = {}) {
-  return xla::detail::attend(q, k, v, xla::detail::nobody,
-                             xla::detail::weigh_all<float>{options});
+  return xla::detail::attend(q, k, v, xla::detail::nobody, xla::detail::weigh_all<float>{options});
 }
 template <class B, int M>
 constexpr auto attention(const auto& q, const auto& k, const auto& v,
@@ -57,9 +56,7 @@ constexpr auto attend_dropping = [](auto& q, auto& k, auto& v) {
   xla::sum(xla::tanh(xla::transpose(y, 1, 2))).backward();
   return y;
 };
-constexpr auto only_forward = [](auto& q, auto& k, auto& v) {
-  return attention(q, k, v);
-};
+constexpr auto only_forward = [](auto& q, auto& k, auto& v) { return attention(q, k, v); };
 
 /// Queries, keys and values of (batch, heads, length, width), gradients wanted.
 struct inputs {
@@ -92,8 +89,7 @@ struct Layers {
       const auto heads = [&](const auto& y) {
         return xla::transpose(xla::reshape(y, {x.size(0), x.size(1), 4, 16}), 1, 2);
       };
-      const auto y = attention(heads(q(x)), heads(k(x)), heads(v(x)),
-                                                       {.causal = true});
+      const auto y = attention(heads(q(x)), heads(k(x)), heads(v(x)), {.causal = true});
       return x + xla::reshape(xla::transpose(y, 1, 2), {x.size(0), x.size(1), 64});
     }
     XLA_MODULE(q, k, v)

@@ -63,17 +63,19 @@ class attending {
     T* const from = scores_ + i;
     const V zero = V::splat(T{0}), by = V::splat(b_.to_exponents()), before = load_lanes(top_ + i);
     V most[4] = {before, before, before, before};
-    each(keys, [&](index_t j, int u) __attribute__((always_inline)) {
-      most[u] = most[u].max(load_lanes(from + j * step));
-    });
+    each(
+        keys, [&](index_t j, int u) __attribute__((always_inline)) {
+          most[u] = most[u].max(load_lanes(from + j * step));
+        });
     const V top = most[0].max(most[1]).max(most[2].max(most[3]));
     const V shift = (top == V::splat(hidden_score<T>)).select(zero, top);
     V sum[4] = {zero, zero, zero, zero};
-    each(keys, [&](index_t j, int u) __attribute__((always_inline)) {
-      const V e = power((load_lanes(from + j * step) - shift) * by);
-      store_lanes(from + j * step, e);
-      sum[u] = sum[u] + e;
-    });
+    each(
+        keys, [&](index_t j, int u) __attribute__((always_inline)) {
+          const V e = power((load_lanes(from + j * step) - shift) * by);
+          store_lanes(from + j * step, e);
+          sum[u] = sum[u] + e;
+        });
     const V all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     store_lanes(top_ + i, top);
     if (first) return store_lanes(total_ + i, all);
@@ -146,7 +148,8 @@ class attending_few {
     const index_t at = batch_ * m.batch + head_ * m.head + query * m.query;
     for (index_t j = 0; j < c_.keys; ++j) row[j] *= scale;
     for (index_t j = 0; m.added && j < c_.keys; ++j) row[j] += m.added[at + j * m.key];
-    for (index_t j = 0; m.shown && j < c_.keys; ++j) row[j] = m.shown[at + j * m.key] ? row[j] : hidden;
+    for (index_t j = 0; m.shown && j < c_.keys; ++j)
+      row[j] = m.shown[at + j * m.key] ? row[j] : hidden;
     std::fill(row + seen, row + step_, hidden);
     V most = V::splat(hidden);
     for (index_t j = 0; j < step_; j += width) most = most.max(load_lanes(row + j));
@@ -202,7 +205,8 @@ void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs) {
     for (index_t n = chunk * some; n < std::min(all, (chunk + 1) * some); ++n) {
       const score_block<T> now = block(n), next = block(std::min(n + 1, all - 1));
       attending<T>(now, left_scratch().get<T>(attending<T>::room(c, lanes)))
-          .run(out, logs ? logs + (now.batch * c.heads + now.head) * c.queries + now.first : nullptr,
+          .run(out,
+               logs ? logs + (now.batch * c.heads + now.head) * c.queries + now.first : nullptr,
                &next);
     }
   });

@@ -21,7 +21,8 @@ class attention_back {
  public:
   static constexpr index_t most_vectors = tile::vectors;
   static constexpr index_t keys_at_once = 64;
-  static constexpr index_t keys_together = 512;  ///< with their values and gradients in the L2 cache
+  static constexpr index_t keys_together =
+      512;  ///< with their values and gradients in the L2 cache
 
   attention_back(const attention_gradient_call<T>& c, index_t lanes)
       : c_(c),
@@ -92,11 +93,10 @@ class attention_back {
       if (begins) clear(q, b.batch, b.head, b.first, b.first + b.count, of.width);
       return;
     }
-    const rows_at queries = rows(of.q.at(b.batch, b.head, b.first), of.q.row, of.width, b.count,
-                                 query_rows_, wide_);
-    const rows_at gradients =
-        rows(c_.gradient.at(b.batch, b.head, b.first), c_.gradient.row, of.out_width, b.count,
-             gradient_rows_, out_wide_);
+    const rows_at queries =
+        rows(of.q.at(b.batch, b.head, b.first), of.q.row, of.width, b.count, query_rows_, wide_);
+    const rows_at gradients = rows(c_.gradient.at(b.batch, b.head, b.first), c_.gradient.row,
+                                   of.out_width, b.count, gradient_rows_, out_wide_);
     read(b);
     next.fetch(of.q, of.width);
     next.fetch(c_.gradient, of.out_width);
@@ -182,10 +182,10 @@ class attention_back {
   const attention_gradient_call<T>& c_;
   index_t lanes_, wide_, out_wide_;
   index_t begun_ = 0;  // up to this key some gradients are there
-  T *queries_ = nullptr, *gradient_ = nullptr, *made_ = nullptr;          // transposed
-  T *query_rows_ = nullptr, *gradient_rows_ = nullptr;                    // as they lie
-  T *weights_ = nullptr, *back_ = nullptr;                                // (keys, lanes)
-  T *log_ = nullptr, *shared_ = nullptr;                                  // of each query
+  T *queries_ = nullptr, *gradient_ = nullptr, *made_ = nullptr;  // transposed
+  T *query_rows_ = nullptr, *gradient_rows_ = nullptr;            // as they lie
+  T *weights_ = nullptr, *back_ = nullptr;                        // (keys, lanes)
+  T *log_ = nullptr, *shared_ = nullptr;                          // of each query
 };
 
 /// In how many parts the keys of a head are shared among threads: so many that large machines have
@@ -205,7 +205,8 @@ void attend_back(const attention_gradient_call<T>& c) {
   using namespace detail;
   constexpr index_t together = attention_back<T>::keys_together;
   const auto& of = c.of;
-  const index_t lanes = queries_at_once<T>(of.queries, attention_back<T>::most_vectors), parts = key_parts(of);
+  const index_t lanes = queries_at_once<T>(of.queries, attention_back<T>::most_vectors),
+                parts = key_parts(of);
   const index_t all = of.batch * of.heads * of.queries * of.width;
   ::xla::detail::working_memory memory;
   T* partial = nullptr;

@@ -24,8 +24,8 @@ struct math_table<float> {
   static constexpr float exp_low = -87.3365448f, exp_high = 88.9f, tiny = 1e-9f;
   static constexpr float expm1[] = {0.5f,           0.166666657f,   0.0416663364f,
                                     0.00833339524f, 0.00139426987f, 0.000198456299f};
-  static constexpr float exp2[] = {1.f,           0.6931472f,    0.24022648f,   0.055503324f,
-                                   0.009618437f,  0.0013398874f, 0.00015353362f};
+  static constexpr float exp2[] = {1.f,          0.6931472f,    0.24022648f,   0.055503324f,
+                                   0.009618437f, 0.0013398874f, 0.00015353362f};
   static constexpr float log[] = {0.333334506f, -0.250000954f, 0.199908614f, -0.16647312f,
                                   0.144783929f, -0.131611899f, 0.104630239f, -0.0450748652f};
   static constexpr float erf[] = {0.128379166f,   -0.37612626f,     0.112835854f,   -0.0268538147f,

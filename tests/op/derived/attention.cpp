@@ -56,8 +56,9 @@ constexpr auto composed(const auto& q, const auto& k, const auto& v,
 template <class T, class B, int M>
 constexpr auto composed(const auto& q, const auto& k, const auto& v, const xla::Tensor<B, M>& mask,
                         const xla::AttentionOptions& options) {
-  return xla::detail::attend(q, k, v, xla::detail::nobody,
-                             xla::detail::weigh_masked<T, B, M>{mask, options, xla::detail::nobody});
+  return xla::detail::attend(
+      q, k, v, xla::detail::nobody,
+      xla::detail::weigh_masked<T, B, M>{mask, options, xla::detail::nobody});
 }
 
 struct lengths {
@@ -65,9 +66,9 @@ struct lengths {
 };
 /// One query, one key, a few queries, several blocks of either, key heads whose keys are shared
 /// among threads.
-constexpr lengths awkward[] = {{1, 1, 1, 1, 1, 1, 1},   {2, 4, 2, 1, 33, 7, 5},
-                               {2, 2, 2, 5, 1, 3, 4},   {1, 6, 2, 17, 33, 20, 9},
-                               {1, 2, 1, 33, 17, 16, 1}, {2, 3, 3, 3, 130, 8, 8},
+constexpr lengths awkward[] = {{1, 1, 1, 1, 1, 1, 1},      {2, 4, 2, 1, 33, 7, 5},
+                               {2, 2, 2, 5, 1, 3, 4},      {1, 6, 2, 17, 33, 20, 9},
+                               {1, 2, 1, 33, 17, 16, 1},   {2, 3, 3, 3, 130, 8, 8},
                                {1, 2, 2, 101, 203, 5, 33}, {1, 2, 1, 60, 1100, 8, 8}};
 
 /// The result and the gradients of f(q, k, v, mask...), one after the other.
@@ -128,8 +129,8 @@ TEMPLATE_TEST_CASE("attention by its own kernels and as other ops compose it", "
       auto added = xla::Parameter<T, 4>::like(numbers<T>({1, s.heads, s.queries, 1}, 9));
       added.copy_(numbers<T>({1, s.heads, s.queries, 1}, 9));
       auto each = xla::Parameter<T, 2>::like(numbers<T>({s.queries, s.keys}, 9));
-      each.copy_(where(shown, numbers<T>({s.queries, s.keys}, 9),
-                       -std::numeric_limits<T>::infinity()));
+      each.copy_(
+          where(shown, numbers<T>({s.queries, s.keys}, 9), -std::numeric_limits<T>::infinity()));
       for (int way = 0; way < 2; ++way) {
         const auto both = [&](auto f) {
           added.zero_grad();
@@ -287,16 +288,31 @@ TEST_CASE("sizes that attention cannot bring together are told") {
     CHECK_THROWS_AS(f(), xla::shape_error);
     CHECK_THROWS_WITH(f(), test::contains(sentence));
   };
-  refused([&] { scaled_dot_product_attention(q, k, numbers<float>({2, 4, 4, 6})); },
-          "(2, 4, 4, 6) differ in the number of keys and values");
-  refused([&] { scaled_dot_product_attention(q, numbers<float>({2, 4, 5, 8}), k); },
-          "differ in the width of queries and keys");
-  refused([&] { scaled_dot_product_attention(q, numbers<float>({1, 4, 5, 6}), k); },
-          "differ in their batch");
-  refused([&] { scaled_dot_product_attention(q, k, numbers<float>({2, 2, 5, 6})); },
-          "differ in the heads of keys and values");
-  refused([&] { scaled_dot_product_attention(q, k, k, xla::ones<bool>({3, 4})); },
-          "a mask of (1, 1, 3, 4) does not broadcast to scores of (2, 4, 3, 5)");
+  refused(
+      [&] {
+        scaled_dot_product_attention(q, k, numbers<float>({2, 4, 4, 6}));
+      },
+      "(2, 4, 4, 6) differ in the number of keys and values");
+  refused(
+      [&] {
+        scaled_dot_product_attention(q, numbers<float>({2, 4, 5, 8}), k);
+      },
+      "differ in the width of queries and keys");
+  refused(
+      [&] {
+        scaled_dot_product_attention(q, numbers<float>({1, 4, 5, 6}), k);
+      },
+      "differ in their batch");
+  refused(
+      [&] {
+        scaled_dot_product_attention(q, k, numbers<float>({2, 2, 5, 6}));
+      },
+      "differ in the heads of keys and values");
+  refused(
+      [&] {
+        scaled_dot_product_attention(q, k, k, xla::ones<bool>({3, 4}));
+      },
+      "a mask of (1, 1, 3, 4) does not broadcast to scores of (2, 4, 3, 5)");
 }
 
 TEST_CASE("second gradients of attention") {
@@ -309,14 +325,13 @@ TEST_CASE("second gradients of attention") {
   };
   const auto q = numbers<double>({1, 4, 3, 2}, 1), k = numbers<double>({1, 2, 4, 2}, 2),
              v = numbers<double>({1, 2, 4, 3}, 3);
-  test::check_gradient(twice([](auto&... x) {
-                         return scaled_dot_product_attention(x..., {.causal = true});
-                       }),
-                       q, k, v);
+  test::check_gradient(
+      twice([](auto&... x) { return scaled_dot_product_attention(x..., {.causal = true}); }), q, k,
+      v);
   test::check_gradient(twice([](auto&... x) {
                          return scaled_dot_product_attention(
-                             x..., xla::arange<double>(4) >
-                                       xla::unsqueeze(xla::arange<double>(3), 1));
+                             x...,
+                             xla::arange<double>(4) > xla::unsqueeze(xla::arange<double>(3), 1));
                        }),
                        q, k, v);
 }

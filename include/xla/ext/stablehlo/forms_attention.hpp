@@ -15,7 +15,12 @@ namespace xla::detail::hlo {
 class attention_text {
  public:
   attention_text(writer& w, const form_call& f, int mask)
-      : w_(w), q_(f.in(0)), of_(q_.type.of), kv_(f.in(1).type.dims), k_(repeat(f.in(1))), v_(repeat(f.in(2))) {
+      : w_(w),
+        q_(f.in(0)),
+        of_(q_.type.of),
+        kv_(f.in(1).type.dims),
+        k_(repeat(f.in(1))),
+        v_(repeat(f.in(2))) {
     const auto how = f.attributes<op::attention>();
     scores_ = scaled(product(q_, k_, 3, 3));
     const value hidden = w_.constant(lowest(of_), of_, scores_.type.dims);
@@ -41,8 +46,8 @@ class attention_text {
     const shape out{4, {x[0], x[1], x[5 - over_a], y[5 - over_b]}};
     const std::string axes =
         "lhs_batching_dimensions = [0, 1], rhs_batching_dimensions = [0, 1], "
-        "lhs_contracting_dimensions = [" + std::to_string(over_a) +
-        "], rhs_contracting_dimensions = [" + std::to_string(over_b) + "]";
+        "lhs_contracting_dimensions = [" +
+        std::to_string(over_a) + "], rhs_contracting_dimensions = [" + std::to_string(over_b) + "]";
     return w_.op("dot_general", {a, b}, {of_, out},
                  "dot_dimension_numbers = #stablehlo.dot<" + axes + ">, " + precision());
   }

@@ -24,8 +24,18 @@ template <class T>
 kernel::attention_call<T> attention_of(const kernel_call& call, int mask) {
   const auto [causal, shown, added] = call.attributes<op::attention>();
   const shape &q = call.in_shapes[0], &k = call.in_shapes[1], &v = call.in_shapes[2];
-  kernel::attention_call<T> c{q[0], q[1], k[1], q[2], k[2], q[3], v[3], causal,
-                              rows_of<T>(call, 0), rows_of<T>(call, 1), rows_of<T>(call, 2), {}};
+  kernel::attention_call<T> c{q[0],
+                              q[1],
+                              k[1],
+                              q[2],
+                              k[2],
+                              q[3],
+                              v[3],
+                              causal,
+                              rows_of<T>(call, 0),
+                              rows_of<T>(call, 1),
+                              rows_of<T>(call, 2),
+                              {}};
   if (!shown && !added) return c;
   const shape& m = call.in_shapes[mask];
   if (shown) c.mask.shown = static_cast<const bool*>(call.in[mask]);

@@ -106,9 +106,9 @@ constexpr void differentiate_attention_again(G& g) {
     g.to(0, as_any<T>(both(product<4>(scores, by_k, false, false),
                            product<4>(again, c.k, false, false))));
   if (g.wants(1))
-    g.to(1, c.together(both(product<4>(scores, by_q, true, false),
-                            product<4>(again, c.q, true, false)),
-                       g.scope.in[1]));
+    g.to(1, c.together(
+                both(product<4>(scores, by_q, true, false), product<4>(again, c.q, true, false)),
+                g.scope.in[1]));
   if (g.wants(2)) g.to(2, c.together(product<4>(by_back, d, true, false), g.scope.in[2]));
   if (g.wants(3))
     g.to(3, as_any<T>(product<4>(c.weights, by_v, false, false) +
