@@ -132,11 +132,12 @@ constexpr Tensor<T, 4> all_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
   return reshape(w, {q.size(0), q.size(1), q.size(2), k.size(2)});
 }
 
-/// Whether attention is composed of other ops: of numbers without kernels of their own, or where
-/// weights are dropped, which takes each weight's random number.
+/// Whether attention is composed of other ops: of products that round their operands, or where
+/// weights are dropped, which takes a random number for each.
 template <class T>
-constexpr bool attends_composed(const AttentionOptions& options) {
-  return !std::is_floating_point_v<T> || options.training;
+constexpr bool attends_composed(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
+                                const AttentionOptions& options) {
+  return options.training || product_precision<T>(q, k) != precision::float32;
 }
 
 }  // namespace detail
@@ -151,7 +152,7 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
                                                     const AttentionOptions& options = {},
                                                     caller who = here()) {
   if constexpr (std::is_floating_point_v<T>)
-    if (!detail::attends_composed<T>(options))
+    if (!detail::attends_composed(q, k, options))
       return detail::heads_fit(q, k, who) ? detail::attend_at_once(q, k, v, options.causal, who)
                                           : q;
   return detail::attend(q, k, v, who, detail::weigh_all<T>{options});
@@ -170,7 +171,7 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
   detail::check_mask_type<B, T>();
   if constexpr (std::is_floating_point_v<T> && (M == 2 || M == 4) &&
                 (std::is_same_v<B, bool> || std::is_same_v<B, T>))
-    if (!detail::attends_composed<T>(options)) {
+    if (!detail::attends_composed(q, k, options)) {
       if (!detail::heads_fit(q, k, who)) return q;
       if constexpr (M == 4) return detail::attend_at_once(q, k, v, options.causal, who, mask);
       else

@@ -23,9 +23,14 @@ struct composed_attention {
                                const op::attending::attributes& how, const handle& mask)
       : q(as<heads>(queries)), k(repeat(as<heads>(keys))), v(repeat(as<heads>(values))) {
     scale = score_scale<T>(q.size(3), q.table());
-    weights = weigh(product<4>(q, k, false, true) * scale, how, mask);
+    weights = weigh(multiply(q, k, false, true) * scale, how, mask);
   }
 
+  /// Products as those of the kernels: of what is not rounded.
+  static constexpr heads multiply(const heads& a, const heads& b, bool turn_a, bool turn_b) {
+    return as<heads>(
+        gradient_product(as_any<T>(a), as_any<T>(b), turn_a, turn_b, precision::float32));
+  }
   template <class X>
   static constexpr X as(const handle& h) {
     X x;
@@ -47,7 +52,7 @@ struct composed_attention {
   }
 
   /// The gradient of weights from that of the result.
-  constexpr heads back(const heads& gradient) const { return product<4>(gradient, v, false, true); }
+  constexpr heads back(const heads& gradient) const { return multiply(gradient, v, false, true); }
   static constexpr Tensor<T, 4> over_keys(const heads& x) { return sum(x, {-1}, keepdim); }
   /// The gradient of scores from that of weights; of those that are hidden 0, whatever sign.
   constexpr heads of_scores(const heads& back) const {
@@ -95,24 +100,24 @@ constexpr void differentiate_attention_again(G& g) {
   const heads back = c.back(d), share = c.over_keys(c.weights * back);
   const heads scores = c.weights * (back - share);
   const heads by_scores =
-      (product<4>(by_q, c.k, false, true) + product<4>(c.q, by_k, false, true)) * c.scale;
+      (c.multiply(by_q, c.k, false, true) + c.multiply(c.q, by_k, false, true)) * c.scale;
   const heads common = c.over_keys(by_scores * c.weights);
   const heads by_back = c.weights * (by_scores - common);
   const heads by_weights =
-      product<4>(d, by_v, false, true) + by_scores * (back - share) - common * back;
+      c.multiply(d, by_v, false, true) + by_scores * (back - share) - common * back;
   const heads again = c.of_scores(by_weights);
   const auto both = [&](const heads& x, const heads& y) { return (x + y) * c.scale; };
   if (g.wants(0))
-    g.to(0, as_any<T>(both(product<4>(scores, by_k, false, false),
-                           product<4>(again, c.k, false, false))));
+    g.to(0, as_any<T>(both(c.multiply(scores, by_k, false, false),
+                           c.multiply(again, c.k, false, false))));
   if (g.wants(1))
     g.to(1, c.together(
-                both(product<4>(scores, by_q, true, false), product<4>(again, c.q, true, false)),
+                both(c.multiply(scores, by_q, true, false), c.multiply(again, c.q, true, false)),
                 g.scope.in[1]));
-  if (g.wants(2)) g.to(2, c.together(product<4>(by_back, d, true, false), g.scope.in[2]));
+  if (g.wants(2)) g.to(2, c.together(c.multiply(by_back, d, true, false), g.scope.in[2]));
   if (g.wants(3))
-    g.to(3, as_any<T>(product<4>(c.weights, by_v, false, false) +
-                      product<4>(by_back, c.v, false, false)));
+    g.to(3, as_any<T>(c.multiply(c.weights, by_v, false, false) +
+                      c.multiply(by_back, c.v, false, false)));
   if (how.added && g.wants(6)) g.to(6, as_any<T>(again));
 }
 
