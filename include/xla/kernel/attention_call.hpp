@@ -5,8 +5,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "xla/base/instance.hpp"
-
 namespace xla::kernel {
 
 /// Rows of heads, each contiguous: (batch, heads, rows, width).
@@ -55,20 +53,4 @@ struct attention_gradient_call {
   head_rows<T> q, k, v;
 };
 
-/// out (batch, heads, queries, out_width), unless it has no data, and where they are wanted the
-/// logarithms of the sums of exponentials (batch, heads, queries), 0 of a query that sees nothing.
-/// Memory: a few rows for each thread. Bits depend on sizes alone.
-template <class T>
-void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs);
-
-/// The gradients of attention. Memory: some rows for each thread, and where the keys of a head are
-/// shared among threads some times that of the queries. Bits depend on sizes alone. Throws
-/// std::bad_alloc.
-template <class T>
-void attend_back(const attention_gradient_call<T>& c);
-
 }  // namespace xla::kernel
-
-#if XLA_RUNTIME_HERE
-#include "xla/kernel/attention_gradient.hpp"
-#endif
