@@ -459,8 +459,13 @@ TEST_CASE("replicas that run other programs, other sizes, or none are told so", 
       f(x).to_vector();
     });
   }
-  // A traced graph, of which one replica reads a part earlier.
   const xla::eager_mode_guard mode(false);
+  // To bring a batch to its device is no part of a traced graph: the first one has it there.
+  CHECK(thrown(2, [](std::size_t) {
+          const auto x = test::numbers<float>({3}).to(xla::device());
+          xla::all_reduce(exp(x)).to_vector();
+        }) == std::vector<std::string>(2, "nothing"));
+  // One replica reads a part of it earlier.
   for (const std::string& said : thrown(2, [](std::size_t i) {
          const auto x = test::numbers<float>({3}).to(xla::device());
          auto y = xla::all_reduce(exp(x));

@@ -39,8 +39,7 @@ void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
   if (t.device != this_thread.number)
     return the_process.crossing.load()->start(t, others, other_count);
   if constexpr (has_traced_mode) {
-    // What comes to a device of a plugin is brought at once, so that graphs of replicas are alike.
-    const bool eager = is_eager_mode() || (t.op->moves && engine_runs_ops<In>());
+    const bool eager = is_eager_mode();
     if (!eager || has_own_graph<In>(t)) {
       for (int i = 0; i < t.arity; ++i) make_recordable(*t.in[i]);
       add_pending(&t);

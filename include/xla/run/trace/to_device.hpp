@@ -43,10 +43,17 @@ template <class In = void>
   n.set_shape(from.dims_shape());
   return n;
 }
+/// Whether what goes to a device is brought at once: to one of a plugin, so that the graphs of its
+/// replicas are alike.
+template <class In = void>
+bool moves_at_once() {
+  return is_eager_mode() || engine_runs_ops<In>();
+}
 /// The same tensor on a device; itself where it is there already.
 template <class In = void>
 [[gnu::cold, gnu::noinline]] ref<impl> run_to_device(impl* from, int device) {
   if (from->device == device && !from->anywhere) return ref<impl>::share(from);
+  const eager_mode_guard mode(moves_at_once<In>());
   ref<impl> t = new_op<In>(moving<In>(*from, device), &from);
   start_op<In>(*t);
   return t;
@@ -112,8 +119,12 @@ template <class In>
   impl* const t = h.value();
   const handle* const in = &h;
   const bool several = the_process.crossing.load();
-  if (!t || (t->device == device && !(t->anywhere && several))) result = h;
-  else run(moving<In>(*t, device), &in, 1, result);
+  if (!t || (t->device == device && !(t->anywhere && several))) {
+    result = h;
+  } else {
+    const eager_mode_guard mode(moves_at_once<In>());
+    run(moving<In>(*t, device), &in, 1, result);
+  }
 }
 
 template <class In>
