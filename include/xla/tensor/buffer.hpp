@@ -243,6 +243,8 @@ struct memory_place {
   // Here, so that a program without such places has no code for them.
   void* (*bring_home)(const impl& t) = &detail::bring_home<>;
   buffer* (*share)(const impl& t, const impl& as) = &detail::share_elements<>;
+  /// Where executables write: a buffer that has no elements yet.
+  buffer* (*make)(const memory_place& there, std::size_t bytes) = nullptr;
   /// Of what lies there in an order of its own: executes an op that reads it.
   void (*run)(impl& t) = nullptr;
 };

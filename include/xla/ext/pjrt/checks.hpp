@@ -81,7 +81,7 @@ class pjrt_checks {
   ref<buffer> make_output(int v) const {
     const memory_place* const there = before_->place();
     if (!there) return make(v);
-    return ref<buffer>(buffer::borrow({there}, static_cast<std::size_t>(p_.bytes(v))));
+    return ref<buffer>(there->make(*there, static_cast<std::size_t>(p_.bytes(v))));
   }
   void compute(const run_arguments& with, list<ref<buffer>>& made) const {
     list<buffer*> outputs;

@@ -46,6 +46,11 @@ inline void copy_array_home(void* owner, void* to, std::size_t) {
   a.on.read(a.it, a.type, to);
 }
 
+inline xla::detail::buffer* make_without(const xla::detail::memory_place& there,
+                                         std::size_t bytes) {
+  return xla::detail::buffer::borrow({&there}, bytes);
+}
+
 /// What a device has been sent of a tensor of the host, kept with that until it is written.
 class device_copy final : public xla::detail::kept_form {
  public:
@@ -83,7 +88,8 @@ inline const xla::detail::memory_place& memory_of(const client& c, int device = 
   const std::lock_guard hold(r.mutex);
   return r.all
       .try_emplace({&c, device}, xla::detail::memory_place{.let_go = &detail::let_go_of_array,
-                                                           .copy_home = &detail::copy_array_home})
+                                                           .copy_home = &detail::copy_array_home,
+                                                           .make = &detail::make_without})
       .first->second;
 }
 

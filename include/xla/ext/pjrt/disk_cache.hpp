@@ -3,12 +3,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,9 +65,10 @@ class disk_cache {
 
   /// The plugin's code, where the file is whole and of the same program.
   std::optional<std::string> find() const {
-    std::ifstream from(file_, std::ios::binary);
+    std::ifstream from(file_, std::ios::binary | std::ios::ate);
     if (!from) return {};
-    const std::string bytes{std::istreambuf_iterator<char>(from), {}};
+    std::string bytes(static_cast<std::size_t>(std::max<std::streamoff>(from.tellg(), 0)), 0);
+    from.seekg(0).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     auto there = saved_program::unpack(bytes);
     if (!there || there->made_by != key_.made_by || there->options != key_.options ||
         there->text != key_.text)

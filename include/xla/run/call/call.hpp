@@ -205,8 +205,8 @@ class basic_execution {
     return ref<buffer>(buffer::make(bytes(v), {source().values[v].op->name, &p_.shapes[v]}));
   }
   ref<buffer> make_output(int v) const {
-    if (!e_.place()) return make(v);
-    return ref<buffer>(buffer::borrow({e_.place()}, bytes(v)));
+    const memory_place* const there = e_.place();
+    return there ? ref<buffer>(there->make(*there, bytes(v))) : make(v);
   }
   buffer* add(ref<buffer> b) {
     fresh_buffer& f = call_.fresh.emplace_back();

@@ -238,9 +238,10 @@ class basic_tracer {
       throw;
     }
   }
-  static ref<buffer> make(const later<In, sized_program>& p, int v, const memory_place* there) {
+  [[gnu::noinline]] static ref<buffer> make(const later<In, sized_program>& p, int v,
+                                            const memory_place* there) {
     const auto bytes = static_cast<std::size_t>(p.bytes(v));
-    if (there) return ref<buffer>(buffer::borrow({there}, bytes));
+    if (there) return ref<buffer>(there->make(*there, bytes));
     return ref<buffer>(buffer::make(bytes, {p.source.values[v].op->name, &p.shapes[v]}));
   }
 
