@@ -117,6 +117,26 @@ inline float exp_of(const float* x, float* e, std::int64_t n, float max) {
   }
 }
 
+/// log_softmax, and the gradient of the sum of log_softmax times g.
+[[gnu::noinline]] inline void log_softmax_gradient(std::int64_t rows, std::int64_t n,
+                                                   const float* x, const float* g, float* out,
+                                                   float* dx, float* e) {
+  for (std::int64_t i = 0; i < rows; ++i, x += n, g += n, out += n, dx += n) {
+    const float max = max_of(x, n), sum = exp_of(x, e, n, max);
+    const packet top = splat(max), less = splat(std::log(sum));
+    chains all(0);
+    each(n, [&](std::int64_t k, std::int64_t m, int c) {
+      store(out + k, simd::psub(simd::psub(load(x + k, m), top), less), m);
+      all.add(c, load(g + k, m), m);
+    });
+    const packet scale = splat(all.sum() / sum);
+    each(n, [&](std::int64_t k, std::int64_t m, int) {
+      const packet y = simd::ploadu<packet>(e + k);
+      store(dx + k, simd::psub(load(g + k, m), simd::pmul(y, scale)), m);
+    });
+  }
+}
+
 /// Mean cross-entropy of all rows, and its gradient.
 [[gnu::noinline]] inline float cross_entropy(std::int64_t rows, std::int64_t n, const float* x,
                                              const std::int64_t* target, float* gradient,
@@ -201,6 +221,71 @@ inline moments moments_of(const float* x, std::int64_t n) {
       store(out + k, simd::pmul(simd::pmul(load(x + k, m), scale), load(w + k, m)), m);
     });
   }
+}
+
+/// rms_norm, and the gradients of the sum of it times g; that of w is added up.
+[[gnu::noinline]] inline void rms_norm_gradient(std::int64_t rows, std::int64_t n, const float* x,
+                                                const float* w, const float* g, float* out,
+                                                float* dx, float* dw) {
+  const float count = static_cast<float>(n);
+  for (std::int64_t i = 0; i < rows; ++i, x += n, g += n, out += n, dx += n) {
+    chains squares(0), dot(0);
+    each(n, [&](std::int64_t k, std::int64_t m, int c) {
+      const packet p = load(x + k, m);
+      squares.add(c, simd::pmul(p, p), m);
+    });
+    const packet scale = splat(1 / std::sqrt(squares.sum() / count + 1.1920929e-7f));
+    each(n, [&](std::int64_t k, std::int64_t m, int c) {
+      const packet y = simd::pmul(load(x + k, m), scale), by = load(g + k, m);
+      const packet weight = load(w + k, m);
+      store(out + k, simd::pmul(y, weight), m);
+      store(dw + k, simd::padd(load(dw + k, m), simd::pmul(y, by)), m);
+      dot.add(c, simd::pmul(simd::pmul(by, weight), y), m);
+    });
+    const packet t = splat(dot.sum() / count);
+    each(n, [&](std::int64_t k, std::int64_t m, int) {
+      const packet y = simd::pmul(load(x + k, m), scale);
+      const packet d = simd::pmul(load(g + k, m), load(w + k, m));
+      store(dx + k, simd::pmul(simd::psub(d, simd::pmul(y, t)), scale), m);
+    });
+  }
+}
+
+[[gnu::noinline]] inline void gelu(std::int64_t n, const float* x, float* out) {
+  each(n, [&](std::int64_t k, std::int64_t m, int) {
+    const V a{load(x + k, m)};
+    store(out + k, (a * a.ndtr()).v, m);
+  });
+}
+/// gelu, and the gradient of the sum of gelu times g.
+[[gnu::noinline]] inline void gelu_gradient(std::int64_t n, const float* x, const float* g,
+                                            float* out, float* dx) {
+  each(n, [&](std::int64_t k, std::int64_t m, int) {
+    const V a{load(x + k, m)}, by{load(g + k, m)}, p = a.ndtr();
+    const V density = (a * a * V::splat(-0.5f)).exp() * V::splat(0.39894228f);
+    store(out + k, (a * p).v, m);
+    store(dx + k, (by * (p + a * density)).v, m);
+  });
+}
+
+inline V sigmoid(V x) { return V::splat(1) / (V::splat(1) + (-x).exp()); }
+/// silu(a) times b.
+[[gnu::noinline]] inline void swiglu(std::int64_t n, const float* a, const float* b, float* out) {
+  each(n, [&](std::int64_t k, std::int64_t m, int) {
+    const V x{load(a + k, m)};
+    store(out + k, (x * sigmoid(x) * V{load(b + k, m)}).v, m);
+  });
+}
+/// The same, and the gradients of the sum of it times g.
+[[gnu::noinline]] inline void swiglu_gradient(std::int64_t n, const float* a, const float* b,
+                                              const float* g, float* out, float* da, float* db) {
+  each(n, [&](std::int64_t k, std::int64_t m, int) {
+    const V x{load(a + k, m)}, gate{load(b + k, m)}, by{load(g + k, m)};
+    const V s = sigmoid(x), y = x * s;
+    store(out + k, (y * gate).v, m);
+    store(db + k, (by * y).v, m);
+    store(da + k, (by * gate * (s + y * (V::splat(1) - s))).v, m);
+  });
 }
 
 /// The sum of a times b along each row.

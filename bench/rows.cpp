@@ -19,6 +19,15 @@ struct Input {
   xla::Parameter<float, 2> x;
   XLA_MODULE(x)
 };
+struct Gates {
+  xla::Parameter<float, 2> x, b;
+  XLA_MODULE(x, b)
+};
+struct Scaled {
+  xla::Parameter<float, 2> x;
+  xla::Parameter<float, 1> w;
+  XLA_MODULE(x, w)
+};
 struct Norm {
   xla::Parameter<float, 2> x;
   xla::Parameter<float, 1> w, b;
@@ -95,7 +104,7 @@ void softmax_cases(const bench_case& c) {
         in.x.zero_grad();
         auto y = xla::softmax(in.x);
         xla::sum(y * g).backward();
-        return std::pair(y, in.x.grad());
+        return y;
       },
       {.name = "softmax_gradient"});
   auto in = with<Input>(x);
@@ -104,9 +113,29 @@ void softmax_cases(const bench_case& c) {
     bench::touch(dx.data());
   };
   both_hand();
-  agree("softmax's gradient", both(in, g).second.data(), dx.data(), rows * n);
+  both(in, g);
+  agree("softmax's gradient", in.x.grad().data(), dx.data(), rows * n);
   c(
-      "softmax + gradient", 4, [&] { bench::touch(both(in, g).second.data()); }, both_hand);
+      "softmax + gradient", 4, [&] { bench::touch(both(in, g).data()); }, both_hand);
+
+  auto log_both = xla::compile(
+      [](auto& in, auto& g) {
+        in.x.zero_grad();
+        auto y = xla::log_softmax(in.x);
+        xla::sum(y * g).backward();
+        return y;
+      },
+      {.name = "log_softmax_gradient"});
+  const auto log_both_hand = [&, rows = rows, n = n] {
+    bench::rows::log_softmax_gradient(rows, n, from, by, out.data(), dx.data(), e.data());
+    bench::touch(dx.data());
+  };
+  log_both_hand();
+  log_both(in, g);
+  agree("log_softmax's gradient", in.x.grad().data(), dx.data(), rows * n);
+  c(
+      "log_softmax + gradient", 4, [&] { bench::touch(log_both(in, g).data()); },
+      log_both_hand);
 }
 
 void cross_entropy_case(const bench_case& c) {
@@ -116,7 +145,7 @@ void cross_entropy_case(const bench_case& c) {
         logits.x.zero_grad();
         auto loss = xla::cross_entropy(logits.x, target);
         loss.backward();
-        return std::pair(loss, logits.x.grad());
+        return loss;
       },
       {.name = "cross_entropy"});
   const auto x = xla::randn<float>({rows, n});
@@ -131,11 +160,87 @@ void cross_entropy_case(const bench_case& c) {
     bench::touch(gradient.data());
   };
   hand();
-  const auto [ours, dx] = f(logits, target);
-  agree("cross-entropy", ours.data(), &loss, 1);
-  agree("cross-entropy's gradient", dx.data(), gradient.data(), rows * n);
+  agree("cross-entropy", f(logits, target).data(), &loss, 1);
+  agree("cross-entropy's gradient", logits.x.grad().data(), gradient.data(), rows * n);
   c(
-      "cross-entropy + gradient", 2, [&] { bench::touch(f(logits, target).second.data()); }, hand);
+      "cross-entropy + gradient", 2, [&] { bench::touch(f(logits, target).data()); }, hand);
+}
+
+void gelu_cases(const bench_case& c) {
+  const std::int64_t n = c.rows * c.n;
+  const auto x = xla::randn<float>({c.rows, c.n}), g = xla::randn<float>({c.rows, c.n});
+  memory out(static_cast<std::size_t>(n)), dx(out);
+  const float *from = x.data(), *by = g.data();
+
+  auto gelu = xla::compile([](auto& x) { return xla::gelu(x); }, {.name = "gelu"});
+  const auto hand = [&] {
+    bench::rows::gelu(n, from, out.data());
+    bench::touch(out.data());
+  };
+  hand();
+  agree("gelu", gelu(x).data(), out.data(), n);
+  c(
+      "gelu", 2, [&] { bench::touch(gelu(x).data()); }, hand);
+
+  auto both = xla::compile(
+      [](auto& in, auto& g) {
+        in.x.zero_grad();
+        auto y = xla::gelu(in.x);
+        xla::sum(y * g).backward();
+        return y;
+      },
+      {.name = "gelu_gradient"});
+  auto in = with<Input>(x);
+  const auto both_hand = [&] {
+    bench::rows::gelu_gradient(n, from, by, out.data(), dx.data());
+    bench::touch(dx.data());
+  };
+  both_hand();
+  both(in, g);
+  agree("gelu's gradient", in.x.grad().data(), dx.data(), n);
+  c(
+      "gelu + gradient", 4, [&] { bench::touch(both(in, g).data()); }, both_hand);
+}
+
+void swiglu_cases(const bench_case& c) {
+  const std::int64_t n = c.rows * c.n;
+  const auto x = xla::randn<float>({c.rows, c.n}), gate = xla::randn<float>({c.rows, c.n});
+  const auto g = xla::randn<float>({c.rows, c.n});
+  memory out(static_cast<std::size_t>(n)), da(out), db(out);
+  const float *from = x.data(), *b = gate.data(), *by = g.data();
+
+  auto swiglu =
+      xla::compile([](auto& x, auto& b) { return xla::silu(x) * b; }, {.name = "swiglu"});
+  const auto hand = [&] {
+    bench::rows::swiglu(n, from, b, out.data());
+    bench::touch(out.data());
+  };
+  hand();
+  agree("swiglu", swiglu(x, gate).data(), out.data(), n);
+  c(
+      "swiglu", 3, [&] { bench::touch(swiglu(x, gate).data()); }, hand);
+
+  auto both = xla::compile(
+      [](auto& in, auto& g) {
+        in.x.zero_grad();
+        in.b.zero_grad();
+        auto y = xla::silu(in.x) * in.b;
+        xla::sum(y * g).backward();
+        return y;
+      },
+      {.name = "swiglu_gradient"});
+  auto in = with<Gates>(x);
+  in.b = xla::Parameter<float, 2>::like(gate);
+  in.b.copy_(gate);
+  const auto both_hand = [&] {
+    bench::rows::swiglu_gradient(n, from, b, by, out.data(), da.data(), db.data());
+    bench::touch(da.data());
+  };
+  both_hand();
+  both(in, g);
+  agree("swiglu's gradient", in.x.grad().data(), da.data(), n);
+  c(
+      "swiglu + gradients", 6, [&] { bench::touch(both(in, g).data()); }, both_hand);
 }
 
 void norm_cases(const bench_case& c) {
@@ -167,6 +272,30 @@ void norm_cases(const bench_case& c) {
   c(
       "rms_norm", 2, [&] { bench::touch(rms(x, w).data()); }, rms_hand);
 
+  auto rms_both = xla::compile(
+      [](auto& in, auto& g) {
+        in.x.zero_grad();
+        in.w.zero_grad();
+        auto y = xla::rms_norm(in.x, in.w);
+        xla::sum(y * g).backward();
+        return y;
+      },
+      {.name = "rms_gradient"});
+  auto scaled = with<Scaled>(x);
+  scaled.w = xla::Parameter<float, 1>::like(w);
+  scaled.w.copy_(w);
+  const auto rms_both_hand = [&, rows = rows, n = n] {
+    std::fill(dw.begin(), dw.end(), 0.f);
+    bench::rows::rms_norm_gradient(rows, n, from, weight, by, out.data(), dx.data(), dw.data());
+    bench::touch(dx.data());
+  };
+  rms_both_hand();
+  rms_both(scaled, g);
+  agree("rms_norm's gradient", scaled.x.grad().data(), dx.data(), rows * n);
+  c(
+      "rms_norm + gradients", 4, [&] { bench::touch(rms_both(scaled, g).data()); },
+      rms_both_hand);
+
   auto both = xla::compile(
       [](auto& in, auto& g) {
         in.x.zero_grad();
@@ -174,7 +303,7 @@ void norm_cases(const bench_case& c) {
         in.b.zero_grad();
         auto y = xla::layer_norm(in.x, in.w, in.b);
         xla::sum(y * g).backward();
-        return std::tuple(y, in.x.grad(), in.w.grad(), in.b.grad());
+        return y;
       },
       {.name = "layer_norm_gradient"});
   auto in = with<Norm>(x);
@@ -190,9 +319,10 @@ void norm_cases(const bench_case& c) {
     bench::touch(dx.data());
   };
   both_hand();
-  agree("layer_norm's gradient", std::get<1>(both(in, g)).data(), dx.data(), rows * n);
+  both(in, g);
+  agree("layer_norm's gradient", in.x.grad().data(), dx.data(), rows * n);
   c(
-      "layer_norm + gradients", 4, [&] { bench::touch(std::get<1>(both(in, g)).data()); },
+      "layer_norm + gradients", 4, [&] { bench::touch(both(in, g).data()); },
       both_hand);
 }
 
@@ -244,4 +374,7 @@ int main(int argc, char** argv) {
     norm_cases(c);
     sum_cases(c);
   }
+  const bench_case square{std::max<std::int64_t>(elements / 512, 1), 512};
+  gelu_cases(square);
+  swiglu_cases(square);
 }

@@ -98,6 +98,12 @@ void indices(way how) {
   two([](auto& x, auto& r, auto& i) { return xla::scatter(x, 0, i, r); }, index);
   two([](auto& x, auto& r, auto& i) { return xla::scatter_add(x, 0, i, r); }, index);
   two([](auto& x, auto& r, auto& i) { return xla::index_copy(x, 0, i, r); }, line);
+  auto column = numbers<float>({7, 1});
+  auto in_rows = places({7, 1}, 6);  // one in each row
+  compare(how, 4, {}, with_gradients([](auto& x, auto& c, auto& i) {
+            return xla::scatter_add(x, 1, i, c) * xla::gather(x, 1, i);
+          }),
+          x, column, in_rows);
   auto whole = numbers<std::int64_t>({7, 6});
   auto truth = x > 0;
   compare(

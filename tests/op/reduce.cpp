@@ -135,6 +135,20 @@ TEST_CASE("reductions of special values") {
   }
 }
 
+TEST_CASE("the largest and the smallest element are NaN wherever one is NaN") {
+  const xla::eager_mode_guard eager;
+  const float nan = std::nanf("");
+  for (const std::int64_t n : {3, 16, 40, 150}) {
+    const auto x = numbers<float>({n, n});
+    const auto strange = where(xla::unsqueeze(xla::arange(n), 1) == xla::arange(n), nan, x);
+    for (const auto& y : {max(strange, {1}), min(strange, {1})})
+      CHECK(xla::cast<std::int64_t>(y != y).to_vector() ==
+            std::vector<std::int64_t>(static_cast<std::size_t>(n), 1));
+    const auto y = max(x, {1});
+    CHECK(sum(y != y).item() == 0);
+  }
+}
+
 TEST_CASE("a reduction refuses axes that do not exist or come twice") {
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({3, 4});

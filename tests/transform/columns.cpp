@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of columns that are added up where their input is made or read.
+// What is done on rows while they are made or read: sums of columns are added up, elements that an
+// index names are looked up or added to.
+#include "support/gradient.hpp"
 #include "support/modes.hpp"
 #include "support/threads.hpp"
+#include "xla/op/derived/cross_entropy.hpp"
 #include "xla/op/derived/normalize.hpp"
 #include "xla/op/derived/softmax.hpp"
 #include "xla/op/relu.hpp"
@@ -108,4 +111,90 @@ TEST_CASE("fuse: a sum of columns is made with its input") {
   CHECK(occurrences(alone.graph(Stage::lowered, x), "= sum(") == 1);
   auto after = xla::compile([](auto& x) { return x - xla::sum(x * x, {0}, xla::keepdim); });
   CHECK(occurrences(after.graph(Stage::lowered, x), "kernel") == 2);
+}
+
+namespace {
+
+xla::Tensor<std::int64_t, 1> one_a_row(std::int64_t rows, std::int64_t n) {
+  std::vector<std::int64_t> v;
+  for (std::int64_t i = 0; i < rows; ++i) v.push_back((i * 7 + n - 1) % n);
+  v.push_back(0);
+  return xla::from_blob(v.data(), {rows});
+}
+
+/// Elements of what is read, kept, or made of other such elements; additions between them and to
+/// what is summed along rows and columns.
+struct Lookups {
+  template <class X, class I>
+  constexpr auto operator()(const X& x, const I& of_rows) const {
+    const auto index = xla::unsqueeze(of_rows, -1);
+    const auto e = xla::exp(x - xla::max(x, {-1}, xla::keepdim));
+    const auto picked = xla::gather(e * 0.5, -1, index);
+    const auto more =
+        xla::scatter_add(e / xla::sum(e, {-1}, xla::keepdim), -1, index, picked + 1);
+    const auto behind = xla::gather(more + x, -1, index);
+    const auto twice = xla::scatter_add(more * x, -1, index, behind);
+    return std::tuple(picked, more, behind, xla::sum(twice, {-1}), xla::sum(twice, {0}),
+                      xla::gather(x, -1, index), xla::relu(xla::gather(x, -1, index)) * x);
+  }
+};
+
+template <class T>
+void check_lookups() {
+  const xla::eager_mode_guard eager;
+  using sizes = std::pair<std::int64_t, std::int64_t>;
+  for (auto [n, m] : {sizes{5, 7}, sizes{1, 1}, sizes{1, 2}, sizes{0, 3}, sizes{40, 1},
+                      sizes{31, 16}, sizes{33, 65}, sizes{3, 1200}, sizes{2500, 3}}) {
+    INFO(n << " x " << m);
+    check_modes(Lookups{}, numbers<T>({n, m}, 1), one_a_row(n, m));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("elements that an index names in rows are the same in every mode, float") {
+  check_lookups<float>();
+}
+TEST_CASE("elements that an index names in rows are the same in every mode, double") {
+  check_lookups<double>();
+}
+
+TEST_CASE("gradients of elements that an index names in rows") {
+  static const auto index = one_a_row(4, 5);
+  test::check_gradient(
+      [](auto& x, auto& s) {
+        const auto at = xla::unsqueeze(index, -1);
+        return xla::gather(xla::exp(x), -1, at) * xla::scatter_add(x * x, -1, at, s * s);
+      },
+      numbers<double>({4, 5}), numbers<double>({4, 1}, 1));
+}
+
+TEST_CASE("fuse: an element of each row is looked up and added to where the rows are") {
+  const auto x = numbers<float>({5, 7}, 1);
+  const auto index = one_a_row(5, 7);
+  auto f = xla::compile(Lookups{});
+  const auto rows = f.graph(Stage::lowered, x, index);
+  for (const char* apart : {"= gather(", "= scatter_add("}) CHECK(occurrences(rows, apart) == 0);
+  auto alone = xla::compile([](auto& x, auto& i) { return xla::gather(x, 1, xla::unsqueeze(i, 1)); });
+  CHECK(occurrences(alone.graph(Stage::lowered, x, index), "= gather(") == 1);
+  // Along another axis, and with several for a row, they are steps of their own.
+  auto others = xla::compile([](auto& x, auto& i) {
+    const auto y = xla::exp(x) * xla::sum(x, {-1}, xla::keepdim);
+    const auto at = xla::unsqueeze(i, 1);
+    return std::pair(xla::gather(y, 0, at), xla::gather(y, 1, xla::expand(at, {x.size(0), 2})));
+  });
+  CHECK(occurrences(others.graph(Stage::lowered, x, index), "= gather(") == 2);
+}
+
+TEST_CASE("fuse: layer_norm's rows are walked three times, for all of its gradients") {
+  auto f = xla::compile([](auto& x, auto& w, auto& b, auto& g) {
+    xla::sum(xla::layer_norm(x, w, b) * g).backward();
+    return std::tuple(x.grad(), w.grad(), b.grad());
+  });
+  auto p = xla::Parameter<float, 2>::like(xla::zeros<float>({2, 3}));
+  auto w = xla::Parameter<float, 1>::like(xla::zeros<float>({3})), b = w;
+  const auto g = numbers<float>({2, 3});
+  const auto lowered = f.graph(Stage::lowered, p, w, b, g);
+  CHECK(occurrences(lowered, "row kernel") == 1);
+  CHECK(occurrences(lowered, "= sum(") == 0);
 }

@@ -151,6 +151,12 @@ struct vec {
   friend XLA_INLINE mask<T> operator>(vec a, vec b) { return b < a; }
   friend XLA_INLINE mask<T> operator>=(vec a, vec b) { return b <= a; }
 
+  /// Where a or b is NaN.
+  friend XLA_INLINE mask<T> unordered(vec a, vec b) {
+    if constexpr (vector) return {detail::is_unordered<T>(a.v, b.v)};
+    else return mask<T>::from(a.v != a.v || b.v != b.v);
+  }
+
   /// The larger; this when one is NaN.
   XLA_INLINE vec max(vec b) const {
     if constexpr (vector) return {larger<T>(v, b.v)};

@@ -24,16 +24,35 @@ XLA_INLINE vec<T> polynomial(vec<T> x, const T (&c)[N]) {
   return y;
 }
 
+/// The same of eight coefficients in three steps, where the next one waits for the result: a row
+/// for its logarithm.
+template <class T>
+XLA_INLINE vec<T> short_polynomial(vec<T> x, vec<T> x2, const T (&c)[8]) {
+  auto two = [&](int i) { return fma(x, vec<T>::splat(c[i + 1]), vec<T>::splat(c[i])); };
+  const vec<T> low = fma(two(2), x2, two(0)), high = fma(two(6), x2, two(4));
+  return fma(high, x2 * x2, low);
+}
+
+/// x = n ln2 + r for the nearest whole n.
+template <class T>
+struct exp_rest {
+  vec<T> n, r;
+  explicit XLA_INLINE exp_rest(vec<T> x) {
+    using table = math_table<T>;
+    n = {simd::print((x * vec<T>::splat(T(std::numbers::log2e))).v)};
+    r = fma(n, vec<T>::splat(-table::ln2[0]), x);
+    r = fma(n, vec<T>::splat(-table::ln2[1]), r);
+  }
+};
+
 /// exp(x) = 2^n (1 + q), x between the table's bounds.
 template <class T>
 struct split_exp {
   vec<T> n, q;
   explicit XLA_INLINE split_exp(vec<T> x) {
-    using table = math_table<T>;
-    n = (x * vec<T>::splat(T(std::numbers::log2e))).round();
-    const vec<T> rest = fma(n, vec<T>::splat(-table::ln2[0]), x);
-    const vec<T> r = fma(n, vec<T>::splat(-table::ln2[1]), rest);
-    q = fma(r * r, polynomial(r, table::expm1), r);
+    const exp_rest<T> of(x);
+    n = of.n;
+    q = fma(of.r * of.r, polynomial(of.r, math_table<T>::expm1), of.r);
   }
 };
 
@@ -113,11 +132,11 @@ XLA_INLINE vec<T> vec<T>::exp() const {
   if constexpr (!vector) return {std::exp(v)};
   else {
     using table = detail::math_table<T>;
+    // Of infinity the rest is NaN; a machine that scales makes infinity of that.
+    const detail::exp_rest<T> x(scales_by_power<T> ? *this : min(splat(table::exp_high)));
+    const vec y{scale_by_power<T>(detail::polynomial(x.r, table::exp).v, x.n.v)};
     // What would be below the normal numbers is 0: arithmetic with such is slow.
-    const vec low = splat(table::exp_low), high = splat(table::exp_high);
-    const detail::split_exp<T> e(min(high));
-    const vec y{scale_by_power<T>((e.q + splat(T(1))).v, e.n.v)};
-    return (*this < low).select(splat(T(0)), y);
+    return (!(*this < splat(table::exp_low))).select(y, splat(T(0)));
   }
 }
 
@@ -136,8 +155,8 @@ XLA_INLINE vec<T> vec<T>::log() const {
     using table = detail::math_table<T>;
     const number_parts<T> x(v);
     const vec n{x.exponent}, f = vec{x.mantissa} - splat(T(1));
-    const vec curve = detail::fma(f, detail::polynomial(f, table::log), splat(T(-0.5)));
-    const vec y = detail::fma(f * f, curve, n * splat(table::ln2[1]));
+    const vec f2 = f * f, p = detail::short_polynomial(f, f2, table::log);
+    const vec y = detail::fma(f2, detail::fma(f, p, splat(T(-0.5))), n * splat(table::ln2[1]));
     return detail::fma(n, splat(table::ln2[0]), y + f);
   }
 }

@@ -4,7 +4,8 @@
 namespace xla::kernel::detail {
 
 /// Minimax polynomials (Remez's algorithm in 60 digits, then rounded), lowest power first:
-///   expm1: (exp(x) - 1 - x) / x^2          of x in [-ln2 / 2, ln2 / 2]
+///   exp:   exp(x), 1 + x first             of x in [-ln2 / 2, ln2 / 2]
+///   expm1: (exp(x) - 1 - x) / x^2          of the same
 ///   exp2:  2^x                             of x in [-1/2, 1/2], exact at 0
 ///   log:   (log(1 + x) - x + x^2 / 2) / x^3  of x in [-1/4, 1/2]
 ///   erf:   erf(x) / x - 1                  of x^2 in [0, 1]
@@ -22,6 +23,8 @@ struct math_table<float> {
   /// Below exp_low exp is less than the normal numbers, at exp_high it is infinite; expm1(x) is x
   /// below tiny.
   static constexpr float exp_low = -87.3365448f, exp_high = 88.9f, tiny = 1e-9f;
+  static constexpr float exp[] = {1,           1,            0.5f,          0.16666542f,
+                                  0.04166738f, 0.008366783f, 0.0013851397f};
   static constexpr float expm1[] = {0.5f,           0.166666657f,   0.0416663364f,
                                     0.00833339524f, 0.00139426987f, 0.000198456299f};
   static constexpr float exp2[] = {1.f,          0.6931472f,    0.24022648f,   0.055503324f,
@@ -43,6 +46,19 @@ struct math_table<double> {
   static constexpr double half_pi[] = {1.5707963267341256, 6.077100506303966e-11,
                                        2.0222662487959506e-21};
   static constexpr double exp_low = -708.3964185322641, exp_high = 710, tiny = 1e-18;
+  static constexpr double exp[] = {1,
+                                   1,
+                                   0.5,
+                                   0.1666666666666668,
+                                   0.04166666666666648,
+                                   0.008333333333319707,
+                                   0.0013888888888974914,
+                                   0.0001984126989156968,
+                                   2.480158715634314e-05,
+                                   2.7557238239801457e-06,
+                                   2.75574094863924e-07,
+                                   2.5111264570030476e-08,
+                                   2.0875271578694283e-09};
   static constexpr double expm1[] = {0.5,
                                      0.1666666666666668,
                                      0.04166666666666648,

@@ -61,6 +61,14 @@ inline packet<T> exact_sqrt(packet<T> x) {
   return simd::psqrt(x);
 }
 
+/// True where the machine multiplies by powers of two itself: NaN by an infinite one is that.
+template <class T>
+inline constexpr bool scales_by_power =
+#if defined(EIGEN_VECTORIZE_AVX512)
+    true;
+#else
+    false;
+#endif
 /// x 2^n for whole n, which may be beyond the exponents of T.
 template <class T>
 inline packet<T> scale_by_power(packet<T> x, packet<T> n) {

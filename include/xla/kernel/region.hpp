@@ -86,14 +86,16 @@ struct region_traits {
     }
     return t;
   }();
-  /// The element type that decides the lanes: the one that is not bool.
+  /// The element type that decides the lanes: the one that is not bool, nor that of an index.
   static constexpr dtype main = [] {
     for (const value_facts& v : value.of)
-      if (!v.truth) return v.type;
+      if (!v.truth && !v.index) return v.type;
     return dtype::boolean;
   }();
   using type = cpp_type<main>;
-  static constexpr bool invariant(int i) { return value.of[i].input && value.of[i].invariant; }
+  static constexpr bool invariant(int i) {
+    return value.of[i].input && value.of[i].invariant && !value.of[i].index;
+  }
   static constexpr bool varies(int i) { return !invariant(i); }
 };
 

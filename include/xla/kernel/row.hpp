@@ -24,19 +24,27 @@ struct row_phases {
   static constexpr int operand(const micro_op& m, int k) {
     return k == 0 ? m.a : k == 1 ? m.b : m.c;
   }
+  static constexpr bool indexes(const micro_op& m) {
+    return m.b != micro_op::none && of[m.b].index;
+  }
+  /// Value a at the place b of the row: computed for that place alone, once.
+  static constexpr bool looks_up(const micro_op& m) { return indexes(m) && m.c == micro_op::none; }
+  /// Value a, with c added at the place b of the row.
+  static constexpr bool adds_at(const micro_op& m) { return indexes(m) && m.c != micro_op::none; }
 
   static constexpr table make(const bool (&costly)[static_cast<std::size_t>(size)]) {
     table t;
     for (int i = 0; i < size; ++i) {
       const micro_op& m = of[i];
       t.costly[i] = costly[i];
-      t.scalar[i] = m.reduce || (m.input ? m.invariant : !m.column);
+      const bool once = m.reduce || looks_up(m);
+      t.scalar[i] = once || (m.input ? m.invariant : !m.column && !adds_at(m));
       for (int k = 0; k < 3; ++k) {
         const int o = operand(m, k);
         if (m.input || o == micro_op::none) continue;
         const int after = t.phase[o] + (of[o].reduce ? 1 : 0);
         if (after > t.phase[i]) t.phase[i] = after;
-        if (!m.reduce && !t.scalar[o]) t.scalar[i] = false;
+        if (!once && !t.scalar[o]) t.scalar[i] = false;
       }
       if (t.phase[i] + 1 > t.phases) t.phases = t.phase[i] + 1;
     }
@@ -66,6 +74,23 @@ struct row_phases {
       for (int k = 0; k < 3; ++k)
         if (const int o = operand(m, k); o != micro_op::none && !t.scalar[o]) n.value[o] = true;
     }
+    return n;
+  }
+  /// An addition that only memory sees: it is made there, when the row is done.
+  static constexpr bool adds_in_memory(int i) {
+    bool alone = adds_at(of[i]) && of[i].output;
+    for (int j = i + 1; j < size; ++j)
+      for (int k = 0; k < 3; ++k) alone = alone && (of[j].input || operand(of[j], k) != i);
+    return alone;
+  }
+  /// What a value is computed of where it is computed for one element, from inputs on.
+  static constexpr needs behind(const table& t, int value) {
+    needs n;
+    n.value[value] = !t.scalar[value];
+    for (int i = value; i >= 0; --i)
+      for (int k = 0; n.value[i] && !of[i].input && k < 3; ++k)
+        if (const int o = operand(of[i], k); o != micro_op::none && !t.scalar[o])
+          n.value[o] = true;
     return n;
   }
 };
@@ -143,6 +168,16 @@ struct row_kernel {
   static constexpr bool once(int i) {
     return !of[i].input && !of[i].reduce && table.scalar[i] && table.phase[i] == F;
   }
+  template <int I>
+  static constexpr auto chain = phases::behind(table, I);
+  template <int I>
+  static constexpr bool in_chain(int i) {
+    return chain<I>.value[i];
+  }
+  template <int F>
+  static constexpr bool added_last(int i) {
+    return phases::adds_in_memory(i) && table.phase[i] == F;
+  }
   template <int F>
   static constexpr bool reduced(int i) {
     return of[i].reduce && table.phase[i] == F;
@@ -170,12 +205,45 @@ struct row_kernel {
   static XLA_INLINE void phase(const local_call& call, reg* v) {
     each(
         values_where<size, &once<F>>{}, [&](auto i) __attribute__((always_inline)) {
-          compute<traits, i, T>(v);
+          if constexpr (phases::looks_up(of[i])) look_up<i>(call, v);
+          else compute<traits, i, T>(v);
           store_scalar<i>(call, v[i]);
         });
     using elements = values_where<size, &needed<F>>;
     if constexpr (elements::size() > 0)
       row_of<F>(call, v, elements{}, values_where<size, &reduced<F>>{});
+  }
+  template <int I>
+  static XLA_INLINE std::int64_t index_of(const local_call& call) {
+    return *reinterpret_cast<const std::int64_t*>(call.pointers[of[of[I].b].pointer]);
+  }
+  template <int I>
+  static XLA_INLINE void look_up(const local_call& call, reg* v) {
+    const std::int64_t k = index_of<I>(call);
+    each(
+        values_where<size, &in_chain<of[I].a>>{}, [&](auto i) __attribute__((always_inline)) {
+          if constexpr (of[i].input)
+            load_splat<T, of[i].truth>(v[i], call.pointers[of[i].pointer] + k * bytes<i>);
+          else if constexpr (phases::adds_at(of[i]))
+            v[i] = k == index_of<i>(call) ? sum_of(v[of[i].a], v[of[i].c]) : v[of[i].a];
+          else compute<traits, i, T>(v);
+        });
+    v[I] = v[of[I].a];
+  }
+  static XLA_INLINE reg sum_of(const reg& a, const reg& b) {
+    reg sum;
+    sum.set(vec<T>{a.number} + vec<T>{b.number});
+    return sum;
+  }
+  /// Adds at one place of the row, if that is among the elements from k on.
+  template <int I>
+  static XLA_INLINE void add_at(const local_call& call, reg* v, std::int64_t k) {
+    v[I] = v[of[I].a];
+    if constexpr (phases::adds_in_memory(I)) return;
+    const std::int64_t lane = index_of<I>(call) - k;
+    if (lane < 0 || lane >= w) [[likely]]
+      return;
+    v[I].number = choose_lane<T>(lane, sum_of(v[I], v[of[I].c]).number, v[I].number);
   }
   /// Runs over the row.
   template <int F, class Elements, class Reduced>
@@ -199,20 +267,26 @@ struct row_kernel {
         });
       }
 #pragma GCC unroll 1  // or what may remain after chains is written out once more each
-    for (; k + w <= call.n; k += w) step<F>(call, v, sums, 0, k, all_lanes{}, all);
+    for (; k + w <= call.n; k += w) step<F>(call, v, sums, unrolled, k, all_lanes{}, all);
     if constexpr (w > 1)
-      if (k < call.n) step<F>(call, v, sums, 0, k, call.n - k, all);
+      if (k < call.n) step<F>(call, v, sums, unrolled, k, call.n - k, all);
     each(
         reduced, [&](auto i) __attribute__((always_inline)) {
           v[i].number = finish<i>(sums[i], call.n);
           store_scalar<i>(call, v[i]);
+        });
+    each(
+        values_where<size, &added_last<F>>{}, [&](auto i) __attribute__((always_inline)) {
+          char* const place = call.pointers[of[i].pointer] + index_of<i>(call) * bytes<i>;
+          load_splat<T, false>(v[i], place);
+          store_one<T, false>(place, sum_of(v[i], v[of[i].c]));
         });
   }
 
   /// A reduction on its way. Of those that are NaN where an element is, the chains are of numbers,
   /// and NaN is looked out for beside them: in them it would cost time at every step.
   struct chains {
-    packet<T> number[unrolled];
+    packet<T> number[unrolled], even;
     mask<T> nan;
     block_sum<vec<T>> before;
   };
@@ -270,6 +344,7 @@ struct row_kernel {
     if constexpr (of[I].output) store_one<T, of[I].truth>(call.pointers[of[I].pointer], value);
   }
 
+  // u: the chain that sums go on in; of a step alone, the first.
   template <int F, class N, int... I>
   static XLA_INLINE void step(const local_call& call, reg* v, chains* sums, int u, std::int64_t k,
                               N n, values<I...>) {
@@ -289,6 +364,7 @@ struct row_kernel {
       store_numbers(sum, vec<T>(op_of<I>::combine(before, vec<T>{v[m.a].number})).v, n);
     } else {
       if constexpr (table.kept[I]) kept<F, I>(call, v, k);
+      else if constexpr (phases::adds_at(m)) add_at<I>(call, v, k);
       else compute<traits, I, T>(v);
       if constexpr (m.output && table.phase[I] == F)
         store<T, of[I].truth>(call.pointers[of[I].pointer] + k * bytes<I>, v[I], n);
@@ -311,8 +387,15 @@ struct row_kernel {
     using Op = op_of<I>;
     if constexpr (w > 1 && !takes_all<N>)
       value = replace_rest<T>(value, Op::template identity<T>, n);
-    if constexpr (passes_over_nan<Op>) s.nan = s.nan || vec<T>{value} != vec<T>{value};
-    s.number[u] = combined<Op>(s.number[u], value);
+    // One comparison looks at two packets.
+    const bool alone = u == unrolled;
+    const int at = alone ? 0 : u;
+    if constexpr (passes_over_nan<Op>) {
+      if (alone) s.nan = s.nan || unordered(vec<T>{value}, vec<T>{value});
+      else if (at % 2 == 1) s.nan = s.nan || unordered(vec<T>{s.even}, vec<T>{value});
+      else s.even = value;
+    }
+    s.number[at] = combined<Op>(s.number[at], value);
   }
 
  public:

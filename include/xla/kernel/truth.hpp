@@ -76,6 +76,21 @@ inline truth<T> is_equal(packet<T> a, packet<T> b) {
   return simd::pcmp_eq(a, b);
 #endif
 }
+/// Where a or b is NaN.
+template <class T>
+inline truth<T> is_unordered(packet<T> a, packet<T> b) {
+#ifdef XLA_MASK_REGISTERS
+  return compare<_CMP_UNORD_Q>(a, b);
+#elif defined(EIGEN_VECTORIZE_AVX)
+  if constexpr (sizeof(T) == 4) return _mm256_cmp_ps(a, b, _CMP_UNORD_Q);
+  else return _mm256_cmp_pd(a, b, _CMP_UNORD_Q);
+#elif defined(EIGEN_VECTORIZE_SSE)
+  if constexpr (sizeof(T) == 4) return _mm_cmpunord_ps(a, b);
+  else return _mm_cmpunord_pd(a, b);
+#else
+  return simd::pandnot(simd::ptrue(a), simd::pand(simd::pcmp_eq(a, a), simd::pcmp_eq(b, b)));
+#endif
+}
 /// a where t holds, else b.
 template <class T>
 inline packet<T> select(truth<T> t, packet<T> a, packet<T> b) {
@@ -124,6 +139,22 @@ inline void store_truth(bool* to, truth<T> t, std::int64_t n) {
 }
 
 }  // namespace detail
+
+/// a in one lane, b in the others.
+template <class T>
+inline packet<T> choose_lane(std::int64_t lane, packet<T> a, packet<T> b) {
+  if constexpr (lanes<T> == 1) return a;
+  else if constexpr (has_mask_register<T>)
+    return detail::select<T>(static_cast<truth<T>>(1u << lane), a, b);
+  else {
+    alignas(64) T from[lanes<T>], to[lanes<T>];
+    simd::pstore(from, a);
+    simd::pstore(to, b);
+    to[lane] = from[lane];
+    return simd::pload<packet<T>>(to);
+  }
+}
+
 }  // namespace xla::kernel
 
 #undef XLA_MASK_REGISTERS

@@ -46,7 +46,7 @@ struct indexed {
     return detail::gather_into(g.grad(), g.attributes().axis, g.template in<std::int64_t>(1),
                                g.in(2).dims());
   }
-  /// Adds the incoming gradient to zeros of x's shape where the index says.
+  /// Adds the incoming gradient where the index says: to what x's gradient is so far, or to zeros.
   static constexpr void gradient_of_picked(auto& g);
 };
 
@@ -100,9 +100,12 @@ struct scatter : scattering {
 };
 
 constexpr void indexed::gradient_of_picked(auto& g) {
-  const auto none = detail::zeros_of(g.grad(), g.in(0).dims());
-  g.to(0, detail::put_along<scatter_add>(none, g.attributes().axis, g.template in<std::int64_t>(1),
-                                         g.grad()));
+  const auto index = g.template in<std::int64_t>(1);
+  const auto all = g.collected();
+  const auto to = all.defined() ? all : detail::zeros_of(g.grad(), g.in(0).dims());
+  const auto sum = detail::put_along<scatter_add>(to, g.attributes().axis, index, g.grad());
+  if (all.defined()) g.replace(sum);
+  else g.to(0, sum);
 }
 
 /// The elements that the index names.

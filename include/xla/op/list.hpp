@@ -92,6 +92,7 @@
   X(xla::op::center_scale, fractions) \
   X(xla::op::center_square, fractions) \
   X(xla::op::squared_deviation, fractions) \
+  X(xla::op::standardize, fractions) \
   X(xla::op::embedding, fractions) \
   X(xla::op::embedding_backward, fractions) \
   X(xla::op::erf, fractions) \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/op/gather.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/transform/pass.hpp"
 
@@ -22,6 +23,29 @@ constexpr bool sums_columns(const node& n) {
   return !is_known(n.dims[n.rank - 1]) || n.dims[n.rank - 1] >= shortest;
 }
 
+/// True for the shape of a value per row of a space.
+constexpr bool row_of(const node& n, const shape& space) {
+  if (n.rank == 0 || n.rank != space.rank || n.dims[n.rank - 1] != 1) return false;
+  for (int i = 0; i < n.rank - 1; ++i)
+    if (n.dims[i] != space.dims[i]) return false;
+  return true;
+}
+/// An op with an index along the last axis, one for each row of x, whose rows are longer.
+constexpr bool has_index_per_row(const graph& g, const node& n, const node& x) {
+  return (n.type == dtype::float32 || n.type == dtype::float64) && x.rank > 0 &&
+         n.attributes<op::indexed>().axis == x.rank - 1 && x.dims[x.rank - 1] != 1 &&
+         row_of(g.nodes[n.in[1]], x.dims_shape());
+}
+/// The element of each row that an index names: read or computed where the rows are.
+constexpr bool looks_up(const graph& g, const node& n) {
+  return is<op::gather>(n) && has_index_per_row(g, n, g.nodes[n.in[0]]);
+}
+/// A number added to one element of each row: done where the rows are made.
+constexpr bool adds_in_row(const graph& g, const node& n) {
+  return is<op::scatter_add>(n) && has_index_per_row(g, n, n) &&
+         row_of(g.nodes[n.in[2]], n.dims_shape());
+}
+
 /// Finds the regions of a graph in one sweep. A node joins a region of one of its inputs, or one
 /// that reads the same value, or merges several; stages keep the steps free of cycles: every step's
 /// stage is greater than those of what it reads, and grows only while no other step reads it.
@@ -41,7 +65,8 @@ struct fuser {
   int* reader;         ///< per node: the region that last read it element by element, or -1
   int* user;           ///< per node: the first that reads it, or -1
   bool* stored;        ///< per node: something outside its region reads it
-  int count = 0, read_count = 0;
+  bool* fixed;         ///< per node: made of constants and sizes alone, in earlier stages than the rest
+  int count = 0, read_count = 0, last_fixed = 0;
 
   constexpr int find(int r) const {
     for (int up = regions[r].merged_into; up >= 0; up = regions[r].merged_into) r = up;
@@ -65,13 +90,6 @@ struct fuser {
       if (main != dtype::boolean) return false;
       main = t;
     }
-    return true;
-  }
-  /// True for the shape of a value per row of a space.
-  static constexpr bool row_of(const node& n, const shape& space) {
-    if (n.rank == 0 || n.rank != space.rank || n.dims[n.rank - 1] != 1) return false;
-    for (int i = 0; i < n.rank - 1; ++i)
-      if (n.dims[i] != space.dims[i]) return false;
     return true;
   }
   constexpr bool reduces_last_axis(const node& n) const {
@@ -101,6 +119,8 @@ struct fuser {
       if (kind == op_kind::map && main_type(n, main)) place({i, n, main, false});
       else if (rows && kind == op_kind::reduce && (reduces_last_axis(n) || sums_columns(n)))
         place({i, g.nodes[n.in[0]], n.type, true});
+      else if (rows && looks_up(g, n)) place({i, g.nodes[n.in[0]], n.type, true});
+      else if (rows && adds_in_row(g, n)) place({i, n, n.type, true});
       else alone(i);
     }
   }
@@ -126,8 +146,10 @@ struct fuser {
   constexpr void find_users() {
     for (int i = 0; i < g.count; ++i) {
       region_of[i] = reader[i] = user[i] = -1;
-      stage[i] = 0;
       stored[i] = false;
+      fixed[i] = is_fixed(g.nodes[i]);
+      stage[i] = fixed[i] ? depth(g.nodes[i]) : 0;
+      if (live[i] && stage[i] > last_fixed) last_fixed = stage[i];
     }
     for (int i = g.count - 1; i >= 0; --i) {
       if (!live[i]) continue;
@@ -137,6 +159,21 @@ struct fuser {
         if (is_seldom(i) == is_seldom(n.in[k])) user[n.in[k]] = i;
     }
   }
+
+  constexpr bool is_fixed(const node& n) const {
+    if (n.arity == 0) return is<op::constant>(n) || is<op::size>(n);
+    bool all = !n.op->impure && !n.op->alone_is_input && !waits(n);
+    for (int k = 0; k < n.arity; ++k) all = all && fixed[n.in[k]];
+    return all;
+  }
+
+  constexpr int depth(const node& n) const {
+    int d = 0;
+    for (int k = 0; k < n.arity; ++k)
+      if (stage[n.in[k]] >= d) d = stage[n.in[k]] + (n.op->kind == op_kind::alias ? 0 : 1);
+    return d;
+  }
+  constexpr int first_stage(int i) const { return fixed[i] ? 1 : last_fixed + 1; }
 
   constexpr void alone(int i) {
     const node& n = g.nodes[i];
@@ -151,7 +188,7 @@ struct fuser {
     }
     if (const int after = wait_for_others(n, -1) - (makes_value ? 0 : 1); after > stage[i])
       stage[i] = after;
-    if (makes_value && stage[i] == 0) stage[i] = 1;
+    if (makes_value && stage[i] < first_stage(i)) stage[i] = first_stage(i);
   }
 
   constexpr void read_from_outside(int node) {
@@ -183,7 +220,7 @@ struct fuser {
     int index;
     const node& walks;  ///< whose shape it walks
     dtype main;
-    bool reduce;
+    bool reduce;  ///< or what rows are needed for as well
   };
 
   /// Puts a node into a region: one that is there, or its own.
@@ -193,7 +230,6 @@ struct fuser {
       home = count++;
       regions[home] = {};
       regions[home].space = c.walks.dims_shape();
-      regions[home].stage = 1;
       regions[home].seldom = is_seldom(c.index);
     }
     region& r = regions[home];
@@ -202,6 +238,7 @@ struct fuser {
     ++r.nodes;
     if (r.main == dtype::boolean) r.main = c.main;
     if (c.reduce) r.reduces = true;
+    if (r.stage < first_stage(c.index)) r.stage = first_stage(c.index);
     const int arity = n.arity;
     for (int k = 0; k < arity; ++k) {
       const int in = n.in[k];
@@ -223,7 +260,7 @@ struct fuser {
       r = find(r);
       for (int k = 0; k < found; ++k)
         if (near[k] == r) return;
-      if ((beside && !runs_beside(r, n, home)) || !may_enter(r, c)) return;
+      if ((beside && !runs_beside(r, c.index, home)) || !may_enter(r, c)) return;
       near[found++] = r;
       if (home < 0 || regions[r].stage > regions[home].stage) home = r;
     };
@@ -244,8 +281,10 @@ struct fuser {
 
   /// True for an unsettled region that runs when the node would run alone, or in the home that it
   /// has already: neither delays the other.
-  constexpr bool runs_beside(int r, const node& n, int home) const {
-    int earliest = after_others(n, -1) > 1 ? after_others(n, -1) : 1;
+  constexpr bool runs_beside(int r, int i, int home) const {
+    const node& n = g.nodes[i];
+    int earliest = first_stage(i);
+    if (const int after = after_others(n, -1); after > earliest) earliest = after;
     for (int k = 0; k < n.arity; ++k) {
       const bool there = home >= 0 && region_at(n.in[k]) == home;
       if (const int after = stage_at(n.in[k]) + (there ? 0 : 1); after > earliest) earliest = after;
@@ -267,6 +306,7 @@ struct fuser {
     if (to.nodes + 1 > max_nodes || to.reads + unread(r, n) > max_reads) return false;
     // A region whose value others wait for keeps its stage: what the node reads must be earlier.
     if (!to.read_outside) return true;
+    if (to.stage < first_stage(c.index)) return false;
     for (int k = 0; k < n.arity; ++k)
       if (region_at(n.in[k]) != r && stage_at(n.in[k]) >= to.stage) return false;
     return after_others(n, r) <= to.stage && !belongs_later(r, c.index);
@@ -362,10 +402,10 @@ constexpr void fuse_rows(pass_state& s) { s.fuses_rows = s.row_kernels; }
   s.regions = s.for_regions.renew(n);
   const owned_array<region_read> reads(3 * n);
   const owned_array<int> reader(n), user(n);
-  const owned_array<bool> stored(n);
+  const owned_array<bool> flags(2 * n);
   const owned_array<bool> seldom = s.find_seldom();
   fuser f{s.g,       s.live,      seldom.get(), s.fuses_rows, s.region_of, s.stage,
-          s.regions, reads.get(), reader.get(), user.get(),   stored.get()};
+          s.regions, reads.get(), reader.get(), user.get(),   flags.get(), flags.get() + n};
   f.sweep();
   // From here on every node names its region itself.
   for (int i = 0; i < s.g.count; ++i)

@@ -106,14 +106,15 @@ class lowering {
     }
     for (int s = 0; s <= last; ++s)
       for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i))
-        if (const int r = region_of_[i]; r >= 0 && !only_columns(i, s_.regions[r]))
+        if (const int r = region_of_[i]; r >= 0 && !better_alone(i, s_.regions[r]))
           add_region(r, s_.regions[r]);
         else add_library(i);
   }
 
-  // With nothing beside it a sum of columns is faster by its own kernel.
-  constexpr bool only_columns(int first, const region& r) const {
-    return r.nodes == 1 && sums_columns(g_.nodes[first]);
+  // With nothing beside it a sum of columns, or what an index names, is faster by its own kernel.
+  constexpr bool better_alone(int first, const region& r) const {
+    const node& n = g_.nodes[first];
+    return r.nodes == 1 && (sums_columns(n) || n.op->kind == op_kind::library);
   }
   constexpr bool makes_step(int i) const {
     const op_kind k = g_.nodes[i].op->kind;
@@ -197,8 +198,9 @@ class lowering {
         stamp_[in] = index;
         local_[in] = out_.count.words - first;
         out_.inputs[out_.count.inputs++] = value_of_[in];
-        add_word(kernel::micro_op::input_word(g_.nodes[in].type, invariant(g_.nodes[in], r)),
-                 nullptr);
+        const node& from = g_.nodes[in];
+        const bool index = from.type == dtype::int64 && r.main != dtype::int64;
+        add_word(kernel::micro_op::input_word(from.type, invariant(from, r), index), nullptr);
       }
     }
   }

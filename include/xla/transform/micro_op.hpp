@@ -19,20 +19,22 @@ struct micro_op {
   bool output = false;     ///< stored to memory
   bool reduce = false;
   bool column = false;  ///< a reduction over all axes but the last
+  bool index = false;   ///< input: the number of an element in each row, of std::int64_t
 
   constexpr std::uint64_t word() const {
     return std::uint64_t{id} | std::uint64_t(type) << 32 | std::uint64_t(a) << 36 |
            std::uint64_t(b) << 42 | std::uint64_t(c) << 48 | std::uint64_t(input) << 54 |
            std::uint64_t(invariant) << 55 | std::uint64_t(output) << 56 |
-           std::uint64_t(reduce) << 57 | std::uint64_t(column) << 58;
+           std::uint64_t(reduce) << 57 | std::uint64_t(column) << 58 |
+           std::uint64_t(index) << 59;
   }
   static constexpr std::uint64_t no_operands =
       std::uint64_t{none} << 36 | std::uint64_t{none} << 42 | std::uint64_t{none} << 48;
 
   /// The word of an input.
-  static constexpr std::uint64_t input_word(dtype type, bool invariant) {
+  static constexpr std::uint64_t input_word(dtype type, bool invariant, bool index) {
     return no_operands | std::uint64_t(type) << 32 | std::uint64_t{1} << 54 |
-           std::uint64_t(invariant) << 55;
+           std::uint64_t(invariant) << 55 | std::uint64_t(index) << 59;
   }
   /// The word of an op that has no operands yet.
   static constexpr std::uint64_t op_word(std::uint32_t id, dtype type, bool output, bool reduce,
@@ -56,6 +58,7 @@ struct micro_op {
     m.output = w >> 56 & 1;
     m.reduce = w >> 57 & 1;
     m.column = w >> 58 & 1;
+    m.index = w >> 59 & 1;
     return m;
   }
 };

@@ -32,8 +32,15 @@ struct form<op::median> : gather_form {};
 template <>
 struct form<op::scatter_add> {
   static value write(writer& w, const form_call& f) {
-    return put_along(w, f.in(0), f.attributes<op::scatter_add>().axis, f.in(1), f.in(2),
-                     putting::adds);
+    const int axis = f.attributes<op::scatter_add>().axis;
+    const value &x = f.in(0), &index = f.in(1), &source = f.in(2);
+    const shape &dims = x.type.dims, one = with_size(dims, axis, 1);
+    if (!(index.type.dims == one && source.type.dims == one))
+      return put_along(w, x, axis, index, source, putting::adds);
+    // On processors XLA's scatter is a loop over places; where there is one in a line, this is not.
+    const value hit =
+        w.compare("EQ", w.iota(element::i64, dims, axis), w.to(index, dims));
+    return w.select(hit, w.map("add", x, w.to(source, dims)), x);
   }
 };
 

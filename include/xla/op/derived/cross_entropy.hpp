@@ -7,6 +7,7 @@
 #include "xla/op/create.hpp"
 #include "xla/op/derived/reduction.hpp"
 #include "xla/op/derived/softmax.hpp"
+#include "xla/op/index_select.hpp"
 
 namespace xla {
 
@@ -52,20 +53,49 @@ constexpr auto along_classes(const Tensor<T, 1>& of_class) {
   }
 }
 
+struct cross_entropy_name {
+  static constexpr auto name = "cross_entropy";
+};
+struct nll_loss_name {
+  static constexpr auto name = "nll_loss";
+};
+
 /// True at the class of each row: the logits' sizes. Class numbers are compared as T: exact up to
 /// 2^24 classes in float.
-template <class Function, class T, int R, int C>
+template <class T, int R, int C>
 constexpr Tensor<bool, R> class_hit(const Tensor<T, R>& input,
                                     const Tensor<std::int64_t, C>& target, caller who) {
   const Size classes = input.size(class_axis<R>);
-  const auto index = check_index<Function>(target, classes, who);
+  const auto index = check_index<nll_loss_name>(target, classes, who);
   return unsqueeze(cast<T>(index), class_axis<R>) == along_classes<R>(arange<T>(classes));
 }
 
+/// The class of each row, where the axis of classes stays with size 1.
+template <class T, int R, int C>
+constexpr Tensor<std::int64_t, R> class_places(const Tensor<T, R>& input,
+                                               const Tensor<std::int64_t, C>& target, caller who) {
+  const Size classes = input.size(class_axis<R>);
+  return unsqueeze(check_index<cross_entropy_name>(target, classes, who), class_axis<R>);
+}
+
 /// The value at each row's class, the axis of classes kept with size 1.
-template <class T, int R, int A>
-constexpr Tensor<T, R> at_class(const Tensor<T, A>& values, const Tensor<bool, R>& hit) {
+template <class T, int R>
+constexpr Tensor<T, R> at_class(const Tensor<T, R>& values, const Tensor<std::int64_t, R>& places) {
+  return gather_along(values, class_axis<R>, places);
+}
+/// The same where the gradient of the values comes from there alone: most of it is 0.
+template <class T, int R>
+constexpr Tensor<T, R> at_class(const Tensor<T, R>& values, const Tensor<bool, R>& hit) {
   return sum(where(hit, values, 0), {class_axis<R>}, keepdim);
+}
+/// What a tensor has for each row's class.
+template <class T, int R>
+constexpr Tensor<T, R> of_classes(const Tensor<T, 1>& values,
+                                  const Tensor<std::int64_t, R>& places) {
+  shape line;
+  line.push(-1);
+  return with_shape<op::reshape, R>(
+      select_along(values, 0, with_shape<op::reshape, 1>(places, line)), places.dims());
 }
 
 /// Losses per row, reduced; the mean divides by the sum of what the rows count.
@@ -98,12 +128,6 @@ constexpr Tensor<T, R - 1> reduce_losses(const Tensor<T, R>& loss, reduction::no
   return squeeze<class_axis<R>>(loss);
 }
 
-struct cross_entropy_name {
-  static constexpr auto name = "cross_entropy";
-};
-struct nll_loss_name {
-  static constexpr auto name = "nll_loss";
-};
 inline constexpr std::string_view empty_cross_entropy =
     "cross_entropy: the batch is empty, its mean loss is not defined";
 inline constexpr std::string_view empty_nll_loss =
@@ -157,8 +181,9 @@ constexpr auto cross_entropy_of_classes(const Tensor<T, R>& logits,
   const call_site site{"cross_entropy", who};
   check_classes(logits, target, site, empty_cross_entropy);
   const auto counts = target != options.ignore_index;
-  const auto hit = class_hit<cross_entropy_name>(logits, where(counts, target, 0), who);
-  const auto logs = log_softmax(logits, class_axis<R>);
+  const auto places = class_places(logits, where(counts, target, 0), who);
+  const auto parts = split_log_softmax(widened(logits), class_axis<R>, who);
+  const auto logs = narrowed<T>(parts.together());
   const auto smoothing = options.label_smoothing.template as<T>();
   const auto rows = unsqueeze(counts, class_axis<R>);
   const auto reduced = [&](const auto& own, const auto& all, const auto& share) {
@@ -167,13 +192,13 @@ constexpr auto cross_entropy_of_classes(const Tensor<T, R>& logits,
     const auto loss = own * (smoothing - 1) - spread * (smoothing / logits.size(class_axis<R>));
     return reduce_rows(where(rows, loss, 0), share, reduction);
   };
-  const auto own = at_class(logs, hit);
+  const auto own = narrowed<T>(at_class(parts.z, places) - parts.log_total);
   if constexpr (sizeof...(weight) == 0) {
     return reduced(own, logs, cast<T>(rows));
   } else {
     (check_weight(logits, weight, site), ...);
     const auto each = (along_classes<R>(weight), ...);
-    const auto mine = at_class(each, hit);
+    const auto mine = of_classes((weight, ...), places);
     return reduced(own * mine, logs * each, where(rows, mine, 0));
   }
 }
@@ -227,10 +252,10 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
                              Reduction reduction, caller who = here()) {
   if constexpr (detail::kind_of_target<T, R, U, C>() == detail::target_kind::classes) {
     detail::check_classes(logits, target, {"cross_entropy", who}, detail::empty_cross_entropy);
-    const auto hit = detail::class_hit<detail::cross_entropy_name>(logits, target, who);
-    // The class is picked before the logarithm is taken off: so one pass over the row does both.
+    const auto places = detail::class_places(logits, target, who);
     const auto parts = detail::split_log_softmax(logits, detail::class_axis<R>, who);
-    const auto loss = parts.log_total + detail::at_class(-parts.z, hit);
+    // In this order: of the gradient what all elements have is made first, then the class's part.
+    const auto loss = -detail::at_class(parts.z, places) + parts.log_total;
     return detail::reduce_losses(detail::narrowed<T>(loss), reduction);
   } else {
     return detail::cross_entropy_by(logits, target, {}, reduction, who);
@@ -276,7 +301,7 @@ constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target, R
   if constexpr (detail::is_classes<T, R, U, C>()) {
     detail::check_classes(input, target, {"nll_loss", who}, detail::empty_nll_loss);
     const auto picked =
-        detail::at_class(input, detail::class_hit<detail::nll_loss_name>(input, target, who));
+        detail::at_class(input, detail::class_hit(input, target, who));
     return -detail::reduce_losses(picked, reduction);
   } else {
     return Tensor<T, 0>();
@@ -294,7 +319,7 @@ constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target,
   if constexpr (detail::is_classes<T, R, U, C>()) {
     detail::check_classes(input, target, {"nll_loss", who}, detail::empty_nll_loss);
     const auto counts = target != ignore_index;
-    const auto hit = detail::class_hit<detail::nll_loss_name>(input, where(counts, target, 0), who);
+    const auto hit = detail::class_hit(input, where(counts, target, 0), who);
     const auto rows = unsqueeze(counts, detail::class_axis<R>);
     const auto loss = where(rows, -detail::at_class(input, hit), 0);
     return detail::reduce_rows(loss, cast<T>(rows), reduction);

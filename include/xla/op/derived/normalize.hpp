@@ -20,9 +20,22 @@ struct squared_deviation : map {
   }
 };
 
+/// (x - m) r with a mean m and a scale r for each row. What of the gradient is m's is summed before
+/// it is multiplied by r: so the sum need not wait for r.
+struct standardize : map {
+  static constexpr auto name = "standardize";
+  static constexpr auto kernel(auto x, auto m, auto r) { return (x - m) * r; }
+  static constexpr void gradient(auto& g) {
+    if (g.wants(0)) g.to(0, g.grad() * g.in(2));
+    if (g.wants(1)) g.to(1, detail::sum_to(g.grad(), g.in(1).dims()) * -g.in(2));
+    if (g.wants(2)) g.to(2, g.grad() * (g.in(0) - g.in(1)));
+  }
+};
+
 }  // namespace xla::op
 
 XLA_OP(xla::op::squared_deviation, fractions);
+XLA_OP(xla::op::standardize, fractions);
 
 namespace xla {
 namespace detail {
@@ -52,7 +65,8 @@ constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, detail::number_of<T> ep
   static_assert(R >= 1, "xla::layer_norm: needs at least one axis");
   const auto m = mean(x, {-1}, keepdim);
   const auto square = detail::map_binary<op::squared_deviation, T>(x, m);
-  return (x - m) * rsqrt(mean(square, {-1}, keepdim) + eps);
+  const auto scale = rsqrt(mean(square, {-1}, keepdim) + eps);
+  return detail::apply<op::standardize, T, T, R>(detail::plain, x, m, scale);
 }
 /// The same times weight, plus bias: one element each per element of the last axis. Another number
 /// of them is a shape_error.
