@@ -93,6 +93,29 @@ struct row_phases {
           n.value[o] = true;
     return n;
   }
+  /// The values of whole rows that phase f reads.
+  static constexpr needs read_by(const table& t, int f) {
+    const needs elements = sweep(t, f);
+    needs n;
+    for (int i = 0; i < size; ++i) {
+      const bool once = t.scalar[i] && !of[i].reduce && t.phase[i] == f;
+      if (of[i].input || !(once || (elements.value[i] && !(t.kept[i] && t.phase[i] < f)))) continue;
+      needs read;
+      if (looks_up(of[i])) read = behind(t, of[i].a);
+      read.value[i] = true;
+      for (int j = 0; j <= i; ++j)
+        for (int k = 0; read.value[j] && !of[j].input && k < 3; ++k)
+          if (const int o = operand(of[j], k); o != micro_op::none && t.scalar[o] && !of[o].index)
+            n.value[o] = true;
+    }
+    return n;
+  }
+  /// A value of a whole row that a later phase reads.
+  static constexpr bool outlives(const table& t, int i) {
+    bool read = false;
+    for (int f = t.phase[i] + 1; !of[i].input && f < t.phases; ++f) read |= read_by(t, f).value[i];
+    return read;
+  }
 };
 
 template <std::uint32_t Id>
@@ -135,9 +158,12 @@ struct row_kernel {
             std::fill_n(reinterpret_cast<T*>(call.pointers[of[i].pointer]), call.n,
                         op_of<i>::template identity<T>);
           });
-    for (std::int64_t rows = from.rows; rows > 0; --rows) {
-      one_row(call);
-      for (int k = 0; k < operands; ++k) call.pointers[k] += call.steps[k];
+    const std::int64_t near = rows_together(call.n);
+    for (std::int64_t rows = from.rows; rows > 0; rows -= near) {
+      const std::int64_t some = table.phases == 1 ? rows : std::min(rows, near);
+      some_rows(call, some);
+      if (some == rows) return;
+      for (int k = 0; k < operands; ++k) call.pointers[k] += some * call.steps[k];
     }
   }
 
@@ -168,6 +194,14 @@ struct row_kernel {
   static constexpr bool once(int i) {
     return !of[i].input && !of[i].reduce && table.scalar[i] && table.phase[i] == F;
   }
+  template <int F>
+  static constexpr auto reads = phases::read_by(table, F);
+  /// Known when phase F begins, and read there.
+  template <int F>
+  static constexpr bool read(int i) {
+    return reads<F>.value[i] && (of[i].input || table.phase[i] < F);
+  }
+  static constexpr bool outlives(int i) { return table.scalar[i] && phases::outlives(table, i); }
   template <int I>
   static constexpr auto chain = phases::behind(table, I);
   template <int I>
@@ -187,31 +221,46 @@ struct row_kernel {
     return (adds_up<I> || ...);
   }
 
-  // A value of every element and one of the whole row have their places in the same registers.
-  static XLA_INLINE void one_row(const local_call& call) {
-    reg v[static_cast<std::size_t>(size)];
+  // What rows wait for after a phase takes long, of short rows longer than the phase.
+  static constexpr std::int64_t most_together = 8;
+  static std::int64_t rows_together(std::int64_t n) {
+    return std::clamp<std::int64_t>(1024 / std::max<std::int64_t>(n, 1), 1, most_together);
+  }
+  /// Some rows, phase by phase: while one waits for the end of a reduction others are worked on.
+  static XLA_INLINE void some_rows(const local_call& call, std::int64_t rows) {
+    T places[static_cast<std::size_t>(most_together)][static_cast<std::size_t>(size)];
     each(
-        values_where<size, &traits::invariant>{}, [&](auto i) __attribute__((always_inline)) {
-          load_splat<T, of[i].truth>(v[i], call.pointers[of[i].pointer]);
+        std::make_integer_sequence<int, table.phases>{},
+        [&](auto f) __attribute__((always_inline)) {
+          local_call row = call;
+          for (std::int64_t r = 0; r < rows; ++r) {
+            phase<f>(row, table.phases == 1 ? nullptr : places[r]);
+            for (int k = 0; k < operands; ++k) row.pointers[k] += row.steps[k];
+            row.scratch += table.scratch_rows * row_stride(row.n);
+          }
         });
-    each(
-        std::make_integer_sequence<int, table.phases>{}, [&](auto f)
-                                                             __attribute__((always_inline)) {
-                                                               phase<f>(call, v);
-                                                             });
   }
 
+  // A value of every element and one of the whole row have their places in the same registers;
+  // those of whole rows wait in memory for later phases.
   template <int F>
-  static XLA_INLINE void phase(const local_call& call, reg* v) {
+  static XLA_INLINE void phase(const local_call& call, T* places) {
+    reg v[static_cast<std::size_t>(size)];
+    each(
+        values_where<size, &read<F>>{}, [&](auto i) __attribute__((always_inline)) {
+          if constexpr (of[i].input)
+            load_splat<T, of[i].truth>(v[i], call.pointers[of[i].pointer]);
+          else load_splat<T, of[i].truth>(v[i], places + i);
+        });
     each(
         values_where<size, &once<F>>{}, [&](auto i) __attribute__((always_inline)) {
           if constexpr (phases::looks_up(of[i])) look_up<i>(call, v);
           else compute<traits, i, T>(v);
-          store_scalar<i>(call, v[i]);
+          keep_scalar<i>(call, v[i], places);
         });
     using elements = values_where<size, &needed<F>>;
     if constexpr (elements::size() > 0)
-      row_of<F>(call, v, elements{}, values_where<size, &reduced<F>>{});
+      row_of<F>(call, v, places, elements{}, values_where<size, &reduced<F>>{});
   }
   template <int I>
   static XLA_INLINE std::int64_t index_of(const local_call& call) {
@@ -247,7 +296,8 @@ struct row_kernel {
   }
   /// Runs over the row.
   template <int F, class Elements, class Reduced>
-  static XLA_INLINE void row_of(const local_call& call, reg* v, Elements all, Reduced reduced) {
+  static XLA_INLINE void row_of(const local_call& call, reg* v, T* places, Elements all,
+                                Reduced reduced) {
     chains sums[static_cast<std::size_t>(size)];
     each(
         reduced, [&](auto i) __attribute__((always_inline)) { start<i>(sums[i]); });
@@ -273,7 +323,7 @@ struct row_kernel {
     each(
         reduced, [&](auto i) __attribute__((always_inline)) {
           v[i].number = finish<i>(sums[i], call.n);
-          store_scalar<i>(call, v[i]);
+          keep_scalar<i>(call, v[i], places);
         });
     each(
         values_where<size, &added_last<F>>{}, [&](auto i) __attribute__((always_inline)) {
@@ -340,8 +390,10 @@ struct row_kernel {
     }
   }
   template <int I>
-  static XLA_INLINE void store_scalar(const local_call& call, const reg& value) {
+  static XLA_INLINE void keep_scalar(const local_call& call, const reg& value,
+                                     [[maybe_unused]] T* places) {
     if constexpr (of[I].output) store_one<T, of[I].truth>(call.pointers[of[I].pointer], value);
+    if constexpr (outlives(I)) store_one<T, of[I].truth>(places + I, value);
   }
 
   // u: the chain that sums go on in; of a step alone, the first.
@@ -403,7 +455,8 @@ struct row_kernel {
   static constexpr std::int64_t row_stride(std::int64_t n) { return (n + w - 1) / w * w; }
   /// Bytes of scratch that a row of n elements needs.
   static std::int64_t scratch_bytes(std::int64_t n) {
-    return table.scratch_rows * row_stride(n) * static_cast<std::int64_t>(sizeof(T));
+    return rows_together(n) * table.scratch_rows * row_stride(n) *
+           static_cast<std::int64_t>(sizeof(T));
   }
 };
 
