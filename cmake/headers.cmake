@@ -270,6 +270,7 @@ set(XLA_HEADERS
   xla/kernel/rounded.hpp
   xla/kernel/rounded_kernels.hpp
   xla/kernel/row.hpp
+  xla/kernel/row_phases.hpp
   xla/kernel/truth.hpp
   xla/kernel/windows.hpp
   xla/run/call/arguments.hpp

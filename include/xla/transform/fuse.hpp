@@ -65,7 +65,7 @@ struct fuser {
   int* reader;         ///< per node: the region that last read it element by element, or -1
   int* user;           ///< per node: the first that reads it, or -1
   bool* stored;        ///< per node: something outside its region reads it
-  bool* fixed;         ///< per node: made of constants and sizes alone, in earlier stages than the rest
+  bool* fixed;         ///< per node: of constants and sizes alone; such have the first stages
   int count = 0, read_count = 0, last_fixed = 0;
 
   constexpr int find(int r) const {
