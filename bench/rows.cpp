@@ -134,8 +134,7 @@ void softmax_cases(const bench_case& c) {
   log_both(in, g);
   agree("log_softmax's gradient", in.x.grad().data(), dx.data(), rows * n);
   c(
-      "log_softmax + gradient", 4, [&] { bench::touch(log_both(in, g).data()); },
-      log_both_hand);
+      "log_softmax + gradient", 4, [&] { bench::touch(log_both(in, g).data()); }, log_both_hand);
 }
 
 void cross_entropy_case(const bench_case& c) {
@@ -209,8 +208,7 @@ void swiglu_cases(const bench_case& c) {
   memory out(static_cast<std::size_t>(n)), da(out), db(out);
   const float *from = x.data(), *b = gate.data(), *by = g.data();
 
-  auto swiglu =
-      xla::compile([](auto& x, auto& b) { return xla::silu(x) * b; }, {.name = "swiglu"});
+  auto swiglu = xla::compile([](auto& x, auto& b) { return xla::silu(x) * b; }, {.name = "swiglu"});
   const auto hand = [&] {
     bench::rows::swiglu(n, from, b, out.data());
     bench::touch(out.data());
@@ -293,8 +291,7 @@ void norm_cases(const bench_case& c) {
   rms_both(scaled, g);
   agree("rms_norm's gradient", scaled.x.grad().data(), dx.data(), rows * n);
   c(
-      "rms_norm + gradients", 4, [&] { bench::touch(rms_both(scaled, g).data()); },
-      rms_both_hand);
+      "rms_norm + gradients", 4, [&] { bench::touch(rms_both(scaled, g).data()); }, rms_both_hand);
 
   auto both = xla::compile(
       [](auto& in, auto& g) {
@@ -322,8 +319,7 @@ void norm_cases(const bench_case& c) {
   both(in, g);
   agree("layer_norm's gradient", in.x.grad().data(), dx.data(), rows * n);
   c(
-      "layer_norm + gradients", 4, [&] { bench::touch(both(in, g).data()); },
-      both_hand);
+      "layer_norm + gradients", 4, [&] { bench::touch(both(in, g).data()); }, both_hand);
 }
 
 void sum_cases(const bench_case& c) {

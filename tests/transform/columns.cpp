@@ -130,8 +130,7 @@ struct Lookups {
     const auto index = xla::unsqueeze(of_rows, -1);
     const auto e = xla::exp(x - xla::max(x, {-1}, xla::keepdim));
     const auto picked = xla::gather(e * 0.5, -1, index);
-    const auto more =
-        xla::scatter_add(e / xla::sum(e, {-1}, xla::keepdim), -1, index, picked + 1);
+    const auto more = xla::scatter_add(e / xla::sum(e, {-1}, xla::keepdim), -1, index, picked + 1);
     const auto behind = xla::gather(more + x, -1, index);
     const auto twice = xla::scatter_add(more * x, -1, index, behind);
     return std::tuple(picked, more, behind, xla::sum(twice, {-1}), xla::sum(twice, {0}),
@@ -175,7 +174,8 @@ TEST_CASE("fuse: an element of each row is looked up and added to where the rows
   auto f = xla::compile(Lookups{});
   const auto rows = f.graph(Stage::lowered, x, index);
   for (const char* apart : {"= gather(", "= scatter_add("}) CHECK(occurrences(rows, apart) == 0);
-  auto alone = xla::compile([](auto& x, auto& i) { return xla::gather(x, 1, xla::unsqueeze(i, 1)); });
+  auto alone =
+      xla::compile([](auto& x, auto& i) { return xla::gather(x, 1, xla::unsqueeze(i, 1)); });
   CHECK(occurrences(alone.graph(Stage::lowered, x, index), "= gather(") == 1);
   // Along another axis, and with several for a row, they are steps of their own.
   auto others = xla::compile([](auto& x, auto& i) {

@@ -23,8 +23,8 @@ struct math_table<float> {
   /// Below exp_low exp is less than the normal numbers, at exp_high it is infinite; expm1(x) is x
   /// below tiny.
   static constexpr float exp_low = -87.3365448f, exp_high = 88.9f, tiny = 1e-9f;
-  static constexpr float exp[] = {1,           1,            0.5f,          0.16666542f,
-                                  0.04166738f, 0.008366783f, 0.0013851397f};
+  static constexpr float exp[] = {
+      1, 1, 0.5f, 0.16666542f, 0.04166738f, 0.008366783f, 0.0013851397f};
   static constexpr float expm1[] = {0.5f,           0.166666657f,   0.0416663364f,
                                     0.00833339524f, 0.00139426987f, 0.000198456299f};
   static constexpr float exp2[] = {1.f,          0.6931472f,    0.24022648f,   0.055503324f,

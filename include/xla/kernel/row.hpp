@@ -120,8 +120,8 @@ struct row_kernel {
   static XLA_INLINE void some_rows(const local_call& call, std::int64_t rows) {
     T places[static_cast<std::size_t>(most_together)][static_cast<std::size_t>(size)];
     each(
-        std::make_integer_sequence<int, table.phases>{},
-        [&](auto f) __attribute__((always_inline)) {
+        std::make_integer_sequence<int, table.phases>{}, [&](auto f) __attribute__((
+                                                             always_inline)) {
           local_call row = call;
           for (std::int64_t r = 0; r < rows; ++r) {
             phase<f>(row, table.phases == 1 ? nullptr : places[r]);
@@ -138,8 +138,7 @@ struct row_kernel {
     reg v[static_cast<std::size_t>(size)];
     each(
         values_where<size, &read<F>>{}, [&](auto i) __attribute__((always_inline)) {
-          if constexpr (of[i].input)
-            load_splat<T, of[i].truth>(v[i], call.pointers[of[i].pointer]);
+          if constexpr (of[i].input) load_splat<T, of[i].truth>(v[i], call.pointers[of[i].pointer]);
           else load_splat<T, of[i].truth>(v[i], places + i);
         });
     each(

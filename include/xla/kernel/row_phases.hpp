@@ -89,8 +89,7 @@ struct row_phases {
     n.value[value] = !t.scalar[value];
     for (int i = value; i >= 0; --i)
       for (int k = 0; n.value[i] && !of[i].input && k < 3; ++k)
-        if (const int o = operand(of[i], k); o != micro_op::none && !t.scalar[o])
-          n.value[o] = true;
+        if (const int o = operand(of[i], k); o != micro_op::none && !t.scalar[o]) n.value[o] = true;
     return n;
   }
   /// The values of whole rows that phase f reads.

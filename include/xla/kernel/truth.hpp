@@ -85,10 +85,10 @@ inline truth<T> is_unordered(packet<T> a, packet<T> b) {
   if constexpr (sizeof(T) == 4) return _mm256_cmp_ps(a, b, _CMP_UNORD_Q);
   else return _mm256_cmp_pd(a, b, _CMP_UNORD_Q);
 #elif defined(EIGEN_VECTORIZE_SSE)
-  if constexpr (sizeof(T) == 4) return _mm_cmpunord_ps(a, b);
-  else return _mm_cmpunord_pd(a, b);
+if constexpr (sizeof(T) == 4) return _mm_cmpunord_ps(a, b);
+else return _mm_cmpunord_pd(a, b);
 #else
-  return simd::pandnot(simd::ptrue(a), simd::pand(simd::pcmp_eq(a, a), simd::pcmp_eq(b, b)));
+return simd::pandnot(simd::ptrue(a), simd::pand(simd::pcmp_eq(a, a), simd::pcmp_eq(b, b)));
 #endif
 }
 /// a where t holds, else b.

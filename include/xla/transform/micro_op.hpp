@@ -25,8 +25,7 @@ struct micro_op {
     return std::uint64_t{id} | std::uint64_t(type) << 32 | std::uint64_t(a) << 36 |
            std::uint64_t(b) << 42 | std::uint64_t(c) << 48 | std::uint64_t(input) << 54 |
            std::uint64_t(invariant) << 55 | std::uint64_t(output) << 56 |
-           std::uint64_t(reduce) << 57 | std::uint64_t(column) << 58 |
-           std::uint64_t(index) << 59;
+           std::uint64_t(reduce) << 57 | std::uint64_t(column) << 58 | std::uint64_t(index) << 59;
   }
   static constexpr std::uint64_t no_operands =
       std::uint64_t{none} << 36 | std::uint64_t{none} << 42 | std::uint64_t{none} << 48;

@@ -38,8 +38,7 @@ struct form<op::scatter_add> {
     if (!(index.type.dims == one && source.type.dims == one))
       return put_along(w, x, axis, index, source, putting::adds);
     // On processors XLA's scatter is a loop over places; where there is one in a line, this is not.
-    const value hit =
-        w.compare("EQ", w.iota(element::i64, dims, axis), w.to(index, dims));
+    const value hit = w.compare("EQ", w.iota(element::i64, dims, axis), w.to(index, dims));
     return w.select(hit, w.map("add", x, w.to(source, dims)), x);
   }
 };

@@ -300,8 +300,7 @@ constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target, R
                         caller who = here()) {
   if constexpr (detail::is_classes<T, R, U, C>()) {
     detail::check_classes(input, target, {"nll_loss", who}, detail::empty_nll_loss);
-    const auto picked =
-        detail::at_class(input, detail::class_hit(input, target, who));
+    const auto picked = detail::at_class(input, detail::class_hit(input, target, who));
     return -detail::reduce_losses(picked, reduction);
   } else {
     return Tensor<T, 0>();
