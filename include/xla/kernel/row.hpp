@@ -36,10 +36,8 @@ struct row_kernel {
 
   static void run(const ::xla::detail::row_call& from) {
     local_call call;
-    for (int k = 0; k < operands; ++k) {
-      call.pointers[k] = static_cast<char*>(from.pointers[k]);
-      call.steps[k] = from.steps[k];
-    }
+    for (int k = 0; k < operands; ++k) call.pointers[k] = static_cast<char*>(from.pointers[k]);
+    call.steps = from.steps;
     call.n = from.n;
     call.scratch = static_cast<T*>(from.scratch);
     if (from.begins)
@@ -53,7 +51,7 @@ struct row_kernel {
       const std::int64_t some = table.phases == 1 ? rows : std::min(rows, near);
       some_rows(call, some);
       if (some == rows) return;
-      for (int k = 0; k < operands; ++k) call.pointers[k] += some * call.steps[k];
+      call.move(some);
     }
   }
 
@@ -68,9 +66,14 @@ struct row_kernel {
   static constexpr int operands = traits::operands;
   struct local_call {
     char* pointers[static_cast<std::size_t>(operands)];
-    std::int64_t steps[static_cast<std::size_t>(operands)];
+    const std::int64_t* steps;
     std::int64_t n;
     T* scratch;
+
+    void move(std::int64_t rows) {
+#pragma GCC unroll 1
+      for (int k = 0; k < operands; ++k) pointers[k] += rows * steps[k];
+    }
   };
   static constexpr bool column(int i) { return of[i].column; }
   template <int F>
@@ -125,7 +128,7 @@ struct row_kernel {
           local_call row = call;
           for (std::int64_t r = 0; r < rows; ++r) {
             phase<f>(row, table.phases == 1 ? nullptr : places[r]);
-            for (int k = 0; k < operands; ++k) row.pointers[k] += row.steps[k];
+            row.move(1);
             row.scratch += table.scratch_rows * row_stride(row.n);
           }
         });

@@ -142,7 +142,11 @@ inline void store_truth(bool* to, truth<T> t, std::int64_t n) {
 
 /// a in one lane, b in the others.
 template <class T>
-inline packet<T> choose_lane(std::int64_t lane, packet<T> a, packet<T> b) {
+#ifndef EIGEN_VECTORIZE_AVX512
+[[gnu::noinline]]
+#endif
+inline packet<T>
+choose_lane(std::int64_t lane, packet<T> a, packet<T> b) {
   if constexpr (lanes<T> == 1) return a;
   else if constexpr (has_mask_register<T>)
     return detail::select<T>(static_cast<truth<T>>(1u << lane), a, b);

@@ -24,24 +24,24 @@ constexpr bool sums_columns(const node& n) {
 }
 
 /// True for the shape of a value per row of a space.
-constexpr bool row_of(const node& n, const shape& space) {
+[[gnu::cold]] constexpr bool row_of(const node& n, const shape& space) {
   if (n.rank == 0 || n.rank != space.rank || n.dims[n.rank - 1] != 1) return false;
   for (int i = 0; i < n.rank - 1; ++i)
     if (n.dims[i] != space.dims[i]) return false;
   return true;
 }
 /// An op with an index along the last axis, one for each row of x, whose rows are longer.
-constexpr bool has_index_per_row(const graph& g, const node& n, const node& x) {
+[[gnu::cold]] constexpr bool has_index_per_row(const graph& g, const node& n, const node& x) {
   return (n.type == dtype::float32 || n.type == dtype::float64) && x.rank > 0 &&
          n.attributes<op::indexed>().axis == x.rank - 1 && x.dims[x.rank - 1] != 1 &&
          row_of(g.nodes[n.in[1]], x.dims_shape());
 }
 /// The element of each row that an index names: read or computed where the rows are.
-constexpr bool looks_up(const graph& g, const node& n) {
+[[gnu::cold]] constexpr bool looks_up(const graph& g, const node& n) {
   return is<op::gather>(n) && has_index_per_row(g, n, g.nodes[n.in[0]]);
 }
 /// A number added to one element of each row: done where the rows are made.
-constexpr bool adds_in_row(const graph& g, const node& n) {
+[[gnu::cold]] constexpr bool adds_in_row(const graph& g, const node& n) {
   return is<op::scatter_add>(n) && has_index_per_row(g, n, n) &&
          row_of(g.nodes[n.in[2]], n.dims_shape());
 }
@@ -82,7 +82,7 @@ struct fuser {
   }
 
   /// The one element type besides bool that a map computes with; false when there are two.
-  constexpr bool main_type(const node& n, dtype& main) const {
+  [[gnu::cold]] constexpr bool main_type(const node& n, dtype& main) const {
     main = n.type;
     for (int k = 0; k < n.arity; ++k) {
       const dtype t = g.nodes[n.in[k]].type;
@@ -92,7 +92,7 @@ struct fuser {
     }
     return true;
   }
-  constexpr bool reduces_last_axis(const node& n) const {
+  [[gnu::cold]] constexpr bool reduces_last_axis(const node& n) const {
     if (n.rank == 0 || n.attributes<op::reduction>().axes != axis_set::one(n.rank - 1))
       return false;
     return g.nodes[n.in[0]].dims[n.rank - 1] != 1;
@@ -143,7 +143,7 @@ struct fuser {
       regions[own].nodes = 0;
     }
   }
-  constexpr void find_users() {
+  [[gnu::cold]] constexpr void find_users() {
     for (int i = 0; i < g.count; ++i) {
       region_of[i] = reader[i] = user[i] = -1;
       stored[i] = false;
@@ -160,14 +160,14 @@ struct fuser {
     }
   }
 
-  constexpr bool is_fixed(const node& n) const {
+  [[gnu::cold]] constexpr bool is_fixed(const node& n) const {
     if (n.arity == 0) return is<op::constant>(n) || is<op::size>(n);
     bool all = !n.op->impure && !n.op->alone_is_input && !waits(n);
     for (int k = 0; k < n.arity; ++k) all = all && fixed[n.in[k]];
     return all;
   }
 
-  constexpr int depth(const node& n) const {
+  [[gnu::cold]] constexpr int depth(const node& n) const {
     int d = 0;
     for (int k = 0; k < n.arity; ++k)
       if (stage[n.in[k]] >= d) d = stage[n.in[k]] + (n.op->kind == op_kind::alias ? 0 : 1);
@@ -175,7 +175,7 @@ struct fuser {
   }
   constexpr int first_stage(int i) const { return fixed[i] ? 1 : last_fixed + 1; }
 
-  constexpr void alone(int i) {
+  [[gnu::cold]] constexpr void alone(int i) {
     const node& n = g.nodes[i];
     const int arity = n.arity;
     const op_kind kind = n.op->kind;
@@ -191,14 +191,14 @@ struct fuser {
     if (makes_value && stage[i] < first_stage(i)) stage[i] = first_stage(i);
   }
 
-  constexpr void read_from_outside(int node) {
+  [[gnu::cold]] constexpr void read_from_outside(int node) {
     stored[node] = true;
     if (const int r = region_at(node); r >= 0) regions[r].read_outside = true;
   }
 
   /// The first stage after what a node waits for without reading it, as seen from region r; what
   /// is waited for keeps its stage from here on.
-  constexpr int wait_for_others(const node& n, int r) {
+  [[gnu::cold]] constexpr int wait_for_others(const node& n, int r) {
     if (!waits(n)) return 0;
     for (int before : n.after)
       if (const int other = before < 0 ? -1 : region_at(before); other >= 0 && other != r)
@@ -206,7 +206,7 @@ struct fuser {
     return after_others(n, r);
   }
   static constexpr bool waits(const node& n) { return n.after[0] >= 0 || n.after[1] >= 0; }
-  constexpr int after_others(const node& n, int r) const {
+  [[gnu::cold]] constexpr int after_others(const node& n, int r) const {
     int first = 0;
     if (!waits(n)) return first;
     for (int before : n.after)
@@ -281,7 +281,7 @@ struct fuser {
 
   /// True for an unsettled region that runs when the node would run alone, or in the home that it
   /// has already: neither delays the other.
-  constexpr bool runs_beside(int r, int i, int home) const {
+  [[gnu::cold]] constexpr bool runs_beside(int r, int i, int home) const {
     const node& n = g.nodes[i];
     int earliest = first_stage(i);
     if (const int after = after_others(n, -1); after > earliest) earliest = after;
@@ -314,7 +314,7 @@ struct fuser {
 
   /// True when a settled region need store nothing more for the node, and what follows from the
   /// node cannot be in that region: then the node is better off there.
-  constexpr bool belongs_later(int r, int i) const {
+  [[gnu::cold]] constexpr bool belongs_later(int r, int i) const {
     for (int k = 0; k < g.nodes[i].arity; ++k)
       if (region_at(g.nodes[i].in[k]) == r && !stored[g.nodes[i].in[k]]) return false;
     int next = user[i];
@@ -334,12 +334,12 @@ struct fuser {
     return false;
   }
   /// How many values region r would have to read for a node beside those that it reads.
-  constexpr int unread(int r, const node& n) const {
+  [[gnu::cold]] constexpr int unread(int r, const node& n) const {
     int more = 0;
     for (int k = 0; k < n.arity; ++k) more += region_at(n.in[k]) != r && !reads_already(r, n.in[k]);
     return more;
   }
-  constexpr void add_read(int r, int node) {
+  [[gnu::cold]] constexpr void add_read(int r, int node) {
     if (reads_already(r, node)) return;
     reads[read_count] = {node, regions[r].first_read};
     regions[r].first_read = read_count++;
@@ -363,7 +363,7 @@ struct fuser {
     y.merged_into = a;
     join_reads(a, b);
   }
-  constexpr int reads_together(int a, int b, const newcomer& c) const {
+  [[gnu::cold]] constexpr int reads_together(int a, int b, const newcomer& c) const {
     int n = 0;
     for (int at = regions[a].first_read; at >= 0; at = reads[at].next)
       n += region_at(reads[at].node) != b;
@@ -376,7 +376,7 @@ struct fuser {
     return n;
   }
   // Both lists' cells in one list, without what is now inside or was in both.
-  constexpr void join_reads(int a, int b) {
+  [[gnu::cold]] constexpr void join_reads(int a, int b) {
     const int lists[] = {regions[a].first_read, regions[b].first_read};
     regions[a].first_read = -1;
     regions[a].reads = 0;

@@ -69,7 +69,7 @@ class lowering {
   constexpr int root(int node) const { return s_.to[node]; }
 
   // A node is a value of the program unless it lives in registers only.
-  constexpr void number_values() {
+  [[gnu::cold]] constexpr void number_values() {
     const owned_array<bool> memory(s_.room());
     bool* const outside = memory.get();
     for (int i = 0; i < g_.count; ++i) outside[i] = false;
@@ -112,7 +112,7 @@ class lowering {
   }
 
   // With nothing beside it a sum of columns, or what an index names, is faster by its own kernel.
-  constexpr bool better_alone(int first, const region& r) const {
+  [[gnu::cold]] constexpr bool better_alone(int first, const region& r) const {
     const node& n = g_.nodes[first];
     return r.nodes == 1 && (sums_columns(n) || n.op->kind == op_kind::library);
   }
@@ -121,7 +121,7 @@ class lowering {
     return k == op_kind::map || k == op_kind::reduce || k == op_kind::library;
   }
 
-  constexpr void add_library(int i) {
+  [[gnu::cold]] constexpr void add_library(int i) {
     const node& n = g_.nodes[i];
     step s;
     s.value = value_of_[i];
@@ -151,13 +151,13 @@ class lowering {
 
   /// An operand's place among those of a commutative op, the same in regions of one structure
   /// wherever their nodes lie in the graph: computed here, then read by element, row and call.
-  constexpr int precedence(int in, int index, const region& r) const {
+  [[gnu::cold]] constexpr int precedence(int in, int index, const region& r) const {
     if (region_of_[in] == index) return 0;
     const node& n = g_.nodes[in];
     if (!invariant(n, r)) return same_dims(n, r.space) ? 1 : 2;
     return n.rank > 0 && n.rank == r.space.rank && r.reduces ? 3 : 4;
   }
-  constexpr void order_operands(int index, const region& r) {
+  [[gnu::cold]] constexpr void order_operands(int index, const region& r) {
     for (int i = in_region_.first(index); i >= 0; i = in_region_.after(i)) {
       node& n = g_.nodes[i];
       if (!n.op->commutative) continue;
@@ -187,7 +187,7 @@ class lowering {
     s.kernel = key_of(s);
     out_.steps[out_.count.steps++] = s;
   }
-  constexpr void add_region_inputs(int index, const region& r) {
+  [[gnu::cold]] constexpr void add_region_inputs(int index, const region& r) {
     const int first = out_.count.words;
     for (int i = in_region_.first(index); i >= 0; i = in_region_.after(i)) {
       const node& n = g_.nodes[i];
@@ -204,7 +204,7 @@ class lowering {
       }
     }
   }
-  constexpr int add_region_ops(int index, const step& s) {
+  [[gnu::cold]] constexpr int add_region_ops(int index, const step& s) {
     int ops = 0;
     for (int i = in_region_.first(index); i >= 0; i = in_region_.after(i), ++ops) {
       const node& n = g_.nodes[i];
@@ -226,7 +226,7 @@ class lowering {
   }
 
   /// The number of the distinct key that the step's words are; new words become a new key.
-  constexpr int key_of(step& s) {
+  [[gnu::cold]] constexpr int key_of(step& s) {
     const bool row = s.kind == step_kind::row;
     for (int k = 0; k < out_.count.keys; ++k) {
       const distinct_key& d = out_.keys[k];
@@ -244,7 +244,7 @@ class lowering {
     return out_.count.keys++;
   }
 
-  constexpr void finish() {
+  [[gnu::cold]] constexpr void finish() {
     bool collects = false;
     for (int i = 0; i < g_.slot_count; ++i) collects |= g_.slots[i].collected;
     for (int i = 0; i < roots_.result_count; ++i) {

@@ -27,7 +27,7 @@ struct standardize : map {
   static constexpr auto kernel(auto x, auto m, auto r) { return (x - m) * r; }
   static constexpr void gradient(auto& g) {
     if (g.wants(0)) g.to(0, g.grad() * g.in(2));
-    if (g.wants(1)) g.to(1, detail::sum_to(g.grad(), g.in(1).dims()) * -g.in(2));
+    if (g.wants(1)) g.to(1, -(detail::sum_to(g.grad(), g.in(1).dims()) * g.in(2)));
     if (g.wants(2)) g.to(2, g.grad() * (g.in(0) - g.in(1)));
   }
 };

@@ -207,14 +207,15 @@ inline bool reads_before_writing(const program& p, const step& s, int k) {
   int walk[64] = {}, last = 0, output = 0, found = -1;
   bool whole_row[64] = {};
   for (int i = 0; i < s.words; ++i) {
-    const auto m = kernel::micro_op::of(p.words[s.first_word + i]);
-    whole_row[i] = m.reduce || !m.input || m.invariant;
+    const auto word = [&](int o) { return kernel::micro_op::of(p.words[s.first_word + o]); };
+    const auto m = word(i);
+    const bool one = m.reduce || (!m.input && m.b != m.none && m.c == m.none && word(m.b).index);
+    whole_row[i] = one || !m.input || m.invariant;
     if (!m.input)
       for (int o : {m.a, m.b, m.c}) {
         if (o == kernel::micro_op::none) continue;
-        const bool reduced = kernel::micro_op::of(p.words[s.first_word + o]).reduce;
-        walk[i] = std::max(walk[i], walk[o] + (reduced ? 1 : 0));
-        whole_row[i] &= m.reduce || whole_row[o];
+        walk[i] = std::max(walk[i], walk[o] + (word(o).reduce ? 1 : 0));
+        whole_row[i] &= one || whole_row[o];
       }
     last = std::max(last, walk[i]);
     if (m.output && output++ == k) {

@@ -292,10 +292,12 @@ class basic_plan_description {
       if (!m.input)
         for (int o : {m.a, m.b, m.c})
           if (o != kernel::micro_op::none) one = one && single[o];
-      single[i] = one || m.reduce;
+      const bool indexed = !m.input && m.b != kernel::micro_op::none &&
+                           kernel::micro_op::of(p_.source.words[from.first_word + m.b]).index;
+      single[i] = one || m.reduce || (indexed && m.c == kernel::micro_op::none);
       if (m.input) continue;
       const bool number = m.type == dtype::float32 || m.type == dtype::float64;
-      if (number || m.type == dtype::bfloat16) r.flops += one ? rows : all;
+      if (number || m.type == dtype::bfloat16) r.flops += one || indexed ? rows : all;
       r.ops.emplace_back(name_of_word(p_, s, i));
     }
     r.kind = row ? "row" : "map";
