@@ -100,10 +100,10 @@ void indices(way how) {
   two([](auto& x, auto& r, auto& i) { return xla::index_copy(x, 0, i, r); }, line);
   auto column = numbers<float>({7, 1});
   auto in_rows = places({7, 1}, 6);  // one in each row
-  compare(how, 4, {}, with_gradients([](auto& x, auto& c, auto& i) {
-            return xla::scatter_add(x, 1, i, c) * xla::gather(x, 1, i);
-          }),
-          x, column, in_rows);
+  const auto in_each = [&](auto f) { compare(how, 4, {}, with_gradients(f), x, column, in_rows); };
+  in_each([](auto& x, auto& c, auto& i) {
+    return xla::scatter_add(x, 1, i, c) * xla::sum(xla::gather(x, 1, i));
+  });
   auto whole = numbers<std::int64_t>({7, 6});
   auto truth = x > 0;
   compare(

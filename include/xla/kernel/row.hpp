@@ -117,7 +117,7 @@ struct row_kernel {
   // What rows wait for after a phase takes long, of short rows longer than the phase.
   static constexpr std::int64_t most_together = 8;
   static std::int64_t rows_together(std::int64_t n) {
-    return std::clamp<std::int64_t>(2048 / std::max<std::int64_t>(n, 1), 1, most_together);
+    return std::clamp<std::int64_t>(1024 / std::max<std::int64_t>(n, 1), 1, most_together);
   }
   /// Some rows, phase by phase: while one waits for the end of a reduction others are worked on.
   static XLA_INLINE void some_rows(const local_call& call, std::int64_t rows) {

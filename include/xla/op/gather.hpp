@@ -101,11 +101,11 @@ struct scatter : scattering {
 
 constexpr void indexed::gradient_of_picked(auto& g) {
   const auto index = g.template in<std::int64_t>(1);
-  const auto all = g.collected();
-  const auto to = all.defined() ? all : detail::zeros_of(g.grad(), g.in(0).dims());
-  const auto sum = detail::put_along<scatter_add>(to, g.attributes().axis, index, g.grad());
-  if (all.defined()) g.replace(sum);
-  else g.to(0, sum);
+  const int axis = g.attributes().axis;
+  if (const auto all = g.collected(); all.defined())
+    return g.replace(detail::put_along<scatter_add>(all, axis, index, g.grad()));
+  const auto none = detail::zeros_of(g.grad(), g.in(0).dims());
+  g.to(0, detail::put_along<scatter_add>(none, axis, index, g.grad()));
 }
 
 /// The elements that the index names.
