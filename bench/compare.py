@@ -88,6 +88,11 @@ CONTESTS = {
         "Decoder small, 4 x 128 tokens, AdamW", "decoder",
         torch_and_jax("decoder", "small"),
         5, 11, decoder_flops(512, 1376, 3200, 512, 4, 128), "ms", tokens=4 * 128),
+    "decoder_autocast": Contest(
+        "Decoder small in autocast with bfloat16, 4 x 128 tokens, AdamW", "decoder_autocast",
+        (Peer("decoder_torch.py", ("eager+autocast", "{}", "small")),
+         Peer("decoder_torch.py", ("compile+autocast", "{}", "small"))),
+        5, 11, decoder_flops(512, 1376, 3200, 512, 4, 128), "ms", tokens=4 * 128, agree=1e-2),
     "decoder_char": Contest(
         "Decoder char, 12 x 64 tokens, AdamW", "decoder_char",
         torch_and_jax("decoder", "char"),

@@ -38,8 +38,8 @@ if("engines" IN_LIST PARTS AND NOT DEFINED ENV{XLA_PJRT_PLUGIN})
 endif()
 find_program(python3 python3 REQUIRED)
 
-set(contests mlp decoder decoder_char decoder_seed generate convnet resnet18 resnet18_read memory
-  models attention conv replicas engines)
+set(contests mlp decoder decoder_autocast decoder_char decoder_seed generate convnet resnet18 resnet18_read
+  memory models attention conv replicas engines)
 set(contested OFF)
 foreach(part IN LISTS PARTS)
   if(part IN_LIST contests)

@@ -195,6 +195,7 @@ set(XLA_HEADERS
   xla/kernel/conv_direct.hpp
   xla/kernel/conv_groups.hpp
   xla/kernel/conv_kept.hpp
+  xla/kernel/conv_lines.hpp
   xla/kernel/conv_patches.hpp
   xla/kernel/conv_pixel_blocks.hpp
   xla/kernel/conv_rounded.hpp

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decoder's step in PyTorch: decoder_torch.py <eager|compile> <threads> <small|char|seed> [memory].
+"""The decoder's step in PyTorch: decoder_torch.py <eager|compile>[+autocast] <threads> <small|char|seed> [memory].
 
 Each way has variants that users write; the fastest on this machine contends. The first is weighed.
 """
 
+import contextlib
 import sys
 
 import torch
@@ -12,6 +13,8 @@ from torch import nn
 
 import decoder_task as decoder
 import task
+
+MIXED = any(way.endswith("+autocast") for way in sys.argv[1:2])
 
 
 class Attention(nn.Module):
@@ -103,7 +106,11 @@ def make_model(c):
 
 
 def cross_entropy(logits, following):
-    return F.cross_entropy(logits.flatten(0, 1), following.flatten())
+    return F.cross_entropy(logits.flatten(0, 1).float(), following.flatten())
+
+
+def precision():
+    return torch.autocast("cpu", torch.bfloat16) if MIXED else contextlib.nullcontext()
 
 
 def module_step(c, how, compiled):
@@ -114,7 +121,9 @@ def module_step(c, how, compiled):
         eps=decoder.EPS, weight_decay=decoder.DECAY[c.optimizer], **{how: True})
 
     def loss_of(tokens, following):
-        return cross_entropy(model(tokens), following)
+        with precision():
+            logits = model(tokens)
+        return cross_entropy(logits, following)
 
     update = optimizer.step
     if compiled:
@@ -151,7 +160,9 @@ def whole_step(c):
     decay = decoder.LEARNING_RATE * decoder.DECAY[c.optimizer]
 
     def loss_of(ws, tokens, following):
-        return cross_entropy(torch.func.functional_call(model, ws, (tokens,)), following)
+        with precision():
+            logits = torch.func.functional_call(model, ws, (tokens,))
+        return cross_entropy(logits, following)
 
     @torch.compile(fullgraph=True)
     def train(ws, means, squares, count, tokens, following):
@@ -195,7 +206,7 @@ def variants_of(way, c):
 
 
 def main():
-    way, threads, name = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    way, threads, name = sys.argv[1].split("+")[0], int(sys.argv[2]), sys.argv[3]
     loaded = task.resident("VmRSS")
     torch.set_num_threads(threads)
     torch.set_flush_denormal(False)
@@ -203,7 +214,7 @@ def main():
     data = [(task.on_device(torch.from_numpy(x)), task.on_device(torch.from_numpy(y)))
             for x, y in decoder.text(c)]
     variants = variants_of(way, c)
-    label = "PyTorch eager" if way == "eager" else "torch.compile"
+    label = ("PyTorch eager" if way == "eager" else "torch.compile") + " autocast" * MIXED
     if sys.argv[4:] == ["memory"]:
         reset, step = next(iter(variants.values()))()
         task.weigh(label, decoder.state_bytes(c), reset, step, lambda loss: loss.item(), data[:3],

@@ -277,9 +277,14 @@ TEST_CASE("convolutions of any shape are sums") {
       {square(2, 9, 8, 40, 24, 1, 1, 0)},  // columns that fill half of a vector
       {square(1, 11, 9, 72, 16, 1, 1, 0)},
       {square(1, 10, 7, 600, 40, 1, 1, 0)},
-      {square(1, 13, 11, 64, 48, 3, 1, 1, 1, 4)},  // groups of a vector, and of less
-      {square(8, 28, 28, 1, 8, 3, 1, 0)},          // parts of the weight's gradient
-      {square(0, 5, 5, 4, 4, 3, 1, 1)},            // an empty batch
+      // Groups of a vector, and of less: lines of columns that neighbours share, or not.
+      {square(1, 13, 11, 64, 48, 3, 1, 1, 1, 4)},
+      {square(2, 5, 17, 48, 48, 3, 1, 1, 1, 3)},
+      {square(1, 4, 30, 20, 32, 3, 1, 0, 1, 2)},
+      {square(1, 2, 28, 32, 32, 3, 1, 2, 1, 2)},
+      {square(1, 40, 36, 24, 24, 1, 1, 0)},
+      {square(8, 28, 28, 1, 8, 3, 1, 0)},  // parts of the weight's gradient
+      {square(0, 5, 5, 4, 4, 3, 1, 1)},    // an empty batch
       {{1, 1, 1400, 4, 1, 1396, 18, {1, 5}, {1, 1}, {0, 0}, {1, 1}, 1}},  // one line of pieces
       {{1, 1, 1400, 20, 1, 701, 18, {1, 3}, {1, 2}, {0, 2}, {1, 1}, 1}},
       {{2, 9, 6, 18, 5, 7, 20, {3, 2}, {2, 1}, {1, 1}, {1, 1}, 1}},

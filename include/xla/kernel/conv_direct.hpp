@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <xla/kernel/caches.hpp>
 #include <xla/kernel/conv_groups.hpp>
 #include <xla/kernel/conv_patches.hpp>
 #include <xla/kernel/conv_pixel_blocks.hpp>
@@ -226,8 +227,11 @@ inline constexpr index_t only_place[] = {0};
 template <class Tile, class T>
 void multiply_by_tiles(index_t m, index_t n, index_t k, matrix_view<T> a, matrix_view<T> b,
                        strided_rows<T> c, const epilogue* after) {
+  // On a Zen 5 fetching what is near takes a tenth of the time of a product of few channels; what
+  // is far takes 1.4 times as long without.
+  const bool far = m * (n + k) * static_cast<index_t>(sizeof(T)) > near_memory<>;
   multiply(product<Tile, strided_left<Tile, matrix_view<T>>, strided_right<Tile, matrix_view<T>>>{
-      m, n, k, {a}, {b}, c, after});
+      m, n, k, {a, far}, {b}, {c.data, c.step, far ? c.ahead : c.nothing}, after});
 }
 
 /// Such a product of a group: c(m, columns) of rows of a.
@@ -250,6 +254,7 @@ void multiply_pixels(index_t m, matrix_view<T> a, const group_weights<T>& w, str
     }
     // Of one vector a taller tile: there is a load for each multiply-add, and little else to do.
     if (n <= width) return multiply_by_tiles<conv_tile<T>>(m, n, k, a, weights, c, after);
+    return multiply_by_tiles<tile<T>>(m, n, k, a, weights, c, after);
   }
   gemm<T>(m, n, k, a, weights, c.data, c.step, after);
 }

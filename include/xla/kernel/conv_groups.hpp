@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
+#include <xla/kernel/conv_lines.hpp>
 #include <xla/kernel/conv_patches.hpp>
 #include <xla/kernel/loops.hpp>
 #include <xla/tensor/working_memory.hpp>
@@ -40,6 +42,12 @@ struct group_products {
 
  private:
   void run(const T* packed) const {
+    if constexpr (std::is_same_v<Result, strided_rows<T>>)
+      if (n == lanes<T> && sees_threes(a))
+        return for_ranges(m / a.columns, a.columns * n * depth() * groups,
+                          [&](index_t first, index_t last) {
+                            for (index_t i = first; i < last; ++i) make_line(i, packed);
+                          });
     for_ranges((m + tile::rows - 1) / tile::rows, tile::rows * n * depth() * groups,
                [&](index_t first, index_t last) {
                  for (index_t i = first; i < last; ++i)
@@ -51,6 +59,15 @@ struct group_products {
     const tap_weights<T> own{b.data + group * step, b.step, b.column, b.places, b.count};
     for (index_t j = 0; j < n; j += tile::columns)
       own.pack(to + j * depth(), 0, j, depth(), std::min<index_t>(tile::columns, n - j));
+  }
+
+  /// A line of the result, by sums that share what neighbours see.
+  void make_line(index_t line, const T* packed) const {
+    const threes<T> seen{a, line, n};
+    const index_t first = line * a.columns;
+    for (index_t g = 0; g < groups; ++g, packed += depth() * n)
+      seen.sum(g * a.channels, packed, c.data + first * c.step + g * n, c.step);
+    if (after) after->made(first, first + a.columns, groups * n);
   }
 
   void multiply(range rows, const T* packed) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include <xla/kernel/caches.hpp>
 #include <xla/kernel/conv_direct.hpp>
 
 // The weight's gradient: for each tap a product of what it sees, transposed, and of the result's
@@ -189,6 +190,7 @@ class outer_work {
   /// The next lines, where they are whole.
   void look_ahead(index_t end, index_t calls) {
     next_x_ = next_y_ = {};
+    if (!far_) return;
     const index_t first = lines_.end, last = std::min(end, first + cut_.chunk);
     if (cut_.pieces > 1 || first >= last) return;
     const index_t line = first / s_.out_height * s_.height + first % s_.out_height * s_.stride[0];
@@ -286,6 +288,9 @@ class outer_work {
   const outer_cut<T>& cut_;
   const conv_sizes& s_;
   const T *x_, *dy_;
+  bool far_ = s_.batch * (s_.height * s_.width * s_.in + s_.out_height * s_.out_width * s_.out) *
+                  static_cast<index_t>(sizeof(T)) >
+              near_memory<>;
   range lines_{0, 0}, columns_{0, 0};  // of the chunk
   const T* y_ = nullptr;               // of a panel's columns, where they lie or packed
   index_t y_step_ = 0;
@@ -361,13 +366,13 @@ void weight_gradient_of_pixels(const conv_sizes& s, const T* x, const T* dy, T* 
 }
 
 /// Whether x rather than dy should give the vectors of a product of matrices: what fills them
-/// better, or has fewer channels. The other one is read where it lies, the larger the better: 1x1,
-/// batch 8, by 19 % for 144 -> 24, 56 x 56, by 14 % for 16 -> 96, 112 x 112.
+/// better, or has more channels, so that a tile has two vectors and loads less for each
+/// multiply-add.
 template <class T>
 bool better_swapped(const conv_sizes& s) {
   if (s.groups > 1 || !is_product(s)) return false;
   const index_t in = s.out * round_up(s.in, lanes<T>), out = s.in * round_up(s.out, lanes<T>);
-  return in < out || (in == out && s.in < s.out);
+  return in < out || (in == out && s.in > s.out);
 }
 
 /// dw is (out, in / groups, height, width).

@@ -18,7 +18,8 @@
 // (gemm_transposed.hpp), columns transposed in registers (gemm_turn.hpp).
 //
 // All of it is written once, over a tile (gemm_micro.hpp) and forms of a and b (gemm_left.hpp,
-// gemm_right.hpp). Other elements, other places, other instructions are other types there.
+// gemm_right.hpp). Other elements, other places, other instructions are other types there, as those
+// of gemm_bfloat16.hpp.
 
 namespace xla::kernel::detail {
 

@@ -11,6 +11,13 @@
 #include <xla/kernel/gemm_rounded.hpp>
 #include <xla/kernel/product_bfloat16.hpp>
 
+// The ways of a product of operands that are rounded to bfloat16, behind the driver of gemm.hpp:
+//   fma   rounded_left, rounded_right   gemm_rounded.hpp   packed as floats for the tile of floats
+//   dot   dot_left, dot_right           gemm_dot_pack.hpp  packed as pairs along k
+//         bfloat16_tile                 gemm_dot.hpp       vdpbf16ps; few rows gemm_dot_few.hpp
+// AMX would be one more tile, whose `session` holds a thread's tiles, with the forms that pack for
+// it: tests/kernel/gemm_operands.cpp has that in plain C++.
+
 namespace xla::kernel {
 namespace detail {
 

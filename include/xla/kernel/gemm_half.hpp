@@ -49,11 +49,13 @@ void half_kernel(const micro_call<T, Sliver, Result>& call) {
   for (int i = 0; i < Rows; ++i) {
     shared[i / 2] = simd::pset1<vector>(T{0});
 #pragma GCC unroll 4
-    for (int j = 0; j < Vectors; ++j) {
-      sum[i][j] = simd::pset1<vector>(T{0});
-      call.c.fetch(i, j * width);
-    }
+    for (int j = 0; j < Vectors; ++j) sum[i][j] = simd::pset1<vector>(T{0});
   }
+  if (call.c.fetches())
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+      for (int j = 0; j <= Vectors; ++j) call.c.fetch(i, j * width);
   call.a.template walk<Rows>(
       call.depth, [&](const auto& left) __attribute__((always_inline)) {
         vector row[Vectors];
@@ -89,18 +91,17 @@ void half_kernel(const micro_call<T, Sliver, Result>& call) {
   }
 }
 
-/// A tile whose last vector may be half a one; with room for two vectors, of 24 columns alone.
+/// A tile whose last vector may be half a one.
 template <class T, int Rows, int Vectors>
 struct half_tile : tile<T, Rows, Vectors> {
-  using whole = tile<T, Rows, Vectors>;
-  static constexpr int width = whole::width;
+  static constexpr int width = lanes<T>;
 
   template <class Sliver, class Result>
   static void multiply(micro_call<T, Sliver, Result>&& call, index_t height, index_t wide) {
-    if constexpr (Vectors == 2) by_rows<1>(call, height);
-    else if (wide == width + width / 2) by_rows<1>(call, height);
-    else if (wide == 2 * width + width / 2) by_rows<2>(call, height);
-    else whole::multiply(std::move(call), height, wide);
+    if (wide == width + width / 2) return by_rows<1>(call, height);
+    if constexpr (Vectors > 2)
+      if (wide == 2 * width + width / 2) return by_rows<2>(call, height);
+    tile<T>::multiply(std::move(call), height, wide);
   }
 
  private:

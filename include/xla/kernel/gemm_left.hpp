@@ -65,6 +65,7 @@ struct strided_left {
   using source = typename View::element;
   static constexpr bool same = std::is_same_v<source, element>;
   View view;
+  bool far = true;  ///< not in a cache where the processor foresees it
 
   bool in_place(index_t depth) const { return view.col_stride == 1 || depth <= 1; }
 
@@ -79,7 +80,7 @@ struct strided_left {
   /// Nothing of long rows, which the processor foresees.
   [[gnu::noinline]] upcoming<source> ahead(range rows, range ks, index_t shares) const {
     const auto first = view.from(rows.begin, ks.begin).data;
-    if (rows.size() <= 0) return {};
+    if (rows.size() <= 0 || !far) return {};
     if (view.col_stride == 1 && ks.size() <= 256)
       return {first, view.row_stride, rows.size(), ks.size(), shares};
     if (view.col_stride != 1 && view.row_stride == 1)

@@ -106,12 +106,14 @@ template <class T>
 struct strided_rows {
   T* data;
   index_t step;
-  index_t ahead =
-      0;  ///< from a tile to what is fetched while it is computed: 0 for the tile itself
+  /// From a tile to what is fetched while it is computed: 0 for the tile itself.
+  index_t ahead = 0;
+  static constexpr index_t nothing = -1;  ///< to fetch
   T* row(index_t i) const { return data + i * step; }
   strided_rows from(index_t row, index_t column) const {
     return {data + row * step + column, step, ahead};
   }
+  bool fetches() const { return ahead != nothing; }
   void fetch(index_t i, index_t column) const { __builtin_prefetch(row(i) + ahead + column, 1, 3); }
 };
 
@@ -121,6 +123,7 @@ struct pointer_rows {
   T* const* rows;
   index_t column;
   T* row(index_t i) const { return rows[i] + column; }
+  static constexpr bool fetches() { return true; }
   void fetch(index_t i, index_t more) const { __builtin_prefetch(row(i) + more, 1, 3); }
   pointer_rows from(index_t row, index_t more) const { return {rows + row, column + more}; }
 };
@@ -174,8 +177,12 @@ void micro_kernel(const micro_call<T, Sliver, Result>& call) {
       sum[i][j] = simd::pset1<vector>(T{0});
       if constexpr (goes_on)
         if (!call.first) sum[i][j] = simd::ploadu<vector>(call.c.row(i) + j * width);
-      call.c.fetch(i, j * width);
     }
+  if (call.c.fetches())
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+      for (int j = 0; j < Vectors; ++j) call.c.fetch(i, j * width);
   call.a.template walk<Rows>(
       call.depth, [&](const auto& left) __attribute__((always_inline)) {
         vector row[Vectors];
