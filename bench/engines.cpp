@@ -48,7 +48,6 @@ void about() {
   bench::record{"engines"}
       .add("plugin", on.behind().path().c_str())
       .add("pjrt_minor", on.behind().version().minor)
-      .add("xla", facts["xla_version"].c_str())
       .add("stablehlo", facts["stablehlo_current_version"].c_str())
       .add("device", on.description().c_str())
       .print();

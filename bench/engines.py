@@ -72,9 +72,10 @@ def contestants(task, programs, peers, threads, device):
 
     ours = filled(task.ours)
     ours[0] = os.path.join(programs, ours[0])
-    yield ENGINE, ours, {"PJRT_DEVICE": device}
+    wall = {"BENCH_CLOCK": "wall"}  # as JAX's programs have it
+    yield ENGINE, ours, {"PJRT_DEVICE": device, **wall}
     if device == "CPU":
-        yield PLAN, ours, {"XLA_ENGINE": "plan"}
+        yield PLAN, ours, {"XLA_ENGINE": "plan", **wall}
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers")
     environment = {"BENCH_DEVICE": device.lower(), "OMP_NUM_THREADS": str(threads),
                    "PYTHONUNBUFFERED": "1", "XLA_FLAGS": ""}
@@ -153,8 +154,8 @@ def show_steps(rows):
 
 def show(results):
     about = results["about"]
-    print(f"\nXLA as the engine: PJRT 0.{about['pjrt_minor']:.0f}, XLA {about['xla']}, StableHLO "
-          f"{about['stablehlo']}, {about['device']}")
+    print(f"\nXLA as the engine: PJRT 0.{about['pjrt_minor']:.0f}, StableHLO {about['stablehlo']}, "
+          f"{about['device']}: {about['plugin']}")
     for r in results.get("calls", ()):
         print(f"  a call with {r['arguments']:.0f} arguments: {r['engine_us'][1]:.2f} us "
               f"({r['engine_us'][0]:.2f}-{r['engine_us'][2]:.2f}), {r['times_by_hand'][1]:.2f} times "
