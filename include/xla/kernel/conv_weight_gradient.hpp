@@ -125,10 +125,11 @@ struct outer_cut {
     return std::min(tile::columns, out - i % across * tile::columns);
   }
   index_t wide(index_t i) const { return round_up(channels(i), tile::width); }
+  static constexpr index_t few_blocks = 4;
   /// Of one tap whole vectors are read a few times: where they lie, unless pixels share few sets of
   /// a cache.
   bool in_place(index_t i) const {
-    return taps == 1 && joined == 1 && blocks.count <= 4 && channels(i) == wide(i) &&
+    return taps == 1 && joined == 1 && blocks.count <= few_blocks && channels(i) == wide(i) &&
            s.out * static_cast<index_t>(sizeof(T)) % 2048 != 0;
   }
 };
@@ -366,13 +367,14 @@ void weight_gradient_of_pixels(const conv_sizes& s, const T* x, const T* dy, T* 
 }
 
 /// Whether x rather than dy should give the vectors of a product of matrices: what fills them
-/// better, or has more channels, so that a tile has two vectors and loads less for each
-/// multiply-add.
+/// better; else what has more channels, so that a tile has two vectors, if these are read in place,
+/// or what has fewer, so that packing takes less: 384 -> 64, 14 x 14, batch 8, by 8 %.
 template <class T>
 bool better_swapped(const conv_sizes& s) {
   if (s.groups > 1 || !is_product(s)) return false;
   const index_t in = s.out * round_up(s.in, lanes<T>), out = s.in * round_up(s.out, lanes<T>);
-  return in < out || (in == out && s.in > s.out);
+  const bool in_place = std::min(s.in, s.out) <= outer_cut<T>::few_blocks * outer_tile<T>::rows;
+  return in < out || (in == out && (in_place ? s.in > s.out : s.in < s.out));
 }
 
 /// dw is (out, in / groups, height, width).
