@@ -36,8 +36,10 @@ struct row_kernel {
 
   static void run(const ::xla::detail::row_call& from) {
     local_call call;
-    for (int k = 0; k < operands; ++k) call.pointers[k] = static_cast<char*>(from.pointers[k]);
-    call.steps = from.steps;
+    for (int k = 0; k < operands; ++k) {
+      call.pointers[k] = static_cast<char*>(from.pointers[k]);
+      call.steps[k] = from.steps[k];
+    }
     call.n = from.n;
     call.scratch = static_cast<T*>(from.scratch);
     if (from.begins)
@@ -66,12 +68,11 @@ struct row_kernel {
   static constexpr int operands = traits::operands;
   struct local_call {
     char* pointers[static_cast<std::size_t>(operands)];
-    const std::int64_t* steps;
+    std::int64_t steps[static_cast<std::size_t>(operands)];
     std::int64_t n;
     T* scratch;
 
-    void move(std::int64_t rows) {
-#pragma GCC unroll 1
+    XLA_INLINE void move(std::int64_t rows) {
       for (int k = 0; k < operands; ++k) pointers[k] += rows * steps[k];
     }
   };
