@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <thread>
 #include <utility>
@@ -317,4 +321,109 @@ TEST_CASE("who else holds what lies on a device keeps its value", "[.apart]") {
   CHECK(largest_difference(there.weights(), own.weights()) < 1e-5);
   there.train(step, 1);
   CHECK(largest_difference(copy.fc1.weight.to_vector(), own.weights()) < 1e-5);
+}
+
+TEST_CASE("an op whose result's size depends on data runs on the host, and is counted", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const on_engine xla("pjrt:CPU");
+  for (const bool eager : {true, false}) {
+    const xla::eager_mode_guard mode(eager);
+    xla::clear_all();
+    const auto x = numbers<float>({3, 5}) + 1;
+    const auto found = masked_select(x, x > 1);
+    CHECK(count_of("fallback::masked_select") == 1);
+    CHECK(xla::nonzero(x > 1).size(0) == found.size(0));
+    CHECK(count_of("fallback::nonzero") == 1);
+    for (const float value : (found * 1).to_vector()) CHECK(value > 1);
+  }
+}
+
+TEST_CASE("a process that is forked after the engine has run is told so in every mode",
+          "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const on_engine xla("pjrt:CPU");
+  const xla::eager_mode_guard mode;
+  auto f = xla::compile([](auto& x) { return exp(x) + 1; });
+  auto x = numbers<float>({3, 5});
+  const auto before = f(x).to_vector();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    int right = 0;
+    const auto told = [&](auto&& run) {
+      try {
+        run();
+      } catch (const xla::error& e) {
+        right += std::string(e.what()).find("was forked after its PJRT client") != std::string::npos;
+      }
+    };
+    told([&] { f(x); });
+    told([&] { exp(x * 3).to_vector(); });
+    xla::eager_mode(false);
+    told([&] { (x * x + 2).to_vector(); });
+    xla::set_engine("plan");
+    xla::eager_mode(true);
+    right += (x + 1).to_vector().size() == 15;  // what is the library's own goes on
+    std::_Exit(right);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 4));
+  CHECK(f(x).to_vector() == before);
+}
+
+TEST_CASE("memory that is not there is told, and state is as it was", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  auto f = xla::compile(
+      [](auto& x, auto& n) {
+        x += 1;
+        auto column = xla::expand(xla::reshape(x, {4, 1}), {-1, 1});
+        auto large = xla::expand(column, {-1, n.size(0)});
+        return sum(matmul(transpose(large), large));
+      },
+      {.engine = xla::pjrt("CPU")});
+  auto x = numbers<float>({4});
+  auto n = xla::zeros<float>({1 << 24});
+  const auto was = x.to_vector();
+  CHECK_THROWS_AS(f(x, n), xla::out_of_memory);
+  CHECK(x.to_vector() == was);
+  n = xla::zeros<float>({8});
+  CHECK_NOTHROW(f(x, n));
+  CHECK(x.to_vector() != was);
+}
+
+TEST_CASE("no program of odd sizes or numbers ends the process", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  constexpr double huge = 1e300, inf = std::numeric_limits<double>::infinity();
+  const auto odd = [](auto& x, auto& none, auto& deep) {
+    auto least = x * 0 + std::numeric_limits<double>::quiet_NaN();
+    return std::tuple(x + huge, x * -inf, least, matmul(transpose(none), none),
+                      matmul(none, transpose(none)), sum(none), xla::softmax(none, 1),
+                      xla::cat({none, none}, 0), sum(deep, {0, 2, 4}), flip(deep, {5}),
+                      xla::permute(deep, {5, 4, 3, 2, 1, 0}));
+  };
+  auto x = numbers<float>({3});
+  auto none = numbers<float>({0, 4});
+  auto deep = numbers<float>({2, 1, 3, 1, 2, 2});
+  auto planned = xla::compile(odd, {.engine = "plan"});
+  auto there = xla::compile(odd, {.engine = xla::pjrt("CPU")});
+  test::snapshot want, got;
+  want.add(planned(x, none, deep));
+  got.add(there(x, none, deep));
+  CHECK(got.difference(want) == "");
+  auto nothing = xla::compile([](auto&) { return std::tuple<>(); }, {.engine = xla::pjrt("CPU")});
+  CHECK_NOTHROW(nothing(x));
+
+  const on_engine xla("pjrt:CPU");
+  CHECK_THROWS_AS(xla::arange<float>(std::int64_t{1} << 50), xla::error);
+  xla::eager_mode(false);  // one graph of a thousand arguments and results
+  std::vector<xla::Tensor<float, 1>> all;
+  for (int i = 0; i < 1000; ++i) all.push_back(xla::tensor<float>({float(i), 1}));
+  auto total = all[0] * 1;
+  for (auto& each : all) each = each + 1, total = total + each;
+  xla::sync();
+  CHECK(total.to_vector() == std::vector<float>{500500, 2001});
+  CHECK(all[999].to_vector() == std::vector<float>{1000, 2});
 }

@@ -14,7 +14,7 @@ namespace {
 template <class T>
 T rest(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) return std::fmod(a, b);
-  else if (b == 0 || b == static_cast<T>(-1)) return 0;
+  else if (b == 0 || (std::is_signed_v<T> && b == static_cast<T>(-1))) return 0;
   else return static_cast<T>(a % b);
 }
 /// Python's %.

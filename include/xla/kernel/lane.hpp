@@ -214,7 +214,7 @@ struct vec {
   XLA_INLINE vec fmod(vec b) const {
     auto one = [](T x, T y) -> T {
       if constexpr (std::is_floating_point_v<T>) return std::fmod(x, y);
-      else return y == T{} || y == static_cast<T>(-1) ? T{} : static_cast<T>(x % y);
+      else return y == T{} || (std::is_signed_v<T> && y == T(-1)) ? T{} : static_cast<T>(x % y);
     };
     if constexpr (vector) return {detail::each_lane<T>(v, b.v, one)};
     else return {one(v, b.v)};

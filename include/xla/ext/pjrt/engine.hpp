@@ -51,6 +51,7 @@ class pjrt_engine final : public common_engine {
     return without_stablehlo(ops);
   }
   std::unique_ptr<executable> make(sized_program&& p) const override {
+    refuse_huge(p);
     const on_all_cores starts_threads;
     const int parts = partitions_of(p);
     const auto& on = client_with(std::max(device_count(), parts));
@@ -85,6 +86,14 @@ class pjrt_engine final : public common_engine {
     known* const now = new known{devices, on, last};
     while (!known_.compare_exchange_weak(now->before, now, std::memory_order_acq_rel)) {}
     return on;
+  }
+  /// Of sizes beyond any machine's memory XLA's compiler may divide by zero, which ends the process.
+  static void refuse_huge(const sized_program& p) {
+    constexpr std::int64_t most = std::int64_t{1} << 46;
+    for (int v = 0; v < p.source.count.values; ++v)
+      if (p.bytes(v) > most)
+        throw out_of_memory(text(p.source.values[v].op->name)
+                            << ": " << p.shapes[v] << " is more than any machine has memory for");
   }
   static bool is_of_replicas(const sized_program& p) {
     bool any = false;
