@@ -323,7 +323,8 @@ TEST_CASE("who else holds what lies on a device keeps its value", "[.apart]") {
   CHECK(largest_difference(copy.fc1.weight.to_vector(), own.weights()) < 1e-5);
 }
 
-TEST_CASE("an op whose result's size depends on data runs on the host, and is counted", "[.plugin]") {
+TEST_CASE("an op whose result's size depends on data runs on the host, and is counted",
+          "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const on_engine xla("pjrt:CPU");
   for (const bool eager : {true, false}) {
@@ -354,7 +355,8 @@ TEST_CASE("a process that is forked after the engine has run is told so in every
       try {
         run();
       } catch (const xla::error& e) {
-        right += std::string(e.what()).find("was forked after its PJRT client") != std::string::npos;
+        right +=
+            std::string(e.what()).find("was forked after its PJRT client") != std::string::npos;
       }
     };
     told([&] { f(x); });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine "referee", which is linked to tests: XLA_ENGINE=referee runs every program of theirs,
 // an op of eager mode too, on XLA as well and on the interpreter, whose results the test gets. What
-// XLA makes of the same arguments is compared with these: any difference beyond the tolerances below
-// ends the process with 1. XLA_TEST_REFEREE=<file>: at the end it holds a line for each op and type
-// of elements, "op type programs units", and for each op of larger programs "op - programs 0".
-// XLA_TEST_PROGRAMS=<folder>: each larger program lies there, text, arguments and results, for
+// XLA makes of the same arguments is compared with these: any difference beyond the tolerances
+// below ends the process with 1. XLA_TEST_REFEREE=<file>: at the end it holds a line for each op
+// and type of elements, "op type programs units", and for each op of larger programs "op - programs
+// 0". XLA_TEST_PROGRAMS=<folder>: each larger program lies there, text, arguments and results, for
 // tests/reference/stablehlo.py.
 #include <unistd.h>
 
@@ -201,7 +201,8 @@ class program_files {
   void write_results(const run_arguments& with) const {
     std::ofstream to(name_ + ".out", std::ios::binary);
     for (int i = 0; i < p_.source.count.writes + p_.source.count.results; ++i)
-      to.write(static_cast<const char*>(with.outputs[i]->memory), p_.bytes(output_of(p_.source, i)));
+      to.write(static_cast<const char*>(with.outputs[i]->memory),
+               p_.bytes(output_of(p_.source, i)));
   }
 
  private:
@@ -393,7 +394,7 @@ class both final : public executable {
 
   std::unique_ptr<executable> here_;
   std::unique_ptr<executable> there_;
-  sized_program seen_;  // by the caller: results may lie where they replace something
+  sized_program seen_;         // by the caller: results may lie where they replace something
   const node* one_ = nullptr;  // the op, if it is one
   std::atomic<bool> written_{false};
 };

@@ -87,7 +87,8 @@ class pjrt_engine final : public common_engine {
     while (!known_.compare_exchange_weak(now->before, now, std::memory_order_acq_rel)) {}
     return on;
   }
-  /// Of sizes beyond any machine's memory XLA's compiler may divide by zero, which ends the process.
+  /// Of sizes beyond any machine's memory XLA's compiler may divide by zero, which ends the
+  /// process.
   static void refuse_huge(const sized_program& p) {
     constexpr std::int64_t most = std::int64_t{1} << 46;
     for (int v = 0; v < p.source.count.values; ++v)
