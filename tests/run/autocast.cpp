@@ -360,6 +360,28 @@ TEST_CASE("a model in autocast, compiled and called") {
   CHECK(same_bits(predict(x), want));
   model.weight.copy_(model.weight * 2);
   CHECK(same_bits(predict(x), autocast(model)(x)));
+  auto within = xla::compile([](auto& model, auto& x) { return autocast(model)(x); });
+  CHECK(same_bits(within(model, x), autocast(model)(x)));
+}
+
+TEST_CASE("a compiled function whose backward alone rounds brings kernels for it") {
+  static constexpr auto own = xla::custom_gradient(
+      [](const Tensor<float, 2>& a) { return xla::save_for_backward(exp(a), a); },
+      [](const auto& saved, const Tensor<float, 2>& d) {
+        const auto& [a] = saved;
+        return matmul(d, matmul(transpose(a), a));
+      });
+  constexpr auto by_own = [](const auto& a) { return own(a); };
+  const xla::eager_mode_guard eager;
+  const auto gradient = [&](auto f) {
+    auto x = test::parameter(numbers<float>({7, 33}, 1));
+    test::weighted_sum(f(x)).backward();
+    return x.grad();
+  };
+  xla::kernel::the_rounded_gemm = nullptr;  // as if no autocast had run yet
+  const auto got = gradient(xla::compile(autocast(by_own)));
+  CHECK(same_bits(got, gradient(autocast(by_own))));
+  CHECK(apart(got, gradient(by_own)) > rounding);
 }
 
 TEST_CASE("gradients of a compiled function's result, and of a function with its own") {

@@ -125,8 +125,13 @@ struct output : numbered {
 };
 
 /// A function with its own gradient: its inputs are the function's, its results, and what its
-/// backward function gets. Its elements, its first input's, are not read.
+/// backward function gets. Its elements, its first input's, are not read. Its attributes are its
+/// rule's: of custom_gradient() these.
 struct custom_gradient {
+  struct attributes {
+    detail::precision precision{};  ///< of its backward function's products
+    XLA_ATTRIBUTES(precision)
+  };
   static constexpr auto name = "custom_gradient";
   static constexpr auto kind = detail::op_kind::alias;
   static constexpr bool differentiable = true;

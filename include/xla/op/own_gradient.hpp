@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include "xla/op/op.hpp"
 
 namespace xla::detail {
@@ -40,13 +42,15 @@ constexpr handle function_of(const op_info& info, const packed_attributes& attr,
   return function;
 }
 
-/// The description of such a function.
-constexpr op_info function_with(void (*rule)(gradient_scope&)) {
+/// The description of such a function, and of its attributes.
+constexpr op_info function_with(void (*rule)(gradient_scope&),
+                                std::span<const attribute_field> fields = {}) {
   return {.name = op::custom_gradient::name,
           .id = id_of<op::custom_gradient>,
           .kind = op_kind::alias,
           .differentiable = true,
-          .gradient = rule};
+          .gradient = rule,
+          .fields = fields};
 }
 
 }  // namespace xla::detail

@@ -104,10 +104,15 @@ constexpr auto keep_program() {
   copy(out.facts.data(), from.facts, facts);
   copy(out.flags.data(), from.flags, facts);
   for (int i = 0; i < facts; ++i) out.sets_flags |= from.flags[i] != 0;
-  for (int i = 0; i < n.values; ++i)
-    if (const op_info& op = *s.values[i].op;
-        precision_of(op, s.values[i].attr) == precision::bfloat16)
-      (is<op::matmul>(op) ? out.rounds_matmul : out.rounds_convolution) = true;
+  // Those of a backward() outside too, of which functions with their own gradient may need any.
+  const auto note_kernels = [&out](const node& v) {
+    if (precision_of(*v.op, v.attr) != precision::bfloat16) return;
+    const bool any = is<op::custom_gradient>(*v.op), matmul = is<op::matmul>(*v.op);
+    out.rounds_matmul |= any || matmul;
+    out.rounds_convolution |= any || !matmul;
+  };
+  for (int i = 0; i < n.values; ++i) note_kernels(s.values[i]);
+  for (int i = 0; i < forward; ++i) note_kernels(from.arrays.values[Capacity - forward + i]);
   keep_less(s, n);
   if constexpr (keeps_engine_graphs) {
     for_each_array(copy, out.ops, from.ops, ops);

@@ -29,6 +29,17 @@ constexpr auto run_autocast(graph* g, AutocastOptions options, Body&& body) {
   return std::forward<Body>(body)();
 }
 
+/// The graph of what is called in autocast; at run time there is none.
+template <class... X>
+constexpr graph* graph_in_autocast(const X&... x) {
+  if (!__builtin_is_constant_evaluated()) return nullptr;
+  graph* const g = graph_of(x...);
+  if (!g)
+    throw std::logic_error(
+        "xla: in a compiled body autocast names what it is about: autocast(x, [&] { … })");
+  return g;
+}
+
 /// A function whose body runs in autocast.
 template <class F>
 struct autocasted : F {
@@ -38,23 +49,20 @@ struct autocasted : F {
   template <class... A>
     requires takes<F, A...>
   constexpr auto operator()(A&&... a) const {
-    graph* g = nullptr;
-    if (__builtin_is_constant_evaluated()) g = graph_of(a...);
-    if (__builtin_is_constant_evaluated() && !g)
-      throw std::logic_error(
-          "xla: in a compiled body autocast names what it is about: autocast(x, [&] { … })");
-    return run_autocast(g, {}, [&] { return static_cast<const F&>(*this)(std::forward<A>(a)...); });
+    return run_autocast(graph_in_autocast(a...), {},
+                        [&] { return static_cast<const F&>(*this)(std::forward<A>(a)...); });
   }
 };
 
-/// A module that is called in autocast, at run time; refers to it.
+/// A module that is called in autocast; refers to it.
 template <class M>
 struct autocasted_module {
   M* module;
 
   template <class... A>
   constexpr auto operator()(A&&... a) const {
-    return run_autocast(nullptr, {}, [&] { return (*module)(std::forward<A>(a)...); });
+    return run_autocast(graph_in_autocast(*module, a...), {},
+                        [&] { return (*module)(std::forward<A>(a)...); });
   }
 };
 

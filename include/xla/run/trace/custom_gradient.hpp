@@ -105,7 +105,7 @@ struct function_gradient<Backward, std::tuple<X...>, std::tuple<R...>, std::tupl
         std::index_sequence<I...>, std::index_sequence<K...>, std::index_sequence<J...>) {
       const std::tuple<S...> kept(saved_tensor<S>(s, saved + static_cast<int>(J))...);
       const product_scope as_forward(__builtin_is_constant_evaluated() ? s.out.owner() : nullptr,
-                                     static_cast<precision>(s.attr.low));
+                                     unpack<op::custom_gradient::attributes>(s.attr).precision);
       const auto given =
           make_callable<Backward>()(kept, gradient_of_result<R>(s, static_cast<int>(K))...);
       const auto& gradients = as_gradients(given);
@@ -148,7 +148,8 @@ struct function_gradient<Backward, std::tuple<X...>, std::tuple<R...>, std::tupl
 
 template <class Backward, class Inputs, class Results, class Saved>
 inline constexpr op_info function_info =
-    function_with(&function_gradient<Backward, Inputs, Results, Saved>::rule);
+    function_with(&function_gradient<Backward, Inputs, Results, Saved>::rule,
+                  fields_of<op::custom_gradient::attributes>);
 
 /// What custom_gradient() returns.
 template <class Forward, class Backward>
@@ -228,11 +229,9 @@ class custom_function {
     (put(x), ...);
     std::apply([&](const auto&... r) { (put(r), ...); }, results);
     std::apply([&](const auto&... s) { (put(s), ...); }, saved);
-    packed_attributes attr;
-    attr.low = static_cast<std::uint64_t>(product_scope::now(g));
     const handle function = function_of<Forward>(
-        function_info<Backward, std::tuple<X...>, std::tuple<R...>, std::tuple<S...>>, attr, in,
-        count);
+        function_info<Backward, std::tuple<X...>, std::tuple<R...>, std::tuple<S...>>,
+        pack(op::custom_gradient::attributes{product_scope::now(g)}), in, count);
     int k = 0;
     const auto join = [&]<class T>(T& r) {
       if constexpr (fraction<typename T::value_type>)
