@@ -172,6 +172,23 @@ TEST_CASE("an index that is not there is told before a call changes anything", "
   CHECK_THROWS_WITH(f(x, wrong), test::contains("3"));
 }
 
+TEST_CASE("an index that its own graph writes in place is looked at before that", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const on_engine xla("pjrt:CPU");
+  const xla::eager_mode_guard mode(false);
+  xla::Buffer<float, 2> table{xla::zeros<float>({300, 300})};  // large: sync() does not wait
+  xla::Buffer<std::int64_t, 1> at{xla::zeros<std::int64_t>({3})};
+  xla::Tensor<float, 2> chosen;
+  for (int i = 0; i < 4; ++i) {
+    chosen = index_select(table, 0, at);
+    table += 1;
+    at += 1;
+    xla::sync();
+  }
+  CHECK(chosen.to_vector() == std::vector<float>(3 * 300, 3));
+  CHECK(at.to_vector() == std::vector<std::int64_t>(3, 4));
+}
+
 TEST_CASE("other sizes are another program; empty ones, and other types of elements", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const on_engine xla("pjrt:CPU");

@@ -64,7 +64,7 @@ class apart_memory final : public call_memory {
   }
   handle copy_of(buffer& from, const ext::pjrt::array_type& type) const {
     using ext::pjrt::detail::device_copy;
-    if (const device_copy* const known = device_copy::find(from, there_)) return known->get();
+    if (const device_copy* const known = device_copy::find(from, there_, type)) return known->get();
     auto made = std::make_unique<device_copy>(there_, on_, type, from.home.load());
     handle const there = made->get();
     from.keep(*made.release());

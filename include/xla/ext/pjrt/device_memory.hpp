@@ -59,12 +59,15 @@ class device_copy final : public xla::detail::kept_form {
       : kept_form(&kind_of_these),
         at_(at),
         array_(c, type, c.put(data, type, host_memory::copied, device)) {}
-  /// The one that a buffer has there.
-  static const device_copy* find(const xla::detail::buffer& of,
-                                 const xla::detail::memory_place& at) {
+  /// The one that a buffer has there, as an array of that type: tensors of other shapes may share
+  /// it, and a device may order their elements otherwise.
+  static const device_copy* find(const xla::detail::buffer& of, const xla::detail::memory_place& at,
+                                 const array_type& type) {
     for (auto* k = of.forms.load(std::memory_order_acquire); k; k = k->next)
       if (k->kind == &kind_of_these)
-        if (auto* const c = static_cast<const device_copy*>(k); &c->at_ == &at) return c;
+        if (auto* const c = static_cast<const device_copy*>(k);
+            &c->at_ == &at && c->array_.type == type)
+          return c;
     return nullptr;
   }
   abi::buffer* get() const { return array_.it; }
