@@ -1,5 +1,5 @@
 // error: a.compiled.body.is.constexpr
-// then: in a compiled body autocast names what it is about
+// then: in a compiled body name what it is about
 #include <xla/xla.hpp>
 
 void f(xla::Tensor<float, 2> x) {
