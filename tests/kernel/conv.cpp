@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include <xla/kernel/conv_choice.hpp>
@@ -398,4 +399,36 @@ TEST_CASE("convolutions at bfloat16's precision are sums of rounded numbers") {
     }
   }
   way = before;
+}
+
+TEST_CASE("Winograd's algorithm rounds what it reads as copies would") {
+  const auto rounded = [](std::vector<float> v) {
+    for (float& f : v) f = xla::bfloat16{f};
+    return v;
+  };
+  // Weights transformed at once, and by panels; a weight's gradient in groups, and by panels.
+  for (const convolution& c : {convolution{square(1, 9, 10, 32, 48, 3, 1, 1)},
+                               convolution{square(2, 14, 13, 64, 64, 3, 1, 1)},
+                               convolution{square(1, 12, 12, 176, 160, 3, 1, 0)}}) {
+    CAPTURE(c.in, c.out);
+    CHECK(std::string_view(xla::kernel::conv_way_name<float>(c)).starts_with("winograd"));
+    const auto x = numbers<float>(c.inputs(), 1), w = numbers<float>(c.parameters(), 2),
+               dy = numbers<float>(c.outputs(), 3);
+    const auto near_x = rounded(x), near_w = rounded(w), near_dy = rounded(dy);
+    const auto lies = [&](const std::vector<float>& v) {
+      return conv_weights<float>{v.data(), c.in * c.taps(), c.taps(), 1};
+    };
+    std::vector<float> y(dy.size()), dx(x.size()), dw(w.size());
+    auto want_y = y, want_dx = dx, want_dw = dw;
+    xla::kernel::conv_forward_bfloat16<>(c, x.data(), lies(w), y.data());
+    xla::kernel::conv_forward<float>(c, near_x.data(), lies(near_w), want_y.data(), nullptr);
+    CHECK(y == want_y);
+    xla::kernel::conv_input_gradient_bfloat16<>(c, dy.data(), lies(w), dx.data());
+    xla::kernel::conv_input_gradient<float>(c, near_dy.data(), lies(near_w), want_dx.data(),
+                                            nullptr);
+    CHECK(dx == want_dx);
+    xla::kernel::conv_weight_gradient_bfloat16<>(c, x.data(), dy.data(), dw.data());
+    xla::kernel::conv_weight_gradient<float>(c, near_x.data(), near_dy.data(), want_dw.data());
+    CHECK(dw == want_dw);
+  }
 }

@@ -40,9 +40,17 @@ struct rounded_weights {
   conv_weights<float> weights;
 };
 
-/// Whether gemm_bfloat16() multiplies faster than the convolutions of floats.
-inline bool is_rounded_product(const conv_sizes& s) {
-  return is_product(s) && s.groups == 1 && bfloat16_products() == bfloat16_way::dot;
+/// Whether it is a product of gemm_bfloat16(), which rounds while it packs.
+inline bool is_rounded_product(const conv_sizes& s) { return is_product(s) && s.groups == 1; }
+
+/// Whether operands are rounded while they are read, so that no copies are needed.
+inline bool rounds_as_read(const conv_sizes& s) {
+  const conv_way way = way_of<float>(s);
+  return way == conv_way::winograd_2 || way == conv_way::winograd_4;
+}
+inline conv_sizes rounding(conv_sizes s) {
+  s.rounds = true;
+  return s;
 }
 
 }  // namespace detail
@@ -54,6 +62,7 @@ void conv_forward_bfloat16(const conv_sizes& s, const float* x, conv_weights<flo
   if (detail::is_rounded_product(s))
     return gemm_bfloat16<float, float>(pixels, s.out, s.in, {x, s.in, 1},
                                        {w.data, w.in_stride, w.out_stride}, y, s.out, after);
+  if (detail::rounds_as_read(s)) return conv_forward(detail::rounding(s), x, w, y, after);
   const detail::rounded_copy seen(x, pixels * s.in);
   conv_forward(s, seen.data(), detail::rounded_weights(s, w).weights, y, after);
 }
@@ -67,6 +76,7 @@ void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_wei
   if (detail::is_rounded_product(s))
     return gemm_bfloat16<float, float>(pixels, s.in, s.out, {dy, s.out, 1},
                                        {w.data, w.out_stride, w.in_stride}, dx, s.in, after);
+  if (detail::rounds_as_read(s)) return conv_input_gradient(detail::rounding(s), dy, w, dx, after);
   const detail::rounded_copy seen(dy, pixels * s.out);
   conv_input_gradient(s, seen.data(), detail::rounded_weights(s, w).weights, dx, after);
 }
@@ -80,6 +90,7 @@ void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const fl
   const std::int64_t pixels = s.batch * s.out_height * s.out_width;
   if (detail::is_rounded_product(s))
     return gemm_bfloat16<float, float>(s.out, s.in, pixels, {dy, 1, s.out}, {x, s.in, 1}, dw, s.in);
+  if (detail::rounds_as_read(s)) return conv_weight_gradient(detail::rounding(s), x, dy, dw);
   const detail::rounded_copy seen(x, s.batch * s.height * s.width * s.in);
   const detail::rounded_copy back(dy, pixels * s.out);
   conv_weight_gradient(s, seen.data(), back.data(), dw);

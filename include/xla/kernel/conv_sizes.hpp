@@ -16,6 +16,7 @@ struct conv_sizes {
   std::int64_t dilation[2];
   std::int64_t groups;
   bool direct = false;  ///< without Winograd's algorithm
+  bool rounds = false;  ///< which rounds floats to bfloat16 as it reads them; others do not look
 
   bool operator==(const conv_sizes&) const = default;
   constexpr std::int64_t taps() const { return kernel[0] * kernel[1]; }

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include <xla/kernel/conv_weight_gradient.hpp>
 #include <xla/kernel/conv_winograd_transform.hpp>
+#include <xla/kernel/gemm_rounded.hpp>
 
 // Convolutions of 3 x 3 taps, stride 1, by Winograd's algorithm: tiles of the input and the weights
 // are transformed, then multiplied place by place of the transformed tile, which are ordinary
@@ -48,11 +50,26 @@ template <class T>
 struct winograd_images {
   const T* data;
   index_t height, width, channels, top, left, pixel = channels;
+  bool rounds = false;  ///< see conv_sizes
 };
 
-template <class T, int M>
-void transform_input(const winograd_images<T>& from, const winograd_tiles<M>& tiles, range some,
-                     winograd_values<T> to) {
+template <bool Rounds, class T>
+packet<T> load_operand(const T* p) {
+  const packet<T> x = simd::ploadu<packet<T>>(p);
+  if constexpr (Rounds) return round_lanes(x);
+  else return x;
+}
+/// Calls f(whether operands are rounded), a constant.
+template <class T, class F>
+void with_rounding(bool rounds, F f) {
+  if constexpr (std::is_same_v<T, float>)
+    if (rounds) return f(std::true_type{});
+  f(std::false_type{});
+}
+
+template <bool Rounds, class T, int M>
+void transform_images(const winograd_images<T>& from, const winograd_tiles<M>& tiles, range some,
+                      winograd_values<T> to) {
   using transform = winograd<T, M>;
   using vector = packet<T>;
   constexpr int size = transform::size;
@@ -74,7 +91,7 @@ void transform_input(const winograd_images<T>& from, const winograd_tiles<M>& ti
       for (int j = 0; j < size; ++j) {
         vector d[size];
 #pragma GCC unroll 6
-        for (int i = 0; i < size; ++i) d[i] = simd::ploadu<vector>(at[i * size + j] + k);
+        for (int i = 0; i < size; ++i) d[i] = load_operand<Rounds>(at[i * size + j] + k);
         transform::template input<1, size>(d, half + j);
       }
 #pragma GCC unroll 6
@@ -86,6 +103,13 @@ void transform_input(const winograd_images<T>& from, const winograd_tiles<M>& ti
       }
     }
   }
+}
+
+template <class T, int M>
+void transform_input(const winograd_images<T>& from, const winograd_tiles<M>& tiles, range some,
+                     winograd_values<T> to) {
+  with_rounding<T>(from.rounds,
+                   [&](auto rounds) { transform_images<rounds.value>(from, tiles, some, to); });
 }
 
 /// Tells that the pixels of tiles first … last, of one row of tiles, are there.
@@ -140,14 +164,16 @@ void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, r
 /// Weights of channels ks and of a vector of columns to u, [channel][column] at each place:
 /// channels `step` apart, places `place`. Taps run backwards for the input's gradient.
 template <class T, int M>
-void transform_taps(const tap_weights<T>& w, range ks, index_t column, bool backwards, T* u,
-                    index_t step, index_t place) {
+void transform_taps(const tap_weights<T>& w, range ks, index_t column, bool backwards, bool rounds,
+                    T* u, index_t step, index_t place) {
   using transform = winograd<T, M>;
   using vector = packet<T>;
   constexpr int size = transform::size;
   constexpr index_t width = lanes<T>;
   T* const taps = right_scratch().template get<T>(9 * ks.size() * width);
   w.pack(taps, 9 * ks.begin, column, 9 * ks.size(), width);
+  if constexpr (std::is_same_v<T, float>)
+    if (rounds) round_all(taps, taps, 9 * ks.size() * width);
   for (index_t c = 0; c < ks.size(); ++c, u += step) {
     vector g[9], half[size * 3];
 #pragma GCC unroll 9
@@ -167,11 +193,12 @@ void transform_taps(const tap_weights<T>& w, range ks, index_t column, bool back
 
 /// All weights to u, [place][panel][channel of k][columns].
 template <class T, int M>
-void transform_weights(const tap_weights<T>& w, index_t in, index_t out, bool backwards, T* u) {
+void transform_weights(const tap_weights<T>& w, index_t in, index_t out, bool backwards,
+                       bool rounds, T* u) {
   constexpr index_t width = lanes<T>, wide = conv_tile<T>::columns;
   parallel_for(out / width, [&](index_t vectors) {
     const index_t column = vectors * width, panel = column / wide * wide;
-    transform_taps<T, M>(w, {0, in}, column, backwards, u + panel * in + column - panel,
+    transform_taps<T, M>(w, {0, in}, column, backwards, rounds, u + panel * in + column - panel,
                          std::min(wide, out - panel), place_step<T>(in * out));
   });
 }
@@ -266,7 +293,7 @@ void winograd_weights(const conv_sizes& s, conv_direction d, conv_weights<T> w, 
   const nine_places nine(w.tap_stride);
   const bool forward = d == conv_direction::forward;
   transform_weights<T, M>(winograd_taps(d, w, nine), forward ? s.in : s.out, forward ? s.out : s.in,
-                          !forward, u);
+                          !forward, s.rounds, u);
 }
 
 /// Transformed weights: those that were kept, or made for one call.

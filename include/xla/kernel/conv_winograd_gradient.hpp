@@ -13,7 +13,7 @@ namespace xla::kernel::detail {
 
 /// Of the result's gradient, whose pixels are `pixel` elements apart; to [place][panel][tile]
 /// [columns], with room for `most` tiles.
-template <class T, int M>
+template <bool Rounds, class T, int M>
 void transform_gradient(const T* dy, index_t pixel, const winograd_tiles<M>& tiles, range some,
                         winograd_values<T> to, index_t first, index_t most) {
   using transform = winograd<T, M>;
@@ -31,7 +31,7 @@ void transform_gradient(const T* dy, index_t pixel, const winograd_tiles<M>& til
 #pragma GCC unroll 4
         for (int i = 0; i < M; ++i)
           d[i] = top + i < tiles.height && left + j < tiles.width
-                     ? simd::ploadu<vector>(corner + (i * tiles.width + j) * pixel + k)
+                     ? load_operand<Rounds>(corner + (i * tiles.width + j) * pixel + k)
                      : simd::pset1<vector>(T{0});
         transform::template output_gradient<1, M>(d, half + j);
       }
@@ -46,6 +46,14 @@ void transform_gradient(const T* dy, index_t pixel, const winograd_tiles<M>& til
       }
     }
   }
+}
+
+template <class T, int M>
+void transform_gradient(bool rounds, const T* dy, index_t pixel, const winograd_tiles<M>& tiles,
+                        range some, winograd_values<T> to, index_t first, index_t most) {
+  with_rounding<T>(rounds, [&](auto constant) {
+    transform_gradient<constant.value>(dy, pixel, tiles, some, to, first, most);
+  });
 }
 
 /// A vector of columns of the weight's gradient, for channels ks of all `in`, from what is at each
@@ -117,7 +125,7 @@ void gradient_by_groups(const winograd_images<T>& from, const winograd_tiles<M>&
     parallel_for((all.size() + 3) / 4, [&](index_t i) {
       const range some{first + 4 * i, std::min(all.end, first + 4 * i + 4)};
       transform_input<T, M>(from, tiles, some, {v.data + 4 * i * in, in, v.step});
-      transform_gradient<T, M>(dy, out, tiles, some, m, first, group);
+      transform_gradient(from.rounds, dy, out, tiles, some, m, first, group);
     });
     const index_t panels = (out + wide - 1) / wide;
     parallel_for(places * panels, [&](index_t i) {
@@ -152,7 +160,7 @@ void gradient_by_panels(const winograd_images<T>& from, const winograd_tiles<M>&
     winograd_values<T> m{nullptr, columns, place_step<T>(tiles.count * wide)};
     T* const du = left_scratch().template get<T>(places * (v.cut.step + m.step));
     m.data = du + places * v.cut.step;
-    transform_gradient<T, M>(dy + column, out, tiles, {0, tiles.count}, m, 0, tiles.count);
+    transform_gradient(from.rounds, dy + column, out, tiles, {0, tiles.count}, m, 0, tiles.count);
     for (index_t c = 0; c < v.cut.count; ++c) {
       const winograd_values<T> x = v[c];
       for (index_t place = 0; place < places; ++place)
@@ -170,7 +178,8 @@ void gradient_by_panels(const winograd_images<T>& from, const winograd_tiles<M>&
 template <int M, class T>
 void winograd_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
   const winograd_tiles<M> tiles{s.batch, s.out_height, s.out_width};
-  const winograd_images<T> from{x, s.height, s.width, s.in, s.padding[0], s.padding[1]};
+  const winograd_images<T> from{x,    s.height, s.width, s.in, s.padding[0], s.padding[1],
+                                s.in, s.rounds};
   const index_t bytes =
       winograd<T, M>::places * tiles.count * s.in * static_cast<index_t>(sizeof(T));
   if (transforms_panels<T, M>(s.in, s.out) && bytes <= most_gradient_bytes)

@@ -145,7 +145,8 @@ void multiply_by_panels(const winograd_images<T>& from, const winograd_tiles<M>&
       m.data = u + places * v.cut.step;
       for (index_t c = 0; c < v.cut.count; ++c) {
         for (index_t j = 0; j < columns; j += lanes<T>)
-          transform_taps<T, M>(w, v.cut[c], column + j, backwards, u + j, columns, v.cut.step);
+          transform_taps<T, M>(w, v.cut[c], column + j, backwards, from.rounds, u + j, columns,
+                               v.cut.step);
         multiply_panel<T, M>(v[c], u, v.cut.step, m, some.size(), c == 0);
       }
       transform_output<T, M>(m, tiles, some, y + column, out, nullptr);
@@ -170,7 +171,7 @@ template <int M, class T>
 void winograd_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
                       const epilogue* after) {
   winograd_multiply<T, M>(s, conv_direction::forward,
-                          {x, s.height, s.width, s.in, s.padding[0], s.padding[1]},
+                          {x, s.height, s.width, s.in, s.padding[0], s.padding[1], s.in, s.rounds},
                           {s.batch, s.out_height, s.out_width}, w, y, s.out, after);
 }
 
@@ -179,7 +180,7 @@ void winograd_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w
                              const epilogue* after) {
   winograd_multiply<T, M>(
       s, conv_direction::input_gradient,
-      {dy, s.out_height, s.out_width, s.out, 2 - s.padding[0], 2 - s.padding[1]},
+      {dy, s.out_height, s.out_width, s.out, 2 - s.padding[0], 2 - s.padding[1], s.out, s.rounds},
       {s.batch, s.height, s.width}, w, dx, s.in, after);
 }
 
