@@ -262,18 +262,25 @@ TEST_CASE("marks are GSPMD's words in the text, a parameter's also of what goes 
 
 TEST_CASE("replicas that share no memory exchange by plans alone: a compiled step says so") {
   auto f = xla::compile([](auto& x) { return all_reduce(exp(x)); }, {.engine = xla::pjrt("CPU")});
-  std::string told[2];
+  auto part = xla::compile([](auto& x) { return own_shard(x); }, {.engine = xla::pjrt("CPU")});
+  std::string told[2], of_part[2];
   test::slow_world apart(2, 0, 1e9);
   test::replicate(apart, [&](int ordinal) {
     auto x = test::numbers<float>({3}).to(xla::device());
-    try {
-      f(x);
-    } catch (const xla::runtime_error& e) {
-      told[ordinal] = e.what();
-    }
+    const auto call = [&](auto& step, std::string& said) {
+      try {
+        step(x);
+      } catch (const xla::runtime_error& e) {
+        said = e.what();
+      }
+    };
+    call(f, told[ordinal]);
+    call(part, of_part[ordinal]);
   });
   for (const std::string& what : told)
     CHECK_THAT(what, test::contains("pjrt:CPU has no all_reduce"));
+  for (const std::string& what : of_part)
+    CHECK_THAT(what, test::contains("pjrt:CPU has no own_shard"));
 }
 
 TEST_CASE("a step of replicas is one executable: compiled and traced, two and four", "[.plugin]") {

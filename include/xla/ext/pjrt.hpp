@@ -22,9 +22,9 @@ namespace xla {
 /// set_engine(xla::pjrt("CPU")) is for a whole program, as is PJRT_DEVICE=CPU. The plugin is the
 /// file that XLA_PJRT_PLUGIN names, or one that pip has installed; it is loaded for the first
 /// program that it compiles, and where there is none that throws a runtime_error. Results agree
-/// with those of this library to rounding. Random numbers are the same. The replicas of a launch
-/// have a device of the plugin each, and run one executable together; mark_sharding() shares a
-/// function out to several.
+/// with those of this library to rounding. Random numbers are the same. Replicas of a launch run
+/// what they exchange in as one executable, on a device of the plugin each; mark_sharding() shares
+/// a function out to several.
 template <class = void>
 Engine pjrt(std::string_view device);
 

@@ -38,7 +38,7 @@ class on_all_cores {
 };
 
 /// XLA on the devices of a plugin, which is found when the first program is compiled. The processor
-/// has as many as this library has: each replica of a launch runs on one of its own.
+/// has as many as this library has: replicas run what they exchange in on one each.
 class pjrt_engine final : public common_engine {
  public:
   explicit pjrt_engine(std::string device) : device_(std::move(device)), name_("pjrt:" + device_) {}
@@ -47,7 +47,7 @@ class pjrt_engine final : public common_engine {
     // Replicas of other processes run programs of their own.
     const replica* const here = world_now() > 1 ? replica_now() : nullptr;
     for (int v = 0; v < ops.count.values && here && !here->shares_memory(); ++v)
-      if (ops.values[v].op->exchanges) return ops.values[v].op;
+      if (ops.values[v].op->alone_is_input) return ops.values[v].op;
     return without_stablehlo(ops);
   }
   std::unique_ptr<executable> make(sized_program&& p) const override {
