@@ -18,6 +18,7 @@
 #include "xla/ext/pjrt/options.hpp"
 #include "xla/ext/pjrt/plugin.hpp"
 #include "xla/kernel/parallel.hpp"
+#include "xla/kernel/pool.hpp"
 #include "xla/run/state/metric_store.hpp"
 
 namespace xla::ext::pjrt {
@@ -115,7 +116,7 @@ namespace detail {
 inline int threads_for(const named_options& options) {
   const auto devices = options.find("cpu_device_count");
   const bool several = devices != options.end() && std::get<std::int64_t>(devices->second) > 1;
-  return several ? std::max(num_threads(), xla::kernel::detail::machine_threads()) : num_threads();
+  return several ? std::max(num_threads(), kernel::detail::machine_threads()) : num_threads();
 }
 
 }  // namespace detail
