@@ -109,6 +109,30 @@ TEST_CASE("backward() outside sees what the call was given, whatever was written
   CHECK(run_busy(false, compiled_busy).difference(want) == "");
 }
 
+TEST_CASE("backward() outside goes through attention, also of what needs no gradient") {
+  const auto weighed = [](auto& p, auto& x, auto& seen) {
+    return xla::scaled_dot_product_attention(x, x, x, seen) * p;
+  };
+  auto compiled = xla::compile(weighed);
+  const auto run = [](bool eager, bool follows, auto&& f) {
+    const xla::eager_mode_guard guard(eager);
+    auto p = test::parameter(numbers<float>({1, 2, 3, 4}, 1));
+    auto x = numbers<float>({1, 2, 3, 4}, 2);
+    auto seen = numbers<float>({3, 3}, 3) > 0;
+    if (follows) x.requires_grad_();
+    sum(f(p, x, seen)).backward();
+    test::snapshot all;
+    all.add(p.grad());
+    if (follows) all.add(x.grad());
+    return all;
+  };
+  for (const bool follows : {false, true}) {
+    const auto want = run(true, follows, weighed);
+    CHECK(run(true, follows, compiled).difference(want) == "");
+    CHECK(run(false, follows, compiled).difference(want) == "");
+  }
+}
+
 TEST_CASE("what a compiled function returned has gradients as an eager tensor has") {
   for (const bool eager : {true, false}) {
     const xla::eager_mode_guard guard(eager);

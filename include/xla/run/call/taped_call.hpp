@@ -70,17 +70,17 @@ class basic_taped_call final : public call_record {
     list<shape> shapes;
     for (const bound_slot& s : slots_) shapes.push_back(s.value ? s.value->dims_shape() : shape{});
     symbols_ = evaluate_symbols(p_.source, shapes);
-    list<ref<impl>> values;
+    const int results = p_.source.count.results, all = p_.forward_count - results;
+    list<ref<impl>> values(all);
     int drawn = 0;
-    const int results = p_.source.count.results;
-    for (int i = 0; i < p_.forward_count - results; ++i)
-      values.push_back(value(p_.forward[i], values, drawn));
+    for (int i = 0; i < all; ++i)
+      if (!values[i]) values[i] = value(i, values, drawn);
     for (int i = 0; i < results; ++i) results_.push_back(values[p_.forward_result(i).in[0]]);
     slots_.clear();
   }
 
-  ref<impl> value(const node& from, const list<ref<impl>>& values, int& drawn) const {
-    node n = from;
+  ref<impl> value(int i, list<ref<impl>>& values, int& drawn) const {
+    node n = p_.forward[i];
     n.set_shape(value_at(symbols_, n.dims_shape()));
     if (is<op::input>(n)) return slots_[n.attributes<op::input>().slot].value;
     if (is<op::scalar>(n)) return number(n, slots_[n.attributes<op::scalar>().slot].number);
@@ -104,8 +104,21 @@ class basic_taped_call final : public call_record {
     }
     const grad_scope as_recorded(wants_gradient(n) || !wants);
     ref<impl> t = new_op(n, in);
-    start_op(*t);
+    const list<ref<impl>> others = other_results(i, *t, values);
+    start_op(*t, others.data(), others.size());
     return t;
+  }
+  // Of an op with several, which are made together.
+  list<ref<impl>> other_results(int i, impl& first, list<ref<impl>>& values) const {
+    list<ref<impl>> all;
+    impl* in[] = {&first};
+    for (int k = i + 1; first.op->results > 1 && k < values.size(); ++k) {
+      node n = p_.forward[k];
+      if (!is<op::output>(n) || n.in[0] != i) continue;
+      n.set_shape(value_at(symbols_, n.dims_shape()));
+      all.push_back(values[k] = new_op(n, in));
+    }
+    return all;
   }
   static bool wants_gradient(const node& n) { return n.needs_grad || n.input_grad; }
   static ref<impl> number(node n, double value) {
