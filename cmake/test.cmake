@@ -41,7 +41,7 @@ xla_stage(clang  clang++-16     80    70 "-O0" core refused)
 xla_stage(asan   clang++-16    150    70
   "-O0 -fsanitize=address,undefined -fno-sanitize-recover=all ${sanitizer}" asan)
 xla_stage(tsan   clang++-16     50    85 "-O0 -fsanitize=thread ${sanitizer}" threads)
-xla_stage(avx2   g++            50    10 "-O1 -march=x86-64-v3" isa)
+xla_stage(avx2   g++            50    10 "-O1 -march=x86-64-v3 ${uninitialised}" isa)
 xla_stage(avx512 g++            50    10 "-O1 -march=x86-64-v4 ${uninitialised}" isa)
 
 set(hint "")
