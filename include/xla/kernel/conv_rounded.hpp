@@ -14,6 +14,7 @@ namespace xla::kernel {
 namespace detail {
 
 /// Floats as bfloat16 would have them, in memory of their own.
+template <class = void>
 class rounded_copy {
  public:
   rounded_copy(const float* from, index_t count)
@@ -32,11 +33,12 @@ class rounded_copy {
 };
 
 /// Weights alike, which lie together.
+template <class = void>
 struct rounded_weights {
   rounded_weights(const conv_sizes& s, const conv_weights<float>& w)
       : copy(w.data, s.out * (s.in / s.groups) * s.taps()),
         weights{copy.data(), w.out_stride, w.in_stride, w.tap_stride} {}
-  rounded_copy copy;
+  rounded_copy<> copy;
   conv_weights<float> weights;
 };
 
@@ -63,8 +65,8 @@ void conv_forward_bfloat16(const conv_sizes& s, const float* x, conv_weights<flo
     return gemm_bfloat16<float, float>(pixels, s.out, s.in, {x, s.in, 1},
                                        {w.data, w.in_stride, w.out_stride}, y, s.out, after);
   if (detail::rounds_as_read(s)) return conv_forward(detail::rounding(s), x, w, y, after);
-  const detail::rounded_copy seen(x, pixels * s.in);
-  conv_forward(s, seen.data(), detail::rounded_weights(s, w).weights, y, after);
+  const detail::rounded_copy<> seen(x, pixels * s.in);
+  conv_forward(s, seen.data(), detail::rounded_weights<>(s, w).weights, y, after);
 }
 XLA_FLOAT_INSTANCE(void conv_forward_bfloat16<void>(const conv_sizes&, const float*,
                                                     conv_weights<float>, float*, const epilogue*));
@@ -77,8 +79,8 @@ void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_wei
     return gemm_bfloat16<float, float>(pixels, s.in, s.out, {dy, s.out, 1},
                                        {w.data, w.out_stride, w.in_stride}, dx, s.in, after);
   if (detail::rounds_as_read(s)) return conv_input_gradient(detail::rounding(s), dy, w, dx, after);
-  const detail::rounded_copy seen(dy, pixels * s.out);
-  conv_input_gradient(s, seen.data(), detail::rounded_weights(s, w).weights, dx, after);
+  const detail::rounded_copy<> seen(dy, pixels * s.out);
+  conv_input_gradient(s, seen.data(), detail::rounded_weights<>(s, w).weights, dx, after);
 }
 XLA_FLOAT_INSTANCE(void conv_input_gradient_bfloat16<void>(const conv_sizes&, const float*,
                                                            conv_weights<float>, float*,
@@ -91,8 +93,8 @@ void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const fl
   if (detail::is_rounded_product(s))
     return gemm_bfloat16<float, float>(s.out, s.in, pixels, {dy, 1, s.out}, {x, s.in, 1}, dw, s.in);
   if (detail::rounds_as_read(s)) return conv_weight_gradient(detail::rounding(s), x, dy, dw);
-  const detail::rounded_copy seen(x, s.batch * s.height * s.width * s.in);
-  const detail::rounded_copy back(dy, pixels * s.out);
+  const detail::rounded_copy<> seen(x, s.batch * s.height * s.width * s.in);
+  const detail::rounded_copy<> back(dy, pixels * s.out);
   conv_weight_gradient(s, seen.data(), back.data(), dw);
 }
 XLA_FLOAT_INSTANCE(void conv_weight_gradient_bfloat16<void>(const conv_sizes&, const float*,
