@@ -11,6 +11,7 @@
 #include "catch.hpp"
 #include "support/engines.hpp"
 #include "support/mlp.hpp"
+#include "support/modes.hpp"
 #include "support/pjrt.hpp"
 #include "xla/ext/pjrt.hpp"
 
@@ -202,6 +203,23 @@ TEST_CASE("other sizes are another program; empty ones, and other types of eleme
     CHECK(more.to_vector() == (x > 0.5).to_vector());
     CHECK(largest_difference(all.to_vector(), sum(x, {0}).to_vector()) < 1e-12);
   }
+}
+
+TEST_CASE("an op of more than three inputs runs there by itself too, and its gradient",
+          "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  const auto made_by = [](const char* engine) {
+    const on_engine by(engine);
+    const auto q = test::parameter(numbers<float>({2, 2, 5, 4}, 1)),
+               k = test::parameter(numbers<float>({2, 1, 7, 4}, 2)),
+               v = test::parameter(numbers<float>({2, 1, 7, 3}, 3));
+    const auto y = scaled_dot_product_attention(q, k, v, numbers<float>({5, 7}, 4));
+    sum(y * y).backward();
+    return xla::cat({flatten(y), flatten(q.grad()), flatten(k.grad()), flatten(v.grad())})
+        .to_vector();
+  };
+  CHECK(largest_difference(made_by("pjrt:CPU"), made_by("plan")) < 1e-5);
 }
 
 TEST_CASE("numbers that a function takes, of every type that it reads them in", "[.plugin]") {

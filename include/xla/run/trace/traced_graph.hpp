@@ -146,7 +146,8 @@ class basic_traced_graph {
     for (int i = 0; i < nodes_.size(); ++i) {
       impl& t = *nodes_[i];
       const int inside = uses_[i] + 1 + t.op->exchanges;  // and this graph's, and its own
-      output[i] = t.refs.load(std::memory_order_acquire) > inside;
+      // What stands for inputs of an op is held while that is made, and nobody reads it.
+      output[i] = !is<op::more>(t) && t.refs.load(std::memory_order_acquire) > inside;
       keep[i] = output[i] && !t.meta && ((t.needs_grad && !t.consumed) || t.part);
     }
     for (int i = nodes_.size() - 1; i >= 0; --i) {
