@@ -169,6 +169,12 @@ TEMPLATE_TEST_CASE("depthwise convolutions, three and five wide", "", float, dou
             check<TestType>(sizes(2, {5, width}, 24, 24, 24, {kernel, kernel}, stride, padding));
   check<TestType>(sizes(3, {30, 28}, 48, 48, 48, {3, 3}, 1, 1));
   check<TestType>(sizes(2, {20, 14}, 144, 144, 144, {5, 5}, 2, 2));
+  for (const int padding : {3, 6}) {  // rows of the result that meet none of an image
+    auto c = sizes(2, {5, 16}, 24, 24, 24, {3, 3}, 1, 1);
+    c.padding[0] = padding;
+    c.out_height = 3 + 2 * padding;
+    check<TestType>(c);
+  }
   for (const int height : {1, 2, 8})  // of the kernel
     check<TestType>(sizes(2, {11, 15}, 32, 32, 32, {height, 3}, 1, 2));
 }

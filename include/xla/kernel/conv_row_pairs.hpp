@@ -124,7 +124,7 @@ template <int Kernel, int N, class T>
             for (int j = 0; j < Kernel; ++j) before[j] = now[j];
           });
     }
-    if (const int last = s.rows.count - 1; shared.first + last < shared.taps)
+    if (const int last = s.rows.count - 1; last >= 0 && shared.first + last < shared.taps)
       add_before(s.rows.weights[last] + at);
   });
 }
