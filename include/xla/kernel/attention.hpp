@@ -33,8 +33,7 @@ class attending {
         top_(scores_ + keys_at_once * block.lanes_),
         total_(top_ + block.lanes_) {}
 
-  /// logs: the logarithm of each query's sum of exponentials, where they are wanted; next: what
-  /// comes next.
+  /// logs: each query's largest score and logarithm, where they are wanted; next: what comes next.
   void run(const head_rows<T>& out, T* logs, const score_block<T>* next) {
     const auto& c = b_.of;
     b_.pack(queries_, c.q.at(b_.batch, b_.head, b_.first), c.q.row, c.width);
@@ -53,7 +52,9 @@ class attending {
     if (out.data)
       unpack_rows(out.at(b_.batch, b_.head, b_.first), out.row, made_, b_.lanes_, c.out_width,
                   b_.count, true);
-    if (logs) std::copy_n(top_, b_.count, logs);
+    if (!logs) return;
+    std::copy_n(top_, b_.count, logs);
+    std::copy_n(total_, b_.count, logs + c.queries);
   }
 
  private:
@@ -103,8 +104,8 @@ class attending {
       T* const to = made_ + d * b_.lanes_ + i;
       store_lanes(to, load_lanes(to) * by);
     }
-    const V log = fma(load_lanes(top_ + i), V::splat(b_.scale()), total.log());
-    store_lanes(top_ + i, none.select(zero, log));
+    store_lanes(top_ + i, none.select(zero, load_lanes(top_ + i)));
+    store_lanes(total_ + i, none.select(zero, total.log()));
   }
 
   const score_block<T>& b_;
@@ -130,24 +131,22 @@ class attending_few {
     const index_t kv = head_ / c_.group();
     gemm<T>(c_.queries, c_.keys, c_.width, {c_.q.at(batch_, head_, 0), c_.q.row, 1},
             {c_.k.at(batch_, kv, 0), 1, c_.k.row}, scores, step_);
-    for (index_t i = 0; i < c_.queries; ++i) {
-      const T log = weigh(scores + i * step_, i);
-      if (logs) logs[i] = log;
-    }
+    for (index_t i = 0; i < c_.queries; ++i)
+      weigh(scores + i * step_, i, logs ? logs + i : nullptr);
     if (out.data)
       gemm<T>(c_.queries, c_.out_width, c_.keys, {scores, step_, 1},
               {c_.v.at(batch_, kv, 0), c_.v.row, 1}, out.at(batch_, head_, 0), out.row);
   }
 
  private:
-  // A row of scores to weights; the logarithm of the sum of exponentials.
-  T weigh(T* row, index_t query) const {
+  // A row of scores to weights.
+  void weigh(T* row, index_t query, T* logs) const {
     const T scale = c_.scale(), hidden = hidden_score<T>;
     const index_t seen = c_.seen_before(query + 1);
     const auto& m = c_.mask;
     const index_t at = batch_ * m.batch + head_ * m.head + query * m.query;
-    for (index_t j = 0; j < c_.keys; ++j) row[j] *= scale;
-    for (index_t j = 0; m.added && j < c_.keys; ++j) row[j] += m.added[at + j * m.key];
+    for (index_t j = 0; m.added && j < c_.keys; ++j)
+      row[j] = row[j] * scale + m.added[at + j * m.key];
     for (index_t j = 0; m.shown && j < c_.keys; ++j)
       row[j] = m.shown[at + j * m.key] ? row[j] : hidden;
     std::fill(row + seen, row + step_, hidden);
@@ -156,8 +155,9 @@ class attending_few {
     most = most.across([](V a, V b) { return a.max(b); });
     const V shift = (most == V::splat(hidden)).select(V::splat(T{0}), most);
     V sum = V::splat(T{0});
+    const V later = V::splat(c_.later_scale());
     for (index_t j = 0; j < step_; j += width) {
-      const V e = (load_lanes(row + j) - shift).exp();
+      const V e = ((load_lanes(row + j) - shift) * later).exp();
       store_lanes(row + j, e);
       sum = sum + e;
     }
@@ -166,9 +166,9 @@ class attending_few {
     const auto none = sum == zero;
     const V by = one / none.select(one, sum);
     for (index_t j = 0; j < step_; j += width) store_lanes(row + j, load_lanes(row + j) * by);
-    alignas(64) T log[width];
-    store_lanes(log, none.select(zero, most + sum.log()));
-    return log[0];
+    if (!logs) return;
+    logs[0] = simd::pfirst(none.select(zero, most).v);
+    logs[c_.queries] = simd::pfirst(none.select(zero, sum.log()).v);
   }
 
   const attention_call<T>& c_;
@@ -191,7 +191,8 @@ void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs) {
   using namespace detail;
   if (c.queries <= attending_few<T>::most)
     return parallel_for(c.batch * c.heads, [&](index_t n) {
-      attending_few<T>(c, n / c.heads, n % c.heads).run(out, logs ? logs + n * c.queries : nullptr);
+      attending_few<T>(c, n / c.heads, n % c.heads)
+          .run(out, logs ? logs + 2 * n * c.queries : nullptr);
     });
   const index_t lanes = queries_at_once<T>(c.queries), blocks = (c.queries + lanes - 1) / lanes;
   const index_t all = c.batch * c.heads * blocks;
@@ -206,7 +207,7 @@ void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs) {
       const score_block<T> now = block(n), next = block(std::min(n + 1, all - 1));
       attending<T>(now, left_scratch().get<T>(attending<T>::room(c, lanes)))
           .run(out,
-               logs ? logs + (now.batch * c.heads + now.head) * c.queries + now.first : nullptr,
+               logs ? logs + 2 * (now.batch * c.heads + now.head) * c.queries + now.first : nullptr,
                &next);
     }
   });

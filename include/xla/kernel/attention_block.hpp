@@ -93,9 +93,8 @@ struct score_block {
       for (index_t d = 0; d < columns; d += line_of<T>) __builtin_prefetch(row + d, 0, 2);
     }
   }
-  /// What scores are multiplied by to be those of attention, and then to be exponents.
-  T scale() const { return of.mask.added ? T{1} : of.scale(); }
-  T to_exponents() const { return scale() * exponents<T>; }
+  /// What scores are multiplied by to be exponents.
+  T to_exponents() const { return of.later_scale() * exponents<T>; }
 
   /// The scores of keys from j on, not scaled yet: (keys, lanes), of queries that are packed.
   void scores(T* to, const T* queries, index_t j, index_t keys) const {

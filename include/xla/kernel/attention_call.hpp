@@ -36,6 +36,8 @@ struct attention_call {
   score_mask<T> mask;
 
   T scale() const { return static_cast<T>(1 / std::sqrt(static_cast<double>(width))); }
+  /// What scores are multiplied by after the mask: numbers are added to scaled ones.
+  T later_scale() const { return mask.added ? T{1} : scale(); }
   std::int64_t group() const { return heads / kv_heads; }
   /// How many keys the queries before this one see at most.
   std::int64_t seen_before(std::int64_t query) const {
@@ -49,7 +51,7 @@ template <class T>
 struct attention_gradient_call {
   attention_call<T> of;
   head_rows<const T> out, gradient;
-  const T* logs;
+  const T* logs;  ///< the second result
   head_rows<T> q, k, v;
 };
 

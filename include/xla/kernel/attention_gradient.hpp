@@ -11,7 +11,7 @@ namespace xla::kernel {
 namespace detail {
 
 /// The gradients of some keys and their values, and what these bring to those of the queries. The
-/// weights are computed again from the scores and the logarithms of their sums.
+/// weights are computed again from the scores, the largest of these and the logarithms of sums.
 template <class T>
 class attention_back {
   using V = vec<T>;
@@ -32,7 +32,7 @@ class attention_back {
 
   /// Elements of scratch memory.
   index_t room() const {
-    return (2 * c_.of.width + c_.of.out_width + wide_ + out_wide_ + 2 * keys_at_once + 2) * lanes_;
+    return (2 * c_.of.width + c_.of.out_width + wide_ + out_wide_ + 2 * keys_at_once + 3) * lanes_;
   }
   /// Keys begin … end - 1 of a key head, and what they bring to the queries' gradients, into q.
   void run(index_t batch, index_t kv_head, index_t begin, index_t end, const head_rows<T>& q,
@@ -77,6 +77,7 @@ class attention_back {
     gradient_rows_ = take(out_wide_);
     weights_ = take(keys_at_once);
     back_ = take(keys_at_once);
+    top_ = take(1);
     log_ = take(1);
     shared_ = take(1);
   }
@@ -132,12 +133,14 @@ class attention_back {
     const auto& of = c_.of;
     b.pack(queries_, of.q.at(b.batch, b.head, b.first), of.q.row, of.width);
     b.pack(gradient_, c_.gradient.at(b.batch, b.head, b.first), c_.gradient.row, of.out_width);
-    const T* const logs = c_.logs + (b.batch * of.heads + b.head) * of.queries + b.first;
+    const T* const top = c_.logs + 2 * (b.batch * of.heads + b.head) * of.queries + b.first;
     for (index_t i = 0; i < b.count; ++i) {
-      log_[i] = logs[i] * exponents<T>;
+      top_[i] = top[i];
+      log_[i] = top[of.queries + i] * exponents<T>;
       shared_[i] = dot(c_.out.at(b.batch, b.head, b.first + i),
                        c_.gradient.at(b.batch, b.head, b.first + i));
     }
+    std::fill(top_ + b.count, top_ + lanes_, T{0});
     std::fill(log_ + b.count, log_ + lanes_, T{0});
     std::fill(shared_ + b.count, shared_ + lanes_, T{0});
   }
@@ -155,12 +158,13 @@ class attention_back {
 
   // Scores to weights, and the weights' gradients to the scores' before these are scaled.
   void weigh(const score_block<T>& b, index_t i, index_t keys) {
-    const V log = load_lanes(log_ + i), shared = load_lanes(shared_ + i);
+    const V top = load_lanes(top_ + i), log = load_lanes(log_ + i);
+    const V shared = load_lanes(shared_ + i);
     const V by = V::splat(b.to_exponents()), scale = V::splat(c_.of.scale()), zero = V::splat(T{0});
     T *score = weights_ + i, *back = back_ + i;
 #pragma GCC unroll 4
     for (index_t j = 0; j < keys; ++j, score += lanes_, back += lanes_) {
-      const V w = power((load_lanes(score) * by - log).min(zero));
+      const V w = power(((load_lanes(score) - top) * by - log).min(zero));
       store_lanes(score, w);
       store_lanes(back, w * scale * (load_lanes(back) - shared));
     }
@@ -185,7 +189,7 @@ class attention_back {
   T *queries_ = nullptr, *gradient_ = nullptr, *made_ = nullptr;  // transposed
   T *query_rows_ = nullptr, *gradient_rows_ = nullptr;            // as they lie
   T *weights_ = nullptr, *back_ = nullptr;                        // (keys, lanes)
-  T *log_ = nullptr, *shared_ = nullptr;                          // of each query
+  T *top_ = nullptr, *log_ = nullptr, *shared_ = nullptr;         // of each query
 };
 
 /// In how many parts the keys of a head are shared among threads: so many that large machines have

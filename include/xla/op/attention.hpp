@@ -46,8 +46,10 @@ struct attending {
   }
 };
 
-/// softmax(q kᵀ / √width) v of the scores that are seen, and of each query the logarithm of its sum
-/// of exponentials. A query that sees nothing gets 0. Dao et al. (2022).
+/// softmax(q kᵀ / √width) v of the scores that are seen, and (batch, heads, 2, queries): of each
+/// query its largest score, scaled only where numbers are added, and the logarithm of the sum of
+/// what exponentials are to that one's. Apart, as of large scores one number would lose the latter.
+/// A query that sees nothing gets 0. Dao et al. (2022).
 struct attention : attending {
   static constexpr auto name = "attention";
   static constexpr int results = 2;
@@ -70,7 +72,8 @@ struct attention : attending {
   }
   static constexpr shape shape_of_result(const shape_rule& r, int) {
     shape s = r.in[0];
-    s.rank = 3;
+    s[3] = s[2];
+    s[2] = 2;
     return s;
   }
   static constexpr shape loops(const shape* in, const shape&, const attributes&) {
@@ -78,8 +81,8 @@ struct attention : attending {
   }
 };
 
-/// The gradients of q, k and v, of q, k, v, the result's gradient, the result, its logarithms, and
-/// the mask.
+/// The gradients of q, k and v, of q, k, v, the result's gradient, the result, what attention
+/// has beside it, and the mask.
 struct attention_gradient : attending {
   static constexpr auto name = "attention_gradient";
   static constexpr int results = 3;

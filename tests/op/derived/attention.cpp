@@ -126,6 +126,12 @@ TEMPLATE_TEST_CASE("attention by its own kernels and as other ops compose it", "
       check(numbers<T>({s.batch, 1, 1, s.keys}, 6) > T(-1));
       check(numbers<T>({s.batch, s.heads, s.queries, s.keys}, 7) > T(0));
       check(numbers<T>({1, 1, s.queries, s.keys}, 8));
+      // Numbers that hide as well as infinity where there are others, and where there are none
+      // weigh all alike.
+      for (const T low : {std::numeric_limits<T>::lowest(), T(-1e30)}) {
+        check(xla::full<T>({1, 1, s.queries, 1}, low));
+        check(where(shown, numbers<T>({s.queries, s.keys}, 8), low));
+      }
       auto added = xla::Parameter<T, 4>::like(numbers<T>({1, s.heads, s.queries, 1}, 9));
       added.copy_(numbers<T>({1, s.heads, s.queries, 1}, 9));
       auto each = xla::Parameter<T, 2>::like(numbers<T>({s.queries, s.keys}, 9));
@@ -198,10 +204,16 @@ TEST_CASE("attention by large scores does not overflow, hidden ones leave nothin
   const xla::eager_mode_guard eager;
   const auto q = xla::full<float>({1, 1, 2, 1}, 1e18f);
   const auto k = xla::reshape(xla::tensor<float>({1e18f, 3e18f}), {1, 1, 2, 1});
-  const auto v = xla::reshape(xla::tensor<float>({5, 7}), {1, 1, 2, 1});
-  check_equal(scaled_dot_product_attention(q, k, v), {1, 1, 2, 1}, std::vector<float>{7, 7});
-  check_equal(scaled_dot_product_attention(q, k, v, {.causal = true}), {1, 1, 2, 1},
-              std::vector<float>{5, 7});
+  auto v = test::parameter(xla::reshape(xla::tensor<float>({5, 7}), {1, 1, 2, 1}));
+  const auto check = [&](bool causal, std::vector<float> wanted, std::vector<float> gradient) {
+    const auto y = scaled_dot_product_attention(q, k, v, {.causal = causal});
+    check_equal(y, {1, 1, 2, 1}, wanted);
+    v.zero_grad();
+    sum(y).backward();
+    check_equal(v.grad(), {1, 1, 2, 1}, gradient);
+  };
+  check(false, {7, 7}, {0, 2});
+  check(true, {5, 7}, {1, 1});
 }
 
 TEST_CASE("a head count that cannot be shared is told") {

@@ -22,7 +22,9 @@ class attention_text {
         k_(repeat(f.in(1))),
         v_(repeat(f.in(2))) {
     const auto how = f.attributes<op::attention>();
-    scores_ = scaled(product(q_, k_, 3, 3));
+    added_ = how.added;
+    scores_ = product(q_, k_, 3, 3);
+    if (added_) scores_ = scaled(scores_);
     const value hidden = w_.constant(lowest(of_), of_, scores_.type.dims);
     if (how.added) scores_ = w_.map("add", scores_, like_scores(f.in(mask)));
     if (how.shown) scores_ = w_.select(like_scores(f.in(mask)), scores_, hidden);
@@ -36,6 +38,11 @@ class attention_text {
   const value& values() const { return v_; }
   const value& scores() const { return scores_; }
 
+  /// What scores are above these, as an exponent.
+  value above(const value& x) const {
+    const value more = w_.map("subtract", scores_, like_scores(x));
+    return added_ ? more : scaled(more);
+  }
   value scaled(const value& x) const {
     const double scale = 1 / std::sqrt(static_cast<double>(q_.type.dims[3]));
     return w_.map("multiply", x, w_.constant(scale, of_, x.type.dims));
@@ -84,6 +91,7 @@ class attention_text {
   element of_;
   shape kv_;
   value k_, v_, scores_;
+  bool added_ = false;
 };
 
 template <>
@@ -95,14 +103,16 @@ struct form<op::attention> {
     const value zero = zeros(w, top.type), one = w.constant(1, of, top.type.dims);
     const value hidden = w.constant(lowest(of), of, top.type.dims);
     const value shift = w.select(w.compare("EQ", top, hidden), zero, top);
-    const value e = w.map("exponential", w.map("subtract", t.scores(), t.like_scores(shift)));
+    const value e = w.map("exponential", t.above(shift));
     const value total = t.sum(e), none = w.compare("EQ", total, zero);
     const value by = w.select(none, one, total);
     const value weights = w.map("divide", e, t.like_scores(by));
-    const value log = w.select(none, zero, w.map("add", shift, w.map("log", by)));
-    shape rows = log.type.dims;
-    rows.rank = 3;
-    return list_of({t.product(weights, t.values(), 3, 2), w.reshape(log, rows)});
+    shape row = top.type.dims;
+    row[3] = row[2];
+    row[2] = 1;
+    const auto kept = [&](const value& x) { return w.reshape(w.select(none, zero, x), row); };
+    return list_of({t.product(weights, t.values(), 3, 2),
+                    w.concat(list_of({kept(shift), kept(w.map("log", by))}), 2)});
   }
 };
 
@@ -111,10 +121,14 @@ struct form<op::attention_gradient> {
   static list<value> write(writer& w, const form_call& f) {
     const attention_text t(w, f, 6);
     const value &d = f.in(3), &out = f.in(4);
-    shape rows = f.in(5).type.dims;
-    rows.push(1);
-    const value log = t.like_scores(w.reshape(f.in(5), rows));
-    const value weights = w.map("exponential", w.map("subtract", t.scores(), log));
+    const shape rows = f.in(5).type.dims;
+    const auto kept = [&](extent which) {
+      const shape from{4, {0, 0, which, 0}}, to{4, {rows[0], rows[1], which + 1, rows[3]}};
+      const value one = w.slice(f.in(5), from, to, {4, {1, 1, 1, 1}});
+      return w.reshape(one, {4, {rows[0], rows[1], rows[3], 1}});
+    };
+    const value log = t.like_scores(kept(1));
+    const value weights = w.map("exponential", w.map("subtract", t.above(kept(0)), log));
     const value share = t.like_scores(t.sum(w.map("multiply", d, out)));
     const value back = w.map("subtract", t.product(d, t.values(), 3, 3), share);
     const value scores = t.scaled(w.map("multiply", weights, back));

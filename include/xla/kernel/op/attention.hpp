@@ -9,8 +9,9 @@
 
 namespace xla::kernel {
 
-/// out (batch, heads, queries, out_width), unless it has no data, and where they are wanted the
-/// logarithms of the sums of exponentials (batch, heads, queries), 0 of a query that sees nothing.
+/// out (batch, heads, queries, out_width), unless it has no data, and where they are wanted each
+/// query's largest score and the logarithm of its sum of exponentials beside that one's (batch,
+/// heads, 2, queries), 0 of a query that sees nothing.
 /// Memory: a few rows for each thread. Bits depend on sizes alone.
 template <class T>
 void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs);

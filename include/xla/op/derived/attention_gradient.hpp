@@ -121,7 +121,7 @@ constexpr void differentiate_attention_again(G& g) {
   if (how.added && g.wants(6)) g.to(6, as_any<T>(again));
 }
 
-/// Attention's gradient rule: of q, k, v and the mask, from these, the result and its logarithms.
+/// Attention's gradient rule: of q, k, v and the mask, from these, and both results.
 template <class T>
 struct attention_rule {
   using heads = Tensor<T, 4>;
@@ -162,8 +162,8 @@ constexpr Tensor<T, 4> attend_at_once(const Tensor<T, 4>& q, const Tensor<T, 4>&
   op::attending::attributes how{.causal = causal};
   how.shown = (std::is_same_v<typename Mask::value_type, bool> || ...);
   how.added = sizeof...(Mask) > 0 && !how.shown;
-  const auto made = apply_several<op::attention, T, heads, Tensor<T, 3>>(
-      who, with<op::attention>(how), q, k, v, mask...);
+  const auto made = apply_several<op::attention, T, heads, heads>(who, with<op::attention>(how), q,
+                                                                  k, v, mask...);
   const heads& out = std::get<0>(made);
   const auto follows = [](const auto& x) {
     return x.requires_grad() || (__builtin_is_constant_evaluated() && x.input_grad());
