@@ -330,6 +330,7 @@ class both final : public executable {
     return out;
   }
   buffer* changed(room& held, int leaf, buffer& of, bool magnitudes) const {
+    if (leaf < 0) return &of;  // which the program does not read
     const xla::dtype type = about().source.values[leaf].type;
     const std::int64_t n = count(about().shapes[leaf]);
     const void* const from = of.home;
