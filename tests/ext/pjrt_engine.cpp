@@ -219,7 +219,7 @@ TEST_CASE("an op of more than three inputs runs there by itself too, and its gra
     return xla::cat({flatten(y), flatten(q.grad()), flatten(k.grad()), flatten(v.grad())})
         .to_vector();
   };
-  CHECK(largest_difference(made_by("pjrt:CPU"), made_by("plan")) < 1e-5);
+  CHECK(largest_difference(made_by("pjrt:CPU"), made_by("plan")) < 1e-4);
 }
 
 TEST_CASE("numbers that a function takes, of every type that it reads them in", "[.plugin]") {
