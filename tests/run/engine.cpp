@@ -258,6 +258,9 @@ TEST_CASE("interpreter:double rounds sums once") {
         dot += double{a.data()[3000 * i + j]} * double{b.data()[2 * j + k]};
       CHECK(std::abs(c[static_cast<std::size_t>(2 * i + k)] - dot) <= 6e-8 * std::abs(dot));
     }
+  const auto near = [](const auto& t) { return xla::cast<float>(xla::cast<xla::bfloat16>(t)); };
+  auto rounded = xla::compile(xla::autocast([](auto& a, auto& b) { return matmul(a, b); }));
+  CHECK(rounded(a, b).to_vector() == product(near(a), near(b)).to_vector());
   auto at = xla::compile([](auto& i, auto& s) { return index_add(xla::zeros_like(s), 0, i, s); });
   auto into = xla::zeros<std::int64_t>({100'000});
   CHECK(at(into, x).to_vector()[0] == static_cast<float>(exact));

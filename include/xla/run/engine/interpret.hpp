@@ -122,15 +122,18 @@ class basic_interpretation {
     }
     op.run(call);
   }
-  // The operands in double, the result rounded once.
+  // The operands in double, the result rounded once; the kernel does not round operands.
   void run_wide(const step& s, const op_info& op, list<const void*>& in) {
+    const node& n = p_.source.values[s.value];
+    const bool rounds = precision_of(*n.op, n.attr) == precision::bfloat16;
     list<ref<buffer>> wide;
     for (int k = 0; k < s.inputs; ++k) {
       const int v = input(s, k);
       if (p_.source.values[v].type != dtype::float32) continue;
       auto* const to = static_cast<double*>(wide.emplace_back(make(2 * p_.bytes(v)))->memory);
       const auto* const from = static_cast<const float*>(in[k]);
-      for (std::int64_t i = 0; i < count(p_.shapes[v]); ++i) to[i] = from[i];
+      for (std::int64_t i = 0; i < count(p_.shapes[v]); ++i)
+        to[i] = rounds ? float{bfloat16{from[i]}} : from[i];
       in[k] = to;
     }
     const ref<buffer> out = make(2 * p_.bytes(s.value));
