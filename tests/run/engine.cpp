@@ -260,7 +260,8 @@ TEST_CASE("interpreter:double rounds sums once") {
     }
   const auto near = [](const auto& t) { return xla::cast<float>(xla::cast<xla::bfloat16>(t)); };
   auto rounded = xla::compile(xla::autocast([](auto& a, auto& b) { return matmul(a, b); }));
-  CHECK(rounded(a, b).to_vector() == product(near(a), near(b)).to_vector());
+  auto near_a = near(a), near_b = near(b);
+  CHECK(rounded(a, b).to_vector() == product(near_a, near_b).to_vector());
   auto at = xla::compile([](auto& i, auto& s) { return index_add(xla::zeros_like(s), 0, i, s); });
   auto into = xla::zeros<std::int64_t>({100'000});
   CHECK(at(into, x).to_vector()[0] == static_cast<float>(exact));
