@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "xla/kernel/call.hpp"
+#include "xla/kernel/op/attention.hpp"
 #include "xla/kernel/op/convolution.hpp"
 #include "xla/kernel/op/embedding.hpp"
 #include "xla/kernel/op/gather.hpp"
