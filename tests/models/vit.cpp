@@ -90,7 +90,7 @@ TEST_CASE("a vision transformer with dropout trains the same in every mode") {
   const auto without = trained(Small{}, learn);
   CHECK(without.difference(want) != "");
   // Attention that may drop weights is composed of other ops, and rounds otherwise.
-  test::check_equal(learnt(Dropping(0)), learnt(Small{}), 1e-5);
+  test::check_equal(learnt(Dropping(0)), learnt(Small{}), 1e-4);
   Dropping dropping;
   Small plain;
   test::fill(dropping);
