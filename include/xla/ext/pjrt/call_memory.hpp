@@ -9,6 +9,7 @@
 #include "xla/ext/pjrt/arguments.hpp"
 #include "xla/ext/pjrt/executable.hpp"
 #include "xla/ext/stablehlo/program.hpp"
+#include "xla/run/engine/common.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/tensor/heap.hpp"
 
@@ -28,6 +29,16 @@ struct pjrt_text {
     }
   }
 };
+
+/// What a call takes, with that of the code, where there is any, on its device.
+inline MemoryAnalysis pjrt_memory(const sized_program& p, const ext::pjrt::executable* code) {
+  MemoryAnalysis m = memory_outside(p);
+  if (!code) return m;
+  const ext::pjrt::program_memory there = code->memory();
+  m.aliased = there.aliased;
+  m.arena = there.temporaries;
+  return m;
+}
 
 /// Runs a program, and keeps for its next run what that can use again. One run at a time.
 class call_memory {

@@ -9,7 +9,6 @@
 #include "xla/ext/pjrt/checks.hpp"
 #include "xla/ext/pjrt/compile.hpp"
 #include "xla/ext/pjrt/lent_memory.hpp"
-#include "xla/run/engine/common.hpp"
 #include "xla/run/execute/executable.hpp"
 
 namespace xla::detail {
@@ -39,14 +38,7 @@ class pjrt_program final : public executable {
     });
   }
   bool check(const run_arguments& with) override { return checks_.run(with, false); }
-  MemoryAnalysis memory() const override {
-    MemoryAnalysis m = memory_outside(p_);
-    if (!code_) return m;
-    const ext::pjrt::program_memory there = code_->memory();
-    m.aliased = there.aliased;
-    m.arena = there.temporaries;
-    return m;
-  }
+  MemoryAnalysis memory() const override { return pjrt_memory(p_, code_.get()); }
 
  private:
   const ext::pjrt::client& on_;

@@ -7,7 +7,6 @@
 #include "xla/ext/pjrt/call_memory.hpp"
 #include "xla/ext/pjrt/checks.hpp"
 #include "xla/ext/pjrt/compile.hpp"
-#include "xla/run/engine/common.hpp"
 
 namespace xla::detail {
 
@@ -16,14 +15,7 @@ class pjrt_on_several : public executable {
  public:
   const sized_program& about() const override { return p_; }
   bool check(const run_arguments& with) override { return checks_.run(with, false); }
-  MemoryAnalysis memory() const override {
-    MemoryAnalysis m = memory_outside(p_);
-    if (!executable_) return m;
-    const ext::pjrt::program_memory there = executable_->memory();
-    m.aliased = there.aliased;
-    m.arena = there.temporaries;
-    return m;
-  }
+  MemoryAnalysis memory() const override { return pjrt_memory(p_, executable_.get()); }
 
  protected:
   using device_buffer = ext::pjrt::abi::buffer;
