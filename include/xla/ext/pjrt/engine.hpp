@@ -16,6 +16,7 @@
 #include "xla/ext/stablehlo/program.hpp"
 #include "xla/run/engine/common.hpp"
 #include "xla/run/state/devices.hpp"
+#include "xla/run/trace/to_device.hpp"
 #include "xla/run/world/now.hpp"
 #include "xla/tensor/device.hpp"
 
