@@ -7,9 +7,11 @@
 
 #include <xla/kernel/product_bfloat16.hpp>
 
-// A way with instructions that not every processor has is compiled for all of x86-64, in functions
-// that say what they need, and taken where the processor has them.
-#if defined(__x86_64__)
+// A way with instructions that not every processor has stands in functions that say what they need,
+// and is taken where the processor has them. The compiled run time has it for all of x86-64; headers
+// alone only where the compiler may use AVX-512 in any case, since the intrinsics cost an include
+// half a second (Eigen has brought them there).
+#if defined(__x86_64__) && (defined(XLA_EXTERN_RUNTIME) || defined(__AVX512F__))
 #define XLA_HAS_DOT 1
 #define XLA_DOT_CODE [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]]
 #else

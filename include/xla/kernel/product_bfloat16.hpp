@@ -16,7 +16,8 @@ enum class bfloat16_way { fma, dot };
 
 /// Which way this process takes, on every thread: `dot` where the processor has the instruction and
 /// it is faster than multiply-adds of the vectors that the program is compiled for. The environment
-/// variable XLA_BF16, fma or dot, says otherwise; what the processor lacks is not taken.
+/// variable XLA_BF16, fma or dot, says otherwise; what the processor lacks is not taken, nor what
+/// headers alone lack that are compiled for less than AVX-512.
 template <class = void>
 bfloat16_way bfloat16_products();
 
