@@ -133,8 +133,8 @@ void measure_rounded(const product& p, int threads) {
     rate.push_back(x.flops() / took * 1e-9);
     share.push_back(seconds(plain, m) / took);
   }
-  const bool dot = xla::kernel::bfloat16_products() == xla::kernel::bfloat16_way::dot;
-  print(p, dot ? "float32, by dot" : "float32, by fma", threads, rate, share);
+  constexpr const char* names[] = {"float32, by fma", "float32, by dot", "float32, by amx"};
+  print(p, names[static_cast<int>(xla::kernel::bfloat16_products())], threads, rate, share);
 }
 
 }  // namespace

@@ -211,7 +211,11 @@ set(XLA_HEADERS
   xla/kernel/eigen_packets.hpp
   xla/kernel/epilogue.hpp
   xla/kernel/gemm.hpp
+  xla/kernel/amx.hpp
+  xla/kernel/bfloat16_code.hpp
   xla/kernel/bfloat16_way.hpp
+  xla/kernel/gemm_amx.hpp
+  xla/kernel/gemm_amx_pack.hpp
   xla/kernel/gemm_bfloat16.hpp
   xla/kernel/gemm_block.hpp
   xla/kernel/gemm_dot.hpp

@@ -14,6 +14,7 @@
 #include <xla/kernel/gemm_long.hpp>
 
 #include "catch.hpp"
+#include "support/bfloat16_ways.hpp"
 #include "support/sanitized.hpp"
 #include "support/threads.hpp"
 
@@ -356,19 +357,14 @@ TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forb
 }
 
 TEST_CASE("convolutions at bfloat16's precision are sums of rounded numbers") {
-  using xla::kernel::bfloat16_way;
-  auto& way = xla::kernel::detail::way_of_process();
-  const bfloat16_way before = way;
   const convolution cases[] = {{square(2, 9, 8, 5, 33, 3, 2, 1)},
                                {square(1, 14, 14, 64, 64, 3, 1, 1)},
                                {square(2, 7, 6, 40, 50, 1, 1, 0)},
                                {square(1, 9, 9, 24, 32, 1, 2, 0)},
                                {square(1, 8, 8, 12, 24, 3, 1, 1, 1, 3)}};
-  for (const bfloat16_way one : {bfloat16_way::fma, bfloat16_way::dot}) {
-    if (one == bfloat16_way::dot && !xla::kernel::detail::has_dot()) continue;
-    way = one;
+  test::each_bfloat16_way([&] {
     for (const convolution& c : cases) {
-      CAPTURE(static_cast<int>(one), c.height, c.in, c.out, c.kernel[0], c.stride[0], c.groups);
+      CAPTURE(c.height, c.in, c.out, c.kernel[0], c.stride[0], c.groups);
       const auto x = numbers<float>(c.inputs(), 1), w = numbers<float>(c.parameters(), 2),
                  dy = numbers<float>(c.outputs(), 3);
       const auto rounded = [](std::vector<float> v) {
@@ -397,8 +393,7 @@ TEST_CASE("convolutions at bfloat16's precision are sums of rounded numbers") {
                                      }),
                   want.w) < 1e-5);
     }
-  }
-  way = before;
+  });
 }
 
 TEST_CASE("Winograd's algorithm rounds what it reads as copies would") {

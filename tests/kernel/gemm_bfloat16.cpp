@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -14,11 +11,14 @@
 #include <xla/kernel/gemm_bfloat16.hpp>
 
 #include "catch.hpp"
+#include "support/bfloat16_ways.hpp"
+#include "support/fenced.hpp"
 #include "support/products.hpp"
 #include "support/threads.hpp"
 
 namespace {
 
+using test::each_bfloat16_way;
 using test::index_t;
 using test::matrix;
 using test::same_bits;
@@ -26,20 +26,6 @@ using xla::bfloat16;
 using xla::kernel::bfloat16_way;
 using xla::kernel::gemm_bfloat16;
 using xla::kernel::matrix_view;
-
-/// Calls f in each way that this machine has; gives the process its own back.
-template <class F>
-void each_way(F&& f) {
-  auto& way = xla::kernel::detail::way_of_process();
-  const bfloat16_way before = way;
-  for (const bfloat16_way one : {bfloat16_way::fma, bfloat16_way::dot}) {
-    if (one == bfloat16_way::dot && !xla::kernel::detail::has_dot()) continue;
-    way = one;
-    CAPTURE(static_cast<int>(one));
-    f();
-  }
-  way = before;
-}
 
 template <class A, class B>
 struct rounding {
@@ -61,7 +47,7 @@ using mixed = rounding<float, bfloat16>;
 TEMPLATE_TEST_CASE("products of rounded operands agree with sums in long double", "", floats,
                    halves, mixed) {
   const test::restore_threads guard;
-  each_way([] {
+  each_bfloat16_way([] {
     std::mt19937 random(7);
     const auto layout = [&] { return static_cast<int>(random() % 5); };
     const auto check = [&](index_t m, index_t n, index_t k) {
@@ -86,7 +72,7 @@ TEMPLATE_TEST_CASE("products of rounded operands agree with sums in long double"
 }
 
 TEST_CASE("bfloat16 in memory gives the bits of floats that are rounded") {
-  each_way([] {
+  each_bfloat16_way([] {
     std::mt19937 random(3);
     for (const index_t m : {2, 40})
       for (const int layout : {0, 1, 3}) {
@@ -102,7 +88,7 @@ TEST_CASE("bfloat16 in memory gives the bits of floats that are rounded") {
 
 TEST_CASE("large rounded products are shared among threads") {
   const test::restore_threads guard;
-  each_way([] {
+  each_bfloat16_way([] {
     std::mt19937 random(5);
     test::check_product<floats>(5301, 49, 400, 1, 0, random);
     test::check_product<floats>(1030, 350, 1050, 2, 1, random);
@@ -112,7 +98,7 @@ TEST_CASE("large rounded products are shared among threads") {
 
 TEMPLATE_TEST_CASE("few rounded rows sum both layouts in one order", "", floats, halves) {
   const test::restore_threads guard;
-  each_way([] {
+  each_bfloat16_way([] {
     std::mt19937 random(11);
     for (const index_t m : {1, 2, 3, 4, 5})
       for (const index_t k : {1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 300})
@@ -123,7 +109,7 @@ TEMPLATE_TEST_CASE("few rounded rows sum both layouts in one order", "", floats,
 }
 
 TEST_CASE("a long rounded k is summed in pieces") {
-  each_way([] {
+  each_bfloat16_way([] {
     const index_t k = 40000, n = 20;
     const std::vector<float> ones(static_cast<std::size_t>(k * n), 1.001f);
     std::vector<float> c(8 * n);
@@ -153,7 +139,7 @@ TEST_CASE("rounding is to the nearest even, infinities and NaN stay") {
                         -0.f};
   const float want[] = {1, 1 + 2 * step, 1 + step, -1 - 2 * step, inf, -inf, nan, nan, inf, 0, 0};
   const index_t count = std::size(from);
-  each_way([&] {
+  each_bfloat16_way([&] {
     for (const index_t n : {1, 9, 40})
       for (const bool turned : {false, true}) {
         std::vector<float> one(static_cast<std::size_t>(n), 1.f), c(one.size() * count);
@@ -173,46 +159,16 @@ TEST_CASE("rounding is to the nearest even, infinities and NaN stay") {
   });
 }
 
-namespace {
-
-/// Memory of elements that ends, or begins, where nothing may be touched.
-template <class T>
-class fenced {
- public:
-  fenced(index_t count, bool at_end, std::mt19937& random) {
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-    const std::size_t room = (bytes + page - 1) / page * page;
-    size_ = room + 2 * page;
-    base_ = static_cast<char*>(mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    REQUIRE(base_ != MAP_FAILED);
-    REQUIRE(mprotect(base_ + page, room, PROT_READ | PROT_WRITE) == 0);
-    data_ = reinterpret_cast<T*>(base_ + page + (at_end ? room - bytes : 0));
-    for (index_t i = 0; i < count; ++i)
-      data_[i] = static_cast<T>(std::uniform_real_distribution<float>(-1, 1)(random));
-  }
-  ~fenced() { munmap(base_, size_); }
-  fenced(const fenced&) = delete;
-  T* data() const { return data_; }
-
- private:
-  char* base_;
-  std::size_t size_;
-  T* data_;
-};
-
-}  // namespace
-
 TEMPLATE_TEST_CASE("rounded products touch nothing beside their matrices", "", float, bfloat16) {
-  each_way([] {
+  each_bfloat16_way([] {
     std::mt19937 random(13);
     using view = matrix_view<TestType>;
     for (const bool at_end : {false, true})
       for (const index_t m : {1, 5, 17, 41})
         for (const index_t n : {1, 7, 33, 50})
           for (const index_t k : {1, 2, 31, 67}) {
-            const fenced<TestType> a(m * k, at_end, random), b(k * n, at_end, random);
-            const fenced<float> c(m * n, at_end, random);
+            const test::fenced<TestType> a(m * k, at_end, random), b(k * n, at_end, random);
+            const test::fenced<float> c(m * n, at_end, random);
             for (const bool ta : {false, true})
               for (const bool tb : {false, true})
                 gemm_bfloat16(m, n, k, ta ? view{a.data(), 1, m} : view{a.data(), k, 1},
@@ -222,7 +178,7 @@ TEMPLATE_TEST_CASE("rounded products touch nothing beside their matrices", "", f
 }
 
 TEST_CASE("an epilogue is told of all of a rounded product") {
-  each_way([] {
+  each_bfloat16_way([] {
     std::mt19937 random(17);
     for (const index_t m : {9, 300}) {
       const index_t n = 100, k = 1100;
@@ -251,6 +207,11 @@ TEST_CASE("an epilogue is told of all of a rounded product") {
 TEST_CASE("the environment says which way rounded products take", "[.environment]") {
   const char* const text = std::getenv("XLA_BF16");
   REQUIRE(text != nullptr);
-  const bool dot = std::string_view(text) == "dot" && xla::kernel::detail::has_dot();
-  CHECK(xla::kernel::bfloat16_products() == (dot ? bfloat16_way::dot : bfloat16_way::fma));
+  // What is wanted and not there, AMX first of all, is not taken.
+  namespace detail = xla::kernel::detail;
+  const std::string_view said = text;
+  const bool dot = said == "dot" || (said == "amx" && detail::dot_is_faster());
+  const bfloat16_way other = dot && detail::has_dot() ? bfloat16_way::dot : bfloat16_way::fma;
+  CHECK(xla::kernel::bfloat16_products() ==
+        (said == "amx" && detail::has_amx() ? bfloat16_way::amx : other));
 }

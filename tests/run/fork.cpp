@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that fork after they have used the library's threads.
-#include <sys/wait.h>
-#include <unistd.h>
 #include <atomic>
 #include <cstdlib>
 #include <thread>
@@ -9,29 +7,13 @@
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
+#include "support/child.hpp"
 #include "support/mlp.hpp"
 #include "support/threads.hpp"
 
-namespace {
+using test::in_child;
 
-/// How a child ends that does this; killed after ten seconds. As exit() does, but for the output of
-/// this program, it runs the destructors of static objects.
-template <class F>
-int in_child(F f) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(10);
-    std::freopen("/dev/null", "w", stdout);
-    bool good = false;
-    try {
-      good = f();
-    } catch (...) {}
-    std::exit(good ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
+namespace {
 
 float product() {
   const auto a = xla::ones<float>({200, 200});

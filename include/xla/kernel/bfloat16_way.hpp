@@ -5,17 +5,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include <xla/kernel/bfloat16_code.hpp>
 #include <xla/kernel/product_bfloat16.hpp>
-
-// A way with instructions that not every processor has stands in functions that say what they need,
-// and is taken where the processor has them. The compiled run time has it for all of x86-64; headers
-// alone only where the compiler may use AVX-512 in any case, since the intrinsics cost an include
-// half a second (Eigen has brought them there).
-#if defined(__x86_64__) && (defined(XLA_EXTERN_RUNTIME) || defined(__AVX512F__))
-#define XLA_HAS_DOT 1
-#define XLA_DOT_CODE [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]]
-#else
-#define XLA_HAS_DOT 0
+#if XLA_HAS_AMX
+#include <xla/kernel/amx.hpp>
 #endif
 
 namespace xla::kernel {
@@ -27,6 +20,16 @@ bool has_dot() {
 #if XLA_HAS_DOT
   return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+#else
+  return false;
+#endif
+}
+
+/// Whether this process may multiply by tiles, packed by XLA_DOT_CODE; asks the system for it.
+template <class = void>
+bool has_amx() {
+#if XLA_HAS_AMX
+  return has_dot() && machine_has_tiles() && tiles_granted();
 #else
   return false;
 #endif
@@ -44,10 +47,11 @@ bool dot_is_faster() {
 #endif
 }
 
+/// What XLA_BF16 says is taken where it is there, otherwise what is faster of the others. `amx` is
+/// asked only where it is wanted: what the system grants is for as long as the process lives.
 template <class = void>
-[[gnu::cold]] bfloat16_way choose_bfloat16_way() {
-  const char* const text = std::getenv("XLA_BF16");
-  const std::string_view said = text == nullptr ? "" : text;
+[[gnu::cold]] bfloat16_way choose_bfloat16_way(std::string_view said, bool (*amx)()) {
+  if (said == "amx" && amx()) return bfloat16_way::amx;
   const bool dot = said == "dot" || (said != "fma" && dot_is_faster());
   return dot && has_dot() ? bfloat16_way::dot : bfloat16_way::fma;
 }
@@ -55,7 +59,10 @@ template <class = void>
 /// The way of this process; tests take each in turn.
 template <class = void>
 std::atomic<bfloat16_way>& way_of_process() {
-  static std::atomic<bfloat16_way> way{choose_bfloat16_way()};
+  static std::atomic<bfloat16_way> way{[] {
+    const char* const text = std::getenv("XLA_BF16");
+    return choose_bfloat16_way(text == nullptr ? "" : text, &has_amx<>);
+  }()};
   return way;
 }
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include <xla/kernel/bfloat16_way.hpp>
+#include <xla/kernel/gemm_amx_pack.hpp>
 #include <xla/kernel/gemm_dot.hpp>
 #include <xla/kernel/gemm_dot_few.hpp>
 #include <xla/kernel/gemm_long.hpp>
@@ -15,8 +16,8 @@
 //   fma   rounded_left, rounded_right   gemm_rounded.hpp   packed as floats for the tile of floats
 //   dot   dot_left, dot_right           gemm_dot_pack.hpp  packed as pairs along k
 //         bfloat16_tile                 gemm_dot.hpp       vdpbf16ps; few rows gemm_dot_few.hpp
-// AMX would be one more tile, whose `session` holds a thread's tiles, with the forms that pack for
-// it: tests/kernel/gemm_operands.cpp has that in plain C++.
+//   amx   amx_left, amx_right           gemm_amx_pack.hpp  packed as pairs along k in tiles
+//         amx_tile                      gemm_amx.hpp       tdpbf16ps; few rows as dot
 
 namespace xla::kernel {
 namespace detail {
@@ -51,8 +52,12 @@ void multiply_ordinary(const strided_product<float, A, B>& p) {
   using left = std::remove_const_t<decltype(a)>;
   using right = std::remove_const_t<decltype(b)>;
 #if XLA_HAS_DOT
-  if (bfloat16_products() == bfloat16_way::dot) {
+  const bfloat16_way way = bfloat16_products();
+  if (way != bfloat16_way::fma) {
     if (p.m <= few<float>::rows) return multiply_few_pairs(p.m, p.n, p.k, a, b, p.c);
+#if XLA_HAS_AMX
+    if (way == bfloat16_way::amx) return multiply_tiles(p.m, p.n, p.k, a, b, p.c, p.after);
+#endif
     return multiply(product<bfloat16_tile, dot_left<left>, dot_right<right>>{
         p.m, p.n, pairs_of(p.k), {a, p.k}, {b, p.k}, p.c, p.after});
   }

@@ -13,7 +13,8 @@
 namespace xla::kernel::detail {
 
 /// One product c = a·b and how it is cut. k is cut by its own length only, so that the order of
-/// every sum is fixed: blocks of at most 2 KiB of a row, of nearly equal length.
+/// every sum is fixed: blocks of at most 2 KiB of a row, or as deep as the tile says, of nearly
+/// equal length.
 template <class Tile, class Left, class Right, class Result = strided_rows<typename Tile::sum>>
 struct product {
   using tile = Tile;
@@ -45,8 +46,12 @@ struct product {
     else return reads_left;
   }
 
+  static constexpr index_t deepest() {
+    if constexpr (requires { Tile::deepest; }) return Tile::deepest;
+    else return 2048 / sizeof(element);
+  }
   void cut() {
-    constexpr index_t most = 2048 / sizeof(element);
+    constexpr index_t most = deepest();
     depths = (k + most - 1) / most;
     depth = round_up((k + depths - 1) / depths, a.grain());
     depths = (k + depth - 1) / depth;

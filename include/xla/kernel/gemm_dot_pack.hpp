@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <xla/kernel/bfloat16_way.hpp>
+#include <xla/kernel/bfloat16_code.hpp>
 #if XLA_HAS_DOT
 
 // As in packet.hpp: g++ 12 sees uninitialised registers in the intrinsics.
@@ -25,9 +25,6 @@
 // Rows of a and columns of b are *lines* here, 16 at a time.
 
 namespace xla::kernel::detail {
-
-/// Two neighbours along k, the lower one in the lower half.
-using bfloat16_pair = std::uint32_t;
 
 #define XLA_DOT_INLINE XLA_DOT_CODE [[gnu::always_inline]] inline
 

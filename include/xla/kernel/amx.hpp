@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+// The tiles of AMX: whether a process may use them, and their instructions. A thread configures
+// them before their first use, and releases them before it waits, as its state is 8 KiB longer
+// meanwhile. Nothing here has run on such a processor yet: see bfloat16_products().
+
+namespace xla::kernel::detail {
+
+/// What a thread says of its tiles: these are eight of 16 rows of 64 bytes.
+struct alignas(64) tile_shapes {
+  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+static_assert(sizeof(tile_shapes) == 64);
+
+#if defined(__x86_64__) && defined(__linux__)
+
+/// Whether the processor multiplies tiles of bfloat16, and the system keeps them with a thread.
+template <class = void>
+bool machine_has_tiles() {
+  unsigned a, b, c, d;
+  constexpr unsigned amx_bf16 = 1u << 22, amx_tile = 1u << 24, osxsave = 1u << 27;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & amx_bf16) || !(d & amx_tile)) return false;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & osxsave)) return false;
+  constexpr unsigned shapes_and_data = 3u << 17;
+  asm volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  return (a & shapes_and_data) == shapes_and_data;
+}
+
+/// Asks the system to let this process use tiles; it may be asked again. Granted, it holds for all
+/// threads, also those that run, and for children after fork(). It is refused while a thread has an
+/// alternate signal stack that is too small for tiles, as one of 8 KiB, by Linux before 5.16, and
+/// where system calls are filtered; afterwards, such a signal stack is refused.
+template <class = void>
+bool tiles_granted() {
+  constexpr long request_permission = 0x1023, tile_data = 18;  // of <asm/prctl.h>, and of XCR0
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+
+/// The instructions. Not the compilers' intrinsics: those of g++ 12 name neither the memory that a
+/// tile reads nor all of the shapes, and need a flag.
+struct amx_instructions {
+  static void configure(const tile_shapes& shapes) { asm volatile("ldtilecfg %0" : : "m"(shapes)); }
+  static void release() { asm volatile("tilerelease"); }
+
+  template <int Tile>
+  static void zero() {
+    asm volatile("tilezero %%tmm%c0" : : "i"(Tile));
+  }
+  template <int Tile>
+  static void load(const void* from, std::int64_t row_bytes) {
+    asm volatile("tileloadd (%0,%1,1), %%tmm%c2"
+                 :
+                 : "r"(from), "r"(row_bytes), "i"(Tile)
+                 : "memory");
+  }
+  template <int Tile>
+  static void store(void* to, std::int64_t row_bytes) {
+    asm volatile("tilestored %%tmm%c2, (%0,%1,1)"
+                 :
+                 : "r"(to), "r"(row_bytes), "i"(Tile)
+                 : "memory");
+  }
+  /// Adds to 16 x 16 floats the product of 16 rows of 32 bfloat16 and 16 rows of 16 pairs.
+  template <int Sum, int Left, int Right>
+  static void dot() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(Sum), "i"(Left), "i"(Right));
+  }
+};
+
+#endif
+
+}  // namespace xla::kernel::detail

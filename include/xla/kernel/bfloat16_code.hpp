@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+// A way with instructions that not every processor has stands in functions that say what they need,
+// and is taken where the processor has them. The compiled run time has it for all of x86-64;
+// headers alone only where the compiler may use AVX-512 in any case, since the intrinsics cost an
+// include half a second (Eigen has brought them there).
+#if defined(__x86_64__) && (defined(XLA_EXTERN_RUNTIME) || defined(__AVX512F__))
+#define XLA_HAS_DOT 1
+#define XLA_DOT_CODE [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]]
+#else
+#define XLA_HAS_DOT 0
+#endif
+#if XLA_HAS_DOT && defined(__linux__)
+#define XLA_HAS_AMX 1
+#else
+#define XLA_HAS_AMX 0
+#endif
+
+namespace xla::kernel::detail {
+
+/// Two neighbours along k, the lower one in the lower half: what `dot` and `amx` pack.
+using bfloat16_pair = std::uint32_t;
+
+}  // namespace xla::kernel::detail
