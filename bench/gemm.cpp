@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gemm <threads>: products against the peak of the multiply-adds, or against the bandwidth of the
-// memory, measured before and after each; rounded to bfloat16 against those of floats, in turn.
+// memory, measured before and after each; rounded to bfloat16, and of bfloat16 in memory, against
+// those of floats, in turn.
 
 #include <cstdlib>
 #include <vector>
@@ -110,11 +111,24 @@ void measure(const product& p, int threads, bool streaming) {
   print(p, streaming ? "bandwidth" : "peak", threads, rate, share);
 }
 
-/// Rounded to bfloat16, its share is how many times as fast as with floats it is.
+/// Elements of T that lie as a matrix of floats does.
+template <class T>
+struct converted {
+  explicit converted(const values& from) : data(from.begin(), from.end()) {}
+  xla::kernel::matrix_view<T> as(const operands::view& v) const {
+    return {data.data(), v.row_stride, v.col_stride};
+  }
+  std::vector<T, bench::aligned<T>> data;
+};
+
+/// Rounded to bfloat16 from elements of T, its share is how many times as fast as with floats it
+/// is.
+template <class T>
 void measure_rounded(const product& p, int threads) {
   operands x(p);
+  const converted<T> a(x.a), b(x.b);
   const auto rounded = [&] {
-    xla::kernel::gemm_bfloat16(p.m, p.n, p.k, x.left(), x.right(), x.c.data(), p.n);
+    xla::kernel::gemm_bfloat16(p.m, p.n, p.k, a.as(x.left()), b.as(x.right()), x.c.data(), p.n);
     bench::touch(x.c.data());
   };
   const auto plain = [&] {
@@ -133,8 +147,11 @@ void measure_rounded(const product& p, int threads) {
     rate.push_back(x.flops() / took * 1e-9);
     share.push_back(seconds(plain, m) / took);
   }
-  constexpr const char* names[] = {"float32, by fma", "float32, by dot", "float32, by amx"};
-  print(p, names[static_cast<int>(xla::kernel::bfloat16_products())], threads, rate, share);
+  constexpr const char* names[][2] = {{"float32, by fma", "float32, of bfloat16 by fma"},
+                                      {"float32, by dot", "float32, of bfloat16 by dot"},
+                                      {"float32, by amx", "float32, of bfloat16 by amx"}};
+  print(p, names[static_cast<int>(xla::kernel::bfloat16_products())][sizeof(T) == 2], threads, rate,
+        share);
 }
 
 }  // namespace
@@ -144,5 +161,7 @@ int main(int argc, char** argv) {
   xla::set_num_threads(threads);
   for (const product& p : products) measure(p, threads, false);
   for (const product& p : streams) measure(p, threads, true);
-  for (const product& p : products) measure_rounded(p, threads);
+  for (const product& p : products) measure_rounded<float>(p, threads);
+  for (const product& p : products) measure_rounded<xla::bfloat16>(p, threads);
+  for (const product& p : streams) measure_rounded<xla::bfloat16>(p, threads);
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate <compiled|traced|eager> <threads>: answers `run N` with the time of N tokens, one after
-// another with a cache of keys and values, and the sum of all tokens.
+// another with a cache of keys and values, and the sum of all tokens. generate formats <threads>:
+// float32 weights, as they are and in autocast, and weights of bfloat16, in turn.
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <string_view>
+#include <vector>
 
 #include "decoder_task.hpp"
 #include "measure.hpp"
@@ -14,22 +17,31 @@ namespace {
 
 // As in peers/decoder_task.py and peers/generate_torch.py.
 constexpr int prompt = 16, places = 256, warm = 2;
-constexpr xla::nn::DecoderConfig config = [] {
+constexpr xla::nn::DecoderConfig config_of(xla::dtype element) {
   xla::nn::DecoderConfig c = xla::nn::small_decoder;
   c.causal = true;
   c.rotary_theta = 10000;
+  c.element = element;
   return c;
-}();
+}
+constexpr xla::nn::DecoderConfig config = config_of(xla::dtype::float32);
 
 /// The most probable token after tokens (1, n), which come next in the cache.
 constexpr auto next_token = [](auto& model, auto& cache, auto& tokens) {
   return xla::argmax(xla::select(model(tokens, cache), 1, -1), -1, xla::keepdim);
 };
 
+template <xla::dtype Element = xla::dtype::float32>
 class writer {
  public:
   writer() : prompt_(bench::make_text(1, 1, prompt, config.vocabulary)[0].first) {
-    bench::set_decoder_weights(model_);
+    if constexpr (Element == xla::dtype::float32) {
+      bench::set_decoder_weights(model_);
+    } else {
+      xla::nn::Decoder<config> floats;
+      bench::set_decoder_weights(floats);
+      xla::load_state_dict(model_, xla::state_dict(floats));
+    }
   }
 
   /// After the prompt: `warm` tokens, then n timed ones.
@@ -51,24 +63,53 @@ class writer {
   }
 
  private:
-  xla::nn::Decoder<config> model_;
-  xla::nn::KeyValueCache<config, places> cache_;
+  xla::nn::Decoder<config_of(Element)> model_;
+  xla::nn::KeyValueCache<config_of(Element), places> cache_;
   xla::Tensor<std::int64_t, 2> prompt_;
 };
 
 template <class Step>
 int contend(std::string_view mode, Step&& step) {
-  writer w;
+  writer<> w;
   w.run(step, 3);
   return bench::serve(mode, [&](int n) { return w.run(step, n); });
+}
+
+/// Milliseconds of a token, and how many times as fast as float32 each format is.
+void compare_formats(int threads) {
+  constexpr int tokens = 32, rounds = 21;
+  writer<> floats;
+  writer<xla::dtype::bfloat16> halves;
+  auto plain = xla::compile(next_token, {.name = "next_token"});
+  auto rounded = xla::compile(xla::autocast(next_token), {.name = "next_token_autocast"});
+  const char* const names[] = {"float32", "float32, autocast", "bfloat16"};
+  std::vector<double> ms[3], speed[3];
+  for (int round = -1; round < rounds; ++round) {
+    const double ns[] = {floats.run(plain, tokens).ns, floats.run(rounded, tokens).ns,
+                         halves.run(plain, tokens).ns};
+    for (std::size_t i = 0; round >= 0 && i < 3; ++i) {
+      ms[i].push_back(ns[i] * 1e-6 / tokens);
+      speed[i].push_back(ns[0] / ns[i]);
+    }
+  }
+  for (std::size_t i = 0; i < 3; ++i)
+    bench::record{"generate_formats"}
+        .add("weights", names[i])
+        .add("threads", threads)
+        .add("ms", bench::spread_of(ms[i]))
+        .add("least_ms", *std::min_element(ms[i].begin(), ms[i].end()))
+        .add("speed", bench::spread_of(speed[i]))
+        .print();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "compiled";
-  xla::set_num_threads(argc > 2 ? std::atoi(argv[2]) : 1);
+  const int threads = argc > 2 ? std::atoi(argv[2]) : 1;
+  xla::set_num_threads(threads);
   xla::eager_mode(mode != "traced");
+  if (mode == "formats") return compare_formats(threads), 0;
   if (mode == "compiled") return contend(mode, xla::compile(next_token, {.name = "next_token"}));
   if (mode == "eager") return contend(mode, next_token);
   if (mode == "traced")
@@ -77,6 +118,6 @@ int main(int argc, char** argv) {
       xla::sync();
       return token;
     });
-  std::cerr << "generate: the mode is compiled, traced or eager\n";
+  std::cerr << "generate: the mode is compiled, traced, eager or formats\n";
   return 2;
 }

@@ -234,6 +234,8 @@ set(XLA_HEADERS
   xla/kernel/gemm_transpose.hpp
   xla/kernel/gemm_transposed.hpp
   xla/kernel/gemm_turn.hpp
+  xla/kernel/halves.hpp
+  xla/kernel/kept.hpp
   xla/kernel/lane.hpp
   xla/kernel/matrix_view.hpp
   xla/kernel/loops.hpp
@@ -249,6 +251,7 @@ set(XLA_HEADERS
   xla/kernel/op/image_sum.hpp
   xla/kernel/op/map.hpp
   xla/kernel/op/matmul.hpp
+  xla/kernel/op/matmul_kept.hpp
   xla/kernel/op/movement.hpp
   xla/kernel/op/own_shard.hpp
   xla/kernel/op/pooling.hpp

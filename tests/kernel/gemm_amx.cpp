@@ -227,8 +227,9 @@ TEST_CASE("tiles take denormals for 0; infinities and NaN stay") {
   const float small = std::ldexp(1.f, -130), large = 3e38f;
   const float a[] = {small, inf, nan, large, -inf, 1}, b[] = {std::ldexp(1.f, 20), 1, 0, large};
   const float near = bfloat16{large};
-  const float rows[6][4] = {{0, 0, 0, 0},        {inf, inf, nan, inf},    {nan, nan, nan, nan},
-                            {inf, near, 0, inf}, {-inf, -inf, nan, -inf}, {b[0], 1, 0, near}};
+  const float rows[6][4] = {{0, 0, 0, 0},         {inf, inf, nan, inf},
+                            {nan, nan, nan, nan}, {inf, near, 0, inf},
+                            {-inf, -inf, nan, -inf}, {b[0], 1, 0, near}};
   const std::vector<float> want(&rows[0][0], &rows[0][0] + 24);
   for (const bool by_hand : {true, false}) {
     std::vector<float> c(24);

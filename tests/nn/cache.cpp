@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
 #include "support/decoder.hpp"
 #include "xla/nn/generate.hpp"
+#include "xla/nn/state_dict.hpp"
+#include "xla/run/trace/autocast.hpp"
 
 namespace nn = xla::nn;
 using test::check_equal;
@@ -261,4 +265,77 @@ TEST_CASE("drawing is the same in every mode") {
                     xla::Scalar(0.9));
   test::check_modes(draw, test::numbers<float>({1, 3200}), xla::Scalar(0), xla::Scalar(3200),
                     xla::Scalar(0.5));
+}
+
+TEST_CASE("a decoder in bfloat16 reads what was trained in float and writes text, in every mode") {
+  const xla::eager_mode_guard guard;
+  static constexpr auto config = [] {
+    nn::DecoderConfig c = test::tiny_llama;
+    c.element = xla::dtype::bfloat16;
+    return c;
+  }();
+  auto trained = make_model<test::tiny_llama>();
+  nn::Decoder<config> model;
+  xla::load_state_dict(model, xla::state_dict(trained));
+  model.eval();
+  const auto tokens = test::text_batch(1, text, 0, 0);
+  const auto whole = trained(tokens).to_vector();
+  const auto close = [&](const xla::Tensor<xla::bfloat16, 3>& logits) {
+    test::check_equal(xla::cast<float>(logits), {1, text, 11}, whole, 0.12);
+  };
+  close(model(tokens));
+
+  nn::KeyValueCache<config, 20> cache;
+  CHECK(sizeof(*cache.layers[0].keys.data()) == 2);
+  auto compiled = xla::compile(append);
+  std::vector<xla::bfloat16> first;
+  for (int mode = 0; mode < 3; ++mode) {
+    xla::eager_mode(mode == 0);
+    cache.reset();
+    const auto logits = mode == 2 ? compiled(model, tokens, cache) : append(model, tokens, cache);
+    close(logits);
+    const auto bits = logits.to_vector();
+    if (mode == 0) first = bits;
+    CHECK(std::memcmp(bits.data(), first.data(), 2 * first.size()) == 0);
+  }
+  xla::eager_mode(true);
+  cache.reset();
+  auto prompt = test::text_batch(1, 3, 0, 0);
+  const auto greedy = generate(model, cache, prompt, 6, 0);
+  cache.reset();
+  CHECK(generate(model, cache, prompt, 6, {.temperature = 0, .top_k = 4}).to_vector() ==
+        greedy.to_vector());
+  nn::KeyValueCache<config, 20> own;
+  auto next = prompt;
+  for (const std::int64_t token : greedy.to_vector()) {
+    const auto logits = model.next_logits(next, own);
+    next = xla::argmax(logits, -1, xla::keepdim);
+    CHECK(next.item() == token);
+  }
+}
+
+TEST_CASE("a decoder writes text in autocast with weights that are rounded once") {
+  const xla::eager_mode_guard guard;
+  auto model = make_model<test::tiny_llama>();
+  nn::KeyValueCache<test::tiny_llama, 20> cache;
+  auto step = xla::compile(xla::autocast(nn::next_token<>), {.name = "next_token_autocast"});
+  xla::Scalar temperature = 0;
+  const auto prompt = test::text_batch(1, 3, 0, 0);
+  std::vector<std::int64_t> written, again;
+  for (auto* to : {&written, &again}) {
+    cache.reset();
+    auto next = prompt;
+    for (int i = 0; i < 6; ++i) {
+      next = step(model, cache, next, temperature);
+      to->push_back(next.item());
+    }
+  }
+  CHECK(written == again);
+  nn::KeyValueCache<test::tiny_llama, 20> own;
+  auto next = prompt;
+  for (const std::int64_t token : written) {
+    const auto logits = xla::autocast(model, [&] { return model.next_logits(next, own); });
+    next = xla::argmax(logits, -1, xla::keepdim);
+    CHECK(next.item() == token);
+  }
 }

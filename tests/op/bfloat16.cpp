@@ -3,6 +3,12 @@
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
+#include "xla/op/derived/activation.hpp"
+#include "xla/op/derived/attention.hpp"
+#include "xla/op/derived/einsum.hpp"
+#include "xla/op/derived/elementwise.hpp"
+#include "xla/op/derived/normalize.hpp"
+#include "xla/op/derived/rotary.hpp"
 #include "xla/op/derived/softmax.hpp"
 #include "xla/op/gather.hpp"
 #include "xla/op/print.hpp"
@@ -22,6 +28,18 @@ xla::Tensor<bfloat16, R> half(const xla::Tensor<T, R>& x) {
 template <int R>
 void check_half(const xla::Tensor<bfloat16, R>& got, const xla::Tensor<float, R>& want) {
   test::check_equal(cast<float>(got), cast<float>(half(want)));
+}
+/// Sums in float, rounded once: within half a unit of bfloat16 of the exact result.
+template <int R>
+void check_once_rounded(const xla::Tensor<bfloat16, R>& got, const xla::Tensor<double, R>& want) {
+  const auto g = got.to_vector();
+  const auto w = want.to_vector();
+  REQUIRE(g.size() == w.size());
+  int wrong = 0;
+  for (std::size_t i = 0; i < g.size(); ++i)
+    wrong += !(std::abs(static_cast<double>(static_cast<float>(g[i])) - w[i]) <=
+               std::abs(w[i]) / 256 + 1e-4);
+  CHECK(wrong == 0);
 }
 
 }  // namespace
@@ -97,4 +115,134 @@ TEST_CASE("bfloat16 is the same in every mode, and gradients flow through it") {
         return cast<float>(p.grad());
       },
       test::parameter(half(numbers<float>({5}))), half(numbers<float>({5}, 1)));
+}
+
+TEST_CASE("products read bfloat16 where it is, sum in float and round once") {
+  const xla::eager_mode_guard eager;
+  const auto check = [](const auto& x, const auto& y) {
+    check_once_rounded(matmul(x, y), matmul(cast<double>(x), cast<double>(y)));
+  };
+  check(half(numbers<float>({1, 300})), half(numbers<float>({300, 40}, 1)));
+  check(half(numbers<float>({3, 65})), transpose(half(numbers<float>({33, 65}, 1))));
+  check(half(numbers<float>({70, 130})), half(numbers<float>({130, 51}, 1)));
+  check(half(numbers<float>({9, 31})), half(numbers<float>({31}, 1)));
+  check(half(numbers<float>({2, 3, 5, 7})), half(numbers<float>({3, 7, 6}, 1)));
+  check(half(numbers<float>({4, 0})), half(numbers<float>({0, 3}, 1)));
+  const auto x = half(numbers<float>({2, 9, 31}));
+  const auto w = half(numbers<float>({12, 31}, 1));
+  const auto bias = half(numbers<float>({12}, 2));
+  check_once_rounded(linear(x, w), linear(cast<double>(x), cast<double>(w)));
+  check_half(linear(x, w, bias), cast<float>(linear(x, w)) + cast<float>(bias));
+  check_once_rounded(xla::einsum<"bij,kj->bki">(x, w),
+                     xla::einsum<"bij,kj->bki">(cast<double>(x), cast<double>(w)));
+
+  const auto casts = [] { return xla::counter_value("xla::cast").value_or(0); };
+  const auto products = [] { return xla::counter_value("xla::matmul::bfloat16").value_or(0); };
+  const auto a = half(numbers<float>({6, 8})), b = half(numbers<float>({8, 7}));
+  const auto casts_before = casts(), products_before = products();
+  matmul(a, b).to_vector();
+  CHECK(casts() == casts_before + 1);  // of the result
+  CHECK(products() == products_before + 1);
+  const test::on_engine in_double("interpreter:double");
+  auto times = xla::compile([](auto& l, auto& r) { return matmul(l, r); });
+  check_once_rounded(times(a, b), matmul(cast<double>(a), cast<double>(b)));
+}
+
+TEST_CASE("products of bfloat16 are the same in every mode, with gradients") {
+  const auto f = [](auto& w, auto& v, auto& x) {
+    const auto y = linear(x, w);
+    const auto z = matmul(transpose(y, 1, 2), y);
+    sum(cast<float>(xla::relu(z)) * 0.25f + sum(cast<float>(matmul(y, v)))).backward();
+    return std::tuple(y, z);
+  };
+  const auto w = half(numbers<float>({40, 33}));
+  const auto v = half(numbers<float>({40}, 3));
+  const auto x = half(numbers<float>({3, 9, 33}, 1));
+  test::check_modes(f, test::parameter(w), test::parameter(v), x);
+  // Beside those of the same products in double.
+  const xla::eager_mode_guard eager;
+  auto narrow = test::parameter(w);
+  auto slim = test::parameter(v);
+  auto wide = test::parameter(cast<double>(w));
+  auto broad = test::parameter(cast<double>(v));
+  const auto loss = [](auto& p, auto& q, const auto& in) {
+    const auto y = linear(in, p);
+    (sum(cast<double>(y * y)) * 0.5 + sum(cast<double>(matmul(y, q)))).backward();
+  };
+  loss(narrow, slim, x);
+  loss(wide, broad, cast<double>(x));
+  const auto close = [](const auto& got, const auto& want) {
+    const auto g = cast<double>(got).to_vector(), e = want.to_vector();
+    double apart = 0, size = 0;
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      apart = std::max(apart, std::abs(g[i] - e[i]));
+      size = std::max(size, std::abs(e[i]));
+    }
+    CHECK(size > 0);
+    CHECK(apart <= size / 64);
+  };
+  close(narrow.grad(), wide.grad());
+  close(slim.grad(), broad.grad());
+}
+
+TEST_CASE("what is composed of several ops is rounded once, and knows infinity") {
+  const xla::eager_mode_guard eager;
+  const auto x = half(numbers<float>({5, 24}) * 3.f);
+  const auto w = half(numbers<float>({24}, 1)), b = half(numbers<float>({24}, 2));
+  const auto fx = cast<float>(x);
+  const auto fw = cast<float>(w), fb = cast<float>(b);
+  check_half(layer_norm(x), layer_norm(fx));
+  check_half(layer_norm(x, w, b), layer_norm(fx, fw, fb));
+  check_half(layer_norm(x, w), layer_norm(fx, fw));
+  check_half(rms_norm(x, 1e-6), rms_norm(fx, 1e-6));
+  check_half(rms_norm(x, w), rms_norm(fx, fw, 1.0 / 128));
+  check_half(gelu(x), gelu(fx));
+  check_half(gelu(x, xla::approximate_tanh), gelu(fx, xla::approximate_tanh));
+  check_half(silu(x), silu(fx));
+  // Positions that bfloat16 has not.
+  const auto at = xla::arange<float>(5) + 1001.f;
+  check_half(rotary_embedding(x, at), rotary_embedding(fx, at));
+  const auto far = half(numbers<float>({300, 8}));
+  check_half(rotary_embedding(far), rotary_embedding(cast<float>(far)));
+
+  using limits = std::numeric_limits<bfloat16>;
+  CHECK(static_cast<float>(limits::infinity()) == std::numeric_limits<float>::infinity());
+  CHECK(limits::max().bits() == 0x7f7f);
+  CHECK(limits::lowest().bits() == 0xff7f);
+  CHECK(static_cast<float>(limits::epsilon()) == 1 / 128.f);
+  CHECK(limits::min().bits() == 0x80);
+  CHECK(limits::denorm_min().bits() == 1);
+  CHECK(std::isnan(static_cast<float>(limits::quiet_NaN())));
+  const auto odd = half(xla::tensor<float>({0.f, INFINITY, -INFINITY, NAN, 2.f}));
+  CHECK(xla::isinf(odd).to_vector() == std::vector<bool>{false, true, true, false, false});
+  CHECK(xla::isfinite(odd).to_vector() == std::vector<bool>{true, false, false, false, true});
+}
+
+TEST_CASE("attention of bfloat16 weighs in float, with every mask, in every mode") {
+  const auto q = half(numbers<float>({2, 4, 6, 8})), k = half(numbers<float>({2, 2, 6, 8}, 1));
+  const auto v = half(numbers<float>({2, 2, 6, 5}, 2));
+  const xla::eager_mode_guard eager;
+  const auto mask = half(xla::tril(xla::ones<float>({6, 6})));
+  const auto f = [](auto& a, auto& b, auto& c, auto& shown) {
+    return std::tuple(scaled_dot_product_attention(a, b, c),
+                      scaled_dot_product_attention(a, b, c, {.causal = true}),
+                      scaled_dot_product_attention(a, b, c, shown),
+                      scaled_dot_product_attention(a, b, c, shown > 0),
+                      scaled_dot_product_attention(a, b, c, xla::arange(6)),
+                      attention_weights(a, b, shown));
+  };
+  test::check_modes(f, q, k, v, mask);
+  const auto got = f(q, k, v, mask);
+  const auto fq = cast<float>(q), fk = cast<float>(k), fv = cast<float>(v);
+  const auto shown = cast<float>(mask);
+  const auto near = [](const auto& a, const auto& b) {
+    test::check_equal(cast<float>(a), b.sizes(), b.to_vector(), 0.02);
+  };
+  near(std::get<0>(got), scaled_dot_product_attention(fq, fk, fv));
+  const auto causal = scaled_dot_product_attention(fq, fk, fv, {.causal = true});
+  near(std::get<1>(got), causal);
+  near(std::get<2>(got), scaled_dot_product_attention(fq, fk, fv, shown));
+  near(std::get<3>(got), causal);
+  near(std::get<4>(got), causal);
+  near(std::get<5>(got), attention_weights(fq, fk, shown));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions' weights as kernels read them: kept between calls that only read them.
+// Weights as kernels read them, convolutions' and rounded ones: kept between calls that only read
+// them.
 #include <array>
 #include <thread>
 #include <vector>
@@ -282,4 +283,50 @@ TEST_CASE("Winograd's algorithm is forbidden to one compiled function") {
   }
   CHECK(seen);
   CHECK_THAT(p.to_json(), contains("\"way\":\"winograd"));
+}
+
+TEST_CASE(
+    "weights that few rows meet in autocast are kept rounded: half the bytes, the same bits") {
+  const xla::eager_mode_guard guard;
+  constexpr std::int64_t in = 97, out = 200;
+  nn::LinearNoBias layer{in, out};
+  auto x = numbers<float>({2, in}, 1), many = numbers<float>({5, in}, 2);
+  auto predict = xla::compile(xla::autocast(layer));
+  const auto want = [&](const auto& rows) { return xla::autocast(layer)(rows).to_vector(); };
+  CHECK(predict.memory_analysis(x).kept == 2 * in * out);
+  CHECK(predict.memory_analysis(many).kept == 0);
+  CHECK(predict(x).to_vector() == want(x));
+  const auto once = xla::memory_allocated();
+  for (int i = 0; i < 2; ++i) CHECK(predict(x).to_vector() == want(x));
+  CHECK(xla::memory_allocated() == once + 2 * in * out);
+  CHECK(predict(many).to_vector() == want(many));
+  CHECK_THAT(predict.graph(xla::Stage::planned, x), contains("keeps 38800 bytes"));
+
+  // They go with what they were made of.
+  layer.weight.copy_(layer.weight * 3);
+  for (int i = 0; i < 3; ++i) CHECK(predict(x).to_vector() == want(x));
+  // Read transposed, as one column, and where more than one product reads them.
+  auto pair = xla::compile(xla::autocast([](auto& l, auto& a, auto& column) {
+    return std::tuple(matmul(a, transpose(l.weight)), matmul(l.weight, column), l(a));
+  }));
+  auto column = numbers<float>({in}, 3);
+  const auto first = pair(layer, x, column);
+  for (int i = 0; i < 2; ++i) {
+    const auto again = pair(layer, x, column);
+    CHECK(std::get<0>(again).to_vector() == want(x));
+    CHECK(std::get<1>(again).to_vector() == std::get<1>(first).to_vector());
+    CHECK(std::get<2>(again).to_vector() == want(x));
+  }
+  // A step that writes them keeps nothing.
+  auto train = xla::compile(xla::autocast([](auto& l, auto& a, auto& optimizer) {
+    optimizer.zero_grad();
+    auto loss = xla::mean(l(a));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  }));
+  xla::optim::SGD optimizer{layer, {.lr = 0.1f}};
+  train(layer, x, optimizer);
+  CHECK(train.memory_analysis(layer, x, optimizer).kept == 0);
+  for (int i = 0; i < 3; ++i) CHECK(predict(x).to_vector() == want(x));
 }

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <memory>
 
 #include "xla/kernel/conv_choice.hpp"
-#include "xla/kernel/gemm_scratch.hpp"
+#include "xla/kernel/kept.hpp"
 #include "xla/tensor/buffer.hpp"
 
 namespace xla::kernel {
@@ -34,10 +33,9 @@ struct conv_form {
 };
 
 /// Packed weights that lie beside those that they were made of, as long as these are not written.
-class kept_weights final : public xla::detail::kept_form {
+class kept_weights final : public kept_elements {
  public:
-  explicit kept_weights(const conv_form& f) : kept_form(&kind_of_these), form_(f) {}
-  ~kept_weights() override { delete data_.load(std::memory_order_acquire); }
+  explicit kept_weights(const conv_form& f) : kept_elements(&kind_of_these), form_(f) {}
 
   /// Those of a form; nullptr where nobody has asked for them before.
   static kept_weights* find(const xla::detail::buffer& of, const conv_form& form) {
@@ -50,36 +48,9 @@ class kept_weights final : public xla::detail::kept_form {
     to.keep(*new kept_weights(form));
   }
 
-  /// What pack(to) makes, of so many elements. Of several threads that come at once each makes it,
-  /// and one's stays.
-  template <class T, class Pack>
-  const T* get(std::int64_t count, Pack pack) {
-    block* there = data_.load(std::memory_order_acquire);
-    if (there) return there->template elements<T>();
-    auto made = std::make_unique<block>(count * static_cast<std::int64_t>(sizeof(T)));
-    pack(made->template elements<T>());
-    if (!data_.compare_exchange_strong(there, made.get(), std::memory_order_acq_rel))
-      return there->template elements<T>();
-    return made.release()->template elements<T>();
-  }
-
  private:
-  struct block {
-    explicit block(std::int64_t size) : bytes(size) {
-      memory.get<char>(bytes);
-      xla::detail::memory_count::instance().add(bytes);
-    }
-    ~block() { xla::detail::memory_count::instance().remove(bytes); }
-    template <class T>
-    T* elements() {
-      return memory.get<T>(0);
-    }
-    detail::scratch memory;
-    std::int64_t bytes;
-  };
   static constexpr char kind_of_these = 0;
   conv_form form_;
-  std::atomic<block*> data_{nullptr};
 };
 
 template <class T>

@@ -80,5 +80,8 @@ void gemm_bfloat16(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<A
 }
 XLA_FLOAT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t, matrix_view<float>,
                                       matrix_view<float>, float*, std::int64_t, const epilogue*));
+XLA_FLOAT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t,
+                                      matrix_view<bfloat16>, matrix_view<bfloat16>, float*,
+                                      std::int64_t, const epilogue*));
 
 }  // namespace xla::kernel

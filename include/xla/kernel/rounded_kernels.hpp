@@ -3,6 +3,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/kernel/conv_bfloat16.hpp"
+#include "xla/kernel/op/matmul_kept.hpp"
 #include "xla/kernel/product_bfloat16.hpp"
 #include "xla/kernel/rounded.hpp"
 
@@ -20,6 +21,7 @@ template <class In>
 void use_rounded_gemm() {
   the_rounded_gemm.store(&gemm_bfloat16<later<In, float>, later<In, float>>,
                          std::memory_order_relaxed);
+  the_kept_product.store(&detail::multiply_kept<later<In, float>>, std::memory_order_relaxed);
 }
 XLA_INSTANCE(void use_rounded_gemm<void>());
 

@@ -70,8 +70,9 @@ struct Attention {
   template <class T>
   static constexpr Tensor<T, 4> turn(const Tensor<T, 4>& x,
                                      const Tensor<std::int64_t, 1>& positions) {
+    using number = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
     if constexpr (RotaryTheta > 0)
-      return rotary_embedding(x, cast<T>(positions), RotaryTheta, Scaling);
+      return rotary_embedding(x, cast<number>(positions), RotaryTheta, Scaling);
     else return x;
   }
   /// The heads' results (batch, heads, sequence, head size) as one, projected.

@@ -43,7 +43,7 @@ struct DecoderConfig {
   double norm_eps = 0;  ///< 0: 1e-6 of rms, 1e-5 of layer
   DecoderActivation activation = DecoderActivation::swiglu;
   DecoderInit init = DecoderInit::pytorch;
-  dtype element = dtype::float32;  ///< of weights and logits: float32 or float64
+  dtype element = dtype::float32;  ///< of weights and logits: float32, float64 or bfloat16
 
   /// What norms add to a variance or mean square.
   constexpr double epsilon() const {
@@ -89,9 +89,9 @@ namespace detail {
 /// The types of a decoder's parts; Identity stands for one that is not there.
 template <DecoderConfig C>
 struct decoder_parts {
-  static_assert(C.element == dtype::float32 || C.element == dtype::float64,
-                "xla::nn::Decoder: its elements are float32 or float64");
-  using value_type = std::conditional_t<C.element == dtype::float64, double, float>;
+  using value_type = cpp_type<C.element>;
+  static_assert(fraction<value_type>,
+                "xla::nn::Decoder: its elements are float32, float64 or bfloat16");
   using stream = Tensor<value_type, 3>;
   static constexpr bool is_rms = C.norm == DecoderNorm::rms;
   static constexpr double eps = C.epsilon();
@@ -224,8 +224,10 @@ struct Decoder {
       else if (name.ends_with("norm.weight")) init::ones_(p);
       else {
         const bool added = name.ends_with("o_proj.weight") || name.ends_with("down_proj.weight");
-        constexpr auto spread = static_cast<value_type>(0.02);
-        init::normal_(p, 0, added ? spread / std::sqrt(value_type{2} * C.layers) : spread);
+        using number = std::conditional_t<std::is_same_v<value_type, double>, double, float>;
+        constexpr auto spread = static_cast<number>(0.02);
+        init::normal_(p, value_type(0),
+                      value_type(added ? spread / std::sqrt(number{2} * C.layers) : spread));
       }
     });
   }

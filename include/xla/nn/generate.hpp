@@ -15,6 +15,13 @@ namespace xla::nn {
 
 namespace detail {
 
+/// What tokens are drawn from: bfloat16 is too coarse to add noise to.
+template <class T>
+constexpr auto drawn_from(const Tensor<T, 2>& logits) {
+  if constexpr (std::is_same_v<T, bfloat16>) return cast<float>(logits);
+  else return logits;
+}
+
 /// logits / temperature with Gumbel noise, times temperature: which is largest is drawn with the
 /// probabilities softmax(logits / temperature). Maddison et al. (2014).
 template <class T>
@@ -42,9 +49,10 @@ constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scala
                                          std::int64_t top_k = 0) {
   if (top_k < 0 || (temperature.known() && !(temperature.value() >= 0)))
     refuse_now(logits, "nn::sample: temperature and top_k are at least 0");
-  if (top_k == 0) return argmax(detail::with_noise(logits, temperature), -1, keepdim);
-  const auto least = narrow(topk(logits, top_k).first, 1, top_k - 1, 1);
-  return detail::sample_from(logits, least, temperature);
+  const auto in = detail::drawn_from(logits);
+  if (top_k == 0) return argmax(detail::with_noise(in, temperature), -1, keepdim);
+  const auto least = narrow(topk(in, top_k).first, 1, top_k - 1, 1);
+  return detail::sample_from(in, least, temperature);
 }
 /// The same with a top_k that is an input of a compiled function: at least 1.
 template <class T>
@@ -52,8 +60,9 @@ constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scala
                                          const Scalar& top_k) {
   const auto& at = dependent<T>(top_k);
   const auto last = unsqueeze(cast<std::int64_t>(at.template as<double>()) - 1, 0);
-  const auto least = index_select(sort(logits, -1, true).first, 1, last);
-  return detail::sample_from(logits, least, temperature);
+  const auto in = detail::drawn_from(logits);
+  const auto least = index_select(sort(in, -1, true).first, 1, last);
+  return detail::sample_from(in, least, temperature);
 }
 
 /// The same where of what top_k leaves (0: everything) only the most probable can be drawn, as many
@@ -67,19 +76,20 @@ constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scala
     refuse_now(logits, "nn::sample: temperature and top_k are at least 0");
   if (top_p.known() && !(top_p.value() >= 0 && top_p.value() <= 1))
     refuse_now(logits, "nn::sample: top_p is from 0 to 1");
-  constexpr T least_step = std::numeric_limits<T>::min();
-  const auto& in = dependent<T>(logits);
-  const auto k = top_k.as<T>(), p = top_p.as<T>();
+  const auto in = detail::drawn_from(logits);
+  using N = typename decltype(in)::value_type;
+  constexpr N least_step = std::numeric_limits<N>::min();
+  const auto k = top_k.as<N>(), p = top_p.as<N>();
   const auto sorted = sort(in, -1, true).first;
-  const auto place = unsqueeze(arange<T>(in.size(1)), 0);
+  const auto place = unsqueeze(arange<N>(in.size(1)), 0);
   const auto offered = (place < k) || (k == 0);
-  const auto below = (sorted - narrow(sorted, 1, 0, 1)) / maximum(temperature.as<T>(), least_step);
-  const auto share = softmax(where(offered, below, -std::numeric_limits<T>::infinity()), -1);
+  const auto below = (sorted - narrow(sorted, 1, 0, 1)) / maximum(temperature.as<N>(), least_step);
+  const auto share = softmax(where(offered, below, -std::numeric_limits<N>::infinity()), -1);
   // The first one always; sums that round to more than 1 leave nothing out where p is 1.
-  const auto most = where(p >= 1, T{2}, maximum(p, least_step));
+  const auto most = where(p >= 1, N{2}, maximum(p, least_step));
   const auto kept = offered && (cumsum(share, 1) - share < most);
-  const auto least = min(where(kept, sorted, std::numeric_limits<T>::infinity()), {1}, keepdim);
-  return detail::sample_from(logits, least, temperature);
+  const auto least = min(where(kept, sorted, std::numeric_limits<N>::infinity()), {1}, keepdim);
+  return detail::sample_from(in, least, temperature);
 }
 
 /// The token after the last of tokens (batch, n), as (batch, 1), which come next in a cache. To be

@@ -15,12 +15,13 @@ constexpr any_tensor<T> gradient_product(const any_tensor<T>& a, const any_tenso
 namespace xla::op {
 
 /// Matrix products over the last two axes; earlier axes broadcast. Either operand may be read
-/// transposed, and both rounded first.
+/// transposed, and both rounded first. Sums of products of bfloat16 are floats.
 struct matmul {
   static constexpr auto name = "matmul";
-  static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
   static constexpr int takes_axes = 2;
+  static constexpr int prepares = 1;
+  static constexpr bool has_ways = true;
   struct attributes {
     bool transpose_a = false;
     bool transpose_b = false;
@@ -57,7 +58,8 @@ struct matmul {
   }
   static constexpr void gradient(auto& g) {
     const auto [ta, tb, p] = g.attributes();
-    const auto a = g.in(0), b = g.in(1), d = g.grad();
+    const auto a = g.in(0), b = g.in(1);
+    const auto d = detail::narrowed<typename decltype(a)::value_type>(g.grad());
     if (g.wants(0))
       g.to(0, ta ? detail::gradient_product(b, d, tb, true, p)
                  : detail::gradient_product(d, b, false, !tb, p));
@@ -74,17 +76,27 @@ XLA_OP(xla::op::matmul, fractions);
 namespace xla {
 namespace detail {
 
+/// In the type that sums are made in.
+template <int R, class T, int A, int B>
+constexpr Tensor<computed<T>, R> wide_product(const Tensor<T, A>& a, const Tensor<T, B>& b,
+                                              bool transpose_a, bool transpose_b,
+                                              caller who = nobody) {
+  const precision p =
+      std::is_same_v<T, bfloat16> ? precision::bfloat16 : product_precision<T>(a, b);
+  return apply_at<op::matmul, computed<T>, T, R>(
+      who, with<op::matmul>({transpose_a, transpose_b, p}), a, b);
+}
 template <int R, class T, int A, int B>
 constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, bool transpose_a,
                                bool transpose_b, caller who = nobody) {
-  const precision p = product_precision<T>(a, b);
-  return apply_at<op::matmul, T, T, R>(who, with<op::matmul>({transpose_a, transpose_b, p}), a, b);
+  return narrowed<T>(wide_product<R>(a, b, transpose_a, transpose_b, who));
 }
 /// The same in a gradient rule, where precision is that of the product that it belongs to.
 template <class T>
 constexpr any_tensor<T> gradient_product(const any_tensor<T>& a, const any_tensor<T>& b, bool ta,
                                          bool tb, precision p) {
-  return apply<op::matmul, T, T, dynamic_rank>(with<op::matmul>({ta, tb, p}), a, b);
+  return narrowed<T>(
+      apply<op::matmul, computed<T>, T, dynamic_rank>(with<op::matmul>({ta, tb, p}), a, b));
 }
 
 /// (…, k) times a matrix: all leading axes as rows of one product.

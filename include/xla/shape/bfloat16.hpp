@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace xla {
@@ -33,3 +34,20 @@ class bfloat16 {
 };
 
 }  // namespace xla
+
+template <>
+struct std::numeric_limits<xla::bfloat16> : std::numeric_limits<float> {
+  static constexpr int digits = 8, digits10 = 2, max_digits10 = 4;
+  static constexpr xla::bfloat16 min() { return xla::bfloat16(0x1p-126f); }
+  static constexpr xla::bfloat16 max() { return xla::bfloat16(0x1.fep127f); }
+  static constexpr xla::bfloat16 lowest() { return xla::bfloat16(-0x1.fep127f); }
+  static constexpr xla::bfloat16 epsilon() { return xla::bfloat16(0x1p-7f); }
+  static constexpr xla::bfloat16 round_error() { return xla::bfloat16(0.5f); }
+  static constexpr xla::bfloat16 infinity() { return xla::bfloat16(limits::infinity()); }
+  static constexpr xla::bfloat16 quiet_NaN() { return xla::bfloat16(limits::quiet_NaN()); }
+  static constexpr xla::bfloat16 signaling_NaN() { return quiet_NaN(); }
+  static constexpr xla::bfloat16 denorm_min() { return xla::bfloat16(0x1p-133f); }
+
+ private:
+  using limits = std::numeric_limits<float>;
+};

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "xla/base/instance.hpp"
+#include "xla/kernel/halves.hpp"
 #include "xla/kernel/loops.hpp"
 #include "xla/kernel/map.hpp"
 #include "xla/op/cast.hpp"
@@ -87,6 +88,10 @@ struct kernel_of<op::cast, To, From> {
     const From* in = static_cast<const From*>(call.pointers[0]);
     To* out = static_cast<To*>(call.pointers[1]);
     const std::int64_t step = call.steps[0];
+    if constexpr (std::is_same_v<From, float> && std::is_same_v<To, bfloat16>)
+      if (step == 1) return kernel::detail::round_all(in, out, call.n);
+    if constexpr (std::is_same_v<From, bfloat16> && std::is_same_v<To, float>)
+      if (step == 1) return kernel::detail::widen_all(in, out, call.n);
     for (std::int64_t i = 0; i < call.n; ++i) out[i] = convert_element<To>(in[i * step]);
   }
   static void run(const kernel_call& call) {

@@ -6,6 +6,7 @@
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/loops.hpp"
 #include "xla/kernel/product.hpp"
+#include "xla/kernel/product_bfloat16.hpp"
 #include "xla/kernel/rounded.hpp"
 #include "xla/op/matmul.hpp"
 
@@ -24,9 +25,12 @@ struct kernel_of<op::matmul, Out, T> {
     kernel::broadcast_strides(batch_a, batch, step_a);
     kernel::broadcast_strides(batch_b, batch, step_b);
     const std::int64_t products = count(batch);
-    auto* gemm = &kernel::gemm<T>;
+    auto* gemm = gemm_of();
     if constexpr (std::is_same_v<T, float>)
-      if (rounding == precision::bfloat16) gemm = kernel::the_rounded_gemm;
+      if (rounding == precision::bfloat16) {
+        if (call.keeper && kernel::the_kept_product.load()(call, nullptr)) return;
+        gemm = kernel::the_rounded_gemm;
+      }
     const auto one = [&](std::int64_t p) {
       std::int64_t at_a = 0, at_b = 0, rest = p;
       for (int i = batch.rank - 1; i >= 0; --i) {
@@ -36,7 +40,7 @@ struct kernel_of<op::matmul, Out, T> {
       }
       const T* pa = static_cast<const T*>(call.in[0]) + at_a * m * k;
       const T* pb = static_cast<const T*>(call.in[1]) + at_b * k * n;
-      T* pc = static_cast<T*>(call.out) + p * m * n;
+      Out* pc = static_cast<Out*>(call.out) + p * m * n;
       gemm(m, n, k, {pa, ta ? 1 : k, ta ? m : 1}, {pb, tb ? 1 : n, tb ? k : 1}, pc, n, nullptr);
     };
     // Many products are shared among the threads whole, a few are shared each.
@@ -49,6 +53,16 @@ struct kernel_of<op::matmul, Out, T> {
       for (std::int64_t p = i * chunk; p < std::min(products, (i + 1) * chunk); ++p) one(p);
     };
     kernel::parallel_for(chunks, some);
+  }
+  static void choose(const kernel_call& of, kernel_choice& out) {
+    if constexpr (std::is_same_v<T, float>)
+      if (const auto kept = kernel::the_kept_product.load()) kept(of, &out);
+  }
+
+ private:
+  static constexpr auto gemm_of() {
+    if constexpr (std::is_same_v<T, bfloat16>) return &kernel::gemm_bfloat16<T, T>;
+    else return &kernel::gemm<T>;
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <numbers>
 
+#include "xla/op/cast.hpp"
 #include "xla/op/clip.hpp"
 #include "xla/op/erf.hpp"
 #include "xla/op/hardtanh.hpp"
@@ -14,7 +15,8 @@ namespace xla {
 /// Hendrycks and Gimpel (2016). Within 6 ulp until ndtr is below the normal numbers.
 template <class T, int R>
 constexpr Tensor<T, R> gelu(const Tensor<T, R>& x) {
-  return x * ndtr(x);
+  const auto w = detail::widened(x);
+  return detail::narrowed<T>(w * ndtr(w));
 }
 
 /// Says that gelu is approximated by tanh: gelu(x, xla::approximate_tanh).
@@ -26,15 +28,17 @@ inline constexpr approximate_tanh_t approximate_tanh{};
 template <class T, int R>
 constexpr Tensor<T, R> gelu(const Tensor<T, R>& x, approximate_tanh_t) {
   // Beyond ±32 the sigmoid is 0 or 1; without the bound x^2 would overflow in the gradient.
-  const auto z = clamp(x, -32, 32);
+  const auto w = detail::widened(x);
+  const auto z = clamp(w, -32, 32);
   constexpr double c = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-  return x * sigmoid(z * (z * z * (c * 0.044715) + c));
+  return detail::narrowed<T>(w * sigmoid(z * (z * z * (c * 0.044715) + c)));
 }
 
 /// x sigmoid(x) of each element. Within 4 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> silu(const Tensor<T, R>& x) {
-  return x * sigmoid(x);
+  const auto w = detail::widened(x);
+  return detail::narrowed<T>(w * sigmoid(w));
 }
 
 /// x where it is above 0, elsewhere x times the slope.

@@ -32,21 +32,21 @@ constexpr bool heads_fit(const Tensor<T, 4>& q, const Tensor<T, 4>& k, caller wh
   return false;
 }
 
-/// Weights (batch, kv_heads, group, queries, keys) that a function makes of scaled scores. The
-/// queries of a group are rows of one product: keys and values are read where they are. Undefined
-/// where the heads are refused.
+/// Weights (batch, kv_heads, group, queries, keys) that a function makes of scaled scores, neither
+/// of which is rounded. The queries of a group are rows of one product: keys and values are read
+/// where they are. Undefined where the heads are refused.
 template <class T, class Weigh>
-constexpr Tensor<T, 5> weights_of(const Tensor<T, 4>& q, const Tensor<T, 4>& k, caller who,
-                                  Weigh weigh) {
+constexpr Tensor<computed<T>, 5> weights_of(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
+                                            caller who, Weigh weigh) {
   if (!heads_fit(q, k, who)) return {};
   const Size batch = q.size(0), queries = q.size(2), width = q.size(3);
   const Size kv_heads = k.size(1), keys = k.size(2), group = q.size(1) / kv_heads;
   // In the graph before the scores, so that the layers of a model multiply in the same order and
   // share a kernel.
-  const Tensor<T, 0> scale = score_scale<T>(width, q.table());
+  const auto scale = score_scale<computed<T>>(width, q.table());
   const auto rows = reshape(q, {batch, kv_heads, group * queries, width}, who);
   const auto scores =
-      reshape(product<4>(rows, k, false, true, who), {batch, kv_heads, group, queries, keys});
+      reshape(wide_product<4>(rows, k, false, true, who), {batch, kv_heads, group, queries, keys});
   return weigh(scores * scale);
 }
 
@@ -54,10 +54,10 @@ constexpr Tensor<T, 5> weights_of(const Tensor<T, 4>& q, const Tensor<T, 4>& k, 
 template <class T, class Weigh>
 constexpr Tensor<T, 4> attend(const Tensor<T, 4>& q, const Tensor<T, 4>& k, const Tensor<T, 4>& v,
                               caller who, Weigh weigh) {
-  const Tensor<T, 5> w = weights_of(q, k, who, weigh);
+  const auto w = weights_of(q, k, who, weigh);
   if (!w.defined()) return q;
   const Size batch = q.size(0), kv_heads = k.size(1), queries = q.size(2), keys = k.size(2);
-  const auto rows = reshape(w, {batch, kv_heads, w.size(2) * queries, keys});
+  const auto rows = reshape(narrowed<T>(w), {batch, kv_heads, w.size(2) * queries, keys});
   return reshape(matmul(rows, v, who), {batch, q.size(1), queries, v.size(3)});
 }
 
@@ -127,9 +127,9 @@ struct weigh_masked {
 template <class T, class Weigh>
 constexpr Tensor<T, 4> all_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k, caller who,
                                    Weigh weigh) {
-  const Tensor<T, 5> w = weights_of(q, k, who, weigh);
+  const auto w = weights_of(q, k, who, weigh);
   if (!w.defined()) return q;
-  return reshape(w, {q.size(0), q.size(1), q.size(2), k.size(2)});
+  return reshape(narrowed<T>(w), {q.size(0), q.size(1), q.size(2), k.size(2)});
 }
 
 /// Whether attention is composed of other ops: of products that round their operands, or where
@@ -155,7 +155,7 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
     if (!detail::attends_composed(q, k, options))
       return detail::heads_fit(q, k, who) ? detail::attend_at_once(q, k, v, options.causal, who)
                                           : q;
-  return detail::attend(q, k, v, who, detail::weigh_all<T>{options});
+  return detail::attend(q, k, v, who, detail::weigh_all<detail::computed<T>>{options});
 }
 
 /// The same with a mask (queries, keys) or (batch, heads, queries, keys), also with sizes 1. Of
@@ -178,7 +178,8 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
         return detail::attend_at_once(q, k, v, options.causal, who,
                                       reshape(mask, {1, 1, mask.size(0), mask.size(1)}));
     }
-  return detail::attend(q, k, v, who, detail::weigh_masked<T, B, M>{mask, options, who});
+  using weigh = detail::weigh_masked<detail::computed<T>, detail::computed<B>, M>;
+  return detail::attend(q, k, v, who, weigh{detail::widened(mask), options, who});
 }
 
 /// The same where query i, which stands at positions[i] of the text, sees the keys 0 …
@@ -189,8 +190,9 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
                                                     const Tensor<T, 4>& v,
                                                     const Tensor<std::int64_t, 1>& positions,
                                                     caller who = here()) {
-  return detail::attend(q, k, v, who, [&](const Tensor<T, 5>& scores) -> Tensor<T, 5> {
-    return detail::causal_softmax(scores, detail::causal_mask(cast<T>(positions), scores.size(4)));
+  using C = detail::computed<T>;
+  return detail::attend(q, k, v, who, [&](const Tensor<C, 5>& scores) -> Tensor<C, 5> {
+    return detail::causal_softmax(scores, detail::causal_mask(cast<C>(positions), scores.size(4)));
   });
 }
 
@@ -199,14 +201,16 @@ template <class T>
 constexpr Tensor<T, 4> attention_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                          const AttentionOptions& options = {},
                                          caller who = here()) {
-  return detail::all_weights(q, k, who, detail::weigh_all<T>{options});
+  return detail::all_weights(q, k, who, detail::weigh_all<detail::computed<T>>{options});
 }
 template <class T, class B, int M>
 constexpr Tensor<T, 4> attention_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                          const Tensor<B, M>& mask,
                                          const AttentionOptions& options = {},
                                          caller who = here()) {
-  return detail::all_weights(q, k, who, detail::weigh_masked<T, B, M>{mask, options, who});
+  detail::check_mask_type<B, T>();
+  using weigh = detail::weigh_masked<detail::computed<T>, detail::computed<B>, M>;
+  return detail::all_weights(q, k, who, weigh{detail::widened(mask), options, who});
 }
 
 }  // namespace xla

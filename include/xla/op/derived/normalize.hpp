@@ -56,17 +56,38 @@ constexpr void check_features(const Tensor<T, R>& x, const Tensor<T, 1>& p, cons
     scope.fail(text("the last axis of ") << s << " and the parameters " << f << " differ");
 }
 
+/// One over the root of a variance or mean square, to which eps is added.
+template <class C, int R, class T>
+constexpr Tensor<C, R> norm_scale(const Tensor<C, R>& square, const number<T>& eps) {
+  return rsqrt(apply<op::add, C, C, R>(plain, square, eps.operand()));
+}
+/// layer_norm() that is not rounded.
+template <class T, int R>
+constexpr Tensor<computed<T>, R> wide_layer_norm(const Tensor<T, R>& x, const number<T>& eps) {
+  check_eps(x, eps);
+  static_assert(R >= 1, "xla::layer_norm: needs at least one axis");
+  using C = computed<T>;
+  const auto w = widened(x);
+  const auto m = mean(w, {-1}, keepdim);
+  const auto square = map_binary<op::squared_deviation, C>(w, m);
+  const auto scale = norm_scale(mean(square, {-1}, keepdim), eps);
+  return apply<op::standardize, C, C, R>(plain, w, m, scale);
+}
+/// rms_norm() that is not rounded.
+template <class T, int R>
+constexpr Tensor<computed<T>, R> wide_rms_norm(const Tensor<T, R>& x, const number<T>& eps) {
+  check_eps(x, eps);
+  static_assert(R >= 1, "xla::rms_norm: needs at least one axis");
+  const auto w = widened(x);
+  return w * norm_scale(mean(w * w, {-1}, keepdim), eps);
+}
+
 }  // namespace detail
 
 /// x less its mean, over its standard deviation, along the last axis. Ba, Kiros, Hinton (2016).
 template <class T, int R>
 constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, detail::number_of<T> eps = 1e-5) {
-  detail::check_eps(x, eps);
-  static_assert(R >= 1, "xla::layer_norm: needs at least one axis");
-  const auto m = mean(x, {-1}, keepdim);
-  const auto square = detail::map_binary<op::squared_deviation, T>(x, m);
-  const auto scale = rsqrt(mean(square, {-1}, keepdim) + eps);
-  return detail::apply<op::standardize, T, T, R>(detail::plain, x, m, scale);
+  return detail::narrowed<T>(detail::wide_layer_norm(x, eps));
 }
 /// The same times weight, plus bias: one element each per element of the last axis. Another number
 /// of them is a shape_error.
@@ -76,7 +97,8 @@ constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, const Tensor<T, 1>& wei
                                   caller who = here()) {
   detail::check_features(x, weight, {"layer_norm", who});
   detail::check_features(x, bias, {"layer_norm", who});
-  return layer_norm(x, eps) * weight + bias;
+  return detail::narrowed<T>(detail::wide_layer_norm(x, eps) * detail::widened(weight) +
+                             detail::widened(bias));
 }
 
 /// The same without a bias.
@@ -84,16 +106,14 @@ template <class T, int R>
 constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
                                   detail::number_of<T> eps = 1e-5, caller who = here()) {
   detail::check_features(x, weight, {"layer_norm", who});
-  return layer_norm(x, eps) * weight;
+  return detail::narrowed<T>(detail::wide_layer_norm(x, eps) * detail::widened(weight));
 }
 
 /// x over the root of its mean square along the last axis. Zhang and Sennrich (2019).
 template <class T, int R>
 constexpr Tensor<T, R> rms_norm(const Tensor<T, R>& x,
                                 detail::number_of<T> eps = std::numeric_limits<T>::epsilon()) {
-  detail::check_eps(x, eps);
-  static_assert(R >= 1, "xla::rms_norm: needs at least one axis");
-  return x * rsqrt(mean(x * x, {-1}, keepdim) + eps);
+  return detail::narrowed<T>(detail::wide_rms_norm(x, eps));
 }
 /// The same times weight: one element per element of the last axis. Another number of them is a
 /// shape_error.
@@ -102,7 +122,7 @@ constexpr Tensor<T, R> rms_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weigh
                                 detail::number_of<T> eps = std::numeric_limits<T>::epsilon(),
                                 caller who = here()) {
   detail::check_features(x, weight, {"rms_norm", who});
-  return rms_norm(x, eps) * weight;
+  return detail::narrowed<T>(detail::wide_rms_norm(x, eps) * detail::widened(weight));
 }
 
 }  // namespace xla

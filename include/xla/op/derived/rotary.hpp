@@ -3,6 +3,7 @@
 
 #include <numbers>
 
+#include "xla/op/cast.hpp"
 #include "xla/op/clip.hpp"
 #include "xla/op/exponential.hpp"
 #include "xla/op/slice.hpp"
@@ -29,10 +30,10 @@ struct RotaryScaling {
 namespace detail {
 /// By what each pair of a width turns from one position to the next: (width / 2).
 template <class T>
-constexpr Tensor<T, 1> rotary_frequencies(Size width, number_of<T> theta,
+constexpr Tensor<T, 1> rotary_frequencies(Size width, const Tensor<T, 0>& theta,
                                           const RotaryScaling& scaling, auto* table) {
   const Tensor<T, 1> exponent = arange<T>(width / 2) * (-2) / width;
-  const Tensor<T, 1> all = exp(exponent * log(theta.tensor()));
+  const Tensor<T, 1> all = exp(exponent * log(theta));
   if (scaling.factor == 1) return all;
   const double first = scaling.low_freq_factor, range = scaling.high_freq_factor - first;
   const double turns = scaling.original_max_position_embeddings / (2 * std::numbers::pi);
@@ -45,9 +46,11 @@ constexpr Tensor<T, 1> rotary_frequencies(Size width, number_of<T> theta,
 /// Turns the pairs (i, i + width / 2) of x (…, sequence, width) by position × theta^(-2i / width),
 /// so that products of two rows depend on the distance of their positions only; one position per
 /// row of the sequence. Su et al. (2021), with the halves as in Llama. An odd width, or another
-/// number of positions, is a shape_error. A RotaryScaling slows some of the pairs.
+/// number of positions, is a shape_error. A RotaryScaling slows some of the pairs. Beside x of
+/// bfloat16 positions are float.
 template <class T, int R>
-constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, const Tensor<T, 1>& positions,
+constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x,
+                                        const Tensor<detail::computed<T>, 1>& positions,
                                         detail::number_of<T> theta, const RotaryScaling& scaling,
                                         caller who = here()) {
   static_assert(R >= 2, "xla::rotary_embedding: needs (…, sequence, width)");
@@ -69,21 +72,23 @@ constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, const Tensor<T, 1
     scope.fail(detail::text("") << count << " positions for a sequence of " << n);
     return x;
   }
-  const auto angle =
-      unsqueeze(positions, 1) * detail::rotary_frequencies<T>(width, theta, scaling, x.table());
+  using C = detail::computed<T>;
+  const auto angle = unsqueeze(positions, 1) *
+                     detail::rotary_frequencies<C>(width, theta.operand(), scaling, x.table());
   const auto c = unsqueeze(cos(angle), 1), s = unsqueeze(sin(angle), 1);
   // Both halves in one pass: each times cos, and the other one times sin, minus it for the first.
-  const auto sign = unsqueeze(arange<T>(2) * 2 - 1, 1);
+  const auto sign = unsqueeze(arange<C>(2) * 2 - 1, 1);
   detail::shape halves = from;
   halves[R - 1] = 2;
   halves.push(half.extent());
-  const auto both = detail::with_shape<op::reshape, R + 1>(x, halves);
-  const auto turned = detail::map_binary<op::mul, T>(both, c, who) + flip(both, {-2}) * (s * sign);
-  return detail::with_shape<op::reshape, R>(turned, from);
+  const auto both = detail::with_shape<op::reshape, R + 1>(detail::widened(x), halves);
+  const auto turned = detail::map_binary<op::mul, C>(both, c, who) + flip(both, {-2}) * (s * sign);
+  return detail::narrowed<T>(detail::with_shape<op::reshape, R>(turned, from));
 }
 
 template <class T, int R>
-constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, const Tensor<T, 1>& positions,
+constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x,
+                                        const Tensor<detail::computed<T>, 1>& positions,
                                         detail::number_of<T> theta = 10000, caller who = here()) {
   return rotary_embedding(x, positions, theta, RotaryScaling{}, who);
 }
@@ -92,12 +97,12 @@ constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, const Tensor<T, 1
 template <class T, int R>
 constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, detail::number_of<T> theta = 10000,
                                         caller who = here()) {
-  return rotary_embedding(x, arange<T>(x.size(-2)), theta, who);
+  return rotary_embedding(x, arange<detail::computed<T>>(x.size(-2)), theta, who);
 }
 template <class T, int R>
 constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, detail::number_of<T> theta,
                                         const RotaryScaling& scaling, caller who = here()) {
-  return rotary_embedding(x, arange<T>(x.size(-2)), theta, scaling, who);
+  return rotary_embedding(x, arange<detail::computed<T>>(x.size(-2)), theta, scaling, who);
 }
 
 }  // namespace xla

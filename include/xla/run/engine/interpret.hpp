@@ -130,11 +130,16 @@ class basic_interpretation {
     list<ref<buffer>> wide;
     for (int k = 0; k < s.inputs; ++k) {
       const int v = input(s, k);
-      if (p_.source.values[v].type != dtype::float32) continue;
-      auto* const to = static_cast<double*>(wide.emplace_back(make(2 * p_.bytes(v)))->memory);
-      const auto* const from = static_cast<const float*>(in[k]);
-      for (std::int64_t i = 0; i < count(p_.shapes[v]); ++i)
-        to[i] = rounds ? float{bfloat16{from[i]}} : from[i];
+      const dtype type = p_.source.values[v].type;
+      if (type != dtype::float32 && type != dtype::bfloat16) continue;
+      const std::int64_t n = count(p_.shapes[v]);
+      auto* const to = static_cast<double*>(wide.emplace_back(make(n * 8))->memory);
+      const auto widen = [&](const auto* from) {
+        for (std::int64_t i = 0; i < n; ++i)
+          to[i] = rounds ? float{bfloat16{from[i]}} : static_cast<float>(from[i]);
+      };
+      if (type == dtype::float32) widen(static_cast<const float*>(in[k]));
+      else widen(static_cast<const bfloat16*>(in[k]));
       in[k] = to;
     }
     const ref<buffer> out = make(2 * p_.bytes(s.value));
