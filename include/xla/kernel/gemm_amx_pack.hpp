@@ -54,6 +54,22 @@ XLA_DOT_CODE void pack_amx_tile(matrix_view<T> from, index_t lines, index_t dept
   for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + amx_pairs * i, r[i]);
 }
 
+/// The same, Turned, of any number of lines that lie beside each other: a pair of all of them
+/// before the next, which reads whole cache lines. 16 lines t of pairs 16 s go to place(t, s).
+template <class T, class Place>
+XLA_DOT_CODE void pack_amx_pairs(matrix_view<T> from, index_t lines, index_t depth, Place place) {
+  const index_t stride = from.col_stride, down = (lines + 15) / 16;
+  for (index_t k = 0; k < round_up(depth, 32); k += 2)
+    for (index_t t = 0; t < down; ++t) {
+      bfloat16_pair* const to = place(t, k / 32) + k % 32 / 2 * amx_pairs;
+      const T* const q = from.data + std::min(k, depth - 1) * stride + 16 * t;
+      const __m512i pairs = k >= depth       ? _mm512_setzero_si512()
+                            : k + 1 == depth ? pairs_across(q, q, lines - 16 * t, false)
+                                             : pairs_across(q, q + stride, lines - 16 * t, true);
+      _mm512_storeu_si512(to, pairs);
+    }
+}
+
 /// Rows of a or columns of b, each a line along k: floats, or bfloat16 if `half`.
 struct amx_operand {
   const void* data;
@@ -87,7 +103,10 @@ struct amx_operand {
       pack_amx_tile<Turned>(from.from(16 * t, 32 * s), lines - 16 * t, depth - 32 * s, place(t, s));
     };
     const index_t down = (lines + 15) / 16, along = (depth + 31) / 32;
-    if (from.row_stride == 1 && from.col_stride != 1) {
+    const bool near = from.row_stride == 1 && from.col_stride != 1;
+    if (Turned && near) {
+      pack_amx_pairs(from, lines, depth, place);
+    } else if (near) {
       for (index_t s = 0; s < along; ++s)
         for (index_t t = 0; t < down; ++t) one(t, s);
     } else {
