@@ -515,6 +515,7 @@ set(XLA_EXT_HEADERS
   xla/ext/pjrt/checks.hpp
   xla/ext/pjrt/client.hpp
   xla/ext/pjrt/compile.hpp
+  xla/ext/pjrt/compiled.hpp
   xla/ext/pjrt/device_memory.hpp
   xla/ext/pjrt/disk_cache.hpp
   xla/ext/pjrt/engine.hpp
@@ -522,13 +523,12 @@ set(XLA_EXT_HEADERS
   xla/ext/pjrt/find.hpp
   xla/ext/pjrt/flags.hpp
   xla/ext/pjrt/lent_memory.hpp
+  xla/ext/pjrt/mesh_part.hpp
   xla/ext/pjrt/options.hpp
-  xla/ext/pjrt/partitions.hpp
   xla/ext/pjrt/plugin.hpp
   xla/ext/pjrt/replicas.hpp
   xla/ext/pjrt/run_program.hpp
   xla/ext/pjrt/saved_program.hpp
-  xla/ext/pjrt/several.hpp
   xla/ext/pjrt/signature.hpp
   xla/ext/png.hpp
   xla/ext/pretrained.hpp

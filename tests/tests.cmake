@@ -251,7 +251,7 @@ foreach(test IN ITEMS stablehlo stablehlo_forms)
   endif()
 endforeach()
 xla_test(ext/pjrt_engine LIBRARIES xla::pjrt)
-xla_test(ext/pjrt_devices LIBRARIES xla::pjrt)
+xla_test(ext/pjrt_devices ext/pjrt_devices.cpp ext/pjrt_mesh.cpp LIBRARIES xla::pjrt)
 foreach(test IN ITEMS engine devices)
   if(TARGET test_ext_pjrt_${test})
     xla_script_test(ext/pjrt_${test}_plugin COMMAND
@@ -264,7 +264,12 @@ if(TARGET test_ext_pjrt_engine)
     ${CMAKE_COMMAND} -E env PJRT_DEVICE=CPU XLA_PJRT_MEMORY=apart $<TARGET_FILE:test_ext_pjrt_engine>
     "[.plugin]~[in_place],[.apart]")
 endif()
-foreach(test IN ITEMS engine_plugin engine_apart devices_plugin)
+if(TARGET test_ext_pjrt_devices)
+  xla_script_test(ext/pjrt_devices_apart COMMAND
+    ${CMAKE_COMMAND} -E env PJRT_DEVICE=CPU XLA_PJRT_MEMORY=apart $<TARGET_FILE:test_ext_pjrt_devices>
+    "[.plugin],[.apart]")
+endif()
+foreach(test IN ITEMS engine_plugin engine_apart devices_plugin devices_apart)
   if(TEST "${XLA_TEST_PREFIX}ext/pjrt_${test}")
     set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_${test}" PROPERTIES
       SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")

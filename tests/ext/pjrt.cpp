@@ -82,12 +82,12 @@ struct folder {
     fs::create_directories(path);
   }
   ~folder() { fs::remove_all(path); }
-  std::vector<fs::path> files() const {
-    std::vector<fs::path> all;
-    for (const auto& e : fs::directory_iterator(path)) all.push_back(e.path());
-    return all;
-  }
 };
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::vector<fs::path> all;
+  for (const auto& e : fs::directory_iterator(folder)) all.push_back(e.path());
+  return all;
+}
 
 std::string content(const fs::path& file) {
   std::ifstream from(file, std::ios::binary);
@@ -203,6 +203,15 @@ TEST_CASE("what is no plugin, or one of another time, is refused") {
   CHECK_THAT(thrown([] { plugin::load("/proc/self/exe"); }), test::contains("the plugin"));
   CHECK_THAT(thrown([] { plugin::load("no such file"); }),
              test::contains("cannot load the plugin"));
+}
+
+TEST_CASE("a plugin's own log is silenced, unless somebody has said how loud it is") {
+  for (const std::string said : {"", "0", "2"}) {
+    const variable set("TF_CPP_MIN_LOG_LEVEL", said);
+    if (said.empty()) unsetenv("TF_CPP_MIN_LOG_LEVEL");
+    CHECK(thrown([&] { plugin::load("no plugin " + said); }) != "nothing");
+    CHECK(std::getenv("TF_CPP_MIN_LOG_LEVEL") == (said.empty() ? "3" : said));
+  }
 }
 
 TEST_CASE("the description of a GPU names what the plugin divides by") {
@@ -335,9 +344,19 @@ TEST_CASE("what XLA does not take is told in its words", "[.plugin]") {
       test::contains("pjrt: "));
   CHECK_THAT(why(add, {.replicas = 0}), test::contains("each is 1 or more"));
   CHECK_THAT(why(add, {.replicas = 2}), test::contains("a program for 2 devices, and there are 1"));
+  CHECK_THAT(why(add, {.replicas = 65536, .partitions = 65536}),
+             test::contains("a program for 4294967296 devices, and there are 1"));
   CHECK_THAT(why(add, {.debug = {{"xla_no_such_option", true}}}),
              test::contains("xla_no_such_option"));
   CHECK_THAT(thrown([] { client::of("CPU", {.devices = -1}); }), test::contains("at least 1"));
+  CHECK_THAT(thrown([] { client::of("CPU", {.at_least = 64 * 64 * 64}); }),
+             test::contains("262144 devices of the processor: at least 1, at most 4096"));
+  const auto with_option = [](const char* name, const option_value& value) {
+    return thrown([&] { client::of("CPU", {.more = {{name, value}}}); });
+  };
+  CHECK_THAT(with_option("cpu_device_count", std::string("2")), test::contains("std::int64_t"));
+  CHECK_THAT(with_option("cpu_device_count", std::int64_t{0}), test::contains("0 devices"));
+  CHECK_THAT(with_option("asynchronous", std::int64_t{1}), test::contains("asynchronous"));
   const auto asked = [] { client::of("CPU", {.more = {{"no_such_option", true}}}); };
   if (c.behind().version().minor > 100)  // older ones look away
     CHECK_THAT(thrown(asked), test::contains("no_such_option"));
@@ -349,6 +368,15 @@ TEST_CASE("what XLA does not take is told in its words", "[.plugin]") {
     const variable none("CPU_NUM_DEVICES", "none");
     CHECK_THAT(thrown([] { client::of("CPU"); }), test::contains("0 devices of the processor"));
   }
+  // Sizes of which XLA's compiler divides by zero, or which it cannot count.
+  for (const char* sizes : {"1125899906842624", "1099511627776x1099511627776",
+                            "9223372036854775807", "4x99999999999999999999x2"})
+    CHECK_THAT(why(pair_of("add", "tensor<" + std::string(sizes) + "xf32>")),
+               test::contains("tensor<" + std::string(sizes) + "xf32>, more than any machine"));
+  CHECK_THAT(why(R"(module { func.func public @main(%0: tensor<f32>) -> tensor<f32> {
+      %1 = "stablehlo.broadcast_in_dim"(%0) {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<1125899906842624xf32>
+      func.return %0 : tensor<f32> } })"),
+             test::contains("more than any machine has memory for"));
   const auto large = c.compile(
       R"(module { func.func public @main(%0: tensor<f32>) -> tensor<1000000000000xf32> {
       %1 = "stablehlo.broadcast_in_dim"(%0) {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<1000000000000xf32>
@@ -430,15 +458,13 @@ TEST_CASE("a program is made once, and taken from XLA_CACHE by the next who want
   CHECK_FALSE(use(text + "\n"));
   CHECK_FALSE(use(text, {.debug = {{"xla_cpu_enable_fast_math", true}}}));
   CHECK(use(text, {.debug = {{"xla_cpu_enable_fast_math", true}}}));
-  const folder* const all = &files;
-  std::size_t count = 0;
-  for (const auto& e : fs::directory_iterator(all->path / "new")) {
-    CHECK(e.path().extension() == ".xla");
-    ++count;
+  CHECK(files_of(files.path / "new").size() == 3);
+  for (const fs::path& path : files_of(files.path / "new")) {
+    CHECK(path.extension() == ".xla");
     // Another file's name, a byte of it changed, cut short, empty, of another plugin.
-    const std::string whole = content(e.path());
+    const std::string whole = content(path);
     const auto as = [&](const std::string& bytes) {
-      std::ofstream(e.path(), std::ios::binary) << bytes;
+      std::ofstream(path, std::ios::binary) << bytes;
     };
     auto there = saved_program::unpack(whole);
     REQUIRE(there);
@@ -454,15 +480,25 @@ TEST_CASE("a program is made once, and taken from XLA_CACHE by the next who want
     foreign.made_by += "another";
     as(foreign.pack());
     CHECK_FALSE(use(text));
-    auto nonsense = *there;  // with a checksum that is right
-    nonsense.code = "nonsense";
-    as(nonsense.pack());
-    CHECK_FALSE(use(text));
-    CHECK(use(text));
+    for (const std::string& code :
+         {std::string("nonsense"), std::string(), there->code.substr(0, there->code.size() / 2)}) {
+      auto other = *there;  // with a checksum that is right
+      other.code = code;
+      as(other.pack());
+      CHECK_FALSE(use(text));
+      CHECK(use(text));
+    }
   }
-  CHECK(count == 3);
-  // A folder that cannot be.
-  const variable nowhere("XLA_CACHE", "/proc/version/x");
+  // Folders that cannot be, or not be written; a folder where the file would be.
+  for (const fs::path& other : {fs::path("/proc/version/x"), fs::path("/proc"),
+                                fs::path("/dev/null"), files.path / std::string(300, 'x')}) {
+    const variable nowhere("XLA_CACHE", other);
+    CHECK_FALSE(use(text));
+  }
+  for (const fs::path& file : files_of(files.path / "new")) {
+    fs::remove(file);
+    fs::create_directories(file);
+  }
   CHECK_FALSE(use(text));
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several devices of a plugin: replicas in one executable, and programs shared out to a mesh.
+// Replicas on several devices of a plugin, in one executable.
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -10,38 +9,27 @@
 
 #include "catch.hpp"
 #include "support/engines.hpp"
-#include "support/mlp.hpp"
 #include "support/pjrt.hpp"
+#include "support/pjrt_training.hpp"
 #include "support/replica_checks.hpp"
 #include "support/replicas.hpp"
 #include "support/slow_world.hpp"
 #include "xla/ext/pjrt.hpp"
-#include "xla/ext/stablehlo.hpp"
-
-#include "xla/parallel.hpp"
-#include "xla/xla.hpp"
 
 using test::bits_of;
+using test::check_same;
 using test::count_of;
+using test::floats;
+using test::largest_difference;
 using test::on_engine;
-namespace nn = xla::nn;
+using test::outcome;
+using test::train;
+using test::weights_of;
 namespace optim = xla::optim;
 
 namespace {
 
 [[maybe_unused]] const bool counted = (xla::set_device_count(4), true);
-
-constexpr int steps = 5, batch_size = 8;
-
-using floats = std::vector<float>;
-
-double largest_difference(const floats& a, const floats& b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    worst = std::max(worst, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-  return worst;
-}
 
 constexpr auto step_fn = [](auto& model, auto& data, auto& target, auto& optimizer) {
   optimizer.zero_grad();
@@ -51,38 +39,6 @@ constexpr auto step_fn = [](auto& model, auto& data, auto& target, auto& optimiz
   return xla::all_reduce(loss, xla::reduce_type::mean);
 };
 
-/// Losses and weights of some steps, on each replica.
-struct outcome {
-  floats losses, weights;
-  std::size_t bits = 0;
-};
-template <class Model>
-floats weights_of(Model& model) {
-  floats all;
-  xla::for_each_parameter(model, [&](auto& p) {
-    for (const float x : p.to_vector()) all.push_back(x);
-  });
-  return all;
-}
-/// A replica's part of the batches.
-template <class Step, class Model, class Optimizer>
-outcome train(Step& step, Model& model, Optimizer& optimizer) {
-  outcome out;
-  const std::int64_t part = batch_size / xla::world_size(), mine = part * xla::global_ordinal();
-  const auto of_mine = [&](const auto& all) {
-    const xla::eager_mode_guard as_a_loader;  // a part of a graph it would be another on each
-    return xla::narrow(all, 0, mine, part).to(xla::device());
-  };
-  for (int i = 0; i < steps; ++i) {
-    const test::batch all(batch_size, static_cast<std::uint64_t>(i));
-    auto data = of_mine(all.data);
-    auto target = of_mine(all.target);
-    out.losses.push_back(step(model, data, target, optimizer).item());
-  }
-  out.weights = weights_of(model);
-  out.bits = bits_of(model, optimizer);
-  return out;
-}
 std::vector<xla::Device> first_devices(int n) {
   auto all = xla::devices();
   all.resize(static_cast<std::size_t>(n));
@@ -137,128 +93,7 @@ constexpr auto exchanges = [](auto& x, auto& whole) {
   return std::tuple(a, b, c, d, e, f, g, h, i);
 };
 
-struct Wide {
-  nn::Linear fc1{17, 32}, fc2{32, 8};
-  constexpr auto operator()(xla::Tensor<float, 2> x) const { return fc2(xla::relu(fc1(x))); }
-  XLA_MODULE(fc1, fc2)
-};
-constexpr xla::Mesh pair{{2}, {"data"}}, four{{4}, {"data"}};
-constexpr xla::Mesh square{{2, 2}, {"data", "model"}};
-
-constexpr auto plain_step = [](auto& model, auto& data, auto& target, auto& optimizer) {
-  optimizer.zero_grad();
-  auto loss = xla::cross_entropy(model(data), target);
-  loss.backward();
-  optimizer.step();
-  return loss;
-};
-/// The batch shared out.
-template <const xla::Mesh& mesh>
-struct by_data {
-  constexpr auto operator()(auto& model, auto& data, auto& target, auto& optimizer) const {
-    xla::mark_sharding(data, mesh, {"data", {}});
-    xla::mark_sharding(target, mesh, {"data"});
-    return plain_step(model, data, target, optimizer);
-  }
-};
-/// The hidden layer too, and with it what the optimizer keeps.
-struct by_both {
-  constexpr auto operator()(auto& model, auto& data, auto& target, auto& optimizer) const {
-    xla::mark_sharding(model.fc1.weight, square, {"model", {}});
-    xla::mark_sharding(model.fc1.bias, square, {"model"});
-    xla::mark_sharding(model.fc2.weight, square, {{}, "model"});
-    return by_data<square>()(model, data, target, optimizer);
-  }
-};
-template <class Step>
-outcome train_wide(Step& step) {
-  xla::manual_seed(7);
-  Wide model;
-  optim::AdamW optimizer{model, {.lr = 0.01}};
-  return train(step, model, optimizer);
-}
-template <class Step>
-outcome train_wide(const Step& step, const char* engine) {
-  auto compiled = xla::compile(step, {.engine = engine});
-  return train_wide(compiled);
-}
-void check_same(const outcome& got, const outcome& wanted) {
-  CHECK(largest_difference(got.losses, wanted.losses) < 2e-6);
-  CHECK(largest_difference(got.weights, wanted.weights) < 2e-6);
-}
-
 }  // namespace
-
-TEST_CASE("a mark changes nothing here, and is refused where it does not fit") {
-  const xla::eager_mode_guard mode;
-  const on_engine plan("plan");
-  const auto own = train_wide(plain_step, "plan");
-  const by_both marked;
-  CHECK(train_wide(marked, "plan").bits == own.bits);
-  CHECK(train_wide(marked).bits == own.bits);
-  {
-    const xla::eager_mode_guard traced(false);
-    CHECK(train_wide(marked).bits == own.bits);
-  }
-
-  const auto x = test::numbers<float>({6, 4});
-  const auto refused = [&](std::initializer_list<std::string_view> by, const char* why) {
-    CHECK_THROWS_WITH(xla::mark_sharding(x, square, by), test::contains(why));
-  };
-  xla::mark_sharding(x, square, {"model", "data"});
-  refused({"data"}, "(6, 4), and 1 names");
-  refused({"data", "data"}, "\"data\" cuts two axes");
-  refused({"rows", {}}, "no axis \"rows\"");
-  CHECK_THROWS_WITH(xla::mark_sharding(x, four, {"data", {}}),
-                    test::contains("axis 0 of (6, 4)") && test::contains("4 equal parts"));
-  CHECK_THROWS_WITH((xla::Mesh{{2, 2}, {"a", "a"}}), test::contains("a name of its own"));
-  CHECK_THROWS_WITH((xla::Mesh{{2}, {"a", "b"}}), test::contains("a name for each"));
-  CHECK_THROWS_WITH((xla::Mesh{{0}, {"a"}}), test::contains("1 to 64"));
-
-  auto f = xla::compile([](auto& x) {
-    xla::mark_sharding(x, four, {"data", {}});
-    return x + 1;
-  });
-  auto y = x;
-  CHECK_THROWS_AS(f(y), xla::shape_error);
-}
-
-TEST_CASE("marks are GSPMD's words in the text, a parameter's also of what goes with it") {
-  Wide model;
-  optim::SGD optimizer{model, {.lr = 0.1, .momentum = 0.9}};
-  test::batch b(4);
-  const std::string text = xla::stablehlo(by_both(), model, b.data, b.target, optimizer);
-  const auto count = [&](const std::string& words) {
-    int n = 0;
-    for (auto at = text.find(words); at != text.npos; at = text.find(words, at + 1)) ++n;
-    return n;
-  };
-  const std::string last = " last_tile_dim_replicate}\"";
-  CHECK(count("tensor<4x17xf32> {mhlo.sharding = \"{devices=[2,1,2]<=[4]" + last) == 1);
-  CHECK(count("tensor<4xi64> {mhlo.sharding = \"{devices=[2,2]<=[4]" + last) == 1);
-  // The weight and its momentum, as they come and as they go, and its gradient.
-  CHECK(count("tensor<32x17xf32> {mhlo.sharding = \"{devices=[2,1,2]<=[2,2]T(1,0)" + last) == 5);
-  CHECK(count("tensor<8x32xf32> {mhlo.sharding = \"{devices=[1,2,2]<=[2,2]T(1,0)" + last) == 5);
-  CHECK(count("tensor<8xf32> {mhlo.sharding = \"{replicated}\"") == 5);
-  CHECK(count("tensor<f32> {mhlo.sharding = \"{replicated}\"") >= 3);  // numbers, and the loss
-
-  auto odd = [](auto& x) {
-    constexpr xla::Mesh mesh{{2, 1, 3}, {"a", "b", "c"}};
-    xla::mark_sharding(x, mesh, {"b", "c", "a"});
-    return x + 1;
-  };
-  auto cube = test::numbers<float>({5, 3, 4});
-  CHECK_THAT(xla::stablehlo(odd, cube), test::contains("\"{devices=[1,3,2]<=[2,1,3]T(2,0,1)}\""));
-
-  auto two = [](auto& x, auto& y) {
-    xla::mark_sharding(x, pair, {"data", {}});
-    xla::mark_sharding(y, four, {"data", {}});
-    return x + y;
-  };
-  auto x = test::numbers<float>({4, 4});
-  auto y = x;
-  CHECK_THROWS_WITH(xla::stablehlo(two, x, y), test::contains("by one mesh"));
-}
 
 TEST_CASE("replicas that share no memory exchange by plans alone: a compiled step says so") {
   auto f = xla::compile([](auto& x) { return all_reduce(exp(x)); }, {.engine = xla::pjrt("CPU")});
@@ -309,7 +144,7 @@ TEST_CASE("a step of replicas is one executable: compiled and traced, two and fo
     xla::clear_all();
     check(train_replicas(n, xla::compile(step_fn)));
     CHECK(count_of("UncachedCompile") >= n);
-    CHECK(count_of("Engine::pjrt:CPU") >= n * steps);
+    CHECK(count_of("Engine::pjrt:CPU") >= n * test::steps);
     CHECK(xla::metric_data("Pjrt::CompileTime")->total_samples > 0);
     check(train_replicas(n, step_fn));
     CHECK(count_of("fallback::all_reduce") == 0);
@@ -483,49 +318,11 @@ TEST_CASE("replicas that run other programs, other sizes, or none are told so", 
     CHECK_THAT(said, test::contains("another program"));
 }
 
-TEST_CASE("a step that is shared out to a mesh is one device's to rounding", "[.plugin]") {
-  if (!test::plugin_is_there()) return;
-  const xla::eager_mode_guard mode;
-  const auto own = train_wide(plain_step, "plan");
-  check_same(train_wide(by_data<pair>(), "pjrt:CPU"), own);
-  check_same(train_wide(by_data<four>(), "pjrt:CPU"), own);
-  check_same(train_wide(by_both(), "pjrt:CPU"), own);
-}
-
-TEST_CASE("parts of every shape come together, and old values stay", "[.plugin]") {
-  if (!test::plugin_is_there()) return;
-  const xla::eager_mode_guard mode;
-  auto f = xla::compile(
-      [](auto& x, auto& i) {
-        xla::mark_sharding(x, square, {"model", {}, "data"});
-        xla::mark_sharding(i, square, {"data"});
-        x += 1;
-        return std::tuple(sum(x, {1}), index_select(x, 2, i), rand_like(x));
-      },
-      {.engine = xla::pjrt("CPU")});
-  auto x = test::numbers<double>({4, 3, 6});
-  auto i = xla::tensor<std::int64_t>({5, 0, 3, 3});
-  const auto old = x;
-  const auto before = x.to_vector();
-  xla::manual_seed(1);
-  const auto [total, chosen, drawn] = f(x, i);
-  CHECK(old.to_vector() == before);
-  CHECK(x.to_vector() == (old + 1).to_vector());
-  CHECK(chosen.to_vector() == index_select(x, 2, i).to_vector());
-  const auto sums = sum(x, {1}).to_vector(), got = total.to_vector();
-  for (std::size_t k = 0; k < sums.size(); ++k) CHECK(std::abs(got[k] - sums[k]) < 1e-13);
-  xla::manual_seed(1);
-  CHECK(drawn.to_vector() == rand_like(x).to_vector());
-  auto wrong = xla::tensor<std::int64_t>({5, 0, 6, 3});
-  const auto now = x.to_vector();
-  CHECK_THROWS_WITH(f(x, wrong), test::contains("6"));
-  CHECK(x.to_vector() == now);
-}
-
 TEST_CASE("a function of replicas has no mesh", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   auto f = xla::compile(
       [](auto& x) {
+        constexpr xla::Mesh pair{{2}, {"data"}};
         xla::mark_sharding(x, pair, {"data"});
         return xla::all_reduce(x);
       },
@@ -535,4 +332,55 @@ TEST_CASE("a function of replicas has no mesh", "[.plugin]") {
          f(x);
        }))
     CHECK_THAT(said, test::contains("has no mesh"));
+}
+
+TEST_CASE("what replicas train follows them to other devices of the plugin", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const auto run = [](const char* engine) {
+    const on_engine here(engine);
+    const xla::eager_mode_guard mode;
+    xla::manual_seed(7);
+    const test::Mlp first;
+    std::vector<test::Mlp> models(3, first);
+    for (int i = 0; i < 3; ++i) models[static_cast<std::size_t>(i)].to(xla::device(i));
+    auto step = xla::compile(step_fn);
+    std::vector<floats> weights(3);
+    const auto all = xla::devices();
+    // Device 1 is replica 1, then 0, then 1: what it holds lay on the plugin's device of that.
+    for (const auto& [a, b] : {std::pair{0u, 1u}, {1u, 0u}, {2u, 1u}, {0u, 1u}})
+      xla::parallel::on_devices({all[a], all[b]}, [&](std::size_t i) {
+        const std::size_t device = i == 0 ? a : b;
+        optim::SGD optimizer{models[device], {.lr = 0.1, .momentum = 0.9}};
+        const auto held = models[device].fc1.weight.detach();
+        const auto before = held.to_vector();
+        train(step, models[device], optimizer);
+        REPLICA_CHECK(held.to_vector() == before);
+        weights[device] = weights_of(models[device]);
+      });
+    return weights;
+  };
+  const auto own = run("plan"), there = run("pjrt:CPU");
+  for (std::size_t i = 0; i < 3; ++i) CHECK(largest_difference(there[i], own[i]) < 5e-6);
+}
+
+// With XLA_PJRT_MEMORY=apart.
+TEST_CASE("the state of replicas stays on their devices", "[.apart]") {
+  if (!test::plugin_is_there()) return;
+  const on_engine host("plan");
+  const xla::eager_mode_guard mode;
+  const auto train_two = [] {
+    return train_replicas(2, xla::compile(step_fn, {.engine = xla::pjrt("CPU")}));
+  };
+  const std::vector<outcome> first = train_two();
+  constexpr int batch = test::batch_size * (17 * 4 + 8),
+                state = 2 * 4 * (17 * 33 + 33 + 33 * 5 + 5);
+  xla::clear_all();
+  const std::vector<outcome> again = train_two();
+  for (const outcome& replica : again) CHECK(replica.bits == first[0].bits);
+  // Each replica's weights and momenta once, with a few numbers; then what a step is given.
+  const double sent = test::bytes_sent() - test::steps * batch;
+  CHECK(sent >= 2 * state);
+  CHECK(sent < 2 * state + 200);
+  // Losses, and in the end the weights, momenta and gradients that are compared.
+  CHECK(test::bytes_received() < 2 * (test::steps * 4 + 3 * state));
 }

@@ -76,6 +76,15 @@ TEST_CASE("without a plugin nothing changes until a program is to run there") {
   const auto was = x.to_vector();
   CHECK_THROWS_WITH(f(x), test::contains("/nowhere/plugin.so"));
   CHECK(x.to_vector() == was);
+  {
+    const on_engine xla("pjrt:CPU");
+    const xla::eager_mode_guard traced(false);
+    x += 1;
+    for (int again = 0; again < 2; ++again)
+      CHECK_THROWS_WITH(xla::sync(), test::contains("/nowhere/plugin.so"));
+    xla::set_engine("plan");  // what was recorded is there, and runs elsewhere
+    CHECK(x.to_vector()[7] == was[7] + 1);
+  }
   if (named) ::setenv("XLA_PJRT_PLUGIN", before.c_str(), 1);
   else ::unsetenv("XLA_PJRT_PLUGIN");
   CHECK_THROWS_WITH(xla::set_engine("pjrt"), test::contains("pjrt:CPU"));

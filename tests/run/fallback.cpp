@@ -181,6 +181,28 @@ TEST_CASE("elements of an engine are copied once, and are not written") {
   CHECK(engine_elements::living == 0);
 }
 
+TEST_CASE("a graph that cannot get what it reads is pending until it can") {
+  const xla::eager_mode_guard traced(false);
+  {
+    const auto away = lying(test::numbers<float>({3}), {}, engine_place);
+    xla::Buffer<float, 1> state{xla::zeros<float>({3})};
+    xla::sync(true);
+    const auto total = away + away;
+    state += 1;
+    engine_elements::broken = true;
+    for (int again = 0; again < 2; ++again) {
+      CHECK_THROWS_WITH(xla::sync(), test::contains("the engine is gone"));
+      state += 1;
+    }
+    engine_elements::broken = false;
+    xla::sync();
+    CHECK(state.to_vector() == std::vector<float>(3, 3));
+    CHECK(total.to_vector() == (away * 2).to_vector());
+  }
+  xla::sync(true);
+  CHECK(engine_elements::living == 0);
+}
+
 TEST_CASE("arguments, state and gradients may lie anywhere, in every mode") {
   const xla::eager_mode_guard eager;
   const auto step = [](auto& w, auto& x, auto& i) {

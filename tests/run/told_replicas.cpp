@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <barrier>
 #include <stdexcept>
 #include <string>
 
+#include <xla/kernel/bfloat16_way.hpp>
 #include <xla/parallel/check_replicas.hpp>
 #include <xla/parallel/optimizer_step.hpp>
 #include <xla/xla.hpp>
@@ -145,6 +147,35 @@ TEST_CASE("a replica with other passes or another seed is told") {
           xla::manual_seed(5);
           s.item();
         }) == "");
+}
+
+TEST_CASE("a replica whose products at bfloat16 take another way is told, and no other") {
+  constexpr auto product = [](auto& x) {
+    return xla::all_reduce(xla::sum(xla::matmul(x, xla::transpose(x))));
+  };
+  auto& way = xla::kernel::detail::way_of_process<>();
+  const auto usual = way.load();
+  const auto with_two_ways = [&](auto body) {
+    std::barrier<> all(3);
+    return said([&](bool other) {
+      auto x = xla::ones<float>({4, 5});
+      auto step = xla::compile(body);
+      for (const bool now : {true, false}) {  // a plan knows the way of the moment
+        if (now == other) {
+          way = other ? xla::kernel::bfloat16_way::fma : xla::kernel::bfloat16_way::dot;
+          step.memory_analysis(x);
+        }
+        all.arrive_and_wait();
+      }
+      way = usual;
+      step(x);
+    });
+  };
+  CHECK(with_two_ways(product) == "");
+  CHECK(with_two_ways(xla::autocast(product)) ==
+        "replica 1 of 3: has other passes or options than replica 0, or is compiled for other "
+        "vector registers" +
+            end);
 }
 
 TEST_CASE("check_replicas() leaves out the state that a ZeroRedundancy has shared out") {

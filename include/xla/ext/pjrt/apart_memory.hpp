@@ -1,91 +1,114 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <span>
+#include <utility>
 
 #include "xla/ext/pjrt/call_memory.hpp"
 #include "xla/ext/pjrt/device_memory.hpp"
 
 namespace xla::detail {
 
-/// Runs a program on a device whose memory the host does not read. What a run makes stays there,
-/// and is donated to the next one that replaces it, unless somebody else holds it; the host's
-/// tensors are sent once, and numbers when they change.
+/// For devices whose memory the host does not read, and for several that share a tensor out. What a
+/// run makes stays there, and is donated to the next one that replaces it, unless somebody else
+/// holds it; the host's tensors are sent once, and numbers when they change. A run is not waited
+/// for before the next but one begins, or what it makes is read.
 class apart_memory final : public call_memory {
  public:
-  apart_memory(const ext::pjrt::client& on, const memory_place& there, const pjrt_text& of)
-      : on_(on),
-        there_(there),
-        of_(of),
-        in_(of.arguments.size()),
-        out_(of.results.size()),
-        sent_(of.arguments.size()) {}
+  apart_memory(const ext::pjrt::client& on, const memory_place& there, const pjrt_text& of,
+               int first_device)
+      : call_memory(on, of, first_device), there_(there), numbers_(of.arguments.size()) {
+    for (auto& events : under_way_) events.assign(of.written.partitions, nullptr);
+  }
   ~apart_memory() override {
-    for (const sent& s : sent_) on_.drop(s.it);
+    for (const auto& events : under_way_)
+      for (event* const e : events) on_.behind().destroy(ext::pjrt::abi::entry::event_destroy, e);
   }
 
-  void run(const ext::pjrt::executable& by, const run_arguments& with) override {
+  void bring(const run_arguments& with) override {
+    turn_ ^= 1;
+    for (event*& e : under_way_[turn_])
+      if (e) on_.behind().await(std::exchange(e, nullptr), "pjrt: a program that was under way");
     keeps_.clear();
-    list<std::unique_ptr<ext::pjrt::device_array>> made, passed;
-    for (const ext::pjrt::array_type& t : of_.results)
-      made.push_back(std::make_unique<ext::pjrt::device_array>(on_, t));
-    for (int i = 0; i < in_.size(); ++i) in_[i] = bring(i, with, passed);
-    by.execute(in_.data(), out_.data(), {keeps_.data(), static_cast<std::size_t>(keeps_.size())});
-    for (int o = 0; o < out_.size(); ++o) {
-      made[o]->it = out_[o];
-      with.outputs[o]->replace(made[o].release());
+    passed_.clear();
+    made_.clear();
+    for (int o = 0; o < of_.results.size(); ++o)
+      made_.push_back(
+          std::make_unique<array>(on_, of_.results[o], place_of(of_.written.places[o])));
+    const int arguments = of_.arguments.size();
+    for (int i = 0; i < arguments; ++i) {
+      const array& a = find(i, with);
+      for (int d = 0; d < a.parts.size(); ++d) in_[d * arguments + i] = a.parts[d];
     }
+  }
+  ext::pjrt::abi::event** under_way() override { return under_way_[turn_].data(); }
+  void keep(const run_arguments& with) override {
+    const int results = of_.results.size();
+    for (int o = 0; o < results; ++o) {
+      for (int d = 0; d < of_.written.partitions; ++d)
+        made_[o]->parts.push_back(std::exchange(out_[d * results + o], nullptr));
+      with.outputs[o]->replace(made_[o].release());
+    }
+    passed_.clear();
   }
 
  private:
   using role = stablehlo_argument::role;
-  using handle = ext::pjrt::abi::buffer*;
-  struct sent {
+  using array = ext::pjrt::device_array;
+  using array_place = ext::pjrt::array_place;
+  using event = ext::pjrt::abi::event;
+  struct number {
     argument_words elements;
-    handle it = nullptr;
+    std::unique_ptr<const array> sent;
   };
 
-  handle bring(int i, const run_arguments& with,
-               list<std::unique_ptr<ext::pjrt::device_array>>& passed) {
+  array_place place_of(const sharding& s) const { return {device_, s}; }
+
+  const array& find(int i, const run_arguments& with) {
     const stablehlo_argument& a = of_.written.arguments[i];
-    if (a.is != role::value && a.is != role::gradient) return bring_number(i, with);
+    if (a.is != role::value && a.is != role::gradient) return find_number(i, with);
     const slot_value& slot = with.slots[a.number];
     buffer& from = a.is == role::value ? *slot.value : *slot.gradient;
-    if (from.place == &there_) {
+    const array_place lies = place_of(a.shared_out);
+    if (from.place == &there_ && array::of(from).lies == lies) {
       // Somebody else holds what has another buffer for its new value.
       if (a.output >= 0 && with.outputs[a.output] != &from) keeps_.push_back(i);
-      return ext::pjrt::device_array::of(from).it;
+      return array::of(from);
     }
-    if (a.output < 0) return copy_of(from, of_.arguments[i]);
-    handle const there = on_.put(from.home, of_.arguments[i]);
-    return passed.emplace_back(new ext::pjrt::device_array(on_, of_.arguments[i], there))->it;
-  }
-  handle copy_of(buffer& from, const ext::pjrt::array_type& type) const {
+    if (a.output >= 0) return *passed_.emplace_back(send(from, of_.arguments[i], lies));
     using ext::pjrt::detail::device_copy;
-    if (const device_copy* const known = device_copy::find(from, there_, type)) return known->get();
-    auto made = std::make_unique<device_copy>(there_, on_, type, from.home.load());
-    handle const there = made->get();
-    from.keep(*made.release());
-    return there;
+    if (const array* const known = device_copy::find(from, on_, of_.arguments[i], lies))
+      return *known;
+    auto made = send(from, of_.arguments[i], lies);
+    const array& sent = *made;
+    from.keep(*new device_copy(std::move(made)));
+    return sent;
   }
-  handle bring_number(int i, const run_arguments& with) {
-    sent& s = sent_[i];
+  /// Between devices without the host, where one has all of it and another wants that.
+  std::unique_ptr<array> send(buffer& from, const ext::pjrt::array_type& type,
+                              const array_place& lies) const {
+    const auto is_one = [](const array_place& p) { return p.shared_out.devices() == 1; };
+    if (from.place != &there_ || !is_one(lies) || !is_one(array::of(from).lies))
+      return std::make_unique<array>(on_, type, lies, ext::pjrt::home_of(from, type.bytes()));
+    auto made = std::make_unique<array>(on_, type, lies);
+    made->parts.push_back(on_.copy_to(array::of(from).parts[0], lies.device));
+    return made;
+  }
+  const array& find_number(int i, const run_arguments& with) {
+    number& n = numbers_[i];
     const argument_words now(of_.written.arguments[i], with);
-    if (s.it && s.elements == now) return s.it;
-    on_.drop(std::exchange(s.it, nullptr));
-    s.it = on_.put(now.words, of_.arguments[i]);
-    s.elements = now;
-    return s.it;
+    if (n.sent && n.elements == now) return *n.sent;
+    n.sent = std::make_unique<const array>(
+        on_, of_.arguments[i], place_of(of_.written.arguments[i].shared_out), now.words);
+    n.elements = now;
+    return *n.sent;
   }
 
-  const ext::pjrt::client& on_;
   const memory_place& there_;
-  const pjrt_text& of_;
-  list<handle> in_, out_;
-  list<sent> sent_;
-  list<std::int64_t> keeps_;
+  list<number> numbers_;  // per argument
+  list<std::unique_ptr<array>> made_, passed_;
+  list<event*> under_way_[2];  // of the last call, and of the one before it
+  int turn_ = 0;
 };
 
 }  // namespace xla::detail

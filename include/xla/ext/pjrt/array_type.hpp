@@ -54,6 +54,10 @@ struct array_type {
   friend constexpr bool operator==(const array_type&, const array_type&) = default;
 };
 
+/// More bytes than any machine has memory for: of sizes beyond, XLA's compiler may divide by zero,
+/// which ends the process.
+inline constexpr std::int64_t most_bytes = std::int64_t{1} << 46;
+
 /// "float32 (64, 10)".
 inline std::string describe(const array_type& a) {
   return std::string(((xla::detail::text(facts_of(a.type).name) << ' ') << a.sizes).view());

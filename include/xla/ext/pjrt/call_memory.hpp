@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "xla/base/list.hpp"
 #include "xla/ext/pjrt/arguments.hpp"
-#include "xla/ext/pjrt/executable.hpp"
+#include "xla/ext/pjrt/client.hpp"
 #include "xla/ext/stablehlo/program.hpp"
-#include "xla/run/engine/common.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/tensor/heap.hpp"
 
@@ -30,34 +31,62 @@ struct pjrt_text {
   }
 };
 
-/// What a call takes, with that of the code, where there is any, on its device.
-inline MemoryAnalysis pjrt_memory(const sized_program& p, const ext::pjrt::executable* code) {
-  MemoryAnalysis m = memory_outside(p);
-  if (!code) return m;
-  const ext::pjrt::program_memory there = code->memory();
-  m.aliased = there.aliased;
-  m.arena = there.temporaries;
-  return m;
-}
-
-/// Runs a program, and keeps for its next run what that can use again. One run at a time.
+/// What a program reads and leaves at a call, on the devices that run it for one caller, and of
+/// that what serves the next call. One call at a time; after it has thrown it is of no use.
 class call_memory {
  public:
-  call_memory() = default;
+  using handle = ext::pjrt::abi::buffer*;
+
   call_memory(const call_memory&) = delete;
-  virtual ~call_memory() = default;
-  /// After it has thrown it is of no use.
-  virtual void run(const ext::pjrt::executable& by, const run_arguments& with) = 0;
+  virtual ~call_memory() {
+    for (handle const h : out_) on_.drop(h);
+  }
+  /// Brings the arguments: in()[device][argument].
+  virtual void bring(const run_arguments& with) = 0;
+  /// Where the program's run may put an event for each device, when what it leaves need not be
+  /// there; nullptr: it is to be waited for.
+  virtual ext::pjrt::abi::event** under_way() { return nullptr; }
+  /// Gives the outputs what the program has left in out()[device][result].
+  virtual void keep(const run_arguments& with) = 0;
+
+  handle const* const* in() const { return ins_.data(); }
+  handle* const* out() const { return outs_.data(); }
+  /// The numbers of arguments that somebody else holds, and that so are not donated.
+  std::span<const std::int64_t> keeps() const {
+    return {keeps_.data(), static_cast<std::size_t>(keeps_.size())};
+  }
+
+ protected:
+  call_memory(const ext::pjrt::client& on, const pjrt_text& of, int first_device)
+      : on_(on),
+        of_(of),
+        device_(first_device),
+        in_(of.written.partitions * of.arguments.size()),
+        out_(of.written.partitions * of.results.size()) {
+    for (int d = 0; d < of.written.partitions; ++d) {
+      ins_.push_back(in_.data() + d * of.arguments.size());
+      outs_.push_back(out_.data() + d * of.results.size());
+    }
+  }
+
+  const ext::pjrt::client& on_;
+  const pjrt_text& of_;
+  const int device_;
+  list<handle> in_, out_;  // those of the first device, then of the next
+  list<handle const*> ins_;
+  list<handle*> outs_;
+  list<std::int64_t> keeps_;
 };
 
-/// One for each run at the same time.
+/// One for each call at the same time.
 class call_memories {
  public:
-  template <class Make>
-  void run(const ext::pjrt::executable& by, const run_arguments& with, Make make) {
+  /// use: a call of what is free, or of what is made.
+  template <class Make, class Use>
+  void run(Make make, Use use) {
     std::unique_ptr<call_memory> one = take();
     if (!one) one = make();
-    one->run(by, with);
+    use(*one);
     const std::lock_guard hold(lock_);
     free_.push_back(std::move(one));
   }

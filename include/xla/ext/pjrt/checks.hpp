@@ -22,18 +22,10 @@ class pjrt_checks {
     for (int i = 0; i < p.source.count.steps; ++i)
       if (p.source.steps[i].check) add(p.source.steps[i]);
     if (computed_.empty()) return;
-    sized_program before;
-    before.source = p.source;
+    sized_program before = in_arrays_of<>(p);
     before.source.count.writes = before.source.count.steps = 0;  // checks are done here
     before.source.count.results = computed_.size();
     before.source.results = computed_.data();
-    before.slot_shapes = p.slot_shapes;
-    before.symbols = p.symbols;
-    before.shapes = p.shapes;
-    before.random = p.random;
-    before.counters = p.counters;
-    before.random_counters = p.random_counters;
-    before.world = p.world;
     before_ = by.make(std::move(before));
   }
   pjrt_checks(const pjrt_checks&) = delete;

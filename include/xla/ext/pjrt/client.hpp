@@ -142,12 +142,20 @@ inline named_options client::of_processor(const client_options& options) {
   std::int64_t devices = options.devices;
   if (const std::string wanted(detail::variable("CPU_NUM_DEVICES")); devices == 0)
     devices = wanted.empty() ? options.at_least : std::strtoll(wanted.c_str(), nullptr, 10);
-  if (devices < 1)
-    throw runtime_error(xla::detail::join(
-        {"pjrt::client: ", std::to_string(devices), " devices of the processor: at least 1"}));
   named_options all = options.more;
+  if (const auto other = all.find("cpu_device_count"); other != all.end()) {
+    const auto* const number = std::get_if<std::int64_t>(&other->second);
+    if (!number) throw runtime_error("pjrt::client: cpu_device_count is a std::int64_t");
+    devices = *number;
+  }
+  constexpr std::int64_t most = 4096;  // each takes memory and, with a program, a thread
+  if (devices < 1 || devices > most)
+    throw runtime_error(xla::detail::join({"pjrt::client: ", std::to_string(devices),
+                                           " devices of the processor: at least 1, at most ",
+                                           std::to_string(most)}));
   all.emplace("cpu_device_count", devices);
-  all.emplace("asynchronous", false);  // calls wait, and then it is quicker
+  // Calls wait for what they start, and then it is quicker.
+  all.emplace("asynchronous", detail::variable("XLA_PJRT_MEMORY") == "apart");
   return all;
 }
 

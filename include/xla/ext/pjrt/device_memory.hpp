@@ -9,21 +9,43 @@
 #include <utility>
 
 #include "xla/base/error.hpp"
+#include "xla/base/list.hpp"
 #include "xla/ext/pjrt/client.hpp"
+#include "xla/ext/pjrt/mesh_part.hpp"
+#include "xla/shape/sharding.hpp"
 #include "xla/tensor/buffer.hpp"
 
 namespace xla::ext::pjrt {
 
-/// The elements of a tensor on a device: what memory_of() calls an owner.
+/// Which devices of a client have an array: one, or those of a mesh, which it is shared out to.
+struct array_place {
+  int device = 0;  ///< the first
+  xla::detail::sharding shared_out = {};
+  friend constexpr bool operator==(const array_place&, const array_place&) = default;
+};
+
+/// The elements of a tensor on devices: what memory_of() calls an owner.
 struct device_array {
   const client& on;
-  array_type type;
-  abi::buffer* it = nullptr;
+  const array_type type;  ///< of the whole
+  const array_place lies;
+  xla::detail::list<abi::buffer*> parts;  ///< of each device in turn
 
-  device_array(const client& c, const array_type& t, abi::buffer* b = nullptr)
-      : on(c), type(t), it(b) {}
+  device_array(const client& c, const array_type& t, const array_place& p)
+      : on(c), type(t), lies(p) {
+    parts.reserve(p.shared_out.devices());
+  }
+  /// Of the host's elements, row by row.
+  device_array(const client& c, const array_type& t, const array_place& p, const void* data)
+      : device_array(c, t, p) {
+    for (int d = 0; d < p.shared_out.devices(); ++d) parts.push_back(send(data, d));
+  }
   device_array(const device_array&) = delete;
-  ~device_array() { on.drop(it); }
+  ~device_array() {
+    for (abi::buffer* const b : parts) on.drop(b);
+  }
+  /// Waits for the elements, and copies them to the host, row by row.
+  void read(void* to) const;
 
   /// That of a buffer; what was to be made and has failed has none.
   static device_array& of(const xla::detail::buffer& b) {
@@ -34,7 +56,33 @@ struct device_array {
     throw runtime_error(
         "pjrt: a value was read or used that a program has failed to compute; compute it again");
   }
+
+ private:
+  mesh_part part_of(int device) const {
+    return {lies.shared_out, type.sizes, device, facts_of(type.type).bytes};
+  }
+  abi::buffer* send(const void* data, int device) const;
 };
+
+inline abi::buffer* device_array::send(const void* data, int device) const {
+  const mesh_part part = part_of(device);
+  const array_type of_part{type.type, part.dims()};
+  if (of_part == type) return on.put(data, type, host_memory::copied, lies.device + device);
+  const auto copy = std::make_unique<char[]>(of_part.bytes());
+  part.take_out(data, copy.get());
+  return on.put(copy.get(), of_part, host_memory::copied, lies.device + device);
+}
+
+inline void device_array::read(void* to) const {
+  for (int d = 0; d < parts.size(); ++d) {
+    const mesh_part part = part_of(d);
+    const array_type of_part{type.type, part.dims()};
+    if (of_part == type) return on.read(parts[d], type, to);  // each has the whole
+    const auto copy = std::make_unique<char[]>(of_part.bytes());
+    on.read(parts[d], of_part, copy.get());
+    part.put_in(copy.get(), to);
+  }
+}
 
 namespace detail {
 
@@ -42,8 +90,7 @@ inline void let_go_of_array(void* owner) { delete static_cast<device_array*>(own
 
 inline void copy_array_home(void* owner, void* to, std::size_t) {
   if (!owner) device_array::refuse();
-  const auto& a = *static_cast<const device_array*>(owner);
-  a.on.read(a.it, a.type, to);
+  static_cast<const device_array*>(owner)->read(to);
 }
 
 inline xla::detail::buffer* make_without(const xla::detail::memory_place& there,
@@ -51,48 +98,43 @@ inline xla::detail::buffer* make_without(const xla::detail::memory_place& there,
   return xla::detail::buffer::borrow({&there}, bytes);
 }
 
-/// What a device has been sent of a tensor of the host, kept with that until it is written.
+/// What devices have been sent of a tensor that lies elsewhere, kept with that until it is written.
 class device_copy final : public xla::detail::kept_form {
  public:
-  device_copy(const xla::detail::memory_place& at, const client& c, const array_type& type,
-              const void* data, int device = 0)
-      : kept_form(&kind_of_these),
-        at_(at),
-        array_(c, type, c.put(data, type, host_memory::copied, device)) {}
+  explicit device_copy(std::unique_ptr<device_array> a)
+      : kept_form(&kind_of_these), array_(std::move(a)) {}
   /// The one that a buffer has there, as an array of that type: tensors of other shapes may share
   /// it, and a device may order their elements otherwise.
-  static const device_copy* find(const xla::detail::buffer& of, const xla::detail::memory_place& at,
-                                 const array_type& type) {
+  static const device_array* find(const xla::detail::buffer& of, const client& on,
+                                  const array_type& type, const array_place& lies) {
     for (auto* k = of.forms.load(std::memory_order_acquire); k; k = k->next)
       if (k->kind == &kind_of_these)
-        if (auto* const c = static_cast<const device_copy*>(k);
-            &c->at_ == &at && c->array_.type == type)
-          return c;
+        if (const device_array& a = *static_cast<device_copy*>(k)->array_;
+            &a.on == &on && a.type == type && a.lies == lies)
+          return &a;
     return nullptr;
   }
-  abi::buffer* get() const { return array_.it; }
 
  private:
   static constexpr char kind_of_these = 0;
-  const xla::detail::memory_place& at_;
-  device_array array_;
+  const std::unique_ptr<device_array> array_;
 };
 
 }  // namespace detail
 
-/// The memory of a client's device, where tensors may lie: a buffer of that place has a
+/// The memory of a client's devices, where tensors may lie: a buffer of that place has a
 /// device_array.
-inline const xla::detail::memory_place& memory_of(const client& c, int device = 0) {
+inline const xla::detail::memory_place& memory_of(const client& c) {
   struct registry {
     std::mutex mutex;
-    std::map<std::pair<const client*, int>, xla::detail::memory_place> all;
+    std::map<const client*, xla::detail::memory_place> all;
   };
   static registry& r = *new registry;
   const std::lock_guard hold(r.mutex);
   return r.all
-      .try_emplace({&c, device}, xla::detail::memory_place{.let_go = &detail::let_go_of_array,
-                                                           .copy_home = &detail::copy_array_home,
-                                                           .make = &detail::make_without})
+      .try_emplace(&c, xla::detail::memory_place{.let_go = &detail::let_go_of_array,
+                                                 .copy_home = &detail::copy_array_home,
+                                                 .make = &detail::make_without})
       .first->second;
 }
 

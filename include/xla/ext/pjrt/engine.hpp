@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "xla/ext/pjrt/client.hpp"
-#include "xla/ext/pjrt/partitions.hpp"
 #include "xla/ext/pjrt/replicas.hpp"
 #include "xla/ext/pjrt/run_program.hpp"
 #include "xla/ext/stablehlo/program.hpp"
@@ -56,10 +55,7 @@ class pjrt_engine final : public common_engine {
     const on_all_cores starts_threads;
     const int parts = partitions_of(p);
     const auto& on = client_with(std::max(device_count(), parts));
-    if (!is_of_replicas(p)) {
-      if (parts > 1) return std::make_unique<pjrt_partitions>(*this, on, std::move(p));
-      return std::make_unique<pjrt_program>(*this, on, std::move(p));
-    }
+    if (!is_of_replicas(p)) return std::make_unique<pjrt_program>(*this, on, std::move(p), parts);
     if (parts > 1)
       throw runtime_error(
           "xla::mark_sharding: a function in which replicas exchange runs on a device for each of "
@@ -88,12 +84,9 @@ class pjrt_engine final : public common_engine {
     while (!known_.compare_exchange_weak(now->before, now, std::memory_order_acq_rel)) {}
     return on;
   }
-  /// Of sizes beyond any machine's memory XLA's compiler may divide by zero, which ends the
-  /// process.
   static void refuse_huge(const sized_program& p) {
-    constexpr std::int64_t most = std::int64_t{1} << 46;
     for (int v = 0; v < p.source.count.values; ++v)
-      if (p.bytes(v) > most)
+      if (p.bytes(v) > ext::pjrt::most_bytes)
         throw out_of_memory(text(p.source.values[v].op->name)
                             << ": " << p.shapes[v] << " is more than any machine has memory for");
   }

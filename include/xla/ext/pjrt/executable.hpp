@@ -54,15 +54,13 @@ class executable {
   /// On all of its devices: arguments[device][argument] give results[device][result].
   std::vector<std::vector<buffer>> run_all(std::span<const std::vector<buffer*>> arguments) const;
 
-  /// As many arguments and results as the program has, on the first device; on all devices a list
-  /// for each. Waits. Nothing is checked: XLA compares no more than the arguments' bytes. keeps:
-  /// the numbers of arguments that are not donated, whatever the text says.
-  void execute(abi::buffer* const* arguments, abi::buffer** results,
-               std::span<const std::int64_t> keeps = {}) const {
-    execute_all(&arguments, &results, keeps);
-  }
+  /// As many arguments and results as the program has, a list for each device. Nothing is checked:
+  /// XLA compares no more than the arguments' bytes. keeps: the numbers of arguments that are not
+  /// donated, whatever the text says. under_way: where an event for each device goes, whose end or
+  /// error is the run's; nullptr: it waits for them.
   void execute_all(abi::buffer* const* const* arguments, abi::buffer** const* results,
-                   std::span<const std::int64_t> keeps = {}) const;
+                   std::span<const std::int64_t> keeps = {},
+                   abi::event** under_way = nullptr) const;
 
  private:
   void release() noexcept { client_.behind().destroy(abi::entry::loaded_destroy, it_); }
@@ -166,12 +164,13 @@ inline std::string serialize(const plugin& p, const abi::executable* of) {
 
 inline void executable::execute_all(abi::buffer* const* const* arguments,
                                     abi::buffer** const* results,
-                                    std::span<const std::int64_t> keeps) const {
+                                    std::span<const std::int64_t> keeps,
+                                    abi::event** under_way) const {
   client_.check();
   const plugin& p = client_.behind();
   abi::event* one = nullptr;
   std::vector<abi::event*> several(devices_ > 1 ? static_cast<std::size_t>(devices_) : 0);
-  abi::event** const done = devices_ > 1 ? several.data() : &one;
+  abi::event** const done = under_way ? under_way : devices_ > 1 ? several.data() : &one;
   abi::roomy<abi::execute_options> options;
   options->keep = keeps.data();
   options->keep_count = keeps.size();
@@ -184,6 +183,7 @@ inline void executable::execute_all(abi::buffer* const* const* arguments,
   a->results = results;
   a->done = done;
   p.call(abi::entry::loaded_execute, a, "pjrt: running a program");
+  if (under_way) return;
   std::exception_ptr failed;
   for (int d = 0; d < devices_; ++d) try {
       p.await(done[d], "pjrt: running a program");

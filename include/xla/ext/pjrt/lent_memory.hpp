@@ -3,24 +3,23 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "xla/ext/pjrt/call_memory.hpp"
+#include "xla/ext/pjrt/device_memory.hpp"
 
 namespace xla::detail {
 
-/// Runs a program on the host's memory, for a plugin that reads it: nothing is copied. What a run
+/// For a plugin that reads the host's memory: nothing is copied. What a run
 /// reads is read where it lies, and what it writes is written where the caller wants it, as each
 /// result has an argument that lends it its memory. The plugin's handles of memory, which know
 /// nothing but its address, serve again where that comes again: those of arguments, and of results
 /// in the memory of what was donated to them. To make one costs as much as to pass it.
 class lent_memory final : public call_memory {
  public:
-  lent_memory(const ext::pjrt::client& on, const pjrt_text& of)
-      : on_(on),
-        of_(of),
+  lent_memory(const ext::pjrt::client& on, const pjrt_text& of, int device)
+      : call_memory(on, of, device),
         lent_(of.arguments.size()),
-        in_(of.arguments.size()),
-        out_(of.results.size()),
         words_(std::make_unique<number[]>(count_numbers(of))) {
     number* next = words_.get();
     for (int i = 0; i < lent_.size(); ++i)
@@ -28,13 +27,14 @@ class lent_memory final : public call_memory {
   }
   ~lent_memory() override {
     for (const lent& a : lent_)
-      for (const handle& h : a.known) on_.drop(h.it);
+      for (const lent_place& p : a.known) on_.drop(p.it);
   }
 
   /// What a write replaces is copied to the new memory first, if that is not its own.
-  void run(const ext::pjrt::executable& by, const run_arguments& with) override {
+  void bring(const run_arguments& with) override {
     for (int i = 0; i < in_.size(); ++i) in_[i] = lend(i, find(i, with));
-    by.execute(in_.data(), out_.data());
+  }
+  void keep(const run_arguments& with) override {
     for (int i = 0; i < in_.size(); ++i)
       if (const int o = of_.written.arguments[i].output; o >= 0)
         keep(lent_[i], o, with.outputs[o]->memory);
@@ -48,13 +48,13 @@ class lent_memory final : public call_memory {
   struct alignas(64) number {
     argument_words elements;
   };
-  struct handle {
-    ext::pjrt::abi::buffer* it = nullptr;
+  struct lent_place {
+    handle it = nullptr;
     const void* at = nullptr;  // nullptr where XLA has copied what is not aligned
     bool gives = false;        // the result lies where this does
   };
   struct lent {
-    handle known[ways];
+    lent_place known[ways];
     int used = 0, next = 0;
     number* words = nullptr;
   };
@@ -80,47 +80,44 @@ class lent_memory final : public call_memory {
         return lent_[i].words;
     }
   }
-  const void* find(int i, const buffer& from, const run_arguments& with) const {
-    const void* const at = from.home;
+  const void* find(int i, buffer& from, const run_arguments& with) const {
+    const void* const at = ext::pjrt::home_of(from, of_.arguments[i].bytes());
     const int output = of_.written.arguments[i].output;
     if (output < 0) return at;
     void* const to = with.outputs[output]->memory;
     return to == at ? to : std::memcpy(to, at, of_.arguments[i].bytes());
   }
 
-  ext::pjrt::abi::buffer* lend(int i, const void* at) {
+  handle lend(int i, const void* at) {
     lent& a = lent_[i];
     for (a.used = 0; a.used < ways; ++a.used)
-      if (const handle& h = a.known[a.used]; h.at == at && h.it) return h.it;
+      if (const lent_place& p = a.known[a.used]; p.at == at && p.it) return p.it;
     a.used = a.next;
     a.next = (a.next + 1) % ways;
-    handle& h = a.known[a.used];
-    on_.drop(h.it);
-    h = {};
+    lent_place& p = a.known[a.used];
+    on_.drop(p.it);
+    p = {};
     const bool written = of_.written.arguments[i].output >= 0;
-    h.it = on_.put(at, of_.arguments[i],
-                   written ? host_memory::written_in_place : host_memory::read_in_place);
-    if (on_.address(h.it) == at) h.at = at;
-    return h.it;
+    p.it = on_.put(at, of_.arguments[i],
+                   written ? host_memory::written_in_place : host_memory::read_in_place, device_);
+    if (on_.address(p.it) == at) p.at = at;
+    return p.it;
   }
   /// The result's handle takes the place of that which was donated.
   void keep(lent& a, int result, void* to) {
-    handle& h = a.known[a.used];
-    on_.drop(h.it);
-    h.it = out_[result];
-    if (h.gives) return;
-    const void* const there = on_.address(h.it);
-    h.gives = there == to && h.at;
-    if (h.gives) return;
+    lent_place& p = a.known[a.used];
+    on_.drop(p.it);
+    p.it = std::exchange(out_[result], nullptr);
+    if (p.gives) return;
+    const void* const there = on_.address(p.it);
+    p.gives = there == to && p.at;
+    if (p.gives) return;
     if (there != to) std::memcpy(to, there, of_.results[result].bytes());
-    on_.drop(h.it);
-    h = {};
+    on_.drop(p.it);
+    p = {};
   }
 
-  const ext::pjrt::client& on_;
-  const pjrt_text& of_;
   list<lent> lent_;
-  list<ext::pjrt::abi::buffer*> in_, out_;
   std::unique_ptr<number[]> words_;
 };
 

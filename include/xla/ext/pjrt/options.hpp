@@ -91,7 +91,7 @@ struct compile_options {
   bool shardy = false;  ///< partitions are said in Shardy's words, and not in GSPMD's
   debug_options debug = {};  ///< those of XLA_FLAGS are used as well
 
-  int devices() const { return replicas * partitions; }
+  std::int64_t devices() const { return std::int64_t{replicas} * partitions; }
   /// As a CompileOptionsProto.
   std::string encode() const;
 };

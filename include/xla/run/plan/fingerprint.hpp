@@ -6,6 +6,7 @@
 
 #include "xla/base/hash.hpp"
 #include "xla/kernel/packet.hpp"
+#include "xla/kernel/product_bfloat16.hpp"
 #include "xla/run/plan/buckets.hpp"
 #include "xla/run/plan/sized.hpp"
 #include "xla/run/world/replica.hpp"
@@ -36,6 +37,13 @@ template <class In = void>
   return f;
 }
 
+template <class In = void>
+[[gnu::cold]] bool multiplies_bfloat16(const program& p) {
+  for (int v = 0; v < p.count.values; ++v)
+    if (precision_of(*p.values[v].op, p.values[v].attr) == precision::bfloat16) return true;
+  return false;
+}
+
 /// What other replicas have to run as well, the seed left out. Of a traced graph it is the options
 /// alone: a replica that reads a value earlier than others runs the same in more graphs.
 template <class In = void>
@@ -50,6 +58,8 @@ template <class In = void>
 #ifdef __FMA__
   add(true);
 #endif
+  // Ways of bfloat16 differ in their sums. Which products a graph has may differ as its ops do.
+  if (!p.source.word_ops && multiplies_bfloat16<In>(p.source)) add(kernel::bfloat16_products<>());
   return f;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -124,6 +125,29 @@ template <class In = void>
     out.counters.push_back(out.random_counters);
     out.random_counters += static_cast<std::int64_t>(random_counters(s, n.type));
   }
+  return out;
+}
+
+/// The same once more, in the arrays of the first, which has to outlive it.
+template <class In = void>
+[[gnu::cold]] later<In, sized_program> in_arrays_of(const later<In, sized_program>& p) {
+  later<In, sized_program> out;
+  out.source = p.source;
+  out.world = p.world;
+  out.before = p.before;
+  out.slot_shapes = p.slot_shapes;
+  out.symbols = p.symbols;
+  out.shapes = p.shapes;
+  out.in_place.assign(out.source.count.writes, false);
+  out.random = p.random;
+  out.counters = p.counters;
+  out.random_counters = p.random_counters;
+  out.winograd = p.winograd;
+  if (!p.absent) return out;
+  const auto slots = static_cast<std::size_t>(p.source.count.slots);
+  out.absent = true;
+  out.own = std::make_unique<std::byte[]>(slots);
+  std::memcpy(out.own.get(), p.own.get(), slots);
   return out;
 }
 

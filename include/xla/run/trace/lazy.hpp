@@ -202,7 +202,8 @@ class basic_tracer {
   }
 
   /// Memory for the outputs, and the checks. False when the graph has to run before anything is
-  /// published, as a check in it needs values that it computes.
+  /// published, as a check in it needs values that it computes. A graph that a check refuses has
+  /// failed; one that cannot get what it reads, or memory, is as it was.
   static bool prepare(later<In, traced_job>& job, later<In, traced_graph>& graph) {
     const later<In, sized_program>& p = job.entry->ready->about();
     const memory_place* const there = job.entry->ready->place();

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "xla/ext/pjrt/apart_memory.hpp"
+#include "xla/ext/pjrt/checks.hpp"
+#include "xla/ext/pjrt/compile.hpp"
+#include "xla/ext/pjrt/lent_memory.hpp"
+#include "xla/run/engine/common.hpp"
+#include "xla/run/execute/executable.hpp"
+
+namespace xla::detail {
+
+/// A program that a plugin has compiled, for one caller or for all replicas.
+class pjrt_compiled : public executable {
+ public:
+  const sized_program& about() const override { return p_; }
+  bool check(const run_arguments& with) override { return checks_.run(with, false); }
+  MemoryAnalysis memory() const override {
+    MemoryAnalysis m = memory_outside(p_);
+    if (!code_) return m;
+    const ext::pjrt::program_memory there = code_->memory();
+    m.aliased = there.aliased;
+    m.arena = there.temporaries;
+    return m;
+  }
+
+ protected:
+  pjrt_compiled(const engine& by, const ext::pjrt::client& on, sized_program&& p, int replicas,
+                int partitions)
+      : executable(&by, on.on_host() && partitions == 1 ? nullptr : &ext::pjrt::memory_of(on)),
+        on_(on),
+        p_(std::move(p)),
+        checks_(by, p_),
+        text_(p_, !place()) {
+    if (!text_.results.empty())
+      code_ = on.compile(text_.written.text,
+                         {.replicas = replicas, .partitions = text_.written.partitions});
+    for (const stablehlo_argument& a : text_.written.arguments)
+      if (a.is != stablehlo_argument::role::room && a.output >= 0) p_.in_place[a.output] = true;
+  }
+  /// A call on a device, or on those of a mesh from there on.
+  template <class Use>
+  void call(call_memories& memories, int device, Use use) const {
+    on_.check();  // first, as in a forked process nobody may let go of a lock
+    const auto make = [&]() -> std::unique_ptr<call_memory> {
+      if (place()) return std::make_unique<apart_memory>(on_, *place(), text_, device);
+      return std::make_unique<lent_memory>(on_, text_, device);
+    };
+    memories.run(make, use);
+  }
+
+  const ext::pjrt::client& on_;
+  sized_program p_;
+  const pjrt_checks checks_;
+  const pjrt_text text_;
+  std::shared_ptr<const ext::pjrt::executable> code_;  // nullptr: nothing is left to compute
+};
+
+}  // namespace xla::detail
