@@ -144,7 +144,7 @@ Tensor<std::int64_t, 2> one_by_one(const Tensor<std::int64_t, 2>& tokens, std::i
     for (std::int64_t b = 0; b < Batch; ++b)
       all[static_cast<std::size_t>(b * count + i)] = last.data()[b];
   }
-  return from_blob(all.data(), {Batch, count});
+  return from_blob(dependent<Next>(all).data(), {Batch, count});
 }
 
 }  // namespace detail

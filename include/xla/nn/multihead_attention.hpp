@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "xla/base/later.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/shape.hpp"
@@ -263,7 +264,7 @@ struct BasicMultiheadAttention {
       how.dropout_p = dropout.p;
       how.training = dropout.training;
     }
-    const Tensor<bool, 4> hidden = all_hidden(x, given);
+    const later<T, Tensor<bool, 4>> hidden = all_hidden(x, given);
     const Tensor<T, 4> added = all_added(x, given);
     if (added.defined() && hidden.defined())
       return f(how, where(hidden, -std::numeric_limits<T>::infinity(), added));

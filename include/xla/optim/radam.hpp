@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/base/later.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/exponential.hpp"
 #include "xla/op/root.hpp"
@@ -27,16 +28,17 @@ struct RAdamOptions {
   /// In double: what is left of the length of the average after cancellation decides the step.
   template <class T>
   constexpr shared<T> begin(const Tensor<T, 0>& count) const {
-    const auto n = cast<double>(count), fresh = 1 - beta2.as<double>();
-    const auto power = exp(log(beta2.as<double>()) * n), bias2 = 1 - power;
-    const auto bias1 = 1 - exp(log(beta1.as<double>()) * n);
+    using real = later<T, double>;
+    const auto n = cast<real>(count), fresh = 1 - beta2.as<real>();
+    const auto power = exp(log(beta2.as<real>()) * n), bias2 = 1 - power;
+    const auto bias1 = 1 - exp(log(beta1.as<real>()) * n);
     const auto most = 2 / fresh - 1, length = most - n * power * 2 / bias2;
     const auto square = (length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length);
-    const auto decay = weight_decay.as<double>(), rate = lr.as<double>();
-    const auto decoupled = decoupled_weight_decay.as<double>() != 0;
+    const auto decay = weight_decay.as<real>(), rate = lr.as<real>();
+    const auto decoupled = decoupled_weight_decay.as<real>() != 0;
     return {cast<T>(rate / bias1),
             cast<T>(sqrt(square * bias2)),
-            cast<T>(1 - beta1.as<double>()),
+            cast<T>(1 - beta1.as<real>()),
             cast<T>(fresh),
             cast<T>(where(decoupled, 1 - rate * decay, 1)),
             cast<T>(where(decoupled, 0, decay)),
