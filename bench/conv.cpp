@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv <threads>: answers `run <way> <batch> <size> <in> <out> <kernel> <stride> <padding>
 // <groups>` with the nanoseconds of one convolution, channels innermost, and the peak of the
-// multiply-adds beside it; see conv.py.
+// multiply-adds beside it; `mixed …` with those of the convolution in autocast and in float32, in
+// turn. See conv.py.
 
 #include <cmath>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include <xla/kernel/conv_choice.hpp>
+#include <xla/kernel/conv_rounded.hpp>
 
 #include "aligned.hpp"
 #include "numbers.hpp"
@@ -39,13 +41,17 @@ class layer {
         made_{numbers(y_.size()), numbers(x_.size()), numbers(w_.size())} {}
 
   /// Forward, the input's gradient, the weight's.
-  void run(int way) {
+  void run(int way, bool rounds = false) {
     using namespace xla::kernel;
-    const count step = s_.in / s_.groups * s_.taps();
+    const conv_weights<float> w{w_.data(), s_.in / s_.groups * s_.taps(), s_.taps(), 1};
+    const float *const x = x_.data(), *const y = y_.data();
     float* const to = made_[way].data();
-    if (way == 0) conv_forward<float>(s_, x_.data(), {w_.data(), step, s_.taps(), 1}, to);
-    if (way == 1) conv_input_gradient<float>(s_, y_.data(), {w_.data(), step, s_.taps(), 1}, to);
-    if (way == 2) conv_weight_gradient<float>(s_, x_.data(), y_.data(), to);
+    if (way == 0 && !rounds) conv_forward<float>(s_, x, w, to);
+    if (way == 1 && !rounds) conv_input_gradient<float>(s_, y, w, to);
+    if (way == 2 && !rounds) conv_weight_gradient<float>(s_, x, y, to);
+    if (way == 0 && rounds) conv_forward_bfloat16(s_, x, w, to);
+    if (way == 1 && rounds) conv_input_gradient_bfloat16(s_, y, w, to);
+    if (way == 2 && rounds) conv_weight_gradient_bfloat16(s_, x, y, to);
     bench::touch(to);
   }
   /// What all contestants must agree on.
@@ -72,7 +78,8 @@ int main(int argc, char** argv) {
     int way = 0;
     count batch = 0, size = 0, in = 0, out = 0, kernel = 0, stride = 1, padding = 0, groups = 1;
     words >> command >> way >> batch >> size >> in >> out >> kernel >> stride >> padding >> groups;
-    if (!words || command != "run") break;
+    const bool mixed = command == "mixed";
+    if (!words || (command != "run" && !mixed)) break;
     const count made = (size + 2 * padding - kernel) / stride + 1;
     layer one({batch,
                size,
@@ -86,16 +93,22 @@ int main(int argc, char** argv) {
                {padding, padding},
                {1, 1},
                groups});
-    one.run(way);
-    double least = 1e9;
+    // The least of float32 and, if that is asked for, of autocast.
+    double least[2] = {1e9, 1e9};
+    const auto sample = [&](bool rounds) {
+      const double start = bench::time_of(threads);
+      one.run(way, rounds);
+      least[rounds] = std::min(least[rounds], bench::time_of(threads) - start);
+    };
+    one.run(way, mixed);
     const double peak = bench::fma_peak(threads), until = bench::now() + 0.05;
     for (int i = 0; i < 3 || bench::now() < until; ++i) {
-      const double start = bench::time_of(threads);
-      one.run(way);
-      least = std::min(least, bench::time_of(threads) - start);
+      if (mixed) sample(true);
+      sample(false);
     }
     std::cout.precision(9);
-    std::cout << R"({"ns": )" << 1e9 * least << R"(, "sum": )" << one.size_of(way)
-              << R"(, "peak": )" << std::max(peak, bench::fma_peak(threads)) << "}" << std::endl;
+    std::cout << R"({"ns": )" << 1e9 * least[0] << R"(, "mixed_ns": )" << 1e9 * least[1]
+              << R"(, "sum": )" << one.size_of(way) << R"(, "peak": )"
+              << std::max(peak, bench::fma_peak(threads)) << "}" << std::endl;
   }
 }

@@ -149,6 +149,14 @@ def check(answers, what):
                                f"{answers['xla']['sum']}")
 
 
+def mixed(program, layer, batch, way):
+    """How many times as fast as float32 it is in autocast, which leaves groups as they are."""
+    if layer.groups > 1:
+        return None
+    answers = [program.ask(f"mixed {way} {layer.words(batch)}") for _ in range(2)]
+    return min(a["ns"] for a in answers) / min(a["mixed_ns"] for a in answers)
+
+
 def row(team, layer, names, batch, way):
     """One layer in one direction: the least of some rounds of everyone."""
     least, peak = {}, 0.0
@@ -162,6 +170,7 @@ def row(team, layer, names, batch, way):
     ours, others = least.pop("xla"), least
     return {"layer": str(layer), "networks": names, "batch": batch, "way": WAYS[way],
             "dense": layer.groups == 1, "us": ours / 1e3, "peak": peak,
+            "mixed": mixed(team["xla"], layer, batch, way),
             "share": layer.flops(batch) / ours / peak,
             "peers_us": {name: ns / 1e3 for name, ns in others.items()},
             "ratio": min(others.values()) / ours if others else None}
@@ -196,6 +205,17 @@ def mean(rows):
     return math.exp(sum(math.log(r["ratio"]) for r in rows) / len(rows))
 
 
+def show_mixed(rows):
+    """What autocast gains and where it loses."""
+    dense = [r for r in rows if r["mixed"]]
+    slow = sorted((r for r in dense if r["mixed"] < 0.95), key=lambda r: r["mixed"])
+    middle = math.exp(sum(math.log(r["mixed"]) for r in dense) / len(dense))
+    print(f"  autocast: {middle:.2f} times as fast as float32 in the geometric mean; below 0.95 "
+          f"(none wanted): {len(slow)} of {len(dense)}")
+    for r in slow:
+        print(f"    {r['mixed']:.2f}  {r['layer']}, batch {r['batch']}, {r['way']}")
+
+
 def show(rows):
     print("\nConvolutions: share of the peak, and how many times as fast as the better of "
           "PyTorch's memory formats")
@@ -206,6 +226,8 @@ def show(rows):
                         for r in some)
         print(f"  {some[0]['layer']:24}{some[0]['batch']:6}  {cells}  "
               f"{some[0]['threads']} thread(s)  {', '.join(some[0]['networks'])}")
+    if any(r["mixed"] for r in rows):
+        show_mixed(rows)
     if rows[0]["ratio"] is None:
         return
     dense, slow = [r for r in rows if r["dense"]], [r for r in rows if r["ratio"] < 0.9]

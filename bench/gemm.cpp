@@ -52,6 +52,20 @@ constexpr product streams[] = {
     {4, 8192, 8192, false, true, "four rows, from memory"},
 };
 
+// Beside all of the above: where rounding could cost more than it gains.
+constexpr product narrow[] = {
+    {2, 1024, 1024, false, true, "two rows"},
+    {4, 1024, 1024, false, false, "four rows"},
+    {8, 1024, 1024, false, true, "eight rows"},
+    {1, 1000, 512, false, true, "classifier"},
+    {1, 256, 64, false, true, "one query's scores"},
+    {1, 64, 256, false, false, "one query's values"},
+    {128, 128, 64, false, true, "attention: scores"},
+    {128, 64, 128, false, false, "attention: values"},
+    {128, 64, 128, true, false, "attention: gradient of values"},
+    {1024, 16, 256, false, true, "sixteen columns"},
+};
+
 using values = std::vector<float, bench::aligned<float>>;
 
 values numbers(std::int64_t n) {
@@ -162,6 +176,8 @@ int main(int argc, char** argv) {
   for (const product& p : products) measure(p, threads, false);
   for (const product& p : streams) measure(p, threads, true);
   for (const product& p : products) measure_rounded<float>(p, threads);
+  for (const product& p : streams) measure_rounded<float>(p, threads);
+  for (const product& p : narrow) measure_rounded<float>(p, threads);
   for (const product& p : products) measure_rounded<xla::bfloat16>(p, threads);
   for (const product& p : streams) measure_rounded<xla::bfloat16>(p, threads);
 }

@@ -95,6 +95,10 @@ def show_gemm(rows):
         print(f"  {r['where']:24}{r['m']:6.0f} x{r['n']:5.0f} x{r['k']:5.0f}  {turned}"
               f"{r['threads']:3.0f} thread(s){r['gflops'][1]:9.1f}{r['share'][1]:8.0%}"
               f"  ({r['share'][0]:.0%}-{r['share'][2]:.0%}) of the {r['against']}")
+    rounded = [r for r in rows if r["against"].startswith("float32")]
+    least = min(rounded, key=lambda r: r["share"][1])
+    print(f"  rounded, none below 95 % wanted: {verdict(least['share'][1] >= 0.95)} "
+          f"(least {least['share'][1]:.0%}: {least['where']}, {least['threads']:.0f} thread(s))")
 
 
 def show_epilogue(rows):

@@ -193,6 +193,7 @@ set(XLA_HEADERS
   xla/kernel/conv_columns.hpp
   xla/kernel/conv_depthwise.hpp
   xla/kernel/conv_direct.hpp
+  xla/kernel/conv_dot.hpp
   xla/kernel/conv_groups.hpp
   xla/kernel/conv_kept.hpp
   xla/kernel/conv_lines.hpp

@@ -185,6 +185,7 @@ struct algorithm {
   void (*input_gradient)(const conv_sizes&, const T* dy, conv_weights<T>, T* dx,
                          const xla::kernel::epilogue*);
   void (*weight_gradient)(const conv_sizes&, const T* x, const T* dy, T* dw);
+  bool rounds = false;  ///< operands to bfloat16
 };
 template <class T>
 constexpr algorithm<T> chosen = {
@@ -198,6 +199,17 @@ constexpr algorithm<T> winograd = {[](const conv_sizes& s, conv_direction) {
                                    &xla::kernel::detail::winograd_forward<M, T>,
                                    &xla::kernel::detail::winograd_input_gradient<M, T>,
                                    &xla::kernel::detail::winograd_weight_gradient<M, T>};
+
+constexpr algorithm<float> rounding = {
+    &xla::kernel::conv_packed_size_bfloat16<>,     &xla::kernel::conv_pack_bfloat16<>,
+    &xla::kernel::conv_forward_bfloat16<>,         &xla::kernel::conv_input_gradient_bfloat16<>,
+    &xla::kernel::conv_weight_gradient_bfloat16<>, true};
+
+std::vector<float> rounded(std::vector<float> v) {
+  for (float& f : v) f = xla::bfloat16{f};
+  return v;
+}
+std::vector<double> rounded(std::vector<double> v) { return v; }
 
 /// Runs with weights that are packed, and not there otherwise; the same bits are wanted.
 template <class T, class F>
@@ -222,7 +234,8 @@ void check(const convolution& c, const algorithm<T>& way, double most) {
           c.stride[1], c.padding[0], c.padding[1], c.dilation[0], c.dilation[1], c.groups);
   const auto x = numbers<T>(c.inputs(), 1), w = numbers<T>(c.parameters(), 2);
   const auto dy = numbers<T>(c.outputs(), 3);
-  const exact want = sums(c, x, w, dy);
+  const auto read = [&](const std::vector<T>& v) { return way.rounds ? rounded(v) : v; };
+  const exact want = sums(c, read(x), read(w), read(dy));
   const conv_weights<T> weights{w.data(), c.in / c.groups * c.taps(), c.taps(), 1};
   const auto forward = [&](T* to, const xla::kernel::epilogue* after = nullptr) {
     way.forward(c, x.data(), weights, to, after);
@@ -357,50 +370,28 @@ TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forb
 }
 
 TEST_CASE("convolutions at bfloat16's precision are sums of rounded numbers") {
-  const convolution cases[] = {{square(2, 9, 8, 5, 33, 3, 2, 1)},
-                               {square(1, 14, 14, 64, 64, 3, 1, 1)},
-                               {square(2, 7, 6, 40, 50, 1, 1, 0)},
-                               {square(1, 9, 9, 24, 32, 1, 2, 0)},
-                               {square(1, 8, 8, 12, 24, 3, 1, 1, 1, 3)}};
+  const convolution cases[] = {
+      {square(2, 9, 8, 5, 33, 3, 2, 1)},
+      {square(1, 14, 14, 64, 64, 3, 1, 1)},
+      {square(2, 7, 6, 40, 50, 1, 1, 0)},
+      {square(1, 9, 9, 24, 32, 1, 2, 0)},
+      {square(1, 8, 8, 12, 24, 3, 1, 1, 1, 3)},
+      {square(1, 21, 20, 3, 40, 7, 2, 3)},     // a row of a kernel together, and 0 around images
+      {square(1, 6, 7, 261, 20, 3, 2, 1)},     // blocks of channels, one more than there would be
+      {square(2, 7, 7, 5, 6, 2, 3, 0)},        // pixels that nobody sees
+      {square(2, 10, 9, 12, 10, 3, 1, 2, 2)},  // dilated
+      {square(1, 9, 7, 3, 20, 3, 1, 1)},       // blocks of an image's pixels
+      {square(1, 6, 6, 48, 600, 3, 2, 1)},     // more columns than stay in a cache
+      {square(1, 131, 126, 1, 9, 3, 1, 1)},    // more pixels than are added up plainly
+      {square(0, 5, 5, 4, 4, 3, 2, 1)},        // an empty batch
+      {{2, 9, 6, 18, 5, 7, 20, {3, 2}, {2, 1}, {1, 1}, {1, 1}, 1}},
+  };
   test::each_bfloat16_way([&] {
-    for (const convolution& c : cases) {
-      CAPTURE(c.height, c.in, c.out, c.kernel[0], c.stride[0], c.groups);
-      const auto x = numbers<float>(c.inputs(), 1), w = numbers<float>(c.parameters(), 2),
-                 dy = numbers<float>(c.outputs(), 3);
-      const auto rounded = [](std::vector<float> v) {
-        for (float& f : v) f = xla::bfloat16{f};
-        return v;
-      };
-      const exact want = sums(c, rounded(x), rounded(w), rounded(dy));
-      const count in = c.in / c.groups;
-      const conv_weights<float> weights{w.data(), in * c.taps(), c.taps(), 1};
-      CHECK(error(any_threads<float>(c.outputs(),
-                                     [&](float* to) {
-                                       xla::kernel::conv_forward_bfloat16<>(c, x.data(), weights,
-                                                                            to);
-                                     }),
-                  want.y) < 1e-5);
-      CHECK(error(any_threads<float>(c.inputs(),
-                                     [&](float* to) {
-                                       xla::kernel::conv_input_gradient_bfloat16<>(c, dy.data(),
-                                                                                   weights, to);
-                                     }),
-                  want.x) < 1e-5);
-      CHECK(error(any_threads<float>(c.parameters(),
-                                     [&](float* to) {
-                                       xla::kernel::conv_weight_gradient_bfloat16<>(c, x.data(),
-                                                                                    dy.data(), to);
-                                     }),
-                  want.w) < 1e-5);
-    }
+    for (const convolution& c : cases) check(c, rounding, 1e-5);
   });
 }
 
 TEST_CASE("Winograd's algorithm rounds what it reads as copies would") {
-  const auto rounded = [](std::vector<float> v) {
-    for (float& f : v) f = xla::bfloat16{f};
-    return v;
-  };
   // Weights transformed at once, and by panels; a weight's gradient in groups, and by panels.
   for (const convolution& c : {convolution{square(1, 9, 10, 32, 48, 3, 1, 1)},
                                convolution{square(2, 14, 13, 64, 64, 3, 1, 1)},

@@ -79,7 +79,7 @@ struct group_weights {
 
 /// Calls f(group, its weights of these taps) for all groups. Packed ones follow one another, and
 /// those of the next taps them.
-template <class T, class F>
+template <class Products = plain_patch_products, class T, class F>
 void each_group(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const index_t* places,
                 index_t taps, F f) {
   const index_t in = s.in / s.groups, out = s.out / s.groups;
@@ -88,7 +88,7 @@ void each_group(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const
           ? group_weights<T>{{w.data, w.in_stride, w.out_stride, places, taps}, in, out}
           : group_weights<T>{{w.data, w.out_stride, w.in_stride, places, taps}, out, in};
   if (is_product(s)) g.grain = strided_left<conv_tile<T>, matrix_view<T>>::grain();
-  const index_t size = w.packed ? g.size() : 0;
+  const index_t size = w.packed ? Products::size(g) : 0;
   for (index_t i = 0; i < s.groups; ++i) {
     g.taps.packed = w.packed;
     f(i, g);
@@ -112,12 +112,12 @@ tap_list forward_taps(const conv_sizes& s, index_t tap_stride) {
 }
 
 /// The products of all groups, of which `a` is what taps see in the first.
-template <class T, class Result>
+template <class Products, class T, class Result>
 void multiply_groups(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const patches<T>& a,
                      const index_t* places, index_t taps, index_t m, Result c,
                      const epilogue* after) {
   const bool together = s.groups > 1 && a.block == a.channels;
-  each_group(s, d, w, places, taps, [&](index_t i, const group_weights<T>& g) {
+  each_group<Products>(s, d, w, places, taps, [&](index_t i, const group_weights<T>& g) {
     if (together) {
       const index_t step = s.out / s.groups * w.out_stride;
       if (i == 0)
@@ -126,33 +126,38 @@ void multiply_groups(const conv_sizes& s, conv_direction d, conv_weights<T>& w, 
     }
     patches<T> own = a;
     own.images += i * a.channels;
-    multiply_patches<T>(own, g.taps, m, g.columns, c.from(0, i * g.columns), after);
+    Products::multiply(own, g.taps, m, g.columns, c.from(0, i * g.columns), after);
   });
 }
 
+/// These pieces at the pixels that make the result.
 template <class T>
+patches<T> forward_patches(const conv_sizes& s, const T* x, const tap_list& pieces) {
+  const index_t joined = joined_pixels<T>(s);
+  return {.images = x,
+          .height = s.height,
+          .width = s.width,
+          .pixel = s.in,
+          .rows = s.out_height,
+          .columns = s.out_width,
+          .step_y = s.stride[0],
+          .step_x = s.stride[1],
+          .taps = pieces.taps,
+          .count = s.taps() / joined,
+          .channels = joined * s.in / s.groups,
+          .joined = joined};
+}
+
+template <class Products = plain_patch_products, class T>
 void forward_directly(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
                       const epilogue* after) {
-  const index_t joined = joined_pixels<T>(s);
   const tap_list pieces = forward_taps<T>(s, w.tap_stride);
   // A tile of few channels takes less time than its result from memory: 3x3, 3 -> 64, 224 x 224 is
   // 15 % faster where the next one's is fetched.
-  const index_t ahead = joined > 1 ? conv_tile<T>::rows * s.out : 0;
-  multiply_groups<T>(s, conv_direction::forward, w,
-                     {.images = x,
-                      .height = s.height,
-                      .width = s.width,
-                      .pixel = s.in,
-                      .rows = s.out_height,
-                      .columns = s.out_width,
-                      .step_y = s.stride[0],
-                      .step_x = s.stride[1],
-                      .taps = pieces.taps,
-                      .count = s.taps() / joined,
-                      .channels = joined * s.in / s.groups,
-                      .joined = joined},
-                     pieces.places, s.taps(), s.batch * s.out_height * s.out_width,
-                     strided_rows<T>{y, s.out, ahead}, after);
+  const index_t ahead = joined_pixels<T>(s) > 1 ? conv_tile<T>::rows * s.out : 0;
+  multiply_groups<Products>(s, conv_direction::forward, w, forward_patches(s, x, pieces),
+                            pieces.places, s.taps(), s.batch * s.out_height * s.out_width,
+                            strided_rows<T>{y, s.out, ahead}, after);
 }
 
 /// The input's gradient at the pixels whose places have one remainder, a phase, divided by the
@@ -189,7 +194,7 @@ struct phase {
 };
 
 /// Of so many columns, channels of dx, from the first that w has.
-template <class T, class Result>
+template <class Products, class T, class Result>
 void input_gradient_directly(const phase<T>& p, const T* dy, conv_weights<T>& w, index_t columns,
                              Result dx, const epilogue* after) {
   conv_sizes s = p.s;
@@ -206,8 +211,8 @@ void input_gradient_directly(const phase<T>& p, const T* dy, conv_weights<T>& w,
                      .count = p.seen.count,
                      .channels = s.out / s.groups,
                      .joined = 1};
-  multiply_groups(s, conv_direction::input_gradient, w, a, p.seen.places, p.seen.count, p.pixels(),
-                  dx, after);
+  multiply_groups<Products>(s, conv_direction::input_gradient, w, a, p.seen.places, p.seen.count,
+                            p.pixels(), dx, after);
 }
 
 /// Calls f(phase) for all that have pixels.
@@ -283,7 +288,7 @@ index_t channels_of_phases(const conv_sizes& s, bool packed) {
 }
 
 /// So many channels of dx from the first that it and w have.
-template <class T>
+template <class Products, class T>
 void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
                         index_t columns) {
   each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
@@ -292,19 +297,30 @@ void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* 
     p.find_pixels(dx, to);
     if (p.seen.count == 0)  // no tap falls there
       for (index_t j = 0; j < p.pixels(); ++j) std::fill_n(to[j], columns, T{0});
-    else input_gradient_directly(p, dy, w, columns, pointer_rows<T>{to, 0}, nullptr);
+    else input_gradient_directly<Products>(p, dy, w, columns, pointer_rows<T>{to, 0}, nullptr);
   });
 }
 
 // A product of few pixels is too short for two threads: they take channels of their own.
-template <class T>
+template <class Products, class T>
 void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
   const index_t some = channels_of_phases<T>(s, w.packed != nullptr);
   parallel_for((s.in + some - 1) / some, [&](index_t part) {
     const index_t first = part * some;
     conv_weights<T> own = w;
     own.data += first * w.in_stride;
-    gradient_by_phases(s, dy, own, dx + first, std::min(some, s.in - first));
+    gradient_by_phases<Products>(s, dy, own, dx + first, std::min(some, s.in - first));
+  });
+}
+
+/// By products of patches.
+template <class Products = plain_patch_products, class T>
+void input_gradient_directly(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
+                             const epilogue* after) {
+  if (has_pixel_blocks<T>(s)) return block_gradient<T, Products>(s, w).write(dy, dx, after);
+  if (s.stride[0] * s.stride[1] > 1) return gradient_by_phases<Products>(s, dy, w, dx);
+  each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
+    input_gradient_directly<Products>(p, dy, w, s.in, strided_rows<T>{dx, s.in}, after);
   });
 }
 
@@ -317,11 +333,7 @@ void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, 
       multiply_pixels<T>(s.batch * s.height * s.width, {dy + i * g.channels, s.out, 1}, g,
                          {dx + i * g.columns, s.in}, after);
     });
-  if (has_pixel_blocks<T>(s)) return block_gradient<T>(s, w).write(dy, dx, after);
-  if (s.stride[0] * s.stride[1] > 1) return gradient_by_phases(s, dy, w, dx);
-  each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
-    input_gradient_directly(p, dy, w, s.in, strided_rows<T>{dx, s.in}, after);
-  });
+  input_gradient_directly(s, dy, w, dx, after);
 }
 
 /// Of more pixels packing takes so little that its result is not worth the memory.
@@ -342,33 +354,33 @@ bool packs_directly(const conv_sizes& s, conv_direction d) {
 }
 
 /// Calls f(weights) for each product of a direction.
-template <class T, class F>
+template <class Products, class T, class F>
 void each_weights(const conv_sizes& s, conv_direction d, conv_weights<T> w, F f) {
   const auto one = [&](index_t, const group_weights<T>& g) { f(g); };
   if (is_product(s)) {
-    each_group(s, d, w, only_place, 1, one);
+    each_group<Products>(s, d, w, only_place, 1, one);
   } else if (d == conv_direction::forward) {
     const tap_list pieces = forward_taps<T>(s, w.tap_stride);
-    each_group(s, d, w, pieces.places, s.taps(), one);
+    each_group<Products>(s, d, w, pieces.places, s.taps(), one);
   } else {
     each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
-      if (p.seen.count > 0) each_group(s, d, w, p.seen.places, p.seen.count, one);
+      if (p.seen.count > 0) each_group<Products>(s, d, w, p.seen.places, p.seen.count, one);
     });
   }
 }
 
 /// See conv_pack().
-template <class T>
+template <class T, class Products = plain_patch_products>
 index_t direct_packed_size(const conv_sizes& s, conv_direction d) {
   index_t sum = 0;
-  each_weights<T>(s, d, {}, [&](const group_weights<T>& g) { sum += g.size(); });
+  each_weights<Products, T>(s, d, {}, [&](const group_weights<T>& g) { sum += Products::size(g); });
   return sum;
 }
-template <class T>
+template <class Products = plain_patch_products, class T>
 void direct_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to) {
-  each_weights<T>(s, d, w, [&](const group_weights<T>& g) {
-    g.pack(to);
-    to += g.size();
+  each_weights<Products, T>(s, d, w, [&](const group_weights<T>& g) {
+    Products::pack(g, to);
+    to += Products::size(g);
   });
 }
 

@@ -53,14 +53,22 @@ class kept_weights final : public kept_elements {
   conv_form form_;
 };
 
+/// What pack(to) makes, of `count` elements, from the second call on.
+template <class T, class Pack>
+void keep_form(xla::detail::buffer& keeper, const conv_form& form, std::int64_t count, Pack pack,
+               conv_weights<T>& w) {
+  kept_weights* const kept = kept_weights::find(keeper, form);
+  if (!kept) return kept_weights::add(keeper, form);
+  w.packed = kept->get<T>(count, pack);
+}
+
 template <class T>
 void keep_packed(xla::detail::buffer* keeper, const conv_sizes& s, conv_direction d,
                  conv_weights<T>& w) {
   if (!keeper || !conv_packs<T>(s, d)) return;
-  const conv_form form = conv_form::of<T>(s, d);
-  kept_weights* const kept = kept_weights::find(*keeper, form);
-  if (!kept) return kept_weights::add(*keeper, form);
-  w.packed = kept->get<T>(conv_packed_size<T>(s, d), [&](T* to) { conv_pack(s, d, w, to); });
+  keep_form(
+      *keeper, conv_form::of<T>(s, d), conv_packed_size<T>(s, d),
+      [&](T* to) { conv_pack(s, d, w, to); }, w);
 }
 
 }  // namespace xla::kernel

@@ -268,11 +268,24 @@ struct tap_weights {
   }
 };
 
-template <class T, class Result>
-void multiply_patches(const patches<T>& a, const tap_weights<T>& b, index_t m, index_t n, Result c,
-                      const epilogue* after) {
-  multiply(product<conv_tile<T>, patches<T>, tap_weights<T>, Result>{m, n, a.count * a.channels, a,
-                                                                     b, c, after});
-}
+/// Products of patches and weights of a group as they are; dot_patches of conv_dot.hpp takes its
+/// place where both are rounded.
+struct plain_patch_products {
+  template <class T, class Result>
+  static void multiply(const patches<T>& a, const tap_weights<T>& b, index_t m, index_t n, Result c,
+                       const epilogue* after) {
+    detail::multiply(product<conv_tile<T>, patches<T>, tap_weights<T>, Result>{
+        m, n, a.count * a.channels, a, b, c, after});
+  }
+  /// How many elements weights take packed.
+  template <class Weights>
+  static index_t size(const Weights& w) {
+    return w.size();
+  }
+  template <class Weights, class T>
+  static void pack(const Weights& w, T* to) {
+    w.pack(to);
+  }
+};
 
 }  // namespace xla::kernel::detail

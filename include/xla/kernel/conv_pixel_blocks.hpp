@@ -108,7 +108,7 @@ void lay_row(const T* from, index_t columns, index_t length, index_t skip, T* ro
     }
 }
 
-template <class T>
+template <class T, class Products = plain_patch_products>
 class block_gradient {
  public:
   block_gradient(const conv_sizes& s, conv_weights<T> w)
@@ -160,9 +160,9 @@ class block_gradient {
                        .count = blocks_.seen(),
                        .channels = s_.out,
                        .joined = 1};
-    multiply_patches<T>(a, {weights_, columns_, 1, places_, blocks_.seen()},
-                        images * down() * across(), columns_, strided_rows<T>{to, columns_},
-                        nullptr);
+    Products::multiply(a, tap_weights<T>{weights_, columns_, 1, places_, blocks_.seen()},
+                       images * down() * across(), columns_, strided_rows<T>{to, columns_},
+                       nullptr);
   }
 
   /// To the rows from `top` on.

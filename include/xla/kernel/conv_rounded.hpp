@@ -6,6 +6,8 @@
 
 #include <xla/kernel/conv_bfloat16.hpp>
 #include <xla/kernel/conv_choice.hpp>
+#include <xla/kernel/conv_dot.hpp>
+#include <xla/kernel/conv_kept.hpp>
 #include <xla/kernel/gemm_bfloat16.hpp>
 #include <xla/kernel/loops.hpp>
 #include <xla/tensor/working_memory.hpp>
@@ -22,7 +24,7 @@ class rounded_copy {
     constexpr index_t some = 1 << 12;
     for_ranges((count + some - 1) / some, some, [&](index_t first, index_t last) {
       const index_t begin = first * some, end = std::min(count, last * some);
-      round_all(from + begin, to_ + begin, end - begin);
+      round_operand(from + begin, end - begin, to_ + begin);
     });
   }
   const float* data() const { return to_; }
@@ -42,6 +44,48 @@ struct rounded_weights {
   conv_weights<float> weights;
 };
 
+/// A convolution of few channels: some lines of the result at a time, so that the copy of what they
+/// see stays in the nearest caches.
+template <class = void>
+void forward_by_lines(const conv_sizes& s, const float* x, conv_weights<float> w, float* y,
+                      const epilogue* after) {
+  constexpr index_t bytes = 1 << 16;
+  const index_t line = s.width * s.in, reach = (s.kernel[0] - 1) * s.dilation[0] + 1;
+  const index_t some = std::clamp<index_t>(
+      (bytes / (line * static_cast<index_t>(sizeof(float))) - reach) / s.stride[0] + 1, 1,
+      s.out_height);
+  const index_t strips = (s.out_height + some - 1) / some;
+  const rounded_weights<> weights(s, w);
+  for_ranges(s.batch * strips, some * s.out_width * s.out * s.in * s.taps(),
+             [&](index_t first, index_t last) {
+               struct use;
+               const auto room = static_cast<index_t>(sizeof(float)) * line;
+               const index_t most = std::min(s.height, (some - 1) * s.stride[0] + reach);
+               float* const seen = static_cast<float*>(thread_scratch<use>(most * room));
+               for (index_t i = first; i < last; ++i) {
+                 const index_t image = i / strips, top = i % strips * some;
+                 const index_t begin = top * s.stride[0] - s.padding[0];
+                 conv_sizes part = s;
+                 part.batch = 1;
+                 part.out_height = std::min(some, s.out_height - top);
+                 part.padding[0] = std::max<index_t>(-begin, 0);
+                 const index_t row = std::clamp<index_t>(begin, 0, s.height);
+                 part.height =
+                     std::clamp<index_t>(begin + (part.out_height - 1) * s.stride[0] + reach, row,
+                                         s.height) -
+                     row;
+                 round_operand(x + (image * s.height + row) * line, part.height * line, seen);
+                 const index_t pixel = (image * s.out_height + top) * s.out_width;
+                 if (!after) {
+                   conv_forward(part, seen, weights.weights, y + pixel * s.out);
+                   continue;
+                 }
+                 const epilogue told(*after, pixel);
+                 conv_forward(part, seen, weights.weights, y + pixel * s.out, &told);
+               }
+             });
+}
+
 /// Whether it is a product of gemm_bfloat16(), which rounds while it packs.
 inline bool is_rounded_product(const conv_sizes& s) { return is_product(s) && s.groups == 1; }
 
@@ -55,7 +99,58 @@ inline conv_sizes rounding(conv_sizes s) {
   return s;
 }
 
+/// Whether patches and weights are multiplied as pairs, which are rounded as they are packed. A few
+/// taps of a few channels take less time than that.
+template <class = void>
+bool multiplies_pairs(const conv_sizes& s, conv_direction d) {
+#if XLA_HAS_DOT
+  const bool few = joined_pixels<float>(s) > 1;
+  return s.groups == 1 && !is_product(s) && way_of<float>(s) == conv_way::direct &&
+         bfloat16_products() == bfloat16_way::dot && s.in * s.out * s.taps() * s.batch != 0 &&
+         s.height * s.width * s.out_height * s.out_width != 0 &&
+         !(few && d == conv_direction::weight_gradient) &&
+         !(few && d == conv_direction::forward && s.in * s.taps() < 128);
+#else
+  static_cast<void>(s), static_cast<void>(d);
+  return false;
+#endif
+}
+
 }  // namespace detail
+
+template <class>
+std::int64_t conv_packed_size_bfloat16(const conv_sizes& s, conv_direction d) {
+  if (detail::rounds_as_read(s)) return conv_packed_size<float>(s, d);
+#if XLA_HAS_DOT
+  if (detail::multiplies_pairs(s, d) && detail::packs_directly<float>(s, d))
+    return detail::direct_packed_size<float, detail::dot_patch_products>(s, d);
+#endif
+  return 0;
+}
+XLA_FLOAT_INSTANCE(std::int64_t conv_packed_size_bfloat16<void>(const conv_sizes&, conv_direction));
+
+template <class>
+void conv_pack_bfloat16(const conv_sizes& s, conv_direction d, conv_weights<float> w, float* to) {
+#if XLA_HAS_DOT
+  if (detail::multiplies_pairs(s, d))
+    return detail::direct_pack<detail::dot_patch_products>(s, d, w, to);
+#endif
+  conv_pack(detail::rounding(s), d, w, to);
+}
+XLA_FLOAT_INSTANCE(void conv_pack_bfloat16<void>(const conv_sizes&, conv_direction,
+                                                 conv_weights<float>, float*));
+
+template <class>
+void keep_packed_bfloat16(xla::detail::buffer* keeper, const conv_sizes& s, conv_direction d,
+                          conv_weights<float>& w) {
+  const std::int64_t count = keeper ? conv_packed_size_bfloat16(s, d) : 0;
+  if (count == 0) return;
+  keep_form(
+      *keeper, conv_form::of<float>(detail::rounding(s), d), count,
+      [&](float* to) { conv_pack_bfloat16(s, d, w, to); }, w);
+}
+XLA_FLOAT_INSTANCE(void keep_packed_bfloat16<void>(xla::detail::buffer*, const conv_sizes&,
+                                                   conv_direction, conv_weights<float>&));
 
 template <class>
 void conv_forward_bfloat16(const conv_sizes& s, const float* x, conv_weights<float> w, float* y,
@@ -65,6 +160,11 @@ void conv_forward_bfloat16(const conv_sizes& s, const float* x, conv_weights<flo
     return gemm_bfloat16<float, float>(pixels, s.out, s.in, {x, s.in, 1},
                                        {w.data, w.in_stride, w.out_stride}, y, s.out, after);
   if (detail::rounds_as_read(s)) return conv_forward(detail::rounding(s), x, w, y, after);
+#if XLA_HAS_DOT
+  if (detail::multiplies_pairs(s, conv_direction::forward))
+    return detail::forward_directly<detail::dot_patch_products>(s, x, w, y, after);
+#endif
+  if (detail::joined_pixels<float>(s) > 1) return detail::forward_by_lines(s, x, w, y, after);
   const detail::rounded_copy<> seen(x, pixels * s.in);
   conv_forward(s, seen.data(), detail::rounded_weights<>(s, w).weights, y, after);
 }
@@ -79,6 +179,10 @@ void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_wei
     return gemm_bfloat16<float, float>(pixels, s.in, s.out, {dy, s.out, 1},
                                        {w.data, w.out_stride, w.in_stride}, dx, s.in, after);
   if (detail::rounds_as_read(s)) return conv_input_gradient(detail::rounding(s), dy, w, dx, after);
+#if XLA_HAS_DOT
+  if (detail::multiplies_pairs(s, conv_direction::input_gradient))
+    return detail::input_gradient_directly<detail::dot_patch_products>(s, dy, w, dx, after);
+#endif
   const detail::rounded_copy<> seen(dy, pixels * s.out);
   conv_input_gradient(s, seen.data(), detail::rounded_weights<>(s, w).weights, dx, after);
 }
@@ -92,7 +196,12 @@ void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const fl
   const std::int64_t pixels = s.batch * s.out_height * s.out_width;
   if (detail::is_rounded_product(s))
     return gemm_bfloat16<float, float>(s.out, s.in, pixels, {dy, 1, s.out}, {x, s.in, 1}, dw, s.in);
-  if (detail::rounds_as_read(s)) return conv_weight_gradient(detail::rounding(s), x, dy, dw);
+  if (detail::rounds_as_read(s) || detail::joined_pixels<float>(s) > 1)
+    return conv_weight_gradient(detail::rounding(s), x, dy, dw);
+#if XLA_HAS_DOT
+  if (detail::multiplies_pairs(s, conv_direction::weight_gradient))
+    return detail::dot_weight_gradient(s, x, dy, dw);
+#endif
   const detail::rounded_copy<> seen(x, s.batch * s.height * s.width * s.in);
   const detail::rounded_copy<> back(dy, pixels * s.out);
   conv_weight_gradient(s, seen.data(), back.data(), dw);

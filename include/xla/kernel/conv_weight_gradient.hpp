@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <xla/kernel/caches.hpp>
 #include <xla/kernel/conv_direct.hpp>
+#include <xla/kernel/gemm_rounded.hpp>
 
 // The weight's gradient: for each tap a product of what it sees, transposed, and of the result's
 // gradient, with pixels as k. The latter is packed as panels, some lines of pixels at a time; the
@@ -205,6 +207,11 @@ class outer_work {
   const T* first_of(index_t line, index_t panel) const {
     return dy_ + (line * s_.out_width + columns_.begin) * s_.out + cut_.first(panel);
   }
+  packet<T> read(packet<T> x) const {
+    if constexpr (std::is_same_v<T, float>)
+      if (s_.rounds) return round_operand(x);
+    return x;
+  }
   void pack(index_t panel, index_t wide) {
     constexpr index_t width = lanes<T>, columns = outer_tile<T>::columns;
     T* to = right_scratch().template get<T>(lines_.size() * columns_.size() * columns);
@@ -214,8 +221,8 @@ class outer_work {
       const T* from = first_of(line, panel);
       for (index_t i = 0; i < columns_.size(); ++i, from += s_.out)
         for (index_t j = 0; j < wide; j += width, to += width)
-          simd::pstoreu(to, count - j >= width ? simd::ploadu<packet<T>>(from + j)
-                                               : load_part<T>(from + j, count - j));
+          simd::pstoreu(to, read(count - j >= width ? simd::ploadu<packet<T>>(from + j)
+                                                    : load_part<T>(from + j, count - j)));
     }
   }
 
@@ -235,6 +242,8 @@ class outer_work {
       std::fill_n(to, begin, T{0});
       std::copy(from + begin, from + end, to + begin);
       std::fill(to + end, to + step, T{0});
+      if constexpr (std::is_same_v<T, float>)
+        if (s_.rounds) round_operand(to, step, to);
     }
   }
   index_t padded() const { return ((columns_.size() - 1) * s_.stride[1] + s_.kernel[1]) * s_.in; }
@@ -348,11 +357,11 @@ void weight_gradient_directly(const conv_sizes& s, const T* x, const T* dy, T* d
 
 /// The same where a kernel of one pixel looks at all images or at some of their pixels, which are
 /// copied: a product of matrices.
-template <class T>
-void weight_gradient_of_pixels(const conv_sizes& s, const T* x, const T* dy, T* dw) {
+template <class T, class Gemm>
+void weight_gradient_of_pixels(const conv_sizes& s, const T* x, const T* dy, T* dw, Gemm gemm) {
   const index_t in = s.in / s.groups, out = s.out / s.groups;
   const index_t lines = s.batch * s.out_height, pixels = lines * s.out_width;
-  if (is_product(s)) return gemm<T>(out, in, pixels, {dy, 1, s.out}, {x, s.in, 1}, dw, in);
+  if (is_product(s)) return gemm(out, in, pixels, {dy, 1, s.out}, {x, s.in, 1}, dw, in, nullptr);
   ::xla::detail::working_memory memory;
   T* const seen = static_cast<T*>(memory.take(static_cast<std::size_t>(pixels * in) * sizeof(T)));
   for_ranges(lines, s.out_width * in, [&](index_t first, index_t last) {
@@ -363,7 +372,7 @@ void weight_gradient_of_pixels(const conv_sizes& s, const T* x, const T* dy, T* 
                     seen + (i * s.out_width + j) * in);
     }
   });
-  gemm<T>(out, in, pixels, {dy, 1, s.out}, {seen, in, 1}, dw, in);
+  gemm(out, in, pixels, {dy, 1, s.out}, {seen, in, 1}, dw, in, nullptr);
 }
 
 /// Whether x rather than dy should give the vectors of a product of matrices: what fills them
@@ -377,22 +386,26 @@ bool better_swapped(const conv_sizes& s) {
   return in < out || (in == out && (in_place ? s.in > s.out : s.in < s.out));
 }
 
+/// Large gradients of one tap would be read and written too often: at batch 8 the product reaches
+/// 58 % of the peak and sums over chunks 45 % for 1024 -> 256, 14 x 14, but 35 % and 42 % for
+/// 256 -> 64, 56 x 56.
+inline bool is_large_tap(const conv_sizes& s) {
+  return s.taps() == 1 && s.padding[0] == 0 && s.padding[1] == 0 &&
+         s.in / s.groups * (s.out / s.groups) > 1 << 16;
+}
+
 /// dw is (out, in / groups, height, width).
 template <class T>
 void direct_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
   const index_t in = s.in / s.groups, out = s.out / s.groups;
-  // Large gradients of one tap would be read and written too often: at batch 8 the product reaches
-  // 58 % of the peak and sums over chunks 45 % for 1024 -> 256, 14 x 14, but 35 % and 42 % for
-  // 256 -> 64, 56 x 56.
-  const bool one_tap = s.taps() == 1 && s.padding[0] == 0 && s.padding[1] == 0;
-  if (!one_tap || in * out <= 1 << 16) {
+  if (!is_large_tap(s)) {
     if (!better_swapped<T>(s)) return weight_gradient_directly(s, x, dy, dw);
     conv_sizes swapped = s;
     std::swap(swapped.in, swapped.out);
     return weight_gradient_directly(swapped, dy, x, dw, true);
   }
   for (index_t g = 0; g < s.groups; ++g)
-    weight_gradient_of_pixels(s, x + g * in, dy + g * out, dw + g * in * out);
+    weight_gradient_of_pixels(s, x + g * in, dy + g * out, dw + g * in * out, &kernel::gemm<T>);
 }
 
 }  // namespace xla::kernel::detail

@@ -56,7 +56,7 @@ struct winograd_images {
 template <bool Rounds, class T>
 packet<T> load_operand(const T* p) {
   const packet<T> x = simd::ploadu<packet<T>>(p);
-  if constexpr (Rounds) return round_lanes(x);
+  if constexpr (Rounds) return round_operand(x);
   else return x;
 }
 /// Calls f(whether operands are rounded), a constant.
@@ -173,7 +173,7 @@ void transform_taps(const tap_weights<T>& w, range ks, index_t column, bool back
   T* const taps = right_scratch().template get<T>(9 * ks.size() * width);
   w.pack(taps, 9 * ks.begin, column, 9 * ks.size(), width);
   if constexpr (std::is_same_v<T, float>)
-    if (rounds) round_all(taps, taps, 9 * ks.size() * width);
+    if (rounds) round_operand(taps, 9 * ks.size() * width, taps);
   for (index_t c = 0; c < ks.size(); ++c, u += step) {
     vector g[9], half[size * 3];
 #pragma GCC unroll 9

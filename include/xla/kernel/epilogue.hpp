@@ -30,11 +30,23 @@ class basic_epilogue {
     made_ = static_cast<counter*>(thread_scratch<basic_epilogue>(bytes));
     for (std::int64_t i = 0; i < parts(); ++i) new (made_ + i) counter(0);
   }
+  /// The same for a kernel that makes the rows from `first` on, which it counts from 0.
+  basic_epilogue(const basic_epilogue& all, std::int64_t first)
+      : rows_(all.rows_),
+        columns_(all.columns_),
+        part_(all.part_),
+        first_(all.first_ + first),
+        run_(all.run_),
+        self_(all.self_),
+        shared_(all.shared_),
+        made_(all.made_) {}
   basic_epilogue(const basic_epilogue&) = delete;
   basic_epilogue& operator=(const basic_epilogue&) = delete;
 
   /// So many columns of rows [first, last) are there; of each element a kernel tells once.
   [[gnu::noinline]] void made(std::int64_t first, std::int64_t last, std::int64_t columns) const {
+    first += first_;
+    last += first_;
     for (std::int64_t i = first / part_; i * part_ < last; ++i) {
       const std::int64_t rows = std::min(last, end_of(i)) - std::max(first, i * part_);
       if (add(made_[i], rows * columns) == elements(i)) run_(self_, i * part_, end_of(i));
@@ -69,7 +81,7 @@ class basic_epilogue {
     return (end_of(part) - part * part_) * columns_;
   }
 
-  std::int64_t rows_, columns_, part_;
+  std::int64_t rows_, columns_, part_, first_ = 0;
   function run_;
   const void* self_;
   bool shared_ = num_threads() > 1;

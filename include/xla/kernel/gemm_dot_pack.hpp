@@ -102,19 +102,27 @@ XLA_DOT_INLINE void store_pairs(bfloat16_pair* to, index_t half, bool both, __m5
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + half), _mm512_extracti64x4_epi64(pairs, 1));
 }
 
-/// Up to 16 lines, each contiguous along k and `stride` from the next.
+/// Lines a fixed step apart.
 template <class T>
-XLA_DOT_CODE void pack_long_lines(const T* from, index_t stride, index_t lines, index_t depth,
-                                  bfloat16_pair* to, index_t half, index_t step, bool both) {
+struct stepped_lines {
+  const T* from;
+  index_t step;
+  const T* operator[](index_t i) const { return from + i * step; }
+};
+
+/// Up to 16 lines, each contiguous along k: from[i], of stepped_lines or pointers.
+template <class Lines>
+XLA_DOT_CODE void pack_long_lines(Lines from, index_t lines, index_t depth, bfloat16_pair* to,
+                                  index_t half, index_t step, bool both) {
   for (index_t k = 0; k < depth; k += 32) {
     __m512i r[16];
     if (lines >= 16 && depth - k >= 32) {
 #pragma GCC unroll 16
-      for (int i = 0; i < 16; ++i) r[i] = line_pairs(from + i * stride + k, 32);
+      for (int i = 0; i < 16; ++i) r[i] = line_pairs(from[i] + k, 32);
     } else {
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i)
-        r[i] = i < lines ? line_pairs(from + i * stride + k, depth - k) : _mm512_setzero_si512();
+        r[i] = i < lines ? line_pairs(from[i] + k, depth - k) : _mm512_setzero_si512();
     }
     turn_words(r);
     if (depth - k >= 31) {
@@ -158,7 +166,8 @@ void pack_pairs(matrix_view<T> from, index_t lines, index_t depth, pair_place to
     const auto at = from.from(8 * h, 0);
     bfloat16_pair* const data = to.data + h * to.half;
     if (from.col_stride == 1) {
-      pack_long_lines(at.data, at.row_stride, some, depth, data, to.half, to.step, both);
+      pack_long_lines(stepped_lines<T>{at.data, at.row_stride}, some, depth, data, to.half, to.step,
+                      both);
       continue;
     }
     T copy[16][32];
@@ -166,7 +175,8 @@ void pack_pairs(matrix_view<T> from, index_t lines, index_t depth, pair_place to
       const index_t count = std::min<index_t>(32, depth - k);
       for (index_t i = 0; i < some; ++i)
         for (index_t q = 0; q < count; ++q) copy[i][q] = *at.from(i, k + q).data;
-      pack_long_lines(&copy[0][0], 32, some, count, data + k / 2 * to.step, to.half, to.step, both);
+      pack_long_lines(stepped_lines<T>{&copy[0][0], 32}, some, count, data + k / 2 * to.step,
+                      to.half, to.step, both);
     }
   }
 }

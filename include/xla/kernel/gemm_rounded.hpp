@@ -17,13 +17,30 @@ struct rounded_float {
   operator float() const { return bfloat16{number}; }
 };
 
+/// An operand's lanes as bfloat16; what is denormal may become 0, as in other products.
+inline packet<float> round_operand(packet<float> x) {
+#if defined(EIGEN_VECTORIZE_AVX512) && defined(__AVX512BF16__)
+  const auto halves = (__m256i)_mm512_cvtneps_pbh(x);
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+#else
+  return round_lanes(x);
+#endif
+}
+/// Some of an operand; `to` may be where they lie.
+inline void round_operand(const float* from, index_t count, float* to) {
+  const index_t whole = is_vector<float> ? count / lanes<float> * lanes<float> : 0;
+  for (index_t i = 0; i < whole; i += lanes<float>)
+    simd::pstoreu(to + i, round_operand(simd::ploadu<packet<float>>(from + i)));
+  round_all(from + whole, to + whole, count - whole);
+}
+
 template <>
 struct few_elements<rounded_float> {
   static packet<float> load(const rounded_float* p) {
-    return round_lanes(simd::ploadu<packet<float>>(&p->number));
+    return round_operand(simd::ploadu<packet<float>>(&p->number));
   }
   static packet<float> load_first(const rounded_float* p, index_t n) {
-    return round_lanes(load_part<float>(&p->number, n));
+    return round_operand(load_part<float>(&p->number, n));
   }
 };
 template <>

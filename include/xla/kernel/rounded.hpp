@@ -27,6 +27,9 @@ struct rounded_convolutions {
   void (*input_gradient)(const conv_sizes& s, const float* dy, conv_weights<float> w, float* dx,
                          const epilogue* after);
   void (*weight_gradient)(const conv_sizes& s, const float* x, const float* dy, float* dw);
+  std::int64_t (*packed_size)(const conv_sizes& s, conv_direction d);
+  void (*keep_packed)(xla::detail::buffer* keeper, const conv_sizes& s, conv_direction d,
+                      conv_weights<float>& w);
 };
 
 /// Null in programs that have no such ops: kernels are reached through these alone, so that others

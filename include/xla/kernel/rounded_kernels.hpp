@@ -11,9 +11,9 @@ namespace xla::kernel {
 namespace detail {
 
 template <class In>
-inline constexpr rounded_convolutions all_rounded_convolutions{&conv_forward_bfloat16<In>,
-                                                               &conv_input_gradient_bfloat16<In>,
-                                                               &conv_weight_gradient_bfloat16<In>};
+inline constexpr rounded_convolutions all_rounded_convolutions{
+    &conv_forward_bfloat16<In>, &conv_input_gradient_bfloat16<In>,
+    &conv_weight_gradient_bfloat16<In>, &conv_packed_size_bfloat16<In>, &keep_packed_bfloat16<In>};
 
 }  // namespace detail
 

@@ -76,13 +76,27 @@ struct convolution_parts {
   }
   void choose(kernel::conv_direction d, kernel_choice& out) const {
     out.way = kernel::conv_way_name<T>(sizes);
-    if (d != kernel::conv_direction::weight_gradient && !rounds())
-      out.kept = kernel::conv_packed_size<T>(sizes, d) * static_cast<std::int64_t>(sizeof(T));
+    if (d == kernel::conv_direction::weight_gradient) return;
+    auto* size = &kernel::conv_packed_size<T>;
+    if (rounds()) size = rounded().packed_size;
+    out.kept = size(sizes, d) * static_cast<std::int64_t>(sizeof(T));
+  }
+  /// A weight as it lies, or what is kept of it.
+  kernel::conv_weights<T> kept_weights(const kernel_call& call, kernel::conv_direction d) const {
+    auto w = weights(call.in[1]);
+    auto* keep = &kernel::keep_packed<T>;
+    if constexpr (std::is_same_v<T, float>)
+      if (rounds()) keep = rounded().keep_packed;
+    keep(call.keeper, sizes, d, w);
+    return w;
   }
   /// A weight as it lies.
   kernel::conv_weights<T> weights(const void* data) const {
     const std::int64_t taps = sizes.taps();
     return {static_cast<const T*>(data), sizes.in / sizes.groups * taps, taps, 1};
+  }
+  static const kernel::rounded_convolutions& rounded() {
+    return *kernel::the_rounded_convolutions.load();
   }
   bool rounds() const { return std::is_same_v<T, float> && attr.precision == precision::bfloat16; }
 };
@@ -94,11 +108,10 @@ struct kernel_of<op::convolution, Out, T> {
     convolution_parts<T> p(call.attributes<op::convolution>(), call.in_shapes[0], call.in_shapes[1],
                            *call.out_shape);
     T* const y = p.y.place(call.out);
-    auto w = p.weights(call.in[1]);
+    const auto w = p.kept_weights(call, kernel::conv_direction::forward);
     auto* forward = &kernel::conv_forward<T>;
     if constexpr (std::is_same_v<T, float>)
-      if (p.rounds()) forward = kernel::the_rounded_convolutions.load()->forward;
-    if (!p.rounds()) kernel::keep_packed(call.keeper, p.sizes, kernel::conv_direction::forward, w);
+      if (p.rounds()) forward = p.rounded().forward;
     forward(p.sizes, p.x.read(call.in[0]), w, y, p.attr.channels_last ? call.after : nullptr);
     p.y.write(y, call.out);
   }
@@ -116,12 +129,10 @@ struct kernel_of<op::convolution_input, Out, T> {
     convolution_parts<T> p(call.attributes<op::convolution_input>(), *call.out_shape,
                            call.in_shapes[1], call.in_shapes[0]);
     T* const x = p.x.place(call.out);
-    auto w = p.weights(call.in[1]);
+    const auto w = p.kept_weights(call, kernel::conv_direction::input_gradient);
     auto* gradient = &kernel::conv_input_gradient<T>;
     if constexpr (std::is_same_v<T, float>)
-      if (p.rounds()) gradient = kernel::the_rounded_convolutions.load()->input_gradient;
-    if (!p.rounds())
-      kernel::keep_packed(call.keeper, p.sizes, kernel::conv_direction::input_gradient, w);
+      if (p.rounds()) gradient = p.rounded().input_gradient;
     gradient(p.sizes, p.y.read(call.in[0]), w, x, p.attr.channels_last ? call.after : nullptr);
     p.x.write(x, call.out);
   }
@@ -140,7 +151,7 @@ struct kernel_of<op::convolution_weight, Out, T> {
                            *call.out_shape, call.in_shapes[1]);
     auto* gradient = &kernel::conv_weight_gradient<T>;
     if constexpr (std::is_same_v<T, float>)
-      if (p.rounds()) gradient = kernel::the_rounded_convolutions.load()->weight_gradient;
+      if (p.rounds()) gradient = p.rounded().weight_gradient;
     gradient(p.sizes, p.x.read(call.in[0]), p.y.read(call.in[1]), static_cast<T*>(call.out));
   }
   static void choose(const kernel_call& of, kernel_choice& out) {
