@@ -44,9 +44,9 @@ class writer {
     }
   }
 
-  /// After the prompt: `warm` tokens, then n timed ones.
-  template <class Step>
-  bench::turn run(Step&& step, int n) {
+  /// After the prompt: `warm` tokens, then n timed ones, by the clock unless told otherwise.
+  template <class Step, class Clock = double()>
+  bench::turn run(Step&& step, int n, Clock&& clock = bench::now) {
     cache_.reset();
     auto token = step(model_, cache_, prompt_);
     std::int64_t sum = 0;
@@ -57,9 +57,9 @@ class writer {
       }
     };
     write(warm);
-    const double start = bench::now();
+    const double start = clock();
     write(n);
-    return {(bench::now() - start) * 1e9, static_cast<double>(sum)};
+    return {(clock() - start) * 1e9, static_cast<double>(sum)};
   }
 
  private:
@@ -83,10 +83,11 @@ void compare_formats(int threads) {
   auto plain = xla::compile(next_token, {.name = "next_token"});
   auto rounded = xla::compile(xla::autocast(next_token), {.name = "next_token_autocast"});
   const char* const names[] = {"float32", "float32, autocast", "bfloat16"};
+  const auto clock = [&] { return bench::time_of(threads); };
   std::vector<double> ms[3], speed[3];
   for (int round = -1; round < rounds; ++round) {
-    const double ns[] = {floats.run(plain, tokens).ns, floats.run(rounded, tokens).ns,
-                         halves.run(plain, tokens).ns};
+    const double ns[] = {floats.run(plain, tokens, clock).ns, floats.run(rounded, tokens, clock).ns,
+                         halves.run(plain, tokens, clock).ns};
     for (std::size_t i = 0; round >= 0 && i < 3; ++i) {
       ms[i].push_back(ns[i] * 1e-6 / tokens);
       speed[i].push_back(ns[0] / ns[i]);

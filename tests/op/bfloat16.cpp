@@ -246,3 +246,30 @@ TEST_CASE("attention of bfloat16 weighs in float, with every mask, in every mode
   near(std::get<4>(got), causal);
   near(std::get<5>(got), attention_weights(fq, fk, shown));
 }
+
+TEST_CASE("compiled, maps and rows of bfloat16 are one step, which holds floats") {
+  const auto f = [](auto& x, auto& w, auto& row, auto& column) {
+    const auto y = tanh(layer_norm(x, w) * 2 + x);
+    const auto z = where(y > 0.25, y, transpose(transpose(x) + row)) * expand_as(column, y);
+    return std::tuple(y, z, cast<float>(max(z, {1}, xla::keepdim)), softmax(z), z > 0);
+  };
+  const auto check = [&](xla::Size rows, xla::Size columns) {
+    test::check_modes(f, half(numbers<float>({rows, columns})), half(numbers<float>({columns}, 1)),
+                      half(numbers<float>({rows}, 2)), half(numbers<float>({rows, 1}, 3)));
+  };
+  check(5, 37);
+  check(70, 16);
+  check(3, 1);
+  check(300, 129);
+  check(0, 4);
+
+  const xla::eager_mode_guard eager;
+  auto chain = xla::compile([](auto& x, auto& w) { return tanh(layer_norm(x, w) * 2 + x) * x; });
+  const auto x = half(numbers<float>({5, 37}));
+  const auto w = half(numbers<float>({37}, 1));
+  const std::string plan = chain.graph(xla::Stage::planned, x, w);
+  CAPTURE(plan);
+  // One row region; before it the weight, which has another shape, is widened once.
+  CHECK_THAT(plan, test::contains("step 0: map cast of %1") && test::contains("step 1: row cast") &&
+                       !test::contains("step 2"));
+}

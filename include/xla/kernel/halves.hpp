@@ -38,17 +38,17 @@ inline packet<float> round_lanes(packet<float> x) {
 #endif
 }
 /// The first n numbers, at most a packet; the others are 0.
-inline packet<float> widen_lanes(const bfloat16* p, std::size_t n) {
+[[gnu::always_inline]] inline packet<float> widen_lanes(const bfloat16* p, std::size_t n) {
   lane_halves h{};
   std::memcpy(&h, p, n * sizeof *p);
   return as_packet(__builtin_convertvector(h, lane_words) << 16);
 }
-/// Writes a packet of what is rounded already.
-inline void store_lanes(bfloat16* to, packet<float> x) {
+/// Writes the first n numbers of a packet that is rounded already.
+[[gnu::always_inline]] inline void store_lanes(bfloat16* to, packet<float> x, std::size_t n) {
   lane_words u;
   std::memcpy(&u, &x, sizeof u);
   const lane_halves h = __builtin_convertvector(u >> 16, lane_halves);
-  std::memcpy(static_cast<void*>(to), &h, sizeof h);
+  std::memcpy(static_cast<void*>(to), &h, n * sizeof *to);
 }
 
 /// Rounds floats.
@@ -57,7 +57,7 @@ void round_all(const T* from, bfloat16* to, std::int64_t count) {
   std::int64_t i = 0;
   if constexpr (is_vector<T>)
     for (; i + lanes<T> <= count; i += lanes<T>)
-      store_lanes(to + i, round_lanes(simd::ploadu<packet<T>>(from + i)));
+      store_lanes(to + i, round_lanes(simd::ploadu<packet<T>>(from + i)), lanes<T>);
   for (; i < count; ++i) to[i] = bfloat16{from[i]};
 }
 /// The same as floats; `to` may be where they lie.

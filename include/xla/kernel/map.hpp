@@ -22,7 +22,7 @@ struct map_kernel {
     each(
         values_where<traits::size, &traits::invariant>{}, [&](auto i) __attribute__((
                                                               always_inline)) {
-          load_splat<T, of[i].truth>(v[i], call.pointers[of[i].pointer]);
+          load_splat<T, of[i].as>(v[i], call.pointers[of[i].pointer]);
         });
     using varying = values_where<traits::size, &traits::varies>;
     std::int64_t k = 0;
@@ -53,15 +53,15 @@ struct map_kernel {
   }
   template <int I, class N>
   static XLA_INLINE void element(const local_call& call, reg* v, std::int64_t k, N n) {
-    constexpr int bytes = of[I].truth ? 1 : static_cast<int>(sizeof(T));
+    constexpr int bytes = traits::bytes(I);
     constexpr int at = of[I].pointer;
     if constexpr (!of[I].input) {
       compute<traits, I, T>(v);
-      if constexpr (of[I].output) store<T, of[I].truth>(call.pointers[at] + k * bytes, v[I], n);
+      if constexpr (of[I].output) store<T, of[I].as>(call.pointers[at] + k * bytes, v[I], n);
     } else if (call.steps[at] == 0) {
-      load_splat<T, of[I].truth>(v[I], call.pointers[at]);
+      load_splat<T, of[I].as>(v[I], call.pointers[at]);
     } else {
-      load<T, of[I].truth>(v[I], call.pointers[at] + k * bytes, n);
+      load<T, of[I].as>(v[I], call.pointers[at] + k * bytes, n);
     }
   }
 };

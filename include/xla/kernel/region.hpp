@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "xla/kernel/halves.hpp"
 #include "xla/kernel/math.hpp"
 #include "xla/op/op.hpp"
 #include "xla/transform/micro_op.hpp"
@@ -52,6 +53,10 @@ XLA_INLINE void each(values<I...>, F&& f) {
   (f(std::integral_constant<int, I>{}), ...);
 }
 
+/// How a value of a region lies in memory: as numbers of the main type, as bool beside those, or as
+/// bfloat16 beside float, which registers hold as float.
+enum class stored { numbers, truths, halves };
+
 /// What is known of a region from its key alone.
 template <region_key Key>
 struct region_traits {
@@ -68,8 +73,19 @@ struct region_traits {
     return n;
   }();
   static constexpr int operands = counts.inputs + counts.outputs;
+  /// The element type that decides the lanes: the one that is not bool, nor that of an index, nor
+  /// bfloat16 where there is another.
+  static constexpr dtype main = [] {
+    dtype found = dtype::boolean;
+    for (int i = 0; i < size; ++i)
+      if (const micro_op m = Key[i]; m.type != dtype::boolean && !m.index)
+        if (found == dtype::boolean || found == dtype::bfloat16) found = m.type;
+    return found;
+  }();
+  using type = cpp_type<main>;
   struct value_facts : micro_op {
     bool truth = false;
+    stored as = stored::numbers;
     int pointer = 0;  ///< its place among inputs, then outputs, in the kernel's pointers
   };
   struct table {
@@ -81,18 +97,21 @@ struct region_traits {
       value_facts& v = t.of[i];
       static_cast<micro_op&>(v) = Key[i];
       v.truth = v.type == dtype::boolean;
+      if (v.truth && main != dtype::boolean) v.as = stored::truths;
+      if (v.type == dtype::bfloat16 && main != dtype::bfloat16) v.as = stored::halves;
       if (v.input) v.pointer = in++;
       else if (v.output) v.pointer = out++;
     }
     return t;
   }();
-  /// The element type that decides the lanes: the one that is not bool, nor that of an index.
-  static constexpr dtype main = [] {
-    for (const value_facts& v : value.of)
-      if (!v.truth && !v.index) return v.type;
-    return dtype::boolean;
-  }();
-  using type = cpp_type<main>;
+  /// Bytes of an element of value i.
+  static constexpr int bytes(int i) {
+    switch (value.of[i].as) {
+      case stored::truths: return 1;
+      case stored::halves: return 2;
+      default: return static_cast<int>(sizeof(type));
+    }
+  }
   static constexpr bool invariant(int i) {
     return value.of[i].input && value.of[i].invariant && !value.of[i].index;
   }
@@ -146,42 +165,57 @@ XLA_INLINE void store_numbers(T* to, packet<T> x, [[maybe_unused]] N n) {
   else store_part<T>(to, x, n);
 }
 
-/// Reads n elements of the main type, or of bool as truth; the other lanes are 0.
-template <class T, bool Truth, class N>
+/// Reads n elements; the other lanes are 0.
+template <class T, stored As, class N>
 XLA_INLINE void load(lane_register<T>& to, const void* p, N n) {
-  if constexpr (Truth && !std::is_same_v<T, bool>) {
+  if constexpr (As == stored::truths) {
     const bool* from = static_cast<const bool*>(p);
     if constexpr (lanes<T> == 1) to.bits = static_cast<T>(*from);
     else to.bits = detail::load_truth<T>(from, lane_count(n, lanes<T>));
+  } else if constexpr (As == stored::halves) {
+    const auto* from = static_cast<const bfloat16*>(p);
+    if constexpr (lanes<T> == 1) to.number = *from;
+    else to.number = detail::widen_lanes(from, static_cast<std::size_t>(lane_count(n, lanes<T>)));
   } else {
     to.number = load_numbers(static_cast<const T*>(p), n);
   }
 }
 /// The same element in every lane.
-template <class T, bool Truth>
+template <class T, stored As>
 XLA_INLINE void load_splat(lane_register<T>& to, const void* p) {
-  if constexpr (Truth && !std::is_same_v<T, bool>)
-    to.bits = detail::same_truth<T>(*static_cast<const bool*>(p));
+  if constexpr (As == stored::truths) to.bits = detail::same_truth<T>(*static_cast<const bool*>(p));
+  else if constexpr (As == stored::halves) to.set(vec<T>::splat(*static_cast<const bfloat16*>(p)));
   else to.set(vec<T>::splat(*static_cast<const T*>(p)));
 }
 /// Writes the first n lanes.
-template <class T, bool Truth, class N>
+template <class T, stored As, class N>
 XLA_INLINE void store(void* p, const lane_register<T>& x, N n) {
-  if constexpr (Truth && !std::is_same_v<T, bool>) {
+  if constexpr (As == stored::truths) {
     bool* to = static_cast<bool*>(p);
     if constexpr (lanes<T> == 1) *to = static_cast<bool>(x.bits);
     else detail::store_truth<T>(to, x.bits, lane_count(n, lanes<T>));
+  } else if constexpr (As == stored::halves) {
+    auto* to = static_cast<bfloat16*>(p);
+    if constexpr (lanes<T> == 1) *to = bfloat16(x.number);
+    else detail::store_lanes(to, x.number, static_cast<std::size_t>(lane_count(n, lanes<T>)));
   } else {
     store_numbers(static_cast<T*>(p), x.number, n);
   }
 }
 
 /// Writes the first lane.
-template <class T, bool Truth>
+template <class T, stored As>
 XLA_INLINE void store_one(void* p, const lane_register<T>& x) {
-  if constexpr (Truth && !std::is_same_v<T, bool>) store<T, true>(p, x, std::int64_t{1});
+  if constexpr (As != stored::numbers) store<T, As>(p, x, std::int64_t{1});
   else if constexpr (lanes<T> == 1) *static_cast<T*>(p) = x.number;
   else *static_cast<T*>(p) = simd::pfirst(x.number);
+}
+
+/// As bfloat16, of float.
+template <class T>
+XLA_INLINE vec<T> rounded(vec<T> x) {
+  if constexpr (lanes<T> == 1) return {static_cast<T>(bfloat16(x.v))};
+  else return {detail::round_lanes(x.v)};
 }
 
 /// Value I of a region, computed from the registers of its operands by the op's own expression.
@@ -193,6 +227,8 @@ XLA_INLINE void compute(lane_register<T>* v) {
   const auto a = v[m.a].template as<of[m.a].truth>();
   if constexpr (requires { Op::converts; }) {
     if constexpr (of[I].truth) v[I].set(a != vec<T>::splat(T(0)));
+    else if constexpr (of[I].as == stored::halves) v[I].set(rounded(a));
+    else if constexpr (of[m.a].as == stored::halves) v[I].set(a);
     else v[I].set(a.select(vec<T>::splat(T(1)), vec<T>::splat(T(0))));
   } else if constexpr (m.b == micro_op::none) {
     v[I].set(Op::kernel(a));

@@ -142,8 +142,8 @@ struct row_kernel {
     reg v[static_cast<std::size_t>(size)];
     each(
         values_where<size, &read<F>>{}, [&](auto i) __attribute__((always_inline)) {
-          if constexpr (of[i].input) load_splat<T, of[i].truth>(v[i], call.pointers[of[i].pointer]);
-          else load_splat<T, of[i].truth>(v[i], places + i);
+          if constexpr (of[i].input) load_splat<T, of[i].as>(v[i], call.pointers[of[i].pointer]);
+          else load_splat<T, kept_as<i>>(v[i], places + i);
         });
     each(
         values_where<size, &once<F>>{}, [&](auto i) __attribute__((always_inline)) {
@@ -165,7 +165,7 @@ struct row_kernel {
     each(
         values_where<size, &in_chain<of[I].a>>{}, [&](auto i) __attribute__((always_inline)) {
           if constexpr (of[i].input)
-            load_splat<T, of[i].truth>(v[i], call.pointers[of[i].pointer] + k * bytes<i>);
+            load_splat<T, of[i].as>(v[i], call.pointers[of[i].pointer] + k * bytes<i>);
           else if constexpr (phases::adds_at(of[i]))
             v[i] = k == index_of<i>(call) ? sum_of(v[of[i].a], v[of[i].c]) : v[of[i].a];
           else compute<traits, i, T>(v);
@@ -221,8 +221,8 @@ struct row_kernel {
     each(
         values_where<size, &added_last<F>>{}, [&](auto i) __attribute__((always_inline)) {
           char* const place = call.pointers[of[i].pointer] + index_of<i>(call) * bytes<i>;
-          load_splat<T, false>(v[i], place);
-          store_one<T, false>(place, sum_of(v[i], v[of[i].c]));
+          load_splat<T, stored::numbers>(v[i], place);
+          store_one<T, stored::numbers>(place, sum_of(v[i], v[of[i].c]));
         });
   }
 
@@ -285,8 +285,8 @@ struct row_kernel {
   template <int I>
   static XLA_INLINE void keep_scalar(const local_call& call, const reg& value,
                                      [[maybe_unused]] T* places) {
-    if constexpr (of[I].output) store_one<T, of[I].truth>(call.pointers[of[I].pointer], value);
-    if constexpr (outlives(I)) store_one<T, of[I].truth>(places + I, value);
+    if constexpr (of[I].output) store_one<T, of[I].as>(call.pointers[of[I].pointer], value);
+    if constexpr (outlives(I)) store_one<T, kept_as<I>>(places + I, value);
   }
 
   // u: the chain that sums go on in; of a step alone, the first.
@@ -302,7 +302,7 @@ struct row_kernel {
     if constexpr (m.reduce) {
       add_up<I>(sums[I], u, v[m.a].number, n);
     } else if constexpr (m.input) {
-      load<T, of[I].truth>(v[I], call.pointers[of[I].pointer] + k * bytes<I>, n);
+      load<T, of[I].as>(v[I], call.pointers[of[I].pointer] + k * bytes<I>, n);
     } else if constexpr (m.column) {
       T* sum = reinterpret_cast<T*>(call.pointers[of[I].pointer]) + k;
       const vec<T> before{load_numbers(sum, n)};
@@ -312,11 +312,14 @@ struct row_kernel {
       else if constexpr (phases::adds_at(m)) add_at<I>(call, v, k);
       else compute<traits, I, T>(v);
       if constexpr (m.output && table.phase[I] == F)
-        store<T, of[I].truth>(call.pointers[of[I].pointer] + k * bytes<I>, v[I], n);
+        store<T, of[I].as>(call.pointers[of[I].pointer] + k * bytes<I>, v[I], n);
     }
   }
   template <int I>
-  static constexpr int bytes = of[I].truth ? 1 : static_cast<int>(sizeof(T));
+  static constexpr int bytes = traits::bytes(I);
+  /// How a value of a whole row waits for later phases.
+  template <int I>
+  static constexpr stored kept_as = of[I].as == stored::halves ? stored::numbers : of[I].as;
   /// A value in scratch: phase F makes it, or reads it.
   template <int F, int I>
   static XLA_INLINE void kept(const local_call& call, reg* v, std::int64_t k) {

@@ -81,12 +81,18 @@ struct fuser {
     return r < 0 ? stage[node] : regions[find(r)].stage;
   }
 
-  /// The one element type besides bool that a map computes with; false when there are two.
+  /// The one element type besides bool that a map computes with; false when there are two. Between
+  /// float and bfloat16 it is float, as which registers hold both.
   [[gnu::cold]] constexpr bool main_type(const node& n, dtype& main) const {
     main = n.type;
     for (int k = 0; k < n.arity; ++k) {
       const dtype t = g.nodes[n.in[k]].type;
       if (t == dtype::boolean || t == main) continue;
+      if ((t == dtype::float32 && main == dtype::bfloat16) ||
+          (t == dtype::bfloat16 && main == dtype::float32)) {
+        main = dtype::float32;
+        continue;
+      }
       if (main != dtype::boolean) return false;
       main = t;
     }
