@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <cmath>
 #include <sstream>
 #include <tuple>
+#include <type_traits>
+#include <vector>
 
 #include "support/reference.hpp"
 #include "xla/op/reduce.hpp"
@@ -27,67 +29,84 @@ xla::Tensor<double, R> from_vector(const std::vector<double>& v, const sizes_t& 
   else return xla::from_blob(v.data(), s);
 }
 
+template <int R>
+void fill(xla::Parameter<double, R>& p, const std::vector<double>& v) {
+  p.copy_(from_vector<R>(v, p.sizes()));
+}
+
+/// A number that depends on the elements of an input, by reference. What checks such numbers is
+/// compiled once, and not with every function that a test runs.
+class number_of {
+ public:
+  template <class F>
+    requires(!std::is_same_v<F, number_of>)
+  number_of(const F& f)
+      : f_(&f), call_([](const void* g, const std::vector<double>& v) {
+          return (*static_cast<const F*>(g))(v);
+        }) {}
+  double operator()(const std::vector<double>& v) const { return call_(f_, v); }
+
+ private:
+  const void* f_;
+  double (*call_)(const void*, const std::vector<double>&);
+};
+
+/// The gradient of f at v against central differences.
+inline void check_differences(std::size_t input, const std::vector<double>& analytic,
+                              std::vector<double> v, number_of f) {
+  REQUIRE(analytic.size() == v.size());
+  for (std::size_t k = 0; k < v.size(); ++k) {
+    const double old = v[k];
+    const auto difference = [&](double h) {
+      h *= std::max(1.0, std::abs(old));
+      v[k] = old + h;
+      const double up = f(v);
+      v[k] = old - h;
+      const double down = f(v);
+      v[k] = old;
+      return (up - down) / (2 * h);
+    };
+    const auto near = [&](double numeric) {
+      return std::abs(numeric - analytic[k]) <= 1e-6 * std::max(1.0, std::abs(numeric));
+    };
+    if (near(difference(1e-5))) continue;
+    // Where third derivatives are large: Richardson's extrapolation.
+    const double numeric = (4 * difference(5e-5) - difference(1e-4)) / 3;
+    if (near(numeric)) continue;
+    std::ostringstream s;
+    s.precision(17);
+    s << "input " << input << ", element " << k << ": the gradient is " << analytic[k]
+      << ", differences give " << numeric;
+    FAIL_CHECK(s.str());
+    break;
+  }
+  SUCCEED();
+}
+
 /// The gradients of weighted_sum(f(x...)), f on double, against central differences.
 template <class F, int... R>
 void check_gradient(F f, const xla::Tensor<double, R>&... x) {
   const xla::eager_mode_guard eager;
-  const std::array<std::vector<double>, sizeof...(R)> values{x.to_vector()...};
-  const std::array<sizes_t, sizeof...(R)> sizes{x.sizes()...};
   std::tuple<xla::Parameter<double, R>...> p{xla::Parameter<double, R>::like(x)...};
+  std::apply([&](auto&... q) { (q.copy_(x), ...); }, p);
+  const auto loss = [&] {
+    return std::apply([&](auto&... q) { return weighted_sum(f(q...)); }, p);
+  };
+  loss().backward();
 
-  auto fill = [&]<std::size_t I>(std::integral_constant<std::size_t, I>,
-                                 const std::vector<double>& v) {
-    auto& q = std::get<I>(p);
-    q.copy_(from_vector<std::tuple_element_t<I, std::tuple<xla::Tensor<double, R>...>>::rank>(
-        v, sizes[I]));
-  };
-  auto all = [&]<std::size_t... I>(std::index_sequence<I...>, auto one) {
-    (one(std::integral_constant<std::size_t, I>{}), ...);
-  };
-  const auto indices = std::index_sequence_for<xla::Tensor<double, R>...>{};
-  all(indices, [&](auto i) { fill(i, values[i]); });
-
-  const auto loss = std::apply([&](auto&... q) { return weighted_sum(f(q...)); }, p);
-  loss.backward();
-  auto value = [&] {
-    return std::apply([&](auto&... q) { return weighted_sum(f(q...)).item(); }, p);
-  };
-  all(indices, [&](auto i) {
-    const auto g = std::get<i>(p).grad();
+  std::size_t input = 0;
+  const auto check = [&]<int N>(xla::Parameter<double, N>& q) {
+    const auto g = q.grad();
     REQUIRE(g.defined());
-    CHECK(g.sizes() == sizes[i]);
-    const std::vector<double> analytic = g.to_vector();
-    std::vector<double> v = values[i];
-    for (std::size_t k = 0; k < v.size(); ++k) {
-      const double old = v[k];
-      const auto difference = [&](double h) {
-        h *= std::max(1.0, std::abs(old));
-        v[k] = old + h;
-        fill(i, v);
-        const double up = value();
-        v[k] = old - h;
-        fill(i, v);
-        const double down = value();
-        v[k] = old;
-        return (up - down) / (2 * h);
-      };
-      const auto near = [&](double numeric) {
-        return std::abs(numeric - analytic[k]) <= 1e-6 * std::max(1.0, std::abs(numeric));
-      };
-      if (near(difference(1e-5))) continue;
-      // Where third derivatives are large: Richardson's extrapolation.
-      const double numeric = (4 * difference(5e-5) - difference(1e-4)) / 3;
-      if (near(numeric)) continue;
-      std::ostringstream s;
-      s.precision(17);
-      s << "input " << std::size_t(i) << ", element " << k << ": the gradient is " << analytic[k]
-        << ", differences give " << numeric;
-      FAIL_CHECK(s.str());
-      break;
-    }
-    fill(i, values[i]);
-  });
-  SUCCEED();
+    CHECK(g.sizes() == q.sizes());
+    const std::vector<double> at = q.to_vector();
+    check_differences(input++, g.to_vector(), at, [&](const std::vector<double>& v) {
+      fill(q, v);
+      return loss().item();
+    });
+    fill(q, at);
+  };
+  std::apply([&](auto&... q) { (check(q), ...); }, p);
 }
 
 }  // namespace test
