@@ -178,11 +178,10 @@ TEST_CASE("products against PyTorch's autocast, which rounds results too") {
   check(
       "conv1d", result, [](auto& x, auto& w) { return conv1d(x, w); }, numbers<float>({2, 6, 11}),
       numbers<float>({4, 6, 3}, 1));
-  // Of groups PyTorch alone rounds.
   check(
-      "conv2d", 4 * result,
-      [](auto& x, auto& w) { return conv2d(x, w, {.stride = 2, .padding = 1, .groups = 2}); },
-      numbers<float>({2, 6, 7, 6}), numbers<float>({4, 3, 3, 3}, 1));
+      "conv2d", result,
+      [](auto& x, auto& w) { return conv2d(x, w, {.stride = 2, .padding = 1}); },
+      numbers<float>({2, 6, 7, 6}), numbers<float>({4, 6, 3, 3}, 1));
   check(
       "conv_transpose2d", result,
       [](auto& x, auto& w) { return conv_transpose2d(x, w, {.stride = 2}); },
