@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The reference documentation, from the headers: cmake -P cmake/docs.cmake
 #   -DBUILD=<folder>   default build/docs; the pages begin at html/index.html
-#   -DWAYS=<file>      what the test house/conformance wrote; default that of a folder below build/
+#   -DWAYS=<file>      what the test house/conformance wrote; default that of a folder below build/. Beside it lies what
+#                      house/conformance_plugin wrote, where there is a plugin of XLA
 # Options stand before -P. Fails on warnings, such as a name in a comment that does not exist.
 
 include("${CMAKE_CURRENT_LIST_DIR}/bootstrap.cmake")
@@ -22,13 +23,25 @@ if(NOT WAYS)
   list(POP_FRONT all WAYS)
 endif()
 if(EXISTS "${WAYS}")
+  cmake_path(REPLACE_FILENAME WAYS plugin.txt OUTPUT_VARIABLE plugin)
+  if(EXISTS "${plugin}")
+    file(STRINGS "${plugin}" lines)
+    foreach(line IN LISTS lines)
+      string(REGEX MATCH "^([^ ]+) (.*)$" _ "${line}")
+      set("plugin_${CMAKE_MATCH_1}" "${CMAKE_MATCH_2}")
+    endforeach()
+  else()
+    message("==> without the column of XLA, which the test house/conformance_plugin writes")
+  endif()
   string(APPEND table "\n# Ops in every way of running\n
-How many bodies of the tests use an op and give the same bits in all ways, gradients included.\n
-| op | bodies | eager | traced | compiled | interpreter |\n|---|---|---|---|---|---|\n")
+How many bodies of the tests use an op and give the same bits in all ways, gradients included. And how far XLA's plugin is
+from them at most, by type of elements: units in the last place of the element, or where an op adds up of the sum of the terms'
+magnitudes. What has none there runs in programs of several ops alone.\n
+| op | bodies | eager | traced | compiled | interpreter | plugin |\n|---|---|---|---|---|---|---|\n")
   file(STRINGS "${WAYS}" lines)
   foreach(line IN LISTS lines)
-    string(REGEX REPLACE "^(.+) (.+)$" "| `\\1` | \\2 | yes | yes | yes | yes |" row "${line}")
-    string(APPEND table "${row}\n")
+    string(REGEX MATCH "^(.+) (.+)$" _ "${line}")
+    string(APPEND table "| `${CMAKE_MATCH_1}` | ${CMAKE_MATCH_2} | yes | yes | yes | yes | ${plugin_${CMAKE_MATCH_1}} |\n")
   endforeach()
 else()
   message("==> without the table of ops in every way, which the test house/conformance writes")

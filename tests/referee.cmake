@@ -1,22 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests with XLA beside, by the engine of ext/referee.cpp: -DPROGRAMS -DWORK=<folder>, where each leaves what it has seen. What
-# differs is told, and a test that fails.
+# Tests with XLA beside, by the engine of ext/referee.cpp: -DPROGRAMS, each with the cases to run behind `|`, -DWORK=<folder>,
+# where each leaves what it has seen. What differs is told, and a test that fails. -DENGINE=pjrt:CPU: on XLA alone, where
+# modes agree to rounding.
 
 cmake_minimum_required(VERSION 3.24)
 
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
 set(ENV{XLA_ENGINE} referee)
+if(ENGINE)
+  set(ENV{XLA_ENGINE} "${ENGINE}")
+  set(ENV{XLA_TEST_ROUNDING} 1e-4)
+endif()
 set(ENV{TMPDIR} "${WORK}")
+set(ENV{XLA_TEST_KNOWN} "${WORK}/known")
 set(failed "")
-foreach(program IN LISTS PROGRAMS)
+foreach(command IN LISTS PROGRAMS)
+  string(REPLACE "|" ";" command "${command}")
+  list(GET command 0 program)
   cmake_path(GET program FILENAME name)
   set(ENV{XLA_TEST_REFEREE} "${WORK}/${name}.txt")
-  execute_process(COMMAND "${program}" RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  set(ENV{XLA_TEST_PLUGIN_OPS} "${WORK}/${name}.ops")
+  execute_process(COMMAND ${command} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(output MATCHES "skipped: [^\n]*")
     message("${CMAKE_MATCH_0}")
     return()
-  elseif(NOT result EQUAL 0)
+  elseif(NOT result EQUAL 0 OR output MATCHES "No test cases matched|No tests ran")
     list(APPEND failed "${name}")
     message("${name} ended with ${result}:\n${output}")
   endif()

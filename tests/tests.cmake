@@ -238,16 +238,17 @@ if(TARGET test_ext_pjrt)
   set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_plugin" PROPERTIES
     SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
 endif()
+xla_test(ext/pjrt_traps)
+if(TARGET test_ext_pjrt_traps)
+  target_link_libraries(test_ext_pjrt_traps PRIVATE ${CMAKE_DL_LIBS})
+  set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_traps" PROPERTIES
+    SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
+endif()
 xla_test(ext/stablehlo)
 xla_test(ext/stablehlo_forms)
 foreach(test IN ITEMS stablehlo stablehlo_forms)
   if(TARGET test_ext_${test})
     target_link_libraries(test_ext_${test} PRIVATE ${CMAKE_DL_LIBS})
-    xla_script_test(ext/${test}_plugin COMMAND $<TARGET_FILE:test_ext_${test}> "[.plugin]")
-  endif()
-  if(TEST "${XLA_TEST_PREFIX}ext/${test}_plugin")
-    set_tests_properties("${XLA_TEST_PREFIX}ext/${test}_plugin" PROPERTIES
-      SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
   endif()
 endforeach()
 # What xla::pjrt gives each program, once for these; example/13_engines links the target itself.

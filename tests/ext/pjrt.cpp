@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -16,82 +12,31 @@
 
 #include "catch.hpp"
 #include "support/pjrt.hpp"
+#include "support/pjrt_arrays.hpp"
 #include "xla/ext/pjrt/ahead.hpp"
 #include "xla/ext/pjrt/compile.hpp"
 #include "xla/run/state/metrics.hpp"
 
 namespace fs = std::filesystem;
 using namespace xla::ext::pjrt;
+using test::add;
+using test::add_to;
+using test::array;
+using test::content;
+using test::folder;
+using test::four;
+using test::on;
+using test::ones;
+using test::pair_of;
+using test::thrown;
+using test::variable;
 
 namespace {
 
-array_type array(element type, std::initializer_list<std::int64_t> sizes) {
-  array_type t{type, {}};
-  for (const std::int64_t n : sizes) t.sizes.push(n);
-  return t;
-}
-const array_type four = array(element::float32, {4});
-const std::vector<float> ones{1, 2, 3, 4};
-
-buffer on(const client& c, int device = 0) {
-  return {c, ones.data(), four, host_memory::copied, device};
-}
-
-/// %2 = an op of two arguments, of which the first may give its memory.
-std::string pair_of(const std::string& op, const std::string& type, bool donates = false) {
-  const std::string donated = donates ? " {tf.aliasing_output = 0 : i32}" : "";
-  return "module { func.func public @main(%0: " + type + donated + ", %1: " + type + ") -> " +
-         type + " {\n  %2 = \"stablehlo." + op + "\"(%0, %1) : (" + type + ", " + type + ") -> " +
-         type + "\n  func.return %2 : " + type + " } }";
-}
-const std::string add = pair_of("add", "tensor<4xf32>");
-const std::string add_to = pair_of("add", "tensor<4xf32>", true);
-
-template <class F>
-std::string thrown(F&& f) {
-  try {
-    f();
-  } catch (const xla::error& e) {
-    return e.what();
-  }
-  return "nothing";
-}
-
-/// A variable of the environment, for a time.
-class variable {
- public:
-  variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* const old = std::getenv(name)) old_ = std::make_unique<std::string>(old);
-    setenv(name, value.c_str(), 1);
-  }
-  ~variable() {
-    if (old_) setenv(name_, old_->c_str(), 1);
-    else unsetenv(name_);
-  }
-
- private:
-  const char* name_;
-  std::unique_ptr<std::string> old_;
-};
-
-/// An empty folder, for a time.
-struct folder {
-  fs::path path = fs::temp_directory_path() / ("pjrt_" + std::to_string(getpid()));
-  folder() {
-    fs::remove_all(path);
-    fs::create_directories(path);
-  }
-  ~folder() { fs::remove_all(path); }
-};
 std::vector<fs::path> files_of(const fs::path& folder) {
   std::vector<fs::path> all;
   for (const auto& e : fs::directory_iterator(folder)) all.push_back(e.path());
   return all;
-}
-
-std::string content(const fs::path& file) {
-  std::ifstream from(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(from), {}};
 }
 
 std::int64_t counted(const char* name) { return xla::counter_value(name).value_or(0); }
@@ -556,34 +501,6 @@ TEST_CASE("transfers and compilations are measured", "[.plugin]") {
   CHECK(xla::metric_data("InboundData")->accumulator == 16);
 }
 
-TEST_CASE("a process that was forked after its client was made is told so, and ends well",
-          "[.plugin]") {
-  if (!test::plugin_is_there()) return;
-  const client& c = client::of("CPU");
-  const auto program = c.compile(add);
-  buffer a = on(c), b = on(c);
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    const std::string sentence = "this process was forked after its PJRT client was made";
-    bool good = true;
-    for (const auto& said :
-         {thrown([&] {
-            program->run({&a, &b});
-          }),
-          thrown([&] { c.compile(add_to); }), thrown([&] { on(c); }),
-          thrown([&] { a.to_vector<float>(); }), thrown([&] { client::of("CPU"); }),
-          thrown([&] { program->memory(); })})
-      good &= said.find(sentence) != std::string::npos;
-    { const buffer dropped = std::move(a); }
-    std::exit(good ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  CHECK(status == 0);
-  CHECK(program->run({&a, &b})[0].to_vector<float>()[3] == 8);
-}
-
 TEST_CASE("XLA_FLAGS are options of each compilation, and no wrong one ends the process",
           "[.plugin]") {
   if (!test::plugin_is_there()) return;
@@ -609,40 +526,4 @@ TEST_CASE("XLA_FLAGS are options of each compilation, and no wrong one ends the 
   CHECK(fs::exists(dump));
   std::ofstream(files.path / "flags") << "--xla_no_such_flag_of_file\n";
   CHECK_THAT(with((files.path / "flags").string()), test::contains("xla_no_such_flag_of_file"));
-}
-
-namespace {
-
-/// Held by static storage, as a model of a program may be.
-struct kept {
-  std::shared_ptr<const executable> program;
-  std::vector<buffer> arrays;
-};
-kept until_the_end;
-
-}  // namespace
-
-TEST_CASE("ends with all it has made", "[.quits]") {
-  const client& c = client::of("CPU", {.more = {{"asynchronous", true}}});
-  const std::string type = "tensor<1200x1200xf32>";
-  until_the_end.program =
-      c.compile("module { func.func public @main(%0: " + type + ") -> " + type +
-                " { %1 = \"stablehlo.dot_general\"(%0, %0) {dot_dimension_numbers = #stablehlo.dot<"
-                "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>} : (" +
-                type + ", " + type + ") -> " + type + "\n func.return %1 : " + type + " } }");
-  const std::vector<float> large(1200 * 1200, 1);
-  buffer a(c, large.data(), array(element::float32, {1200, 1200}));
-  for (int i = 0; i < 3; ++i)
-    until_the_end.arrays.push_back(std::move(until_the_end.program->run({&a})[0]));
-  until_the_end.arrays.push_back(std::move(a));
-}
-
-TEST_CASE("a program may end while it holds arrays, and says nothing", "[.plugin]") {
-  if (!test::plugin_is_there()) return;
-  const folder files;
-  const auto self = fs::read_symlink("/proc/self/exe").string();
-  const auto said = (files.path / "said").string();
-  unsetenv("TF_CPP_MIN_LOG_LEVEL");
-  CHECK(std::system((self + " '[.quits]' > /dev/null 2> " + said).c_str()) == 0);
-  CHECK(content(said).empty());
 }

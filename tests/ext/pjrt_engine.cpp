@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -229,6 +230,29 @@ TEST_CASE("an op of more than three inputs runs there by itself too, and its gra
         .to_vector();
   };
   CHECK(largest_difference(made_by("pjrt:CPU"), made_by("plan")) < 1e-4);
+}
+
+TEST_CASE("state is printed, kept and put back wherever it lies", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  trained t, other;
+  auto step = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+  t.train(step, 3);
+  std::ostringstream shown, wanted;
+  shown << t.model.fc2.bias;
+  wanted << xla::tensor(t.model.fc2.bias.to_vector());
+  CHECK(shown.str() == wanted.str());
+  CHECK(shown.str().size() > 20);
+  const auto state = xla::state_dict(t.model);
+  const auto after = t.weights();
+  t.train(step, 2);
+  CHECK(t.weights() != after);
+  xla::load_state_dict(t.model, state);
+  CHECK(t.weights() == after);
+  // What was put back is what the next step reads.
+  other.train(step, 1);
+  xla::load_state_dict(other.model, state);
+  CHECK(other.train(step, 1) == t.train(step, 1));
 }
 
 TEST_CASE("numbers that a function takes, of every type that it reads them in", "[.plugin]") {

@@ -45,6 +45,7 @@ void compare(way how, double units, const std::vector<host_array>& draws, F f, A
     INFO("result " << i << " of " << text.size() << " characters");
     CHECK(test::far_apart(got[0][i], want[i], units) == "");
   }
+  test::note_ops_of(f, a...);
 }
 
 template <std::size_t N>
@@ -98,6 +99,7 @@ void indices(way how) {
   two([](auto& x, auto& r, auto& i) { return xla::scatter(x, 0, i, r); }, index);
   two([](auto& x, auto& r, auto& i) { return xla::scatter_add(x, 0, i, r); }, index);
   two([](auto& x, auto& r, auto& i) { return xla::index_copy(x, 0, i, r); }, line);
+  two([](auto& x, auto& r, auto& i) { return xla::index_add(x, 0, i, r); }, line);
   auto column = numbers<float>({7, 1});
   auto in_rows = places({7, 1}, 6);  // one in each row
   const auto in_each = [&](auto f) { compare(how, 4, {}, with_gradients(f), x, column, in_rows); };
@@ -120,6 +122,49 @@ void indices(way how) {
         return std::tuple(xla::gather(x, 0, i), xla::scatter(x, 0, i, x), xla::embedding(i, x));
       },
       x, none);
+}
+
+void movement(way how) {
+  auto x = numbers<float>({4, 6});
+  compare(how, 4, {}, with_gradient([](auto& x) {
+            auto d = x * 2;
+            d.index(xla::Slice(xla::none, xla::none, 2)) = x.index(xla::Slice(1, xla::none, 2)) * 3;
+            const auto wide = xla::expand(xla::reshape(d, {4, 1, 6}), {-1, 2, -1});
+            return xla::cat({flatten(transpose(flip(d, {1}))), flatten(wide)});
+          }),
+          x);
+}
+
+/// With gradients of all three.
+constexpr auto attended = [](auto& q, auto& k, auto& v, auto&... mask) {
+  auto a = q * 1, b = k * 1, c = v * 1;
+  a.requires_grad_();
+  b.requires_grad_();
+  c.requires_grad_();
+  const auto y = xla::scaled_dot_product_attention(a, b, c, mask...);
+  return std::tuple_cat(std::tuple(y), grad(sum(y * y), std::tie(a, b, c)));
+};
+
+void products(way how) {
+  auto a = numbers<float>({4, 3, 5});
+  auto b = numbers<float>({5, 2});
+  const auto product = with_gradients([](auto& a, auto& b) { return matmul(a, b); });
+  compare(how, 8, {}, product, a, b);
+  compare(how, 8, {}, product, numbers<double>({0, 3, 5}), numbers<double>({5, 2}));
+  auto q = numbers<float>({2, 4, 5, 4}, 1);
+  auto k = numbers<float>({2, 2, 7, 4}, 2);
+  auto v = numbers<float>({2, 2, 7, 3}, 3);
+  compare(how, 64, {}, attended, q, k, v);
+  compare(how, 64, {}, attended, q, k, v, numbers<float>({5, 7}, 4));
+}
+
+void norms(way how) {
+  auto x = numbers<float>({4, 6, 5});
+  const auto on = [&](auto f) { compare(how, 32, {}, with_gradient(f), x); };
+  on([](auto& x) { return xla::layer_norm(x); });
+  on([](auto& x) { return xla::batch_norm(x); });
+  on([](auto& x) { return xla::group_norm(x, 3); });
+  on([](auto& x) { return xla::var(x, {1}); });
 }
 
 void convolutions(way how) {
@@ -159,6 +204,10 @@ void pools(way how) {
   pool([](auto& x) { return xla::max_pool2d(x, 2, {.stride = 1, .padding = 1, .dilation = 4}); },
        small);  // nothing lies under some windows
   pool([](auto& x) { return xla::adaptive_max_pool2d(x, {3, 4}); }, tied);
+  compare(
+      how, 0, {},
+      [](auto& x) { return xla::max_pool2d_with_indices(x, 3, {.stride = 2, .padding = 1}); },
+      tied);
   pool([](auto& x) { return xla::avg_pool2d(x, 3, {.stride = 2, .padding = 1}); }, x);
   pool([](auto& x) { return xla::avg_pool2d(x, 2, {.ceil_mode = true}); }, x);
   pool(
@@ -215,6 +264,11 @@ void order(way how) {
   };
   compare(how, 0, {}, of, x);
   compare(how, 0, {}, of, whole);
+  compare(how, 4, {}, with_gradient([](auto& x) {
+            return xla::cat({std::get<0>(xla::sort(x, 0)), std::get<0>(xla::topk(x, 2, 0))}) +
+                   std::get<0>(xla::median(x, 0)) + xla::median(x);
+          }),
+          numbers<float>({5, 3}));
   auto none = numbers<float>({0, 5});
   compare(
       how, 0, {},
@@ -270,6 +324,8 @@ void random(way how) {
         return std::tuple(x * 1, far, order);
       },
       whole);
+  compare(
+      how, 0, {draw(0)}, [](auto& x) { return xla::multinomial(x, 4, true); }, xla::abs(x));
 }
 
 template <class F, class Make>
@@ -277,11 +333,15 @@ void compare_replicas(way how, int replicas, F f, const Make& make) {
   const auto n = static_cast<std::size_t>(replicas);
   std::vector<std::vector<host_array>> arguments(n), want(n);
   std::string text;
+  xla::detail::graph_view ops{};
   test::replicate(replicas, [&](int ordinal) {
     auto x = make(ordinal);
     const auto r = static_cast<std::size_t>(ordinal);
     test::add_arrays(arguments[r], x);
-    if (ordinal == 0) text = xla::stablehlo(f, x);
+    if (ordinal == 0) {
+      text = xla::stablehlo(f, x);
+      ops = xla::detail::printed_program<F, xla::detail::argument_of<decltype((x))>>::graph.view();
+    }
     const xla::eager_mode_guard eager;
     test::add_arrays(want[r], f(x));
   });
@@ -293,6 +353,7 @@ void compare_replicas(way how, int replicas, F f, const Make& make) {
       INFO("result " << i << " of replica " << r << " of " << replicas);
       CHECK(test::far_apart(got[r][i], want[r][i], 4) == "");
     }
+  test::note_ops(ops);
 }
 
 // Calls are in an order of their own: all replicas exchange in it.
@@ -311,6 +372,21 @@ void exchanges(way how, int replicas) {
         auto i = xla::broadcast(x > 1, 1);
         auto k = xla::all_gather(x > 1);
         return std::tuple(a, b, c, d, e, f, g, h, i, k);
+      },
+      [](int r) {
+        return numbers<float>({6, 4}, static_cast<std::uint64_t>(r));
+      });
+  on(
+      [](auto& x) {
+        auto p = x * 1;
+        p.requires_grad_();
+        const auto of = [](const auto& y) { return sum(y * y); };
+        auto loss = of(xla::all_reduce(p));
+        loss += of(xla::all_gather(p, 1));
+        loss += of(xla::reduce_scatter(p, 0));
+        loss += of(xla::all_to_all(p, 0, 1));
+        loss += of(xla::collective_permute(p, {{0, 1}, {1, 0}}));
+        return grad(loss, p);
       },
       [](int r) {
         return numbers<float>({6, 4}, static_cast<std::uint64_t>(r));
@@ -336,6 +412,9 @@ void exchanges(way how, int replicas) {
 
 void all(way how) {
   indices(how);
+  movement(how);
+  products(how);
+  norms(how);
   convolutions(how);
   pools(how);
   resampling(how);

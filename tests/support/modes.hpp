@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -78,12 +79,21 @@ class snapshot {
     all_.push_back({type, std::move(sizes), {bytes, bytes + n}});
   }
   template <class T>
+  static T element(const value& v, std::size_t i) {
+    T x;
+    std::memcpy(&x, v.bytes.data() + i * sizeof(T), sizeof(T));
+    return x;
+  }
+  template <class T>
   static std::string first_different(const value& a, const value& b) {
+    double close = rounding() / 100;  // where all of it is rounding
+    for (std::size_t i = 0; rounding() > 0 && i * sizeof(T) < b.bytes.size(); ++i)
+      if (const double y = std::abs(static_cast<double>(element<T>(b, i))); std::isfinite(y))
+        close = std::max(close, rounding() * y);
     for (std::size_t i = 0; i * sizeof(T) < a.bytes.size(); ++i) {
-      T x, y;
-      std::memcpy(&x, a.bytes.data() + i * sizeof(T), sizeof(T));
-      std::memcpy(&y, b.bytes.data() + i * sizeof(T), sizeof(T));
-      if (same_number(x, y)) continue;
+      const T x = element<T>(a, i), y = element<T>(b, i);
+      if (same_number(x, y) || std::abs(static_cast<double>(x) - static_cast<double>(y)) < close)
+        continue;
       std::ostringstream s;
       s.precision(17);
       s << "element " << i << ": " << +x << " and " << +y;

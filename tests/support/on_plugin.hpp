@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "support/pjrt.hpp"
 #include "support/reference.hpp"
+#include "xla/compile.hpp"
 #include "xla/ext/pjrt/compile.hpp"
 
 namespace test {
@@ -61,6 +64,44 @@ inline std::vector<std::vector<host_array>> run_text(
     }
   }
   return results;
+}
+
+/// Writes down the ops that a graph's results and writes need, for conformance_plugin.cmake:
+/// "<op>",
+/// "<op> differentiable" of one that has a gradient, "<op> gradient" where the graph goes back
+/// through it. In the file that XLA_TEST_PLUGIN_OPS names.
+inline void note_ops(const xla::detail::graph_view& g) {
+  static std::ofstream to = [] {
+    const char* const path = std::getenv("XLA_TEST_PLUGIN_OPS");
+    return path ? std::ofstream(path) : std::ofstream();
+  }();
+  if (!to.is_open()) return;
+  std::vector<char> needed(static_cast<std::size_t>(g.count));
+  const auto need = [&](int v) {
+    if (v >= 0) needed[static_cast<std::size_t>(v)] = true;
+  };
+  for (int i = 0; i < g.result_count; ++i) need(g.results[i]);
+  for (int i = 0; i < g.write_count; ++i) need(g.writes[i].value);
+  bool goes_back = false;
+  for (int v = g.count - 1; v >= 0; --v) {
+    if (!needed[static_cast<std::size_t>(v)]) continue;
+    for (int k = 0; k < g.nodes[v].arity; ++k) need(g.nodes[v].in[k]);
+    goes_back |= g.nodes[v].gradient;
+  }
+  for (int v = 0; v < g.count; ++v) {
+    const xla::detail::node& n = g.nodes[v];
+    if (!needed[static_cast<std::size_t>(v)]) continue;
+    to << n.op->name << '\n';
+    if (!n.op->differentiable) continue;
+    if (!n.gradient) to << n.op->name << " differentiable\n";
+    if (goes_back && n.needs_grad) to << n.op->name << " gradient\n";
+  }
+  to.flush();
+}
+/// Those of f's body, called with such arguments.
+template <class F, class... A>
+void note_ops_of(const F&, A&...) {
+  note_ops(xla::detail::printed_program<F, xla::detail::argument_of<A&>...>::graph.view());
 }
 
 template <class T>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -123,6 +125,13 @@ bool same_number(T a, T b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
+/// How much results may differ that are else the same: XLA_TEST_ROUNDING in the environment, for an
+/// engine that computes otherwise; 0 without.
+inline double rounding() {
+  static const char* const said = std::getenv("XLA_TEST_ROUNDING");
+  return said ? std::strtod(said, nullptr) : 0;
+}
+
 template <class T>
 bool close_number(T a, T b, double tolerance, double floor) {
   if (same_number(a, b)) return true;
@@ -138,6 +147,7 @@ template <class T>
 void check_elements(const T* got, std::int64_t n, const std::vector<T>& want, double tolerance,
                     double floor) {
   REQUIRE(n == static_cast<std::int64_t>(want.size()));
+  tolerance = std::max(tolerance, rounding());
   for (std::size_t i = 0; i < want.size(); ++i) {
     const T w = want[i];
     if (tolerance == 0 ? same_number(got[i], w) : close_number(got[i], w, tolerance, floor))
