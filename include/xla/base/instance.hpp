@@ -33,9 +33,15 @@
 #endif
 extern "C" const char XLA_RUNTIME_TAG;
 #if !XLA_RUNTIME_HERE
+#if __has_cpp_attribute(gnu::retain)  // also by a linker that leaves out what nothing refers to
+#define XLA_KEPT [[gnu::used, gnu::retain]]
+#else
+#define XLA_KEPT [[gnu::used]]
+#endif
 namespace {
-[[gnu::used]] const char* const xla_needed_runtime = &XLA_RUNTIME_TAG;
+XLA_KEPT const char* const xla_needed_runtime = &XLA_RUNTIME_TAG;
 }
+#undef XLA_KEPT
 #endif
 #endif
 
