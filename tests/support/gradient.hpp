@@ -98,7 +98,7 @@ void check_gradient(F f, const xla::Tensor<double, R>&... x) {
   const auto check = [&]<int N>(xla::Parameter<double, N>& q) {
     const auto g = q.grad();
     REQUIRE(g.defined());
-    CHECK(g.sizes() == q.sizes());
+    check_sizes(g.sizes(), q.sizes());
     const std::vector<double> at = q.to_vector();
     check_differences(input++, g.to_vector(), at, [&](const std::vector<double>& v) {
       fill(q, v);

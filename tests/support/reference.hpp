@@ -161,12 +161,14 @@ void check_elements(const T* got, std::int64_t n, const std::vector<T>& want, do
   SUCCEED();
 }
 
+inline void check_sizes(const sizes_t& got, const sizes_t& want) { CHECK(got == want); }
+
 /// The sizes, and every element: the same bits (any NaN for NaN), or within a tolerance that is
 /// relative above `floor` and absolute below.
 template <class T, int R>
 void check_equal(const xla::Tensor<T, R>& got, const sizes_t& sizes, const std::vector<T>& want,
                  double tolerance = 0, double floor = 1) {
-  CHECK(got.sizes() == sizes);
+  check_sizes(got.sizes(), sizes);
   check_elements(got.data(), got.numel(), want, tolerance, floor);
 }
 
