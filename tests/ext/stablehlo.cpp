@@ -52,6 +52,12 @@ constexpr auto products = [](auto& a, auto& b) {
                     matmul(transpose(a, 1, 2), transpose(a, 0, 0)),
                     xla::einsum<"bij,jk->kbi">(a, b));  // the first, turned
 };
+constexpr auto products_of_halves = [](auto& a, auto& b) {
+  const auto x = xla::cast<xla::bfloat16>(a);
+  const auto y = xla::cast<xla::bfloat16>(b);
+  return std::tuple(xla::cast<float>(matmul(x, y)), xla::cast<float>(matmul(transpose(x, 1, 2), x)),
+                    xla::cast<float>(xla::einsum<"bij,jk->kbi">(x, y)));
+};
 /// With gradients of all.
 constexpr auto convolved = [](const auto& images, const auto& kernel) {
   auto x = images * 1, weight = kernel * 1;
@@ -182,6 +188,15 @@ TEST_CASE("in autocast operands are bfloat16, and results float32") {
   auto images = numbers<float>({2, 4, 6, 5}, 1), weight = numbers<float>({6, 4, 3, 3}, 2);
   CHECK_THAT(text_of(xla::autocast(convolved), images, weight),
              test::contains("tensor<2x4x6x5xbf16>, tensor<6x4x3x3xbf16>) -> tensor<2x6x3x3xf32>"));
+}
+
+TEST_CASE("products of bfloat16 read it as it is, and their results are rounded once") {
+  auto a = numbers<float>({4, 3, 5});
+  auto b = numbers<float>({5, 2});
+  const auto text = text_of(products_of_halves, a, b);
+  CHECK_THAT(text, test::contains("tensor<4x3x5xbf16>, tensor<4x3x5xbf16>) -> tensor<4x5x5xf32>"));
+  // Operands are rounded, and results rounded and widened.
+  CHECK(reader::count(text, "stablehlo.convert") == 2 + 2 + 3);  // two products are one
 }
 
 TEST_CASE("an op of the program's own is its kernel, where the program says so") {
@@ -361,6 +376,7 @@ TEST_CASE("XLA moves elements as eager mode does, and multiplies", "[.plugin]") 
   compare(4, products, numbers<float>({4, 3, 5}), numbers<float>({5, 2}));
   compare(4, products, numbers<double>({0, 3, 5}), numbers<double>({5, 2}));
   compare(4, xla::autocast(products), numbers<float>({4, 3, 5}), numbers<float>({5, 2}));
+  compare(4, products_of_halves, numbers<float>({4, 3, 5}), numbers<float>({5, 2}));
   compare(64, xla::autocast(convolved), numbers<float>({2, 4, 6, 5}, 1),
           numbers<float>({6, 4, 3, 3}, 2));
 }
