@@ -75,9 +75,7 @@ class compiled_base {
     if constexpr (captured::why.empty()) {
       void* const arguments[] = {address_of(a)..., nullptr};
       handle results[captured::size.results + 1];
-      if constexpr (captured::kept.rounds_matmul) kernel::use_rounded_gemm<later<F, void>>();
-      if constexpr (captured::kept.rounds_convolution)
-        kernel::use_rounded_convolutions<later<F, void>>();
+      use_rounded_kernels<captured>();
       calls_.run(made<captured, A...>, arguments, results);
       if constexpr (!std::is_void_v<R>) return unpack<typename result_of<bare<R>>::type>(results);
     } else {
@@ -91,6 +89,7 @@ class compiled_base {
     using captured = static_program<F, argument_of<A&&>...>;
     if constexpr (captured::why.empty()) {
       void* const arguments[] = {address_of(a)..., nullptr};
+      use_rounded_kernels<captured>();
       return calls_.analyse(made<captured, A...>, arguments);
     } else {
       refuse<captured::why>();
@@ -103,6 +102,7 @@ class compiled_base {
     using captured = static_program<F, argument_of<A&&>...>;
     if constexpr (captured::why.empty()) {
       void* const arguments[] = {address_of(a)..., nullptr};
+      use_rounded_kernels<captured>();
       return calls_.print(made<captured, A...>, arguments);
     } else {
       refuse<captured::why>();
@@ -111,6 +111,12 @@ class compiled_base {
   }
 
  private:
+  template <class Captured>
+  static void use_rounded_kernels() {
+    if constexpr (Captured::kept.rounds_matmul) kernel::use_rounded_gemm<later<F, void>>();
+    if constexpr (Captured::kept.rounds_convolution)
+      kernel::use_rounded_convolutions<later<F, void>>();
+  }
   template <class Captured, class... A>
   static constexpr compiled_program made{
       Captured::kept.view(),
