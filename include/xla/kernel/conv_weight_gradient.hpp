@@ -25,18 +25,21 @@ struct pixel_run {
 };
 
 /// Some runs; x is `channel` elements from where they begin, and moves by `step`, y by `y_step`.
+/// What is fetched meanwhile is so many pixels on.
 template <class T>
 struct pixel_runs {
   const pixel_run<T>* first;
   index_t count, channel, step, y_step;
+  index_t x_ahead = 0, y_ahead = 0;
 };
 
 /// to(Rows, Vectors) (+)= the sum over pixels of x(Rows) y(Vectors).
-template <class T, int Rows, int Vectors>
+template <class T, int Rows, int Vectors, bool Fetches>
 void outer_kernel(const pixel_runs<T>& all, T* to, bool first) {
   using vector = packet<T>;
   constexpr int width = lanes<T>;
   const index_t step = all.step, channel = all.channel, y_step = all.y_step;
+  [[maybe_unused]] const index_t x_ahead = all.x_ahead * step, y_ahead = all.y_ahead * y_step;
   vector sum[Rows][Vectors];
 #pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i)
@@ -50,6 +53,11 @@ void outer_kernel(const pixel_runs<T>& all, T* to, bool first) {
       vector row[Vectors];
 #pragma GCC unroll 4
       for (int j = 0; j < Vectors; ++j) row[j] = simd::ploadu<vector>(y + j * width);
+      if constexpr (Fetches) {
+        __builtin_prefetch(x + x_ahead, 0, 3);
+#pragma GCC unroll 4
+        for (int j = 0; j < Vectors; ++j) __builtin_prefetch(y + y_ahead + j * width, 0, 3);
+      }
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
         const vector one = simd::pset1<vector>(x[i]);
@@ -77,12 +85,18 @@ struct outer_tile {
   static constexpr index_t width = lanes<T>, columns = vectors * width;
   using kernel = void (*)(const pixel_runs<T>&, T*, bool);
 
-  static kernel of(index_t height, index_t wide) {
-    static constexpr auto all = []<int... I>(std::integer_sequence<int, I...>) {
-      return std::array<std::array<kernel, 2>, tallest>{
-          {{&outer_kernel<T, I + 1, 1>, &outer_kernel<T, std::min(I + 1, rows), 2>}...}};
-    }(std::make_integer_sequence<int, tallest>{});
-    return all[static_cast<std::size_t>(height - 1)][wide > width];
+  static kernel of(index_t height, index_t wide, bool fetches = false) {
+    constexpr std::make_integer_sequence<int, tallest> heights;
+    static constexpr auto all = table<false>(heights), fetching = table<true>(heights);
+    return (fetches ? fetching : all)[static_cast<std::size_t>(height - 1)][wide > width];
+  }
+
+ private:
+  template <bool Fetches, int... I>
+  static constexpr auto table(std::integer_sequence<int, I...>) {
+    return std::array<std::array<kernel, 2>, tallest>{
+        {{&outer_kernel<T, I + 1, 1, Fetches>,
+          &outer_kernel<T, std::min(I + 1, rows), 2, Fetches>}...}};
   }
 };
 
@@ -103,9 +117,11 @@ struct outer_cut {
   const conv_sizes& s;
   index_t in = s.in / s.groups, out = s.out / s.groups;
   index_t seen = std::min(s.kernel[0], s.stride[0]) * std::min(s.kernel[1], s.stride[1]);
-  // At a time, about. Where a pixel has little to do, memory limits, and small chunks are better:
-  // 1x1 64 -> 64, 56 x 56, batch 8: 57 % of the peak in chunks of 64, 52 % in those of 256.
-  index_t pixels = s.taps() == 1 ? 64 : std::clamp<index_t>((1 << 17) / (s.in * seen), 64, 256);
+  // At a time, about. Of one tap fewer where they come from memory: 93 % of the peak instead of 91
+  // of 64 -> 64, 56 x 56, batch 8, but 93 instead of 95 of 192 -> 64, 14 x 14.
+  index_t pixels = s.taps() > 1 ? std::clamp<index_t>((1 << 17) / (s.in * seen), 64, 256)
+                   : s.batch* s.out_height* s.out_width*(s.in + s.out) > 1 << 21 ? 32
+                                                                                 : 64;
   index_t joined = joined_pixels<T>(s);
   index_t taps = s.kernel[0] * s.kernel[1] / joined;
   channel_blocks<T> blocks{joined * in, out};
@@ -127,12 +143,13 @@ struct outer_cut {
     return std::min(tile::columns, out - i % across * tile::columns);
   }
   index_t wide(index_t i) const { return round_up(channels(i), tile::width); }
-  static constexpr index_t few_blocks = 4;
-  /// Of one tap whole vectors are read a few times: where they lie, unless pixels share few sets of
-  /// a cache.
-  bool in_place(index_t i) const {
-    return taps == 1 && joined == 1 && blocks.count <= few_blocks && channels(i) == wide(i) &&
-           s.out * static_cast<index_t>(sizeof(T)) % 2048 != 0;
+  /// Of one tap vectors are read where they lie, unless pixels share few sets of a cache. What is
+  /// read beyond the last channel belongs to the next pixel.
+  bool in_place(index_t i, bool last) const {
+    return taps == 1 && joined == 1 && !(last && channels(i) < wide(i)) && !few_sets(s.out);
+  }
+  static bool few_sets(index_t channels) {
+    return channels * static_cast<index_t>(sizeof(T)) % 2048 == 0;
   }
 };
 
@@ -169,7 +186,7 @@ class outer_work {
       look_ahead(units.end, calls);
       for (index_t panel = panels.begin; panel < panels.end; ++panel) {
         const index_t wide = cut_.wide(panel);
-        if (cut_.in_place(panel)) {
+        if (cut_.in_place(panel, unit + cut_.chunk >= cut_.units)) {
           y_ = first_of(lines_.begin, panel);
           y_step_ = s_.out;
         } else {
@@ -178,7 +195,8 @@ class outer_work {
         }
         find_runs();
         for (index_t i = blocks.begin; i < blocks.end; ++i)
-          multiply(to + panel * cut_.panel, panel, i, unit == units.begin);
+          multiply(to + panel * cut_.panel, panel, i, unit == units.begin,
+                   {panel == panels.begin, i == blocks.begin});
       }
     }
   }
@@ -282,15 +300,22 @@ class outer_work {
     return {begin, room < 0 ? begin : std::min(columns_.end, room / step + 1)};
   }
 
-  void multiply(T* to, index_t panel, index_t block, bool first) {
+  /// Whether a kernel is the first one that reads its x, and its y.
+  struct firsts {
+    bool x, y;
+  };
+  void multiply(T* to, index_t panel, index_t block, bool first, firsts reads) {
     const index_t channel = block * cut_.blocks.most, wide = cut_.wide(panel);
     const index_t place = cut_.group(panel) * cut_.in + channel;
-    const auto kernel = outer_tile<T>::of(cut_.blocks.height(block), wide);
+    const bool fetches = far_ && cut_.pieces > 1 && cut_.taps == 1 && (reads.x || reads.y);
+    const auto kernel = outer_tile<T>::of(cut_.blocks.height(block), wide, fetches);
+    const index_t ahead = fetches ? 2 * cut_.pixels : 0;
     for (index_t t = 0; t < cut_.taps; ++t) {
       const index_t begin = t == 0 ? 0 : ends_[t - 1];
       next_x_.fetch();
       next_y_.fetch();
-      kernel({runs_ + begin, ends_[t] - begin, place, s_.stride[1] * s_.in, y_step_},
+      kernel({runs_ + begin, ends_[t] - begin, place, s_.stride[1] * s_.in, y_step_,
+              reads.x ? ahead : 0, reads.y ? ahead : 0},
              to + (t * cut_.blocks.channels + channel) * wide, first);
     }
   }
@@ -376,14 +401,20 @@ void weight_gradient_of_pixels(const conv_sizes& s, const T* x, const T* dy, T* 
 }
 
 /// Whether x rather than dy should give the vectors of a product of matrices: what fills them
-/// better; else what has more channels, so that a tile has two vectors, if these are read in place,
-/// or what has fewer, so that packing takes less: 384 -> 64, 14 x 14, batch 8, by 8 %.
+/// better, is read where it lies, fills tiles, or has fewer channels, so that more lie in a cache.
 template <class T>
 bool better_swapped(const conv_sizes& s) {
   if (s.groups > 1 || !is_product(s)) return false;
-  const index_t in = s.out * round_up(s.in, lanes<T>), out = s.in * round_up(s.out, lanes<T>);
-  const bool in_place = std::min(s.in, s.out) <= outer_cut<T>::few_blocks * outer_tile<T>::rows;
-  return in < out || (in == out && (in_place ? s.in > s.out : s.in < s.out));
+  using cut = outer_cut<T>;
+  const auto better = [&](auto f) { return f(s.in, s.out) - f(s.out, s.in); };
+  const index_t waste =
+      better([](index_t vectors, index_t rows) { return -rows * round_up(vectors, lanes<T>); });
+  if (waste != 0) return waste > 0;
+  const int packed = better([](index_t vectors, index_t) { return -cut::few_sets(vectors); });
+  if (packed != 0) return packed > 0;
+  const int whole =
+      better([](index_t vectors, index_t) { return vectors % cut::tile::columns == 0; });
+  return whole != 0 ? whole > 0 : s.in < s.out;
 }
 
 /// Large gradients of one tap would be read and written too often: at batch 8 the product reaches
@@ -399,10 +430,14 @@ template <class T>
 void direct_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
   const index_t in = s.in / s.groups, out = s.out / s.groups;
   if (!is_large_tap(s)) {
-    if (!better_swapped<T>(s)) return weight_gradient_directly(s, x, dy, dw);
-    conv_sizes swapped = s;
-    std::swap(swapped.in, swapped.out);
-    return weight_gradient_directly(swapped, dy, x, dw, true);
+    conv_sizes as = s;
+    if (is_product(s)) {  // one line of pixels
+      as.width = as.out_width = s.batch * s.height * s.width;
+      as.batch = as.height = as.out_height = 1;
+    }
+    if (!better_swapped<T>(as)) return weight_gradient_directly(as, x, dy, dw);
+    std::swap(as.in, as.out);
+    return weight_gradient_directly(as, dy, x, dw, true);
   }
   for (index_t g = 0; g < s.groups; ++g)
     weight_gradient_of_pixels(s, x + g * in, dy + g * out, dw + g * in * out, &kernel::gemm<T>);
