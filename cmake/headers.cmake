@@ -194,6 +194,7 @@ set(XLA_HEADERS
   xla/kernel/conv_depthwise.hpp
   xla/kernel/conv_direct.hpp
   xla/kernel/conv_dot.hpp
+  xla/kernel/conv_few_channels.hpp
   xla/kernel/conv_groups.hpp
   xla/kernel/conv_kept.hpp
   xla/kernel/conv_lines.hpp
@@ -232,6 +233,7 @@ set(XLA_HEADERS
   xla/kernel/gemm_right.hpp
   xla/kernel/gemm_rounded.hpp
   xla/kernel/gemm_scratch.hpp
+  xla/kernel/gemm_tall.hpp
   xla/kernel/gemm_transpose.hpp
   xla/kernel/gemm_transposed.hpp
   xla/kernel/gemm_turn.hpp

@@ -303,6 +303,9 @@ TEST_CASE("convolutions of any shape are sums") {
       {{1, 1, 1400, 4, 1, 1396, 18, {1, 5}, {1, 1}, {0, 0}, {1, 1}, 1}},  // one line of pieces
       {{1, 1, 1400, 20, 1, 701, 18, {1, 3}, {1, 2}, {0, 2}, {1, 1}, 1}},
       {{2, 9, 6, 18, 5, 7, 20, {3, 2}, {2, 1}, {1, 1}, {1, 1}, 1}},
+      {square(2, 5, 40, 3, 64, 3, 1, 1)},  // lines of few channels
+      {square(1, 9, 37, 5, 33, 3, 2, 2)},
+      {{1, 6, 30, 2, 8, 17, 40, {3, 4}, {1, 2}, {3, 3}, {2, 1}, 1}},
   };
   for (const convolution& c : cases) {
     check(c, chosen<float>, 1e-5);

@@ -5,12 +5,14 @@
 #include <cstdint>
 
 #include <xla/kernel/caches.hpp>
+#include <xla/kernel/conv_few_channels.hpp>
 #include <xla/kernel/conv_groups.hpp>
 #include <xla/kernel/conv_patches.hpp>
 #include <xla/kernel/conv_pixel_blocks.hpp>
 #include <xla/kernel/conv_sizes.hpp>
 #include <xla/kernel/gemm_half.hpp>
 #include <xla/kernel/gemm_long.hpp>
+#include <xla/kernel/gemm_tall.hpp>
 #include <xla/kernel/loops.hpp>
 #include <xla/tensor/working_memory.hpp>
 
@@ -228,16 +230,42 @@ void each_phase(const conv_sizes& s, index_t tap_stride, F f) {
 
 inline constexpr index_t only_place[] = {0};
 
-/// A product in the order of gemm(), by a tile of its own.
-template <class Tile, class T>
-void multiply_by_tiles(index_t m, index_t n, index_t k, matrix_view<T> a, matrix_view<T> b,
-                       strided_rows<T> c, const epilogue* after) {
-  // On a Zen 5 fetching what is near takes a tenth of the time of a product of few channels; what
-  // is far takes 1.4 times as long without.
-  const bool far = m * (n + k) * static_cast<index_t>(sizeof(T)) > near_memory<>;
-  multiply(product<Tile, strided_left<Tile, matrix_view<T>>, strided_right<Tile, matrix_view<T>>>{
-      m, n, k, {a, far}, {b}, {c.data, c.step, far ? c.ahead : c.nothing}, after});
-}
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int rows_of_tall = 24;
+#else
+inline constexpr int rows_of_tall = 12;
+#endif
+
+/// Products in the order of gemm(), by tiles of their own. On a Zen 5 fetching what is near takes a
+/// tenth of the time of a product of few channels; what is far takes 1.4 times as long without, the
+/// result where it is not fetched a tile ahead.
+template <class T>
+struct pixel_product {
+  index_t m, n, k;
+  matrix_view<T> a, b;
+  strided_rows<T> c;
+  const epilogue* after;
+  bool far = m * (n + k) * static_cast<index_t>(sizeof(T)) > near_memory<>;
+
+  template <class Tile>
+  void by() const {
+    run<Tile>(strided_left<Tile, matrix_view<T>>{a, far});
+  }
+  /// By a tile of many rows.
+  template <class Tile>
+  void by_tall() const {
+    if (far && a.row_stride == k) run<Tile>(tall_left<T, true>{a.data, k});
+    else run<Tile>(tall_left<T, false>{a.data, a.row_stride});
+  }
+
+ private:
+  template <class Tile, class Left>
+  void run(Left left) const {
+    const strided_rows<T> to{c.data, c.step, far ? Tile::rows * c.step : c.nothing};
+    multiply(
+        product<Tile, Left, strided_right<Tile, matrix_view<T>>>{m, n, k, left, {b}, to, after});
+  }
+};
 
 /// Such a product of a group: c(m, columns) of rows of a.
 template <class T>
@@ -251,17 +279,32 @@ void multiply_pixels(index_t m, matrix_view<T> a, const group_weights<T>& w, str
     return multiply(product<conv_tile<T>, left, tap_weights<T>>{m, n, k, {a}, b, c, after});
   const matrix_view<T> weights{b.data, b.step, b.column};
   if (m > many && n > 1 && k <= longest_piece<T>) {
+    const pixel_product<T> p{m, n, k, a, weights, c, after};
     if constexpr (has_halves<T>) {
-      if (n == width + width / 2)
-        return multiply_by_tiles<half_tile<T, 16, 2>>(m, n, k, a, weights, c, after);
-      if (n % width == width / 2 && n > width)
-        return multiply_by_tiles<half_tile<T, 8, 3>>(m, n, k, a, weights, c, after);
+      if (n == width + width / 2) return p.template by_tall<half_tile<T, 16, 2>>();
+      if (n % width == width / 2 && n > width) return p.template by_tall<half_tile<T, 8, 3>>();
     }
-    // Of one vector a taller tile: there is a load for each multiply-add, and little else to do.
-    if (n <= width) return multiply_by_tiles<conv_tile<T>>(m, n, k, a, weights, c, after);
-    return multiply_by_tiles<tile<T>>(m, n, k, a, weights, c, after);
+    if (n <= width) return p.template by_tall<tall_tile<T, rows_of_tall>>();
+    if ((n + width - 1) / width % 2 == 0) return p.template by<tile<T, tile_rows, 2>>();
+    return p.template by<tile<T>>();
   }
   gemm<T>(m, n, k, a, weights, c.data, c.step, after);
+}
+
+/// Calls f(weights) for each product of a direction.
+template <class Products, class T, class F>
+void each_weights(const conv_sizes& s, conv_direction d, conv_weights<T> w, F f) {
+  const auto one = [&](index_t, const group_weights<T>& g) { f(g); };
+  if (is_product(s)) {
+    each_group<Products>(s, d, w, only_place, 1, one);
+  } else if (d == conv_direction::forward) {
+    const tap_list pieces = forward_taps<T>(s, w.tap_stride);
+    each_group<Products>(s, d, w, pieces.places, s.taps(), one);
+  } else {
+    each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
+      if (p.seen.count > 0) each_group<Products>(s, d, w, p.seen.places, p.seen.count, one);
+    });
+  }
 }
 
 template <class T>
@@ -273,7 +316,18 @@ void direct_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
       multiply_pixels<T>(s.batch * s.height * s.width, {x + i * g.channels, s.in, 1}, g,
                          {y + i * g.columns, s.out}, after);
     });
-  forward_directly(s, x, w, y, after);
+  if (!few_channels<T>::take(s, joined_pixels<T>(s))) return forward_directly(s, x, w, y, after);
+  each_weights<plain_patch_products, T>(s, d, w, [&](const group_weights<T>& g) {
+    ::xla::detail::working_memory memory;
+    const T* packed = g.taps.packed;
+    if (packed == nullptr) {
+      const auto bytes = static_cast<std::size_t>(g.size()) * sizeof(T);
+      T* const to = static_cast<T*>(memory.take(bytes));
+      g.pack(to);
+      packed = to;
+    }
+    few_channels<T>{s, x, packed, y}.write(after);
+  });
 }
 
 /// How many channels of x all phases make before the next ones. Of few pixels so many that their
@@ -351,22 +405,6 @@ bool packs_directly(const conv_sizes& s, conv_direction d) {
     return pixels <= most_pixels && pixels > few<T>::rows && columns > 1 &&
            channels <= longest_piece<T>;
   return pixels <= most_pixels && (forward || !has_pixel_blocks<T>(s));
-}
-
-/// Calls f(weights) for each product of a direction.
-template <class Products, class T, class F>
-void each_weights(const conv_sizes& s, conv_direction d, conv_weights<T> w, F f) {
-  const auto one = [&](index_t, const group_weights<T>& g) { f(g); };
-  if (is_product(s)) {
-    each_group<Products>(s, d, w, only_place, 1, one);
-  } else if (d == conv_direction::forward) {
-    const tap_list pieces = forward_taps<T>(s, w.tap_stride);
-    each_group<Products>(s, d, w, pieces.places, s.taps(), one);
-  } else {
-    each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
-      if (p.seen.count > 0) each_group<Products>(s, d, w, p.seen.places, p.seen.count, one);
-    });
-  }
 }
 
 /// See conv_pack().

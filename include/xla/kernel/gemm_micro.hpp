@@ -170,7 +170,7 @@ void micro_kernel(const micro_call<T, Sliver, Result>& call) {
   const T* __restrict b = call.b;
   const index_t b_step = call.b_step;
   vector sum[Rows][Vectors];
-#pragma GCC unroll 16
+#pragma GCC unroll 24
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
@@ -179,7 +179,7 @@ void micro_kernel(const micro_call<T, Sliver, Result>& call) {
         if (!call.first) sum[i][j] = simd::ploadu<vector>(call.c.row(i) + j * width);
     }
   if (call.c.fetches())
-#pragma GCC unroll 16
+#pragma GCC unroll 24
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
       for (int j = 0; j < Vectors; ++j) call.c.fetch(i, j * width);
@@ -188,7 +188,7 @@ void micro_kernel(const micro_call<T, Sliver, Result>& call) {
         vector row[Vectors];
 #pragma GCC unroll 4
         for (int j = 0; j < Vectors; ++j) row[j] = simd::ploadu<vector>(b + j * width);
-#pragma GCC unroll 16
+#pragma GCC unroll 24
         for (int i = 0; i < Rows; ++i) {
           const vector one = simd::pset1<vector>(left(i));
 #pragma GCC unroll 4
@@ -199,7 +199,7 @@ void micro_kernel(const micro_call<T, Sliver, Result>& call) {
   if (call.tail != width) {
     constexpr int stride = Vectors * width;
     alignas(64) T block[Rows][stride];
-#pragma GCC unroll 16
+#pragma GCC unroll 24
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
       for (int j = 0; j < Vectors; ++j) simd::pstoreu(&block[i][j * width], sum[i][j]);
@@ -207,7 +207,7 @@ void micro_kernel(const micro_call<T, Sliver, Result>& call) {
   }
   const Result c = call.c;
   const bool first = goes_on || call.first;
-#pragma GCC unroll 16
+#pragma GCC unroll 24
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
