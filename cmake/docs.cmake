@@ -35,7 +35,7 @@ if(EXISTS "${WAYS}")
   endif()
   string(APPEND table "\n# Ops in every way of running\n
 How many bodies of the tests use an op and give the same bits in all ways, gradients included. And how far XLA's plugin is
-from them at most, by type of elements: units in the last place of the element, or where an op adds up of the sum of the terms'
+from them at most, by the type of what it reads first: units in the last place of the element, or where an op adds up of the sum of the terms'
 magnitudes. What has none there runs in programs of several ops alone.\n
 | op | bodies | eager | traced | compiled | interpreter | plugin |\n|---|---|---|---|---|---|---|\n")
   file(STRINGS "${WAYS}" lines)
