@@ -108,6 +108,23 @@ TEMPLATE_TEST_CASE("few rounded rows sum both layouts in one order", "", floats,
   });
 }
 
+TEST_CASE("rounded columns that are read in place have the bits of packed ones") {
+  const test::restore_threads guard;
+  test::each_bfloat16_way([] {
+    std::mt19937 random(13);
+    for (const int threads : {1, 3}) {
+      xla::set_num_threads(threads);
+      for (const index_t m : {5, 8})
+        for (const index_t k : {1, 64, 1301}) {
+          const index_t n = threads == 1 ? 70 : 300;
+          const matrix<float> a(m, k, 0, random), b(k, n, 0, random), turned(b, k, n, false);
+          CHECK(same_bits(test::product<floats>(m, n, k, a, b, n),
+                          test::product<floats>(m, n, k, a, turned, n)));
+        }
+    }
+  });
+}
+
 TEST_CASE("a long rounded k is summed in pieces") {
   each_bfloat16_way([] {
     const index_t k = 40000, n = 20;

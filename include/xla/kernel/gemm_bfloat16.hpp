@@ -58,6 +58,8 @@ void multiply_ordinary(const strided_product<float, A, B>& p) {
 #if XLA_HAS_AMX
     if (way == bfloat16_way::amx) return multiply_tiles(p.m, p.n, p.k, a, b, p.c, p.after);
 #endif
+    if (reads_pairs_in_place(p.m, b))
+      return multiply_rows_in_place(p.m, p.n, p.k, a, b, p.c, p.after);
     return multiply(product<bfloat16_tile, dot_left<left>, dot_right<right>>{
         p.m, p.n, pairs_of(p.k), {a, p.k}, {b, p.k}, p.c, p.after});
   }
