@@ -38,6 +38,22 @@ class attention_text {
   const value& values() const { return v_; }
   const value& scores() const { return scores_; }
 
+  /// Of each query what its keys weigh; and what that is made of: the largest score, the sum of the
+  /// exponentials above it, or 1 where there is none.
+  struct weights {
+    value all, shift, total, none;
+  };
+  weights softmax() const {
+    const value top = most(scores_);
+    const value zero = zeros(w_, top.type), one = w_.constant(1, of_, top.type.dims);
+    const value hidden = w_.constant(lowest(of_), of_, top.type.dims);
+    const value shift = w_.select(w_.compare("EQ", top, hidden), zero, top);
+    const value e = w_.map("exponential", above(shift));
+    const value sums = sum(e), none = w_.compare("EQ", sums, zero);
+    const value total = w_.select(none, one, sums);
+    return {w_.map("divide", e, like_scores(total)), shift, total, none};
+  }
+
   /// What scores are above these, as an exponent.
   value above(const value& x) const {
     const value more = w_.map("subtract", scores_, like_scores(x));
@@ -98,37 +114,24 @@ template <>
 struct form<op::attention> {
   static list<value> write(writer& w, const form_call& f) {
     const attention_text t(w, f, 3);
-    const value top = t.most(t.scores());
-    const element of = top.type.of;
-    const value zero = zeros(w, top.type), one = w.constant(1, of, top.type.dims);
-    const value hidden = w.constant(lowest(of), of, top.type.dims);
-    const value shift = w.select(w.compare("EQ", top, hidden), zero, top);
-    const value e = w.map("exponential", t.above(shift));
-    const value total = t.sum(e), none = w.compare("EQ", total, zero);
-    const value by = w.select(none, one, total);
-    const value weights = w.map("divide", e, t.like_scores(by));
-    shape row = top.type.dims;
+    const attention_text::weights by = t.softmax();
+    shape row = by.total.type.dims;
     row[3] = row[2];
     row[2] = 1;
-    const auto kept = [&](const value& x) { return w.reshape(w.select(none, zero, x), row); };
-    return list_of({t.product(weights, t.values(), 3, 2),
-                    w.concat(list_of({kept(shift), kept(w.map("log", by))}), 2)});
+    const value zero = zeros(w, by.total.type);
+    const auto kept = [&](const value& x) { return w.reshape(w.select(by.none, zero, x), row); };
+    return list_of({t.product(by.all, t.values(), 3, 2),
+                    w.concat(list_of({kept(by.shift), kept(w.map("log", by.total))}), 2)});
   }
 };
 
+/// Weights are written as attention has them: where both are in a program XLA computes them once.
 template <>
 struct form<op::attention_gradient> {
   static list<value> write(writer& w, const form_call& f) {
     const attention_text t(w, f, 6);
     const value &d = f.in(3), &out = f.in(4);
-    const shape rows = f.in(5).type.dims;
-    const auto kept = [&](extent which) {
-      const shape from{4, {0, 0, which, 0}}, to{4, {rows[0], rows[1], which + 1, rows[3]}};
-      const value one = w.slice(f.in(5), from, to, {4, {1, 1, 1, 1}});
-      return w.reshape(one, {4, {rows[0], rows[1], rows[3], 1}});
-    };
-    const value log = t.like_scores(kept(1));
-    const value weights = w.map("exponential", w.map("subtract", t.above(kept(0)), log));
+    const value weights = t.softmax().all;
     const value share = t.like_scores(t.sum(w.map("multiply", d, out)));
     const value back = w.map("subtract", t.product(d, t.values(), 3, 3), share);
     const value scores = t.scaled(w.map("multiply", weights, back));
