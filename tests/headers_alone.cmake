@@ -112,6 +112,17 @@ file(WRITE "${WORK}/pjrt_engine.cpp" "#define XLA_EXTERN_PJRT 1\n#define XLA_ENG
   "#include \"${ROOT}/cmake/pjrt/engine.cpp\"\n")
 list(PREPEND sources "${WORK}/pjrt_engine.cpp")
 
+# Products by vdpbf16ps, which headers alone have only with AVX-512.
+file(WRITE "${WORK}/avx512.cpp" [[
+#include <xla/xla.hpp>
+static_assert(XLA_HAS_DOT);
+int main() {
+  xla::eager_mode(true);
+  const auto a = xla::ones<float>({2, 2});
+  return static_cast<int>(xla::sum(xla::autocast(a, [&] { return matmul(a, a); })).item());
+}
+]])
+
 set(headers "")
 foreach(base IN LISTS bases)
   string(MAKE_C_IDENTIFIER "${base}" name)
@@ -121,10 +132,16 @@ endforeach()
 # One after the other, each begun anew.
 execute_process(COMMAND "${COMPILER}" ${flags} -x c++-header ${headers} RESULT_VARIABLE failed)
 execute_process(COMMAND "${COMPILER}" ${flags} -fsyntax-only ${sources} RESULT_VARIABLE failed_source)
+cmake_host_system_information(RESULT processor QUERY OS_PLATFORM)
+set(failed_wide 0)
+if(processor MATCHES "x86_64|AMD64")
+  execute_process(COMMAND "${COMPILER}" ${flags} -march=x86-64-v4 -fsyntax-only "${WORK}/avx512.cpp"
+    RESULT_VARIABLE failed_wide)
+endif()
 file(GLOB precompiled "${WORK}/*.gch")
 if(precompiled)
   file(REMOVE ${precompiled})  # they are large
 endif()
-if(failed OR failed_source)
+if(failed OR failed_source OR failed_wide)
   message(FATAL_ERROR "these headers do not compile alone")
 endif()
