@@ -241,6 +241,7 @@ set(XLA_HEADERS
   xla/kernel/kept.hpp
   xla/kernel/lane.hpp
   xla/kernel/matrix_view.hpp
+  xla/kernel/loop_nest.hpp
   xla/kernel/loops.hpp
   xla/kernel/product_bfloat16.hpp
   xla/kernel/map.hpp
@@ -282,6 +283,8 @@ set(XLA_HEADERS
   xla/kernel/rounded_kernels.hpp
   xla/kernel/row.hpp
   xla/kernel/row_phases.hpp
+  xla/kernel/short_rows.hpp
+  xla/kernel/thread_scratch.hpp
   xla/kernel/truth.hpp
   xla/kernel/windows.hpp
   xla/run/call/arguments.hpp

@@ -105,6 +105,12 @@ class map_rows {
       if (on != 0 && std::find(base, base + k, base[k]) == base + k)
         row_bytes_ += columns_ * l.bytes[k];
     }
+    joined_ = rows_to_join(l);
+    if (joined_ == 1) return;
+    void* p[max_operands];
+    std::copy_n(base, l.operands, p);
+    repeat_rows(l, joined_, p);
+    for (int k = 0; k < l.operands; ++k) base_[k] = static_cast<char*>(p[k]);
   }
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }
@@ -120,9 +126,9 @@ class map_rows {
     void* p[max_operands];
     for (int k = 0; k < loops_.operands; ++k) p[k] = base_[k] + first * move_[k];
     if (together_) return kernel_({p, steps_, (last - first) * columns_});
-    for (std::int64_t row = first; row < last; ++row) {
-      kernel_({p, steps_, columns_});
-      for (int k = 0; k < loops_.operands; ++k) p[k] = static_cast<char*>(p[k]) + move_[k];
+    for (std::int64_t row = first; row < last; row += joined_) {
+      kernel_({p, steps_, std::min(joined_, last - row) * columns_});
+      for (int k = 0; k < loops_.operands; ++k) p[k] = static_cast<char*>(p[k]) + joined_ * move_[k];
     }
   }
 
@@ -130,6 +136,7 @@ class map_rows {
   const loop_nest& loops_;
   tile_kernel kernel_;
   std::int64_t rows_ = 0, columns_, row_bytes_ = 0;
+  std::int64_t joined_ = 1;  // rows that are run as one
   char* base_[max_operands];
   std::int64_t steps_[max_operands], move_[max_operands];  // to the next element, row in bytes
   bool even_;                                              // rows are equal distances apart
