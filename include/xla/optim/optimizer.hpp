@@ -61,7 +61,8 @@ class Optimizer {
   }();
   using state_type = std::array<Buffer<value_type, kept_rank>, Rule::states>;
 
-  constexpr explicit Optimizer(const holder& model, Rule rule = {}) : options(rule), model_(model) {
+  [[gnu::cold]] constexpr explicit Optimizer(const holder& model, Rule rule = {})
+      : options(rule), model_(model) {
     check_argument<module_type>();
     for (Rule& o : group_options) o = rule;
     if (__builtin_is_constant_evaluated()) return;

@@ -14,7 +14,7 @@ class gradient_user {
   constexpr gradient_user(graph& g, const graph_roots& roots) : g_(g), roots_(roots) {}
   gradient_user(const gradient_user&) = delete;
 
-  constexpr void run() {
+  [[gnu::cold]] constexpr void run() {
     const auto n = static_cast<std::size_t>(g_.count);
     const owned_array<int> from(n), current(static_cast<std::size_t>(g_.slot_count) + 1);
     const owned_array<bool> updated(n);
@@ -42,7 +42,7 @@ class gradient_user {
     if (updated_[i]) g_.nodes[i].op = &builtin<op::updated>;
     return from_[i];
   }
-  constexpr int look(int i) {
+  [[gnu::cold]] constexpr int look(int i) {
     const node& n = g_.nodes[i];
     const int arity = n.arity;
     if (arity == 0) return nobody;
@@ -65,7 +65,7 @@ class gradient_user {
     if (part) return nobody;
     return of.gradient ? gradient(of, from) : bind(i, of.slot, from);
   }
-  constexpr int gradient(const op::of_slot::attributes& of, int from) {
+  [[gnu::cold]] constexpr int gradient(const op::of_slot::attributes& of, int from) {
     slot& s = g_.slots[of.slot];
     if (s.kind == slot_kind::inner || (s.kind == slot_kind::tensor && s.given)) return nobody;
     if (!of.replaces) return of.slot;
@@ -73,7 +73,7 @@ class gradient_user {
     else if (from != of.slot) mix(from);
     return nobody;
   }
-  constexpr int bind(int i, int slot, int from) {
+  [[gnu::cold]] constexpr int bind(int i, int slot, int from) {
     if (g_.slots[slot].kind == slot_kind::tensor) return from;
     const int before = current_[slot];
     current_[slot] = i;
@@ -92,7 +92,7 @@ class gradient_user {
     updated_[i] = slot == owner;
     return slot == owner ? nobody : from;
   }
-  constexpr void find_owner(write& w) {
+  [[gnu::cold]] constexpr void find_owner(write& w) {
     const slot& s = g_.slots[w.slot];
     if (w.gradient) {
       w.owner = s.given ? nobody : w.slot;
@@ -111,7 +111,7 @@ class gradient_user {
   int* current_ = nullptr;   // per slot: its value so far
 };
 
-constexpr void find_gradient_uses(pass_state& s) {
+[[gnu::cold]] constexpr void find_gradient_uses(pass_state& s) {
   bool any = false;
   for (int i = 0; i < s.g.slot_count; ++i)
     any |= s.g.slots[i].collected || s.g.slots[i].grad_leaf >= 0;

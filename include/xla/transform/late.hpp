@@ -7,7 +7,7 @@ namespace xla::detail {
 
 /// Random numbers wait for nothing: they are drawn just before the first step that reads them, so
 /// that they do not lie in memory from the start.
-constexpr void draw_late(pass_state& s) {
+[[gnu::cold]] constexpr void draw_late(pass_state& s) {
   const graph& g = s.g;
   s.place_alone();
   int last = 0, drawn = 0;

@@ -11,7 +11,7 @@ namespace xla::detail {
 /// Lists of nodes, in each as they were added; a node is in one list.
 class node_lists {
  public:
-  constexpr node_lists(int lists, std::size_t nodes)
+  [[gnu::cold]] constexpr node_lists(int lists, std::size_t nodes)
       : first_(static_cast<std::size_t>(lists) + 1),
         last_(static_cast<std::size_t>(lists) + 1),
         next_(nodes) {
@@ -39,7 +39,7 @@ class node_lists {
 /// What the passes have left -> program: values and steps numbered in the order of execution.
 class lowering {
  public:
-  constexpr lowering(pass_state& s, program_builder& out)
+  [[gnu::cold]] constexpr lowering(pass_state& s, program_builder& out)
       : s_(placed(s)),
         g_(s.g),
         roots_(s.roots),
@@ -55,7 +55,7 @@ class lowering {
         stamp_(stamps_.get()) {}
   lowering(const lowering&) = delete;
 
-  constexpr void run() {
+  [[gnu::cold]] constexpr void run() {
     number_values();
     order_steps();
     finish();

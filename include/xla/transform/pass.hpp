@@ -54,7 +54,8 @@ struct pass_state {
   layout* orders = nullptr;  ///< per node: how it lies in memory; nullptr: all row by row
   text wrong{};              ///< which pass has left an illegal graph behind, and why
 
-  constexpr pass_state(graph& of, const graph_roots& wanted, bool row_kernels_are_there)
+  [[gnu::cold]] constexpr pass_state(graph& of, const graph_roots& wanted,
+                                     bool row_kernels_are_there)
       : g(of), roots(wanted), row_kernels(row_kernels_are_there) {
     needs_grad = for_needs_grad.renew(static_cast<std::size_t>(roots.result_count) + 1);
     for (int i = 0; i < roots.result_count; ++i)
@@ -78,7 +79,7 @@ struct pass_state {
   }
 
   /// What the roots need; checks, which may throw; and what runs anyway.
-  constexpr void mark_needed(bool* needed, bool in_every_call = false) const {
+  [[gnu::cold]] constexpr void mark_needed(bool* needed, bool in_every_call = false) const {
     for (int i = 0; i < g.count; ++i) needed[i] = runs_anyway(g.nodes[i]);
     for (int i = 0; i < roots.result_count; ++i) needed[to[roots.results[i]]] = true;
     for (int i = 0; i < roots.write_count; ++i)
@@ -111,7 +112,7 @@ struct pass_state {
   }
 
   /// The pass has moved node i, where it was live, to moved[i]. All nodes stand for themselves now.
-  constexpr void renumber(const int* moved) {
+  [[gnu::cold]] constexpr void renumber(const int* moved) {
     for (int i = 0; i < roots.result_count; ++i) roots.results[i] = moved[to[roots.results[i]]];
     for (int i = 0; i < roots.write_count; ++i)
       roots.writes[i].value = moved[to[roots.writes[i].value]];

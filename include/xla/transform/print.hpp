@@ -25,7 +25,7 @@ inline std::string print_dims(const shape& s) {
 }
 
 template <class = void>
-inline std::string print_number(double v) {
+[[gnu::cold]] inline std::string print_number(double v) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%.9g", v);
   return buffer;

@@ -38,7 +38,7 @@ struct recomputer {
   int first = 0;
 
   /// True when nodes have been added: moved[i] is where node i is then.
-  constexpr bool run() {
+  [[gnu::cold]] constexpr bool run() {
     const int count = g.count;
     if (!classify()) return false;
     const owned_array<node> memory(static_cast<std::size_t>(count - first));
@@ -63,7 +63,7 @@ struct recomputer {
   }
   /// A batch of products, each larger than its factors; a size that is not known yet counts as
   /// large.
-  constexpr bool swells(const node& n) const {
+  [[gnu::cold]] constexpr bool swells(const node& n) const {
     if (!n.op->product || n.op->takes_axes == 0 || n.rank < 3 || n.segment != 0 || n.after[0] >= 0)
       return false;
     const shape in[] = {g.nodes[n.in[0]].dims_shape(), g.nodes[n.in[1]].dims_shape()};
@@ -76,7 +76,7 @@ struct recomputer {
   static constexpr bool small(const node& n) { return n.rank < 2 || n.dims[n.rank - 1] == 1; }
 
   /// False when nothing is to be done.
-  constexpr bool classify() {
+  [[gnu::cold]] constexpr bool classify() {
     first = g.count;
     for (int i = 0; i < g.count; ++i) {
       if (!live[i]) continue;
@@ -100,7 +100,7 @@ struct recomputer {
       if (live[i] && !late[i]) any |= find_again(i) && read[i];
     return any;
   }
-  constexpr bool find_again(int i) {
+  [[gnu::cold]] constexpr bool find_again(int i) {
     const node& n = g.nodes[i];
     bool all = true;
     int ops = is_alias(n) ? 0 : 1;
@@ -117,7 +117,7 @@ struct recomputer {
 
   constexpr int* reads_of(int i) const { return reads + max_reads * i; }
   /// False when they are too many. Products that swell are worth any.
-  constexpr bool find_reads(int i) {
+  [[gnu::cold]] constexpr bool find_reads(int i) {
     const node& n = g.nodes[i];
     bool few = true;
     for (int k = 0; k < n.arity && !swells(n); ++k) {
@@ -131,7 +131,7 @@ struct recomputer {
     }
     return few;
   }
-  constexpr bool add_read(int i, int value) {
+  [[gnu::cold]] constexpr bool add_read(int i, int value) {
     if (value < 0) return true;
     for (int k = 0; k < max_reads; ++k) {
       int& known = reads_of(i)[k];
@@ -142,7 +142,7 @@ struct recomputer {
   }
 
   // Copies come first; dead nodes are left out.
-  constexpr void emit(int i) {
+  [[gnu::cold]] constexpr void emit(int i) {
     moved[i] = -1;
     if (!live[i]) return;
     const node& from = old[i - first];
@@ -162,14 +162,14 @@ struct recomputer {
     const bool same = is_alias(n) && wait == n.in[0];
     due[i] = library || same ? moved[i] : wait;
   }
-  constexpr int add(const node& n) {
+  [[gnu::cold]] constexpr int add(const node& n) {
     g.segment = n.segment;
     return g.add(n);
   }
 
   /// Node i computed again when gradient `wait` is there. Library steps share one copy; maps and
   /// rows, into which it fuses, do so where they wait for the same.
-  constexpr int copy(int i, int wait, bool library) {
+  [[gnu::cold]] constexpr int copy(int i, int wait, bool library) {
     if (again[i] == 0) return moved[i];
     const node& from = i < first ? g.nodes[i] : old[i - first];
     const bool product = from.op->kind == op_kind::library;
@@ -189,7 +189,7 @@ struct recomputer {
   }
 };
 
-constexpr void recompute(pass_state& s) {
+[[gnu::cold]] constexpr void recompute(pass_state& s) {
   const std::size_t n = s.room();
   const owned_array<int> moved_memory(n), number_memory((5 + recomputer::max_reads) * n);
   const owned_array<bool> flag_memory(4 * n);

@@ -36,7 +36,7 @@ struct sharer {
     return true;
   }
 
-  constexpr int find(int i) {
+  [[gnu::cold]] constexpr int find(int i) {
     node& n = g.nodes[i];
     for (int k = 0; k < n.arity; ++k) n.in[k] = to[n.in[k]];
     if (n.op->commutative && n.in[0] > n.in[1]) {
@@ -52,7 +52,7 @@ struct sharer {
   }
 };
 
-constexpr void share(pass_state& s) {
+[[gnu::cold]] constexpr void share(pass_state& s) {
   int slots = 16;
   while (slots < 2 * s.g.count) slots *= 2;
   const owned_array<int> memory(static_cast<std::size_t>(slots));

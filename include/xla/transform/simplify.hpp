@@ -30,7 +30,7 @@ struct simplifier {
     return same_dims(g.nodes[i], g.nodes[other]) ? other : i;
   }
 
-  constexpr bool swaps_last_two(const node& n) const {
+  [[gnu::cold]] constexpr bool swaps_last_two(const node& n) const {
     const axis_order order = n.attributes<op::permute>().order;
     for (int i = 0; i < n.rank; ++i) {
       const int expected = i == n.rank - 2 ? n.rank - 1 : i == n.rank - 1 ? n.rank - 2 : i;
@@ -40,13 +40,13 @@ struct simplifier {
   }
 
   /// Reads what a transpose reads instead; false where there is none.
-  constexpr bool read_transposed(int& in) const {
+  [[gnu::cold]] constexpr bool read_transposed(int& in) const {
     const node& t = g.nodes[in];
     const bool found = is<op::permute>(t) && swaps_last_two(t);
     if (found) in = t.in[0];
     return found;
   }
-  constexpr int rewrite(int i) {
+  [[gnu::cold]] constexpr int rewrite(int i) {
     node& n = g.nodes[i];
     const int arity = n.arity;
     if (arity == 0) return i;
@@ -79,7 +79,7 @@ struct simplifier {
     return i;
   }
   // The map broadcasts anyway, if an operand that stays has all its sizes.
-  constexpr void drop_expanded(node& n, int expanded) {
+  [[gnu::cold]] constexpr void drop_expanded(node& n, int expanded) {
     bool full = false;
     for (int k = 0; k < n.arity; ++k)
       full |= (expanded >> k & 1) == 0 && same_dims(g.nodes[n.in[k]], n);
@@ -88,7 +88,7 @@ struct simplifier {
   }
 };
 
-constexpr void simplify(pass_state& s) {
+[[gnu::cold]] constexpr void simplify(pass_state& s) {
   graph& g = s.g;
   simplifier rules{g, s.to};
   bool unified = false;

@@ -40,7 +40,7 @@ class basic_arena_planner {
     total_ = calculated<'+'>(total_, values_.back().bytes);
   }
 
-  void run() {
+  [[gnu::cold]] void run() {
     spots_.resize(values_.size());
     list<int> order(values_.size());
     for (int i = 0; i < order.size(); ++i) order[i] = i;

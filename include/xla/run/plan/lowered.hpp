@@ -31,7 +31,7 @@ class basic_lowered_graph {
   const program& view() const { return view_; }
 
  private:
-  program_builder make_room(const pass_state& s) {
+  [[gnu::cold]] program_builder make_room(const pass_state& s) {
     const size_table& sizes = s.g.sizes;
     const program_sizes room =
         room_for(s.live_count() + 1, s.g.slot_count, sizes.symbol_count, sizes.equality_count,

@@ -105,6 +105,7 @@ struct basic_plan : basic_sized_program<In> {
   [[gnu::cold]] explicit basic_plan(basic_sized_program<In>&& p)
       : basic_sized_program<In>(std::move(p)) {}
   basic_plan(const basic_plan&) = delete;
+  [[gnu::cold]] ~basic_plan() = default;
 
   list<int> base;          ///< per value: the value whose elements it shares
   list<placement> places;  ///< per value, of its base
@@ -202,7 +203,7 @@ template <class In = void>
 /// element of its output number k: always in a map; in a row, which is walked once more after each
 /// of its reductions, if the output is one of the last walk.
 template <class = void>
-inline bool reads_before_writing(const program& p, const step& s, int k) {
+[[gnu::cold]] inline bool reads_before_writing(const program& p, const step& s, int k) {
   if (s.kind == step_kind::map) return true;
   int walk[64] = {}, last = 0, output = 0, found = -1;
   bool whole_row[64] = {};

@@ -155,7 +155,7 @@ class basic_slice_finder {
     const std::int64_t rounds = (slices + threads - 1) / threads;
     return 4 * slices >= 3 * rounds * threads;
   }
-  void count_reads() {
+  [[gnu::cold]] void count_reads() {
     reads_.assign(p_.count.values, 0);
     for (int i = 0; i < p_.count.steps; ++i)
       for (int k = 0; k < p_.steps[i].inputs; ++k) ++reads_[base(input(p_.steps[i], k))];

@@ -26,7 +26,7 @@ template <class In>
 template <class In>
 class basic_specializer {
  public:
-  basic_specializer(later<In, plan>& of, const region_kernel* kernels)
+  [[gnu::cold]] basic_specializer(later<In, plan>& of, const region_kernel* kernels)
       : kernels_(kernels),
         out_(of),
         wanted_(p_.passes & passes_at_run_time<In>().load(std::memory_order_relaxed)) {}
@@ -59,7 +59,7 @@ class basic_specializer {
   int base(int v) const { return out_.base[v]; }
 
   /// As the program has them, each on its own.
-  void order_steps() {
+  [[gnu::cold]] void order_steps() {
     for (int i = 0; i < p_.count.steps; ++i) out_.order.push_back(i);
     out_.group_of.assign(p_.count.steps, -1);
   }
