@@ -32,7 +32,7 @@ set(state_rooms       # the only places there with objects that outlive a call:
   "^kernel/rounded.hpp$"      # which kernels a program has
   "^kernel/winograd.hpp$" # whether kernels may use that algorithm
   "^kernel/bfloat16_way.hpp$" # how products at that precision are computed
-  "^kernel/(loops|gemm_scratch).hpp$"  # memory that each of them works in, kept for the next loop
+  "^kernel/(thread_scratch|gemm_scratch).hpp$"  # memory that each of them works in, kept for the next loop
   "^tensor/(heap|buffer).hpp$"      # memory that waits for the next tensor, and its counts
   "^base/fork.hpp$")  # what has to be at rest when the process forks
 
