@@ -3,6 +3,7 @@
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
+#include "support/threads.hpp"
 
 using test::check_equal;
 using test::check_gradient;
@@ -78,6 +79,17 @@ TEST_CASE("arithmetic broadcasts as NumPy does") {
   check_all(numbers<float>({1000}), numbers<float>({1}, 9));
   check_all(numbers<float>({17, 33}), xla::tensor(3.f));
   check_all(xla::tensor(5.f), xla::tensor(3.f));
+}
+
+TEST_CASE("many short rows with the same row, on any number of threads") {
+  const xla::eager_mode_guard eager;
+  for (int n : {1, 3}) {
+    const test::restore_threads some(n);
+    check_all(numbers<float>({601, 7}, 10), numbers<float>({7}, 11));
+    check_all(numbers<double>({127}, 12), numbers<double>({1201, 127}, 13));
+    check_all(numbers<std::int64_t>({2, 4503, 16}, 14), numbers<std::int64_t>({1, 16}, 15));
+    check_all(numbers<float>({3, 601, 7}, 16), numbers<float>({3, 1, 7}, 17));
+  }
 }
 
 TEST_CASE("a number stands on either side") {
