@@ -44,7 +44,7 @@ def show_overhead(rows):
 
 def show_specialise(rows):
     for r in rows:
-        print(f"\nSpecialising a new signature: the step of {r['blocks']:.0f} blocks, "
+        print(f"\nSpecialising a new signature: the step of a {r['program']}, "
               f"{r['signatures']:.0f} batch sizes, milliseconds (p10, median, p90)")
         for key, label in (("first_ms", "first call"), ("steady_ms", "later calls"),
                            ("extra_ms", "difference"), ("compile_time_ms", "CompileTime")):

@@ -1,40 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the first call with new sizes costs: the step of a residual net of 64 blocks, at one batch
-// size after another.
+// What the first call with new sizes costs: the steps of a residual net of 64 blocks, a decoder of
+// 24 layers and ResNet-50, at one batch size after another.
 
+#include <xla/models/resnet.hpp>
+
+#include "decoder_task.hpp"
 #include "measure.hpp"
 #include "residual.hpp"
 
-int main() {
-  constexpr int blocks = 64, sizes = 40;
-  xla::set_num_threads(1);
-  xla::eager_mode(true);
-  bench::Residual<blocks> model;
+namespace {
+
+constexpr xla::nn::DecoderConfig deep_decoder{
+    .hidden = 32, .layers = 24, .heads = 4, .kv_heads = 2, .intermediate = 64, .vocabulary = 64};
+
+/// Calls the step with data and targets of `sizes` batches, each several times.
+template <class Model, template <class...> class Optimizer, class Step, class Batch>
+void measure(const char* program, Step step_fn, Batch batch_of, int sizes, int later_calls) {
+  Model model;
   xla::nn::CrossEntropyLoss loss_fn;
-  xla::optim::SGD optimizer{model, {.lr = 1e-4f, .momentum = 0.9f}};
-  auto step = xla::compile(bench::residual_step, {.name = "residual"});
+  Optimizer<Model> optimizer{model, {.lr = 1e-4f}};
+  auto step = xla::compile(step_fn, {.name = program});
   std::vector<double> first, steady, extra, compile;
   for (int i = 0; i < sizes; ++i) {
-    const int batch = 8 + i;
-    auto data = xla::randn<float>({batch, bench::width});
-    auto target = xla::zeros<std::int64_t>({batch});
+    const auto [data, target] = batch_of(8 + i);
     xla::clear_metrics();
     const auto call = [&] { bench::touch(step(model, data, target, loss_fn, optimizer).data()); };
     const double once = bench::seconds_per_call(call, 1);
     const auto metric = xla::metric_data("CompileTime");
     std::vector<double> later;
-    for (int k = 0; k < 9; ++k) later.push_back(bench::seconds_per_call(call, 1));
+    for (int k = 0; k < later_calls; ++k) later.push_back(bench::seconds_per_call(call, 1));
     first.push_back(once * 1e3);
     steady.push_back(bench::spread_of(later).median * 1e3);
     extra.push_back(first.back() - steady.back());
     if (metric) compile.push_back(metric->accumulator / 1e6);
   }
   bench::record{"specialise"}
-      .add("blocks", blocks)
+      .add("program", program)
       .add("signatures", sizes)
       .add("first_ms", bench::spread_of(first))
       .add("steady_ms", bench::spread_of(steady))
       .add("extra_ms", bench::spread_of(extra))
       .add("compile_time_ms", bench::spread_of(compile.empty() ? extra : compile))
       .print();
+}
+
+}  // namespace
+
+int main() {
+  xla::set_num_threads(1);
+  xla::eager_mode(true);
+  measure<bench::Residual<64>, xla::optim::SGD>(
+      "residual net of 64 blocks", bench::residual_step,
+      [](int batch) {
+        return std::pair(xla::randn<float>({batch, bench::width}),
+                         xla::zeros<std::int64_t>({batch}));
+      },
+      40, 9);
+  measure<xla::nn::Decoder<deep_decoder>, xla::optim::AdamW>(
+      "decoder of 24 layers", bench::decoder_step,
+      [](int batch) {
+        return std::pair(xla::zeros<std::int64_t>({batch, 8}),
+                         xla::zeros<std::int64_t>({8 * batch}));
+      },
+      20, 5);
+  measure<xla::models::ResNet50<>, xla::optim::SGD>(
+      "ResNet-50", bench::residual_step,
+      [](int batch) {
+        return std::pair(xla::randn<float>({batch, 3, 32, 32}), xla::zeros<std::int64_t>({batch}));
+      },
+      10, 3);
 }

@@ -103,13 +103,15 @@ TEMPLATE_TEST_CASE("gemm makes a product with some rows transposed", "", float, 
   check_product<TestType>(32, 700, 600, 1, 1, random);
 }
 
-TEST_CASE("gemm packs a large transposed left operand some rows at a time") {
+TEST_CASE("gemm takes a large left operand some rows at a time") {
   const test::restore_threads guard;
   std::mt19937 random(3);
   check_product<float>(5301, 49, 400, 1, 0, random);
   check_product<float>(8193, 48, 257, 1, 1, random);
   check_product<float>(1030, 350, 520, 2, 0, random);
   check_product<double>(2061, 70, 300, 1, 0, random);
+  check_product<float>(2101, 60, 700, 1, 0, random);
+  check_product<float>(1300, 340, 410, 0, 1, random);
 }
 
 TEST_CASE("gemm inside a parallel loop gives the same bits") {

@@ -93,7 +93,7 @@ class list : private list_memory<> {
   /// Puts x before element i.
   void insert(int i, T x) {
     push_back(std::move(x));
-    for (int k = size_ - 1; k > i; --k) std::swap(data()[k], data()[k - 1]);
+    std::rotate(begin() + i, end() - 1, end());
   }
   /// Copies of others at the end; they are not of this list.
   void append(const T* first, const T* last) {

@@ -77,9 +77,12 @@ void multiply(P&& p) {
   const index_t chunks = alone ? 1 : std::clamp<index_t>(work / chunk_work, 1, 16 * threads);
   if constexpr (requires { p.b.packed; })
     if (p.b.packed) return multiply_panels(p, p.b.packed, chunks);
-  if (alone) return multiply_part(p, {0, p.m}, {0, p.n});
+  // Rows of a, or of c, that are not near any more when the next columns or steps along k come.
+  const bool far = std::remove_cvref_t<P>::packs_left && p.m * p.depth > 1 << 19 &&
+                   (p.depths > 1 || resident_parts(p, {0, p.n}) > 1);
+  if (alone && !far) return multiply_part(p, {0, p.m}, {0, p.n});
   const index_t vectors = (p.n + width - 1) / width;
-  if (p.m * p.k <= most_packed && (p.slivers != nullptr || p.in_place())) {
+  if (!alone && p.m * p.k <= most_packed && (p.slivers != nullptr || p.in_place())) {
     // Each chunk packs its own columns, and the threads do not wait for each other.
     const index_t slivers = (p.m + unit - 1) / unit;
     const index_t across = whole_turns(std::min(vectors / 4, chunks), threads);

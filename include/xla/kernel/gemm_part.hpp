@@ -25,14 +25,18 @@ index_t panel_width(index_t columns) {
   return (vectors + count - 1) / count * width;
 }
 
-/// How many columns of b one thread keeps packed at a time: a block of k then fits the L2 cache.
-template <class Tile>
-constexpr index_t resident_columns = (Tile::vectors == 3 ? 7 : 10) * Tile::columns;
-
-/// The fewest equal ranges of columns that stay resident.
-template <class Tile>
-index_t resident_parts(range columns) {
-  return (columns.size() + resident_columns<Tile> - 1) / resident_columns<Tile>;
+/// The fewest equal ranges of columns that one thread keeps packed at a time. A block of k then
+/// fits the L2 cache, but where more do not repay what is done anew for each range: that all of c
+/// is gone through, that a is packed.
+template <class P>
+[[gnu::noinline]] index_t resident_parts(const P& p, range columns) {
+  constexpr bool wide = P::tile::vectors == 3;
+  constexpr index_t some = wide ? 7 : 10, all = wide ? 11 : 10;
+  bool packs = false;
+  if constexpr (P::packs_left) packs = p.slivers == nullptr && !p.in_place();
+  const index_t panels = (columns.size() + P::tile::columns - 1) / P::tile::columns;
+  const index_t most = packs ? 2 * all : panels <= all ? all : some;
+  return (panels + most - 1) / most;
 }
 
 /// The i-th of `parts` ranges of whole panels.
@@ -40,6 +44,17 @@ template <class Tile>
 range panel_part(range columns, index_t parts, index_t i) {
   const range within = part(columns.size(), Tile::columns, parts, i);
   return {columns.begin + within.begin, columns.begin + within.end};
+}
+
+/// Packs columns of b for one block of k into panels that are `wide` columns each.
+template <class P>
+[[gnu::noinline]] void pack_range(const P& p, typename P::element* to, range columns, range ks,
+                                  index_t wide) {
+  if constexpr (requires { p.b.pack_rows(to, columns, ks, wide); })
+    if (p.b.by_rows(columns)) return p.b.pack_rows(to, columns, ks, wide);
+  for (index_t j = columns.begin; j < columns.end; j += wide)
+    p.b.pack(to + (j - columns.begin) * p.padded(ks.size()), ks.begin, j, ks.size(),
+             std::min(wide, columns.end - j));
 }
 
 /// Some rows of some columns, by one thread that packs for itself.
@@ -51,9 +66,10 @@ void multiply_part(const P& p, range rows, range columns) {
   if constexpr (P::reads_right)
     in_place = p.b.in_place((rows.size() + tile::rows - 1) / tile::rows, p.depth, p.n);
   if constexpr (P::turns) turned = turns_with(p, rows.size());
-  const index_t parts = resident_parts<tile>(columns);
+  const index_t parts = resident_parts(p, columns);
   auto* const packed = right_scratch().template get<typename P::element>(
-      (resident_columns<tile> + tile::columns) * p.depth);
+      round_up((columns.size() + parts - 1) / std::max<index_t>(parts, 1), tile::columns) *
+      p.depth);
   for (index_t i = 0; i < parts; ++i) {
     range some = panel_part<tile>(columns, parts, i);
     const range whole{some.begin, some.begin + (in_place ? some.size() / width * width : 0)};
@@ -67,9 +83,7 @@ void multiply_part(const P& p, range rows, range columns) {
       range rest = rows;
       if constexpr (P::turns)
         if (turned) rest.begin += turn_block(p, packed, rows, some, ks, wide);
-      for (index_t j = some.begin; !turned && j < some.end; j += wide)
-        p.b.pack(packed + (j - some.begin) * p.padded(ks.size()), ks.begin, j, ks.size(),
-                 std::min(wide, some.end - j));
+      if (!turned) pack_range(p, packed, some, ks, wide);
       multiply_block(p, rest, some, ks, {packed, some.begin, wide});
     }
   }
@@ -86,12 +100,14 @@ template <class P>
 void pack_panels(const P& p, range columns, range blocks, typename P::element* packed) {
   constexpr index_t wide = P::tile::columns;
   const index_t stride = packed_block(p, columns.size());
-  const index_t count = (columns.size() + wide - 1) / wide;
+  const index_t panels = (columns.size() + wide - 1) / wide, all = panels * blocks.size();
+  const index_t together = std::clamp<index_t>(all / (4 * num_threads()), 1, 8) * wide;
+  const index_t count = (columns.size() + together - 1) / together;
   parallel_for(count * blocks.size(), [&](index_t i) {
-    const index_t block = i / count, j = columns.begin + i % count * wide;
+    const index_t block = i / count, j = columns.begin + i % count * together;
     const range ks = p.block(blocks.begin + block);
-    p.b.pack(packed + block * stride + (j - columns.begin) * p.padded(ks.size()), ks.begin, j,
-             ks.size(), std::min(wide, columns.end - j));
+    pack_range(p, packed + block * stride + (j - columns.begin) * p.padded(ks.size()),
+               {j, std::min(columns.end, j + together)}, ks, wide);
   });
 }
 
@@ -101,9 +117,12 @@ void multiply_packed(const P& p, range columns, range blocks, const typename P::
                      index_t chunks) {
   using tile = typename P::tile;
   const index_t stride = packed_block(p, columns.size());
-  const index_t across = resident_parts<tile>(columns);
+  const index_t across = resident_parts(p, columns);
   const index_t slivers = (p.m + tile::rows - 1) / tile::rows;
-  const index_t down = std::clamp<index_t>((chunks + across - 1) / across, 1, slivers);
+  // So few rows that they are near when the next columns or steps along k want them.
+  const index_t near = p.m * p.depth / (1 << 18);
+  const index_t down =
+      std::clamp(std::max((chunks + across - 1) / across, near), index_t{1}, slivers);
   const auto chunk = [&](index_t i) {
     // All columns of some rows one after another: then a comes from the memory once.
     const range rows = part(p.m, tile::rows, down, i / across);

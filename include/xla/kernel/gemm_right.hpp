@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include <xla/kernel/gemm_left.hpp>
 #include <xla/kernel/gemm_micro.hpp>
 #include <xla/kernel/gemm_transpose.hpp>
 #include <xla/kernel/matrix_view.hpp>
@@ -16,6 +17,9 @@
 //   in_place(slivers, depth, columns), read(k, column, wide)
 //                     whether so few slivers of a do not repay packing, and panels where b lies;
 //   packed            all of b, as pack_panels() packs it, where that was done before;
+//   by_rows(columns), pack_rows(to, columns, ks, wide)
+//                     whether rows are contiguous and have whole vectors there, and these columns
+//                     as panels, packed row by row: as the memory has them;
 //   turned(), column(k, j)
 //                     whether columns are contiguous along k and kernels may transpose them while
 //                     they multiply (gemm_turn.hpp), and where one begins.
@@ -85,6 +89,25 @@ struct strided_right {
     return {view.from(k, column).data, column, wide, view.row_stride};
   }
 
+  bool by_rows(range columns) const {
+    return view.col_stride == 1 && columns.size() % lanes<element> == 0;
+  }
+  void pack_rows(element* to, range columns, range ks, index_t wide) const
+    requires same
+  {
+    constexpr index_t width = lanes<element>, ahead = 8;
+    for (index_t k = 0; k < ks.size(); ++k) {
+      const element* const from = view.from(ks.begin + k, columns.begin).data;
+      for (index_t j = 0; j < columns.size(); j += wide) {
+        const index_t end = std::min(wide, columns.size() - j);
+        element* const panel = to + j * ks.size() + k * end;
+        for (index_t q = 0; q < end; q += width) {
+          simd::prefetch(from + ahead * view.row_stride + j + q);
+          simd::pstoreu(panel + q, simd::ploadu<packet<element>>(from + j + q));
+        }
+      }
+    }
+  }
   bool turned() const { return view.row_stride == 1 && view.col_stride != 1; }
   const element* column(index_t k, index_t j) const
     requires(same && is_vector<element> && !View::is_plain)

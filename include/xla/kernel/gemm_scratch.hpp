@@ -4,10 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include <xla/tensor/heap.hpp>
 
 namespace xla::kernel::detail {
@@ -28,19 +24,15 @@ class scratch {
   }
 
  private:
-  static constexpr std::size_t huge_page = std::size_t{1} << 21;
-
   void grow(std::size_t bytes) {
     reset();
-    // From half a huge page on, whole ones: fewer TLB misses while panels are streamed.
-    const std::size_t unit = bytes >= huge_page / 2 ? huge_page : 4096;
+    // Whole large pages from half of one on.
+    using xla::detail::large_page;
+    const std::size_t unit = bytes >= large_page / 2 ? large_page : 4096;
     const std::size_t size = (bytes + unit - 1) / unit * unit;
     data_ = xla::detail::heap_take(size, unit);
     size_ = size;
     align_ = unit;
-#if defined(__linux__)
-    if (unit == huge_page) madvise(data_, size, MADV_HUGEPAGE);
-#endif
   }
 
   void reset() {

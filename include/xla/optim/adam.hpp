@@ -9,23 +9,23 @@
 namespace xla::optim {
 
 /// What Adam and AdamW share of a step: 1 - beta^count corrects moments that began at 0, and
-/// 1 - beta is the share of what is new in them.
+/// 1 - beta is the share of what is new in them. The square root of the second correction, which
+/// each element would be divided by, is part of step_size and eps: Kingma and Ba (2015), section 2.
 template <class T>
 struct adam_step {
-  Tensor<T, 0> step_size, root_correction, mean_share, square_share;
+  Tensor<T, 0> step_size, eps, mean_share, square_share;
 };
 template <class T>
 constexpr adam_step<T> begin_adam(const Scalar& lr, const Scalar& beta1, const Scalar& beta2,
-                                  const Tensor<T, 0>& count) {
+                                  const Scalar& eps, const Tensor<T, 0>& count) {
   const auto bias1 = 1 - exp(log(beta1.as<T>()) * count);
-  const auto bias2 = 1 - exp(log(beta2.as<T>()) * count);
-  return {lr.as<T>() / bias1, sqrt(bias2), 1 - beta1.as<T>(), 1 - beta2.as<T>()};
+  const auto root = sqrt(1 - exp(log(beta2.as<T>()) * count));
+  return {lr.as<T>() / bias1 * root, root * eps, 1 - beta1.as<T>(), 1 - beta2.as<T>()};
 }
 /// The moments' new values, in place; then what a parameter changes by. largest: nothing, or the
 /// largest second moment so far, which takes the place of the second moment.
-constexpr auto adam_change(const auto& s, const Scalar& beta1, const Scalar& beta2,
-                           const Scalar& eps, const auto& g, auto& mean, auto& square,
-                           auto&... largest) {
+constexpr auto adam_change(const auto& s, const Scalar& beta1, const Scalar& beta2, const auto& g,
+                           auto& mean, auto& square, auto&... largest) {
   mean.copy_(mean.detach() * beta1 + g * s.mean_share);
   square.copy_(square.detach() * beta2 + g * g * s.square_share);
   (largest.copy_(maximum(largest.detach(), square.detach())), ...);
@@ -33,8 +33,7 @@ constexpr auto adam_change(const auto& s, const Scalar& beta1, const Scalar& bet
     if constexpr (sizeof...(largest) > 0) return (largest, ...);
     else return square;
   }();
-  const auto root = sqrt(second.detach()) / s.root_correction + eps;
-  return mean.detach() / root * s.step_size;
+  return mean.detach() / (sqrt(second.detach()) + s.eps) * s.step_size;
 }
 
 /// Hyper-parameters of Adam, by PyTorch's names.
@@ -48,13 +47,13 @@ struct AdamOptions {
   static constexpr int states = 2;
   template <class T>
   constexpr adam_step<T> begin(const Tensor<T, 0>& count) const {
-    return begin_adam(lr, beta1, beta2, count);
+    return begin_adam(lr, beta1, beta2, eps, count);
   }
   /// Kingma and Ba (2015), algorithm 1.
   constexpr void update(const auto& s, auto& p, const auto& gradient, auto&... moments) const {
     const auto old = p.detach();
     const auto g = gradient + old * weight_decay;
-    p.copy_(old - adam_change(s, beta1, beta2, eps, g, moments...));
+    p.copy_(old - adam_change(s, beta1, beta2, g, moments...));
   }
   /// Refuses what lies outside PyTorch's ranges.
   template <class In = void>

@@ -21,11 +21,11 @@ struct AdamWOptions {
   };
   template <class T>
   constexpr shared<T> begin(const Tensor<T, 0>& count) const {
-    return {begin_adam(lr, beta1, beta2, count), 1 - lr.as<T>() * weight_decay};
+    return {begin_adam(lr, beta1, beta2, eps, count), 1 - lr.as<T>() * weight_decay};
   }
   /// Loshchilov and Hutter (2019), algorithm 2.
   constexpr void update(const auto& s, auto& p, const auto& gradient, auto&... moments) const {
-    const auto change = adam_change(s.adam, beta1, beta2, eps, gradient, moments...);
+    const auto change = adam_change(s.adam, beta1, beta2, gradient, moments...);
     p.copy_(p.detach() * s.decay - change);
   }
   /// Refuses what lies outside PyTorch's ranges.

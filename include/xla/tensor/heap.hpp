@@ -3,9 +3,14 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <new>
 #include <string_view>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #include "xla/base/error.hpp"
 #include "xla/base/fork.hpp"
@@ -106,12 +111,26 @@ template <class = void>
 }
 XLA_INSTANCE(void refuse_memory<void>(std::size_t, memory_use));
 
+/// From half of one on, memory has large pages where the system has them: what is walked over in
+/// long steps, as rows of a matrix are, misses fewer translations of addresses.
+inline constexpr std::size_t large_page = std::size_t{1} << 21;
+
 /// Memory of the heap. Where there is none, what is kept for later goes back first. Callers hold no
 /// lock of a memory_keeper.
 template <class = void>
 [[gnu::noinline]] void* heap_take(std::size_t bytes, std::size_t alignment, memory_use use = {}) {
   for (int tries = 0; tries < 2; ++tries) {
-    if (void* p = ::operator new(bytes, std::align_val_t(alignment), std::nothrow)) return p;
+    if (void* p = ::operator new(bytes, std::align_val_t(alignment), std::nothrow)) {
+#if defined(__linux__)
+      // All pages that it touches: then it shares large ones with neighbours of its kind.
+      constexpr std::uintptr_t page = 4096;
+      const auto first = reinterpret_cast<std::uintptr_t>(p) / page * page;
+      if (bytes >= large_page / 2)
+        madvise(reinterpret_cast<void*>(first), reinterpret_cast<std::uintptr_t>(p) + bytes - first,
+                MADV_HUGEPAGE);
+#endif
+      return p;
+    }
     if (tries == 0) memory_keeper::give_all_back();
   }
   refuse_memory(bytes, use);

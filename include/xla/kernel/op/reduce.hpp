@@ -80,7 +80,8 @@ struct column_reduce {
     const T* in;
     std::int64_t stride, count;
     T* out;
-    T* lost = nullptr;  ///< by sums of blocks
+    T* lost = nullptr;      ///< by sums of blocks
+    std::int64_t part = 0;  ///< so many rows have a sum of their own, which joins the others'
   };
 
   /// Where the rows of some columns lie. Of images that lie channel by channel, `places` each and
@@ -98,16 +99,23 @@ struct column_reduce {
   static void strip(T* out, std::int64_t n, const source& from) {
     const std::int64_t stride = from.stride, count = from.count;
     const kernel::column_order order(n);
-    if (!in_blocks || n <= order.part) return rows({from.rows(0, n), stride, count, out}, n);
+    if (!in_blocks) return rows({from.rows(0, n), stride, count, out}, n);
+    if (!order.blocks) {
+      const std::int64_t step = from.image > 0 ? order.part : std::max<std::int64_t>(n, 1);
+      for (std::int64_t r = 0; r < n || r == 0; r += step) {
+        const std::int64_t some = std::min(step, n - r);
+        rows({from.rows(r, some), stride, count, out, nullptr, order.part}, some, r == 0);
+      }
+      return;
+    }
     T lost[widest], sum[widest], sum_lost[widest];
-    const columns all{from.rows(0, order.part), stride, count, out, order.blocks ? lost : nullptr};
-    rows(all, order.part);
+    rows({from.rows(0, order.part), stride, count, out, lost}, order.part);
     for (std::int64_t r = order.part; r < n; r += order.part) {
       const std::int64_t some = std::min(order.part, n - r);
-      rows({from.rows(r, some), stride, count, sum, order.blocks ? sum_lost : nullptr}, some);
-      kernel::column_sums<T>{out, all.lost}.add({sum, sum_lost}, count, false);
+      rows({from.rows(r, some), stride, count, sum, sum_lost}, some);
+      kernel::column_sums<T>{out, lost}.add({sum, sum_lost}, count, false);
     }
-    if (order.blocks) kernel::column_sums<T>{out, lost}.total(out, count);
+    kernel::column_sums<T>{out, lost}.total(out, count);
   }
   /// Some rows of `count` channels, of images that are `image` elements apart and lie channel by
   /// channel.
@@ -125,10 +133,10 @@ struct column_reduce {
     }
     return to;
   }
-  [[gnu::noinline]] static void rows(columns c, std::int64_t n) {
-    const std::int64_t near = c.count <= narrow ? std::max(n, height) : height;
+  [[gnu::noinline]] static void rows(columns c, std::int64_t n, bool first = true) {
+    const std::int64_t near = c.count <= narrow ? std::max(n, height) : std::max(c.part, height);
     for (std::int64_t r = 0; r < n || r == 0; r += near, c.in += near * c.stride)
-      some_rows(c, std::min(near, n - r), r == 0);
+      some_rows(c, std::min(near, n - r), first && r == 0);
   }
   static constexpr std::int64_t narrow = 128;  ///< so few that some rows lie near each other
   /// As many columns at a time as have their results in registers.
@@ -150,10 +158,11 @@ struct column_reduce {
       s[i].sum = first ? identity : load(c.out + k + i * w);
       if constexpr (in_blocks) s[i].lost = first || !c.lost ? identity : load(c.lost + k + i * w);
     }
-    const std::int64_t chain = c.lost ? height : n;
+    const bool apart = c.lost || c.part > 0;
+    const std::int64_t chain = c.lost ? height : apart ? c.part : n;
     for (const T* in = c.in + k; n > 0; n -= chain) {
       V all[Packets];
-      for (int i = 0; i < Packets; ++i) all[i] = c.lost ? identity : s[i].sum;
+      for (int i = 0; i < Packets; ++i) all[i] = apart ? identity : s[i].sum;
       for (std::int64_t r = std::min(n, chain); r > 0; --r, in += c.stride)
         kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
           all[i] = Op::combine(all[i], load(in + i * w));
@@ -161,7 +170,7 @@ struct column_reduce {
       kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
         if constexpr (in_blocks)
           if (c.lost) return s[i].add(all[i]);
-        s[i].sum = all[i];
+        s[i].sum = apart ? Op::combine(s[i].sum, all[i]) : all[i];
       });
     }
     kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {

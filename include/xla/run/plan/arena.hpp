@@ -67,12 +67,16 @@ class basic_arena_planner {
     std::int64_t bytes;
     int first, last;
     bool anywhere;  ///< not in the arena's own block alone
-    bool meets(const lifetime& o) const { return first <= o.last && o.first <= last; }
+  };
+  /// Where a value lies, and when: all that is asked of those that have a place.
+  struct taken {
+    int first, last;
+    std::int64_t offset, end;
   };
   struct lent {
     std::int64_t bytes;
     int first, last;
-    list<int> placed;  ///< by offset
+    list<taken> placed;  ///< by offset
   };
   static std::int64_t round(std::int64_t n) {
     return std::max<std::int64_t>((n + alignment - 1) / alignment * alignment, alignment);
@@ -145,21 +149,21 @@ class basic_arena_planner {
       size_ = std::max(size_, offset + x.bytes);
     }
     spots_[v] = {best, offset};
-    list<int>& placed = best == own ? placed_ : blocks_[best].placed;
-    const auto after =
-        std::upper_bound(placed.begin(), placed.end(), offset,
-                         [this](auto o, int other) { return o < spots_[other].offset; });
-    placed.insert(static_cast<int>(after - placed.begin()), v);
+    list<taken>& placed = best == own ? placed_ : blocks_[best].placed;
+    const auto after = std::upper_bound(placed.begin(), placed.end(), offset,
+                                        [](auto o, const taken& y) { return o < y.offset; });
+    placed.insert(static_cast<int>(after - placed.begin()),
+                  {x.first, x.last, offset, offset + x.bytes});
   }
   /// The lowest offset at which nothing lies during a life.
-  std::int64_t lowest(const list<int>& placed, const lifetime& x) {
+  std::int64_t lowest(const list<taken>& placed, const lifetime& x) {
     std::int64_t offset = 0;
     steps_ += placed.size();
-    for (int other : placed) {
-      const lifetime& y = values_[other];
-      if (!x.meets(y)) continue;
-      if (spots_[other].offset >= offset + x.bytes) break;
-      offset = std::max(offset, spots_[other].offset + y.bytes);
+    for (const taken& y : placed) {
+      // Whether two meet is hard to foresee: no branch on it alone.
+      const bool meets = (x.first <= y.last) & (y.first <= x.last);
+      if (meets & (y.offset >= offset + x.bytes)) break;
+      offset = meets ? std::max(offset, y.end) : offset;
     }
     return offset;
   }
@@ -167,7 +171,7 @@ class basic_arena_planner {
   list<lifetime> values_;
   list<spot> spots_;
   list<lent> blocks_;
-  list<int> placed_;  // in the arena's own block, by offset
+  list<taken> placed_;  // in the arena's own block, by offset
   std::int64_t size_ = 0, total_ = 0, steps_ = 0;
 };
 using arena_planner = basic_arena_planner<void>;
