@@ -29,25 +29,50 @@ XLA_DOT_INLINE void add_pairs(__m512& sum, __m512i a, __m512i b) {
   asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
 }
 
-/// The sum of all lanes.
-XLA_DOT_INLINE float fold_sum(__m512 x) {
-  const __m256 eight = _mm256_add_ps(
-      _mm512_castps512_ps256(x), _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(x), 1)));
-  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+/// The sums of all lanes of eight vectors, in that order.
+XLA_DOT_INLINE __m256 fold_sums(const __m512* x) {
+  __m512 half[4], quarter[2];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i)
+    half[i] = _mm512_add_ps(_mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0x44),
+                            _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0xee));
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i)
+    quarter[i] = _mm512_add_ps(_mm512_shuffle_f32x4(half[2 * i], half[2 * i + 1], 0x88),
+                               _mm512_shuffle_f32x4(half[2 * i], half[2 * i + 1], 0xdd));
+  const __m512 two = _mm512_add_ps(_mm512_shuffle_ps(quarter[0], quarter[1], 0x44),
+                                   _mm512_shuffle_ps(quarter[0], quarter[1], 0xee));
+  const __m512 one =
+      _mm512_add_ps(_mm512_shuffle_ps(two, two, 0x88), _mm512_shuffle_ps(two, two, 0xdd));
+  const __m512i order = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 13, 9, 5, 1, 12, 8, 4, 0);
+  return _mm512_castps512_ps256(_mm512_permutexvar_ps(order, one));
 }
 
 /// So many columns that `Rows` rows are multiplied with at a time.
 template <int Rows>
 constexpr int few_columns = Rows == 4 ? 4 : 8;
 
+/// Adds 32 elements of k from the given one on, or n that are left.
+template <int Rows, int Columns, class B>
+XLA_DOT_INLINE void add_columns(const bfloat16_pair* a, index_t step,
+                                const B* const (&column)[Columns], index_t k, index_t n,
+                                __m512 (&sum)[Rows][Columns]) {
+  __m512i row[Rows];
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i) row[i] = _mm512_loadu_si512(a + i * step);
+#pragma GCC unroll 8
+  for (int j = 0; j < Columns; ++j) {
+    const __m512i right = line_pairs(column[j] + k, n);
+#pragma GCC unroll 4
+    for (int i = 0; i < Rows; ++i) add_pairs(sum[i][j], row[i], right);
+  }
+}
+
 /// `Rows` rows times up to few_columns columns, which are contiguous along k.
 template <int Rows, class B>
 XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_column,
                                    index_t columns) {
   constexpr int most = few_columns<Rows>;
-  constexpr index_t ahead = 2048 / sizeof(B);
   const B* column[most];
   for (index_t j = 0; j < most; ++j) column[j] = b + std::min(j, columns - 1) * b_column;
   __m512 sum[Rows][most];
@@ -56,25 +81,37 @@ XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_col
 #pragma GCC unroll 8
     for (int j = 0; j < most; ++j) sum[i][j] = _mm512_setzero_ps();
   const bfloat16_pair* a = x.a;
-  for (index_t k = 0; k < x.depth; k += 32, a += 16) {
-    const index_t left = x.depth - k;
-    __m512i row[Rows];
+  index_t k = 0;
+  for (; k + 32 <= x.depth; k += 32, a += 16) add_columns<Rows>(a, x.step, column, k, 32, sum);
+  if (k < x.depth) add_columns<Rows>(a, x.step, column, k, x.depth - k, sum);
+  constexpr int rows = 8 / most;  // whose sums are folded together
 #pragma GCC unroll 4
-    for (int i = 0; i < Rows; ++i) row[i] = _mm512_loadu_si512(a + i * x.step);
-#pragma GCC unroll 8
-    for (int j = 0; j < most; ++j) {
-      for (index_t p = 0; p < 32; p += 64 / static_cast<index_t>(sizeof(B)))
-        __builtin_prefetch(column[j] + k + p + ahead, 0, 3);
-      const __m512i right = line_pairs(column[j] + k, left);
+  for (int i = 0; i < Rows; i += rows) {
+    alignas(32) float all[8];
+    _mm256_store_ps(all, fold_sums(&sum[i][0]));
+    for (int r = 0; r < rows; ++r)
+      for (index_t j = 0; j < columns; ++j) x.c[(i + r) * x.c_row + j] = all[r * most + j];
+  }
+}
+
+/// Adds some steps of one lane to the totals of n neighbouring columns, at most 16: pairs of rows
+/// of b at p and each 32 rows on. Of the last pair there may be no second row.
+template <int Rows, int Steps, class B>
+XLA_DOT_INLINE void add_steps(const __m512i (&left)[Rows][Steps], const B* p, index_t b_row,
+                              index_t n, bool second, float* total, index_t row) {
+  __m512i right[Steps];
 #pragma GCC unroll 4
-      for (int i = 0; i < Rows; ++i) add_pairs(sum[i][j], row[i], right);
-    }
+  for (int s = 0; s < Steps; ++s, p += 32 * b_row) {
+    const bool both = s + 1 < Steps || second;
+    right[s] = pairs_across(p, both ? p + b_row : p, n, both);
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 8
-    for (int j = 0; j < most; ++j)
-      if (j < columns) x.c[i * x.c_row + j] = fold_sum(sum[i][j]);
+  for (int i = 0; i < Rows; ++i, total += row) {
+    __m512 sum = _mm512_loadu_ps(total);
+#pragma GCC unroll 4
+    for (int s = 0; s < Steps; ++s) add_pairs(sum, left[i][s], right[s]);
+    _mm512_storeu_ps(total, sum);
+  }
 }
 
 /// Adds some steps of one lane to the totals of a strip of columns, whose rows are contiguous:
@@ -89,25 +126,13 @@ XLA_DOT_CODE void add_lane(const pair_rows& x, const B* b, index_t b_row, index_
     for (int s = 0; s < Steps; ++s)
       left[i][s] = _mm512_set1_epi32(static_cast<int>(x.a[i * x.step + k / 2 + 16 * s]));
   const bool second = k + 32 * (Steps - 1) + 1 < x.depth;
-  for (index_t j = 0; j < columns; j += 16) {
-    __m512i right[Steps];
-#pragma GCC unroll 4
-    for (int s = 0; s < Steps; ++s) {
-      const B* const p = b + (k + 32 * s) * b_row + j;
-      const bool both = s + 1 < Steps || second;
-      __builtin_prefetch(p + 2 * b_row, 0, 3);
-      __builtin_prefetch(p + 3 * b_row, 0, 3);
-      right[s] = pairs_across(p, both ? p + b_row : p, columns - j, both);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < Rows; ++i) {
-      float* const to = total + i * row + j;
-      __m512 sum = _mm512_loadu_ps(to);
-#pragma GCC unroll 4
-      for (int s = 0; s < Steps; ++s) add_pairs(sum, left[i][s], right[s]);
-      _mm512_storeu_ps(to, sum);
-    }
-  }
+  const B* const p = b + k * b_row;
+  index_t j = 0;
+  if (second)
+    for (; j + 16 <= columns; j += 16)
+      add_steps<Rows, Steps>(left, p + j, b_row, 16, true, total + j, row);
+  for (; j < columns; j += 16)
+    add_steps<Rows, Steps>(left, p + j, b_row, columns - j, second, total + j, row);
 }
 
 /// Adds the totals' upper half of lanes to the lower until one is left, which is written.
@@ -127,7 +152,7 @@ XLA_DOT_CODE inline void fold_strip(float* total, index_t stride, index_t column
 /// `Rows` rows times a strip of columns, where the rows of b are contiguous.
 template <int Rows, class B>
 void dot_strip(const pair_rows& x, matrix_view<B> b, index_t columns) {
-  constexpr int steps = Rows == 4 ? 2 : 4;
+  constexpr int steps = 4;
   const index_t stride = round_up(columns, 16), row = 16 * stride;
   float* const totals = right_scratch().get<float>(Rows * row);
   std::fill_n(totals, Rows * row, 0.f);
