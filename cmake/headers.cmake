@@ -223,6 +223,7 @@ set(XLA_HEADERS
   xla/kernel/gemm_dot.hpp
   xla/kernel/gemm_dot_few.hpp
   xla/kernel/gemm_dot_pack.hpp
+  xla/kernel/gemm_dot_rows.hpp
   xla/kernel/gemm_few.hpp
   xla/kernel/gemm_few_rows.hpp
   xla/kernel/gemm_half.hpp

@@ -8,6 +8,7 @@
 #include <xla/kernel/gemm_amx_pack.hpp>
 #include <xla/kernel/gemm_dot.hpp>
 #include <xla/kernel/gemm_dot_few.hpp>
+#include <xla/kernel/gemm_dot_rows.hpp>
 #include <xla/kernel/gemm_long.hpp>
 #include <xla/kernel/gemm_rounded.hpp>
 #include <xla/kernel/product_bfloat16.hpp>
@@ -15,7 +16,8 @@
 // The ways of a product of operands that are rounded to bfloat16, behind the driver of gemm.hpp:
 //   fma   rounded_left, rounded_right   gemm_rounded.hpp   packed as floats for the tile of floats
 //   dot   dot_left, dot_right           gemm_dot_pack.hpp  packed as pairs along k
-//         bfloat16_tile                 gemm_dot.hpp       vdpbf16ps; few rows gemm_dot_few.hpp
+//         bfloat16_tile                 gemm_dot.hpp       vdpbf16ps; few rows gemm_dot_few.hpp,
+//                                                       five to eight gemm_dot_rows.hpp
 //   amx   amx_left, amx_right           gemm_amx_pack.hpp  packed as pairs along k in tiles
 //         amx_tile                      gemm_amx.hpp       tdpbf16ps; few rows as dot
 

@@ -20,6 +20,7 @@
 
 #include <xla/kernel/gemm_micro.hpp>
 #include <xla/kernel/matrix_view.hpp>
+#include <xla/shape/bfloat16.hpp>
 
 // Packs operands of `vdpbf16ps`: pairs of bfloat16, neighbours along k, a word of 32 bits each.
 // Rows of a and columns of b are *lines* here, 16 at a time.
