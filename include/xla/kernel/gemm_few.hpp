@@ -211,15 +211,17 @@ void axpy_lane(const few_rows<T>& x, const T* a, const B* b, const B* next, inde
   if (j < columns) one(j, [&](const B* p) { return few_elements<B>::load_first(p, columns - j); });
 }
 
-/// The same where the segment ends early, after `depth` elements from this lane on.
-template <class T, int Rows, class B>
-void axpy_rest(const few_rows<T>& x, const T* a, const B* b, index_t b_row, index_t columns,
-               T* total, index_t row, index_t depth) {
+/// The same for any number of rows where the segment ends early, after `depth` elements from this
+/// lane on.
+template <class T, class B>
+[[gnu::noinline]] void axpy_rest(const few_rows<T>& x, int rows, const T* a, const B* b,
+                                 index_t b_row, index_t columns, T* total, index_t row,
+                                 index_t depth) {
   using order = few<T>;
   using vector = packet<T>;
   constexpr int width = order::width, vectors = order::vectors;
-  for (index_t j = 0; j < columns; j += width)
-    for (int i = 0; i < Rows; ++i) {
+  for (int i = 0; i < rows; ++i)
+    for (index_t j = 0; j < columns; j += width) {
       vector sum[vectors];
       for (int v = 0; v < vectors; ++v) {
         sum[v] = simd::pset1<vector>(T{0});
@@ -241,29 +243,34 @@ void axpy_rest(const few_rows<T>& x, const T* a, const B* b, index_t b_row, inde
 template <class T>
 constexpr index_t strip_columns = 2048 / sizeof(T);
 
-/// `Rows` rows times a strip of columns, where the rows of b are contiguous.
-template <class T, int Rows, class B>
-void axpy_strip(const few_rows<T>& x, matrix_view<B> b, index_t columns) {
+/// 1, 2 or 4 rows times a strip of columns, where the rows of b are contiguous.
+template <class T, class B>
+void axpy_strip(const few_rows<T>& x, int rows, matrix_view<B> b, index_t columns) {
   using order = few<T>;
   using vector = packet<T>;
   constexpr int width = order::width;
   const index_t stride = round_up(columns, width), row = width * stride;
-  T* const totals = right_scratch().get<T>(Rows * row);
-  std::fill_n(totals, Rows * row, T{0});
+  T* const totals = right_scratch().get<T>(rows * row);
+  std::fill_n(totals, rows * row, T{0});
   for (index_t begin = 0; begin < x.depth; begin += order::segment)
     for (int lane = 0; lane < width; ++lane) {
       const index_t k = begin + lane, depth = x.depth - k;
       const B* const from = b.data + k * b.row_stride;
-      T* const total = totals + lane * stride;
-      if (depth > order::segment - width)
-        axpy_lane<T, Rows>(
-            x, x.a + k, from,
-            from + (lane + 1 < width ? 1 : order::segment - width + 1) * b.row_stride, b.row_stride,
-            columns, total, row);
-      else if (depth > 0)
-        axpy_rest<T, Rows>(x, x.a + k, from, b.row_stride, columns, total, row, depth);
+      const B* const next =
+          from + (lane + 1 < width ? 1 : order::segment - width + 1) * b.row_stride;
+      const auto add = [&]<int Rows>(std::integral_constant<int, Rows>) {
+        axpy_lane<T, Rows>(x, x.a + k, from, next, b.row_stride, columns, totals + lane * stride,
+                           row);
+      };
+      if (depth <= order::segment - width) {
+        if (depth > 0)
+          axpy_rest(x, rows, x.a + k, from, b.row_stride, columns, totals + lane * stride, row,
+                    depth);
+      } else if (rows == 1) add(std::integral_constant<int, 1>{});
+      else if (rows == 2) add(std::integral_constant<int, 2>{});
+      else add(std::integral_constant<int, 4>{});
     }
-  for (int i = 0; i < Rows; ++i)
+  for (int i = 0; i < rows; ++i)
     for (index_t j = 0; j < columns; j += width) {
       vector total[width];
 #pragma GCC unroll 16

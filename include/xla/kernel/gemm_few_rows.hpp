@@ -40,7 +40,7 @@ void multiply_few_columns(const strided_product<T, T, B>& p, range columns) {
       const index_t j = columns.begin + some.begin;
       for (index_t i = 0; i < p.m;)
         i += with_rows(p, i, j, [&](const few_rows<T>& x, auto rows) {
-          axpy_strip<T, rows>(x, p.b.from(0, j), some.size());
+          axpy_strip(x, int{rows}, p.b.from(0, j), some.size());
         });
     }
     return;
