@@ -163,7 +163,7 @@ TEST_CASE("a bucket starts when its last gradient is there, and is waited for by
   const std::string plan = t.plan(step);
   CAPTURE(plan);
   const auto starts = places(plan, ": start "), waits = places(plan, ": wait "),
-             products = places(plan, "matmul"), updates = places(plan, "sqrt div");
+             products = places(plan, "matmul"), updates = places(plan, "sqrt add");
   REQUIRE(starts.size() == layers);
   REQUIRE(waits.size() == layers);
   REQUIRE(products.size() == 3 * layers - 1);
