@@ -20,6 +20,9 @@ class Program:
     """A child process and its line protocol; it may use the first `threads` processors."""
 
     def __init__(self, command, threads, environment=None):
+        for library in (environment or {}).get("LD_PRELOAD", "").split():
+            if not os.path.exists(library):  # the loader would only warn, and a peer be untuned
+                raise FileNotFoundError(f"{library} is not there: build all of bench")
         cpus = sorted(os.sched_getaffinity(0))[:threads]
         self.command = command
         self.process = subprocess.Popen(
