@@ -28,19 +28,15 @@ using xla::kernel::gemm_bfloat16;
 using xla::kernel::matrix_view;
 
 template <class A, class B>
-struct rounding {
-  using left = A;
-  using right = B;
-  using sum = float;
+struct rounded : test::rounding<A, B> {
   static void multiply(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b,
                        float* c, index_t ldc) {
     gemm_bfloat16(m, n, k, a, b, c, ldc);
   }
-  static long double number(float x) { return static_cast<float>(bfloat16{x}); }
 };
-using floats = rounding<float, float>;
-using halves = rounding<bfloat16, bfloat16>;
-using mixed = rounding<float, bfloat16>;
+using floats = rounded<float, float>;
+using halves = rounded<bfloat16, bfloat16>;
+using mixed = rounded<float, bfloat16>;
 
 }  // namespace
 
@@ -197,27 +193,11 @@ TEMPLATE_TEST_CASE("rounded products touch nothing beside their matrices", "", f
 TEST_CASE("an epilogue is told of all of a rounded product") {
   each_bfloat16_way([] {
     std::mt19937 random(17);
-    for (const index_t m : {9, 300}) {
-      const index_t n = 100, k = 1100;
-      const matrix<float> a(m, k, 0, random), b(k, n, 1, random);
-      auto want = test::product<floats>(m, n, k, a, b, n);
-      for (float& x : want) x += 1;
-      struct {
-        float* c;
-      } data;
-      std::vector<float> c(want.size());
-      data.c = c.data();
-      const xla::kernel::epilogue after(
-          m, n, n * 4,
-          [](const void* self, index_t first, index_t last) {
-            float* const rows = *static_cast<float* const*>(self);
-            for (index_t i = first * 100; i < last * 100; ++i) rows[i] += 1;
-          },
-          &data);
-      gemm_bfloat16(m, n, k, a.view, b.view, c.data(), n, &after);
-      after.rest(n);
-      CHECK(same_bits(c, want));
-    }
+    for (const index_t m : {9, 300})
+      test::check_epilogue(m, 1100, random,
+                           [m](auto a, auto b, float* c, const xla::kernel::epilogue* after) {
+                             gemm_bfloat16(m, 100, 1100, a, b, c, 100, after);
+                           });
   });
 }
 

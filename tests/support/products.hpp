@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <xla/kernel/epilogue.hpp>
 #include <xla/kernel/matrix_view.hpp>
 #include <xla/kernel/parallel.hpp>
 #include <xla/shape/bfloat16.hpp>
@@ -72,6 +73,37 @@ template <class T>
 bool same_bits(const std::vector<T>& x, const std::vector<T>& y) {
   return x.size() == y.size() &&
          (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0);
+}
+
+/// The kinds whose operands are rounded to bfloat16.
+template <class A, class B>
+struct rounding {
+  using left = A;
+  using right = B;
+  using sum = float;
+  static long double number(float x) { return static_cast<float>(xla::bfloat16{x}); }
+};
+
+/// Whether what comes after a product is told of all of it: multiply(a, b, c, after) of 100
+/// columns.
+template <class F>
+void check_epilogue(index_t m, index_t k, std::mt19937& random, F multiply) {
+  constexpr index_t n = 100;
+  const matrix<float> a(m, k, 0, random), b(k, n, 1, random);
+  std::vector<float> c(static_cast<std::size_t>(m * n)), want = c;
+  multiply(a.view, b.view, want.data(), nullptr);
+  for (float& x : want) x += 1;
+  float* const data = c.data();
+  const xla::kernel::epilogue after(
+      m, n, n * 4,
+      [](const void* self, index_t first, index_t last) {
+        float* const rows = *static_cast<float* const*>(self);
+        for (index_t i = first * n; i < last * n; ++i) rows[i] += 1;
+      },
+      &data);
+  multiply(a.view, b.view, data, &after);
+  after.rest(n);
+  CHECK(same_bits(c, want));
 }
 
 /// Everything asked of one product: its values, untouched gaps, and the bits of its parts.
