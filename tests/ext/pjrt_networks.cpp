@@ -3,6 +3,7 @@
 #include "support/engines.hpp"
 #include "support/models.hpp"
 #include "support/pjrt.hpp"
+#include "support/small_bert.hpp"
 #include "xla/models/bert.hpp"
 #include "xla/models/resnet.hpp"
 
@@ -65,14 +66,7 @@ TEST_CASE("ResNet-18 learns there what it learns here") {
 
 TEST_CASE("BERT learns there what it learns here") {
   if (!test::plugin_is_there()) return;
-  constexpr models::BertConfig small{.vocab_size = 50,
-                                     .hidden_size = 16,
-                                     .num_hidden_layers = 2,
-                                     .num_attention_heads = 2,
-                                     .intermediate_size = 24,
-                                     .max_position_embeddings = 12,
-                                     .dropout = false};
-  models::BertForSequenceClassification<small, 3> model;
+  models::BertForSequenceClassification<test::small_bert(), 3> model;
   test::fill(model);
   const auto ids = xla::tensor<std::int64_t>({{3, 17, 42, 5, 0}, {8, 49, 1, 30, 2}}),
              mask = xla::tensor<std::int64_t>({{1, 1, 1, 0, 0}, {1, 1, 1, 1, 1}});

@@ -2,9 +2,11 @@
 #include "xla/models/bert.hpp"
 
 #include "support/models.hpp"
+#include "support/small_bert.hpp"
 
 namespace models = xla::models;
 using test::check_pytorch;
+using test::small_bert;
 using tokens = xla::Tensor<std::int64_t, 2>;
 
 static_assert(xla::parameter_count<models::BertModel<>>() == 109'482'240);
@@ -12,16 +14,6 @@ static_assert(xla::parameter_count<models::BertForMaskedLM<>>() == 109'514'298);
 static_assert(xla::parameter_count<models::BertModel<models::bert_large>>() == 335'141'888);
 
 namespace {
-
-constexpr models::BertConfig small(bool dropout) {
-  return {.vocab_size = 50,
-          .hidden_size = 16,
-          .num_hidden_layers = 2,
-          .num_attention_heads = 2,
-          .intermediate_size = 24,
-          .max_position_embeddings = 12,
-          .dropout = dropout};
-}
 
 /// The texts of bert_vit.py: of 7 tokens, of 4 and of one.
 struct texts {
@@ -100,7 +92,7 @@ TEST_CASE("BERT has Hugging Face's names and sizes") {
 TEST_CASE("BERT reads and learns as Hugging Face's, the same in every mode") {
   const xla::eager_mode_guard eager;
   const texts t;
-  models::BertForSequenceClassification<small(false), 3> model;
+  models::BertForSequenceClassification<small_bert(), 3> model;
   test::fill(model);
   model.eval();
   check_pytorch("models/bert/hidden", model.bert(t.ids), 1e-5);
@@ -118,7 +110,7 @@ TEST_CASE("BERT reads and learns as Hugging Face's, the same in every mode") {
 TEST_CASE("BERT guesses words as Hugging Face's, by one table for both ends") {
   const xla::eager_mode_guard eager;
   const texts t;
-  models::BertForMaskedLM<small(false)> model;
+  models::BertForMaskedLM<small_bert()> model;
   test::fill(model);
   model.eval();
   check_pytorch("models/bert_masked_lm/logits", select(model(t.ids, t.mask), 1, 0), 1e-5);
@@ -131,7 +123,7 @@ TEST_CASE("BERT with dropout trains the same in every mode; padding changes no t
   const xla::eager_mode_guard eager;
   const texts t;
   xla::manual_seed(4);
-  models::BertForSequenceClassification<small(true), 3> model;
+  models::BertForSequenceClassification<small_bert(true), 3> model;
   CHECK(max(abs(model.bert.embeddings.word_embeddings.weight[0])).item() == 0);
   CHECK(model.dropout.p.value() == 0.1);
   check_training(model, classify, t.ids, t.mask, t.segments, some_labels());
@@ -144,7 +136,7 @@ TEST_CASE("BERT with dropout trains the same in every mode; padding changes no t
 
 TEST_CASE("BERT takes the names of its first files, and says what does not fit") {
   const xla::eager_mode_guard eager;
-  models::BertModel<small(false)> model;
+  models::BertModel<small_bert()> model;
   auto state = xla::state_dict(model);
   for (auto& array : state) {
     const auto at = array.name.find("LayerNorm.");
@@ -159,10 +151,10 @@ TEST_CASE("BERT takes the names of its first files, and says what does not fit")
   auto file = state;  // of the model with its heads
   for (auto& array : file) array.name = "bert." + array.name;
   file.push_back({.name = "cls.seq_relationship.bias", .sizes = {0}, .bytes = {}});
-  models::BertModel<small(false)> other;
+  models::BertModel<small_bert()> other;
   CHECK(xla::load_state_dict(other, models::part_of(models::bert_names(file), "bert.")).empty());
   test::check_equal(other.pooler.dense.weight, model.pooler.dense.weight);
-  models::BertForMaskedLM<small(false)> whole;
+  models::BertForMaskedLM<small_bert()> whole;
   xla::load_state_dict(whole, models::bert_names(file), false);
   test::check_equal(whole.bert.embeddings.LayerNorm.weight, model.embeddings.LayerNorm.weight);
   test::check_equal(whole.bert.encoder.layer[1].output.dense.weight,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "support/models.hpp"
+#include "support/small_bert.hpp"
 #include "xla/ext/safetensors.hpp"
 #include "xla/models/bert.hpp"
 #include "xla/models/mnasnet.hpp"
@@ -15,14 +16,7 @@ using xla::ext::FloatFormat;
 
 namespace {
 
-constexpr models::BertConfig small_bert{.vocab_size = 50,
-                                        .hidden_size = 16,
-                                        .num_hidden_layers = 2,
-                                        .num_attention_heads = 2,
-                                        .intermediate_size = 24,
-                                        .max_position_embeddings = 12,
-                                        .dropout = false};
-using Bert = models::BertForSequenceClassification<small_bert, 3>;
+using Bert = models::BertForSequenceClassification<test::small_bert(), 3>;
 using Vit = models::VisionTransformer<models::VisionTransformerConfig{.image_size = 12,
                                                                       .patch_size = 4,
                                                                       .num_layers = 2,

@@ -117,11 +117,7 @@ struct outer_cut {
   const conv_sizes& s;
   index_t in = s.in / s.groups, out = s.out / s.groups;
   index_t seen = std::min(s.kernel[0], s.stride[0]) * std::min(s.kernel[1], s.stride[1]);
-  // At a time, about. Of one tap fewer where they come from memory: 93 % of the peak instead of 91
-  // of 64 -> 64, 56 x 56, batch 8, but 93 instead of 95 of 192 -> 64, 14 x 14.
-  index_t pixels = s.taps() > 1 ? std::clamp<index_t>((1 << 17) / (s.in * seen), 64, 256)
-                   : s.batch* s.out_height* s.out_width*(s.in + s.out) > 1 << 21 ? 32
-                                                                                 : 64;
+  index_t pixels = pixels_at_a_time();
   index_t joined = joined_pixels<T>(s);
   index_t taps = s.kernel[0] * s.kernel[1] / joined;
   channel_blocks<T> blocks{joined * in, out};
@@ -150,6 +146,15 @@ struct outer_cut {
   }
   static bool few_sets(index_t channels) {
     return channels * static_cast<index_t>(sizeof(T)) % 2048 == 0;
+  }
+
+ private:
+  /// About. Of one tap fewer where they come from memory: 93 % of the peak instead of 91 of
+  /// 64 -> 64, 56 x 56, batch 8, but 93 instead of 95 of 192 -> 64, 14 x 14.
+  index_t pixels_at_a_time() const {
+    if (s.taps() > 1) return std::clamp<index_t>((1 << 17) / (s.in * seen), 64, 256);
+    const index_t elements = s.batch * s.out_height * s.out_width * (s.in + s.out);
+    return elements > 1 << 21 ? 32 : 64;
   }
 };
 
