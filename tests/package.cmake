@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds and runs a program of two translation units against the tree (fetch) or an installed copy (find).
+# Builds and runs programs of two translation units against the tree (fetch) or an installed copy (find).
 
 cmake_minimum_required(VERSION 3.24)
 
@@ -22,8 +22,9 @@ run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/package/${WAY}" -B "${WORK}
   -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_FLAGS=${FLAGS} -O0"
   "-DCMAKE_PREFIX_PATH=${prefix_path}" "-DXLA_TREE=${SOURCE}")
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
-run("${WORK}/build/consumer")
-if(WAY STREQUAL "find")
+if(WAY STREQUAL "fetch")
+  run("${WORK}/build/consumer")
+else()
   run("${WORK}/build/consumer_runtime")
   run("${WORK}/build/consumer_interpreter")
   if(EXISTS "${WORK}/build/consumer_optional")

@@ -10,7 +10,6 @@
 
 #include "support/engines.hpp"
 #include "support/reference.hpp"
-#include "support/ways.hpp"
 #include "xla/compile.hpp"
 #include "xla/module.hpp"
 #include "xla/run/state/generator.hpp"
@@ -43,15 +42,8 @@ class snapshot {
   }
   /// The first difference in words; empty when all bits are the same. NaN equals NaN. Two without a
   /// tensor are different: they show nothing.
-  std::string difference(const snapshot& o) const {
-    if (all_.empty()) return "no tensors to compare";
-    if (all_.size() != o.all_.size()) return "another number of tensors";
-    for (std::size_t i = 0; i < all_.size(); ++i)
-      if (auto d = difference(all_[i], o.all_[i]); !d.empty())
-        return "tensor " + std::to_string(i) + ": " + d;
-    return {};
-  }
-  void append(const snapshot& o) { all_.insert(all_.end(), o.all_.begin(), o.all_.end()); }
+  std::string difference(const snapshot& o) const;
+  void append(const snapshot& o);
   std::size_t size() const { return all_.size(); }
 
  private:
@@ -75,39 +67,10 @@ class snapshot {
     const auto n = static_cast<std::size_t>(std::int64_t(t.numel())) * sizeof(T);
     add_bytes(xla::dtype_of<T>, t.sizes(), reinterpret_cast<const char*>(t.data()), n);
   }
-  void add_bytes(xla::dtype type, sizes_t sizes, const char* bytes, std::size_t n) {
-    all_.push_back({type, std::move(sizes), {bytes, bytes + n}});
-  }
+  void add_bytes(xla::dtype type, sizes_t sizes, const char* bytes, std::size_t n);
   template <class T>
-  static T element(const value& v, std::size_t i) {
-    T x;
-    std::memcpy(&x, v.bytes.data() + i * sizeof(T), sizeof(T));
-    return x;
-  }
-  template <class T>
-  static std::string first_different(const value& a, const value& b) {
-    double close = rounding() / 100;  // where all of it is rounding
-    for (std::size_t i = 0; rounding() > 0 && i * sizeof(T) < b.bytes.size(); ++i)
-      if (const double y = std::abs(static_cast<double>(element<T>(b, i))); std::isfinite(y))
-        close = std::max(close, rounding() * y);
-    for (std::size_t i = 0; i * sizeof(T) < a.bytes.size(); ++i) {
-      const T x = element<T>(a, i), y = element<T>(b, i);
-      if (same_number(x, y) || std::abs(static_cast<double>(x) - static_cast<double>(y)) < close)
-        continue;
-      std::ostringstream s;
-      s.precision(17);
-      s << "element " << i << ": " << +x << " and " << +y;
-      return s.str();
-    }
-    return {};
-  }
-  static std::string difference(const value& a, const value& b) {
-    if (a.type != b.type) return "another element type";
-    if (a.sizes != b.sizes) return "another shape";
-    if (a.type == xla::dtype::float32) return first_different<float>(a, b);
-    if (a.type == xla::dtype::float64) return first_different<double>(a, b);
-    return first_different<unsigned char>(a, b);
-  }
+  static std::string first_different(const value& a, const value& b);
+  static std::string difference(const value& a, const value& b);
 
   std::vector<value> all_;
   bool gradients_;
@@ -143,15 +106,7 @@ class call_of {
 };
 
 /// What a call of something compiled gives, which is the same once more and by the interpreter.
-inline snapshot run_again(call_of<> call) {
-  const snapshot s = call();
-  INFO("called again, in memory that has been used");
-  CHECK(call().difference(s) == "");
-  const on_engine op_by_op("interpreter");
-  INFO("called again, on the interpreter");
-  CHECK(call().difference(s) == "");
-  return s;
-}
+snapshot run_again(call_of<> call);
 
 /// What f gives as it is, eager or traced, and what it leaves in copies of x.
 template <class F, class... X>
@@ -187,21 +142,7 @@ struct traced_without {
   traced_without(const traced_without&) = delete;
 };
 
-inline void compare_modes(call_of<bool> as_told, call_of<> compiled) {
-  const snapshot eager = as_told(false);
-  const std::string traced = as_told(true).difference(eager);
-  {
-    INFO("traced against eager");
-    CHECK(traced == "");
-  }
-  ops_used ops;
-  const std::string by_compiler = compiled().difference(eager);
-  {
-    INFO("compiled against eager");
-    CHECK(by_compiler == "");
-  }
-  if (traced.empty() && by_compiler.empty()) ops.note();
-}
+void compare_modes(call_of<bool> as_told, call_of<> compiled);
 
 /// f, a function without captures that returns a tensor or a tuple of tensors, gives the same bits
 /// in every mode and leaves the same in its arguments (parameters: also their gradients).
@@ -212,3 +153,7 @@ void check_modes(F f, const X&... x) {
 }
 
 }  // namespace test
+
+#ifndef XLA_TEST_LINKED  // a test of one source, built by hand
+#include "support/modes.cpp"
+#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdlib>
-#include <fstream>
+#include <cmath>
 #include <map>
 #include <set>
 #include <sstream>
@@ -21,73 +20,33 @@ class pytorch {
     sizes_t sizes;
     std::vector<double> elements;
   };
-  static pytorch& instance() {
-    static pytorch all;
-    return all;
-  }
-  const result& find(const std::string& name) {
-    const auto at = results_.find(name);
-    if (at == results_.end()) throw std::runtime_error("PyTorch has computed no case " + name);
-    used_.insert(name);
-    return at->second;
-  }
+  static pytorch& instance();
+  const result& find(const std::string& name);
   /// The states of a model of torchvision's, timm's or Hugging Face's, in order: "conv1.weight 64 3
   /// 7 7".
-  const std::vector<std::string>& states(const std::string& model) {
-    const std::string name = "states/" + model;
-    used_.insert(name);
-    return states_[name];
-  }
+  const std::vector<std::string>& states(const std::string& model);
   /// For tests/reference.cmake, which looks for cases that nobody looks up.
-  ~pytorch() {
-    if (const char* path = std::getenv("XLA_TEST_CASES")) {
-      std::ofstream file(path, std::ios::app);
-      for (const auto& name : used_) file << name << '\n';
-    }
-  }
+  ~pytorch();
 
  private:
-  pytorch() {
-    read(XLA_TEST_DATA "/reference/ops.txt");
-    read(XLA_TEST_DATA "/reference/images.txt");
-    read(XLA_TEST_DATA "/reference/attention.txt");
-    read(XLA_TEST_DATA "/reference/autocast.txt");
-    read(XLA_TEST_DATA "/reference/models.txt");
-    read(XLA_TEST_DATA "/reference/bert_vit.txt");
-    read(XLA_TEST_DATA "/reference/gpt2_llama.txt");
-  }
-  void read(const char* path) {
-    std::ifstream file(path);
-    for (std::string line; std::getline(file, line);) {
-      if (line.starts_with('#')) continue;  // the version, and the generator's sum
-      std::istringstream words(line);
-      std::string name, word;
-      words >> name;
-      if (name.starts_with("states/")) {
-        states_[name].push_back(line.substr(name.size() + 1));
-        continue;
-      }
-      result r;
-      while (words >> word && word != ":") r.sizes.push_back(std::stoll(word));
-      while (words >> word) r.elements.push_back(std::strtod(word.c_str(), nullptr));
-      results_[name] = std::move(r);
-    }
-  }
+  pytorch();
+  void read(const char* path);
+
   std::map<std::string, result> results_;
   std::map<std::string, std::vector<std::string>> states_;
   std::set<std::string> used_;
 };
 
-/// A result of ours against PyTorch's: within a tolerance that is relative above 1 and absolute
-/// below; NaN, infinities and the sizes exactly. With tolerance 0 zeros have PyTorch's sign.
-template <class T, int R>
-void check_pytorch(const std::string& name, const xla::Tensor<T, R>& got, double tolerance) {
+/// Numbers of ours against PyTorch's: see below.
+template <class T>
+void check_pytorch_elements(const std::string& name, const T* got, const sizes_t& sizes,
+                            double tolerance) {
   INFO(name);
   const auto& want = pytorch::instance().find(name);
-  CHECK(got.sizes() == want.sizes);
-  REQUIRE(std::int64_t(got.numel()) == static_cast<std::int64_t>(want.elements.size()));
+  check_sizes(sizes, want.sizes);
+  REQUIRE(product(sizes) == static_cast<std::int64_t>(want.elements.size()));
   for (std::size_t i = 0; i < want.elements.size(); ++i) {
-    const double a = static_cast<double>(got.data()[i]);
+    const double a = static_cast<double>(got[i]);
     const double b = static_cast<double>(static_cast<T>(want.elements[i]));
     const bool same = (a == b && (a != 0 || tolerance > 0 || std::signbit(a) == std::signbit(b))) ||
                       (std::isnan(a) && std::isnan(b)) ||
@@ -101,6 +60,17 @@ void check_pytorch(const std::string& name, const xla::Tensor<T, R>& got, double
     return;
   }
   SUCCEED();
+}
+extern template void check_pytorch_elements(const std::string&, const float*, const sizes_t&,
+                                            double);
+extern template void check_pytorch_elements(const std::string&, const double*, const sizes_t&,
+                                            double);
+
+/// A result of ours against PyTorch's: within a tolerance that is relative above 1 and absolute
+/// below; NaN, infinities and the sizes exactly. With tolerance 0 zeros have PyTorch's sign.
+template <class T, int R>
+void check_pytorch(const std::string& name, const xla::Tensor<T, R>& got, double tolerance) {
+  check_pytorch_elements(name, got.data(), got.sizes(), tolerance);
 }
 
 /// The result of f and the gradients of its float inputs against PyTorch's; eager.
@@ -131,3 +101,7 @@ void check_pytorch(const std::string& name, double tolerance, F f, const xla::Te
 }
 
 }  // namespace test
+
+#ifndef XLA_TEST_LINKED  // a test of one source, built by hand
+#include "support/pytorch.cpp"
+#endif

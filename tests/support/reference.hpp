@@ -20,11 +20,7 @@ namespace test {
 
 using sizes_t = std::vector<std::int64_t>;
 
-inline std::int64_t product(const sizes_t& sizes) {
-  std::int64_t n = 1;
-  for (auto s : sizes) n *= s;
-  return n;
-}
+std::int64_t product(const sizes_t& sizes);
 
 /// Numbers that look random and are the same everywhere: in [-4, 4), whole ones for integers,
 /// [0, 16) for uint8.
@@ -73,27 +69,10 @@ void special_pairs(std::vector<T>& a, std::vector<T>& b) {
     for (T y : special_values<T>()) a.push_back(x), b.push_back(y);
 }
 
-inline sizes_t broadcast(const sizes_t& a, const sizes_t& b) {
-  sizes_t out(std::max(a.size(), b.size()), 1);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (i < a.size() && a[a.size() - 1 - i] != 1) out[out.size() - 1 - i] = a[a.size() - 1 - i];
-    if (i < b.size() && b[b.size() - 1 - i] != 1) out[out.size() - 1 - i] = b[b.size() - 1 - i];
-  }
-  return out;
-}
+sizes_t broadcast(const sizes_t& a, const sizes_t& b);
 
 /// Where element i of a tensor of sizes `to` comes from when `from` was broadcast to it.
-inline std::size_t source_of(std::int64_t i, const sizes_t& to, const sizes_t& from) {
-  std::int64_t at = 0, step = 1;
-  for (std::size_t k = 1; k <= to.size(); ++k) {
-    const std::int64_t c = i % to[to.size() - k];
-    i /= to[to.size() - k];
-    if (k > from.size()) continue;
-    if (from[from.size() - k] != 1) at += c * step;
-    step *= from[from.size() - k];
-  }
-  return static_cast<std::size_t>(at);
-}
+std::size_t source_of(std::int64_t i, const sizes_t& to, const sizes_t& from);
 
 /// f(a, b) element by element, broadcast, by a plain loop.
 template <class Out, class T, class F>
@@ -127,10 +106,7 @@ bool same_number(T a, T b) {
 
 /// How much results may differ that are else the same: XLA_TEST_ROUNDING in the environment, for an
 /// engine that computes otherwise; 0 without.
-inline double rounding() {
-  static const char* const said = std::getenv("XLA_TEST_ROUNDING");
-  return said ? std::strtod(said, nullptr) : 0;
-}
+double rounding();
 
 template <class T>
 bool close_number(T a, T b, double tolerance, double floor) {
@@ -161,7 +137,19 @@ void check_elements(const T* got, std::int64_t n, const std::vector<T>& want, do
   SUCCEED();
 }
 
-inline void check_sizes(const sizes_t& got, const sizes_t& want) { CHECK(got == want); }
+// What most tests compare is compiled once, in reference.cpp.
+extern template void check_elements(const float*, std::int64_t, const std::vector<float>&, double,
+                                    double);
+extern template void check_elements(const double*, std::int64_t, const std::vector<double>&, double,
+                                    double);
+extern template void check_elements(const std::int64_t*, std::int64_t,
+                                    const std::vector<std::int64_t>&, double, double);
+extern template void check_elements(const std::int32_t*, std::int64_t,
+                                    const std::vector<std::int32_t>&, double, double);
+extern template void check_elements(const bool*, std::int64_t, const std::vector<bool>&, double,
+                                    double);
+
+void check_sizes(const sizes_t& got, const sizes_t& want);
 
 /// The sizes, and every element: the same bits (any NaN for NaN), or within a tolerance that is
 /// relative above `floor` and absolute below.
@@ -179,3 +167,7 @@ void check_equal(const xla::Tensor<T, R>& got, const xla::Tensor<T, R>& want,
 }
 
 }  // namespace test
+
+#ifndef XLA_TEST_LINKED  // a test of one source, built by hand
+#include "support/reference.cpp"
+#endif

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/modes.hpp"
+#include "support/ways.hpp"
 #include "support/world.hpp"
 #include "xla/run/state/context.hpp"
 
