@@ -77,7 +77,9 @@ struct memory_count {
 /// Memory for elements, 64-byte aligned. Freed blocks wait in lists by size class for the next
 /// tensor, so that a training loop in its stride allocates nothing: as many bytes as a limit says,
 /// or as tensors hold, if that is more. Beyond that the lists that were left alone longest go back
-/// to the system.
+/// to the system. Without being told, the limit is a sixteenth of the machine's memory, at least
+/// 256 MB: an eager network takes blocks of many classes in turn, and where they do not all fit,
+/// the one that is wanted next has just gone.
 class buffer_cache {
  public:
   static constexpr std::size_t alignment = 64;
@@ -85,6 +87,7 @@ class buffer_cache {
   [[gnu::cold, gnu::noinline]] buffer_cache() {
     if (const char* bytes = std::getenv("XLA_CACHE_LIMIT"); bytes && *bytes)
       limit_ = std::strtoll(bytes, nullptr, 10);
+    else limit_ = std::max(std::int64_t{256} << 20, system_memory() / 16);
   }
   static buffer_cache& instance() {
     static buffer_cache& c = make_held_at_fork<buffer_cache>(fork_order::stores);
@@ -148,8 +151,6 @@ class buffer_cache {
     link* first = nullptr;
   };
   static constexpr std::size_t coarse = std::size_t{1} << 16;
-  static constexpr std::int64_t usual_limit = std::int64_t{256} << 20;
-
   // Not one step: which of two lists was touched last may be lost where threads meet.
   void touch(list& l) noexcept {
     const std::uint64_t now = clock_.load(std::memory_order_relaxed);
@@ -195,7 +196,7 @@ class buffer_cache {
   }
   list lists_[16 * 65];
   std::atomic<std::uint64_t> clock_{1};
-  std::atomic<std::int64_t> kept_{0}, limit_{usual_limit};
+  std::atomic<std::int64_t> kept_{0}, limit_{0};
   memory_keeper keeper_{
       this, [](void* self) noexcept { static_cast<buffer_cache*>(self)->shrink_to(0); }};
 };

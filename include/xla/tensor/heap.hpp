@@ -10,6 +10,7 @@
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #include "xla/base/error.hpp"
@@ -110,6 +111,15 @@ template <class = void>
   throw out_of_memory(t);
 }
 XLA_INSTANCE(void refuse_memory<void>(std::size_t, memory_use));
+
+/// The machine's memory, in bytes; 0 where it is not known.
+inline std::int64_t system_memory() noexcept {
+#if defined(__linux__)
+  return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+#else
+  return 0;
+#endif
+}
 
 /// From half of one on, memory has large pages where the system has them: what is walked over in
 /// long steps, as rows of a matrix are, misses fewer translations of addresses.

@@ -36,7 +36,8 @@ std::int64_t memory_reserved();
 template <class = void>
 void empty_cache();
 /// How many bytes of freed tensors may wait for the next ones; as many as tensors hold may always.
-/// 256 MB unless the environment variable XLA_CACHE_LIMIT says another number of bytes.
+/// A sixteenth of the machine's memory, at least 256 MB, unless the environment variable
+/// XLA_CACHE_LIMIT says another number of bytes.
 template <class = void>
 void set_cache_limit(std::int64_t bytes);
 /// From here on max_memory_allocated() starts at what is allocated now.
