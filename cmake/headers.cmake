@@ -221,6 +221,7 @@ set(XLA_HEADERS
   xla/kernel/gemm_bfloat16.hpp
   xla/kernel/gemm_block.hpp
   xla/kernel/gemm_dot.hpp
+  xla/kernel/gemm_dot_blocks.hpp
   xla/kernel/gemm_dot_few.hpp
   xla/kernel/gemm_dot_pack.hpp
   xla/kernel/gemm_dot_rows.hpp

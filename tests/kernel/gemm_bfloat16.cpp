@@ -89,6 +89,8 @@ TEST_CASE("large rounded products are shared among threads") {
     test::check_product<floats>(5301, 49, 400, 1, 0, random);
     test::check_product<floats>(1030, 350, 1050, 2, 1, random);
     test::check_product<halves>(130, 900, 2100, 0, 1, random);
+    test::check_product<floats>(140, 70, 5301, 1, 0, random);  // blocks of k
+    test::check_product<halves>(20, 33, 2050, 0, 1, random);
   });
 }
 

@@ -92,15 +92,15 @@ TEST_CASE("matrix products round their operands, and so do their gradients") {
 }
 
 TEST_CASE("convolutions round their operands, and so do their gradients") {
-  const auto x = numbers<float>({2, 6, 9, 8}, 1);
+  const auto x = numbers<float>({2, 33, 9, 8}, 1);
   check_product(
       [](const auto& x, const auto& w) { return conv2d(x, w, {.stride = 2, .padding = 1}); }, x,
-      numbers<float>({5, 6, 3, 3}, 2), numbers<float>({2, 5, 5, 4}, 3));
+      numbers<float>({32, 33, 3, 3}, 2), numbers<float>({2, 32, 5, 4}, 3));
   check_product([](const auto& x, const auto& w) { return conv_transpose2d(x, w, {.stride = 2}); },
-                x, numbers<float>({6, 4, 2, 3}, 6), numbers<float>({2, 4, 18, 17}, 7));
+                x, numbers<float>({33, 34, 2, 3}, 6), numbers<float>({2, 34, 18, 17}, 7));
   check_product([](const auto& x, const auto& w) { return conv1d(x, w); },
-                numbers<float>({2, 6, 11}, 8), numbers<float>({4, 6, 3}, 9),
-                numbers<float>({2, 4, 9}, 10));
+                numbers<float>({2, 33, 11}, 8), numbers<float>({32, 33, 3}, 9),
+                numbers<float>({2, 32, 9}, 10));
   // By Winograd's algorithm as in float32: of rounded operands its error is what it was.
   check_product([](const auto& x, const auto& w) { return conv2d(x, w, {.padding = 1}); },
                 numbers<float>({1, 32, 16, 16}, 11), numbers<float>({32, 32, 3, 3}, 12),
@@ -119,12 +119,34 @@ TEST_CASE("convolutions of groups stay float32") {
   CHECK(in.difference(test::run_mode<test::mode::eager>(f, x, w)) == "");
 }
 
+TEST_CASE("convolutions of fewer than 32 channels on a side stay float32") {
+  constexpr auto f = [](auto& x, auto& w) {
+    auto y = conv2d(x, w, {.padding = 1});
+    auto z = conv_transpose2d(y, w);
+    test::weighted_sum(z).backward();
+    return std::tuple(y, z);
+  };
+  const auto check = [&](std::int64_t in, std::int64_t out) {
+    CAPTURE(in, out);
+    auto x = test::parameter(numbers<float>({2, in, 4, 5}, 1));
+    auto w = test::parameter(numbers<float>({out, in, 2, 2}, 2));
+    test::snapshot plain = test::run_mode<test::mode::eager>(f, x, w);
+    test::snapshot mixed = test::run_mode<test::mode::eager>(autocast(f), x, w);
+    CHECK(mixed.difference(plain).empty() == (in < 32 || out < 32));
+    CHECK(test::run_mode<test::mode::traced>(autocast(f), x, w).difference(mixed) == "");
+    CHECK(test::run_mode<test::mode::compiled>(autocast(f), x, w).difference(mixed) == "");
+  };
+  check(31, 32);
+  check(32, 31);
+  check(32, 32);
+}
+
 TEST_CASE("a convolution's rounded weights are kept until they are written") {
   constexpr auto f = [](const auto& x, const auto& w) {
     return conv2d(x, w, {.stride = 2, .padding = 1});
   };
-  const auto x = numbers<float>({1, 6, 9, 8}, 1);
-  auto w = numbers<float>({5, 6, 3, 3}, 2);
+  const auto x = numbers<float>({1, 33, 9, 8}, 1);
+  auto w = numbers<float>({32, 33, 3, 3}, 2);
   auto compiled = xla::compile(autocast(f));
   const xla::eager_mode_guard eager;
   const auto want = autocast(f)(x, w);
@@ -133,7 +155,7 @@ TEST_CASE("a convolution's rounded weights are kept until they are written") {
     CHECK(same_bits(compiled(x, w), want));
   }
   CHECK(apart(f(x, w), want) > rounding);
-  w[0] = numbers<float>({6, 3, 3}, 3);
+  w[0] = numbers<float>({33, 3, 3}, 3);
   const auto next = autocast(f)(x, w);
   CHECK(!same_bits(next, want));
   for (int i = 0; i < 3; ++i) CHECK(same_bits(compiled(x, w), next));
@@ -176,16 +198,15 @@ TEST_CASE("products against PyTorch's autocast, which rounds results too") {
       "bmm", result, [](auto& a, auto& b) { return bmm(a, b); }, numbers<float>({2, 3, 21}),
       numbers<float>({2, 21, 4}, 1));
   check(
-      "conv1d", result, [](auto& x, auto& w) { return conv1d(x, w); }, numbers<float>({2, 6, 11}),
-      numbers<float>({4, 6, 3}, 1));
+      "conv1d", result, [](auto& x, auto& w) { return conv1d(x, w); }, numbers<float>({1, 33, 3}),
+      numbers<float>({32, 33, 1}, 1));
   check(
-      "conv2d", result,
-      [](auto& x, auto& w) { return conv2d(x, w, {.stride = 2, .padding = 1}); },
-      numbers<float>({2, 6, 7, 6}), numbers<float>({4, 6, 3, 3}, 1));
+      "conv2d", result, [](auto& x, auto& w) { return conv2d(x, w, {.stride = 2, .padding = 1}); },
+      numbers<float>({1, 33, 3, 4}), numbers<float>({32, 33, 1, 2}, 1));
   check(
       "conv_transpose2d", result,
       [](auto& x, auto& w) { return conv_transpose2d(x, w, {.stride = 2}); },
-      numbers<float>({2, 4, 5, 4}), numbers<float>({4, 3, 3, 2}, 1));
+      numbers<float>({1, 33, 2, 3}), numbers<float>({33, 32, 1, 2}, 1));
   check(
       "attention", 8 * result,
       [](auto& q, auto& k, auto& v) { return scaled_dot_product_attention(q / 4, k / 4, v); },
@@ -285,10 +306,10 @@ TEST_CASE("second derivatives are rounded as well") {
 namespace {
 
 struct Net {
-  nn::Conv2d<3, 1, 1> conv1{1, 4};
-  nn::BatchNorm2d norm{4};
-  nn::Conv2d<3, 2> conv2{4, 6};
-  nn::Linear fc{6 * 9, 5};
+  nn::Conv2d<3, 1, 1> conv1{1, 32};
+  nn::BatchNorm2d norm{32};
+  nn::Conv2d<3, 2> conv2{32, 33};
+  nn::Linear fc{33 * 9, 5};
   constexpr auto operator()(const Tensor<float, 4>& x) const {
     return fc(xla::flatten<1>(xla::relu(conv2(xla::relu(norm(conv1(x)))))));
   }
@@ -463,4 +484,8 @@ TEST_CASE("precision is seen: in graphs, profiles, counters") {
   autocast(times)(a, b);
   CHECK(test::count_of("xla::matmul::bfloat16") == rounded + 1);
   CHECK(test::count_of("xla::matmul") == before);
+  const auto narrow = test::count_of("xla::convolution");
+  const auto image = numbers<float>({1, 3, 4, 4}, 1), weight = numbers<float>({32, 3, 3, 3}, 2);
+  autocast(image, [&] { return conv2d(image, weight); }).to_vector();
+  CHECK(test::count_of("xla::convolution") == narrow + 1);
 }

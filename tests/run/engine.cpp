@@ -262,6 +262,14 @@ TEST_CASE("interpreter:double rounds sums once") {
   auto rounded = xla::compile(xla::autocast([](auto& a, auto& b) { return matmul(a, b); }));
   auto near_a = near(a), near_b = near(b);
   CHECK(rounded(a, b).to_vector() == product(near_a, near_b).to_vector());
+  auto images = numbers<float>({1, 32, 3, 3}, 3), kernels = numbers<float>({32, 32, 1, 2}, 4);
+  auto narrow = numbers<float>({31, 32, 1, 2}, 4);
+  const auto convolve = [](auto& x, auto& w) { return conv2d(x, w); };
+  auto plain = xla::compile(convolve);
+  auto mixed = xla::compile(xla::autocast(convolve));
+  auto near_images = near(images), near_kernels = near(kernels);
+  CHECK(mixed(images, kernels).to_vector() == plain(near_images, near_kernels).to_vector());
+  CHECK(mixed(images, narrow).to_vector() == plain(images, narrow).to_vector());
   auto at = xla::compile([](auto& i, auto& s) { return index_add(xla::zeros_like(s), 0, i, s); });
   auto into = xla::zeros<std::int64_t>({100'000});
   CHECK(at(into, x).to_vector()[0] == static_cast<float>(exact));

@@ -44,48 +44,6 @@ struct rounded_weights {
   conv_weights<float> weights;
 };
 
-/// A convolution of few channels: some lines of the result at a time, so that the copy of what they
-/// see stays in the nearest caches.
-template <class = void>
-void forward_by_lines(const conv_sizes& s, const float* x, conv_weights<float> w, float* y,
-                      const epilogue* after) {
-  constexpr index_t bytes = 1 << 16;
-  const index_t line = s.width * s.in, reach = (s.kernel[0] - 1) * s.dilation[0] + 1;
-  const index_t some = std::clamp<index_t>(
-      (bytes / (line * static_cast<index_t>(sizeof(float))) - reach) / s.stride[0] + 1, 1,
-      s.out_height);
-  const index_t strips = (s.out_height + some - 1) / some;
-  const rounded_weights<> weights(s, w);
-  for_ranges(s.batch * strips, some * s.out_width * s.out * s.in * s.taps(),
-             [&](index_t first, index_t last) {
-               struct use;
-               const auto room = static_cast<index_t>(sizeof(float)) * line;
-               const index_t most = std::min(s.height, (some - 1) * s.stride[0] + reach);
-               float* const seen = static_cast<float*>(thread_scratch<use>(most * room));
-               for (index_t i = first; i < last; ++i) {
-                 const index_t image = i / strips, top = i % strips * some;
-                 const index_t begin = top * s.stride[0] - s.padding[0];
-                 conv_sizes part = s;
-                 part.batch = 1;
-                 part.out_height = std::min(some, s.out_height - top);
-                 part.padding[0] = std::max<index_t>(-begin, 0);
-                 const index_t row = std::clamp<index_t>(begin, 0, s.height);
-                 part.height =
-                     std::clamp<index_t>(begin + (part.out_height - 1) * s.stride[0] + reach, row,
-                                         s.height) -
-                     row;
-                 round_operand(x + (image * s.height + row) * line, part.height * line, seen);
-                 const index_t pixel = (image * s.out_height + top) * s.out_width;
-                 if (!after) {
-                   conv_forward(part, seen, weights.weights, y + pixel * s.out);
-                   continue;
-                 }
-                 const epilogue told(*after, pixel);
-                 conv_forward(part, seen, weights.weights, y + pixel * s.out, &told);
-               }
-             });
-}
-
 /// Whether it is a product of gemm_bfloat16(), which rounds while it packs.
 inline bool is_rounded_product(const conv_sizes& s) { return is_product(s) && s.groups == 1; }
 
@@ -99,19 +57,16 @@ inline conv_sizes rounding(conv_sizes s) {
   return s;
 }
 
-/// Whether patches and weights are multiplied as pairs, which are rounded as they are packed. A few
-/// taps of a few channels take less time than that.
+/// Whether patches and weights are multiplied as pairs, which are rounded as they are packed. Not
+/// of channels so few that pixels are read together: no op has those rounded.
 template <class = void>
-bool multiplies_pairs(const conv_sizes& s, conv_direction d) {
+bool multiplies_pairs(const conv_sizes& s) {
 #if XLA_HAS_DOT
-  const bool few = joined_pixels<float>(s) > 1;
   return s.groups == 1 && !is_product(s) && way_of<float>(s) == conv_way::direct &&
          bfloat16_products() == bfloat16_way::dot && s.in * s.out * s.taps() * s.batch != 0 &&
-         s.height * s.width * s.out_height * s.out_width != 0 &&
-         !(few && d == conv_direction::weight_gradient) &&
-         !(few && d == conv_direction::forward && s.in * s.taps() < 128);
+         s.height * s.width * s.out_height * s.out_width != 0 && joined_pixels<float>(s) == 1;
 #else
-  static_cast<void>(s), static_cast<void>(d);
+  static_cast<void>(s);
   return false;
 #endif
 }
@@ -122,7 +77,7 @@ template <class>
 std::int64_t conv_packed_size_bfloat16(const conv_sizes& s, conv_direction d) {
   if (detail::rounds_as_read(s)) return conv_packed_size<float>(s, d);
 #if XLA_HAS_DOT
-  if (detail::multiplies_pairs(s, d) && detail::packs_directly<float>(s, d))
+  if (detail::multiplies_pairs(s) && detail::packs_directly<float>(s, d))
     return detail::direct_packed_size<float, detail::dot_patch_products>(s, d);
 #endif
   return 0;
@@ -132,7 +87,7 @@ XLA_FLOAT_INSTANCE(std::int64_t conv_packed_size_bfloat16<void>(const conv_sizes
 template <class>
 void conv_pack_bfloat16(const conv_sizes& s, conv_direction d, conv_weights<float> w, float* to) {
 #if XLA_HAS_DOT
-  if (detail::multiplies_pairs(s, d))
+  if (detail::multiplies_pairs(s))
     return detail::direct_pack<detail::dot_patch_products>(s, d, w, to);
 #endif
   conv_pack(detail::rounding(s), d, w, to);
@@ -161,10 +116,9 @@ void conv_forward_bfloat16(const conv_sizes& s, const float* x, conv_weights<flo
                                        {w.data, w.in_stride, w.out_stride}, y, s.out, after);
   if (detail::rounds_as_read(s)) return conv_forward(detail::rounding(s), x, w, y, after);
 #if XLA_HAS_DOT
-  if (detail::multiplies_pairs(s, conv_direction::forward))
+  if (detail::multiplies_pairs(s))
     return detail::forward_directly<detail::dot_patch_products>(s, x, w, y, after);
 #endif
-  if (detail::joined_pixels<float>(s) > 1) return detail::forward_by_lines(s, x, w, y, after);
   const detail::rounded_copy<> seen(x, pixels * s.in);
   conv_forward(s, seen.data(), detail::rounded_weights<>(s, w).weights, y, after);
 }
@@ -180,7 +134,7 @@ void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_wei
                                        {w.data, w.out_stride, w.in_stride}, dx, s.in, after);
   if (detail::rounds_as_read(s)) return conv_input_gradient(detail::rounding(s), dy, w, dx, after);
 #if XLA_HAS_DOT
-  if (detail::multiplies_pairs(s, conv_direction::input_gradient))
+  if (detail::multiplies_pairs(s))
     return detail::input_gradient_directly<detail::dot_patch_products>(s, dy, w, dx, after);
 #endif
   const detail::rounded_copy<> seen(dy, pixels * s.out);
@@ -196,11 +150,9 @@ void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const fl
   const std::int64_t pixels = s.batch * s.out_height * s.out_width;
   if (detail::is_rounded_product(s))
     return gemm_bfloat16<float, float>(s.out, s.in, pixels, {dy, 1, s.out}, {x, s.in, 1}, dw, s.in);
-  if (detail::rounds_as_read(s) || detail::joined_pixels<float>(s) > 1)
-    return conv_weight_gradient(detail::rounding(s), x, dy, dw);
+  if (detail::rounds_as_read(s)) return conv_weight_gradient(detail::rounding(s), x, dy, dw);
 #if XLA_HAS_DOT
-  if (detail::multiplies_pairs(s, conv_direction::weight_gradient))
-    return detail::dot_weight_gradient(s, x, dy, dw);
+  if (detail::multiplies_pairs(s)) return detail::dot_weight_gradient(s, x, dy, dw);
 #endif
   const detail::rounded_copy<> seen(x, s.batch * s.height * s.width * s.in);
   const detail::rounded_copy<> back(dy, pixels * s.out);

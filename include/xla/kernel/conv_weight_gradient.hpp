@@ -9,7 +9,6 @@
 
 #include <xla/kernel/caches.hpp>
 #include <xla/kernel/conv_direct.hpp>
-#include <xla/kernel/gemm_rounded.hpp>
 
 // The weight's gradient: for each tap a product of what it sees, transposed, and of the result's
 // gradient, with pixels as k. The latter is packed as panels, some lines of pixels at a time; the
@@ -230,11 +229,6 @@ class outer_work {
   const T* first_of(index_t line, index_t panel) const {
     return dy_ + (line * s_.out_width + columns_.begin) * s_.out + cut_.first(panel);
   }
-  packet<T> read(packet<T> x) const {
-    if constexpr (std::is_same_v<T, float>)
-      if (s_.rounds) return round_operand(x);
-    return x;
-  }
   void pack(index_t panel, index_t wide) {
     constexpr index_t width = lanes<T>, columns = outer_tile<T>::columns;
     T* to = right_scratch().template get<T>(lines_.size() * columns_.size() * columns);
@@ -244,8 +238,8 @@ class outer_work {
       const T* from = first_of(line, panel);
       for (index_t i = 0; i < columns_.size(); ++i, from += s_.out)
         for (index_t j = 0; j < wide; j += width, to += width)
-          simd::pstoreu(to, read(count - j >= width ? simd::ploadu<packet<T>>(from + j)
-                                                    : load_part<T>(from + j, count - j)));
+          simd::pstoreu(to, count - j >= width ? simd::ploadu<packet<T>>(from + j)
+                                               : load_part<T>(from + j, count - j));
     }
   }
 
@@ -265,8 +259,6 @@ class outer_work {
       std::fill_n(to, begin, T{0});
       std::copy(from + begin, from + end, to + begin);
       std::fill(to + end, to + step, T{0});
-      if constexpr (std::is_same_v<T, float>)
-        if (s_.rounds) round_operand(to, step, to);
     }
   }
   index_t padded() const { return ((columns_.size() - 1) * s_.stride[1] + s_.kernel[1]) * s_.in; }

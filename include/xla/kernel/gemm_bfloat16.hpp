@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include <xla/kernel/bfloat16_way.hpp>
 #include <xla/kernel/gemm_amx_pack.hpp>
 #include <xla/kernel/gemm_dot.hpp>
+#include <xla/kernel/gemm_dot_blocks.hpp>
 #include <xla/kernel/gemm_dot_few.hpp>
 #include <xla/kernel/gemm_dot_rows.hpp>
 #include <xla/kernel/gemm_long.hpp>
@@ -14,10 +16,12 @@
 #include <xla/kernel/product_bfloat16.hpp>
 
 // The ways of a product of operands that are rounded to bfloat16, behind the driver of gemm.hpp:
-//   fma   rounded_left, rounded_right   gemm_rounded.hpp   packed as floats for the tile of floats
+//   fma   rounded_left, rounded_right   gemm_rounded.hpp   packed as floats for the tile of floats;
+//                                                       rows along k are rounded copies
 //   dot   dot_left, dot_right           gemm_dot_pack.hpp  packed as pairs along k
 //         bfloat16_tile                 gemm_dot.hpp       vdpbf16ps; few rows gemm_dot_few.hpp,
-//                                                       five to eight gemm_dot_rows.hpp
+//                                                       five to eight gemm_dot_rows.hpp, a long
+//                                                       k and small c gemm_dot_blocks.hpp
 //   amx   amx_left, amx_right           gemm_amx_pack.hpp  packed as pairs along k in tiles
 //         amx_tile                      gemm_amx.hpp       tdpbf16ps; few rows as dot
 
@@ -62,12 +66,15 @@ void multiply_ordinary(const strided_product<float, A, B>& p) {
 #endif
     if (reads_pairs_in_place(p.m, b))
       return multiply_rows_in_place(p.m, p.n, p.k, a, b, p.c, p.after);
-    return multiply(product<bfloat16_tile, dot_left<left>, dot_right<right>>{
-        p.m, p.n, pairs_of(p.k), {a, p.k}, {b, p.k}, p.c, p.after});
+    dot_product<typename left::element, typename right::element> pairs{
+        p.m, p.n, pairs_of(p.k), {a, p.k}, {b, p.k}, p.c, p.after};
+    pairs.cut();
+    return shares_blocks(pairs) ? multiply_blocks(pairs) : multiply(std::move(pairs));
   }
 #endif
   if constexpr (is_vector<float>)
     if (p.m <= few<float>::rows) return multiply_few_rounded(p);
+  if (a.col_stride == 1) return multiply_rounded_rows(p.m, p.n, p.k, a, b, p.c, p.after);
   multiply(product<tile<float>, rounded_left<left>, rounded_right<right>>{
       p.m, p.n, p.k, {{a}}, {{b}}, p.c, p.after});
 }

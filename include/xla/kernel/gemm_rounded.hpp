@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <xla/kernel/gemm_few.hpp>
-#include <xla/kernel/gemm_left.hpp>
-#include <xla/kernel/gemm_right.hpp>
+#include <algorithm>
+#include <utility>
+
+#include <xla/kernel/gemm.hpp>
 #include <xla/kernel/halves.hpp>
 
 // Operands that are read as bfloat16 and multiplied as floats: what products with few rows load,
@@ -53,6 +54,9 @@ struct few_elements<bfloat16> {
   }
 };
 
+/// So many steps along k are rounded at once: they are in the nearest cache then.
+constexpr index_t near_steps = 64;
+
 /// A left operand of floats or bfloat16, packed as rounded floats.
 template <class View>
 struct rounded_left {
@@ -61,10 +65,14 @@ struct rounded_left {
 
   void pack(float* to, index_t next, index_t row, index_t k, index_t rows, index_t depth) const {
     constexpr index_t unit = tile<float>::rows;
-    as_is.pack(to, next, row, k, rows, depth);
-    if constexpr (plain::same)
-      for (index_t i = 0; i < rows; i += unit)
-        round_all(to + i / unit * next, to + i / unit * next, depth * unit);
+    for (index_t q = 0; q < depth; q += near_steps) {
+      const index_t steps = std::min(near_steps, depth - q);
+      float* const some = to + q * unit;
+      as_is.pack(some, next, row, k + q, rows, steps);
+      if constexpr (plain::same)
+        for (index_t i = 0; i < rows; i += unit)
+          round_operand(some + i / unit * next, steps * unit, some + i / unit * next);
+    }
   }
   auto ahead(range rows, range ks, index_t shares) const { return as_is.ahead(rows, ks, shares); }
   static constexpr index_t grain() { return plain::grain(); }
@@ -77,9 +85,49 @@ struct rounded_right {
   plain as_is;
 
   void pack(float* to, index_t k, index_t column, index_t depth, index_t columns) const {
-    as_is.pack(to, k, column, depth, columns);
-    if constexpr (plain::same) round_all(to, to, depth * round_up(columns, lanes<float>));
+    const index_t step = round_up(columns, lanes<float>);
+    for (index_t q = 0; q < depth; q += near_steps) {
+      const index_t steps = std::min(near_steps, depth - q);
+      float* const some = to + q * step;
+      as_is.pack(some, k + q, column, steps, columns);
+      if constexpr (plain::same) round_operand(some, steps * step, some);
+    }
   }
 };
+
+inline void read_rounded(const float* from, index_t count, float* to) {
+  round_operand(from, count, to);
+}
+inline void read_rounded(const bfloat16* from, index_t count, float* to) {
+  widen_all(from, to, count);
+}
+
+/// A product whose a lies along k: its rows are rounded first, some at a time, which are near then,
+/// and read where they are.
+template <class A, class B>
+void multiply_rounded_rows(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b,
+                           strided_rows<float> c, const epilogue* after) {
+  constexpr index_t near = 1 << 15, repays_packing = 512, most = 1 << 20;
+  const index_t rest = std::min(repays_packing, most / k);
+  const index_t some = std::min(m, std::max(near / k * num_threads(), rest));
+  const index_t row = round_up(k, 32) + 16;  // not a power of two, which few sets of a cache hold
+  float* const rows = left_scratch().get<float>(some * row);
+  for (index_t i = 0; i < m; i += some) {
+    const index_t count = std::min(some, m - i);
+    for_ranges(count, k, [&](index_t first, index_t last) {
+      for (index_t r = first; r < last; ++r) read_rounded(a.from(i + r, 0).data, k, rows + r * row);
+    });
+    using left = strided_left<tile<float>, matrix_view<float>>;
+    product<tile<float>, left, rounded_right<matrix_view<B>>> p{
+        count, n, k, {{rows, row, 1}, false}, {{b}}, c.from(i, 0)};
+    if (!after) {
+      multiply(std::move(p));
+      continue;
+    }
+    const epilogue told(*after, i);
+    p.after = &told;
+    multiply(std::move(p));
+  }
+}
 
 }  // namespace xla::kernel::detail

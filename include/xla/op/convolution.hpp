@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include "xla/op/reduce.hpp"
 
 namespace xla::detail {
@@ -31,6 +33,15 @@ struct convolving {
     detail::precision precision{};
     XLA_ATTRIBUTES(stride, padding, dilation, groups, channels_last, direct, precision)
   };
+
+  /// With fewer channels on a side than these a convolution stays float32 in autocast: reading,
+  /// rounding and packing its pixels takes as long as multiplying them does.
+  static constexpr std::int64_t least_rounded = 32;
+  /// What operands are rounded to, of a weight of these sizes.
+  static constexpr detail::precision operands(const attributes& a, const shape& weight) {
+    const bool wide = std::min(weight[0], weight[1]) >= least_rounded;
+    return wide ? a.precision : detail::precision::float32;
+  }
 
   /// Images are wanted, and made, with their channels innermost.
   static constexpr detail::layout nhwc{0, 2, 3, 1};
@@ -139,6 +150,18 @@ XLA_OP(xla::op::convolution_input, fractions);
 XLA_OP(xla::op::convolution_weight, fractions);
 
 namespace xla::detail {
+
+/// What an op rounds its operands to, of these sizes.
+constexpr precision precision_of(const op_info& op, const packed_attributes& attr, const shape* in,
+                                 const shape& out) {
+  const precision said = precision_of(op, attr);
+  if (said == precision::float32) return said;
+  const auto of = [&](const shape& weight) {
+    return op::convolving::operands(unpack<op::convolving::attributes>(attr), weight);
+  };
+  if (is<op::convolution>(op) || is<op::convolution_input>(op)) return of(in[1]);
+  return is<op::convolution_weight>(op) ? of(out) : said;
+}
 
 /// The attributes of an op without Winograd's algorithm, where it is one that might use it.
 constexpr packed_attributes without_winograd(const op_info& op, const packed_attributes& attr) {

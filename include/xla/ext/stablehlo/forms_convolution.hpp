@@ -42,7 +42,7 @@ struct form<op::convolution> {
     const auto a = f.attributes<op::convolution>();
     convolving c{.dims = "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]",
                  .groups = a.groups,
-                 .operands = a.precision};
+                 .operands = op::convolving::operands(a, f.in(1).type.dims)};
     for (int i = 0; i < 2; ++i) {
       c.step[i] = a.stride[i];
       c.before[i] = a.padding[2 * i];
@@ -62,7 +62,7 @@ struct form<op::convolution_input> {
     const tensor_type out = f.out();
     convolving c{.dims = "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]",
                  .groups = a.groups,
-                 .operands = a.precision};
+                 .operands = op::convolving::operands(a, weight.type.dims)};
     for (int i = 0; i < 2; ++i) {
       const std::int64_t reach = a.dilation[i] * (weight.type.dims[2 + i] - 1) + 1;
       c.step[i] = 1;
@@ -96,7 +96,7 @@ struct form<op::convolution_weight> {
     const tensor_type out = f.out();
     convolving c{.dims = "[f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1]",
                  .batch_groups = a.groups,
-                 .operands = a.precision};
+                 .operands = op::convolving::operands(a, out.dims)};
     for (int i = 0; i < 2; ++i) {
       const std::int64_t reach = a.dilation[i] * (out.dims[2 + i] - 1) + 1;
       c.step[i] = a.dilation[i];

@@ -54,12 +54,17 @@ class channels_last_image {
 template <class T>
 struct convolution_parts {
   op::convolving::attributes attr;
+  bool rounds;  // operands, to bfloat16
   channels_last_image<T> x, y;
   kernel::conv_sizes sizes;
 
   convolution_parts(const op::convolving::attributes& a, const shape& of_x, const shape& weight,
                     const shape& of_y)
-      : attr(a), x(of_x, a.channels_last), y(of_y, a.channels_last) {
+      : attr(a),
+        rounds(std::is_same_v<T, float> &&
+               op::convolving::operands(a, weight) == precision::bfloat16),
+        x(of_x, a.channels_last),
+        y(of_y, a.channels_last) {
     sizes = {.batch = of_x[0],
              .height = x.height,
              .width = x.width,
@@ -78,7 +83,7 @@ struct convolution_parts {
     out.way = kernel::conv_way_name<T>(sizes);
     if (d == kernel::conv_direction::weight_gradient) return;
     auto* size = &kernel::conv_packed_size<T>;
-    if (rounds()) size = rounded().packed_size;
+    if (rounds) size = rounded().packed_size;
     out.kept = size(sizes, d) * static_cast<std::int64_t>(sizeof(T));
   }
   /// A weight as it lies, or what is kept of it.
@@ -86,7 +91,7 @@ struct convolution_parts {
     auto w = weights(call.in[1]);
     auto* keep = &kernel::keep_packed<T>;
     if constexpr (std::is_same_v<T, float>)
-      if (rounds()) keep = rounded().keep_packed;
+      if (rounds) keep = rounded().keep_packed;
     keep(call.keeper, sizes, d, w);
     return w;
   }
@@ -98,7 +103,6 @@ struct convolution_parts {
   static const kernel::rounded_convolutions& rounded() {
     return *kernel::the_rounded_convolutions.load();
   }
-  bool rounds() const { return std::is_same_v<T, float> && attr.precision == precision::bfloat16; }
 };
 
 template <class Out, class T>
@@ -111,7 +115,7 @@ struct kernel_of<op::convolution, Out, T> {
     const auto w = p.kept_weights(call, kernel::conv_direction::forward);
     auto* forward = &kernel::conv_forward<T>;
     if constexpr (std::is_same_v<T, float>)
-      if (p.rounds()) forward = p.rounded().forward;
+      if (p.rounds) forward = p.rounded().forward;
     forward(p.sizes, p.x.read(call.in[0]), w, y, p.attr.channels_last ? call.after : nullptr);
     p.y.write(y, call.out);
   }
@@ -132,7 +136,7 @@ struct kernel_of<op::convolution_input, Out, T> {
     const auto w = p.kept_weights(call, kernel::conv_direction::input_gradient);
     auto* gradient = &kernel::conv_input_gradient<T>;
     if constexpr (std::is_same_v<T, float>)
-      if (p.rounds()) gradient = p.rounded().input_gradient;
+      if (p.rounds) gradient = p.rounded().input_gradient;
     gradient(p.sizes, p.y.read(call.in[0]), w, x, p.attr.channels_last ? call.after : nullptr);
     p.x.write(x, call.out);
   }
@@ -151,7 +155,7 @@ struct kernel_of<op::convolution_weight, Out, T> {
                            *call.out_shape, call.in_shapes[1]);
     auto* gradient = &kernel::conv_weight_gradient<T>;
     if constexpr (std::is_same_v<T, float>)
-      if (p.rounds()) gradient = p.rounded().weight_gradient;
+      if (p.rounds) gradient = p.rounded().weight_gradient;
     gradient(p.sizes, p.x.read(call.in[0]), p.y.read(call.in[1]), static_cast<T*>(call.out));
   }
   static void choose(const kernel_call& of, kernel_choice& out) {

@@ -149,6 +149,15 @@ struct conv_call {
                  << bias->dims() << " for " << sizes.find(outputs) << " outputs");
   }
 
+  /// Whether a side has so few channels that autocast does not round them.
+  constexpr bool is_narrow() const {
+    const auto few = [this](int axis) {
+      const extent channels = sizes.find(weight[axis]);
+      return is_known(channels) && channels < op::convolving::least_rounded;
+    };
+    return few(0) || few(1);
+  }
+
   /// So many zeros that y has x's sizes.
   constexpr void pad_to_same() {
     for (int i = 2 - D; i < 2; ++i) {
@@ -228,8 +237,8 @@ constexpr Tensor<T, D + 2> convolved_by(const conv_call<D>& call, const Tensor<T
                                         const Tensor<T, D + 2>& weight, const shape& dims) {
   conv_attributes attr = call.attr;
   // Sums of a few channels, which nothing multiplies faster than float32 does, would only lose
-  // bits.
-  if (attr.groups == 1) attr.precision = product_precision<T>(x, weight);
+  // bits. Of channels that are not known yet the kernel asks.
+  if (attr.groups == 1 && !call.is_narrow()) attr.precision = product_precision<T>(x, weight);
   node n;
   n.attr = pack_fields(attr);
   n.set_shape(dims);

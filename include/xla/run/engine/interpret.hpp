@@ -126,7 +126,10 @@ class basic_interpretation {
   // The operands in double, the result rounded once; the kernel does not round operands.
   void run_wide(const step& s, const op_info& op, list<const void*>& in) {
     const node& n = p_.source.values[s.value];
-    const bool rounds = precision_of(*n.op, n.attr) == precision::bfloat16;
+    list<shape> shapes;
+    for (int k = 0; k < s.inputs; ++k) shapes.push_back(p_.shapes[input(s, k)]);
+    const bool rounds =
+        precision_of(*n.op, n.attr, shapes.data(), p_.shapes[s.value]) == precision::bfloat16;
     list<ref<buffer>> wide;
     for (int k = 0; k < s.inputs; ++k) {
       const int v = input(s, k);

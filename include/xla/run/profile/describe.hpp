@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "xla/base/list.hpp"
+#include "xla/op/convolution.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/debug.hpp"
 #include "xla/run/plan/print_plan.hpp"
@@ -255,7 +256,7 @@ class basic_plan_description {
     if (!r.way.empty()) (r.name += ' ') += r.way;
     r.attributes = print_attributes(s.op->fields, s.attr);
     if (!r.attributes.empty()) r.attributes.erase(0, 1);
-    if (precision_of(*s.op, s.attr) == precision::bfloat16) r.name += " bfloat16";
+    if (precision_of(*s.op, s.attr, shapes, out) == precision::bfloat16) r.name += " bfloat16";
     constexpr std::string_view layout = "channels_last";
     if (r.attributes.find(layout) != std::string::npos) (r.name += ' ') += layout;
   }
