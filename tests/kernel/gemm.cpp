@@ -114,6 +114,16 @@ TEST_CASE("gemm takes a large left operand some rows at a time") {
   check_product<float>(1300, 340, 410, 0, 1, random);
 }
 
+TEST_CASE("gemm gives threads rows of their own where the result is small") {
+  const test::restore_threads guard;
+  std::mt19937 random(23);
+  check_product<float>(128, 784, 64, 1, 0, random);
+  check_product<float>(131, 100, 90, 1, 0, random);
+  check_product<float>(67, 49, 300, 0, 0, random);
+  check_product<float>(250, 37, 610, 2, 0, random);
+  check_product<double>(129, 35, 200, 0, 0, random);
+}
+
 TEST_CASE("gemm inside a parallel loop gives the same bits") {
   const test::restore_threads guard;
   xla::set_num_threads(4);

@@ -34,10 +34,12 @@ inline index_t whole_turns(index_t wanted, index_t threads) {
 
 constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18;
 
-/// Packs a, all threads together, if it is not read in place, small and used often enough.
+/// Packs a, all threads together, if it is not read in place, small and used often enough: a large
+/// one for many columns, of which a part at a time stays packed.
 template <class P>
 const typename P::element* pack_slivers(const P& p) {
-  constexpr index_t unit = P::tile::rows, group = 4 * unit, most = 1 << 19;
+  constexpr index_t unit = P::tile::rows, group = 4 * unit, many = 4096;
+  const index_t most = p.n < many ? 1 << 19 : 1 << 21;
   if (p.in_place() || p.n < P::tile::columns || p.m * p.k > most) return nullptr;
   const index_t depth = p.padded(p.k);
   auto* const to = left_scratch().template get<typename P::element>(round_up(p.m, unit) * depth);
@@ -51,6 +53,18 @@ const typename P::element* pack_slivers(const P& p) {
   else
     for (index_t i = 0; i < groups * blocks; ++i) pack(i);
   return to;
+}
+
+/// Whether c is so small that it stays near the threads that make it, and each may have rows of its
+/// own, as maps that follow share them, without packing b more than once.
+template <class P>
+bool near_by_rows(const P& p) {
+  constexpr index_t most = 1 << 17;
+  const index_t threads = num_threads();
+  if constexpr (P::reads_right)
+    return p.m * p.n <= most && p.m >= 2 * threads * P::tile::rows &&
+           p.b.in_place((p.m / P::tile::rows + threads - 1) / threads, p.depth, p.n);
+  return false;
 }
 
 /// The short cuts for matrices of the sum's type. False if there is none.
@@ -85,7 +99,8 @@ void multiply(P&& p) {
   if (!alone && p.m * p.k <= most_packed && (p.slivers != nullptr || p.in_place())) {
     // Each chunk packs its own columns, and the threads do not wait for each other.
     const index_t slivers = (p.m + unit - 1) / unit;
-    const index_t across = whole_turns(std::min(vectors / 4, chunks), threads);
+    const index_t across =
+        near_by_rows(p) ? 1 : whole_turns(std::min(vectors / 4, chunks), threads);
     const index_t down = whole_turns(
         std::min({chunks / across, std::max(slivers / 16, std::min(slivers / 8, threads)),
                   most_turns * threads / across}),

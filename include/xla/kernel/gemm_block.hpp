@@ -77,33 +77,32 @@ struct product {
   }
 };
 
-/// c(rows, columns) (+)= a(rows, ks)·b(ks, columns) for one sliver; at each panel a share of `next`
-/// is fetched.
+/// c(rows, j …) (+)= a(rows, ks)·b(ks, j …) for one sliver and the panel that begins at column j; a
+/// share of `next` is fetched.
 template <class P, class Sliver, class Next>
-[[gnu::always_inline]] inline void multiply_sliver(const P& p, const Sliver& a, range rows,
-                                                   range columns, range ks,
-                                                   panels<typename P::element> b, Next& next) {
+[[gnu::always_inline]] inline void multiply_tile(const P& p, const Sliver& a, range rows,
+                                                 range columns, range ks, index_t j,
+                                                 panels<typename P::element> b, Next& next) {
   using call = micro_call<typename P::element, Sliver, typename P::result>;
-  for (index_t j = columns.begin; j < columns.end; j += b.wide) {
-    const index_t width = std::min(b.wide, columns.end - j);
-    next.fetch();
-    P::tile::multiply(call{.depth = ks.size(),
-                           .a = a,
-                           .b = b.data + (j - b.begin) * (b.step != 0 ? 1 : p.padded(ks.size())),
-                           .b_step = b.step != 0 ? b.step : round_up(width, P::tile::width),
-                           .c = p.c.from(rows.begin, j),
-                           .first = ks.begin == 0},
-                      rows.size(), width);
-  }
+  const index_t width = std::min(b.wide, columns.end - j);
+  next.fetch();
+  P::tile::multiply(call{.depth = ks.size(),
+                         .a = a,
+                         .b = b.data + (j - b.begin) * (b.step != 0 ? 1 : p.padded(ks.size())),
+                         .b_step = b.step != 0 ? b.step : round_up(width, P::tile::width),
+                         .c = p.c.from(rows.begin, j),
+                         .first = ks.begin == 0},
+                    rows.size(), width);
 }
 
-/// The same for all rows of an a that is packed some slivers at a time, so that whole cache lines
-/// are read.
+/// c(rows, columns) (+)= a(rows, ks)·b(ks, columns) for all rows of an a that is packed some
+/// slivers at a time, so that long runs of memory are read, and that these use a panel one after
+/// the other: of b so many columns may be packed that they come from a farther cache.
 template <class P>
 void multiply_packing(const P& p, range rows, range columns, range ks,
                       panels<typename P::element> b) {
   using tile = typename P::tile;
-  constexpr index_t unit = tile::rows, slivers = unit % 4 == 0 ? 4 : 8, group = slivers * unit;
+  constexpr index_t unit = tile::rows, slivers = 8, group = slivers * unit;
   const index_t shares = slivers * ((columns.size() + b.wide - 1) / b.wide);
   const index_t depth = p.padded(ks.size());
   auto* const packed = left_scratch().template get<typename P::element>(group * p.depth);
@@ -111,9 +110,10 @@ void multiply_packing(const P& p, range rows, range columns, range ks,
   for (range some = group_at(rows.begin); some.size() > 0; some = group_at(some.end)) {
     p.a.pack(packed, unit * depth, some.begin, ks.begin, some.size(), ks.size());
     auto next = p.a.ahead(group_at(some.end), ks, shares);
-    for (index_t i = some.begin; i < some.end; i += unit)
-      multiply_sliver(p, tile::packed(packed + (i - some.begin) * depth),
-                      {i, std::min(some.end, i + unit)}, columns, ks, b, next);
+    for (index_t j = columns.begin; j < columns.end; j += b.wide)
+      for (index_t i = some.begin; i < some.end; i += unit)
+        multiply_tile(p, tile::packed(packed + (i - some.begin) * depth),
+                      {i, std::min(some.end, i + unit)}, columns, ks, j, b, next);
     p.made(some, columns, ks);
   }
 }
@@ -134,7 +134,9 @@ void multiply_block(const P& p, range rows, range columns, range ks,
     const range some{i, std::min(rows.end, i + unit)};
     decltype(p.a.ahead(some, ks, shares)) next;
     if (!packed) next = p.a.ahead({some.end, std::min(rows.end, some.end + unit)}, ks, shares);
-    multiply_sliver(p, p.left(some, ks), some, columns, ks, b, next);
+    const auto a = p.left(some, ks);
+    for (index_t j = columns.begin; j < columns.end; j += b.wide)
+      multiply_tile(p, a, some, columns, ks, j, b, next);
     if (some.end - told >= 4 * unit || some.end == rows.end)
       p.made({std::exchange(told, some.end), some.end}, columns, ks);
   }
