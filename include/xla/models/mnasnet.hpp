@@ -52,7 +52,9 @@ using MNASStack = Stack<N, MNASBlock<In, Out, Kernel, Stride, Expansion>,
 
 /// Images (batch, 3, height, width) to (batch, classes); sizes from 1 × 1 on, made for 224 × 224.
 /// Tan et al. (2019), "MnasNet: platform-aware neural architecture search for mobile", B1. States
-/// are called as in torchvision.models.mnasnet, whose weights fit.
+/// are called as in torchvision.models.mnasnet, whose weights fit. On the way back torchvision asks
+/// for a version, which no safetensors file has: state = OrderedDict(load_file(path)), then
+/// state._metadata = {"": {"version": 2}}.
 template <MNASNetConfig C>
 class MNASNet {
   static constexpr int width[8] = {
