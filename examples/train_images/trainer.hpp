@@ -58,6 +58,11 @@ class Trainer {
     std::printf("%s: %zu classes, %lld pictures to learn from, %lld held out\n",
                 o_.pictures.c_str(), folder_.classes().size(),
                 static_cast<long long>(training.size()), static_cast<long long>(held_out.size()));
+    if (first_step_ >= o_.epochs * loader.size()) {
+      std::printf("all %lld steps are done: more --epochs go on\n",
+                  static_cast<long long>(first_step_));
+      return;
+    }
     const auto report = train(loader, held_out);
     summarize(report);
     if (report.end != xla::train::ending::diverged) save(report.step);

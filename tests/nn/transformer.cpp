@@ -204,4 +204,7 @@ TEST_CASE("what does not fit a transformer is told") {
   CHECK_THROWS_AS(attention(x, x, x, {.attn_mask = xla::ones<bool>({3, 4})}), xla::shape_error);
   CHECK_THROWS_AS(attention(x, x, x, {.key_padding_mask = xla::ones<bool>({3, 2})}),
                   xla::shape_error);
+  CHECK_THROWS_WITH(attention(x, x, x, {.attn_mask = xla::ones<bool>({2, 3, 3})}),
+                    test::contains("nn::MultiheadAttention: attn_mask for batch x heads") &&
+                        test::contains("(2, 3, 3), whose axis 0 has to be 4"));
 }

@@ -61,6 +61,10 @@ namespace detail {
 struct values_of_keys {
   static constexpr auto name = "nn::MultiheadAttention: values for keys";
 };
+/// And a mask that is not one for each head of each batch.
+struct mask_of_heads {
+  static constexpr auto name = "nn::MultiheadAttention: attn_mask for batch x heads";
+};
 }  // namespace detail
 
 /// What a call of multi-head attention takes besides, by PyTorch's names.
@@ -164,7 +168,7 @@ struct BasicMultiheadAttention {
                               const Tensor<T, 3>& value, const options_type& options = {},
                               caller who = here()) const {
     const projected x = project(query, key, value, who);
-    const auto w = masked(x, options, [&](const AttentionOptions& how, const auto&... mask) {
+    const auto w = masked(x, options, who, [&](const AttentionOptions& how, const auto&... mask) {
       return attention_weights(x.q, x.k, mask..., how, who);
     });
     const auto y = join(matmul(w, x.v, who));
@@ -184,7 +188,7 @@ struct BasicMultiheadAttention {
   };
 
   constexpr Tensor<T, 3> attend(const projected& x, const options_type& options, caller who) const {
-    return join(masked(x, options, [&](const AttentionOptions& how, const auto&... mask) {
+    return join(masked(x, options, who, [&](const AttentionOptions& how, const auto&... mask) {
       return scaled_dot_product_attention(x.q, x.k, x.v, mask..., how, who);
     }));
   }
@@ -258,23 +262,25 @@ struct BasicMultiheadAttention {
 
   /// f(options) of attention without a mask, f(options, mask) with the two that are given as one.
   template <class F>
-  constexpr Tensor<T, 4> masked(const projected& x, const options_type& given, const F& f) const {
+  constexpr Tensor<T, 4> masked(const projected& x, const options_type& given, caller who,
+                                const F& f) const {
     AttentionOptions how{.causal = given.is_causal && more_keys == 0};
     if constexpr (C.dropout) {
       how.dropout_p = dropout.p;
       how.training = dropout.training;
     }
-    const later<T, Tensor<bool, 4>> hidden = all_hidden(x, given);
-    const Tensor<T, 4> added = all_added(x, given);
+    const later<T, Tensor<bool, 4>> hidden = all_hidden(x, given, who);
+    const Tensor<T, 4> added = all_added(x, given, who);
     if (added.defined() && hidden.defined())
       return f(how, where(hidden, -std::numeric_limits<T>::infinity(), added));
     if (added.defined()) return f(how, added);
     if (hidden.defined()) return f(how, logical_not(hidden));
     return f(how);
   }
-  constexpr Tensor<bool, 4> all_hidden(const projected& x, const options_type& given) const {
+  constexpr Tensor<bool, 4> all_hidden(const projected& x, const options_type& given,
+                                       caller who) const {
     Tensor<bool, 4> all;
-    if (given.attn_mask.hidden.defined()) all = of_pairs(given.attn_mask.hidden, x);
+    if (given.attn_mask.hidden.defined()) all = of_pairs(given.attn_mask.hidden, x, who);
     if (more_keys > 0 && given.is_causal) {
       const auto behind = unsqueeze(unsqueeze(triangle(x), 0), 0);
       if (all.defined()) all = logical_or(all, behind);
@@ -287,9 +293,10 @@ struct BasicMultiheadAttention {
     }
     return all;
   }
-  constexpr Tensor<T, 4> all_added(const projected& x, const options_type& given) const {
+  constexpr Tensor<T, 4> all_added(const projected& x, const options_type& given,
+                                   caller who) const {
     Tensor<T, 4> all;
-    if (given.attn_mask.added.defined()) all = of_pairs(given.attn_mask.added, x);
+    if (given.attn_mask.added.defined()) all = of_pairs(given.attn_mask.added, x, who);
     if (given.key_padding_mask.added.defined()) {
       const auto keys = of_keys(given.key_padding_mask.added);
       if (all.defined()) all = all + keys;
@@ -299,9 +306,10 @@ struct BasicMultiheadAttention {
   }
   /// A mask (1 or batch × heads, queries, keys) by heads, which see the keys that are added.
   template <class B>
-  static constexpr Tensor<B, 4> of_pairs(const Tensor<B, 3>& mask, const projected& x) {
+  static constexpr Tensor<B, 4> of_pairs(const Tensor<B, 3>& mask, const projected& x, caller who) {
     const Size each = mask.size(0), queries = mask.size(1), keys = mask.size(2);
     if (each.known() && each == 1) return seen_more(reshape(mask, {1, 1, queries, keys}));
+    check_size<detail::mask_of_heads>(mask, 0, x.q.size(0) * C.num_heads, who);
     return seen_more(reshape(mask, {x.q.size(0), C.num_heads, queries, keys}));
   }
   template <class B>
