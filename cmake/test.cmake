@@ -32,6 +32,8 @@ macro(xla_stage name compiler build tests flags)
   set(${name}_only ${ARGN})
 endmacro()
 set(sanitizer "-g1 -fno-omit-frame-pointer")
+# What the address sanitizer sees where it is read or written, and most of what the undefined one takes to compile.
+set(addresses "-fno-sanitize=pointer-overflow,object-size")
 # g++ 12 sees uninitialised registers in its AVX-512 header; in a precompiled header the library's pragma
 # against that is forgotten.
 set(uninitialised "-Wno-uninitialized -Wno-maybe-uninitialized")
@@ -39,7 +41,7 @@ set(uninitialised "-Wno-uninitialized -Wno-maybe-uninitialized")
 xla_stage(gcc    g++           450   280 "-O1")
 xla_stage(clang  clang++-16     80    70 "-O0" core refused)
 xla_stage(asan   clang++-16    150    70
-  "-O0 -fsanitize=address,undefined -fno-sanitize-recover=all ${sanitizer}" asan)
+  "-O0 -fsanitize=address,undefined -fno-sanitize-recover=all ${addresses} ${sanitizer}" asan)
 xla_stage(tsan   clang++-16     50    85 "-O0 -fsanitize=thread ${sanitizer}" threads)
 xla_stage(avx2   g++            50    10 "-O1 -march=x86-64-v3 ${uninitialised}" isa)
 xla_stage(avx512 g++            50    10 "-O1 -march=x86-64-v4 ${uninitialised}" isa)

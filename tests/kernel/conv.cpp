@@ -309,7 +309,7 @@ TEST_CASE("convolutions of any shape are sums") {
   };
   for (const convolution& c : cases) {
     check(c, chosen<float>, 1e-5);
-    check(c, chosen<double>, 1e-14);
+    if (!test::sanitized || (&c - cases) % 3 == 0) check(c, chosen<double>, 1e-14);
   }
 }
 

@@ -22,7 +22,10 @@ std::string snapshot::difference(const snapshot& o) const {
 
 void snapshot::append(const snapshot& o) { all_.insert(all_.end(), o.all_.begin(), o.all_.end()); }
 
-void snapshot::add_bytes(xla::dtype type, sizes_t sizes, const char* bytes, std::size_t n) {
+void snapshot::add_elements(xla::dtype type, sizes_t sizes, const void* elements,
+                            std::size_t size) {
+  const auto* const bytes = static_cast<const char*>(elements);
+  const auto n = static_cast<std::size_t>(product(sizes)) * size;
   all_.push_back({type, std::move(sizes), {bytes, bytes + n}});
 }
 

@@ -64,10 +64,9 @@ class snapshot {
   }
   template <class T, int R>
   void add_tensor(const xla::Tensor<T, R>& t) {
-    const auto n = static_cast<std::size_t>(std::int64_t(t.numel())) * sizeof(T);
-    add_bytes(xla::dtype_of<T>, t.sizes(), reinterpret_cast<const char*>(t.data()), n);
+    add_elements(xla::dtype_of<T>, t.sizes(), t.data(), sizeof(T));
   }
-  void add_bytes(xla::dtype type, sizes_t sizes, const char* bytes, std::size_t n);
+  void add_elements(xla::dtype type, sizes_t sizes, const void* elements, std::size_t size);
   template <class T>
   static std::string first_different(const value& a, const value& b);
   static std::string difference(const value& a, const value& b);

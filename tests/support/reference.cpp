@@ -39,14 +39,16 @@ double rounding() {
   return said ? std::strtod(said, nullptr) : 0;
 }
 
-template void check_elements(const float*, std::int64_t, const std::vector<float>&, double, double);
-template void check_elements(const double*, std::int64_t, const std::vector<double>&, double,
-                             double);
-template void check_elements(const std::int64_t*, std::int64_t, const std::vector<std::int64_t>&,
-                             double, double);
-template void check_elements(const std::int32_t*, std::int64_t, const std::vector<std::int32_t>&,
-                             double, double);
-template void check_elements(const bool*, std::int64_t, const std::vector<bool>&, double, double);
+template void check_tensor(const float*, const sizes_t&, const sizes_t&, const std::vector<float>&,
+                           double, double);
+template void check_tensor(const double*, const sizes_t&, const sizes_t&,
+                           const std::vector<double>&, double, double);
+template void check_tensor(const std::int64_t*, const sizes_t&, const sizes_t&,
+                           const std::vector<std::int64_t>&, double, double);
+template void check_tensor(const std::int32_t*, const sizes_t&, const sizes_t&,
+                           const std::vector<std::int32_t>&, double, double);
+template void check_tensor(const bool*, const sizes_t&, const sizes_t&, const std::vector<bool>&,
+                           double, double);
 
 void check_sizes(const sizes_t& got, const sizes_t& want) { CHECK(got == want); }
 

@@ -92,8 +92,9 @@ std::vector<Out> map_pairs(const xla::Tensor<T, A>& a, const xla::Tensor<T, B>& 
 template <class Out, class T, int R, class F>
 std::vector<Out> map_each(const xla::Tensor<T, R>& x, F f) {
   std::vector<Out> out;
-  for (std::int64_t i = 0; i < std::int64_t(x.numel()); ++i)
-    out.push_back(static_cast<Out>(f(x.data()[i])));
+  const T* const data = x.data();
+  const std::int64_t n = product(x.sizes());
+  for (std::int64_t i = 0; i < n; ++i) out.push_back(static_cast<Out>(f(data[i])));
   return out;
 }
 
@@ -137,27 +138,32 @@ void check_elements(const T* got, std::int64_t n, const std::vector<T>& want, do
   SUCCEED();
 }
 
-// What most tests compare is compiled once, in reference.cpp.
-extern template void check_elements(const float*, std::int64_t, const std::vector<float>&, double,
-                                    double);
-extern template void check_elements(const double*, std::int64_t, const std::vector<double>&, double,
-                                    double);
-extern template void check_elements(const std::int64_t*, std::int64_t,
-                                    const std::vector<std::int64_t>&, double, double);
-extern template void check_elements(const std::int32_t*, std::int64_t,
-                                    const std::vector<std::int32_t>&, double, double);
-extern template void check_elements(const bool*, std::int64_t, const std::vector<bool>&, double,
-                                    double);
-
 void check_sizes(const sizes_t& got, const sizes_t& want);
+
+template <class T>
+void check_tensor(const T* got, const sizes_t& sizes, const sizes_t& want_sizes,
+                  const std::vector<T>& want, double tolerance, double floor) {
+  check_sizes(sizes, want_sizes);
+  check_elements(got, product(sizes), want, tolerance, floor);
+}
+// What most tests compare is compiled once, in reference.cpp.
+extern template void check_tensor(const float*, const sizes_t&, const sizes_t&,
+                                  const std::vector<float>&, double, double);
+extern template void check_tensor(const double*, const sizes_t&, const sizes_t&,
+                                  const std::vector<double>&, double, double);
+extern template void check_tensor(const std::int64_t*, const sizes_t&, const sizes_t&,
+                                  const std::vector<std::int64_t>&, double, double);
+extern template void check_tensor(const std::int32_t*, const sizes_t&, const sizes_t&,
+                                  const std::vector<std::int32_t>&, double, double);
+extern template void check_tensor(const bool*, const sizes_t&, const sizes_t&,
+                                  const std::vector<bool>&, double, double);
 
 /// The sizes, and every element: the same bits (any NaN for NaN), or within a tolerance that is
 /// relative above `floor` and absolute below.
 template <class T, int R>
 void check_equal(const xla::Tensor<T, R>& got, const sizes_t& sizes, const std::vector<T>& want,
                  double tolerance = 0, double floor = 1) {
-  check_sizes(got.sizes(), sizes);
-  check_elements(got.data(), got.numel(), want, tolerance, floor);
+  check_tensor(got.data(), got.sizes(), sizes, want, tolerance, floor);
 }
 
 template <class T, int R>
