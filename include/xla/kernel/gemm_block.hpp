@@ -102,8 +102,8 @@ template <class P>
 void multiply_packing(const P& p, range rows, range columns, range ks,
                       panels<typename P::element> b) {
   using tile = typename P::tile;
-  constexpr index_t unit = tile::rows, slivers = 8, group = slivers * unit;
-  const index_t shares = slivers * ((columns.size() + b.wide - 1) / b.wide);
+  constexpr index_t unit = tile::rows, group = most_packed<tile>;
+  const index_t shares = packed_slivers * ((columns.size() + b.wide - 1) / b.wide);
   const index_t depth = p.padded(ks.size());
   auto* const packed = left_scratch().template get<typename P::element>(group * p.depth);
   const auto group_at = [&](index_t i) { return range{i, std::min(rows.end, i + group)}; };

@@ -13,7 +13,8 @@
 // by in_place(k) which is better:
 //   read(rows, ks)    a sliver of these rows where they lie;
 //   pack(to, next, row, k, rows, depth)
-//                     packs slivers of these rows, `next` elements apart, as the tile wants them;
+//                     packs slivers of these rows, most_packed<Tile> at most, `next` elements
+//                     apart, as the tile wants them;
 //   ahead(rows, ks, shares)
 //                     what of these rows is fetched while those before are used;
 //   grain()           k is cut at multiples of it; a multiple of the tile's step.
@@ -24,6 +25,11 @@ struct range {
   index_t begin, end;
   index_t size() const { return end - begin; }
 };
+
+/// So many slivers of a, or fewer, are packed at a time.
+constexpr index_t packed_slivers = 8;
+template <class Tile>
+constexpr index_t most_packed = packed_slivers * Tile::rows;
 
 /// Runs of a matrix that come next, fetched into the cache a share at a time while others are used:
 /// short ones, of which the processor foresees nothing.
