@@ -538,6 +538,7 @@ set(XLA_EXT_HEADERS
   xla/ext/pjrt/run_program.hpp
   xla/ext/pjrt/saved_program.hpp
   xla/ext/pjrt/signature.hpp
+  xla/ext/pjrt/text_limits.hpp
   xla/ext/png.hpp
   xla/ext/pretrained.hpp
   xla/ext/safetensors.hpp

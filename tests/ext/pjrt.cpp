@@ -74,6 +74,42 @@ TEST_CASE("what a program takes is read from its text") {
     CHECK_THAT(thrown([&] { parameters_of(text); }), test::contains(why));
 }
 
+TEST_CASE("a text whose functions or brackets do not end is told before XLA reads it") {
+  const auto said = [](const std::string& text) { return thrown([&] { check_text(text); }); };
+  const auto calls = [](const std::string& f, const std::string& g) {
+    return "func.func private @" + f + "(%0: tensor<f32>) -> tensor<f32> { %1 = func.call @" + g +
+           "(%0) : (tensor<f32>) -> tensor<f32>\n func.return %1 : tensor<f32> }\n";
+  };
+  const std::string self = "calls itself", leaf = "func.func private @z() { func.return }\n";
+  for (const std::string& text :
+       {calls("f", "f"), calls("f", "g") + leaf + calls("g", "h") + calls("h", "f"),
+        "module { " + calls("\"f g\"", "\"f g\"") + "}",
+        std::string(R"("func.func"() <{sym_name = "f", sym_visibility = "private"}> ({
+          %1 = "func.call"(%0) <{callee = @f}> : () -> () }) : () -> ())"),
+        std::string("func.func @f() { } func.func @g() { \"stablehlo.composite\"() {decomposition "
+                    "= @g} : () -> () }")})
+    CHECK_THAT(said(text), test::contains(self));
+  for (const std::string& text :
+       {calls("f", "z") + leaf + calls("g", "z"), calls("f", "g") + "// @f\n" + calls("g", "z"),
+        calls("f", "g") + calls("g", "z") + leaf + calls("h", "f"),
+        std::string("sdy.mesh @f = <[\"d\"=2]> func.func @f() {a = \"@f \\\" @f\"} {"),
+        std::string("\""), std::string("@"), std::string("@\""), std::string("//"), add, add_to})
+    CHECK(said(text) == "nothing");
+
+  std::string chain = leaf;
+  for (int i = 0; i < 300; ++i)
+    chain += calls("f" + std::to_string(i), i > 0 ? "f" + std::to_string(i - 1) : "z");
+  CHECK_THAT(said(chain), test::contains("301 functions call each other"));
+  for (const std::string open : {"(", "[", "{", "<", "tuple<", "({ "}) {
+    std::string deep;
+    for (int i = 0; i < 100000; ++i) deep += open;
+    CHECK_THAT(said(deep), test::contains(" in each other, and at most 300"));
+  }
+  std::string flat;
+  for (int i = 0; i < 1000; ++i) flat += "(tensor<4xf32>) -> {} [{}, \"((\"] // ((\n";
+  CHECK(said(flat) == "nothing");
+}
+
 TEST_CASE("compile options are those bytes that XLA wants, and never of no device") {
   compile_options o;
   CHECK(o.encode() == std::string("\x1a\x04\x20\x01\x28\x01", 6));

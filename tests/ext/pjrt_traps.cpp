@@ -59,6 +59,22 @@ constexpr trap mistakes[] = {
                        "%1 = \"stablehlo.custom_call\"(%0) {call_target_name = \"nobody\"} : (" +
                            type + ") -> " + type + "\n func.return %1 : " + type));
      }},
+    {"functions that call themselves, and regions in regions in regions",
+     [] {
+       const std::string type = "tensor<4xf32>";
+       const std::string call =
+           "%1 = func.call @f(%0) : (" + type + ") -> " + type + "\n func.return %1 : " + type;
+       refused("module { func.func private @f(%0: " + type + ") -> " + type + " { " + call +
+               " } func.func public @main(%0: " + type + ") -> " + type + " { " + call + " } }");
+       std::string within = "func.return %0 : " + type;
+       for (int i = 0; i < 20000; ++i) within = "\"stablehlo.case\"(%2) ({ " + within;
+       refused(main_of("%0: " + type, type, within));
+     }},
+    {"more threads than a machine makes",
+     [] {
+       const test::variable set("PJRT_NPROC", "100000");
+       CHECK_THAT(thrown([] { cpu(); }), test::contains("PJRT_NPROC=100000: a plugin has at most"));
+     }},
     {"results that take the same memory, or memory of other sizes",
      [] {
        const std::string given = " {tf.aliasing_output = 0 : i32}", type = "tensor<4xf32>";

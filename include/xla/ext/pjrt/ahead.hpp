@@ -13,6 +13,7 @@
 #include "xla/ext/pjrt/options.hpp"
 #include "xla/ext/pjrt/plugin.hpp"
 #include "xla/ext/pjrt/saved_program.hpp"
+#include "xla/ext/pjrt/text_limits.hpp"
 #include "xla/io/atomic_file.hpp"
 
 namespace xla::ext::pjrt {
@@ -60,6 +61,7 @@ inline target gpu_target(std::string config, int gpus = 1) {
                                         const compile_options& options = {}) {
   const plugin& p = plugin::load(find_plugin(device));
   p.check_process();
+  check_text(text);
   const auto values = detail::point_at(for_these.options);
   abi::roomy<abi::topology_create> made;
   made->name = for_these.topology.data();

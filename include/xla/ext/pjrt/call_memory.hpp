@@ -21,8 +21,8 @@ struct pjrt_text {
   stablehlo_program written;
   list<ext::pjrt::array_type> arguments, results;
 
-  /// rooms: each output has memory of its own among the arguments.
-  pjrt_text(const sized_program& p, bool rooms) : written(write_stablehlo(p, rooms)) {
+  pjrt_text(const sized_program& p, const stablehlo_wording& how)
+      : written(write_stablehlo(p, how)) {
     for (const stablehlo_argument& a : written.arguments) arguments.push_back(pjrt_type_of(a.type));
     for (int i = 0; i < p.source.count.writes + p.source.count.results; ++i) {
       const int v = output_of(p.source, i);

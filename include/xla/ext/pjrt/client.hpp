@@ -112,11 +112,20 @@ class client {
 
 namespace detail {
 
+/// A plugin does not end that makes threads by the hundred thousand, nor does its client.
+inline constexpr int most_threads = 4096;
+
 /// Those of one device are this thread's; several share the machine, as the library's own do.
 inline int threads_for(const named_options& options) {
   const auto devices = options.find("cpu_device_count");
   const bool several = devices != options.end() && std::get<std::int64_t>(devices->second) > 1;
-  return several ? std::max(num_threads(), kernel::detail::machine_threads()) : num_threads();
+  const int own = num_threads();
+  return std::min(most_threads, several ? std::max(own, kernel::detail::machine_threads()) : own);
+}
+inline void refuse_threads(std::string_view wanted) {
+  if (std::strtoll(std::string(wanted).c_str(), nullptr, 10) > most_threads)
+    throw runtime_error(xla::detail::join({"PJRT_NPROC=", wanted, ": a plugin has at most ",
+                                           std::to_string(most_threads), " threads"}));
 }
 
 }  // namespace detail
@@ -169,6 +178,7 @@ inline named_options client::of_processor(const client_options& options) {
   const detail::flags_taken_over flags;
   flags_ = flags.options();
   static const bool threads_are_said = std::getenv("PJRT_NPROC") != nullptr;
+  if (threads_are_said) detail::refuse_threads(detail::variable("PJRT_NPROC"));
   if (device == "CPU" && !threads_are_said)
     ::setenv("PJRT_NPROC", std::to_string(detail::threads_for(options)).c_str(), 1);
   const auto values = detail::point_at(options);

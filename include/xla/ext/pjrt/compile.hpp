@@ -15,7 +15,7 @@
 #include "xla/ext/pjrt/executable.hpp"
 #include "xla/ext/pjrt/options.hpp"
 #include "xla/ext/pjrt/saved_program.hpp"
-#include "xla/ext/pjrt/signature.hpp"
+#include "xla/ext/pjrt/text_limits.hpp"
 #include "xla/io/file.hpp"
 #include "xla/run/state/metric_store.hpp"
 
@@ -103,7 +103,7 @@ inline abi::roomy<abi::program> as_program(std::string_view text) {
   const auto place = slot_of(how, text);
   const std::lock_guard hold(place->making);
   if (auto there = place->program.lock()) return there;
-  refuse_huge_arrays(text);
+  check_text(text);
   auto made = std::make_shared<const executable>(*this, find_or_build(text, how), text);
   place->program = made;
   return made;

@@ -34,7 +34,7 @@ class pjrt_compiled : public executable {
         on_(on),
         p_(std::move(p)),
         checks_(by, p_),
-        text_(p_, !place()) {
+        text_(p_, {.rooms = !place(), .for_processor = on.platform() == "cpu"}) {
     if (!text_.results.empty())
       code_ = on.compile(text_.written.text,
                          {.replicas = replicas, .partitions = text_.written.partitions});

@@ -119,31 +119,6 @@ class signature_reader {
 
 }  // namespace detail
 
-/// Throws `xla::out_of_memory` where a text names an array that no machine has memory for.
-inline void refuse_huge_arrays(std::string_view text) {
-  const std::string_view before = "tensor<";
-  for (auto at = text.find(before); at != text.npos; at = text.find(before, at)) {
-    at += before.size();
-    std::int64_t elements = 1;
-    bool huge = false, none = false;
-    for (auto begin = at;;) {
-      std::int64_t size = 0;
-      const auto read = std::from_chars(text.data() + begin, text.data() + text.size(), size);
-      if (read.ec == std::errc::invalid_argument || read.ptr == text.data() + text.size() ||
-          *read.ptr != 'x')
-        break;
-      huge |= read.ec != std::errc{} || __builtin_mul_overflow(elements, size, &elements) ||
-              elements > most_bytes;
-      none |= read.ec == std::errc{} && size == 0;
-      begin = static_cast<std::size_t>(read.ptr - text.data()) + 1;
-    }
-    if (huge && !none)
-      throw out_of_memory(xla::detail::text("pjrt: the program's text has a tensor<")
-                          << text.substr(at, std::min<std::size_t>(60, text.find('>', at) - at))
-                          << ">, more than any machine has memory for");
-  }
-}
-
 /// What a program in StableHLO takes. Throws `xla::runtime_error` for a text whose @main cannot be
 /// read, or takes what is no array of known sizes.
 inline std::vector<parameter> parameters_of(std::string_view text) {

@@ -75,7 +75,12 @@ class lane {
   lane atan2(const lane& x) const { return with("atan2", x); }
   lane erf() const { return with("chlo.erf"); }
   lane erfc() const { return with("chlo.erfc"); }
-  lane ndtr() const { return (*this * like(-1 / std::numbers::sqrt2)).erfc() * like(0.5); }
+  /// With a choice at the end, of which XLA's processor backend knows how many read it: erfc() that
+  /// is halved last it computes for each of them.
+  lane ndtr() const {
+    const lane half = (*this * like(-1 / std::numbers::sqrt2)).erfc() * like(0.5);
+    return (*this == *this).select(half, *this);
+  }
   /// Integers to a negative power are 0, but for 1 and -1.
   lane pow(const lane& y) const {
     const lane power = with("power", y);

@@ -39,18 +39,26 @@ struct stablehlo_program {
   list<sharding> places;  ///< per output: how those share it
 };
 
+/// What a program's text is for.
+struct stablehlo_wording {
+  bool rooms = false;  ///< each output has memory among the arguments, where it replaces none
+  bool for_processor = false;  ///< XLA's processor backend is to compile it
+};
+
 namespace hlo {
 
 /// Writes one program.
 class program_writer {
  public:
-  program_writer(const sized_program& p, bool rooms) : p_(p), values_(p.source.count.values) {
+  program_writer(const sized_program& p, const stablehlo_wording& how)
+      : p_(p), values_(p.source.count.values) {
+    lines_.for_processor = how.for_processor;
     find_mesh();
     add_slots();
     for (int r = 0; r < p_.counters.size(); ++r)
       draws_.push_back(add(
           {.is = role::draw, .number = r, .type = {element::i64, {1, {2}}}, .shared_out = mesh_}));
-    give_memory(rooms);
+    give_memory(how.rooms);
     find_wanted();
     for (int v = 0; v < p_.source.count.values; ++v)
       if (wanted_[v]) write(v);
@@ -224,11 +232,11 @@ inline const op_info* without_stablehlo(const program& p) {
 /// The sentence about it.
 inline std::string_view why_not_stablehlo(const op_info& op) { return hlo::find_form(op).refused; }
 
-/// A program of known sizes, an op a step, as text. With rooms each output has memory of its own
-/// among the arguments, where it replaces none. One with an op that cannot be written is a
+/// A program of known sizes, an op a step, as text. One with an op that cannot be written is a
 /// runtime_error, by its name.
-inline stablehlo_program write_stablehlo(const sized_program& p, bool rooms = false) {
-  return hlo::program_writer(p, rooms).take();
+inline stablehlo_program write_stablehlo(const sized_program& p,
+                                         const stablehlo_wording& how = {}) {
+  return hlo::program_writer(p, how).take();
 }
 
 }  // namespace xla::detail

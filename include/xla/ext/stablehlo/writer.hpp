@@ -18,6 +18,9 @@ class writer {
  public:
   using values = std::initializer_list<value>;
 
+  /// Whether XLA's processor backend reads the text, which may be worded for it.
+  bool for_processor = false;
+
   /// From here on lines belong to a node.
   void begin(int node) {
     node_ = node;
