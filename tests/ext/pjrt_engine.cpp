@@ -232,6 +232,34 @@ TEST_CASE("an op of more than three inputs runs there by itself too, and its gra
   CHECK(largest_difference(made_by("pjrt:CPU"), made_by("plan")) < 1e-4);
 }
 
+TEST_CASE("products that add up over few rows and over many, which are turned for XLA",
+          "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  const auto products = [](auto& a, auto& b, auto& c) {
+    return std::tuple(matmul(transpose(a), b), matmul(transpose(a), transpose(c)), matmul(c, a));
+  };
+  const auto check = [](auto f, double bound, auto... inputs) {
+    auto there = xla::compile(f, {.engine = xla::pjrt("CPU")});
+    const auto got = there(inputs...), want = f(inputs...);
+    const auto near = [&](const auto& x, const auto& y) {
+      CHECK(largest_difference(x.to_vector(), y.to_vector()) < bound);
+    };
+    near(std::get<0>(got), std::get<0>(want));
+    near(std::get<1>(got), std::get<1>(want));
+    near(std::get<2>(got), std::get<2>(want));
+  };
+  for (const std::int64_t rows : {255, 256, 321})
+    for (const std::int64_t columns : {63, 64}) {
+      INFO(rows << " rows of " << columns);
+      const auto a = numbers<double>({rows, columns}, 1), b = numbers<double>({rows, 5}, 2),
+                 c = numbers<double>({3, rows}, 3);
+      check(products, 1e-10, a, b, c);
+      check(xla::autocast(products), 1e-2, xla::cast<float>(a), xla::cast<float>(b),
+            xla::cast<float>(c));
+    }
+}
+
 TEST_CASE("state is printed, kept and put back wherever it lies", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
