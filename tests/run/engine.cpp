@@ -270,6 +270,19 @@ TEST_CASE("interpreter:double rounds sums once") {
   auto near_images = near(images), near_kernels = near(kernels);
   CHECK(mixed(images, kernels).to_vector() == plain(near_images, near_kernels).to_vector());
   CHECK(mixed(images, narrow).to_vector() == plain(images, narrow).to_vector());
+  // Attention is float's own: its second result is read by its gradient alone.
+  auto q = test::parameter(numbers<float>({1, 2, 7, 5}, 5));
+  auto attended = xla::compile([](auto& q) {
+    const auto y = scaled_dot_product_attention(q, q, q);
+    sum(y * y).backward();
+    return y;
+  });
+  const auto attention = attended(q).to_vector(), gradient = q.grad().to_vector();
+  q.zero_grad();
+  const auto y = scaled_dot_product_attention(q, q, q);
+  sum(y * y).backward();
+  CHECK(attention == y.to_vector());
+  CHECK(gradient == q.grad().to_vector());
   auto at = xla::compile([](auto& i, auto& s) { return index_add(xla::zeros_like(s), 0, i, s); });
   auto into = xla::zeros<std::int64_t>({100'000});
   CHECK(at(into, x).to_vector()[0] == static_cast<float>(exact));

@@ -23,11 +23,13 @@
 
 namespace xla::detail {
 
-/// Of an op that adds up: its description for double; nullptr of every other.
+/// Of an op that adds up: its description for double; nullptr of every other. What has several
+/// results, as attention, is of its own type.
 template <class Op>
 struct in_double {
   static constexpr const op_info* of() {
-    if constexpr (
+    if constexpr (requires { Op::results; }) return nullptr;
+    else if constexpr (
         Op::kind == op_kind::reduce || requires { &Op::loops; } || requires { Op::updates; })
       return &info_of<Op, double, double, op_parts::kernel>;
     else return nullptr;
