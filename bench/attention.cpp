@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention <threads>: answers `run <way> <batch> <heads> <kv_heads> <sequence> <width> <causal>`
-// with the nanoseconds of attention as a compiled function, forward or with all gradients, the peak
-// of the multiply-adds beside it, and the most memory that it took beside its arguments; see
-// attention.py, and heap.cpp, which is loaded before.
+// attention <threads>: answers `run <way> <batch> <heads> <kv_heads> <sequence> <width> <causal>
+// <autocast>` with the nanoseconds of attention as a compiled function, forward or with all
+// gradients, the peak of float32's multiply-adds beside it, and the most memory that it took beside
+// its arguments; see attention.py, and heap.cpp, which is loaded before.
 
 #include <cmath>
 #include <cstdlib>
@@ -61,6 +61,13 @@ double size_of(const xla::Tensor<float, 4>& x) {
   return sum;
 }
 
+/// The same in autocast, or as it is.
+template <bool Autocast>
+auto compiled(auto step, const char* name) {
+  if constexpr (Autocast) return xla::compile(xla::autocast(step), {.name = name});
+  else return xla::compile(step, {.name = name});
+}
+
 template <class Step, class... A>
 void answer(const bench::heap& heap, int threads, Step&& step, auto&& sum, A&... arguments) {
   xla::empty_cache();
@@ -82,7 +89,7 @@ void answer(const bench::heap& heap, int threads, Step&& step, auto&& sum, A&...
             << std::max(peak, bench::fma_peak(threads)) << "}" << std::endl;
 }
 
-template <bool Causal>
+template <bool Causal, bool Autocast>
 void run(const bench::heap& heap, int threads, bool all, const sizes& s) {
   Heads x;
   std::uint32_t stream = 1;
@@ -95,15 +102,14 @@ void run(const bench::heap& heap, int threads, bool all, const sizes& s) {
   const auto g = drawn(4, s, s.heads);
   if (!all) {
     answer(
-        heap, threads, xla::compile(forward<Causal>, {.name = "attention"}),
+        heap, threads, compiled<Autocast>(forward<Causal>, "attention"),
         [](const auto& y) { return size_of(y); }, x);
     return;
   }
   const auto sum = [&](const auto& y) {
     return size_of(y) + size_of(x.q.grad()) + size_of(x.k.grad()) + size_of(x.v.grad());
   };
-  answer(heap, threads, xla::compile(gradients<Causal>, {.name = "attention_gradients"}), sum, x,
-         g);
+  answer(heap, threads, compiled<Autocast>(gradients<Causal>, "attention_gradients"), sum, x, g);
 }
 
 }  // namespace
@@ -118,10 +124,13 @@ int main(int argc, char** argv) {
     std::istringstream words{line};
     std::string command;
     sizes s;
-    bool all = false, causal = false;
-    words >> command >> all >> s.batch >> s.heads >> s.kv_heads >> s.sequence >> s.width >> causal;
+    bool all = false, causal = false, autocast = false;
+    words >> command >> all >> s.batch >> s.heads >> s.kv_heads >> s.sequence >> s.width >>
+        causal >> autocast;
     if (!words || command != "run") break;
-    if (causal) run<true>(heap, threads, all, s);
-    else run<false>(heap, threads, all, s);
+    const auto way = causal     ? autocast ? &run<true, true> : &run<true, false>
+                         : autocast ? &run<false, true>
+                                : &run<false, false>;
+    way(heap, threads, all, s);
   }
 }

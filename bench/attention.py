@@ -40,28 +40,35 @@ SIZES = (Size("decoder char", 12, 4, 4, 64, 32), Size("decoder small", 4, 8, 8, 
 
 
 def row(team, size, way, causal, threads):
-    """One size: the least of some rounds of everyone."""
+    """One size: the least of some rounds of everyone, as it is and in autocast."""
     least, bytes_taken, peak = {}, {}, 0.0
     for _ in range(ROUNDS):
-        answers = {name: program.ask(f"run {way} {size.words()} {causal}")
-                   for name, program in team.items()}
-        ours = answers["xla"]
-        peak = max(peak, ours["peak"])
-        for name, answer in answers.items():
-            if not abs(answer["sum"] - ours["sum"]) <= 1e-4 * ours["sum"]:
-                raise RuntimeError(f"attention of {size}: {name} has a sum of {answer['sum']}, "
-                                   f"xla of {ours['sum']}")
-            least[name] = min(least.get(name, math.inf), answer["ns"])
-            bytes_taken[name] = min(bytes_taken.get(name, math.inf), answer["bytes"])
+        for autocast in (0, 1):
+            answers = {name: program.ask(f"run {way} {size.words()} {causal} {autocast}")
+                       for name, program in team.items()}
+            ours = answers["xla"]
+            peak = max(peak, ours["peak"])
+            for name, answer in answers.items():
+                if not abs(answer["sum"] - ours["sum"]) <= (1e-4, 1e-2)[autocast] * ours["sum"]:
+                    raise RuntimeError(f"attention of {size}: {name} has a sum of {answer['sum']}, "
+                                       f"xla of {ours['sum']}")
+                one = name, autocast
+                least[one] = min(least.get(one, math.inf), answer["ns"])
+                bytes_taken[one] = min(bytes_taken.get(one, math.inf), answer["bytes"])
     products = (2, 6)[way]  # without a mask, whatever is hidden or computed again
-    peer = least.get("PyTorch")
-    return {"where": size.where, "size": str(size), "way": WAYS[way], "causal": bool(causal),
-            "threads": threads, "us": least["xla"] / 1e3,
-            "share": 2 * products * size.products() / least["xla"] / peak,
-            "megabytes": bytes_taken["xla"] / 1e6, "scores": 4e-6 * size.products() / size.width,
-            "peer_us": peer / 1e3 if peer else None,
-            "peer_megabytes": bytes_taken["PyTorch"] / 1e6 if peer else None,
-            "ratio": peer / least["xla"] if peer else None}
+    ours, rounded = least["xla", 0], least["xla", 1]
+    answer = {"where": size.where, "size": str(size), "way": WAYS[way], "causal": bool(causal),
+              "threads": threads, "us": ours / 1e3,
+              "share": 2 * products * size.products() / ours / peak,
+              "megabytes": bytes_taken["xla", 0] / 1e6,
+              "scores": 4e-6 * size.products() / size.width, "autocast_us": rounded / 1e3,
+              "autocast_megabytes": bytes_taken["xla", 1] / 1e6, "autocast_gain": ours / rounded,
+              "peer_us": None, "peer_megabytes": None, "ratio": None, "autocast_ratio": None}
+    if "PyTorch" in team:
+        peer = least["PyTorch", 0]
+        answer |= {"peer_us": peer / 1e3, "peer_megabytes": bytes_taken["PyTorch", 0] / 1e6,
+                   "ratio": peer / ours, "autocast_ratio": least["PyTorch", 1] / rounded}
+    return answer
 
 
 def measure(programs, peers, threads, wanted=""):
@@ -86,17 +93,23 @@ def measure(programs, peers, threads, wanted=""):
 
 def show(rows):
     print("\nAttention: share of the peak by the products as they are without a mask, speed "
-          "against PyTorch's, and the most memory beside the arguments, in megabytes")
+          "against PyTorch's, and the most memory beside the arguments, in megabytes; in "
+          "autocast: speed against our float32's, and against PyTorch's in autocast")
     for r in rows:
         peer = f"{r['ratio']:6.2f} x" if r["ratio"] else ""
         theirs = f" against {r['peer_megabytes']:.1f}" if r["ratio"] else ""
         print(f"  {r['where']:14}{r['size']:20}{'causal' if r['causal'] else '':8}{r['way']:16}"
               f"{r['threads']} thread(s){r['us']:11.1f} us{r['share']:6.0%}{peer}"
-              f"{r['megabytes']:9.1f}{theirs}, scores {r['scores']:.1f}")
-    ratios = [r["ratio"] for r in rows if r["ratio"]]
-    if ratios:
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        print(f"  geometric mean {mean:.2f}, least {min(ratios):.2f} (1.3 wanted everywhere)")
+              f"{r['megabytes']:9.1f}{theirs}, scores {r['scores']:.1f}; "
+              f"autocast {r['autocast_us']:.1f} us {r['autocast_gain']:.2f} x"
+              f"{f', {mixed:.2f} x' if (mixed := r['autocast_ratio']) else ''}"
+              f"{r['autocast_megabytes']:7.1f}")
+    for what, wanted in (("ratio", "1.3"), ("autocast_gain", "0.95"), ("autocast_ratio", "1.3")):
+        ratios = [r[what] for r in rows if r[what]]
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            print(f"  {what}: geometric mean {mean:.2f}, least {min(ratios):.2f} ({wanted} wanted "
+                  "everywhere)")
 
 
 if __name__ == "__main__":

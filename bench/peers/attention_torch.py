@@ -28,7 +28,7 @@ def main():
         command, *numbers = line.split()
         if command != "run":
             break
-        gradients, batch, heads, kv_heads, sequence, width, causal = map(int, numbers)
+        gradients, batch, heads, kv_heads, sequence, width, causal, autocast = map(int, numbers)
         x = [drawn(i + 1, batch, n, sequence, width).requires_grad_(bool(gradients))
              for i, n in enumerate((heads, kv_heads, kv_heads))]
         g = drawn(4, batch, heads, sequence, width)
@@ -36,10 +36,11 @@ def main():
         def step():
             for p in x:
                 p.grad = None
-            y = F.scaled_dot_product_attention(*x, is_causal=bool(causal),
-                                               enable_gqa=heads != kv_heads)
+            with torch.autocast("cpu", torch.bfloat16, enabled=bool(autocast)):
+                y = F.scaled_dot_product_attention(*x, is_causal=bool(causal),
+                                                   enable_gqa=heads != kv_heads)
             if gradients:
-                y.backward(g)
+                y.backward(g.to(y.dtype))
             return y
 
         before = heap.bench_heap_live()
