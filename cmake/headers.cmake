@@ -180,9 +180,13 @@ set(XLA_HEADERS
   xla/transform/twins.hpp
   xla/transform/verify.hpp
   xla/kernel/attention.hpp
+  xla/kernel/attention_bfloat16.hpp
   xla/kernel/attention_block.hpp
   xla/kernel/attention_call.hpp
+  xla/kernel/attention_dot.hpp
   xla/kernel/attention_gradient.hpp
+  xla/kernel/attention_products.hpp
+  xla/kernel/attention_rounded.hpp
   xla/kernel/block_sum.hpp
   xla/kernel/caches.hpp
   xla/kernel/call.hpp

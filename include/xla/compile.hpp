@@ -116,6 +116,7 @@ class compiled_base {
     if constexpr (Captured::kept.rounds_matmul) kernel::use_rounded_gemm<later<F, void>>();
     if constexpr (Captured::kept.rounds_convolution)
       kernel::use_rounded_convolutions<later<F, void>>();
+    if constexpr (Captured::kept.rounds_attention) kernel::use_rounded_attention<later<F, void>>();
   }
   template <class Captured, class... A>
   static constexpr compiled_program made{

@@ -192,6 +192,13 @@ TEST_CASE("in autocast operands are bfloat16, and results float32") {
   // Not of channels so few that eager mode does not round them either.
   auto narrow = numbers<float>({31, 33, 3, 3}, 2);
   CHECK(reader::count(text_of(xla::autocast(convolved), images, narrow), "bf16") == 0);
+  auto q = numbers<float>({2, 4, 5, 4}, 1), k = numbers<float>({2, 2, 7, 4}, 2);
+  const auto attended = text_of(
+      xla::autocast([](auto& q, auto& k) { return xla::scaled_dot_product_attention(q, k, k); }), q,
+      k);
+  for (const char* product : {"tensor<2x4x5x4xbf16>, tensor<2x4x7x4xbf16>) -> tensor<2x4x5x7xf32>",
+                              "tensor<2x4x5x7xbf16>, tensor<2x4x7x4xbf16>) -> tensor<2x4x5x4xf32>"})
+    CHECK_THAT(attended, test::contains(product));
 }
 
 TEST_CASE("products of bfloat16 read it as it is, and their results are rounded once") {

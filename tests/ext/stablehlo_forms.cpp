@@ -156,6 +156,8 @@ void products(way how) {
   auto v = numbers<float>({2, 2, 7, 3}, 3);
   compare(how, 64, {}, attended, q, k, v);
   compare(how, 64, {}, attended, q, k, v, numbers<float>({5, 7}, 4));
+  constexpr double of_bfloat16 = 1 << 17;
+  compare(how, of_bfloat16, {}, xla::autocast(attended), q, k, v);
 }
 
 void norms(way how) {

@@ -172,7 +172,9 @@ TEST_CASE("attention rounds in both of its products, and softmax is float32's") 
   const auto each = [](const auto& x) { return xla::repeat_interleave(x, 2, 1); };
   const auto scores = matmul(rounded(q), transpose(rounded(each(k)), 2, 3)) / std::sqrt(8.f);
   const auto want = matmul(rounded(softmax(scores)), rounded(each(v)));
-  CHECK(apart(autocast(f)(q, k, v), want) < rounding);  // a weight may lie between two bfloat16
+  // A weight is rounded before it is divided by the sum of all.
+  CHECK(apart(autocast(f)(q, k, v), want) < 0x1p-8);
+  CHECK(apart(autocast(f)(q, k, v), f(q, k, v)) > rounding);
   test::check_modes(
       [](auto& q, auto& k, auto& v) {
         const auto y = autocast(q, [&] { return scaled_dot_product_attention(q, k, v); });

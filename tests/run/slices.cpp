@@ -221,13 +221,16 @@ TEST_CASE("attention by kernels of its own needs no memory for scores, in no mod
     xla::sum(xla::tanh(y)).backward();
     return y;
   };
-  const auto arena = [&](std::int64_t length) {
-    inputs x(1, 4, 2, length, length, 16);
-    auto f = xla::compile(step);
-    return f.memory_analysis(x.q, x.k, x.v).arena;
+  const auto check = [](auto f) {
+    const auto arena = [&](std::int64_t length) {
+      inputs x(1, 4, 2, length, length, 16);
+      return f.memory_analysis(x.q, x.k, x.v).arena;
+    };
+    CHECK(arena(512) <= 2 * arena(256) + 1024);
+    CHECK(arena(512) < 4 * 512 * 512);  // the scores of one head
   };
-  CHECK(arena(512) <= 2 * arena(256) + 1024);
-  CHECK(arena(512) < 4 * 512 * 512);  // the scores of one head
+  check(xla::compile(step));
+  check(xla::compile(xla::autocast(step)));
 }
 
 TEST_CASE("scores that are computed again are those of eager mode") {

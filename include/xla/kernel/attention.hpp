@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include <xla/kernel/attention_block.hpp>
+#include <xla/kernel/attention_products.hpp>
+#include <xla/kernel/gemm_scratch.hpp>
 #include <xla/kernel/loops.hpp>
 #include <xla/kernel/parallel.hpp>
 #include <xla/kernel/product.hpp>
@@ -14,29 +15,32 @@ namespace detail {
 /// Attention of some queries, by blocks of keys: of each query the largest score so far, what its
 /// exponentials came to, and the values weighed by these. Milakov and Gimelshein (2018); Dao et al.
 /// (2022).
-template <class T>
+template <class Products>
 class attending {
+  using T = typename Products::number;
   using V = vec<T>;
   static constexpr index_t width = lanes<T>;
 
  public:
   static constexpr index_t keys_at_once = 128;
   /// Elements of scratch memory.
-  static index_t room(const attention_call<T>& c, index_t lanes) {
-    return (c.width + c.out_width + keys_at_once + 2) * lanes;
+  static index_t room(const attention_call<T>& c, const Products& p) {
+    return (c.out_width + keys_at_once + 2) * p.lanes + p.room(false);
   }
-  attending(const score_block<T>& block, T* memory)
+  attending(const score_block<T>& block, const Products& products, T* memory)
       : b_(block),
-        queries_(memory),
-        made_(queries_ + block.of.width * block.lanes_),
+        products_(products),
+        made_(memory),
         scores_(made_ + block.of.out_width * block.lanes_),
         top_(scores_ + keys_at_once * block.lanes_),
-        total_(top_ + block.lanes_) {}
+        total_(top_ + block.lanes_) {
+    products_.take(total_ + block.lanes_);
+  }
 
   /// logs: each query's largest score and logarithm, where they are wanted; next: what comes next.
   void run(const head_rows<T>& out, T* logs, const score_block<T>* next) {
     const auto& c = b_.of;
-    b_.pack(queries_, c.q.at(b_.batch, b_.head, b_.first), c.q.row, c.width);
+    products_.read(b_);
     if (next) next->fetch(c.q, c.width);
     std::fill_n(top_, b_.lanes_, hidden_score<T>);
     std::fill_n(total_, b_.lanes_, T{0});
@@ -44,9 +48,10 @@ class attending {
     if (seen == 0) std::fill_n(made_, c.out_width * b_.lanes_, T{0});
     for (index_t j = 0; j < seen; j += keys_at_once) {
       const index_t keys = std::min(keys_at_once, seen - j);
-      b_.scores(scores_, queries_, j, keys);
+      products_.scores(scores_, j, keys);
+      b_.apply_mask(scores_, j, keys);
       for (index_t i = 0; i < b_.lanes_; i += width) weigh(i, keys, j == 0);
-      b_.multiply(made_, b_.value(j), 1, c.v.row, c.out_width, scores_, keys, j == 0);
+      products_.add_values(made_, scores_, j, keys, j == 0);
     }
     for (index_t i = 0; i < b_.lanes_; i += width) divide(i);
     if (out.data)
@@ -74,7 +79,7 @@ class attending {
     each(
         keys, [&](index_t j, int u) __attribute__((always_inline)) {
           const V e = power((load_lanes(from + j * step) - shift) * by);
-          store_lanes(from + j * step, e);
+          store_lanes(from + j * step, Products::weights(e));
           sum[u] = sum[u] + e;
         });
     const V all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
@@ -109,18 +114,18 @@ class attending {
   }
 
   const score_block<T>& b_;
-  T *queries_, *made_, *scores_, *top_, *total_;
+  Products products_;
+  T *made_, *scores_, *top_, *total_;
 };
 
-/// Attention of a few queries of a head, row by row: blocks would have most lanes empty.
-template <class T>
+/// Attention of a few queries of a head, row by row: blocks would have most lanes empty. Multiply
+/// is gemm(), of whatever it rounds.
+template <class T, auto Multiply>
 class attending_few {
   using V = vec<T>;
   static constexpr index_t width = lanes<T>;
 
  public:
-  static constexpr index_t most = few<T>::rows;
-
   attending_few(const attention_call<T>& c, index_t batch, index_t head)
       : c_(c), batch_(batch), head_(head), step_(round_up(c.keys, width)) {}
 
@@ -129,13 +134,13 @@ class attending_few {
     T* const scores = static_cast<T*>(thread_scratch<attending_few>(
         std::max<index_t>(floats, 1) * static_cast<index_t>(sizeof(T))));
     const index_t kv = head_ / c_.group();
-    gemm<T>(c_.queries, c_.keys, c_.width, {c_.q.at(batch_, head_, 0), c_.q.row, 1},
-            {c_.k.at(batch_, kv, 0), 1, c_.k.row}, scores, step_);
+    Multiply(c_.queries, c_.keys, c_.width, {c_.q.at(batch_, head_, 0), c_.q.row, 1},
+             {c_.k.at(batch_, kv, 0), 1, c_.k.row}, scores, step_, nullptr);
     for (index_t i = 0; i < c_.queries; ++i)
       weigh(scores + i * step_, i, logs ? logs + i : nullptr);
     if (out.data)
-      gemm<T>(c_.queries, c_.out_width, c_.keys, {scores, step_, 1},
-              {c_.v.at(batch_, kv, 0), c_.v.row, 1}, out.at(batch_, head_, 0), out.row);
+      Multiply(c_.queries, c_.out_width, c_.keys, {scores, step_, 1},
+               {c_.v.at(batch_, kv, 0), c_.v.row, 1}, out.at(batch_, head_, 0), out.row, nullptr);
   }
 
  private:
@@ -175,26 +180,24 @@ class attending_few {
   index_t batch_, head_, step_;
 };
 
-/// How many queries a block has: at most so many vectors.
+/// Few enough for that.
 template <class T>
-index_t queries_at_once(index_t queries, index_t most = tile<T>::vectors) {
-  constexpr index_t width = lanes<T>;
-  const index_t vectors = std::max<index_t>((queries + width - 1) / width, 1);
-  const index_t blocks = (vectors + most - 1) / most;
-  return (vectors + blocks - 1) / blocks * width;
+bool attends_few(const attention_call<T>& c) {
+  return c.queries <= few<T>::rows;
+}
+template <class T, auto Multiply>
+void attend_few(const attention_call<T>& c, const head_rows<T>& out, T* logs) {
+  parallel_for(c.batch * c.heads, [&](index_t n) {
+    attending_few<T, Multiply>(c, n / c.heads, n % c.heads)
+        .run(out, logs ? logs + 2 * n * c.queries : nullptr);
+  });
 }
 
-}  // namespace detail
-
-template <class T>
-void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs) {
-  using namespace detail;
-  if (c.queries <= attending_few<T>::most)
-    return parallel_for(c.batch * c.heads, [&](index_t n) {
-      attending_few<T>(c, n / c.heads, n % c.heads)
-          .run(out, logs ? logs + 2 * n * c.queries : nullptr);
-    });
-  const index_t lanes = queries_at_once<T>(c.queries), blocks = (c.queries + lanes - 1) / lanes;
+/// Attention by blocks, whose products are these.
+template <class Products, class T>
+void attend_by(const Products& products, const attention_call<T>& c, const head_rows<T>& out,
+               T* logs) {
+  const index_t lanes = products.lanes, blocks = (c.queries + lanes - 1) / lanes;
   const index_t all = c.batch * c.heads * blocks;
   const index_t work = lanes * c.keys * (c.width + c.out_width) + 1;
   const index_t some = std::clamp<index_t>((index_t{1} << 18) / work, 1, 64);
@@ -205,12 +208,21 @@ void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs) {
   parallel_for((all + some - 1) / some, [&](index_t chunk) {
     for (index_t n = chunk * some; n < std::min(all, (chunk + 1) * some); ++n) {
       const score_block<T> now = block(n), next = block(std::min(n + 1, all - 1));
-      attending<T>(now, left_scratch().get<T>(attending<T>::room(c, lanes)))
+      using one = attending<Products>;
+      one(now, products, left_scratch().get<T>(one::room(c, products)))
           .run(out,
                logs ? logs + 2 * (now.batch * c.heads + now.head) * c.queries + now.first : nullptr,
                &next);
     }
   });
+}
+
+}  // namespace detail
+
+template <class T>
+void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs) {
+  if (detail::attends_few(c)) return detail::attend_few<T, &gemm<T>>(c, out, logs);
+  detail::attend_by(detail::tile_products<T>(c), c, out, logs);
 }
 
 }  // namespace xla::kernel

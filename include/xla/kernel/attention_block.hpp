@@ -7,9 +7,7 @@
 #include <type_traits>
 
 #include <xla/kernel/attention_call.hpp>
-#include <xla/kernel/gemm_micro.hpp>
 #include <xla/kernel/gemm_right.hpp>
-#include <xla/kernel/gemm_scratch.hpp>
 #include <xla/kernel/math.hpp>
 
 // Attention in blocks of scores that stay in the cache. A block is transposed: its rows are keys,
@@ -67,7 +65,6 @@ XLA_INLINE vec<T> power(vec<T> x) {
 /// Some queries of one head, and the scores of some keys for them.
 template <class T>
 struct score_block {
-  using tile = detail::tile<T>;
   static constexpr index_t width = lanes<T>;
 
   const attention_call<T>& of;
@@ -75,16 +72,9 @@ struct score_block {
   index_t first, count;
   index_t lanes_;  ///< room for so many queries: whole vectors
 
-  const T* key(index_t j) const { return of.k.at(batch, head / of.group(), j); }
-  const T* value(index_t j) const { return of.v.at(batch, head / of.group(), j); }
+  index_t kv_head() const { return head / of.group(); }
   index_t seen() const { return of.seen_before(first + count); }
 
-  /// These rows, transposed: (width, lanes), zeros where there is no query.
-  void pack(T* to, const T* rows, index_t row, index_t depth) const {
-    for (index_t i = 0; i < lanes_; i += width)
-      pack_columns<T>(to + i, lanes_, rows + i * row, row, depth,
-                      std::clamp<index_t>(count - i, 0, width));
-  }
   /// Brings the queries' rows of a tensor into the cache: where a block begins, the processor does
   /// not foresee them.
   void fetch(const head_rows<const T>& x, index_t columns) const {
@@ -96,39 +86,10 @@ struct score_block {
   /// What scores are multiplied by to be exponents.
   T to_exponents() const { return of.later_scale() * exponents<T>; }
 
-  /// The scores of keys from j on, not scaled yet: (keys, lanes), of queries that are packed.
-  void scores(T* to, const T* queries, index_t j, index_t keys) const {
-    multiply(to, key(j), of.k.row, 1, keys, queries, of.width);
-    if (of.mask) add_mask(to, j, keys);
-    if (of.causal) hide_later(to, j, keys);
-  }
-
-  /// to(rows, lanes) = a(rows, depth) · b(depth, lanes), or added to it.
-  void multiply(T* to, const T* a, index_t row, index_t step, index_t rows, const T* b,
-                index_t depth, bool begins = true) const {
-    multiply_panels({to, lanes_}, {a, row, step}, rows, b, lanes_, depth, lanes_, begins);
-  }
-
-  /// c(rows, columns) = a(rows, depth) · b(depth, columns), or added to it: b is contiguous, in
-  /// rows of whole vectors `step` apart.
-  static void multiply_panels(const strided_rows<T>& c, const sliver<T>& a, index_t rows,
-                              const T* b, index_t step, index_t depth, index_t columns,
-                              bool begins) {
-    const index_t wide = panel_width(columns);
-    for (index_t i = 0; i < columns; i += wide)
-      tile::multiply(micro_call<T, sliver<T>, strided_rows<T>>{.depth = depth,
-                                                               .a = a,
-                                                               .b = b + i,
-                                                               .b_step = step,
-                                                               .c = c.from(0, i),
-                                                               .first = begins},
-                     rows, std::min(wide, columns - i));
-  }
-  /// As wide as a tile, or nearly equal.
-  static index_t panel_width(index_t columns) {
-    const index_t vectors = std::max<index_t>((columns + width - 1) / width, 1);
-    const index_t panels = (vectors + tile::vectors - 1) / tile::vectors;
-    return (vectors + panels - 1) / panels * width;
+  /// Hides scores (keys, lanes) of keys from j on, or adds what the mask adds, then scaled.
+  void apply_mask(T* scores, index_t j, index_t keys) const {
+    if (of.mask) add_mask(scores, j, keys);
+    if (of.causal) hide_later(scores, j, keys);
   }
 
  private:
@@ -157,11 +118,13 @@ struct score_block {
     T some[width * width], turned[width * width];
     for (index_t i = 0; i < count; i += width)
       for (index_t r = 0; r < keys; r += width) {
-        const index_t queries = std::min(width, count - i), rows = std::min(width, keys - r);
-        for (index_t a = 0; a < queries; ++a)
+        const index_t rows = std::min(width, keys - r);
+        for (index_t a = 0; a < width; ++a)
           for (index_t b = 0; b < rows; ++b)
-            some[a * width + b] = said(at + (i + a) * m.query + (r + b) * m.key);
-        pack_columns<T>(turned, width, some, width, rows, queries);
+            some[a * width + b] = i + a < count
+                                      ? said(at + (i + a) * m.query + (r + b) * m.key)
+                                      : hidden_score<T>;  // a neighbour in pairs weighs nothing
+        pack_columns<T>(turned, width, some, width, rows, width);
         for (index_t b = 0; b < rows; ++b)
           say(to + (r + b) * lanes_ + i, load_lanes(turned + b * width), width);
       }

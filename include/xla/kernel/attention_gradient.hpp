@@ -10,29 +10,26 @@ namespace xla::kernel {
 
 namespace detail {
 
+/// So many keys with their values and gradients are in the L2 cache.
+inline constexpr index_t keys_together = 512;
+
 /// The gradients of some keys and their values, and what these bring to those of the queries. The
 /// weights are computed again from the scores, the largest of these and the logarithms of sums.
-template <class T>
+template <class Products>
 class attention_back {
+  using T = typename Products::number;
   using V = vec<T>;
-  using tile = detail::tile<T>;
   static constexpr index_t width = lanes<T>;
 
  public:
-  static constexpr index_t most_vectors = tile::vectors;
   static constexpr index_t keys_at_once = 64;
-  static constexpr index_t keys_together =
-      512;  ///< with their values and gradients in the L2 cache
 
-  attention_back(const attention_gradient_call<T>& c, index_t lanes)
-      : c_(c),
-        lanes_(lanes),
-        wide_(round_up(c.of.width, width)),
-        out_wide_(round_up(c.of.out_width, width)) {}
+  attention_back(const attention_gradient_call<T>& c, const Products& products)
+      : c_(c), products_(products), lanes_(products.lanes) {}
 
   /// Elements of scratch memory.
   index_t room() const {
-    return (2 * c_.of.width + c_.of.out_width + wide_ + out_wide_ + 2 * keys_at_once + 3) * lanes_;
+    return (c_.of.width + 2 * keys_at_once + 3) * lanes_ + products_.room(true);
   }
   /// Keys begin … end - 1 of a key head, and what they bring to the queries' gradients, into q.
   void run(index_t batch, index_t kv_head, index_t begin, index_t end, const head_rows<T>& q,
@@ -70,16 +67,13 @@ class attention_back {
       memory += rows * lanes_;
       return from;
     };
-    queries_ = take(c_.of.width);
-    gradient_ = take(c_.of.out_width);
     made_ = take(c_.of.width);
-    query_rows_ = take(wide_);
-    gradient_rows_ = take(out_wide_);
     weights_ = take(keys_at_once);
     back_ = take(keys_at_once);
     top_ = take(1);
     log_ = take(1);
     shared_ = take(1);
+    products_.take(memory);
   }
   static void clear(const head_rows<T>& x, index_t batch, index_t head, index_t begin, index_t end,
                     index_t width) {
@@ -94,45 +88,30 @@ class attention_back {
       if (begins) clear(q, b.batch, b.head, b.first, b.first + b.count, of.width);
       return;
     }
-    const rows_at queries =
-        rows(of.q.at(b.batch, b.head, b.first), of.q.row, of.width, b.count, query_rows_, wide_);
-    const rows_at gradients = rows(c_.gradient.at(b.batch, b.head, b.first), c_.gradient.row,
-                                   of.out_width, b.count, gradient_rows_, out_wide_);
+    products_.read_back(b, c_.gradient);
     read(b);
     next.fetch(of.q, of.width);
     next.fetch(c_.gradient, of.out_width);
     next.fetch(c_.out, of.out_width);
     for (index_t j = begin; j < end; j += keys_at_once) {
       const index_t keys = std::min(keys_at_once, end - j);
-      b.scores(weights_, queries_, j, keys);
-      b.multiply(back_, b.value(j), of.v.row, 1, keys, gradient_, of.out_width);
+      products_.scores(weights_, j, keys);
+      b.apply_mask(weights_, j, keys);
+      products_.weights_back(back_, j, keys);
       for (index_t i = 0; i < lanes_; i += width) weigh(b, i, keys);
-      add(c_.v, b, j, keys, weights_, gradients, of.out_width);
-      add(c_.k, b, j, keys, back_, queries, of.width);
+      products_.turn(weights_, back_, keys);
+      add(c_.v, b, j, keys, [&](const auto&... x) { products_.add_to_values(x...); });
+      add(c_.k, b, j, keys, [&](const auto&... x) { products_.add_to_keys(x...); });
       begun_ = std::max(begun_, j + keys);
-      if (q.data) b.multiply(made_, b.key(j), 1, of.k.row, of.width, back_, keys, j == begin);
+      if (q.data) products_.add_to_queries(made_, j, keys, j == begin);
     }
     if (q.data)
       unpack_rows(q.at(b.batch, b.head, b.first), q.row, made_, lanes_, of.width, b.count, begins);
   }
 
-  // Rows of whole vectors: where they lie, or copied.
-  struct rows_at {
-    const T* data;
-    index_t step;
-  };
-  static rows_at rows(const T* from, index_t row, index_t columns, index_t count, T* copy,
-                      index_t step) {
-    if (columns % width == 0) return {from, row};
-    for (index_t i = 0; i < count; ++i)
-      std::fill(std::copy_n(from + i * row, columns, copy + i * step), copy + (i + 1) * step, T{0});
-    return {copy, step};
-  }
-  // Queries and gradients as products want them, and what is the same for all keys.
+  // Of each query what is the same for all keys.
   void read(const score_block<T>& b) {
     const auto& of = c_.of;
-    b.pack(queries_, of.q.at(b.batch, b.head, b.first), of.q.row, of.width);
-    b.pack(gradient_, c_.gradient.at(b.batch, b.head, b.first), c_.gradient.row, of.out_width);
     const T* const top = c_.logs + 2 * (b.batch * of.heads + b.head) * of.queries + b.first;
     for (index_t i = 0; i < b.count; ++i) {
       top_[i] = top[i];
@@ -144,13 +123,15 @@ class attention_back {
     std::fill(log_ + b.count, log_ + lanes_, T{0});
     std::fill(shared_ + b.count, shared_ + lanes_, T{0});
   }
-  // Of a row of the result and its gradient.
+  // Of a row of the result and its gradient, as that is multiplied.
   T dot(const T* a, const T* b) const {
     const index_t n = c_.of.out_width, whole = n / width * width;
     V sum = V::splat(T{0});
-    for (index_t d = 0; d < whole; d += width) sum = fma(load_lanes(a + d), load_lanes(b + d), sum);
+    for (index_t d = 0; d < whole; d += width)
+      sum = fma(load_lanes(a + d), Products::gradient(load_lanes(b + d)), sum);
     if (whole < n)
-      sum = fma(V{load_part<T>(a + whole, n - whole)}, V{load_part<T>(b + whole, n - whole)}, sum);
+      sum = fma(V{load_part<T>(a + whole, n - whole)},
+                Products::gradient(V{load_part<T>(b + whole, n - whole)}), sum);
     alignas(64) T all[width];
     store_lanes(all, sum.across([](V x, V y) { return x + y; }));
     return all[0];
@@ -165,29 +146,27 @@ class attention_back {
 #pragma GCC unroll 4
     for (index_t j = 0; j < keys; ++j, score += lanes_, back += lanes_) {
       const V w = power(((load_lanes(score) - top) * by - log).min(zero));
-      store_lanes(score, w);
-      store_lanes(back, w * scale * (load_lanes(back) - shared));
+      store_lanes(score, Products::weights(w));
+      store_lanes(back, Products::weights(w * scale * (load_lanes(back) - shared)));
     }
   }
-  // to(keys, columns) += a(keys, queries) · rows(queries, columns); of the first that see a key the
-  // gradients are not added to others.
-  void add(const head_rows<T>& to, const score_block<T>& b, index_t j, index_t keys, const T* a,
-           const rows_at& rows, index_t columns) const {
+  // add(rows of the gradient, from the first-th key on, so many, begins) for all keys; of the first
+  // that see a key the gradients are not added to others.
+  template <class F>
+  void add(const head_rows<T>& to, const score_block<T>& b, index_t j, index_t keys, F add) const {
     if (!to.data) return;
     const index_t others = std::clamp<index_t>(begun_ - j, 0, keys);
     for (const bool begins : {false, true}) {
       const index_t from = begins ? others : 0, count = begins ? keys - others : others;
-      b.multiply_panels({to.at(b.batch, b.head / c_.of.group(), j + from), to.row},
-                        {a + from * lanes_, lanes_, 1}, count, rows.data, rows.step, b.count,
-                        columns, begins);
+      add(strided_rows<T>{to.at(b.batch, b.kv_head(), j + from), to.row}, from, count, begins);
     }
   }
 
   const attention_gradient_call<T>& c_;
-  index_t lanes_, wide_, out_wide_;
+  Products products_;
+  index_t lanes_;
   index_t begun_ = 0;  // up to this key some gradients are there
-  T *queries_ = nullptr, *gradient_ = nullptr, *made_ = nullptr;  // transposed
-  T *query_rows_ = nullptr, *gradient_rows_ = nullptr;            // as they lie
+  T* made_ = nullptr;  // transposed
   T *weights_ = nullptr, *back_ = nullptr;                        // (keys, lanes)
   T *top_ = nullptr, *log_ = nullptr, *shared_ = nullptr;         // of each query
 };
@@ -196,21 +175,18 @@ class attention_back {
 /// work, few enough for the memory that each takes for the queries' gradients.
 template <class T>
 index_t key_parts(const attention_call<T>& c) {
-  constexpr index_t tasks = 16, most = 8, together = attention_back<T>::keys_together;
+  constexpr index_t tasks = 16, most = 8, together = keys_together;
   const index_t heads = std::max<index_t>(c.batch * c.kv_heads, 1);
   return std::clamp<index_t>(tasks / heads, 1,
                              std::clamp<index_t>((c.keys + together - 1) / together, 1, most));
 }
 
-}  // namespace detail
-
-template <class T>
-void attend_back(const attention_gradient_call<T>& c) {
-  using namespace detail;
-  constexpr index_t together = attention_back<T>::keys_together;
+/// The gradients by blocks, whose products are these.
+template <class Products, class T>
+void attend_back_by(const Products& products, const attention_gradient_call<T>& c) {
+  constexpr index_t together = keys_together;
   const auto& of = c.of;
-  const index_t lanes = queries_at_once<T>(of.queries, attention_back<T>::most_vectors),
-                parts = key_parts(of);
+  const index_t parts = key_parts(of);
   const index_t all = of.batch * of.heads * of.queries * of.width;
   ::xla::detail::working_memory memory;
   T* partial = nullptr;
@@ -224,7 +200,7 @@ void attend_back(const attention_gradient_call<T>& c) {
   const index_t blocks = (of.keys + together - 1) / together;
   parallel_for(of.batch * of.kv_heads * parts, [&](index_t n) {
     const index_t part = n % parts, kv = n / parts % of.kv_heads, b = n / parts / of.kv_heads;
-    attention_back<T> back(c, lanes);
+    attention_back<Products> back(c, products);
     back.run(b, kv, blocks * part / parts * together,
              std::min(of.keys, blocks * (part + 1) / parts * together), place(part),
              left_scratch().get<T>(back.room()));
@@ -241,6 +217,13 @@ void attend_back(const attention_gradient_call<T>& c) {
       }
     }
   });
+}
+
+}  // namespace detail
+
+template <class T>
+void attend_back(const attention_gradient_call<T>& c) {
+  detail::attend_back_by(detail::tile_products<T>(c.of), c);
 }
 
 }  // namespace xla::kernel

@@ -17,16 +17,23 @@ namespace xla::kernel::detail {
 /// Packed rows of a: pair s of row i is pairs[8 s + i].
 struct pair_sliver {
   const bfloat16_pair* pairs;
+  static constexpr index_t row = 1, step = 8;
   pair_sliver below(index_t rows) const { return {pairs + rows}; }
 };
+/// Rows of a by strides: pair s of row i is pairs[i * row + s * step].
+struct strided_pairs {
+  const bfloat16_pair* pairs;
+  index_t row, step;
+  strided_pairs below(index_t rows) const { return {pairs + rows * row, row, step}; }
+};
 
-template <class Result>
-using dot_call = micro_call<bfloat16_pair, pair_sliver, Result>;
+template <class Sliver, class Result>
+using dot_call = micro_call<bfloat16_pair, Sliver, Result>;
 
 /// Every element is one chain over the pairs along k, in each the higher k first, whatever the
 /// tile.
-template <int Rows, int Vectors, class Result>
-XLA_DOT_CODE void dot_kernel(const dot_call<Result>& call) {
+template <int Rows, int Vectors, class Sliver, class Result>
+XLA_DOT_CODE void dot_kernel(const dot_call<Sliver, Result>& call) {
   constexpr int width = 16;
   constexpr bool goes_on = requires { Result::goes_on; };
   const Result c = call.c;
@@ -45,14 +52,14 @@ XLA_DOT_CODE void dot_kernel(const dot_call<Result>& call) {
     }
   const bfloat16_pair* __restrict a = call.a.pairs;
   const bfloat16_pair* __restrict b = call.b;
-  const index_t b_step = call.b_step;
-  for (index_t k = call.depth; k > 0; --k, a += 8, b += b_step) {
+  const index_t a_row = call.a.row, a_step = call.a.step, b_step = call.b_step;
+  for (index_t k = call.depth; k > 0; --k, a += a_step, b += b_step) {
     __m512i row[Vectors];
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) row[j] = _mm512_loadu_si512(b + width * j);
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
-      const __m512i one = _mm512_set1_epi32(static_cast<int>(a[i]));
+      const __m512i one = _mm512_set1_epi32(static_cast<int>(a[i * a_row]));
 #pragma GCC unroll 4
       for (int j = 0; j < Vectors; ++j)
         asm("vdpbf16ps %2, %1, %0" : "+v"(sum[i][j]) : "v"(one), "v"(row[j]));
@@ -82,16 +89,16 @@ struct bfloat16_tile {
   static pair_sliver packed(const element* data) { return {data}; }
   static constexpr index_t next_rows(index_t left) { return std::min<index_t>(left, rows); }
 
-  template <class Result>
-  static void multiply(dot_call<Result>&& call, index_t height, index_t wide) {
+  template <class Sliver, class Result>
+  static void multiply(dot_call<Sliver, Result>&& call, index_t height, index_t wide) {
     const auto last = static_cast<std::size_t>((wide - 1) / width);
     call.tail = static_cast<int>(wide - static_cast<index_t>(last) * width);
     while (height > 0) {
       const index_t count = height >= 8 ? 8 : height >= 4 ? 4 : height >= 2 ? 2 : 1;
-      const auto& kernels = count == 8   ? kernels_of<8, Result>
-                            : count == 4 ? kernels_of<4, Result>
-                            : count == 2 ? kernels_of<2, Result>
-                                         : kernels_of<1, Result>;
+      const auto& kernels = count == 8   ? kernels_of<8, Sliver, Result>
+                            : count == 4 ? kernels_of<4, Sliver, Result>
+                            : count == 2 ? kernels_of<2, Sliver, Result>
+                                         : kernels_of<1, Sliver, Result>;
       kernels[last](call);
       call.a = call.a.below(count);
       call.c = call.c.from(count, 0);
@@ -100,9 +107,9 @@ struct bfloat16_tile {
   }
 
  private:
-  template <int Rows, class Result>
-  static constexpr std::array<micro_pointer<dot_call<Result>>, 3> kernels_of = {
-      &dot_kernel<Rows, 1, Result>, &dot_kernel<Rows, 2, Result>, &dot_kernel<Rows, 3, Result>};
+  template <int Rows, class Sliver, class Result>
+  static constexpr std::array<micro_pointer<dot_call<Sliver, Result>>, 3> kernels_of = {
+      &dot_kernel<Rows, 1>, &dot_kernel<Rows, 2>, &dot_kernel<Rows, 3>};
 };
 
 constexpr index_t pairs_of(index_t k) { return (k + 1) / 2; }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "xla/base/instance.hpp"
+#include "xla/kernel/attention_call.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/conv_sizes.hpp"
 #include "xla/kernel/matrix_view.hpp"
@@ -31,18 +32,26 @@ struct rounded_convolutions {
   void (*keep_packed)(xla::detail::buffer* keeper, const conv_sizes& s, conv_direction d,
                       conv_weights<float>& w);
 };
+/// attend() and attend_back() of kernel/op/attention.hpp, likewise.
+struct rounded_attention {
+  void (*forward)(const attention_call<float>& c, const head_rows<float>& out, float* logs);
+  void (*back)(const attention_gradient_call<float>& c);
+};
 
 /// Null in programs that have no such ops: kernels are reached through these alone, so that others
 /// are no larger.
 inline constinit std::atomic<rounded_gemm> the_rounded_gemm{nullptr};
 inline constinit std::atomic<kept_product> the_kept_product{nullptr};
 inline constinit std::atomic<const rounded_convolutions*> the_rounded_convolutions{nullptr};
+inline constinit std::atomic<const rounded_attention*> the_rounded_attention{nullptr};
 
 /// Called by whoever may come to need them, before that.
 template <class = void>
 void use_rounded_gemm();
 template <class = void>
 void use_rounded_convolutions();
+template <class = void>
+void use_rounded_attention();
 
 }  // namespace xla::kernel
 

@@ -20,7 +20,8 @@ struct attending {
     bool causal = false;  ///< query i sees keys 0 … i
     bool shown = false;   ///< the mask says which keys are seen
     bool added = false;   ///< or what is added to the scaled scores
-    XLA_ATTRIBUTES(causal, shown, added)
+    detail::precision precision{};  ///< of the operands of both products, and of their gradients
+    XLA_ATTRIBUTES(causal, shown, added, precision)
   };
 
  protected:

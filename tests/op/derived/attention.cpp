@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xla/op/derived/attention.hpp"
 
+#include "support/bfloat16_ways.hpp"
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
 #include "support/sanitized.hpp"
 #include "support/threads.hpp"
+#include "xla/run/trace/autocast.hpp"
 
 using test::check_equal;
 using test::numbers;
@@ -150,6 +152,111 @@ TEMPLATE_TEST_CASE("attention by its own kernels and as other ops compose it", "
     }
 }
 
+namespace {
+
+/// As a product in autocast reads it.
+template <int R>
+xla::Tensor<double, R> rounded(const xla::Tensor<float, R>& x) {
+  return xla::cast<double>(xla::cast<xla::bfloat16>(x));
+}
+/// The largest difference in parts of the largest number, of each of some tensors.
+template <int R>
+double apart(const xla::Tensor<float, R>& is, const xla::Tensor<double, R>& wanted) {
+  REQUIRE(is.sizes() == wanted.sizes());
+  double most = 0, off = 0;
+  for (std::int64_t i = 0; i < is.numel(); ++i) {
+    most = std::max(most, std::abs(wanted.data()[i]));
+    off = std::max(off, std::abs(is.data()[i] - wanted.data()[i]));
+    if (!std::isfinite(is.data()[i])) return 1;
+  }
+  return off / std::max(most, 1e-3);
+}
+
+/// Attention in autocast and its gradients, against those composed in double of operands that are
+/// rounded: what is left are the weights' rounding and that of the scores' gradients.
+template <class... Mask>
+void check_rounded(const lengths& s, bool causal, const Mask&... mask) {
+  const auto q = test::parameter(numbers<float>({s.batch, s.heads, s.queries, s.width}, 1)),
+             k = test::parameter(numbers<float>({s.batch, s.kv_heads, s.keys, s.width}, 2)),
+             v = test::parameter(numbers<float>({s.batch, s.kv_heads, s.keys, s.out}, 3));
+  const auto d = numbers<float>({s.batch, s.heads, s.queries, s.out}, 4);
+  const auto y = autocast(
+      q, [&] { return scaled_dot_product_attention(q, k, v, mask..., {.causal = causal}); });
+  sum(y * d).backward();
+  const auto wq = test::parameter(rounded(q)), wk = test::parameter(rounded(k)),
+             wv = test::parameter(rounded(v));
+  [[maybe_unused]] const auto wide = [](const auto& m) {
+    if constexpr (std::is_same_v<typename std::remove_cvref_t<decltype(m)>::value_type, bool>)
+      return m;
+    else return xla::cast<double>(m);
+  };
+  const auto want = composed<double>(wq, wk, wv, wide(mask)..., {.causal = causal});
+  sum(want * rounded(d)).backward();
+  CHECK(apart(y, want) < 0x1p-8);
+  CHECK(apart(q.grad(), wq.grad()) < 0x1p-6);
+  CHECK(apart(k.grad(), wk.grad()) < 0x1p-6);
+  CHECK(apart(v.grad(), wv.grad()) < 0x1p-6);
+}
+
+}  // namespace
+
+TEST_CASE("attention in autocast by kernels of its own, by every way of this machine") {
+  const xla::eager_mode_guard eager;
+  test::each_bfloat16_way([] {
+    for (const lengths& s : awkward)
+      for (const bool causal : {false, true}) {
+        CAPTURE(s.queries, s.keys, causal);
+        check_rounded(s, causal);
+        check_rounded(s, causal, numbers<float>({s.queries, s.keys}, 5) > 1.f);
+        check_rounded(s, causal, numbers<float>({s.batch, 1, 1, s.keys}, 6) > -1.f);
+        check_rounded(s, causal, numbers<float>({1, s.heads, s.queries, s.keys}, 8));
+      }
+    auto all = [](auto& q, auto& k, auto& v, auto& present, auto& added) {
+      return autocast(q, [&] {
+        auto y = scaled_dot_product_attention(q, k, v, {.causal = true});
+        auto z = scaled_dot_product_attention(q, k, v, unsqueeze(unsqueeze(present, 1), 1));
+        auto w = scaled_dot_product_attention(q, k, v, added);
+        sum(y * y + z + w).backward();
+        return std::tuple(y, z, w);
+      });
+    };
+    for (std::int64_t n : {1, 7, 60})
+      test::check_modes(all, test::parameter(numbers<float>({2, 4, n, 6}, 1)),
+                        test::parameter(numbers<float>({2, 2, n, 6}, 2)),
+                        test::parameter(numbers<float>({2, 2, n, 6}, 3)),
+                        numbers<float>({2, n}, 4) > 0.f,
+                        test::parameter(numbers<float>({n, n}, 5)));
+  });
+}
+
+TEST_CASE("in autocast nothing comes from keys that no query sees") {
+  const xla::eager_mode_guard eager;
+  const auto with_nan = [](std::int64_t row) {
+    const auto there =
+        xla::expand(xla::reshape(xla::arange<std::int64_t>(8) == row, {1, 1, 8, 1}), {1, 1, 8, 4});
+    return test::parameter(where(there, std::nanf(""), numbers<float>({1, 1, 8, 4}, 2)));
+  };
+  const auto finite = [](const auto& x) { return xla::all(xla::isfinite(x)).item(); };
+  test::each_bfloat16_way([&] {
+    const auto q = test::parameter(numbers<float>({1, 1, 5, 4}, 1));
+    const auto check = [&](const auto& k, const auto& v, std::int64_t unseen, const auto&... mask) {
+      const auto y = autocast(q, [&] {
+        return scaled_dot_product_attention(q, k, v, mask..., {.causal = sizeof...(mask) == 0});
+      });
+      sum(y * y).backward();
+      CHECK(finite(y));
+      CHECK(finite(k.grad()));
+      CHECK(finite(v.grad()));
+      for (const auto& g : {k.grad(), v.grad()})
+        CHECK(sum(abs(narrow(g, 2, unseen, 1))).item() == 0);
+    };
+    check(with_nan(5), with_nan(5), 5);  // the neighbour of the last that is seen
+    CHECK(finite(q.grad()));
+    check(with_nan(3), test::parameter(numbers<float>({1, 1, 8, 4}, 3)), 3,
+          xla::expand(xla::arange<std::int64_t>(8) != 3, {5, 8}));
+  });
+}
+
 TEMPLATE_TEST_CASE("attention, full and causal, heads that share keys or not", "", float, double) {
   using T = TestType;
   const xla::eager_mode_guard eager;
@@ -285,12 +392,16 @@ TEST_CASE("attention has the same bits for any number of threads") {
   const xla::eager_mode_guard eager;
   for (const lengths& s : awkward) {
     const auto f = [&](auto&... x) { return scaled_dot_product_attention(x..., {.causal = true}); };
-    std::vector<float> one;
+    const auto in_autocast = xla::autocast(f);
+    std::vector<float> one, rounded;
     for (int n : {1, 2, 3}) {
       const test::restore_threads some(n);
       const auto now = with_gradients<float>(s, f);
+      const auto rounded_now = with_gradients<float>(s, in_autocast);
       if (n == 1) one = now;
+      if (n == 1) rounded = rounded_now;
       CHECK(now == one);
+      CHECK(rounded_now == rounded);
     }
   }
 }

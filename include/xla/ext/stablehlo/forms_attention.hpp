@@ -23,6 +23,7 @@ class attention_text {
         v_(repeat(f.in(2))) {
     const auto how = f.attributes<op::attention>();
     added_ = how.added;
+    precision_ = how.precision;
     scores_ = product(q_, k_, 3, 3);
     if (added_) scores_ = scaled(scores_);
     const value hidden = w_.constant(lowest(of_), of_, scores_.type.dims);
@@ -64,7 +65,8 @@ class attention_text {
     return w_.map("multiply", x, w_.constant(scale, of_, x.type.dims));
   }
   /// Of each head, summed over these axes.
-  value product(const value& a, const value& b, int over_a, int over_b) const {
+  value product(const value& left, const value& right, int over_a, int over_b) const {
+    const value a = multiplied(w_, left, precision_), b = multiplied(w_, right, precision_);
     const shape &x = a.type.dims, &y = b.type.dims;
     const shape out{4, {x[0], x[1], x[5 - over_a], y[5 - over_b]}};
     const std::string axes =
@@ -108,6 +110,7 @@ class attention_text {
   shape kv_;
   value k_, v_, scores_;
   bool added_ = false;
+  detail::precision precision_{};
 };
 
 template <>

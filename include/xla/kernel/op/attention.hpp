@@ -4,6 +4,7 @@
 #include "xla/base/instance.hpp"
 #include "xla/kernel/attention_call.hpp"
 #include "xla/kernel/call.hpp"
+#include "xla/kernel/rounded.hpp"
 #include "xla/op/attention.hpp"
 #include "xla/shape/shape.hpp"
 
@@ -39,7 +40,7 @@ kernel::head_rows<const T> rows_of(const kernel_call& call, int i) {
 /// What a call of attention, or of its gradient, is about; its mask is input `mask`.
 template <class T>
 kernel::attention_call<T> attention_of(const kernel_call& call, int mask) {
-  const auto [causal, shown, added] = call.attributes<op::attention>();
+  const auto [causal, shown, added, rounding] = call.attributes<op::attention>();
   const shape &q = call.in_shapes[0], &k = call.in_shapes[1], &v = call.in_shapes[2];
   kernel::attention_call<T> c{q[0],
                               q[1],
@@ -66,14 +67,21 @@ kernel::attention_call<T> attention_of(const kernel_call& call, int mask) {
   return c;
 }
 
+template <class Op>
+bool rounds(const kernel_call& call) {
+  return call.attributes<Op>().precision == precision::bfloat16;
+}
+
 template <class Out, class T>
 struct kernel_of<op::attention, Out, T> {
   static void run(const kernel_call& call) {
     const auto c = attention_of<T>(call, 3);
     shape made = call.in_shapes[0];
     made[3] = c.out_width;
-    kernel::attend<T>(c, rows_of(static_cast<T*>(call.outs[0]), made),
-                      static_cast<T*>(call.outs[1]));
+    auto* attend = &kernel::attend<T>;
+    if constexpr (std::is_same_v<T, float>)
+      if (rounds<op::attention>(call)) attend = kernel::the_rounded_attention.load()->forward;
+    attend(c, rows_of(static_cast<T*>(call.outs[0]), made), static_cast<T*>(call.outs[1]));
   }
 };
 
@@ -83,8 +91,11 @@ struct kernel_of<op::attention_gradient, Out, T> {
     const auto made = [&](int i) {
       return rows_of(static_cast<T*>(call.outs[i]), call.in_shapes[i]);
     };
-    kernel::attend_back<T>({attention_of<T>(call, 6), rows_of<T>(call, 4), rows_of<T>(call, 3),
-                            static_cast<const T*>(call.in[5]), made(0), made(1), made(2)});
+    auto* back = &kernel::attend_back<T>;
+    if constexpr (std::is_same_v<T, float>)
+      if (rounds<op::attention_gradient>(call)) back = kernel::the_rounded_attention.load()->back;
+    back({attention_of<T>(call, 6), rows_of<T>(call, 4), rows_of<T>(call, 3),
+          static_cast<const T*>(call.in[5]), made(0), made(1), made(2)});
   }
 };
 

@@ -132,14 +132,6 @@ constexpr Tensor<T, 4> all_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
   return reshape(narrowed<T>(w), {q.size(0), q.size(1), q.size(2), k.size(2)});
 }
 
-/// Whether attention is composed of other ops: of products that round their operands, or where
-/// weights are dropped, which takes a random number for each.
-template <class T>
-constexpr bool attends_composed(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
-                                const AttentionOptions& options) {
-  return options.training || product_precision<T>(q, k) != precision::float32;
-}
-
 }  // namespace detail
 
 /// softmax(q kᵀ / √width) v: q (batch, heads, queries, width), k and v (batch, kv_heads, keys,
@@ -152,7 +144,7 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
                                                     const AttentionOptions& options = {},
                                                     caller who = here()) {
   if constexpr (std::is_floating_point_v<T>)
-    if (!detail::attends_composed(q, k, options))
+    if (!options.training)  // a dropped weight takes a random number of its own
       return detail::heads_fit(q, k, who) ? detail::attend_at_once(q, k, v, options.causal, who)
                                           : q;
   return detail::attend(q, k, v, who, detail::weigh_all<detail::computed<T>>{options});
@@ -171,7 +163,7 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
   detail::check_mask_type<B, T>();
   if constexpr (std::is_floating_point_v<T> && (M == 2 || M == 4) &&
                 (std::is_same_v<B, bool> || std::is_same_v<B, T>))
-    if (!detail::attends_composed(q, k, options)) {
+    if (!options.training) {
       if (!detail::heads_fit(q, k, who)) return q;
       if constexpr (M == 4) return detail::attend_at_once(q, k, v, options.causal, who, mask);
       else

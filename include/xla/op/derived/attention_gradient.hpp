@@ -7,6 +7,7 @@
 #include "xla/op/create.hpp"
 #include "xla/op/derived/attention_weights.hpp"
 #include "xla/op/own_gradient.hpp"
+#include "xla/op/precision.hpp"
 
 namespace xla::detail {
 
@@ -18,18 +19,21 @@ struct composed_attention {
   heads q, k, v;
   Tensor<T, 0> scale;
   heads weights;
+  precision products;
 
   constexpr composed_attention(const handle& queries, const handle& keys, const handle& values,
                                const op::attending::attributes& how, const handle& mask)
-      : q(as<heads>(queries)), k(repeat(as<heads>(keys))), v(repeat(as<heads>(values))) {
+      : q(as<heads>(queries)),
+        k(repeat(as<heads>(keys))),
+        v(repeat(as<heads>(values))),
+        products(how.precision) {
     scale = score_scale<T>(q.size(3), q.table());
     weights = weigh(multiply(q, k, false, true) * scale, how, mask);
   }
 
-  /// Products as those of the kernels: of what is not rounded.
-  static constexpr heads multiply(const heads& a, const heads& b, bool turn_a, bool turn_b) {
-    return as<heads>(
-        gradient_product(as_any<T>(a), as_any<T>(b), turn_a, turn_b, precision::float32));
+  /// Products as those of the kernels.
+  constexpr heads multiply(const heads& a, const heads& b, bool turn_a, bool turn_b) const {
+    return as<heads>(gradient_product(as_any<T>(a), as_any<T>(b), turn_a, turn_b, products));
   }
   template <class X>
   static constexpr X as(const handle& h) {
@@ -162,6 +166,7 @@ constexpr Tensor<T, 4> attend_at_once(const Tensor<T, 4>& q, const Tensor<T, 4>&
   op::attending::attributes how{.causal = causal};
   how.shown = (std::is_same_v<typename Mask::value_type, bool> || ...);
   how.added = sizeof...(Mask) > 0 && !how.shown;
+  how.precision = product_precision<T>(q, k);
   const auto made = apply_several<op::attention, T, heads, heads>(who, with<op::attention>(how), q,
                                                                   k, v, mask...);
   const heads& out = std::get<0>(made);

@@ -5,6 +5,7 @@
 
 #include "xla/kernel/map.hpp"
 #include "xla/kernel/row.hpp"
+#include "xla/op/attention.hpp"
 #include "xla/transform/capture.hpp"
 
 namespace xla::detail {
@@ -51,7 +52,8 @@ struct kept_program {
   std::array<double, static_cast<std::size_t>(Facts) + 1> facts{};
   std::array<std::int8_t, static_cast<std::size_t>(Facts) + 1> flags{};
   bool sets_flags = false;
-  bool rounds_matmul = false, rounds_convolution = false;  ///< see kernel/rounded.hpp
+  /// See kernel/rounded.hpp.
+  bool rounds_matmul = false, rounds_convolution = false, rounds_attention = false;
   Passes passes;
   std::array<node, static_cast<std::size_t>(Forward)> forward{};
 
@@ -107,9 +109,11 @@ constexpr auto keep_program() {
   // Those of a backward() outside too, of which functions with their own gradient may need any.
   const auto note_kernels = [&out](const node& v) {
     if (precision_of(*v.op, v.attr) != precision::bfloat16) return;
-    const bool any = is<op::custom_gradient>(*v.op), matmul = is<op::matmul>(*v.op);
-    out.rounds_matmul |= any || matmul;
-    out.rounds_convolution |= any || !matmul;
+    const bool any = is<op::custom_gradient>(*v.op), matmul = is<op::matmul>(*v.op),
+               attends = is<op::attention>(*v.op) || is<op::attention_gradient>(*v.op);
+    out.rounds_matmul |= any || matmul || attends;  // which gradients of masks are made of
+    out.rounds_convolution |= any || !(matmul || attends);
+    out.rounds_attention |= any || attends;
   };
   for (int i = 0; i < n.values; ++i) note_kernels(s.values[i]);
   for (int i = 0; i < forward; ++i) note_kernels(from.arrays.values[Capacity - forward + i]);

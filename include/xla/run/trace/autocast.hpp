@@ -24,6 +24,7 @@ constexpr auto run_autocast(graph* g, AutocastOptions options, Body&& body) {
   if (!__builtin_is_constant_evaluated() && options.enabled) {
     kernel::use_rounded_gemm<later<Body, void>>();
     kernel::use_rounded_convolutions<later<Body, void>>();
+    kernel::use_rounded_attention<later<Body, void>>();
   }
   const product_scope within(g, options.enabled ? precision::bfloat16 : precision::float32);
   return std::forward<Body>(body)();
