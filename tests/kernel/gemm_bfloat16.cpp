@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <xla/kernel/caches.hpp>
 #include <xla/kernel/gemm_bfloat16.hpp>
 
 #include "catch.hpp"
@@ -104,6 +106,31 @@ TEMPLATE_TEST_CASE("few rounded rows sum both layouts in one order", "", floats,
                                       static_cast<int>(random() % 5),
                                       static_cast<int>(random() % 5), random);
   });
+}
+
+TEMPLATE_TEST_CASE("columns that come from memory have the bits of near ones", "", float,
+                   bfloat16) {
+  const index_t k = 4099, some = 7;
+  const index_t n = xla::kernel::near_memory<> / static_cast<index_t>(k * sizeof(TestType)) + some;
+  std::vector<TestType> a(static_cast<std::size_t>(4 * k)), b(static_cast<std::size_t>(n * k));
+  for (auto* v : {&a, &b})
+    for (std::size_t i = 0; i < v->size(); ++i)
+      (*v)[i] = static_cast<TestType>(static_cast<float>(i * 7919 % 1000) * 1e-3f - .5f);
+  for (const index_t m : {1, 3, 4}) {
+    const auto product = [&](index_t first, index_t columns) {
+      std::vector<float> c(static_cast<std::size_t>(m * columns));
+      gemm_bfloat16<TestType, TestType>(m, columns, k, {a.data(), k, 1},
+                                        {b.data() + first * k, 1, k}, c.data(), columns);
+      return c;
+    };
+    const auto all = product(0, n);
+    for (const index_t first : {index_t{0}, n / 2, n - some}) {
+      const auto near = product(first, some);
+      for (index_t i = 0; i < m; ++i)
+        CHECK(std::equal(near.data() + i * some, near.data() + (i + 1) * some,
+                         all.data() + i * n + first));
+    }
+  }
 }
 
 TEST_CASE("rounded columns that are read in place have the bits of packed ones") {

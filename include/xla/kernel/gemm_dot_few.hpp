@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include <xla/kernel/caches.hpp>
 #include <xla/kernel/gemm_few_rows.hpp>
 
 // Products with a few rows by `vdpbf16ps`: b is read once, where it lies, and rounded in registers.
@@ -16,12 +17,14 @@
 
 namespace xla::kernel::detail {
 
-/// Rows of a as pairs, `step` apart, whole vectors; where their part of c begins.
+/// Rows of a as pairs, `step` apart, whole vectors; where their part of c begins; whether b is so
+/// large that it comes from memory.
 struct pair_rows {
   const bfloat16_pair* a;
   index_t step, depth;  // depth in elements
   float* c;
   index_t c_row;
+  bool far;
 };
 
 XLA_DOT_INLINE void add_pairs(__m512& sum, __m512i a, __m512i b) {
@@ -67,8 +70,16 @@ XLA_DOT_INLINE void add_columns(const bfloat16_pair* a, index_t step,
   }
 }
 
-/// `Rows` rows times up to few_columns columns, which are contiguous along k.
-template <int Rows, class B>
+/// Fetches 32 elements.
+template <class T>
+XLA_DOT_INLINE void fetch_line(const T* p) {
+#pragma GCC unroll 2
+  for (std::size_t i = 0; i < 32; i += 64 / sizeof(T)) __builtin_prefetch(p + i, 0, 3);
+}
+
+/// `Rows` rows times up to few_columns columns, which are contiguous along k. If `Fetches`, as many
+/// that come next are fetched meanwhile.
+template <int Rows, bool Fetches, class B>
 XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_column,
                                    index_t columns) {
   constexpr int most = few_columns<Rows>;
@@ -81,7 +92,12 @@ XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_col
     for (int j = 0; j < most; ++j) sum[i][j] = _mm512_setzero_ps();
   const bfloat16_pair* a = x.a;
   index_t k = 0;
-  for (; k + 32 <= x.depth; k += 32, a += 16) add_columns<Rows>(a, x.step, column, k, 32, sum);
+  for (; k + 32 <= x.depth; k += 32, a += 16) {
+    if constexpr (Fetches)
+#pragma GCC unroll 8
+      for (index_t j = 0; j < most; ++j) fetch_line(b + (most + j) * b_column + k);
+    add_columns<Rows>(a, x.step, column, k, 32, sum);
+  }
   if (k < x.depth) add_columns<Rows>(a, x.step, column, k, x.depth - k, sum);
   constexpr int rows = 8 / most;  // whose sums are folded together
 #pragma GCC unroll 4
@@ -182,6 +198,8 @@ void dot_few_columns(const pair_rows& x, matrix_view<B> b, index_t columns) {
   }
   constexpr index_t most = few_columns<Rows>;
   const bool strided = b.row_stride != 1 && x.depth > 1;
+  // What one row reads of floats the processor foresees by itself.
+  const bool fetches = x.far && !strided && (Rows > 1 || sizeof(B) < sizeof(float));
   B* const copy = strided ? right_scratch().get<B>(most * x.depth) : nullptr;
   for (index_t j = 0; j < columns; j += most) {
     const index_t count = std::min(most, columns - j);
@@ -190,8 +208,9 @@ void dot_few_columns(const pair_rows& x, matrix_view<B> b, index_t columns) {
       for (index_t k = 0; k < x.depth; ++k) copy[q * x.depth + k] = *some.from(k, q).data;
     pair_rows part = x;
     part.c += j;
-    dot_long_columns<Rows>(part, strided ? copy : some.data, strided ? x.depth : b.col_stride,
-                           count);
+    const auto multiply = fetches && j + 2 * most <= columns ? &dot_long_columns<Rows, true, B>
+                                                             : &dot_long_columns<Rows, false, B>;
+    multiply(part, strided ? copy : some.data, strided ? x.depth : b.col_stride, count);
   }
 }
 
@@ -220,9 +239,10 @@ void multiply_few_pairs(index_t m, index_t n, index_t k, matrix_view<A> a, matri
   const index_t step = round_up(k, 32) / 2;
   bfloat16_pair* const rows = left_scratch().get<bfloat16_pair>(m * step);
   pack_pair_rows(a, m, k, step, rows);
+  const bool far = n * k * static_cast<index_t>(sizeof(B)) > near_memory<>;
   const auto some = [&](range columns) {
     for (index_t i = 0, count; i < m; i += count) {
-      const pair_rows x{rows + i * step, step, k, c.row(i) + columns.begin, c.step};
+      const pair_rows x{rows + i * step, step, k, c.row(i) + columns.begin, c.step, far};
       const matrix_view<B> right = b.from(0, columns.begin);
       count = m - i >= 4 ? 4 : m - i >= 2 ? 2 : 1;
       if (count == 4) dot_few_columns<4>(x, right, columns.size());
