@@ -8,10 +8,16 @@
 #include "measure.hpp"
 #include "residual.hpp"
 
+#ifndef BLOCKS  // whoever does not run it says less, as that takes less time to compile
+#define BLOCKS 64
+#define LAYERS 24
+#define RESNET ResNet50
+#endif
+
 namespace {
 
 constexpr xla::nn::DecoderConfig deep_decoder{
-    .hidden = 32, .layers = 24, .heads = 4, .kv_heads = 2, .intermediate = 64, .vocabulary = 64};
+    .hidden = 32, .layers = LAYERS, .heads = 4, .kv_heads = 2, .intermediate = 64, .vocabulary = 64};
 
 /// Calls the step with data and targets of `sizes` batches, each several times.
 template <class Model, template <class...> class Optimizer, class Step, class Batch>
@@ -49,7 +55,7 @@ void measure(const char* program, Step step_fn, Batch batch_of, int sizes, int l
 int main() {
   xla::set_num_threads(1);
   xla::eager_mode(true);
-  measure<bench::Residual<64>, xla::optim::SGD>(
+  measure<bench::Residual<BLOCKS>, xla::optim::SGD>(
       "residual net of 64 blocks", bench::residual_step,
       [](int batch) {
         return std::pair(xla::randn<float>({batch, bench::width}),
@@ -63,7 +69,7 @@ int main() {
                          xla::zeros<std::int64_t>({8 * batch}));
       },
       20, 5);
-  measure<xla::models::ResNet50<>, xla::optim::SGD>(
+  measure<xla::models::RESNET<>, xla::optim::SGD>(
       "ResNet-50", bench::residual_step,
       [](int batch) {
         return std::pair(xla::randn<float>({batch, 3, 32, 32}), xla::zeros<std::int64_t>({batch}));
