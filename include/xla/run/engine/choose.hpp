@@ -32,7 +32,8 @@ const engine* engine_list<In>::named(std::string_view name) {
   for (const engine* e = engines.linked.load(std::memory_order_acquire); e; e = e->before_)
     known = join({known, ", ", e->name()});
   throw runtime_error(join({"set_engine: this program has no engine ", name, ", but ", known,
-                            "; link CMake's target of the engine, as xla::interpreter"}));
+                            "; link CMake's target of it: xla::interpreter, or xla::pjrt, for which "
+                            "PJRT_DEVICE=CUDA makes pjrt:CUDA"}));
 }
 
 template <class In>
