@@ -164,6 +164,7 @@ set(XLA_HEADERS
   xla/transform/forward.hpp
   xla/transform/fuse.hpp
   xla/transform/gradient_uses.hpp
+  xla/transform/halves.hpp
   xla/transform/late.hpp
   xla/transform/layouts.hpp
   xla/transform/lower.hpp
@@ -262,6 +263,7 @@ set(XLA_HEADERS
   xla/kernel/op/map.hpp
   xla/kernel/op/matmul.hpp
   xla/kernel/op/matmul_kept.hpp
+  xla/kernel/op/matmul_rounded.hpp
   xla/kernel/op/movement.hpp
   xla/kernel/op/own_shard.hpp
   xla/kernel/op/pooling.hpp

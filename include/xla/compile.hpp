@@ -113,7 +113,7 @@ class compiled_base {
  private:
   template <class Captured>
   static void use_rounded_kernels() {
-    if constexpr (Captured::kept.rounds_matmul) kernel::use_rounded_gemm<later<F, void>>();
+    if constexpr (Captured::kept.rounds_matmul) kernel::use_rounded_matmul<later<F, void>>();
     if constexpr (Captured::kept.rounds_convolution)
       kernel::use_rounded_convolutions<later<F, void>>();
     if constexpr (Captured::kept.rounds_attention) kernel::use_rounded_attention<later<F, void>>();

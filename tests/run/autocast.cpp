@@ -7,6 +7,7 @@
 
 #include <xla/xla.hpp>
 
+#include "support/bfloat16_ways.hpp"
 #include "support/decoder.hpp"
 #include "support/gradient.hpp"
 #include "support/pytorch.hpp"
@@ -385,6 +386,34 @@ TEST_CASE("training in autocast: a decoder, also with checkpoints") {
         "");
 }
 
+namespace {
+
+/// Operands of products that are made where they are read alone: forward, backward, of a batch.
+constexpr auto layers = [](auto& x, auto& w, auto& v) {
+  const auto h = xla::gelu(linear(xla::softmax(x), w));
+  const auto y = linear(h, v);
+  const auto z = matmul(xla::silu(y), transpose(xla::tanh(y), 1, 2));
+  test::weighted_sum(z).backward();
+  return z;
+};
+
+}  // namespace
+
+TEST_CASE("operands that are stored as bfloat16: the same bits, by every way, in less memory") {
+  const auto x = test::parameter(numbers<float>({3, 9, 33}, 1));
+  const auto w = test::parameter(numbers<float>({64, 33}, 2));
+  const auto v = test::parameter(numbers<float>({21, 64}, 3));
+  const auto few = test::parameter(numbers<float>({1, 3, 33}, 4));
+  test::each_bfloat16_way([&] {
+    test::check_modes(autocast(layers), x, w, v);
+    test::check_modes(autocast(layers), few, w, v);
+  });
+  auto whole = xla::compile(autocast(layers));
+  auto without = xla::compile<xla::without<"halves">>(autocast(layers));
+  const auto arena = [&](auto& f) { return f.memory_analysis(x, w, v).arena; };
+  CHECK(4 * arena(whole) < 3 * arena(without));
+}
+
 TEST_CASE("a compiled function is what it was compiled as, called in autocast or in a body of it") {
   const auto a = numbers<float>({7, 33}, 1), b = numbers<float>({33, 13}, 2);
   const xla::eager_mode_guard eager;
@@ -431,7 +460,7 @@ TEST_CASE("a compiled function whose backward alone rounds brings kernels for it
     test::weighted_sum(f(x)).backward();
     return x.grad();
   };
-  xla::kernel::the_rounded_gemm = nullptr;  // as if no autocast had run yet
+  xla::kernel::the_rounded_matmul = nullptr;  // as if no autocast had run yet
   const auto got = gradient(xla::compile(autocast(by_own)));
   CHECK(same_bits(got, gradient(autocast(by_own))));
   CHECK(apart(got, gradient(by_own)) > rounding);

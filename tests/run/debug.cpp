@@ -129,7 +129,7 @@ TEST_CASE("passes that are not there are refused with those that are") {
   CHECK_THROWS_WITH(
       xla::set_passes("-share,-shar"),
       "xla::set_passes: no pass is called \"shar\"; there are simplify, share, dead, "
-      "recompute, layouts, rows, fuse, late, buckets, slices, epilogues, side_by_side");
+      "recompute, halves, layouts, rows, fuse, late, buckets, slices, epilogues, side_by_side");
   CHECK_THROWS_WITH(xla::set_passes("share"),
                     "xla::set_passes: \"share\" leaves no pass out: write -share, or -share,-fuse");
   CHECK_THROWS_WITH(xla::set_passes("-gradient_uses"),

@@ -306,17 +306,17 @@ constexpr auto work_for_all = [](auto& w, auto& x) {
 };
 
 template <xla::detail::pass_name Name>
-void check_without() {
+void check_without(auto work) {
   INFO("without " << Name.view());
   const xla::eager_mode_guard eager;
   const auto w = test::parameter(test::numbers<float>({6, 6}, 1));
   const auto x = test::numbers<float>({6, 6}, 2);
   constexpr xla::Passes one_less = xla::verified & xla::without<Name>;
-  const auto want = test::run_mode<test::mode::eager>(work_for_all, w, x);
-  const auto got = test::run_mode<test::mode::compiled, one_less>(work_for_all, w, x);
+  const auto want = test::run_mode<test::mode::eager>(work, w, x);
+  const auto got = test::run_mode<test::mode::compiled, one_less>(work, w, x);
   CHECK(got.difference(want) == "");
-  auto whole = xla::compile(work_for_all);
-  auto less = xla::compile<one_less>(work_for_all);
+  auto whole = xla::compile(work);
+  auto less = xla::compile<one_less>(work);
   CHECK(less.graph("lowered", w, x) != whole.graph("lowered", w, x));
   CHECK(less.graph("captured", w, x) == whole.graph("captured", w, x));
 }
@@ -324,13 +324,51 @@ void check_without() {
 }  // namespace
 
 TEST_CASE("a compiled function does without any one pass: another program, the same bits") {
-  check_without<"simplify">();
-  check_without<"share">();
-  check_without<"dead">();
-  check_without<"recompute">();
-  check_without<"rows">();
-  check_without<"fuse">();
-  check_without<"late">();
+  check_without<"simplify">(work_for_all);
+  check_without<"share">(work_for_all);
+  check_without<"dead">(work_for_all);
+  check_without<"recompute">(work_for_all);
+  check_without<"halves">(xla::autocast(work_for_all));
+  check_without<"rows">(work_for_all);
+  check_without<"fuse">(work_for_all);
+  check_without<"late">(work_for_all);
+}
+
+namespace {
+
+/// What products in autocast read: h no one else does, through a reshape, too; e a sum reads.
+constexpr auto products = [](auto& x, auto& w, auto& v) {
+  const auto h = xla::softmax(x * w);
+  const auto e = xla::exp(x);
+  const auto y = xla::linear(xla::reshape(h, {-1, 2, h.size(1)}), w);
+  return xla::sum(y) + xla::sum(xla::matmul(h, v)) + xla::sum(xla::matmul(e, v) + e);
+};
+
+}  // namespace
+
+TEST_CASE("halves: what only products in autocast read is stored as bfloat16 where it is made") {
+  auto f = xla::compile(xla::autocast(products));
+  CHECK(occurrences(f.graph("recompute", a, b, c), "cast(") == 0);
+  const auto graph = f.graph("halves", a, b, c), lowered = f.graph(Stage::lowered, a, b, c);
+  CAPTURE(graph, lowered);
+  CHECK(occurrences(graph, "cast(") == 1);
+  CHECK(occurrences(graph, " half_a : float32") == 2);
+  CHECK(occurrences(graph, " half_") == 2);
+  CHECK(occurrences(graph, " : bfloat16 ") == 2);  // and its reshape
+  CHECK_THAT(lowered, test::contains("exp sum div cast reads"));
+  auto without = xla::compile<xla::without<"halves">>(xla::autocast(products));
+  CHECK(occurrences(without.graph("halves", a, b, c), " half_") == 0);
+  CHECK(steps(without.graph(Stage::lowered, a, b, c)) == steps(lowered));
+}
+
+TEST_CASE("halves: nothing of results, of one number per row, or outside of autocast") {
+  auto kept = xla::compile(xla::autocast([](auto& x, auto& w) {
+    const auto h = xla::exp(x), s = xla::exp(xla::sum(x, {1}, xla::keepdim));
+    return std::tuple(h, xla::matmul(h, w), xla::matmul(s, xla::reshape(s, {1, -1})));
+  }));
+  CHECK(occurrences(kept.graph("halves", a, b), "cast(") == 0);
+  auto f = xla::compile(products);
+  CHECK(occurrences(f.graph("halves", a, b, c), "cast(") == 0);
 }
 
 TEST_CASE("late: random numbers are drawn just before the first step that reads them") {
@@ -361,7 +399,7 @@ TEST_CASE("a stage that is not there is refused with those that are") {
   CHECK_THROWS_WITH(f.graph("shared", a),
                     "xla: no stage of a graph is called \"shared\"; there are "
                     "captured, gradient_uses, simplify, share, dead, "
-                    "recompute, layouts, rows, fuse, late, lowered");
+                    "recompute, halves, layouts, rows, fuse, late, lowered");
 }
 
 namespace {

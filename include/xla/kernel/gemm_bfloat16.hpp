@@ -94,5 +94,11 @@ XLA_FLOAT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t, 
 XLA_FLOAT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t,
                                       matrix_view<bfloat16>, matrix_view<bfloat16>, float*,
                                       std::int64_t, const epilogue*));
+XLA_FLOAT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t, matrix_view<float>,
+                                      matrix_view<bfloat16>, float*, std::int64_t,
+                                      const epilogue*));
+XLA_FLOAT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t,
+                                      matrix_view<bfloat16>, matrix_view<float>, float*,
+                                      std::int64_t, const epilogue*));
 
 }  // namespace xla::kernel

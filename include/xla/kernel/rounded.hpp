@@ -12,16 +12,11 @@
 
 namespace xla::kernel {
 
-/// gemm() of kernel/product.hpp with both operands rounded to bfloat16.
-using rounded_gemm = void (*)(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<float> a,
-                              matrix_view<float> b, float* c, std::int64_t ldc,
-                              const epilogue* after);
-/// One product of a few rows by what its keeper has rounded to bfloat16: half as many bytes. False
-/// where it is another kind of product, or nothing is kept yet. With a choice it says what is kept
+/// A call of op::matmul with both operands rounded to bfloat16. With a choice it says what is kept
 /// and computes nothing.
-using kept_product = bool (*)(const ::xla::detail::kernel_call& call,
-                              ::xla::detail::kernel_choice* choice);
-/// The same of the functions of kernel/conv.hpp.
+using rounded_matmul = void (*)(const ::xla::detail::kernel_call& call,
+                                ::xla::detail::kernel_choice* choice);
+/// The functions of kernel/conv.hpp, with operands rounded so.
 struct rounded_convolutions {
   void (*forward)(const conv_sizes& s, const float* x, conv_weights<float> w, float* y,
                   const epilogue* after);
@@ -40,14 +35,13 @@ struct rounded_attention {
 
 /// Null in programs that have no such ops: kernels are reached through these alone, so that others
 /// are no larger.
-inline constinit std::atomic<rounded_gemm> the_rounded_gemm{nullptr};
-inline constinit std::atomic<kept_product> the_kept_product{nullptr};
+inline constinit std::atomic<rounded_matmul> the_rounded_matmul{nullptr};
 inline constinit std::atomic<const rounded_convolutions*> the_rounded_convolutions{nullptr};
 inline constinit std::atomic<const rounded_attention*> the_rounded_attention{nullptr};
 
 /// Called by whoever may come to need them, before that.
 template <class = void>
-void use_rounded_gemm();
+void use_rounded_matmul();
 template <class = void>
 void use_rounded_convolutions();
 template <class = void>

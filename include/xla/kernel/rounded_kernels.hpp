@@ -4,8 +4,7 @@
 #include "xla/base/later.hpp"
 #include "xla/kernel/attention_bfloat16.hpp"
 #include "xla/kernel/conv_bfloat16.hpp"
-#include "xla/kernel/op/matmul_kept.hpp"
-#include "xla/kernel/product_bfloat16.hpp"
+#include "xla/kernel/op/matmul_rounded.hpp"
 #include "xla/kernel/rounded.hpp"
 
 namespace xla::kernel {
@@ -22,12 +21,11 @@ inline constexpr rounded_attention all_rounded_attention{&attend_bfloat16<later<
 }  // namespace detail
 
 template <class In>
-void use_rounded_gemm() {
-  the_rounded_gemm.store(&gemm_bfloat16<later<In, float>, later<In, float>>,
-                         std::memory_order_relaxed);
-  the_kept_product.store(&detail::multiply_kept<later<In, float>>, std::memory_order_relaxed);
+void use_rounded_matmul() {
+  the_rounded_matmul.store(&detail::run_rounded_matmul<later<In, float>>,
+                           std::memory_order_relaxed);
 }
-XLA_INSTANCE(void use_rounded_gemm<void>());
+XLA_INSTANCE(void use_rounded_matmul<void>());
 
 template <class In>
 void use_rounded_convolutions() {

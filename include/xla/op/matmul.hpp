@@ -26,11 +26,13 @@ struct matmul {
     bool transpose_a = false;
     bool transpose_b = false;
     detail::precision precision{};
-    XLA_ATTRIBUTES(transpose_a, transpose_b, precision)
+    bool half_a = false;  ///< of floats: it lies as bfloat16, see transform/halves.hpp
+    bool half_b = false;
+    XLA_ATTRIBUTES(transpose_a, transpose_b, precision, half_a, half_b)
   };
   static constexpr shape shape_of(const shape_rule& r) {
     const shape &a = r.in[0], &b = r.in[1];
-    const auto [ta, tb, p] = r.attributes<matmul>();
+    const auto [ta, tb, p, ha, hb] = r.attributes<matmul>();
     shape batch_a = a, batch_b = b;
     batch_a.rank -= 2;
     batch_b.rank -= 2;
@@ -57,7 +59,7 @@ struct matmul {
     return s;
   }
   static constexpr void gradient(auto& g) {
-    const auto [ta, tb, p] = g.attributes();
+    const auto [ta, tb, p, ha, hb] = g.attributes();
     const auto a = g.in(0), b = g.in(1);
     const auto d = detail::narrowed<typename decltype(a)::value_type>(g.grad());
     if (g.wants(0))

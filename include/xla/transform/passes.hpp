@@ -35,6 +35,10 @@ struct pass {
   kind is = kind::optional;
 };
 constexpr void when_sizes_are_known(pass_state&) {}
+/// transform/halves.hpp, which only programs with products that round bring along.
+constexpr void store_halves(pass_state& s) {
+  if (s.g.halves) s.g.halves(s);
+}
 
 /// All of them, in their order; a new one is a line here and a file. Each leaves a legal graph
 /// behind, whichever of the others run, and changes no bit of any result.
@@ -44,6 +48,7 @@ inline constexpr pass passes[] = {
     {"share", &share},
     {"dead", &drop_dead},
     {"recompute", &recompute},
+    {"halves", &store_halves},
     {"layouts", &lay_out},
     {"rows", &fuse_rows},
     {"fuse", &fuse},

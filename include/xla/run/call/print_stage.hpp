@@ -9,6 +9,7 @@
 #include "xla/base/list.hpp"
 #include "xla/run/call/stages.hpp"
 #include "xla/run/plan/lowered.hpp"
+#include "xla/transform/halves.hpp"
 #include "xla/transform/print.hpp"
 
 namespace xla::detail {
@@ -39,6 +40,7 @@ struct basic_graph_copy : owned_graph {
     sizes.symbol_count = sizes.symbol_capacity = from.symbol_count;
     sizes.equality_count = sizes.equality_capacity = from.equality_count;
     sizes.owner = this;
+    halves = &keep_halves<later<In, void>>;
   }
   graph_roots roots() { return {results.data(), results.size(), writes.data(), writes.size()}; }
 };

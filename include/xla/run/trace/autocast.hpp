@@ -8,6 +8,7 @@
 #include "xla/run/state/mode.hpp"
 #include "xla/run/trace/graph_of.hpp"
 #include "xla/transform/callable.hpp"
+#include "xla/transform/halves.hpp"
 
 namespace xla {
 
@@ -21,8 +22,10 @@ namespace detail {
 /// In constant evaluation g is the graph of what the body works on.
 template <class Body>
 constexpr auto run_autocast(graph* g, AutocastOptions options, Body&& body) {
-  if (!__builtin_is_constant_evaluated() && options.enabled) {
-    kernel::use_rounded_gemm<later<Body, void>>();
+  if (__builtin_is_constant_evaluated()) {
+    if (options.enabled) g->halves = &keep_halves<later<Body, void>>;
+  } else if (options.enabled) {
+    kernel::use_rounded_matmul<later<Body, void>>();
     kernel::use_rounded_convolutions<later<Body, void>>();
     kernel::use_rounded_attention<later<Body, void>>();
   }
