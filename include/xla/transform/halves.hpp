@@ -6,11 +6,12 @@
 #include "xla/op/cast.hpp"
 #include "xla/op/matmul.hpp"
 #include "xla/op/reshape.hpp"
+#include "xla/transform/fuse.hpp"
 #include "xla/transform/pass.hpp"
 
 namespace xla::detail {
 
-/// What elementwise ops make, and nothing reads but products that round it to bfloat16, is stored
+/// What steps of fused ops make, and nothing reads but products that round it to bfloat16, is stored
 /// as that, in half the memory: rounding twice is rounding once. The step that makes it rounds it;
 /// the products read it as it lies.
 template <class In>
@@ -41,9 +42,11 @@ class half_pass {
     if (is<op::matmul>(n)) return n.attributes<op::matmul>().precision == precision::bfloat16;
     return is<op::reshape>(n) && half_[i];
   }
-  /// One number per row, or fewer, is not worth it.
-  static constexpr bool worthwhile(const node& n) {
-    return n.op->kind == op_kind::map && n.rank > 1 && n.dims[n.rank - 1] != 1;
+  /// Whether the step that makes it could round it as well. One number per row, or fewer, is not
+  /// worth it.
+  constexpr bool worthwhile(const node& n) const {
+    const bool fuses = n.op->kind == op_kind::map || (s_.row_kernels && adds_in_row(g_, n));
+    return fuses && n.rank > 1 && n.dims[n.rank - 1] != 1;
   }
   /// False where there is none.
   [[gnu::cold]] constexpr bool find() {
