@@ -11,9 +11,9 @@
 
 namespace xla::detail {
 
-/// What steps of fused ops make, and nothing reads but products that round it to bfloat16, is stored
-/// as that, in half the memory: rounding twice is rounding once. The step that makes it rounds it;
-/// the products read it as it lies.
+/// What steps of fused ops make, and nothing reads but products that round it to bfloat16, is
+/// stored as that, in half the memory: rounding twice is rounding once. The step that makes it
+/// rounds it; the products read it as it lies.
 template <class In>
 class half_pass {
  public:
