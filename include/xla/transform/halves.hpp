@@ -13,7 +13,8 @@ namespace xla::detail {
 
 /// What steps of fused ops make, and nothing reads but products that round it to bfloat16, is
 /// stored as that, in half the memory: rounding twice is rounding once. The step that makes it
-/// rounds it; the products read it as it lies.
+/// rounds it; the products read it as it lies. A denormal float that rounds up to the smallest
+/// normal number is that then, where a product that takes denormals for 0 would have made 0 of it.
 template <class In>
 class half_pass {
  public:
