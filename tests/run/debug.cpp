@@ -125,6 +125,29 @@ TEST_CASE("a traced graph is made again where other passes run, and found again"
   CHECK(steps_of_two_ops(x) == "known");
 }
 
+namespace {
+
+/// Bytes between the steps of a product in autocast of what is made for it, traced.
+int bytes_between(const xla::Tensor<float, 2>& x) {
+  const xla::eager_mode_guard traced(false);
+  const debug_output out(1);
+  const auto y = xla::autocast(x, [&] { return xla::matmul(xla::tanh(x), x); });
+  xla::sync(true);
+  const auto said = out.text();
+  const std::string before = "intermediates ";
+  return std::stoi(said.substr(said.find(before) + before.size()));
+}
+
+}  // namespace
+
+TEST_CASE("a traced graph stores as bfloat16 what products in autocast alone read") {
+  const auto x = xla::ones<float>({64, 64});
+  CHECK(bytes_between(x) == 64 * 64 * 2);
+  xla::set_passes("-halves");
+  CHECK(bytes_between(x) == 64 * 64 * 4);
+  xla::set_passes("");
+}
+
 TEST_CASE("passes that are not there are refused with those that are") {
   CHECK_THROWS_WITH(
       xla::set_passes("-share,-shar"),

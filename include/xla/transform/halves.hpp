@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+
+#include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/owned_array.hpp"
 #include "xla/op/cast.hpp"
@@ -122,5 +125,9 @@ template <class In = void>
 constexpr void keep_halves(pass_state& s) {
   half_pass<later<In, void>>(s).run();
 }
+XLA_INSTANCE(void keep_halves<void>(pass_state&));
+
+/// What traced graphs go through; null in programs that have never been in autocast.
+inline constinit std::atomic<void (*)(pass_state&)> the_halves{nullptr};
 
 }  // namespace xla::detail

@@ -28,6 +28,7 @@ constexpr auto run_autocast(graph* g, AutocastOptions options, Body&& body) {
     kernel::use_rounded_matmul<later<Body, void>>();
     kernel::use_rounded_convolutions<later<Body, void>>();
     kernel::use_rounded_attention<later<Body, void>>();
+    the_halves.store(&keep_halves<later<Body, void>>, std::memory_order_relaxed);
   }
   const product_scope within(g, options.enabled ? precision::bfloat16 : precision::float32);
   return std::forward<Body>(body)();

@@ -13,6 +13,7 @@
 #include "xla/run/state/generator.hpp"
 #include "xla/run/state/passes_wanted.hpp"
 #include "xla/tensor/memory.hpp"
+#include "xla/transform/halves.hpp"
 
 namespace xla::detail {
 
@@ -267,6 +268,7 @@ class basic_traced_program {
     g.capacity = nodes.size();
     g.slot_capacity = slots.size();
     g.sizes.owner = &g;
+    g.halves = the_halves.load(std::memory_order_relaxed);
     add_nodes(g, from);
     list<int> results;
     list<write> writes;
