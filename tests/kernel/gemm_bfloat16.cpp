@@ -39,11 +39,12 @@ struct rounded : test::rounding<A, B> {
 using floats = rounded<float, float>;
 using halves = rounded<bfloat16, bfloat16>;
 using mixed = rounded<float, bfloat16>;
+using turned = rounded<bfloat16, float>;
 
 }  // namespace
 
 TEMPLATE_TEST_CASE("products of rounded operands agree with sums in long double", "", floats,
-                   halves, mixed) {
+                   halves, mixed, turned) {
   const test::restore_threads guard;
   each_bfloat16_way([] {
     std::mt19937 random(7);
@@ -80,6 +81,7 @@ TEST_CASE("bfloat16 in memory gives the bits of floats that are rounded") {
         const auto want = test::product<floats>(m, n, k, a, b, n);
         CHECK(same_bits(want, test::product<halves>(m, n, k, small_a, small_b, n)));
         CHECK(same_bits(want, test::product<mixed>(m, n, k, a, small_b, n)));
+        CHECK(same_bits(want, test::product<turned>(m, n, k, small_a, b, n)));
       }
   });
 }
