@@ -263,6 +263,7 @@ set(XLA_HEADERS
   xla/kernel/op/map.hpp
   xla/kernel/op/matmul.hpp
   xla/kernel/op/matmul_kept.hpp
+  xla/kernel/op/matmul_products.hpp
   xla/kernel/op/matmul_rounded.hpp
   xla/kernel/op/movement.hpp
   xla/kernel/op/own_shard.hpp

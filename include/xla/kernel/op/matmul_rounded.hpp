@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/kernel/op/matmul.hpp"
 #include "xla/kernel/op/matmul_kept.hpp"
+#include "xla/kernel/op/matmul_products.hpp"
 #include "xla/kernel/product_bfloat16.hpp"
 
 namespace xla::kernel::detail {
