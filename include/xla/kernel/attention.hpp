@@ -22,7 +22,7 @@ class attending {
   static constexpr index_t width = lanes<T>;
 
  public:
-  static constexpr index_t keys_at_once = 128;
+  static constexpr index_t keys_at_once = most_keys_at_once;
   /// Elements of scratch memory.
   static index_t room(const attention_call<T>& c, const Products& p) {
     return (c.out_width + keys_at_once + 2) * p.lanes + p.room(false);

@@ -86,11 +86,11 @@ class dot_products {
   const index_t lanes;
 
   index_t room(bool back) const {
-    const index_t forward = pairs_of(of_->width) * lanes + most_keys / 2 * lanes;
+    const index_t forward = pairs_of(of_->width) * lanes + most_keys_at_once / 2 * lanes;
     if (!back) return forward;
     return forward + pairs_of(of_->out_width) * lanes +
            lanes / 2 * (round_up(of_->width, 16) + round_up(of_->out_width, 16)) +
-           most_keys * lanes + 32;
+           most_keys_at_once * lanes + 32;
   }
   void take(T* memory) {
     const auto next = [&](index_t count) {
@@ -99,12 +99,12 @@ class dot_products {
       return from;
     };
     queries_ = next(pairs_of(of_->width) * lanes);
-    turned_ = next(most_keys / 2 * lanes);
+    turned_ = next(most_keys_at_once / 2 * lanes);
     gradient_ = next(pairs_of(of_->out_width) * lanes);
     query_rows_ = next(lanes / 2 * round_up(of_->width, 16));
     gradient_rows_ = next(lanes / 2 * round_up(of_->out_width, 16));
-    weights_ = next(most_keys / 2 * lanes + 16);
-    back_ = next(most_keys / 2 * lanes + 16);
+    weights_ = next(most_keys_at_once / 2 * lanes + 16);
+    back_ = next(most_keys_at_once / 2 * lanes + 16);
   }
 
   static vec<T> weights(vec<T> x) { return x; }
@@ -148,8 +148,6 @@ class dot_products {
   }
 
  private:
-  static constexpr index_t most_keys = 128;
-
   XLA_DOT_CODE void pair_scores_of(const T* weights, index_t keys) const {
     pair_scores(weights, lanes, keys, turned_);
   }

@@ -33,6 +33,9 @@
 
 namespace xla::kernel::detail {
 
+/// So many keys, or fewer, have scores at a time.
+constexpr index_t most_keys_at_once = 128;
+
 /// c(rows, columns) = a(rows, depth) · b(depth, columns), or added to it: b is contiguous, in rows
 /// of whole vectors `step` apart.
 template <class Tile, class Sliver>

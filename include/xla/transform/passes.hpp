@@ -41,7 +41,8 @@ constexpr void store_halves(pass_state& s) {
 }
 
 /// All of them, in their order; a new one is a line here and a file. Each leaves a legal graph
-/// behind, whichever of the others run, and changes no bit of any result.
+/// behind, whichever of the others run, and changes no bit of any result; of denormals see
+/// halves.hpp.
 inline constexpr pass passes[] = {
     {"gradient_uses", &find_gradient_uses, pass::kind::needed},
     {"simplify", &simplify},
