@@ -156,7 +156,9 @@ void products(way how) {
   auto v = numbers<float>({2, 2, 7, 3}, 3);
   compare(how, 64, {}, attended, q, k, v);
   compare(how, 64, {}, attended, q, k, v, numbers<float>({5, 7}, 4));
-  constexpr double of_bfloat16 = 1 << 17;
+  // Weights are rounded before they are divided by their sum there, after it here: 1.3 hundredths
+  // of the largest gradient, of which float32's are 2.4 away.
+  constexpr double of_bfloat16 = 1 << 19;
   compare(how, of_bfloat16, {}, xla::autocast(attended), q, k, v);
 }
 
