@@ -95,6 +95,10 @@ TEST_CASE("large rounded products are shared among threads") {
     test::check_product<halves>(130, 900, 2100, 0, 1, random);
     test::check_product<floats>(140, 70, 5301, 1, 0, random);  // blocks of k
     test::check_product<halves>(20, 33, 2050, 0, 1, random);
+    // Each thread packs the left operand for itself.
+    test::check_product<floats>(128, 130, 64, 0, 1, random);
+    test::check_product<halves>(64, 128, 784, 0, 1, random);
+    test::check_product<floats>(131, 260, 90, 1, 0, random);
   });
 }
 

@@ -78,6 +78,17 @@ bool multiply_shortly(const strided_product<T>& p) {
   return multiply_transposed(p, alone ? 1 : whole_turns(wanted, threads)), true;
 }
 
+/// Whether a is so small that every thread packs it for itself: what another one has packed comes
+/// from that one's cache, more slowly.
+template <class P>
+bool packs_apart(const P& p) {
+  constexpr index_t most = 1 << 15;
+  if constexpr (requires { p.b.packed; })
+    if (p.b.packed) return false;
+  if constexpr (P::packs_left) return !p.in_place() && p.m * p.k < most;
+  else return false;
+}
+
 /// Chooses how many threads share the work, and how. The choice does not change a bit of c.
 template <class P>
 void multiply(P&& p) {
@@ -85,9 +96,11 @@ void multiply(P&& p) {
   constexpr index_t wide = tile::columns, width = tile::width, unit = tile::rows;
   constexpr index_t most_packed = 1 << 21;
   p.cut();
-  if constexpr (P::packs_left) p.slivers = pack_slivers(p);
   const index_t work = p.m * p.n * p.k, threads = num_threads();
   const bool alone = work < worth_sharing || threads == 1;
+  const bool apart = !alone && packs_apart(p);
+  if constexpr (P::packs_left)
+    if (!apart) p.slivers = pack_slivers(p);
   const index_t chunks = alone ? 1 : std::clamp<index_t>(work / chunk_work, 1, 16 * threads);
   if constexpr (requires { p.b.packed; })
     if (p.b.packed) return multiply_panels(p, p.b.packed, chunks);
@@ -96,11 +109,11 @@ void multiply(P&& p) {
                    (p.depths > 1 || resident_parts(p, {0, p.n}) > 1);
   if (alone && !far) return multiply_part(p, {0, p.m}, {0, p.n});
   const index_t vectors = (p.n + width - 1) / width;
-  if (!alone && p.m * p.k <= most_packed && (p.slivers != nullptr || p.in_place())) {
+  if (!alone && p.m * p.k <= most_packed && (apart || p.slivers != nullptr || p.in_place())) {
     // Each chunk packs its own columns, and the threads do not wait for each other.
     const index_t slivers = (p.m + unit - 1) / unit;
     const index_t across =
-        near_by_rows(p) ? 1 : whole_turns(std::min(vectors / 4, chunks), threads);
+        near_by_rows(p) ? 1 : whole_turns(std::min(vectors / 4, apart ? threads : chunks), threads);
     const index_t down = whole_turns(
         std::min({chunks / across, std::max(slivers / 16, std::min(slivers / 8, threads)),
                   most_turns * threads / across}),
