@@ -36,8 +36,9 @@ class training {
     return {(time_of(threads_) - start) * 1e9, last};
   }
 
-  /// Prints the bytes of parameters and optimizer, the most that steps take beside them, and the
-  /// most that is resident of both; to be called before anything is compiled or planned.
+  /// Prints the bytes of parameters and optimizer by their sizes, as they may be made by the first
+  /// step, the most that lives on the heap beside them, and the most that is resident; to be called
+  /// before anything is compiled or planned.
   template <class Step>
   int memory(std::string_view mode, Step&& step) {
     const heap counted;
@@ -45,16 +46,24 @@ class training {
     typename Task::Model model;
     Task::set_weights(model);
     auto optimizer = Task::optimizer(model);
-    const long long state = counted.live();
     counted.forget();
     train(step, model, optimizer, 0, 3);
-    std::cout << R"({"name": "xla )" << mode << R"(", "state": )" << state - before
-              << R"(, "step": )" << counted.most() - state << R"(, "resident": )"
-              << resident("VmHWM:") - loaded_ << "}" << std::endl;
+    const long long most = counted.most() - before, all = resident("VmHWM:") - loaded_;
+    const long long state = bytes(model) + bytes(optimizer);
+    std::cout << R"({"name": "xla )" << mode << R"(", "state": )" << state << R"(, "step": )"
+              << most - state << R"(, "resident": )" << all << "}" << std::endl;
     return 0;
   }
 
  private:
+  template <class X>
+  static long long bytes(X& x) {
+    long long sum = 0;
+    for (const xla::NamedArray& array : xla::state_dict(x))
+      sum += static_cast<long long>(array.bytes.size());
+    return sum;
+  }
+
   template <class Step, class Model, class Optimizer>
   float train(Step& step, Model& model, Optimizer& optimizer, int first, int last) {
     xla::nn::CrossEntropyLoss loss_fn;
