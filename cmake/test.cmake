@@ -38,13 +38,13 @@ set(addresses "-fno-sanitize=pointer-overflow,object-size")
 # against that is forgotten.
 set(uninitialised "-Wno-uninitialized -Wno-maybe-uninitialized")
 #         name   compiler    build tests flags
-xla_stage(gcc    g++           600   450 "-O1")
-xla_stage(clang  clang++-16    115   130 "-O0" core refused)
-xla_stage(asan   clang++-16    215   110
+xla_stage(gcc    g++           715   490 "-O1")
+xla_stage(clang  clang++-16    120   150 "-O0" core refused)
+xla_stage(asan   clang++-16    235   170
   "-O0 -fsanitize=address,undefined -fno-sanitize-recover=all ${addresses} ${sanitizer}" asan)
-xla_stage(tsan   clang++-16     75    80 "-O0 -fsanitize=thread ${sanitizer}" threads)
-xla_stage(avx2   g++            70    15 "-O1 -march=x86-64-v3 ${uninitialised}" isa)
-xla_stage(avx512 g++            80    15 "-O1 -march=x86-64-v4 ${uninitialised}" isa)
+xla_stage(tsan   clang++-16     85   125 "-O0 -fsanitize=thread ${sanitizer}" threads)
+xla_stage(avx2   g++            75    15 "-O1 -march=x86-64-v3 ${uninitialised}" isa)
+xla_stage(avx512 g++            85    20 "-O1 -march=x86-64-v4 ${uninitialised}" isa)
 
 set(hint "")
 if(NOT STAGES)
