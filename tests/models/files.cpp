@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "support/decoder.hpp"
 #include "support/models.hpp"
 #include "support/small_bert.hpp"
 #include "xla/ext/safetensors.hpp"
@@ -85,4 +86,41 @@ TEST_CASE("a model with running statistics is written, and comes back in every f
     other.eval();
     test::check_equal(other(x), model(x), format == FloatFormat::float32 ? 0 : 0.05);
   }
+}
+
+TEST_CASE("a model of bfloat16 is written in half the bytes and comes back bit for bit") {
+  static constexpr auto config = [] {
+    auto c = test::tiny_gpt;
+    c.element = xla::dtype::bfloat16;
+    return c;
+  }();
+  using Model = xla::nn::Decoder<config>;
+  using xla::ext::BFloat16;
+  const xla::eager_mode_guard eager;
+  const auto path = (std::filesystem::temp_directory_path() / "xla_test_bfloat16").string();
+  xla::manual_seed(7);
+  Model model;
+  model.eval();
+  const auto state = xla::state_dict(model);
+  std::size_t bytes = 0;
+  for (const auto& array : state) {
+    CHECK(array.type == xla::dtype::bfloat16);
+    bytes += array.bytes.size();
+  }
+  xla::ext::write_safetensors(path, {state, {{"format", "pt"}}});
+  CHECK(std::filesystem::file_size(path) < bytes * 3 / 2);
+  auto tokens = test::text_batch(2, 6, 0, 0);
+  const auto logits = [&](Model& m) { return xla::cast<float>(m(tokens)).to_vector(); };
+  for (const auto as : {BFloat16::kept, BFloat16::widened}) {
+    const auto file = xla::ext::read_safetensors(path, as).tensors;
+    for (const auto& array : file)
+      CHECK((array.type == xla::dtype::bfloat16) == (as == BFloat16::kept));
+    Model other;
+    other.eval();
+    CHECK(logits(other) != logits(model));
+    CHECK(xla::load_state_dict(other, file).empty());
+    check_same(xla::state_dict(other), state);
+    CHECK(logits(other) == logits(model));
+  }
+  std::filesystem::remove(path);
 }

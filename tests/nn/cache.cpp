@@ -272,6 +272,7 @@ TEST_CASE("a decoder in bfloat16 reads what was trained in float and writes text
   static constexpr auto config = [] {
     nn::DecoderConfig c = test::tiny_llama;
     c.element = xla::dtype::bfloat16;
+    c.dropout = true;  // dropped in training, which is compiled as well
     return c;
   }();
   auto trained = make_model<test::tiny_llama>();
@@ -283,6 +284,12 @@ TEST_CASE("a decoder in bfloat16 reads what was trained in float and writes text
   const auto close = [&](const xla::Tensor<xla::bfloat16, 3>& logits) {
     test::check_equal(xla::cast<float>(logits), {1, text, 11}, whole, 0.12);
   };
+  const auto logits_of = [&] { return xla::cast<float>(model(tokens)).to_vector(); };
+  const auto in_evaluation = logits_of();
+  model.train();
+  CHECK(logits_of() != in_evaluation);
+  model.eval();
+  CHECK(logits_of() == in_evaluation);
   close(model(tokens));
 
   nn::KeyValueCache<config, 20> cache;

@@ -3,11 +3,14 @@
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
+#include "xla/nn/dropout.hpp"
 #include "xla/op/derived/activation.hpp"
 #include "xla/op/derived/attention.hpp"
 #include "xla/op/derived/einsum.hpp"
 #include "xla/op/derived/elementwise.hpp"
+#include "xla/op/derived/linalg.hpp"
 #include "xla/op/derived/normalize.hpp"
+#include "xla/op/derived/range.hpp"
 #include "xla/op/derived/rotary.hpp"
 #include "xla/op/derived/softmax.hpp"
 #include "xla/op/gather.hpp"
@@ -99,6 +102,83 @@ TEST_CASE("bfloat16 moves, is read and printed") {
   out << xla::full<bfloat16>({2}, 1.5);
   CHECK(out.str() == "tensor([1.5, 1.5], device='xla:0')");
   CHECK(xla::name_of(xla::dtype_of<bfloat16>) == "bfloat16");
+}
+
+TEST_CASE("bfloat16 is created as other element types are") {
+  const xla::eager_mode_guard eager;
+  // Counted in float: 301 is no bfloat16, but those after it are.
+  check_half(xla::arange<bfloat16>(600), xla::arange<float>(600));
+  check_half(xla::arange<bfloat16>(-3, 600), xla::arange<float>(-3, 600));
+  check_half(xla::arange<bfloat16>(600, -3, -3), xla::arange<float>(600, -3, -3));
+  check_half(xla::arange<bfloat16>(0, 1, 0.001), xla::arange<float>(0, 1, 0.001));
+  check_half(xla::linspace<bfloat16>(0.3, 7, 300), xla::linspace<float>(0.3f, 7, 300));
+  check_half(xla::linspace<bfloat16>(2, 3, 1), xla::full<float>({1}, 2));
+  check_half(xla::full<bfloat16>({2, 3}, 0.1), xla::full<float>({2, 3}, 0.1));
+  check_half(xla::zeros<bfloat16>({2}), xla::zeros<float>({2}));
+  check_half(xla::full_like(xla::ones<bfloat16>({4, 1}), 0.1), xla::full<float>({4, 1}, 0.1));
+  check_half(xla::eye<bfloat16>(3), xla::eye<float>(3));
+  const auto b = [](double v) { return bfloat16(v); };
+  check_half(xla::tensor<bfloat16>(b(1.5)), xla::tensor<float>(1.5f));
+  check_half(xla::tensor<bfloat16>({b(1), b(-2)}), xla::tensor<float>({1, -2}));
+  check_half(xla::tensor<bfloat16>({{b(1), b(2), b(3)}, {b(4), b(5), b(6)}}),
+             xla::tensor<float>({{1, 2, 3}, {4, 5, 6}}));
+  check_half(xla::tensor<bfloat16>({{{b(1)}, {b(2)}}, {{b(3)}, {b(0.5)}}}),
+             xla::tensor<float>({{{1}, {2}}, {{3}, {0.5}}}));
+  check_half(xla::tensor(std::vector{b(7), b(0.25)}), xla::tensor<float>({7, 0.25}));
+  const auto sized = [](const auto& x) {
+    const xla::Size n = x.size(0);
+    return std::tuple(xla::arange<bfloat16>(n), xla::arange<bfloat16>(n, n * 2 + 300),
+                      xla::linspace<bfloat16>(0, 0.3, n), zeros_like(x), full_like(x, 0.1));
+  };
+  test::check_modes(sized, half(numbers<float>({7})));
+  check_half(std::get<1>(sized(xla::zeros<bfloat16>({7}))), xla::arange<float>(7, 314));
+  check_half(std::get<2>(sized(xla::zeros<bfloat16>({7}))), xla::linspace<float>(0, 0.3f, 7));
+}
+
+TEST_CASE("random numbers of bfloat16 are float's, rounded, in every mode") {
+  const auto draw = [](auto of_type) {
+    using T = decltype(of_type);
+    xla::manual_seed(5);
+    auto u = xla::rand<T>({9, 40});
+    auto n = xla::randn<T>({9, 40});
+    return std::tuple(u, n, rand_like(u), randn_like(n));
+  };
+  const xla::eager_mode_guard eager;
+  const auto got = draw(bfloat16());
+  const auto want = draw(float());
+  check_half(std::get<0>(got), std::get<0>(want));
+  check_half(std::get<1>(got), std::get<1>(want));
+  check_half(std::get<2>(got), std::get<2>(want));
+  check_half(std::get<3>(got), std::get<3>(want));
+  test::check_modes(
+      [](auto& x) {
+        const auto u = rand_like(x), n = randn_like(x);
+        return std::tuple(u, n * x);
+      },
+      half(numbers<float>({7, 13})));
+}
+
+TEST_CASE("dropout of bfloat16 draws and scales in float, in every mode, with gradients") {
+  const auto x = half(numbers<float>({2, 6, 5, 4}));
+  const xla::eager_mode_guard eager;
+  const auto same = [&](auto f) {
+    xla::manual_seed(5);
+    const auto got = f(x);
+    xla::manual_seed(5);
+    check_half(got, f(cast<float>(x)));
+  };
+  // 0.3 is no bfloat16, nor is 1 / 0.7.
+  same([](const auto& t) { return dropout(t, 0.3); });
+  same([](const auto& t) { return dropout2d(t, 0.3); });
+  same([](const auto& t) { return dropout(t, 1); });
+  check_half(dropout(x, 0.3, false), cast<float>(x));
+  test::check_modes(
+      [](auto& layer, auto& p) {
+        auto y = layer(p);
+        sum(cast<float>(y * y)).backward();
+        return y;
+      },
+      xla::nn::Dropout(0.3), test::parameter(x));
 }
 
 TEST_CASE("bfloat16 is the same in every mode, and gradients flow through it") {

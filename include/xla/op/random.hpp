@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/op/cast.hpp"
 #include "xla/op/create.hpp"
 
 namespace xla::op {
@@ -38,17 +39,17 @@ constexpr void refuse_without_graph(const size_table* table) {
 
 template <class Op, class T, int R>
 constexpr Tensor<T, R> random(const shape& s, size_table* table) {
-  static_assert(std::is_floating_point_v<T>, "xla: random numbers are float or double");
+  static_assert(fraction<T>, "xla: random numbers are float, double or bfloat16");
   refuse_without_graph(table);
   node n;
   n.set_shape(s);
-  return create<Op, T, R>(n, table);
+  return narrowed<T>(create<Op, computed<T>, R>(n, table));
 }
 
 }  // namespace detail
 
-/// Uniform random numbers in [0, 1) of the given sizes. Negative sizes are a shape_error, memory
-/// that is not there an out_of_memory.
+/// Uniform random numbers in [0, 1) of the given sizes; of bfloat16 float's, some of which round to
+/// 1. Negative sizes are a shape_error, memory that is not there an out_of_memory.
 template <element T = float, std::size_t N>
 constexpr auto rand(const Size (&sizes)[N], caller who = here()) {
   return detail::random<op::uniform, T, static_cast<int>(N)>(

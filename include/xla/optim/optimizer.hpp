@@ -43,7 +43,12 @@ class Optimizer {
   static constexpr bool is_double = std::is_same_v<found_type, double>;
   static_assert(!std::is_void_v<found_type> || !fitting,
                 "xla::optim: the model has no parameters; they are what XLA_MODULE names");
-  static_assert(std::is_void_v<found_type> || std::is_same_v<found_type, float> || is_double,
+  static constexpr bool is_half = std::is_same_v<found_type, bfloat16>;
+  static_assert(!is_half,
+                "xla::optim: small updates vanish in parameters of bfloat16; train a "
+                "model of float, in xla::autocast, and load what was trained");
+  static_assert(std::is_void_v<found_type> || std::is_same_v<found_type, float> || is_double ||
+                    is_half,
                 "xla::optim: parameters are all float or all double; where a model has both, an "
                 "optimizer is for a part() with one of them");
 

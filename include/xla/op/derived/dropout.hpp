@@ -10,11 +10,13 @@ namespace detail {
 /// Dropout with one draw for all elements that an element of a tensor of these sizes broadcasts to.
 template <class T, int R>
 constexpr Tensor<T, R> drop(const Tensor<T, R>& x, const shape& draws, const number<T>& p) {
-  const Tensor<T, 0> gone = p.tensor();
-  const Tensor<T, 0> kept = 1 - gone;
+  using C = computed<T>;
+  const Tensor<C, 0> gone = p.operand();
+  const Tensor<C, 0> kept = 1 - gone;
   // With p = 1 nothing is kept, and nothing is divided by 0.
-  const Tensor<T, 0> scale = 1 / where(kept > 0, kept, 1);
-  return where(random<op::uniform, T, R>(draws, x.table()) >= gone, x, 0) * scale;
+  const Tensor<C, 0> scale = 1 / where(kept > 0, kept, 1);
+  const auto stays = random<op::uniform, C, R>(draws, x.table()) >= gone;
+  return narrowed<T>(where(stays, widened(x), 0) * scale);
 }
 
 template <class T, int R>

@@ -35,9 +35,9 @@ constexpr std::int64_t range_count(double start, double end, double step) {
 template <element T = std::int64_t, class A, class B, class S = int>
   requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && std::is_arithmetic_v<S>)
 constexpr Tensor<T, 1> arange(A start, B end, S step = 1, caller who = here()) {
-  static_assert(std::is_floating_point_v<T> ||
-                    (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>),
-                "xla::arange: fractions need an element type: xla::arange<float>(0, 1, 0.1)");
+  static_assert(
+      fraction<T> || (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>),
+      "xla::arange: fractions need an element type: xla::arange<float>(0, 1, 0.1)");
   const bool ends = step != 0 && start == start && end == end && step == step;
   if (!ends)
     detail::size_scope{nullptr, {"arange", who}}.fail("needs numbers, and a step that is not 0");
@@ -48,32 +48,38 @@ constexpr Tensor<T, 1> arange(A start, B end, S step = 1, caller who = here()) {
            : 0;
   if constexpr (std::is_integral_v<A>)
     if (step == 1) return detail::arange_from<T>(n, static_cast<std::int64_t>(start), who);
-  return detail::arange_from<T>(n, 0, who) * static_cast<T>(step) + static_cast<T>(start);
+  using C = detail::computed<T>;
+  const Tensor<C, 1> i = detail::arange_from<C>(n, 0, who);
+  return detail::narrowed<T>(i * static_cast<C>(step) + static_cast<C>(start));
 }
 /// start, start + 1 … before end, either known at run time only.
 template <element T = std::int64_t>
 constexpr Tensor<T, 1> arange(Size start, Size end, caller who = here()) {
   const Size n = end - start;
   if (start.known()) return detail::arange_from<T>(n, start.extent(), who);
-  return detail::arange_from<T>(n, 0, who) + start;
+  return detail::narrowed<T>(detail::arange_from<detail::computed<T>>(n, 0, who) + start);
 }
 
 /// count numbers from start to end (both included), equally far apart; the last is exactly end.
 template <element T = float>
-constexpr Tensor<T, 1> linspace(std::type_identity_t<T> start, std::type_identity_t<T> end,
-                                Size count) {
-  static_assert(std::is_floating_point_v<T>, "xla::linspace: needs float or double");
-  const Tensor<T, 1> i = detail::arange_from<T>(count, 0);
-  if (count.known()) {
-    const T last = static_cast<T>(count.extent() - 1);
-    const T step = count.extent() > 1 ? (end - start) / last : T{};
-    if (count.extent() < 2) return i + start;
-    return where(i == last, end, i * step + start);
+constexpr Tensor<T, 1> linspace(std::type_identity_t<detail::computed<T>> start,
+                                std::type_identity_t<detail::computed<T>> end, Size count) {
+  static_assert(fraction<T>, "xla::linspace: needs float, double or bfloat16");
+  if constexpr (!std::is_same_v<T, detail::computed<T>>)
+    return detail::narrowed<T>(linspace<detail::computed<T>>(start, end, count));
+  else {
+    const Tensor<T, 1> i = detail::arange_from<T>(count, 0);
+    if (count.known()) {
+      const T last = static_cast<T>(count.extent() - 1);
+      const T step = count.extent() > 1 ? (end - start) / last : T{};
+      if (count.extent() < 2) return i + start;
+      return where(i == last, end, i * step + start);
+    }
+    const Tensor<T, 0> last = detail::number<T>(count - 1).tensor();
+    const Tensor<bool, 0> one = last == 0;
+    const Tensor<T, 0> step = detail::constant<T>(end - start) / where(one, 1, last);
+    return where(i == last, where(one, start, detail::constant<T>(end)), i * step + start);
   }
-  const Tensor<T, 0> last = detail::number<T>(count - 1).tensor();
-  const Tensor<bool, 0> one = last == 0;
-  const Tensor<T, 0> step = detail::constant<T>(end - start) / where(one, 1, last);
-  return where(i == last, where(one, start, detail::constant<T>(end)), i * step + start);
 }
 
 /// The coordinates of a grid: result k holds, at every point, the element of the k-th vector. All
