@@ -408,6 +408,7 @@ set(XLA_HEADERS
   xla/models/squeezenet.hpp
   xla/models/vgg.hpp
   xla/models/vit.hpp
+  xla/models/vit_names.hpp
   xla/nn/activation.hpp
   xla/nn/attention.hpp
   xla/nn/batch_norm.hpp

@@ -65,6 +65,18 @@ TEST_CASE("files of Hugging Face's BERT and torchvision's vision transformer loa
   test::check_pytorch("models/vit/logits", vit(test::image_batch({2, 3, 12, 12}).images), 2e-3);
 }
 
+TEST_CASE("files of Hugging Face's vision transformer load, as its modules' states do") {
+  const xla::eager_mode_guard eager;
+  Vit vit, want_vit;
+  test::fill(want_vit);
+  for (const std::string name : {"vit_files_names", "vit_modules_names"}) {
+    INFO(name);
+    const auto file = data_file(name + ".safetensors");
+    CHECK(xla::load_state_dict(vit, models::vit_from_hugging_face(file)).empty());
+    check_same(xla::state_dict(vit), rounded(xla::state_dict(want_vit), FloatFormat::bfloat16));
+  }
+}
+
 TEST_CASE("a model with running statistics is written, and comes back in every format") {
   const xla::eager_mode_guard eager;
   const auto path = (std::filesystem::temp_directory_path() / "xla_test_model").string();

@@ -2,6 +2,7 @@
 #include "xla/models/vit.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "support/models.hpp"
 
@@ -100,18 +101,23 @@ TEST_CASE("a vision transformer with dropout trains the same in every mode") {
   test::check_equal(dropping(x), plain(x));
 }
 
-TEST_CASE("a vision transformer takes torchvision's names, and gives them back") {
-  const xla::eager_mode_guard eager;
-  using Base12 = models::VisionTransformer<models::VisionTransformerConfig{
-      .image_size = 16, .num_heads = 1, .hidden_dim = 1, .mlp_dim = 1, .num_classes = 1}>;
-  std::vector<std::string> got, want;
-  for (const auto& array : models::vit_to_torchvision(xla::state_dict(*std::make_unique<Base12>())))
-    got.push_back(array.name);
-  for (const std::string& state : test::pytorch::instance().states("vit_b_16"))
-    want.push_back(state.substr(0, state.find(' ')));
+namespace {
+
+/// Names and sizes of ViT-B/16 after the way to others' names, in whatever order.
+void check_renamed(const std::string& name, auto&& way) {
+  INFO(name);
+  auto got = test::described(way(test::empty_states<models::VisionTransformer<>>()));
+  auto want = test::pytorch::instance().states(name);
   std::sort(got.begin(), got.end());
   std::sort(want.begin(), want.end());
   CHECK(got == want);
+}
+
+}  // namespace
+
+TEST_CASE("a vision transformer takes torchvision's names, and gives them back") {
+  const xla::eager_mode_guard eager;
+  check_renamed("vit_b_16", models::vit_to_torchvision);
 
   const Small model;
   Small other;
@@ -124,6 +130,34 @@ TEST_CASE("a vision transformer takes torchvision's names, and gives them back")
       if (const auto at = array.name.find(now); at != std::string::npos)
         array.name.replace(at, 7, once);
   CHECK(xla::load_state_dict(other, models::vit_from_torchvision(state)).empty());
+}
+
+TEST_CASE("a vision transformer takes Hugging Face's names, and gives them back") {
+  const xla::eager_mode_guard eager;
+  check_renamed("vit_base_hugging_face", models::vit_to_hugging_face<>);
+
+  Small model;
+  Small other;
+  test::fill(model);
+  const auto state = models::vit_to_hugging_face(xla::state_dict(model));
+  CHECK(xla::load_state_dict(other, models::vit_from_hugging_face(state)).empty());
+  CHECK(xla::state_dict(other) == xla::state_dict(model));
+  auto body = models::part_of(state, "vit.");  // of a model without a head
+  const auto key = std::find_if(body.begin(), body.end(), [](const auto& array) {
+    return array.name == "encoder.layer.1.attention.attention.key.weight";
+  });
+  REQUIRE(key != body.end());
+  const auto rows = narrow(model.blocks[1].attn.qkv.weight, 0, 16, 16).to_vector();
+  REQUIRE(key->bytes.size() == rows.size() * sizeof(float));
+  CHECK(std::memcmp(key->bytes.data(), rows.data(), key->bytes.size()) == 0);
+  CHECK(xla::load_state_dict(other, models::vit_from_hugging_face(body), false).missing_keys ==
+        std::vector<std::string>{"head.weight", "head.bias"});
+  std::erase_if(body,
+                [](const auto& a) { return a.name.ends_with("1.attention.attention.query.bias"); });
+  CHECK_THROWS_WITH(
+      models::vit_from_hugging_face(body),
+      test::contains("vit_from_hugging_face: there is no "
+                     "'encoder.layer.1.attention.attention.query.bias' of the sizes"));
 }
 
 TEST_CASE("a vision transformer begins with small weights, and refuses other images") {

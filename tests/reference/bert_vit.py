@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes bert_vit.txt: names and sizes of the states of Hugging Face's BERT and of timm's and torchvision's vision transformers,
-and what small ones of them compute, in double, from weights that both sides make by one formula (support/models.hpp); and two of
-these as files in 16 bits, for models/files.cpp.
+"""Writes bert_vit.txt: names and sizes of the states of Hugging Face's BERT and of timm's, torchvision's and Hugging Face's vision
+transformers, and what small ones of them compute, in double, from weights that both sides make by one formula
+(support/models.hpp); and four of these as files in 16 bits, for models/files.cpp.
 
     pip install torch==2.15.0 torchvision transformers==5.23.0 timm==1.0.31 safetensors && python bert_vit.py"""
+import functools
 import math
 import pathlib
+import shutil
 import sys
+import tempfile
 
 sys.path.append(sys.path.pop(0))  # behind the packages: safetensors.py beside this is not the package of that name
 import numpy
@@ -18,6 +21,7 @@ import cases
 import timm
 import torchvision.models as models
 import transformers
+from transformers.core_model_loading import revert_weight_conversion
 
 small = dict(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, max_position_embeddings=12,
              hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
@@ -43,10 +47,14 @@ def save(name, model, dtype):
     save_file({key: value.to(dtype).contiguous() for key, value in model.state_dict().items()}, path, {"format": "pt"})
 
 
-def states(name, model):
+def files_names(model):
+    return revert_weight_conversion(model, model.state_dict())
+
+
+def states(name, model, of=lambda model: model.state_dict()):
     """Those that a file has: of parameters that are one, the first."""
     tied = getattr(model, "_tied_weights_keys", None) or {}
-    for key, value in model.state_dict().items():
+    for key, value in of(model).items():
         if key not in tied:
             cases.out.append(" ".join([f"states/{name}", key, *map(str, value.shape)]))
 
@@ -95,6 +103,27 @@ def vit():
     other.load_state_dict(dict(zip(other.state_dict(), values)))
     assert torch.allclose(other.eval()(images), model.eval()(images))
     save("vit_float16.safetensors", other, torch.float16)
+    hugging_face_vit(model, images)
+
+
+def hugging_face_vit(model, images):
+    """timm's network by Hugging Face's names: those of its files, and those that its modules have."""
+    config = transformers.ViTConfig(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, image_size=12,
+                                    patch_size=4, num_labels=10, layer_norm_eps=1e-6)
+    other = transformers.ViTForImageClassification(config).eval()
+    values = dict(model.state_dict())
+    for name in [name for name in values if ".qkv." in name]:
+        values |= {name.replace("qkv", part): third for part, third in zip("qkv", values.pop(name).chunk(3))}
+    here = {".attention.q_proj": ".attn.q", ".attention.k_proj": ".attn.k", ".attention.v_proj": ".attn.v", ".attention.o_proj": ".attn.proj",
+            "vit.layers": "blocks", "layernorm_before": "norm1", "layernorm_after": "norm2", "vit.layernorm": "norm", "classifier": "head",
+            "vit.embeddings.cls_token": "cls_token", "vit.embeddings.position_embeddings": "pos_embed",
+            "vit.embeddings.patch_embeddings.projection": "patch_embed.proj"}
+    other.load_state_dict({name: values[functools.reduce(lambda n, part: n.replace(*part), here.items(), name)] for name in other.state_dict()})
+    assert torch.allclose(other(images).logits, model.eval()(images))
+    save("vit_modules_names.safetensors", other, torch.bfloat16)
+    with tempfile.TemporaryDirectory() as folder:
+        other.to(torch.bfloat16).save_pretrained(folder)
+        shutil.copy(pathlib.Path(folder) / "model.safetensors", pathlib.Path(__file__).parent.parent / "data" / "vit_files_names.safetensors")
 
 
 torch.set_num_threads(1)
@@ -106,4 +135,5 @@ with torch.device("meta"):
     states("bert_base_masked_lm", transformers.BertForMaskedLM(transformers.BertConfig()))
     states("vit_base_patch16_224", timm.create_model("vit_base_patch16_224"))
     states("vit_b_16", models.vit_b_16())
+    states("vit_base_hugging_face", transformers.ViTForImageClassification(transformers.ViTConfig(num_labels=1000)), files_names)
 cases.save(__file__, "bert_vit.txt")

@@ -67,17 +67,32 @@ inline constexpr auto state_sizes = [] {
   return all;
 }();
 
+/// A model's states without their elements.
+template <class Model>
+xla::StateDict empty_states() {
+  xla::StateDict states;
+  xla::visit_state_types<Model>([&](auto, const auto& path) {
+    const auto& s = state_sizes<Model>[states.size()];
+    states.push_back({path.str(), xla::dtype::float32, {s.of, s.of + s.rank}, {}});
+  });
+  return states;
+}
+
+/// Names and sizes as those that `pytorch` has.
+inline std::vector<std::string> described(const xla::StateDict& states) {
+  std::vector<std::string> out;
+  for (const auto& array : states) {
+    out.push_back(array.name);
+    for (const auto size : array.sizes) out.back() += " " + std::to_string(size);
+  }
+  return out;
+}
+
 /// Names and sizes of a model's states against those that it has in Python, in their order.
 template <class Model>
 void check_states(const std::string& name) {
   INFO(name);
-  std::vector<std::string> got;
-  xla::visit_state_types<Model>([&](auto, const auto& path) {
-    const auto& s = state_sizes<Model>[got.size()];
-    std::string text = path.str();
-    for (int i = 0; i < s.rank; ++i) text += " " + std::to_string(s.of[i]);
-    got.push_back(std::move(text));
-  });
+  const auto got = described(empty_states<Model>());
   const auto& want = pytorch::instance().states(name);
   REQUIRE(!want.empty());
   for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i) REQUIRE(got[i] == want[i]);

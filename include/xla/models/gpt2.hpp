@@ -102,33 +102,9 @@ NamedArray columns_as_rows(const NamedArray& a, std::string name, std::int64_t f
   return out;
 }
 
-/// The name with another part in the place of one that it has.
-inline std::string with_part(std::string name, std::string_view part, std::string_view other) {
-  return name.replace(name.find(part), part.size(), other);
-}
-
 /// Of GPT-2's arrays the projections, which both sides have with their axes exchanged.
 inline bool is_turned(const NamedArray& a) {
   return a.sizes.size() == 2 && a.name.ends_with("_proj.weight") && is_projection(a);
-}
-
-/// Queries, keys and values of a layer in one, of which those of queries are given.
-inline NamedArray packed_projection(const StateDict& state, const NamedArray& query) {
-  std::vector<std::uint8_t> bytes;
-  for (const auto part : gpt2_parts) {
-    const auto name = with_part(query.name, gpt2_parts[0], part);
-    const auto at =
-        std::find_if(state.begin(), state.end(), [&](const auto& a) { return a.name == name; });
-    if (at == state.end() || at->sizes != query.sizes || at->type != query.type ||
-        !is_projection(*at))
-      throw runtime_error("gpt2_to_hugging_face: there is no '" + name + "' of the sizes of '" +
-                          query.name + "', which GPT-2 has in one with it");
-    bytes.insert(bytes.end(), at->bytes.begin(), at->bytes.end());
-  }
-  NamedArray all{with_part(query.name, gpt2_parts[0], gpt2_packed), query.type, query.sizes,
-                 std::move(bytes)};
-  all.sizes[0] *= 3;
-  return all.sizes.size() == 1 ? all : columns_as_rows(all, all.name, 0, all.sizes[1]);
 }
 
 }  // namespace detail
@@ -167,20 +143,15 @@ template <class = void>
 StateDict gpt2_to_hugging_face(StateDict state) {
   auto names = detail::gpt2_names;
   for (auto& part : names) std::swap(part.from, part.to);
-  StateDict out;
+  state = detail::joined(state, detail::gpt2_parts, detail::gpt2_packed, "gpt2_to_hugging_face");
   for (auto& a : state) {
-    if (a.name.find(detail::gpt2_parts[0]) != std::string::npos)
-      a = detail::packed_projection(state, a);
-    else if (a.name.find(detail::gpt2_parts[1]) != std::string::npos ||
-             a.name.find(detail::gpt2_parts[2]) != std::string::npos)
-      continue;
-    else if (detail::is_turned(a)) a = detail::columns_as_rows(a, a.name, 0, a.sizes[1]);
-    out.push_back(std::move(a));
+    const bool packed = a.name.ends_with(".attn.c_attn.weight") && detail::is_projection(a);
+    if (packed || detail::is_turned(a)) a = detail::columns_as_rows(a, a.name, 0, a.sizes[1]);
   }
-  out = renamed(std::move(out), names);
-  for (auto& a : out)
+  state = renamed(std::move(state), names);
+  for (auto& a : state)
     if (a.name != "lm_head.weight") a.name.insert(0, detail::gpt2_prefix);
-  return out;
+  return state;
 }
 
 }  // namespace xla::models

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "xla/base/error.hpp"
 #include "xla/io/named_array.hpp"
 
 namespace xla::models {
@@ -40,4 +45,74 @@ inline StateDict part_of(const StateDict& state, std::string_view prefix) {
   return part;
 }
 
+namespace detail {
+
+/// The name with another part in the place of one that it has.
+inline std::string with_part(std::string name, std::string_view part, std::string_view other) {
+  return name.replace(name.find(part), part.size(), other);
+}
+
+/// The value whose name has that part where another's has its own, of the same type and sizes.
+template <class = void>
+const NamedArray& sibling(const StateDict& state, const NamedArray& value, std::string_view part,
+                          std::string_view other, std::string_view who) {
+  const auto name = with_part(value.name, part, other);
+  const auto at = std::find_if(state.begin(), state.end(), [&](const auto& a) {
+    return a.name == name && a.type == value.type && a.sizes == value.sizes;
+  });
+  if (at == state.end() || value.sizes.empty())
+    throw runtime_error(std::string(who) + ": there is no '" + name + "' of the sizes of '" +
+                        value.name + "', with which it stands in one");
+  return *at;
+}
+
+/// Values with one of the parts in their names, one below the other as one by that of `whole`.
+template <class = void>
+StateDict joined(const StateDict& state, std::span<const std::string_view> parts,
+                 std::string_view whole, std::string_view who) {
+  StateDict out;
+  for (const auto& value : state) {
+    const auto has = [&](auto part) { return value.name.find(part) != std::string::npos; };
+    const auto own = std::find_if(parts.begin(), parts.end(), has);
+    if (own == parts.end()) {
+      out.push_back(value);
+      continue;
+    }
+    std::vector<std::uint8_t> bytes;
+    for (const auto part : parts) {
+      const auto& each = sibling(state, value, *own, part, who);
+      if (own == parts.begin()) bytes.insert(bytes.end(), each.bytes.begin(), each.bytes.end());
+    }
+    if (own != parts.begin()) continue;  // stands behind the first
+    out.push_back({with_part(value.name, *own, whole), value.type, value.sizes, std::move(bytes)});
+    auto& rows = out.back().sizes[0];  // without columns a file may say any number of them
+    rows = static_cast<std::int64_t>(static_cast<std::uint64_t>(rows) * parts.size());
+  }
+  return out;
+}
+
+/// And apart again, where the rows are as many for each.
+template <class = void>
+StateDict apart(const StateDict& state, std::span<const std::string_view> parts,
+                std::string_view whole) {
+  StateDict out;
+  for (const auto& value : state) {
+    const auto n = static_cast<std::int64_t>(parts.size());
+    if (value.name.find(whole) == std::string::npos || value.sizes.empty() ||
+        value.sizes[0] % n != 0) {
+      out.push_back(value);
+      continue;
+    }
+    const std::span all(value.bytes.data(), value.bytes.size());
+    const std::size_t size = all.size() / parts.size();
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      out.push_back({with_part(value.name, whole, parts[i]), value.type, value.sizes,
+                     value.bytes.view(all.subspan(i * size, size))});
+      out.back().sizes[0] /= n;
+    }
+  }
+  return out;
+}
+
+}  // namespace detail
 }  // namespace xla::models

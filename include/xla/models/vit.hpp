@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "xla/models/names.hpp"
 #include "xla/models/parts.hpp"
+#include "xla/models/vit_names.hpp"
 #include "xla/nn/conv.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/init.hpp"
@@ -122,9 +122,9 @@ struct vit_images {
 }  // namespace detail
 
 /// Images (batch, 3, image_size, image_size) to logits (batch, num_classes). States are called as
-/// in timm's vit_base_patch16_224, whose weights fit; vit_from_torchvision gives torchvision's of
-/// the same network these names. Images of another size are a shape_error. Dosovitskiy et al.
-/// (2020).
+/// in timm's vit_base_patch16_224, whose weights fit; vit_from_torchvision and
+/// vit_from_hugging_face of vit_names.hpp give those of the same network these names. Images of
+/// another size are a shape_error. Dosovitskiy et al. (2020).
 template <VisionTransformerConfig C = vit_b_16>
 struct VisionTransformer {
   static_assert(C.patch_size > 0 && C.image_size % C.patch_size == 0,
@@ -176,37 +176,5 @@ struct VisionTransformer {
     }
   }
 };
-
-namespace detail {
-/// torchvision's names, and timm's.
-inline constexpr std::array<RenamedPart, 12> vit_names{{
-    {"class_token", "cls_token"},
-    {"encoder.pos_embedding", "pos_embed"},
-    {"conv_proj.", "patch_embed.proj."},
-    {"encoder.layers.encoder_layer_", "blocks."},
-    {".ln_1.", ".norm1."},
-    {".self_attention.in_proj_", ".attn.qkv."},
-    {".self_attention.out_proj.", ".attn.proj."},
-    {".ln_2.", ".norm2."},
-    {".mlp.0.", ".mlp.fc1."},
-    {".mlp.3.", ".mlp.fc2."},
-    {"encoder.ln.", "norm."},
-    {"heads.head.", "head."},
-}};
-/// Those that torchvision's files have beside these.
-inline constexpr std::array<RenamedPart, 2> vit_old_names{
-    {{".mlp.linear_1.", ".mlp.fc1."}, {".mlp.linear_2.", ".mlp.fc2."}}};
-}  // namespace detail
-
-/// A state of torchvision's vision transformer, also of its files, by the names that it has here.
-inline StateDict vit_from_torchvision(StateDict state) {
-  return renamed(renamed(std::move(state), detail::vit_names), detail::vit_old_names);
-}
-/// And the way back.
-inline StateDict vit_to_torchvision(StateDict state) {
-  auto names = detail::vit_names;
-  for (auto& part : names) std::swap(part.from, part.to);
-  return renamed(std::move(state), names);
-}
 
 }  // namespace xla::models
