@@ -14,6 +14,10 @@ using Net = models::ResNet<models::ResNetConfig{.layers = {2, 1, 1, 1},
                                                 .width_per_group = 8,
                                                 .num_classes = Classes}>;
 
+using Basic = models::ResNet<models::ResNetConfig{.layers = {1, 1, 1, 1}, .num_classes = 10}>;
+using Ungrouped = models::ResNet<models::ResNetConfig{
+    .layers = {1, 1, 1, 1}, .bottleneck = true, .width_per_group = 16, .num_classes = 10}>;
+
 void freeze_backbone(auto& model) {
   xla::for_each_parameter(model, [](auto& p) { p.requires_grad_(false); });
   xla::for_each_parameter(models::head(model), [](auto& p) { p.requires_grad_(true); });
@@ -23,6 +27,12 @@ void freeze_backbone(auto& model) {
 
 TEST_CASE("bottlenecks with groups compute what torchvision's do, the same in every mode") {
   test::check_model("bottlenecks", Net<10>{}, test::image_batch({4, 3, 35, 41}), 0.001, 1e-4);
+}
+
+TEST_CASE("basic blocks do the same, bottlenecks without groups compute what torchvision's do") {
+  const test::image_batch batch({4, 3, 35, 41});
+  test::check_model("basic_blocks", Basic{}, batch, 0.001, 1e-4);
+  test::check_numbers_of("bottlenecks/ungrouped", Ungrouped{}, batch, 0.001, 1e-4);
 }
 
 TEST_CASE("a network takes the weights of one with another head") {

@@ -9,7 +9,7 @@ import numpy
 import torch
 import torchvision.models as models
 from torch import nn
-from torchvision.models.resnet import Bottleneck, ResNet
+from torchvision.models.resnet import BasicBlock, Bottleneck, ResNet
 
 import cases
 
@@ -126,6 +126,8 @@ for name in ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "resn
 torch.set_default_dtype(torch.float64)
 evaluate("resnet18", models.resnet18(num_classes=10), (4, 3, 48, 48))
 train_as_the_seed_does("resnet18", models.resnet18(num_classes=10))
+train("basic_blocks", ResNet(BasicBlock, [1, 1, 1, 1], 10), (4, 3, 35, 41), 0.001)
+train("bottlenecks/ungrouped", ResNet(Bottleneck, [1, 1, 1, 1], 10, width_per_group=16), (4, 3, 35, 41), 0.001)
 train("bottlenecks", ResNet(Bottleneck, [2, 1, 1, 1], 10, groups=4, width_per_group=8), (4, 3, 35, 41), 0.001)
 train("mobilenet_v2/narrow", models.MobileNetV2(10, 0.25, [[1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 1, 2]], dropout=0), (4, 3, 33, 39), 0.01)
 train("mnasnet/narrow", narrow_mnasnet(), (4, 3, 65, 71), 0.01)
