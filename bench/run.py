@@ -15,6 +15,7 @@ import engines
 import memory
 import models
 import plot
+import products
 import replicas
 from contest import ENVIRONMENT, machine
 
@@ -132,7 +133,7 @@ SHOW = {"overhead": show_overhead, "specialise": show_specialise, "traced": show
 # Run once for each number of threads.
 SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue}
 # The same, in turn with peers.
-TURNS = {"attention": attention, "conv": conv}
+TURNS = {"attention": attention, "conv": conv, "products": products}
 PARTS = (*compare.CONTESTS, "binary", "build", "capture", "engines", "memory", "models", "replicas",
          *SHOW, *SHOW_THREADS, *TURNS)
 
