@@ -103,3 +103,42 @@ TEST_CASE("train_model: an optimizer for each batch, the same in every mode, fro
   xla::eager_mode(false);
   CHECK(train_model_main(make_loader(), train_model).all.difference(all) == "");
 }
+
+namespace {
+
+constexpr auto forward_of = [](auto& model, auto& data) { return model(data); };
+
+/// Graphs that run in three steps of traced mode after the first.
+std::int64_t graphs_of_three(auto&& step) {
+  const auto graphs = [] {
+    return test::count_of("CachedCompile") + test::count_of("UncachedCompile");
+  };
+  const xla::eager_mode_guard traced(false);
+  test::batch batch(12);
+  test::Mlp model;
+  nn::CrossEntropyLoss loss_fn;
+  optim::SGD optimizer{model, {.lr = 0.1, .momentum = 0.9}};
+  std::int64_t before = 0;
+  for (int i = 0; i < 4; ++i) {
+    step(model, batch.data, batch.target, loss_fn, optimizer);
+    xla::sync(true);
+    if (i == 0) before = graphs();
+  }
+  return graphs() - before;
+}
+
+}  // namespace
+
+TEST_CASE("a compiled network and what is traced behind it are two graphs, a whole step is one") {
+  auto forward = xla::compile(forward_of);
+  const auto network_alone = [&](auto& model, auto& data, auto& target, auto& loss_fn,
+                                 auto& optimizer) {
+    optimizer.zero_grad();
+    auto loss = loss_fn(forward(model, data), target);
+    loss.backward();
+    optimizer.step();
+  };
+  CHECK(graphs_of_three(network_alone) == 6);
+  CHECK(graphs_of_three(xla::compile(test::step_fn)) == 3);
+  CHECK(graphs_of_three(test::step_fn) == 3);
+}
