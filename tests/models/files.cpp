@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models that come from safetensors files, and go there.
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -9,7 +10,9 @@
 #include "support/small_bert.hpp"
 #include "xla/ext/safetensors.hpp"
 #include "xla/models/bert.hpp"
+#include "xla/models/gpt2.hpp"
 #include "xla/models/mnasnet.hpp"
+#include "xla/models/resnet.hpp"
 #include "xla/models/vit.hpp"
 
 namespace models = xla::models;
@@ -135,4 +138,54 @@ TEST_CASE("a model of bfloat16 is written in half the bytes and comes back bit f
     CHECK(logits(other) == logits(model));
   }
   std::filesystem::remove(path);
+}
+
+namespace {
+
+template <class T, int R>
+xla::NamedArray array_of(const std::string& name, const xla::Tensor<T, R>& x) {
+  const auto values = x.to_vector();
+  std::vector<std::uint8_t> bytes(values.size() * sizeof(T));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return {name, xla::dtype_of<T>, x.sizes(), std::move(bytes)};
+}
+
+/// A folder <name> with what a model with the numbers of fill() has and answers.
+template <class Model>
+void write_answered(const std::string& name, const auto& input, auto&& way) {
+  const auto folder = std::filesystem::path(std::getenv("XLA_TEST_FILES")) / name;
+  std::filesystem::create_directories(folder);
+  Model model;
+  test::fill(model);
+  model.eval();
+  xla::ext::write_safetensors((folder / "model.safetensors").string(),
+                              {way(xla::state_dict(model)), {{"format", "pt"}}});
+  xla::ext::write_safetensors((folder / "answers.safetensors").string(),
+                              {{array_of("input", input), array_of("logits", model(input))}, {}});
+}
+
+constexpr auto few_gpt2 = [] {
+  auto c = models::gpt2;
+  c.hidden = 32;
+  c.layers = 2;
+  c.heads = c.kv_heads = 4;
+  c.intermediate = 128;
+  c.vocabulary = 29;
+  c.max_positions = 12;
+  return c;
+}();
+
+}  // namespace
+
+TEST_CASE("files for tests/reference/files_load.py", "[.files]") {
+  const xla::eager_mode_guard eager;
+  const auto same = [](xla::StateDict state) { return state; };
+  const auto tokens = xla::arange(18) % 27 + 1;
+  write_answered<models::ResNet18<10>>("resnet18", test::numbers<float>({2, 3, 48, 48}), same);
+  write_answered<Bert>("bert", reshape(tokens, {3, 6}), same);
+  write_answered<xla::nn::Decoder<few_gpt2>>("gpt2", reshape(tokens, {3, 6}),
+                                             models::gpt2_to_hugging_face<>);
+  const auto images = test::numbers<float>({2, 3, 12, 12});
+  write_answered<Vit>("vit_torchvision", images, models::vit_to_torchvision);
+  write_answered<Vit>("vit_hugging_face", images, models::vit_to_hugging_face<>);
 }
