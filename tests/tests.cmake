@@ -236,13 +236,13 @@ if(TARGET test_ext_pjrt)
   # XLA_REQUIRE_PJRT is 1.
   xla_script_test(ext/pjrt_plugin LABELS core COMMAND $<TARGET_FILE:test_ext_pjrt> "[.plugin]")
   set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_plugin" PROPERTIES
-    SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
+    SKIP_REGULAR_EXPRESSION "skipped: ")
 endif()
 xla_test(ext/pjrt_traps)
 if(TARGET test_ext_pjrt_traps)
   target_link_libraries(test_ext_pjrt_traps PRIVATE ${CMAKE_DL_LIBS})
   set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_traps" PROPERTIES
-    SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
+    SKIP_REGULAR_EXPRESSION "skipped: ")
 endif()
 xla_test(ext/stablehlo)
 xla_test(ext/stablehlo_forms)
@@ -260,7 +260,7 @@ xla_test(ext/pjrt_engine LIBRARIES xla_test_pjrt)
 xla_test(ext/pjrt_networks LIBRARIES xla_test_pjrt)
 if(TARGET test_ext_pjrt_networks)
   set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_networks" PROPERTIES
-    SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
+    SKIP_REGULAR_EXPRESSION "skipped: ")
 endif()
 xla_test(ext/pjrt_devices ext/pjrt_devices.cpp ext/pjrt_mesh.cpp LIBRARIES xla_test_pjrt)
 foreach(test IN ITEMS engine devices)
@@ -283,7 +283,7 @@ endif()
 foreach(test IN ITEMS engine_plugin engine_apart devices_plugin devices_apart)
   if(TEST "${XLA_TEST_PREFIX}ext/pjrt_${test}")
     set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_${test}" PROPERTIES
-      SKIP_REGULAR_EXPRESSION "skipped: PJRT_DEVICE=CPU: no plugin found")
+      SKIP_REGULAR_EXPRESSION "skipped: ")
   endif()
 endforeach()
 
