@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <sstream>
@@ -15,6 +16,8 @@
 #include "support/modes.hpp"
 #include "support/pjrt.hpp"
 #include "xla/ext/pjrt.hpp"
+#include "xla/ext/stablehlo.hpp"
+#include "xla/run/profile.hpp"
 
 #include "xla/xla.hpp"
 
@@ -53,6 +56,15 @@ double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
   return worst;
 }
 
+struct untold : xla::op::map {
+  static constexpr auto name = "test_untold";
+  static constexpr auto kernel(auto x) { return x + x; }
+};
+struct told : xla::op::map {
+  static constexpr auto name = "test_told";
+  static constexpr auto kernel(auto x) { return x + x; }
+};
+
 constexpr auto step_of = [](auto&... x) { return test::step_fn(x...); };
 constexpr auto synced_step = [](auto&... x) {
   auto loss = test::step_fn(x...);
@@ -61,6 +73,10 @@ constexpr auto synced_step = [](auto&... x) {
 };
 
 }  // namespace
+
+XLA_ELEMENTWISE_OP(untold);
+XLA_ELEMENTWISE_OP(told);
+XLA_STABLEHLO_OP(told);
 
 TEST_CASE("without a plugin nothing changes until a program is to run there") {
   const char* const named = std::getenv("XLA_PJRT_PLUGIN");
@@ -158,6 +174,58 @@ TEST_CASE("random numbers are the library's own, and a generator goes on from on
   const auto wanted = twice(plan, plan);
   CHECK(twice(there, there) == wanted);
   CHECK(twice(plan, there) == wanted);
+}
+
+TEST_CASE("elements at an address that is not of 64 bytes are read as they are, and never written",
+          "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  static constexpr xla::detail::memory_place elsewhere{.let_go = [](void*) {}};
+  alignas(64) static float memory[64];
+  xla::detail::shape sizes;
+  sizes.push(33);
+  auto f = xla::compile(
+      [](auto& x, auto& y) {
+        x += y;
+        return y * 2;
+      },
+      {.engine = xla::pjrt("CPU")});
+  float first = 0;
+  for (const int at : {1, 16, 1}) {  // the second lies well, the third is another at an old address
+    std::vector<float> values(33), twice, changed;
+    for (auto& v : values) v = ++first;
+    std::copy(values.begin(), values.end(), memory + at);
+    xla::Tensor<float, 1> x, y;
+    for (auto* const t : {&x, &y})
+      xla::detail::machine_of<float>::borrow(*t, xla::dtype_of<float>, sizes,
+                                             {&elsewhere, nullptr, memory + at});
+    for (const float v : values) twice.push_back(2 * v), changed.push_back(3 * v);
+    for (int again = 0; again < 2; ++again) CHECK(f(x, y).to_vector() == twice);
+    CHECK(x.to_vector() == changed);
+    CHECK(std::equal(values.begin(), values.end(), memory + at));
+  }
+}
+
+TEST_CASE("a profile has what the plugin took: a compilation, runs, transfers", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  auto f = xla::compile([](auto& x) { return tanh(x) * 3; }, {.engine = xla::pjrt("CPU")});
+  auto x = numbers<float>({3, 5});
+  const xla::Profile p = xla::profile({.calls = 2}, f, x);
+  const auto samples = [&](std::string_view name) {
+    for (const xla::ProfileMetric& m : p.metrics)
+      if (m.name == name) return m.samples;
+    return std::int64_t{0};
+  };
+  CHECK(samples("Pjrt::CompileTime") == 1);
+  CHECK(samples("UncachedCompile") == 1);
+  CHECK(samples("ExecuteTime") >= 2);
+  REQUIRE(p.engines.size() == 1);
+  CHECK(p.engines[0].name == "pjrt:CPU");
+  CHECK(p.engines[0].runs == samples("ExecuteTime"));
+  std::ostringstream table;
+  table << p;
+  CHECK_THAT(table.str(), test::contains("Pjrt::CompileTime"));
 }
 
 TEST_CASE("an index that is not there is told before a call changes anything", "[.plugin]") {
@@ -432,6 +500,29 @@ TEST_CASE("an op whose result's size depends on data runs on the host, and is co
     CHECK(xla::nonzero(x > 1).size(0) == found.size(0));
     CHECK(count_of("fallback::nonzero") == 1);
     for (const float value : (found * 1).to_vector()) CHECK(value > 1);
+  }
+}
+
+TEST_CASE("an own op without a form runs on the host and is counted; compiled, the cure is told",
+          "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const on_engine xla("pjrt:CPU");
+  auto x = numbers<float>({3, 5});
+  const auto wanted = (x + x).to_vector();
+  auto f = xla::compile([](auto& x) { return xla::elementwise<untold>(x); });
+  auto cured = xla::compile([](auto& x) { return xla::elementwise<told>(x); });
+  for (const bool eager : {true, false}) {
+    const xla::eager_mode_guard mode(eager);
+    xla::clear_all();
+    CHECK(xla::elementwise<untold>(x).to_vector() == wanted);
+    CHECK(count_of("fallback::test_untold") == 1);
+    CHECK(count_of("Engine::pjrt:CPU") == 0);
+    CHECK(xla::elementwise<told>(x).to_vector() == wanted);
+    CHECK(count_of("Engine::pjrt:CPU") == 1);
+    CHECK_THROWS_WITH(f(x), test::contains("the engine pjrt:CPU has no test_untold, ") &&
+                                test::contains("write XLA_STABLEHLO_OP(type); of <xla"));
+    CHECK(cured(x).to_vector() == wanted);
+    CHECK(count_of("fallback::test_told") == 0);
   }
 }
 

@@ -26,6 +26,9 @@ class unsorted final : public xla::detail::common_engine {
       if (xla::detail::is<xla::op::argsort>(ops.values[v])) return ops.values[v].op;
     return nullptr;
   }
+  std::string_view why(const xla::detail::op_info&) const override {
+    return eager_ ? "" : "it was made so";
+  }
   std::unique_ptr<xla::detail::executable> make(xla::detail::sized_program&& p) const override {
     return std::make_unique<xla::detail::basic_interpreted<void>>(*this, std::move(p), false);
   }
@@ -135,7 +138,10 @@ TEST_CASE("what an engine lacks is told by name, or runs as planned and is count
   {
     const xla::eager_mode_guard eager;
     auto f = xla::compile(both);
-    CHECK_THROWS_WITH(f(x), test::contains("the engine unsorted has no argsort"));
+    CHECK_THROWS_WITH(f(x), test::contains("the engine unsorted has no argsort, which the function "
+                                           "uses: it was made so. It runs with set_engine("));
+    auto silent = xla::compile(both, {.engine = "unsorted, eager"});
+    CHECK_THROWS_WITH(silent(x), test::contains("which the function uses; it runs with"));
     auto g = xla::compile([](auto& x) { return exp(x) * 2; });
     CHECK(g(x).to_vector() == (exp(x) * 2).to_vector());
     const on_engine plan("plan");

@@ -50,6 +50,10 @@ class pjrt_engine final : public common_engine {
       if (ops.values[v].op->alone_is_input) return ops.values[v].op;
     return without_stablehlo(ops);
   }
+  std::string_view why(const op_info& lacked) const override {
+    const std::string_view no_form = why_not_stablehlo(lacked);
+    return no_form.empty() ? "replicas of several processes exchange by plans alone" : no_form;
+  }
   std::unique_ptr<executable> make(sized_program&& p) const override {
     refuse_huge(p);
     const on_all_cores starts_threads;

@@ -93,7 +93,8 @@ inline const bool own_form_added = false;
 
 inline constexpr form_entry unknown_form{
     nullptr,
-    "it is an op of the program's own; write XLA_STABLEHLO_OP(type); below its definition"};
+    "it is an op of the program's own; write XLA_STABLEHLO_OP(type); of <xla/ext/stablehlo.hpp> "
+    "below its definition"};
 
 /// The form of any op.
 inline const form_entry& find_form(const op_info& op) {

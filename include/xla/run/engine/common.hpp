@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "xla/base/error.hpp"
 #include "xla/base/join.hpp"
@@ -22,9 +23,7 @@ class common_engine : public engine {
       throw runtime_error(join({"xla::compile: the engine ", name(),
                                 " needs the function's graph, which its file was compiled "
                                 "without; link the engine's CMake target there as well"}));
-    if (const op_info* op = lacks(*ops))
-      throw runtime_error(join({"xla::compile: the engine ", name(), " has no ", op->name,
-                                ", which the function uses; it runs with set_engine(\"plan\")"}));
+    if (const op_info* op = lacks(*ops)) refuse(*op);
     return make(size_program(*ops, std::move(slots), absent, winograd));
   }
   void note_run() const override {
@@ -41,6 +40,14 @@ class common_engine : public engine {
   ~common_engine() = default;
 
  private:
+  [[noreturn, gnu::cold]] void refuse(const op_info& op) const {
+    const std::string_view reason = why(op);
+    throw runtime_error(
+        join({"xla::compile: the engine ", name(), " has no ", op.name, ", which the function uses",
+              reason.empty() ? "" : ": ", reason, reason.empty() ? "; it runs" : ". It runs",
+              " with set_engine(\"plan\")"}));
+  }
+
   mutable std::atomic<counter*> runs_{nullptr};
 };
 

@@ -32,6 +32,8 @@ class engine {
   virtual std::string_view name() const = 0;
   /// The first op of a program that it cannot run; nullptr: it can run all.
   virtual const op_info* lacks(const program& ops) const = 0;
+  /// Why it cannot run that op, and what can be done about it; empty: it says no more.
+  virtual std::string_view why(const op_info& /*lacked*/) const { return {}; }
   /// Something that runs a program at its sizes.
   virtual std::unique_ptr<basic_executable<void>> make(basic_sized_program<void>&& p) const = 0;
 
