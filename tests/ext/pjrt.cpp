@@ -154,6 +154,9 @@ TEST_CASE("a plugin is found where pip puts it, or where the environment says") 
   CHECK(thrown([] { find_plugin("npu"); }) ==
         "PJRT_DEVICE=NPU: no plugin found; set XLA_PJRT_PLUGIN to a .so with GetPjrtApi; known "
         "without that are CPU, CUDA, TPU");
+  CHECK(thrown([] { detail::refuse_to_find("CPU"); }) ==
+        "PJRT_DEVICE=CPU: no plugin found; set XLA_PJRT_PLUGIN to a .so with GetPjrtApi, or pip "
+        "install lammps-jax-pjrt-cpu");
   const auto put = [&](const std::string& file) {
     fs::create_directories((home.path / file).parent_path());
     std::ofstream(home.path / file) << "x";
@@ -490,7 +493,10 @@ TEST_CASE("a program that was compiled ahead is loaded from its file", "[.plugin
   const auto file = (files.path / "add.xla").string();
   const saved_program saved{"", "", add_to, c.compile(add_to)->serialize()};
   std::ofstream(file, std::ios::binary) << saved.pack();
+  xla::clear_all();
   const auto program = c.load(file);
+  CHECK(xla::metric_data("Pjrt::LoadTime")->total_samples == 1);
+  CHECK(xla::metric_data("Pjrt::LoadTime")->accumulator > 0);
   buffer a = on(c), b = on(c);
   CHECK(program->run({&a, &b})[0].to_vector<float>()[3] == 8);
   CHECK(a.donated());

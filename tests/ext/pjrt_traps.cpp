@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where XLA ends a process, lets it hang or writes on its own: each in a process of its own, which
-// gets an error, ends well and says nothing.
+// gets an error, ends well and says nothing. What cannot be written with this interface: options of
+// a compilation in bytes of one's own, as they are always encoded here; a handle that was
+// destroyed, as a buffer owns its own; a client that ends before what is on it, as clients live as
+// long as the process.
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,7 +37,7 @@ struct trap {
   void (*run)();
 };
 
-const client& cpu() { return client::of("CPU"); }
+const client& cpu(int devices = 1) { return client::of("CPU", {.devices = devices}); }
 void refused(const std::string& text) {
   INFO(text);
   CHECK_THAT(thrown([&] { cpu().compile(text); }), test::contains("pjrt: "));
@@ -47,6 +52,18 @@ constexpr trap mistakes[] = {
      [] {
        CHECK_THAT(thrown([] { cpu().compile(add, {.replicas = 0}); }), test::contains("1 or more"));
      }},
+    {"a program for more devices than there are",
+     [] {
+       CHECK_THAT(thrown([] { cpu().compile(add, {.replicas = 2}); }),
+                  test::contains("a program for 2 devices, and there are 1"));
+     }},
+    {"a client of no devices",
+     [] {
+       CHECK_THAT(thrown([] {
+                    client::of("CPU", {.more = {{"cpu_device_count", std::int64_t{0}}}});
+                  }),
+                  test::contains("0 devices of the processor: at least 1"));
+     }},
     {"texts that are no program",
      [] {
        const std::string type = "tensor<4xf32>", more = "tensor<8xf32>";
@@ -55,6 +72,9 @@ constexpr trap mistakes[] = {
        refused(pair_of("frobnicate", type));
        refused(pair_of("add", "tensor<?xf32>"));
        refused(main_of("%0: " + type, more, "func.return %0 : " + type));
+       refused(main_of("%0: " + type, type,
+                       "%1 = \"stablehlo.negate\"(%0) : (" + more + ") -> " + type +
+                           "\n func.return %1 : " + type));  // %0 was of another type
        refused(main_of("%0: " + type, type,
                        "%1 = \"stablehlo.custom_call\"(%0) {call_target_name = \"nobody\"} : (" +
                            type + ") -> " + type + "\n func.return %1 : " + type));
@@ -113,9 +133,63 @@ constexpr trap mistakes[] = {
        CHECK_THAT(thrown([&] { program->run({&turned, &a}); }), test::contains("(2, 2)"));
        CHECK_THAT(thrown([&] { program->run({&a, &a}); }), test::contains("donate"));
        CHECK_THAT(thrown([&] { program->run({&a}); }), test::contains("was built for 2"));
+       CHECK_THAT(thrown([&] {
+                    program->run({&a, &ints, &turned});
+                  }),
+                  test::contains("was built for 2"));
        CHECK_THAT(thrown([&] { a.to_vector<double>(); }), test::contains("of 8 bytes"));
        buffer b = on(cpu());
        CHECK(program->run({&a, &b})[0].to_vector<float>()[3] == 8);  // nothing was donated
+     }},
+    {"an array of another device",
+     [] {
+       const auto program = cpu(2).compile(add_to);
+       buffer a = on(cpu(2)), far = on(cpu(2), 1);
+       CHECK_THAT(thrown([&] { program->run({&a, &far}); }), test::contains("is on device 1"));
+       CHECK_THAT(thrown([&] { program->run({&far, &a}); }), test::contains("is on device 1"));
+       for (const int none : {-1, 2}) {
+         CHECK_THAT(thrown([&] { on(cpu(2), none); }), test::contains(" of 2"));
+         CHECK_THAT(thrown([&] { a.to_device(none); }), test::contains(" of 2"));
+       }
+     }},
+    {"one list of arguments for two replicas",
+     [] {
+       const auto program = cpu(2).compile(add, {.replicas = 2});
+       buffer a = on(cpu(2)), b = on(cpu(2));
+       CHECK_THAT(thrown([&] {
+                    program->run({&a, &b});
+                  }),
+                  test::contains("1 lists of arguments, one for each device"));
+     }},
+    {"elements of no type, and sizes that are none",
+     [] {
+       const array_type odd = array(static_cast<element>(99), {4}), less = array(four.type, {-4});
+       for (const array_type& none : {odd, array(element{}, {4}), array(element{-1}, {4})}) {
+         const std::string said = "there are no elements of the type ";
+         CHECK_THAT(thrown([&] { buffer(cpu(), ones.data(), none); }), test::contains(said));
+         CHECK_THAT(thrown([&] { cpu().put(ones.data(), none); }), test::contains(said));
+         CHECK_THAT(thrown([&] { none.bytes(); }), test::contains(said));
+         CHECK_THAT(thrown([&] { describe(none); }), test::contains(said));
+       }
+       CHECK_THAT(thrown([&] { cpu().put(ones.data(), less); }), test::contains("is not known"));
+       CHECK_THAT(thrown([&] { cpu().put(nullptr, four); }), test::contains("a null pointer"));
+       const std::string type = "tensor<4xf32>", pairs = "tensor<4xcomplex<f32>>";
+       CHECK_THAT(
+           thrown([&] {
+             cpu().compile(main_of("%0: " + type, pairs,
+                                   "%1 = \"stablehlo.complex\"(%0, %0) : (" + type + ", " + type +
+                                       ") -> " + pairs + "\n func.return %1 : " + pairs));
+           }),
+           test::contains("pjrt: result 0 of the program: there are no elements"));
+     }},
+    {"fewer bytes read than the array has",
+     [] {
+       const buffer a = on(cpu());
+       float few[4] = {};
+       CHECK_THAT(thrown([&] { cpu().read(a.get(), array(element::float32, {2}), few); }),
+                  test::contains("pjrt: copying from the device: "));
+       CHECK(few[2] == 0);
+       CHECK(a.to_vector<float>() == ones);
      }},
     {"memory that no machine has",
      [] {
@@ -153,6 +227,11 @@ constexpr trap mistakes[] = {
      }},
 };
 
+buffer pair_on(const client& c, float first, float second) {
+  const float v[4] = {first, second, 1, 2};
+  return {c, v, four};
+}
+
 bool adds(const client& c) {
   buffer a = on(c), b = on(c);
   return c.compile(add)->run({&a, &b})[0].to_vector<float>()[3] == 8;
@@ -166,6 +245,41 @@ struct kept {
 kept until_the_end;
 
 constexpr trap ends[] = {
+    {"four threads that run one program",
+     [] {
+       const client& c = cpu();
+       const auto program = c.compile(add);
+       std::atomic<int> wrong{0};
+       std::vector<std::thread> threads;
+       for (int k = 0; k < 4; ++k)
+         threads.emplace_back([&, k] {
+           for (int i = 0; i < 500; ++i) {
+             const auto x = static_cast<float>(k), y = static_cast<float>(i);
+             buffer a = pair_on(c, x, y), b = pair_on(c, x, y);
+             const auto sum = program->run({&a, &b})[0].to_vector<float>();
+             wrong += sum[0] != 2 * x || sum[1] != 2 * y;
+           }
+         });
+       for (auto& t : threads) t.join();
+       CHECK(wrong == 0);
+     }},
+    {"flags that have XLA write files",
+     [] {
+       const test::folder files;
+       const auto dump = files.path / "dump";
+       const test::variable set("XLA_FLAGS", "--xla_dump_to=" + dump.string());
+       CHECK(adds(cpu()));
+       CHECK_FALSE(std::filesystem::is_empty(dump));
+     }},
+    {"the end of the process while it holds programs and arrays",
+     [] {
+       const client& c = cpu();
+       until_the_end.program = c.compile(add);
+       buffer a = on(c), b = on(c);
+       until_the_end.arrays = until_the_end.program->run({&a, &b});
+       until_the_end.arrays.push_back(std::move(a));
+       until_the_end.arrays[0].wait();
+     }},
     {"a fork after the plugin is loaded",
      [] {
        plugin::load(find_plugin("CPU"));

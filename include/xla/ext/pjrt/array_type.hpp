@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 
+#include "xla/base/error.hpp"
+#include "xla/base/join.hpp"
 #include "xla/ext/pjrt/abi.hpp"
 #include "xla/shape/dtype.hpp"
 #include "xla/shape/shape.hpp"
@@ -29,7 +32,21 @@ inline constexpr element_facts all_elements[] = {
     {element::uint64, "ui64", "uint64", 8},    {element::float16, "f16", "float16", 2},
     {element::float32, "f32", "float32", 4},   {element::float64, "f64", "float64", 8},
     {element::bfloat16, "bf16", "bfloat16", 2}};
-constexpr const element_facts& facts_of(element e) { return all_elements[static_cast<int>(e) - 1]; }
+/// Whether there are such elements, of which a plugin else ends the process.
+constexpr bool is_known(element e) {
+  return static_cast<int>(e) >= 1 && static_cast<std::size_t>(e) <= std::size(all_elements);
+}
+/// Throws where there are none, with what wants them in front.
+inline void check_element(element e, std::string_view who) {
+  if (!is_known(e))
+    throw runtime_error(xla::detail::join({who, ": there are no elements of the type ",
+                                           std::to_string(static_cast<int>(e)),
+                                           "; pjrt::all_elements has those that there are"}));
+}
+constexpr const element_facts& facts_of(element e) {
+  if (!is_known(e)) check_element(e, "pjrt::facts_of");
+  return all_elements[static_cast<int>(e) - 1];
+}
 
 constexpr element element_of(dtype t) {
   switch (t) {

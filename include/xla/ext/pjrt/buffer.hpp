@@ -19,7 +19,10 @@ class buffer {
   /// Of the host's elements, row by row.
   buffer(const client& c, const void* data, const array_type& type,
          host_memory keeps = host_memory::copied, int device = 0)
-      : buffer(c, check_array(data, type, keeps, c), type, device, keeps) {}
+      : client_(&c),
+        it_(c.put(check_address(data, keeps, c), type, keeps, device)),
+        type_(type),
+        device_(device) {}
   /// Of what a program has made.
   buffer(const client& c, abi::buffer* made, const array_type& type, int device) noexcept
       : client_(&c), it_(made), type_(type), device_(device) {}
@@ -44,10 +47,7 @@ class buffer {
   void wait() const { client_of().wait(get()); }
   void* address() const { return client_of().address(get()); }
   buffer to_device(int device) const {
-    if (device < 0 || device >= client_of().devices())
-      throw runtime_error("pjrt::buffer::to_device: device " + std::to_string(device) + " of " +
-                          std::to_string(client_of().devices()));
-    return {*client_, client_->copy_to(get(), device), type_, device};
+    return {client_of(), client_of().copy_to(get(), device), type_, device};
   }
   /// Waits for the elements, and copies them to the host, row by row.
   template <class T>
@@ -63,16 +63,8 @@ class buffer {
   void donate() noexcept { client_->drop(std::exchange(it_, nullptr)); }
 
  private:
-  buffer(const client& c, const void* data, const array_type& type, int device, host_memory keeps)
-      : client_(&c), it_(c.put(data, type, keeps, device)), type_(type), device_(device) {}
-  static const void* check_array(const void* data, const array_type& type, host_memory keeps,
-                                 const client& c) {
-    for (int i = 0; i < type.sizes.rank; ++i)
-      if (type.sizes[i] < 0)
-        throw runtime_error("pjrt::buffer: a size of " + describe(type) + " is not known");
-    if (!data && type.bytes() > 0)
-      throw runtime_error("pjrt::buffer: a null pointer for " + describe(type));
-    // XLA would make a copy, and say nothing.
+  // XLA would make a copy, and say nothing.
+  static const void* check_address(const void* data, host_memory keeps, const client& c) {
     if (keeps != host_memory::copied && c.on_host() &&
         reinterpret_cast<std::uintptr_t>(data) % 64 != 0)
       throw runtime_error(

@@ -92,6 +92,7 @@ class client {
   };
   client(const plugin& p, std::string_view device, const named_options& options);
   void find_devices(std::string_view device);
+  abi::device* device_at(int number, std::string_view who) const;
   void describe();
   std::shared_ptr<slot> slot_of(std::string_view options, std::string_view text) const;
   abi::loaded* find_or_build(std::string_view text, std::string_view options) const;
@@ -126,6 +127,16 @@ inline void refuse_threads(std::string_view wanted) {
   if (std::strtoll(std::string(wanted).c_str(), nullptr, 10) > most_threads)
     throw runtime_error(xla::detail::join({"PJRT_NPROC=", wanted, ": a plugin has at most ",
                                            std::to_string(most_threads), " threads"}));
+}
+
+/// What a plugin ends the process for, or reads beyond.
+inline void check_host_array(const void* data, const array_type& type) {
+  check_element(type.type, "pjrt::client::put");
+  for (int i = 0; i < type.sizes.rank; ++i)
+    if (type.sizes[i] < 0)
+      throw runtime_error("pjrt::client::put: a size of " + describe(type) + " is not known");
+  if (!data && type.bytes() > 0)
+    throw runtime_error("pjrt::client::put: a null pointer for " + describe(type));
 }
 
 }  // namespace detail
@@ -226,12 +237,18 @@ inline named_options client::of_processor(const client_options& options) {
   on_host_ = platform_ == "cpu" && detail::variable("XLA_PJRT_MEMORY") != "apart";
 }
 
+inline abi::device* client::device_at(int number, std::string_view who) const {
+  if (number < 0 || number >= devices())
+    throw runtime_error(xla::detail::join(
+        {who, ": device ", std::to_string(number), " of ", std::to_string(devices())}));
+  return devices_[static_cast<std::size_t>(number)];
+}
+
 inline abi::buffer* client::put(const void* data, const array_type& type, host_memory keeps,
                                 int device) const {
   check();
-  if (device < 0 || device >= devices())
-    throw runtime_error(xla::detail::join(
-        {"pjrt::client::put: device ", std::to_string(device), " of ", std::to_string(devices())}));
+  abi::device* const there = device_at(device, "pjrt::client::put");
+  detail::check_host_array(data, type);
   const bool copies = keeps == host_memory::copied || !on_host_;
   const std::int64_t start = copies ? xla::detail::now_ns() : 0;
   abi::roomy<abi::buffer_from_host> a;
@@ -241,7 +258,7 @@ inline abi::buffer* client::put(const void* data, const array_type& type, host_m
   a->sizes = type.sizes.dims;
   a->rank = static_cast<std::size_t>(type.sizes.rank);
   a->keeps = static_cast<int>(copies ? host_memory::copied : keeps);
-  a->on = devices_[static_cast<std::size_t>(device)];
+  a->on = there;
   plugin_.call(abi::entry::client_buffer_from_host, a, "pjrt: copying to the device");
   if (!copies) {
     plugin_.destroy(abi::entry::event_destroy, a->host_is_free);
@@ -301,7 +318,7 @@ inline abi::buffer* client::copy_to(const abi::buffer* b, int device) const {
   check();
   abi::roomy<abi::buffer_copy_to_device> a;
   a->from = b;
-  a->to = devices_.at(static_cast<std::size_t>(device));
+  a->to = device_at(device, "pjrt::client::copy_to");
   plugin_.call(abi::entry::buffer_copy_to_device, a, "pjrt: copying between devices");
   return a->made;
 }

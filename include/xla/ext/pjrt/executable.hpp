@@ -141,6 +141,7 @@ inline std::string serialize(const plugin& p, const abi::executable* of) {
   for (std::size_t i = 0; i < types->count; ++i) {
     array_type& t = results_.emplace_back();
     t.type = types->types[i];
+    check_element(t.type, "pjrt: result " + std::to_string(i) + " of the program");
     if (sizes->ranks[i] > xla::detail::max_rank)
       throw runtime_error("pjrt: result " + std::to_string(i) + " of the program has " +
                           std::to_string(sizes->ranks[i]) + " axes");
