@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// test_files <folder> writes what the test of classify reads: weights, labels, pictures.
+// test_files <folder> writes what the test of classify reads: weights, labels, pictures; test_files
+// <folder> odd writes pictures of rarer kinds alone.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -7,6 +10,7 @@
 #include <exception>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <xla/ext/png.hpp>
@@ -14,6 +18,8 @@
 #include <xla/io/file.hpp>
 #include <xla/models/resnet.hpp>
 #include <xla/nn/state_dict.hpp>
+
+#include "../../tests/ext/jpegs.inc"
 
 namespace {
 
@@ -66,10 +72,45 @@ xla::data::Picture picture(std::int64_t height, std::int64_t width, std::int64_t
   return out;
 }
 
+std::vector<std::uint8_t> jpeg_named(std::string_view name) {
+  std::vector<std::uint8_t> out;
+  for (const auto& each : reference::jpeg_cases)
+    for (const char* at = each.file; name == each.name && *at != 0; at += 2)
+      out.push_back(static_cast<std::uint8_t>(std::stoi(std::string(at, 2), nullptr, 16)));
+  return out;
+}
+
+/// A PNG file of 16 bits, as libpng writes them.
+void write_deep(const std::string& path) {
+  std::vector<std::uint16_t> colours;
+  for (int i = 0; i < 3 * 40 * 30; ++i) colours.push_back(static_cast<std::uint16_t>(i * 4099));
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = 40;
+  image.height = 30;
+  image.format = PNG_FORMAT_LINEAR_RGB;
+  if (png_image_write_to_file(&image, path.c_str(), 0, colours.data(), 0, nullptr) == 0)
+    throw xla::runtime_error(path + " cannot be written");
+}
+
+/// CMYK, turned by EXIF, grey, of 16 bits, and one whose header claims 65500 x 65500 pixels.
+void write_odd(const std::string& folder) {
+  for (const std::string name : {"inks", "turned", "grey"})
+    xla::io::write_file(folder + name + ".jpg", jpeg_named(name));
+  write_deep(folder + "deep.png");
+  auto huge = jpeg_named("whole");
+  constexpr std::array<std::uint8_t, 2> sizes_follow{0xff, 0xc0};
+  const auto at = std::search(huge.begin(), huge.end(), sizes_follow.begin(), sizes_follow.end());
+  std::copy_n(std::array<std::uint8_t, 4>{0xff, 0xdc, 0xff, 0xdc}.begin(), 4, at + 5);
+  xla::io::write_file(folder + "huge.jpg", huge);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   const std::string folder = std::string(argc > 1 ? argv[1] : ".") + '/';
+  write_odd(folder);
+  if (argc > 2) return 0;
   write_weights<1000>(folder);
   write_weights<10>(folder);
   xla::ext::write_png(folder + "colours.png", picture(240, 320, 3));

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DCASE=<name> -DPROGRAM=<train_images> -DDRAW=<draw_pictures> -DFOLDER=<for files> -P test.cmake
+# cmake -DCASE=<name> -DPROGRAM=<train_images> -DDRAW=<draw_pictures> -DODD=<classify_test_files> -DFOLDER=<for files> -P test.cmake
 #   modes       every mode prints the same losses and accuracies, whoever reads the pictures
 #   resume      a training that is killed again and again ends with the checkpoint of one that is not
 #   fine_tune   weights go to a network of other classes, whose last layer alone is trained
-#   unreadable  a damaged picture ends the run with its path, or is told of and left out
+#   unreadable  a damaged picture ends the run with its path, or is told of and left out; CMYK, turned, grey, 16 bits are read
 #   refuses     what cannot be trained or resumed gets a sentence
 
 cmake_minimum_required(VERSION 3.24)
@@ -94,14 +94,21 @@ elseif(CASE STREQUAL "fine_tune")
   train_well("${work}/three" --held-out "${work}/three" --epochs 12 --resume "${frozen}" --freeze)
   expect("all 48 steps are done: more --epochs go on")
 elseif(CASE STREQUAL "unreadable")
+  execute_process(COMMAND "${ODD}" "${pictures}/square" odd COMMAND_ERROR_IS_FATAL ANY)
+  train("${pictures}")
+  expect_refusal("[^\n]*square/huge.jpg' [^\n]*65500 x 65500 pixels, more than the limit")
+  file(RENAME "${pictures}/square/huge.jpg" "${work}/huge.jpg")
+  train_well("${pictures}")
+  expect("52[ \n]+pictures[ \n]+to[ \n]+learn")
+  file(RENAME "${work}/huge.jpg" "${pictures}/square/huge.jpg")
   file(WRITE "${pictures}/cross/a.png" "")
   file(WRITE "${pictures}/ring/a.jpg" "no picture")
   execute_process(COMMAND head -c 2000 "${pictures}/ring/0.png" OUTPUT_FILE "${pictures}/ring/b.png"
     COMMAND_ERROR_IS_FATAL ANY)
   train("${pictures}")
-  expect_refusal("[^\n]*(cross/a.png|ring/a.jpg|ring/b.png)'")
+  expect_refusal("[^\n]*(cross/a.png|ring/a.jpg|ring/b.png|square/huge.jpg)'")
   train_well("${pictures}" --unreadable skip)
-  foreach(file IN ITEMS cross/a.png ring/a.jpg ring/b.png)
+  foreach(file IN ITEMS cross/a.png ring/a.jpg ring/b.png square/huge.jpg)
     string(REGEX MATCHALL "left out: [^\n]*${file}'" told "${output}")
     list(LENGTH told times)
     if(NOT times EQUAL 1)
