@@ -38,9 +38,9 @@ set(addresses "-fno-sanitize=pointer-overflow,object-size")
 # against that is forgotten.
 set(uninitialised "-Wno-uninitialized -Wno-maybe-uninitialized")
 #         name   compiler    build tests flags
-xla_stage(gcc    g++           715   490 "-O1")
+xla_stage(gcc    g++           715   500 "-O1")
 xla_stage(clang  clang++-16    120   150 "-O0" core refused)
-xla_stage(asan   clang++-16    235   170
+xla_stage(asan   clang++-16    240   180
   "-O0 -fsanitize=address,undefined -fno-sanitize-recover=all ${addresses} ${sanitizer}" asan)
 xla_stage(tsan   clang++-16     85   125 "-O0 -fsanitize=thread ${sanitizer}" threads)
 xla_stage(avx2   g++            75    15 "-O1 -march=x86-64-v3 ${uninitialised}" isa)
@@ -104,6 +104,7 @@ if("gcc" IN_LIST STAGES)
   endif()
   # Opens the pages of profiles; the test of that passes without.
   xla_need(${optional} chromium-headless-shell:chromium-headless-shell)
+  xla_need(${optional} valgrind:valgrind)  # a processor without AVX-512
 else()
   set(COMPLETE OFF)  # the other stages do not install what all tests need
 endif()

@@ -8,7 +8,7 @@
 #include "xla/op/derived/attention.hpp"
 #include "xla/op/derived/einsum.hpp"
 #include "xla/op/derived/elementwise.hpp"
-#include "xla/op/derived/linalg.hpp"
+#include "xla/op/derived/triangle.hpp"
 #include "xla/op/derived/normalize.hpp"
 #include "xla/op/derived/range.hpp"
 #include "xla/op/derived/rotary.hpp"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mixed precision: the same bits in every mode, and what it is by hand, with operands rounded
 // first.
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <thread>
 
+#include <xla/run/profile.hpp>
 #include <xla/xla.hpp>
 
 #include "support/bfloat16_ways.hpp"
@@ -215,6 +217,50 @@ TEST_CASE("products against PyTorch's autocast, which rounds results too") {
       [](auto& q, auto& k, auto& v) { return scaled_dot_product_attention(q / 4, k / 4, v); },
       numbers<float>({2, 2, 5, 8}), numbers<float>({2, 2, 6, 8}, 1),
       numbers<float>({2, 2, 6, 8}, 2));
+}
+
+TEST_CASE(
+    "3x3 convolutions, sums with products, and attention's forms against PyTorch's autocast") {
+  constexpr double result = 0x1p-8;
+  const auto check = [](const std::string& name, double tolerance, auto f, const auto&... x) {
+    test::check_pytorch("autocast/" + name, tolerance, autocast(f), x...);
+  };
+  check(
+      "conv2d_3x3", result, [](auto& x, auto& w) { return conv2d(x, w, {.padding = 1}); },
+      numbers<float>({1, 32, 4, 5}), numbers<float>({32, 32, 3, 3}, 1));
+  // What is added is rounded there, too.
+  check(
+      "addmm", 2 * result, [](auto& c, auto& a, auto& b) { return addmm(c, a, b); },
+      numbers<float>({7, 5}, 2), numbers<float>({7, 33}), numbers<float>({33, 5}, 1));
+  check(
+      "baddbmm", 2 * result, [](auto& c, auto& a, auto& b) { return c + bmm(a, b); },
+      numbers<float>({2, 3, 4}, 2), numbers<float>({2, 3, 21}), numbers<float>({2, 21, 4}, 1));
+  const auto q = numbers<float>({1, 4, 6, 8}), k = numbers<float>({1, 4, 6, 8}, 1);
+  const auto v = numbers<float>({1, 4, 6, 8}, 2);
+  check(
+      "attention_shared_heads", 8 * result,
+      [](auto& q, auto& k, auto& v) { return scaled_dot_product_attention(q / 4, k / 4, v); }, q,
+      numbers<float>({1, 2, 6, 8}, 1), numbers<float>({1, 2, 6, 8}, 2));
+  check(
+      "attention_causal", 8 * result,
+      [](auto& q, auto& k, auto& v) {
+        return scaled_dot_product_attention(q / 4, k / 4, v, {.causal = true});
+      },
+      q, k, v);
+  check(
+      "attention_mask", 8 * result,
+      [](auto& q, auto& k, auto& v) {
+        const auto i = xla::arange(6);
+        const auto shown = remainder(unsqueeze(i * 3, 1) + i, 4) != 1;
+        return scaled_dot_product_attention(q / 4, k / 4, v, shown);
+      },
+      q, k, v);
+  check(
+      "attention_bias", 8 * result,
+      [](auto& q, auto& k, auto& v, auto& b) {
+        return scaled_dot_product_attention(q / 4, k / 4, v, b);
+      },
+      q, k, v, numbers<float>({6, 6}, 3));
 }
 
 TEST_CASE("nothing else is rounded: other ops, other element types") {
@@ -514,6 +560,17 @@ TEST_CASE("precision is seen: in graphs, profiles, counters") {
   CHECK_THAT(xla::compile(autocast(times)).graph(xla::Stage::planned, a, b),
              contains("precision bfloat16"));
   const xla::eager_mode_guard eager;
+  const auto profiled = [](auto f, const auto&... x) {
+    auto compiled = xla::compile(f);
+    const xla::Profile p = xla::profile(compiled, x...);
+    const auto steps = p.steps();
+    const auto s = std::find_if(steps.begin(), steps.end(),
+                                [](const auto& one) { return one.kind == "product"; });
+    REQUIRE(s != steps.end());
+    return s->name + "; " + s->attributes;
+  };
+  CHECK(profiled(times, a, b) == "matmul 7x13x33; ");
+  CHECK(profiled(autocast(times), a, b) == "matmul 7x13x33 bfloat16; precision bfloat16");
   const auto before = test::count_of("xla::matmul"),
              rounded = test::count_of("xla::matmul::bfloat16");
   autocast(times)(a, b);
@@ -523,4 +580,21 @@ TEST_CASE("precision is seen: in graphs, profiles, counters") {
   const auto image = numbers<float>({1, 3, 4, 4}, 1), weight = numbers<float>({32, 3, 3, 3}, 2);
   autocast(image, [&] { return conv2d(image, weight); }).to_vector();
   CHECK(test::count_of("xla::convolution") == narrow + 1);
+  const auto wide = test::count_of("xla::convolution::bfloat16");
+  const auto images = numbers<float>({1, 33, 4, 4}, 1), filters = numbers<float>({32, 33, 3, 3}, 2);
+  constexpr auto convolved = [](const auto& x, const auto& w) { return conv2d(x, w); };
+  autocast(convolved)(images, filters).to_vector();
+  CHECK(test::count_of("xla::convolution::bfloat16") == wide + 1);
+  CHECK(test::count_of("xla::convolution") == narrow + 1);
+  CHECK_THAT(profiled(autocast(convolved), images, filters),
+             contains(" bfloat16") && contains("precision bfloat16"));
+  const auto q = numbers<float>({1, 2, 5, 8}, 3);
+  constexpr auto attend = [](const auto& q) { return scaled_dot_product_attention(q, q, q); };
+  const auto heads = test::count_of("xla::attention"),
+             rounded_heads = test::count_of("xla::attention::bfloat16");
+  autocast(attend)(q).to_vector();
+  CHECK(test::count_of("xla::attention::bfloat16") == rounded_heads + 1);
+  CHECK(test::count_of("xla::attention") == heads);
+  CHECK_THAT(profiled(autocast(attend), q),
+             contains(" bfloat16; ") && contains("precision bfloat16"));
 }
