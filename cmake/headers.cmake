@@ -174,6 +174,7 @@ set(XLA_HEADERS
   xla/transform/print.hpp
   xla/transform/program.hpp
   xla/transform/recompute.hpp
+  xla/transform/recompute_facts.hpp
   xla/transform/callable.hpp
   xla/transform/replay.hpp
   xla/transform/share.hpp

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/transform/pass.hpp"
+#include "xla/transform/recompute_facts.hpp"
 
 namespace xla::detail {
 
@@ -13,29 +13,22 @@ namespace xla::detail {
 /// are batches of products that are larger than what they are made of, attention's scores: then no
 /// tensor of queries times keys outlives the steps that stand around it; Dao et al. (2022).
 ///
-/// Nodes are of three kinds: those that backward() made, those that are made of the forward pass
-/// alone although backward() made them (a derivative's factors), and the rest; the second are
-/// treated as the rest.
-struct recomputer {
-  // Of the ops behind one value, and of the kept values that they read; more are not free.
-  static constexpr int max_ops = 12, max_reads = 2;
+/// What a weight's gradient reads of these waits for the input's gradient where both are made of
+/// the same: the step that takes that one on computes it then, beside what it reads anyway. And a
+/// gradient that is wanted once more behind sums of it, as in a batch norm's gradient, is made
+/// again there of what those read, and not stored.
+struct recomputer : recompute_facts {
+  const owned_array<int> more{6 * room};
+  int* const moved = more.get();        ///< per node: its new number
+  int* const due = moved + room;        ///< per late node: the last library step before it
+  int* const apart = due + room;        ///< per node: its copy for library steps, a product's
+                                        ///< only one, or -1
+  int* const fused = apart + room;      ///< per node: its latest copy for maps and rows, or -1
+  int* const fused_at = fused + room;   ///< per node: the gradient that one waits for
+  int* const beside = fused_at + room;  ///< per node: the last library step that reads it, or -1
+  node* old = nullptr;                  ///< the nodes from the first late one on
 
-  graph& g;
-  const bool* live;
-  const bool* seldom;   ///< see find_seldom()
-  int* moved;           ///< per node: its new number, on return
-  bool* varies;         ///< per node: not made of constants and sizes alone
-  bool* late;           ///< per node: made by backward() of gradients
-  bool* read;           ///< per node: kept for backward
-  bool* there;          ///< per node: at hand during backward
-  int* again;           ///< per node: the ops that compute it again; 0: it is not
-  int* reads;           ///< per node: the kept values that those read, max_reads or -1
-  int* due;             ///< per late node: the last product or other library step before it
-  int* apart;           ///< per node: its copy for library steps, a product's only one, or -1
-  int* fused;           ///< per node: its latest copy for maps and rows, or -1
-  int* fused_at;        ///< per node: the gradient that one waits for
-  node* old = nullptr;  ///< the nodes from the first late one on
-  int first = 0;
+  using recompute_facts::recompute_facts;
 
   /// True when nodes have been added: moved[i] is where node i is then.
   [[gnu::cold]] constexpr bool run() {
@@ -45,6 +38,7 @@ struct recomputer {
     old = memory.get();
     for (int i = first; i < count; ++i)
       if (live[i]) old[i - first] = g.nodes[i];
+    for (int i = 0; i < count; ++i) due[i] = apart[i] = fused[i] = fused_at[i] = beside[i] = -1;
     g.count = first;
     const int segment = g.segment;
     for (int i = 0; i < count; ++i) {
@@ -56,104 +50,22 @@ struct recomputer {
   }
 
  private:
-  constexpr bool is_alias(const node& n) const { return n.op->kind == op_kind::alias; }
-  constexpr bool elementwise(const node& n) const {
-    return n.op->kind == op_kind::map && !n.op->impure && !n.op->check && n.segment == 0 &&
-           n.after[0] < 0;
-  }
-  /// A batch of products, each larger than its factors; a size that is not known yet counts as
-  /// large.
-  [[gnu::cold]] constexpr bool swells(const node& n) const {
-    if (!n.op->product || n.op->takes_axes == 0 || n.rank < 3 || n.segment != 0 || n.after[0] >= 0)
-      return false;
-    const shape in[] = {g.nodes[n.in[0]].dims_shape(), g.nodes[n.in[1]].dims_shape()};
-    const shape loops = n.op->loops(in, n.dims_shape(), n.attr);
-    const extent inner = loops[loops.rank - 1];
-    const auto larger = [&](extent e) { return !is_known(e) || e > inner; };
-    return is_known(inner) && larger(n.dims[n.rank - 2]) && larger(n.dims[n.rank - 1]);
-  }
-  /// One value per row, or fewer: to keep it costs nothing.
-  static constexpr bool small(const node& n) { return n.rank < 2 || n.dims[n.rank - 1] == 1; }
-
-  /// False when nothing is to be done.
-  [[gnu::cold]] constexpr bool classify() {
-    first = g.count;
-    for (int i = 0; i < g.count; ++i) {
-      if (!live[i]) continue;
-      const node& n = g.nodes[i];
-      late[i] = read[i] = there[i] = false;
-      again[i] = 0;
-      for (int k = 0; k < max_reads; ++k) reads_of(i)[k] = -1;
-      due[i] = apart[i] = fused[i] = fused_at[i] = -1;
-      varies[i] = is<op::input>(n) || is<op::scalar>(n) || n.op->impure;
-      for (int k = 0; k < n.arity; ++k) varies[i] |= varies[n.in[k]];
-      if (!n.gradient || !varies[i]) continue;
-      if (first == g.count) first = i;
-      late[i] = !elementwise(n) && !is_alias(n);
-      for (int k = 0; k < n.arity; ++k) late[i] |= late[n.in[k]];
-      for (int k = 0; late[i] && !(seldom && seldom[i]) && k < n.arity; ++k) read[n.in[k]] = true;
-    }
-    for (int i = g.count - 1; i >= 0; --i)
-      if (live[i] && read[i] && is_alias(g.nodes[i])) read[g.nodes[i].in[0]] = true;
-    bool any = false;
-    for (int i = 0; i < g.count; ++i)
-      if (live[i] && !late[i]) any |= find_again(i) && read[i];
-    return any;
-  }
-  [[gnu::cold]] constexpr bool find_again(int i) {
-    const node& n = g.nodes[i];
-    bool all = true;
-    int ops = is_alias(n) ? 0 : 1;
-    for (int k = 0; k < n.arity; ++k) {
-      all &= there[n.in[k]];
-      ops += again[n.in[k]];
-    }
-    const bool can = is_alias(n) ? again[n.in[0]] > 0 : (elementwise(n) && !small(n)) || swells(n);
-    if (can && all && varies[i] && ops <= max_ops && find_reads(i)) again[i] = ops;
-    // What sizes and constants alone decide is there for all calls.
-    there[i] = again[i] > 0 || read[i] || !varies[i] || small(n) || (is_alias(n) && all);
-    return again[i] > 0;
-  }
-
-  constexpr int* reads_of(int i) const { return reads + max_reads * i; }
-  /// False when they are too many. Products that swell are worth any.
-  [[gnu::cold]] constexpr bool find_reads(int i) {
-    const node& n = g.nodes[i];
-    bool few = true;
-    for (int k = 0; k < n.arity && !swells(n); ++k) {
-      int from = n.in[k];
-      if (again[from] > 0) {
-        for (int j = 0; j < max_reads; ++j) few &= add_read(i, reads_of(from)[j]);
-        continue;
-      }
-      while (is_alias(g.nodes[from])) from = g.nodes[from].in[0];
-      if (varies[from] && !small(g.nodes[from])) few &= add_read(i, from);
-    }
-    return few;
-  }
-  [[gnu::cold]] constexpr bool add_read(int i, int value) {
-    if (value < 0) return true;
-    for (int k = 0; k < max_reads; ++k) {
-      int& known = reads_of(i)[k];
-      if (known < 0) known = value;
-      if (known == value) return true;
-    }
-    return false;
-  }
-
   // Copies come first; dead nodes are left out.
   [[gnu::cold]] constexpr void emit(int i) {
     moved[i] = -1;
     if (!live[i]) return;
-    const node& from = old[i - first];
-    const bool library = from.op->kind == op_kind::library;
+    const node& of = old[i - first];
+    const bool library = of.op->kind == op_kind::library;
     int wait = -1, in[3] = {-1, -1, -1};
-    for (int k = 0; late[i] && k < from.arity; ++k)
-      if (late[from.in[k]] && due[from.in[k]] > wait) wait = due[from.in[k]];
-    for (int k = 0; k < from.arity; ++k)
-      in[k] =
-          wait >= 0 && again[from.in[k]] > 0 ? copy(from.in[k], wait, library) : moved[from.in[k]];
-    moved[i] = add(from);
+    for (int k = 0; late[i] && k < of.arity; ++k)
+      if (late[of.in[k]] && due[of.in[k]] > wait) wait = due[of.in[k]];
+    for (int k = 0; k < of.arity; ++k) {
+      const int sum = late[i] && !library ? sum_before(i, k) : -1;
+      if (sum >= 0) in[k] = copy_late(of.in[k], moved[sum]);
+      else if (wait < 0 || again[of.in[k]] == 0) in[k] = moved[of.in[k]];
+      else in[k] = library ? copy_beside(of, k, wait) : copy(of.in[k], wait, false);
+    }
+    moved[i] = add(of);
     node& n = g.nodes[moved[i]];
     for (int k = 0; k < n.arity; ++k) n.in[k] = in[k];
     for (int& before : n.after)
@@ -161,22 +73,100 @@ struct recomputer {
     if (!late[i]) return;
     const bool same = is_alias(n) && wait == n.in[0];
     due[i] = library || same ? moved[i] : wait;
+    for (int k = 0; library && !is_seldom(i) && k < of.arity; ++k) beside[of.in[k]] = moved[i];
   }
   [[gnu::cold]] constexpr int add(const node& n) {
     g.segment = n.segment;
     return g.add(n);
   }
 
+  /// The node, of the new ones, whose elements node i has.
+  constexpr int elements_of(int i) const {
+    while (i >= 0 && is_alias(g.nodes[i])) i = g.nodes[i].in[0];
+    return i;
+  }
+  constexpr const node& original(int i) const { return i < first ? g.nodes[i] : old[i - first]; }
+
+  /// Input k of a library step, computed again: where the other inputs' gradient of the same shape
+  /// is made already, in the step that takes that one on.
+  [[gnu::cold]] constexpr int copy_beside(const node& of, int k, int wait) {
+    const int in = of.in[k];
+    if (apart[in] >= 0) return apart[in];
+    int other = -1;
+    for (int j = 0; j < of.arity; ++j)
+      if (late[of.in[j]] && beside[of.in[j]] > other) other = beside[of.in[j]];
+    const bool together = other > wait && same_dims(g.nodes[other], original(in).dims_shape());
+    return together && elementwise_alone(in) ? apart[in] = copy(in, other, false)
+                                             : copy(in, wait, true);
+  }
+  /// Made again by elementwise ops alone.
+  [[gnu::cold]] constexpr bool elementwise_alone(int i) const {
+    const node& n = original(i);
+    if (again[i] == 0) return true;
+    bool all = elementwise(n) || is_alias(n);
+    for (int k = 0; k < n.arity; ++k) all = all && elementwise_alone(n.in[k]);
+    return all;
+  }
+
+  /// Where input k of map i is made again behind a sum: that sum, which another input waits for.
+  [[gnu::cold]] constexpr int sum_before(int i, int k) const {
+    const node& n = old[i - first];
+    const int in = n.in[k];
+    if (!elementwise(n) || !late[in] || users[in] != 1 || stays[in] || behind[in] >= 0) return -1;
+    int sum = -1;
+    for (int j = 0; j < n.arity; ++j)
+      if (late[n.in[j]] && behind[n.in[j]] > sum) sum = behind[n.in[j]];
+    if (sum < 0 || from[sum] != from[in]) return -1;
+    made_again r;
+    return makes_again(in, r) ? sum : -1;
+  }
+  struct made_again {
+    int ops = 0, base = -1, reads[max_reads] = {};
+    constexpr made_again() {
+      for (int& r : reads) r = -1;
+    }
+  };
+  /// Whether a late value is made by few ops of one other and of few kept ones.
+  [[gnu::cold]] constexpr bool makes_again(int i, made_again& r) const {
+    const node& n = original(i);
+    if (small(n)) return true;
+    if (!late[i]) {
+      r.ops += again[i];
+      bool few = r.ops <= max_ops && elementwise_alone(i);
+      for (int j = 0; j < max_reads; ++j)
+        few = few && add_read(r.reads, again[i] > 0 ? reads_of(i)[j] : j == 0 ? i : -1);
+      return few;
+    }
+    if (!elementwise(n) || stays[i]) {
+      const bool only = r.base < 0 || r.base == i;
+      r.base = i;
+      return only;
+    }
+    bool few = ++r.ops <= max_ops;
+    for (int k = 0; k < n.arity; ++k) few = few && makes_again(n.in[k], r);
+    return few;
+  }
+  /// Such a value, made again when a sum is there.
+  [[gnu::cold]] constexpr int copy_late(int i, int sum) {
+    const node& of = original(i);
+    if (!late[i]) return copy(i, sum, false);
+    if (small(of) || !elementwise(of) || stays[i]) return moved[i];
+    node n = of;
+    for (int k = 0; k < n.arity; ++k) n.in[k] = copy_late(n.in[k], sum);
+    n.after[0] = sum;
+    return add(n);
+  }
+
   /// Node i computed again when gradient `wait` is there. Library steps share one copy; maps and
   /// rows, into which it fuses, do so where they wait for the same.
   [[gnu::cold]] constexpr int copy(int i, int wait, bool library) {
     if (again[i] == 0) return moved[i];
-    const node& from = i < first ? g.nodes[i] : old[i - first];
-    const bool product = from.op->kind == op_kind::library;
+    const node& of = original(i);
+    const bool product = of.op->kind == op_kind::library;
     library |= product;
     if (library && apart[i] >= 0) return apart[i];
-    if (!library && fused_at[i] == wait) return fused[i];
-    node n = from;
+    if (!library && fused_at[i] == elements_of(wait)) return fused[i];
+    node n = of;
     const bool same = product || (library && is_alias(n));
     for (int k = 0; k < n.arity; ++k) n.in[k] = copy(n.in[k], wait, same);
     n.needs_grad = false;
@@ -184,23 +174,14 @@ struct recomputer {
     if (!is_alias(n)) n.after[0] = wait;
     const int made = add(n);
     if (library) return apart[i] = made;
-    fused_at[i] = wait;
+    fused_at[i] = elements_of(wait);
     return fused[i] = made;
   }
 };
 
 [[gnu::cold]] constexpr void recompute(pass_state& s) {
-  const std::size_t n = s.room();
-  const owned_array<int> moved_memory(n), number_memory((5 + recomputer::max_reads) * n);
-  const owned_array<bool> flag_memory(4 * n);
-  int* const moved = moved_memory.get();
-  int* const numbers = number_memory.get();
-  bool* const flags = flag_memory.get();
-  const owned_array<bool> seldom = s.find_seldom();
-  recomputer r{s.g,         s.live,          seldom.get(),    moved,          flags,
-               flags + n,   flags + 2 * n,   flags + 3 * n,   numbers,        numbers + 5 * n,
-               numbers + n, numbers + 2 * n, numbers + 3 * n, numbers + 4 * n};
-  if (r.run()) s.renumber(moved);
+  recomputer r(s);
+  if (r.run()) s.renumber(r.moved);
 }
 
 }  // namespace xla::detail

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/reduce.hpp"
+#include "xla/transform/pass.hpp"
+
+namespace xla::detail {
+
+/// What is known of a graph's nodes before values are computed again (recompute.hpp).
+///
+/// Nodes are of three kinds: those that backward() made, those that are made of the forward pass
+/// alone although backward() made them (a derivative's factors), and the rest; the second are
+/// treated as the rest.
+struct recompute_facts {
+  // Of the ops behind one value, and of the kept values that they read; more are not free.
+  static constexpr int max_ops = 12, max_reads = 2;
+
+  graph& g;
+  const bool* live;
+  const owned_array<bool> seldom;  ///< see find_seldom()
+  const std::size_t room;
+  const owned_array<bool> flags{5 * room};
+  const owned_array<int> numbers{(4 + max_reads) * room};
+  bool* const varies = flags.get();  ///< per node: not made of constants and sizes alone
+  bool* const late = varies + room;  ///< per node: made by backward() of gradients
+  bool* const read = late + room;    ///< per node: kept for backward
+  bool* const there = read + room;   ///< per node: at hand during backward
+  bool* const stays = there + room;  ///< per late node: others than maps and sums that follow
+                                     ///< at once read it
+  int* const again = numbers.get();  ///< per node: the ops that compute it again; 0: it is not
+  int* const users = again + room;   ///< per node: how many read it
+  int* const from = users + room;    ///< per late node: the last product or other library
+                                     ///< step that it is made of, or itself
+  int* const behind = from + room;   ///< per late node: the last sum since then that it is
+                                     ///< made of, or -1
+  int* const reads = behind + room;  ///< per node: the kept values of which it is computed
+                                     ///< again, max_reads or -1
+  int first = 0;                     ///< the first late node, or an earlier one
+
+  explicit constexpr recompute_facts(pass_state& s)
+      : g(s.g), live(s.live), seldom(s.find_seldom()), room(s.room()) {}
+
+  constexpr bool is_seldom(int i) const { return seldom.get() && seldom.get()[i]; }
+  static constexpr bool is_alias(const node& n) { return n.op->kind == op_kind::alias; }
+  static constexpr bool elementwise(const node& n) {
+    return n.op->kind == op_kind::map && !n.op->impure && !n.op->check && n.segment == 0 &&
+           n.after[0] < 0;
+  }
+  /// A batch of products, each larger than its factors; a size that is not known yet counts as
+  /// large.
+  [[gnu::cold]] constexpr bool swells(const node& n) const {
+    if (!n.op->product || n.op->takes_axes == 0 || n.rank < 3 || n.segment != 0 || n.after[0] >= 0)
+      return false;
+    const shape in[] = {g.nodes[n.in[0]].dims_shape(), g.nodes[n.in[1]].dims_shape()};
+    const shape loops = n.op->loops(in, n.dims_shape(), n.attr);
+    const extent inner = loops[loops.rank - 1];
+    const auto larger = [&](extent e) { return !is_known(e) || e > inner; };
+    return is_known(inner) && larger(n.dims[n.rank - 2]) && larger(n.dims[n.rank - 1]);
+  }
+  /// One value per row, or fewer: to keep it costs nothing.
+  static constexpr bool small(const node& n) { return n.rank < 2 || n.dims[n.rank - 1] == 1; }
+
+  /// False when nothing is to be done.
+  [[gnu::cold]] constexpr bool classify() {
+    first = g.count;
+    for (int i = 0; i < g.count; ++i) {
+      if (!live[i]) continue;
+      const node& n = g.nodes[i];
+      late[i] = read[i] = there[i] = false;
+      again[i] = 0;
+      for (int k = 0; k < max_reads; ++k) reads_of(i)[k] = -1;
+      from[i] = behind[i] = -1;
+      users[i] = 0;
+      stays[i] = false;
+      varies[i] = is<op::input>(n) || is<op::scalar>(n) || n.op->impure;
+      for (int k = 0; k < n.arity; ++k) varies[i] |= varies[n.in[k]];
+      if (!n.gradient || !varies[i]) continue;
+      if (first == g.count) first = i;
+      late[i] = !elementwise(n) && !is_alias(n);
+      for (int k = 0; k < n.arity; ++k) late[i] |= late[n.in[k]];
+      for (int k = 0; late[i] && !is_seldom(i) && k < n.arity; ++k) read[n.in[k]] = true;
+    }
+    for (int i = g.count - 1; i >= 0; --i)
+      if (live[i] && read[i] && is_alias(g.nodes[i])) read[g.nodes[i].in[0]] = true;
+    bool any = false;
+    for (int i = 0; i < g.count; ++i) {
+      if (!live[i]) continue;
+      if (late[i]) any |= follow(i);
+      else any |= find_again(i) && read[i];
+      count_user(i);
+    }
+    return any;
+  }
+
+  /// A sum that is there only when all that it adds up is: not one of each row.
+  [[gnu::cold]] constexpr bool gathers(const node& n) const {
+    return n.op->kind == op_kind::reduce && n.rank > 1 &&
+           n.attributes<op::reduction>().axes != axis_set::one(g.nodes[n.in[0]].rank - 1);
+  }
+  /// What a late node is made of; true where a sum is among it.
+  [[gnu::cold]] constexpr bool follow(int i) {
+    const node& n = g.nodes[i];
+    if (n.op->kind == op_kind::library) {
+      from[i] = i;
+      return false;
+    }
+    for (int k = 0; k < n.arity; ++k) {
+      if (!late[n.in[k]]) continue;
+      if (from[n.in[k]] > from[i]) from[i] = from[n.in[k]];
+      if (behind[n.in[k]] > behind[i]) behind[i] = behind[n.in[k]];
+    }
+    if (gathers(n)) behind[i] = i;
+    return behind[i] >= 0;
+  }
+  [[gnu::cold]] constexpr void count_user(int i) {
+    const node& n = g.nodes[i];
+    for (int k = 0; k < n.arity; ++k) {
+      const int in = n.in[k];
+      ++users[in];
+      stays[in] |= !late[i] || n.op->kind == op_kind::library || from[i] > from[in];
+    }
+  }
+  [[gnu::cold]] constexpr bool find_again(int i) {
+    const node& n = g.nodes[i];
+    bool all = true;
+    int ops = is_alias(n) ? 0 : 1;
+    for (int k = 0; k < n.arity; ++k) {
+      all &= there[n.in[k]];
+      ops += again[n.in[k]];
+    }
+    const bool can = is_alias(n) ? again[n.in[0]] > 0 : (elementwise(n) && !small(n)) || swells(n);
+    if (can && all && varies[i] && ops <= max_ops && find_reads(i)) again[i] = ops;
+    // What sizes and constants alone decide is there for all calls.
+    there[i] = again[i] > 0 || read[i] || !varies[i] || small(n) || (is_alias(n) && all);
+    return again[i] > 0;
+  }
+
+  constexpr int* reads_of(int i) const { return reads + max_reads * i; }
+  /// False when they are too many. Products that swell are worth any.
+  [[gnu::cold]] constexpr bool find_reads(int i) {
+    const node& n = g.nodes[i];
+    bool few = true;
+    for (int k = 0; k < n.arity && !swells(n); ++k) {
+      int from = n.in[k];
+      if (again[from] > 0) {
+        for (int j = 0; j < max_reads; ++j) few &= add_read(reads_of(i), reads_of(from)[j]);
+        continue;
+      }
+      while (is_alias(g.nodes[from])) from = g.nodes[from].in[0];
+      if (varies[from] && !small(g.nodes[from])) few &= add_read(reads_of(i), from);
+    }
+    return few;
+  }
+  [[gnu::cold]] static constexpr bool add_read(int* list, int value) {
+    if (value < 0) return true;
+    for (int k = 0; k < max_reads; ++k) {
+      int& known = list[k];
+      if (known < 0) known = value;
+      if (known == value) return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace xla::detail
