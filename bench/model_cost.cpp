@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What models.py builds: COST_INCLUDE nothing, COST_TRAINING the compiled training step of a model,
-// COST_READING a program that reads. HEADER, MODEL and TASK are as in model.cpp.
+// COST_READING a program that reads, COST_START one that loads its weights from a file and reads.
+// HEADER, MODEL and TASK are as in model.cpp.
 #include <xla/xla.hpp>
 
 #ifdef COST_INCLUDE
@@ -12,6 +13,9 @@ int main() {}
 #define TASK image_model
 #endif
 #include HEADER
+#ifdef COST_START
+#include <xla/ext/safetensors.hpp>
+#endif
 
 namespace {
 
@@ -50,8 +54,13 @@ float use(Model& model, const Data& data) {
 
 }  // namespace
 
-int main() {
+// <file>: loads it and reads; <file> write: makes it.
+int main([[maybe_unused]] int argc, [[maybe_unused]] char** argv) {
   Model model;
-  return use(model, TASK::data()) > 0;
+#ifdef COST_START
+  if (argc > 2) xla::ext::write_safetensors(argv[1], {xla::state_dict(model), {}});
+  else xla::load_state_dict(model, xla::ext::read_safetensors(argv[1]).tensors);
+#endif
+  return use(model, TASK::data()) > 1e30f;
 }
 #endif

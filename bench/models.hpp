@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <xla/models/head.hpp>
 #include <xla/xla.hpp>
 
 #include "images_task.hpp"
@@ -61,7 +62,7 @@ inline constexpr auto logits_of = [](auto& model, auto& data) { return model(dat
 
 /// One network in every mode. Ways to run it: compiled, traced (waits after every step), unsynced
 /// (traced, waits at the end), eager; training also `model`, where the network alone is compiled
-/// and what follows is traced.
+/// and what follows is traced, and `head`, compiled, which trains the last layer alone.
 template <class Task>
 class model_program {
  public:
@@ -122,8 +123,11 @@ class model_program {
   void train(std::string_view way, int warm, int n) {
     model_.train();
     if (!optimizer_) optimizer_.emplace(Task::optimizer(model_));
+    train_backbone(way != "head");
+    if (way == "head") ++warm;  // the first step finds the others' gradients and takes them away
     time<loss_type>(way, ring(8), warm, n, [&](auto& data, auto& labels) -> loss_type {
-      if (way == "compiled") return step_(model_, data, labels, loss_fn_, *optimizer_);
+      if (way == "compiled" || way == "head")
+        return step_(model_, data, labels, loss_fn_, *optimizer_);
       if (way != "model") return Task::step(model_, data, labels, loss_fn_, *optimizer_);
       optimizer_->zero_grad();
       auto loss = loss_fn_(forward_(model_, data), labels);
@@ -131,6 +135,12 @@ class model_program {
       optimizer_->step();
       return loss;
     });
+  }
+
+  /// Whether more than the head learns.
+  void train_backbone(bool whole) {
+    xla::for_each_parameter(model_, [&](auto& p) { p.requires_grad_(whole); });
+    xla::for_each_parameter(xla::models::head(model_), [](auto& p) { p.requires_grad_(true); });
   }
 
   void read(std::int64_t batch, std::string_view way, int warm, int n) {

@@ -55,10 +55,12 @@ OURS = ("compiled", "traced", "eager")
 IN_JAX = ("resnet18", "vit")
 ALL_PARTS = (*PARTS, "memory", "build")
 PARALLEL = 3           # programs at most
-ONCE = {"training": ("unsynced", "model"), "reading1": ("unsynced",)}
+ONCE = {"training": ("unsynced", "model", "head"), "reading1": ("unsynced",)}
 UNSYNCED = 20          # steps of traced mode that nothing waits for, where they are done in time
 TURN, LONG = 0.3, 10   # seconds of a turn, and of the unsynced steps at most
 HOPELESS = 1.25        # a peer's way that takes so many times PyTorch's best is left after a round
+NATIVE = ("-march=native",)  # of what is linked: the registers of the benchmarks' library
+STARTS = 5             # of a program that loads weights, of which the fastest counts
 AGREE = {"training": 2e-4, "reading": 1e-3}
 MEGABYTE = 1e6
 
@@ -249,7 +251,8 @@ def weigh(name, options, threads):
 
 
 def build_cost(name, options):
-    """What a unit costs that trains the model, and what a stripped program weighs that reads."""
+    """What a unit costs that trains the model, what a stripped program weighs that reads, and how
+    long one takes from its start to its end that loads a file of weights and reads one sample."""
     with open(os.path.join(options.programs, "models.flags"), encoding="utf-8") as file:
         definitions = dict(line.strip().split(" ", 1) for line in file)[name].split(" ")
     with open(options.flags, encoding="utf-8") as file:
@@ -261,17 +264,34 @@ def build_cost(name, options):
     row = {}
     for use in ("include", "training", "reading"):
         seconds, megabytes = min(build.compile_once(
-            [*command, f"-DCOST_{use.upper()}", "-c", "-o", f"{made}.o"])
+            [*command, *(NATIVE if use == "reading" else ()), f"-DCOST_{use.upper()}", "-c", "-o",
+             f"{made}.o"])
             for _ in range(build.REPEATS))
         row[use] = {"seconds": seconds, "megabytes": megabytes,
                     "bytes": build.code_bytes(f"{made}.o")}
-    library = os.path.join(options.programs, os.pardir, "libxla_runtime.a")
-    subprocess.run([compiler, f"{made}.o", library, "-pthread", "-s", "-Wl,--gc-sections", "-o",
-                    made], check=True)
+    link_stripped(compiler, made, options)
     row["stripped"] = os.path.getsize(made)
-    for file in (made, f"{made}.o"):
+    subprocess.run([*command, *NATIVE, "-DCOST_START", "-c", "-o", f"{made}.o"], check=True)
+    link_stripped(compiler, made, options)
+    weights = f"{made}.safetensors"
+    subprocess.run([made, weights, "write"], check=True)
+    row["start"] = min(seconds_of([made, weights]) for _ in range(STARTS))
+    row["file"] = os.path.getsize(weights)
+    for file in (made, f"{made}.o", weights):
         os.remove(file)
     return row
+
+
+def link_stripped(compiler, made, options):
+    library = os.path.join(options.programs, os.pardir, "libxla_runtime.a")
+    subprocess.run([compiler, f"{made}.o", library, "-pthread", "-ldl", "-s", "-Wl,--gc-sections",
+                    "-o", made], check=True)
+
+
+def seconds_of(command):
+    begun = time.perf_counter()
+    subprocess.run(command, check=True)
+    return time.perf_counter() - begun
 
 
 def ratios(result, label, ours="xla compiled", key="ns"):
@@ -326,7 +346,7 @@ def among_modes(timed, what):
     training = what == "training"
     titles = ["traced, synced each step", "traced, unsynced (steps)", "eager",
               "traced in PyTorch/XLA", "a compiled call saves, us"] + \
-        ["compile(model), graphs"] * training
+        ["compile(model), graphs", "the head alone"] * training
     lines = ["| | " + " | ".join(titles) + " |", "|---|" + "---|" * len(titles)]
     columns = [[], [], [], []]
     for name, result in timed.items():
@@ -344,6 +364,7 @@ def among_modes(timed, what):
             cells[1] += f" ({unsynced['steps']})"
         if training:
             cells.append(f"{once['model']['wall'] / wall:.2f}, {once['model']['graphs']:g}")
+            cells.append(f"{once['head']['wall'] / wall:.2f}" if "head" in once else "")
         lines.append(f"| {MODELS[name].title} | " + " | ".join(cells) + " |")
     means = [f"{geometric_mean(c):.2f}" if c else "" for c in columns]
     means += [""] * (len(titles) - len(means))
@@ -402,13 +423,16 @@ def page(results):
     if results["build"]:
         text += ["### Build, -O2, xla::runtime", "",
                  "| | training, s beyond the include | MB | code, KB | a program that reads, "
-                 "stripped, MB |", "|---|---|---|---|---|"]
+                 "stripped, MB | one that loads a file and reads once, s | the file, MB |",
+                 "|---|---|---|---|---|---|---|"]
         for name in (n for n in MODELS if n in results["build"]):
             row = results["build"][name]
             beyond = row["training"]["seconds"] - row["include"]["seconds"]
             text.append(f"| {MODELS[name].title} | {beyond:.1f} | "
                         f"{row['training']['megabytes']:.0f} | "
-                        f"{row['training']['bytes'] / 1e3:.0f} | {row['stripped'] / 1e6:.2f} |")
+                        f"{row['training']['bytes'] / 1e3:.0f} | {row['stripped'] / 1e6:.2f} | "
+                        + (f"{row['start']:.3f} | {row['file'] / 1e6:.0f} |" if "start" in row
+                           else "| |"))
         text.append("")
     return "\n".join(text)
 

@@ -3,6 +3,7 @@
 
 #include "support/models.hpp"
 #include "support/small_bert.hpp"
+#include "xla/models/head.hpp"
 
 namespace models = xla::models;
 using test::check_pytorch;
@@ -126,6 +127,7 @@ TEST_CASE("BERT with dropout trains the same in every mode; padding changes no t
   models::BertForSequenceClassification<small_bert(true), 3> model;
   CHECK(max(abs(model.bert.embeddings.word_embeddings.weight[0])).item() == 0);
   CHECK(model.dropout.p.value() == 0.1);
+  CHECK(models::head_prefix(model) == "classifier.");
   check_training(model, classify, t.ids, t.mask, t.segments, some_labels());
 
   model.eval();

@@ -28,11 +28,12 @@ inline constexpr std::size_t last_with_weight<std::tuple<Layer...>> = [] {
 }  // namespace detail
 
 /// The layer of a network of this folder that gives the classes, for one of your own or to be
-/// trained alone: `fc`, `head`, or the last layer of `classifier` that has a weight.
+/// trained alone: `fc`, `head`, `classifier`, or its last layer that has a weight.
 template <class Model>
 constexpr auto& head(Model& model) {
   if constexpr (requires { model.fc; }) return model.fc;
   else if constexpr (requires { model.head; }) return model.head;
+  else if constexpr (detail::has_weight<decltype(model.classifier)>) return model.classifier;
   else {
     using Layers = std::remove_cvref_t<decltype(model.classifier.layers)>;
     return std::get<detail::last_with_weight<Layers>>(model.classifier.layers);
