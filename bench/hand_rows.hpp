@@ -74,6 +74,11 @@ inline float exp_of(const float* x, float* e, std::int64_t n, float max) {
   return sum.sum();
 }
 
+[[gnu::noinline]] inline void exp(std::int64_t n, const float* x, float* out) {
+  each(n,
+       [&](std::int64_t k, std::int64_t m, int) { store(out + k, V{load(x + k, m)}.exp().v, m); });
+}
+
 [[gnu::noinline]] inline void softmax(std::int64_t rows, std::int64_t n, const float* x, float* out,
                                       float* e) {
   for (std::int64_t i = 0; i < rows; ++i, x += n, out += n) {

@@ -10,6 +10,11 @@
 #include "hand_rows.hpp"
 #include "measure.hpp"
 
+#if defined(BENCH_MVEC) && defined(__AVX512F__)
+#include <immintrin.h>
+extern "C" __m512 _ZGVeN16v_expf(__m512 x);  // glibc's exp of sixteen floats
+#endif
+
 namespace {
 
 using matrix = xla::Tensor<float, 2>;
@@ -357,6 +362,29 @@ void sum_cases(const bench_case& c) {
       "sum(a)", 1, [&] { bench::touch(all(a).data()); }, all_hand);
 }
 
+/// The library's exp itself beside glibc's, in the first cache.
+void exp_case() {
+#if defined(BENCH_MVEC) && defined(__AVX512F__)
+  constexpr std::int64_t n = 4096;
+  memory x(n), out(n), theirs(n);
+  for (std::int64_t i = 0; i < n; ++i)
+    x[static_cast<std::size_t>(i)] = -20 + 40 * static_cast<float>(i * 7919 % n) / n;
+  const auto ours = [&] {
+    bench::rows::exp(n, x.data(), out.data());
+    bench::touch(out.data());
+  };
+  const auto mvec = [&] {
+    for (std::int64_t i = 0; i < n; i += 16)
+      _mm512_storeu_ps(theirs.data() + i, _ZGVeN16v_expf(_mm512_loadu_ps(x.data() + i)));
+    bench::touch(theirs.data());
+  };
+  ours();
+  mvec();
+  agree("exp", out.data(), theirs.data(), n);
+  bench_case{1, n}("exp, beside libmvec", 2, ours, mvec);
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -373,4 +401,5 @@ int main(int argc, char** argv) {
   const bench_case square{std::max<std::int64_t>(elements / 512, 1), 512};
   gelu_cases(square);
   swiglu_cases(square);
+  exp_case();
 }
