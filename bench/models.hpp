@@ -60,17 +60,33 @@ struct text_model : image_training<Net, 8, 0, 0, 0, 2, 0> {
 
 inline constexpr auto logits_of = [](auto& model, auto& data) { return model(data); };
 
-/// One network in every mode. Ways to run it: compiled, traced (waits after every step), unsynced
-/// (traced, waits at the end), eager; training also `model`, where the network alone is compiled
-/// and what follows is traced, and `head`, compiled, which trains the last layer alone.
+/// Whether a program has the way `autocast`: more captures, so only where they are asked for.
+#ifdef BENCH_AUTOCAST
+inline constexpr bool has_autocast = true;
+#else
+inline constexpr bool has_autocast = false;
+#endif
+
+/// A function or module compiled in autocast; as it is where programs have no such way.
+template <class F>
+auto compile_mixed(F&& f, const char* name) {
+  if constexpr (has_autocast)
+    return xla::compile(xla::autocast(std::forward<F>(f)), {.name = name});
+  else return xla::compile(std::forward<F>(f), {.name = name});
+}
+
+/// One network in every mode. Ways to run it: compiled, autocast (compiled in it, where programs
+/// have that), traced (waits after every step), unsynced (traced, waits at the end), eager;
+/// training also `model`, where the network alone is compiled and what follows is traced, and
+/// `head`, compiled, which trains the last layer alone.
 template <class Task>
 class model_program {
  public:
   explicit model_program(int threads) : threads_(threads) { Task::set_weights(model_); }
 
   /// Answers `run <training|reading<batch>> <way> <warm> <n>` with the time of n steps after some
-  /// untimed ones, and `check <training|evaluation>` with the losses of three clipped steps on two
-  /// samples, without dropout in training.
+  /// untimed ones, and `check <training|evaluation> [autocast]` with the losses of three clipped
+  /// steps on two samples, without dropout in training.
   void serve() {
     std::cout << R"({"ready": "xla", "version": ")" << compiler() << R"(", "isa": ")"
               << instruction_set() << "\"}" << std::endl;
@@ -79,7 +95,9 @@ class model_program {
       std::string command, what, way;
       int warm = 0, n = 1;
       words >> command >> what >> way >> warm >> n;
-      if (command == "check") check(what == "training");
+      if (command == "check") check(what == "training", way == "autocast");
+      else if (way == "autocast" && !has_autocast)
+        std::cout << R"({"error": "built without BENCH_AUTOCAST"})" << std::endl;
       else if (command == "run" && what == "training") train(way, warm, n);
       else if (command == "run") read(std::stoi(what.substr(7)), way, warm, n);
       else break;
@@ -102,7 +120,7 @@ class model_program {
     else return {};
   }
 
-  void check(bool training) {
+  void check(bool training, bool mixed) {
     auto [data, labels] = Task::ring(1, 2).front();
     auto model = without_dropout();
     Task::set_weights(model);
@@ -111,7 +129,8 @@ class model_program {
     std::cout << R"({"losses": [)";
     for (int i = 0; i < 3; ++i) {
       optimizer.zero_grad();
-      auto loss = loss_fn_(model(data), labels);
+      auto loss =
+          xla::autocast(model, [&] { return loss_fn_(model(data), labels); }, {.enabled = mixed});
       loss.backward();
       xla::optim::clip_grad_norm_(model, 1.0);
       optimizer.step();
@@ -128,6 +147,7 @@ class model_program {
     time<loss_type>(way, ring(8), warm, n, [&](auto& data, auto& labels) -> loss_type {
       if (way == "compiled" || way == "head")
         return step_(model_, data, labels, loss_fn_, *optimizer_);
+      if (way == "autocast") return mixed_step_(model_, data, labels, loss_fn_, *optimizer_);
       if (way != "model") return Task::step(model_, data, labels, loss_fn_, *optimizer_);
       optimizer_->zero_grad();
       auto loss = loss_fn_(forward_(model_, data), labels);
@@ -149,6 +169,7 @@ class model_program {
       using logits_type = xla::Tensor<float, 2>;
       time<logits_type>(way, ring(batch), warm, n, [&](auto& data, auto&) -> logits_type {
         if (way == "compiled") return read_(data);
+        if (way == "autocast") return mixed_read_(data);
         return model_(data);
       });
     });
@@ -203,6 +224,8 @@ class model_program {
   decltype(xla::compile(Task::step)) step_ = xla::compile(Task::step, {.name = "step"});
   decltype(xla::compile(logits_of)) forward_ = xla::compile(logits_of, {.name = "forward"});
   decltype(xla::compile(model_)) read_ = xla::compile(model_, {.name = "read"});
+  decltype(compile_mixed(Task::step, "")) mixed_step_ = compile_mixed(Task::step, "mixed_step");
+  decltype(compile_mixed(model_, "")) mixed_read_ = compile_mixed(model_, "mixed_read");
 };
 
 /// <program> <threads>: answers; <program> <threads> memory: what a compiled training step needs.

@@ -52,7 +52,13 @@ MODELS = {
 PARTS = {"inference": ("reading1", "reading8"), "training": ("training",),
          "batch64": ("reading64",)}
 OURS = ("compiled", "traced", "eager")
+# The same in mixed precision, when asked for, with programs of their own.
+MIXED = "_autocast"
+MIXED_PARTS = {"inference_autocast": ("reading1", "reading8"), "training_autocast": ("training",)}
+MIXED_OURS = ("autocast", "compiled")
+MIXED_WANTED = {("resnet50", "reading8"): 1.2, ("vit", "reading8"): 1.2}
 IN_JAX = ("resnet18", "vit")
+TIMED = {**PARTS, **MIXED_PARTS}
 ALL_PARTS = (*PARTS, "memory", "build")
 PARALLEL = 3           # programs at most
 ONCE = {"training": ("unsynced", "model", "head"), "reading1": ("unsynced",)}
@@ -62,6 +68,7 @@ HOPELESS = 1.25        # a peer's way that takes so many times PyTorch's best is
 NATIVE = ("-march=native",)  # of what is linked: the registers of the benchmarks' library
 STARTS = 5             # of a program that loads weights, of which the fastest counts
 AGREE = {"training": 2e-4, "reading": 1e-3}
+MIXED_AGREE = {"training": 1e-2, "reading": 2e-2}
 MEGABYTE = 1e6
 
 
@@ -88,8 +95,8 @@ def peer_commands(options, name, threads):
             for script in scripts]
 
 
-def our_command(options, name, threads):
-    return [os.path.join(options.programs, f"bench_{name}_model"), str(threads)]
+def our_command(options, name, threads, kind="model"):
+    return [os.path.join(options.programs, f"bench_{name}_{kind}"), str(threads)]
 
 
 def start(command, environment=None):
@@ -108,8 +115,8 @@ class Contestant(NamedTuple):
 class Contest:
     """One thing that a model does, in all ways, in turn."""
 
-    def __init__(self, what, contestants):
-        self.what, self.contestants = what, contestants
+    def __init__(self, what, contestants, agree):
+        self.what, self.contestants, self.agree = what, contestants, agree
         self.about = {}       # of each: steps in a turn, untimed ones before
         self.rows = {c.label: [] for c in contestants}  # answers, per step
         self.numbers = {}     # of each: what it computed last when it was prepared
@@ -163,7 +170,7 @@ class Contest:
             return
         want = self.numbers["xla compiled"]
         for label, number in self.numbers.items():
-            if not abs(number - want) <= AGREE["reading"] * abs(want):
+            if not abs(number - want) <= self.agree["reading"] * abs(want):
                 raise RuntimeError(f"{label} reads {number}, xla compiled {want}")
 
     def once(self, program):
@@ -178,20 +185,27 @@ class Contest:
         return made
 
 
-def check_training(name, ours, peers, pool):
+def check_training(name, ours, peers, pool, mixed):
     """All train alike: the losses of three steps on two samples, by program, within a share of the
     first loss. Their gradients are clipped to a norm of 1: with full steps on so few samples rounding
-    grows a thousandfold from one loss to the next, in PyTorch's two memory formats as well."""
-    how = "evaluation" if MODELS[name].random else "training"
-    asked = {p.about["ready"]: pool.submit(p.ask, f"check {how}") for p in (ours, *peers)}
+    grows a thousandfold from one loss to the next, in PyTorch's two memory formats as well. In
+    autocast, ours in float32 as well, they are in evaluation: the statistics of two samples make
+    a tenth of the loss of what is rounded to bfloat16."""
+    how = "evaluation" if mixed or MODELS[name].random else "training"
+    words = f"check {how}" + " autocast" * mixed
+    asked = {p.about["ready"]: pool.submit(p.ask, words) for p in (ours, *peers)}
+    agree = (MIXED_AGREE if mixed else AGREE)["training"]
     losses = {}
     for who, answer in asked.items():
         if "error" in answer.result():
             raise RuntimeError(f"{who}: {answer.result()['error']}")
         losses[who] = answer.result()["losses"]
-        for a, b in zip(losses["xla"], losses[who]):
-            if not abs(a - b) <= AGREE["training"] * losses["xla"][0]:
-                raise RuntimeError(f"losses {losses['xla']} here, {losses[who]} in {who}")
+    if mixed:
+        losses["float32"] = ours.ask(f"check {how}")["losses"]
+    for who, theirs in losses.items():
+        for a, b in zip(losses["xla"], theirs):
+            if not abs(a - b) <= agree * losses["xla"][0]:
+                raise RuntimeError(f"losses {losses['xla']} here, {theirs} in {who}")
     return losses
 
 
@@ -199,6 +213,7 @@ def hold(name, part, options, threads):
     """All contests of a part of one model: {what: result}."""
     called = time.time()
     results = {}
+    mixed, kind = part.endswith(MIXED), "training" if part.startswith("training") else "reading"
     with contextlib.ExitStack() as programs, \
             concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
         def opened(*command):
@@ -206,16 +221,18 @@ def hold(name, part, options, threads):
             programs.callback(program.close)
             return program
 
-        ours = opened(our_command(options, name, threads))
-        peers = [opened(*command) for command in peer_commands(options, name, threads)]
+        ours = opened(our_command(options, name, threads, "autocast" if mixed else "model"))
+        peers = [opened(*command) for command in
+                 peer_commands(options, name, threads)[:1 if mixed else None]]
         peak = opened([os.path.join(options.programs, "bench_peak"), str(threads)])
-        losses = check_training(name, ours, peers, pool) if part == "training" else None
-        kind = "training" if part == "training" else "reading"
+        losses = check_training(name, ours, peers, pool, mixed) if kind == "training" else None
         contests = [
-            Contest(what, [Contestant(ours, f"xla {way}", way) for way in OURS]
+            Contest(what, [Contestant(ours, f"xla {way}", way)
+                           for way in (MIXED_OURS if mixed else OURS)]
                     + [Contestant(p, f"{p.about['ready']} {way}", way)
-                       for p in peers for way in p.about["ways"][kind]])
-            for what in PARTS[part]]
+                       for p in peers for way in p.about["ways"][kind + MIXED * mixed]],
+                    MIXED_AGREE if mixed else AGREE)
+            for what in TIMED[part]]
         # All at the same time: nothing is timed yet but the length of a turn.
         list(pool.map(lambda program: [c.prepare(program) for c in contests], (ours, *peers)))
         prepared = time.time() - called
@@ -229,8 +246,8 @@ def hold(name, part, options, threads):
                 contest.round(r, peak)
                 if r >= 2 and time.time() - begun > options.seconds:
                     break
-            results[contest.what] = {
-                "rows": contest.rows, "once": contest.once(ours), "peaks": contest.peaks,
+            results[contest.what + MIXED * mixed] = {
+                "rows": contest.rows, "once": {} if mixed else contest.once(ours), "peaks": contest.peaks,
                 "left_out": contest.left_out, "losses": losses, "others_busy": busy,
                 "seconds": [prepared, time.time() - begun]}
     return results
@@ -341,6 +358,25 @@ def against_peers(timed, what):
     return lines
 
 
+def in_autocast(timed, what):
+    """Ours in autocast against our float32's, and against PyTorch's best way in its autocast."""
+    lines = ["| | xla autocast, ms | times float32's speed | PyTorch's best in autocast, ms | times "
+             "| wanted |", "|---|---|---|---|---|---|"]
+    gains, speeds = [], []
+    for name, result in timed.items():
+        peer, mine = best_peer(result), "xla autocast"
+        gains.append(median(ratios(result, "xla compiled", mine)))
+        line = f"| {MODELS[name].title} | {figure(milliseconds(result, mine))} | {gains[-1]:.2f} | "
+        if peer:
+            speeds.append(median(ratios(result, peer, mine)))
+            wanted = MIXED_WANTED.get((name, what.removesuffix(MIXED)), "")
+            way = peer.removeprefix("PyTorch ").removesuffix("+autocast").replace("_", " ")
+            line += f"{figure(milliseconds(result, peer))} ({way}) | {speeds[-1]:.2f} | {wanted} |"
+        lines.append(line)
+    cells = [f"{geometric_mean(x):.2f}" if x else "" for x in (gains, speeds)]
+    return [*lines, f"| geometric mean of {len(gains)} | | {cells[0]} | | {cells[1]} | |"]
+
+
 def among_modes(timed, what):
     """Traced and eager mode against the compiled one, beside PyTorch/XLA's figures."""
     training = what == "training"
@@ -396,6 +432,7 @@ def page(results):
     titles = {"reading1": "Inference, one sample", "reading8": "Inference, 8 samples",
               "training": "Training step, 8 samples",
               "reading64": "ResNet-18 on 64 images"}
+    titles |= {what + MIXED: f"{title}, in autocast" for what, title in titles.items()}
     for threads, parts in results["timed"].items():
         for what in (w for w in titles if w in parts):
             timed = {name: parts[what][name] for name in MODELS if name in parts[what]}
@@ -406,8 +443,9 @@ def page(results):
                      f"Medians of {min(rounds)} to {max(rounds)} alternating rounds; peak "
                      f"{median(peaks):.0f} GFLOP/s ({min(peaks):.0f}-{max(peaks):.0f}); others "
                      f"used at most {busy:.0%} of the machine.", ""]
-            text += [*against_peers(timed, what), "", "Times compiled:", "",
-                     *among_modes(timed, what), "", "Every way:", "", *all_ways(timed), ""]
+            text += in_autocast(timed, what) if what.endswith(MIXED) else \
+                [*against_peers(timed, what), "", "Times compiled:", "", *among_modes(timed, what)]
+            text += ["", "Every way:", "", *all_ways(timed), ""]
     weighed = [n for n in MODELS if len(results["memory"].get(n, ())) == 2]
     if weighed:
         text += ["### Memory of a training step, 8 samples, MB", "",
@@ -447,7 +485,7 @@ def measure(options):
             results = json.load(file)
     results["machine"], results["failed"] = machine(), []
     for part in options.parts:
-        for threads in options.threads if part in PARTS else options.threads[:1]:
+        for threads in options.threads if part in TIMED else options.threads[:1]:
             for name in ["resnet18"] if part == "batch64" else options.models:
                 print(f"{part} {name}, {threads} thread(s)", file=sys.stderr)
                 try:
@@ -475,7 +513,7 @@ def main():
     parser.add_argument("--programs", required=True, help="folder of the built programs")
     parser.add_argument("--out", required=True, help="folder of the results")
     parser.add_argument("--peers", help="a Python that has torch, torchvision, transformers, timm")
-    parser.add_argument("--parts", nargs="+", choices=ALL_PARTS,
+    parser.add_argument("--parts", nargs="+", choices=(*ALL_PARTS, *MIXED_PARTS),
                         default=("inference", "training"))
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--threads", type=int, nargs="+", default=(1,))

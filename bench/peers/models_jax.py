@@ -261,7 +261,7 @@ class Model:
             self.steps[what] = self.training(data) if what == "training" else self.reading(data)
         return self.steps[what]
 
-    def check(self, training):
+    def check(self, training, _mixed):
         """Losses of three clipped steps on two samples; without dropout."""
         step = self.training(make_batches(2, 1), 1.0)
         return [float(step(i)) for i in range(3)]

@@ -4,6 +4,7 @@
 What it answers says task.answer_ways.
 """
 
+import contextlib
 import sys
 
 import torch
@@ -16,6 +17,7 @@ import task
 CLASSES, SIZE = 1000, 224
 TOKENS, VOCABULARY, LABELS = 128, 30522, 2
 FROZEN = {"options": {"freezing": True}}
+MIXED = "+autocast"
 
 
 class Logits(nn.Module):
@@ -65,6 +67,11 @@ def make_batches(name, batch, count):
     return list(zip(tokens.view(count, batch, TOKENS), labels.view(count, batch)))
 
 
+def precision(mixed):
+    """What a forward pass runs in; only losses are outside."""
+    return torch.autocast("cpu", torch.bfloat16) if mixed else contextlib.nullcontext()
+
+
 class Model:
     """One network in all of PyTorch's ways, each made when it is first asked for."""
 
@@ -76,8 +83,11 @@ class Model:
         self.models, self.steps = {}, {}
 
     def ways(self):
-        return {"training": [*self.orders, "compile"],
-                "reading": [*self.orders, "frozen", "compile", "compile_frozen"]}
+        reading = [*self.orders, "compile", "compile_frozen"]
+        training = [*self.orders, "compile"]
+        return {"training": training, "reading": [*reading, "frozen"],
+                "training_autocast": [way + MIXED for way in training],
+                "reading_autocast": [way + MIXED for way in reading]}
 
     def ordered(self, x, order):
         return x.contiguous(memory_format=torch.channels_last) if order == "channels_last" else x
@@ -103,13 +113,16 @@ class Model:
         return way if way in self.orders else self.best_order
 
     def training(self, way):
+        way, mixed = way.removesuffix(MIXED), way.endswith(MIXED)
         order = self.order_of(way)
         model = self.model(order).train()
         data = self.batches(order, 8, 2)
         optimizer = sgd(model)
 
         def loss_of(x, y):
-            return F.cross_entropy(model(x), y)
+            with precision(mixed):
+                logits = model(x)
+            return F.cross_entropy(logits.float(), y)
 
         if way == "compile":
             loss_of = torch.compile(loss_of, dynamic=False)
@@ -124,6 +137,7 @@ class Model:
         return step
 
     def reading(self, way, batch):
+        way, mixed = way.removesuffix(MIXED), way.endswith(MIXED)
         order = self.order_of(way)
         model = self.model(order).eval()
         data = [self.ordered(x, order) for x, _ in make_batches(self.name, batch, 4 // batch or 2)]
@@ -134,7 +148,7 @@ class Model:
             model = torch.compile(model, dynamic=False, **(FROZEN if "frozen" in way else {}))
 
         def step(i):
-            with torch.inference_mode() if way == order else torch.no_grad():
+            with torch.inference_mode() if way == order else torch.no_grad(), precision(mixed):
                 return model(data[i % len(data)])
 
         return step
@@ -148,7 +162,7 @@ class Model:
             self.steps[what, way] = made
         return self.steps[what, way]
 
-    def check(self, training):
+    def check(self, training, mixed):
         """Losses of three clipped steps on two samples, without dropout in training."""
         order = self.orders[0]
         model = self.new_model(order).train(training)
@@ -160,7 +174,9 @@ class Model:
         losses = []
         for _ in range(3):
             optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y)
+            with precision(mixed):
+                logits = model(x)
+            loss = F.cross_entropy(logits.float(), y)
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()

@@ -127,14 +127,15 @@ def serve(contestant, version, isa, reset, step, finish, batches, warm,
 
 def answer_ways(model, finish, clock):
     """Answers `run <what> <way> <warm> <n>` with the time of n steps after some untimed ones, where
-    what is training, on 8 samples, or reading<batch>; and `check <training|evaluation>` with the
-    losses of three clipped steps on two samples, without dropout in training. What a version does not support is answered as an error.
+    what is training, on 8 samples, or reading<batch>; and `check <training|evaluation> [autocast]`
+    with the losses of three clipped steps on two samples, without dropout in training. What a
+    version does not support is answered as an error.
     """
     for line in sys.stdin:
         command, *arguments = line.split()
         try:
             if command == "check":
-                say(losses=model.check(arguments[0] == "training"))
+                say(losses=model.check("training" in arguments, "autocast" in arguments))
             elif command == "run":
                 what, way, warm, n = arguments
                 step, warm, n = model.step(what, way), int(warm), int(n)
