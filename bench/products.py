@@ -84,7 +84,8 @@ def row(team, size, rounded, threads, busy):
     best = min(others, key=others.get, default=None)
     return {"where": size.where, "size": str(size), "way": WAYS[rounded],
             "by": by if rounded else "fma", "threads": threads,
-            "others_busy": busy, "us": ours / 1e3, "gflops": size.flops() / ours, "share": size.flops() / ours / peak,
+            "others_busy": busy, "us": ours / 1e3, "gflops": size.flops() / ours,
+            "share": size.flops() / ours / peak,
             "peers_us": {way: ns / 1e3 for way, ns in others.items()}, "peer": best,
             "ratio": others[best] / ours if best else None}
 

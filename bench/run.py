@@ -20,6 +20,9 @@ import replicas
 from contest import ENVIRONMENT, machine
 
 
+LIBMVEC = "exp, beside libmvec"  # as rows.cpp calls it
+
+
 def records(programs, name, *arguments):
     """What a program prints, one record a line."""
     done = subprocess.run([os.path.join(programs, f"bench_{name}"), *arguments], check=True,
@@ -86,6 +89,20 @@ def show_rows(rows):
         low, middle, high = r["speed"]
         print(f"  {r['name']:26}{r['size']:14}{r['ns']:10.0f}{r['by_hand_ns']:10.0f}"
               f"{r['gb_per_s']:7.1f}{middle:7.2f}{low:7.2f}{high:7.2f}")
+    for r in rows:
+        if r["name"] == LIBMVEC:
+            print(f"  {LIBMVEC}'s, at 1.0 or more wanted: {verdict(r['speed'][1] >= 1)} "
+                  f"({r['speed'][1]:.2f})")
+
+
+def show_parity(rows):
+    print("\nA character model after 600 steps: losses on what is held out")
+    for r in rows:
+        print(f"  seed {r['seed']:.0f}: float32 {r['float32']:.4f}, autocast {r['autocast']:.4f}, "
+              f"difference {r['difference']:+.4f}; of the last steps {r['float32_trained']:.4f}, "
+              f"{r['autocast_trained']:.4f}")
+    most = max(abs(r["difference"]) for r in rows)
+    print(f"  at most 0.002 wanted of every seed: {verdict(most <= 0.002)} (most {most:.4f})")
 
 
 def show_gemm(rows):
@@ -129,13 +146,13 @@ def show_binary(path):
 
 
 SHOW = {"overhead": show_overhead, "specialise": show_specialise, "traced": show_traced,
-        "fused": show_fused, "rows": show_rows}
+        "fused": show_fused, "rows": show_rows, "parity": show_parity}
 # Run once for each number of threads.
 SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue}
 # The same, in turn with peers.
 TURNS = {"attention": attention, "conv": conv, "products": products}
-PARTS = (*compare.CONTESTS, "binary", "build", "capture", "engines", "memory", "models", "replicas",
-         *SHOW, *SHOW_THREADS, *TURNS)
+PARTS = (*compare.CONTESTS, "binary", "build", "capture", "engines", "memory", "models",
+         "models_autocast", "replicas", *SHOW, *SHOW_THREADS, *TURNS)
 
 
 def main():
@@ -200,10 +217,12 @@ def main():
             results[part] = memory.measure(options.programs, options.peers, options.out)
             memory.show(results[part])
             write("memory.svg", memory.plot(results[part]))
-        elif part == "models":
+        elif part in ("models", "models_autocast"):
+            mixed = part == "models_autocast"
             results[part] = models.measure(argparse.Namespace(
                 programs=options.programs, out=options.out, peers=options.peers,
-                parts=models.ALL_PARTS, models=models.MODELS, threads=threads,
+                parts=models.MIXED_PARTS if mixed else models.ALL_PARTS,
+                models=("resnet50", "vit") if mixed else models.MODELS, threads=threads,
                 rounds=min(5, options.rounds), seconds=60, flags=options.flags[0],
                 cache=os.path.join(options.out, "inductor")))
             print(models.page(results[part]))
