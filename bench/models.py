@@ -247,8 +247,9 @@ def hold(name, part, options, threads):
                 if r >= 2 and time.time() - begun > options.seconds:
                     break
             results[contest.what + MIXED * mixed] = {
-                "rows": contest.rows, "once": {} if mixed else contest.once(ours), "peaks": contest.peaks,
-                "left_out": contest.left_out, "losses": losses, "others_busy": busy,
+                "rows": contest.rows, "once": {} if mixed else contest.once(ours),
+                "peaks": contest.peaks, "left_out": contest.left_out, "losses": losses,
+                "others_busy": busy,
                 "seconds": [prepared, time.time() - begun]}
     return results
 
