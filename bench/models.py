@@ -187,10 +187,10 @@ class Contest:
 
 def check_training(name, ours, peers, pool, mixed):
     """All train alike: the losses of three steps on two samples, by program, within a share of the
-    first loss. Their gradients are clipped to a norm of 1: with full steps on so few samples rounding
-    grows a thousandfold from one loss to the next, in PyTorch's two memory formats as well. In
-    autocast, ours in float32 as well, they are in evaluation: the statistics of two samples make
-    a tenth of the loss of what is rounded to bfloat16."""
+    first loss. Their gradients are clipped to a norm of 1: with full steps on so few samples
+    rounding grows a thousandfold from one loss to the next, in PyTorch's two memory formats as
+    well. In autocast, where ours are compared in float32, too, they are in evaluation: through
+    the statistics of two samples rounding to bfloat16 grows to a tenth of the loss."""
     how = "evaluation" if mixed or MODELS[name].random else "training"
     words = f"check {how}" + " autocast" * mixed
     asked = {p.about["ready"]: pool.submit(p.ask, words) for p in (ours, *peers)}
@@ -361,8 +361,8 @@ def against_peers(timed, what):
 
 def in_autocast(timed, what):
     """Ours in autocast against our float32's, and against PyTorch's best way in its autocast."""
-    lines = ["| | xla autocast, ms | times float32's speed | PyTorch's best in autocast, ms | times "
-             "| wanted |", "|---|---|---|---|---|---|"]
+    lines = ["| | xla autocast, ms | times float32's speed | PyTorch's best in autocast, ms | "
+             "times | wanted |", "|---|---|---|---|---|---|"]
     gains, speeds = [], []
     for name, result in timed.items():
         peer, mine = best_peer(result), "xla autocast"

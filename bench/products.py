@@ -117,8 +117,8 @@ def verdict(rows, rounded):
     least = min(some, key=lambda r: r["ratio"])
     reached = sum(r["ratio"] >= WANTED[rounded] for r in some)
     print(f"  {WAYS[rounded]}, {some[0]['threads']} thread(s): {WANTED[rounded]} wanted in every "
-          f"row: {'reached' if reached == len(some) else 'missed'} ({reached} of {len(some)}; least "
-          f"{least['ratio']:.2f}: {least['where']}, {least['size']}); geometric mean {mean:.2f}"
+          f"row: {'reached' if reached == len(some) else 'missed'} ({reached} of {len(some)}; "
+          f"least {least['ratio']:.2f}: {least['where']}, {least['size']}); geometric mean {mean:.2f}"
           + (f", {WANTED_MEAN} wanted: {'reached' if mean >= WANTED_MEAN else 'missed'}"
              if rounded else ""))
 
@@ -132,8 +132,8 @@ def show(rows):
         print(f"  {r['where']:16}{r['size']:26}{r['way']:9}by {r['by']:5}{r['threads']} thread(s)"
               f"{r['us']:10.1f} us{r['gflops']:8.1f}{r['share']:7.0%}"
               + (f"{r['ratio']:7.2f} x  ({peers})" if r["ratio"] else ""))
-    if rows and rows[0]["others_busy"] > 0.05:
-        print(f"  note: others used {rows[0]['others_busy']:.0%} of the machine: run it again alone")
+    if rows and (busy := rows[0]["others_busy"]) > 0.05:
+        print(f"  note: others used {busy:.0%} of the machine: run it again alone")
     for rounded in (0, 1):
         verdict(rows, rounded)
 
