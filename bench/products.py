@@ -116,11 +116,12 @@ def verdict(rows, rounded):
     mean = math.exp(sum(math.log(r["ratio"]) for r in some) / len(some))
     least = min(some, key=lambda r: r["ratio"])
     reached = sum(r["ratio"] >= WANTED[rounded] for r in some)
-    print(f"  {WAYS[rounded]}, {some[0]['threads']} thread(s): {WANTED[rounded]} wanted in every "
-          f"row: {'reached' if reached == len(some) else 'missed'} ({reached} of {len(some)}; "
-          f"least {least['ratio']:.2f}: {least['where']}, {least['size']}); geometric mean {mean:.2f}"
-          + (f", {WANTED_MEAN} wanted: {'reached' if mean >= WANTED_MEAN else 'missed'}"
-             if rounded else ""))
+    said = [f"{WANTED[rounded]} wanted in every row: {reached} of {len(some)} reached it (least "
+            f"{least['ratio']:.2f}: {least['where']}, {least['size']})",
+            f"geometric mean {mean:.2f}"]
+    if rounded:
+        said.append(f"{WANTED_MEAN} wanted: {'reached' if mean >= WANTED_MEAN else 'missed'}")
+    print(f"  {WAYS[rounded]}, {some[0]['threads']} thread(s): " + ", ".join(said))
 
 
 def show(rows):
