@@ -195,6 +195,7 @@ set(XLA_HEADERS
   xla/kernel/channels.hpp
   xla/kernel/conv.hpp
   xla/kernel/conv_choice.hpp
+  xla/kernel/conv_amx.hpp
   xla/kernel/conv_bfloat16.hpp
   xla/kernel/conv_columns.hpp
   xla/kernel/conv_depthwise.hpp

@@ -15,6 +15,7 @@
 
 #include "catch.hpp"
 #include "support/bfloat16_ways.hpp"
+#include "support/emulated_amx.hpp"
 #include "support/sanitized.hpp"
 #include "support/threads.hpp"
 
@@ -205,6 +206,17 @@ constexpr algorithm<float> rounding = {
     &xla::kernel::conv_forward_bfloat16<>,         &xla::kernel::conv_input_gradient_bfloat16<>,
     &xla::kernel::conv_weight_gradient_bfloat16<>, true};
 
+#if XLA_HAS_AMX
+using emulated = xla::kernel::detail::tile_patch_products<test::emulated_amx>;
+constexpr algorithm<float> by_emulated_tiles = {
+    [](const conv_sizes&, conv_direction) -> std::int64_t { return 0; },
+    nullptr,
+    &xla::kernel::detail::forward_directly<emulated, float>,
+    &xla::kernel::detail::input_gradient_directly<emulated, float>,
+    &emulated::weight_gradient,
+    true};
+#endif
+
 std::vector<float> rounded(std::vector<float> v) {
   for (float& f : v) f = xla::bfloat16{f};
   return v;
@@ -392,6 +404,18 @@ TEST_CASE("convolutions at bfloat16's precision are sums of rounded numbers") {
   test::each_bfloat16_way([&] {
     for (const convolution& c : cases) check(c, rounding, 1e-5);
   });
+#if XLA_HAS_AMX
+  if (!xla::kernel::detail::has_dot()) return;  // by whose instructions tiles are packed
+  int by_tiles = 0;
+  for (const convolution& c : cases) {
+    if (!xla::kernel::detail::sees_pairs(c)) continue;
+    check(c, by_emulated_tiles, 1e-5);
+    ++by_tiles;
+  }
+  CHECK(by_tiles == 5);
+  CHECK(test::emulated_amx::told() == "");
+  CHECK(test::emulated_amx::held() == 0);
+#endif
 }
 
 TEST_CASE("Winograd's algorithm rounds what it reads as copies would") {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <xla/kernel/conv_weight_gradient.hpp>
@@ -66,39 +67,35 @@ struct dot_patches {
   patches<float> seen;
   index_t k() const { return seen.count * seen.channels; }
 
+  static constexpr index_t some = 16;    // rows whose elements are gathered together
   static constexpr index_t strip = 256;  // elements of k that lie together before they are packed
+  static constexpr index_t line = strip + 16;
 
   void pack(bfloat16_pair* to, index_t next, index_t row, index_t pair, index_t rows,
             index_t pairs) const {
-    constexpr index_t some = 16, unit = bfloat16_tile::rows;
-    alignas(64) float lines[some][strip + 16];
+    constexpr index_t unit = bfloat16_tile::rows;
+    if (long_runs()) return pack_runs(to, next, row, pair, rows, pairs);
+    each_strip(row, pair, rows, pairs,
+               [&](const float* lines, index_t i, index_t j, index_t count, index_t n) {
+                 pack_long_lines(stepped_lines<float>{lines, line}, count, n,
+                                 to + i / unit * next + j / 2 * unit, next, unit, rows - i > unit);
+               });
+  }
+  /// Calls f(lines, i, j, count, n) for all strips: n elements of k, of those to be packed from j
+  /// on, of `count` rows, of those from i on.
+  template <class F>
+  void each_strip(index_t row, index_t pair, index_t rows, index_t pairs, F f) const {
+    alignas(64) float lines[some][line];
     const index_t first = 2 * pair, end = std::min(first + 2 * pairs, k());
-    patches<float>::place at = seen.place_of(row);
-    for (index_t i = 0; i < rows; i += some, to += 2 * next) {
-      const index_t count = std::min(some, rows - i);
-      seen_pixel pixels[some];
-      for (index_t q = 0; q < count; ++q, seen.go_on(at)) pixels[q] = seen_pixel::of(seen, at);
-      if (long_runs()) {
-        each_run(first, end - first, [&](const seen_run& run) {
-          const float* from[some];
-          for (index_t q = 0; q < count; ++q) {
-            const float* const p = pixels[q].inside(seen, run);
-            from[q] = p ? p : zero_row<float>;
-          }
-          pack_long_lines(from, count, run.count, to + run.at / 2 * unit, next, unit,
-                          rows - i > unit);
-        });
-        continue;
-      }
+    each_rows(row, rows, [&](const seen_pixel* pixels, index_t i, index_t count) {
       for (index_t j = first; j < end; j += strip) {
         const index_t n = std::min(strip, end - j);
         each_run(j, n, [&](const seen_run& run) {
           for (index_t q = 0; q < count; ++q) pixels[q].copy(seen, run, lines[q]);
         });
-        pack_long_lines(stepped_lines<float>{&lines[0][0], strip + 16}, count, n,
-                        to + (j - first) / 2 * unit, next, unit, rows - i > unit);
+        f(&lines[0][0], i, j - first, count, n);
       }
-    }
+    });
   }
   upcoming<float> ahead(range rows, range ks, index_t shares) const {
     return seen.ahead(rows, {2 * ks.begin, std::min(2 * ks.end, k())}, shares);
@@ -109,6 +106,33 @@ struct dot_patches {
   /// Whether runs are made of whole vectors of pairs, and so packed where they lie.
   bool long_runs() const {
     return seen.joined == 1 && seen.channels % 32 == 0 && seen.block % 32 == 0;
+  }
+  void pack_runs(bfloat16_pair* to, index_t next, index_t row, index_t pair, index_t rows,
+                 index_t pairs) const {
+    constexpr index_t unit = bfloat16_tile::rows;
+    const index_t first = 2 * pair, n = std::min(2 * pairs, k() - first);
+    each_rows(row, rows, [&](const seen_pixel* pixels, index_t i, index_t count) {
+      each_run(first, n, [&](const seen_run& run) {
+        const float* from[some];
+        for (index_t q = 0; q < count; ++q) {
+          const float* const p = pixels[q].inside(seen, run);
+          from[q] = p ? p : zero_row<float>;
+        }
+        pack_long_lines(from, count, run.count, to + i / unit * next + run.at / 2 * unit, next,
+                        unit, rows - i > unit);
+      });
+    });
+  }
+  /// Calls f(pixels, i, count) for some rows at a time, of those from i on.
+  template <class F>
+  void each_rows(index_t row, index_t rows, F f) const {
+    patches<float>::place at = seen.place_of(row);
+    for (index_t i = 0; i < rows; i += some) {
+      const index_t count = std::min(some, rows - i);
+      seen_pixel pixels[some];
+      for (index_t q = 0; q < count; ++q, seen.go_on(at)) pixels[q] = seen_pixel::of(seen, at);
+      f(pixels, i, count);
+    }
   }
   /// Calls f for the runs of n elements of k.
   template <class F>
@@ -161,6 +185,8 @@ struct dot_patch_products {
     multiply_packed(p, {0, n}, {0, p.depths}, reinterpret_cast<const bfloat16_pair*>(b.packed),
                     num_threads() == 1 ? 1 : chunks);
   }
+
+  static void weight_gradient(const conv_sizes& s, const float* x, const float* dy, float* dw);
 
   static index_t size(const group_weights<float>& w) {
     const auto p = product_of(w);
@@ -226,25 +252,24 @@ struct dot_seen {
   static constexpr index_t grain() { return 16; }
 };
 
-/// The weight's gradient of one group as such products: (tap, channel) by channels of dy.
-inline void dot_weight_gradient(const conv_sizes& s, const float* x, const float* dy, float* dw) {
+/// The weight's gradient of one group as such products: (tap, channel) by channels of dy, of which
+/// right(from, pixels) is the operand.
+template <class Tile, class Seen, class Right>
+void weight_gradient_of_pairs(const conv_sizes& s, const float* x, const float* dy, float* dw,
+                              Right right) {
   if (is_large_tap(s)) return weight_gradient_of_pixels(s, x, dy, dw, &gemm_bfloat16<float, float>);
   const tap_list pieces = forward_taps<float>(s, 1);
-  const index_t run = s.taps() * s.in, wide = round_up(s.out, bfloat16_tile::width);
+  const index_t run = s.taps() * s.in, wide = round_up(s.out, Tile::width);
   const index_t pixels = s.batch * s.out_height * s.out_width, most = longest_piece<float>;
   ::xla::detail::working_memory memory;
   const index_t size = run * wide;
   float* const sums = static_cast<float*>(
       memory.take(static_cast<std::size_t>(pixels > most ? 3 * size : size) * sizeof(float)));
-  using right = dot_right<matrix_view<float>>;
   const auto some = [&](index_t at, float* to) {
     const index_t count = std::min(most, pixels - at);
-    multiply(product<bfloat16_tile, dot_seen, right>{run,
-                                                     s.out,
-                                                     pairs_of(count),
-                                                     {forward_patches(s, x, pieces), at, count},
-                                                     {{dy + at * s.out, s.out, 1}, count},
-                                                     {to, wide}});
+    const auto b = right(dy + at * s.out, count);
+    multiply(product<Tile, Seen, std::remove_const_t<decltype(b)>>{
+        run, s.out, pairs_of(count), {forward_patches(s, x, pieces), at, count}, b, {to, wide}});
   };
   some(0, sums);
   if (pixels > most) {
@@ -262,6 +287,14 @@ inline void dot_weight_gradient(const conv_sizes& s, const float* x, const float
     turn_rows(dw + j * run, run, std::min(width, s.out - j), run,
               panel_walk<float>{sums + j, s.taps(), s.in, wide});
   });
+}
+
+inline void dot_patch_products::weight_gradient(const conv_sizes& s, const float* x,
+                                                const float* dy, float* dw) {
+  weight_gradient_of_pairs<bfloat16_tile, dot_seen>(
+      s, x, dy, dw, [&](const float* from, index_t pixels) {
+        return dot_right<matrix_view<float>>{{from, s.out, 1}, pixels};
+      });
 }
 
 }  // namespace xla::kernel::detail

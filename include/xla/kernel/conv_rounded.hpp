@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <xla/kernel/conv_amx.hpp>
 #include <xla/kernel/conv_bfloat16.hpp>
 #include <xla/kernel/conv_choice.hpp>
 #include <xla/kernel/conv_dot.hpp>
@@ -57,18 +58,30 @@ inline conv_sizes rounding(conv_sizes s) {
   return s;
 }
 
-/// Whether patches and weights are multiplied as pairs, which are rounded as they are packed. Not
-/// of channels so few that pixels are read together: no op has those rounded.
+/// Whether patches and weights may be multiplied as pairs, which are rounded as they are packed.
+/// Not of channels so few that pixels are read together: no op has those rounded.
+template <class = void>
+bool sees_pairs(const conv_sizes& s) {
+  return s.groups == 1 && !is_product(s) && way_of<float>(s) == conv_way::direct &&
+         s.in * s.out * s.taps() * s.batch != 0 &&
+         s.height * s.width * s.out_height * s.out_width != 0 && joined_pixels<float>(s) == 1;
+}
+/// Whether they are by `dot`, whose packed weights are kept.
 template <class = void>
 bool multiplies_pairs(const conv_sizes& s) {
+  return bfloat16_products() == bfloat16_way::dot && sees_pairs(s);
+}
+/// Calls f(products) where they are, with what stands for plain_patch_products.
+template <class F>
+bool by_pairs([[maybe_unused]] const conv_sizes& s, [[maybe_unused]] F f) {
 #if XLA_HAS_DOT
-  return s.groups == 1 && !is_product(s) && way_of<float>(s) == conv_way::direct &&
-         bfloat16_products() == bfloat16_way::dot && s.in * s.out * s.taps() * s.batch != 0 &&
-         s.height * s.width * s.out_height * s.out_width != 0 && joined_pixels<float>(s) == 1;
-#else
-  static_cast<void>(s);
-  return false;
+  if (multiplies_pairs(s)) return f(dot_patch_products{}), true;
 #endif
+#if XLA_HAS_AMX
+  if (bfloat16_products() == bfloat16_way::amx && sees_pairs(s))
+    return f(tile_patch_products<>{}), true;
+#endif
+  return false;
 }
 
 }  // namespace detail
@@ -115,10 +128,9 @@ void conv_forward_bfloat16(const conv_sizes& s, const float* x, conv_weights<flo
     return gemm_bfloat16<float, float>(pixels, s.out, s.in, {x, s.in, 1},
                                        {w.data, w.in_stride, w.out_stride}, y, s.out, after);
   if (detail::rounds_as_read(s)) return conv_forward(detail::rounding(s), x, w, y, after);
-#if XLA_HAS_DOT
-  if (detail::multiplies_pairs(s))
-    return detail::forward_directly<detail::dot_patch_products>(s, x, w, y, after);
-#endif
+  if (detail::by_pairs(s,
+                       [&](auto by) { detail::forward_directly<decltype(by)>(s, x, w, y, after); }))
+    return;
   const detail::rounded_copy<> seen(x, pixels * s.in);
   conv_forward(s, seen.data(), detail::rounded_weights<>(s, w).weights, y, after);
 }
@@ -133,10 +145,9 @@ void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_wei
     return gemm_bfloat16<float, float>(pixels, s.in, s.out, {dy, s.out, 1},
                                        {w.data, w.out_stride, w.in_stride}, dx, s.in, after);
   if (detail::rounds_as_read(s)) return conv_input_gradient(detail::rounding(s), dy, w, dx, after);
-#if XLA_HAS_DOT
-  if (detail::multiplies_pairs(s))
-    return detail::input_gradient_directly<detail::dot_patch_products>(s, dy, w, dx, after);
-#endif
+  if (detail::by_pairs(
+          s, [&](auto by) { detail::input_gradient_directly<decltype(by)>(s, dy, w, dx, after); }))
+    return;
   const detail::rounded_copy<> seen(dy, pixels * s.out);
   conv_input_gradient(s, seen.data(), detail::rounded_weights<>(s, w).weights, dx, after);
 }
@@ -151,9 +162,7 @@ void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const fl
   if (detail::is_rounded_product(s))
     return gemm_bfloat16<float, float>(s.out, s.in, pixels, {dy, 1, s.out}, {x, s.in, 1}, dw, s.in);
   if (detail::rounds_as_read(s)) return conv_weight_gradient(detail::rounding(s), x, dy, dw);
-#if XLA_HAS_DOT
-  if (detail::multiplies_pairs(s)) return detail::dot_weight_gradient(s, x, dy, dw);
-#endif
+  if (detail::by_pairs(s, [&](auto by) { by.weight_gradient(s, x, dy, dw); })) return;
   const detail::rounded_copy<> seen(x, s.batch * s.height * s.width * s.in);
   const detail::rounded_copy<> back(dy, pixels * s.out);
   conv_weight_gradient(s, seen.data(), back.data(), dw);

@@ -92,22 +92,22 @@ struct amx_tile {
   static sliver packed(const element* data) { return {data}; }
   static constexpr index_t next_rows(index_t left) { return std::min<index_t>(left, rows); }
 
-  static void multiply(micro_call<element, sliver, strided_rows<sum>>&& call, index_t height,
-                       index_t wide) {
+  template <class Result>
+  static void multiply(micro_call<element, sliver, Result>&& call, index_t height, index_t wide) {
     constexpr void (*kernels[2][2])(const amx_call&) = {
         {&amx_kernel<Instructions, 1, 1>, &amx_kernel<Instructions, 1, 2>},
         {&amx_kernel<Instructions, 2, 1>, &amx_kernel<Instructions, 2, 2>}};
     const auto kernel = kernels[height > amx_lines][wide > width];
-    amx_call whole{call.a.pairs, call.b,      (call.depth + step - 1) / step,
-                   call.c.data,  call.c.step, call.first};
-    if (height % amx_lines == 0 && wide % width == 0) return kernel(whole);
-    // Tiles are loaded and stored whole, and at an edge there is not so much of c.
+    const index_t steps = (call.depth + step - 1) / step;
+    if constexpr (std::is_same_v<Result, strided_rows<sum>>)
+      if (height % amx_lines == 0 && wide % width == 0)
+        return kernel({call.a.pairs, call.b, steps, call.c.data, call.c.step, call.first});
+    // Tiles are loaded and stored whole: at an edge there is not so much of c, and rows anywhere
+    // are not so many bytes apart.
     alignas(64) float block[rows * columns] = {};
     if (!call.first)
       for (index_t i = 0; i < height; ++i) std::copy_n(call.c.row(i), wide, block + i * columns);
-    whole.c = block;
-    whole.c_step = columns;
-    kernel(whole);
+    kernel({call.a.pairs, call.b, steps, block, columns, call.first});
     for (index_t i = 0; i < height; ++i) std::copy_n(block + i * columns, wide, call.c.row(i));
   }
 };
