@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "xla/op/cast.hpp"
 #include "xla/op/create.hpp"
 #include "xla/op/where.hpp"
 
