@@ -4,6 +4,7 @@
 #include "xla/ext/pretrained.hpp"
 
 #include "support/models.hpp"
+#include "support/small_gpt2.hpp"
 
 namespace ext = xla::ext;
 namespace models = xla::models;
@@ -26,17 +27,7 @@ static_assert(xla::parameter_count<nn::Decoder<models::smollm2_360m>>() == 361'8
 
 namespace {
 
-/// The networks of gpt2_llama.py.
-constexpr auto small_gpt2 = [] {
-  auto c = models::gpt2;
-  c.hidden = 32;
-  c.layers = 2;
-  c.heads = c.kv_heads = 4;
-  c.intermediate = 128;
-  c.vocabulary = 29;
-  c.max_positions = 12;
-  return c;
-}();
+/// The other network of gpt2_llama.py.
 constexpr nn::DecoderConfig small_llama{
     .hidden = 32,
     .layers = 2,
@@ -172,7 +163,7 @@ const auto to_llama = [](auto state) { return models::llama_to_hugging_face(std:
 }  // namespace
 
 TEST_CASE("GPT-2 has Hugging Face's names, sizes and logits; what it learned goes back") {
-  check_decoder<small_gpt2>("gpt2", to_gpt2);
+  check_decoder<test::small_gpt2>("gpt2", to_gpt2);
 }
 
 TEST_CASE("Llama has Hugging Face's names, sizes and logits; what it learned goes back") {
@@ -191,7 +182,7 @@ TEST_CASE("old files have masks, heads and tables of frequencies besides, and ot
   head.name = "lm_head.weight";
   weights.push_back(head);
   at.write("model.safetensors", weights);
-  nn::Decoder<small_gpt2> model;
+  nn::Decoder<test::small_gpt2> model;
   ext::load_pretrained(model, at.path);
   CHECK(!model.drop.training);
   test::check_pytorch("models/gpt2/logits", model(some_tokens()), 1e-5);
@@ -218,7 +209,7 @@ TEST_CASE("weights in bfloat16 stay so until they are in the model") {
     CHECK(a.type == xla::dtype::bfloat16);
     CHECK(a.bytes.size() == xla::io::array_bytes(a.type, a.sizes));
   }
-  nn::Decoder<small_gpt2> model, widened;
+  nn::Decoder<test::small_gpt2> model, widened;
   ext::load_pretrained(model, at.path);
   xla::load_state_dict(widened, models::gpt2_from_hugging_face(ext::read_pretrained(at.path)));
   check_same(xla::state_dict(model), xla::state_dict(widened));
@@ -231,7 +222,7 @@ TEST_CASE("weights that do not fit are named, and nothing is loaded") {
     if (a.name.ends_with("h.0.attn.c_attn.weight")) a.sizes = {96, 32};
     if (a.name.ends_with("h.1.attn.c_attn.bias")) a.sizes = {95};
   }
-  nn::Decoder<small_gpt2> model;
+  nn::Decoder<test::small_gpt2> model;
   const auto before = xla::state_dict(model);
   CHECK_THROWS_WITH(
       xla::load_state_dict(model, models::gpt2_from_hugging_face(weights)),

@@ -8,9 +8,9 @@
 #include "support/decoder.hpp"
 #include "support/models.hpp"
 #include "support/small_bert.hpp"
+#include "support/small_gpt2.hpp"
 #include "xla/ext/safetensors.hpp"
 #include "xla/models/bert.hpp"
-#include "xla/models/gpt2.hpp"
 #include "xla/models/mnasnet.hpp"
 #include "xla/models/resnet.hpp"
 #include "xla/models/vit.hpp"
@@ -164,17 +164,6 @@ void write_answered(const std::string& name, const auto& input, auto&& way) {
                               {{array_of("input", input), array_of("logits", model(input))}, {}});
 }
 
-constexpr auto few_gpt2 = [] {
-  auto c = models::gpt2;
-  c.hidden = 32;
-  c.layers = 2;
-  c.heads = c.kv_heads = 4;
-  c.intermediate = 128;
-  c.vocabulary = 29;
-  c.max_positions = 12;
-  return c;
-}();
-
 }  // namespace
 
 TEST_CASE("files for tests/reference/files_load.py", "[.files]") {
@@ -183,8 +172,8 @@ TEST_CASE("files for tests/reference/files_load.py", "[.files]") {
   const auto tokens = xla::arange(18) % 27 + 1;
   write_answered<models::ResNet18<10>>("resnet18", test::numbers<float>({2, 3, 48, 48}), same);
   write_answered<Bert>("bert", reshape(tokens, {3, 6}), same);
-  write_answered<xla::nn::Decoder<few_gpt2>>("gpt2", reshape(tokens, {3, 6}),
-                                             models::gpt2_to_hugging_face<>);
+  write_answered<xla::nn::Decoder<test::small_gpt2>>("gpt2", reshape(tokens, {3, 6}),
+                                                     models::gpt2_to_hugging_face<>);
   const auto images = test::numbers<float>({2, 3, 12, 12});
   write_answered<Vit>("vit_torchvision", images, models::vit_to_torchvision);
   write_answered<Vit>("vit_hugging_face", images, models::vit_to_hugging_face<>);
