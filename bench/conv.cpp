@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv <threads>: answers `run <way> <batch> <size> <in> <out> <kernel> <stride> <padding>
-// <groups>` with the nanoseconds of one convolution, channels innermost, and the peak of the
-// multiply-adds beside it; `mixed …` with those of the convolution in autocast and in float32, in
-// turn. See conv.py.
+// conv <threads>: answers `run <way> <batch> <height> <width> <in> <out> <kernel> <stride>
+// <padding> <groups>`, where kernel, stride and padding are two numbers each, with the nanoseconds
+// of one convolution, channels innermost, and the peak of multiply-adds measured in the same run;
+// `mixed …` with those of the convolution in autocast and in float32, in turn. See conv.py.
 
 #include <cmath>
 #include <cstdlib>
@@ -66,6 +66,10 @@ class layer {
   numbers x_, w_, y_, made_[3];
 };
 
+count made(count size, const xla::kernel::conv_sizes& s, int axis) {
+  return (size + 2 * s.padding[axis] - s.kernel[axis]) / s.stride[axis] + 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -76,23 +80,15 @@ int main(int argc, char** argv) {
     std::istringstream words{line};
     std::string command;
     int way = 0;
-    count batch = 0, size = 0, in = 0, out = 0, kernel = 0, stride = 1, padding = 0, groups = 1;
-    words >> command >> way >> batch >> size >> in >> out >> kernel >> stride >> padding >> groups;
+    xla::kernel::conv_sizes s{.dilation = {1, 1}};
+    words >> command >> way >> s.batch >> s.height >> s.width >> s.in >> s.out;
+    for (auto* pair : {s.kernel, s.stride, s.padding}) words >> pair[0] >> pair[1];
+    words >> s.groups;
     const bool mixed = command == "mixed";
     if (!words || (command != "run" && !mixed)) break;
-    const count made = (size + 2 * padding - kernel) / stride + 1;
-    layer one({batch,
-               size,
-               size,
-               in,
-               made,
-               made,
-               out,
-               {kernel, kernel},
-               {stride, stride},
-               {padding, padding},
-               {1, 1},
-               groups});
+    s.out_height = made(s.height, s, 0);
+    s.out_width = made(s.width, s, 1);
+    layer one(xla::kernel::along_rows(s));
     // The least of float32 and, if that is asked for, of autocast.
     double least[2] = {1e9, 1e9};
     const auto sample = [&](bool rounds) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every distinct convolution of eight networks on 224 x 224 images, against PyTorch's two memory
-formats, all in turn."""
+"""Every distinct convolution of eight networks on 224 x 224 images and of one on sound, against
+PyTorch's two memory formats, all in turn."""
 
 import math
 import os
@@ -15,7 +15,7 @@ ROUNDS = 3
 
 
 class Layer(NamedTuple):
-    """Square images and kernels."""
+    """Square images and kernels, or, `column`, ones that are a column wide."""
 
     size: int
     inputs: int
@@ -24,6 +24,7 @@ class Layer(NamedTuple):
     stride: int = 1
     groups: int = 1
     padding: int = -1  # half of the kernel
+    column: bool = False
 
     def sides(self):
         return self.kernel // 2 if self.padding < 0 else self.padding
@@ -32,16 +33,23 @@ class Layer(NamedTuple):
         return (self.size + 2 * self.sides() - self.kernel) // self.stride + 1
 
     def flops(self, batch):
-        return 2 * batch * self.made()**2 * self.outputs * self.inputs // self.groups \
-            * self.kernel**2
+        axes = 1 if self.column else 2
+        return 2 * batch * self.made()**axes * self.outputs * self.inputs // self.groups \
+            * self.kernel**axes
 
     def words(self, batch):
-        return f"{batch} {self.size} {self.inputs} {self.outputs} {self.kernel} {self.stride} " \
-            f"{self.sides()} {self.groups}"
+        """The numbers that programs read: heights before widths, which are 1 in a column."""
+        def second(n, of_column):
+            return of_column if self.column else n
+
+        return f"{batch} {self.size} {second(self.size, 1)} {self.inputs} {self.outputs} " \
+            f"{self.kernel} {second(self.kernel, 1)} {self.stride} {second(self.stride, 1)} " \
+            f"{self.sides()} {second(self.sides(), 0)} {self.groups}"
 
     def __str__(self):
         groups = "" if self.groups == 1 else f" in {self.groups}"
-        return f"{self.kernel}x{self.kernel}/{self.stride} {self.inputs}-{self.outputs}{groups} " \
+        width = 1 if self.column else self.kernel
+        return f"{self.kernel}x{width}/{self.stride} {self.inputs}-{self.outputs}{groups} " \
             f"@{self.size}"
 
 
@@ -129,12 +137,22 @@ def squeezenet():
     yield Layer(13, 512, 1000, 1)
 
 
+def crepe():
+    """CREPE tiny: the pitch of 1,024 samples, whose convolutions are (k, 1) on one column. Inputs
+    have their zeros already, as 31 before and 32 after are no padding of PyTorch's."""
+    yield Layer(1532, 1, 128, 512, 4, padding=0, column=True)
+    size, inputs = 128, 128
+    for outputs in (16, 16, 16, 32, 64):
+        yield Layer(size + 63, inputs, outputs, 64, padding=0, column=True)
+        size, inputs = size // 2, outputs
+
+
 def layers():
     """Each once, with the networks that have it."""
     found = {}
     networks = {"ResNet-18": resnet18(), "ResNet-50": resnet50(), "ResNeXt-50": resnet50(32, 2),
                 "AlexNet": alexnet(), "MobileNet-v2": mobilenet(), "MNASNet": mnasnet(),
-                "VGG-16": vgg16(), "SqueezeNet": squeezenet()}
+                "VGG-16": vgg16(), "SqueezeNet": squeezenet(), "CREPE": crepe()}
     for name, network in networks.items():
         for layer in network:
             found.setdefault(layer, []).append(name)

@@ -15,18 +15,20 @@ def drawn(stream, *sizes, scale=1.0):
         .float().view(*sizes)
 
 
-def steps(order, batch, size, inputs, outputs, kernel, stride, padding, groups):
+def steps(order, batch, height, width, inputs, outputs, *numbers):
     """The three ways as functions."""
-    made = (size + 2 * padding - kernel) // stride + 1
+    kernel, stride, padding = [list(numbers[i:i + 2]) for i in (0, 2, 4)]
+    groups = numbers[6]
+    made = [(size + 2 * p - k) // s + 1
+            for size, k, s, p in zip((height, width), kernel, stride, padding)]
 
-    def image(stream, height, channels):
-        return drawn(stream, batch, height, height, channels).permute(0, 3, 1, 2) \
+    def image(stream, sizes, channels):
+        return drawn(stream, batch, *sizes, channels).permute(0, 3, 1, 2) \
             .contiguous(memory_format=order)
 
-    x, y = image(1, size, inputs), image(3, made, outputs)
-    w = drawn(2, outputs, inputs // groups, kernel, kernel, scale=0.1).contiguous(
-        memory_format=order)
-    both = [stride, stride], [padding, padding], [1, 1]
+    x, y = image(1, (height, width), inputs), image(3, made, outputs)
+    w = drawn(2, outputs, inputs // groups, *kernel, scale=0.1).contiguous(memory_format=order)
+    both = stride, padding, [1, 1]
 
     def gradient(*wanted):
         return torch.ops.aten.convolution_backward(

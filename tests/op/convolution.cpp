@@ -199,6 +199,38 @@ TEST_CASE("other forms of convolutions are the same in every mode, with their gr
                     test::parameter(numbers<double>({1, 1, 2})));
 }
 
+TEST_CASE("a convolution along one column has the bits of conv1d, in every mode, and its gradients") {
+  const auto column = [](auto& x, auto& w, auto& b) {
+    const auto y = relu(
+        conv2d(x, w, b, {.stride = {2, 1}, .padding = {3, 0}, .dilation = {2, 1}, .groups = 2}));
+    sum(y * y).backward();
+    return y;
+  };
+  const auto line = [](auto& x, auto& w, auto& b) {
+    const auto y =
+        relu(conv1d(x, w, b, {.stride = 2, .padding = 3, .dilation = 2, .groups = 2}));
+    sum(y * y).backward();
+    return y;
+  };
+  const auto sizes = [](std::int64_t in, std::int64_t out, std::int64_t taps) {
+    const auto x = numbers<float>({3, in, 70}, 1), w = numbers<float>({out, in / 2, taps}, 2);
+    const auto b = numbers<float>({out}, 3);
+    return std::tuple(x, w, b);
+  };
+  const auto flat = [](const auto& t) { return t.to_vector(); };
+  // Dense groups, and groups of one channel.
+  for (const auto& [x, w, b] : {sizes(36, 34, 5), sizes(2, 2, 7)}) {
+    const auto x4 = test::parameter(xla::unsqueeze(x, 3)), w4 = test::parameter(xla::unsqueeze(w, 3));
+    const auto x3 = test::parameter(x), w3 = test::parameter(w);
+    const auto b3 = test::parameter(b), b4 = test::parameter(b);
+    test::check_modes(column, x4, w4, b4);
+    const xla::eager_mode_guard eager(true);
+    CHECK(flat(column(x4, w4, b4)) == flat(line(x3, w3, b3)));
+    CHECK(flat(x4.grad()) == flat(x3.grad()));
+    CHECK(flat(w4.grad()) == flat(w3.grad()));
+  }
+}
+
 TEST_CASE("the gradients of convolutions, and those of the gradients") {
   const auto forward = [](auto& x, auto& w) {
     return conv2d(x, w, {.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}, .groups = 2});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace xla::kernel {
 
@@ -21,6 +22,17 @@ struct conv_sizes {
   bool operator==(const conv_sizes&) const = default;
   constexpr std::int64_t taps() const { return kernel[0] * kernel[1]; }
 };
+
+/// The same convolution with its two axes exchanged where images and kernels are one column wide:
+/// their elements are those of one row in the same order, and kernels block and vectorise along
+/// rows.
+constexpr conv_sizes along_rows(conv_sizes s) {
+  if (s.width != 1 || s.out_width != 1 || s.kernel[1] != 1 || s.padding[1] != 0) return s;
+  std::swap(s.height, s.width);
+  std::swap(s.out_height, s.out_width);
+  for (auto* pair : {s.kernel, s.stride, s.padding, s.dilation}) std::swap(pair[0], pair[1]);
+  return s;
+}
 
 /// Where a weight's element (o, i within its group, tap) lies: data[o * out_stride + i * in_stride
 /// + tap * tap_stride].

@@ -65,19 +65,19 @@ struct convolution_parts {
                op::convolving::operands(a, weight) == precision::bfloat16),
         x(of_x, a.channels_last),
         y(of_y, a.channels_last) {
-    sizes = {.batch = of_x[0],
-             .height = x.height,
-             .width = x.width,
-             .in = x.channels,
-             .out_height = y.height,
-             .out_width = y.width,
-             .out = y.channels,
-             .kernel = {weight[2], weight[3]},
-             .stride = {a.stride[0], a.stride[1]},
-             .padding = {a.padding[0], a.padding[2]},
-             .dilation = {a.dilation[0], a.dilation[1]},
-             .groups = a.groups,
-             .direct = a.direct || !winograd_allowed<>()};
+    sizes = kernel::along_rows({.batch = of_x[0],
+                                .height = x.height,
+                                .width = x.width,
+                                .in = x.channels,
+                                .out_height = y.height,
+                                .out_width = y.width,
+                                .out = y.channels,
+                                .kernel = {weight[2], weight[3]},
+                                .stride = {a.stride[0], a.stride[1]},
+                                .padding = {a.padding[0], a.padding[2]},
+                                .dilation = {a.dilation[0], a.dilation[1]},
+                                .groups = a.groups,
+                                .direct = a.direct || !winograd_allowed<>()});
   }
   void choose(kernel::conv_direction d, kernel_choice& out) const {
     out.way = kernel::conv_way_name<T>(sizes);
