@@ -214,3 +214,27 @@ TEST_CASE("buckets that cannot hold the sequences are refused") {
   CHECK_THROWS_WITH(with({{4, 9}, {1}}), "Buckets: give a batch size for each length, or none");
   CHECK_THROWS_WITH(with({{9}, {0}}), "Buckets: batch sizes have to be at least 1");
 }
+
+TEST_CASE("a tensor padded to one of some lengths") {
+  const auto x = xla::reshape(xla::arange(6), {2, 3});
+  using xla::data::pad_to;
+  CHECK(pad_to(x, 1, 5, -1).to_vector() == numbers{0, 1, 2, -1, -1, 3, 4, 5, -1, -1});
+  CHECK(pad_to(x, -2, {8, 3, 4}).to_vector() == numbers{0, 1, 2, 3, 4, 5, 0, 0, 0});
+  CHECK(pad_to(x, 1, {64, 3}).to_vector() == x.to_vector());
+  CHECK_THROWS_WITH(pad_to(x, 1, {1, 2}),
+                    "data::pad_to: axis 1 has 3 elements, more than every length given; cut them, or "
+                    "add a length");
+  CHECK_THROWS_AS(pad_to(x, 2, 8), xla::shape_error);
+
+  const xla::eager_mode_guard eager(true);
+  auto step = masked_sum();
+  const auto before = compiled();
+  for (std::int64_t n = 1; n <= 32; ++n) {
+    const auto row = xla::reshape(xla::arange(n), {1, xla::Size(n)});
+    const auto kept = xla::full<bool>({1, xla::Size(n)}, true);
+    const auto padded = pad_to(row, 1, {8, 32}, 99);
+    const auto mask = pad_to(kept, 1, {8, 32});
+    CHECK(step(padded, mask).item() == n * (n - 1) / 2);
+  }
+  CHECK(compiled() - before == 2);
+}

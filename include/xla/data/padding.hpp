@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "xla/base/error.hpp"
 #include "xla/data/loader.hpp"
+#include "xla/op/derived/pad.hpp"
 
 namespace xla::data {
 
@@ -43,5 +46,34 @@ struct PadLast {
   }
 };
 inline constexpr PadLast pad_last{};
+
+/// x with `value` behind the end of an axis, so that its size there is the least of `lengths` that
+/// holds it: pad_to(tokens, 1, {64, 128, 256}, pad_id). A compiled step then has one signature for
+/// each length, whatever sizes come. Throws `xla::shape_error` where all lengths are too small, and
+/// for an axis that x does not have.
+template <class T, int R>
+Tensor<T, R> pad_to(const Tensor<T, R>& x, int axis, std::initializer_list<std::int64_t> lengths,
+                    T value = T()) {
+  const int at = axis < 0 ? axis + R : axis;
+  if (at < 0 || at >= R)
+    throw shape_error("data::pad_to: a tensor with " + std::to_string(R) + " axes has no axis " +
+                      std::to_string(axis));
+  const std::int64_t size = x.sizes()[static_cast<std::size_t>(at)];
+  std::int64_t padded = -1;
+  for (const auto n : lengths)
+    if (n >= size && (padded < 0 || n < padded)) padded = n;
+  if (padded < 0)
+    throw shape_error("data::pad_to: axis " + std::to_string(at) + " has " + std::to_string(size) +
+                      " elements, more than every length given; cut them, or add a length");
+  Padding around[R];
+  around[at].after = padded - size;
+  return pad(x, around, value);
+}
+/// The same with one length.
+template <class T, int R>
+Tensor<T, R> pad_to(const Tensor<T, R>& x, int axis, std::int64_t length,
+                    T value = T()) {
+  return pad_to(x, axis, {length}, value);
+}
 
 }  // namespace xla::data
