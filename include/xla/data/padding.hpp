@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "xla/base/error.hpp"
@@ -53,7 +54,7 @@ inline constexpr PadLast pad_last{};
 /// for an axis that x does not have.
 template <class T, int R>
 Tensor<T, R> pad_to(const Tensor<T, R>& x, int axis, std::initializer_list<std::int64_t> lengths,
-                    T value = T()) {
+                    std::type_identity_t<T> value = T()) {
   const int at = axis < 0 ? axis + R : axis;
   if (at < 0 || at >= R)
     throw shape_error("data::pad_to: a tensor with " + std::to_string(R) + " axes has no axis " +
@@ -72,7 +73,7 @@ Tensor<T, R> pad_to(const Tensor<T, R>& x, int axis, std::initializer_list<std::
 /// The same with one length.
 template <class T, int R>
 Tensor<T, R> pad_to(const Tensor<T, R>& x, int axis, std::int64_t length,
-                    T value = T()) {
+                    std::type_identity_t<T> value = T()) {
   return pad_to(x, axis, {length}, value);
 }
 
