@@ -64,7 +64,7 @@ int main() {
     const auto left = xla::mse_loss(model(x), y) / xla::mean(off * off);
     return 1 - static_cast<double>(left.item());
   };
-  const auto report = xla::train::fit(
+  const auto report = xla::training::fit(
       model, xla::compile(step_fn, {.name = "table_step"}), loader,
       {.epochs = 60,
        .validate = r2,

@@ -50,7 +50,7 @@ double train(const Digits& digits, Step step, Correct correct) {
       sum += static_cast<double>(correct(model, data, target).item());
     return sum / static_cast<double>(others.dataset().size());
   };
-  const auto report = xla::train::fit(model, step, loader,
+  const auto report = xla::training::fit(model, step, loader,
                                       {.epochs = 8,
                                        .line = {.unit = "images"},
                                        .validate = accuracy,

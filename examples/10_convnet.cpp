@@ -70,7 +70,7 @@ double train(const SomeDigits& training, const SomeDigits& held_out, Step step, 
     }
     return 1 - static_cast<double>(mistakes.size()) / static_cast<double>(held_out.size());
   };
-  const auto report = xla::train::fit(
+  const auto report = xla::training::fit(
       model, step, loader,
       {.epochs = training.size() < 1000 ? 3 : 15,
        .line = {.unit = "images"},

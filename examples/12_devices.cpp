@@ -74,7 +74,7 @@ double train(std::int64_t index, Mlp& model, const SomeDigits& training,
     };
     return xla::mesh_reduce("known", known, sum) / xla::mesh_reduce("asked", asked, sum);
   };
-  const auto report = xla::train::fit(model, step, loader,
+  const auto report = xla::training::fit(model, step, loader,
                                       {.epochs = 6,
                                        .show = index == 0,
                                        .line = {.unit = "images"},

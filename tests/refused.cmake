@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiles one file, which says what must come of it:
 #   // error: <regex>   the compiler fails, and the first line that says "error:" matches, with the
-#                       pieces of xla::refused<...> joined. Several such lines: every line that says
-#                       "error:" matches one of them, and none is missed.
+#                       lines of a sentence joined. Several such lines: every line that says "error:"
+#                       matches one of them, and none is missed.
 #   // then: <regex>    beside one error: further down the output matches
 #   // accepted         the compiler succeeds: the control, beside each refusal
 # -DFORM: more flags
@@ -40,7 +40,9 @@ string(REPLACE "[" "(" plain "${plain}")
 string(REPLACE "]" ")" plain "${plain}")
 string(REPLACE "\n" ";" plain "${plain}")
 list(FILTER plain INCLUDE REGEX "error: ")
-list(TRANSFORM plain REPLACE "\"}, (xla::)?line<[0-9]+>{\"" "")
+# A sentence of clang is in lines of whole words; a line that ends in no space cut one.
+list(TRANSFORM plain REPLACE " +\", \"" " ")
+list(TRANSFORM plain REPLACE "\", \"" "")
 if(count EQUAL 1)
   list(GET plain 0 plain)
 endif()

@@ -52,7 +52,7 @@ void train(const Options& o, Step step) {
   xla::optim::SGD optimizer{model, {.lr = o.lr, .momentum = 0.9}};
   data::DataLoader loader{
       noise(o), {.batch_size = o.batch, .shuffle = true, .drop_last = true, .prefetch = 2}};
-  const auto report = xla::train::fit(
+  const auto report = xla::training::fit(
       model, step, loader, {.steps = o.steps, .log_every = o.log_every, .line = {.unit = "images"}},
       optimizer);
   std::printf("loss: %.3f to %.3f in %lld steps\n", report.losses.value.front(),

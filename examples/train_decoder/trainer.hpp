@@ -62,7 +62,7 @@ class Trainer {
     if (master_) introduce();
     if (!o_.resume.empty()) resume();
     const auto report = train();
-    if (!o_.checkpoint.empty() && report.end != xla::train::ending::diverged) save(report.step);
+    if (!o_.checkpoint.empty() && report.end != xla::training::ending::diverged) save(report.step);
     if (!master_) return;
     summarize(report);
     if constexpr (C.causal)
@@ -80,13 +80,13 @@ class Trainer {
     std::printf("%d threads\n", xla::num_threads());
   }
 
-  xla::train::report train() {
+  xla::training::report train() {
     RandomBatches batches{training_, o_.batch * o_.accumulate, o_.sequence, o_.seed, read_before_};
     const auto held_out = spaced_batches(held_out_, o_.eval_batches, o_.batch, o_.sequence);
     const auto step = [this](auto&, auto& tokens, auto& targets) {
       return this->step(tokens, targets);
     };
-    xla::train::options how;
+    xla::training::options how;
     how.steps = o_.steps;
     how.first_step = first_step_;
     how.log_every = o_.log_every;
@@ -101,7 +101,7 @@ class Trainer {
     if (master_) how.log_line = [this](const auto& at) { return line(at); };
     if (!o_.checkpoint.empty()) how.checkpoint = [this](const auto& at) { save(at.step); };
     how.checkpoint_every = o_.save_every;
-    return xla::train::fit(model_, step, batches, how);
+    return xla::training::fit(model_, step, batches, how);
   }
 
   static long long replicas() { return static_cast<long long>(xla::world_size()); }
@@ -144,7 +144,7 @@ class Trainer {
     });
   }
 
-  std::string line(const xla::train::moment& at) const {
+  std::string line(const xla::training::moment& at) const {
     const auto seen = static_cast<double>(read_at(at.step) * o_.sequence);
     char text[120];
     std::snprintf(text, sizeof text, "epoch: %.2f, step: %lld, loss: %.6f, rate: %.0f tokens/s",
@@ -153,13 +153,13 @@ class Trainer {
     return text;
   }
 
-  void summarize(const xla::train::report& report) const {
+  void summarize(const xla::training::report& report) const {
     const auto steps = report.step - first_step_;
     const auto tokens = static_cast<double>(steps * step_sequences() * o_.sequence);
     std::printf(
         "\n%s%lld steps in %.1f s, %.0f tokens/s; loss %.4f, validation %.4f (best %.4f) nats per "
         "byte\n\n",
-        report.end == xla::train::ending::interrupted || interrupted_ ? "interrupted: " : "",
+        report.end == xla::training::ending::interrupted || interrupted_ ? "interrupted: " : "",
         static_cast<long long>(steps), report.seconds, tokens / report.seconds, report.loss,
         report.validation, report.best);
   }
@@ -217,8 +217,8 @@ class Trainer {
                   static_cast<long long>(read_before_), static_cast<unsigned long long>(o_.seed));
   }
 
-  void save_curve(const xla::train::report& report) const {
-    const auto series = [](const char* label, const xla::train::curve& curve) {
+  void save_curve(const xla::training::report& report) const {
+    const auto series = [](const char* label, const xla::training::curve& curve) {
       return xla::io::chart_series{.label = label, .x = curve.step, .y = curve.value};
     };
     std::ofstream file(o_.curve);

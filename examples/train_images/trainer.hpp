@@ -65,7 +65,7 @@ class Trainer {
     }
     const auto report = train(loader, held_out);
     summarize(report);
-    if (report.end != xla::train::ending::diverged) save(report.step);
+    if (report.end != xla::training::ending::diverged) save(report.step);
     save_curves(report);
   }
 
@@ -101,7 +101,7 @@ class Trainer {
     xla::load_state_dict(model, weights);
   }
 
-  xla::train::report train(auto& loader, const Pictures& held_out) {
+  xla::training::report train(auto& loader, const Pictures& held_out) {
     const auto steps = o_.epochs * loader.size();
     loader.set_epoch(static_cast<std::uint64_t>(first_step_ / loader.size()),
                      first_step_ % loader.size());
@@ -110,7 +110,7 @@ class Trainer {
     const auto step = [this](auto&, auto& images, auto& classes) {
       return fn_.train(model_, images, classes, optimizer_);
     };
-    xla::train::options how;
+    xla::training::options how;
     how.steps = steps;
     how.first_step = first_step_;
     how.log_every = o_.log_every;
@@ -123,7 +123,7 @@ class Trainer {
     how.log_line = [&](const auto& at) { return line(at, loader.size()); };
     how.checkpoint = [this](const auto& at) { save(at.step); };
     how.checkpoint_every = o_.save_every > 0 ? o_.save_every : loader.size();
-    return xla::train::fit(model_, step, loader, how);
+    return xla::training::fit(model_, step, loader, how);
   }
 
   /// The rate at a step: up along a line in the first part, then down along half a cosine.
@@ -156,7 +156,7 @@ class Trainer {
     return share;
   }
 
-  std::string line(const xla::train::moment& at, std::int64_t batches) const {
+  std::string line(const xla::training::moment& at, std::int64_t batches) const {
     char text[160];
     const double epoch = static_cast<double>(at.step) / static_cast<double>(batches);
     const int size = std::snprintf(text, sizeof text, "epoch: %.2f, step: %lld, loss: %.6f", epoch,
@@ -167,12 +167,12 @@ class Trainer {
     return text;
   }
 
-  void summarize(const xla::train::report& report) const {
+  void summarize(const xla::training::report& report) const {
     const auto steps = report.step - first_step_;
     std::printf(
         "\n%s%lld steps in %.1f s, %.1f pictures/s with all around; loss %.4f, accuracy on "
         "held-out pictures %.2f %% (best %.2f %%)\n",
-        report.end == xla::train::ending::interrupted ? "interrupted: " : "",
+        report.end == xla::training::ending::interrupted ? "interrupted: " : "",
         static_cast<long long>(steps), report.seconds,
         static_cast<double>(steps * o_.batch) / report.seconds, report.loss,
         100 * report.validation, 100 * best_);
@@ -226,9 +226,9 @@ class Trainer {
     file << text;
     if (!file.flush()) throw xla::io_error("cannot write '" + path + "'");
   }
-  void save_curves(const xla::train::report& report) const {
+  void save_curves(const xla::training::report& report) const {
     if (o_.curves.empty()) return;
-    const auto draw = [&](const std::string& what, const xla::train::curve& curve) {
+    const auto draw = [&](const std::string& what, const xla::training::curve& curve) {
       const auto path = o_.curves + "_" + what + ".svg";
       write_text(path, xla::io::to_svg({.title = o_.model + ": " + what,
                                         .x_label = "step",

@@ -374,7 +374,7 @@ template <auto Function>
 auto compile(CompileOptions options = {}) {
   return Compiled<detail::named_function<Function>>(std::move(options));
 }
-/// The same without some of the passes: xla::compile<xla::without<"share">>(train_step).
+/// The same without some of the passes: xla::compile<xla::tags::without<"share">>(train_step).
 template <Passes Wanted, class F>
 auto compile(F&& f, CompileOptions options = {}) {
   return detail::compile_with<Wanted>(std::forward<F>(f), std::move(options));

@@ -16,7 +16,10 @@ namespace data {}
 /// Files, and what a terminal shows.
 namespace io {}
 /// Training loops.
-namespace train {}
+namespace training {}
+/// Words that choose a form of a function, where a program would want their names for itself:
+/// xla::tags::same.
+namespace tags {}
 }  // namespace xla
 
 #include "xla/op/abs.hpp"

@@ -401,7 +401,7 @@ void exchanges(way how, int replicas) {
      });
   on(
       [](auto& x) {
-        auto a = xla::reduce_scatter(x, 0, xla::reduce_type::sum, xla::padded);
+        auto a = xla::reduce_scatter(x, 0, xla::reduce_type::sum, xla::tags::padded);
         auto b = xla::all_gather(a, 0, x.size(0));
         auto c = xla::own_shard(x);
         auto p = x * 1;

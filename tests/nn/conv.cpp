@@ -24,7 +24,7 @@ namespace {
 struct Net {
   using stem = nn::Conv2d<nn::Conv2dConfig{.kernel_size = 5, .stride = 2, .padding = 2}>;
   using same = nn::Conv2d<nn::Conv2dConfig{
-      .kernel_size = {2, 3}, .padding = xla::same, .groups = 2, .bias = false}>;
+      .kernel_size = {2, 3}, .padding = xla::tags::same, .groups = 2, .bias = false}>;
   stem conv1{3, 4};
   nn::BatchNorm2d bn1{4};
   nn::MaxPool2d<3, 2, 1> maxpool;
@@ -103,7 +103,7 @@ TEST_CASE("layers of images are the same in every mode, one by one") {
       .kernel_size = 3, .stride = 2, .padding = {2, 1}, .padding_mode = nn::PaddingMode::reflect};
   test::check_modes(train, nn::Conv2d<mirrored>(4, 2), images);
   constexpr nn::Conv1dConfig ring{
-      .kernel_size = 4, .padding = xla::same, .padding_mode = nn::PaddingMode::circular};
+      .kernel_size = 4, .padding = xla::tags::same, .padding_mode = nn::PaddingMode::circular};
   test::check_modes(train, nn::Conv1d<ring>(4, 2), lines);
   test::check_modes(train, nn::Conv1d<4, 2, 1, 2, 2, false>(4, 6), lines);
   test::check_modes(train, nn::ConvTranspose1d<4, 3>(4, 2), lines);
@@ -132,7 +132,7 @@ TEST_CASE("Upsample is interpolate as a layer") {
 
 TEST_CASE("layers in a row, whose channels only a call tells, are compiled once") {
   const xla::eager_mode_guard eager;
-  using same = nn::Conv2d<nn::Conv2dConfig{.kernel_size = 4, .padding = xla::same}>;
+  using same = nn::Conv2d<nn::Conv2dConfig{.kernel_size = 4, .padding = xla::tags::same}>;
   nn::Sequential model{nn::Conv2d<3>{1, 8}, nn::ReLU{},          nn::BatchNorm2d{8},
                        nn::MaxPool2d<2>{},  same{8, 4},          nn::Hardswish{},
                        nn::Flatten<>{},     nn::Linear{4 * 9, 3}};

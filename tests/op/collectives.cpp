@@ -149,8 +149,8 @@ TEST_CASE("all_gather, reduce_scatter and all_to_all along any axis") {
 TEST_CASE("reduce_scatter with zeros behind the end, and all_gather up to a size") {
   constexpr auto f = [](auto& x) {
     return std::tuple(
-        reduce_scatter(x, 0, reduce_type::mean, xla::padded),
-        all_gather(reduce_scatter(x, 0, reduce_type::sum, xla::padded), 0, x.size(0)));
+        reduce_scatter(x, 0, reduce_type::mean, xla::tags::padded),
+        all_gather(reduce_scatter(x, 0, reduce_type::sum, xla::tags::padded), 0, x.size(0)));
   };
   for (const int size : {1, 2, 5, 6, 7})
     check_values<double>(
@@ -275,8 +275,8 @@ TEST_CASE("gradients go back to the replicas that elements came from") {
     return std::tuple(
         all_reduce(x), all_reduce(x, "mean"), reduce_scatter(x, 1),
         reduce_scatter(x, 1, reduce_type::mean),
-        reduce_scatter(x, 0, reduce_type::sum, xla::padded),
-        all_gather(reduce_scatter(x, 0, reduce_type::mean, xla::padded), 0, x.size(0)));
+        reduce_scatter(x, 0, reduce_type::sum, xla::tags::padded),
+        all_gather(reduce_scatter(x, 0, reduce_type::mean, xla::tags::padded), 0, x.size(0)));
   };
   constexpr auto moves = [](const auto& x) {
     return std::tuple(all_gather(x, 1), all_to_all(x, 1, 0), broadcast(x, 1),
@@ -492,7 +492,7 @@ TEST_CASE("every exchange runs once, in every mode, whoever looks at it") {
 
 TEST_CASE("one compiled function serves worlds of any size, and its exchanges are counted") {
   auto f = xla::compile([](auto& x) {
-    const auto parts = reduce_scatter(x, 0, reduce_type::sum, xla::padded);
+    const auto parts = reduce_scatter(x, 0, reduce_type::sum, xla::tags::padded);
     return all_gather(parts, 0, x.size(0)) / (world_size(x) * 2);
   });
   const auto want = (numbers<double>({7}) / 2).to_vector();

@@ -265,13 +265,13 @@ TEST_CASE("the gradients of convolutions, and those of the gradients") {
 TEST_CASE("padding is numbers, same or valid") {
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({2, 3, 7, 6}), w = numbers<float>({4, 3, 4, 3}, 1);
-  check_equal(conv2d(x, w, {.padding = xla::valid}), conv2d(x, w));
+  check_equal(conv2d(x, w, {.padding = xla::tags::valid}), conv2d(x, w));
   // Of three zeros along the height two come after.
   const auto padded = pad(x, {{0, 0}, {0, 0}, {1, 2}, {1, 1}});
-  check_equal(conv2d(x, w, {.padding = xla::same}), conv2d(padded, w));
-  check_equal(conv2d(x, w, {.padding = xla::same, .dilation = {1, 2}}),
+  check_equal(conv2d(x, w, {.padding = xla::tags::same}), conv2d(padded, w));
+  check_equal(conv2d(x, w, {.padding = xla::tags::same, .dilation = {1, 2}}),
               conv2d(pad(x, {{0, 0}, {0, 0}, {1, 2}, {2, 2}}), w, {.dilation = {1, 2}}));
-  CHECK(conv1d(numbers<float>({2, 3, 8}), numbers<float>({5, 3, 4}), {.padding = xla::same})
+  CHECK(conv1d(numbers<float>({2, 3, 8}), numbers<float>({5, 3, 4}), {.padding = xla::tags::same})
             .sizes() == test::sizes_t{2, 5, 8});
 }
 
@@ -360,8 +360,8 @@ TEST_CASE("convolutions of sizes that do not fit are refused") {
       {.dilation = 4, .groups = 2},
       "the kernel is larger than the padded input: dilation 4 * (kernel 3 - 1) + 1 = 9, padding "
       "0 + size 7 + padding 0 = 7");
-  refused({.stride = 2, .padding = xla::same, .groups = 2},
-          "padding = xla::same needs stride 1, and it is 2");
+  refused({.stride = 2, .padding = xla::tags::same, .groups = 2},
+          "padding = xla::tags::same needs stride 1, and it is 2");
   CHECK_THROWS_WITH(conv2d(x, numbers<float>({5, 2, 3, 3}), {.groups = 2}),
                     test::contains("conv2d: 5 channels cannot be cut into groups 2: the first axis "
                                    "of a weight of shape (5, 2, 3, 3)"));

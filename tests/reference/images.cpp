@@ -191,13 +191,13 @@ TEST_CASE("layers of convolutions, against PyTorch") {
   using uneven = nn::Conv2d<nn::Conv2dConfig{
       .kernel_size = {1, 4}, .stride = {2, 1}, .padding = {0, 2}, .dilation = {1, 2}}>;
   check_layer("uneven", uneven(2, 3), {1, 2, 5, 7});
-  using same =
-      nn::Conv2d<nn::Conv2dConfig{.kernel_size = {2, 3}, .padding = xla::same, .dilation = {3, 2}}>;
+  using same = nn::Conv2d<nn::Conv2dConfig{
+      .kernel_size = {2, 3}, .padding = xla::tags::same, .dilation = {3, 2}}>;
   check_layer("same", same(2, 3), {1, 2, 4, 5});
   check_layer("empty", nn::Conv2d<3>(3, 4), {0, 3, 5, 6});
   check_layer("line", nn::Conv1d<3, 2, 2, 2, 2>(4, 6), {2, 4, 9});
   using same_line =
-      nn::Conv1d<nn::Conv1dConfig{.kernel_size = 4, .padding = xla::same, .bias = false}>;
+      nn::Conv1d<nn::Conv1dConfig{.kernel_size = 4, .padding = xla::tags::same, .bias = false}>;
   check_layer("line_same", same_line(2, 3), {2, 2, 5});
   using nn::PaddingMode;
   check_layer(
@@ -208,7 +208,7 @@ TEST_CASE("layers of convolutions, against PyTorch") {
       {2, 2, 5, 4});
   check_layer("replicated",
               nn::Conv2d<nn::Conv2dConfig{.kernel_size = {2, 3},
-                                          .padding = xla::same,
+                                          .padding = xla::tags::same,
                                           .dilation = {1, 2},
                                           .groups = 2,
                                           .padding_mode = PaddingMode::replicate}>(2, 4),

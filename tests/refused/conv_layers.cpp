@@ -2,7 +2,7 @@
 // error: conv2d: the kernel is larger than the padded input: dilation 1 \* \(kernel 5 - 1\) \+ 1 = 5, padding 0 \+ size 4
 // error: xla::nn::BatchNorm2d: needs \(N, C, H, W\)
 // error: xla::nn: a convolution has at least one group
-// error: xla::nn: padding = xla::same needs stride 1
+// error: xla::nn: padding = xla::tags::same needs stride 1
 #include <xla/xla.hpp>
 namespace nn = xla::nn;
 
@@ -26,7 +26,7 @@ auto groups() { return nn::Conv2d<3, 1, 0, 1, 0>(3, 3); }
 auto strides(const xla::Tensor<float, 4>& x) {
   constexpr nn::Conv2dConfig ring{.kernel_size = 3,
                                   .stride = 2,
-                                  .padding = xla::same,
+                                  .padding = xla::tags::same,
                                   .padding_mode = nn::PaddingMode::circular};
   return nn::Conv2d<ring>(3, 3)(x);
 }

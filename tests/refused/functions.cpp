@@ -7,7 +7,7 @@
 // error: give a step function, to which the optimizer is an argument
 // error: give a module that lives longer than the compiled function
 // error: options are written by name: {.name = "step"}
-// error: xla::without: no pass is called .*shar.*there are simplify
+// error: xla::tags::without: no pass is called .*shar.*there are simplify
 #include <xla/xla.hpp>
 
 using Tensor = xla::Tensor<float, 2>;
@@ -27,5 +27,5 @@ void options() {
   xla::compile([](auto& x) { return x; }, "step");
 }
 void passes() {
-  xla::compile<xla::without<"shar">>([](auto& x) { return x; });
+  xla::compile<xla::tags::without<"shar">>([](auto& x) { return x; });
 }

@@ -111,7 +111,7 @@ struct training {
 };
 
 /// What three steps leave, of the losses, the net and its gradients.
-template <test::mode M, xla::Passes Wanted = xla::verified, class Step>
+template <test::mode M, xla::Passes Wanted = xla::tags::verified, class Step>
 test::snapshot train(Step step) {
   const xla::eager_mode_guard as_told(M == test::mode::eager);
   mirror_replica world;
@@ -159,7 +159,7 @@ TEST_CASE("a bucket starts when its last gradient is there, and is waited for by
   mirror_replica world;
   training t;
   const bucket_size of_a_layer(bucket_size::of_bytes(4 * width * (width + 1)));
-  auto step = xla::compile<xla::verified>(learn);
+  auto step = xla::compile<xla::tags::verified>(learn);
   const std::string plan = t.plan(step);
   CAPTURE(plan);
   const auto starts = places(plan, ": start "), waits = places(plan, ": wait "),
@@ -193,7 +193,7 @@ TEST_CASE("XLA_BUCKET_MB says how large buckets are") {
     mirror_replica world;
     training t;
     const bucket_size some(megabytes);
-    auto step = xla::compile<xla::verified>(learn);
+    auto step = xla::compile<xla::tags::verified>(learn);
     t.call(step);
     return world.pieces;
   };
@@ -219,7 +219,7 @@ TEST_CASE("bits do not depend on buckets") {
       CHECK(train<test::mode::traced>(synchronized).difference(agreed) == "");
       CHECK(train<test::mode::compiled>(synchronized).difference(agreed) == "");
     }
-  constexpr auto without = xla::without<"buckets"> & xla::verified;
+  constexpr auto without = xla::tags::without<"buckets"> & xla::tags::verified;
   CHECK(train<test::mode::compiled, without>(learn).difference(learned) == "");
   const test::traced_without one("-buckets");
   CHECK(train<test::mode::traced>(learn).difference(learned) == "");
@@ -232,7 +232,7 @@ TEST_CASE("replicas with other numbers of threads exchange in the same order") {
     const test::restore_threads some(threads);
     mirror_replica world;
     training t;
-    auto step = xla::compile<xla::verified>(f);
+    auto step = xla::compile<xla::tags::verified>(f);
     t.call(step);
     return world.sizes;
   };
@@ -248,7 +248,7 @@ TEST_CASE("what steps wait for is not bundled with what only updates wait for") 
   const xla::eager_mode_guard eager;
   mirror_replica world;
   training t;
-  auto step = xla::compile<xla::verified>(synchronized);
+  auto step = xla::compile<xla::tags::verified>(synchronized);
   const std::string plan = t.plan(step);
   CAPTURE(plan);
   t.call(step);
@@ -268,7 +268,7 @@ TEST_CASE("a gradient is made where its sum will lie") {
   auto alone = xla::compile(learn_alone);
   const auto before = alone.memory_analysis(t.net, t.x, t.target, t.loss_fn, t.optimizer);
   mirror_replica world;
-  auto step = xla::compile<xla::verified>(learn);
+  auto step = xla::compile<xla::tags::verified>(learn);
   const auto with = step.memory_analysis(t.net, t.x, t.target, t.loss_fn, t.optimizer);
   CHECK(with.arguments == before.arguments);
   // Every update still lies where the old value lay; the count of steps is written in the end.
@@ -327,7 +327,7 @@ TEST_CASE("a step that fails ends what is under way, and gives the first reason"
 
   training t;
   const bucket_size each("0");
-  auto step = xla::compile<xla::verified>(learn);
+  auto step = xla::compile<xla::tags::verified>(learn);
   world.fails_at = int(world.sizes.size()) + 3;
   CHECK_THROWS_WITH(t.call(step), "the line is cut");
   REQUIRE(world.aborted);
@@ -357,7 +357,7 @@ constexpr auto learn_normed = [](auto& net, auto& x, auto& optimizer) {
 TEST_CASE("a step that waits in vain for the others leaves all state as it was") {
   // But for statistics in eager mode, where the forward pass has been.
 
-  auto compiled = xla::compile<xla::verified>(learn_normed);
+  auto compiled = xla::compile<xla::tags::verified>(learn_normed);
   for (const test::mode m : {test::mode::eager, test::mode::traced, test::mode::compiled})
     for (const char* megabytes : {"25", "0"}) {
       CAPTURE(static_cast<int>(m), megabytes);
@@ -396,7 +396,7 @@ TEST_CASE("a transport that does not go on alone is called between steps") {
   mirror_replica world;
   world.progresses = false;
   training t;
-  auto step = xla::compile<xla::verified>(learn);
+  auto step = xla::compile<xla::tags::verified>(learn);
   t.call(step);
   CHECK(world.pushed >= 3 * layers);
 }
@@ -406,7 +406,7 @@ TEST_CASE("the profile shows exchanges from their start to their wait") {
   mirror_replica world;
   training t;
   const bucket_size small("0.01");
-  auto step = xla::compile<xla::verified>(learn);
+  auto step = xla::compile<xla::tags::verified>(learn);
   const xla::Profile p = xla::profile(step, t.net, t.x, t.target, t.loss_fn, t.optimizer);
   std::vector<int> started;
   for (const xla::ProfileStep& s : p.steps()) {
@@ -487,7 +487,7 @@ TEST_CASE("a step takes as long as computing or exchanging, and one bucket") {
   constexpr double bytes = 4.0 * wide * wide * deep;
   const bucket_size of_a_layer(bucket_size::of_bytes(4 * wide * wide));
   auto step = xla::compile(learn_wide);
-  auto one_by_one = xla::compile<xla::without<"buckets">>(learn_wide);
+  auto one_by_one = xla::compile<xla::tags::without<"buckets">>(learn_wide);
   const auto seconds = [&](auto& f, double bandwidth) {
     mirror_replica world(0, bandwidth);
     const double from = world.now();

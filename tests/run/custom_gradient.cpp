@@ -157,7 +157,7 @@ std::vector<std::vector<double>> gradients(F f) {
 
 TEST_CASE("a function of five inputs and two results has its own gradient in every mode") {
   check_in_modes<float>(train);
-  check_in_modes<double, xla::verified & xla::without<"simplify">>(train);
+  check_in_modes<double, xla::tags::verified & xla::tags::without<"simplify">>(train);
 }
 
 TEST_CASE("its gradients are those of finite differences and of the composition") {

@@ -158,7 +158,7 @@ TEST_CASE("two blocks of an image network are four steps") {
   const auto x = numbers<float>({2, 32, 16, 16}, 1);
   const images want = model(x);
   auto fused = xla::compile(model);
-  auto apart = xla::compile<xla::without<"epilogues">>(model);
+  auto apart = xla::compile<xla::tags::without<"epilogues">>(model);
   for (int n : {1, 3}) {
     const threads some(n);
     CHECK(fused(x).to_vector() == want.to_vector());

@@ -44,9 +44,9 @@ test::snapshot run(auto&& f, auto make, int calls) {
   return all;
 }
 
-constexpr auto few_passes = xla::verified & xla::without<"share", "dead", "recompute">;
+constexpr auto few_passes = xla::tags::verified & xla::tags::without<"share", "dead", "recompute">;
 
-template <xla::Passes Wanted = xla::verified>
+template <xla::Passes Wanted = xla::tags::verified>
 void check(auto f, auto make) {
   constexpr int calls = 3;
   const xla::eager_mode_guard guard;

@@ -141,7 +141,7 @@ TEST_CASE("without slices a compiled function runs its steps whole, with the sam
   const xla::eager_mode_guard eager;
   const threads two(2);
   inputs x(2, 4, 4, 64, 64, 32);
-  auto whole = xla::compile<xla::without<"slices">>(only_forward);
+  auto whole = xla::compile<xla::tags::without<"slices">>(only_forward);
   const xla::Profile p = xla::profile(whole, x.q, x.k, x.v);
   CHECK(products(p).empty());
   CHECK(products_alone(p) == 2);

@@ -126,7 +126,7 @@ TEST_CASE("a replica with other sizes or element types is told") {
 TEST_CASE("a replica with other passes or another seed is told") {
   CHECK(said([&](bool other) {
           auto x = xla::ones<float>({4, 5});
-          if (other) xla::compile<xla::without<"share">>(sum)(x);
+          if (other) xla::compile<xla::tags::without<"share">>(sum)(x);
           else xla::compile(sum)(x);
         }) ==
         "replica 1 of 3: has other passes or options than replica 0, or is compiled for other "

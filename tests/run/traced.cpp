@@ -124,9 +124,9 @@ TEST_CASE("changing to eager mode in the middle keeps what is pending") {
 TEST_CASE("step syncs at entry and exit, also when the body throws") {
   const fresh f;
   auto x = xla::tensor<float>({1});
-  const auto y = xla::step([&] { return x + 1.f; });
+  const auto y = xla::traced_step([&] { return x + 1.f; });
   CHECK(count("MarkStep") == 2);
-  CHECK_THROWS_AS(xla::step([&]() -> int {
+  CHECK_THROWS_AS(xla::traced_step([&]() -> int {
                     x += 5.f;
                     throw std::runtime_error("stop");
                   }),

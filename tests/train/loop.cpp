@@ -14,7 +14,7 @@
 
 namespace {
 
-namespace train = xla::train;
+namespace training = xla::training;
 using test::count_of;
 using test::mode;
 using numbers = std::vector<double>;
@@ -43,14 +43,14 @@ struct sink {
 
 // What a training with this step leaves behind, and its losses.
 template <class Step>
-test::snapshot trained(Step step, train::run_mode how, numbers& losses) {
+test::snapshot trained(Step step, training::run_mode how, numbers& losses) {
   xla::manual_seed(42);
   test::Mlp model;
   xla::nn::CrossEntropyLoss loss_fn;
   xla::optim::SGD optimizer{model, {.momentum = 0.9}};
   xla::data::DataLoader loader{dataset(50), {.batch_size = 16, .shuffle = true, .prefetch = 2}};
   const auto report =
-      train::fit(model, step, loader,
+      training::fit(model, step, loader,
                  {.epochs = 3,
                   .mode = how,
                   .log_every = 5,
@@ -60,7 +60,7 @@ test::snapshot trained(Step step, train::run_mode how, numbers& losses) {
                  loss_fn, optimizer);
   CHECK(report.step == 12);
   CHECK(report.epoch == 3);
-  CHECK(report.end == train::ending::completed);
+  CHECK(report.end == training::ending::completed);
   losses = report.losses.value;
   losses.insert(losses.end(), report.validations.value.begin(), report.validations.value.end());
   return test::state_of(model, optimizer);
@@ -73,20 +73,19 @@ struct Scripted {
   double operator()(Scripted&, double) { return losses[std::min(at++, losses.size() - 1)]; }
 };
 
-train::report run(Scripted step, std::vector<double> loader, train::options how) {
+training::report run(Scripted step, std::vector<double> loader, training::options how) {
   how.show = false;
-  return train::fit(step, step, loader, how);
+  return training::fit(step, step, loader, how);
 }
 
 }  // namespace
 
 TEST_CASE("a training has the same losses and parameters in every mode") {
   numbers eager, traced, compiled;
-  const auto state = trained(test::step_fn, train::run_mode::eager, eager);
-  CHECK(trained(test::step_fn, train::run_mode::traced, traced).difference(state) == "");
-  CHECK(
-      trained(xla::compile(test::step_fn), train::run_mode::current, compiled).difference(state) ==
-      "");
+  const auto state = trained(test::step_fn, training::run_mode::eager, eager);
+  CHECK(trained(test::step_fn, training::run_mode::traced, traced).difference(state) == "");
+  CHECK(trained(xla::compile(test::step_fn), training::run_mode::current, compiled)
+            .difference(state) == "");
   CHECK(traced == eager);
   CHECK(compiled == eager);
   CHECK(eager.size() == 1 + 3 + 3);  // read at steps 1, 4, 8, 12, before each validation
@@ -104,11 +103,11 @@ TEST_CASE("a traced training is one graph a step, and reads losses only where it
   xla::clear_all();
   std::vector<std::int64_t> read_at;
   const auto report =
-      train::fit(model, test::step_fn, loader,
+      training::fit(model, test::step_fn, loader,
                  {.epochs = 6,
                   .log_every = 8,
                   .show = false,
-                  .log = [&](const train::moment& at) { read_at.push_back(at.step); }},
+                  .log = [&](const training::moment& at) { read_at.push_back(at.step); }},
                  loss_fn, optimizer);
   CHECK(report.step == 24);
   CHECK(samples_of("ExecuteTime") == 24);
@@ -128,17 +127,17 @@ TEST_CASE("a training goes on after the steps done before, and prints what it is
   xla::data::DataLoader loader{dataset(44), {.batch_size = 11}};
   const sink out;
   std::vector<double> parts;
-  train::options how;
+  training::options how;
   how.steps = 20;
   how.first_step = 14;
   how.log_every = 3;
   how.line = {.unit = "rows", .plain_seconds = 1e9, .stream = out.file};
-  how.schedule = [&](const train::moment& at) { parts.push_back(at.part); };
-  how.log_line = [](const train::moment& at) {
+  how.schedule = [&](const training::moment& at) { parts.push_back(at.part); };
+  how.log_line = [](const training::moment& at) {
     CHECK(at.rate > 0);
     return "after " + std::to_string(at.step);
   };
-  const auto report = train::fit(model, test::step_fn, loader, how, loss_fn, optimizer);
+  const auto report = training::fit(model, test::step_fn, loader, how, loss_fn, optimizer);
   CHECK(report.step == 20);
   CHECK(report.losses.step == numbers{15, 18, 20});
   REQUIRE(parts.size() == 6);
@@ -148,7 +147,7 @@ TEST_CASE("a training goes on after the steps done before, and prints what it is
   CHECK(text.find("after 18\n") < text.find("20/20"));
 
   how.first_step = 20;
-  CHECK(train::fit(model, test::step_fn, loader, how, loss_fn, optimizer).losses.step.empty());
+  CHECK(training::fit(model, test::step_fn, loader, how, loss_fn, optimizer).losses.step.empty());
 }
 
 TEST_CASE("a compiled training has one signature and executes no eager op") {
@@ -163,7 +162,7 @@ TEST_CASE("a compiled training has one signature and executes no eager op") {
   auto step = xla::compile(test::step_fn);
   xla::clear_all();
   const auto report =
-      train::fit(model, step, loader, {.steps = 10, .show = false}, loss_fn, optimizer);
+      training::fit(model, step, loader, {.steps = 10, .show = false}, loss_fn, optimizer);
   CHECK(report.step == 10);
   CHECK(report.epoch == 2);
   CHECK(samples_of("ExecuteTime") == 10);
@@ -203,7 +202,7 @@ TEST_CASE("validation, best value and checkpoints") {
                            .validate = [&] { return given[next++]; },
                            .validate_every = 4,
                            .checkpoint =
-                               [&](const train::moment& at) {
+                               [&](const training::moment& at) {
                                  CHECK(at.validation == at.best);
                                  saved.push_back(static_cast<double>(at.step));
                                }});
@@ -225,7 +224,9 @@ TEST_CASE("validation, best value and checkpoints") {
   CHECK(ends.best_step == 10);
 
   saved.clear();
-  const auto save = [&](const train::moment& at) { saved.push_back(static_cast<double>(at.step)); };
+  const auto save = [&](const training::moment& at) {
+    saved.push_back(static_cast<double>(at.step));
+  };
   run({{1}}, ten, {.steps = 25, .checkpoint = save});
   CHECK(saved == numbers{10, 20});
   saved.clear();
@@ -234,11 +235,11 @@ TEST_CASE("validation, best value and checkpoints") {
 }
 
 TEST_CASE("an epoch ends with its validation, then its callback") {
-  std::vector<xla::train::moment> seen;
+  std::vector<xla::training::moment> seen;
   const auto report = run({{1}}, {0, 0},
                           {.epochs = 3,
                            .validate = [] { return 2.0; },
-                           .after_epoch = [&](const train::moment& at) { seen.push_back(at); }});
+                           .after_epoch = [&](const training::moment& at) { seen.push_back(at); }});
   REQUIRE(seen.size() == 3);
   CHECK(seen[0].validation == 2);
   CHECK(seen[0].epoch == 1);
@@ -263,16 +264,16 @@ TEST_CASE("early stop waits for so many validations without gain") {
 TEST_CASE("a loss that is not finite, a callback and an interrupt end the training") {
   const std::vector<double> many(100);
   const auto diverged = run({{1, 1, NAN, 1}}, many, {.log_every = 2});
-  CHECK(diverged.end == train::ending::diverged);
+  CHECK(diverged.end == training::ending::diverged);
   CHECK(diverged.step == 3);
   const auto stopped =
-      run({{1}}, many, {.after_step = [](const train::moment& at) { return at.step < 5; }});
-  CHECK(stopped.end == train::ending::stopped);
+      run({{1}}, many, {.after_step = [](const training::moment& at) { return at.step < 5; }});
+  CHECK(stopped.end == training::ending::stopped);
   CHECK(stopped.step == 5);
-  const auto interrupted = run({{1}}, many, {.schedule = [](const train::moment& at) {
+  const auto interrupted = run({{1}}, many, {.schedule = [](const training::moment& at) {
                                  if (at.step == 3) std::raise(SIGINT);
                                }});
-  CHECK(interrupted.end == train::ending::interrupted);
+  CHECK(interrupted.end == training::ending::interrupted);
   CHECK(interrupted.step == 4);
 }
 
@@ -290,9 +291,9 @@ TEST_CASE("the model trains, evaluates for validation, and is as it was at the e
   model.eval();
   std::vector<double> loader(4);
   const auto step = [](auto& m, double) { return m.is_training() ? 1.0 : 2.0; };
-  const auto report = train::fit(model, step, loader, {.epochs = 2, .show = false, .validate = [&] {
-                                                         return model.is_training() ? 1.0 : 0.0;
-                                                       }});
+  const auto validate = [&] { return model.is_training() ? 1.0 : 0.0; };
+  const auto report =
+      training::fit(model, step, loader, {.epochs = 2, .show = false, .validate = validate});
   CHECK(report.losses.value == numbers(report.losses.value.size(), 1.0));
   CHECK(report.validations.value == numbers{0, 0});
   CHECK_FALSE(model.is_training());
@@ -310,13 +311,13 @@ TEST_CASE("what is thrown inside comes out, with the modes as they were") {
     return xla::sum(x);
   };
   CHECK_THROWS_WITH(
-      train::fit(model, step, loader, {.mode = train::run_mode::traced, .show = false}),
+      training::fit(model, step, loader, {.mode = training::run_mode::traced, .show = false}),
       "in traced mode");
   CHECK(xla::is_eager_mode());
   CHECK_FALSE(model.is_training());
   CHECK(x.to_vector() == std::vector<float>{2, 3});
   CHECK_THROWS_WITH(
-      train::fit(
+      training::fit(
           model, step, loader,
           {.show = false, .validate = []() -> double { throw std::runtime_error("no data"); }}),
       "no data");
@@ -331,7 +332,7 @@ TEST_CASE("a step may return more than its loss, and a batch may be one tensor")
     return std::tuple(xla::mean(data) * scale, xla::sum(data));
   };
   const float scale = 3;
-  const auto report = train::fit(model, step, loader,
+  const auto report = training::fit(model, step, loader,
                                  {.epochs = 2,
                                   .log_every = 1,
                                   .line = {.unit = "rows", .stream = out.file, .terminal = false},

@@ -103,8 +103,8 @@ TEST_CASE("what ops wish for goes on through what is elementwise, and copies sta
   const auto x = numbers<float>({2, 3, 4, 5});
   const auto bias = numbers<float>({3}, 1);
   const auto rows = numbers<float>({4, 5}, 2);
-  test::check_modes<xla::verified>(net, x, bias, rows);
-  test::check_modes<xla::verified>(net, numbers<float>({1, 1, 1, 7}), numbers<float>({1}),
+  test::check_modes<xla::tags::verified>(net, x, bias, rows);
+  test::check_modes<xla::tags::verified>(net, numbers<float>({1, 1, 1, 7}), numbers<float>({1}),
                                    numbers<float>({1, 7}));
   const auto graph = xla::compile(net).graph("layouts", x, bias, rows);
   INFO(graph);
@@ -112,7 +112,7 @@ TEST_CASE("what ops wish for goes on through what is elementwise, and copies sta
   CHECK(times(" = copy(", graph) == 3);
   CHECK(times("){1,3,2,0}", graph) == 12);
 
-  const auto plain = xla::compile<xla::without<"layouts">>(net);
+  const auto plain = xla::compile<xla::tags::without<"layouts">>(net);
   CHECK(times("copy(", plain.graph("late", x, bias, rows)) == 0);
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("statistics of channels are sums of columns, and nothing is copied bet
        {test::sizes_t{2, 3, 4, 5}, {3, 35, 33, 31}, {1, 9, 7, 5}, {1, 1, 1, 2}, {5, 40, 1, 1}}) {
     const auto x = numbers<float>({size[0], size[1], size[2], size[3]});
     const auto w = test::parameter(numbers<float>({size[1]}, 1));
-    test::check_modes<xla::verified>(step, x, w);
+    test::check_modes<xla::tags::verified>(step, x, w);
   }
   // Of x times weight, and of x for the gradient of weight.
   const auto w = test::parameter(numbers<float>({3}, 1));
@@ -188,8 +188,8 @@ TEST_CASE("an order goes on through parts, joins, borders and other numbers of a
   };
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({2, 6, 4, 5});
-  test::check_modes<xla::verified>(net, x);
-  test::check_modes<xla::verified>(net, numbers<float>({1, 2, 1, 1}));
+  test::check_modes<xla::tags::verified>(net, x);
+  test::check_modes<xla::tags::verified>(net, numbers<float>({1, 2, 1, 1}));
   CHECK(copies(net, x) == 1);
 
   const auto shuffle = [](auto& x) {
@@ -197,7 +197,7 @@ TEST_CASE("an order goes on through parts, joins, borders and other numbers of a
     return std::tuple(
         permute(scale_channels(flatten<1, 2>(transpose(groups, 1, 2))), {0, 2, 3, 1}));
   };
-  test::check_modes<xla::verified>(shuffle, x);
+  test::check_modes<xla::tags::verified>(shuffle, x);
   CHECK(copies(shuffle, x) == 2);
 
   const auto flat = [](auto& x) {
@@ -205,7 +205,7 @@ TEST_CASE("an order goes on through parts, joins, borders and other numbers of a
     return std::tuple(tanh(flatten<1>(a)), mean(a, {2, 3}),
                       flatten<1>(mean(a, {0, 2, 3}, xla::keepdim)));
   };
-  test::check_modes<xla::verified>(flat, x);
+  test::check_modes<xla::tags::verified>(flat, x);
   CHECK(copies(flat, x) == 2);
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("an op of more than three inputs wishes for the order of each") {
   };
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({2, 3, 4, 5}), y = numbers<float>({2, 3, 4, 5}, 1);
-  test::check_modes<xla::verified>(net, x, y);
+  test::check_modes<xla::tags::verified>(net, x, y);
   CHECK(copies(net, x, y) == 4);  // of x, y, y * 0.5 and the result
 }
 
@@ -270,7 +270,7 @@ TEST_CASE("a capture that copies make larger has room for them") {
     for (int i = 0; i < 100; ++i) h = tanh(h) * y;
     return std::tuple(test::shuffled(h, 3));
   };
-  test::check_modes<xla::verified>(chain, numbers<float>({2, 3}), numbers<float>({2, 3}, 1));
+  test::check_modes<xla::tags::verified>(chain, numbers<float>({2, 3}), numbers<float>({2, 3}, 1));
 }
 
 TEST_CASE("any order of any value gives the same bits") {
@@ -280,7 +280,7 @@ TEST_CASE("any order of any value gives the same bits") {
   const auto i = numbers<std::int64_t>({5});
   for (const std::int64_t n : {3, 1}) {
     const auto x = numbers<float>({n, 4, 5}) * 0.25;
-    test::check_modes<xla::verified>(test::fixed_shuffled_program<1, mixture>{}, w, x, y, i);
+    test::check_modes<xla::tags::verified>(test::fixed_shuffled_program<1, mixture>{}, w, x, y, i);
     const auto want = test::run_mode<test::mode::eager>(mixture{}, w, x, y, i);
     for (unsigned seed = 0; seed < 50; ++seed) {
       INFO("seed " << seed);
@@ -296,7 +296,7 @@ TEST_CASE("any order of images, their parts and sums gives the same bits") {
     const auto x = numbers<float>({size[0], size[1], size[2], size[3]});
     const auto y = numbers<float>({size[0], size[1], size[2], size[3]}, 1);
     const auto w = test::parameter(numbers<float>({size[1]}, 1));
-    test::check_modes<xla::verified>(test::fixed_shuffled_program<2, images>{}, w, x, y);
+    test::check_modes<xla::tags::verified>(test::fixed_shuffled_program<2, images>{}, w, x, y);
     const auto want = test::run_mode<test::mode::eager>(images{}, w, x, y);
     for (unsigned seed = 0; seed < 50; ++seed) {
       INFO("seed " << seed);
@@ -346,8 +346,9 @@ TEST_CASE("between convolutions nothing is copied, forward and backward") {
   };
   const auto stem = weight(6, 3, 3), a = weight(8, 6, 3), b = weight(8, 8, 3), c = weight(8, 6, 1);
   const auto x = numbers<float>({2, 3, 9, 7});
-  test::check_modes<xla::verified>(residual_net{}, stem, a, b, c, x);
-  test::check_modes<xla::verified>(residual_net{}, stem, a, b, c, numbers<float>({1, 3, 1, 1}));
+  test::check_modes<xla::tags::verified>(residual_net{}, stem, a, b, c, x);
+  test::check_modes<xla::tags::verified>(residual_net{}, stem, a, b, c,
+                                         numbers<float>({1, 3, 1, 1}));
   CHECK(copies(residual_net{}, stem, a, b, c, x) == 1);  // of x
   {
     const auto want = test::run_mode<test::mode::eager>(residual_net{}, stem, a, b, c, x);
@@ -359,7 +360,7 @@ TEST_CASE("between convolutions nothing is copied, forward and backward") {
   const auto w = test::parameter(numbers<float>({4, 3, 3}) * 0.25);
   const auto v = test::parameter(numbers<float>({4, 4, 3}, 1) * 0.25);
   const auto line = numbers<float>({2, 3, 10});
-  test::check_modes<xla::verified>(line_net{}, w, v, line);
+  test::check_modes<xla::tags::verified>(line_net{}, w, v, line);
   CHECK(copies(line_net{}, w, v, line) == 2);  // of x, and of what is summed whole
 }
 
@@ -376,7 +377,7 @@ TEST_CASE("eager mode keeps the order that an op makes, and every reader finds r
   const auto x = numbers<float>({2, 3, 6, 5}), w = numbers<float>({4, 3, 3, 3}),
              v = numbers<float>({8, 2, 1, 1}, 1);
   const auto bias = numbers<float>({4}, 2);
-  test::check_modes<xla::verified>(net, x, w, v, bias);
+  test::check_modes<xla::tags::verified>(net, x, w, v, bias);
   const auto want = test::run_mode<test::mode::eager>(net, x, w, v, bias);
   {
     const test::traced_without layouts("-layouts");

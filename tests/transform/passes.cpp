@@ -328,7 +328,7 @@ void check_without(auto work) {
   const xla::eager_mode_guard eager;
   const auto w = test::parameter(test::numbers<float>({6, 6}, 1));
   const auto x = test::numbers<float>({6, 6}, 2);
-  constexpr xla::Passes one_less = xla::verified & xla::without<Name>;
+  constexpr xla::Passes one_less = xla::tags::verified & xla::tags::without<Name>;
   const auto want = test::run_mode<test::mode::eager>(work, w, x);
   const auto got = test::run_mode<test::mode::compiled, one_less>(work, w, x);
   CHECK(got.difference(want) == "");
@@ -374,7 +374,7 @@ TEST_CASE("halves: what only products in autocast read is stored as bfloat16 whe
   CHECK(occurrences(graph, " half_") == 2);
   CHECK(occurrences(graph, " : bfloat16 ") == 2);  // and its reshape
   CHECK_THAT(lowered, test::contains("exp sum div mul cast"));
-  auto without = xla::compile<xla::without<"halves">>(xla::autocast(products));
+  auto without = xla::compile<xla::tags::without<"halves">>(xla::autocast(products));
   CHECK(occurrences(without.graph("halves", a, b, c), " half_") == 0);
   CHECK(steps(without.graph(Stage::lowered, a, b, c)) == steps(lowered));
 }
@@ -434,7 +434,7 @@ constexpr xla::detail::text said_of(void (*bad)(pass_state&)) {
   int result = g.add(g.detached(1, {}, false));
   pass_state s(g, {&result, 1, nullptr, 0}, false);
   const pass list[] = {{"good", &drop_dead}, {"bad", bad}};
-  run_passes(list, 2, s, xla::verified);
+  run_passes(list, 2, s, xla::tags::verified);
   return s.wrong;
 }
 constexpr void reads_ahead(pass_state& s) { s.g.nodes[1].in[0] = 2; }

@@ -17,7 +17,7 @@ void check_compiled(F f) {
   const xla::eager_mode_guard eager;
   for (auto [n, m] : shapes) {
     INFO(n << " x " << m);
-    test::check_modes<xla::verified>(f, numbers<T>({n, m}, 3), numbers<T>({n, m}, 4));
+    test::check_modes<xla::tags::verified>(f, numbers<T>({n, m}, 3), numbers<T>({n, m}, 4));
   }
 }
 template <class T, unsigned Seed>

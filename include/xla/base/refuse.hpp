@@ -1,62 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <utility>
+#include <string_view>
 
 #include "xla/base/text.hpp"
 
-namespace xla {
+namespace xla::detail {
 
-/// A piece of a sentence as a template argument.
-template <int Size>
-struct line {
-  char text[Size + 1] = {};
-};
-
-/// Stops the build with the sentence, in the compiler's first line: it is never defined.
-template <auto... Sentence>
-struct refused;
-
-namespace detail {
-
-// clang shows 35 characters of a template argument, g++ all.
+/// A sentence as a template argument. clang prints 36 characters of an array at most, so there it
+/// is in lines of whole words, each with a space at its end; a longer word is cut.
 #ifdef __clang__
-inline constexpr int line_length = 35;
+template <int Count>
+struct sentence {
+  char lines[Count][37] = {};
+};
+inline constexpr int most_in_line = 36;
 #else
-inline constexpr int line_length = text::capacity;
+template <int Length>
+struct sentence {
+  char text[Length + 1] = {};
+};
 #endif
 
-template <int Length>
-constexpr line<Length> part_of(const text& t, std::size_t index) {
-  line<Length> l;
-  for (int i = 0, from = static_cast<int>(index) * Length; i < Length; ++i)
-    l.text[i] = from + i < t.length ? t.chars[from + i] : ' ';
-  return l;
+/// Stops the build with the sentence, in the compiler's first line: it is never defined.
+template <int Size, sentence<Size> Why>
+struct refused;
+
+#ifdef __clang__
+/// How many characters of what is left make the next line.
+constexpr std::size_t length_of_line(std::string_view left) {
+  if (left.size() <= most_in_line) return left.size();
+  const std::size_t space = left.substr(0, most_in_line).rfind(' ');
+  return space == left.npos ? std::size_t{most_in_line} : space + 1;
 }
+constexpr int sentence_size(std::string_view left) {
+  int count = 0;
+  for (; !left.empty(); ++count) left.remove_prefix(length_of_line(left));
+  return count;
+}
+template <int Count>
+constexpr sentence<Count> sentence_of(std::string_view left) {
+  sentence<Count> all;
+  for (auto& line : all.lines) {
+    const std::size_t length = length_of_line(left);
+    for (std::size_t i = 0; i < most_in_line; ++i) line[i] = i < length ? left[i] : ' ';
+    left.remove_prefix(length);
+  }
+  return all;
+}
+#else
+constexpr int sentence_size(std::string_view why) { return static_cast<int>(why.size()); }
+template <int Length>
+constexpr sentence<Length> sentence_of(std::string_view why) {
+  sentence<Length> all;
+  for (int i = 0; i < Length; ++i) all.text[i] = why[static_cast<std::size_t>(i)];
+  return all;
+}
+#endif
 
 template <const text& Why>
-inline constexpr int refusal_width = Why.length < line_length ? Why.length : line_length;
-template <const text& Why>
-using refusal_pieces = std::make_index_sequence<static_cast<std::size_t>(
-    (Why.length + refusal_width<Why> - 1) / refusal_width<Why>)>;
-
-template <const text& Why, class = refusal_pieces<Why>>
-struct refusal_of;
-template <const text& Why, std::size_t... I>
-struct refusal_of<Why, std::index_sequence<I...>> {
-  using type = refused<part_of<refusal_width<Why>>(Why, I)...>;
-};
+using refusal_of = refused<sentence_size(Why.view()),
+                           sentence_of<sentence_size(Why.view())>(Why.view())>;
 
 template <class Refused>
 constexpr void stop_with() {
-  [[maybe_unused]] Refused sentence;
+  [[maybe_unused]] Refused refused;
 }
 /// Stops the build with the sentence.
 template <const text& Why>
 constexpr void refuse() {
-  stop_with<typename refusal_of<Why>::type>();
+  stop_with<refusal_of<Why>>();
 }
 
-}  // namespace detail
-}  // namespace xla
+}  // namespace xla::detail

@@ -87,7 +87,7 @@ constexpr Weight open_kernel(const auto& kernel) {
 template <int D, ConvConfig<D> C, class T, int R>
 constexpr Tensor<T, R> padded(const Tensor<T, R>& x, caller who) {
   static_assert(C.stride == per_axis<D>(1) || !C.padding.is_same,
-                "xla::nn: padding = xla::same needs stride 1");
+                "xla::nn: padding = xla::tags::same needs stride 1");
   constexpr HeightWidth kernel = C.kernel_size, dilation = C.dilation, zeros = C.padding.zeros;
   const auto around = [](std::int64_t size, std::int64_t step, std::int64_t given) {
     const std::int64_t more = step * (size - 1);
@@ -140,7 +140,7 @@ struct BasicConv {
   template <class U, int R>
   constexpr Tensor<T, D + 2> operator()(const Tensor<U, R>& x, caller who = here()) const {
     if constexpr (C.padding_mode != PaddingMode::zeros && R == D + 2)
-      return convolve(detail::padded<D, C>(x, who), valid, who);
+      return convolve(detail::padded<D, C>(x, who), tags::valid, who);
     else return convolve(x, C.padding, who);
   }
   XLA_MODULE(weight, bias)

@@ -200,10 +200,12 @@ constexpr int global_ordinal() {
   return 0;
 }
 
+namespace tags {
 /// Says that a reduce_scatter() may meet a size that the replicas cannot share alike: zeros are
 /// behind the end.
 inline constexpr struct padded_t {
 } padded;
+}  // namespace tags
 
 /// Says of which of a model's parameters a gradient is, by its place in named_parameters(), from 0
 /// on: replicas that bring together those of different ones are told.
@@ -371,7 +373,7 @@ constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim = 0
 /// gradients also which parameter's they are.
 template <class T, int R>
 constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim, reduce_type how,
-                                      padded_t, GradientOf of = {}, caller who = here()) {
+                                      tags::padded_t, GradientOf of = {}, caller who = here()) {
   static_assert(R != 0, "xla::reduce_scatter: a tensor without axes cannot be shared out");
   const detail::size_scope scope{x.table(), {"reduce_scatter", who}};
   detail::check_reduction<T>(how, scope);

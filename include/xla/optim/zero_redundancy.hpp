@@ -158,8 +158,8 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
     });
     for (std::size_t i = n; i-- > 0;)
       if (parts[i].defined())
-        parts[i] =
-            reduce_scatter(parts[i], 0, reduce_type::mean, padded, GradientOf{static_cast<int>(i)});
+        parts[i] = reduce_scatter(parts[i], 0, reduce_type::mean, tags::padded,
+                                  GradientOf{static_cast<int>(i)});
     if constexpr (Clips) clip(parts);
     return parts;
   }

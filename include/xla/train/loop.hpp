@@ -16,7 +16,7 @@
 #include "xla/train/options.hpp"
 #include "xla/train/supervisor.hpp"
 
-namespace xla::train {
+namespace xla::training {
 namespace detail {
 
 template <class X>
@@ -108,9 +108,9 @@ template <class Step, class Model, class Batch, class... Context>
 auto run_step(Step& step, Model& model, Batch& batch, Context&... context) {
   const auto body = [&] { return call_step(step, model, batch, context...); };
   static_assert(!std::is_void_v<decltype(body())>,
-                "xla::train::fit: the step function has to return its loss");
+                "xla::training::fit: the step function has to return its loss");
   if constexpr (!is_compiled<std::remove_cvref_t<Step>>)
-    if (!is_eager_mode()) return loss_of(xla::step(body));
+    if (!is_eager_mode()) return loss_of(xla::traced_step(body));
   return loss_of(body());
 }
 
@@ -165,4 +165,4 @@ report fit(Model& model, Step&& step, Loader& loader, const options& how, Contex
   return watch.finish();
 }
 
-}  // namespace xla::train
+}  // namespace xla::training

@@ -9,7 +9,7 @@
 
 #include "xla/io/progress.hpp"
 
-namespace xla::train {
+namespace xla::training {
 
 /// The mode in which a step that is not compiled runs: that of the program, or one for the
 /// training. In traced mode each step is one graph, run by sync().
@@ -87,4 +87,4 @@ struct report : moment {
   bool stopped_early() const { return end == ending::early_stop; }
 };
 
-}  // namespace xla::train
+}  // namespace xla::training

@@ -15,7 +15,7 @@
 #include "xla/io/terminal.hpp"
 #include "xla/train/options.hpp"
 
-namespace xla::train::detail {
+namespace xla::training::detail {
 
 /// What a training loop decides and says, apart from models, steps and tensors.
 class supervisor {
@@ -175,4 +175,4 @@ class supervisor {
   std::optional<io::progress> line_;
 };
 
-}  // namespace xla::train::detail
+}  // namespace xla::training::detail

@@ -148,13 +148,13 @@ struct pass_name {
 /// Why a name cannot be left out; empty when it can.
 template <pass_name Name>
 inline constexpr text not_left_out = [] {
-  text why("xla::without: "), unknown;
+  text why("xla::tags::without: "), unknown;
   passes_without(Name.view(), unknown);
   return unknown.empty() ? text() : why << unknown;
 }();
 
 template <const text& Why>
-struct known_pass_or_refusal : refusal_of<Why>::type {};
+struct known_pass_or_refusal : refusal_of<Why> {};
 template <const text& Why>
   requires(Why.empty())
 struct known_pass_or_refusal<Why> {};
@@ -169,13 +169,17 @@ struct left_out_pass : known_pass_or_refusal<not_left_out<Name>> {
 
 }  // namespace detail
 
+namespace tags {
+
 /// Leaves passes out of a compiled function, to find out which one a fault or a gain comes from:
-///   auto step = xla::compile<xla::without<"share", "fuse">>(train_step);
+///   auto step = xla::compile<xla::tags::without<"share", "fuse">>(train_step);
 template <detail::pass_name... Names>
 inline constexpr Passes without = (detail::left_out_pass<Names>::value & ... & Passes{});
 
 /// Looks behind each pass whether the graph that it made is legal, while the program is built; may
-/// be joined: xla::compile<xla::verified & xla::without<"share">>(train_step).
+/// be joined: xla::compile<xla::tags::verified & xla::tags::without<"share">>(train_step).
 inline constexpr Passes verified{.verify = true};
+
+}  // namespace tags
 
 }  // namespace xla

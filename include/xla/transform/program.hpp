@@ -8,7 +8,7 @@
 namespace xla {
 
 /// The passes that a graph goes through on its way to a program: all of them, less what
-/// xla::without, xla::set_passes() or XLA_PASSES in the environment leaves out.
+/// xla::tags::without, xla::set_passes() or XLA_PASSES in the environment leaves out.
 struct Passes {
   std::uint32_t left_out = 0;  ///< by their places on the list, a bit each
   bool verify = false;         ///< the graph that each of them makes

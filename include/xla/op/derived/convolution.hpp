@@ -23,15 +23,17 @@ constexpr std::int64_t of_axis(const HeightWidth& n, int axis) {
 }
 }  // namespace detail
 
+namespace tags {
 /// Says that a convolution's result has the sizes of its input: conv2d(x, w, {.padding =
-/// xla::same}). Where an odd number of zeros is needed, there is one more after than before.
+/// xla::tags::same}). Where an odd number of zeros is needed, there is one more after than before.
 struct same_t {};
 inline constexpr same_t same{};
 /// Says that a convolution has no padding.
 struct valid_t {};
 inline constexpr valid_t valid{};
+}  // namespace tags
 
-/// Zeros before and after each of D axes: numbers, xla::same or xla::valid.
+/// Zeros before and after each of D axes: numbers, xla::tags::same or xla::tags::valid.
 template <int D>
 struct ConvPadding {
   detail::per_axis<D> zeros = 0;
@@ -44,8 +46,8 @@ struct ConvPadding {
   constexpr ConvPadding(const HeightWidth& each)
     requires(D == 2)
       : zeros(each) {}
-  constexpr ConvPadding(same_t) : is_same(true) {}
-  constexpr ConvPadding(valid_t) {}
+  constexpr ConvPadding(tags::same_t) : is_same(true) {}
+  constexpr ConvPadding(tags::valid_t) {}
 };
 
 /// How a convolution goes over D axes, by PyTorch's names and with its defaults.
@@ -162,11 +164,11 @@ struct conv_call {
   constexpr void pad_to_same() {
     for (int i = 2 - D; i < 2; ++i) {
       if (attr.stride[i] != 1)
-        sizes.fail(text("padding = xla::same needs stride 1, and it is ")
+        sizes.fail(text("padding = xla::tags::same needs stride 1, and it is ")
                    << std::int64_t{attr.stride[i]});
       const extent kernel = sizes.find(weight[D + i]);
       if (!is_known(kernel))
-        sizes.fail("padding = xla::same needs a kernel whose size the compiler knows");
+        sizes.fail("padding = xla::tags::same needs a kernel whose size the compiler knows");
       const std::int64_t zeros = kernel > 0 ? attr.dilation[i] * (kernel - 1) : 0;
       attr.padding[2 * i] = zeros / 2;
       attr.padding[2 * i + 1] = zeros - zeros / 2;

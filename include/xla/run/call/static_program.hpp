@@ -74,26 +74,33 @@ constexpr void keep_less(Arrays& p, const program_sizes& n) {
     if (const op_info*& op = p.values[i].op; op->has_less) op = op->facts;
 }
 
-/// Captures in a function, whose own constants no object file has to hold: the arrays of the
-/// capture itself are large.
+inline constexpr text not_constexpr =
+    "xla::compile: a compiled body is constexpr: it cannot print, use a global variable, throw, or "
+    "call what is not constexpr (what follows names it); do that outside, and pass tensors and "
+    "models as arguments";
+
+template <int Capacity, class F, class... A>
+struct capture_once {
+  // Why is in the name, which clang gives of a body that is no constant; g++ has capturable.
+  template <int Size, sentence<Size> Why>
+  static constexpr captured<Capacity> refused = capture<Capacity, F, A...>();
+
+  static constexpr int size = sentence_size(not_constexpr.view());
+  static constexpr const captured<Capacity>& value =
+      refused<size, sentence_of<size>(not_constexpr.view())>;
+};
+
+/// Keeps what a capture needs, in a function, of which no object file has to hold the capture's own
+/// arrays: they are large.
 template <int Capacity, class F, class... A>
 constexpr auto keep_program() {
-  // The name is what clang says of a body that is no constant; g++ has capturable.
-  constexpr captured<Capacity> a_compiled_body_is_constexpr_without_output_globals_exceptions =
-      capture<Capacity, F, A...>();
+  constexpr const captured<Capacity>& from = capture_once<Capacity, F, A...>::value;
   constexpr auto fits = [](const auto& c) { return c.needed <= Capacity && !c.refused.failed(); };
-  constexpr bool whole = fits(a_compiled_body_is_constexpr_without_output_globals_exceptions);
-  constexpr program_sizes n =
-      whole ? a_compiled_body_is_constexpr_without_output_globals_exceptions.count
-            : program_sizes{};
-  constexpr int facts =
-      whole ? a_compiled_body_is_constexpr_without_output_globals_exceptions.fact_count : 0;
-  constexpr program_sizes ops =
-      whole ? a_compiled_body_is_constexpr_without_output_globals_exceptions.ops_count
-            : program_sizes{};
-  const auto& from = a_compiled_body_is_constexpr_without_output_globals_exceptions;
-  constexpr int forward =
-      whole ? a_compiled_body_is_constexpr_without_output_globals_exceptions.forward_count : 0;
+  constexpr bool whole = fits(from);
+  constexpr program_sizes n = whole ? from.count : program_sizes{};
+  constexpr int facts = whole ? from.fact_count : 0;
+  constexpr program_sizes ops = whole ? from.ops_count : program_sizes{};
+  constexpr int forward = whole ? from.forward_count : 0;
   kept_program<n, ops, facts, forward> out;
   out.why = from.refused.why;
   out.passes = passes_of<F>;
@@ -146,7 +153,7 @@ struct static_program {
   static constexpr int first = first_capacity<A...>();
   static_assert(capturable<first, F, A...>,
                 "xla::compile: a compiled body is constexpr: it cannot print, use a global "
-                "variable, throw, or call what is not constexpr (the next error names it); do that "
+                "variable, throw, or call what is not constexpr (what follows names it); do that "
                 "outside, and pass tensors and models as arguments");
   /// What an attempt asks for. Passes add nodes only when the body has had room.
   template <int Tried>

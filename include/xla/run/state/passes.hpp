@@ -10,8 +10,8 @@ namespace xla {
 /// Leaves passes out of graphs that are traced from now on, "-share,-fuse", or none, "": to find
 /// out which one a fault or a gain comes from. Of compiled functions it reaches those that arrange
 /// the steps for given sizes, "-slices,-side_by_side", at sizes that are new; for the others see
-/// xla::without. XLA_PASSES in the environment does the same from the start. Throws runtime_error
-/// with the names of all passes about one that is not there.
+/// xla::tags::without. XLA_PASSES in the environment does the same from the start. Throws
+/// runtime_error with the names of all passes about one that is not there.
 template <class = void>
 void set_passes(std::string_view list);
 

@@ -15,7 +15,7 @@ namespace xla {
 /// Runs a body as one step of traced mode: what was pending before it, and what it recorded, is
 /// planned and run, also when the body throws; the exception goes on.
 template <class Body>
-auto step(Body&& body) {
+auto traced_step(Body&& body) {
   sync<Body>();  // named, so that clang instantiates it for a call and not at the include
   struct sync_at_exit {
     ~sync_at_exit() noexcept(false) {
