@@ -104,8 +104,10 @@ set(XLA_HEADERS
   xla/op/elementwise.hpp
   xla/op/embedding.hpp
   xla/op/erf.hpp
+  xla/op/erfinv.hpp
   xla/op/exponential.hpp
   xla/op/functional_copy.hpp
+  xla/op/gamma.hpp
   xla/op/gather.hpp
   xla/op/hardtanh.hpp
   xla/op/image_sum.hpp
@@ -113,6 +115,7 @@ set(XLA_HEADERS
   xla/op/index_select.hpp
   xla/op/info.hpp
   xla/op/integers.hpp
+  xla/op/inverse_trigonometric.hpp
   xla/op/layout_rule.hpp
   xla/op/list.hpp
   xla/op/logical.hpp
@@ -215,6 +218,7 @@ set(XLA_HEADERS
   xla/kernel/conv_winograd_gradient.hpp
   xla/kernel/conv_winograd_panels.hpp
   xla/kernel/conv_winograd_transform.hpp
+  xla/kernel/gamma.hpp
   xla/kernel/winograd.hpp
   xla/kernel/eigen.hpp
   xla/kernel/eigen_packets.hpp

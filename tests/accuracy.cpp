@@ -7,6 +7,9 @@
 
 #include "support/reference.hpp"
 #include "xla/op/derived/activation.hpp"
+#include "xla/op/erfinv.hpp"
+#include "xla/op/gamma.hpp"
+#include "xla/op/inverse_trigonometric.hpp"
 #include "xla/op/pow.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/op/trigonometric.hpp"
@@ -57,6 +60,16 @@ void check(const char* name, double bound, double low, double high, auto f, auto
 
 wide sigmoid(wide x) { return 1 / (1 + std::exp(-x)); }
 wide normal(wide x) { return std::erfc(-x * std::sqrt(wide(0.5))) / 2; }
+/// By Newton's method on erf, or erfc in the tails.
+wide inverse_of_erf(wide x) {
+  const wide a = std::abs(x);
+  wide y = a < wide(0.9) ? a : std::sqrt(-std::log(1 - a));
+  for (int i = 0; i < 60; ++i) {
+    const wide error = a < wide(0.5) ? std::erf(y) - a : (1 - a) - std::erfc(y);
+    y -= error / (std::exp(-y * y) * 2 / std::sqrt(std::acos(wide(-1))));
+  }
+  return std::copysign(y, x);
+}
 wide gelu_tanh(wide x) {
   return x * sigmoid(std::sqrt(8 / std::acos(wide(-1))) * (x + wide(0.044715) * x * x * x));
 }
@@ -89,10 +102,21 @@ TEMPLATE_TEST_CASE("errors in units in the last place", "", float, double) {
   XLA_CHECK(erf, 2, -7, 7);
   XLA_CHECK(erf, 2, -1, 1);
   XLA_CHECK(erfc, 5, -7, narrow ? 9 : 26);
+  XLA_CHECK(asin, 3, -1, 1);
+  XLA_CHECK(acos, 3, -1, 1);
+  XLA_CHECK(atan, 1, -1e6, 1e6);
+  XLA_CHECK(asinh, 4, -1e6, 1e6);
+  XLA_CHECK(acosh, 4, 1, huge);
+  XLA_CHECK(atanh, 4, -1, 1);
 #undef XLA_CHECK
   auto one = [](const char* name, double bound, double from, double to, auto f, auto exact) {
     check<T>(name, bound, from, to, f, exact);
   };
+  one(
+      "erfinv", 8, -1 + 1e-6, 1 - 1e-6, [](auto x) { return erfinv(x); }, inverse_of_erf);
+  one(
+      "lgamma", 8, 3, 1e30, [](auto x) { return lgamma(x); },
+      [](wide x) { return std::lgamma(x); });
   one(
       "ndtr", 5, narrow ? -13 : -37, 7, [](auto x) { return ndtr(x); }, normal);
   one(

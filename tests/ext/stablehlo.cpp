@@ -3,6 +3,9 @@
 #include <limits>
 
 #include <xla/ext/stablehlo.hpp>
+#include <xla/op/erfinv.hpp>
+#include <xla/op/gamma.hpp>
+#include <xla/op/inverse_trigonometric.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
@@ -308,6 +311,21 @@ template <class T>
 void compare_fractions(const xla::Tensor<T, 1>& x, const xla::Tensor<T, 1>& y) {
   compare_numbers(x, y);
   compare(
+      16,
+      [](auto& a) {
+        const auto s = xla::clamp(a, -0.9, 0.9), p = abs(s) + 0.5;
+        return std::tuple(xla::asin(s), xla::acos(s), xla::atan(a), xla::asinh(s),
+                          xla::acosh(p + 1), xla::atanh(s), erfinv(s));
+      },
+      x);
+  compare(
+      64,
+      [](auto& a) {
+        const auto p = xla::clamp(abs(a), 0, 8) + 0.5;
+        return std::tuple(lgamma(p + 2), xla::digamma(p + 2), xla::polygamma(2, p));
+      },
+      x);
+  compare(
       1, [](auto& a) { return std::tuple(sqrt(a), floor(a), ceil(a), xla::round(a), trunc(a)); },
       x);
   compare(
@@ -330,6 +348,9 @@ constexpr auto smooth = [](auto& x, auto& y) {
   const auto of_one = std::tuple(-a, abs(a), sqrt(a), rsqrt(a), exp(a), log(a), xla::expm1(a),
                                  xla::log1p(a), tanh(a), xla::erf(a), xla::erfc(a), xla::ndtr(a),
                                  xla::sigmoid(a), xla::softplus(a), xla::hardtanh(a - 1), sin(a),
+                                 xla::asin(a * 0.5), xla::acos(a * 0.5), xla::atan(a),
+                                 xla::asinh(a), xla::acosh(a + 1), xla::atanh(a * 0.5),
+                                 erfinv(a * 0.5), lgamma(a + 2), xla::digamma(a + 2), xla::zeta(3, a),
                                  cos(a), xla::relu(a), xla::clamp(a, 0.75, 1.25), floor(a), ceil(a),
                                  xla::round(a), trunc(a), sign(a), xla::cast<double>(a) * 2.0);
   const auto of_two = std::tuple(a + b, a - b, a * b, a / b, pow(a, b), xla::atan2(a, b),

@@ -3,6 +3,7 @@
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
+#include "xla/op/erfinv.hpp"
 
 using test::check_equal;
 using test::map_each;
@@ -47,4 +48,23 @@ TEST_CASE("erf, erfc and ndtr are the same in every mode") {
 TEST_CASE("gradients of erf, erfc and ndtr") {
   test::check_gradient([](auto& x) { return erf(x) * 2 - erfc(x * 0.5) * x + ndtr(x); },
                        numbers<double>({3, 5}));
+}
+
+TEST_CASE("erfinv is erf's inverse, and infinite at its ends") {
+  const xla::eager_mode_guard eager;
+  const auto x = xla::tensor<double>({0, -0.0, 1e-300, 0.5, -0.7, 0.71, 0.999, -1, 1, 1.5});
+  const auto y = erfinv(x).to_vector();
+  CHECK(std::signbit(y[1]));
+  CHECK(y[7] == -std::numeric_limits<double>::infinity());
+  CHECK(y[8] == std::numeric_limits<double>::infinity());
+  CHECK(std::isnan(y[9]));
+  for (const std::size_t i : {2, 3, 4, 5, 6})
+    CHECK(std::erf(y[i]) == Approx(x.to_vector()[i]).epsilon(1e-15));
+}
+
+TEST_CASE("erfinv is the same in every mode, with its gradient") {
+  test::check_modes([](auto& x) { return erfinv(x); }, numbers<float>({7, 13}) * 0.3f);
+  test::check_modes([](auto& x) { return erfinv(x * 0.3) * x; }, numbers<double>({17, 33}));
+  test::check_modes([](auto& x) { return erfinv(x); }, xla::tensor(test::special_values<float>()));
+  test::check_gradient([](auto& x) { return erfinv(x * 0.2); }, numbers<double>({3, 5}));
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "xla/op/trigonometric.hpp"
+#include "xla/op/inverse_trigonometric.hpp"
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
+#include "xla/op/trigonometric.hpp"
 
 using test::check_equal;
 using test::map_each;
@@ -80,4 +81,37 @@ TEMPLATE_TEST_CASE("atan2 is the angle of a point, C's at zeros and infinities",
 TEST_CASE("the gradients of atan2") {
   test::check_gradient([](auto& y, auto& x) { return atan2(y, x) * y; }, numbers<double>({3, 5}),
                        numbers<double>({5}, 1));
+}
+
+TEST_CASE("inverse trigonometric and hyperbolic functions at special points") {
+  const xla::eager_mode_guard eager;
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  const auto check = [](auto f, auto exact, const xla::Tensor<double, 1>& x) {
+    check_equal(f(x), x.sizes(), map_each<double>(x, exact), 1e-15, 0);
+  };
+  const auto unit = xla::tensor<double>({0, -0.0, 1, -1, 0.5, 1e-300, -1.5, 2, std::nan("")});
+  const auto all = xla::tensor<double>({0, -0.0, 1, -1, 1e-300, 1e5, -1e200, 9999, inf, -inf});
+  check([](auto x) { return xla::asin(x); }, [](double x) { return std::asin(x); }, unit);
+  check([](auto x) { return xla::acos(x); }, [](double x) { return std::acos(x); }, unit);
+  check([](auto x) { return xla::atanh(x); }, [](double x) { return std::atanh(x); }, unit);
+  check([](auto x) { return xla::atan(x); }, [](double x) { return std::atan(x); }, all);
+  check([](auto x) { return xla::asinh(x); }, [](double x) { return std::asinh(x); }, all);
+  check([](auto x) { return xla::acosh(x); }, [](double x) { return std::acosh(x); }, all);
+}
+
+TEST_CASE("inverse functions are the same in every mode, with their gradients") {
+  auto all = [](auto& x) {
+    return std::tuple(xla::asin(x), xla::acos(x), xla::atan(x), xla::asinh(x),
+                      xla::acosh(x * x + 1), xla::atanh(x));
+  };
+  test::check_modes(all, numbers<float>({7, 13}));
+  test::check_modes(all, numbers<double>({17, 33}));
+  test::check_modes(all, xla::tensor(test::special_values<double>()));
+  test::check_gradient(
+      [](auto& x) {
+        const auto s = x * 0.2;
+        return xla::asin(s) * xla::acos(s) + xla::atan(x) + xla::asinh(x) + xla::atanh(s) +
+               xla::acosh(x * x + 1.5);
+      },
+      numbers<double>({3, 5}));
 }

@@ -228,10 +228,14 @@ struct vec {
   XLA_INLINE vec tanh() const;
   XLA_INLINE vec sin() const;
   XLA_INLINE vec cos() const;
+  XLA_INLINE vec atan() const;
   XLA_INLINE vec atan2(vec x) const;
   XLA_INLINE vec erf() const;
   XLA_INLINE vec erfc() const;
   XLA_INLINE vec ndtr() const;
+  XLA_INLINE vec lgamma() const;
+  XLA_INLINE vec digamma() const;
+  XLA_INLINE vec zeta(vec q) const;
   XLA_INLINE vec pow(vec exponent) const;
 
   /// All lanes combined by f, in every lane: the upper half onto the lower, until one is left.

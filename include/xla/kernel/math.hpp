@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 
+#include "xla/kernel/gamma.hpp"
 #include "xla/kernel/lane.hpp"
 #include "xla/kernel/math_table.hpp"
 
@@ -253,10 +254,39 @@ XLA_INLINE vec<T> vec<T>::ndtr() const {
 
 // Lane by lane: Eigen has no packet form.
 template <class T>
+XLA_INLINE vec<T> vec<T>::atan() const {
+  auto one = [](T a) { return std::atan(a); };
+  if constexpr (vector) return {detail::each_lane<T>(v, one)};
+  else return {one(v)};
+}
+
+template <class T>
 XLA_INLINE vec<T> vec<T>::atan2(vec x) const {
   auto one = [](T a, T b) { return std::atan2(a, b); };
   if constexpr (vector) return {detail::each_lane<T>(v, x.v, one)};
   else return {one(v, x.v)};
+}
+
+// Lane by lane, and in double: these stand in losses and distributions, not in inner loops.
+template <class T>
+XLA_INLINE vec<T> vec<T>::lgamma() const {
+  auto one = [](T a) { return static_cast<T>(detail::log_gamma(a)); };
+  if constexpr (vector) return {detail::each_lane<T>(v, one)};
+  else return {one(v)};
+}
+
+template <class T>
+XLA_INLINE vec<T> vec<T>::digamma() const {
+  auto one = [](T a) { return static_cast<T>(detail::digamma(a)); };
+  if constexpr (vector) return {detail::each_lane<T>(v, one)};
+  else return {one(v)};
+}
+
+template <class T>
+XLA_INLINE vec<T> vec<T>::zeta(vec q) const {
+  auto one = [](T s, T a) { return static_cast<T>(detail::zeta(s, a)); };
+  if constexpr (vector) return {detail::each_lane<T>(v, q.v, one)};
+  else return {one(v, q.v)};
 }
 
 // Lane by lane: Eigen's pow is no faster, and less exact.

@@ -21,11 +21,14 @@
 #include "xla/op/derived/normalize.hpp"
 #include "xla/op/embedding.hpp"
 #include "xla/op/erf.hpp"
+#include "xla/op/erfinv.hpp"
 #include "xla/op/exponential.hpp"
+#include "xla/op/gamma.hpp"
 #include "xla/op/gather.hpp"
 #include "xla/op/hardtanh.hpp"
 #include "xla/op/index_select.hpp"
 #include "xla/op/integers.hpp"
+#include "xla/op/inverse_trigonometric.hpp"
 #include "xla/op/logical.hpp"
 #include "xla/op/matmul.hpp"
 #include "xla/op/max_pool.hpp"
@@ -98,10 +101,14 @@
   X(xla::op::erf, fractions) \
   X(xla::op::erfc, fractions) \
   X(xla::op::ndtr, fractions) \
+  X(xla::op::erfinv, fractions) \
   X(xla::op::exp, fractions) \
   X(xla::op::log, fractions) \
   X(xla::op::expm1, fractions) \
   X(xla::op::log1p, fractions) \
+  X(xla::op::lgamma, fractions) \
+  X(xla::op::digamma, fractions) \
+  X(xla::op::zeta, fractions) \
   X(xla::op::scatter_add, numbers) \
   X(xla::op::scatter, all) \
   X(xla::op::gather, all) \
@@ -112,6 +119,12 @@
   X(xla::op::index_select, all) \
   X(xla::op::integers, indices) \
   X(xla::op::permutation, indices) \
+  X(xla::op::asin, fractions) \
+  X(xla::op::acos, fractions) \
+  X(xla::op::atan, fractions) \
+  X(xla::op::asinh, fractions) \
+  X(xla::op::acosh, fractions) \
+  X(xla::op::atanh, fractions) \
   X(xla::op::logical_and, truths) \
   X(xla::op::logical_or, truths) \
   X(xla::op::logical_not, truths) \

@@ -72,9 +72,13 @@ class lane {
   lane tanh() const { return with("tanh"); }
   lane sin() const { return with("sine"); }
   lane cos() const { return with("cosine"); }
+  lane atan() const { return with("chlo.atan"); }
   lane atan2(const lane& x) const { return with("atan2", x); }
   lane erf() const { return with("chlo.erf"); }
   lane erfc() const { return with("chlo.erfc"); }
+  lane lgamma() const { return with("chlo.lgamma"); }
+  lane digamma() const { return with("chlo.digamma"); }
+  lane zeta(const lane& q) const { return with("chlo.zeta", q); }
   /// With a choice at the end, of which XLA's processor backend knows how many read it: erfc() that
   /// is halved last it computes for each of them.
   lane ndtr() const {
