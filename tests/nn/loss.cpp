@@ -19,6 +19,7 @@ TEST_CASE("losses as modules are the functions with their options") {
   const auto target = xla::tensor<std::int64_t>({0, 1, -100, 2}),
              all = where(target < 0, 0, target);
   check_equal(nn::CrossEntropyLoss{}(x, all), cross_entropy(x, all));
+  check_equal(nn::CrossEntropyLoss{}(x, target), cross_entropy(x, target, {}), 1e-6);
   check_equal(nn::CrossEntropyLoss{}(x, all, reduction::none),
               cross_entropy(x, all, reduction::none));
   check_equal(nn::SmoothCrossEntropyLoss{{.label_smoothing = 0.1}}(x, target),
@@ -29,7 +30,8 @@ TEST_CASE("losses as modules are the functions with their options") {
   check_equal(nn::WeightedCrossEntropyLoss{weight, {.label_smoothing = 0.1}}(x, target),
               cross_entropy(x, target, weight, {.label_smoothing = 0.1}));
   check_equal(nn::CrossEntropyLoss{}(x, softmax(y)), cross_entropy(x, softmax(y)));
-  check_equal(nn::NLLLoss{}(logs, all), nll_loss(logs, all));
+  check_equal(nn::NLLLoss{}(logs, target), nll_loss(logs, target, -100));
+  check_equal(nn::NLLLoss{.ignore_index = 0}(logs, all), nll_loss(logs, all, 0));
   check_equal(nn::MSELoss{}(x, y, reduction::sum), mse_loss(x, y, reduction::sum));
   check_equal(nn::L1Loss{}(x, y), l1_loss(x, y));
   check_equal(nn::HuberLoss{2}(x, y, reduction::none), huber_loss(x, y, 2, reduction::none));

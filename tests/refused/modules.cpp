@@ -10,6 +10,7 @@
 // error: Hidden: the members of this struct are not described: .* where it is public
 // error: Forward cannot be called: give it constexpr auto operator\(\)
 // error: an optimizer cannot be copied, as the copy would train the same model
+// error: xla::nn::CrossEntropyLoss: has no options; nn::SmoothCrossEntropyLoss takes ignore_index
 // error: write SGD.model, ..lr = 0.1..: the model itself, and the options by name
 #include <memory>
 #include <optional>
@@ -88,3 +89,5 @@ void hidden(Hidden& m) {
 void forward(Forward& m, xla::Tensor<float, 2> x) { xla::compile(m)(x); }
 Trainer copied(const Trainer& t) { return t; }
 void by_position(Base& m) { xla::optim::SGD optimizer{m, 0.1}; }
+
+void options_of_the_plain_loss() { nn::CrossEntropyLoss loss_fn{{.ignore_index = 0}}; }

@@ -10,9 +10,16 @@
 namespace xla::nn {
 
 /// Cross-entropy between logits (batch, classes) and class numbers (batch), or probabilities of the
-/// logits' sizes; further axes come last. Sizes that do not fit are a shape_error, a class outside
-/// of [0, classes) an index_error.
+/// logits' sizes; further axes come last. Rows of class -100 are left out. Sizes that do not fit
+/// are a shape_error, another class outside of [0, classes) an index_error.
 struct CrossEntropyLoss {
+  constexpr CrossEntropyLoss() = default;
+  template <class T = void>
+  constexpr explicit CrossEntropyLoss(const CrossEntropyOptions&) {
+    static_assert(!std::is_void_v<T>,
+                  "xla::nn::CrossEntropyLoss: has no options; nn::SmoothCrossEntropyLoss takes "
+                  "ignore_index and label_smoothing, nn::WeightedCrossEntropyLoss weights too");
+  }
   template <class T, int R, class U, int C, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                             Reduction reduction = {}, caller who = here()) const {
@@ -20,8 +27,8 @@ struct CrossEntropyLoss {
   }
 };
 
-/// CrossEntropyLoss with label smoothing and targets to leave out:
-/// nn::SmoothCrossEntropyLoss{{.label_smoothing = 0.1}}. Errors as there.
+/// CrossEntropyLoss with label smoothing and another class to leave out:
+/// nn::SmoothCrossEntropyLoss{{.ignore_index = 0, .label_smoothing = 0.1}}. Errors as there.
 struct SmoothCrossEntropyLoss {
   Scalar ignore_index = -100, label_smoothing = 0;
 
@@ -66,14 +73,17 @@ struct BasicWeightedCrossEntropyLoss {
 using WeightedCrossEntropyLoss = BasicWeightedCrossEntropyLoss<float>;
 
 /// Minus the logarithms of probabilities (batch, classes) at class numbers (batch); further axes
-/// come last. Sizes that do not fit are a shape_error, a class outside of [0, classes) an
-/// index_error.
+/// come last. Rows of class ignore_index are left out: nn::NLLLoss{.ignore_index = 0}. Sizes that
+/// do not fit are a shape_error, another class outside of [0, classes) an index_error.
 struct NLLLoss {
+  Scalar ignore_index = -100;
+
   template <class T, int R, class U, int C, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, R>& input, const Tensor<U, C>& target,
                             Reduction reduction = {}, caller who = here()) const {
-    return nll_loss(input, target, reduction, who);
+    return nll_loss(input, target, ignore_index, reduction, who);
   }
+  XLA_HEADER_MODULE(ignore_index)
 };
 
 /// Squared differences. Input and target of other sizes are a shape_error.

@@ -5,6 +5,7 @@
 #include "xla/op/matmul.hpp"
 #include "xla/op/permute.hpp"
 #include "xla/op/reshape.hpp"
+#include "xla/op/where.hpp"
 #include "xla/transform/pass.hpp"
 
 namespace xla::detail {
@@ -13,6 +14,7 @@ namespace xla::detail {
 ///   detach(x), result(x, f) -> x        map(expand(x)) -> map(x), which broadcasts
 ///   reshape(reshape(x)) -> reshape(x)   reshape(x) to x's own sizes -> x
 ///   x * 1, x / 1 -> x                   neg(neg(x)) -> x
+///   where(c, 1, 0) * where(c, x, 0) -> where(c, x, 0), also of -where(c, x, 0)
 ///   matmul of a transpose -> matmul that reads transposed
 struct simplifier {
   graph& g;
@@ -25,6 +27,11 @@ struct simplifier {
   constexpr bool is_one(int i) const {
     while (made_by<op::reshape>(i) || made_by<op::expand>(i)) i = g.nodes[i].in[0];
     return made_by<op::constant>(i) && g.nodes[i].attributes<op::constant>().value == 1;
+  }
+  constexpr int reshaped(int i) const { return made_by<op::reshape>(i) ? g.nodes[i].in[0] : i; }
+  constexpr bool is_zero(int i) const {
+    const auto& n = g.nodes[i];
+    return is<op::constant>(n) && n.attributes<op::constant>().value == 0;
   }
   constexpr int same_as(int i, int other) const {
     return same_dims(g.nodes[i], g.nodes[other]) ? other : i;
@@ -76,7 +83,24 @@ struct simplifier {
     if (is<op::neg>(info) && made_by<op::neg>(n.in[0])) return g.nodes[n.in[0]].in[0];
     if (is<op::mul>(info) && is_one(n.in[0])) return same_as(i, n.in[1]);
     if ((is<op::mul>(info) || is<op::div>(info)) && is_one(n.in[1])) return same_as(i, n.in[0]);
+    if (int c = 0; is<op::mul>(info) && shows(n.in[0], c) && is_hidden(n.in[1], c))
+      return same_as(i, n.in[1]);
     return i;
+  }
+  // where(c, 1, 0): the gradient of a sum of what c shows.
+  [[gnu::cold]] constexpr bool shows(int i, int& c) const {
+    const node& n = g.nodes[i];
+    if (!is<op::where>(n) || !is_one(n.in[1]) || !is_zero(n.in[2])) return false;
+    c = reshaped(n.in[0]);
+    return same_dims(g.nodes[n.in[0]], n);
+  }
+  // What is 0, or minus 0, where c does not hold.
+  [[gnu::cold]] constexpr bool is_hidden(int i, int c) const {
+    i = reshaped(i);
+    if (made_by<op::neg>(i)) i = g.nodes[i].in[0];
+    const node& n = g.nodes[i];
+    return is<op::where>(n) && reshaped(n.in[0]) == c && is_zero(n.in[2]) &&
+           same_dims(g.nodes[n.in[0]], n);
   }
   // The map broadcasts anyway, if an operand that stays has all its sizes.
   [[gnu::cold]] constexpr void drop_expanded(node& n, int expanded) {

@@ -13,7 +13,7 @@ namespace xla {
 
 /// How cross_entropy treats targets, by PyTorch's names.
 struct CrossEntropyOptions {
-  Scalar ignore_index = -100;  ///< class numbers that count for nothing
+  Scalar ignore_index = -100;  ///< rows of this class are left out
   Scalar label_smoothing = 0;  ///< the part of each target that is spread over all classes
 };
 
@@ -60,22 +60,30 @@ struct nll_loss_name {
   static constexpr auto name = "nll_loss";
 };
 
-/// True at the class of each row: the logits' sizes. Class numbers are compared as T: exact up to
-/// 2^24 classes in float.
-template <class T, int R, int C>
-constexpr Tensor<bool, R> class_hit(const Tensor<T, R>& input,
-                                    const Tensor<std::int64_t, C>& target, caller who) {
-  const Size classes = input.size(class_axis<R>);
-  const auto index = check_index<nll_loss_name>(target, classes, who);
-  return unsqueeze(cast<T>(index), class_axis<R>) == along_classes<R>(arange<T>(classes));
+/// Which rows count, and the class of each, 0 of those that do not; the axis of classes stays with
+/// size 1.
+template <int R>
+struct row_classes {
+  Tensor<bool, R - 1> counts;
+  Tensor<bool, R> counted;  ///< the same
+  Tensor<std::int64_t, R> places;
+};
+template <class Function, class T, int R>
+constexpr row_classes<R> classes_of(const Tensor<T, R>& input,
+                                    const Tensor<std::int64_t, R - 1>& target,
+                                    const Scalar& ignore_index, caller who) {
+  constexpr int axis = class_axis<R>;
+  const auto counts = target != ignore_index;
+  const auto classes = check_index<Function>(where(counts, target, 0), input.size(axis), who);
+  return {counts, unsqueeze(counts, axis), unsqueeze(classes, axis)};
 }
 
-/// The class of each row, where the axis of classes stays with size 1.
-template <class T, int R, int C>
-constexpr Tensor<std::int64_t, R> class_places(const Tensor<T, R>& input,
-                                               const Tensor<std::int64_t, C>& target, caller who) {
-  const Size classes = input.size(class_axis<R>);
-  return unsqueeze(check_index<cross_entropy_name>(target, classes, who), class_axis<R>);
+/// True at the class of each row: the logits' sizes. Class numbers are compared as T: exact up to
+/// 2^24 classes in float.
+template <class T, int R>
+constexpr Tensor<bool, R> class_hit(const Tensor<T, R>& input,
+                                    const Tensor<std::int64_t, R>& places) {
+  return cast<T>(places) == along_classes<R>(arange<T>(input.size(class_axis<R>)));
 }
 
 /// The value at each row's class, the axis of classes kept with size 1.
@@ -98,23 +106,6 @@ constexpr Tensor<T, R> of_classes(const Tensor<T, 1>& values,
       select_along(values, 0, with_shape<op::reshape, 1>(places, line)), places.dims());
 }
 
-/// Losses per row, reduced; the mean divides by the sum of what the rows count.
-template <class T, int R>
-constexpr Tensor<T, 0> reduce_rows(const Tensor<T, R>& loss, const Tensor<T, R>& counts,
-                                   reduction::mean_t) {
-  return sum(loss) / sum(counts);
-}
-template <class T, int R>
-constexpr Tensor<T, 0> reduce_rows(const Tensor<T, R>& loss, const Tensor<T, R>&,
-                                   reduction::sum_t) {
-  return sum(loss);
-}
-template <class T, int R>
-constexpr Tensor<T, R - 1> reduce_rows(const Tensor<T, R>& loss, const Tensor<T, R>&,
-                                       reduction::none_t) {
-  return squeeze<class_axis<R>>(loss);
-}
-
 template <class T, int R>
 constexpr Tensor<T, 0> reduce_losses(const Tensor<T, R>& loss, reduction::mean_t) {
   return mean(loss);
@@ -126,6 +117,58 @@ constexpr Tensor<T, 0> reduce_losses(const Tensor<T, R>& loss, reduction::sum_t)
 template <class T, int R>
 constexpr Tensor<T, R - 1> reduce_losses(const Tensor<T, R>& loss, reduction::none_t) {
   return squeeze<class_axis<R>>(loss);
+}
+
+/// Reduces losses per row, of which some count.
+template <class T, int R, class Reduction>
+struct row_reduction {
+  using C = computed<T>;
+  Tensor<bool, R> counted;
+
+  constexpr row_reduction(const row_classes<R>& rows, const Tensor<C, R>&)
+      : counted(rows.counted) {}
+  constexpr auto operator()(const Tensor<T, R>& loss) const {
+    return reduce_losses(where(counted, loss, 0), Reduction{});
+  }
+  /// Of losses a - b.
+  constexpr auto of_difference(const Tensor<C, R>& a, const Tensor<C, R>& b) const {
+    return (*this)(narrowed<T>(-b + a));
+  }
+};
+/// The mean by each row's share, 0 where a row does not count. What gradients are multiplied by is
+/// made here, before the losses: one pass over the logits can then make losses and gradient.
+template <class T, int R>
+struct row_reduction<T, R, reduction::mean_t> {
+  using C = computed<T>;
+  Tensor<bool, R> counted;
+  Tensor<C, R> factor, minus;
+  Tensor<C, 0> nothing;  ///< 0, or NaN where no row counts
+
+  constexpr row_reduction(const row_classes<R>& rows, const Tensor<C, R>& share)
+      : counted(rows.counted) {
+    const auto total = sum(share);
+    const auto each = 1 / total;
+    nothing = 0 / total;
+    const auto of_row = where(rows.counts, each, 0), off_row = -of_row;
+    factor = unsqueeze(of_row, class_axis<R>);
+    minus = unsqueeze(off_row, class_axis<R>);
+  }
+  constexpr Tensor<T, 0> operator()(const Tensor<T, R>& loss) const {
+    return total(widened(loss) * factor);
+  }
+  constexpr Tensor<T, 0> of_difference(const Tensor<C, R>& a, const Tensor<C, R>& b) const {
+    return total(b * minus + a * factor);
+  }
+
+ private:
+  constexpr Tensor<T, 0> total(const Tensor<C, R>& x) const {
+    return narrowed<T>(sum(where(counted, x, 0)) + nothing);
+  }
+};
+/// The same where every row that counts has the same share.
+template <class T, int R, class Reduction>
+constexpr auto equal_rows(const row_classes<R>& rows, Reduction) {
+  return row_reduction<T, R, Reduction>(rows, cast<computed<T>>(rows.counted));
 }
 
 inline constexpr std::string_view empty_cross_entropy =
@@ -172,6 +215,27 @@ constexpr void check_weight(const Tensor<T, R>& input, const Tensor<T, 1>& weigh
                                 << ": one weight per class is needed");
 }
 
+/// Logarithms of the softmax of logits: of all classes, and of each row's own.
+template <class T, int R>
+struct class_logs {
+  Tensor<T, R> all, own;
+
+  constexpr class_logs(const Tensor<T, R>& logits, const Tensor<std::int64_t, R>& places,
+                       caller who) {
+    const auto parts = split_log_softmax(logits, class_axis<R>, who);
+    all = narrowed<T>(parts.together());
+    own = narrowed<T>(at_class(parts.z, places) - parts.log_total);
+  }
+};
+/// Losses of smoothed targets, of such logarithms.
+template <class T, int R>
+constexpr Tensor<T, R> smooth_losses(const Tensor<T, R>& own, const Tensor<T, R>& all,
+                                     const Tensor<T, 0>& smoothing) {
+  // The sum over all classes may be -infinity where a class is impossible.
+  const auto spread = where(smoothing > 0, sum(all, {class_axis<R>}, keepdim), 0);
+  return own * (smoothing - 1) - spread * (smoothing / all.size(class_axis<R>));
+}
+
 /// Cross-entropy with class numbers. Weight is the classes' weights, or nothing for 1.
 template <class T, int R, class Reduction, class... Weight>
 constexpr auto cross_entropy_of_classes(const Tensor<T, R>& logits,
@@ -180,26 +244,20 @@ constexpr auto cross_entropy_of_classes(const Tensor<T, R>& logits,
                                         caller who, const Weight&... weight) {
   const call_site site{"cross_entropy", who};
   check_classes(logits, target, site, empty_cross_entropy);
-  const auto counts = target != options.ignore_index;
-  const auto places = class_places(logits, where(counts, target, 0), who);
-  const auto parts = split_log_softmax(widened(logits), class_axis<R>, who);
-  const auto logs = narrowed<T>(parts.together());
+  const auto rows = classes_of<cross_entropy_name>(logits, target, options.ignore_index, who);
   const auto smoothing = options.label_smoothing.template as<T>();
-  const auto rows = unsqueeze(counts, class_axis<R>);
-  const auto reduced = [&](const auto& own, const auto& all, const auto& share) {
-    // The sum over all classes may be -infinity where a class is impossible.
-    const auto spread = where(smoothing > 0, sum(all, {class_axis<R>}, keepdim), 0);
-    const auto loss = own * (smoothing - 1) - spread * (smoothing / logits.size(class_axis<R>));
-    return reduce_rows(where(rows, loss, 0), share, reduction);
-  };
-  const auto own = narrowed<T>(at_class(parts.z, places) - parts.log_total);
   if constexpr (sizeof...(weight) == 0) {
-    return reduced(own, logs, cast<T>(rows));
+    const auto reduced = equal_rows<T>(rows, reduction);
+    const class_logs logs(logits, rows.places, who);
+    return reduced(smooth_losses(logs.own, logs.all, smoothing));
   } else {
     (check_weight(logits, weight, site), ...);
+    const auto mine = of_classes((weight, ...), rows.places);
+    const auto share = widened(where(rows.counted, mine, 0));
+    const row_reduction<T, R, Reduction> reduced(rows, share);
+    const class_logs logs(logits, rows.places, who);
     const auto each = (along_classes<R>(weight), ...);
-    const auto mine = of_classes((weight, ...), places);
-    return reduced(own * mine, logs * each, where(rows, mine, 0));
+    return reduced(smooth_losses(logs.own * mine, logs.all * each, smoothing));
   }
 }
 
@@ -245,18 +303,20 @@ constexpr auto cross_entropy_by(const Tensor<T, R>& logits, const Tensor<U, C>& 
 
 /// Cross-entropy between logits (batch, classes) and class numbers (batch), or probabilities
 /// (batch, classes) of the logits' element type. Further axes come last: (batch, classes, ...) with
-/// (batch, ...); logits of one axis have no batch. A class outside [0, classes) is an index_error,
-/// an empty batch a shape_error.
+/// (batch, ...); logits of one axis have no batch. A row of class -100 is left out: its loss is 0,
+/// and the mean is over the others, NaN where there are none. Another class outside [0, classes) is
+/// an index_error, an empty batch a shape_error.
 template <class T, int R, class U, int C, detail::loss_reduction Reduction>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                              Reduction reduction, caller who = here()) {
   if constexpr (detail::kind_of_target<T, R, U, C>() == detail::target_kind::classes) {
     detail::check_classes(logits, target, {"cross_entropy", who}, detail::empty_cross_entropy);
-    const auto places = detail::class_places(logits, target, who);
+    const auto rows = detail::classes_of<detail::cross_entropy_name>(
+        logits, target, CrossEntropyOptions{}.ignore_index, who);
+    const auto reduced = detail::equal_rows<T>(rows, reduction);
     const auto parts = detail::split_log_softmax(logits, detail::class_axis<R>, who);
     // In this order: of the gradient what all elements have is made first, then the class's part.
-    const auto loss = -detail::at_class(parts.z, places) + parts.log_total;
-    return detail::reduce_losses(detail::narrowed<T>(loss), reduction);
+    return reduced.of_difference(parts.log_total, detail::at_class(parts.z, rows.places));
   } else {
     return detail::cross_entropy_by(logits, target, {}, reduction, who);
   }
@@ -267,9 +327,8 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
   return cross_entropy(logits, target, reduction::mean, who);
 }
 
-/// The same with smoothed labels (Szegedy et al. 2016) and class numbers to leave out, which may
-/// have any number and over which no mean goes: NaN when all are left out. Probabilities are never
-/// left out.
+/// The same with smoothed labels (Szegedy et al. 2016), and with another class number to leave out.
+/// Probabilities are never left out.
 template <class T, int R, class U, int C, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                              const CrossEntropyOptions& options, Reduction reduction = {},
@@ -294,37 +353,24 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
 }
 
 /// Minus the logarithms of probabilities (batch, classes) at class numbers (batch): what remains of
-/// cross_entropy after log_softmax, with the same further axes and refusals.
-template <class T, int R, class U, int C, detail::loss_reduction Reduction>
-constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target, Reduction reduction,
-                        caller who = here()) {
-  if constexpr (detail::is_classes<T, R, U, C>()) {
-    detail::check_classes(input, target, {"nll_loss", who}, detail::empty_nll_loss);
-    const auto picked = detail::at_class(input, detail::class_hit(input, target, who));
-    return -detail::reduce_losses(picked, reduction);
-  } else {
-    return Tensor<T, 0>();
-  }
-}
-template <class T, int R, class U, int C>
-constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target,
-                        caller who = here()) {
-  return nll_loss(input, target, reduction::mean, who);
-}
-/// The same with targets to leave out.
+/// cross_entropy after log_softmax, with the same further axes, rows left out and refusals.
 template <class T, int R, class U, int C, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target,
                         const Scalar& ignore_index, Reduction reduction = {}, caller who = here()) {
   if constexpr (detail::is_classes<T, R, U, C>()) {
     detail::check_classes(input, target, {"nll_loss", who}, detail::empty_nll_loss);
-    const auto counts = target != ignore_index;
-    const auto hit = detail::class_hit(input, where(counts, target, 0), who);
-    const auto rows = unsqueeze(counts, detail::class_axis<R>);
-    const auto loss = where(rows, -detail::at_class(input, hit), 0);
-    return detail::reduce_rows(loss, cast<T>(rows), reduction);
+    const auto rows = detail::classes_of<detail::nll_loss_name>(input, target, ignore_index, who);
+    const auto reduced = detail::equal_rows<T>(rows, reduction);
+    const auto hit = detail::class_hit(input, rows.places);
+    return reduced(-detail::at_class(input, hit));
   } else {
     return Tensor<T, 0>();
   }
+}
+template <class T, int R, class U, int C, detail::loss_reduction Reduction = reduction::mean_t>
+constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target,
+                        Reduction reduction = {}, caller who = here()) {
+  return nll_loss(input, target, CrossEntropyOptions{}.ignore_index, reduction, who);
 }
 
 }  // namespace xla
