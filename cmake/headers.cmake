@@ -439,19 +439,33 @@ set(XLA_HEADERS
   xla/nn/sync_batch_norm.hpp
   xla/nn/transformer.hpp
   xla/nn/upsample.hpp
+  xla/optim/adadelta.hpp
+  xla/optim/adafactor.hpp
   xla/optim/adagrad.hpp
   xla/optim/adam.hpp
+  xla/optim/adamax.hpp
   xla/optim/adamw.hpp
+  xla/optim/asgd.hpp
   xla/optim/average.hpp
   xla/optim/clip.hpp
   xla/optim/group.hpp
   xla/optim/lbfgs.hpp
   xla/optim/line_search.hpp
   xla/optim/lion.hpp
+  xla/optim/muon.hpp
+  xla/optim/nadam.hpp
   xla/optim/optimizer.hpp
   xla/optim/radam.hpp
   xla/optim/rmsprop.hpp
+  xla/optim/rprop.hpp
   xla/optim/schedule.hpp
+  xla/optim/schedule/cosine.hpp
+  xla/optim/schedule/cycle.hpp
+  xla/optim/schedule/line.hpp
+  xla/optim/schedule/plateau.hpp
+  xla/optim/schedule/schedule.hpp
+  xla/optim/schedule/sequential.hpp
+  xla/optim/schedule/step.hpp
   xla/optim/sgd.hpp
   xla/optim/zero_redundancy.hpp
   xla/data/bert_characters.hpp

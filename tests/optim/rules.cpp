@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The optimizers against PyTorch's results after ten steps, in every mode.
-#include "support/weights.hpp"
+#include "support/rules.hpp"
 #include "xla/optim/adagrad.hpp"
 #include "xla/optim/adam.hpp"
 #include "xla/optim/adamw.hpp"
@@ -8,49 +8,9 @@
 #include "xla/optim/radam.hpp"
 #include "xla/optim/rmsprop.hpp"
 #include "xla/optim/sgd.hpp"
-#include "xla/run/state/metrics.hpp"
 
-using test::numbers;
+using test::check_rule;
 namespace optim = xla::optim;
-
-namespace {
-
-constexpr auto step_fn = [](auto& model, auto& x, auto& optimizer) {
-  optimizer.zero_grad();
-  test::weights_loss(model, x).backward();
-  optimizer.step();
-};
-
-/// One compiled step and one traced graph serve all the options in turn.
-template <template <class...> class Optimizer, class Options, class... Rule, class... Tag>
-void check_rule(std::initializer_list<std::pair<Options, const std::vector<double>*>> cases,
-                Tag... tag) {
-  const xla::eager_mode_guard guard;
-  const auto x = numbers<float>({5, 7}, 3);
-  auto compiled = xla::compile([](auto& m, const auto& v, auto& o) { step_fn(m, v, o); });
-  xla::sync();  // what the test before has recorded would be part of the first graph
-  const auto graphs = xla::counter_value("UncachedCompile").value_or(0);
-  for (const auto& [options, want] : cases) {
-    auto train = [&, options = options, want = want](auto run) {
-      auto model = test::make_weights();
-      Optimizer<test::Weights, Rule...> optimizer(model, options, tag...);
-      for (int i = 0; i < 10; ++i) run(model, x, optimizer);
-      test::check_weights(model, *want);
-      test::snapshot s;
-      s.add(model);
-      optimizer.visit_state([&](auto& state, auto) { s.add(state); });
-      return s;
-    };
-    xla::eager_mode(true);
-    const auto eager = train(step_fn);
-    CHECK(train([&](auto&... a) { compiled(a...); }).difference(eager) == "");
-    xla::eager_mode(false);
-    CHECK(train(step_fn).difference(eager) == "");
-  }
-  CHECK(xla::counter_value("UncachedCompile").value_or(0) == graphs + 2);
-}
-
-}  // namespace
 
 TEST_CASE("SGD with momentum, dampening, weight decay and Nesterov's momentum") {
   check_rule<optim::SGD, optim::SGDOptions>(
@@ -85,9 +45,11 @@ TEST_CASE("Adagrad and Lion") {
 
 TEST_CASE("Adam and AdamW that divide by the largest second moment") {
   const optim::AdamOptions options{.lr = 0.5, .beta1 = 0.8, .beta2 = 0.5, .weight_decay = 0.1};
-  check_rule<optim::Adam, optim::AdamOptions, optim::Amsgrad<optim::AdamOptions>>(
-      {{options, &reference::adam_amsgrad}}, optim::amsgrad);
-  check_rule<optim::AdamW, optim::AdamWOptions, optim::Amsgrad<optim::AdamWOptions>>(
+  check_rule<optim::Adam, optim::AdamOptions, test::weights_of_rules,
+             optim::Amsgrad<optim::AdamOptions>>({{options, &reference::adam_amsgrad}},
+                                                 optim::amsgrad);
+  check_rule<optim::AdamW, optim::AdamWOptions, test::weights_of_rules,
+             optim::Amsgrad<optim::AdamWOptions>>(
       {{{.lr = 0.5, .beta1 = 0.8, .beta2 = 0.5, .weight_decay = 0.1}, &reference::adamw_amsgrad}},
       optim::amsgrad);
   auto model = test::make_weights();

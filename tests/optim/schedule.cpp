@@ -3,6 +3,8 @@
 #include "xla/optim/schedule.hpp"
 
 #include "support/weights.hpp"
+#include "xla/nn/state_dict.hpp"
+#include "xla/optim/adagrad.hpp"
 #include "xla/optim/adamw.hpp"
 #include "xla/optim/sgd.hpp"
 #include "xla/run/state/metrics.hpp"
@@ -62,6 +64,114 @@ TEST_CASE("schedules give the rates of PyTorch's") {
     return std::tuple(
         optim::LinearLR(o, {.start_factor = 0.25, .end_factor = 0.9, .total_iters = 4}));
   });
+}
+
+TEST_CASE("schedules by one factor, by restarts and in cycles give the rates of PyTorch's") {
+  check_schedule(reference::constant_lr, [](auto& o) {
+    return std::tuple(optim::ConstantLR(o, {.factor = 0.25, .total_iters = 4}));
+  });
+  check_schedule(reference::polynomial_lr, [](auto& o) {
+    return std::tuple(optim::PolynomialLR(o, {.total_iters = 6, .power = 1.7}));
+  });
+  check_schedule(reference::multiplicative_lr, [](auto& o) {
+    return std::tuple(optim::MultiplicativeLR(o, [](int t) { return 1 - 0.1 / t; }));
+  });
+  check_schedule(reference::restarts_lr, [](auto& o) {
+    return std::tuple(
+        optim::CosineAnnealingWarmRestarts(o, {.T_0 = 3, .T_mult = 2, .eta_min = 0.01}));
+  });
+  check_schedule(reference::cyclic_lr, [](auto& o) {
+    return std::tuple(optim::CyclicLR(o, {.base_lr = 0.05, .max_lr = 0.4, .step_size_up = 3}));
+  });
+  check_schedule(reference::cyclic_half_lr, [](auto& o) {
+    return std::tuple(optim::CyclicLR(o, {.base_lr = 0.05,
+                                          .max_lr = 0.4,
+                                          .step_size_up = 3,
+                                          .step_size_down = 5,
+                                          .mode = "triangular2"}));
+  });
+  check_schedule(reference::cyclic_exp_lr, [](auto& o) {
+    return std::tuple(optim::CyclicLR(
+        o, {.base_lr = 0.05, .max_lr = 0.4, .step_size_up = 3, .mode = "exp_range", .gamma = 0.9}));
+  });
+}
+
+TEST_CASE("CosineAnnealingWarmRestarts takes fractions of an epoch, and CyclicLR the momentum") {
+  const xla::eager_mode_guard eager;
+  Start s;
+  optim::CosineAnnealingWarmRestarts restarts{s.optimizer,
+                                              {.T_0 = 3, .T_mult = 2, .eta_min = 0.01}};
+  std::vector<double> got{restarts.last_lr()};
+  for (int i = 0; i < 30; ++i) {
+    restarts.step(0.4 * i);
+    got.push_back(restarts.last_lr());
+  }
+  check_rates(got, reference::restarts_fraction_lr);
+  CHECK(restarts.last_epoch() == 11);
+  CHECK_THROWS_AS(restarts.step(-1.), xla::error);
+
+  optim::CyclicLR cycle{s.optimizer, {.base_lr = 0.05, .max_lr = 0.4, .step_size_up = 3}};
+  std::vector<double> momentum{s.optimizer.options.momentum.value()};
+  for (int i = 0; i < 14; ++i) {
+    cycle.step();
+    momentum.push_back(s.optimizer.options.momentum.value());
+  }
+  check_rates(momentum, reference::cyclic_momentum);
+  optim::AdamW adam{s.model, {.lr = 0.1}};
+  optim::CyclicLR with_betas{adam, {.base_lr = 0.05, .max_lr = 0.4}};
+  CHECK(adam.options.beta1.value() == 0.9);
+  CHECK(adam.options.lr.value() == 0.05);
+}
+
+TEST_CASE("SequentialLR and ChainedScheduler give the rates of PyTorch's") {
+  check_schedule(reference::sequential_lr, [](auto& o) {
+    return std::tuple(
+        optim::SequentialLR{o,
+                            std::tuple{optim::LinearLR{o, {.start_factor = 0.25, .total_iters = 4}},
+                                       optim::LambdaLR{o, [](int t) { return 1.0 / (1 + t); }},
+                                       optim::CosineAnnealingLR{o, {.T_max = 5, .eta_min = 0.01}}},
+                            {.milestones = {4, 7}}});
+  });
+  check_schedule(reference::sequential_restarts_lr, [](auto& o) {
+    return std::tuple(optim::SequentialLR{
+        o,
+        std::tuple{
+            optim::ConstantLR{o, {.factor = 0.5, .total_iters = 10}},
+            optim::CosineAnnealingWarmRestarts{o, {.T_0 = 3, .T_mult = 2}},
+            optim::CyclicLR{
+                o, {.base_lr = 0.05, .max_lr = 0.4, .step_size_up = 2, .cycle_momentum = false}}},
+        {.milestones = {2, 9}}});
+  });
+  check_schedule(reference::chained_lr, [](auto& o) {
+    return std::tuple(optim::ChainedScheduler{
+        o, std::tuple{optim::ConstantLR{o, {.factor = 0.5, .total_iters = 3}},
+                      optim::PolynomialLR{o, {.total_iters = 9}},
+                      optim::ExponentialLR{o, {.gamma = 0.8}}}});
+  });
+}
+
+TEST_CASE("a SequentialLR goes on in another by its numbers") {
+  const xla::eager_mode_guard eager;
+  const auto make = [](auto& o) {
+    return optim::SequentialLR{o,
+                               std::tuple{optim::LinearLR{o, {.start_factor = 0.25}},
+                                          optim::CosineAnnealingWarmRestarts{o, {.T_0 = 3}}},
+                               {.milestones = {5}}};
+  };
+  Start a, b;
+  auto first = make(a.optimizer), second = make(b.optimizer);
+  for (int i = 0; i < 7; ++i) first.step();
+  xla::load_state_dict(b.optimizer, xla::state_dict(a.optimizer));
+  const auto numbers = xla::state_dict(first);
+  xla::load_state_dict(second, numbers);
+  CHECK(numbers.size() == 2 + 2 + 4);
+  CHECK(numbers[2].name == "schedulers.0.last_epoch");
+  for (int i = 0; i < 5; ++i) {
+    first.step();
+    second.step();
+    CHECK(second.last_lr() == first.last_lr());
+    CHECK(second.last_epoch() == first.last_epoch());
+  }
 }
 
 TEST_CASE("a warm-up and a schedule after it multiply") {
@@ -128,6 +238,26 @@ TEST_CASE("schedules refuse what has no meaning") {
   CHECK_THROWS_AS(optim::CosineAnnealingLR(s.optimizer, {.T_max = 1, .eta_min = -1}), xla::error);
   CHECK_THROWS_AS(optim::LinearLR(s.optimizer, {.start_factor = 0}), xla::error);
   CHECK_THROWS_AS(optim::LinearLR(s.optimizer, {.total_iters = 0}), xla::error);
+  CHECK_THROWS_AS(optim::ConstantLR(s.optimizer, {.factor = 0}), xla::error);
+  CHECK_THROWS_AS(optim::ConstantLR(s.optimizer, {.factor = 1.5}), xla::error);
+  CHECK_THROWS_AS(optim::PolynomialLR(s.optimizer, {.total_iters = 0}), xla::error);
+  CHECK_THROWS_AS(optim::CosineAnnealingWarmRestarts(s.optimizer, {.T_0 = 0}), xla::error);
+  CHECK_THROWS_AS(optim::CosineAnnealingWarmRestarts(s.optimizer, {.T_mult = 0}), xla::error);
+  CHECK_THROWS_AS(optim::CyclicLR(s.optimizer, {.step_size_up = 0}), xla::error);
+  CHECK_THROWS_WITH(optim::CyclicLR(s.optimizer, {.mode = "sine"}), test::contains("triangular2"));
+  optim::Adagrad adagrad{s.model, {.lr = 0.1}};
+  CHECK_THROWS_WITH(optim::CyclicLR(adagrad, {}), test::contains("cycle_momentum = false"));
+  Start other;
+  const auto two = [&](auto& second, std::vector<int> milestones) {
+    const auto ignored =
+        optim::SequentialLR{s.optimizer,
+                            std::tuple{optim::StepLR{s.optimizer, {}}, optim::StepLR{second, {}}},
+                            {.milestones = std::move(milestones)}};
+  };
+  CHECK_THROWS_WITH(two(other.optimizer, {3}), test::contains("all of one optimizer"));
+  CHECK_THROWS_WITH(two(s.optimizer, {}), test::contains("one milestone less"));
+  CHECK_THROWS_WITH(two(s.optimizer, {3, 5}), test::contains("one milestone less"));
+  CHECK_NOTHROW(two(s.optimizer, {3}));
   CHECK_THROWS_AS(optim::OneCycleLR(s.optimizer, {.max_lr = 1}), xla::error);
   CHECK_THROWS_AS(optim::OneCycleLR(s.optimizer, {.total_steps = 1}), xla::error);
   CHECK_THROWS_AS(optim::ReduceLROnPlateau(s.optimizer, {.factor = 1}), xla::error);

@@ -154,6 +154,54 @@ def optimizers():
         put(name, torch.cat([w.detach().reshape(-1), b.detach()]))
 
 
+def run(optimizer, loss, parameters):
+    for _ in range(10):
+        optimizer.zero_grad()
+        loss().backward()
+        optimizer.step()
+    return torch.cat([p.detach().reshape(-1) for p in parameters])
+
+
+def optimizers_by_name():
+    """Those that programs include by name."""
+    o = torch.optim
+    x = numbers((5, 7), 3)
+    for name, make in {
+        "nadam": lambda p: o.NAdam(p, 0.05, weight_decay=0.1),
+        "nadam_decoupled": lambda p: o.NAdam(
+            p, 0.05, betas=(0.8, 0.99), weight_decay=0.1, momentum_decay=0.5,
+            decoupled_weight_decay=True),
+        "adamax": lambda p: o.Adamax(p, 0.05, betas=(0.8, 0.9), weight_decay=0.1),
+        "adadelta": lambda p: o.Adadelta(p, weight_decay=0.1),
+        "adadelta_rho": lambda p: o.Adadelta(p, 0.5, rho=0.6, eps=1e-2),
+        "asgd": lambda p: o.ASGD(p, 0.05, lambd=0.1, t0=4, weight_decay=0.1),
+        "rprop": lambda p: o.Rprop(p, 0.5),
+        "rprop_bounded": lambda p: o.Rprop(p, 0.1, etas=(0.3, 2.5), step_sizes=(0.01, 0.8)),
+        "adafactor": lambda p: o.Adafactor(p, 0.5, eps=(2.0**-23, 1e-3), weight_decay=0.1),
+        "adafactor_bounded": lambda p: o.Adafactor(
+            p, 0.3, beta2_decay=-0.5, eps=(2.5, 0.9), d=1.5),
+    }.items():
+        w, b = numbers((5, 7), 1).requires_grad_(), numbers((7,), 2).requires_grad_()
+        put(name, run(make([w, b]), lambda: ((w - x) ** 2).sum() * 0.5 + (b * b).sum(), [w, b]))
+
+
+def matrices():
+    """Muon without its rounding to bfloat16, and Adafactor of three axes."""
+    rounds = torch.Tensor.bfloat16
+    torch.Tensor.bfloat16 = torch.Tensor.clone
+    for name, sizes, make in [
+        ("muon", [(5, 7), (7, 4)], lambda p: torch.optim.Muon(p, 0.05)),
+        ("muon_plain", [(5, 7), (7, 4)], lambda p: torch.optim.Muon(
+            p, 0.02, momentum=0.8, nesterov=False, weight_decay=0.5,
+            adjust_lr_fn="match_rms_adamw")),
+        ("adafactor_deep", [(2, 5, 3), (4,)], lambda p: torch.optim.Adafactor(p, 0.2, eps=(2.0**-23, 1e-3))),
+    ]:
+        p = [numbers(s, i + 1).requires_grad_() for i, s in enumerate(sizes)]
+        x = numbers(sizes[0], 3)
+        put(name, run(make(p), lambda: ((p[0] - x) ** 2).sum() * 0.5 + (p[1] * p[1]).sum(), p))
+    torch.Tensor.bfloat16 = rounds
+
+
 def lbfgs():
     """Rosenbrock's function of pairs, and how often it was evaluated."""
     for name, steps, options in [
@@ -199,7 +247,7 @@ def clipping():
         put(name, torch.cat([total.reshape(1), w.grad.reshape(-1), b.grad]))
 
 
-def rates(make, count, momentum=False, metric=None):
+def rates(make, count, momentum=False, metric=None, epoch=None):
     p = torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.SGD([p], 0.1, momentum=0.9)
     schedules = make(optimizer)
@@ -210,7 +258,7 @@ def rates(make, count, momentum=False, metric=None):
     for i in range(count):
         optimizer.step()
         for s in schedules:
-            s.step(metric(i)) if metric else s.step()
+            s.step(metric(i)) if metric else s.step(epoch(i)) if epoch else s.step()
         seen.append(group["momentum" if momentum else "lr"])
     return seen
 
@@ -231,13 +279,32 @@ def schedules():
     metric = lambda i: [5, 4, 4.0001, 4, 4, 3.9999, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3][i]
     put("plateau_lr", rates(
         lambda o: s.ReduceLROnPlateau(o, factor=0.5, patience=1, cooldown=1), 16, metric=metric))
+    put("constant_lr", rates(lambda o: s.ConstantLR(o, 0.25, 4), 8))
+    put("polynomial_lr", rates(lambda o: s.PolynomialLR(o, 6, 1.7), 10))
+    put("multiplicative_lr", rates(lambda o: s.MultiplicativeLR(o, lambda t: 1 - 0.1 / t), 6))
+    restarts = lambda o: s.CosineAnnealingWarmRestarts(o, 3, 2, 0.01)
+    put("restarts_lr", rates(restarts, 24))
+    put("restarts_fraction_lr", rates(restarts, 30, epoch=lambda i: 0.4 * i))
+    cyclic = lambda **k: lambda o: s.CyclicLR(o, 0.05, 0.4, 3, **k)
+    put("cyclic_lr", rates(cyclic(), 14))
+    put("cyclic_momentum", rates(cyclic(), 14, momentum=True))
+    put("cyclic_half_lr", rates(cyclic(step_size_down=5, mode="triangular2"), 20))
+    put("cyclic_exp_lr", rates(cyclic(mode="exp_range", gamma=0.9), 20))
+    put("sequential_lr", rates(lambda o: s.SequentialLR(
+        o, [s.LinearLR(o, 0.25, 1.0, 4), s.LambdaLR(o, lambda t: 1 / (1 + t)),
+            s.CosineAnnealingLR(o, 5, 0.01)], [4, 7]), 16))
+    put("sequential_restarts_lr", rates(lambda o: s.SequentialLR(
+        o, [s.ConstantLR(o, 0.5, 10), s.CosineAnnealingWarmRestarts(o, 3, 2), s.CyclicLR(
+            o, 0.05, 0.4, 2, cycle_momentum=False)], [2, 9]), 16))
+    put("chained_lr", rates(lambda o: s.ChainedScheduler(
+        [s.ConstantLR(o, 0.5, 3), s.PolynomialLR(o, 9), s.ExponentialLR(o, 0.8)]), 8))
     put("plateau_max_lr", rates(
         lambda o: s.ReduceLROnPlateau(o, mode="max", threshold_mode="abs", threshold=0.5, factor=0.1,
                                       patience=2, min_lr=0.002), 16, metric=lambda i: -metric(i)))
 
 
 if __name__ == "__main__":
-    for part in (losses, layers, optimizers, lbfgs, lion, clipping, schedules):
+    for part in (losses, layers, optimizers, optimizers_by_name, matrices, lbfgs, lion, clipping, schedules):
         part()
     out = pathlib.Path(__file__).parent.parent / "data" / "optim.inc"
     out.write_text(

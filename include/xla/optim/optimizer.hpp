@@ -23,9 +23,15 @@ class ZeroRedundancy;
 ///   begin(count) -> what all updates of a step share; count is the number of the step, from 1, in
 ///   the parameters' element type;
 ///   update(shared, parameter, gradient, state...): the new values, in place;
-///   check(), which may be missing: throws where a hyper-parameter makes no sense;
-///   kept_rank and kept_beside(parameter), which may be missing: where what is kept beside a
-///   parameter has another shape, how many axes, and a buffer of zeros.
+/// and, each of which may be missing:
+///   check(): throws where a hyper-parameter makes no sense;
+///   shared_states: names of numbers that all parameters share, each 0 at the start; begin(count,
+///   number...) gets them as buffers, in place. Every group has its own;
+///   elementwise = false: the new value of an element depends on others, so that a part of a
+///   parameter cannot be updated alone;
+///   one_along(axis, rank, k): whether the k-th tensor kept beside a parameter of that rank has
+///   size 1 along an axis, and not the parameter's; kept_rank and kept_beside(parameter): the same
+///   for a fixed number of axes, how many, and a buffer of zeros.
 /// The optimizer refers to its model, which must outlive it, and follows it where it is moved:
 /// return std::pair{std::move(model), std::move(optimizer)} is fine. It cannot be copied, as the
 /// copy would train the same model. Its state exists from the start, so that the first step is the
@@ -65,6 +71,10 @@ class Optimizer {
     else return dynamic_rank;
   }();
   using state_type = std::array<Buffer<value_type, kept_rank>, Rule::states>;
+  static constexpr std::size_t shared_states = [] {
+    if constexpr (requires { Rule::shared_states; }) return std::size(Rule::shared_states);
+    else return std::size_t{0};
+  }();
 
   [[gnu::cold]] constexpr explicit Optimizer(const holder& model, Rule rule = {})
       : options(rule), model_(model) {
@@ -76,12 +86,8 @@ class Optimizer {
     xla::check_disjoint(model_.get());
     std::size_t i = 0;
     for_each_parameter(model_.get(), [&](auto& p) {
-      if (i == 0) steps_.begin_beside(p);
-      for (auto& s : state_[i]) {
-        if constexpr (kept_rank == dynamic_rank) s.begin_beside(p);
-        else s = Rule::kept_beside(p);
-      }
-      ++i;
+      if (i == 0) begin_numbers(p);
+      begin_state(p, state_[i++]);
     });
   }
   /// With groups of parameters.
@@ -124,15 +130,23 @@ class Optimizer {
 
   constexpr decltype(auto) model() const { return model_.get(); }
   constexpr const holder& target() const { return model_; }
-  /// Calls f(state, path) for the count of steps and for each tensor kept beside a parameter:
-  /// "step", "fc1.weight.0".
+  /// Calls f(state, path) for the count of steps, the numbers that parameters share, and each
+  /// tensor kept beside a parameter: "step", "mu_product", of the first group "mu_product.0",
+  /// "fc1.weight.0".
   template <class F>
   constexpr void visit_state(F&& f, const tree_path& path = {}) {
     f(steps_, tree_path(&path, "step"));
+    if constexpr (shared_states > 0)
+      for (std::size_t g = 0; g <= groups; ++g)
+        for (std::size_t k = 0; k < shared_states; ++k) {
+          const tree_path named(&path, Rule::shared_states[k]);
+          if (g == 0) f(shared_[0][k], named);
+          else f(shared_[g][k], tree_path(&named, static_cast<std::int64_t>(g - 1)));
+        }
     std::size_t i = 0;
     const auto beside = [&](auto& p, const tree_path& at) {
       std::int64_t k = 0;
-      for (auto& s : state_[i]) f(s, kept_path(at, p, k++));
+      for (auto& s : state_[i]) f(s, kept_path(at, p, k++, one_along));
       ++i;
     };
     visit_states<true>(model_.get(), beside, path);
@@ -144,7 +158,26 @@ class Optimizer {
  private:
   template <class, bool>
   friend class ZeroRedundancy;
+  static constexpr kept_path::axis_test one_along = [] {
+    if constexpr (requires { &Rule::one_along; }) return &Rule::one_along;
+    else return kept_path::axis_test{};
+  }();
 
+  static void begin_state(const auto& p, state_type& state) {
+    int k = 0;
+    for (auto& s : state) {
+      if constexpr (kept_rank != dynamic_rank) s = Rule::kept_beside(p);
+      else if constexpr (!one_along) s.begin_beside(p);
+      else s.begin_beside(p, [k](int axis, int rank) { return one_along(axis, rank, k); });
+      ++k;
+    }
+  }
+  /// Zeros on a parameter's device.
+  void begin_numbers(const auto& p) {
+    steps_.begin_beside(p);
+    for (auto& group : shared_)
+      for (auto& number : group) number.begin_beside(p);
+  }
   /// Counts the step, and updates every parameter for which gradient(parameter, number) is defined.
   template <class Gradient>
   constexpr void update_all(const Gradient& gradient) {
@@ -155,8 +188,10 @@ class Optimizer {
   template <class Gradient, std::size_t... G>
   constexpr void update_all(const Gradient& gradient_of, const Tensor<value_type, 0>& count,
                             std::index_sequence<G...>) {
-    using shared = decltype(options.begin(count));
-    const shared begun[] = {options.begin(count), group_options[G].begin(count)...};
+    constexpr std::make_index_sequence<shared_states> all;
+    using begun_type = decltype(begin(options, count, shared_[0], all));
+    const begun_type begun[] = {begin(options, count, shared_[0], all),
+                                begin(group_options[G], count, shared_[G + 1], all)...};
     std::size_t i = 0;
     for_each_parameter(model_.get(), [&](auto& p) {
       auto& state = state_[i];
@@ -177,6 +212,12 @@ class Optimizer {
       return static_cast<std::size_t>(table.of[parameter]);
     }
   }
+  using shared_type = std::array<Buffer<value_type, 0>, shared_states>;
+  template <std::size_t... I>
+  static constexpr auto begin(const Rule& rule, const Tensor<value_type, 0>& count,
+                              [[maybe_unused]] shared_type& shared, std::index_sequence<I...>) {
+    return rule.begin(count, shared[I]...);
+  }
   template <class Shared, class P, class G, std::size_t... I>
   static constexpr void update(const Rule& rule, const Shared& shared, P& p, const G& gradient,
                                state_type& state, std::index_sequence<I...>) {
@@ -185,6 +226,7 @@ class Optimizer {
 
   holder model_;
   Buffer<float, 0> steps_;
+  std::array<shared_type, groups + 1> shared_;
   std::array<state_type, static_cast<std::size_t>(parameters)> state_;
 };
 

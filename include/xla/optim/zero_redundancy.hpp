@@ -26,6 +26,10 @@ struct parameter_part {
 template <class Rule>
 struct Sharded : Rule {
   static constexpr int kept_rank = 1;
+  static_assert(
+      !requires { requires !Rule::elementwise; },
+      "xla::optim::ZeroRedundancy: cannot share out this optimizer, whose update of an "
+      "element depends on others of its parameter (Adafactor, Muon)");
 
   constexpr Sharded() = default;
   constexpr Sharded(const Rule& whole) : Rule(whole) {}
@@ -121,6 +125,7 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
     Whole whole(this->target(), rule(this->options));
     for (std::size_t g = 0; g < base::groups; ++g) whole.group_options[g] = this->group_options[g];
     whole.steps_.copy_(this->steps_.detach());
+    copy_shared(this->shared_, whole.shared_);
     for (std::size_t i = 0; i < whole.state_.size(); ++i)
       for (std::size_t k = 0; k < whole.state_[i].size(); ++k) {
         const auto& all = whole.state_[i][k];
@@ -144,9 +149,14 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
       this->group_options[g] = detail::Sharded<rule>(whole.group_options[g]);
     if (whole.steps_.item() == 0) return;  // all of its state is zeros, and need not be made
     this->steps_.copy_(whole.steps_.detach());
+    copy_shared(whole.shared_, this->shared_);
     for (std::size_t i = 0; i < whole.state_.size(); ++i)
       for (std::size_t k = 0; k < whole.state_[i].size(); ++k)
         this->state_[i][k].copy_(own_shard(flatten(whole.state_[i][k].detach())));
+  }
+  static void copy_shared(const auto& from, auto& to) {
+    for (std::size_t g = 0; g < from.size(); ++g)
+      for (std::size_t k = 0; k < from[g].size(); ++k) to[g][k].copy_(from[g][k].detach());
   }
   /// This replica's part of each gradient's average. The last parameters' gradients come first.
   constexpr gradients averages() {

@@ -70,6 +70,14 @@ class State : public Tensor<T, Rank> {
   void begin_beside(const detail::handle& other) {
     detail::machine_of<T>::create_beside(*this, other, dtype_of<T>, Rank != 0, Trainable);
   }
+  /// The same with size 1 along the axes for which one_along(axis, rank) holds.
+  void begin_beside(const detail::handle& other, const auto& one_along) {
+    detail::shape dims = other.dims();
+    for (int i = 0; i < dims.rank; ++i)
+      if (one_along(i, dims.rank)) dims[i] = 1;
+    const detail::working_on<T> there(other);
+    detail::machine_of<T>::create_cell(*this, dtype_of<T>, dims, Trainable);
+  }
   /// Zeros of these sizes on another tensor's device.
   template <std::size_t N>
   static State like(const detail::handle& other, const Size (&sizes)[N]) {

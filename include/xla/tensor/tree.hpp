@@ -123,11 +123,15 @@ struct tree_path {
 
 XLA_INSTANCE(std::string tree_path::str<void>() const);
 
-/// The way to the i-th of what an optimizer keeps beside a parameter, the owner.
+/// The way to the i-th of what an optimizer keeps beside a parameter, the owner. It has the owner's
+/// sizes, and 1 along the axes of rank for which one_along(axis, rank, i) holds.
 struct kept_path : tree_path {
+  using axis_test = bool (*)(int axis, int rank, int i);
   const detail::handle* owner;
-  constexpr kept_path(const tree_path& parameter, const detail::handle& o, std::int64_t i)
-      : tree_path(&parameter, i), owner(&o) {}
+  axis_test one_along;
+  constexpr kept_path(const tree_path& parameter, const detail::handle& o, std::int64_t i,
+                      axis_test one = nullptr)
+      : tree_path(&parameter, i), owner(&o), one_along(one) {}
 };
 
 namespace detail {

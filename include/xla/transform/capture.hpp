@@ -53,12 +53,13 @@ struct slot_binder {
     s.name_slot(&g, add(dtype_of<T>, s.shape(), kept));
   }
   template <class T, int R>
-  constexpr void kept(Buffer<T, R>& s, const handle& owner, const tree_path&) {
+  constexpr void kept(Buffer<T, R>& s, const handle& owner, const kept_path& path) {
     slot kept;
     kept.kind = slot_kind::cell;
     kept.owner = owner.slot_index();
-    const shape dims =
-        R == dynamic_rank ? g.nodes[g.slots[kept.owner].leaf].dims_shape() : s.shape();
+    shape dims = R == dynamic_rank ? g.nodes[g.slots[kept.owner].leaf].dims_shape() : s.shape();
+    for (int i = 0; path.one_along && i < dims.rank; ++i)
+      if (path.one_along(i, dims.rank, static_cast<int>(path.index))) dims[i] = 1;
     s.name_slot(&g, add(dtype_of<T>, dims, kept));
   }
   constexpr void scalar(Scalar& s, const tree_path&) {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include "xla/base/error.hpp"
+
+/// Learning-rate schedules by PyTorch's names and formulas: objects beside the loop that change
+/// optimizer.options.lr at step(), usually once an epoch. A rate is an input of a compiled step, so
+/// that changing it compiles nothing. Groups of parameters have their own rates, which are
+/// scheduled alike, each from its own start. They refer to the optimizer, which must outlive them.
+/// A checkpoint takes them beside it; make all of them first, then load.
+namespace xla::optim {
+
+/// What schedules share: the optimizer, its rates at the start, and the number of steps taken.
+/// Several on one optimizer multiply, as those of PyTorch do, where each only scales the rate.
+template <class Optimizer>
+class Schedule {
+ public:
+  int last_epoch() const { return epoch_; }
+  /// The rate of parameters in no group.
+  double last_lr() const { return optimizer_->options.lr.value(); }
+  /// Calls f(name, number) for what a checkpoint keeps; the rate itself is the optimizer's.
+  template <class F>
+  void visit_progress(F&& f) {
+    f("last_epoch", epoch_);
+    f("base_lr", base_[0]);
+    for (std::size_t i = 1; i < all; ++i) f(("base_lr." + std::to_string(i - 1)).c_str(), base_[i]);
+  }
+
+ protected:
+  explicit Schedule(Optimizer& optimizer) : optimizer_(&optimizer) {
+    auto* base = base_.data();
+    change_options([&](auto& options) { *base++ = options.lr.value(); });
+  }
+  int next_epoch() { return ++epoch_; }
+  void set_epoch(int epoch) { epoch_ = epoch; }
+  /// Each rate becomes f(rate, rate at the start).
+  template <class F>
+  void change_lr(const F& f) {
+    const auto* base = base_.data();
+    change_options([&](auto& options) { options.lr = f(options.lr.value(), *base++); });
+  }
+  /// Each rate becomes the one at the start times a factor, and the epoch 0.
+  void start_at(double factor) {
+    epoch_ = 0;
+    change_lr([factor](double, double base) { return base * factor; });
+  }
+  /// From here on momentum, or beta1, is this.
+  static constexpr bool has_momentum =
+      requires(Optimizer& o) { o.options.beta1; } || requires(Optimizer& o) { o.options.momentum; };
+  void set_momentum(auto& options, double momentum) {
+    if constexpr (requires { options.beta1; }) options.beta1 = momentum;
+    else if constexpr (requires { options.momentum; }) options.momentum = momentum;
+  }
+  /// Calls f(options) for those of the optimizer, then of its groups.
+  template <class F>
+  void change_options(const F& f) {
+    f(optimizer_->options);
+    if constexpr (all > 1)
+      for (auto& options : optimizer_->group_options) f(options);
+  }
+
+ private:
+  template <class, class...>
+  friend class ScheduleList;
+  static constexpr std::size_t all = 1 + [] {
+    if constexpr (requires { Optimizer::groups; }) return Optimizer::groups;
+    else return std::size_t{0};
+  }();
+  Optimizer* optimizer_;
+  std::array<double, all> base_;
+  int epoch_ = 0;
+};
+
+}  // namespace xla::optim

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "xla/optim/schedule/schedule.hpp"
+
+namespace xla::optim {
+
+/// A schedule whose step() takes nothing.
+template <class S>
+concept stepped_alone = requires(S& s) { s.step(); };
+
+/// Schedules of one optimizer, the first of which was made first: all go on from its start.
+template <class Optimizer, class... Each>
+class ScheduleList : public Schedule<Optimizer> {
+  static_assert((stepped_alone<Each> && ...),
+                "xla::optim: a list has schedules whose step() takes nothing, not "
+                "ReduceLROnPlateau");
+
+ public:
+  template <class F>
+  void visit_progress(F&& f) {
+    Schedule<Optimizer>::visit_progress(f);
+    for_each([&](auto& schedule, std::size_t i) {
+      schedule.visit_progress([&](const char* name, auto& number) {
+        f(("schedulers." + std::to_string(i) + "." + name).c_str(), number);
+      });
+    });
+  }
+
+ protected:
+  ScheduleList(Optimizer& optimizer, std::tuple<Each...> all)
+      : Schedule<Optimizer>(optimizer), all_(std::move(all)) {
+    const auto& first = std::get<0>(all_);
+    for_each([&](auto& schedule, std::size_t) {
+      if (schedule.optimizer_ != this->optimizer_)
+        throw runtime_error("xla::optim: the schedules of a list are all of one optimizer");
+    });
+    begin_from(first.base_);
+  }
+  /// Calls f(schedule, number).
+  void for_each(const auto& f) {
+    std::apply([&f, i = std::size_t{0}](auto&... each) mutable { (f(each, i++), ...); }, all_);
+  }
+
+ private:
+  template <class, class...>
+  friend class ScheduleList;
+  void begin_from(const auto& base) {
+    this->base_ = base;
+    for_each([&](auto& schedule, std::size_t) {
+      if constexpr (requires { schedule.begin_from(base); }) schedule.begin_from(base);
+      else schedule.base_ = base;
+    });
+  }
+  std::tuple<Each...> all_;
+};
+
+struct SequentialLROptions {
+  std::vector<int> milestones;  ///< the steps at which the next schedule begins
+};
+
+/// One schedule after the other, each of which begins with the optimizer's starting rate:
+///   optim::SequentialLR schedule{optimizer,
+///                                std::tuple{optim::LinearLR{optimizer, {.start_factor = 0.1}},
+///                                           optim::CosineAnnealingLR{optimizer, {.T_max = 95}}},
+///                                {.milestones = {5}}};
+template <class Optimizer, class... Each>
+class SequentialLR : public ScheduleList<Optimizer, Each...> {
+ public:
+  SequentialLR(Optimizer& optimizer, std::tuple<Each...> all, SequentialLROptions o)
+      : ScheduleList<Optimizer, Each...>(optimizer, std::move(all)), o_(std::move(o)) {
+    if (o_.milestones.size() + 1 != sizeof...(Each))
+      throw runtime_error("SequentialLR: there is one milestone less than schedules");
+    for (std::size_t i = 1; i < o_.milestones.size(); ++i)
+      if (o_.milestones[i - 1] >= o_.milestones[i])
+        throw runtime_error("SequentialLR: milestones ascend");
+    start();
+  }
+  void start() {
+    this->start_at(1);
+    take_turn(0, true);
+  }
+  void step() {
+    const int t = this->next_epoch();
+    const auto& m = o_.milestones;
+    const auto next = std::upper_bound(m.begin(), m.end(), t);
+    take_turn(static_cast<std::size_t>(next - m.begin()), next != m.begin() && *(next - 1) == t);
+  }
+
+ private:
+  void take_turn(std::size_t which, bool begins) {
+    this->for_each([&](auto& schedule, std::size_t i) {
+      if (i != which) return;
+      if (begins) schedule.start();
+      else schedule.step();
+    });
+  }
+  SequentialLROptions o_;
+};
+
+/// Several schedules at once, whose factors multiply.
+template <class Optimizer, class... Each>
+class ChainedScheduler : public ScheduleList<Optimizer, Each...> {
+ public:
+  ChainedScheduler(Optimizer& optimizer, std::tuple<Each...> all)
+      : ScheduleList<Optimizer, Each...>(optimizer, std::move(all)) {}
+  void step() {
+    this->next_epoch();
+    this->for_each([](auto& schedule, std::size_t) { schedule.step(); });
+  }
+};
+
+}  // namespace xla::optim

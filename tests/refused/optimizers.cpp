@@ -1,0 +1,15 @@
+// error: xla::optim::Muon: updates matrices alone
+// error: xla::optim::ZeroRedundancy: cannot share out this optimizer
+// error: a list has schedules whose step.. takes nothing
+#include <xla/optim/adafactor.hpp>
+#include <xla/optim/muon.hpp>
+#include <xla/xla.hpp>
+
+namespace optim = xla::optim;
+
+void train(xla::nn::Linear& layer) {
+  optim::Muon with_bias{layer, {.lr = 0.1}};
+  optim::ZeroRedundancy parts{optim::Adafactor{layer, {.lr = 0.1}}};
+  optim::SGD sgd{layer, {.lr = 0.1}};
+  optim::ChainedScheduler both{sgd, std::tuple{optim::ReduceLROnPlateau{sgd}}};
+}
