@@ -167,6 +167,38 @@ TEST_CASE("attention with numbers added to its scores, against PyTorch") {
   check_pytorch("attention/added/each", tolerance, f, q, k, v, each);
 }
 
+TEST_CASE("attention with a scale, shared heads and masks that broadcast, against PyTorch") {
+  const auto q = numbers({2, 4, 3, 2}, 0), k = numbers({2, 4, 5, 2}, 1),
+             v = numbers({2, 4, 5, 3}, 2);
+  const auto check = [&](const std::string& name, auto f) {
+    check_pytorch("attention/" + name, tolerance, f, q, k, v);
+  };
+  check("scale/small",
+        [](const auto&... x) { return scaled_dot_product_attention(x..., {.scale = 0.3}); });
+  check("scale/negative",
+        [](const auto&... x) { return scaled_dot_product_attention(x..., {.scale = -0.8}); });
+  check_pytorch(
+      "attention/shared_heads", tolerance,
+      [](const auto&... x) {
+        return scaled_dot_product_attention(x...,
+                                            {.causal = true, .scale = 1.1, .enable_gqa = true});
+      },
+      q, narrow(k, 1, 0, 2), narrow(v, 1, 0, 2));
+  const auto masks = [&]<std::size_t N>(const std::string& name, const xla::Size(&sizes)[N]) {
+    const auto shown = !some_hidden(sizes, 20);
+    check("mask/shown/" + name,
+          [&](const auto&... x) { return scaled_dot_product_attention(x..., shown); });
+    check_pytorch(
+        "attention/mask/added/" + name, tolerance,
+        [](const auto&... x) { return scaled_dot_product_attention(x...); }, q, k, v,
+        numbers(sizes, 21));
+  };
+  masks("pairs", {3, 5});
+  masks("heads", {4, 3, 5});
+  masks("ones", {1, 1, 3, 5});
+  masks("texts", {2, 1, 1, 5});
+}
+
 TEST_CASE("layers of transformers, against PyTorch") {
   const xla::eager_mode_guard eager;
   using config = nn::TransformerEncoderLayerConfig;

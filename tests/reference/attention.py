@@ -89,6 +89,15 @@ def functions():
     each[0, 0, 1, :4] = -inf
     for name, added in ("pairs", mask), ("each", each):
         cases.case(f"attention/added/{name}", lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m), *inputs, added)
+    q, k, v = (numbers(s, seed) for seed, s in enumerate(((2, 4, 3, 2), (2, 4, 5, 2), (2, 4, 5, 3))))
+    sdpa = F.scaled_dot_product_attention
+    for name, scale in ("small", 0.3), ("negative", -0.8):
+        cases.case(f"attention/scale/{name}", lambda *x: sdpa(*x, scale=scale), q, k, v)
+    cases.case("attention/shared_heads", lambda *x: sdpa(*x, scale=1.1, is_causal=True, enable_gqa=True), q, k[:, :2], v[:, :2])
+    for name, sizes in dict(pairs=(3, 5), heads=(4, 3, 5), ones=(1, 1, 3, 5), texts=(2, 1, 1, 5)).items():
+        shown = ~some_hidden(sizes, 20)
+        cases.case(f"attention/mask/shown/{name}", lambda *x: sdpa(*x, shown), q, k, v)
+        cases.case(f"attention/mask/added/{name}", lambda q, k, v, m: sdpa(q, k, v, m), q, k, v, numbers(sizes, 21))
 
 
 attention("plain", (3, 2, 8), (5, 2, 8))

@@ -52,7 +52,7 @@ constexpr auto attend_shown = [](auto& q, auto& k, auto& v, auto& shown) {
   return attend_masked(q, k, v, mask);
 };
 constexpr auto attend_dropping = [](auto& q, auto& k, auto& v) {
-  auto y = attention(q, k, v, {.dropout_p = 0.25, .training = true});
+  auto y = attention(q, k, v, {.dropout_p = 0.25});
   xla::sum(xla::tanh(xla::transpose(y, 1, 2))).backward();
   return y;
 };

@@ -107,10 +107,8 @@ struct BertSelfAttention {
   template <class... Mask>
   constexpr auto operator()(const typename parts::stream& x, const Mask&... mask) const {
     AttentionOptions options;
-    if constexpr (C.dropout) {
-      options.dropout_p = dropout.p;
-      options.training = dropout.training;
-    }
+    if constexpr (C.dropout)
+      if (dropout.training) options.dropout_p = dropout.p;
     return detail::join_heads<C.hidden_size>(scaled_dot_product_attention(
         heads(query(x)), heads(key(x)), heads(value(x)), mask..., options));
   }

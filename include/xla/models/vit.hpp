@@ -73,10 +73,8 @@ struct VitAttention {
   constexpr auto operator()(const Tensor<float, 3>& x) const {
     const auto [q, k, v] = split<3>(qkv(x), 2);
     AttentionOptions options;
-    if constexpr (C.dropout) {
-      options.dropout_p = attn_drop.p;
-      options.training = attn_drop.training;
-    }
+    if constexpr (C.dropout)
+      if (attn_drop.training) options.dropout_p = attn_drop.p;
     return proj_drop(proj(join_heads<C.hidden_dim>(
         scaled_dot_product_attention(heads(q), heads(k), heads(v), options))));
   }

@@ -136,10 +136,8 @@ struct DecoderLayer {
   constexpr stream operator()(const stream& x, const typename parts::dropout& drop,
                               const Mask&... mask) const {
     AttentionOptions options{.causal = C.causal};
-    if constexpr (C.dropout) {
-      options.dropout_p = drop.p;
-      options.training = drop.training;
-    }
+    if constexpr (C.dropout)
+      if (drop.training) options.dropout_p = drop.p;
     const stream h = x + drop(self_attn(input_layernorm(x), options, mask...));
     return h + drop(mlp(post_attention_layernorm(h)));
   }

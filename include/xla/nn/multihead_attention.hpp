@@ -265,10 +265,8 @@ struct BasicMultiheadAttention {
   constexpr Tensor<T, 4> masked(const projected& x, const options_type& given, caller who,
                                 const F& f) const {
     AttentionOptions how{.causal = given.is_causal && more_keys == 0};
-    if constexpr (C.dropout) {
-      how.dropout_p = dropout.p;
-      how.training = dropout.training;
-    }
+    if constexpr (C.dropout)
+      if (dropout.training) how.dropout_p = dropout.p;
     const later<T, Tensor<bool, 4>> hidden = all_hidden(x, given, who);
     const Tensor<T, 4> added = all_added(x, given, who);
     if (added.defined() && hidden.defined())

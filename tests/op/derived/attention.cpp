@@ -332,19 +332,119 @@ TEST_CASE("a head count that cannot be shared is told") {
                     test::contains("3 query heads cannot share 2 key heads evenly"));
 }
 
-TEST_CASE("dropped attention weights: those kept are scaled") {
+TEST_CASE("attention drops weights whenever it is given a probability, those kept are scaled") {
   const xla::eager_mode_guard eager;
-  const auto q = numbers<float>({1, 2, 40, 4}), k = numbers<float>({1, 2, 50, 4}, 1),
-             v = xla::ones<float>({1, 2, 50, 1});
-  xla::AttentionOptions options{.dropout_p = 0.5};
-  check_equal(scaled_dot_product_attention(q, k, v, options), {1, 2, 40, 1},
-              std::vector<float>(80, 1), 1e-6);
-  options.training = true;
-  const auto y = scaled_dot_product_attention(q, k, v, options);
-  const float average = mean(y).item();
-  CHECK(average > 0.8f);
-  CHECK(average < 1.2f);
-  CHECK(sum(abs(y - 1)).item() > 1);
+  constexpr double p = 0.4, keys = 50;
+  const auto q = xla::zeros<float>({2, 4, 200, 4}), k = numbers<float>({2, 2, 50, 4}, 1),
+             v = xla::ones<float>({2, 2, 50, 1});
+  const auto all = scaled_dot_product_attention(q, k, v);
+  check_equal(scaled_dot_product_attention(q, k, v, {.dropout_p = 0}), all);
+  const auto moments = [&](const auto& y) {
+    const double average = mean(y).item(), spread = mean((y - 1) * (y - 1)).item();
+    CHECK(average == Approx(1).margin(0.02));
+    CHECK(spread == Approx(p / (1 - p) / keys).epsilon(0.15));
+  };
+  moments(scaled_dot_product_attention(q, k, v, {.dropout_p = p}));
+  moments(scaled_dot_product_attention(q, k, v, xla::ones<bool>({1, 50}), {.dropout_p = p}));
+  moments(sum(attention_weights(q, k, {.dropout_p = p}), {3}, xla::keepdim));
+  check_equal(scaled_dot_product_attention(q, k, v, {.dropout_p = 1}), 0 * all);
+  CHECK_THROWS_AS(scaled_dot_product_attention(q, k, v, {.dropout_p = 1.5}), xla::error);
+  CHECK_THROWS_AS(scaled_dot_product_attention(q, k, v, {.dropout_p = NAN}), xla::error);
+}
+
+TEST_CASE("attention drops the same weights in every mode, of numbers and hyper-parameters") {
+  auto f = [](auto& q, auto& k, auto& v, auto& p, auto& present) {
+    const auto shown = unsqueeze(unsqueeze(present, 1), 1);
+    auto y = scaled_dot_product_attention(q, k, v, {.causal = true, .dropout_p = 0.3});
+    auto z = scaled_dot_product_attention(q, k, v, shown, {.dropout_p = p, .scale = 0.5});
+    sum(y * y + z * y).backward();
+    return std::tuple(y, z);
+  };
+  for (const double p : {0.25, 0.})
+    test::check_modes(f, test::parameter(numbers<float>({2, 4, 7, 6}, 1)),
+                      test::parameter(numbers<float>({2, 2, 9, 6}, 2)),
+                      test::parameter(numbers<float>({2, 2, 9, 6}, 3)), xla::Scalar(p),
+                      numbers<float>({2, 9}, 4) > 0);
+}
+
+TEST_CASE("scores are scaled as told, by numbers and hyper-parameters") {
+  const xla::eager_mode_guard eager;
+  const auto q = numbers<float>({2, 4, 7, 6}, 1), k = numbers<float>({2, 2, 9, 6}, 2),
+             v = numbers<float>({2, 2, 9, 6}, 3);
+  const auto by = [](double scale) { return xla::AttentionOptions{.scale = scale}; };
+  const auto each_twice = [](const auto& x) {
+    return reshape(xla::expand(unsqueeze(x, 2), {2, 2, 2, 9, 6}), {2, 4, 9, 6});
+  };
+  const auto as_usual = scaled_dot_product_attention(q, k, v);
+  check_equal(scaled_dot_product_attention(q, k, v, by(1 / std::sqrt(6.))), as_usual, 1e-5);
+  check_equal(scaled_dot_product_attention(q * 3, k, v, by(1 / std::sqrt(54.))), as_usual, 1e-5);
+  check_equal(attention_weights(q, k, by(1 / std::sqrt(6.))), attention_weights(q, k), 1e-5);
+  // Every key weighs the same; hidden ones nothing.
+  check_equal(attention_weights(q, k, by(0)), xla::full<float>({2, 4, 7, 9}, 1 / 9.f), 1e-5);
+  const auto some = unsqueeze(xla::arange(9), 0) < 3;
+  check_equal(
+      scaled_dot_product_attention(q, k, v, some, by(0)),
+      scaled_dot_product_attention(q, k, v, some, {.dropout_p = xla::Scalar(0), .scale = 0}), 1e-5);
+  for (const double scale : {1.5, -0.7})
+    check_equal(scaled_dot_product_attention(q, k, v, by(scale)),
+                matmul(attention_weights(q, k, by(scale)), each_twice(v)), 1e-5);
+  auto f = [](auto& q, auto& k, auto& v, auto& scale) {
+    auto y = scaled_dot_product_attention(q, k, v, {.scale = 0.3});
+    auto z = scaled_dot_product_attention(q, k, v, {.causal = true, .scale = scale});
+    auto w = attention_weights(q, k, {.scale = scale});
+    (sum(y * z) + sum(w * w)).backward();
+    return std::tuple(y, z, w);
+  };
+  test::check_modes(f, test::parameter(q), test::parameter(k), test::parameter(v),
+                    xla::Scalar(-0.4));
+}
+
+TEST_CASE("gradients of attention with masks, scales and shared heads") {
+  const auto q = numbers<double>({2, 4, 3, 2}, 1), k = numbers<double>({2, 2, 4, 2}, 2),
+             v = numbers<double>({2, 2, 4, 3}, 3);
+  test::check_gradient(
+      [](auto& a, auto& b, auto& c) {
+        return scaled_dot_product_attention(a, b, c, {.scale = 0.9, .enable_gqa = true});
+      },
+      q, k, v);
+  test::check_gradient(
+      [](auto& a, auto& b, auto& c, auto& m) {
+        return scaled_dot_product_attention(a, b, c, m, {.scale = -0.6});
+      },
+      q, k, v, numbers<double>({4, 1, 4}, 4));
+}
+
+TEST_CASE("masks that broadcast are the same in every mode, as numbers and as bool") {
+  auto f = [](auto& q, auto& k, auto& v, auto& pairs, auto& heads, auto& keys) {
+    const auto every_text = unsqueeze(unsqueeze(pairs, 0), 0);
+    const auto every_query = unsqueeze(unsqueeze(keys, 1), 1);
+    const auto shown = [&](const auto& m) {
+      return scaled_dot_product_attention(q, k, v, m > -0.5, {.scale = 0.7});
+    };
+    const auto added = [&](const auto& m) {
+      return scaled_dot_product_attention(q, k, v, m, {.causal = true});
+    };
+    auto y = shown(pairs) + shown(heads) * shown(every_text) + shown(every_query);
+    auto z = added(pairs) + added(heads) * added(every_text) + added(every_query);
+    auto w = scaled_dot_product_attention(q, k, v, heads, {.dropout_p = 0.2});
+    auto u = scaled_dot_product_attention(q, k, v, every_query > 0, {.dropout_p = 0.2});
+    sum(y * z + w * u).backward();
+    return std::tuple(y, z, w, u);
+  };
+  test::check_modes(
+      f, test::parameter(numbers<float>({2, 4, 5, 6}, 1)),
+      test::parameter(numbers<float>({2, 2, 7, 6}, 2)),
+      test::parameter(numbers<float>({2, 2, 7, 6}, 3)), test::parameter(numbers<float>({5, 7}, 4)),
+      test::parameter(numbers<float>({4, 5, 7}, 5)), test::parameter(numbers<float>({2, 7}, 6)));
+}
+
+TEST_CASE("heads that differ are refused where they are not to share") {
+  const xla::eager_mode_guard eager;
+  const auto q = numbers<float>({1, 4, 2, 4}), k = numbers<float>({1, 2, 2, 4});
+  CHECK_THROWS_WITH(scaled_dot_product_attention(q, k, k, {.enable_gqa = false}),
+                    test::contains("4 query heads and 2 key heads differ: enable_gqa"));
+  check_equal(scaled_dot_product_attention(q, k, k, {.enable_gqa = true}),
+              scaled_dot_product_attention(q, k, k));
 }
 
 TEST_CASE("attention is the same in every mode, and its gradients are") {

@@ -1,30 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
+
 #include "xla/op/derived/attention_gradient.hpp"
 #include "xla/op/derived/attention_weights.hpp"
 #include "xla/op/derived/dropout.hpp"
 
 namespace xla {
 
-/// What scaled_dot_product_attention does besides weighing.
+namespace detail {
+
+/// A hyper-parameter that may be left out.
+class optional_scalar {
+ public:
+  constexpr optional_scalar(none_t) {}
+  constexpr optional_scalar(const Scalar& s) : scalar_(s), given_(true) {}
+  constexpr optional_scalar(std::convertible_to<double> auto v)
+      : scalar_(v), given_(true), number_(true) {}
+  constexpr bool given() const { return given_; }
+  /// True for this very number; false of a hyper-parameter, in every mode.
+  constexpr bool is(double v) const { return number_ && scalar_.value() == v; }
+  constexpr const Scalar& scalar() const { return scalar_; }
+
+ private:
+  Scalar scalar_;
+  bool given_ = false, number_ = false;
+};
+
+}  // namespace detail
+
+/// What scaled_dot_product_attention does besides weighing, by PyTorch's names.
 struct AttentionOptions {
-  bool causal = false;   ///< query i sees the keys 0 … i only
-  Scalar dropout_p = 0;  ///< a weight is dropped with this probability, while training
-  bool training = false;
+  bool causal = false;  ///< query i sees the keys 0 … i only
+  /// A weight is dropped with this probability, in evaluation too: a layer passes it in training.
+  detail::optional_scalar dropout_p = none;
+  detail::optional_scalar scale = none;  ///< of scores; none: 1 / √width
+  /// Neighbouring query heads share a key head. If not, there have to be as many of both; PyTorch's
+  /// default.
+  bool enable_gqa = true;
 };
 
 namespace detail {
 
 /// Whether heads share key heads evenly and have elements; else it is refused.
 template <class T>
-constexpr bool heads_fit(const Tensor<T, 4>& q, const Tensor<T, 4>& k, caller who) {
+constexpr bool heads_fit(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
+                         const AttentionOptions& options, caller who) {
   const Size heads = q.size(1), kv_heads = k.size(1);
   const size_scope scope{q.table() ? q.table() : k.table(), {"scaled_dot_product_attention", who}};
   scope.nonzero(q.size(3).extent(), "scaled_dot_product_attention: heads have no elements");
   scope.nonzero(kv_heads.extent(), "scaled_dot_product_attention: there are no key heads");
-  const extent shared = (heads / kv_heads * kv_heads).extent();
   extent all = heads.extent();
+  if (!options.enable_gqa) {
+    if (scope.equal(all, kv_heads.extent())) return true;
+    scope.fail(text("") << all << " query heads and " << kv_heads.extent()
+                        << " key heads differ: enable_gqa lets neighbours share a key head");
+    return false;
+  }
+  const extent shared = (heads / kv_heads * kv_heads).extent();
   if (!heads.known() || !kv_heads.known()) return scope.equal(all, shared);
   if (all == shared) return true;
   scope.fail(text("") << all << " query heads cannot share " << kv_heads.extent()
@@ -32,18 +66,33 @@ constexpr bool heads_fit(const Tensor<T, 4>& q, const Tensor<T, 4>& k, caller wh
   return false;
 }
 
+/// What scores are multiplied by.
+template <class T>
+constexpr Tensor<T, 0> scale_of(const AttentionOptions& options, Size width, size_table* table) {
+  if (!options.scale.given()) return score_scale<T>(width, table);
+  return beside(options.scale.scalar().template as<T>(), table);
+}
+/// Queries of which kernels, which multiply scores by 1 / √width, make scores of that scale.
+template <class T>
+constexpr Tensor<T, 4> scaled_queries(const Tensor<T, 4>& q, const AttentionOptions& options) {
+  if (!options.scale.given()) return q;
+  const auto root = beside(sqrt(number_of<T>(q.size(3)).tensor()), q.table());
+  return q * (scale_of<T>(options, q.size(3), q.table()) * root);
+}
+
 /// Weights (batch, kv_heads, group, queries, keys) that a function makes of scaled scores, neither
 /// of which is rounded. The queries of a group are rows of one product: keys and values are read
 /// where they are. Undefined where the heads are refused.
 template <class T, class Weigh>
 constexpr Tensor<computed<T>, 5> weights_of(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
-                                            caller who, Weigh weigh) {
-  if (!heads_fit(q, k, who)) return {};
+                                            caller who, Weigh weigh,
+                                            const AttentionOptions& options = {}) {
+  if (!heads_fit(q, k, options, who)) return {};
   const Size batch = q.size(0), queries = q.size(2), width = q.size(3);
   const Size kv_heads = k.size(1), keys = k.size(2), group = q.size(1) / kv_heads;
   // In the graph before the scores, so that the layers of a model multiply in the same order and
   // share a kernel.
-  const auto scale = score_scale<computed<T>>(width, q.table());
+  const auto scale = scale_of<computed<T>>(options, width, q.table());
   const auto rows = reshape(q, {batch, kv_heads, group * queries, width}, who);
   const auto scores =
       reshape(wide_product<4>(rows, k, false, true, who), {batch, kv_heads, group, queries, keys});
@@ -53,8 +102,8 @@ constexpr Tensor<computed<T>, 5> weights_of(const Tensor<T, 4>& q, const Tensor<
 /// Attention with such weights.
 template <class T, class Weigh>
 constexpr Tensor<T, 4> attend(const Tensor<T, 4>& q, const Tensor<T, 4>& k, const Tensor<T, 4>& v,
-                              caller who, Weigh weigh) {
-  const auto w = weights_of(q, k, who, weigh);
+                              caller who, Weigh weigh, const AttentionOptions& options = {}) {
+  const auto w = weights_of(q, k, who, weigh, options);
   if (!w.defined()) return q;
   const Size batch = q.size(0), kv_heads = k.size(1), queries = q.size(2), keys = k.size(2);
   const auto rows = reshape(narrowed<T>(w), {batch, kv_heads, w.size(2) * queries, keys});
@@ -63,7 +112,7 @@ constexpr Tensor<T, 4> attend(const Tensor<T, 4>& q, const Tensor<T, 4>& k, cons
 
 template <int M>
 constexpr void check_mask_rank() {
-  static_assert(M == 2 || M == 4,
+  static_assert(M >= 2 && M <= 4,
                 "xla::scaled_dot_product_attention: a mask is (queries, keys) or (batch, heads, "
                 "queries, keys); sizes may be 1");
 }
@@ -73,16 +122,33 @@ constexpr void check_mask_type() {
                 "xla::scaled_dot_product_attention: a mask is of bool, or of the element type of "
                 "queries and keys; convert it: xla::cast<bool>(mask)");
 }
-/// A mask of the last two axes as it is; one of four with its heads split into groups.
+/// A mask of four axes: those that are left out have size 1.
+template <class B, int M>
+constexpr Tensor<B, 4> whole_mask(const Tensor<B, M>& mask) {
+  check_mask_rank<M>();
+  if constexpr (M == 4) return mask;
+  else {
+    shape s;
+    for (int i = 0; i < 4; ++i) s.push(i < 4 - M ? 1 : mask.dims()[i - (4 - M)]);
+    return with_shape<op::reshape, 4>(mask, s);
+  }
+}
+/// A mask of the last two axes as it is; one of heads with these split into groups.
 template <class B, int M>
 constexpr auto group_mask(const Tensor<B, M>& mask, Size kv_heads, Size group) {
-  check_mask_rank<M>();
   if constexpr (M == 2) return mask;
   else {
-    const bool every_head = mask.dims()[1] == 1;
-    return reshape(mask, {mask.size(0), every_head ? Size(1) : kv_heads,
-                          every_head ? Size(1) : group, mask.size(2), mask.size(3)});
+    const auto whole = whole_mask(mask);
+    const bool every_head = whole.dims()[1] == 1;
+    return reshape(whole, {whole.size(0), every_head ? Size(1) : kv_heads,
+                           every_head ? Size(1) : group, whole.size(2), whole.size(3)});
   }
+}
+
+/// Whether weights are dropped: a number 0 is known in every mode, of a hyper-parameter the value
+/// is not.
+constexpr bool drops(const AttentionOptions& options) {
+  return options.dropout_p.given() && !options.dropout_p.is(0);
 }
 
 /// How attention weighs, by its options.
@@ -95,7 +161,7 @@ struct weigh_all {
     return drop(causal_softmax(scores, causal_mask<T>(scores.size(3), scores.size(4))));
   }
   constexpr Tensor<T, 5> drop(const Tensor<T, 5>& w) const {
-    return dropout(w, options.dropout_p, options.training);
+    return drops(options) ? dropout(w, options.dropout_p.scalar()) : w;
   }
 };
 /// The same of what a mask shows, or after one is added.
@@ -126,8 +192,8 @@ struct weigh_masked {
 /// Weights of (batch, heads, queries, keys), of which detail::weights_of has groups.
 template <class T, class Weigh>
 constexpr Tensor<T, 4> all_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k, caller who,
-                                   Weigh weigh) {
-  const auto w = weights_of(q, k, who, weigh);
+                                   Weigh weigh, const AttentionOptions& options) {
+  const auto w = weights_of(q, k, who, weigh, options);
   if (!w.defined()) return q;
   return reshape(narrowed<T>(w), {q.size(0), q.size(1), q.size(2), k.size(2)});
 }
@@ -144,16 +210,17 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
                                                     const AttentionOptions& options = {},
                                                     caller who = here()) {
   if constexpr (std::is_floating_point_v<T>)
-    if (!options.training)  // a dropped weight takes a random number of its own
-      return detail::heads_fit(q, k, who) ? detail::attend_at_once(q, k, v, options.causal, who)
-                                          : q;
-  return detail::attend(q, k, v, who, detail::weigh_all<detail::computed<T>>{options});
+    if (!detail::drops(options)) {  // a dropped weight takes a random number of its own
+      if (!detail::heads_fit(q, k, options, who)) return q;
+      return detail::attend_at_once(detail::scaled_queries(q, options), k, v, options.causal, who);
+    }
+  return detail::attend(q, k, v, who, detail::weigh_all<detail::computed<T>>{options}, options);
 }
 
-/// The same with a mask (queries, keys) or (batch, heads, queries, keys), also with sizes 1. Of
-/// bool: a query sees only keys for which it holds; of numbers: they are added to the scaled
-/// scores, -infinity hides. A query that sees nothing gets 0. A mask that does not broadcast to
-/// them is a shape_error.
+/// The same with a mask (queries, keys), (heads, queries, keys) or (batch, heads, queries, keys),
+/// also with sizes 1. Of bool: a query sees only keys for which it holds; of numbers: they are
+/// added to the scaled scores, -infinity hides. A query that sees nothing gets 0. A mask that does
+/// not broadcast to them is a shape_error.
 template <class T, class B, int M>
 constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                                     const Tensor<T, 4>& v, const Tensor<B, M>& mask,
@@ -161,17 +228,15 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
                                                     caller who = here()) {
   detail::check_mask_rank<M>();
   detail::check_mask_type<B, T>();
-  if constexpr (std::is_floating_point_v<T> && (M == 2 || M == 4) &&
+  if constexpr (std::is_floating_point_v<T> && M >= 2 && M <= 4 &&
                 (std::is_same_v<B, bool> || std::is_same_v<B, T>))
-    if (!options.training) {
-      if (!detail::heads_fit(q, k, who)) return q;
-      if constexpr (M == 4) return detail::attend_at_once(q, k, v, options.causal, who, mask);
-      else
-        return detail::attend_at_once(q, k, v, options.causal, who,
-                                      reshape(mask, {1, 1, mask.size(0), mask.size(1)}));
+    if (!detail::drops(options)) {
+      if (!detail::heads_fit(q, k, options, who)) return q;
+      return detail::attend_at_once(detail::scaled_queries(q, options), k, v, options.causal, who,
+                                    detail::whole_mask(mask));
     }
   using weigh = detail::weigh_masked<detail::computed<T>, detail::computed<B>, M>;
-  return detail::attend(q, k, v, who, weigh{detail::widened(mask), options, who});
+  return detail::attend(q, k, v, who, weigh{detail::widened(mask), options, who}, options);
 }
 
 /// The same where query i, which stands at positions[i] of the text, sees the keys 0 …
@@ -193,7 +258,7 @@ template <class T>
 constexpr Tensor<T, 4> attention_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                          const AttentionOptions& options = {},
                                          caller who = here()) {
-  return detail::all_weights(q, k, who, detail::weigh_all<detail::computed<T>>{options});
+  return detail::all_weights(q, k, who, detail::weigh_all<detail::computed<T>>{options}, options);
 }
 template <class T, class B, int M>
 constexpr Tensor<T, 4> attention_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
@@ -202,7 +267,7 @@ constexpr Tensor<T, 4> attention_weights(const Tensor<T, 4>& q, const Tensor<T, 
                                          caller who = here()) {
   detail::check_mask_type<B, T>();
   using weigh = detail::weigh_masked<detail::computed<T>, detail::computed<B>, M>;
-  return detail::all_weights(q, k, who, weigh{detail::widened(mask), options, who});
+  return detail::all_weights(q, k, who, weigh{detail::widened(mask), options, who}, options);
 }
 
 }  // namespace xla
