@@ -276,6 +276,13 @@ TEST_CASE("configurations of published weights are those of the library") {
       1e-05, "rope_scaling": null, "rope_theta": 100000, "tie_word_embeddings": true, "vocab_size":
       49152})";
   CHECK(difference(smol, models::smollm2_135m) == "");
+  auto fraction = smol;
+  fraction.replace(fraction.find("100000"), 6, "10000.5");
+  CHECK_THAT(difference(fraction, models::smollm2_135m),
+             contains("rotary_theta 10000.5 instead of "));
+  auto same = models::smollm2_135m;
+  same.rotary_theta = 10000.5;
+  CHECK(difference(fraction, same) == "");
 }
 
 TEST_CASE("configurations and indices that cannot be used are told with their place") {
@@ -327,6 +334,16 @@ TEST_CASE("configurations and indices that cannot be used are told with their pl
   CHECK_THAT(refused(llama(R"(, "rope_parameters": {"rope_type": "llama3", "factor": 2,
       "low_freq_factor": 4, "high_freq_factor": 4, "original_max_position_embeddings": 8})")),
              contains("low_freq_factor not smaller"));
+  CHECK_THAT(refused(llama(R"(, "rope_theta": 0)")),
+             contains("rope_theta is 0, expected a number"));
+  CHECK_THAT(refused(llama(R"(, "rms_norm_eps": -1)")),
+             contains("rms_norm_eps is -1, expected a number above 0"));
+  CHECK_THAT(refused(llama(R"(, "rms_norm_eps": 0)")), contains("rms_norm_eps is 0, expected"));
+  CHECK_THAT(refused(gpt2(R"(, "layer_norm_epsilon": -1)")), contains("expected a number above 0"));
+  for (const auto& model : {llama(R"(, "quantization_config": {"bits": 4})"),
+                            gpt2(R"(, "quantization_config": {"quant_method": "gptq"})")})
+    CHECK_THAT(refused(model), contains("quantization_config says that the weights are quantized"));
+  CHECK(refused(llama(R"(, "quantization_config": null)")) == "taken");
   CHECK_THAT(refused(llama(R"(, "head_dim": 8)")), contains("times head_dim is not hidden_size"));
   CHECK_THAT(refused(llama(R"(, "mlp_bias": true)")), contains("mlp_bias differ"));
   CHECK_THAT(refused(llama(R"(, "hidden_act": "gelu")")), contains("is 'gelu', xla::nn"));

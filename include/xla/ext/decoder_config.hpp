@@ -39,7 +39,7 @@ inline nn::DecoderConfig gpt2_config(const json_values& file) {
           .bias = true,
           .dropout = true,
           .norm = nn::DecoderNorm::layer,
-          .norm_eps = file.fraction("layer_norm_epsilon", 1e-5),
+          .norm_eps = file.positive("layer_norm_epsilon", 1e-5),
           .activation = tanh ? nn::DecoderActivation::gelu_tanh : nn::DecoderActivation::gelu,
           .init = nn::DecoderInit::normal};
 }
@@ -84,11 +84,11 @@ inline nn::DecoderConfig llama_config(const json_values& file) {
           .kv_heads = file.number("num_key_value_heads", heads),
           .intermediate = file.number("intermediate_size"),
           .vocabulary = file.number("vocab_size"),
-          .rotary_theta = (new_names ? rope : file).number("rope_theta", 10000),
+          .rotary_theta = (new_names ? rope : file).positive("rope_theta", 10000),
           .rotary_scaling = rotary_scaling(file, rope),
           .tied_head = file.truth("tie_word_embeddings", false),
           .bias = bias,
-          .norm_eps = file.fraction("rms_norm_eps", 1e-6)};
+          .norm_eps = file.positive("rms_norm_eps", 1e-6)};
 }
 
 inline std::string config_text(double number) {
@@ -116,6 +116,10 @@ inline std::string config_text(const RotaryScaling& s) {
 /// have what it says.
 inline nn::DecoderConfig read_decoder_config(const std::string& folder) {
   const auto file = detail::json_values::read(folder + "/config.json");
+  if (file.contains("quantization_config"))
+    file.refuse(
+        "quantization_config says that the weights are quantized; xla::nn::Decoder reads those of "
+        "float32, float16 and bfloat16");
   const auto type = file.text("model_type");
   if (type == "gpt2") return detail::gpt2_config(file);
   if (type == "llama") return detail::llama_config(file);

@@ -64,6 +64,12 @@ class json_values {
     if (!value || !value->is_number()) refuse_value(key, "a number");
     return value->get<double>();
   }
+  /// Above 0.
+  double positive(const std::string& key, double otherwise) const {
+    const double value = fraction(key, otherwise);
+    if (!(value > 0)) refuse_value(key, "a number above 0");
+    return value;
+  }
   bool truth(const std::string& key, bool otherwise) const {
     const auto* const value = find(key);
     if (!value) return otherwise;

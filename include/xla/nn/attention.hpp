@@ -18,12 +18,19 @@ struct KeyValues {
   XLA_MODULE(keys, values)
 };
 
+/// The base of a rotary embedding as a template argument, which some compilers do not take as a
+/// plain fraction.
+struct RotaryBase {
+  double theta = 0;
+  constexpr RotaryBase(double base) : theta(base) {}
+};
+
 /// Self-attention of (batch, sequence, hidden) to the same, the heads sharing KvHeads keys and
 /// values evenly. RotaryTheta is the base of the rotary embedding of queries and keys (0: there is
 /// none), whose turns Scaling slows.
 /// Projection is LinearNoBias or Linear, and gives the element type.
 template <int Hidden, int Heads, int KvHeads = Heads, class Projection = LinearNoBias,
-          int RotaryTheta = 0, RotaryScaling Scaling = RotaryScaling{}>
+          RotaryBase RotaryTheta = 0, RotaryScaling Scaling = RotaryScaling{}>
 struct Attention {
   static_assert(Heads > 0 && KvHeads > 0 && Hidden % Heads == 0 && Heads % KvHeads == 0,
                 "xla::nn::Attention: Heads has to divide Hidden, and KvHeads to divide Heads");
@@ -64,15 +71,15 @@ struct Attention {
   }
   template <class T>
   static constexpr Tensor<T, 4> turn(const Tensor<T, 4>& x) {
-    if constexpr (RotaryTheta > 0) return rotary_embedding(x, RotaryTheta, Scaling);
+    if constexpr (RotaryTheta.theta > 0) return rotary_embedding(x, RotaryTheta.theta, Scaling);
     else return x;
   }
   template <class T>
   static constexpr Tensor<T, 4> turn(const Tensor<T, 4>& x,
                                      const Tensor<std::int64_t, 1>& positions) {
     using number = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
-    if constexpr (RotaryTheta > 0)
-      return rotary_embedding(x, cast<number>(positions), RotaryTheta, Scaling);
+    if constexpr (RotaryTheta.theta > 0)
+      return rotary_embedding(x, cast<number>(positions), RotaryTheta.theta, Scaling);
     else return x;
   }
   /// The heads' results (batch, heads, sequence, head size) as one, projected.

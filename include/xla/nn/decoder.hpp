@@ -31,10 +31,10 @@ struct DecoderConfig {
   int kv_heads = 4;
   int intermediate = 512;
   int vocabulary = 256;
-  int max_positions = 0;  ///< of the learned embedding of positions; 0: there is none
-  int rotary_theta = 0;   ///< base of the rotary embedding; 0: there is none
+  int max_positions = 0;    ///< of the learned embedding of positions; 0: there is none
+  double rotary_theta = 0;  ///< base of the rotary embedding; 0: there is none
   RotaryScaling rotary_scaling{};
-  bool causal = true;     ///< a token sees itself and those before it
+  bool causal = true;  ///< a token sees itself and those before it
   bool tied_head = false;
   bool bias = false;               ///< of the projections
   bool checkpoint_layers = false;  ///< layers keep nothing for backward; see xla::checkpoint
@@ -98,8 +98,8 @@ struct decoder_parts {
   using norm = std::conditional_t<is_rms, BasicRMSNorm<value_type>, BasicLayerNorm<value_type>>;
   using unbiased = BasicLinearNoBias<value_type>;
   using projection = std::conditional_t<C.bias, BasicLinear<value_type>, unbiased>;
-  using attention =
-      Attention<C.hidden, C.heads, C.kv_heads, projection, C.rotary_theta, C.rotary_scaling>;
+  using attention = Attention<C.hidden, C.heads, C.kv_heads, projection, RotaryBase(C.rotary_theta),
+                              C.rotary_scaling>;
   using gelu = std::conditional_t<C.activation == DecoderActivation::gelu, GELU, GELUTanh>;
   using feed_forward = std::conditional_t<C.activation == DecoderActivation::swiglu,
                                           SwiGLU<C.hidden, C.intermediate, projection>,
