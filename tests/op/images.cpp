@@ -329,6 +329,44 @@ TEST_CASE("images are made the same in every mode") {
   check(numbers<float>({1, 1, 1, 1}), numbers<float>({1, 1, 1, 1}, 1));
 }
 
+TEST_CASE("the nearest by a fractional scale is PyTorch's, of signals, small images and others") {
+  const xla::eager_mode_guard eager;
+  const auto line = [](index_t n) { return xla::cast<float>(xla::arange(n)); };
+  const auto signal = [&](index_t n, double scale, const std::vector<float>& wanted) {
+    const auto y = interpolate(reshape(line(n), {1, 1, n}), {.scale_factor = scale});
+    CHECK(y.to_vector() == wanted);
+  };
+  const auto image = [&](index_t h, index_t w, const xla::ScaleFactor& by,
+                         const std::vector<float>& wanted) {
+    const auto x = xla::expand(reshape(line(w), {1, 1, 1, w}), {1, 2, h, w});
+    const auto y = interpolate(x, {.scale_factor = by});
+    CHECK(select(select(y, 1, 1), 1, 1).to_vector() == wanted);
+    const auto turned = interpolate(transpose(x, 2, 3), {.scale_factor = {by.width, by.height}});
+    check_equal(transpose(turned, 2, 3), y);
+  };
+  const std::vector<float> by_scale{0, 0, 0, 1, 1, 2}, by_sizes{0, 0, 1, 1, 2, 2};
+  signal(4, 1.2, {0, 0, 1, 2});
+  signal(3, 2.25, by_scale);
+  image(11, 4, {2, 1.2}, {0, 1, 2, 3});
+  image(11, 4, {18, 1.2}, {0, 0, 1, 2});
+  image(5, 3, {2.25, 2.25}, by_sizes);
+  image(60, 3, {2.25, 2.25}, by_scale);
+  image(122, 3, {1, 2.25}, by_sizes);
+  image(123, 3, {1, 2.25}, by_scale);
+  // A size by its number goes by the sizes.
+  check_equal(interpolate(reshape(line(3), {1, 1, 3}), {.size = 6}), {1, 1, 6}, by_sizes);
+}
+
+TEST_CASE("an image of which a call tells one size has the same nearest elements in every mode") {
+  auto f = [](auto& x) {
+    auto y = interpolate(xla::narrow(x, 3, 0, 4), {.scale_factor = {2, 1.2}});
+    sum(y * y).backward();
+    return y;
+  };
+  for (const index_t height : {5, 80})
+    test::check_modes(f, test::parameter(numbers<float>({1, 2, height, 6})));
+}
+
 TEST_CASE("a compiled interpolation of a size that only a call tells") {
   auto net = xla::compile([](const auto& x) {
     return std::tuple(interpolate(x, {.scale_factor = 1.5}),

@@ -36,7 +36,9 @@ struct along_resampled {
     bool align_corners = false;  ///< of linear and cubic: the first and the last element stay there
     detail::bounded<0, (1 << 30)> before{};  ///< how many elements come before the axis' own
     double scale = 0;  ///< how much longer the axis becomes; 0: as the sizes say
-    XLA_ATTRIBUTES(axis, way, align_corners, before, scale)
+    detail::size_value
+        sides{};  ///< of nearest: height and width of the image together; 0 of signals
+    XLA_ATTRIBUTES(axis, way, align_corners, before, scale, sides)
   };
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
 };

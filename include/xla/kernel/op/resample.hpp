@@ -141,8 +141,11 @@ class near_places : resample_places<typename resample_source<T>::W> {
   }
   static source only(std::int64_t i) { return {i, i, W(0)}; }
   std::int64_t nearest(std::int64_t i) const {
-    if (to_ == from_) return i;
-    if (to_ == 2 * from_) return i / 2;
+    // PyTorch has another kernel for small images, which goes by the sizes here.
+    const std::int64_t sides = attr_.sides;
+    const bool small = sides > 0 && sides <= 128;
+    if (small && to_ == from_) return i;
+    if (small && to_ == 2 * from_) return i / 2;
     return std::min(down(std::floor(static_cast<float>(i) * step<float>())), from_ - 1);
   }
   source mixture(std::int64_t i) const {

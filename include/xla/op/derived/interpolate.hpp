@@ -53,18 +53,22 @@ constexpr Size scaled_size(Size n, double scale, const size_scope& scope) {
   return n;
 }
 
+/// What an axis of n elements becomes.
+constexpr Size interpolated_size(Size n, const bound& size, double scale, const size_scope& scope) {
+  return scale > 0 ? scaled_size(n, scale, scope) : size.open ? n : size.at;
+}
+
 template <class T, int R>
-constexpr Tensor<T, R> interpolate_axis(const Tensor<T, R>& x, int axis, const bound& size,
-                                        double scale, const InterpolateOptions& how,
-                                        const call_site& site) {
-  size_table* const table = x.table() ? x.table() : size.table();
+constexpr Tensor<T, R> interpolate_axis(const Tensor<T, R>& x, int axis, const Size& to,
+                                        double scale, const Size& sides,
+                                        const InterpolateOptions& how, const call_site& site) {
+  size_table* const table = x.table() ? x.table() : to.table();
   const size_scope scope{table, site};
   const Size n(x.dims()[axis], table);
   if (!scope.at_least(n.extent(), 1)) {
     scope.fail(text("images of shape ") << x.dims() << " are empty");
     return x;
   }
-  const Size to = scale > 0 ? scaled_size(n, scale, scope) : size.open ? n : size.at;
   if (to.known() ? to.extent() < 1 : !scope.at_least(to.extent(), 1)) {
     scope.fail(text("axis ") << axis << " of " << x.dims() << " becomes " << to.extent()
                              << "; it has to be at least 1");
@@ -72,17 +76,20 @@ constexpr Tensor<T, R> interpolate_axis(const Tensor<T, R>& x, int axis, const b
   }
   const bool exact = how.mode == Interpolation::nearest_exact;
   const bool cubic = how.mode == Interpolation::bicubic;
-  const bool moves = scale > 0 && (exact || (cubic && scale != 1));  // of the same size too
+  const bool nearest = how.mode == Interpolation::nearest;
+  // Of the same size too.
+  const bool moves = scale > 0 && (exact || ((cubic || nearest) && scale != 1));
   if (scope.find(n.extent()) == scope.find(to.extent()) && !moves) return x;
-  const auto way = exact                                ? resampling::nearest_exact
-                   : how.mode == Interpolation::nearest ? resampling::nearest
-                   : cubic                              ? resampling::cubic
-                                                        : resampling::linear;
+  const auto way = exact     ? resampling::nearest_exact
+                   : nearest ? resampling::nearest
+                   : cubic   ? resampling::cubic
+                             : resampling::linear;
   return resample_axis(x,
                        {.axis = axis,
                         .way = static_cast<int>(way),
                         .align_corners = how.align_corners,
-                        .scale = how.align_corners ? 0 : scale},
+                        .scale = how.align_corners ? 0 : scale,
+                        .sides = {nearest && scale > 0 ? sides.extent() : 0}},
                        to, site);
 }
 
@@ -132,9 +139,16 @@ constexpr Tensor<T, R> interpolate(const Tensor<T, R>& x, const InterpolateOptio
         return adaptive_avg_pool2d(
             x, {to(2, size.height, scale.height), to(3, size.width, scale.width)}, who);
     }
-  const auto wide = detail::interpolate_axis(x, R - 1, size.width, scale.width, options, site);
-  if constexpr (R == 3) return wide;
-  else return detail::interpolate_axis(wide, 2, size.height, scale.height, options, site);
+  const Size wide = detail::interpolated_size(x.size(R - 1), size.width, scale.width, scope);
+  if constexpr (R == 3)
+    return detail::interpolate_axis(x, 2, wide, scale.width, Size(0), options, site);
+  else {
+    const Size high = detail::interpolated_size(x.size(2), size.height, scale.height, scope);
+    const Size sides = wide + high;
+    return detail::interpolate_axis(
+        detail::interpolate_axis(x, 3, wide, scale.width, sides, options, site), 2, high,
+        scale.height, sides, options, site);
+  }
 }
 
 }  // namespace xla
