@@ -3,6 +3,7 @@
 
 #include "xla/op/derived/normalize.hpp"
 #include "xla/op/derived/over_axes.hpp"
+#include "xla/op/minmax.hpp"
 #include "xla/tensor/state.hpp"
 
 namespace xla::detail {
@@ -166,8 +167,8 @@ struct batch_moments {
   constexpr batch_moments(const Tensor<T, R>& x, const call_site& site)
       : count(Batch::count(x, count_over(x, around_channels<R>))) {
     const size_scope scope{x.table(), site};
-    scope.nonzero(count.extent(), "batch_norm: the batch is empty, it has no mean to train with");
-    scope.nonzero((count - 1).extent(),
+    const bool several = count.known() && count.extent() != 1;
+    scope.nonzero(several ? 1 : (count - 1).extent(),
                   "batch_norm: a batch of one element per channel has no variance to train with; "
                   "eval() the model");
     mean = average(x);
@@ -182,20 +183,25 @@ struct batch_moments {
     return center_scale(x, mean, scale) + per_channel<R>(bias);
   }
   /// Moves running statistics by a part of the way to these; the variance to its unbiased estimate.
+  /// An empty batch moves none.
   constexpr void move(const Buffer<T, 1>& running_mean, const Buffer<T, 1>& running_var,
-                      const Tensor<T, 0>& rate) const {
+                      const Tensor<T, 0>& part) const {
+    const auto all = elements();
+    const Tensor<T, 0> rate = part * narrowed<T>(minimum(all, 1));
     const auto move = [&](const Buffer<T, 1>& running, const Tensor<T, R - 1>& batch) {
       const Tensor<T, 1> now = drop_axes<1, T>(batch.detach(), axis_set::range(1, R - 1));
       running.copy_(running.detach() * (1 - rate) + now * rate);
     };
     move(running_mean, mean);
-    move(running_var, variance * count / (count - 1));
+    move(running_var, narrowed<T>(widened(variance) * all / (all - 1)));
   }
 
  private:
+  constexpr Tensor<computed<T>, 0> elements() const { return number<computed<T>>(count).tensor(); }
   constexpr Tensor<T, R - 1> average(const Tensor<T, R>& x) const {
     const auto sum = Batch::sum(reduce<op::sum>(widened(x), around_channels<R>));
-    const auto mean = narrowed<T>(sum / count);
+    // Of an empty batch 0, not 0 / 0.
+    const auto mean = narrowed<T>(sum / maximum(elements(), 1));
     return drop_axes<R - 1, T>(mean, axis_set::one(0));
   }
 };
@@ -206,7 +212,8 @@ struct batch_moments {
 /// batch when training, which then also move the running ones by momentum of the way, else the
 /// running ones. Then times weight plus bias, where they are given, one element each per channel;
 /// another number of them is a shape_error. A batch of one element per channel has no variance: a
-/// shape_error when training. Ioffe and Szegedy (2015).
+/// shape_error when training. An empty one gives an empty result and moves nothing. Ioffe and
+/// Szegedy (2015).
 template <class Batch = own_batch, class T, int R>
 constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& running_mean,
                                   const Buffer<T, 1>& running_var, const Tensor<T, 1>& weight,
