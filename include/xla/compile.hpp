@@ -59,8 +59,21 @@ struct captured_as<A> {
 template <class A>
 using argument_of = typename captured_as<A>::type;
 
+template <class F>
+inline constexpr text body_refusal =
+    "xla::compile: the body does not compile with these arguments: mend the error above; where "
+    "that is of the call itself, give the function constexpr auto operator()(...) const";
+
 /// What a call that was refused gives: most functions return their loss.
 using refused_result = Tensor<float, 0>;
+
+/// Stops the build by the errors of a body, where nothing has looked into it yet.
+template <class F, class... A>
+constexpr refused_result refuse_body() {
+  using R [[maybe_unused]] = decltype(std::declval<const F&>()(std::declval<A>()...));
+  refuse<body_refusal<F>>();
+  return {};
+}
 
 template <class F>
 class compiled_base {
@@ -166,6 +179,8 @@ struct compiled_call {
     if constexpr (constexpr auto& why = call_refusal<F, argument_of<A&&>...>; !why.empty()) {
       refuse<why>();
       return refused_result{};
+    } else if constexpr (!std::is_invocable_v<const F&, argument_of<A&&>...>) {
+      return refuse_body<F, argument_of<A&&>...>();
     } else {
       if (__builtin_is_constant_evaluated()) return inlined<F>{}(std::forward<A>(a)...);
       return static_cast<Compiled<F>&>(*this).run(std::forward<A>(a)...);
@@ -259,6 +274,8 @@ class CompiledModule : detail::compiled_base<Call> {
     if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) {
       detail::refuse<why>();
       return detail::refused_result{};
+    } else if constexpr (!std::is_invocable_v<const Call&, M&, detail::argument_of<A&&>...>) {
+      return detail::refuse_body<Call, M&, detail::argument_of<A&&>...>();
     } else {
       return this->run(*module_, std::forward<A>(a)...);
     }

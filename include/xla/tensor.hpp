@@ -47,6 +47,16 @@ constexpr std::string_view element_name() {
   else return "xla::bfloat16";
 }
 
+template <class T, int R>
+inline constexpr text backward_refusal = [] {
+  text t("xla: backward() of a tensor of ");
+  t << element_name<T>();
+  if (R > 0) t << " with " << R << (R == 1 ? " axis" : " axes");
+  return t << ": grad can be implicitly created only for scalar outputs; write "
+              "xla::mean(loss).backward(), xla::sum(loss).backward(), or with a gradient of its "
+              "shape xla::sum(loss * gradient).backward()";
+}();
+
 /// Why a Tensor<U, R> is no Tensor<T, Rank>, and what makes it one.
 template <class T, int Rank, class U, int R>
 inline constexpr text conversion_refusal = [] {
@@ -161,8 +171,14 @@ class Tensor : public detail::handle {
   /// Drops the gradient.
   constexpr void zero_grad();
   /// Adds the gradients of this one number to every parameter that it was computed from.
-  constexpr void backward() const
+  constexpr void backward(caller who = here()) const
     requires(Rank == 0);
+  /// Stops the build: a loss is one number.
+  template <int R = Rank>
+    requires(R != 0)
+  constexpr void backward() const {
+    detail::refuse<detail::backward_refusal<T, R>>();
+  }
   /// The same value, cut off from gradients.
   constexpr Tensor detach() const;
 

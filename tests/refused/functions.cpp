@@ -8,6 +8,8 @@
 // error: give a module that lives longer than the compiled function
 // error: options are written by name: {.name = "step"}
 // error: xla::tags::without: no pass is called .*shar.*there are simplify
+// error: xla::compile: the result.1: xla::Size: a compiled function returns tensors: return the tensor and read its number outside, loss.item\(\). sizes too, x.size\(0\)
+// error: xla::compile: the result: int: a compiled function returns tensors
 #include <xla/xla.hpp>
 
 using Tensor = xla::Tensor<float, 2>;
@@ -25,6 +27,12 @@ void optimizer(xla::optim::SGD<Linear>& o) { xla::compile(o); }
 void temporary() { xla::compile(Linear{8, 4}); }
 void options() {
   xla::compile([](auto& x) { return x; }, "step");
+}
+void size(Tensor& x) {
+  xla::compile([](auto& x) { return std::pair(xla::sum(x), x.size(0)); })(x);
+}
+void number(Tensor& x) {
+  xla::compile([](auto&) { return 1; })(x);
 }
 void passes() {
   xla::compile<xla::tags::without<"shar">>([](auto& x) { return x; });

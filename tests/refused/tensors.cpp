@@ -8,6 +8,7 @@
 // error: a tensor of double with 2 axes stands where float with 2 axes is taken; convert it: xla::cast<float>\(x\)
 // error: a tensor of float with 0 axes stands where float with 1 axis is taken
 // error: a tensor is called as if it were a model: are the arguments in the order
+// error: xla: backward\(\) of a tensor of float with 2 axes: grad can be implicitly created only for scalar outputs. write xla::mean\(loss\).backward\(\), xla::sum\(loss\).backward\(\)
 #include <xla/xla.hpp>
 
 struct Net {
@@ -31,4 +32,5 @@ void sample(Net& m, xla::Tensor<float, 1> x) { m(x); }
 void doubles(Net& m, xla::Tensor<double, 2> x) { m(x); }
 void broadcast_in_place(xla::Tensor<float, 2> x, xla::Tensor<float, 1> y) { x += y; }
 xla::Tensor<float, 1> result(xla::Tensor<float, 2> x) { return xla::sum(x); }
+void backward(xla::Tensor<float, 2> x) { x.backward(); }
 void order(xla::Tensor<float, 2> x, Net& m) { x(m); }

@@ -51,6 +51,7 @@ constexpr text& operator<<(text& out, std::source_location at) {
   out << " (" << file.substr(file.rfind('/') + 1) << ':';
   return out << static_cast<std::int64_t>(at.line()) << ')';
 }
+constexpr text& operator<<(text&& out, std::source_location at) { return out << at; }
 
 }  // namespace detail
 }  // namespace xla

@@ -23,8 +23,9 @@ constexpr T Tensor<T, R>::item(caller who) const {
   if (__builtin_is_constant_evaluated()) {
     if (!owner()) throw std::logic_error("xla: item() outside a compiled body needs run time");
     table()->refused.set(
-        "item() (or a tensor used as a condition) reads a value that exists only at run time: "
-        "return the tensor and read it outside, or choose with xla::where");
+        detail::text("item() (or a tensor used as a condition) reads a value that exists only at "
+                     "run time: return the tensor and read it outside, or choose with xla::where")
+        << std::source_location(who));
     return T{};
   }
   detail::machine_of<T>::count_fallback("item");

@@ -11,12 +11,14 @@ namespace xla {
 namespace detail {
 
 /// Refuses a function whose result's size depends on elements. True in a compiled body.
-constexpr bool refuse_data_size(const handle& x, std::string_view function) {
+constexpr bool refuse_data_size(const handle& x, const call_site& site) {
   if (!__builtin_is_constant_evaluated()) return false;
   if (!x.owner()) throw std::logic_error("xla: a size that depends on elements needs run time");
   x.table()->refused.set(
-      text(function) << "() makes a tensor whose size only the elements tell: in a compiled body "
-                        "keep all of them and choose with xla::where, or pad to a fixed size");
+      text(site.function)
+      << "() makes a tensor whose size only the elements tell: in a compiled body keep all of them "
+         "and choose with xla::where, or pad to a fixed size"
+      << site.at);
   return true;
 }
 
@@ -57,9 +59,9 @@ Tensor<std::int64_t, 1> read_mask(const Tensor<T, R>& mask) {
 /// The places of the elements that are not 0, in order: (n, rank). Reads x, so in traced mode it
 /// runs what is pending; counts as fallback::nonzero. Refused in a compiled body.
 template <class T, int R>
-constexpr Tensor<std::int64_t, 2> nonzero(const Tensor<T, R>& x) {
+constexpr Tensor<std::int64_t, 2> nonzero(const Tensor<T, R>& x, caller who = here()) {
   using index = std::conditional_t<std::is_void_v<T>, T, std::int64_t>;  // dependent, for clang
-  if (detail::refuse_data_size(x, "nonzero")) return full<index>({1, R}, 0);
+  if (detail::refuse_data_size(x, {"nonzero", who})) return full<index>({1, R}, 0);
   return detail::read_nonzero(x);
 }
 
@@ -71,7 +73,7 @@ constexpr Tensor<T, 1> masked_select(const Tensor<T, A>& x, const Tensor<bool, B
                                      caller who = here()) {
   constexpr int rank = detail::broadcast_rank(A, B);
   if (detail::refuse_data_size(x.owner() ? detail::handle(x) : detail::handle(mask),
-                               "masked_select"))
+                               {"masked_select", who}))
     return full<T>({1}, T{});
   const detail::shape s =
       detail::size_scope{nullptr, {"masked_select", who}}.broadcast(x.dims(), mask.dims());

@@ -47,12 +47,13 @@ constexpr std::int64_t bytes_left_out() {
 }
 
 /// What keeps a type from being an argument or a member of one, its own members apart.
-enum class misfit { none, pointer, reference, optional, text, array, container, members, bytes };
+enum class misfit { none, size, pointer, reference, optional, text, array, container, members, bytes };
 
 template <class X>
 constexpr misfit misfit_of() {
   if constexpr (tree_leaf<X> || is_part<X> || is_array<X> || is_tuple<X> || optimizer_like<X>)
     return misfit::none;
+  else if constexpr (std::is_same_v<X, Size>) return misfit::size;
   else if constexpr (described<X>)
     // Less cannot hold a tensor.
     return bytes_left_out<X>() < std::int64_t{sizeof(Tensor<float, 0>)} ? misfit::none
@@ -90,7 +91,11 @@ template <class X>
 constexpr void explain_misfit(text& why) {
   switch (misfit_of<X>()) {
     case misfit::none: break;
-    case misfit::pointer: why << "a pointer: pass what it points to, *p, by reference"; break;
+    case misfit::size: why << "a size: pass the tensor that has it, and write x.size(0)"; break;
+    case misfit::pointer:
+      why << "a pointer: pass what it points to, *p, by reference; a member is the module itself, "
+             "nn::Linear fc{8, 3}";
+      break;
     case misfit::reference: why << "a reference wrapper: pass the object itself"; break;
     case misfit::optional:
       why << "std::optional: whether it holds a value is known only at run time: write a function "
@@ -137,6 +142,34 @@ template <class X>
 inline constexpr text misfit_in_module = [] {
   text why;
   find_misfit<X>(why, "xla: the model");
+  return why;
+}();
+
+/// What a compiled function cannot return: numbers would be those of the symbolic tensors.
+template <class X>
+inline constexpr bool is_number_result =
+    std::is_same_v<X, Size> || std::is_arithmetic_v<X> || std::is_enum_v<X>;
+
+template <class X>
+constexpr void find_result_misfit(text& why, const text& path) {
+  using U = std::remove_cvref_t<X>;
+  if (!why.empty()) return;
+  if constexpr (is_number_result<U>) {
+    why << path << ": " << type_name<U>()
+        << ": a compiled function returns tensors: return the tensor and read its number outside, "
+           "loss.item(); sizes too, x.size(0)";
+  } else if constexpr (is_tuple<U> || is_array<U>) {
+    for_each_member<U>([&]<class Get>(const Get&, const auto& called) {
+      find_result_misfit<member_type<U, Get>>(why, text(path) << '.' << called);
+    });
+  } else if constexpr (!fits<U>()) {
+    find_misfit<U>(why, path);
+  }
+}
+template <class X>
+inline constexpr text misfit_in_result = [] {
+  text why;
+  find_result_misfit<X>(why, "xla::compile: the result");
   return why;
 }();
 

@@ -189,11 +189,12 @@ class graph_backward {
 };
 
 template <class Loss>
-constexpr void backward(graph& g, int root) {
+constexpr void backward(graph& g, int root, caller who) {
   if (!g.nodes[root].needs_grad && !g.nodes[root].input_grad) {
     g.sizes.refused.set(
-        "backward() of a value that no parameter or argument went into: nothing requires a "
-        "gradient");
+        text("backward() of a value that no parameter or argument went into: nothing requires a "
+             "gradient")
+        << std::source_location(who));
     return;
   }
   const bool recording = g.recording;
@@ -232,12 +233,12 @@ constexpr void gradients(const Tensor<Loss, 0>& loss, GradOptions options, Resul
 namespace xla {
 
 template <element T, int R>
-constexpr void Tensor<T, R>::backward() const
+constexpr void Tensor<T, R>::backward(caller who) const
   requires(R == 0)
 {
   static_assert(std::is_floating_point_v<T>, "xla: backward() needs a loss of float or double");
   if (!__builtin_is_constant_evaluated()) detail::machine_of<T>::backward(*this);
-  else if (owner()) detail::backward<T>(*owner(), node_index());
+  else if (owner()) detail::backward<T>(*owner(), node_index(), who);
   else throw std::logic_error("xla: backward() of a constant");
 }
 

@@ -179,9 +179,10 @@ struct capture_body {
     if constexpr (std::is_void_v<R>) {
       f(static_cast<A&&>(arguments.template get<I>())...);
     } else {
-      typename result_of<bare<R>>::type result =
-          f(static_cast<A&&>(arguments.template get<I>())...);
-      collect(result);
+      using result_type = typename result_of<bare<R>>::type;
+      result_type result = f(static_cast<A&&>(arguments.template get<I>())...);
+      if constexpr (misfit_in_result<result_type>.empty()) collect(result);
+      else g.sizes.refused.set(misfit_in_result<result_type>);
     }
     change_finder<capture_body> changes{*this};
     visit_arguments(changes, arguments.template get<I>()...);

@@ -77,7 +77,7 @@ constexpr void keep_less(Arrays& p, const program_sizes& n) {
 inline constexpr text not_constexpr =
     "xla::compile: a compiled body is constexpr: it cannot print, use a global variable, throw, or "
     "call what is not constexpr (what follows names it); do that outside, and pass tensors and "
-    "models as arguments";
+    "models as arguments. Where an error stands above, mend that first";
 
 template <int Capacity, class F, class... A>
 struct capture_once {
@@ -154,7 +154,8 @@ struct static_program {
   static_assert(capturable<first, F, A...>,
                 "xla::compile: a compiled body is constexpr: it cannot print, use a global "
                 "variable, throw, or call what is not constexpr (what follows names it); do that "
-                "outside, and pass tensors and models as arguments");
+                "outside, and pass tensors and models as arguments. Where an error stands above, "
+                "mend that first");
   /// What an attempt asks for. Passes add nodes only when the body has had room.
   template <int Tried>
   static constexpr int enough = attempt<Tried>.needed > Tried ? attempt<Tried>.needed : Tried;
