@@ -226,21 +226,49 @@ template <class In = void>
   return out;
 }
 
-/// What helps where one of the sizes that should be equal is 1.
-inline constexpr std::string_view how_one_broadcasts =
-    "; a size that is 1 only at run time broadcasts by expand(x, {...}) or expand_as(x, y)";
+/// What to write where an axis of a slot is 1 and should be another size, whose text is given.
+template <class In = void>
+[[gnu::cold]] void tell_expand(text& out, const program& p, int slot, int axis,
+                               const text& size, const std::string& path) {
+  out << "; a size that is 1 only at run time broadcasts by expand_as(x, y) or expand(x, {";
+  for (int k = 0; k < p.values[p.slots[slot].leaf].dims_shape().rank; ++k)
+    out << (k > 0 ? ", " : "") << (k == axis ? size : text("-1"));
+  out << "}), x being " << path;
+}
+/// The same where the body took two sizes to be equal.
+template <class In = void>
+[[gnu::cold]] void tell_expand(text& out, const program& p, extent one, extent other,
+                               const call_arguments& arguments) {
+  const auto axis_of = [&](extent e) {
+    const symbol* s = is_known(e) ? nullptr : &p.symbols[symbol_index(e)];
+    return s && s->kind == 'v' ? s : nullptr;
+  };
+  const symbol* const s = axis_of(one);
+  const symbol* const to = axis_of(other);
+  if (!s || p.slots[s->a].leaf < 0) {
+    out << "; a size that is 1 only at run time broadcasts by expand_as(x, y)";
+    return;
+  }
+  text size;
+  if (to) size << "y.size(" << to->b << ')';
+  else if (is_known(other)) size << other;
+  else size << "size";
+  const int slot = static_cast<int>(s->a), axis = static_cast<int>(s->b);
+  tell_expand<In>(out, p, slot, axis, size, arguments.slot_path<In>(slot));
+}
 
 template <class In = void>
 [[noreturn, gnu::cold]] void refuse_size(const program& p, int slot, int axis,
                                          const std::string& path, const shape& actual) {
   const bool tensor = p.slots[slot].kind == slot_kind::tensor;
+  const shape needed = p.values[p.slots[slot].leaf].dims_shape();
   text t = "xla::compile: ";
   t << path << " is " << actual
     << (tensor ? ", but the function needs " : ", but its type's default constructor makes ")
-    << p.values[p.slots[slot].leaf].dims_shape()
-    << (tensor ? " there, where the models' types fix sizes"
+    << needed << (tensor ? " there, where the models' types fix sizes"
                : "; sizes that vary belong into the type, as template parameters");
-  if (tensor && actual[axis] == 1) t << how_one_broadcasts;
+  if (tensor && actual[axis] == 1)
+    tell_expand<In>(t, p, slot, axis, text() << needed[axis], path);
   if (tensor) t << needed_by(p, slot, axis);
   size_scope{nullptr, call_site()}.fail_with(t);
   __builtin_unreachable();
@@ -462,7 +490,8 @@ void check_sizes(const program& p, const later<In, bound_call>& call,
     } else {
       describe_size<In>(t << ", ", p, e.b, b, arguments);
       t << "; they have to be equal";
-      if (a == 1 || b == 1) t << how_one_broadcasts;
+      if (a == 1) tell_expand<In>(t, p, e.a, e.b, arguments);
+      else if (b == 1) tell_expand<In>(t, p, e.b, e.a, arguments);
     }
     size_scope{nullptr, e.where}.fail(t);
   }
