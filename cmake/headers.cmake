@@ -217,6 +217,7 @@ set(XLA_HEADERS
   xla/kernel/conv_winograd.hpp
   xla/kernel/conv_winograd_gradient.hpp
   xla/kernel/conv_winograd_panels.hpp
+  xla/kernel/conv_winograd_range.hpp
   xla/kernel/conv_winograd_transform.hpp
   xla/kernel/gamma.hpp
   xla/kernel/winograd.hpp

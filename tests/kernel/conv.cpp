@@ -7,6 +7,8 @@
 #include <limits>
 #include <random>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <xla/kernel/conv_choice.hpp>
@@ -418,15 +420,155 @@ TEST_CASE("convolutions at bfloat16's precision are sums of rounded numbers") {
 #endif
 }
 
+namespace {
+
+/// NaN by NaN, an infinity by itself, others to a part of what was added up.
+template <class T>
+bool is_near(T got, double want, double added, double part) {
+  if (std::isnan(want)) return std::isnan(got);
+  const T nearest = static_cast<T>(want);
+  if (std::isinf(nearest)) return got == nearest;
+  return std::abs(got - want) <= part * added;
+}
+
+/// How many elements are not.
+template <class T>
+count wrong(const std::vector<T>& got, const std::vector<double>& want,
+            const std::vector<double>& added, double part) {
+  REQUIRE(got.size() == want.size());
+  count n = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) n += !is_near(got[i], want[i], added[i], part);
+  return n;
+}
+
+template <class T>
+std::vector<T> magnitudes(std::vector<T> v) {
+  for (T& x : v) x = std::abs(x);
+  return v;
+}
+
+/// All three directions with one number in x, or in dy, that is like no other.
+template <class T>
+void check_outlier(const convolution& c, const algorithm<T>& way, T outlier, bool in_x) {
+  CAPTURE(c.batch, c.height, c.width, c.in, c.out, c.padding[0], outlier, in_x);
+  auto x = numbers<T>(c.inputs(), 1), dy = numbers<T>(c.outputs(), 3);
+  const auto w = numbers<T>(c.parameters(), 2);
+  auto& with = in_x ? x : dy;
+  with[with.size() / 2 + 3] = outlier;
+  const exact want = sums(c, x, w, dy);
+  // The error is a part of what a pixel sees, each times the largest weight.
+  const exact added = sums(c, magnitudes(x), std::vector<T>(w.size(), T{1}), magnitudes(dy));
+  const conv_weights<T> weights{w.data(), c.in * c.taps(), c.taps(), 1};
+  const double part = std::is_same_v<T, float> ? 2e-5 : 1e-13;
+  const auto with_threads = [&](count size, auto run) {
+    std::vector<T> made(static_cast<std::size_t>(size));
+    run(made.data());
+    // NaN is not equal to itself.
+    if (std::isfinite(outlier)) any_threads<T>(size, [&](T* to) { run(to); });
+    return made;
+  };
+  const auto forward = [&](T* to, const xla::kernel::epilogue* after = nullptr) {
+    way.forward(c, x.data(), weights, to, after);
+  };
+  const auto y = with_threads(c.outputs(), forward);
+  CHECK(wrong(y, want.y, added.y, part) == 0);
+  const auto input_gradient = [&](T* to, const xla::kernel::epilogue* after = nullptr) {
+    way.input_gradient(c, dy.data(), weights, to, after);
+  };
+  const auto dx = with_threads(c.inputs(), input_gradient);
+  CHECK(wrong(dx, want.x, added.x, part) == 0);
+  const auto dw = with_threads(c.parameters(),
+                               [&](T* to) { way.weight_gradient(c, x.data(), dy.data(), to); });
+  CHECK(wrong(dw, want.w, added.w, part) == 0);
+  if (!std::isfinite(outlier)) return;
+  told_of_rows(y, c.out, forward);
+  told_of_rows(dx, c.in, input_gradient);
+}
+
+}  // namespace
+
+TEST_CASE("Winograd's algorithm keeps what is not finite, or is large, where it is seen") {
+  const convolution cases[] = {
+      {square(1, 9, 11, 16, 48, 3, 1, 1)},
+      {square(2, 13, 6, 32, 16, 3, 1, 0)},
+      {square(1, 6, 5, 288, 96, 3, 1, 1)},  // by panels, in chunks of channels
+  };
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const convolution& c : cases)
+    for (const bool in_x : {true, false})
+      for (const float outlier : {std::nanf(""), infinity, -infinity, 3e38f, -1e30f, 1e10f, 3e4f}) {
+        check_outlier(c, winograd<float, 4>, outlier, in_x);
+        if (std::isfinite(outlier) && outlier != 1e10f) continue;
+        check_outlier(c, winograd<float, 2>, outlier, in_x);
+        check_outlier(c, winograd<double, 4>, static_cast<double>(outlier), in_x);
+      }
+}
+
+TEST_CASE("Winograd's algorithm changes no bits of tiles that do not see a large number") {
+  const convolution c{square(2, 16, 16, 32, 32, 3, 1, 1)};
+  auto x = numbers<float>(c.inputs(), 1);
+  const auto w = numbers<float>(c.parameters(), 2);
+  const auto run = [&] {
+    std::vector<float> y(static_cast<std::size_t>(c.outputs()));
+    xla::kernel::detail::winograd_forward<4, float>(c, x.data(), {w.data(), 32 * 9, 9, 1}, y.data(),
+                                                    nullptr);
+    return y;
+  };
+  const auto plain = run();
+  x[(5 * 16 + 6) * 32 + 7] = 1e6f;  // which the tiles of rows and columns 4 ... 7 see alone
+  const auto got = run();
+  for (count i = 0; i < c.outputs(); ++i) {
+    const count pixel = i / 32, row = pixel / 16, column = pixel % 16;
+    const bool same_tile = row / 4 == 1 && column / 4 == 1;
+    if (!same_tile && got[i] != plain[i]) FAIL_CHECK("row " << row << ", column " << column);
+  }
+  // Numbers of one size are transformed, however large.
+  for (float& v : x) v *= 1 << 20;
+  x[(5 * 16 + 6) * 32 + 7] = 1 << 20;
+  const auto large = run();
+  for (float& v : x) v /= 1 << 20;
+  const auto small = run();
+  for (count i = 0; i < c.outputs(); ++i) CHECK(large[i] == small[i] * (1 << 20));
+}
+
+TEST_CASE("Winograd's algorithm makes of weights that are not finite what direct sums make") {
+  for (const float outlier : {std::nanf(""), std::numeric_limits<float>::infinity(), 3e38f}) {
+    const convolution c{square(1, 9, 10, 32, 32, 3, 1, 1)};
+    const auto x = numbers<float>(c.inputs(), 1);
+    auto w = numbers<float>(c.parameters(), 2);
+    w[5 * 9 + 2] = outlier;  // of the first result's channels alone
+    const conv_weights<float> weights{w.data(), 32 * 9, 9, 1};
+    std::vector<float> packed(static_cast<std::size_t>(
+        xla::kernel::detail::winograd_weights_size<4, float>(c)));
+    xla::kernel::detail::winograd_weights<4>(c, conv_direction::forward, weights, packed.data());
+    auto kept = weights;
+    kept.packed = packed.data();
+    std::vector<float> y(static_cast<std::size_t>(c.outputs())), again = y, want = y;
+    xla::kernel::detail::winograd_forward<4>(c, x.data(), weights, y.data(), nullptr);
+    xla::kernel::detail::winograd_forward<4>(c, x.data(), kept, again.data(), nullptr);
+    xla::kernel::detail::direct_forward(c, x.data(), weights, want.data(), nullptr);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const double added = std::max(1.0, std::abs(double{want[i]}));
+      CHECK(is_near(y[i], want[i], added, 1e-4));
+      CHECK(is_near(again[i], want[i], added, 1e-4));
+    }
+  }
+}
+
 TEST_CASE("Winograd's algorithm rounds what it reads as copies would") {
   // Weights transformed at once, and by panels; a weight's gradient in groups, and by panels.
-  for (const convolution& c : {convolution{square(1, 9, 10, 32, 48, 3, 1, 1)},
-                               convolution{square(2, 14, 13, 64, 64, 3, 1, 1)},
-                               convolution{square(1, 12, 12, 176, 160, 3, 1, 0)}}) {
-    CAPTURE(c.in, c.out);
+  const convolution cases[] = {{square(1, 9, 10, 32, 48, 3, 1, 1)},
+                               {square(2, 14, 13, 64, 64, 3, 1, 1)},
+                               {square(1, 12, 12, 176, 160, 3, 1, 0)}};
+  // Tiles with the large one are summed directly.
+  for (const auto& [c, outlier] : {std::pair(cases[0], 1.5f), std::pair(cases[1], 1.5f),
+                                   std::pair(cases[2], 1.5f), std::pair(cases[0], 1e9f),
+                                   std::pair(cases[2], 1e9f)}) {
+    CAPTURE(c.in, c.out, outlier);
     CHECK(std::string_view(xla::kernel::conv_way_name<float>(c)).starts_with("winograd"));
-    const auto x = numbers<float>(c.inputs(), 1), w = numbers<float>(c.parameters(), 2),
-               dy = numbers<float>(c.outputs(), 3);
+    auto x = numbers<float>(c.inputs(), 1), dy = numbers<float>(c.outputs(), 3);
+    const auto w = numbers<float>(c.parameters(), 2);
+    x[x.size() / 2] = dy[dy.size() / 2] = outlier;
     const auto near_x = rounded(x), near_w = rounded(w), near_dy = rounded(dy);
     const auto lies = [&](const std::vector<float>& v) {
       return conv_weights<float>{v.data(), c.in * c.taps(), c.taps(), 1};

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xla/op/derived/convolution.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
 #include "support/threads.hpp"
@@ -177,6 +182,51 @@ TEST_CASE("a net of convolutions by every way of computing them is the same in e
                     test::parameter(numbers<float>({32, 32, 3, 3})),
                     test::parameter(numbers<float>({32, 1, 3, 3})),
                     test::parameter(numbers<float>({20, 32, 1, 1})));
+}
+
+TEST_CASE("what is not finite, or is large, stays where 3 x 3 kernels see it, in every mode") {
+  // A compiled program adds the bias, and what the convolution reads, tile by tile.
+  const auto body = [](auto& x, auto& w, auto& bias) {
+    const auto y = xla::relu(conv2d(x, w, bias, {.padding = 1}) + x);
+    sum(y).backward();
+    return y;
+  };
+  constexpr std::int64_t height = 9, width = 13, at_y = 4, at_x = 4;
+  const auto w = numbers<float>({32, 32, 3, 3});
+  const auto bias = numbers<float>({32});
+  const auto plain = numbers<float>({2, 32, height, width});
+  const xla::eager_mode_guard eager;
+  const auto run = [&](const xla::Tensor<float, 4>& x) {
+    auto own = test::parameter(x), weight = test::parameter(w);
+    auto b = test::parameter(bias);
+    const auto y = body(own, weight, b);
+    return std::array{y.to_vector(), own.grad().to_vector(), weight.grad().to_vector()};
+  };
+  const auto untouched = run(plain);
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const float outlier : {std::nanf(""), -infinity, 3e38f, 1e6f}) {
+    CAPTURE(outlier);
+    auto x = plain.detach();
+    x[1][22][at_y][at_x] = outlier;
+    test::check_modes(body, test::parameter(x), test::parameter(w), test::parameter(bias));
+    const auto got = run(x);
+    xla::set_winograd(false);
+    const auto want = run(x);
+    xla::set_winograd(true);
+    for (std::size_t part = 0; part < got.size(); ++part)
+      for (std::size_t i = 0; i < got[part].size(); ++i) {
+        const float a = got[part][i], b = want[part][i];
+        const bool same = std::isfinite(b) ? std::abs(a - b) <= 2e-5f * std::max(40.f, std::abs(b))
+                                           : a == b || (a != a && b != b);
+        if (!same) FAIL_CHECK("result " << part << ", element " << i << ": " << a << ", not " << b);
+      }
+    for (std::size_t i = 0; i < got[0].size(); ++i) {
+      const auto pixel = static_cast<std::int64_t>(i) % (height * width);
+      const bool sees = std::abs(pixel / width - at_y) <= 1 && std::abs(pixel % width - at_x) <= 1;
+      if (!sees && !(std::abs(got[0][i] - untouched[0][i]) < 1e-3f))
+        FAIL_CHECK("pixel " << pixel << ": " << got[0][i]);
+    }
+  }
 }
 
 TEST_CASE("other forms of convolutions are the same in every mode, with their gradients") {

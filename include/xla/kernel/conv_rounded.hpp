@@ -10,30 +10,9 @@
 #include <xla/kernel/conv_dot.hpp>
 #include <xla/kernel/conv_kept.hpp>
 #include <xla/kernel/gemm_bfloat16.hpp>
-#include <xla/kernel/loops.hpp>
-#include <xla/tensor/working_memory.hpp>
 
 namespace xla::kernel {
 namespace detail {
-
-/// Floats as bfloat16 would have them, in memory of their own.
-template <class = void>
-class rounded_copy {
- public:
-  rounded_copy(const float* from, index_t count)
-      : to_(static_cast<float*>(memory_.take(static_cast<std::size_t>(count) * sizeof(float)))) {
-    constexpr index_t some = 1 << 12;
-    for_ranges((count + some - 1) / some, some, [&](index_t first, index_t last) {
-      const index_t begin = first * some, end = std::min(count, last * some);
-      round_operand(from + begin, end - begin, to_ + begin);
-    });
-  }
-  const float* data() const { return to_; }
-
- private:
-  ::xla::detail::working_memory memory_;
-  float* to_;
-};
 
 /// Weights alike, which lie together.
 template <class = void>

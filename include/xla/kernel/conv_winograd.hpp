@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <type_traits>
 
 #include <xla/kernel/conv_weight_gradient.hpp>
+#include <xla/kernel/conv_winograd_range.hpp>
 #include <xla/kernel/conv_winograd_transform.hpp>
 #include <xla/kernel/gemm_rounded.hpp>
 
@@ -67,24 +69,39 @@ void with_rounding(bool rounds, F f) {
   f(std::false_type{});
 }
 
+/// Where the pixels are that a tile is made of.
+template <class T, int M>
+struct tile_pixels {
+  static constexpr index_t size = M + 2;
+  const T* at[size * size];
+
+  tile_pixels(const winograd_images<T>& from, typename winograd_tiles<M>::place tile) {
+    for (index_t i = 0; i < size; ++i)
+      for (index_t j = 0; j < size; ++j) {
+        const index_t y = tile.y + i - from.top, x = tile.x + j - from.left;
+        const bool inside = y >= 0 && y < from.height && x >= 0 && x < from.width;
+        at[i * size + j] =
+            inside ? from.data + ((tile.image * from.height + y) * from.width + x) * from.pixel
+                   : zero_row<T>;
+      }
+  }
+};
+
+/// Marks in large[] the tiles, counted from the first, that find_mixed() has to look at. Nine
+/// places tell a tile's size: every element reaches one of them, and equal ones do not cancel in
+/// all.
 template <bool Rounds, class T, int M>
 void transform_images(const winograd_images<T>& from, const winograd_tiles<M>& tiles, range some,
-                      winograd_values<T> to) {
+                      winograd_values<T> to, bool* large) {
   using transform = winograd<T, M>;
   using vector = packet<T>;
   constexpr int size = transform::size;
+  const T ordinary = ordinary_square<T> * static_cast<T>(from.channels);
   for (index_t tile = some.begin; tile < some.end; ++tile) {
-    const auto [image, top, left] = tiles[tile];
-    const T* at[transform::places];
-    for (index_t i = 0; i < size; ++i)
-      for (index_t j = 0; j < size; ++j) {
-        const index_t y = top + i - from.top, x = left + j - from.left;
-        const bool inside = y >= 0 && y < from.height && x >= 0 && x < from.width;
-        at[i * size + j] =
-            inside ? from.data + ((image * from.height + y) * from.width + x) * from.pixel
-                   : zero_row<T>;
-      }
+    const tile_pixels<T, M> pixels(from, tiles[tile]);
+    const T* const* const at = pixels.at;
     T* const result = to.data + (tile - some.begin) * to.channels;
+    vector squares = simd::pset1<vector>(T{0});
     for (index_t k = 0; k < from.channels; k += lanes<T>) {
       vector half[transform::places];
 #pragma GCC unroll 6
@@ -100,17 +117,94 @@ void transform_images(const winograd_images<T>& from, const winograd_tiles<M>& t
         transform::template input<1, 1>(half + i * size, v);
 #pragma GCC unroll 6
         for (int j = 0; j < size; ++j) simd::pstoreu(result + (i * size + j) * to.step + k, v[j]);
+        if (i <= 1 || i == size - 1)
+          squares = simd::padd(squares, sum_of_squares(v[0], v[1], v[size - 1]));
       }
     }
+    if (!(simd::predux(squares) < ordinary)) large[tile - some.begin] = true;
   }
 }
 
 template <class T, int M>
 void transform_input(const winograd_images<T>& from, const winograd_tiles<M>& tiles, range some,
-                     winograd_values<T> to) {
-  with_rounding<T>(from.rounds,
-                   [&](auto rounds) { transform_images<rounds.value>(from, tiles, some, to); });
+                     winograd_values<T> to, bool* large) {
+  with_rounding<T>(from.rounds, [&](auto rounds) {
+    transform_images<rounds.value>(from, tiles, some, to, large);
+  });
 }
+
+/// Leaves marked of some tiles those that are beyond the transforms.
+template <class T, int M>
+void find_mixed(const winograd_images<T>& from, const winograd_tiles<M>& tiles, range some,
+                bool* marked) {
+  for (index_t tile = some.begin; tile < some.end; ++tile, ++marked) {
+    if (!*marked) continue;
+    const auto place = tiles[tile];
+    const tile_pixels<T, M> pixels(from, place);
+    const index_t rows = std::min<index_t>(M, tiles.height - place.y);
+    const index_t columns = std::min<index_t>(M, tiles.width - place.x);
+    with_rounding<T>(from.rounds, [&](auto rounds) {
+      *marked = is_mixed<M + 2, 3>(pixels.at, from.channels, rows, columns,
+                                   &load_operand<rounds.value, T>);
+    });
+  }
+}
+
+inline bool any_marked(const bool* marked, index_t count) {
+  return std::find(marked, marked + count, true) != marked + count;
+}
+
+/// What makes tiles of a result by direct sums: those that are marked, counted from the first of
+/// some, or all, where the weights are beyond the transforms.
+template <class T, int M>
+struct direct_tiles {
+  const winograd_images<T>& from;
+  const winograd_tiles<M>& tiles;
+  const tap_weights<T>& weights;
+  bool backwards;  ///< taps, as for the input's gradient
+  const bool* marked;
+  bool all;
+
+  /// Columns of a tile, of the weights from `first` on, to images whose pixels are `pixel` apart.
+  [[gnu::noinline, gnu::cold]] void make(index_t tile, range columns, T* y, index_t pixel) const {
+    constexpr index_t width = lanes<T>;
+    const index_t in = from.channels;
+    const auto place = tiles[tile];
+    const tile_pixels<T, M> pixels(from, place);
+    T* const taps = right_scratch().template get<T>(9 * in * width);
+    T* const corner = y + ((place.image * tiles.height + place.y) * tiles.width + place.x) * pixel;
+    for (index_t k = 0; k < columns.size(); k += width) {
+      weights.pack(taps, 0, columns.begin + k, 9 * in, width);
+      if constexpr (std::is_same_v<T, float>)
+        if (from.rounds) round_operand(taps, 9 * in * width, taps);
+      for (index_t i = 0; i < std::min<index_t>(M, tiles.height - place.y); ++i)
+        for (index_t j = 0; j < std::min<index_t>(M, tiles.width - place.x); ++j)
+          simd::pstoreu(corner + (i * tiles.width + j) * pixel + k, sum(pixels, i, j, taps));
+    }
+  }
+
+ private:
+  /// A vector of columns of one pixel: a sum over channels for each tap.
+  packet<T> sum(const tile_pixels<T, M>& pixels, index_t i, index_t j, const T* taps) const {
+    using vector = packet<T>;
+    vector all = simd::pset1<vector>(T{0});
+    for (index_t t = 0; t < 9; ++t) {
+      const T* const x = pixels.at[(i + t / 3) * (M + 2) + j + t % 3];
+      const T* const w = taps + (backwards ? 8 - t : t) * from.channels * lanes<T>;
+      vector one = simd::pset1<vector>(T{0});
+      for (index_t c = 0; c < from.channels; ++c)
+        one = simd::pmadd(simd::pset1<vector>(operand(x[c])),
+                          simd::ploadu<vector>(w + c * lanes<T>), one);
+      all = simd::padd(all, one);
+    }
+    return all;
+  }
+  T operand(T x) const {
+    if constexpr (std::is_same_v<T, float>)
+      if (from.rounds) round_operand(&x, 1, &x);
+    return x;
+  }
+};
 
 /// Tells that the pixels of tiles first … last, of one row of tiles, are there.
 template <int M>
@@ -124,10 +218,11 @@ void tell_of_row(const epilogue& after, const winograd_tiles<M>& tiles, index_t 
   }
 }
 
-/// To images whose pixels are `pixel` elements apart.
+/// To images whose pixels are `pixel` elements apart; the weights' columns begin at `column`.
 template <class T, int M>
 void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, range some, T* y,
-                      index_t pixel, const epilogue* after) {
+                      index_t pixel, index_t column, const direct_tiles<T, M>& direct,
+                      const epilogue* after) {
   using transform = winograd<T, M>;
   using vector = packet<T>;
   constexpr int size = transform::size;
@@ -155,6 +250,8 @@ void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, r
           if (j < width) simd::pstoreu(to + j * pixel, out[j]);
       }
     }
+    if (direct.all || direct.marked[tile - some.begin])
+      direct.make(tile, {column, column + from.channels}, y, pixel);
     if (after != nullptr && (left + M >= tiles.width || tile + 1 == some.end))
       tell_of_row(*after, tiles, std::max(some.begin, tile - tile % tiles.columns), tile,
                   from.channels);
@@ -162,9 +259,10 @@ void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, r
 }
 
 /// Weights of channels ks and of a vector of columns to u, [channel][column] at each place:
-/// channels `step` apart, places `place`. Taps run backwards for the input's gradient.
+/// channels `step` apart, places `place`. Taps run backwards for the input's gradient. Says whether
+/// the transforms can bear them: a pixel at the border sees some of them alone.
 template <class T, int M>
-void transform_taps(const tap_weights<T>& w, range ks, index_t column, bool backwards, bool rounds,
+bool transform_taps(const tap_weights<T>& w, range ks, index_t column, bool backwards, bool rounds,
                     T* u, index_t step, index_t place) {
   using transform = winograd<T, M>;
   using vector = packet<T>;
@@ -174,13 +272,17 @@ void transform_taps(const tap_weights<T>& w, range ks, index_t column, bool back
   w.pack(taps, 9 * ks.begin, column, 9 * ks.size(), width);
   if constexpr (std::is_same_v<T, float>)
     if (rounds) round_operand(taps, 9 * ks.size() * width, taps);
+  vector squares = simd::pset1<vector>(T{0});
   for (index_t c = 0; c < ks.size(); ++c, u += step) {
     vector g[9], half[size * 3];
 #pragma GCC unroll 9
     for (int t = 0; t < 9; ++t)
       g[t] = simd::ploadu<vector>(taps + ((backwards ? 8 - t : t) * ks.size() + c) * width);
 #pragma GCC unroll 3
-    for (int j = 0; j < 3; ++j) transform::template weight<3, 3>(g + j, half + j);
+    for (int j = 0; j < 3; ++j) {
+      transform::template weight<3, 3>(g + j, half + j);
+      squares = simd::padd(squares, sum_of_squares(g[j], g[3 + j], g[6 + j]));
+    }
 #pragma GCC unroll 6
     for (int i = 0; i < size; ++i) {
       vector line[size];
@@ -189,18 +291,24 @@ void transform_taps(const tap_weights<T>& w, range ks, index_t column, bool back
       for (int j = 0; j < size; ++j) simd::pstoreu(u + (i * size + j) * place, line[j]);
     }
   }
+  return simd::predux(squares) < ordinary_square<T> * static_cast<T>(ks.size());
 }
 
-/// All weights to u, [place][panel][channel of k][columns].
+/// All weights to u, [place][panel][channel of k][columns]. The element behind the first place is 1
+/// where the transforms cannot bear them, else 0.
 template <class T, int M>
 void transform_weights(const tap_weights<T>& w, index_t in, index_t out, bool backwards,
                        bool rounds, T* u) {
   constexpr index_t width = lanes<T>, wide = conv_tile<T>::columns;
+  std::atomic<bool> bears{true};
   parallel_for(out / width, [&](index_t vectors) {
     const index_t column = vectors * width, panel = column / wide * wide;
-    transform_taps<T, M>(w, {0, in}, column, backwards, rounds, u + panel * in + column - panel,
-                         std::min(wide, out - panel), place_step<T>(in * out));
+    T* const to = u + panel * in + column - panel;
+    if (!transform_taps<T, M>(w, {0, in}, column, backwards, rounds, to,
+                              std::min(wide, out - panel), place_step<T>(in * out)))
+      bears.store(false, std::memory_order_relaxed);
   });
+  u[in * out] = bears ? T{0} : T{1};
 }
 
 /// m = v u at one place, for so many tiles; two panels of weights at a time, the next ones fetched.
@@ -247,8 +355,9 @@ constexpr index_t winograd_bytes = 3 << 19;
 
 /// The result of transformed weights; an input's gradient is one as well.
 template <class T, int M>
-void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& tiles, const T* u,
-                      T* y, index_t out, const epilogue* after) {
+void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& tiles,
+                      const tap_weights<T>& w, bool backwards, const T* u, T* y, index_t out,
+                      const epilogue* after) {
   constexpr index_t places = winograd<T, M>::places, unit = conv_tile<T>::rows;
   const index_t threads = num_threads();
   const index_t share = round_up((tiles.count + threads - 1) / threads, unit);
@@ -257,15 +366,21 @@ void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& t
   const index_t group = std::min(
       winograd_group<T, M>(from.channels + out, tiles.count, std::max(winograd_bytes / 2, weights)),
       share);
+  const bool all = u[from.channels * out] != T{0};
   parallel_for((tiles.count + group - 1) / group, [&](index_t i) {
     const range some{i * group, std::min(tiles.count, (i + 1) * group)};
     winograd_values<T> v{nullptr, from.channels, place_step<T>(group * from.channels)};
     winograd_values<T> m{nullptr, out, place_step<T>(group * out)};
-    v.data = left_scratch().template get<T>(places * (v.step + m.step));
+    // Marks follow the values: a byte a tile.
+    v.data = left_scratch().template get<T>(places * (v.step + m.step) + group);
     m.data = v.data + places * v.step;
-    transform_input<T, M>(from, tiles, some, v);
+    bool* const marked = reinterpret_cast<bool*>(m.data + places * m.step);
+    std::fill_n(marked, some.size(), false);
+    transform_input<T, M>(from, tiles, some, v, marked);
+    find_mixed<T, M>(from, tiles, some, marked);
     for (index_t place = 0; place < places; ++place) multiply_place(v, u, m, place, some.size());
-    transform_output<T, M>(m, tiles, some, y, out, after);
+    transform_output<T, M>(m, tiles, some, y, out, 0, {from, tiles, w, backwards, marked, all},
+                           after);
   });
 }
 

@@ -50,9 +50,13 @@ class chunked_tiles {
   chunked_tiles(const winograd_images<T>& from, index_t most)
       : cut{from.channels}, from_(from), step_(place_step<T>(most * cut.most)) {
     const index_t all = cut.count * chunks::places * step_;
-    data_ = static_cast<T*>(memory_.take(static_cast<std::size_t>(all) * sizeof(T)));
+    const auto bytes = static_cast<std::size_t>(all) * sizeof(T);
+    data_ = static_cast<T*>(memory_.take(bytes + static_cast<std::size_t>(most)));
+    marked_ = reinterpret_cast<bool*>(data_ + all);
   }
+  /// Marks those that are beyond the transforms.
   void transform(const winograd_tiles<M>& tiles, range some) {
+    std::fill_n(marked_, some.size(), false);
     parallel_for((some.size() + 3) / 4, [&](index_t i) {
       const range few{some.begin + 4 * i, std::min(some.end, some.begin + 4 * i + 4)};
       for (index_t c = 0; c < cut.count; ++c) {
@@ -61,13 +65,17 @@ class chunked_tiles {
         part.channels = cut[c].size();
         winograd_values<T> to = (*this)[c];
         to.data += 4 * i * to.channels;
-        transform_input<T, M>(part, tiles, few, to);
+        transform_input<T, M>(part, tiles, few, to, marked_ + 4 * i);
       }
+      find_mixed<T, M>(from_, tiles, few, marked_ + 4 * i);
     });
   }
   winograd_values<T> operator[](index_t c) const {
     return {data_ + c * chunks::places * step_, cut[c].size(), step_};
   }
+
+  /// Of the tiles that were transformed last.
+  const bool* marked() const { return marked_; }
 
   const chunks cut;
 
@@ -76,6 +84,7 @@ class chunked_tiles {
   const index_t step_;
   ::xla::detail::working_memory memory_;
   T* data_;
+  bool* marked_;
 };
 
 /// Rows of c whose sums go on where those of the chunk before ended.
@@ -143,13 +152,15 @@ void multiply_by_panels(const winograd_images<T>& from, const winograd_tiles<M>&
       winograd_values<T> m{nullptr, columns, place_step<T>(most * wide)};
       T* const u = left_scratch().template get<T>(places * (v.cut.step + m.step));
       m.data = u + places * v.cut.step;
+      bool all = false;
       for (index_t c = 0; c < v.cut.count; ++c) {
         for (index_t j = 0; j < columns; j += lanes<T>)
-          transform_taps<T, M>(w, v.cut[c], column + j, backwards, from.rounds, u + j, columns,
-                               v.cut.step);
+          all |= !transform_taps<T, M>(w, v.cut[c], column + j, backwards, from.rounds, u + j,
+                                       columns, v.cut.step);
         multiply_panel<T, M>(v[c], u, v.cut.step, m, some.size(), c == 0);
       }
-      transform_output<T, M>(m, tiles, some, y + column, out, nullptr);
+      transform_output<T, M>(m, tiles, some, y + column, out, column,
+                             {from, tiles, w, backwards, v.marked(), all}, nullptr);
     });
     if (after != nullptr) tell_of_tiles(*after, tiles, some, out);
   }
@@ -159,12 +170,13 @@ template <class T, int M>
 void winograd_multiply(const conv_sizes& s, conv_direction d, const winograd_images<T>& from,
                        const winograd_tiles<M>& tiles, const conv_weights<T>& w, T* y, index_t out,
                        const epilogue* after) {
-  if (!w.packed && transforms_panels<T, M>(s.in, s.out)) {
-    const nine_places nine(w.tap_stride);
-    return multiply_by_panels<T, M>(from, tiles, winograd_taps(d, w, nine),
-                                    d == conv_direction::input_gradient, y, out, after);
-  }
-  winograd_product<T, M>(from, tiles, winograd_weights_of<T, M>(s, d, w), y, out, after);
+  const nine_places nine(w.tap_stride);
+  const tap_weights<T> taps = winograd_taps(d, w, nine);
+  const bool backwards = d == conv_direction::input_gradient;
+  if (!w.packed && transforms_panels<T, M>(s.in, s.out))
+    return multiply_by_panels<T, M>(from, tiles, taps, backwards, y, out, after);
+  winograd_product<T, M>(from, tiles, taps, backwards, winograd_weights_of<T, M>(s, d, w), y, out,
+                         after);
 }
 
 template <int M, class T>

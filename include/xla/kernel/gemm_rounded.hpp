@@ -6,6 +6,8 @@
 
 #include <xla/kernel/gemm.hpp>
 #include <xla/kernel/halves.hpp>
+#include <xla/kernel/loops.hpp>
+#include <xla/tensor/working_memory.hpp>
 
 // Operands that are read as bfloat16 and multiplied as floats: what products with few rows load,
 // and forms of a and b for the tiles of floats.
@@ -34,6 +36,25 @@ inline void round_operand(const float* from, index_t count, float* to) {
     simd::pstoreu(to + i, round_operand(simd::ploadu<packet<float>>(from + i)));
   round_all(from + whole, to + whole, count - whole);
 }
+
+/// Floats as bfloat16 would have them, in memory of their own.
+template <class = void>
+class rounded_copy {
+ public:
+  rounded_copy(const float* from, index_t count)
+      : to_(static_cast<float*>(memory_.take(static_cast<std::size_t>(count) * sizeof(float)))) {
+    constexpr index_t some = 1 << 12;
+    for_ranges((count + some - 1) / some, some, [&](index_t first, index_t last) {
+      const index_t begin = first * some, end = std::min(count, last * some);
+      round_operand(from + begin, end - begin, to_ + begin);
+    });
+  }
+  const float* data() const { return to_; }
+
+ private:
+  ::xla::detail::working_memory memory_;
+  float* to_;
+};
 
 template <>
 struct few_elements<rounded_float> {
