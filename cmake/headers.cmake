@@ -411,6 +411,7 @@ set(XLA_HEADERS
   xla/models/mobilenet_v2.hpp
   xla/models/names.hpp
   xla/models/parts.hpp
+  xla/models/pretrained.hpp
   xla/models/resnet.hpp
   xla/models/squeezenet.hpp
   xla/models/vgg.hpp
@@ -424,6 +425,7 @@ set(XLA_HEADERS
   xla/nn/decoder.hpp
   xla/nn/dropout.hpp
   xla/nn/embedding.hpp
+  xla/nn/file_names.hpp
   xla/nn/generate.hpp
   xla/nn/group_norm.hpp
   xla/nn/init.hpp
@@ -531,6 +533,7 @@ set(XLA_EXT_HEADERS
   xla/ext/image_refusal.hpp
   xla/ext/jpeg.hpp
   xla/ext/json_values.hpp
+  xla/ext/model_config.hpp
   xla/ext/mpi.hpp
   xla/ext/mpi_carrier.hpp
   xla/ext/mpi_channel.hpp

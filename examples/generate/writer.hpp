@@ -129,7 +129,7 @@ void run(const Options& options, const Tokenizer& tokenizer) {
                              " tokens, and the model knows " + std::to_string(C.vocabulary));
   Clock clock;
   nn::Decoder<C> model;
-  xla::ext::load_pretrained(model, options.folder);
+  xla::models::load(model, options.folder);
   std::fprintf(stderr, "%lld parameters, read in %.2f s; %d threads\n\n",
                static_cast<long long>(xla::parameter_count(model)), clock.seconds(),
                xla::num_threads());

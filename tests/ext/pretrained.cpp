@@ -3,6 +3,7 @@
 // computes (tests/reference/gpt2_llama.py).
 #include "xla/ext/pretrained.hpp"
 
+#include "support/folder.hpp"
 #include "support/models.hpp"
 #include "support/small_gpt2.hpp"
 
@@ -10,7 +11,7 @@ namespace ext = xla::ext;
 namespace models = xla::models;
 namespace nn = xla::nn;
 using test::contains;
-namespace fs = std::filesystem;
+using test::folder;
 
 static_assert(xla::parameter_count<nn::Decoder<models::distilgpt2>>() == 81'912'576);
 static_assert(xla::parameter_count<nn::Decoder<models::gpt2>>() == 124'439'808);
@@ -47,39 +48,6 @@ constexpr nn::DecoderConfig tied_llama{.hidden = 32,
                                        .tied_head = true,
                                        .bias = true,
                                        .norm_eps = 1e-5};
-
-/// A folder that goes with the test.
-struct folder {
-  std::string path = (fs::temp_directory_path() / "xla_test_pretrained").string();
-  folder() {
-    fs::remove_all(path);
-    fs::create_directory(path);
-  }
-  folder(const folder&) = delete;
-  ~folder() { fs::remove_all(path); }
-  void write(const std::string& name, const std::string& text) const {
-    xla::io::write_file(path + "/" + name,
-                        {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-  }
-  void write(const std::string& name, const xla::StateDict& state) const {
-    ext::write_safetensors(path + "/" + name, {state, {{"format", "pt"}}});
-  }
-  /// The state in three files with their index, one array after the other.
-  void write_parts(const xla::StateDict& state) const {
-    std::array<xla::StateDict, 3> parts;
-    std::string index;
-    for (std::size_t i = 0; i < state.size(); ++i) {
-      parts[i % 3].push_back(state[i]);
-      index += (i == 0 ? "\"" : ", \"") + state[i].name + "\": \"" + part(i % 3) + "\"";
-    }
-    for (std::size_t i = 0; i < 3; ++i) write(part(i), parts[i]);
-    write("model.safetensors.index.json",
-          R"({"metadata": {"total_size": 1}, "weight_map": {)" + index + "}}");
-  }
-  static std::string part(std::size_t i) {
-    return "model-0000" + std::to_string(i + 1) + "-of-00003.safetensors";
-  }
-};
 
 std::string config_of(const std::string& name) {
   return xla::io::read_text(XLA_TEST_DATA "/data/" + name + "/config.json");
@@ -129,7 +97,7 @@ void check_decoder(const std::string& name, auto to_hugging_face) {
   at.write_parts(weights);
   CHECK(ext::decoder_difference(ext::read_decoder_config(at.path), C) == "");
   nn::Decoder<C> model;
-  ext::load_pretrained(model, at.path);
+  models::load(model, at.path);
   const std::string logits = "models/" + name + "/logits";
   auto tokens = some_tokens();
   const auto want = xla::no_grad([&] { return model(tokens); });
@@ -183,7 +151,7 @@ TEST_CASE("old files have masks, heads and tables of frequencies besides, and ot
   weights.push_back(head);
   at.write("model.safetensors", weights);
   nn::Decoder<test::small_gpt2> model;
-  ext::load_pretrained(model, at.path);
+  models::load(model, at.path);
   CHECK(!model.drop.training);
   test::check_pytorch("models/gpt2/logits", model(some_tokens()), 1e-5);
 
@@ -195,6 +163,12 @@ TEST_CASE("old files have masks, heads and tables of frequencies besides, and ot
   CHECK(xla::load_state_dict(tied, models::llama_from_hugging_face(llama, true)).empty());
   CHECK_THROWS_WITH(xla::load_state_dict(tied, models::llama_from_hugging_face(llama)),
                     contains("unexpected: lm_head.weight"));
+  CHECK_THROWS_WITH(xla::load_state_dict(tied, weights_of("llama_tied")),
+                    contains("Hugging Face's Llama: models::llama_from_hugging_face(state)") &&
+                        contains("behind 'model.'"));
+  CHECK_THROWS_WITH(xla::load_state_dict(model, weights_of("gpt2")),
+                    contains("Hugging Face's GPT-2: models::gpt2_from_hugging_face(state) of "
+                             "<xla/models/gpt2.hpp>"));
 }
 
 TEST_CASE("weights in bfloat16 stay so until they are in the model") {
@@ -210,7 +184,7 @@ TEST_CASE("weights in bfloat16 stay so until they are in the model") {
     CHECK(a.bytes.size() == xla::io::array_bytes(a.type, a.sizes));
   }
   nn::Decoder<test::small_gpt2> model, widened;
-  ext::load_pretrained(model, at.path);
+  models::load(model, at.path);
   xla::load_state_dict(widened, models::gpt2_from_hugging_face(ext::read_pretrained(at.path)));
   check_same(xla::state_dict(model), xla::state_dict(widened));
 }
@@ -349,13 +323,13 @@ TEST_CASE("configurations and indices that cannot be used are told with their pl
   CHECK_THAT(refused(llama(R"(, "hidden_act": "gelu")")), contains("is 'gelu', xla::nn"));
 
   nn::Decoder<small_llama> model;
-  CHECK_THROWS_WITH(ext::load_pretrained(model, at.path + "/none"), contains("cannot open"));
+  CHECK_THROWS_WITH(models::load(model, at.path + "/none"), contains("cannot open"));
   at.write("config.json", config_of("gpt2"));
-  CHECK_THROWS_WITH(ext::load_pretrained(model, at.path),
-                    contains("config.json' describes another decoder than the program has: "
+  CHECK_THROWS_WITH(models::load(model, at.path),
+                    contains("config.json' describes another model than the program has: "
                              "kv_heads 4 instead of 2, intermediate 128 instead of 24"));
   at.write("config.json", config_of("llama"));
-  CHECK_THROWS_WITH(ext::load_pretrained(model, at.path),
+  CHECK_THROWS_WITH(models::load(model, at.path),
                     contains("has neither model.safetensors"));
   const auto index = [&](const std::string& map) {
     at.write("model.safetensors.index.json", map);

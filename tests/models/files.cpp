@@ -6,17 +6,23 @@
 #include <string>
 
 #include "support/decoder.hpp"
+#include "support/folder.hpp"
 #include "support/models.hpp"
 #include "support/small_bert.hpp"
 #include "support/small_gpt2.hpp"
+#include "xla/ext/pretrained.hpp"
 #include "xla/ext/safetensors.hpp"
+#include "xla/io/text.hpp"
 #include "xla/models/bert.hpp"
 #include "xla/models/mnasnet.hpp"
 #include "xla/models/resnet.hpp"
 #include "xla/models/vit.hpp"
 
 namespace models = xla::models;
+using test::contains;
+using test::folder;
 using xla::ext::FloatFormat;
+using names_t = std::vector<std::string>;
 
 namespace {
 
@@ -138,6 +144,258 @@ TEST_CASE("a model of bfloat16 is written in half the bytes and comes back bit f
     CHECK(logits(other) == logits(model));
   }
   std::filesystem::remove(path);
+}
+
+namespace {
+
+std::string config_of(const std::string& name) {
+  return xla::io::read_text(XLA_TEST_DATA "/data/" + name + "/config.json");
+}
+std::string replaced(std::string text, const std::string& part, const std::string& other) {
+  REQUIRE(text.find(part) != std::string::npos);
+  return text.replace(text.find(part), part.size(), other);
+}
+/// A folder of BERT as Hugging Face has it.
+struct bert_folder : folder {
+  xla::StateDict file = data_file("bert_bfloat16.safetensors");
+  bert_folder() : folder("xla_test_models_files") {
+    write("config.json", config_of("bert"));
+    write("model.safetensors", file);
+  }
+  void write_names(auto&& rename) const {
+    auto renamed = file;
+    for (auto& a : renamed) rename(a.name);
+    write("model.safetensors", renamed);
+  }
+};
+template <class Model>
+names_t names_of(Model& model, const std::string& prefix = "") {
+  names_t out;
+  for (const auto& a : xla::state_dict(model)) out.push_back(prefix + a.name);
+  return out;
+}
+names_t sorted(names_t names) {
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("models::load reads a folder of BERT by any of its names") {
+  const xla::eager_mode_guard eager;
+  const bert_folder at;
+  Bert want;
+  test::fill(want);
+  const auto state = rounded(xla::state_dict(want), FloatFormat::bfloat16);
+  const auto check_loaded = [&](const std::string& path) {
+    Bert bert;
+    CHECK(models::load(bert, path).empty());
+    check_same(xla::state_dict(bert), state);
+  };
+  check_loaded(at.path);
+  check_loaded(at.path + "/model.safetensors");
+  at.write_names([](auto& name) { name.insert(0, "module."); });
+  check_loaded(at.path);
+  at.write_names([](auto& name) {
+    const auto norm = name.find("LayerNorm.weight");
+    if (norm != std::string::npos) name.replace(norm, 16, "LayerNorm.gamma");
+  });
+  check_loaded(at.path);
+  auto older = at.file;
+  older.push_back({"bert.embeddings.position_ids", xla::dtype::uint8, {1, 2}, {0, 1}});
+  at.write("model.safetensors", older);
+  check_loaded(at.path);
+  std::filesystem::remove(at.path + "/model.safetensors");
+  at.write_parts(at.file);
+  check_loaded(at.path);
+  check_loaded(at.path + "/model.safetensors.index.json");
+}
+
+TEST_CASE("models::load of a network without a head, of another head, and of a body alone") {
+  const xla::eager_mode_guard eager;
+  const bert_folder at;
+  const names_t head{"classifier.bias", "classifier.weight"};
+  Bert whole;
+  models::load(whole, at.path);
+  const auto state = xla::state_dict(whole);
+
+  models::BertModel<test::small_bert()> body;
+  const auto report = models::load(body, at.path);
+  CHECK(report.missing_keys.empty());
+  CHECK(sorted(report.unexpected_keys) == head);
+  check_same(xla::state_dict(body), models::part_of(state, "bert."));
+
+  models::BertForMaskedLM<test::small_bert()> masked;
+  CHECK_THROWS_WITH(models::load(masked, at.path), contains("missing: cls.predictions.bias"));
+  const auto of_masked = models::load(masked, at.path, {.strict = false});
+  CHECK(of_masked.missing_keys == names_of(masked.cls, "cls."));
+  CHECK(sorted(of_masked.unexpected_keys) ==
+        names_t{"bert.pooler.dense.bias", "bert.pooler.dense.weight", head[0], head[1]});
+  check_same(xla::state_dict(masked.bert.encoder), models::part_of(state, "bert.encoder."));
+
+  at.write("model.safetensors", models::part_of(at.file, "bert."));
+  Bert anew;
+  const auto begun = xla::state_dict(anew.classifier);
+  CHECK_THROWS_WITH(models::load(anew, at.path),
+                    contains("missing: classifier.weight, classifier.bias"));
+  CHECK(sorted(models::load(anew, at.path, {.strict = false}).missing_keys) == head);
+  check_same(xla::state_dict(anew.bert), models::part_of(state, "bert."));
+  check_same(xla::state_dict(anew.classifier), begun);
+}
+
+TEST_CASE("models::load leaves a head of another size as it begins where it is asked to") {
+  const xla::eager_mode_guard eager;
+  const bert_folder at;
+  models::BertForSequenceClassification<test::small_bert(), 5> five;
+  const auto before = xla::state_dict(five);
+  CHECK_THROWS_WITH(models::load(five, at.path),
+                    contains("classifier.weight: float32[3, 16] found, float32[5, 16] needed"));
+  check_same(xla::state_dict(five), before);
+  const auto report = models::load(five, at.path, {.ignore_mismatched_sizes = true});
+  CHECK(sorted(report.missing_keys) == names_t{"classifier.bias", "classifier.weight"});
+  CHECK(report.unexpected_keys.empty());
+  check_same(models::part_of(xla::state_dict(five), "classifier."),
+             models::part_of(before, "classifier."));
+  Bert whole;
+  models::load(whole, at.path);
+  check_same(xla::state_dict(five.bert), xla::state_dict(whole.bert));
+
+  auto other = at.file[0];
+  other.name = "other";
+  at.write("model.safetensors", xla::StateDict{other});
+  CHECK_THROWS_WITH(models::load(five, at.path, {.strict = false}),
+                    contains("has no value of the model's names"));
+}
+
+TEST_CASE("models::load compares a folder's config.json with the model's type") {
+  const xla::eager_mode_guard eager;
+  const bert_folder at;
+  static constexpr auto other = [] {
+    auto c = test::small_bert();
+    c.num_attention_heads = 4;  // of which no weight tells
+    c.layer_norm_eps = 1e-5;
+    return c;
+  }();
+  models::BertModel<other> four_heads;
+  const auto before = xla::state_dict(four_heads);
+  CHECK_THROWS_WITH(models::load(four_heads, at.path),
+                    contains("config.json' describes another model than the program has: "
+                             "num_attention_heads 2 instead of 4, layer_norm_eps 1e-12 instead "
+                             "of 1e-05"));
+  check_same(xla::state_dict(four_heads), before);
+  CHECK(models::load(four_heads, at.path + "/model.safetensors").missing_keys.empty());
+
+  Bert bert;
+  const auto config = config_of("bert");
+  const auto refused = [&](const std::string& part, const std::string& changed) {
+    at.write("config.json", replaced(config, part, changed));
+    try {
+      models::load(bert, at.path);
+    } catch (const xla::io_error& e) {
+      return std::string{e.what()};
+    }
+    return std::string{"taken"};
+  };
+  CHECK_THAT(refused("\"gelu\"", "\"relu\""), contains("has: hidden_act relu instead of gelu"));
+  CHECK_THAT(refused("\"is_decoder\": false", "\"is_decoder\": true"),
+             contains("has: is_decoder true instead of false"));
+  CHECK_THAT(refused("\"model_type\": \"bert\"", "\"model_type\": \"roberta\""),
+             contains("has: model_type roberta instead of bert"));
+  CHECK_THAT(refused("\"vocab_size\": 50", "\"vocab_size\": \"50\""),
+             contains("vocab_size is \"50\", expected a number"));
+  CHECK_THAT(refused("\"hidden_size\": 16,", ""), contains("hidden_size 768 instead of 16"));
+  CHECK(refused("\"model_type\": \"bert\",", "") == "taken");
+  std::filesystem::remove(at.path + "/config.json");
+  CHECK(models::load(bert, at.path).empty());
+  at.write("pytorch_model.bin", std::string{"no zip"});
+  CHECK_THROWS_WITH(models::load(bert, at.path + "/pytorch_model.bin"),
+                    contains("is no safetensors file; examples/to_safetensors.py makes one"));
+}
+
+TEST_CASE("models::load reads a vision transformer by everybody's names") {
+  const xla::eager_mode_guard eager;
+  Vit want;
+  test::fill(want);
+  const folder at("xla_test_models_files");
+  for (const std::string name : {"vit_float16", "vit_files_names", "vit_modules_names"}) {
+    INFO(name);
+    const auto path = XLA_TEST_DATA "/data/" + name + ".safetensors";
+    Vit vit;
+    CHECK(models::load(vit, path).empty());
+    const auto format = name == "vit_float16" ? FloatFormat::float16 : FloatFormat::bfloat16;
+    check_same(xla::state_dict(vit), rounded(xla::state_dict(want), format));
+    test::check_pytorch("models/vit/logits", vit(test::image_batch({2, 3, 12, 12}).images), 2e-2);
+  }
+  Vit vit;
+  at.write("model.safetensors", xla::state_dict(want));
+  CHECK(models::load(vit, at.path).empty());
+  check_same(xla::state_dict(vit), xla::state_dict(want));
+  at.write("config.json", config_of("vit"));
+  CHECK(models::load(vit, at.path).empty());
+  at.write("config.json", replaced(config_of("vit"), "1e-06", "1e-12"));
+  CHECK_THROWS_WITH(models::load(vit, at.path), contains("layer_norm_eps 1e-12 instead of 1e-06"));
+  const std::string of_timm = R"({"architecture": "vit_base_patch16_224", "num_classes": 10})";
+  at.write("config.json", of_timm);
+  CHECK(models::load(vit, at.path).empty());
+}
+
+TEST_CASE("models::load gives AnyClasses the file's classes, or leaves all as it was") {
+  const xla::eager_mode_guard eager;
+  const folder at("xla_test_models_files");
+  const auto path = at.path + "/mnasnet.safetensors";
+  using Any = models::AnyClasses<Mnas>;
+  Any four(4);
+  at.write("mnasnet.safetensors", xla::state_dict(four));
+  Any model;
+  CHECK(models::load(model, path).empty());
+  CHECK(models::head(model).weight.size(0) == 4);
+  CHECK(!std::get<0>(model.classifier.layers).training);
+  check_same(xla::state_dict(model), xla::state_dict(four));
+
+  auto damaged = xla::state_dict(four);
+  damaged.front().sizes.push_back(1);
+  at.write("mnasnet.safetensors", damaged);
+  Any ten;
+  const auto before = xla::state_dict(ten);
+  CHECK_THROWS_WITH(models::load(ten, path), contains("layers.0.weight"));
+  check_same(xla::state_dict(ten), before);
+  Any six(6);
+  at.write("mnasnet.safetensors", xla::state_dict(four));
+  CHECK(models::load(six, path, {.ignore_mismatched_sizes = true}).missing_keys.size() == 2);
+  CHECK(models::head(six).weight.size(0) == 6);
+}
+
+TEST_CASE("load_state_dict says who calls the names so, and what renames them") {
+  const xla::eager_mode_guard eager;
+  const auto refusal = [](auto&& model, const xla::StateDict& state) {
+    try {
+      xla::load_state_dict(model, state);
+    } catch (const xla::error& e) {
+      return std::string{e.what()};
+    }
+    return std::string{"taken"};
+  };
+  auto bert = data_file("bert_bfloat16.safetensors");
+  CHECK_THAT(refusal(models::BertModel<test::small_bert()>{}, bert),
+             contains("the state has the model's names behind 'bert.': models::part_of(state, "
+                      "\"bert.\") of <xla/models/names.hpp> takes that part"));
+  CHECK_THAT(refusal(Bert{}, models::part_of(bert, "bert.")),
+             contains("names of a part of the model: load_state_dict(model.bert, state) loads"));
+  bert.push_back(bert[0]);
+  bert.back().name = "bert.embeddings.position_ids";
+  CHECK_THAT(refusal(Bert{}, bert),
+             contains("the names are those of older files of BERT: models::bert_names(state) of "
+                      "<xla/models/bert.hpp> gives values the model's names, and "
+                      "models::load(model, path) of <xla/ext/pretrained.hpp> loads such files"));
+  CHECK_THAT(refusal(Vit{}, data_file("vit_float16.safetensors")),
+             contains("torchvision's vision transformer: models::vit_from_torchvision(state)"));
+  for (const std::string file : {"vit_files_names", "vit_modules_names"})
+    CHECK_THAT(refusal(Vit{}, data_file(file + ".safetensors")),
+               contains("Hugging Face's vision transformer: models::vit_from_hugging_face(state)"));
+  Vit vit;
+  auto state = xla::state_dict(vit);
+  state.pop_back();
+  CHECK_THAT(refusal(vit, state), !contains("models::"));
 }
 
 namespace {

@@ -4,11 +4,13 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "xla/models/names.hpp"
 #include "xla/models/parts.hpp"
+#include "xla/models/pretrained.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/embedding.hpp"
 #include "xla/nn/linear.hpp"
@@ -31,6 +33,7 @@ struct BertConfig {
   int max_position_embeddings = 512;
   int type_vocab_size = 2;  ///< kinds of segments: a pair of texts has two
   bool dropout = true;      ///< of embeddings, attention and what layers add; 0.1 at first
+  double layer_norm_eps = 1e-12;
 };
 
 inline constexpr BertConfig bert_base{};
@@ -45,7 +48,7 @@ template <BertConfig C>
 struct bert_parts {
   using stream = Tensor<float, 3>;  ///< (batch, sequence, hidden_size)
   using dropout = std::conditional_t<C.dropout, nn::Dropout, nn::Identity>;
-  static constexpr double eps = 1e-12;
+  static constexpr double eps = C.layer_norm_eps;
   static constexpr dropout make_dropout() {
     if constexpr (C.dropout) return nn::Dropout(0.1);
     else return {};
@@ -301,5 +304,37 @@ inline StateDict bert_names(StateDict state) {
                 [](const NamedArray& a) { return a.name.ends_with("embeddings.position_ids"); });
   return renamed(std::move(state), today);
 }
+
+namespace detail {
+
+template <BertConfig C>
+struct bert_files {
+  static constexpr std::string_view model_type = "bert";
+  static constexpr ConfigField config[] = {
+      {"vocab_size", C.vocab_size, 30522},
+      {"hidden_size", C.hidden_size, 768},
+      {"num_hidden_layers", C.num_hidden_layers, 12},
+      {"num_attention_heads", C.num_attention_heads, 12},
+      {"intermediate_size", C.intermediate_size, 3072},
+      {"max_position_embeddings", C.max_position_embeddings, 512},
+      {"type_vocab_size", C.type_vocab_size, 2},
+      {"layer_norm_eps", C.layer_norm_eps, 1e-12},
+      {"hidden_act", "gelu", "gelu"},
+      {"position_embedding_type", "absolute", "absolute"},
+      {"is_decoder", false, false},
+      {"tie_word_embeddings", true, true}};
+  static constexpr std::string_view heads[] = {"cls.", "classifier.", "qa_outputs.", "pooler.",
+                                               "bert.pooler."};
+  static StateDict own_names(StateDict state) { return bert_names(std::move(state)); }
+};
+
+}  // namespace detail
+
+template <BertConfig C, bool Pooling>
+struct Pretrained<BertModel<C, Pooling>> : detail::bert_files<C> {};
+template <BertConfig C, int Labels>
+struct Pretrained<BertForSequenceClassification<C, Labels>> : detail::bert_files<C> {};
+template <BertConfig C>
+struct Pretrained<BertForMaskedLM<C>> : detail::bert_files<C> {};
 
 }  // namespace xla::models

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "xla/models/pretrained.hpp"
 #include "xla/module.hpp"
 
 namespace xla::models {
@@ -71,5 +72,8 @@ struct AnyClasses : Model {
   explicit AnyClasses(std::int64_t classes) { replace_head(static_cast<Model&>(*this), classes); }
   XLA_DERIVED_MODULE(Model)
 };
+
+template <class Model>
+struct Pretrained<AnyClasses<Model>> : Pretrained<Model> {};
 
 }  // namespace xla::models

@@ -3,10 +3,12 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "xla/models/parts.hpp"
+#include "xla/models/pretrained.hpp"
 #include "xla/models/vit_names.hpp"
 #include "xla/nn/conv.hpp"
 #include "xla/nn/dropout.hpp"
@@ -34,6 +36,7 @@ struct VisionTransformerConfig {
   int mlp_dim = 3072;
   int num_classes = 1000;
   bool dropout = false;  ///< of what enters the blocks, of attention and of what blocks add
+  double layer_norm_eps = 1e-6;  ///< as in timm and torchvision; Hugging Face's ViTConfig has 1e-12
 
   /// Of an image.
   constexpr int patches() const { return (image_size / patch_size) * (image_size / patch_size); }
@@ -45,8 +48,6 @@ inline constexpr VisionTransformerConfig vit_l_16{
     .num_layers = 24, .num_heads = 16, .hidden_dim = 1024, .mlp_dim = 4096};
 
 namespace detail {
-
-inline constexpr double vit_eps = 1e-6;
 
 template <VisionTransformerConfig C>
 using vit_dropout = std::conditional_t<C.dropout, nn::Dropout, nn::Identity>;
@@ -100,9 +101,9 @@ struct VitMlp {
 
 template <VisionTransformerConfig C>
 struct VitBlock {
-  nn::LayerNorm norm1{C.hidden_dim, vit_eps};
+  nn::LayerNorm norm1{C.hidden_dim, C.layer_norm_eps};
   VitAttention<C> attn;
-  nn::LayerNorm norm2{C.hidden_dim, vit_eps};
+  nn::LayerNorm norm2{C.hidden_dim, C.layer_norm_eps};
   VitMlp<C> mlp;
 
   constexpr auto operator()(const Tensor<float, 3>& x) const {
@@ -132,7 +133,7 @@ struct VisionTransformer {
   detail::VitPatchEmbed<C> patch_embed;
   detail::vit_dropout<C> pos_drop;
   std::array<detail::VitBlock<C>, C.num_layers> blocks;
-  nn::LayerNorm norm{C.hidden_dim, detail::vit_eps};
+  nn::LayerNorm norm{C.hidden_dim, C.layer_norm_eps};
   nn::Linear head{C.hidden_dim, C.num_classes};
 
   constexpr VisionTransformer() {
@@ -173,6 +174,24 @@ struct VisionTransformer {
       block.attn.attn_drop = nn::Dropout(of_attention);
     }
   }
+};
+
+/// Files by timm's names, torchvision's or Hugging Face's; a config.json of Hugging Face's.
+template <VisionTransformerConfig C>
+struct Pretrained<VisionTransformer<C>> {
+  static constexpr std::string_view model_type = "vit";
+  static constexpr ConfigField config[] = {{"image_size", C.image_size, 224},
+                                           {"patch_size", C.patch_size, 16},
+                                           {"num_channels", 3, 3},
+                                           {"num_hidden_layers", C.num_layers, 12},
+                                           {"num_attention_heads", C.num_heads, 12},
+                                           {"hidden_size", C.hidden_dim, 768},
+                                           {"intermediate_size", C.mlp_dim, 3072},
+                                           {"layer_norm_eps", C.layer_norm_eps, 1e-12},
+                                           {"hidden_act", "gelu", "gelu"},
+                                           {"qkv_bias", true, true}};
+  static constexpr std::string_view heads[] = {"pooler."};
+  static StateDict own_names(StateDict state) { return vit_own_names(std::move(state)); }
 };
 
 }  // namespace xla::models

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -95,6 +96,20 @@ StateDict vit_to_hugging_face(StateDict state) {
   state = renamed(detail::apart(state, detail::vit_parts, detail::vit_packed), names);
   for (auto& value : state)
     value.name.insert(0, value.name.starts_with("classifier.") ? "" : detail::vit_prefix);
+  return state;
+}
+
+/// Weights of torchvision, timm or Hugging Face by the names that VisionTransformer has: who named
+/// them shows in the names.
+template <class = void>
+StateDict vit_own_names(StateDict state) {
+  const auto any = [&](std::string_view part) {
+    return std::any_of(state.begin(), state.end(), [&](const auto& value) {
+      return value.name.find(part) != std::string::npos;
+    });
+  };
+  if (any("encoder_layer_")) return vit_from_torchvision(std::move(state));
+  if (any(".patch_embeddings.projection.")) return vit_from_hugging_face(std::move(state));
   return state;
 }
 

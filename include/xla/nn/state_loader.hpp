@@ -14,6 +14,7 @@
 
 #include "xla/base/error.hpp"
 #include "xla/nn/convert.hpp"
+#include "xla/nn/file_names.hpp"
 #include "xla/nn/state_dict.hpp"
 
 namespace xla::detail {
@@ -182,7 +183,8 @@ IncompatibleKeys basic_state_loader<In>::check(bool strict, const std::string& w
   std::string text = s.list("does not fit", s.mismatched, ";\n    ");
   if (strict)
     text = s.list("missing", report.missing_keys, ", ") +
-           s.list("unexpected", report.unexpected_keys, ", ") + text;
+           s.list("unexpected", report.unexpected_keys, ", ") + text +
+           nn::detail::naming_hint<In>(report.missing_keys, report.unexpected_keys);
   if (!text.empty())
     throw runtime_error(who + ": the state does not fit; nothing was loaded" + text);
   for (auto& e : s.entries)

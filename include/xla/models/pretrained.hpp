@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "xla/io/named_array.hpp"
+
+namespace xla::models {
+
+/// A number, a truth or a text of a config.json.
+struct ConfigValue {
+  enum class Kind { number, truth, text } kind;
+  double number = 0;
+  std::string_view text = {};
+
+  constexpr ConfigValue(int n) : kind(Kind::number), number(n) {}
+  constexpr ConfigValue(double n) : kind(Kind::number), number(n) {}
+  constexpr ConfigValue(bool b) : kind(Kind::truth), number(b ? 1 : 0) {}
+  constexpr ConfigValue(const char* t) : kind(Kind::text), text(t) {}
+};
+
+/// A field of a config.json that decides what a network computes: the value that the model's type
+/// stands for, and the one that a file without the field means.
+struct ConfigField {
+  std::string_view key;
+  ConfigValue value, otherwise;
+};
+
+/// How the files of a network differ from the network, for models::load. As it stands not at all;
+/// a family specializes it for what it has in a config.json, for names of its own, and for the
+/// heads that files may have and a model may lack.
+template <class Model>
+struct Pretrained {
+  static constexpr std::string_view model_type = {};
+  static constexpr std::array<ConfigField, 0> config{};
+  static constexpr std::array<std::string_view, 0> heads{};
+  static StateDict own_names(StateDict state) { return state; }
+};
+
+}  // namespace xla::models
