@@ -522,6 +522,7 @@ set(XLA_HEADERS
 
 # Optional parts with a dependency of their own.
 set(XLA_EXT_HEADERS
+  xla/ext/bert_files.hpp
   xla/ext/bpe_files.hpp
   xla/ext/checkpoint.hpp
   xla/ext/checksum.hpp
@@ -601,4 +602,6 @@ set(XLA_EXT_HEADERS
   xla/ext/stablehlo/types.hpp
   xla/ext/stablehlo/windows.hpp
   xla/ext/stablehlo/writer.hpp
+  xla/ext/tokenizer.hpp
+  xla/ext/tokenizer_interface.hpp
 )

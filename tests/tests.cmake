@@ -230,7 +230,7 @@ xla_test(io/svg)
 xla_test(io/text LABELS asan)
 
 xla_test(ext/bpe_files LABELS core LIBRARIES xla::safetensors)
-xla_test(ext/sentencepiece LABELS core LIBRARIES xla::sentencepiece)
+xla_test(ext/sentencepiece LABELS core LIBRARIES xla::sentencepiece xla::safetensors)
 xla_test(ext/gzip LABELS asan LIBRARIES xla::gzip)
 xla_test(ext/image LABELS asan LIBRARIES xla::images)
 xla_test(ext/dlpack LABELS asan LIBRARIES xla::dlpack)

@@ -8,7 +8,9 @@
 #include "data/bpe_tokens.inc"
 #include "data/tokens.inc"
 #include "support/decode_stream.hpp"
+#include "support/folder.hpp"
 #include "support/reference.hpp"
+#include "xla/ext/tokenizer.hpp"
 
 namespace data = xla::data;
 using data::BpePattern;
@@ -234,4 +236,104 @@ TEST_CASE("a file that asks for what is not done here is refused, and says for w
                     contains("test.json': a merge is two tokens with a space"));
   CHECK_THROWS_AS(xla::ext::read_bpe_tokenizer("/nowhere"), xla::io_error);
   std::remove(test_file);
+}
+
+namespace {
+
+/// tests/data/bert/tokenizer.json with a change.
+template <class Change>
+std::string changed_bert(Change change) {
+  std::ifstream file(XLA_TEST_DATA "/data/bert/tokenizer.json");
+  auto all = nlohmann::json::parse(file);
+  change(all);
+  std::ofstream(test_file) << all.dump();
+  return test_file;
+}
+
+}  // namespace
+
+TEST_CASE("BERT's tokenizer.json reads texts as its vocab.txt does") {
+  const auto lower = xla::ext::read_bert_tokenizer(XLA_TEST_DATA "/data/bert");
+  const auto cased = xla::ext::read_bert_tokenizer(
+      changed_bert([](auto& all) { all["normalizer"]["lowercase"] = false; }));
+  CHECK(lower.size() == xla::ext::read_bert_tokenizer(XLA_TEST_DATA "/data/vocab.txt").size());
+  for (const auto& text : reference::texts) {
+    INFO(text.text);
+    CHECK(lower.encode(text.text) == text.lower);
+    CHECK(cased.encode(text.text) == text.cased);
+    CHECK(lower.decode(text.lower) == text.decoded);
+  }
+  std::remove(test_file);
+
+  const test::folder at("xla_test_bert_vocabulary");
+  at.write("vocab.txt", xla::io::read_text(XLA_TEST_DATA "/data/vocab.txt"));
+  CHECK(xla::ext::read_bert_tokenizer(at.path).encode("Paris") == lower.encode("paris"));
+  at.write("tokenizer_config.json", std::string{R"({"do_lower_case": false})"});
+  CHECK(xla::ext::read_bert_tokenizer(at.path).encode("Paris") == cased.encode("Paris"));
+  CHECK(cased.encode("Paris") != lower.encode("paris"));
+}
+
+TEST_CASE("a tokenizer.json of BERT that asks for something else is refused") {
+  const auto refused = [](auto change) {
+    try {
+      (void)xla::ext::read_bert_tokenizer(changed_bert(change));
+    } catch (const xla::io_error& e) {
+      return std::string{e.what()};
+    }
+    return std::string{"taken"};
+  };
+  CHECK(refused([](auto&) {}) == "taken");
+  CHECK_THAT(refused([](auto& all) { all["model"]["type"] = "BPE"; }),
+             contains("type is 'BPE', data::BertTokenizer has 'WordPiece'"));
+  CHECK_THAT(refused([](auto& all) { all["model"]["unk_token"] = "<unk>"; }),
+             contains("unk_token is '<unk>'"));
+  CHECK_THAT(refused([](auto& all) { all["model"]["max_input_chars_per_word"] = 50; }),
+             contains("max_input_chars_per_word is not 100"));
+  CHECK_THAT(refused([](auto& all) { all["normalizer"]["strip_accents"] = false; }),
+             contains("strip_accents differs from lowercase"));
+  CHECK_THAT(refused([](auto& all) { all["normalizer"]["clean_text"] = false; }),
+             contains("clean_text is false"));
+  CHECK_THAT(refused([](auto& all) { all["normalizer"] = nullptr; }),
+             contains("type is '', data::BertTokenizer has 'BertNormalizer'"));
+  CHECK_THAT(refused([](auto& all) { all["pre_tokenizer"]["type"] = "Whitespace"; }),
+             contains("type is 'Whitespace'"));
+  CHECK_THAT(refused([](auto& all) { all["model"]["vocab"]["the"] = 1; }),
+             contains("has number 1, expected one of its own"));
+  CHECK_THAT(refused([](auto& all) { all["model"]["vocab"]["the"] = 9999; }),
+             contains("token 'the' has number 9999"));
+  CHECK_THAT(refused([](auto& all) { all["added_tokens"][0]["content"] = "[E1]"; }),
+             contains("it adds the token '[E1]'"));
+  std::remove(test_file);
+}
+
+TEST_CASE("Tokenizer::from_folder takes the kind that a folder has") {
+  using xla::ext::Tokenizer;
+  const auto bert = Tokenizer::from_folder(XLA_TEST_DATA "/data/bert");
+  REQUIRE(bert.get_if<data::BertTokenizer>());
+  CHECK(!bert.get_if<data::BpeTokenizer>());
+  for (const auto& text : reference::texts) CHECK(bert.encode(std::string{text.text}) == text.lower);
+  const auto ids = bert.encode("the capital");
+  CHECK(bert.decode(ids) == "[CLS] the capital [SEP]");
+  CHECK(bert.decode(ids, true) == "the capital");
+  CHECK(bert.id_to_token(ids[0]) == "[CLS]");
+  const auto copy = bert;
+  CHECK(copy.get_if<data::BertTokenizer>() == bert.get_if<data::BertTokenizer>());
+
+  const auto files = Tokenizer::from_folder(folder);
+  CHECK(files.size() == gpt2().size());
+  CHECK(files.encode("Hello world") == gpt2().encode("Hello world"));
+  const test::folder at("xla_test_tokenizer");
+  CHECK_THROWS_WITH(Tokenizer::from_folder(at.path), contains("has no tokenizer: neither"));
+  at.write("tokenizer.json", xla::io::read_text(folder + "llama3.json"));
+  const auto llama = Tokenizer::from_folder(at.path);
+  for (const auto& text : reference::bpe_texts) {
+    CHECK(llama.encode(std::string{text.text}) == text.llama3);
+    CHECK(llama.decode(text.llama3, true) == text.decoded);
+  }
+  at.write("tokenizer.json", std::string{R"({"model": {"type": "Unigram"}})"});
+  CHECK_THROWS_WITH(Tokenizer::from_folder(at.path), contains("its model is 'Unigram'"));
+  at.write("tokenizer.model", std::string{"pieces"});
+  CHECK_THROWS_WITH(Tokenizer::from_folder(at.path),
+                    contains("tokenizer.model' needs the library sentencepiece") &&
+                        contains("include <xla/ext/sentencepiece.hpp>"));
 }

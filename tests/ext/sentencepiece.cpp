@@ -7,6 +7,7 @@
 #include "data/bpe_tokens.inc"
 #include "support/decode_stream.hpp"
 #include "support/reference.hpp"
+#include "xla/ext/tokenizer.hpp"
 
 using ids_t = std::vector<std::int64_t>;
 using test::contains;
@@ -67,4 +68,14 @@ TEST_CASE("a file that is no model is refused") {
   std::ofstream(path, std::ios::trunc) << "";
   CHECK_THROWS_AS(xla::ext::SentencePieceTokenizer(path), xla::io_error);
   std::remove(path);
+}
+
+TEST_CASE("Tokenizer::from_folder reads a folder with a model of sentencepiece") {
+  const auto t = xla::ext::Tokenizer::from_folder(XLA_TEST_DATA "/data/generate/llama");
+  REQUIRE(t.get_if<xla::ext::SentencePieceTokenizer>());
+  CHECK(t.size() == 420);
+  for (const auto& text : reference::bpe_texts) {
+    CHECK(t.encode(std::string{text.text}) == text.sentencepiece);
+    CHECK(t.decode(text.sentencepiece) == text.text);
+  }
 }

@@ -4,12 +4,14 @@
 #include <sentencepiece_processor.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/ext/tokenizer_interface.hpp"
 
 namespace xla::ext {
 
@@ -77,5 +79,15 @@ class SentencePieceTokenizer {
   sentencepiece::SentencePieceProcessor processor_;
   bool add_bos_;
 };
+
+namespace detail {
+/// Lets ext::Tokenizer read models of sentencepiece.
+inline const bool reads_sentencepiece = [] {
+  sentencepiece_reader = [](const std::string& path) -> std::shared_ptr<const tokenizer_interface> {
+    return std::make_shared<const tokenizer_of<SentencePieceTokenizer>>(path);
+  };
+  return true;
+}();
+}  // namespace detail
 
 }  // namespace xla::ext

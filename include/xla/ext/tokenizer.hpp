@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "xla/ext/bert_files.hpp"
+#include "xla/ext/bpe_files.hpp"
+#include "xla/ext/tokenizer_interface.hpp"
+
+namespace xla::ext {
+
+/// A tokenizer of whatever kind: BERT's WordPiece, byte-level BPE, or sentencepiece. Copies share it;
+/// it may be used by several threads.
+class Tokenizer {
+ public:
+  /// One of data::BertTokenizer, data::BpeTokenizer, ext::SentencePieceTokenizer, or of your own.
+  template <class Kind>
+    requires requires(const Kind& kind) { kind.encode(std::string{}); }
+  explicit Tokenizer(Kind kind)
+      : it_(std::make_shared<const detail::tokenizer_of<Kind>>(std::move(kind))) {}
+
+  /// The one of a folder as Hugging Face has it: of tokenizer.json, else of sentencepiece's
+  /// tokenizer.model or spiece.model, vocab.txt, or vocab.json and merges.txt. A tokenizer.json of
+  /// sentencepiece's kind is left for the model beside it, which takes <xla/ext/sentencepiece.hpp>
+  /// included in the program. Throws `xla::io_error` with the path and the reason.
+  static Tokenizer from_folder(const std::string& folder) {
+    const std::filesystem::path in(folder);
+    const auto has = [&](const char* file) { return std::filesystem::exists(in / file); };
+    if (has("tokenizer.json")) {
+      const auto path = (in / "tokenizer.json").string();
+      const auto model = detail::json_values::read(path).object("model");
+      const auto type = model.text("type", "BPE");
+      if (type == "WordPiece") return Tokenizer{read_bert_tokenizer(path)};
+      const bool pieces = type == "Unigram" || model.truth("byte_fallback", false);
+      if (!pieces || !(has("tokenizer.model") || has("spiece.model")))
+        return Tokenizer{read_bpe_tokenizer(path)};
+    }
+    for (const char* file : {"tokenizer.model", "spiece.model"})
+      if (has(file)) return of_sentencepiece((in / file).string());
+    if (has("vocab.txt")) return Tokenizer{read_bert_tokenizer(folder)};
+    if (has("vocab.json") && has("merges.txt")) return Tokenizer{read_bpe_tokenizer(folder)};
+    throw io_error("'" + folder +
+                   "' has no tokenizer: neither tokenizer.json, tokenizer.model, spiece.model, "
+                   "vocab.txt, nor vocab.json with merges.txt");
+  }
+
+  std::int64_t size() const { return it_->size(); }
+  /// The tokens of a text, with the special ones that the kind puts around it.
+  std::vector<std::int64_t> encode(const std::string& text) const { return it_->encode(text); }
+  /// The text of tokens. Throws `xla::index_error` for a number outside [0, size).
+  std::string decode(std::span<const std::int64_t> ids, bool skip_special_tokens = false) const {
+    return it_->decode(ids, skip_special_tokens);
+  }
+  /// The token with a number. Throws `xla::index_error` outside [0, size).
+  const std::string& id_to_token(std::int64_t id) const { return it_->id_to_token(id); }
+  /// The tokenizer itself if it is of that kind, for what only that one has; else null.
+  template <class Kind>
+  const Kind* get_if() const {
+    const auto* const same = dynamic_cast<const detail::tokenizer_of<Kind>*>(it_.get());
+    return same ? &same->kind : nullptr;
+  }
+
+ private:
+  explicit Tokenizer(std::shared_ptr<const detail::tokenizer_interface> it) : it_(std::move(it)) {}
+  static Tokenizer of_sentencepiece(const std::string& path) {
+    if (!detail::sentencepiece_reader)
+      throw io_error("'" + path +
+                     "' needs the library sentencepiece: install it (Debian: libsentencepiece-dev), "
+                     "link xla::sentencepiece and include <xla/ext/sentencepiece.hpp>");
+    return Tokenizer{detail::sentencepiece_reader(path)};
+  }
+
+  std::shared_ptr<const detail::tokenizer_interface> it_;
+};
+
+}  // namespace xla::ext
