@@ -53,7 +53,8 @@ TEST_CASE("a step is compiled for training, a module for evaluation; another fla
   model.eval();
   CHECK(predict(x).to_vector() == std::vector<float>{1, 1});
   CHECK_THROWS_WITH(step(model, x), test::contains("argument 0.first.training says evaluation") &&
-                                        test::contains("call train() on the model first"));
+                                        test::contains("call train() on the model first") &&
+                                        test::contains("or eval() on it in the function's body"));
   model.first.train();
   CHECK_THROWS_WITH(step(model, x), test::contains("argument 0.second.training"));
 }

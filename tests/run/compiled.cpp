@@ -108,6 +108,29 @@ TEST_CASE("one compiled function serves several threads") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("threads share a model that is in evaluation, and the body says so as well") {
+  const xla::eager_mode_guard eager;
+  xla::nn::Dropout drop{0.5};
+  drop.eval();
+  auto predict = xla::compile([](auto& m, auto& v) {
+    m.eval();
+    return m(v);
+  });
+  auto x = test::batch(8).data;
+  const auto expected = x.to_vector();
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      const xla::eager_mode_guard own;
+      for (int k = 0; k < 50; ++k)
+        wrong += (t % 2 ? drop(x) : predict(drop, x)).to_vector() != expected;
+    });
+  for (auto& t : threads) t.join();
+  CHECK(wrong == 0);
+  CHECK_FALSE(drop.is_training());
+}
+
 TEST_CASE("training steps from several threads follow one another") {
   const xla::eager_mode_guard eager;
   auto counter = xla::Buffer<float, 1>::like(xla::zeros<float>({100}));

@@ -16,7 +16,9 @@ class TrainingFlag {
     if (fact_) *fact_ = fact(on_);
     return on_;
   }
+  /// Writes only what changes, so that threads may share a model that each call sets alike.
   constexpr void set(bool on) {
+    if (on_ == on && !fact_) return;
     on_ = on;
     fact_ = nullptr;
   }

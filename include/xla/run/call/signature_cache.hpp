@@ -429,7 +429,8 @@ template <class In = void>
     throw runtime_error(
         join({"xla::compile: ", path, " says ", expected > 0 ? "evaluation" : "training",
               ", but the function was compiled for ",
-              expected > 0 ? "training; call train() on the model first"
+              expected > 0 ? "training; call train() on the model first, or eval() on it in the "
+                             "function's body, which compiles that for evaluation"
                            : "evaluation; call eval() on the model first"}));
   throw runtime_error(
       join({"xla::compile: ", path, " is ", print_number(actual),
