@@ -14,6 +14,8 @@ namespace xla::detail {
 /// kept nowhere any more.
 template <class = void>
 void* anchored(const cell* c, std::ptrdiff_t distance);
+template <class = void>
+void unfollow(cell* c) noexcept;
 
 /// Finds an object again, wherever it has been moved to, by a parameter or buffer that lies in it.
 /// At run time only: constant evaluation moves no module.
@@ -32,7 +34,7 @@ class anchor {
     return *this;
   }
   constexpr ~anchor() {
-    if (cell_) let_go(nullptr, cell_);
+    if (cell_) unfollow(cell_);
   }
 
   /// From now on part, which lies in the object, tells where that is.

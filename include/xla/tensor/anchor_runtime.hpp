@@ -8,14 +8,19 @@ namespace xla::detail {
 
 template <class>
 void* anchored(const cell* c, std::ptrdiff_t distance) {
-  // One reference is the anchor's own.
-  if (!c || c->refs.load(std::memory_order_acquire) < 2)
+  while (c && c->successor) c = c->successor.get();
+  if (!c || !c->keeper)
     throw runtime_error(
-        "xla::optim: the model of this optimizer is gone or got other parameters, or the optimizer "
-        "was moved from");
+        "xla::optim: the model of this optimizer is gone, or the optimizer was moved from");
   return reinterpret_cast<std::byte*>(c->keeper) - distance;
 }
 XLA_INSTANCE(void* anchored<void>(const cell*, std::ptrdiff_t));
+
+template <class>
+void unfollow(cell* c) noexcept {
+  c->release();
+}
+XLA_INSTANCE(void unfollow<void>(cell*) noexcept);
 
 template <class>
 [[noreturn]] void refuse_step() {

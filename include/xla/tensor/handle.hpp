@@ -153,6 +153,8 @@ class handle {
     cell_ = std::exchange(o.cell_, nullptr);
     cell_->keeper = this;
   }
+  /// Keeps its own place, which gets what the place of another handle holds; that is left empty.
+  void take_contents(handle& o) noexcept { move_contents(*cell_, std::exchange(o.cell_, nullptr)); }
   /// Gives the impl away when this handle is the one place that refers to it.
   impl* take() noexcept { return std::exchange(impl_, nullptr); }
 

@@ -156,6 +156,7 @@ struct cell {
   ref<grad_meta> meta;
   bool functional = false;   ///< gradients pass through what is written
   handle* keeper = nullptr;  ///< the parameter or buffer, where it has been moved to
+  ref<cell> successor;       ///< the cell that took over what this one held
 
   /// The value, or the last good one when the graph that would have made it threw.
   impl* value() const noexcept {
@@ -170,6 +171,11 @@ struct cell {
 /// Lets go of what a handle holds, one of them or none.
 template <class = void>
 void let_go(impl* value, cell* place) noexcept;
+
+/// Moves the value and the gradient of a cell, whose handle gives it up, into another cell. What
+/// follows the first cell follows the other from then on.
+template <class = void>
+void move_contents(cell& to, cell* from) noexcept;
 
 }  // namespace xla::detail
 

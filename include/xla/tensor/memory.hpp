@@ -121,9 +121,23 @@ inline void cell::release() noexcept {
 
 template <class>
 void let_go(impl* value, cell* place) noexcept {
-  if (place) place->release();
+  if (place) {
+    place->keeper = nullptr;
+    place->release();
+  }
   if (value) value->release();
 }
 XLA_INSTANCE(void let_go<void>(impl*, cell*) noexcept);
+
+template <class>
+[[gnu::cold]] void move_contents(cell& to, cell* from) noexcept {
+  to.current = std::move(from->current);
+  to.meta = std::move(from->meta);
+  to.functional = from->functional;
+  // Otherwise nothing but the handle that gives it up refers to it.
+  if (from->refs.load(std::memory_order_acquire) > 1) from->successor = ref<cell>::share(&to);
+  let_go(nullptr, from);
+}
+XLA_INSTANCE(void move_contents<void>(cell&, cell*) noexcept);
 
 }  // namespace xla::detail

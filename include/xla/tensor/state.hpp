@@ -97,8 +97,14 @@ class State : public Tensor<T, Rank> {
     }
     return *this;
   }
+  /// The value and the gradient of another. As where one is copied, what refers to this place, as an
+  /// optimizer does, goes on doing so; and what refers to the other's refers to this one.
   constexpr State& operator=(State&& o) noexcept {
-    if (this != &o && !assign_argument(o, true)) {
+    if (this == &o || assign_argument(o, true)) return *this;
+    if (!__builtin_is_constant_evaluated() && this->place() && o.place()) {
+      copy_sizes(o);
+      this->take_contents(o);
+    } else {
       static_cast<detail::handle&>(*this) = o;
       move_place(o);
     }
