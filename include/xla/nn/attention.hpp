@@ -22,7 +22,9 @@ struct KeyValues {
 /// plain fraction.
 struct RotaryBase {
   double theta = 0;
-  constexpr RotaryBase(double base) : theta(base) {}
+  template <class Number>  // of its own type: a template argument is not converted twice
+    requires std::is_arithmetic_v<Number>
+  constexpr RotaryBase(Number base) : theta(static_cast<double>(base)) {}
 };
 
 /// Self-attention of (batch, sequence, hidden) to the same, the heads sharing KvHeads keys and
