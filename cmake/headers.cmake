@@ -2,6 +2,7 @@
 # Every public header, by floor, relative to include/; a test fails where this list and the tree differ.
 
 set(XLA_HEADERS
+  xla/functions.hpp
   xla/xla.hpp
   xla/base/caller.hpp
   xla/base/error.hpp
@@ -71,6 +72,7 @@ set(XLA_HEADERS
   xla/op/derived/batch_norm.hpp
   xla/op/derived/convolution.hpp
   xla/op/derived/cross_entropy.hpp
+  xla/op/derived/diagonal.hpp
   xla/op/derived/distance.hpp
   xla/op/derived/distance_loss.hpp
   xla/op/derived/dropout.hpp
@@ -84,7 +86,10 @@ set(XLA_HEADERS
   xla/op/derived/interpolate.hpp
   xla/op/derived/linalg.hpp
   xla/op/derived/loss.hpp
+  xla/op/derived/margin_loss.hpp
+  xla/op/derived/matrix.hpp
   xla/op/derived/max_unpool.hpp
+  xla/op/derived/nan.hpp
   xla/op/derived/norm.hpp
   xla/op/derived/normalize.hpp
   xla/op/derived/on_device.hpp
@@ -97,8 +102,11 @@ set(XLA_HEADERS
   xla/op/derived/reduction.hpp
   xla/op/derived/repeat.hpp
   xla/op/derived/rotary.hpp
+  xla/op/derived/shrink.hpp
   xla/op/derived/softmax.hpp
+  xla/op/derived/special.hpp
   xla/op/derived/split.hpp
+  xla/op/derived/stacking.hpp
   xla/op/derived/statistics.hpp
   xla/op/derived/triangle.hpp
   xla/op/elementwise.hpp
@@ -118,6 +126,7 @@ set(XLA_HEADERS
   xla/op/inverse_trigonometric.hpp
   xla/op/layout_rule.hpp
   xla/op/list.hpp
+  xla/op/logcumsumexp.hpp
   xla/op/logical.hpp
   xla/op/mark_sharding.hpp
   xla/op/matmul.hpp
@@ -156,6 +165,7 @@ set(XLA_HEADERS
   xla/op/slice.hpp
   xla/op/sort.hpp
   xla/op/spatial.hpp
+  xla/op/special.hpp
   xla/op/table.hpp
   xla/op/tanh.hpp
   xla/op/trigonometric.hpp

@@ -3,10 +3,7 @@
 #include <limits>
 
 #include <xla/ext/stablehlo.hpp>
-#include <xla/op/erfinv.hpp>
-#include <xla/op/gamma.hpp>
-#include <xla/op/inverse_trigonometric.hpp>
-#include <xla/xla.hpp>
+#include <xla/functions.hpp>
 
 #include "catch.hpp"
 #include "support/mlp.hpp"
@@ -315,9 +312,18 @@ void compare_fractions(const xla::Tensor<T, 1>& x, const xla::Tensor<T, 1>& y) {
       [](auto& a) {
         const auto s = xla::clamp(a, -0.9, 0.9), p = abs(s) + 0.5;
         return std::tuple(xla::asin(s), xla::acos(s), xla::atan(a), xla::asinh(s),
-                          xla::acosh(p + 1), xla::atanh(s), erfinv(s));
+                          xla::acosh(p + 1), xla::atanh(s), erfinv(s), xla::sinh(s),
+                          xla::cosh(s), xla::log2(p), xla::log10(p), xla::logit(p * 0.5),
+                          sinc(s));
       },
       x);
+  compare(
+      16,
+      [](auto& a, auto& b) {
+        return std::tuple(xla::logaddexp(a, b), xla::hypot(a, b), xla::xlogy(a, abs(b)),
+                          xla::xlog1py(a, abs(b)));
+      },
+      x, y);
   compare(
       64,
       [](auto& a) {
@@ -350,10 +356,12 @@ constexpr auto smooth = [](auto& x, auto& y) {
                                  xla::sigmoid(a), xla::softplus(a), xla::hardtanh(a - 1), sin(a),
                                  xla::asin(a * 0.5), xla::acos(a * 0.5), xla::atan(a),
                                  xla::asinh(a), xla::acosh(a + 1), xla::atanh(a * 0.5),
-                                 erfinv(a * 0.5), lgamma(a + 2), xla::digamma(a + 2), xla::zeta(3, a),
+                                 xla::sinh(a), xla::cosh(a), xla::log2(a), xla::log10(a),
+                                 xla::logit(a * 0.5), sinc(a), erfinv(a * 0.5), lgamma(a + 2), xla::digamma(a + 2), xla::zeta(3, a),
                                  cos(a), xla::relu(a), xla::clamp(a, 0.75, 1.25), floor(a), ceil(a),
                                  xla::round(a), trunc(a), sign(a), xla::cast<double>(a) * 2.0);
-  const auto of_two = std::tuple(a + b, a - b, a * b, a / b, pow(a, b), xla::atan2(a, b),
+  const auto of_two = std::tuple(xla::logaddexp(a, b), xla::hypot(a, b), xla::xlogy(a, b),
+                                 xla::xlog1py(a, b), a + b, a - b, a * b, a / b, pow(a, b), xla::atan2(a, b),
                                  xla::remainder(a, b), xla::fmod(a, b), maximum(a, b),
                                  minimum(a, b), where(a < b, a, b), xla::clamp(a, b, b * 2));
   const auto of_all = std::tuple(sum(a), prod(a), max(a), min(a), max(b, {0}));

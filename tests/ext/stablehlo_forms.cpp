@@ -2,7 +2,7 @@
 #include <limits>
 
 #include <xla/ext/stablehlo.hpp>
-#include <xla/xla.hpp>
+#include <xla/functions.hpp>
 
 #include "support/modes.hpp"
 #include "support/on_plugin.hpp"
@@ -301,6 +301,7 @@ void scans(way how) {
   compare(how, 16, {}, with_gradient([](auto& x) { return xla::prod(x, {1}); }), x);
   auto whole = numbers<std::int64_t>({3, 7});
   auto none = numbers<float>({3, 0});
+  compare(how, 64, {}, with_gradient([](auto& x) { return logcumsumexp(x, 1); }), x);
   const auto both = [](auto& x) { return std::tuple(xla::cumsum(x, 1), xla::cumprod(x, 0)); };
   compare(how, 0, {}, both, whole);
   compare(how, 0, {}, both, none);

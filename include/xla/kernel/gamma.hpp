@@ -43,6 +43,7 @@ inline double zeta(double s, double q) {
   if (!(s > 1)) return std::numeric_limits<double>::quiet_NaN();
   if (q == std::numeric_limits<double>::infinity()) return 0;
   if (q <= 0) {
+    if (std::isinf(q)) return std::numeric_limits<double>::quiet_NaN();
     if (q == std::floor(q)) return std::numeric_limits<double>::infinity();
     if (s != std::floor(s)) return std::numeric_limits<double>::quiet_NaN();
   }

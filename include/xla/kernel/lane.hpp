@@ -223,6 +223,8 @@ struct vec {
   // Of higher functions: see math.hpp.
   XLA_INLINE vec exp() const;
   XLA_INLINE vec log() const;
+  XLA_INLINE vec log2() const;
+  XLA_INLINE vec log10() const;
   XLA_INLINE vec expm1() const;
   XLA_INLINE vec log1p() const;
   XLA_INLINE vec tanh() const;

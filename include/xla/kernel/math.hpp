@@ -252,6 +252,21 @@ XLA_INLINE vec<T> vec<T>::ndtr() const {
   }
 }
 
+// Lane by lane, as they are exact for powers of their bases.
+template <class T>
+XLA_INLINE vec<T> vec<T>::log2() const {
+  auto one = [](T a) { return std::log2(a); };
+  if constexpr (vector) return {detail::each_lane<T>(v, one)};
+  else return {one(v)};
+}
+
+template <class T>
+XLA_INLINE vec<T> vec<T>::log10() const {
+  auto one = [](T a) { return std::log10(a); };
+  if constexpr (vector) return {detail::each_lane<T>(v, one)};
+  else return {one(v)};
+}
+
 // Lane by lane: Eigen has no packet form.
 template <class T>
 XLA_INLINE vec<T> vec<T>::atan() const {

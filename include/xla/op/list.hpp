@@ -29,6 +29,7 @@
 #include "xla/op/index_select.hpp"
 #include "xla/op/integers.hpp"
 #include "xla/op/inverse_trigonometric.hpp"
+#include "xla/op/logcumsumexp.hpp"
 #include "xla/op/logical.hpp"
 #include "xla/op/matmul.hpp"
 #include "xla/op/max_pool.hpp"
@@ -53,6 +54,7 @@
 #include "xla/op/sign.hpp"
 #include "xla/op/slice.hpp"
 #include "xla/op/sort.hpp"
+#include "xla/op/special.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/op/trigonometric.hpp"
 #include "xla/op/unfold.hpp"
@@ -125,6 +127,7 @@
   X(xla::op::asinh, fractions) \
   X(xla::op::acosh, fractions) \
   X(xla::op::atanh, fractions) \
+  X(xla::op::logcumsumexp, fractions) \
   X(xla::op::logical_and, truths) \
   X(xla::op::logical_or, truths) \
   X(xla::op::logical_not, truths) \
@@ -170,6 +173,16 @@
   X(xla::op::slice, all) \
   X(xla::op::slice_scatter, numbers) \
   X(xla::op::argsort, places) \
+  X(xla::op::sinh, fractions) \
+  X(xla::op::cosh, fractions) \
+  X(xla::op::log2, fractions) \
+  X(xla::op::log10, fractions) \
+  X(xla::op::logit, fractions) \
+  X(xla::op::logaddexp, fractions) \
+  X(xla::op::hypot, fractions) \
+  X(xla::op::xlogy, fractions) \
+  X(xla::op::xlog1py, fractions) \
+  X(xla::op::sinc, fractions) \
   X(xla::op::tanh, fractions) \
   X(xla::op::sin, fractions) \
   X(xla::op::cos, fractions) \

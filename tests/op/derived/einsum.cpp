@@ -120,7 +120,7 @@ TEST_CASE("einsum refuses sizes that differ") {
                     test::contains("einsum: letter j stands for sizes 3 and 2"));
   CHECK_THROWS_WITH(einsum<"ij,ji->ij">(a, a), test::contains("einsum: letter i stands"));
   CHECK_THROWS_WITH(einsum<"ii->i">(a),
-                    test::contains("einsum: a repeated letter stands for sizes 2 and 3"));
+                    test::contains("einsum: a diagonal of axes with sizes 2 and 3"));
 }
 
 TEST_CASE("einsum's ellipsis stands for the axes without a letter") {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
+
 #include "xla/ext/stablehlo/form.hpp"
+#include "xla/ext/stablehlo/lane.hpp"
 #include "xla/ext/stablehlo/places.hpp"
-#include "xla/op/scan.hpp"
+#include "xla/op/logcumsumexp.hpp"
+#include "xla/op/special.hpp"
 
 namespace xla::detail::hlo {
 
@@ -20,7 +24,7 @@ class scan_steps {
     return w_.convert(x, is_float(x.type.of) ? element::f64 : x.type.of);
   }
   /// The elements so many places before, and a number where there are none.
-  value before(const value& x, extent places, int otherwise) const {
+  value before(const value& x, extent places, double otherwise) const {
     return moved(x, places, -places, otherwise);
   }
   value products(value x) const {
@@ -29,6 +33,12 @@ class scan_steps {
   }
   value sums(value x) const {
     for (extent n = 1; n < size_; n *= 2) x = w_.map("add", x, before(x, n, 0));
+    return x;
+  }
+  value logarithms_of_sums(value x) const {
+    constexpr double none = -std::numeric_limits<double>::infinity();
+    for (extent n = 1; n < size_; n *= 2)
+      x = op::logaddexp::kernel(lane(w_, x), lane(w_, before(x, n, none))).v;
     return x;
   }
   /// y = x + factor * (y before), where nothing is before the first.
@@ -42,7 +52,7 @@ class scan_steps {
   }
 
  private:
-  value moved(const value& x, extent first, extent last, int otherwise) const {
+  value moved(const value& x, extent first, extent last, double otherwise) const {
     const shape none = filled(x.type.dims.rank, 0);
     const shape begin = with_size(none, axis_, backward_ ? last : first),
                 end = with_size(none, axis_, backward_ ? first : last);
@@ -72,6 +82,15 @@ struct form<op::cumprod> {
     const scan_steps scan(w, a, f.out().dims);
     const value x = scan.carried(f.in(0));
     return w.convert(scan.products(a.exclusive ? scan.before(x, 1, 1) : x), f.out().of);
+  }
+};
+
+template <>
+struct form<op::logcumsumexp> {
+  static value write(writer& w, const form_call& f) {
+    if (count(f.out().dims) == 0) return f.in(0);
+    const scan_steps scan(w, f.attributes<op::logcumsumexp>(), f.out().dims);
+    return w.convert(scan.logarithms_of_sums(scan.carried(f.in(0))), f.out().of);
   }
 };
 

@@ -67,6 +67,8 @@ class lane {
   }
   lane exp() const { return with("exponential"); }
   lane log() const { return with("log"); }
+  lane log2() const { return log() * like(std::numbers::log2e); }
+  lane log10() const { return log() * like(std::numbers::log10e); }
   lane expm1() const { return with("exponential_minus_one"); }
   lane log1p() const { return with("log_plus_one"); }
   lane tanh() const { return with("tanh"); }

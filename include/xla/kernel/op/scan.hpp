@@ -2,10 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <type_traits>
 
 #include "xla/kernel/lane.hpp"
 #include "xla/kernel/loops.hpp"
+#include "xla/op/logcumsumexp.hpp"
 #include "xla/op/scan.hpp"
 
 namespace xla::detail {
@@ -70,6 +73,21 @@ struct kernel_of<op::cumprod, Out, T> {
         call, [=](std::int64_t i) { return static_cast<A>(before ? T{1} : x[i]); },
         [=](A product, std::int64_t last, std::int64_t i) {
           return kernel::multiply_wrapping(product, static_cast<A>(x[before ? last : i]));
+        });
+  }
+};
+
+template <class Out, class T>
+struct kernel_of<op::logcumsumexp, Out, T> {
+  static void run(const kernel_call& call) {
+    const T* x = static_cast<const T*>(call.in[0]);
+    scan_lines<T>(
+        call, [=](std::int64_t i) { return static_cast<double>(x[i]); },
+        [=](double before, std::int64_t, std::int64_t i) {
+          const double now = x[i];
+          if (before == now) return now + std::numbers::ln2;  // infinities, too
+          const double more = std::log1p(std::exp(-std::abs(before - now)));
+          return (before > now ? before : now) + more;
         });
   }
 };

@@ -23,11 +23,11 @@ constexpr Tensor<T, To.count> reorder(const Tensor<T, From.count>& x) {
 
 /// The elements whose places along axes p and q are the same, without axis q.
 template <int P, int Q, class T, int R>
-constexpr Tensor<T, R - 1> diagonal_of(const Tensor<T, R>& x) {
+constexpr Tensor<T, R - 1> diagonal_of(const Tensor<T, R>& x, const call_site& site) {
   const shape s = x.dims();
-  const size_scope scope{x.table(), "einsum"};
+  const size_scope scope{x.table(), site};
   if (extent e = s[P]; !scope.equal(e, s[Q]))
-    scope.fail(text("a repeated letter stands for sizes ") << s[P] << " and " << s[Q]);
+    scope.fail(text("a diagonal of axes with sizes ") << s[P] << " and " << s[Q]);
   shape along[2];
   for (int i = 0; i < R; ++i) {
     along[0].push(i == P ? s[P] : 1);
@@ -45,7 +45,7 @@ constexpr Tensor<T, From.among(Kept).count> einsum_keep(const Tensor<T, From.cou
   constexpr int again = From.repeated();
   if constexpr (again >= 0) {
     constexpr int first = From.find(From.at[again]);
-    return einsum_keep<From.without(again), Kept, T>(diagonal_of<first, again>(x));
+    return einsum_keep<From.without(again), Kept, T>(diagonal_of<first, again>(x, "einsum"));
   } else if constexpr (From.among(Kept) == From) {
     return x;
   } else {

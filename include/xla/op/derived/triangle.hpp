@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "xla/op/cast.hpp"
+#include "xla/op/create.hpp"
 #include "xla/op/logical.hpp"
 #include "xla/op/where.hpp"
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The functions of tensors that xla.hpp leaves out, as most programs need none of them.
+
+#include "xla/xla.hpp"
+
+#include "xla/op/derived/diagonal.hpp"
+#include "xla/op/derived/margin_loss.hpp"
+#include "xla/op/derived/matrix.hpp"
+#include "xla/op/derived/nan.hpp"
+#include "xla/op/derived/shrink.hpp"
+#include "xla/op/derived/special.hpp"
+#include "xla/op/derived/stacking.hpp"
+#include "xla/op/erfinv.hpp"
+#include "xla/op/gamma.hpp"
+#include "xla/op/inverse_trigonometric.hpp"
+#include "xla/op/logcumsumexp.hpp"

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "xla/op/derived/linalg.hpp"
+#include "xla/op/derived/norm.hpp"
+#include "xla/op/derived/statistics.hpp"
+#include "xla/op/derived/triangle.hpp"
+#include "xla/op/slice.hpp"
+
+namespace xla {
+
+/// beta x + alpha a b of a matrix (n, m) and a vector (m); x is (n) or broadcasts to it.
+template <class T, int R>
+constexpr Tensor<T, 1> addmv(const Tensor<T, R>& x, const Tensor<T, 2>& a, const Tensor<T, 1>& b,
+                             double beta = 1, double alpha = 1, caller who = here()) {
+  return x * beta + mv(a, b, who) * alpha;
+}
+/// beta x + alpha times the outer product of a (n) and b (m); x broadcasts to (n, m).
+template <class T, int R>
+constexpr Tensor<T, 2> addr(const Tensor<T, R>& x, const Tensor<T, 1>& a, const Tensor<T, 1>& b,
+                            double beta = 1, double alpha = 1) {
+  return x * beta + outer(a, b) * alpha;
+}
+/// beta x + alpha a b of matrices (batch, n, k) and (batch, k, m); x broadcasts to (batch, n, m).
+template <class T, int R>
+constexpr Tensor<T, 3> baddbmm(const Tensor<T, R>& x, const Tensor<T, 3>& a, const Tensor<T, 3>& b,
+                               double beta = 1, double alpha = 1, caller who = here()) {
+  return x * beta + bmm(a, b, who) * alpha;
+}
+/// The same with the sum of all products, (n, m).
+template <class T, int R>
+constexpr Tensor<T, 2> addbmm(const Tensor<T, R>& x, const Tensor<T, 3>& a, const Tensor<T, 3>& b,
+                              double beta = 1, double alpha = 1, caller who = here()) {
+  return x * beta + sum(bmm(a, b, who), {0}) * alpha;
+}
+
+/// The product of n matrices x, n from 0 on. Throws `xla::error` for n < 0.
+template <class T>
+constexpr Tensor<T, 2> matrix_power(const Tensor<T, 2>& x, int n, caller who = here()) {
+  if (n < 0)
+    detail::size_scope{x.table(), {"matrix_power", who}}.fail(detail::text("n is ")
+                                                              << n << ", below 0");
+  if (n <= 0) return detail::beside(eye<T>(x.size(0), x.size(1)), x.table());
+  Tensor<T, 2> square = x, power;
+  for (bool begun = false;; square = matmul(square, square, who)) {
+    if (n & 1) power = begun ? matmul(power, square, who) : square, begun = true;
+    if ((n >>= 1) == 0) return power;
+  }
+}
+
+/// The covariance of variables (rows) over observations (columns), divided by one less than their
+/// number.
+template <class T>
+constexpr Tensor<T, 2> cov(const Tensor<T, 2>& x) {
+  static_assert(fraction<T>, "xla::cov: needs float or double; cast first");
+  const auto centered = x - mean(x, {1}, keepdim);
+  return matmul(centered, transpose(centered)) / (x.size(1) - 1);
+}
+
+/// The p-norm of x - y, broadcast. Sizes that do not broadcast are a shape_error.
+template <class T, int A, int B>
+constexpr Tensor<T, 0> dist(const Tensor<T, A>& x, const Tensor<T, B>& y, double p = 2,
+                            caller who = here()) {
+  return norm(detail::map_binary<op::sub, T>(x, y, who), p);
+}
+
+/// Each element less the one before it along an axis, n times.
+template <class T, int R>
+constexpr Tensor<T, R> diff(const Tensor<T, R>& x, int n = 1, int axis = -1, caller who = here()) {
+  static_assert(R >= 1, "xla::diff: needs at least one axis");
+  Tensor<T, R> y = x;
+  for (int i = 0; i < n; ++i) {
+    const Size less = y.size(axis) - 1;
+    y = narrow(y, axis, 1, less, who) - narrow(y, axis, 0, less, who);
+  }
+  return y;
+}
+
+/// The integral along the last axis of values that are dx apart, by the trapezoidal rule.
+template <class T, int R>
+constexpr Tensor<T, R - 1> trapezoid(const Tensor<T, R>& y, double dx = 1, caller who = here()) {
+  static_assert(R >= 1 && fraction<T>, "xla::trapezoid: needs an axis of float or double");
+  const Size less = y.size(-1) - 1;
+  return sum(narrow(y, -1, 1, less, who) + narrow(y, -1, 0, less, who), {-1}) * (dx / 2);
+}
+/// The same at places x, which broadcast.
+template <class T, int R, int A>
+constexpr Tensor<T, R - 1> trapezoid(const Tensor<T, R>& y, const Tensor<T, A>& x,
+                                     caller who = here()) {
+  static_assert(A <= R, "xla::trapezoid: x has no more axes than y");
+  const Size less = y.size(-1) - 1;
+  const auto heights = narrow(y, -1, 1, less, who) + narrow(y, -1, 0, less, who);
+  return sum(heights * diff(x, 1, -1, who), {-1}) / 2;
+}
+
+/// A matrix turned by k quarters, from the first axis to the second.
+template <class T>
+constexpr Tensor<T, 2> rot90(const Tensor<T, 2>& x, int k = 1) {
+  switch (k & 3) {
+    case 1: return flip(transpose(x), {0});
+    case 2: return flip(x, {0, 1});
+    case 3: return flip(transpose(x), {1});
+    default: return x;
+  }
+}
+
+/// The least and the largest element.
+template <class T, int R>
+constexpr std::pair<Tensor<T, 0>, Tensor<T, 0>> aminmax(const Tensor<T, R>& x) {
+  return {min(x), max(x)};
+}
+/// The variance of all elements, divided by one less than their number, and their mean.
+template <class T, int R>
+constexpr std::pair<Tensor<T, 0>, Tensor<T, 0>> var_mean(const Tensor<T, R>& x) {
+  return {var(x), mean(x)};
+}
+/// The same with the standard deviation.
+template <class T, int R>
+constexpr std::pair<Tensor<T, 0>, Tensor<T, 0>> std_mean(const Tensor<T, R>& x) {
+  return {xla::std(x), mean(x)};
+}
+
+}  // namespace xla

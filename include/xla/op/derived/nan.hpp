@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <limits>
+
+#include "xla/op/derived/any_all.hpp"
+#include "xla/op/derived/elementwise.hpp"
+#include "xla/op/derived/over_axes.hpp"
+#include "xla/op/reduce.hpp"
+#include "xla/op/where.hpp"
+
+namespace xla {
+
+/// True where an element is infinity.
+template <class T, int R>
+constexpr Tensor<bool, R> isposinf(const Tensor<T, R>& x) {
+  if constexpr (fraction<T>) return x == std::numeric_limits<T>::infinity();
+  else return x != x;
+}
+/// True where an element is -infinity.
+template <class T, int R>
+constexpr Tensor<bool, R> isneginf(const Tensor<T, R>& x) {
+  if constexpr (fraction<T>) return x == -std::numeric_limits<T>::infinity();
+  else return x != x;
+}
+
+/// What nan_to_num puts in the place of NaN, infinity and -infinity.
+template <class T>
+struct NanToNumOptions {
+  T nan = 0;
+  T posinf = std::numeric_limits<T>::max();
+  T neginf = std::numeric_limits<T>::lowest();
+};
+/// x with numbers where it is not finite.
+template <class T, int R>
+constexpr Tensor<T, R> nan_to_num(const Tensor<T, R>& x,
+                                  const std::type_identity_t<NanToNumOptions<T>>& by = {}) {
+  static_assert(fraction<T>, "xla::nan_to_num: needs float or double, as integers are finite");
+  return where(isnan(x), by.nan, where(isposinf(x), by.posinf, where(isneginf(x), by.neginf, x)));
+}
+
+/// The larger of two elements, broadcast, of which one may be NaN. Of equal ones the first gets
+/// the gradient. Sizes that do not broadcast are a shape_error.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> fmax(const Tensor<T, A>& x, const Tensor<T, B>& y,
+                                                 caller who = here()) {
+  detail::check_broadcast({"fmax", who}, x, y);
+  return where(x >= y || isnan(y), x, y);
+}
+/// The smaller of two elements, in the same way.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> fmin(const Tensor<T, A>& x, const Tensor<T, B>& y,
+                                                 caller who = here()) {
+  detail::check_broadcast({"fmin", who}, x, y);
+  return where(x <= y || isnan(y), x, y);
+}
+
+/// What isclose and allclose call close: |x - y| <= atol + rtol |y|.
+struct CloseOptions {
+  double rtol = 1e-5;
+  double atol = 1e-8;
+  bool equal_nan = false;  ///< whether NaN is close to NaN
+};
+/// Whether elements are equal, or finite and close, broadcast. Sizes that do not broadcast are a
+/// shape_error.
+template <class T, int A, int B>
+constexpr Tensor<bool, (A > B ? A : B)> isclose(const Tensor<T, A>& x, const Tensor<T, B>& y,
+                                                const CloseOptions& how = {},
+                                                caller who = here()) {
+  static_assert(fraction<T>, "xla::isclose: needs float or double; cast first");
+  detail::check_broadcast({"isclose", who}, x, y);
+  const auto apart = abs(x - y);
+  const auto close = x == y || (isfinite(apart) && apart <= abs(y) * how.rtol + how.atol);
+  if (how.equal_nan) return close || (isnan(x) && isnan(y));
+  return close;
+}
+/// Whether all elements are close.
+template <class T, int A, int B>
+constexpr Tensor<bool, 0> allclose(const Tensor<T, A>& x, const Tensor<T, B>& y,
+                                   const CloseOptions& how = {}, caller who = here()) {
+  return all(isclose(x, y, how, who));
+}
+
+namespace detail {
+
+struct nansum_over {
+  static constexpr auto name = "nansum";
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
+    return reduce<op::sum>(where(isnan(x), T{}, x), axes);
+  }
+};
+
+struct nanmean_over {
+  static constexpr auto name = "nanmean";
+  template <class T, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
+    return nansum_over{}(x, axes) / reduce<op::sum>(cast<T>(!isnan(x)), axes);
+  }
+};
+
+struct nonzero_over {
+  static constexpr auto name = "count_nonzero";
+  template <class T, int R>
+  constexpr Tensor<std::int64_t, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
+    return reduce<op::sum>(cast<std::int64_t>(cast<bool>(x)), axes);
+  }
+};
+
+}  // namespace detail
+
+/// The sum without the elements that are NaN: of all, over the given axes, or over them kept with
+/// size 1. An axis that is not there or comes twice is a shape_error.
+template <class T, int R>
+constexpr Tensor<T, 0> nansum(const Tensor<T, R>& x) {
+  return detail::over_all(x, detail::nansum_over{});
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R - static_cast<int>(N)> nansum(const Tensor<T, R>& x, const int (&axes)[N],
+                                                    caller who = here()) {
+  return detail::over_axes(x, axes, detail::nansum_over{}, who);
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> nansum(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
+                              caller who = here()) {
+  return detail::over_axes_kept(x, axes, detail::nansum_over{}, who);
+}
+
+/// The mean of the elements that are not NaN, in the same forms; NaN where none is left.
+template <class T, int R>
+constexpr Tensor<T, 0> nanmean(const Tensor<T, R>& x) {
+  return detail::over_all(x, detail::nanmean_over{});
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R - static_cast<int>(N)> nanmean(const Tensor<T, R>& x, const int (&axes)[N],
+                                                     caller who = here()) {
+  return detail::over_axes(x, axes, detail::nanmean_over{}, who);
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<T, R> nanmean(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
+                               caller who = here()) {
+  return detail::over_axes_kept(x, axes, detail::nanmean_over{}, who);
+}
+
+/// How many elements are not 0, NaN included: of all, or over the given axes.
+template <class T, int R>
+constexpr Tensor<std::int64_t, 0> count_nonzero(const Tensor<T, R>& x) {
+  return detail::over_all(x, detail::nonzero_over{});
+}
+template <class T, int R, std::size_t N>
+constexpr Tensor<std::int64_t, R - static_cast<int>(N)> count_nonzero(const Tensor<T, R>& x,
+                                                                      const int (&axes)[N],
+                                                                      caller who = here()) {
+  return detail::over_axes(x, axes, detail::nonzero_over{}, who);
+}
+
+}  // namespace xla

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <limits>
+#include <numbers>
+
+#include "xla/op/cast.hpp"
+#include "xla/op/derived/elementwise.hpp"
+#include "xla/op/pow.hpp"
+#include "xla/op/rounding.hpp"
+#include "xla/op/special.hpp"
+
+namespace xla {
+
+/// 2 to the power of each element.
+template <class T, int R>
+constexpr Tensor<T, R> exp2(const Tensor<T, R>& x) {
+  static_assert(fraction<T>, "xla::exp2: needs float or double; cast first");
+  return pow(2, x);
+}
+/// x 2^n, element by element, broadcast. Sizes that do not broadcast are a shape_error.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> ldexp(const Tensor<T, A>& x, const Tensor<T, B>& n,
+                                                  caller who = here()) {
+  return detail::map_binary<op::mul, T>(x, exp2(n), who);
+}
+/// log2(2^a + 2^b), element by element, broadcast; nothing overflows on the way.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> logaddexp2(const Tensor<T, A>& a,
+                                                       const Tensor<T, B>& b,
+                                                       caller who = here()) {
+  using std::numbers::ln2;
+  return logaddexp(a * ln2, b * ln2, who) * (1 / ln2);
+}
+/// The part behind the point, with x's sign: x - trunc(x).
+template <class T, int R>
+constexpr Tensor<T, R> frac(const Tensor<T, R>& x) {
+  return x - trunc(x);
+}
+/// 0 below zero, 1 above, and `at_zero` there, broadcast. Sizes that do not broadcast are a
+/// shape_error.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> heaviside(const Tensor<T, A>& x,
+                                                      const Tensor<T, B>& at_zero,
+                                                      caller who = here()) {
+  detail::check_broadcast({"heaviside", who}, x, at_zero);
+  return where(x == 0, at_zero, cast<T>(x > 0));
+}
+/// Degrees in radians.
+template <class T, int R>
+constexpr Tensor<T, R> deg2rad(const Tensor<T, R>& x) {
+  return x * (std::numbers::pi / 180);
+}
+/// Radians in degrees.
+template <class T, int R>
+constexpr Tensor<T, R> rad2deg(const Tensor<T, R>& x) {
+  return x * (180 / std::numbers::pi);
+}
+
+}  // namespace xla

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/exponential.hpp"
+#include "xla/op/relu.hpp"
+#include "xla/op/scan.hpp"
+
+namespace xla::op {
+
+/// log of the sums of exp along an axis up to each element, carried as such, so that nothing
+/// overflows. A gradient is a difference of two of the other direction: of what its positive
+/// elements add, and its negative ones.
+struct logcumsumexp : scanning {
+  static constexpr auto name = "logcumsumexp";
+  static constexpr void gradient(auto& g) {
+    const auto back = attributes{g.attributes().axis, !g.attributes().backward};
+    const auto of = [&](const auto& part) {
+      const auto after = detail::scan_by<logcumsumexp>(xla::log(part) - g.out(), back);
+      return xla::exp(after + g.in(0));
+    };
+    g.to(0, of(xla::relu(g.grad())) - of(xla::relu(-g.grad())));
+  }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::logcumsumexp, fractions);
+
+namespace xla {
+
+/// log(cumsum(exp(x))) along an axis, without overflow. An axis that is not there is a shape_error.
+template <class T, int R>
+constexpr Tensor<T, R> logcumsumexp(const Tensor<T, R>& x, int axis, caller who = here()) {
+  static_assert(R >= 1, "xla::logcumsumexp: needs at least one axis");
+  static_assert(fraction<T>, "xla::logcumsumexp: needs float or double; cast first");
+  return detail::scan_by<op::logcumsumexp>(x, {detail::axis_of(x, R, axis, {"logcumsumexp", who})});
+}
+
+}  // namespace xla
