@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints PyTorch's functions and what does them here as Markdown: python3 pytorch_table.py <include folder>
 
-Fails where pytorch_functions.txt and the headers disagree."""
+Fails where pytorch_functions.txt and the headers disagree, and where no test calls a function."""
 import pathlib
 import re
 import sys
@@ -18,7 +18,13 @@ def public_names(include):
     return names
 
 
+def called(name, tests):
+    """Whether a test writes name( or gives it to a macro, as JOIN(name)."""
+    return re.search(rf"\b{name}(<[^;()]*>)?[()]", tests)
+
+
 def main():
+    tests = "".join(p.read_text() for p in (pathlib.Path(__file__).parents[1] / "tests").rglob("*.cpp"))
     here = public_names(pathlib.Path(sys.argv[1]) / "xla")
     wrong, rows, counts = [], [], {"the same": 0, "another form": 0, "composed": 0, "missing": 0}
     for line in (pathlib.Path(__file__).parent / "pytorch_functions.txt").read_text().splitlines():
@@ -32,6 +38,8 @@ def main():
         counts[kind] += 1
         if (kind == "the same") != (name in here):
             wrong.append(f"{name} is said to be {kind}")
+        if kind == "the same" and not called(name, tests):
+            wrong.append(f"no test calls {name}")
         shown = f"`{form.strip()}`" if form.strip() else f"`{name}`" if kind == "the same" else ""
         rows.append(f"| `{name}` | {shown.replace('|', '&#124;')} | {kind} |")
     if wrong or sum(counts.values()) < 400:
