@@ -35,6 +35,7 @@ set(XLA_HEADERS
   xla/tensor.hpp
   xla/tensor/anchor.hpp
   xla/tensor/anchor_runtime.hpp
+  xla/tensor/assigned.hpp
   xla/tensor/buffer.hpp
   xla/tensor/device.hpp
   xla/tensor/handle.hpp

@@ -210,6 +210,15 @@ consteval std::int64_t parameter_count() {
 /// compiled function must not use them, and neither optimizers nor files know them.
 #define XLA_PLAIN(...) XLA_DETAIL_NAMED_LIST(constexpr, xla_plain_members, __VA_ARGS__)
 
+/// Beside XLA_MODULE: parameters of the struct that files know by a second name as well, as a layer
+/// there has the weight of another: XLA_TIED({"decoder.weight", "encoder.weight"}) where the model
+/// uses encoder.weight in both places. Either name is read; both only where they say the same. The
+/// state of the model has the second of each pair.
+#define XLA_TIED(...)                                                \
+  static constexpr auto xla_tied_names() {                           \
+    return ::std::to_array<::xla::detail::tied_name>({__VA_ARGS__}); \
+  }
+
 /// The same for a struct in a header, outside of functions: the members that it gives are
 /// templates, so that a program which includes the header and does not use the module does not pay
 /// for it.

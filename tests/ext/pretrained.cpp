@@ -156,6 +156,8 @@ TEST_CASE("old files have masks, heads and tables of frequencies besides, and ot
   test::check_pytorch("models/gpt2/logits", model(some_tokens()), 1e-5);
 
   auto llama = weights_of("llama_tied");
+  head = llama[0];
+  REQUIRE(head.name == "model.embed_tokens.weight");
   head.name = "lm_head.weight";
   llama.push_back(head);
   llama.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", xla::dtype::float32, {0}, {}});
@@ -169,6 +171,34 @@ TEST_CASE("old files have masks, heads and tables of frequencies besides, and ot
   CHECK_THROWS_WITH(xla::load_state_dict(model, weights_of("gpt2")),
                     contains("Hugging Face's GPT-2: models::gpt2_from_hugging_face(state) of "
                              "<xla/models/gpt2.hpp>"));
+}
+
+TEST_CASE("a tied head is read by either name, and refused where it has other values") {
+  const auto check = [](xla::StateDict state, std::string_view name, auto read, auto& model) {
+    const auto same = [&](const auto& a) { return a.name == name; };
+    auto& embedding = *std::find_if(state.begin(), state.end(), same);
+    auto head = embedding;
+    head.name = "lm_head.weight";
+    auto twice = state, other = state;
+    twice.push_back(head);
+    head.bytes.edit()[1] ^= 1;
+    other.push_back(head);
+    CHECK(xla::load_state_dict(model, read(state)).empty());
+    const auto want = xla::state_dict(model);
+    CHECK(xla::load_state_dict(model, read(twice)).empty());
+    embedding.name = "lm_head.weight";
+    CHECK(xla::load_state_dict(model, read(state)).empty());
+    CHECK(xla::state_dict(model) == want);
+    CHECK_THROWS_WITH(read(other), contains("'lm_head.weight' has other values than "
+                                            "'embed_tokens.weight', to which the model ties it"));
+  };
+  const xla::eager_mode_guard eager;
+  nn::Decoder<test::small_gpt2> gpt2;
+  nn::Decoder<tied_llama> llama;
+  check(weights_of("gpt2"), "transformer.wte.weight",
+        [](auto s) { return models::gpt2_from_hugging_face(std::move(s)); }, gpt2);
+  check(weights_of("llama_tied"), "model.embed_tokens.weight",
+        [](auto s) { return models::llama_from_hugging_face(std::move(s), true); }, llama);
 }
 
 TEST_CASE("weights in bfloat16 stay so until they are in the model") {

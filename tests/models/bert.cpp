@@ -166,6 +166,15 @@ TEST_CASE("BERT takes the names of its first files, and says what does not fit")
   test::check_equal(whole.bert.embeddings.LayerNorm.weight, model.embeddings.LayerNorm.weight);
   test::check_equal(whole.bert.encoder.layer[1].output.dense.weight,
                     model.encoder.layer[1].output.dense.weight);
+  auto twice = xla::state_dict(whole);
+  for (const auto& [from, to] :
+       {std::pair{"bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"},
+        std::pair{"cls.predictions.bias", "cls.predictions.decoder.bias"}}) {
+    const auto same = [&](const auto& a) { return a.name == from; };
+    twice.push_back(*std::find_if(twice.begin(), twice.end(), same));
+    twice.back().name = to;
+  }
+  CHECK(xla::load_state_dict(whole, twice).empty());
   CHECK_THROWS_AS(model(xla::full<std::int64_t>({1, 3}, 50)), xla::index_error);
   CHECK_THROWS_AS(model(xla::zeros<std::int64_t>({1, 13})), xla::shape_error);
 }

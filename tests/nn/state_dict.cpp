@@ -11,6 +11,7 @@
 #include "support/modes.hpp"
 #include "xla/nn/batch_norm.hpp"
 #include "xla/nn/dropout.hpp"
+#include "xla/nn/embedding.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/sequential.hpp"
 #include "xla/optim/adamw.hpp"
@@ -44,6 +45,42 @@ struct Odd {
   xla::Buffer<float, 6> deep{{1, 2, 1, 2, 1, 1}};
   xla::Buffer<float, 1> unknown;
   XLA_MODULE(d, i, u, b, none, deep, unknown)
+};
+
+/// PyTorch's word_language_model with --tied, but for the layers between.
+struct Words {
+  nn::Embedding encoder{10, 4};
+  nn::TiedLinear decoder{4, 10};
+  constexpr auto operator()(const xla::Tensor<std::int64_t, 1>& i) const {
+    return decoder(encoder(i), encoder.weight);
+  }
+  XLA_MODULE(encoder, decoder)
+  XLA_TIED({"decoder.weight", "encoder.weight"})
+};
+struct Pair {
+  std::array<Words, 2> each;
+  XLA_MODULE(each)
+};
+
+/// What PyTorch's programs say, which ties nothing here.
+struct Assigned {
+  nn::Embedding encoder{10, 4};
+  nn::Linear decoder{4, 10};
+  constexpr Assigned() { decoder.weight = encoder.weight; }
+  XLA_MODULE(encoder, decoder)
+};
+struct CopiedInto {
+  nn::Embedding encoder{10, 4};
+  nn::Linear decoder{4, 10};
+  constexpr CopiedInto() { decoder.weight.copy_(encoder.weight); }
+  XLA_MODULE(encoder, decoder)
+};
+/// A whole module is copied, as a target network is.
+struct Target {
+  nn::Sequential<nn::Linear, nn::Linear> online{nn::Linear{3, 4}, nn::Linear{4, 2}};
+  nn::Sequential<nn::Linear, nn::Linear> target{nn::Linear{3, 4}, nn::Linear{4, 2}};
+  constexpr Target() { target = online; }
+  XLA_MODULE(online, target)
 };
 
 std::vector<std::string> names(const StateDict& dict) {
@@ -280,4 +317,103 @@ TEST_CASE("what is loaded is what the next step computes with, in every mode") {
   CHECK(run(step_fn) == traced);
   auto compiled = xla::compile(step_fn);
   CHECK(run([&](auto&... a) { return compiled(a...); }) == traced);
+}
+
+TEST_CASE("a tied weight is one parameter, in every mode, and survives copies and moves") {
+  const auto step = [](auto& model, auto& i, auto& optimizer) {
+    optimizer.zero_grad();
+    auto loss = mean(square(model(i) - 1.f));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  const xla::eager_mode_guard guard;
+  auto i = xla::tensor<std::int64_t>({1, 7, 7, 0, 3});
+  const auto weight = numbers<float>({10, 4}, 1);
+  const auto bias = numbers<float>({10}, 2);
+  const auto train = [&](auto run) {
+    Words first;
+    first.encoder.weight.copy_(weight);
+    first.decoder.bias.copy_(bias);
+    Words copy = first;
+    Words model = std::move(copy);
+    xla::optim::AdamW optimizer{model, {.lr = 0.1}};
+    test::snapshot s;
+    for (int k = 0; k < 3; ++k) s.add(run(model, i, optimizer));
+    model = Words(model);
+    s.add(run(model, i, optimizer));
+    CHECK(names(xla::state_dict(model)) ==
+          std::vector<std::string>{"encoder.weight", "decoder.bias"});
+    CHECK(first.encoder.weight.to_vector() == weight.to_vector());
+    s.add(model);
+    optimizer.visit_state([&](auto& state, auto) { s.add(state); });
+    return s;
+  };
+  CHECK(xla::count_parameters<Words>() == 2);
+  const auto eager = train(step);
+  auto compiled = xla::compile(step);
+  CHECK(train([&](auto&... a) { return compiled(a...); }).difference(eager) == "");
+  xla::eager_mode(false);
+  CHECK(train(step).difference(eager) == "");
+
+  // The gradient is the sum of both uses'.
+  auto table = test::parameter(weight), matrix = test::parameter(weight);
+  mean(square(linear(embedding(i, table), matrix, bias) - 1.f)).backward();
+  Words model;
+  model.encoder.weight.copy_(weight);
+  model.decoder.bias.copy_(bias);
+  mean(square(model(i) - 1.f)).backward();
+  test::check_equal(model.encoder.weight.grad(), {10, 4},
+                    (table.grad() + matrix.grad()).to_vector(), 1e-6);
+}
+
+TEST_CASE("a tied weight is read by either name, or by both with one value") {
+  const xla::eager_mode_guard eager;
+  Pair model, source;
+  const StateDict once = xla::state_dict(source);
+  const std::string name = "each.1.encoder.weight", alias = "each.1.decoder.weight";
+  auto twice = once;
+  twice.push_back(at(twice, name));
+  twice.back().name = alias;
+  CHECK(xla::load_state_dict(model, twice).empty());
+  CHECK(xla::state_dict(model) == once);
+
+  auto by_alias = once;
+  at(by_alias, name).name = alias;
+  Pair other;
+  CHECK(xla::load_state_dict(other, by_alias).empty());
+  CHECK(xla::state_dict(other) == once);
+
+  at(twice, alias).bytes.edit()[2] ^= 1;
+  CHECK_THAT(refusal(model, twice),
+             test::contains(alias + ": has other values than " + name));
+  CHECK_THAT(refusal(model, twice, false), test::contains("has other values than"));
+  auto neither = by_alias;
+  at(neither, alias).name = "each.2.decoder.weight";
+  CHECK_THAT(refusal(model, neither), test::contains("missing: " + name) &&
+                                          test::contains("unexpected: each.2.decoder.weight"));
+}
+
+TEST_CASE("a parameter that was assigned another of its model is reported by the optimizer") {
+  for (const bool eager : {true, false}) {
+    const xla::eager_mode_guard mode(eager);
+    Assigned tied;
+    CHECK_THROWS_WITH((xla::optim::SGD{tied, {.lr = 0.1}}),
+                      test::contains("decoder.weight was assigned encoder.weight") &&
+                          test::contains("nn::TiedLinear"));
+    Assigned moved = std::move(tied);
+    CHECK_THROWS_AS((xla::optim::AdamW{moved, {}}), xla::error);
+    moved = Assigned();
+    CHECK_THROWS_AS((xla::optim::AdamW{moved, {}}), xla::error);
+    CopiedInto apart;
+    CHECK_NOTHROW(xla::optim::SGD{apart, {.lr = 0.1}});
+    Target target;
+    CHECK_NOTHROW(xla::optim::SGD{target, {.lr = 0.1}});
+    Words words, best;
+    words = best;
+    CHECK_NOTHROW(xla::optim::SGD{words, {.lr = 0.1}});
+    nn::Linear a{2, 2}, b{2, 2};
+    a.weight = b.weight;
+    CHECK_NOTHROW(xla::optim::SGD{a, {.lr = 0.1}});
+  }
 }

@@ -47,6 +47,12 @@ inline std::optional<std::uint64_t> array_bytes(dtype type, std::span<const std:
   return any ? bytes : 0;
 }
 
+/// Whether two arrays are the same but for their names.
+template <class = void>
+inline bool same_values(const NamedArray& a, const NamedArray& b) {
+  return a.type == b.type && a.sizes == b.sizes && a.bytes == b.bytes;
+}
+
 /// Sizes as Python writes them in a list: "[2, 3]".
 template <class = void>
 inline std::string sizes_text(std::span<const std::int64_t> sizes) {

@@ -276,7 +276,7 @@ struct BertOnlyMLMHead {
 };
 
 /// Texts to logits (batch, sequence, vocab_size) of what stands at each place; the arguments are
-/// BertModel's. The last layer's weight is that of the embeddings, and files name it once. Where
+/// BertModel's. The last layer's weight is that of the embeddings; files name it once or twice. Where
 /// they have a pooler and other heads besides, as bert-base-uncased's, let load_state_dict not be
 /// strict.
 template <BertConfig C = bert_base>
@@ -292,6 +292,8 @@ struct BertForMaskedLM {
     return cls.predictions(bert(inputs...), bert.embeddings.word_embeddings.weight);
   }
   XLA_MODULE(bert, cls)
+  XLA_TIED({"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
+           {"cls.predictions.decoder.bias", "cls.predictions.bias"})
 };
 
 /// Values of a file by the names that they have today: the first files of BERT, bert-base-uncased

@@ -116,10 +116,11 @@ template <class = void>
 StateDict gpt2_from_hugging_face(StateDict state, bool tied_head = true) {
   constexpr std::array<RenamedPart, 1> prefix{{{detail::gpt2_prefix, ""}}};
   state = renamed(renamed(std::move(state), prefix), detail::gpt2_names);
+  if (tied_head)
+    detail::join_tied(state, "lm_head.weight", "embed_tokens.weight", "gpt2_from_hugging_face");
   StateDict out;
   for (auto& a : state) {
-    const bool mask = a.name.ends_with(".attn.bias") || a.name.ends_with(".attn.masked_bias");
-    if (mask || (tied_head && a.name == "lm_head.weight")) continue;
+    if (a.name.ends_with(".attn.bias") || a.name.ends_with(".attn.masked_bias")) continue;
     if (a.name.find(detail::gpt2_packed) != std::string::npos && detail::is_projection(a) &&
         a.sizes.back() % 3 == 0) {
       const std::int64_t third = a.sizes.back() / 3;

@@ -78,11 +78,12 @@ inline constexpr std::string_view llama_prefix = "model.", llama_head = "lm_head
 /// have.
 template <class = void>
 StateDict llama_from_hugging_face(StateDict state, bool tied_head = false) {
-  std::erase_if(state, [&](const NamedArray& a) {
-    return a.name.ends_with(".rotary_emb.inv_freq") || (tied_head && a.name == detail::llama_head);
-  });
+  std::erase_if(
+      state, [](const NamedArray& a) { return a.name.ends_with(".rotary_emb.inv_freq"); });
   for (auto& a : state)
     if (a.name.starts_with(detail::llama_prefix)) a.name.erase(0, detail::llama_prefix.size());
+  if (tied_head)
+    detail::join_tied(state, detail::llama_head, "embed_tokens.weight", "llama_from_hugging_face");
   return state;
 }
 

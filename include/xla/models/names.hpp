@@ -47,6 +47,26 @@ inline StateDict part_of(const StateDict& state, std::string_view prefix) {
 
 namespace detail {
 
+/// Leaves one of the two names that a file has for one parameter. Of two other values the model
+/// would lose one: a runtime_error.
+template <class = void>
+void join_tied(StateDict& state, std::string_view alias, std::string_view name,
+               std::string_view who) {
+  const auto find = [&](std::string_view n) {
+    return std::find_if(state.begin(), state.end(), [&](const auto& a) { return a.name == n; });
+  };
+  const auto second = find(alias), first = find(name);
+  if (second == state.end()) return;
+  if (first == state.end()) {
+    second->name = name;
+    return;
+  }
+  if (!io::same_values(*first, *second))
+    throw runtime_error(std::string(who) + ": '" + std::string(alias) + "' has other values than '" +
+                        std::string(name) + "', to which the model ties it");
+  state.erase(second);
+}
+
 /// The name with another part in the place of one that it has.
 inline std::string with_part(std::string name, std::string_view part, std::string_view other) {
   return name.replace(name.find(part), part.size(), other);

@@ -69,4 +69,31 @@ struct BasicLinearNoBias {
 };
 using LinearNoBias = BasicLinearNoBias<float>;
 
+/// y = x weightᵀ + bias with the weight of another layer, as torch.nn.Linear whose weight was tied to
+/// an nn::Embedding's: decoder(h, encoder.weight). It has the bias alone; the weight stays one
+/// parameter, with one gradient. XLA_TIED names it for files that have it twice.
+template <class T>
+struct BasicTiedLinear {
+  using value_type = T;
+  Parameter<T, 1> bias;  ///< (out)
+
+  constexpr BasicTiedLinear() = default;
+  constexpr BasicTiedLinear(std::int64_t in, std::int64_t out) : bias({out}) {
+    if (!__builtin_is_constant_evaluated()) reset_parameters(in);
+  }
+  /// Uniform within one over the square root of in.
+  void reset_parameters(std::int64_t in) {
+    using number = std::conditional_t<std::is_floating_point_v<T>, T, float>;
+    const auto bound = 1 / std::sqrt(static_cast<number>(in));
+    init::uniform_(bias, T(-bound), T(bound));
+  }
+  template <class U, int R>
+  constexpr Tensor<T, R> operator()(const Tensor<U, R>& x, const Tensor<T, 2>& weight,
+                                    caller who = here()) const {
+    return linear(x, weight, bias, who);
+  }
+  XLA_MODULE(bias)
+};
+using TiedLinear = BasicTiedLinear<float>;
+
 }  // namespace xla::nn

@@ -86,6 +86,8 @@ class basic_state_loader {
   void want(const std::string& name, State<T, R, B>& state) {
     want(name, dtype_of<T>, state);
   }
+  /// From here on a value may stand by an alias too.
+  void tie(std::string alias, std::string name);
   void want(const std::string& name, dtype type, handle& place);
   void want(const std::string& name, Scalar& scalar);
   void want(const std::string& name, double& number);
@@ -117,7 +119,8 @@ StateDict state_dict(X& x) {
   return out;
 }
 
-/// Writes values into a module, an optimizer or a schedule. Fractions of another type are rounded
+/// Writes values into a module, an optimizer or a schedule. What the module names XLA_TIED may stand
+/// by either name, or by both with one value. Fractions of another type are rounded
 /// to that of the place (so a float file loads into a double model, and back), whole numbers too if
 /// they fit. Throws `xla::error` that lists everything that is missing, unexpected, of another kind
 /// or shape, and then has written nothing. Not strict, what is missing or unexpected is left out
@@ -125,6 +128,11 @@ StateDict state_dict(X& x) {
 template <class X>
 IncompatibleKeys load_state_dict(X& x, const StateDict& dict, bool strict = true) {
   later<X, detail::state_loader> loader{dict};
+  detail::visit_ties<std::remove_cv_t<X>>(
+      [&](const detail::tied_name& t, const tree_path& path) {
+        const std::string at = path.str(), prefix = at.empty() ? at : at + ".";
+        loader.tie(prefix + t.alias, prefix + t.name);
+      });
   detail::visit_named_state(
       x, "", [&](const std::string& name, auto& state) { loader.want(name, state); });
   auto report = loader.check(strict, "load_state_dict");

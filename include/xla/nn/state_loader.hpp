@@ -52,12 +52,18 @@ struct basic_state_loader<In>::state {
   later<In, std::unordered_map<std::string_view, std::pair<const NamedArray*, std::size_t>>>
       by_name;
   later<In, std::vector<bool>> taken;
+  struct second_name {
+    std::string alias, name;
+  };
+  later<In, std::vector<second_name>> ties;
   later<In, std::vector<std::string>> missing, mismatched;
   later<In, std::vector<entry>> entries;
 
   const NamedArray* find(const std::string& name, dtype type,
                          const later<In, std::vector<std::int64_t>>& sizes) {
-    const auto found = by_name.find(name);
+    auto found = by_name.find(name);
+    for (const auto& t : ties)
+      if (found == by_name.end() && t.name == name) found = by_name.find(t.alias);
     if (found == by_name.end()) {
       missing.push_back(name);
       return nullptr;
@@ -142,6 +148,18 @@ basic_state_loader<In>::~basic_state_loader() {
   delete state_;
 }
 
+template <class In>
+void basic_state_loader<In>::tie(std::string alias, std::string name) {
+  state& s = *state_;
+  if (const auto a = s.by_name.find(alias); a != s.by_name.end()) {
+    s.taken[a->second.second] = true;
+    const auto n = s.by_name.find(name);
+    if (n != s.by_name.end() && !io::same_values(*a->second.first, *n->second.first))
+      s.mismatched.push_back(alias + ": has other values than " + name +
+                             ", which is the same parameter of this model");
+  }
+  s.ties.push_back({std::move(alias), std::move(name)});
+}
 template <class In>
 void basic_state_loader<In>::want(const std::string& name, dtype type, handle& place) {
   const shape s = place.dims();

@@ -8,6 +8,7 @@
 #include "xla/optim/group.hpp"
 #include "xla/run/state/all_or_nothing.hpp"
 #include "xla/run/trace/runtime.hpp"
+#include "xla/tensor/assigned.hpp"
 
 namespace xla::optim {
 
@@ -84,6 +85,7 @@ class Optimizer {
     if constexpr (requires { rule.check(); }) rule.check();
     model_.follow();
     xla::check_disjoint(model_.get());
+    xla::check_assigned(model_.get());
     std::size_t i = 0;
     for_each_parameter(model_.get(), [&](auto& p) {
       if (i == 0) begin_numbers(p);

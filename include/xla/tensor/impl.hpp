@@ -157,6 +157,8 @@ struct cell {
   bool functional = false;   ///< gradients pass through what is written
   handle* keeper = nullptr;  ///< the parameter or buffer, where it has been moved to
   ref<cell> successor;       ///< the cell that took over what this one held
+  std::uint64_t number = 0;         ///< of all that there were
+  std::uint64_t assigned_from = 0;  ///< the number of the cell that was last assigned to this one
 
   /// The value, or the last good one when the graph that would have made it threw.
   impl* value() const noexcept {

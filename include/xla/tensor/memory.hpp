@@ -134,6 +134,8 @@ template <class>
   to.current = std::move(from->current);
   to.meta = std::move(from->meta);
   to.functional = from->functional;
+  to.number = from->number;
+  to.assigned_from = from->assigned_from;
   // Otherwise nothing but the handle that gives it up refers to it.
   if (from->refs.load(std::memory_order_acquire) > 1) from->successor = ref<cell>::share(&to);
   let_go(nullptr, from);

@@ -36,6 +36,11 @@ constexpr auto more_members(Base base, M... more) {
 template <class X>
 concept described = requires { std::remove_cvref_t<X>::xla_members(); };
 
+/// A second name that files have for a parameter; see XLA_TIED.
+struct tied_name {
+  const char *alias, *name;
+};
+
 template <class X>
 inline constexpr bool is_array = false;
 template <class X, std::size_t N>
@@ -173,6 +178,19 @@ constexpr void visit_types(const F& f, const tree_path& path = {}) {
   } else if constexpr (!optimizer_like<U>) {
     for_each_member<U>([&]<class Get>(const Get&, const auto& called) {
       visit_types<member_type<U, Get>>(f, tree_path(&path, called));
+    });
+  }
+}
+
+/// Calls f(tied_name, path) for the second names that the structs of a type declare; path is the way
+/// to the struct.
+template <class U, class F>
+constexpr void visit_ties(const F& f, const tree_path& path = {}) {
+  if constexpr (!tree_leaf<U> && !optimizer_like<U>) {
+    if constexpr (requires { U::xla_tied_names(); })
+      for (const tied_name& t : U::xla_tied_names()) f(t, path);
+    for_each_member<U>([&]<class Get>(const Get&, const auto& called) {
+      visit_ties<member_type<U, Get>>(f, tree_path(&path, called));
     });
   }
 }

@@ -147,6 +147,7 @@ struct process_context {
   std::atomic<std::uint64_t> seed{0};  ///< that random numbers of all devices begin with
   alignas(64) std::atomic<std::uint64_t> tensors{0};  ///< that there were: their numbers
   std::atomic<std::uint64_t> executables{0};          ///< likewise
+  std::atomic<std::uint64_t> cells{0};                ///< likewise
 };
 inline constinit process_context the_process;
 

@@ -272,10 +272,16 @@ template <class In>
   whole_step<In>([&] { run_gradients<In>(loss.value(), inputs, results, count, create_graph); });
 }
 
+inline ref<cell> new_cell() {
+  ref<cell> c(new cell);
+  c->number = 1 + the_process.cells.fetch_add(1, std::memory_order_relaxed);
+  return c;
+}
+
 /// A place of its own that holds the value.
 template <class In = void>
 void run_place(handle& h, ref<impl> value, bool trainable) {
-  ref<cell> c(new cell);
+  ref<cell> c = new_cell();
   if (trainable) c->meta = ref<grad_meta>(new grad_meta);
   c->current = std::move(value);
   change(*c->current, [&](impl& t) {
@@ -316,7 +322,7 @@ template <class In>
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::copy_cell(handle& h, const handle& from) {
   cell& other = *from.place();
-  ref<cell> c(new cell);
+  ref<cell> c = new_cell();
   if (other.meta) {
     c->meta = ref<grad_meta>(new grad_meta);
     c->meta->requires_grad = other.meta->requires_grad;
@@ -331,6 +337,7 @@ template <class In>
   const cell& other = *from.place();
   to.functional = false;
   whole_step<In>([&] { run_write<In>(to, other.value()); });
+  to.assigned_from = other.number;
   if (!to.meta) return;
   zero_grad(h);
   const bool wanted = other.meta->requires_grad;
