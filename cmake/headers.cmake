@@ -316,6 +316,7 @@ set(XLA_HEADERS
   xla/kernel/windows.hpp
   xla/run/call/arguments.hpp
   xla/run/call/call.hpp
+  xla/run/call/call_pool.hpp
   xla/run/call/compile_options.hpp
   xla/run/call/compiled.hpp
   xla/run/call/compiled_calls.hpp
@@ -371,6 +372,7 @@ set(XLA_HEADERS
   xla/run/profile/script.hpp
   xla/run/profile/text.hpp
   xla/run/state/all_or_nothing.hpp
+  xla/run/state/compilation_cache.hpp
   xla/run/state/context.hpp
   xla/run/state/devices.hpp
   xla/run/state/first_values.hpp

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <cstdint>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include <xla/xla.hpp>
 
@@ -220,4 +223,81 @@ TEST_CASE("a constexpr function is compiled by its name") {
   const xla::eager_mode_guard eager;
   auto f = xla::compile<thrice>({.name = "thrice"});
   CHECK(f(xla::ones<float>({2})).to_vector() == std::vector<float>{3, 3});
+}
+
+namespace {
+
+/// Compiled plans may take so many bytes, until the end of the scope.
+struct limited {
+  explicit limited(std::int64_t bytes) {
+    xla::set_compilation_cache_limit(bytes);
+    xla::clear_counters();
+  }
+  ~limited() { xla::set_compilation_cache_limit(std::int64_t{256} << 20); }
+};
+
+constexpr auto twice_and_one = [](const auto& x) { return x * 2.f + 1.f; };
+
+/// A limit that plans of three sizes fit below, and hardly more.
+std::int64_t room_for_three() {
+  for (std::int64_t bytes = 512;; bytes += bytes / 8) {
+    const limited by(bytes);
+    auto f = xla::compile(twice_and_one);
+    for (const std::int64_t n : {1, 2, 3}) f(xla::ones<float>({n}));
+    if (count("EvictedCompile") == 0) return bytes;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("beyond a limit of bytes the signature that was used longest ago is evicted") {
+  const xla::eager_mode_guard eager;
+  const limited by(room_for_three());
+  auto f = xla::compile(twice_and_one);
+  const auto call = [&](std::int64_t n) {
+    const auto made = count("UncachedCompile");
+    const auto y = f(xla::full<float>({n}, 3.f)).to_vector();
+    CHECK(y == std::vector<float>(static_cast<std::size_t>(n), 7.f));
+    return count("UncachedCompile") > made;
+  };
+  for (const std::int64_t n : {1, 2, 3}) CHECK(call(n));
+  CHECK_FALSE(call(1));
+  for (std::int64_t n = 4; count("EvictedCompile") == 0; ++n) CHECK(call(n));
+  CHECK(count("EvictedCompile") == 1);
+  CHECK_FALSE(call(1));
+  CHECK_FALSE(call(3));
+  CHECK(call(2));
+}
+
+TEST_CASE("the newest signature stays, however large it is, and evicted ones do not count") {
+  const xla::eager_mode_guard eager;
+  const limited by(1);
+  auto f = xla::compile(twice_and_one, {.max_signatures = 2});
+  for (std::int64_t n = 1; n <= 20; ++n)
+    for (int again = 0; again < 2; ++again)
+      CHECK(xla::sum(f(xla::ones<float>({n}))).item() == static_cast<float>(3 * n));
+  CHECK(count("UncachedCompile") == 20);
+  CHECK(count("CachedCompile") == 20);
+  CHECK(count("EvictedCompile") == 19);
+  auto x = xla::ones<float>({30});
+  CHECK(f.memory_analysis(x).outputs == 30 * 4);
+}
+
+TEST_CASE("signatures that run in some threads are evicted by others") {
+  const xla::eager_mode_guard eager;
+  const limited by(1);
+  auto f = xla::compile(twice_and_one);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      const xla::eager_mode_guard own;
+      for (std::int64_t n = 1; n < 100; ++n) {
+        const auto y = f(xla::ones<float>({n * (t + 1)})).to_vector();
+        wrong += y != std::vector<float>(static_cast<std::size_t>(n * (t + 1)), 3.f);
+      }
+    });
+  for (auto& t : threads) t.join();
+  CHECK(wrong == 0);
+  CHECK(count("EvictedCompile") > 100);
 }

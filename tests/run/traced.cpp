@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
 #include <future>
 #include <sstream>
 #include <thread>
+#include <vector>
 
 #include <xla/xla.hpp>
 
@@ -326,4 +328,46 @@ TEST_CASE("values pending on another thread are evaluated when they are read or 
   xla::sync(true);
   CHECK(mine.to_vector() == std::vector<float>{0, 3, 6});
   CHECK(left.first.to_vector()[0] == Approx(std::exp(1.0)));
+}
+
+TEST_CASE("beyond a limit of bytes the graph that was used longest ago is evicted") {
+  const fresh f;
+  const auto step = [](std::int64_t n) {
+    const auto made = count("UncachedCompile");
+    const auto x = xla::full<float>({n}, 3.f);
+    const auto y = x * 2.f + 1.f;
+    xla::sync(true);
+    CHECK(y.to_vector() == std::vector<float>(static_cast<std::size_t>(n), 7.f));
+    return count("UncachedCompile") > made;
+  };
+  // Three graphs fit, and hardly more; sizes are those of no other test.
+  std::int64_t first = 1000, bytes = 512;
+  const auto fit = [&] {
+    xla::set_compilation_cache_limit(bytes);
+    for (const std::int64_t n : {0, 1, 2}) step(first + n);
+    return !step(first) && !step(first + 1) && !step(first + 2);
+  };
+  for (; !fit(); bytes += bytes / 8) first += 10;
+  const auto before = count("EvictedCompile");
+  CHECK_FALSE(step(first));
+  for (std::int64_t n = first + 3; count("EvictedCompile") == before; ++n) CHECK(step(n));
+  CHECK_FALSE(step(first));
+  CHECK_FALSE(step(first + 2));
+  CHECK(step(first + 1));
+  xla::set_compilation_cache_limit(std::int64_t{256} << 20);
+}
+
+TEST_CASE("graphs that are evicted before they run give their results") {
+  const fresh f;
+  xla::set_compilation_cache_limit(1);
+  std::vector<xla::Tensor<float, 1>> all;
+  for (std::int64_t n = 0; n < 40; ++n) {
+    all.push_back(xla::ones<float>({90000 + n}) * 2.f + 1.f);
+    xla::sync();
+  }
+  CHECK(count("UncachedCompile") == 40);
+  CHECK(count("EvictedCompile") >= 39);
+  for (const auto& y : all)
+    CHECK(y.to_vector() == std::vector<float>(static_cast<std::size_t>(y.numel()), 3.f));
+  xla::set_compilation_cache_limit(std::int64_t{256} << 20);
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "xla/run/call/call_pool.hpp"
 #include "xla/run/call/compiled_calls.hpp"
 #include "xla/run/call/signature_cache.hpp"
 #include "xla/run/plan/debug.hpp"
@@ -117,11 +118,15 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     return *caches.back().cache;
   }
 
+  /// What runs calls with such arguments, which it does not.
+  std::shared_ptr<basic_executable<In>> made_for(const compiled_program& p,
+                                                 void* const* arguments);
+
   /// False when the arguments are on another device, where nothing has been done.
   bool work(const compiled_program& p, later<In, signature_cache>& cache,
             later<In, bound_call>& call, const call_arguments& arguments) {
     if (!bind(p, cache, call, arguments)) return false;
-    later<In, executable>* e = cache.find(call);
+    auto e = cache.find(call);
     later<In, metric_store>& counts = global_metrics<In>();
     if (e) counts.cached_compile.add();
     else e = specialize(cache, call, arguments);
@@ -155,20 +160,22 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     return true;
   }
 
-  [[gnu::cold]] later<In, executable>* specialize(later<In, signature_cache>& cache,
-                                                  const later<In, bound_call>& call,
-                                                  const call_arguments& arguments) {
+  [[gnu::cold]] later<In, std::shared_ptr<executable>> specialize(
+      later<In, signature_cache>& cache, const later<In, bound_call>& call,
+      const call_arguments& arguments) {
     later<In, metric_store>& counts = global_metrics<In>();
     const later<In, timed> sample(counts.compile_time);
     check_fixed_sizes<In>(cache.source(), call, arguments);
     check_sizes<In>(cache.source(), call, arguments);
     check_absent<In>(cache.source(), call, arguments);
-    list<const sized_program*> known;
-    if (later<In, debug_log>::instance().level() > 0) known = cache.known();
-    later<In, executable>* e = cache.add(call, options);
+    later<In, list<std::shared_ptr<executable>>> before;
+    if (later<In, debug_log>::instance().level() > 0) before = cache.known();
+    const auto e = cache.add(call, options);
     counts.uncached_compile.add();
     note_memory<In>(options.name, e->memory());
     if (later<In, debug_log>::instance().level() > 0) {
+      list<const sized_program*> known;
+      for (const auto& other : before) known.push_back(&other->about());
       auto name = [&](int slot) { return arguments.slot_path(slot); };
       report<In>({"compile", options.name, cache.hash(e->about()),
                   what_changed(e->about().slot_shapes, known, name)},
@@ -247,31 +254,31 @@ void basic_compiled_calls<In>::run(const compiled_program& p, void* const* argum
 }
 
 template <class In>
-[[gnu::cold]] basic_executable<In>& basic_compiled_calls<In>::made_for(const compiled_program& p,
-                                                                       void* const* arguments) {
-  auto& cache = reached().cache_of(p);
+[[gnu::cold]] std::shared_ptr<basic_executable<In>> basic_compiled_calls<In>::state::made_for(
+    const compiled_program& p, void* const* arguments) {
+  auto& cache = cache_of(p);
   later<In, bound_call> call;
   const call_arguments all{arguments, p.visit};
-  if (!state_->bind(p, cache, call, all)) {
+  if (!bind(p, cache, call, all)) {
     const later<In, device_switch> there(leave_to_device<In>(call, all));
     return made_for(p, arguments);
   }
-  later<In, executable>* e = cache.find(call);
-  return *(e ? e : state_->specialize(cache, call, all));
+  auto e = cache.find(call);
+  return e ? e : specialize(cache, call, all);
 }
 
 template <class In>
 [[gnu::cold]] MemoryAnalysis basic_compiled_calls<In>::analyse(const compiled_program& p,
                                                                void* const* arguments) {
-  return made_for(p, arguments).memory();
+  return reached().made_for(p, arguments)->memory();
 }
 
 template <class In>
 [[gnu::cold]] std::string basic_compiled_calls<In>::print(const compiled_program& p,
                                                           void* const* arguments) {
-  later<In, executable>& e = made_for(p, arguments);
-  if (const later<In, planned>* plan = e.as_plan()) return print_plan<In>(plan->get_plan());
-  return detail::print<In>(e.about().source);
+  const auto e = reached().made_for(p, arguments);
+  if (const later<In, planned>* plan = e->as_plan()) return print_plan<In>(plan->get_plan());
+  return detail::print<In>(e->about().source);
 }
 
 XLA_INSTANCE(class basic_compiled_calls<void>);

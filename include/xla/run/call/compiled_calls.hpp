@@ -34,7 +34,6 @@ class basic_compiled_calls {
 
  private:
   struct state;
-  basic_executable<In>& made_for(const compiled_program& p, void* const* arguments);
   state& reached();
   state* state_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -14,6 +15,8 @@
 #include "xla/base/list.hpp"
 #include "xla/run/call/call.hpp"
 #include "xla/run/call/compile_options.hpp"
+#include "xla/run/plan/memory_of.hpp"
+#include "xla/run/state/metric_store.hpp"
 #include "xla/transform/print.hpp"
 
 namespace xla {
@@ -66,32 +69,39 @@ class basic_signature_cache {
     }
   }
 
-  later<In, executable>* find(const later<In, bound_call>& call) {
+  using kept_executable = std::shared_ptr<basic_executable<In>>;
+
+  /// It lives as long as who has found it holds it, also where it is evicted meanwhile.
+  kept_executable find(const later<In, bound_call>& call) {
     const std::lock_guard hold(lock_);
     return look_up(call);
   }
-  [[gnu::cold]] later<In, executable>* add(const later<In, bound_call>& call,
-                                           const CompileOptions& options) {
+  [[gnu::cold]] kept_executable add(const later<In, bound_call>& call,
+                                    const CompileOptions& options) {
     const std::lock_guard hold(lock_);
-    if (auto* made_meanwhile = look_up(call)) return made_meanwhile;
+    if (auto made_meanwhile = look_up(call)) return made_meanwhile;
     if (all_.size() >= options.max_signatures)
       throw runtime_error(
           join({"Maximum number of different graphs allowed per function exceeded: ",
                 std::to_string(options.max_signatures), " (", options.name,
                 "); pad the arguments to fewer shapes or raise max_signatures"}));
     const engine* const by = engine_.get<In>();
-    auto made = by ? by->compile(ops_, shapes_of<In>(call), call.absent, options.winograd)
-                   : specialize<In>(program_, kernels_, shapes_of<In>(call), call.absent,
-                                    options.winograd, arenas_);
-    if (2 * all_.size() >= places_.size()) make_places();
-    all_.push_back(std::move(made));
-    enter(all_.size() - 1);
-    return last_ = all_.back().get();
+    kept_executable made =
+        by ? by->compile(ops_, shapes_of<In>(call), call.absent, options.winograd)
+           : specialize<In>(program_, kernels_, shapes_of<In>(call), call.absent, options.winograd,
+                            arenas_);
+    const std::int64_t bytes = made->bytes();
+    make_room(bytes);
+    all_.push_back({made, bytes, ++uses_});
+    bytes_ += bytes;
+    last_ = all_.size() - 1;
+    enter(last_);
+    return made;
   }
-  [[gnu::cold]] list<const sized_program*> known() {
+  [[gnu::cold]] list<kept_executable> known() {
     const std::lock_guard hold(lock_);
-    list<const sized_program*> all;
-    for (auto& e : all_) all.push_back(&e->about());
+    list<kept_executable> all;
+    for (auto& e : all_) all.push_back(e.made);
     return all;
   }
   /// Of the program and a signature.
@@ -118,13 +128,38 @@ class basic_signature_cache {
   }
 
  private:
-  later<In, executable>* look_up(const later<In, bound_call>& call) {
+  struct kept {
+    kept_executable made;
+    std::int64_t bytes;
+    std::uint64_t used;  ///< when it was last found after another one
+  };
+
+  kept_executable look_up(const later<In, bound_call>& call) {
     const engine* const by = engine_.get<In>();
-    if (last_ && matches(*last_, call, by)) return last_;
     if (all_.empty()) return nullptr;
+    if (matches(*all_[last_].made, call, by)) return all_[last_].made;
     for (int at = hash(call);; ++at)
       if (const int i = place(at); i < 0) return nullptr;
-      else if (later<In, executable>& e = *all_[i]; matches(e, call, by)) return last_ = &e;
+      else if (kept& e = all_[i]; matches(*e.made, call, by)) {
+        e.used = ++uses_;
+        last_ = i;
+        return e.made;
+      }
+  }
+  /// For one more of so many bytes; the ones that were used longest ago go.
+  [[gnu::cold]] void make_room(std::int64_t bytes) {
+    bool gone = false;
+    for (; !all_.empty() && bytes_ + bytes > compilation_cache_limit<>(); gone = true) {
+      auto* const oldest =
+          std::min_element(all_.begin(), all_.end(),
+                           [](const kept& a, const kept& b) { return a.used < b.used; });
+      bytes_ -= oldest->bytes;
+      std::swap(*oldest, all_.back());
+      all_.pop_back();
+      last_ = 0;
+      global_metrics<In>().evicted_compile.add();
+    }
+    if (gone || 2 * all_.size() >= places_.size()) make_places();
   }
   static bool matches(const later<In, executable>& e, const later<In, bound_call>& call,
                       const engine* by) {
@@ -156,7 +191,7 @@ class basic_signature_cache {
   }
   int& place(int at) { return places_[at & (places_.size() - 1)]; }
   void enter(int i) {
-    int at = hash_of(all_[i]->about());
+    int at = hash_of(all_[i].made->about());
     while (place(at) >= 0) ++at;
     place(at) = i;
   }
@@ -172,42 +207,13 @@ class basic_signature_cache {
   const Engine engine_;
   std::mutex lock_, state_lock_;
   arena_store arenas_;  // one signature's serve the others
-  list<std::unique_ptr<executable>> all_;
+  list<kept> all_;
+  std::int64_t bytes_ = 0;
+  std::uint64_t uses_ = 0;
   list<int> places_;  // by hash, each of all_ in the first free place from there
-  later<In, executable>* last_ = nullptr;
+  int last_ = 0;      // of all_, the one that was found or made last
 };
 using signature_cache = basic_signature_cache<void>;
-
-/// Calls in flight keep their tables for the next one.
-template <class In>
-class basic_call_pool {
- public:
-  later<In, std::unique_ptr<bound_call>> take() {
-    const std::lock_guard hold(lock_);
-    if (free_.empty()) {
-      free_.reserve(made_ + 1);  // so that giving back cannot fail
-      auto c = std::make_unique<later<In, bound_call>>();
-      ++made_;
-      return c;
-    }
-    auto c = std::move(free_.back());
-    free_.pop_back();
-    return c;
-  }
-  void give(later<In, std::unique_ptr<bound_call>> c) noexcept {
-    c->clear();
-    const std::lock_guard hold(lock_);
-    free_.push_back(std::move(c));
-  }
-  /// While the process forks.
-  [[gnu::cold]] void hold(bool holds) noexcept { holds ? lock_.lock() : lock_.unlock(); }
-
- private:
-  spin_lock lock_;
-  list<std::unique_ptr<bound_call>> free_;
-  int made_ = 0;
-};
-using call_pool = basic_call_pool<void>;
 
 /// Who needs an axis of a slot to have a size that the body knows: ": matmul (model.cpp:42)".
 template <class In = void>

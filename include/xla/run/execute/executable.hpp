@@ -47,6 +47,8 @@ class basic_executable {
   /// when there are other checks, that need what the program computes. Outputs are not looked at.
   virtual bool check(const run_arguments& with) = 0;
   virtual MemoryAnalysis memory() const = 0;
+  /// What it takes itself, in bytes on the host, as far as the library knows.
+  virtual std::int64_t bytes() const { return bytes_of_sizes<In>(about()); }
   /// This one, if it is a plan; nullptr otherwise.
   virtual later<In, basic_planned<void>>* as_plan() { return nullptr; }
   /// What has made it; nullptr: the planner.

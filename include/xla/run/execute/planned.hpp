@@ -182,6 +182,7 @@ class basic_planned final : public basic_executable<In> {
   const later<In, plan>& get_plan() const { return plan_; }
   const later<In, sized_program>& about() const override { return plan_; }
   [[gnu::cold]] MemoryAnalysis memory() const override { return memory_of<In>(plan_); }
+  [[gnu::cold]] std::int64_t bytes() const override { return bytes_of_plan<In>(plan_); }
   later<In, planned>* as_plan() override { return this; }
 
   void run(const run_arguments& with) override {

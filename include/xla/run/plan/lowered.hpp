@@ -29,6 +29,7 @@ class basic_lowered_graph {
   }
 
   const program& view() const { return view_; }
+  std::int64_t bytes() const { return bytes_; }
 
  private:
   [[gnu::cold]] program_builder make_room(const pass_state& s) {
@@ -41,6 +42,7 @@ class basic_lowered_graph {
     for_each_array([&](auto* array, int n) { bytes += bytes_for(n, sizeof *array); }, b, room);
     bytes += bytes_for(room.words, sizeof *b.word_ops);
     memory_ = later<In, std::unique_ptr<std::byte[]>>(new std::byte[bytes]);
+    bytes_ = static_cast<std::int64_t>(bytes);
     std::byte* next = memory_.get();
     const auto place = [&]<class T>(T*& array, int n) {
       array = reinterpret_cast<T*>(next);
@@ -57,6 +59,7 @@ class basic_lowered_graph {
   }
 
   later<In, std::unique_ptr<std::byte[]>> memory_;
+  std::int64_t bytes_ = 0;
   program view_;
 };
 using lowered_graph = basic_lowered_graph<void>;

@@ -40,6 +40,13 @@ void empty_cache();
 /// XLA_CACHE_LIMIT says another number of bytes.
 template <class = void>
 void set_cache_limit(std::int64_t bytes);
+/// How many bytes compiled plans may take: those of each compiled function's signatures, and those
+/// of each device's traced graphs. Beyond that the one that was used longest ago is forgotten, and
+/// made again when it is needed; the newest always stays. 256 MB, unless the environment variable
+/// XLA_COMPILATION_CACHE_LIMIT says another number of bytes. The counter EvictedCompile says how
+/// many were forgotten.
+template <class = void>
+void set_compilation_cache_limit(std::int64_t bytes);
 /// From here on max_memory_allocated() starts at what is allocated now.
 template <class = void>
 void reset_peak_memory_stats();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <string>
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -10,6 +12,7 @@
 #include "xla/base/later.hpp"
 #include "xla/run/plan/memory.hpp"
 #include "xla/run/plan/plan.hpp"
+#include "xla/run/state/compilation_cache.hpp"
 #include "xla/run/state/metric_store.hpp"
 #include "xla/tensor/buffer.hpp"
 
@@ -47,6 +50,12 @@ void set_cache_limit(std::int64_t bytes) {
   detail::buffer_cache::instance().set_limit(bytes);
 }
 XLA_INSTANCE(void set_cache_limit<void>(std::int64_t));
+
+template <class>
+void set_compilation_cache_limit(std::int64_t bytes) {
+  detail::compilation_cache_limit<>() = bytes;
+}
+XLA_INSTANCE(void set_compilation_cache_limit<void>(std::int64_t));
 
 template <class>
 void reset_peak_memory_stats() {
@@ -93,6 +102,17 @@ MemoryAnalysis memory_of(const later<In, plan>& p) {
   return m;
 }
 XLA_INSTANCE(MemoryAnalysis memory_of<void>(const plan&));
+
+/// What a plan takes besides its arena, with a table of one call.
+template <class In = void>
+[[gnu::cold]] std::int64_t bytes_of_plan(const later<In, plan>& p) {
+  const std::int64_t table = p.places.size() * static_cast<std::int64_t>(sizeof(void*));
+  return static_cast<std::int64_t>(sizeof p) + bytes_of_sizes<In>(p) + p.loops.bytes() + table +
+         bytes_of_lists(p.base, p.places, p.operands, p.operand_shapes, p.order, p.steps,
+                        p.group_of, p.groups, p.sliced, p.slice_shapes, p.slice_places, p.borders,
+                        p.once, p.copies, p.scalars, p.over, p.lent, p.moving, p.keepers);
+}
+XLA_INSTANCE(std::int64_t bytes_of_plan<void>(const plan&));
 
 /// A sample of ArenaBytes::<name> for every executable.
 template <class In = void>

@@ -41,6 +41,16 @@ struct basic_sized_program {
 };
 using sized_program = basic_sized_program<void>;
 
+template <class... List>
+std::int64_t bytes_of_lists(const List&... lists) {
+  return (0 + ... + static_cast<std::int64_t>(lists.size() * sizeof(*lists.data())));
+}
+/// What the lists of a program at given sizes take.
+template <class In = void>
+[[gnu::cold]] std::int64_t bytes_of_sizes(const later<In, sized_program>& p) {
+  return bytes_of_lists(p.slot_shapes, p.symbols, p.shapes, p.in_place, p.random, p.counters);
+}
+
 /// The value of output i of a program: writes, then results.
 constexpr int output_of(const program& p, int i) {
   return i < p.count.writes ? p.writes[i].value : p.results[i - p.count.writes];

@@ -17,6 +17,7 @@
 #include "xla/run/execute/executor.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/debug.hpp"
+#include "xla/run/plan/memory_of.hpp"
 #include "xla/run/state/first_values.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/recording.hpp"
@@ -33,6 +34,8 @@ struct basic_traced_entry {
   const engine* by = nullptr;      ///< that was to run it
   const op_info* lacks = nullptr;  ///< what that cannot run, so that it runs as planned
   later<In, std::unique_ptr<executable>> ready;
+  std::int64_t bytes = 0;
+  std::uint64_t used = 0;  ///< when it was last looked up
 
   [[gnu::cold]] void build(const engine* wanted, const later<In, traced_graph>& graph) {
     by = wanted;
@@ -48,13 +51,17 @@ struct basic_traced_entry {
     ready = std::make_unique<later<In, planned>>(
         size_program<In>(lowered.view(), graph.leaf_shapes(), {}), nullptr);
   }
+  /// In bytes, with what it takes to find it again.
+  [[gnu::cold]] std::int64_t size() const {
+    return ready->bytes() + lowered.bytes() + bytes_of_lists(signature, sketch);
+  }
 };
 using traced_entry = basic_traced_entry<void>;
 
 /// One execution of a traced graph: the memory it reads and writes is held until it is done.
 template <class In>
 struct basic_traced_job final : execution_job {
-  later<In, traced_entry>* entry = nullptr;
+  later<In, std::shared_ptr<traced_entry>> entry;  ///< it may be evicted meanwhile
   list<ref<buffer>> leaves;
   list<ref<buffer>> guests;   ///< those that other devices may write, so that these do not
   list<ref<buffer>> outputs;  ///< of writes, then of results
@@ -124,6 +131,7 @@ class basic_tracer {
     const std::lock_guard hold(lock_);
     later<In, executor>::instance().wait_all();
     cache_.clear();
+    bytes_ = 0;
   }
 
  private:
@@ -133,9 +141,9 @@ class basic_tracer {
       const timed sample(global_metrics<In>().tracing_time);
       graph.collect(from);
     }
-    later<In, traced_entry>& entry = lookup(graph, cause);
     const auto job = std::make_shared<later<In, traced_job>>();
-    job->entry = &entry;
+    job->entry = lookup(graph, cause);
+    later<In, traced_entry>& entry = *job->entry;
     if (plan_watch* w = watched_plans())
       if (const later<In, planned>* p = entry.ready->as_plan()) w->introduce(*w, *p, "traced", {});
     if (entry.lacks) entry.by->note_fallback(*entry.lacks);
@@ -167,7 +175,7 @@ class basic_tracer {
     job.outputs.swap(outputs);  // which cannot fail
   }
 
-  [[gnu::cold]] later<In, traced_entry>& lookup(later<In, traced_graph>& graph,
+  [[gnu::cold]] later<In, std::shared_ptr<traced_entry>> lookup(later<In, traced_graph>& graph,
                                                 std::string_view cause) {
     later<In, metric_store>& counts = global_metrics<In>();
     counts.graph_size.add(static_cast<double>(graph.size()));
@@ -176,10 +184,11 @@ class basic_tracer {
     for (; first != last; ++first)
       if (first->second->by == by && first->second->signature == graph.signature()) {
         counts.cached_compile.add();
-        return *first->second;
+        first->second->used = ++uses_;
+        return first->second;
       }
     prepare_for_plans<In>();
-    auto entry = std::make_unique<later<In, traced_entry>>();
+    auto entry = std::make_shared<later<In, traced_entry>>();
     {
       const timed sample(counts.compile_time);
       entry->signature = graph.signature();
@@ -194,11 +203,24 @@ class basic_tracer {
              entry->ready->about(), entry->ready->memory());
     }
     entry->sketch = graph.sketch();
-    if (cache_.size() == most_graphs) {  // a program that always makes new ones runs on
-      later<In, executor>::instance().wait_all();
-      cache_.clear();
+    entry->bytes = entry->size();
+    make_room(entry->bytes);  // a program that always makes new ones runs on
+    entry->used = ++uses_;
+    cache_.emplace(graph.hash(), entry);
+    bytes_ += entry->bytes;
+    return entry;
+  }
+  /// For one more of so many bytes; the ones that were used longest ago go.
+  [[gnu::cold]] void make_room(std::int64_t bytes) {
+    while (!cache_.empty() &&
+           (cache_.size() >= most_graphs || bytes_ + bytes > compilation_cache_limit<>())) {
+      auto oldest = cache_.begin();
+      for (auto i = cache_.begin(); i != cache_.end(); ++i)
+        if (i->second->used < oldest->second->used) oldest = i;
+      bytes_ -= oldest->second->bytes;
+      cache_.erase(oldest);
+      global_metrics<In>().evicted_compile.add();
     }
-    return *cache_.emplace(graph.hash(), std::move(entry))->second;
   }
 
   /// Memory for the outputs, and the checks. False when the graph has to run before anything is
@@ -263,7 +285,9 @@ class basic_tracer {
   static constexpr std::size_t most_graphs = 2048;  // PyTorch/XLA's XLA_COMPILATION_CACHE_SIZE
 
   std::mutex lock_;
-  later<In, std::unordered_multimap<std::uint64_t, std::unique_ptr<traced_entry>>> cache_;
+  later<In, std::unordered_multimap<std::uint64_t, std::shared_ptr<traced_entry>>> cache_;
+  std::int64_t bytes_ = 0;
+  std::uint64_t uses_ = 0;
 };
 using tracer = basic_tracer<void>;
 

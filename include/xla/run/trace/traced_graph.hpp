@@ -284,6 +284,7 @@ class basic_traced_program {
   }
 
   const program& view() const { return lowered_.view(); }
+  std::int64_t bytes() const { return lowered_.bytes(); }
 
  private:
   [[gnu::cold]] static void add_nodes(graph& g, const later<In, traced_graph>& from) {

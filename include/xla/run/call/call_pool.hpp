@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/run/call/call.hpp"
+
+namespace xla::detail {
+
+/// Calls in flight keep their tables for the next one.
+template <class In>
+class basic_call_pool {
+ public:
+  later<In, std::unique_ptr<bound_call>> take() {
+    const std::lock_guard hold(lock_);
+    if (free_.empty()) {
+      free_.reserve(made_ + 1);  // so that giving back cannot fail
+      auto c = std::make_unique<later<In, bound_call>>();
+      ++made_;
+      return c;
+    }
+    auto c = std::move(free_.back());
+    free_.pop_back();
+    return c;
+  }
+  void give(later<In, std::unique_ptr<bound_call>> c) noexcept {
+    c->clear();
+    const std::lock_guard hold(lock_);
+    free_.push_back(std::move(c));
+  }
+  /// While the process forks.
+  [[gnu::cold]] void hold(bool holds) noexcept { holds ? lock_.lock() : lock_.unlock(); }
+
+ private:
+  spin_lock lock_;
+  list<std::unique_ptr<bound_call>> free_;
+  int made_ = 0;
+};
+using call_pool = basic_call_pool<void>;
+
+}  // namespace xla::detail
