@@ -66,6 +66,7 @@ set(XLA_HEADERS
   xla/op/convolution.hpp
   xla/op/create.hpp
   xla/op/derived/activation.hpp
+  xla/op/derived/activation_more.hpp
   xla/op/derived/any_all.hpp
   xla/op/derived/attention.hpp
   xla/op/derived/attention_gradient.hpp
@@ -85,6 +86,7 @@ set(XLA_HEADERS
   xla/op/derived/index_put.hpp
   xla/op/derived/indexing.hpp
   xla/op/derived/interpolate.hpp
+  xla/op/derived/likelihood_loss.hpp
   xla/op/derived/linalg.hpp
   xla/op/derived/loss.hpp
   xla/op/derived/margin_loss.hpp
@@ -100,6 +102,7 @@ set(XLA_HEADERS
   xla/op/derived/pixel_shuffle.hpp
   xla/op/derived/probability_loss.hpp
   xla/op/derived/range.hpp
+  xla/op/derived/ranking_loss.hpp
   xla/op/derived/reduction.hpp
   xla/op/derived/repeat.hpp
   xla/op/derived/rotary.hpp
@@ -110,6 +113,7 @@ set(XLA_HEADERS
   xla/op/derived/stacking.hpp
   xla/op/derived/statistics.hpp
   xla/op/derived/triangle.hpp
+  xla/op/derived/unit_length.hpp
   xla/op/elementwise.hpp
   xla/op/embedding.hpp
   xla/op/erf.hpp
@@ -431,6 +435,7 @@ set(XLA_HEADERS
   xla/models/vit.hpp
   xla/models/vit_names.hpp
   xla/nn/activation.hpp
+  xla/nn/activation_more.hpp
   xla/nn/attention.hpp
   xla/nn/batch_norm.hpp
   xla/nn/conv.hpp
@@ -444,17 +449,23 @@ set(XLA_HEADERS
   xla/nn/init.hpp
   xla/nn/linear.hpp
   xla/nn/loss.hpp
+  xla/nn/loss_more.hpp
   xla/nn/module_array.hpp
   xla/nn/multihead_attention.hpp
   xla/nn/normalization.hpp
+  xla/nn/pad.hpp
+  xla/nn/parameters.hpp
   xla/nn/pool.hpp
+  xla/nn/rearrange.hpp
   xla/nn/sequential.hpp
   xla/nn/shape.hpp
+  xla/nn/spectral_norm.hpp
   xla/nn/state_dict.hpp
   xla/nn/state_loader.hpp
   xla/nn/sync_batch_norm.hpp
   xla/nn/transformer.hpp
   xla/nn/upsample.hpp
+  xla/nn/weight_norm.hpp
   xla/optim/adadelta.hpp
   xla/optim/adafactor.hpp
   xla/optim/adagrad.hpp

@@ -112,6 +112,10 @@ constexpr bool is_training(Module& module) {
   return on;
 }
 template <class Module>
+constexpr void drop_gradients(Module& module) {
+  for_each_parameter(module, [](auto& p) { p.zero_grad(); });
+}
+template <class Module>
 constexpr void move_to_device(Module& module, const Device& device) {
   device.check<Module>({"to"});
   if (__builtin_is_constant_evaluated()) return;
@@ -191,9 +195,9 @@ consteval std::int64_t parameter_count() {
 /// Describes the members of a module, in a struct or a class template: tensors, parameters, other
 /// modules, std::array and std::tuple of them, plain numbers. Up to 64 members. Gives the struct
 /// train(), eval() and is_training(), which concern every TrainingFlag in it, also in the body of a
-/// step: the model stays as that left it, in every mode. And to(device), which takes all its
-/// tensors there and returns the module itself. A member that could hold a tensor and is not named
-/// stops the build: see XLA_PLAIN.
+/// step: the model stays as that left it, in every mode. zero_grad() drops the gradients of its
+/// parameters. to(device) takes all its tensors there and returns the module itself. A member that
+/// could hold a tensor and is not named stops the build: see XLA_PLAIN.
 #define XLA_MODULE(...)                          \
   XLA_DETAIL_MEMBER_LIST(constexpr, __VA_ARGS__) \
   XLA_DETAIL_TRAINING(constexpr, *this)
@@ -246,6 +250,7 @@ consteval std::int64_t parameter_count() {
   how void train(bool xla_on = true) { ::xla::detail::set_training(self, xla_on); } \
   how void eval() { ::xla::detail::set_training(self, false); }                     \
   how bool is_training() const { return ::xla::detail::is_training(self); }         \
+  how void zero_grad() { ::xla::detail::drop_gradients(self); }                     \
   how auto& to(const ::xla::Device& xla_device) {                                   \
     ::xla::detail::move_to_device(self, xla_device);                                \
     return self;                                                                    \
