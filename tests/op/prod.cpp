@@ -13,23 +13,25 @@ namespace {
 template <class T>
 void check_prod(const xla::Tensor<T, 3>& x) {
   const auto outer = x.sizes()[0], n = x.sizes()[1], inner = x.sizes()[2];
-  std::vector<T> want;
+  using Total = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
+  std::vector<Total> want;
   for (std::int64_t o = 0; o < outer; ++o)
     for (std::int64_t i = 0; i < inner; ++i) {
-      T product = 1;
-      for (std::int64_t k = 0; k < n; ++k)
-        product = static_cast<T>(product * x.data()[(o * n + k) * inner + i]);
+      Total product = 1;
+      for (std::int64_t k = 0; k < n; ++k) product *= Total(x.data()[(o * n + k) * inner + i]);
       want.push_back(product);
     }
-  const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-13;
+  const double tolerance = sizeof(Total) == 4 ? 1e-5 : 1e-13;
   check_equal(prod(x, {1}), {outer, inner}, want, tolerance, 0);
   check_equal(prod(x, {-2}, xla::keepdim), {outer, 1, inner}, want, tolerance, 0);
 }
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("prod multiplies over axes", "", float, double, std::int32_t, std::int64_t) {
+TEMPLATE_TEST_CASE("prod multiplies over axes", "", float, double, std::int32_t, std::int64_t,
+                   std::uint8_t) {
   using T = TestType;
+  using Total = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
   const xla::eager_mode_guard eager;
   check_prod(numbers<T>({7, 5, 1}));
   check_prod(numbers<T>({3, 7, 13}));
@@ -37,9 +39,16 @@ TEMPLATE_TEST_CASE("prod multiplies over axes", "", float, double, std::int32_t,
   check_prod(numbers<T>({2, 0, 3}));
   check_prod(numbers<T>({0, 2, 3}));
   const auto x = xla::tensor<T>({{1, 2, 3}, {4, 5, 6}});
-  CHECK(prod(x).item() == T(720));
-  check_equal(prod(x, {0, 1}, xla::keepdim), {1, 1}, std::vector<T>{720});
+  check_equal(prod(x), {}, std::vector<Total>{720});
+  check_equal(prod(x, {0, 1}, xla::keepdim), {1, 1}, std::vector<Total>{720});
   CHECK_THROWS_AS(prod(x, {2}), xla::shape_error);
+}
+
+TEST_CASE("prod of bool: 1 where all hold") {
+  const xla::eager_mode_guard eager;
+  const auto x = xla::tensor<float>({{1, 0}, {1, 1}}) > 0;
+  check_equal(prod(x), {}, std::vector<std::int64_t>{0});
+  check_equal(prod(x, {1}), {2}, std::vector<std::int64_t>{0, 1});
 }
 
 TEST_CASE("prod of special values") {
@@ -54,6 +63,8 @@ TEST_CASE("prod is the same in every mode, with its gradient") {
   test::check_modes(all, numbers<float>({7, 13}));
   test::check_modes(all, numbers<double>({17, 33}));
   test::check_modes(all, numbers<std::int32_t>({3, 5}));
+  test::check_modes(all, numbers<std::uint8_t>({5, 3}));
+  test::check_modes(all, numbers<bool>({3, 5}));
   auto backward = [](auto& p) {
     const auto y = prod(p, {1});
     sum(y * y + prod(p, {0}, xla::keepdim)).backward();

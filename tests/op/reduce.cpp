@@ -26,9 +26,12 @@ std::vector<T> reduced(const T* x, const test::sizes_t& sizes, const std::vector
   return std::vector<T>(out.begin(), out.end());
 }
 
+/// Of integers in 64 bits.
 template <class T>
-std::vector<T> summed(const T* x, const test::sizes_t& sizes, const std::vector<int>& axes) {
-  return reduced(x, sizes, axes, T(0), [](auto a, auto b) { return a + b; });
+auto summed(const T* x, const test::sizes_t& sizes, const std::vector<int>& axes) {
+  using Total = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
+  const std::vector<Total> wide(x, x + test::product(sizes));
+  return reduced(wide.data(), sizes, axes, Total(0), [](auto a, auto b) { return a + b; });
 }
 template <class T>
 std::vector<T> largest(const T* x, const test::sizes_t& sizes, const std::vector<int>& axes) {
@@ -79,6 +82,21 @@ TEMPLATE_TEST_CASE("sum, max and min of matrices", "", float, double, std::int32
   check_matrix<TestType>(1000, 33);
   check_matrix<TestType>(0, 5);
   check_matrix<TestType>(5, 0);
+}
+
+TEST_CASE("sums of integers and bool are 64-bit, as in PyTorch") {
+  const xla::eager_mode_guard eager;
+  using whole = std::vector<std::int64_t>;
+  const auto pixels = xla::tensor<std::uint8_t>({{250, 250}, {1, 2}});
+  check_equal(sum(pixels), {}, whole{503});
+  check_equal(sum(pixels, {1}), {2}, whole{500, 3});
+  check_equal(sum(pixels, {0}, xla::keepdim), {1, 2}, whole{251, 252});
+  const auto high = std::numeric_limits<std::int32_t>::max();
+  check_equal(sum(xla::tensor<std::int32_t>({high, high})), {}, whole{2 * std::int64_t(high)});
+  check_equal(sum(pixels > 1), {}, whole{3});
+  check_equal(sum(pixels > 1, {0}), {2}, whole{1, 2});
+  check_equal(sum(pixels > 1, {1}, xla::keepdim), {2, 1}, whole{2, 1});
+  check_equal(sum(xla::tensor<std::uint8_t>(7)), {}, whole{7});
 }
 
 TEST_CASE("reductions over any axes of a tensor with four") {
@@ -174,6 +192,9 @@ TEST_CASE("reductions of four axes are the same in every mode") {
   };
   check_modes(all, numbers<float>({3, 5, 7, 2}));
   check_modes(all, numbers<std::int32_t>({2, 3, 1, 17}));
+  check_modes(all, numbers<std::uint8_t>({2, 3, 1, 17}));
+  check_modes([](auto& x) { return std::tuple(sum(x), sum(!x, {0, 2}), sum(x, {1}, xla::keepdim)); },
+              numbers<bool>({3, 5, 7, 2}));
 }
 
 TEST_CASE("gradients of reductions") {

@@ -34,19 +34,21 @@ XLA_OP(xla::op::prod, numbers);
 namespace xla {
 
 /// The product of all elements, over the given axes, or over them kept with size 1; of nothing 1.
-/// An axis that is not there or comes twice is a shape_error.
+/// Of integers and bool it is made in std::int64_t, and wraps around. An axis that is not there or
+/// comes twice is a shape_error.
 template <class T, int R>
-constexpr Tensor<T, 0> prod(const Tensor<T, R>& x) {
-  return detail::reduce_all<op::prod>(x);
+constexpr Tensor<detail::total_type<T>, 0> prod(const Tensor<T, R>& x) {
+  return detail::reduce_all<op::prod>(detail::total_operand(x));
 }
 template <class T, int R, std::size_t N>
 constexpr auto prod(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
-  return detail::reduce_axes<op::prod>(x, axes, who);
+  return detail::reduce_axes<op::prod>(detail::total_operand(x), axes, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> prod(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                            caller who = here()) {
-  return detail::reduce<op::prod>(x, detail::axes_of(x, R, axes, {"prod", who}));
+constexpr Tensor<detail::total_type<T>, R> prod(const Tensor<T, R>& x, const int (&axes)[N],
+                                                keepdim_t, caller who = here()) {
+  return detail::reduce<op::prod>(detail::total_operand(x),
+                                  detail::axes_of(x, R, axes, {"prod", who}));
 }
 
 }  // namespace xla

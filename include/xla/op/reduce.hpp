@@ -148,6 +148,16 @@ constexpr auto reduce_axes(const Tensor<T, R>& x, const int (&axes)[N], caller w
   return drop_axes<R - static_cast<int>(N), T>(reduce<Op>(x, all), all);
 }
 
+/// What sums and products are made in: integers and bool as 64-bit integers, PyTorch's.
+template <class T>
+using total_type = std::conditional_t<fraction<T>, T, std::int64_t>;
+/// An operand of a sum or product.
+template <class T, int R>
+constexpr decltype(auto) total_operand(const Tensor<T, R>& x) {
+  if constexpr (std::is_same_v<total_type<T>, T>) return (x);
+  else return cast<total_type<T>>(x);
+}
+
 /// Sums a broadcast gradient back to the shape it belongs to.
 template <class T>
 constexpr any_tensor<T> sum_to(const any_tensor<T>& x, const shape& target) {
@@ -164,35 +174,21 @@ constexpr any_tensor<T> sum_to(const any_tensor<T>& x, const shape& target) {
 }  // namespace detail
 
 /// The sum over all elements, over the given axes, or over them kept with size 1: of fractions in
-/// blocks, as exact as op/README.md says. An axis that is not there or comes twice is a
-/// shape_error.
+/// blocks, as exact as op/README.md says; of integers and bool in std::int64_t. An axis that is not
+/// there or comes twice is a shape_error.
 template <class T, int R>
-constexpr Tensor<T, 0> sum(const Tensor<T, R>& x) {
-  return detail::reduce_all<op::sum>(x);
+constexpr Tensor<detail::total_type<T>, 0> sum(const Tensor<T, R>& x) {
+  return detail::reduce_all<op::sum>(detail::total_operand(x));
 }
 template <class T, int R, std::size_t N>
 constexpr auto sum(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
-  return detail::reduce_axes<op::sum>(x, axes, who);
+  return detail::reduce_axes<op::sum>(detail::total_operand(x), axes, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> sum(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                           caller who = here()) {
-  return detail::reduce<op::sum>(x, detail::axes_of(x, R, axes, {"sum", who}));
-}
-
-/// Of bool: how many hold.
-template <int R>
-constexpr Tensor<std::int64_t, 0> sum(const Tensor<bool, R>& x) {
-  return sum(cast<std::int64_t>(x));
-}
-template <int R, std::size_t N>
-constexpr auto sum(const Tensor<bool, R>& x, const int (&axes)[N], caller who = here()) {
-  return sum(cast<std::int64_t>(x), axes, who);
-}
-template <int R, std::size_t N>
-constexpr Tensor<std::int64_t, R> sum(const Tensor<bool, R>& x, const int (&axes)[N], keepdim_t,
-                                      caller who = here()) {
-  return sum(cast<std::int64_t>(x), axes, keepdim, who);
+constexpr Tensor<detail::total_type<T>, R> sum(const Tensor<T, R>& x, const int (&axes)[N],
+                                               keepdim_t, caller who = here()) {
+  return detail::reduce<op::sum>(detail::total_operand(x),
+                                 detail::axes_of(x, R, axes, {"sum", who}));
 }
 
 /// The largest element; NaN when there is one. Of nothing: -infinity, or the lowest integer. An
@@ -228,23 +224,23 @@ constexpr Tensor<T, R> min(const Tensor<T, R>& x, const int (&axes)[N], keepdim_
 }
 
 /// The mean over all elements, over the given axes, or over them kept with size 1. An axis that is
-/// not there or comes twice is a shape_error.
+/// not there or comes twice is a shape_error. Of integers and bool: mean(cast<float>(x)).
 template <class T, int R>
 constexpr Tensor<T, 0> mean(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::mean: needs float or double; cast first");
+  static_assert(fraction<T>, "xla::mean: needs fractions; write xla::mean(xla::cast<float>(x))");
   return detail::narrowed<T>(sum(detail::widened(x)) / x.numel());
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> mean(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
                             caller who = here()) {
-  static_assert(fraction<T>, "xla::mean: needs float or double; cast first");
+  static_assert(fraction<T>, "xla::mean: needs fractions; write xla::mean(xla::cast<float>(x))");
   Size n = 1;
   for (int a : axes) n = n * x.size(detail::axis_of(x, R, a, {"mean", who}));
   return detail::narrowed<T>(sum(detail::widened(x), axes, keepdim, who) / n);
 }
 template <class T, int R, std::size_t N>
 constexpr auto mean(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
-  static_assert(fraction<T>, "xla::mean: needs float or double; cast first");
+  static_assert(fraction<T>, "xla::mean: needs fractions; write xla::mean(xla::cast<float>(x))");
   Size n = 1;
   for (int a : axes) n = n * x.size(detail::axis_of(x, R, a, {"mean", who}));
   return detail::narrowed<T>(sum(detail::widened(x), axes, who) / n);

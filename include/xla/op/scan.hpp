@@ -87,30 +87,25 @@ constexpr Tensor<T, R> recurrence_by(const Tensor<T, R>& x, const Tensor<T, R>& 
 }
 }  // namespace detail
 
-/// The sums of the elements along an axis up to each one; of fractions carried in double. An axis
-/// that is not there is a shape_error.
+/// The sums of the elements along an axis up to each one; of fractions carried in double, of
+/// integers and bool made in std::int64_t. An axis that is not there is a shape_error.
 template <class T, int R>
-constexpr Tensor<T, R> cumsum(const Tensor<T, R>& x, int axis, caller who = here()) {
+constexpr Tensor<detail::total_type<T>, R> cumsum(const Tensor<T, R>& x, int axis,
+                                                  caller who = here()) {
   static_assert(R >= 1, "xla::cumsum: needs at least one axis");
-  return detail::scan_by<op::cumsum>(x, {detail::axis_of(x, R, axis, {"cumsum", who})});
-}
-/// Of bool: how many hold up to each element.
-template <int R>
-constexpr Tensor<std::int64_t, R> cumsum(const Tensor<bool, R>& x, int axis, caller who = here()) {
-  return cumsum(cast<std::int64_t>(x), axis, who);
+  return detail::scan_by<op::cumsum>(detail::total_operand(x),
+                                     {detail::axis_of(x, R, axis, {"cumsum", who})});
 }
 
-/// The products of the elements along an axis up to each one; integers wrap around. The gradient is
-/// right where elements are 0, too. An axis that is not there is a shape_error.
+/// The products of the elements along an axis up to each one; integers and bool are multiplied in
+/// std::int64_t, which wraps around. The gradient is right where elements are 0, too. An axis that
+/// is not there is a shape_error.
 template <class T, int R>
-constexpr Tensor<T, R> cumprod(const Tensor<T, R>& x, int axis, caller who = here()) {
+constexpr Tensor<detail::total_type<T>, R> cumprod(const Tensor<T, R>& x, int axis,
+                                                   caller who = here()) {
   static_assert(R >= 1, "xla::cumprod: needs at least one axis");
-  return detail::scan_by<op::cumprod>(x, {detail::axis_of(x, R, axis, {"cumprod", who})});
-}
-/// Of bool: 1 while all hold up to each element.
-template <int R>
-constexpr Tensor<std::int64_t, R> cumprod(const Tensor<bool, R>& x, int axis, caller who = here()) {
-  return cumprod(cast<std::int64_t>(x), axis, who);
+  return detail::scan_by<op::cumprod>(detail::total_operand(x),
+                                      {detail::axis_of(x, R, axis, {"cumprod", who})});
 }
 
 }  // namespace xla

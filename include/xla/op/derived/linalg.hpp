@@ -35,7 +35,7 @@ constexpr Tensor<T, 0> dot(const Tensor<T, A>& a, const Tensor<T, B>& b, caller 
   const detail::size_scope scope{a.table() ? a.table() : b.table(), {"dot", who}};
   if (detail::extent e = a.dims()[0]; !scope.equal(e, b.dims()[0]))
     scope.fail(detail::text("vectors of shape ") << a.dims() << " and " << b.dims());
-  return sum(a * b);
+  return detail::reduce_all<op::sum>(a * b);
 }
 
 /// All products of two vectors: (m) and (n) make (m, n).
