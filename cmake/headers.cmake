@@ -119,6 +119,7 @@ set(XLA_HEADERS
   xla/op/erf.hpp
   xla/op/erfinv.hpp
   xla/op/exponential.hpp
+  xla/op/floor_divide.hpp
   xla/op/functional_copy.hpp
   xla/op/gamma.hpp
   xla/op/gather.hpp

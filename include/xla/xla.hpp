@@ -67,6 +67,7 @@ namespace tags {}
 #include "xla/op/embedding.hpp"
 #include "xla/op/erf.hpp"
 #include "xla/op/exponential.hpp"
+#include "xla/op/floor_divide.hpp"
 #include "xla/op/gather.hpp"
 #include "xla/op/hardtanh.hpp"
 #include "xla/op/index.hpp"

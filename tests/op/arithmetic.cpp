@@ -33,12 +33,12 @@ T times(T a, T b) {
   if constexpr (std::is_integral_v<T>) return wrap<T>(std::int64_t(std::uint64_t(a) * std::uint64_t(b)));
   else return a * b;
 }
+/// The quotient, of integers as fractions.
 template <class T>
-T over(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) return a / b;
-  else if (b == 0) return 0;
-  else if (std::is_signed_v<T> && b == static_cast<T>(-1)) return minus(T(0), a);
-  else return static_cast<T>(a / b);
+using over_type = std::conditional_t<std::is_floating_point_v<T>, T, float>;
+template <class T>
+over_type<T> over(T a, T b) {
+  return static_cast<over_type<T>>(a) / static_cast<over_type<T>>(b);
 }
 
 template <class T, int A, int B>
@@ -47,7 +47,7 @@ void check_all(const xla::Tensor<T, A>& a, const xla::Tensor<T, B>& b) {
   check_equal(a + b, sizes, map_pairs<T>(a, b, plus<T>));
   check_equal(a - b, sizes, map_pairs<T>(a, b, minus<T>));
   check_equal(a * b, sizes, map_pairs<T>(a, b, times<T>));
-  check_equal(a / b, sizes, map_pairs<T>(a, b, over<T>));
+  check_equal(a / b, sizes, map_pairs<over_type<T>>(a, b, over<T>));
   check_equal(-a, a.sizes(), map_each<T>(a, [](T x) {
                 if constexpr (std::is_floating_point_v<T>) return -x;
                 else return minus(T(0), x);
@@ -101,8 +101,51 @@ TEST_CASE("a number stands on either side") {
   check_equal(1 / x, x.sizes(), map_each<float>(x, [](float v) { return 1 / v; }));
   check_equal(x / x.size(0), x.sizes(), map_each<float>(x, [](float v) { return v / 7; }));
   const auto i = numbers<std::int64_t>({5});
-  check_equal(i / 3, {5}, map_each<std::int64_t>(i, [](std::int64_t v) { return v / 3; }));
   check_equal(7 - i, {5}, map_each<std::int64_t>(i, [](std::int64_t v) { return 7 - v; }));
+}
+
+TEST_CASE("integers and bool divide to fractions, as in PyTorch") {
+  const xla::eager_mode_guard eager;
+  const auto i = xla::tensor<std::int64_t>({-7, 7, -8, 1});
+  const auto right = xla::tensor<std::int64_t>({1, 1, 1, 0}) == 1;
+  const auto pixels = xla::tensor<std::uint8_t>({0, 51, 255});
+  const float inf = std::numeric_limits<float>::infinity();
+  check_equal(i / 2, {4}, std::vector<float>{-3.5f, 3.5f, -4, 0.5f});
+  check_equal(2 / i, {4}, std::vector<float>{2 / -7.f, 2 / 7.f, -0.25f, 2});
+  check_equal(i / 0.5, {4}, std::vector<float>{-14, 14, -16, 2});
+  check_equal(i / i.size(0), {4}, std::vector<float>{-1.75f, 1.75f, -2, 0.25f});
+  check_equal(i / 0, {4}, std::vector<float>{-inf, inf, -inf, inf});
+  check_equal(pixels / 255, {3}, std::vector<float>{0, 0.2f, 1});
+  check_equal(sum(right) / right.size(0), {}, std::vector<float>{0.75f});
+  check_equal(right / 2, {4}, std::vector<float>{0.5f, 0.5f, 0.5f, 0});
+  check_equal(right / right, {4}, std::vector<float>{1, 1, 1, std::nanf("")});
+  CHECK(i.size(0) / 3 == 1);
+  CHECK(i.size(0) / i.size(0) == 1);
+}
+
+TEST_CASE("a quotient of two element types has that of the fractions") {
+  const xla::eager_mode_guard eager;
+  const auto i = xla::tensor<std::int64_t>({1, -7});
+  const auto narrow = xla::tensor<std::int32_t>({4, 2});
+  check_equal(i / narrow, {2}, std::vector<float>{0.25f, -3.5f});
+  check_equal((i > 0) / narrow, {2}, std::vector<float>{0.25f, 0});
+  check_equal(i / xla::tensor<float>({3, 3}), {2}, std::vector<float>{1 / 3.f, -7 / 3.f});
+  check_equal(i / xla::tensor<double>({3, 3}), {2}, std::vector<double>{1 / 3., -7 / 3.});
+  check_equal(xla::tensor<double>({3, 3}) / narrow, {2}, std::vector<double>{0.75, 1.5});
+  const auto x = xla::cast<xla::bfloat16>(xla::tensor<float>({4, 4}));
+  check_equal(xla::cast<float>(i / x), {2}, std::vector<float>{0.25f, -1.75f});
+}
+
+TEST_CASE("quotients of integers are the same in every mode, with the divisor's gradient") {
+  auto all = [](auto& i, auto& narrow, auto& pixels, auto& x) {
+    return std::tuple(i / i, i / narrow, narrow / 3, 1 / i, pixels / 255, (i > 0) / narrow,
+                      i / x.size(0), sum(i == i) / i.numel(), i / x, narrow / (x * x + 1));
+  };
+  check_modes(all, numbers<std::int64_t>({7, 13}, 1), numbers<std::int32_t>({13}, 2),
+              numbers<std::uint8_t>({17, 33}, 3), numbers<float>({7, 13}, 4));
+  check_modes(all, numbers<std::int64_t>({0, 3}, 1), numbers<std::int32_t>({3}, 2),
+              numbers<std::uint8_t>({2, 1}, 3), numbers<double>({3}, 4));
+  check_gradient([](auto& x) { return xla::arange(4) / (x * x + 2); }, numbers<double>({3, 4}));
 }
 
 TEST_CASE("arithmetic: sizes that do not broadcast are refused with both shapes") {

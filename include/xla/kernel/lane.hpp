@@ -135,6 +135,28 @@ struct vec {
     else return {static_cast<T>(unsign(T{}) - unsign(v))};
   }
 
+  // Of the bits of integers.
+  friend XLA_INLINE vec operator&(vec a, vec b)
+    requires std::is_integral_v<T>
+  {
+    return {static_cast<T>(a.v & b.v)};
+  }
+  friend XLA_INLINE vec operator|(vec a, vec b)
+    requires std::is_integral_v<T>
+  {
+    return {static_cast<T>(a.v | b.v)};
+  }
+  friend XLA_INLINE vec operator^(vec a, vec b)
+    requires std::is_integral_v<T>
+  {
+    return {static_cast<T>(a.v ^ b.v)};
+  }
+  XLA_INLINE vec operator~() const
+    requires std::is_integral_v<T>
+  {
+    return {static_cast<T>(~v)};
+  }
+
   friend XLA_INLINE mask<T> operator==(vec a, vec b) {
     if constexpr (vector) return {detail::is_equal<T>(a.v, b.v)};
     else return mask<T>::from(a.v == b.v);
@@ -198,6 +220,7 @@ struct vec {
   /// The nearest whole number; halves go to the even one.
   XLA_INLINE vec round() const {
     if constexpr (vector) return keep_sign({simd::print(v)});
+    else if constexpr (std::is_integral_v<T>) return *this;
     else return {std::nearbyint(v)};
   }
   XLA_INLINE vec trunc() const {

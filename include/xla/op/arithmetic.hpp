@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/op/cast.hpp"
 #include "xla/op/scalar.hpp"
 
 namespace xla::op {
@@ -34,6 +35,7 @@ struct mul : map {
   }
 };
 
+/// Of integers towards zero, and by zero 0.
 struct div : map {
   static constexpr auto name = "div";
   static constexpr auto kernel(auto a, auto b) { return a / b; }
@@ -59,6 +61,24 @@ XLA_OP(xla::op::div, numbers);
 XLA_OP(xla::op::neg, numbers);
 
 namespace xla {
+namespace detail {
+
+/// The element type of a quotient, PyTorch's: integers and bool become fractions, those of the
+/// other side or float.
+template <class T, class U = T>
+using quotient_type = std::conditional_t<fraction<T>, T, std::conditional_t<fraction<U>, U, float>>;
+/// Element types that divide each other; fractions of two types do not.
+template <class T, class U>
+concept divides = std::is_same_v<T, U> || !fraction<T> || !fraction<U>;
+
+/// An operand of a quotient of these elements.
+template <class Quotient, class T, int R>
+constexpr decltype(auto) quotient_operand(const Tensor<T, R>& x) {
+  if constexpr (std::is_same_v<Quotient, T>) return (x);
+  else return cast<Quotient>(x);
+}
+
+}  // namespace detail
 
 /// Element by element, broadcasting as NumPy does; a number stands on either side.
 template <class T, int A, int B>
@@ -76,11 +96,15 @@ constexpr detail::broadcast_tensor<T, A, B> operator*(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
   return detail::map_binary<op::mul, T>(a, b);
 }
-/// Integers divide towards zero, and by zero give zero.
-template <class T, int A, int B>
-constexpr detail::broadcast_tensor<T, A, B> operator/(const Tensor<T, A>& a,
-                                                      const Tensor<T, B>& b) {
-  return detail::map_binary<op::div, T>(a, b);
+/// The true quotient: of integers and bool a tensor of float, or of the other side's fractions.
+/// Whole numbers come from floor_divide() and div(…, Rounding::trunc).
+template <class T, int A, class U, int B>
+  requires detail::divides<T, U>
+constexpr detail::broadcast_tensor<detail::quotient_type<T, U>, A, B> operator/(
+    const Tensor<T, A>& a, const Tensor<U, B>& b) {
+  using Q = detail::quotient_type<T, U>;
+  return detail::map_binary<op::div, Q>(detail::quotient_operand<Q>(a),
+                                        detail::quotient_operand<Q>(b));
 }
 template <class T, int R>
 constexpr Tensor<T, R> operator-(const Tensor<T, R>& a) {
@@ -100,8 +124,10 @@ constexpr Tensor<T, R> operator*(const Tensor<T, R>& a, detail::number_of<T> b) 
   return detail::map_number<op::mul, T>(a, b);
 }
 template <class T, int R>
-constexpr Tensor<T, R> operator/(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::div, T>(a, b);
+constexpr Tensor<detail::quotient_type<T>, R> operator/(
+    const Tensor<T, R>& a, detail::number_of<detail::quotient_type<T>> b) {
+  using Q = detail::quotient_type<T>;
+  return detail::map_number<op::div, Q>(detail::quotient_operand<Q>(a), b);
 }
 template <class T, int R>
 constexpr Tensor<T, R> operator+(detail::number_of<T> a, const Tensor<T, R>& b) {
@@ -116,8 +142,10 @@ constexpr Tensor<T, R> operator*(detail::number_of<T> a, const Tensor<T, R>& b) 
   return detail::number_map<op::mul, T>(a, b);
 }
 template <class T, int R>
-constexpr Tensor<T, R> operator/(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::div, T>(a, b);
+constexpr Tensor<detail::quotient_type<T>, R> operator/(
+    detail::number_of<detail::quotient_type<T>> a, const Tensor<T, R>& b) {
+  using Q = detail::quotient_type<T>;
+  return detail::number_map<op::div, Q>(a, detail::quotient_operand<Q>(b));
 }
 
 namespace detail {
@@ -130,6 +158,13 @@ constexpr Tensor<T, dynamic_rank> refuse_types() {
       std::is_same_v<T, U>,
       "xla: the element types of the two tensors differ; convert one: xla::cast<float>(x)");
   return {};
+}
+/// Stops the build where a quotient would be written into integers.
+template <class T>
+constexpr void refuse_whole_quotient() {
+  static_assert(fraction<T>,
+                "xla: /= of a tensor of integers or bool would cut fractions off; write "
+                "x = xla::floor_divide(x, y), or auto z = x / y, a tensor of float");
 }
 }  // namespace detail
 
@@ -146,6 +181,7 @@ constexpr auto operator*(const Tensor<T, A>&, const Tensor<U, B>&) {
   return detail::refuse_types<T, U>();
 }
 template <class T, int A, detail::unlike<T> U, int B>
+  requires(!detail::divides<T, U>)
 constexpr auto operator/(const Tensor<T, A>&, const Tensor<U, B>&) {
   return detail::refuse_types<T, U>();
 }

@@ -85,7 +85,8 @@ class indexed : public Tensor<T, Rank> {
   }
   template <class V>
   constexpr indexed&& operator/=(const V& v) && {
-    return std::move(*this) = *this / v;
+    if constexpr (fraction<T>) return std::move(*this) = *this / v;
+    else return refuse_whole_quotient<T>(), std::move(*this);
   }
   template <class V>
   constexpr indexed& operator+=(const V& v) & {

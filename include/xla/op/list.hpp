@@ -23,6 +23,7 @@
 #include "xla/op/erf.hpp"
 #include "xla/op/erfinv.hpp"
 #include "xla/op/exponential.hpp"
+#include "xla/op/floor_divide.hpp"
 #include "xla/op/gamma.hpp"
 #include "xla/op/gather.hpp"
 #include "xla/op/hardtanh.hpp"
@@ -108,6 +109,7 @@
   X(xla::op::log, fractions) \
   X(xla::op::expm1, fractions) \
   X(xla::op::log1p, fractions) \
+  X(xla::op::floor_divide, numbers) \
   X(xla::op::lgamma, fractions) \
   X(xla::op::digamma, fractions) \
   X(xla::op::zeta, fractions) \

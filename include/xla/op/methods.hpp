@@ -196,14 +196,16 @@ template <element T, int R>
 }
 template <element T, int R>
 constexpr Tensor<T, R>& Tensor<T, R>::operator/=(const Tensor& o) & {
-  detail::rebind(*this, *this / o, "operator/=");
+  if constexpr (fraction<T>) detail::rebind(*this, *this / o, "operator/=");
+  else detail::refuse_whole_quotient<T>();
   return *this;
 }
 template <element T, int R>
     constexpr Tensor<T, R>& Tensor<T, R>::operator/=(std::type_identity_t<T> o) &
       requires(R != 0)
 {
-  detail::rebind(*this, *this / o, "operator/=");
+  if constexpr (fraction<T>) detail::rebind(*this, *this / o, "operator/=");
+  else detail::refuse_whole_quotient<T>();
   return *this;
 }
 template <element T, int R>

@@ -42,6 +42,11 @@ class lane {
   friend lane operator&&(const lane& a, const lane& b) { return a.with("and", b); }
   friend lane operator||(const lane& a, const lane& b) { return a.with("or", b); }
   lane operator!() const { return with("not"); }
+  // Of the bits of integers.
+  friend lane operator&(const lane& a, const lane& b) { return a.with("and", b); }
+  friend lane operator|(const lane& a, const lane& b) { return a.with("or", b); }
+  friend lane operator^(const lane& a, const lane& b) { return a.with("xor", b); }
+  lane operator~() const { return with("not"); }
   lane select(const lane& a, const lane& b) const { return {*w, w->select(v, a.v, b.v)}; }
 
   /// The larger; this when one is NaN, which StableHLO's maximum has only where the other is none.
@@ -58,7 +63,7 @@ class lane {
   lane rsqrt() const { return with("rsqrt"); }
   lane floor() const { return with("floor"); }
   lane ceil() const { return with("ceil"); }
-  lane round() const { return with("round_nearest_even"); }
+  lane round() const { return is_float(v.type.of) ? with("round_nearest_even") : *this; }
   lane trunc() const { return (*this < like(0)).select(ceil(), floor()); }
   /// Of integers divided by zero 0, where XLA has this.
   lane fmod(const lane& b) const {
@@ -92,7 +97,7 @@ class lane {
     const lane power = with("power", y);
     if (is_float(v.type.of) || is_unsigned(v.type.of)) return power;
     const lane zero = like(0), one = like(1), minus = like(-1);
-    const lane sign = (y.with("and", one) == one).select(*this, one);
+    const lane sign = ((y & one) == one).select(*this, one);
     const lane inverse = (*this == one || *this == minus).select(sign, zero);
     return (y < zero).select(inverse, power);
   }
