@@ -57,6 +57,7 @@ set(XLA_HEADERS
   xla/op/arithmetic.hpp
   xla/op/attention.hpp
   xla/op/avg_pool.hpp
+  xla/op/bitwise.hpp
   xla/op/cast.hpp
   xla/op/check_index.hpp
   xla/op/clip.hpp

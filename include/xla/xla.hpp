@@ -27,6 +27,7 @@ namespace tags {}
 #include "xla/op/argmax.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/avg_pool.hpp"
+#include "xla/op/bitwise.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/clip.hpp"
 #include "xla/op/collectives.hpp"

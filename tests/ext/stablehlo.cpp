@@ -291,7 +291,8 @@ void compare_numbers(const xla::Tensor<T, 1>& x, const xla::Tensor<T, 1>& y) {
       1,
       [](auto& a, auto& b) {
         return std::tuple(xla::remainder(a, b), xla::fmod(a, b), maximum(a, b), minimum(a, b),
-                          xla::clamp(a, b, a * b), xla::relu(a), pow(a, b));
+                          xla::clamp(a, b, a * b), xla::relu(a), pow(a, b), floor_divide(a, b),
+                          div(a, b, xla::Rounding::trunc));
       },
       x, y);
   compare(
@@ -362,8 +363,9 @@ constexpr auto smooth = [](auto& x, auto& y) {
                                  xla::round(a), trunc(a), sign(a), xla::cast<double>(a) * 2.0);
   const auto of_two = std::tuple(xla::logaddexp(a, b), xla::hypot(a, b), xla::xlogy(a, b),
                                  xla::xlog1py(a, b), a + b, a - b, a * b, a / b, pow(a, b), xla::atan2(a, b),
-                                 xla::remainder(a, b), xla::fmod(a, b), maximum(a, b),
-                                 minimum(a, b), where(a < b, a, b), xla::clamp(a, b, b * 2));
+                                 xla::remainder(a, b), xla::fmod(a, b), floor_divide(a, b),
+                                 maximum(a, b), minimum(a, b), where(a < b, a, b),
+                                 xla::clamp(a, b, b * 2));
   const auto of_all = std::tuple(sum(a), prod(a), max(a), min(a), max(b, {0}));
   const auto all = std::tuple_cat(of_one, of_two, of_all);
   const auto loss =
@@ -387,6 +389,9 @@ TEST_CASE("XLA computes elementwise ops and reductions as eager mode does", "[.p
   auto i = xla::tensor<std::int64_t>({0, 1, -1, 7, -7, 5, -5, low, high, 3, 2, -2, -1, -1, 10, 0});
   auto j = xla::tensor<std::int64_t>({0, 0, -1, 2, 2, -2, -2, -1, -1, -3, 62, 63, -3, -2, 3, -4});
   compare_numbers(i, j);
+  compare(
+      0, [](auto& a, auto& b) { return std::tuple(a & b, a | b, a ^ b, ~a, (a > b) ^ (a < b)); }, i,
+      j);
   const auto a = xla::tensor<float>({.5f, .6f, .8f, 1.1f, 1.45f}),
              b = xla::tensor<float>({.7f, .55f, 1.3f, .9f, 1.2f});
   compare(32, smooth, a, b);

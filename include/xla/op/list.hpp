@@ -9,6 +9,7 @@
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/attention.hpp"
 #include "xla/op/avg_pool.hpp"
+#include "xla/op/bitwise.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/check_index.hpp"
 #include "xla/op/clip.hpp"
@@ -75,6 +76,10 @@
   X(xla::op::attention_gradient, fractions) \
   X(xla::op::avg_pool, fractions) \
   X(xla::op::avg_pool_spread, fractions) \
+  X(xla::op::bitwise_and, indices) \
+  X(xla::op::bitwise_or, indices) \
+  X(xla::op::bitwise_xor, indices) \
+  X(xla::op::bitwise_not, indices) \
   X(xla::op::cast, conversions) \
   X(xla::op::check_index, indices) \
   X(xla::op::clamp, numbers) \

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/arithmetic.hpp"
+#include "xla/op/logical.hpp"
+
+namespace xla::op {
+
+struct bitwise_and : map {
+  static constexpr auto name = "bitwise_and";
+  static constexpr bool commutative = true;
+  static constexpr auto kernel(auto a, auto b) { return a & b; }
+};
+
+struct bitwise_or : map {
+  static constexpr auto name = "bitwise_or";
+  static constexpr bool commutative = true;
+  static constexpr auto kernel(auto a, auto b) { return a | b; }
+};
+
+struct bitwise_xor : map {
+  static constexpr auto name = "bitwise_xor";
+  static constexpr bool commutative = true;
+  static constexpr auto kernel(auto a, auto b) { return a ^ b; }
+};
+
+struct bitwise_not : map {
+  static constexpr auto name = "bitwise_not";
+  static constexpr auto kernel(auto a) { return ~a; }
+};
+
+}  // namespace xla::op
+
+XLA_OP(xla::op::bitwise_and, indices);
+XLA_OP(xla::op::bitwise_or, indices);
+XLA_OP(xla::op::bitwise_xor, indices);
+XLA_OP(xla::op::bitwise_not, indices);
+
+namespace xla {
+namespace detail {
+
+template <class T>
+constexpr void check_bits() {
+  static_assert(std::is_integral_v<T>,
+                "xla: & | ^ ~ take tensors of bool or integers; comparisons stand in parentheses: "
+                "(x > 0) & (y > 0)");
+}
+/// Integers bit by bit, bool by the op on truths.
+template <class Bits, class Truths, class T, int A, int B>
+constexpr broadcast_tensor<T, A, B> map_bits(const Tensor<T, A>& a, const Tensor<T, B>& b,
+                                             caller who = nobody) {
+  check_bits<T>();
+  if constexpr (std::is_same_v<T, bool>) return map_binary<Truths, T>(a, b, who);
+  else if constexpr (std::is_integral_v<T>) return map_binary<Bits, T>(a, b, who);
+  else return {};
+}
+template <class Bits, class T, int R>
+constexpr Tensor<T, R> map_bits(const Tensor<T, R>& a, const number<T>& b) {
+  check_bits<T>();
+  static_assert(!std::is_same_v<T, bool>,
+                "xla: a number stands where a tensor of bool is taken; if its bits are meant, "
+                "write xla::cast<std::int64_t>(x) for the other tensor");
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return map_number<Bits, T>(a, b);
+  else return {};
+}
+
+}  // namespace detail
+
+/// Of bool whether both hold, of integers the bits that both have, element by element; both sides
+/// are always computed. A comparison stands in parentheses: (x > 0) & (x < 1). Sizes that do not
+/// broadcast are a shape_error.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> bitwise_and(const Tensor<T, A>& a,
+                                                        const Tensor<T, B>& b,
+                                                        caller who = here()) {
+  return detail::map_bits<op::bitwise_and, op::logical_and>(a, b, who);
+}
+/// Whether either holds, or the bits that either has.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> bitwise_or(const Tensor<T, A>& a, const Tensor<T, B>& b,
+                                                       caller who = here()) {
+  return detail::map_bits<op::bitwise_or, op::logical_or>(a, b, who);
+}
+/// Whether one of the two holds, or the bits that one of the two has.
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> bitwise_xor(const Tensor<T, A>& a,
+                                                        const Tensor<T, B>& b,
+                                                        caller who = here()) {
+  return detail::map_bits<op::bitwise_xor, op::ne>(a, b, who);
+}
+/// Whether each does not hold, or all other bits.
+template <class T, int R>
+constexpr Tensor<T, R> bitwise_not(const Tensor<T, R>& a) {
+  detail::check_bits<T>();
+  if constexpr (std::is_same_v<T, bool>) return !a;
+  else if constexpr (std::is_integral_v<T>)
+    return detail::apply<op::bitwise_not, T, T, R>(detail::plain, a);
+  else return {};
+}
+
+/// The same of a tensor of integers and a number.
+template <class T, int R>
+constexpr Tensor<T, R> bitwise_and(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_bits<op::bitwise_and>(a, b);
+}
+template <class T, int R>
+constexpr Tensor<T, R> bitwise_and(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::map_bits<op::bitwise_and>(b, a);
+}
+template <class T, int R>
+constexpr Tensor<T, R> bitwise_or(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_bits<op::bitwise_or>(a, b);
+}
+template <class T, int R>
+constexpr Tensor<T, R> bitwise_or(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::map_bits<op::bitwise_or>(b, a);
+}
+template <class T, int R>
+constexpr Tensor<T, R> bitwise_xor(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return detail::map_bits<op::bitwise_xor>(a, b);
+}
+template <class T, int R>
+constexpr Tensor<T, R> bitwise_xor(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return detail::map_bits<op::bitwise_xor>(b, a);
+}
+
+/// bitwise_not, bitwise_and, bitwise_or, bitwise_xor.
+template <class T, int R>
+constexpr Tensor<T, R> operator~(const Tensor<T, R>& a) {
+  return bitwise_not(a);
+}
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> operator&(const Tensor<T, A>& a,
+                                                      const Tensor<T, B>& b) {
+  return bitwise_and(a, b, detail::nobody);
+}
+template <class T, int R>
+constexpr Tensor<T, R> operator&(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return bitwise_and(a, b);
+}
+template <class T, int R>
+constexpr Tensor<T, R> operator&(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return bitwise_and(a, b);
+}
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> operator|(const Tensor<T, A>& a,
+                                                      const Tensor<T, B>& b) {
+  return bitwise_or(a, b, detail::nobody);
+}
+template <class T, int R>
+constexpr Tensor<T, R> operator|(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return bitwise_or(a, b);
+}
+template <class T, int R>
+constexpr Tensor<T, R> operator|(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return bitwise_or(a, b);
+}
+template <class T, int A, int B>
+constexpr detail::broadcast_tensor<T, A, B> operator^(const Tensor<T, A>& a,
+                                                      const Tensor<T, B>& b) {
+  return bitwise_xor(a, b, detail::nobody);
+}
+template <class T, int R>
+constexpr Tensor<T, R> operator^(const Tensor<T, R>& a, detail::number_of<T> b) {
+  return bitwise_xor(a, b);
+}
+template <class T, int R>
+constexpr Tensor<T, R> operator^(detail::number_of<T> a, const Tensor<T, R>& b) {
+  return bitwise_xor(a, b);
+}
+
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator&(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator|(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator^(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+
+}  // namespace xla
