@@ -56,6 +56,20 @@ TEMPLATE_TEST_CASE("powers of integers wrap around", "", std::int32_t, std::int6
   check_equal(pow(2, xla::tensor<T>({0, 1, 6})), {3}, std::vector<T>{1, 2, 64});
 }
 
+TEST_CASE("a negative power of integers is refused, as in PyTorch") {
+  const auto check = [](const auto& x) {
+    const auto sentence = test::contains("pow: integers to a negative power are fractions");
+    for (bool eager : {true, false}) {
+      const xla::eager_mode_guard mode(eager);
+      CHECK_THROWS_WITH(pow(x, -1), sentence);
+      CHECK_THROWS_AS(pow(x, xla::Scalar(-2)), xla::error);
+    }
+  };
+  check(numbers<std::int32_t>({3}));
+  check(numbers<std::int64_t>({2, 3}));
+  check(numbers<std::uint8_t>({3}));
+}
+
 TEST_CASE("powers that need no pow") {
   const xla::eager_mode_guard eager;
   const auto x = xla::tensor(test::special_values<float>());
@@ -80,6 +94,7 @@ TEST_CASE("pow is the same in every mode") {
   test::check_modes(all, numbers<double>({17, 33}, 1), numbers<double>({17, 33}, 2));
   auto whole = [](auto& x, auto& y) { return std::tuple(pow(x, y), pow(x, 4), pow(3, y)); };
   test::check_modes(whole, numbers<std::int64_t>({7, 13}, 1), numbers<std::int64_t>({13}, 2));
+  test::check_modes(whole, numbers<std::uint8_t>({7, 13}, 1), numbers<std::uint8_t>({13}, 2));
 }
 
 TEST_CASE("gradients of pow") {

@@ -31,6 +31,11 @@ struct pow : map {
 XLA_OP(xla::op::pow, numbers);
 
 namespace xla {
+namespace detail {
+/// Of integers any, so that a negative one is seen where x has no sign.
+template <class T>
+using exponent_type = std::conditional_t<fraction<T>, T, std::int64_t>;
+}  // namespace detail
 
 /// x to the power of another tensor, element by element, broadcast. Within 1 ulp; integers wrap
 /// around, and to a negative power are 0, but for 1 and -1. Sizes that do not broadcast are a
@@ -41,9 +46,16 @@ constexpr detail::broadcast_tensor<T, A, B> pow(const Tensor<T, A>& x, const Ten
   return detail::map_binary<op::pow, T>(x, exponent, who);
 }
 /// x to the power of a number. Of the powers that PyTorch computes without pow, 1 is x, 2 and 3 are
-/// products, ±0.5 are roots, and -1 and -2 are quotients.
+/// products, ±0.5 are roots, and -1 and -2 are quotients. Integers to a negative power are refused.
 template <class T, int R>
-constexpr Tensor<T, R> pow(const Tensor<T, R>& x, detail::number_of<T> exponent) {
+constexpr Tensor<T, R> pow(const Tensor<T, R>& x,
+                           detail::number_of<detail::exponent_type<T>> exponent) {
+  if constexpr (!fraction<T>) {
+    if (exponent.outside(0, std::numeric_limits<double>::infinity()))
+      refuse_now(x,
+                 "pow: integers to a negative power are fractions; write "
+                 "xla::pow(xla::cast<float>(x), exponent)");
+  }
   if (exponent.is(1)) return x;
   if (exponent.is(2)) return x * x;
   if (exponent.is(3)) return x * x * x;
@@ -52,8 +64,10 @@ constexpr Tensor<T, R> pow(const Tensor<T, R>& x, detail::number_of<T> exponent)
     if (exponent.is(-0.5)) return rsqrt(x);
     if (exponent.is(-1)) return 1 / x;
     if (exponent.is(-2)) return 1 / (x * x);
+    return detail::map_number<op::pow, T>(x, exponent);
+  } else {
+    return detail::map_binary<op::pow, T>(x, cast<T>(exponent.tensor()));
   }
-  return detail::map_number<op::pow, T>(x, exponent);
 }
 /// A number to the power of each element.
 template <class T, int R>
