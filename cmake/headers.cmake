@@ -43,6 +43,7 @@ set(XLA_HEADERS
   xla/tensor/impl.hpp
   xla/tensor/machine.hpp
   xla/tensor/memory.hpp
+  xla/tensor/methods.hpp
   xla/tensor/misfit.hpp
   xla/tensor/part.hpp
   xla/tensor/scalar.hpp

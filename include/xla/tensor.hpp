@@ -13,6 +13,7 @@
 #include "xla/tensor/device.hpp"
 #include "xla/tensor/handle.hpp"
 #include "xla/tensor/machine.hpp"
+#include "xla/tensor/methods.hpp"
 
 namespace xla {
 
@@ -93,7 +94,7 @@ class Tensor : public detail::handle {
   void operator=(const V&) && {
     static_assert(detail::refused_assignment<V>,
                   "xla: nothing is written by assigning to a part of a const tensor, or to a "
-                  "result that has no name");
+                  "result that has no name; x[mask] = v is x = xla::where(mask, v, x)");
   }
   constexpr ~Tensor() = default;
   /// A tensor without axes that holds one number.
@@ -239,7 +240,36 @@ class Tensor : public detail::handle {
   template <class... I>
     requires(Rank > 0)
   constexpr Tensor<T, detail::indexed_rank<Rank, I...>> index(const I&... i) const&;
+
+  /// The elements where a mask holds, of a mask of one axis whole slices; or the slices that an
+  /// index names. They are copied: x[mask] = v is x = xla::where(mask, v, x).
+  template <element U, int I>
+  constexpr auto operator[](const Tensor<U, I>& chosen) const {
+    return detail::method::call_choose(*this, chosen);
+  }
+  template <element U, int I>
+  constexpr auto index(const Tensor<U, I>& chosen) & {
+    return detail::method::call_choose(*this, chosen);
+  }
+  template <element U, int I>
+  constexpr auto index(const Tensor<U, I>& chosen) const& {
+    return detail::method::call_choose(*this, chosen);
+  }
+
+  // PyTorch's other methods: x.sum({1}) is xla::sum(x, {1}).
+  XLA_DETAIL_METHODS(XLA_DETAIL_METHOD)
+  XLA_DETAIL_AXES_METHODS(XLA_DETAIL_AXES_METHOD)
+  XLA_DETAIL_SIZES_METHODS(XLA_DETAIL_SIZES_METHOD)
+  XLA_DETAIL_OTHER_METHODS(XLA_DETAIL_OTHER_METHOD)
+  constexpr auto t() const {
+    static_assert(Rank == 2, "xla: x.t() is of a matrix; write xla::transpose(x, axis, axis)");
+    return transpose();
+  }
 };
+#undef XLA_DETAIL_METHOD
+#undef XLA_DETAIL_AXES_METHOD
+#undef XLA_DETAIL_SIZES_METHOD
+#undef XLA_DETAIL_OTHER_METHOD
 
 static_assert(sizeof(Tensor<float, 2>) <= 64, "tensors are copied much: keep them small");
 

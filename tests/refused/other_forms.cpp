@@ -12,6 +12,11 @@
 // error: xla::einsum: the text is in the type: xla::einsum<.*ij,jk->ik.*>\(a, b\)
 // error: xla::gather: write gather\(x, axis, index\)
 // error: xla::embedding: the index comes first, of std::int64_t
+// error: xla: no tensor has shape\(\): write x.sizes\(\) or x.size\(axis\)
+// error: xla: no tensor has tolist\(\): write x.to_vector\(\)
+// error: xla: x.index. takes an index of std::int64_t. convert it
+// error: xla: x.t\(\) is of a matrix
+// error: xla: nothing is written by assigning .* x.mask. = v is x = xla::where\(mask, v, x\)
 #include <xla/xla.hpp>
 
 using Matrix = xla::Tensor<float, 2>;
@@ -23,6 +28,12 @@ void types_of_loss(Matrix x, Doubles d) { xla::nn::MSELoss{}(x, d); }
 void types_of_layer(xla::nn::Linear& layer, Doubles d) { Matrix y = layer(d); }
 void types_of_three(Matrix x, Doubles d) { xla::where(x > 0, x, d); }
 void bare_axis(Matrix x) { xla::sum(x, 1); }
+void bare_axis_of_method(Matrix x) { x.sum(1); }
+void shape(Matrix x) { x.shape(); }
+void tolist(Matrix x) { x.tolist(); }
+void float_index(Matrix x, xla::Tensor<float, 1> i) { x[i]; }
+void transposed(xla::Tensor<float, 3> x) { x.t(); }
+void masked(Matrix x) { x[x > 0] = 1.f; }
 void bare_axis_and_more(Matrix x) { xla::var(x, 1, xla::keepdim); }
 void bare_sizes(Matrix x) { xla::reshape(x, 2, x.size(0)); }
 void bare_expand(Matrix x) { xla::expand(x, 2, -1); }

@@ -82,4 +82,30 @@ constexpr Tensor<T, 1> masked_select(const Tensor<T, A>& x, const Tensor<bool, B
   return detail::select_along(all, 0, places);
 }
 
+namespace detail {
+/// x[mask] and x[index].
+template <class T, int R, class U, int I>
+constexpr auto choose(const Tensor<T, R>& x, const Tensor<U, I>& by) {
+  const size_scope scope{x.table(), "operator[]"};
+  constexpr bool mask = std::is_same_v<U, bool>;
+  static_assert(mask || std::is_same_v<U, std::int64_t>,
+                "xla: x[index] takes an index of std::int64_t; convert it: "
+                "xla::cast<std::int64_t>(index)");
+  static_assert(mask || I == 1,
+                "xla: x[index] takes an index of one axis; of more it is xla::embedding(index, x), "
+                "xla::gather or xla::take_along_dim");
+  static_assert(!mask || I == R || I == 1,
+                "xla: x[mask] takes a mask of x's axes, or of its first one");
+  if constexpr (!mask) {
+    return index_select(x, 0, by, nobody);
+  } else {
+    const shape s = x.dims(), m = by.dims();
+    if (!__builtin_is_constant_evaluated() && (s[0] != m[0] || (I == R && !scope.same(s, m))))
+      scope.fail(text("a mask of shape ") << m << " for a tensor of shape " << s);
+    if constexpr (I == R) return masked_select(x, by, nobody);
+    else return index_select(x, 0, reshape(nonzero(by, nobody), {-1}), nobody);
+  }
+}
+}  // namespace detail
+
 }  // namespace xla

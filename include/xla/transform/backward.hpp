@@ -270,6 +270,29 @@ constexpr auto grad(const Tensor<T, 0>& loss, const std::tuple<X...>& inputs,
       },
       inputs);
 }
+namespace detail {
+template <class X>
+constexpr auto tie_parameters(X& x) {
+  using U = std::remove_const_t<X>;
+  const auto all = [](auto&... m) { return std::tuple_cat(tie_parameters(m)...); };
+  if constexpr (is_state<U>) {
+    if constexpr (U::trainable) return std::tie(x);
+    else return std::tuple<>();
+  } else if constexpr (is_array<U> || is_tuple<U>) {
+    return std::apply(all, x);
+  } else if constexpr (described<U>) {
+    return hana::unpack(U::xla_members(), [&](const auto&... m) { return all(m.get(x)...); });
+  } else {
+    return std::tuple<>();
+  }
+}
+}  // namespace detail
+
+/// The same with respect to all parameters of a module, in the order of named_parameters().
+template <class T, detail::described Module>
+constexpr auto grad(const Tensor<T, 0>& loss, Module& model, GradOptions options = {}) {
+  return grad(loss, detail::tie_parameters(model), options);
+}
 /// The gradient of one number with respect to one tensor.
 template <class T, element U, int R>
 constexpr Tensor<U, R> grad(const Tensor<T, 0>& loss, const Tensor<U, R>& input,
