@@ -97,7 +97,8 @@ constexpr auto choose(const Tensor<T, R>& x, const Tensor<U, I>& by) {
   static_assert(!mask || I == R || I == 1,
                 "xla: x[mask] takes a mask of x's axes, or of its first one");
   if constexpr (!mask) {
-    return index_select(x, 0, by, nobody);
+    if constexpr (!std::is_same_v<U, std::int64_t> || I != 1) return x;  // refused above
+    else return index_select(x, 0, by, nobody);
   } else {
     const shape s = x.dims(), m = by.dims();
     if (!__builtin_is_constant_evaluated() && (s[0] != m[0] || (I == R && !scope.same(s, m))))
