@@ -4,6 +4,8 @@
 #include <limits>
 #include <numbers>
 
+#include "xla/op/clip.hpp"
+#include "xla/op/compare.hpp"
 #include "xla/op/exponential.hpp"
 #include "xla/op/logical.hpp"
 #include "xla/op/root.hpp"
@@ -84,7 +86,8 @@ struct logaddexp : map {
     return (a == b).select(a + a.like(std::numbers::ln2), a.max_nan(b) + more);
   }
   static constexpr void gradient(auto& g) {
-    const auto share = xla::sigmoid(g.in(0) - g.in(1));
+    const auto a = g.in(0), b = g.in(1);
+    const auto share = xla::where(a == b, 0.5, xla::sigmoid(a - b));  // of infinities, too
     if (g.wants(0)) g.to(0, g.grad() * share);
     if (g.wants(1)) g.to(1, g.grad() * (1 - share));
   }
@@ -144,9 +147,12 @@ struct sinc : map {
     return (x == x.like(0)).select(x.like(1), angle.sin() / angle);
   }
   static constexpr void gradient(auto& g) {
-    const auto x = g.in(0), angle = x * std::numbers::pi, square = x * angle;
-    const auto slope = (angle * xla::cos(angle) - xla::sin(angle)) / square;
-    g.to(0, xla::where(square == 0, 0, g.grad() * slope));
+    using std::numbers::pi;
+    const auto x = g.in(0), angle = x * pi, square = angle * angle;
+    // Near 0 the difference cancels: Taylor's series there.
+    const auto series = (((square * (1. / 45360) - 1. / 840) * square + 1. / 30) * square - 1. / 3);
+    const auto away = (angle * xla::cos(angle) - xla::sin(angle)) / (x * angle);
+    g.to(0, g.grad() * xla::where(square < 0.1, angle * series * pi, away));
   }
 };
 
@@ -194,6 +200,11 @@ template <class T, int R>
 constexpr Tensor<T, R> logit(const Tensor<T, R>& x) {
   static_assert(fraction<T>, "xla::logit: needs float or double; cast first");
   return detail::apply<op::logit, T, T, R>(detail::plain, x);
+}
+/// The same of x held within [eps, 1 - eps].
+template <class T, int R>
+constexpr Tensor<T, R> logit(const Tensor<T, R>& x, double eps) {
+  return logit(clamp(x, eps, 1 - eps));
 }
 /// log(exp(a) + exp(b)), element by element, broadcast; nothing overflows on the way. Sizes that do
 /// not broadcast are a shape_error.

@@ -2,40 +2,61 @@
 #pragma once
 
 #include "xla/op/derived/einsum.hpp"
+#include "xla/op/derived/pad.hpp"
 #include "xla/op/derived/triangle.hpp"
 #include "xla/op/slice.hpp"
 
 namespace xla {
 namespace detail {
 
-/// The last two axes without what is beyond a diagonal that begins `offset` to the right of the
-/// first element, or below it where that is negative; of sizes known only at run time both are
-/// taken to be equal.
-template <class T, int R>
+/// x without what is beyond a diagonal of axes p and q that begins `offset` places along q, or
+/// -offset along p. What is left of the two has one size: of sizes that are known only at run time
+/// those of a square.
+template <int P, int Q, class T, int R>
 constexpr Tensor<T, R> square_at(const Tensor<T, R>& x, std::int64_t offset, caller who) {
-  Tensor<T, R> y = x;
-  if (offset > 0) y = narrow(y, -1, offset, y.size(-1) - offset, who);
-  if (offset < 0) y = narrow(y, -2, -offset, y.size(-2) + offset, who);
-  const Size rows = y.size(-2), columns = y.size(-1);
-  if (!rows.known() || !columns.known() || rows.extent() == columns.extent()) return y;
-  return rows.extent() < columns.extent() ? narrow(y, -1, 0, rows, who)
-                                          : narrow(y, -2, 0, columns, who);
+  const Size rows = x.size(P), columns = x.size(Q);
+  const auto cut = [&](const Tensor<T, R>& y, int axis, const Size& from, const Size& n) {
+    return narrow(y, axis, from, n, who);
+  };
+  const std::int64_t right = offset > 0 ? offset : 0, down = offset < 0 ? -offset : 0;
+  if (rows.known() && columns.known()) {
+    const std::int64_t wide = columns.extent() - right, tall = rows.extent() - down;
+    const std::int64_t n = wide < tall ? wide : tall;
+    return cut(cut(x, Q, right, n), P, down, n);
+  }
+  if (offset == 0) return x;
+  if (offset > 0) return cut(cut(x, Q, right, columns - right), P, 0, columns - right);
+  return cut(cut(x, P, down, rows - down), Q, 0, rows - down);
+}
+
+/// Whether row numbers meet column numbers on the diagonal that begins so far to the right.
+template <class P>
+constexpr Tensor<bool, 2> on_diagonal(const Size& n, std::int64_t offset) {
+  return row_numbers<P>(n, offset) == arange<P>(n);
 }
 
 }  // namespace detail
 
-/// The diagonal of the last two axes (…, rows, columns) that begins `offset` columns to the right,
-/// or -offset rows below, of the first element: (…, diagonal). In a compiled function sizes that
-/// are known only at run time have to leave as many rows as columns. An offset beyond the matrix is
-/// a shape_error.
-template <class T, int R>
+/// The diagonal of two axes, of which the first begins with the first element and the second
+/// `offset` elements further, or the first -offset: the other axes, then the diagonal. In a
+/// compiled function two sizes that are known only at run time have to be equal. An offset beyond
+/// the matrix is a shape_error.
+template <int Axis1 = 0, int Axis2 = 1, class T, int R>
 constexpr Tensor<T, R - 1> diagonal(const Tensor<T, R>& x, std::int64_t offset = 0,
                                     caller who = here()) {
+  constexpr int p = Axis1 < 0 ? Axis1 + R : Axis1, q = Axis2 < 0 ? Axis2 + R : Axis2;
   static_assert(R >= 2, "xla::diagonal: needs a tensor with two axes or more");
-  if constexpr (std::is_same_v<T, bool>)
-    return cast<bool>(diagonal(cast<std::uint8_t>(x), offset, who));
-  else
-    return detail::diagonal_of<R - 2, R - 1>(detail::square_at(x, offset, who), {"diagonal", who});
+  static_assert(p >= 0 && q >= 0 && p < R && q < R && p != q,
+                "xla::diagonal: name two different axes of the tensor: diagonal<0, 1>(x)");
+  if constexpr (std::is_same_v<T, bool>) {
+    return cast<bool>(diagonal<p, q>(cast<std::uint8_t>(x), offset, who));
+  } else {
+    const auto square = detail::square_at<p, q>(x, offset, who);
+    const auto y = detail::diagonal_of<p, q>(square, {"diagonal", who});
+    constexpr int at = p < q ? p : p - 1;  // of the diagonal, as axis q is gone
+    if constexpr (at == R - 2) return y;
+    else return movedim(y, at, -1);
+  }
 }
 
 /// The sum of a matrix' diagonal.
@@ -44,22 +65,28 @@ constexpr auto trace(const Tensor<T, 2>& x, caller who = here()) {
   return sum(diagonal(x, 0, who));
 }
 
-/// Matrices (…, n, n) with the last axis of x (…, n) as their diagonals, and 0 elsewhere.
+/// Matrices (…, n, n) with the last axis of x as a diagonal that begins `offset` columns to the
+/// right, or -offset rows below, of the first element, and 0 elsewhere; n is its size and the
+/// offset's magnitude.
 template <class T, int R>
-constexpr Tensor<T, R + 1> diag_embed(const Tensor<T, R>& x) {
+constexpr Tensor<T, R + 1> diag_embed(const Tensor<T, R>& x, std::int64_t offset = 0) {
   static_assert(R >= 1, "xla::diag_embed: needs at least one axis");
   using P = detail::position_type<T>;
-  const auto n = x.size(-1);
-  const Tensor<bool, 2> on = detail::row_numbers<P>(n, 0) == arange<P>(n);
-  const auto rows = unsqueeze(x, -1);
+  const detail::number_of<T> zero = T{};
+  const std::int64_t before = offset > 0 ? offset : 0, after = offset < 0 ? -offset : 0;
+  Tensor<T, R> columns = x;
+  if (offset != 0)
+    columns = detail::pad_axis(x, R - 1, Padding{before, after}, zero.tensor(), here());
+  const Tensor<bool, 2> on = detail::on_diagonal<P>(columns.size(-1), offset);
+  const auto rows = unsqueeze(columns, -2);
   if constexpr (std::is_same_v<T, bool>) return on && rows;
   else return where(on, rows, T{});
 }
 
-/// Of a vector the matrix with it as its diagonal, of a matrix its diagonal.
+/// Of a vector the matrix with it as its diagonal, of a matrix its diagonal, both from an offset on.
 template <class T>
-constexpr Tensor<T, 2> diag(const Tensor<T, 1>& x) {
-  return diag_embed(x);
+constexpr Tensor<T, 2> diag(const Tensor<T, 1>& x, std::int64_t offset = 0) {
+  return diag_embed(x, offset);
 }
 template <class T>
 constexpr Tensor<T, 1> diag(const Tensor<T, 2>& x, std::int64_t offset = 0, caller who = here()) {
@@ -68,8 +95,8 @@ constexpr Tensor<T, 1> diag(const Tensor<T, 2>& x, std::int64_t offset = 0, call
 
 /// The matrix with all elements of x as its diagonal.
 template <class T, int R>
-constexpr Tensor<T, 2> diagflat(const Tensor<T, R>& x) {
-  return diag_embed(reshape(x, {-1}));
+constexpr Tensor<T, 2> diagflat(const Tensor<T, R>& x, std::int64_t offset = 0) {
+  return diag_embed(reshape(x, {-1}), offset);
 }
 
 }  // namespace xla

@@ -6,6 +6,7 @@
 #include "xla/op/derived/any_all.hpp"
 #include "xla/op/derived/elementwise.hpp"
 #include "xla/op/derived/over_axes.hpp"
+#include "xla/op/minmax.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/op/where.hpp"
 
@@ -39,20 +40,20 @@ constexpr Tensor<T, R> nan_to_num(const Tensor<T, R>& x,
   return where(isnan(x), by.nan, where(isposinf(x), by.posinf, where(isneginf(x), by.neginf, x)));
 }
 
-/// The larger of two elements, broadcast, of which one may be NaN. Of equal ones the first gets
-/// the gradient. Sizes that do not broadcast are a shape_error.
+/// The larger of two elements, broadcast, of which one may be NaN. Equal ones get half of the
+/// gradient each. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> fmax(const Tensor<T, A>& x, const Tensor<T, B>& y,
                                                  caller who = here()) {
   detail::check_broadcast({"fmax", who}, x, y);
-  return where(x >= y || isnan(y), x, y);
+  return where(isnan(y), x, where(isnan(x), y, maximum(x, y)));
 }
 /// The smaller of two elements, in the same way.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> fmin(const Tensor<T, A>& x, const Tensor<T, B>& y,
                                                  caller who = here()) {
   detail::check_broadcast({"fmin", who}, x, y);
-  return where(x <= y || isnan(y), x, y);
+  return where(isnan(y), x, where(isnan(x), y, minimum(x, y)));
 }
 
 /// What isclose and allclose call close: |x - y| <= atol + rtol |y|.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <limits>
+#include <concepts>
 #include <numbers>
 
 #include "xla/op/cast.hpp"
@@ -23,6 +23,11 @@ template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> ldexp(const Tensor<T, A>& x, const Tensor<T, B>& n,
                                                   caller who = here()) {
   return detail::map_binary<op::mul, T>(x, exp2(n), who);
+}
+template <class T, int A, std::integral N, int B>
+constexpr detail::broadcast_tensor<T, A, B> ldexp(const Tensor<T, A>& x, const Tensor<N, B>& n,
+                                                  caller who = here()) {
+  return ldexp(x, cast<T>(n), who);
 }
 /// log2(2^a + 2^b), element by element, broadcast; nothing overflows on the way.
 template <class T, int A, int B>
