@@ -14,6 +14,7 @@
 #include "xla/nn/embedding.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/sequential.hpp"
+#include "xla/op/derived/elementwise.hpp"
 #include "xla/optim/adamw.hpp"
 #include "xla/optim/average.hpp"
 #include "xla/optim/sgd.hpp"
