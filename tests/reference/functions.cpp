@@ -86,7 +86,15 @@ TEST_CASE("functions of one tensor, against PyTorch") {
   UNARY(acosh, 5e-7, magnitude + 1.1f);
   UNARY(sinh, 1e-6);
   UNARY(cosh, 1e-6);
-  UNARY(sinc, 1e-6);
+  check("sinc/odd", 1e-6, [](const auto& x) { return xla::sinc(x); }, numbers<float>({7, 5}));
+  check_value("sinc/points", 1e-6, xla::sinc(points()));
+  auto small = xla::tensor<double>({0, 1e-4, -0.1});
+  small.requires_grad_();
+  sum(xla::sinc(small)).backward();
+  const auto slopes = small.grad().to_vector();
+  CHECK(slopes[0] == 0);
+  CHECK(slopes[1] == Approx(-3.28986803e-4).epsilon(1e-8));
+  CHECK(slopes[2] == Approx(0.325754).epsilon(1e-4));
   UNARY(exp2, 5e-7);
   UNARY(frac, 0);
   UNARY(nan_to_num, 0);
@@ -141,6 +149,10 @@ TEST_CASE("functions of two tensors, against PyTorch") {
   check("logaddexp2", 5e-7, [](const auto& a, const auto& b) { return logaddexp2(a, b); }, x, y);
   check("ldexp", 5e-7, [](const auto& a, const auto& b) { return xla::ldexp(a, b); }, x,
         xla::round(y));
+  check("fmax/ties", 0, [](const auto& a, const auto& b) { return xla::fmax(a, b); },
+        xla::tensor<float>({1, 2, 3}), xla::tensor<float>({1, not_a_number, 2}));
+  check("logit/eps", 1e-6, [](const auto& a) { return xla::logit(a, 0.1); },
+        xla::tensor<float>({0, 0.5, 0.95}));
   check(
       "xlogy/zero", 0,
       [](const auto& a) { return xla::xlogy(a, xla::tensor<float>({0, 2, -1, 1})); },
@@ -235,7 +247,12 @@ TEST_CASE("more of matrices, against PyTorch") {
             [offset](const auto& t) { return diagonal(t, offset); }, x);
   check("trace/odd", 5e-7, [](const auto& t) { return trace(t); }, odd);
   check("trace/wide", 5e-7, [](const auto& t) { return trace(t); }, wide);
-  check("diagonal/batch", 0, [](const auto& t) { return diagonal(t); }, numbers<float>({2, 3, 3}));
+  const auto box = numbers<float>({2, 3, 4});
+  check("diagonal/first", 0, [](const auto& t) { return diagonal(t, 1); }, box);
+  check("diagonal/last", 0, [](const auto& t) { return xla::diagonal<-2, -1>(t, 1); }, box);
+  check("diagonal/turned", 0, [](const auto& t) { return xla::diagonal<2, 0>(t, 1); }, box);
+  check("diag_embed/offset", 0, [](const auto& t) { return diag_embed(t, -1); },
+        numbers<float>({2, 3}));
   check("diag_embed", 0, [](const auto& t) { return diag_embed(t); },
         xla::tensor<float>({{infinity, 1, not_a_number}, {2, 3, -infinity}}));
   check("diag/vector", 0, [](const auto& t) { return diag(t); }, numbers<float>({3}));
@@ -270,7 +287,7 @@ TEST_CASE("more of matrices, against PyTorch") {
     check("rot90/" + std::to_string(k), 0, [k](const auto& x) { return rot90(x, k); }, wide);
   CHECK_THROWS_AS(diagonal(wide, 6), xla::shape_error);
   const auto all = [](auto& x) {
-    return std::tuple(diagonal(x), diagonal(x > 0), trace(x), diag_embed(x), matrix_power(x, 3),
+    return std::tuple(diagonal(x), diagonal(x, 1), diagonal(x > 0), diag_embed(x, 2), trace(x), diag_embed(x), matrix_power(x, 3),
                       cov(x), diff(x), trapezoid(x), rot90(x), hstack(x, x), take(x, argsort(x)));
   };
   test::check_modes(all, square);

@@ -31,10 +31,13 @@ def elementwise():
     unit = numbers((7, 5)) / 4.1
     for name in "asin acos atanh erfinv".split():
         unary(name, getattr(torch, name), unit)
-    for name in "atan asinh sinh cosh sinc exp2 frac nan_to_num deg2rad rad2deg".split():
+    for name in "atan asinh sinh cosh exp2 frac nan_to_num deg2rad rad2deg".split():
         unary(name, getattr(torch, name))
     for name in "log2 log10 lgamma".split():
         unary(name, getattr(torch, name), numbers((7, 5)).abs() + 0.1)
+    # Near 0 the gradient cancels in PyTorch.
+    case("sinc/odd", torch.sinc, numbers((7, 5)))
+    write("sinc/points", torch.sinc(points))
     # The gradients at poles and at -0 are PyTorch's alone.
     case("digamma/odd", torch.digamma, numbers((7, 5)).abs() + 0.1)
     write("digamma/points", torch.digamma(points))
@@ -102,7 +105,12 @@ def matrices():
             case(f"diagonal/{name}{offset}", lambda t: torch.diagonal(t, offset), x)
     case("trace/odd", torch.trace, odd)
     case("trace/wide", torch.trace, wide)
-    case("diagonal/batch", lambda x: torch.diagonal(x, 0, -2, -1), numbers((2, 3, 3)))
+    for name, axes in ("first", (0, 1)), ("last", (-2, -1)), ("turned", (2, 0)):
+        case(f"diagonal/{name}", lambda x: torch.diagonal(x, 1, *axes), numbers((2, 3, 4)))
+    case("diag_embed/offset", lambda x: torch.diag_embed(x, -1), numbers((2, 3)))
+    ties = torch.tensor([1.0, 2, 3])
+    case("fmax/ties", torch.fmax, ties, torch.tensor([1.0, nan, 2]))
+    case("logit/eps", lambda x: torch.logit(x, 0.1), torch.tensor([0.0, 0.5, 0.95]))
     case("diag_embed", torch.diag_embed, torch.tensor([[inf, 1.0, nan], [2, 3, -inf]]))
     case("diag/vector", torch.diag, numbers((3,)))
     case("diag/matrix", lambda x: torch.diag(x, 1), square)
