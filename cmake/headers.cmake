@@ -321,6 +321,7 @@ set(XLA_HEADERS
   xla/kernel/thread_scratch.hpp
   xla/kernel/truth.hpp
   xla/kernel/windows.hpp
+  xla/run/call/argument_checks.hpp
   xla/run/call/arguments.hpp
   xla/run/call/call.hpp
   xla/run/call/call_pool.hpp

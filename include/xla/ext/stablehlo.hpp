@@ -11,6 +11,7 @@
 
 #include "xla/compile.hpp"
 #include "xla/ext/stablehlo/program.hpp"
+#include "xla/run/call/argument_checks.hpp"
 #include "xla/run/call/print_stage.hpp"
 #include "xla/run/call/signature_cache.hpp"
 #include "xla/run/trace/lazy.hpp"

@@ -57,6 +57,23 @@ struct basic_bound_call {
 };
 using bound_call = basic_bound_call<void>;
 
+/// Whether a call leaves something else in a slot than it found there. absent: the slot is a tensor
+/// that gets no gradient.
+constexpr bool changes(const program& p, int slot, bool absent = false) {
+  const program_slot& s = p.slots[slot];
+  bool any = s.clears_gradient || s.requires_grad >= 0;
+  for (int i = 0; i < p.count.writes; ++i)
+    any |= p.writes[i].slot == slot && !(absent && p.writes[i].gradient);
+  return any;
+}
+
+template <class In>
+list<shape> shapes_of(const later<In, bound_call>& call) {
+  list<shape> all;
+  for (const bound_slot& s : call.slots) all.push_back(s.value ? s.value->dims_shape() : shape{});
+  return all;
+}
+
 /// Binds arguments to slots; values are brought up to date first.
 template <class In>
 class basic_call_binder final : public leaf_visitor {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "xla/run/call/argument_checks.hpp"
 #include "xla/run/call/call_pool.hpp"
 #include "xla/run/call/compiled_calls.hpp"
 #include "xla/run/call/signature_cache.hpp"

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "xla/base/join.hpp"
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/run/call/call.hpp"
+#include "xla/run/plan/sized.hpp"
+#include "xla/transform/print.hpp"
+
+namespace xla::detail {
+
+/// Who needs an axis of a slot to have a size that the body knows: ": matmul (model.cpp:42)".
+template <class In = void>
+[[gnu::cold]] text needed_by(const program& p, int slot, int axis) {
+  text out;
+  extent e = equality::hole;
+  for (int i = 0; i < p.count.symbols; ++i)
+    if (const symbol& s = p.symbols[i]; s.kind == 'v' && s.a == slot && s.b == axis)
+      for (extent to = symbol_extent(i); to != -1 && !is_known(to);
+           to = p.symbols[symbol_index(to)].same_as)
+        e = to;
+  for (int i = 0; i < p.count.equalities && out.empty(); ++i)
+    if (const equality& q = p.equalities[i];
+        !q.at_least && ((q.a == e && is_known(q.b)) || (q.b == e && is_known(q.a))))
+      out << ": " << q.where.function << q.where.at;
+  return out;
+}
+
+/// What to write where an axis of a slot is 1 and should be another size, whose text is given.
+template <class In = void>
+[[gnu::cold]] void tell_expand(text& out, const program& p, int slot, int axis,
+                               const text& size, const std::string& path) {
+  out << "; a size that is 1 only at run time broadcasts by expand_as(x, y) or expand(x, {";
+  for (int k = 0; k < p.values[p.slots[slot].leaf].dims_shape().rank; ++k)
+    out << (k > 0 ? ", " : "") << (k == axis ? size : text("-1"));
+  out << "}), x being " << path;
+}
+/// The same where the body took two sizes to be equal.
+template <class In = void>
+[[gnu::cold]] void tell_expand(text& out, const program& p, extent one, extent other,
+                               const call_arguments& arguments) {
+  const auto axis_of = [&](extent e) {
+    const symbol* s = is_known(e) ? nullptr : &p.symbols[symbol_index(e)];
+    return s && s->kind == 'v' ? s : nullptr;
+  };
+  const symbol* const s = axis_of(one);
+  const symbol* const to = axis_of(other);
+  if (!s || p.slots[s->a].leaf < 0) {
+    out << "; a size that is 1 only at run time broadcasts by expand_as(x, y)";
+    return;
+  }
+  text size;
+  if (to) size << "y.size(" << to->b << ')';
+  else if (is_known(other)) size << other;
+  else size << "size";
+  const int slot = static_cast<int>(s->a), axis = static_cast<int>(s->b);
+  tell_expand<In>(out, p, slot, axis, size, arguments.slot_path<In>(slot));
+}
+
+template <class In = void>
+[[noreturn, gnu::cold]] void refuse_size(const program& p, int slot, int axis,
+                                         const std::string& path, const shape& actual) {
+  const bool tensor = p.slots[slot].kind == slot_kind::tensor;
+  const shape needed = p.values[p.slots[slot].leaf].dims_shape();
+  text t = "xla::compile: ";
+  t << path << " is " << actual
+    << (tensor ? ", but the function needs " : ", but its type's default constructor makes ")
+    << needed << (tensor ? " there, where the models' types fix sizes"
+               : "; sizes that vary belong into the type, as template parameters");
+  if (tensor && actual[axis] == 1)
+    tell_expand<In>(t, p, slot, axis, text() << needed[axis], path);
+  if (tensor) t << needed_by(p, slot, axis);
+  size_scope{nullptr, call_site()}.fail_with(t);
+  __builtin_unreachable();
+}
+
+/// The sizes that a type fixes, against those of an argument: a difference is one sentence.
+template <class In = void>
+void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
+                       const call_arguments& arguments) {
+  for (int i = 0; i < p.count.slots; ++i) {
+    const int leaf = p.slots[i].leaf;
+    if (leaf < 0 || !call.slots[i].value) continue;
+    const shape fixed = p.values[leaf].dims_shape();
+    const shape actual = call.slots[i].value->dims_shape();
+    for (int k = 0; k < fixed.rank; ++k)
+      if (is_known(fixed[k]) && fixed[k] != actual[k])
+        refuse_size<In>(p, i, k, arguments.slot_path(i), actual);
+  }
+}
+
+template <class In = void>
+[[noreturn, gnu::cold]] void refuse_frozen(const call_arguments& arguments, int slot,
+                                           const char* why) {
+  throw runtime_error(
+      join({"xla::compile: ", arguments.slot_path(slot), " does not require a gradient, ", why}));
+}
+
+/// A tensor that requires a gradient and would not get the one that an eager call gives it.
+template <class In = void>
+[[gnu::cold]] void check_inputs(const program& p, const later<In, bound_call>& call,
+                                const call_arguments& arguments) {
+  for (int i = 0; i < p.count.slots; ++i) {
+    const bound_slot& b = call.slots[i];
+    if (p.slots[i].kind != slot_kind::tensor || !b.value->needs_grad) continue;
+    if (!b.meta())
+      throw runtime_error(
+          join({"xla::compile: ", arguments.slot_path(i),
+                " is computed from tensors that require a gradient, to which backward() in a "
+                "compiled function does not go on; pass x.detach(), or leave backward() out of the "
+                "body and call it on what the function returns"}));
+    if (p.slots[i].entangled)
+      throw runtime_error(
+          join({"xla::compile: ", arguments.slot_path(i),
+                " requires a gradient, and the function changes it in place by what other "
+                "gradients flow through; write x = x + y for x += y, or pass x.detach()"}));
+  }
+}
+
+template <class In = void>
+[[noreturn, gnu::cold]] void refuse_reading(const call_arguments& arguments, int slot) {
+  throw runtime_error(join({"xla::compile: ", arguments.slot_path(slot),
+                            " has no gradient, which the function reads; call backward() of what "
+                            "was computed from it, which requires_grad_(), first"}));
+}
+
+/// Finds the parameters and tensors that have no gradient in a call.
+template <class In = void>
+void note_absent(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
+  for (int i = 0; i < p.count.slots; ++i) {
+    const program_slot& s = p.slots[i];
+    if (s.use == gradient_use::none) continue;
+    const bool tensor = s.kind == slot_kind::tensor;
+    const grad_meta* m = call.slots[i].meta();
+    const bool there = m && m->grad, read = s.use == gradient_use::read;
+    if (read ? there || (s.mixed && !tensor) : m ? m->requires_grad : !tensor) continue;
+    if (read && tensor) refuse_reading<In>(arguments, i);
+    if (!read && there && s.grad_leaf >= 0 && !tensor)
+      refuse_frozen<In>(arguments, i,
+                        "but has one from before, which the function would add to; call "
+                        "zero_grad() first");
+    call.absent.resize(call.slots.size());
+    call.absent[i] = true;
+  }
+}
+
+/// What a step does with gradients has to make sense without those of frozen parameters.
+template <class In = void>
+[[gnu::cold]] void check_absent(const program& p, const later<In, bound_call>& call,
+                                const call_arguments& arguments) {
+  if (call.absent.empty()) return;
+  int collected = 0, absent = 0;
+  for (int i = 0; i < p.count.slots; ++i) {
+    const program_slot& s = p.slots[i];
+    if (s.use != gradient_use::collected) continue;
+    ++collected;
+    if (!call.absent[i]) continue;
+    ++absent;
+    if (s.mixed && s.kind == slot_kind::tensor)
+      refuse_frozen<In>(arguments, i,
+                        "which the function reads or replaces; call requires_grad_() on it, before "
+                        "or in the body");
+    if (s.mixed || s.leaf < 0)
+      refuse_frozen<In>(arguments, i,
+                        "but the function wants it for more than the update of this parameter; "
+                        "where it joins others, as in a norm, write optim::gradient_part(p, x)");
+  }
+  if (absent > 0 && absent == collected)
+    throw runtime_error("backward: nothing that this value was computed from requires a gradient");
+}
+
+template <class In = void>
+[[noreturn, gnu::cold]] void refuse_repeat(const call_arguments& arguments, int slot, int again) {
+  throw runtime_error(join(
+      {"xla::compile: ", arguments.slot_path(again), " is the same as ", arguments.slot_path(slot),
+       ", and the function changes it: a compiled function takes what it changes "
+       "once; pass it once and use that twice in the body, or pass a copy"}));
+}
+
+template <class In>
+const void* owner_of(const program& p, const later<In, bound_call>& call, int slot, bool told) {
+  return call.slots[slot].owner(p.slots[slot].use != gradient_use::none, told);
+}
+template <class In>
+bool changes(const program& p, const later<In, bound_call>& call, int slot) {
+  return changes(
+      p, slot,
+      p.slots[slot].kind == slot_kind::tensor && !call.absent.empty() && call.absent[slot]);
+}
+
+template <class In = void>
+[[gnu::cold]] void find_repeats(const program& p, later<In, bound_call>& call,
+                                const call_arguments& arguments, bool told) {
+  const int n = call.slots.size();
+  int mask = 15;
+  while (mask < 2 * n) mask = 2 * mask + 1;
+  list<int> table(mask + 1);  // 1 + slot, by the owner's address
+  call.distinct.assign(n, nullptr);
+  for (int i = 0; i < n; ++i) {
+    const void* const owner = call.distinct[i] = owner_of<In>(p, call, i, told);
+    if (!owner) continue;
+    int at = static_cast<int>(reinterpret_cast<std::uintptr_t>(owner) >> 4) & mask;
+    for (; table[at] > 0; at = (at + 1) & mask) {
+      const int k = table[at] - 1;
+      if (owner_of<In>(p, call, k, told) != owner) continue;
+      if (!changes<In>(p, call, k) && !changes<In>(p, call, i)) continue;
+      call.distinct.clear();
+      refuse_repeat<In>(arguments, k, i);
+    }
+    table[at] = i + 1;
+  }
+}
+
+/// What a function changes, it has to get once: its program takes all slots to be different. What
+/// was found once is not looked for again while the calls bring the same. told: it tells tensors to
+/// require gradients.
+template <class In = void>
+void check_repeats(const program& p, later<In, bound_call>& call, const call_arguments& arguments,
+                   bool told) {
+  const int n = call.slots.size();
+  bool known = call.distinct.size() == n;
+  for (int i = 0; known && i < n; ++i) known = owner_of<In>(p, call, i, told) == call.distinct[i];
+  if (!known) find_repeats<In>(p, call, arguments, told);
+}
+
+template <class In = void>
+[[noreturn, gnu::cold]] void refuse_fact(const std::string& path, double actual, double expected) {
+  if (std::isinf(expected) && std::isinf(actual))
+    throw runtime_error(
+        join({"xla::compile: ", path, " says ", expected > 0 ? "evaluation" : "training",
+              ", but the function was compiled for ",
+              expected > 0 ? "training; call train() on the model first, or eval() on it in the "
+                             "function's body, which compiles that for evaluation"
+                           : "evaluation; call eval() on the model first"}));
+  throw runtime_error(
+      join({"xla::compile: ", path, " is ", print_number(actual),
+            ", but its type's default constructor makes ", print_number(expected),
+            ", and the step was compiled for that; make it a template parameter of the "
+            "type, or an xla::Scalar if it is a hyper-parameter"}));
+}
+
+/// "axis 1 of argument 0 + 2 is 5": a size, and where it is known from.
+template <class In>
+[[gnu::cold, gnu::noinline]] void describe_size(text& out, const program& p, extent e,
+                                                std::int64_t value,
+                                                const call_arguments& arguments) {
+  const auto symbol_of = [&](extent of) {
+    return is_known(of) ? nullptr : &p.symbols[symbol_index(of)];
+  };
+  const symbol* s = symbol_of(e);
+  std::int64_t more = 0;  // a number that is added to it
+  if (s && (s->kind == '+' || s->kind == '-') && is_known(s->b)) {
+    more = s->kind == '+' ? s->b : -s->b;
+    s = symbol_of(s->a);
+  }
+  bool shared = false;  // a multiple of the number of replicas
+  for (int i = 0; s && s->kind == '*' && i < s->factors; ++i)
+    shared |= p.symbols[s->factor[i]].kind == 'w';
+  if (shared) {
+    out << "what the replicas can share alike";
+  } else if (s && s->kind == 'w') {
+    out << "the number of replicas";
+  } else if (s && s->kind == 'v') {
+    out << "axis " << s->b << " of " << arguments.slot_path<In>(static_cast<int>(s->a));
+    if (more != 0) out << (more > 0 ? " + " : " - ") << std::abs(more);
+  } else {
+    out << "a size";
+  }
+  out << " is " << value;
+}
+
+/// Checks what the body took to be equal, large enough, or not 0.
+template <class In>
+void check_sizes(const program& p, const later<In, bound_call>& call,
+                 const call_arguments& arguments) {
+  if (p.count.equalities == 0) return;
+  const auto symbols = evaluate_symbols<In>(p, shapes_of<In>(call));
+  for (int i = 0; i < p.count.equalities; ++i) {
+    const equality& e = p.equalities[i];
+    const std::int64_t a = value_at<In>(symbols, e.a);
+    if (e.b == equality::hole) {
+      if (a != 0) continue;
+      size_scope{nullptr, {"", e.where.at}}.fail_with(e.where.function);
+    }
+    const std::int64_t b = value_at<In>(symbols, e.b);
+    if (e.at_least ? a >= b : a == b) continue;
+    text t;
+    describe_size<In>(t, p, e.a, a, arguments);
+    if (e.at_least) {
+      t << " and has to be at least " << b;
+    } else {
+      describe_size<In>(t << ", ", p, e.b, b, arguments);
+      t << "; they have to be equal";
+      if (a == 1) tell_expand<In>(t, p, e.a, e.b, arguments);
+      else if (b == 1) tell_expand<In>(t, p, e.b, e.a, arguments);
+    }
+    size_scope{nullptr, e.where}.fail(t);
+  }
+}
+
+/// Plain numbers among the members are facts of the type: the step was captured with them. So are
+/// the training flags that the body read.
+template <class In = void>
+void check_facts(const double* facts, const later<In, bound_call>& call,
+                 const call_arguments& arguments) {
+  for (int i = 0; i < call.facts.size(); ++i) {
+    if (call.facts[i] == facts[i] || std::isnan(facts[i])) continue;
+    refuse_fact<In>(arguments.fact_path(i), call.facts[i], facts[i]);
+  }
+}
+
+}  // namespace xla::detail
