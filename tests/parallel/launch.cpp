@@ -166,6 +166,33 @@ TEST_CASE("a replica that ends early, and a launch within a launch, are told") {
   CHECK(xla::launch([](std::int64_t index) { return index; }) == numbers{0, 1, 2});
 }
 
+TEST_CASE("a launch within a launch is blamed on the replica that makes it") {
+  auto doubled = xla::compile([](auto& x) { return xla::all_reduce(x * 2); });
+  for (const bool eager : {true, false})
+    for (const std::int64_t guilty : {0, 1, 2}) {
+      const xla::eager_mode_guard mode(eager);
+      const auto nested = [&](std::int64_t index) {
+        auto x = xla::ones<float>({2}).to(xla::device());
+        for (int i = 0; i < 3; ++i) {
+          if (i == 1 && index == guilty) xla::launch([](std::int64_t) {});
+          doubled(x).to_vector();
+          xla::all_reduce(x).to_vector();
+        }
+      };
+      try {
+        xla::launch(nested);
+        FAIL("launch did not throw");
+      } catch (const xla::replica_error& e) {
+        CHECK(e.ordinal() == guilty);
+        CHECK(std::string(e.what()) ==
+              "replica " + std::to_string(guilty) +
+                  " of 3: xla::launch: device 0 is at work in another launch: one within another, "
+                  "or two at once, need devices of their own");
+      }
+      CHECK(xla::launch([](std::int64_t index) { return index; }) == numbers{0, 1, 2});
+    }
+}
+
 TEST_CASE("rendezvous brings texts together, and tells other names") {
   for (const bool eager : {true, false}) {
     const xla::eager_mode_guard mode(eager);

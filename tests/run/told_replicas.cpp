@@ -5,6 +5,7 @@
 
 #include <xla/kernel/bfloat16_way.hpp>
 #include <xla/parallel/check_replicas.hpp>
+#include <xla/parallel/launch.hpp>
 #include <xla/parallel/optimizer_step.hpp>
 #include <xla/xla.hpp>
 
@@ -223,4 +224,23 @@ TEST_CASE("check_replicas() names what differs") {
           });
         }) ==
         "check_replicas: optimizer fc1.bias.0 of replica 1 has other bits than that of replica 0");
+}
+
+TEST_CASE("what ends a world within a world is told with the replica of the outer one") {
+  if (xla::device_count() < 4) xla::set_device_count(4);
+  const auto all = xla::devices();
+  const auto inner = [](std::size_t place) {
+    if (place == 0) throw std::invalid_argument("no picture");
+    xla::all_reduce(xla::ones<float>({2}).to(xla::device())).to_vector();
+  };
+  try {
+    xla::parallel::on_devices({all[0], all[1]}, [&](std::size_t place) {
+      if (place == 1) xla::parallel::on_devices({all[2], all[3]}, inner);
+      xla::all_reduce(xla::ones<float>({2}).to(xla::device())).to_vector();
+    });
+    FAIL("on_devices did not throw");
+  } catch (const xla::replica_error& e) {
+    CHECK(e.ordinal() == 1);
+    CHECK(std::string(e.what()) == "replica 1 of 2: replica 0 of 2: no picture");
+  }
 }

@@ -114,15 +114,14 @@ template <class = void>
   return join({"replica ", std::to_string(ordinal), " of ", std::to_string(world_size)});
 }
 
-/// The error that ends a world: "replica 1 of 4: <what was thrown there>".
+/// The error that ends a world: "replica 1 of 4: <what was thrown there>"; also where that is how a
+/// world within this one has ended.
 template <class = void>
 [[gnu::cold]] std::exception_ptr error_of_replica(int ordinal, int world_size,
                                                   std::exception_ptr cause) noexcept try {
   std::string why = "something that is no std::exception";
   try {
     std::rethrow_exception(cause);
-  } catch (const replica_error&) {
-    return cause;
   } catch (const std::exception& e) {
     why = e.what();
   } catch (...) {}

@@ -12,6 +12,7 @@
 
 #include "xla/base/caller.hpp"
 #include "xla/base/error.hpp"
+#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/devices.hpp"
@@ -21,29 +22,51 @@
 namespace xla {
 namespace detail {
 
+/// The devices of a launch, which nobody else launches on meanwhile. Who asks for them gets the
+/// error, before any replica begins: within another launch that is the replica that asked.
+class taken_devices {
+ public:
+  explicit taken_devices(std::span<const Device> devices) : all_(devices) {
+    for (; count_ < all_.size(); ++count_)
+      if (device_of(all_[count_].index).launched.exchange(true)) {
+        give_back();
+        throw runtime_error(
+            join({"xla::launch: device ", std::to_string(all_[count_].index),
+                  " is at work in another launch: one within another, or two at once, need devices "
+                  "of their own"}));
+      }
+  }
+  ~taken_devices() { give_back(); }
+  taken_devices(const taken_devices&) = delete;
+  taken_devices& operator=(const taken_devices&) = delete;
+
+ private:
+  void give_back() noexcept {
+    for (std::size_t i = 0; i < count_; ++i) device_of(all_[i].index).launched = false;
+  }
+
+  std::span<const Device> all_;
+  std::size_t count_ = 0;
+};
+
 /// A device's end of the world, within a scope.
 class replica_scope {
  public:
-  replica_scope(device_context& device, replica* end) : device_(device) {
-    if (device.launched.exchange(true))
-      throw runtime_error(
-          "xla: a device is at work in another launch: one within another, or two at once, need "
-          "devices of their own");
-    before_ = device.replica.exchange(end);
+  replica_scope(device_context& device, replica* end)
+      : device_(device), before_(device.replica.exchange(end)) {
     device.take_place(end ? end->ordinal : -1);
   }
   ~replica_scope() {
     device_.replica = before_;
     device_.take_place(place_);
-    device_.launched = false;
   }
   replica_scope(const replica_scope&) = delete;
   replica_scope& operator=(const replica_scope&) = delete;
 
  private:
   device_context& device_;
-  replica* before_;
   const int place_ = device_.place();
+  replica* const before_;
 };
 
 /// One replica of several from begin to end; this thread's work.
@@ -96,6 +119,7 @@ template <class In>
 [[gnu::cold]] void run_replicas(std::span<const Device> devices, ReplicaBody body) {
   using namespace detail;
   for (const Device& device : devices) device.check<In>({"launch", here()});
+  const taken_devices ours{devices};
   const later<In, std::unique_ptr<world>> all = open_world<In>(static_cast<int>(devices.size()));
   if (all->at(0).world_size == 1) {
     const basic_device_scope<In> there{device_of(devices[0].index)};
