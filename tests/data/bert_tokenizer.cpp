@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "data/tokens.inc"
+#include "support/endless_files.hpp"
 #include "support/reference.hpp"
 #include "support/sanitized.hpp"
 
@@ -132,4 +133,6 @@ TEST_CASE("a vocabulary that is none is refused") {
   }
   CHECK(data::BertTokenizer::from_file(path).encode("A b") == ids_t{2, 5, 1, 3});
   std::remove(path.c_str());
+  test::check_endless_files([](auto& file) { data::BertTokenizer::from_file(file); },
+                            xla::io::max_vocabulary_bytes);
 }

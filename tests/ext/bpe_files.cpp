@@ -8,6 +8,7 @@
 #include "data/bpe_tokens.inc"
 #include "data/tokens.inc"
 #include "support/decode_stream.hpp"
+#include "support/endless_files.hpp"
 #include "support/folder.hpp"
 #include "support/reference.hpp"
 #include "xla/ext/tokenizer.hpp"
@@ -251,6 +252,14 @@ std::string changed_bert(Change change) {
 }
 
 }  // namespace
+
+TEST_CASE("a tokenizer.json and merges that never end are refused before they are read") {
+  test::check_endless_files([](auto& path) { xla::ext::read_bpe_tokenizer(path); },
+                            xla::io::max_vocabulary_bytes);
+  test::check_endless_files(
+      [](auto& path) { xla::ext::read_bpe_tokenizer(folder + "vocab.json", path); },
+      xla::io::max_vocabulary_bytes);
+}
 
 TEST_CASE("BERT's tokenizer.json reads texts as its vocab.txt does") {
   const auto lower = xla::ext::read_bert_tokenizer(XLA_TEST_DATA "/data/bert");

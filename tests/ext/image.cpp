@@ -15,6 +15,7 @@
 
 #include "catch.hpp"
 #include "ext/jpegs.inc"
+#include "support/endless_files.hpp"
 #include "support/pictures.hpp"
 
 namespace {
@@ -276,6 +277,11 @@ TEST_CASE("pictures of more pixels than the limit are refused before there is me
     endless[static_cast<std::size_t>(29 + i)] = static_cast<std::uint8_t>(sum >> (24 - 8 * i));
   CHECK(refusal(endless) ==
         "it has 2147483647 x 2147483647 pixels, more than the limit of 178956970");
+}
+
+TEST_CASE("a picture file that never ends is refused before it is read") {
+  test::check_endless_files([](auto& path) { xla::ext::read_image(path); },
+                            xla::io::max_picture_bytes);
 }
 
 TEST_CASE("packed texts of a picture take no memory") {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "support/endless_files.hpp"
 #include "support/sanitized.hpp"
 
 using xla::dtype;
@@ -292,6 +293,8 @@ TEST_CASE("what fuzzing found is read or refused alike from a file and from memo
   CHECK(accepted > 1);
   CHECK_THROWS_AS(xla::ext::read_safetensors(XLA_TEST_DATA), xla::io_error);
   CHECK_THROWS_AS(xla::ext::read_safetensors(XLA_TEST_DATA "/none"), xla::io_error);
+  test::check_endless_files([](auto& path) { xla::ext::read_safetensors(path); },
+                            xla::io::max_mapped_bytes);
 }
 
 TEST_CASE("what was read lies in the file, whatever becomes of its name, until it is changed") {

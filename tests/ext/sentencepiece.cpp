@@ -6,6 +6,7 @@
 
 #include "data/bpe_tokens.inc"
 #include "support/decode_stream.hpp"
+#include "support/endless_files.hpp"
 #include "support/reference.hpp"
 #include "xla/ext/tokenizer.hpp"
 
@@ -68,6 +69,8 @@ TEST_CASE("a file that is no model is refused") {
   std::ofstream(path, std::ios::trunc) << "";
   CHECK_THROWS_AS(xla::ext::SentencePieceTokenizer(path), xla::io_error);
   std::remove(path);
+  test::check_endless_files([](auto& file) { xla::ext::SentencePieceTokenizer{file}; },
+                            xla::io::max_vocabulary_bytes);
 }
 
 TEST_CASE("Tokenizer::from_folder reads a folder with a model of sentencepiece") {

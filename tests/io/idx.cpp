@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "support/endless_files.hpp"
+#include "xla/io/mapped_file.hpp"
+#include "xla/io/text.hpp"
 
 namespace {
 
@@ -149,4 +152,20 @@ TEST_CASE("read_file refuses directories and files over the limit") {
   CHECK(xla::io::read_file(path, 1000) == bytes(1000, 7));
   CHECK(message([&] { xla::io::read_file(path, 999); }).ends_with("limit of 999 bytes"));
   std::filesystem::remove(path);
+}
+
+TEST_CASE("what never ends is refused before it is read") {
+  using namespace xla::io;
+  test::check_endless_files([](auto& path) { read_file(path, 999); }, 999);
+  test::check_endless_files([](auto& path) { read_file(path); }, default_max_bytes);
+  test::check_endless_files([](auto& path) { read_text(path); }, default_max_bytes);
+  test::check_endless_files([](auto& path) { read_idx(path); }, default_max_bytes);
+  test::check_endless_files([](auto& path) { map_file(path); }, max_mapped_bytes);
+  const auto folder = std::filesystem::temp_directory_path().string();
+  CHECK(message([&] { read_file(folder); }) == "cannot read '" + folder + "': it is a folder");
+  if (std::filesystem::exists("/proc/self/status")) {  // of no size, and not empty
+    CHECK(read_text("/proc/self/status").starts_with("Name:"));
+    CHECK(map_file("/proc/self/status").size() > 100);
+    CHECK(message([] { read_text("/proc/self/status", 10); }).ends_with("limit of 10 bytes"));
+  }
 }

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "support/endless_files.hpp"
+#include "xla/io/csv.hpp"
 #include "xla/xla.hpp"
 
 namespace {
@@ -193,4 +195,11 @@ TEST_CASE("files are written and read, and the type and rank asked for have to b
   std::filesystem::remove(path);
   CHECK_THROWS_AS((xla::io::read_npy<float, 2>(path)), xla::io_error);
   CHECK_THROWS_AS(xla::io::write_npy("no/such/folder/x.npy", back), xla::io_error);
+}
+
+TEST_CASE("an array or a table that never ends is refused before it is read") {
+  test::check_endless_files([](auto& path) { xla::io::read_npy<float, 1>(path); },
+                            xla::io::default_max_bytes);
+  test::check_endless_files([](auto& path) { xla::io::read_csv(path); },
+                            xla::io::default_max_bytes);
 }

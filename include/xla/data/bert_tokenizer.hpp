@@ -51,7 +51,7 @@ class BertTokenizer {
   /// From a file with a token in each line: vocab.txt. Throws `xla::io_error` when it cannot be
   /// read.
   static BertTokenizer from_file(const std::string& path, bool lower_case = true) {
-    return BertTokenizer(lines(io::read_text(path)), lower_case);
+    return BertTokenizer(lines(io::read_text(path, io::max_vocabulary_bytes)), lower_case);
   }
 
   std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }

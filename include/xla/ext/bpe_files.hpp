@@ -80,7 +80,7 @@ class bpe_file {
   }
   static merges_t merge_lines(const std::string& path) {
     merges_t out;
-    const auto all = io::read_text(path);
+    const auto all = io::read_text(path, io::max_vocabulary_bytes);
     for (std::string_view rest = all; !rest.empty();) {
       auto line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));

@@ -87,7 +87,7 @@ inline data::Picture decode_image(std::span<const std::uint8_t> bytes, const std
 /// The picture of a PNG or JPEG file, whatever its name ends in; otherwise as `decode_image`. May
 /// be called by several threads at once.
 inline data::Picture read_image(const std::string& path, const ImageOptions& options = {}) {
-  return decode_image(io::read_file(path), path, options);
+  return decode_image(io::read_file(path, io::max_picture_bytes), path, options);
 }
 
 }  // namespace xla::ext

@@ -39,7 +39,7 @@ class json_values {
  public:
   static json_values read(const std::string& path) {
     constexpr int deepest = 64;  // deeper, messages would overflow the stack
-    const auto text = io::read_text(path);
+    const auto text = io::read_text(path, io::max_vocabulary_bytes);
     if (is_deeper(text, deepest))
       throw io_error("'" + path + "' has values in more than " + std::to_string(deepest) +
                      " others");

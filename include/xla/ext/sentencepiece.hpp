@@ -12,6 +12,7 @@
 
 #include "xla/base/error.hpp"
 #include "xla/ext/tokenizer_interface.hpp"
+#include "xla/io/text.hpp"
 
 namespace xla::ext {
 
@@ -23,7 +24,8 @@ class SentencePieceTokenizer {
   /// Throws `xla::io_error` with the path and the reason.
   explicit SentencePieceTokenizer(const std::string& path, bool add_bos = true)
       : add_bos_(add_bos) {
-    const auto status = processor_.Load(path);
+    const auto status =
+        processor_.LoadFromSerializedProto(io::read_text(path, io::max_vocabulary_bytes));
     if (!status.ok())
       throw io_error("'" + path + "' is no sentencepiece model that can be read: " +
                      std::string(status.message()));

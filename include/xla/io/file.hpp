@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "xla/base/error.hpp"
@@ -17,6 +19,11 @@ namespace xla::io {
 
 /// The greatest file that is read unless the caller says otherwise: 4 GiB.
 inline constexpr std::uint64_t default_max_bytes = std::uint64_t{4} << 30;
+/// The same of configurations, vocabularies and tokenizers, 256 MiB, and of pictures, 1 GiB.
+inline constexpr std::uint64_t max_vocabulary_bytes = std::uint64_t{256} << 20;
+inline constexpr std::uint64_t max_picture_bytes = std::uint64_t{1} << 30;
+/// And of files that are mapped, of which only what is used is read: 4 TiB.
+inline constexpr std::uint64_t max_mapped_bytes = std::uint64_t{4} << 40;
 
 namespace detail {
 
@@ -24,9 +31,34 @@ struct file_closer {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
+[[noreturn]] inline void refuse_length(const std::string& path, std::uint64_t bytes,
+                                       std::uint64_t max_bytes) {
+  throw io_error("'" + path + "' has " + std::to_string(bytes) +
+                 " bytes, which is more than the limit of " + std::to_string(max_bytes) + " bytes");
+}
+
+/// Refuses, before it is opened, what has more bytes than may be read, and what may have no end.
+/// The file's size; 0 where it cannot be known, which opening the file will explain.
+inline std::uint64_t readable_size(const std::string& path, std::uint64_t max_bytes) {
+  std::error_code problem;
+  const auto there = std::filesystem::status(path, problem);
+  if (problem) return 0;
+  if (std::filesystem::is_directory(there))
+    throw io_error("cannot read '" + path + "': it is a folder");
+  if (!std::filesystem::is_regular_file(there))
+    throw io_error("cannot read '" + path +
+                   "': it is a device or a pipe, whose size is not known and may have no limit; "
+                   "copy what it gives to a file");
+  const std::uint64_t size = std::filesystem::file_size(path, problem);
+  if (problem) return 0;
+  if (size > max_bytes) refuse_length(path, size, max_bytes);
+  return size;
+}
+
 /// Appends the whole file to `out`, a vector of bytes or a string.
 template <class Container>
 void append_file(const std::string& path, std::uint64_t max_bytes, Container& out) {
+  readable_size(path, max_bytes);
   errno = 0;
   const std::unique_ptr<std::FILE, file_closer> file{std::fopen(path.c_str(), "rb")};
   if (!file) throw io_error("cannot open '" + path + "': " + std::strerror(errno));
@@ -36,9 +68,7 @@ void append_file(const std::string& path, std::uint64_t max_bytes, Container& ou
     out.resize(size + chunk);
     const auto count = std::fread(out.data() + size, 1, chunk, file.get());
     size += count;
-    if (size > max_bytes)
-      throw io_error("'" + path + "' is longer than the limit of " + std::to_string(max_bytes) +
-                     " bytes");
+    if (size > max_bytes) refuse_length(path, size, max_bytes);  // the file grows meanwhile
     if (count < chunk) break;
   }
   if (std::ferror(file.get()) != 0)
@@ -48,8 +78,8 @@ void append_file(const std::string& path, std::uint64_t max_bytes, Container& ou
 
 }  // namespace detail
 
-/// The bytes of a file. Throws `xla::io_error` when it cannot be read or is longer than
-/// `max_bytes`.
+/// The bytes of a file. Throws `xla::io_error` when it cannot be read, is longer than `max_bytes`,
+/// or is no regular file, of which nobody knows whether it ends.
 inline std::vector<std::uint8_t> read_file(const std::string& path,
                                            std::uint64_t max_bytes = default_max_bytes) {
   std::vector<std::uint8_t> out;

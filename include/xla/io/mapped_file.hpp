@@ -5,10 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 
 #include "xla/base/error.hpp"
 #include "xla/io/bytes.hpp"
@@ -36,11 +34,11 @@ struct descriptor {
   descriptor(const descriptor&) = delete;
   descriptor& operator=(const descriptor&) = delete;
   ~descriptor() { ::close(number); }
-  std::size_t size(const std::string& path) const {
+  std::uint64_t size(const std::string& path) const {
     struct stat facts = {};
     if (::fstat(number, &facts) != 0)
       throw io_error("cannot read '" + path + "': " + std::strerror(errno));
-    return static_cast<std::size_t>(facts.st_size);
+    return static_cast<std::uint64_t>(facts.st_size);
   }
 };
 
@@ -64,15 +62,16 @@ struct mapping {
 /// The bytes of a file where the system has them: no copy is made, and programs that read the same
 /// file share its memory. Who writes into a file that is mapped changes what is read, and who cuts
 /// it short ends the program that reads there; io::atomic_file replaces files and disturbs nobody.
-/// What cannot be mapped, such as a pipe, is read. Throws `xla::io_error` when neither can be done.
+/// What is empty or says so, as files of /proc, is read. Throws `xla::io_error` when neither can be
+/// done, for more than `max_mapped_bytes`, and for what is no regular file.
 inline Bytes map_file(const std::string& path) {
 #ifndef _WIN32
-  std::error_code unknown;
-  if (std::filesystem::is_regular_file(path, unknown)) {
+  if (detail::readable_size(path, max_mapped_bytes) > 0) {
     const detail::descriptor file{path};
-    if (const std::size_t size = file.size(path); size > 0) {
-      const auto pages = std::make_shared<const detail::mapping>(path, file, size);
-      return {{static_cast<const std::uint8_t*>(pages->start), size}, pages};
+    if (const std::uint64_t size = file.size(path); size > 0) {
+      const auto pages =
+          std::make_shared<const detail::mapping>(path, file, static_cast<std::size_t>(size));
+      return {{static_cast<const std::uint8_t*>(pages->start), pages->size}, pages};
     }
   }
 #endif

@@ -14,8 +14,7 @@
 
 namespace xla::io {
 
-/// A whole file as text, byte for byte. Throws `xla::io_error` when it cannot be read or is longer
-/// than `max_bytes`.
+/// A whole file as text, byte for byte. Throws `xla::io_error` as read_file() does.
 inline std::string read_text(const std::string& path, std::uint64_t max_bytes = default_max_bytes) {
   std::string out;
   detail::append_file(path, max_bytes, out);
