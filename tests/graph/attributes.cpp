@@ -64,7 +64,7 @@ constexpr bool all_come_back() {
          comes_back({{255, 255}, {4095, 4095, 4095, 4095}, {255, 255}, 65536, true});
 }
 /// What a capture says of them.
-constexpr text refused(const attributes& a) {
+constexpr text reason(const attributes& a) {
   size_table table;
   packed(a, &table);
   return table.refused.why;
@@ -73,8 +73,8 @@ constexpr text refused(const attributes& a) {
 // In constant evaluation.
 static_assert(all_come_back());
 static_assert(all_told_apart());
-static_assert(refused(some).empty());
-static_assert(refused({.stride = {1, 256}}).view() ==
+static_assert(reason(some).empty());
+static_assert(reason({.stride = {1, 256}}).view() ==
               "conv2d: stride is 256, and has to be from 1 to 255");
 static_assert(unpack<attributes>({}).stride[0] == 1);
 static_assert(!always_fit<attributes> && always_fit<xla::op::slice::attributes>);
@@ -93,7 +93,7 @@ TEST_CASE("attributes of a convolution: there and back, told apart, refused out 
                     test::contains("conv2d: stride is 0, and has to be from 1 to 255"));
   CHECK_THROWS_WITH(packed({.padding = {0, 0, -1, 0}}), test::contains("padding is -1"));
   CHECK_THROWS_WITH(packed({.groups = 65537}), test::contains("groups is 65537"));
-  CHECK(refused({.dilation = {1, 1000}}).view() ==
+  CHECK(reason({.dilation = {1, 1000}}).view() ==
         "conv2d: dilation is 1000, and has to be from 1 to 255");
 }
 

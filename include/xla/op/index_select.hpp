@@ -156,7 +156,8 @@ constexpr Tensor<T, R>& Tensor<T, R>::index_copy_(int axis, const Tensor<std::in
     const auto checked = check_index<op::index_copy>(index, size(at), who);
     if (detail::put_in_place<op::index_copy>(*this, at, checked, source, who)) return *this;
   }
-  detail::rebind(*this, index_copy(*this, axis, index, source, who), {"index_copy_", who});
+  detail::rebind(*this, xla::index_copy(*this, axis, index, source, who),
+                 {"index_copy_", who});
   return *this;
 }
 
