@@ -1,50 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints PyTorch's functions and what does them here as Markdown: python3 pytorch_table.py <include folder>
+"""Prints PyTorch's names and what does the same here as Markdown: python3 pytorch_table.py <include folder>
 
 Fails where pytorch_functions.txt and the headers disagree, and where no test calls a function."""
 import pathlib
 import re
 import sys
 
+KINDS = {"": "the same", "=": "another form", "-": "missing"}
 
-def public_names(include):
-    """What the ops' and the run time's headers define in namespace xla."""
+
+def text_of(header):
+    """Without comments and what is internal."""
+    text = re.sub(r"//.*", "", header.read_text())
+    return re.sub(r"^namespace (xla::)?detail \{.*?^\}", "", text, flags=re.M | re.S)
+
+
+def functions(*headers):
+    """What the headers define in a namespace: members are indented."""
+    lines = [line for h in headers for line in re.findall(r"^\w.*\(.*", text_of(h), re.M)]
+    return {name for line in lines for name in re.findall(r"(\w+)\(", line)}
+
+
+def classes(*headers):
+    pattern = r"^(?:struct|class|using) (\w+)"
+    return {name for h in headers for name in re.findall(pattern, text_of(h), re.M)}
+
+
+def methods(*headers):
+    """Members, and the lists from which tensor/methods.hpp makes them, but for those that only say what to write."""
     names = set()
-    for header in [*include.glob("op/**/*.hpp"), *include.glob("run/state/*.hpp")]:
-        text = re.sub(r"//.*", "", header.read_text())
-        text = re.sub(r"^namespace (xla::)?detail \{.*?^\}", "", text, flags=re.M | re.S)
-        for line in re.findall(r"^\w.*\(.*", text, re.M):  # members are indented
-            names |= set(re.findall(r"(\w+)\(", line))
+    for h in headers:
+        text = text_of(h)
+        names |= set(re.findall(r"^  (?:\[\[.*?\]\] )?\w[\w<>:,&* ]* &?(\w+)\(", text, re.M))
+        names |= set(re.findall(r"\bm\((\w+)\)", text))
     return names
 
 
+def public_names(include):
+    """Of each part of PyTorch, by how its sections begin, what there is of that kind here."""
+    of = lambda pattern: sorted(include.glob(pattern))
+    tensors = functions(*of("op/**/*.hpp"), *of("run/state/*.hpp"))
+    return {
+        "torch.nn: ": classes(*of("nn/*.hpp")),
+        "torch.nn.init: ": functions(include / "nn/init.hpp"),
+        "torch.optim: ": classes(*of("optim/*.hpp")),
+        "torch.optim.lr_scheduler: ": classes(*of("optim/schedule/*.hpp")),
+        "torch.distributions: ": set(),
+        "torch.linalg: ": tensors,
+        "torch.fft: ": set(),
+        "torch.special: ": tensors,
+        "torch.Tensor: ": methods(include / "tensor.hpp", include / "tensor/methods.hpp"),
+        "torch": tensors,
+    }
+
+
 def called(name, tests):
-    """Whether a test writes name( or gives it to a macro, as JOIN(name)."""
+    """Whether a test writes name(, or gives it to a macro, as JOIN(name), or names a class."""
+    if name[0].isupper():
+        return re.search(rf"\b(Basic)?{name}\b", tests)
     return re.search(rf"\b{name}(<[^;()]*>)?[()]", tests)
 
 
 def main():
     tests = "".join(p.read_text() for p in (pathlib.Path(__file__).parents[1] / "tests").rglob("*.cpp"))
-    here = public_names(pathlib.Path(sys.argv[1]) / "xla")
-    wrong, rows, counts = [], [], {"the same": 0, "another form": 0, "composed": 0, "missing": 0}
+    names = public_names(pathlib.Path(sys.argv[1]) / "xla")
+    wrong, rows, here, total = [], [], set(), {}
     for line in (pathlib.Path(__file__).parent / "pytorch_functions.txt").read_text().splitlines():
         if line.startswith("#") or not line:
             continue
         if line.startswith("["):
-            rows.append(f"\n## {line[1:-1]}\n\n| PyTorch | here | |\n|---|---|---|")
+            section = line[1:-1]
+            rows.append(f"\n## {section}\n\n| PyTorch | here | |\n|---|---|---|")
+            here = next(found for begin, found in names.items() if section.startswith(begin))
+            counts = total.setdefault(section.split(":")[0], dict.fromkeys(KINDS.values(), 0))
             continue
         name, how, form = (line + "  ").split(" ", 2)
-        kind = {"": "the same", "=": "another form", "~": "composed", "-": "missing"}[how]
+        kind = KINDS[how]
         counts[kind] += 1
-        if (kind == "the same") != (name in here):
-            wrong.append(f"{name} is said to be {kind}")
+        if kind != "another form" and (kind == "the same") != (name in here):
+            wrong.append(f"{section}: {name} is said to be {kind}")
         if kind == "the same" and not called(name, tests):
-            wrong.append(f"no test calls {name}")
+            wrong.append(f"{section}: no test uses {name}")
         shown = f"`{form.strip()}`" if form.strip() else f"`{name}`" if kind == "the same" else ""
         rows.append(f"| `{name}` | {shown.replace('|', '&#124;')} | {kind} |")
-    if wrong or sum(counts.values()) < 400:
-        sys.exit("pytorch_functions.txt: " + "; ".join(wrong or ["functions are missing"]))
-    print(", ".join(f"{n} {kind}" for kind, n in counts.items()) + ".")
+    if wrong or sum(n for counts in total.values() for n in counts.values()) < 400:
+        sys.exit("pytorch_functions.txt: " + "; ".join(wrong or ["names are missing"]))
+    print("| | " + " | ".join(KINDS.values()) + " |\n|---|" + "---|" * len(KINDS))
+    for part, counts in total.items():
+        print(f"| `{part}` | " + " | ".join(map(str, counts.values())) + " |")
     print("\n".join(rows))
 
 
