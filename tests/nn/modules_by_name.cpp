@@ -163,9 +163,12 @@ TEST_CASE("paddings as layers are PyTorch's") {
   check_equal(nn::ZeroPad2d<1, 2, 3, 4>{}(x), pad(x, {{0, 0}, {0, 0}, {3, 4}, {1, 2}}, 0));
   CHECK(nn::ZeroPad3d<1>{}(x).sizes() == test::sizes_t{2, 5, 6, 7});
   using xla::PadMode;
-  check_equal(nn::CircularPad2d<1>{}(x), pad(x, {{0, 0}, {0, 0}, {1, 1}, {1, 1}}, PadMode::circular));
-  check_equal(nn::CircularPad3d<1>{}(x), pad(x, {{0, 0}, {1, 1}, {1, 1}, {1, 1}}, PadMode::circular));
-  check_equal(nn::ReflectionPad3d<1>{}(x), pad(x, {{0, 0}, {1, 1}, {1, 1}, {1, 1}}, PadMode::reflect));
+  check_equal(nn::CircularPad2d<1>{}(x),
+              pad(x, {{0, 0}, {0, 0}, {1, 1}, {1, 1}}, PadMode::circular));
+  check_equal(nn::CircularPad3d<1>{}(x),
+              pad(x, {{0, 0}, {1, 1}, {1, 1}, {1, 1}}, PadMode::circular));
+  check_equal(nn::ReflectionPad3d<1>{}(x),
+              pad(x, {{0, 0}, {1, 1}, {1, 1}, {1, 1}}, PadMode::reflect));
   check_equal(nn::ReplicationPad1d<2, 1>{}(flat), pad(flat, {{0, 0}, {2, 1}}, PadMode::replicate));
   check_equal(nn::ConstantPad1d<2, 1>{7}(flat), pad(flat, {{0, 0}, {2, 1}}, 7));
   check_equal(nn::ConstantPad3d<1>{7}(x), pad(x, {{0, 0}, {1, 1}, {1, 1}, {1, 1}}, 7));

@@ -273,9 +273,9 @@ TEST_CASE("recompute: a batch norm's masked gradient is made again behind its su
   CAPTURE(lowered);
   // The step that sums it stores the sums alone; the one behind reads the same values again.
   CHECK(occurrences(lowered,
-                    "where sum center_scale sum reads %5 %9 %15 %3 %23 %19 writes %24 "
-                    "%28\n") == 1);
-  CHECK(occurrences(lowered, "where mul add add reads %5 %9 %36 %15 %3 %23 %19 %38 writes") == 1);
+                    "where sum center_scale sum reads %5 %11 %17 %3 %25 %21 writes %26 "
+                    "%30\n") == 1);
+  CHECK(occurrences(lowered, "where mul add add reads %5 %11 %38 %17 %3 %25 %21 %40 writes") == 1);
 }
 
 TEST_CASE("recompute: what would need more to be kept is kept itself") {
