@@ -120,7 +120,8 @@ def matrices():
     case("addr", lambda x, v, w: torch.addr(x, v, w, beta=0.5, alpha=2), wide, numbers((3,), 3), numbers((5,), 4))
     case("baddbmm", lambda x, p, q: torch.baddbmm(x, p, q, beta=0.5, alpha=2), numbers((2, 3, 5), 2), b, c)
     case("addbmm", lambda x, p, q: torch.addbmm(x, p, q, beta=0.5, alpha=2), wide, b, c)
-    for n in 0, 1, 3, 6:
+    write("matrix_power/0", torch.matrix_power(square, 0))
+    for n in 1, 3, 6:
         case(f"matrix_power/{n}", lambda x: torch.matrix_power(x, n), square / 4)
     case("cov", torch.cov, wide)
     case("diff", torch.diff, wide)
