@@ -56,7 +56,9 @@ constexpr Tensor<T, 4> average_images(const Tensor<T, 4>& x, const pool_request&
   a.count_include_pad = count_include_pad && divisor == 0;
   a.sums = divisor != 0;
   const Tensor<T, 4> y = pool_images<op::avg_pool>(x, how, a, site);
-  return divisor != 0 ? y / static_cast<T>(divisor) : y;
+  if constexpr (fraction<T>)  // others have been refused
+    if (divisor != 0) return y / static_cast<T>(divisor);
+  return y;
 }
 }  // namespace detail
 

@@ -44,9 +44,10 @@ constexpr broadcast_tensor<T, A, B> whole_quotient(const Tensor<computed<T>, A>&
   static_assert(!std::is_same_v<T, bool>,
                 "xla: tensors of bool have no rounded quotient; write xla::cast<std::int64_t>(x)");
   using C = computed<T>;
-  if (rounding == Rounding::floor)
+  if constexpr (std::is_same_v<T, bool>) return {};
+  else if (rounding == Rounding::floor)
     return narrowed<T>(map_binary<op::floor_divide, C>(a, b, who));
-  return narrowed<T>(trunc(map_binary<op::div, C>(a, b, who)));
+  else return narrowed<T>(trunc(map_binary<op::div, C>(a, b, who)));
 }
 
 }  // namespace detail
