@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "xla/tensor/part.hpp"
 #include "xla/module.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/concat.hpp"

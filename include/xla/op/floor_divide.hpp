@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "xla/op/arithmetic.hpp"
 #include "xla/op/rounding.hpp"
 
 namespace xla::op {

@@ -9,6 +9,7 @@
 #include "xla/op/create.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/tensor/state.hpp"
+#include "xla/tensor/tree.hpp"
 #include "xla/transform/replay.hpp"
 
 namespace xla {
