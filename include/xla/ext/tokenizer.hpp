@@ -27,7 +27,7 @@ class Tokenizer {
 
   /// The one of a folder as Hugging Face has it: of tokenizer.json, else of sentencepiece's
   /// tokenizer.model or spiece.model, vocab.txt, or vocab.json and merges.txt. A tokenizer.json of
-  /// sentencepiece's kind is left for the model beside it, which takes <xla/ext/sentencepiece.hpp>
+  /// sentencepiece's kind is left for the model file there, read by <xla/ext/sentencepiece.hpp>
   /// included in the program. Throws `xla::io_error` with the path and the reason.
   static Tokenizer from_folder(const std::string& folder) {
     const std::filesystem::path in(folder);

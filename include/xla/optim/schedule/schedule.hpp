@@ -11,7 +11,7 @@
 /// optimizer.options.lr at step(), usually once an epoch. A rate is an input of a compiled step, so
 /// that changing it compiles nothing. Groups of parameters have their own rates, which are
 /// scheduled alike, each from its own start. They refer to the optimizer, which must outlive them.
-/// A checkpoint takes them beside it; make all of them first, then load.
+/// A checkpoint stores them with it; make all of them first, then load.
 namespace xla::optim {
 
 /// What schedules share: the optimizer, its rates at the start, and the number of steps taken.
