@@ -349,6 +349,7 @@ set(XLA_HEADERS
   xla/run/engine/engine.hpp
   xla/run/engine/interpret.hpp
   xla/run/engine/interpreter.hpp
+  xla/run/engine/op_by_op.hpp
   xla/run/execute/executor.hpp
   xla/run/execute/tile.hpp
   xla/run/plan/absent.hpp

@@ -6,21 +6,21 @@
 
 #include "xla/base/list.hpp"
 #include "xla/ext/pjrt/device_memory.hpp"
-#include "xla/kernel/call.hpp"
 #include "xla/run/engine/engine.hpp"
+#include "xla/run/engine/op_by_op.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/execute/executor.hpp"
 
 namespace xla::detail {
 
 /// The checks of a program, which come before it runs, as XLA makes them fit instead: an index is
-/// clamped, an element that lies outside is dropped. Of checks of what the program computes, that
-/// is computed first, by a program of its own.
+/// clamped, an element that lies outside is dropped. What they check comes with the arguments, or
+/// is made of whole numbers that do, element by element: this is done on the host. Anything else
+/// that is checked is computed first, by a program of its own.
 class pjrt_checks {
  public:
   pjrt_checks(const engine& by, const sized_program& p) : p_(p) {
-    for (int i = 0; i < p.source.count.steps; ++i)
-      if (p.source.steps[i].check) add(p.source.steps[i]);
+    find();
     if (computed_.empty()) return;
     sized_program before = in_arrays_of<>(p);
     before.source.count.writes = before.source.count.steps = 0;  // checks are done here
@@ -30,94 +30,108 @@ class pjrt_checks {
   }
   pjrt_checks(const pjrt_checks&) = delete;
 
-  /// Throws what they throw: those of what comes with the arguments, and all if it may compute.
+  /// Throws what they throw: those that need nothing of the device, and all if it may compute.
   /// True when none was left out.
   bool run(const run_arguments& with, bool may_compute) const {
-    list<ref<buffer>> made;
-    if (may_compute && before_) compute(with, made);
+    if (steps_.empty()) return true;
+    basic_op_by_op<void> values(p_, with);
+    if (may_compute && before_) compute(with, values);
     bool all = true;
-    for (const checked& c : checks_) {
-      if (c.computed && !may_compute) all = false;
-      else run(c, with, made, !may_compute);
+    for (const part& s : steps_) {
+      if (s.computed && !may_compute) {
+        all = false;
+        continue;
+      }
+      for (const int v : s.arguments) bring_home(v, with, !may_compute);
+      values.run(*s.of);
     }
     return all;
   }
 
  private:
-  struct checked {
+  /// A check, or a step on the host that makes what one checks.
+  struct part {
     const step* of;
-    bool computed = false;
-    list<int> from;  ///< per input: a slot, or ~ of the number of what is computed
+    bool computed = false;  ///< it reads what the device computes
+    list<int> arguments;    ///< values that it reads
   };
 
-  void add(const step& s) {
-    checked c{&s, false, {}};
-    for (int k = 0; k < s.inputs; ++k) {
-      int v = p_.source.inputs[s.first_input + k];
-      while (p_.source.values[v].op->kind == op_kind::alias) v = p_.source.values[v].in[0];
-      const node& n = p_.source.values[v];
-      if (is<op::input>(n) && !n.attributes<op::input>().gradient) {
-        c.from.push_back(n.attributes<op::input>().slot);
-        continue;
-      }
-      c.computed = true;
-      c.from.push_back(~computed_.size());
-      computed_.push_back(v);
+  int input(const step& s, int k) const {
+    int v = p_.source.inputs[s.first_input + k];
+    while (p_.source.values[v].op->kind == op_kind::alias) v = p_.source.values[v].in[0];
+    return v;
+  }
+  bool is_argument(int v) const {
+    const node& n = p_.source.values[v];
+    return is<op::input>(n) && !n.attributes<op::input>().gradient;
+  }
+  bool is_made_on_host(int v, const list<char>& made) const {
+    const node& n = p_.source.values[v];
+    return made[v] || is<op::scalar>(n) || is<op::size>(n) || is<op::constant>(n) ||
+           (is_argument(v) && !is_fraction(n.type));
+  }
+
+  void find() {
+    list<char> made(p_.source.count.values), wanted(p_.source.count.values);
+    list<char> computed(p_.source.count.values);
+    const int steps = p_.source.count.steps;
+    for (int i = 0; i < steps; ++i) {
+      const step& s = p_.source.steps[i];
+      const op_info& op = *p_.source.values[s.value].op;
+      bool here = op.kind == op_kind::map && !op.impure;
+      for (int k = 0; here && k < s.inputs; ++k) here = is_made_on_host(input(s, k), made);
+      made[s.value] = here;
     }
-    checks_.push_back(std::move(c));
+    for (int i = steps; i-- > 0;) {
+      const step& s = p_.source.steps[i];
+      if (!s.check && !wanted[s.value]) continue;
+      for (int k = 0; k < s.inputs; ++k) {
+        const int v = input(s, k);
+        if (made[v]) wanted[v] = true;
+        else if (!is_argument(v) && !is_made_on_host(v, made)) computed[v] = true;
+      }
+    }
+    for (int i = 0; i < steps; ++i)
+      if (const step& s = p_.source.steps[i]; s.check || wanted[s.value]) add(s, computed);
+    for (int v = 0; v < computed.size(); ++v)
+      if (computed[v]) computed_.push_back(v);
   }
-  ref<buffer> make(int v) const {
-    return ref<buffer>(buffer::make(static_cast<std::size_t>(p_.bytes(v)),
-                                    {p_.source.values[v].op->name, &p_.shapes[v]}));
+  void add(const step& s, const list<char>& computed) {
+    part& p = steps_.emplace_back(part{&s, false, {}});
+    for (int k = 0; k < s.inputs; ++k) {
+      const int v = input(s, k);
+      if (computed[v]) p.computed = true;
+      if (is_argument(v)) p.arguments.push_back(v);
+    }
   }
+
   ref<buffer> make_output(int v) const {
-    const memory_place* const there = before_->place();
-    if (!there) return make(v);
-    return ref<buffer>(there->make(*there, static_cast<std::size_t>(p_.bytes(v))));
+    const auto bytes = static_cast<std::size_t>(p_.bytes(v));
+    if (const memory_place* const there = before_->place())
+      return ref<buffer>(there->make(*there, bytes));
+    return ref<buffer>(buffer::make(bytes, {p_.source.values[v].op->name, &p_.shapes[v]}));
   }
-  void compute(const run_arguments& with, list<ref<buffer>>& made) const {
+  void compute(const run_arguments& with, basic_op_by_op<void>& values) const {
     list<buffer*> outputs;
-    for (int v : computed_) outputs.push_back(made.emplace_back(make_output(v)).get());
+    list<ref<buffer>> made;
+    for (const int v : computed_) outputs.push_back(made.emplace_back(make_output(v)).get());
     before_->run({with.slots, outputs.data(), with.random});
+    for (int i = 0; i < computed_.size(); ++i) {
+      ext::pjrt::home_of(*made[i], static_cast<std::size_t>(p_.bytes(computed_[i])));
+      values.give(computed_[i], std::move(made[i]));
+    }
   }
   // When a program runs, what it reads is there; its tickets may be those of what it writes.
-  void run(const checked& c, const run_arguments& with, const list<ref<buffer>>& made,
-           bool waits) const {
-    const node& n = p_.source.values[c.of->value];
-    list<const void*> in;
-    list<shape> shapes;
-    for (int k = 0; k < c.of->inputs; ++k) {
-      const int from = c.from[k], v = p_.source.inputs[c.of->first_input + k];
-      buffer& b = from < 0 ? *made[~from] : *with.slots[from].value;
-      if (waits) wait_for(b);
-      in.push_back(ext::pjrt::home_of(b, static_cast<std::size_t>(p_.bytes(v))));
-      shapes.push_back(p_.shapes[v]);
-    }
-    list<ref<buffer>> results;
-    void* outs[max_results] = {};
-    for (int k = 0; k < c.of->outputs; ++k) {
-      const int v = p_.source.outputs[c.of->first_output + k];
-      const int number = k == 0 ? 0 : p_.source.values[v].attributes<op::output>().number;
-      outs[number] = results.emplace_back(make(v))->memory;
-    }
-    kernel_call call;
-    call.out = outs[0];
-    call.outs = outs;
-    call.in = in.data();
-    call.out_shape = &p_.shapes[c.of->value];
-    call.in_shapes = shapes.data();
-    call.attr = attributes_at(p_, n);
-    call.at = n.at;
-    if (const int r = p_.random[c.of->value]; r >= 0) {
-      call.seed = with.random[r].seed;
-      call.offset = with.random[r].offset;
-    }
-    n.op->run(call);
+  void bring_home(int v, const run_arguments& with, bool waits) const {
+    const auto slot = p_.source.values[v].attributes<op::input>().slot;
+    buffer& b = *with.slots[slot].value;
+    if (waits) wait_for(b);
+    ext::pjrt::home_of(b, static_cast<std::size_t>(p_.bytes(v)));
   }
 
   const sized_program& p_;
-  list<checked> checks_;
-  list<int> computed_;  // values
+  list<part> steps_;    ///< in the program's order
+  list<int> computed_;  ///< values
   std::unique_ptr<executable> before_;
 };
 

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <memory>
 
-#include "xla/kernel/call.hpp"
 #include "xla/kernel/op/attention.hpp"
 #include "xla/kernel/op/convolution.hpp"
 #include "xla/kernel/op/embedding.hpp"
@@ -17,8 +16,8 @@
 #include "xla/op/table.hpp"
 #include "xla/run/engine/common.hpp"
 #include "xla/run/engine/interpreter.hpp"
+#include "xla/run/engine/op_by_op.hpp"
 #include "xla/run/execute/executor.hpp"
-#include "xla/run/execute/store_number.hpp"
 #include "xla/transform/layouts.hpp"
 
 namespace xla::detail {
@@ -37,108 +36,49 @@ struct in_double {
   static constexpr const op_info* value = of();
 };
 
-/// One run of a program: the memory of its values.
+/// The same with sums in double on demand, and the counters of ops.
 template <class In>
-class basic_interpretation {
+class basic_interpretation : public basic_op_by_op<In> {
  public:
   basic_interpretation(const later<In, sized_program>& p, const run_arguments& with)
-      : p_(p), with_(with), values_(p.source.count.values) {
-    for (int v = 0; v < values_.size(); ++v) bring(v);
+      : basic_op_by_op<In>(p, with) {
+    for (int v = 0; v < p.source.count.values; ++v)
+      if (const op_info& op = *p.source.values[v].op; op.kind == op_kind::alias) note(op);
   }
 
   void run(const step& s, bool sums_in_double) {
-    const node& n = p_.source.values[s.value];
+    const node& n = this->p_.source.values[s.value];
     note(*n.op);
     const op_info* const* wide = nullptr;
     if (sums_in_double && n.type == dtype::float32)
       wide = op_table<in_double, later<In, computing_ops>>.find(*n.op);
-    list<const void*> in;
-    for (int k = 0; k < s.inputs; ++k) in.push_back(elements(input(s, k)));
-    for (int k = 0; k < s.outputs; ++k) {
-      const int v = p_.source.outputs[s.first_output + k];
-      values_[v] = make(p_.bytes(v));
-    }
-    if (wide && *wide) run_wide(s, **wide, in);
-    else run_op(s, *n.op, in, values_[s.value]->memory);
+    if (wide && *wide) run_wide(s, **wide);
+    else basic_op_by_op<In>::run(s);
   }
-  void read(int v, buffer& to) const {
-    std::memcpy(to.memory, elements(v), static_cast<std::size_t>(p_.bytes(v)));
+  void read(int v, buffer& to) {
+    std::memcpy(to.memory, this->elements(v), static_cast<std::size_t>(this->p_.bytes(v)));
   }
 
  private:
-  const void* elements(int v) const {
-    while (p_.source.values[v].op->kind == op_kind::alias) v = p_.source.values[v].in[0];
-    return values_[v]->home;
-  }
-  int input(const step& s, int k) const { return p_.source.inputs[s.first_input + k]; }
-  static ref<buffer> make(std::int64_t bytes) {
-    return ref<buffer>(buffer::make(static_cast<std::size_t>(bytes)));
-  }
-
   static void note(const op_info& op) { get_counter(join({"xla::", op.name})).add(); }
 
-  // What no step makes.
-  void bring(int v) {
-    const node& n = p_.source.values[v];
-    if (is<op::input>(n)) {
-      const auto of = n.attributes<op::input>();
-      const slot_value& from = with_.slots[of.slot];
-      if (buffer* const b = of.gradient ? from.gradient : from.value)
-        values_[v] = ref<buffer>::share(b);
-    } else if (is<op::scalar>(n)) {
-      const double number = with_.slots[n.attributes<op::scalar>().slot].number;
-      set(v, {number, static_cast<std::int64_t>(number)});
-    } else if (is<op::size>(n)) {
-      const std::int64_t size = value_at(p_.symbols, n.attributes<op::size>().of);
-      set(v, {static_cast<double>(size), size});
-    } else if (is<op::constant>(n)) {
-      set(v, n.attributes<op::constant>());
-    } else if (n.op->kind == op_kind::alias) {
-      note(*n.op);
-    }
-  }
-  void set(int v, const op::constant::attributes& number) {
-    values_[v] = make(sizeof(double));
-    store_number(values_[v]->memory, p_.source.values[v].type, number);
-  }
-
-  void run_op(const step& s, const op_info& op, const list<const void*>& in, void* out) const {
-    const node& n = p_.source.values[s.value];
-    list<shape> shapes;
-    for (int k = 0; k < s.inputs; ++k) shapes.push_back(p_.shapes[input(s, k)]);
-    kernel_call call;
-    call.out = out;
-    void* outs[max_results] = {out};
-    for (int k = 1; k < s.outputs; ++k) {
-      const int v = p_.source.outputs[s.first_output + k];
-      outs[p_.source.values[v].template attributes<op::output>().number] = values_[v]->memory;
-    }
-    call.outs = outs;
-    call.in = in.data();
-    call.out_shape = &p_.shapes[s.value];
-    call.in_shapes = shapes.data();
-    call.attr = attributes_at(p_, n);
-    call.at = n.at;
-    if (const int r = p_.random[s.value]; r >= 0) {
-      call.seed = with_.random[r].seed;
-      call.offset = with_.random[r].offset;
-    }
-    op.run(call);
-  }
   // The operands in double, the result rounded once; the kernel does not round operands.
-  void run_wide(const step& s, const op_info& op, list<const void*>& in) {
-    const node& n = p_.source.values[s.value];
+  void run_wide(const step& s, const op_info& op) {
+    const auto& p = this->p_;
+    const node& n = p.source.values[s.value];
     list<shape> shapes;
-    for (int k = 0; k < s.inputs; ++k) shapes.push_back(p_.shapes[input(s, k)]);
+    for (int k = 0; k < s.inputs; ++k) shapes.push_back(p.shapes[this->input(s, k)]);
     const bool rounds =
-        precision_of(*n.op, n.attr, shapes.data(), p_.shapes[s.value]) == precision::bfloat16;
+        precision_of(*n.op, n.attr, shapes.data(), p.shapes[s.value]) == precision::bfloat16;
+    list<const void*> in;
     list<ref<buffer>> wide;
     for (int k = 0; k < s.inputs; ++k) {
-      const int v = input(s, k);
-      const dtype type = p_.source.values[v].type;
+      const int v = this->input(s, k);
+      in.push_back(this->elements(v));
+      const dtype type = p.source.values[v].type;
       if (type != dtype::float32 && type != dtype::bfloat16) continue;
-      const std::int64_t n = count(p_.shapes[v]);
-      auto* const to = static_cast<double*>(wide.emplace_back(make(n * 8))->memory);
+      const std::int64_t n = count(p.shapes[v]);
+      auto* const to = static_cast<double*>(wide.emplace_back(this->make(n * 8))->memory);
       const auto widen = [&](const auto* from) {
         for (std::int64_t i = 0; i < n; ++i)
           to[i] = rounds ? float{bfloat16{from[i]}} : static_cast<float>(from[i]);
@@ -147,17 +87,14 @@ class basic_interpretation {
       else widen(static_cast<const bfloat16*>(in[k]));
       in[k] = to;
     }
-    const ref<buffer> out = make(2 * p_.bytes(s.value));
-    run_op(s, op, in, out->memory);
+    this->make_outputs(s);
+    const ref<buffer> out = this->make(2 * p.bytes(s.value));
+    this->run_op(s, op, in, out->memory);
     const auto* const from = static_cast<const double*>(out->memory);
-    auto* const to = static_cast<float*>(values_[s.value]->memory);
-    for (std::int64_t i = 0; i < count(p_.shapes[s.value]); ++i)
+    auto* const to = static_cast<float*>(this->values_[s.value]->memory);
+    for (std::int64_t i = 0; i < count(p.shapes[s.value]); ++i)
       to[i] = static_cast<float>(from[i]);
   }
-
-  const later<In, sized_program>& p_;
-  const run_arguments& with_;
-  list<ref<buffer>> values_;
 };
 
 /// Runs a program op by op. No value takes another's place, outputs are written when all else is
