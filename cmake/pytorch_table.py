@@ -39,7 +39,7 @@ def methods(*headers):
 def public_names(include):
     """Of each part of PyTorch, by how its sections begin, what there is of that kind here."""
     of = lambda pattern: sorted(include.glob(pattern))
-    tensors = functions(*of("op/**/*.hpp"), *of("run/state/*.hpp"))
+    tensors = functions(*of("op/**/*.hpp"), *of("run/state/*.hpp"), include / "ext/dlpack.hpp")
     return {
         "torch.nn: ": classes(*of("nn/*.hpp")),
         "torch.nn.init: ": functions(include / "nn/init.hpp"),

@@ -199,6 +199,16 @@ TEST_CASE("more activations, against PyTorch") {
 TEST_CASE("more reductions, against PyTorch") {
   check("nansum", 0, [](const auto& x) { return nansum(x, {1}); }, strange());
   check("nansum/all", 5e-7, [](const auto& x) { return nansum(x); }, numbers<float>({3, 4}));
+  const auto totals = [](auto& bytes, auto& flags) {
+    const xla::Tensor<std::int64_t, 0> all = nansum(bytes);
+    const xla::Tensor<std::int64_t, 1> rows = nansum(flags, {1});
+    const xla::Tensor<std::int64_t, 2> kept = nansum(bytes, {0}, xla::keepdim);
+    return std::tuple(all, rows, kept);
+  };
+  const auto bytes = xla::full<std::uint8_t>({2, 2}, 250);
+  test::check_modes(totals, bytes, bytes > 1);
+  CHECK(nansum(bytes).item() == 1000);
+  CHECK(nansum(bytes > 1, {1}).to_vector() == std::vector<std::int64_t>{2, 2});
   check("nanmean", 5e-7, [](const auto& x) { return nanmean(x, {1}); },
         xla::Tensor<float, 2>(strange().index(xla::Slice(0, 3))));
   check_value("nanmean/nothing", 0, nanmean(xla::full<float>({4}, not_a_number)));

@@ -87,8 +87,9 @@ namespace detail {
 struct nansum_over {
   static constexpr auto name = "nansum";
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
-    return reduce<op::sum>(where(isnan(x), T{}, x), axes);
+  constexpr Tensor<total_type<T>, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
+    if constexpr (fraction<T>) return reduce<op::sum>(where(isnan(x), T{}, x), axes);
+    else return reduce<op::sum>(total_operand(x), axes);
   }
 };
 
@@ -111,19 +112,20 @@ struct nonzero_over {
 }  // namespace detail
 
 /// The sum without the elements that are NaN: of all, over the given axes, or over them kept with
-/// size 1. An axis that is not there or comes twice is a shape_error.
+/// size 1; of integers and bool their sum, in std::int64_t. An axis that is not there or comes twice is a shape_error.
 template <class T, int R>
-constexpr Tensor<T, 0> nansum(const Tensor<T, R>& x) {
+constexpr Tensor<detail::total_type<T>, 0> nansum(const Tensor<T, R>& x) {
   return detail::over_all(x, detail::nansum_over{});
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R - static_cast<int>(N)> nansum(const Tensor<T, R>& x, const int (&axes)[N],
-                                                    caller who = here()) {
+constexpr Tensor<detail::total_type<T>, R - static_cast<int>(N)> nansum(const Tensor<T, R>& x,
+                                                                        const int (&axes)[N],
+                                                                        caller who = here()) {
   return detail::over_axes(x, axes, detail::nansum_over{}, who);
 }
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> nansum(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                              caller who = here()) {
+constexpr Tensor<detail::total_type<T>, R> nansum(const Tensor<T, R>& x, const int (&axes)[N],
+                                                  keepdim_t, caller who = here()) {
   return detail::over_axes_kept(x, axes, detail::nansum_over{}, who);
 }
 
