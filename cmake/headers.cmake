@@ -325,6 +325,7 @@ set(XLA_HEADERS
   xla/run/call/arguments.hpp
   xla/run/call/call.hpp
   xla/run/call/call_pool.hpp
+  xla/run/call/compare_signatures.hpp
   xla/run/call/compile_options.hpp
   xla/run/call/compiled.hpp
   xla/run/call/compiled_calls.hpp

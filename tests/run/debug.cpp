@@ -3,6 +3,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <xla/run/plan/debug.hpp>
 #include <xla/run/plan/verify.hpp>
@@ -75,6 +78,89 @@ TEST_CASE("level 2 shows each execution") {
   f(a);
   const auto text = out.text();
   CHECK(text.find("Execution: plus") != text.rfind("Execution: plus"));
+}
+
+namespace {
+
+using sizes = std::pair<std::int64_t, std::int64_t>;
+
+/// What is written, and how often it is counted, as a function takes tensors of such sizes.
+std::string warned(auto&& call, const std::vector<sizes>& all) {
+  const auto count = [] { return xla::counter_value("VaryingSizeWarning").value_or(0); };
+  const auto before = count();
+  const debug_output out(0);
+  for (const auto& [rows, columns] : all) call(rows, columns);
+  const auto text = out.text();
+  CHECK(count() - before == (text.empty() ? 0 : 1));
+  return text;
+}
+/// Sizes that begin with some, one after another.
+std::vector<sizes> sizes_of(int n, auto&& at) {
+  std::vector<sizes> out;
+  for (int i = 0; i < n; ++i) out.push_back(at(i));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("sixteen signatures that differ in one size are reported once, with the remedy") {
+  const xla::eager_mode_guard eager;
+  const auto body = [](auto& weight, auto& tokens, auto& mask) {
+    return xla::sum(xla::matmul(tokens, weight) * xla::cast<float>(mask));
+  };
+  const auto longer = [](std::int64_t i) { return sizes{4, 10 + i}; };
+  const auto called = [](auto& f) {
+    return [&](std::int64_t rows, std::int64_t length) {
+      auto weight = xla::ones<float>({length, length});
+      auto tokens = xla::ones<float>({rows, length}), mask = xla::ones<float>({rows, length});
+      f(weight, tokens, mask);
+    };
+  };
+  auto f = xla::compile(body, {.name = "score"});
+  CHECK(warned(called(f), sizes_of(15, longer)).empty());
+  CHECK(warned(called(f), sizes_of(15, longer)).empty());  // known ones
+  CHECK(warned(called(f), {{4, 99}}) ==
+        "xla::compile: 16 signatures of score differ in one size alone, axis 0 of argument 0; pad "
+        "it to few sizes with data::pad_to, or batches with data::Buckets\n");
+  CHECK(warned(called(f), sizes_of(40, longer)).empty());
+  auto again = xla::compile(body, {.name = "score"});  // another function
+  CHECK_THAT(warned(called(again), sizes_of(40, longer)), test::contains("16 signatures of score"));
+}
+
+TEST_CASE("the size that varies is found among others, and several are not reported") {
+  const xla::eager_mode_guard eager;
+  struct Batch {
+    xla::Tensor<float, 2> tokens;
+    xla::Tensor<float, 1> labels;
+    XLA_MODULE(tokens, labels)
+  };
+  const auto body = [](auto& offset, auto& batch) {
+    return xla::sum(batch.tokens + xla::sum(offset)) + xla::sum(batch.labels);
+  };
+  const auto called = [](auto& f) {
+    return [&](std::int64_t rows, std::int64_t length) {
+      auto offset = xla::ones<float>({1});
+      Batch batch{xla::ones<float>({rows, length}), xla::ones<float>({rows + 1})};
+      f(offset, batch);
+    };
+  };
+  auto both = xla::compile(body);
+  CHECK(warned(called(both), sizes_of(30, [](int i) { return sizes{2 + i, 2 + 2 * i}; })).empty());
+  auto opposed = xla::compile(body);
+  CHECK(warned(called(opposed), sizes_of(30, [](int i) { return sizes{2 + i, 40 - i}; })).empty());
+  auto few = xla::compile(body);
+  const auto grid = sizes_of(45, [](int i) { return sizes{2 + i % 3, 2 + i / 3}; });
+  CHECK(warned(called(few), grid).empty());
+  // The last batch of an epoch is short.
+  auto last = xla::compile(body);
+  const auto with_short = sizes_of(31, [](int i) { return sizes{i % 2 ? 8 : 5, 7 + i}; });
+  CHECK_THAT(warned(called(last), with_short),
+             test::contains("16 signatures of step differ in one size alone, axis 1 of "
+                            "argument 1.tokens; pad"));
+  // Labels have one more row than tokens have.
+  auto rows = xla::compile(body);
+  CHECK_THAT(warned(called(rows), sizes_of(16, [](int i) { return sizes{3 + i, 7}; })),
+             test::contains("axis 0 of argument 1.tokens"));
 }
 
 TEST_CASE("a compiled function shows its graph at every stage") {

@@ -96,6 +96,12 @@ void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
 }
 
 template <class In = void>
+[[noreturn, gnu::cold]] void refuse_argument(const call_arguments& arguments, int slot,
+                                             const char* why) {
+  throw runtime_error(join({"xla::compile: ", arguments.slot_path(slot), why}));
+}
+
+template <class In = void>
 [[noreturn, gnu::cold]] void refuse_frozen(const call_arguments& arguments, int slot,
                                            const char* why) {
   throw runtime_error(
@@ -110,24 +116,17 @@ template <class In = void>
     const bound_slot& b = call.slots[i];
     if (p.slots[i].kind != slot_kind::tensor || !b.value->needs_grad) continue;
     if (!b.meta())
-      throw runtime_error(
-          join({"xla::compile: ", arguments.slot_path(i),
-                " is computed from tensors that require a gradient, to which backward() in a "
-                "compiled function does not go on; pass x.detach(), or leave backward() out of the "
-                "body and call it on what the function returns"}));
+      refuse_argument<In>(
+          arguments, i,
+          " is computed from tensors that require a gradient, to which backward() in a compiled "
+          "function does not go on; pass x.detach(), or leave backward() out of the body and call "
+          "it on what the function returns");
     if (p.slots[i].entangled)
-      throw runtime_error(
-          join({"xla::compile: ", arguments.slot_path(i),
-                " requires a gradient, and the function changes it in place by what other "
-                "gradients flow through; write x = x + y for x += y, or pass x.detach()"}));
+      refuse_argument<In>(arguments, i,
+                          " requires a gradient, and the function changes it in place by what "
+                          "other gradients flow through; write x = x + y for x += y, or pass "
+                          "x.detach()");
   }
-}
-
-template <class In = void>
-[[noreturn, gnu::cold]] void refuse_reading(const call_arguments& arguments, int slot) {
-  throw runtime_error(join({"xla::compile: ", arguments.slot_path(slot),
-                            " has no gradient, which the function reads; call backward() of what "
-                            "was computed from it, which requires_grad_(), first"}));
 }
 
 /// Finds the parameters and tensors that have no gradient in a call.
@@ -140,7 +139,10 @@ void note_absent(const program& p, later<In, bound_call>& call, const call_argum
     const grad_meta* m = call.slots[i].meta();
     const bool there = m && m->grad, read = s.use == gradient_use::read;
     if (read ? there || (s.mixed && !tensor) : m ? m->requires_grad : !tensor) continue;
-    if (read && tensor) refuse_reading<In>(arguments, i);
+    if (read && tensor)
+      refuse_argument<In>(arguments, i,
+                          " has no gradient, which the function reads; call backward() of what was "
+                          "computed from it, which requires_grad_(), first");
     if (!read && there && s.grad_leaf >= 0 && !tensor)
       refuse_frozen<In>(arguments, i,
                         "but has one from before, which the function would add to; call "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "xla/run/call/argument_checks.hpp"
 #include "xla/run/call/call_pool.hpp"
+#include "xla/run/call/compare_signatures.hpp"
 #include "xla/run/call/compiled_calls.hpp"
 #include "xla/run/call/signature_cache.hpp"
 #include "xla/run/plan/debug.hpp"
@@ -95,6 +97,7 @@ struct basic_compiled_calls<In>::state final : compiled_function {
   }
 
   CompileOptions options;
+  std::atomic<bool> warned_of_sizes = false;
   std::mutex lock;
   /// A device's of one program; devices exclude each other nowhere.
   struct own_cache {
@@ -169,20 +172,30 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     check_fixed_sizes<In>(cache.source(), call, arguments);
     check_sizes<In>(cache.source(), call, arguments);
     check_absent<In>(cache.source(), call, arguments);
-    later<In, list<std::shared_ptr<executable>>> before;
-    if (later<In, debug_log>::instance().level() > 0) before = cache.known();
     const auto e = cache.add(call, options);
     counts.uncached_compile.add();
     note_memory<In>(options.name, e->memory());
-    if (later<In, debug_log>::instance().level() > 0) {
-      list<const sized_program*> known;
-      for (const auto& other : before) known.push_back(&other->about());
-      auto name = [&](int slot) { return arguments.slot_path(slot); };
+    const auto known = cache.known();
+    warn_of_sizes(*e, known, arguments);
+    if (later<In, debug_log>::instance().level() > 0)
       report<In>({"compile", options.name, cache.hash(e->about()),
-                  what_changed(e->about().slot_shapes, known, name)},
+                  what_changed<In>(*e, known, arguments)},
                  e->about(), e->memory());
-    }
     return e;
+  }
+
+  /// Once for the function.
+  [[gnu::cold]] void warn_of_sizes(const later<In, executable>& newest,
+                                   const executables<In>& known, const call_arguments& arguments) {
+    const varying_size v = size_that_varies<In>(newest, known);
+    if (v.signatures < many_signatures || warned_of_sizes) return;
+    text out("xla::compile: ");
+    out << v.signatures << " signatures of " << options.name << " differ in one size alone, axis "
+        << v.axis << " of " << arguments.slot_path(v.slot)
+        << "; pad it to few sizes with data::pad_to, or batches with data::Buckets\n";
+    if (warned_of_sizes.exchange(true)) return;
+    global_metrics<In>().varying_size.add();
+    later<In, debug_log>::instance().write(out.view());
   }
 
   [[gnu::cold]] void introduce(plan_watch& watch, const later<In, planned>& e,

@@ -10,7 +10,6 @@
 
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/memory_of.hpp"
@@ -31,11 +30,11 @@ class basic_debug_log {
   void before_fork() { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
   int level() const { return level_; }
-  void write(const std::string& s) {
+  void write(std::string_view s) {
     const std::lock_guard hold(lock_);
     std::FILE* to = file_.empty() ? stderr : std::fopen(file_.c_str(), "a");
     if (!to) return;
-    std::fputs(s.c_str(), to);
+    std::fwrite(s.data(), 1, s.size(), to);
     if (to != stderr) std::fclose(to);
   }
   /// As the environment variables do; for tests.
@@ -109,7 +108,7 @@ template <class In = void>
   if (log.level() < 2) return;
   char h[24];
   std::snprintf(h, sizeof h, "%016llx", static_cast<unsigned long long>(hash));
-  log.write(join({"Execution: ", name, " ", h, "\n"}));
+  log.write((text("Execution: ") << name << " " << h << "\n").view());
 }
 XLA_INSTANCE(void report_execution<void>(const std::string&, std::uint64_t));
 
@@ -152,29 +151,6 @@ template <class In = void>
     (*nearest)[best].print(out << "the graph ends here; the known one goes on with ");
   else now[best].print((*nearest)[best].print(out) << " -> ");
   return std::string(out.view());
-}
-
-/// The slots whose shapes differ from those of the nearest known signature.
-template <class Name>
-[[gnu::cold]] std::string what_changed(const list<shape>& now,
-                                       const list<const sized_program*>& known, Name&& name) {
-  if (known.empty()) return "the first signature";
-  const later<Name, sized_program>* nearest = nullptr;
-  int fewest = now.size() + 1;
-  for (const later<Name, sized_program>* p : known) {
-    int n = 0;
-    for (int i = 0; i < now.size(); ++i) n += !(now[i] == p->slot_shapes[i]);
-    if (n <= fewest) {
-      fewest = n;
-      nearest = p;
-    }
-  }
-  std::string out;
-  for (int i = 0; i < now.size(); ++i)
-    if (!(now[i] == nearest->slot_shapes[i]))
-      out = join({out, out.empty() ? "" : "; ", name(i),
-                  (text(": ") << nearest->slot_shapes[i] << " -> " << now[i]).view()});
-  return out.empty() ? "which parameters have a gradient" : out;
 }
 
 }  // namespace xla::detail

@@ -9,6 +9,7 @@
 #endif
 
 #include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/plan/memory.hpp"
 #include "xla/run/plan/plan.hpp"
@@ -117,7 +118,7 @@ XLA_INSTANCE(std::int64_t bytes_of_plan<void>(const plan&));
 /// A sample of ArenaBytes::<name> for every executable.
 template <class In = void>
 [[gnu::cold]] void note_memory(const std::string& name, const MemoryAnalysis& m) {
-  get_metric("ArenaBytes::" + name, metric_unit::bytes).add(static_cast<double>(m.arena));
+  get_metric(join({"ArenaBytes::", name}), metric_unit::bytes).add(static_cast<double>(m.arena));
 }
 XLA_INSTANCE(void note_memory<void>(const std::string&, const MemoryAnalysis&));
 

@@ -150,6 +150,7 @@ struct basic_metric_store {
   counter& cached_compile = counters.get("CachedCompile");
   counter& uncached_compile = counters.get("UncachedCompile");
   counter& evicted_compile = counters.get("EvictedCompile");
+  counter& varying_size = counters.get("VaryingSizeWarning");
   counter& create_tensor = counters.get("CreateXlaTensor");
   metric& compile_time = metrics.get("CompileTime", metric_unit::time);
   metric& execute_time = metrics.get("ExecuteTime", metric_unit::time);

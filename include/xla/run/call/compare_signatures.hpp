@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/base/text.hpp"
+#include "xla/run/call/call.hpp"
+#include "xla/run/execute/executable.hpp"
+
+namespace xla::detail {
+
+template <class In>
+using executables = list<std::shared_ptr<later<In, executable>>>;
+
+/// The slots whose shapes differ from those of the nearest other signature, for XLA_DEBUG.
+template <class In = void>
+[[gnu::cold]] std::string what_changed(const later<In, executable>& newest,
+                                       const executables<In>& known,
+                                       const call_arguments& arguments) {
+  const list<shape>& now = newest.about().slot_shapes;
+  const list<shape>* nearest = nullptr;
+  int fewest = now.size() + 1;
+  for (const auto& other : known) {
+    if (other.get() == &newest) continue;
+    const list<shape>& then = other->about().slot_shapes;
+    int n = 0;
+    for (int i = 0; i < now.size(); ++i) n += !(now[i] == then[i]);
+    if (n <= fewest) fewest = n, nearest = &then;
+  }
+  std::string out;
+  if (!nearest) out = "the first signature";
+  for (int i = 0; nearest && i < now.size(); ++i) {
+    if (now[i] == (*nearest)[i]) continue;
+    if (!out.empty()) out += "; ";
+    out += arguments.slot_path(i);
+    out += (text(": ") << (*nearest)[i] << " -> " << now[i]).view();
+  }
+  if (out.empty()) out = "which parameters have a gradient";
+  return out;
+}
+
+/// The axis of a slot in which signatures differ.
+struct varying_size {
+  int slot = -1, axis = 0;  ///< the first; slot -1: none, or several sizes
+  int places = 0;           ///< axes that have this size, or one larger by a constant
+  int signatures = 1;       ///< which differ in this size alone
+
+  bool same_place(const varying_size& o) const {
+    return slot == o.slot && axis == o.axis && places == o.places;
+  }
+};
+
+/// From here on a function's signatures that differ in one size alone are reported.
+inline constexpr int many_signatures = 16;
+
+template <class In = void>
+[[gnu::cold]] bool same_absent(const later<In, sized_program>& a,
+                               const later<In, sized_program>& b) {
+  return a.absent == b.absent &&
+         (!a.absent || std::memcmp(a.own.get(), b.own.get(),
+                                   static_cast<std::size_t>(a.slot_shapes.size())) == 0);
+}
+
+/// The size in which two signatures differ, where that is one alone: a batch of sequences and its
+/// targets have the same length, a cache may have one place more.
+template <class In = void>
+[[gnu::cold]] varying_size difference(const later<In, executable>& a,
+                                      const later<In, executable>& b) {
+  const later<In, sized_program>&p = a.about(), &q = b.about();
+  if (a.made_by() != b.made_by() || p.world != q.world || !same_absent<In>(p, q)) return {};
+  varying_size out;
+  std::int64_t step = 0;
+  for (int i = 0; i < p.slot_shapes.size(); ++i)
+    for (int k = 0; k < p.slot_shapes[i].rank; ++k) {
+      const std::int64_t here = p.slot_shapes[i][k] - q.slot_shapes[i][k];
+      if (here == 0) continue;
+      if (out.places++ == 0) out.slot = i, out.axis = k, step = here;
+      else if (here != step) return {};
+    }
+  return out;
+}
+
+/// The size in which a signature differs from the latest that differs from it in one alone.
+template <class In = void>
+[[gnu::cold]] varying_size size_that_varies(const later<In, executable>& newest,
+                                            const executables<In>& signatures) {
+  varying_size out;
+  for (int i = signatures.size() - 1; i >= 0; --i) {
+    const varying_size d = difference<In>(newest, *signatures[i]);
+    if (out.slot < 0) out = d;
+    if (d.slot >= 0 && d.same_place(out)) ++out.signatures;
+  }
+  return out;
+}
+
+}  // namespace xla::detail
