@@ -3,7 +3,8 @@
 # Also with clang, sanitizers and instruction sets: cmake -DSTAGES=all -P cmake/test.cmake
 #   -DSTAGES="gcc;clang;asan;tsan;isa"   these stages; isa is avx2 and avx512. With pjrt beside them, pip brings a
 #                                        plugin of XLA, and tests that need one are not skipped
-#   -DMATCH=<regex>                      only tests whose name matches
+#   -DMATCH=<regex>                      only tests whose name matches, and of each stage only what they need is built:
+#                                        -DMATCH=op/relu, with its stage '^clang:op/relu$'
 #   -DJOBS=<n>                           parallel compilations and tests, 2 at most unless given
 #   -DBUILD=<folder>                     default build/test
 #   -DCOMPLETE=ON                        a test whose package cannot be had fails, and is not left out
@@ -138,6 +139,13 @@ xla_minutes(slow ${slow})
 list(JOIN STAGES " " names)
 message("==> stages: ${names}; about ${fast}, on a slow machine ${slow}${hint}")
 
+# xla_test_needs(<test> <target>...): a line of a stage's test_targets.cmake.
+macro(xla_test_needs test)
+  if("${test}" MATCHES "${MATCH}")
+    list(APPEND targets ${ARGN})
+  endif()
+endmacro()
+
 set(failed "")
 set(all "")
 set(times "set(jobs ${JOBS})\nset(stages ${STAGES})\n")
@@ -173,8 +181,19 @@ foreach(stage IN LISTS STAGES)
   if(ninja)
     list(APPEND keep_going 0)
   endif()
+  set(targets "")
+  if(MATCH)
+    include("${BUILD}/${stage}/test_targets.cmake")
+    list(REMOVE_DUPLICATES targets)
+    if(targets)
+      list(PREPEND keep_going --target ${targets})
+    endif()
+  endif()
   set(ENV{NINJA_STATUS} "[${stage} ${number}/${count}: %f/%t, %e s of ${${stage}_fast}] ")
-  xla_build("${BUILD}/${stage}" result ${keep_going})
+  set(result 0)
+  if(targets OR NOT MATCH)
+    xla_build("${BUILD}/${stage}" result ${keep_going})
+  endif()
   unset(ENV{NINJA_STATUS})
   set(built true)
   if(NOT result EQUAL 0)
@@ -217,9 +236,20 @@ if(MATCH)
   set(match -R "${MATCH}")
 endif()
 get_filename_component(bin "${CMAKE_COMMAND}" DIRECTORY)
+file(REMOVE "${BUILD}/Testing/Temporary/LastTestsFailed.log")
 execute_process(COMMAND "${bin}/ctest" --test-dir "${BUILD}" --parallel ${JOBS} --output-on-failure
     --no-tests=error ${match}
   RESULT_VARIABLE result)
+# How to run each alone that failed.
+set(tests "")
+if(NOT result EQUAL 0 AND EXISTS "${BUILD}/Testing/Temporary/LastTestsFailed.log")
+  file(STRINGS "${BUILD}/Testing/Temporary/LastTestsFailed.log" tests)
+endif()
+foreach(test IN LISTS tests)
+  string(REGEX REPLACE "^[0-9]+:" "" test "${test}")
+  string(REGEX REPLACE ":.*" "" stage "${test}")
+  message("==> again: cmake -DSTAGES=${stage} -DMATCH='^${test}$' -P cmake/test.cmake")
+endforeach()
 if(failed OR NOT result EQUAL 0)
   message(FATAL_ERROR "the test failed")
 endif()
