@@ -9,6 +9,7 @@
 #include <xla/data/resize.hpp>
 #include <xla/data/transforms.hpp>
 #include <xla/ext/image.hpp>
+#include <xla/ext/pretrained.hpp>
 #include <xla/ext/safetensors.hpp>
 #include <xla/models/head.hpp>
 #include <xla/xla.hpp>
@@ -61,14 +62,13 @@ int main() try {
     //> % of the digits
   }
 
-  // Load: names and shapes are compared first, and what does not fit is told in one sentence. Files
-  // of torchvision, timm and Hugging Face are read alike: xla::models::ResNet50<>, say.
-  auto weights = xla::ext::read_safetensors("11_weights.safetensors").tensors;
+  // Load: one line, for a file or a folder of torchvision's, timm's or Hugging Face's, as of
+  // xla::models::ResNet50<>. Names and sizes are compared first; what does not fit is one sentence.
   Net<> model;
-  xla::load_state_dict(model, weights);
+  xla::models::load(model, "11_weights.safetensors");
   Net<2> even_or_odd;
   try {
-    xla::load_state_dict(even_or_odd, weights);
+    xla::models::load(even_or_odd, "11_weights.safetensors");
   } catch (const xla::error& e) {
     std::printf("%s\n", e.what());
     //> fc.weight
@@ -95,10 +95,10 @@ int main() try {
   std::printf("it is a %lld: %s\n", static_cast<long long>(classes.item()), known ? "yes" : "no");
   //> : yes
 
-  // Fine-tune: all but the head comes from the file and stays as it is; the head learns.
-  const auto head = xla::models::head_prefix(even_or_odd);  // "fc."
-  std::erase_if(weights, [&](const auto& array) { return array.name.starts_with(head); });
-  xla::load_state_dict(even_or_odd, weights, false);  // not strict: names may be missing
+  // Fine-tune: all but the head comes from the file and stays as it is; the head, which has another
+  // size there, begins anew and learns.
+  xla::models::load(even_or_odd, "11_weights.safetensors", {.ignore_mismatched_sizes = true});
+  even_or_odd.train();
   xla::for_each_parameter(even_or_odd, [](auto& p) { p.requires_grad_(false); });
   xla::for_each_parameter(xla::models::head(even_or_odd), [](auto& p) { p.requires_grad_(true); });
   const auto [all_images, all_digits] = digits.batch(xla::arange(500).to_vector());

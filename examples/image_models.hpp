@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include <xla/models/alexnet.hpp>
 #include <xla/models/head.hpp>
@@ -40,8 +39,6 @@ struct Entry {
   using Model = models::AnyClasses<M>;
   static constexpr std::int64_t size = 224;
   static constexpr double lr = 1e-3;
-  /// A file's names as the model has them.
-  static xla::StateDict names(xla::StateDict state) { return state; }
 };
 struct small : Entry<SmallNet> {
   static constexpr std::int64_t size = 32;
@@ -64,7 +61,4 @@ struct mobilenet_v2 : Entry<models::MobileNetV2<>> {};
 struct mnasnet1_0 : Entry<models::MNASNet1_0<>> {};
 struct vit_b_16 : Entry<models::VisionTransformer<models::vit_b_16>> {
   static constexpr double lr = 3e-4;
-  static xla::StateDict names(xla::StateDict state) {
-    return models::vit_from_torchvision(std::move(state));
-  }
 };

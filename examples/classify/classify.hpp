@@ -12,7 +12,7 @@
 #include <xla/data/resize.hpp>
 #include <xla/data/transforms.hpp>
 #include <xla/ext/image.hpp>
-#include <xla/ext/safetensors.hpp>
+#include <xla/ext/pretrained.hpp>
 #include <xla/models/head.hpp>
 #include <xla/xla.hpp>
 
@@ -39,20 +39,6 @@ class Watch {
  private:
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
-
-/// A file's values in a model, whose head gets as many classes as there are in the file.
-template <class Entry>
-auto read_model(const std::string& path) {
-  typename Entry::Model model;
-  const auto state = Entry::names(xla::ext::read_safetensors(path).tensors);
-  const auto weight = xla::models::head_prefix(model) + "weight";
-  const auto of_head = std::ranges::find(state, weight, &xla::NamedArray::name);
-  if (of_head != state.end() && !of_head->sizes.empty() &&
-      of_head->sizes[0] != xla::models::head(model).weight.size(0))
-    xla::models::replace_head(model, of_head->sizes[0]);
-  xla::load_state_dict(model, state);
-  return model;
-}
 
 /// From a picture to what the model is given: (1, 3, size, size).
 inline xla::Tensor<float, 4> prepare(data::Picture picture, std::int64_t resize,
@@ -84,8 +70,7 @@ class Classifier {
   Classifier(const Options& o, Run run)
       : o_(o),
         run_(std::move(run)),
-        model_(read_model<Entry>(o.weights)),
-        labels_(o.labels, xla::models::head(model_).weight.size(0)),
+        labels_(o.labels, read_model()),
         size_(o.size == 0 ? Entry::size : o.size),
         resize_(o.resize == 0 ? size_ * 8 / 7 : o.resize) {  // 256 for 224, as ImageNet's
     std::printf("%s: %lld parameters, read in %.0f ms\n", o.model.c_str(),
@@ -113,6 +98,12 @@ class Classifier {
   }
 
  private:
+  /// Its head gets as many classes as there are in the file; how many.
+  std::int64_t read_model() {
+    xla::models::load(model_, o_.weights);
+    return xla::models::head(model_).weight.size(0);
+  }
+
   const Options& o_;
   Run run_;
   Watch watch_;

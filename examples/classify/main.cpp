@@ -36,9 +36,10 @@ int main(int argc, char** argv) {
   const CLI::Range size(std::int64_t{0}, std::int64_t{1} << 14), count(1, 1 << 20);
   o.model = entries.contains("resnet18") ? "resnet18" : entries.begin()->first;
   app.add_option("--model", o.model)->check(CLI::IsMember(names()))->capture_default_str();
-  app.add_option("--weights", o.weights, "A state_dict in safetensors, torchvision's names")
+  app.add_option("--weights", o.weights,
+                 "A state_dict in safetensors, or a folder of Hugging Face's with one")
       ->required()
-      ->check(CLI::ExistingFile);
+      ->check(CLI::ExistingPath);
   app.add_option("--labels", o.labels, "The classes' names, one a line")->check(CLI::ExistingFile);
   app.add_option("--mode", o.mode)
       ->check(CLI::IsMember({"compiled", "traced", "eager"}))

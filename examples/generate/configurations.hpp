@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <xla/ext/tokenizer.hpp>
 #include <xla/models/gpt2.hpp>
 #include <xla/models/llama.hpp>
 
 #include "options.hpp"
-#include "tokenizer.hpp"
 
 /// Decoders by the names that XLA_EXAMPLE_DECODERS lists.
 namespace decoders {
@@ -59,4 +59,4 @@ inline constexpr Known known[] = {
 /// Loads a decoder's weights and writes as the options say. Each configuration is compiled in a
 /// file of its own.
 template <xla::nn::DecoderConfig C>
-void run(const Options& options, const Tokenizer& tokenizer);
+void run(const Options& options, const xla::ext::Tokenizer& tokenizer);

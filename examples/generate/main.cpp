@@ -11,6 +11,10 @@
 #include <vector>
 
 #include <xla/ext/decoder_config.hpp>
+#ifdef XLA_HAS_SENTENCEPIECE
+#include <xla/ext/sentencepiece.hpp>
+#endif
+#include <xla/ext/tokenizer.hpp>
 #include <xla/io/text.hpp>
 
 #include "configurations.hpp"
@@ -20,7 +24,7 @@ namespace {
 /// A decoder that this program was built with.
 struct Entry {
   const char* name;
-  void (*run)(const Options&, const Tokenizer&);
+  void (*run)(const Options&, const xla::ext::Tokenizer&);
 };
 #define DECODER(name) {#name, run<decoders::name>},
 constexpr Entry entries[] = {XLA_EXAMPLE_DECODERS};
@@ -115,8 +119,8 @@ int main(int argc, char** argv) {
     const auto& entry = entry_of(options.folder);
     options.ends = ends_of(options.folder);
     std::fprintf(stderr, "%s: ", entry.name);
-    entry.run(options,
-              read_tokenizer(options.tokenizer.empty() ? options.folder : options.tokenizer));
+    const auto& from = options.tokenizer.empty() ? options.folder : options.tokenizer;
+    entry.run(options, xla::ext::Tokenizer::from_folder(from));
   } catch (const std::exception& e) {
     std::fprintf(stderr, "generate: %s\n", e.what());
     return 1;

@@ -44,7 +44,7 @@ inline double most_resident() {
 template <nn::DecoderConfig C>
 class Writer {
  public:
-  Writer(nn::Decoder<C>& model, const Options& options, const Tokenizer& tokenizer)
+  Writer(nn::Decoder<C>& model, const Options& options, const xla::ext::Tokenizer& tokenizer)
       : model_(model), o_(options), tokenizer_(tokenizer), tokens_(tokenizer.encode(o_.prompt)) {
     if (tokens_.empty()) throw xla::runtime_error("the prompt has no tokens");
   }
@@ -92,7 +92,7 @@ class Writer {
     for (const auto token : fresh) {
       if (o_.numbers) text += std::to_string(token) + " ";
       // A model may know more tokens than the tokenizer has, to fill its rows up.
-      else if (token < tokenizer_.size) text += text_.step(token);
+      else if (token < tokenizer_.size()) text += text_.step(token);
     }
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
@@ -110,22 +110,22 @@ class Writer {
 
   nn::Decoder<C>& model_;
   const Options& o_;
-  const Tokenizer& tokenizer_;
+  const xla::ext::Tokenizer& tokenizer_;
   nn::KeyValueCache<C, static_cast<int>(places)> cache_;
   decltype(xla::compile(nn::next_logits)) step_ =
       xla::compile(nn::next_logits, {.name = "next_logits"});
   std::vector<std::int64_t> tokens_;
   std::size_t read_ = 0, unread_ = 0;  ///< tokens in the cache, and those that come next
-  xla::data::DecodeStream<Tokenizer> text_{tokenizer_};
+  xla::data::DecodeStream<xla::ext::Tokenizer> text_{tokenizer_, true};  // without special tokens
 };
 
 template <nn::DecoderConfig C>
-void run(const Options& options, const Tokenizer& tokenizer) {
+void run(const Options& options, const xla::ext::Tokenizer& tokenizer) {
   xla::eager_mode(true);
   xla::manual_seed(options.seed);
   if (options.threads > 0) xla::set_num_threads(options.threads);
-  if (tokenizer.size > C.vocabulary)
-    throw xla::runtime_error("the tokenizer has " + std::to_string(tokenizer.size) +
+  if (tokenizer.size() > C.vocabulary)
+    throw xla::runtime_error("the tokenizer has " + std::to_string(tokenizer.size()) +
                              " tokens, and the model knows " + std::to_string(C.vocabulary));
   Clock clock;
   nn::Decoder<C> model;

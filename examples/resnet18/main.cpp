@@ -8,7 +8,7 @@
 #include <string>
 
 #include <xla/data/transforms.hpp>
-#include <xla/ext/safetensors.hpp>
+#include <xla/ext/pretrained.hpp>
 #include <xla/models/resnet.hpp>
 #include <xla/train/loop.hpp>
 #include <xla/xla.hpp>
@@ -44,8 +44,10 @@ template <class Step>
 void train(const Options& o, Step step) {
   xla::manual_seed(42);
   xla::models::ResNet18<> model;
-  if (!o.weights.empty())
-    xla::load_state_dict(model, xla::ext::read_safetensors(o.weights).tensors);
+  if (!o.weights.empty()) {
+    xla::models::load(model, o.weights);
+    model.train();
+  }
   std::printf("ResNet-18: %lld parameters, %s mode, %d threads\n",
               static_cast<long long>(xla::parameter_count(model)), o.mode.c_str(),
               xla::num_threads());
@@ -67,7 +69,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"compiled", "traced", "eager"}))
       ->capture_default_str();
   app.add_option("--weights", o.weights, "torchvision's, a state_dict in safetensors")
-      ->check(CLI::ExistingFile);
+      ->check(CLI::ExistingPath);
   app.add_option("--images", o.images)->check(count)->capture_default_str();
   app.add_option("--batch", o.batch)->check(count)->capture_default_str();
   app.add_option("--size", o.size, "Height and width of the images")

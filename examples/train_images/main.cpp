@@ -71,8 +71,9 @@ void describe_training(CLI::App& app, Options& o) {
   const CLI::Range positive(1e-12, 1e9), any(0.0, 1e9), part(0.0, 1.0);
   const CLI::Range count(std::int64_t{1}, std::int64_t{1} << 40);
   const char* const group = "Training";
-  app.add_option("--weights", o.weights, "Safetensors to begin with, by torchvision's names")
-      ->check(CLI::ExistingFile)
+  app.add_option("--weights", o.weights,
+                 "Safetensors to begin with, or a folder of Hugging Face's with them")
+      ->check(CLI::ExistingPath)
       ->group(group);
   app.add_flag("--freeze", o.freeze, "Train the last layer alone")->group(group);
   app.add_option("--epochs", o.epochs)->check(count)->capture_default_str()->group(group);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <xla/ext/checkpoint.hpp>
+#include <xla/ext/pretrained.hpp>
 #include <xla/ext/safetensors.hpp>
 #include <xla/io/svg.hpp>
 #include <xla/train/loop.hpp>
@@ -88,17 +89,15 @@ class Trainer {
 
   /// Takes a file's values; a head for another number of classes stays as it begins.
   void load_weights(Model& model) const {
-    auto weights = Entry::names(xla::ext::read_safetensors(o_.weights).tensors);
     const auto prefix = models::head_prefix(model);
-    const auto in_head = [&](const auto& array) { return array.name.starts_with(prefix); };
-    for (const auto& array : xla::state_dict(model)) {
-      const auto found = std::ranges::find(weights, array.name, &xla::NamedArray::name);
-      if (!in_head(array) || found == weights.end() || found->sizes == array.sizes) continue;
+    const auto report = models::load(model, o_.weights, {.ignore_mismatched_sizes = true});
+    model.train();
+    for (const auto& name : report.missing_keys) {
+      if (!name.starts_with(prefix))
+        throw xla::runtime_error("'" + o_.weights + "' has " + name + " of another size");
       std::printf("%s: %s is of another number of classes, and begins anew\n", o_.weights.c_str(),
-                  array.name.c_str());
-      *found = array;
+                  name.c_str());
     }
-    xla::load_state_dict(model, weights);
   }
 
   xla::training::report train(auto& loader, const Pictures& held_out) {

@@ -154,6 +154,19 @@ TEST_CASE("tokens are read back while they come, a character with its last byte"
   }
 }
 
+TEST_CASE("a stream leaves special tokens out where it is asked to") {
+  const xla::ext::Tokenizer t(gpt2());
+  const std::int64_t end = gpt2().token_to_id("<|endoftext|>").value();
+  ids_t ids = gpt2().encode("a€b");
+  ids.insert(ids.begin(), end);
+  ids.insert(ids.begin() + 3, {end, end});  // within the bytes of a character
+  ids.push_back(end);
+  test::check_stream(t, ids);
+  data::DecodeStream stream(t, true);
+  CHECK(stream.step(ids) + stream.finish() == "a€b");
+  CHECK(data::DecodeStream(t).step(ids).starts_with("<|endoftext|>a"));
+}
+
 TEST_CASE("tokens by name and by number") {
   const auto& t = gpt2();
   CHECK(t.size() == 377);

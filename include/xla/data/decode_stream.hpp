@@ -11,21 +11,32 @@
 #include "xla/data/characters.hpp"
 
 namespace xla::data {
+namespace detail {
+
+template <class Tokenizer>
+concept skips_special_tokens =
+    requires(const Tokenizer& t, std::span<const std::int64_t> ids) { t.decode(ids, true); };
+
+}  // namespace detail
 
 /// Tokens as text while they come, as Hugging Face's DecodeStream: what step() returned, with what
 /// finish() returns at the end, is `tokenizer.decode` of all of them. A character of several tokens
 /// comes with the last of them. Each step decodes a few tokens, however long the text is. The
-/// tokenizer, anything with `decode(std::span<const std::int64_t>)`, has to live longer.
+/// tokenizer, anything with `decode(std::span<const std::int64_t>)`, has to live longer; one with
+/// `decode(ids, skip_special_tokens)` leaves the special tokens out where the stream asks for that.
 template <class Tokenizer>
 class DecodeStream {
  public:
   explicit DecodeStream(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  DecodeStream(const Tokenizer& tokenizer, bool skip_special_tokens)
+    requires detail::skips_special_tokens<Tokenizer>
+      : tokenizer_(tokenizer), skip_special_tokens_(skip_special_tokens) {}
 
   /// The text that one more token, or several, complete.
   std::string step(std::int64_t token) { return step(std::span{&token, 1}); }
   std::string step(std::span<const std::int64_t> tokens) {
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-    const std::string text = tokenizer_.decode(tokens_);
+    const std::string text = decode(tokens_);
     const auto ready = complete(text);
     std::string out = given_ < ready ? text.substr(given_, ready - given_) : std::string{};
     given_ += out.size();
@@ -34,7 +45,7 @@ class DecodeStream {
   }
   /// What still waited for the rest of a character; the next token begins a text.
   std::string finish() {
-    const std::string text = tokenizer_.decode(tokens_);
+    const std::string text = decode(tokens_);
     const std::string out = text.substr(given_);
     tokens_.clear();
     given_ = 0;
@@ -42,6 +53,11 @@ class DecodeStream {
   }
 
  private:
+  std::string decode(std::span<const std::int64_t> ids) const {
+    if constexpr (detail::skips_special_tokens<Tokenizer>)
+      return tokenizer_.decode(ids, skip_special_tokens_);
+    else return tokenizer_.decode(ids);
+  }
   /// How many bytes of a text no later token changes. The begin of a character may be bytes, or, as
   /// a text has no such thing, a mark for each of them.
   static std::size_t complete(std::string_view text) {
@@ -54,7 +70,7 @@ class DecodeStream {
   void forget() {
     for (std::size_t count = 1; count < tokens_.size(); ++count) {
       const std::span last{tokens_.end() - static_cast<std::ptrdiff_t>(count), tokens_.end()};
-      const auto size = tokenizer_.decode(last).size();
+      const auto size = decode(last).size();
       if (size == 0) continue;
       given_ = size;
       tokens_.erase(tokens_.begin(), tokens_.end() - static_cast<std::ptrdiff_t>(count));
@@ -63,6 +79,7 @@ class DecodeStream {
   }
 
   const Tokenizer& tokenizer_;
+  bool skip_special_tokens_ = false;
   std::vector<std::int64_t> tokens_;  ///< the last ones
   std::size_t given_ = 0;             ///< bytes of their text
 };
