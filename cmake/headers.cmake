@@ -2,6 +2,7 @@
 # Every public header, by floor, relative to include/; a test fails where this list and the tree differ.
 
 set(XLA_HEADERS
+  xla/distributions.hpp
   xla/functions.hpp
   xla/xla.hpp
   xla/base/caller.hpp
@@ -60,6 +61,7 @@ set(XLA_HEADERS
   xla/op/avg_pool.hpp
   xla/op/bitwise.hpp
   xla/op/cast.hpp
+  xla/op/check_between.hpp
   xla/op/check_index.hpp
   xla/op/clip.hpp
   xla/op/collectives.hpp
@@ -74,6 +76,7 @@ set(XLA_HEADERS
   xla/op/derived/attention_gradient.hpp
   xla/op/derived/attention_weights.hpp
   xla/op/derived/batch_norm.hpp
+  xla/op/derived/broadcast.hpp
   xla/op/derived/convolution.hpp
   xla/op/derived/cross_entropy.hpp
   xla/op/derived/diagonal.hpp
@@ -280,6 +283,7 @@ set(XLA_HEADERS
   xla/kernel/math.hpp
   xla/kernel/math_table.hpp
   xla/kernel/op/attention.hpp
+  xla/kernel/op/check_between.hpp
   xla/kernel/op/collectives.hpp
   xla/kernel/op/convolution.hpp
   xla/kernel/op/embedding.hpp
@@ -440,6 +444,15 @@ set(XLA_HEADERS
   xla/models/vgg.hpp
   xla/models/vit.hpp
   xla/models/vit_names.hpp
+  xla/distributions/bernoulli.hpp
+  xla/distributions/categorical.hpp
+  xla/distributions/independent.hpp
+  xla/distributions/kl.hpp
+  xla/distributions/mixture_same_family.hpp
+  xla/distributions/normal.hpp
+  xla/distributions/parameter.hpp
+  xla/distributions/probabilities.hpp
+  xla/distributions/uniform.hpp
   xla/nn/activation.hpp
   xla/nn/activation_more.hpp
   xla/nn/attention.hpp

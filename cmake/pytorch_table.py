@@ -45,7 +45,7 @@ def public_names(include):
         "torch.nn.init: ": functions(include / "nn/init.hpp"),
         "torch.optim: ": classes(*of("optim/*.hpp")),
         "torch.optim.lr_scheduler: ": classes(*of("optim/schedule/*.hpp")),
-        "torch.distributions: ": set(),
+        "torch.distributions: ": classes(*of("distributions/*.hpp")) | functions(*of("distributions/*.hpp")),
         "torch.linalg: ": tensors,
         "torch.fft: ": set(),
         "torch.special: ": tensors,

@@ -6,9 +6,9 @@ cmake_minimum_required(VERSION 3.24)
 set(floors      # the first pattern that matches a path below include/xla decides
   "^ext/=90"     # apart: no other floor may include it
   "^models/=85"  # what a program includes by name
-  "^(xla|functions|parallel).hpp$=80"
+  "^(xla|functions|distributions|parallel).hpp$=80"
   "^parallel/=75"
-  "^(nn|optim|data|io|train)/=70"
+  "^(nn|optim|data|io|train|distributions)/=70"
   "^(run/call/|compile.hpp$)=66"  # run/ has rooms, in an order of their own
   "^run/profile[./]=65"
   "^run/trace/=64"
@@ -36,7 +36,7 @@ set(state_rooms       # the only places there with objects that outlive a call:
   "^tensor/(heap|buffer).hpp$"      # memory that waits for the next tensor, and its counts
   "^base/fork.hpp$")  # what has to be at rest when the process forks
 
-set(public_only "^(models|nn|optim|data|io|train|parallel)/")  # built from the public API
+set(public_only "^(models|nn|optim|data|io|train|parallel|distributions)/")  # built from the public API
 set(looks_inside      # of these, so far:
   "^nn/state_(dict|loader).hpp$")  # files of any element type, by the handles of tensors
 

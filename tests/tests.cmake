@@ -183,6 +183,8 @@ xla_test(op/functional_copy LABELS asan)
 xla_test(nn/state_dict LABELS core)
 xla_test(nn/modules_by_name)
 xla_test(nn/weight_norm)
+
+xla_test(distributions/distributions LABELS core)
 xla_test(models/files LIBRARIES xla::safetensors)
 xla_test(models/states)
 xla_test(models/resnet)

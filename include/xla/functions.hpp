@@ -6,6 +6,7 @@
 #include "xla/xla.hpp"
 
 #include "xla/op/derived/activation_more.hpp"
+#include "xla/op/derived/broadcast.hpp"
 #include "xla/op/derived/diagonal.hpp"
 #include "xla/op/derived/likelihood_loss.hpp"
 #include "xla/op/derived/margin_loss.hpp"

@@ -2,9 +2,9 @@
 #pragma once
 
 // The whole library but ext/, and what a program includes by name: networks (models/), files (io/),
-// training loops (train/), several replicas (parallel.hpp), subsets, padded batches, sequences and
-// transforms of data (data/), profiles (run/profile.hpp), rarely used optimizers (optim/nadam.hpp,
-// adamax, adafactor, adadelta, asgd, muon, rprop).
+// training loops (train/), several replicas (parallel.hpp), distributions, subsets, padded batches,
+// sequences and transforms of data (data/), profiles (run/profile.hpp), rarely used optimizers
+// (optim/nadam.hpp, adamax, adafactor, adadelta, asgd, muon, rprop).
 
 /// Tensors, the functions on them, and the three ways to run them.
 namespace xla {

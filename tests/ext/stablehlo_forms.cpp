@@ -20,6 +20,11 @@ namespace {
 
 enum class way { text, plugin };
 
+struct magnitude {
+  static constexpr auto name = "square";
+  static constexpr auto words = "has to be from 0 to 16";
+};
+
 /// Where random numbers begin: the arguments that follow the tensors.
 host_array draw(std::int64_t offset) {
   std::vector<host_array> one;
@@ -331,6 +336,9 @@ void random(way how) {
       whole);
   compare(
       how, 0, {draw(0)}, [](auto& x) { return xla::multinomial(x, 4, true); }, xla::abs(x));
+  compare(
+      how, 0, {}, [](auto& p) { return grad(sum(xla::check_between<magnitude>(p * p, 0, 16)), p); },
+      test::parameter(x));
 }
 
 template <class F, class Make>

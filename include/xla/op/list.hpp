@@ -11,6 +11,7 @@
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/bitwise.hpp"
 #include "xla/op/cast.hpp"
+#include "xla/op/check_between.hpp"
 #include "xla/op/check_index.hpp"
 #include "xla/op/clip.hpp"
 #include "xla/op/collectives.hpp"
@@ -81,6 +82,7 @@
   X(xla::op::bitwise_xor, indices) \
   X(xla::op::bitwise_not, indices) \
   X(xla::op::cast, conversions) \
+  X(xla::op::check_between, fractions) \
   X(xla::op::check_index, indices) \
   X(xla::op::clamp, numbers) \
   X(xla::op::all_reduce, numbers) \

@@ -4,6 +4,7 @@
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/places.hpp"
 #include "xla/op/cast.hpp"
+#include "xla/op/check_between.hpp"
 #include "xla/op/check_index.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/create.hpp"
@@ -52,6 +53,10 @@ struct form<op::cast> {
 // What is checked is checked before the program runs: nothing that it writes is there by then.
 template <>
 struct form<op::check_index> {
+  static value write(writer&, const form_call& f) { return f.in(0); }
+};
+template <>
+struct form<op::check_between> {
   static value write(writer&, const form_call& f) { return f.in(0); }
 };
 template <>

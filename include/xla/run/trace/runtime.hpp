@@ -5,6 +5,7 @@
 // xla::runtime sees the kernels that it may have to make for other element types, and nothing else.
 #include "xla/base/instance.hpp"
 #include "xla/kernel/op/attention.hpp"
+#include "xla/kernel/op/check_between.hpp"
 #include "xla/kernel/op/collectives.hpp"
 #include "xla/kernel/op/convolution.hpp"
 #include "xla/kernel/op/embedding.hpp"

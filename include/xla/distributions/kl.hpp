@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/distributions/bernoulli.hpp"
+#include "xla/distributions/categorical.hpp"
+#include "xla/distributions/independent.hpp"
+#include "xla/distributions/normal.hpp"
+#include "xla/distributions/uniform.hpp"
+
+// Gradients of what operands share add up in the order of the operations. C++ does not say which
+// operand comes first, so that each has a line of its own.
+namespace xla::distributions {
+
+/// The divergence of q from p, in closed form, of two distributions whose sizes broadcast. Kullback
+/// and Leibler (1951).
+template <class T, int P, int Q>
+constexpr auto kl_divergence(const Normal<T, P>& p, const Normal<T, Q>& q) {
+  const auto ratio = p.scale / q.scale;
+  const auto apart = (p.loc - q.loc) / q.scale;
+  const auto squares = ratio * ratio + apart * apart;
+  return (squares - 1) * 0.5 - log(ratio);
+}
+
+template <class T, int P, int Q>
+constexpr auto kl_divergence(const Uniform<T, P>& p, const Uniform<T, Q>& q) {
+  const auto outside = q.low > p.low || q.high < p.high;
+  const auto from = p.entropy();
+  return where(outside, std::numeric_limits<T>::infinity(), q.entropy() - from);
+}
+
+template <class T, int P, int Q>
+constexpr auto kl_divergence(const Uniform<T, P>& p, const Normal<T, Q>& q) {
+  const auto apart = p.mean() - q.loc;
+  const auto squares = p.variance() + apart * apart;
+  const auto from = p.entropy();
+  const auto to = q.entropy();
+  return to - 0.5 - from + squares / (q.scale * q.scale) * 0.5;
+}
+/// Infinite: no uniform distribution has all numbers.
+template <class T, int P, int Q>
+constexpr auto kl_divergence(const Normal<T, P>& p, const Uniform<T, Q>& q) {
+  return full_like(p.loc - q.low, std::numeric_limits<T>::infinity());
+}
+
+template <class T, int P, int Q>
+constexpr auto kl_divergence(const Bernoulli<T, P>& p, const Bernoulli<T, Q>& q) {
+  constexpr T infinity = std::numeric_limits<T>::infinity();
+  const auto of_p = p.probs();
+  const auto of_q = q.probs();
+  const auto l = p.logits();
+  const auto m = q.logits();
+  const auto yes = of_p * (softplus(-m) - softplus(-l));
+  const auto no = (1 - of_p) * (softplus(m) - softplus(l));
+  return where(of_p == 0, 0, where(of_q == 0, infinity, yes)) +
+         where(of_p == 1, 0, where(of_q == 1, infinity, no));
+}
+
+template <class T, int P, int Q>
+constexpr auto kl_divergence(const Categorical<T, P>& p, const Categorical<T, Q>& q) {
+  const auto of_p = p.probs();
+  const auto of_q = q.probs();
+  const auto l = p.logits();
+  const auto m = q.logits();
+  const auto each = of_p * (l - m);
+  const auto finite = where(of_q == 0, std::numeric_limits<T>::infinity(), each);
+  return sum(where(of_p == 0, 0, finite), {-1});
+}
+
+template <class P, class Q, int N>
+constexpr auto kl_divergence(const Independent<P, N>& p, const Independent<Q, N>& q) {
+  return sum_rightmost<N>(kl_divergence(p.base_dist, q.base_dist));
+}
+
+}  // namespace xla::distributions
