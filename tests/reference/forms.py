@@ -44,7 +44,6 @@ ARGUMENTS = {
     "x, y, k": "linear_cross_entropy",
     "x, m, y": "where",
     "v": "trapz",
-    "v, x": "broadcast_tensors",
     "v, w": "ger vdot",
     "v, x, w": "addmv",
     "b, b.clone(), b.clone()": "baddbmm",
