@@ -4,18 +4,24 @@
 state_dict, model_state_dict, model, net, network or module, or as its largest dict of tensors. What DataParallel and
 torch.compile put before names is left out, and so is all that is no tensor: the program says what.
 
-    pip install torch safetensors && python to_safetensors.py resnet18.pth resnet18.safetensors
+    pip install torch && python to_safetensors.py resnet18.pth resnet18.safetensors
 
 A file that holds objects of other libraries than torch and numpy is only read with --trust, which lets it run code."""
 import argparse
+import ctypes
+import json
+import math
 import pickle
 import re
+import struct
 import sys
 
-import torch
-from safetensors.torch import save_file
-
 KNOWN = ("state_dict", "model_state_dict", "model", "net", "network", "module")
+# What safetensors calls torch's types, and the bytes of an element.
+KINDS = {"float64": ("F64", 8), "float32": ("F32", 4), "float16": ("F16", 2), "bfloat16": ("BF16", 2),
+         "float8_e4m3fn": ("F8_E4M3", 1), "float8_e5m2": ("F8_E5M2", 1), "int64": ("I64", 8), "int32": ("I32", 4),
+         "int16": ("I16", 2), "int8": ("I8", 1), "uint64": ("U64", 8), "uint32": ("U32", 4), "uint16": ("U16", 2),
+         "uint8": ("U8", 1), "bool": ("BOOL", 1)}
 
 
 def harmless():
@@ -32,6 +38,7 @@ def harmless():
 
 
 def load(path, trust):
+    import torch
     if trust:
         return torch.load(path, map_location="cpu", weights_only=False)
     try:
@@ -44,8 +51,8 @@ def load(path, trust):
 
 
 def dicts(value, path=""):
-    """The dicts in a value, with the way to each."""
-    if isinstance(value, torch.nn.Module):
+    """The dicts in a value, with the way to each. A module stands for its state_dict."""
+    if callable(getattr(value, "state_dict", None)):
         value = value.state_dict()
     if isinstance(value, dict):
         yield path, value
@@ -53,10 +60,10 @@ def dicts(value, path=""):
             yield from dicts(inner, f"{path}.{key}" if path else str(key))
 
 
-def weights(checkpoint):
+def weights(checkpoint, is_tensor):
     """The dict with the weights, and the way to it."""
     def tensors(found):
-        return sum(value.numel() for value in found[1].values() if isinstance(value, torch.Tensor))
+        return sum(value.numel() for value in found[1].values() if is_tensor(value))
 
     all = [found for found in dicts(checkpoint) if tensors(found)]
     if not all:
@@ -65,23 +72,65 @@ def weights(checkpoint):
     return max(named or all, key=tensors)
 
 
+def own_name(name):
+    """Without what DataParallel and torch.compile put before it."""
+    return re.sub(r"^((module|_orig_mod)\.)+", "", name)
+
+
+def left_out(checkpoint, path, state, is_tensor):
+    """The names of what is in the file, and is no weight."""
+    out = [name for name, value in state.items() if not is_tensor(value)]
+    if path:
+        out += [name for name in checkpoint if str(name) != path.split(".")[0]]
+    return [str(name) for name in out]
+
+
+def write_safetensors(path, tensors, bytes_of):
+    """Of each name the type as torch calls it and the shape; bytes_of(name) gives the elements, row by row."""
+    for name, (dtype, _) in tensors.items():
+        if dtype not in KINDS:
+            sys.exit(f"{name} is of {dtype}, which safetensors files do not hold")
+    order = sorted(tensors, key=lambda name: (-KINDS[tensors[name][0]][1], name))  # so that all are aligned
+    header, end = {"__metadata__": {"format": "pt"}}, 0
+    for name in order:
+        dtype, shape = tensors[name]
+        kind, size = KINDS[dtype]
+        begin, end = end, end + size * math.prod(shape)
+        header[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [begin, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name in order:
+            file.write(bytes_of(name))
+
+
+def elements(tensor):
+    flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    return ctypes.string_at(flat.data_ptr(), flat.numel() * flat.element_size()) if flat.numel() else b""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("source")
     parser.add_argument("target")
     parser.add_argument("--trust", action="store_true", help="read objects of any kind; the file may run code")
     args = parser.parse_args()
+    import torch
+
+    def is_tensor(value):
+        return isinstance(value, torch.Tensor)
+
     checkpoint = load(args.source, args.trust)
-    path, state = weights(checkpoint)
-    kept = {re.sub(r"^((module|_orig_mod)\.)+", "", name): value.detach().contiguous().clone()
-            for name, value in state.items() if isinstance(value, torch.Tensor)}
-    save_file(kept, args.target, {"format": "pt"})
+    path, state = weights(checkpoint, is_tensor)
+    kept = {own_name(name): value for name, value in state.items() if is_tensor(value)}
+    described = {name: (str(t.dtype).removeprefix("torch."), tuple(t.shape)) for name, t in kept.items()}
+    write_safetensors(args.target, described, lambda name: elements(kept[name]))
     print(f"{args.target}: {len(kept)} tensors" + (f" of {path}" if path else ""))
-    left = [name for name, value in state.items() if not isinstance(value, torch.Tensor)]
-    if path:
-        left += [name for name in checkpoint if str(name) != path.split(".")[0]]
+    left = left_out(checkpoint, path, state, is_tensor)
     if left:
-        print("left out: " + ", ".join(map(str, left)))
+        print("left out: " + ", ".join(left))
 
 
-main()
+if __name__ == "__main__":
+    main()
