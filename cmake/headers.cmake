@@ -68,6 +68,7 @@ set(XLA_HEADERS
   xla/op/compare.hpp
   xla/op/concat.hpp
   xla/op/convolution.hpp
+  xla/op/cummax.hpp
   xla/op/create.hpp
   xla/op/derived/activation.hpp
   xla/op/derived/activation_more.hpp
@@ -91,6 +92,7 @@ set(XLA_HEADERS
   xla/op/derived/index_put.hpp
   xla/op/derived/indexing.hpp
   xla/op/derived/interpolate.hpp
+  xla/op/derived/kron.hpp
   xla/op/derived/likelihood_loss.hpp
   xla/op/derived/linalg.hpp
   xla/op/derived/loss.hpp
@@ -107,6 +109,7 @@ set(XLA_HEADERS
   xla/op/derived/pixel_shuffle.hpp
   xla/op/derived/probability_loss.hpp
   xla/op/derived/range.hpp
+  xla/op/derived/quantile.hpp
   xla/op/derived/ranking_loss.hpp
   xla/op/derived/reduction.hpp
   xla/op/derived/repeat.hpp
@@ -118,6 +121,7 @@ set(XLA_HEADERS
   xla/op/derived/stacking.hpp
   xla/op/derived/statistics.hpp
   xla/op/derived/triangle.hpp
+  xla/op/derived/unique.hpp
   xla/op/derived/unit_length.hpp
   xla/op/elementwise.hpp
   xla/op/embedding.hpp
@@ -169,6 +173,7 @@ set(XLA_HEADERS
   xla/op/rule.hpp
   xla/op/scalar.hpp
   xla/op/scan.hpp
+  xla/op/scatter_reduce.hpp
   xla/op/search.hpp
   xla/op/selection.hpp
   xla/op/sigmoid.hpp

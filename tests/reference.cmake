@@ -4,8 +4,8 @@
 
 cmake_minimum_required(VERSION 3.24)
 
-set(GENERATORS make.py forms.py functions.py distributions.py images.py attention.py autocast.py models.py bert_vit.py gpt2_llama.py)
-set(FILES ops.txt forms.txt functions.txt distributions.txt images.txt attention.txt autocast.txt models.txt bert_vit.txt gpt2_llama.txt)
+set(GENERATORS make.py forms.py functions.py selection.py distributions.py images.py attention.py autocast.py models.py bert_vit.py gpt2_llama.py)
+set(FILES ops.txt forms.txt functions.txt selection.txt distributions.txt images.txt attention.txt autocast.txt models.txt bert_vit.txt gpt2_llama.txt)
 
 file(SHA256 "${FOLDER}/cases.py" shared)
 set(cases "")

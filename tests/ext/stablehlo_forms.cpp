@@ -103,6 +103,9 @@ void indices(way how) {
   one([](auto& x, auto& i) { return xla::embedding(i, x, 2); }, index);
   two([](auto& x, auto& r, auto& i) { return xla::scatter(x, 0, i, r); }, index);
   two([](auto& x, auto& r, auto& i) { return xla::scatter_add(x, 0, i, r); }, index);
+  two([](auto& x, auto& r, auto& i) { return xla::scatter_reduce(x, 0, i, r, "prod"); }, index);
+  two([](auto& x, auto& r, auto& i) { return xla::scatter_reduce(x, 0, i, r, "amax"); }, index);
+  two([](auto& x, auto& r, auto& i) { return xla::scatter_reduce(x, 0, i, r, "amin"); }, index);
   two([](auto& x, auto& r, auto& i) { return xla::index_copy(x, 0, i, r); }, line);
   two([](auto& x, auto& r, auto& i) { return xla::index_add(x, 0, i, r); }, line);
   auto column = numbers<float>({7, 1});
@@ -268,8 +271,8 @@ void order(way how) {
   auto whole = xla::cast<std::int64_t>(numbers<float>({4, 5, 3}));
   const auto of = [](auto& x) {
     return std::tuple(xla::argmax(x, 1), xla::argmin(x, 0), xla::argsort(x, 1),
-                      xla::argsort(x, 0, true), xla::topk(x, 3, 1), xla::median(x, 1),
-                      xla::median(x, 0), xla::median(x));
+                      xla::argsort(x, 0, true), xla::topk(x, 3, 1), xla::cummax(x, 1),
+                      xla::cummin(x, 0), xla::median(x, 1), xla::median(x, 0), xla::median(x));
   };
   compare(how, 0, {}, of, x);
   compare(how, 0, {}, of, whole);

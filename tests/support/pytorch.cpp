@@ -36,8 +36,8 @@ pytorch::~pytorch() {
 
 pytorch::pytorch() {
   for (const char* name :
-       {"ops", "forms", "functions", "distributions", "images", "attention", "autocast", "models",
-        "bert_vit", "gpt2_llama"})
+       {"ops", "forms", "functions", "selection", "distributions", "images", "attention",
+        "autocast", "models", "bert_vit", "gpt2_llama"})
     read((XLA_TEST_DATA "/reference/" + std::string(name) + ".txt").c_str());
 }
 

@@ -19,6 +19,7 @@
 #include "xla/op/concat.hpp"
 #include "xla/op/convolution.hpp"
 #include "xla/op/create.hpp"
+#include "xla/op/cummax.hpp"
 #include "xla/op/derived/batch_norm.hpp"
 #include "xla/op/derived/normalize.hpp"
 #include "xla/op/embedding.hpp"
@@ -52,6 +53,7 @@
 #include "xla/op/root.hpp"
 #include "xla/op/rounding.hpp"
 #include "xla/op/scan.hpp"
+#include "xla/op/scatter_reduce.hpp"
 #include "xla/op/search.hpp"
 #include "xla/op/sigmoid.hpp"
 #include "xla/op/sign.hpp"
@@ -102,6 +104,8 @@
   X(xla::op::convolution_input, fractions) \
   X(xla::op::convolution_weight, fractions) \
   X(xla::op::arange, numbers) \
+  X(xla::op::cummax_index, places) \
+  X(xla::op::cummin_index, places) \
   X(xla::op::center_scale, fractions) \
   X(xla::op::center_square, fractions) \
   X(xla::op::squared_deviation, fractions) \
@@ -175,6 +179,9 @@
   X(xla::op::cumsum, numbers) \
   X(xla::op::recurrence, fractions) \
   X(xla::op::cumprod, numbers) \
+  X(xla::op::scatter_prod, numbers) \
+  X(xla::op::scatter_amax, numbers) \
+  X(xla::op::scatter_amin, numbers) \
   X(xla::op::searchsorted, places) \
   X(xla::op::sigmoid, fractions) \
   X(xla::op::softplus, fractions) \

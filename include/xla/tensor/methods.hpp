@@ -5,18 +5,19 @@
 // is found by its arguments where a program calls it, so that tensors come before the functions.
 
 #define XLA_DETAIL_METHODS(m)                                                                      \
-  m(abs) m(all) m(any) m(argmax) m(argmin) m(argsort) m(atan2) m(bmm) m(ceil) m(clamp) m(clamp_max) \
-  m(clamp_min) m(clip) m(cos) m(cumprod) m(cumsum) m(dot) m(erf) m(erfc) m(exp) m(expand)           \
-  m(expand_as) m(expm1) m(flatten) m(flip) m(floor) m(fmod) m(gather) m(index_add) m(index_copy)    \
-  m(index_select) m(isfinite) m(isinf) m(isnan) m(lerp) m(log) m(log1p) m(log_softmax)              \
-  m(logical_and) m(logical_not) m(logical_or) m(logical_xor) m(logsumexp) m(masked_fill)            \
-  m(masked_select) m(matmul) m(max) m(maximum) m(mean) m(median) m(min) m(minimum) m(mm)            \
-  m(movedim) m(multinomial) m(mv) m(narrow) m(nonzero) m(norm) m(outer) m(permute) m(pow) m(prod)   \
-  m(reciprocal) m(relu) m(remainder) m(repeat) m(repeat_interleave) m(reshape) m(reshape_as)        \
-  m(roll) m(round) m(rsqrt) m(scatter) m(scatter_add) m(select) m(sigmoid) m(sign) m(sin)           \
-  m(softmax) m(sort) m(sqrt) m(square) m(squeeze) m(sum) m(swapaxes) m(take_along_dim) m(tan)       \
-  m(tanh) m(tile) m(transpose) m(tril) m(triu) m(trunc) m(unflatten) m(unsqueeze) m(var) m(view)    \
-  m(view_as)
+  m(abs) m(all) m(any) m(argmax) m(argmin) m(argsort) m(atan2) m(bmm) m(ceil) m(clamp)             \
+  m(clamp_max) m(clamp_min) m(clip) m(cos) m(cross) m(cummax) m(cummin) m(cumprod) m(cumsum)       \
+  m(dot) m(erf) m(erfc) m(exp) m(expand) m(expand_as) m(expm1) m(flatten) m(flip) m(floor)         \
+  m(fmod) m(gather) m(index_add) m(index_copy) m(index_select) m(isfinite) m(isinf) m(isnan)       \
+  m(kron) m(kthvalue) m(lerp) m(log) m(log1p) m(log_softmax) m(logical_and) m(logical_not)         \
+  m(logical_or) m(logical_xor) m(logsumexp) m(masked_fill) m(masked_select) m(matmul) m(max)       \
+  m(maximum) m(mean) m(median) m(min) m(minimum) m(mm) m(movedim) m(multinomial) m(mv)             \
+  m(nanquantile) m(narrow) m(nonzero) m(norm) m(outer) m(permute) m(pow) m(prod) m(quantile)       \
+  m(reciprocal) m(relu) m(remainder) m(repeat) m(repeat_interleave) m(reshape) m(reshape_as)       \
+  m(roll) m(round) m(rsqrt) m(scatter) m(scatter_add) m(scatter_reduce) m(select) m(sigmoid)       \
+  m(sign) m(sin) m(softmax) m(sort) m(sqrt) m(square) m(squeeze) m(sum) m(swapaxes)                \
+  m(take_along_dim) m(tan) m(tanh) m(tile) m(transpose) m(tril) m(triu) m(trunc) m(unflatten)      \
+  m(unique) m(unique_consecutive) m(unsqueeze) m(var) m(view) m(view_as)
 // Axes in braces are numbers, sizes in braces xla::Size.
 #define XLA_DETAIL_AXES_METHODS(m)                                                                 \
   m(all) m(any) m(flip) m(logsumexp) m(max) m(mean) m(median) m(min) m(norm) m(permute) m(prod)    \

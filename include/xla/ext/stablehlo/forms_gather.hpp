@@ -43,6 +43,19 @@ struct form<op::scatter_add> {
   }
 };
 
+template <class Op, putting How>
+struct scatter_combining_form {
+  static value write(writer& w, const form_call& f) {
+    return put_along(w, f.in(0), f.attributes<Op>().axis, f.in(1), f.in(2), How);
+  }
+};
+template <>
+struct form<op::scatter_prod> : scatter_combining_form<op::scatter_prod, putting::multiplies> {};
+template <>
+struct form<op::scatter_amax> : scatter_combining_form<op::scatter_amax, putting::largest> {};
+template <>
+struct form<op::scatter_amin> : scatter_combining_form<op::scatter_amin, putting::smallest> {};
+
 template <>
 struct form<op::scatter> {
   static value write(writer& w, const form_call& f) {

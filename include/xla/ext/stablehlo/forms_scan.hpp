@@ -6,6 +6,7 @@
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/lane.hpp"
 #include "xla/ext/stablehlo/places.hpp"
+#include "xla/op/cummax.hpp"
 #include "xla/op/logcumsumexp.hpp"
 #include "xla/op/special.hpp"
 
@@ -93,6 +94,34 @@ struct form<op::logcumsumexp> {
     return w.convert(scan.logarithms_of_sums(scan.carried(f.in(0))), f.out().of);
   }
 };
+
+/// Of two windows side by side the later one has the best, or the earlier one.
+template <class Op>
+struct best_so_far_form {
+  static value write(writer& w, const form_call& f) {
+    const shape dims = f.out().dims;
+    const int axis = f.attributes<Op>().axis;
+    value x = f.in(0), at = w.iota(element::i64, dims, axis);
+    const scan_steps scan(w, {axis}, dims);
+    const value none = w.constant(0, element::i64, dims);
+    for (extent n = 1; n < dims[axis]; n *= 2) {
+      const value earlier = scan.before(x, n, 0), place = scan.before(at, n, -1);
+      value later = w.compare(Op::better, x, earlier);
+      if (is_float(x.type.of)) {
+        later = w.map("and", later, w.compare("EQ", earlier, earlier));
+        later = w.map("or", later, w.compare("NE", x, x));
+      }
+      later = w.map("or", later, w.compare("LT", place, none));
+      x = w.select(later, x, earlier);
+      at = w.select(later, at, place);
+    }
+    return at;
+  }
+};
+template <>
+struct form<op::cummax_index> : best_so_far_form<op::cummax_index> {};
+template <>
+struct form<op::cummin_index> : best_so_far_form<op::cummin_index> {};
 
 template <>
 struct form<op::recurrence> {

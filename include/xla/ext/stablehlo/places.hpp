@@ -140,14 +140,21 @@ inline value take_along(writer& w, const value& x, int axis, const value& index)
 }
 
 /// What becomes of an element where something is put.
-enum class putting : std::uint8_t { replaces, adds, largest };
+enum class putting : std::uint8_t { replaces, adds, multiplies, largest, smallest };
 
 template <class How>
 value scattered(writer& w, const value& x, const value& index, const value& source, const How& how,
                 putting put) {
   if (count(source.type.dims) == 0 || count(x.type.dims) == 0) return x;
   const std::string combine = w.combining(x.type.of, [&](const value& a, const value& b) {
-    return put == putting::replaces ? b : w.map(put == putting::adds ? "add" : "maximum", a, b);
+    switch (put) {
+      case putting::replaces: return b;
+      case putting::adds: return w.map("add", a, b);
+      case putting::multiplies: return w.map("multiply", a, b);
+      case putting::largest: return w.map("maximum", a, b);
+      case putting::smallest: break;
+    }
+    return w.map("minimum", a, b);
   });
   return w.op(
       "scatter", {x, index, source}, x.type,

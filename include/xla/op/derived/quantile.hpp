@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include "xla/op/derived/any_all.hpp"
+#include "xla/op/derived/elementwise.hpp"
+#include "xla/op/permute.hpp"
+#include "xla/op/rounding.hpp"
+#include "xla/op/slice.hpp"
+#include "xla/op/sort.hpp"
+
+namespace xla {
+namespace detail {
+
+/// What two neighbours in order make of a rank between them.
+template <class T, int R>
+constexpr Tensor<T, R> between_ranks(const Tensor<T, R>& sorted, const Tensor<T, R>& rank,
+                                     std::string_view interpolation) {
+  const auto at = [&](const Tensor<T, R>& r) {
+    return gather_along(sorted, R - 1, cast<std::int64_t>(r));
+  };
+  const auto below = floor(rank), above = ceil(rank);
+  if (interpolation == "lower") return at(below);
+  if (interpolation == "higher") return at(above);
+  if (interpolation == "nearest") return at(round(rank));
+  if (interpolation != "linear" && interpolation != "midpoint")
+    refuse_now(sorted,
+               "quantile: interpolation is one of linear, lower, higher, midpoint and nearest");
+  const auto weight = interpolation == "midpoint" ? full_like(rank, T(0.5)) : rank - below;
+  const auto low = at(below);
+  return lerp(low, at(above), weight);
+}
+
+/// The quantiles of each row, the last axis: (…, n) and (k) make (…, k). `left_out`: NaN is no
+/// element; else it makes NaN of its row.
+template <class T, int R>
+constexpr Tensor<T, R> row_quantiles(const Tensor<T, R>& x, const Tensor<T, 1>& q, bool left_out,
+                                     std::string_view interpolation, const call_site& site) {
+  static_assert(fraction<T>, "xla::quantile: needs float or double; cast first");
+  const size_scope scope{x.table(), site};
+  scope.nonzero(x.dims()[R - 1], "quantile: there are no elements");
+  const Tensor<T, R> sorted = sort(x, -1).first;
+  const Tensor<T, R> numbers = cast<T>(sorted == sorted);
+  const auto last = reduce<op::sum>(numbers, axis_set::one(R - 1)) - 1;
+  if (left_out) return between_ranks<T, R>(sorted, q * maximum(last, 0), interpolation);
+  // A row with NaN has it at its end, whose rank is that of all of its quantiles.
+  const Tensor<T, 0> end = number<T>(x.size(R - 1) - 1).tensor();
+  const auto rank = where(last < end, end, q * end);
+  return between_ranks<T, R>(sorted, rank, interpolation);
+}
+
+template <class T>
+constexpr Tensor<T, 1> checked_quantile(number<T> q, const handle& x, const call_site& site) {
+  if (q.outside(0, 1))
+    size_scope{x.table(), site}.fail("q is a share of the elements, from 0 to 1");
+  return unsqueeze(q.tensor(), 0);
+}
+
+}  // namespace detail
+
+/// The element below which a share q of the elements along an axis lies, as PyTorch's: between two
+/// neighbours by "linear" interpolation, "lower", "higher", "midpoint" or "nearest". NaN makes NaN.
+/// Gradients go to the neighbours. A q that is known to lie outside [0, 1], or an axis that is not
+/// there or empty, is a shape_error.
+template <class T, int R>
+constexpr Tensor<T, R> quantile(const Tensor<T, R>& x, detail::number_of<T> q, int axis, keepdim_t,
+                                std::string_view interpolation = "linear", caller who = here()) {
+  const detail::call_site site{"quantile", who};
+  const int at = detail::axis_of(x, R, axis, site);
+  const auto y = detail::row_quantiles(
+      movedim(x, at, R - 1), detail::checked_quantile<T>(q, x, site), false, interpolation, site);
+  return movedim(y, R - 1, at);
+}
+template <class T, int R>
+constexpr Tensor<T, R - 1> quantile(const Tensor<T, R>& x, detail::number_of<T> q, int axis,
+                                    std::string_view interpolation = "linear",
+                                    caller who = here()) {
+  return detail::drop_axes<R - 1, T>(
+      quantile(x, q, axis, keepdim, interpolation, who),
+      detail::axis_set::one(detail::axis_of(x, R, axis, "quantile")));
+}
+/// Of all elements.
+template <class T, int R>
+constexpr Tensor<T, 0> quantile(const Tensor<T, R>& x, detail::number_of<T> q,
+                                caller who = here()) {
+  return squeeze<0>(quantile(flatten(x), q, 0, keepdim, "linear", who));
+}
+/// Several at once: their axis comes first. Shares outside [0, 1] are an index_error.
+template <class T, int R>
+constexpr Tensor<T, R> quantile(const Tensor<T, R>& x, const Tensor<T, 1>& q, int axis,
+                                std::string_view interpolation = "linear", caller who = here()) {
+  const detail::call_site site{"quantile", who};
+  const int at = detail::axis_of(x, R, axis, site);
+  const auto y = detail::row_quantiles(movedim(x, at, R - 1), q, false, interpolation, site);
+  return movedim(y, R - 1, 0);
+}
+
+/// quantile of the elements that are not NaN; NaN where none is left.
+template <class T, int R>
+constexpr Tensor<T, R> nanquantile(const Tensor<T, R>& x, detail::number_of<T> q, int axis,
+                                   keepdim_t, std::string_view interpolation = "linear",
+                                   caller who = here()) {
+  const detail::call_site site{"nanquantile", who};
+  const int at = detail::axis_of(x, R, axis, site);
+  const auto y = detail::row_quantiles(
+      movedim(x, at, R - 1), detail::checked_quantile<T>(q, x, site), true, interpolation, site);
+  return movedim(y, R - 1, at);
+}
+template <class T, int R>
+constexpr Tensor<T, R - 1> nanquantile(const Tensor<T, R>& x, detail::number_of<T> q, int axis,
+                                       std::string_view interpolation = "linear",
+                                       caller who = here()) {
+  return detail::drop_axes<R - 1, T>(
+      nanquantile(x, q, axis, keepdim, interpolation, who),
+      detail::axis_set::one(detail::axis_of(x, R, axis, "nanquantile")));
+}
+template <class T, int R>
+constexpr Tensor<T, 0> nanquantile(const Tensor<T, R>& x, detail::number_of<T> q,
+                                   caller who = here()) {
+  return squeeze<0>(nanquantile(flatten(x), q, 0, keepdim, "linear", who));
+}
+
+/// The k-th smallest elements along an axis, counted from 1, and where they are: {values, indices}.
+/// Of equals the first in order is meant, and it has the gradient; NaN is the largest. A k that is
+/// not from 1 to the size, or an axis that is not there, is a shape_error.
+template <class T, int R>
+constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> kthvalue(const Tensor<T, R>& x,
+                                                                    std::int64_t k, int axis,
+                                                                    keepdim_t,
+                                                                    caller who = here()) {
+  static_assert(R >= 1, "xla::kthvalue: needs at least one axis");
+  const int at = detail::axis_of(x, R, axis, {"kthvalue", who});
+  const detail::size_scope scope{x.table(), {"kthvalue", who}};
+  if (k < 1 || !scope.at_least(x.dims()[at], k)) {
+    scope.fail("k is from 1 to the number of elements along the axis");
+    k = 1;
+  }
+  const auto order = detail::first_in_order(x, at, false, k, who);
+  const auto index = narrow(order, at, k - 1, 1, who);
+  return {detail::gather_along(x, at, index), index};
+}
+template <class T, int R>
+constexpr std::pair<Tensor<T, R - 1>, Tensor<std::int64_t, R - 1>> kthvalue(const Tensor<T, R>& x,
+                                                                            std::int64_t k,
+                                                                            int axis = -1,
+                                                                            caller who = here()) {
+  const auto [values, index] = kthvalue(x, k, axis, keepdim, who);
+  const auto dropped = detail::axis_set::one(detail::axis_of(x, R, axis, "kthvalue"));
+  return {detail::drop_axes<R - 1, T>(values, dropped),
+          detail::drop_axes<R - 1, std::int64_t>(index, dropped)};
+}
+
+}  // namespace xla
