@@ -71,16 +71,20 @@ set(XLA_HEADERS
   xla/op/cummax.hpp
   xla/op/create.hpp
   xla/op/derived/activation.hpp
-  xla/op/derived/activation_more.hpp
+  xla/op/derived/alpha_dropout.hpp
   xla/op/derived/any_all.hpp
   xla/op/derived/attention.hpp
   xla/op/derived/attention_gradient.hpp
   xla/op/derived/attention_weights.hpp
   xla/op/derived/batch_norm.hpp
   xla/op/derived/broadcast.hpp
+  xla/op/derived/channels.hpp
+  xla/op/derived/combinations.hpp
   xla/op/derived/convolution.hpp
+  xla/op/derived/convolution3d.hpp
   xla/op/derived/cross_entropy.hpp
   xla/op/derived/diagonal.hpp
+  xla/op/derived/differences.hpp
   xla/op/derived/distance.hpp
   xla/op/derived/distance_loss.hpp
   xla/op/derived/dropout.hpp
@@ -88,7 +92,9 @@ set(XLA_HEADERS
   xla/op/derived/einsum_formula.hpp
   xla/op/derived/elementwise.hpp
   xla/op/derived/fill.hpp
+  xla/op/derived/grid_sample.hpp
   xla/op/derived/group_norm.hpp
+  xla/op/derived/histogram.hpp
   xla/op/derived/index_put.hpp
   xla/op/derived/indexing.hpp
   xla/op/derived/interpolate.hpp
@@ -96,17 +102,21 @@ set(XLA_HEADERS
   xla/op/derived/likelihood_loss.hpp
   xla/op/derived/linalg.hpp
   xla/op/derived/loss.hpp
+  xla/op/derived/lp_pool.hpp
   xla/op/derived/margin_loss.hpp
   xla/op/derived/matrix.hpp
   xla/op/derived/max_unpool.hpp
   xla/op/derived/nan.hpp
+  xla/op/derived/nan_median.hpp
   xla/op/derived/norm.hpp
   xla/op/derived/normalize.hpp
   xla/op/derived/on_device.hpp
   xla/op/derived/other_forms.hpp
   xla/op/derived/over_axes.hpp
   xla/op/derived/pad.hpp
+  xla/op/derived/pairwise.hpp
   xla/op/derived/pixel_shuffle.hpp
+  xla/op/derived/prelu_mish_glu.hpp
   xla/op/derived/probability_loss.hpp
   xla/op/derived/range.hpp
   xla/op/derived/quantile.hpp
@@ -114,7 +124,9 @@ set(XLA_HEADERS
   xla/op/derived/reduction.hpp
   xla/op/derived/repeat.hpp
   xla/op/derived/rotary.hpp
+  xla/op/derived/scattering.hpp
   xla/op/derived/shrink.hpp
+  xla/op/derived/sign_bit.hpp
   xla/op/derived/softmax.hpp
   xla/op/derived/special.hpp
   xla/op/derived/split.hpp
@@ -123,6 +135,8 @@ set(XLA_HEADERS
   xla/op/derived/triangle.hpp
   xla/op/derived/unique.hpp
   xla/op/derived/unit_length.hpp
+  xla/op/derived/volumes.hpp
+  xla/op/derived/window.hpp
   xla/op/elementwise.hpp
   xla/op/embedding.hpp
   xla/op/erf.hpp
@@ -459,11 +473,14 @@ set(XLA_HEADERS
   xla/distributions/probabilities.hpp
   xla/distributions/uniform.hpp
   xla/nn/activation.hpp
-  xla/nn/activation_more.hpp
+  xla/nn/alpha_dropout.hpp
   xla/nn/attention.hpp
   xla/nn/batch_norm.hpp
+  xla/nn/bilinear.hpp
+  xla/nn/channels.hpp
   xla/nn/conv.hpp
   xla/nn/convert.hpp
+  xla/nn/convolution3d.hpp
   xla/nn/decoder.hpp
   xla/nn/dropout.hpp
   xla/nn/embedding.hpp
@@ -471,24 +488,28 @@ set(XLA_HEADERS
   xla/nn/generate.hpp
   xla/nn/group_norm.hpp
   xla/nn/init.hpp
+  xla/nn/likelihood_loss.hpp
   xla/nn/linear.hpp
   xla/nn/loss.hpp
-  xla/nn/loss_more.hpp
+  xla/nn/margin_loss.hpp
   xla/nn/module_array.hpp
   xla/nn/multihead_attention.hpp
   xla/nn/normalization.hpp
   xla/nn/pad.hpp
   xla/nn/parameters.hpp
   xla/nn/pool.hpp
+  xla/nn/prelu_mish_glu.hpp
   xla/nn/rearrange.hpp
   xla/nn/sequential.hpp
   xla/nn/shape.hpp
+  xla/nn/shrink.hpp
   xla/nn/spectral_norm.hpp
   xla/nn/state_dict.hpp
   xla/nn/state_loader.hpp
   xla/nn/sync_batch_norm.hpp
   xla/nn/transformer.hpp
   xla/nn/upsample.hpp
+  xla/nn/volumes.hpp
   xla/nn/weight_norm.hpp
   xla/optim/adadelta.hpp
   xla/optim/adafactor.hpp

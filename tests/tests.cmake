@@ -102,7 +102,7 @@ xla_test(op/forms reference/forms.cpp reference/forms_in_place.cpp reference/for
 if(TARGET test_op_forms)
   target_include_directories(test_op_forms PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/forms")
 endif()
-xla_test(op/functions reference/functions.cpp)
+xla_test(op/functions reference/functions.cpp reference/functions_arrays.cpp reference/functions_images.cpp)
 xla_test(op/gamma LABELS core)
 xla_test(op/sigmoid LABELS core isa)
 xla_test(op/pow)

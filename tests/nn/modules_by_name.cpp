@@ -4,12 +4,21 @@
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
 #include "support/stored.hpp"
-#include "xla/nn/activation_more.hpp"
+#include "xla/nn/alpha_dropout.hpp"
+#include "xla/nn/bilinear.hpp"
+#include "xla/nn/channels.hpp"
+#include "xla/nn/convolution3d.hpp"
+#include "xla/nn/dropout.hpp"
+#include "xla/nn/likelihood_loss.hpp"
 #include "xla/nn/linear.hpp"
-#include "xla/nn/loss_more.hpp"
+#include "xla/nn/margin_loss.hpp"
 #include "xla/nn/pad.hpp"
+#include "xla/nn/prelu_mish_glu.hpp"
 #include "xla/nn/rearrange.hpp"
 #include "xla/nn/sequential.hpp"
+#include "xla/nn/shrink.hpp"
+#include "xla/nn/upsample.hpp"
+#include "xla/nn/volumes.hpp"
 #include "xla/op/derived/unit_length.hpp"
 
 using test::check_equal;
@@ -182,6 +191,132 @@ TEST_CASE("PixelShuffle, PixelUnshuffle and Unflatten are their functions") {
   check_equal(nn::PixelUnshuffle<2>{}(nn::PixelShuffle<2>{}(x)), x);
   check_equal(nn::Unflatten<1, 2, -1>{}(x), reshape(x, {2, 2, 4, 3, 4}));
   check_equal(nn::Unflatten<-1, 2, 2>{}(x), reshape(x, {2, 8, 3, 2, 2}));
+}
+
+// Of these functions op/functions has PyTorch's numbers.
+TEST_CASE("activations as layers are their functions") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({3, 4, 5});
+  check_equal(nn::SELU{}(x), selu(x));
+  check_equal(nn::CELU{1.5}(x), celu(x, 1.5));
+  check_equal(nn::Hardshrink{0.7}(x), hardshrink(x, 0.7));
+  check_equal(nn::Softshrink{0.7}(x), softshrink(x, 0.7));
+  check_equal(nn::Tanhshrink{}(x), tanhshrink(x));
+  check_equal(nn::Softsign{}(x), softsign(x));
+  check_equal(nn::Threshold{0.1, 20}(x), xla::threshold(x, 0.1, 20));
+  check_equal(nn::Softmin{1}(x), softmin(x, 1));
+  check_equal(nn::Softmax2d{}(x), softmax(x, 0));
+  nn::RReLU slope{0.2, 0.4};
+  const auto drawn = slope(xla::full<float>({100}, -1));
+  CHECK(max(drawn).item() > min(drawn).item());
+  slope.training.set(false);
+  check_equal(slope(x), rrelu(x, 0.2, 0.4));
+}
+
+TEST_CASE("layers of channels, images and volumes are their functions") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({2, 4, 6, 5});
+  check_equal(nn::ChannelShuffle<2>{}(x), channel_shuffle(x, 2));
+  check_equal(nn::LocalResponseNorm<3>{.alpha = 0.1, .k = 2}(x),
+              local_response_norm(x, 3, {.alpha = 0.1, .k = 2}));
+  using xla::HeightWidth;
+  const auto columns = nn::Unfold<nn::UnfoldConfig{.kernel_size = {3, 2}, .padding = 1}>{}(x);
+  check_equal(columns, unfold(x, {3, 2}, {.padding = 1}));
+  check_equal(nn::Fold<HeightWidth{6, 5}, nn::UnfoldConfig{.kernel_size = {3, 2}, .padding = 1}>{}(
+                  columns),
+              fold(columns, {6, 5}, {3, 2}, {.padding = 1}));
+  check_equal(nn::UpsamplingNearest2d<2>{}(x), interpolate(x, {.scale_factor = 2}));
+  check_equal(nn::UpsamplingBilinear2d<HeightWidth{2, 3}>{}(x),
+              interpolate(x, {.scale_factor = {2, 3}, .mode = xla::Interpolation::bilinear,
+                              .align_corners = true}));
+  const auto signal = x[0] * 1;
+  check_equal(nn::LPPool1d<3, 1>{.norm_type = 4}(signal), lp_pool1d(signal, 4, 3, {.stride = 1}));
+  check_equal(nn::LPPool2d<HeightWidth{3, 2}>{}(x), lp_pool2d(x, 2, {3, 2}));
+  const auto v = numbers<float>({2, 2, 4, 6, 5}, 1);
+  check_equal(nn::LPPool3d<2>{}(v), lp_pool3d(v, 2, 2));
+  check_equal(nn::MaxPool3d<3, 2, 1>{}(v), max_pool3d(v, 3, {.stride = 2, .padding = 1}));
+  check_equal(nn::AvgPool3d<3, 2, 1>{}(v), avg_pool3d(v, 3, {.stride = 2, .padding = 1}));
+  check_equal(nn::AdaptiveAvgPool3d<2, xla::none, 3>{}(v),
+              adaptive_avg_pool3d(v, {2, xla::none, 3}));
+  check_equal(nn::AdaptiveMaxPool3d<2>{}(v), adaptive_max_pool3d(v, 2));
+}
+
+TEST_CASE("convolutions of volumes and Bilinear as layers, with PyTorch's initialisation") {
+  const xla::eager_mode_guard eager;
+  const auto v = numbers<float>({2, 2, 4, 6, 5}, 1);
+  const nn::Conv3d<nn::Conv3dConfig{.kernel_size = {3, 1, 2}, .padding = 1}> conv(2, 3);
+  check_equal(conv(v), conv3d(v, conv.weight * 1, conv.bias * 1, {.padding = 1}));
+  CHECK(conv.weight.sizes() == test::sizes_t{3, 2, 3, 1, 2});
+  CHECK(max(abs(conv.weight)).item() <= std::sqrt(1.f / 12));
+  CHECK(max(abs(conv.weight)).item() > std::sqrt(1.f / 12) / 2);
+  const nn::ConvTranspose3d<
+      nn::ConvTranspose3dConfig{.kernel_size = 2, .stride = 2, .bias = false}> back(2, 3);
+  check_equal(back(v), conv_transpose3d(v, back.weight * 1, {.stride = 2}));
+  CHECK_THROWS_WITH((nn::Conv3d<nn::Conv3dConfig{.kernel_size = 1, .groups = 2}>(3, 2)),
+                    test::contains("nn::Conv3d"));
+  const nn::Bilinear form(3, 4, 2);
+  const auto a = numbers<float>({5, 3}), b = numbers<float>({5, 4}, 1);
+  check_equal(form(a, b), xla::einsum<"ni,oij,nj->no">(a, form.weight, b) + form.bias);
+  CHECK(max(abs(form.weight)).item() <= std::sqrt(1.f / 3));
+  CHECK_THROWS_AS(form(b, b), xla::shape_error);
+}
+
+TEST_CASE("dropout layers drop while training alone") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({4, 5, 2, 3, 2});
+  const auto check = [&](auto layer) {
+    CHECK_FALSE(all(layer(x) == x).item());
+    layer.training.set(false);
+    check_equal(layer(x), x);
+  };
+  check(nn::AlphaDropout(0.4));
+  check(nn::FeatureAlphaDropout(0.4));
+  check(nn::Dropout3d(0.4));
+  CHECK_THROWS_WITH(nn::AlphaDropout(2), test::contains("nn::AlphaDropout"));
+  const auto channels = reshape(nn::Dropout3d()(xla::ones<float>({10, 9, 2, 3, 2})), {90, 12});
+  check_equal(max(channels, {1}), min(channels, {1}));
+}
+
+TEST_CASE("losses with margins as layers are their functions") {
+  const xla::eager_mode_guard eager;
+  const auto x = numbers<float>({4, 3}), y = numbers<float>({4, 3}, 1);
+  const auto z = numbers<float>({4, 3}, 2);
+  const auto sign = where(y > 0, 1.f, -1.f), zero_one = xla::cast<float>(y > 0);
+  const auto classes = xla::tensor<std::int64_t>({2, 0, 0, 1});
+  const auto labels = xla::tensor<std::int64_t>({{2, 0, -1}, {-1, 1, 0}, {1, -1, 2}, {0, 1, 2}});
+  check_equal(nn::PairwiseDistance{1, 0.1}(x, y), pairwise_distance(x, y, 1, 0.1));
+  check_equal(nn::HingeEmbeddingLoss{2}(x, sign), hinge_embedding_loss(x, sign, 2));
+  check_equal(nn::SoftMarginLoss{}(x, sign, reduction::none),
+              soft_margin_loss(x, sign, reduction::none));
+  check_equal(nn::MultiLabelSoftMarginLoss{}(x, zero_one),
+              multilabel_soft_margin_loss(x, zero_one));
+  check_equal(nn::MultiLabelMarginLoss{}(x, labels), multilabel_margin_loss(x, labels));
+  check_equal(nn::MultiMarginLoss{2, 0.5}(x, classes),
+              multi_margin_loss(x, classes, {.p = 2, .margin = 0.5}));
+  const auto distance = [](const auto& a, const auto& b) { return pairwise_distance(a, b); };
+  check_equal(nn::TripletMarginWithDistanceLoss<>{.swap = true}(x, y, z),
+              triplet_margin_with_distance_loss(x, y, z, distance, {.swap = true}));
+}
+
+namespace {
+struct Volumes {
+  nn::Conv3d<3, 1, 1> conv{2, 3};
+  nn::AlphaDropout drop{0.3};
+  nn::Bilinear form{3, 3, 2};
+  XLA_MODULE(conv, drop, form)
+};
+}  // namespace
+
+TEST_CASE("a model of volumes is the same in every mode") {
+  check_modes(
+      [](auto& model, auto& x) {
+        const auto y = nn::MaxPool3d<2>{}(nn::CELU{}(model.conv(x)));
+        const auto z = flatten<1>(nn::AdaptiveAvgPool3d<1>{}(model.drop(y)));
+        auto loss = sum(square(model.form(z, z)));
+        loss.backward();
+        return loss;
+      },
+      Volumes(), numbers<float>({2, 2, 4, 5, 4}));
 }
 
 namespace {

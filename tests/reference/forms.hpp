@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <string>
 #include <utility>
 
@@ -31,6 +32,7 @@ struct forms {
   template <class X>
   void check(const std::string& name, const X& got) {
     if constexpr (requires { typename X::value_type; X::rank; }) check_tensor(name, got);
+    else if constexpr (std::convertible_to<X, xla::Size>) check_number(name, xla::Size(got));
     else check_each(name, got);
   }
 
@@ -57,6 +59,10 @@ struct forms {
   }
 
  private:
+  void check_number(const std::string& name, xla::Size got) {
+    const double number = static_cast<double>(std::int64_t(got));
+    check_pytorch_elements("forms/" + name, &number, {}, 0.);
+  }
   template <class T, int R>
   void check_tensor(const std::string& name, const xla::Tensor<T, R>& got) {
     if constexpr (std::is_same_v<T, float>) check_pytorch("forms/" + name, got, 4e-6);

@@ -156,7 +156,103 @@ def losses():
          lambda t: F.multilabel_soft_margin_loss(t, zero_one, reduction="none"), x)
 
 
-for part in elementwise, activations, reductions, matrices, stacking, losses:
+def arrays():
+    unary("angle", torch.angle, gradient=False)
+    unary("signbit", torch.signbit, gradient=False, at=points[1:])
+    binary("copysign", torch.copysign, 0.1)
+    wide, square, v = numbers((3, 5)), numbers((4, 4), 2), numbers((5,), 3)
+    case("corrcoef", torch.corrcoef, wide)
+    case("cumulative_trapezoid", lambda y: torch.cumulative_trapezoid(y, dx=0.5), wide)
+    case("cumulative_trapezoid/places", torch.cumulative_trapezoid, wide, v)
+    for axis in 0, 1:
+        case(f"gradient/{axis}", lambda x: torch.gradient(x, spacing=0.5, dim=axis)[0], wide)
+        for i in 0, 1:
+            write(f"nanmedian/{axis}{i}", torch.nanmedian(strange, axis)[i].float())
+    case("nanmedian", torch.nanmedian, strange[:3])
+    write("nanmedian/nothing", torch.nanmedian(strange[3]))
+    for name, f in ("triu_indices", torch.triu_indices), ("tril_indices", torch.tril_indices):
+        for offset in 0, 1, -2:
+            write(f"{name}/{offset}", f(3, 4, offset))
+    for i, axis in enumerate(torch.unravel_index(torch.tensor([[0, 7], [23, 14]]), (2, 3, 4))):
+        write(f"unravel_index/{i}", axis)
+    case("cartesian_prod", torch.cartesian_prod, v, numbers((3,), 4), numbers((2,), 5))
+    case("combinations", torch.combinations, v)
+    case("combinations/3", lambda x: torch.combinations(x, 3), v)
+    case("combinations/again", lambda x: torch.combinations(x, 3, True), numbers((3,), 4))
+    case("block_diag", torch.block_diag, wide, square, numbers((1, 2), 4))
+    write("histc", torch.histc(numbers((7, 5)), 4))
+    write("histc/within", torch.histc(numbers((7, 5)), 6, -1, 2.5))
+    write("histc/one", torch.histc(torch.ones(3), 3))
+    at = torch.tensor([3, 0])
+    case("index_fill", lambda x: torch.index_fill(x, 1, at, 0.5), wide)
+    case("put", lambda x, y: torch.ops.aten.put(x, torch.tensor([[14, 2], [3, 0]]), y), wide, numbers((2, 2), 6))
+    case("put/added", lambda x, y: torch.ops.aten.put(x, torch.tensor([[14, 2], [2, 0]]), y, True), wide, numbers((2, 2), 6))
+    mask = numbers((5,), 7, torch.bool)
+    case("masked_scatter", lambda x, y: torch.masked_scatter(x, mask.expand(3, 5), y), wide, numbers((4, 4), 8))
+    for offset in 0, 1, -1, 3:
+        n = len(torch.diagonal(wide, offset))
+        case(f"diagonal_scatter/{offset}", lambda x, y: torch.diagonal_scatter(x, y, offset), wide, numbers((n,), 9))
+    case("renorm", lambda x: torch.renorm(x, 2, 0, 5), numbers((3, 2, 2)))
+    for name in "hann hamming blackman bartlett".split():
+        f = getattr(torch, name + "_window")
+        for n in 1, 2, 7:
+            write(f"{name}_window/{n}", f(n))
+            write(f"{name}_window/{n}/symmetric", f(n, periodic=False))
+
+
+def more_losses():
+    x, classes = numbers((4, 3)), torch.tensor([2, 0, 0, 1])
+    weight = numbers((3,), 2).abs()
+    case("multi_margin_loss", lambda t: F.multi_margin_loss(t, classes), x)
+    case("multi_margin_loss/squares", lambda t: F.multi_margin_loss(t, classes, p=2, margin=0.5, weight=weight, reduction="none"), x)
+    labels = torch.tensor([[2, 0, -1], [-1, 1, 0], [1, -1, 2], [0, 1, 2]])
+    case("multilabel_margin_loss", lambda t: F.multilabel_margin_loss(t, labels), x)
+    case("multilabel_margin_loss/none", lambda t: F.multilabel_margin_loss(t, labels, reduction="none"), x)
+    a, b, c = numbers((4, 3)), numbers((4, 3), 1), numbers((4, 3), 2)
+    case("triplet_margin_with_distance_loss", F.triplet_margin_with_distance_loss, a, b, c)
+    case("triplet_margin_with_distance_loss/swap",
+         lambda *t: F.triplet_margin_with_distance_loss(*t, margin=2, swap=True, reduction="sum"), a, b, c)
+    case("pdist", F.pdist, numbers((5, 3)))
+    case("pdist/1", lambda t: F.pdist(t, 1), numbers((5, 3)))
+    case("rrelu", F.rrelu, x)
+
+
+def images():
+    signal, image, volume = numbers((2, 3, 9)), numbers((2, 4, 7, 5), 1), numbers((2, 3, 6, 5, 7), 2)
+    case("channel_shuffle", lambda x: F.channel_shuffle(x, 2), image)
+    for size in 1, 2, 5:
+        case(f"local_response_norm/{size}", lambda x: F.local_response_norm(x, size, 0.1, 0.5, 2), image)
+    case("local_response_norm/signal", lambda x: F.local_response_norm(x, 2, 0.1), signal)
+    case("lp_pool1d", lambda x: F.lp_pool1d(x, 2, 3), signal)
+    case("lp_pool2d", lambda x: F.lp_pool2d(x, 2, (3, 2), stride=(2, 1), ceil_mode=True), image)
+    case("lp_pool2d/3", lambda x: F.lp_pool2d(x.abs(), 3, 2), image)
+    case("lp_pool3d", lambda x: F.lp_pool3d(x, 2, (2, 3, 2)), volume)
+    case("max_pool3d", lambda x: F.max_pool3d(x, (3, 2, 3), (2, 1, 2), (1, 0, 1)), volume)
+    case("max_pool3d/ceil", lambda x: F.max_pool3d(x[0], 2, ceil_mode=True, dilation=(1, 2, 1)), volume)
+    case("avg_pool3d", lambda x: F.avg_pool3d(x, (3, 2, 3), (2, 1, 2), (1, 0, 1)), volume)
+    case("avg_pool3d/inside", lambda x: F.avg_pool3d(x, 3, 2, 1, True, False), volume)
+    case("avg_pool3d/divisor", lambda x: F.avg_pool3d(x[0], 2, divisor_override=3), volume)
+    case("adaptive_avg_pool3d", lambda x: F.adaptive_avg_pool3d(x, (4, None, 2)), volume)
+    case("adaptive_max_pool3d", lambda x: F.adaptive_max_pool3d(x, (4, None, 2)), volume)
+    kernel, bias = numbers((4, 3, 3, 2, 3), 3), numbers((4,), 4)
+    case("conv3d", F.conv3d, volume, kernel, bias)
+    case("conv3d/options", lambda x, w: F.conv3d(x, w, None, (2, 1, 2), (1, 1, 0), (2, 1, 1), 3), volume, numbers((3, 1, 2, 2, 3), 5))
+    small = volume[:, :, :3, :3, :2].contiguous()
+    case("conv_transpose3d", F.conv_transpose3d, small, numbers((3, 4, 3, 2, 3), 3), bias)
+    case("conv_transpose3d/options",
+         lambda x, w: F.conv_transpose3d(x, w, None, (3, 1, 2), (1, 1, 0), (2, 0, 1), 3, (2, 1, 1)), small, numbers((3, 2, 2, 2, 3), 5))
+    grid, theta = numbers((2, 3, 5, 2), 6) / 3, numbers((2, 2, 3), 7)
+    grid[0, 0, 0, 0], grid[0, 1, 0, 1], grid[1, 2, 4] = nan, inf, torch.tensor([1.0, -1.0])
+    for align in False, True:
+        case(f"affine_grid/{align}", lambda t: F.affine_grid(t, (2, 1, 3, 4), align_corners=align), theta)
+        for padding in "zeros", "border", "reflection":
+            g = grid if padding == "zeros" else grid.nan_to_num(0.3, 0.5)
+            for mode in "bilinear", "nearest":
+                write(f"grid_sample/{mode}/{padding}/{align}", F.grid_sample(image, g, mode, padding, align))
+    case("grid_sample", lambda x, g: F.grid_sample(x, g, align_corners=False), image, numbers((2, 3, 5, 2), 8) / 5)
+
+
+for part in elementwise, activations, reductions, matrices, stacking, losses, arrays, more_losses, images:
     part()
 # Names of their own, as ops.txt has some of the same.
 cases.out[:] = [f"functions/{line}" for line in cases.out]

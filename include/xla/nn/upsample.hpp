@@ -36,5 +36,11 @@ struct BasicUpsample {
 };
 template <auto... C>
 using Upsample = BasicUpsample<UpsampleConfig{C...}>;
+/// Images so many times as large, by PyTorch's names: pixels again, or lines between corners.
+template <HeightWidth ScaleFactor>
+using UpsamplingNearest2d = BasicUpsample<UpsampleConfig{.scale_factor = ScaleFactor}>;
+template <HeightWidth ScaleFactor>
+using UpsamplingBilinear2d = BasicUpsample<UpsampleConfig{
+    .scale_factor = ScaleFactor, .mode = Interpolation::bilinear, .align_corners = true}>;
 
 }  // namespace xla::nn

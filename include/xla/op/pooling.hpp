@@ -100,6 +100,7 @@ struct pool_request {
   HeightWidth kernel, stride, padding = 0, dilation = 1;
   bool ceil_mode = false;
   bool one_axis = false;
+  bool depths = false;       ///< along the first axis, of volumes
   bool any_padding = false;  ///< not half of the kernel at most
 
   /// Along one axis.
@@ -117,8 +118,8 @@ struct pool_request {
   /// Of the windows over images x.
   constexpr shape windows(const shape& x, const size_scope& scope) const {
     shape s = x;
-    s[2] = count(x[2], {kernel.height, stride.height, padding.height, dilation.height}, "height",
-                 scope);
+    s[2] = count(x[2], {kernel.height, stride.height, padding.height, dilation.height},
+                 depths ? "depth" : "height", scope);
     s[3] = count(x[3], {kernel.width, stride.width, padding.width, dilation.width},
                  one_axis ? "length" : "width", scope);
     return s;

@@ -41,7 +41,8 @@ constexpr Tensor<T, R> dropout(const Tensor<T, R>& x, detail::number_of<T> p = 0
   return detail::drop(x, x.dims(), p);
 }
 
-/// The same with whole channels of x (N, C, L) or (N, C, H, W). Tompson et al. (2015).
+/// The same with whole channels of x (N, C, L), (N, C, H, W) or (N, C, D, H, W). Tompson et al.
+/// (2015).
 template <class T>
 constexpr Tensor<T, 3> dropout1d(const Tensor<T, 3>& x, detail::number_of<T> p = 0.5,
                                  bool training = true) {
@@ -51,6 +52,11 @@ template <class T>
 constexpr Tensor<T, 4> dropout2d(const Tensor<T, 4>& x, detail::number_of<T> p = 0.5,
                                  bool training = true) {
   return detail::drop_channels(x, p, training, "dropout2d: p is a probability, between 0 and 1");
+}
+template <class T>
+constexpr Tensor<T, 5> dropout3d(const Tensor<T, 5>& x, detail::number_of<T> p = 0.5,
+                                 bool training = true) {
+  return detail::drop_channels(x, p, training, "dropout3d: p is a probability, between 0 and 1");
 }
 
 }  // namespace xla

@@ -3,10 +3,13 @@
 
 #include <utility>
 
+#include "xla/op/clip.hpp"
+#include "xla/op/derived/diagonal.hpp"
 #include "xla/op/derived/linalg.hpp"
 #include "xla/op/derived/norm.hpp"
 #include "xla/op/derived/statistics.hpp"
 #include "xla/op/derived/triangle.hpp"
+#include "xla/op/root.hpp"
 #include "xla/op/slice.hpp"
 
 namespace xla {
@@ -59,40 +62,20 @@ constexpr Tensor<T, 2> cov(const Tensor<T, 2>& x) {
   return matmul(centered, transpose(centered)) / (x.size(1) - 1);
 }
 
+/// The correlation of variables (rows) over observations (columns): the covariance over both
+/// deviations, in [-1, 1].
+template <class T>
+constexpr Tensor<T, 2> corrcoef(const Tensor<T, 2>& x) {
+  const auto c = cov(x);
+  const auto deviation = sqrt(diagonal(c));
+  return clamp(c / unsqueeze(deviation, 1) / deviation, -1, 1);
+}
+
 /// The p-norm of x - y, broadcast. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr Tensor<T, 0> dist(const Tensor<T, A>& x, const Tensor<T, B>& y, double p = 2,
                             caller who = here()) {
   return norm(detail::map_binary<op::sub, T>(x, y, who), p);
-}
-
-/// Each element less the one before it along an axis, n times.
-template <class T, int R>
-constexpr Tensor<T, R> diff(const Tensor<T, R>& x, int n = 1, int axis = -1, caller who = here()) {
-  static_assert(R >= 1, "xla::diff: needs at least one axis");
-  Tensor<T, R> y = x;
-  for (int i = 0; i < n; ++i) {
-    const Size less = y.size(axis) - 1;
-    y = narrow(y, axis, 1, less, who) - narrow(y, axis, 0, less, who);
-  }
-  return y;
-}
-
-/// The integral along the last axis of values that are dx apart, by the trapezoidal rule.
-template <class T, int R>
-constexpr Tensor<T, R - 1> trapezoid(const Tensor<T, R>& y, double dx = 1, caller who = here()) {
-  static_assert(R >= 1 && fraction<T>, "xla::trapezoid: needs an axis of float or double");
-  const Size less = y.size(-1) - 1;
-  return sum(narrow(y, -1, 1, less, who) + narrow(y, -1, 0, less, who), {-1}) * (dx / 2);
-}
-/// The same at places x, which broadcast.
-template <class T, int R, int A>
-constexpr Tensor<T, R - 1> trapezoid(const Tensor<T, R>& y, const Tensor<T, A>& x,
-                                     caller who = here()) {
-  static_assert(A <= R, "xla::trapezoid: x has no more axes than y");
-  const Size less = y.size(-1) - 1;
-  const auto heights = narrow(y, -1, 1, less, who) + narrow(y, -1, 0, less, who);
-  return sum(heights * diff(x, 1, -1, who), {-1}) / 2;
 }
 
 /// A matrix turned by k quarters, from the first axis to the second.

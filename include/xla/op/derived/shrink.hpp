@@ -52,6 +52,15 @@ template <class T, int R>
 constexpr Tensor<T, R> threshold(const Tensor<T, R>& x, double threshold, double value) {
   return where(x <= threshold, static_cast<T>(value), x);
 }
+/// x above 0, below x times a slope: drawn for each element from [lower, upper) in training, else
+/// the middle. Xu et al. (2015).
+template <class T, int R>
+constexpr Tensor<T, R> rrelu(const Tensor<T, R>& x, double lower = 1. / 8, double upper = 1. / 3,
+                             bool training = false) {
+  static_assert(fraction<T>, "xla::rrelu: needs float or double; cast first");
+  if (!training) return where(x >= 0, x, x * ((lower + upper) / 2));
+  return where(x >= 0, x, x * (rand_like(x) * (upper - lower) + lower));
+}
 /// A sample of the categories of logits x along an axis, softened: softmax((x + Gumbel noise) /
 /// tau). Jang, Gu and Poole (2017).
 template <class T, int R>

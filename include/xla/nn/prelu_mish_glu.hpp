@@ -6,7 +6,7 @@
 #include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/nn/init.hpp"
-#include "xla/op/derived/activation_more.hpp"
+#include "xla/op/derived/prelu_mish_glu.hpp"
 
 namespace xla::nn {
 

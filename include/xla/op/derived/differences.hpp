@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include "xla/op/concat.hpp"
+#include "xla/op/reduce.hpp"
+#include "xla/op/scan.hpp"
+#include "xla/op/slice.hpp"
+
+namespace xla {
+
+/// Each element less the one before it along an axis, n times.
+template <class T, int R>
+constexpr Tensor<T, R> diff(const Tensor<T, R>& x, int n = 1, int axis = -1, caller who = here()) {
+  static_assert(R >= 1, "xla::diff: needs at least one axis");
+  Tensor<T, R> y = x;
+  for (int i = 0; i < n; ++i) {
+    const Size less = y.size(axis) - 1;
+    y = narrow(y, axis, 1, less, who) - narrow(y, axis, 0, less, who);
+  }
+  return y;
+}
+
+namespace detail {
+/// The sums of all neighbours along the last axis.
+template <class T, int R>
+constexpr Tensor<T, R> neighbours(const Tensor<T, R>& y, caller who) {
+  const Size less = y.size(-1) - 1;
+  return narrow(y, -1, 1, less, who) + narrow(y, -1, 0, less, who);
+}
+}  // namespace detail
+
+/// The integral along the last axis of values that are dx apart, by the trapezoidal rule.
+template <class T, int R>
+constexpr Tensor<T, R - 1> trapezoid(const Tensor<T, R>& y, double dx = 1, caller who = here()) {
+  static_assert(R >= 1 && fraction<T>, "xla::trapezoid: needs an axis of float or double");
+  return sum(detail::neighbours(y, who), {-1}) * (dx / 2);
+}
+/// The same at places x, which broadcast.
+template <class T, int R, int A>
+constexpr Tensor<T, R - 1> trapezoid(const Tensor<T, R>& y, const Tensor<T, A>& x,
+                                     caller who = here()) {
+  static_assert(A <= R, "xla::trapezoid: x has no more axes than y");
+  return sum(detail::neighbours(y, who) * diff(x, 1, -1, who), {-1}) / 2;
+}
+
+/// The integral from the first value to each of the others, along the last axis.
+template <class T, int R>
+constexpr Tensor<T, R> cumulative_trapezoid(const Tensor<T, R>& y, double dx = 1,
+                                            caller who = here()) {
+  static_assert(R >= 1 && fraction<T>,
+                "xla::cumulative_trapezoid: needs an axis of float or double");
+  return cumsum(detail::neighbours(y, who), -1, who) * (dx / 2);
+}
+template <class T, int R, int A>
+constexpr Tensor<T, R> cumulative_trapezoid(const Tensor<T, R>& y, const Tensor<T, A>& x,
+                                            caller who = here()) {
+  static_assert(A >= 1 && A <= R, "xla::cumulative_trapezoid: x has no more axes than y");
+  return cumsum(detail::neighbours(y, who) * diff(x, 1, -1, who), -1, who) / 2;
+}
+
+/// The slope along an axis of values that are `spacing` apart: half the difference of both
+/// neighbours, at the ends the difference of the last two. Fewer than two are a shape_error.
+template <class T, int R>
+constexpr Tensor<T, R> gradient(const Tensor<T, R>& x, int axis, double spacing = 1,
+                                caller who = here()) {
+  static_assert(R >= 1 && fraction<T>, "xla::gradient: needs an axis of float or double");
+  const auto steps = diff(x, 1, axis, who);
+  const Size inner = x.size(axis) - 2;
+  const auto both = narrow(x, axis, 2, inner, who) - narrow(x, axis, 0, inner, who);
+  const std::array all{narrow(steps, axis, 0, 1, who), Tensor<T, R>(both * 0.5),
+                       narrow(steps, axis, inner, 1, who)};
+  return cat(all, axis, who) * (1 / spacing);
+}
+
+}  // namespace xla
