@@ -17,28 +17,30 @@ namespace detail {
 
 /// The numbers, in order, of the true ones of a mask of which count are: nonzero() of a count that
 /// the compiler knows.
-constexpr Tensor<std::int64_t, 1> true_places(const Tensor<bool, 1>& mask, Size count) {
+template <class I>
+constexpr Tensor<I, 1> true_places(const Tensor<bool, 1>& mask, Size count) {
   const auto before = cumsum(cast<std::int64_t>(mask), 0) - 1;
-  const auto number = beside(arange(mask.size(0)), mask.table());
-  const auto none = beside(zeros<std::int64_t>({count}), mask.table());
+  const auto number = beside(arange<I>(mask.size(0)), mask.table());
+  const auto none = beside(zeros<I>({count}), mask.table());
   return index_add(none, 0, where(mask, before, 0), where(mask, number, 0));
 }
 
 /// (2, count): the rows and the columns of the places of a matrix whose column less their row is
 /// kept: from a diagonal on, or up to it. In the graph of a table.
-constexpr Tensor<std::int64_t, 2> triangle_places(std::int64_t rows, std::int64_t columns,
-                                                  std::int64_t diagonal, bool upper,
-                                                  size_table* table = nullptr) {
+template <class I = std::int64_t>
+constexpr Tensor<I, 2> triangle_places(std::int64_t rows, std::int64_t columns,
+                                       std::int64_t diagonal, bool upper,
+                                       size_table* table = nullptr) {
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t at = i + diagonal + !upper;
     const std::int64_t before = at < 0 ? 0 : at > columns ? columns : at;
     count += upper ? columns - before : before;
   }
-  const auto number = beside(arange(rows * columns), table);
+  const auto number = beside(arange<I>(rows * columns), table);
   const auto row = floor_divide(number, columns);
   const auto apart = number - row * columns - row;
-  const auto kept = true_places(upper ? apart >= diagonal : apart <= diagonal, count);
+  const auto kept = true_places<I>(upper ? apart >= diagonal : apart <= diagonal, count);
   const auto of = floor_divide(kept, columns);
   return stack(std::array{of, kept - of * columns}, 0);
 }
@@ -47,14 +49,16 @@ constexpr Tensor<std::int64_t, 2> triangle_places(std::int64_t rows, std::int64_
 
 /// The places (2, count) of a matrix on and above a diagonal: rows, then columns. The main diagonal
 /// is 0, those above it are positive. In compiled bodies an argument: made outside.
-constexpr Tensor<std::int64_t, 2> triu_indices(std::int64_t rows, std::int64_t columns,
-                                               std::int64_t diagonal = 0) {
-  return detail::triangle_places(rows, columns, diagonal, true);
+template <element I = std::int64_t>
+constexpr Tensor<I, 2> triu_indices(std::int64_t rows, std::int64_t columns,
+                                    std::int64_t diagonal = 0) {
+  return detail::triangle_places<I>(rows, columns, diagonal, true);
 }
 /// The places on and below a diagonal.
-constexpr Tensor<std::int64_t, 2> tril_indices(std::int64_t rows, std::int64_t columns,
-                                               std::int64_t diagonal = 0) {
-  return detail::triangle_places(rows, columns, diagonal, false);
+template <element I = std::int64_t>
+constexpr Tensor<I, 2> tril_indices(std::int64_t rows, std::int64_t columns,
+                                    std::int64_t diagonal = 0) {
+  return detail::triangle_places<I>(rows, columns, diagonal, false);
 }
 
 /// The indices of each axis of a tensor of these sizes that elements have whose numbers, in
@@ -108,7 +112,7 @@ constexpr Tensor<T, 2> combinations(const Tensor<T, 1>& x, std::int64_t r = 2,
     else kept = kept && before < digit;
     digit = before;
   }
-  auto places = detail::true_places(kept, count);
+  auto places = detail::true_places<std::int64_t>(kept, count);
   Tensor<T, 2> y;
   for (std::int64_t i = 0; i < r; ++i) {
     const auto next = floor_divide(places, n);

@@ -3,6 +3,7 @@
 
 #include "xla/op/clip.hpp"
 #include "xla/op/derived/diagonal.hpp"
+#include "xla/op/derived/reduction.hpp"
 #include "xla/op/derived/stacking.hpp"
 #include "xla/op/index_select.hpp"
 #include "xla/op/minmax.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "xla/op/derived/activation.hpp"
+#include "xla/op/derived/elementwise.hpp"
 #include "xla/op/derived/softmax.hpp"
 #include "xla/op/random.hpp"
 #include "xla/op/where.hpp"
