@@ -239,6 +239,18 @@ consteval std::int64_t parameter_count() {
   }                                                                                  \
   XLA_DETAIL_TRAINING(constexpr, *this)
 
+/// The same for a layer around another one, whose weight it makes of other parameters: its members
+/// are the inner layer's, but that `from` has the name `to`, then others with names of their own,
+/// as PyTorch's parametrizations have them: XLA_MEMBER_AS("parametrizations.weight.original0", g).
+#define XLA_RENAMED_MODULE(layer, from, to, ...)                                             \
+  static constexpr auto xla_members() {                                                      \
+    return ::xla::detail::renamed_members<decltype(layer)>(                                  \
+        [](auto& self) -> auto& { return self.layer; }, from, to __VA_OPT__(, __VA_ARGS__)); \
+  }                                                                                          \
+  XLA_DETAIL_TRAINING(constexpr, *this)
+#define XLA_MEMBER_AS(name, m) \
+  ::xla::detail::make_member(name, [](auto& self) -> auto& { return self.m; })
+
 // XLA_MODULE's members are no templates: it also stands in structs inside functions.
 #define XLA_DETAIL_MEMBER_LIST(how, ...) XLA_DETAIL_NAMED_LIST(how, xla_members, __VA_ARGS__)
 #define XLA_DETAIL_NAMED_LIST(how, list, ...)                            \

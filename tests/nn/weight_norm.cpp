@@ -2,6 +2,8 @@
 // Layers with a normed weight against PyTorch's parametrizations, and models as vectors.
 #include "xla/nn/weight_norm.hpp"
 
+#include <set>
+
 #include "data/modules.inc"
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
@@ -115,6 +117,44 @@ TEST_CASE("a model with normed weights trains alike in every mode, and its state
   xla::load_state_dict(other, xla::state_dict(model));
   check_equal(other(x), model(x));
   CHECK(xla::state_dict(model).size() == 3 + 4);
+}
+
+TEST_CASE("normed weights have PyTorch's names in files, and its older ones are read") {
+  const xla::eager_mode_guard eager;
+  const auto names = [](const xla::StateDict& dict) {
+    std::set<std::string> all;
+    for (const auto& a : dict) all.insert(a.name);
+    return all;
+  };
+  Net model;
+  auto state = xla::state_dict(model);
+  CHECK(names(state) ==
+        std::set<std::string>{"first.bias", "first.parametrizations.weight.original0",
+                              "first.parametrizations.weight.original1", "second.bias",
+                              "second.parametrizations.weight.original",
+                              "second.parametrizations.weight.0._u",
+                              "second.parametrizations.weight.0._v"});
+  for (auto& a : state) {
+    const auto rename = [&](const std::string& from, const char* to) {
+      if (a.name.ends_with(from)) a.name.replace(a.name.size() - from.size(), from.size(), to);
+    };
+    rename("parametrizations.weight.original0", "weight_g");
+    rename("parametrizations.weight.original1", "weight_v");
+    rename("parametrizations.weight.original", "weight_orig");
+    rename("parametrizations.weight.0._u", "weight_u");
+    rename("parametrizations.weight.0._v", "weight_v");
+  }
+  CHECK(names(state).contains("first.weight_v"));
+  CHECK(names(state).contains("second.weight_orig"));
+  Net other;
+  xla::load_state_dict(other, state);
+  other.eval();
+  model.eval();
+  const auto x = numbers<float>({4, 7}, 5);
+  check_equal(other(x), model(x));
+  state.pop_back();
+  CHECK_THROWS_WITH(xla::load_state_dict(other, state),
+                    test::contains("second.parametrizations.weight."));
 }
 
 TEST_CASE("parameters as one vector, and back") {

@@ -20,6 +20,7 @@ namespace xla::nn {
 /// value, as torch's parametrizations.spectral_norm. While training each call makes a power
 /// iteration, which improves the buffers u and v:
 ///   nn::SpectralNorm<nn::Linear> fc{nn::Linear{8, 4}};
+/// Its state has PyTorch's names; those of torch.nn.utils.spectral_norm, which is older, load too.
 /// Miyato et al. (2018).
 template <class Layer>
 struct SpectralNorm {
@@ -52,7 +53,13 @@ struct SpectralNorm {
   constexpr Tensor<value_type, rank> weight() const {
     return layer.weight / dot(u.detach(), mv(matrix(layer.weight), v.detach()));
   }
-  XLA_MODULE(layer, u, v, training)
+  XLA_RENAMED_MODULE(layer, "weight", "parametrizations.weight.original",
+                     XLA_MEMBER_AS("parametrizations.weight.0._u", u),
+                     XLA_MEMBER_AS("parametrizations.weight.0._v", v),
+                     XLA_MEMBER_AS("training", training))
+  XLA_TIED({"weight_orig", "parametrizations.weight.original"},
+           {"weight_u", "parametrizations.weight.0._u"},
+           {"weight_v", "parametrizations.weight.0._v"})
 
  private:
   using vector_type = Tensor<value_type, 1>;

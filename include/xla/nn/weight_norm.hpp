@@ -14,6 +14,7 @@ namespace xla::nn {
 /// A layer whose weight has lengths of its own: weight_g times the layer's weight over its norm,
 /// taken over all axes but the first. torch's parametrizations.weight_norm with dim = 0:
 ///   nn::WeightNorm<nn::Linear> fc{nn::Linear{8, 4}};
+/// Its state has PyTorch's names; those of torch.nn.utils.weight_norm, which is older, load too.
 /// Salimans and Kingma (2016).
 template <class Layer>
 struct WeightNorm {
@@ -40,7 +41,10 @@ struct WeightNorm {
   constexpr Tensor<value_type, rank> weight() const {
     return layer.weight * (weight_g / length(layer.weight));
   }
-  XLA_MODULE(layer, weight_g)
+  XLA_RENAMED_MODULE(layer, "weight", "parametrizations.weight.original1",
+                     XLA_MEMBER_AS("parametrizations.weight.original0", weight_g))
+  XLA_TIED({"weight_g", "parametrizations.weight.original0"},
+           {"weight_v", "parametrizations.weight.original1"})
 
  private:
   static constexpr Tensor<value_type, rank> length(const Tensor<value_type, rank>& v) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -31,6 +32,24 @@ constexpr member<Get> make_member(const char* name, Get get) {
 template <class Base, class... M>
 constexpr auto more_members(Base base, M... more) {
   return hana::unpack(base, [&](auto... m) { return hana::make_tuple(m..., more...); });
+}
+
+/// A member of a member.
+template <class Outer, class Inner>
+struct member_within {
+  Outer outer;
+  Inner inner;
+  constexpr auto& operator()(auto& x) const { return inner(outer(x)); }
+};
+/// The members of an inner layer as those of the struct that has it, one of them by another name,
+/// then more.
+template <class Layer, class Get, class... M>
+constexpr auto renamed_members(Get layer, std::string_view from, const char* to, M... more) {
+  return hana::unpack(Layer::xla_members(), [&](auto... m) {
+    return hana::make_tuple(make_member(m.name == from ? to : m.name,
+                                        member_within<Get, decltype(m.get)>{layer, m.get})...,
+                            more...);
+  });
 }
 
 template <class X>
@@ -182,8 +201,8 @@ constexpr void visit_types(const F& f, const tree_path& path = {}) {
   }
 }
 
-/// Calls f(tied_name, path) for the second names that the structs of a type declare; path is the way
-/// to the struct.
+/// Calls f(tied_name, path) for the second names that the structs of a type declare; path is the
+/// way to the struct.
 template <class U, class F>
 constexpr void visit_ties(const F& f, const tree_path& path = {}) {
   if constexpr (!tree_leaf<U> && !optimizer_like<U>) {
