@@ -150,6 +150,46 @@ TEST_CASE("SequentialLR and ChainedScheduler give the rates of PyTorch's") {
   });
 }
 
+TEST_CASE("schedules of one optimizer start from the rate at its first one, as PyTorch's") {
+  const auto root = [](int t) { return 1 - 0.1 / (t + 1); };
+  check_schedule(reference::warm_cosine_lr, [](auto& o) {
+    optim::LinearLR warm{o, {.start_factor = 0.25, .total_iters = 4}};
+    return std::tuple(warm, optim::CosineAnnealingLR{o, {.T_max = 3, .eta_min = 0.01}});
+  });
+  check_schedule(reference::warm_lambda_lr, [](auto& o) {
+    optim::LinearLR warm{o, {.start_factor = 0.25, .total_iters = 4}};
+    return std::tuple(warm, optim::LambdaLR{o, [](int t) { return 1.0 / (1 + t); }});
+  });
+  check_schedule(reference::warm_constant_lr, [](auto& o) {
+    optim::LinearLR warm{o, {.start_factor = 0.25, .total_iters = 4}};
+    return std::tuple(warm, optim::ConstantLR{o, {.factor = 0.5, .total_iters = 3}});
+  });
+  check_schedule(reference::sequential_multiplicative_lr, [&](auto& o) {
+    std::tuple all{optim::ExponentialLR{o, {.gamma = 0.8}}, optim::MultiplicativeLR{o, root},
+                   optim::PolynomialLR{o, {.total_iters = 4}}};
+    return std::tuple(optim::SequentialLR{o, all, {.milestones = {3, 5}}});
+  });
+  check_schedule(reference::sequential_multiplicative_first_lr, [&](auto& o) {
+    std::tuple all{optim::MultiplicativeLR{o, root}, optim::PolynomialLR{o, {.total_iters = 4}}};
+    return std::tuple(optim::SequentialLR{o, all, {.milestones = {3}}});
+  });
+  check_schedule(reference::sequential_one_cycle_lr, [](auto& o) {
+    std::tuple all{optim::LinearLR{o, {.start_factor = 0.5, .total_iters = 2}},
+                   optim::OneCycleLR{o, {.max_lr = 0.5, .total_steps = 8}}};
+    return std::tuple(optim::SequentialLR{o, all, {.milestones = {3}}});
+  });
+  check_schedule(reference::one_cycle_first_lr, [](auto& o) {
+    std::tuple all{optim::OneCycleLR{o, {.max_lr = 0.5, .total_steps = 4}},
+                   optim::StepLR{o, {.step_size = 2, .gamma = 0.5}}};
+    return std::tuple(optim::SequentialLR{o, all, {.milestones = {3}}});
+  });
+  check_schedule(reference::chained_cosine_lr, [](auto& o) {
+    std::tuple all{optim::LinearLR{o, {.start_factor = 0.5, .total_iters = 2}},
+                   optim::CosineAnnealingLR{o, {.T_max = 3, .eta_min = 0.01}}};
+    return std::tuple(optim::ChainedScheduler{o, all});
+  });
+}
+
 TEST_CASE("a SequentialLR goes on in another by its numbers") {
   const xla::eager_mode_guard eager;
   const auto make = [](auto& o) {
@@ -246,6 +286,8 @@ TEST_CASE("schedules refuse what has no meaning") {
   CHECK_THROWS_AS(optim::CyclicLR(s.optimizer, {.step_size_up = 0}), xla::error);
   CHECK_THROWS_WITH(optim::CyclicLR(s.optimizer, {.mode = "sine"}), test::contains("triangular2"));
   optim::Adagrad adagrad{s.model, {.lr = 0.1}};
+  CHECK_THROWS_WITH(optim::OneCycleLR(adagrad, {.max_lr = 1, .total_steps = 2}),
+                    test::contains("OneCycleLR: the optimizer has neither momentum nor beta1"));
   CHECK_THROWS_WITH(optim::CyclicLR(adagrad, {}), test::contains("cycle_momentum = false"));
   Start other;
   const auto two = [&](auto& second, std::vector<int> milestones) {

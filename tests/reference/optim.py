@@ -298,6 +298,20 @@ def schedules():
             o, 0.05, 0.4, 2, cycle_momentum=False)], [2, 9]), 16))
     put("chained_lr", rates(lambda o: s.ChainedScheduler(
         [s.ConstantLR(o, 0.5, 3), s.PolynomialLR(o, 9), s.ExponentialLR(o, 0.8)]), 8))
+    root = lambda t: 1 - 0.1 / (t + 1)
+    put("warm_cosine_lr", rates(lambda o: [s.LinearLR(o, 0.25, 1.0, 4), s.CosineAnnealingLR(o, 3, 0.01)], 9))
+    put("warm_lambda_lr", rates(lambda o: [s.LinearLR(o, 0.25, 1.0, 4), s.LambdaLR(o, lambda t: 1 / (1 + t))], 5))
+    put("warm_constant_lr", rates(lambda o: [s.LinearLR(o, 0.25, 1.0, 4), s.ConstantLR(o, 0.5, 3)], 6))
+    put("sequential_multiplicative_lr", rates(lambda o: s.SequentialLR(
+        o, [s.ExponentialLR(o, 0.8), s.MultiplicativeLR(o, root), s.PolynomialLR(o, 4)], [3, 5]), 8))
+    put("sequential_multiplicative_first_lr", rates(lambda o: s.SequentialLR(
+        o, [s.MultiplicativeLR(o, root), s.PolynomialLR(o, 4)], [3]), 7))
+    put("sequential_one_cycle_lr", rates(lambda o: s.SequentialLR(
+        o, [s.LinearLR(o, 0.5, 1.0, 2), s.OneCycleLR(o, 0.5, total_steps=8)], [3]), 9))
+    put("one_cycle_first_lr", rates(lambda o: s.SequentialLR(
+        o, [s.OneCycleLR(o, 0.5, total_steps=4), s.StepLR(o, 2, 0.5)], [3]), 9))
+    put("chained_cosine_lr", rates(lambda o: s.ChainedScheduler(
+        [s.LinearLR(o, 0.5, 1.0, 2), s.CosineAnnealingLR(o, 3, 0.01)]), 9))
     put("plateau_max_lr", rates(
         lambda o: s.ReduceLROnPlateau(o, mode="max", threshold_mode="abs", threshold=0.5, factor=0.1,
                                       patience=2, min_lr=0.002), 16, metric=lambda i: -metric(i)))

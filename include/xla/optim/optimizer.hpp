@@ -156,6 +156,10 @@ class Optimizer {
 
   Rule options;
   std::array<Rule, groups> group_options;
+  /// The rates from which schedules start, of all and of each group: those at the first schedule.
+  /// None before.
+  std::array<double, groups + 1> initial_lr{};
+  bool has_initial_lr = false;
 
  private:
   template <class, bool>

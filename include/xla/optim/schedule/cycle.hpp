@@ -31,8 +31,13 @@ class OneCycleLR : public Schedule<Optimizer> {
     if (o.total_steps < 1) throw runtime_error("OneCycleLR: total_steps is at least 1");
     if (!(o.pct_start >= 0 && o.pct_start <= 1))
       throw runtime_error("OneCycleLR: pct_start is between 0 and 1");
+    if (o.cycle_momentum && !this->has_momentum)
+      throw runtime_error(
+          "OneCycleLR: the optimizer has neither momentum nor beta1: cycle_momentum = false");
     start();
+    this->begin_from_rates();
   }
+  void begin() { start(); }
   void start() {
     this->set_epoch(0);
     apply(0);
@@ -98,6 +103,7 @@ class CyclicLR : public Schedule<Optimizer> {
     if (o.step_size_down == 0) o_.step_size_down = o.step_size_up;
     start();
   }
+  void begin() { start(); }
   void start() {
     this->set_epoch(0);
     apply(0);

@@ -21,8 +21,9 @@ class ConstantLR : public Schedule<Optimizer> {
     if (!(o.factor > 0 && o.factor <= 1))
       throw runtime_error("ConstantLR: factor is above 0 and at most 1");
     if (o.total_iters < 1) throw runtime_error("ConstantLR: total_iters is at least 1");
-    start();
+    begin();
   }
+  void begin() { this->begin_scaled(o_.factor); }
   void start() { this->start_at(o_.factor); }
   void step() {
     if (this->next_epoch() == o_.total_iters)
@@ -48,8 +49,9 @@ class LinearLR : public Schedule<Optimizer> {
       : Schedule<Optimizer>(optimizer), o_(o) {
     if (!(o.start_factor > 0)) throw runtime_error("LinearLR: start_factor is above 0");
     if (o.total_iters < 1) throw runtime_error("LinearLR: total_iters is at least 1");
-    start();
+    begin();
   }
+  void begin() { this->begin_scaled(o_.start_factor); }
   void start() { this->start_at(o_.start_factor); }
   void step() {
     const int t = this->next_epoch();

@@ -19,6 +19,9 @@ namespace xla::optim {
 template <class Optimizer>
 class Schedule {
  public:
+  /// What it does to the rate at first, in its constructor or as the first of a SequentialLR. Most
+  /// schedules leave it. start() is what it does when its turn comes later.
+  void begin() { epoch_ = 0; }
   int last_epoch() const { return epoch_; }
   /// The rate of parameters in no group.
   double last_lr() const { return optimizer_->options.lr.value(); }
@@ -31,9 +34,22 @@ class Schedule {
   }
 
  protected:
+  /// As in PyTorch, every schedule starts from the rates at the optimizer's first schedule.
   explicit Schedule(Optimizer& optimizer) : optimizer_(&optimizer) {
-    auto* base = base_.data();
-    change_options([&](auto& options) { *base++ = options.lr.value(); });
+    if constexpr (requires { optimizer.initial_lr; }) {
+      if (!optimizer.has_initial_lr) begin_from_rates();
+      base_ = optimizer.initial_lr;
+    } else {
+      read_rates(base_);
+    }
+  }
+  /// Schedules start from the rates as they are now.
+  void begin_from_rates() {
+    if constexpr (requires { optimizer_->initial_lr; }) {
+      read_rates(optimizer_->initial_lr);
+      optimizer_->has_initial_lr = true;
+      base_ = optimizer_->initial_lr;
+    }
   }
   int next_epoch() { return ++epoch_; }
   void set_epoch(int epoch) { epoch_ = epoch; }
@@ -42,6 +58,14 @@ class Schedule {
   void change_lr(const F& f) {
     const auto* base = base_.data();
     change_options([&](auto& options) { options.lr = f(options.lr.value(), *base++); });
+  }
+  /// Each rate is scaled, whatever it is, as several schedules at once multiply.
+  void begin_scaled(double factor) {
+    epoch_ = 0;
+    scale_lr(factor);
+  }
+  void scale_lr(double factor) {
+    change_lr([factor](double lr, double) { return lr * factor; });
   }
   /// Each rate becomes the one at the start times a factor, and the epoch 0.
   void start_at(double factor) {
@@ -66,6 +90,10 @@ class Schedule {
  private:
   template <class, class...>
   friend class ScheduleList;
+  void read_rates(auto& rates) {
+    auto* rate = rates.data();
+    change_options([&](auto& options) { *rate++ = options.lr.value(); });
+  }
   static constexpr std::size_t all = 1 + [] {
     if constexpr (requires { Optimizer::groups; }) return Optimizer::groups;
     else return std::size_t{0};

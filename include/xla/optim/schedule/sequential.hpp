@@ -16,7 +16,7 @@ namespace xla::optim {
 template <class S>
 concept stepped_alone = requires(S& s) { s.step(); };
 
-/// Schedules of one optimizer, the first of which was made first: all go on from its start.
+/// Schedules of one optimizer: all go on from its start.
 template <class Optimizer, class... Each>
 class ScheduleList : public Schedule<Optimizer> {
   static_assert((stepped_alone<Each> && ...),
@@ -37,12 +37,10 @@ class ScheduleList : public Schedule<Optimizer> {
  protected:
   ScheduleList(Optimizer& optimizer, std::tuple<Each...> all)
       : Schedule<Optimizer>(optimizer), all_(std::move(all)) {
-    const auto& first = std::get<0>(all_);
     for_each([&](auto& schedule, std::size_t) {
       if (schedule.optimizer_ != this->optimizer_)
         throw runtime_error("xla::optim: the schedules of a list are all of one optimizer");
     });
-    begin_from(first.base_);
   }
   /// Calls f(schedule, number).
   void for_each(const auto& f) {
@@ -50,15 +48,6 @@ class ScheduleList : public Schedule<Optimizer> {
   }
 
  private:
-  template <class, class...>
-  friend class ScheduleList;
-  void begin_from(const auto& base) {
-    this->base_ = base;
-    for_each([&](auto& schedule, std::size_t) {
-      if constexpr (requires { schedule.begin_from(base); }) schedule.begin_from(base);
-      else schedule.base_ = base;
-    });
-  }
   std::tuple<Each...> all_;
 };
 
@@ -66,7 +55,8 @@ struct SequentialLROptions {
   std::vector<int> milestones;  ///< the steps at which the next schedule begins
 };
 
-/// One schedule after the other, each of which begins with the optimizer's starting rate:
+/// One schedule after the other, each of which begins with the optimizer's starting rate, but
+/// MultiplicativeLR with the rate as it is, times f(0):
 ///   optim::SequentialLR schedule{optimizer,
 ///                                std::tuple{optim::LinearLR{optimizer, {.start_factor = 0.1}},
 ///                                           optim::CosineAnnealingLR{optimizer, {.T_max = 95}}},
@@ -83,9 +73,12 @@ class SequentialLR : public ScheduleList<Optimizer, Each...> {
         throw runtime_error("SequentialLR: milestones ascend");
     start();
   }
+  void begin() { start(); }
   void start() {
     this->start_at(1);
-    take_turn(0, true);
+    this->for_each([](auto& schedule, std::size_t i) {
+      if (i == 0) schedule.begin();
+    });
   }
   void step() {
     const int t = this->next_epoch();
@@ -98,8 +91,9 @@ class SequentialLR : public ScheduleList<Optimizer, Each...> {
   void take_turn(std::size_t which, bool begins) {
     this->for_each([&](auto& schedule, std::size_t i) {
       if (i != which) return;
-      if (begins) schedule.start();
-      else schedule.step();
+      if (!begins) schedule.step();
+      else if constexpr (requires { schedule.take_over(); }) schedule.take_over();
+      else schedule.start();
     });
   }
   SequentialLROptions o_;

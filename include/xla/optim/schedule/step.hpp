@@ -17,6 +17,7 @@ class LambdaLR : public Schedule<Optimizer> {
   LambdaLR(Optimizer& optimizer, F f) : Schedule<Optimizer>(optimizer), f_(std::move(f)) {
     start();
   }
+  void begin() { start(); }
   void start() { this->start_at(f_(0)); }
   void step() {
     const double factor = f_(this->next_epoch());
@@ -33,10 +34,12 @@ class MultiplicativeLR : public Schedule<Optimizer> {
  public:
   MultiplicativeLR(Optimizer& optimizer, F f) : Schedule<Optimizer>(optimizer), f_(std::move(f)) {}
   void start() { this->start_at(1); }
-  void step() {
-    const double factor = f_(this->next_epoch());
-    this->change_lr([&](double lr, double) { return lr * factor; });
+  /// Begins after another schedule, from the rate that this has left.
+  void take_over() {
+    this->set_epoch(0);
+    this->scale_lr(f_(0));
   }
+  void step() { this->scale_lr(f_(this->next_epoch())); }
 
  private:
   F f_;
@@ -82,7 +85,7 @@ class MultiStepLR : public Schedule<Optimizer> {
   void step() {
     const auto times = std::count(o_.milestones.begin(), o_.milestones.end(), this->next_epoch());
     const double factor = std::pow(o_.gamma, times);
-    this->change_lr([&](double lr, double) { return lr * factor; });
+    this->scale_lr(factor);
   }
 
  private:
