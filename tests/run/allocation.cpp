@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is allocated, and what is left when an allocation fails. Not for the sanitizers, which give
 // no memory by aborting.
+#include <malloc.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -17,7 +19,7 @@
 
 namespace {
 
-std::atomic<long> allocations{0}, failures{0}, left{-1};
+std::atomic<long> allocations{0}, failures{0}, left{-1}, bytes{0};
 std::atomic<bool> all_fail{false};
 
 bool fails() {
@@ -26,6 +28,15 @@ bool fails() {
   if (all_fail) left = 0;
   ++failures;
   return true;
+}
+
+void* counted(void* p) {
+  bytes += static_cast<long>(malloc_usable_size(p));
+  return p;
+}
+void give_back(void* p) {
+  bytes -= static_cast<long>(malloc_usable_size(p));
+  std::free(p);
 }
 
 /// Makes allocation number n from here on fail, counted from 0, or all from that on, until the end
@@ -47,19 +58,20 @@ struct failing {
 #endif
 
 void* operator new(std::size_t n) {
-  if (void* p = fails() ? nullptr : std::malloc(n ? n : 1)) return p;
+  if (void* p = fails() ? nullptr : std::malloc(n ? n : 1)) return counted(p);
   throw std::bad_alloc();
 }
 void* operator new(std::size_t n, std::align_val_t a) {
   const auto alignment = static_cast<std::size_t>(a);
   if (fails() || n > std::size_t{1} << 62) throw std::bad_alloc();
-  if (void* p = std::aligned_alloc(alignment, (n + alignment) / alignment * alignment)) return p;
+  if (void* p = std::aligned_alloc(alignment, (n + alignment) / alignment * alignment))
+    return counted(p);
   throw std::bad_alloc();
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p) noexcept { give_back(p); }
+void operator delete(void* p, std::size_t) noexcept { give_back(p); }
+void operator delete(void* p, std::align_val_t) noexcept { give_back(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }
 
 namespace {
 
@@ -372,4 +384,48 @@ TEST_CASE("random programs without memory change nothing, and can be repeated") 
       },
       6);
   CHECK(threw > 20);
+}
+
+namespace {
+
+/// What plans take where more are made than their limit allows, in parts of the limit.
+template <class Step>
+double part_of_limit(Step&& step) {
+  constexpr std::int64_t limit = 4 << 20;
+  std::int64_t n = 0;
+  xla::set_compilation_cache_limit(1);
+  step(++n);  // evicts what others have made
+  xla::set_compilation_cache_limit(limit);
+  xla::clear_counters();
+  xla::empty_cache();
+  const long before = bytes;
+  while (test::count_of("EvictedCompile") < 10) step(++n);
+  xla::empty_cache();
+  xla::set_compilation_cache_limit(std::int64_t{256} << 20);
+  CHECK(n > 30);
+  return static_cast<double>(bytes - before) / static_cast<double>(limit);
+}
+
+}  // namespace
+
+TEST_CASE("plans take the bytes that their limit counts") {
+  const xla::eager_mode_guard eager;
+  test::Mlp model;
+  xla::nn::CrossEntropyLoss loss_fn;
+  xla::optim::SGD optimizer{model, {.lr = 0.1}};
+  const auto train = [&](auto& step, std::int64_t n) {
+    test::batch b(n);
+    step(model, b.data, b.target, loss_fn, optimizer);
+  };
+  auto compiled = xla::compile(test::step_fn, {.max_signatures = 1000});
+  const double of_compiled = part_of_limit([&](std::int64_t n) { train(compiled, n); });
+  CHECK(of_compiled > 0.8);
+  CHECK(of_compiled < 1.2);
+  const double of_traced = part_of_limit([&](std::int64_t n) {
+    const xla::eager_mode_guard traced(false);
+    train(test::step_fn, n);
+    xla::sync(true);
+  });
+  CHECK(of_traced > 0.8);
+  CHECK(of_traced < 1.2);
 }

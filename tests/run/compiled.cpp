@@ -269,6 +269,19 @@ TEST_CASE("beyond a limit of bytes the signature that was used longest ago is ev
   CHECK(call(2));
 }
 
+TEST_CASE("signatures are found among however many remain") {
+  const xla::eager_mode_guard eager;
+  const limited by(7 * room_for_three());
+  auto f = xla::compile(twice_and_one, {.max_signatures = 200});
+  std::int64_t last = 0;
+  while (count("EvictedCompile") < 20) f(xla::ones<float>({++last}));
+  CHECK(last > 30);
+  const auto made = count("UncachedCompile");
+  for (std::int64_t n = last; n > last - 10; --n)
+    CHECK(xla::sum(f(xla::ones<float>({n}))).item() == static_cast<float>(3 * n));
+  CHECK(count("UncachedCompile") == made);
+}
+
 TEST_CASE("the newest signature stays, however large it is, and evicted ones do not count") {
   const xla::eager_mode_guard eager;
   const limited by(1);

@@ -68,6 +68,8 @@ class list : private list_memory<> {
   const T* data() const { return static_cast<const T*>(data_); }
   int size() const { return size_; }
   bool empty() const { return size_ == 0; }
+  /// Of its memory, with the room for elements to come.
+  std::int64_t bytes() const { return capacity_ * static_cast<std::int64_t>(sizeof(T)); }
   T* begin() { return data(); }
   T* end() { return data() + size_; }
   const T* begin() const { return data(); }

@@ -69,9 +69,7 @@ class loop_nests {
     for (int k = 0; k < n.operands; ++k, from += n.axes) std::copy_n(from, n.axes, l.strides[k]);
     return l;
   }
-  std::int64_t bytes() const {
-    return all_.size() * static_cast<std::int64_t>(sizeof(nest)) + values_.size() * 8;
-  }
+  std::int64_t bytes() const { return all_.bytes() + values_.bytes(); }
 
  private:
   struct nest {

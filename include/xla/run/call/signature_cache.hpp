@@ -73,7 +73,7 @@ class basic_signature_cache {
                             arenas_);
     const std::int64_t bytes = made->bytes();
     make_room(bytes);
-    all_.push_back({made, bytes, ++uses_});
+    all_.push_back({made, bytes, ++uses_, hash_of(made->about())});
     bytes_ += bytes;
     last_ = all_.size() - 1;
     enter(last_);
@@ -113,6 +113,7 @@ class basic_signature_cache {
     kept_executable made;
     std::int64_t bytes;
     std::uint64_t used;  ///< when it was last found after another one
+    int hash;
   };
 
   kept_executable look_up(const later<In, bound_call>& call) {
@@ -172,12 +173,14 @@ class basic_signature_cache {
   }
   int& place(int at) { return places_[at & (places_.size() - 1)]; }
   void enter(int i) {
-    int at = hash_of(all_[i].made->about());
+    int at = all_[i].hash;
     while (place(at) >= 0) ++at;
     place(at) = i;
   }
   [[gnu::cold]] void make_places() {
-    list<int> more(std::max(16, 4 * all_.size()), -1);
+    int count = 16;
+    while (count < 4 * all_.size()) count *= 2;
+    list<int> more(count, -1);
     places_.swap(more);
     for (int i = 0; i < all_.size(); ++i) enter(i);
   }
@@ -191,7 +194,7 @@ class basic_signature_cache {
   list<kept> all_;
   std::int64_t bytes_ = 0;
   std::uint64_t uses_ = 0;
-  list<int> places_;  // by hash, each of all_ in the first free place from there
+  list<int> places_;  // a power of two; by hash, each of all_ in the first free place from there
   int last_ = 0;      // of all_, the one that was found or made last
 };
 using signature_cache = basic_signature_cache<void>;

@@ -23,10 +23,9 @@ class basic_shortener {
     const program_sizes& n = p.count;
     const std::size_t slots =
         (bytes_of<char>(n.slots) + sizeof(node) - 1) / sizeof(node) * sizeof(node);
-    const std::size_t bytes = slots + bytes_of<node>(n.values) + bytes_of<std::byte>(n.values) +
-                              bytes_of<write>(n.writes) + bytes_of<step>(n.steps) +
-                              bytes_of<program_slot>(n.slots);
-    memory.reset(new std::byte[bytes]());
+    bytes_ = slots + bytes_of<node>(n.values) + bytes_of<std::byte>(n.values) +
+             bytes_of<write>(n.writes) + bytes_of<step>(n.steps) + bytes_of<program_slot>(n.slots);
+    memory.reset(new std::byte[bytes_]());
     if (!absent.empty()) std::memcpy(memory.get(), absent.data(), bytes_of<char>(n.slots));
     next_ = memory.get() + slots;
     values_ = copy(p.values, n.values);
@@ -44,6 +43,7 @@ class basic_shortener {
     keep_steps();
     forget_gradients();
   }
+  std::int64_t bytes() const { return static_cast<std::int64_t>(bytes_); }
 
  private:
   // Places that end with the body come after those of the call.
@@ -121,6 +121,7 @@ class basic_shortener {
   program& p_;
   const list<char>& absent_;
   const bool alone_;
+  std::size_t bytes_;
   std::byte* next_;
   node* values_;
   step* steps_;
@@ -129,10 +130,13 @@ class basic_shortener {
   std::byte* wanted_;  // per value
 };
 
+/// Says how many bytes the memory has.
 template <class In = void>
-[[gnu::cold]] void shorten(program& p, const list<char>& absent, bool alone,
-                           std::unique_ptr<std::byte[]>& memory) {
-  basic_shortener<In>(p, absent, alone, memory).run();
+[[gnu::cold]] std::int64_t shorten(program& p, const list<char>& absent, bool alone,
+                                   std::unique_ptr<std::byte[]>& memory) {
+  basic_shortener<In> by(p, absent, alone, memory);
+  by.run();
+  return by.bytes();
 }
 
 }  // namespace xla::detail

@@ -23,6 +23,7 @@ struct basic_sized_program {
   program source;
   /// Where parameters have no gradient: which, per slot, and the source's arrays without them.
   std::unique_ptr<std::byte[]> own;
+  std::int64_t own_bytes = 0;
   bool absent = false;         ///< some have none
   int world = 0;               ///< the replicas that it is for; 0: for any number of them
   void (*before)() = nullptr;  ///< of one that exchanges: see op_info
@@ -43,12 +44,13 @@ using sized_program = basic_sized_program<void>;
 
 template <class... List>
 std::int64_t bytes_of_lists(const List&... lists) {
-  return (0 + ... + static_cast<std::int64_t>(lists.size() * sizeof(*lists.data())));
+  return (std::int64_t{0} + ... + lists.bytes());
 }
-/// What the lists of a program at given sizes take.
+/// What a program at given sizes takes for itself.
 template <class In = void>
 [[gnu::cold]] std::int64_t bytes_of_sizes(const later<In, sized_program>& p) {
-  return bytes_of_lists(p.slot_shapes, p.symbols, p.shapes, p.in_place, p.random, p.counters);
+  return p.own_bytes +
+         bytes_of_lists(p.slot_shapes, p.symbols, p.shapes, p.in_place, p.random, p.counters);
 }
 
 /// The value of output i of a program: writes, then results.
@@ -114,7 +116,8 @@ template <class In = void>
   for (int i = 0; i < p.count.symbols; ++i)
     if (p.symbols[i].kind == 'w') out.world = world_now();
   const bool alone = out.world == 1;
-  if (out.absent || alone) shorten<In>(out.source, absent, alone, out.own);
+  if (out.absent || alone) 
+    out.own_bytes = shorten<In>(out.source, absent, alone, out.own);
   out.symbols = evaluate_symbols(p, out.slot_shapes);
   out.in_place.assign(out.source.count.writes, false);
   for (int v = 0; v < p.count.values; ++v) {
