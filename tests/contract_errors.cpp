@@ -123,10 +123,6 @@ TEST_CASE("a label out of range is an index_error and changes nothing") {
   }
 }
 
-TEST_CASE("an empty batch is a shape_error and changes nothing") {
-  check_refused_in_every_mode<xla::shape_error>(batch(0), "empty");
-}
-
 TEST_CASE("data and labels of different lengths are a shape_error and change nothing") {
   batch bad(8);
   bad.target = batch(7).target;

@@ -149,8 +149,6 @@ TEST_CASE("weights and probabilities that do not fit are refused") {
                     test::contains("weights (4,) for logits (7, 5): one weight per class"));
   CHECK_THROWS_WITH(cross_entropy(x, numbers<float>({7, 4})),
                     test::contains("input (7, 5) and target (7, 4) have different sizes"));
-  CHECK_THROWS_WITH(cross_entropy(numbers<float>({0, 5}), numbers<float>({0, 5})),
-                    test::contains("the batch is empty"));
   CHECK_THROWS_WITH(cross_entropy(numbers<float>({3, 5, 2}), deep_classes(), {}),
                     test::contains("logits (3, 5, 2) and target (3, 4)"));
 }
@@ -184,10 +182,35 @@ TEST_CASE("classes out of range and sizes that differ are refused") {
   CHECK_THROWS_AS(cross_entropy(x, classes(true)), xla::shape_error);
   CHECK_THROWS_AS(cross_entropy(x, classes(true), {}), xla::shape_error);
   CHECK_THROWS_AS(nll_loss(x, classes(true)), xla::shape_error);
-  const auto none = numbers<float>({0, 5});
-  const indices no_target = xla::zeros<std::int64_t>({0});
-  CHECK_THROWS_WITH(nll_loss(none, no_target), test::contains("nll_loss: the batch is empty"));
-  CHECK_THROWS_WITH(cross_entropy(none, no_target, {}), test::contains("the batch is empty"));
+}
+
+TEST_CASE("of an empty batch the mean of losses is NaN and the sum 0, in every mode") {
+  auto f = [](auto& w, auto& x, auto& t, auto& p) {
+    const auto y = matmul(x, w);
+    const auto all = [&](auto reduction) {
+      return stack(
+          std::array{cross_entropy(y, t, reduction), cross_entropy(y, t, {}, reduction),
+                     cross_entropy(y, p, reduction), nll_loss(y, t, reduction),
+                     mse_loss(y, p, reduction), l1_loss(y, p, reduction),
+                     binary_cross_entropy_with_logits(y, p, reduction)},
+          0);
+    };
+    auto means = all(reduction::mean), sums = all(reduction::sum);
+    auto each = cross_entropy(y, t, reduction::none);
+    (sum(means) + sum(sums)).backward();
+    return std::tuple(means, sums, each);
+  };
+  const auto x = numbers<float>({0, 4}), p = numbers<float>({0, 5});
+  const indices t = xla::zeros<std::int64_t>({0});
+  test::check_modes(f, test::parameter({4, 5}), x, t, p);
+  const xla::eager_mode_guard eager;
+  auto own = numbers<float>({4, 5});
+  own.requires_grad_();
+  const auto [means, sums, each] = f(own, x, t, p);
+  for (const float mean : means.to_vector()) CHECK(std::isnan(mean));
+  CHECK(sums.to_vector() == std::vector<float>(7, 0));
+  CHECK(each.sizes() == test::sizes_t{0});
+  CHECK(own.grad().to_vector() == std::vector<float>(20, 0));
 }
 
 TEST_CASE("rows of class -100 are left out whatever is in them, in every mode") {

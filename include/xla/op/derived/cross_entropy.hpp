@@ -23,17 +23,16 @@ namespace detail {
 template <int R>
 inline constexpr int class_axis = R == 1 ? 0 : 1;
 
-/// One class number for all logits along the axis of classes, and a batch that is not empty.
+/// One class number for all logits along the axis of classes.
 template <class T, int R, int C>
 constexpr void check_classes(const Tensor<T, R>& input, const Tensor<std::int64_t, C>& target,
-                             const call_site& site, std::string_view empty) {
+                             const call_site& site) {
   const shape s = input.dims(), t = target.dims();
   const size_scope scope{input.table() ? input.table() : target.table(), site};
   bool fits = true;
   for (int i = 0; i < C; ++i) {
     extent e = s[i < class_axis<R> ? i : i + 1];
     fits = scope.equal(e, t[i]) && fits;
-    scope.nonzero(e, empty);
   }
   if (!fits)
     scope.fail(text("logits ") << s << " and target " << t
@@ -171,11 +170,6 @@ constexpr auto equal_rows(const row_classes<R>& rows, Reduction) {
   return row_reduction<T, R, Reduction>(rows, cast<computed<T>>(rows.counted));
 }
 
-inline constexpr std::string_view empty_cross_entropy =
-    "cross_entropy: the batch is empty, its mean loss is not defined";
-inline constexpr std::string_view empty_nll_loss =
-    "nll_loss: the batch is empty, its mean loss is not defined";
-
 /// What a target says: the class of each row, or the probability of each class.
 enum class target_kind { classes, probabilities, wrong };
 
@@ -243,7 +237,7 @@ constexpr auto cross_entropy_of_classes(const Tensor<T, R>& logits,
                                         const CrossEntropyOptions& options, Reduction reduction,
                                         caller who, const Weight&... weight) {
   const call_site site{"cross_entropy", who};
-  check_classes(logits, target, site, empty_cross_entropy);
+  check_classes(logits, target, site);
   const auto rows = classes_of<cross_entropy_name>(logits, target, options.ignore_index, who);
   const auto smoothing = options.label_smoothing.template as<T>();
   if constexpr (sizeof...(weight) == 0) {
@@ -269,9 +263,6 @@ constexpr auto cross_entropy_of_probabilities(const Tensor<T, R>& logits,
                                               Reduction reduction, const call_site& site,
                                               const Weight&... weight) {
   check_same_sizes(logits, target, site);
-  const size_scope scope{logits.table() ? logits.table() : target.table(), site};
-  for (int i = 0; i < R; ++i)
-    if (i != class_axis<R>) scope.nonzero(logits.dims()[i], empty_cross_entropy);
   const auto smoothing = options.label_smoothing.template as<T>();
   const auto smooth = target * (1 - smoothing) + smoothing / logits.size(class_axis<R>);
   const auto each = log_softmax(logits, class_axis<R>) * smooth;
@@ -304,13 +295,13 @@ constexpr auto cross_entropy_by(const Tensor<T, R>& logits, const Tensor<U, C>& 
 /// Cross-entropy between logits (batch, classes) and class numbers (batch), or probabilities
 /// (batch, classes) of the logits' element type. Further axes come last: (batch, classes, ...) with
 /// (batch, ...); logits of one axis have no batch. A row of class -100 is left out: its loss is 0,
-/// and the mean is over the others, NaN where there are none. Another class outside [0, classes) is
-/// an index_error, an empty batch a shape_error.
+/// and the mean is over the others, NaN where there are none, as in an empty batch. Another class
+/// outside [0, classes) is an index_error.
 template <class T, int R, class U, int C, detail::loss_reduction Reduction>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                              Reduction reduction, caller who = here()) {
   if constexpr (detail::kind_of_target<T, R, U, C>() == detail::target_kind::classes) {
-    detail::check_classes(logits, target, {"cross_entropy", who}, detail::empty_cross_entropy);
+    detail::check_classes(logits, target, {"cross_entropy", who});
     const auto rows = detail::classes_of<detail::cross_entropy_name>(
         logits, target, CrossEntropyOptions{}.ignore_index, who);
     const auto reduced = detail::equal_rows<T>(rows, reduction);
@@ -358,7 +349,7 @@ template <class T, int R, class U, int C, detail::loss_reduction Reduction = red
 constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target,
                         const Scalar& ignore_index, Reduction reduction = {}, caller who = here()) {
   if constexpr (detail::is_classes<T, R, U, C>()) {
-    detail::check_classes(input, target, {"nll_loss", who}, detail::empty_nll_loss);
+    detail::check_classes(input, target, {"nll_loss", who});
     const auto rows = detail::classes_of<detail::nll_loss_name>(input, target, ignore_index, who);
     const auto reduced = detail::equal_rows<T>(rows, reduction);
     const auto hit = detail::class_hit(input, rows.places);
