@@ -330,7 +330,8 @@ constexpr bool compilable() {
   } else if constexpr (is_kind) {
     static_assert(std::is_empty_v<F>,
                   "xla::compile: the function has captures or data; pass what it uses as arguments "
-                  "(a module needs XLA_MODULE(member, ...), where it is public)");
+                  "(a module needs XLA_MODULE(member, ...), where it is public), or write "
+                  "xla::trace(f), which takes any function");
   }
   return is_kind && std::is_empty_v<F>;
 }

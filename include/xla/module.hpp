@@ -196,8 +196,8 @@ consteval std::int64_t parameter_count() {
 /// modules, std::array and std::tuple of them, plain numbers. Up to 64 members. Gives the struct
 /// train(), eval() and is_training(), which concern every TrainingFlag in it, also in the body of a
 /// step: the model stays as that left it, in every mode. zero_grad() drops the gradients of its
-/// parameters. to(device) takes all its tensors there and returns the module itself. A member that
-/// could hold a tensor and is not named stops the build: see XLA_PLAIN.
+/// parameters. to(device) takes all its tensors there and returns the module itself. A member
+/// that is not named stops the build: see XLA_PLAIN.
 #define XLA_MODULE(...)                          \
   XLA_DETAIL_MEMBER_LIST(constexpr, __VA_ARGS__) \
   XLA_DETAIL_TRAINING(constexpr, *this)

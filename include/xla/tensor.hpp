@@ -20,7 +20,10 @@ namespace xla {
 /// The rank of tensors whose number of axes the type does not fix; gradient rules use it.
 inline constexpr int dynamic_rank = -1;
 
-template <element T, int Rank>
+namespace detail {
+inline constexpr int missing_rank = -2;
+}
+template <element T, int Rank = detail::missing_rank>
 class Tensor;
 
 namespace detail {
@@ -45,6 +48,7 @@ constexpr std::string_view element_name() {
   else if constexpr (std::is_same_v<T, double>) return "double";
   else if constexpr (std::is_same_v<T, std::int32_t>) return "std::int32_t";
   else if constexpr (std::is_same_v<T, std::int64_t>) return "std::int64_t";
+  else if constexpr (std::is_same_v<T, std::uint8_t>) return "std::uint8_t";
   else return "xla::bfloat16";
 }
 
@@ -80,7 +84,9 @@ class Tensor : public detail::handle {
  public:
   using value_type = T;
   static constexpr int rank = Rank;
-  static_assert(Rank >= dynamic_rank && Rank <= detail::max_rank,
+  static_assert(Rank != detail::missing_rank,
+                "xla::Tensor: the number of axes is in the type: xla::Tensor<float, 2>");
+  static_assert(Rank == detail::missing_rank || (Rank >= dynamic_rank && Rank <= detail::max_rank),
                 "xla::Tensor: a tensor has at most 6 axes");
 
   constexpr Tensor() = default;
@@ -153,6 +159,15 @@ class Tensor : public detail::handle {
     requires(Rank == 0)
   {
     return item() != T{};
+  }
+  /// Stops the build: a condition is one truth.
+  template <int R = Rank>
+    requires(R != 0)
+  constexpr explicit operator bool() const {
+    static_assert(R == 0,
+                  "xla: a tensor with axes is used as a condition; write xla::any(c) or "
+                  "xla::all(c), and for each element xla::where(c, a, b), ~c, a & b, a | b");
+    return false;
   }
   /// The elements, row by row; waits for them. The pointer lives as long as this tensor's value.
   const T* data() const;

@@ -19,6 +19,8 @@ TEST_CASE("and, or and not of bool") {
     check_equal(a & b, a && b);
     check_equal(a | b, a || b);
     check_equal(a ^ b, logical_xor(a, b));
+    check_equal(a + b, a || b);
+    check_equal(a * b, a && b);
     check_equal(~a, !a);
     check_equal(logical_and(a, b), a && b);
     check_equal(logical_or(a, b), a || b);
@@ -34,7 +36,7 @@ TEST_CASE("and, or and not of bool") {
 TEST_CASE("logic is the same in every mode") {
   auto all = [](auto& a, auto& b, auto& x) {
     return std::tuple(a && b, a || b, !a, !(x > 0) && (x < 1 || a), (x == x) && !b,
-                      logical_xor(x > 0, a), (x > 1) == (x < 2), where(x > 0, a, b && x < 1),
+                      logical_xor(x > 0, a), a + b, a * (x > 0), (x > 1) == (x < 2), where(x > 0, a, b && x < 1),
                       where(a, b, !b));
   };
   test::check_modes(all, numbers<bool>({7, 13}, 1), numbers<bool>({7, 13}, 2),

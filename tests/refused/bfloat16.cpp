@@ -1,5 +1,5 @@
 // What bfloat16 is not for.
-// error: the element types of the (two )?tensors differ; convert one: xla::cast<float>\(x\)
+// error: the element types of the tensors, .+ and .+, differ; convert one: xla::cast<float>\(x\)
 // error: small updates vanish in parameters of bfloat16; train a model of float, in xla::autocast
 #include <xla/xla.hpp>
 

@@ -2,7 +2,7 @@
 // error: xla::conv2d and conv_transpose2d: need a batch \(batch, channels, height, width\) and a weight of four axes
 // error: xla::conv1d and conv_transpose1d: need a batch \(batch, channels, length\) and a weight of three axes
 // error: xla: a convolution needs fractions, not integers or bool; cast first
-// error: xla: the element types of the tensors differ; convert one: xla::cast<float>\(x\)
+// error: xla: the element types of the tensors, .+ and .+, differ; convert one: xla::cast<.+>\(x\)
 // error: xla::conv2d: options are written by name: conv2d\(x, w, b, {.stride = 2, .padding = 1}\)
 // error: conv2d: the kernel is larger than the padded input: dilation 1 \* \(kernel 9 - 1\) \+ 1 = 9, padding 1 \+ size 6 \+ padding 1 = 8
 // error: conv2d: a weight of shape \(4, 3, 3, 3\) with groups 2 takes 6 channels, and the input \(\?, 4, 6, 6\) has 4

@@ -5,7 +5,8 @@
 // error: tensors of bool have no rounded quotient; write xla::cast<std::int64_t>\(x\)
 // error: take tensors of bool or integers; comparisons stand in parentheses: \(x > 0\) & \(y > 0\)
 // error: a number stands where a tensor of bool is taken
-// error: the element types of the two tensors differ; convert one: xla::cast<float>\(x\)
+// error: the element types of the tensors, .+ and .+, differ; convert one: xla::cast<.+>\(x\)
+// error: tensors of bool have no -, and no number is added to them or multiplied; write ~x for 1 - x
 #include <xla/xla.hpp>
 
 template <class T>
@@ -26,4 +27,11 @@ auto bits_of_fractions(Vector<float> x) { return ~x; }
 auto number_beside_bool(Vector<bool> x) { return x & 2; }
 auto types_of_bits(Vector<std::int64_t> x, Vector<bool> y) { return x | y; }
 auto types_of_quotient(Vector<float> x, Vector<double> y) { return x / y; }
+auto types_of_comparison(Vector<int> x, Vector<std::int64_t> y) { return x == y; }
+auto order_of_types(Vector<float> x, Vector<std::int64_t> y) { return x < y; }
+auto difference_of_bool(Vector<bool> x) { return x - x; }
+auto negative_bool(Vector<bool> x) { return -x; }
+auto one_minus_bool(Vector<bool> x) { return 1 - x; }
+auto twice_bool(Vector<bool> x) { return x * 2; }
+auto bool_and_one(Vector<bool> x) { return x + 1; }
 auto types_of_floor(Vector<int> x, Vector<std::int64_t> y) { return floor_divide(x, y); }

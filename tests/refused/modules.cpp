@@ -2,6 +2,7 @@
 // error: Forgetful: XLA_MODULE leaves out [0-9]+ bytes: name every member there, .* Named: a
 // error: Derived: XLA_MODULE leaves out [0-9]+ bytes: .* a base by XLA_DERIVED_MODULE
 // error: Inheriting: XLA_MODULE leaves out [0-9]+ bytes: .* Named: a b
+// error: Switched: XLA_MODULE leaves out 8 bytes: name every member there, .* Named: a
 // error: model.layers: a container whose size is known only at run time cannot be part of a model: use std::array
 // error: model.layer: std::optional
 // error: model.layer: a pointer
@@ -34,6 +35,11 @@ struct Derived : Base {
 };
 struct Inheriting : Base {
   nn::Linear c{4, 2};
+};
+struct Switched {
+  nn::Linear a{8, 4};
+  bool residual = false;
+  XLA_MODULE(a)
 };
 struct Deep {
   std::vector<nn::Linear> layers;
@@ -77,6 +83,7 @@ void train() {
 template void train<Forgetful>();
 template void train<Derived>();
 template void train<Inheriting>();
+template void train<Switched>();
 template void train<Deep>();
 template void train<Maybe>();
 template void train<Elsewhere>();

@@ -1,6 +1,6 @@
 // Forms taken from habit.
-// error: xla: the element types of the tensors differ; convert one: xla::cast<float>\(x\)
-// error: xla: the element types of the tensors differ; convert one: xla::cast<float>\(x\)
+// error: xla: the element types of the tensors, .+ and .+, differ; convert one: xla::cast<.+>\(x\)
+// error: xla: the element types of the tensors, .+ and .+, differ; convert one: xla::cast<.+>\(x\)
 // error: xla::sum: axes stand in braces: xla::sum\(x, {1}\)
 // error: xla::var: axes stand in braces: xla::var\(x, {1}\)
 // error: xla::reshape: sizes stand in braces: xla::reshape\(x, {2, -1}\)

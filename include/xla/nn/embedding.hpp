@@ -36,6 +36,12 @@ struct BasicEmbedding {
     if (padding_idx < 0) return embedding(index, weight, who);
     return embedding(index, weight, padding_idx, who);
   }
+  /// Stops the build: indices are std::int64_t.
+  template <element U, int R>
+    requires(!std::is_same_v<U, std::int64_t>)
+  constexpr Tensor<T, R + 1> operator()(const Tensor<U, R>& index) const {
+    return (*this)(Tensor<std::int64_t, R>(index));
+  }
   XLA_MODULE(weight, padding_idx)
 };
 using Embedding = BasicEmbedding<float>;

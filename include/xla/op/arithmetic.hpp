@@ -2,7 +2,7 @@
 #pragma once
 
 #include "xla/op/cast.hpp"
-#include "xla/op/scalar.hpp"
+#include "xla/op/logical.hpp"
 
 namespace xla::op {
 
@@ -78,23 +78,42 @@ constexpr decltype(auto) quotient_operand(const Tensor<T, R>& x) {
   else return cast<Quotient>(x);
 }
 
+/// Numbers by one op, bool by another.
+template <class Numbers, class Truths, class T, int A, int B>
+constexpr broadcast_tensor<T, A, B> add_or_multiply(const Tensor<T, A>& a, const Tensor<T, B>& b) {
+  return map_binary<std::conditional_t<std::is_same_v<T, bool>, Truths, Numbers>, T>(a, b);
+}
+/// Stops the build for bool: results would be no truths.
+template <class T>
+constexpr void check_numbers() {
+  static_assert(!std::is_same_v<T, bool>,
+                "xla: tensors of bool have no -, and no number is added to them or multiplied; "
+                "write ~x for 1 - x, a ^ b for a - b, and xla::cast<float>(x) where truths count "
+                "as numbers");
+}
+/// The op; of bool another one, so that the stop is the only error.
+template <class Op, class T>
+using numbers_only = std::conditional_t<std::is_same_v<T, bool>, op::ne, Op>;
+
 }  // namespace detail
 
-/// Element by element, broadcasting as NumPy does; a number stands on either side.
+/// Element by element, broadcasting as NumPy does; a number stands on either side. Of bool + is
+/// "or" and * is "and".
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> operator+(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
-  return detail::map_binary<op::add, T>(a, b);
+  return detail::add_or_multiply<op::add, op::logical_or>(a, b);
 }
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> operator-(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
-  return detail::map_binary<op::sub, T>(a, b);
+  detail::check_numbers<T>();
+  return detail::map_binary<detail::numbers_only<op::sub, T>, T>(a, b);
 }
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> operator*(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
-  return detail::map_binary<op::mul, T>(a, b);
+  return detail::add_or_multiply<op::mul, op::logical_and>(a, b);
 }
 /// The true quotient: of integers and bool a tensor of float, or of the other side's fractions.
 /// Whole numbers come from floor_divide() and div(…, Rounding::trunc).
@@ -108,20 +127,25 @@ constexpr detail::broadcast_tensor<detail::quotient_type<T, U>, A, B> operator/(
 }
 template <class T, int R>
 constexpr Tensor<T, R> operator-(const Tensor<T, R>& a) {
-  return detail::apply<op::neg, T, T, R>(detail::plain, a);
+  detail::check_numbers<T>();
+  return detail::apply<std::conditional_t<std::is_same_v<T, bool>, op::logical_not, op::neg>, T, T,
+                       R>(detail::plain, a);
 }
 
 template <class T, int R>
 constexpr Tensor<T, R> operator+(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::add, T>(a, b);
+  detail::check_numbers<T>();
+  return detail::map_number<detail::numbers_only<op::add, T>, T>(a, b);
 }
 template <class T, int R>
 constexpr Tensor<T, R> operator-(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::sub, T>(a, b);
+  detail::check_numbers<T>();
+  return detail::map_number<detail::numbers_only<op::sub, T>, T>(a, b);
 }
 template <class T, int R>
 constexpr Tensor<T, R> operator*(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::mul, T>(a, b);
+  detail::check_numbers<T>();
+  return detail::map_number<detail::numbers_only<op::mul, T>, T>(a, b);
 }
 template <class T, int R>
 constexpr Tensor<detail::quotient_type<T>, R> operator/(
@@ -131,15 +155,18 @@ constexpr Tensor<detail::quotient_type<T>, R> operator/(
 }
 template <class T, int R>
 constexpr Tensor<T, R> operator+(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::add, T>(a, b);
+  detail::check_numbers<T>();
+  return detail::number_map<detail::numbers_only<op::add, T>, T>(a, b);
 }
 template <class T, int R>
 constexpr Tensor<T, R> operator-(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::sub, T>(a, b);
+  detail::check_numbers<T>();
+  return detail::number_map<detail::numbers_only<op::sub, T>, T>(a, b);
 }
 template <class T, int R>
 constexpr Tensor<T, R> operator*(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::mul, T>(a, b);
+  detail::check_numbers<T>();
+  return detail::number_map<detail::numbers_only<op::mul, T>, T>(a, b);
 }
 template <class T, int R>
 constexpr Tensor<detail::quotient_type<T>, R> operator/(
@@ -149,16 +176,6 @@ constexpr Tensor<detail::quotient_type<T>, R> operator/(
 }
 
 namespace detail {
-template <class T, class U>
-concept unlike = !std::is_same_v<T, U>;
-/// Stops the build where element types differ.
-template <class T, class U>
-constexpr Tensor<T, dynamic_rank> refuse_types() {
-  static_assert(
-      std::is_same_v<T, U>,
-      "xla: the element types of the two tensors differ; convert one: xla::cast<float>(x)");
-  return {};
-}
 /// Stops the build where a quotient would be written into integers.
 template <class T>
 constexpr void refuse_whole_quotient() {

@@ -128,4 +128,29 @@ constexpr Tensor<bool, R> operator>=(detail::number_of<T> a, const Tensor<T, R>&
   return detail::number_map<op::ge, bool>(a, b);
 }
 
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator==(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator!=(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator<(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator<=(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator>(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+template <class T, int A, detail::unlike<T> U, int B>
+constexpr auto operator>=(const Tensor<T, A>&, const Tensor<U, B>&) {
+  return detail::refuse_types<T, U>();
+}
+
 }  // namespace xla

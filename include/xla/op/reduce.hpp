@@ -226,7 +226,7 @@ constexpr Tensor<T, R> min(const Tensor<T, R>& x, const int (&axes)[N], keepdim_
 /// The mean over all elements, over the given axes, or over them kept with size 1. An axis that is
 /// not there or comes twice is a shape_error. Of integers and bool: mean(cast<float>(x)).
 template <class T, int R>
-constexpr Tensor<T, 0> mean(const Tensor<T, R>& x) {
+constexpr auto mean(const Tensor<T, R>& x) {
   static_assert(fraction<T>, "xla::mean: needs fractions; write xla::mean(xla::cast<float>(x))");
   return detail::narrowed<T>(sum(detail::widened(x)) / x.numel());
 }

@@ -94,6 +94,26 @@ constexpr Tensor<U, 0> number<T>::as() const {
   return t;
 }
 
+template <class T, class U>
+concept unlike = !std::is_same_v<T, U>;
+
+/// Two element types that an op does not take together, and what makes one of them the other.
+template <class T, class U>
+inline constexpr text types_refusal = [] {
+  text t("xla: the element types of the tensors, ");
+  t << element_name<T>() << " and " << element_name<U>() << ", differ; convert one: xla::cast<";
+  if (!fraction<T> && !fraction<U>) t << "std::int64_t";
+  else if (fraction<T> && fraction<U>) t << "float";
+  else t << (fraction<T> ? element_name<T>() : element_name<U>());
+  return t << ">(x)";
+}();
+/// Stops the build where element types differ; a result of type Out causes no further error.
+template <class T, class U, class Out = T>
+constexpr Tensor<Out, dynamic_rank> refuse_types() {
+  refuse<types_refusal<T, U>>();
+  return {};
+}
+
 /// Refuses shapes that do not broadcast, in the name of what is composed of several ops.
 template <class... X>
 constexpr void check_broadcast(const call_site& site, const X&... x) {

@@ -43,6 +43,7 @@ constexpr std::int64_t bytes_left_out() {
   std::int64_t left = std::int64_t{sizeof(X)} - bytes_of_members<X>(X::xla_members());
   if constexpr (requires { X::xla_plain_members(); })
     left -= bytes_of_members<X>(X::xla_plain_members());
+  if constexpr (std::is_polymorphic_v<X>) left -= std::int64_t{sizeof(void*)};
   return left;
 }
 
@@ -55,9 +56,7 @@ constexpr misfit misfit_of() {
     return misfit::none;
   else if constexpr (std::is_same_v<X, Size>) return misfit::size;
   else if constexpr (described<X>)
-    // Less cannot hold a tensor.
-    return bytes_left_out<X>() < std::int64_t{sizeof(Tensor<float, 0>)} ? misfit::none
-                                                                        : misfit::bytes;
+    return bytes_left_out<X>() > 0 ? misfit::bytes : misfit::none;
   else if constexpr (text_like<X>) return misfit::text;
   else if constexpr (std::is_array_v<X>) return misfit::array;
   else if constexpr (optional_like<X>) return misfit::optional;

@@ -14,19 +14,13 @@ namespace detail {
 
 template <class T>
 inline constexpr bool stop = false;
-template <class T>
-constexpr Tensor<T, dynamic_rank> refuse_other_types() {
-  static_assert(stop<T>,
-                "xla: the element types of the tensors differ; convert one: xla::cast<float>(x)");
-  return {};
-}
 
 }  // namespace detail
 
 #define XLA_REFUSE_OTHER_TYPES(function)                                         \
   template <class T, int A, detail::unlike<T> U, int B, class... More>           \
   constexpr auto function(const Tensor<T, A>&, const Tensor<U, B>&, More&&...) { \
-    return detail::refuse_other_types<U>();                                      \
+    return detail::refuse_types<T, U, U>();                                      \
   }
 XLA_REFUSE_OTHER_TYPES(matmul)
 XLA_REFUSE_OTHER_TYPES(linear)
@@ -55,7 +49,7 @@ XLA_REFUSE_OTHER_TYPES(kl_div)
 template <class T, int C, int A, detail::unlike<T> U, int B>
 constexpr auto where(const Tensor<bool, C>&, const Tensor<T, A>&, const Tensor<U, B>&,
                      caller = here()) {
-  return detail::refuse_other_types<U>();
+  return detail::refuse_types<T, U, U>();
 }
 
 // More than a few numbers without names are mistaken for one another.
@@ -91,6 +85,10 @@ XLA_REFUSE_BARE_AXES(var)
 XLA_REFUSE_BARE_AXES(any)
 XLA_REFUSE_BARE_AXES(all)
 XLA_REFUSE_BARE_AXES(logsumexp)
+XLA_REFUSE_NUMBERS(max,
+                   "axes stand in braces: xla::max(x, {1}); where it is says xla::argmax(x, 1)")
+XLA_REFUSE_NUMBERS(min,
+                   "axes stand in braces: xla::min(x, {1}); where it is says xla::argmin(x, 1)")
 XLA_REFUSE_BARE_SIZES(reshape)
 XLA_REFUSE_BARE_SIZES(view)
 XLA_REFUSE_BARE_SIZES(expand)
@@ -101,6 +99,63 @@ XLA_REFUSE_NUMBERS(chunk, "how many is in the type: xla::chunk<2>(x, axis)")
 #undef XLA_REFUSE_BARE_SIZES
 #undef XLA_REFUSE_BARE_AXES
 #undef XLA_REFUSE_NUMBERS
+
+#define XLA_REFUSE_SIZES_WITHOUT_BRACES(function)                                               \
+  template <element T = float, std::integral First, std::integral... More>                      \
+  constexpr Tensor<T, 1 + static_cast<int>(sizeof...(More))> function(First, More...) {         \
+    static_assert(detail::stop<T>, "xla::" #function ": sizes stand in braces: xla::" #function \
+                                   "<float>({3, 4})");                                          \
+    return {};                                                                                  \
+  }
+XLA_REFUSE_SIZES_WITHOUT_BRACES(zeros)
+XLA_REFUSE_SIZES_WITHOUT_BRACES(ones)
+XLA_REFUSE_SIZES_WITHOUT_BRACES(rand)
+XLA_REFUSE_SIZES_WITHOUT_BRACES(randn)
+#undef XLA_REFUSE_SIZES_WITHOUT_BRACES
+
+// A text as the last argument would be read only as the program runs.
+#define XLA_REFUSE_TEXT(function)                                                                \
+  template <class T, int A, class U, int B, class Text>                                          \
+    requires std::convertible_to<const Text&, std::string_view>                                  \
+  constexpr Tensor<T, 0> function(const Tensor<T, A>&, const Tensor<U, B>&, const Text&) {       \
+    static_assert(detail::stop<T>, "xla::" #function ": a reduction is no text: xla::" #function \
+                                   "(x, target, xla::reduction::sum)");                          \
+    return {};                                                                                   \
+  }
+XLA_REFUSE_TEXT(cross_entropy)
+XLA_REFUSE_TEXT(nll_loss)
+XLA_REFUSE_TEXT(mse_loss)
+XLA_REFUSE_TEXT(l1_loss)
+XLA_REFUSE_TEXT(huber_loss)
+XLA_REFUSE_TEXT(smooth_l1_loss)
+XLA_REFUSE_TEXT(binary_cross_entropy)
+XLA_REFUSE_TEXT(binary_cross_entropy_with_logits)
+XLA_REFUSE_TEXT(kl_div)
+#undef XLA_REFUSE_TEXT
+
+/// Stops the build: a number outside of graphs takes no tensor.
+template <class Number, class T, int R>
+  requires std::is_arithmetic_v<Number>
+constexpr Number& operator+=(Number& n, const Tensor<T, R>&) {
+  static_assert(detail::stop<T>,
+                "xla: a tensor is added to a number; write total += loss.item(), which waits for "
+                "it, or make total a tensor");
+  return n;
+}
+
+// Through an ellipsis a tensor is its handle's address. Calls of std::printf do not come here.
+#define XLA_REFUSE_PRINTING(function)                                                            \
+  template <class... A>                                                                          \
+    requires(... || detail::is_tensor<std::remove_cvref_t<A>>)                                   \
+  int function(A&&...) {                                                                         \
+    static_assert(sizeof...(A) == 0, "xla: " #function " takes no tensor; write loss.item(), or " \
+                                     "std::cout << x");                                          \
+    return 0;                                                                                    \
+  }
+XLA_REFUSE_PRINTING(printf)
+XLA_REFUSE_PRINTING(fprintf)
+XLA_REFUSE_PRINTING(snprintf)
+#undef XLA_REFUSE_PRINTING
 
 /// Stops the build: the compiler reads the text, so that it stands in the type.
 template <class T, int R, class... More>
@@ -117,11 +172,12 @@ constexpr Tensor<T, R> gather(const Tensor<T, R>&, const Tensor<std::int64_t, I>
   return {};
 }
 
-/// Stops the build: fractions are no indices.
-template <std::floating_point T, int R, class U, int W, class... More>
-constexpr Tensor<U, dynamic_rank> embedding(const Tensor<T, R>&, const Tensor<U, W>&, More&&...) {
+/// Stops the build: indices are of one type.
+template <detail::unlike<std::int64_t> T, int R, class U, int W, class... More>
+constexpr Tensor<U, R + 1> embedding(const Tensor<T, R>&, const Tensor<U, W>&, More&&...) {
   static_assert(detail::stop<T>,
-                "xla::embedding: the index comes first, of std::int64_t: embedding(index, weight)");
+                "xla::embedding: the index comes first, of std::int64_t: embedding(index, weight); "
+                "convert it: xla::cast<std::int64_t>(index)");
   return {};
 }
 

@@ -46,7 +46,9 @@ constexpr Tensor<T, 0> reduce_loss(const Tensor<T, R>& loss, reduction::batchmea
 template <class T, int A, int B>
 constexpr void check_same_sizes(const Tensor<T, A>& input, const Tensor<T, B>& target,
                                 const call_site& site) {
-  static_assert(A == B, "xla: a loss's input and target have different numbers of axes");
+  static_assert(A == B,
+                "xla: a loss's input and target have different numbers of axes; write "
+                "xla::squeeze<1>(input) or xla::unsqueeze(target, 1)");
   const shape a = input.dims(), b = target.dims();
   const size_scope scope{input.table() ? input.table() : target.table(), site};
   if (!scope.same(a, b))

@@ -89,7 +89,10 @@ ref<impl> make_impl(const op_record& n, impl* const* inputs) {
   t->device = this_thread.number;
   bool needs = false, here = true, anywhere = !n.op->impure;
   for (int i = 0; i < n.arity; ++i) {
-    if (!inputs[i]) throw runtime_error(std::string(n.op->name) + ": an empty tensor was used");
+    if (!inputs[i])
+      throw runtime_error(std::string(n.op->name) +
+                          ": an undefined tensor was used: one that nothing was assigned to, or a "
+                          "gradient where backward() has made none");
     t->in[i] = ref<impl>::share(inputs[i]);
     needs |= inputs[i]->needs_grad;
     here &= inputs[i]->anywhere || inputs[i]->device == t->device;
