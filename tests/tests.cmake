@@ -59,6 +59,7 @@ xla_test(run/fork LABELS core)
 xla_test(run/compiled LABELS asan threads)
 xla_test(run/kept_weights LABELS asan threads)
 xla_test(run/backward_outside LABELS asan)
+xla_test(run/gradient_copies LABELS asan)
 xla_test(run/input_gradients LABELS core)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # With this g++ allows less in constant expressions.

@@ -178,12 +178,16 @@ class Tensor : public detail::handle {
   /// Makes this tensor a place where backward() collects gradients, or with false no such place:
   /// a frozen parameter gets no gradient, and optimizers leave it alone. Between the calls of a
   /// compiled step, which takes notice, or in a body, after which it holds.
+  ///
+  /// A copy of a tensor that collects gradients has the same gradient until one of the two is
+  /// written: in place, by this function, by set_grad() or zero_grad(). What is written has from
+  /// then on a gradient of its own, which gradients of what was computed before do not reach.
   constexpr Tensor& requires_grad_(bool on = true);
   /// The gradient that backward() has collected; undefined when there is none.
   constexpr Tensor grad() const;
   /// Puts another gradient of the same shape in its place, as gradient clipping does. Another shape
   /// is a shape_error.
-  constexpr void set_grad(const Tensor& gradient, caller who = here()) const;
+  constexpr void set_grad(const Tensor& gradient, caller who = here());
   /// Drops the gradient.
   constexpr void zero_grad();
   /// Adds the gradients of this one number to every parameter that it was computed from.

@@ -3,7 +3,7 @@
 
 void f(xla::Tensor<float, 1> x) {
   auto g = xla::compile([](auto& v) {
-    const auto y = v * 2;
+    auto y = v * 2;
     y.set_grad(v);
     return y;
   });

@@ -34,13 +34,11 @@ std::string stablehlo_text(const graph_view& captured, Passes wanted, const doub
   prepare_for_plans<In>();
   later<In, signature_cache> as_called(p, nullptr, nullptr);
   later<In, bound_call> call;
-  later<In, call_binder> binder(call);
-  arguments.visit(arguments.addresses, binder);
+  bind_slots<In>(p, call, arguments);
   check_facts<In>(facts, call, arguments);
   if (call.differentiable && as_called.collects_gradients()) check_inputs<In>(p, call, arguments);
   if (as_called.misses_gradients()) note_absent<In>(p, call, arguments);
-  if (as_called.changes_arguments())
-    check_repeats<In>(p, call, arguments, as_called.tells_tensors());
+  if (as_called.changes_arguments()) check_repeats<In>(p, call, arguments);
   check_fixed_sizes<In>(p, call, arguments);
   check_sizes<In>(p, call, arguments);
   check_absent<In>(p, call, arguments);

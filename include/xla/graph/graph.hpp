@@ -13,7 +13,7 @@ enum class grad_state : std::uint8_t { untouched, absent, present };
 /// A place outside the graph that a step reads and may write: an argument tensor, a parameter or
 /// buffer with its gradient, a hyper-parameter. Or one that ends with the step: a local one, for a
 /// copy of a parameter that the body makes, or an inner one, for the gradient of a tensor that it
-/// makes. They come after all others.
+/// makes or writes. They come after all others.
 struct slot {
   slot_kind kind = slot_kind::tensor;
   grad_state state = grad_state::untouched;
@@ -22,9 +22,13 @@ struct slot {
   bool given = false;          ///< the gradient is there whatever is required at entry
   bool mixed = false;          ///< the gradient is wanted for more than this parameter's update
   bool entangled = false;      ///< of a tensor: its value was changed in place by that of others
-  std::int8_t told = -1;    ///< what the body last said to requires_grad_()
-  int owner = -1;           ///< the parameter that an optimizer keeps this for
-  bool functional = false;  ///< gradients pass through what is written; local slots only
+  bool reads = false;          ///< the gradient at entry is read
+  bool from_entry = false;     ///< inner: its gradient began as that of its origin at entry
+  bool functional = false;     ///< gradients pass through what is written; local slots only
+  std::int8_t told = -1;       ///< what the body last said to requires_grad_()
+  int owner = -1;              ///< the parameter that an optimizer keeps this for
+  int origin = -1;     ///< inner: the place outside that it has split off from
+  int left_in = -1;    ///< inner: the argument tensor that has become it when the body ends
   int leaf = -1;       ///< the node of the value at entry
   int current = -1;    ///< the node of the value now
   int grad_leaf = -1;  ///< the node of the gradient at entry, when the body reads it
@@ -122,8 +126,14 @@ struct graph {
   constexpr int gradient_of(int slot_index) {
     slot& s = slots[slot_index];
     if (s.state == grad_state::untouched) {
-      s.grad_leaf = s.grad =
-          add_leaf(slot_index, true, nodes[s.leaf].type, nodes[s.leaf].dims_shape());
+      slot& outside = slots[s.origin < 0 ? slot_index : s.origin];
+      if (outside.grad_leaf < 0) {
+        const node& value = nodes[outside.leaf];
+        const int at = s.origin < 0 ? slot_index : s.origin;
+        outside.grad_leaf = add_leaf(at, true, value.type, value.dims_shape());
+      }
+      outside.reads |= !s.given;
+      s.grad = outside.grad_leaf;
       s.state = grad_state::present;
     }
     return s.state == grad_state::present ? s.grad : -1;
@@ -153,16 +163,6 @@ struct graph {
     write(slot_index, s.current);
   }
 
-  /// What it does to a tensor that collects gradients: whoever holds the value sees it.
-  constexpr void require_grad_of(int index, int slot_index, bool on) {
-    slot& s = slots[slot_index];
-    s.told = on;
-    if (on && !s.collected) s.given = true;
-    s.requires_grad = on;
-    nodes[index].needs_grad = on;
-    nodes[index].input_grad = false;
-  }
-
   /// A value cut off from what it was made of, which collects gradients itself.
   constexpr int add_collector(int value) {
     slot s;
@@ -173,16 +173,97 @@ struct graph {
     return slots[index].current = add(detached(value, {.slot = index}, true));
   }
 
-  /// A tensor that collects gradients is changed in place. Where it requires one, the new value
-  /// collects that from here on, as the old one did; where it does not, gradients pass. For an
-  /// argument both are the same, unless they could pass to something else.
+  /// The slot that a tensor collects gradients in, also while it requires none; or -1.
+  constexpr int leaf_slot(int index) const {
+    const node& n = nodes[index];
+    if (!is<op::input>(n) && !is<op::detach>(n)) return -1;
+    const int at = slot_of_value(n);
+    return at >= 0 && (slots[at].kind == slot_kind::inner || slots[at].requires_grad) ? at : -1;
+  }
+
+  /// The slot that says whether one requires a gradient in a call: itself, or the argument that it
+  /// has split off from.
+  constexpr int decider(int slot_index) const {
+    const slot& s = slots[slot_index];
+    return s.kind == slot_kind::inner && !s.given && s.origin >= 0 ? s.origin : slot_index;
+  }
+
+  /// A tensor that collects gradients is written: a slot for what it is from here on, a leaf of its
+  /// own. That begins with the same gradient; copies of the tensor go on with the old one.
+  constexpr int split(int from) {
+    const slot old = slots[from];
+    slot s;
+    s.kind = slot_kind::inner;
+    s.state = old.state;
+    s.grad = old.grad;
+    s.requires_grad = old.requires_grad;
+    s.given = old.given || old.kind == slot_kind::cell || old.kind == slot_kind::local;
+    const bool outside = old.kind == slot_kind::tensor || old.kind == slot_kind::cell;
+    s.origin = outside ? from : old.origin;
+    s.from_entry = outside || old.from_entry;
+    return add_slot(s);
+  }
+  /// The value of what has split off.
+  constexpr int bind_leaf(int slot_index, int value) {
+    const slot& s = slots[slot_index];
+    node n = detached(value, {.slot = slot_index}, s.given && s.requires_grad);
+    n.input_grad = !s.given && s.requires_grad;
+    return slots[slot_index].current = add(n);
+  }
+
+  constexpr bool outside(int slot_index) const {
+    const slot_kind kind = slots[slot_index].kind;
+    return kind != slot_kind::local && kind != slot_kind::inner;
+  }
+  /// A slot's number in programs, which have those of arguments and, after these, what argument
+  /// tensors have become; -1: it is in none.
+  constexpr int number_in_program(int slot_index) const {
+    if (outside(slot_index)) return slot_index;
+    if (slots[slot_index].left_in < 0) return -1;
+    int number = 0;
+    for (int i = 0; i < slot_index; ++i) number += outside(i) || slots[i].left_in >= 0;
+    return number;
+  }
+
+  /// What requires_grad_() does to a tensor that collects gradients.
+  constexpr int require_grad_of(int index, int slot_index, bool on) {
+    const int own = split(slot_index), decides = decider(slot_index);
+    const slot& old = slots[slot_index];
+    if (!old.given && old.state == grad_state::present && old.grad != slots[decides].grad_leaf)
+      slots[decides].mixed = true;  // some of it may not be there
+    slots[own].requires_grad = on;
+    slots[own].given = true;
+    return bind_leaf(own, index);
+  }
+  /// What zero_grad() does to it.
+  constexpr int drop_gradient(int index, int slot_index) {
+    const int own = split(slot_index);
+    slots[own].state = grad_state::absent;
+    slots[own].from_entry = false;
+    return bind_leaf(own, index);
+  }
+  /// What set_grad() does to it. An argument that requires no gradient refuses one.
+  constexpr int replace_gradient(int index, int slot_index, int gradient) {
+    const int own = split(slot_index), decides = decider(own);
+    if (decides != own) slots[decides].collected = slots[decides].mixed = true;
+    const int as = add(detached(
+        gradient, {.slot = decides, .gradient = true, .replaces = true}, false));
+    slots[own].grad = as;
+    slots[own].state = grad_state::present;
+    slots[own].from_entry = false;
+    return bind_leaf(own, index);
+  }
+
+  /// A tensor that collects gradients is changed in place. Where it requires one, the new value is
+  /// a leaf; where it does not, gradients pass. For an argument both are the same, unless they
+  /// could pass to something else.
   constexpr int change(int slot_index, int value) {
-    slot& s = slots[slot_index];
-    s.entangled |= !s.given && s.requires_grad && made_of_others(value, slot_index);
-    if (!s.requires_grad || s.entangled) return value;
-    node n = detached(value, {.slot = slot_index}, s.given);
-    n.input_grad = !s.given;
-    return add(n);
+    const int decides = decider(slot_index);
+    const bool wanted = slots[slot_index].requires_grad, given = slots[slot_index].given;
+    if (wanted && !given && made_of_others(value, decides)) slots[decides].entangled = true;
+    if (slots[decides].entangled) return value;
+    if (!wanted && (nodes[value].needs_grad || nodes[value].input_grad)) return value;
+    return bind_leaf(split(slot_index), value);
   }
 
   /// The node of a slot's value, without what only says where gradients end.
@@ -232,7 +313,7 @@ constexpr bool graph::made_of_others(int value, int slot_index) const {
     const node& n = nodes[i];
     if (!reached.get()[i] || !n.input_grad) continue;
     if (ends_gradients(n)) {
-      if (slot_of_value(n) != slot_index) return true;
+      if (const int at = slot_of_value(n); at < 0 || decider(at) != slot_index) return true;
       continue;
     }
     for (int k = 0; k < n.arity; ++k) reached.get()[n.in[k]] = true;

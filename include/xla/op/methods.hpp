@@ -63,14 +63,10 @@ constexpr Tensor<T, R>& Tensor<T, R>::requires_grad_(bool on) {
 template <element T, int R>
 constexpr void Tensor<T, R>::require_grad(bool on) {
   detail::graph& g = *owner();
-  const int slot = gradient_slot();
-  if (const int own = this->collecting_slot(); own >= 0) {
-    g.require_grad_of(node_index(), own, on);
-  } else if (requires_grad() != on) {
-    if (slot >= 0) g.require_grad(slot, on);
-    if (on && slot < 0) this->name_node(&g, g.add_collector(node_index()));
-    else detail::handle::operator=(cut(on));
-  }
+  if (const int slot = gradient_slot(); slot >= 0)
+    this->name_node(&g, g.require_grad_of(node_index(), slot, on));
+  else if (requires_grad() != on)
+    this->name_node(&g, on ? g.add_collector(node_index()) : cut(false).node_index());
 }
 
 template <element T, int R>
@@ -88,8 +84,8 @@ constexpr Tensor<T, R> Tensor<T, R>::grad() const {
   } else if (owner()) {
     const int slot = gradient_slot();
     if (const int n = slot >= 0 ? owner()->gradient_of(slot) : -1; n >= 0)
-      g.name_node(owner(),
-                  owner()->add(owner()->detached(n, {.slot = slot, .gradient = true}, false)));
+      g.name_node(owner(), owner()->add(owner()->detached(
+                               n, {.slot = owner()->decider(slot), .gradient = true}, false)));
     if (slot < 0 && requires_grad())
       table()->refused.set(
           "grad() of a value that was computed from others: only parameters, arguments and what "
@@ -99,7 +95,7 @@ constexpr Tensor<T, R> Tensor<T, R>::grad() const {
 }
 
 template <element T, int R>
-constexpr void Tensor<T, R>::set_grad(const Tensor& gradient, caller who) const {
+constexpr void Tensor<T, R>::set_grad(const Tensor& gradient, caller who) {
   const detail::size_scope scope{table(), {"set_grad", who}};
   const detail::shape to = dims(), from = gradient.dims();
   if (!scope.same(to, from)) {
@@ -108,12 +104,12 @@ constexpr void Tensor<T, R>::set_grad(const Tensor& gradient, caller who) const 
     detail::machine_of<T>::set_grad(*this, gradient.detach());
   } else if (const int slot = gradient_slot(); slot < 0) {
     scope.fail("the tensor was computed from others and collects no gradients");
+  } else if (const int own = gradient.lift(owner()); slot_index() < 0) {
+    this->name_node(owner(), owner()->replace_gradient(node_index(), slot, own));
   } else {
     detail::slot& s = owner()->slots[slot];
-    // An argument that requires none refuses one.
-    if (s.kind == detail::slot_kind::tensor && !s.given) s.collected = s.mixed = true;
-    s.grad = owner()->add(owner()->detached(
-        gradient.lift(owner()), {.slot = slot, .gradient = true, .replaces = true}, false));
+    s.grad = owner()->add(
+        owner()->detached(own, {.slot = slot, .gradient = true, .replaces = true}, false));
     s.state = detail::grad_state::present;
   }
 }
@@ -124,7 +120,9 @@ constexpr void Tensor<T, R>::zero_grad() {
     detail::machine_of<T>::zero_grad(*this);
   } else if (owner()) {
     const int slot = gradient_slot();
-    if (slot >= 0) owner()->slots[slot].state = detail::grad_state::absent;
+    if (slot >= 0 && slot_index() >= 0) owner()->slots[slot].state = detail::grad_state::absent;
+    else if (slot >= 0)
+      this->name_node(owner(), owner()->drop_gradient(node_index(), slot));
   }
 }
 
@@ -238,8 +236,9 @@ constexpr Tensor<U, 0> gradient_part([[maybe_unused]] const Tensor<T, R>& parame
                                      const Tensor<U, 0>& number) {
   if (!__builtin_is_constant_evaluated() || !number.owner()) return number;
   detail::graph& g = *number.owner();
-  detail::node n =
-      g.detached(number.node_index(), {.slot = parameter.gradient_slot(), .gradient = true}, false);
+  const int slot = parameter.gradient_slot();
+  detail::node n = g.detached(
+      number.node_index(), {.slot = slot < 0 ? slot : g.decider(slot), .gradient = true}, false);
   n.op = &detail::builtin<op::gradient_part>;
   Tensor<U, 0> result;
   result.name_node(&g, g.add(n));

@@ -89,7 +89,7 @@ class handle {
   /// The slot that holds this value's gradient, or -1.
   constexpr int gradient_slot() const {
     if (form_ == form::slot && !graph_->slots[index_].functional) return index_;
-    return graph_ ? slot_of(graph_->nodes[node_index()]) : -1;
+    return graph_ ? graph_->leaf_slot(node_index()) : -1;
   }
   /// The same of an argument tensor, or of one that the body has called requires_grad_() on.
   constexpr int collecting_slot() const {

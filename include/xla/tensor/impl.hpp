@@ -70,7 +70,8 @@ struct segment {
   }
 };
 
-/// Where gradients of a value are collected: shared by every handle of that value.
+/// Where gradients of a value are collected: shared by every handle of that value, and by all
+/// values of a parameter.
 struct grad_meta {
   std::atomic<int> refs{1};
   ref<impl> grad;

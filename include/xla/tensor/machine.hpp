@@ -35,8 +35,8 @@ struct basic_machine {
   static void count_fallback(std::string_view function);
   static void require_grad(handle& h, bool on);
   static void grad(const handle& h, handle& result);
-  static void set_grad(const handle& h, const handle& gradient);
-  static void zero_grad(const handle& h);
+  static void set_grad(handle& h, const handle& gradient);
+  static void zero_grad(handle& h);
   static void detach(const handle& h, handle& result);
   /// Collects gradients from a tensor with one element.
   static void backward(const handle& loss);

@@ -124,6 +124,11 @@ class State : public Tensor<T, Rank> {
     return *this;
   }
 
+  /// Replaces the gradient, through a const module as well.
+  constexpr void set_grad(const Tensor<T, Rank>& gradient, caller who = here()) const {
+    const_cast<State&>(*this).Tensor<T, Rank>::set_grad(gradient, who);
+  }
+
   /// Replaces slices, through a const module as well.
   constexpr const State& index_copy_(int axis, const Tensor<std::int64_t, 1>& index,
                                      const Tensor<T, Rank>& source) const

@@ -95,7 +95,7 @@ class graph_backward {
   constexpr void collect(int slot_index, int value) {
     slot& s = g.slots[slot_index];
     if (!s.requires_grad) return;
-    s.collected = true;
+    g.slots[g.decider(slot_index)].collected = true;
     const int old = g.gradient_of(slot_index);
     s.grad =
         old < 0 ? value : add_gradients<Loss>(g.nodes[value].type, at(old), at(value)).lift(&g);

@@ -88,7 +88,8 @@ struct slot_binder {
 };
 
 /// Finds what the body has made of the arguments, for the caller: tensors that it bound anew
-/// (data += 1), training flags that it set. Cells it has written by their slots.
+/// (data += 1) or whose gradient it wrote, training flags that it set. Cells it has written by
+/// their slots.
 template <class Body>
 struct change_finder {
   Body& body;
@@ -96,10 +97,9 @@ struct change_finder {
 
   template <class T, int R>
   constexpr void tensor(Tensor<T, R>& t, const tree_path&) {
-    const int now = t.lift(&body.g);
-    write w{slots, false, now};
-    w.anew = t.gradient_slot() != slots;
-    if (now != body.g.slots[slots].leaf) body.add_write(w);
+    const int now = t.lift(&body.g), leaf = t.collecting_slot();
+    if (leaf >= 0 && leaf != slots) leave(now, leaf);
+    else if (now != body.g.slots[slots].leaf) body.add_write({slots, false, now});
     ++slots;
   }
   constexpr void cell(const handle&, const tree_path&) { ++slots; }
@@ -110,6 +110,22 @@ struct change_finder {
     ++facts;
   }
   constexpr void fact(double, const tree_path&) { ++facts; }
+
+ private:
+  // The tensor has become a leaf of its own. One that two have become is left in each apart.
+  constexpr void leave(int now, int leaf) {
+    graph& g = body.g;
+    if (g.slots[leaf].kind == slot_kind::tensor || g.slots[leaf].left_in >= 0)
+      now = g.bind_leaf(leaf = g.split(leaf), now);
+    slot& s = g.slots[leaf];
+    s.left_in = slots;
+    s.current = now;
+    if (s.given) s.told = s.requires_grad;
+    s.shared_out = g.slots[slots].shared_out;
+    if (g.value_of(leaf) != g.slots[slots].leaf) body.add_write({leaf, false, now});
+    const int began = s.origin < 0 ? -1 : g.slots[s.origin].grad_leaf;
+    if (s.state == grad_state::present && s.grad != began) body.add_write({leaf, true, s.grad});
+  }
 };
 
 /// Room for the program of a graph in a graph_storage<Capacity>.

@@ -41,6 +41,7 @@ class forward_finder {
       if (to_[i] < 0) continue;
       node& n = *to++ = g_.nodes[i];
       for (int k = 0; k < n.arity; ++k) n.in[k] = to_[n.in[k]];
+      if (is<op::detach>(n)) name_leaf(n);
     }
     for (int i = 0; i < result_count_; ++i) {
       const node& from = g_.nodes[results_[i]];
@@ -53,6 +54,16 @@ class forward_finder {
   }
 
  private:
+  // What is no argument's in the end collects gradients for nobody, where it does so in all calls;
+  // in others it only ends them.
+  constexpr void name_leaf(node& n) const {
+    const int slot = slot_of_value(n), number = slot < 0 ? -1 : g_.number_in_program(slot);
+    if (slot < 0 || number == slot) return;
+    auto as = n.attributes<op::detach>();
+    as.slot = number;
+    n.set<op::detach>(as);
+    if (number < 0) n.input_grad = false;
+  }
   // Random numbers are those of all draws before, whoever looks at these.
   constexpr int mark() {
     to_ = new int[static_cast<std::size_t>(g_.count)];

@@ -74,7 +74,7 @@ class gradient_user {
     return nobody;
   }
   [[gnu::cold]] constexpr int bind(int i, int slot, int from) {
-    if (g_.slots[slot].kind == slot_kind::tensor) return from;
+    if (g_.slots[slot].kind == slot_kind::tensor || g_.decider(slot) != slot) return from;
     const int before = current_[slot];
     current_[slot] = i;
     if (g_.nodes[i].in[0] == before) {
@@ -95,7 +95,7 @@ class gradient_user {
   [[gnu::cold]] constexpr void find_owner(write& w) {
     const slot& s = g_.slots[w.slot];
     if (w.gradient) {
-      w.owner = s.given ? nobody : w.slot;
+      w.owner = s.given ? nobody : g_.decider(w.slot);
     } else if (s.kind == slot_kind::cell) {
       if (updated_[w.value]) w.owner = w.slot;
       else if (s.owner >= 0) w.owner = from_[w.value];

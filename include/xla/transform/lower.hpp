@@ -245,32 +245,42 @@ class lowering {
   }
 
   [[gnu::cold]] constexpr void finish() {
-    bool collects = false;
-    for (int i = 0; i < g_.slot_count; ++i) collects |= g_.slots[i].collected;
+    bool collects = false, always = false;
+    for (int i = 0; i < g_.slot_count; ++i) {
+      collects |= g_.slots[i].collected;
+      always |= g_.slots[i].collected && g_.slots[i].given;
+    }
     for (int i = 0; i < roots_.result_count; ++i) {
       const int v = out_.results[out_.count.results++] = value_of_[root(roots_.results[i])];
       if (!collects && s_.needs_grad[i]) out_.values[v].needs_grad = true;
     }
-    for (int i = 0; i < roots_.write_count; ++i) {
-      write w = roots_.writes[i];
-      w.value = value_of_[root(w.value)];
-      out_.writes[out_.count.writes++] = w;
-    }
     for (int i = 0; i < g_.slot_count; ++i) {
       const slot& s = g_.slots[i];
-      if (s.kind == slot_kind::local || s.kind == slot_kind::inner) break;
+      if (!g_.outside(i) && s.left_in < 0) continue;
       program_slot p;
       p.kind = s.kind;
       if (s.leaf >= 0) p.leaf = value_of_[s.leaf];
       if (s.grad_leaf >= 0) p.grad_leaf = value_of_[s.grad_leaf];
       p.clears_gradient = s.state == grad_state::absent;
       p.requires_grad = s.told;
+      p.left_in = s.left_in;
+      p.origin = s.origin;
+      p.from_entry = s.from_entry;
+      if (s.left_in >= 0) out_.slots[s.left_in].writes_value = true;
       p.mixed = s.mixed;
       p.entangled = s.entangled;
       if (!s.given && s.collected) p.use = gradient_use::collected;
-      else if (!s.given && s.grad_leaf >= 0) p.use = gradient_use::read;
+      else if (!s.given && s.reads) p.use = gradient_use::read;
+      p.not_alone = always;
       p.shared_out = g_.slots[s.owner < 0 ? i : s.owner].shared_out;
       out_.slots[out_.count.slots++] = p;
+    }
+    for (int i = 0; i < roots_.write_count; ++i) {
+      write& w = out_.writes[out_.count.writes++] = roots_.writes[i];
+      w.slot = g_.number_in_program(w.slot);
+      w.value = value_of_[root(w.value)];
+      program_slot& s = out_.slots[w.slot];
+      (w.gradient ? s.writes_gradient : s.writes_value) = true;
     }
     for (int i = 0; i < g_.sizes.symbol_count; ++i)
       out_.symbols[out_.count.symbols++] = g_.sizes.symbols[i];

@@ -97,7 +97,8 @@ struct pass_state {
 
   /// A gradient that most calls do without: of an argument tensor, which seldom requires one.
   constexpr bool of_argument(const write& w) const {
-    return w.gradient && g.slots[w.slot].kind == slot_kind::tensor && !g.slots[w.slot].given;
+    const slot& s = g.slots[w.slot];
+    return w.gradient && s.kind != slot_kind::cell && !s.given;
   }
   /// What is there for those alone; nothing where there are none. It must not change how the rest
   /// is computed, as most calls leave it out.

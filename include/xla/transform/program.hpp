@@ -51,8 +51,7 @@ struct write {
   int slot = -1;
   bool gradient = false;
   int value = -1;
-  int owner = -1;     ///< the slot without whose gradient nothing is written; -1: always
-  bool anew = false;  ///< not in place: the tensor that is left there is another one
+  int owner = -1;  ///< the slot without whose gradient nothing is written; -1: always
 };
 
 /// What a program wants of a gradient, a parameter's or a tensor's, that may be absent in a call.
@@ -62,16 +61,22 @@ enum class gradient_use : std::uint8_t {
   collected,  ///< backward() adds to it, unless the parameter is frozen, the tensor requires none
 };
 
-/// How a slot takes part in a program: values at entry, -1 where not read.
+/// How a slot takes part in a program: values at entry, -1 where not read. After those of the
+/// arguments come what argument tensors become that the body writes: leaves of their own.
 struct program_slot {
   slot_kind kind = slot_kind::tensor;
   int leaf = -1;
   int grad_leaf = -1;
+  int left_in = -1;  ///< the argument tensor that becomes this one
+  int origin = -1;   ///< of such: the slot of the call that it has split off from
+  bool from_entry = false;  ///< of such: its gradient began as that one's at entry
   bool clears_gradient = false;
-  bool mixed = false;  ///< the gradient is wanted for more than the parameter's update
+  bool writes_value = false, writes_gradient = false;  ///< another one is left there
+  bool mixed = false;      ///< the gradient is wanted for more than the parameter's update
   bool entangled = false;  ///< of a tensor: its value was changed in place by that of others
+  bool not_alone = false;  ///< backward() also adds to gradients that are always there
   gradient_use use = gradient_use::none;
-  std::int8_t requires_grad = -1;  ///< what it is told to be in the end; -1: nothing
+  std::int8_t requires_grad = -1;  ///< what it is told to be in the end; -1: as it was
   sharding shared_out;             ///< to devices of a plugin
 };
 

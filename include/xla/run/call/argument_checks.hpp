@@ -129,13 +129,21 @@ template <class In = void>
   }
 }
 
-/// Finds the parameters and tensors that have no gradient in a call.
+/// Whether a call gives a tensor another value or record, and nobody else holds the one it had.
+[[gnu::cold, gnu::noinline]] inline bool goes_unseen(const program_slot& s, const bound_slot& b) {
+  const int handles = 2;  // the caller's, and this call's
+  return s.writes_value && s.writes_gradient && b.value->meta && b.value->meta->refs == 1 &&
+         b.value->refs == handles;
+}
+
+/// Finds the parameters and tensors that have no gradient in a call, or one that is not seen again.
 template <class In = void>
 void note_absent(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
   for (int i = 0; i < p.count.slots; ++i) {
     const program_slot& s = p.slots[i];
     if (s.use == gradient_use::none) continue;
     const bool tensor = s.kind == slot_kind::tensor;
+    if (tensor && goes_unseen(s, call.slots[i])) call.note(i, unseen_gradient);
     const grad_meta* m = call.slots[i].meta();
     const bool there = m && m->grad, read = s.use == gradient_use::read;
     if (read ? there || (s.mixed && !tensor) : m ? m->requires_grad : !tensor) continue;
@@ -147,8 +155,7 @@ void note_absent(const program& p, later<In, bound_call>& call, const call_argum
       refuse_frozen<In>(arguments, i,
                         "but has one from before, which the function would add to; call "
                         "zero_grad() first");
-    call.absent.resize(call.slots.size());
-    call.absent[i] = true;
+    call.note(i, no_gradient);
   }
 }
 
@@ -158,11 +165,13 @@ template <class In = void>
                                 const call_arguments& arguments) {
   if (call.absent.empty()) return;
   int collected = 0, absent = 0;
+  bool others = false;
   for (int i = 0; i < p.count.slots; ++i) {
     const program_slot& s = p.slots[i];
     if (s.use != gradient_use::collected) continue;
     ++collected;
-    if (!call.absent[i]) continue;
+    others |= s.not_alone;
+    if (!call.lacks_gradient(i)) continue;
     ++absent;
     if (s.mixed && s.kind == slot_kind::tensor)
       refuse_frozen<In>(arguments, i,
@@ -173,7 +182,7 @@ template <class In = void>
                         "but the function wants it for more than the update of this parameter; "
                         "where it joins others, as in a norm, write optim::gradient_part(p, x)");
   }
-  if (absent > 0 && absent == collected)
+  if (absent > 0 && absent == collected && !others)
     throw runtime_error("backward: nothing that this value was computed from requires a gradient");
 }
 
@@ -186,32 +195,37 @@ template <class In = void>
 }
 
 template <class In>
-const void* owner_of(const program& p, const later<In, bound_call>& call, int slot, bool told) {
-  return call.slots[slot].owner(p.slots[slot].use != gradient_use::none, told);
+const void* owner_of(const program& p, const later<In, bound_call>& call, int slot) {
+  return call.slots[slot].owner(p.slots[slot].use != gradient_use::none);
 }
+/// Whether a call changes what two slots have in common: one tensor or parameter; or, of copies of
+/// a tensor, the gradient.
 template <class In>
-bool changes(const program& p, const later<In, bound_call>& call, int slot) {
-  return changes(
-      p, slot,
-      p.slots[slot].kind == slot_kind::tensor && !call.absent.empty() && call.absent[slot]);
+bool changes_both(const program& p, const later<In, bound_call>& call, int a, int b) {
+  const bool copies = call.slots[a].target != call.slots[b].target && !call.slots[a].place;
+  const auto any = [&](int slot) {
+    const program_slot& s = p.slots[slot];
+    const bool absent = s.kind == slot_kind::tensor && call.lacks_gradient(slot);
+    return copies ? s.writes_gradient && !absent : changes(s, absent);
+  };
+  return any(a) || any(b);
 }
 
 template <class In = void>
 [[gnu::cold]] void find_repeats(const program& p, later<In, bound_call>& call,
-                                const call_arguments& arguments, bool told) {
+                                const call_arguments& arguments) {
   const int n = call.slots.size();
   int mask = 15;
   while (mask < 2 * n) mask = 2 * mask + 1;
   list<int> table(mask + 1);  // 1 + slot, by the owner's address
   call.distinct.assign(n, nullptr);
   for (int i = 0; i < n; ++i) {
-    const void* const owner = call.distinct[i] = owner_of<In>(p, call, i, told);
+    const void* const owner = call.distinct[i] = owner_of<In>(p, call, i);
     if (!owner) continue;
     int at = static_cast<int>(reinterpret_cast<std::uintptr_t>(owner) >> 4) & mask;
     for (; table[at] > 0; at = (at + 1) & mask) {
       const int k = table[at] - 1;
-      if (owner_of<In>(p, call, k, told) != owner) continue;
-      if (!changes<In>(p, call, k) && !changes<In>(p, call, i)) continue;
+      if (owner_of<In>(p, call, k) != owner || !changes_both<In>(p, call, k, i)) continue;
       call.distinct.clear();
       refuse_repeat<In>(arguments, k, i);
     }
@@ -220,15 +234,14 @@ template <class In = void>
 }
 
 /// What a function changes, it has to get once: its program takes all slots to be different. What
-/// was found once is not looked for again while the calls bring the same. told: it tells tensors to
-/// require gradients.
+/// was found once is not looked for again while the calls bring the same.
 template <class In = void>
-void check_repeats(const program& p, later<In, bound_call>& call, const call_arguments& arguments,
-                   bool told) {
+void check_repeats(const program& p, later<In, bound_call>& call,
+                   const call_arguments& arguments) {
   const int n = call.slots.size();
   bool known = call.distinct.size() == n;
-  for (int i = 0; known && i < n; ++i) known = owner_of<In>(p, call, i, told) == call.distinct[i];
-  if (!known) find_repeats<In>(p, call, arguments, told);
+  for (int i = 0; known && i < n; ++i) known = owner_of<In>(p, call, i) == call.distinct[i];
+  if (!known) find_repeats<In>(p, call, arguments);
 }
 
 template <class In = void>

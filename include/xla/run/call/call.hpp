@@ -35,14 +35,23 @@ struct basic_bound_call {
   list<slot_value> values;  ///< what the executable gets: slots,
   list<buffer*> outputs;    ///< memory of writes, then of results,
   list<rng_state> random;   ///< and generators
-  /// Per slot: the parameter or tensor has no gradient in this call, as it is frozen, does not
-  /// require one, or none is there to be read. Empty where there is no such slot.
+  /// Per slot: whether the parameter or tensor has no gradient in this call, as it is frozen, does
+  /// not require one, or none is there to be read; or has one that nobody will see. Empty where
+  /// there is no such slot.
   list<char> absent;
   list<const void*> distinct;         ///< per slot: its owner, in a call that was fine
   bool differentiable = false;        ///< a tensor among the arguments requires a gradient
   bool away = false;                  ///< an argument is on another device than this thread's
   later<In, ref<taped_call>> record;  ///< of a call whose results gradients may be wanted of
 
+  [[gnu::noinline]] bound_slot& add_slot() { return slots.emplace_back(); }
+  bool lacks_gradient(int slot) const {
+    return !absent.empty() && (absent[slot] & no_gradient) != 0;
+  }
+  [[gnu::cold, gnu::noinline]] void note(int slot, lacks what) {
+    absent.resize(slots.size());
+    absent[slot] = static_cast<char>(absent[slot] | what);
+  }
   ref<impl>& result(int i) { return fresh[first_result + i].tensor; }
   [[gnu::noinline]] void clear() {
     slots.clear();
@@ -59,12 +68,9 @@ using bound_call = basic_bound_call<void>;
 
 /// Whether a call leaves something else in a slot than it found there. absent: the slot is a tensor
 /// that gets no gradient.
-constexpr bool changes(const program& p, int slot, bool absent = false) {
-  const program_slot& s = p.slots[slot];
-  bool any = s.clears_gradient || s.requires_grad >= 0;
-  for (int i = 0; i < p.count.writes; ++i)
-    any |= p.writes[i].slot == slot && !(absent && p.writes[i].gradient);
-  return any;
+constexpr bool changes(const program_slot& s, bool absent = false) {
+  return s.clears_gradient || s.requires_grad >= 0 || s.writes_value ||
+         (s.writes_gradient && !absent);
 }
 
 template <class In>
@@ -86,7 +92,7 @@ class basic_call_binder final : public leaf_visitor {
   }
   void cell(handle& place, const tree_path& path) override { add(place, path); }
   void scalar(Scalar& number, const tree_path&) override {
-    call_.slots.emplace_back().number = number.value();
+    call_.add_slot().number = number.value();
   }
   void fact(double value, const tree_path&) override { call_.facts.push_back(value); }
 
@@ -100,7 +106,7 @@ class basic_call_binder final : public leaf_visitor {
     make_ready(*t);
     wait_for(*t->data);
     call_.away |= t->device != this_thread.number && !t->anywhere;
-    bound_slot& s = call_.slots.emplace_back();
+    bound_slot& s = call_.add_slot();
     s.value = ref<impl>::share(t);
     s.place = h.place();
     s.target = &h;
@@ -152,6 +158,15 @@ struct call_arguments {
   }
 };
 
+/// Binds what the call brings, and has slots for what its tensors become.
+template <class In>
+void bind_slots(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
+  call.slots.reserve(p.count.slots);
+  later<In, call_binder> binder(call);
+  arguments.visit(arguments.addresses, binder);
+  while (call.slots.size() < p.count.slots) call.add_slot();
+}
+
 /// One execution of an executable on bound slots: memory for what is new, the steps, then the
 /// changes that the caller sees.
 template <class In>
@@ -162,7 +177,7 @@ class basic_execution {
   basic_execution(const basic_execution&) = delete;
 
   void run() {
-    start_gradients();
+    start_leaves();
     find_cells();
     if (of_.forward_count > 0) find_wanted();
     bring_slots();
@@ -181,13 +196,20 @@ class basic_execution {
   const program& source() const { return p_.source; }
   std::size_t bytes(int v) const { return static_cast<std::size_t>(p_.bytes(v)); }
 
-  // A tensor that the body tells to require a gradient gets a place for it.
-  void start_gradients() {
-    for (int i = 0; i < source().count.slots; ++i) {
+  // What a tensor becomes that the body writes: a leaf of its own, whose gradient nobody else has.
+  [[gnu::cold, gnu::noinline]] void start_leaves() {
+    for (int i = source().count.slots - 1; i >= 0 && source().slots[i].left_in >= 0; --i) {
+      const program_slot& s = source().slots[i];
       bound_slot& b = call_.slots[i];
-      if (source().slots[i].requires_grad < 0 || b.meta()) continue;
-      b.first_meta = ref<grad_meta>(new grad_meta);
-      b.first_meta->of_tensor = true;
+      const bound_slot& from = call_.slots[s.left_in];
+      const grad_meta* const old = s.origin < 0 ? nullptr : call_.slots[s.origin].meta();
+      b.target = from.target;
+      if (old || s.requires_grad >= 0)
+        b.own_meta = new_meta<In>(s.requires_grad < 0 ? old->requires_grad : s.requires_grad > 0,
+                                  old && s.from_entry ? old->grad.get() : nullptr);
+      if (s.writes_value) continue;
+      b.value = new_tensor(from.value->type, from.value->dims_shape());
+      b.value->data = from.value->data;
     }
   }
   void bring_slots() {
@@ -269,13 +291,16 @@ class basic_execution {
     return !old || old->data.get() != data || source().slots[w.slot].clears_gradient;
   }
   /// For the memory that was added last.
-  void make_tensor(int v) {
+  [[gnu::noinline]] void make_tensor(int v) {
+    call_.fresh.back().tensor = new_tensor(source().values[v].type, p_.shapes[v]);
+  }
+  [[gnu::noinline]] static ref<impl> new_tensor(dtype type, const shape& dims) {
     ref<impl> t(new impl);
     t->op = &builtin<op::input>;
     t->device = this_thread.number;
-    t->type = source().values[v].type;
-    t->set_shape(p_.shapes[v]);
-    call_.fresh.back().tensor = std::move(t);
+    t->type = type;
+    t->set_shape(dims);
+    return t;
   }
 
   // Nothing here can fail: what it needs was taken before the first step.
@@ -283,13 +308,12 @@ class basic_execution {
     for (int i = 0; i < source().count.slots; ++i) {
       const program_slot& s = source().slots[i];
       bound_slot& b = call_.slots[i];
+      if (s.left_in >= 0 && b.value) leave({.slot = i}, std::move(b.value));
       grad_meta* const m = b.meta();
-      if (!m) continue;
+      if (!m || s.left_in >= 0) continue;
       if (s.clears_gradient) m->grad.reset();
-      if (s.requires_grad < 0) continue;
-      impl& now = b.place ? *b.place->current : *b.value;
-      if (b.first_meta) now.meta = std::move(b.first_meta);
-      m->requires_grad = now.needs_grad = s.requires_grad > 0;
+      if (s.requires_grad >= 0)
+        m->requires_grad = b.place->current->needs_grad = s.requires_grad > 0;
     }
     for (int i = first_write_; i < call_.fresh.size(); ++i) {
       fresh_buffer& f = call_.fresh[i];
@@ -299,14 +323,13 @@ class basic_execution {
       else hand_out(i - call_.first_result, *f.tensor);
     }
   }
-  void leave(const write& w, ref<impl> t) noexcept {
+  [[gnu::cold, gnu::noinline]] void leave(const write& w, ref<impl> t) noexcept {
     bound_slot& b = call_.slots[w.slot];
     if (w.gradient) {
       b.meta()->grad = std::move(t);
       return;
     }
-    if (b.place) t->meta = b.place->meta;
-    else if (!w.anew) t->meta = b.value->meta;
+    t->meta = b.place ? b.place->meta : b.own_meta;
     t->needs_grad = t->meta && t->meta->requires_grad;
     if (b.place) b.place->current = std::move(t);
     else b.target->adopt(t.take());
@@ -318,7 +341,7 @@ class basic_execution {
     }
   }
   // Whether gradients may be asked of what the call returns, from what its arguments are.
-  void find_wanted() {
+  [[gnu::cold]] void find_wanted() {
     bool any = false;
     for (int i = 0; i < source().count.results; ++i) any |= wanted(i);
     if (any) call_.record = later<In, ref<taped_call>>(new later<In, taped_call>(of_, p_.winograd));

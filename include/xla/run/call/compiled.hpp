@@ -151,16 +151,13 @@ struct basic_compiled_calls<In>::state final : compiled_function {
 
   static bool bind(const compiled_program& p, const later<In, signature_cache>& cache,
                    later<In, bound_call>& call, const call_arguments& arguments) {
-    call.slots.reserve(p.source.count.slots);
-    later<In, call_binder> binder(call);
-    arguments.visit(arguments.addresses, binder);
+    bind_slots<In>(p.source, call, arguments);
     if (call.away) return false;
     check_facts<In>(p.facts, call, arguments);
     if (call.differentiable && cache.collects_gradients())
       check_inputs<In>(p.source, call, arguments);
     if (cache.misses_gradients()) note_absent<In>(p.source, call, arguments);
-    if (cache.changes_arguments())
-      check_repeats<In>(p.source, call, arguments, cache.tells_tensors());
+    if (cache.changes_arguments()) check_repeats<In>(p.source, call, arguments);
     return true;
   }
 
@@ -201,7 +198,9 @@ struct basic_compiled_calls<In>::state final : compiled_function {
   [[gnu::cold]] void introduce(plan_watch& watch, const later<In, planned>& e,
                                const call_arguments& arguments) {
     list<std::string> slots;
-    for (int i = 0; i < e.about().source.count.slots; ++i) slots.push_back(arguments.slot_path(i));
+    const program& p = e.about().source;
+    for (int i = 0; i < p.count.slots; ++i)
+      slots.push_back(arguments.slot_path(p.slots[i].left_in < 0 ? i : p.slots[i].left_in));
     watch.introduce(watch, e, options.name, slots);
   }
 };

@@ -43,8 +43,8 @@ class basic_signature_cache {
       : program_(p), kernels_(kernels), ops_(ops), engine_(wanted) {
     for (int i = 0; i < p.count.slots; ++i) {
       const program_slot& s = p.slots[i];
-      changes_ |= changes(p, i);
-      tells_ |= s.kind == slot_kind::tensor && s.requires_grad >= 0;
+      changes_ |= changes(s);
+      tells_ |= s.left_in >= 0 && s.requires_grad >= 0;
       collects_ |= s.use == gradient_use::collected;
       reads_ |= s.kind == slot_kind::tensor && s.use == gradient_use::read;
     }
@@ -95,8 +95,6 @@ class basic_signature_cache {
   const program& source() const { return program_; }
   /// Whether backward() adds to gradients.
   bool collects_gradients() const { return collects_ || tells_; }
-  /// Whether the body says requires_grad_() to an argument tensor.
-  bool tells_tensors() const { return tells_; }
   /// Whether gradients may be absent that it adds to or reads.
   bool misses_gradients() const { return changes_ || reads_; }
   /// Whether a call changes any of its arguments.

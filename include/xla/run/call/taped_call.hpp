@@ -17,20 +17,22 @@ struct bound_slot {
   cell* place = nullptr;
   handle* target = nullptr;  ///< a tensor argument, to which a write goes back
   double number = 0;
-  ref<grad_meta> first_meta;  ///< for a tensor that has none, and is told to require a gradient
+  ref<grad_meta> own_meta;  ///< of what an argument tensor becomes
 
   /// Where its gradients are collected; or nullptr.
   grad_meta* meta() const {
     if (place && place->meta) return place->meta.get();
-    return first_meta || !value ? first_meta.get() : value->meta.get();
+    return own_meta || !value ? own_meta.get() : value->meta.get();
   }
   bool requires_grad() const { return meta() && meta()->requires_grad; }
+  /// The same when the call is over, and a parameter may be gone.
+  const ref<grad_meta>& kept_meta() const { return value && value->meta ? value->meta : own_meta; }
   /// What the slot stands for; nullptr for a number. A tensor that collects gradients is the same
-  /// as what collects them in the same place; and where tensors are told to, as all of its value.
-  const void* owner(bool collects, bool told) const {
+  /// as what collects them in the same place.
+  const void* owner(bool collects) const {
     if (place) return place->meta ? static_cast<const void*>(place->meta.get()) : place;
-    if (value && value->meta && (told || (collects && value->needs_grad))) return value->meta.get();
-    return told ? static_cast<const void*>(value.get()) : target;
+    if (collects && value && value->meta && value->needs_grad) return value->meta.get();
+    return target;
   }
 };
 
@@ -126,12 +128,12 @@ class basic_taped_call final : public call_record {
     n.set<op::constant>({value, static_cast<std::int64_t>(value)});
     return run_constant(n);
   }
-  // A value that a slot was given collects gradients for it, any other for itself.
-  ref<impl> cut(const node& n, impl* from) const {
+  // A value that a slot has in the end collects gradients for it, any other for itself.
+  [[gnu::cold, gnu::noinline]] ref<impl> cut(const node& n, impl* from) const {
     ref<impl> t = new_detached(from);
     const int slot = n.attributes<op::detach>().slot;
     const bool collects = wants_gradient(n);
-    if (collects && slot >= 0 && slot < slots_.size()) t->meta = slots_[slot].value->meta;
+    if (collects && slot >= 0) t->meta = slots_[slot].kept_meta();
     else if (collects) t->meta = ref<grad_meta>(new grad_meta);
     t->needs_grad = t->meta && t->meta->requires_grad;
     start_op(*t);

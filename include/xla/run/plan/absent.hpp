@@ -10,9 +10,15 @@
 
 namespace xla::detail {
 
+/// What a call lacks, per slot, a bit each.
+enum lacks : char {
+  no_gradient = 1,      ///< the parameter or tensor has none in this call
+  unseen_gradient = 2,  ///< the tensor becomes another leaf, and nobody else holds the one it was
+};
+
 /// Leaves out of a program the writes that belong to parameters and tensors without gradient
-/// (absent, per slot), and every step that nothing else wants: what a body does where p.grad() is
-/// undefined. And, alone in the world, what replicas exchange.
+/// (absent, per slot), or that nobody will see, and every step that nothing else wants: what a body
+/// does where p.grad() is undefined. And, alone in the world, what replicas exchange.
 template <class In>
 class basic_shortener {
  public:
@@ -47,7 +53,10 @@ class basic_shortener {
 
  private:
   // Places that end with the body come after those of the call.
-  bool is_absent(int slot) const { return slot >= 0 && slot < absent_.size() && absent_[slot]; }
+  bool is_absent(int slot) const { return lacks_at(slot, no_gradient); }
+  bool lacks_at(int slot, lacks what) const {
+    return slot >= 0 && slot < absent_.size() && (absent_[slot] & what) != 0;
+  }
 
   template <class T>
   static std::size_t bytes_of(int n) {
@@ -82,8 +91,10 @@ class basic_shortener {
     int kept = 0;
     for (int i = 0; i < p_.count.writes; ++i) {
       const write w = writes_[i];
+      if (w.gradient && lacks_at(w.slot, unseen_gradient)) continue;
       if (!is_absent(w.owner)) writes_[kept++] = w;
-      else if (w.gradient && slots_[w.slot].grad_leaf < 0) slots_[w.slot].clears_gradient = true;
+      else if (program_slot& s = slots_[w.slot]; w.gradient && s.left_in < 0 && s.grad_leaf < 0)
+        s.clears_gradient = true;
     }
     p_.count.writes = kept;
   }

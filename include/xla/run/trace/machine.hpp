@@ -93,6 +93,33 @@ ref<impl> run_detach(impl* t) {
 }
 XLA_INSTANCE(ref<impl> run_detach<void>(impl*));
 
+/// For the gradient of a tensor, which has one or none so far.
+template <class In = void>
+[[gnu::noinline]] ref<grad_meta> new_meta(bool requires_grad, impl* gradient) {
+  ref<grad_meta> m(new grad_meta);
+  m->grad = ref<impl>::share(gradient);
+  m->requires_grad = requires_grad;
+  m->of_tensor = true;
+  return m;
+}
+
+/// The same value as a leaf of its own, with a gradient or none: what a tensor becomes that is
+/// written while others may hold what it was.
+template <class In = void>
+ref<impl> run_own_leaf(impl* value, bool requires_grad, impl* gradient) {
+  ref<impl> t = new_detached<In>(value);
+  t->anywhere = false;
+  t->meta = new_meta<In>(requires_grad, gradient);
+  t->needs_grad = requires_grad;
+  start_op(*t);
+  return t;
+}
+XLA_INSTANCE(ref<impl> run_own_leaf<void>(impl*, bool, impl*));
+
+/// Whether the gradient of a handle may be written where it is: a parameter's, or that of a value
+/// which nobody else holds, no copy and no graph.
+inline bool owns_gradient(const handle& h) { return h.place() || h.value()->unique(); }
+
 /// Binds a cell to a new value, on its device. Gradients are collected there and flow no further.
 template <class In>
 void run_write(cell& c, impl* value) {
@@ -208,11 +235,12 @@ template <class In>
     throw runtime_error(
         "requires_grad_: only a tensor that is not computed from others can collect "
         "gradients; call detach() first");
+  if (!owns_gradient(h))
+    return whole_step<In>([&] {
+      h.adopt(run_own_leaf<In>(t, on, t->meta ? t->meta->grad.get() : nullptr).take());
+    });
   change(*t, [on](impl& own) {
-    if (!own.meta) {
-      own.meta = ref<grad_meta>(new grad_meta);
-      own.meta->of_tensor = true;
-    }
+    if (!own.meta) own.meta = new_meta<In>(on, nullptr);
     own.anywhere = false;
     own.meta->requires_grad = on;
     own.needs_grad = on;
@@ -226,11 +254,15 @@ template <class In>
 }
 
 template <class In>
-[[gnu::noinline]] void basic_machine<In>::set_grad(const handle& h, const handle& gradient) {
+[[gnu::noinline]] void basic_machine<In>::set_grad(handle& h, const handle& gradient) {
   impl* t = h.value();
   if (!t || !t->meta)
     throw runtime_error("set_grad: the tensor collects no gradients; requires_grad_()");
   whole_step<In>([&] {
+    if (!owns_gradient(h)) {
+      h.adopt(run_own_leaf<In>(t, t->meta->requires_grad, nullptr).take());
+      t = h.value();
+    }
     note_write<In>(nullptr, t->meta.get());
     const later<In, device_switch> there(device_of(t->device));
     if (!is_eager_mode()) own_recording<In>().replaces(*t->meta);
@@ -241,9 +273,13 @@ template <class In>
 }
 
 template <class In>
-[[gnu::noinline]] void basic_machine<In>::zero_grad(const handle& h) {
+[[gnu::noinline]] void basic_machine<In>::zero_grad(handle& h) {
   impl* t = h.value();
-  if (!t || !t->meta || !t->meta->grad) return;
+  if (!t || !t->meta) return;
+  if (!owns_gradient(h))
+    return whole_step<In>(
+        [&] { h.adopt(run_own_leaf<In>(t, t->meta->requires_grad, nullptr).take()); });
+  if (!t->meta->grad) return;
   if (!is_eager_mode())
     whole_step<In>([t] {
       const later<In, device_switch> there(device_of(t->device));
@@ -420,15 +456,12 @@ int basic_machine<In>::global_ordinal() {
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::rebind(handle& h, const handle& value) {
   if (h.place()) return whole_step<In>([&] { run_write<In>(*h.place(), value.value()); });
-  impl* old = h.value();
-  ref<impl> next = ref<impl>::share(value.value());
-  if (old && old->meta && old->meta->of_tensor) {
-    next = new_detached<In>(next.get());
-    next->meta = old->meta;
-    next->needs_grad = old->meta->requires_grad;
-    start_op<In>(*next);
-  }
-  h.adopt(next.take());
+  impl *const old = h.value(), *const next = value.value();
+  const grad_meta* const own = old ? old->meta.get() : nullptr;
+  const bool leaf = own && own->of_tensor && (own->requires_grad || !next->needs_grad);
+  h.adopt((leaf ? run_own_leaf<In>(next, own->requires_grad, own->grad.get())
+                : ref<impl>::share(next))
+              .take());
 }
 
 XLA_INSTANCE(struct basic_machine<void>);
