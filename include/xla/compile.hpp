@@ -229,6 +229,9 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
   }
   /// As an argument it brings nothing that changes.
   static constexpr auto xla_members() { return hana::make_tuple(); }
+  static constexpr auto xla_plain_members() {
+    return hana::make_tuple(detail::make_member("", [](auto& all) -> auto& { return all; }));
+  }
 
  private:
   friend detail::compiled_call<F>;

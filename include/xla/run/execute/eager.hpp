@@ -92,7 +92,8 @@ ref<impl> make_impl(const op_record& n, impl* const* inputs) {
     if (!inputs[i])
       throw runtime_error(std::string(n.op->name) +
                           ": an undefined tensor was used: one that nothing was assigned to, or a "
-                          "gradient where backward() has made none");
+                          "gradient where backward() has made none, as of a tensor that was written "
+                          "after its loss was computed");
     t->in[i] = ref<impl>::share(inputs[i]);
     needs |= inputs[i]->needs_grad;
     here &= inputs[i]->anywhere || inputs[i]->device == t->device;
