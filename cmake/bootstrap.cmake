@@ -107,12 +107,11 @@ function(xla_configure build)
   if(ninja AND NOT EXISTS "${build}/CMakeCache.txt")
     set(generator -G Ninja)
   endif()
-  # Where ccache is installed, what was compiled before is not compiled again; also in another folder.
+  # Where ccache is installed, what was compiled before is not compiled again. Without a base directory, as paths
+  # that it makes relative hide from errors the line that they are about.
   find_program(ccache ccache)
   if(ccache AND NOT DEFINED ENV{CMAKE_CXX_COMPILER_LAUNCHER})
     list(APPEND generator "-DCMAKE_CXX_COMPILER_LAUNCHER=${ccache}")
-    set(ENV{CCACHE_BASEDIR} "${XLA_ROOT}")
-    set(ENV{CCACHE_NOHASHDIR} 1)
     set(ENV{CCACHE_SLOPPINESS} "pch_defines,time_macros,include_file_mtime,include_file_ctime")
   endif()
   execute_process(COMMAND "${CMAKE_COMMAND}" -S "${XLA_ROOT}" -B "${build}" ${generator} ${ARGN}
