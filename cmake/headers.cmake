@@ -304,6 +304,7 @@ set(XLA_HEADERS
   xla/kernel/op/attention.hpp
   xla/kernel/op/check_between.hpp
   xla/kernel/op/collectives.hpp
+  xla/kernel/op/cummax.hpp
   xla/kernel/op/convolution.hpp
   xla/kernel/op/embedding.hpp
   xla/kernel/op/gather.hpp
@@ -320,6 +321,7 @@ set(XLA_HEADERS
   xla/kernel/op/random.hpp
   xla/kernel/op/random_kernels.hpp
   xla/kernel/op/reduce.hpp
+  xla/kernel/op/scatter_reduce.hpp
   xla/kernel/op/resample.hpp
   xla/kernel/op/scan.hpp
   xla/kernel/op/slice.hpp

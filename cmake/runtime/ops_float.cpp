@@ -4,6 +4,8 @@
 #define XLA_RUNTIME_FLOAT
 #include <xla/xla.hpp>
 
+#include <xla/kernel/op/cummax.hpp>
+#include <xla/kernel/op/scatter_reduce.hpp>
 #include <xla/op/list.hpp>
 
 #define OP(type, group) XLA_TYPES_##group(XLA_MAKE_OP, XLA_SKIP_OP, XLA_SKIP_OP, type);

@@ -3,6 +3,8 @@
 #define XLA_RUNTIME_SOURCE
 #include <xla/xla.hpp>
 
+#include <xla/kernel/op/cummax.hpp>
+#include <xla/kernel/op/scatter_reduce.hpp>
 #include <xla/op/list.hpp>
 
 #define OP(type, group) XLA_TYPES_##group(XLA_SKIP_OP, XLA_SKIP_OP, XLA_MAKE_OP, type);

@@ -5,6 +5,8 @@
 
 #include "xla/xla.hpp"
 
+#include "xla/kernel/op/cummax.hpp"
+#include "xla/kernel/op/scatter_reduce.hpp"
 #include "xla/op/cummax.hpp"
 #include "xla/op/derived/alpha_dropout.hpp"
 #include "xla/op/derived/broadcast.hpp"

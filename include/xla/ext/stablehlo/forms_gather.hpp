@@ -7,6 +7,7 @@
 #include "xla/op/gather.hpp"
 #include "xla/op/index_select.hpp"
 #include "xla/op/median.hpp"
+#include "xla/op/scatter_reduce.hpp"
 
 namespace xla::detail::hlo {
 

@@ -12,6 +12,7 @@
 #include "xla/kernel/op/matmul.hpp"
 #include "xla/kernel/op/movement.hpp"
 #include "xla/kernel/op/reduce.hpp"
+#include "xla/kernel/op/scatter_reduce.hpp"
 #include "xla/kernel/op/slice.hpp"
 #include "xla/op/table.hpp"
 #include "xla/run/engine/common.hpp"
