@@ -129,12 +129,11 @@ TEST_CASE("an axis that does not exist names the line of the call") {
 }
 
 TEST_CASE("a wrong size names the line of the call: losses and normalization") {
-  const auto x = numbers<float>({2, 3}), y = numbers<float>({4, 3}), none = numbers<float>({0, 3});
+  const auto x = numbers<float>({2, 3}), y = numbers<float>({4, 3});
   const auto two = places(0, 2), four = xla::zeros<index_t>({4});
   const auto v = numbers<float>({4});
   // clang-format off
   check_line("cross_entropy", __LINE__, [](auto& a, auto& b) { return cross_entropy(a, b); }, x, four);
-  check_line("cross_entropy", __LINE__, [](auto& a) { return cross_entropy(a, xla::zeros<index_t>({a.size(0)})); }, none);
   check_line("nll_loss", __LINE__, [](auto& a, auto& b) { return nll_loss(a, b, xla::reduction::sum); }, x, four);
   check_line("mse_loss", __LINE__, [](auto& a, auto& b) { return mse_loss(a, b); }, x, y);
   check_line("kl_div", __LINE__, [](auto& a, auto& b) { return kl_div(a, b); }, x, y);

@@ -3,6 +3,7 @@
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
+#include "xla/op/check_between.hpp"
 
 using test::check_equal;
 using test::map_each;
@@ -28,6 +29,11 @@ void check_tensors(const auto& x, const auto& low, const auto& high) {
   check_equal(clamp(x, low, high), sizes, want);
   check_equal(clip(x, low, high), sizes, want);
 }
+
+struct share {
+  static constexpr auto name = "share: a part";
+  static constexpr auto words = "has to be from 0 to 1";
+};
 
 }  // namespace
 
@@ -81,4 +87,18 @@ TEST_CASE("the gradient of clamp passes on the bounds, as PyTorch's") {
   x.zero_grad();
   sum(clamp_min(x, 1) + clamp_max(x, -1) * 2).backward();
   check_equal(x.grad(), {5}, std::vector<double>{2, 2, 0, 1, 1});
+}
+
+TEST_CASE("what is checked against bounds passes unchanged, with its gradient, in every mode") {
+  const auto all = [](auto& x) { return xla::check_between<share>(clamp(x, 0, 1), 0, 1) * x; };
+  test::check_modes(all, numbers<float>({7, 13}));
+  test::check_modes(all, numbers<double>({17, 1}));
+  test::check_modes(all, numbers<float>({0, 4}));
+  test::check_modes([](auto& x) { return grad(sum(xla::check_between<share>(x * x, 0, 1e9)), x); },
+                    numbers<float>({3, 5}));
+  test::check_gradient([](auto& x) { return xla::check_between<share>(x * x, 0, 1e9) * x; },
+                       numbers<double>({3, 5}));
+  const xla::eager_mode_guard eager;
+  CHECK_THROWS_WITH(xla::check_between<share>(xla::tensor<float>({0, 1, 1.5}), 0, 1),
+                    test::contains("share: a part 1.5 at position 2 has to be from 0 to 1"));
 }

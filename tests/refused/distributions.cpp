@@ -2,7 +2,6 @@
 // error: xla::distributions::Categorical: takes probs or logits, not both
 // error: xla::distributions::Bernoulli: takes probs or logits, not both
 // error: xla::distributions: the element types of the parameters differ; convert one
-// error: xla: a tensor of double with 1 axis stands where float with 1 axis is taken
 // error: xla::distributions::Independent: more event axes than the distribution has axes
 #include <xla/distributions.hpp>
 

@@ -10,14 +10,16 @@ namespace xla::distributions {
 template <class Base, int N>
 class Independent {
  public:
-  static_assert(N >= 0 && N <= Base::batch_rank,
-                "xla::distributions::Independent: more event axes than the distribution has axes");
   using value_type = typename Base::value_type;
   static constexpr int batch_rank = Base::batch_rank - N, event_rank = Base::event_rank + N;
 
   Base base_dist;
 
-  constexpr explicit Independent(const Base& base) : base_dist(base) {}
+  constexpr explicit Independent(const Base& base) : base_dist(base) {
+    static_assert(
+        N >= 0 && N <= Base::batch_rank,
+        "xla::distributions::Independent: more event axes than the distribution has axes");
+  }
 
   constexpr auto mean() const { return base_dist.mean(); }
   constexpr auto mode() const { return base_dist.mode(); }

@@ -34,14 +34,12 @@ struct parameter_facts<X> {
   static constexpr int rank = X::rank;
 };
 
-/// The element type of two parameters: of numbers alone it is float, as in PyTorch.
+/// The element type of two parameters: of numbers alone it is float, as in PyTorch. Of two types it
+/// is the first; as_tensor refuses the other.
 template <class A, class B>
 struct common_element {
   using a = typename parameter_facts<A>::value_type;
   using b = typename parameter_facts<B>::value_type;
-  static_assert(std::is_same_v<a, b> || std::is_void_v<a> || std::is_void_v<b>,
-                "xla::distributions: the element types of the parameters differ; convert one: "
-                "xla::cast<float>(x)");
   using one = std::conditional_t<std::is_void_v<a>, b, a>;
   using type = std::conditional_t<std::is_void_v<one>, float, one>;
 };
@@ -54,8 +52,15 @@ inline constexpr int rank_of =
 
 template <class T, parameter X>
 constexpr auto as_tensor(const X& x) {
-  if constexpr (tensor_parameter<X>) return Tensor<T, X::rank>(x);
-  else return Scalar(x).template as<T>();
+  if constexpr (tensor_parameter<X>) {
+    constexpr bool same = std::is_same_v<typename X::value_type, T>;
+    static_assert(same, "xla::distributions: the element types of the parameters differ; convert "
+                        "one: xla::cast<float>(x)");
+    if constexpr (same) return x;
+    else return Tensor<T, X::rank>();
+  } else {
+    return Scalar(x).template as<T>();
+  }
 }
 
 /// The smallest number above 0.

@@ -8,7 +8,7 @@
 #include "xla/base/list.hpp"
 #include "xla/graph/builtin.hpp"
 #include "xla/kernel/call.hpp"
-#include "xla/run/execute/executor.hpp"
+#include "xla/run/execute/executable.hpp"
 #include "xla/run/execute/store_number.hpp"
 #include "xla/run/plan/sized.hpp"
 
