@@ -56,7 +56,7 @@ constexpr auto as_tensor(const X& x) {
     constexpr bool same = std::is_same_v<typename X::value_type, T>;
     static_assert(same, "xla::distributions: the element types of the parameters differ; convert "
                         "one: xla::cast<float>(x)");
-    if constexpr (same) return x;
+    if constexpr (same) return Tensor<T, X::rank>(x);
     else return Tensor<T, X::rank>();
   } else {
     return Scalar(x).template as<T>();
