@@ -340,7 +340,11 @@ void random(way how) {
   compare(
       how, 0, {draw(0)}, [](auto& x) { return xla::multinomial(x, 4, true); }, xla::abs(x));
   compare(
-      how, 0, {}, [](auto& p) { return grad(sum(xla::check_between<magnitude>(p * p, 0, 16)), p); },
+      how, 0, {},
+      [](auto& p) {
+        const auto inside = xla::check_between<magnitude>(p * p, 0, 16);
+        return std::tuple(inside * 2, grad(sum(inside), p));
+      },
       test::parameter(x));
 }
 
