@@ -41,7 +41,17 @@ TEST_CASE("comparisons broadcast") {
   check_equal(3 > x, {33}, test::map_each<bool>(x, [](auto v) { return 3 > v; }));
   const bool p[] = {true, false, true, false}, q[] = {true, true, false, false};
   check_equal(xla::tensor(p) == xla::tensor(q), {4}, {true, false, false, true});
-  check_equal(xla::tensor(p) != xla::tensor(q), {4}, {false, true, true, false});
+  check_all(xla::tensor(p), xla::tensor(q));
+  check_equal(xla::tensor(p) == true, {4}, {true, false, true, false});
+  check_equal(1 > xla::tensor(p), {4}, {false, true, false, true});
+}
+
+TEST_CASE("next to a tensor of bool a number is 0 or 1") {
+  const auto sentence = test::contains("next to a tensor of bool a number is 0 or 1");
+  const xla::eager_mode_guard eager;
+  const bool p[] = {true, false};
+  CHECK_THROWS_WITH(xla::tensor(p) == 2, sentence);
+  CHECK_THROWS_WITH(-1 < xla::tensor(p), sentence);
 }
 
 TEST_CASE("comparisons are the same in every mode") {
@@ -50,6 +60,11 @@ TEST_CASE("comparisons are the same in every mode") {
   };
   check_modes(all, numbers<float>({7, 13}, 1), numbers<float>({7, 13}, 2));
   check_modes(all, numbers<std::int64_t>({17, 33}, 1), numbers<std::int64_t>({33}, 2));
+  auto ordered = [](auto& a, auto& b) {
+    const auto p = a > 0, q = b > 0;
+    return std::tuple(p < q, p <= q, p > q, p >= q, p == q, p < 1, p && (p > q));
+  };
+  check_modes(ordered, numbers<float>({7, 13}, 1), numbers<float>({7, 13}, 2));
   std::vector<float> a, b;
   test::special_pairs(a, b);
   check_modes(all, xla::tensor(a), xla::tensor(b));

@@ -46,6 +46,11 @@ struct mask {
     else if constexpr (vector) return {simd::por(a.bits, b.bits)};
     else return from(a.bits || b.bits);
   }
+  // False is less than true.
+  friend XLA_INLINE mask operator<(mask a, mask b) { return !a && b; }
+  friend XLA_INLINE mask operator<=(mask a, mask b) { return !a || b; }
+  friend XLA_INLINE mask operator>(mask a, mask b) { return b < a; }
+  friend XLA_INLINE mask operator>=(mask a, mask b) { return b <= a; }
   XLA_INLINE mask operator!() const {
     if constexpr (bitwise) return {static_cast<truth<T>>(~bits)};
     else if constexpr (vector) return {simd::pandnot(simd::ptrue(bits), bits)};

@@ -24,6 +24,7 @@ class number {
   template <class U>
     requires(std::is_arithmetic_v<U> || std::is_same_v<U, bfloat16>)
   constexpr number(U v) : value_(static_cast<computed<T>>(v)) {
+    if constexpr (std::is_same_v<T, bool>) is_truth_ = v == U(0) || v == U(1);
     static_assert(fraction<T> || !std::is_floating_point_v<U>,
                   "xla: a fraction beside a tensor of integers would be cut off; "
                   "convert the tensor first: xla::cast<float>(x)");
@@ -40,6 +41,8 @@ class number {
     const double v = scalar_ ? scalar_->value() : static_cast<double>(value_);
     return !(v >= low && v <= high);
   }
+  /// False for a number that bool turns into another one.
+  constexpr bool is_truth() const { return is_truth_; }
   /// True for this very number; false where a size or a hyper-parameter stands.
   constexpr bool is(double v) const {
     return !scalar_ && !is_size_ && static_cast<double>(value_) == v;
@@ -52,7 +55,7 @@ class number {
   computed<T> value_{};
   Size size_;
   const Scalar* scalar_ = nullptr;
-  bool is_size_ = false;
+  bool is_size_ = false, is_truth_ = true;
 };
 
 /// A number whose element type follows from the tensor beside it.
@@ -127,12 +130,23 @@ constexpr Tensor<Out, broadcast_rank(A, B)> map_binary(const Tensor<T, A>& a, co
                                                        caller who = nobody) {
   return apply_at<Op, Out, T, broadcast_rank(A, B)>(who, plain, a, b);
 }
+/// Refuses a number other than 0 and 1 next to a tensor of bool, which would be taken for true.
+template <class T, int R>
+constexpr void require_truth(const Tensor<T, R>& x, const number<T>& n) {
+  if constexpr (std::is_same_v<T, bool>)
+    if (!n.is_truth())
+      refuse_now(x,
+                 "xla: next to a tensor of bool a number is 0 or 1; convert the tensor first: "
+                 "xla::cast<std::int64_t>(x)");
+}
 template <class Op, class Out, class T, int R>
 constexpr Tensor<Out, R> map_number(const Tensor<T, R>& a, const number<T>& b) {
+  require_truth(a, b);
   return apply<Op, Out, T, R>(plain, a, b.operand());
 }
 template <class Op, class Out, class T, int R>
 constexpr Tensor<Out, R> number_map(const number<T>& a, const Tensor<T, R>& b) {
+  require_truth(b, a);
   return apply<Op, Out, T, R>(plain, a.operand(), b);
 }
 
