@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <xla/nn/decoder.hpp>
@@ -9,16 +10,24 @@
 
 namespace nn = xla::nn;
 
+/// Layers are compiled one by one, all alike; the tests' build has fewer.
+#ifdef XLA_EXAMPLE_TESTED
+inline constexpr std::int64_t layers = 2;
+#else
+inline constexpr std::int64_t layers = 4;
+#endif
+
 /// nanoGPT's model for a processor, on bytes.
 inline constexpr auto char_config = [] {
   auto c = nn::char_decoder;
+  c.layers = layers;
   c.vocabulary = 256;
   return c;
 }();
 
 /// Llama's kind at the same size: RMSNorm, rotary positions, shared key heads, SwiGLU.
 inline constexpr nn::DecoderConfig llama_config{.hidden = 128,
-                                                .layers = 4,
+                                                .layers = layers,
                                                 .heads = 4,
                                                 .kv_heads = 2,
                                                 .intermediate = 344,
