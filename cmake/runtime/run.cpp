@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the same in every program but the ops' kernels: see xla/base/instance.hpp.
+// What is the same in every program but the ops' kernels: see xla/base/instance.hpp. Not all of xla.hpp, so that a
+// changed op does not compile it again.
 #define XLA_RUNTIME_SOURCE
 #define XLA_RUNTIME_RUN
-#include <xla/xla.hpp>
+#include <xla/base/option.hpp>
+#include <xla/compile.hpp>
+#include <xla/kernel/op/map.hpp>  // casts of bfloat16
+#include <xla/kernel/winograd.hpp>
+#include <xla/run/state/metric_report.hpp>
+#include <xla/tensor/assigned.hpp>
 
 extern "C" const char XLA_RUNTIME_TAG = 0;

@@ -54,11 +54,26 @@ XLA_KEPT const char* const xla_needed_runtime = &XLA_RUNTIME_TAG;
 #define XLA_INSTANCE(...) static_assert(true)
 #endif
 
-// The same of what is made of kernels of floats: in the source ops_float.cpp, which has those.
-#if defined(XLA_RUNTIME_FLOAT)
-#define XLA_FLOAT_INSTANCE(...) template __VA_ARGS__
+// The same of what stands above the run time, in library.cpp, of what the kernels of ops share, in
+// ops_*.cpp, and of what is made of products of floats, in ops_products_float.cpp.
+#if defined(XLA_RUNTIME_LIBRARY)
+#define XLA_LIBRARY_INSTANCE(...) template __VA_ARGS__
 #elif defined(XLA_EXTERN_RUNTIME)
-#define XLA_FLOAT_INSTANCE(...) extern template __VA_ARGS__
+#define XLA_LIBRARY_INSTANCE(...) extern template __VA_ARGS__
 #else
-#define XLA_FLOAT_INSTANCE(...) static_assert(true)
+#define XLA_LIBRARY_INSTANCE(...) static_assert(true)
+#endif
+#if defined(XLA_RUNTIME_OPS)
+#define XLA_OP_INSTANCE(...) template __VA_ARGS__
+#elif defined(XLA_EXTERN_RUNTIME)
+#define XLA_OP_INSTANCE(...) extern template __VA_ARGS__
+#else
+#define XLA_OP_INSTANCE(...) static_assert(true)
+#endif
+#if defined(XLA_RUNTIME_PRODUCTS)
+#define XLA_PRODUCT_INSTANCE(...) template __VA_ARGS__
+#elif defined(XLA_EXTERN_RUNTIME)
+#define XLA_PRODUCT_INSTANCE(...) extern template __VA_ARGS__
+#else
+#define XLA_PRODUCT_INSTANCE(...) static_assert(true)
 #endif

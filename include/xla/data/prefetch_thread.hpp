@@ -103,6 +103,6 @@ template <class In>
 void* basic_prefetch_thread<In>::take() {
   return state_->take();
 }
-XLA_INSTANCE(class basic_prefetch_thread<void>);
+XLA_LIBRARY_INSTANCE(class basic_prefetch_thread<void>);
 
 }  // namespace xla::data::detail

@@ -54,7 +54,7 @@ void attend_bfloat16(const attention_call<T>& c, const head_rows<T>& out, T* log
   const rounded_call<T> of(c);
   attend_by(tile_products<T, true>(of.call), of.call, out, logs);
 }
-XLA_FLOAT_INSTANCE(void attend_bfloat16(const attention_call<float>&, const head_rows<float>&,
+XLA_PRODUCT_INSTANCE(void attend_bfloat16(const attention_call<float>&, const head_rows<float>&,
                                         float*));
 
 template <class T>
@@ -73,6 +73,6 @@ void attend_back_bfloat16(const attention_gradient_call<T>& c) {
   rounded.of = of.call;
   attend_back_by(tile_products<T, true>(rounded.of), rounded);
 }
-XLA_FLOAT_INSTANCE(void attend_back_bfloat16(const attention_gradient_call<float>&));
+XLA_PRODUCT_INSTANCE(void attend_back_bfloat16(const attention_gradient_call<float>&));
 
 }  // namespace xla::kernel

@@ -72,6 +72,6 @@ template <class>
 bfloat16_way bfloat16_products() {
   return detail::way_of_process().load(std::memory_order_relaxed);
 }
-XLA_INSTANCE(bfloat16_way bfloat16_products<void>());
+XLA_PRODUCT_INSTANCE(bfloat16_way bfloat16_products<void>());
 
 }  // namespace xla::kernel

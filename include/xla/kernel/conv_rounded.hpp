@@ -74,7 +74,7 @@ std::int64_t conv_packed_size_bfloat16(const conv_sizes& s, conv_direction d) {
 #endif
   return 0;
 }
-XLA_FLOAT_INSTANCE(std::int64_t conv_packed_size_bfloat16<void>(const conv_sizes&, conv_direction));
+XLA_PRODUCT_INSTANCE(std::int64_t conv_packed_size_bfloat16<void>(const conv_sizes&, conv_direction));
 
 template <class>
 void conv_pack_bfloat16(const conv_sizes& s, conv_direction d, conv_weights<float> w, float* to) {
@@ -84,7 +84,7 @@ void conv_pack_bfloat16(const conv_sizes& s, conv_direction d, conv_weights<floa
 #endif
   conv_pack(detail::rounding(s), d, w, to);
 }
-XLA_FLOAT_INSTANCE(void conv_pack_bfloat16<void>(const conv_sizes&, conv_direction,
+XLA_PRODUCT_INSTANCE(void conv_pack_bfloat16<void>(const conv_sizes&, conv_direction,
                                                  conv_weights<float>, float*));
 
 template <class>
@@ -96,7 +96,7 @@ void keep_packed_bfloat16(xla::detail::buffer* keeper, const conv_sizes& s, conv
       *keeper, conv_form::of<float>(detail::rounding(s), d), count,
       [&](float* to) { conv_pack_bfloat16(s, d, w, to); }, w);
 }
-XLA_FLOAT_INSTANCE(void keep_packed_bfloat16<void>(xla::detail::buffer*, const conv_sizes&,
+XLA_PRODUCT_INSTANCE(void keep_packed_bfloat16<void>(xla::detail::buffer*, const conv_sizes&,
                                                    conv_direction, conv_weights<float>&));
 
 template <class>
@@ -113,7 +113,7 @@ void conv_forward_bfloat16(const conv_sizes& s, const float* x, conv_weights<flo
   const detail::rounded_copy<> seen(x, pixels * s.in);
   conv_forward(s, seen.data(), detail::rounded_weights<>(s, w).weights, y, after);
 }
-XLA_FLOAT_INSTANCE(void conv_forward_bfloat16<void>(const conv_sizes&, const float*,
+XLA_PRODUCT_INSTANCE(void conv_forward_bfloat16<void>(const conv_sizes&, const float*,
                                                     conv_weights<float>, float*, const epilogue*));
 
 template <class>
@@ -130,7 +130,7 @@ void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_wei
   const detail::rounded_copy<> seen(dy, pixels * s.out);
   conv_input_gradient(s, seen.data(), detail::rounded_weights<>(s, w).weights, dx, after);
 }
-XLA_FLOAT_INSTANCE(void conv_input_gradient_bfloat16<void>(const conv_sizes&, const float*,
+XLA_PRODUCT_INSTANCE(void conv_input_gradient_bfloat16<void>(const conv_sizes&, const float*,
                                                            conv_weights<float>, float*,
                                                            const epilogue*));
 
@@ -146,7 +146,7 @@ void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const fl
   const detail::rounded_copy<> back(dy, pixels * s.out);
   conv_weight_gradient(s, seen.data(), back.data(), dw);
 }
-XLA_FLOAT_INSTANCE(void conv_weight_gradient_bfloat16<void>(const conv_sizes&, const float*,
+XLA_PRODUCT_INSTANCE(void conv_weight_gradient_bfloat16<void>(const conv_sizes&, const float*,
                                                             const float*, float*));
 
 }  // namespace xla::kernel

@@ -89,15 +89,15 @@ void gemm_bfloat16(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<A
     return detail::multiply_pieces(m, n, k, detail::as_read(a), detail::as_read(b), c, ldc, after);
   for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, 0.f);
 }
-XLA_FLOAT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t, matrix_view<float>,
+XLA_PRODUCT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t, matrix_view<float>,
                                       matrix_view<float>, float*, std::int64_t, const epilogue*));
-XLA_FLOAT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t,
+XLA_PRODUCT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t,
                                       matrix_view<bfloat16>, matrix_view<bfloat16>, float*,
                                       std::int64_t, const epilogue*));
-XLA_FLOAT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t, matrix_view<float>,
+XLA_PRODUCT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t, matrix_view<float>,
                                       matrix_view<bfloat16>, float*, std::int64_t,
                                       const epilogue*));
-XLA_FLOAT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t,
+XLA_PRODUCT_INSTANCE(void gemm_bfloat16(std::int64_t, std::int64_t, std::int64_t,
                                       matrix_view<bfloat16>, matrix_view<float>, float*,
                                       std::int64_t, const epilogue*));
 

@@ -25,18 +25,18 @@ void use_rounded_matmul() {
   the_rounded_matmul.store(&detail::run_rounded_matmul<later<In, float>>,
                            std::memory_order_relaxed);
 }
-XLA_INSTANCE(void use_rounded_matmul<void>());
+XLA_PRODUCT_INSTANCE(void use_rounded_matmul<void>());
 
 template <class In>
 void use_rounded_convolutions() {
   the_rounded_convolutions.store(&detail::all_rounded_convolutions<In>, std::memory_order_relaxed);
 }
-XLA_INSTANCE(void use_rounded_convolutions<void>());
+XLA_PRODUCT_INSTANCE(void use_rounded_convolutions<void>());
 
 template <class In>
 void use_rounded_attention() {
   the_rounded_attention.store(&detail::all_rounded_attention<In>, std::memory_order_relaxed);
 }
-XLA_INSTANCE(void use_rounded_attention<void>());
+XLA_PRODUCT_INSTANCE(void use_rounded_attention<void>());
 
 }  // namespace xla::kernel

@@ -26,7 +26,7 @@ NamedArray array_of(const std::string& name, dtype type, const handle& value) {
   later<In, std::vector<std::uint8_t>> bytes(from, from + count(s) * size_of(type));
   return {name, type, {s.dims, s.dims + s.rank}, std::move(bytes)};
 }
-XLA_INSTANCE(NamedArray array_of<void>(const std::string&, dtype, const handle&));
+XLA_LIBRARY_INSTANCE(NamedArray array_of<void>(const std::string&, dtype, const handle&));
 
 template <class In>
 NamedArray number_array(const std::string& name, dtype type, const void* number) {
@@ -34,7 +34,7 @@ NamedArray number_array(const std::string& name, dtype type, const void* number)
   std::memcpy(bytes.data(), number, 8);
   return {name, type, {}, std::move(bytes)};
 }
-XLA_INSTANCE(NamedArray number_array<void>(const std::string&, dtype, const void*));
+XLA_LIBRARY_INSTANCE(NamedArray number_array<void>(const std::string&, dtype, const void*));
 
 template <class In>
 struct basic_state_loader<In>::state {
@@ -219,6 +219,6 @@ void basic_state_loader<In>::write() {
     if (e.whole) *e.whole = static_cast<int>(state::template number<std::int64_t>(e));
   }
 }
-XLA_INSTANCE(class basic_state_loader<void>);
+XLA_LIBRARY_INSTANCE(class basic_state_loader<void>);
 
 }  // namespace xla::detail

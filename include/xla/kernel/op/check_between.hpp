@@ -31,8 +31,8 @@ void copy_between(const kernel_call& call, std::string_view function, std::strin
       refuse_element(value, i, call.at, function, words);
   std::copy_n(x, n, static_cast<T*>(call.out));
 }
-XLA_INSTANCE(void copy_between<float>(const kernel_call&, std::string_view, std::string_view));
-XLA_INSTANCE(void copy_between<double>(const kernel_call&, std::string_view, std::string_view));
+XLA_OP_INSTANCE(void copy_between<float>(const kernel_call&, std::string_view, std::string_view));
+XLA_OP_INSTANCE(void copy_between<double>(const kernel_call&, std::string_view, std::string_view));
 
 template <class T>
 struct kernel_of<op::check_between, T, T> {

@@ -24,7 +24,7 @@ void copy_checked(const kernel_call& call, std::string_view function) {
   }
   std::copy_n(index, n, static_cast<std::int64_t*>(call.out));
 }
-XLA_INSTANCE(void copy_checked<void>(const kernel_call&, std::string_view));
+XLA_OP_INSTANCE(void copy_checked<void>(const kernel_call&, std::string_view));
 
 template <>
 struct kernel_of<op::check_index, std::int64_t, std::int64_t> {

@@ -140,7 +140,7 @@ struct kernel_of<image_sum, Out, T> {
   }
 };
 
-XLA_INSTANCE(struct kernel_entry<image_sum, float, float>);
-XLA_INSTANCE(struct kernel_entry<image_sum, double, double>);
+XLA_OP_INSTANCE(struct kernel_entry<image_sum, float, float>);
+XLA_OP_INSTANCE(struct kernel_entry<image_sum, double, double>);
 
 }  // namespace xla::detail

@@ -52,7 +52,7 @@ void run_map_call(const kernel_call& call, void (*tile)(const tile_call&), int a
   pointers[arity] = call.out;
   kernel::run_map(kernel::make_loops(*call.out_shape, shapes, bytes, arity + 1), {tile}, pointers);
 }
-XLA_INSTANCE(void run_map_call<void>(const kernel_call&, void (*)(const tile_call&), int,
+XLA_OP_INSTANCE(void run_map_call<void>(const kernel_call&, void (*)(const tile_call&), int,
                                      const std::int64_t*));
 
 /// Every op that says it is a map and has a kernel expression.

@@ -45,10 +45,10 @@ void fill_random(handle& p, T factor, T term) {
   machine_of<T>::apply(nobody, plain, info_of<op::add, T, T, op_parts::values>, sum, 2, value);
   machine_of<T>::rebind(p, value);
 }
-XLA_INSTANCE(void fill_random<op::uniform>(handle&, float, float));
-XLA_INSTANCE(void fill_random<op::uniform>(handle&, double, double));
-XLA_INSTANCE(void fill_random<op::normal>(handle&, float, float));
-XLA_INSTANCE(void fill_random<op::normal>(handle&, double, double));
+XLA_LIBRARY_INSTANCE(void fill_random<op::uniform>(handle&, float, float));
+XLA_LIBRARY_INSTANCE(void fill_random<op::uniform>(handle&, double, double));
+XLA_LIBRARY_INSTANCE(void fill_random<op::normal>(handle&, float, float));
+XLA_LIBRARY_INSTANCE(void fill_random<op::normal>(handle&, double, double));
 
 /// The same for any element type; in bfloat16 they are float's, rounded.
 template <class Random, class T, int R>

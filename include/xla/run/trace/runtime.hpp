@@ -4,6 +4,7 @@
 // What tensors need to work at run time. Layers include this; ops do not. A program that links
 // xla::runtime sees the kernels that it may have to make for other element types, and nothing else.
 #include "xla/base/instance.hpp"
+#if !defined(XLA_RUNTIME_RUN)  // which has none of them
 #include "xla/kernel/op/attention.hpp"
 #include "xla/kernel/op/check_between.hpp"
 #include "xla/kernel/op/collectives.hpp"
@@ -24,6 +25,7 @@
 #include "xla/kernel/op/slice.hpp"
 #include "xla/kernel/op/sort.hpp"
 #include "xla/kernel/op/unfold.hpp"
+#endif
 #include "xla/op/index.hpp"
 #include "xla/op/methods.hpp"
 #include "xla/run/state/mode.hpp"

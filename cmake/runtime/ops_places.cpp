@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels and gradients of some ops, for all translation units of a program: made by cmake -P cmake/op_list.cmake.
+#define XLA_RUNTIME_SOURCE
+#define XLA_RUNTIME_OPS
+#include <xla/kernel/op/check_between.hpp>
+#include <xla/kernel/op/collectives.hpp>
+#include <xla/kernel/op/embedding.hpp>
+#include <xla/kernel/op/gather.hpp>
+#include <xla/kernel/op/image_sum.hpp>
+#include <xla/kernel/op/movement.hpp>
+#include <xla/kernel/op/own_shard.hpp>
+#include <xla/kernel/op/scatter_reduce.hpp>
+#include <xla/kernel/op/slice.hpp>
+#include <xla/op/check_between.hpp>
+#include <xla/op/check_index.hpp>
+#include <xla/op/collectives.hpp>
+#include <xla/op/concat.hpp>
+#include <xla/op/create.hpp>
+#include <xla/op/embedding.hpp>
+#include <xla/op/gather.hpp>
+#include <xla/op/index_select.hpp>
+#include <xla/op/own_shard.hpp>
+#include <xla/op/permute.hpp>
+#include <xla/op/reshape.hpp>
+#include <xla/op/scatter_reduce.hpp>
+#include <xla/op/slice.hpp>
+
+#define OP(type, group) XLA_TYPES_##group(XLA_MAKE_OP, XLA_MAKE_OP, XLA_MAKE_OP, type);
+OP(xla::op::check_between, fractions)
+OP(xla::op::check_index, indices)
+OP(xla::op::all_reduce, numbers)
+OP(xla::op::all_gather, all)
+OP(xla::op::reduce_scatter, numbers)
+OP(xla::op::all_to_all, all)
+OP(xla::op::broadcast, all)
+OP(xla::op::collective_permute, all)
+OP(xla::op::concat, all)
+OP(xla::op::arange, numbers)
+OP(xla::op::embedding, fractions)
+OP(xla::op::embedding_backward, fractions)
+OP(xla::op::scatter_add, numbers)
+OP(xla::op::scatter, all)
+OP(xla::op::gather, all)
+OP(xla::op::gather_into, numbers)
+OP(xla::op::index_add, numbers)
+OP(xla::op::index_copy, all)
+OP(xla::op::index_select, all)
+OP(xla::op::own_shard, all)
+OP(xla::op::permute, all)
+OP(xla::op::reshape, all)
+OP(xla::op::expand, all)
+OP(xla::op::scatter_prod, numbers)
+OP(xla::op::scatter_amax, numbers)
+OP(xla::op::scatter_amin, numbers)
+OP(xla::op::slice, all)
+OP(xla::op::slice_scatter, numbers)
