@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <memory>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -84,14 +83,17 @@ struct at_fork {
 /// An X that is never destroyed, whose before_fork() and after_fork(child) fork() calls.
 template <class X>
 [[gnu::cold]] X& make_held_at_fork(fork_order order) {
-  auto hooks = std::make_unique<fork_hooks>();
-  X* const x = new X;
-  *hooks = {order, x, [](void* thing) { static_cast<X*>(thing)->before_fork(); },
-            [](void* thing, bool child) { static_cast<X*>(thing)->after_fork(child); }};
-  if constexpr (requires { x->abandon(); })
-    hooks->abandon = [](void* thing) { static_cast<X*>(thing)->abandon(); };
-  at_fork<>::add(*hooks.release());
-  return *x;
+  struct held {
+    X x;
+    fork_hooks hooks;
+  };
+  held* const h = new held{};
+  h->hooks = {order, &h->x, [](void* thing) { static_cast<X*>(thing)->before_fork(); },
+              [](void* thing, bool child) { static_cast<X*>(thing)->after_fork(child); }};
+  if constexpr (requires { h->x.abandon(); })
+    h->hooks.abandon = [](void* thing) { static_cast<X*>(thing)->abandon(); };
+  at_fork<>::add(h->hooks);
+  return h->x;
 }
 
 }  // namespace xla::detail

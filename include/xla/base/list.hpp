@@ -36,6 +36,12 @@ class list_memory {
     make_room(std::max<std::int64_t>({size_ + more, 2 * std::int64_t{capacity_}, 4}), bytes, move);
   }
 
+  /// Room for an element of so many bytes: calls in many places have one argument.
+  template <std::size_t Bytes>
+  [[gnu::noinline]] void grow_by_one() {
+    grow(1, Bytes, nullptr);
+  }
+
   void* data_ = nullptr;
   int size_ = 0, capacity_ = 0;
 };
@@ -83,7 +89,7 @@ class list : private list_memory<> {
   /// What it is made of is not in the list.
   template <class... Args>
   T& emplace_back(Args&&... args) {
-    if (size_ == capacity_) grow(1, sizeof(T), mover_of_t());
+    if (size_ == capacity_) grow_by_one();
     T* const made = ::new (static_cast<void*>(end())) T(std::forward<Args>(args)...);
     ++size_;
     return *made;
@@ -147,6 +153,10 @@ class list : private list_memory<> {
   }
 
  private:
+  void grow_by_one() {
+    if constexpr (mover_of_t()) grow(1, sizeof(T), mover_of_t());
+    else list_memory<>::template grow_by_one<sizeof(T)>();
+  }
   // nullptr: bytes move it.
   static constexpr mover mover_of_t() {
     static_assert(std::is_nothrow_move_constructible_v<T>);

@@ -18,6 +18,7 @@
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/kernel/cores.hpp"
 #include "xla/kernel/parallel.hpp"
 
@@ -139,15 +140,16 @@ class basic_pool {
   [[gnu::cold, gnu::noinline]] void change_threads(int threads) noexcept try {
     shares next(static_cast<std::size_t>(threads));
     stop_.store(true, std::memory_order_relaxed);
-    announce(epoch_.load(std::memory_order_relaxed) + 1, workers_.size());
+    announce(epoch_.load(std::memory_order_relaxed) + 1, static_cast<std::size_t>(workers_.size()));
     for (auto& worker : workers_) worker.join();
     workers_.clear();
     stop_.store(false, std::memory_order_relaxed);
     size_ = threads;
     shares_.swap(next);
     const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
-    while (static_cast<int>(workers_.size()) + 1 < threads)
-      workers_.emplace_back([this, epoch, at = workers_.size() + 1, cores = own_cores] {
+    while (workers_.size() + 1 < threads)
+      workers_.emplace_back([this, epoch, cores = own_cores,
+                             at = static_cast<std::size_t>(workers_.size()) + 1] {
         own_cores = cores;
         if (const auto keep = keep_on_cores.load()) keep(*cores);
         serve(epoch, at);
@@ -244,7 +246,7 @@ class basic_pool {
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> stop_{false};
   alignas(128) std::atomic_flag owned_;
-  using threads_type = ::xla::later<In, std::vector<std::thread>>;
+  using threads_type = ::xla::later<In, ::xla::detail::list<std::thread>>;
   threads_type workers_;
   int size_ = 1;
 };

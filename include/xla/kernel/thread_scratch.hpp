@@ -10,7 +10,7 @@ namespace xla::kernel {
 
 /// Scratch memory of the calling thread, kept between calls; each Use has its own.
 template <class Use = void>
-inline void* thread_scratch(std::int64_t bytes) {
+[[gnu::noinline]] void* thread_scratch(std::int64_t bytes) {
   struct block {
     void* p = nullptr;
     std::int64_t size = 0;

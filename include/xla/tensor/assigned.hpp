@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/module.hpp"
 
 namespace xla {
@@ -34,7 +34,7 @@ struct assigned_parameter {
 /// Whether all parameters of the module that holds `to` were assigned those of the one that holds
 /// `from`: the module was, as a target network is.
 template <class = void>
-[[gnu::cold]] bool is_module_copied(const std::vector<assigned_parameter>& all,
+[[gnu::cold]] bool is_module_copied(const list<assigned_parameter>& all,
                                     const assigned_parameter& to, const assigned_parameter& from) {
   const auto parameters = [&](const auto& of) {
     return std::ranges::count(all, of.module(), &assigned_parameter::module);
@@ -52,7 +52,7 @@ template <class = void>
 /// Stops an optimizer of a model in which one parameter was assigned to another, but not with its
 /// whole module. PyTorch ties the two; here they would be trained apart.
 template <class = void>
-[[gnu::cold]] void refuse_assigned(const std::vector<assigned_parameter>& all) {
+[[gnu::cold]] void refuse_assigned(const list<assigned_parameter>& all) {
   for (const auto& to : all)
     for (const auto& from : all)
       if (to.from == from.number && &to != &from && !is_module_copied(all, to, from))
@@ -62,7 +62,16 @@ template <class = void>
                   " in both places, as nn::TiedLinear does; or write ", to.name, ".copy_(",
                   from.name, ") where both begin alike and are trained apart"}));
 }
-XLA_INSTANCE(void refuse_assigned<void>(const std::vector<assigned_parameter>&));
+XLA_INSTANCE(void refuse_assigned<void>(const list<assigned_parameter>&));
+
+template <class Module>
+[[gnu::cold, gnu::noinline]] void find_assigned(Module& model) {
+  list<assigned_parameter> all;
+  visit_states<true>(model, [&](auto& p, const tree_path& path) {
+    if (const auto* const c = p.place()) all.push_back({c->number, c->assigned_from, path.str()});
+  });
+  refuse_assigned<later<Module, void>>(all);
+}
 
 }  // namespace detail
 
@@ -71,12 +80,7 @@ template <class Module>
 void check_assigned(Module&& model) {
   bool any = false;
   for_each_parameter(model, [&](auto& p) { any |= p.place() && p.place()->assigned_from; });
-  if (!any) return;
-  std::vector<detail::assigned_parameter> all;
-  visit_states<true>(model, [&](auto& p, const tree_path& path) {
-    if (const auto* const c = p.place()) all.push_back({c->number, c->assigned_from, path.str()});
-  });
-  detail::refuse_assigned<later<Module, void>>(all);
+  if (any) detail::find_assigned(model);
 }
 
 }  // namespace xla

@@ -308,7 +308,7 @@ struct buffer {
     return b;
   }
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
-  void release() noexcept {
+  [[gnu::noinline]] void release() noexcept {
     if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) end();
   }
   /// Before it is written, by the one who holds it.

@@ -25,11 +25,15 @@ namespace xla::detail {
 class spin_lock {
  public:
   void lock() noexcept {
-    while (flag_.test_and_set(std::memory_order_acquire)) give_way();
+    if (flag_.test_and_set(std::memory_order_acquire)) wait();
   }
   void unlock() noexcept { flag_.clear(std::memory_order_release); }
 
  private:
+  [[gnu::cold, gnu::noinline]] void wait() noexcept {
+    do give_way();
+    while (flag_.test_and_set(std::memory_order_acquire));
+  }
   std::atomic_flag flag_ = ATOMIC_FLAG_INIT;
 };
 

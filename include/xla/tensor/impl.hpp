@@ -10,7 +10,8 @@
 
 namespace xla::detail {
 
-/// Counts references to a T that is made and destroyed on any thread.
+/// Counts references to a T that is made and destroyed on any thread. T::release() is no part of its
+/// callers: giving a reference up is written hundreds of times in a program.
 template <class T>
 class ref {
  public:
@@ -59,7 +60,7 @@ struct segment {
   bool open = true;     ///< still being recorded
 
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
-  void release() noexcept {
+  [[gnu::noinline]] void release() noexcept {
     if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
   /// True when this is the outer one, or lies in it.
@@ -89,7 +90,7 @@ class call_record {
   /// A result, computed again in the mode of the moment, so that gradients flow through it.
   virtual ref<impl> again(int result) = 0;
   void retain() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
-  void release() noexcept {
+  [[gnu::noinline]] void release() noexcept {
     if (was_last()) delete this;
   }
   /// Gives a reference back; true: there is no other.
@@ -136,7 +137,7 @@ struct impl : op_record {
       if (refs.compare_exchange_weak(n, n + 1, std::memory_order_relaxed)) return true;
     return false;
   }
-  void release() noexcept {
+  [[gnu::noinline]] void release() noexcept {
     if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(this);
   }
   bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1; }

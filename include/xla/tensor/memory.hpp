@@ -12,7 +12,7 @@
 
 namespace xla::detail {
 
-inline void grad_meta::release() noexcept {
+[[gnu::noinline]] inline void grad_meta::release() noexcept {
   if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
@@ -115,7 +115,7 @@ void give_buffer(buffer* b) noexcept {
 }
 XLA_INSTANCE(void give_buffer<void>(buffer*) noexcept);
 
-inline void cell::release() noexcept {
+[[gnu::noinline]] inline void cell::release() noexcept {
   if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "xla/base/decimal.hpp"
 #include "xla/base/hana.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
@@ -138,7 +139,7 @@ struct tree_path {
   }
   template <class = void>
   [[gnu::cold]] std::string str() const {
-    const std::string here = name ? name : std::to_string(index);
+    const std::string here = name ? name : detail::decimal(index);
     if (!parent) return name ? here : detail::join({"argument ", here});
     const std::string s = parent->str();
     return here.empty() ? s : detail::join({s, s.empty() ? "" : ".", here});

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "xla/base/decimal.hpp"
+#include "xla/base/join.hpp"
 #include "xla/run/call/argument_checks.hpp"
 #include "xla/run/call/call_pool.hpp"
 #include "xla/run/call/compare_signatures.hpp"
@@ -299,9 +301,9 @@ XLA_INSTANCE(class basic_compiled_calls<void>);
 template <class In>
 [[noreturn]] void refuse_pairing(int argument) {
   throw runtime_error(
-      "xla::compile: argument " + std::to_string(argument) +
-      " is an optimizer of another model than the one it is passed with; "
-      "pass models and their optimizers in the same order, models that none is for last");
+      join({"xla::compile: argument ", decimal(argument),
+            " is an optimizer of another model than the one it is passed with; "
+            "pass models and their optimizers in the same order, models that none is for last"}));
 }
 XLA_INSTANCE(void refuse_pairing<void>(int));
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "xla/base/decimal.hpp"
 #include "xla/base/hash.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
@@ -64,7 +65,7 @@ class basic_signature_cache {
     if (all_.size() >= options.max_signatures)
       throw runtime_error(
           join({"Maximum number of different graphs allowed per function exceeded: ",
-                std::to_string(options.max_signatures), " (", options.name,
+                decimal(options.max_signatures), " (", options.name,
                 "); pad the arguments to fewer shapes or raise max_signatures"}));
     const engine* const by = engine_.get<In>();
     kept_executable made =

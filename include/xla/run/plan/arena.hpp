@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "xla/base/largest_first.hpp"
 #include "xla/base/list.hpp"
 #include "xla/shape/checked.hpp"
 
@@ -42,14 +43,11 @@ class basic_arena_planner {
 
   [[gnu::cold]] void run() {
     spots_.resize(values_.size());
-    list<int> order(values_.size());
-    for (int i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.data(), order.data() + order.size(), [this](int a, int b) {
-      const std::int64_t x = values_[a].bytes, y = values_[b].bytes;
-      return x > y || (x == y && a < b);
-    });
-    for (int v : order) {
-      place(v);
+    list<measured> order;
+    for (const lifetime& x : values_) order.push_back({x.bytes, order.size()});
+    largest_first(order);
+    for (const measured& v : order) {
+      place(v.number);
       if (steps_ > most_steps) return run_in_order();
     }
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "xla/base/decimal.hpp"
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
@@ -78,10 +79,10 @@ template <class In = void>
     out += '\n';
   };
   auto number = [&](const char* label, std::int64_t value) __attribute__((noinline, cold)) {
-    (out += label) += std::to_string(value);
+    (out += label) += decimal(value);
   };
   auto counted = [&](const char* label, int value) __attribute__((noinline, cold)) {
-    line(label, std::to_string(value));
+    line(label, decimal(value));
   };
   line("", std::string(58, '='));
   line("Cause: ", a.cause);

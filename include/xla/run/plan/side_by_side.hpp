@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "xla/base/largest_first.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/slice_groups.hpp"
@@ -192,12 +193,12 @@ class basic_side_finder {
   }
   // The most work first, each to the thread that has least.
   [[gnu::cold]] void deal() {
-    std::sort(ready_.data(), ready_.data() + ready_.size(), [this](int a, int b) {
-      const std::int64_t x = work_[a], y = work_[b];
-      return x > y || (x == y && a < b);
-    });
+    list<measured> by_work;
+    for (int j : ready_) by_work.push_back({work_[j], j});
+    largest_first(by_work);
     load_.assign(threads_, 0);
-    for (int j : ready_) {
+    for (int k = 0; k < ready_.size(); ++k) {
+      const int j = ready_[k] = by_work[k].number;
       const auto least = std::min_element(load_.begin(), load_.end());
       *least += work_[j];
       thread_[j] = static_cast<int>(least - load_.begin());
