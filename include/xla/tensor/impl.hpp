@@ -10,8 +10,8 @@
 
 namespace xla::detail {
 
-/// Counts references to a T that is made and destroyed on any thread. T::release() is no part of its
-/// callers: giving a reference up is written hundreds of times in a program.
+/// Counts references to a T that is made and destroyed on any thread. T::release() is no part of
+/// its callers: a program gives up references in hundreds of places.
 template <class T>
 class ref {
  public:
