@@ -154,8 +154,8 @@ class list : private list_memory<> {
 
  private:
   void grow_by_one() {
-    if constexpr (mover_of_t()) grow(1, sizeof(T), mover_of_t());
-    else list_memory<>::template grow_by_one<sizeof(T)>();
+    if constexpr (std::is_trivially_copyable_v<T>) list_memory<>::template grow_by_one<sizeof(T)>();
+    else grow(1, sizeof(T), mover_of_t());
   }
   // nullptr: bytes move it.
   static constexpr mover mover_of_t() {

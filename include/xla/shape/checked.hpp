@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
@@ -32,7 +31,7 @@ constexpr text no_size(std::int64_t a, char op, std::int64_t b) {
 template <class = void>
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_arithmetic(std::int64_t a, char op,
                                                               std::int64_t b) {
-  throw shape_error("xla: " + std::string(no_size(a, op, b).view()));
+  throw shape_error((text("xla: ") << no_size(a, op, b)).chars);
 }
 XLA_INSTANCE(void refuse_arithmetic<void>(std::int64_t, char, std::int64_t));
 

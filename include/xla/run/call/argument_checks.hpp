@@ -82,8 +82,8 @@ template <class In = void>
 
 /// The sizes that a type fixes, against those of an argument: a difference is one sentence.
 template <class In = void>
-void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
-                       const call_arguments& arguments) {
+[[gnu::cold]] void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
+                                     const call_arguments& arguments) {
   for (int i = 0; i < p.count.slots; ++i) {
     const int leaf = p.slots[i].leaf;
     if (leaf < 0 || !call.slots[i].value) continue;
@@ -292,8 +292,8 @@ template <class In>
 
 /// Checks what the body took to be equal, large enough, or not 0.
 template <class In>
-void check_sizes(const program& p, const later<In, bound_call>& call,
-                 const call_arguments& arguments) {
+[[gnu::cold]] void check_sizes(const program& p, const later<In, bound_call>& call,
+                               const call_arguments& arguments) {
   if (p.count.equalities == 0) return;
   const auto symbols = evaluate_symbols<In>(p, shapes_of<In>(call));
   for (int i = 0; i < p.count.equalities; ++i) {

@@ -67,7 +67,7 @@ class basic_taped_call final : public call_record {
   }
 
  private:
-  void run() {
+  [[gnu::cold]] void run() {
     const later<In, device_switch> there(device_of(device_));
     list<shape> shapes;
     for (const bound_slot& s : slots_) shapes.push_back(s.value ? s.value->dims_shape() : shape{});
@@ -81,7 +81,7 @@ class basic_taped_call final : public call_record {
     slots_.clear();
   }
 
-  ref<impl> value(int i, list<ref<impl>>& values, int& drawn) const {
+  [[gnu::cold]] ref<impl> value(int i, list<ref<impl>>& values, int& drawn) const {
     node n = p_.forward[i];
     n.set_shape(value_at(symbols_, n.dims_shape()));
     if (is<op::input>(n)) return slots_[n.attributes<op::input>().slot].value;
@@ -111,7 +111,7 @@ class basic_taped_call final : public call_record {
     return t;
   }
   // Of an op with several, which are made together.
-  list<ref<impl>> other_results(int i, impl& first, list<ref<impl>>& values) const {
+  [[gnu::cold]] list<ref<impl>> other_results(int i, impl& first, list<ref<impl>>& values) const {
     list<ref<impl>> all;
     impl* in[] = {&first};
     for (int k = i + 1; first.op->results > 1 && k < values.size(); ++k) {
@@ -123,7 +123,7 @@ class basic_taped_call final : public call_record {
     return all;
   }
   static bool wants_gradient(const node& n) { return n.needs_grad || n.input_grad; }
-  static ref<impl> number(node n, double value) {
+  [[gnu::cold]] static ref<impl> number(node n, double value) {
     n.op = &builtin<op::constant>;
     n.set<op::constant>({value, static_cast<std::int64_t>(value)});
     return run_constant(n);

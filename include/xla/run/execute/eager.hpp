@@ -9,6 +9,7 @@
 #include "xla/base/error.hpp"
 #include "xla/base/hash.hpp"
 #include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/graph/graph.hpp"
 #include "xla/kernel/call.hpp"
@@ -55,9 +56,8 @@ class basic_op_cache {
   static constexpr std::size_t most = 1 << 16;
 
   [[gnu::cold]] static std::string counter_name(const impl& t) {
-    std::string name = "xla::" + std::string(t.op->name);
-    if (precision_of(*t.op, t.attr) == precision::bfloat16) name += "::bfloat16";
-    return name;
+    const bool half = precision_of(*t.op, t.attr) == precision::bfloat16;
+    return join({"xla::", t.op->name, half ? "::bfloat16" : ""});
   }
 
   static std::uint64_t mixed(std::uint64_t h, const op_record& of) {

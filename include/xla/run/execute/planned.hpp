@@ -270,14 +270,14 @@ class basic_planned final : public basic_executable<In> {
     f->held = false;
     frames_.push_back(std::move(f));  // into memory that has been there since the frame was made
   }
-  [[gnu::cold]] later<In, std::unique_ptr<frame>> make_frame() {
+  [[gnu::cold, gnu::noinline]] later<In, std::unique_ptr<frame>> make_frame() {
     frames_.reserve(made_ + 1);
     auto f = std::make_unique<later<In, frame>>(plan_, store_);
     ++made_;
     return f;
   }
   // In a sentence the largest value stands for all.
-  memory_use largest() const {
+  [[gnu::cold, gnu::noinline]] memory_use largest() const {
     memory_use use{.of_all = true};
     std::int64_t most = -1;
     for (int v = 0; v < plan_.source.count.values; ++v)

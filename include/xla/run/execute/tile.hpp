@@ -21,7 +21,7 @@ class basic_tile_region {
   /// not wait for a store to another.
   static constexpr std::int64_t place_bytes = tile_bytes + 192;
 
-  basic_tile_region(const program& p, const step& s) : p_(p), s_(s) {
+  [[gnu::cold]] basic_tile_region(const program& p, const step& s) : p_(p), s_(s) {
     for (int i = 0; i < s_.words; ++i) {
       const auto m = kernel::micro_op::of(p_.words[s_.first_word + i]);
       values_[i].bytes = static_cast<std::int8_t>(size_of(m.type));

@@ -128,7 +128,7 @@ class basic_arena_planner {
   }
 
   // Of the lent blocks that have room, the one that goes back first: others serve longer lives.
-  void place(int v) {
+  [[gnu::cold]] void place(int v) {
     const lifetime& x = values_[v];
     int best = own;
     std::int64_t offset = 0;
@@ -154,7 +154,7 @@ class basic_arena_planner {
                   {x.first, x.last, offset, offset + x.bytes});
   }
   /// The lowest offset at which nothing lies during a life.
-  std::int64_t lowest(const list<taken>& placed, const lifetime& x) {
+  [[gnu::noinline]] std::int64_t lowest(const list<taken>& placed, const lifetime& x) {
     std::int64_t offset = 0;
     steps_ += placed.size();
     for (const taken& y : placed) {

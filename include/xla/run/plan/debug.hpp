@@ -24,9 +24,9 @@ class basic_debug_log {
  public:
   static basic_debug_log& instance() { return part_of(the_process.log); }
   static constexpr fork_order order = fork_order::stores;
-  basic_debug_log() {
+  [[gnu::cold]] basic_debug_log() {
     if (const char* l = std::getenv("XLA_DEBUG")) level_ = std::atoi(l);
-    if (const char* f = std::getenv("XLA_DEBUG_FILE")) file_ = f;
+    if (const char* f = std::getenv("XLA_DEBUG_FILE")) file_ = std::string(f);
   }
   void before_fork() { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }

@@ -112,8 +112,8 @@ class basic_tracer {
   /// Everything that is pending in a recording, this thread's or another's, as one graph. Who waits
   /// for it runs it, if nothing else is under way. When memory fails, what the recording wrote is
   /// taken back.
-  [[gnu::noinline]] static void flush(later<In, recording>& from, std::string_view cause,
-                                      bool waits) {
+  [[gnu::cold, gnu::noinline]] static void flush(later<In, recording>& from, std::string_view cause,
+                                                 bool waits) {
     const std::lock_guard planning(from.planning);
     if (from.size() == 0) return from.begin_anew();
     const later<In, device_switch> there(*from.device);
@@ -135,7 +135,8 @@ class basic_tracer {
   }
 
  private:
-  void start(later<In, recording>& from, std::string_view cause, bool waits) {
+  // What follows is done once for a graph.
+  [[gnu::cold]] void start(later<In, recording>& from, std::string_view cause, bool waits) {
     later<In, traced_graph> graph;
     {
       const timed sample(global_metrics<In>().tracing_time);
@@ -160,7 +161,7 @@ class basic_tracer {
     e.submit(job);
   }
   /// Should it throw, nothing has been published.
-  static void run_now(later<In, traced_job>& job, later<In, traced_graph>& graph) {
+  [[gnu::cold]] static void run_now(later<In, traced_job>& job, later<In, traced_graph>& graph) {
     list<ref<buffer>> outputs = job.outputs;
     later<In, executor>::instance().wait_all();
     try {
@@ -226,7 +227,7 @@ class basic_tracer {
   /// Memory for the outputs, and the checks. False when the graph has to run before anything is
   /// published, as a check in it needs values that it computes. A graph that a check refuses has
   /// failed; one that cannot get what it reads, or memory, is as it was.
-  static bool prepare(later<In, traced_job>& job, later<In, traced_graph>& graph) {
+  [[gnu::cold]] static bool prepare(later<In, traced_job>& job, later<In, traced_graph>& graph) {
     const later<In, sized_program>& p = job.entry->ready->about();
     const memory_place* const there = job.entry->ready->place();
     for (impl* leaf : graph.leaves()) {
@@ -269,14 +270,14 @@ class basic_tracer {
   }
 
   /// From here on the tensors have their elements, or will have when the ticket is done.
-  static void publish(later<In, traced_job>& job, later<In, traced_graph>& graph,
-                      std::uint64_t ticket) noexcept {
+  [[gnu::cold]] static void publish(later<In, traced_job>& job, later<In, traced_graph>& graph,
+                                    std::uint64_t ticket) noexcept {
     for (auto& b : job.outputs) b->ticket.store(ticket, std::memory_order_release);
     int next = 0;
     for (impl* t : graph.outputs()) t->data = job.outputs[next++];
     graph.finish();
   }
-  static std::int64_t work(const later<In, sized_program>& p) {
+  [[gnu::cold]] static std::int64_t work(const later<In, sized_program>& p) {
     std::int64_t n = 0;
     for (int v = 0; v < p.source.count.values; ++v) n += p.bytes(v);
     return n;
@@ -308,7 +309,7 @@ template <class In = void>
 XLA_INSTANCE(void refuse_failed<void>(const impl&));
 
 template <class In = void>
-ref<buffer> zero_elements(const impl& t) {
+[[gnu::cold]] ref<buffer> zero_elements(const impl& t) {
   const shape dims = t.dims_shape();
   ref<buffer> all(buffer::make(bytes_of<In>(t), {"a parameter or buffer", &dims}));
   std::memset(all->memory, 0, bytes_of<In>(t));
@@ -433,7 +434,7 @@ void finish_traced() {
 XLA_INSTANCE(void finish_traced<void>());
 
 template <class In>
-void run_sync(bool wait) {
+[[gnu::cold]] void run_sync(bool wait) {
   global_metrics<In>().mark_step.add();
   flush_own<In>("user sync", wait);
   list<std::unique_ptr<step_closure>> closures;

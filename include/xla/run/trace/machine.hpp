@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/op/op.hpp"
 #include "xla/run/execute/eager.hpp"
@@ -223,8 +224,8 @@ const void* basic_machine<In>::read(const handle& h) {
 }
 
 template <class In>
-[[gnu::noinline]] void basic_machine<In>::count_fallback(std::string_view function) {
-  get_counter<In>("fallback::" + std::string(function)).add();
+[[gnu::cold, gnu::noinline]] void basic_machine<In>::count_fallback(std::string_view function) {
+  get_counter<In>(join({"fallback::", function})).add();
 }
 
 template <class In>

@@ -48,12 +48,12 @@ class basic_traced_graph {
   const list<impl*>& leaves() const { return leaves_; }
   const list<impl*>& outputs() const { return outputs_; }
   const list<rng_state>& random() const { return random_; }
-  list<shape> leaf_shapes() const {
+  [[gnu::cold]] list<shape> leaf_shapes() const {
     list<shape> s;
     for (impl* leaf : leaves_) s.push_back(leaf->dims_shape());
     return s;
   }
-  later<In, graph_sketch> sketch() const {
+  [[gnu::cold]] later<In, graph_sketch> sketch() const {
     later<In, graph_sketch> s;
     for (auto& t : nodes_) s.push_back({t->op->name, t->type, t->dims_shape()});
     return s;
@@ -169,7 +169,7 @@ class basic_traced_graph {
 
   // The new value of a cell may take over the memory of the old one, if at each run only the graph
   // holds that. Such outputs come first: they are the program's writes.
-  void order_outputs() {
+  [[gnu::cold]] void order_outputs() {
     list<impl*> writes, results;
     list<char> taken(leaves_.size());
     for (impl* t : outputs_) {
