@@ -45,7 +45,7 @@ constexpr bool in_library(std::string_view file) {
 }
 
 /// " (model.cpp:42)"; nothing where the line is the library's own, or not known.
-constexpr text& operator<<(text& out, std::source_location at) {
+[[gnu::cold]] constexpr text& operator<<(text& out, std::source_location at) {
   const std::string_view file = at.file_name();
   if (file.empty() || in_library(file)) return out;
   out << " (" << file.substr(file.rfind('/') + 1) << ':';

@@ -164,7 +164,7 @@ class list : private list_memory<> {
     if constexpr (std::is_trivially_copyable_v<T>) return nullptr;
     else return &move_all;
   }
-  static void move_all(void* from, int n, void* to) noexcept {
+  [[gnu::cold]] static void move_all(void* from, int n, void* to) noexcept {
     for (int i = 0; i < n; ++i) {
       T& x = static_cast<T*>(from)[i];
       ::new (static_cast<void*>(static_cast<T*>(to) + i)) T(std::move(x));

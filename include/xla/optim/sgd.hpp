@@ -39,7 +39,7 @@ struct SGDOptions {
   }
   /// Refuses what lies outside PyTorch's ranges.
   template <class In = void>
-  void check() const {
+  [[gnu::cold]] void check() const {
     check_options<In>("optim::SGD", {{"lr", lr.value()},
                                      {"momentum", momentum.value()},
                                      {"weight_decay", weight_decay.value()}});

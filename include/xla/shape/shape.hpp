@@ -53,7 +53,7 @@ constexpr bool is_countable(const shape& s) {
 }
 
 /// "(64, 784)"; a size known only at run time prints as "?".
-[[gnu::noinline]] constexpr text& operator<<(text& out, const shape& s) {
+[[gnu::cold, gnu::noinline]] constexpr text& operator<<(text& out, const shape& s) {
   out << '(';
   for (int i = 0; i < s.rank; ++i) {
     if (i > 0) out << ", ";
@@ -70,13 +70,13 @@ struct size_scope {
   size_table* table = nullptr;
   call_site site;
 
-  [[gnu::noinline]] constexpr void fail(const text& what) const {
+  [[gnu::cold, gnu::noinline]] constexpr void fail(const text& what) const {
     text sentence;
     sentence << site.function << ": " << what;
     fail_with(sentence);
   }
   /// With the whole sentence.
-  [[gnu::noinline]] constexpr void fail_with(text sentence) const {
+  [[gnu::cold, gnu::noinline]] constexpr void fail_with(text sentence) const {
     sentence << site.at;
     if (table) table->refused.set(sentence);
     else throw shape_error(std::string(sentence.view()));

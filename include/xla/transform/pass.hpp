@@ -102,7 +102,7 @@ struct pass_state {
   }
   /// What is there for those alone; nothing where there are none. It must not change how the rest
   /// is computed, as most calls leave it out.
-  constexpr owned_array<bool> find_seldom() const {
+  [[gnu::cold]] constexpr owned_array<bool> find_seldom() const {
     bool any = false;
     for (int i = 0; i < roots.write_count; ++i) any |= of_argument(roots.writes[i]);
     if (!any) return {};
@@ -125,7 +125,7 @@ struct pass_state {
   }
 
   /// Where fuse has not been: every node is a step of its own, in program order.
-  constexpr void place_alone() {
+  [[gnu::cold]] constexpr void place_alone() {
     if (stage) return;
     region_of = for_region_of.renew(room());
     stage = for_stage.renew(room());
@@ -148,7 +148,7 @@ struct pass_state {
   }
 
  private:
-  constexpr void stand_for_themselves() {
+  [[gnu::cold]] constexpr void stand_for_themselves() {
     to = for_to.renew(room());
     live = for_live.renew(room());
     for (int i = 0; i < g.count; ++i) {

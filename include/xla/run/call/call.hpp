@@ -74,7 +74,7 @@ constexpr bool changes(const program_slot& s, bool absent = false) {
 }
 
 template <class In>
-list<shape> shapes_of(const later<In, bound_call>& call) {
+[[gnu::cold]] list<shape> shapes_of(const later<In, bound_call>& call) {
   list<shape> all;
   for (const bound_slot& s : call.slots) all.push_back(s.value ? s.value->dims_shape() : shape{});
   return all;
@@ -142,7 +142,7 @@ struct call_arguments {
   void (*visit)(void* const* arguments, leaf_visitor& to);
 
   template <class In = void>
-  std::string slot_path(int index) const {
+  [[gnu::cold]] std::string slot_path(int index) const {
     return path<In>({index, false});
   }
   template <class In = void>

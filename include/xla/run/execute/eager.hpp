@@ -70,7 +70,7 @@ class basic_op_cache {
     const auto at = seen_.find(h);
     return at == seen_.end() ? nullptr : at->second;
   }
-  void add(std::uint64_t h, counter& executions) {
+  [[gnu::cold]] void add(std::uint64_t h, counter& executions) {
     const std::lock_guard hold(lock_);
     if (seen_.size() == most) seen_.clear();  // a program that always meets new shapes runs on
     seen_.emplace(h, &executions);

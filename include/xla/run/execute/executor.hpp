@@ -45,7 +45,8 @@ class basic_executor : exit_hook {
     return part_of(device_of(static_cast<int>(ticket >> device_bit)).executions);
   }
   static constexpr fork_order order = fork_order::executions;
-  basic_executor() : exit_hook{[](exit_hook& e) { static_cast<basic_executor&>(e).stop(); }} {
+  [[gnu::cold]] basic_executor()
+      : exit_hook{[](exit_hook& e) { static_cast<basic_executor&>(e).stop(); }} {
     end_at_exit(*this);
   }
 

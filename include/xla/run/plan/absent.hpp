@@ -87,7 +87,7 @@ class basic_shortener {
       n.set<op::constant>({});
     }
   }
-  void keep_writes() {
+  [[gnu::cold]] void keep_writes() {
     int kept = 0;
     for (int i = 0; i < p_.count.writes; ++i) {
       const write w = writes_[i];

@@ -120,7 +120,9 @@ struct basic_op_sketch {
   dtype type = dtype::float32;
   shape dims;
   friend bool operator==(const basic_op_sketch&, const basic_op_sketch&) = default;
-  text& print(text& to) const { return to << "`" << op << "` " << name_of(type) << " " << dims; }
+  [[gnu::cold]] text& print(text& to) const {
+    return to << "`" << op << "` " << name_of(type) << " " << dims;
+  }
 };
 using op_sketch = basic_op_sketch<void>;
 using graph_sketch = list<op_sketch>;

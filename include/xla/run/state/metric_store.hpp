@@ -131,7 +131,7 @@ struct named_list {
   }
   /// The one of that name, made of the arguments where there is none.
   template <class... A>
-  T& get(std::string_view name, A... arguments) {
+  [[gnu::cold]] T& get(std::string_view name, A... arguments) {
     entry** at = &first;
     while (*at && (*at)->name < name) at = &(*at)->next;
     if (!*at || (*at)->name != name) *at = new entry{std::string(name), T(arguments...), *at};

@@ -317,7 +317,7 @@ inline ref<cell> new_cell() {
 
 /// A place of its own that holds the value.
 template <class In = void>
-void run_place(handle& h, ref<impl> value, bool trainable) {
+[[gnu::cold]] void run_place(handle& h, ref<impl> value, bool trainable) {
   ref<cell> c = new_cell();
   if (trainable) c->meta = ref<grad_meta>(new grad_meta);
   c->current = std::move(value);
@@ -336,8 +336,8 @@ template <class In>
 }
 
 template <class In>
-[[gnu::noinline]] void basic_machine<In>::create_cell(handle& h, dtype type, const shape& dims,
-                                                      bool trainable) {
+[[gnu::cold]] void basic_machine<In>::create_cell(handle& h, dtype type, const shape& dims,
+                                                  bool trainable) {
   for (int i = 0; i < dims.rank; ++i)
     if (dims[i] < 0)
       throw shape_error("xla: a parameter or buffer needs its sizes, 0 or more each");

@@ -23,7 +23,7 @@ class basic_traced_graph {
  public:
   basic_traced_graph() = default;
   basic_traced_graph(const basic_traced_graph&) = delete;
-  ~basic_traced_graph() {
+  [[gnu::cold]] ~basic_traced_graph() {
     for (auto& t : nodes_)
       if (t->is_pending()) t->index = -1;
   }
