@@ -6,6 +6,7 @@ set(XLA_HEADERS
   xla/functions.hpp
   xla/xla.hpp
   xla/base/caller.hpp
+  xla/base/decimal.hpp
   xla/base/error.hpp
   xla/base/fork.hpp
   xla/base/give_way.hpp
@@ -13,6 +14,7 @@ set(XLA_HEADERS
   xla/base/hash.hpp
   xla/base/instance.hpp
   xla/base/join.hpp
+  xla/base/largest_first.hpp
   xla/base/later.hpp
   xla/base/list.hpp
   xla/base/option.hpp
