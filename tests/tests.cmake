@@ -3,10 +3,16 @@
 
 xla_test(graph/attributes LABELS asan)
 
+# These make kernels of their own and run them long: where tests have fewer passes, they would take three times as long.
+set(computing "")
+if(XLA_TEST_FLAGS)
+  set(computing OPTIMISED)
+endif()
+
 xla_test(kernel/conv_depthwise LABELS asan isa)
-xla_test(kernel/gemm LABELS isa)
+xla_test(kernel/gemm ${computing} LABELS isa)
 xla_test(kernel/gemm_operands LABELS isa)
-xla_test(kernel/gemm_bfloat16 LABELS asan isa)
+xla_test(kernel/gemm_bfloat16 ${computing} LABELS asan isa)
 if(TARGET test_kernel_gemm_bfloat16)
   foreach(way fma dot amx)
     xla_script_test(kernel/products_by_${way} LABELS isa COMMAND ${CMAKE_COMMAND} -E env XLA_BF16=${way}
@@ -33,7 +39,7 @@ if(TEST "${XLA_TEST_PREFIX}kernel/gemm_amx_instructions")
   set_tests_properties("${XLA_TEST_PREFIX}kernel/gemm_amx_instructions" PROPERTIES
     SKIP_REGULAR_EXPRESSION "skipped: XLA_TEST_AMX is not 1")
 endif()
-xla_test(kernel/conv LABELS asan isa)
+xla_test(kernel/conv ${computing} LABELS asan isa)
 xla_test(kernel/lane LABELS asan isa)
 xla_test(kernel/philox LABELS core isa)
 xla_test(kernel/pool ALONE LABELS threads)
