@@ -156,6 +156,12 @@ macro(xla_test_needs test)
   endif()
 endmacro()
 
+# Of a few tests each is compiled alone, so that a changed header compiles little again.
+set(shared ON)
+if(MATCH AND NOT MATCH MATCHES "plugin|^.?[a-z]+/?$")
+  set(shared OFF)
+endif()
+
 set(failed "")
 set(all "")
 set(times "set(jobs ${JOBS})\nset(stages ${STAGES})\n")
@@ -184,7 +190,7 @@ foreach(stage IN LISTS STAGES)
     -DCMAKE_BUILD_TYPE= -DXLA_WERROR=ON -DXLA_BUILD_TESTS=ON -DXLA_BUILD_EXAMPLES=${examples}
     "-DXLA_TEST_ONLY=${only}" "-DXLA_TEST_FLAGS=${${stage}_units}"
     -DXLA_TEST_PREFIX=${stage}: "-DXLA_TEST_LABEL=${label}"
-    "-DXLA_TEST_LAUNCHER=${${stage}_launcher}" -DXLA_TEST_COMPLETE=${COMPLETE} "-DXLA_TEST_CATCH=${catch}")
+    "-DXLA_TEST_LAUNCHER=${${stage}_launcher}" -DXLA_TEST_SHARED=${shared} -DXLA_TEST_COMPLETE=${COMPLETE} "-DXLA_TEST_CATCH=${catch}")
   string(TIMESTAMP configured %s)
   # What does not build must not hide the rest; that the stage built counts as a test of its own.
   set(keep_going -- -k)

@@ -16,6 +16,14 @@
 #define XLA_RUNTIME_HERE 0
 #endif
 
+// XLA_KERNELS_HERE: it compiles kernels of ops as well, which the other sources of that target only
+// declare.
+#if !defined(XLA_RUNTIME_SOURCE) || defined(XLA_RUNTIME_OPS)
+#define XLA_KERNELS_HERE 1
+#else
+#define XLA_KERNELS_HERE 0
+#endif
+
 // A program that links no run time, or one for other vector registers, fails to link, and the name
 // that is missing says what to do.
 #if defined(XLA_EXTERN_RUNTIME)

@@ -39,6 +39,6 @@ void gemm_bfloat16(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<A
 
 }  // namespace xla::kernel
 
-#if XLA_RUNTIME_HERE
+#if XLA_RUNTIME_HERE && XLA_KERNELS_HERE
 #include "xla/kernel/gemm_bfloat16.hpp"
 #endif

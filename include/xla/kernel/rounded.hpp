@@ -49,6 +49,6 @@ void use_rounded_attention();
 
 }  // namespace xla::kernel
 
-#if XLA_RUNTIME_HERE
+#if XLA_RUNTIME_HERE && XLA_KERNELS_HERE
 #include "xla/kernel/rounded_kernels.hpp"
 #endif

@@ -4,16 +4,19 @@
 #include <cstring>
 #include <memory>
 
+#include "xla/base/instance.hpp"
+#if XLA_KERNELS_HERE
 #include "xla/kernel/op/attention.hpp"
 #include "xla/kernel/op/convolution.hpp"
 #include "xla/kernel/op/embedding.hpp"
 #include "xla/kernel/op/gather.hpp"
-#include "xla/kernel/op/image_sum.hpp"
 #include "xla/kernel/op/matmul.hpp"
-#include "xla/kernel/op/movement.hpp"
 #include "xla/kernel/op/reduce.hpp"
 #include "xla/kernel/op/scatter_reduce.hpp"
 #include "xla/kernel/op/slice.hpp"
+#endif
+#include "xla/kernel/op/image_sum.hpp"  // of the steps that
+#include "xla/kernel/op/movement.hpp"   // passes make
 #include "xla/op/table.hpp"
 #include "xla/run/engine/common.hpp"
 #include "xla/run/engine/interpreter.hpp"

@@ -4,7 +4,7 @@
 // What tensors need to work at run time. Layers include this; ops do not. A program that links
 // xla::runtime sees the kernels that it may have to make for other element types, and nothing else.
 #include "xla/base/instance.hpp"
-#if !defined(XLA_RUNTIME_RUN)  // which has none of them
+#if XLA_KERNELS_HERE
 #include "xla/kernel/op/attention.hpp"
 #include "xla/kernel/op/check_between.hpp"
 #include "xla/kernel/op/collectives.hpp"
