@@ -65,6 +65,8 @@ struct Functions {
   Evaluate evaluate;
   Write write;
 };
+template <class... F>
+Functions(F...) -> Functions<F...>;  // clang 16 derives none from the members
 
 /// With Mixed in autocast: products of bfloat16.
 template <bool Mixed>
