@@ -4,6 +4,7 @@
 set(XLA_HEADERS
   xla/distributions.hpp
   xla/functions.hpp
+  xla/loop.hpp
   xla/xla.hpp
   xla/base/caller.hpp
   xla/base/decimal.hpp
@@ -33,6 +34,7 @@ set(XLA_HEADERS
   xla/graph/attributes.hpp
   xla/graph/builtin.hpp
   xla/graph/graph.hpp
+  xla/graph/loops.hpp
   xla/graph/node.hpp
   xla/module.hpp
   xla/tensor.hpp
@@ -212,7 +214,9 @@ set(XLA_HEADERS
   xla/transform/halves.hpp
   xla/transform/late.hpp
   xla/transform/layouts.hpp
+  xla/transform/loop_recorder.hpp
   xla/transform/lower.hpp
+  xla/transform/lower_loops.hpp
   xla/transform/micro_op.hpp
   xla/transform/pass.hpp
   xla/transform/passes.hpp
@@ -362,6 +366,11 @@ set(XLA_HEADERS
   xla/run/call/stages.hpp
   xla/run/call/static_program.hpp
   xla/run/call/taped_call.hpp
+  xla/loop/captured.hpp
+  xla/loop/fori_loop.hpp
+  xla/loop/scan.hpp
+  xla/loop/stepwise.hpp
+  xla/loop/trees.hpp
   xla/run/execute/arena_store.hpp
   xla/run/execute/eager.hpp
   xla/run/execute/in_order.hpp
@@ -370,6 +379,7 @@ set(XLA_HEADERS
   xla/run/execute/epilogue.hpp
   xla/run/execute/planned.hpp
   xla/run/execute/store_number.hpp
+  xla/run/plan/loop_steps.hpp
   xla/run/plan/sized.hpp
   xla/run/state/engines.hpp
   xla/run/engine/choose.hpp
@@ -377,6 +387,8 @@ set(XLA_HEADERS
   xla/run/engine/engine.hpp
   xla/run/engine/interpret.hpp
   xla/run/engine/interpreter.hpp
+  xla/run/engine/loops.hpp
+  xla/run/engine/make_loop.hpp
   xla/run/engine/op_by_op.hpp
   xla/run/execute/executor.hpp
   xla/run/execute/tile.hpp

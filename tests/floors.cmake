@@ -9,6 +9,7 @@ set(floors      # the first pattern that matches a path below include/xla decide
   "^(xla|functions|distributions|parallel).hpp$=80"
   "^parallel/=75"
   "^(nn|optim|data|io|train|distributions)/=70"
+  "^(loop/|loop.hpp$)=67"
   "^(run/call/|compile.hpp$)=66"  # run/ has rooms, in an order of their own
   "^run/profile[./]=65"
   "^run/trace/=64"

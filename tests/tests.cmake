@@ -51,6 +51,9 @@ xla_test(transform/random_programs LABELS asan attack)
 xla_test(transform/random_rows OPTIMISED LABELS core isa attack)
 xla_test(transform/columns LABELS asan threads isa)
 
+xla_test(loop/bodies LABELS core)
+xla_test(loop/scan LABELS core)
+
 xla_test(run/asserted LABELS core)
 xla_test(run/metrics ALONE LABELS threads)
 xla_test(run/eager LABELS core)

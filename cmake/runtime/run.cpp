@@ -7,6 +7,7 @@
 #include <xla/compile.hpp>
 #include <xla/kernel/op/map.hpp>  // casts of bfloat16
 #include <xla/kernel/winograd.hpp>
+#include <xla/run/engine/loops.hpp>
 #include <xla/run/state/metric_report.hpp>
 #include <xla/tensor/assigned.hpp>
 

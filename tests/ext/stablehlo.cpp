@@ -4,6 +4,7 @@
 
 #include <xla/ext/stablehlo.hpp>
 #include <xla/functions.hpp>
+#include <xla/loop.hpp>
 
 #include "catch.hpp"
 #include "support/mlp.hpp"
@@ -217,6 +218,15 @@ TEST_CASE("an op of the program's own is its kernel, where the program says so")
   CHECK_THROWS_WITH(
       xla::stablehlo([](auto& x) { return xla::elementwise<untold>(x); }, x),
       test::contains("xla::stablehlo: test_untold: ") && test::contains("XLA_STABLEHLO_OP"));
+}
+
+TEST_CASE("a loop is refused, and says what to write") {
+  auto xs = numbers<float>({3, 2});
+  const auto sums = [](auto& xs) {
+    const auto step = [](const auto& c, const auto& x) { return std::pair(c + x, std::tuple<>()); };
+    return xla::scan(step, xla::zeros<float>({2}), xs).first;
+  };
+  CHECK_THROWS_WITH(xla::stablehlo(sums, xs), test::contains("write them as a C++ loop"));
 }
 
 TEST_CASE("modules, and what a call refuses") {

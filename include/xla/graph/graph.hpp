@@ -42,6 +42,27 @@ struct segment_range {
   int parent = 0;  ///< the segment around it; 0: none
 };
 
+/// One loop: how often its steps run, and the loop around it. Loops are numbered from 1.
+struct loop_range {
+  extent trip = 0;
+  int parent = 0;  ///< 0: none
+};
+
+/// What the ops of loops say of themselves. Graphs that have some point to it: see
+/// transform/lower_loops.hpp, which other programs do without.
+struct loop_rules {
+  /// The innermost loop from step to step of which a node differs.
+  int (*level)(const graph& g, const node& n);
+  /// A loop begins when all is there that its steps read.
+  void (*place)(fuser& of, int index);
+  /// A sentence about the first node whose loop, or that of its inputs, is wrong, or nothing.
+  text (*verify)(const graph& g);
+  /// Refuses what uses a value of a step behind its loop, or leaves it: results and writes.
+  void (*refuse_leaks)(graph& g, const graph_roots& of);
+  /// Numbers the steps of loops, behind those that belong to none.
+  void (*lower)(lowering& of, const node_lists& in_stage, int last_stage);
+};
+
 /// Of a node that stands for a slot: which, and -1 where it stands for the slot's gradient.
 constexpr int slot_of_value(const node& n) {
   const auto a = n.attributes<op::of_slot>();
@@ -69,8 +90,12 @@ struct graph {
   segment_range* segments = nullptr;
   int segment_count = 0, segment_capacity = 0;
   int segment = 0;                            ///< which one is being recorded
+  loop_range* loops = nullptr;
+  int loop_count = 0, loop_capacity = 0;
+  int loop = 0;  ///< which one is being recorded; 0: none
+  const loop_rules* rules_of_loops = nullptr;
   bool own_nodes = false, own_slots = false;  ///< grown beyond the storage they began in
-  bool own_segments = false;
+  bool own_segments = false, own_loops = false;
   bool recording = true;     ///< new nodes may need gradients
   bool in_backward = false;  ///< new nodes are gradients
   precision products{};      ///< of new nodes: see xla::autocast
@@ -83,6 +108,7 @@ struct graph {
     // What replicas have exchanged is kept: not all of them might compute it again.
     if (to.segment != segment && !n.op->exchanges) to.segment = segment;
     if (in_backward) to.gradient = true;
+    if (loop_count != 0) to.loop = rules_of_loops->level(*this, to);
     return count++;
   }
 
@@ -335,6 +361,7 @@ struct owned_graph : graph {
     if (own_nodes) delete[] nodes;
     if (own_slots) delete[] slots;
     if (own_segments) delete[] segments;
+    if (__builtin_is_constant_evaluated() && own_loops) delete[] loops;  // where loops are made
     if (sizes.own_symbols) delete[] sizes.symbols;
     if (sizes.own_equalities) delete[] sizes.equalities;
   }

@@ -14,7 +14,13 @@
 namespace xla::detail {
 
 struct gradient_scope;
+struct fuser;
+struct graph;
+struct graph_roots;
 struct impl;
+class lowering;
+class node_lists;
+struct loop_maker;
 struct op_record;
 struct pass_state;
 struct plan_steps;
@@ -75,6 +81,7 @@ struct op_info {
   bool picks = false;    ///< of its first input it reads as many elements as it makes
   bool product = false;  ///< of matrices: it has loops
   bool moves = false;    ///< its result is on a device of its own: see op::to_device
+  bool loops_steps = false;  ///< it is a loop_info
   bool differentiable = false;
   /// Of a library op that does the same for each index of its leading axes: how many last axes it
   /// takes at a time; 0: it takes them all.
@@ -110,6 +117,11 @@ struct op_info {
   bool has_less = false;
   const op_info* facts = nullptr;
   const op_info* runs = nullptr;
+};
+
+/// Of a loop: with what makes that which runs its steps; see run/plan/loop_steps.hpp.
+struct loop_info : op_info {
+  const loop_maker* maker = nullptr;
 };
 
 /// An op and all that fixes what it computes of its inputs, with the type and dims of its result:
@@ -154,6 +166,7 @@ struct node : op_record {
   bool gradient = false;    ///< made by backward()
   int in[3] = {-1, -1, -1};
   int segment = 0;          ///< the checkpoint() that does not keep it; 0: it is kept
+  int loop = 0;             ///< the innermost loop from step to step of which it differs; 0: none
   int after[2] = {-1, -1};  ///< nodes that it waits for and does not read
 };
 

@@ -138,7 +138,10 @@ class layout_rule {
     if (n_.op->arrange || n_.op->impure || count_ == 0) return false;
     switch (n_.op->kind) {
       case op_kind::alias: follow_alias(); return true;
-      case op_kind::output: follow_output(); return true;
+      case op_kind::output:
+        if (!is<op::output>(n_)) return false;  // of a loop
+        follow_output();
+        return true;
       case op_kind::reduce: return reduce<Prefer>();
       case op_kind::map:
       case op_kind::library:

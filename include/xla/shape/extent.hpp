@@ -39,14 +39,15 @@ struct equality {
   bool at_least = false;
 };
 
-/// Twice the room for an array that is full.
+/// Twice the room for an array that is full; some for one that has none.
 template <class T>
 constexpr void grow(T*& items, int& capacity, bool& own) {
-  T* more = new T[2 * static_cast<std::size_t>(capacity)];
+  const int room = capacity == 0 ? 4 : 2 * capacity;
+  T* more = new T[static_cast<std::size_t>(room)];
   for (int i = 0; i < capacity; ++i) more[i] = items[i];
   if (own) delete[] items;
   items = more;
-  capacity *= 2;
+  capacity = room;
   own = true;
 }
 

@@ -251,6 +251,8 @@ constexpr captured<Capacity> capture() {
   body.run();
   out.fact_count = body.fact_count;
   out.needed = g.needed() > body.needed() ? g.needed() : body.needed();
+  if (g.loop_count != 0 && out.needed <= Capacity)
+    g.rules_of_loops->refuse_leaks(g, {results, body.result_count, writes, body.write_count});
   out.refused = g.sizes.refused;
   if (out.needed > Capacity || out.refused.failed()) return out;
   if constexpr (keeps_forward) {
@@ -284,7 +286,9 @@ struct graph_view {
   const equality* equalities;
   const int* results;
   const write* writes;
-  int count, slot_count, symbol_count, equality_count, result_count, write_count;
+  const loop_range* loops;
+  const loop_rules* rules_of_loops;
+  int count, slot_count, symbol_count, equality_count, result_count, write_count, loop_count;
 };
 
 /// Its arrays; kept only where somebody prints it.
@@ -296,12 +300,16 @@ struct captured_graph {
   equality equalities[Capacity / 2 + 32];
   int results[Capacity] = {};
   write writes[Capacity + 16];
+  loop_range loops[Capacity / 2 + 1];
+  const loop_rules* rules_of_loops = nullptr;
   int count = 0, slot_count = 0, symbol_count = 0, equality_count = 0;
-  int result_count = 0, write_count = 0;
+  int result_count = 0, write_count = 0, loop_count = 0;
 
   constexpr graph_view view() const {
-    return {nodes, slots,      symbols,      equalities,     results,      writes,
-            count, slot_count, symbol_count, equality_count, result_count, write_count};
+    return {nodes,        slots,       symbols,       equalities,
+            results,      writes,      loops,         rules_of_loops,
+            count,        slot_count,  symbol_count,  equality_count,
+            result_count, write_count, loop_count};
   }
 };
 
@@ -319,6 +327,9 @@ constexpr captured_graph<Capacity> capture_graph() {
   out.equality_count = g.sizes.equality_count;
   out.result_count = body.result_count;
   out.write_count = body.write_count;
+  out.loop_count = g.loop_count;
+  out.rules_of_loops = g.rules_of_loops;
+  for (int i = 0; i < out.loop_count; ++i) out.loops[i] = g.loops[i];
   for (int i = 0; i < out.count; ++i) out.nodes[i] = g.nodes[i];
   for (int i = 0; i < out.slot_count; ++i) out.slots[i] = g.slots[i];
   for (int i = 0; i < out.symbol_count; ++i) out.symbols[i] = g.sizes.symbols[i];

@@ -27,9 +27,10 @@ class forward_finder {
   forward_finder(const forward_finder&) = delete;
   constexpr ~forward_finder() { delete[] to_; }
 
-  /// The number of nodes; 0: there are none, as the body calls backward() itself, or returns what
-  /// has no gradient.
+  /// The number of nodes; 0: there are none, as the body calls backward() itself, returns what has
+  /// no gradient, or has a loop.
   constexpr int find() {
+    if (g_.loop_count != 0) return 0;
     bool any = false;
     for (int i = 0; i < result_count_; ++i) any |= is_fraction(g_.nodes[results_[i]].type);
     for (int i = 0; i < g_.slot_count; ++i)

@@ -140,7 +140,7 @@ struct fuser {
       if (r < 0 || r == own || regions[own].merged_into >= 0) continue;
       region& to = regions[r];
       if (!(to.space == regions[own].space) || to.main != g.nodes[i].type) continue;
-      if (to.seldom != regions[own].seldom) continue;
+      if (to.seldom != regions[own].seldom || to.loop != regions[own].loop) continue;
       if (to.stage > regions[own].stage || to.nodes + 1 > max_nodes) continue;
       if (after_others(g.nodes[i], r) > to.stage) continue;
       region_of[i] = r;
@@ -168,6 +168,7 @@ struct fuser {
 
   [[gnu::cold]] constexpr bool is_fixed(const node& n) const {
     if (n.arity == 0) return is<op::constant>(n) || is<op::size>(n);
+    if (n.loop != 0) return false;
     bool all = !n.op->impure && !n.op->alone_is_input && !waits(n);
     for (int k = 0; k < n.arity; ++k) all = all && fixed[n.in[k]];
     return all;
@@ -195,6 +196,7 @@ struct fuser {
     if (const int after = wait_for_others(n, -1) - (makes_value ? 0 : 1); after > stage[i])
       stage[i] = after;
     if (makes_value && stage[i] < first_stage(i)) stage[i] = first_stage(i);
+    if (g.loop_count != 0) g.rules_of_loops->place(*this, i);
   }
 
   [[gnu::cold]] constexpr void read_from_outside(int node) {
@@ -237,6 +239,7 @@ struct fuser {
       regions[home] = {};
       regions[home].space = c.walks.dims_shape();
       regions[home].seldom = is_seldom(c.index);
+      regions[home].loop = g.nodes[c.index].loop;
     }
     region& r = regions[home];
     const node& n = g.nodes[c.index];
@@ -300,7 +303,7 @@ struct fuser {
   [[gnu::cold]] constexpr bool may_enter(int r, const newcomer& c) const {
     const region& to = regions[r];
     const node& n = g.nodes[c.index];
-    if (to.seldom != is_seldom(c.index)) return false;
+    if (to.seldom != is_seldom(c.index) || to.loop != n.loop) return false;
     if (c.reduce) {
       if (!same_dims(c.walks, to.space) || (to.main != c.main && to.main != dtype::boolean))
         return false;

@@ -61,7 +61,16 @@ class lowering {
     finish();
   }
 
+  /// Numbers the step of a node of the loop, 0: of those of none.
+  [[gnu::always_inline]] constexpr void add_step(int i, int loop) {
+    if (g_.nodes[i].loop != loop) return;
+    if (const int r = region_of_[i]; r >= 0 && !better_alone(i, s_.regions[r]))
+      add_region(r, s_.regions[r]);
+    else add_library(i);
+  }
+
  private:
+  friend struct loop_lowering;
   static constexpr pass_state& placed(pass_state& s) {
     s.place_alone();
     return s;
@@ -105,10 +114,8 @@ class lowering {
       if (r < 0 || in_region_.add(r, i)) in_stage.add(s_.stage_at(i), i);
     }
     for (int s = 0; s <= last; ++s)
-      for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i))
-        if (const int r = region_of_[i]; r >= 0 && !better_alone(i, s_.regions[r]))
-          add_region(r, s_.regions[r]);
-        else add_library(i);
+      for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i)) add_step(i, 0);
+    if (g_.loop_count != 0) g_.rules_of_loops->lower(*this, in_stage, last);
   }
 
   // With nothing beside it a sum of columns, or what an index names, is faster by its own kernel.

@@ -24,6 +24,7 @@ struct region {
   bool reduces = false;
   bool read_outside = false;  ///< another step waits for it: its stage is settled
   bool seldom = false;        ///< for gradients of argument tensors alone
+  int loop = 0;               ///< in whose steps it runs
   int stage = 0;              ///< later than the stage of everything it reads
   int nodes = 0;
   int first_read = -1, reads = 0;  ///< distinct values from outside, a list
@@ -105,7 +106,7 @@ struct pass_state {
   [[gnu::cold]] constexpr owned_array<bool> find_seldom() const {
     bool any = false;
     for (int i = 0; i < roots.write_count; ++i) any |= of_argument(roots.writes[i]);
-    if (!any) return {};
+    if (!any || g.loop_count != 0) return {};  // a loop's steps run, or do not, together
     owned_array<bool> seldom(room());
     mark_needed(seldom.get(), true);
     for (int i = 0; i < g.count; ++i) seldom.get()[i] = live[i] && !seldom.get()[i];

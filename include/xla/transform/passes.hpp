@@ -37,7 +37,7 @@ struct pass {
 constexpr void when_sizes_are_known(pass_state&) {}
 /// transform/halves.hpp, which only programs with products that round bring along.
 constexpr void store_halves(pass_state& s) {
-  if (s.g.halves) s.g.halves(s);
+  if (s.g.halves && s.g.loop_count == 0) s.g.halves(s);
 }
 
 /// All of them, in their order; a new one is a line here and a file. Each leaves a legal graph

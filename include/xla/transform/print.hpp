@@ -124,6 +124,7 @@ inline std::string print(const pass_state& s, bool all = false) {
       if (const int r = s.region_of[i]; r >= 0) out += " region " + std::to_string(r);
       out += ": ";
     }
+    for (int l = s.g.nodes[i].loop; l != 0; l = s.g.loops[l - 1].parent) out += "  ";
     out += print_node(i, s.g.nodes[i], s.orders ? s.orders[i] : layout{});
   }
   return out;

@@ -44,6 +44,7 @@ struct step {
                                       ///< of the exchange
   int space = -1;                     ///< regions: a value or row whose shape is walked
   int ops = 1;
+  int first_body = 0, body = 0;  ///< of a loop: its steps, in program::bodies
 };
 
 /// A value that outlives the call: written to a slot, or to its gradient.
@@ -91,6 +92,7 @@ struct distinct_key {
 struct program_sizes {
   int values = 0, steps = 0, inputs = 0, outputs = 0, words = 0, keys = 0, writes = 0, results = 0,
       slots = 0, symbols = 0, equalities = 0, spaces = 0;
+  int bodies = 0;  ///< of the steps, those of loops, the last
   friend constexpr bool operator==(const program_sizes&, const program_sizes&) = default;
 };
 
@@ -139,7 +141,14 @@ using pointer_to_const = const T*;
 /// belong to a program_storage (in constant evaluation, or at run time for traced graphs).
 struct program : program_arrays<pointer_to_const> {
   const op_info* const* word_ops = nullptr;  ///< of a traced graph: per word, nullptr for inputs
+  const step* bodies = nullptr;              ///< the steps of loops
   program_sizes count;
+
+  /// The steps of loops, which come last, apart from the others.
+  constexpr void divide() {
+    count.steps -= count.bodies;
+    bodies = steps + count.steps;
+  }
   Passes passes{};  ///< that it is made by
 };
 
@@ -154,7 +163,7 @@ static_assert(
       int visited = 0;
       program_sizes sizes;
       for_each_array([&](int) { ++visited; }, sizes);
-      return visited * sizeof(int) == sizeof sizes &&
+      return (visited + 1) * sizeof(int) == sizeof sizes &&
              visited * sizeof(void*) == sizeof(program_arrays<pointer_to>);
     }(),
     "an array of a program stands in program_sizes, program_arrays and for_each_array");
@@ -195,7 +204,11 @@ struct exactly {
 template <program_sizes Size>
 struct program_storage : program_arrays<exactly<Size>::template array> {
   static constexpr program_sizes size = Size;
-  constexpr program view() const { return pointers_into<program>(*this, Size); }
+  constexpr program view() const {
+    auto p = pointers_into<program>(*this, Size);
+    p.divide();
+    return p;
+  }
 };
 
 }  // namespace detail

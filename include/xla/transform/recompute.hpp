@@ -33,7 +33,8 @@ struct recomputer : recompute_facts {
   /// True when nodes have been added: moved[i] is where node i is then.
   [[gnu::cold]] constexpr bool run() {
     const int count = g.count;
-    if (!classify()) return false;
+    // It does not see through what the steps of loops hand on.
+    if (g.loop_count != 0 || !classify()) return false;
     const owned_array<node> memory(static_cast<std::size_t>(count - first));
     old = memory.get();
     for (int i = first; i < count; ++i)

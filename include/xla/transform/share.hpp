@@ -28,7 +28,7 @@ struct sharer {
     return (h ^ h >> 32) * 0x9e3779b97f4a7c15ull >> 24;
   }
   static constexpr bool equal(const node& a, const node& b) {
-    if (!same_record(a, b)) return false;
+    if (!same_record(a, b) || a.loop != b.loop) return false;
     // What is computed again to save memory is not what was computed before.
     if (a.after[0] != b.after[0] || a.after[1] != b.after[1]) return false;
     for (int k = 0; k < a.arity; ++k)

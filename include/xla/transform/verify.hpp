@@ -61,7 +61,7 @@ struct verifier {
     if (!s.live[s.to[s.roots.results[i]]]) return text("result ") << i << " is left out";
   for (int i = 0; i < s.roots.write_count; ++i)
     if (!s.live[s.to[s.roots.writes[i].value]]) return text("write ") << i << " is left out";
-  return {};
+  return s.g.loop_count != 0 ? s.g.rules_of_loops->verify(s.g) : text();
 }
 
 }  // namespace xla::detail

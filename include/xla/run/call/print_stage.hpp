@@ -21,6 +21,7 @@ struct basic_graph_copy : owned_graph {
   list<slot> all_slots;
   list<symbol> all_symbols;
   list<equality> all_equalities;
+  list<loop_range> all_loops;
   list<int> results;
   list<detail::write> writes;
 
@@ -29,12 +30,16 @@ struct basic_graph_copy : owned_graph {
         all_slots(from.slots, from.slots + from.slot_count),
         all_symbols(from.symbols, from.symbols + from.symbol_count),
         all_equalities(from.equalities, from.equalities + from.equality_count),
+        all_loops(from.loops, from.loops + from.loop_count),
         results(from.results, from.results + from.result_count),
         writes(from.writes, from.writes + from.write_count) {
     nodes = all_nodes.data();
     slots = all_slots.data();
     count = capacity = from.count;
     slot_count = slot_capacity = from.slot_count;
+    loops = all_loops.data();
+    loop_count = loop_capacity = from.loop_count;
+    rules_of_loops = from.rules_of_loops;
     sizes.symbols = all_symbols.data();
     sizes.equalities = all_equalities.data();
     sizes.symbol_count = sizes.symbol_capacity = from.symbol_count;

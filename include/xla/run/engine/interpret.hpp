@@ -59,6 +59,10 @@ class basic_interpretation : public basic_op_by_op<In> {
     if (wide && *wide) run_wide(s, **wide);
     else basic_op_by_op<In>::run(s);
   }
+  void run_loop(const step& s, const loop_steps& loop) {
+    note(*this->p_.source.values[s.value].op);
+    basic_op_by_op<In>::run(s, loop);
+  }
   void read(int v, buffer& to) {
     std::memcpy(to.memory, this->elements(v), static_cast<std::size_t>(this->p_.bytes(v)));
   }
@@ -107,12 +111,20 @@ template <class In>
 class basic_interpreted final : public basic_executable<In> {
  public:
   basic_interpreted(const engine& by, later<In, sized_program>&& p, bool sums_in_double)
-      : basic_executable<In>(&by), p_(std::move(p)), sums_in_double_(sums_in_double) {}
+      : basic_executable<In>(&by), p_(std::move(p)), sums_in_double_(sums_in_double) {
+    for (int i = 0; i < p_.source.count.steps; ++i) {
+      const step& s = p_.source.steps[i];
+      const op_info& op = *p_.source.values[s.value].op;
+      loops_.push_back(op.loops_steps ? make_steps(op, p_, s, nullptr, &by, all_loops_) : nullptr);
+    }
+  }
 
   const later<In, sized_program>& about() const override { return p_; }
   void run(const run_arguments& with) override {
     basic_interpretation<In> values(p_, with);
-    for (int i = 0; i < p_.source.count.steps; ++i) values.run(p_.source.steps[i], sums_in_double_);
+    for (int i = 0; i < p_.source.count.steps; ++i)
+      if (loops_[i]) values.run_loop(p_.source.steps[i], *loops_[i]);
+      else values.run(p_.source.steps[i], sums_in_double_);
     for (int i = 0; i < p_.source.count.writes + p_.source.count.results; ++i)
       values.read(output_of(p_.source, i), *with.outputs[i]);
   }
@@ -124,12 +136,15 @@ class basic_interpreted final : public basic_executable<In> {
   MemoryAnalysis memory() const override {
     MemoryAnalysis m = memory_outside<In>(p_);
     for (int i = 0; i < p_.source.count.steps; ++i) m.arena += p_.bytes(p_.source.steps[i].value);
+    if (all_loops_) m.arena += all_loops_->arena_bytes();
     return m;
   }
 
  private:
   later<In, sized_program> p_;
   bool sums_in_double_;
+  std::unique_ptr<loop_steps> all_loops_;
+  list<const loop_steps*> loops_;  // per step; nullptr: it is none
 };
 
 /// Two of it: with sums as they are, and in double.

@@ -10,6 +10,7 @@
 #include "xla/kernel/call.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/execute/store_number.hpp"
+#include "xla/run/plan/loop_steps.hpp"
 #include "xla/run/plan/sized.hpp"
 
 namespace xla::detail {
@@ -28,6 +29,17 @@ class basic_op_by_op {
     for (int k = 0; k < s.inputs; ++k) in.push_back(elements(input(s, k)));
     make_outputs(s);
     run_op(s, *p_.source.values[s.value].op, in, values_[s.value]->memory);
+  }
+  /// The same of a loop.
+  void run(const step& s, const loop_steps& loop) {
+    list<void*> table;
+    list<int> operands;
+    for (int k = 0; k < s.inputs; ++k) table.push_back(const_cast<void*>(elements(input(s, k))));
+    make_outputs(s);
+    for (int k = 0; k < s.outputs; ++k)
+      table.push_back(values_[p_.source.outputs[s.first_output + k]]->memory);
+    for (int k = 0; k < table.size(); ++k) operands.push_back(k);
+    loop.run(table.data(), operands.data());
   }
   /// A value that was made elsewhere and is at home.
   void give(int v, ref<buffer> made) { values_[v] = std::move(made); }

@@ -84,7 +84,8 @@ template <class In = void>
 void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
               const rng_state* random, const kernel::epilogue* after = nullptr) {
   if (s.exchange >= 0) [[unlikely]]
-    return p.exchanges->run_step(p, s, table);
+    return s.loop ? s.loop->run(table, &p.operands[s.first_operand])
+                  : p.exchanges->run_step(p, s, table);
   void* pointers[kernel::max_operands];
   const int* operands = &p.operands[s.first_operand];
   for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
@@ -201,7 +202,7 @@ class basic_planned final : public basic_executable<In> {
     for (const ready_step& s : plan_.steps) {
       if (!s.source->check) continue;
       const placement& q = plan_.places[plan_.base[plan_.source.inputs[s.source->first_input]]];
-      if (q.where == place::slot) try_check(s, *with.slots[q.index].value);
+      if (q.where == place::slot && !s.loop) try_check(s, *with.slots[q.index].value);
       else all = false;
     }
     return all;

@@ -26,6 +26,7 @@ class basic_lowered_graph {
     view_.word_ops = b.word_ops;
     view_.count = b.count;
     view_.passes = wanted;
+    view_.divide();
   }
 
   const program& view() const { return view_; }

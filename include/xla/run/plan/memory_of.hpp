@@ -86,7 +86,7 @@ template <class In = void>
 }
 
 template <class In = void>
-MemoryAnalysis memory_of(const later<In, plan>& p) {
+[[gnu::cold]] MemoryAnalysis memory_of(const later<In, plan>& p) {
   MemoryAnalysis m;
   for (int v = 0; v < p.places.size(); ++v) {
     const placement& q = p.places[v];
@@ -99,6 +99,7 @@ MemoryAnalysis memory_of(const later<In, plan>& p) {
     if (p.steps[i].keeper >= 0 && !is_kept_before<In>(p, i))
       m.kept += choice_of<In>(p, p.steps[i]).kept;
   m.arena = p.arena_bytes;
+  if (p.bodies) m.arena += p.bodies->arena_bytes();
   m.reused = p.unshared_bytes - p.arena_bytes;
   return m;
 }

@@ -10,6 +10,7 @@
 #include "xla/base/list.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/loops.hpp"
+#include "xla/run/plan/loop_steps.hpp"
 #include "xla/run/plan/sized.hpp"
 #include "xla/transform/micro_op.hpp"
 #include "xla/transform/program.hpp"
@@ -49,7 +50,8 @@ struct ready_step {
   int first_slice = -1;  ///< in plan::slice_shapes and slice_places: operands of a slice
   int random = -1;       ///< the number of the random op
   int keeper = -1;       ///< in a frame's table, the buffer that keeps what the op prepares
-  int exchange = -1;     ///< of start and wait: its number
+  int exchange = -1;     ///< of start and wait: its number; of a loop: 0
+  const loop_steps* loop = nullptr;  ///< what runs the steps of a loop
   packed_attributes attr;  ///< with a known size
   std::source_location at;
   const step* source = nullptr;
@@ -128,6 +130,7 @@ struct basic_plan : basic_sized_program<In> {
   list<int> moving;   ///< values that share elements bound at each call
   list<int> keepers;  ///< slots whose buffers keep what ops prepare; in a table after the values
   std::unique_ptr<plan_exchanges> exchanges;  ///< none where there is one replica
+  std::unique_ptr<loop_steps> bodies;         ///< of its loops; none where there are none
   std::int64_t arena_bytes = 0;
   std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
 

@@ -204,6 +204,7 @@ class basic_specializer {
       r.at = n.at;
       if (exchange) r.exchange = s.kernel;
       r.random = out_.random[s.value];
+      if (r.op->loops_steps) add_loop(r);
       if (r.op->prepares >= 0) r.keeper = keeper_of(p_.inputs[s.first_input + r.op->prepares]);
     } else {
       if (kernels_) r.kernel = kernels_[s.kernel];
@@ -218,6 +219,11 @@ class basic_specializer {
     if (s.space >= 0) add_loops(r, space, shapes, by_rows);
     if (once_[out_.order[i]]) out_.once.push_back(i);
     out_.steps.push_back(r);
+  }
+  [[gnu::cold, gnu::noinline]] void add_loop(ready_step& r) {
+    r.exchange = 0;
+    r.loop = make_steps(*r.op, out_, *r.source, kernels_, nullptr, out_.bodies);
+    out_.own_bytes += r.loop->bytes();
   }
   // A program that writes a parameter, or its gradient, trains it: nothing is kept to be forgotten.
   int keeper_of(int value) {

@@ -134,7 +134,7 @@ class basic_plan_description {
     out_.steps.push_back(std::move(r));
   }
   [[gnu::cold]] void describe(ProfileStep& r, const ready_step& s) {
-    if (s.exchange >= 0) describe_exchange(r, s);
+    if (s.kind > step_kind::row) describe_exchange(r, s);
     else if (s.kind == step_kind::library) describe_library(r, s);
     else describe_region(r, s);
   }

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/graph/graph.hpp"
+
+// The ops of loops. A loop's nodes stand among all others of the graph, before the node of the loop
+// itself; node::loop says which they are.
+
+namespace xla::op {
+
+/// The base of ops of one loop, by its number, from 1 on.
+struct of_loop {
+  struct attributes {
+    int loop = 0;
+    int number = 0;
+    XLA_ATTRIBUTES(loop, number)
+  };
+};
+
+/// What a step is given by the one before it, and the first by the input: the carry of that number.
+struct carry : of_loop {
+  static constexpr auto name = "carry";
+  static constexpr auto kind = detail::op_kind::output;
+  static constexpr bool differentiable = true;
+};
+
+/// One index of its input's first axis: the step's.
+struct step_slice : of_loop {
+  static constexpr auto name = "step_slice";
+  static constexpr auto kind = detail::op_kind::output;
+  static constexpr bool differentiable = true;
+};
+
+/// The step's number, from 0 on; in a reversed loop it counts down to 0.
+struct step_number : of_loop {
+  static constexpr auto name = "step_number";
+  static constexpr auto kind = detail::op_kind::output;
+};
+
+/// A loop. Its inputs: what each step hands on to the next for each carry, then what each carry is
+/// at first. Its elements are not read.
+struct loop {
+  struct attributes {
+    int number = 0;
+    int carries = 0;
+    bool reverse = false;  ///< the last step comes first
+    detail::size_value trip{};
+    XLA_ATTRIBUTES(number, carries, reverse, trip)
+  };
+  static constexpr auto name = "loop";
+  static constexpr auto kind = detail::op_kind::library;
+};
+
+/// Of the loop, its first input: what its last step handed on for the carry of that number.
+struct last_step : of_loop {
+  static constexpr auto name = "last_step";
+  static constexpr auto kind = detail::op_kind::output;
+  static constexpr bool differentiable = true;
+};
+
+/// Of the loop, its first input: its second as all steps made it, along a new first axis.
+struct steps : of_loop {
+  static constexpr auto name = "steps";
+  static constexpr auto kind = detail::op_kind::output;
+  static constexpr bool differentiable = true;
+};
+
+}  // namespace xla::op
+
+XLA_BUILTIN_OP(xla::op::carry);
+XLA_BUILTIN_OP(xla::op::step_slice);
+XLA_BUILTIN_OP(xla::op::step_number);
+XLA_BUILTIN_OP(xla::op::loop);
+XLA_BUILTIN_OP(xla::op::last_step);
+XLA_BUILTIN_OP(xla::op::steps);
+
+namespace xla::detail {
+
+constexpr int open_loop(graph& g, extent trip, const loop_rules& rules) {
+  g.rules_of_loops = &rules;
+  if (g.loop_count == g.loop_capacity) grow(g.loops, g.loop_capacity, g.own_loops);
+  g.loops[g.loop_count] = {trip, g.loop};
+  return g.loop = ++g.loop_count;
+}
+constexpr void close_loop(graph& g) { g.loop = g.loops[g.loop - 1].parent; }
+/// True when a loop is the outer one or lies in it; 0 is around all.
+constexpr bool in_loop(const graph& g, int inner, int outer) {
+  while (inner != 0 && inner != outer) inner = g.loops[inner - 1].parent;
+  return inner == outer;
+}
+
+/// The loop that a node is an input of each step of, as the step makes it; 0: it is none.
+constexpr int given_by_loop(const node& n) {
+  const bool given = is<op::carry>(n) || is<op::step_slice>(n) || is<op::step_number>(n);
+  return given ? n.attributes<op::of_loop>().loop : 0;
+}
+/// The loop whose steps make a node that stands outside of it; 0: none.
+constexpr int made_by_loop(const node& n) {
+  if (is<op::loop>(n)) return n.attributes<op::loop>().number;
+  return is<op::last_step>(n) || is<op::steps>(n) ? n.attributes<op::of_loop>().loop : 0;
+}
+
+/// Numbers that are known, and sizes: the steps of loops have them themselves.
+constexpr bool is_number(const node& n) { return is<op::constant>(n) || is<op::size>(n); }
+
+/// The innermost loop from step to step of which a node differs: what does not stands outside. A
+/// check runs where the body has it.
+constexpr int level_in_loops(const graph& g, const node& n) {
+  if (const int loop = given_by_loop(n); loop != 0) return loop;
+  if (const int loop = made_by_loop(n); loop != 0) return g.loops[loop - 1].parent;
+  int level = n.op->check ? (n.loop > g.loop ? n.loop : g.loop) : 0;
+  for (int k = 0; k < n.arity; ++k)
+    if (g.nodes[n.in[k]].loop > level) level = g.nodes[n.in[k]].loop;
+  return level;
+}
+
+/// What is wrong with the levels of a node and of what it reads.
+constexpr const char* wrong_in_loops(const graph& g, int index) {
+  const node& n = g.nodes[index];
+  const int made = made_by_loop(n), from = made != 0 ? made : n.loop;
+  if (n.loop < 0 || n.loop > g.loop_count) return "is of a loop that there is none of";
+  for (int k = 0; k < n.arity; ++k)
+    if (!in_loop(g, from, g.nodes[n.in[k]].loop)) return "reads what a step of another loop makes";
+  return nullptr;
+}
+/// A sentence about the first node of which something is, or nothing.
+constexpr text verify_loops(const graph& g) {
+  for (int i = 0; i < g.count; ++i)
+    if (const char* why = wrong_in_loops(g, i)) return text("node ") << i << " " << why;
+  return {};
+}
+
+}  // namespace xla::detail

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/loop/scan.hpp"
+
+namespace xla {
+namespace detail {
+
+/// The body of fori_loop() as one of scan().
+template <class Body>
+struct numbered_body {
+  const Body& body;
+  constexpr auto operator()(const auto& carry, const Tensor<std::int64_t, 0>& i) const {
+    auto next = body(i, carry);
+    return std::pair(std::move(next), std::tuple<>());
+  }
+};
+
+template <class Carry, class Body>
+constexpr Carry fori_captured(graph& g, const Body& body, const Carry& init, Size from, Size trip,
+                              call_site site) {
+  const auto number = [&](graph& to, loop_recorder& loop) {
+    const auto i = named<std::int64_t, 0>(&to, loop.step());
+    return from.known() && from.extent() == 0 ? i : i + from;
+  };
+  const auto nothing = [](const auto&, graph&, loop_recorder&) { return 0; };
+  return loop_capture<Carry>(g, site, trip.extent(), false).run(body, init, number, nothing).first;
+}
+
+template <class Carry, class Body>
+constexpr Carry fori_stepwise(const Body& body, const Carry& init, Size from, Size trip,
+                              call_site site) {
+  const auto number = [&](std::int64_t i) { return tensor<std::int64_t>(i + from); };
+  const auto all = run_steps<std::tuple<>, Carry>(body, init, number, trip, false, site);
+  return all.first;  // which has a name, or g++ 12 loses constants
+}
+
+}  // namespace detail
+
+/// body(i, carry) -> carry for i from the first number to the one before the second, the first with
+/// init as carry: the last carry, or init where there is no such number. i is a tensor without axes
+/// of std::int64_t; carries are as those of scan(), and a compiled function has a loop in the same
+/// way.
+template <class Body, class Init>
+constexpr auto fori_loop(Size from, Size to, const Body& body, const Init& init,
+                         caller who = here()) {
+  using Carry = typename detail::carried_as<Init>::type;
+  const detail::call_site site{"fori_loop", who};
+  const detail::numbered_body<Body> numbered{body};
+  const detail::typed_body<Carry, detail::numbered_body<Body>> steps{numbered};
+  const Carry first = init;
+  const Size trip = to - from;
+  if (__builtin_is_constant_evaluated()) {
+    detail::graph* g = detail::graph_of(first);
+    if (!g && trip.table()) g = trip.table()->owner;
+    if (!g) {  // all constants: what stands around the body says
+      const auto i = tensor<std::int64_t>(from);
+      const auto made = steps(first, i);
+      g = detail::graph_of(made.first);
+    }
+    if (g) return detail::fori_captured<Carry>(*g, steps, first, from, trip, site);
+  }
+  return detail::fori_stepwise<Carry>(steps, first, from, trip, site);
+}
+
+}  // namespace xla

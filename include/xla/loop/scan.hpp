@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "xla/loop/captured.hpp"
+#include "xla/loop/stepwise.hpp"
+#include "xla/op/arithmetic.hpp"
+#include "xla/op/create.hpp"
+#include "xla/op/slice.hpp"
+
+namespace xla {
+
+/// How xla::scan works.
+struct ScanOptions {
+  bool reverse = false;  ///< from the last of xs to the first; all y lie as the xs do
+  Size length = -1;      ///< how many steps, where there are no xs
+};
+
+namespace detail {
+
+/// What a step of scan() or fori_loop() makes: the carry, and y. Made by its constructor: as
+/// elements of a list g++ 12 loses constants.
+template <class Carry, class Y>
+struct step_results {
+  Carry first;
+  Y second;
+  constexpr step_results(const auto& made, const Y& y) : first(made), second(y) {}
+};
+
+template <class Carry, class Next>
+constexpr void require_same_carry() {
+  static_assert(of_tensors<Carry>(),
+                "xla::scan: a carry holds what is no tensor; keep numbers outside, or as tensors");
+  static_assert(tensors_in<Carry>() > 0 || std::is_same_v<Carry, std::tuple<>>,
+                "xla::scan: a carry without a tensor is std::tuple<>");
+  static_assert(std::is_convertible_v<Next, Carry>,
+                "xla::scan: the body hands on another type of carry than it was given: the same "
+                "tensors of the same ranks and element types");
+}
+
+/// The body of scan() or fori_loop() with results of known types.
+template <class Carry, class Body>
+struct typed_body {
+  const Body& body;
+  constexpr auto operator()(const Carry& carry, const auto& x) const {
+    auto made = body(carry, x);
+    using Made = typename result_of<std::remove_cvref_t<decltype(made)>>::type;
+    static_assert(is_tuple<Made>,
+                  "xla::scan: the body returns a pair of the carry that it hands on and y; "
+                  "std::tuple<>() for none");
+    if constexpr (is_tuple<Made>) {
+      static_assert(std::tuple_size_v<Made> == 2,
+                    "xla::scan: the body returns a pair of the carry that it hands on and y; "
+                    "std::tuple<>() for none");
+      require_same_carry<Carry, std::tuple_element_t<0, Made>>();
+      auto y = map_tree(std::get<1>(made), [](const auto& t) { return t; });
+      return step_results<Carry, decltype(y)>(std::get<0>(made), y);
+    }
+  }
+};
+
+/// How many steps xs are for; refuses xs of several lengths. -1: there are none.
+template <class X>
+constexpr Size length_of(const X& xs, const Size& given, call_site site) {
+  Size trip = given;
+  bool any = given.table() || given.extent() >= 0;
+  map_tree(xs, [&](const auto& t) {
+    const Size n(t.dims()[0], t.table());
+    size_table* const table = n.table() ? n.table() : trip.table();
+    const size_scope scope{table, site};
+    extent a = trip.extent();
+    if (any && !scope.equal(a, n.extent()))
+      scope.fail(text("xs, or options.length, are of several lengths: ")
+                 << trip.extent() << " and " << n.extent());
+    if (!any) trip = n;
+    any = true;
+    return t;
+  });
+  if (!any)
+    size_scope{nullptr, site}.fail("there are no xs: say how many steps in options.length");
+  return trip;
+}
+
+template <class Carry, class Body, class X>
+constexpr auto scan_captured(graph& g, const Body& body, const Carry& init, const X& xs, Size trip,
+                             bool reverse, call_site site) {
+  const auto slices = [&](graph& to, loop_recorder& loop) {
+    return map_tree(xs, [&](const auto& t) {
+      using T = std::remove_cvref_t<decltype(t)>;
+      return named<typename T::value_type, T::rank - 1>(&to, loop.slice(t.lift(&to)));
+    });
+  };
+  const auto stacks = [](const auto& y, graph& to, loop_recorder& loop) {
+    return map_tree(y, [&](const auto& t) {
+      using T = std::remove_cvref_t<decltype(t)>;
+      return named<typename T::value_type, T::rank + 1>(&to, loop.steps(t.lift(&to)));
+    });
+  };
+  return loop_capture<Carry>(g, site, trip.extent(), reverse).run(body, init, slices, stacks);
+}
+
+template <class Carry, class Body, class X>
+auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_t trip,
+                   bool reverse, call_site site) {
+  const auto slices = [&](std::int64_t i) {
+    return map_tree(xs, [&](const auto& t) { return select(t, 0, i); });
+  };
+  using Y = decltype(body(init, slices(0)).second);
+  using Ys = decltype(no_steps(body, init, slices(0)));
+  if (trip <= 0)
+    return std::pair<Carry, Ys>(init, no_steps(body, init, zeros_for_step(xs)));
+  const auto all = run_steps<Y, Carry>(body, init, slices, trip, reverse, site);
+  return std::pair<Carry, Ys>(
+      all.first, stack_trees<Y>(static_cast<std::size_t>(trip), [&](std::size_t i) -> const auto& {
+        return all.second.get()[i];
+      }));
+}
+
+}  // namespace detail
+
+/// body(carry, x) -> {carry, y} for each x of xs along their first axis in turn, the first with
+/// init as carry: the last carry, and all y along a new first axis. Carries, x and y are tensors,
+/// or tuples and arrays of them, std::tuple<>() where there are none; carries also structs with
+/// XLA_MODULE. In a compiled function it is a loop, whose number of steps may be known at run time
+/// only, and through which no gradients go; the body may read whatever stands around it, and writes
+/// nothing there. A carry that changes its shape, or xs of several lengths, are a shape_error.
+template <class Body, class Init, class X>
+constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions options = {},
+                    caller who = here()) {
+  using Carry = typename detail::carried_as<Init>::type;
+  const detail::call_site site{"scan", who};
+  const detail::typed_body<Carry, Body> steps{body};
+  const Carry first = init;
+  const Size trip = detail::length_of(xs, options.length, site);
+  if (!__builtin_is_constant_evaluated())
+    return detail::scan_stepwise(steps, first, xs, trip, options.reverse, site);
+  detail::graph* g = detail::graph_of(first, xs);
+  if (!g && trip.table()) g = trip.table()->owner;
+  if (!g) {  // all constants: what stands around the body says
+    const auto x = detail::zeros_for_step(xs);
+    const auto made = steps(first, x);
+    g = detail::graph_of(made.first, made.second);
+  }
+  if (!g) throw std::logic_error("xla::scan: all is constant; start from zeros_like(x)");
+  return detail::scan_captured(*g, steps, first, xs, trip, options.reverse, site);
+}
+
+}  // namespace xla

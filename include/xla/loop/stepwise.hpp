@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "xla/base/owned_array.hpp"
+#include "xla/loop/trees.hpp"
+#include "xla/op/concat.hpp"
+#include "xla/op/create.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/run/trace/runtime.hpp"
+
+namespace xla::detail {
+
+/// The same leaf of many trees, along a new first axis, for each. at(i) is the i-th tree, of a Y.
+template <class Y, class At>
+auto stack_trees(std::size_t n, const At& at) {
+  if constexpr (is_tensor<Y>) {
+    using T = Tensor<typename Y::value_type, Y::rank + 1>;
+    const owned_array<T> parts(n);
+    for (std::size_t i = 0; i < n; ++i) parts.get()[i] = unsqueeze(at(i), 0);
+    return T(concat_tree(parts.get(), static_cast<int>(n), 0, nobody));
+  } else if constexpr (is_array<Y>) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      using E = std::tuple_element_t<0, Y>;
+      return std::array{
+          stack_trees<E>(n, [&](std::size_t i) -> const auto& { return at(i)[I]; })...};
+    }(std::make_index_sequence<std::tuple_size_v<Y>>{});
+  } else {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::tuple(stack_trees<std::tuple_element_t<I, Y>>(
+          n, [&](std::size_t i) -> const auto& { return std::get<I>(at(i)); })...);
+    }(std::make_index_sequence<std::tuple_size_v<Y>>{});
+  }
+}
+
+/// Carries keep their shapes, as in a compiled function.
+template <class Carry>
+void check_carry(const Carry& from, const Carry& to, call_site site) {
+  list<shape> shapes;
+  each_tensor(from, [&](const auto& t) { shapes.push_back(t.dims()); });
+  each_tensor(to, [&, k = 0](const auto& t) mutable {
+    const shape& was = shapes[k++];
+    if (was == t.dims()) return;
+    size_scope{nullptr, site}.fail(
+        text("a carry of shape ") << was << " became one of shape " << t.dims()
+                                  << ": each step hands on what it was given, in the same shape");
+  });
+}
+
+/// For each tensor a slice of it, in its shape, all zeros.
+template <class X>
+constexpr auto zeros_for_step(const X& xs) {
+  return map_tree(xs, [](const auto& t) {
+    using T = std::remove_cvref_t<decltype(t)>;
+    using V = typename T::value_type;
+    shape s;
+    for (int i = 1; i < T::rank; ++i) s.push(t.dims()[i]);
+    return fill_shape<V, T::rank - 1>(constant(V{}), s, nullptr);
+  });
+}
+
+/// What y would be, of no steps: the body is recorded, and does not run.
+template <class Body, class Carry, class X>
+auto no_steps(const Body& body, const Carry& init, const X& x) {
+  const auto recorded = [&] {
+    const eager_mode_guard traced(!has_traced_mode);
+    const no_grad_scope alone;
+    return body(init, x).second;
+  };
+  return map_tree(recorded(), [](const auto& t) {
+    using T = std::remove_cvref_t<decltype(t)>;
+    using V = typename T::value_type;
+    shape s;
+    s.push(0);
+    for (int i = 0; i < T::rank; ++i) s.push(t.dims()[i]);
+    return fill_shape<V, T::rank + 1>(constant(V{}), s, nullptr);
+  });
+}
+
+/// One step after the other, as eager and traced mode do. give(i) is what step i is given.
+template <class Y, class Carry, class Body, class Give>
+constexpr auto run_steps(const Body& body, const Carry& init, const Give& give, std::int64_t trip,
+                         bool reverse, call_site site) {
+  Carry carry = init;
+  owned_array<Y> ys(static_cast<std::size_t>(trip > 0 ? trip : 0));
+  for (std::int64_t i = 0; i < trip; ++i) {
+    const std::int64_t at = reverse ? trip - 1 - i : i;
+    auto made = body(carry, give(at));
+    if (!__builtin_is_constant_evaluated()) check_carry<Carry>(carry, made.first, site);
+    carry = std::move(made.first);
+    ys.get()[at] = std::move(made.second);
+  }
+  return std::pair(std::move(carry), std::move(ys));
+}
+
+}  // namespace xla::detail

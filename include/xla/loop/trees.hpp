@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "xla/module.hpp"
+
+// What loops do with trees of tensors: carries, slices and results are tensors, tuples and arrays
+// of them, carries also structs with XLA_MODULE.
+
+namespace xla::detail {
+
+template <class X, class F>
+constexpr auto map_tree(const X& x, const F& f);
+
+/// From the first on, one by one: as arguments g++ takes the last first, and 12 loses constants.
+template <class X, class F, std::size_t... I>
+constexpr auto map_elements(const X& x, const F& f, std::index_sequence<I...>) {
+  using all = std::tuple<decltype(map_tree(std::get<I>(x), f))...>;
+  if constexpr (is_array<X> && sizeof...(I) > 0) {
+    std::array<std::tuple_element_t<0, all>, sizeof...(I)> out;
+    ((out[I] = map_tree(x[I], f)), ...);
+    return out;
+  } else {
+    all out;
+    ((std::get<I>(out) = map_tree(std::get<I>(x), f)), ...);
+    return out;
+  }
+}
+
+/// What a tree becomes whose tensors f maps: f(Tensor) for each.
+template <class X, class F>
+constexpr auto map_tree(const X& x, const F& f) {
+  if constexpr (is_part<X>) {
+    return f(typename result_of<X>::type(x));
+  } else if constexpr (is_state<X>) {
+    return f(static_cast<const Tensor<typename X::value_type, X::rank>&>(x));
+  } else if constexpr (is_tensor<X>) {
+    return f(x);
+  } else {
+    static_assert(is_tuple<X> || is_array<X>,
+                  "xla::scan: what goes in and out step by step is a tensor, or a tuple or array "
+                  "of them");
+    return map_elements(x, f, std::make_index_sequence<std::tuple_size_v<X>>{});
+  }
+}
+
+/// What a carry is in each step: of a parameter its value.
+template <class X>
+struct carried_as {
+  using type = typename result_of<X>::type;
+};
+template <class X>
+  requires is_state<X>
+struct carried_as<X> {
+  using type = Tensor<typename X::value_type, X::rank>;
+};
+template <class X, std::size_t N>
+struct carried_as<std::array<X, N>> {
+  using type = std::array<typename carried_as<X>::type, N>;
+};
+template <class... X>
+struct carried_as<std::tuple<X...>> {
+  using type = std::tuple<typename carried_as<X>::type...>;
+};
+template <class A, class B>
+struct carried_as<std::pair<A, B>> {
+  using type = std::pair<typename carried_as<A>::type, typename carried_as<B>::type>;
+};
+
+/// Whether every leaf is a tensor.
+template <class X>
+constexpr bool of_tensors() {
+  bool all = true;
+  visit_types<X>([&]<class L>(std::type_identity<L>, const tree_path&) { all &= is_tensor<L>; });
+  return all;
+}
+/// How many there are.
+template <class X>
+constexpr int tensors_in() {
+  int n = 0;
+  visit_types<X>([&]<class L>(std::type_identity<L>, const tree_path&) { ++n; });
+  return n;
+}
+/// Calls f(tensor) for each.
+template <class X, class F>
+constexpr void each_tensor(X& x, F f) {
+  visit_tree(
+      x,
+      [&](auto& leaf, const tree_path&) {
+        if constexpr (is_tensor<std::remove_cvref_t<decltype(leaf)>>) f(leaf);
+      },
+      {});
+}
+
+template <class T, int R>
+constexpr Tensor<T, R> named(graph* g, int node) {
+  Tensor<T, R> t;
+  t.name_node(g, node);
+  return t;
+}
+
+}  // namespace xla::detail

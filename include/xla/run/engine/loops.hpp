@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "xla/graph/loops.hpp"
+#include "xla/run/engine/engine.hpp"
+#include "xla/run/engine/make_loop.hpp"
+#include "xla/run/execute/planned.hpp"
+
+namespace xla::detail {
+
+/// The steps of a loop as a program of their own. Its slots: what they read from outside, or a part
+/// of it; then the carries, which it writes; then the step's number. Its results: what is kept of
+/// each step. Shapes are those of the program around it.
+template <class In>
+class basic_loop_program {
+ public:
+  struct slot_source {
+    enum kind { whole, slice, number } is = whole;
+    int operand = 0;          ///< of the loop's step
+    std::int64_t stride = 0;  ///< from one slice to the next, in bytes
+  };
+  struct carried {
+    int init = 0;   ///< operands of the loop's step
+    int last = -1;  ///< where the last step leaves it; -1: nobody wants it
+    bool read = false;
+    std::int64_t bytes = 0;
+  };
+  struct kept {
+    int operand = 0;
+    std::int64_t stride = 0;
+  };
+  list<slot_source> sources;  ///< per slot that is no carry
+  list<carried> carries;
+  list<kept> results;
+  list<std::pair<int, int>> same;  ///< operands: another last step, of what carry
+
+  basic_loop_program(const later<In, sized_program>& of, const step& s) : of_(of), s_(s) {}
+
+  [[gnu::cold]] later<In, sized_program> make() {
+    const program& p = of_.source;
+    const auto about = p.values[s_.value].template attributes<op::loop>();
+    number_ = about.number;
+    for (int k = 0; k < about.carries; ++k) carries.emplace_back();
+    find_slots();
+    find_results();
+    later<In, sized_program> out;
+    out.source = p;
+    out.symbols = of_.symbols;
+    out.shapes = of_.shapes;
+    out.world = of_.world;
+    out.winograd = of_.winograd;
+    out.random.assign(p.count.values, -1);
+    out.in_place.assign(about.carries, false);
+    fill(out);
+    return out;
+  }
+
+ private:
+  const node& value(int v) const { return of_.source.values[v]; }
+  int input(int k) const { return of_.source.inputs[s_.first_input + k]; }
+  int operand_of(int v) const {
+    for (int k = 0; k < s_.inputs; ++k)
+      if (input(k) == v) return k;
+    return -1;
+  }
+  bool of_this(int v) const {
+    return value(v).template attributes<op::of_loop>().loop == number_;
+  }
+
+  [[gnu::cold]] void find_slots() {
+    const program& p = of_.source;
+    slot_of_.assign(p.count.values, -1);
+    for (int k = 0; k < s_.inputs; ++k)
+      if (!is_number(value(input(k)))) add_slot(input(k), {slot_source::whole, k, 0});
+    for (int v = 0; v < p.count.values; ++v) {
+      const node& n = value(v);
+      if (is<op::step_slice>(n) && of_this(v))
+        add_slot(v, {slot_source::slice, operand_of(n.in[0]), of_.bytes(v)});
+      else if (is<op::step_number>(n) && of_this(v)) add_slot(v, {slot_source::number, -1, 0});
+    }
+    for (int v = 0; v < p.count.values; ++v)
+      if (is<op::carry>(value(v)) && of_this(v)) {
+        const int k = value(v).template attributes<op::of_loop>().number;
+        slot_of_[v] = sources.size() + k;
+        carries[k].read = true;
+      }
+    int at = 0;
+    each_input(
+        value(s_.value), [&](int i) -> const node& { return p.values[i]; },
+        [&](int v) {
+          const int k = at < carries.size() ? at : at - carries.size();
+          if (at++ < carries.size()) {
+            next_.push_back(v);
+            carries[k].bytes = of_.bytes(v);
+          } else {
+            first_.push_back(v);
+            carries[k].init = operand_of(v);
+          }
+        });
+  }
+  void add_slot(int v, const slot_source& from) {
+    slot_of_[v] = sources.size();
+    sources.push_back(from);
+  }
+  [[gnu::cold]] void find_results() {
+    for (int k = 1; k < s_.outputs; ++k) {
+      const int v = of_.source.outputs[s_.first_output + k], operand = s_.inputs + k;
+      if (is<op::steps>(value(v))) {
+        results_.push_back(value(v).in[1]);
+        results.push_back({operand, of_.bytes(value(v).in[1])});
+        continue;
+      }
+      const int carry = value(v).template attributes<op::of_loop>().number;
+      if (carries[carry].last < 0) carries[carry].last = operand;
+      else same.push_back({operand, carry});
+    }
+  }
+
+  // The arrays that differ from those of the program around it lie in memory of its own.
+  [[gnu::cold]] void fill(later<In, sized_program>& out) const {
+    program& p = out.source;
+    const int n = p.count.values, slots = sources.size() + carries.size();
+    out.own_bytes = bytes_of<node>(n) + bytes_of<program_slot>(slots) +
+                    bytes_of<write>(carries.size()) + bytes_of<int>(results_.size());
+    out.own.reset(new std::byte[static_cast<std::size_t>(out.own_bytes)]());
+    std::byte* next = out.own.get();
+    const auto place = [&]<class T>(const T*& array, int count) {
+      T* const to = reinterpret_cast<T*>(next);
+      next += bytes_of<T>(count);
+      for (int i = 0; i < count; ++i) ::new (static_cast<void*>(to + i)) T();
+      array = to;
+      return to;
+    };
+    const node* const from = p.values;
+    node* const values = place(p.values, n);
+    program_slot* const slot = place(p.slots, slots);
+    write* const writes = place(p.writes, carries.size());
+    int* const kept = place(p.results, results_.size());
+    for (int v = 0; v < n; ++v) {
+      values[v] = from[v];
+      if (is<op::scalar>(values[v])) values[v].op = &builtin<op::constant>;  // or a slot, below
+      if (slot_of_[v] < 0) continue;
+      values[v].op = &builtin<op::input>;
+      values[v].arity = 0;
+      values[v].template set<op::input>({.slot = slot_of_[v]});
+      slot[slot_of_[v]].leaf = v;
+    }
+    for (int i = 0; i < slots; ++i)
+      out.slot_shapes.push_back(slot[i].leaf < 0 ? shape{} : out.shapes[slot[i].leaf]);
+    for (int k = 0; k < carries.size(); ++k) {
+      slot[sources.size() + k].kind = slot_kind::cell;
+      slot[sources.size() + k].writes_value = true;
+      writes[k] = {sources.size() + k, false, next_[k]};
+    }
+    for (int k = 0; k < results_.size(); ++k) kept[k] = results_[k];
+    p.steps = p.bodies + s_.first_body;
+    p.count.steps = s_.body;
+    p.count.slots = slots;
+    p.count.writes = carries.size();
+    p.count.results = results_.size();
+  }
+  template <class T>
+  static std::int64_t bytes_of(int n) {
+    constexpr std::int64_t step = alignof(std::max_align_t);
+    return (n * static_cast<std::int64_t>(sizeof(T)) + step - 1) / step * step;
+  }
+
+  const later<In, sized_program>& of_;
+  const step& s_;
+  int number_ = 0;
+  list<int> slot_of_;  // per value: the slot that it is, or -1
+  list<int> next_, first_, results_;
+};
+
+/// Memory of the steps' own, which they are given anew in each step.
+inline constexpr memory_place moved_on{.let_go = [](void*) noexcept {}};
+
+/// A loop at its sizes. Nothing is copied from step to step: slots and results of the steps'
+/// program are moved on.
+template <class In>
+class basic_loop final : public loop_steps {
+ public:
+  [[gnu::cold]] basic_loop(const later<In, sized_program>& p, const step& s,
+                           const region_kernel* kernels, const engine* by)
+      : layout_(p, s) {
+    const auto about = p.source.values[s.value].template attributes<op::loop>();
+    trip_ = value_at(p.symbols, about.trip);
+    reverse_ = about.reverse;
+    later<In, sized_program> steps = layout_.make();
+    if (by) body_ = by->make(std::move(steps));
+    else body_ = std::make_unique<later<In, planned>>(std::move(steps), kernels);
+  }
+
+  void run(void* const* table, const int* operands) const override {
+    const borrowed_turns now(*this);
+    turns& t = *now.get();
+    begin(t, table, operands);
+    for (std::int64_t i = 0; i < trip_; ++i) {
+      move(t, i, table, operands);
+      body_->run({t.slots.data(), t.outputs.data(), nullptr});
+    }
+    end(t, table, operands);
+  }
+  std::int64_t arena_bytes() const override {
+    return body_->memory().arena + turning_bytes() + (next ? next->arena_bytes() : 0);
+  }
+  std::int64_t bytes() const override {
+    return static_cast<std::int64_t>(sizeof *this) + body_->bytes();
+  }
+
+ private:
+  using steps_program = later<In, basic_loop_program<In>>;
+  /// What one run moves.
+  struct turns {
+    std::unique_ptr<buffer[]> all;
+    list<slot_value> slots;
+    list<buffer*> outputs;
+    list<void*> to, other;  ///< per carry: where the last step writes, and the one before it
+    list<ref<buffer>> own;
+    std::int64_t number = 0;
+  };
+  class borrowed_turns {
+   public:
+    explicit borrowed_turns(const basic_loop& from) : from_(from), turns_(from.take()) {}
+    ~borrowed_turns() { from_.give(std::move(turns_)); }
+    borrowed_turns(const borrowed_turns&) = delete;
+    turns* get() const { return turns_.get(); }
+
+   private:
+    const basic_loop& from_;
+    std::unique_ptr<turns> turns_;
+  };
+  std::unique_ptr<turns> take() const {
+    {
+      const std::lock_guard hold(lock_);
+      if (!waiting_.empty()) {
+        auto t = std::move(waiting_.back());
+        waiting_.pop_back();
+        return t;
+      }
+    }
+    return make_turns();
+  }
+  void give(std::unique_ptr<turns> t) const noexcept {
+    t->own.clear();
+    const std::lock_guard hold(lock_);
+    waiting_.push_back(std::move(t));  // into memory that has been there since it was made
+  }
+  [[gnu::cold]] std::unique_ptr<turns> make_turns() const {
+    auto t = std::make_unique<turns>();
+    const int sources = layout_.sources.size(), carries = layout_.carries.size();
+    const int results = layout_.results.size(), n = sources + 2 * carries + results;
+    t->all.reset(new buffer[static_cast<std::size_t>(n)]);
+    for (int i = 0; i < n; ++i) {
+      buffer& b = t->all[static_cast<std::size_t>(i)];
+      b.place = &moved_on;  // so that nothing is kept with it
+      if (i < sources + carries) t->slots.push_back({&b, nullptr, 0});
+      else t->outputs.push_back(&b);
+    }
+    t->to.assign(carries, nullptr);
+    t->other.assign(carries, nullptr);
+    t->own.reserve(2 * carries);
+    const std::lock_guard hold(lock_);
+    waiting_.reserve(++made_);
+    return t;
+  }
+
+  bool in_place(int carry) const { return body_->about().in_place[carry]; }
+  std::int64_t turning_bytes() const {
+    std::int64_t bytes = 0;
+    for (int k = 0; k < layout_.carries.size(); ++k)
+      bytes += layout_.carries[k].bytes * ((layout_.carries[k].last < 0) + !in_place(k));
+    return bytes;
+  }
+  static void set(buffer& b, const void* to) {
+    b.memory = const_cast<void*>(to);
+    b.home.store(b.memory, std::memory_order_relaxed);
+  }
+  void* own(turns& t, std::int64_t bytes) const {
+    return t.own.emplace_back(buffer::make(static_cast<std::size_t>(bytes)))->memory;
+  }
+
+  // The last step writes where the result is to be, the one before it elsewhere, and so on; or all
+  // write over what they read, which is a copy.
+  void begin(turns& t, void* const* table, const int* operands) const {
+    for (int k = 0; k < layout_.carries.size(); ++k) {
+      const auto& c = layout_.carries[k];
+      t.to[k] = c.last >= 0 ? table[operands[c.last]] : own(t, c.bytes);
+      if (trip_ <= 0 || (in_place(k) && c.read)) copy(t.to[k], table[operands[c.init]], c.bytes);
+      if (in_place(k)) t.other[k] = t.to[k];
+      else if (trip_ > 1) t.other[k] = own(t, c.bytes);
+    }
+    for (int i = 0; i < layout_.sources.size(); ++i) {
+      const auto& s = layout_.sources[i];
+      buffer& b = *t.slots[i].value;
+      if (s.is == steps_program::slot_source::whole) set(b, table[operands[s.operand]]);
+      if (s.is == steps_program::slot_source::number) set(b, &t.number);
+    }
+  }
+  void move(turns& t, std::int64_t step, void* const* table, const int* operands) const {
+    const std::int64_t at = t.number = reverse_ ? trip_ - 1 - step : step;
+    const auto part = [&](int operand, std::int64_t stride) {
+      return static_cast<std::byte*>(table[operands[operand]]) + at * stride;
+    };
+    const int sources = layout_.sources.size(), carries = layout_.carries.size();
+    for (int i = 0; i < sources; ++i)
+      if (const auto& s = layout_.sources[i]; s.is == steps_program::slot_source::slice)
+        set(*t.slots[i].value, part(s.operand, s.stride));
+    for (int k = 0; k < carries; ++k) {
+      const bool to_last = (trip_ - 1 - step) % 2 == 0;
+      void* const to = to_last ? t.to[k] : t.other[k];
+      void* from = to_last ? t.other[k] : t.to[k];
+      if (step == 0 && !in_place(k)) from = table[operands[layout_.carries[k].init]];
+      set(*t.slots[sources + k].value, from);
+      set(*t.outputs[k], to);
+    }
+    for (int k = 0; k < layout_.results.size(); ++k)
+      set(*t.outputs[carries + k], part(layout_.results[k].operand, layout_.results[k].stride));
+  }
+  void end(const turns& t, void* const* table, const int* operands) const {
+    for (const auto& [operand, carry] : layout_.same)
+      copy(table[operands[operand]], t.to[carry], layout_.carries[carry].bytes);
+  }
+  static void copy(void* to, const void* from, std::int64_t bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+
+  steps_program layout_;
+  std::int64_t trip_ = 0;
+  bool reverse_ = false;
+  std::unique_ptr<executable> body_;
+  mutable spin_lock lock_;
+  mutable list<std::unique_ptr<turns>> waiting_;
+  mutable int made_ = 0;
+};
+
+template <class In>
+[[gnu::cold]] loop_steps* make_loop(const later<In, sized_program>& p, const step& s,
+                                    const region_kernel* kernels, const engine* by,
+                                    std::unique_ptr<loop_steps>& others) {
+  auto made = std::make_unique<later<In, basic_loop<In>>>(p, s, kernels, by);
+  made->next = std::move(others);
+  others = std::move(made);
+  return others.get();
+}
+XLA_INSTANCE(loop_steps* make_loop<void>(const sized_program&, const step&, const region_kernel*,
+                                         const engine*, std::unique_ptr<loop_steps>&));
+
+}  // namespace xla::detail

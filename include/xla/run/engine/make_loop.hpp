@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/base/instance.hpp"
+#include "xla/run/plan/loop_steps.hpp"
+
+namespace xla::detail {
+
+/// What a loop_maker calls; run/engine/loops.hpp defines it.
+template <class In = void>
+loop_steps* make_loop(const later<In, basic_sized_program<void>>& p, const step& s,
+                      const region_kernel* kernels, const engine* by,
+                      std::unique_ptr<loop_steps>& others);
+
+}  // namespace xla::detail
+
+#if XLA_RUNTIME_HERE
+#include "xla/run/engine/loops.hpp"
+#endif

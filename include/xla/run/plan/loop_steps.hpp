@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "xla/base/later.hpp"
+#include "xla/graph/node.hpp"
+#include "xla/kernel/call.hpp"
+
+namespace xla::detail {
+
+class engine;
+struct step;
+template <class In>
+struct basic_sized_program;
+
+/// What runs the steps of one loop of a program at its sizes: run/engine/loops.hpp.
+class loop_steps {
+ public:
+  loop_steps() = default;
+  loop_steps(const loop_steps&) = delete;
+  virtual ~loop_steps() = default;
+
+  /// Runs all of them. operands: the loop's inputs and outputs, by their numbers in the table.
+  virtual void run(void* const* table, const int* operands) const = 0;
+  virtual std::int64_t arena_bytes() const = 0;  ///< that a run takes for itself, and the next
+  virtual std::int64_t bytes() const = 0;        ///< that it has taken
+
+  std::unique_ptr<loop_steps> next;  ///< of the same plan
+};
+
+/// Makes that, of a program with the loop's step, and puts it before others of the program: of
+/// steps for plans, with the kernels of their regions, or where an engine is given for that.
+struct loop_maker {
+  loop_steps* (*make)(const basic_sized_program<void>& p, const step& s,
+                      const region_kernel* kernels, const engine* by,
+                      std::unique_ptr<loop_steps>& others);
+};
+
+inline loop_steps* make_steps(const op_info& of, const basic_sized_program<void>& p, const step& s,
+                              const region_kernel* kernels, const engine* by,
+                              std::unique_ptr<loop_steps>& others) {
+  return static_cast<const loop_info&>(of).maker->make(p, s, kernels, by, others);
+}
+
+}  // namespace xla::detail

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/op/rule.hpp"
+#include "xla/transform/lower_loops.hpp"
+
+namespace xla::detail {
+
+/// Gradients through loops are of tensors: in a graph there is no rule for them.
+constexpr void refuse_gradient_of_loop(gradient_scope& s) {
+  s.grad.owner()->sizes.refused.set(
+      "xla::scan: gradients do not go through a loop of a compiled function: call backward() in "
+      "eager or traced mode, or write its steps as a C++ loop");
+}
+template <class Op>
+inline constexpr op_info op_of_loop = [] {
+  op_info i = builtin<Op>;
+  i.gradient = &refuse_gradient_of_loop;
+  return i;
+}();
+/// A loop; check: its steps may check something, so that it runs whether or not anybody wants its
+/// results.
+constexpr loop_info info_of_loop(const loop_maker& maker, bool check) {
+  loop_info i{builtin<op::loop>};
+  i.loops_steps = true;
+  i.maker = &maker;
+  i.check = check;
+  return i;
+}
+
+/// Recording of one loop in a graph: what its steps are given, then its body, then what they hand
+/// on, and results. What is a template stands first: clang has to have seen it.
+class loop_recorder {
+  template <class Op>
+  constexpr node of_loop(dtype type, const shape& dims, int number) const {
+    node n;
+    n.op = &op_of_loop<Op>;
+    n.type = type;
+    n.set_shape(dims);
+    n.set<Op>({number_, number});
+    return n;
+  }
+  constexpr void flow(node& n, int from) const {
+    n.needs_grad = g.recording && g.nodes[from].needs_grad;
+    n.input_grad = g.recording && g.nodes[from].input_grad;
+  }
+  constexpr int add(node& n, int input) {
+    n.arity = 1;
+    n.in[0] = input;
+    return g.add(n);
+  }
+  constexpr void add_list(node& n, const int* all, int count) {
+    n.arity = static_cast<std::int8_t>(count < 3 ? count : 3);
+    for (int k = 0; k < n.arity; ++k) n.in[k] = all[k];
+    if (count <= 3) return;
+    node more;
+    more.op = &builtin<op::more>;
+    more.type = g.nodes[all[2]].type;
+    more.set_shape(g.nodes[all[2]].dims_shape());
+    add_list(more, all + 2, count - 2);
+    n.in[2] = g.add(more);
+  }
+
+ public:
+  constexpr loop_recorder(graph& in, extent trip, bool reverse = false)
+      : g(in), first_(in.count), trip_(trip), reverse_(reverse),
+        number_(open_loop(in, trip, loops_of_graphs)) {}
+  loop_recorder(const loop_recorder&) = delete;
+
+  constexpr int number() const { return number_; }
+
+  /// The next carry, which begins as init; needs_grad, input_grad: as what is handed on may.
+  constexpr int carry(int init, bool needs_grad, bool input_grad) {
+    const node& from = g.nodes[init];
+    node n = of_loop<op::carry>(from.type, from.dims_shape(), carries_++);
+    n.needs_grad = from.needs_grad || needs_grad;
+    n.input_grad = from.input_grad || input_grad;
+    return add(n, init);
+  }
+  /// The step's part of all: one index of the first axis.
+  constexpr int slice(int all) {
+    shape rest;
+    for (int i = 1; i < g.nodes[all].rank; ++i) rest.push(g.nodes[all].dims[i]);
+    node n = of_loop<op::step_slice>(g.nodes[all].type, rest, 0);
+    flow(n, all);
+    return add(n, all);
+  }
+  constexpr int step() { return g.add(of_loop<op::step_number>(dtype::int64, {}, 0)); }
+
+  /// The body is recorded: what each step hands on for each carry, and the carries' first values.
+  constexpr void close(const int* next, const int* init, const loop_info& plain,
+                       const loop_info& checks) {
+    close_loop(g);
+    bool any = false;
+    for (int i = first_; i < g.count; ++i)
+      any |= g.nodes[i].op->check && in_loop(g, g.nodes[i].loop, number_);
+    node n;
+    n.op = any ? &checks : &plain;
+    n.type = dtype::boolean;
+    n.set<op::loop>({number_, carries_, reverse_, trip_});
+    owned_array<int> all(2 * static_cast<std::size_t>(carries_) + 1);
+    for (int k = 0; k < carries_; ++k) {
+      all.get()[k] = next[k];
+      all.get()[carries_ + k] = init[k];
+    }
+    add_list(n, all.get(), 2 * carries_);
+    loop_ = g.add(n);
+  }
+  /// What the last step has handed on for a carry.
+  constexpr int last(int carry, int next) {
+    node n = of_loop<op::last_step>(g.nodes[next].type, g.nodes[next].dims_shape(), carry);
+    flow(n, next);
+    return add(n, loop_);
+  }
+  /// What all steps have made of a value.
+  constexpr int steps(int value) {
+    shape all;
+    all.push(trip_);
+    for (int i = 0; i < g.nodes[value].rank; ++i) all.push(g.nodes[value].dims[i]);
+    node n = of_loop<op::steps>(g.nodes[value].type, all, 0);
+    flow(n, value);
+    n.arity = 2;
+    n.in[0] = loop_;
+    n.in[1] = value;
+    return g.add(n);
+  }
+
+ private:
+  graph& g;
+  int first_;
+  extent trip_;
+  bool reverse_;
+  int number_, carries_ = 0, loop_ = -1;
+};
+
+}  // namespace xla::detail

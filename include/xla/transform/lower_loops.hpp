@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/graph/loops.hpp"
+#include "xla/transform/lower.hpp"
+
+namespace xla::detail {
+
+/// The steps of loops, behind all others: those of each stand together, those of a loop in it
+/// behind them. To the program a loop is one step, which reads what its steps read from outside.
+struct loop_lowering {
+  lowering& l;
+  program_builder& out = l.out_;
+  const graph& g = l.g_;
+  const owned_array<int> seen{l.s_.room()};
+
+  [[gnu::cold]] static constexpr void run(lowering& of, const node_lists& in_stage, int last) {
+    loop_lowering{of}.lower(in_stage, last);
+  }
+
+ private:
+  [[gnu::cold]] constexpr void lower(const node_lists& in_stage, int last) {
+    const int first = out.count.steps;
+    for (int i = 0; i < g.count; ++i) seen.get()[i] = 0;
+    for (int at = 0; at < out.count.steps; ++at) {
+      const int node = loop_of_step(out.steps[at]);
+      if (node < 0) continue;
+      const int loop = g.nodes[node].attributes<op::loop>().number;
+      take_inputs(out.steps[at], node, loop);
+      take_outputs(out.steps[at], node);
+      out.steps[at].first_body = out.count.steps - first;
+      for (int s = 0; s <= last; ++s)
+        for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i)) l.add_step(i, loop);
+      out.steps[at].body = out.count.steps - first - out.steps[at].first_body;
+    }
+    out.count.bodies = out.count.steps - first;
+  }
+  constexpr int loop_of_step(const step& s) const {
+    if (s.kind != step_kind::library || !is<op::loop>(out.values[s.value])) return -1;
+    for (int i = 0; i < g.count; ++i)
+      if (l.live_[i] && l.value_of_[i] == s.value && is<op::loop>(g.nodes[i])) return i;
+    return -1;
+  }
+
+  constexpr void take(int node, int loop) {
+    if (!is_number(g.nodes[node])) take_any(node, loop);
+  }
+  constexpr void take_any(int node, int loop) {
+    if (in_loop(g, g.nodes[node].loop, loop) || seen.get()[node] == loop) return;
+    seen.get()[node] = loop;
+    out.inputs[out.count.inputs++] = l.value_of_[node];
+  }
+  constexpr void take_inputs(step& s, int node, int loop) {
+    s.first_input = out.count.inputs;
+    int k = -g.nodes[node].attributes<op::loop>().carries;
+    each_input(
+        g.nodes[node], [this](int i) -> const auto& { return g.nodes[i]; },
+        [&](int in) {
+          if (k++ < 0) take(in, loop);
+          else take_any(in, loop);  // what a carry is at first
+        });
+    for (int i = 0; i < g.count; ++i) {
+      const auto& n = g.nodes[i];
+      const bool of = made_by_loop(n) == loop && !is<op::loop>(n);
+      if (!l.live_[i] || (!of && !in_loop(g, n.loop, loop))) continue;
+      for (int k = of ? 1 : 0; k < n.arity; ++k) take(n.in[k], loop);
+    }
+    s.inputs = out.count.inputs - s.first_input;
+  }
+  constexpr void take_outputs(step& s, int node) {
+    s.first_output = out.count.outputs;
+    out.outputs[out.count.outputs++] = s.value;
+    for (int i = node + 1; i < g.count; ++i) {
+      const auto& n = g.nodes[i];
+      if (l.live_[i] && (is<op::steps>(n) || is<op::last_step>(n)) && n.in[0] == node)
+        out.outputs[out.count.outputs++] = l.value_of_[i];
+    }
+    s.outputs = out.count.outputs - s.first_output;
+  }
+};
+
+/// Refuses a value of a loop's step that is used, or left, behind the loop.
+constexpr void refuse_leaks(graph& g, const graph_roots& of) {
+  bool leaked = false;
+  for (int i = 0; i < of.result_count; ++i) leaked |= g.nodes[of.results[i]].loop != 0;
+  for (int i = 0; i < of.write_count; ++i) leaked |= g.nodes[of.writes[i].value].loop != 0;
+  for (int i = 0; i < g.count && !leaked; ++i) leaked = wrong_in_loops(g, i) != nullptr;
+  const owned_array<bool> over(static_cast<std::size_t>(g.loop_count) + 1);
+  for (int i = 0; i <= g.loop_count; ++i) over.get()[i] = false;
+  for (int i = 0; i < g.count && !leaked; ++i) {
+    if (is<op::loop>(g.nodes[i])) over.get()[g.nodes[i].attributes<op::loop>().number] = true;
+    leaked = over.get()[g.nodes[i].loop];
+  }
+  if (leaked)
+    g.sizes.refused.set(
+        "xla::scan: what a body makes is used outside of it: hand it on as a carry, or return it "
+        "as y, and use what scan() returns");
+}
+
+/// A loop begins when all is there that its steps read.
+constexpr void begin_behind_inputs(fuser& of, int index) {
+  const node& n = of.g.nodes[index];
+  if (!is<op::loop>(n)) return;
+  const int loop = n.attributes<op::loop>().number;
+  for (int k = 0; k < index; ++k)
+    if (of.live[k] && in_loop(of.g, of.g.nodes[k].loop, loop) && of.stage_at(k) >= of.stage[index])
+      of.stage[index] = of.stage_at(k) + 1;
+}
+
+inline constexpr loop_rules loops_of_graphs{&level_in_loops, &begin_behind_inputs, &verify_loops,
+                                            &refuse_leaks, &loop_lowering::run};
+
+}  // namespace xla::detail

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xla/loop.hpp"
+
+#include <array>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "support/modes.hpp"
+#include "xla/nn/linear.hpp"
+#include "xla/op/derived/cross_entropy.hpp"
+#include "xla/op/derived/split.hpp"
+#include "xla/op/index_select.hpp"
+#include "xla/op/matmul.hpp"
+#include "xla/op/reduce.hpp"
+#include "xla/op/sigmoid.hpp"
+#include "xla/op/tanh.hpp"
+
+using test::check_equal;
+using test::numbers;
+
+namespace {
+
+struct memory {
+  xla::Tensor<float, 2> h, c;
+  XLA_MODULE(h, c)
+};
+
+/// A carry that is a struct, layers by reference, y a tuple of which one is x itself.
+struct lstm {
+  xla::nn::Linear ih{3, 16}, hh{4, 16};
+  template <bool Loop>
+  constexpr auto run(const xla::Tensor<float, 3>& xs, const memory& first) const {
+    const auto step = [&](const memory& m, const xla::Tensor<float, 2>& x) {
+      const auto [i, f, g, o] = xla::chunk<4>(ih(x) + hh(m.h), 1);
+      const auto c = sigmoid(f) * m.c + sigmoid(i) * tanh(g);
+      const auto h = sigmoid(o) * tanh(c);
+      return std::pair(memory{h, c}, std::tuple(h, x));
+    };
+    if constexpr (Loop) {
+      const auto [last, ys] = xla::scan(step, first, xs, {.reverse = true});
+      return std::tuple(last.h, last.c, std::get<0>(ys), std::get<1>(ys));
+    } else {  // three steps, written out
+      const auto [m2, y2] = step(first, select(xs, 0, 2));
+      const auto [m1, y1] = step(m2, select(xs, 0, 1));
+      const auto [m0, y0] = step(m1, select(xs, 0, 0));
+      return std::tuple(m0.h, m0.c,
+                        xla::stack(std::array{std::get<0>(y0), std::get<0>(y1), std::get<0>(y2)}),
+                        xla::stack(std::array{std::get<1>(y0), std::get<1>(y1), std::get<1>(y2)}));
+    }
+  }
+  XLA_MODULE(ih, hh)
+};
+
+}  // namespace
+
+TEST_CASE("a scan has the same bits in every mode, with any number of steps") {
+  auto recurrence = [](auto& h, auto& w, auto& xs) {
+    return xla::scan(
+        [&](const auto& carry, const auto& x) {
+          const auto next = tanh(matmul(carry, w) + x);
+          return std::pair(next, next * 2);
+        },
+        h, xs);
+  };
+  for (std::int64_t steps : {0, 1, 2, 7})
+    test::check_modes(recurrence, numbers<float>({3, 5}), numbers<float>({5, 5}),
+                      numbers<float>({steps, 3, 5}));
+  test::check_modes(recurrence, numbers<double>({1, 2}), numbers<double>({2, 2}),
+                    numbers<double>({30, 1, 2}));
+}
+
+TEST_CASE("a scan has the bits of its steps written out") {
+  const xla::eager_mode_guard eager;
+  lstm m;
+  const auto xs = numbers<float>({3, 2, 3});
+  const memory first{numbers<float>({2, 4}), numbers<float>({2, 4})};
+  test::snapshot loop, steps;
+  loop.add(m.run<true>(xs, first));
+  steps.add(m.run<false>(xs, first));
+  CHECK(loop.difference(steps).empty());
+}
+
+TEST_CASE("carries are structs, and layers are read by reference") {
+  auto run = [](auto& m, auto& xs, auto& h, auto& c) {
+    return m.template run<true>(xs, memory{h, c});
+  };
+  for (std::int64_t steps : {0, 1, 3, 12})
+    test::check_modes(run, lstm(), numbers<float>({steps, 2, 3}), numbers<float>({2, 4}),
+                      numbers<float>({2, 4}));
+}
+
+TEST_CASE("loops stand in loops, and read what is around them") {
+  auto nested = [](auto& xs, auto& h0, auto& w) {
+    const auto outer = [&](const auto& h, const auto& rows) {
+      const auto start = tanh(h * 0.5f);
+      const auto weight = w * 2.0f;  // of no loop
+      const auto inner = [&](const auto& s, const auto& x) {
+        const auto n = tanh(matmul(x, weight) + start + s);
+        return std::pair(n, n * n);
+      };
+      const auto [last, ys] = xla::scan(inner, start + 1.0f, rows);
+      return std::pair(last + sum(ys, {0}), std::tuple(sum(ys, {0}), start, w));
+    };
+    const auto [last, ys] = xla::scan(outer, h0, xs);
+    return std::tuple(last, std::get<0>(ys), std::get<1>(ys), std::get<2>(ys));
+  };
+  for (auto [d, t] : {std::pair{3, 4}, {1, 7}, {6, 1}, {2, 0}, {0, 2}})
+    test::check_modes(nested, numbers<float>({d, t, 2, 5}), numbers<float>({2, 5}),
+                      numbers<float>({5, 5}));
+}
+
+TEST_CASE("carries change places, stay as they are, or become what stands outside") {
+  auto odd = [](auto& a, auto& b, auto& xs) {
+    const auto body = [&](const auto& carry, const auto& x) {
+      const auto& [p, q, r, s] = carry;
+      return std::pair(std::tuple(q, p, r, b * 2), std::array{x, x, p});
+    };
+    const auto [last, ys] = xla::scan(body, std::tuple(a, b, a, xla::zeros_like(b)), xs);
+    return std::tuple(last, ys);
+  };
+  for (std::int64_t steps : {0, 1, 2, 5})
+    test::check_modes(odd, numbers<float>({17}), numbers<float>({17}), numbers<float>({steps, 17}));
+}
+
+TEST_CASE("a loop without xs says how many steps it has") {
+  auto powers = [](auto& x, auto& xs) {
+    const auto body = [&](const auto& p, std::tuple<>) { return std::pair(p * x, p); };
+    return xla::scan(body, xla::ones_like(x), std::tuple<>(), {.length = xs.size(0)});
+  };
+  for (std::int64_t steps : {0, 1, 5})
+    test::check_modes(powers, numbers<float>({7}), numbers<float>({steps, 2}));
+}
+
+TEST_CASE("a carry is updated where it lies, or moves between two places: the same bits") {
+  auto updates = [](auto& table, auto& rows, auto& xs) {
+    const auto body = [&](const auto& t, const auto& x) {
+      const auto next = t + x;
+      return std::pair(next, sum(next, {0}) + sum(t * rows, {0}));
+    };
+    return xla::scan(body, table, xs);
+  };
+  for (std::int64_t steps : {1, 2, 3, 8})
+    test::check_modes(updates, numbers<float>({6, 5}), numbers<float>({6, 5}),
+                      numbers<float>({steps, 5}));
+}
+
+TEST_CASE("what a step checks is checked in every step") {
+  auto look_up = [](auto& table, auto& start, auto& places) {
+    return xla::scan(
+        [&](const auto& sum_of, const auto& at) {
+          const auto next = sum_of + index_select(table, 0, at);
+          return std::pair(next, next);
+        },
+        start, places);
+  };
+  const auto table = numbers<float>({4, 3}), start = numbers<float>({2, 3});
+  const auto places = xla::tensor<std::int64_t>({0, 1, 3, 2, 2, 0}).view({3, 2});
+  test::check_modes(look_up, table, start, places);
+  const auto wrong = xla::tensor<std::int64_t>({0, 1, 3, 2, 2, 4}).view({3, 2});
+  auto f = xla::compile(look_up);
+  CHECK_THROWS_WITH(f(table, start, wrong), Catch::Contains("4"));
+  const xla::eager_mode_guard eager;
+  CHECK_THROWS_WITH(look_up(table, start, wrong), Catch::Contains("4"));
+}
+
+TEST_CASE("a loop of numbers, by their count") {
+  auto sums = [](auto& x, auto& xs) {
+    return xla::fori_loop(
+        2, xs.size(0),
+        [&](const auto& i, const auto& carry) {
+          const auto& [sum_of, last] = carry;
+          return std::tuple(sum_of + x * xla::cast<float>(i), i);
+        },
+        std::tuple(xla::zeros_like(x), xla::tensor<std::int64_t>(-1)));
+  };
+  for (std::int64_t steps : {0, 1, 2, 3, 9})
+    test::check_modes(sums, numbers<float>({5}), numbers<float>({steps, 1}));
+  const xla::eager_mode_guard eager;
+  auto x = xla::ones<float>({1});
+  auto xs = xla::ones<float>({5, 1});
+  const auto [all, last] = sums(x, xs);
+  check_equal(all, {1}, std::vector<float>{2 + 3 + 4});
+  CHECK(last.item() == 4);
+}
+
+TEST_CASE("a loop of constants alone reads what stands around it, or is one constant") {
+  auto around = [](auto& x) {
+    return std::tuple(
+        xla::fori_loop(0, 4, [&](const auto&, const auto& c) { return c * 2 + x; },
+                       xla::zeros<float>({3})),
+        x + xla::fori_loop(0, 4, [](const auto&, const auto& c) { return c * 2; },
+                           xla::tensor(1.0f)));
+  };
+  test::check_modes(around, numbers<float>({3}));
+}
+
+TEST_CASE("another number of steps is no other program") {
+  auto f = xla::compile([](auto& h, auto& xs) {
+    return xla::scan([](const auto& c, const auto& x) { return std::pair(c + x, c); }, h, xs);
+  });
+  for (std::int64_t steps = 0; steps < 20; ++steps) {
+    auto h = xla::zeros<float>({2});
+    auto xs = xla::ones<float>({steps, 2});
+    CHECK(std::get<0>(f(h, xs)).to_vector() == std::vector<float>(2, static_cast<float>(steps)));
+  }
+}
+
+TEST_CASE("a gradient through the loop of a compiled function is refused outside, too") {
+  auto f = xla::compile([](auto& h, auto& xs) {
+    return xla::scan([](const auto& c, const auto& x) { return std::pair(c * x, c); }, h, xs).first;
+  });
+  auto h = numbers<float>({2});
+  auto xs = numbers<float>({3, 2});
+  h.requires_grad_();
+  CHECK_THROWS_WITH(sum(f(h, xs)).backward(), Catch::Contains("write its steps as a C++ loop"));
+}
+
+TEST_CASE("gradients go through the steps of an eager or traced loop") {
+  for (bool eager : {true, false}) {
+    const xla::eager_mode_guard mode(eager);
+    auto h = numbers<float>({2}), same = h;
+    auto xs = numbers<float>({3, 2});
+    h.requires_grad_();
+    same.requires_grad_();
+    const auto [last, ys] = xla::scan(
+        [](const auto& c, const auto& x) { return std::pair(c * x, c * c); }, h, xs);
+    (sum(last) + sum(ys)).backward();
+    const auto a = select(xs, 0, 0), b = select(xs, 0, 1), c = select(xs, 0, 2);
+    const auto h1 = same * a, h2 = h1 * b;
+    (sum(h2 * c) + sum(same * same) + sum(h1 * h1) + sum(h2 * h2)).backward();
+    test::check_equal(h.grad(), same.grad(), 1e-5);
+  }
+}
+
+TEST_CASE("errors of loops") {
+  const xla::eager_mode_guard eager;
+  auto h = numbers<float>({2});
+  auto xs = numbers<float>({3, 2});
+  const auto grow = [](const auto& c, const auto& x) {
+    return std::pair(xla::cat({c, x}), std::tuple<>());
+  };
+  CHECK_THROWS_WITH(xla::scan(grow, h, xs),
+                    Catch::StartsWith("scan: a carry of shape (2,) became one of shape (4,)"));
+  const auto keep = [](const auto& c, const auto&) { return std::pair(c, std::tuple<>()); };
+  CHECK_THROWS_WITH(xla::scan(keep, h, std::tuple(xs, h)),
+                    Catch::Contains("xs, or options.length, are of several lengths: 3 and 2"));
+  CHECK_THROWS_WITH(xla::scan(keep, h, std::tuple<>()),
+                    Catch::StartsWith("scan: there are no xs"));
+}
