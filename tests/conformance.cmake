@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every op is right in every way of running: -DPROGRAMS -DNAMES -DWORK=<folder> -DROOT. A test that is built writes down in
-# WORK/<name>.txt which ops its bodies used that gave the same eager, traced, compiled and interpreted (tests/support/ways.hpp);
-# what has not run since it was built, runs here. Writes WORK/ways.txt: each op, and in how many bodies.
+# Every op is right in every way of running: -DPROGRAMS, each with its arguments behind `|`, -DNAMES -DWORK=<folder> -DROOT.
+# A test that is built writes down in WORK/<name>.txt which ops its bodies used that gave the same eager, traced, compiled
+# and interpreted (tests/support/ways.hpp); what has not run since it was built, runs here. Writes WORK/ways.txt: each op,
+# and in how many bodies.
 
 cmake_minimum_required(VERSION 3.24)
 include("${CMAKE_CURRENT_LIST_DIR}/op_names.cmake")
 
 foreach(program name IN ZIP_LISTS PROGRAMS NAMES)
   set(file "${WORK}/${name}.txt")
-  if("${program}" IS_NEWER_THAN "${file}")
+  string(REPLACE "|" ";" command "${program}")
+  list(GET command 0 executable)
+  if("${executable}" IS_NEWER_THAN "${file}")
     set(ENV{XLA_TEST_WAYS} "${file}")
-    execute_process(COMMAND "${program}" OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND ${command} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
   endif()
   if(NOT EXISTS "${file}")  # no body of it runs in every way
     file(WRITE "${file}" "")

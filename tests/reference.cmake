@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What PyTorch computed is what its generator says, and all of it is compared: -DPROGRAMS -DFOLDER -DWORK. The programs
-# write down the cases that they look up. Tables of C++ say who wrote them, and that one's sum.
+# What PyTorch computed is what its generator says, and all of it is compared: -DPROGRAMS, each with its
+# arguments behind `|`, -DFOLDER -DWORK. The programs write down the cases that they look up. Tables of C++ say who wrote them, and that one's sum.
 
 cmake_minimum_required(VERSION 3.24)
 
@@ -48,7 +48,8 @@ set(ENV{TMPDIR} "${WORK}.tmp")
 file(MAKE_DIRECTORY "${WORK}.tmp")
 file(REMOVE "${WORK}")
 foreach(program IN LISTS PROGRAMS)
-  execute_process(COMMAND "${program}" OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "|" ";" command "${program}")
+  execute_process(COMMAND ${command} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
 file(STRINGS "${WORK}" used)
 list(LENGTH cases count)

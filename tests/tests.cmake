@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# xla_test(<folder/name> [OPTIMISED] [ALONE] [LABELS core asan threads isa attack faults] [LIBRARIES <target>...]): see CMakeLists.txt beside.
+# xla_test(<folder/name> [OPTIMISED] [ALONE] [APART] [LABELS core asan threads isa attack faults] [LIBRARIES <target>...]): see CMakeLists.txt beside.
 
-xla_test(graph/attributes LABELS asan)
+xla_test(graph/attributes APART LABELS asan)
 
 # These make kernels of their own and run them long: where tests have fewer passes, they would take three times as long.
 set(computing "")
@@ -46,7 +46,7 @@ xla_test(kernel/pool ALONE LABELS threads)
 
 xla_test(transform/grad LABELS core)
 xla_test(transform/passes LABELS core)
-xla_test(transform/layouts LABELS asan)
+xla_test(transform/layouts APART LABELS asan)
 xla_test(transform/random_programs LABELS asan attack)
 xla_test(transform/random_rows OPTIMISED LABELS core isa attack)
 xla_test(transform/columns LABELS asan threads isa)
@@ -77,7 +77,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_link_options(xla_gcc_undefined INTERFACE -fsanitize=undefined)
   xla_test(run/compiled_undefined run/compiled.cpp LIBRARIES xla_gcc_undefined)
 endif()
-xla_test(run/debug LABELS core)
+xla_test(run/debug APART LABELS core)
 if(TARGET test_run_debug)
   xla_script_test(run/passes_of_environment LABELS core COMMAND ${CMAKE_COMMAND} -E env XLA_PASSES=-fuse
     $<TARGET_FILE:test_run_debug> "[.environment]")
@@ -88,7 +88,7 @@ xla_test(run/fallback LABELS asan)
 xla_test(run/allocation LABELS faults)
 xla_test(run/autocast LABELS asan)
 xla_test(run/checkpoint LABELS asan)
-xla_test(run/custom_gradient LABELS core)
+xla_test(run/custom_gradient APART LABELS core)
 xla_test(run/profile ALONE LABELS asan threads)
 xla_test(run/profile_page)
 xla_test(run/arena LABELS asan)
@@ -186,8 +186,8 @@ xla_test(nn/decoder LABELS asan)
 xla_test(nn/cache LABELS asan)
 xla_test(nn/decoder_reference LABELS core)
 xla_test(nn/decoder_small)
-xla_test(nn/decoder_training LABELS core)
-xla_test(nn/decoder_training_gpt)
+xla_test(nn/decoder_training APART LABELS core)
+xla_test(nn/decoder_training_gpt APART)
 xla_test(models/bert)
 xla_test(models/vit LABELS core)
 xla_test(op/functional_copy LABELS asan)

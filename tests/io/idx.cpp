@@ -124,7 +124,7 @@ TEST_CASE("a truncated or overlong IDX file is refused at every length") {
   CHECK(refusal(longer) == "sizes 2 x 3 take 24 bytes after the header, found 25");
 }
 
-TEST_CASE("huge sizes neither overflow nor allocate") {
+TEST_CASE("huge sizes of IDX files neither overflow nor allocate") {
   const std::uint32_t most = 0xffffffff;
   CHECK(refusal(idx_file(0x0E, {most, most, most, most}, 16)) ==
         "sizes 4294967295 x 4294967295 x 4294967295 x 4294967295 overflow");

@@ -155,7 +155,7 @@ TEST_CASE("a malformed header is refused") {
   CHECK(refusal(header("<f4", "(1,)") + "x") == "text behind the header");
 }
 
-TEST_CASE("huge sizes neither overflow nor allocate") {
+TEST_CASE("huge sizes of npy files neither overflow nor allocate") {
   CHECK(refusal(header("<f8", "(4611686018427387904, 4)")) ==
         "shape (4611686018427387904, 4) overflows");
   CHECK(refusal(header("<f8", "(4611686018427387904, 4, 0)")).ends_with("overflows"));

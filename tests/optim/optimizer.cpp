@@ -135,10 +135,12 @@ TEST_CASE("an optimizer updates through a model that is shared, and has no gradi
   CHECK_FALSE(model.w.grad().defined());
 }
 
+namespace {
 struct Trainer {
   Weights model = make_weights();
   xla::optim::SGD<Weights> optimizer{model, {.lr = 0.1}};
 };
+}  // namespace
 
 TEST_CASE("an optimizer follows its model where it is moved") {
   const auto make = [] {
