@@ -47,7 +47,9 @@ set(brief -Og -fno-tree-pta -fno-tree-fre -fno-tree-dominator-opts -fno-tree-ter
   -fno-ipa-reference -fno-ipa-profile -fno-forward-propagate -fno-cprop-registers -fno-compare-elim
   -fno-shrink-wrap -fno-reorder-blocks -fno-combine-stack-adjustments)
 list(JOIN brief " " brief)
-set(gcc_units "${brief}")
+foreach(stage IN ITEMS gcc avx2 avx512)
+  set(${stage}_units "${brief}")
+endforeach()
 #         name   compiler    build tests flags
 xla_stage(gcc    g++           600   640 "-O1")
 xla_stage(clang  clang++-16    145   190 "-O0" core refused)
