@@ -214,6 +214,7 @@ set(XLA_HEADERS
   xla/transform/halves.hpp
   xla/transform/late.hpp
   xla/transform/layouts.hpp
+  xla/transform/loop_backward.hpp
   xla/transform/loop_recorder.hpp
   xla/transform/lower.hpp
   xla/transform/lower_loops.hpp
@@ -369,6 +370,7 @@ set(XLA_HEADERS
   xla/loop/captured.hpp
   xla/loop/fori_loop.hpp
   xla/loop/scan.hpp
+  xla/loop/step_tape.hpp
   xla/loop/stepwise.hpp
   xla/loop/trees.hpp
   xla/run/execute/arena_store.hpp

@@ -206,16 +206,6 @@ TEST_CASE("another number of steps is no other program") {
   }
 }
 
-TEST_CASE("a gradient through the loop of a compiled function is refused outside, too") {
-  auto f = xla::compile([](auto& h, auto& xs) {
-    return xla::scan([](const auto& c, const auto& x) { return std::pair(c * x, c); }, h, xs).first;
-  });
-  auto h = numbers<float>({2});
-  auto xs = numbers<float>({3, 2});
-  h.requires_grad_();
-  CHECK_THROWS_WITH(sum(f(h, xs)).backward(), Catch::Contains("write its steps as a C++ loop"));
-}
-
 TEST_CASE("gradients go through the steps of an eager or traced loop") {
   for (bool eager : {true, false}) {
     const xla::eager_mode_guard mode(eager);

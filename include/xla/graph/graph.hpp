@@ -46,6 +46,7 @@ struct segment_range {
 struct loop_range {
   extent trip = 0;
   int parent = 0;  ///< 0: none
+  int begin = 0;   ///< the body is recorded from this node on, up to the loop's own
 };
 
 /// What the ops of loops say of themselves. Graphs that have some point to it: see
@@ -61,6 +62,18 @@ struct loop_rules {
   void (*refuse_leaks)(graph& g, const graph_roots& of);
   /// Numbers the steps of loops, behind those that belong to none.
   void (*lower)(lowering& of, const node_lists& in_stage, int last_stage);
+  /// Of a backward pass: what a node of loops waits for, on its stack; true: it is one.
+  bool (*order)(graph_backward& of, int index, int* stack, int& top);
+  /// Takes gradients on through a loop; true: the node is of loops.
+  bool (*step)(graph_backward& of, int index);
+  /// In a loop's steps: the gradient of a value so far, to read or to add to.
+  int& (*sum)(graph_backward& of, int index, bool adds);
+  /// The first gradient of a value is put among zeros.
+  void (*replaced)(graph_backward& of, int index);
+  /// In a loop's steps: what stands there for a value that a rule reads.
+  int (*read)(graph_backward& of, int index);
+  handle (*minus_zeros)(dtype type, const shape& s, size_table* table);
+  const loop_info *plain, *checks;  ///< the op, without and with checks among its steps
 };
 
 /// Of a node that stands for a slot: which, and -1 where it stands for the slot's gradient.

@@ -79,7 +79,7 @@ namespace xla::detail {
 constexpr int open_loop(graph& g, extent trip, const loop_rules& rules) {
   g.rules_of_loops = &rules;
   if (g.loop_count == g.loop_capacity) grow(g.loops, g.loop_capacity, g.own_loops);
-  g.loops[g.loop_count] = {trip, g.loop};
+  g.loops[g.loop_count] = {trip, g.loop, g.count};
   return g.loop = ++g.loop_count;
 }
 constexpr void close_loop(graph& g) { g.loop = g.loops[g.loop - 1].parent; }

@@ -14,8 +14,11 @@
 namespace xla::detail {
 
 struct gradient_scope;
+class handle;
 struct fuser;
 struct graph;
+class graph_backward;
+class loop_backward;
 struct graph_roots;
 struct impl;
 class lowering;

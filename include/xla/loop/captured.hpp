@@ -7,7 +7,8 @@
 #include "xla/loop/trees.hpp"
 #include "xla/run/engine/make_loop.hpp"
 #include "xla/run/trace/graph_of.hpp"
-#include "xla/transform/loop_recorder.hpp"
+#include "xla/transform/loop_backward.hpp"
+#include "xla/transform/lower_loops.hpp"
 
 namespace xla::detail {
 
@@ -62,6 +63,20 @@ template <class In>
 inline constexpr loop_maker makes_loops{&make_loop<later<In, void>>};
 template <class In, bool Checks>
 inline constexpr loop_info info_with_steps = info_of_loop(makes_loops<In>, Checks);
+template <class In>
+inline constexpr loop_rules loops_of_graphs{.level = &level_in_loops,
+                                            .place = &begin_behind_inputs,
+                                            .verify = &verify_loops,
+                                            .refuse_leaks = &refuse_leaks,
+                                            .lower = &loop_lowering::run,
+                                            .order = &loop_backward::order,
+                                            .step = &loop_backward::step,
+                                            .sum = &loop_backward::sum,
+                                            .replaced = &loop_backward::replaced,
+                                            .read = &loop_backward::read,
+                                            .minus_zeros = &minus_zeros<In>,
+                                            .plain = &info_with_steps<In, false>,
+                                            .checks = &info_with_steps<In, true>};
 
 /// Records loops. Carry: a tree of tensors. Give makes of the recorder and the graph what a step is
 /// given besides it.
@@ -79,7 +94,7 @@ class loop_capture {
     each_tensor(init, [&, k = 0](const auto& t) mutable { init_[k++] = t.lift(&g); });
     for (;;) {
       const graph_mark before(g);
-      loop_recorder loop(g, trip_, reverse_);
+      loop_recorder loop(g, loops_of_graphs<Carry>, trip_, reverse_);
       Carry now = init;
       each_tensor(now, [&, k = 0](auto& t) mutable {
         carry_[k] = loop.carry(init_[k], needs_[k], wants_[k]);
@@ -94,7 +109,7 @@ class loop_capture {
         before.undo();
         continue;
       }
-      loop.close(next_, init_, info_with_steps<Carry, false>, info_with_steps<Carry, true>);
+      loop.close(next_, init_);
       each_tensor(made.first, [&, k = 0](auto& t) mutable {
         t.name_node(&g, loop.last(k, next_[k]));
         ++k;

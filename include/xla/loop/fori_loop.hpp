@@ -27,12 +27,18 @@ constexpr Carry fori_captured(graph& g, const Body& body, const Carry& init, Siz
   return loop_capture<Carry>(g, site, trip.extent(), false).run(body, init, number, nothing).first;
 }
 
-template <class Carry, class Body>
+template <class Carry, class Body, class Tape>
 constexpr Carry fori_stepwise(const Body& body, const Carry& init, Size from, Size trip,
-                              call_site site) {
+                              call_site site, Tape tape) {
   const auto number = [&](std::int64_t i) { return tensor<std::int64_t>(i + from); };
-  const auto all = run_steps<std::tuple<>, Carry>(body, init, number, trip, false, site);
+  const auto all = run_steps<std::tuple<>, Carry>(body, init, number, trip, false, site, tape);
   return all.first;  // which has a name, or g++ 12 loses constants
+}
+template <class Carry, class Body>
+Carry fori_at_run_time(const Body& body, Carry init, Size from, Size trip, call_site site) {
+  step_tape<later<Carry, void>> tape;
+  if (trip > 0) tape.begin(init, std::tuple<>(), trip);
+  return fori_stepwise<Carry>(body, init, from, trip, site, std::move(tape));
 }
 
 }  // namespace detail
@@ -59,8 +65,9 @@ constexpr auto fori_loop(Size from, Size to, const Body& body, const Init& init,
       g = detail::graph_of(made.first);
     }
     if (g) return detail::fori_captured<Carry>(*g, steps, first, from, trip, site);
+    return detail::fori_stepwise<Carry>(steps, first, from, trip, site, detail::no_tape());
   }
-  return detail::fori_stepwise<Carry>(steps, first, from, trip, site);
+  return detail::fori_at_run_time<Carry>(steps, first, from, trip, site);
 }
 
 }  // namespace xla

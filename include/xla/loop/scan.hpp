@@ -107,14 +107,21 @@ constexpr auto scan_captured(graph& g, const Body& body, const Carry& init, cons
 template <class Carry, class Body, class X>
 auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_t trip,
                    bool reverse, call_site site) {
+  step_tape<later<Carry, void>> tape;
+  const auto tensors = map_tree(xs, [](const auto& t) { return t; });  // of parameters their values
   const auto slices = [&](std::int64_t i) {
-    return map_tree(xs, [&](const auto& t) { return select(t, 0, i); });
+    int k = 0;
+    return map_tree(tensors, [&](const auto& t) {
+      return tape.slice(select(tape.without_gradient(t), 0, i), t, k++, i);
+    });
   };
   using Y = decltype(body(init, slices(0)).second);
   using Ys = decltype(no_steps(body, init, slices(0)));
   if (trip <= 0)
     return std::pair<Carry, Ys>(init, no_steps(body, init, zeros_for_step(xs)));
-  const auto all = run_steps<Y, Carry>(body, init, slices, trip, reverse, site);
+  Carry first = init;
+  tape.begin(first, tensors, trip);
+  const auto all = run_steps<Y, Carry>(body, first, slices, trip, reverse, site, tape);
   return std::pair<Carry, Ys>(
       all.first, stack_trees<Y>(static_cast<std::size_t>(trip), [&](std::size_t i) -> const auto& {
         return all.second.get()[i];
@@ -127,8 +134,9 @@ auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_
 /// init as carry: the last carry, and all y along a new first axis. Carries, x and y are tensors,
 /// or tuples and arrays of them, std::tuple<>() where there are none; carries also structs with
 /// XLA_MODULE. In a compiled function it is a loop, whose number of steps may be known at run time
-/// only, and through which no gradients go; the body may read whatever stands around it, and writes
-/// nothing there. A carry that changes its shape, or xs of several lengths, are a shape_error.
+/// only; the body may read whatever stands around it, and writes nothing there. Gradients of what
+/// it reads there are added up from the last step to the first, in every mode. A carry that changes
+/// its shape, or xs of several lengths, are a shape_error.
 template <class Body, class Init, class X>
 constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions options = {},
                     caller who = here()) {

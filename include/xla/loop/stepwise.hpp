@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "xla/base/owned_array.hpp"
-#include "xla/loop/trees.hpp"
+#include "xla/loop/step_tape.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/create.hpp"
 #include "xla/run/state/mode.hpp"
@@ -80,9 +80,9 @@ auto no_steps(const Body& body, const Carry& init, const X& x) {
 }
 
 /// One step after the other, as eager and traced mode do. give(i) is what step i is given.
-template <class Y, class Carry, class Body, class Give>
+template <class Y, class Carry, class Body, class Give, class Tape>
 constexpr auto run_steps(const Body& body, const Carry& init, const Give& give, std::int64_t trip,
-                         bool reverse, call_site site) {
+                         bool reverse, call_site site, Tape& tape) {
   Carry carry = init;
   owned_array<Y> ys(static_cast<std::size_t>(trip > 0 ? trip : 0));
   for (std::int64_t i = 0; i < trip; ++i) {
@@ -91,6 +91,7 @@ constexpr auto run_steps(const Body& body, const Carry& init, const Give& give, 
     if (!__builtin_is_constant_evaluated()) check_carry<Carry>(carry, made.first, site);
     carry = std::move(made.first);
     ys.get()[at] = std::move(made.second);
+    tape.end_step(carry, ys.get()[at]);
   }
   return std::pair(std::move(carry), std::move(ys));
 }

@@ -40,31 +40,31 @@ constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
 /// the slot's gradient, also an argument tensor's, in case that requires one; or is left to be
 /// asked for. The order is that of the structure, depth first along the operands, and not that of
 /// recording, which compilers may choose: a + b may record b first, or a.
-template <class Loss>
 class graph_backward {
  public:
-  constexpr graph_backward(graph& in, int loss, bool collects)
-      : g(in), root(loss), collects_(collects), again_(in, loss) {
+  using adder = handle (*)(dtype type, const handle& a, const handle& b);
+
+  constexpr graph_backward(graph& in, int loss, bool collects, adder add)
+      : g(in), root(loss), collects_(collects), add_(add), again_(in, loss),
+        loops_(static_cast<std::size_t>(in.loop_count) + 1),
+        loops(loops_.get()) {
     const std::size_t n = static_cast<std::size_t>(root) + 1;
     gradient = for_gradient_.renew(n);
-    order = for_order_.renew(n);
-    stack = for_stack_.renew(4 * n + 1);
+    next = for_next_.renew(n);
     for (int i = 0; i <= root; ++i) gradient[i] = unseen;
   }
   graph_backward(const graph_backward&) = delete;
   graph_backward& operator=(const graph_backward&) = delete;
 
+  template <class Loss>
   constexpr void run() {
-    find_order();
+    const owned_array<int> stack(4 * static_cast<std::size_t>(root) + 5);
+    int outside = 0;
+    stack.get()[0] = root;
+    const int first = find_order(0, stack.get(), 1, nullptr, outside);
     const bool within = std::exchange(g.in_backward, true);
     gradient[root] = constant<Loss>(1).lift(&g);
-    for (int i = ordered - 1; i >= 0; --i) {
-      const int at = order[i];
-      if (gradient[at] < 0 && !(handed && handed[at] >= 0)) continue;
-      const int slot = slot_of(g.nodes[at]);
-      if (slot >= 0 && collects_) collect(slot, gradient[at]);
-      if (!ends_gradients(g.nodes[at])) step(at);
-    }
+    run_list(first);
     g.in_backward = within;
   }
   /// The node of a node's gradient, or -1 when the loss does not depend on it.
@@ -73,7 +73,12 @@ class graph_backward {
   }
 
  private:
+  friend class loop_backward;
   static constexpr int unseen = -2, none = -1;
+  /// Of a loop: the first node of its body's order, and how many values from outside it reads.
+  struct body_order {
+    int first = none, outside = 0;
+  };
 
   constexpr handle at(int index) const {
     handle h;
@@ -85,11 +90,26 @@ class graph_backward {
     return g.nodes[index].needs_grad || (collects_ && g.nodes[index].input_grad);
   }
 
+  constexpr void run_list(int first) {
+    for (int at = first; at >= 0; at = next[at]) {
+      if (g.loop_count != 0 && g.rules_of_loops->step(*this, at)) continue;
+      if (gradient[at] < 0 && !(handed && handed[at] >= 0)) continue;
+      const int slot = slot_of(g.nodes[at]);
+      if (slot >= 0 && collects_ && !inside) collect(slot, gradient[at]);
+      if (!ends_gradients(g.nodes[at])) step(at);
+    }
+  }
+
+  /// The gradient of a node so far, or -1.
+  constexpr int& sum_of(int index, bool adds) {
+    return inside ? g.rules_of_loops->sum(*this, index, adds) : gradient[index];
+  }
+  constexpr int read(int index, int arrived) {
+    return inside ? g.rules_of_loops->read(*this, index) : again_.value(index, arrived);
+  }
   constexpr void accumulate(int index, int value) {
-    gradient[index] =
-        gradient[index] < 0
-            ? value
-            : add_gradients<Loss>(g.nodes[index].type, at(gradient[index]), at(value)).lift(&g);
+    int& sum = sum_of(index, true);
+    sum = sum < 0 ? value : add_(g.nodes[index].type, at(sum), at(value)).lift(&g);
   }
 
   constexpr void collect(int slot_index, int value) {
@@ -98,7 +118,7 @@ class graph_backward {
     g.slots[g.decider(slot_index)].collected = true;
     const int old = g.gradient_of(slot_index);
     s.grad =
-        old < 0 ? value : add_gradients<Loss>(g.nodes[value].type, at(old), at(value)).lift(&g);
+        old < 0 ? value : add_(g.nodes[value].type, at(old), at(value)).lift(&g);
     s.state = grad_state::present;
   }
 
@@ -118,19 +138,25 @@ class graph_backward {
     // What a rule reads of checkpoints is computed again when its gradient is there.
     const int arrived = handed && handed[index] >= 0 ? gradient[handed[index]] : gradient[index];
     for (int i = 0; i < arity; ++i) {
-      s.in[i] = at(again_.value(inputs[i], arrived));
+      s.in[i] = at(read(inputs[i], arrived));
       s.wants[i] = follows(inputs[i]);
     }
     const int first = arity > 0 && s.wants[0] ? n.in[0] : -1;
-    if (first >= 0 && gradient[first] >= 0) s.collected = at(gradient[first]);
-    s.out = at(again_.value(index, arrived));
+    const int sum = first >= 0 ? sum_of(first, false) : none;
+    if (sum >= 0) s.collected = at(sum);
+    s.out = at(read(index, arrived));
     if (gradient[index] >= 0) s.grad = at(gradient[index]);
     if (handed && handed[index] >= 0) take_handed(index, s);
     s.attr = n.attr;
     apply_gradient(*n.op, s);
-    if (s.replaces) gradient[first] = none;
+    if (s.replaces) replace(first);
     for (int i = 0; i < arity; ++i)
       if (s.wants[i] && s.result[i].defined()) accumulate(inputs[i], s.result[i].lift(&g));
+  }
+
+  constexpr void replace(int index) {
+    if (inside) g.rules_of_loops->replaced(*this, index);
+    sum_of(index, true) = none;
   }
 
   // The gradients of an op's results wait for each other, in a list that begins at the op.
@@ -151,20 +177,25 @@ class graph_backward {
     for (int r = handed[index]; r >= 0; r = handed[r]) {
       handle& sum = s.grads[number(r)];
       const handle more = at(gradient[r]);
-      if (sum.defined()) sum = add_gradients<Loss>(g.nodes[r].type, sum, more);
+      if (sum.defined()) sum = add_(g.nodes[r].type, sum, more);
       else sum = more;
     }
   }
 
-  // Post-order without recursion: a node goes on the stack twice, the second time (as ~index) to be
-  // put in order when its inputs are.
-  constexpr void find_order() {
-    int top = 0;
-    stack[top++] = root;
+  // Post-order without recursion, turned around: a node goes on the stack twice, the second time
+  // (as ~index) to be put in order when its inputs are. Those before `begin`, which stand outside
+  // of the loop that begins there, are listed. The first node of the order; the others are next[].
+  constexpr int find_order(int begin, int* stack, int top, int* outside, int& count) {
+    int first = none;
     while (top > 0) {
       const int at = stack[--top];
       if (at < 0) {
-        order[ordered++] = ~at;
+        next[~at] = first;
+        first = ~at;
+        continue;
+      }
+      if (at < begin) {
+        outside[count++] = at;
         continue;
       }
       if (gradient[at] != unseen) continue;
@@ -172,21 +203,26 @@ class graph_backward {
       stack[top++] = ~at;
       const node& n = g.nodes[at];
       if (ends_gradients(n)) continue;
+      if (g.loop_count != 0 && g.rules_of_loops->order(*this, at, stack, top)) continue;
       for (int k = n.arity - 1; k >= 0; --k)
-        if (follows(n.in[k]) && gradient[n.in[k]] == unseen) stack[top++] = n.in[k];
+        if (follows(n.in[k]) && (n.in[k] < begin || gradient[n.in[k]] == unseen))
+          stack[top++] = n.in[k];
     }
+    return first;
   }
 
   graph& g;
   int root;
   bool collects_;
+  adder add_;
   graph_replay again_;
-  owned_array<int> for_gradient_, for_order_, for_stack_, for_handed_;
+  owned_array<int> for_gradient_, for_next_, for_handed_;
+  owned_array<body_order> loops_;
   int* gradient;  // of each node up to the root
-  int* order;     // nodes that a gradient may reach, every node after its inputs
-  int* stack;
+  int* next;      // of nodes that a gradient may reach: every node before its inputs
   int* handed = nullptr;  // where ops have several results: see hand_on()
-  int ordered = 0;
+  loop_backward* inside = nullptr;  // the loop whose body's rules run
+  body_order* loops;
 };
 
 template <class Loss>
@@ -200,7 +236,7 @@ constexpr void backward(graph& g, int root, caller who) {
   }
   const bool recording = g.recording;
   g.recording = false;
-  graph_backward<Loss>(g, root, true).run();
+  graph_backward(g, root, true, &add_gradients<Loss>).template run<Loss>();
   g.recording = recording;
 }
 
@@ -218,8 +254,8 @@ constexpr void gradients(const Tensor<Loss, 0>& loss, GradOptions options, Resul
   }
   const bool recording = g.recording;
   g.recording = options.create_graph;
-  graph_backward<Loss> pass(g, loss.node_index(), false);
-  pass.run();
+  graph_backward pass(g, loss.node_index(), false, &add_gradients<Loss>);
+  pass.template run<Loss>();
   auto one = [&](auto& result, const auto& input) {
     const int at = pass.gradient_of(input.node_index());
     if (at < 0) result = zeros_like(input);

@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/op/rule.hpp"
-#include "xla/transform/lower_loops.hpp"
+#include "xla/base/owned_array.hpp"
+#include "xla/graph/loops.hpp"
 
 namespace xla::detail {
 
-/// Gradients through loops are of tensors: in a graph there is no rule for them.
-constexpr void refuse_gradient_of_loop(gradient_scope& s) {
-  s.grad.owner()->sizes.refused.set(
-      "xla::scan: gradients do not go through a loop of a compiled function: call backward() in "
-      "eager or traced mode, or write its steps as a C++ loop");
-}
-template <class Op>
-inline constexpr op_info op_of_loop = [] {
-  op_info i = builtin<Op>;
-  i.gradient = &refuse_gradient_of_loop;
-  return i;
-}();
 /// A loop; check: its steps may check something, so that it runs whether or not anybody wants its
 /// results.
 constexpr loop_info info_of_loop(const loop_maker& maker, bool check) {
@@ -28,13 +16,36 @@ constexpr loop_info info_of_loop(const loop_maker& maker, bool check) {
   return i;
 }
 
+/// What all steps of a loop, by its node, have made of a value; where it is kept already, that.
+constexpr int steps_of(graph& g, int loop, int value) {
+  for (int i = loop + 1; i < g.count; ++i)
+    if (is<op::steps>(g.nodes[i]) && g.nodes[i].in[0] == loop && g.nodes[i].in[1] == value)
+      return i;
+  const auto about = g.nodes[loop].attributes<op::loop>();
+  const node& of = g.nodes[value];
+  shape all;
+  all.push(about.trip);
+  for (int i = 0; i < of.rank; ++i) all.push(of.dims[i]);
+  node n;
+  n.op = &builtin<op::steps>;
+  n.type = of.type;
+  n.set_shape(all);
+  n.set<op::steps>({about.number, 0});
+  n.needs_grad = g.recording && of.needs_grad;
+  n.input_grad = g.recording && of.input_grad;
+  n.arity = 2;
+  n.in[0] = loop;
+  n.in[1] = value;
+  return g.add(n);
+}
+
 /// Recording of one loop in a graph: what its steps are given, then its body, then what they hand
 /// on, and results. What is a template stands first: clang has to have seen it.
 class loop_recorder {
   template <class Op>
   constexpr node of_loop(dtype type, const shape& dims, int number) const {
     node n;
-    n.op = &op_of_loop<Op>;
+    n.op = &builtin<Op>;
     n.type = type;
     n.set_shape(dims);
     n.set<Op>({number_, number});
@@ -62,9 +73,9 @@ class loop_recorder {
   }
 
  public:
-  constexpr loop_recorder(graph& in, extent trip, bool reverse = false)
+  constexpr loop_recorder(graph& in, const loop_rules& rules, extent trip, bool reverse)
       : g(in), first_(in.count), trip_(trip), reverse_(reverse),
-        number_(open_loop(in, trip, loops_of_graphs)) {}
+        number_(open_loop(in, trip, rules)) {}
   loop_recorder(const loop_recorder&) = delete;
 
   constexpr int number() const { return number_; }
@@ -88,14 +99,13 @@ class loop_recorder {
   constexpr int step() { return g.add(of_loop<op::step_number>(dtype::int64, {}, 0)); }
 
   /// The body is recorded: what each step hands on for each carry, and the carries' first values.
-  constexpr void close(const int* next, const int* init, const loop_info& plain,
-                       const loop_info& checks) {
+  constexpr void close(const int* next, const int* init) {
     close_loop(g);
     bool any = false;
     for (int i = first_; i < g.count; ++i)
       any |= g.nodes[i].op->check && in_loop(g, g.nodes[i].loop, number_);
     node n;
-    n.op = any ? &checks : &plain;
+    n.op = any ? g.rules_of_loops->checks : g.rules_of_loops->plain;
     n.type = dtype::boolean;
     n.set<op::loop>({number_, carries_, reverse_, trip_});
     owned_array<int> all(2 * static_cast<std::size_t>(carries_) + 1);
@@ -113,17 +123,7 @@ class loop_recorder {
     return add(n, loop_);
   }
   /// What all steps have made of a value.
-  constexpr int steps(int value) {
-    shape all;
-    all.push(trip_);
-    for (int i = 0; i < g.nodes[value].rank; ++i) all.push(g.nodes[value].dims[i]);
-    node n = of_loop<op::steps>(g.nodes[value].type, all, 0);
-    flow(n, value);
-    n.arity = 2;
-    n.in[0] = loop_;
-    n.in[1] = value;
-    return g.add(n);
-  }
+  constexpr int steps(int value) { return steps_of(g, loop_, value); }
 
  private:
   graph& g;

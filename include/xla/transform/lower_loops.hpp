@@ -79,18 +79,30 @@ struct loop_lowering {
   }
 };
 
-/// Refuses a value of a loop's step that is used, or left, behind the loop.
+/// Whether a loop's body has made a value that is used behind the loop, of which each step has
+/// another, or to which gradients come from each.
+constexpr bool leaks(const graph& g, int loop, const graph_roots& of) {
+  const int number = g.nodes[loop].attributes<op::loop>().number;
+  const auto inner = [&](int i) {
+    const node& n = g.nodes[i];
+    return n.loop == number ||
+           (i >= g.loops[number - 1].begin && i < loop && (n.needs_grad || n.input_grad));
+  };
+  bool leaked = false;
+  for (int i = 0; i < of.result_count; ++i) leaked |= inner(of.results[i]);
+  for (int i = 0; i < of.write_count; ++i) leaked |= inner(of.writes[i].value);
+  for (int i = loop + 1; i < g.count; ++i) {
+    const node& n = g.nodes[i];
+    if (n.gradient || is<op::steps>(n)) continue;  // of a body the rules read what it has kept
+    for (int k = 0; k < n.arity; ++k) leaked |= inner(n.in[k]);
+  }
+  return leaked;
+}
+/// Refuses that.
 constexpr void refuse_leaks(graph& g, const graph_roots& of) {
   bool leaked = false;
-  for (int i = 0; i < of.result_count; ++i) leaked |= g.nodes[of.results[i]].loop != 0;
-  for (int i = 0; i < of.write_count; ++i) leaked |= g.nodes[of.writes[i].value].loop != 0;
-  for (int i = 0; i < g.count && !leaked; ++i) leaked = wrong_in_loops(g, i) != nullptr;
-  const owned_array<bool> over(static_cast<std::size_t>(g.loop_count) + 1);
-  for (int i = 0; i <= g.loop_count; ++i) over.get()[i] = false;
-  for (int i = 0; i < g.count && !leaked; ++i) {
-    if (is<op::loop>(g.nodes[i])) over.get()[g.nodes[i].attributes<op::loop>().number] = true;
-    leaked = over.get()[g.nodes[i].loop];
-  }
+  for (int i = 0; i < g.count && !leaked; ++i)
+    leaked = wrong_in_loops(g, i) != nullptr || (is<op::loop>(g.nodes[i]) && leaks(g, i, of));
   if (leaked)
     g.sizes.refused.set(
         "xla::scan: what a body makes is used outside of it: hand it on as a carry, or return it "
@@ -106,8 +118,5 @@ constexpr void begin_behind_inputs(fuser& of, int index) {
     if (of.live[k] && in_loop(of.g, of.g.nodes[k].loop, loop) && of.stage_at(k) >= of.stage[index])
       of.stage[index] = of.stage_at(k) + 1;
 }
-
-inline constexpr loop_rules loops_of_graphs{&level_in_loops, &begin_behind_inputs, &verify_loops,
-                                            &refuse_leaks, &loop_lowering::run};
 
 }  // namespace xla::detail

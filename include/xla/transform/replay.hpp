@@ -23,7 +23,7 @@ class graph_replay {
   /// node of the gradient.
   constexpr int value(int i, int gradient) {
     const int s = i < nodes_ ? g.nodes[i].segment : 0;
-    if (s == 0 || g.within(g.segment, s)) return i;
+    if (s == 0 || g.within(g.segment, s) || (g.loop_count != 0 && has_loop(s))) return i;
     if (!done_[s]) record(s, gradient);
     return copy_[place(i, s)];
   }
@@ -49,6 +49,13 @@ class graph_replay {
     }
   }
 
+  // Loops are not recorded again: what is read of them is kept.
+  constexpr bool has_loop(int s) const {
+    const segment_range range = g.segments[s - 1];
+    bool any = false;
+    for (int i = range.begin; i < range.end; ++i) any |= g.nodes[i].loop != 0;
+    return any;
+  }
   constexpr int depth(int s) const {
     int d = 0;
     for (; s != 0; s = g.segments[s - 1].parent) ++d;

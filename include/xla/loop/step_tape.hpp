@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+#include "xla/base/list.hpp"
+#include "xla/loop/trees.hpp"
+#include "xla/op/concat.hpp"
+#include "xla/op/own_gradient.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/transform/loop_backward.hpp"
+
+// Gradients through the steps of a loop that run one after the other, in eager and traced mode: the
+// rules of one step run together, from the last step to the first, as in the reversed loop of a
+// compiled function. A function with a rule of its own stands behind each step, which waits for the
+// function before it; one stands before all steps, where the gradients of xs are put together.
+
+namespace xla::detail {
+
+/// Of such a function; all numbers are of tensors.
+struct step_function {
+  int before = 0;   ///< inputs that it only waits for
+  int carries = 0;
+  int others = 0;   ///< xs, or all y of a step
+  int steps = 0;    ///< of the loop, where it stands before them
+  XLA_ATTRIBUTES(before, carries, others, steps)
+};
+
+/// The gradients of what a step hands on; of carries that are not used zeros, as in a loop.
+template <class In>
+void pass_step(gradient_scope& s) {
+  const auto f = unpack<step_function>(s.attr);
+  for (int k = 0; k < f.carries + f.others; ++k) {
+    const handle& in = s.in[f.before + k];
+    if (!s.wants[f.before + k]) continue;
+    handle& to = s.result[f.before + k];
+    if (k < s.grad_count && s.grads[k].defined()) to = s.grads[k];
+    else if (k < f.carries) to = minus_zeros<In>(in.element_type(), in.dims(), nullptr);
+  }
+}
+/// The gradients of first values, and of xs from those of their slices.
+template <class In, class T>
+handle stack_gradients(const list<handle>& slices) {
+  list<any_tensor<T>> parts;
+  for (const handle& h : slices) {
+    shape s;
+    s.push(1);
+    for (int i = 0; i < h.dims().rank; ++i) s.push(h.dims()[i]);
+    parts.push_back(with_shape<op::reshape, dynamic_rank>(as_any<T>(h), s));
+  }
+  return concat_tree(parts.data(), parts.size(), 0, nobody);
+}
+template <class In>
+void pass_first(gradient_scope& s) {
+  const auto f = unpack<step_function>(s.attr);
+  const auto of = [&](int k) { return k < s.grad_count ? s.grads[k] : handle(); };
+  for (int k = 0; k < f.carries; ++k)
+    if (s.wants[k]) s.result[k] = of(k);
+  for (int x = 0; x < f.others; ++x) {
+    const handle& in = s.in[f.carries + x];
+    if (!s.wants[f.carries + x]) continue;
+    shape rest;
+    for (int i = 1; i < in.dims().rank; ++i) rest.push(in.dims()[i]);
+    list<handle> slices;
+    bool any = false;
+    for (int t = 0; t < f.steps; ++t) {
+      slices.push_back(of(f.carries + x * f.steps + t));
+      any |= slices.back().defined();
+    }
+    for (handle& h : slices)
+      if (!h.defined()) h = minus_zeros<In>(in.element_type(), rest, nullptr);
+    if (!any) continue;
+    const dtype type = in.element_type();
+    handle& to = s.result[f.carries + x];
+    if (type == dtype::bfloat16) to = stack_gradients<In, later<In, bfloat16>>(slices);
+    else if (type == dtype::float32) to = stack_gradients<In, later<In, float>>(slices);
+    else to = stack_gradients<In, later<In, double>>(slices);
+  }
+}
+
+template <class In>
+inline constexpr op_info function_behind_step =
+    function_with(&pass_step<In>, fields_of<step_function>);
+template <class In>
+inline constexpr op_info function_before_steps =
+    function_with(&pass_first<In>, fields_of<step_function>);
+
+/// Records them while a loop runs.
+template <class In>
+class step_tape {
+ public:
+  /// Before the first step, which is given what init becomes.
+  template <class Carry, class X>
+  void begin(Carry& init, const X& xs, std::int64_t steps) {
+    if (!grad_enabled()) return;
+    on_ = true;
+    step_function f{.steps = static_cast<int>(steps)};
+    f.carries = carries_ = put(init);
+    f.others = put(xs);
+    steps_ = f.steps;
+    make(function_before_steps<In>, f);
+    first_ = function_;
+    replace(init, 0);
+  }
+  /// What slices are taken from: xs without gradients, which reach them by slice().
+  template <class T>
+  T without_gradient(const T& xs) const {
+    return on_ && xs.requires_grad() ? xs.detach() : xs;
+  }
+  /// Slice number `step` of the x with that number.
+  template <class T, class All>
+  T slice(const T& x, const All& all, int number, std::int64_t step) const {
+    if (!on_ || !all.requires_grad()) return x;
+    return result_of_function<T>(x, first_, carries_ + number * steps_ + static_cast<int>(step));
+  }
+  /// Behind a step: what it hands on, and y, become results of one function.
+  template <class Carry, class Y>
+  void end_step(Carry& next, Y& y) {
+    if (!on_) return;
+    step_function f{.before = function_.defined()};
+    if (f.before) in_.push_back(function_);
+    f.carries = put(next);
+    f.others = put(y);
+    make(function_behind_step<In>, f);
+    replace(next, 0);
+    replace(y, f.carries);
+  }
+
+ private:
+  template <class X>
+  int put(const X& x) {
+    const int before = in_.size();
+    each_tensor(x, [this](const auto& t) {
+      wants_ |= t.requires_grad();
+      in_.push_back(t);
+    });
+    return in_.size() - before;
+  }
+  // One function after the other; where nothing requires a gradient there is none.
+  void make(const op_info& info, const step_function& f) {
+    list<const handle*> all;
+    for (const handle& h : in_) all.push_back(&h);
+    if (wants_) function_ = function_of<In>(info, pack(f), all.data(), all.size());
+    in_.clear();
+    wants_ = false;
+  }
+  template <class X>
+  void replace(X& x, int number) const {
+    each_tensor(x, [&, k = number](auto& t) mutable {
+      using T = std::remove_cvref_t<decltype(t)>;
+      if (t.requires_grad()) t = result_of_function<T>(t.detach(), function_, k);
+      ++k;
+    });
+  }
+
+  bool on_ = false, wants_ = false;
+  int carries_ = 0, steps_ = 0;
+  handle first_, function_;
+  list<handle> in_;
+};
+
+/// In constant evaluation, where steps are recorded as they are.
+struct no_tape {
+  constexpr void end_step(auto&, auto&) const {}
+};
+
+}  // namespace xla::detail

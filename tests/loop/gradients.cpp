@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "support/gradient.hpp"
+#include "support/modes.hpp"
+#include "xla/loop.hpp"
+#include "xla/nn/linear.hpp"
+#include "xla/op/derived/split.hpp"
+#include "xla/op/index_select.hpp"
+#include "xla/op/matmul.hpp"
+#include "xla/op/reduce.hpp"
+#include "xla/op/relu.hpp"
+#include "xla/op/sigmoid.hpp"
+#include "xla/op/tanh.hpp"
+#include "xla/run/trace/checkpoint.hpp"
+#include "xla/run/trace/custom_gradient.hpp"
+
+using test::numbers;
+
+namespace {
+
+/// So that a gradient of -0 stays one: a compiled function adds to 0 what it finds none of.
+template <class... P>
+constexpr void forget(P&... p) {
+  (p.zero_grad(), ...);
+}
+
+struct memory {
+  xla::Tensor<float, 2> h, c;
+  XLA_MODULE(h, c)
+};
+
+struct lstm {
+  xla::nn::Linear ih{3, 16}, hh{4, 16};
+  constexpr auto operator()(const xla::Tensor<float, 3>& xs, const memory& first) const {
+    const auto step = [&](const memory& m, const xla::Tensor<float, 2>& x) {
+      const auto [i, f, g, o] = xla::chunk<4>(ih(x) + hh(m.h), 1);
+      const auto c = sigmoid(f) * m.c + sigmoid(i) * tanh(g);
+      const auto h = sigmoid(o) * tanh(c);
+      return std::pair(memory{h, c}, h);
+    };
+    return xla::scan(step, first, xs);
+  }
+  XLA_MODULE(ih, hh)
+};
+
+}  // namespace
+
+TEST_CASE("gradients through a scan are the same bits in every mode") {
+  auto train = [](auto& w, auto& xs, auto& h) {
+    forget(w, xs, h);
+    const auto [last, ys] = xla::scan(
+        [&](const auto& c, const auto& x) {
+          const auto next = tanh(matmul(c, w) + x * w * 3.0f);
+          return std::pair(next, next * c);
+        },
+        h, xs);
+    const auto loss = sum(last * 0.5f) + sum(ys * ys);
+    loss.backward();
+    return std::tuple(loss, w.grad(), xs.grad(), h.grad());
+  };
+  for (std::int64_t steps : {1, 2, 7})
+    test::check_modes(train, test::parameter(numbers<float>({3, 3})),
+                      test::parameter(numbers<float>({steps, 3, 3})),
+                      test::parameter(numbers<float>({3, 3})));
+}
+
+TEST_CASE("argument tensors get gradients through a loop where they require one") {
+  const auto train = [](auto& h, auto& xs) {
+    const auto [last, ys] = xla::scan(
+        [](const auto& c, const auto& x) { return std::pair(tanh(c * x), c * c); }, h, xs);
+    const auto loss = sum(last) + sum(ys * xs);
+    loss.backward();
+    return loss;
+  };
+  auto compiled = xla::compile(train);
+  for (int which : {1, 2, 3}) {
+    test::snapshot seen[2];
+    for (bool eager : {true, false}) {
+      const xla::eager_mode_guard mode(eager);
+      auto h = numbers<float>({5});
+      auto xs = numbers<float>({4, 5});
+      if (which & 1) h.requires_grad_();
+      if (which & 2) xs.requires_grad_();
+      seen[eager].add(eager ? train(h, xs) : compiled(h, xs));
+      if (which & 1) seen[eager].add(h.grad());
+      if (which & 2) seen[eager].add(xs.grad());
+      CHECK(h.grad().defined() == ((which & 1) != 0));
+      CHECK(xs.grad().defined() == ((which & 2) != 0));
+    }
+    CHECK(seen[0].difference(seen[1]) == "");
+  }
+}
+
+TEST_CASE("gradients reach layers, the first carry and xs of a recurrent network") {
+  auto train = [](auto& m, auto& xs, auto& h, auto& c) {
+    forget(xs, h, c);
+    const auto [last, hs] = m(xs, memory{h, c});
+    const auto loss = sum(hs * hs) + sum(last.c);
+    loss.backward();
+    return std::tuple(loss, xs.grad(), h.grad(), c.grad());
+  };
+  for (std::int64_t steps : {1, 3, 12})
+    test::check_modes(train, lstm(), test::parameter(numbers<float>({steps, 2, 3})),
+                      test::parameter(numbers<float>({2, 4})),
+                      test::parameter(numbers<float>({2, 4})));
+}
+
+TEST_CASE("one parameter before, in and behind a loop, and as its first carry") {
+  auto train = [](auto& w, auto& xs) {
+    forget(w, xs);
+    const auto before = xs * w;
+    const auto [last, ys] = xla::scan(
+        [&](const auto& c, const auto& x) {
+          const auto twice = w * 3.0f;  // of no step
+          return std::pair(c * twice + x, relu(x - w) * before.sum({0}));
+        },
+        w, before, {.reverse = true});
+    const auto loss = sum(last * w) + sum(ys) + sum(w * xs);
+    loss.backward();
+    return std::tuple(loss, w.grad(), xs.grad());
+  };
+  for (std::int64_t steps : {1, 2, 5})
+    test::check_modes(train, test::parameter(numbers<float>({5})),
+                      test::parameter(numbers<float>({steps, 5})));
+}
+
+TEST_CASE("gradients go through loops in loops") {
+  auto train = [](auto& xs, auto& h0, auto& w) {
+    forget(xs, h0, w);
+    const auto outer = [&](const auto& h, const auto& rows) {
+      const auto start = tanh(h * w);
+      const auto inner = [&](const auto& s, const auto& x) {
+        const auto n = tanh(x * w + start * s);
+        return std::pair(n, n * start);
+      };
+      const auto [last, ys] = xla::scan(inner, start + 1.0f, rows);
+      return std::pair(last * h + sum(ys, {0}), std::tuple(sum(ys, {0}), start * w));
+    };
+    const auto [last, ys] = xla::scan(outer, h0, xs);
+    const auto loss = sum(last) + sum(std::get<0>(ys)) + sum(std::get<1>(ys) * std::get<1>(ys));
+    loss.backward();
+    return std::tuple(loss, xs.grad(), h0.grad(), w.grad());
+  };
+  for (auto [d, t] : {std::pair{3, 4}, {1, 5}, {4, 1}})
+    test::check_modes(train, test::parameter(numbers<float>({d, t, 2, 5})),
+                      test::parameter(numbers<float>({2, 5})),
+                      test::parameter(numbers<float>({2, 5})));
+}
+
+TEST_CASE("carries that change places, stay, start from a constant or are not used at the end") {
+  auto train = [](auto& a, auto& b, auto& xs) {
+    forget(a, b, xs);
+    const auto body = [&](const auto& carry, const auto& x) {
+      const auto& [p, q, r, s, n] = carry;
+      return std::pair(std::tuple(q * x, p, r, s * a + b, n + 1), std::array{x * p, q + s});
+    };
+    const auto [last, ys] = xla::scan(
+        body, std::tuple(a, b, a, xla::zeros_like(b), xla::tensor<std::int64_t>(0)), xs);
+    const auto loss = sum(std::get<0>(last)) + sum(ys[0] * ys[1]);
+    loss.backward();
+    return std::tuple(loss, a.grad(), b.grad(), xs.grad(), std::get<4>(last));
+  };
+  for (std::int64_t steps : {1, 2, 5})
+    test::check_modes(train, test::parameter(numbers<float>({7})),
+                      test::parameter(numbers<float>({7})),
+                      test::parameter(numbers<float>({steps, 7})));
+}
+
+TEST_CASE("parts of what stands outside: slices and rows by index") {
+  auto train = [](auto& table, auto& places, auto& xs) {
+    forget(table, xs);
+    const auto body = [&](const auto& c, const auto& all) {
+      const auto& [at, x] = all;
+      const auto row = index_select(table, 0, at);
+      const auto next = c * row + select(table, 0, 1) * x + select(xs, 0, 0);
+      return std::pair(next, sum(row * c));
+    };
+    const auto [last, ys] = xla::scan(body, xla::ones<float>({2, 3}), std::tuple(places, xs));
+    const auto loss = sum(last) + sum(ys);
+    loss.backward();
+    return std::tuple(loss, table.grad(), xs.grad());
+  };
+  test::check_modes(train, test::parameter(numbers<float>({4, 3})),
+                    xla::tensor<std::int64_t>({0, 1, 3, 2, 2, 0}).view({3, 2}),
+                    test::parameter(numbers<float>({3, 3})));
+}
+
+TEST_CASE("gradients of a loop by its number of steps are added to what is there") {
+  auto train = [](auto& w, auto& xs) {
+    forget(w);
+    const auto run = [&] {
+      const auto loss = sum(xla::fori_loop(
+          0, xs.size(0),
+          [&](const auto& i, const auto& c) { return tanh(c * w + xla::cast<float>(i)); }, w));
+      loss.backward();
+      return loss;
+    };
+    const auto first = run();
+    return first + run();
+  };
+  for (std::int64_t steps : {1, 2, 6})
+    test::check_modes(train, test::parameter(numbers<float>({5})), numbers<float>({steps, 1}));
+}
+
+TEST_CASE("grad() of what went into a loop") {
+  auto both = [](auto& w, auto& xs) {
+    const auto loss = sum(
+        xla::scan([&](const auto& c, const auto& x) { return std::pair(c * w + x, c); }, w, xs)
+            .first);
+    return xla::grad(loss, std::tie(w, xs));
+  };
+  for (std::int64_t steps : {1, 4})
+    test::check_modes(both, test::parameter(numbers<float>({5})),
+                      test::parameter(numbers<float>({steps, 5})));
+}
+
+TEST_CASE("checkpoints around a loop and in it, and functions with a gradient of their own") {
+  auto train = [](auto& w, auto& xs) {
+    forget(w, xs);
+    const auto body = [&](const auto& c, const auto& x) {
+      const auto f = xla::custom_gradient(
+          [](const xla::Tensor<float, 1>& a, const xla::Tensor<float, 1>& b) {
+            return xla::save_for_backward(a * b, a, b);
+          },
+          [](const auto& saved, const auto& g) {
+            return std::tuple(g * std::get<1>(saved) * 2.0f, g * std::get<0>(saved));
+          });
+      const auto inner = [&](const auto& a) { return tanh(a * w) * a; };
+      return std::pair(f(xla::checkpoint(inner, c), x), c);
+    };
+    const auto loop = [&](const auto& first) { return xla::scan(body, first, xs).first; };
+    const auto loss = sum(xla::checkpoint(loop, w * 2.0f));
+    loss.backward();
+    return std::tuple(loss, w.grad(), xs.grad());
+  };
+  for (std::int64_t steps : {1, 4})
+    test::check_modes(train, test::parameter(numbers<float>({5})),
+                      test::parameter(numbers<float>({steps, 5})));
+}
+
+TEST_CASE("gradients of loops against differences, and those of compiled functions") {
+  const auto recurrence = [](const auto& w, const auto& xs, const auto& h) {
+    const auto [last, ys] = xla::scan(
+        [&](const auto& c, const auto& x) {
+          const auto next = tanh(matmul(c, w) + x);
+          return std::pair(next, next * c);
+        },
+        h, xs);
+    return xla::cat({ys, xla::unsqueeze(last, 0)});
+  };
+  const auto w = numbers<double>({3, 3}), h = numbers<double>({2, 3});
+  const auto xs = numbers<double>({4, 2, 3});
+  test::check_gradient(recurrence, w, xs, h);
+}
+
+TEST_CASE("another number of steps is no other program of gradients; none gives zeros") {
+  auto f = xla::compile([](auto& w, auto& xs) {
+    w.zero_grad();
+    const auto last =
+        xla::scan([&](const auto& c, const auto& x) { return std::pair(c + x * w, c); }, w, xs)
+            .first;
+    sum(last).backward();
+    return last;
+  });
+  auto w = test::parameter(xla::ones<float>({2}));
+  for (std::int64_t steps = 0; steps < 12; ++steps) {
+    auto xs = xla::ones<float>({steps, 2});
+    f(w, xs);
+    CHECK(w.grad().to_vector() == std::vector<float>(2, static_cast<float>(1 + steps)));
+  }
+}
+
+TEST_CASE("gradients of gradients go through loops") {
+  const auto train = [](auto& w, auto& xs) {
+    const auto body = [&](const auto& c, const auto& x) {
+      const auto next = tanh(c * w + x);
+      return std::pair(next, next * w);
+    };
+    const auto [last, ys] = xla::scan(body, xla::ones_like(w), xs);
+    const auto g = xla::grad(sum(last) + sum(ys), w, {.create_graph = true});
+    sum(g * g).backward();
+    return g;
+  };
+  const auto all = [&](auto&& f, std::int64_t steps) {
+    auto w = test::parameter(numbers<double>({5}));
+    auto xs = test::parameter(numbers<double>({steps, 5}));
+    f(w, xs);
+    return std::tuple(w.grad(), xs.grad());
+  };
+  auto compiled = xla::compile(train);
+  for (std::int64_t steps : {1, 2, 5}) {
+    const xla::eager_mode_guard eager;
+    const auto [w, xs] = all(train, steps);
+    const auto [same_w, same_xs] = all(compiled, steps);
+    test::check_equal(same_w, w, 1e-12);
+    test::check_equal(same_xs, xs, 1e-12);
+  }
+  test::check_gradient(
+      [](const auto& w, const auto& xs) {
+        const auto last = xla::scan(
+            [&](const auto& c, const auto& x) { return std::pair(tanh(c * w + x), c); }, w, xs);
+        return xla::grad(sum(last.first), w, {.create_graph = true});
+      },
+      numbers<double>({3}), numbers<double>({3, 3}));
+}
+
+TEST_CASE("a gradient from outside of the compiled function is refused") {
+  auto f = xla::compile([](auto& h, auto& xs) {
+    return xla::scan([](const auto& c, const auto& x) { return std::pair(c * x, c); }, h, xs).first;
+  });
+  auto h = numbers<float>({2});
+  auto xs = numbers<float>({3, 2});
+  h.requires_grad_();
+  CHECK_THROWS_WITH(sum(f(h, xs)).backward(), Catch::Contains("call backward() in its body"));
+}
