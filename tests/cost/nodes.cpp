@@ -3,6 +3,7 @@
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
+#include "support/steps.hpp"
 
 namespace nn = xla::nn;
 using xla::detail::static_program;
@@ -15,23 +16,12 @@ struct Mlp {
   XLA_MODULE(fc1, fc2)
 };
 
-struct mlp_step {
-  constexpr auto operator()(auto& model, auto& data, auto& target, auto& loss_fn,
-                            auto& optimizer) const {
-    optimizer.zero_grad();
-    auto loss = loss_fn(model(data), target);
-    loss.backward();
-    optimizer.step();
-    return loss;
-  }
-};
-
 }  // namespace
 
 TEST_CASE("the README's step has few nodes, steps and kernels") {
   using program =
-      static_program<mlp_step, Mlp&, xla::Tensor<float, 2>&, xla::Tensor<std::int64_t, 1>&,
-                     nn::CrossEntropyLoss&, xla::optim::SGD<Mlp>&>;
+      static_program<decltype(test::step_fn), Mlp&, xla::Tensor<float, 2>&,
+                     xla::Tensor<std::int64_t, 1>&, nn::CrossEntropyLoss&, xla::optim::SGD<Mlp>&>;
   INFO("a pass merges or removes less, or an op is made of more: see graph(Stage::lowered)");
   // Three values, two steps and a kernel are the data's gradient, which most calls leave out.
   CHECK(program::size.values <= 65);

@@ -10,6 +10,7 @@
 #include "support/engines.hpp"
 #include "support/pjrt.hpp"
 #include "support/pjrt_training.hpp"
+#include "support/steps.hpp"
 #include "xla/ext/pjrt.hpp"
 #include "xla/ext/stablehlo.hpp"
 
@@ -33,20 +34,13 @@ struct Wide {
 constexpr xla::Mesh pair{{2}, {"data"}}, four{{4}, {"data"}};
 constexpr xla::Mesh square{{2, 2}, {"data", "model"}};
 
-constexpr auto plain_step = [](auto& model, auto& data, auto& target, auto& optimizer) {
-  optimizer.zero_grad();
-  auto loss = xla::cross_entropy(model(data), target);
-  loss.backward();
-  optimizer.step();
-  return loss;
-};
 /// The batch shared out.
 template <const xla::Mesh& mesh>
 struct by_data {
   constexpr auto operator()(auto& model, auto& data, auto& target, auto& optimizer) const {
     xla::mark_sharding(data, mesh, {"data", {}});
     xla::mark_sharding(target, mesh, {"data"});
-    return plain_step(model, data, target, optimizer);
+    return test::class_step(model, data, target, optimizer);
   }
 };
 /// The hidden layer too, and with it what the optimizer keeps.
@@ -75,7 +69,7 @@ outcome train_wide(const Step& step, const char* engine) {
 TEST_CASE("a mark changes nothing here, and is refused where it does not fit") {
   const xla::eager_mode_guard mode;
   const on_engine plan("plan");
-  const auto own = train_wide(plain_step, "plan");
+  const auto own = train_wide(test::class_step, "plan");
   const by_both marked;
   CHECK(train_wide(marked, "plan").bits == own.bits);
   CHECK(train_wide(marked).bits == own.bits);
@@ -146,7 +140,7 @@ TEST_CASE("marks are GSPMD's words in the text, a parameter's also of what goes 
 TEST_CASE("a step that is shared out to a mesh is one device's to rounding", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
-  const auto own = train_wide(plain_step, "plan");
+  const auto own = train_wide(test::class_step, "plan");
   check_same(train_wide(by_data<pair>(), "pjrt:CPU"), own);
   check_same(train_wide(by_data<four>(), "pjrt:CPU"), own);
   check_same(train_wide(by_both(), "pjrt:CPU"), own);
@@ -200,7 +194,7 @@ TEST_CASE("what a mesh shares out stays on its devices, until somebody reads it"
     }
     return out;
   };
-  auto plan = xla::compile(plain_step);
+  auto plan = xla::compile(test::class_step);
   auto step = xla::compile(by_both(), {.engine = xla::pjrt("CPU")});
   auto own = make(plan);
   auto there = make(step);

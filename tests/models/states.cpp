@@ -2,6 +2,7 @@
 // All models at their full sizes, of which nothing is computed; and how networks begin.
 #include "support/models.hpp"
 #include "support/moments.hpp"
+#include "support/steps.hpp"
 #include "xla/models/alexnet.hpp"
 #include "xla/models/head.hpp"
 #include "xla/models/mnasnet.hpp"
@@ -144,18 +145,11 @@ struct Tiny {
   constexpr auto operator()(const xla::Tensor<float, 2>& x) const { return fc(xla::relu(fc1(x))); }
   XLA_MODULE(fc1, fc)
 };
-constexpr auto tiny_step = [](auto& model, auto& x, auto& classes, auto& optimizer) {
-  optimizer.zero_grad();
-  auto loss = xla::cross_entropy(model(x), classes);
-  loss.backward();
-  optimizer.step();
-  return loss;
-};
 
 }  // namespace
 
 TEST_CASE("one compiled step trains networks for any number of classes, the same in every mode") {
-  auto compiled = xla::compile(tiny_step, {.name = "tiny"});
+  auto compiled = xla::compile(test::class_step, {.name = "tiny"});
   const auto losses = [](auto& step, std::int64_t classes) {
     xla::manual_seed(classes);
     models::AnyClasses<Tiny> model{classes};
@@ -170,10 +164,10 @@ TEST_CASE("one compiled step trains networks for any number of classes, the same
   };
   for (const std::int64_t classes : {3, 7}) {
     const xla::eager_mode_guard eager;
-    const auto expected = losses(tiny_step, classes);
+    const auto expected = losses(test::class_step, classes);
     CHECK(losses(compiled, classes) == expected);
     xla::eager_mode(false);
-    CHECK(losses(tiny_step, classes) == expected);
+    CHECK(losses(test::class_step, classes) == expected);
   }
   const xla::eager_mode_guard eager;
   Tiny fixed;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "support/models.hpp"
+#include "support/steps.hpp"
 
 namespace models = xla::models;
 
@@ -27,14 +28,6 @@ constexpr models::VisionTransformerConfig small(bool dropout) {
 using Small = models::VisionTransformer<small(false)>;
 using Dropping = models::VisionTransformer<small(true)>;
 
-constexpr auto learn = [](auto& model, auto& x, auto& labels, auto& optimizer) {
-  optimizer.zero_grad();
-  auto loss = cross_entropy(model(x), labels);
-  loss.backward();
-  optimizer.step();
-  return loss;
-};
-
 /// Two steps of a model that begins with Small's numbers.
 void train(auto& model, auto& optimizer, auto& step) {
   xla::manual_seed(2);
@@ -56,7 +49,7 @@ test::snapshot trained(auto model, auto& step) {
 auto learnt(auto model) {
   test::fill(model);
   xla::optim::SGD optimizer{model, {.lr = 0.02, .momentum = 0.9}};
-  train(model, optimizer, learn);
+  train(model, optimizer, test::class_step);
   model.eval();
   return model(test::numbers<float>({2, 3, 12, 12}));
 }
@@ -76,8 +69,8 @@ TEST_CASE("a vision transformer with dropout trains the same in every mode") {
   CHECK(Dropping{}.pos_drop.p.value() == 0.1);
   CHECK(Dropping{}.blocks[1].attn.attn_drop.p.value() == 0);
   CHECK_THROWS_AS(Dropping(0.1, 1.5), xla::error);
-  const auto want = trained(model, learn);
-  auto compiled = xla::compile(learn);
+  const auto want = trained(model, test::class_step);
+  auto compiled = xla::compile(test::class_step);
   CHECK(trained(model, compiled).difference(want) == "");
   {
     INFO("on the interpreter");
@@ -85,10 +78,10 @@ TEST_CASE("a vision transformer with dropout trains the same in every mode") {
     CHECK(trained(model, compiled).difference(want) == "");
   }
   xla::eager_mode(false);
-  CHECK(trained(model, learn).difference(want) == "");
+  CHECK(trained(model, test::class_step).difference(want) == "");
   xla::eager_mode(true);
 
-  const auto without = trained(Small{}, learn);
+  const auto without = trained(Small{}, test::class_step);
   CHECK(without.difference(want) != "");
   // Attention that may drop weights is composed of other ops, and rounds otherwise.
   test::check_equal(learnt(Dropping(0)), learnt(Small{}), 1e-4);

@@ -3,6 +3,7 @@
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
+#include "support/steps.hpp"
 #include "xla/nn/activation.hpp"
 #include "xla/nn/batch_norm.hpp"
 #include "xla/nn/dropout.hpp"
@@ -10,8 +11,8 @@
 #include "xla/nn/loss.hpp"
 #include "xla/nn/pool.hpp"
 #include "xla/nn/sequential.hpp"
-#include "xla/nn/upsample.hpp"
 #include "xla/nn/state_dict.hpp"
+#include "xla/nn/upsample.hpp"
 #include "xla/optim/sgd.hpp"
 
 using test::check_equal;
@@ -42,14 +43,6 @@ struct Net {
   XLA_MODULE(conv1, bn1, maxpool, conv2, bn2, up, avgpool, dropout, fc)
 };
 
-constexpr auto step_fn = [](auto& model, auto& x, auto& target, auto& loss_fn, auto& optimizer) {
-  optimizer.zero_grad();
-  const auto loss = loss_fn(model(x), target);
-  loss.backward();
-  optimizer.step();
-  return loss;
-};
-
 template <class Layer>
 double largest(const Layer& layer) {
   return xla::max(xla::abs(layer.weight)).item();
@@ -73,11 +66,11 @@ TEST_CASE("a convolutional network trains and evaluates the same in every mode")
     all.add(net);
     return all;
   };
-  const test::snapshot traced = run(step_fn);
+  const test::snapshot traced = run(test::step_fn);
   const xla::eager_mode_guard eager;
-  const test::snapshot now = run(step_fn);
+  const test::snapshot now = run(test::step_fn);
   CHECK(traced.difference(now) == "");
-  auto compiled = xla::compile(step_fn);
+  auto compiled = xla::compile(test::step_fn);
   CHECK(run([&](auto&... a) { return compiled(a...); }).difference(now) == "");
 
   Net net;

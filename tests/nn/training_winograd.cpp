@@ -10,6 +10,7 @@
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
+#include "support/steps.hpp"
 
 namespace {
 
@@ -34,14 +35,6 @@ struct Net {
     return last(xla::mean(seen, {2, 3}));
   }
   XLA_MODULE(first, layers, last)
-};
-
-constexpr auto step_fn = [](auto& net, auto& images, auto& labels, auto& optimizer) {
-  optimizer.zero_grad();
-  auto loss = xla::cross_entropy(net(images), labels);
-  loss.backward();
-  optimizer.step();
-  return loss;
 };
 
 using Batch = std::pair<Tensor<float, 4>, Tensor<std::int64_t, 1>>;
@@ -70,7 +63,7 @@ std::vector<float> trained() {
   for (int i = 0; i < 4; ++i) ring.push_back(stripes());
   Net net;
   xla::optim::SGD optimizer{net, {.lr = 0.02, .momentum = 0.9}};
-  auto step = xla::compile(step_fn);
+  auto step = xla::compile(test::class_step);
   std::vector<float> losses;
   for (std::size_t i = 0; i < 100; ++i)
     losses.push_back(step(net, ring[i % 4].first, ring[i % 4].second, optimizer).item());

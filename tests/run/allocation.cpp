@@ -16,6 +16,7 @@
 #include "support/mlp.hpp"
 #include "support/modes.hpp"
 #include "support/programs.hpp"
+#include "support/steps.hpp"
 
 namespace {
 
@@ -146,14 +147,6 @@ struct net {
   XLA_MODULE(a, norm, drop, b)
 };
 
-constexpr auto train = [](auto& model, auto& x, auto& target, auto& optimizer) {
-  optimizer.zero_grad();
-  auto loss = xla::cross_entropy(model(x), target);
-  loss.backward();
-  optimizer.step();
-  return loss;
-};
-
 /// A model in training with its optimizer, and all that a step changes of them.
 struct training {
   net model;
@@ -221,7 +214,8 @@ TEST_CASE("a compiled step without memory leaves everything as it was, and can b
   const xla::eager_mode_guard eager;
   const batch small(4), large(40);
   auto make = [&](training& t) {
-    return [&, step = std::make_shared<decltype(xla::compile(train))>(xla::compile(train))] {
+    auto compiled = xla::compile(test::class_step);
+    return [&, step = std::make_shared<decltype(compiled)>(std::move(compiled))] {
       (*step)(t.model, large.x, large.target, t.optimizer);
     };
   };
@@ -236,10 +230,10 @@ TEST_CASE("a traced step without memory leaves everything as it was, and can be 
   const batch small(4), large(40);
   xla::sync(true);
   auto make = [&](training& t) {
-    train(t.model, small.x, small.target, t.optimizer);
+    test::class_step(t.model, small.x, small.target, t.optimizer);
     xla::sync(true);
     return [&] {
-      train(t.model, large.x, large.target, t.optimizer);
+      test::class_step(t.model, large.x, large.target, t.optimizer);
       xla::sync(true);
     };
   };

@@ -6,6 +6,7 @@
 
 #include "catch.hpp"
 #include "support/modes.hpp"
+#include "support/steps.hpp"
 
 namespace {
 
@@ -190,13 +191,7 @@ TEST_CASE("a class out of range leaves the gradients of before") {
   net model;
   xla::optim::AdamW optimizer{model, {.lr = 0.01}};
   const auto x = test::numbers<float>({4, 24});
-  auto step = xla::compile([](auto& model, auto& x, const auto& target, auto& optimizer) {
-    optimizer.zero_grad();
-    auto loss = xla::cross_entropy(model(x), target);
-    loss.backward();
-    optimizer.step();
-    return loss;
-  });
+  auto step = xla::compile(test::class_step);
   const auto good = xla::tensor<std::int64_t>({0, 1, 2, 23});
   const auto bad = xla::tensor<std::int64_t>({0, 1, 2, 24});
   step(model, x, good, optimizer);

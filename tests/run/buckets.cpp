@@ -15,6 +15,7 @@
 #include "support/mirror_replica.hpp"
 #include "support/modes.hpp"
 #include "support/replicas.hpp"
+#include "support/steps.hpp"
 #include "support/threads.hpp"
 
 using test::mirror_replica;
@@ -56,14 +57,6 @@ constexpr auto learn = [](auto& net, auto& x, auto& target, auto& loss_fn, auto&
     average(net.fc[std::size_t(i)].weight);
     average(net.fc[std::size_t(i)].bias);
   }
-  optimizer.step();
-  return loss;
-};
-/// The same without other replicas.
-constexpr auto learn_alone = [](auto& net, auto& x, auto& target, auto& loss_fn, auto& optimizer) {
-  optimizer.zero_grad();
-  auto loss = loss_fn(net(x), target);
-  loss.backward();
   optimizer.step();
   return loss;
 };
@@ -265,7 +258,7 @@ TEST_CASE("a gradient is made where its sum will lie") {
   const xla::eager_mode_guard eager;
   const test::restore_threads one(1);
   training t;
-  auto alone = xla::compile(learn_alone);
+  auto alone = xla::compile(test::step_fn);
   const auto before = alone.memory_analysis(t.net, t.x, t.target, t.loss_fn, t.optimizer);
   mirror_replica world;
   auto step = xla::compile<xla::tags::verified>(learn);

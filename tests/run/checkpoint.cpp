@@ -3,6 +3,7 @@
 
 #include "support/decoder.hpp"
 #include "support/gradient.hpp"
+#include "support/steps.hpp"
 #include "xla/nn/batch_norm.hpp"
 #include "xla/op/remainder.hpp"
 #include "xla/op/tanh.hpp"
@@ -57,14 +58,6 @@ struct Net {
   XLA_MODULE(blocks, head)
 };
 
-constexpr auto train = [](auto& model, auto& x, auto& target, auto& optimizer) {
-  optimizer.zero_grad();
-  auto loss = cross_entropy(model(x), target);
-  loss.backward();
-  optimizer.step();
-  return loss;
-};
-
 template <keep Keep>
 struct run_of_net {
   Net<Keep> model;
@@ -91,10 +84,10 @@ test::snapshot two_steps() {
     }
   };
   if constexpr (M == mode::compiled) {
-    auto step = xla::compile(train);
+    auto step = xla::compile(test::class_step);
     go(step);
   } else {
-    go(train);
+    go(test::class_step);
   }
   s.add(r.model);
   return s;
@@ -143,7 +136,7 @@ TEST_CASE("four checkpointed layers need three fifths of the arena") {
   const xla::eager_mode_guard eager;
   auto arena = []<keep Keep>() {
     run_of_net<Keep> r(256);
-    auto step = xla::compile(train, {.name = "net"});
+    auto step = xla::compile(test::class_step, {.name = "net"});
     const auto m = step.memory_analysis(r.model, r.x, r.target, r.optimizer);
     step(r.model, r.x, r.target, r.optimizer);
     return m;
@@ -166,7 +159,7 @@ TEST_CASE("the arena of every plan is among the metrics") {
   const xla::eager_mode_guard eager;
   xla::clear_all();
   run_of_net<keep::inputs> r;
-  auto step = xla::compile(train, {.name = "small net"});
+  auto step = xla::compile(test::class_step, {.name = "small net"});
   const auto m = step.memory_analysis(r.model, r.x, r.target, r.optimizer);
   CHECK(xla::metric_data("ArenaBytes::small net")->accumulator == static_cast<double>(m.arena));
   step(r.model, r.x, r.target, r.optimizer);
@@ -174,7 +167,7 @@ TEST_CASE("the arena of every plan is among the metrics") {
   CHECK(xla::counter_value("UncachedCompile") == 1);
   CHECK(xla::metrics_report().find("Metric: ArenaBytes::small net") != std::string::npos);
   const xla::eager_mode_guard traced(false);
-  train(r.model, r.x, r.target, r.optimizer);
+  test::class_step(r.model, r.x, r.target, r.optimizer);
   xla::sync(true);
   CHECK(xla::metric_data("ArenaBytes::traced")->accumulator > 0);
 }
@@ -184,7 +177,7 @@ TEST_CASE("eager and traced steps hold less at once") {
     const xla::eager_mode_guard as_told(Eager);
     run_of_net<Keep> r(256);
     auto once = [&] {
-      train(r.model, r.x, r.target, r.optimizer);
+      test::class_step(r.model, r.x, r.target, r.optimizer);
       xla::sync(true);
     };
     once();

@@ -14,6 +14,7 @@
 
 #include "catch.hpp"
 #include "support/engines.hpp"
+#include "support/steps.hpp"
 
 namespace {
 
@@ -21,14 +22,6 @@ struct Mlp {
   xla::nn::Linear fc1{24, 16}, fc2{16, 10};
   constexpr auto operator()(xla::Tensor<float, 2> x) const { return fc2(xla::relu(fc1(x))); }
   XLA_MODULE(fc1, fc2)
-};
-
-constexpr auto train = [](auto& model, auto& data, auto& target, auto& loss_fn, auto& optimizer) {
-  optimizer.zero_grad();
-  auto loss = loss_fn(model(data), target);
-  loss.backward();
-  optimizer.step();
-  return loss;
 };
 
 struct training {
@@ -131,7 +124,7 @@ TEST_CASE("what picks from its input reads no more than it makes") {
 
 TEST_CASE("every step of the plan is there once, after those whose results it reads") {
   training t;
-  auto step = xla::compile(train, {.name = "train"});
+  auto step = xla::compile(test::step_fn, {.name = "train"});
   const xla::Profile p = t.profile(step, {.calls = 5, .warmup = 2});
   REQUIRE(p.functions.size() == 1);
   const xla::ProfileFunction& f = p.functions[0];
@@ -174,7 +167,7 @@ TEST_CASE("every step of the plan is there once, after those whose results it re
 
 TEST_CASE("no two values of the arena lie at one place at one time") {
   training t;
-  auto step = xla::compile(train);
+  auto step = xla::compile(test::step_fn);
   const xla::Profile p = t.profile(step);
   const xla::ProfileFunction& f = p.functions[0];
   const std::int64_t n = static_cast<std::int64_t>(f.values.size());
@@ -227,7 +220,7 @@ TEST_CASE("an update that writes over what it reads is one place, and counts wha
 TEST_CASE("profiled calls are ordinary calls") {
   training a, b;
   b.model = a.model;
-  auto step = xla::compile(train);
+  auto step = xla::compile(test::step_fn);
   for (int i = 0; i < 5; ++i) step(a.model, a.data, a.target, a.loss_fn, a.optimizer);
   b.profile(step, {.calls = 3, .warmup = 2});
   CHECK(a.model.fc1.weight.to_vector() == b.model.fc1.weight.to_vector());
@@ -342,7 +335,7 @@ TEST_CASE("a profile says which engine ran in the stead of plans") {
 
 TEST_CASE("a table of the steps, sorted and cut") {
   training t;
-  auto step = xla::compile(train, {.name = "train"});
+  auto step = xla::compile(test::step_fn, {.name = "train"});
   const xla::Profile p = t.profile(step, {.calls = 3});
   const int steps = static_cast<int>(p.steps().size());
   const std::string all = p.table(xla::ProfileSort::order, -1);
@@ -412,7 +405,7 @@ TEST_CASE("files by their extension; a bad path is one sentence") {
 // A program of its own for the test below.
 TEST_CASE("profiled program", "[.profiled]") {
   training t;
-  auto step = xla::compile(train, {.name = "train"});
+  auto step = xla::compile(test::step_fn, {.name = "train"});
   for (int i = 0; i < 20; ++i) step(t.model, t.data, t.target, t.loss_fn, t.optimizer);
   auto f = xla::compile([](auto& x) { return xla::exp(x); }, {.name = "other"});
   for (const int n : {4, 5}) {

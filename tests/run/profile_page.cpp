@@ -11,6 +11,7 @@
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
+#include "support/steps.hpp"
 
 namespace {
 
@@ -83,15 +84,7 @@ TEST_CASE("the page shows every step in its table, timeline, graph and memory") 
   xla::optim::SGD optimizer{model, {.lr = 0.1f, .momentum = 0.9f}};
   auto data = xla::full<float>({32, 24}, 0.5f);
   auto target = xla::full<std::int64_t>({32}, 3);
-  auto step = xla::compile(
-      [](auto& model, auto& data, auto& target, auto& loss_fn, auto& optimizer) {
-        optimizer.zero_grad();
-        auto loss = loss_fn(model(data), target);
-        loss.backward();
-        optimizer.step();
-        return loss;
-      },
-      {.name = "<b>train</b> & \"test\" </script>"});
+  auto step = xla::compile(test::step_fn, {.name = "<b>train</b> & \"test\" </script>"});
   auto profile = xla::profile({.calls = 3}, step, model, data, target, loss_fn, optimizer);
   const opened page(browser, profile.to_html());
   const auto& f = profile.functions[0];

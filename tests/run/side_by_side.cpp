@@ -8,6 +8,7 @@
 
 #include "catch.hpp"
 #include "support/modes.hpp"
+#include "support/steps.hpp"
 #include "support/threads.hpp"
 
 using test::numbers;
@@ -28,13 +29,6 @@ struct Net {
     return h;
   }
   XLA_MODULE(blocks)
-};
-constexpr auto learn = [](auto& net, auto& x, auto& target, auto& loss_fn, auto& optimizer) {
-  optimizer.zero_grad();
-  auto loss = loss_fn(net(x), target);
-  loss.backward();
-  optimizer.step();
-  return loss;
 };
 /// Gradients that stay from step to step.
 constexpr auto gather = [](auto& net, auto& x, auto& target, auto& loss_fn, auto& optimizer) {
@@ -142,7 +136,7 @@ TEST_CASE("backward's products run beside the updates of the layer before") {
     const threads some(n);
     CAPTURE(n);
     training t;
-    auto step = xla::compile(learn);
+    auto step = xla::compile(test::step_fn);
     const xla::Profile p = xla::profile(step, t.net, t.x, t.target, t.loss_fn, t.optimizer);
     const auto found = groups(p);
     const auto m = step.memory_analysis(t.net, t.x, t.target, t.loss_fn, t.optimizer);
@@ -165,13 +159,13 @@ TEST_CASE("backward's products run beside the updates of the layer before") {
 }
 
 TEST_CASE("bits do not depend on what runs side by side") {
-  const test::snapshot eager = train<test::mode::eager>(learn);
+  const test::snapshot eager = train<test::mode::eager>(test::step_fn);
   const test::snapshot gathered = train<test::mode::eager>(gather);
   for (int n : {1, 2, 3, 5}) {
     const threads some(n);
     CAPTURE(n);
-    CHECK(train<test::mode::traced>(learn).difference(eager) == "");
-    CHECK(train<test::mode::compiled>(learn).difference(eager) == "");
+    CHECK(train<test::mode::traced>(test::step_fn).difference(eager) == "");
+    CHECK(train<test::mode::compiled>(test::step_fn).difference(eager) == "");
     CHECK(train<test::mode::traced>(gather).difference(gathered) == "");
     CHECK(train<test::mode::compiled>(gather).difference(gathered) == "");
   }

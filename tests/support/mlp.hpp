@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/modes.hpp"
+#include "support/steps.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/loss.hpp"
 #include "xla/op/relu.hpp"
@@ -15,17 +16,6 @@ struct Mlp {
   xla::nn::Linear fc1{17, 33}, fc2{33, 5};
   constexpr auto operator()(xla::Tensor<float, 2> x) const { return fc2(xla::relu(fc1(x))); }
   XLA_MODULE(fc1, fc2)
-};
-
-/// The contract's step function, word for word.
-inline constexpr auto step_fn = [](auto& model, auto& data, auto& target, auto& loss_fn,
-                                   auto& optimizer) {
-  optimizer.zero_grad();
-  auto logits = model(data);
-  auto loss = loss_fn(logits, target);
-  loss.backward();
-  optimizer.step();
-  return loss;
 };
 
 /// A batch whose classes can be learned: the class is the largest of the first five inputs.
