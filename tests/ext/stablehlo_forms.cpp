@@ -443,6 +443,10 @@ void all(way how) {
   random(how);
   exchanges(how, 2);
   exchanges(how, 3);
+  test::note_refused_gradient("own_shard", [] {
+    const xla::eager_mode_guard eager;
+    sum(xla::own_shard(test::parameter(numbers<float>({3})))).backward();
+  });
 }
 
 }  // namespace

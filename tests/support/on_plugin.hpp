@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -66,16 +67,20 @@ inline std::vector<std::vector<host_array>> run_text(
   return results;
 }
 
-/// Writes down the ops that a graph's results and writes need, for conformance_plugin.cmake:
-/// "<op>",
-/// "<op> differentiable" of one that has a gradient, "<op> gradient" where the graph goes back
-/// through it. In the file that XLA_TEST_PLUGIN_OPS names.
-inline void note_ops(const xla::detail::graph_view& g) {
+/// Writes down for conformance_plugin.cmake what XLA has done with an op, in the file that
+/// XLA_TEST_PLUGIN_OPS names: "<op>", that it ran it in a program; "<op> differentiable" of one
+/// that has a gradient there; "<op> gradient", that it ran what goes back through it, or that it
+/// has been shown to refuse; "<op> never_alone" of one that has no program of its own.
+inline void note_op(std::string_view op, std::string_view what = "") {
   static std::ofstream to = [] {
     const char* const path = std::getenv("XLA_TEST_PLUGIN_OPS");
     return path ? std::ofstream(path) : std::ofstream();
   }();
-  if (!to.is_open()) return;
+  if (to.is_open()) to << op << (what.empty() ? "" : " ") << what << std::endl;
+}
+
+/// Of the ops that a graph's results and writes need.
+inline void note_ops(const xla::detail::graph_view& g) {
   std::vector<char> needed(static_cast<std::size_t>(g.count));
   const auto need = [&](int v) {
     if (v >= 0) needed[static_cast<std::size_t>(v)] = true;
@@ -91,14 +96,19 @@ inline void note_ops(const xla::detail::graph_view& g) {
   for (int v = 0; v < g.count; ++v) {
     const xla::detail::node& n = g.nodes[v];
     if (!needed[static_cast<std::size_t>(v)]) continue;
-    to << n.op->name << '\n';
+    note_op(n.op->name);
     if (!n.op->differentiable) continue;
-    if (!n.gradient) to << n.op->name << " differentiable\n";
-    if (goes_back && n.needs_grad) to << n.op->name << " gradient\n";
+    if (!n.gradient) note_op(n.op->name, "differentiable");
+    if (goes_back && n.needs_grad) note_op(n.op->name, "gradient");
   }
-  to.flush();
 }
-/// Those of f's body, called with such arguments.
+/// Of an op whose gradient is refused: a body that asks for it throws that sentence.
+template <class F>
+void note_refused_gradient(std::string_view op, F body) {
+  CHECK_THROWS_WITH(body(), contains(std::string(op) + " has no gradient"));
+  note_op(op, "gradient");
+}
+/// Of those of f's body, called with such arguments.
 template <class F, class... A>
 void note_ops_of(const F&, A&...) {
   note_ops(xla::detail::printed_program<F, xla::detail::argument_of<A&>...>::graph.view());
