@@ -2,6 +2,14 @@
 #include "xla/op/create.hpp"
 
 #include "support/modes.hpp"
+#include "xla/op/clip.hpp"
+#include "xla/op/derived/index_put.hpp"
+#include "xla/op/derived/indexing.hpp"
+#include "xla/op/derived/pad.hpp"
+#include "xla/op/derived/scattering.hpp"
+#include "xla/op/index.hpp"
+#include "xla/op/pow.hpp"
+#include "xla/op/remainder.hpp"
 
 using test::check_equal;
 using test::check_modes;
@@ -43,6 +51,80 @@ TEST_CASE("large integers are kept exactly") {
   CHECK(xla::tensor(big).item() == big);
   CHECK(xla::full<std::int64_t>({2}, big).to_vector()[1] == big);
   CHECK((xla::zeros<std::int64_t>({1}) + big).to_vector()[0] == big);
+}
+
+namespace {
+
+/// Each function that makes V an element of its result, or keeps elements on one side of it.
+template <auto V>
+constexpr auto with_number = [](auto& x) {
+  const auto odd = x % 2 == 1;
+  const auto first = xla::arange(1);
+  auto written = x * 1;
+  written[0] = V;
+  return std::tuple(full_like(x, V), xla::where(odd, x, V), xla::where(odd, V, x),
+                    masked_fill(x, odd, V), clamp(x, 0, V), pad(x, {{1, 0}}, V),
+                    scatter(x, 0, first, V), index_fill(x, 0, first, V), index_put(x, {first}, V),
+                    written);
+};
+
+template <class T>
+void check_refused(auto v) {
+  CAPTURE(+v);
+  const auto sentence = test::contains("xla: a number does not fit into a tensor of ");
+  const auto x = numbers<T>({5});
+  const auto odd = x % 2 == 1;
+  const auto first = xla::zeros<std::int64_t>({1});
+  CHECK_THROWS_WITH(xla::full<T>({2}, v), sentence);
+  CHECK_THROWS_WITH(full_like(x, v), sentence);
+  CHECK_THROWS_WITH(xla::where(odd, x, v), sentence);
+  CHECK_THROWS_WITH(xla::where(odd, v, x), sentence);
+  CHECK_THROWS_WITH(masked_fill(x, odd, v), sentence);
+  CHECK_THROWS_WITH(clamp(x, 0, v), sentence);
+  CHECK_THROWS_WITH(clamp(x, v, 9), sentence);
+  CHECK_THROWS_WITH(clamp_min(x, v), sentence);
+  CHECK_THROWS_WITH(pad(x, {{1, 0}}, v), sentence);
+  CHECK_THROWS_WITH(scatter(x, 0, first, v), sentence);
+  CHECK_THROWS_WITH(index_fill(x, 0, first, v), sentence);
+  CHECK_THROWS_WITH(index_put(x, {first}, v), sentence);
+  if (v > 0) CHECK_THROWS_WITH(pow(x, v), sentence);
+  auto written = x * 1;
+  CHECK_THROWS_WITH(written[0] = v, sentence);
+  check_equal(written, x);
+}
+
+}  // namespace
+
+TEST_CASE("a number that a type of integers does not hold is no element, as in PyTorch") {
+  const bool eager = GENERATE(true, false);
+  const xla::eager_mode_guard mode(eager);
+  for (const int v : {256, 300, -256, -300}) check_refused<std::uint8_t>(v);
+  for (const std::int64_t v : {std::int64_t{1} << 31, -(std::int64_t{1} << 31) - 1})
+    check_refused<std::int32_t>(v);
+  check_refused<std::int64_t>(std::uint64_t{1} << 63);
+  const auto sentence = test::contains("does not fit into a tensor of std::uint8_t; take a wider");
+  CHECK_THROWS_WITH(xla::full<std::uint8_t>({2}, xla::Scalar(300)), sentence);
+  CHECK_THROWS_WITH(xla::full<std::uint8_t>({2}, xla::zeros<float>({256}).size(0)), sentence);
+  const auto truth = xla::tensor<bool>({true});
+  CHECK_THROWS_WITH(xla::where(truth, truth, 2),
+                    test::contains("next to a tensor of bool a number is 0 or 1"));
+}
+
+TEST_CASE(
+    "a number that a type of integers holds is an element; without a sign it takes negatives") {
+  const xla::eager_mode_guard eager;
+  constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
+  check_equal(xla::full<std::uint8_t>({1}, 255), {1}, {255});
+  check_equal(xla::full<std::uint8_t>({2}, -1), {2}, {255, 255});
+  check_equal(xla::full<std::uint8_t>({1}, -255), {1}, {1});
+  check_equal(xla::full<std::int32_t>({1}, 2147483647), {1}, {2147483647});
+  check_equal(xla::full<std::int64_t>({1}, lowest), {1}, {lowest});
+  const auto bytes = xla::tensor<std::uint8_t>({1, 2, 250});
+  check_equal(xla::where(bytes > 2, bytes, -1), {3}, {255, 255, 250});
+  check_equal(bytes + 300, {3}, {45, 46, 38});  // what is computed wraps around
+  check_equal(bytes * 300, {3}, {44, 88, 248});
+  check_modes(with_number<200>, bytes);
+  check_modes(with_number<-7>, numbers<std::int32_t>({5}));
 }
 
 TEST_CASE("what a tensor tells of itself") {

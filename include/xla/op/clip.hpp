@@ -38,7 +38,9 @@ constexpr detail::broadcast_tensor<T, A, B, C> clamp(const Tensor<T, A>& x, cons
 template <class T, int R>
 constexpr Tensor<T, R> clamp(const Tensor<T, R>& x, detail::number_of<T> low,
                              detail::number_of<T> high) {
-  return clamp(x, low.tensor(), high.tensor());
+  detail::require_truth(x, low);
+  detail::require_truth(x, high);
+  return clamp(x, low.element(x.table()), high.element(x.table()));
 }
 /// clamp by another name.
 template <class T, int A, int B, int C>
@@ -49,7 +51,7 @@ constexpr detail::broadcast_tensor<T, A, B, C> clip(const Tensor<T, A>& x, const
 template <class T, int R>
 constexpr Tensor<T, R> clip(const Tensor<T, R>& x, detail::number_of<T> low,
                             detail::number_of<T> high) {
-  return clamp(x, low.tensor(), high.tensor());
+  return clamp(x, low, high);
 }
 
 /// clamp with a lower bound alone.

@@ -48,13 +48,15 @@ constexpr Tensor<T, R> fill_shape(Tensor<T, 0> value, const shape& s, size_table
 
 }  // namespace detail
 
-/// A tensor of the given sizes, every element the same number. Negative sizes are a shape_error,
-/// memory that is not there an out_of_memory.
+/// A tensor of the given sizes, every element the same number. One that T, a type of integers, does
+/// not hold is refused. Negative sizes are a shape_error, memory that is not there an
+/// out_of_memory.
 template <element T = float, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> full(const Size (&sizes)[N], detail::number_of<T> value,
                                               caller who = here()) {
-  return detail::fill_shape<T, static_cast<int>(N)>(
-      value.tensor(), detail::to_shape(sizes, {"full", who}, 0), detail::table_of(sizes));
+  return detail::fill_shape<T, static_cast<int>(N)>(value.element(detail::table_of(sizes)),
+                                                    detail::to_shape(sizes, {"full", who}, 0),
+                                                    detail::table_of(sizes));
 }
 template <element T = float, std::size_t N>
 constexpr auto zeros(const Size (&sizes)[N], caller who = here()) {
@@ -67,7 +69,7 @@ constexpr auto ones(const Size (&sizes)[N], caller who = here()) {
 /// A tensor of x's sizes, every element the same number.
 template <class T, int R>
 constexpr Tensor<T, R> full_like(const Tensor<T, R>& x, detail::number_of<T> value) {
-  return detail::fill_shape<T, R>(value.tensor(), x.dims(), x.table());
+  return detail::fill_shape<T, R>(value.element(x.table()), x.dims(), x.table());
 }
 template <class T, int R>
 constexpr Tensor<T, R> zeros_like(const Tensor<T, R>& x) {

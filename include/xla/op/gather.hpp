@@ -205,7 +205,8 @@ constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
                                const Tensor<std::int64_t, I>& index, detail::number_of<T> value,
                                caller who = here()) {
   return scatter(x, axis, index,
-                 detail::fill_shape<T, I>(value.tensor(), index.dims(), index.table()), who);
+                 detail::fill_shape<T, I>(value.element(x.table()), index.dims(), index.table()),
+                 who);
 }
 
 /// x with elements added: out[index[i][j]][j] += source[i][j] for axis 0, in the order of source,

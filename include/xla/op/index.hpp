@@ -56,7 +56,9 @@ class indexed : public Tensor<T, Rank> {
   constexpr indexed&& operator=(const indexed& o) && {
     return std::move(*this) = static_cast<const Tensor<T, Rank>&>(o);
   }
-  constexpr indexed&& operator=(number_of<T> v) && { return std::move(*this) = v.tensor(); }
+  constexpr indexed&& operator=(number_of<T> v) && {
+    return std::move(*this) = v.element(base_->table());
+  }
 
   template <int A>
   constexpr indexed& operator=(const Tensor<T, A>& v) & {
@@ -69,7 +71,7 @@ class indexed : public Tensor<T, Rank> {
   constexpr indexed& operator=(const indexed& o) & {
     return *this = static_cast<const Tensor<T, Rank>&>(o);
   }
-  constexpr indexed& operator=(number_of<T> v) & { return *this = v.tensor(); }
+  constexpr indexed& operator=(number_of<T> v) & { return *this = v.element(this->table()); }
 
   template <class V>
   constexpr indexed&& operator+=(const V& v) && {

@@ -55,6 +55,7 @@ constexpr Tensor<T, R> pow(const Tensor<T, R>& x,
       refuse_now(x,
                  "pow: integers to a negative power are fractions; write "
                  "xla::pow(xla::cast<float>(x), exponent)");
+    detail::require_fit<T>(x.table(), exponent.template fits<T>());
   }
   if (exponent.is(1)) return x;
   if (exponent.is(2)) return x * x;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
+#include <utility>
+
 #include "xla/op/op.hpp"
 #include "xla/tensor/scalar.hpp"
 
@@ -16,6 +19,36 @@ constexpr void refuse_now(const Tensor<T, R>& x, const char* sentence) {
 
 namespace detail {
 
+/// Whether T holds a number. One without a sign also takes negative ones of its size, modulo 2^n.
+template <class T, class U>
+constexpr bool holds(U v) {
+  using limits = std::numeric_limits<T>;
+  if constexpr (std::is_same_v<T, bool>) return v == U(0) || v == U(1);
+  else if constexpr (!std::is_integral_v<T>) return true;
+  else {
+    constexpr T high = limits::max();
+    constexpr auto low = limits::is_signed ? std::int64_t{limits::min()} : -std::int64_t{high};
+    if constexpr (std::is_integral_v<U>)
+      return std::cmp_greater_equal(+v, low) && std::cmp_less_equal(+v, high);
+    const auto x = static_cast<double>(v);
+    return x >= static_cast<double>(low) && x < static_cast<double>(high) + 1;
+  }
+}
+template <class T>
+inline constexpr text too_large_refusal = [] {
+  text t("xla: a number does not fit into a tensor of ");
+  t << element_name<T>();
+  if (!std::is_same_v<T, std::int64_t>) t << "; take a wider type: xla::cast<std::int64_t>(x)";
+  return t;
+}();
+/// Refuses an element that would wrap around.
+template <class T>
+constexpr void require_fit(size_table* table, bool fits) {
+  if (fits) return;
+  if (table) table->refused.set(too_large_refusal<T>);
+  else throw runtime_error(std::string(too_large_refusal<T>.view()));
+}
+
 /// What stands beside a tensor as a plain number: the element type itself, from anything that
 /// converts to it, or a size, or a hyper-parameter.
 template <class T>
@@ -23,8 +56,7 @@ class number {
  public:
   template <class U>
     requires(std::is_arithmetic_v<U> || std::is_same_v<U, bfloat16>)
-  constexpr number(U v) : value_(static_cast<computed<T>>(v)) {
-    if constexpr (std::is_same_v<T, bool>) is_truth_ = v == U(0) || v == U(1);
+  constexpr number(U v) : value_(static_cast<computed<T>>(v)), fits_(holds<T>(v)) {
     static_assert(fraction<T> || !std::is_floating_point_v<U>,
                   "xla: a fraction beside a tensor of integers would be cut off; "
                   "convert the tensor first: xla::cast<float>(x)");
@@ -33,6 +65,12 @@ class number {
   constexpr number(const Scalar& s) : scalar_(&s) {}
 
   constexpr Tensor<T, 0> tensor() const { return as<T>(); }
+  /// The same for an element of a result, where a number that an integer type does not hold is
+  /// refused; what is computed with elements wraps around, as they do.
+  constexpr Tensor<T, 0> element(size_table* table) const {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) require_fit<T>(table, fits());
+    return tensor();
+  }
   /// In the type that ops compute with: beside bfloat16 a number is not rounded.
   constexpr Tensor<computed<T>, 0> operand() const { return as<computed<T>>(); }
   /// A number that is known now lies outside [low, high], or is NaN.
@@ -41,8 +79,13 @@ class number {
     const double v = scalar_ ? scalar_->value() : static_cast<double>(value_);
     return !(v >= low && v <= high);
   }
-  /// False for a number that bool turns into another one.
-  constexpr bool is_truth() const { return is_truth_; }
+  /// False for a number, known now, that a type turns into another one.
+  template <class U = T>
+  constexpr bool fits() const {
+    if (scalar_) return !scalar_->known() || holds<U>(scalar_->value());
+    if (is_size_) return !size_.known() || holds<U>(size_.extent());
+    return fits_ && holds<U>(value_);
+  }
   /// True for this very number; false where a size or a hyper-parameter stands.
   constexpr bool is(double v) const {
     return !scalar_ && !is_size_ && static_cast<double>(value_) == v;
@@ -55,7 +98,7 @@ class number {
   computed<T> value_{};
   Size size_;
   const Scalar* scalar_ = nullptr;
-  bool is_size_ = false, is_truth_ = true;
+  bool is_size_ = false, fits_ = true;
 };
 
 /// A number whose element type follows from the tensor beside it.
@@ -134,7 +177,7 @@ constexpr Tensor<Out, broadcast_rank(A, B)> map_binary(const Tensor<T, A>& a, co
 template <class T, int R>
 constexpr void require_truth(const Tensor<T, R>& x, const number<T>& n) {
   if constexpr (std::is_same_v<T, bool>)
-    if (!n.is_truth())
+    if (!n.fits())
       refuse_now(x,
                  "xla: next to a tensor of bool a number is 0 or 1; convert the tensor first: "
                  "xla::cast<std::int64_t>(x)");

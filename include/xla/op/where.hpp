@@ -44,12 +44,14 @@ constexpr detail::broadcast_tensor<T, C, A, B> where(const Tensor<bool, C>& c,
 template <class T, int C, int A>
 constexpr detail::broadcast_tensor<T, C, A> where(const Tensor<bool, C>& c, const Tensor<T, A>& a,
                                                   detail::number_of<T> b, caller who) {
-  return where(c, a, b.tensor(), who);
+  detail::require_truth(a, b);
+  return where(c, a, b.element(a.table()), who);
 }
 template <class T, int C, int B>
 constexpr detail::broadcast_tensor<T, C, B> where(const Tensor<bool, C>& c, detail::number_of<T> a,
                                                   const Tensor<T, B>& b, caller who) {
-  return where(c, a.tensor(), b, who);
+  detail::require_truth(b, a);
+  return where(c, a.element(b.table()), b, who);
 }
 
 template <element T, int C>

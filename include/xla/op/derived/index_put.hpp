@@ -79,7 +79,7 @@ template <class T, int R, int I, std::size_t N>
 constexpr Tensor<T, R> index_put(const Tensor<T, R>& x, const Tensor<std::int64_t, I> (&indices)[N],
                                  detail::number_of<T> value, bool accumulate = false,
                                  caller who = here()) {
-  return index_put(x, indices, value.tensor(), accumulate, who);
+  return index_put(x, indices, value.element(x.table()), accumulate, who);
 }
 
 }  // namespace xla

@@ -59,7 +59,7 @@ constexpr detail::broadcast_tensor<T, A, B> masked_fill(const Tensor<T, A>& x,
                                                         detail::number_of<T> value,
                                                         caller who = here()) {
   detail::check_broadcast({"masked_fill", who}, x, mask);
-  return where(mask, value, x, who);
+  return where(mask, value.element(x.table()), x, who);
 }
 
 }  // namespace xla

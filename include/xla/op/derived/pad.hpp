@@ -42,7 +42,7 @@ template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> pad(const Tensor<T, R>& x, const Padding (&by)[N],
                            detail::number_of<T> value = T(), caller who = here()) {
   static_assert(static_cast<int>(N) == R, "xla::pad: give one {before, after} for every axis of x");
-  const Tensor<T, 0> v = value.tensor();
+  const Tensor<T, 0> v = value.element(x.table());
   Tensor<T, R> y = x;
   for (int i = 0; i < R; ++i) y = detail::pad_axis(y, i, by[i], v, who);
   return y;

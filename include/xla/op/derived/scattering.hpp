@@ -21,7 +21,7 @@ constexpr Tensor<T, R> index_fill(const Tensor<T, R>& x, int axis,
   detail::shape s = x.dims();
   s[detail::axis_of(x, R, axis, {"index_fill", who})] = index.dims()[0];
   auto* const table = x.table() ? x.table() : index.table();
-  return index_copy(x, axis, index, detail::fill_shape<T, R>(value.tensor(), s, table), who);
+  return index_copy(x, axis, index, detail::fill_shape<T, R>(value.element(table), s, table), who);
 }
 
 /// x with the source's elements in the place of those whose numbers, in row-major order, are given,
