@@ -87,12 +87,32 @@ XLA_INLINE void each_turn(packet<T> x, F f) {
   unroll<Group>([&](auto r) __attribute__((always_inline)) { f(r, exchange_lanes<T, r>(x)); });
 }
 
+/// Calls f(e, t, x) for each product of a row of N columns: e numbers the weight, tap by tap and
+/// turn by turn, t the column of the result, x is the pixel of the image with its lanes turned.
+template <int Kernel, int Stride, int Group, int N, class T, class F>
+XLA_INLINE void each_product(const column_strip<T>& s, const T* row, std::int64_t q, F f) {
+  using vector = packet<T>;
+  constexpr int columns = (N - 1) * Stride + Kernel;
+#pragma GCC unroll 32
+  for (int i = 0; i < columns; ++i) {
+    const bool inside = i >= Kernel - 1 && i <= columns - Kernel;
+    const auto x =
+        simd::ploadu<vector>(inside ? s.column(row, i, q) : s.column_or_zeros(row, i, q));
+    each_turn<T, Group>(
+        x, [&](int r, vector turned) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+          for (int j = 0; j < Kernel; ++j)
+            if (const int t = (i - j) / Stride; i >= j && (i - j) % Stride == 0 && t < N)
+              f(j * Group + r, t, turned);
+        });
+  }
+}
+
 /// N columns of a result at y. Fewer than Kernel columns of the images lie outside on either side,
 /// or N is 1.
 template <int Kernel, int Stride, int Group, int N, class T>
 [[gnu::noinline]] void sum_columns(const column_strip<T>& s, T* y) {
   using vector = packet<T>;
-  constexpr int columns = (N - 1) * Stride + Kernel;
   const std::int64_t channels = s.channels;
   s.each_vector([&](std::int64_t q, std::int64_t) __attribute__((always_inline)) {
     vector sum[N];
@@ -105,20 +125,10 @@ template <int Kernel, int Stride, int Group, int N, class T>
 #pragma GCC unroll 32
       for (int e = 0; e < Kernel * Group; ++e)
         weight[e] = simd::ploadu<vector>(s.rows.weights[k] + e * channels + q);
-#pragma GCC unroll 32
-      for (int i = 0; i < columns; ++i) {
-        const bool inside = i >= Kernel - 1 && i <= columns - Kernel;
-        const T* const row = s.rows.image[k];
-        const auto x =
-            simd::ploadu<vector>(inside ? s.column(row, i, q) : s.column_or_zeros(row, i, q));
-        each_turn<T, Group>(
-            x, [&](int r, vector turned) __attribute__((always_inline)) {
-#pragma GCC unroll 8
-              for (int j = 0; j < Kernel; ++j)
-                if (const int t = (i - j) / Stride; i >= j && (i - j) % Stride == 0 && t < N)
-                  sum[t] = simd::pmadd(weight[j * Group + r], turned, sum[t]);
-            });
-      }
+      each_product<Kernel, Stride, Group, N>(
+          s, s.rows.image[k], q, [&](int e, int t, vector x) __attribute__((always_inline)) {
+            sum[t] = simd::pmadd(weight[e], x, sum[t]);
+          });
     }
 #pragma GCC unroll 16
     for (int t = 0; t < N; ++t) s.write(y + t * channels + q, sum[t]);
@@ -130,7 +140,6 @@ template <int Kernel, int Stride, int Group, int N, class T>
 [[gnu::noinline]] void add_products(const column_strip<T>& s, const T* dy, std::int64_t skip,
                                     std::int64_t place) {
   using vector = packet<T>;
-  constexpr int columns = (N - 1) * Stride + Kernel;
   s.each_vector([&](std::int64_t q, std::int64_t at) __attribute__((always_inline)) {
     vector d[N];
 #pragma GCC unroll 16
@@ -144,20 +153,10 @@ template <int Kernel, int Stride, int Group, int N, class T>
       vector sum[Kernel * Group];
 #pragma GCC unroll 32
       for (int e = 0; e < Kernel * Group; ++e) sum[e] = simd::pset1<vector>(T{0});
-#pragma GCC unroll 32
-      for (int i = 0; i < columns; ++i) {
-        const bool inside = i >= Kernel - 1 && i <= columns - Kernel;
-        const T* const row = s.rows.image[k];
-        const auto x =
-            simd::ploadu<vector>(inside ? s.column(row, i, q) : s.column_or_zeros(row, i, q));
-        each_turn<T, Group>(
-            x, [&](int r, vector turned) __attribute__((always_inline)) {
-#pragma GCC unroll 8
-              for (int j = 0; j < Kernel; ++j)
-                if (const int t = (i - j) / Stride; i >= j && (i - j) % Stride == 0 && t < N)
-                  sum[j * Group + r] = simd::pmadd(d[t], turned, sum[j * Group + r]);
-            });
-      }
+      each_product<Kernel, Stride, Group, N>(
+          s, s.rows.image[k], q, [&](int e, int t, vector x) __attribute__((always_inline)) {
+            sum[e] = simd::pmadd(d[t], x, sum[e]);
+          });
       T* const to = s.rows.weights[k] + at;
 #pragma GCC unroll 32
       for (int e = 0; e < Kernel * Group; ++e)

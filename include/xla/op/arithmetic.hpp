@@ -185,18 +185,9 @@ constexpr void refuse_whole_quotient() {
 }
 }  // namespace detail
 
-template <class T, int A, detail::unlike<T> U, int B>
-constexpr auto operator+(const Tensor<T, A>&, const Tensor<U, B>&) {
-  return detail::refuse_types<T, U>();
-}
-template <class T, int A, detail::unlike<T> U, int B>
-constexpr auto operator-(const Tensor<T, A>&, const Tensor<U, B>&) {
-  return detail::refuse_types<T, U>();
-}
-template <class T, int A, detail::unlike<T> U, int B>
-constexpr auto operator*(const Tensor<T, A>&, const Tensor<U, B>&) {
-  return detail::refuse_types<T, U>();
-}
+XLA_DETAIL_REFUSE_TYPES(operator+);
+XLA_DETAIL_REFUSE_TYPES(operator-);
+XLA_DETAIL_REFUSE_TYPES(operator*);
 template <class T, int A, detail::unlike<T> U, int B>
   requires(!detail::divides<T, U>)
 constexpr auto operator/(const Tensor<T, A>&, const Tensor<U, B>&) {

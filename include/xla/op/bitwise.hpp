@@ -99,31 +99,24 @@ constexpr Tensor<T, R> bitwise_not(const Tensor<T, R>& a) {
   else return {};
 }
 
-/// The same of a tensor of integers and a number.
-template <class T, int R>
-constexpr Tensor<T, R> bitwise_and(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_bits<op::bitwise_and>(a, b);
-}
-template <class T, int R>
-constexpr Tensor<T, R> bitwise_and(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::map_bits<op::bitwise_and>(b, a);
-}
-template <class T, int R>
-constexpr Tensor<T, R> bitwise_or(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_bits<op::bitwise_or>(a, b);
-}
-template <class T, int R>
-constexpr Tensor<T, R> bitwise_or(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::map_bits<op::bitwise_or>(b, a);
-}
-template <class T, int R>
-constexpr Tensor<T, R> bitwise_xor(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_bits<op::bitwise_xor>(a, b);
-}
-template <class T, int R>
-constexpr Tensor<T, R> bitwise_xor(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::map_bits<op::bitwise_xor>(b, a);
-}
+// The same of a tensor of integers and a number.
+#define XLA_DETAIL_BITS_WITH_NUMBERS(function, op)                                 \
+  template <class T, int R>                                                        \
+  constexpr Tensor<T, R> function(const Tensor<T, R>& a, detail::number_of<T> b) { \
+    return detail::map_bits<op>(a, b);                                             \
+  }                                                                                \
+  template <class T, int R>                                                        \
+  constexpr Tensor<T, R> function(detail::number_of<T> a, const Tensor<T, R>& b) { \
+    return detail::map_bits<op>(b, a);                                             \
+  }                                                                                \
+  static_assert(true)
+XLA_DETAIL_BITS_WITH_NUMBERS(bitwise_and, op::bitwise_and);
+XLA_DETAIL_BITS_WITH_NUMBERS(bitwise_or, op::bitwise_or);
+XLA_DETAIL_BITS_WITH_NUMBERS(bitwise_xor, op::bitwise_xor);
+XLA_DETAIL_BITS_WITH_NUMBERS(operator&, op::bitwise_and);
+XLA_DETAIL_BITS_WITH_NUMBERS(operator|, op::bitwise_or);
+XLA_DETAIL_BITS_WITH_NUMBERS(operator^, op::bitwise_xor);
+#undef XLA_DETAIL_BITS_WITH_NUMBERS
 
 /// bitwise_not, bitwise_and, bitwise_or, bitwise_xor.
 template <class T, int R>
@@ -135,52 +128,19 @@ constexpr detail::broadcast_tensor<T, A, B> operator&(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
   return bitwise_and(a, b, detail::nobody);
 }
-template <class T, int R>
-constexpr Tensor<T, R> operator&(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return bitwise_and(a, b);
-}
-template <class T, int R>
-constexpr Tensor<T, R> operator&(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return bitwise_and(a, b);
-}
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> operator|(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
   return bitwise_or(a, b, detail::nobody);
-}
-template <class T, int R>
-constexpr Tensor<T, R> operator|(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return bitwise_or(a, b);
-}
-template <class T, int R>
-constexpr Tensor<T, R> operator|(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return bitwise_or(a, b);
 }
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> operator^(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
   return bitwise_xor(a, b, detail::nobody);
 }
-template <class T, int R>
-constexpr Tensor<T, R> operator^(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return bitwise_xor(a, b);
-}
-template <class T, int R>
-constexpr Tensor<T, R> operator^(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return bitwise_xor(a, b);
-}
 
-template <class T, int A, detail::unlike<T> U, int B>
-constexpr auto operator&(const Tensor<T, A>&, const Tensor<U, B>&) {
-  return detail::refuse_types<T, U>();
-}
-template <class T, int A, detail::unlike<T> U, int B>
-constexpr auto operator|(const Tensor<T, A>&, const Tensor<U, B>&) {
-  return detail::refuse_types<T, U>();
-}
-template <class T, int A, detail::unlike<T> U, int B>
-constexpr auto operator^(const Tensor<T, A>&, const Tensor<U, B>&) {
-  return detail::refuse_types<T, U>();
-}
+XLA_DETAIL_REFUSE_TYPES(operator&);
+XLA_DETAIL_REFUSE_TYPES(operator|);
+XLA_DETAIL_REFUSE_TYPES(operator^);
 
 }  // namespace xla

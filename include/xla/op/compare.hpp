@@ -54,103 +54,43 @@ constexpr detail::broadcast_tensor<bool, A, B> operator==(const Tensor<T, A>& a,
                                                           const Tensor<T, B>& b) {
   return detail::map_binary<op::eq, bool>(a, b);
 }
-template <class T, int R>
-constexpr Tensor<bool, R> operator==(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::eq, bool>(a, b);
-}
-template <class T, int R>
-constexpr Tensor<bool, R> operator==(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::eq, bool>(a, b);
-}
+XLA_DETAIL_WITH_NUMBERS(operator==, bool, op::eq);
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> operator!=(const Tensor<T, A>& a,
                                                           const Tensor<T, B>& b) {
   return detail::map_binary<op::ne, bool>(a, b);
 }
-template <class T, int R>
-constexpr Tensor<bool, R> operator!=(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::ne, bool>(a, b);
-}
-template <class T, int R>
-constexpr Tensor<bool, R> operator!=(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::ne, bool>(a, b);
-}
+XLA_DETAIL_WITH_NUMBERS(operator!=, bool, op::ne);
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> operator<(const Tensor<T, A>& a,
                                                          const Tensor<T, B>& b) {
   return detail::map_binary<op::lt, bool>(a, b);
 }
-template <class T, int R>
-constexpr Tensor<bool, R> operator<(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::lt, bool>(a, b);
-}
-template <class T, int R>
-constexpr Tensor<bool, R> operator<(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::lt, bool>(a, b);
-}
+XLA_DETAIL_WITH_NUMBERS(operator<, bool, op::lt);
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> operator<=(const Tensor<T, A>& a,
                                                           const Tensor<T, B>& b) {
   return detail::map_binary<op::le, bool>(a, b);
 }
-template <class T, int R>
-constexpr Tensor<bool, R> operator<=(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::le, bool>(a, b);
-}
-template <class T, int R>
-constexpr Tensor<bool, R> operator<=(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::le, bool>(a, b);
-}
+XLA_DETAIL_WITH_NUMBERS(operator<=, bool, op::le);
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> operator>(const Tensor<T, A>& a,
                                                          const Tensor<T, B>& b) {
   return detail::map_binary<op::gt, bool>(a, b);
 }
-template <class T, int R>
-constexpr Tensor<bool, R> operator>(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::gt, bool>(a, b);
-}
-template <class T, int R>
-constexpr Tensor<bool, R> operator>(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::gt, bool>(a, b);
-}
+XLA_DETAIL_WITH_NUMBERS(operator>, bool, op::gt);
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> operator>=(const Tensor<T, A>& a,
                                                           const Tensor<T, B>& b) {
   return detail::map_binary<op::ge, bool>(a, b);
 }
-template <class T, int R>
-constexpr Tensor<bool, R> operator>=(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::ge, bool>(a, b);
-}
-template <class T, int R>
-constexpr Tensor<bool, R> operator>=(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::ge, bool>(a, b);
-}
+XLA_DETAIL_WITH_NUMBERS(operator>=, bool, op::ge);
 
-template <class T, int A, detail::unlike<T> U, int B>
-constexpr auto operator==(const Tensor<T, A>&, const Tensor<U, B>&) {
-  return detail::refuse_types<T, U>();
-}
-template <class T, int A, detail::unlike<T> U, int B>
-constexpr auto operator!=(const Tensor<T, A>&, const Tensor<U, B>&) {
-  return detail::refuse_types<T, U>();
-}
-template <class T, int A, detail::unlike<T> U, int B>
-constexpr auto operator<(const Tensor<T, A>&, const Tensor<U, B>&) {
-  return detail::refuse_types<T, U>();
-}
-template <class T, int A, detail::unlike<T> U, int B>
-constexpr auto operator<=(const Tensor<T, A>&, const Tensor<U, B>&) {
-  return detail::refuse_types<T, U>();
-}
-template <class T, int A, detail::unlike<T> U, int B>
-constexpr auto operator>(const Tensor<T, A>&, const Tensor<U, B>&) {
-  return detail::refuse_types<T, U>();
-}
-template <class T, int A, detail::unlike<T> U, int B>
-constexpr auto operator>=(const Tensor<T, A>&, const Tensor<U, B>&) {
-  return detail::refuse_types<T, U>();
-}
+XLA_DETAIL_REFUSE_TYPES(operator==);
+XLA_DETAIL_REFUSE_TYPES(operator!=);
+XLA_DETAIL_REFUSE_TYPES(operator<);
+XLA_DETAIL_REFUSE_TYPES(operator<=);
+XLA_DETAIL_REFUSE_TYPES(operator>);
+XLA_DETAIL_REFUSE_TYPES(operator>=);
 
 }  // namespace xla

@@ -42,14 +42,7 @@ constexpr detail::broadcast_tensor<T, A, B> maximum(const Tensor<T, A>& a, const
                                                     caller who = here()) {
   return detail::map_binary<op::maximum, T>(a, b, who);
 }
-template <class T, int R>
-constexpr Tensor<T, R> maximum(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::maximum, T>(a, b);
-}
-template <class T, int R>
-constexpr Tensor<T, R> maximum(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::maximum, T>(a, b);
-}
+XLA_DETAIL_WITH_NUMBERS(maximum, T, op::maximum);
 /// The smaller of two, element by element; NaN when either is NaN. Ties share the gradient; where
 /// one is NaN both have all of it. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
@@ -57,14 +50,7 @@ constexpr detail::broadcast_tensor<T, A, B> minimum(const Tensor<T, A>& a, const
                                                     caller who = here()) {
   return detail::map_binary<op::minimum, T>(a, b, who);
 }
-template <class T, int R>
-constexpr Tensor<T, R> minimum(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::minimum, T>(a, b);
-}
-template <class T, int R>
-constexpr Tensor<T, R> minimum(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::minimum, T>(a, b);
-}
+XLA_DETAIL_WITH_NUMBERS(minimum, T, op::minimum);
 
 /// maximum and minimum by their other names.
 template <class T, int A, int B>

@@ -42,14 +42,7 @@ constexpr detail::broadcast_tensor<T, A, B> remainder(const Tensor<T, A>& x,
                                                       caller who = here()) {
   return detail::map_binary<op::remainder, T>(x, divisor, who);
 }
-template <class T, int R>
-constexpr Tensor<T, R> remainder(const Tensor<T, R>& x, detail::number_of<T> divisor) {
-  return detail::map_number<op::remainder, T>(x, divisor);
-}
-template <class T, int R>
-constexpr Tensor<T, R> remainder(detail::number_of<T> x, const Tensor<T, R>& divisor) {
-  return detail::number_map<op::remainder, T>(x, divisor);
-}
+XLA_DETAIL_WITH_NUMBERS(remainder, T, op::remainder);
 
 /// What division towards zero leaves, with x's sign: that of C. Of integers divided by zero 0.
 /// Sizes that do not broadcast are a shape_error.
@@ -58,14 +51,7 @@ constexpr detail::broadcast_tensor<T, A, B> fmod(const Tensor<T, A>& x, const Te
                                                  caller who = here()) {
   return detail::map_binary<op::fmod, T>(x, divisor, who);
 }
-template <class T, int R>
-constexpr Tensor<T, R> fmod(const Tensor<T, R>& x, detail::number_of<T> divisor) {
-  return detail::map_number<op::fmod, T>(x, divisor);
-}
-template <class T, int R>
-constexpr Tensor<T, R> fmod(detail::number_of<T> x, const Tensor<T, R>& divisor) {
-  return detail::number_map<op::fmod, T>(x, divisor);
-}
+XLA_DETAIL_WITH_NUMBERS(fmod, T, op::fmod);
 
 /// remainder(a, b).
 template <class T, int A, int B>
@@ -73,17 +59,7 @@ constexpr detail::broadcast_tensor<T, A, B> operator%(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
   return remainder(a, b, detail::nobody);
 }
-template <class T, int R>
-constexpr Tensor<T, R> operator%(const Tensor<T, R>& a, detail::number_of<T> b) {
-  return detail::map_number<op::remainder, T>(a, b);
-}
-template <class T, int R>
-constexpr Tensor<T, R> operator%(detail::number_of<T> a, const Tensor<T, R>& b) {
-  return detail::number_map<op::remainder, T>(a, b);
-}
-template <class T, int A, detail::unlike<T> U, int B>
-constexpr auto operator%(const Tensor<T, A>&, const Tensor<U, B>&) {
-  return detail::refuse_types<T, U>();
-}
+XLA_DETAIL_WITH_NUMBERS(operator%, T, op::remainder);
+XLA_DETAIL_REFUSE_TYPES(operator%);
 
 }  // namespace xla

@@ -221,3 +221,22 @@ constexpr Tensor<T, R>::Tensor(std::type_identity_t<T> number)
     : Tensor(detail::constant<T>(number)) {}
 
 }  // namespace xla
+
+// The forms of a function of two tensors by one op that take a number on either side.
+#define XLA_DETAIL_WITH_NUMBERS(function, Out, op)                                   \
+  template <class T, int R>                                                          \
+  constexpr Tensor<Out, R> function(const Tensor<T, R>& a, detail::number_of<T> b) { \
+    return detail::map_number<op, Out>(a, b);                                        \
+  }                                                                                  \
+  template <class T, int R>                                                          \
+  constexpr Tensor<Out, R> function(detail::number_of<T> a, const Tensor<T, R>& b) { \
+    return detail::number_map<op, Out>(a, b);                                        \
+  }                                                                                  \
+  static_assert(true)
+// The form whose tensors have different element types, which stops the build.
+#define XLA_DETAIL_REFUSE_TYPES(function)                             \
+  template <class T, int A, detail::unlike<T> U, int B>               \
+  constexpr auto function(const Tensor<T, A>&, const Tensor<U, B>&) { \
+    return detail::refuse_types<T, U>();                              \
+  }                                                                   \
+  static_assert(true)
