@@ -31,7 +31,7 @@ xla::Tensor<T, 1> elements(int input) {
     return input == 0 ? xla::tensor<T>({0, 1, -1, 2, 3, -5, 7, 40})
                       : xla::tensor<T>({3, -2, 1, 2, 0, 3, -4, 5});
   else
-    return input == 0 ? xla::tensor<T>({.3, .5, .6, .8, .9, 1.1, 1.3, 1.45})
+    return input == 0 ? xla::tensor<T>({.3, .5, .6, .8, .9, 1.1, 1.3, 1.65})
                       : xla::tensor<T>({.7, .45, .55, 1.3, .35, .9, 1.2, .65});
 }
 

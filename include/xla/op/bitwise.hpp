@@ -68,8 +68,8 @@ constexpr Tensor<T, R> map_bits(const Tensor<T, R>& a, const number<T>& b) {
 }  // namespace detail
 
 /// Of bool whether both hold, of integers the bits that both have, element by element; both sides
-/// are always computed. A comparison stands in parentheses: (x > 0) & (x < 1). Sizes that do not
-/// broadcast are a shape_error.
+/// are always computed. Of integers one side may be a number. A comparison stands in parentheses:
+/// (x > 0) & (x < 1). Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> bitwise_and(const Tensor<T, A>& a,
                                                         const Tensor<T, B>& b,

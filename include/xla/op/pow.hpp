@@ -51,7 +51,7 @@ template <class T, int R>
 constexpr Tensor<T, R> pow(const Tensor<T, R>& x,
                            detail::number_of<detail::exponent_type<T>> exponent) {
   if constexpr (!fraction<T>) {
-    if (exponent.outside(0, std::numeric_limits<double>::infinity()))
+    if (exponent.fits() && exponent.outside(0, std::numeric_limits<double>::infinity()))
       refuse_now(x,
                  "pow: integers to a negative power are fractions; write "
                  "xla::pow(xla::cast<float>(x), exponent)");
