@@ -5,6 +5,7 @@ set(XLA_HEADERS
   xla/distributions.hpp
   xla/functions.hpp
   xla/loop.hpp
+  xla/passes.hpp
   xla/xla.hpp
   xla/base/caller.hpp
   xla/base/decimal.hpp
@@ -211,6 +212,7 @@ set(XLA_HEADERS
   xla/transform/forward.hpp
   xla/transform/fuse.hpp
   xla/transform/gradient_uses.hpp
+  xla/transform/graph_editor.hpp
   xla/transform/halves.hpp
   xla/transform/late.hpp
   xla/transform/layouts.hpp
@@ -220,6 +222,7 @@ set(XLA_HEADERS
   xla/transform/lower_loops.hpp
   xla/transform/micro_op.hpp
   xla/transform/pass.hpp
+  xla/transform/pass_graph.hpp
   xla/transform/passes.hpp
   xla/transform/print.hpp
   xla/transform/program.hpp
@@ -230,6 +233,8 @@ set(XLA_HEADERS
   xla/transform/share.hpp
   xla/transform/simplify.hpp
   xla/transform/twins.hpp
+  xla/transform/use_lists.hpp
+  xla/transform/user_pass.hpp
   xla/transform/verify.hpp
   xla/kernel/attention.hpp
   xla/kernel/attention_bfloat16.hpp
@@ -362,6 +367,7 @@ set(XLA_HEADERS
   xla/run/call/compiled.hpp
   xla/run/call/compiled_calls.hpp
   xla/run/call/compiled_program.hpp
+  xla/run/call/observe.hpp
   xla/run/call/print_stage.hpp
   xla/run/call/signature_cache.hpp
   xla/run/call/stages.hpp
@@ -435,6 +441,7 @@ set(XLA_HEADERS
   xla/run/state/mode.hpp
   xla/run/state/passes.hpp
   xla/run/state/passes_wanted.hpp
+  xla/run/state/registered_passes.hpp
   xla/run/state/recording.hpp
   xla/run/state/seed.hpp
   xla/run/state/step_closure.hpp

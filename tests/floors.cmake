@@ -6,7 +6,7 @@ cmake_minimum_required(VERSION 3.24)
 set(floors      # the first pattern that matches a path below include/xla decides
   "^ext/=90"     # apart: no other floor may include it
   "^models/=85"  # what a program includes by name
-  "^(xla|functions|distributions|parallel).hpp$=80"
+  "^(xla|functions|passes|distributions|parallel).hpp$=80"
   "^parallel/=75"
   "^(nn|optim|data|io|train|distributions)/=70"
   "^(loop/|loop.hpp$)=67"

@@ -46,6 +46,7 @@ xla_test(kernel/pool ALONE LABELS threads)
 
 xla_test(transform/grad LABELS core)
 xla_test(transform/passes LABELS core)
+xla_test(transform/user_passes APART LABELS core)
 xla_test(transform/layouts APART LABELS asan)
 xla_test(transform/random_programs LABELS asan attack)
 xla_test(transform/random_rows OPTIMISED LABELS core isa attack)

@@ -15,6 +15,7 @@ enum class fork_order {
   functions,
   recordings,
   planning,
+  passes,
   first_values,
   executions,
   loops,

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <initializer_list>
 #include <type_traits>
 #include <utility>
 
@@ -48,6 +49,9 @@ class optional_number {
 class axis_set {
  public:
   constexpr axis_set() = default;
+  constexpr axis_set(std::initializer_list<int> axes) {
+    for (int axis : axes) add(axis & 31);
+  }
   /// The axes from first to last - 1.
   static constexpr axis_set range(int first, int last) {
     return axis_set((1u << last) - (1u << first));

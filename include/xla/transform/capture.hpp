@@ -263,9 +263,11 @@ constexpr captured<Capacity> capture() {
     if (out.forward_count > 0) forward.copy(out.arrays.values + (Capacity - out.forward_count));
   }
   pass_state s(g, {results, body.result_count, writes, body.write_count}, true);
+  bool for_engines = false;  // behind dead, and what a program has added there
   run_passes(s, passes_of<F>, [&](std::string_view after, pass_state& now) {
+    for_engines = after == "dead" || (for_engines && !is_stage(after));
     if constexpr (keeps_engine_graphs)
-      if (after == "dead") out.ops_count = lower_alone(now, out.ops);
+      if (for_engines) out.ops_count = lower_alone(now, out.ops);
   });
   out.refused.set(s.wrong);
   if (const int live = s.live_count(); live > Capacity) out.needed = live;  // some add nodes

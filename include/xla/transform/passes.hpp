@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <string_view>
+#include <type_traits>
 
 #include "xla/base/refuse.hpp"
 #include "xla/transform/dead.hpp"
@@ -97,6 +98,14 @@ consteval const pass_label& pass_named(std::string_view name) {
   throw "no such pass";
 }
 
+/// A graph before the library's passes, or behind one of these.
+[[gnu::cold]] constexpr bool is_stage(std::string_view name) {
+  if (name == "captured") return true;
+  for (const pass_label& p : pass_labels)
+    if (p.name == name && p.is != pass::kind::sized) return true;
+  return false;
+}
+
 /// Where it is asked for; and in debug builds, but not in constant evaluation, which is the user's
 /// compile time.
 constexpr bool verifies(Passes wanted) {
@@ -111,12 +120,32 @@ struct no_look {
   constexpr void operator()(std::string_view, const pass_state&) const {}
 };
 
-/// Takes a graph through a list of passes. What is wrong with the graph that one of them leaves
-/// stands in s.wrong.
+/// Passes of the program's own, which run behind those of the library: xla/passes.hpp.
+struct added_passes {
+  /// Runs the k-th of those that come after a stage, and returns its name; empty: there is none.
+  std::string_view (*run)(const added_passes& self, std::string_view after, int k, pass_state&);
+  const std::string_view* names = nullptr;
+  int count = 0;
+};
+
+/// Takes a graph through a list of passes, and behind each through those that a program adds there:
+/// in constant evaluation, or where somebody looks, so that traced mode has no code for them (see
+/// run/state/registered_passes.hpp). What is wrong with the graph that one of them leaves stands in
+/// s.wrong.
 template <class Look = no_look>
 [[gnu::cold]] constexpr void run_passes(const pass* list, std::size_t count, pass_state& s,
                                         Passes wanted, Look look = {}) {
+  const auto run_added = [&](std::string_view after) {
+    if (std::is_same_v<Look, no_look> && !__builtin_is_constant_evaluated()) return;
+    std::string_view name;
+    for (int k = 0; wanted.added && s.wrong.empty(); ++k) {
+      name = wanted.added->run(*wanted.added, after, k, s);
+      if (name.empty()) return;
+      if (s.wrong.empty()) look(name, s);
+    }
+  };
   look("captured", s);
+  run_added("captured");
   for (std::size_t i = 0; i < count && s.wrong.empty(); ++i) {
     const pass& p = list[i];
     if (p.is == pass::kind::sized) continue;
@@ -127,6 +156,7 @@ template <class Look = no_look>
           s.wrong << "xla: the pass " << p.name << " made an illegal graph: " << why;
     }
     look(p.name, s);
+    run_added(p.name);
   }
 }
 /// Through all of them.

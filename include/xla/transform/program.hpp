@@ -7,15 +7,23 @@
 
 namespace xla {
 
-/// The passes that a graph goes through on its way to a program: all of them, less what
-/// xla::tags::without, xla::set_passes() or XLA_PASSES in the environment leaves out.
+namespace detail {
+struct added_passes;
+}
+
+/// The passes that a graph goes through on its way to a program: all of the library's, less what
+/// xla::tags::without, xla::set_passes() or XLA_PASSES in the environment leaves out, and those
+/// that a program adds (xla/passes.hpp).
 struct Passes {
   std::uint32_t left_out = 0;  ///< by their places on the list, a bit each
   bool verify = false;         ///< the graph that each of them makes
+  const detail::added_passes* added = nullptr;
 
-  /// Those that both run.
+  /// Leaves out what either leaves out; adds what one of them adds.
   friend constexpr Passes operator&(Passes a, Passes b) {
-    return {a.left_out | b.left_out, a.verify || b.verify};
+    if (__builtin_is_constant_evaluated() && a.added && b.added)
+      throw "xla::tags::with: one list names all passes: xla::tags::with<A, B>";
+    return {a.left_out | b.left_out, a.verify || b.verify, a.added ? a.added : b.added};
   }
   friend constexpr bool operator==(Passes, Passes) = default;
 };

@@ -23,6 +23,19 @@ struct single_map {
     else if constexpr (requires(V v) { Op::kernel(v, v); }) return 2;
     else return 1;
   }();
+  template <class... Vs>
+  static constexpr bool compares =
+      std::is_base_of_v<kernel::mask<In>, decltype(Op::kernel(std::declval<Vs>()...))>;
+  /// Whether its elements are of type Out: bool where the kernel compares, else what it reads.
+  static constexpr bool makes_out = [] {
+    constexpr bool truth = [] {
+      if constexpr (chooses) return false;
+      else if constexpr (arity == 3) return compares<V, V, V>;
+      else if constexpr (arity == 2) return compares<V, V>;
+      else return compares<V>;
+    }();
+    return std::is_same_v<Out, std::conditional_t<truth, bool, In>>;
+  }();
   static constexpr auto key = [] {
     kernel::region_key<arity + 1> k{};
     for (int i = 0; i < arity; ++i)

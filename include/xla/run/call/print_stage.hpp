@@ -51,10 +51,11 @@ struct basic_graph_copy : owned_graph {
 };
 
 template <class In>
-[[noreturn, gnu::cold]] void refuse_stage(std::string_view name) {
+[[noreturn, gnu::cold]] void refuse_stage(std::string_view name, const added_passes* added) {
   later<In, std::string> names;
   for (const pass& p : passes)
     if (p.is != pass::kind::sized) names = join({names, p.name, ", "});
+  for (int i = 0; added && i < added->count; ++i) names = join({names, added->names[i], ", "});
   throw runtime_error(join({"xla: no stage of a graph is called \"", name,
                             "\"; there are captured, ", names, "lowered"}));
 }
@@ -69,7 +70,7 @@ std::string print_stage(const graph_view& from, Stage stage, Passes wanted) {
     if (name == stage.name) shown = print<In>(now, name == Stage::captured);
   });
   if (stage.name == Stage::lowered) return print<In>(lowered.view());
-  if (shown.empty()) refuse_stage<In>(stage.name);
+  if (shown.empty()) refuse_stage<In>(stage.name, wanted.added);
   return shown;
 }
 XLA_INSTANCE(std::string print_stage<void>(const graph_view&, Stage, Passes));

@@ -75,7 +75,8 @@ constexpr void keep_less(Arrays& p, const program_sizes& n) {
 }
 
 inline constexpr text not_constexpr =
-    "xla::compile: a compiled body is constexpr: it cannot print, use a global variable, throw, or "
+    "xla::compile: a compiled body, like a pass of it, is constexpr: it cannot print, use a global "
+    "variable, throw, or "
     "call what is not constexpr (what follows names it); do that outside, and pass tensors and "
     "models as arguments. Where an error stands above, mend that first";
 
@@ -152,7 +153,8 @@ struct static_program {
 
   static constexpr int first = first_capacity<A...>();
   static_assert(capturable<first, F, A...>,
-                "xla::compile: a compiled body is constexpr: it cannot print, use a global "
+                "xla::compile: a compiled body, like a pass of it, is constexpr: it cannot print, use "
+                "a global "
                 "variable, throw, or call what is not constexpr (what follows names it); do that "
                 "outside, and pass tensors and models as arguments. Where an error stands above, "
                 "mend that first");

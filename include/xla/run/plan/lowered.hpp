@@ -19,6 +19,10 @@ class basic_lowered_graph {
   template <class Look = no_look>
   [[gnu::cold]] void build(pass_state& s, Passes wanted, Look look = {}) {
     run_passes(s, wanted, look);
+    lower(s, wanted);
+  }
+  /// Behind the passes.
+  [[gnu::cold]] void lower(pass_state& s, Passes wanted) {
     if (!s.wrong.empty()) throw later<In, std::logic_error>(std::string(s.wrong.view()));
     program_builder b = make_room(s);
     lowering(s, b).run();

@@ -29,7 +29,7 @@ class basic_specializer {
   [[gnu::cold]] basic_specializer(later<In, plan>& of, const region_kernel* kernels)
       : kernels_(kernels),
         out_(of),
-        wanted_(p_.passes & passes_at_run_time<In>().load(std::memory_order_relaxed)) {}
+        wanted_(p_.passes & Passes{passes_left_out<In>().load(std::memory_order_relaxed)}) {}
 
   void run() {
     find_bases();

@@ -33,21 +33,31 @@ template <class = void>
 }
 XLA_INSTANCE(Passes parse_passes<void>(std::string_view, std::string_view));
 
-/// The passes of graphs that are traced, and of plans.
+/// The passes of the library that are left out of graphs that are traced, and of plans.
 template <class = void>
-inline std::atomic<Passes>& passes_at_run_time() {
-  static std::atomic<Passes> wanted{[] {
+inline std::atomic<std::uint32_t>& passes_left_out() {
+  static std::atomic<std::uint32_t> wanted{[] {
     const char* list = std::getenv("XLA_PASSES");
-    return list ? parse_passes<>("XLA_PASSES", list) : Passes{};
+    return list ? parse_passes<>("XLA_PASSES", list).left_out : 0;
   }()};
   return wanted;
 }
+
+/// Passes that a program has registered for graphs that are traced: registered_passes.hpp.
+struct registered_passes {
+  /// Takes a graph through these and the library's.
+  void (*run)(const registered_passes& self, pass_state& s, Passes wanted);
+  /// Which set of them is there now: a number that no other set has had.
+  std::atomic<std::uint64_t> set{0};
+};
+/// nullptr while there are none.
+inline constinit std::atomic<const registered_passes*> passes_registered{nullptr};
 
 }  // namespace detail
 
 template <class>
 [[gnu::cold]] void set_passes(std::string_view list) {
-  detail::passes_at_run_time<>() = detail::parse_passes<>("xla::set_passes", list);
+  detail::passes_left_out<>() = detail::parse_passes<>("xla::set_passes", list).left_out;
 }
 XLA_INSTANCE(void set_passes<void>(std::string_view));
 

@@ -114,6 +114,7 @@ class basic_tracer {
   /// taken back.
   [[gnu::cold, gnu::noinline]] static void flush(later<In, recording>& from, std::string_view cause,
                                                  bool waits) {
+    if (this_thread.in_pass) this_thread.in_pass();
     const std::lock_guard planning(from.planning);
     if (from.size() == 0) return from.begin_anew();
     const later<In, device_switch> there(*from.device);

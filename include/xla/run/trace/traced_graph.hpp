@@ -35,15 +35,19 @@ class basic_traced_graph {
     for (int i = 0; i < nodes_.size(); ++i) nodes_[i]->index = i;
     uses_.assign(nodes_.size(), 0);
     number_and_sign();
-    passes_ = passes_at_run_time<In>().load(std::memory_order_relaxed);
-    put(passes_.left_out);
+    left_out_ = passes_left_out<In>().load(std::memory_order_relaxed);
+    put(left_out_);
+    registered_ = passes_registered.load(std::memory_order_acquire);
+    if (registered_) put(registered_->set.load(std::memory_order_acquire));
     hash_ = 0;
     for (std::uint64_t w : signature_) hash_ = mix(hash_, w);
   }
 
   int size() const { return nodes_.size(); }
   std::uint64_t hash() const { return hash_; }
-  Passes passes() const { return passes_; }
+  std::uint32_t left_out() const { return left_out_; }
+  /// nullptr: none.
+  const registered_passes* registered() const { return registered_; }
   const list<std::uint64_t>& signature() const { return signature_; }
   const list<impl*>& leaves() const { return leaves_; }
   const list<impl*>& outputs() const { return outputs_; }
@@ -250,7 +254,8 @@ class basic_traced_graph {
   list<rng_state> random_;
   list<std::uint64_t> signature_;
   std::uint64_t hash_ = 0;
-  Passes passes_;
+  std::uint32_t left_out_ = 0;  // passes of the library
+  const registered_passes* registered_ = nullptr;
 };
 using traced_graph = basic_traced_graph<void>;
 
@@ -280,7 +285,10 @@ class basic_traced_program {
     }
     const graph_roots roots{results.data(), results.size(), writes.data(), writes.size()};
     later<In, pass_state> s(g, roots, false);
-    lowered_.build(s, from.passes() & wanted);
+    wanted.left_out |= from.left_out();
+    if (const registered_passes* more = from.registered()) more->run(*more, s, wanted);
+    else run_passes(s, wanted);
+    lowered_.lower(s, wanted);
   }
 
   const program& view() const { return lowered_.view(); }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A pass of a program's own: a function of xla::Graph that observes the graph of a step, or changes
+// it, before the graph becomes a program. One class serves both modes that have graphs.
+//
+//     struct Twice {  // x + x as x * 2
+//       static constexpr auto name = "twice";
+//       constexpr void operator()(xla::Graph& graph) const {
+//         for (xla::Node node : graph.nodes())
+//           if (node.is<xla::op::add>() && node.input(0) == node.input(1)) {
+//             const xla::Node two = graph.constant(2.f);
+//             graph.replace(node, graph.add<xla::op::mul, float>({node.input(0), two}));
+//           }
+//       }
+//     };
+//
+// Compiled mode: xla::compile<xla::tags::with<Twice>>(step). The pass runs in the compiler, once
+// for each graph of the step. Its class has a default constructor and a constexpr operator(), which
+// prints nothing and uses no global variable. What it has found stays in its members:
+// xla::observe<Census>(step, arguments...) returns the object. Sizes that a call decides are -1.
+//
+// Traced mode: const auto handle = xla::register_pass(Twice{}), or xla::register_pass("census",
+// [&](xla::Graph& graph) { … }) with any function. The pass runs when a graph is made, not when it
+// runs again. Graphs from before are made again with the pass; once handle.remove() is called or
+// the handle ends, they are found again as they were. Passes run one at a time, in the order of
+// their registration. A pass may throw: sync() passes that on, and the tensors stay pending. It may
+// not read what is pending. Compiled functions do not run registered passes; eager mode has no
+// graphs.
+//
+// A pass sees the graph as the step made it, with its gradients, before the library's passes.
+// `static constexpr auto after = "dead";`, or a last argument of register_pass(), moves it behind
+// one of these; Compiled::graph(stage) has their names. Up to dead it may change the graph; behind
+// later ones it may only observe. graph("twice", x) shows what a pass has made. The steps of a loop
+// (xla/loop.hpp) stand in the graph once, and Node::loop() tells them from what surrounds them: a
+// pass changes them as all else. Traced mode has no loops: each step stands in the graph.
+//
+// What is wrong is reported with the pass's name: by the compiler, or by sync() as a runtime_error.
+// Each changed graph is verified. A pass decides itself whether it keeps the values; the library's
+// own passes keep every bit. backward() outside of a compiled function differentiates the body as
+// it is written, without the pass.
+
+#include "xla/run/call/observe.hpp"
+#include "xla/run/state/registered_passes.hpp"
+#include "xla/transform/user_pass.hpp"

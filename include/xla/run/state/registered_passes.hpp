@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "xla/base/error.hpp"
+#include "xla/base/fork.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/run/state/passes_wanted.hpp"
+#include "xla/transform/user_pass.hpp"
+
+namespace xla {
+namespace detail {
+
+/// The passes that a program has registered. They run one at a time, whichever threads make graphs.
+template <class = void>
+class pass_registry : public registered_passes {
+ public:
+  struct entry {
+    std::string name, after;
+    std::function<void(Graph&)> run;
+    bool removed = false;
+  };
+
+  static pass_registry& instance() {
+    static pass_registry& only = make_held_at_fork<pass_registry>(fork_order::passes);
+    return only;
+  }
+  void before_fork() { lock_.lock(); }
+  void after_fork(bool) noexcept { lock_.unlock(); }
+
+  void add(const std::shared_ptr<entry>& e) {
+    const holding hold(*this);
+    entries_.push_back(e);
+    changed();
+  }
+  /// Waits while another thread runs the pass; a pass may remove itself.
+  void remove(const std::shared_ptr<entry>& e) {
+    const holding hold(*this);
+    e->removed = true;
+    entries_.remove(e);
+    changed();
+  }
+
+ private:
+  /// Within, ops on tensors that are there run at once; what needs pending ones is refused.
+  struct pass_scope {
+    const eager_mode_guard eager;
+    pass_scope() { this_thread.in_pass = &refuse_tensors; }
+    pass_scope(const pass_scope&) = delete;
+    ~pass_scope() { this_thread.in_pass = nullptr; }
+  };
+  [[noreturn, gnu::cold]] static void refuse_tensors() {
+    throw runtime_error(
+        "xla: a registered pass needs tensors that are pending, and a graph is being made of "
+        "them: read them before, and give the pass the numbers");
+  }
+  friend pass_registry& make_held_at_fork<pass_registry>(fork_order);
+  pass_registry() : registered_passes{&run_with_all} {}
+
+  /// The lock, which a pass that is running has already.
+  struct holding {
+    explicit holding(pass_registry& of) : of_(of), had_(of.holder_ == std::this_thread::get_id()) {
+      if (had_) return;
+      of_.lock_.lock();
+      of_.holder_ = std::this_thread::get_id();
+    }
+    holding(const holding&) = delete;
+    ~holding() {
+      if (had_) return;
+      of_.holder_ = std::thread::id();
+      of_.lock_.unlock();
+    }
+    pass_registry& of_;
+    const bool had_;
+  };
+
+  void changed() {
+    set.store(++sets_, std::memory_order_release);
+    passes_registered.store(entries_.empty() ? nullptr : this, std::memory_order_release);
+  }
+
+  static void run_with_all(const registered_passes& self, pass_state& s, Passes wanted) {
+    auto& own = const_cast<pass_registry&>(static_cast<const pass_registry&>(self));
+    run_passes(passes, std::size(passes), s, wanted,
+               [&](std::string_view after, pass_state& now) { own.run_after(after, now); });
+  }
+  void run_after(std::string_view stage, pass_state& s) {
+    if (!s.wrong.empty()) return;
+    const holding hold(*this);
+    const pass_scope within;
+    const auto now = entries_;  // which a pass may change
+    for (const auto& e : now)
+      if (e->after == stage && !e->removed) run_pass(e->name, stage, e->run, s);
+  }
+
+  std::mutex lock_;
+  std::atomic<std::thread::id> holder_{};
+  std::list<std::shared_ptr<entry>> entries_;
+  std::uint64_t sets_ = 0;
+};
+
+}  // namespace detail
+
+/// Keeps a pass registered: until remove(), or the handle's end.
+class [[nodiscard]] PassHandle {
+ public:
+  PassHandle() = default;
+  PassHandle(PassHandle&& o) noexcept = default;
+  PassHandle& operator=(PassHandle&& o) {
+    if (this != &o) remove();
+    entry_ = std::move(o.entry_);
+    return *this;
+  }
+  ~PassHandle() { remove(); }
+  /// Graphs that are made from now on do without the pass. When this returns, it does not run.
+  void remove() {
+    if (entry_) detail::pass_registry<>::instance().remove(std::exchange(entry_, nullptr));
+  }
+
+ private:
+  friend PassHandle register_pass(std::string, std::function<void(Graph&)>, std::string);
+  explicit PassHandle(std::shared_ptr<detail::pass_registry<>::entry> e) : entry_(std::move(e)) {}
+  std::shared_ptr<detail::pass_registry<>::entry> entry_;
+};
+
+/// From now on a pass runs on each graph that traced mode makes, on every thread. See
+/// xla/passes.hpp.
+inline PassHandle register_pass(std::string name, std::function<void(Graph&)> pass,
+                                std::string after = "captured") {
+  detail::text wrong;
+  detail::refuse_names(name, after, wrong);
+  if (wrong.empty() && !pass) wrong << "the pass " << name << " is an empty function";
+  if (!wrong.empty()) throw runtime_error("xla::register_pass: " + std::string(wrong.view()));
+  auto entry = std::make_shared<detail::pass_registry<>::entry>();
+  *entry = {std::move(name), std::move(after), std::move(pass)};
+  detail::pass_registry<>::instance().add(entry);
+  return PassHandle(std::move(entry));
+}
+/// The same of an object of a class that xla::tags::with takes.
+template <class P>
+  requires detail::compiled_pass<P>
+PassHandle register_pass(P pass) {
+  return register_pass(std::string(P::name), std::move(pass), std::string(detail::stage_of<P>()));
+}
+
+}  // namespace xla
