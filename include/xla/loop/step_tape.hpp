@@ -3,18 +3,21 @@
 
 #include <cstdint>
 #include <tuple>
+#include <unordered_map>
 
 #include "xla/base/list.hpp"
 #include "xla/loop/trees.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/own_gradient.hpp"
+#include "xla/run/state/context.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/transform/loop_backward.hpp"
 
 // Gradients through the steps of a loop that run one after the other, in eager and traced mode: the
 // rules of one step run together, from the last step to the first, as in the reversed loop of a
-// compiled function. A function with a rule of its own stands behind each step, which waits for the
-// function before it; one stands before all steps, where the gradients of xs are put together.
+// compiled function. A function with a rule of its own stands behind each step, and reads, for the
+// order alone, the one before it; the first also what the step reads from outside. One stands before
+// all steps, where the gradients of xs are put together.
 
 namespace xla::detail {
 
@@ -101,6 +104,7 @@ class step_tape {
     steps_ = f.steps;
     make(function_before_steps<In>, f);
     first_ = function_;
+    began_ = the_process.tensors.load(std::memory_order_relaxed);
     replace(init, 0);
   }
   /// What slices are taken from: xs without gradients, which reach them by slice().
@@ -118,10 +122,16 @@ class step_tape {
   template <class Carry, class Y>
   void end_step(Carry& next, Y& y) {
     if (!on_) return;
-    step_function f{.before = function_.defined()};
-    if (f.before) in_.push_back(function_);
+    step_function f;
     f.carries = put(next);
     f.others = put(y);
+    list<handle> handed_on;
+    handed_on.swap(in_);
+    if (wants_ && !behind_first_) put_outside(handed_on);
+    behind_first_ |= wants_;
+    if (function_.defined()) in_.push_back(function_);
+    f.before = in_.size();
+    for (const handle& h : handed_on) in_.push_back(h);
     make(function_behind_step<In>, f);
     replace(next, 0);
     replace(y, f.carries);
@@ -136,6 +146,22 @@ class step_tape {
       in_.push_back(t);
     });
     return in_.size() - before;
+  }
+  // What a step reads from before the loop, in the order in which backward() comes to it.
+  void put_outside(const list<handle>& handed_on) {
+    later<In, std::unordered_map<impl*, bool>> seen;
+    list<impl*> stack;
+    for (int i = handed_on.size() - 1; i >= 0; --i) stack.push_back(handed_on[i].value());
+    while (!stack.empty()) {
+      impl* const t = stack.back();
+      stack.pop_back();
+      if (!t->needs_grad || !seen.emplace(t, true).second || t == first_.value()) continue;
+      if (t->meta || t->order < began_) {
+        in_.emplace_back().adopt(ref<impl>::share(t).take());
+        continue;
+      }
+      for (int i = t->arity - 1; i >= 0; --i) stack.push_back(t->in[i].get());
+    }
   }
   // One function after the other; where nothing requires a gradient there is none.
   void make(const op_info& info, const step_function& f) {
@@ -154,7 +180,8 @@ class step_tape {
     });
   }
 
-  bool on_ = false, wants_ = false;
+  bool on_ = false, wants_ = false, behind_first_ = false;
+  std::uint64_t began_ = 0;  // tensors with lower numbers stand outside
   int carries_ = 0, steps_ = 0;
   handle first_, function_;
   list<handle> in_;

@@ -102,8 +102,8 @@ class loop_backward {
     return (is<op::steps>(n) || is<op::last_step>(n)) && n.in[0] == loop;
   }
 
-  // Depth first from what the steps hand on, and then all y. Outside are at first the first values
-  // and xs, then what the body reads, in this order.
+  // Depth first from what the steps hand on, and then all y. What the body reads from outside comes
+  // before the first values and xs.
   static constexpr void order_body(graph_backward& of, int loop, int* stack, int& top) {
     const graph& g = of.g;
     const int number = number_of(of, loop), begin = g.loops[number - 1].begin;
@@ -123,13 +123,13 @@ class loop_backward {
         [&](int in) { inputs.get()[k++] = in; });
     for (k = carries - 1; k >= 0; --k)
       if (of.follows(inputs.get()[k])) from[own_top++] = inputs.get()[k];
+    of.loops[number].first = of.find_order(begin, from, own_top, outside, count);
     for (k = carries; k < 2 * carries; ++k)
       if (of.follows(inputs.get()[k])) outside[count++] = inputs.get()[k];
     for (int i = begin; i < loop; ++i)
       if (is<op::step_slice>(g.nodes[i]) && given_by_loop(g.nodes[i]) == number &&
           of.follows(g.nodes[i].in[0]))
         outside[count++] = g.nodes[i].in[0];
-    of.loops[number].first = of.find_order(begin, from, own_top, outside, count);
     of.loops[number].outside = count;
     for (k = count - 1; k >= 0; --k) stack[top++] = outside[k];
   }
@@ -229,9 +229,8 @@ class loop_backward {
     int n = 0;
     for (int k = 0; k < carries_; ++k) {
       if (carry_.get()[k] < 0) continue;
-      int& handed = pass.gradient[carry_.get()[k]];
-      if (handed < 0) handed = zeros_as(carry_.get()[k]);
-      next.get()[n] = handed;
+      const int handed = pass.gradient[carry_.get()[k]];
+      next.get()[n] = handed < 0 ? zeros_as(carry_.get()[k]) : handed;
       init.get()[n++] = given_.get()[k];
     }
     for (int i = 0; i < count_; ++i) {
@@ -240,20 +239,24 @@ class loop_backward {
     }
     to_.close(next.get(), init.get());
   }
-  // Sums have begun with what had arrived outside; then what the first values and xs get.
+  // Sums have begun with what had arrived outside; then what the first values and xs get. Where
+  // no rule has given anything, there is no gradient.
   constexpr void hand_out() {
     int n = 0;
     for (int k = 0; k < carries_; ++k) n += carry_.get()[k] >= 0;
     for (int i = 0; i < count_; ++i) {
       const running_sum& s = sums_.get()[i];
-      const int total = to_.last(n++, s.now);
+      const int at = n++;
+      if (s.begins >= 0) continue;
+      const int total = to_.last(at, s.now);
       (around_ ? around_->sum_of(s.of, true) : pass.gradient[s.of]) = total;
     }
     n = 0;
     for (int k = 0; k < carries_; ++k) {
       if (carry_.get()[k] < 0) continue;
-      const int first = to_.last(n++, pass.gradient[carry_.get()[k]]);
-      if (pass.follows(init_.get()[k])) pass.accumulate(init_.get()[k], first);
+      const int at = n++, handed = pass.gradient[carry_.get()[k]];
+      if (handed >= 0 && pass.follows(init_.get()[k]))
+        pass.accumulate(init_.get()[k], to_.last(at, handed));
     }
     for (int i = begin_; i < loop_; ++i)
       if (is<op::step_slice>(g.nodes[i]) && given_by_loop(g.nodes[i]) == number_ &&
