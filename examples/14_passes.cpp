@@ -2,10 +2,8 @@
 // 14. Passes of your own: a census of the ops of a training step, and a rewrite, in both modes that
 // have graphs.
 #include <array>
-#include <cstdio>
-#include <exception>
 #include <functional>
-#include <string>
+#include <iostream>
 #include <string_view>
 
 #include <xla/passes.hpp>
@@ -59,10 +57,10 @@ struct Census {
     return 0;
   }
   void print(const char* mode) const {
-    std::printf("%s:", mode);
+    std::cout << mode << ':';
     for (const Entry& e : entries)
-      if (e.count > 0) std::printf(" %s %d", std::string(e.op).c_str(), e.count);
-    std::printf("\n");
+      if (e.count > 0) std::cout << ' ' << e.op << ' ' << e.count;
+    std::cout << '\n';
   }
 };
 
@@ -90,7 +88,7 @@ float run(auto&& step) {
   return step(model, data, target, optimizer).item();
 }
 
-int main() try {
+int main() {
   // Compiled: passes are template arguments. What one finds is a value that the compiler has made.
   xla::eager_mode(true);
   auto step = xla::compile(step_fn);
@@ -103,8 +101,8 @@ int main() try {
   });
   before.print("compiled");
   //> matmul 6 add
-  std::printf("with the pass twice: add %d -> %d, the same loss: %s\n", before.count("add"),
-              after.count("add"), same == plain ? "yes" : "no");
+  std::cout << "with the pass twice: add " << before.count("add") << " -> " << after.count("add")
+            << ", the same loss: " << (same == plain ? "yes" : "no") << '\n';
   //> add 16 -> 14, the same loss: yes
 
   // Traced: any function can be registered, and runs where a graph is made.
@@ -115,9 +113,7 @@ int main() try {
   traced.print("traced");
   //> matmul 5 add
   const auto rewrites = xla::register_pass(Twice{});
-  std::printf("with the pass twice: the same loss: %s\n", run(step_fn) == plain ? "yes" : "no");
+  std::cout << "with the pass twice: the same loss: "
+            << (run(step_fn) == plain ? "yes" : "no") << '\n';
   //> the same loss: yes
-} catch (const std::exception& e) {
-  std::fprintf(stderr, "14_passes: %s\n", e.what());
-  return 1;
 }
