@@ -1,4 +1,4 @@
-// error: a.compiled.body.is.constexpr
+// error: a.compiled.body,.like.a.pass.of.it,.is.constexpr
 // then: compiled bodies make random numbers from a tensor
 #include <xla/xla.hpp>
 

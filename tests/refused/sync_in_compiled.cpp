@@ -1,4 +1,4 @@
-// error: a.compiled.body.is.constexpr
+// error: a.compiled.body,.like.a.pass.of.it,.is.constexpr
 // then: a compiled body is one graph already: call sync\(\) after it
 #include <xla/xla.hpp>
 

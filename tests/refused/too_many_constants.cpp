@@ -1,4 +1,4 @@
-// error: a.compiled.body.is.constexpr
+// error: a.compiled.body,.like.a.pass.of.it,.is.constexpr
 // then: over twelve ops on constants only: start from zeros_like\(x\)
 #include <xla/xla.hpp>
 

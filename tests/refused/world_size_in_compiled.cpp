@@ -1,4 +1,4 @@
-// error: a.compiled.body.is.constexpr
+// error: a.compiled.body,.like.a.pass.of.it,.is.constexpr
 // then: a compiled body serves every world: world_size\(x\) is its Size
 #include <xla/xla.hpp>
 
