@@ -22,6 +22,7 @@ set(XLA_HEADERS
   xla/base/option.hpp
   xla/base/owned_array.hpp
   xla/base/refuse.hpp
+  xla/base/short_array.hpp
   xla/base/text.hpp
   xla/shape/bfloat16.hpp
   xla/shape/bounds.hpp

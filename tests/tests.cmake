@@ -2,6 +2,7 @@
 # xla_test(<folder/name> [OPTIMISED] [ALONE] [APART] [LABELS core asan threads isa attack faults] [LIBRARIES <target>...]): see CMakeLists.txt beside.
 
 xla_test(graph/attributes APART LABELS asan)
+xla_test(graph/lists APART LABELS core asan)
 
 # These make kernels of their own and run them long: where tests have fewer passes, they would take three times as long.
 set(computing "")

@@ -140,6 +140,7 @@ class compiled_base {
       Captured::kept.sets_flags ? Captured::kept.flags.data() : nullptr,
       &arguments_of<bare<A>...>::visit,
       Captured::kept.forward.data(),
+      Captured::kept.forward_lists.data(),
       static_cast<int>(Captured::kept.forward.size())};
 
   template <class X>

@@ -217,9 +217,10 @@ class known_parts {
     const node& n = p.source.values[v];
     std::string part = (alone ? "" : "in ") + std::string(n.op->name) + type_of(n);
     std::string sizes = alone ? sizes_of(p, v) : "";
+    const int* const in = p.source.inputs_of(v);
     for (int k = 0; k < n.arity; ++k) {
-      part += type_of(p.source.values[n.in[k]]);
-      if (alone) sizes += sizes_of(p, n.in[k]);
+      part += type_of(p.source.values[in[k]]);
+      if (alone) sizes += sizes_of(p, in[k]);
     }
     for (const char kind : {'0', '1'})
       if (sizes.find(kind) != sizes.npos) part += std::string(" with ") + kind;

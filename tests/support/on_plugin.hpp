@@ -90,7 +90,9 @@ inline void note_ops(const xla::detail::graph_view& g) {
   bool goes_back = false;
   for (int v = g.count - 1; v >= 0; --v) {
     if (!needed[static_cast<std::size_t>(v)]) continue;
-    for (int k = 0; k < g.nodes[v].arity; ++k) need(g.nodes[v].in[k]);
+    const xla::detail::node& n = g.nodes[v];
+    const int* const in = n.arity > xla::detail::few_inputs ? g.lists + n.in[0] : n.in;
+    for (int k = 0; k < n.arity; ++k) need(in[k]);
     goes_back |= g.nodes[v].gradient;
   }
   for (int v = 0; v < g.count; ++v) {

@@ -97,14 +97,6 @@ struct compiled_result : numbered {
   static constexpr auto kind = detail::op_kind::leaf;
 };
 
-/// In the place of an op's third input: that one and those after it, at most three, the last of
-/// which may be such an op again. Its elements, its first input's, are not read.
-struct more {
-  static constexpr auto name = "more";
-  static constexpr auto kind = detail::op_kind::alias;
-  static constexpr bool differentiable = true;
-};
-
 /// The same elements on another device, by its number. At run time alone: a captured graph runs on
 /// its arguments' device.
 struct to_device {
@@ -169,7 +161,6 @@ XLA_BUILTIN_OP(xla::op::detach);
 XLA_BUILTIN_OP(xla::op::updated);
 XLA_BUILTIN_OP(xla::op::gradient_part);
 XLA_BUILTIN_OP(xla::op::compiled_result);
-XLA_BUILTIN_OP(xla::op::more);
 XLA_BUILTIN_OP(xla::op::to_device);
 XLA_BUILTIN_OP(xla::op::output);
 XLA_BUILTIN_OP(xla::op::custom_gradient);
@@ -189,29 +180,10 @@ inline constexpr op_info builtin = [] {
   return i;
 }();
 
-/// Calls f for each input of a node, or tensor at run time, those behind op::more among them; at
-/// gives the node that an input is.
-template <class Node, class At, class F>
-constexpr void each_input(const Node& n, const At& at, const F& f) {
-  const Node* reader = &n;
-  for (;;) {
-    const int last = reader->arity == 3 && is<op::more>(at(reader->in[2])) ? 2 : reader->arity;
-    for (int k = 0; k < last; ++k) f(reader->in[k]);
-    if (last == reader->arity) return;
-    reader = &at(reader->in[2]);
-  }
-}
 /// The op whose result a node is, where that has several: an input of it; nullptr: it is none.
 template <class Node>
 constexpr auto* result_of_input(const Node& n) {
   return is<op::result>(n) ? &n.in[1] : is<op::output>(n) ? &n.in[0] : nullptr;
-}
-
-template <class Node, class At>
-constexpr int count_inputs(const Node& n, const At& at) {
-  int count = 0;
-  each_input(n, at, [&](const auto&) { ++count; });
-  return count;
 }
 
 }  // namespace xla::detail

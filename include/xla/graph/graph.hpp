@@ -114,6 +114,11 @@ struct graph {
   precision products{};      ///< of new nodes: see xla::autocast
   void (*halves)(pass_state&) = nullptr;  ///< what the pass of that name does, where it may
   size_table sizes;
+  input_lists lists;
+
+  /// The inputs of a node, in their order.
+  constexpr const int* inputs(const node& n) const { return lists.of(n); }
+  constexpr int* inputs(node& n) { return lists.of(n); }
 
   constexpr int add(const node& n) {
     if (count == capacity) grow(nodes, capacity, own_nodes);
@@ -184,7 +189,6 @@ struct graph {
     n.op = &builtin<op::detach>;
     n.arity = 1;
     n.in[0] = value;
-    n.in[1] = n.in[2] = -1;
     n.set<op::detach>(as);
     n.after[0] = n.after[1] = -1;
     n.needs_grad = needs_grad;
@@ -355,7 +359,8 @@ constexpr bool graph::made_of_others(int value, int slot_index) const {
       if (const int at = slot_of_value(n); at < 0 || decider(at) != slot_index) return true;
       continue;
     }
-    for (int k = 0; k < n.arity; ++k) reached.get()[n.in[k]] = true;
+    const int* const in = inputs(n);
+    for (int k = 0; k < n.arity; ++k) reached.get()[in[k]] = true;
   }
   return false;
 }
@@ -375,6 +380,7 @@ struct owned_graph : graph {
     if (own_slots) delete[] slots;
     if (own_segments) delete[] segments;
     if (__builtin_is_constant_evaluated() && own_loops) delete[] loops;  // where loops are made
+    delete[] lists.all;
     if (sizes.own_symbols) delete[] sizes.symbols;
     if (sizes.own_equalities) delete[] sizes.equalities;
   }

@@ -109,8 +109,9 @@ constexpr int level_in_loops(const graph& g, const node& n) {
   if (const int loop = given_by_loop(n); loop != 0) return loop;
   if (const int loop = made_by_loop(n); loop != 0) return g.loops[loop - 1].parent;
   int level = n.op->check ? (n.loop > g.loop ? n.loop : g.loop) : 0;
+  const int* const in = g.inputs(n);
   for (int k = 0; k < n.arity; ++k)
-    if (g.nodes[n.in[k]].loop > level) level = g.nodes[n.in[k]].loop;
+    if (g.nodes[in[k]].loop > level) level = g.nodes[in[k]].loop;
   return level;
 }
 
@@ -119,8 +120,9 @@ constexpr const char* wrong_in_loops(const graph& g, int index) {
   const node& n = g.nodes[index];
   const int made = made_by_loop(n), from = made != 0 ? made : n.loop;
   if (n.loop < 0 || n.loop > g.loop_count) return "is of a loop that there is none of";
+  const int* const in = g.inputs(n);
   for (int k = 0; k < n.arity; ++k)
-    if (!in_loop(g, from, g.nodes[n.in[k]].loop)) return "reads what a step of another loop makes";
+    if (!in_loop(g, from, g.nodes[in[k]].loop)) return "reads what a step of another loop makes";
   return nullptr;
 }
 /// A sentence about the first node of which something is, or nothing.

@@ -33,6 +33,7 @@ struct shape_rule;
 struct tile_call;
 
 inline constexpr int max_results = 8;  ///< of one op
+inline constexpr int few_inputs = 3;   ///< that a node holds itself
 
 /// How an op takes part in fusion.
 enum class op_kind : std::uint8_t {
@@ -134,7 +135,7 @@ struct op_record {
   const op_info* op = nullptr;
   dtype type = dtype::float32;
   std::int8_t rank = 0;
-  std::int8_t arity = 0;
+  int arity = 0;
   extent dims[max_rank] = {};
   packed_attributes attr;   ///< of the op: fixed when the graph is made
   std::source_location at;  ///< of a check: the line that called it
@@ -162,15 +163,64 @@ struct op_record {
   }
 };
 
-/// An op of a graph: its inputs are earlier nodes.
+/// An op of a graph: its inputs are earlier nodes, which input_lists::of() gives.
 struct node : op_record {
   bool needs_grad = false;
   bool input_grad = false;  ///< needs one if an argument tensor that went into it does
   bool gradient = false;    ///< made by backward()
-  int in[3] = {-1, -1, -1};
+  /// Where they are few; else the first is the place of all in the graph's input_lists.
+  int in[few_inputs] = {-1, -1, -1};
   int segment = 0;          ///< the checkpoint() that does not keep it; 0: it is kept
   int loop = 0;             ///< the innermost loop from step to step of which it differs; 0: none
   int after[2] = {-1, -1};  ///< nodes that it waits for and does not read
+};
+
+/// The inputs of nodes that have more than they hold: a range for each, in one array.
+struct input_lists {
+  int* all = nullptr;
+  int count = 0, capacity = 0;
+
+  /// A node's inputs, as many as its arity says, until others are added. Not in line: passes ask
+  /// in many places.
+  [[gnu::noinline]] constexpr const int* of(const node& n) const {
+    return n.arity > few_inputs ? all + n.in[0] : n.in;
+  }
+  [[gnu::noinline]] constexpr int* of(node& n) {
+    return n.arity > few_inputs ? all + n.in[0] : n.in;
+  }
+
+  /// Gives a node room for so many inputs.
+  constexpr void open(node& n, int arity) {
+    n.arity = arity;
+    if (arity <= few_inputs) return;
+    n.in[0] = count;
+    count += arity;
+    if (count > capacity) grow();
+  }
+  /// Gives a node that was copied from a graph with these lists inputs of its own.
+  [[gnu::cold, gnu::noinline]] constexpr void own(node& n, const input_lists& from) {
+    if (n.arity <= few_inputs) return;
+    const int first = n.in[0];
+    open(n, n.arity);
+    for (int k = 0; k < n.arity; ++k) all[n.in[0] + k] = from.all[first + k];
+  }
+  constexpr void own(node& n) { own(n, *this); }
+  /// Adds what others have, which places count from the first.
+  constexpr void append(const int* others, int n) {
+    count += n;
+    if (count > capacity) grow();
+    for (int i = 0; i < n; ++i) all[count - n + i] = others[i];
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] constexpr void grow() {
+    const int had = capacity;
+    capacity = 2 * count;
+    int* const more = new int[static_cast<std::size_t>(capacity)]();
+    for (int i = 0; i < had; ++i) more[i] = all[i];
+    delete[] all;
+    all = more;
+  }
 };
 
 /// What a product's operands are rounded to: the field of its attributes that says so.

@@ -17,7 +17,7 @@ class graph_mark {
  public:
   constexpr explicit graph_mark(graph& of)
       : g(of), count_(of.count), slots_(of.slot_count), loops_(of.loop_count), loop_(of.loop),
-        segment_(of.segment), segments_(of.segment_count),
+        segment_(of.segment), segments_(of.segment_count), listed_(of.lists.count),
         kept_(static_cast<std::size_t>(of.slot_count) + 1) {
     for (int i = 0; i < slots_; ++i) kept_.get()[i] = g.slots[i];
   }
@@ -30,6 +30,7 @@ class graph_mark {
     g.loop = loop_;
     g.segment = segment_;
     g.segment_count = segments_;
+    g.lists.count = listed_;
     for (int i = 0; i < slots_; ++i) g.slots[i] = kept_.get()[i];
   }
   /// Why what has been recorded since is no body of a loop; nullptr: it is one.
@@ -54,7 +55,7 @@ class graph_mark {
 
  private:
   graph& g;
-  int count_, slots_, loops_, loop_, segment_, segments_;
+  int count_, slots_, loops_, loop_, segment_, segments_, listed_;
   owned_array<slot> kept_;
 };
 

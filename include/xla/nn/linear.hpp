@@ -15,7 +15,7 @@ namespace detail {
 template <class T>
 auto linear_bound(const Tensor<T, 2>& weight) {
   using number = std::conditional_t<std::is_floating_point_v<T>, T, float>;
-  return 1 / std::sqrt(static_cast<number>(std::int64_t(weight.size(1))));
+  return 1 / std::sqrt(static_cast<number>(weight.dims()[1]));
 }
 }  // namespace detail
 

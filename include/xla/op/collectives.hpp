@@ -279,7 +279,7 @@ constexpr auto ordinals(const Tensor<T, R>& x, const Pair* pairs, std::size_t co
   std::vector<Tensor<index, 1>> all;
   for (std::size_t i = 0; i < count; ++i)
     all.push_back(fill_shape<index, 1>(constant<index>(pairs[i][end]), one, x.table()));
-  return concat_tree(all.data(), static_cast<int>(count), 0, nobody);
+  return concat_all(all.data(), static_cast<int>(count), 0, nobody);
 }
 template <class Pair>
 constexpr bool is_permutation(const Pair* pairs, std::size_t count) {

@@ -7,7 +7,7 @@
 
 namespace xla::op {
 
-/// Two or three tensors one after the other along an axis.
+/// Two or more tensors one after the other along an axis.
 struct concat {
   static constexpr auto name = "concat";
   static constexpr op_kind kind = op_kind::library;
@@ -21,7 +21,7 @@ struct concat {
     const int at = r.attributes<concat>().axis;
     shape s = r.in[0];
     for (int k = 1; k < r.count; ++k) {
-      const shape& next = r.in[k];
+      const shape& next = r.input(k);
       bool same = next.rank == s.rank;
       for (int i = 0; same && i < s.rank; ++i)
         if (i != at) same = r.sizes.equal(s[i], next[i]);
@@ -51,20 +51,15 @@ namespace xla {
 namespace detail {
 
 template <class T, int R>
-constexpr Tensor<T, R> concat_tree(const Tensor<T, R>* x, int n, int axis, caller who) {
+constexpr Tensor<T, R> concat_all(const Tensor<T, R>* x, int n, int axis, caller who) {
   if (n == 1) return x[0];
-  const int part = (n + 2) / 3, rest = n - 2 * part;
-  const Tensor<T, R> a = concat_tree(x, part, axis, who);
-  const Tensor<T, R> b = concat_tree(x + part, rest > 0 ? part : n - part, axis, who);
-  const node spec = with<op::concat>({.axis = axis, .parts = rest > 0 ? 3 : 2});
-  if (rest <= 0) return apply_at<op::concat, T, T, R>(who, spec, a, b);
-  return apply_at<op::concat, T, T, R>(who, spec, a, b, concat_tree(x + 2 * part, rest, axis, who));
+  return apply_to_all<op::concat, T, T, R>(who, with<op::concat>({.axis = axis, .parts = n}), x, n);
 }
 
 template <class T, int R>
 constexpr Tensor<T, R> concat(const Tensor<T, R>* x, int n, int axis, caller who) {
   static_assert(R != 0, "xla::cat: tensors without axes cannot be joined; use stack");
-  return concat_tree(x, n, checked_axis(x[0], axis, {"cat", who}), who);
+  return concat_all(x, n, checked_axis(x[0], axis, {"cat", who}), who);
 }
 
 template <std::size_t N, class T, int R>
@@ -76,7 +71,7 @@ constexpr Tensor<T, R + 1> stack(const Tensor<T, R>* x, int axis, caller who) {
   }
   Tensor<T, R + 1> parts[N];
   for (std::size_t i = 0; i < N; ++i) parts[i] = unsqueeze(x[i], at);
-  return concat_tree(parts, static_cast<int>(N), at, who);
+  return concat_all(parts, static_cast<int>(N), at, who);
 }
 
 }  // namespace detail

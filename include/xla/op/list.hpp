@@ -218,7 +218,6 @@
   X(xla::op::updated) \
   X(xla::op::gradient_part) \
   X(xla::op::compiled_result) \
-  X(xla::op::more) \
   X(xla::op::to_device) \
   X(xla::op::output) \
   X(xla::op::custom_gradient) \

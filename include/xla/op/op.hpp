@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "xla/base/owned_array.hpp"
 #include "xla/op/info.hpp"
 #include "xla/op/register.hpp"
 
@@ -28,7 +29,7 @@ constexpr void complete(caller who, node& n, const op_info& op, const handle* co
                         int count, const More& more = &no_more_results) {
   n.op = &op;
   n.type = op.result;
-  n.arity = static_cast<std::int8_t>(count);
+  n.arity = count;
   shape_rule rule{{nullptr, {op.name, who}}, n, {}, count};
   for (int i = 0; i < count && i < 3; ++i) rule.in[i] = inputs[i]->dims();
   for (int i = 0; i < count && !rule.sizes.table; ++i) rule.sizes.table = inputs[i]->table();
@@ -45,55 +46,35 @@ constexpr void record(node& n, const handle* const* inputs, int count, handle& r
   graph* g = nullptr;
   for (int i = 0; i < count && !g; ++i) g = inputs[i]->owner();
   if (!g) return result.float_op(n, inputs, count);
+  if (count > few_inputs) g->lists.open(n, count);
   for (int i = 0; i < count; ++i) {
-    n.in[i] = inputs[i]->lift(g);
-    n.needs_grad |= g->nodes[n.in[i]].needs_grad;
-    n.input_grad |= g->nodes[n.in[i]].input_grad;
+    const int in = inputs[i]->lift(g);
+    g->inputs(n)[i] = in;
+    n.needs_grad |= g->nodes[in].needs_grad;
+    n.input_grad |= g->nodes[in].input_grad;
   }
   if (!n.op->differentiable || !g->recording) n.needs_grad = n.input_grad = false;
   result.name_node(g, g->add(n));
 }
 
-/// Inputs as a node has them: three, the last of which may stand for others.
+/// An op with the type and shape that n says: recorded, or at run time executed in the mode of the
+/// moment.
 template <class In = void>
-struct packed_inputs {
-  handle others;
-  const handle* few[3];
-  const handle* const* in;
-  int count;
-
-  constexpr packed_inputs(const handle* const* inputs, int n) : in(inputs), count(n) {
-    if (n <= 3) return;
-    node more;
-    more.op = &builtin<op::more>;
-    more.type = inputs[2]->element_type();
-    more.set_shape(inputs[2]->dims());
-    packed_inputs(inputs + 2, n - 2).apply(more, others);
-    few[0] = inputs[0];
-    few[1] = inputs[1];
-    few[2] = &others;
-    in = few;
-    count = 3;
-  }
-  packed_inputs(const packed_inputs&) = delete;
-
-  /// An op with the type and shape that n says: recorded, or at run time executed in the mode of
-  /// the moment.
-  constexpr void apply(node n, handle& result) const {
-    n.arity = static_cast<std::int8_t>(count);
-    if (!__builtin_is_constant_evaluated())
-      later<In, basic_machine<void>>::run(n, in, count, result);
-    else record(n, in, count, result);
-  }
-  /// An op with several results: n has a node for each.
-  constexpr void apply(node* n, handle* const* results, int result_count) const {
-    n[0].arity = static_cast<std::int8_t>(count);
-    if (!__builtin_is_constant_evaluated())
-      return later<In, basic_machine<void>>::run_several(n, in, count, results, result_count);
-    record(n[0], in, count, *results[0]);
-    for (int k = 1; k < result_count; ++k) record(n[k], results, 1, *results[k]);
-  }
-};
+constexpr void add_op(node n, const handle* const* inputs, int count, handle& result) {
+  n.arity = count;
+  if (!__builtin_is_constant_evaluated())
+    later<In, basic_machine<void>>::run(n, inputs, count, result);
+  else record(n, inputs, count, result);
+}
+/// An op with several results: n has a node for each.
+template <class In = void>
+constexpr void add_op(node* n, const handle* const* inputs, int count, handle* const* results,
+                      int result_count) {
+  if (!__builtin_is_constant_evaluated())
+    return later<In, basic_machine<void>>::run_several(n, inputs, count, results, result_count);
+  record(n[0], inputs, count, *results[0]);
+  for (int k = 1; k < result_count; ++k) record(n[k], results, 1, *results[k]);
+}
 
 /// The type that elements are computed with.
 template <class T>
@@ -143,8 +124,24 @@ template <class Op, class Out, class In, int R, class... H>
   } else {
     node n = spec;
     complete(who, n, op, in, count);
-    if constexpr (count > 3) packed_inputs<Op>(in, count).apply(n, result);
-    else record(n, in, count, result);
+    record(n, in, count, result);
+  }
+  return result;
+}
+/// The same of any number of tensors, of an op that does not compute with elements.
+template <class Op, class Out, class In, int R, class H>
+constexpr Tensor<Out, R> apply_to_all(caller who, const node& spec, const H* inputs, int count) {
+  static_assert(!computes<Op> && sizeof(H) == sizeof(handle));
+  const op_info& op = info_of<Op, Out, In>;
+  Tensor<Out, R> result;
+  if (!__builtin_is_constant_evaluated()) {
+    machine_of<Op>::apply_list(who, spec, op, inputs, count, result);
+  } else {
+    const owned_array<const handle*> in(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) in.get()[i] = &inputs[i];
+    node n = spec;
+    complete(who, n, op, in.get(), count);
+    record(n, in.get(), count, result);
   }
   return result;
 }
@@ -180,7 +177,7 @@ constexpr std::tuple<First, Rest...> apply_several(caller who, const node& spec,
   std::apply(
       [&](auto&... r) {
         handle* const to[] = {&r...};
-        packed_inputs<Op>(in, count).apply(n, to, results);
+        add_op<Op>(n, in, count, to, results);
       },
       made);
   return made;

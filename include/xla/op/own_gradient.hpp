@@ -23,7 +23,7 @@ constexpr R result_of_function(const handle& value, const handle& function, int 
   n.set<op::result>({k});
   const handle* const in[] = {&value, &function};
   R result;
-  packed_inputs<later<R, void>>(in, 2).apply(n, result);
+  add_op<later<R, void>>(n, in, 2, result);
   return result;
 }
 
@@ -38,7 +38,7 @@ constexpr handle function_of(const op_info& info, const packed_attributes& attr,
   f.type = inputs[0]->element_type();
   f.set_shape(inputs[0]->dims());
   handle function;
-  packed_inputs<later<In, void>>(inputs, count).apply(f, function);
+  add_op<later<In, void>>(f, inputs, count, function);
   return function;
 }
 

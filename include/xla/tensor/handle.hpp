@@ -16,11 +16,19 @@ namespace xla::detail {
 struct floating_list {
   static constexpr int most = 12;
   node* ops;
+  input_lists lists;
   int count = 0;
 
   constexpr explicit floating_list(int room) : ops(new node[static_cast<std::size_t>(room)]) {}
-  floating_list(const floating_list&) = delete;
-  constexpr ~floating_list() { delete[] ops; }
+  constexpr floating_list(const floating_list& o) : floating_list(o.count) {
+    for (; count < o.count; ++count) ops[count] = o.ops[count];
+    lists.append(o.lists.all, o.lists.count);
+  }
+  floating_list& operator=(const floating_list&) = delete;
+  constexpr ~floating_list() {
+    delete[] ops;
+    delete[] lists.all;
+  }
 
   constexpr int add(const node& n) {
     if (count == most)
@@ -36,10 +44,11 @@ struct floating_list {
   }
 
  private:
-  static constexpr bool same(const node& a, const node& b) {
+  constexpr bool same(const node& a, const node& b) const {
     if (a.op->impure || !same_record(a, b)) return false;
+    const int *const x = lists.of(a), *const y = lists.of(b);
     for (int k = 0; k < a.arity; ++k)
-      if (a.in[k] != b.in[k]) return false;
+      if (x[k] != y[k]) return false;
     return true;
   }
 };
@@ -108,7 +117,7 @@ class handle {
     if (form_ == form::empty) throw std::logic_error("xla: an empty tensor was used");
     int at[floating_list::most] = {};
     for (int i = 0; i < floating_; ++i) {
-      const node n = placed(i, at);
+      const node n = placed(i, at, g->lists);
       if (is<op::data>(n))
         g->sizes.refused.set(
             "xla: a compiled body cannot read numbers from memory: make the tensor outside and "
@@ -126,9 +135,13 @@ class handle {
     int room = 1;
     for (int i = 0; i < count; ++i) room += inputs[i]->floating_;
     floating_list all(room);
-    for (int i = 0; i < count; ++i) n.in[i] = inputs[i]->append_to(all);
+    all.lists.open(n, count);
+    for (int i = 0; i < count; ++i) {
+      const int in = inputs[i]->append_to(all);
+      all.lists.of(n)[i] = in;
+    }
     all.add(n);
-    keep(all.ops, all.count);
+    keep(all);
   }
   constexpr node floating_result() const { return floating_at(floating_ - 1); }
 
@@ -216,17 +229,16 @@ class handle {
   // g++ 12 copies a temporary bit by bit where it is an operand of ?:, an argument or an element of
   // a list, and destroys both: ops belong to the handle that lies where they were put.
   constexpr void forget() {
-    if (form_ == form::ops && automatic_ == this) delete[] ops_;
+    if (form_ == form::ops && automatic_ == this) delete ops_;
   }
-  constexpr void keep(const node* ops, int count) {
-    node* own = new node[static_cast<std::size_t>(count)];
-    for (int i = 0; i < count; ++i) own[i] = ops[i];
+  constexpr void keep(const floating_list& ops) {
+    floating_list* const own = new floating_list(ops);
     forget();
     form_ = form::ops;
     graph_ = nullptr;
     automatic_ = this;
     ops_ = own;
-    floating_ = static_cast<std::int8_t>(count);
+    floating_ = static_cast<std::int8_t>(own->count);
   }
   // A number, and a number that one op gives a shape, lie in the handle itself: most constants are
   // these, which makes them cheap, and good where g++ 12 copies them. What cannot be read back from
@@ -263,10 +275,10 @@ class handle {
     return false;
   }
   // Its name is what g++ 12 says where the temporary that it copied is gone.
-  constexpr node gcc_12_lost_this_constant_choose_it_with_if(int i) const { return ops_[i]; }
+  constexpr node gcc_12_lost_this_constant_choose_it_with_if(int i) const { return ops_->ops[i]; }
   constexpr node floating_at(int i) const {
     if (form_ == form::ops)
-      return automatic_ == this ? ops_[i] : gcc_12_lost_this_constant_choose_it_with_if(i);
+      return automatic_ == this ? ops_->ops[i] : gcc_12_lost_this_constant_choose_it_with_if(i);
     node n;
     n.type = type_;
     if (i == 0) {
@@ -284,15 +296,17 @@ class handle {
     }
     return n;
   }
-  // Op i where the ops before it have these places.
-  constexpr node placed(int i, const int* at) const {
+  // Op i where the ops before it have these places, with its inputs among others' lists.
+  constexpr node placed(int i, const int* at, input_lists& to) const {
     node n = floating_at(i);
-    for (int k = 0; k < n.arity; ++k) n.in[k] = at[n.in[k]];
+    if (n.arity > few_inputs) to.own(n, ops_->lists);
+    int* const in = to.of(n);
+    for (int k = 0; k < n.arity; ++k) in[k] = at[in[k]];
     return n;
   }
   constexpr int append_to(floating_list& all) const {
     int at[floating_list::most] = {};
-    for (int i = 0; i < floating_; ++i) at[i] = all.add_once(placed(i, at));
+    for (int i = 0; i < floating_; ++i) at[i] = all.add_once(placed(i, at, all.lists));
     return at[floating_ - 1];
   }
   constexpr void copy_value(const handle& o) {
@@ -300,7 +314,7 @@ class handle {
       impl_ = o.value();
       if (impl_) impl_->retain();
     } else if (o.form_ == form::ops) {
-      keep(o.ops_, o.floating_);
+      keep(*o.ops_);
     } else {
       if (form_ == form::ops) forget();
       form_ = o.form_ == form::slot ? form::node : o.form_;
@@ -338,7 +352,7 @@ class handle {
     const op_info* second_;
   };
   union {
-    node* ops_;
+    floating_list* ops_;
     std::int64_t number_;
   };
   const void* automatic_ = nullptr;

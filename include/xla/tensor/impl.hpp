@@ -117,7 +117,8 @@ struct impl : op_record {
   bool anywhere = false;            ///< made of numbers alone: ops on every device may read it
   int index = -1;         ///< scratch of the walk that holds the run-time lock
   std::uint64_t order = 0;
-  ref<impl> in[3];
+  ref<impl> few[few_inputs];
+  ref<impl>* in = few;  ///< its inputs, as many as its arity says
   ref<buffer> data;
   ref<grad_meta> meta;
   ref<call_record> made_by;     ///< of a compiled function's result, until backward goes into it
@@ -128,6 +129,20 @@ struct impl : op_record {
   impl* pending_next = nullptr;
   std::atomic<pending_list*> pending{nullptr};  ///< whose it is until it is executed
 
+  impl() = default;
+  ~impl();
+  /// Makes room for more inputs than few, as its arity says.
+  [[gnu::cold, gnu::noinline]] void open_inputs() {
+    const int n = std::exchange(arity, 0);  // none are there if there is no memory for them
+    in = static_cast<ref<impl>*>(::operator new(sizeof(ref<impl>) * static_cast<std::size_t>(n)));
+    for (; arity < n; ++arity) ::new (static_cast<void*>(in + arity)) ref<impl>;
+  }
+  void let_go_of_inputs() noexcept {
+    for (int i = 0; i < arity; ++i) in[i].reset();
+    arity = 0;
+    if (in != few) [[unlikely]]
+      ::operator delete(std::exchange(in, few));  // of references to nothing
+  }
   bool is_pending() const noexcept { return pending.load(std::memory_order_acquire) != nullptr; }
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
   /// False when the last reference has gone: its thread is about to destroy it.

@@ -21,6 +21,11 @@ inline void* impl::operator new(std::size_t bytes) {
 }
 inline void impl::operator delete(void* p) noexcept { small_blocks<sizeof(impl)>::give(p); }
 
+inline impl::~impl() {
+  if (in != few) [[unlikely]]
+    ::operator delete(in);
+}
+
 // A long chain of ops must not be destroyed by recursion: the dead are strung on a list.
 template <class>
 void impl::destroy(impl* first) noexcept {
@@ -36,8 +41,8 @@ void impl::destroy(impl* first) noexcept {
   while (dead) {
     impl* t = dead;
     dead = t->pending_next;
-    for (auto& input : t->in)
-      if (impl* i = input.take()) let_go(i);
+    for (int k = 0; k < t->arity; ++k)
+      if (impl* i = t->in[k].take()) let_go(i);
     if (call_record* const r = t->made_by.take(); r && r->was_last()) {
       while (impl* i = r->take_input()) let_go(i);
       delete r;

@@ -58,7 +58,8 @@ class graph_backward {
 
   template <class Loss>
   constexpr void run() {
-    const owned_array<int> stack(4 * static_cast<std::size_t>(root) + 5);
+    const owned_array<int> stack(4 * static_cast<std::size_t>(root) + 5 +
+                                 static_cast<std::size_t>(g.lists.count));
     int outside = 0;
     stack.get()[0] = root;
     const int first = find_order(0, stack.get(), 1, nullptr, outside);
@@ -125,15 +126,13 @@ class graph_backward {
   constexpr void step(int index) {
     const node n = g.nodes[index];
     if (const int* const from = result_of_input(n)) return hand_on(index, *from);
-    const auto node_at = [this](int i) -> const node& { return g.nodes[i]; };
-    const int arity = n.arity < 3 ? n.arity : count_inputs(n, node_at);
-    if (arity <= 3) return step(index, n, n.in, arity);
-    const owned_array<int> all(static_cast<std::size_t>(arity));
-    int* put = all.get();
-    each_input(n, node_at, [&](int in) { *put++ = in; });
-    step(index, n, all.get(), arity);
+    if (n.arity <= few_inputs) return step(index, n, n.in);
+    const owned_array<int> all(static_cast<std::size_t>(n.arity));  // the rule may add lists
+    for (int k = 0; k < n.arity; ++k) all.get()[k] = g.inputs(n)[k];
+    step(index, n, all.get());
   }
-  constexpr void step(int index, const node& n, const int* inputs, int arity) {
+  constexpr void step(int index, const node& n, const int* inputs) {
+    const int arity = n.arity;
     gradient_scope s(arity);
     // What a rule reads of checkpoints is computed again when its gradient is there.
     const int arrived = handed && handed[index] >= 0 ? gradient[handed[index]] : gradient[index];
@@ -141,7 +140,7 @@ class graph_backward {
       s.in[i] = at(read(inputs[i], arrived));
       s.wants[i] = follows(inputs[i]);
     }
-    const int first = arity > 0 && s.wants[0] ? n.in[0] : -1;
+    const int first = arity > 0 && s.wants[0] ? inputs[0] : -1;
     const int sum = first >= 0 ? sum_of(first, false) : none;
     if (sum >= 0) s.collected = at(sum);
     s.out = at(read(index, arrived));
@@ -204,9 +203,9 @@ class graph_backward {
       const node& n = g.nodes[at];
       if (ends_gradients(n)) continue;
       if (g.loop_count != 0 && g.rules_of_loops->order(*this, at, stack, top)) continue;
+      const int* const in = g.inputs(n);
       for (int k = n.arity - 1; k >= 0; --k)
-        if (follows(n.in[k]) && (n.in[k] < begin || gradient[n.in[k]] == unseen))
-          stack[top++] = n.in[k];
+        if (follows(in[k]) && (in[k] < begin || gradient[in[k]] == unseen)) stack[top++] = in[k];
     }
     return first;
   }

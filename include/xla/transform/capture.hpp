@@ -131,7 +131,7 @@ struct change_finder {
 /// Room for the program of a graph in a graph_storage<Capacity>.
 template <int Capacity>
 inline constexpr program_sizes captured_room = room_for(
-    Capacity, Capacity / 2 + 8, Capacity / 2 + 32, Capacity / 2 + 32, Capacity, Capacity + 16);
+    Capacity, 0, Capacity / 2 + 8, Capacity / 2 + 32, Capacity / 2 + 32, Capacity, Capacity + 16);
 
 /// In a program that links an engine, compiled functions keep what it takes beside what this
 /// library runs. CMake's target of an engine says so to all units.
@@ -154,6 +154,7 @@ struct captured {
   std::int8_t flags[Capacity] = {};  ///< per fact: 1 or -1 where the body set a training flag
   int fact_count = 0;
   int forward_count = 0;  ///< nodes for a backward() outside, at the end of the program's values
+  int forward_listed = 0;  ///< and inputs of these in lists, at the end of its inputs
   program_sizes count, ops_count;
   int needed = 0;  ///< when greater than Capacity: capture again with this much
   refusal refused;
@@ -253,6 +254,8 @@ constexpr captured<Capacity> capture() {
   out.needed = g.needed() > body.needed() ? g.needed() : body.needed();
   if (g.loop_count != 0 && out.needed <= Capacity)
     g.rules_of_loops->refuse_leaks(g, {results, body.result_count, writes, body.write_count});
+  if (g.lists.count > 0 && out.needed < g.count + g.lists.count)
+    out.needed = g.count + g.lists.count;
   out.refused = g.sizes.refused;
   if (out.needed > Capacity || out.refused.failed()) return out;
   if constexpr (keeps_forward) {
@@ -260,7 +263,11 @@ constexpr captured<Capacity> capture() {
     out.forward_count = forward.find();
     if (g.count + out.forward_count > Capacity) out.needed = g.count + out.forward_count;
     if (out.needed > Capacity) return out;
-    if (out.forward_count > 0) forward.copy(out.arrays.values + (Capacity - out.forward_count));
+    if (out.forward_count > 0) {
+      out.forward_listed = forward.listed();
+      forward.copy(out.arrays.values + (Capacity - out.forward_count),
+                   out.arrays.inputs + (few_inputs * Capacity - out.forward_listed));
+    }
   }
   pass_state s(g, {results, body.result_count, writes, body.write_count}, true);
   bool for_engines = false;  // behind dead, and what a program has added there
@@ -271,6 +278,10 @@ constexpr captured<Capacity> capture() {
   });
   out.refused.set(s.wrong);
   if (const int live = s.live_count(); live > Capacity) out.needed = live;  // some add nodes
+  if (g.lists.count > 0 && out.needed <= Capacity) {
+    const int inputs = few_inputs * s.live_count() + out.forward_listed + s.listed();
+    if (inputs > few_inputs * Capacity) out.needed = inputs / few_inputs + 1;
+  }
   if (out.needed > Capacity || out.refused.failed()) return out;
   auto b = pointers_into<program_builder>(out.arrays, {});
   lowering(s, b).run();
@@ -288,9 +299,11 @@ struct graph_view {
   const equality* equalities;
   const int* results;
   const write* writes;
+  const int* lists;
   const loop_range* loops;
   const loop_rules* rules_of_loops;
-  int count, slot_count, symbol_count, equality_count, result_count, write_count, loop_count;
+  int count, slot_count, symbol_count, equality_count, result_count, write_count, listed,
+      loop_count;
 };
 
 /// Its arrays; kept only where somebody prints it.
@@ -302,16 +315,16 @@ struct captured_graph {
   equality equalities[Capacity / 2 + 32];
   int results[Capacity] = {};
   write writes[Capacity + 16];
+  int lists[few_inputs * Capacity] = {};
   loop_range loops[Capacity / 2 + 1];
   const loop_rules* rules_of_loops = nullptr;
   int count = 0, slot_count = 0, symbol_count = 0, equality_count = 0;
-  int result_count = 0, write_count = 0, loop_count = 0;
+  int result_count = 0, write_count = 0, listed = 0, loop_count = 0;
 
   constexpr graph_view view() const {
-    return {nodes,        slots,       symbols,       equalities,
-            results,      writes,      loops,         rules_of_loops,
-            count,        slot_count,  symbol_count,  equality_count,
-            result_count, write_count, loop_count};
+    return {nodes,        slots,       symbols,        equalities, results,    writes,
+            lists,        loops,       rules_of_loops, count,      slot_count, symbol_count,
+            equality_count, result_count, write_count, listed, loop_count};
   }
 };
 
@@ -329,10 +342,12 @@ constexpr captured_graph<Capacity> capture_graph() {
   out.equality_count = g.sizes.equality_count;
   out.result_count = body.result_count;
   out.write_count = body.write_count;
+  out.listed = g.lists.count;
   out.loop_count = g.loop_count;
   out.rules_of_loops = g.rules_of_loops;
   for (int i = 0; i < out.loop_count; ++i) out.loops[i] = g.loops[i];
   for (int i = 0; i < out.count; ++i) out.nodes[i] = g.nodes[i];
+  for (int i = 0; i < out.listed; ++i) out.lists[i] = g.lists.all[i];
   for (int i = 0; i < out.slot_count; ++i) out.slots[i] = g.slots[i];
   for (int i = 0; i < out.symbol_count; ++i) out.symbols[i] = g.sizes.symbols[i];
   for (int i = 0; i < out.equality_count; ++i) out.equalities[i] = g.sizes.equalities[i];

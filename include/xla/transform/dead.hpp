@@ -14,7 +14,7 @@ constexpr void drop_dead(pass_state& s) {
     if (!s.live[i] || (n.after[0] < 0 && n.after[1] < 0)) continue;
     for (int& before : n.after)
       while (before >= 0 && !s.live[before])
-        before = s.g.nodes[before].arity > 0 ? s.g.nodes[before].in[0] : -1;
+        before = s.g.nodes[before].arity > 0 ? s.g.inputs(s.g.nodes[before])[0] : -1;
   }
 }
 

@@ -37,11 +37,25 @@ class forward_finder {
       any &= !g_.slots[i].collected && g_.slots[i].grad_leaf < 0;
     return any ? mark() : 0;
   }
-  constexpr void copy(node* to) const {
+  /// And how many inputs of nodes are in lists.
+  constexpr int listed() const {
+    int all = 0;
+    for (int i = 0; g_.lists.count > 0 && i < g_.count; ++i)
+      if (to_[i] >= 0 && g_.nodes[i].arity > few_inputs) all += g_.nodes[i].arity;
+    return all;
+  }
+  constexpr void copy(node* to, int* lists) const {
+    int listed = 0;
     for (int i = 0; i < g_.count; ++i) {
       if (to_[i] < 0) continue;
       node& n = *to++ = g_.nodes[i];
-      for (int k = 0; k < n.arity; ++k) n.in[k] = to_[n.in[k]];
+      const int* const from = g_.inputs(g_.nodes[i]);
+      int* in = n.in;
+      if (n.arity > few_inputs) {
+        in = lists + (n.in[0] = listed);
+        listed += n.arity;
+      }
+      for (int k = 0; k < n.arity; ++k) in[k] = to_[from[k]];
       if (is<op::detach>(n)) name_leaf(n);
     }
     for (int i = 0; i < result_count_; ++i) {
@@ -74,8 +88,10 @@ class forward_finder {
       to_[results_[i]] = 0;
       wanted |= g_.nodes[results_[i]].needs_grad || g_.nodes[results_[i]].input_grad;
     }
-    for (int i = g_.count - 1; i >= 0; --i)
-      for (int k = 0; to_[i] == 0 && k < g_.nodes[i].arity; ++k) to_[g_.nodes[i].in[k]] = 0;
+    for (int i = g_.count - 1; i >= 0; --i) {
+      const int* const in = g_.inputs(g_.nodes[i]);
+      for (int k = 0; to_[i] == 0 && k < g_.nodes[i].arity; ++k) to_[in[k]] = 0;
+    }
     int count = 0;
     for (int i = 0; i < g_.count; ++i) {
       if (to_[i] < 0) continue;

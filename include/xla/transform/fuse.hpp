@@ -161,8 +161,9 @@ struct fuser {
       if (!live[i]) continue;
       const node& n = g.nodes[i];
       const int arity = n.arity;
+      const int* const in = g.inputs(n);
       for (int k = 0; k < arity; ++k)
-        if (is_seldom(i) == is_seldom(n.in[k])) user[n.in[k]] = i;
+        if (is_seldom(i) == is_seldom(in[k])) user[in[k]] = i;
     }
   }
 
@@ -170,14 +171,16 @@ struct fuser {
     if (n.arity == 0) return is<op::constant>(n) || is<op::size>(n);
     if (n.loop != 0) return false;
     bool all = !n.op->impure && !n.op->alone_is_input && !waits(n);
-    for (int k = 0; k < n.arity; ++k) all = all && fixed[n.in[k]];
+    const int* const in = g.inputs(n);
+    for (int k = 0; k < n.arity; ++k) all = all && fixed[in[k]];
     return all;
   }
 
   [[gnu::cold]] constexpr int depth(const node& n) const {
     int d = 0;
+    const int* const in = g.inputs(n);
     for (int k = 0; k < n.arity; ++k)
-      if (stage[n.in[k]] >= d) d = stage[n.in[k]] + (n.op->kind == op_kind::alias ? 0 : 1);
+      if (stage[in[k]] >= d) d = stage[in[k]] + (n.op->kind == op_kind::alias ? 0 : 1);
     return d;
   }
   constexpr int first_stage(int i) const { return fixed[i] ? 1 : last_fixed + 1; }
@@ -188,9 +191,10 @@ struct fuser {
     const op_kind kind = n.op->kind;
     const bool makes_value =
         kind == op_kind::library || kind == op_kind::reduce || kind == op_kind::map;
+    const int* const in = g.inputs(n);
     for (int k = 0; k < arity; ++k) {
-      read_from_outside(n.in[k]);
-      const int after = stage_at(n.in[k]) + (makes_value ? 1 : 0);
+      read_from_outside(in[k]);
+      const int after = stage_at(in[k]) + (makes_value ? 1 : 0);
       if (after > stage[i]) stage[i] = after;
     }
     if (const int after = wait_for_others(n, -1) - (makes_value ? 0 : 1); after > stage[i])

@@ -46,9 +46,10 @@ class gradient_user {
     const node& n = g_.nodes[i];
     const int arity = n.arity;
     if (arity == 0) return nobody;
-    int from = read(n.in[0]);
+    const int* const in = g_.inputs(n);
+    int from = read(in[0]);
     for (int k = 1; k < arity; ++k) {
-      const int other = read(n.in[k]);
+      const int other = read(in[k]);
       if (other == nobody || other == from) continue;
       if (from == nobody) {
         from = other;

@@ -22,7 +22,8 @@ class graph_editor {
   }
   template <class F>
   constexpr void each_before(const node& n, const F& f) const {
-    for (int k = 0; k < n.arity; ++k) f(n.in[k]);
+    const int* const in = g_.inputs(n);
+    for (int k = 0; k < n.arity; ++k) f(in[k]);
     for (int before : n.after)
       if (before >= 0) f(before);
     if (!is<op::loop>(n)) return;
@@ -32,7 +33,7 @@ class graph_editor {
   }
 
  public:
-  static constexpr int most_inputs = 3;  ///< of a node that is added
+  static constexpr int most_inputs = few_inputs;  ///< of a node that is added
 
   /// Where a pass may not change the graph, why says so.
   constexpr graph_editor(pass_state& s, std::string_view pass, const text& why_not)
@@ -44,7 +45,7 @@ class graph_editor {
         for_shown_(s.room()) {
     bool* const shown = for_shown_.get();
     s.mark_needed(shown);
-    for (int i = 0; i < old_; ++i) shown[i] = shown[i] && there(i) && !is<op::more>(g_.nodes[i]);
+    for (int i = 0; i < old_; ++i) shown[i] = shown[i] && there(i);
   }
   graph_editor(const graph_editor&) = delete;
 
@@ -80,7 +81,7 @@ class graph_editor {
     for (int u = uses().take(node); u >= 0;) {
       const auto [reader, operand, next] = uses_[u];
       const bool keeps = uses_.marked(reader);
-      if (!keeps) g_.nodes[reader].in[operand] = by;
+      if (!keeps) g_.inputs(g_.nodes[reader])[operand] = by;
       uses_.give(u, keeps ? node : by);
       u = next;
     }
@@ -99,7 +100,7 @@ class graph_editor {
                                   bool mask) {
     n.type = n.op->result;
     if (!change() || !fits(n, in, count, takes, reads, mask)) return append(n);
-    n.arity = static_cast<std::int8_t>(count);
+    n.arity = count;
     shape_rule rule{{&g_.sizes, {n.op->name, nobody}}, n, {}, count};
     for (int k = 0; k < count; ++k) {
       const node& from = g_.nodes[n.in[k] = in[k]];
@@ -133,7 +134,8 @@ class graph_editor {
     for (int i = 0; i < g_.count; ++i) {
       if (moved[i] < 0) continue;
       node& n = g_.nodes[moved[i]] = nodes[i];
-      for (int k = 0; k < n.arity; ++k) n.in[k] = moved[n.in[k]];
+      int* const in = g_.inputs(n);
+      for (int k = 0; k < n.arity; ++k) in[k] = moved[in[k]];
       for (int& before : n.after)
         if (before >= 0) before = moved[before];
       ++count;

@@ -63,8 +63,9 @@ class half_pass {
       if (!s_.live[i]) continue;
       half_[i] = half_[i] && read_[i];
       const bool all = rounds(i);
+      const int* const inputs = g_.inputs(g_.nodes[i]);
       for (int k = 0; k < g_.nodes[i].arity; ++k) {
-        const int in = g_.nodes[i].in[k];
+        const int in = inputs[k];
         read_[in] = true;
         half_[in] = half_[in] && all;
       }
@@ -88,7 +89,8 @@ class half_pass {
       a.half_b |= half_[n.in[1]];
       n.set<op::matmul>(a);
     }
-    for (int k = 0; k < n.arity; ++k) n.in[k] = moved_[n.in[k]];
+    int* const in = g_.inputs(n);  // old_ is not asked for them again
+    for (int k = 0; k < n.arity; ++k) in[k] = moved_[in[k]];
     for (int& before : n.after)
       if (before >= 0) before = moved_[before];
     if (seen) n.type = dtype::bfloat16;

@@ -27,8 +27,9 @@ namespace xla::detail {
     const bool moves = alias || (n.op->impure && wanted[i] <= last);
     if (moves && wanted[i] > s.stage[i]) s.stage[i] = wanted[i] - 1;
     const int at = alias ? wanted[i] : s.stage_at(i);
+    const int* const in = g.inputs(n);
     for (int k = 0; k < n.arity; ++k)
-      if (at < wanted[n.in[k]]) wanted[n.in[k]] = at;
+      if (at < wanted[in[k]]) wanted[in[k]] = at;
   }
 }
 

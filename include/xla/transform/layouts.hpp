@@ -62,18 +62,18 @@ class layout_pass {
 
   constexpr void emit(int i) {
     node n = old_[i];
-    if (is<op::more>(n)) return;  // it goes with what it is for
-    const auto old = [this](int k) -> const node& { return old_[k]; };
-    const int count = count_inputs(n, old);
+    const int count = n.arity;
     const auto many = static_cast<std::size_t>(count);
     owned_array<laid_out> for_in;
     owned_array<layout> for_lie;
-    laid_out few_in[few];
-    layout few_lie[few + 1];
-    laid_out* const in = count > few ? for_in.renew(many) : few_in;
-    layout* const lie = count > few ? for_lie.renew(many + 1) : few_lie;
-    int next = 0;
-    each_input(n, old, [&](int k) { in[next++] = {&old_[k], order_of(k)}; });
+    laid_out few_in[few_inputs];
+    layout few_lie[few_inputs + 1];
+    laid_out* const in = count > few_inputs ? for_in.renew(many) : few_in;
+    layout* const lie = count > few_inputs ? for_lie.renew(many + 1) : few_lie;
+    for (int k = 0; k < count; ++k) {
+      const int from = g_.inputs(n)[k];
+      in[k] = {&old_[from], order_of(from)};
+    }
     const bool seen = layout_rule(n, in, count, lie).choose([&](const op_record&, layout natural) {
       return prefer_(old_[i], natural);
     });
@@ -84,18 +84,13 @@ class layout_pass {
     n.set_shape(in_memory(n.dims_shape(), lie[count]));
     moved_[i] = add(n, lie[count]);
   }
-  /// Has a node read its inputs as they are to lie, with those that another node stands for.
+  /// Has a node read its inputs as they are to lie.
   constexpr void read(node& n, const layout* lie) {
-    const bool more = n.arity == 3 && is<op::more>(old_[n.in[2]]);
     const bool all = n.op->lies == axes_rule::broadcast;
-    const int rank = n.rank, arity = more ? 2 : n.arity;
-    for (int k = 0; k < arity; ++k)
-      n.in[k] = all ? aligned(n.in[k], rank, lie[k]) : lying(n.in[k], lie[k]);
-    if (!more) return;
-    node others = old_[n.in[2]];
-    read(others, lie + 2);
-    others.set_shape(in_memory(others.dims_shape(), lie[2]));
-    n.in[2] = add(others, lie[2]);
+    const int rank = n.rank;
+    int* const in = g_.inputs(n);  // old_ is not asked for them again
+    for (int k = 0; k < n.arity; ++k)
+      in[k] = all ? aligned(in[k], rank, lie[k]) : lying(in[k], lie[k]);
   }
 
   /// The node that has the value of old node i in an order.
@@ -132,7 +127,6 @@ class layout_pass {
     copy_into<Prefer>(n, dims.rank, from, to);
     return add(n, to);
   }
-  static constexpr int few = 3;  // inputs
   static constexpr const op_info* as_reshape = &info_of<op::reshape, float, float, op_parts::facts>;
 
   pass_state& s_;

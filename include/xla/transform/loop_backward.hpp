@@ -110,39 +110,34 @@ class loop_backward {
     const int carries = g.nodes[loop].attributes<op::loop>().carries;
     int ys = 0;
     for (int i = loop + 1; i <= of.root; ++i) ys += is<op::steps>(g.nodes[i]);
-    const int most = 4 * (loop - begin) + 2 * carries + ys;
+    const int most = 4 * (loop - begin) + g.lists.count + 2 * carries + ys;
     const owned_array<int> from_memory(room(most)), outside_memory(room(most));
     int *const from = from_memory.get(), *const outside = outside_memory.get();
-    int own_top = 0, count = 0, k = 0;
+    int own_top = 0, count = 0;
     for (int i = of.root; i > loop; --i)
       if (is<op::steps>(g.nodes[i]) && g.nodes[i].in[0] == loop && of.follows(g.nodes[i].in[1]))
         from[own_top++] = g.nodes[i].in[1];
-    const owned_array<int> inputs(room(2 * carries));
-    each_input(
-        g.nodes[loop], [&](int i) -> const node& { return g.nodes[i]; },
-        [&](int in) { inputs.get()[k++] = in; });
-    for (k = carries - 1; k >= 0; --k)
-      if (of.follows(inputs.get()[k])) from[own_top++] = inputs.get()[k];
+    const int* const inputs = g.inputs(g.nodes[loop]);
+    for (int k = carries - 1; k >= 0; --k)
+      if (of.follows(inputs[k])) from[own_top++] = inputs[k];
     of.loops[number].first = of.find_order(begin, from, own_top, outside, count);
-    for (k = carries; k < 2 * carries; ++k)
-      if (of.follows(inputs.get()[k])) outside[count++] = inputs.get()[k];
+    for (int k = carries; k < 2 * carries; ++k)
+      if (of.follows(inputs[k])) outside[count++] = inputs[k];
     for (int i = begin; i < loop; ++i)
       if (is<op::step_slice>(g.nodes[i]) && given_by_loop(g.nodes[i]) == number &&
           of.follows(g.nodes[i].in[0]))
         outside[count++] = g.nodes[i].in[0];
     of.loops[number].outside = count;
-    for (k = count - 1; k >= 0; --k) stack[top++] = outside[k];
+    for (int k = count - 1; k >= 0; --k) stack[top++] = outside[k];
   }
 
   constexpr void find_carries() {
-    int k = 0;
-    each_input(
-        g.nodes[loop_], [this](int i) -> const node& { return g.nodes[i]; },
-        [&](int in) {
-          (k < carries_ ? next_.get()[k] : init_.get()[k - carries_]) = in;
-          ++k;
-        });
-    for (k = 0; k < carries_; ++k) carry_.get()[k] = none;
+    const int* const in = g.inputs(g.nodes[loop_]);
+    for (int k = 0; k < carries_; ++k) {
+      next_.get()[k] = in[k];
+      init_.get()[k] = in[carries_ + k];
+      carry_.get()[k] = none;
+    }
     for (int i = begin_; i < loop_; ++i)
       if (is<op::carry>(g.nodes[i]) && given_by_loop(g.nodes[i]) == number_ && pass.follows(i))
         carry_.get()[g.nodes[i].attributes<op::of_loop>().number] = i;

@@ -60,17 +60,6 @@ class loop_recorder {
     n.in[0] = input;
     return g.add(n);
   }
-  constexpr void add_list(node& n, const int* all, int count) {
-    n.arity = static_cast<std::int8_t>(count < 3 ? count : 3);
-    for (int k = 0; k < n.arity; ++k) n.in[k] = all[k];
-    if (count <= 3) return;
-    node more;
-    more.op = &builtin<op::more>;
-    more.type = g.nodes[all[2]].type;
-    more.set_shape(g.nodes[all[2]].dims_shape());
-    add_list(more, all + 2, count - 2);
-    n.in[2] = g.add(more);
-  }
 
  public:
   constexpr loop_recorder(graph& in, const loop_rules& rules, extent trip, bool reverse)
@@ -108,12 +97,12 @@ class loop_recorder {
     n.op = any ? g.rules_of_loops->checks : g.rules_of_loops->plain;
     n.type = dtype::boolean;
     n.set<op::loop>({number_, carries_, reverse_, trip_});
-    owned_array<int> all(2 * static_cast<std::size_t>(carries_) + 1);
+    g.lists.open(n, 2 * carries_);
+    int* const in = g.inputs(n);
     for (int k = 0; k < carries_; ++k) {
-      all.get()[k] = next[k];
-      all.get()[carries_ + k] = init[k];
+      in[k] = next[k];
+      in[carries_ + k] = init[k];
     }
-    add_list(n, all.get(), 2 * carries_);
     loop_ = g.add(n);
   }
   /// What the last step has handed on for a carry.

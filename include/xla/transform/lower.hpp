@@ -88,17 +88,29 @@ class lowering {
       if (!live_[i]) continue;
       const node& n = g_.nodes[i];
       const int arity = n.arity, r = region_of_[i];
+      const int* const inputs = g_.inputs(n);
       for (int k = 0; k < arity; ++k)
-        if (const int in = n.in[k]; r < 0 || r != region_of_[in]) outside[in] = true;
+        if (const int in = inputs[k]; r < 0 || r != region_of_[in]) outside[in] = true;
     }
     for (int i = 0; i < g_.count; ++i) {
       value_of_[i] = -1;
       if (!live_[i] || (region_of_[i] >= 0 && !outside[i])) continue;
       node& v = out_.values[value_of_[i] = out_.count.values++] = g_.nodes[i];
       v.needs_grad = false;
+      if (v.arity > few_inputs) {
+        v.in[0] = add_inputs(v);
+        continue;
+      }
       const int arity = v.arity;
       for (int k = 0; k < arity; ++k) v.in[k] = value_of_[v.in[k]];
     }
+  }
+  /// Lists the values that a node of the graph reads; returns the place of the first.
+  [[gnu::cold]] constexpr int add_inputs(const node& n) {
+    const int first = out_.count.inputs, arity = n.arity;
+    const int* const in = g_.inputs(n);
+    for (int k = 0; k < arity; ++k) out_.inputs[out_.count.inputs++] = value_of_[in[k]];
+    return first;
   }
 
   /// Steps in the order of their stages; nodes of a region stay in their order.
@@ -134,11 +146,8 @@ class lowering {
     s.value = value_of_[i];
     s.check = n.op->check;
     s.exchanges = n.op->exchanges;
-    s.first_input = out_.count.inputs;
-    each_input(
-        n, [this](int in) -> const node& { return g_.nodes[in]; },
-        [this](int in) { out_.inputs[out_.count.inputs++] = value_of_[in]; });
-    s.inputs = out_.count.inputs - s.first_input;
+    s.inputs = n.arity;
+    s.first_input = n.arity > few_inputs ? out_.values[s.value].in[0] : add_inputs(n);
     s.first_output = out_.count.outputs;
     out_.outputs[out_.count.outputs++] = s.value;
     for (int k = i + 1; n.op->results > 1 && k < g_.count; ++k)

@@ -52,18 +52,16 @@ struct loop_lowering {
   }
   constexpr void take_inputs(step& s, int node, int loop) {
     s.first_input = out.count.inputs;
-    int k = -g.nodes[node].attributes<op::loop>().carries;
-    each_input(
-        g.nodes[node], [this](int i) -> const auto& { return g.nodes[i]; },
-        [&](int in) {
-          if (k++ < 0) take(in, loop);
-          else take_any(in, loop);  // what a carry is at first
-        });
+    const auto& of = g.nodes[node];
+    const int* const in = g.inputs(of);
+    const int carries = of.template attributes<op::loop>().carries;
+    for (int k = 0; k < carries; ++k) take(in[k], loop);
+    for (int k = carries; k < of.arity; ++k) take_any(in[k], loop);  // what a carry is at first
     for (int i = 0; i < g.count; ++i) {
       const auto& n = g.nodes[i];
-      const bool of = made_by_loop(n) == loop && !is<op::loop>(n);
-      if (!l.live_[i] || (!of && !in_loop(g, n.loop, loop))) continue;
-      for (int k = of ? 1 : 0; k < n.arity; ++k) take(n.in[k], loop);
+      const bool made = made_by_loop(n) == loop && !is<op::loop>(n);
+      if (!l.live_[i] || (!made && !in_loop(g, n.loop, loop))) continue;
+      for (int k = made ? 1 : 0; k < n.arity; ++k) take(g.inputs(n)[k], loop);
     }
     s.inputs = out.count.inputs - s.first_input;
   }
@@ -94,7 +92,8 @@ constexpr bool leaks(const graph& g, int loop, const graph_roots& of) {
   for (int i = loop + 1; i < g.count; ++i) {
     const node& n = g.nodes[i];
     if (n.gradient || is<op::steps>(n)) continue;  // of a body the rules read what it has kept
-    for (int k = 0; k < n.arity; ++k) leaked |= inner(n.in[k]);
+    const int* const in = g.inputs(n);
+    for (int k = 0; k < n.arity; ++k) leaked |= inner(in[k]);
   }
   return leaked;
 }

@@ -92,7 +92,8 @@ struct pass_state {
         needed[i] = true;
       }
       const int arity = n.arity;
-      for (int k = 0; k < arity; ++k) needed[n.in[k]] = true;
+      const int* const in = g.inputs(n);
+      for (int k = 0; k < arity; ++k) needed[in[k]] = true;
     }
   }
 
@@ -142,6 +143,8 @@ struct pass_state {
     for (int i = 0; i < g.count; ++i) n += live[i];
     return n;
   }
+  /// The inputs that lists of a program may have to hold: a loop's step has them once more.
+  constexpr int listed() const { return g.loop_count != 0 ? 2 * g.lists.count : g.lists.count; }
   /// When a node's step runs: later than those of what it reads.
   constexpr int stage_at(int node) const {
     const int r = region_of[node];

@@ -16,11 +16,6 @@ class Graph;
 
 /// An op of a graph, as a pass sees it, until the pass ends.
 class Node {
-  template <class F>  // before its use: clang evaluates no other
-  constexpr void each_input(const F& f) const {
-    detail::each_input(record(), [this](int i) -> const auto& { return at(i); }, f);
-  }
-
  public:
   /// No node: for a variable that is set later.
   constexpr Node() = default;
@@ -69,15 +64,10 @@ class Node {
   /// The loop in whose steps it runs, by a number from 1 on; 0: none. See xla/loop.hpp.
   constexpr int loop() const { return record().loop; }
   constexpr int input_count() const {
-    return detail::count_inputs(record(), [this](int i) -> const auto& { return at(i); });
+    return record().arity;
   }
   constexpr Node input(int k) const {
-    Node found;
-    int next = 0;
-    each_input([&](int i) {
-      if (next++ == k) found = Node(editor_, i);
-    });
-    if (found.editor_) return found;
+    if (k >= 0 && k < input_count()) return Node(editor_, editor_->g().inputs(record())[k]);
     misuse(text() << "has " << input_count() << " inputs, and none of number " << k);
     return *this;
   }
@@ -171,13 +161,7 @@ class Node::Users : public detail::node_range<Users> {
   constexpr int after(int u) const { return shown(uses()[u].next); }
 
   constexpr const detail::use_lists& uses() const { return of_.editor_->uses(); }
-  /// Behind op::more.
-  constexpr int reader(int u) const {
-    int reader = uses()[u].reader;
-    while (detail::is<op::more>(of_.at(reader)) && uses().first(reader) >= 0)
-      reader = uses()[uses().first(reader)].reader;
-    return reader;
-  }
+  constexpr int reader(int u) const { return uses()[u].reader; }
   /// The first from here on whose reader is needed, and has not been met.
   constexpr int shown(int u) const {
     while (u >= 0 && (!of_.editor_->shown(reader(u)) || met(u))) u = uses()[u].next;

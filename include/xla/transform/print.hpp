@@ -96,13 +96,13 @@ std::string print_attributes(std::span<const attribute_field> fields, const pack
   return out;
 }
 
-/// One line: "%12 = matmul(%3, %7) transpose_b : float32 (s0, 128)".
+/// One line, of a node that reads these: "%12 = matmul(%3, %7) transpose_b : float32 (s0, 128)".
 template <class = void>
-inline std::string print_node(int index, const node& n, layout order = {}) {
+inline std::string print_node(int index, const node& n, const int* in, layout order = {}) {
   std::string out = "%" + std::to_string(index) + " = " + std::string(n.op->name);
   if (n.op->kind != op_kind::leaf && n.op->kind != op_kind::constant) {
     out += "(";
-    for (int k = 0; k < n.arity; ++k) out += (k ? ", %" : "%") + std::to_string(n.in[k]);
+    for (int k = 0; k < n.arity; ++k) out += (k ? ", %" : "%") + std::to_string(in[k]);
     out += ")";
   }
   out += is<op::constant>(n) ? " " + print_number(n.attributes<op::constant>().value)
@@ -124,8 +124,9 @@ inline std::string print(const pass_state& s, bool all = false) {
       if (const int r = s.region_of[i]; r >= 0) out += " region " + std::to_string(r);
       out += ": ";
     }
-    for (int l = s.g.nodes[i].loop; l != 0; l = s.g.loops[l - 1].parent) out += "  ";
-    out += print_node(i, s.g.nodes[i], s.orders ? s.orders[i] : layout{});
+    const node& n = s.g.nodes[i];
+    for (int l = n.loop; l != 0; l = s.g.loops[l - 1].parent) out += "  ";
+    out += print_node(i, n, s.g.inputs(n), s.orders ? s.orders[i] : layout{});
   }
   return out;
 }
@@ -137,12 +138,12 @@ inline std::string print(const program& p) {
   for (int v = 0; v < p.count.values; ++v)
     if (const op_kind k = p.values[v].op->kind;
         k == op_kind::leaf || k == op_kind::constant || k == op_kind::alias || k == op_kind::output)
-      out += print_node(v, p.values[v]);
+      out += print_node(v, p.values[v], p.inputs_of(v));
   for (int i = 0; i < p.count.steps; ++i) {
     const step& s = p.steps[i];
     out += "step " + std::to_string(i) + ": ";
     if (s.kind == step_kind::library) {
-      out += print_node(s.value, p.values[s.value]);
+      out += print_node(s.value, p.values[s.value], p.inputs_of(s.value));
       continue;
     }
     out += s.kind == step_kind::row ? "row" : "map";

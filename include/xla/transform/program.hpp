@@ -148,6 +148,12 @@ using pointer_to_const = const T*;
 /// What a graph is lowered to: values, and the steps that make them in order. A view of arrays that
 /// belong to a program_storage (in constant evaluation, or at run time for traced graphs).
 struct program : program_arrays<pointer_to_const> {
+  /// The values that a value is made of, as many as its arity says.
+  constexpr const int* inputs_of(int value) const {
+    const node& n = values[value];
+    return n.arity > few_inputs ? inputs + n.in[0] : n.in;
+  }
+
   const op_info* const* word_ops = nullptr;  ///< of a traced graph: per word, nullptr for inputs
   const step* bodies = nullptr;              ///< the steps of loops
   program_sizes count;
@@ -176,12 +182,13 @@ static_assert(
     }(),
     "an array of a program stands in program_sizes, program_arrays and for_each_array");
 
-/// Room for whatever a graph is lowered to, of so many nodes, slots, symbols of sizes and roots.
-constexpr program_sizes room_for(int nodes, int slots, int symbols, int equalities, int results,
-                                 int writes) {
+/// Room for whatever a graph is lowered to, of so many nodes, inputs in lists, slots, symbols of
+/// sizes and roots.
+constexpr program_sizes room_for(int nodes, int listed, int slots, int symbols, int equalities,
+                                 int results, int writes) {
   return {.values = nodes,
           .steps = nodes,
-          .inputs = 3 * nodes,
+          .inputs = few_inputs * nodes + listed,
           .outputs = nodes,
           .words = 4 * nodes,
           .keys = nodes,

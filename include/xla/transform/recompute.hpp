@@ -57,24 +57,28 @@ struct recomputer : recompute_facts {
     if (!live[i]) return;
     const node& of = old[i - first];
     const bool library = of.op->kind == op_kind::library;
-    int wait = -1, in[3] = {-1, -1, -1};
+    int wait = -1;
+    const int* was = g.inputs(of);
     for (int k = 0; late[i] && k < of.arity; ++k)
-      if (late[of.in[k]] && due[of.in[k]] > wait) wait = due[of.in[k]];
+      if (late[was[k]] && due[was[k]] > wait) wait = due[was[k]];
+    node n = of;
+    g.lists.own(n);
     for (int k = 0; k < of.arity; ++k) {
       const int sum = late[i] && !library ? sum_before(i, k) : -1;
-      if (sum >= 0) in[k] = copy_late(of.in[k], moved[sum]);
-      else if (wait < 0 || again[of.in[k]] == 0) in[k] = moved[of.in[k]];
-      else in[k] = library ? copy_beside(of, k, wait) : copy(of.in[k], wait, false);
+      int in = g.inputs(of)[k];  // anew: what follows may add lists
+      if (sum >= 0) in = copy_late(in, moved[sum]);
+      else if (wait < 0 || again[in] == 0) in = moved[in];
+      else in = library ? copy_beside(of, k, wait) : copy(in, wait, false);
+      g.inputs(n)[k] = in;
     }
-    moved[i] = add(of);
-    node& n = g.nodes[moved[i]];
-    for (int k = 0; k < n.arity; ++k) n.in[k] = in[k];
     for (int& before : n.after)
       if (before >= 0) before = moved[before];
+    moved[i] = add(n);
     if (!late[i]) return;
-    const bool same = is_alias(n) && wait == n.in[0];
+    const bool same = is_alias(n) && wait == g.inputs(n)[0];
     due[i] = library || same ? moved[i] : wait;
-    for (int k = 0; library && !is_seldom(i) && k < of.arity; ++k) beside[of.in[k]] = moved[i];
+    was = g.inputs(of);
+    for (int k = 0; library && !is_seldom(i) && k < of.arity; ++k) beside[was[k]] = moved[i];
   }
   [[gnu::cold]] constexpr int add(const node& n) {
     g.segment = n.segment;
@@ -83,7 +87,7 @@ struct recomputer : recompute_facts {
 
   /// The node, of the new ones, whose elements node i has.
   constexpr int elements_of(int i) const {
-    while (i >= 0 && is_alias(g.nodes[i])) i = g.nodes[i].in[0];
+    while (i >= 0 && is_alias(g.nodes[i])) i = g.inputs(g.nodes[i])[0];
     return i;
   }
   constexpr const node& original(int i) const { return i < first ? g.nodes[i] : old[i - first]; }
@@ -91,11 +95,12 @@ struct recomputer : recompute_facts {
   /// Input k of a library step, computed again: where the other inputs' gradient of the same shape
   /// is made already, in the step that takes that one on.
   [[gnu::cold]] constexpr int copy_beside(const node& of, int k, int wait) {
-    const int in = of.in[k];
+    const int* const inputs = g.inputs(of);
+    const int in = inputs[k];
     if (apart[in] >= 0) return apart[in];
     int other = -1;
     for (int j = 0; j < of.arity; ++j)
-      if (late[of.in[j]] && beside[of.in[j]] > other) other = beside[of.in[j]];
+      if (late[inputs[j]] && beside[inputs[j]] > other) other = beside[inputs[j]];
     const bool together = other > wait && same_dims(g.nodes[other], original(in).dims_shape());
     return together && elementwise_alone(in) ? apart[in] = copy(in, other, false)
                                              : copy(in, wait, true);
@@ -105,15 +110,17 @@ struct recomputer : recompute_facts {
     const node& n = original(i);
     if (again[i] == 0) return true;
     bool all = elementwise(n) || is_alias(n);
-    for (int k = 0; k < n.arity; ++k) all = all && elementwise_alone(n.in[k]);
+    const int* const in = g.inputs(n);
+    for (int k = 0; k < n.arity; ++k) all = all && elementwise_alone(in[k]);
     return all;
   }
 
   /// Where input k of map i is made again behind a sum: that sum, which another input waits for.
   [[gnu::cold]] constexpr int sum_before(int i, int k) const {
     const node& n = old[i - first];
+    if (!elementwise(n)) return -1;
     const int in = n.in[k];
-    if (!elementwise(n) || !late[in] || users[in] != 1 || stays[in] || behind[in] >= 0) return -1;
+    if (!late[in] || users[in] != 1 || stays[in] || behind[in] >= 0) return -1;
     int sum = -1;
     for (int j = 0; j < n.arity; ++j)
       if (late[n.in[j]] && behind[n.in[j]] > sum) sum = behind[n.in[j]];

@@ -27,7 +27,8 @@ struct recompute_facts {
   bool* const there = read + room;   ///< per node: at hand during backward
   bool* const stays = there + room;  ///< per late node: others than maps and sums that follow
                                      ///< at once read it
-  int* const again = numbers.get();  ///< per node: the ops that compute it again; 0: it is not
+  int* const again = numbers.get();  ///< per node: the ops that compute it again, each of few
+                                     ///< inputs; 0: it is not
   int* const users = again + room;   ///< per node: how many read it
   int* const from = users + room;    ///< per late node: the last product or other library
                                      ///< step that it is made of, or itself
@@ -73,15 +74,16 @@ struct recompute_facts {
       users[i] = 0;
       stays[i] = false;
       varies[i] = is<op::input>(n) || is<op::scalar>(n) || n.op->impure;
-      for (int k = 0; k < n.arity; ++k) varies[i] |= varies[n.in[k]];
+      const int* const in = g.inputs(n);
+      for (int k = 0; k < n.arity; ++k) varies[i] |= varies[in[k]];
       if (!n.gradient || !varies[i]) continue;
       if (first == g.count) first = i;
       late[i] = !elementwise(n) && !is_alias(n);
-      for (int k = 0; k < n.arity; ++k) late[i] |= late[n.in[k]];
-      for (int k = 0; late[i] && !is_seldom(i) && k < n.arity; ++k) read[n.in[k]] = true;
+      for (int k = 0; k < n.arity; ++k) late[i] |= late[in[k]];
+      for (int k = 0; late[i] && !is_seldom(i) && k < n.arity; ++k) read[in[k]] = true;
     }
     for (int i = g.count - 1; i >= 0; --i)
-      if (live[i] && read[i] && is_alias(g.nodes[i])) read[g.nodes[i].in[0]] = true;
+      if (live[i] && read[i] && is_alias(g.nodes[i])) read[g.inputs(g.nodes[i])[0]] = true;
     bool any = false;
     for (int i = 0; i < g.count; ++i) {
       if (!live[i]) continue;
@@ -104,18 +106,20 @@ struct recompute_facts {
       from[i] = i;
       return false;
     }
+    const int* const in = g.inputs(n);
     for (int k = 0; k < n.arity; ++k) {
-      if (!late[n.in[k]]) continue;
-      if (from[n.in[k]] > from[i]) from[i] = from[n.in[k]];
-      if (behind[n.in[k]] > behind[i]) behind[i] = behind[n.in[k]];
+      if (!late[in[k]]) continue;
+      if (from[in[k]] > from[i]) from[i] = from[in[k]];
+      if (behind[in[k]] > behind[i]) behind[i] = behind[in[k]];
     }
     if (gathers(n)) behind[i] = i;
     return behind[i] >= 0;
   }
   [[gnu::cold]] constexpr void count_user(int i) {
     const node& n = g.nodes[i];
+    const int* const inputs = g.inputs(n);
     for (int k = 0; k < n.arity; ++k) {
-      const int in = n.in[k];
+      const int in = inputs[k];
       ++users[in];
       stays[in] |= !late[i] || n.op->kind == op_kind::library || from[i] > from[in];
     }
@@ -124,12 +128,14 @@ struct recompute_facts {
     const node& n = g.nodes[i];
     bool all = true;
     int ops = is_alias(n) ? 0 : 1;
+    const int* const in = g.inputs(n);
     for (int k = 0; k < n.arity; ++k) {
-      all &= there[n.in[k]];
-      ops += again[n.in[k]];
+      all &= there[in[k]];
+      ops += again[in[k]];
     }
-    const bool can = is_alias(n) ? again[n.in[0]] > 0 : (elementwise(n) && !small(n)) || swells(n);
-    if (can && all && varies[i] && ops <= max_ops && find_reads(i)) again[i] = ops;
+    const bool can = is_alias(n) ? again[in[0]] > 0 : (elementwise(n) && !small(n)) || swells(n);
+    const bool few = n.arity <= few_inputs && ops <= max_ops;
+    if (can && few && all && varies[i] && find_reads(i)) again[i] = ops;
     // What sizes and constants alone decide is there for all calls.
     there[i] = again[i] > 0 || read[i] || !varies[i] || small(n) || (is_alias(n) && all);
     return again[i] > 0;
@@ -146,7 +152,7 @@ struct recompute_facts {
         for (int j = 0; j < max_reads; ++j) few &= add_read(reads_of(i), reads_of(from)[j]);
         continue;
       }
-      while (is_alias(g.nodes[from])) from = g.nodes[from].in[0];
+      while (is_alias(g.nodes[from])) from = g.inputs(g.nodes[from])[0];
       if (varies[from] && !small(g.nodes[from])) few &= add_read(reads_of(i), from);
     }
     return few;

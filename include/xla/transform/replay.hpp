@@ -43,7 +43,8 @@ class graph_replay {
     for (int i = 0; i < nodes_; ++i) {
       const node& m = g.nodes[i];
       fixed_[i] = !is<op::input>(m) && !is<op::scalar>(m) && !m.op->impure;
-      for (int k = 0; k < m.arity; ++k) fixed_[i] = fixed_[i] && fixed_[m.in[k]];
+      const int* const in = g.inputs(m);
+      for (int k = 0; k < m.arity; ++k) fixed_[i] = fixed_[i] && fixed_[in[k]];
       if (m.op->impure)
         random_[i] = draws_anew(m) ? drawn++ : int{m.attributes<op::drawing>().again};
     }
@@ -77,9 +78,13 @@ class graph_replay {
   constexpr int copy(int i, int s, int gradient) {
     node n = g.nodes[i];
     if (fixed_[i] || n.op->kind == op_kind::leaf) return i;
-    for (int k = 0; k < n.arity; ++k)
-      n.in[k] = g.within(g.nodes[n.in[k]].segment, s) ? copy_[place(n.in[k], s)]
-                                                      : value(n.in[k], gradient);
+    g.lists.own(n);
+    for (int k = 0; k < n.arity; ++k) {
+      const int was = g.inputs(n)[k];
+      const bool inside = g.within(g.nodes[was].segment, s);
+      const int in = inside ? copy_[place(was, s)] : value(was, gradient);
+      g.inputs(n)[k] = in;  // found anew: what was copied may have lists
+    }
     if (n.op->check) return n.in[0];
     if (n.op->impure) n.set<op::drawing>({.again = random_[i]});
     if (is<op::detach>(n)) {

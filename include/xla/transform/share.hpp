@@ -18,36 +18,38 @@ struct sharer {
     return (h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2))) * 0xff51afd7ed558ccdull;
   }
   // Few steps, for constant evaluation; sizes tell values apart that have no inputs.
-  static constexpr std::uint64_t hash(const node& n) {
+  static constexpr std::uint64_t hash(const node& n, const int* in) {
     std::uint64_t h = n.op->id + n.attr.hash();
     const int arity = n.arity;
-    for (int k = 0; k < arity; ++k) h = 0x10001a3ull * h + static_cast<std::uint64_t>(n.in[k]);
+    for (int k = 0; k < arity; ++k) h = 0x10001a3ull * h + static_cast<std::uint64_t>(in[k]);
     if (arity == 0 || n.op->kind == op_kind::alias)
       for (int k = 0; k < n.rank; ++k) h = mix(h, static_cast<std::uint64_t>(n.dims[k]));
     // Spread: numbers that follow one another would fill the table in one long run.
     return (h ^ h >> 32) * 0x9e3779b97f4a7c15ull >> 24;
   }
-  static constexpr bool equal(const node& a, const node& b) {
+  constexpr bool equal(const node& a, const node& b, const int* inputs) const {
     if (!same_record(a, b) || a.loop != b.loop) return false;
     // What is computed again to save memory is not what was computed before.
     if (a.after[0] != b.after[0] || a.after[1] != b.after[1]) return false;
+    const int* const in = g.inputs(a);
     for (int k = 0; k < a.arity; ++k)
-      if (a.in[k] != b.in[k]) return false;
+      if (in[k] != inputs[k]) return false;
     return true;
   }
 
   [[gnu::cold]] constexpr int find(int i) {
     node& n = g.nodes[i];
-    for (int k = 0; k < n.arity; ++k) n.in[k] = to[n.in[k]];
+    int* const in = g.inputs(n);
+    for (int k = 0; k < n.arity; ++k) in[k] = to[in[k]];
     if (n.op->commutative && n.in[0] > n.in[1]) {
       const int t = n.in[0];
       n.in[0] = n.in[1];
       n.in[1] = t;
     }
     if (n.op->impure || n.op->exchanges) return i;
-    int at = static_cast<int>(hash(n) & static_cast<std::uint64_t>(slots - 1));
+    int at = static_cast<int>(hash(n, in) & static_cast<std::uint64_t>(slots - 1));
     for (; table[at] >= 0; at = (at + 1) & (slots - 1))
-      if (equal(g.nodes[table[at]], n)) return table[at];
+      if (equal(g.nodes[table[at]], n, in)) return table[at];
     return table[at] = i;
   }
 };

@@ -57,7 +57,8 @@ struct simplifier {
     node& n = g.nodes[i];
     const int arity = n.arity;
     if (arity == 0) return i;
-    for (int k = 0; k < arity; ++k) n.in[k] = to[n.in[k]];
+    int* const in = g.inputs(n);
+    for (int k = 0; k < arity; ++k) in[k] = to[in[k]];
     const op_info& info = *n.op;
     if (info.kind == op_kind::map) return rewrite_map(i, info, arity);
     if (is<op::detach>(info) || is<op::result>(info)) return n.in[0];

@@ -29,10 +29,11 @@ class use_lists {
       if (count_ == capacity_) grow(nodes_, capacity_, own_nodes_);
       const node& n = g.nodes[count_];
       nodes_[count_] = {};
+      const int* const in = g.inputs(n);
       for (int k = 0; k < n.arity; ++k) {
         if (use_count_ == use_capacity_) grow(uses_, use_capacity_, own_uses_);
         uses_[use_count_] = {count_, k, -1};
-        give(use_count_++, n.in[k]);
+        give(use_count_++, in[k]);
       }
     }
   }
@@ -59,7 +60,8 @@ class use_lists {
     see(last);
     while (depth > 0) {
       const node& n = g.nodes[nodes_[--depth].waits];
-      for (int k = 0; k < n.arity; ++k) see(n.in[k]);
+      const int* const in = g.inputs(n);
+      for (int k = 0; k < n.arity; ++k) see(in[k]);
     }
   }
   constexpr bool marked(int node) const { return nodes_[node].mark == marks_; }

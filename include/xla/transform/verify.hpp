@@ -14,12 +14,13 @@ struct verifier {
     const node& n = s.g.nodes[i];
     if (!n.op) return "has no op";
     if (n.rank < 0 || n.rank > max_rank) return "has an impossible rank";
+    if (n.arity > few_inputs && (n.in[0] < 0 || n.in[0] > s.g.lists.count - n.arity))
+      return "has inputs that no list holds";
+    const int* const in = s.g.inputs(n);
     for (int k = 0; k < n.arity; ++k) {
-      if (n.in[k] < 0 || n.in[k] >= i) return "reads a node that does not come before it";
-      if (n.op->kind == op_kind::reduce && s.g.nodes[n.in[k]].rank != n.rank)
+      if (in[k] < 0 || in[k] >= i) return "reads a node that does not come before it";
+      if (n.op->kind == op_kind::reduce && s.g.nodes[in[k]].rank != n.rank)
         return "reduces to another rank";
-      if (k < 2 && is<op::more>(s.g.nodes[n.in[k]]))
-        return "reads op::more as another input than the third";
     }
     for (int before : n.after)
       if (before >= i) return "waits for a node that does not come before it";
@@ -37,8 +38,9 @@ struct verifier {
   constexpr const char* as_live(int i) const {
     const node& n = s.g.nodes[i];
     const bool alias = n.op->kind == op_kind::alias || n.op->kind == op_kind::output;
+    const int* const inputs = s.g.inputs(n);
     for (int k = 0; k < n.arity; ++k) {
-      const int in = n.in[k];
+      const int in = inputs[k];
       if (!s.live[in]) return "reads a node that is left out";
       if (!s.stage || (s.region_of[i] >= 0 && s.region_of[in] == s.region_of[i])) continue;
       if (s.stage_at(in) + !alias > s.stage_at(i)) return "runs before what it reads";

@@ -58,7 +58,7 @@ class pjrt_checks {
 
   int input(const step& s, int k) const {
     int v = p_.source.inputs[s.first_input + k];
-    while (p_.source.values[v].op->kind == op_kind::alias) v = p_.source.values[v].in[0];
+    while (p_.source.values[v].op->kind == op_kind::alias) v = p_.source.inputs_of(v)[0];
     return v;
   }
   bool is_argument(int v) const {

@@ -138,12 +138,12 @@ class program_writer {
     for (int i = 0; i < outputs(); ++i) wanted_[output_of(p_.source, i)] = true;
     for (int v = p_.source.count.values - 1; v >= 0; --v)
       if (wanted_[v])
-        for (int k = 0; k < at(v).arity; ++k) wanted_[at(v).in[k]] = true;
+        for (int k = 0; k < at(v).arity; ++k) wanted_[p_.source.inputs_of(v)[k]] = true;
   }
 
   void write(int v) {
     const node& n = at(v);
-    if (!values_[v].empty() || detail::is<op::more>(n)) return;
+    if (!values_[v].empty()) return;
     if (detail::is<op::output>(n)) {
       const value& one = values_[n.in[0]][n.attributes<op::output>().number];
       values_[v] = list_of({one});
@@ -153,9 +153,7 @@ class program_writer {
     if (!form.write)
       throw runtime_error(join({"xla::stablehlo: ", n.op->name, ": ", form.refused}));
     list<value> inputs;
-    each_input(
-        n, [this](int in) -> const node& { return at(in); },
-        [&](int in) { inputs.push_back(values_[in][0]); });
+    for (int k = 0; k < n.arity; ++k) inputs.push_back(values_[p_.source.inputs_of(v)[k]][0]);
     lines_.begin(v);
     values_[v] = form.write(lines_, form_call(p_, v, std::move(inputs), draws_.data()));
   }

@@ -18,8 +18,12 @@ struct compiled_program {
   const std::int8_t* flags;  ///< per fact: 1 or -1 where the body sets a training flag; or nullptr
   void (*visit)(void* const* arguments, leaf_visitor& to);
   const node* forward;  ///< for a backward() outside; see forward_finder
+  const int* forward_lists;
   int forward_count;
 
+  const int* forward_inputs(const node& n) const {
+    return n.arity > few_inputs ? forward_lists + n.in[0] : n.in;
+  }
   const node& forward_result(int i) const {
     return forward[forward_count - source.count.results + i];
   }

@@ -45,6 +45,7 @@ struct basic_graph_copy : owned_graph {
     sizes.symbol_count = sizes.symbol_capacity = from.symbol_count;
     sizes.equality_count = sizes.equality_capacity = from.equality_count;
     sizes.owner = this;
+    lists.append(from.lists, from.listed);
     halves = &keep_halves<later<In, void>>;
   }
   graph_roots roots() { return {results.data(), results.size(), writes.data(), writes.size()}; }

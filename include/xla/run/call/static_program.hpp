@@ -43,7 +43,7 @@ constexpr region_kernel make_region_kernel() {
 }
 
 /// What is kept of a capture, in arrays of the sizes that it turned out to need.
-template <program_sizes Size, program_sizes Ops, int Facts, int Forward>
+template <program_sizes Size, program_sizes Ops, int Facts, int Forward, int Listed>
 struct kept_program {
   text why;        ///< it was refused
   int needed = 0;  ///< the capacity that it takes
@@ -56,6 +56,7 @@ struct kept_program {
   bool rounds_matmul = false, rounds_convolution = false, rounds_attention = false;
   Passes passes;
   std::array<node, static_cast<std::size_t>(Forward)> forward{};
+  std::array<int, static_cast<std::size_t>(Listed)> forward_lists{};
 
   constexpr program view() const {
     program p = storage.view();
@@ -102,7 +103,8 @@ constexpr auto keep_program() {
   constexpr int facts = whole ? from.fact_count : 0;
   constexpr program_sizes ops = whole ? from.ops_count : program_sizes{};
   constexpr int forward = whole ? from.forward_count : 0;
-  kept_program<n, ops, facts, forward> out;
+  constexpr int listed = whole ? from.forward_listed : 0;
+  kept_program<n, ops, facts, forward, listed> out;
   out.why = from.refused.why;
   out.passes = passes_of<F>;
   out.needed = from.needed;
@@ -131,6 +133,7 @@ constexpr auto keep_program() {
     keep_less(out.ops, ops);
   }
   copy(out.forward, from.arrays.values + (Capacity - forward), forward);
+  copy(out.forward_lists, from.arrays.inputs + (few_inputs * Capacity - listed), listed);
   return out;
 }
 

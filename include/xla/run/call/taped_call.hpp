@@ -5,6 +5,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/short_array.hpp"
 #include "xla/run/call/compiled_program.hpp"
 #include "xla/run/plan/sized.hpp"
 #include "xla/run/trace/machine.hpp"
@@ -89,11 +90,13 @@ class basic_taped_call final : public call_record {
     if (is<op::size>(n))
       return number(n, static_cast<double>(value_at(symbols_, n.attributes<op::size>().of)));
     if (is<op::constant>(n)) return run_constant(n);
-    impl* in[3] = {};
+    short_array<impl*, few_inputs> all(n.arity);
+    impl** const in = all.get();
     bool wants = false;
     for (int k = 0; k < n.arity; ++k) {
-      in[k] = values[n.in[k]].get();
-      wants |= wants_gradient(p_.forward[n.in[k]]);
+      const int from = p_.forward_inputs(n)[k];
+      in[k] = values[from].get();
+      wants |= wants_gradient(p_.forward[from]);
     }
     if (is<op::detach>(n)) return cut(n, in[0]);
     if (n.op->impure) {

@@ -91,19 +91,12 @@ class basic_loop_program {
         slot_of_[v] = sources.size() + k;
         carries[k].read = true;
       }
-    int at = 0;
-    each_input(
-        value(s_.value), [&](int i) -> const node& { return p.values[i]; },
-        [&](int v) {
-          const int k = at < carries.size() ? at : at - carries.size();
-          if (at++ < carries.size()) {
-            next_.push_back(v);
-            carries[k].bytes = of_.bytes(v);
-          } else {
-            first_.push_back(v);
-            carries[k].init = operand_of(v);
-          }
-        });
+    const int* const in = p.inputs_of(s_.value);
+    for (int k = 0; k < carries.size(); ++k) {
+      next_.push_back(in[k]);
+      carries[k].bytes = of_.bytes(in[k]);
+      carries[k].init = operand_of(in[carries.size() + k]);
+    }
   }
   void add_slot(int v, const slot_source& from) {
     slot_of_[v] = sources.size();
@@ -176,7 +169,7 @@ class basic_loop_program {
   const step& s_;
   int number_ = 0;
   list<int> slot_of_;  // per value: the slot that it is, or -1
-  list<int> next_, first_, results_;
+  list<int> next_, results_;
 };
 
 /// Memory of the steps' own, which they are given anew in each step.

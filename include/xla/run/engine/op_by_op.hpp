@@ -44,7 +44,7 @@ class basic_op_by_op {
   /// A value that was made elsewhere and is at home.
   void give(int v, ref<buffer> made) { values_[v] = std::move(made); }
   const void* elements(int v) {
-    while (p_.source.values[v].op->kind == op_kind::alias) v = p_.source.values[v].in[0];
+    while (p_.source.values[v].op->kind == op_kind::alias) v = p_.source.inputs_of(v)[0];
     if (!values_[v]) bring(v);
     return values_[v]->home;
   }

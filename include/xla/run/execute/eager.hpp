@@ -11,6 +11,7 @@
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
+#include "xla/base/short_array.hpp"
 #include "xla/graph/graph.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/run/state/generator.hpp"
@@ -87,6 +88,7 @@ ref<impl> make_impl(const op_record& n, impl* const* inputs) {
   static_cast<op_record&>(*t) = n;
   t->order = the_process.tensors.fetch_add(1, std::memory_order_relaxed);
   t->device = this_thread.number;
+  if (n.arity > few_inputs) t->open_inputs();
   bool needs = false, here = true, anywhere = !n.op->impure;
   for (int i = 0; i < n.arity; ++i) {
     if (!inputs[i])
@@ -111,13 +113,9 @@ XLA_INSTANCE(ref<impl> make_impl<void>(const op_record&, impl* const*));
 template <class In = void>
 void drop_inputs(impl& t) {
   if ((t.needs_grad && !t.consumed && !t.meta) || (t.part && t.part->open)) return;
-  if (is<op::more>(t)) return;  // they are another's, and go with it
-  for (auto& i : t.in) i.reset();
-  t.arity = 0;
+  t.let_go_of_inputs();
 }
 XLA_INSTANCE(void drop_inputs<void>(impl&));
-
-inline constexpr auto tensor_at = [](const ref<impl>& in) -> const impl& { return *in; };
 
 /// What executes an op that has wishes, or that reads what lies in an order of its own.
 inline auto in_order(const impl& t) {
@@ -146,18 +144,14 @@ void execute_now(impl& t, ref<buffer> out = {}, const ref<impl>* others = nullpt
   const shape dims = t.dims_shape();
   if (!out) out = ref<buffer>(buffer::make(bytes_of(t), {t.op->name, &dims}));
   const impl& of = is<op::output>(t) ? *t.in[0] : t;
-  const int arity = count_inputs(of, tensor_at);
-  const void* few[3];
-  shape few_shapes[3];
-  const std::unique_ptr<const void*[]> all(arity > 3 ? new const void*[unsigned(arity)] : nullptr);
-  const std::unique_ptr<shape[]> all_shapes(arity > 3 ? new shape[unsigned(arity)] : nullptr);
-  const void** const in = all ? all.get() : few;
-  shape* const shapes = all ? all_shapes.get() : few_shapes;
-  int i = 0;
-  each_input(of, tensor_at, [&](const ref<impl>& input) {
-    in[i] = elements_of(*input);
-    shapes[i++] = input->dims_shape();
-  });
+  short_array<const void*, few_inputs> for_in(of.arity);
+  short_array<shape, few_inputs> for_shapes(of.arity);
+  const void** const in = for_in.get();
+  shape* const shapes = for_shapes.get();
+  for (int i = 0; i < of.arity; ++i) {
+    in[i] = elements_of(*of.in[i]);
+    shapes[i] = of.in[i]->dims_shape();
+  }
   void* outs[max_results] = {};
   outs[&of == &t ? 0 : t.attributes<op::output>().number] = out->memory;
   for (int k = 0; k < other_count; ++k)

@@ -99,11 +99,12 @@ template <class In>
 class basic_ordered_inputs {
  public:
   explicit basic_ordered_inputs(const impl& t) {
-    each_input(t, tensor_at, [&](const ref<impl>& input) {
-      const memory_place* const place = input->data->place;
-      tensors_.push_back(input.get());
-      laid_out_.push_back({input.get(), place && place->run ? input->data->order : layout{}});
-    });
+    for (int k = 0; k < t.arity; ++k) {
+      const impl& input = *t.in[k];
+      const memory_place* const place = input.data->place;
+      tensors_.push_back(&input);
+      laid_out_.push_back({&input, place && place->run ? input.data->order : layout{}});
+    }
     orders_.resize(count() + 1);
   }
   int count() const { return laid_out_.size(); }

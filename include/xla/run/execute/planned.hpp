@@ -11,6 +11,7 @@
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/short_array.hpp"
 #include "xla/run/execute/arena_store.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/execute/executor.hpp"
@@ -86,7 +87,8 @@ void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
   if (s.exchange >= 0) [[unlikely]]
     return s.loop ? s.loop->run(table, &p.operands[s.first_operand])
                   : p.exchanges->run_step(p, s, table);
-  void* pointers[kernel::max_operands];
+  short_array<void*, kernel::max_operands> all(s.operands);
+  void** const pointers = all.get();
   const int* operands = &p.operands[s.first_operand];
   for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
   buffer* const keeper = s.keeper < 0 ? nullptr : static_cast<buffer*>(table[s.keeper]);
@@ -291,7 +293,7 @@ class basic_planned final : public basic_executable<In> {
   }
 
   // Where values lie, numbers that the sizes decide, and the steps that depend on nothing else.
-  [[gnu::cold]] void prepare(later<In, frame>& f) const {
+  [[gnu::cold, gnu::noinline]] void prepare(later<In, frame>& f) const {
     f.ready = false;
     for (int v = 0; v < plan_.places.size(); ++v) {
       const placement& q = plan_.places[plan_.base[v]];

@@ -109,7 +109,7 @@ class basic_shortener {
     return wanted_[v] != std::byte{0} && values_[v].op->kind != op_kind::alias;
   }
   void want(int v) {
-    for (; wanted_[v] == std::byte{0}; v = values_[v].in[0]) {
+    for (; wanted_[v] == std::byte{0}; v = p_.inputs_of(v)[0]) {
       wanted_[v] = std::byte{1};
       if (values_[v].op->kind != op_kind::alias) return;
     }

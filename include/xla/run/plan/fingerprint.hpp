@@ -24,7 +24,7 @@ template <class In = void>
     const node& n = source.values[v];
     add(f.structure, n.op->id);
     add(f.structure, n.attr.hash());
-    for (int k = 0; k < n.arity; ++k) add(f.structure, n.in[k]);
+    for (int k = 0; k < n.arity; ++k) add(f.structure, source.inputs_of(v)[k]);
     add(f.sizes, n.type);
     for (int i = 0; i < p.shapes[v].rank; ++i) add(f.sizes, p.shapes[v][i]);
   }

@@ -40,8 +40,8 @@ class basic_lowered_graph {
   [[gnu::cold]] program_builder make_room(const pass_state& s) {
     const size_table& sizes = s.g.sizes;
     const program_sizes room =
-        room_for(s.live_count() + 1, s.g.slot_count, sizes.symbol_count, sizes.equality_count,
-                 s.roots.result_count, s.roots.write_count);
+        room_for(s.live_count() + 1, s.listed(), s.g.slot_count, sizes.symbol_count,
+                 sizes.equality_count, s.roots.result_count, s.roots.write_count);
     program_builder b;
     std::size_t bytes = 0;
     for_each_array([&](auto* array, int n) { bytes += bytes_for(n, sizeof *array); }, b, room);

@@ -50,8 +50,8 @@ template <class In = void>
     n.op = s.op;
     n.attr = s.attr;
     n.set_shape(p.operand_shapes[s.first_shape + s.inputs]);
-    for (int k = 0; k < s.inputs && k < 3; ++k) n.in[k] = operands[k];
-    out = print_node<In>(operands[s.inputs], n);
+    n.arity = s.inputs;
+    out = print_node<In>(operands[s.inputs], n, operands);
     out.pop_back();
     const kernel_choice c = choice_of<In>(p, s);
     if (*c.way) (out += " by ") += c.way;

@@ -65,8 +65,8 @@ class basic_side_finder {
     if (!n.op->loops)
       return small(count(space_of<In>(out_, s)), kernel::parallel_work,
                    alone_here || n.op->kind != op_kind::reduce);
-    shape in[std::size(node{}.in)];
-    for (int k = 0; k < std::min<int>(s.inputs, std::size(in)); ++k)
+    shape in[few_inputs];
+    for (int k = 0; k < std::min(s.inputs, few_inputs); ++k)
       in[k] = out_.shapes[p_.inputs[s.first_input + k]];
     return small(count(n.op->loops(in, out_.shapes[s.value], n.attr)), 8 * kernel::parallel_work,
                  alone_here);

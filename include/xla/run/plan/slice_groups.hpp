@@ -27,7 +27,7 @@ inline int slice_axes(const later<In, plan>& p, const step& s, const shape& spac
   int most = space.rank - (s.kind == step_kind::row ? 1 : 0);
   if (s.kind == step_kind::library) {
     const node& n = p.source.values[s.value];
-    if (n.op->check || n.op->impure || n.op->exchanges) return 0;
+    if (n.op->check || n.op->impure || n.op->exchanges || n.arity > few_inputs) return 0;
     if (n.op->kind == op_kind::reduce) {
       const axis_set axes = n.attributes<op::reduction>().axes;
       most = 0;

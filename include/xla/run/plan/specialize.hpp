@@ -89,7 +89,7 @@ class basic_specializer {
   [[gnu::cold]] void find_bases() {
     for (int v = 0; v < values(); ++v) {
       const node& n = p_.values[v];
-      out_.base.push_back(n.op->kind == op_kind::alias ? base(n.in[0]) : v);
+      out_.base.push_back(n.op->kind == op_kind::alias ? base(p_.inputs_of(v)[0]) : v);
       placement& q = out_.places.emplace_back();
       q.bytes = n.op->kind == op_kind::leaf && !is<op::input>(n) ? 8 : out_.bytes(v);
       if (is<op::input>(n)) {

@@ -165,12 +165,11 @@ class tensor_backward {
   void step(impl& t, const handle& gradient) {
     if (is<op::compiled_result>(t)) return pass(*t.in[0], gradient);
     const later<In, device_switch> there(device_of(t.device));
-    gradient_scope s(count_inputs(t, tensor_at));
-    int i = 0;
-    each_input(t, tensor_at, [&](const ref<impl>& in) {
-      s.in[i] = share(again_.value(in.get(), gradient));
-      s.wants[i++] = in->needs_grad;
-    });
+    gradient_scope s(t.arity);
+    for (int i = 0; i < t.arity; ++i) {
+      s.in[i] = share(again_.value(t.in[i].get(), gradient));
+      s.wants[i] = t.in[i]->needs_grad;
+    }
     handle* first = t.arity > 0 && s.wants[0] ? &gradient_[position(t.in[0].get())] : nullptr;
     if (first) s.collected = *first;
     s.out = share(again_.value(&t, gradient));
@@ -179,10 +178,8 @@ class tensor_backward {
     s.attr = t.attr;
     apply_gradient(*t.op, s);
     if (s.replaces) *first = handle();
-    i = 0;
-    each_input(t, tensor_at, [&](const ref<impl>& in) {
-      if (const int k = i++; s.wants[k] && s.result[k].defined()) pass(*in, s.result[k]);
-    });
+    for (int i = 0; i < t.arity; ++i)
+      if (s.wants[i] && s.result[i].defined()) pass(*t.in[i], s.result[i]);
   }
   void pass(impl& to, const handle& gradient) {
     if (to.needs_grad) add_to(gradient_[position(&to)], to.type, gradient);

@@ -7,6 +7,8 @@
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
+#include "xla/base/owned_array.hpp"
+#include "xla/base/short_array.hpp"
 #include "xla/op/op.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/execute/in_order.hpp"
@@ -21,7 +23,7 @@ namespace xla::detail {
 
 /// A tensor of random numbers, which move the generator when it is recorded or executed.
 template <class In = void>
-ref<impl> run_random(node n, impl* const* inputs) {
+[[gnu::cold]] ref<impl> run_random(node n, impl* const* inputs) {
   settle_draws<In>();
   const std::uint64_t counters = random_counters(n.dims_shape(), n.type);
   drawing numbers(counters);
@@ -164,25 +166,37 @@ template <class In>
                                                 handle& result) {
   node n = spec;
   complete(who, n, op, inputs, count);
-  if (count > 3) packed_inputs<In>(inputs, count).apply(n, result);
-  else run(n, inputs, count, result);
+  run(n, inputs, count, result);
 }
 
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::run(const node& n, const handle* const* inputs, int count,
                                               handle& result) {
-  impl* in[3] = {};
-  for (int i = 0; i < count; ++i) in[i] = inputs[i]->value();
-  whole_step<In>([&] { result.adopt(run_op<In>(n, in).take()); });
+  whole_step<In>([&] {
+    short_array<impl*, few_inputs> all(count);
+    for (int i = 0; i < count; ++i) all.get()[i] = inputs[i]->value();
+    result.adopt(run_op<In>(n, all.get()).take());
+  });
+}
+
+template <class In>
+[[gnu::cold]] void basic_machine<In>::apply_list(caller who, const node& spec, const op_info& op,
+                                                 const handle* inputs, int count, handle& result) {
+  whole_step<In>([&] {
+    const owned_array<const handle*> all(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) all.get()[i] = inputs + i;
+    apply(who, spec, op, all.get(), count, result);
+  });
 }
 
 template <class In>
 [[gnu::cold]] void basic_machine<In>::run_several(const node* n, const handle* const* inputs,
                                                   int count, handle* const* results,
                                                   int result_count) {
-  impl* in[3] = {};
-  for (int i = 0; i < count; ++i) in[i] = inputs[i]->value();
   whole_step<In>([&] {
+    short_array<impl*, few_inputs> all(count);
+    impl** const in = all.get();
+    for (int i = 0; i < count; ++i) in[i] = inputs[i]->value();
     ref<impl> made[max_results];
     made[0] = new_op(n[0], in);
     impl* const first = made[0].get();
@@ -410,7 +424,7 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
   }
   wait_for<In>(*t->data);
   node all = n;
-  all.arity = static_cast<std::int8_t>(1 + count);
+  all.arity = 1 + count;
   const later<In, device_switch> there(device_of(t->device));
   t->data->forget_forms();
   execute_now<In>(*make_impl<In>(all, inputs), t->data);

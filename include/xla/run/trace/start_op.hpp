@@ -24,12 +24,11 @@ bool engine_runs_ops() {
   return by && by->runs_single_ops();
 }
 /// Whether it runs this one, as a graph of its own: not one that only shares its input's elements,
-/// but with what stands for inputs of one; and none of those among replicas, which come and go one
-/// by one.
+/// and none of those among replicas, which come and go one by one.
 template <class In = void>
 bool has_own_graph(const impl& t) {
   if (!engine_runs_ops<In>() || this_thread.sets_out) return false;
-  return (t.op->kind != op_kind::alias || is<op::more>(t)) && !t.op->alone_is_input && !t.op->moves;
+  return t.op->kind != op_kind::alias && !t.op->alone_is_input && !t.op->moves;
 }
 
 /// Records it or executes it on its device, in the mode of the moment; with the other results of an
@@ -45,8 +44,7 @@ void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
       add_pending(&t);
       if (t.op->exchanges) t.retain();  // other replicas wait, whoever looks: see traced_graph
       for (int k = 0; k < other_count; ++k) add_pending(others[k].get());
-      if (eager && !is<op::more>(t))
-        later<In, tracer>::flush(own_recording<In>(), "eager mode", true);
+      if (eager) later<In, tracer>::flush(own_recording<In>(), "eager mode", true);
       return;
     }
   }

@@ -61,13 +61,13 @@ class basic_tensor_replay {
       if (stack.size() > depth) continue;
       stack.pop_back();
       if (done) continue;
-      impl* inputs[3] = {};
+      list<impl*> inputs(t->arity);
       for (int k = 0; k < t->arity; ++k) {
         impl* in = t->in[k].get();
         const bool inside = in->part && in->part->within(&s);
         inputs[k] = inside ? place(in).at(in).get() : value(in, gradient);
       }
-      place(t)[t] = t->op->check ? ref<impl>::share(inputs[0]) : copy(*t, inputs);
+      place(t)[t] = t->op->check ? ref<impl>::share(inputs[0]) : copy(*t, inputs.data());
     }
   }
 

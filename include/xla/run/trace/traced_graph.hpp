@@ -69,9 +69,9 @@ class basic_traced_graph {
   }
   int donor(int output) const { return donors_[output]; }
   /// How the inputs of a node are numbered: leaves first, then nodes.
-  int input(const impl& t, int k) const { return inputs_[t.index].at[k]; }
+  int input(const impl& t, int k) const { return at_[first_[t.index] + 2 + k]; }
   /// The nodes that a node waits for, numbered likewise; -1 for none.
-  int after(const impl& t, int k) const { return inputs_[t.index].after[k]; }
+  int after(const impl& t, int k) const { return at_[first_[t.index] + k]; }
 
   /// The tensors have their elements; what no gradient needs any more is let go.
   void finish() noexcept {
@@ -86,18 +86,12 @@ class basic_traced_graph {
   [[gnu::cold]] void fail() noexcept {
     for (auto& t : nodes_) {
       t->failed = true;
-      for (auto& in : t->in) in.reset();
-      t->arity = 0;
+      t->let_go_of_inputs();
       leave(*t);
     }
   }
 
  private:
-  struct operands {
-    int at[3] = {-1, -1, -1};
-    int after[2] = {-1, -1};
-  };
-
   // Leaves keep their number meanwhile, and other devices' graphs may have the same ones.
   void number_and_sign() {
     struct numbering {
@@ -146,13 +140,12 @@ class basic_traced_graph {
   bool is_leaf(const impl& t) const { return !t.is_pending() && t.index >= 0; }
 
   // An output is what somebody outside holds, and what a gradient may still need.
-  void find_outputs() {
+  [[gnu::cold]] void find_outputs() {
     list<char> output(nodes_.size()), keep(nodes_.size());
     for (int i = 0; i < nodes_.size(); ++i) {
       impl& t = *nodes_[i];
       const int inside = uses_[i] + 1 + t.op->exchanges;  // and this graph's, and its own
-      // What stands for inputs of an op is held while that is made, and nobody reads it.
-      output[i] = !is<op::more>(t) && t.refs.load(std::memory_order_acquire) > inside;
+      output[i] = t.refs.load(std::memory_order_acquire) > inside;
       keep[i] = output[i] && !t.meta && ((t.needs_grad && !t.consumed) || t.part);
     }
     for (int i = nodes_.size() - 1; i >= 0; --i) {
@@ -161,7 +154,7 @@ class basic_traced_graph {
         impl& in = *nodes_[i]->in[k];
         if (!in.is_pending()) continue;
         const bool again = in.part && !in.part->open;  // computed once more for a gradient
-        const bool read = !is<op::more>(in) && !is<op::custom_gradient>(in);
+        const bool read = !is<op::custom_gradient>(in);
         output[in.index] |= !again && read;
         keep[in.index] |= again || (in.needs_grad && !in.consumed && !in.meta);
       }
@@ -207,7 +200,8 @@ class basic_traced_graph {
 
   void sign(impl& t) {
     put(reinterpret_cast<std::uintptr_t>(t.op));
-    put(static_cast<std::uint64_t>(t.type) << 8 | static_cast<std::uint64_t>(t.rank));
+    put(static_cast<std::uint64_t>(t.arity) << 32 | static_cast<std::uint64_t>(t.type) << 8 |
+        static_cast<std::uint64_t>(t.rank));
     for (int i = 0; i < t.rank; ++i) put(static_cast<std::uint64_t>(t.dims[i]));
     if (t.op->impure) {
       const auto [seed, offset] = unpack<op::drawing::drawn>(t.attr);
@@ -222,22 +216,20 @@ class basic_traced_graph {
       put(reinterpret_cast<std::uintptr_t>(t.at.file_name()));
       put(t.at.line());
     }
-    operands o;
+    first_.push_back(at_.size());
+    for (std::uint64_t order : t.after) {
+      at_.push_back(order == 0 ? -1 : recorded_as(order - 1, t.index));
+      if (order != 0) put(static_cast<std::uint64_t>(at_.back()) + (std::uint64_t{1} << 32));
+    }
     for (int k = 0; k < t.arity; ++k) {
       const impl& in = *t.in[k];
-      o.at[k] = in.is_pending() ? leaves_.size() + in.index : in.index;
-      put(static_cast<std::uint64_t>(o.at[k]));
+      at_.push_back(in.is_pending() ? leaves_.size() + in.index : in.index);
+      put(static_cast<std::uint64_t>(at_.back()));
       if (!in.is_pending()) {
         for (int i = 0; i < in.rank; ++i) put(static_cast<std::uint64_t>(in.dims[i]));
         put(static_cast<std::uint64_t>(in.type));
       }
     }
-    for (int k = 0; k < 2; ++k)
-      if (t.after[k] != 0) {
-        o.after[k] = recorded_as(t.after[k] - 1, t.index);
-        put(static_cast<std::uint64_t>(o.after[k]) + (std::uint64_t{1} << 32));
-      }
-    inputs_.push_back(o);
     if (t.index + 1 == nodes_.size())
       for (int i = 0; i < outputs_.size(); ++i)
         put(static_cast<std::uint64_t>(outputs_[i]->index) << 32 |
@@ -250,7 +242,8 @@ class basic_traced_graph {
   list<impl*> leaves_;
   list<impl*> outputs_;
   list<int> donors_;
-  list<operands> inputs_;
+  list<int> first_;  // per node: its place in the next list
+  list<int> at_;     // what a node waits for, two, and what it reads
   list<rng_state> random_;
   list<std::uint64_t> signature_;
   std::uint64_t hash_ = 0;
@@ -307,7 +300,9 @@ class basic_traced_program {
     for (auto& t : from.nodes()) {
       node n{*t};
       if (t->op->impure) n.set<op::drawing>({});
-      for (int k = 0; k < t->arity; ++k) n.in[k] = from.input(*t, k);
+      g.lists.open(n, t->arity);
+      int* const in = g.inputs(n);
+      for (int k = 0; k < n.arity; ++k) in[k] = from.input(*t, k);
       for (int k = 0; k < 2; ++k) n.after[k] = from.after(*t, k);
       if (alone && n.op->alone_is_input) stand_for_input(n);
       else if (n.op->exchanges) n.after[0] = std::exchange(last_exchange, g.count);
