@@ -3,6 +3,7 @@
 
 xla_test(graph/attributes APART LABELS asan)
 xla_test(graph/lists APART LABELS core asan)
+xla_test(graph/two_graphs LABELS core)
 
 # These make kernels of their own and run them long: where tests have fewer passes, they would take three times as long.
 set(computing "")

@@ -12,10 +12,10 @@ namespace xla::detail {
 /// Of the inputs after the third.
 struct other_shapes {
   shape* shapes = nullptr;
-  constexpr other_shapes(const handle* const* inputs, int count) {
+  constexpr other_shapes(const handle* const* inputs, int count, size_table* sizes) {
     if (count <= 3) return;
     shapes = new shape[static_cast<std::size_t>(count - 3)];
-    for (int i = 3; i < count; ++i) shapes[i - 3] = inputs[i]->dims();
+    for (int i = 3; i < count; ++i) shapes[i - 3] = inputs[i]->dims_for(sizes);
   }
   other_shapes(const other_shapes&) = delete;
   constexpr ~other_shapes() { delete[] shapes; }
@@ -31,9 +31,10 @@ constexpr void complete(caller who, node& n, const op_info& op, const handle* co
   n.type = op.result;
   n.arity = count;
   shape_rule rule{{nullptr, {op.name, who}}, n, {}, count};
-  for (int i = 0; i < count && i < 3; ++i) rule.in[i] = inputs[i]->dims();
   for (int i = 0; i < count && !rule.sizes.table; ++i) rule.sizes.table = inputs[i]->table();
-  const other_shapes others(inputs, count);
+  size_table* const sizes = rule.sizes.table;
+  for (int i = 0; i < count && i < 3; ++i) rule.in[i] = inputs[i]->dims_for(sizes);
+  const other_shapes others(inputs, count, sizes);
   rule.others = others.shapes;
   const shape s = op.shape_of(rule);
   if (!__builtin_is_constant_evaluated()) rule.sizes.countable(s);  // else when sizes are known

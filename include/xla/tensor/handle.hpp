@@ -111,9 +111,10 @@ class handle {
   constexpr bool input_grad() const { return graph_ && graph_->nodes[node_index()].input_grad; }
   constexpr void name_node(graph* g, int index) { name(form::node, g, index); }
   constexpr void name_slot(graph* g, int index) { name(form::slot, g, index); }
-  /// The node of this value in g; floating ops are recorded there.
+  /// The node of this value in g; floating ops are recorded there, and what belongs to another
+  /// graph is refused.
   constexpr int lift(graph* g) const {
-    if (graph_) return node_index();
+    if (graph_) return graph_ == g ? node_index() : stand_in(*g);
     if (form_ == form::empty) throw std::logic_error("xla: an empty tensor was used");
     int at[floating_list::most] = {};
     for (int i = 0; i < floating_; ++i) {
@@ -189,6 +190,11 @@ class handle {
     }
     return value() ? value()->dims_shape() : shape{};
   }
+  /// The same for an op of a graph with these sizes.
+  constexpr shape dims_for(size_table* sizes) const {
+    if (!__builtin_is_constant_evaluated()) return dims();
+    return graph_ && &graph_->sizes != sizes ? refuse_in(*sizes) : dims();
+  }
   constexpr dtype element_type() const {
     if (!__builtin_is_constant_evaluated()) return value()->type;
     return graph_ ? graph_->nodes[node_index()].type : floating_result().type;
@@ -219,6 +225,23 @@ class handle {
   static constexpr int few = 4;  // axes
 
   constexpr void mark(const char& c) { automatic_ = &c; }
+  // Sizes of another graph mean nothing in this one: 1 in their place.
+  [[gnu::cold]] constexpr shape refuse_in(size_table& sizes) const {
+    sizes.refused.set(
+        "xla: a tensor that belongs to another graph was used: what is recorded there is no value "
+        "here; pass it as an argument, or record both in one graph");
+    shape ones = dims();
+    for (int i = 0; i < ones.rank; ++i) ones[i] = 1;
+    return ones;
+  }
+  [[gnu::cold]] constexpr int stand_in(graph& g) const {
+    node n;
+    n.op = &builtin<op::constant>;
+    n.type = element_type();
+    n.set_shape(refuse_in(g.sizes));
+    n.set<op::constant>({});
+    return g.add(n);
+  }
   constexpr void name(form f, graph* g, int index) {
     if (form_ == form::ops) forget();
     poison();

@@ -63,9 +63,7 @@ class Node {
   constexpr Users users() const;
   /// The loop in whose steps it runs, by a number from 1 on; 0: none. See xla/loop.hpp.
   constexpr int loop() const { return record().loop; }
-  constexpr int input_count() const {
-    return record().arity;
-  }
+  constexpr int input_count() const { return record().arity; }
   constexpr Node input(int k) const {
     if (k >= 0 && k < input_count()) return Node(editor_, editor_->g().inputs(record())[k]);
     misuse(text() << "has " << input_count() << " inputs, and none of number " << k);
