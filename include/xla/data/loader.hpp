@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <string>
 #include <tuple>
@@ -276,7 +275,8 @@ class DataLoader {
     std::vector<std::int64_t> order(static_cast<std::size_t>(dataset_.size()));
     if (options_.shuffle)  // 2^40 counters per epoch: orders of different epochs share none
       fill_permutation(order.data(), dataset_.size(), options_.seed, epoch_ << 40);
-    else std::iota(order.begin(), order.end(), std::int64_t{0});
+    else
+      for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
     const Epoch epoch{options_.seed, epoch_++};
     return {*this, batching_.plan(dataset_, options_, std::move(order)), epoch,
             std::exchange(first_, 0), share};

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <type_traits>
 
 #include "xla/kernel/block_sum.hpp"
@@ -451,8 +450,11 @@ void small_groups_input_gradient(const conv_sizes& c, const T* dy, const conv_we
         static_cast<T*>(thread_scratch<use>(count * m * static_cast<std::int64_t>(sizeof(T))));
     small_groups_input_gradient(detail::with_repeated(c), dy, w, repeated, nullptr);
     return for_ranges(count, m, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t i = first; i < last; ++i)
-        dx[i] = std::accumulate(repeated + i * m, repeated + (i + 1) * m, T{0});
+      for (std::int64_t i = first; i < last; ++i) {
+        T sum = 0;
+        for (std::int64_t k = 0; k < m; ++k) sum = sum + repeated[i * m + k];
+        dx[i] = sum;
+      }
     });
   }
   detail::with_group<T>(c, [&](auto group) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -163,6 +162,11 @@ template <class T>
 void orthonormalize_rows(std::vector<T>& a, std::int64_t rows, std::int64_t width) {
   constexpr std::int64_t block = 64;
   const auto row = [&](std::int64_t i) { return a.data() + i * width; };
+  const auto product = [&](std::int64_t i, std::int64_t k) {
+    T sum = 0;
+    for (std::int64_t c = 0; c < width; ++c) sum = sum + row(i)[c] * row(k)[c];
+    return sum;
+  };
   for (std::int64_t first = 0; first < rows; first += block) {
     const std::int64_t last = std::min(first + block, rows);
     for (int pass = 0; pass < 2; ++pass) {
@@ -174,10 +178,10 @@ void orthonormalize_rows(std::vector<T>& a, std::int64_t rows, std::int64_t widt
       }
       for (std::int64_t i = first; i < last; ++i) {
         for (std::int64_t k = first; k < i; ++k) {
-          const T along = std::inner_product(row(i), row(i) + width, row(k), T{0});
+          const T along = product(i, k);
           for (std::int64_t c = 0; c < width; ++c) row(i)[c] -= along * row(k)[c];
         }
-        const T length = std::sqrt(std::inner_product(row(i), row(i) + width, row(i), T{0}));
+        const T length = std::sqrt(product(i, i));
         for (std::int64_t c = 0; c < width; ++c) row(i)[c] /= length;
       }
     }
