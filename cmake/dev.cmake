@@ -27,7 +27,7 @@ if(XLA_BUILD_TESTS)
   xla_add_runtime(xla_dev_runtime xla_dev)
   if(CMAKE_CXX_FLAGS MATCHES "-O0")
     target_compile_options(xla_dev_runtime PRIVATE -O1)  # it computes much
-    foreach(unit IN ITEMS products_double maps places draws)  # not so these
+    foreach(unit IN ITEMS products_double draws)  # not so these
       set_source_files_properties("${XLA_RUNTIME_SOURCES}/ops_${unit}.cpp" PROPERTIES COMPILE_OPTIONS -O0)
     endforeach()
   endif()
