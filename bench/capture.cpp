@@ -13,9 +13,9 @@ int main() {
   auto data = xla::randn<float>({32, bench::width});
   auto target = xla::zeros<std::int64_t>({32});
 #if MODE == 1
-  auto step = bench::residual_step;
+  auto step = bench::step_fn;
 #else
-  auto step = xla::compile(bench::residual_step, {.name = "residual"});
+  auto step = xla::compile(bench::step_fn, {.name = "residual"});
 #endif
   const float first = step(model, data, target, loss_fn, optimizer).item();
   for (int i = 0; i < 20; ++i) step(model, data, target, loss_fn, optimizer);

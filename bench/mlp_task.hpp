@@ -10,6 +10,7 @@
 #include <xla/xla.hpp>
 
 #include "numbers.hpp"
+#include "step_fn.hpp"
 
 // The task that every contestant trains; the same as in peers/mlp_task.py.
 namespace bench {
@@ -67,16 +68,5 @@ inline std::vector<batch> make_batches() {
   }
   return ring;
 }
-
-/// The contract's step function.
-inline constexpr auto step_fn = [](auto& model, auto& data, auto& target, auto& loss_fn,
-                                   auto& optimizer) {
-  optimizer.zero_grad();
-  auto logits = model(data);
-  auto loss = loss_fn(logits, target);
-  loss.backward();
-  optimizer.step();
-  return loss;
-};
 
 }  // namespace bench

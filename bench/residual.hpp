@@ -5,6 +5,8 @@
 
 #include <xla/xla.hpp>
 
+#include "step_fn.hpp"
+
 namespace bench {
 
 inline constexpr int width = 64;
@@ -25,17 +27,6 @@ struct Residual {
     return h;
   }
   XLA_MODULE(blocks)
-};
-
-/// The contract's step function.
-inline constexpr auto residual_step = [](auto& model, auto& data, auto& target, auto& loss_fn,
-                                         auto& optimizer) {
-  optimizer.zero_grad();
-  auto logits = model(data);
-  auto loss = loss_fn(logits, target);
-  loss.backward();
-  optimizer.step();
-  return loss;
 };
 
 }  // namespace bench

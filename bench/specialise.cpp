@@ -56,7 +56,7 @@ int main() {
   xla::set_num_threads(1);
   xla::eager_mode(true);
   measure<bench::Residual<BLOCKS>, xla::optim::SGD>(
-      "residual net of 64 blocks", bench::residual_step,
+      "residual net of 64 blocks", bench::step_fn,
       [](int batch) {
         return std::pair(xla::randn<float>({batch, bench::width}),
                          xla::zeros<std::int64_t>({batch}));
@@ -70,7 +70,7 @@ int main() {
       },
       20, 5);
   measure<xla::models::RESNET<>, xla::optim::SGD>(
-      "ResNet-50", bench::residual_step,
+      "ResNet-50", bench::step_fn,
       [](int batch) {
         return std::pair(xla::randn<float>({batch, 3, 32, 32}), xla::zeros<std::int64_t>({batch}));
       },

@@ -189,7 +189,7 @@ TEST_CASE("parts of what stands outside: slices and rows by index") {
                     test::parameter(numbers<float>({3, 3})));
 }
 
-TEST_CASE("gradients of a loop by its number of steps are added to what is there") {
+TEST_CASE("gradients of a loop by its number of steps are added to existing gradients") {
   auto train = [](auto& w, auto& xs) {
     forget(w);
     const auto run = [&] {

@@ -258,26 +258,32 @@ TEST_CASE("an optimizer's step without memory changes nothing, and can be repeat
   fail_each(t.state(), make, 10);
 }
 
+/// make() again and again, each time with one allocation more, until all are made: its result.
+/// check() is called where make() threw; returns how often that was.
+template <class Make, class Check>
+std::pair<xla::Tensor<float, 1>, int> fail_until_made(const Make& make, const Check& check) {
+  xla::empty_cache();  // so that even a few bytes come from the heap
+  int threw = 0;
+  for (long n = 0; n < 100; ++n) try {
+      const failing scope(n, true);
+      return {make(), threw};
+    } catch (const std::bad_alloc&) {
+      ++threw;
+      check();
+    }
+  FAIL("100 allocations were not enough");
+  return {};
+}
+
 TEST_CASE("an op without memory draws no numbers") {
   const xla::eager_mode_guard eager;
   xla::manual_seed(3);
   const auto want = xla::randn<float>({7}).to_vector();
   xla::manual_seed(3);
-  xla::empty_cache();  // so that even a few bytes come from the heap
-  int threw = 0;
-  for (long n = 0; n < 20; ++n) {
-    xla::Tensor<float, 1> x;
-    try {
-      const failing scope(n, true);
-      x = xla::randn<float>({7});
-    } catch (const std::bad_alloc&) {
-      ++threw;
-      CHECK(xla::get_rng_state() == xla::rng_state{3, 0});
-      continue;
-    }
-    CHECK(x.to_vector() == want);
-    break;
-  }
+  const auto [x, threw] = fail_until_made([] { return xla::randn<float>({7}); }, [] {
+    CHECK(xla::get_rng_state() == xla::rng_state{3, 0});
+  });
+  CHECK(x.to_vector() == want);
   CHECK(threw > 0);
 }
 
@@ -285,22 +291,10 @@ TEST_CASE("an op of many inputs without memory leaves them as they were") {
   const bool traced = GENERATE(false, true);
   const xla::eager_mode_guard mode(!traced);
   const auto x = xla::tensor<float>({1, 2});
-  const auto many = [&] { return xla::cat({x, x, x, x, x, x, x}); };
-  xla::empty_cache();  // so that even a few bytes come from the heap
-  int threw = 0;
-  for (long n = 0; n < 100; ++n) {
-    xla::Tensor<float, 1> all;
-    try {
-      const failing scope(n, true);
-      all = many();
-    } catch (const std::bad_alloc&) {
-      ++threw;
-      CHECK(x.to_vector() == std::vector<float>{1, 2});
-      continue;
-    }
-    CHECK(all.to_vector() == std::vector<float>{1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2});
-    break;
-  }
+  const auto [all, threw] = fail_until_made([&] { return xla::cat({x, x, x, x, x, x, x}); }, [&] {
+    CHECK(x.to_vector() == std::vector<float>{1, 2});
+  });
+  CHECK(all.to_vector() == std::vector<float>{1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2});
   CHECK(threw > 1);
 }
 

@@ -247,7 +247,7 @@ TEST_CASE("passes that are not there are refused with those that are") {
                     test::contains("no pass is called \"gradient_uses\""));
 }
 
-TEST_CASE("a pass over steps that leaves them in no order to run in is told so") {
+TEST_CASE("a pass that leaves steps in an order that cannot run is refused") {
   using namespace xla::detail;
   // %1 = step 0 of %0, %2 = step 1 of %1.
   const int inputs[] = {0, 1}, outputs[] = {1, 2};

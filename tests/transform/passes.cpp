@@ -455,7 +455,7 @@ namespace {
 
 using xla::detail::pass_state;
 
-/// What is said of a pass that does this to: %0 = input, %1 = detach(%0), %2 = detach(%1).
+/// The error of a pass that does this to: %0 = input, %1 = detach(%0), %2 = detach(%1).
 constexpr xla::detail::text said_of(void (*bad)(pass_state&)) {
   using namespace xla::detail;
   graph_storage<8> g;

@@ -359,7 +359,7 @@ TEST_CASE("a pass that another removes while it runs, runs no more") {
 
 namespace {
 
-/// What is said of a pass over a traced graph of %0 = input, its exp, and its sum.
+/// The error of a pass over a traced graph of %0 = input, its exp, and its sum.
 std::string said_of(std::function<void(xla::Graph&)> bad, std::string after = "captured") {
   const auto x = three();
   const xla::eager_mode_guard on(false);
@@ -401,7 +401,7 @@ TEST_CASE("a pass that makes a bad graph gets a sentence with its name") {
         "xla: the pass bad: there is no product");
 }
 
-TEST_CASE("a pass that asks a node for what it has not is told so") {
+TEST_CASE("a pass that asks a node for an attribute that it lacks is refused") {
   using G = xla::Graph&;
   const auto exp = [](G g) { return find(g, "exp"); };
   CHECK(said_of([&](G g) { exp(g).input(1).op(); }) ==
@@ -428,7 +428,7 @@ TEST_CASE("a pass that makes shapes which do not fit gets the op's sentence") {
                                          test::contains("cannot multiply (2, 3) by (2, 3)"));
 }
 
-TEST_CASE("a pass that waits for the graph is refused; what is there it computes with") {
+TEST_CASE("a pass that waits for the graph is refused; known values it may compute with") {
   const auto x = three();
   const auto message = test::contains("xla: a registered pass needs tensors that are pending");
   const xla::eager_mode_guard on(false);

@@ -89,7 +89,7 @@ class graph_editor {
       if (root == node) root = by;
     });
   }
-  /// Who reads which node, now.
+  /// The users of each node.
   constexpr use_lists& uses() {
     uses_.follow(g_);
     return uses_;

@@ -7,7 +7,7 @@
 
 namespace xla::detail {
 
-/// Which nodes of a graph read each node, while a pass changes that.
+/// The users of each node of a graph, kept up to date while a pass changes it.
 class use_lists {
  public:
   struct use {
