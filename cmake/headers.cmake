@@ -690,6 +690,7 @@ set(XLA_EXT_HEADERS
   xla/ext/stablehlo/forms_scan.hpp
   xla/ext/stablehlo/forms_unfold.hpp
   xla/ext/stablehlo/lane.hpp
+  xla/ext/stablehlo/loops.hpp
   xla/ext/stablehlo/places.hpp
   xla/ext/stablehlo/program.hpp
   xla/ext/stablehlo/sharding.hpp

@@ -220,13 +220,18 @@ TEST_CASE("an op of the program's own is its kernel, where the program says so")
       test::contains("xla::stablehlo: test_untold: ") && test::contains("XLA_STABLEHLO_OP"));
 }
 
-TEST_CASE("a loop is refused, and says what to write") {
-  auto xs = numbers<float>({3, 2});
+TEST_CASE("a loop is a while, and its gradient another; one of no steps is none") {
   const auto sums = [](auto& xs) {
-    const auto step = [](const auto& c, const auto& x) { return std::pair(c + x, std::tuple<>()); };
-    return xla::scan(step, xla::zeros<float>({2}), xs).first;
+    const auto step = [](const auto& c, const auto& x) { return std::pair(c * x, c + x); };
+    const auto [last, all] = xla::scan(step, xla::ones<float>({2}), xs);
+    const auto loss = sum(last) + sum(all);
+    loss.backward();
+    return loss;
   };
-  CHECK_THROWS_WITH(xla::stablehlo(sums, xs), test::contains("write them as a C++ loop"));
+  for (const std::int64_t steps : {0, 1, 3}) {
+    auto xs = xla::Parameter<float, 2>(numbers<float>({steps, 2}));
+    CHECK(reader::count(text_of(sums, xs), "stablehlo.while") == (steps > 0 ? 2 : 0));
+  }
 }
 
 TEST_CASE("modules, and what a call refuses") {

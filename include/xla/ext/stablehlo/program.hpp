@@ -8,6 +8,7 @@
 #include "xla/base/error.hpp"
 #include "xla/base/join.hpp"
 #include "xla/base/list.hpp"
+#include "xla/ext/stablehlo/loops.hpp"
 #include "xla/ext/stablehlo/sharding.hpp"
 #include "xla/ext/stablehlo/table.hpp"
 #include "xla/run/plan/sized.hpp"
@@ -61,7 +62,7 @@ class program_writer {
     give_memory(how.rooms);
     find_wanted();
     for (int v = 0; v < p_.source.count.values; ++v)
-      if (wanted_[v]) write(v);
+      if (wanted_[v] && at(v).loop == 0) write(v);
   }
   stablehlo_program take() {
     std::string text = module_text();
@@ -147,6 +148,11 @@ class program_writer {
     if (detail::is<op::output>(n)) {
       const value& one = values_[n.in[0]][n.attributes<op::output>().number];
       values_[v] = list_of({one});
+      return;
+    }
+    if (detail::is<op::loop>(n)) {
+      lines_.begin(v);
+      while_writer(lines_, p_, v, wanted_, values_).write([this](int inner) { write(inner); });
       return;
     }
     const form_entry& form = find_form(*n.op);

@@ -19,7 +19,7 @@
 #include "xla/ext/stablehlo/forms_resample.hpp"
 #include "xla/ext/stablehlo/forms_scan.hpp"
 #include "xla/ext/stablehlo/forms_unfold.hpp"
-#include "xla/graph/loops.hpp"
+#include "xla/ext/stablehlo/loops.hpp"
 #include "xla/op/table.hpp"
 
 namespace xla::detail::hlo {
@@ -97,22 +97,11 @@ inline constexpr form_entry unknown_form{
     "it is an op of the program's own; write XLA_STABLEHLO_OP(type); of <xla/ext/stablehlo.hpp> "
     "below its definition"};
 
-inline constexpr form_entry loop_form{
-    nullptr,
-    "the steps of a loop are run by this library's engines, the plans and the interpreter; write "
-    "them as a C++ loop, or trace them"};
-/// An op of loops, which are not on the list.
-inline bool is_of_loops(const op_info& op) {
-  for (std::uint32_t id : {id_of<op::loop>, id_of<op::carry>, id_of<op::step_slice>,
-                           id_of<op::step_number>, id_of<op::last_step>, id_of<op::steps>})
-    if (op.id == id) return true;
-  return false;
-}
-
 /// The form of any op.
 inline const form_entry& find_form(const op_info& op) {
   if (const form_entry* const listed = op_table<form_of>.find(op)) return *listed;
-  if (is_of_loops(op)) return loop_form;
+  static constexpr form_entry by_while_writer;
+  if (is_of_loops(op)) return by_while_writer;
   for (const own_form* f = own_forms.load(std::memory_order_acquire); f; f = f->next)
     if (f->id == op.id) return f->form;
   return unknown_form;

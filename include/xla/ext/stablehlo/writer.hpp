@@ -26,6 +26,15 @@ class writer {
     node_ = node;
     number_ = 0;
   }
+  /// Where lines belong to, to go on there when those of other nodes stand between.
+  struct place {
+    int node, number;
+  };
+  place here() const { return {node_, number_}; }
+  void back_to(const place& p) {
+    node_ = p.node;
+    number_ = p.number;
+  }
   /// The lines so far.
   const std::string& text() const { return text_; }
 

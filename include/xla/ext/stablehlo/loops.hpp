@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "xla/ext/stablehlo/form.hpp"
+#include "xla/graph/loops.hpp"
+
+namespace xla::detail::hlo {
+
+/// Whether an op is of a loop: those are not on the list of ops.
+inline bool is_of_loops(const op_info& op) {
+  for (std::uint32_t id : {id_of<op::loop>, id_of<op::carry>, id_of<op::step_slice>,
+                           id_of<op::step_number>, id_of<op::last_step>, id_of<op::steps>})
+    if (op.id == id) return true;
+  return false;
+}
+
+/// Writes one loop of a program as `while`. What it hands from step to step are the number of steps
+/// done, the carries, and each value that is kept of all steps; everything else that the body reads
+/// it captures from around the loop.
+class while_writer {
+ public:
+  /// loop: the value of the loop's node; made: what each node has become, where the results go.
+  while_writer(writer& w, const sized_program& p, int loop, const list<char>& wanted,
+               list<list<value>>& made)
+      : w_(w), p_(p), loop_(loop), wanted_(wanted), made_(made) {
+    const form_call call(p, loop, {}, nullptr);
+    about_ = call.attributes<op::loop>();
+    trip_ = about_.trip;
+    for (int v = loop + 1; v < p.source.count.values; ++v)
+      if (wanted_[v] && is<op::steps>(node_at(v)) && node_at(v).in[0] == loop) kept_.push_back(v);
+  }
+
+  /// write_node(v) writes a node of the body.
+  template <class WriteNode>
+  void write(WriteNode&& write_node) {
+    list<value> state = first_state();
+    if (trip_ > 0) {
+      list<tensor_type> types;
+      for (const value& v : state) types.push_back(v.type);
+      std::string regions = w_.region(types, [&](const list<value>& now) {
+        return list_of({w_.compare("LT", now[0], w_.constant(trip_, element::i64))});
+      });
+      regions += ", ";
+      regions += w_.region(types, [&](const list<value>& now) { return step(now, write_node); });
+      state = w_.ops("while", state, types, {}, regions);
+    }
+    give_results(state);
+  }
+
+ private:
+  const node& node_at(int v) const { return p_.source.values[v]; }
+  const value& input(int k) const { return made_[p_.source.inputs_of(loop_)[k]][0]; }
+  int number_of(int v) const { return node_at(v).attributes<op::of_loop>().number; }
+
+  list<value> first_state() {
+    list<value> state = list_of({w_.constant(0, element::i64)});
+    for (int k = 0; k < about_.carries; ++k) state.push_back(input(about_.carries + k));
+    for (int v : kept_)
+      state.push_back(w_.constant(0, element_of(node_at(v).type), p_.shapes[v]));
+    return state;
+  }
+
+  template <class WriteNode>
+  list<value> step(const list<value>& now, WriteNode& write_node) {
+    const value number = about_.reverse
+                             ? w_.map("subtract", w_.constant(trip_ - 1, element::i64), now[0])
+                             : now[0];
+    for (int v = 0; v < loop_; ++v)
+      if (wanted_[v] && given_by_loop(node_at(v)) == about_.number)
+        made_[v] = list_of({given(v, now, number)});
+    const writer::place here = w_.here();
+    for (int v = 0; v < loop_; ++v)
+      if (wanted_[v] && node_at(v).loop == about_.number) write_node(v);
+    w_.back_to(here);
+    list<value> next = list_of({w_.map("add", now[0], w_.constant(1, element::i64))});
+    for (int k = 0; k < about_.carries; ++k) next.push_back(input(k));
+    for (int k = 0; k < kept_.size(); ++k) {
+      const value& made = made_[node_at(kept_[k]).in[1]][0];
+      next.push_back(with_step(now[1 + about_.carries + k], number, made));
+    }
+    return next;
+  }
+  value given(int v, const list<value>& now, const value& number) {
+    if (is<op::carry>(node_at(v))) return now[1 + number_of(v)];
+    if (is<op::step_number>(node_at(v))) return number;
+    const value& all = made_[node_at(v).in[0]][0];
+    tensor_type one = all.type;
+    one.dims[0] = 1;
+    const value row = w_.op("dynamic_slice", at_step(list_of({all}), number), one,
+                            numbers("slice_sizes", one.dims));
+    return w_.reshape(row, p_.shapes[v]);
+  }
+  /// Values of all steps, with that of one put in.
+  value with_step(const value& all, const value& number, const value& made) {
+    shape one = all.type.dims;
+    one[0] = 1;
+    return w_.op("dynamic_update_slice", at_step(list_of({all, w_.reshape(made, one)}), number),
+                 all.type);
+  }
+  list<value> at_step(list<value> in, const value& number) {
+    const int rank = in[0].type.dims.rank;
+    in.push_back(number);
+    for (int i = 1; i < rank; ++i) in.push_back(w_.constant(0, element::i64));
+    return in;
+  }
+
+  void give_results(const list<value>& state) {
+    made_[loop_] = list_of({state[0]});
+    for (int k = 0; k < kept_.size(); ++k)
+      made_[kept_[k]] = list_of({state[1 + about_.carries + k]});
+    for (int v = loop_ + 1; v < p_.source.count.values; ++v)
+      if (wanted_[v] && is<op::last_step>(node_at(v)) && node_at(v).in[0] == loop_)
+        made_[v] = list_of({state[1 + number_of(v)]});
+  }
+
+  writer& w_;
+  const sized_program& p_;
+  int loop_;
+  const list<char>& wanted_;
+  list<list<value>>& made_;
+  op::loop::attributes about_;
+  extent trip_ = 0;
+  list<int> kept_;  // op::steps of the loop
+};
+
+}  // namespace xla::detail::hlo
