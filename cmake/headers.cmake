@@ -375,11 +375,13 @@ set(XLA_HEADERS
   xla/run/call/static_program.hpp
   xla/run/call/taped_call.hpp
   xla/loop/captured.hpp
+  xla/loop/cond.hpp
   xla/loop/fori_loop.hpp
   xla/loop/scan.hpp
   xla/loop/step_tape.hpp
   xla/loop/stepwise.hpp
   xla/loop/trees.hpp
+  xla/loop/while_loop.hpp
   xla/run/execute/arena_store.hpp
   xla/run/execute/eager.hpp
   xla/run/execute/in_order.hpp

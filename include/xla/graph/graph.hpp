@@ -47,6 +47,7 @@ struct loop_range {
   extent trip = 0;
   int parent = 0;  ///< 0: none
   int begin = 0;   ///< the body is recorded from this node on, up to the loop's own
+  bool branch = false;  ///< its one step runs or not: whatever it makes is made in it
 };
 
 /// What the ops of loops say of themselves. Graphs that have some point to it: see

@@ -37,15 +37,24 @@ struct step_number : of_loop {
   static constexpr auto kind = detail::op_kind::output;
 };
 
+/// How often a loop's steps run.
+struct loop_runs {
+  static constexpr int trip = 0;    ///< as often as its trip says
+  static constexpr int when = 1;    ///< once where its last input, a truth, holds: a branch
+  static constexpr int unless = 2;  ///< once where it does not: the other one
+  static constexpr int test = 3;    ///< as long as the first carry, a truth, holds
+};
+
 /// A loop. Its inputs: what each step hands on to the next for each carry, then what each carry is
-/// at first. Its elements are not read.
+/// at first; of a branch then what decides. Its elements are not read.
 struct loop {
   struct attributes {
     int number = 0;
     int carries = 0;
     bool reverse = false;  ///< the last step comes first
+    int runs = 0;          ///< see loop_runs
     detail::size_value trip{};
-    XLA_ATTRIBUTES(number, carries, reverse, trip)
+    XLA_ATTRIBUTES(number, carries, reverse, runs, trip)
   };
   static constexpr auto name = "loop";
   static constexpr auto kind = detail::op_kind::library;
@@ -76,10 +85,10 @@ XLA_BUILTIN_OP(xla::op::steps);
 
 namespace xla::detail {
 
-constexpr int open_loop(graph& g, extent trip, const loop_rules& rules) {
+constexpr int open_loop(graph& g, extent trip, const loop_rules& rules, bool branch = false) {
   g.rules_of_loops = &rules;
   if (g.loop_count == g.loop_capacity) grow(g.loops, g.loop_capacity, g.own_loops);
-  g.loops[g.loop_count] = {trip, g.loop, g.count};
+  g.loops[g.loop_count] = {trip, g.loop, g.count, branch};
   return g.loop = ++g.loop_count;
 }
 constexpr void close_loop(graph& g) { g.loop = g.loops[g.loop - 1].parent; }
@@ -103,12 +112,19 @@ constexpr int made_by_loop(const node& n) {
 /// Numbers that are known, and sizes: the steps of loops have them themselves.
 constexpr bool is_number(const node& n) { return is<op::constant>(n) || is<op::size>(n); }
 
-/// The innermost loop from step to step of which a node differs: what does not stands outside. A
-/// check runs where the body has it.
+/// The innermost branch of cond() that a loop is or lies in; 0: none.
+constexpr int branch_around(const graph& g, int loop) {
+  while (loop != 0 && !g.loops[loop - 1].branch) loop = g.loops[loop - 1].parent;
+  return loop;
+}
+
+/// The innermost loop from step to step of which a node differs: what does not stands outside, but
+/// in the branch that it was recorded in. A check runs where the body has it.
 constexpr int level_in_loops(const graph& g, const node& n) {
   if (const int loop = given_by_loop(n); loop != 0) return loop;
   if (const int loop = made_by_loop(n); loop != 0) return g.loops[loop - 1].parent;
-  int level = n.op->check ? (n.loop > g.loop ? n.loop : g.loop) : 0;
+  const int recorded = n.loop > g.loop ? n.loop : g.loop;
+  int level = n.op->check ? recorded : n.arity > 0 ? branch_around(g, recorded) : 0;
   const int* const in = g.inputs(n);
   for (int k = 0; k < n.arity; ++k)
     if (g.nodes[in[k]].loop > level) level = g.nodes[in[k]].loop;

@@ -86,8 +86,9 @@ class loop_capture {
  public:
   static constexpr int count = tensors_in<Carry>();
 
-  constexpr loop_capture(graph& in, call_site site, extent trip, bool reverse)
-      : g(in), site_(site), trip_(trip), reverse_(reverse) {}
+  constexpr loop_capture(graph& in, call_site site, extent trip, bool reverse,
+                         loop_control control = {})
+      : g(in), site_(site), trip_(trip), reverse_(reverse), control_(control) {}
 
   /// Recorded anew as long as gradients may go further around than they did before.
   template <class Body, class Give, class Keep>
@@ -95,7 +96,7 @@ class loop_capture {
     each_tensor(init, [&, k = 0](const auto& t) mutable { init_[k++] = t.lift(&g); });
     for (;;) {
       const graph_mark before(g);
-      loop_recorder loop(g, loops_of_graphs<Carry>, trip_, reverse_);
+      loop_recorder loop(g, loops_of_graphs<Carry>, trip_, reverse_, control_);
       Carry now = init;
       each_tensor(now, [&, k = 0](auto& t) mutable {
         carry_[k] = loop.carry(init_[k], needs_[k], wants_[k]);
@@ -147,6 +148,7 @@ class loop_capture {
   call_site site_;
   extent trip_;
   bool reverse_;
+  loop_control control_;
   int init_[count + 1] = {}, carry_[count + 1] = {}, next_[count + 1] = {};
   bool needs_[count + 1] = {}, wants_[count + 1] = {};
 };

@@ -19,6 +19,10 @@ constexpr handle minus_zeros(dtype type, const shape& s, size_table* table) {
   return of(later<In, double>(-0.0));
 }
 
+inline constexpr char no_gradient_of_while[] =
+    "xla::while_loop has no gradient, as nothing says before it runs how many steps there are: use "
+    "xla::scan or xla::fori_loop, whose number of steps may be known at run time only";
+
 /// The backward pass of one loop: a loop in the other direction, in which the rules of its body's
 /// ops run. Gradients of carries are carries, and those of slices are kept of all steps. Those of
 /// what stands outside are added up from step to step, beginning with what has arrived there, as
@@ -40,7 +44,7 @@ class loop_backward {
         again_(room(loop - begin_)),
         sums_(room(of.loops[number_].outside)),
         to_(g, *g.rules_of_loops, g.loops[number_ - 1].trip,
-            !g.nodes[loop].attributes<op::loop>().reverse) {
+            !g.nodes[loop].attributes<op::loop>().reverse, control()) {
     for (int i = begin_; i < loop; ++i) again_.get()[i - begin_] = none;
     find_carries();
   }
@@ -67,7 +71,9 @@ class loop_backward {
   static constexpr bool step(graph_backward& of, int at) {
     const node& n = of.g.nodes[at];
     if (given_by_loop(n) == 0 && made_by_loop(n) == 0) return false;
-    if (is<op::loop>(n) && any_gradient(of, at)) loop_backward(of, at).run();
+    if (!is<op::loop>(n) || !any_gradient(of, at)) return true;
+    if (n.attributes<op::loop>().runs != op::loop_runs::test) loop_backward(of, at).run();
+    else of.g.sizes.refused.set(no_gradient_of_while);
     return true;
   }
   static constexpr int& sum(graph_backward& of, int at, bool adds) {
@@ -146,6 +152,20 @@ class loop_backward {
     const node& n = g.nodes[like];
     return g.rules_of_loops->minus_zeros(n.type, n.dims_shape(), &g.sizes).lift(&g);
   }
+  /// The same outside of this loop, also where that is a branch.
+  constexpr int zeros_outside(int like) const {
+    const int inside = g.loop;
+    g.loop = g.loops[to_.number() - 1].parent;
+    const int zeros = zeros_as(like);
+    g.loop = inside;
+    return zeros;
+  }
+  /// A branch runs backward where it has run.
+  constexpr loop_control control() const {
+    loop_control c = control_of(g, g.nodes[loop_]);
+    if (c.decides >= 0) c.decides = read_around(c.decides);
+    return c;
+  }
 
   // What the last step gets of what stands behind the loop: of its carries, then of all y.
   constexpr void give_gradients() {
@@ -156,7 +176,7 @@ class loop_backward {
         if (is<op::last_step>(g.nodes[i]) && made_by(g.nodes[i], loop_) && pass.gradient[i] >= 0 &&
             g.nodes[i].attributes<op::of_loop>().number == k)
           given = pass.gradient[i];
-      if (given < 0) given = zeros_as(carry_.get()[k]);
+      if (given < 0) given = zeros_outside(carry_.get()[k]);
       given_.get()[k] = given;
       const int carry = to_.carry(given, g.recording, false);
       if (pass.follows(next_.get()[k])) pass.accumulate(next_.get()[k], carry);
@@ -189,7 +209,7 @@ class loop_backward {
       if (const running_sum* const outer = around_ ? around_->find(at) : nullptr)
         s.begins = outer->begins;
     } else {
-      s.begins = s.init = zeros_as(at);
+      s.begins = s.init = zeros_outside(at);
       while (!is<op::constant>(g.nodes[s.begins])) s.begins = g.nodes[s.begins].in[0];
     }
     s.now = to_.carry(s.init, g.recording, false);
@@ -217,7 +237,7 @@ class loop_backward {
     if (known) *known = made;
     return made;
   }
-  constexpr int read_around(int at) { return around_ ? around_->read(at) : at; }
+  constexpr int read_around(int at) const { return around_ ? around_->read(at) : at; }
 
   constexpr void close() {
     const owned_array<int> next(room(carries_ + count_)), init(room(carries_ + count_));

@@ -39,6 +39,18 @@ constexpr int steps_of(graph& g, int loop, int value) {
   return g.add(n);
 }
 
+/// How often its steps run, and for a branch the node that decides.
+struct loop_control {
+  int runs = op::loop_runs::trip;
+  int decides = -1;
+};
+/// Of a loop that is there.
+constexpr loop_control control_of(const graph& g, const node& loop) {
+  const auto about = loop.attributes<op::loop>();
+  const bool decided = loop.arity > 2 * about.carries;
+  return {about.runs, decided ? g.inputs(loop)[2 * about.carries] : -1};
+}
+
 /// Recording of one loop in a graph: what its steps are given, then its body, then what they hand
 /// on, and results. What is a template stands first: clang has to have seen it.
 class loop_recorder {
@@ -62,9 +74,10 @@ class loop_recorder {
   }
 
  public:
-  constexpr loop_recorder(graph& in, const loop_rules& rules, extent trip, bool reverse)
-      : g(in), first_(in.count), trip_(trip), reverse_(reverse),
-        number_(open_loop(in, trip, rules)) {}
+  constexpr loop_recorder(graph& in, const loop_rules& rules, extent trip, bool reverse,
+                          loop_control control = {})
+      : g(in), first_(in.count), trip_(trip), reverse_(reverse), control_(control),
+        number_(open_loop(in, trip, rules, control.decides >= 0)) {}
   loop_recorder(const loop_recorder&) = delete;
 
   constexpr int number() const { return number_; }
@@ -96,9 +109,11 @@ class loop_recorder {
     node n;
     n.op = any ? g.rules_of_loops->checks : g.rules_of_loops->plain;
     n.type = dtype::boolean;
-    n.set<op::loop>({number_, carries_, reverse_, trip_});
-    g.lists.open(n, 2 * carries_);
+    n.set<op::loop>({number_, carries_, reverse_, control_.runs, trip_});
+    const bool decided = control_.decides >= 0;
+    g.lists.open(n, 2 * carries_ + decided);
     int* const in = g.inputs(n);
+    if (decided) in[2 * carries_] = control_.decides;
     for (int k = 0; k < carries_; ++k) {
       in[k] = next[k];
       in[carries_ + k] = init[k];
@@ -119,6 +134,7 @@ class loop_recorder {
   int first_;
   extent trip_;
   bool reverse_;
+  loop_control control_;
   int number_, carries_ = 0, loop_ = -1;
 };
 

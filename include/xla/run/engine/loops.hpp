@@ -40,6 +40,7 @@ class basic_loop_program {
   list<carried> carries;
   list<kept> results;
   list<std::pair<int, int>> same;  ///< operands: another last step, of what carry
+  int decides = -1;                ///< of a branch: the operand that says whether it runs
 
   basic_loop_program(const later<In, sized_program>& of, const step& s) : of_(of), s_(s) {}
 
@@ -97,6 +98,7 @@ class basic_loop_program {
       carries[k].bytes = of_.bytes(in[k]);
       carries[k].init = operand_of(in[carries.size() + k]);
     }
+    if (const int n = 2 * carries.size(); value(s_.value).arity > n) decides = operand_of(in[n]);
   }
   void add_slot(int v, const slot_source& from) {
     slot_of_[v] = sources.size();
@@ -186,6 +188,7 @@ class basic_loop final : public loop_steps {
     const auto about = p.source.values[s.value].template attributes<op::loop>();
     trip_ = value_at(p.symbols, about.trip);
     reverse_ = about.reverse;
+    runs_ = about.runs;
     later<In, sized_program> steps = layout_.make();
     if (by) body_ = by->make(std::move(steps));
     else body_ = std::make_unique<later<In, planned>>(std::move(steps), kernels);
@@ -195,8 +198,8 @@ class basic_loop final : public loop_steps {
     const borrowed_turns now(*this);
     turns& t = *now.get();
     begin(t, table, operands);
-    for (std::int64_t i = 0; i < trip_; ++i) {
-      move(t, i, table, operands);
+    for (t.steps = 0; goes_on(t, table, operands); ++t.steps) {
+      move(t, table, operands);
       body_->run({t.slots.data(), t.outputs.data(), nullptr});
     }
     end(t, table, operands);
@@ -218,6 +221,8 @@ class basic_loop final : public loop_steps {
     list<void*> to, other;  ///< per carry: where the last step writes, and the one before it
     list<ref<buffer>> own;
     std::int64_t number = 0;
+    std::int64_t steps = 0;  ///< that have run
+    std::int64_t trip = 0;   ///< how many will; not known where the first carry is tested
   };
   class borrowed_turns {
    public:
@@ -280,15 +285,33 @@ class basic_loop final : public loop_steps {
     return t.own.emplace_back(buffer::make(static_cast<std::size_t>(bytes)))->memory;
   }
 
+  bool tests() const { return runs_ == op::loop_runs::test; }
+  static bool holds(const void* truth) { return *static_cast<const bool*>(truth); }
+  std::int64_t trip(void* const* table, const int* operands) const {
+    if (layout_.decides < 0) return trip_;
+    return holds(table[operands[layout_.decides]]) == (runs_ == op::loop_runs::when);
+  }
+  bool goes_on(const turns& t, void* const* table, const int* operands) const {
+    if (!tests()) return t.steps < t.trip;
+    if (t.steps == 0) return holds(table[operands[layout_.carries[0].init]]);
+    return holds(in_place(0) || to_last(t, t.steps - 1) ? t.to[0] : t.other[0]);
+  }
+  /// Whether a step writes where the last one does; where it is not known which is, the first does.
+  bool to_last(const turns& t, std::int64_t step) const {
+    return (tests() ? step : t.trip - 1 - step) % 2 == 0;
+  }
+
   // The last step writes where the result is to be, the one before it elsewhere, and so on; or all
   // write over what they read, which is a copy.
   void begin(turns& t, void* const* table, const int* operands) const {
+    t.trip = tests() ? 0 : trip(table, operands);
     for (int k = 0; k < layout_.carries.size(); ++k) {
       const auto& c = layout_.carries[k];
       t.to[k] = c.last >= 0 ? table[operands[c.last]] : own(t, c.bytes);
-      if (trip_ <= 0 || (in_place(k) && c.read)) copy(t.to[k], table[operands[c.init]], c.bytes);
+      if ((!tests() && t.trip <= 0) || (in_place(k) && c.read))
+        copy(t.to[k], table[operands[c.init]], c.bytes);
       if (in_place(k)) t.other[k] = t.to[k];
-      else if (trip_ > 1) t.other[k] = own(t, c.bytes);
+      else if (t.trip > 1 || tests()) t.other[k] = own(t, c.bytes);
     }
     for (int i = 0; i < layout_.sources.size(); ++i) {
       const auto& s = layout_.sources[i];
@@ -297,8 +320,8 @@ class basic_loop final : public loop_steps {
       if (s.is == steps_program::slot_source::number) set(b, &t.number);
     }
   }
-  void move(turns& t, std::int64_t step, void* const* table, const int* operands) const {
-    const std::int64_t at = t.number = reverse_ ? trip_ - 1 - step : step;
+  void move(turns& t, void* const* table, const int* operands) const {
+    const std::int64_t at = t.number = reverse_ ? t.trip - 1 - t.steps : t.steps;
     const auto part = [&](int operand, std::int64_t stride) {
       return static_cast<std::byte*>(table[operands[operand]]) + at * stride;
     };
@@ -307,17 +330,23 @@ class basic_loop final : public loop_steps {
       if (const auto& s = layout_.sources[i]; s.is == steps_program::slot_source::slice)
         set(*t.slots[i].value, part(s.operand, s.stride));
     for (int k = 0; k < carries; ++k) {
-      const bool to_last = (trip_ - 1 - step) % 2 == 0;
-      void* const to = to_last ? t.to[k] : t.other[k];
-      void* from = to_last ? t.other[k] : t.to[k];
-      if (step == 0 && !in_place(k)) from = table[operands[layout_.carries[k].init]];
+      const bool last = to_last(t, t.steps);
+      void* const to = last ? t.to[k] : t.other[k];
+      void* from = last ? t.other[k] : t.to[k];
+      if (t.steps == 0 && !in_place(k)) from = table[operands[layout_.carries[k].init]];
       set(*t.slots[sources + k].value, from);
       set(*t.outputs[k], to);
     }
     for (int k = 0; k < layout_.results.size(); ++k)
       set(*t.outputs[carries + k], part(layout_.results[k].operand, layout_.results[k].stride));
   }
+  // Where it was not known which step was the last, it may have written elsewhere.
   void end(const turns& t, void* const* table, const int* operands) const {
+    for (int k = 0; tests() && k < layout_.carries.size(); ++k) {
+      const auto& c = layout_.carries[k];
+      if (t.steps == 0) copy(t.to[k], table[operands[c.init]], c.bytes);
+      else if (!to_last(t, t.steps - 1) && !in_place(k)) copy(t.to[k], t.other[k], c.bytes);
+    }
     for (const auto& [operand, carry] : layout_.same)
       copy(table[operands[operand]], t.to[carry], layout_.carries[carry].bytes);
   }
@@ -328,6 +357,7 @@ class basic_loop final : public loop_steps {
   steps_program layout_;
   std::int64_t trip_ = 0;
   bool reverse_ = false;
+  int runs_ = op::loop_runs::trip;
   std::unique_ptr<executable> body_;
   mutable spin_lock lock_;
   mutable list<std::unique_ptr<turns>> waiting_;

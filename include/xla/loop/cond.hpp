@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "xla/loop/captured.hpp"
+#include "xla/loop/step_tape.hpp"
+#include "xla/op/reshape.hpp"
+#include "xla/op/where.hpp"
+
+namespace xla {
+namespace detail {
+
+/// What decides, and the line of the call.
+struct decision {
+  Tensor<bool, 0> holds;
+  call_site site;
+
+  template <class X>
+    requires std::is_convertible_v<const X&, Tensor<bool, 0>>
+  constexpr decision(const X& x, caller who = here()) : holds(x), site{"cond", who} {}
+};
+
+/// Records the branches of cond(), each as a loop whose one step runs or not. What one makes stands
+/// in it, also where it is the same whichever runs.
+class branch_capture {
+ public:
+  constexpr branch_capture(graph& in, const decision& by)
+      : g(in), site_(by.site), decides_(by.holds.lift(&g)) {}
+
+  /// What the branch makes, as nodes behind it.
+  template <class Made, class Branch>
+  constexpr Made run(int runs, const Branch& branch) const {
+    const graph_mark before(g);
+    loop_recorder loop(g, loops_of_graphs<Made>, 1, false, {runs, decides_});
+    Made made = branch();
+    int at[tensors_in<Made>() + 1] = {};
+    each_tensor(made, [&, k = 0](const auto& t) mutable { at[k++] = t.lift(&g); });
+    if (before.refusal()) size_scope{&g.sizes, site_}.fail(writes);
+    loop.close(nullptr, nullptr);
+    each_tensor(made, [&, k = 0](auto& t) mutable {
+      using T = std::remove_cvref_t<decltype(t)>;
+      const auto all = named<typename T::value_type, T::rank + 1>(&g, loop.steps(at[k]));
+      t = with_shape<op::reshape, T::rank>(all, g.nodes[at[k]].dims_shape());
+      ++k;
+    });
+    return made;
+  }
+  /// That of the one that has run.
+  template <class Made>
+  constexpr Made either(const Made& a, const Made& b) const {
+    int of[tensors_in<Made>() + 1] = {};
+    each_tensor(a, [&, k = 0](const auto& t) mutable { of[k++] = t.lift(&g); });
+    Made made = b;
+    each_tensor(made, [&, k = 0](auto& t) mutable {
+      using T = std::remove_cvref_t<decltype(t)>;
+      same_shape(g.nodes[of[k]], g.nodes[t.lift(&g)]);
+      t = where(named<bool, 0>(&g, decides_), named<typename T::value_type, T::rank>(&g, of[k]), t);
+      ++k;
+    });
+    return made;
+  }
+
+ private:
+  static constexpr char writes[] =
+      "a branch writes a parameter, a buffer, a gradient or a tensor from outside, draws random "
+      "numbers, or replicas exchange in it: do so outside of it, with what cond() returns";
+
+  constexpr void same_shape(const node& a, const node& b) const {
+    const size_scope scope{&g.sizes, site_};
+    bool same = a.rank == b.rank;
+    for (int i = 0; same && i < a.rank; ++i) {
+      extent size = a.dims[i];
+      same = scope.equal(size, b.dims[i]);
+    }
+    if (!same)
+      scope.fail(text("one branch returns a tensor of shape ")
+                 << a.dims_shape() << ", the other one of shape " << b.dims_shape()
+                 << ": both return the same tensors");
+  }
+
+  graph& g;
+  call_site site_;
+  int decides_;
+};
+
+/// A branch with results of known types.
+template <class Branch, class... X>
+constexpr auto results_of_branch(const Branch& branch, const X&... x) {
+  auto made = branch(x...);
+  return map_tree(made, [](const auto& t) { return t; });
+}
+
+template <class Made, class Branch>
+Made run_branch(const Branch& branch) {
+  step_tape<later<Made, void>> tape;
+  std::tuple<> nothing;
+  tape.begin(nothing, nothing, 1);
+  Made made = branch();
+  tape.end_step(nothing, made);
+  return made;
+}
+
+}  // namespace detail
+
+/// then(x…) where the predicate, one truth, holds, else otherwise(x…): tensors, or tuples and
+/// arrays of them, the same of both. In a compiled function the branch that is taken runs, and
+/// nothing of the other; both may read whatever stands around them, and write nothing there. The
+/// other modes read the predicate and run one branch. In a compiled function a tensor that only the
+/// branch that has not run reads gets a gradient of zeros, in the other modes none from there.
+/// Branches that return tensors of other shapes are a shape_error of a compiled function.
+template <class Then, class Otherwise, class... X>
+constexpr auto cond(const detail::decision& predicate, const Then& then,
+                    const Otherwise& otherwise, const X&... x) {
+  using namespace detail;
+  const auto first = [&] { return results_of_branch(then, x...); };
+  const auto second = [&] { return results_of_branch(otherwise, x...); };
+  using Made = decltype(first());
+  static_assert(std::is_same_v<Made, decltype(second())>,
+                "xla::cond: the branches return the same: tensors of the same element types and "
+                "numbers of axes, in the same tuples and arrays");
+  if (!__builtin_is_constant_evaluated())
+    return predicate.holds.item() ? run_branch<Made>(first) : run_branch<Made>(second);
+  graph* g = graph_of(predicate.holds, x...);
+  if (!g) {  // all constants: what stands around the branches says
+    const Made made = first();
+    g = graph_of(made);
+  }
+  if (!g) throw std::logic_error("xla::cond: all is constant; start from zeros_like(x)");
+  const branch_capture to(*g, predicate);
+  const Made a = to.template run<Made>(op::loop_runs::when, first);
+  const Made b = to.template run<Made>(op::loop_runs::unless, second);
+  return to.either(a, b);
+}
+
+}  // namespace xla
