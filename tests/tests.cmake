@@ -55,10 +55,11 @@ xla_test(transform/random_rows OPTIMISED LABELS core isa attack)
 xla_test(transform/columns LABELS asan threads isa)
 
 xla_test(loop/bodies LABELS core)
-xla_test(loop/cond LABELS core)
+xla_test(loop/cond LABELS core asan)
 xla_test(loop/gradients LABELS core asan)
 xla_test(loop/random_loops LABELS core asan attack)
 xla_test(loop/scan LABELS core)
+xla_test(loop/while_loop LABELS core asan)
 
 xla_test(run/asserted LABELS core)
 xla_test(run/metrics ALONE LABELS threads)

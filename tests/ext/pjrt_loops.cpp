@@ -67,3 +67,21 @@ TEST_CASE("a recurrence of many steps, forwards and back") {
   const auto w = test::parameter(test::numbers<float>({4, 4}, 2) * 0.5f);
   check_there(network, xs, w);
 }
+
+TEST_CASE("branches there, with gradients, and loops with a condition") {
+  if (!test::plugin_is_there()) return;
+  const auto f = [](auto& p, auto& w, auto& x) {
+    const auto y = xla::cond(
+        sum(p) > 0, [&] { return tanh(matmul(x, w)) * x; }, [&] { return x * x - w; });
+    const auto [grown, n] = xla::while_loop(
+        [&](const auto& c) { return sum(c.first * c.first) < 50; },
+        [&](const auto& c) { return std::pair(c.first * 1.5f + 1, c.second + 1); },
+        std::pair(x.detach(), xla::zeros_like(sum(p))));
+    const auto loss = sum(y * w * grown);
+    loss.backward();
+    return std::tuple(loss, y, grown, n);
+  };
+  const auto w = test::parameter(test::numbers<float>({4, 4}, 1));
+  const auto x = test::parameter(test::numbers<float>({4, 4}, 2));
+  for (float p : {-1.0f, 1.0f}) check_there(f, test::parameter(xla::full<float>({2}, p)), w, x);
+}

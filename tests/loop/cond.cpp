@@ -1,54 +1,230 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "xla/loop.hpp"
+
+#include <array>
 #include <tuple>
 #include <utility>
+#include <vector>
 
+#include "support/gradient.hpp"
 #include "support/modes.hpp"
-#include "xla/loop.hpp"
 #include "xla/nn/linear.hpp"
+#include "xla/op/derived/any_all.hpp"
+#include "xla/op/derived/softmax.hpp"
+#include "xla/op/index_select.hpp"
 #include "xla/op/matmul.hpp"
 #include "xla/op/reduce.hpp"
+#include "xla/op/relu.hpp"
 #include "xla/op/tanh.hpp"
+#include "xla/run/trace/checkpoint.hpp"
+#include "xla/run/trace/step.hpp"
 
 using test::numbers;
 
-TEST_CASE("one branch runs, in every mode") {
+namespace {
+
+/// So that a gradient of -0 stays one: a compiled function adds to 0 what it finds none of.
+template <class... P>
+constexpr void forget(P&... p) {
+  (p.zero_grad(), ...);
+}
+
+struct experts {
+  xla::nn::Linear first{4, 4}, second{4, 4};
+  XLA_MODULE(first, second)
+};
+
+const auto both = {-1.0f, 1.0f};
+
+}  // namespace
+
+TEST_CASE("cond() has the same bits in every mode, whichever branch is taken") {
   auto choose = [](auto& p, auto& x, auto& w) {
     const auto around = x * 2.0f;
     return xla::cond(
         sum(p) > 0, [&](const auto& a) { return matmul(a, w) + around; },
         [&](const auto& a) { return tanh(a) - w; }, x);
   };
-  for (float p : {-1.0f, 1.0f})
-    test::check_modes(choose, xla::full<float>({2}, p), numbers<float>({3, 3}),
-                      numbers<float>({3, 3}));
+  for (float p : both)
+    for (std::int64_t n : {1, 3, 17})
+      test::check_modes(choose, xla::full<float>({2}, p), numbers<float>({n, n}),
+                        numbers<float>({n, n}));
 }
 
-TEST_CASE("a branch has gradients") {
-  auto train = [](auto& p, auto& x, auto& w) {
-    x.zero_grad();
-    w.zero_grad();
+TEST_CASE("branches return trees: whole numbers, truths, constants, and what stands around them") {
+  auto trees = [](auto& p, auto& n, auto& d) {
+    return xla::cond(
+        any(p > 0.5f),
+        [&] {
+          return std::tuple(std::array{n * 2, n}, n > 1, d, xla::ones_like(d));
+        },
+        [&] {
+          return std::tuple(std::array{n, n + 3}, n < 2, xla::zeros_like(d), d * 0.5);
+        });
+  };
+  for (float p : both)
+    test::check_modes(trees, xla::full<float>({2}, p), numbers<std::int64_t>({5}),
+                      numbers<double>({2, 3}));
+}
+
+TEST_CASE("a branch that is not taken does not run") {
+  auto look_up = [](auto& table, auto& place) {
+    const auto inside = any(place < 4);
+    return xla::cond(
+        inside, [&] { return sum(index_select(table, 0, place)); }, [&] { return sum(table); });
+  };
+  const auto table = numbers<float>({4, 3});
+  for (std::int64_t place : {1, 4})  // in the other branch 4 is refused
+    test::check_modes(look_up, table, xla::full<std::int64_t>({1}, place));
+  auto wrong = xla::compile([](auto& all, auto& at) {
+    return xla::cond(
+        any(at < 4), [&] { return sum(all); }, [&] { return sum(index_select(all, 0, at)); });
+  });
+  auto rows = table;
+  auto at = xla::full<std::int64_t>({1}, 4);
+  CHECK_THROWS_WITH(wrong(rows, at), Catch::Contains("4"));
+}
+
+TEST_CASE("gradients go through the branch that is taken, also to layers") {
+  auto train = [](auto& p, auto& m, auto& x) {
+    forget(x);
     const auto around = x * 2.0f;
     const auto y = xla::cond(
-        sum(p) > 0, [&](const auto& a) { return matmul(a, w) + around * w; },
-        [&](const auto& a) { return tanh(a) - w * around; }, x);
-    const auto loss = sum(y * w);
+        sum(p) > 0, [&](const auto& a) { return m.second(m.first(a) * around) + around; },
+        [&](const auto& a) { return tanh(m.first(a + m.second(around))) - x; }, x);
+    const auto loss = sum(y * y * x);
     loss.backward();
     return loss;
   };
-  for (float p : {-1.0f, 1.0f})
-    test::check_modes(train, xla::full<float>({2}, p), test::parameter(numbers<float>({3, 3})),
-                      test::parameter(numbers<float>({3, 3})));
+  for (float p : both)
+    test::check_modes(train, xla::full<float>({2}, p), experts(),
+                      test::parameter(numbers<float>({3, 4})));
 }
 
-TEST_CASE("as long as a condition holds") {
-  auto halve = [](auto& x, auto& most) {
-    return xla::while_loop([&](const auto& c) { return sum(std::get<0>(c)) > most; },
-                           [&](const auto& c) {
-                             const auto& [a, n] = c;
-                             return std::tuple(a * 0.5f, n + 1);
-                           },
-                           std::tuple(x, xla::tensor<std::int64_t>(0)));
+TEST_CASE("what only the other branch reads gets zeros in a compiled function, else nothing") {
+  const auto train = [](auto& p, auto& a, auto& b) {
+    const auto y = xla::cond(
+        sum(p) > 0, [&] { return a * 2.0f; }, [&] { return b * 3.0f; });
+    sum(y).backward();
+    return y;
   };
-  for (float most : {1000.0f, 2.5f, 1.25f, 0.1f})
-    test::check_modes(halve, xla::ones<float>({5}), xla::tensor<float>(most));
+  for (bool compiled : {false, true}) {
+    const xla::eager_mode_guard eager(!compiled);
+    auto p = xla::ones<float>({2});
+    auto a = test::parameter(xla::ones<float>({2})), b = test::parameter(xla::ones<float>({2}));
+    if (compiled) xla::compile(train)(p, a, b);
+    else train(p, a, b);
+    CHECK(a.grad().to_vector() == std::vector<float>{2, 2});
+    REQUIRE(b.grad().defined() == compiled);
+    if (compiled) CHECK(b.grad().to_vector() == std::vector<float>{0, 0});
+  }
+}
+
+TEST_CASE("cond() in loops, loops in its branches, and their gradients") {
+  auto train = [](auto& w, auto& xs) {
+    forget(w, xs);
+    const auto body = [&](const auto& c, const auto& x) {
+      const auto twice = w * 2.0f;
+      const auto steps = [&](const auto& a, const auto& row) {
+        const auto next = tanh(a * row + twice);
+        return std::pair(next, next * w);
+      };
+      const auto next = xla::cond(
+          sum(x * c) > 0,
+          [&] {
+            const auto [last, ys] = xla::scan(steps, c, xs);
+            return last * x + sum(ys, {0});
+          },
+          [&] {
+            return xla::cond(
+                sum(x) > 0, [&] { return c * x + w; }, [&] { return relu(w - x) * c; });
+          });
+      return std::pair(tanh(next), next * x);
+    };
+    const auto [last, ys] = xla::scan(body, w * 0.5f, xs, {.reverse = true});
+    const auto loss = sum(last * w) + sum(ys);
+    loss.backward();
+    return loss;
+  };
+  for (std::int64_t steps : {1, 2, 7})
+    test::check_modes(train, test::parameter(numbers<float>({5})),
+                      test::parameter(numbers<float>({steps, 5})));
+}
+
+TEST_CASE("cond() in checkpoints, checkpoints in it, and without gradients") {
+  auto train = [](auto& p, auto& w, auto& x) {
+    forget(w, x);
+    const auto inner = [&](const auto& b) { return tanh(b * w); };
+    const auto block = [&](const auto& a) {
+      return xla::cond(
+          sum(p) > 0, [&] { return xla::checkpoint(inner, a); }, [&] { return a * w * w; });
+    };
+    const auto y = xla::checkpoint(block, x * 2.0f);
+    const auto z = xla::no_grad(x, [&] { return block(x); });
+    const auto loss = sum(y * z);
+    loss.backward();
+    return std::tuple(loss, y);
+  };
+  for (float p : both)
+    test::check_modes(train, xla::full<float>({2}, p), test::parameter(numbers<float>({5})),
+                      test::parameter(numbers<float>({5})));
+}
+
+TEST_CASE("gradients of gradients go through cond()") {
+  auto train = [](auto& p, auto& w) {
+    forget(w);
+    const auto y = xla::cond(
+        sum(p) > 0, [&] { return sum(tanh(w) * w); }, [&] { return sum(w * w * w); });
+    const auto g = xla::grad(y, w, {.create_graph = true});
+    sum(g * g).backward();
+    return g;
+  };
+  for (float p : both)
+    test::check_modes(train, xla::full<float>({2}, p), test::parameter(numbers<float>({5})));
+}
+
+TEST_CASE("gradients of cond() against differences") {
+  for (double p : {-1.0, 1.0}) {
+    const auto f = [p](const auto& x, const auto& w) {
+      return xla::cond(
+          xla::tensor(p) > 0, [&](const auto& a) { return tanh(matmul(a, w)) * a; },
+          [&](const auto& a) { return a * a * w; }, x);
+    };
+    test::check_gradient(f, numbers<double>({3, 3}), numbers<double>({3, 3}));
+  }
+}
+
+TEST_CASE("any pass may be left out of a function with branches") {
+  auto train = [](auto& w, auto& xs) {
+    forget(w, xs);
+    const auto body = [&](const auto& c, const auto& x) {
+      const auto next = xla::cond(
+          sum(x) > 0, [&] { return xla::softmax(matmul(c, w) + x, -1) * w; },
+          [&] { return transpose(w, 0, 1) - mean(c, {1}, xla::keepdim) * x; });
+      return std::pair(next, next * x);
+    };
+    const auto [last, ys] = xla::scan(body, w, xs);
+    const auto loss = sum(last * w) + sum(ys);
+    loss.backward();
+    return loss;
+  };
+  const auto w = test::parameter(numbers<float>({5, 5}));
+  const auto xs = test::parameter(numbers<float>({4, 5, 5}));
+  using xla::tags::verified;
+  using xla::tags::without;
+  test::check_modes<verified>(train, w, xs);
+  test::check_modes<verified & without<"share">>(train, w, xs);
+  test::check_modes<verified & without<"simplify", "dead">>(train, w, xs);
+  test::check_modes<verified & without<"fuse">>(train, w, xs);
+  test::check_modes<verified & without<"rows", "layouts", "late">>(train, w, xs);
+}
+
+TEST_CASE("branches of other shapes are refused at the sizes of a call") {
+  auto f = xla::compile([](auto& p, auto& a, auto& b) {
+    return xla::cond(
+        sum(p) > 0, [&] { return a; }, [&] { return b; });
+  });
+  auto p = xla::ones<float>({2}), a = xla::ones<float>({3}), b = xla::ones<float>({4});
+  CHECK(f(p, a, a).size(0) == 3);
+  CHECK_THROWS_WITH(f(p, a, b), Catch::Contains("cond"));
 }

@@ -1,5 +1,5 @@
 // error: scan: a carry of shape \(2,\) became one of shape \(4,\): each step hands on what it was given, in the same shape
-// error: xla::scan: what a body makes is used outside of it: hand it on as a carry, or return it as y
+// error: xla: what the body of a loop or a branch of cond\(\) makes is used outside of it: return it
 // error: scan: the body writes a parameter, a buffer or a tensor from outside: hand it on as a carry
 // error: scan: the body writes a gradient: call backward\(\) outside of it
 // error: scan: the body draws random numbers: draw them before it, for all steps, and pass them as xs

@@ -29,7 +29,7 @@ struct random_loop {
       unsigned own = state;
       Matrix h[4] = {std::get<0>(carry), std::get<1>(carry), x, other ? around : Matrix(v)};
       for (int i = 0; i < length; ++i) {
-        const int op = draw(own, 14), a = draw(own, 4), b = draw(own, 5), to = draw(own, 3);
+        const int op = draw(own, 16), a = draw(own, 4), b = draw(own, 5), to = draw(own, 3);
         h[to] = tanh(of(op, h[a], b == 4 ? Matrix(w) : h[b], h[3]));
       }
       return std::pair(std::tuple(h[0], h[1]), std::tuple(h[2], sum(h[draw(own, 3)], {1})));
@@ -66,6 +66,14 @@ struct random_loop {
       return std::pair(next, next - x);
     };
     if (op == 12) return xla::scan(row, mean(a, {0}), b).second * a;
+    if (op == 14)
+      return xla::cond(
+          sum(a) > sum(b), [&] { return tanh(a * outer) + xla::scan(row, mean(b, {0}), a).second; },
+          [&] { return matmul(b, outer) * 0.25f - a; });
+    if (op == 15)  // which has no gradient
+      return b * xla::while_loop([](const auto& c) { return sum(c * c) > 0.5f; },
+                                 [](const auto& c) { return tanh(c * 0.5f) - c * 0.125f; },
+                                 (a * outer).detach());
     const auto again = [&](const auto& i, const auto& c) {
       return tanh(c * outer + b * xla::cast<float>(i));
     };

@@ -104,6 +104,24 @@ Made run_branch(const Branch& branch) {
   return made;
 }
 
+/// g: the graph of what stands around, if it is known.
+template <class First, class Second>
+constexpr auto choose_branch(const decision& by, graph* g, const First& first,
+                             const Second& second) {
+  using Made = decltype(first());
+  if (!__builtin_is_constant_evaluated())
+    return by.holds.item() ? run_branch<Made>(first) : run_branch<Made>(second);
+  if (!g) {  // all constants: what the branches read says
+    const Made made = first();
+    g = graph_of(made);
+  }
+  if (!g) throw std::logic_error("xla::cond: all is constant; start from zeros_like(x)");
+  const branch_capture to(*g, by);
+  const Made a = to.template run<Made>(op::loop_runs::when, first);
+  const Made b = to.template run<Made>(op::loop_runs::unless, second);
+  return to.either(a, b);
+}
+
 }  // namespace detail
 
 /// then(x…) where the predicate, one truth, holds, else otherwise(x…): tensors, or tuples and
@@ -113,27 +131,20 @@ Made run_branch(const Branch& branch) {
 /// branch that has not run reads gets a gradient of zeros, in the other modes none from there.
 /// Branches that return tensors of other shapes are a shape_error of a compiled function.
 template <class Then, class Otherwise, class... X>
-constexpr auto cond(const detail::decision& predicate, const Then& then,
-                    const Otherwise& otherwise, const X&... x) {
+constexpr auto cond(const detail::decision& predicate, const Then& then, const Otherwise& otherwise,
+                    const X&... x) {
   using namespace detail;
   const auto first = [&] { return results_of_branch(then, x...); };
   const auto second = [&] { return results_of_branch(otherwise, x...); };
-  using Made = decltype(first());
-  static_assert(std::is_same_v<Made, decltype(second())>,
+  constexpr bool same = std::is_same_v<decltype(first()), decltype(second())>;
+  static_assert(same,
                 "xla::cond: the branches return the same: tensors of the same element types and "
                 "numbers of axes, in the same tuples and arrays");
-  if (!__builtin_is_constant_evaluated())
-    return predicate.holds.item() ? run_branch<Made>(first) : run_branch<Made>(second);
-  graph* g = graph_of(predicate.holds, x...);
-  if (!g) {  // all constants: what stands around the branches says
-    const Made made = first();
-    g = graph_of(made);
+  if constexpr (same) {
+    graph* around = nullptr;
+    if (__builtin_is_constant_evaluated()) around = graph_of(predicate.holds, x...);
+    return choose_branch(predicate, around, first, second);
   }
-  if (!g) throw std::logic_error("xla::cond: all is constant; start from zeros_like(x)");
-  const branch_capture to(*g, predicate);
-  const Made a = to.template run<Made>(op::loop_runs::when, first);
-  const Made b = to.template run<Made>(op::loop_runs::unless, second);
-  return to.either(a, b);
 }
 
 }  // namespace xla

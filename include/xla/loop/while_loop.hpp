@@ -19,9 +19,13 @@ struct tested_body {
 
   constexpr Tensor<bool, 0> go_on(const Carry& carry) const {
     auto holds = condition(carry);
-    static_assert(std::is_convertible_v<decltype(holds), Tensor<bool, 0>>,
-                  "xla::while_loop: the condition is one truth, a tensor of bool without axes");
-    return holds;
+    constexpr bool is_truth =
+        std::is_same_v<typename result_of<decltype(holds)>::type, Tensor<bool, 0>>;
+    static_assert(is_truth,
+                  "xla::while_loop: the condition is one truth, a tensor of bool without "
+                  "axes, as any() and all() make it");
+    if constexpr (is_truth) return holds;
+    else return {};
   }
   constexpr Carry next(const Carry& carry) const {
     auto made = body(carry);
@@ -100,8 +104,7 @@ constexpr auto while_loop(const Condition& condition, const Body& body, const In
   const detail::call_site site{"while_loop", who};
   const detail::tested_body<Carry, Condition, Body> steps{condition, body};
   const Carry first = init;
-  if (!__builtin_is_constant_evaluated())
-    return detail::while_stepwise<Carry>(steps, first, site);
+  if (!__builtin_is_constant_evaluated()) return detail::while_stepwise<Carry>(steps, first, site);
   detail::graph* g = detail::graph_of(first);
   if (!g) {  // all constants: what stands around the body says
     const auto made = steps(std::tuple(steps.go_on(first), first), 0);

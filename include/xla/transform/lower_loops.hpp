@@ -104,8 +104,8 @@ constexpr void refuse_leaks(graph& g, const graph_roots& of) {
     leaked = wrong_in_loops(g, i) != nullptr || (is<op::loop>(g.nodes[i]) && leaks(g, i, of));
   if (leaked)
     g.sizes.refused.set(
-        "xla::scan: what a body makes is used outside of it: hand it on as a carry, or return it "
-        "as y, and use what scan() returns");
+        "xla: what the body of a loop or a branch of cond() makes is used outside of it: return "
+        "it, of a loop as a carry or as y, and use what the loop or cond() returns");
 }
 
 /// A loop begins when all is there that its steps read.

@@ -39,9 +39,8 @@ class while_writer {
     if (trip_ > 0) {
       list<tensor_type> types;
       for (const value& v : state) types.push_back(v.type);
-      std::string regions = w_.region(types, [&](const list<value>& now) {
-        return list_of({w_.compare("LT", now[0], w_.constant(trip_, element::i64))});
-      });
+      std::string regions =
+          w_.region(types, [&](const list<value>& now) { return list_of({goes_on(now)}); });
       regions += ", ";
       regions += w_.region(types, [&](const list<value>& now) { return step(now, write_node); });
       state = w_.ops("while", state, types, {}, regions);
@@ -57,16 +56,23 @@ class while_writer {
   list<value> first_state() {
     list<value> state = list_of({w_.constant(0, element::i64)});
     for (int k = 0; k < about_.carries; ++k) state.push_back(input(about_.carries + k));
-    for (int v : kept_)
-      state.push_back(w_.constant(0, element_of(node_at(v).type), p_.shapes[v]));
+    for (int v : kept_) state.push_back(w_.constant(0, element_of(node_at(v).type), p_.shapes[v]));
     return state;
+  }
+
+  /// Of a branch too, which runs once or not at all; or the first carry says it.
+  value goes_on(const list<value>& now) {
+    if (about_.runs == op::loop_runs::test) return now[1];
+    const value more = w_.compare("LT", now[0], w_.constant(trip_, element::i64));
+    if (about_.runs == op::loop_runs::trip) return more;
+    const value& holds = input(2 * about_.carries);
+    return w_.map("and", more, about_.runs == op::loop_runs::when ? holds : w_.map("not", holds));
   }
 
   template <class WriteNode>
   list<value> step(const list<value>& now, WriteNode& write_node) {
-    const value number = about_.reverse
-                             ? w_.map("subtract", w_.constant(trip_ - 1, element::i64), now[0])
-                             : now[0];
+    const value number =
+        about_.reverse ? w_.map("subtract", w_.constant(trip_ - 1, element::i64), now[0]) : now[0];
     for (int v = 0; v < loop_; ++v)
       if (wanted_[v] && given_by_loop(node_at(v)) == about_.number)
         made_[v] = list_of({given(v, now, number)});

@@ -1,0 +1,53 @@
+// error: cond: one branch returns a tensor of shape \(2,\), the other one of shape \(4,\): both return the same tensors
+// error: cond: a branch writes a parameter, a buffer, a gradient or a tensor from outside
+// error: xla::while_loop has no gradient, as nothing says before it runs how many steps there are: use xla::scan
+// error: xla: what the body of a loop or a branch of cond\(\) makes is used outside of it: return it
+#include <xla/loop.hpp>
+#include <xla/xla.hpp>
+
+void shapes(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& a) {
+    return xla::cond(
+        xla::sum(a) > 0, [&] { return xla::zeros<float>({2}) * xla::sum(a); },
+        [&] { return xla::ones<float>({4}) * xla::sum(a); });
+  });
+  g(x);
+}
+
+void write(xla::Tensor<float, 1> x, xla::Buffer<float, 1> seen) {
+  auto g = xla::compile([](auto& a, auto& b) {
+    return xla::cond(
+        xla::sum(a) > 0,
+        [&] {
+          b.copy_(a);
+          return a * 2;
+        },
+        [&] { return a + 1; });
+  });
+  g(x, seen);
+}
+
+void gradient(xla::Parameter<float, 1> w) {
+  auto g = xla::compile([](auto& p) {
+    const auto last = xla::while_loop([](const auto& c) { return xla::sum(c) > 1; },
+                                      [&](const auto& c) { return c * p; }, p * 2);
+    xla::sum(last).backward();
+    return last;
+  });
+  g(w);
+}
+
+void leak(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& a) {
+    xla::Tensor<float, 1> made = xla::zeros_like(a);
+    const auto y = xla::cond(
+        xla::sum(a) > 0,
+        [&] {
+          made = a * 2;
+          return made + 1;
+        },
+        [&] { return a; });
+    return y + made;
+  });
+  g(x);
+}
