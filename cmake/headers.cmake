@@ -236,6 +236,7 @@ set(XLA_HEADERS
   xla/transform/twins.hpp
   xla/transform/use_lists.hpp
   xla/transform/user_pass.hpp
+  xla/transform/vector_jacobian.hpp
   xla/transform/verify.hpp
   xla/kernel/attention.hpp
   xla/kernel/attention_bfloat16.hpp

@@ -42,3 +42,4 @@
 #include "xla/op/inverse_trigonometric.hpp"
 #include "xla/op/logcumsumexp.hpp"
 #include "xla/op/scatter_reduce.hpp"
+#include "xla/transform/vector_jacobian.hpp"

@@ -59,7 +59,7 @@ inline constexpr text backward_refusal = [] {
   if (R > 0) t << " with " << R << (R == 1 ? " axis" : " axes");
   return t << ": grad can be implicitly created only for scalar outputs; write "
               "xla::mean(loss).backward(), xla::sum(loss).backward(), or with a gradient of its "
-              "shape xla::sum(loss * gradient).backward()";
+              "shape loss.backward(gradient)";
 }();
 
 /// Why a Tensor<U, R> is no Tensor<T, Rank>, and what makes it one.
@@ -199,6 +199,8 @@ class Tensor : public detail::handle {
   constexpr void backward() const {
     detail::refuse<detail::backward_refusal<T, R>>();
   }
+  /// The same from what reaches each of this tensor's elements: gradient, of the same shape.
+  constexpr void backward(const Tensor& gradient, caller who = here()) const;
   /// The same value, cut off from gradients.
   constexpr Tensor detach() const;
 

@@ -278,6 +278,27 @@ constexpr void Tensor<T, R>::backward(caller who) const
   else throw std::logic_error("xla: backward() of a constant");
 }
 
+namespace detail {
+/// The number whose gradient by y is `gradient`, which has y's shape, bit by bit.
+template <class T, int R>
+constexpr auto sum_of_products(const Tensor<T, R>& y, const Tensor<T, R>& gradient,
+                               call_site site) {
+  static_assert(std::is_floating_point_v<T> || std::is_same_v<T, bfloat16>,
+                "xla: backward() and grad() need values of float, double or bfloat16");
+  const size_scope scope{y.table() ? y.table() : gradient.table(), site};
+  const shape of = y.dims(), from = gradient.dims();
+  if (!scope.same(of, from))
+    scope.fail(text("a gradient of shape ") << from << " for a value of shape " << of);
+  if constexpr (std::is_same_v<T, bfloat16>) return sum(cast<float>(y) * cast<float>(gradient));
+  else return sum(y * gradient);
+}
+}  // namespace detail
+
+template <element T, int R>
+constexpr void Tensor<T, R>::backward(const Tensor& gradient, caller who) const {
+  detail::sum_of_products(*this, gradient.detach(), {"backward", who}).backward(who);
+}
+
 /// The gradients of one number with respect to tensors that require one, as a tuple; nothing is
 /// collected in parameters. 0 where the loss does not depend on an input.
 template <class T, class... X>
