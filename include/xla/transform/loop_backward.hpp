@@ -72,8 +72,8 @@ class loop_backward {
     const node& n = of.g.nodes[at];
     if (given_by_loop(n) == 0 && made_by_loop(n) == 0) return false;
     if (!is<op::loop>(n) || !any_gradient(of, at)) return true;
-    if (n.attributes<op::loop>().runs != op::loop_runs::test) loop_backward(of, at).run();
-    else of.g.sizes.refused.set(no_gradient_of_while);
+    if (n.attributes<op::loop>().tested) of.g.sizes.refused.set(no_gradient_of_while);
+    else loop_backward(of, at).run();
     return true;
   }
   static constexpr int& sum(graph_backward& of, int at, bool adds) {

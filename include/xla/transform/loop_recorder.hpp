@@ -39,16 +39,17 @@ constexpr int steps_of(graph& g, int loop, int value) {
   return g.add(n);
 }
 
-/// How often its steps run, and for a branch the node that decides.
+/// What says how often the steps run, where the trip does not; of a branch the node that decides.
 struct loop_control {
-  int runs = op::loop_runs::trip;
+  bool when = false, unless = false, tested = false;
   int decides = -1;
 };
 /// Of a loop that is there.
 constexpr loop_control control_of(const graph& g, const node& loop) {
   const auto about = loop.attributes<op::loop>();
   const bool decided = loop.arity > 2 * about.carries;
-  return {about.runs, decided ? g.inputs(loop)[2 * about.carries] : -1};
+  return {about.when, about.unless, about.tested,
+          decided ? g.inputs(loop)[2 * about.carries] : -1};
 }
 
 /// Recording of one loop in a graph: what its steps are given, then its body, then what they hand
@@ -109,7 +110,8 @@ class loop_recorder {
     node n;
     n.op = any ? g.rules_of_loops->checks : g.rules_of_loops->plain;
     n.type = dtype::boolean;
-    n.set<op::loop>({number_, carries_, reverse_, control_.runs, trip_});
+    n.set<op::loop>({number_, carries_, reverse_, control_.when, control_.unless, control_.tested,
+                     trip_});
     const bool decided = control_.decides >= 0;
     g.lists.open(n, 2 * carries_ + decided);
     int* const in = g.inputs(n);

@@ -62,11 +62,11 @@ class while_writer {
 
   /// Of a branch too, which runs once or not at all; or the first carry says it.
   value goes_on(const list<value>& now) {
-    if (about_.runs == op::loop_runs::test) return now[1];
+    if (about_.tested) return now[1];
     const value more = w_.compare("LT", now[0], w_.constant(trip_, element::i64));
-    if (about_.runs == op::loop_runs::trip) return more;
+    if (!about_.when && !about_.unless) return more;
     const value& holds = input(2 * about_.carries);
-    return w_.map("and", more, about_.runs == op::loop_runs::when ? holds : w_.map("not", holds));
+    return w_.map("and", more, about_.when ? holds : w_.map("not", holds));
   }
 
   template <class WriteNode>

@@ -35,6 +35,7 @@ class basic_loop_program {
   struct kept {
     int operand = 0;
     std::int64_t stride = 0;
+    bool truths = false;
   };
   list<slot_source> sources;  ///< per slot that is no carry
   list<carried> carries;
@@ -109,7 +110,7 @@ class basic_loop_program {
       const int v = of_.source.outputs[s_.first_output + k], operand = s_.inputs + k;
       if (is<op::steps>(value(v))) {
         results_.push_back(value(v).in[1]);
-        results.push_back({operand, of_.bytes(value(v).in[1])});
+        results.push_back({operand, of_.bytes(value(v).in[1]), value(v).type == dtype::boolean});
         continue;
       }
       const int carry = value(v).template attributes<op::of_loop>().number;
@@ -188,7 +189,8 @@ class basic_loop final : public loop_steps {
     const auto about = p.source.values[s.value].template attributes<op::loop>();
     trip_ = value_at(p.symbols, about.trip);
     reverse_ = about.reverse;
-    runs_ = about.runs;
+    when_ = about.when;
+    tested_ = about.tested;
     later<In, sized_program> steps = layout_.make();
     if (by) body_ = by->make(std::move(steps));
     else body_ = std::make_unique<later<In, planned>>(std::move(steps), kernels);
@@ -285,33 +287,32 @@ class basic_loop final : public loop_steps {
     return t.own.emplace_back(buffer::make(static_cast<std::size_t>(bytes)))->memory;
   }
 
-  bool tests() const { return runs_ == op::loop_runs::test; }
   static bool holds(const void* truth) { return *static_cast<const bool*>(truth); }
   std::int64_t trip(void* const* table, const int* operands) const {
     if (layout_.decides < 0) return trip_;
-    return holds(table[operands[layout_.decides]]) == (runs_ == op::loop_runs::when);
+    return holds(table[operands[layout_.decides]]) == when_;
   }
   bool goes_on(const turns& t, void* const* table, const int* operands) const {
-    if (!tests()) return t.steps < t.trip;
+    if (!tested_) return t.steps < t.trip;
     if (t.steps == 0) return holds(table[operands[layout_.carries[0].init]]);
     return holds(in_place(0) || to_last(t, t.steps - 1) ? t.to[0] : t.other[0]);
   }
   /// Whether a step writes where the last one does; where it is not known which is, the first does.
   bool to_last(const turns& t, std::int64_t step) const {
-    return (tests() ? step : t.trip - 1 - step) % 2 == 0;
+    return (tested_ ? step : t.trip - 1 - step) % 2 == 0;
   }
 
   // The last step writes where the result is to be, the one before it elsewhere, and so on; or all
   // write over what they read, which is a copy.
   void begin(turns& t, void* const* table, const int* operands) const {
-    t.trip = tests() ? 0 : trip(table, operands);
+    t.trip = tested_ ? 0 : trip(table, operands);
     for (int k = 0; k < layout_.carries.size(); ++k) {
       const auto& c = layout_.carries[k];
       t.to[k] = c.last >= 0 ? table[operands[c.last]] : own(t, c.bytes);
-      if ((!tests() && t.trip <= 0) || (in_place(k) && c.read))
+      if ((!tested_ && t.trip <= 0) || (in_place(k) && c.read))
         copy(t.to[k], table[operands[c.init]], c.bytes);
       if (in_place(k)) t.other[k] = t.to[k];
-      else if (t.trip > 1 || tests()) t.other[k] = own(t, c.bytes);
+      else if (t.trip > 1 || tested_) t.other[k] = own(t, c.bytes);
     }
     for (int i = 0; i < layout_.sources.size(); ++i) {
       const auto& s = layout_.sources[i];
@@ -340,9 +341,13 @@ class basic_loop final : public loop_steps {
     for (int k = 0; k < layout_.results.size(); ++k)
       set(*t.outputs[carries + k], part(layout_.results[k].operand, layout_.results[k].stride));
   }
-  // Where it was not known which step was the last, it may have written elsewhere.
+  // Where it was not known which step was the last, it may have written elsewhere. What a branch
+  // that has not run would have made is read, and not used; a truth has no bits but 0 and 1.
   void end(const turns& t, void* const* table, const int* operands) const {
-    for (int k = 0; tests() && k < layout_.carries.size(); ++k) {
+    for (const auto& r : layout_.results)
+      if (layout_.decides >= 0 && t.trip == 0 && r.truths)
+        std::memset(table[operands[r.operand]], 0, static_cast<std::size_t>(r.stride));
+    for (int k = 0; tested_ && k < layout_.carries.size(); ++k) {
       const auto& c = layout_.carries[k];
       if (t.steps == 0) copy(t.to[k], table[operands[c.init]], c.bytes);
       else if (!to_last(t, t.steps - 1) && !in_place(k)) copy(t.to[k], t.other[k], c.bytes);
@@ -357,7 +362,7 @@ class basic_loop final : public loop_steps {
   steps_program layout_;
   std::int64_t trip_ = 0;
   bool reverse_ = false;
-  int runs_ = op::loop_runs::trip;
+  bool when_ = false, tested_ = false;
   std::unique_ptr<executable> body_;
   mutable spin_lock lock_;
   mutable list<std::unique_ptr<turns>> waiting_;
