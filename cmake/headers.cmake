@@ -219,6 +219,8 @@ set(XLA_HEADERS
   xla/transform/layouts.hpp
   xla/transform/loop_backward.hpp
   xla/transform/loop_recorder.hpp
+  xla/transform/loop_replay.hpp
+  xla/transform/loop_values.hpp
   xla/transform/lower.hpp
   xla/transform/lower_loops.hpp
   xla/transform/micro_op.hpp

@@ -3,6 +3,7 @@
 // error: scan: the body writes a parameter, a buffer or a tensor from outside: hand it on as a carry
 // error: scan: the body writes a gradient: call backward\(\) outside of it
 // error: scan: the body draws random numbers: draw them before it, for all steps, and pass them as xs
+// error: scan: checkpoint_every is -3; it is 0, or a number of steps
 #include <xla/loop.hpp>
 #include <xla/xla.hpp>
 
@@ -54,6 +55,15 @@ void draw(xla::Tensor<float, 2> xs) {
   auto g = xla::compile([](auto& all) {
     return xla::scan([](auto& c, auto& x) { return std::pair(c + xla::rand_like(x), x); },
                      xla::zeros<float>({2}), all)
+        .first;
+  });
+  g(xs);
+}
+
+void policy(xla::Tensor<float, 2> xs) {
+  auto g = xla::compile([](auto& all) {
+    return xla::scan([](auto& c, auto& x) { return std::pair(c + x, x); }, xla::zeros<float>({2}),
+                     all, {.checkpoint_every = -3})
         .first;
   });
   g(xs);

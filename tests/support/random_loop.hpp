@@ -35,7 +35,17 @@ struct random_loop {
       return std::pair(std::tuple(h[0], h[1]), std::tuple(h[2], sum(h[draw(own, 3)], {1})));
     };
     const Matrix first = draw(state, 2) == 0 ? Matrix(v) : xla::ones_like(w);
-    const auto [last, ys] = xla::scan(body, std::tuple(first, around), xs, {.reverse = reverse});
+    // What backward keeps: of seeds in turn all, carries before every 1, 2 or 3 steps, what stands
+    // around checkpoints in the body, and around one of the loop.
+    const int policy = static_cast<int>(seed % 6);
+    const auto again = [&](const auto& c, const auto& x) { return xla::checkpoint(body, c, x); };
+    const auto loop = [&](const auto& c) {
+      if (policy == 4) return xla::scan(again, c, xs, {.reverse = reverse});
+      return xla::scan(body, c, xs,
+                       {.reverse = reverse, .checkpoint_every = policy < 4 ? policy : 0});
+    };
+    const auto init = std::tuple(first, around);
+    const auto [last, ys] = policy == 5 ? xla::checkpoint(loop, init) : loop(init);
     const auto& [a, b] = last;
     const auto loss = (draw(state, 2) == 0 ? sum(a * w) : sum(b)) + sum(std::get<0>(ys) * xs) +
                       sum(std::get<1>(ys) * 0.5f);

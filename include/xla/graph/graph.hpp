@@ -48,6 +48,12 @@ struct loop_range {
   int parent = 0;  ///< 0: none
   int begin = 0;   ///< the body is recorded from this node on, up to the loop's own
   bool branch = false;  ///< its one step runs or not: whatever it makes is made in it
+  extent every = 0;  ///< backward keeps carries alone, those before every so many steps; 0: all
+};
+
+/// Some steps in a row, by the nodes of numbers.
+struct block_of_steps {
+  int first = -1, count = -1;
 };
 
 /// What the ops of loops say of themselves. Graphs that have some point to it: see
@@ -71,9 +77,14 @@ struct loop_rules {
   int& (*sum)(graph_backward& of, int index, bool adds);
   /// The first gradient of a value is put among zeros.
   void (*replaced)(graph_backward& of, int index);
-  /// In a loop's steps: what stands there for a value that a rule reads.
-  int (*read)(graph_backward& of, int index);
+  /// What stands for a value that a rule reads, in a loop's steps and elsewhere.
+  int (*read)(graph_backward& of, int index, int gradient);
   handle (*minus_zeros)(dtype type, const shape& s, size_table* table);
+  /// Of blocks of so many steps, the first step of the one by that number, and how many it has.
+  block_of_steps (*block)(graph& g, int number, extent every, extent trip);
+  int (*add_numbers)(graph& g, int a, int b);
+  /// What blocks have made of all steps, whose last may have fewer, as of so many steps in a row.
+  int (*join_blocks)(graph& g, int all, extent trip);
   const loop_info *plain, *checks;  ///< the op, without and with checks among its steps
 };
 

@@ -24,11 +24,20 @@ struct carry : of_loop {
   static constexpr bool differentiable = true;
 };
 
-/// One index of its input's first axis: the step's.
+/// One index of its first input's first axis: the step's, counted from the second input on where
+/// there is one, a number.
 struct step_slice : of_loop {
   static constexpr auto name = "step_slice";
   static constexpr auto kind = detail::op_kind::output;
   static constexpr bool differentiable = true;
+};
+
+/// What a step of another loop was given for a carry, where this one has its index: of the first
+/// input, what each of those steps handed on, that of the step before; of their first step the
+/// second input. number: 1 where their last index came first. Gradients do not pass.
+struct step_before : of_loop {
+  static constexpr auto name = "step_before";
+  static constexpr auto kind = detail::op_kind::output;
 };
 
 /// The step's number, from 0 on; in a reversed loop it counts down to 0.
@@ -37,18 +46,25 @@ struct step_number : of_loop {
   static constexpr auto kind = detail::op_kind::output;
 };
 
+/// How often a loop's steps run.
+struct loop_runs {
+  static constexpr int trip = 0;    ///< as often as its trip says
+  static constexpr int when = 1;    ///< once where its last input, a truth, holds: a branch
+  static constexpr int unless = 2;  ///< once where it does not: the other one
+  static constexpr int test = 3;    ///< as long as the first carry, a truth, holds
+  static constexpr int at_most = 4;  ///< as often as its last input, a number up to its trip, says
+};
+
 /// A loop. Its inputs: what each step hands on to the next for each carry, then what each carry is
-/// at first; of a branch then the truth that decides. Its elements are not read.
+/// at first; of a branch then what decides, or how many steps there are. Its elements are not read.
 struct loop {
   struct attributes {
     int number = 0;
     int carries = 0;
     bool reverse = false;  ///< the last step comes first
-    bool when = false;     ///< a branch: its one step runs where what decides holds
-    bool unless = false;   ///< the other one: where it does not
-    bool tested = false;   ///< its steps run as long as the first carry, a truth, holds
+    int runs = 0;          ///< see loop_runs
     detail::size_value trip{};
-    XLA_ATTRIBUTES(number, carries, reverse, when, unless, tested, trip)
+    XLA_ATTRIBUTES(number, carries, reverse, runs, trip)
   };
   static constexpr auto name = "loop";
   static constexpr auto kind = detail::op_kind::library;
@@ -61,8 +77,15 @@ struct last_step : of_loop {
   static constexpr bool differentiable = true;
 };
 
-/// Of the loop, its first input: its second as all steps made it, along a new first axis.
-struct steps : of_loop {
+/// Of the loop, its first input: its second as all steps made it, along a new first axis; or as the
+/// last to run of every so many of them did.
+struct steps {
+  struct attributes {
+    int loop = 0;
+    int number = 0;
+    detail::size_value every{};  ///< 0: all
+    XLA_ATTRIBUTES(loop, number, every)
+  };
   static constexpr auto name = "steps";
   static constexpr auto kind = detail::op_kind::output;
   static constexpr bool differentiable = true;
@@ -72,6 +95,7 @@ struct steps : of_loop {
 
 XLA_BUILTIN_OP(xla::op::carry);
 XLA_BUILTIN_OP(xla::op::step_slice);
+XLA_BUILTIN_OP(xla::op::step_before);
 XLA_BUILTIN_OP(xla::op::step_number);
 XLA_BUILTIN_OP(xla::op::loop);
 XLA_BUILTIN_OP(xla::op::last_step);
@@ -82,7 +106,7 @@ namespace xla::detail {
 constexpr int open_loop(graph& g, extent trip, const loop_rules& rules, bool branch = false) {
   g.rules_of_loops = &rules;
   if (g.loop_count == g.loop_capacity) grow(g.loops, g.loop_capacity, g.own_loops);
-  g.loops[g.loop_count] = {trip, g.loop, g.count, branch};
+  g.loops[g.loop_count] = {trip, g.loop, g.count, branch, 0};
   return g.loop = ++g.loop_count;
 }
 constexpr void close_loop(graph& g) { g.loop = g.loops[g.loop - 1].parent; }
@@ -94,7 +118,8 @@ constexpr bool in_loop(const graph& g, int inner, int outer) {
 
 /// The loop that a node is an input of each step of, as the step makes it; 0: it is none.
 constexpr int given_by_loop(const node& n) {
-  const bool given = is<op::carry>(n) || is<op::step_slice>(n) || is<op::step_number>(n);
+  const bool given = is<op::carry>(n) || is<op::step_slice>(n) || is<op::step_before>(n) ||
+                     is<op::step_number>(n);
   return given ? n.attributes<op::of_loop>().loop : 0;
 }
 /// The loop whose steps make a node that stands outside of it; 0: none.

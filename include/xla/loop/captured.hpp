@@ -8,6 +8,7 @@
 #include "xla/run/engine/make_loop.hpp"
 #include "xla/run/trace/graph_of.hpp"
 #include "xla/transform/loop_backward.hpp"
+#include "xla/transform/loop_values.hpp"
 #include "xla/transform/lower_loops.hpp"
 
 namespace xla::detail {
@@ -76,6 +77,9 @@ inline constexpr loop_rules loops_of_graphs{.level = &level_in_loops,
                                             .replaced = &loop_backward::replaced,
                                             .read = &loop_backward::read,
                                             .minus_zeros = &minus_zeros<In>,
+                                            .block = &block_of<In>,
+                                            .add_numbers = &add_numbers<In>,
+                                            .join_blocks = &join_blocks<In>,
                                             .plain = &info_with_steps<In, false>,
                                             .checks = &info_with_steps<In, true>};
 
@@ -86,9 +90,10 @@ class loop_capture {
  public:
   static constexpr int count = tensors_in<Carry>();
 
+  /// every: see loop_range.
   constexpr loop_capture(graph& in, call_site site, extent trip, bool reverse,
-                         loop_control control = {})
-      : g(in), site_(site), trip_(trip), reverse_(reverse), control_(control) {}
+                         loop_control control = {}, extent every = 0)
+      : g(in), site_(site), trip_(trip), every_(every), reverse_(reverse), control_(control) {}
 
   /// Recorded anew as long as gradients may go further around than they did before.
   template <class Body, class Give, class Keep>
@@ -97,6 +102,7 @@ class loop_capture {
     for (;;) {
       const graph_mark before(g);
       loop_recorder loop(g, loops_of_graphs<Carry>, trip_, reverse_, control_);
+      g.loops[loop.number() - 1].every = every_;
       Carry now = init;
       each_tensor(now, [&, k = 0](auto& t) mutable {
         carry_[k] = loop.carry(init_[k], needs_[k], wants_[k]);
@@ -146,7 +152,7 @@ class loop_capture {
 
   graph& g;
   call_site site_;
-  extent trip_;
+  extent trip_, every_;
   bool reverse_;
   loop_control control_;
   int init_[count + 1] = {}, carry_[count + 1] = {}, next_[count + 1] = {};

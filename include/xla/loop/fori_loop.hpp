@@ -4,6 +4,12 @@
 #include "xla/loop/scan.hpp"
 
 namespace xla {
+
+/// How xla::fori_loop works.
+struct ForiLoopOptions {
+  Size checkpoint_every = 0;  ///< as ScanOptions::checkpoint_every
+};
+
 namespace detail {
 
 /// The body of fori_loop() as one of scan().
@@ -18,13 +24,15 @@ struct numbered_body {
 
 template <class Carry, class Body>
 constexpr Carry fori_captured(graph& g, const Body& body, const Carry& init, Size from, Size trip,
-                              call_site site) {
+                              const ForiLoopOptions& options, call_site site) {
   const auto number = [&](graph& to, loop_recorder& loop) {
     const auto i = named<std::int64_t, 0>(&to, loop.step());
     return from.known() && from.extent() == 0 ? i : i + from;
   };
   const auto nothing = [](const auto&, graph&, loop_recorder&) { return 0; };
-  return loop_capture<Carry>(g, site, trip.extent(), false).run(body, init, number, nothing).first;
+  return loop_capture<Carry>(g, site, trip.extent(), false, {}, options.checkpoint_every.extent())
+      .run(body, init, number, nothing)
+      .first;
 }
 
 template <class Carry, class Body, class Tape>
@@ -49,13 +57,14 @@ Carry fori_at_run_time(const Body& body, Carry init, Size from, Size trip, call_
 /// way.
 template <class Body, class Init>
 constexpr auto fori_loop(Size from, Size to, const Body& body, const Init& init,
-                         caller who = here()) {
+                         ForiLoopOptions options = {}, caller who = here()) {
   using Carry = typename detail::carried_as<Init>::type;
   const detail::call_site site{"fori_loop", who};
   const detail::numbered_body<Body> numbered{body};
   const detail::typed_body<Carry, detail::numbered_body<Body>> steps{numbered};
   const Carry first = init;
   const Size trip = to - from;
+  detail::check_policy(options.checkpoint_every, trip, site);
   if (__builtin_is_constant_evaluated()) {
     detail::graph* g = detail::graph_of(first);
     if (!g && trip.table()) g = trip.table()->owner;
@@ -64,7 +73,7 @@ constexpr auto fori_loop(Size from, Size to, const Body& body, const Init& init,
       const auto made = steps(first, i);
       g = detail::graph_of(made.first);
     }
-    if (g) return detail::fori_captured<Carry>(*g, steps, first, from, trip, site);
+    if (g) return detail::fori_captured<Carry>(*g, steps, first, from, trip, options, site);
     return detail::fori_stepwise<Carry>(steps, first, from, trip, site, detail::no_tape());
   }
   return detail::fori_at_run_time<Carry>(steps, first, from, trip, site);

@@ -19,6 +19,11 @@ namespace xla {
 struct ScanOptions {
   bool reverse = false;  ///< from the last of xs to the first; all y lie as the xs do
   Size length = -1;      ///< how many steps, where there are no xs
+  /// What backward() keeps of the steps in a compiled function. 0: all that it reads. k: the carry
+  /// before every k-th step alone; it runs k steps again at a time, so that memory grows with
+  /// length / k + k. The bits are the same. Eager and traced mode, and gradients of gradients, keep
+  /// all: xla::checkpoint around the body is for these, too.
+  Size checkpoint_every = 0;
 };
 
 namespace detail {
@@ -86,9 +91,15 @@ constexpr Size length_of(const X& xs, const Size& given, call_site site) {
   return trip;
 }
 
+constexpr void check_policy(const Size& every, const Size& trip, call_site site) {
+  if (!every.known() || every.extent() >= 0) return;
+  size_scope{trip.table(), site}.fail(text("checkpoint_every is ")
+                                      << every.extent() << "; it is 0, or a number of steps");
+}
+
 template <class Carry, class Body, class X>
 constexpr auto scan_captured(graph& g, const Body& body, const Carry& init, const X& xs, Size trip,
-                             bool reverse, call_site site) {
+                             const ScanOptions& options, call_site site) {
   const auto slices = [&](graph& to, loop_recorder& loop) {
     return map_tree(xs, [&](const auto& t) {
       using T = std::remove_cvref_t<decltype(t)>;
@@ -101,7 +112,9 @@ constexpr auto scan_captured(graph& g, const Body& body, const Carry& init, cons
       return named<typename T::value_type, T::rank + 1>(&to, loop.steps(t.lift(&to)));
     });
   };
-  return loop_capture<Carry>(g, site, trip.extent(), reverse).run(body, init, slices, stacks);
+  return loop_capture<Carry>(g, site, trip.extent(), options.reverse, {},
+                             options.checkpoint_every.extent())
+      .run(body, init, slices, stacks);
 }
 
 template <class Carry, class Body, class X>
@@ -145,6 +158,7 @@ constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions
   const detail::typed_body<Carry, Body> steps{body};
   const Carry first = init;
   const Size trip = detail::length_of(xs, options.length, site);
+  detail::check_policy(options.checkpoint_every, trip, site);
   if (!__builtin_is_constant_evaluated())
     return detail::scan_stepwise(steps, first, xs, trip, options.reverse, site);
   detail::graph* g = detail::graph_of(first, xs);
@@ -155,7 +169,7 @@ constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions
     g = detail::graph_of(made.first, made.second);
   }
   if (!g) throw std::logic_error("xla::scan: all is constant; start from zeros_like(x)");
-  return detail::scan_captured(*g, steps, first, xs, trip, options.reverse, site);
+  return detail::scan_captured(*g, steps, first, xs, trip, options, site);
 }
 
 }  // namespace xla

@@ -106,7 +106,8 @@ class graph_backward {
     return inside ? g.rules_of_loops->sum(*this, index, adds) : gradient[index];
   }
   constexpr int read(int index, int arrived) {
-    return inside ? g.rules_of_loops->read(*this, index) : again_.value(index, arrived);
+    return g.loop_count != 0 ? g.rules_of_loops->read(*this, index, arrived)
+                             : again_.value(index, arrived);
   }
   constexpr void accumulate(int index, int value) {
     int& sum = sum_of(index, true);

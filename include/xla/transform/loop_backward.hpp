@@ -5,19 +5,9 @@
 
 #include "xla/transform/backward.hpp"
 #include "xla/transform/loop_recorder.hpp"
+#include "xla/transform/loop_replay.hpp"
 
 namespace xla::detail {
-
-/// -0 in a shape: what is added to it keeps all its bits.
-template <class In>
-constexpr handle minus_zeros(dtype type, const shape& s, size_table* table) {
-  const auto of = [&]<class T>(T zero) -> handle {
-    return fill_shape<T, dynamic_rank>(constant(zero), s, table);
-  };
-  if (type == dtype::bfloat16) return of(later<In, bfloat16>(-0.0f));
-  if (type == dtype::float32) return of(later<In, float>(-0.0f));
-  return of(later<In, double>(-0.0));
-}
 
 inline constexpr char no_gradient_of_while[] =
     "xla::while_loop has no gradient, as nothing says before it runs how many steps there are: use "
@@ -27,12 +17,19 @@ inline constexpr char no_gradient_of_while[] =
 /// ops run. Gradients of carries are carries, and those of slices are kept of all steps. Those of
 /// what stands outside are added up from step to step, beginning with what has arrived there, as
 /// backward() through the steps one by one adds them. What a rule reads is kept of all steps.
+///
+/// Or carries alone are kept, those before every so many steps. Then this is a loop over blocks of
+/// so many steps. A block's steps run again from its first carries, and what rules read is kept of
+/// these, for another loop in it that goes back through the block. In blocks of one step the body
+/// runs again among the steps of the reversed loop.
 class loop_backward {
  public:
-  constexpr loop_backward(graph_backward& of, int loop)
+  /// loop: by its node; source: that, or where it is of a checkpoint, its copy.
+  constexpr loop_backward(graph_backward& of, int loop, int source)
       : pass(of),
         g(of.g),
         loop_(loop),
+        source_(source),
         number_(number_of(of, loop)),
         begin_(g.loops[number_ - 1].begin),
         carries_(g.nodes[loop].attributes<op::loop>().carries),
@@ -41,17 +38,20 @@ class loop_backward {
         next_(room(carries_)),
         init_(room(carries_)),
         given_(room(carries_)),
-        again_(room(loop - begin_)),
+        begins_(room(carries_ + of.loops[number_].outside)),
+        stacks_(room(loop - begin_)),
+        copied_(begin_of(source), source),
         sums_(room(of.loops[number_].outside)),
-        to_(g, *g.rules_of_loops, g.loops[number_ - 1].trip,
-            !g.nodes[loop].attributes<op::loop>().reverse, control()) {
-    for (int i = begin_; i < loop; ++i) again_.get()[i - begin_] = none;
+        blocks_(g, *g.rules_of_loops, blocks(), !reverse()),
+        known_(run_blocks_again()),
+        to_(g, *g.rules_of_loops, blocks_.open() ? every() : trip(), !reverse(), control()) {
     find_carries();
   }
   loop_backward(const loop_backward&) = delete;
 
   constexpr void run() {
     pass.inside = this;
+    if (every() == 1) run_step_again();
     give_gradients();
     pass.run_list(pass.loops[number_].first);
     close();
@@ -71,20 +71,57 @@ class loop_backward {
   static constexpr bool step(graph_backward& of, int at) {
     const node& n = of.g.nodes[at];
     if (given_by_loop(n) == 0 && made_by_loop(n) == 0) return false;
-    if (!is<op::loop>(n) || !any_gradient(of, at)) return true;
-    if (n.attributes<op::loop>().tested) of.g.sizes.refused.set(no_gradient_of_while);
-    else loop_backward(of, at).run();
+    if (!is<op::loop>(n)) return true;
+    const int gradient = any_gradient(of, at);
+    if (gradient < 0) return true;
+    if (n.attributes<op::loop>().runs == op::loop_runs::test)
+      of.g.sizes.refused.set(no_gradient_of_while);
+    else loop_backward(of, at, source_of(of, at, gradient)).run();
     return true;
   }
   static constexpr int& sum(graph_backward& of, int at, bool adds) {
     return of.inside->sum_of(at, adds);
   }
   static constexpr void replaced(graph_backward& of, int at) { of.inside->begin_with_zeros(at); }
-  static constexpr int read(graph_backward& of, int at) { return of.inside->read(at); }
+  static constexpr int read(graph_backward& of, int at, int gradient) {
+    const replay_context context{of};
+    return context.kept(loop_replay(of.g, of.again_, context).value(at, gradient));
+  }
 
  private:
   static constexpr int none = graph_backward::none;
   static constexpr std::size_t room(int n) { return static_cast<std::size_t>(n) + 1; }
+
+  /// Where checkpoints are made again.
+  struct replay_context {
+    graph_backward& of;
+    constexpr bool in_loop() const { return of.inside != nullptr; }
+    constexpr int kept(int i) const { return of.inside ? of.inside->read(i) : i; }
+    /// The loop in which nodes from begin on up to another are made again.
+    constexpr int loop_for(int begin, int end) const {
+      const loop_backward* in = of.inside;
+      if (!in) return of.g.loop;
+      for (; begin < in->begin_ || end > in->loop_; in = in->around_)
+        if (!in->around_) return in->parent();
+      return in->to_.number();
+    }
+  };
+
+  /// Per node of a range what stands for it, or none.
+  class stand_ins {
+   public:
+    constexpr stand_ins(int begin, int end)
+        : begin_(begin), end_(end), all_(room(end - begin)) {
+      for (int i = begin; i < end; ++i) (*this)[i] = none;
+    }
+    constexpr bool has(int at) const { return at >= begin_ && at < end_; }
+    constexpr int& operator[](int at) { return all_.get()[at - begin_]; }
+    constexpr int begin() const { return begin_; }
+
+   private:
+    int begin_, end_;
+    owned_array<int> all_;
+  };
 
   /// The sum of one gradient over the steps.
   struct running_sum {
@@ -97,11 +134,28 @@ class loop_backward {
   static constexpr int number_of(const graph_backward& of, int loop) {
     return of.g.nodes[loop].attributes<op::loop>().number;
   }
-  static constexpr bool any_gradient(const graph_backward& of, int loop) {
-    bool any = false;
+  /// The first gradient of what a loop has made, or none.
+  static constexpr int any_gradient(const graph_backward& of, int loop) {
     for (int i = loop + 1; i <= of.root; ++i)
-      any |= of.gradient[i] >= 0 && made_by(of.g.nodes[i], loop);
-    return any;
+      if (of.gradient[i] >= 0 && made_by(of.g.nodes[i], loop)) return of.gradient[i];
+    return none;
+  }
+  /// The loop whose steps have made what rules read.
+  static constexpr int source_of(graph_backward& of, int loop, int gradient) {
+    const replay_context context{of};
+    const int made = loop_replay(of.g, of.again_, context).value(loop, gradient);
+    return of.inside ? of.inside->copy_of(made) : made;
+  }
+  constexpr int begin_of(int loop) const {
+    return g.loops[g.nodes[loop].attributes<op::loop>().number - 1].begin;
+  }
+  constexpr bool reverse() const { return g.nodes[loop_].attributes<op::loop>().reverse; }
+  constexpr extent trip() const { return g.loops[number_ - 1].trip; }
+  /// As loop_range::every; gradients of gradients pass what is kept alone.
+  constexpr extent every() const { return g.recording ? 0 : g.loops[number_ - 1].every; }
+  /// How many blocks of several steps; -1: there are none.
+  constexpr extent blocks() {
+    return every() == 0 || every() == 1 ? -1 : blocks_of(g, trip(), every());
   }
   /// Whether a node is what a loop, by its node, has made in the end.
   static constexpr bool made_by(const node& n, int loop) {
@@ -152,16 +206,21 @@ class loop_backward {
     const node& n = g.nodes[like];
     return g.rules_of_loops->minus_zeros(n.type, n.dims_shape(), &g.sizes).lift(&g);
   }
+  /// The loop around the reversed one.
+  constexpr int parent() const {
+    return g.loops[(blocks_.open() ? blocks_ : to_).number() - 1].parent;
+  }
   /// The same outside of this loop, also where that is a branch.
   constexpr int zeros_outside(int like) const {
     const int inside = g.loop;
-    g.loop = g.loops[to_.number() - 1].parent;
+    g.loop = parent();
     const int zeros = zeros_as(like);
     g.loop = inside;
     return zeros;
   }
   /// A branch runs backward where it has run.
-  constexpr loop_control control() const {
+  constexpr loop_control control() {
+    if (blocks_.open()) return {op::loop_runs::at_most, block_.count};
     loop_control c = control_of(g, g.nodes[loop_]);
     if (c.decides >= 0) c.decides = read_around(c.decides);
     return c;
@@ -178,16 +237,20 @@ class loop_backward {
           given = pass.gradient[i];
       if (given < 0) given = zeros_outside(carry_.get()[k]);
       given_.get()[k] = given;
-      const int carry = to_.carry(given, g.recording, false);
+      const int carry = add_carry(given);
       if (pass.follows(next_.get()[k])) pass.accumulate(next_.get()[k], carry);
     }
     for (int i = loop_ + 1; i <= pass.root; ++i)
       if (is<op::steps>(g.nodes[i]) && made_by(g.nodes[i], loop_) && pass.gradient[i] >= 0 &&
           pass.follows(g.nodes[i].in[1]))
-        pass.accumulate(g.nodes[i].in[1], to_.slice(pass.gradient[i]));
+        pass.accumulate(g.nodes[i].in[1], to_.slice(pass.gradient[i], block_.first));
   }
 
   constexpr bool has(int at) const { return at >= begin_ && at < loop_; }
+  constexpr int add_carry(int init) {
+    if (blocks_.open()) init = begins_.get()[begun_++] = blocks_.carry(init, false, false);
+    return to_.carry(init, g.recording, false);
+  }
   constexpr running_sum* find(int at) const {
     for (int i = 0; i < count_; ++i)
       if (sums_.get()[i].of == at) return &sums_.get()[i];
@@ -212,7 +275,7 @@ class loop_backward {
       s.begins = s.init = zeros_outside(at);
       while (!is<op::constant>(g.nodes[s.begins])) s.begins = g.nodes[s.begins].in[0];
     }
-    s.now = to_.carry(s.init, g.recording, false);
+    s.now = add_carry(s.init);
     return &s;
   }
   /// A rule has put the first gradient among zeros, as it does where nothing has arrived.
@@ -221,23 +284,60 @@ class loop_backward {
       g.nodes[s->begins].set<op::constant>({.value = 0});
   }
 
-  /// What a rule reads: of a step, from what all steps have made.
+  /// What stands for what a step has made, which is kept.
   constexpr int read(int at) {
+    at = copy_of(at);
     loop_backward* of = this;
-    while (of && of->number_ != g.nodes[at].loop) of = of->around_;
+    while (of && of->source_number() != g.nodes[at].loop) of = of->around_;
     return of ? of->read_own(at) : at;
   }
+  /// Where the body is made again, what it is there.
+  constexpr int copy_of(int at) {
+    if (around_) at = around_->copy_of(at);
+    return copied_.has(at) && copied_[at] >= 0 ? copied_[at] : at;
+  }
+  constexpr int source_number() const {
+    return g.nodes[source_].attributes<op::loop>().number;
+  }
   constexpr int read_own(int at) {
-    int* const known = has(at) ? &again_.get()[at - begin_] : nullptr;
-    if (known && *known >= 0) return *known;
+    const bool member = known_.has(at);
+    if (member && known_[at] >= 0) return known_[at];
     const node n = g.nodes[at];
     int made = none;
+    const int inside = std::exchange(g.loop, to_.number());  // where others read it, too
     if (is<op::step_number>(n)) made = to_.step();
-    else made = to_.slice(read_around(is<op::step_slice>(n) ? n.in[0] : steps_of(g, loop_, at)));
-    if (known) *known = made;
+    else if (is<op::step_slice>(n)) made = to_.slice(read_around(n.in[0]), block_.first);
+    else if (is<op::carry>(n) && !g.recording) made = read_carry(n);
+    else if (n.op->kind == op_kind::alias && !g.recording) made = read_alias(n);
+    else made = to_.slice(read_around(steps_of(g, source_, at)));
+    g.loop = inside;
+    if (member) known_[at] = made;
     return made;
   }
-  constexpr int read_around(int at) const { return around_ ? around_->read(at) : at; }
+  /// What the loop around reads of it; a block's steps stand in that already.
+  constexpr int read_around(int at) {
+    return blocks_.open() ? at : outside(at);
+  }
+  /// What the step before has handed on, which is kept of all steps.
+  constexpr int read_carry(const node& n) {
+    const int k = n.attributes<op::of_loop>().number;
+    const int next = g.inputs(g.nodes[source_])[k];
+    const int init = read_around(g.inputs(g.nodes[source_])[carries_ + k]);
+    const node& from = g.nodes[next];
+    if (is<op::carry>(from) && from.attr == n.attr) return init;  // it stays as it was
+    return to_.before(read_around(steps_of(g, source_, next)), init, reverse());
+  }
+  /// The same elements under another shape are made again.
+  constexpr int read_alias(node n) {
+    g.lists.own(n);
+    for (int k = 0; k < n.arity; ++k) {
+      const int in = read(g.inputs(n)[k]);
+      g.inputs(n)[k] = in;
+    }
+    n.needs_grad = n.input_grad = false;
+    if (is<op::detach>(n)) n.set<op::detach>({});
+    return g.add(n);
+  }
 
   constexpr void close() {
     const owned_array<int> next(room(carries_ + count_)), init(room(carries_ + count_));
@@ -252,7 +352,26 @@ class loop_backward {
       next.get()[n] = sums_.get()[i].now;
       init.get()[n++] = sums_.get()[i].init;
     }
-    to_.close(next.get(), init.get());
+    if (!blocks_.open()) return to_.close(next.get(), init.get());
+    // A block's steps begin with what the blocks' loop carries, and end with what that hands on.
+    to_.close(next.get(), begins_.get());
+    for (int k = 0; k < n; ++k) next.get()[k] = to_.last(k, next.get()[k]);
+    for (int i = begin_; i < loop_; ++i)
+      if (is_sliced(i)) stacks_.get()[i - begin_] = to_.steps(pass.gradient[i]);
+    blocks_.close(next.get(), init.get());
+  }
+  /// Whether a node is a slice whose gradient goes on.
+  constexpr bool is_sliced(int i) const {
+    const node& n = g.nodes[i];
+    return is<op::step_slice>(n) && given_by_loop(n) == number_ && pass.gradient[i] >= 0 &&
+           pass.follows(n.in[0]);
+  }
+  constexpr int last_of(int carry, int made) {
+    return blocks_.open() ? blocks_.last(carry, made) : to_.last(carry, made);
+  }
+  constexpr int all_of_slices(int i) {
+    if (!blocks_.open()) return to_.steps(pass.gradient[i]);
+    return g.rules_of_loops->join_blocks(g, blocks_.steps(stacks_.get()[i - begin_]), trip());
   }
   // Sums have begun with what had arrived outside; then what the first values and xs get. Where
   // no rule has given anything, there is no gradient.
@@ -263,7 +382,7 @@ class loop_backward {
       const running_sum& s = sums_.get()[i];
       const int at = n++;
       if (s.begins >= 0) continue;
-      const int total = to_.last(at, s.now);
+      const int total = last_of(at, s.now);
       (around_ ? around_->sum_of(s.of, true) : pass.gradient[s.of]) = total;
     }
     n = 0;
@@ -271,23 +390,88 @@ class loop_backward {
       if (carry_.get()[k] < 0) continue;
       const int at = n++, handed = pass.gradient[carry_.get()[k]];
       if (handed >= 0 && pass.follows(init_.get()[k]))
-        pass.accumulate(init_.get()[k], to_.last(at, handed));
+        pass.accumulate(init_.get()[k], last_of(at, handed));
     }
     for (int i = begin_; i < loop_; ++i)
-      if (is<op::step_slice>(g.nodes[i]) && given_by_loop(g.nodes[i]) == number_ &&
-          pass.gradient[i] >= 0 && pass.follows(g.nodes[i].in[0]))
-        pass.accumulate(g.nodes[i].in[0], to_.steps(pass.gradient[i]));
+      if (is_sliced(i)) pass.accumulate(g.nodes[i].in[0], all_of_slices(i));
+  }
+
+  // The body of a loop once more, where the graph stands. given(i): what stands for a carry, slice
+  // or number.
+  template <class Given>
+  constexpr void copy_body(int source, const Given& given) {
+    const int number = g.nodes[source].attributes<op::loop>().number;
+    node_copier copier(g);
+    const auto input = [&](int was) {
+      if (copied_.has(was) && copied_[was] >= 0) return copied_[was];
+      return outside(was);
+    };
+    for (int i = copied_.begin(); i < source; ++i) {
+      copier.begin_loops(i, source);
+      const node n = g.nodes[i];
+      if (!in_loop(g, n.loop, number)) continue;
+      if (given_by_loop(n) == number) copied_[i] = given(i);
+      else copied_[i] = copier.copy(i, input);
+    }
+  }
+  /// The body made again in each step of the reversed loop.
+  constexpr void run_step_again() {
+    copy_body(source_, [this](int i) { return read_own(i); });
+  }
+  /// The steps of each block once more, in the loop over blocks: then those are what rules read of.
+  constexpr stand_ins run_blocks_again() {
+    if (blocks_.open()) source_ = copy_block();
+    return {begin_of(source_), source_};
+  }
+  constexpr int copy_block() {
+    block_ = g.rules_of_loops->block(g, blocks_.step(), every(), trip());
+    const owned_array<int> init(room(carries_)), next(room(carries_));
+    for (int k = 0; k < carries_; ++k) init.get()[k] = first_of_block(k);
+    loop_recorder again(g, *g.rules_of_loops, every(), reverse(),
+                        {op::loop_runs::at_most, block_.count});
+    for (int k = 0; k < carries_; ++k) next.get()[k] = again.carry(init.get()[k], false, false);
+    copy_body(source_, [&](int i) {
+      const node n = g.nodes[i];
+      if (is<op::carry>(n)) return next.get()[n.attributes<op::of_loop>().number];
+      if (is<op::step_slice>(n)) return again.slice(outside(n.in[0]), block_.first);
+      return g.rules_of_loops->add_numbers(g, again.step(), block_.first);
+    });
+    for (int k = 0; k < carries_; ++k) {
+      const int made = g.inputs(g.nodes[source_])[k];
+      next.get()[k] = copied_.has(made) && copied_[made] >= 0 ? copied_[made] : outside(made);
+    }
+    again.close(next.get(), init.get());
+    return again.made();
+  }
+  constexpr int outside(int at) { return around_ ? around_->read(at) : at; }
+  /// What a block's first step is given for a carry.
+  constexpr int first_of_block(int k) {
+    const int next = g.inputs(g.nodes[source_])[k];
+    const int init = outside(g.inputs(g.nodes[source_])[carries_ + k]);
+    const node& from = g.nodes[next];
+    if (is<op::carry>(from) && given_by_loop(from) == source_number() &&
+        from.attributes<op::of_loop>().number == k)
+      return init;
+    return blocks_.before(outside(steps_of(g, source_, next, every())), init, reverse());
   }
 
   graph_backward& pass;
   graph& g;
-  int loop_, number_, begin_, carries_;  // its node; its members are those from begin on to it
+  int loop_;    // its node
+  int source_;  // that whose steps have made what rules read
+  int number_, begin_, carries_;  // its members are those from begin on to it
   loop_backward* around_;
   owned_array<int> carry_;  // per carry: its node, where gradients go on to it, or none
   owned_array<int> next_, init_, given_;
-  owned_array<int> again_;  // per member: what stands for it in the steps of this loop, or none
+  owned_array<int> begins_;  // per carry of a block's steps: what it begins with
+  int begun_ = 0;
+  owned_array<int> stacks_;  // per member: of a slice, the gradients of a block's steps
+  stand_ins copied_;         // where the body runs again, the copies
   owned_array<running_sum> sums_;
   int count_ = 0;
+  loop_recorder blocks_;  // the loop over blocks, where there are several steps in each
+  block_of_steps block_;
+  stand_ins known_;  // in the steps of this loop
   loop_recorder to_;
 };
 

@@ -16,21 +16,29 @@ constexpr loop_info info_of_loop(const loop_maker& maker, bool check) {
   return i;
 }
 
-/// What all steps of a loop, by its node, have made of a value; where it is kept already, that.
-constexpr int steps_of(graph& g, int loop, int value) {
-  for (int i = loop + 1; i < g.count; ++i)
-    if (is<op::steps>(g.nodes[i]) && g.nodes[i].in[0] == loop && g.nodes[i].in[1] == value)
-      return i;
+/// How many blocks of so many steps there are, the last of which may have fewer.
+constexpr extent blocks_of(graph& g, extent trip, extent every) {
+  return g.sizes.divide(g.sizes.plus(trip, g.sizes.minus(every, 1)), every);
+}
+
+/// What all steps of a loop, by its node, have made of a value, or the last of every so many, by
+/// their index, that runs; where it is kept already, that.
+constexpr int steps_of(graph& g, int loop, int value, extent every = 0) {
   const auto about = g.nodes[loop].attributes<op::loop>();
+  const auto kept = pack(op::steps::attributes{about.number, 0, every});
+  for (int i = loop + 1; i < g.count; ++i)
+    if (is<op::steps>(g.nodes[i]) && g.nodes[i].in[0] == loop && g.nodes[i].in[1] == value &&
+        g.nodes[i].attr == kept)
+      return i;
   const node& of = g.nodes[value];
   shape all;
-  all.push(about.trip);
+  all.push(every == 0 ? extent{about.trip} : blocks_of(g, about.trip, every));
   for (int i = 0; i < of.rank; ++i) all.push(of.dims[i]);
   node n;
   n.op = &builtin<op::steps>;
   n.type = of.type;
   n.set_shape(all);
-  n.set<op::steps>({about.number, 0});
+  n.attr = kept;
   n.needs_grad = g.recording && of.needs_grad;
   n.input_grad = g.recording && of.input_grad;
   n.arity = 2;
@@ -39,17 +47,17 @@ constexpr int steps_of(graph& g, int loop, int value) {
   return g.add(n);
 }
 
-/// What says how often the steps run, where the trip does not; of a branch the node that decides.
+/// How often its steps run, and the node that decides for a branch, or says how often.
 struct loop_control {
-  bool when = false, unless = false, tested = false;
+  int runs = op::loop_runs::trip;
   int decides = -1;
+  constexpr bool is_branch() const { return decides >= 0 && runs != op::loop_runs::at_most; }
 };
 /// Of a loop that is there.
 constexpr loop_control control_of(const graph& g, const node& loop) {
   const auto about = loop.attributes<op::loop>();
   const bool decided = loop.arity > 2 * about.carries;
-  return {about.when, about.unless, about.tested,
-          decided ? g.inputs(loop)[2 * about.carries] : -1};
+  return {about.runs, decided ? g.inputs(loop)[2 * about.carries] : -1};
 }
 
 /// Recording of one loop in a graph: what its steps are given, then its body, then what they hand
@@ -68,20 +76,29 @@ class loop_recorder {
     n.needs_grad = g.recording && g.nodes[from].needs_grad;
     n.input_grad = g.recording && g.nodes[from].input_grad;
   }
-  constexpr int add(node& n, int input) {
-    n.arity = 1;
+  constexpr int add(node& n, int input, int arity = 1) {
+    n.arity = arity;
     n.in[0] = input;
     return g.add(n);
   }
+  constexpr shape part_of(int all) const {
+    shape rest;
+    for (int i = 1; i < g.nodes[all].rank; ++i) rest.push(g.nodes[all].dims[i]);
+    return rest;
+  }
 
  public:
+  /// trip: how many steps; -1: there is no loop.
   constexpr loop_recorder(graph& in, const loop_rules& rules, extent trip, bool reverse,
                           loop_control control = {})
       : g(in), first_(in.count), trip_(trip), reverse_(reverse), control_(control),
-        number_(open_loop(in, trip, rules, control.decides >= 0)) {}
+        number_(trip == -1 ? 0 : open_loop(in, trip, rules, control.is_branch())) {}
   loop_recorder(const loop_recorder&) = delete;
 
+  constexpr bool open() const { return number_ != 0; }
+
   constexpr int number() const { return number_; }
+  constexpr int made() const { return loop_; }
 
   /// The next carry, which begins as init; needs_grad, input_grad: as what is handed on may.
   constexpr int carry(int init, bool needs_grad, bool input_grad) {
@@ -91,13 +108,20 @@ class loop_recorder {
     n.input_grad = from.input_grad || input_grad;
     return add(n, init);
   }
-  /// The step's part of all: one index of the first axis.
-  constexpr int slice(int all) {
-    shape rest;
-    for (int i = 1; i < g.nodes[all].rank; ++i) rest.push(g.nodes[all].dims[i]);
-    node n = of_loop<op::step_slice>(g.nodes[all].type, rest, 0);
+  /// The step's part of all: one index of the first axis, counted from a number on where that is
+  /// given.
+  constexpr int slice(int all, int first = -1) {
+    node n = of_loop<op::step_slice>(g.nodes[all].type, part_of(all), 0);
     flow(n, all);
-    return add(n, all);
+    n.in[1] = first;
+    return add(n, all, first < 0 ? 1 : 2);
+  }
+  /// What the step of another loop was given for a carry: of what all its steps handed on, that of
+  /// the one before it.
+  constexpr int before(int all, int init, bool behind) {
+    node n = of_loop<op::step_before>(g.nodes[all].type, part_of(all), behind);
+    n.in[1] = init;
+    return add(n, all, 2);
   }
   constexpr int step() { return g.add(of_loop<op::step_number>(dtype::int64, {}, 0)); }
 
@@ -110,8 +134,7 @@ class loop_recorder {
     node n;
     n.op = any ? g.rules_of_loops->checks : g.rules_of_loops->plain;
     n.type = dtype::boolean;
-    n.set<op::loop>({number_, carries_, reverse_, control_.when, control_.unless, control_.tested,
-                     trip_});
+    n.set<op::loop>({number_, carries_, reverse_, control_.runs, trip_});
     const bool decided = control_.decides >= 0;
     g.lists.open(n, 2 * carries_ + decided);
     int* const in = g.inputs(n);

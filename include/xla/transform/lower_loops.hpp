@@ -42,6 +42,10 @@ struct loop_lowering {
     return -1;
   }
 
+  // Where it is more than a number: what stands for a carry at first.
+  static constexpr bool is_number_needed(const node& n, int input) {
+    return is<op::step_before>(n) && input == 1;
+  }
   constexpr void take(int node, int loop) {
     if (!is_number(g.nodes[node])) take_any(node, loop);
   }
@@ -61,7 +65,9 @@ struct loop_lowering {
       const auto& n = g.nodes[i];
       const bool made = made_by_loop(n) == loop && !is<op::loop>(n);
       if (!l.live_[i] || (!made && !in_loop(g, n.loop, loop))) continue;
-      for (int k = made ? 1 : 0; k < n.arity; ++k) take(g.inputs(n)[k], loop);
+      for (int k = made ? 1 : 0; k < n.arity; ++k)
+        if (is_number_needed(n, k)) take_any(g.inputs(n)[k], loop);
+        else take(g.inputs(n)[k], loop);
     }
     s.inputs = out.count.inputs - s.first_input;
   }

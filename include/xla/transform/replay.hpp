@@ -6,6 +6,9 @@
 
 namespace xla::detail {
 
+template <class Context>
+class loop_replay;
+
 /// What backward reads of checkpointed segments: their nodes, recorded again from what the segment
 /// was given. The copies wait for the loss and for the gradient that asks for them, so that they
 /// are computed late, and the first values are not needed for so long. A segment within a segment
@@ -23,12 +26,14 @@ class graph_replay {
   /// node of the gradient.
   constexpr int value(int i, int gradient) {
     const int s = i < nodes_ ? g.nodes[i].segment : 0;
-    if (s == 0 || g.within(g.segment, s) || (g.loop_count != 0 && has_loop(s))) return i;
+    if (s == 0 || g.within(g.segment, s)) return i;
     if (!done_[s]) record(s, gradient);
     return copy_[place(i, s)];
   }
 
  private:
+  template <class>
+  friend class loop_replay;
   constexpr void start() {
     const auto n = static_cast<std::size_t>(nodes_);
     done_ = for_done_.renew(static_cast<std::size_t>(g.segment_count) + 1);
@@ -50,13 +55,6 @@ class graph_replay {
     }
   }
 
-  // Loops are not recorded again: what is read of them is kept.
-  constexpr bool has_loop(int s) const {
-    const segment_range range = g.segments[s - 1];
-    bool any = false;
-    for (int i = range.begin; i < range.end; ++i) any |= g.nodes[i].loop != 0;
-    return any;
-  }
   constexpr int depth(int s) const {
     int d = 0;
     for (; s != 0; s = g.segments[s - 1].parent) ++d;

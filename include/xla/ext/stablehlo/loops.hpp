@@ -11,7 +11,8 @@ namespace xla::detail::hlo {
 /// Whether an op is of a loop: those are not on the list of ops.
 inline bool is_of_loops(const op_info& op) {
   for (std::uint32_t id : {id_of<op::loop>, id_of<op::carry>, id_of<op::step_slice>,
-                           id_of<op::step_number>, id_of<op::last_step>, id_of<op::steps>})
+                           id_of<op::step_before>, id_of<op::step_number>, id_of<op::last_step>,
+                           id_of<op::steps>})
     if (op.id == id) return true;
   return false;
 }
@@ -51,6 +52,13 @@ class while_writer {
  private:
   const node& node_at(int v) const { return p_.source.values[v]; }
   const value& input(int k) const { return made_[p_.source.inputs_of(loop_)[k]][0]; }
+  bool counted() const { return about_.runs == op::loop_runs::at_most; }
+  value trip() {
+    return counted() ? input(2 * about_.carries) : w_.constant(trip_, element::i64);
+  }
+  value minus_one(const value& v) {
+    return w_.map("subtract", v, w_.constant(1, element::i64));
+  }
   int number_of(int v) const { return node_at(v).attributes<op::of_loop>().number; }
 
   list<value> first_state() {
@@ -62,17 +70,17 @@ class while_writer {
 
   /// Of a branch too, which runs once or not at all; or the first carry says it.
   value goes_on(const list<value>& now) {
-    if (about_.tested) return now[1];
-    const value more = w_.compare("LT", now[0], w_.constant(trip_, element::i64));
-    if (!about_.when && !about_.unless) return more;
+    if (about_.runs == op::loop_runs::test) return now[1];
+    const value more = w_.compare("LT", now[0], trip());
+    if (about_.runs == op::loop_runs::trip || counted()) return more;
     const value& holds = input(2 * about_.carries);
-    return w_.map("and", more, about_.when ? holds : w_.map("not", holds));
+    return w_.map("and", more, about_.runs == op::loop_runs::when ? holds : w_.map("not", holds));
   }
 
   template <class WriteNode>
   list<value> step(const list<value>& now, WriteNode& write_node) {
     const value number =
-        about_.reverse ? w_.map("subtract", w_.constant(trip_ - 1, element::i64), now[0]) : now[0];
+        about_.reverse ? w_.map("subtract", minus_one(trip()), now[0]) : now[0];
     for (int v = 0; v < loop_; ++v)
       if (wanted_[v] && given_by_loop(node_at(v)) == about_.number)
         made_[v] = list_of({given(v, now, number)});
@@ -84,19 +92,38 @@ class while_writer {
     for (int k = 0; k < about_.carries; ++k) next.push_back(input(k));
     for (int k = 0; k < kept_.size(); ++k) {
       const value& made = made_[node_at(kept_[k]).in[1]][0];
-      next.push_back(with_step(now[1 + about_.carries + k], number, made));
+      next.push_back(with_step(now[1 + about_.carries + k], row_of(kept_[k], number), made));
     }
     return next;
   }
   value given(int v, const list<value>& now, const value& number) {
     if (is<op::carry>(node_at(v))) return now[1 + number_of(v)];
     if (is<op::step_number>(node_at(v))) return number;
+    if (is<op::step_before>(node_at(v))) return before(v, number);
+    if (node_at(v).arity == 1) return row(v, number);
+    return row(v, w_.map("add", made_[node_at(v).in[1]][0], number));
+  }
+  /// Of the first step what the carry was at first.
+  value before(int v, const value& number) {
+    const bool behind = number_of(v) != 0;
+    const value one = w_.constant(1, element::i64);
+    const value first = behind ? minus_one(trip()) : w_.constant(0, element::i64);
+    const value row_before = row(v, w_.map(behind ? "add" : "subtract", number, one));
+    const value is_first = w_.to(w_.compare("EQ", number, first), p_.shapes[v]);
+    return w_.select(is_first, made_[node_at(v).in[1]][0], row_before);
+  }
+  value row(int v, const value& number) {
     const value& all = made_[node_at(v).in[0]][0];
     tensor_type one = all.type;
     one.dims[0] = 1;
-    const value row = w_.op("dynamic_slice", at_step(list_of({all}), number), one,
+    const value part = w_.op("dynamic_slice", at_step(list_of({all}), number), one,
                             numbers("slice_sizes", one.dims));
-    return w_.reshape(row, p_.shapes[v]);
+    return w_.reshape(part, p_.shapes[v]);
+  }
+  /// Where one of every so many steps is kept, the last of them to write there.
+  value row_of(int v, const value& number) {
+    const extent every = value_at(p_.symbols, node_at(v).attributes<op::steps>().every);
+    return every <= 1 ? number : w_.map("divide", number, w_.constant(every, element::i64));
   }
   /// Values of all steps, with that of one put in.
   value with_step(const value& all, const value& number, const value& made) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -22,26 +23,28 @@ template <class In>
 class basic_loop_program {
  public:
   struct slot_source {
-    enum kind { whole, slice, number } is = whole;
+    enum kind { whole, slice, before, number } is = whole;
     int operand = 0;          ///< of the loop's step
     std::int64_t stride = 0;  ///< from one slice to the next, in bytes
+    int other = -1;           ///< slice: the number of the first; before: the first step's
+    bool behind = false;      ///< before: has the next index
+  };
+  /// Where what steps make is kept of all, or of every so-manieth: operand -1: nowhere.
+  struct kept {
+    int operand = -1;
+    std::int64_t stride = 0, every = 0;
   };
   struct carried {
     int init = 0;   ///< operands of the loop's step
     int last = -1;  ///< where the last step leaves it; -1: nobody wants it
-    bool read = false;
     std::int64_t bytes = 0;
-  };
-  struct kept {
-    int operand = 0;
-    std::int64_t stride = 0;
-    bool truths = false;
+    kept history;   ///< steps hand it on there
   };
   list<slot_source> sources;  ///< per slot that is no carry
   list<carried> carries;
   list<kept> results;
   list<std::pair<int, int>> same;  ///< operands: another last step, of what carry
-  int decides = -1;                ///< of a branch: the operand that says whether it runs
+  int decides = -1;                ///< the operand that says whether or how often it runs
 
   basic_loop_program(const later<In, sized_program>& of, const step& s) : of_(of), s_(s) {}
 
@@ -84,14 +87,17 @@ class basic_loop_program {
     for (int v = 0; v < p.count.values; ++v) {
       const node& n = value(v);
       if (is<op::step_slice>(n) && of_this(v))
-        add_slot(v, {slot_source::slice, operand_of(n.in[0]), of_.bytes(v)});
+        add_slot(v, {slot_source::slice, operand_of(n.in[0]), of_.bytes(v),
+                     n.arity > 1 ? operand_of(n.in[1]) : -1});
+      else if (is<op::step_before>(n) && of_this(v))
+        add_slot(v, {slot_source::before, operand_of(n.in[0]), of_.bytes(v), operand_of(n.in[1]),
+                     n.template attributes<op::of_loop>().number != 0});
       else if (is<op::step_number>(n) && of_this(v)) add_slot(v, {slot_source::number, -1, 0});
     }
     for (int v = 0; v < p.count.values; ++v)
       if (is<op::carry>(value(v)) && of_this(v)) {
         const int k = value(v).template attributes<op::of_loop>().number;
         slot_of_[v] = sources.size() + k;
-        carries[k].read = true;
       }
     const int* const in = p.inputs_of(s_.value);
     for (int k = 0; k < carries.size(); ++k) {
@@ -109,14 +115,27 @@ class basic_loop_program {
     for (int k = 1; k < s_.outputs; ++k) {
       const int v = of_.source.outputs[s_.first_output + k], operand = s_.inputs + k;
       if (is<op::steps>(value(v))) {
-        results_.push_back(value(v).in[1]);
-        results.push_back({operand, of_.bytes(value(v).in[1]), value(v).type == dtype::boolean});
+        keep(v, operand);
         continue;
       }
       const int carry = value(v).template attributes<op::of_loop>().number;
       if (carries[carry].last < 0) carries[carry].last = operand;
       else same.push_back({operand, carry});
     }
+  }
+
+  // What a step hands on is written where it is kept, and read there by the next one.
+  [[gnu::cold]] void keep(int steps, int operand) {
+    const int v = value(steps).in[1];
+    const auto about = value(steps).template attributes<op::steps>();
+    const kept to{operand, of_.bytes(v), value_at(of_.symbols, about.every)};
+    for (int k = 0; k < carries.size(); ++k)
+      if (next_[k] == v && carries[k].history.operand < 0) {
+        carries[k].history = to;
+        return;
+      }
+    results_.push_back(v);
+    results.push_back(to);
   }
 
   // The arrays that differ from those of the program around it lie in memory of its own.
@@ -189,8 +208,7 @@ class basic_loop final : public loop_steps {
     const auto about = p.source.values[s.value].template attributes<op::loop>();
     trip_ = value_at(p.symbols, about.trip);
     reverse_ = about.reverse;
-    when_ = about.when;
-    tested_ = about.tested;
+    runs_ = about.runs;
     later<In, sized_program> steps = layout_.make();
     if (by) body_ = by->make(std::move(steps));
     else body_ = std::make_unique<later<In, planned>>(std::move(steps), kernels);
@@ -200,7 +218,7 @@ class basic_loop final : public loop_steps {
     const borrowed_turns now(*this);
     turns& t = *now.get();
     begin(t, table, operands);
-    for (t.steps = 0; goes_on(t, table, operands); ++t.steps) {
+    for (t.steps = 0; goes_on(t); ++t.steps) {
       move(t, table, operands);
       body_->run({t.slots.data(), t.outputs.data(), nullptr});
     }
@@ -221,6 +239,8 @@ class basic_loop final : public loop_steps {
     list<slot_value> slots;
     list<buffer*> outputs;
     list<void*> to, other;  ///< per carry: where the last step writes, and the one before it
+    list<void*> now;        ///< where the latest step has
+    list<void*> aside;      ///< per result: where steps make it that is not kept of them
     list<ref<buffer>> own;
     std::int64_t number = 0;
     std::int64_t steps = 0;  ///< that have run
@@ -266,17 +286,23 @@ class basic_loop final : public loop_steps {
     }
     t->to.assign(carries, nullptr);
     t->other.assign(carries, nullptr);
-    t->own.reserve(2 * carries);
+    t->now.assign(carries, nullptr);
+    t->aside.assign(results, nullptr);
+    t->own.reserve(2 * carries + results);
     const std::lock_guard hold(lock_);
     waiting_.reserve(++made_);
     return t;
   }
 
+  using kept = typename steps_program::kept;
   bool in_place(int carry) const { return body_->about().in_place[carry]; }
+  /// Whether each step hands on in a place of its own, all of which are kept.
+  bool keeps_all(const kept& history) const { return history.operand >= 0 && history.every <= 1; }
   std::int64_t turning_bytes() const {
     std::int64_t bytes = 0;
     for (int k = 0; k < layout_.carries.size(); ++k)
-      bytes += layout_.carries[k].bytes * ((layout_.carries[k].last < 0) + !in_place(k));
+      if (const auto& c = layout_.carries[k]; !keeps_all(c.history))
+        bytes += c.bytes * ((c.last < 0) + !in_place(k));
     return bytes;
   }
   static void set(buffer& b, const void* to) {
@@ -286,34 +312,41 @@ class basic_loop final : public loop_steps {
   void* own(turns& t, std::int64_t bytes) const {
     return t.own.emplace_back(buffer::make(static_cast<std::size_t>(bytes)))->memory;
   }
+  static std::int64_t number_at(const void* place) {
+    return *static_cast<const std::int64_t*>(place);
+  }
 
+  bool tests() const { return runs_ == op::loop_runs::test; }
   static bool holds(const void* truth) { return *static_cast<const bool*>(truth); }
   std::int64_t trip(void* const* table, const int* operands) const {
     if (layout_.decides < 0) return trip_;
-    return holds(table[operands[layout_.decides]]) == when_;
+    if (runs_ == op::loop_runs::at_most)
+      return std::min(trip_, number_at(table[operands[layout_.decides]]));
+    return holds(table[operands[layout_.decides]]) == (runs_ == op::loop_runs::when);
   }
-  bool goes_on(const turns& t, void* const* table, const int* operands) const {
-    if (!tested_) return t.steps < t.trip;
-    if (t.steps == 0) return holds(table[operands[layout_.carries[0].init]]);
-    return holds(in_place(0) || to_last(t, t.steps - 1) ? t.to[0] : t.other[0]);
+  bool goes_on(const turns& t) const {
+    if (!tests()) return t.steps < t.trip;
+    return holds(t.now[0]);
   }
-  /// Whether a step writes where the last one does; where it is not known which is, the first does.
-  bool to_last(const turns& t, std::int64_t step) const {
-    return (tested_ ? step : t.trip - 1 - step) % 2 == 0;
-  }
+  /// Whether this step writes where the last one does; where it is not known which is, the first
+  /// does.
+  bool to_last(const turns& t) const { return (tests() ? t.steps : t.trip - 1 - t.steps) % 2 == 0; }
 
   // The last step writes where the result is to be, the one before it elsewhere, and so on; or all
-  // write over what they read, which is a copy.
+  // write over what they read.
   void begin(turns& t, void* const* table, const int* operands) const {
-    t.trip = tested_ ? 0 : trip(table, operands);
+    t.trip = tests() ? 0 : trip(table, operands);
+    const bool some = tests() || t.trip > 0, several = tests() || t.trip > 1;
     for (int k = 0; k < layout_.carries.size(); ++k) {
       const auto& c = layout_.carries[k];
-      t.to[k] = c.last >= 0 ? table[operands[c.last]] : own(t, c.bytes);
-      if ((!tested_ && t.trip <= 0) || (in_place(k) && c.read))
-        copy(t.to[k], table[operands[c.init]], c.bytes);
-      if (in_place(k)) t.other[k] = t.to[k];
-      else if (t.trip > 1 || tested_) t.other[k] = own(t, c.bytes);
+      t.now[k] = table[operands[c.init]];
+      t.to[k] = c.last >= 0 ? table[operands[c.last]] : nullptr;
+      if (!some || keeps_all(c.history)) continue;
+      if (c.last < 0) t.to[k] = own(t, c.bytes);
+      t.other[k] = in_place(k) || !several ? t.to[k] : own(t, c.bytes);
     }
+    for (int k = 0; k < layout_.results.size(); ++k)
+      if (const kept& r = layout_.results[k]; r.every > 1) t.aside[k] = own(t, r.stride);
     for (int i = 0; i < layout_.sources.size(); ++i) {
       const auto& s = layout_.sources[i];
       buffer& b = *t.slots[i].value;
@@ -322,36 +355,46 @@ class basic_loop final : public loop_steps {
     }
   }
   void move(turns& t, void* const* table, const int* operands) const {
+    using source = typename steps_program::slot_source;
     const std::int64_t at = t.number = reverse_ ? t.trip - 1 - t.steps : t.steps;
-    const auto part = [&](int operand, std::int64_t stride) {
-      return static_cast<std::byte*>(table[operands[operand]]) + at * stride;
+    const auto part = [&](int operand, std::int64_t stride, std::int64_t index) {
+      return static_cast<std::byte*>(table[operands[operand]]) + index * stride;
     };
     const int sources = layout_.sources.size(), carries = layout_.carries.size();
-    for (int i = 0; i < sources; ++i)
-      if (const auto& s = layout_.sources[i]; s.is == steps_program::slot_source::slice)
-        set(*t.slots[i].value, part(s.operand, s.stride));
+    for (int i = 0; i < sources; ++i) {
+      const auto& s = layout_.sources[i];
+      if (s.is == source::slice) {
+        const std::int64_t first = s.other < 0 ? 0 : number_at(table[operands[s.other]]);
+        set(*t.slots[i].value, part(s.operand, s.stride, first + at));
+      } else if (s.is == source::before) {
+        const bool first = at == (s.behind ? t.trip - 1 : 0);
+        set(*t.slots[i].value, first ? table[operands[s.other]]
+                                     : part(s.operand, s.stride, s.behind ? at + 1 : at - 1));
+      }
+    }
+    // Of every so-manieth step: of those that share a row the last to run.
+    const auto keeps = [&](const kept& k) {
+      return k.operand >= 0 && (k.every <= 1 || (reverse_ ? at : at + 1) % k.every == 0);
+    };
+    const auto row = [&](const kept& k) {
+      return part(k.operand, k.stride, k.every <= 1 ? at : at / k.every);
+    };
     for (int k = 0; k < carries; ++k) {
-      const bool last = to_last(t, t.steps);
-      void* const to = last ? t.to[k] : t.other[k];
-      void* from = last ? t.other[k] : t.to[k];
-      if (t.steps == 0 && !in_place(k)) from = table[operands[layout_.carries[k].init]];
-      set(*t.slots[sources + k].value, from);
-      set(*t.outputs[k], to);
+      const kept& history = layout_.carries[k].history;
+      set(*t.slots[sources + k].value, t.now[k]);
+      t.now[k] = keeps(history) ? row(history) : to_last(t) ? t.to[k] : t.other[k];
+      set(*t.outputs[k], t.now[k]);
     }
-    for (int k = 0; k < layout_.results.size(); ++k)
-      set(*t.outputs[carries + k], part(layout_.results[k].operand, layout_.results[k].stride));
+    for (int k = 0; k < layout_.results.size(); ++k) {
+      const kept& r = layout_.results[k];
+      set(*t.outputs[carries + k], keeps(r) ? row(r) : t.aside[k]);
+    }
   }
-  // Where it was not known which step was the last, it may have written elsewhere. What a branch
-  // that has not run would have made is read, and not used; a truth has no bits but 0 and 1.
+  // Of no steps what there was at first; or the last has written where it is kept, or elsewhere.
   void end(const turns& t, void* const* table, const int* operands) const {
-    for (const auto& r : layout_.results)
-      if (layout_.decides >= 0 && t.trip == 0 && r.truths)
-        std::memset(table[operands[r.operand]], 0, static_cast<std::size_t>(r.stride));
-    for (int k = 0; tested_ && k < layout_.carries.size(); ++k) {
-      const auto& c = layout_.carries[k];
-      if (t.steps == 0) copy(t.to[k], table[operands[c.init]], c.bytes);
-      else if (!to_last(t, t.steps - 1) && !in_place(k)) copy(t.to[k], t.other[k], c.bytes);
-    }
+    for (int k = 0; k < layout_.carries.size(); ++k)
+      if (const auto& c = layout_.carries[k]; c.last >= 0 && t.now[k] != t.to[k])
+        copy(t.to[k], t.now[k], c.bytes);
     for (const auto& [operand, carry] : layout_.same)
       copy(table[operands[operand]], t.to[carry], layout_.carries[carry].bytes);
   }
@@ -362,7 +405,7 @@ class basic_loop final : public loop_steps {
   steps_program layout_;
   std::int64_t trip_ = 0;
   bool reverse_ = false;
-  bool when_ = false, tested_ = false;
+  int runs_ = op::loop_runs::trip;
   std::unique_ptr<executable> body_;
   mutable spin_lock lock_;
   mutable list<std::unique_ptr<turns>> waiting_;

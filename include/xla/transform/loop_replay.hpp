@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "xla/base/owned_array.hpp"
+#include "xla/transform/loop_recorder.hpp"
+#include "xla/transform/replay.hpp"
+
+namespace xla::detail {
+
+/// Records nodes once more where the graph stands, in their order, and the loops among them.
+class node_copier {
+ public:
+  constexpr explicit node_copier(graph& in)
+      : g(in), loops_(in.loop_count), copies_(static_cast<std::size_t>(loops_) + 1),
+        nodes_(static_cast<std::size_t>(loops_) + 1) {
+    for (int l = 0; l <= loops_; ++l) copies_.get()[l] = nodes_.get()[l] = 0;
+    for (int i = 0; i < g.count; ++i)
+      if (g.nodes[i].op->loops_steps)
+        nodes_.get()[g.nodes[i].attributes<op::loop>().number] = i;
+  }
+  node_copier(const node_copier&) = delete;
+
+  /// The loop that is recorded in another one's place, by number, or 0.
+  constexpr int copy_of_loop(int number) const {
+    return number <= loops_ ? copies_.get()[number] : 0;
+  }
+  constexpr int node_of_loop(int number) const { return nodes_.get()[number]; }
+
+  /// Begins the loops whose bodies begin with node i, and end before another.
+  constexpr void begin_loops(int i, int end) {
+    for (int l = 1; l <= loops_; ++l) {
+      const loop_range of = g.loops[l - 1];
+      if (of.begin != i || nodes_.get()[l] <= i || nodes_.get()[l] >= end) continue;
+      copies_.get()[l] = open_loop(g, of.trip, *g.rules_of_loops, of.branch);
+      g.loops[g.loop - 1].every = of.every;
+    }
+  }
+  /// Node i, of which input(was) gives what stands for an input. What has been checked is not
+  /// checked again.
+  template <class Input>
+  constexpr int copy(int i, const Input& input) {
+    node n = g.nodes[i];
+    const bool loop = n.op->loops_steps;
+    if (n.op->check && !loop) return input(n.in[0]);
+    g.lists.own(n);
+    for (int k = 0; k < n.arity; ++k) {
+      const int in = input(g.inputs(n)[k]);
+      g.inputs(n)[k] = in;  // found anew: there may be more lists
+    }
+    if (loop) close_loop(g);
+    name_loop(n);
+    if (is<op::detach>(n)) n.set<op::detach>({});
+    if (is<op::detach>(n) || !g.recording) n.needs_grad = n.input_grad = false;
+    n.after[0] = n.after[1] = -1;
+    return g.add(n);
+  }
+
+ private:
+  constexpr void name_loop(node& n) const {
+    const int loop = n.op->loops_steps ? made_by_loop(n) : given_by_loop(n) + made_by_loop(n);
+    const int copy = loop == 0 ? 0 : copy_of_loop(loop);
+    if (copy == 0) return;
+    if (n.op->loops_steps) {
+      auto a = n.attributes<op::loop>();
+      a.number = copy;
+      n.set<op::loop>(a);
+      n.op = g.rules_of_loops->plain;
+    } else {
+      auto a = n.attributes<op::steps>();  // what is no `steps` has the same without a size
+      a.loop = copy;
+      n.set<op::steps>(a);
+    }
+  }
+
+  graph& g;
+  int loops_;
+  owned_array<int> copies_, nodes_;
+};
+
+/// What rules read of checkpointed segments in a graph with loops: as graph_replay, of which it
+/// uses the memory. Where backward is in a loop, a segment of the body is recorded again among the
+/// reversed loop's steps.
+template <class Context>
+class loop_replay {
+ public:
+  /// in.kept(i): what stands for one that is kept.
+  constexpr loop_replay(graph& of, graph_replay& memory, const Context& in)
+      : g(of), r(memory), in_(in) {}
+
+  /// The node that stands for node i: itself, or its copy.
+  constexpr int value(int i, int gradient) {
+    const int s = i < r.nodes_ ? g.nodes[i].segment : 0;
+    if (s == 0 || g.within(g.segment, s)) return i;
+    if (g.recording && (in_.in_loop() || has_loop(s))) return i;
+    if (!r.done_[s]) record(s, gradient);
+    const int made = r.copy_[r.place(i, s)];
+    return made < 0 ? i : made;
+  }
+
+ private:
+  constexpr bool has_loop(int s) const {
+    const segment_range range = g.segments[s - 1];
+    bool any = false;
+    for (int i = range.begin; i < range.end; ++i) any |= g.nodes[i].loop != 0;
+    return any;
+  }
+  /// What only sizes decide exists for good.
+  constexpr bool fixed(int i) const {
+    const node& n = g.nodes[i];
+    return n.op->kind == op_kind::leaf ||
+           (r.fixed_[i] && n.loop == 0 && made_by_loop(n) == 0 && given_by_loop(n) == 0);
+  }
+
+  constexpr void record(int s, int gradient) {
+    r.done_[s] = true;
+    const segment_range range = g.segments[s - 1];
+    const int inside = std::exchange(g.loop, in_.loop_for(range.begin, range.end));
+    node_copier copier(g);
+    const auto input = [&](int was) {
+      if (g.within(g.nodes[was].segment, s)) return r.copy_[r.place(was, s)];
+      if (copier.copy_of_loop(g.nodes[was].loop) != 0) return kept_of_step(was, copier);
+      return in_.kept(value(was, gradient));
+    };
+    for (int i = range.begin; i < range.end; ++i) {
+      copier.begin_loops(i, range.end);
+      if (!g.within(g.nodes[i].segment, s)) continue;
+      const int before = g.count, made = fixed(i) ? i : copier.copy(i, input);
+      r.copy_[r.place(i, s)] = made;
+      if (made >= before) wait(i, made, gradient);
+    }
+    g.loop = inside;
+  }
+  constexpr void wait(int of, int made, int gradient) {
+    node& n = g.nodes[made];
+    if (n.op->impure) n.set<op::drawing>({.again = r.random_[of]});
+    int k = 0;
+    for (int before : {gradient, r.root})
+      if (in_loop(g, n.loop, g.nodes[before].loop)) n.after[k++] = before;
+  }
+  /// What a step has made that is kept although the segment is not.
+  constexpr int kept_of_step(int at, const node_copier& copier) {
+    const int loop = g.nodes[at].loop;
+    const int all = steps_of(g, copier.node_of_loop(loop), at);
+    node n = g.nodes[at];
+    n.op = &builtin<op::step_slice>;
+    n.set<op::step_slice>({copier.copy_of_loop(loop), 0});
+    n.arity = 1;
+    n.in[0] = copier.copy_of_loop(g.nodes[all].loop) != 0 ? kept_of_step(all, copier)
+                                                          : in_.kept(all);
+    return g.add(n);
+  }
+
+  graph& g;
+  graph_replay& r;
+  const Context& in_;
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/graph/graph.hpp"
+#include "xla/op/arithmetic.hpp"
+#include "xla/op/create.hpp"
+#include "xla/op/minmax.hpp"
+#include "xla/op/reshape.hpp"
+#include "xla/op/slice.hpp"
+
+// Values that the backward pass of a loop makes: templates, so that programs without have no
+// kernels for them.
+
+namespace xla::detail {
+
+/// -0 in a shape: what is added to it keeps all its bits.
+template <class In>
+constexpr handle minus_zeros(dtype type, const shape& s, size_table* table) {
+  const auto of = [&]<class T>(T zero) -> handle {
+    return fill_shape<T, dynamic_rank>(constant(zero), s, table);
+  };
+  if (type == dtype::bfloat16) return of(later<In, bfloat16>(-0.0f));
+  if (type == dtype::float32) return of(later<In, float>(-0.0f));
+  return of(later<In, double>(-0.0));
+}
+
+/// See loop_rules.
+template <class In>
+constexpr block_of_steps block_of(graph& g, int number, extent every, extent trip) {
+  using whole = later<In, std::int64_t>;
+  const auto size = detail::number<whole>(Size(every, &g.sizes)).tensor();
+  const auto all = detail::number<whole>(Size(trip, &g.sizes)).tensor();
+  Tensor<whole, 0> at;
+  at.name_node(&g, number);
+  const auto first = at * size;
+  const auto count = minimum(size, all - first);
+  return {first.lift(&g), count.lift(&g)};
+}
+template <class In>
+constexpr int add_numbers(graph& g, int a, int b) {
+  Tensor<later<In, std::int64_t>, 0> x, y;
+  x.name_node(&g, a);
+  y.name_node(&g, b);
+  return (x + y).lift(&g);
+}
+template <class In>
+constexpr int join_blocks(graph& g, int all, extent trip) {
+  handle h;
+  h.name_node(&g, all);
+  const auto joined = [&]<class T>(T) {
+    shape rows = h.dims(), part;
+    const extent count = g.sizes.multiply(rows[0], rows[1]);
+    part.push(trip);
+    for (int i = 2; i < rows.rank; ++i) part.push(rows[i]);
+    shape whole = part;
+    whole[0] = count;
+    const auto row = with_shape<op::reshape, dynamic_rank>(as_any<T>(h), whole);
+    return take_part(row, {.axis = 0}, part).lift(&g);
+  };
+  const dtype type = h.element_type();
+  if (type == dtype::bfloat16) return joined(later<In, bfloat16>());
+  if (type == dtype::float32) return joined(later<In, float>());
+  return joined(later<In, double>());
+}
+
+}  // namespace xla::detail
