@@ -16,7 +16,9 @@
 #include "xla/op/reduce.hpp"
 #include "xla/op/relu.hpp"
 #include "xla/op/tanh.hpp"
+#include "xla/run/trace/autocast.hpp"
 #include "xla/run/trace/checkpoint.hpp"
+#include "xla/run/trace/custom_gradient.hpp"
 #include "xla/run/trace/step.hpp"
 
 using test::numbers;
@@ -168,6 +170,48 @@ TEST_CASE("cond() in checkpoints, checkpoints in it, and without gradients") {
   for (float p : both)
     test::check_modes(train, xla::full<float>({2}, p), test::parameter(numbers<float>({5})),
                       test::parameter(numbers<float>({5})));
+}
+
+TEST_CASE("cond() in autocast, and functions with a gradient of their own in its branches") {
+  auto train = [](auto& p, auto& m, auto& x) {
+    forget(x);
+    const auto scaled = xla::custom_gradient(
+        [](const xla::Tensor<float, 2>& a, const xla::Tensor<float, 2>& b) {
+          return xla::save_for_backward(a * b, a, b);
+        },
+        [](const auto& saved, const auto& g) {
+          return std::tuple(g * std::get<1>(saved) * 2.0f, g * std::get<0>(saved));
+        });
+    const auto y = xla::cond(
+        sum(p) > 0, [&] { return scaled(m.first(x), m.second(x)); },
+        [&] { return m.second(scaled(x, m.first(x))); });
+    const auto loss = sum(y * y);
+    loss.backward();
+    return loss;
+  };
+  auto rounded = xla::autocast(train);
+  for (float p : both) {
+    const auto x = test::parameter(numbers<float>({3, 4}));
+    test::check_modes(train, xla::full<float>({2}, p), experts(), x);
+    test::check_modes(rounded, xla::full<float>({2}, p), experts(), x);
+  }
+}
+
+TEST_CASE("a choice in each of many steps, over many elements") {
+  auto train = [](auto& w, auto& xs) {
+    forget(w, xs);
+    const auto body = [&](const auto& c, const auto& x) {
+      const auto next = xla::cond(
+          sum(x) > 0, [&] { return tanh(matmul(c, w)) + x; }, [&] { return c * x; });
+      return std::pair(next, sum(next, {1}));
+    };
+    const auto [last, ys] = xla::scan(body, xla::ones_like(select(xs, 0, 0)), xs);
+    const auto loss = mean(last * last) + sum(ys);
+    loss.backward();
+    return loss;
+  };
+  test::check_modes(train, test::parameter(numbers<float>({70, 70}) * 0.1f),
+                    test::parameter(numbers<float>({6, 300, 70})));
 }
 
 TEST_CASE("gradients of gradients go through cond()") {

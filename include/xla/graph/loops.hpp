@@ -46,25 +46,20 @@ struct step_number : of_loop {
   static constexpr auto kind = detail::op_kind::output;
 };
 
-/// How often a loop's steps run.
-struct loop_runs {
-  static constexpr int trip = 0;    ///< as often as its trip says
-  static constexpr int when = 1;    ///< once where its last input, a truth, holds: a branch
-  static constexpr int unless = 2;  ///< once where it does not: the other one
-  static constexpr int test = 3;    ///< as long as the first carry, a truth, holds
-  static constexpr int at_most = 4;  ///< as often as its last input, a number up to its trip, says
-};
-
 /// A loop. Its inputs: what each step hands on to the next for each carry, then what each carry is
-/// at first; of a branch then what decides, or how many steps there are. Its elements are not read.
+/// at first; of a branch then the truth that decides, or how many steps there are. Its elements are
+/// not read.
 struct loop {
   struct attributes {
     int number = 0;
     int carries = 0;
     bool reverse = false;  ///< the last step comes first
-    int runs = 0;          ///< see loop_runs
+    bool when = false;     ///< a branch: its one step runs where what decides holds
+    bool unless = false;   ///< the other one: where it does not
+    bool tested = false;   ///< its steps run as long as the first carry, a truth, holds
+    bool counted = false;  ///< its last input says how many steps there are, up to its trip
     detail::size_value trip{};
-    XLA_ATTRIBUTES(number, carries, reverse, runs, trip)
+    XLA_ATTRIBUTES(number, carries, reverse, when, unless, tested, counted, trip)
   };
   static constexpr auto name = "loop";
   static constexpr auto kind = detail::op_kind::library;

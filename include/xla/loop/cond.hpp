@@ -33,9 +33,10 @@ class branch_capture {
 
   /// What the branch makes, as nodes behind it.
   template <class Made, class Branch>
-  constexpr Made run(int runs, const Branch& branch) const {
+  constexpr Made run(bool when, const Branch& branch) const {
     const graph_mark before(g);
-    loop_recorder loop(g, loops_of_graphs<Made>, 1, false, {runs, decides_});
+    loop_recorder loop(g, loops_of_graphs<Made>, 1, false,
+                       {.when = when, .unless = !when, .decides = decides_});
     Made made = branch();
     int at[tensors_in<Made>() + 1] = {};
     each_tensor(made, [&, k = 0](const auto& t) mutable { at[k++] = t.lift(&g); });
@@ -117,8 +118,8 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
   }
   if (!g) throw std::logic_error("xla::cond: all is constant; start from zeros_like(x)");
   const branch_capture to(*g, by);
-  const Made a = to.template run<Made>(op::loop_runs::when, first);
-  const Made b = to.template run<Made>(op::loop_runs::unless, second);
+  const Made a = to.template run<Made>(true, first);
+  const Made b = to.template run<Made>(false, second);
   return to.either(a, b);
 }
 

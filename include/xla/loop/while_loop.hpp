@@ -45,8 +45,8 @@ constexpr Carry while_captured(graph& g, const Tested& steps, const Carry& init,
   using Tuple = std::tuple<Tensor<bool, 0>, Carry>;
   const Tuple first(steps.go_on(init), init);
   const auto nothing = [](const auto&...) { return 0; };
-  const auto all = loop_capture<Tuple>(g, site, 1, false, {.runs = op::loop_runs::test})
-                       .run(steps, first, nothing, nothing);
+  const auto all =
+      loop_capture<Tuple>(g, site, 1, false, {.tested = true}).run(steps, first, nothing, nothing);
   return std::get<1>(all.first);
 }
 

@@ -74,8 +74,7 @@ class loop_backward {
     if (!is<op::loop>(n)) return true;
     const int gradient = any_gradient(of, at);
     if (gradient < 0) return true;
-    if (n.attributes<op::loop>().runs == op::loop_runs::test)
-      of.g.sizes.refused.set(no_gradient_of_while);
+    if (n.attributes<op::loop>().tested) of.g.sizes.refused.set(no_gradient_of_while);
     else loop_backward(of, at, source_of(of, at, gradient)).run();
     return true;
   }
@@ -220,7 +219,7 @@ class loop_backward {
   }
   /// A branch runs backward where it has run.
   constexpr loop_control control() {
-    if (blocks_.open()) return {op::loop_runs::at_most, block_.count};
+    if (blocks_.open()) return {.counted = true, .decides = block_.count};
     loop_control c = control_of(g, g.nodes[loop_]);
     if (c.decides >= 0) c.decides = read_around(c.decides);
     return c;
@@ -428,7 +427,7 @@ class loop_backward {
     const owned_array<int> init(room(carries_)), next(room(carries_));
     for (int k = 0; k < carries_; ++k) init.get()[k] = first_of_block(k);
     loop_recorder again(g, *g.rules_of_loops, every(), reverse(),
-                        {op::loop_runs::at_most, block_.count});
+                        {.counted = true, .decides = block_.count});
     for (int k = 0; k < carries_; ++k) next.get()[k] = again.carry(init.get()[k], false, false);
     copy_body(source_, [&](int i) {
       const node n = g.nodes[i];

@@ -47,17 +47,19 @@ constexpr int steps_of(graph& g, int loop, int value, extent every = 0) {
   return g.add(n);
 }
 
-/// How often its steps run, and the node that decides for a branch, or says how often.
+/// What says how often the steps run, where the trip does not; and the node that decides of a branch,
+/// or is their number.
 struct loop_control {
-  int runs = op::loop_runs::trip;
+  bool when = false, unless = false, tested = false, counted = false;
   int decides = -1;
-  constexpr bool is_branch() const { return decides >= 0 && runs != op::loop_runs::at_most; }
+  constexpr bool is_branch() const { return when || unless; }
 };
 /// Of a loop that is there.
 constexpr loop_control control_of(const graph& g, const node& loop) {
   const auto about = loop.attributes<op::loop>();
   const bool decided = loop.arity > 2 * about.carries;
-  return {about.runs, decided ? g.inputs(loop)[2 * about.carries] : -1};
+  return {about.when, about.unless, about.tested, about.counted,
+          decided ? g.inputs(loop)[2 * about.carries] : -1};
 }
 
 /// Recording of one loop in a graph: what its steps are given, then its body, then what they hand
@@ -134,7 +136,8 @@ class loop_recorder {
     node n;
     n.op = any ? g.rules_of_loops->checks : g.rules_of_loops->plain;
     n.type = dtype::boolean;
-    n.set<op::loop>({number_, carries_, reverse_, control_.runs, trip_});
+    n.set<op::loop>({number_, carries_, reverse_, control_.when, control_.unless, control_.tested,
+                     control_.counted, trip_});
     const bool decided = control_.decides >= 0;
     g.lists.open(n, 2 * carries_ + decided);
     int* const in = g.inputs(n);

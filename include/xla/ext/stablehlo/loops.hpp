@@ -52,9 +52,8 @@ class while_writer {
  private:
   const node& node_at(int v) const { return p_.source.values[v]; }
   const value& input(int k) const { return made_[p_.source.inputs_of(loop_)[k]][0]; }
-  bool counted() const { return about_.runs == op::loop_runs::at_most; }
   value trip() {
-    return counted() ? input(2 * about_.carries) : w_.constant(trip_, element::i64);
+    return about_.counted ? input(2 * about_.carries) : w_.constant(trip_, element::i64);
   }
   value minus_one(const value& v) {
     return w_.map("subtract", v, w_.constant(1, element::i64));
@@ -70,11 +69,11 @@ class while_writer {
 
   /// Of a branch too, which runs once or not at all; or the first carry says it.
   value goes_on(const list<value>& now) {
-    if (about_.runs == op::loop_runs::test) return now[1];
+    if (about_.tested) return now[1];
     const value more = w_.compare("LT", now[0], trip());
-    if (about_.runs == op::loop_runs::trip || counted()) return more;
+    if (!about_.when && !about_.unless) return more;
     const value& holds = input(2 * about_.carries);
-    return w_.map("and", more, about_.runs == op::loop_runs::when ? holds : w_.map("not", holds));
+    return w_.map("and", more, about_.when ? holds : w_.map("not", holds));
   }
 
   template <class WriteNode>

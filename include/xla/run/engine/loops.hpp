@@ -33,6 +33,7 @@ class basic_loop_program {
   struct kept {
     int operand = -1;
     std::int64_t stride = 0, every = 0;
+    bool truths = false;
   };
   struct carried {
     int init = 0;   ///< operands of the loop's step
@@ -128,7 +129,8 @@ class basic_loop_program {
   [[gnu::cold]] void keep(int steps, int operand) {
     const int v = value(steps).in[1];
     const auto about = value(steps).template attributes<op::steps>();
-    const kept to{operand, of_.bytes(v), value_at(of_.symbols, about.every)};
+    const kept to{operand, of_.bytes(v), value_at(of_.symbols, about.every),
+                  value(v).type == dtype::boolean};
     for (int k = 0; k < carries.size(); ++k)
       if (next_[k] == v && carries[k].history.operand < 0) {
         carries[k].history = to;
@@ -208,7 +210,9 @@ class basic_loop final : public loop_steps {
     const auto about = p.source.values[s.value].template attributes<op::loop>();
     trip_ = value_at(p.symbols, about.trip);
     reverse_ = about.reverse;
-    runs_ = about.runs;
+    when_ = about.when;
+    tested_ = about.tested;
+    counted_ = about.counted;
     later<In, sized_program> steps = layout_.make();
     if (by) body_ = by->make(std::move(steps));
     else body_ = std::make_unique<later<In, planned>>(std::move(steps), kernels);
@@ -316,27 +320,25 @@ class basic_loop final : public loop_steps {
     return *static_cast<const std::int64_t*>(place);
   }
 
-  bool tests() const { return runs_ == op::loop_runs::test; }
   static bool holds(const void* truth) { return *static_cast<const bool*>(truth); }
   std::int64_t trip(void* const* table, const int* operands) const {
     if (layout_.decides < 0) return trip_;
-    if (runs_ == op::loop_runs::at_most)
-      return std::min(trip_, number_at(table[operands[layout_.decides]]));
-    return holds(table[operands[layout_.decides]]) == (runs_ == op::loop_runs::when);
+    if (counted_) return std::min(trip_, number_at(table[operands[layout_.decides]]));
+    return holds(table[operands[layout_.decides]]) == when_;
   }
   bool goes_on(const turns& t) const {
-    if (!tests()) return t.steps < t.trip;
+    if (!tested_) return t.steps < t.trip;
     return holds(t.now[0]);
   }
   /// Whether this step writes where the last one does; where it is not known which is, the first
   /// does.
-  bool to_last(const turns& t) const { return (tests() ? t.steps : t.trip - 1 - t.steps) % 2 == 0; }
+  bool to_last(const turns& t) const { return (tested_ ? t.steps : t.trip - 1 - t.steps) % 2 == 0; }
 
   // The last step writes where the result is to be, the one before it elsewhere, and so on; or all
   // write over what they read.
   void begin(turns& t, void* const* table, const int* operands) const {
-    t.trip = tests() ? 0 : trip(table, operands);
-    const bool some = tests() || t.trip > 0, several = tests() || t.trip > 1;
+    t.trip = tested_ ? 0 : trip(table, operands);
+    const bool some = tested_ || t.trip > 0, several = tested_ || t.trip > 1;
     for (int k = 0; k < layout_.carries.size(); ++k) {
       const auto& c = layout_.carries[k];
       t.now[k] = table[operands[c.init]];
@@ -391,7 +393,12 @@ class basic_loop final : public loop_steps {
     }
   }
   // Of no steps what there was at first; or the last has written where it is kept, or elsewhere.
+  // What a branch that has not run would have made is read, and not used; a truth has no bits but 0
+  // and 1.
   void end(const turns& t, void* const* table, const int* operands) const {
+    for (const auto& r : layout_.results)
+      if (layout_.decides >= 0 && t.trip == 0 && r.truths)
+        std::memset(table[operands[r.operand]], 0, static_cast<std::size_t>(r.stride));
     for (int k = 0; k < layout_.carries.size(); ++k)
       if (const auto& c = layout_.carries[k]; c.last >= 0 && t.now[k] != t.to[k])
         copy(t.to[k], t.now[k], c.bytes);
@@ -405,7 +412,7 @@ class basic_loop final : public loop_steps {
   steps_program layout_;
   std::int64_t trip_ = 0;
   bool reverse_ = false;
-  int runs_ = op::loop_runs::trip;
+  bool when_ = false, tested_ = false, counted_ = false;
   std::unique_ptr<executable> body_;
   mutable spin_lock lock_;
   mutable list<std::unique_ptr<turns>> waiting_;
