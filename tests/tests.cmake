@@ -60,6 +60,7 @@ xla_test(loop/gradients LABELS core asan)
 xla_test(loop/memory LABELS core)
 xla_test(loop/random_loops LABELS core asan attack)
 xla_test(loop/scan LABELS core)
+xla_test(loop/seen)
 xla_test(loop/while_loop LABELS core asan)
 
 xla_test(run/asserted LABELS core)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <xla/io/text.hpp>
+#include <xla/loop.hpp>
 #include <xla/run/profile.hpp>
 #include <xla/xla.hpp>
 
@@ -113,6 +114,32 @@ TEST_CASE("the page shows every step in its table, timeline, graph and memory") 
   const opened broken(
       browser, "<!doctype html><html><body><script>console.error('x')</script></body></html>");
   CHECK_THAT(broken.console, test::contains("x"));
+}
+
+TEST_CASE("the steps of a loop's body are lines of the table, below the loop") {
+  const std::string browser = find_browser();
+  if (browser.empty()) {
+    WARN("no browser here: left out");
+    return;
+  }
+  const xla::eager_mode_guard eager;
+  auto f = xla::compile([](auto& xs) {
+    const auto step = [](const auto& c, const auto& x) {
+      return std::pair(cumsum(c, 0) + x, std::tuple<>());
+    };
+    return xla::scan(step, xla::zeros_like(xla::select(xs, 0, 0)), xs).first;
+  });
+  auto xs = xla::ones<float>({3, 4});
+  auto profile = xla::profile(f, xs);
+  const opened page(browser, profile.to_html());
+  std::size_t steps = 0, bodies = 0;
+  for (const auto& s : profile.steps()) ++steps, bodies += s.body.size();
+  CHECK(page.console.empty());
+  CHECK(bodies >= 2);
+  const auto table = between(page.document, "<tbody>", "</tbody>");
+  CHECK(count(table, "<tr ") == steps + bodies);
+  CHECK(count(table, "data-body=") == bodies);
+  CHECK_THAT(table, test::contains("loop × 3"));
 }
 
 TEST_CASE("several functions are chosen from a list; none is said so") {

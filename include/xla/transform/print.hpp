@@ -131,19 +131,19 @@ inline std::string print(const pass_state& s, bool all = false) {
   return out;
 }
 
-/// A program: values from outside, then its steps; a region shows the ops that its kernel computes.
+/// Steps of a program, a line each; a region shows the ops that its kernel computes. Those of a
+/// loop's body stand below it, indented, with its number before theirs.
 template <class = void>
-inline std::string print(const program& p) {
+inline std::string print_steps(const program& p, const step* steps, int count,
+                               const std::string& before = "step ") {
   std::string out;
-  for (int v = 0; v < p.count.values; ++v)
-    if (const op_kind k = p.values[v].op->kind;
-        k == op_kind::leaf || k == op_kind::constant || k == op_kind::alias || k == op_kind::output)
-      out += print_node(v, p.values[v], p.inputs_of(v));
-  for (int i = 0; i < p.count.steps; ++i) {
-    const step& s = p.steps[i];
-    out += "step " + std::to_string(i) + ": ";
+  for (int i = 0; i < count; ++i) {
+    const step& s = steps[i];
+    const std::string name = before + std::to_string(i);
+    (out += name) += ": ";
     if (s.kind == step_kind::library) {
       out += print_node(s.value, p.values[s.value], p.inputs_of(s.value));
+      if (s.body > 0) out += print_steps(p, p.bodies + s.first_body, s.body, "  " + name + ".");
       continue;
     }
     out += s.kind == step_kind::row ? "row" : "map";
@@ -156,6 +156,18 @@ inline std::string print(const program& p) {
     for (int k = 0; k < s.outputs; ++k) out += " %" + std::to_string(p.outputs[s.first_output + k]);
     out += "\n";
   }
+  return out;
+}
+
+/// A program: values from outside, then its steps.
+template <class = void>
+inline std::string print(const program& p) {
+  std::string out;
+  for (int v = 0; v < p.count.values; ++v)
+    if (const op_kind k = p.values[v].op->kind;
+        k == op_kind::leaf || k == op_kind::constant || k == op_kind::alias || k == op_kind::output)
+      out += print_node(v, p.values[v], p.inputs_of(v));
+  out += print_steps(p, p.steps, p.count.steps);
   for (int i = 0; i < p.count.writes; ++i)
     out += std::string("slot ") + std::to_string(p.writes[i].slot) +
            (p.writes[i].gradient ? " gradient" : "") + " = %" + std::to_string(p.writes[i].value) +

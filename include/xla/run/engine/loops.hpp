@@ -234,6 +234,11 @@ class basic_loop final : public loop_steps {
   std::int64_t bytes() const override {
     return static_cast<std::int64_t>(sizeof *this) + body_->bytes();
   }
+  const later<In, plan>* body_plan() const override {
+    const later<In, planned>* const body = body_->as_plan();
+    return body ? &body->get_plan() : nullptr;
+  }
+  later<In, planned>* planned_body() const override { return body_->as_plan(); }
 
  private:
   using steps_program = later<In, basic_loop_program<In>>;

@@ -14,6 +14,10 @@ class engine;
 struct step;
 template <class In>
 struct basic_sized_program;
+template <class In>
+struct basic_plan;
+template <class In>
+class basic_planned;
 
 /// What runs the steps of one loop of a program at its sizes: run/engine/loops.hpp.
 class loop_steps {
@@ -26,6 +30,9 @@ class loop_steps {
   virtual void run(void* const* table, const int* operands) const = 0;
   virtual std::int64_t arena_bytes() const = 0;  ///< that a run takes for itself, and the next
   virtual std::int64_t bytes() const = 0;        ///< that it has taken
+  /// The plan of its body, and what runs that; nullptr: another engine does.
+  virtual const basic_plan<void>* body_plan() const = 0;
+  virtual basic_planned<void>* planned_body() const = 0;
 
   std::unique_ptr<loop_steps> next;  ///< of the same plan
 };

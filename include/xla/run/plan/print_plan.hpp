@@ -71,18 +71,23 @@ template <class In = void>
 }
 
 /// The steps of a plan in the order in which they run, a line each: what they read and make, as it
-/// lies in memory, and how. Those that run together name their group.
+/// lies in memory, and how. Those that run together name their group; those of a loop's body stand
+/// below it, indented, with its number before theirs.
 template <class In = void>
-[[gnu::cold]] std::string print_plan(const later<In, plan>& p) {
+[[gnu::cold]] std::string print_plan(const later<In, plan>& p,
+                                     const std::string& before = "step ") {
   std::string out;
   for (int i = 0; i < p.steps.size(); ++i) {
     const ready_step& s = p.steps[i];
-    out += "step " + std::to_string(i);
+    const std::string name = before + std::to_string(i);
+    out += name;
     if (s.group >= 0) out += " group " + std::to_string(s.group);
     (out += ": ") += print_step<In>(p, s);
+    if (s.loop && s.loop->body_plan())
+      out += print_plan<In>(*s.loop->body_plan(), "  " + name + ".");
   }
   return out;
 }
-XLA_INSTANCE(std::string print_plan<void>(const plan&));
+XLA_INSTANCE(std::string print_plan<void>(const plan&, const std::string&));
 
 }  // namespace xla::detail

@@ -38,8 +38,8 @@ struct ProfileStep {
                                  ///< "convolution 784x128x1152 winograd 4x4 channels_last"
   std::string kind;              ///< "product", "map", "row", "reduce", "slices": steps that run
                                  ///< slice by slice; "beside": small ones that run side by side;
-                                 ///< "start" and "wait" of an exchange with the other replicas; or
-                                 ///< "move" for the rest
+                                 ///< "start" and "wait" of an exchange with the other replicas;
+                                 ///< "loop", also of branches; or "move" for the rest
   std::vector<std::string> ops;  ///< in the order in which it computes them
   std::string way;               ///< how, where a kernel has several ways: "direct", "winograd 4x4"
   std::string attributes;  ///< of an op with a kernel of its own: "axis 1", "… channels_last"
@@ -57,6 +57,10 @@ struct ProfileStep {
   double flops = 0;                ///< operations
   double bytes_read = 0;           ///< of its inputs, each once
   double bytes_written = 0;
+  /// Of a loop: how often its body has run in the call, and the body's steps, with operations,
+  /// bytes and seconds of all these runs together.
+  std::int64_t runs = 0;
+  std::vector<ProfileStep> body;
 };
 
 /// What steps read and write: an argument, an intermediate value in the arena, a result.

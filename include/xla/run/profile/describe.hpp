@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "xla/base/list.hpp"
+#include "xla/graph/loops.hpp"
 #include "xla/op/convolution.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/debug.hpp"
@@ -48,6 +49,8 @@ class basic_plan_description {
         if (s.once) keep(out_.values[static_cast<std::size_t>(w)]);
     return std::move(out_);
   }
+  /// Of each loop what runs its body, those in a body behind it.
+  const list<std::uint64_t>& bodies() const { return bodies_; }
 
  private:
   int base(int v) const { return p_.base[v]; }
@@ -135,6 +138,7 @@ class basic_plan_description {
   }
   [[gnu::cold]] void describe(ProfileStep& r, const ready_step& s) {
     if (s.kind > step_kind::row) describe_exchange(r, s);
+    else if (s.loop) describe_loop(r, s);
     else if (s.kind == step_kind::library) describe_library(r, s);
     else describe_region(r, s);
   }
@@ -261,6 +265,24 @@ class basic_plan_description {
     if (r.attributes.find(layout) != std::string::npos) (r.name += ' ') += layout;
   }
 
+  /// Per run of its body; the profile multiplies. Another engine's body has no steps to show.
+  [[gnu::cold]] void describe_loop(ProfileStep& r, const ready_step& s) {
+    const auto about = unpack<op::loop::attributes>(s.attr);
+    r.kind = "loop";
+    r.name = about.when || about.unless ? "branch" : about.tested ? "while_loop" : "loop";
+    r.ops.push_back(r.name);
+    const planned* const body = s.loop->planned_body();
+    if (!body) return;
+    bodies_.push_back(body->id());
+    basic_plan_description inner(*body, {});
+    r.body = std::move(inner.run().steps);
+    for (ProfileStep& b : r.body) {
+      b.reads.clear();  // values of the body's own
+      b.writes.clear();
+    }
+    for (std::uint64_t id : inner.bodies()) bodies_.push_back(id);
+  }
+
   /// What a start reads and a wait writes goes to other replicas, and comes from them.
   [[gnu::cold]] void describe_exchange(ProfileStep& r, const ready_step& s) {
     const bool starts = s.kind == step_kind::start;
@@ -318,6 +340,7 @@ class basic_plan_description {
   list<int> made_, number_;         // per value: the step that makes it, its place in values
   list<char> used_;                 // per value: a step reads or makes it
   list<int> started_;               // per exchange: the step that starts it
+  list<std::uint64_t> bodies_;
 };
 using plan_description = basic_plan_description<void>;
 

@@ -124,7 +124,9 @@ template <class = void>
     j.key("seconds").number(x.seconds).close('}');
   });
   j.key("flops").number(s.flops).key("bytes_read").number(s.bytes_read);
-  j.key("bytes_written").number(s.bytes_written).close('}');
+  j.key("bytes_written").number(s.bytes_written);
+  j.key("runs").number(static_cast<double>(s.runs));
+  j.key("body").list(s.body, [&](const ProfileStep& b) { write_json(j, b); }).close('}');
 }
 template <class = void>
 [[gnu::cold]] void write_json(json_writer& j, const ProfileValue& v) {

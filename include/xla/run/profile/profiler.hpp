@@ -23,10 +23,24 @@ struct timed_call {
     std::thread::id thread;
     std::int64_t from, to;
   };
+  /// All runs of a loop's body.
+  struct body {
+    std::uint64_t id = 0;  ///< of what runs it
+    std::int64_t runs = 0;
+    std::vector<std::int64_t> ns;  ///< per step
+  };
   std::thread::id thread;  ///< that ran the plan
   std::vector<std::int64_t> marks;
   std::vector<span> spans;
+  std::vector<body> bodies;
   std::int64_t total() const { return marks.back() - marks.front(); }
+
+  template <class = void>
+  const body* find_body(std::uint64_t id) const {
+    for (const body& b : bodies)
+      if (b.id == id) return &b;
+    return nullptr;
+  }
 };
 
 /// Collects what threads report of one call's loops.
@@ -103,6 +117,7 @@ struct profile_session {
   struct function {
     std::uint64_t id = 0;
     ProfileFunction about;
+    list<std::uint64_t> bodies;  ///< of the loops among its steps
     std::vector<timed_call> recorded;
   };
   std::vector<function> functions;
@@ -126,7 +141,7 @@ template <class>
 class basic_profile_summary {
  public:
   basic_profile_summary(profile_session::function& f, int warmup)
-      : out_(std::move(f.about)), calls_(f.recorded) {
+      : out_(std::move(f.about)), bodies_(f.bodies), calls_(f.recorded) {
     const auto few = std::min(static_cast<std::size_t>(warmup), calls_.size() - 1);
     calls_.erase(calls_.begin(), calls_.begin() + static_cast<std::ptrdiff_t>(few));
   }
@@ -144,6 +159,8 @@ class basic_profile_summary {
       out_.steps[i].start = since(shown, shown.marks[i]);
       out_.steps[i].seconds = out_.steps[i].once ? 0 : of_step(i);
     }
+    int loop = 0;
+    add_bodies(out_.steps, shown, loop);
     threads_ = {shown.thread};
     for (const timed_call::span& s : shown.spans) add(shown, s);
     out_.threads = static_cast<int>(threads_.size());
@@ -163,6 +180,36 @@ class basic_profile_summary {
     for (const timed_call& c : calls_) ns.push_back(c.marks[i + 1] - c.marks[i]);
     return 1e-9 * static_cast<double>(median(ns));
   }
+  // The loops come in the order in which they were described.
+  [[gnu::cold]] void add_bodies(std::vector<ProfileStep>& steps, const timed_call& shown,
+                                int& loop) const {
+    for (ProfileStep& s : steps) {
+      if (s.body.empty()) continue;
+      const std::uint64_t id = bodies_[loop++];
+      const timed_call::body* const b = shown.find_body(id);
+      s.runs = b ? b->runs : 0;
+      for (std::size_t i = 0; i < s.body.size(); ++i)
+        s.body[i].seconds = s.body[i].once ? 0 : of_body(id, i);
+      add_bodies(s.body, shown, loop);
+      s.flops = 0;
+      for (ProfileStep& of : s.body) {
+        if (of.once) continue;
+        const auto runs = static_cast<double>(s.runs);
+        if (of.body.empty()) of.flops *= runs;
+        of.bytes_read *= runs;
+        of.bytes_written *= runs;
+        s.flops += of.flops;
+      }
+    }
+  }
+  [[gnu::cold]] double of_body(std::uint64_t id, std::size_t step) const {
+    std::vector<std::int64_t> ns;
+    for (const timed_call& c : calls_) {
+      const timed_call::body* const b = c.find_body(id);
+      ns.push_back(b ? b->ns[step] : 0);
+    }
+    return 1e-9 * static_cast<double>(median(ns));
+  }
   [[gnu::cold]] void add(const timed_call& c, const timed_call::span& s) {
     const auto after = std::upper_bound(c.marks.begin(), c.marks.end(), s.from);
     if (after == c.marks.begin() || after == c.marks.end()) return;
@@ -174,6 +221,7 @@ class basic_profile_summary {
   }
 
   ProfileFunction out_;
+  const list<std::uint64_t>& bodies_;
   std::vector<timed_call>& calls_;
   std::vector<std::thread::id> threads_;
 };
@@ -214,6 +262,8 @@ class basic_profiler : plan_watch {
  private:
   [[gnu::cold]] static void run(plan_watch& self, const planned& e, const frame& f,
                                 const rng_state* random) {
+    // What runs while a call is timed is the body of a loop.
+    if (timed_call* const outer = this_thread.timed) return run_body(*outer, e, f, random);
     auto& p = static_cast<basic_profiler&>(self);
     if (!p.wants(e.id())) return e.run_all(f, random);
     const int steps = e.get_plan().steps.size();  // at most so many marks
@@ -223,6 +273,7 @@ class basic_profiler : plan_watch {
     c.spans.reserve(static_cast<std::size_t>(8 * steps * num_threads() + 64));
     {
       const span_sink sink(c.spans);
+      const timing now(c);
       c.marks.push_back(now_ns());
       for (int i = 0; i < steps; i = e.after(i)) {
         if (!e.is_once(i)) e.run_one(i, f, random);
@@ -230,6 +281,30 @@ class basic_profiler : plan_watch {
       }
     }
     p.keep(e.id(), std::move(c));
+  }
+
+  class timing {
+   public:
+    explicit timing(timed_call& c) { this_thread.timed = &c; }
+    ~timing() { this_thread.timed = nullptr; }
+    timing(const timing&) = delete;
+  };
+  [[gnu::cold]] static void run_body(timed_call& call, const planned& e, const frame& f,
+                                     const rng_state* random) {
+    const int steps = e.get_plan().steps.size();
+    if (!call.find_body(e.id())) {
+      call.bodies.emplace_back().id = e.id();
+      call.bodies.back().ns.resize(static_cast<std::size_t>(steps));
+    }
+    const auto at = call.find_body(e.id()) - call.bodies.data();  // loops in it may add others
+    ++call.bodies[static_cast<std::size_t>(at)].runs;
+    std::size_t unit = 0;
+    for (int i = 0; i < steps; i = e.after(i), ++unit) {
+      if (e.is_once(i)) continue;
+      const std::int64_t start = now_ns();
+      e.run_one(i, f, random);
+      call.bodies[static_cast<std::size_t>(at)].ns[unit] += now_ns() - start;
+    }
   }
 
   [[gnu::cold]] static bool is_new(plan_watch& self, const planned& e) {
@@ -247,7 +322,9 @@ class basic_profiler : plan_watch {
       if (s->find(e.id())) continue;
       s->functions.emplace_back();
       s->functions.back().id = e.id();
-      s->functions.back().about = plan_description(e, slots).run();
+      plan_description description(e, slots);
+      s->functions.back().about = description.run();
+      s->functions.back().bodies = description.bodies();
       s->functions.back().about.name = name;
     }
   }

@@ -12,7 +12,7 @@ addEventListener('error', e => { root.dataset.error = e.message; });
 const data = JSON.parse(document.getElementById('data').textContent);
 const $ = id => document.getElementById(id);
 const kinds = {product: 'products', map: 'fused maps', row: 'fused rows', reduce: 'reductions',
-  slices: 'slice by slice', beside: 'side by side', start: 'exchanges started', wait: 'exchanges waited for', move: 'the rest'};
+  loop: 'loops', slices: 'slice by slice', beside: 'side by side', start: 'exchanges started', wait: 'exchanges waited for', move: 'the rest'};
 let f, total, view, picked = -1, order = {column: 2, down: true};
 
 function add(parent, name, attributes = {}, text) {
@@ -190,20 +190,34 @@ function table() {
     if (wanted && !(s.name + ' ' + s.ops.join(' ')).toLowerCase().includes(wanted)) continue;
     const tr = mark(add(body, 'tr'), s);
     delete tr.dataset.tip;
-    columns.forEach(([, value, print, meter], i) => {
-      if (i === 1) {
-        const td = add(tr, 'td');
-        add(td, 'i', {class: 'dot ' + s.kind});
-        return add(td, 'span', {class: 'mono'}, s.name);
-      }
-      const td = add(tr, 'td', {class: 'n'}, print(value(s), s));
-      if (meter) {
-        td.classList.add('meter');
-        td.style.setProperty('--w', (100 * Math.min(meter(s), 1)).toFixed(1) + '%');
-      }
-    });
+    cells(tr, s, 0);
+    bodyRows(body, s, 1);
   }
   paint();
+}
+function cells(tr, s, depth) {
+  columns.forEach(([, value, print, meter], i) => {
+    if (i === 1) {
+      const td = add(tr, 'td', {style: `padding-left: ${depth * 18 + 4}px`});
+      add(td, 'i', {class: 'dot ' + s.kind});
+      return add(td, 'span', {class: 'mono'}, s.name + (s.runs ? ` × ${s.runs}` : ''));
+    }
+    const td = add(tr, 'td', {class: 'n'}, print(value(s), s));
+    if (meter) {
+      td.classList.add('meter');
+      td.style.setProperty('--w', (100 * Math.min(meter(s), 1)).toFixed(1) + '%');
+    }
+  });
+}
+/* The steps of a loop's body stand below it, with the time of all their runs. */
+function bodyRows(body, s, depth) {
+  s.body.forEach((b, k) => {
+    b.index = `${s.index}.${k}`;
+    const tr = add(body, 'tr');
+    tr.dataset.body = b.index;
+    cells(tr, b, depth);
+    bodyRows(body, b, depth + 1);
+  });
 }
 
 function details() {

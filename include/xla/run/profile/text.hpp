@@ -131,15 +131,16 @@ template <class = void>
   return n;
 }
 
-/// One line of the table; cells that say nothing are empty.
+/// One line of the table, and one for each step of a loop; cells that say nothing are empty.
 template <class = void>
-[[gnu::cold]] void add_cells(text_table& table, const Profile& p, const ProfileStep& s, int index,
-                             double sum) {
+[[gnu::cold]] void add_cells(text_table& table, const Profile& p, const ProfileStep& s,
+                             const std::string& index, double sum, std::size_t indent = 0) {
   const double bytes = s.bytes_read + s.bytes_written;
   const bool timed = s.seconds > 0, computes = timed && s.flops > 0;
-  std::string name = s.name;
+  std::string name = std::string(indent, ' ') + s.name;
+  if (s.runs > 0) ((name += " x ") += std::to_string(s.runs));
   if (!s.source.empty()) (name += " @") += s.source;
-  table.add(std::to_string(index));
+  table.add(index);
   table.add(std::move(name));
   table.add(s.once ? "once" : print_seconds(s.seconds));
   table.add(timed ? print_percent(s.seconds / sum) : "");
@@ -149,6 +150,8 @@ template <class = void>
   table.add(timed ? print_giga(bytes / s.seconds) : "");
   table.add(timed ? print_percent(p.byte_share(s)) : "");
   table.add(std::to_string(threads_of(s)));
+  for (std::size_t i = 0; i < s.body.size(); ++i)
+    add_cells(table, p, s.body[i], index + "." + std::to_string(i), sum, indent + 2);
 }
 
 template <class = void>
@@ -164,7 +167,7 @@ template <class = void>
   const std::size_t shown = limit < 0 ? all.size() : static_cast<std::size_t>(limit);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const ProfileStep& s = f.steps[static_cast<std::size_t>(all[i])];
-    if (i < shown) add_cells(table, p, s, all[i], sum);
+    if (i < shown) add_cells(table, p, s, std::to_string(all[i]), sum);
     else rest += s.seconds;
   }
   std::string out = table.str();

@@ -26,6 +26,7 @@ class replica;
 class world_maker;
 struct fingerprint;
 struct plan_watch;
+struct timed_call;
 struct impl;
 struct cell;
 template <class>
@@ -106,6 +107,7 @@ struct thread_context {
   basic_segment_recorder<void>* segment = nullptr;  ///< the innermost checkpoint()
   basic_write_log<void>* writes = nullptr;          ///< the innermost all_or_nothing()
   const fingerprint* program = nullptr;             ///< whose exchanges it runs
+  timed_call* timed = nullptr;                      ///< what a profile times of it
   device_context* device = the_devices;
 };
 inline constinit thread_local thread_context this_thread;
