@@ -377,6 +377,7 @@ set(XLA_HEADERS
   xla/run/call/stages.hpp
   xla/run/call/static_program.hpp
   xla/run/call/taped_call.hpp
+  xla/loop/associative_scan.hpp
   xla/loop/captured.hpp
   xla/loop/cond.hpp
   xla/loop/fori_loop.hpp

@@ -54,6 +54,7 @@ xla_test(transform/random_programs LABELS asan attack)
 xla_test(transform/random_rows OPTIMISED LABELS core isa attack)
 xla_test(transform/columns LABELS asan threads isa)
 
+xla_test(loop/associative_scan LABELS core)
 xla_test(loop/bodies LABELS core)
 xla_test(loop/cond LABELS core asan)
 xla_test(loop/gradients LABELS core asan)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Loops whose number of steps may be known at run time only, scan(), fori_loop() and while_loop(),
-// and the choice between two branches, cond().
+// Loops whose number of steps may be known at run time only, scan(), associative_scan(),
+// fori_loop() and while_loop(), and the choice between two branches, cond().
 
+#include "xla/loop/associative_scan.hpp"
 #include "xla/loop/cond.hpp"
 #include "xla/loop/fori_loop.hpp"
 #include "xla/loop/scan.hpp"

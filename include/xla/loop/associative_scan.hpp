@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "xla/loop/scan.hpp"
+#include "xla/op/concat.hpp"
+#include "xla/op/permute.hpp"
+
+namespace xla {
+
+/// How xla::associative_scan works.
+struct AssociativeScanOptions {
+  int axis = 0;          ///< along which the elements lie
+  bool reverse = false;  ///< from the last to the first; all results lie as the elements do
+};
+
+namespace detail {
+
+/// Two trees of the same structure, put together leaf by leaf: f(a, b).
+template <class X, class F>
+constexpr auto join_trees(const X& a, const X& b, const F& f);
+template <class X, class F, std::size_t... I>
+constexpr X join_elements(const X& a, const X& b, const F& f, std::index_sequence<I...>) {
+  X out;  // one by one, or g++ 12 loses constants
+  ((std::get<I>(out) = join_trees(std::get<I>(a), std::get<I>(b), f)), ...);
+  return out;
+}
+template <class X, class F>
+constexpr auto join_trees(const X& a, const X& b, const F& f) {
+  if constexpr (is_tensor<X>) return f(a, b);
+  else return join_elements(a, b, f, std::make_index_sequence<std::tuple_size_v<X>>{});
+}
+
+/// How many elements there are, by the first of the tensors.
+template <class X>
+constexpr Size elements_of(const X& all, call_site site) {
+  Size n = -1;
+  map_tree(all, [&](const auto& t) {
+    n = t.size(0);
+    return t;
+  });
+  if (n.known() && n.extent() == 0)
+    size_scope{n.table(), site}.fail("there are no elements to begin with");
+  return n;
+}
+
+}  // namespace detail
+
+/// The first element, then combine(the result before, the element) for each that follows, along an
+/// axis, as itertools.accumulate does. combine(a, b) is given two elements, trees of tensors without
+/// that axis, and returns one like them; all results lie where the elements lie. It should be
+/// associative: the steps run one after the other, and what XLA or another library groups otherwise
+/// is then the same to rounding. At least one element is needed. Gradients pass as through scan().
+///
+///     const auto [a, h] = xla::associative_scan(  // h = a h + x, for all times
+///         [](const auto& l, const auto& r) {
+///           return std::tuple(std::get<0>(l) * std::get<0>(r),
+///                             std::get<0>(r) * std::get<1>(l) + std::get<1>(r));
+///         },
+///         std::tuple(factors, xs));
+template <class Combine, class X>
+constexpr auto associative_scan(const Combine& combine, const X& elements,
+                                AssociativeScanOptions options = {}, caller who = here()) {
+  const detail::call_site site{"associative_scan", who};
+  const auto all = detail::map_tree(elements, [&](const auto& t) {
+    return options.axis == 0 ? t : movedim(t, options.axis, 0, who);
+  });
+  const Size n = detail::elements_of(all, site);
+  const auto first = detail::map_tree(all, [&](const auto& t) {
+    return select(t, 0, options.reverse ? n - 1 : Size(0), who);
+  });
+  const auto rest = detail::map_tree(all, [&](const auto& t) {
+    return slice(t, 0, options.reverse ? Size(0) : Size(1), options.reverse ? n - 1 : n, 1, who);
+  });
+  using Element = std::remove_const_t<decltype(first)>;
+  const auto step = [&](const Element& before, const Element& x) {
+    using Next = decltype(combine(before, x));
+    static_assert(std::is_convertible_v<Next, Element>,
+                  "xla::associative_scan: combine returns something else than it was given: an "
+                  "element, of the same tensors");
+    const Element next = combine(before, x);
+    return std::pair(next, next);
+  };
+  const auto others = scan(step, first, rest, {.reverse = options.reverse}, who).second;
+  const auto one = detail::map_tree(first, [](const auto& t) { return unsqueeze(t, 0); });
+  return detail::join_trees(one, others, [&](const auto& a, const auto& b) {
+    const auto joined = options.reverse ? concat({b, a}, 0, who) : concat({a, b}, 0, who);
+    return options.axis == 0 ? joined : movedim(joined, 0, options.axis, who);
+  });
+}
+
+}  // namespace xla
