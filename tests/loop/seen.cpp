@@ -44,6 +44,30 @@ TEST_CASE("the steps of a body stand below their loop, in the program and in the
   CHECK_THAT(f.graph(xla::Stage::planned, xs, w), contains(" trip 3 ") && contains(" trip 4 "));
 }
 
+TEST_CASE("what a loop would make of gradients that nobody wants is left out of its body") {
+  auto f = xla::compile([](auto& xs, auto& w, auto& v) {
+    const auto step = [&](const auto& c, const auto& x) {
+      return std::pair(tanh(matmul(c, w) + matmul(x, v)), std::tuple<>());
+    };
+    const auto loss = sum(xla::scan(step, xla::zeros_like(w), xs).first);
+    loss.backward();
+    return loss;
+  });
+  const auto products = [&](const auto& xs) {
+    const auto w = test::parameter(numbers<float>({4, 4}, 1));
+    const auto v = test::parameter(numbers<float>({4, 4}, 2));
+    const std::string text = f.graph(xla::Stage::planned, xs, w, v);
+    int n = 0;
+    for (auto at = text.find(" matmul("); at != text.npos; at = text.find(" matmul(", at + 1)) ++n;
+    return n;
+  };
+  const auto plain = numbers<float>({3, 4, 4}, 3);
+  auto wanted = plain;
+  wanted.requires_grad_();
+  CHECK(products(wanted) == 6);  // two, and the gradients of both factors of each
+  CHECK(products(plain) == 5);
+}
+
 TEST_CASE("a profile has a loop's steps, how often they ran, and what all of that took") {
   const xla::eager_mode_guard eager;
   auto f = xla::compile(nested, {.name = "nested"});

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "xla/base/list.hpp"
+#include "xla/graph/loops.hpp"
 #include "xla/transform/program.hpp"
 
 namespace xla::detail {
@@ -30,7 +31,8 @@ class basic_shortener {
     const std::size_t slots =
         (bytes_of<char>(n.slots) + sizeof(node) - 1) / sizeof(node) * sizeof(node);
     bytes_ = slots + bytes_of<node>(n.values) + bytes_of<std::byte>(n.values) +
-             bytes_of<write>(n.writes) + bytes_of<step>(n.steps) + bytes_of<program_slot>(n.slots);
+             bytes_of<write>(n.writes) + bytes_of<step>(n.steps) + bytes_of<program_slot>(n.slots) +
+             bytes_of<step>(n.bodies) + bytes_of<int>(n.bodies > 0 ? n.outputs : 0);
     memory.reset(new std::byte[bytes_]());
     if (!absent.empty()) std::memcpy(memory.get(), absent.data(), bytes_of<char>(n.slots));
     next_ = memory.get() + slots;
@@ -38,6 +40,10 @@ class basic_shortener {
     steps_ = copy(p.steps, n.steps);
     slots_ = copy(p.slots, n.slots);
     writes_ = copy(p.writes, n.writes);
+    if (n.bodies > 0) {
+      bodies_ = copy(p.bodies, n.bodies);
+      outputs_ = copy(p.outputs, n.outputs);
+    }
     wanted_ = next_;
   }
 
@@ -114,19 +120,41 @@ class basic_shortener {
       if (values_[v].op->kind != op_kind::alias) return;
     }
   }
-  // From the last step to the first; those that stay come together at the end.
   [[gnu::cold]] void keep_steps() {
-    int first = p_.count.steps;
-    for (int i = first - 1; i >= 0; --i) {
-      const step s = steps_[i];
+    const int left_out = keep_steps(steps_, p_.count.steps);
+    p_.steps += left_out;
+    p_.count.steps -= left_out;
+  }
+  // From the last step to the first; those that stay come together at the end. How many do not.
+  [[gnu::cold]] int keep_steps(step* steps, int count) {
+    int first = count;
+    for (int i = count - 1; i >= 0; --i) {
+      step s = steps[i];
       bool any = s.check;
       for (int k = 0; k < s.outputs; ++k) any |= wants(p_.outputs[s.first_output + k]);
       if (!any) continue;
+      if (s.body > 0) keep_body(s);
       for (int k = 0; k < s.inputs; ++k) want(p_.inputs[s.first_input + k]);
-      steps_[--first] = s;
+      steps[--first] = s;
     }
-    p_.steps += first;
-    p_.count.steps -= first;
+    return first;
+  }
+  // Of a loop what is wanted of all steps, and the carries, which stay.
+  [[gnu::cold]] void keep_body(step& s) {
+    int kept = 0;
+    for (int k = 0; k < s.outputs; ++k) {
+      const int v = p_.outputs[s.first_output + k];
+      if (k > 0 && !wants(v)) continue;
+      outputs_[s.first_output + kept++] = v;
+      if (is<op::steps>(values_[v])) want(values_[v].in[1]);
+    }
+    s.outputs = kept;
+    const int* const next = p_.inputs_of(s.value);
+    const int carries = values_[s.value].template attributes<op::loop>().carries;
+    for (int k = 0; k < carries; ++k) want(next[k]);
+    const int left_out = keep_steps(bodies_ + s.first_body, s.body);
+    s.first_body += left_out;
+    s.body -= left_out;
   }
 
   program& p_;
@@ -136,6 +164,8 @@ class basic_shortener {
   std::byte* next_;
   node* values_;
   step* steps_;
+  step* bodies_ = nullptr;
+  int* outputs_ = nullptr;
   program_slot* slots_;
   write* writes_;
   std::byte* wanted_;  // per value
