@@ -394,6 +394,7 @@ set(XLA_HEADERS
   xla/run/execute/epilogue.hpp
   xla/run/execute/planned.hpp
   xla/run/execute/store_number.hpp
+  xla/run/plan/loop_body.hpp
   xla/run/plan/loop_steps.hpp
   xla/run/plan/sized.hpp
   xla/run/state/engines.hpp

@@ -62,7 +62,8 @@ class graph_mark {
 
 /// The two ops, with and without checks among their steps.
 template <class In>
-inline constexpr loop_maker makes_loops{&make_loop<later<In, void>>};
+inline constexpr loop_maker makes_loops{&make_loop<later<In, void>>,
+                                                &shorten_body<later<In, void>>};
 template <class In, bool Checks>
 inline constexpr loop_info info_with_steps = info_of_loop(makes_loops<In>, Checks);
 template <class In>

@@ -13,6 +13,7 @@
 #include "xla/run/engine/engine.hpp"
 #include "xla/run/engine/make_loop.hpp"
 #include "xla/run/execute/planned.hpp"
+#include "xla/run/plan/loop_body.hpp"
 
 namespace xla::detail {
 
@@ -435,5 +436,11 @@ template <class In>
 }
 XLA_INSTANCE(loop_steps* make_loop<void>(const sized_program&, const step&, const region_kernel*,
                                          const engine*, std::unique_ptr<loop_steps>&));
+
+template <class In>
+[[gnu::cold]] void shorten_body(basic_shortener<void>& by, step& loop) {
+  later<In, basic_loop_body<In>>::shorten(by, loop);
+}
+XLA_INSTANCE(void shorten_body<void>(basic_shortener<void>&, step&));
 
 }  // namespace xla::detail

@@ -11,6 +11,8 @@ template <class In = void>
 loop_steps* make_loop(const later<In, basic_sized_program<void>>& p, const step& s,
                       const region_kernel* kernels, const engine* by,
                       std::unique_ptr<loop_steps>& others);
+template <class In = void>
+void shorten_body(basic_shortener<void>& by, step& loop);
 
 }  // namespace xla::detail
 

@@ -6,10 +6,13 @@
 #include <memory>
 
 #include "xla/base/list.hpp"
-#include "xla/graph/loops.hpp"
+#include "xla/run/plan/loop_steps.hpp"
 #include "xla/transform/program.hpp"
 
 namespace xla::detail {
+
+template <class In>
+class basic_loop_body;
 
 /// What a call lacks, per slot, a bit each.
 enum lacks : char {
@@ -58,6 +61,7 @@ class basic_shortener {
   std::int64_t bytes() const { return static_cast<std::int64_t>(bytes_); }
 
  private:
+  friend class basic_loop_body<In>;
   // Places that end with the body come after those of the call.
   bool is_absent(int slot) const { return lacks_at(slot, no_gradient); }
   bool lacks_at(int slot, lacks what) const {
@@ -133,30 +137,12 @@ class basic_shortener {
       bool any = s.check;
       for (int k = 0; k < s.outputs; ++k) any |= wants(p_.outputs[s.first_output + k]);
       if (!any) continue;
-      if (s.body > 0) keep_body(s);
+      if (s.body > 0) shorten_loop(*values_[s.value].op, *this, s);
       for (int k = 0; k < s.inputs; ++k) want(p_.inputs[s.first_input + k]);
       steps[--first] = s;
     }
     return first;
   }
-  // Of a loop what is wanted of all steps, and the carries, which stay.
-  [[gnu::cold]] void keep_body(step& s) {
-    int kept = 0;
-    for (int k = 0; k < s.outputs; ++k) {
-      const int v = p_.outputs[s.first_output + k];
-      if (k > 0 && !wants(v)) continue;
-      outputs_[s.first_output + kept++] = v;
-      if (is<op::steps>(values_[v])) want(values_[v].in[1]);
-    }
-    s.outputs = kept;
-    const int* const next = p_.inputs_of(s.value);
-    const int carries = values_[s.value].template attributes<op::loop>().carries;
-    for (int k = 0; k < carries; ++k) want(next[k]);
-    const int left_out = keep_steps(bodies_ + s.first_body, s.body);
-    s.first_body += left_out;
-    s.body -= left_out;
-  }
-
   program& p_;
   const list<char>& absent_;
   const bool alone_;

@@ -18,6 +18,8 @@ template <class In>
 struct basic_plan;
 template <class In>
 class basic_planned;
+template <class In>
+class basic_shortener;
 
 /// What runs the steps of one loop of a program at its sizes: run/engine/loops.hpp.
 class loop_steps {
@@ -43,12 +45,17 @@ struct loop_maker {
   loop_steps* (*make)(const basic_sized_program<void>& p, const step& s,
                       const region_kernel* kernels, const engine* by,
                       std::unique_ptr<loop_steps>& others);
+  /// Leaves out of a loop's step and its body what a call does not want: run/plan/loop_body.hpp.
+  void (*shorten)(basic_shortener<void>& by, step& loop);
 };
 
 inline loop_steps* make_steps(const op_info& of, const basic_sized_program<void>& p, const step& s,
                               const region_kernel* kernels, const engine* by,
                               std::unique_ptr<loop_steps>& others) {
   return static_cast<const loop_info&>(of).maker->make(p, s, kernels, by, others);
+}
+inline void shorten_loop(const op_info& of, basic_shortener<void>& by, step& s) {
+  static_cast<const loop_info&>(of).maker->shorten(by, s);
 }
 
 }  // namespace xla::detail
