@@ -381,7 +381,10 @@ set(XLA_HEADERS
   xla/loop/captured.hpp
   xla/loop/cond.hpp
   xla/loop/fori_loop.hpp
+  xla/loop/gradient_accumulation.hpp
+  xla/loop/graph_mark.hpp
   xla/loop/scan.hpp
+  xla/loop/slot_carries.hpp
   xla/loop/step_tape.hpp
   xla/loop/stepwise.hpp
   xla/loop/trees.hpp
@@ -403,6 +406,7 @@ set(XLA_HEADERS
   xla/run/engine/engine.hpp
   xla/run/engine/interpret.hpp
   xla/run/engine/interpreter.hpp
+  xla/run/engine/loop_draws.hpp
   xla/run/engine/loops.hpp
   xla/run/engine/make_loop.hpp
   xla/run/engine/op_by_op.hpp
@@ -451,6 +455,7 @@ set(XLA_HEADERS
   xla/run/state/passes_wanted.hpp
   xla/run/state/registered_passes.hpp
   xla/run/state/recording.hpp
+  xla/run/state/running_loop.hpp
   xla/run/state/seed.hpp
   xla/run/state/step_closure.hpp
   xla/run/state/write_log.hpp

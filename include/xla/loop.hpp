@@ -7,5 +7,6 @@
 #include "xla/loop/associative_scan.hpp"
 #include "xla/loop/cond.hpp"
 #include "xla/loop/fori_loop.hpp"
+#include "xla/loop/gradient_accumulation.hpp"
 #include "xla/loop/scan.hpp"
 #include "xla/loop/while_loop.hpp"

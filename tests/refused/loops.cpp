@@ -1,11 +1,18 @@
 // error: scan: a carry of shape \(2,\) became one of shape \(4,\): each step hands on what it was given, in the same shape
 // error: xla: what the body of a loop or a branch of cond\(\) makes is used outside of it: return it
-// error: scan: the body writes a parameter, a buffer or a tensor from outside: hand it on as a carry
-// error: scan: the body writes a gradient: call backward\(\) outside of it
-// error: scan: the body draws random numbers: draw them before it, for all steps, and pass them as xs
+// error: scan: the body calls requires_grad_\(\): call it before the loop
+// error: scan: the body writes a functional_copy\(\): make it in the body
+// error: fori_loop: the body writes, and nothing says where: start from a tensor of the function
+// error: xla::scan: backward\(\) behind a loop whose body writes the parameters that it reads
 // error: scan: checkpoint_every is -3; it is 0, or a number of steps
+#include <xla/functions.hpp>
 #include <xla/loop.hpp>
 #include <xla/xla.hpp>
+
+struct Weights {
+  xla::Parameter<float, 1> w{{2}};
+  XLA_MODULE(w)
+};
 
 void shapes(xla::Tensor<float, 2> xs) {
   auto g = xla::compile([](auto& all) {
@@ -29,35 +36,50 @@ void leak(xla::Tensor<float, 2> xs) {
   g(xs);
 }
 
-void write(xla::Tensor<float, 2> xs, xla::Buffer<float, 1> seen) {
-  auto g = xla::compile([](auto& all, auto& b) {
-    const auto body = [&](auto& c, auto& x) {
-      b.copy_(x);
-      return std::pair(c + x, x);
-    };
-    return xla::scan(body, xla::zeros<float>({2}), all).first;
-  });
-  g(xs, seen);
-}
-
-void gradient(xla::Tensor<float, 2> xs, xla::Parameter<float, 1> w) {
+void tell(xla::Tensor<float, 2> xs, xla::Parameter<float, 1> w) {
   auto g = xla::compile([](auto& all, auto& p) {
     const auto body = [&](auto& c, auto& x) {
-      sum(p * p).backward();
-      return std::pair(c + x, x);
+      p.requires_grad_(false);
+      return std::pair(c + x * p, x);
     };
     return xla::scan(body, xla::zeros<float>({2}), all).first;
   });
   g(xs, w);
 }
 
-void draw(xla::Tensor<float, 2> xs) {
-  auto g = xla::compile([](auto& all) {
-    return xla::scan([](auto& c, auto& x) { return std::pair(c + xla::rand_like(x), x); },
-                     xla::zeros<float>({2}), all)
-        .first;
+void functional(xla::Tensor<float, 2> xs, Weights w) {
+  auto g = xla::compile([](auto& all, auto& m) {
+    auto fast = xla::functional_copy(m);
+    const auto body = [&](auto& c, auto& x) {
+      fast.w.copy_(fast.w * 0.5f);
+      return std::pair(c + x * fast.w, x);
+    };
+    return xla::scan(body, xla::zeros<float>({2}), all).first;
   });
-  g(xs);
+  g(xs, w);
+}
+
+void alone(xla::Buffer<float, 1> seen) {
+  auto g = xla::compile([](auto& b) {
+    const auto body = [&](auto&, auto& c) {
+      b.copy_(b + c);
+      return c + b;
+    };
+    return xla::fori_loop(0, 3, body, xla::zeros<float>({2}));
+  });
+  g(seen);
+}
+
+void behind(xla::Tensor<float, 2> xs, xla::Parameter<float, 1> w) {
+  auto g = xla::compile([](auto& all, auto& p) {
+    const auto body = [&](auto& c, auto& x) {
+      const auto next = c + x * p;
+      p.copy_(p * 0.5f);
+      return std::pair(next, x);
+    };
+    sum(xla::scan(body, xla::zeros<float>({2}), all).first).backward();
+  });
+  g(xs, w);
 }
 
 void policy(xla::Tensor<float, 2> xs) {

@@ -21,7 +21,8 @@ struct slot {
   bool collected = false;      ///< backward() has added to the gradient
   bool given = false;          ///< the gradient is there whatever is required at entry
   bool mixed = false;          ///< the gradient is wanted for more than this parameter's update
-  bool entangled = false;      ///< of a tensor: its value was changed in place by that of others
+  bool entangled = false;      ///< of a tensor: its value was changed in place by that of others,
+                               ///< or a backward() in a loop's body would go on to it
   bool reads = false;          ///< the gradient at entry is read
   bool from_entry = false;     ///< inner: its gradient began as that of its origin at entry
   bool functional = false;     ///< gradients pass through what is written; local slots only
@@ -79,13 +80,15 @@ struct loop_rules {
   void (*replaced)(graph_backward& of, int index);
   /// What stands for a value that a rule reads, in a loop's steps and elsewhere.
   int (*read)(graph_backward& of, int index, int gradient);
+  /// A backward() in a loop's body ends at argument tensors: marks those that it came to.
+  void (*end_at_arguments)(graph& g, int root);
   handle (*minus_zeros)(dtype type, const shape& s, size_table* table);
   /// Of blocks of so many steps, the first step of the one by that number, and how many it has.
   block_of_steps (*block)(graph& g, int number, extent every, extent trip);
   int (*add_numbers)(graph& g, int a, int b);
   /// What blocks have made of all steps, whose last may have fewer, as of so many steps in a row.
   int (*join_blocks)(graph& g, int all, extent trip);
-  const loop_info *plain, *checks;  ///< the op, without and with checks among its steps
+  const loop_info* of[2][2];  ///< the op, by whether it runs anyway, and whether steps exchange
 };
 
 /// Of a node that stands for a slot: which, and -1 where it stands for the slot's gradient.

@@ -133,12 +133,14 @@ constexpr int branch_around(const graph& g, int loop) {
 }
 
 /// The innermost loop from step to step of which a node differs: what does not stands outside, but
-/// in the branch that it was recorded in. A check runs where the body has it.
+/// in the branch that it was recorded in. Where the body has them checks run, random numbers are
+/// drawn and replicas exchange.
 constexpr int level_in_loops(const graph& g, const node& n) {
   if (const int loop = given_by_loop(n); loop != 0) return loop;
   if (const int loop = made_by_loop(n); loop != 0) return g.loops[loop - 1].parent;
   const int recorded = n.loop > g.loop ? n.loop : g.loop;
-  int level = n.op->check ? recorded : n.arity > 0 ? branch_around(g, recorded) : 0;
+  const bool there = n.op->check || n.op->impure || n.op->exchanges;
+  int level = there ? recorded : n.arity > 0 ? branch_around(g, recorded) : 0;
   const int* const in = g.inputs(n);
   for (int k = 0; k < n.arity; ++k)
     if (g.nodes[in[k]].loop > level) level = g.nodes[in[k]].loop;
@@ -160,6 +162,23 @@ constexpr text verify_loops(const graph& g) {
   for (int i = 0; i < g.count; ++i)
     if (const char* why = wrong_in_loops(g, i)) return text("node ") << i << " " << why;
   return {};
+}
+
+/// Marks the argument tensors that gradients of a value of a step would go to, but for what the step
+/// is given by its loop.
+constexpr void end_at_arguments(graph& g, int root) {
+  const owned_array<bool> reached(static_cast<std::size_t>(root) + 1);
+  for (int i = 0; i <= root; ++i) reached.get()[i] = i == root;
+  for (int i = root; i >= 0; --i) {
+    const node& n = g.nodes[i];
+    if (!reached.get()[i] || !n.input_grad || given_by_loop(n) != 0) continue;
+    if (ends_gradients(n)) {
+      if (const int at = slot_of_value(n); at >= 0) g.slots[g.decider(at)].entangled = true;
+      continue;
+    }
+    const int* const in = g.inputs(n);
+    for (int k = 0; k < n.arity; ++k) reached.get()[in[k]] = true;
+  }
 }
 
 }  // namespace xla::detail

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <utility>
 
 #include "xla/base/owned_array.hpp"
+#include "xla/loop/slot_carries.hpp"
 #include "xla/loop/trees.hpp"
 #include "xla/run/engine/make_loop.hpp"
 #include "xla/run/trace/graph_of.hpp"
@@ -13,59 +15,24 @@
 
 namespace xla::detail {
 
-/// A graph as it is now, to forget what is recorded from here on.
-class graph_mark {
- public:
-  constexpr explicit graph_mark(graph& of)
-      : g(of), count_(of.count), slots_(of.slot_count), loops_(of.loop_count), loop_(of.loop),
-        segment_(of.segment), segments_(of.segment_count), listed_(of.lists.count),
-        kept_(static_cast<std::size_t>(of.slot_count) + 1) {
-    for (int i = 0; i < slots_; ++i) kept_.get()[i] = g.slots[i];
+/// An op among those from a node on that exchanges with other replicas, or else one that draws
+/// random numbers; nullptr: there is none.
+constexpr const op_info* draws_or_exchanges(const graph& g, int begin) {
+  const op_info* draws = nullptr;
+  for (int i = begin; i < g.count; ++i) {
+    if (g.nodes[i].op->exchanges) return g.nodes[i].op;
+    if (draws_anew(g.nodes[i])) draws = g.nodes[i].op;
   }
-  graph_mark(const graph_mark&) = delete;
+  return draws;
+}
 
-  constexpr void undo() const {
-    g.count = count_;
-    g.slot_count = slots_;
-    g.loop_count = loops_;
-    g.loop = loop_;
-    g.segment = segment_;
-    g.segment_count = segments_;
-    g.lists.count = listed_;
-    for (int i = 0; i < slots_; ++i) g.slots[i] = kept_.get()[i];
-  }
-  /// Why what has been recorded since is no body of a loop; nullptr: it is one.
-  constexpr const char* refusal() const {
-    for (int i = 0; i < slots_; ++i) {
-      const slot &was = kept_.get()[i], &is = g.slots[i];
-      if (was.current != is.current || was.requires_grad != is.requires_grad)
-        return "the body writes a parameter, a buffer or a tensor from outside: hand it on as a "
-               "carry, and write it when the loop is over";
-      if (was.grad != is.grad || was.state != is.state)
-        return "the body writes a gradient: call backward() outside of it";
-    }
-    for (int i = count_; i < g.count; ++i) {
-      if (g.nodes[i].op->impure)
-        return "the body draws random numbers: draw them before it, for all steps, and pass them "
-               "as xs";
-      if (g.nodes[i].op->exchanges)
-        return "replicas exchange in the body: let them do so before it, or behind it";
-    }
-    return nullptr;
-  }
-
- private:
-  graph& g;
-  int count_, slots_, loops_, loop_, segment_, segments_, listed_;
-  owned_array<slot> kept_;
-};
-
-/// The two ops, with and without checks among their steps.
+/// The op, by whether it runs anyway, and whether its steps exchange with other replicas.
 template <class In>
 inline constexpr loop_maker makes_loops{&make_loop<later<In, void>>,
-                                                &shorten_body<later<In, void>>};
-template <class In, bool Checks>
-inline constexpr loop_info info_with_steps = info_of_loop(makes_loops<In>, Checks);
+                                                &shorten_body<later<In, void>>,
+                                                &repeat_draws<later<In, void>>};
+template <class In, bool Checks, bool Exchanges>
+inline constexpr loop_info info_with_steps = info_of_loop(makes_loops<In>, Checks, Exchanges);
 template <class In>
 inline constexpr loop_rules loops_of_graphs{.level = &level_in_loops,
                                             .place = &begin_behind_inputs,
@@ -77,12 +44,15 @@ inline constexpr loop_rules loops_of_graphs{.level = &level_in_loops,
                                             .sum = &loop_backward::sum,
                                             .replaced = &loop_backward::replaced,
                                             .read = &loop_backward::read,
+                                            .end_at_arguments = &end_at_arguments,
                                             .minus_zeros = &minus_zeros<In>,
                                             .block = &block_of<In>,
                                             .add_numbers = &add_numbers<In>,
                                             .join_blocks = &join_blocks<In>,
-                                            .plain = &info_with_steps<In, false>,
-                                            .checks = &info_with_steps<In, true>};
+                                            .of = {{&info_with_steps<In, false, false>,
+                                                    &info_with_steps<In, false, true>},
+                                                   {&info_with_steps<In, true, false>,
+                                                    &info_with_steps<In, true, true>}}};
 
 /// Records loops. Carry: a tree of tensors. Give makes of the recorder and the graph what a step is
 /// given besides it.
@@ -96,10 +66,18 @@ class loop_capture {
                          loop_control control = {}, extent every = 0)
       : g(in), site_(site), trip_(trip), every_(every), reverse_(reverse), control_(control) {}
 
-  /// Recorded anew as long as gradients may go further around than they did before.
+  /// The body has been recorded once before, to find the graph: it must not write.
+  constexpr loop_capture& recorded_before() {
+    recorded_before_ = true;
+    return *this;
+  }
+
+  /// Recorded again as long as gradients may go further around, or the body writes more, than it
+  /// did before.
   template <class Body, class Give, class Keep>
   constexpr auto run(const Body& body, const Carry& init, const Give& give, const Keep& keep) {
     each_tensor(init, [&, k = 0](const auto& t) mutable { init_[k++] = t.lift(&g); });
+    slot_carries slots(g);
     for (;;) {
       const graph_mark before(g);
       loop_recorder loop(g, loops_of_graphs<Carry>, trip_, reverse_, control_);
@@ -109,25 +87,51 @@ class loop_capture {
         carry_[k] = loop.carry(init_[k], needs_[k], wants_[k]);
         t.name_node(&g, carry_[k++]);
       });
+      slots.begin(loop);
+      const int begin = g.count;
       auto made = body(now, give(g, loop));
       const Carry& next = made.first;
       each_tensor(next, [&, k = 0](const auto& t) mutable { next_[k++] = t.lift(&g); });
-      if (const char* why = before.refusal()) size_scope{&g.sizes, site_}.fail(why);
+      if (const char* why = refusal(begin, slots)) size_scope{&g.sizes, site_}.fail(why);
       for (int k = 0; k < count; ++k) same_shape(g.nodes[carry_[k]], g.nodes[next_[k]]);
-      if (!g.sizes.refused.failed() && goes_further()) {
+      const bool further = goes_further(), more = slots.more(begin);
+      if (!g.sizes.refused.failed() && (further || more)) {
         before.undo();
         continue;
       }
-      loop.close(next_, init_);
+      close(loop, slots);
       each_tensor(made.first, [&, k = 0](auto& t) mutable {
         t.name_node(&g, loop.last(k, next_[k]));
         ++k;
       });
+      slots.end(loop, count);
       return std::pair(made.first, keep(made.second, g, loop));
     }
   }
 
  private:
+  constexpr const char* refusal(int begin, const slot_carries& slots) const {
+    const op_info* const other = draws_or_exchanges(g, begin);
+    if (other && control_.tested)
+      return other->exchanges
+                 ? "replicas exchange in the body, and each may run it another number of times: let "
+                   "them do so before it, or in a scan() or fori_loop()"
+                 : "the body draws random numbers, and nobody knows how many: draw them before it";
+    if (recorded_before_ && slots.writes())
+      return "the body writes, and nothing says where: start from a tensor of the function, as "
+             "zeros_like(x)";
+    return slots.refusal();
+  }
+  constexpr void close(loop_recorder& loop, slot_carries& slots) const {
+    const auto room = static_cast<std::size_t>(count + slots.count()) + 1;
+    const owned_array<int> next(room), init(room);
+    for (int k = 0; k < count; ++k) {
+      next.get()[k] = next_[k];
+      init.get()[k] = init_[k];
+    }
+    slots.hand_on(next.get() + count, init.get() + count);
+    loop.close(next.get(), init.get());
+  }
   constexpr bool goes_further() {
     bool further = false;
     for (int k = 0; k < count; ++k) {
@@ -156,6 +160,7 @@ class loop_capture {
   extent trip_, every_;
   bool reverse_;
   loop_control control_;
+  bool recorded_before_ = false;
   int init_[count + 1] = {}, carry_[count + 1] = {}, next_[count + 1] = {};
   bool needs_[count + 1] = {}, wants_[count + 1] = {};
 };

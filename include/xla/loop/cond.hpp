@@ -34,13 +34,16 @@ class branch_capture {
   /// What the branch makes, as nodes behind it.
   template <class Made, class Branch>
   constexpr Made run(bool when, const Branch& branch) const {
-    const graph_mark before(g);
     loop_recorder loop(g, loops_of_graphs<Made>, 1, false,
                        {.when = when, .unless = !when, .decides = decides_});
+    slot_carries slots(g);
+    slots.begin(loop);
+    const int begin = g.count;
     Made made = branch();
     int at[tensors_in<Made>() + 1] = {};
     each_tensor(made, [&, k = 0](const auto& t) mutable { at[k++] = t.lift(&g); });
-    if (before.refusal()) size_scope{&g.sizes, site_}.fail(writes);
+    if (slots.writes() || slots.refusal() || draws_or_exchanges(g, begin))
+      size_scope{&g.sizes, site_}.fail(writes);
     loop.close(nullptr, nullptr);
     each_tensor(made, [&, k = 0](auto& t) mutable {
       using T = std::remove_cvref_t<decltype(t)>;

@@ -24,15 +24,15 @@ struct numbered_body {
 
 template <class Carry, class Body>
 constexpr Carry fori_captured(graph& g, const Body& body, const Carry& init, Size from, Size trip,
-                              const ForiLoopOptions& options, call_site site) {
+                              const ForiLoopOptions& options, call_site site, bool again) {
   const auto number = [&](graph& to, loop_recorder& loop) {
     const auto i = named<std::int64_t, 0>(&to, loop.step());
     return from.known() && from.extent() == 0 ? i : i + from;
   };
   const auto nothing = [](const auto&, graph&, loop_recorder&) { return 0; };
-  return loop_capture<Carry>(g, site, trip.extent(), false, {}, options.checkpoint_every.extent())
-      .run(body, init, number, nothing)
-      .first;
+  loop_capture<Carry> loop(g, site, trip.extent(), false, {}, options.checkpoint_every.extent());
+  if (again) loop.recorded_before();
+  return loop.run(body, init, number, nothing).first;
 }
 
 template <class Carry, class Body, class Tape>
@@ -41,6 +41,19 @@ constexpr Carry fori_stepwise(const Body& body, const Carry& init, Size from, Si
   const auto number = [&](std::int64_t i) { return tensor<std::int64_t>(i + from); };
   const auto all = run_steps<std::tuple<>, Carry>(body, init, number, trip, false, site, tape);
   return all.first;  // which has a name, or g++ 12 loses constants
+}
+/// Of constants alone: the first step says what stands around the body. Where that is nothing, or
+/// nothing is handed on, the steps are written out.
+template <class Carry, class Body>
+constexpr Carry fori_of_constants(const Body& body, const Carry& init, Size from, Size trip,
+                                  const ForiLoopOptions& options, call_site site) {
+  if (tensors_in<Carry>() == 0 || trip <= 0)
+    return fori_stepwise<Carry>(body, init, from, trip, site, no_tape());
+  const auto i = tensor<std::int64_t>(from);
+  const auto made = body(init, i);
+  if (graph* const g = graph_of(made.first))
+    return fori_captured<Carry>(*g, body, init, from, trip, options, site, true);
+  return fori_stepwise<Carry>(body, made.first, from + 1, trip - 1, site, no_tape());
 }
 template <class Carry, class Body>
 Carry fori_at_run_time(const Body& body, Carry init, Size from, Size trip, call_site site) {
@@ -68,13 +81,8 @@ constexpr auto fori_loop(Size from, Size to, const Body& body, const Init& init,
   if (__builtin_is_constant_evaluated()) {
     detail::graph* g = detail::graph_of(first);
     if (!g && trip.table()) g = trip.table()->owner;
-    if (!g) {  // all constants: what stands around the body says
-      const auto i = tensor<std::int64_t>(from);
-      const auto made = steps(first, i);
-      g = detail::graph_of(made.first);
-    }
-    if (g) return detail::fori_captured<Carry>(*g, steps, first, from, trip, options, site);
-    return detail::fori_stepwise<Carry>(steps, first, from, trip, site, detail::no_tape());
+    if (g) return detail::fori_captured<Carry>(*g, steps, first, from, trip, options, site, false);
+    return detail::fori_of_constants<Carry>(steps, first, from, trip, options, site);
   }
   return detail::fori_at_run_time<Carry>(steps, first, from, trip, site);
 }

@@ -99,7 +99,7 @@ constexpr void check_policy(const Size& every, const Size& trip, call_site site)
 
 template <class Carry, class Body, class X>
 constexpr auto scan_captured(graph& g, const Body& body, const Carry& init, const X& xs, Size trip,
-                             const ScanOptions& options, call_site site) {
+                             const ScanOptions& options, call_site site, bool again) {
   const auto slices = [&](graph& to, loop_recorder& loop) {
     return map_tree(xs, [&](const auto& t) {
       using T = std::remove_cvref_t<decltype(t)>;
@@ -112,9 +112,10 @@ constexpr auto scan_captured(graph& g, const Body& body, const Carry& init, cons
       return named<typename T::value_type, T::rank + 1>(&to, loop.steps(t.lift(&to)));
     });
   };
-  return loop_capture<Carry>(g, site, trip.extent(), options.reverse, {},
-                             options.checkpoint_every.extent())
-      .run(body, init, slices, stacks);
+  loop_capture<Carry> loop(g, site, trip.extent(), options.reverse, {},
+                           options.checkpoint_every.extent());
+  if (again) loop.recorded_before();
+  return loop.run(body, init, slices, stacks);
 }
 
 template <class Carry, class Body, class X>
@@ -147,9 +148,10 @@ auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_
 /// init as carry: the last carry, and all y along a new first axis. Carries, x and y are tensors,
 /// or tuples and arrays of them, std::tuple<>() where there are none; carries also structs with
 /// XLA_MODULE. In a compiled function it is a loop, whose number of steps may be known at run time
-/// only; the body may read whatever stands around it, and writes nothing there. Gradients of what
-/// it reads there are added up from the last step to the first, in every mode. A carry that changes
-/// its shape, or xs of several lengths, are a shape_error.
+/// only. The body may read whatever stands around it, and write parameters, buffers and gradients: a
+/// whole training step. A backward() in it ends at its carry and x. One behind the loop adds up the
+/// gradients of what the body reads from outside from the last step to the first, in every mode. A
+/// carry that changes its shape, or xs of several lengths, are a shape_error.
 template <class Body, class Init, class X>
 constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions options = {},
                     caller who = here()) {
@@ -163,13 +165,14 @@ constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions
     return detail::scan_stepwise(steps, first, xs, trip, options.reverse, site);
   detail::graph* g = detail::graph_of(first, xs);
   if (!g && trip.table()) g = trip.table()->owner;
-  if (!g) {  // all constants: what stands around the body says
+  const bool again = !g;
+  if (again) {  // all constants: what stands around the body says
     const auto x = detail::zeros_for_step(xs);
     const auto made = steps(first, x);
     g = detail::graph_of(made.first, made.second);
   }
   if (!g) throw std::logic_error("xla::scan: all is constant; start from zeros_like(x)");
-  return detail::scan_captured(*g, steps, first, xs, trip, options, site);
+  return detail::scan_captured(*g, steps, first, xs, trip, options, site, again);
 }
 
 }  // namespace xla

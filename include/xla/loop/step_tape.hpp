@@ -11,6 +11,7 @@
 #include "xla/op/own_gradient.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/mode.hpp"
+#include "xla/run/state/running_loop.hpp"
 #include "xla/transform/loop_backward.hpp"
 
 // Gradients through the steps of a loop that run one after the other, in eager and traced mode: the
@@ -93,6 +94,16 @@ inline constexpr op_info function_before_steps =
 template <class In>
 class step_tape {
  public:
+  /// The steps run while it lives: a backward() in one ends at what the loop has given it.
+  class running {
+   public:
+    explicit running(const step_tape& of) : of_(of) { loop_.before = of.first_.value(); }
+    void next() { loop_.latest = of_.function_.value(); }
+
+   private:
+    const step_tape& of_;
+    running_loop loop_;
+  };
   /// Before the first step, which is given what init becomes.
   template <class Carry, class X>
   void begin(Carry& init, const X& xs, std::int64_t steps) {
@@ -189,6 +200,10 @@ class step_tape {
 
 /// In constant evaluation, where steps are recorded as they are.
 struct no_tape {
+  struct running {
+    constexpr explicit running(const no_tape&) {}
+    constexpr void next() const {}
+  };
   constexpr void end_step(auto&, auto&) const {}
 };
 

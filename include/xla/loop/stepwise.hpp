@@ -8,7 +8,9 @@
 #include "xla/loop/step_tape.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/create.hpp"
+#include "xla/run/state/all_or_nothing.hpp"
 #include "xla/run/state/mode.hpp"
+#include "xla/run/state/seed.hpp"
 #include "xla/run/trace/runtime.hpp"
 
 namespace xla::detail {
@@ -61,12 +63,28 @@ constexpr auto zeros_for_step(const X& xs) {
   });
 }
 
+/// At its end nothing has been written or drawn since it began.
+template <class In>
+class dry_run {
+ public:
+  dry_run() = default;
+  dry_run(const dry_run&) = delete;
+  ~dry_run() {
+    close_writes<In>(writes_, false);
+    set_rng_state<In>(random_);
+  }
+
+ private:
+  const rng_state random_ = get_rng_state<In>();
+  void* const writes_ = open_writes<In>();
+};
+
 /// What y would be, of no steps: the body is recorded, and does not run.
 template <class Body, class Carry, class X>
 auto no_steps(const Body& body, const Carry& init, const X& x) {
   const auto recorded = [&] {
     const eager_mode_guard traced(!has_traced_mode);
-    const no_grad_scope alone;
+    const dry_run<later<Body, void>> nothing;
     return body(init, x).second;
   };
   return map_tree(recorded(), [](const auto& t) {
@@ -85,6 +103,7 @@ constexpr auto run_steps(const Body& body, const Carry& init, const Give& give, 
                          bool reverse, call_site site, Tape& tape) {
   Carry carry = init;
   owned_array<Y> ys(static_cast<std::size_t>(trip > 0 ? trip : 0));
+  typename Tape::running now(tape);
   for (std::int64_t i = 0; i < trip; ++i) {
     const std::int64_t at = reverse ? trip - 1 - i : i;
     auto made = body(carry, give(at));
@@ -92,6 +111,7 @@ constexpr auto run_steps(const Body& body, const Carry& init, const Give& give, 
     carry = std::move(made.first);
     ys.get()[at] = std::move(made.second);
     tape.end_step(carry, ys.get()[at]);
+    now.next();
   }
   return std::pair(std::move(carry), std::move(ys));
 }

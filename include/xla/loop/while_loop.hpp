@@ -41,13 +41,14 @@ struct tested_body {
 };
 
 template <class Carry, class Tested>
-constexpr Carry while_captured(graph& g, const Tested& steps, const Carry& init, call_site site) {
+constexpr Carry while_captured(graph& g, const Tested& steps, const Carry& init, call_site site,
+                               bool again) {
   using Tuple = std::tuple<Tensor<bool, 0>, Carry>;
   const Tuple first(steps.go_on(init), init);
   const auto nothing = [](const auto&...) { return 0; };
-  const auto all =
-      loop_capture<Tuple>(g, site, 1, false, {.tested = true}).run(steps, first, nothing, nothing);
-  return std::get<1>(all.first);
+  loop_capture<Tuple> loop(g, site, 1, false, {.tested = true});
+  if (again) loop.recorded_before();
+  return std::get<1>(loop.run(steps, first, nothing, nothing).first);
 }
 
 /// backward() that comes to a while_loop() of eager or traced mode.
@@ -106,12 +107,13 @@ constexpr auto while_loop(const Condition& condition, const Body& body, const In
   const Carry first = init;
   if (!__builtin_is_constant_evaluated()) return detail::while_stepwise<Carry>(steps, first, site);
   detail::graph* g = detail::graph_of(first);
-  if (!g) {  // all constants: what stands around the body says
+  const bool again = !g;
+  if (again) {  // all constants: what stands around the body says
     const auto made = steps(std::tuple(steps.go_on(first), first), 0);
     g = detail::graph_of(made.first);
   }
   if (!g) throw std::logic_error("xla::while_loop: all is constant; start from zeros_like(x)");
-  return detail::while_captured<Carry>(*g, steps, first, site);
+  return detail::while_captured<Carry>(*g, steps, first, site, again);
 }
 
 }  // namespace xla

@@ -45,7 +45,8 @@ class graph_backward {
   using adder = handle (*)(dtype type, const handle& a, const handle& b);
 
   constexpr graph_backward(graph& in, int loss, bool collects, adder add)
-      : g(in), root(loss), collects_(collects), add_(add), again_(in, loss),
+      : g(in), root(loss), collects_(collects), arguments_(collects && in.loop == 0), add_(add),
+        again_(in, loss),
         loops_(static_cast<std::size_t>(in.loop_count) + 1),
         loops(loops_.get()) {
     const std::size_t n = static_cast<std::size_t>(root) + 1;
@@ -88,7 +89,7 @@ class graph_backward {
   }
 
   constexpr bool follows(int index) const {
-    return g.nodes[index].needs_grad || (collects_ && g.nodes[index].input_grad);
+    return g.nodes[index].needs_grad || (arguments_ && g.nodes[index].input_grad);
   }
 
   constexpr void run_list(int first) {
@@ -214,6 +215,7 @@ class graph_backward {
   graph& g;
   int root;
   bool collects_;
+  bool arguments_;  // also in argument tensors: not from the steps of a loop
   adder add_;
   graph_replay again_;
   owned_array<int> for_gradient_, for_next_, for_handed_;
@@ -227,7 +229,8 @@ class graph_backward {
 
 template <class Loss>
 constexpr void backward(graph& g, int root, caller who) {
-  if (!g.nodes[root].needs_grad && !g.nodes[root].input_grad) {
+  if (g.loop != 0) g.rules_of_loops->end_at_arguments(g, root);
+  if (!g.nodes[root].needs_grad && (g.loop != 0 || !g.nodes[root].input_grad)) {
     g.sizes.refused.set(
         text("backward() of a value that no parameter or argument went into: nothing requires a "
              "gradient")

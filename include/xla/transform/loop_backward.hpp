@@ -338,7 +338,18 @@ class loop_backward {
     return g.add(n);
   }
 
+  // What the body writes are other leaves in each step.
+  constexpr void refuse_written() const {
+    for (int i = begin_; i < loop_; ++i) {
+      const int slot = slot_of(g.nodes[i]);
+      if (slot < 0 || pass.gradient[i] < 0 || g.slots[slot].kind == slot_kind::inner) continue;
+      g.sizes.refused.set(
+          "xla::scan: backward() behind a loop whose body writes the parameters that it reads: call "
+          "it in the body, or detach() what the body returns");
+    }
+  }
   constexpr void close() {
+    refuse_written();
     const owned_array<int> next(room(carries_ + count_)), init(room(carries_ + count_));
     int n = 0;
     for (int k = 0; k < carries_; ++k) {
@@ -409,6 +420,7 @@ class loop_backward {
       copier.begin_loops(i, source);
       const node n = g.nodes[i];
       if (!in_loop(g, n.loop, number)) continue;
+      refuse_again(g, n);
       if (given_by_loop(n) == number) copied_[i] = given(i);
       else copied_[i] = copier.copy(i, input);
     }

@@ -6,13 +6,14 @@
 
 namespace xla::detail {
 
-/// A loop; check: its steps may check something, so that it runs whether or not anybody wants its
-/// results.
-constexpr loop_info info_of_loop(const loop_maker& maker, bool check) {
+/// A loop; check: its steps may check something, draw random numbers or exchange with other replicas,
+/// so that it runs whether or not anybody wants its results.
+constexpr loop_info info_of_loop(const loop_maker& maker, bool check, bool exchanges) {
   loop_info i{builtin<op::loop>};
   i.loops_steps = true;
   i.maker = &maker;
   i.check = check;
+  i.exchanges = exchanges;
   return i;
 }
 
@@ -78,7 +79,7 @@ class loop_recorder {
     n.needs_grad = g.recording && g.nodes[from].needs_grad;
     n.input_grad = g.recording && g.nodes[from].input_grad;
   }
-  constexpr int add(node& n, int input, int arity = 1) {
+  constexpr int add(node& n, int input, int arity = 1) const {
     n.arity = arity;
     n.in[0] = input;
     return g.add(n);
@@ -110,6 +111,11 @@ class loop_recorder {
     n.input_grad = from.input_grad || input_grad;
     return add(n, init);
   }
+  /// One that gradients do not go through.
+  constexpr int state(int init) {
+    node n = of_loop<op::carry>(g.nodes[init].type, g.nodes[init].dims_shape(), carries_++);
+    return add(n, init);
+  }
   /// The step's part of all: one index of the first axis, counted from a number on where that is
   /// given.
   constexpr int slice(int all, int first = -1) {
@@ -130,11 +136,15 @@ class loop_recorder {
   /// The body is recorded: what each step hands on for each carry, and the carries' first values.
   constexpr void close(const int* next, const int* init) {
     close_loop(g);
-    bool any = false;
-    for (int i = first_; i < g.count; ++i)
-      any |= g.nodes[i].op->check && in_loop(g, g.nodes[i].loop, number_);
+    bool check = false, exchanges = false;
+    for (int i = first_; i < g.count; ++i) {
+      const node& n = g.nodes[i];
+      if (!in_loop(g, n.loop, number_)) continue;
+      check |= n.op->check || runs_anyway(n);
+      exchanges |= n.op->exchanges;
+    }
     node n;
-    n.op = any ? g.rules_of_loops->checks : g.rules_of_loops->plain;
+    n.op = g.rules_of_loops->of[check][exchanges];
     n.type = dtype::boolean;
     n.set<op::loop>({number_, carries_, reverse_, control_.when, control_.unless, control_.tested,
                      control_.counted, trip_});
@@ -152,6 +162,10 @@ class loop_recorder {
   constexpr int last(int carry, int next) {
     node n = of_loop<op::last_step>(g.nodes[next].type, g.nodes[next].dims_shape(), carry);
     flow(n, next);
+    return add(n, loop_);
+  }
+  constexpr int last_state(int carry, int next) const {
+    node n = of_loop<op::last_step>(g.nodes[next].type, g.nodes[next].dims_shape(), carry);
     return add(n, loop_);
   }
   /// What all steps have made of a value.

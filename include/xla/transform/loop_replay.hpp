@@ -9,6 +9,14 @@
 
 namespace xla::detail {
 
+/// A step that runs again has no way to the numbers that it drew, and replicas do not wait twice.
+constexpr void refuse_again(graph& g, const node& n) {
+  if (n.op->impure || n.op->exchanges)
+    g.sizes.refused.set(
+        "xla: the body of a loop that draws random numbers, or in which replicas exchange, cannot "
+        "run again for its gradients: leave out checkpoint_every, and xla::checkpoint in it");
+}
+
 /// Records nodes once more where the graph stands, in their order, and the loops among them.
 class node_copier {
  public:
@@ -66,7 +74,7 @@ class node_copier {
       auto a = n.attributes<op::loop>();
       a.number = copy;
       n.set<op::loop>(a);
-      n.op = g.rules_of_loops->plain;
+      n.op = g.rules_of_loops->of[false][false];
     } else {
       auto a = n.attributes<op::steps>();  // what is no `steps` has the same without a size
       a.loop = copy;
@@ -134,6 +142,7 @@ class loop_replay {
   }
   constexpr void wait(int of, int made, int gradient) {
     node& n = g.nodes[made];
+    if (in_.in_loop()) refuse_again(g, n);
     if (n.op->impure) n.set<op::drawing>({.again = r.random_[of]});
     int k = 0;
     for (int before : {gradient, r.root})

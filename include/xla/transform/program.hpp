@@ -82,7 +82,7 @@ struct program_slot {
   bool clears_gradient = false;
   bool writes_value = false, writes_gradient = false;  ///< another one is left there
   bool mixed = false;      ///< the gradient is wanted for more than the parameter's update
-  bool entangled = false;  ///< of a tensor: its value was changed in place by that of others
+  bool entangled = false;  ///< of a tensor: gradients would not come to it, as in slot
   bool not_alone = false;  ///< backward() also adds to gradients that are always there
   gradient_use use = gradient_use::none;
   std::int8_t requires_grad = -1;  ///< what it is told to be in the end; -1: as it was

@@ -5,6 +5,7 @@
 
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/graph/loops.hpp"
+#include "xla/run/engine/loop_draws.hpp"
 
 namespace xla::detail::hlo {
 
@@ -22,10 +23,11 @@ inline bool is_of_loops(const op_info& op) {
 /// it captures from around the loop.
 class while_writer {
  public:
-  /// loop: the value of the loop's node; made: what each node has become, where the results go.
+  /// loop: the value of the loop's node; made: what each node has become, where the results go;
+  /// draws: where the numbers of each random op begin.
   while_writer(writer& w, const sized_program& p, int loop, const list<char>& wanted,
-               list<list<value>>& made)
-      : w_(w), p_(p), loop_(loop), wanted_(wanted), made_(made) {
+               list<list<value>>& made, list<value>& draws)
+      : w_(w), p_(p), loop_(loop), wanted_(wanted), made_(made), draws_(draws) {
     const form_call call(p, loop, {}, nullptr);
     about_ = call.attributes<op::loop>();
     trip_ = about_.trip;
@@ -84,9 +86,12 @@ class while_writer {
       if (wanted_[v] && given_by_loop(node_at(v)) == about_.number)
         made_[v] = list_of({given(v, now, number)});
     const writer::place here = w_.here();
+    list<value> before = draws_;
+    draw_on(now[0]);
     for (int v = 0; v < loop_; ++v)
       if (wanted_[v] && node_at(v).loop == about_.number) write_node(v);
     w_.back_to(here);
+    draws_.swap(before);
     list<value> next = list_of({w_.map("add", now[0], w_.constant(1, element::i64))});
     for (int k = 0; k < about_.carries; ++k) next.push_back(input(k));
     for (int k = 0; k < kept_.size(); ++k) {
@@ -94,6 +99,17 @@ class while_writer {
       next.push_back(with_step(now[1 + about_.carries + k], row_of(kept_[k], number), made));
     }
     return next;
+  }
+  /// The step's random numbers begin where those of the steps before it end.
+  void draw_on(const value& steps_done) {
+    const list<int> draws = draws_of_steps<void>(p_, about_.number);
+    if (draws.empty()) return;
+    const shape both{1, {2}};
+    const std::int64_t own = end_of_step<void>(p_, about_.number) - p_.counters[draws[0]];
+    const value used = w_.map("multiply", steps_done, w_.constant(own, element::i64));
+    const value of_offset =
+        w_.map("multiply", w_.broadcast(used, both, {}), w_.iota(element::i64, both, 0));
+    for (int k : draws) draws_[k] = w_.map("add", draws_[k], of_offset);
   }
   value given(int v, const list<value>& now, const value& number) {
     if (is<op::carry>(node_at(v))) return now[1 + number_of(v)];
@@ -152,6 +168,7 @@ class while_writer {
   int loop_;
   const list<char>& wanted_;
   list<list<value>>& made_;
+  list<value>& draws_;
   op::loop::attributes about_;
   extent trip_ = 0;
   list<int> kept_;  // op::steps of the loop

@@ -152,7 +152,8 @@ class program_writer {
     }
     if (detail::is<op::loop>(n)) {
       lines_.begin(v);
-      while_writer(lines_, p_, v, wanted_, values_).write([this](int inner) { write(inner); });
+      while_writer loop(lines_, p_, v, wanted_, values_, draws_);
+      loop.write([this](int inner) { write(inner); });
       return;
     }
     const form_entry& form = find_form(*n.op);

@@ -124,8 +124,8 @@ template <class In = void>
     if (p.slots[i].entangled)
       refuse_argument<In>(arguments, i,
                           " requires a gradient, and the function changes it in place by what "
-                          "other gradients flow through; write x = x + y for x += y, or pass "
-                          "x.detach()");
+                          "other gradients flow through, or calls backward() in a loop, which ends "
+                          "at arguments; write x = x + y for x += y, or pass x.detach()");
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "xla/graph/loops.hpp"
 #include "xla/run/engine/engine.hpp"
+#include "xla/run/engine/loop_draws.hpp"
 #include "xla/run/engine/make_loop.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/loop_body.hpp"
@@ -47,6 +48,8 @@ class basic_loop_program {
   list<kept> results;
   list<std::pair<int, int>> same;  ///< operands: another last step, of what carry
   int decides = -1;                ///< the operand that says whether or how often it runs
+  list<int> draws;                 ///< random ops of its steps, and of loops in it
+  std::int64_t counters = 0;       ///< that they take in a step
 
   basic_loop_program(const later<In, sized_program>& of, const step& s) : of_(of), s_(s) {}
 
@@ -63,7 +66,10 @@ class basic_loop_program {
     out.shapes = of_.shapes;
     out.world = of_.world;
     out.winograd = of_.winograd;
-    out.random.assign(p.count.values, -1);
+    out.random = of_.random;
+    out.counters = of_.counters;
+    draws = draws_of_steps<In>(of_, number_);
+    if (!draws.empty()) counters = end_of_step<In>(of_, number_) - of_.counters[draws[0]];
     out.in_place.assign(about.carries, false);
     fill(out);
     return out;
@@ -219,13 +225,20 @@ class basic_loop final : public loop_steps {
     else body_ = std::make_unique<later<In, planned>>(std::move(steps), kernels);
   }
 
-  void run(void* const* table, const int* operands) const override {
+  void run(void* const* table, const int* operands, const rng_state* random) const override {
     const borrowed_turns now(*this);
     turns& t = *now.get();
     begin(t, table, operands);
+    if (!layout_.draws.empty()) {
+      t.random.clear();
+      for (int i = 0; i < body_->about().counters.size(); ++i) t.random.push_back(random[i]);
+      random = t.random.data();
+    }
     for (t.steps = 0; goes_on(t); ++t.steps) {
       move(t, table, operands);
-      body_->run({t.slots.data(), t.outputs.data(), nullptr});
+      body_->run({t.slots.data(), t.outputs.data(), random});
+      for (int k : layout_.draws)
+        t.random[k].offset += static_cast<std::uint64_t>(layout_.counters);
     }
     end(t, table, operands);
   }
@@ -248,6 +261,7 @@ class basic_loop final : public loop_steps {
     std::unique_ptr<buffer[]> all;
     list<slot_value> slots;
     list<buffer*> outputs;
+    list<rng_state> random;  ///< where the step's numbers begin
     list<void*> to, other;  ///< per carry: where the last step writes, and the one before it
     list<void*> now;        ///< where the latest step has
     list<void*> aside;      ///< per result: where steps make it that is not kept of them
@@ -442,5 +456,17 @@ template <class In>
   later<In, basic_loop_body<In>>::shorten(by, loop);
 }
 XLA_INSTANCE(void shorten_body<void>(basic_shortener<void>&, step&));
+
+/// All steps of a loop have numbers of their own, one after the other.
+template <class In>
+[[gnu::cold]] void repeat_draws(later<In, sized_program>& p, int v) {
+  const node& n = p.source.values[v];
+  const auto about = n.attributes<op::loop>();
+  const list<int> draws = draws_of_steps<In>(p, about.number);
+  if (draws.empty()) return;
+  const std::int64_t begin = p.counters[draws[0]], steps = value_at(p.symbols, about.trip);
+  p.random_counters = begin + (steps > 0 ? calculated<'*'>(p.random_counters - begin, steps) : 0);
+}
+XLA_INSTANCE(void repeat_draws<void>(sized_program&, int));
 
 }  // namespace xla::detail

@@ -13,6 +13,8 @@ loop_steps* make_loop(const later<In, basic_sized_program<void>>& p, const step&
                       std::unique_ptr<loop_steps>& others);
 template <class In = void>
 void shorten_body(basic_shortener<void>& by, step& loop);
+template <class In = void>
+void repeat_draws(later<In, basic_sized_program<void>>& p, int value);
 
 }  // namespace xla::detail
 

@@ -39,7 +39,7 @@ class basic_op_by_op {
     for (int k = 0; k < s.outputs; ++k)
       table.push_back(values_[p_.source.outputs[s.first_output + k]]->memory);
     for (int k = 0; k < table.size(); ++k) operands.push_back(k);
-    loop.run(table.data(), operands.data());
+    loop.run(table.data(), operands.data(), with_.random);
   }
   /// A value that was made elsewhere and is at home.
   void give(int v, ref<buffer> made) { values_[v] = std::move(made); }

@@ -85,7 +85,7 @@ template <class In = void>
 void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
               const rng_state* random, const kernel::epilogue* after = nullptr) {
   if (s.exchange >= 0) [[unlikely]]
-    return s.loop ? s.loop->run(table, &p.operands[s.first_operand])
+    return s.loop ? s.loop->run(table, &p.operands[s.first_operand], random)
                   : p.exchanges->run_step(p, s, table);
   short_array<void*, kernel::max_operands> all(s.operands);
   void** const pointers = all.get();

@@ -25,6 +25,7 @@ template <class In = void>
     add(f.structure, n.op->id);
     add(f.structure, n.attr.hash());
     for (int k = 0; k < n.arity; ++k) add(f.structure, source.inputs_of(v)[k]);
+    if (n.op->loops_steps) add(f.sizes, value_at(p.symbols, n.attr.size));  // how many
     add(f.sizes, n.type);
     for (int i = 0; i < p.shapes[v].rank; ++i) add(f.sizes, p.shapes[v][i]);
   }

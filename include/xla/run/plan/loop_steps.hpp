@@ -7,6 +7,7 @@
 #include "xla/base/later.hpp"
 #include "xla/graph/node.hpp"
 #include "xla/kernel/call.hpp"
+#include "xla/run/state/seed.hpp"
 
 namespace xla::detail {
 
@@ -28,8 +29,9 @@ class loop_steps {
   loop_steps(const loop_steps&) = delete;
   virtual ~loop_steps() = default;
 
-  /// Runs all of them. operands: the loop's inputs and outputs, by their numbers in the table.
-  virtual void run(void* const* table, const int* operands) const = 0;
+  /// Runs all of them. operands: the loop's inputs and outputs, by their numbers in the table;
+  /// random: where the numbers of the program's random ops begin, in a loop in the first step.
+  virtual void run(void* const* table, const int* operands, const rng_state* random) const = 0;
   virtual std::int64_t arena_bytes() const = 0;  ///< that a run takes for itself, and the next
   virtual std::int64_t bytes() const = 0;        ///< that it has taken
   /// The plan of its body, and what runs that; nullptr: another engine does.
@@ -39,7 +41,7 @@ class loop_steps {
   std::unique_ptr<loop_steps> next;  ///< of the same plan
 };
 
-/// Makes that, of a program with the loop's step, and puts it before others of the program: of
+/// Of one kind of loops. Makes that, of a program with the loop's step, and puts it before others of the program: of
 /// steps for plans, with the kernels of their regions, or where an engine is given for that.
 struct loop_maker {
   loop_steps* (*make)(const basic_sized_program<void>& p, const step& s,
@@ -47,6 +49,9 @@ struct loop_maker {
                       std::unique_ptr<loop_steps>& others);
   /// Leaves out of a loop's step and its body what a call does not want: run/plan/loop_body.hpp.
   void (*shorten)(basic_shortener<void>& by, step& loop);
+  /// Of a program that is given its sizes, when all before this value, a loop, have them: its random
+  /// ops take numbers for every step.
+  void (*repeat_draws)(basic_sized_program<void>& p, int value);
 };
 
 inline loop_steps* make_steps(const op_info& of, const basic_sized_program<void>& p, const step& s,

@@ -11,6 +11,7 @@
 #include "xla/base/list.hpp"
 #include "xla/op/convolution.hpp"
 #include "xla/run/plan/absent.hpp"
+#include "xla/run/plan/loop_steps.hpp"
 #include "xla/run/state/generator.hpp"
 #include "xla/run/world/now.hpp"
 #include "xla/transform/program.hpp"
@@ -134,6 +135,7 @@ template <class In = void>
     out.random.push_back(anew           ? out.counters.size()
                          : n.op->impure ? int{n.attributes<op::drawing>().again}
                                         : -1);
+    if (n.op->loops_steps) static_cast<const loop_info&>(*n.op).maker->repeat_draws(out, v);
     if (!anew) continue;
     out.counters.push_back(out.random_counters);
     out.random_counters += static_cast<std::int64_t>(random_counters(s, n.type));

@@ -25,6 +25,7 @@ class generator;
 class replica;
 class world_maker;
 struct fingerprint;
+struct running_loop;
 struct plan_watch;
 struct timed_call;
 struct impl;
@@ -108,6 +109,7 @@ struct thread_context {
   basic_write_log<void>* writes = nullptr;          ///< the innermost all_or_nothing()
   const fingerprint* program = nullptr;             ///< whose exchanges it runs
   timed_call* timed = nullptr;                      ///< what a profile times of it
+  running_loop* loop = nullptr;                     ///< the innermost whose steps it runs
   device_context* device = the_devices;
 };
 inline constinit thread_local thread_context this_thread;

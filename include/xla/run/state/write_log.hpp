@@ -23,10 +23,11 @@ class basic_write_log {
     last_ = new entry{last_, ref<cell>::share(place), ref<grad_meta>::share(meta),
                       place ? place->current : meta->grad};
   }
-  /// Forgets all, and puts back what was there unless it is to be kept, or the whole step has been
-  /// taken back.
+  /// Puts back what was there unless it is to be kept, or the whole step has been taken back. What
+  /// is kept an outer scope may put back.
   void end(bool keep) noexcept {
-    keep |= taken_back_ != this_thread.taken_back;
+    if (taken_back_ != this_thread.taken_back) keep = true;
+    else if (keep && outer_ && last_) return pass_on();
     while (entry* e = last_) {
       last_ = e->before;
       if (!keep) (e->place ? e->place->current : e->meta->grad) = std::move(e->old);
@@ -35,6 +36,12 @@ class basic_write_log {
   }
 
  private:
+  [[gnu::cold, gnu::noinline]] void pass_on() noexcept {
+    entry* first = last_;
+    while (first->before) first = first->before;
+    first->before = outer_->last_;
+    outer_->last_ = std::exchange(last_, nullptr);
+  }
   struct entry {
     entry* before;
     ref<cell> place;

@@ -6,11 +6,21 @@
 
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
+#include "xla/run/state/running_loop.hpp"
 #include "xla/run/trace/machine.hpp"
 #include "xla/run/trace/tensor_replay.hpp"
 #include "xla/transform/backward.hpp"
 
 namespace xla::detail {
+
+/// Whether a loop whose steps this thread runs has given a tensor to the step: gradients end there.
+[[gnu::noinline]] inline bool given_by_loop(const impl& t) {
+  const running_loop* l = this_thread.loop;
+  if (!l || !is<op::result>(t)) return false;
+  const impl* const from = t.in[1].get();
+  while (l && from != l->before && from != l->latest) l = l->outer;
+  return l != nullptr;
+}
 
 /// Backward over tensors at run time, eager or traced: the same rules in the same order as over a
 /// captured graph. Gradients reach their places only when every rule has run.
@@ -44,7 +54,10 @@ class tensor_backward {
         const later<In, device_switch> there(device_of(gradient.value()->device));
         own_recording<In>().replaces(*meta);
       }
-    for (auto& [meta, gradient] : found_) meta->grad = ref<impl>::share(gradient.value());
+    for (auto& [meta, gradient] : found_) {
+      note_write<In>(nullptr, meta.get());  // whoever notes puts back where there is no memory to
+      meta->grad = ref<impl>::share(gradient.value());
+    }
   }
   /// Gradients for some tensors; differentiable again when the graph is kept.
   void run_for(const list<impl*>& inputs, handle* const* results, bool keep) {
@@ -65,6 +78,7 @@ class tensor_backward {
     for (impl* x : inputs)
       if (const int at = position(x); at >= 0) kept[at] = true;
     for (int k = 0; k < order_.size(); ++k) {
+      if (given_by_loop(*order_[k])) continue;
       if (const handle& arrived = gradient_[last_of(k)]; arrived.defined()) {
         if (hand_on(k)) continue;
         if (!order_[k]->meta) step(*order_[k], arrived);
@@ -111,7 +125,7 @@ class tensor_backward {
       }
       if (!place_.emplace(t, 0).second) continue;
       stack.push_back({t, true});
-      if (t->meta) continue;
+      if (t->meta || given_by_loop(*t)) continue;
       if (t->consumed)
         throw runtime_error(
             "backward: called a second time through the same values; "

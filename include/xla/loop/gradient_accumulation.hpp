@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "xla/loop/scan.hpp"
+#include "xla/op/arithmetic.hpp"
+#include "xla/transform/backward.hpp"
+
+namespace xla {
+namespace detail {
+
+/// What a step of gradient_accumulation() returns: a loss, or a tuple of it and all carries.
+template <class Made>
+constexpr const auto& loss_of_step(const Made& made) {
+  if constexpr (is_tuple<Made>) return std::get<0>(made);
+  else return made;
+}
+template <class Made>
+constexpr auto carries_of_step(const Made& made) {
+  if constexpr (is_tuple<Made>)
+    return std::apply([](const auto&, const auto&... c) { return std::tuple(c...); }, made);
+  else return std::tuple<>();
+}
+
+}  // namespace detail
+
+/// Adds up the gradients of several steps, as torch_xla's gradient_accumulation does:
+/// train_step(x..., carried...) -> loss, or a tuple of the loss and all carried tensors, for each
+/// index of the iterable tensors' first axis, and backward() of the loss over their number. Returns
+/// a tuple of the sum of these losses, and the carried tensors. What the steps add is in the
+/// gradients of the parameters then, with what was there before, and the optimizer's step() behind
+/// it is one for all. In a compiled function it is a loop with one set of gradients.
+template <class Step, class... X, class Model, class... C>
+constexpr auto gradient_accumulation(const Step& train_step, const std::tuple<X...>& iterable_tensors,
+                                     Model&, const std::tuple<C...>& carried_tensors = {},
+                                     caller who = here()) {
+  static_assert(sizeof...(X) > 0, "xla::gradient_accumulation: there are no iterable tensors");
+  static_assert(detail::described<Model>, "xla::gradient_accumulation: the third argument is the "
+                                          "model, whose parameters get the gradients");
+  using Carried = typename detail::carried_as<std::tuple<C...>>::type;
+  const auto one = [&](const auto& x, const Carried& carried) {
+    return std::apply(train_step, std::tuple_cat(x, carried));
+  };
+  const Size steps = detail::length_of(iterable_tensors, -1, {"gradient_accumulation", who});
+  const auto slices = [](const auto&... x) { return std::tuple(select(x, 0, 0)...); };
+  using Made = decltype(one(std::apply(slices, iterable_tensors), std::declval<const Carried&>()));
+  using Loss = std::remove_cvref_t<decltype(detail::loss_of_step(std::declval<const Made&>()))>;
+  using T = typename Loss::value_type;
+  static_assert(Loss::rank == 0, "xla::gradient_accumulation: a step returns its loss, a tensor "
+                                 "without axes, alone or before the carried tensors");
+  const auto body = [&](const std::tuple<Loss, Carried>& now, const auto& x) {
+    const Made made = one(x, std::get<1>(now));
+    const Loss loss = detail::loss_of_step(made) / steps;
+    loss.backward();
+    return std::pair(std::tuple<Loss, Carried>(std::get<0>(now) + loss.detach(),
+                                               detail::carries_of_step(made)),
+                     std::tuple<>());
+  };
+  const std::tuple<Loss, Carried> first(tensor(T{0}), carried_tensors);
+  const auto last = scan(body, first, iterable_tensors, {}, who).first;
+  return std::apply([&](const auto&... c) { return std::tuple(std::get<0>(last), c...); },
+                    std::get<1>(last));
+}
+
+}  // namespace xla

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "xla/base/owned_array.hpp"
+#include "xla/loop/graph_mark.hpp"
+#include "xla/tensor/handle.hpp"
+#include "xla/transform/loop_recorder.hpp"
+
+namespace xla::detail {
+
+/// The parameters, buffers and gradients that the body of a loop writes. Each becomes a carry, in
+/// which the slot stands in the body, and which is left in the slot behind the loop. What they are
+/// is known when the body has been recorded: it is recorded again with those that it has shown.
+class slot_carries {
+ public:
+  constexpr explicit slot_carries(graph& in)
+      : g(in), slots_(in.slot_count), of_(static_cast<std::size_t>(in.slot_count) + 1) {}
+  slot_carries(const slot_carries&) = delete;
+
+  /// How many carries they take.
+  constexpr int count() const {
+    int n = 0;
+    for (int i = 0; i < slots_; ++i) n += of(i).value + (of(i).gradient != began::nothing);
+    return n;
+  }
+
+  /// Before the body: a carry for each that is known so far.
+  constexpr void begin(loop_recorder& loop) {
+    for (int i = 0; i < slots_; ++i) {
+      carried& c = of(i);
+      c.absent = g.slots[i].state == grad_state::absent;
+      if (c.gradient == began::at_zero) c.gradient_init = zeros_as(i);
+      else if (c.gradient == began::at_entry) c.gradient_init = g.gradient_of(i);
+    }
+    for (int i = 0; i < slots_; ++i) {
+      carried& c = of(i);
+      if (c.value) {
+        c.value_init = g.value_of(i);
+        c.value_carry = loop.state(c.value_init);
+        g.write(i, c.value_carry);
+      }
+      if (c.gradient != began::nothing) {
+        g.slots[i].grad = c.gradient_carry = loop.state(c.gradient_init);
+        g.slots[i].state = grad_state::present;
+      }
+      c.at_start = g.slots[i];
+    }
+  }
+
+  /// Why the body that has been recorded is none of a loop; nullptr: it is one.
+  constexpr const char* refusal() const {
+    for (int i = 0; i < slots_; ++i) {
+      const slot &was = of(i).at_start, &is = g.slots[i];
+      if (was.requires_grad != is.requires_grad || was.told != is.told)
+        return "the body calls requires_grad_(): call it before the loop";
+      if (!writes_value(i) && !writes_gradient(i)) continue;
+      if (is.functional) return "the body writes a functional_copy(): make it in the body";
+      if (is.kind != slot_kind::cell && is.kind != slot_kind::local && !is.given)
+        return "the body writes an argument tensor: hand it on as a carry";
+    }
+    return nullptr;
+  }
+  constexpr bool writes() const {
+    bool any = false;
+    for (int i = 0; i < slots_; ++i) any |= writes_value(i) || writes_gradient(i);
+    return any;
+  }
+  /// Whether the body, from a node on, writes or reads what was not known: it is to be recorded
+  /// again.
+  constexpr bool more(int begin) {
+    bool any = false;
+    for (int i = 0; i < slots_; ++i) {
+      carried& c = of(i);
+      if (!c.value && writes_value(i)) any = c.value = true;
+      if (c.gradient == began::nothing && writes_gradient(i)) {
+        c.gradient = began::at_zero;
+        any = true;
+      } else if (c.gradient == began::at_zero && !c.absent && reads(i, begin)) {
+        c.gradient = began::at_entry;
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  /// What each step hands on, and the first values, behind those of the loop's own carries.
+  constexpr void hand_on(int* next, int* init) {
+    for (int i = 0; i < slots_; ++i) {
+      carried& c = of(i);
+      if (c.value) {
+        *next++ = c.value_next = g.value_of(i);
+        *init++ = c.value_init;
+      }
+      if (c.gradient == began::nothing) continue;
+      const bool there = g.slots[i].state == grad_state::present;
+      *next++ = c.gradient_next = there ? g.slots[i].grad : zeros_as(i);
+      *init++ = c.gradient_init;
+    }
+  }
+  /// Behind the loop: what its last step has left, from the carry of that number on.
+  constexpr void end(const loop_recorder& loop, int first) {
+    for (int i = 0; i < slots_; ++i) {
+      const carried& c = of(i);
+      if (c.value) g.write(i, loop.last_state(first++, c.value_next));
+      if (c.gradient == began::nothing) continue;
+      if (g.slots[i].state == grad_state::present)
+        g.slots[i].grad = loop.last_state(first, c.gradient_next);
+      ++first;
+    }
+  }
+
+ private:
+  /// What the gradient of a slot is in the first step: where no step reads it, zeros.
+  enum class began : std::uint8_t { nothing, at_zero, at_entry };
+  struct carried {
+    bool value = false;
+    bool absent = false;  ///< there is no gradient before the loop
+    began gradient = began::nothing;
+    slot at_start;
+    int value_init = -1, value_carry = -1, value_next = -1;
+    int gradient_init = -1, gradient_carry = -1, gradient_next = -1;
+  };
+
+  constexpr carried& of(int i) { return of_.get()[i]; }
+  constexpr const carried& of(int i) const { return of_.get()[i]; }
+
+  constexpr int zeros_as(int i) const {
+    const node& n = g.nodes[g.slots[i].current];
+    return g.rules_of_loops->minus_zeros(n.type, n.dims_shape(), &g.sizes).lift(&g);
+  }
+  constexpr bool writes_value(int i) const {  // of a number: the node that stands for it
+    return g.slots[i].kind != slot_kind::scalar && of(i).at_start.current != g.slots[i].current;
+  }
+  constexpr bool writes_gradient(int i) const {
+    const slot &was = of(i).at_start, &is = g.slots[i];
+    if (is.state != grad_state::present) return is.state != was.state;
+    if (was.state == grad_state::present) return is.grad != was.grad;
+    // One that was there at entry, as the body has read it.
+    const int entry = g.slots[is.origin < 0 ? i : is.origin].grad_leaf;
+    return was.state == grad_state::absent || is.grad != entry;
+  }
+  constexpr bool reads(int i, int begin) const {
+    const int carry = of(i).gradient_carry;
+    bool any = g.slots[i].state == grad_state::present && g.slots[i].grad == carry;
+    for (int k = begin; k < g.count; ++k) {
+      const int* const in = g.inputs(g.nodes[k]);
+      for (int j = 0; j < g.nodes[k].arity; ++j) any |= in[j] == carry;
+    }
+    return any;
+  }
+
+  graph& g;
+  int slots_;
+  owned_array<carried> of_;
+};
+
+}  // namespace xla::detail

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/graph/loops.hpp"
+#include "xla/run/plan/sized.hpp"
+
+// The random numbers of loops: those of a step begin where those of the step before it end.
+
+namespace xla::detail {
+
+/// Per loop, by its number, the one around it.
+template <class In>
+[[gnu::cold]] list<int> loops_around(const later<In, sized_program>& p) {
+  list<int> around;
+  for (int v = 0; v < p.random.size(); ++v) {
+    const node& n = p.source.values[v];
+    if (!is<op::loop>(n)) continue;
+    const int number = n.attributes<op::loop>().number;
+    while (around.size() <= number) around.push_back(0);
+    around[number] = n.loop;
+  }
+  return around;
+}
+/// The random ops of a loop's steps, and of loops in it, among the values that have their numbers.
+template <class In>
+[[gnu::cold]] list<int> draws_of_steps(const later<In, sized_program>& p, int loop) {
+  const list<int> around = loops_around<In>(p);
+  list<int> draws;
+  for (int v = 0; v < p.random.size(); ++v) {
+    const node& n = p.source.values[v];
+    if (!draws_anew(n)) continue;
+    int l = n.loop;
+    while (l != loop && l != 0) l = l < around.size() ? around[l] : 0;
+    if (l == loop) draws.push_back(p.random[v]);
+  }
+  return draws;
+}
+/// Of a loop that draws: where the numbers of its first step end.
+template <class In>
+[[gnu::cold]] std::int64_t end_of_step(const later<In, sized_program>& p, int loop) {
+  std::int64_t end = 0;
+  for (int v = 0; v < p.random.size(); ++v) {
+    const node& n = p.source.values[v];
+    if (n.loop != loop) continue;
+    if (draws_anew(n)) {
+      end = p.counters[p.random[v]] +
+            static_cast<std::int64_t>(random_counters(p.shapes[v], n.type));
+    } else if (is<op::loop>(n)) {
+      const auto inner = n.attributes<op::loop>();
+      const list<int> draws = draws_of_steps<In>(p, inner.number);
+      if (draws.empty()) continue;
+      const std::int64_t begin = p.counters[draws[0]], steps = value_at(p.symbols, inner.trip);
+      end = begin + (end_of_step<In>(p, inner.number) - begin) * (steps > 0 ? steps : 0);
+    }
+  }
+  return end;
+}
+
+}  // namespace xla::detail
