@@ -9,6 +9,7 @@
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
 #include "xla/nn/linear.hpp"
+#include "xla/op/arithmetic.hpp"
 #include "xla/op/derived/any_all.hpp"
 #include "xla/op/derived/softmax.hpp"
 #include "xla/op/index_select.hpp"
@@ -16,6 +17,7 @@
 #include "xla/op/reduce.hpp"
 #include "xla/op/relu.hpp"
 #include "xla/op/tanh.hpp"
+#include "xla/optim/adamw.hpp"
 #include "xla/run/trace/autocast.hpp"
 #include "xla/run/trace/checkpoint.hpp"
 #include "xla/run/trace/custom_gradient.hpp"
@@ -37,6 +39,37 @@ struct experts {
 };
 
 const auto both = {-1.0f, 1.0f};
+
+constexpr auto step = [](auto& m, auto& opt, const auto& x) {
+  const auto wrong = m.second(xla::tanh(m.first(x))) - x;
+  auto loss = xla::mean(wrong * wrong);
+  loss.backward();
+  opt.step();
+  opt.zero_grad();
+  return loss.detach();
+};
+
+/// f(model, optimizer, x…) leaves the same in every mode.
+template <class F, class... X>
+void check_training(const F& f, const X&... x) {
+  const auto trained = [&](auto&& run, bool eager) {
+    const xla::eager_mode_guard mode(eager);
+    xla::manual_seed(11);
+    experts m;
+    xla::optim::AdamW opt{m, {.lr = 0.02f}};
+    std::tuple<X...> copies(x...);
+    test::snapshot s;
+    for (int call = 0; call < 2; ++call)
+      s.add(std::apply([&](auto&... c) { return run(m, opt, c...); }, copies));
+    s.add(m);
+    opt.visit_state([&](auto& kept, const auto&) { s.add(kept); });
+    return s;
+  };
+  auto compiled = xla::compile(f);
+  const auto want = trained(f, true);
+  CHECK(trained(f, false).difference(want) == "");
+  CHECK(trained(compiled, false).difference(want) == "");
+}
 
 }  // namespace
 
@@ -212,6 +245,46 @@ TEST_CASE("a choice in each of many steps, over many elements") {
   };
   test::check_modes(train, test::parameter(numbers<float>({70, 70}) * 0.1f),
                     test::parameter(numbers<float>({6, 300, 70})));
+}
+
+TEST_CASE("a branch writes parameters and buffers: they stay as they are where it is not taken") {
+  auto write = [](auto& p, auto& m, auto& seen, auto& x) {
+    const auto y = xla::cond(
+        sum(p) > 0,
+        [&] {
+          seen.copy_(seen + sum(m.first(x), {0}));
+          return sum(x * seen);
+        },
+        [&] {
+          xla::cond(
+              sum(x) > 0, [&] { seen.copy_(seen * 0.5f); }, [&] {});
+          m.second.bias.copy_(m.second.bias - seen);
+          return sum(x) + sum(seen);
+        });
+    seen.copy_(seen + 1.0f);
+    return std::tuple(y, m.second(x));
+  };
+  for (float p : both)
+    test::check_modes(write, xla::full<float>({2}, p), experts(),
+                      xla::Buffer<float, 1>(numbers<float>({4})), numbers<float>({3, 4}));
+}
+
+TEST_CASE("a training step in a branch, and in a branch of a body") {
+  auto once = [](auto& m, auto& opt, auto& p, auto& x) {
+    return xla::cond(
+        sum(p) > 0, [&] { return step(m, opt, x); }, [&] { return xla::zeros_like(sum(p)); });
+  };
+  auto many = [](auto& m, auto& opt, auto& xs, auto&) {
+    const auto body = [&](const auto& taken, const auto& x) {
+      const auto loss = xla::cond(
+          sum(x) > 0, [&] { return step(m, opt, x); }, [&] { return sum(m.first(x)).detach(); });
+      return std::pair(taken + 1, loss);
+    };
+    return xla::scan(body, xla::zeros_like(sum(xs)), xs);
+  };
+  for (float p : both) check_training(once, xla::full<float>({2}, p), numbers<float>({3, 4}));
+  for (std::int64_t steps : {1, 2, 7})
+    check_training(many, numbers<float>({steps, 3, 4}), xla::full<float>({1}, 1.0f));
 }
 
 TEST_CASE("gradients of gradients go through cond()") {

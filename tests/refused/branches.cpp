@@ -1,5 +1,9 @@
 // error: cond: one branch returns a tensor of shape \(2,\), the other one of shape \(4,\): both return the same tensors
-// error: cond: a branch writes a parameter, a buffer, a gradient or a tensor from outside
+// error: cond: a branch draws random numbers: draw them outside, or the next ones would depend on which branch is taken
+// error: cond: a branch writes, and nothing says where: pass a tensor of the function to cond\(\), or decide by one
+// error: cond: replicas exchange in a branch, which not all of them may take: let them do so outside
+// error: while_loop: replicas exchange in the body, and each may run it another number of times
+// error: while_loop: the body draws random numbers, and nobody knows how many: draw them before it
 // error: xla::while_loop has no gradient, as nothing says before it runs how many steps there are: use xla::scan
 // error: xla: what the body of a loop or a branch of cond\(\) makes is used outside of it: return it
 #include <xla/loop.hpp>
@@ -14,17 +18,51 @@ void shapes(xla::Tensor<float, 1> x) {
   g(x);
 }
 
+void draw(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& a) {
+    return xla::cond(
+        xla::sum(a) > 0, [&] { return a + xla::rand_like(a); }, [&] { return a; });
+  });
+  g(x);
+}
+
 void write(xla::Tensor<float, 1> x, xla::Buffer<float, 1> seen) {
   auto g = xla::compile([](auto& a, auto& b) {
-    return xla::cond(
-        xla::sum(a) > 0,
-        [&] {
-          b.copy_(a);
-          return a * 2;
-        },
-        [&] { return a + 1; });
+    return a + xla::cond(
+                   xla::tensor(true),
+                   [&] {
+                     b.copy_(a);
+                     return b * 2;
+                   },
+                   [&] { return a * 3; });
   });
   g(x, seen);
+}
+
+void exchange(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& a) {
+    return xla::cond(
+        xla::sum(a) > 0, [&] { return xla::all_reduce(a); },
+        [&] { return a; });
+  });
+  g(x);
+}
+
+void exchange_while(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& a) {
+    return xla::while_loop(
+        [](const auto& c) { return xla::sum(c) < 9; },
+        [](const auto& c) { return xla::all_reduce(c + 1); }, a);
+  });
+  g(x);
+}
+
+void draw_while(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& a) {
+    return xla::while_loop([](const auto& c) { return xla::sum(c) < 9; },
+                           [](const auto& c) { return c + xla::rand_like(c); }, a);
+  });
+  g(x);
 }
 
 void gradient(xla::Parameter<float, 1> w) {

@@ -28,30 +28,42 @@ struct decision {
 /// in it, also where it is the same whichever runs.
 class branch_capture {
  public:
-  constexpr branch_capture(graph& in, const decision& by)
-      : g(in), site_(by.site), decides_(by.holds.lift(&g)) {}
+  /// recorded_before: one has been, to find the graph, and must not write.
+  constexpr branch_capture(graph& in, const decision& by, bool recorded_before)
+      : g(in), site_(by.site), decides_(by.holds.lift(&g)), recorded_before_(recorded_before) {}
 
-  /// What the branch makes, as nodes behind it.
+  /// What the branch makes, as nodes behind it. Recorded again as long as it writes more than was
+  /// known.
   template <class Made, class Branch>
   constexpr Made run(bool when, const Branch& branch) const {
-    loop_recorder loop(g, loops_of_graphs<Made>, 1, false,
-                       {.when = when, .unless = !when, .decides = decides_});
     slot_carries slots(g);
-    slots.begin(loop);
-    const int begin = g.count;
-    Made made = branch();
-    int at[tensors_in<Made>() + 1] = {};
-    each_tensor(made, [&, k = 0](const auto& t) mutable { at[k++] = t.lift(&g); });
-    if (slots.writes() || slots.refusal() || draws_or_exchanges(g, begin))
-      size_scope{&g.sizes, site_}.fail(writes);
-    loop.close(nullptr, nullptr);
-    each_tensor(made, [&, k = 0](auto& t) mutable {
-      using T = std::remove_cvref_t<decltype(t)>;
-      const auto all = named<typename T::value_type, T::rank + 1>(&g, loop.steps(at[k]));
-      t = with_shape<op::reshape, T::rank>(all, g.nodes[at[k]].dims_shape());
-      ++k;
-    });
-    return made;
+    for (;;) {
+      const graph_mark before(g);
+      loop_recorder loop(g, loops_of_graphs<Made>, 1, false,
+                         {.when = when, .unless = !when, .decides = decides_});
+      slots.begin(loop);
+      const int begin = g.count;
+      Made made = branch();
+      int at[tensors_in<Made>() + 1] = {};
+      each_tensor(made, [&, k = 0](const auto& t) mutable { at[k++] = t.lift(&g); });
+      if (const char* why = refusal(begin, slots)) size_scope{&g.sizes, site_}.fail(why);
+      if (!g.sizes.refused.failed() && slots.more(begin)) {
+        before.undo();
+        continue;
+      }
+      const auto room = static_cast<std::size_t>(slots.count()) + 1;
+      const owned_array<int> next(room), init(room);
+      slots.hand_on(next.get(), init.get());
+      loop.close(next.get(), init.get());
+      each_tensor(made, [&, k = 0](auto& t) mutable {
+        using T = std::remove_cvref_t<decltype(t)>;
+        const auto all = named<typename T::value_type, T::rank + 1>(&g, loop.steps(at[k]));
+        t = with_shape<op::reshape, T::rank>(all, g.nodes[at[k]].dims_shape());
+        ++k;
+      });
+      slots.end(loop, 0);
+      return made;
+    }
   }
   /// That of the one that has run.
   template <class Made>
@@ -69,10 +81,19 @@ class branch_capture {
   }
 
  private:
-  static constexpr char writes[] =
-      "a branch writes a parameter, a buffer, a gradient or a tensor from outside, draws random "
-      "numbers, or replicas exchange in it: do so outside of it, with what cond() returns";
-
+  constexpr const char* refusal(int begin, const slot_carries& slots) const {
+    const op_info* const other = draws_or_exchanges(g, begin);
+    if (other && other->exchanges)
+      return "replicas exchange in a branch, which not all of them may take: let them do so "
+             "outside";
+    if (other)
+      return "a branch draws random numbers: draw them outside, or the next ones would depend on "
+             "which branch is taken";
+    if (recorded_before_ && slots.writes())
+      return "a branch writes, and nothing says where: pass a tensor of the function to cond(), or "
+             "decide by one";
+    return slots.refusal();
+  }
   constexpr void same_shape(const node& a, const node& b) const {
     const size_scope scope{&g.sizes, site_};
     bool same = a.rank == b.rank;
@@ -89,13 +110,19 @@ class branch_capture {
   graph& g;
   call_site site_;
   int decides_;
+  bool recorded_before_;
 };
 
-/// A branch with results of known types.
+/// A branch with results of known types; one that only writes returns no tensors.
 template <class Branch, class... X>
 constexpr auto results_of_branch(const Branch& branch, const X&... x) {
-  auto made = branch(x...);
-  return map_tree(made, [](const auto& t) { return t; });
+  if constexpr (std::is_void_v<decltype(branch(x...))>) {
+    branch(x...);
+    return std::tuple<>();
+  } else {
+    auto made = branch(x...);
+    return map_tree(made, [](const auto& t) { return t; });
+  }
 }
 
 template <class Made, class Branch>
@@ -115,12 +142,13 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
   using Made = decltype(first());
   if (!__builtin_is_constant_evaluated())
     return by.holds.item() ? run_branch<Made>(first) : run_branch<Made>(second);
+  const bool recorded_before = !g;
   if (!g) {  // all constants: what the branches read says
     const Made made = first();
     g = graph_of(made);
   }
   if (!g) throw std::logic_error("xla::cond: all is constant; start from zeros_like(x)");
-  const branch_capture to(*g, by);
+  const branch_capture to(*g, by, recorded_before);
   const Made a = to.template run<Made>(true, first);
   const Made b = to.template run<Made>(false, second);
   return to.either(a, b);
@@ -129,9 +157,10 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
 }  // namespace detail
 
 /// then(x…) where the predicate, one truth, holds, else otherwise(x…): tensors, or tuples and
-/// arrays of them, the same of both. In a compiled function the branch that is taken runs, and
-/// nothing of the other; both may read whatever stands around them, and write nothing there. The
-/// other modes read the predicate and run one branch. In a compiled function a tensor that only the
+/// arrays of them, the same of both, or nothing. In a compiled function the branch that is taken
+/// runs, and nothing of the other; both may read whatever stands around them, and write parameters
+/// and buffers: a whole training step may be a branch. They draw no random numbers. The other modes
+/// read the predicate and run one branch. In a compiled function a tensor that only the
 /// branch that has not run reads gets a gradient of zeros, in the other modes none from there.
 /// Branches that return tensors of other shapes are a shape_error of a compiled function.
 template <class Then, class Otherwise, class... X>

@@ -32,6 +32,7 @@ class slot_carries {
     for (int i = 0; i < slots_; ++i) {
       carried& c = of(i);
       c.absent = g.slots[i].state == grad_state::absent;
+      const around_loop outside(g, loop.number());
       if (c.gradient == began::at_zero) c.gradient_init = zeros_as(i);
       else if (c.gradient == began::at_entry) c.gradient_init = g.gradient_of(i);
     }

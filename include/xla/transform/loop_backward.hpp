@@ -211,11 +211,8 @@ class loop_backward {
   }
   /// The same outside of this loop, also where that is a branch.
   constexpr int zeros_outside(int like) const {
-    const int inside = g.loop;
-    g.loop = parent();
-    const int zeros = zeros_as(like);
-    g.loop = inside;
-    return zeros;
+    const around_loop outside(g, (blocks_.open() ? blocks_ : to_).number());
+    return zeros_as(like);
   }
   /// A branch runs backward where it has run.
   constexpr loop_control control() {

@@ -17,6 +17,20 @@ constexpr loop_info info_of_loop(const loop_maker& maker, bool check, bool excha
   return i;
 }
 
+/// What is recorded while it lives stands around a loop, also where that is a branch.
+class around_loop {
+ public:
+  constexpr around_loop(graph& of, int loop) : g_(of), recorded_(of.loop) {
+    g_.loop = g_.loops[loop - 1].parent;
+  }
+  around_loop(const around_loop&) = delete;
+  constexpr ~around_loop() { g_.loop = recorded_; }
+
+ private:
+  graph& g_;
+  int recorded_;
+};
+
 /// How many blocks of so many steps there are, the last of which may have fewer.
 constexpr extent blocks_of(graph& g, extent trip, extent every) {
   return g.sizes.divide(g.sizes.plus(trip, g.sizes.minus(every, 1)), every);
