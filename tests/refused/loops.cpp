@@ -5,6 +5,7 @@
 // error: fori_loop: the body writes, and nothing says where: start from a tensor of the function
 // error: xla::scan: backward\(\) behind a loop whose body writes the parameters that it reads
 // error: scan: checkpoint_every is -3; it is 0, or a number of steps
+// error: xla: the body of a loop that draws random numbers, or in which replicas exchange, cannot
 #include <xla/functions.hpp>
 #include <xla/loop.hpp>
 #include <xla/xla.hpp>
@@ -89,4 +90,14 @@ void policy(xla::Tensor<float, 2> xs) {
         .first;
   });
   g(xs);
+}
+
+void again(xla::Tensor<float, 2> xs, xla::Parameter<float, 1> w) {
+  auto g = xla::compile([](auto& all, auto& p) {
+    const auto body = [&](auto& c, auto& x) {
+      return std::pair(xla::tanh(c * p + xla::rand_like(x)), x);
+    };
+    sum(xla::scan(body, xla::zeros<float>({2}), all, {.checkpoint_every = 2}).first).backward();
+  });
+  g(xs, w);
 }
