@@ -388,6 +388,7 @@ set(XLA_HEADERS
   xla/loop/step_tape.hpp
   xla/loop/stepwise.hpp
   xla/loop/trees.hpp
+  xla/loop/unrolled.hpp
   xla/loop/while_loop.hpp
   xla/run/execute/arena_store.hpp
   xla/run/execute/eager.hpp

@@ -6,6 +6,7 @@
 // error: xla::scan: backward\(\) behind a loop whose body writes the parameters that it reads
 // error: scan: checkpoint_every is -3; it is 0, or a number of steps
 // error: xla: the body of a loop that draws random numbers, or in which replicas exchange, cannot
+// error: fori_loop: unroll is 0; it is 1, or a number of steps
 #include <xla/functions.hpp>
 #include <xla/loop.hpp>
 #include <xla/xla.hpp>
@@ -100,4 +101,11 @@ void again(xla::Tensor<float, 2> xs, xla::Parameter<float, 1> w) {
     sum(xla::scan(body, xla::zeros<float>({2}), all, {.checkpoint_every = 2}).first).backward();
   });
   g(xs, w);
+}
+
+void unroll(xla::Tensor<float, 1> x) {
+  auto g = xla::compile([](auto& v) {
+    return xla::fori_loop(0, 4, [](auto&, auto& c) { return c + 1; }, v, {.unroll = 0});
+  });
+  g(x);
 }

@@ -8,6 +8,7 @@ namespace xla {
 /// How xla::fori_loop works.
 struct ForiLoopOptions {
   Size checkpoint_every = 0;  ///< as ScanOptions::checkpoint_every
+  int unroll = 1;             ///< as ScanOptions::unroll
 };
 
 namespace detail {
@@ -33,6 +34,37 @@ constexpr Carry fori_captured(graph& g, const Body& body, const Carry& init, Siz
   loop_capture<Carry> loop(g, site, trip.extent(), false, {}, options.checkpoint_every.extent());
   if (again) loop.recorded_before();
   return loop.run(body, init, number, nothing).first;
+}
+
+/// Several steps from number i on.
+template <class Carry, class Body>
+struct numbered_turn {
+  const Body& body;
+  int each;
+  constexpr auto operator()(const Carry& first, const auto& i) const {
+    Carry carry = first;
+    for (int k = 0; k < each; ++k) carry = body(carry, k == 0 ? i : i + k).first;
+    return step_results<Carry, std::tuple<>>(carry, std::tuple<>());
+  }
+};
+
+template <class Carry, class Body>
+constexpr Carry fori_unrolled(graph& g, const Body& body, const Carry& init, Size from, Size trip,
+                              const ForiLoopOptions& options, call_site site) {
+  const turns_of_steps in(trip, options.unroll);
+  const numbered_turn<Carry, Body> several{body, options.unroll};
+  const auto number = [&](graph& to, loop_recorder& loop) {
+    const auto i = named<std::int64_t, 0>(&to, loop.step()) * options.unroll;
+    return from.known() && from.extent() == 0 ? i : i + from;
+  };
+  const auto nothing = [](const auto&, graph&, loop_recorder&) { return 0; };
+  const Size every = turns_between(options.checkpoint_every, options.unroll);
+  const Carry last = loop_capture<Carry>(g, site, in.turns.extent(), false, {}, every.extent())
+                         .run(several, init, number, nothing)
+                         .first;
+  if (in.all) return last;
+  return fori_captured(g, body, last, from + in.steps, trip - in.steps, options, site,
+                       false);
 }
 
 template <class Carry, class Body, class Tape>
@@ -77,13 +109,16 @@ constexpr auto fori_loop(Size from, Size to, const Body& body, const Init& init,
   const detail::typed_body<Carry, detail::numbered_body<Body>> steps{numbered};
   const Carry first = init;
   const Size trip = to - from;
-  detail::check_policy(options.checkpoint_every, trip, site);
   if (__builtin_is_constant_evaluated()) {
     detail::graph* g = detail::graph_of(first);
     if (!g && trip.table()) g = trip.table()->owner;
+    if (g) detail::check_options(options, &g->sizes, site);
+    if (g && options.unroll > 1)
+      return detail::fori_unrolled<Carry>(*g, steps, first, from, trip, options, site);
     if (g) return detail::fori_captured<Carry>(*g, steps, first, from, trip, options, site, false);
     return detail::fori_of_constants<Carry>(steps, first, from, trip, options, site);
   }
+  detail::check_options(options, nullptr, site);
   return detail::fori_at_run_time<Carry>(steps, first, from, trip, site);
 }
 

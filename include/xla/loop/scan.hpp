@@ -9,6 +9,7 @@
 
 #include "xla/loop/captured.hpp"
 #include "xla/loop/stepwise.hpp"
+#include "xla/loop/unrolled.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/create.hpp"
 #include "xla/op/slice.hpp"
@@ -24,6 +25,9 @@ struct ScanOptions {
   /// length / k + k. The bits are the same. Eager and traced mode, and gradients of gradients, keep
   /// all: xla::checkpoint around the body is for these, too.
   Size checkpoint_every = 0;
+  /// In a compiled function the loop has so many steps of the body in each of its turns, as in
+  /// jax.lax.scan. The sums of gradients may have another order then.
+  int unroll = 1;
 };
 
 namespace detail {
@@ -91,10 +95,14 @@ constexpr Size length_of(const X& xs, const Size& given, call_site site) {
   return trip;
 }
 
-constexpr void check_policy(const Size& every, const Size& trip, call_site site) {
-  if (!every.known() || every.extent() >= 0) return;
-  size_scope{trip.table(), site}.fail(text("checkpoint_every is ")
-                                      << every.extent() << "; it is 0, or a number of steps");
+/// Refuses numbers of steps that are none. Of a graph under capture its sizes.
+template <class Options>
+constexpr void check_options(const Options& o, size_table* table, call_site site) {
+  const size_scope scope{table, site};
+  const Size every = o.checkpoint_every;
+  if (every.known() && every.extent() < 0)
+    scope.fail(text("checkpoint_every is ") << every.extent() << "; it is 0, or a number of steps");
+  if (o.unroll < 1) scope.fail(text("unroll is ") << o.unroll << "; it is 1, or a number of steps");
 }
 
 template <class Carry, class Body, class X>
@@ -116,6 +124,41 @@ constexpr auto scan_captured(graph& g, const Body& body, const Carry& init, cons
                            options.checkpoint_every.extent());
   if (again) loop.recorded_before();
   return loop.run(body, init, slices, stacks);
+}
+
+template <class Carry, class Body, class X>
+constexpr auto scan_unrolled(graph& g, const Body& body, const Carry& init, const X& xs, Size trip,
+                             const ScanOptions& options, call_site site, bool again) {
+  const turns_of_steps in(trip, options.unroll);
+  ScanOptions turn = options;
+  turn.checkpoint_every = turns_between(options.checkpoint_every, options.unroll);
+  const turn_body<Carry, Body> several{body, options.unroll, options.reverse, site};
+  const auto run_turns = [&](const Carry& from) {
+    const auto rows = in_turns(rows_of(xs, 0, in.steps), in.turns, options.unroll);
+    return scan_captured(g, several, from, rows, in.turns, turn, site, again);
+  };
+  const auto run_rest = [&](const Carry& from) {
+    const auto rows = rows_of(xs, in.steps, trip);
+    return scan_captured(g, body, from, rows, trip - in.steps, options, site, again);
+  };
+  using Made = decltype(run_rest(init));
+  if (in.all) {
+    const auto made = run_turns(init);
+    return Made(made.first, rows_of_turns(made.second, in.steps, g, nullptr));
+  }
+  const auto joined = [&](const auto& turns, const Made& rest, const Carry& last) {
+    int nodes[tensors_in<decltype(rest.second)>() + 1] = {};
+    each_tensor(rest.second, [&, k = 0](const auto& t) mutable { nodes[k++] = t.lift(&g); });
+    return Made(last, rows_of_turns(turns.second, in.steps, g, nodes));
+  };
+  if (options.reverse) {
+    const Made rest = run_rest(init);
+    const auto turns = run_turns(rest.first);
+    return joined(turns, rest, turns.first);
+  }
+  const auto turns = run_turns(init);
+  const Made rest = run_rest(turns.first);
+  return joined(turns, rest, rest.first);
 }
 
 template <class Carry, class Body, class X>
@@ -160,9 +203,10 @@ constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions
   const detail::typed_body<Carry, Body> steps{body};
   const Carry first = init;
   const Size trip = detail::length_of(xs, options.length, site);
-  detail::check_policy(options.checkpoint_every, trip, site);
-  if (!__builtin_is_constant_evaluated())
+  if (!__builtin_is_constant_evaluated()) {
+    detail::check_options(options, nullptr, site);
     return detail::scan_stepwise(steps, first, xs, trip, options.reverse, site);
+  }
   detail::graph* g = detail::graph_of(first, xs);
   if (!g && trip.table()) g = trip.table()->owner;
   const bool again = !g;
@@ -172,6 +216,9 @@ constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions
     g = detail::graph_of(made.first, made.second);
   }
   if (!g) throw std::logic_error("xla::scan: all is constant; start from zeros_like(x)");
+  detail::check_options(options, &g->sizes, site);
+  if (options.unroll > 1)
+    return detail::scan_unrolled(*g, steps, first, xs, trip, options, site, again);
   return detail::scan_captured(*g, steps, first, xs, trip, options, site, again);
 }
 

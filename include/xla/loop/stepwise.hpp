@@ -17,7 +17,7 @@ namespace xla::detail {
 
 /// The same leaf of many trees, along a new first axis, for each. at(i) is the i-th tree, of a Y.
 template <class Y, class At>
-auto stack_trees(std::size_t n, const At& at) {
+constexpr auto stack_trees(std::size_t n, const At& at) {
   if constexpr (is_tensor<Y>) {
     using T = Tensor<typename Y::value_type, Y::rank + 1>;
     const owned_array<T> parts(n);
