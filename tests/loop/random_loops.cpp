@@ -39,3 +39,9 @@ TEMPLATE_TEST_CASE_SIG("random loops are the same compiled", "", ((unsigned Seed
     test::check_modes<passes[Seed % 6]>(f, a.v, a.w, a.xs);
   }
 }
+
+TEST_CASE("a branch in a loop in a checkpoint goes back by its copy") {
+  const test::loop_arguments a(4, 3);
+  const test::fixed_loop<2003, 8> f;
+  test::check_modes<xla::tags::verified>(f, a.v, a.w, a.xs);
+}

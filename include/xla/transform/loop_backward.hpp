@@ -217,7 +217,7 @@ class loop_backward {
   /// A branch runs backward where it has run.
   constexpr loop_control control() {
     if (blocks_.open()) return {.counted = true, .decides = block_.count};
-    loop_control c = control_of(g, g.nodes[loop_]);
+    loop_control c = control_of(g, g.nodes[source_]);
     if (c.decides >= 0) c.decides = read_around(c.decides);
     return c;
   }
