@@ -66,6 +66,7 @@ class basic_loop_program {
     out.shapes = of_.shapes;
     out.world = of_.world;
     out.winograd = of_.winograd;
+    out.in_rows = true;
     out.random = of_.random;
     out.counters = of_.counters;
     draws = draws_of_steps<In>(of_, number_);

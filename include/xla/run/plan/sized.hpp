@@ -36,6 +36,7 @@ struct basic_sized_program {
   list<std::int64_t> counters;  ///< per random op: where its counters start
   std::int64_t random_counters = 0;
   bool winograd = true;  ///< convolutions may use Winograd's algorithm
+  bool in_rows = false;  ///< steps of a loop: what each makes is kept right behind the last one's
 
   std::int64_t bytes(int value) const {
     return count(shapes[value]) * size_of(source.values[value].type);
