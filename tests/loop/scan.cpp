@@ -123,6 +123,18 @@ TEST_CASE("carries change places, stay as they are, or become what stands outsid
     test::check_modes(odd, numbers<float>({17}), numbers<float>({17}), numbers<float>({steps, 17}));
 }
 
+TEST_CASE("steps keep what is the same in each, which is there before the loop") {
+  auto same = [](auto& v, auto& w, auto& xs) {
+    const auto body = [&](const auto& c, const auto&) {
+      return std::pair(c, std::tuple(tanh(matmul(v, w)), sum(matmul(w, v), {1})));
+    };
+    return xla::scan(body, xla::ones_like(v), xs);
+  };
+  for (std::int64_t steps : {0, 1, 5})
+    test::check_modes<xla::tags::verified>(same, numbers<float>({4, 4}), numbers<float>({4, 4}),
+                                           numbers<float>({steps, 2}));
+}
+
 TEST_CASE("a loop without xs says how many steps it has") {
   auto powers = [](auto& x, auto& xs) {
     const auto body = [&](const auto& p, std::tuple<>) { return std::pair(p * x, p); };

@@ -114,14 +114,23 @@ constexpr void refuse_leaks(graph& g, const graph_roots& of) {
         "it, of a loop as a carry or as y, and use what the loop or cond() returns");
 }
 
-/// A loop begins when all is there that its steps read.
+/// A loop begins when all is there that its steps read; and what they keep, where that is no other
+/// from step to step.
 constexpr void begin_behind_inputs(fuser& of, int index) {
   const node& n = of.g.nodes[index];
   if (!is<op::loop>(n)) return;
   const int loop = n.attributes<op::loop>().number;
+  const auto begin_behind = [&](int k) {
+    if (of.stage_at(k) >= of.stage[index]) of.stage[index] = of.stage_at(k) + 1;
+  };
   for (int k = 0; k < index; ++k)
-    if (of.live[k] && in_loop(of.g, of.g.nodes[k].loop, loop) && of.stage_at(k) >= of.stage[index])
-      of.stage[index] = of.stage_at(k) + 1;
+    if (of.live[k] && in_loop(of.g, of.g.nodes[k].loop, loop)) begin_behind(k);
+  for (int k = index + 1; k < of.g.count; ++k) {
+    const node& kept = of.g.nodes[k];
+    if (!of.live[k] || !is<op::steps>(kept) || kept.in[0] != index) continue;
+    of.read_from_outside(kept.in[1]);
+    begin_behind(kept.in[1]);
+  }
 }
 
 }  // namespace xla::detail
