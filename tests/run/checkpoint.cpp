@@ -280,6 +280,33 @@ TEST_CASE("a value that leaves a checkpointed function by another way is a value
   }
 }
 
+TEST_CASE("what a checkpointed function detaches is computed again, wherever backward has been") {
+  const xla::eager_mode_guard eager;
+  const auto f = [](const auto& w) {
+    const auto h = tanh(w);
+    const auto d = (h * w).detach();
+    return std::pair(xla::Tensor<float, 2>(w * d), xla::Tensor<float, 2>(h * 3));
+  };
+  const auto nested = [&](const auto& w) { return xla::checkpoint(f, tanh(w)); };
+  const auto gradient = [](const auto& g, bool traced, bool synced) {
+    const xla::eager_mode_guard as_told(!traced);
+    auto w = test::parameter(numbers<float>({4, 4}, 3));
+    const auto [a, b] = g(w);
+    if (synced) xla::sync();
+    (sum(a) + sum(b)).backward();
+    return w.grad();
+  };
+  const auto checkpointed = [](const auto& f) {
+    return [&f](auto& w) { return xla::checkpoint(f, w); };
+  };
+  for (const bool traced : {false, true})
+    for (const bool synced : {false, true}) {
+      test::check_equal(gradient(checkpointed(f), traced, synced), gradient(f, false, false), 0);
+      const auto want = gradient([&](auto& w) { return f(tanh(w)); }, false, false);
+      test::check_equal(gradient(checkpointed(nested), traced, synced), want, 0);
+    }
+}
+
 TEST_CASE("forward and backward of a checkpointed function in different graphs and modes") {
   auto run = [](bool forward_eager, bool sync_between, bool backward_eager, bool checkpointed) {
     xla::manual_seed(11);

@@ -92,12 +92,7 @@ class tensor_backward {
     }
   }
   void consume(int k) {
-    impl& t = *order_[k];
-    if (!t.meta)
-      change(t, [](impl& passed) {
-        passed.consumed = true;
-        if (!passed.is_pending()) drop_inputs(passed);
-      });
+    if (!order_[k]->meta) again_.consume(*order_[k]);
     held_[k].reset();
   }
   static ref<impl> zeros(const impl& like) {

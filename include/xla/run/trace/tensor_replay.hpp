@@ -2,6 +2,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <utility>
 
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
@@ -18,7 +19,10 @@ class basic_tensor_replay {
   void start(const impl& loss, const list<impl*>& order) {
     root_ = loss.order + 1;
     for (const impl* t : order)
-      if (t->part) ++left_[t->part.get()];
+      each_part(*t, [this](const segment& s) {
+        ++left_[&s];
+        ++wholes_[whole(s)].left;
+      });
   }
 
   /// The tensor that a gradient rule reads for t: itself, or its copy.
@@ -33,16 +37,51 @@ class basic_tensor_replay {
     return made_[&s].at(t).get();
   }
 
-  /// Backward has been at t: its copy is read no more, nor a segment's when it was its last.
+  /// Backward has been at t: its copy is read no more, nor a segment's when its last reader was t.
   void passed(const impl& t) {
-    if (!t.part) return;
-    const segment* s = t.part.get();
-    if (--left_[s] == 0) made_.erase(s);
-    else if (const auto at = made_.find(s); at != made_.end()) at->second.erase(&t);
+    if (t.part)
+      if (const auto at = made_.find(t.part.get()); at != made_.end()) at->second.erase(&t);
+    each_part(t, [this](const segment& s) {
+      if (--left_[&s] == 0) made_.erase(&s);
+      if (outermost& w = wholes_[whole(s)]; --w.left == 0)
+        for (const ref<impl>& held : std::exchange(w.held, {})) let_go(*held);
+    });
+  }
+  /// No rule comes to t again. It lets go of its inputs: of a checkpoint() when backward has been at
+  /// all of that, as until then others may be made again from them, also such as have no gradient.
+  void consume(impl& t) {
+    change(t, [](impl& passed) { passed.consumed = true; });
+    if (outermost* const w = t.part ? &wholes_[whole(*t.part)] : nullptr; w && w->left > 0)
+      w->held.push_back(ref<impl>::share(&t));
+    else let_go(t);
   }
 
  private:
   using copies = later<In, std::unordered_map<const impl*, ref<impl>>>;
+  /// A checkpoint() that lies in no other: how often rules have yet to read of it, and tensors of it
+  /// that backward has passed.
+  struct outermost {
+    int left = 0;
+    list<ref<impl>> held;
+  };
+
+  static const segment* whole(const segment& part) {
+    const segment* s = &part;
+    while (s->parent) s = s->parent.get();
+    return s;
+  }
+  /// Calls f(segment) for t and each of its inputs that is of one: what t's rule may read.
+  template <class F>
+  static void each_part(const impl& t, const F& f) {
+    if (t.part) f(*t.part);
+    for (int k = 0; k < t.arity; ++k)
+      if (t.in[k]->part) f(*t.in[k]->part);
+  }
+  static void let_go(impl& t) {
+    change(t, [](impl& passed) {
+      if (!passed.is_pending()) drop_inputs(passed);
+    });
+  }
 
   // Copies t for segment s, with what it needs of s. Those of segments within s are not kept: they
   // are copied for themselves when backward arrives there.
@@ -84,6 +123,7 @@ class basic_tensor_replay {
   std::uint64_t root_ = 0, gradient_ = 0;
   later<In, std::unordered_map<const segment*, copies>> made_;
   later<In, std::unordered_map<const segment*, int>> left_;
+  later<In, std::unordered_map<const segment*, outermost>> wholes_;
 };
 using tensor_replay = basic_tensor_replay<void>;
 
