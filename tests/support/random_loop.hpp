@@ -25,8 +25,9 @@ struct random_loop {
     unsigned state = seed * 2654435761u + 54321u;
     const bool reverse = draw(state, 2) == 0, other = draw(state, 2) == 0;
     const Matrix around = tanh(w * 2.0f);
-    const auto body = [&](const auto& carry, const auto& x) {
-      unsigned own = state;
+    // The same whenever it is called: a checkpoint may do so in backward.
+    const auto body = [&, drawn = state](const auto& carry, const auto& x) {
+      unsigned own = drawn;
       Matrix h[4] = {std::get<0>(carry), std::get<1>(carry), x, other ? around : Matrix(v)};
       for (int i = 0; i < length; ++i) {
         const int op = draw(own, 16), a = draw(own, 4), b = draw(own, 5), to = draw(own, 3);
