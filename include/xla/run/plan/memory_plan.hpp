@@ -171,7 +171,7 @@ class basic_memory_planner {
     for (int i = 0; i < p_.count.results; ++i) {
       const int output = p_.count.writes + i, v = base(p_.results[i]);
       if (out_.copies[output] >= 0) continue;
-      // Another type may lie only where every row begins as a block of memory does.
+      // A value of any type may lie in a row only where all rows are aligned as memory is.
       if (out_.in_rows && out_.places[v].bytes % arena.alignment != 0) continue;
       arena.lend(out_.places[v].bytes, 0, out_.begin_of(made_[v]) - 1);
       lenders.push_back(output);
