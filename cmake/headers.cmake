@@ -387,6 +387,7 @@ set(XLA_HEADERS
   xla/loop/slot_carries.hpp
   xla/loop/step_tape.hpp
   xla/loop/stepwise.hpp
+  xla/loop/traced.hpp
   xla/loop/trees.hpp
   xla/loop/unrolled.hpp
   xla/loop/while_loop.hpp
@@ -464,9 +465,14 @@ set(XLA_HEADERS
   xla/run/trace/backward.hpp
   xla/run/trace/checkpoint.hpp
   xla/run/trace/custom_gradient.hpp
+  xla/run/trace/function.hpp
+  xla/run/trace/function_gradient.hpp
   xla/run/trace/graph_of.hpp
   xla/run/trace/lazy.hpp
+  xla/run/trace/loop_again.hpp
+  xla/run/trace/loop_rules.hpp
   xla/run/trace/machine.hpp
+  xla/run/trace/recorded_function.hpp
   xla/run/trace/runtime.hpp
   xla/run/trace/segment.hpp
   xla/run/trace/segment_recorder.hpp
@@ -475,7 +481,11 @@ set(XLA_HEADERS
   xla/run/trace/sync.hpp
   xla/run/trace/tensor_replay.hpp
   xla/run/trace/to_device.hpp
+  xla/run/trace/trace_loops.hpp
+  xla/run/trace/traced_calls.hpp
   xla/run/trace/traced_graph.hpp
+  xla/run/trace/traced_loop.hpp
+  xla/run/trace/trip_shapes.hpp
   xla/run/world/exchange_summary.hpp
   xla/run/world/meeting.hpp
   xla/run/world/launch.hpp

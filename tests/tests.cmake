@@ -68,6 +68,7 @@ xla_test(loop/seen)
 xla_test(loop/training LABELS core asan)
 xla_test(loop/unroll LABELS core)
 xla_test(loop/while_loop LABELS core asan)
+xla_test(loop/traced LABELS core asan threads)
 
 xla_test(run/asserted LABELS core)
 xla_test(run/metrics ALONE LABELS threads)

@@ -308,12 +308,3 @@ TEST_CASE("gradients of gradients go through loops") {
       numbers<double>({3}), numbers<double>({3, 3}));
 }
 
-TEST_CASE("a gradient from outside of the compiled function is refused") {
-  auto f = xla::compile([](auto& h, auto& xs) {
-    return xla::scan([](const auto& c, const auto& x) { return std::pair(c * x, c); }, h, xs).first;
-  });
-  auto h = numbers<float>({2});
-  auto xs = numbers<float>({3, 2});
-  h.requires_grad_();
-  CHECK_THROWS_WITH(sum(f(h, xs)).backward(), Catch::Contains("call backward() in its body"));
-}

@@ -56,7 +56,9 @@ std::string pending_stablehlo() {
   graph.collect(from);
   later<In, traced_program> lowered;
   lowered.build(graph, tags::without<"recompute", "halves", "layouts", "rows", "fuse">);
-  return write_stablehlo(size_program<In>(lowered.view(), graph.leaf_shapes(), {})).text;
+  list<shape> sizes = graph.leaf_shapes();
+  if (graph.calls()) graph.calls()->add_slots(sizes);
+  return write_stablehlo(size_program<In>(lowered.view(), std::move(sizes), {})).text;
 }
 
 template <class F, class... A>

@@ -62,6 +62,8 @@ struct block_of_steps {
 struct loop_rules {
   /// The innermost loop from step to step of which a node differs.
   int (*level)(const graph& g, const node& n);
+  /// The first node of the body of a loop, by its own.
+  int (*begin)(const graph& g, const node& loop);
   /// A loop begins when all is there that its steps read.
   void (*place)(fuser& of, int index);
   /// A sentence about the first node whose loop, or that of its inputs, is wrong, or nothing.
@@ -97,6 +99,12 @@ constexpr int slot_of_value(const node& n) {
   return a.gradient ? -1 : int{a.slot};
 }
 
+/// At run time: the tensors that stand for nodes of a graph while the rules of its ops run.
+struct graph_tensors {
+  void (*name)(graph_tensors& self, int node, handle& result);
+  int (*node_of)(graph_tensors& self, const handle& h);
+};
+
 /// Random numbers that no draw before has made.
 constexpr bool draws_anew(const node& n) {
   return n.op->impure && n.attributes<op::drawing>().again < 0;
@@ -122,6 +130,7 @@ struct graph {
   int loop_count = 0, loop_capacity = 0;
   int loop = 0;  ///< which one is being recorded; 0: none
   const loop_rules* rules_of_loops = nullptr;
+  graph_tensors* tensors = nullptr;  ///< at run time
   bool own_nodes = false, own_slots = false;  ///< grown beyond the storage they began in
   bool own_segments = false, own_loops = false;
   bool recording = true;     ///< new nodes may need gradients

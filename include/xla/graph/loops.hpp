@@ -123,6 +123,10 @@ constexpr int made_by_loop(const node& n) {
   return is<op::last_step>(n) || is<op::steps>(n) ? n.attributes<op::of_loop>().loop : 0;
 }
 
+constexpr int begin_of_loop(const graph& g, const node& loop) {
+  return g.loops[loop.attributes<op::loop>().number - 1].begin;
+}
+
 /// Numbers that are known, and sizes: the steps of loops have them themselves.
 constexpr bool is_number(const node& n) { return is<op::constant>(n) || is<op::size>(n); }
 

@@ -7,11 +7,9 @@
 #include "xla/base/owned_array.hpp"
 #include "xla/loop/slot_carries.hpp"
 #include "xla/loop/trees.hpp"
-#include "xla/run/engine/make_loop.hpp"
 #include "xla/run/trace/graph_of.hpp"
-#include "xla/transform/loop_backward.hpp"
-#include "xla/transform/loop_values.hpp"
-#include "xla/transform/lower_loops.hpp"
+#include "xla/run/trace/loop_rules.hpp"
+#include "xla/transform/loop_recorder.hpp"
 
 namespace xla::detail {
 
@@ -25,34 +23,6 @@ constexpr const op_info* draws_or_exchanges(const graph& g, int begin) {
   }
   return draws;
 }
-
-/// The op, by whether it runs anyway, and whether its steps exchange with other replicas.
-template <class In>
-inline constexpr loop_maker makes_loops{&make_loop<later<In, void>>,
-                                                &shorten_body<later<In, void>>,
-                                                &repeat_draws<later<In, void>>};
-template <class In, bool Checks, bool Exchanges>
-inline constexpr loop_info info_with_steps = info_of_loop(makes_loops<In>, Checks, Exchanges);
-template <class In>
-inline constexpr loop_rules loops_of_graphs{.level = &level_in_loops,
-                                            .place = &begin_behind_inputs,
-                                            .verify = &verify_loops,
-                                            .refuse_leaks = &refuse_leaks,
-                                            .lower = &loop_lowering::run,
-                                            .order = &loop_backward::order,
-                                            .step = &loop_backward::step,
-                                            .sum = &loop_backward::sum,
-                                            .replaced = &loop_backward::replaced,
-                                            .read = &loop_backward::read,
-                                            .end_at_arguments = &end_at_arguments,
-                                            .minus_zeros = &minus_zeros<In>,
-                                            .block = &block_of<In>,
-                                            .add_numbers = &add_numbers<In>,
-                                            .join_blocks = &join_blocks<In>,
-                                            .of = {{&info_with_steps<In, false, false>,
-                                                    &info_with_steps<In, false, true>},
-                                                   {&info_with_steps<In, true, false>,
-                                                    &info_with_steps<In, true, true>}}};
 
 /// Records loops. Carry: a tree of tensors. Give makes of the recorder and the graph what a step is
 /// given besides it.

@@ -88,7 +88,18 @@ constexpr Carry fori_of_constants(const Body& body, const Carry& init, Size from
   return fori_stepwise<Carry>(body, made.first, from + 1, trip - 1, site, no_tape());
 }
 template <class Carry, class Body>
-Carry fori_at_run_time(const Body& body, Carry init, Size from, Size trip, call_site site) {
+Carry fori_at_run_time(const Body& body, Carry init, Size from, Size trip,
+                       const ForiLoopOptions& options, call_site site) {
+  const auto number = [&](traced_loop& loop) {
+    Tensor<std::int64_t, 0> i;
+    loop.number(i);
+    return from == 0 ? i : i + from;
+  };
+  if constexpr (has_traced_mode)
+    if (!is_eager_mode())
+      if (const auto loop = record_body(body, init, std::tuple<>(), trip, false,
+                                        options.checkpoint_every, site, number))
+        return results_of<Carry, std::tuple<>>(*loop).first;
   step_tape<later<Carry, void>> tape;
   if (trip > 0) tape.begin(init, std::tuple<>(), trip);
   return fori_stepwise<Carry>(body, init, from, trip, site, std::move(tape));
@@ -119,7 +130,7 @@ constexpr auto fori_loop(Size from, Size to, const Body& body, const Init& init,
     return detail::fori_of_constants<Carry>(steps, first, from, trip, options, site);
   }
   detail::check_options(options, nullptr, site);
-  return detail::fori_at_run_time<Carry>(steps, first, from, trip, site);
+  return detail::fori_at_run_time<Carry>(steps, first, from, trip, options, site);
 }
 
 }  // namespace xla

@@ -9,6 +9,7 @@
 
 #include "xla/loop/captured.hpp"
 #include "xla/loop/stepwise.hpp"
+#include "xla/loop/traced.hpp"
 #include "xla/loop/unrolled.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/create.hpp"
@@ -20,10 +21,11 @@ namespace xla {
 struct ScanOptions {
   bool reverse = false;  ///< from the last of xs to the first; all y lie as the xs do
   Size length = -1;      ///< how many steps, where there are no xs
-  /// What backward() keeps of the steps in a compiled function. 0: all that it reads. k: the carry
-  /// before every k-th step alone; it runs k steps again at a time, so that memory grows with
-  /// length / k + k. The bits are the same. Eager and traced mode, and gradients of gradients, keep
-  /// all: xla::checkpoint around the body is for these, too.
+  /// What backward() keeps of the steps, in compiled functions and traced mode. 0: all that it
+  /// reads. k: the carry before every k-th step alone; it runs k steps again at a time, so that
+  /// memory grows with length / k + k. The bits are the same. Eager mode, and gradients of
+  /// gradients, keep all:
+  /// xla::checkpoint around the body is for these, too.
   Size checkpoint_every = 0;
   /// In a compiled function the loop has so many steps of the body in each of its turns, as in
   /// jax.lax.scan. The sums of gradients may have another order then.
@@ -185,6 +187,28 @@ auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_
       }));
 }
 
+/// As one loop where traced mode can record the body, else step by step.
+template <class Carry, class Body, class X>
+auto scan_at_run_time(const Body& body, const Carry& init, const X& xs, std::int64_t trip,
+                      const ScanOptions& options, call_site site) {
+  const auto tensors = map_tree(xs, [](const auto& t) { return t; });
+  const auto slices = [&](traced_loop& loop) {
+    int k = 0;
+    return map_tree(tensors, [&](const auto& t) {
+      using T = std::remove_cvref_t<decltype(t)>;
+      Tensor<typename T::value_type, T::rank - 1> x;
+      loop.slice(k++, x);
+      return x;
+    });
+  };
+  if constexpr (has_traced_mode)
+    if (!is_eager_mode())
+      if (const auto loop = record_body(body, init, tensors, trip, options.reverse,
+                                        options.checkpoint_every, site, slices))
+        return results_of<Carry, decltype(body(init, slices(*loop)).second)>(*loop);
+  return scan_stepwise(body, init, xs, trip, options.reverse, site);
+}
+
 }  // namespace detail
 
 /// body(carry, x) -> {carry, y} for each x of xs along their first axis in turn, the first with
@@ -205,7 +229,7 @@ constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions
   const Size trip = detail::length_of(xs, options.length, site);
   if (!__builtin_is_constant_evaluated()) {
     detail::check_options(options, nullptr, site);
-    return detail::scan_stepwise(steps, first, xs, trip, options.reverse, site);
+    return detail::scan_at_run_time(steps, first, xs, trip, options, site);
   }
   detail::graph* g = detail::graph_of(first, xs);
   if (!g && trip.table()) g = trip.table()->owner;

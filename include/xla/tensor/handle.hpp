@@ -109,11 +109,15 @@ class handle {
   }
   /// Whether it needs a gradient where argument tensors do.
   constexpr bool input_grad() const { return graph_ && graph_->nodes[node_index()].input_grad; }
-  constexpr void name_node(graph* g, int index) { name(form::node, g, index); }
+  constexpr void name_node(graph* g, int index) {
+    if (__builtin_is_constant_evaluated()) name(form::node, g, index);
+    else g->tensors->name(*g->tensors, index, *this);
+  }
   constexpr void name_slot(graph* g, int index) { name(form::slot, g, index); }
   /// The node of this value in g; floating ops are recorded there, and what belongs to another
   /// graph is refused.
   constexpr int lift(graph* g) const {
+    if (!__builtin_is_constant_evaluated()) return g->tensors->node_of(*g->tensors, *this);
     if (graph_) return graph_ == g ? node_index() : stand_in(*g);
     if (form_ == form::empty) throw std::logic_error("xla: an empty tensor was used");
     int at[floating_list::most] = {};

@@ -121,7 +121,8 @@ struct impl : op_record {
   ref<impl>* in = few;  ///< its inputs, as many as its arity says
   ref<buffer> data;
   ref<grad_meta> meta;
-  ref<call_record> made_by;     ///< of a compiled function's result, until backward goes into it
+  /// Of a compiled function's result, until backward goes into it; of a call its function.
+  ref<call_record> made_by;
   ref<segment> part;            ///< the checkpoint() that does not keep it
   std::uint64_t after[2] = {};  ///< 1 + order of what it waits for and does not read
   ref<impl> previous;           ///< what a cell falls back to when this, still pending, fails

@@ -76,6 +76,8 @@ class graph_backward {
 
  private:
   friend class loop_backward;
+  template <class>
+  friend class basic_function_gradient;
   static constexpr int unseen = -2, none = -1;
   /// Of a loop: the first node of its body's order, and how many values from outside it reads.
   struct body_order {

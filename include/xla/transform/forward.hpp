@@ -19,7 +19,8 @@ inline constexpr bool keeps_forward = XLA_COMPILED_BACKWARD;
 
 /// Copies what results depend on, as the body made it, for a backward() outside: its last nodes
 /// stand for the results, each with its value as input, and say whether gradients may reach
-/// parameters from there (needs_grad) or tensors among the arguments (input_grad).
+/// parameters from there (needs_grad) or tensors among the arguments (input_grad). A loop's
+/// segment is the first node of its body.
 class forward_finder {
  public:
   constexpr forward_finder(const graph& g, const int* results, int count)
@@ -28,9 +29,10 @@ class forward_finder {
   constexpr ~forward_finder() { delete[] to_; }
 
   /// The number of nodes; 0: there are none, as the body calls backward() itself, returns what has
-  /// no gradient, or has a loop.
+  /// no gradient, or has a loop that draws or exchanges.
   constexpr int find() {
-    if (g_.loop_count != 0) return 0;
+    for (int i = 0; i < g_.count; ++i)
+      if (g_.nodes[i].loop != 0 && (g_.nodes[i].op->impure || g_.nodes[i].op->exchanges)) return 0;
     bool any = false;
     for (int i = 0; i < result_count_; ++i) any |= is_fraction(g_.nodes[results_[i]].type);
     for (int i = 0; i < g_.slot_count; ++i)
@@ -57,6 +59,7 @@ class forward_finder {
       }
       for (int k = 0; k < n.arity; ++k) in[k] = to_[from[k]];
       if (is<op::detach>(n)) name_leaf(n);
+      if (n.op->loops_steps) n.segment = first_of_body(g_.rules_of_loops->begin(g_, n));
     }
     for (int i = 0; i < result_count_; ++i) {
       const node& from = g_.nodes[results_[i]];
@@ -69,6 +72,10 @@ class forward_finder {
   }
 
  private:
+  constexpr int first_of_body(int at) const {
+    while (to_[at] < 0) ++at;
+    return to_[at];
+  }
   // What is no argument's in the end collects gradients for nobody, where it does so in all calls;
   // in others it only ends them.
   constexpr void name_leaf(node& n) const {

@@ -7,8 +7,10 @@
 #include "xla/base/list.hpp"
 #include "xla/base/short_array.hpp"
 #include "xla/run/call/compiled_program.hpp"
+#include "xla/run/plan/loop_steps.hpp"
 #include "xla/run/plan/sized.hpp"
 #include "xla/run/trace/machine.hpp"
+#include "xla/transform/forward.hpp"
 
 namespace xla::detail {
 
@@ -76,12 +78,33 @@ class basic_taped_call final : public call_record {
     const int results = p_.source.count.results, all = p_.forward_count - results;
     list<ref<impl>> values(all);
     int drawn = 0;
+    list<int> loops;
+    if constexpr (keeps_forward) loops = outermost_loops(all);
     for (int i = 0; i < all; ++i)
-      if (!values[i]) values[i] = value(i, values, drawn);
+      if (keeps_forward && !loops.empty() && loops[i] >= 0) run_loop(i = loops[i], values);
+      else if (!values[i]) values[i] = value(i, values, drawn);
     for (int i = 0; i < results; ++i) results_.push_back(values[p_.forward_result(i).in[0]]);
     slots_.clear();
   }
 
+  /// Per node the outermost loop whose body begins with it, or -1; nothing where there are none.
+  [[gnu::cold]] list<int> outermost_loops(int all) const {
+    list<int> loops;
+    for (int i = 0; i < all; ++i) {
+      if (!p_.forward[i].op->loops_steps) continue;
+      if (loops.empty()) loops.assign(all, -1);
+      loops[p_.forward[i].segment] = i;
+    }
+    return loops;
+  }
+  [[gnu::cold]] void run_loop(int loop, list<ref<impl>>& values) const {
+    const auto replay = static_cast<const loop_info&>(*p_.forward[loop].op).maker->replay;
+    if (!replay)
+      throw runtime_error(
+          "backward: a compiled function returned a value that a loop has made; without traced mode "
+          "no gradient goes there: call backward() in its body");
+    replay({p_.forward, p_.forward_lists, values.size(), loop, winograd_, symbols_, values});
+  }
   [[gnu::cold]] ref<impl> value(int i, list<ref<impl>>& values, int& drawn) const {
     node n = p_.forward[i];
     n.set_shape(value_at(symbols_, n.dims_shape()));

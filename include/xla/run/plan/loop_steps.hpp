@@ -5,9 +5,11 @@
 #include <memory>
 
 #include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
 #include "xla/graph/node.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/run/state/seed.hpp"
+#include "xla/tensor/impl.hpp"
 
 namespace xla::detail {
 
@@ -41,8 +43,20 @@ class loop_steps {
   std::unique_ptr<loop_steps> next;  ///< of the same plan
 };
 
-/// Of one kind of loops. Makes that, of a program with the loop's step, and puts it before others of the program: of
-/// steps for plans, with the kernels of their regions, or where an engine is given for that.
+/// A loop of a compiled function that a backward() outside runs again: its node among the
+/// function's, the values of those before its body, and then of what it made.
+struct loop_of_call {
+  const node* nodes;
+  const int* lists;  ///< inputs of nodes that have many
+  int count, loop;
+  bool winograd;
+  const list<std::int64_t>& symbols;
+  list<ref<impl>>& values;
+};
+
+/// Of one kind of loops. Makes that, of a program with the loop's step, and puts it before others of
+/// the program: of steps for plans, with the kernels of their regions, or where an engine is given
+/// for that.
 struct loop_maker {
   loop_steps* (*make)(const basic_sized_program<void>& p, const step& s,
                       const region_kernel* kernels, const engine* by,
@@ -52,6 +66,8 @@ struct loop_maker {
   /// Of a program that is given its sizes, when all before this value, a loop, have them: its random
   /// ops take numbers for every step.
   void (*repeat_draws)(basic_sized_program<void>& p, int value);
+  /// nullptr where no backward() outside is.
+  void (*replay)(const loop_of_call& of);
 };
 
 inline loop_steps* make_steps(const op_info& of, const basic_sized_program<void>& p, const step& s,

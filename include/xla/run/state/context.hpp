@@ -102,7 +102,7 @@ struct thread_context {
   precision products{};                             ///< of ops that it makes: see xla::autocast
   std::uint8_t number = 0;                          ///< of its device
   unsigned taken_back = 0;                          ///< steps that memory has failed
-  void (*in_pass)() = nullptr;                      ///< of the program: refuses to compute
+  void (*in_pass)() = nullptr;                      ///< or a recorded body: refuses to compute
   basic_recording<void>* recording = nullptr;       ///< on its device; none before the first time
   basic_recording<void>* recordings = nullptr;      ///< its own on all devices
   basic_segment_recorder<void>* segment = nullptr;  ///< the innermost checkpoint()

@@ -28,8 +28,22 @@ struct basic_recording : pending_list {
   /// The numbers that its tensors drew one after the other, from the generator's seed.
   std::uint64_t seed = 0, drawn_from = 0, drawn_to = 0;
   bool gives_back = false;  ///< draws of tensors that nobody holds any more
+  /// That it is a part of, while the body of a function is recorded; what cannot be in one is
+  /// refused.
+  basic_recording* outer = nullptr;
+  bool left = false;  ///< it was, and that may have been caught
+  /// Whether what is recorded here may read what is pending there.
+  static bool reads(const basic_recording* r, const pending_list* list) {
+    while (r && r != list) r = r->outer;
+    return r != nullptr;
+  }
+  static void refuse_in_body() {
+    if (this_thread.in_pass) [[unlikely]]
+      this_thread.in_pass();
+  }
 
   void drew(std::uint64_t from_seed, std::uint64_t offset, std::uint64_t counters) {
+    refuse_in_body();
     const std::lock_guard hold(planning);
     if (seed != from_seed || drawn_to != offset || drawn_from == drawn_to) drawn_from = offset;
     seed = from_seed;
@@ -40,6 +54,7 @@ struct basic_recording : pending_list {
     cells.push_back(ref<cell>::share(&c));
   }
   void replaces(grad_meta& m) {
+    refuse_in_body();
     if (m.grad && m.grad->is_pending()) return;  // the one before it is noted
     const std::lock_guard hold(planning);
     gradients.emplace_back(ref<grad_meta>::share(&m), m.grad);

@@ -23,6 +23,7 @@ class basic_write_log {
     last_ = new entry{last_, ref<cell>::share(place), ref<grad_meta>::share(meta),
                       place ? place->current : meta->grad};
   }
+  bool empty() const noexcept { return !last_; }
   /// Puts back what was there unless it is to be kept, or the whole step has been taken back. What
   /// is kept an outer scope may put back.
   void end(bool keep) noexcept {

@@ -13,8 +13,11 @@
 
 namespace xla::detail {
 
-/// Whether a loop whose steps this thread runs has given a tensor to the step: gradients end there.
+/// Whether a loop whose steps this thread runs, or whose body it records, has given a tensor to the
+/// step: gradients end there.
 [[gnu::noinline]] inline bool given_by_loop(const impl& t) {
+  const auto* const own = this_thread.recording;
+  if (t.arity == 0 && own && own->outer && t.is_pending()) return true;
   const running_loop* l = this_thread.loop;
   if (!l || !is<op::result>(t)) return false;
   const impl* const from = t.in[1].get();
@@ -141,8 +144,8 @@ class tensor_backward {
       throw runtime_error(
           "backward: a compiled function returned a value that this one was computed from, and "
           "keeps nothing for gradients: call backward() in its body, detach() what it returns, or "
-          "build with XLA_COMPILED_BACKWARD=1, as xla::runtime does; of a function with an "
-          "xla::scan nothing is kept");
+          "build with XLA_COMPILED_BACKWARD=1, as xla::runtime does; of a function with a loop that "
+          "draws or exchanges nothing is kept");
     ref<impl> same = t.made_by->again(t.attributes<op::compiled_result>().number);
     change(t, [&](impl& own) {
       own.in[0] = std::move(same);
@@ -185,6 +188,9 @@ class tensor_backward {
     s.grad = gradient_[position(&t)];
     if (const int k = position(&t); next_of(k) >= 0) take_handed(k, s);
     s.attr = t.attr;
+    const bool call = is<op::call>(t);  // its rule goes on from the sums of all inputs
+    for (int i = 0; call && i < t.arity; ++i)
+      if (s.wants[i]) s.result[i] = std::move(gradient_[position(t.in[i].get())]);
     apply_gradient(*t.op, s);
     if (s.replaces) *first = handle();
     for (int i = 0; i < t.arity; ++i)

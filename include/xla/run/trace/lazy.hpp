@@ -194,9 +194,11 @@ class basic_tracer {
     {
       const timed sample(counts.compile_time);
       entry->signature = graph.signature();
-      entry->build(by, graph);
+      bool anew = true;
+      if (graph.calls()) anew = graph.calls()->plan(*this, graph, *entry);
+      else entry->build(by, graph);
+      (anew ? counts.uncached_compile : counts.cached_compile).add();
     }
-    counts.uncached_compile.add();
     note_memory("traced", entry->ready->memory());
     if (later<In, debug_log>::instance().level() > 0) {
       list<const graph_sketch*> known;
@@ -284,6 +286,8 @@ class basic_tracer {
     return n;
   }
 
+  template <class>
+  friend class basic_traced_calls;
   static constexpr std::size_t most_graphs = 2048;  // PyTorch/XLA's XLA_COMPILATION_CACHE_SIZE
 
   std::mutex lock_;
@@ -364,7 +368,7 @@ XLA_INSTANCE(void* read_elements<void>(impl&));
 template <class In = void>
 void make_recordable(impl& t) {
   const pending_list* const list = t.pending.load(std::memory_order_acquire);
-  if (list ? list != this_thread.recording : t.failed || !t.data)
+  if (list ? !later<In, recording>::reads(this_thread.recording, list) : t.failed || !t.data)
     make_ready<In>(t, "value used on another thread");
 }
 

@@ -12,6 +12,7 @@
 #include "xla/run/plan/lowered.hpp"
 #include "xla/run/state/generator.hpp"
 #include "xla/run/state/passes_wanted.hpp"
+#include "xla/run/trace/recorded_function.hpp"
 #include "xla/tensor/memory.hpp"
 #include "xla/transform/halves.hpp"
 
@@ -49,6 +50,9 @@ class basic_traced_graph {
   /// nullptr: none.
   const registered_passes* registered() const { return registered_; }
   const list<std::uint64_t>& signature() const { return signature_; }
+  list<std::uint64_t>& signature() { return signature_; }
+  /// nullptr: it calls no recorded function.
+  const traced_calls* calls() const { return calls_; }
   const list<impl*>& leaves() const { return leaves_; }
   const list<impl*>& outputs() const { return outputs_; }
   const list<rng_state>& random() const { return random_; }
@@ -108,6 +112,7 @@ class basic_traced_graph {
       sign(*t);
       if (const impl* old = t->previous.get(); old && is_leaf(*old)) ++leaf_uses_[old->index];
     }
+    if (call_) calls_ = static_cast<recorded_function*>(call_->made_by.get())->look_at(*this);
   }
 
   // An exchange holds itself while it is pending. What is not pending may be a leaf of another
@@ -154,7 +159,7 @@ class basic_traced_graph {
         impl& in = *nodes_[i]->in[k];
         if (!in.is_pending()) continue;
         const bool again = in.part && !in.part->open;  // computed once more for a gradient
-        const bool read = !is<op::custom_gradient>(in);
+        const bool read = !is<op::custom_gradient>(in) && !is<op::call>(in);
         output[in.index] |= !again && read;
         keep[in.index] |= again || (in.needs_grad && !in.consumed && !in.meta);
       }
@@ -211,6 +216,7 @@ class basic_traced_graph {
       put(t.attr.high);
       put(static_cast<std::uint64_t>(t.attr.size));
     }
+    if (is<op::call>(t)) call_ = &t;
     if (t.op->alone_is_input) put(static_cast<std::uint64_t>(world_now()));
     if (t.op->check) {  // its plan names its line
       put(reinterpret_cast<std::uintptr_t>(t.at.file_name()));
@@ -246,6 +252,8 @@ class basic_traced_graph {
   list<int> at_;     // what a node waits for, two, and what it reads
   list<rng_state> random_;
   list<std::uint64_t> signature_;
+  const impl* call_ = nullptr;  // one of them
+  traced_calls* calls_ = nullptr;
   std::uint64_t hash_ = 0;
   std::uint32_t left_out_ = 0;  // passes of the library
   const registered_passes* registered_ = nullptr;
@@ -267,7 +275,8 @@ class basic_traced_program {
     g.slot_capacity = slots.size();
     g.sizes.owner = &g;
     g.halves = the_halves.load(std::memory_order_relaxed);
-    add_nodes(g, from);
+    if (from.calls()) from.calls()->add_nodes(g, from);
+    else add_nodes(g, from);
     list<int> results;
     list<write> writes;
     const int first = from.leaves().size();

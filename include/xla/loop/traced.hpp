@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "xla/base/list.hpp"
+#include "xla/loop/stepwise.hpp"
+#include "xla/run/trace/traced_loop.hpp"
+
+namespace xla::detail {
+
+/// A loop of traced mode that stays one: what its results are, or nothing where its body cannot be
+/// recorded. Give makes of the loop what a step is given besides the carry, of a type X.
+template <class Carry, class Body, class X, class Give>
+std::unique_ptr<traced_loop> record_body(const Body& body, const Carry& init, const X& xs,
+                                         std::int64_t trip, bool reverse, std::int64_t every,
+                                         call_site site, const Give& give) {
+  using In = later<Carry, void>;
+  list<const handle*> carries, all;
+  each_tensor(init, [&](const auto& t) { carries.push_back(&t); });
+  each_tensor(xs, [&](const auto& t) { all.push_back(&t); });
+  std::unique_ptr<traced_loop> loop = open_traced_loop<In>(
+      carries.data(), carries.size(), all.data(), all.size(), trip > 0 ? trip : 0, reverse, every);
+  auto record = [&] {
+    do {
+      loop->begin();
+      Carry carry = init;
+      each_tensor(carry, [&, k = 0](auto& t) mutable { loop->carry(k++, t); });
+      auto made = body(carry, give(*loop));
+      check_carry<Carry>(carry, made.first, site);
+      each_tensor(made.first, [&](const auto& t) { loop->hand_on(t); });
+      each_tensor(made.second, [&](const auto& t) { loop->keep(t); });
+    } while (loop->end());
+  };
+  const auto run = [](void* f) { (*static_cast<decltype(record)*>(f))(); };
+  if (!record_loop<In>(run, &record)) loop.reset();
+  return loop;
+}
+
+/// What it returns: the last carry, and all y of a type Y along a new first axis.
+template <class Carry, class Y>
+auto results_of(traced_loop& loop) {
+  int k = 0;
+  Carry last;
+  each_tensor(last, [&](auto& t) { loop.result(k++, t); });
+  auto all = map_tree(Y(), [&](const auto& y) {
+    using T = std::remove_cvref_t<decltype(y)>;
+    Tensor<typename T::value_type, T::rank + 1> t;
+    loop.result(k++, t);
+    return t;
+  });
+  return std::pair<Carry, decltype(all)>(std::move(last), std::move(all));
+}
+
+}  // namespace xla::detail

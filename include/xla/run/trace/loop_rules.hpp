@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/run/engine/make_loop.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/transform/forward.hpp"
+#include "xla/transform/loop_backward.hpp"
+#include "xla/transform/loop_values.hpp"
+#include "xla/transform/lower_loops.hpp"
+
+namespace xla::detail {
+
+/// What a loop_maker calls; run/trace/loop_again.hpp defines it.
+template <class = void>
+void replay_loop(const loop_of_call& of);
+
+/// The op, by whether it runs anyway, and whether its steps exchange with other replicas.
+template <class In>
+constexpr loop_maker make_loop_maker() {
+  loop_maker all{&make_loop<later<In, void>>, &shorten_body<later<In, void>>,
+                 &repeat_draws<later<In, void>>, nullptr};
+  if constexpr (keeps_forward && has_traced_mode) all.replay = &replay_loop<later<In, void>>;
+  return all;
+}
+template <class In>
+inline constexpr loop_maker makes_loops = make_loop_maker<In>();
+template <class In, bool Checks, bool Exchanges>
+inline constexpr loop_info info_with_steps = info_of_loop(makes_loops<In>, Checks, Exchanges);
+template <class In>
+inline constexpr loop_rules loops_of_graphs{.level = &level_in_loops,
+                                            .begin = &begin_of_loop,
+                                            .place = &begin_behind_inputs,
+                                            .verify = &verify_loops,
+                                            .refuse_leaks = &refuse_leaks,
+                                            .lower = &loop_lowering::run,
+                                            .order = &loop_backward::order,
+                                            .step = &loop_backward::step,
+                                            .sum = &loop_backward::sum,
+                                            .replaced = &loop_backward::replaced,
+                                            .read = &loop_backward::read,
+                                            .end_at_arguments = &end_at_arguments,
+                                            .minus_zeros = &minus_zeros<In>,
+                                            .block = &block_of<In>,
+                                            .add_numbers = &add_numbers<In>,
+                                            .join_blocks = &join_blocks<In>,
+                                            .of = {{&info_with_steps<In, false, false>,
+                                                    &info_with_steps<In, false, true>},
+                                                   {&info_with_steps<In, true, false>,
+                                                    &info_with_steps<In, true, true>}}};
+
+}  // namespace xla::detail
+
+#if XLA_RUNTIME_HERE
+#include "xla/run/trace/loop_again.hpp"
+#endif

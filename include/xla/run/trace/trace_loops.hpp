@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/run/trace/traced_calls.hpp"
+#include "xla/run/trace/function_gradient.hpp"
+#include "xla/run/trace/loop_rules.hpp"
+#include "xla/run/trace/traced_loop.hpp"
+#include "xla/transform/loop_recorder.hpp"
+
+namespace xla::detail {
+
+template <class In>
+class basic_traced_loop final : public traced_loop {
+ public:
+  basic_traced_loop(const handle* const* init, int carries, const handle* const* xs, int count,
+                    std::int64_t trip, bool reverse, std::int64_t every)
+      : trip_(trip), every_(every), reverse_(reverse), needs_(carries) {
+    for (int k = 0; k < carries; ++k) init_.push_back(*init[k]);
+    for (int k = 0; k < count; ++k) xs_.push_back(*xs[k]);
+  }
+
+  void begin() override {
+    loop_.reset();
+    body_.reset();
+    init_at_.clear();
+    carry_.clear();
+    slice_.clear();
+    next_.clear();
+    kept_.clear();
+    body_.emplace();
+    list<int> xs;
+    for (const handle& h : init_) init_at_.push_back(body_->node_of(h));
+    for (const handle& h : xs_) xs.push_back(body_->node_of(h));
+    loop_.emplace(body_->g, loops_of_graphs<In>, trip_, reverse_);
+    body_->g.loops[loop_->number() - 1].every = every_;
+    for (int k = 0; k < init_.size(); ++k)
+      carry_.push_back(loop_->carry(init_at_[k], needs_[k], false));
+    for (int at : xs) slice_.push_back(loop_->slice(at));
+    number_ = no_node;
+  }
+  void carry(int k, handle& result) override { body_->name(carry_[k], result); }
+  void slice(int k, handle& result) override { body_->name(slice_[k], result); }
+  void number(handle& result) override {
+    if (number_ < 0) number_ = loop_->step();
+    body_->name(number_, result);
+  }
+  void hand_on(const handle& next) override { next_.push_back(body_->node_of(next)); }
+  void keep(const handle& y) override { kept_.push_back(body_->node_of(y)); }
+
+  bool end() override {
+    const graph& g = body_->g;
+    bool further = false;
+    for (int k = 0; k < carry_.size(); ++k)
+      if (g.nodes[next_[k]].needs_grad && !g.nodes[carry_[k]].needs_grad)
+        needs_[k] = further = true;
+    if (!body_->complete()) body_->leave();
+    if (further && grad_enabled()) return true;
+    if (body_->checkpoints && every_ == 0) body_->g.loops[loop_->number() - 1].every = 1;
+    loop_->close(next_.data(), init_at_.data());
+    list<int> results;
+    for (int k = 0; k < carry_.size(); ++k) results.push_back(loop_->last(k, next_[k]));
+    for (int y : kept_) results.push_back(loop_->steps(y));
+    list<ref<impl>> in;
+    ref<call_record> f = make_function(results, in);
+    loop_.reset();
+    body_.reset();
+    made_ = call_function<In>(std::move(f), in);
+    return false;
+  }
+  void result(int k, handle& result) override {
+    result.adopt(made_[k].take());
+  }
+
+ private:
+  using function = basic_function<In>;
+
+  ref<call_record> make_function(const list<int>& results, list<ref<impl>>& in) const {
+    list<int> order;
+    for (int i = 0; i < body_->leaves.size(); ++i) order.push_back(i);
+    ref<function> f = function_of(results, order);
+    const list<int> first = basic_function_gradient<In>::order_of_inputs(*f);
+    list<int> sorted = first;
+    list<char> there(order.size());
+    for (int i : first) there[i] = true;
+    for (int i : order)
+      if (!there[i]) sorted.push_back(i);
+    if (!first.empty()) f = function_of(results, sorted);
+    for (int i : sorted) in.push_back(body_->outside[i]);
+    f->sign();
+    return ref<call_record>(f.take());
+  }
+  ref<function> function_of(const list<int>& results, const list<int>& order) const {
+    const graph& g = body_->g;
+    ref<function> f(new function);
+    list<int> map(g.count, no_node);
+    for (int i : order) {
+      const int at = body_->leaves[i];
+      map[at] = f->input(g.nodes[at], g.nodes[at].needs_grad);
+    }
+    add_graph<In>(g, 0, f->g, map);
+    for (int r : results) f->results.push_back(map[r]);
+    return f;
+  }
+
+  std::int64_t trip_, every_;
+  bool reverse_;
+  list<char> needs_;
+  list<handle> init_, xs_;
+  list<int> init_at_, carry_, slice_, next_, kept_;
+  int number_ = no_node;
+  std::optional<basic_graph_recorder<In>> body_;
+  std::optional<loop_recorder> loop_;
+  list<ref<impl>> made_;
+};
+
+template <class In>
+std::unique_ptr<traced_loop> open_traced_loop(const handle* const* init, int carries,
+                                              const handle* const* xs, int count,
+                                              std::int64_t trip, bool reverse,
+                                              std::int64_t every) {
+  return std::make_unique<basic_traced_loop<In>>(init, carries, xs, count, trip, reverse, every);
+}
+XLA_INSTANCE(std::unique_ptr<traced_loop> open_traced_loop<void>(const handle* const*, int,
+                                                                 const handle* const*, int,
+                                                                 std::int64_t, bool,
+                                                                 std::int64_t));
+
+template <class In>
+bool record_loop(void (*body)(void*), void* context) {
+  try {
+    body(context);
+    return true;
+  } catch (const not_recorded&) {
+    return false;
+  }
+}
+XLA_INSTANCE(bool record_loop<void>(void (*)(void*), void*));
+
+}  // namespace xla::detail

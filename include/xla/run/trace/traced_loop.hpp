@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "xla/base/instance.hpp"
+#include "xla/tensor/handle.hpp"
+
+namespace xla::detail {
+
+/// A loop of traced mode, whose body is recorded once: carries and slices are tensors without
+/// elements.
+class traced_loop {
+ public:
+  traced_loop() = default;
+  traced_loop(const traced_loop&) = delete;
+  virtual ~traced_loop() = default;
+
+  /// The body begins.
+  virtual void begin() = 0;
+  virtual void carry(int k, handle& result) = 0;
+  virtual void slice(int k, handle& result) = 0;
+  virtual void number(handle& result) = 0;
+  /// What it hands on for the next carry, and what of its steps is kept.
+  virtual void hand_on(const handle& next) = 0;
+  virtual void keep(const handle& y) = 0;
+  /// It is over, and nobody holds what it made: true where it is to be recorded once more, with
+  /// carries through which gradients flow.
+  virtual bool end() = 0;
+  /// Then: the last carries, and all that is kept of the steps.
+  virtual void result(int k, handle& result) = 0;
+};
+
+/// Such a loop; every: see loop_range.
+template <class = void>
+std::unique_ptr<traced_loop> open_traced_loop(const handle* const* init, int carries,
+                                              const handle* const* xs, int count,
+                                              std::int64_t trip, bool reverse,
+                                              std::int64_t every);
+
+/// Runs the body of a loop; false: it is none that can be recorded, so that its steps run one by
+/// one.
+template <class = void>
+bool record_loop(void (*body)(void*), void* context);
+
+}  // namespace xla::detail
+
+#if XLA_RUNTIME_HERE
+#include "xla/run/trace/trace_loops.hpp"
+#endif

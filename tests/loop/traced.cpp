@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// A loop of traced mode is one loop of its graph, whose body is recorded once; where it cannot be,
+// its steps run one by one. Gradients go through it, also from outside of a compiled function.
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "support/modes.hpp"
+#include "xla/loop.hpp"
+#include "xla/nn/linear.hpp"
+#include "xla/op/matmul.hpp"
+#include "xla/op/reduce.hpp"
+#include "xla/op/tanh.hpp"
+#include "xla/run/state/metrics.hpp"
+
+using test::numbers;
+
+namespace {
+
+/// What f leaves in copies of x, as many steps as mode says.
+template <class F, class... X>
+test::snapshot run(bool eager, const F& f, const X&... x) {
+  const xla::eager_mode_guard mode(eager);
+  return test::call_on_copies([&](auto&... c) { return f(c...); }, x...);
+}
+/// The same traced as eager.
+template <class F, class... X>
+void check_traced(const F& f, const X&... x) {
+  CHECK(run(false, f, x...).difference(run(true, f, x...)) == "");
+}
+
+struct rnn {
+  xla::nn::Linear in{3, 4}, back{4, 4};
+  constexpr auto operator()(const auto& xs, const auto& h) const {
+    const auto step = [&](const auto& c, const auto& x) {
+      const auto next = tanh(in(x) + back(c));
+      return std::pair(next, next * next);
+    };
+    return xla::scan(step, h, xs);
+  }
+  XLA_MODULE(in, back)
+};
+
+}  // namespace
+
+TEST_CASE("the body of a traced loop runs once, and the graph has it once") {
+  const xla::eager_mode_guard traced(false);
+  const auto size_of_graph = [](std::int64_t steps) {
+    auto h = numbers<float>({2, 4});
+    auto xs = numbers<float>({steps, 2, 3});
+    rnn m;
+    xla::sync();
+    int calls = 0;
+    const auto [last, ys] = xla::scan(
+        [&](const auto& c, const auto& x) {
+          ++calls;
+          const auto next = tanh(m.in(x) + m.back(c));
+          return std::pair(next, next);
+        },
+        h, xs);
+    CHECK(calls <= 2);  // once more where gradients flow from step to step
+    const auto loss = sum(ys) + sum(last);
+    loss.backward();
+    xla::clear_metrics();
+    xla::sync();
+    return xla::metric_data("TensorsGraphSize").value().accumulator;
+  };
+  const auto small = size_of_graph(3);
+  CHECK(size_of_graph(300) == small);
+}
+
+TEST_CASE("one graph has any number of steps") {
+  const auto train = [](std::int64_t steps) {
+    auto w = test::parameter(numbers<float>({3}));
+    auto h = numbers<float>({3});
+    auto xs = numbers<float>({steps, 3});
+    h.requires_grad_();
+    const auto [last, ys] = xla::scan(
+        [&](const auto& c, const auto& x) {
+          const auto next = tanh(c * w + x);
+          return std::pair(next, next * c);
+        },
+        h, xs);
+    const auto times = xla::fori_loop(
+        0, steps, [&](const auto& i, const auto& c) { return c * w + xla::cast<float>(i); }, last);
+    const auto loss = sum(last) + sum(ys * xs) / 7.0f + sum(times);
+    loss.backward();
+    test::snapshot all;
+    all.add(std::tuple(loss, w.grad(), h.grad()));
+    return all;
+  };
+  const auto graphs = [] { return xla::counter_value("UncachedCompile").value_or(0); };
+  bool first = true;
+  for (std::int64_t steps : {7, 2, 40, 5, 1000, 8, 7}) {
+    const xla::eager_mode_guard traced(false);
+    INFO(steps << " steps");
+    const auto before = graphs();
+    const auto made = train(steps);
+    CHECK(graphs() - before == (first ? 1 : 0));
+    first = false;
+    const xla::eager_mode_guard eager;
+    CHECK(made.difference(train(steps)) == "");
+  }
+  const xla::eager_mode_guard traced(false);
+  const auto before = graphs();
+  for (std::int64_t steps = 0; steps < 1000; ++steps) {
+    const auto add = [](const auto& i, const auto& c) { return c + i; };
+    const auto sum_of = xla::fori_loop(0, steps, add, xla::tensor<std::int64_t>(0)).item();
+    REQUIRE(sum_of == steps * (steps - 1) / 2);
+  }
+  CHECK(graphs() - before == 1);
+}
+
+TEST_CASE("a body that reads, writes, draws or keeps a tensor runs step by step") {
+  const auto h = numbers<float>({3});
+  const auto xs = numbers<float>({4, 3});
+  check_traced(
+      [](auto& c0, auto& x0) {
+        std::int64_t large = 0;
+        const auto r = xla::scan(
+            [&](const auto& c, const auto& x) {
+              const auto next = c + x;
+              large += sum(next).item() > 0 ? 1 : 0;
+              return std::pair(next, c);
+            },
+            c0, x0);
+        return std::tuple(r.first, r.second, xla::tensor<std::int64_t>(large));
+      },
+      h, xs);
+  check_traced(
+      [](auto& seen, auto& c0, auto& x0) {
+        return xla::scan(
+            [&](const auto& c, const auto& x) {
+              seen.copy_(seen + x);
+              return std::pair(c * seen, c);
+            },
+            c0, x0);
+      },
+      xla::Buffer<float, 1>(h), h, xs);
+  check_traced(
+      [](auto& c0, auto& x0) {
+        return xla::scan(
+            [&](const auto& c, const auto& x) {
+              const auto next = c + x * xla::rand_like(x);
+              return std::pair(next, c);
+            },
+            c0, x0);
+      },
+      h, xs);
+  check_traced(
+      [](auto& c0, auto& x0) {
+        xla::Tensor<float, 1> kept;
+        const auto r = xla::scan(
+            [&](const auto& c, const auto& x) {
+              kept = c * x;
+              return std::pair(c + x, c);
+            },
+            c0, x0);
+        return std::tuple(r.first, kept);
+      },
+      h, xs);
+  check_traced(
+      [](auto& w, auto& c0, auto& x0) {
+        const auto r = xla::scan(
+            [&](const auto& c, const auto& x) {
+              sum(w * x).backward();
+              return std::pair(c + x, c);
+            },
+            c0, x0);
+        return std::tuple(r.first, w.grad());
+      },
+      test::parameter(h), h, xs);
+}
+
+TEST_CASE("a loop reads what is pending, and is read by what comes behind it") {
+  check_traced(
+      [](auto& w, auto& h, auto& xs) {
+        const auto before = tanh(xs * 2.0f);
+        const auto outer = w * 3.0f;
+        const auto [last, ys] = xla::scan(
+            [&](const auto& c, const auto& x) { return std::pair(c * outer + x, c - outer); }, h,
+            before);
+        const auto more = xla::scan(
+            [&](const auto& c, const auto& x) { return std::pair(c + x * last, c); }, last, ys);
+        h.copy_(more.first);
+        return std::tuple(more.second, before);
+      },
+      test::parameter(numbers<float>({3})), xla::Buffer<float, 1>(numbers<float>({3})),
+      numbers<float>({5, 3}));
+}
+
+TEST_CASE("a body takes gradients with xla::grad, which end at what its loop has given it") {
+  check_traced(
+      [](auto& w, auto& h, auto& xs) {
+        const auto descend = [&](const auto& c, const auto& x) {
+          const auto g = xla::grad(sum(w * c * c * x), c);
+          return std::pair(c - g * 0.1f, g);
+        };
+        return xla::scan(descend, h * 1.0f, xs);
+      },
+      test::parameter(numbers<float>({3})), test::parameter(numbers<float>({3})),
+      numbers<float>({4, 3}));
+}
+
+TEST_CASE("gradients come to a traced loop whose values have been read already") {
+  const auto f = [](auto& w, auto& h, auto& xs) {
+    const auto [last, ys] = xla::scan(
+        [&](const auto& c, const auto& x) {
+          const auto next = tanh(c * w + x);
+          return std::pair(next, next * w);
+        },
+        h, xs);
+    const auto loss = sum(last * last) + sum(ys);
+    const float seen = loss.item();
+    loss.backward();
+    return std::tuple(xla::tensor<float>(seen), w.grad(), xs.grad(), h.grad());
+  };
+  for (std::int64_t steps : {1, 2, 6})
+    check_traced(f, test::parameter(numbers<float>({3})), test::parameter(numbers<float>({3})),
+                 test::parameter(numbers<float>({steps, 3})));
+}
+
+TEST_CASE("backward() outside of a compiled function goes through its loops") {
+  const auto losses = [](auto& m, auto& xs, auto& h) {
+    auto scaled = xs * 2.0f;
+    const auto [last, ys] = m(scaled, h);
+    return sum(last * last) + sum(ys);
+  };
+  auto compiled = xla::compile(losses);
+  for (bool eager : {true, false})
+    for (std::int64_t steps : {1, 2, 5}) {
+      rnn m;
+      const auto xs = test::parameter(numbers<float>({steps, 2, 3}));
+      const auto h = test::parameter(numbers<float>({2, 4}));
+      const auto train = [&](auto& f) {
+        return [&](auto& model, auto& x, auto& first) {
+          auto loss = f(model, x, first);
+          loss.backward();
+          return loss;
+        };
+      };
+      CHECK(run(eager, train(compiled), m, xs, h).difference(run(true, train(losses), m, xs, h)) ==
+            "");
+    }
+}
+
+TEST_CASE("and through loops in loops, with what is the same in all steps") {
+  const auto nested = [](auto& w, auto& xs, auto& h) {
+    const auto outer = [&](const auto& c, const auto& rows) {
+      const auto twice = w * 2.0f;
+      const auto inner = [&](const auto& s, const auto& x) {
+        const auto n = tanh(x * twice + c * s);
+        return std::pair(n, n * w);
+      };
+      const auto [last, ys] = xla::scan(inner, c + 1.0f, rows, {.reverse = true});
+      return std::pair(last * c + sum(ys, {0}), sum(ys, {0}));
+    };
+    const auto [last, ys] = xla::scan(outer, h, xs);
+    return sum(last) + sum(ys * ys);
+  };
+  auto compiled = xla::compile(nested);
+  const auto w = test::parameter(numbers<float>({5}));
+  const auto xs = test::parameter(numbers<float>({3, 4, 5}));
+  const auto h = test::parameter(numbers<float>({5}));
+  const auto train = [&](auto& f) {
+    return [&](auto&... a) {
+      auto loss = f(a...);
+      loss.backward();
+      return loss;
+    };
+  };
+  for (bool eager : {true, false})
+    CHECK(run(eager, train(compiled), w, xs, h).difference(run(true, train(nested), w, xs, h)) ==
+          "");
+}
