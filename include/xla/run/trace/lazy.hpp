@@ -301,7 +301,7 @@ using tracer = basic_tracer<void>;
 inline bool was_let_go(const impl& t) { return !t.is_pending() && !t.data && !t.failed; }
 
 template <class In = void>
-void compute_again(impl& last);
+[[gnu::cold]] void compute_again(impl& last);
 
 /// What was to be computed by a graph that has thrown can be neither read nor used.
 template <class In = void>
