@@ -468,6 +468,7 @@ set(XLA_HEADERS
   xla/run/trace/function.hpp
   xla/run/trace/function_gradient.hpp
   xla/run/trace/graph_of.hpp
+  xla/run/trace/graph_recorder.hpp
   xla/run/trace/lazy.hpp
   xla/run/trace/loop_again.hpp
   xla/run/trace/loop_rules.hpp

@@ -9,9 +9,9 @@
 #include <xla/kernel/op/slice.hpp>  // of gradients of loops
 #include <xla/kernel/winograd.hpp>
 #include <xla/run/engine/loops.hpp>
+#include <xla/run/state/metric_report.hpp>
 #include <xla/run/trace/loop_again.hpp>
 #include <xla/run/trace/trace_loops.hpp>
-#include <xla/run/state/metric_report.hpp>
 #include <xla/tensor/assigned.hpp>
 
 extern "C" const char XLA_RUNTIME_TAG = 0;

@@ -307,4 +307,3 @@ TEST_CASE("gradients of gradients go through loops") {
       },
       numbers<double>({3}), numbers<double>({3, 3}));
 }
-

@@ -101,8 +101,8 @@ class basic_taped_call final : public call_record {
     const auto replay = static_cast<const loop_info&>(*p_.forward[loop].op).maker->replay;
     if (!replay)
       throw runtime_error(
-          "backward: a compiled function returned a value that a loop has made; without traced mode "
-          "no gradient goes there: call backward() in its body");
+          "backward: a compiled function returned a value that a loop has made; without traced "
+          "mode no gradient goes there: call backward() in its body");
     replay({p_.forward, p_.forward_lists, values.size(), loop, winograd_, symbols_, values});
   }
   [[gnu::cold]] ref<impl> value(int i, list<ref<impl>>& values, int& drawn) const {

@@ -54,9 +54,9 @@ struct loop_of_call {
   list<ref<impl>>& values;
 };
 
-/// Of one kind of loops. Makes that, of a program with the loop's step, and puts it before others of
-/// the program: of steps for plans, with the kernels of their regions, or where an engine is given
-/// for that.
+/// Of one kind of loops. Makes that, of a program with the loop's step, and puts it before others
+/// of the program: of steps for plans, with the kernels of their regions, or where an engine is
+/// given for that.
 struct loop_maker {
   loop_steps* (*make)(const basic_sized_program<void>& p, const step& s,
                       const region_kernel* kernels, const engine* by,

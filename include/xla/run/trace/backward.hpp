@@ -144,8 +144,8 @@ class tensor_backward {
       throw runtime_error(
           "backward: a compiled function returned a value that this one was computed from, and "
           "keeps nothing for gradients: call backward() in its body, detach() what it returns, or "
-          "build with XLA_COMPILED_BACKWARD=1, as xla::runtime does; of a function with a loop that "
-          "draws or exchanges nothing is kept");
+          "build with XLA_COMPILED_BACKWARD=1, as xla::runtime does; of a function with a loop "
+          "that draws or exchanges nothing is kept");
     ref<impl> same = t.made_by->again(t.attributes<op::compiled_result>().number);
     change(t, [&](impl& own) {
       own.in[0] = std::move(same);

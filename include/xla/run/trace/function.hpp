@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <utility>
 
 #include "xla/base/later.hpp"
@@ -88,7 +87,7 @@ class basic_function final : public recorded_function {
   ~basic_function() override {
     if (g.own_loops) delete[] g.loops;
   }
-  owned_graph g;      ///< its first nodes are its inputs
+  owned_graph g;  ///< its first nodes are its inputs
   int inputs = 0;
   list<int> results;  ///< nodes
   list<char> sliced;  ///< per input: loops take slices of it alone
@@ -182,161 +181,6 @@ class basic_function final : public recorded_function {
       for (int k = 0; k < g.nodes[i].arity && trip >= 0; ++k)
         if (is_long(g.inputs(g.nodes[i])[k]) && (k > 0 || !slices(g.nodes[i]))) trip = -1;
   }
-};
-
-/// Why a body is no function: it reads elements, writes, draws, exchanges.
-struct not_recorded {};
-
-/// Records what this thread does with tensors as the nodes of a graph, while it lives. Nothing of
-/// it runs; tensors from outside are inputs.
-template <class In>
-class basic_graph_recorder : graph_tensors {
- public:
-  owned_graph g;
-  list<int> leaves;         ///< nodes
-  list<ref<impl>> outside;  ///< and the tensors that they are
-  bool checkpoints = false;  ///< something is a checkpoint()
-
-  basic_graph_recorder()
-      : graph_tensors{&name, &node_of},
-        before_(own_recording<In>()),
-        segment_(std::exchange(this_thread.segment, nullptr)),
-        in_pass_(std::exchange(this_thread.in_pass, &leave)) {
-    g.tensors = this;
-    own_.outer = &before_;
-    own_.device = this_thread.device;
-    this_thread.recording = &own_;
-  }
-  ~basic_graph_recorder() {
-    this_thread.recording = &before_;
-    this_thread.segment = segment_;
-    this_thread.in_pass = in_pass_;
-    tensors_.clear();
-    if (g.own_loops) delete[] g.loops;
-    while (impl* const t = own_.first) {  // somebody holds it, for whom it is nothing
-      t->failed = true;
-      t->index = no_node;
-      t->leave_pending();
-      if (t->op->exchanges) t->release();  // it has held itself
-    }
-    writes_.end(false);
-  }
-  basic_graph_recorder(const basic_graph_recorder&) = delete;
-  basic_graph_recorder& operator=(const basic_graph_recorder&) = delete;
-
-  int node_of(impl* t) {
-    int at = known(*t);
-    if (at >= 0) return at;
-    list<impl*> stack(1, t);
-    while (!stack.empty()) {
-      impl& top = *stack.back();
-      const int depth = stack.size();
-      for (int k = top.arity - 1; k >= 0 && known(top) == no_node; --k)
-        if (known(*top.in[k]) == no_node) stack.push_back(top.in[k].get());
-      if (stack.size() > depth) continue;
-      stack.pop_back();
-      if (known(top) == no_node) add(top);
-    }
-    return known(*t);
-  }
-  int node_of(const handle& h) { return node_of(h.value()); }
-  /// The tensor that stands for a node.
-  impl* tensor(int at) {
-    if (tensors_.size() <= at) tensors_.resize(at + 1);
-    if (tensors_[at]) return tensors_[at].get();
-    node n = g.nodes[at];
-    n.arity = 0;
-    ref<impl> t = make_impl<In>(n, nullptr);
-    t->anywhere = false;
-    t->needs_grad = n.needs_grad;
-    t->index = at;
-    own_.add(t.get());
-    return (tensors_[at] = std::move(t)).get();
-  }
-  void name(int at, handle& result) { result.adopt(ref<impl>::share(tensor(at)).take()); }
-
-  /// The body is at its end, and its tensors are let go: whether it has left nothing behind.
-  bool complete() {
-    tensors_.clear();
-    return own_.size() == 0 && own_.gradients.empty() && own_.closures.empty() && !own_.left &&
-           writes_.empty();
-  }
-  [[noreturn, gnu::cold]] static void leave() {
-    if (auto* const own = this_thread.recording) own->left = true;
-    throw not_recorded{};
-  }
-
- private:
-  static void name(graph_tensors& self, int at, handle& result) {
-    static_cast<basic_graph_recorder&>(self).name(at, result);
-  }
-  static int node_of(graph_tensors& self, const handle& h) {
-    return static_cast<basic_graph_recorder&>(self).node_of(h);
-  }
-
-  // A call has several nodes: those of its results.
-  static constexpr int first_call = -2;
-  int known(impl& t) {
-    if (t.pending.load(std::memory_order_acquire) == &own_) {
-      if (is<op::output>(t) && is<op::call>(*t.in[0]) && t.in[0]->index != no_node)
-        return results_[first_call - t.in[0]->index +
-                        t.template attributes<op::output>().number];
-      return t.index;
-    }
-    const auto [at, is_new] = outside_.emplace(&t, no_node);
-    if (is_new) at->second = add_outside(t);
-    return at->second;
-  }
-  // Zeros are numbers of the graph, as the sums of gradients begin with them; others may change.
-  int add_outside(impl& t) {
-    if (t.device != this_thread.number && !t.anywhere) leave();
-    node n;  // another thread may have what it is made of dropped
-    n.op = t.op;
-    n.type = t.type;
-    n.attr = t.attr;
-    n.set_shape(t.dims_shape());
-    n.needs_grad = t.needs_grad;
-    if (is<op::constant>(t) && t.template attributes<op::constant>().value == 0) {
-      held_.push_back(ref<impl>::share(&t));
-      return g.add(n);
-    }
-    n.op = &builtin<op::input>;
-    n.attr = {};
-    n.template set<op::input>({});
-    outside.push_back(ref<impl>::share(&t));
-    leaves.push_back(g.add(n));
-    return leaves.back();
-  }
-  void add(impl& t) {
-    if (t.meta || t.op->impure || t.op->moves || t.device != this_thread.number) leave();
-    if (is<op::call>(t)) {
-      list<int> in;
-      for (int k = 0; k < t.arity; ++k) in.push_back(known(*t.in[k]));
-      t.index = first_call - results_.size();
-      const auto& f = basic_function<In>::of(t);
-      return f.add_to(g, in.data(), f.trip, results_);
-    }
-    checkpoints |= static_cast<bool>(t.part);
-    node n{t};
-    n.needs_grad = t.needs_grad;
-    g.lists.open(n, t.arity);
-    int* const in = g.inputs(n);
-    for (int k = 0; k < n.arity; ++k) in[k] = known(*t.in[k]);
-    t.index = g.add(n);
-    if (tensors_.size() < g.count) tensors_.resize(g.count);
-    tensors_[t.index] = ref<impl>::share(&t);
-  }
-
-  later<In, recording>& before_;
-  basic_segment_recorder<void>* segment_;
-  void (*in_pass_)();
-  const eager_mode_guard traced_{false};
-  later<In, write_log> writes_;
-  later<In, recording> own_;
-  list<ref<impl>> tensors_;  // per node, where there is one
-  list<ref<impl>> held_;
-  list<int> results_;  // of calls
-  later<In, std::unordered_map<impl*, int>> outside_;
 };
 
 template <class In>

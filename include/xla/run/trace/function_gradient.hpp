@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "xla/run/trace/function.hpp"
+#include "xla/run/trace/graph_recorder.hpp"
 #include "xla/transform/backward.hpp"
 
 namespace xla::detail {
@@ -29,10 +29,7 @@ class basic_function_gradient {
   }
 
   explicit basic_function_gradient(gradient_scope& of)
-      : s_(of),
-        call_(*of.out.value()),
-        held_(call_.made_by),
-        f_(function::of(call_)) {}
+      : s_(of), call_(*of.out.value()), held_(call_.made_by), f_(function::of(call_)) {}
 
   void run() {
     list<int> sums(call_.arity, no_node);
@@ -195,9 +192,9 @@ class basic_function_gradient {
   impl& call_;
   const ref<call_record> held_;
   const function& f_;
-  int end_ = 0;        // nodes before it are the function's
-  list<int> map_;      // per node of the function
-  list<int> read_;     // those that the backward pass reads
+  int end_ = 0;     // nodes before it are the function's
+  list<int> map_;   // per node of the function
+  list<int> read_;  // those that the backward pass reads
 };
 
 template <class In>

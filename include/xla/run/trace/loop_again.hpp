@@ -6,9 +6,9 @@
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/sized.hpp"
-#include "xla/run/trace/traced_calls.hpp"
 #include "xla/run/trace/function_gradient.hpp"
 #include "xla/run/trace/loop_rules.hpp"
+#include "xla/run/trace/traced_calls.hpp"
 
 namespace xla::detail {
 
@@ -66,9 +66,8 @@ class basic_loop_again {
   void open(int loop) {
     const auto about = at(loop).template attributes<op::loop>();
     while (numbers_.size() <= about.number) numbers_.push_back(0);
-    numbers_[about.number] =
-        open_loop(f_->g, value_at(of_.symbols, about.trip), loops_of_graphs<In>,
-                  about.when || about.unless);
+    numbers_[about.number] = open_loop(f_->g, value_at(of_.symbols, about.trip),
+                                       loops_of_graphs<In>, about.when || about.unless);
   }
   void add(int i) {
     graph& g = f_->g;
@@ -104,7 +103,7 @@ class basic_loop_again {
   const loop_of_call& of_;
   const int first_, end_;  // its nodes
   ref<basic_function<In>> f_;
-  list<int> at_;      // per node: that of the function
+  list<int> at_;       // per node: that of the function
   list<int> numbers_;  // per loop: its number there
   list<ref<impl>> in_;
 };

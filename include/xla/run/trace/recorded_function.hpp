@@ -38,18 +38,18 @@ class traced_calls {
   /// Adds the graph's nodes, in place of calls those of the functions, and numbers of steps as
   /// symbols. The index of each output says which node it is, behind as many as there are leaves.
   virtual void add_nodes(graph& g, const basic_traced_graph<void>& from) const = 0;
-  /// Of what says how many steps there are, behind the shapes of leaves.
+  /// Appends the shapes of the slots whose sizes are the numbers of steps, behind those of leaves.
   virtual void add_slots(list<shape>& slots) const = 0;
-  /// Plans it: the program of a graph that differs in numbers of steps alone, where there is one; or
-  /// else a new one, true.
+  /// Plans the graph. False: by the program of a known one, which differs in numbers of steps
+  /// alone; true: by a new one.
   virtual bool plan(basic_tracer<void>& known, const basic_traced_graph<void>& g,
                     basic_traced_entry<void>& to) const = 0;
 };
 
-/// What an op::call is of: a function whose body has been recorded.
+/// A function whose body has been recorded; a tensor of op::call holds it.
 class recorded_function : public call_record {
  public:
-  /// Those of a graph, which it signs; they are this one's as long as the graph has it.
+  /// Signs a graph that calls functions, this one among them, which owns what is returned.
   virtual traced_calls* look_at(basic_traced_graph<void>& g) const = 0;
 
   ref<impl> again(int) override { return {}; }

@@ -7,9 +7,10 @@
 
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
-#include "xla/run/trace/traced_calls.hpp"
 #include "xla/run/trace/function_gradient.hpp"
+#include "xla/run/trace/graph_recorder.hpp"
 #include "xla/run/trace/loop_rules.hpp"
+#include "xla/run/trace/traced_calls.hpp"
 #include "xla/run/trace/traced_loop.hpp"
 #include "xla/transform/loop_recorder.hpp"
 
@@ -73,9 +74,7 @@ class basic_traced_loop final : public traced_loop {
     made_ = call_function<In>(std::move(f), in);
     return false;
   }
-  void result(int k, handle& result) override {
-    result.adopt(made_[k].take());
-  }
+  void result(int k, handle& result) override { result.adopt(made_[k].take()); }
 
  private:
   using function = basic_function<In>;
@@ -121,15 +120,13 @@ class basic_traced_loop final : public traced_loop {
 
 template <class In>
 std::unique_ptr<traced_loop> open_traced_loop(const handle* const* init, int carries,
-                                              const handle* const* xs, int count,
-                                              std::int64_t trip, bool reverse,
-                                              std::int64_t every) {
+                                              const handle* const* xs, int count, std::int64_t trip,
+                                              bool reverse, std::int64_t every) {
   return std::make_unique<basic_traced_loop<In>>(init, carries, xs, count, trip, reverse, every);
 }
 XLA_INSTANCE(std::unique_ptr<traced_loop> open_traced_loop<void>(const handle* const*, int,
                                                                  const handle* const*, int,
-                                                                 std::int64_t, bool,
-                                                                 std::int64_t));
+                                                                 std::int64_t, bool, std::int64_t));
 
 template <class In>
 bool record_loop(void (*body)(void*), void* context) {

@@ -39,8 +39,8 @@ class basic_planned_again final : public basic_executable<In> {
   later<In, planned> plan_;
 };
 
-/// Of a traced graph that calls functions: it is signed anew, so that it is the same whatever its
-/// loops' numbers of steps are.
+/// The functions that a traced graph calls. Its signature is written anew, with the numbers of
+/// steps of its loops in one place: graphs that differ in nothing else share a program.
 template <class In>
 class basic_traced_calls final : public traced_calls {
  public:
@@ -177,7 +177,7 @@ class basic_traced_calls final : public traced_calls {
   const list<std::uint64_t>& all_;
   trip_shapes sizes_;
   mutable list<loop_range> loops_;  // memory of the graph's
-  list<std::uint64_t> words_;  // of the signature, before the numbers of steps
+  list<std::uint64_t> words_;       // of the signature, before the numbers of steps
 };
 
 }  // namespace xla::detail

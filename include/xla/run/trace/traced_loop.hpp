@@ -35,9 +35,8 @@ class traced_loop {
 /// Such a loop; every: see loop_range.
 template <class = void>
 std::unique_ptr<traced_loop> open_traced_loop(const handle* const* init, int carries,
-                                              const handle* const* xs, int count,
-                                              std::int64_t trip, bool reverse,
-                                              std::int64_t every);
+                                              const handle* const* xs, int count, std::int64_t trip,
+                                              bool reverse, std::int64_t every);
 
 /// Runs the body of a loop; false: it is none that can be recorded, so that its steps run one by
 /// one.
