@@ -273,3 +273,17 @@ TEST_CASE("and through loops in loops, with what is the same in all steps") {
     CHECK(run(eager, train(compiled), w, xs, h).difference(run(true, train(nested), w, xs, h)) ==
           "");
 }
+
+TEST_CASE("but not through a loop that draws") {
+  auto f = xla::compile([](auto& h, auto& xs) {
+    const auto body = [](const auto& c, const auto& x) {
+      return std::pair(c * x * xla::rand_like(x), c);
+    };
+    return xla::scan(body, h, xs).first;
+  });
+  auto h = numbers<float>({2});
+  auto xs = numbers<float>({3, 2});
+  h.requires_grad_();
+  CHECK_THROWS_WITH(sum(f(h, xs)).backward(),
+                    Catch::Contains("of a function with a loop that draws or exchanges"));
+}
