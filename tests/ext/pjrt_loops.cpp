@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops on XLA: what this library's engines make of them, with every gradient.
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
 #include "support/engines.hpp"
 #include "support/pjrt.hpp"
 #include "support/pjrt_training.hpp"
@@ -84,4 +89,82 @@ TEST_CASE("branches there, with gradients, and loops with a condition") {
   const auto w = test::parameter(test::numbers<float>({4, 4}, 1));
   const auto x = test::parameter(test::numbers<float>({4, 4}, 2));
   for (float p : {-1.0f, 1.0f}) check_there(f, test::parameter(xla::full<float>({2}, p)), w, x);
+}
+
+namespace {
+
+struct noisy {
+  xla::nn::Linear first{8, 16}, second{16, 4};
+  xla::nn::BatchNorm1d norm{16};
+  xla::nn::Dropout drop{0.25};
+  constexpr auto operator()(const xla::Tensor<float, 2>& x) const {
+    return second(drop(xla::relu(norm(first(x)))));
+  }
+  XLA_MODULE(first, second, norm, drop)
+};
+
+/// Whole steps, in a loop in a loop, each taken where its loss is finite.
+constexpr auto epochs = [](auto& model, auto& opt, auto& xs, auto& ys) {
+  const auto step = [&](const auto&, const auto& batch) {
+    const auto& [x, y] = batch;
+    opt.zero_grad();
+    auto loss = xla::mean(xla::square(model(x) - y));
+    loss.backward();
+    xla::cond(xla::isfinite(loss.detach()), [&] { opt.step(); }, [&] {});
+    return std::pair(std::tuple<>(), loss.detach());
+  };
+  const auto epoch = [&](const auto&, const auto& sum_of) {
+    return sum_of + sum(xla::scan(step, std::tuple<>(), std::tuple(xs, ys)).second);
+  };
+  return xla::fori_loop(0, 2, epoch, xla::zeros_like(sum(xs)));
+};
+
+}  // namespace
+
+TEST_CASE("numbers drawn in loops there are the library's own") {
+  if (!test::plugin_is_there()) return;
+  const auto draws = [](auto& x, auto& xs) {
+    const auto body = [&](const auto& c, const auto& row) {
+      const auto noise = xla::rand_like(row);
+      const auto inner = [&](const auto&, const auto& d) { return d * noise + xla::rand_like(d); };
+      return std::pair(xla::fori_loop(0, 2, inner, c), noise);
+    };
+    const auto [last, ys] = xla::scan(body, x + xla::rand_like(x), xs, {.reverse = true});
+    return std::tuple(last, ys, xla::rand_like(x));
+  };
+  for (const std::int64_t steps : {0, 1, 4}) {
+    const auto made = [&](const char* engine) {
+      xla::manual_seed(5);
+      return made_on(engine, draws, test::numbers<float>({7}), test::numbers<float>({steps, 7}));
+    };
+    const arrays got = made("pjrt:CPU"), want = made("plan");
+    CHECK(got[1] == want[1]);
+    CHECK(got[2] == want[2]);
+    CHECK(test::largest_difference(got[0], want[0]) < 1e-6);
+  }
+}
+
+TEST_CASE("training steps there, with dropout, running statistics and branches that write") {
+  if (!test::plugin_is_there()) return;
+  xla::manual_seed(1);
+  const noisy start;
+  const auto trained = [&](const char* engine, bool frozen) {
+    const test::on_engine here("plan");
+    auto compiled = xla::compile(epochs, {.engine = engine});
+    xla::manual_seed(2);
+    noisy model = start;
+    model.first.weight.requires_grad_(!frozen);
+    xla::optim::AdamW opt{model, {.lr = 0.02f}};
+    auto xs = test::numbers<float>({3, 6, 8}), ys = test::numbers<float>({3, 6, 4}) * 0.5f;
+    arrays all{compiled(model, opt, xs, ys).to_vector(), model.norm.running_mean.to_vector()};
+    all.push_back(test::weights_of(model));
+    return all;
+  };
+  for (const bool frozen : {false, true}) {
+    const arrays got = trained("pjrt:CPU", frozen), want = trained("plan", frozen);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      INFO("array " << i << ", frozen " << frozen);
+      CHECK(test::largest_difference(got[i], want[i]) < 1e-4);
+    }
+  }
 }

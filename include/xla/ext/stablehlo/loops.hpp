@@ -18,9 +18,9 @@ inline bool is_of_loops(const op_info& op) {
   return false;
 }
 
-/// Writes one loop of a program as `while`. What it hands from step to step are the number of steps
-/// done, the carries, and each value that is kept of all steps; everything else that the body reads
-/// it captures from around the loop.
+/// Writes one loop of a program as `while`, a branch as `if`. What a loop hands from step to step are
+/// the number of steps done, the carries, and each value that is kept of all steps; everything else
+/// that the body reads it captures from around the loop.
 class while_writer {
  public:
   /// loop: the value of the loop's node; made: what each node has become, where the results go;
@@ -39,9 +39,12 @@ class while_writer {
   template <class WriteNode>
   void write(WriteNode&& write_node) {
     list<value> state = first_state();
-    if (trip_ > 0) {
-      list<tensor_type> types;
-      for (const value& v : state) types.push_back(v.type);
+    list<tensor_type> types;
+    for (const value& v : state) types.push_back(v.type);
+    if (is_branch()) {
+      state = w_.ops("if", list_of({input(2 * about_.carries)}), types, {},
+                     either(state, write_node));
+    } else if (trip_ > 0) {
       std::string regions =
           w_.region(types, [&](const list<value>& now) { return list_of({goes_on(now)}); });
       regions += ", ";
@@ -69,13 +72,17 @@ class while_writer {
     return state;
   }
 
-  /// Of a branch too, which runs once or not at all; or the first carry says it.
+  bool is_branch() const { return about_.when || about_.unless; }
+  /// Where the truth holds, and where it does not: the branch's one step, or what is there.
+  template <class WriteNode>
+  std::string either(const list<value>& state, WriteNode& write_node) {
+    const std::string runs =
+        w_.region({}, [&](const list<value>&) { return step(state, write_node); });
+    const std::string stays = w_.region({}, [&](const list<value>&) { return state; });
+    return about_.when ? runs + ", " + stays : stays + ", " + runs;
+  }
   value goes_on(const list<value>& now) {
-    if (about_.tested) return now[1];
-    const value more = w_.compare("LT", now[0], trip());
-    if (!about_.when && !about_.unless) return more;
-    const value& holds = input(2 * about_.carries);
-    return w_.map("and", more, about_.when ? holds : w_.map("not", holds));
+    return about_.tested ? now[1] : w_.compare("LT", now[0], trip());
   }
 
   template <class WriteNode>
@@ -144,8 +151,9 @@ class while_writer {
   value with_step(const value& all, const value& number, const value& made) {
     shape one = all.type.dims;
     one[0] = 1;
-    return w_.op("dynamic_update_slice", at_step(list_of({all, w_.reshape(made, one)}), number),
-                 all.type);
+    const value row = w_.reshape(made, one);
+    if (is_branch()) return row;
+    return w_.op("dynamic_update_slice", at_step(list_of({all, row}), number), all.type);
   }
   list<value> at_step(list<value> in, const value& number) {
     const int rank = in[0].type.dims.rank;
