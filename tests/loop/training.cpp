@@ -274,10 +274,106 @@ TEST_CASE("what a loop's training steps refuse, by sentences") {
   xs.requires_grad_();
   CHECK_THROWS_WITH(compiled(model, opt, xs, ys),
                     Catch::Contains("calls backward() in a loop, which ends at arguments"));
-  xs = xs.detach();
+}
+
+namespace {
+
+/// Reads parameters again behind the update, and what the loop has left of them behind it.
+constexpr auto looks_again = [](auto& model, auto& opt, auto& xs, auto& ys) {
+  const auto body = [&](const auto&, const auto& batch) {
+    const auto& [x, y] = batch;
+    const auto before = step_and_drop(model, opt, x, y);
+    return std::pair(std::tuple<>(), std::tuple(before, loss_of(model, x, y).detach()));
+  };
+  const auto twice = [&](const auto&, const auto& sum_of) {
+    const auto [before, after] = xla::scan(body, std::tuple<>(), std::tuple(xs, ys)).second;
+    return sum_of + before + after;
+  };
+  const auto losses = xla::fori_loop(0, 2, twice, xla::zeros_like(xla::sum(xs, {1, 2})));
+  return std::tuple(losses, xla::sum(model.first.weight.detach()));
+};
+constexpr auto in_branches = [](auto& model, auto& opt, auto& xs, auto& ys) {
+  const auto body = [&](const auto&, const auto& batch) {
+    const auto& [x, y] = batch;
+    opt.zero_grad();
+    auto loss = loss_of(model, x, y);
+    loss.backward();
+    xla::cond(xla::isfinite(loss.detach()), [&] { opt.step(); }, [&] {});
+    return std::pair(std::tuple<>(), loss.detach());
+  };
+  return xla::scan(body, std::tuple<>(), std::tuple(xs, ys)).second;
+};
+
+constexpr int all_frozen = 4;
+/// Calls in which a parameter, another one, both, and none are frozen.
+template <class Many>
+void check_frozen(const Many& many) {
+  auto compiled = xla::compile(many);
+  mlp start;
+  const auto run = [&](bool eager, const auto& f) {
+    const xla::eager_mode_guard mode(eager);
+    mlp model = start;
+    auto opt = adamw(model);
+    test::snapshot s;
+    for (int frozen = 0; frozen < all_frozen; ++frozen) {
+      model.first.weight.requires_grad_((frozen & 1) == 0);
+      model.second.bias.requires_grad_((frozen & 2) == 0);
+      opt.zero_grad();
+      auto xs = numbers<float>({3, 6, 8}), ys = numbers<float>({3, 6, 4}) * 0.5f;
+      const auto before = model.first.weight.to_vector();
+      s.add(f(model, opt, xs, ys));
+      s.add(model);
+      opt.visit_state([&](auto& kept, const auto&) { s.add(kept); });
+      CHECK((model.first.weight.to_vector() == before) == ((frozen & 1) != 0));
+    }
+    return s;
+  };
+  const auto expected = run(true, many);
+  CHECK(run(false, many).difference(expected) == "");
+  CHECK(run(false, compiled).difference(expected) == "");
+}
+
+}  // namespace
+
+TEST_CASE("a frozen parameter stays what it is in every step, and so does what is kept for it") {
+  xla::manual_seed(7);
+  check_frozen(scanned<std::remove_const_t<decltype(step)>>());
+  check_frozen(counted<std::remove_const_t<decltype(step_and_drop)>>());
+  check_frozen(looks_again);
+  check_frozen(in_branches);
+}
+
+TEST_CASE("a step has the work of parameters that train") {
+  constexpr scanned<std::remove_const_t<decltype(step)>> many;
+  auto compiled = xla::compile(many);
+  mlp model;
+  auto opt = momentum(model);
+  auto xs = numbers<float>({3, 6, 8}), ys = numbers<float>({3, 6, 4});
+  const auto all = compiled.memory_analysis(model, opt, xs, ys);
   model.first.weight.requires_grad_(false);
+  const auto less = compiled.memory_analysis(model, opt, xs, ys);
+  CHECK(all.outputs - less.outputs == 3 * 4 * 8 * 16);  // it, its gradient and velocity
+}
+
+TEST_CASE("a loop refuses to mix a frozen parameter's gradient with other things") {
+  constexpr auto mixes = [](auto& model, auto& opt, auto& xs, auto& ys) {
+    const auto body = [&](const auto& seen, const auto& batch) {
+      const auto& [x, y] = batch;
+      const auto loss = step(model, opt, x, y);
+      return std::pair(seen + xla::sum(model.first.weight.grad()), loss);
+    };
+    return xla::scan(body, xla::zeros_like(xla::sum(xs)), std::tuple(xs, ys));
+  };
+  auto compiled = xla::compile(mixes);
+  mlp model;
+  auto opt = momentum(model);
+  auto xs = numbers<float>({3, 6, 8}), ys = numbers<float>({3, 6, 4});
+  compiled(model, opt, xs, ys);
+  model.first.weight.requires_grad_(false);
+  opt.zero_grad();
   CHECK_THROWS_WITH(compiled(model, opt, xs, ys),
-                    Catch::Contains("first.weight does not require a gradient"));
+                    Catch::Contains("first.weight does not require a gradient, but the function "
+                                    "wants it for more than the update of this parameter"));
 }
 
 TEST_CASE("a step's backward() ends at what its loop has given it, in every mode") {

@@ -84,6 +84,8 @@ struct loop_rules {
   int (*read)(graph_backward& of, int index, int gradient);
   /// A backward() in a loop's body ends at argument tensors: marks those that it came to.
   void (*end_at_arguments)(graph& g, int root);
+  /// Whose gradient a value of loops was made of; true: the node is one, or what a slot is there.
+  bool (*gradient_use)(gradient_user& of, int index, int& from);
   handle (*minus_zeros)(dtype type, const shape& s, size_table* table);
   /// Of blocks of so many steps, the first step of the one by that number, and how many it has.
   block_of_steps (*block)(graph& g, int number, extent every, extent trip);

@@ -17,8 +17,26 @@ struct of_loop {
   };
 };
 
+/// The base of ops of a carry. It may be that of a slot's value or gradient; owner: the parameter
+/// without whose gradient, in a call in which that is frozen, each step hands on what it is given.
+struct of_carry : of_loop {
+  struct attributes {
+    int loop = 0;
+    int number = 0;
+    int of = 0;          ///< the slot, counted from 1; below 0 its gradient; 0: none
+    int owned_from = 0;  ///< the owner, counted from 1; 0: none
+    XLA_ATTRIBUTES(loop, number, of, owned_from)
+
+    constexpr bool gradient() const { return of < 0; }
+    constexpr int slot() const { return (of < 0 ? -of : of) - 1; }
+    constexpr int owner() const { return owned_from - 1; }
+  };
+  static constexpr int of_value(int slot) { return slot + 1; }
+  static constexpr int of_gradient(int slot) { return -slot - 1; }
+};
+
 /// What a step is given by the one before it, and the first by the input: the carry of that number.
-struct carry : of_loop {
+struct carry : of_carry {
   static constexpr auto name = "carry";
   static constexpr auto kind = detail::op_kind::output;
   static constexpr bool differentiable = true;
@@ -66,7 +84,7 @@ struct loop {
 };
 
 /// Of the loop, its first input: what its last step handed on for the carry of that number.
-struct last_step : of_loop {
+struct last_step : of_carry {
   static constexpr auto name = "last_step";
   static constexpr auto kind = detail::op_kind::output;
   static constexpr bool differentiable = true;

@@ -17,6 +17,7 @@ struct gradient_scope;
 class handle;
 struct fuser;
 struct graph;
+class gradient_user;
 class graph_backward;
 class loop_backward;
 struct graph_roots;

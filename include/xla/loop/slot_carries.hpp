@@ -39,12 +39,13 @@ class slot_carries {
     for (int i = 0; i < slots_; ++i) {
       carried& c = of(i);
       if (c.value) {
-        c.value_init = g.value_of(i);
-        c.value_carry = loop.state(c.value_init);
+        c.value_init = g.slots[i].current;
+        c.value_carry = loop.state(c.value_init, op::carry::of_value(i));
         g.write(i, c.value_carry);
       }
       if (c.gradient != began::nothing) {
-        g.slots[i].grad = c.gradient_carry = loop.state(c.gradient_init);
+        c.gradient_carry = loop.state(c.gradient_init, op::carry::of_gradient(i));
+        g.slots[i].grad = c.gradient_carry;
         g.slots[i].state = grad_state::present;
       }
       c.at_start = g.slots[i];
@@ -105,10 +106,10 @@ class slot_carries {
   constexpr void end(const loop_recorder& loop, int first) {
     for (int i = 0; i < slots_; ++i) {
       const carried& c = of(i);
-      if (c.value) g.write(i, loop.last_state(first++, c.value_next));
+      if (c.value) g.write(i, loop.last_state(first++, c.value_next, op::carry::of_value(i)));
       if (c.gradient == began::nothing) continue;
       if (g.slots[i].state == grad_state::present)
-        g.slots[i].grad = loop.last_state(first, c.gradient_next);
+        g.slots[i].grad = loop.last_state(first, c.gradient_next, op::carry::of_gradient(i));
       ++first;
     }
   }

@@ -31,6 +31,7 @@ class gradient_user {
   }
 
  private:
+  friend class loop_gradient_user;
   static constexpr int nobody = -1;
 
   constexpr void mix(int slot) {
@@ -46,8 +47,10 @@ class gradient_user {
     const node& n = g_.nodes[i];
     const int arity = n.arity;
     if (arity == 0) return nobody;
+    int from = nobody;
+    if (g_.loop_count != 0 && g_.rules_of_loops->gradient_use(*this, i, from)) return from;
     const int* const in = g_.inputs(n);
-    int from = read(in[0]);
+    from = read(in[0]);
     for (int k = 1; k < arity; ++k) {
       const int other = read(in[k]);
       if (other == nobody || other == from) continue;
@@ -89,9 +92,13 @@ class gradient_user {
       return nobody;
     }
     // What it was at entry stands for it, and so nothing else may have been written before.
-    if (before != g_.slots[slot].leaf && !updated_[before] && from_[before] != owner) mix(from);
+    if (!is_at_entry(slot, before, owner)) mix(from);
     updated_[i] = slot == owner;
     return slot == owner ? nobody : from;
+  }
+  /// Whether a slot's value is that of entry, but for what its owner's gradient has changed.
+  constexpr bool is_at_entry(int slot, int value, int owner) const {
+    return value == g_.slots[slot].leaf || updated_[value] || from_[value] == owner;
   }
   [[gnu::cold]] constexpr void find_owner(write& w) {
     const slot& s = g_.slots[w.slot];

@@ -125,9 +125,10 @@ class loop_recorder {
     n.input_grad = from.input_grad || input_grad;
     return add(n, init);
   }
-  /// One that gradients do not go through.
-  constexpr int state(int init) {
-    node n = of_loop<op::carry>(g.nodes[init].type, g.nodes[init].dims_shape(), carries_++);
+  /// One that gradients do not go through: of a slot, as op::of_carry says.
+  constexpr int state(int init, int of) {
+    node n = of_loop<op::carry>(g.nodes[init].type, g.nodes[init].dims_shape(), carries_);
+    n.set<op::carry>({number_, carries_++, of, 0});
     return add(n, init);
   }
   /// The step's part of all: one index of the first axis, counted from a number on where that is
@@ -178,8 +179,9 @@ class loop_recorder {
     flow(n, next);
     return add(n, loop_);
   }
-  constexpr int last_state(int carry, int next) const {
+  constexpr int last_state(int carry, int next, int of) const {
     node n = of_loop<op::last_step>(g.nodes[next].type, g.nodes[next].dims_shape(), carry);
+    n.set<op::last_step>({number_, carry, of, 0});
     return add(n, loop_);
   }
   /// What all steps have made of a value.

@@ -35,7 +35,8 @@ class basic_shortener {
         (bytes_of<char>(n.slots) + sizeof(node) - 1) / sizeof(node) * sizeof(node);
     bytes_ = slots + bytes_of<node>(n.values) + bytes_of<std::byte>(n.values) +
              bytes_of<write>(n.writes) + bytes_of<step>(n.steps) + bytes_of<program_slot>(n.slots) +
-             bytes_of<step>(n.bodies) + bytes_of<int>(n.bodies > 0 ? n.outputs : 0);
+             bytes_of<step>(n.bodies) +
+             bytes_of<int>(n.bodies > 0 ? n.outputs + n.inputs : 0);
     memory.reset(new std::byte[bytes_]());
     if (!absent.empty()) std::memcpy(memory.get(), absent.data(), bytes_of<char>(n.slots));
     next_ = memory.get() + slots;
@@ -46,6 +47,7 @@ class basic_shortener {
     if (n.bodies > 0) {
       bodies_ = copy(p.bodies, n.bodies);
       outputs_ = copy(p.outputs, n.outputs);
+      inputs_ = copy(p.inputs, n.inputs);
     }
     wanted_ = next_;
   }
@@ -151,7 +153,7 @@ class basic_shortener {
   node* values_;
   step* steps_;
   step* bodies_ = nullptr;
-  int* outputs_ = nullptr;
+  int *outputs_ = nullptr, *inputs_ = nullptr;
   program_slot* slots_;
   write* writes_;
   std::byte* wanted_;  // per value

@@ -20,12 +20,37 @@ class basic_loop_body {
       if (is<op::steps>(by.values_[v])) by.want(by.values_[v].in[1]);
     }
     s.outputs = kept;
-    const int* const next = by.p_.inputs_of(s.value);
-    const int carries = by.values_[s.value].template attributes<op::loop>().carries;
-    for (int k = 0; k < carries; ++k) by.want(next[k]);
+    const node& loop = by.values_[s.value];
+    const auto about = loop.template attributes<op::loop>();
+    int* const in = loop.arity > few_inputs ? by.inputs_ + loop.in[0] : by.values_[s.value].in;
+    if (!by.absent_.empty()) keep_frozen(by, about, in);
+    for (int k = 0; k < about.carries; ++k) by.want(in[k]);
     const int left_out = by.keep_steps(by.bodies_ + s.first_body, s.body);
     s.first_body += left_out;
     s.body -= left_out;
+  }
+
+ private:
+  /// Carries of frozen parameters are what they are at first, also where a step reads its new one.
+  [[gnu::cold]] static void keep_frozen(basic_shortener<void>& by, const op::loop::attributes& about,
+                                        int* in) {
+    for (int v = 0; v < by.p_.count.values; ++v) {
+      const node& n = by.values_[v];
+      if (!is<op::carry>(n) && !is<op::last_step>(n)) continue;
+      const auto a = n.template attributes<op::carry>();
+      if (a.loop != about.number || !by.is_absent(a.owner())) continue;
+      const int first = in[about.carries + a.number];
+      if (is_number(by.values_[first])) continue;
+      in[a.number] = first;
+      if (a.owner() == a.slot() && !a.gradient()) renew(by, about.number, a.slot(), first);
+    }
+  }
+  static void renew(basic_shortener<void>& by, int loop, int slot, int first) {
+    for (int v = 0; v < by.p_.count.values; ++v) {
+      node& n = by.values_[v];
+      if (is<op::updated>(n) && n.loop == loop && n.template attributes<op::of_slot>().slot == slot)
+        n.in[0] = first;
+    }
   }
 };
 

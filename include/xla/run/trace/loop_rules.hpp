@@ -5,6 +5,7 @@
 #include "xla/run/state/mode.hpp"
 #include "xla/transform/forward.hpp"
 #include "xla/transform/loop_backward.hpp"
+#include "xla/transform/loop_gradient_uses.hpp"
 #include "xla/transform/loop_values.hpp"
 #include "xla/transform/lower_loops.hpp"
 
@@ -39,6 +40,7 @@ inline constexpr loop_rules loops_of_graphs{.level = &level_in_loops,
                                             .replaced = &loop_backward::replaced,
                                             .read = &loop_backward::read,
                                             .end_at_arguments = &end_at_arguments,
+                                            .gradient_use = &loop_gradient_user::use,
                                             .minus_zeros = &minus_zeros<In>,
                                             .block = &block_of<In>,
                                             .add_numbers = &add_numbers<In>,
