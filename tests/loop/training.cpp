@@ -13,6 +13,7 @@
 #include "xla/nn/linear.hpp"
 #include "xla/optim/adamw.hpp"
 #include "xla/optim/clip.hpp"
+#include "xla/optim/nadam.hpp"
 #include "xla/optim/sgd.hpp"
 
 using test::numbers;
@@ -90,6 +91,31 @@ struct counted {
   }
 };
 
+/// Several steps in each turn.
+template <class Step>
+struct scanned_in_turns {
+  constexpr auto operator()(auto& model, auto& opt, auto& xs, auto& ys) const {
+    const auto body = [&](const auto& n, const auto& batch) {
+      const auto& [x, y] = batch;
+      return std::pair(n + 1, Step()(model, opt, x, y));
+    };
+    const auto n = xla::tensor<std::int64_t>(0);
+    return xla::scan(body, n, std::tuple(xs, ys), {.unroll = 2}).second;
+  }
+};
+template <class Step>
+struct counted_in_turns {
+  constexpr auto operator()(auto& model, auto& opt, auto& xs, auto& ys) const {
+    const auto body = [&](const auto& i, const auto& sum_of) {
+      const auto row = xla::reshape(i, {1});
+      const auto x = xla::squeeze<0>(xla::index_select(xs, 0, row));
+      const auto y = xla::squeeze<0>(xla::index_select(ys, 0, row));
+      return sum_of + Step()(model, opt, x, y);
+    };
+    return xla::fori_loop(0, xs.size(0), body, xla::tensor(0.0f), {.unroll = 3});
+  }
+};
+
 /// What a run leaves in a model and its optimizer, both made anew, and in what follows in the
 /// stream of random numbers.
 template <class Model, class Make, class Run>
@@ -111,6 +137,8 @@ template <class>
 inline constexpr bool adds_up = false;
 template <class Step>
 inline constexpr bool adds_up<counted<Step>> = true;
+template <class Step>
+inline constexpr bool adds_up<counted_in_turns<Step>> = true;
 /// Losses as Many gives them.
 template <class Many>
 auto given_by(const std::vector<float>& losses) {
@@ -172,6 +200,53 @@ TEST_CASE("gradients that are dropped behind the step, or nowhere") {
   xla::manual_seed(4);
   check_steps<scanned>(step_and_drop, mlp(), momentum);
   check_steps<scanned>(step_on, mlp(), adamw);
+}
+
+TEST_CASE("several steps in each turn of a loop are those steps, whatever number is left over") {
+  xla::manual_seed(8);
+  check_steps<scanned_in_turns>(step, noisy(), adamw);
+  check_steps<counted_in_turns>(step_on, noisy(), momentum);
+}
+
+TEST_CASE("a rate that differs from step to step is that of the optimizer's options in each call") {
+  constexpr auto scheduled = [](auto& model, auto& opt, auto& xs, auto& ys) {
+    const auto body = [&](const auto& i, const auto& batch) {
+      const auto& [x, y] = batch;
+      opt.zero_grad();
+      auto loss = loss_of(model, x, y);
+      loss.backward();
+      opt.step(0.05f / (xla::cast<float>(i) + 1));
+      return std::pair(i + 1, loss.detach());
+    };
+    const auto n = xla::tensor<std::int64_t>(0);
+    return xla::scan(body, n, std::tuple(xs, ys)).second;
+  };
+  constexpr auto calls = [](auto& model, auto& opt, auto& xs, auto& ys) {
+    std::vector<float> all;
+    const double before = opt.options.lr.value();
+    for (std::int64_t i = 0; i < xs.size(0); ++i) {
+      opt.options.lr = 0.05f / (static_cast<float>(i) + 1);
+      all.push_back(step(model, opt, select(xs, 0, i), select(ys, 0, i)).item());
+    }
+    opt.options.lr = before;
+    return xla::tensor(all);
+  };
+  auto compiled = xla::compile(scheduled);
+  xla::manual_seed(9);
+  const mlp start;
+  const auto check = [&](const auto& make) {
+    const auto run = [&](bool eager, auto& f) {
+      const xla::eager_mode_guard mode(eager);
+      return trained(start, make, 4, f);
+    };
+    const auto expected = run(true, calls);
+    CHECK(run(true, scheduled).difference(expected) == "");
+    CHECK(run(false, scheduled).difference(expected) == "");
+    CHECK(run(false, compiled).difference(expected) == "");
+  };
+  check(momentum);
+  check(adamw);
+  check([](auto& model) { return xla::optim::NAdam{model}; });
 }
 
 TEST_CASE("steps of epochs: a loop of them in a loop") {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "xla/op/cast.hpp"
 #include "xla/op/op.hpp"
 #include "xla/tensor/scalar.hpp"
 
@@ -197,7 +198,15 @@ constexpr Tensor<Out, R> number_map(const number<T>& a, const Tensor<T, R>& b) {
 
 template <class T>
 constexpr Tensor<T, 0> Scalar::as() const {
-  if (!__builtin_is_constant_evaluated() || !graph_)
+  if constexpr (std::is_floating_point_v<T>) {
+    if (is_ == role::of_float) {
+      if constexpr (std::is_same_v<T, float>) return held<T>();
+      else return cast<T>(held<float>());
+    }
+    if constexpr (std::is_same_v<T, double>)
+      if (is_ == role::of_double) return held<T>();
+  }
+  if (!__builtin_is_constant_evaluated() || is_ != role::input)
     return detail::constant<T>(static_cast<T>(value_));
   Tensor<T, 0> t;
   const int known = graph_->slots[slot_].current;

@@ -130,6 +130,22 @@ class Optimizer {
     else all_or_nothing(step_all);
   }
 
+  /// The same with another rate than options.lr: a tensor, which may differ from step to step of a
+  /// loop, as a schedule does.
+  template <class T>
+  constexpr void step(const Tensor<T, 0>& lr) {
+    static_assert(groups == 0,
+                  "xla::optim: step(lr) is for an optimizer without groups, as those have rates of "
+                  "their own");
+    const auto rate = cast<value_type>(lr.detach());
+    const struct until_then {
+      Rule &now, before;
+      constexpr ~until_then() { now = before; }
+    } kept{options, options};
+    options.lr = Scalar::held_by(rate);
+    step();
+  }
+
   constexpr decltype(auto) model() const { return model_.get(); }
   constexpr const holder& target() const { return model_; }
   /// Calls f(state, path) for the count of steps, the numbers that parameters share, and each

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
+#include <type_traits>
 
 #include "xla/tensor.hpp"
 
@@ -16,22 +18,45 @@ class Scalar {
   constexpr Scalar(std::convertible_to<double> auto v) : value_(static_cast<double>(v)) {}
 
   constexpr double value() const { return value_; }
-  /// False for the input of a compiled function, whose number only a call knows.
-  constexpr bool known() const { return !graph_; }
+  /// False for the input of a compiled function, whose number only a call knows, and for what a
+  /// tensor holds.
+  constexpr bool known() const { return is_ == role::plain; }
   /// As a tensor without axes, to compute with.
   template <class T>
   constexpr Tensor<T, 0> as() const;
+
+  /// The number that a tensor without axes holds, which has to live as long: a rate that differs
+  /// from step to step of a loop.
+  template <class T>
+    requires std::is_floating_point_v<T>
+  static constexpr Scalar held_by(const Tensor<T, 0>& tensor) {
+    Scalar s;
+    s.tensor_ = &tensor;
+    s.is_ = std::is_same_v<T, float> ? role::of_float : role::of_double;
+    return s;
+  }
 
   // Binding: the slot of a graph that this number stands for.
   constexpr void name_slot(detail::graph* g, int slot) {
     graph_ = g;
     slot_ = slot;
+    is_ = role::input;
   }
 
  private:
+  enum class role : std::uint8_t { plain, input, of_float, of_double };
+  template <class T>
+  constexpr const Tensor<T, 0>& held() const {
+    return static_cast<const Tensor<T, 0>&>(*tensor_);
+  }
+
   double value_ = 0;
-  detail::graph* graph_ = nullptr;
+  union {
+    detail::graph* graph_ = nullptr;
+    const detail::handle* tensor_;
+  };
   int slot_ = -1;
+  role is_ = role::plain;
 };
 
 }  // namespace xla
