@@ -110,7 +110,8 @@ constexpr auto epochs = [](auto& model, auto& opt, auto& xs, auto& ys) {
     opt.zero_grad();
     auto loss = xla::mean(xla::square(model(x) - y));
     loss.backward();
-    xla::cond(xla::isfinite(loss.detach()), [&] { opt.step(); }, [&] {});
+    xla::cond(
+        xla::isfinite(loss.detach()), [&] { opt.step(); }, [&] {});
     return std::pair(std::tuple<>(), loss.detach());
   };
   const auto epoch = [&](const auto&, const auto& sum_of) {

@@ -373,7 +373,8 @@ constexpr auto in_branches = [](auto& model, auto& opt, auto& xs, auto& ys) {
     opt.zero_grad();
     auto loss = loss_of(model, x, y);
     loss.backward();
-    xla::cond(xla::isfinite(loss.detach()), [&] { opt.step(); }, [&] {});
+    xla::cond(
+        xla::isfinite(loss.detach()), [&] { opt.step(); }, [&] {});
     return std::pair(std::tuple<>(), loss.detach());
   };
   return xla::scan(body, std::tuple<>(), std::tuple(xs, ys)).second;

@@ -82,8 +82,8 @@ class loop_gradient_user {
     for (int k = 0; k < about.carries; ++k) owner.get()[k] = nobody;
     for (int k = g.loops[about.number - 1].begin; k < i; ++k)
       if (is<op::carry>(g.nodes[k]) && given_by_loop(g.nodes[k]) == about.number)
-        set_owner(g.nodes[k], owner.get()[g.nodes[k].attributes<op::carry>().number] =
-                                  find_owner(k, in));
+        set_owner(g.nodes[k],
+                  owner.get()[g.nodes[k].attributes<op::carry>().number] = find_owner(k, in));
     for (int k = i + 1; k < g.count; ++k)
       if (is<op::last_step>(g.nodes[k]) && g.nodes[k].in[0] == i)
         set_owner(g.nodes[k], owner.get()[g.nodes[k].attributes<op::last_step>().number]);

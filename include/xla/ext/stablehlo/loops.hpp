@@ -18,9 +18,9 @@ inline bool is_of_loops(const op_info& op) {
   return false;
 }
 
-/// Writes one loop of a program as `while`, a branch as `if`. What a loop hands from step to step are
-/// the number of steps done, the carries, and each value that is kept of all steps; everything else
-/// that the body reads it captures from around the loop.
+/// Writes one loop of a program as `while`, a branch as `if`. What a loop hands from step to step
+/// are the number of steps done, the carries, and each value that is kept of all steps; everything
+/// else that the body reads it captures from around the loop.
 class while_writer {
  public:
   /// loop: the value of the loop's node; made: what each node has become, where the results go;
@@ -42,8 +42,8 @@ class while_writer {
     list<tensor_type> types;
     for (const value& v : state) types.push_back(v.type);
     if (is_branch()) {
-      state = w_.ops("if", list_of({input(2 * about_.carries)}), types, {},
-                     either(state, write_node));
+      state =
+          w_.ops("if", list_of({input(2 * about_.carries)}), types, {}, either(state, write_node));
     } else if (trip_ > 0) {
       std::string regions =
           w_.region(types, [&](const list<value>& now) { return list_of({goes_on(now)}); });

@@ -35,8 +35,7 @@ class basic_shortener {
         (bytes_of<char>(n.slots) + sizeof(node) - 1) / sizeof(node) * sizeof(node);
     bytes_ = slots + bytes_of<node>(n.values) + bytes_of<std::byte>(n.values) +
              bytes_of<write>(n.writes) + bytes_of<step>(n.steps) + bytes_of<program_slot>(n.slots) +
-             bytes_of<step>(n.bodies) +
-             bytes_of<int>(n.bodies > 0 ? n.outputs + n.inputs : 0);
+             bytes_of<step>(n.bodies) + bytes_of<int>(n.bodies > 0 ? n.outputs + n.inputs : 0);
     memory.reset(new std::byte[bytes_]());
     if (!absent.empty()) std::memcpy(memory.get(), absent.data(), bytes_of<char>(n.slots));
     next_ = memory.get() + slots;

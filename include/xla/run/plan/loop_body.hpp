@@ -32,8 +32,8 @@ class basic_loop_body {
 
  private:
   /// Carries of frozen parameters are what they are at first, also where a step reads its new one.
-  [[gnu::cold]] static void keep_frozen(basic_shortener<void>& by, const op::loop::attributes& about,
-                                        int* in) {
+  [[gnu::cold]] static void keep_frozen(basic_shortener<void>& by,
+                                        const op::loop::attributes& about, int* in) {
     for (int v = 0; v < by.p_.count.values; ++v) {
       const node& n = by.values_[v];
       if (!is<op::carry>(n) && !is<op::last_step>(n)) continue;
