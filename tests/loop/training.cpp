@@ -386,7 +386,7 @@ template <class Many>
 void check_frozen(const Many& many) {
   auto compiled = xla::compile(many);
   mlp start;
-  const auto run = [&](bool eager, const auto& f) {
+  const auto run = [&](bool eager, auto& f) {
     const xla::eager_mode_guard mode(eager);
     mlp model = start;
     auto opt = adamw(model);

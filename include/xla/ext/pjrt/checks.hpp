@@ -16,7 +16,8 @@ namespace xla::detail {
 /// The checks of a program, which come before it runs, as XLA makes them fit instead: an index is
 /// clamped, an element that lies outside is dropped. What they check comes with the arguments, or
 /// is made of whole numbers that do, element by element: this is done on the host. Anything else
-/// that is checked is computed first, by a program of its own.
+/// that is checked is computed first, by a program of its own. What the steps of loops check is left
+/// to XLA.
 class pjrt_checks {
  public:
   pjrt_checks(const engine& by, const sized_program& p) : p_(p) {
@@ -71,6 +72,10 @@ class pjrt_checks {
            (is_argument(v) && !is_fraction(n.type));
   }
 
+  bool is_checked(const step& s) const {
+    return s.check && !p_.source.values[s.value].op->loops_steps;
+  }
+
   void find() {
     list<char> made(p_.source.count.values), wanted(p_.source.count.values);
     list<char> computed(p_.source.count.values);
@@ -84,7 +89,7 @@ class pjrt_checks {
     }
     for (int i = steps; i-- > 0;) {
       const step& s = p_.source.steps[i];
-      if (!s.check && !wanted[s.value]) continue;
+      if (!is_checked(s) && !wanted[s.value]) continue;
       for (int k = 0; k < s.inputs; ++k) {
         const int v = input(s, k);
         if (made[v]) wanted[v] = true;
@@ -92,7 +97,8 @@ class pjrt_checks {
       }
     }
     for (int i = 0; i < steps; ++i)
-      if (const step& s = p_.source.steps[i]; s.check || wanted[s.value]) add(s, computed);
+      if (const step& s = p_.source.steps[i]; is_checked(s) || wanted[s.value])
+        add(s, computed);
     for (int v = 0; v < computed.size(); ++v)
       if (computed[v]) computed_.push_back(v);
   }
