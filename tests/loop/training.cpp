@@ -103,6 +103,18 @@ struct scanned_in_turns {
     return xla::scan(body, n, std::tuple(xs, ys), {.unroll = 2}).second;
   }
 };
+template <class Step>
+struct counted_in_turns {
+  constexpr auto operator()(auto& model, auto& opt, auto& xs, auto& ys) const {
+    const auto body = [&](const auto& i, const auto& sum_of) {
+      const auto row = xla::reshape(i, {1});
+      const auto x = xla::squeeze<0>(xla::index_select(xs, 0, row));
+      const auto y = xla::squeeze<0>(xla::index_select(ys, 0, row));
+      return sum_of + Step()(model, opt, x, y);
+    };
+    return xla::fori_loop(0, xs.size(0), body, xla::tensor(0.0f), {.unroll = 3});
+  }
+};
 
 /// What a run leaves in a model and its optimizer, both made anew, and in what follows in the
 /// stream of random numbers.
@@ -125,6 +137,8 @@ template <class>
 inline constexpr bool adds_up = false;
 template <class Step>
 inline constexpr bool adds_up<counted<Step>> = true;
+template <class Step>
+inline constexpr bool adds_up<counted_in_turns<Step>> = true;
 /// Losses as Many gives them.
 template <class Many>
 auto given_by(const std::vector<float>& losses) {
@@ -191,6 +205,7 @@ TEST_CASE("gradients that are dropped behind the step, or nowhere") {
 TEST_CASE("several steps in each turn of a loop are those steps, whatever number is left over") {
   xla::manual_seed(8);
   check_steps<scanned_in_turns>(step, noisy(), adamw);
+  check_steps<counted_in_turns>(step_on, noisy(), momentum);
 }
 
 TEST_CASE("a rate that differs from step to step is that of the optimizer's options in each call") {

@@ -33,7 +33,7 @@ class slot_carries {
       carried& c = of(i);
       c.absent = g.slots[i].state == grad_state::absent;
       const around_loop outside(g, loop.number());
-      if (c.gradient == began::at_zero) c.gradient_init = zeros_as(i);
+      if (c.gradient == began::at_zero) c.gradient_init = left_before(i);
       else if (c.gradient == began::at_entry) c.gradient_init = g.gradient_of(i);
     }
     for (int i = 0; i < slots_; ++i) {
@@ -129,6 +129,12 @@ class slot_carries {
   constexpr carried& of(int i) { return of_.get()[i]; }
   constexpr const carried& of(int i) const { return of_.get()[i]; }
 
+  /// What a loop of no steps leaves of a gradient that its steps do not read.
+  constexpr int left_before(int i) const {
+    const slot& s = g.slots[i];
+    const bool there = s.state == grad_state::present && !is<op::carry>(g.nodes[s.grad]);
+    return there ? s.grad : zeros_as(i);
+  }
   constexpr int zeros_as(int i) const {
     const node& n = g.nodes[g.slots[i].current];
     return g.rules_of_loops->minus_zeros(n.type, n.dims_shape(), &g.sizes).lift(&g);
