@@ -92,9 +92,9 @@ class while_writer {
     for (int v = 0; v < loop_; ++v)
       if (wanted_[v] && given_by_loop(node_at(v)) == about_.number)
         made_[v] = list_of({given(v, now, number)});
-    const writer::place here = w_.here();
     list<value> before = draws_;
     draw_on(now[0]);
+    const writer::place here = w_.here();
     for (int v = 0; v < loop_; ++v)
       if (wanted_[v] && node_at(v).loop == about_.number) write_node(v);
     w_.back_to(here);

@@ -27,8 +27,8 @@ template <class In>
 class basic_shortener {
  public:
   /// What differs from the program is kept in memory, which begins with the signature.
-  basic_shortener(program& p, const list<char>& absent, bool alone,
-                  std::unique_ptr<std::byte[]>& memory)
+  [[gnu::cold]] basic_shortener(program& p, const list<char>& absent, bool alone,
+                                std::unique_ptr<std::byte[]>& memory)
       : p_(p), absent_(absent), alone_(alone) {
     const program_sizes& n = p.count;
     const std::size_t slots =
