@@ -155,7 +155,7 @@ TEST_CASE("training steps there, with dropout, running statistics and branches t
     xla::manual_seed(2);
     noisy model = start;
     model.first.weight.requires_grad_(!frozen);
-    xla::optim::AdamW opt{model, {.lr = 0.02f}};
+    xla::optim::SGD opt{model, {.lr = 0.05f, .momentum = 0.9f}};
     auto xs = test::numbers<float>({3, 6, 8}), ys = test::numbers<float>({3, 6, 4}) * 0.5f;
     arrays all{compiled(model, opt, xs, ys).to_vector(), model.norm.running_mean.to_vector()};
     all.push_back(test::weights_of(model));
