@@ -26,6 +26,7 @@ struct ConvTranspose3dOptions {
 namespace detail {
 
 /// Where each of the kernel's planes lies at each of so many places: (places kernel).
+template <class = void>  // without kernels this header compiles, too
 constexpr Tensor<std::int64_t, 1> depths_of(Size places, Size kernel, std::int64_t stride,
                                             std::int64_t dilation) {
   const auto begin = unsqueeze(arange(places) * stride, 1);
