@@ -3,12 +3,12 @@
 
 namespace test {
 
-/// Whether the address sanitizer looks on, unoptimised: what is tried thousands of times takes
-/// minutes then, and a part of it has touched the same memory.
-#if defined(__SANITIZE_ADDRESS__)
+/// Whether a sanitizer of addresses or threads observes the test: what is tried thousands of times
+/// takes minutes then, and a part of it has touched the same memory.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool sanitized = true;
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 inline constexpr bool sanitized = true;
 #else
 inline constexpr bool sanitized = false;
