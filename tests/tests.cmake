@@ -14,7 +14,7 @@ endif()
 xla_test(kernel/conv_depthwise LABELS asan isa)
 xla_test(kernel/gemm ${computing} LABELS isa)
 xla_test(kernel/gemm_operands LABELS isa)
-xla_test(kernel/gemm_bfloat16 ${computing} LABELS asan isa)
+xla_test(kernel/gemm_bfloat16 OPTIMISED LABELS asan isa)
 if(TARGET test_kernel_gemm_bfloat16)
   foreach(way fma dot amx)
     xla_script_test(kernel/products_by_${way} LABELS isa COMMAND ${CMAKE_COMMAND} -E env XLA_BF16=${way}

@@ -97,13 +97,14 @@ exact sums(const convolution& c, const std::vector<T>& x, const std::vector<T>& 
   c.each([&](count pixel, count t, count at) {
     for (count o = 0; o < c.out; ++o) {
       const count from = pixel * c.in + o / out * in;
-      const double* const row = &turned[place(o, 0, t)];
+      const double *const row = &turned[place(o, 0, t)], *const input = &wide_x[from];
+      double *const dx = &e.x[from], *const drow = &dw[place(o, 0, t)];
       const double upper = d[at * c.out + o];
       double sum = 0;
       for (count i = 0; i < in; ++i) {
-        sum += wide_x[from + i] * row[i];
-        e.x[from + i] += upper * row[i];
-        dw[place(o, i, t)] += upper * wide_x[from + i];
+        sum += input[i] * row[i];
+        dx[i] += upper * row[i];
+        drow[i] += upper * input[i];
       }
       e.y[at * c.out + o] += sum;
     }
@@ -497,6 +498,8 @@ TEST_CASE("Winograd's algorithm keeps what is not finite, or is large, where it 
   for (const convolution& c : cases)
     for (const bool in_x : {true, false})
       for (const float outlier : {std::nanf(""), infinity, -infinity, 3e38f, -1e30f, 1e10f, 3e4f}) {
+        // Infinities and what overflows when it is squared take the steps of a NaN.
+        if (test::sanitized && c.in > 256 && std::abs(outlier) > 1e10f) continue;
         check_outlier(c, winograd<float, 4>, outlier, in_x);
         if (std::isfinite(outlier) && outlier != 1e10f) continue;
         check_outlier(c, winograd<float, 2>, outlier, in_x);
