@@ -2,7 +2,7 @@
 # xla_test(<folder/name> [OPTIMISED] [ALONE] [APART] [LABELS core asan threads isa attack faults] [LIBRARIES <target>...]): see CMakeLists.txt beside.
 
 xla_test(graph/attributes APART LABELS asan)
-xla_test(graph/lists APART LABELS core asan)
+xla_test(graph/lists APART LABELS asan)
 xla_test(graph/two_graphs LABELS core)
 
 # These make kernels of their own and run them long: where tests have fewer passes, they would take three times as long.
@@ -56,19 +56,19 @@ xla_test(transform/columns LABELS asan threads isa)
 
 xla_test(loop/associative_scan LABELS core)
 xla_test(loop/bodies LABELS core)
-xla_test(loop/cond LABELS core asan)
+xla_test(loop/cond LABELS asan)
 xla_test(loop/exchanges LABELS threads)
-xla_test(loop/gradient_accumulation LABELS core asan)
-xla_test(loop/gradients LABELS core asan)
+xla_test(loop/gradient_accumulation LABELS asan)
+xla_test(loop/gradients LABELS asan)
 xla_test(loop/in_place LABELS core)
 xla_test(loop/memory LABELS core)
-xla_test(loop/random_loops LABELS core asan attack)
+xla_test(loop/random_loops LABELS asan attack)
 xla_test(loop/scan LABELS core)
 xla_test(loop/seen)
-xla_test(loop/training LABELS core asan)
+xla_test(loop/training LABELS asan)
 xla_test(loop/unroll LABELS core)
-xla_test(loop/while_loop LABELS core asan)
-xla_test(loop/traced LABELS core asan threads)
+xla_test(loop/while_loop LABELS asan)
+xla_test(loop/traced LABELS asan threads)
 
 xla_test(run/asserted LABELS core)
 xla_test(run/metrics ALONE LABELS threads)
