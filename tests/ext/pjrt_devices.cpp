@@ -15,6 +15,7 @@
 #include "support/replicas.hpp"
 #include "support/slow_world.hpp"
 #include "xla/ext/pjrt.hpp"
+#include "xla/loop.hpp"
 
 using test::bits_of;
 using test::check_same;
@@ -175,6 +176,39 @@ TEST_CASE("every exchange gives what this library's gives", "[.plugin]") {
         REPLICA_CHECK((same(std::get<I>(got), std::get<I>(wanted)) && ...));
       }(std::make_index_sequence<9>());
     });
+}
+
+TEST_CASE("replicas exchange in the steps of a loop", "[.plugin]") {
+  if (!test::plugin_is_there()) return;
+  const xla::eager_mode_guard mode;
+  constexpr auto reduced = [](auto& w, auto& xs) {
+    const auto step = [&](const auto& seen, const auto& x) {
+      w.zero_grad();
+      auto loss = xla::mean(xla::square(xla::tanh(xla::matmul(x, w)) - 0.5f));
+      loss.backward();
+      w.copy_(w.detach() - xla::all_reduce(w.grad(), xla::reduce_type::mean) * 0.1f);
+      return std::pair(seen + xla::all_reduce(loss.detach()), loss.detach());
+    };
+    return xla::scan(step, xla::sum(xs) * 0.0f, xs);
+  };
+  auto own = xla::compile(reduced, {.engine = "plan"});
+  auto there = xla::compile(reduced, {.engine = xla::pjrt("CPU")});
+  for (const int n : {2, 4}) {
+    const auto all = replicate(n, [&] {
+      const auto seed = static_cast<std::uint64_t>(xla::global_ordinal());
+      auto xs = test::numbers<float>({4, 5, 8}, seed).to(xla::device());
+      const auto run = [&](auto& f) {
+        auto w = xla::Parameter<float, 2>(test::numbers<float>({8, 3}).to(xla::device()));
+        const auto [sum_of, losses] = f(w, xs);
+        auto made = losses.to_vector();
+        made.push_back(sum_of.item());
+        for (const float x : w.to_vector()) made.push_back(x);
+        return made;
+      };
+      return std::pair(run(there), run(own));
+    });
+    for (const auto& [got, want] : all) CHECK(largest_difference(got, want) < 2e-6);
+  }
 }
 
 TEST_CASE("an optimizer's state that is shared out, and numbers drawn by each", "[.plugin]") {

@@ -234,6 +234,20 @@ TEST_CASE("a loop is a while, and its gradient another; one of no steps is none"
   }
 }
 
+TEST_CASE("each branch of cond() is an if") {
+  const auto f = [](auto& p, auto& x) {
+    const auto y = xla::cond(
+        sum(p) > 0, [&] { return tanh(x); }, [&] { return x * x; });
+    return xla::cond(
+        any(p > 1), [&] { return std::tuple(y, sum(x)); },
+        [&] { return std::tuple(y * 2.0f, sum(y)); });
+  };
+  const auto text = text_of(f, numbers<float>({2}), numbers<float>({3}));
+  CHECK(reader::count(text, "stablehlo.if") == 4);
+  CHECK(reader::count(text, "stablehlo.while") == 0);
+  CHECK(reader::count(text, "stablehlo.dynamic_update_slice") == 0);
+}
+
 TEST_CASE("modules, and what a call refuses") {
   xla::nn::Linear layer(3, 2);
   auto x = numbers<float>({4, 3});

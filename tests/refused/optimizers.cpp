@@ -1,6 +1,7 @@
 // error: xla::optim::Muon: updates matrices alone
 // error: xla::optim::ZeroRedundancy: cannot share out this optimizer
 // error: a list has schedules whose step.. takes nothing
+// error: xla::optim: step\(lr\) is for an optimizer without groups
 #include <xla/optim/adafactor.hpp>
 #include <xla/optim/muon.hpp>
 #include <xla/xla.hpp>
@@ -12,4 +13,7 @@ void train(xla::nn::Linear& layer) {
   optim::ZeroRedundancy parts{optim::Adafactor{layer, {.lr = 0.1}}};
   optim::SGD sgd{layer, {.lr = 0.1}};
   optim::ChainedScheduler both{sgd, std::tuple{optim::ReduceLROnPlateau{sgd}}};
+  const auto is_bias = [](std::string_view, int rank) { return rank < 2; };
+  optim::SGD grouped{layer, {.lr = 0.1}, optim::group(is_bias, [](auto& o) { o.lr = 1; })};
+  grouped.step(xla::tensor(0.1f));
 }
