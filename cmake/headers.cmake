@@ -404,6 +404,7 @@ set(XLA_HEADERS
   xla/run/plan/loop_steps.hpp
   xla/run/plan/sized.hpp
   xla/run/state/engines.hpp
+  xla/run/engine/body_path.hpp
   xla/run/engine/choose.hpp
   xla/run/engine/common.hpp
   xla/run/engine/engine.hpp

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies of loops drawn at random, with a loop in them, and their gradients: the same bits in every
 // mode, whichever passes are left out.
+#include <string>
 #include <utility>
 
 #include "support/random_loop.hpp"
@@ -19,6 +20,22 @@ TEST_CASE("random loops are the same eager and traced") {
     INFO("seed " << f.seed);
     const auto want = test::run_mode<mode::eager>(f, a.v, a.w, a.xs);
     REQUIRE(test::run_mode<mode::traced>(f, a.v, a.w, a.xs).difference(want) == "");
+  }
+}
+
+TEST_CASE("random loops are the same traced, whichever pass is left out") {
+  const xla::eager_mode_guard eager;
+  const test::loop_arguments a(4, 3);
+  for (unsigned i = 0; i < 4; ++i) {
+    const test::random_loop f{XLA_TEST_SEED + 60 + i, 8};
+    INFO("seed " << f.seed);
+    const auto want = test::run_mode<mode::eager>(f, a.v, a.w, a.xs);
+    for (const auto& pass : xla::detail::passes) {
+      if (pass.is == xla::detail::pass::kind::needed) continue;
+      const test::traced_without one("-" + std::string(pass.name));
+      INFO("without " << pass.name);
+      REQUIRE(test::run_mode<mode::traced>(f, a.v, a.w, a.xs).difference(want) == "");
+    }
   }
 }
 

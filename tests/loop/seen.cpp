@@ -99,8 +99,60 @@ TEST_CASE("a profile has a loop's steps, how often they ran, and what all of tha
   CHECK(inner.flops >= 2 * 3 * 4 * 2 * 5 * 5 * 5);
   CHECK(seconds(outer.body) > 0);
   CHECK(seconds(outer.body) < 2 * outer.seconds);  // medians of several calls
-  CHECK_THAT(p.table(), contains("loop x 3") && contains("  loop x 12"));
+  CHECK_THAT(p.table(), contains("scan x 3 @seen.cpp:") && contains("  fori_loop x 12 @seen.cpp:"));
   CHECK_THAT(p.to_json(), contains("\"runs\":12,\"body\":[{"));
+}
+
+TEST_CASE(
+    "the page has a loop with its trips, the steps of its body, and their shares of its bar") {
+  const xla::eager_mode_guard eager;
+  auto f = xla::compile(nested, {.name = "nested"});
+  auto xs = numbers<float>({3, 5, 5});
+  auto w = numbers<float>({5, 5}, 1);
+  const std::string page = xla::profile({.calls = 2, .warmup = 1}, f, xs, w).to_html();
+  const auto scan = page.find("\"name\":\"scan\""), loop = page.find("\"name\":\"fori_loop\"");
+  REQUIRE(loop != page.npos);
+  CHECK(scan < loop);
+  CHECK(page.find("\"runs\":3,\"body\":[{", scan) < loop);
+  CHECK(page.find("\"runs\":12,\"body\":[{", loop) != page.npos);
+  CHECK_THAT(page, contains("inside(s, s.start, s.length"));
+}
+
+TEST_CASE("metrics count a loop as one execution of one program, and its memory once") {
+  const xla::eager_mode_guard eager;
+  auto f = xla::compile(nested);
+  auto w = numbers<float>({5, 5}, 1);
+  auto few = numbers<float>({3, 5, 5}), many = numbers<float>({300, 5, 5});
+  const auto executions = [] {
+    const auto data = xla::metric_data("ExecuteTime");
+    return data ? data->total_samples : 0;
+  };
+  const auto before = executions();
+  f(many, w);
+  CHECK(executions() == before + 1);
+  const auto a = f.memory_analysis(few, w), b = f.memory_analysis(many, w);
+  CHECK(a.arena > 0);
+  CHECK(a.arena == b.arena);
+  CHECK(b.arguments - a.arguments == 297 * 5 * 5 * 4);
+}
+
+TEST_CASE("10,000 numbers of steps are one graph, specialised for each") {
+  const xla::eager_mode_guard eager;
+  const auto add_up = [](auto& xs) {
+    const auto step = [](const auto& c, const auto& x) { return std::pair(c + x, std::tuple<>()); };
+    return xla::scan(step, xla::zeros_like(sum(xs)), xs).first;
+  };
+  auto f = xla::compile(add_up, {.max_signatures = 10000});
+  const auto all = xla::ones<float>({10000});
+  std::string graph;
+  for (int n = 0; n < 10000; ++n) {
+    auto xs = slice(all, 0, 0, n);
+    REQUIRE(f(xs).item() == static_cast<float>(n));
+    if (n % 1000 != 0) continue;
+    const std::string now = f.graph(xla::Stage::lowered, xs);
+    CHECK((n == 0 || now == graph));
+    graph = now;
+  }
 }
 
 TEST_CASE("a profiled loop gives what it gives otherwise, and a branch runs once or not at all") {

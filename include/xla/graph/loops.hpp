@@ -1,10 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 #include "xla/graph/graph.hpp"
 
 // The ops of loops. A loop's nodes stand among all others of the graph, before the node of the loop
 // itself; node::loop says which they are.
+
+namespace xla::detail {
+
+/// What a loop is of: the function that errors and profiles name.
+enum class loop_function {
+  unknown,
+  scan,
+  fori_loop,
+  while_loop,
+  cond,
+  associative_scan,
+  gradient_accumulation
+};
+/// Where something in its body stands, behind a sentence.
+constexpr std::string_view place_in(loop_function f) {
+  constexpr std::string_view all[] = {", in the body of a loop",
+                                      ", in the body of scan",
+                                      ", in the body of fori_loop",
+                                      ", in the body of while_loop",
+                                      ", in a branch of cond",
+                                      ", in the body of associative_scan",
+                                      ", in the body of gradient_accumulation"};
+  return all[static_cast<int>(f)];
+}
+constexpr std::string_view name_of(loop_function f) {
+  constexpr std::string_view of = " of ";
+  return place_in(f).substr(place_in(f).find(of) + of.size());
+}
+
+}  // namespace xla::detail
 
 namespace xla::op {
 
@@ -66,7 +98,7 @@ struct step_number : of_loop {
 
 /// A loop. Its inputs: what each step hands on to the next for each carry, then what each carry is
 /// at first; of a branch then the truth that decides, or how many steps there are. Its elements are
-/// not read.
+/// not read. Its line is that of the call.
 struct loop {
   struct attributes {
     int number = 0;
@@ -76,8 +108,9 @@ struct loop {
     bool unless = false;   ///< the other one: where it does not
     bool tested = false;   ///< its steps run as long as the first carry, a truth, holds
     bool counted = false;  ///< its last input says how many steps there are, up to its trip
+    int function = 0;      ///< a detail::loop_function
     detail::size_value trip{};
-    XLA_ATTRIBUTES(number, carries, reverse, when, unless, tested, counted, trip)
+    XLA_ATTRIBUTES(number, carries, reverse, when, unless, tested, counted, function, trip)
   };
   static constexpr auto name = "loop";
   static constexpr auto kind = detail::op_kind::library;

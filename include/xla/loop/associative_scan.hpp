@@ -66,7 +66,9 @@ constexpr Size elements_of(const X& all, call_site site) {
 template <class Combine, class X>
 constexpr auto associative_scan(const Combine& combine, const X& elements,
                                 AssociativeScanOptions options = {}, caller who = here()) {
-  const detail::call_site site{"associative_scan", who};
+  constexpr auto function = detail::loop_function::associative_scan;
+  const detail::call_site site = detail::loop_call{function, who}.site();
+  detail::require_tree<function, X>();
   const auto all = detail::map_tree(elements, [&](const auto& t) {
     return options.axis == 0 ? t : movedim(t, options.axis, 0, who);
   });
@@ -86,7 +88,8 @@ constexpr auto associative_scan(const Combine& combine, const X& elements,
     const Element next = combine(before, x);
     return std::pair(next, next);
   };
-  const auto others = scan(step, first, rest, {.reverse = options.reverse}, who).second;
+  const auto others =
+      detail::scan_as<function>(step, first, rest, {.reverse = options.reverse}, who).second;
   const auto one = detail::map_tree(first, [](const auto& t) { return unsqueeze(t, 0); });
   return detail::join_trees(one, others, [&](const auto& a, const auto& b) {
     const auto joined = options.reverse ? concat({b, a}, 0, who) : concat({a, b}, 0, who);

@@ -24,6 +24,44 @@ constexpr const op_info* draws_or_exchanges(const graph& g, int begin) {
   return draws;
 }
 
+/// A call of one of the functions of loops.
+struct loop_call {
+  loop_function function;
+  caller who;
+  constexpr call_site site() const { return {name_of(function), who}; }
+  constexpr call_site body() const { return {place_in(function), who}; }
+  constexpr loop_control control(loop_control c) const {
+    c.function = function;
+    c.at = who;
+    return c;
+  }
+};
+
+/// What the body of a loop, or a branch, says of sizes while it is recorded.
+class body_sizes {
+ public:
+  constexpr body_sizes(graph& of, loop_call loop)
+      : g(of),
+        body_(loop.body()),
+        begin_(g.sizes.equality_count),
+        failed_(g.sizes.refused.failed()) {}
+  /// Behind the body: where it has been refused, that it stands in this loop.
+  constexpr void tell() const {
+    if (!failed_ && g.sizes.refused.failed()) g.sizes.refused.why << body_.function << body_.at;
+  }
+  /// The same of what a call will find.
+  constexpr void end() const {
+    const int needed = g.sizes.equality_count - begin_;
+    if (needed > 0) g.sizes.require({.where = body_, .of_body = needed});
+  }
+
+ private:
+  graph& g;
+  call_site body_;
+  int begin_;
+  bool failed_;
+};
+
 /// Records loops. Carry: a tree of tensors. Give makes of the recorder and the graph what a step is
 /// given besides it.
 template <class Carry>
@@ -32,9 +70,15 @@ class loop_capture {
   static constexpr int count = tensors_in<Carry>();
 
   /// every: see loop_range.
-  constexpr loop_capture(graph& in, call_site site, extent trip, bool reverse,
+  constexpr loop_capture(graph& in, loop_call of, extent trip, bool reverse,
                          loop_control control = {}, extent every = 0)
-      : g(in), site_(site), trip_(trip), every_(every), reverse_(reverse), control_(control) {}
+      : g(in),
+        call_(of),
+        site_(of.site()),
+        trip_(trip),
+        every_(every),
+        reverse_(reverse),
+        control_(of.control(control)) {}
 
   /// The body has been recorded once before, to find the graph: it must not write.
   constexpr loop_capture& recorded_before() {
@@ -48,6 +92,7 @@ class loop_capture {
   constexpr auto run(const Body& body, const Carry& init, const Give& give, const Keep& keep) {
     each_tensor(init, [&, k = 0](const auto& t) mutable { init_[k++] = t.lift(&g); });
     slot_carries slots(g);
+    const body_sizes sizes(g, call_);
     for (;;) {
       const graph_mark before(g);
       loop_recorder loop(g, loops_of_graphs<Carry>, trip_, reverse_, control_);
@@ -60,6 +105,7 @@ class loop_capture {
       slots.begin(loop);
       const int begin = g.count;
       auto made = body(now, give(g, loop));
+      sizes.tell();
       const Carry& next = made.first;
       each_tensor(next, [&, k = 0](const auto& t) mutable { next_[k++] = t.lift(&g); });
       if (const char* why = refusal(begin, slots)) size_scope{&g.sizes, site_}.fail(why);
@@ -69,6 +115,7 @@ class loop_capture {
         before.undo();
         continue;
       }
+      sizes.end();
       close(loop, slots);
       each_tensor(made.first, [&, k = 0](auto& t) mutable {
         t.name_node(&g, loop.last(k, next_[k]));
@@ -126,6 +173,7 @@ class loop_capture {
   }
 
   graph& g;
+  loop_call call_;
   call_site site_;
   extent trip_, every_;
   bool reverse_;

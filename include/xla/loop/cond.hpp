@@ -10,6 +10,7 @@
 #include "xla/loop/step_tape.hpp"
 #include "xla/op/reshape.hpp"
 #include "xla/op/where.hpp"
+#include "xla/run/engine/body_path.hpp"
 
 namespace xla {
 namespace detail {
@@ -17,11 +18,11 @@ namespace detail {
 /// What decides, and the line of the call.
 struct decision {
   Tensor<bool, 0> holds;
-  call_site site;
+  loop_call call;
 
   template <class X>
     requires std::is_convertible_v<const X&, Tensor<bool, 0>>
-  constexpr decision(const X& x, caller who = here()) : holds(x), site{"cond", who} {}
+  constexpr decision(const X& x, caller who = here()) : holds(x), call{loop_function::cond, who} {}
 };
 
 /// Records the branches of cond(), each as a loop whose one step runs or not. What one makes stands
@@ -30,20 +31,26 @@ class branch_capture {
  public:
   /// recorded_before: one has been, to find the graph, and must not write.
   constexpr branch_capture(graph& in, const decision& by, bool recorded_before)
-      : g(in), site_(by.site), decides_(by.holds.lift(&g)), recorded_before_(recorded_before) {}
+      : g(in),
+        call_(by.call),
+        site_(by.call.site()),
+        decides_(by.holds.lift(&g)),
+        recorded_before_(recorded_before) {}
 
   /// What the branch makes, as nodes behind it. Recorded again as long as it writes more than was
   /// known.
   template <class Made, class Branch>
   constexpr Made run(bool when, const Branch& branch) const {
     slot_carries slots(g);
+    const body_sizes sizes(g, call_);
     for (;;) {
       const graph_mark before(g);
       loop_recorder loop(g, loops_of_graphs<Made>, 1, false,
-                         {.when = when, .unless = !when, .decides = decides_});
+                         call_.control({.when = when, .unless = !when, .decides = decides_}));
       slots.begin(loop);
       const int begin = g.count;
       Made made = branch();
+      sizes.tell();
       int at[tensors_in<Made>() + 1] = {};
       each_tensor(made, [&, k = 0](const auto& t) mutable { at[k++] = t.lift(&g); });
       if (const char* why = refusal(begin, slots)) size_scope{&g.sizes, site_}.fail(why);
@@ -51,6 +58,7 @@ class branch_capture {
         before.undo();
         continue;
       }
+      sizes.end();
       const auto room = static_cast<std::size_t>(slots.count()) + 1;
       const owned_array<int> next(room), init(room);
       slots.hand_on(next.get(), init.get());
@@ -108,6 +116,7 @@ class branch_capture {
   }
 
   graph& g;
+  loop_call call_;
   call_site site_;
   int decides_;
   bool recorded_before_;
@@ -121,16 +130,18 @@ constexpr auto results_of_branch(const Branch& branch, const X&... x) {
     return std::tuple<>();
   } else {
     auto made = branch(x...);
-    return map_tree(made, [](const auto& t) { return t; });
+    if constexpr (decltype(require_tree<loop_function::cond, decltype(made)>())::value)
+      return map_tree(made, [](const auto& t) { return t; });
+    else return std::tuple<>();
   }
 }
 
 template <class Made, class Branch>
-Made run_branch(const Branch& branch) {
+Made run_branch(const Branch& branch, call_site site) {
   step_tape<later<Made, void>> tape;
   std::tuple<> nothing;
   tape.begin(nothing, nothing, 1);
-  Made made = branch();
+  Made made = in_body(site, -1, branch);
   tape.end_step(nothing, made);
   return made;
 }
@@ -141,7 +152,8 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
                              const Second& second) {
   using Made = decltype(first());
   if (!__builtin_is_constant_evaluated())
-    return by.holds.item() ? run_branch<Made>(first) : run_branch<Made>(second);
+    return by.holds.item() ? run_branch<Made>(first, by.call.site())
+                           : run_branch<Made>(second, by.call.site());
   const bool recorded_before = !g;
   if (!g) {  // all constants: what the branches read says
     const Made made = first();

@@ -25,13 +25,13 @@ struct numbered_body {
 
 template <class Carry, class Body>
 constexpr Carry fori_captured(graph& g, const Body& body, const Carry& init, Size from, Size trip,
-                              const ForiLoopOptions& options, call_site site, bool again) {
+                              const ForiLoopOptions& options, loop_call of, bool again) {
   const auto number = [&](graph& to, loop_recorder& loop) {
     const auto i = named<std::int64_t, 0>(&to, loop.step());
     return from.known() && from.extent() == 0 ? i : i + from;
   };
   const auto nothing = [](const auto&, graph&, loop_recorder&) { return 0; };
-  loop_capture<Carry> loop(g, site, trip.extent(), false, {}, options.checkpoint_every.extent());
+  loop_capture<Carry> loop(g, of, trip.extent(), false, {}, options.checkpoint_every.extent());
   if (again) loop.recorded_before();
   return loop.run(body, init, number, nothing).first;
 }
@@ -50,7 +50,7 @@ struct numbered_turn {
 
 template <class Carry, class Body>
 constexpr Carry fori_unrolled(graph& g, const Body& body, const Carry& init, Size from, Size trip,
-                              const ForiLoopOptions& options, call_site site) {
+                              const ForiLoopOptions& options, loop_call of) {
   const turns_of_steps in(trip, options.unroll);
   const numbered_turn<Carry, Body> several{body, options.unroll};
   const auto number = [&](graph& to, loop_recorder& loop) {
@@ -59,12 +59,11 @@ constexpr Carry fori_unrolled(graph& g, const Body& body, const Carry& init, Siz
   };
   const auto nothing = [](const auto&, graph&, loop_recorder&) { return 0; };
   const Size every = turns_between(options.checkpoint_every, options.unroll);
-  const Carry last = loop_capture<Carry>(g, site, in.turns.extent(), false, {}, every.extent())
+  const Carry last = loop_capture<Carry>(g, of, in.turns.extent(), false, {}, every.extent())
                          .run(several, init, number, nothing)
                          .first;
   if (in.all) return last;
-  return fori_captured(g, body, last, from + in.steps, trip - in.steps, options, site,
-                       false);
+  return fori_captured(g, body, last, from + in.steps, trip - in.steps, options, of, false);
 }
 
 template <class Carry, class Body, class Tape>
@@ -78,14 +77,14 @@ constexpr Carry fori_stepwise(const Body& body, const Carry& init, Size from, Si
 /// nothing is handed on, the steps are written out.
 template <class Carry, class Body>
 constexpr Carry fori_of_constants(const Body& body, const Carry& init, Size from, Size trip,
-                                  const ForiLoopOptions& options, call_site site) {
+                                  const ForiLoopOptions& options, loop_call of) {
   if (tensors_in<Carry>() == 0 || trip <= 0)
-    return fori_stepwise<Carry>(body, init, from, trip, site, no_tape());
+    return fori_stepwise<Carry>(body, init, from, trip, of.site(), no_tape());
   const auto i = tensor<std::int64_t>(from);
   const auto made = body(init, i);
   if (graph* const g = graph_of(made.first))
-    return fori_captured<Carry>(*g, body, init, from, trip, options, site, true);
-  return fori_stepwise<Carry>(body, made.first, from + 1, trip - 1, site, no_tape());
+    return fori_captured<Carry>(*g, body, init, from, trip, options, of, true);
+  return fori_stepwise<Carry>(body, made.first, from + 1, trip - 1, of.site(), no_tape());
 }
 template <class Carry, class Body>
 Carry fori_at_run_time(const Body& body, Carry init, Size from, Size trip,
@@ -115,9 +114,11 @@ template <class Body, class Init>
 constexpr auto fori_loop(Size from, Size to, const Body& body, const Init& init,
                          ForiLoopOptions options = {}, caller who = here()) {
   using Carry = typename detail::carried_as<Init>::type;
-  const detail::call_site site{"fori_loop", who};
+  constexpr auto function = detail::loop_function::fori_loop;
+  const detail::loop_call of{function, who};
+  const detail::call_site site = of.site();
   const detail::numbered_body<Body> numbered{body};
-  const detail::typed_body<Carry, detail::numbered_body<Body>> steps{numbered};
+  const detail::typed_body<function, Carry, detail::numbered_body<Body>> steps{numbered};
   const Carry first = init;
   const Size trip = to - from;
   if (__builtin_is_constant_evaluated()) {
@@ -125,9 +126,9 @@ constexpr auto fori_loop(Size from, Size to, const Body& body, const Init& init,
     if (!g && trip.table()) g = trip.table()->owner;
     if (g) detail::check_options(options, &g->sizes, site);
     if (g && options.unroll > 1)
-      return detail::fori_unrolled<Carry>(*g, steps, first, from, trip, options, site);
-    if (g) return detail::fori_captured<Carry>(*g, steps, first, from, trip, options, site, false);
-    return detail::fori_of_constants<Carry>(steps, first, from, trip, options, site);
+      return detail::fori_unrolled<Carry>(*g, steps, first, from, trip, options, of);
+    if (g) return detail::fori_captured<Carry>(*g, steps, first, from, trip, options, of, false);
+    return detail::fori_of_constants<Carry>(steps, first, from, trip, options, of);
   }
   detail::check_options(options, nullptr, site);
   return detail::fori_at_run_time<Carry>(steps, first, from, trip, options, site);

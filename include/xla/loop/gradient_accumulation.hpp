@@ -60,7 +60,8 @@ constexpr auto gradient_accumulation(const Step& train_step, const std::tuple<X.
                      std::tuple<>());
   };
   const std::tuple<Loss, Carried> first(tensor(T{0}), carried_tensors);
-  const auto last = scan(body, first, iterable_tensors, {}, who).first;
+  constexpr auto function = detail::loop_function::gradient_accumulation;
+  const auto last = detail::scan_as<function>(body, first, iterable_tensors, {}, who).first;
   return std::apply([&](const auto&... c) { return std::tuple(std::get<0>(last), c...); },
                     std::get<1>(last));
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -42,32 +43,43 @@ struct step_results {
   constexpr step_results(const auto& made, const Y& y) : first(made), second(y) {}
 };
 
-template <class Carry, class Next>
-constexpr void require_same_carry() {
-  static_assert(of_tensors<Carry>(),
-                "xla::scan: a carry holds what is no tensor; keep numbers outside, or as tensors");
-  static_assert(tensors_in<Carry>() > 0 || std::is_same_v<Carry, std::tuple<>>,
-                "xla::scan: a carry without a tensor is std::tuple<>");
-  static_assert(std::is_convertible_v<Next, Carry>,
-                "xla::scan: the body hands on another type of carry than it was given: the same "
-                "tensors of the same ranks and element types");
-}
+inline constexpr text holds_others{
+    "a carry holds what is no tensor; keep numbers outside, or as tensors"};
+inline constexpr text is_without_tensor{"a carry without a tensor is std::tuple<>"};
+inline constexpr text is_of_another_type{
+    "the body hands on another type of carry than it was given: the same tensors of the same ranks "
+    "and element types"};
+inline constexpr text makes_no_pair{
+    "the body returns a pair of the carry that it hands on and y; std::tuple<>() for none"};
 
-/// The body of scan() or fori_loop() with results of known types.
-template <class Carry, class Body>
+/// F: the function that is called.
+template <loop_function F, class Carry, class Next>
+constexpr auto require_same_carry() {
+  if constexpr (!of_tensors<Carry>()) refuse_call<F, holds_others>();
+  else if constexpr (tensors_in<Carry>() == 0 && !std::is_same_v<Carry, std::tuple<>>)
+      refuse_call<F, is_without_tensor>();
+  else if constexpr (!std::is_convertible_v<Next, Carry>) refuse_call<F, is_of_another_type>();
+  return std::bool_constant<std::is_convertible_v<Next, Carry>>();
+}
+template <class T>
+inline constexpr bool is_pair = false;
+template <class A, class B>
+inline constexpr bool is_pair<std::pair<A, B>> = true;
+template <class A, class B>
+inline constexpr bool is_pair<std::tuple<A, B>> = true;
+
+/// The body of a loop, of the function F, with results of known types.
+template <loop_function F, class Carry, class Body>
 struct typed_body {
   const Body& body;
   constexpr auto operator()(const Carry& carry, const auto& x) const {
     auto made = body(carry, x);
     using Made = typename result_of<std::remove_cvref_t<decltype(made)>>::type;
-    static_assert(is_tuple<Made>,
-                  "xla::scan: the body returns a pair of the carry that it hands on and y; "
-                  "std::tuple<>() for none");
-    if constexpr (is_tuple<Made>) {
-      static_assert(std::tuple_size_v<Made> == 2,
-                    "xla::scan: the body returns a pair of the carry that it hands on and y; "
-                    "std::tuple<>() for none");
-      require_same_carry<Carry, std::tuple_element_t<0, Made>>();
+    if constexpr (!is_pair<Made>) {
+      refuse_call<F, makes_no_pair>();
+    } else {
+      require_same_carry<F, Carry, std::tuple_element_t<0, Made>>();
+      require_tree<F, std::tuple_element_t<1, Made>>();
       auto y = map_tree(std::get<1>(made), [](const auto& t) { return t; });
       return step_results<Carry, decltype(y)>(std::get<0>(made), y);
     }
@@ -108,7 +120,7 @@ constexpr void check_options(const Options& o, size_table* table, call_site site
 
 template <class Carry, class Body, class X>
 constexpr auto scan_captured(graph& g, const Body& body, const Carry& init, const X& xs, Size trip,
-                             const ScanOptions& options, call_site site, bool again) {
+                             const ScanOptions& options, loop_call of, bool again) {
   const auto slices = [&](graph& to, loop_recorder& loop) {
     return map_tree(xs, [&](const auto& t) {
       using T = std::remove_cvref_t<decltype(t)>;
@@ -121,7 +133,7 @@ constexpr auto scan_captured(graph& g, const Body& body, const Carry& init, cons
       return named<typename T::value_type, T::rank + 1>(&to, loop.steps(t.lift(&to)));
     });
   };
-  loop_capture<Carry> loop(g, site, trip.extent(), options.reverse, {},
+  loop_capture<Carry> loop(g, of, trip.extent(), options.reverse, {},
                            options.checkpoint_every.extent());
   if (again) loop.recorded_before();
   return loop.run(body, init, slices, stacks);
@@ -129,18 +141,18 @@ constexpr auto scan_captured(graph& g, const Body& body, const Carry& init, cons
 
 template <class Carry, class Body, class X>
 constexpr auto scan_unrolled(graph& g, const Body& body, const Carry& init, const X& xs, Size trip,
-                             const ScanOptions& options, call_site site, bool again) {
+                             const ScanOptions& options, loop_call of, bool again) {
   const turns_of_steps in(trip, options.unroll);
   ScanOptions turn = options;
   turn.checkpoint_every = turns_between(options.checkpoint_every, options.unroll);
-  const turn_body<Carry, Body> several{body, options.unroll, options.reverse, site};
+  const turn_body<Carry, Body> several{body, options.unroll, options.reverse, of.site()};
   const auto run_turns = [&](const Carry& from) {
     const auto rows = in_turns(rows_of(xs, 0, in.steps), in.turns, options.unroll);
-    return scan_captured(g, several, from, rows, in.turns, turn, site, again);
+    return scan_captured(g, several, from, rows, in.turns, turn, of, again);
   };
   const auto run_rest = [&](const Carry& from) {
     const auto rows = rows_of(xs, in.steps, trip);
-    return scan_captured(g, body, from, rows, trip - in.steps, options, site, again);
+    return scan_captured(g, body, from, rows, trip - in.steps, options, of, again);
   };
   using Made = decltype(run_rest(init));
   if (in.all) {
@@ -174,9 +186,8 @@ auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_
     });
   };
   using Y = decltype(body(init, slices(0)).second);
-  using Ys = decltype(no_steps(body, init, slices(0)));
-  if (trip <= 0)
-    return std::pair<Carry, Ys>(init, no_steps(body, init, zeros_for_step(xs)));
+  using Ys = decltype(no_steps(body, init, slices(0), site));
+  if (trip <= 0) return std::pair<Carry, Ys>(init, no_steps(body, init, zeros_for_step(xs), site));
   Carry first = init;
   tape.begin(first, tensors, trip);
   const auto all = run_steps<Y, Carry>(body, first, slices, trip, reverse, site, tape);
@@ -208,6 +219,37 @@ auto scan_at_run_time(const Body& body, const Carry& init, const X& xs, std::int
   return scan_stepwise(body, init, xs, trip, options.reverse, site);
 }
 
+/// scan() as what the function F does.
+template <loop_function F, class Body, class Init, class X>
+constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const ScanOptions& options,
+                       caller who) {
+  using Carry = typename carried_as<Init>::type;
+  const loop_call of{F, who};
+  const call_site site = of.site();
+  const typed_body<F, Carry, Body> steps{body};
+  require_tree<F, X>();
+  const Carry first = init;
+  const Size trip = length_of(xs, options.length, site);
+  if (!__builtin_is_constant_evaluated()) {
+    check_options(options, nullptr, site);
+    return scan_at_run_time(steps, first, xs, trip, options, site);
+  }
+  graph* g = graph_of(first, xs);
+  if (!g && trip.table()) g = trip.table()->owner;
+  const bool again = !g;
+  if (again) {  // all constants: what stands around the body says
+    const auto x = zeros_for_step(xs);
+    const auto made = steps(first, x);
+    g = graph_of(made.first, made.second);
+  }
+  if (!g)
+    throw std::logic_error("xla::" + std::string(site.function) +
+                           ": all is constant; start from zeros_like(x)");
+  check_options(options, &g->sizes, site);
+  if (options.unroll > 1) return scan_unrolled(*g, steps, first, xs, trip, options, of, again);
+  return scan_captured(*g, steps, first, xs, trip, options, of, again);
+}
+
 }  // namespace detail
 
 /// body(carry, x) -> {carry, y} for each x of xs along their first axis in turn, the first with
@@ -221,28 +263,7 @@ auto scan_at_run_time(const Body& body, const Carry& init, const X& xs, std::int
 template <class Body, class Init, class X>
 constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions options = {},
                     caller who = here()) {
-  using Carry = typename detail::carried_as<Init>::type;
-  const detail::call_site site{"scan", who};
-  const detail::typed_body<Carry, Body> steps{body};
-  const Carry first = init;
-  const Size trip = detail::length_of(xs, options.length, site);
-  if (!__builtin_is_constant_evaluated()) {
-    detail::check_options(options, nullptr, site);
-    return detail::scan_at_run_time(steps, first, xs, trip, options, site);
-  }
-  detail::graph* g = detail::graph_of(first, xs);
-  if (!g && trip.table()) g = trip.table()->owner;
-  const bool again = !g;
-  if (again) {  // all constants: what stands around the body says
-    const auto x = detail::zeros_for_step(xs);
-    const auto made = steps(first, x);
-    g = detail::graph_of(made.first, made.second);
-  }
-  if (!g) throw std::logic_error("xla::scan: all is constant; start from zeros_like(x)");
-  detail::check_options(options, &g->sizes, site);
-  if (options.unroll > 1)
-    return detail::scan_unrolled(*g, steps, first, xs, trip, options, site, again);
-  return detail::scan_captured(*g, steps, first, xs, trip, options, site, again);
+  return detail::scan_as<detail::loop_function::scan>(body, init, xs, options, who);
 }
 
 }  // namespace xla

@@ -8,6 +8,7 @@
 #include "xla/loop/step_tape.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/create.hpp"
+#include "xla/run/engine/body_path.hpp"
 #include "xla/run/state/all_or_nothing.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/seed.hpp"
@@ -81,11 +82,11 @@ class dry_run {
 
 /// What y would be, of no steps: the body is recorded, and does not run.
 template <class Body, class Carry, class X>
-auto no_steps(const Body& body, const Carry& init, const X& x) {
+auto no_steps(const Body& body, const Carry& init, const X& x, call_site site) {
   const auto recorded = [&] {
     const eager_mode_guard traced(!has_traced_mode);
     const dry_run<later<Body, void>> nothing;
-    return body(init, x).second;
+    return in_body(site, -1, [&] { return body(init, x); }).second;
   };
   return map_tree(recorded(), [](const auto& t) {
     using T = std::remove_cvref_t<decltype(t)>;
@@ -106,7 +107,8 @@ constexpr auto run_steps(const Body& body, const Carry& init, const Give& give, 
   typename Tape::running now(tape);
   for (std::int64_t i = 0; i < trip; ++i) {
     const std::int64_t at = reverse ? trip - 1 - i : i;
-    auto made = body(carry, give(at));
+    const auto step = [&] { return body(carry, give(at)); };
+    auto made = in_body(site, at, step);
     if (!__builtin_is_constant_evaluated()) check_carry<Carry>(carry, made.first, site);
     carry = std::move(made.first);
     ys.get()[at] = std::move(made.second);

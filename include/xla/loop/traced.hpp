@@ -28,7 +28,7 @@ std::unique_ptr<traced_loop> record_body(const Body& body, const Carry& init, co
       loop->begin();
       Carry carry = init;
       each_tensor(carry, [&, k = 0](auto& t) mutable { loop->carry(k++, t); });
-      auto made = body(carry, give(*loop));
+      auto made = in_body(site, -1, [&] { return body(carry, give(*loop)); });
       check_carry<Carry>(carry, made.first, site);
       each_tensor(made.first, [&](const auto& t) { loop->hand_on(t); });
       each_tensor(made.second, [&](const auto& t) { loop->keep(t); });

@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "xla/base/refuse.hpp"
+#include "xla/graph/loops.hpp"
 #include "xla/module.hpp"
 
 // What loops do with trees of tensors: carries, slices and results are tensors, tuples and arrays
@@ -44,11 +46,20 @@ constexpr auto map_tree(const X& x, const F& f) {
     return f(x);
   } else {
     static_assert(is_tuple<X> || is_array<X>,
-                  "xla::scan: what goes in and out step by step is a tensor, or a tuple or array "
-                  "of them");
+                  "xla: what goes into the body of a loop or a branch of cond(), and comes out of "
+                  "it, is a tensor, or a tuple or array of them");
     return map_elements(x, f, std::make_index_sequence<std::tuple_size_v<X>>{});
   }
 }
+
+template <class X>
+inline constexpr bool is_tree = is_part<X> || is_state<X> || is_tensor<X>;
+template <class X, std::size_t N>
+inline constexpr bool is_tree<std::array<X, N>> = is_tree<X>;
+template <class... X>
+inline constexpr bool is_tree<std::tuple<X...>> = (is_tree<X> && ...);
+template <class A, class B>
+inline constexpr bool is_tree<std::pair<A, B>> = is_tree<A> && is_tree<B>;
 
 /// What a carry is in each step: of a parameter its value.
 template <class X>
@@ -96,6 +107,31 @@ constexpr void each_tensor(X& x, F f) {
         if constexpr (is_tensor<std::remove_cvref_t<decltype(leaf)>>) f(leaf);
       },
       {});
+}
+
+/// A sentence about a call of one of the functions of loops, as a constant.
+template <loop_function F, const auto& Words>
+inline constexpr text sentence_about = text("xla::") << name_of(F) << ": " << Words;
+
+/// Stops the build with it. Its result is to be deduced: the sentence comes before what follows from
+/// the mistake.
+template <class Refused>
+constexpr auto stop_first() {
+  [[maybe_unused]] Refused refused;
+  return false;
+}
+template <loop_function F, const auto& Words>
+constexpr auto refuse_call() {
+  return stop_first<refusal_of<sentence_about<F, Words>>>();
+}
+
+inline constexpr text is_no_tree{
+    "what goes in and comes out is a tensor, or a tuple or array of them"};
+/// Refuses what is none; F: the function that is called.
+template <loop_function F, class X>
+constexpr auto require_tree() {
+  if constexpr (!is_tree<X>) refuse_call<F, is_no_tree>();
+  return std::bool_constant<is_tree<X>>();
 }
 
 template <class T, int R>

@@ -29,8 +29,10 @@ struct tested_body {
   }
   constexpr Carry next(const Carry& carry) const {
     auto made = body(carry);
-    require_same_carry<Carry, typename result_of<std::remove_cvref_t<decltype(made)>>::type>();
-    return made;
+    using Made = typename result_of<std::remove_cvref_t<decltype(made)>>::type;
+    using Same = decltype(require_same_carry<loop_function::while_loop, Carry, Made>());
+    if constexpr (Same::value) return made;
+    else return carry;
   }
   /// As the body of a loop whose first carry is whether there is another step.
   constexpr auto operator()(const std::tuple<Tensor<bool, 0>, Carry>& now, int) const {
@@ -41,12 +43,12 @@ struct tested_body {
 };
 
 template <class Carry, class Tested>
-constexpr Carry while_captured(graph& g, const Tested& steps, const Carry& init, call_site site,
+constexpr Carry while_captured(graph& g, const Tested& steps, const Carry& init, loop_call of,
                                bool again) {
   using Tuple = std::tuple<Tensor<bool, 0>, Carry>;
   const Tuple first(steps.go_on(init), init);
   const auto nothing = [](const auto&...) { return 0; };
-  loop_capture<Tuple> loop(g, site, 1, false, {.tested = true});
+  loop_capture<Tuple> loop(g, of, 1, false, {.tested = true});
   if (again) loop.recorded_before();
   return std::get<1>(loop.run(steps, first, nothing, nothing).first);
 }
@@ -63,13 +65,13 @@ inline constexpr op_info function_behind_while = function_with(&refuse_gradient_
 template <class Carry, class Tested>
 Carry while_stepwise(const Tested& steps, const Carry& init, call_site site) {
   Carry made = init;
-  for (;;) {
+  for (std::int64_t step = 0;; ++step) {
     Carry now = made;
     each_tensor(now, [](auto& t) {
       if (t.requires_grad()) t = t.detach();
     });
-    if (!steps.go_on(now).item()) break;
-    made = steps.next(now);
+    if (!in_body(site, step, [&] { return steps.go_on(now).item(); })) break;
+    made = in_body(site, step, [&] { return steps.next(now); });
     check_carry<Carry>(now, made, site);
   }
   list<handle> in;
@@ -102,10 +104,11 @@ template <class Condition, class Body, class Init>
 constexpr auto while_loop(const Condition& condition, const Body& body, const Init& init,
                           caller who = here()) {
   using Carry = typename detail::carried_as<Init>::type;
-  const detail::call_site site{"while_loop", who};
+  const detail::loop_call of{detail::loop_function::while_loop, who};
   const detail::tested_body<Carry, Condition, Body> steps{condition, body};
   const Carry first = init;
-  if (!__builtin_is_constant_evaluated()) return detail::while_stepwise<Carry>(steps, first, site);
+  if (!__builtin_is_constant_evaluated())
+    return detail::while_stepwise<Carry>(steps, first, of.site());
   detail::graph* g = detail::graph_of(first);
   const bool again = !g;
   if (again) {  // all constants: what stands around the body says
@@ -113,7 +116,7 @@ constexpr auto while_loop(const Condition& condition, const Body& body, const In
     g = detail::graph_of(made.first);
   }
   if (!g) throw std::logic_error("xla::while_loop: all is constant; start from zeros_like(x)");
-  return detail::while_captured<Carry>(*g, steps, first, site, again);
+  return detail::while_captured<Carry>(*g, steps, first, of, again);
 }
 
 }  // namespace xla

@@ -31,12 +31,14 @@ struct symbol {
 };
 
 /// Two extents that the program needs to be equal, or the first at least the second, and who needs
-/// it; with hole as b: an extent that must not be 0, and the sentence if it is.
+/// it; with hole as b: an extent that must not be 0, and the sentence if it is. Of 0 and 0: that so
+/// many before it are of the body of a loop, ", in the body of scan", and its line.
 struct equality {
   static constexpr extent hole = -1;
   extent a = 0, b = 0;
   call_site where;
   bool at_least = false;
+  int of_body = 0;
 };
 
 /// Twice the room for an array that is full; some for one that has none.

@@ -216,7 +216,7 @@ class loop_backward {
   }
   /// A branch runs backward where it has run.
   constexpr loop_control control() {
-    if (blocks_.open()) return {.counted = true, .decides = block_.count};
+    if (blocks_.open()) return counted_as(g.nodes[source_], block_.count);
     loop_control c = control_of(g, g.nodes[source_]);
     if (c.decides >= 0) c.decides = read_around(c.decides);
     return c;
@@ -340,9 +340,12 @@ class loop_backward {
     for (int i = begin_; i < loop_; ++i) {
       const int slot = slot_of(g.nodes[i]);
       if (slot < 0 || pass.gradient[i] < 0 || g.slots[slot].kind == slot_kind::inner) continue;
-      g.sizes.refused.set(
-          "xla::scan: backward() behind a loop whose body writes the parameters that it reads: call "
-          "it in the body, or detach() what the body returns");
+      const loop_control of = control_of(g, g.nodes[source_]);
+      g.sizes.refused.set(text("xla::")
+                          << name_of(of.function)
+                          << ": backward() behind a loop whose body writes the parameters that it "
+                             "reads: call it in the body, or detach() what the body returns"
+                          << of.at);
     }
   }
   constexpr void close() {
@@ -436,7 +439,7 @@ class loop_backward {
     const owned_array<int> init(room(carries_)), next(room(carries_));
     for (int k = 0; k < carries_; ++k) init.get()[k] = first_of_block(k);
     loop_recorder again(g, *g.rules_of_loops, every(), reverse(),
-                        {.counted = true, .decides = block_.count});
+                        counted_as(g.nodes[source_], block_.count));
     for (int k = 0; k < carries_; ++k) next.get()[k] = again.carry(init.get()[k], false, false);
     copy_body(source_, [&](int i) {
       const node n = g.nodes[i];

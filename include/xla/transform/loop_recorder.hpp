@@ -62,19 +62,35 @@ constexpr int steps_of(graph& g, int loop, int value, extent every = 0) {
   return g.add(n);
 }
 
-/// What says how often the steps run, where the trip does not; and the node that decides of a branch,
-/// or is their number.
+/// What says how often the steps run, where the trip does not; and the node that decides of a
+/// branch, or is their number; and the call that it is of.
 struct loop_control {
   bool when = false, unless = false, tested = false, counted = false;
   int decides = -1;
+  loop_function function{};
+  std::source_location at{};
   constexpr bool is_branch() const { return when || unless; }
 };
 /// Of a loop that is there.
 constexpr loop_control control_of(const graph& g, const node& loop) {
   const auto about = loop.attributes<op::loop>();
   const bool decided = loop.arity > 2 * about.carries;
-  return {about.when, about.unless, about.tested, about.counted,
-          decided ? g.inputs(loop)[2 * about.carries] : -1};
+  return {about.when,
+          about.unless,
+          about.tested,
+          about.counted,
+          decided ? g.inputs(loop)[2 * about.carries] : -1,
+          static_cast<loop_function>(about.function),
+          loop.at};
+}
+
+/// Of the same call as a loop, with as many steps as a node says.
+constexpr loop_control counted_as(const node& loop, int count) {
+  const int function = loop.attributes<op::loop>().function;
+  return {.counted = true,
+          .decides = count,
+          .function = static_cast<loop_function>(function),
+          .at = loop.at};
 }
 
 /// Recording of one loop in a graph: what its steps are given, then its body, then what they hand
@@ -162,7 +178,8 @@ class loop_recorder {
     n.op = g.rules_of_loops->of[check][exchanges];
     n.type = dtype::boolean;
     n.set<op::loop>({number_, carries_, reverse_, control_.when, control_.unless, control_.tested,
-                     control_.counted, trip_});
+                     control_.counted, static_cast<int>(control_.function), trip_});
+    n.at = control_.at;
     const bool decided = control_.decides >= 0;
     g.lists.open(n, 2 * carries_ + decided);
     int* const in = g.inputs(n);

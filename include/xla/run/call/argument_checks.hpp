@@ -299,23 +299,30 @@ template <class In>
   for (int i = 0; i < p.count.equalities; ++i) {
     const equality& e = p.equalities[i];
     const std::int64_t a = value_at<In>(symbols, e.a);
+    text t;
     if (e.b == equality::hole) {
       if (a != 0) continue;
-      size_scope{nullptr, {"", e.where.at}}.fail_with(e.where.function);
-    }
-    const std::int64_t b = value_at<In>(symbols, e.b);
-    if (e.at_least ? a >= b : a == b) continue;
-    text t;
-    describe_size<In>(t, p, e.a, a, arguments);
-    if (e.at_least) {
-      t << " and has to be at least " << b;
+      t << e.where.function;
     } else {
-      describe_size<In>(t << ", ", p, e.b, b, arguments);
-      t << "; they have to be equal";
-      if (a == 1) tell_expand<In>(t, p, e.a, e.b, arguments);
-      else if (b == 1) tell_expand<In>(t, p, e.b, e.a, arguments);
+      const std::int64_t b = value_at<In>(symbols, e.b);
+      if (e.at_least ? a >= b : a == b) continue;
+      describe_size<In>(t << e.where.function << ": ", p, e.a, a, arguments);
+      if (e.at_least) {
+        t << " and has to be at least " << b;
+      } else {
+        describe_size<In>(t << ", ", p, e.b, b, arguments);
+        t << "; they have to be equal";
+        if (a == 1) tell_expand<In>(t, p, e.a, e.b, arguments);
+        else if (b == 1) tell_expand<In>(t, p, e.b, e.a, arguments);
+      }
     }
-    size_scope{nullptr, e.where}.fail(t);
+    for (int k = i; k < p.count.equalities; ++k) {
+      const equality& q = p.equalities[k];
+      if (k > i && k - q.of_body > i) continue;
+      if (k > i) t << q.where.function;  // of a loop around it
+      t << q.where.at;
+    }
+    size_scope{nullptr, call_site()}.fail_with(t);
   }
 }
 

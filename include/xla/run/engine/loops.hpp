@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "xla/graph/loops.hpp"
+#include "xla/run/engine/body_path.hpp"
 #include "xla/run/engine/engine.hpp"
 #include "xla/run/engine/loop_draws.hpp"
 #include "xla/run/engine/make_loop.hpp"
@@ -216,6 +217,7 @@ class basic_loop final : public loop_steps {
                            const region_kernel* kernels, const engine* by)
       : layout_(p, s) {
     const auto about = p.source.values[s.value].template attributes<op::loop>();
+    call_ = {name_of(static_cast<loop_function>(about.function)), p.source.values[s.value].at};
     trip_ = value_at(p.symbols, about.trip);
     reverse_ = about.reverse;
     when_ = about.when;
@@ -235,11 +237,10 @@ class basic_loop final : public loop_steps {
       for (int i = 0; i < body_->about().counters.size(); ++i) t.random.push_back(random[i]);
       random = t.random.data();
     }
-    for (t.steps = 0; goes_on(t); ++t.steps) {
-      move(t, table, operands);
-      body_->run({t.slots.data(), t.outputs.data(), random});
-      for (int k : layout_.draws)
-        t.random[k].offset += static_cast<std::uint64_t>(layout_.counters);
+    try {
+      run_steps(t, table, operands, random);
+    } catch (const runtime_error& e) {
+      refuse_in_body<In>(e, call_, t.number);
     }
     end(t, table, operands);
   }
@@ -341,6 +342,14 @@ class basic_loop final : public loop_steps {
     return *static_cast<const std::int64_t*>(place);
   }
 
+  void run_steps(turns& t, void* const* table, const int* operands, const rng_state* random) const {
+    for (t.steps = 0; goes_on(t); ++t.steps) {
+      move(t, table, operands);
+      body_->run({t.slots.data(), t.outputs.data(), random});
+      for (int k : layout_.draws)
+        t.random[k].offset += static_cast<std::uint64_t>(layout_.counters);
+    }
+  }
   static bool holds(const void* truth) { return *static_cast<const bool*>(truth); }
   std::int64_t trip(void* const* table, const int* operands) const {
     if (layout_.decides < 0) return trip_;
@@ -431,6 +440,7 @@ class basic_loop final : public loop_steps {
   }
 
   steps_program layout_;
+  call_site call_;
   std::int64_t trip_ = 0;
   bool reverse_ = false;
   bool when_ = false, tested_ = false, counted_ = false;

@@ -269,7 +269,10 @@ class basic_plan_description {
   [[gnu::cold]] void describe_loop(ProfileStep& r, const ready_step& s) {
     const auto about = unpack<op::loop::attributes>(s.attr);
     r.kind = "loop";
-    r.name = about.when || about.unless ? "branch" : about.tested ? "while_loop" : "loop";
+    const auto of = static_cast<loop_function>(about.function);
+    r.name = of == loop_function::cond      ? "branch"
+             : of == loop_function::unknown ? "loop"
+                                            : name_of(of);
     r.ops.push_back(r.name);
     const planned* const body = s.loop->planned_body();
     if (!body) return;

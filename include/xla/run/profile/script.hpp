@@ -100,6 +100,7 @@ function exchanges() {
     return {s, start, seconds: end - start, lane: f.threads + lane};
   });
 }
+const label = s => s.name + (s.runs ? ` × ${s.runs}` : '');
 function timeline() {
   const box = $('timeline'), left = 74, lane = 34, w = box.clientWidth || 1200;
   const sent = exchanges(), lanes = Math.max(f.threads, ...sent.map(e => e.lane + 1));
@@ -118,7 +119,20 @@ function timeline() {
       width: Math.max(b - a, .7), height: lane - 6, rx: 2});
     mark(r, s);
     if (b - a > 30) add(svg, 'text', {class: extra ? '' : 'in', x: a + 4, y: thread * lane + 21,
-      'pointer-events': 'none'}, short(s.name, Math.floor((b - a - 8) / 6.7)));
+      'pointer-events': 'none'}, short(label(s), Math.floor((b - a - 8) / 6.7)));
+  };
+  /* In a loop's bar each step of its body has the share that all of its runs took. */
+  const inside = (s, start, seconds, y, h) => {
+    const all = s.body.reduce((sum, b) => sum + b.seconds, 0);
+    for (const b of all ? s.body : []) {
+      const long = seconds * b.seconds / all, a = Math.max(x(start), left), e = Math.min(x(start + long), w - 8);
+      if (e > left && a < w - 8) {
+        const r = add(svg, 'rect', {class: 'box ' + b.kind, x: a, y, width: Math.max(e - a, .5), height: h});
+        add(r, 'title', {}, `${label(b)}: ${time(b.seconds)}`);
+        inside(b, start, long, y + h / 2, h / 2);
+      }
+      start += long;
+    }
   };
   for (let t = 0; t < f.threads; ++t)
     add(svg, 'text', {class: 'soft', x: 0, y: t * lane + 21}, 'thread ' + t);
@@ -128,6 +142,7 @@ function timeline() {
   for (const s of f.steps.filter(s => !s.once)) {
     bar(s, 0, s.start, s.length, s.spans.length ? 'idle' : '');
     for (const p of s.spans) bar(s, p.thread, p.start, p.seconds, '');
+    inside(s, s.start, s.length, lane - 12, 9);
   }
   paint();
 }
@@ -200,7 +215,7 @@ function cells(tr, s, depth) {
     if (i === 1) {
       const td = add(tr, 'td', {style: `padding-left: ${depth * 18 + 4}px`});
       add(td, 'i', {class: 'dot ' + s.kind});
-      return add(td, 'span', {class: 'mono'}, s.name + (s.runs ? ` × ${s.runs}` : ''));
+      return add(td, 'span', {class: 'mono'}, label(s));
     }
     const td = add(tr, 'td', {class: 'n'}, print(value(s), s));
     if (meter) {
@@ -223,7 +238,7 @@ function bodyRows(body, s, depth) {
 function details() {
   const s = f.steps[picked], list = $('details');
   list.replaceChildren();
-  $('picked').textContent = s ? `#${s.index} ${s.name}` : 'No step';
+  $('picked').textContent = s ? `#${s.index} ${label(s)}` : 'No step';
   if (!s) return;
   const entry = (name, text) => {
     if (text === '') return;

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <typeinfo>
+
+#include "xla/base/caller.hpp"
+#include "xla/base/error.hpp"
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+
+// Where an error inside the body of a loop stands: the loops around it, the innermost first.
+
+namespace xla::detail {
+
+template <class Error>
+void throw_in_body(const runtime_error& e, const text& where) {
+  if (typeid(e) == typeid(Error)) throw Error(e.what() + std::string(where.view()));
+}
+
+/// Throws again, in its catch clause, an error about sizes or elements, with the loop in whose body
+/// it stands, and of elements the step; any other as it is. step: -1 where it has no number.
+template <class In = void>
+[[noreturn, gnu::cold]] void refuse_in_body(const runtime_error& e, const call_site& loop,
+                                            std::int64_t step) {
+  const bool branch = loop.function == "cond";
+  text body(branch ? ", in a branch of " : ", in the body of "), in_step;
+  body << loop.function << loop.at;
+  if (step < 0 || branch) in_step = body;
+  else in_step << ", in step " << step << " of " << loop.function << loop.at;
+  throw_in_body<later<In, shape_error>>(e, body);
+  throw_in_body<later<In, index_error>>(e, in_step);
+  throw_in_body<later<In, runtime_error>>(e, in_step);
+  throw;
+}
+XLA_INSTANCE(void refuse_in_body<void>(const runtime_error&, const call_site&, std::int64_t));
+
+/// What a function returns that runs a step of a loop.
+template <class F>
+constexpr auto in_body(const call_site& loop, std::int64_t step, const F& f) {
+  if (__builtin_is_constant_evaluated()) return f();
+  try {
+    return f();
+  } catch (const runtime_error& e) {
+    refuse_in_body<later<F, void>>(e, loop, step);
+  }
+}
+
+}  // namespace xla::detail
