@@ -30,7 +30,7 @@ void branch(xla::Tensor<float, 2> x) {
   g(x);
 }
 
-void carry(xla::Tensor<float, 2> xs, xla::nn::Linear<> model) {
+void carry(xla::Tensor<float, 2> xs, xla::nn::Linear model) {
   auto g = xla::compile([](auto& all, auto& m) {
     const auto step = [&](const auto& x) {
       const xla::Tensor<float, 1> first = xla::zeros<float>({2}) * sum(x);
