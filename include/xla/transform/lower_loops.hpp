@@ -116,7 +116,7 @@ constexpr void refuse_leaks(graph& g, const graph_roots& of) {
 
 /// A loop begins when all is there that its steps read; and what they keep, where that is no other
 /// from step to step.
-constexpr void begin_behind_inputs(fuser& of, int index) {
+[[gnu::cold]] constexpr void begin_behind_inputs(fuser& of, int index) {
   const node& n = of.g.nodes[index];
   if (!is<op::loop>(n)) return;
   const int loop = n.attributes<op::loop>().number;

@@ -34,8 +34,8 @@ template <class In = void>
 
 /// What to write where an axis of a slot is 1 and should be another size, whose text is given.
 template <class In = void>
-[[gnu::cold]] void tell_expand(text& out, const program& p, int slot, int axis,
-                               const text& size, const std::string& path) {
+[[gnu::cold]] void tell_expand(text& out, const program& p, int slot, int axis, const text& size,
+                               const std::string& path) {
   out << "; a size that is 1 only at run time broadcasts by expand_as(x, y) or expand(x, {";
   for (int k = 0; k < p.values[p.slots[slot].leaf].dims_shape().rank; ++k)
     out << (k > 0 ? ", " : "") << (k == axis ? size : text("-1"));
@@ -71,10 +71,10 @@ template <class In = void>
   text t = "xla::compile: ";
   t << path << " is " << actual
     << (tensor ? ", but the function needs " : ", but its type's default constructor makes ")
-    << needed << (tensor ? " there, where the models' types fix sizes"
+    << needed
+    << (tensor ? " there, where the models' types fix sizes"
                : "; sizes that vary belong into the type, as template parameters");
-  if (tensor && actual[axis] == 1)
-    tell_expand<In>(t, p, slot, axis, text() << needed[axis], path);
+  if (tensor && actual[axis] == 1) tell_expand<In>(t, p, slot, axis, text() << needed[axis], path);
   if (tensor) t << needed_by(p, slot, axis);
   size_scope{nullptr, call_site()}.fail_with(t);
   __builtin_unreachable();
@@ -138,7 +138,8 @@ template <class In = void>
 
 /// Finds the parameters and tensors that have no gradient in a call, or one that is not seen again.
 template <class In = void>
-void note_absent(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
+[[gnu::cold]] void note_absent(const program& p, later<In, bound_call>& call,
+                               const call_arguments& arguments) {
   for (int i = 0; i < p.count.slots; ++i) {
     const program_slot& s = p.slots[i];
     if (s.use == gradient_use::none) continue;
@@ -236,8 +237,7 @@ template <class In = void>
 /// What a function changes, it has to get once: its program takes all slots to be different. What
 /// was found once is not looked for again while the calls bring the same.
 template <class In = void>
-void check_repeats(const program& p, later<In, bound_call>& call,
-                   const call_arguments& arguments) {
+void check_repeats(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
   const int n = call.slots.size();
   bool known = call.distinct.size() == n;
   for (int i = 0; known && i < n; ++i) known = owner_of<In>(p, call, i) == call.distinct[i];

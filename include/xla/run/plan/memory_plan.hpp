@@ -179,7 +179,7 @@ class basic_memory_planner {
   }
 
   // What lies over another value is where the first one of them is.
-  void follow() {
+  [[gnu::cold]] void follow() {
     for (int v = 0; v < p_.count.values; ++v) {
       placement& q = out_.places[v];
       const placement& first = out_.places[root_[v]];

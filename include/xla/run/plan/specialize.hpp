@@ -241,7 +241,7 @@ class basic_specializer {
       bytes[k] = size_of(p_.values[out_.operands[r.first_operand + k]].type);
     r.loops = out_.loops.add(kernel::make_loops(space, shapes, bytes, r.operands, by_rows));
   }
-  void add_operand(int value) {
+  [[gnu::cold]] void add_operand(int value) {
     out_.operands.push_back(value);
     out_.operand_shapes.push_back(out_.shapes[value]);
   }

@@ -20,8 +20,8 @@ class basic_tensor_replay {
     root_ = loss.order + 1;
     for (const impl* t : order)
       each_part(*t, [this](const segment& s) {
-        ++left_[&s];
-        ++wholes_[whole(s)].left;
+        ++parts_[&s].left;
+        ++parts_[whole(s)].left_of_all;
       });
   }
 
@@ -29,39 +29,42 @@ class basic_tensor_replay {
   impl* value(impl* t, const handle& gradient) {
     if (!t->part || (!t->is_pending() && t->data) || t->part->open) return t;
     const segment& s = *t->part;
-    copies& mine = made_[&s];
+    copies& mine = parts_[&s].made;
     if (const auto at = mine.find(t); at != mine.end()) return at->second.get();
     gradient_ = gradient.value()->order + 1;
     copies within_parts;
     record(t, s, within_parts, gradient);
-    return made_[&s].at(t).get();
+    return mine.at(t).get();
   }
 
   /// Backward has been at t: its copy is read no more, nor a segment's when its last reader was t.
   void passed(const impl& t) {
-    if (t.part)
-      if (const auto at = made_.find(t.part.get()); at != made_.end()) at->second.erase(&t);
+    if (t.part) parts_[t.part.get()].made.erase(&t);
     each_part(t, [this](const segment& s) {
-      if (--left_[&s] == 0) made_.erase(&s);
-      if (outermost& w = wholes_[whole(s)]; --w.left == 0)
+      if (part& p = parts_[&s]; --p.left == 0) p.made = {};
+      if (part& w = parts_[whole(s)]; --w.left_of_all == 0)
         for (const ref<impl>& held : std::exchange(w.held, {})) let_go(*held);
     });
   }
-  /// No rule comes to t again. It lets go of its inputs: of a checkpoint() when backward has been at
-  /// all of that, as until then others may be made again from them, also such as have no gradient.
+  /// No rule comes to t again. It lets go of its inputs: of a checkpoint() when backward has been
+  /// at all of that, as until then others may be made again from them, also such as have no
+  /// gradient.
   void consume(impl& t) {
     change(t, [](impl& passed) { passed.consumed = true; });
-    if (outermost* const w = t.part ? &wholes_[whole(*t.part)] : nullptr; w && w->left > 0)
+    if (part* const w = t.part ? &parts_[whole(*t.part)] : nullptr; w && w->left_of_all > 0)
       w->held.push_back(ref<impl>::share(&t));
     else let_go(t);
   }
 
  private:
   using copies = later<In, std::unordered_map<const impl*, ref<impl>>>;
-  /// A checkpoint() that lies in no other: how often rules have yet to read of it, and tensors of it
-  /// that backward has passed.
-  struct outermost {
-    int left = 0;
+  /// The call of a checkpoint(), by its segment.
+  struct part {
+    copies made;
+    int left = 0;  // how often rules have yet to read of it
+    // For one that lies in no other: the same with those within it, and tensors of all of them that
+    // backward has passed.
+    int left_of_all = 0;
     list<ref<impl>> held;
   };
 
@@ -87,7 +90,7 @@ class basic_tensor_replay {
   // are copied for themselves when backward arrives there.
   void record(impl* last, const segment& s, copies& passing, const handle& gradient) {
     auto place = [&](const impl* t) -> copies& {
-      return t->part.get() == &s ? made_[&s] : passing;
+      return t->part.get() == &s ? parts_[&s].made : passing;
     };
     list<impl*> stack(1, last);
     while (!stack.empty()) {
@@ -121,9 +124,7 @@ class basic_tensor_replay {
   }
 
   std::uint64_t root_ = 0, gradient_ = 0;
-  later<In, std::unordered_map<const segment*, copies>> made_;
-  later<In, std::unordered_map<const segment*, int>> left_;
-  later<In, std::unordered_map<const segment*, outermost>> wholes_;
+  later<In, std::unordered_map<const segment*, part>> parts_;
 };
 using tensor_replay = basic_tensor_replay<void>;
 
