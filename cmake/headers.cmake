@@ -56,6 +56,7 @@ set(XLA_HEADERS
   xla/tensor/scalar.hpp
   xla/tensor/pending.hpp
   xla/tensor/state.hpp
+  xla/tensor/suffixed_members.hpp
   xla/tensor/tree.hpp
   xla/tensor/training.hpp
   xla/tensor/walk.hpp
@@ -547,11 +548,14 @@ set(XLA_HEADERS
   xla/nn/module_array.hpp
   xla/nn/multihead_attention.hpp
   xla/nn/normalization.hpp
+  xla/nn/packed_sequence.hpp
   xla/nn/pad.hpp
   xla/nn/parameters.hpp
   xla/nn/pool.hpp
   xla/nn/prelu_mish_glu.hpp
   xla/nn/rearrange.hpp
+  xla/nn/recurrent.hpp
+  xla/nn/recurrent_cell.hpp
   xla/nn/sequential.hpp
   xla/nn/shape.hpp
   xla/nn/shrink.hpp

@@ -213,6 +213,7 @@ xla_test(models/vit LABELS core)
 xla_test(op/functional_copy LABELS asan)
 xla_test(nn/state_dict LABELS core)
 xla_test(nn/modules_by_name)
+xla_test(nn/recurrent)
 xla_test(nn/weight_norm)
 
 xla_test(distributions/distributions LABELS core)

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "xla/module.hpp"
+#include "xla/op/check_index.hpp"
+#include "xla/op/compare.hpp"
+#include "xla/op/create.hpp"
+#include "xla/op/derived/range.hpp"
+#include "xla/op/permute.hpp"
+#include "xla/op/where.hpp"
+
+namespace xla::nn {
+
+/// Sequences of different lengths as one batch. They stay padded: data is (time, batch, features),
+/// with zeros behind each one's end, which recurrent layers neither read nor write.
+template <class T>
+struct PackedSequence {
+  using value_type = T;
+  Tensor<T, 3> data;                ///< (time, batch, features)
+  Tensor<std::int64_t, 1> lengths;  ///< (batch)
+
+  /// Which elements belong to a sequence: (time, batch, 1).
+  constexpr Tensor<bool, 3> mask() const {
+    return unsqueeze(unsqueeze(arange(data.size(0)), 1) < unsqueeze(lengths, 0), 2);
+  }
+  XLA_MODULE(data, lengths)
+};
+
+namespace detail {
+struct packed {
+  static constexpr auto name = "nn::pack_padded_sequence: lengths";
+};
+}  // namespace detail
+
+/// Packs a batch (time, batch, features), or where batch_first (batch, time, features), of
+/// sequences of the given lengths, in any order; what stands behind a sequence's end is not read.
+/// As torch.nn.utils.rnn.pack_padded_sequence. A length outside [0, time] is an index_error, and
+/// another number of them a shape_error.
+template <class T>
+constexpr PackedSequence<T> pack_padded_sequence(const Tensor<T, 3>& input,
+                                                 const Tensor<std::int64_t, 1>& lengths,
+                                                 bool batch_first = false, caller who = here()) {
+  const Tensor<T, 3> data = batch_first ? transpose(input, 0, 1) : input;
+  check_size<detail::packed>(lengths, 0, data.size(1), who);
+  PackedSequence<T> p{data, check_index<detail::packed>(lengths, data.size(0) + 1, who)};
+  p.data = where(p.mask(), data, 0);
+  return p;
+}
+
+/// The batch that was packed, as long as it was, with padding_value behind each sequence's end, and
+/// the lengths. As torch.nn.utils.rnn.pad_packed_sequence.
+template <class T>
+constexpr std::pair<Tensor<T, 3>, Tensor<std::int64_t, 1>> pad_packed_sequence(
+    const PackedSequence<T>& sequence, bool batch_first = false, T padding_value = 0) {
+  Tensor<T, 3> data = sequence.data;
+  if (padding_value != 0) data = where(sequence.mask(), data, padding_value);
+  return {batch_first ? transpose(data, 0, 1) : data, sequence.lengths};
+}
+
+}  // namespace xla::nn
