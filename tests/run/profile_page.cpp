@@ -139,7 +139,7 @@ TEST_CASE("the steps of a loop's body are lines of the table, below the loop") {
   const auto table = between(page.document, "<tbody>", "</tbody>");
   CHECK(count(table, "<tr ") == steps + bodies);
   CHECK(count(table, "data-body=") == bodies);
-  CHECK_THAT(table, test::contains("loop × 3"));
+  CHECK_THAT(table, test::contains("scan × 3"));
 }
 
 TEST_CASE("several functions are chosen from a list; none is said so") {
