@@ -398,6 +398,7 @@ set(XLA_HEADERS
   xla/run/execute/in_order.hpp
   xla/run/execute/exchange.hpp
   xla/run/execute/executable.hpp
+  xla/run/execute/kept_executable.hpp
   xla/run/execute/epilogue.hpp
   xla/run/execute/planned.hpp
   xla/run/execute/store_number.hpp
@@ -412,6 +413,7 @@ set(XLA_HEADERS
   xla/run/engine/interpret.hpp
   xla/run/engine/interpreter.hpp
   xla/run/engine/loop_draws.hpp
+  xla/run/engine/loop_signatures.hpp
   xla/run/engine/loops.hpp
   xla/run/engine/make_loop.hpp
   xla/run/engine/op_by_op.hpp

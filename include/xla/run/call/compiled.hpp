@@ -175,7 +175,7 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     counts.uncached_compile.add();
     note_memory<In>(options.name, e->memory());
     const auto known = cache.known();
-    warn_of_sizes(*e, known, arguments);
+    if (!cache.differs_in_steps(*e)) warn_of_sizes(*e, known, arguments);
     if (later<In, debug_log>::instance().level() > 0)
       report<In>({"compile", options.name, cache.hash(e->about()),
                   what_changed<In>(*e, known, arguments)},

@@ -15,6 +15,7 @@
 #include "xla/base/list.hpp"
 #include "xla/run/call/call.hpp"
 #include "xla/run/call/compile_options.hpp"
+#include "xla/run/execute/kept_executable.hpp"
 #include "xla/run/plan/memory_of.hpp"
 #include "xla/run/state/metric_store.hpp"
 
@@ -49,6 +50,7 @@ class basic_signature_cache {
       collects_ |= s.use == gradient_use::collected;
       reads_ |= s.kind == slot_kind::tensor && s.use == gradient_use::read;
     }
+    if (p.count.bodies > 0) find_step_axes();
   }
 
   using kept_executable = std::shared_ptr<basic_executable<In>>;
@@ -62,19 +64,25 @@ class basic_signature_cache {
                                     const CompileOptions& options) {
     const std::lock_guard hold(lock_);
     if (auto made_meanwhile = look_up(call)) return made_meanwhile;
-    if (all_.size() >= options.max_signatures)
+    const engine* const by = engine_.get<In>();
+    list<shape> slots = shapes_of<In>(call);
+    const std::uint64_t family =
+        by || step_axes_.empty() ? 0 : loops_->family(step_axes_, slots, call.absent);
+    const bool full = all_.size() >= options.max_signatures;
+    const int leaver = full && family != 0 ? loops_->leaver(all_, family) : -1;
+    if (full && leaver < 0)
       throw runtime_error(
           join({"Maximum number of different graphs allowed per function exceeded: ",
                 decimal(options.max_signatures), " (", options.name,
                 "); pad the arguments to fewer shapes or raise max_signatures"}));
-    const engine* const by = engine_.get<In>();
     kept_executable made =
-        by ? by->compile(ops_, shapes_of<In>(call), call.absent, options.winograd)
-           : specialize<In>(program_, kernels_, shapes_of<In>(call), call.absent, options.winograd,
+        by ? by->compile(ops_, std::move(slots), call.absent, options.winograd)
+           : specialize<In>(program_, kernels_, std::move(slots), call.absent, options.winograd,
                             arenas_);
     const std::int64_t bytes = made->bytes();
+    if (full) forget(leaver);
     make_room(bytes);
-    all_.push_back({made, bytes, ++uses_, hash_of(made->about())});
+    all_.push_back({made, bytes, ++uses_, hash_of(made->about()), family});
     bytes_ += bytes;
     last_ = all_.size() - 1;
     enter(last_);
@@ -85,6 +93,17 @@ class basic_signature_cache {
     list<kept_executable> all;
     for (auto& e : all_) all.push_back(e.made);
     return all;
+  }
+  /// Whether one differs from others in numbers of steps alone.
+  [[gnu::cold]] bool differs_in_steps(const later<In, executable>& one) {
+    if (step_axes_.empty()) return false;
+    const std::lock_guard hold(lock_);
+    std::uint64_t family = 0;
+    for (const kept& e : all_)
+      if (e.made.get() == &one) family = e.family;
+    return family != 0 && std::any_of(all_.begin(), all_.end(), [&](const kept& e) {
+             return e.family == family && e.made.get() != &one;
+           });
   }
   /// Of the program and a signature.
   static std::uint64_t hash(const later<In, sized_program>& p) {
@@ -108,13 +127,14 @@ class basic_signature_cache {
   }
 
  private:
-  struct kept {
-    kept_executable made;
-    std::int64_t bytes;
-    std::uint64_t used;  ///< when it was last found after another one
-    int hash;
-  };
+  using kept = later<In, basic_kept_executable<void>>;
 
+  [[gnu::cold, gnu::noinline]] void find_step_axes() {
+    int v = 0;
+    while (!program_.values[v].op->loops_steps) ++v;
+    loops_ = static_cast<const loop_info&>(*program_.values[v].op).maker;
+    step_axes_ = loops_->step_axes(program_);
+  }
   kept_executable look_up(const later<In, bound_call>& call) {
     const engine* const by = engine_.get<In>();
     if (all_.empty()) return nullptr;
@@ -129,18 +149,21 @@ class basic_signature_cache {
   }
   /// For one more of so many bytes; the ones that were used longest ago go.
   [[gnu::cold]] void make_room(std::int64_t bytes) {
-    bool gone = false;
-    for (; !all_.empty() && bytes_ + bytes > compilation_cache_limit<>(); gone = true) {
-      auto* const oldest =
+    while (!all_.empty() && bytes_ + bytes > compilation_cache_limit<>()) {
+      const auto* const oldest =
           std::min_element(all_.begin(), all_.end(),
                            [](const kept& a, const kept& b) { return a.used < b.used; });
-      bytes_ -= oldest->bytes;
-      std::swap(*oldest, all_.back());
-      all_.pop_back();
-      last_ = 0;
-      global_metrics<In>().evicted_compile.add();
+      forget(static_cast<int>(oldest - all_.begin()));
     }
-    if (gone || 2 * all_.size() >= places_.size()) make_places();
+    if (2 * all_.size() >= places_.size()) make_places();
+  }
+  [[gnu::cold, gnu::noinline]] void forget(int i) {
+    bytes_ -= all_[i].bytes;
+    std::swap(all_[i], all_.back());
+    all_.pop_back();
+    last_ = 0;
+    enter_all();
+    global_metrics<In>().evicted_compile.add();
   }
   static bool matches(const later<In, executable>& e, const later<In, bound_call>& call,
                       const engine* by) {
@@ -181,6 +204,10 @@ class basic_signature_cache {
     while (count < 4 * all_.size()) count *= 2;
     list<int> more(count, -1);
     places_.swap(more);
+    enter_all();
+  }
+  [[gnu::cold, gnu::noinline]] void enter_all() noexcept {
+    for (int& i : places_) i = -1;
     for (int i = 0; i < all_.size(); ++i) enter(i);
   }
   program program_;
@@ -189,6 +216,8 @@ class basic_signature_cache {
   const program* ops_;
   const Engine engine_;
   std::mutex lock_, state_lock_;
+  const loop_maker* loops_ = nullptr;
+  list<char> step_axes_;  // see loop_maker; none in a program without loops
   arena_store arenas_;  // one signature's serve the others
   list<kept> all_;
   std::int64_t bytes_ = 0;

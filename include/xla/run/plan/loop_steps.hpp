@@ -23,6 +23,8 @@ template <class In>
 class basic_planned;
 template <class In>
 class basic_shortener;
+template <class In>
+struct basic_kept_executable;
 
 /// What runs the steps of one loop of a program at its sizes: run/engine/loops.hpp.
 class loop_steps {
@@ -66,6 +68,15 @@ struct loop_maker {
   /// Of a program that is given its sizes, when all before this value, a loop, have them: its random
   /// ops take numbers for every step.
   void (*repeat_draws)(basic_sized_program<void>& p, int value);
+  /// Where the numbers of steps come from: per slot a bit for each axis whose size one follows from.
+  /// Empty where none does.
+  list<char> (*step_axes)(const program& p);
+  /// The same number, not 0, for signatures that differ in these axes alone: a family.
+  std::uint64_t (*family)(const list<char>& step_axes, const list<shape>& slots,
+                          const list<char>& absent);
+  /// Of a function's executables, as many as it may have, the one that goes for another of this
+  /// family; -1: none, as each is the only one of its own.
+  int (*leaver)(const list<basic_kept_executable<void>>& all, std::uint64_t family);
   /// nullptr where no backward() outside is.
   void (*replay)(const loop_of_call& of);
 };
