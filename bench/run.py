@@ -57,6 +57,18 @@ def show_specialise(rows):
               f"the whole difference {verdict(r['extra_ms'][1] <= 1)}")
 
 
+def show_trips(rows):
+    print("\nA new number of steps, each of 1 to 10,000: microseconds (processor's)")
+    print(f"  {'':24}{'extra p10':>10}{'median':>8}{'p90':>8}{'first':>9}{'again':>9}"
+          f"{'reserved MB':>13}")
+    for r in rows:
+        low, middle, high = r["extra_us"]
+        print(f"  {r['program']:24}{low:10.1f}{middle:8.1f}{high:8.1f}{r['first_us']:9.0f}"
+              f"{r['again_us']:9.0f}{r['reserved_mb']:13.1f}")
+    worst = max(r["extra_us"][1] for r in rows)
+    print(f"  at most 100 us beyond the steps wanted: {verdict(worst <= 100)}")
+
+
 def show_traced(rows):
     print("\nElementwise chains traced, 1 thread: speed against compiled (1 is as fast)")
     print(f"  {'':30}{'elements':>10}{'us':>10}{'compiled':>10}{'speed':>7}{'p10':>7}{'p90':>7}")
@@ -145,8 +157,8 @@ def show_binary(path):
     return row
 
 
-SHOW = {"overhead": show_overhead, "specialise": show_specialise, "traced": show_traced,
-        "fused": show_fused, "rows": show_rows, "parity": show_parity}
+SHOW = {"overhead": show_overhead, "specialise": show_specialise, "trips": show_trips,
+        "traced": show_traced, "fused": show_fused, "rows": show_rows, "parity": show_parity}
 # Run once for each number of threads.
 SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue}
 # The same, in turn with peers.

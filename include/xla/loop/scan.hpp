@@ -256,10 +256,11 @@ constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const Sc
 /// init as carry: the last carry, and all y along a new first axis. Carries, x and y are tensors,
 /// or tuples and arrays of them, std::tuple<>() where there are none; carries also structs with
 /// XLA_MODULE. In a compiled function it is a loop, whose number of steps may be known at run time
-/// only. The body may read whatever stands around it, and write parameters, buffers and gradients: a
-/// whole training step. A backward() in it ends at its carry and x. One behind the loop adds up the
-/// gradients of what the body reads from outside from the last step to the first, in every mode. A
-/// carry that changes its shape, or xs of several lengths, are a shape_error.
+/// only; another number is no further signature (CompileOptions::max_signatures). The body may read
+/// whatever stands around it, and write parameters, buffers and gradients: a whole training step. A
+/// backward() in it ends at its carry and x. One behind the loop adds up the gradients of what the
+/// body reads from outside from the last step to the first, in every mode. A carry that changes its
+/// shape, or xs of several lengths, are a shape_error.
 template <class Body, class Init, class X>
 constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions options = {},
                     caller who = here()) {

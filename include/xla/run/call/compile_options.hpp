@@ -10,7 +10,10 @@ namespace xla {
 /// How a function is compiled.
 struct CompileOptions {
   std::string name = "step";  ///< in the metrics report and in XLA_DEBUG's output
-  int max_signatures = 64;    ///< different argument shapes that are specialised
+  /// Different argument shapes that are specialised; one more is refused. Numbers of steps of loops
+  /// are none of their own: as many plans stay, and of those that differ in numbers of steps alone
+  /// the one goes that was used longest ago. Where an engine runs the function, each is a signature.
+  int max_signatures = 64;
   /// Convolutions may use Winograd's algorithm; see set_winograd(). In the body of another compiled
   /// function that one's option holds.
   bool winograd = true;

@@ -44,7 +44,7 @@ void set_cache_limit(std::int64_t bytes);
 /// of each device's traced graphs. Beyond that the one that was used longest ago is forgotten, and
 /// made again when it is needed; the newest always stays. 256 MB, unless the environment variable
 /// XLA_COMPILATION_CACHE_LIMIT says another number of bytes. The counter EvictedCompile says how
-/// many were forgotten.
+/// many were forgotten, also for other numbers of steps of a loop (CompileOptions::max_signatures).
 template <class = void>
 void set_compilation_cache_limit(std::int64_t bytes);
 /// From here on max_memory_allocated() starts at what is allocated now.
