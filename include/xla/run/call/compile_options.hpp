@@ -12,7 +12,7 @@ struct CompileOptions {
   std::string name = "step";  ///< in the metrics report and in XLA_DEBUG's output
   /// Different argument shapes that are specialised; one more is refused. Numbers of steps of loops
   /// are none of their own: as many plans stay, and of those that differ in numbers of steps alone
-  /// the one goes that was used longest ago. Where an engine runs the function, each is a signature.
+  /// the one goes that was used longest ago. Where an engine runs the function, each number counts.
   int max_signatures = 64;
   /// Convolutions may use Winograd's algorithm; see set_winograd(). In the body of another compiled
   /// function that one's option holds.

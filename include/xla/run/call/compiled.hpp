@@ -171,11 +171,12 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     check_fixed_sizes<In>(cache.source(), call, arguments);
     check_sizes<In>(cache.source(), call, arguments);
     check_absent<In>(cache.source(), call, arguments);
-    const auto e = cache.add(call, options);
+    bool other_steps = false;
+    const auto e = cache.add(call, options, other_steps);
     counts.uncached_compile.add();
     note_memory<In>(options.name, e->memory());
     const auto known = cache.known();
-    if (!cache.differs_in_steps(*e)) warn_of_sizes(*e, known, arguments);
+    if (!other_steps) warn_of_sizes(*e, known, arguments);
     if (later<In, debug_log>::instance().level() > 0)
       report<In>({"compile", options.name, cache.hash(e->about()),
                   what_changed<In>(*e, known, arguments)},

@@ -50,7 +50,6 @@ class basic_signature_cache {
       collects_ |= s.use == gradient_use::collected;
       reads_ |= s.kind == slot_kind::tensor && s.use == gradient_use::read;
     }
-    if (p.count.bodies > 0) find_step_axes();
   }
 
   using kept_executable = std::shared_ptr<basic_executable<In>>;
@@ -60,17 +59,18 @@ class basic_signature_cache {
     const std::lock_guard hold(lock_);
     return look_up(call);
   }
+  /// other_steps: whether it differs from another one in numbers of steps alone.
   [[gnu::cold]] kept_executable add(const later<In, bound_call>& call,
-                                    const CompileOptions& options) {
+                                    const CompileOptions& options, bool& other_steps) {
     const std::lock_guard hold(lock_);
     if (auto made_meanwhile = look_up(call)) return made_meanwhile;
     const engine* const by = engine_.get<In>();
     list<shape> slots = shapes_of<In>(call);
-    const std::uint64_t family =
-        by || step_axes_.empty() ? 0 : loops_->family(step_axes_, slots, call.absent);
-    const bool full = all_.size() >= options.max_signatures;
-    const int leaver = full && family != 0 ? loops_->leaver(all_, family) : -1;
-    if (full && leaver < 0)
+    place_in_family place{.full = all_.size() >= options.max_signatures};
+    if (program_.count.bodies > 0 && !by)
+      maker_of_loops(program_).find_place(program_, step_axes_, all_, slots, call.absent, place);
+    other_steps = place.other_steps;
+    if (place.full && place.leaver < 0)
       throw runtime_error(
           join({"Maximum number of different graphs allowed per function exceeded: ",
                 decimal(options.max_signatures), " (", options.name,
@@ -80,9 +80,9 @@ class basic_signature_cache {
            : specialize<In>(program_, kernels_, std::move(slots), call.absent, options.winograd,
                             arenas_);
     const std::int64_t bytes = made->bytes();
-    if (full) forget(leaver);
+    if (place.full) forget(place.leaver);
     make_room(bytes);
-    all_.push_back({made, bytes, ++uses_, hash_of(made->about()), family});
+    all_.push_back({made, bytes, ++uses_, hash_of(made->about()), place.family});
     bytes_ += bytes;
     last_ = all_.size() - 1;
     enter(last_);
@@ -93,17 +93,6 @@ class basic_signature_cache {
     list<kept_executable> all;
     for (auto& e : all_) all.push_back(e.made);
     return all;
-  }
-  /// Whether one differs from others in numbers of steps alone.
-  [[gnu::cold]] bool differs_in_steps(const later<In, executable>& one) {
-    if (step_axes_.empty()) return false;
-    const std::lock_guard hold(lock_);
-    std::uint64_t family = 0;
-    for (const kept& e : all_)
-      if (e.made.get() == &one) family = e.family;
-    return family != 0 && std::any_of(all_.begin(), all_.end(), [&](const kept& e) {
-             return e.family == family && e.made.get() != &one;
-           });
   }
   /// Of the program and a signature.
   static std::uint64_t hash(const later<In, sized_program>& p) {
@@ -129,12 +118,6 @@ class basic_signature_cache {
  private:
   using kept = later<In, basic_kept_executable<void>>;
 
-  [[gnu::cold, gnu::noinline]] void find_step_axes() {
-    int v = 0;
-    while (!program_.values[v].op->loops_steps) ++v;
-    loops_ = static_cast<const loop_info&>(*program_.values[v].op).maker;
-    step_axes_ = loops_->step_axes(program_);
-  }
   kept_executable look_up(const later<In, bound_call>& call) {
     const engine* const by = engine_.get<In>();
     if (all_.empty()) return nullptr;
@@ -159,7 +142,7 @@ class basic_signature_cache {
   }
   [[gnu::cold, gnu::noinline]] void forget(int i) {
     bytes_ -= all_[i].bytes;
-    std::swap(all_[i], all_.back());
+    all_[i] = std::move(all_.back());
     all_.pop_back();
     last_ = 0;
     enter_all();
@@ -216,8 +199,7 @@ class basic_signature_cache {
   const program* ops_;
   const Engine engine_;
   std::mutex lock_, state_lock_;
-  const loop_maker* loops_ = nullptr;
-  list<char> step_axes_;  // see loop_maker; none in a program without loops
+  list<char> step_axes_;  // of loops: see loop_maker
   arena_store arenas_;  // one signature's serve the others
   list<kept> all_;
   std::int64_t bytes_ = 0;

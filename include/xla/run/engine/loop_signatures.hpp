@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
 #include "xla/base/hash.hpp"
 #include "xla/graph/loops.hpp"
@@ -15,8 +17,8 @@
 
 namespace xla::detail {
 
-/// Finds the sizes of arguments that numbers of steps follow from, and those that have to be equal to
-/// one of them.
+/// Finds the sizes of arguments that numbers of steps follow from, and those that have to be equal
+/// to one of them: per slot a bit for each axis.
 template <class In>
 class basic_step_axes {
  public:
@@ -25,15 +27,17 @@ class basic_step_axes {
   [[gnu::cold]] list<char> find() {
     for (int v = 0; v < p_.count.values; ++v)
       if (is<op::loop>(p_.values[v])) mark(p_.values[v].template attributes<op::loop>().trip);
-    list<char> axes;
-    for (int i = 0; i < p_.count.symbols; ++i) {
-      const symbol& s = p_.symbols[i];
-      const extent root = representative(symbol_extent(i));
-      if (s.kind != 'v' || is_known(root) || !counts_[symbol_index(root)]) continue;
-      axes.resize(p_.count.slots);
-      char& of = axes[static_cast<int>(s.a)];
-      of = static_cast<char>(of | 1 << s.b);
+    for (bool more = true; more;) {  // a term may be found equal to a later one
+      more = false;
+      for (int i = p_.count.symbols - 1; i >= 0; --i)
+        if (counts(i)) more |= mark_terms(p_.symbols[i]);
     }
+    list<char> axes(p_.count.slots, 0);
+    for (int i = 0; i < p_.count.symbols; ++i)
+      if (const symbol& s = p_.symbols[i]; s.kind == 'v' && counts(i)) {
+        char& of = axes[static_cast<int>(s.a)];
+        of = static_cast<char>(of | 1 << s.b);
+      }
     return axes;
   }
 
@@ -43,55 +47,74 @@ class basic_step_axes {
       e = p_.symbols[symbol_index(e)].same_as;
     return e;
   }
-  [[gnu::cold]] void mark(extent e) {
+  bool counts(int symbol) const {
+    const extent e = representative(symbol_extent(symbol));
+    return !is_known(e) && counts_[symbol_index(e)];
+  }
+  /// Whether it was not marked before.
+  bool mark(extent e) {
     e = representative(e);
-    if (is_known(e) || counts_[symbol_index(e)]) return;
-    counts_[symbol_index(e)] = true;
-    const symbol& s = p_.symbols[symbol_index(e)];
-    if (s.kind == 'v' || s.kind == 'w') return;
-    for (int k = 0; k < s.factors; ++k) mark(symbol_extent(s.factor[k]));
-    if (s.kind == '*' && s.b == 0) return;  // a is a number
-    mark(s.a);
-    mark(s.b);
+    return !is_known(e) && !std::exchange(counts_[symbol_index(e)], true);
+  }
+  [[gnu::cold]] bool mark_terms(const symbol& s) {
+    bool more = false;
+    for (int k = 0; k < s.factors; ++k) more |= mark(symbol_extent(s.factor[k]));
+    if (s.kind == '+' || s.kind == '-' || s.kind == '/' || (s.kind == '*' && s.b != 0))
+      more = mark(s.a) | mark(s.b) | more;
+    return more;
   }
 
   const program& p_;
   list<char> counts_;  // per symbol
 };
 
+/// Where no argument's size decides how many steps there are, each signature is a family.
 template <class In>
-[[gnu::cold]] list<char> find_step_axes(const program& p) {
-  return later<In, basic_step_axes<void>>(p).find();
-}
-XLA_INSTANCE(list<char> find_step_axes<void>(const program&));
+class basic_family_finder {
+ public:
+  using kept = later<In, basic_kept_executable<void>>;
+  explicit basic_family_finder(const list<kept>& all) : all_(all) {}
 
-template <class In>
-[[gnu::cold]] std::uint64_t family_of(const list<char>& step_axes, const list<shape>& slots,
-                                      const list<char>& absent) {
-  std::uint64_t h = static_cast<std::uint64_t>(world_now());
-  for (int i = 0; i < slots.size(); ++i)
-    for (int k = 0; k < slots[i].rank; ++k)
-      if ((step_axes[i] >> k & 1) == 0) h = mix(h, static_cast<std::uint64_t>(slots[i][k]));
-  for (char c : absent) h = mix(h, static_cast<std::uint64_t>(c));
-  return h | 1;
-}
-XLA_INSTANCE(std::uint64_t family_of<void>(const list<char>&, const list<shape>&,
-                                           const list<char>&));
-
-template <class In>
-[[gnu::cold]] int find_leaver(const list<later<In, basic_kept_executable<void>>>& all,
-                              std::uint64_t family) {
-  const auto in_family = [&](std::uint64_t f) {
-    return std::count_if(all.begin(), all.end(), [&](const auto& e) { return e.family == f; });
-  };
-  int oldest = -1;
-  for (int i = 0; i < all.size(); ++i) {
-    const auto& e = all[i];
-    if (e.family == 0 || (oldest >= 0 && e.used >= all[oldest].used)) continue;
-    if (e.family == family || in_family(e.family) > 1) oldest = i;
+  [[gnu::cold]] void find(const list<char>& step_axes, const list<shape>& slots,
+                          const list<char>& absent, place_in_family& to) const {
+    to.family = number(step_axes, slots, absent);
+    to.other_steps = count(to.family) > 0;
+    if (!to.full) return;
+    for (int i = 0; i < all_.size(); ++i) {
+      const kept& e = all_[i];
+      if (e.family == 0 || (to.leaver >= 0 && e.used >= all_[to.leaver].used)) continue;
+      if (e.family == to.family || count(e.family) > 1) to.leaver = i;
+    }
   }
-  return oldest;
+
+ private:
+  std::int64_t count(std::uint64_t family) const {
+    return std::count_if(all_.begin(), all_.end(),
+                         [&](const kept& e) { return e.family == family; });
+  }
+  static std::uint64_t number(const list<char>& step_axes, const list<shape>& slots,
+                              const list<char>& absent) {
+    std::uint64_t h = static_cast<std::uint64_t>(world_now());
+    for (int i = 0; i < slots.size(); ++i)
+      for (int k = 0; k < slots[i].rank; ++k)
+        if ((step_axes[i] >> k & 1) == 0) h = mix(h, static_cast<std::uint64_t>(slots[i][k]));
+    for (char c : absent) h = mix(h, static_cast<std::uint64_t>(c));
+    return h | 1;
+  }
+
+  const list<kept>& all_;
+};
+
+template <class In>
+[[gnu::cold]] void find_place(const program& p, list<char>& step_axes,
+                              const list<later<In, basic_kept_executable<void>>>& all,
+                              const list<shape>& slots, const list<char>& absent,
+                              place_in_family& place) {
+  if (step_axes.empty()) step_axes = later<In, basic_step_axes<void>>(p).find();
+  later<In, basic_family_finder<void>>(all).find(step_axes, slots, absent, place);
 }
-XLA_INSTANCE(int find_leaver<void>(const list<basic_kept_executable<void>>&, std::uint64_t));
+XLA_INSTANCE(void find_place<void>(const program&, list<char>&,
+                                   const list<basic_kept_executable<void>>&, const list<shape>&,
+                                   const list<char>&, place_in_family&));
 
 }  // namespace xla::detail

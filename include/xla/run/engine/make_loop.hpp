@@ -16,12 +16,9 @@ void shorten_body(basic_shortener<void>& by, step& loop);
 template <class In = void>
 void repeat_draws(later<In, basic_sized_program<void>>& p, int value);
 template <class In = void>
-list<char> find_step_axes(const program& p);
-template <class In = void>
-std::uint64_t family_of(const list<char>& step_axes, const list<shape>& slots,
-                        const list<char>& absent);
-template <class In = void>
-int find_leaver(const list<later<In, basic_kept_executable<void>>>& all, std::uint64_t family);
+void find_place(const program& p, list<char>& step_axes,
+                const list<later<In, basic_kept_executable<void>>>& all, const list<shape>& slots,
+                const list<char>& absent, place_in_family& place);
 
 }  // namespace xla::detail
 

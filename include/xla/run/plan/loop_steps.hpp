@@ -14,6 +14,7 @@
 namespace xla::detail {
 
 class engine;
+struct program;
 struct step;
 template <class In>
 struct basic_sized_program;
@@ -56,6 +57,14 @@ struct loop_of_call {
   list<ref<impl>>& values;
 };
 
+/// A signature among those of a function with loops.
+struct place_in_family {
+  bool full = false;         ///< there are as many as there may be
+  int leaver = -1;           ///< where it is: the one that goes for this one; -1: none may
+  std::uint64_t family = 0;  ///< not 0; the same for those that differ in numbers of steps alone
+  bool other_steps = false;  ///< there is another one of its family
+};
+
 /// Of one kind of loops. Makes that, of a program with the loop's step, and puts it before others
 /// of the program: of steps for plans, with the kernels of their regions, or where an engine is
 /// given for that.
@@ -68,15 +77,11 @@ struct loop_maker {
   /// Of a program that is given its sizes, when all before this value, a loop, have them: its random
   /// ops take numbers for every step.
   void (*repeat_draws)(basic_sized_program<void>& p, int value);
-  /// Where the numbers of steps come from: per slot a bit for each axis whose size one follows from.
-  /// Empty where none does.
-  list<char> (*step_axes)(const program& p);
-  /// The same number, not 0, for signatures that differ in these axes alone: a family.
-  std::uint64_t (*family)(const list<char>& step_axes, const list<shape>& slots,
-                          const list<char>& absent);
-  /// Of a function's executables, as many as it may have, the one that goes for another of this
-  /// family; -1: none, as each is the only one of its own.
-  int (*leaver)(const list<basic_kept_executable<void>>& all, std::uint64_t family);
+  /// Finds the place of a signature among a function's executables. step_axes: what it has found of
+  /// the program before.
+  void (*find_place)(const program& p, list<char>& step_axes,
+                     const list<basic_kept_executable<void>>& all, const list<shape>& slots,
+                     const list<char>& absent, place_in_family& place);
   /// nullptr where no backward() outside is.
   void (*replay)(const loop_of_call& of);
 };

@@ -55,6 +55,13 @@ template <class In = void>
          bytes_of_lists(p.slot_shapes, p.symbols, p.shapes, p.in_place, p.random, p.counters);
 }
 
+/// What makes the loops of a program that has some.
+inline const loop_maker& maker_of_loops(const program& p) {
+  int v = 0;
+  while (!p.values[v].op->loops_steps) ++v;
+  return *static_cast<const loop_info&>(*p.values[v].op).maker;
+}
+
 /// The value of output i of a program: writes, then results.
 constexpr int output_of(const program& p, int i) {
   return i < p.count.writes ? p.writes[i].value : p.results[i - p.count.writes];

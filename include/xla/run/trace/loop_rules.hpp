@@ -21,9 +21,7 @@ constexpr loop_maker make_loop_maker() {
   loop_maker all{&make_loop<later<In, void>>,
                  &shorten_body<later<In, void>>,
                  &repeat_draws<later<In, void>>,
-                 &find_step_axes<later<In, void>>,
-                 &family_of<later<In, void>>,
-                 &find_leaver<later<In, void>>,
+                 &find_place<later<In, void>>,
                  nullptr};
   if constexpr (keeps_forward && has_traced_mode) all.replay = &replay_loop<later<In, void>>;
   return all;
