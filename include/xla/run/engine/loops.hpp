@@ -155,22 +155,20 @@ class basic_loop_program {
     const int n = p.count.values, slots = sources.size() + carries.size();
     out.own_bytes = bytes_of<node>(n) + bytes_of<program_slot>(slots) +
                     bytes_of<write>(carries.size()) + bytes_of<int>(results_.size());
-    out.own.reset(new std::byte[static_cast<std::size_t>(out.own_bytes)]());
+    out.own.reset(new std::byte[static_cast<std::size_t>(out.own_bytes)]);
     std::byte* next = out.own.get();
-    const auto place = [&]<class T>(const T*& array, int count) {
+    const auto place = [&]<class T>(const T*& array, int count, const T* from = nullptr) {
       T* const to = reinterpret_cast<T*>(next);
       next += bytes_of<T>(count);
-      for (int i = 0; i < count; ++i) ::new (static_cast<void*>(to + i)) T();
+      for (int i = 0; i < count; ++i) ::new (static_cast<void*>(to + i)) T(from ? from[i] : T());
       array = to;
       return to;
     };
-    const node* const from = p.values;
-    node* const values = place(p.values, n);
+    node* const values = place(p.values, n, p.values);
     program_slot* const slot = place(p.slots, slots);
     write* const writes = place(p.writes, carries.size());
     int* const kept = place(p.results, results_.size());
     for (int v = 0; v < n; ++v) {
-      values[v] = from[v];
       if (is<op::scalar>(values[v])) values[v].op = &builtin<op::constant>;  // or a slot, below
       if (slot_of_[v] < 0) continue;
       values[v].op = &builtin<op::input>;
