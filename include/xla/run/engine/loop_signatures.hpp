@@ -59,8 +59,10 @@ class basic_step_axes {
   [[gnu::cold]] bool mark_terms(const symbol& s) {
     bool more = false;
     for (int k = 0; k < s.factors; ++k) more |= mark(symbol_extent(s.factor[k]));
-    if (s.kind == '+' || s.kind == '-' || s.kind == '/' || (s.kind == '*' && s.b != 0))
-      more = mark(s.a) | mark(s.b) | more;
+    if (s.kind == '+' || s.kind == '-' || s.kind == '/' || (s.kind == '*' && s.b != 0)) {
+      more |= mark(s.a);
+      more |= mark(s.b);
+    }
     return more;
   }
 
