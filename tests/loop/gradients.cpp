@@ -158,8 +158,8 @@ TEST_CASE("carries that change places, stay, start from a constant or are not us
       const auto& [p, q, r, s, n] = carry;
       return std::pair(std::tuple(q * x, p, r, s * a + b, n + 1), std::array{x * p, q + s});
     };
-    const auto [last, ys] = xla::scan(
-        body, std::tuple(a, b, a, xla::zeros_like(b), xla::tensor<std::int64_t>(0)), xs);
+    const auto [last, ys] =
+        xla::scan(body, std::tuple(a, b, a, xla::zeros_like(b), xla::tensor<std::int64_t>(0)), xs);
     const auto loss = sum(std::get<0>(last)) + sum(ys[0] * ys[1]);
     loss.backward();
     return std::tuple(loss, a.grad(), b.grad(), xs.grad(), std::get<4>(last));
@@ -208,9 +208,9 @@ TEST_CASE("gradients of a loop by its number of steps are added to existing grad
 
 TEST_CASE("grad() of what went into a loop") {
   auto both = [](auto& w, auto& xs) {
-    const auto loss = sum(
-        xla::scan([&](const auto& c, const auto& x) { return std::pair(c * w + x, c); }, w, xs)
-            .first);
+    const auto loss =
+        sum(xla::scan([&](const auto& c, const auto& x) { return std::pair(c * w + x, c); }, w, xs)
+                .first);
     return xla::grad(loss, std::tie(w, xs));
   };
   for (std::int64_t steps : {1, 4})
@@ -306,4 +306,33 @@ TEST_CASE("gradients of gradients go through loops") {
         return xla::grad(sum(last.first), w, {.create_graph = true});
       },
       numbers<double>({3}), numbers<double>({3, 3}));
+}
+
+TEST_CASE("gradients of gradients go through loops in loops") {
+  const auto train = [](auto& w, auto& h, auto& xs) {
+    const auto outer = [&](const auto& c, const auto& x) {
+      const auto inner = [&](const auto& s, const auto& one) {
+        const auto next = tanh((s + one) * w);
+        return std::pair(next, next * w);
+      };
+      return xla::scan(inner, c, x);
+    };
+    const auto [last, ys] = xla::scan(outer, h, xs);
+    const auto g = xla::grad(sum(last) + sum(ys * ys), w, {.create_graph = true});
+    sum(g * g).backward();
+    return g;
+  };
+  const auto all = [](auto&& f, bool eagerly) {
+    const xla::eager_mode_guard mode(eagerly);
+    auto w = test::parameter(numbers<double>({4})), h = test::parameter(numbers<double>({4}, 1));
+    auto xs = test::parameter(numbers<double>({3, 2, 4}, 2));
+    const auto g = f(w, h, xs);
+    return std::array{xla::reshape(g, {-1}), w.grad(), h.grad(), xla::reshape(xs.grad(), {-1})};
+  };
+  const auto eager = all(train, true);
+  const auto traced = all(train, false), compiled = all(xla::compile(train), true);
+  for (std::size_t k = 0; k < eager.size(); ++k) {
+    test::check_equal(traced[k], eager[k], 1e-10);
+    test::check_equal(compiled[k], eager[k], 1e-10);
+  }
 }

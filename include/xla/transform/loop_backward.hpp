@@ -109,8 +109,7 @@ class loop_backward {
   /// Per node of a range what stands for it, or none.
   class stand_ins {
    public:
-    constexpr stand_ins(int begin, int end)
-        : begin_(begin), end_(end), all_(room(end - begin)) {
+    constexpr stand_ins(int begin, int end) : begin_(begin), end_(end), all_(room(end - begin)) {
       for (int i = begin; i < end; ++i) (*this)[i] = none;
     }
     constexpr bool has(int at) const { return at >= begin_ && at < end_; }
@@ -242,7 +241,11 @@ class loop_backward {
         pass.accumulate(g.nodes[i].in[1], to_.slice(pass.gradient[i], block_.first));
   }
 
-  constexpr bool has(int at) const { return at >= begin_ && at < loop_; }
+  /// Whether a step makes it: a node of the body, or one behind it that keeps what a loop in it
+  /// makes.
+  constexpr bool has(int at) const {
+    return at >= begin_ && (at < loop_ || in_loop(g, g.nodes[at].loop, number_));
+  }
   constexpr int add_carry(int init) {
     if (blocks_.open()) init = begins_.get()[begun_++] = blocks_.carry(init, false, false);
     return to_.carry(init, g.recording, false);
@@ -292,9 +295,7 @@ class loop_backward {
     if (around_) at = around_->copy_of(at);
     return copied_.has(at) && copied_[at] >= 0 ? copied_[at] : at;
   }
-  constexpr int source_number() const {
-    return g.nodes[source_].attributes<op::loop>().number;
-  }
+  constexpr int source_number() const { return g.nodes[source_].attributes<op::loop>().number; }
   constexpr int read_own(int at) {
     const bool member = known_.has(at);
     if (member && known_[at] >= 0) return known_[at];
@@ -311,9 +312,7 @@ class loop_backward {
     return made;
   }
   /// What the loop around reads of it; a block's steps stand in that already.
-  constexpr int read_around(int at) {
-    return blocks_.open() ? at : outside(at);
-  }
+  constexpr int read_around(int at) { return blocks_.open() ? at : outside(at); }
   /// What the step before has handed on, which is kept of all steps.
   constexpr int read_carry(const node& n) {
     const int k = n.attributes<op::of_loop>().number;
@@ -468,8 +467,8 @@ class loop_backward {
 
   graph_backward& pass;
   graph& g;
-  int loop_;    // its node
-  int source_;  // that whose steps have made what rules read
+  int loop_;                      // its node
+  int source_;                    // that whose steps have made what rules read
   int number_, begin_, carries_;  // its members are those from begin on to it
   loop_backward* around_;
   owned_array<int> carry_;  // per carry: its node, where gradients go on to it, or none
