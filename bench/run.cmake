@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # All benchmarks: cmake -P bench/run.cmake
-#   -DPARTS="mlp;decoder;decoder_char;generate;convnet;resnet18;resnet18_read;memory;build;capture;overhead;specialise;trips;traced;fused;rows;gemm;products;epilogue;attention;models;conv;replicas;engines;parity;binary"   only these; README.md has more
+#   -DPARTS="mlp;decoder;decoder_char;generate;convnet;resnet18;resnet18_read;memory;build;capture;overhead;specialise;trips;traced;fused;rows;gemm;products;epilogue;attention;models;conv;replicas;backends;parity;binary"   only these; README.md has more
 #   -DROUNDS=<n>           rounds of the contests at most, 21 unless given
 #   -DTHREADS="1;2"        numbers of threads
 #   -DPYTHON=<python>      an interpreter that has torch, torchvision and jax, instead of installing them
@@ -17,7 +17,7 @@ endif()
 get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
 if(NOT PARTS)
   set(PARTS mlp decoder decoder_char generate convnet resnet18 resnet18_read memory build capture
-    overhead specialise trips traced fused rows gemm products epilogue attention conv replicas engines parity
+    overhead specialise trips traced fused rows gemm products epilogue attention conv replicas backends parity
     binary)
 endif()
 if(NOT ROUNDS)
@@ -34,13 +34,13 @@ xla_need(ninja-build:ninja g++:g++ libeigen3-dev libboost-dev python3:python3)
 if("replicas" IN_LIST PARTS)
   xla_need(OPTIONAL libopenmpi-dev openmpi-bin)
 endif()
-if("engines" IN_LIST PARTS AND NOT DEFINED ENV{XLA_PJRT_PLUGIN})
+if("backends" IN_LIST PARTS AND NOT DEFINED ENV{XLA_PJRT_PLUGIN})
   xla_need_plugin("${BUILD}")
 endif()
 find_program(python3 python3 REQUIRED)
 
 set(contests mlp decoder decoder_autocast decoder_char decoder_seed generate convnet resnet18 resnet18_read
-  memory models models_autocast products attention conv replicas engines)
+  memory models models_autocast products attention conv replicas backends)
 set(contested OFF)
 foreach(part IN LISTS PARTS)
   if(part IN_LIST contests)
@@ -111,8 +111,8 @@ foreach(part IN LISTS PARTS)
     list(APPEND targets bench_heap bench_models)
   elseif(part STREQUAL "models_autocast")
     list(APPEND targets bench_resnet50_autocast bench_vit_autocast)
-  elseif(part STREQUAL "engines")
-    list(APPEND targets bench_engine_programs)
+  elseif(part STREQUAL "backends")
+    list(APPEND targets bench_backend_programs)
   elseif(part STREQUAL "replicas")
     list(APPEND targets bench_replicas bench_exchange)
   elseif(part STREQUAL "binary")

@@ -11,7 +11,7 @@ import build
 import capture
 import compare
 import conv
-import engines
+import backends
 import memory
 import models
 import plot
@@ -163,7 +163,7 @@ SHOW = {"overhead": show_overhead, "specialise": show_specialise, "trips": show_
 SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue}
 # The same, in turn with peers.
 TURNS = {"attention": attention, "conv": conv, "products": products}
-PARTS = (*compare.CONTESTS, "binary", "build", "capture", "engines", "memory", "models",
+PARTS = (*compare.CONTESTS, "binary", "build", "capture", "backends", "memory", "models",
          "models_autocast", "replicas", *SHOW, *SHOW_THREADS, *TURNS)
 
 
@@ -217,10 +217,10 @@ def main():
                 rows = TURNS[part].measure(options.programs, options.peers, n)
                 TURNS[part].show(rows)
                 results[part] += rows
-        elif part == "engines":
-            results[part] = engines.measure(options.programs, options.peers, threads,
+        elif part == "backends":
+            results[part] = backends.measure(options.programs, options.peers, threads,
                                             options.rounds)
-            engines.show(results[part])
+            backends.show(results[part])
         elif part == "replicas":
             results[part] = replicas.measure(options.programs, options.peers, options.rounds,
                                              options.out)

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include <xla/run/engine/engine.hpp>
+#include <xla/run/backend/backend.hpp>
 #include <xla/run/state/metrics.hpp>
 
 #include "measure.hpp"
@@ -21,7 +21,7 @@ struct turn {
   double loss;
 };
 
-/// Milliseconds that XLA has compiled its longest program for; 0 where it is not the engine.
+/// Milliseconds that XLA has compiled its longest program for; 0 where it is not the backend.
 inline double compile_ms() {
   double most = 0;
   if (const auto all = xla::metric_data("Pjrt::CompileTime"))
@@ -32,9 +32,9 @@ inline double compile_ms() {
 /// Says that the contestant is ready, then answers `run N` with run(N), a turn; see contest.py.
 template <class Run>
 int serve(std::string_view mode, Run&& run) {
-  const bool plan = xla::engine_name() == "plan";
+  const bool plan = xla::backend_name() == "native";
   std::cout << R"({"ready": "xla )" << mode << (plan ? "" : " on ")
-            << (plan ? "" : xla::engine_name()) << R"(", "version": ")" << compiler()
+            << (plan ? "" : xla::backend_name()) << R"(", "version": ")" << compiler()
             << R"(", "isa": ")" << instruction_set() << R"(", "compile_ms": )" << compile_ms()
             << "}" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {

@@ -405,18 +405,18 @@ set(XLA_HEADERS
   xla/run/plan/loop_body.hpp
   xla/run/plan/loop_steps.hpp
   xla/run/plan/sized.hpp
-  xla/run/state/engines.hpp
-  xla/run/engine/body_path.hpp
-  xla/run/engine/choose.hpp
-  xla/run/engine/common.hpp
-  xla/run/engine/engine.hpp
-  xla/run/engine/interpret.hpp
-  xla/run/engine/interpreter.hpp
-  xla/run/engine/loop_draws.hpp
-  xla/run/engine/loop_signatures.hpp
-  xla/run/engine/loops.hpp
-  xla/run/engine/make_loop.hpp
-  xla/run/engine/op_by_op.hpp
+  xla/run/state/backends.hpp
+  xla/run/backend/body_path.hpp
+  xla/run/backend/choose.hpp
+  xla/run/backend/common.hpp
+  xla/run/backend/backend.hpp
+  xla/run/backend/interpret.hpp
+  xla/run/backend/interpreter.hpp
+  xla/run/backend/loop_draws.hpp
+  xla/run/backend/loop_signatures.hpp
+  xla/run/backend/loops.hpp
+  xla/run/backend/make_loop.hpp
+  xla/run/backend/op_by_op.hpp
   xla/run/execute/executor.hpp
   xla/run/execute/tile.hpp
   xla/run/plan/absent.hpp
@@ -686,7 +686,7 @@ set(XLA_EXT_HEADERS
   xla/ext/pjrt/compiled.hpp
   xla/ext/pjrt/device_memory.hpp
   xla/ext/pjrt/disk_cache.hpp
-  xla/ext/pjrt/engine.hpp
+  xla/ext/pjrt/backend.hpp
   xla/ext/pjrt/executable.hpp
   xla/ext/pjrt/find.hpp
   xla/ext/pjrt/flags.hpp

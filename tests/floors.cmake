@@ -13,7 +13,7 @@ set(floors      # the first pattern that matches a path below include/xla decide
   "^(run/call/|compile.hpp$)=66"  # run/ has rooms, in an order of their own
   "^run/profile[./]=65"
   "^run/trace/=64"
-  "^run/engine/=63"
+  "^run/backend/=63"
   "^run/execute/=62"
   "^run/plan/=61"
   "^run/world/=60"

@@ -107,9 +107,9 @@ list(LENGTH sources count)
 message(STATUS "${headers} headers in ${count} sources")
 
 # What xla::pjrt gives a program, which tests build with the run time in a library.
-file(WRITE "${WORK}/pjrt_engine.cpp" "#define XLA_EXTERN_PJRT 1\n#define XLA_ENGINE_GRAPHS 1\n"
-  "#include \"${ROOT}/cmake/pjrt/engine.cpp\"\n")
-list(PREPEND sources "${WORK}/pjrt_engine.cpp")
+file(WRITE "${WORK}/pjrt_backend.cpp" "#define XLA_EXTERN_PJRT 1\n#define XLA_BACKEND_GRAPHS 1\n"
+  "#include \"${ROOT}/cmake/pjrt/backend.cpp\"\n")
+list(PREPEND sources "${WORK}/pjrt_backend.cpp")
 
 # Products by vdpbf16ps, which headers alone have only with AVX-512.
 file(WRITE "${WORK}/avx512.cpp" [[

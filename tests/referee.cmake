@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests with XLA beside, by the engine of ext/referee.cpp: -DPROGRAMS, each with the cases to run behind `|`, -DWORK=<folder>,
-# where each leaves what it has seen. What differs is told, and a test that fails. -DENGINE=pjrt:CPU: on XLA alone, where
+# Tests with XLA beside, by the backend of ext/referee.cpp: -DPROGRAMS, each with the cases to run behind `|`, -DWORK=<folder>,
+# where each leaves what it has seen. What differs is told, and a test that fails. -DBACKEND=pjrt:CPU: on XLA alone, where
 # modes agree to rounding.
 
 cmake_minimum_required(VERSION 3.24)
 
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
-set(ENV{XLA_ENGINE} referee)
-if(ENGINE)
-  set(ENV{XLA_ENGINE} "${ENGINE}")
+set(ENV{XLA_BACKEND} referee)
+if(BACKEND)
+  set(ENV{XLA_BACKEND} "${BACKEND}")
   set(ENV{XLA_TEST_ROUNDING} 1e-4)
 endif()
 set(ENV{TMPDIR} "${WORK}")

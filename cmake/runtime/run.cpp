@@ -8,7 +8,7 @@
 #include <xla/kernel/op/map.hpp>  // casts of bfloat16
 #include <xla/kernel/op/slice.hpp>  // of gradients of loops
 #include <xla/kernel/winograd.hpp>
-#include <xla/run/engine/loops.hpp>
+#include <xla/run/backend/loops.hpp>
 #include <xla/run/state/metric_report.hpp>
 #include <xla/run/trace/loop_again.hpp>
 #include <xla/run/trace/trace_loops.hpp>

@@ -63,7 +63,7 @@ endfunction()
 
 # What replicas exchange would run as planned, and be counted, where XLA had no devices for it.
 macro(expect_xla)
-  if(NOT output MATCHES "Engine::pjrt:CPU" OR output MATCHES "fallback::all_reduce")
+  if(NOT output MATCHES "Backend::pjrt:CPU" OR output MATCHES "fallback::all_reduce")
     message(FATAL_ERROR "not all ran on XLA:\n${output}")
   endif()
 endmacro()

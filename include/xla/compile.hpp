@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "xla/base/later.hpp"
+#include "xla/run/backend/backend.hpp"
 #include "xla/run/call/arguments.hpp"
 #include "xla/run/call/compiled_calls.hpp"
 #include "xla/run/call/stages.hpp"
 #include "xla/run/call/static_program.hpp"
-#include "xla/run/engine/engine.hpp"
 #include "xla/run/trace/autocast.hpp"
 #include "xla/transform/callable.hpp"
 
@@ -135,7 +135,7 @@ class compiled_base {
   static constexpr compiled_program made{
       Captured::kept.view(),
       Captured::kernels.data(),
-      detail::keeps_engine_graphs ? &Captured::ops : nullptr,
+      detail::keeps_backend_graphs ? &Captured::ops : nullptr,
       Captured::kept.facts.data(),
       Captured::kept.sets_flags ? Captured::kept.flags.data() : nullptr,
       &arguments_of<bare<A>...>::visit,

@@ -124,11 +124,11 @@ TEST_CASE("a tensor goes out without a copy, and comes back") {
 TEST_CASE("what lies elsewhere goes out row by row") {
   const xla::eager_mode_guard eager;
   const auto x = xla::tensor<float>({{1, 2, 3}, {4, 5, 6}});
-  for (const auto* place : {&test::ordered_place, &test::engine_place}) {
+  for (const auto* place : {&test::ordered_place, &test::backend_place}) {
     auto* out = xla::to_dlpack(test::lying(x, {1, 0}, *place));
     const auto back = xla::from_dlpack<float, 2>(out);
     CHECK(back.data() == out->dl_tensor.data);
     CHECK(back.to_vector() == x.to_vector());
   }
-  CHECK(test::engine_elements::living == 0);
+  CHECK(test::backend_elements::living == 0);
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "support/engines.hpp"
+#include "support/backends.hpp"
 #include "support/pjrt.hpp"
 #include "support/pjrt_training.hpp"
 #include "support/replica_checks.hpp"
@@ -22,7 +22,7 @@ using test::check_same;
 using test::count_of;
 using test::floats;
 using test::largest_difference;
-using test::on_engine;
+using test::on_backend;
 using test::outcome;
 using test::train;
 using test::weights_of;
@@ -97,8 +97,8 @@ constexpr auto exchanges = [](auto& x, auto& whole) {
 }  // namespace
 
 TEST_CASE("replicas that share no memory exchange by plans alone: a compiled step says so") {
-  auto f = xla::compile([](auto& x) { return all_reduce(exp(x)); }, {.engine = xla::pjrt("CPU")});
-  auto part = xla::compile([](auto& x) { return own_shard(x); }, {.engine = xla::pjrt("CPU")});
+  auto f = xla::compile([](auto& x) { return all_reduce(exp(x)); }, {.backend = xla::pjrt("CPU")});
+  auto part = xla::compile([](auto& x) { return own_shard(x); }, {.backend = xla::pjrt("CPU")});
   std::string told[2], of_part[2];
   test::slow_world apart(2, 0, 1e9);
   test::replicate(apart, [&](int ordinal) {
@@ -123,7 +123,7 @@ TEST_CASE("a step of replicas is one executable: compiled and traced, two and fo
   if (!test::plugin_is_there()) return;
   outcome one;
   {
-    const on_engine plan("plan");
+    const on_backend plan("native");
     const xla::eager_mode_guard mode;
     xla::manual_seed(7);
     test::Mlp model;
@@ -131,7 +131,7 @@ TEST_CASE("a step of replicas is one executable: compiled and traced, two and fo
     auto step = xla::compile(step_fn);
     one = train(step, model, optimizer);
   }
-  const on_engine xla("pjrt:CPU");
+  const on_backend xla("pjrt:CPU");
   const auto check = [&](const std::vector<outcome>& all) {
     for (const outcome& replica : all) {
       CHECK(replica.bits == all[0].bits);
@@ -145,7 +145,7 @@ TEST_CASE("a step of replicas is one executable: compiled and traced, two and fo
     xla::clear_all();
     check(train_replicas(n, xla::compile(step_fn)));
     CHECK(count_of("UncachedCompile") >= n);
-    CHECK(count_of("Engine::pjrt:CPU") >= n * test::steps);
+    CHECK(count_of("Backend::pjrt:CPU") >= n * test::steps);
     CHECK(xla::metric_data("Pjrt::CompileTime")->total_samples > 0);
     check(train_replicas(n, step_fn));
     CHECK(count_of("fallback::all_reduce") == 0);
@@ -157,8 +157,8 @@ TEST_CASE("a step of replicas is one executable: compiled and traced, two and fo
 TEST_CASE("every exchange gives what this library's gives", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
-  auto own = xla::compile(exchanges, {.engine = "plan"});
-  auto there = xla::compile(exchanges, {.engine = xla::pjrt("CPU")});
+  auto own = xla::compile(exchanges, {.backend = "native"});
+  auto there = xla::compile(exchanges, {.backend = xla::pjrt("CPU")});
   for (const int n : {2, 4})
     replicate(n, [&] {
       const auto seed = static_cast<std::uint64_t>(xla::global_ordinal());
@@ -191,8 +191,8 @@ TEST_CASE("replicas exchange in the steps of a loop", "[.plugin]") {
     };
     return xla::scan(step, xla::sum(xs) * 0.0f, xs);
   };
-  auto own = xla::compile(reduced, {.engine = "plan"});
-  auto there = xla::compile(reduced, {.engine = xla::pjrt("CPU")});
+  auto own = xla::compile(reduced, {.backend = "native"});
+  auto there = xla::compile(reduced, {.backend = xla::pjrt("CPU")});
   for (const int n : {2, 4}) {
     const auto all = replicate(n, [&] {
       const auto seed = static_cast<std::uint64_t>(xla::global_ordinal());
@@ -213,8 +213,8 @@ TEST_CASE("replicas exchange in the steps of a loop", "[.plugin]") {
 
 TEST_CASE("an optimizer's state that is shared out, and numbers drawn by each", "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  const auto run = [](const char* engine) {
-    const on_engine here(engine);
+  const auto run = [](const char* backend) {
+    const on_backend here(backend);
     const xla::eager_mode_guard mode(false);
     xla::manual_seed(3);
     const test::Mlp model;
@@ -236,7 +236,7 @@ TEST_CASE("an optimizer's state that is shared out, and numbers drawn by each", 
       return std::pair(noise, weights_of(mine));
     });
   };
-  const auto own = run("plan"), there = run("pjrt:CPU");
+  const auto own = run("native"), there = run("pjrt:CPU");
   for (const std::size_t r : {0u, 1u}) {
     CHECK(there[r].first == own[r].first);
     CHECK(largest_difference(there[r].second, own[r].second) < 2e-6);
@@ -246,7 +246,7 @@ TEST_CASE("an optimizer's state that is shared out, and numbers drawn by each", 
 
 TEST_CASE("what one replica throws ends the call on all, and changes nothing", "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  const on_engine xla("pjrt:CPU");
+  const on_backend xla("pjrt:CPU");
   const xla::eager_mode_guard mode;
   auto step = xla::compile(step_fn);
   std::vector<test::Mlp> models(3);
@@ -281,7 +281,7 @@ TEST_CASE("an index that replicas compute is looked at before the call, on all",
         x += xla::all_reduce(x);
         return index_select(x, 0, xla::all_reduce(i, "max")) + index_select(x, 0, i + 1);
       },
-      {.engine = xla::pjrt("CPU")});
+      {.backend = xla::pjrt("CPU")});
   const auto call = [&](std::size_t replica, std::int64_t largest) {
     auto x = test::numbers<float>({4, 2}, replica).to(xla::device());
     auto i = xla::tensor<std::int64_t>({0, replica == 1 ? largest : 1}).to(xla::device());
@@ -308,7 +308,7 @@ TEST_CASE("an index that replicas compute is looked at before the call, on all",
 
 TEST_CASE("replicas that run other programs, other sizes, or none are told so", "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  const on_engine xla("pjrt:CPU");
+  const on_backend xla("pjrt:CPU");
   for (const bool eager : {true, false}) {
     const xla::eager_mode_guard mode(eager);
     auto f = xla::compile([](auto& x) { return xla::all_reduce(exp(x)); });
@@ -360,7 +360,7 @@ TEST_CASE("a function of replicas has no mesh", "[.plugin]") {
         xla::mark_sharding(x, pair, {"data"});
         return xla::all_reduce(x);
       },
-      {.engine = xla::pjrt("CPU")});
+      {.backend = xla::pjrt("CPU")});
   for (const std::string& said : thrown(2, [&](std::size_t) {
          auto x = test::numbers<float>({4}).to(xla::device());
          f(x);
@@ -370,8 +370,8 @@ TEST_CASE("a function of replicas has no mesh", "[.plugin]") {
 
 TEST_CASE("what replicas train follows them to other devices of the plugin", "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  const auto run = [](const char* engine) {
-    const on_engine here(engine);
+  const auto run = [](const char* backend) {
+    const on_backend here(backend);
     const xla::eager_mode_guard mode;
     xla::manual_seed(7);
     const test::Mlp first;
@@ -393,17 +393,17 @@ TEST_CASE("what replicas train follows them to other devices of the plugin", "[.
       });
     return weights;
   };
-  const auto own = run("plan"), there = run("pjrt:CPU");
+  const auto own = run("native"), there = run("pjrt:CPU");
   for (std::size_t i = 0; i < 3; ++i) CHECK(largest_difference(there[i], own[i]) < 5e-6);
 }
 
 // With XLA_PJRT_MEMORY=apart.
 TEST_CASE("the state of replicas stays on their devices", "[.apart]") {
   if (!test::plugin_is_there()) return;
-  const on_engine host("plan");
+  const on_backend host("native");
   const xla::eager_mode_guard mode;
   const auto train_two = [] {
-    return train_replicas(2, xla::compile(step_fn, {.engine = xla::pjrt("CPU")}));
+    return train_replicas(2, xla::compile(step_fn, {.backend = xla::pjrt("CPU")}));
   };
   const std::vector<outcome> first = train_two();
   constexpr int batch = test::batch_size * (17 * 4 + 8),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops on XLA: what this library's engines make of them, with every gradient.
+// Loops on XLA: what this library's backends make of them, with every gradient.
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "support/engines.hpp"
+#include "support/backends.hpp"
 #include "support/pjrt.hpp"
 #include "support/pjrt_training.hpp"
 #include "support/random_loop.hpp"
@@ -22,10 +22,10 @@ arrays all_of(const std::tuple<T...>& results) {
 /// What a function returns, then the gradients of its arguments, which are its own; of one without
 /// a gradient nothing.
 template <class F, class... A>
-arrays made_on(const char* engine, const F& f, A... arguments) {
+arrays made_on(const char* backend, const F& f, A... arguments) {
   const xla::eager_mode_guard eager;
-  const test::on_engine plan("plan");
-  auto compiled = xla::compile(f, {.engine = engine});
+  const test::on_backend plan("native");
+  auto compiled = xla::compile(f, {.backend = backend});
   arrays all = all_of(compiled(arguments...));
   const auto add = [&](const auto& grad) {
     all.push_back(grad.defined() ? grad.to_vector() : std::vector<float>());
@@ -35,7 +35,8 @@ arrays made_on(const char* engine, const F& f, A... arguments) {
 }
 template <class F, class... A>
 void check_there(const F& f, const A&... arguments) {
-  const arrays got = made_on("pjrt:CPU", f, arguments...), want = made_on("plan", f, arguments...);
+  const arrays got = made_on("pjrt:CPU", f, arguments...),
+               want = made_on("native", f, arguments...);
   REQUIRE(got.size() == want.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     INFO("array " << i);
@@ -134,11 +135,11 @@ TEST_CASE("numbers drawn in loops there are the library's own") {
     return std::tuple(last, ys, xla::rand_like(x));
   };
   for (const std::int64_t steps : {0, 1, 4}) {
-    const auto made = [&](const char* engine) {
+    const auto made = [&](const char* backend) {
       xla::manual_seed(5);
-      return made_on(engine, draws, test::numbers<float>({7}), test::numbers<float>({steps, 7}));
+      return made_on(backend, draws, test::numbers<float>({7}), test::numbers<float>({steps, 7}));
     };
-    const arrays got = made("pjrt:CPU"), want = made("plan");
+    const arrays got = made("pjrt:CPU"), want = made("native");
     CHECK(got[1] == want[1]);
     CHECK(got[2] == want[2]);
     CHECK(test::largest_difference(got[0], want[0]) < 1e-6);
@@ -149,9 +150,9 @@ TEST_CASE("training steps there, with dropout, running statistics and branches t
   if (!test::plugin_is_there()) return;
   xla::manual_seed(1);
   const noisy start;
-  const auto trained = [&](const char* engine, bool frozen) {
-    const test::on_engine here("plan");
-    auto compiled = xla::compile(epochs, {.engine = engine});
+  const auto trained = [&](const char* backend, bool frozen) {
+    const test::on_backend here("native");
+    auto compiled = xla::compile(epochs, {.backend = backend});
     xla::manual_seed(2);
     noisy model = start;
     model.first.weight.requires_grad_(!frozen);
@@ -162,7 +163,7 @@ TEST_CASE("training steps there, with dropout, running statistics and branches t
     return all;
   };
   for (const bool frozen : {false, true}) {
-    const arrays got = trained("pjrt:CPU", frozen), want = trained("plan", frozen);
+    const arrays got = trained("pjrt:CPU", frozen), want = trained("native", frozen);
     for (std::size_t i = 0; i < got.size(); ++i) {
       INFO("array " << i << ", frozen " << frozen);
       CHECK(test::largest_difference(got[i], want[i]) < 1e-4);

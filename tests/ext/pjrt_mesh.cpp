@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "support/engines.hpp"
+#include "support/backends.hpp"
 #include "support/pjrt.hpp"
 #include "support/pjrt_training.hpp"
 #include "support/steps.hpp"
@@ -17,7 +17,7 @@
 using test::check_same;
 using test::floats;
 using test::largest_difference;
-using test::on_engine;
+using test::on_backend;
 using test::outcome;
 using test::train;
 using test::weights_of;
@@ -60,18 +60,18 @@ outcome train_wide(Step& step) {
   return train(step, model, optimizer);
 }
 template <class Step>
-outcome train_wide(const Step& step, const char* engine) {
-  auto compiled = xla::compile(step, {.engine = engine});
+outcome train_wide(const Step& step, const char* backend) {
+  auto compiled = xla::compile(step, {.backend = backend});
   return train_wide(compiled);
 }
 }  // namespace
 
 TEST_CASE("a mark changes nothing here, and is refused where it does not fit") {
   const xla::eager_mode_guard mode;
-  const on_engine plan("plan");
-  const auto own = train_wide(test::class_step, "plan");
+  const on_backend plan("native");
+  const auto own = train_wide(test::class_step, "native");
   const by_both marked;
-  CHECK(train_wide(marked, "plan").bits == own.bits);
+  CHECK(train_wide(marked, "native").bits == own.bits);
   CHECK(train_wide(marked).bits == own.bits);
   {
     const xla::eager_mode_guard traced(false);
@@ -140,7 +140,7 @@ TEST_CASE("marks are GSPMD's words in the text, a parameter's also of what goes 
 TEST_CASE("a step that is shared out to a mesh is one device's to rounding", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
-  const auto own = train_wide(test::class_step, "plan");
+  const auto own = train_wide(test::class_step, "native");
   check_same(train_wide(by_data<pair>(), "pjrt:CPU"), own);
   check_same(train_wide(by_data<four>(), "pjrt:CPU"), own);
   check_same(train_wide(by_both(), "pjrt:CPU"), own);
@@ -156,7 +156,7 @@ TEST_CASE("parts of every shape come together, and old values stay", "[.plugin]"
         x += 1;
         return std::tuple(sum(x, {1}), index_select(x, 2, i), rand_like(x));
       },
-      {.engine = xla::pjrt("CPU")});
+      {.backend = xla::pjrt("CPU")});
   auto x = test::numbers<double>({4, 3, 6});
   auto i = xla::tensor<std::int64_t>({5, 0, 3, 3});
   const auto old = x;
@@ -179,7 +179,7 @@ TEST_CASE("parts of every shape come together, and old values stay", "[.plugin]"
 TEST_CASE("what a mesh shares out stays on its devices, until somebody reads it", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
-  const on_engine host("plan");
+  const on_backend host("native");
   const auto make = [](auto& step) {
     xla::manual_seed(7);
     struct result {
@@ -195,7 +195,7 @@ TEST_CASE("what a mesh shares out stays on its devices, until somebody reads it"
     return out;
   };
   auto plan = xla::compile(test::class_step);
-  auto step = xla::compile(by_both(), {.engine = xla::pjrt("CPU")});
+  auto step = xla::compile(by_both(), {.backend = xla::pjrt("CPU")});
   auto own = make(plan);
   auto there = make(step);
   // A device of the mesh has half of a batch, and so each half goes to two; a loss of each comes.
@@ -221,7 +221,7 @@ TEST_CASE("what a mesh shares out stays on its devices, until somebody reads it"
   same();
   CHECK(largest_difference(held.to_vector(), mine.to_vector()) < 5e-6);
   CHECK(largest_difference(held.to_vector(), there.model.fc1.weight.to_vector()) > 1e-4);
-  auto predict = xla::compile(there.model, {.engine = xla::pjrt("CPU")});
+  auto predict = xla::compile(there.model, {.backend = xla::pjrt("CPU")});
   const test::batch b(test::batch_size, 22);
   CHECK(largest_difference(predict(b.data).to_vector(), own.model(b.data).to_vector()) < 1e-5);
   there.model.fc1.weight.copy_(there.model.fc1.weight * 0.5f);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step of training of whole networks on XLA, with the gradient of each parameter.
-#include "support/engines.hpp"
+#include "support/backends.hpp"
 #include "support/models.hpp"
 #include "support/pjrt.hpp"
 #include "support/small_bert.hpp"
@@ -15,11 +15,11 @@ namespace {
 using arrays = std::vector<std::vector<float>>;
 
 template <class Model, class Step>
-arrays train_on(const char* engine, Model model, Step step, auto... inputs) {
+arrays train_on(const char* backend, Model model, Step step, auto... inputs) {
   const xla::eager_mode_guard eager;
-  const test::on_engine plan("plan");
+  const test::on_backend plan("native");
   xla::optim::SGD optimizer{model, {.lr = 0.02, .momentum = 0.9}};
-  auto compiled = xla::compile(step, {.engine = engine});
+  auto compiled = xla::compile(step, {.backend = backend});
   arrays all{{compiled(model, inputs..., optimizer).item()}};
   xla::for_each_parameter(model, [&](auto& p) {
     all.push_back(p.grad().to_vector());
@@ -57,11 +57,11 @@ TEST_CASE("ResNet-18 learns there what it learns here") {
   models::ResNet18<10> model;
   test::fill(model);
   const test::image_batch batch({4, 3, 64, 64}, 1);
-  const auto on = [&](const char* engine) {
-    return train_on(engine, model, test::image_step, batch.images, batch.labels);
+  const auto on = [&](const char* backend) {
+    return train_on(backend, model, test::image_step, batch.images, batch.labels);
   };
   // On another processor rounding may switch a ReLU: that is one part in hundreds of a gradient.
-  check_near(on("pjrt:CPU"), on("plan"), 0.05);
+  check_near(on("pjrt:CPU"), on("native"), 0.05);
 }
 
 TEST_CASE("BERT learns there what it learns here") {
@@ -77,8 +77,8 @@ TEST_CASE("BERT learns there what it learns here") {
     optimizer.step();
     return loss;
   };
-  const auto on = [&](const char* engine) {
-    return train_on(engine, model, step, ids, mask, xla::tensor<std::int64_t>({2, 0}));
+  const auto on = [&](const char* backend) {
+    return train_on(backend, model, step, ids, mask, xla::tensor<std::int64_t>({2, 0}));
   };
-  check_near(on("pjrt:CPU"), on("plan"), 1e-4);
+  check_near(on("pjrt:CPU"), on("native"), 1e-4);
 }

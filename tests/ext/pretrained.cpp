@@ -113,9 +113,9 @@ void check_decoder(const std::string& name, auto to_hugging_face) {
   const auto cached = in_parts(model, tokens, cache);
   test::check_pytorch(logits, cached, 1e-5);
   auto compiled = xla::compile(in_parts);
-  for (const char* engine : {"plan", "interpreter"}) {
-    INFO("engine " << engine);
-    const test::on_engine chosen(engine);
+  for (const char* backend : {"native", "interpreter"}) {
+    INFO("backend " << backend);
+    const test::on_backend chosen(backend);
     cache.reset();
     test::check_equal(compiled(model, tokens, cache), cached);
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine "referee", which is linked to tests: XLA_ENGINE=referee runs every program of theirs,
-// an op of eager mode too, on XLA as well and on the interpreter, whose results the test gets. What
-// XLA makes of the same arguments is compared with these: any difference beyond the tolerances
-// below ends the process with 1. XLA_TEST_REFEREE=<file>: at the end it holds a line for each op
-// and type of elements, "op type programs units", and for each op of larger programs "op - programs
-// 0". XLA_TEST_KNOWN=<file>: what stands there, of this process or an earlier one, XLA has
+// The backend "referee", which is linked to tests: XLA_BACKEND=referee runs every program of
+// theirs, an op of eager mode too, on XLA as well and on the interpreter, whose results the test
+// gets. What XLA makes of the same arguments is compared with these: any difference beyond the
+// tolerances below ends the process with 1. XLA_TEST_REFEREE=<file>: at the end it holds a line for
+// each op and type of elements, "op type programs units", and for each op of larger programs "op -
+// programs 0". XLA_TEST_KNOWN=<file>: what stands there, of this process or an earlier one, XLA has
 // computed, and no program of nothing else goes there. XLA_TEST_PROGRAMS=<folder>: each larger
 // program lies there, text, arguments and results, for tests/reference/stablehlo.py.
 #include <unistd.h>
@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "xla/ext/pjrt.hpp"
-#include "xla/run/engine/common.hpp"
+#include "xla/run/backend/common.hpp"
 #include "xla/run/execute/store_number.hpp"
 
 namespace {
@@ -291,8 +291,8 @@ class program_files {
 
 class both final : public executable {
  public:
-  both(const engine& by, const engine& there, sized_program&& p)
-      : executable(&by), here_(engine_list<void>::named("interpreter")->make(std::move(p))) {
+  both(const backend& by, const backend& there, sized_program&& p)
+      : executable(&by), here_(backend_list<void>::named("interpreter")->make(std::move(p))) {
     const program& ops = here_->about().source;
     if (!there.lacks(ops) && known_parts::instance().learns_from(here_->about()))
       there_ = there.make(in_arrays_of<>(here_->about()));
@@ -445,20 +445,20 @@ class both final : public executable {
   std::atomic<bool> written_{false};
 };
 
-class referee final : public common_engine {
+class referee final : public common_backend {
  public:
   std::string_view name() const override { return "referee"; }
   const op_info* lacks(const program&) const override { return nullptr; }
   std::unique_ptr<executable> make(sized_program&& p) const override {
-    return std::make_unique<both>(*this, pjrt_engine_of("CPU"), std::move(p));
+    return std::make_unique<both>(*this, pjrt_backend_of("CPU"), std::move(p));
   }
   bool runs_single_ops() const override { return true; }
 };
 referee the_referee;
 
 const bool added = [] {
-  engine_list<void>::add(the_referee);
-  const char* const chosen = std::getenv("XLA_ENGINE");
+  backend_list<void>::add(the_referee);
+  const char* const chosen = std::getenv("XLA_BACKEND");
   if (!chosen || (std::string_view(chosen) != "referee" && std::string_view(chosen) != "pjrt:CPU"))
     return true;
   try {

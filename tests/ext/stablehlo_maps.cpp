@@ -10,7 +10,7 @@
 #include "support/on_plugin.hpp"
 #include "support/stablehlo.hpp"
 #include "xla/kernel/op/map.hpp"
-#include "xla/run/engine/engine.hpp"
+#include "xla/run/backend/backend.hpp"
 
 // Every elementwise op on the list of ops, for every element type of its group, and its gradient:
 // a new one is among them, without a line here. What other ops compute stands in
@@ -118,7 +118,7 @@ TEST_CASE("the text of every elementwise op on the list is in order, and of its 
 TEST_CASE("XLA computes every elementwise op on the list, alone and in programs, and its gradient",
           "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  REQUIRE(xla::engine_name() == "referee");  // which compares with the interpreter
+  REQUIRE(xla::backend_name() == "referee");  // which compares with the interpreter
   for (const auto& row : xla::detail::op_table<never_alone, xla::detail::computing_ops>.rows)
     if (row.value) test::note_op(row.name, "never_alone");
   for (const listed_map& m : every_map()) {

@@ -72,7 +72,7 @@ auto check_training(const auto& model, const auto& step, const auto&... inputs) 
   CHECK(train(model, compiled, other.losses, other.gradients, inputs...).difference(want) == "");
   {
     INFO("on the interpreter");
-    const test::on_engine op_by_op("interpreter");
+    const test::on_backend op_by_op("interpreter");
     CHECK(train(model, compiled, other.losses, other.gradients, inputs...).difference(want) == "");
   }
   xla::eager_mode(false);

@@ -74,7 +74,7 @@ TEST_CASE("a vision transformer with dropout trains the same in every mode") {
   CHECK(trained(model, compiled).difference(want) == "");
   {
     INFO("on the interpreter");
-    const test::on_engine op_by_op("interpreter");
+    const test::on_backend op_by_op("interpreter");
     CHECK(trained(model, compiled).difference(want) == "");
   }
   xla::eager_mode(false);

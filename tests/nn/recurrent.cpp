@@ -3,7 +3,7 @@
 #include "xla/nn/recurrent.hpp"
 
 #include "data/recurrent.inc"
-#include "support/engines.hpp"
+#include "support/backends.hpp"
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
 #include "support/stored.hpp"
@@ -225,7 +225,7 @@ TEST_CASE("a recurrent network trains the same in every mode, with dropout and r
   CHECK(train([&](auto&&... a) { return compiled(a...); }).difference(eager) == "");
   {
     INFO("interpreted");
-    const test::on_engine op_by_op("interpreter");
+    const test::on_backend op_by_op("interpreter");
     CHECK(train([&](auto&&... a) { return compiled(a...); }).difference(eager) == "");
   }
   xla::eager_mode(false);

@@ -223,7 +223,7 @@ TEST_CASE("products read bfloat16 where it is, sum in float and round once") {
   matmul(a, b).to_vector();
   CHECK(casts() == casts_before + 1);  // of the result
   CHECK(products() == products_before + 1);
-  const test::on_engine in_double("interpreter:double");
+  const test::on_backend in_double("interpreter:double");
   auto times = xla::compile([](auto& l, auto& r) { return matmul(l, r); });
   check_once_rounded(times(a, b), matmul(cast<double>(a), cast<double>(b)));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked to a program with an engine by a target that does not name the engine's.
+// Linked to a program with a backend by a target that does not name the backend's.
 #include <xla/xla.hpp>
 
 float sum_of_squares(xla::Tensor<float, 1>& x) {

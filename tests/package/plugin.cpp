@@ -36,18 +36,18 @@ int main() {
         loss.backward();
         return loss;
       },
-      {.engine = xla::pjrt("CPU")});
+      {.backend = xla::pjrt("CPU")});
   auto x = xla::tensor<float>({1, 2, 3});
   x.requires_grad_();
 
   setenv("XLA_PJRT_PLUGIN", "/nowhere/plugin.so", 1);
   const bool sought = has(thrown([&] { step(x); }), "/nowhere/plugin.so: there is no such file");
-  xla::set_engine(xla::pjrt("CPU"));
+  xla::set_backend(xla::pjrt("CPU"));
   const bool lacks =
       has(thrown([&] { sum_of_squares(x); }),
-          "the engine pjrt:CPU needs the function's graph, which its file was compiled "
-          "without; link the engine's CMake target there as well");
-  xla::set_engine("plan");
+          "the backend pjrt:CPU needs the function's graph, which its file was compiled "
+          "without; link the backend's CMake target there as well");
+  xla::set_backend("native");
   const bool planned = sum_of_squares(x) == 14;
 
   if (named) setenv("XLA_PJRT_PLUGIN", before.c_str(), 1);

@@ -2,7 +2,7 @@
 """JAX's compiler reads the texts that xla::stablehlo gives, and computes what this library computes.
 
     mkdir programs
-    XLA_ENGINE=referee XLA_TEST_PROGRAMS=programs build/test/gcc/tests/test_nn_decoder_training
+    XLA_BACKEND=referee XLA_TEST_PROGRAMS=programs build/test/gcc/tests/test_nn_decoder_training
     python stablehlo.py programs
 
 A test that is linked with ext/referee.cpp writes each program of more than one op with its arguments and results.

@@ -8,9 +8,9 @@
 #include "support/places.hpp"
 #include "xla/io/npy.hpp"
 
+using test::backend_elements;
+using test::backend_place;
 using test::check_equal;
-using test::engine_elements;
-using test::engine_place;
 using test::lying;
 using test::ordered_place;
 using xla::detail::layout;
@@ -124,7 +124,7 @@ TEST_CASE("every reader finds elements wherever and in whichever order they lie"
     out << t;
     return out.str();
   };
-  for (const auto* place : {&ordered_place, &engine_place}) {
+  for (const auto* place : {&ordered_place, &backend_place}) {
     for (const layout order : {layout{}, layout{2, 0, 1}, layout{1, 2, 0}, layout{0, 2, 1}}) {
       CHECK(lying(x, order, *place).to_vector() == x.to_vector());
       CHECK(lying(x, order, *place).data()[17] == x.data()[17]);
@@ -139,68 +139,68 @@ TEST_CASE("every reader finds elements wherever and in whichever order they lie"
     CHECK(masked_select(lying(m, turned, *place), lying(m > 0, turned, *place)).to_vector() ==
           masked_select(m, m > 0).to_vector());
   }
-  CHECK(engine_elements::living == 0);
+  CHECK(backend_elements::living == 0);
 }
 
 TEST_CASE("a model's values may lie elsewhere when they are saved") {
   const xla::eager_mode_guard eager;
   xla::nn::Linear layer{3, 4}, other{3, 4};
   const auto w = test::numbers<float>({4, 3});
-  layer.weight.copy_(lying(w, {1, 0}, engine_place));
+  layer.weight.copy_(lying(w, {1, 0}, backend_place));
   xla::load_state_dict(other, xla::state_dict(layer));
   CHECK(other.weight.to_vector() == w.to_vector());
 }
 
-TEST_CASE("elements of an engine are copied once, and are not written") {
+TEST_CASE("elements of a backend are copied once, and are not written") {
   const bool is_eager = GENERATE(true, false);
   const xla::eager_mode_guard mode(is_eager);
-  engine_elements::copied = 0;
+  backend_elements::copied = 0;
   {
     const auto x = test::numbers<float>({3, 4});
-    auto y = lying(x, {1, 0}, engine_place);
+    auto y = lying(x, {1, 0}, backend_place);
     const auto same = y.detach();
-    engine_elements::broken = true;
-    CHECK_THROWS_WITH((y + y).to_vector(), test::contains("the engine is gone"));
-    engine_elements::broken = false;
-    CHECK(engine_elements::copied == 0);
+    backend_elements::broken = true;
+    CHECK_THROWS_WITH((y + y).to_vector(), test::contains("the backend is gone"));
+    backend_elements::broken = false;
+    CHECK(backend_elements::copied == 0);
     const auto z = (y * y).to_vector();
     CHECK(z == (x * x).to_vector());
     CHECK((y.data() == same.data()) == is_eager);  // traced, a result has memory of its own
     CHECK(flatten(y).to_vector() == x.to_vector());
     CHECK(reshape(same, {2, 6}).to_vector() == x.to_vector());
-    CHECK(engine_elements::copied == 1);
+    CHECK(backend_elements::copied == 1);
     y += 1;
     y[0] = 0;
     CHECK(y.to_vector()[4] == x.to_vector()[4] + 1);
     CHECK(same.to_vector() == x.to_vector());
-    const auto wrong = lying(xla::tensor<std::int64_t>({{9}}), {}, engine_place);
+    const auto wrong = lying(xla::tensor<std::int64_t>({{9}}), {}, backend_place);
     CHECK_THROWS_AS(gather(x, 1, wrong).to_vector(), xla::index_error);
-    CHECK(engine_elements::copied == 2);
+    CHECK(backend_elements::copied == 2);
   }
   xla::sync(true);
-  CHECK(engine_elements::living == 0);
+  CHECK(backend_elements::living == 0);
 }
 
 TEST_CASE("a graph that cannot get what it reads is pending until it can") {
   const xla::eager_mode_guard traced(false);
   {
-    const auto away = lying(test::numbers<float>({3}), {}, engine_place);
+    const auto away = lying(test::numbers<float>({3}), {}, backend_place);
     xla::Buffer<float, 1> state{xla::zeros<float>({3})};
     xla::sync(true);
     const auto total = away + away;
     state += 1;
-    engine_elements::broken = true;
+    backend_elements::broken = true;
     for (int again = 0; again < 2; ++again) {
-      CHECK_THROWS_WITH(xla::sync(), test::contains("the engine is gone"));
+      CHECK_THROWS_WITH(xla::sync(), test::contains("the backend is gone"));
       state += 1;
     }
-    engine_elements::broken = false;
+    backend_elements::broken = false;
     xla::sync();
     CHECK(state.to_vector() == std::vector<float>(3, 3));
     CHECK(total.to_vector() == (away * 2).to_vector());
   }
   xla::sync(true);
-  CHECK(engine_elements::living == 0);
+  CHECK(backend_elements::living == 0);
 }
 
 TEST_CASE("arguments, state and gradients may lie anywhere, in every mode") {
@@ -221,7 +221,7 @@ TEST_CASE("arguments, state and gradients may lie anywhere, in every mode") {
     return p;
   };
   const auto want = test::run_mode<test::mode::eager>(step, start(w, w), x, i);
-  for (const auto* place : {&ordered_place, &engine_place}) {
+  for (const auto* place : {&ordered_place, &backend_place}) {
     const auto p = start(lying(w, {1, 0}, *place), lying(w, {1, 0}, *place));
     const auto y = lying(x, {1, 0}, *place);
     const auto k = lying(i, {1, 0}, *place);

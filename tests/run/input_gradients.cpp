@@ -68,7 +68,7 @@ TEST_CASE("an input that requires a gradient gets it from a step, and adds it up
   auto compiled = xla::compile(train);
   CHECK(train_in(mode::compiled, compiled).difference(eager) == "");
   CHECK(train_in(mode::traced, train).difference(eager) == "");
-  const test::on_engine op_by_op("interpreter");
+  const test::on_backend op_by_op("interpreter");
   CHECK(train_in(mode::compiled, compiled).difference(eager) == "");
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("a step whose inputs require no gradient computes none for them") {
   CHECK(outputs() - without == 6 * 5 * 4);
   nn::Linear layer{5, 3};
   auto first = xla::compile([](auto& m, auto& a) { xla::sum(xla::exp(m(a))).backward(); });
-  const test::on_engine op_by_op("interpreter");
+  const test::on_backend op_by_op("interpreter");
   const auto products = [&] {
     const auto before = test::count_of("xla::matmul");
     first(layer, x);

@@ -257,7 +257,7 @@ TEST_CASE("Winograd's algorithm is forbidden to one compiled function") {
   CHECK(net.wide.weight.grad().to_vector() == gradient);
   CHECK(net.stem.weight.grad().to_vector() == before);
   {
-    const test::on_engine interpreter("interpreter");
+    const test::on_backend interpreter("interpreter");
     CHECK(plain(net, x).to_vector() == want.to_vector());
     CHECK(fast(net, x).to_vector() == with.to_vector());
   }

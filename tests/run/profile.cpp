@@ -13,7 +13,7 @@
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
-#include "support/engines.hpp"
+#include "support/backends.hpp"
 #include "support/steps.hpp"
 
 namespace {
@@ -298,21 +298,21 @@ TEST_CASE("what cannot be profiled is one sentence") {
   CHECK(!xla::detail::profiler::on());
 }
 
-TEST_CASE("a profile says which engine ran in the stead of plans") {
+TEST_CASE("a profile says which backend ran in the stead of plans") {
   const xla::eager_mode_guard eager;
   auto x = xla::ones<float>({4});
   auto f = xla::compile([](auto& v) { return xla::exp(v); });
   f(x);
-  CHECK(xla::profile(f, x).engines.empty());
+  CHECK(xla::profile(f, x).backends.empty());
   const auto interpreted = [&] {
-    const test::on_engine op_by_op("interpreter");
+    const test::on_backend op_by_op("interpreter");
     f(x);
   };
   interpreted();
   const xla::Profile alone = xla::profile({.calls = 2}, interpreted);
   CHECK(alone.functions.empty());
   CHECK_THROWS_WITH(alone.steps(), test::contains("only plans have steps"));
-  CHECK_THAT(alone.table(), test::contains("the engine interpreter ran 2 times\n") &&
+  CHECK_THAT(alone.table(), test::contains("the backend interpreter ran 2 times\n") &&
                                 test::contains("\n  ExecuteTime: 2 samples, ") &&
                                 test::contains(", of a run ") &&
                                 test::contains("\n  CachedCompile: 2\n"));
@@ -325,12 +325,12 @@ TEST_CASE("a profile says which engine ran in the stead of plans") {
     interpreted();
     f(x);
   });
-  REQUIRE(p.engines.size() == 1);
-  CHECK(p.engines[0].name == "interpreter");
-  CHECK(p.engines[0].runs == 1);
+  REQUIRE(p.backends.size() == 1);
+  CHECK(p.backends[0].name == "interpreter");
+  CHECK(p.backends[0].runs == 1);
   CHECK(p.functions.size() == 1);
-  CHECK_THAT(p.table(), test::contains("the engine interpreter ran 1 time\n"));
-  CHECK_THAT(p.to_json(), test::contains("\"engines\":[{\"name\":\"interpreter\",\"runs\":1}]"));
+  CHECK_THAT(p.table(), test::contains("the backend interpreter ran 1 time\n"));
+  CHECK_THAT(p.to_json(), test::contains("\"backends\":[{\"name\":\"interpreter\",\"runs\":1}]"));
 }
 
 TEST_CASE("a table of the steps, sorted and cut") {

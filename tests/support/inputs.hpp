@@ -51,7 +51,7 @@ void check(auto f, auto make) {
   CHECK(run_calls(compiled, make, calls).difference(eager) == "");
   {
     INFO("interpreted");
-    const on_engine op_by_op("interpreter");
+    const on_backend op_by_op("interpreter");
     CHECK(run_calls(compiled, make, calls).difference(eager) == "");
   }
   xla::eager_mode(false);
@@ -73,7 +73,7 @@ void in_every_mode(auto f, auto check) {
     check(compiled);
   }
   INFO("interpreted");
-  const on_engine op_by_op("interpreter");
+  const on_backend op_by_op("interpreter");
   check(compiled);
 }
 

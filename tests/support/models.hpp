@@ -207,7 +207,7 @@ void check_model(const std::string& name, Model model, const image_batch& batch,
   CHECK(train(compiled).left.difference(want.left) == "");
   {
     INFO("on the interpreter");
-    const on_engine op_by_op("interpreter");
+    const on_backend op_by_op("interpreter");
     CHECK(train(compiled).left.difference(want.left) == "");
   }
   xla::eager_mode(false);

@@ -64,7 +64,7 @@ snapshot run_again(call_of<> call) {
   const snapshot s = call();
   INFO("called again, in memory that has been used");
   CHECK(call().difference(s) == "");
-  const on_engine op_by_op("interpreter");
+  const on_backend op_by_op("interpreter");
   INFO("called again, on the interpreter");
   CHECK(call().difference(s) == "");
   return s;

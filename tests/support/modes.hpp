@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/engines.hpp"
+#include "support/backends.hpp"
 #include "support/reference.hpp"
 #include "xla/compile.hpp"
 #include "xla/module.hpp"

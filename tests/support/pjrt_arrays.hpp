@@ -15,7 +15,7 @@
 
 #include "xla/ext/pjrt/compile.hpp"
 
-// What tests of a plugin have in common that know it as a client, and not as an engine.
+// What tests of a plugin have in common that know it as a client, and not as a backend.
 
 namespace test {
 

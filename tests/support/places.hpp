@@ -10,28 +10,28 @@
 
 namespace test {
 
-/// Elements as an engine has them: the host gets copies.
-struct engine_elements {
+/// Elements as a backend has them: the host gets copies.
+struct backend_elements {
   static inline std::atomic<int> living{0}, copied{0};
   static inline bool broken = false;
   std::vector<char> bytes;
 
-  explicit engine_elements(std::size_t count) : bytes(count) { ++living; }
-  ~engine_elements() { --living; }
+  explicit backend_elements(std::size_t count) : bytes(count) { ++living; }
+  ~backend_elements() { --living; }
 };
 
-inline constexpr xla::detail::memory_place engine_place{
-    .let_go = [](void* owner) { delete static_cast<engine_elements*>(owner); },
+inline constexpr xla::detail::memory_place backend_place{
+    .let_go = [](void* owner) { delete static_cast<backend_elements*>(owner); },
     .copy_home =
         [](void* owner, void* to, std::size_t bytes) {
-          if (engine_elements::broken) throw xla::runtime_error("the engine is gone");
-          auto& from = static_cast<engine_elements*>(owner)->bytes;
+          if (backend_elements::broken) throw xla::runtime_error("the backend is gone");
+          auto& from = static_cast<backend_elements*>(owner)->bytes;
           if (bytes != from.size()) throw xla::runtime_error("another number of bytes");
           std::memcpy(to, from.data(), bytes);
-          ++engine_elements::copied;
+          ++backend_elements::copied;
         }};
 /// The host reads them, in the order in which they lie.
-inline constexpr xla::detail::memory_place ordered_place{.let_go = engine_place.let_go};
+inline constexpr xla::detail::memory_place ordered_place{.let_go = backend_place.let_go};
 
 /// A tensor of the same numbers that lie in an order, at a place.
 template <class T, int R>
@@ -41,7 +41,7 @@ xla::Tensor<T, R> lying(const xla::Tensor<T, R>& x, xla::detail::layout order,
   for (std::int64_t size : x.sizes()) dims.push(size);
   std::int64_t strides[xla::detail::max_rank];
   find_strides(dims, order, strides);
-  auto* const there = new engine_elements(static_cast<std::size_t>(count(dims)) * sizeof(T));
+  auto* const there = new backend_elements(static_cast<std::size_t>(count(dims)) * sizeof(T));
   const auto values = x.to_vector();
   for (std::int64_t i = 0; i < count(dims); ++i) {
     std::int64_t rest = i, at = 0;

@@ -106,7 +106,7 @@ bool same_number(T a, T b) {
 }
 
 /// How much results may differ that are else the same: XLA_TEST_ROUNDING in the environment, for an
-/// engine that computes otherwise; 0 without.
+/// backend that computes otherwise; 0 without.
 double rounding();
 
 template <class T>

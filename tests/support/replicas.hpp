@@ -62,7 +62,7 @@ inline std::vector<snapshot> compare_replicas(int replicas, call_of<int> as_told
   compare("compiled", run_replicas(replicas, mode::compiled, compiled));
   const ops_used ops;
   {
-    const on_engine op_by_op("interpreter");
+    const on_backend op_by_op("interpreter");
     compare("interpreted", run_replicas(replicas, mode::compiled, compiled));
   }
   if (same) ops.note();

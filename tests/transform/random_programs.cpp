@@ -32,7 +32,7 @@ TEST_CASE("random programs are the same eager and traced") {
     const random_program f{seed, 40};
     const auto want = test::check_traced(f, seed, a.v, a.w, a.x, a.y);
     INFO("on the interpreter, seed " << seed);
-    const test::on_engine op_by_op("interpreter");
+    const test::on_backend op_by_op("interpreter");
     REQUIRE(test::run_mode<mode::traced>(f, a.v, a.w, a.x, a.y).difference(want) == "");
   }
 }

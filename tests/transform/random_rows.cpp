@@ -34,7 +34,7 @@ TEST_CASE("random programs of rows are the same eager and traced") {
     const test::random_row_program<float> f{seed, 40};
     const auto want = test::check_traced(f, seed, x, y);
     INFO("on the interpreter, seed " << seed);
-    const test::on_engine op_by_op("interpreter");
+    const test::on_backend op_by_op("interpreter");
     REQUIRE(test::run_mode<mode::traced>(f, x, y).difference(want) == "");
   }
 }

@@ -20,7 +20,7 @@
 namespace xla {
 namespace detail {
 
-/// What one call of a function would run, as text: the captured graph by all passes that an engine
+/// What one call of a function would run, as text: the captured graph by all passes that a backend
 /// wants, at the sizes of the arguments.
 template <class In = void>
 std::string stablehlo_text(const graph_view& captured, Passes wanted, const double* facts,

@@ -10,7 +10,7 @@
 #include "xla/loop/step_tape.hpp"
 #include "xla/op/reshape.hpp"
 #include "xla/op/where.hpp"
-#include "xla/run/engine/body_path.hpp"
+#include "xla/run/backend/body_path.hpp"
 
 namespace xla {
 namespace detail {

@@ -8,7 +8,7 @@
 #include "xla/loop/step_tape.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/create.hpp"
-#include "xla/run/engine/body_path.hpp"
+#include "xla/run/backend/body_path.hpp"
 #include "xla/run/state/all_or_nothing.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/seed.hpp"

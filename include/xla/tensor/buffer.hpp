@@ -233,8 +233,8 @@ void* bring_home(const impl& t);
 template <class = void>
 buffer* share_elements(const impl& t, const impl& as);
 
-/// Memory that is not the library's: another library's, or that of an engine or a device. One
-/// constant object each, so that an engine knows its own by the address.
+/// Memory that is not the library's: another library's, or that of a backend or a device. One
+/// constant object each, so that a backend knows its own by the address.
 struct memory_place {
   /// Nobody reads the elements of an owner any more.
   void (*let_go)(void* owner) = nullptr;

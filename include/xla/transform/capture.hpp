@@ -133,23 +133,23 @@ template <int Capacity>
 inline constexpr program_sizes captured_room = room_for(
     Capacity, 0, Capacity / 2 + 8, Capacity / 2 + 32, Capacity / 2 + 32, Capacity, Capacity + 16);
 
-/// In a program that links an engine, compiled functions keep what it takes beside what this
-/// library runs. CMake's target of an engine says so to all units.
-#if defined(XLA_ENGINE_GRAPHS)
-inline constexpr bool keeps_engine_graphs = true;
+/// In a program that links a backend, compiled functions keep what it takes beside what this
+/// library runs. CMake's target of a backend says so to all units.
+#if defined(XLA_BACKEND_GRAPHS)
+inline constexpr bool keeps_backend_graphs = true;
 template <program_sizes Size>
-struct engine_storage : program_storage<Size> {};
+struct backend_storage : program_storage<Size> {};
 #else
-inline constexpr bool keeps_engine_graphs = false;
+inline constexpr bool keeps_backend_graphs = false;
 template <program_sizes Size>
-struct engine_storage {};
+struct backend_storage {};
 #endif
 
 /// What constant evaluation leaves behind of one step function at one set of argument types.
 template <int Capacity>
 struct captured {
   program_storage<captured_room<Capacity>> arrays;
-  engine_storage<captured_room<Capacity>> ops;  ///< the same for engines, an op a step
+  backend_storage<captured_room<Capacity>> ops;  ///< the same for backends, an op a step
   double facts[Capacity] = {};  ///< plain numbers among the members, in the order of binding
   std::int8_t flags[Capacity] = {};  ///< per fact: 1 or -1 where the body set a training flag
   int fact_count = 0;
@@ -270,11 +270,11 @@ constexpr captured<Capacity> capture() {
     }
   }
   pass_state s(g, {results, body.result_count, writes, body.write_count}, true);
-  bool for_engines = false;  // behind dead, and what a program has added there
+  bool for_backends = false;  // behind dead, and what a program has added there
   run_passes(s, passes_of<F>, [&](std::string_view after, pass_state& now) {
-    for_engines = after == "dead" || (for_engines && !is_stage(after));
-    if constexpr (keeps_engine_graphs)
-      if (for_engines) out.ops_count = lower_alone(now, out.ops);
+    for_backends = after == "dead" || (for_backends && !is_stage(after));
+    if constexpr (keeps_backend_graphs)
+      if (for_backends) out.ops_count = lower_alone(now, out.ops);
   });
   out.refused.set(s.wrong);
   if (const int live = s.live_count(); live > Capacity) out.needed = live;  // some add nodes

@@ -6,8 +6,8 @@
 
 #include "xla/base/list.hpp"
 #include "xla/ext/pjrt/device_memory.hpp"
-#include "xla/run/engine/engine.hpp"
-#include "xla/run/engine/op_by_op.hpp"
+#include "xla/run/backend/backend.hpp"
+#include "xla/run/backend/op_by_op.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/execute/executor.hpp"
 
@@ -20,7 +20,7 @@ namespace xla::detail {
 /// to XLA.
 class pjrt_checks {
  public:
-  pjrt_checks(const engine& by, const sized_program& p) : p_(p) {
+  pjrt_checks(const backend& by, const sized_program& p) : p_(p) {
     find();
     if (computed_.empty()) return;
     sized_program before = in_arrays_of<>(p);

@@ -8,7 +8,7 @@
 #include "xla/ext/pjrt/checks.hpp"
 #include "xla/ext/pjrt/compile.hpp"
 #include "xla/ext/pjrt/lent_memory.hpp"
-#include "xla/run/engine/common.hpp"
+#include "xla/run/backend/common.hpp"
 #include "xla/run/execute/executable.hpp"
 
 namespace xla::detail {
@@ -28,7 +28,7 @@ class pjrt_compiled : public executable {
   }
 
  protected:
-  pjrt_compiled(const engine& by, const ext::pjrt::client& on, sized_program&& p, int replicas,
+  pjrt_compiled(const backend& by, const ext::pjrt::client& on, sized_program&& p, int replicas,
                 int partitions)
       : executable(&by, on.on_host() && partitions == 1 ? nullptr : &ext::pjrt::memory_of(on)),
         on_(on),

@@ -22,7 +22,7 @@ namespace xla::detail {
 /// nothing has been written.
 class pjrt_replicas final : public pjrt_compiled {
  public:
-  pjrt_replicas(const engine& by, const ext::pjrt::client& on, sized_program&& p)
+  pjrt_replicas(const backend& by, const ext::pjrt::client& on, sized_program&& p)
       : pjrt_compiled(by, on, std::move(p), world_now(), 1),
         told_(whole_fingerprint_of(p_)),
         memories_(static_cast<std::size_t>(world_now())) {}

@@ -12,7 +12,7 @@ namespace xla::detail {
 /// everything as it was: what can fail but for want of memory are checks, which come first.
 class pjrt_program final : public pjrt_compiled {
  public:
-  pjrt_program(const engine& by, const ext::pjrt::client& on, sized_program&& p, int partitions)
+  pjrt_program(const backend& by, const ext::pjrt::client& on, sized_program&& p, int partitions)
       : pjrt_compiled(by, on, std::move(p), 1, partitions) {}
 
   void run(const run_arguments& with) override {

@@ -5,7 +5,7 @@
 
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/graph/loops.hpp"
-#include "xla/run/engine/loop_draws.hpp"
+#include "xla/run/backend/loop_draws.hpp"
 
 namespace xla::detail::hlo {
 

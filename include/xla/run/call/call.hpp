@@ -6,9 +6,9 @@
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
+#include "xla/run/backend/backend.hpp"
 #include "xla/run/call/arguments.hpp"
 #include "xla/run/call/taped_call.hpp"
-#include "xla/run/engine/engine.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/trace/machine.hpp"
 
@@ -185,7 +185,7 @@ class basic_execution {
     make_results();
     drawing numbers(static_cast<std::uint64_t>(p_.random_counters));
     number(numbers.from());
-    if (const engine* by = e_.made_by()) by->note_run();
+    if (const backend* by = e_.made_by()) by->note_run();
     e_.run({call_.values.data(), call_.outputs.data(), call_.random.data()});
     commit();
     numbers.used();

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "xla/run/engine/engine.hpp"
+#include "xla/run/backend/backend.hpp"
 
 namespace xla {
 
@@ -12,12 +12,13 @@ struct CompileOptions {
   std::string name = "step";  ///< in the metrics report and in XLA_DEBUG's output
   /// Different argument shapes that are specialised; one more is refused. Numbers of steps of loops
   /// are none of their own: as many plans stay, and of those that differ in numbers of steps alone
-  /// the one goes that was used longest ago. Where an engine runs the function, each number counts.
+  /// the one goes that was used longest ago. Where a backend runs the function, each number counts.
   int max_signatures = 64;
   /// Convolutions may use Winograd's algorithm; see set_winograd(). In the body of another compiled
   /// function that one's option holds.
   bool winograd = true;
-  Engine engine = {};  ///< what runs it, as xla::pjrt("CPU"); in another one's body that one's does
+  Backend backend =
+      {};  ///< what runs it, as xla::pjrt("CPU"); in another one's body that one's does
 };
 
 }  // namespace xla

@@ -118,9 +118,9 @@ struct basic_compiled_calls<In>::state final : compiled_function {
   }
   [[gnu::cold]] later<In, signature_cache>& add_cache(const compiled_program& p) {
     prepare_for_plans<In>();
-    caches.push_back(
-        {&p, this_thread.device,
-         std::make_unique<later<In, signature_cache>>(p.source, p.kernels, p.ops, options.engine)});
+    caches.push_back({&p, this_thread.device,
+                      std::make_unique<later<In, signature_cache>>(p.source, p.kernels, p.ops,
+                                                                   options.backend)});
     return *caches.back().cache;
   }
 

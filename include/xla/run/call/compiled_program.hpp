@@ -13,7 +13,7 @@ namespace xla::detail {
 struct compiled_program {
   program source;
   const region_kernel* kernels;
-  const program* ops;  ///< the same for engines; nullptr where the program links none
+  const program* ops;  ///< the same for backends; nullptr where the program links none
   const double* facts;
   const std::int8_t* flags;  ///< per fact: 1 or -1 where the body sets a training flag; or nullptr
   void (*visit)(void* const* arguments, leaf_visitor& to);

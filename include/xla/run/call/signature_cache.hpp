@@ -39,10 +39,10 @@ XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const 
 template <class In>
 class basic_signature_cache {
  public:
-  /// ops: the same as a program for engines; or nullptr.
+  /// ops: the same as a program for backends; or nullptr.
   basic_signature_cache(const program& p, const region_kernel* kernels, const program* ops,
-                        Engine wanted = {})
-      : program_(p), kernels_(kernels), ops_(ops), engine_(wanted) {
+                        Backend wanted = {})
+      : program_(p), kernels_(kernels), ops_(ops), backend_(wanted) {
     for (int i = 0; i < p.count.slots; ++i) {
       const program_slot& s = p.slots[i];
       changes_ |= changes(s);
@@ -64,7 +64,7 @@ class basic_signature_cache {
                                     const CompileOptions& options, bool& other_steps) {
     const std::lock_guard hold(lock_);
     if (auto made_meanwhile = look_up(call)) return made_meanwhile;
-    const engine* const by = engine_.get<In>();
+    const backend* const by = backend_.get<In>();
     list<shape> slots = shapes_of<In>(call);
     place_in_family place{.full = all_.size() >= options.max_signatures};
     if (program_.count.bodies > 0 && !by)
@@ -119,7 +119,7 @@ class basic_signature_cache {
   using kept = later<In, basic_kept_executable<void>>;
 
   kept_executable look_up(const later<In, bound_call>& call) {
-    const engine* const by = engine_.get<In>();
+    const backend* const by = backend_.get<In>();
     if (all_.empty()) return nullptr;
     if (matches(*all_[last_].made, call, by)) return all_[last_].made;
     for (int at = hash(call);; ++at)
@@ -149,7 +149,7 @@ class basic_signature_cache {
     global_metrics<In>().evicted_compile.add();
   }
   static bool matches(const later<In, executable>& e, const later<In, bound_call>& call,
-                      const engine* by) {
+                      const backend* by) {
     if (e.made_by() != by) return false;
     const later<In, sized_program>& about = e.about();
     if (about.world != 0 && about.world != world_now()) return false;
@@ -197,7 +197,7 @@ class basic_signature_cache {
   bool changes_ = false, collects_ = false, reads_ = false, tells_ = false;
   const region_kernel* kernels_;
   const program* ops_;
-  const Engine engine_;
+  const Backend backend_;
   std::mutex lock_, state_lock_;
   list<char> step_axes_;  // of loops: see loop_maker
   arena_store arenas_;  // one signature's serve the others

@@ -48,7 +48,7 @@ struct kept_program {
   text why;        ///< it was refused
   int needed = 0;  ///< the capacity that it takes
   program_storage<Size> storage;
-  engine_storage<Ops> ops;
+  backend_storage<Ops> ops;
   std::array<double, static_cast<std::size_t>(Facts) + 1> facts{};
   std::array<std::int8_t, static_cast<std::size_t>(Facts) + 1> flags{};
   bool sets_flags = false;
@@ -128,7 +128,7 @@ constexpr auto keep_program() {
   for (int i = 0; i < n.values; ++i) note_kernels(s.values[i]);
   for (int i = 0; i < forward; ++i) note_kernels(from.arrays.values[Capacity - forward + i]);
   keep_less(s, n);
-  if constexpr (keeps_engine_graphs) {
+  if constexpr (keeps_backend_graphs) {
     for_each_array(copy, out.ops, from.ops, ops);
     keep_less(out.ops, ops);
   }
@@ -179,7 +179,7 @@ struct static_program {
       make_kernels(std::make_index_sequence<static_cast<std::size_t>(size.keys)>{});
 
   static constexpr program ops = [] {
-    if constexpr (keeps_engine_graphs) return kept.ops.view();
+    if constexpr (keeps_backend_graphs) return kept.ops.view();
     else return program{};
   }();
 };

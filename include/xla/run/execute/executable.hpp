@@ -9,7 +9,7 @@
 
 namespace xla::detail {
 
-class engine;
+class backend;
 template <class>
 class basic_planned;
 
@@ -52,7 +52,7 @@ class basic_executable {
   /// This one, if it is a plan; nullptr otherwise.
   virtual later<In, basic_planned<void>>* as_plan() { return nullptr; }
   /// What has made it; nullptr: the planner.
-  const engine* made_by() const { return made_by_; }
+  const backend* made_by() const { return made_by_; }
   /// Where it leaves what it writes, in buffers of that place that it gives their owners. nullptr:
   /// on the host.
   const memory_place* place() const { return place_; }
@@ -61,11 +61,11 @@ class basic_executable {
   bool takes(const buffer& b) const { return place_ && b.place == place_; }
 
  protected:
-  explicit basic_executable(const engine* by, const memory_place* place = nullptr)
+  explicit basic_executable(const backend* by, const memory_place* place = nullptr)
       : made_by_(by), place_(place) {}
 
  private:
-  const engine* made_by_;
+  const backend* made_by_;
   const memory_place* place_;
 };
 using executable = basic_executable<void>;

@@ -13,7 +13,7 @@
 
 namespace xla::detail {
 
-class engine;
+class backend;
 struct program;
 struct step;
 template <class In>
@@ -27,7 +27,7 @@ class basic_shortener;
 template <class In>
 struct basic_kept_executable;
 
-/// What runs the steps of one loop of a program at its sizes: run/engine/loops.hpp.
+/// What runs the steps of one loop of a program at its sizes: run/backend/loops.hpp.
 class loop_steps {
  public:
   loop_steps() = default;
@@ -39,7 +39,7 @@ class loop_steps {
   virtual void run(void* const* table, const int* operands, const rng_state* random) const = 0;
   virtual std::int64_t arena_bytes() const = 0;  ///< that a run takes for itself, and the next
   virtual std::int64_t bytes() const = 0;        ///< that it has taken
-  /// The plan of its body, and what runs that; nullptr: another engine does.
+  /// The plan of its body, and what runs that; nullptr: another backend does.
   virtual const basic_plan<void>* body_plan() const = 0;
   virtual basic_planned<void>* planned_body() const = 0;
 
@@ -66,11 +66,11 @@ struct place_in_family {
 };
 
 /// Of one kind of loops. Makes that, of a program with the loop's step, and puts it before others
-/// of the program: of steps for plans, with the kernels of their regions, or where an engine is
+/// of the program: of steps for plans, with the kernels of their regions, or where a backend is
 /// given for that.
 struct loop_maker {
   loop_steps* (*make)(const basic_sized_program<void>& p, const step& s,
-                      const region_kernel* kernels, const engine* by,
+                      const region_kernel* kernels, const backend* by,
                       std::unique_ptr<loop_steps>& others);
   /// Leaves out of a loop's step and its body what a call does not want: run/plan/loop_body.hpp.
   void (*shorten)(basic_shortener<void>& by, step& loop);
@@ -87,7 +87,7 @@ struct loop_maker {
 };
 
 inline loop_steps* make_steps(const op_info& of, const basic_sized_program<void>& p, const step& s,
-                              const region_kernel* kernels, const engine* by,
+                              const region_kernel* kernels, const backend* by,
                               std::unique_ptr<loop_steps>& others) {
   return static_cast<const loop_info&>(of).maker->make(p, s, kernels, by, others);
 }

@@ -101,9 +101,9 @@ struct ProfileFunction {
   }
 };
 
-/// Another engine than plans, which ran meanwhile: it has no steps to show.
-struct ProfileEngine {
-  std::string name;  ///< what set_engine() calls it
+/// Another backend than plans, which ran meanwhile: it has no steps to show.
+struct ProfileBackend {
+  std::string name;  ///< what set_backend() calls it
   std::int64_t runs = 0;
 };
 
@@ -123,14 +123,14 @@ template <class>
 struct BasicProfile {
   MachinePeaks peaks;
   std::vector<ProfileFunction> functions;  ///< in the order of their first calls
-  std::vector<ProfileEngine> engines;      ///< those that ran in the stead of plans
-  /// Where engines ran, what that took in all: execution, compilation, caches, transfers.
+  std::vector<ProfileBackend> backends;    ///< those that ran in the stead of plans
+  /// Where backends ran, what that took in all: execution, compilation, caches, transfers.
   std::vector<ProfileMetric> metrics;
 
   /// The steps of the first function; an error where no plan ran.
   const std::vector<ProfileStep>& steps() const {
     if (functions.empty())
-      throw runtime_error("Profile::steps: only plans have steps to show; set_engine(\"plan\")");
+      throw runtime_error("Profile::steps: only plans have steps to show; set_backend(\"plan\")");
     return functions.front().steps;
   }
 

@@ -265,7 +265,7 @@ class basic_plan_description {
     if (r.attributes.find(layout) != std::string::npos) (r.name += ' ') += layout;
   }
 
-  /// Per run of its body; the profile multiplies. Another engine's body has no steps to show.
+  /// Per run of its body; the profile multiplies. Another backend's body has no steps to show.
   [[gnu::cold]] void describe_loop(ProfileStep& r, const ready_step& s) {
     const auto about = unpack<op::loop::attributes>(s.attr);
     r.kind = "loop";

@@ -151,7 +151,7 @@ template <class = void>
   json_writer j;
   j.open('{').key("peaks").open('{').key("threads").number(p.peaks.threads);
   j.key("flops").number(p.peaks.flops).key("bytes").number(p.peaks.bytes).close('}');
-  j.key("engines").list(p.engines, [&](const ProfileEngine& e) {
+  j.key("backends").list(p.backends, [&](const ProfileBackend& e) {
     j.open('{').key("name").string(e.name);
     j.key("runs").number(static_cast<double>(e.runs)).close('}');
   });

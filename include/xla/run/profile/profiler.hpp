@@ -69,27 +69,28 @@ class basic_span_sink : public kernel::detail::loop_watch {
 };
 using span_sink = basic_span_sink<void>;
 
-/// The engines that have run, and how often since the given counts.
+/// The backends that have run, and how often since the given counts.
 template <class = void>
-[[gnu::cold]] std::vector<ProfileEngine> engines_since(const std::vector<ProfileEngine>& before) {
-  constexpr std::string_view prefix = "Engine::";
-  std::vector<ProfileEngine> all;
+[[gnu::cold]] std::vector<ProfileBackend> backends_since(
+    const std::vector<ProfileBackend>& before) {
+  constexpr std::string_view prefix = "Backend::";
+  std::vector<ProfileBackend> all;
   for (const std::string& counter : counter_names()) {
     if (!counter.starts_with(prefix)) continue;
-    ProfileEngine e{counter.substr(prefix.size()), counter_value(counter).value_or(0)};
-    for (const ProfileEngine& b : before)
+    ProfileBackend e{counter.substr(prefix.size()), counter_value(counter).value_or(0)};
+    for (const ProfileBackend& b : before)
       if (b.name == e.name) e.runs -= b.runs;
     if (e.runs > 0) all.push_back(std::move(e));
   }
   return all;
 }
 
-/// What tells how engines spent their time.
-inline constexpr std::string_view engine_metrics[] = {
+/// What tells how backends spent their time.
+inline constexpr std::string_view backend_metrics[] = {
     "ExecuteTime",  "CompileTime",          "Pjrt::CompileTime", "Pjrt::LoadTime",
     "OutboundData", "TransferToDeviceTime", "InboundData",       "TransferFromDeviceTime"};
-inline constexpr std::string_view engine_counters[] = {"CachedCompile", "UncachedCompile",
-                                                       "PersistentCacheHit", "PersistentCacheMiss"};
+inline constexpr std::string_view backend_counters[] = {
+    "CachedCompile", "UncachedCompile", "PersistentCacheHit", "PersistentCacheMiss"};
 
 /// What they are, less what they were.
 template <class = void>
@@ -100,11 +101,11 @@ template <class = void>
       if (b.name == m.name) m.samples -= b.samples, m.total -= b.total;
     if (m.samples > 0) all.push_back(std::move(m));
   };
-  for (const std::string_view name : engine_metrics)
+  for (const std::string_view name : backend_metrics)
     if (const auto m = metric_data(name))
       add({std::string(name), name.ends_with("Data") ? "bytes" : "ns", m->total_samples,
            m->accumulator});
-  for (const std::string_view name : engine_counters)
+  for (const std::string_view name : backend_counters)
     add({std::string(name), "", counter_value(name).value_or(0), 0});
   return all;
 }
@@ -121,7 +122,7 @@ struct profile_session {
     std::vector<timed_call> recorded;
   };
   std::vector<function> functions;
-  std::vector<ProfileEngine> engines_before;  ///< and how often they had run then
+  std::vector<ProfileBackend> backends_before;  ///< and how often they had run then
   std::vector<ProfileMetric> metrics_before;
 
   template <class = void>
@@ -235,7 +236,7 @@ class basic_profiler : plan_watch {
   static bool on() { return watched_plans() != nullptr; }
 
   [[gnu::cold]] void start(profile_session& s) {
-    s.engines_before = engines_since({});
+    s.backends_before = backends_since({});
     s.metrics_before = metrics_since({});
     const std::lock_guard hold(lock_);
     sessions_.push_back(&s);
@@ -251,8 +252,8 @@ class basic_profiler : plan_watch {
     const std::lock_guard hold(lock_);
     Profile p;
     p.peaks = peaks;
-    p.engines = engines_since(s.engines_before);
-    if (!p.engines.empty()) p.metrics = metrics_since(s.metrics_before);
+    p.backends = backends_since(s.backends_before);
+    if (!p.backends.empty()) p.metrics = metrics_since(s.metrics_before);
     for (profile_session::function& f : s.functions)
       if (!f.recorded.empty())
         p.functions.push_back(basic_profile_summary<void>(f, s.warmup).run());

@@ -49,7 +49,7 @@ Profile basic_profile_recording<In>::take() {
   // After the calls, which would find the caches full of this.
   const MachinePeaks peaks = machine_peaks<In>(num_threads());
   Profile p = profiler::instance().take(state_->session, peaks);
-  if (p.functions.empty() && p.engines.empty())
+  if (p.functions.empty() && p.backends.empty())
     throw runtime_error(
         "profile: no compiled function and no traced graph ran; ops in eager mode have no "
         "plan, so give a function that xla::compile made, or switch eager mode off");

@@ -73,7 +73,7 @@ function tiles() {
     rate(p.flops, 'FLOP') + ', measured');
   tile(rate(f.bytes / f.seconds, 'B'), `in and out of steps; memory: ${rate(p.bytes, 'B')} copied`);
   tile(size(f.arena_bytes), `arena; ${size(f.unshared_bytes)} without reuse`);
-  for (const e of data.engines) tile(e.runs + ' calls', `run by the engine ${e.name}, without steps`);
+  for (const e of data.backends) tile(e.runs + ' calls', `run by the backend ${e.name}, without steps`);
 }
 function shares() {
   $('kinds').replaceChildren();

@@ -179,11 +179,11 @@ template <class = void>
   return out;
 }
 
-/// "the engine interpreter ran 3 times"
+/// "the backend interpreter ran 3 times"
 template <class = void>
-[[gnu::cold]] std::string engine_text(const ProfileEngine& e) {
+[[gnu::cold]] std::string backend_text(const ProfileBackend& e) {
   return join(
-      {"the engine ", e.name, " ran ", std::to_string(e.runs), e.runs == 1 ? " time" : " times"});
+      {"the backend ", e.name, " ran ", std::to_string(e.runs), e.runs == 1 ? " time" : " times"});
 }
 
 /// "  OutboundData: 20 samples, 6.11KB, of a run 312.80B"
@@ -203,10 +203,10 @@ template <class = void>
   (out += std::to_string(p.peaks.threads)) += p.peaks.threads == 1 ? " thread: " : " threads: ";
   (out += print_rate(p.peaks.flops, "FLOP")) += " of float32 multiply-adds, ";
   (out += print_rate(p.peaks.bytes, "B")) += " of memory copied\n";
-  for (const ProfileEngine& e : p.engines)
-    (out += "without steps to show: ") += engine_text(e) += '\n';
+  for (const ProfileBackend& e : p.backends)
+    (out += "without steps to show: ") += backend_text(e) += '\n';
   std::int64_t runs = 0;
-  for (const ProfileEngine& e : p.engines) runs += e.runs;
+  for (const ProfileBackend& e : p.backends) runs += e.runs;
   for (const ProfileMetric& m : p.metrics) out += metric_line(m, runs);
   for (const ProfileFunction& f : p.functions) {
     (((out += '\n') += f.name) += ' ') += f.signature;

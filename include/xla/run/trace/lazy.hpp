@@ -11,7 +11,7 @@
 #include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
-#include "xla/run/engine/engine.hpp"
+#include "xla/run/backend/backend.hpp"
 #include "xla/run/execute/epilogue.hpp"
 #include "xla/run/execute/exchange.hpp"
 #include "xla/run/execute/executor.hpp"
@@ -31,13 +31,13 @@ struct basic_traced_entry {
   list<std::uint64_t> signature;
   later<In, graph_sketch> sketch;
   later<In, traced_program> lowered;
-  const engine* by = nullptr;      ///< that was to run it
+  const backend* by = nullptr;     ///< that was to run it
   const op_info* lacks = nullptr;  ///< what that cannot run, so that it runs as planned
   later<In, std::unique_ptr<executable>> ready;
   std::int64_t bytes = 0;
   std::uint64_t used = 0;  ///< when it was last looked up
 
-  [[gnu::cold]] void build(const engine* wanted, const later<In, traced_graph>& graph) {
+  [[gnu::cold]] void build(const backend* wanted, const later<In, traced_graph>& graph) {
     by = wanted;
     if (by) {
       lowered.build(graph, tags::without<"recompute", "halves", "layouts", "rows", "fuse">);
@@ -75,7 +75,7 @@ struct basic_traced_job final : execution_job {
   void run() override {
     for (const auto& b : leaves)
       if (const auto t = b->ticket.load()) later<In, executor>::instance().wait_for_other(t);
-    if (const engine* by = entry->ready->made_by()) by->note_run();
+    if (const backend* by = entry->ready->made_by()) by->note_run();
     const timed sample(global_metrics<In>().execute_time);
     for (const auto& b : outputs) b->forget_forms();
     entry->ready->run(arguments());
@@ -181,7 +181,7 @@ class basic_tracer {
                                                 std::string_view cause) {
     later<In, metric_store>& counts = global_metrics<In>();
     counts.graph_size.add(static_cast<double>(graph.size()));
-    const engine* const by = chosen_engine<In>();
+    const backend* const by = chosen_backend<In>();
     auto [first, last] = cache_.equal_range(graph.hash());
     for (; first != last; ++first)
       if (first->second->by == by && first->second->signature == graph.signature()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/run/engine/make_loop.hpp"
+#include "xla/run/backend/make_loop.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/transform/forward.hpp"
 #include "xla/transform/loop_backward.hpp"

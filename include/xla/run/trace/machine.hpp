@@ -409,7 +409,7 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
   impl* t = h.value();
   if (!is_eager_mode() || !t || t->is_pending() || !t->unique() || !t->data || !t->data->unique())
     return false;
-  if (has_traced_mode && engine_runs_ops<In>()) return false;
+  if (has_traced_mode && backend_runs_ops<In>()) return false;
   impl* inputs[3] = {t};
   bool wanted = t->needs_grad;
   for (int i = 0; i < count; ++i) {

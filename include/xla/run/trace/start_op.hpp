@@ -17,17 +17,17 @@ ref<impl> new_op(const node& n, impl* const* inputs) {
   return t;
 }
 
-/// Whether an engine runs the ops of eager mode.
+/// Whether a backend runs the ops of eager mode.
 template <class In = void>
-bool engine_runs_ops() {
-  const engine* const by = chosen_engine<In>();
+bool backend_runs_ops() {
+  const backend* const by = chosen_backend<In>();
   return by && by->runs_single_ops();
 }
 /// Whether it runs this one, as a graph of its own: not one that only shares its input's elements,
 /// and none of those among replicas, which come and go one by one.
 template <class In = void>
 bool has_own_graph(const impl& t) {
-  if (!engine_runs_ops<In>() || this_thread.sets_out) return false;
+  if (!backend_runs_ops<In>() || this_thread.sets_out) return false;
   return t.op->kind != op_kind::alias && !t.op->alone_is_input && !t.op->moves;
 }
 

@@ -7,7 +7,7 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
-#include "xla/run/engine/engine.hpp"
+#include "xla/run/backend/backend.hpp"
 #include "xla/run/state/step_closure.hpp"
 
 namespace xla {

@@ -45,7 +45,7 @@ template <class In>
 class basic_traced_calls final : public traced_calls {
  public:
   explicit basic_traced_calls(later<In, traced_graph>& g) : all_(g.signature()) {
-    if (!chosen_engine<In>()) basic_trip_finder<In>(g, sizes_).run();
+    if (!chosen_backend<In>()) basic_trip_finder<In>(g, sizes_).run();
     list<std::uint64_t> as_recorded;
     as_recorded.swap(g.signature());
     int loops = 0;
@@ -84,7 +84,7 @@ class basic_traced_calls final : public traced_calls {
   bool plan(later<In, tracer>& known, const later<In, traced_graph>& g,
             later<In, traced_entry>& to) const override {
     if (sizes_.trips.empty()) {
-      to.build(chosen_engine<In>(), g);
+      to.build(chosen_backend<In>(), g);
       return true;
     }
     list<shape> sizes = g.leaf_shapes();

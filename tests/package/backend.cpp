@@ -14,10 +14,10 @@ int main() {
   auto x = xla::tensor<float>({1, 2, 3});
   x.requires_grad_();
   const float planned = step(x).item();
-  xla::set_engine("interpreter");
+  xla::set_backend("interpreter");
   const float interpreted = step(x).item();
-  xla::set_engine("plan");
-  return planned == 14 && interpreted == 14 && xla::counter_value("Engine::interpreter") == 1 &&
+  xla::set_backend("native");
+  return planned == 14 && interpreted == 14 && xla::counter_value("Backend::interpreter") == 1 &&
                  x.grad().to_vector() == std::vector<float>{4, 8, 12}
              ? 0
              : 1;

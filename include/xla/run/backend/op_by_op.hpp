@@ -15,8 +15,8 @@
 
 namespace xla::detail {
 
-/// One run of a program's steps, or of some of them, by the ops' own kernels on the host: the memory
-/// of its values. No value takes another's place.
+/// One run of a program's steps, or of some of them, by the ops' own kernels on the host: the
+/// memory of its values. No value takes another's place.
 template <class In>
 class basic_op_by_op {
  public:

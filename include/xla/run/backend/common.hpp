@@ -8,27 +8,27 @@
 
 #include "xla/base/error.hpp"
 #include "xla/base/join.hpp"
-#include "xla/run/engine/engine.hpp"
+#include "xla/run/backend/backend.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/state/metric_store.hpp"
 
 namespace xla::detail {
 
-/// What engines have in common: which programs they get, their sentences and their counters.
-class common_engine : public engine {
+/// What backends have in common: which programs they get, their sentences and their counters.
+class common_backend : public backend {
  public:
   std::unique_ptr<executable> compile(const program* ops, list<shape> slots,
                                       const list<char>& absent, bool winograd) const override {
     if (!ops)
-      throw runtime_error(join({"xla::compile: the engine ", name(),
+      throw runtime_error(join({"xla::compile: the backend ", name(),
                                 " needs the function's graph, which its file was compiled "
-                                "without; link the engine's CMake target there as well"}));
+                                "without; link the backend's CMake target there as well"}));
     if (const op_info* op = lacks(*ops)) refuse(*op);
     return make(size_program(*ops, std::move(slots), absent, winograd));
   }
   void note_run() const override {
     counter* runs = runs_.load(std::memory_order_relaxed);
-    if (!runs) runs_.store(runs = &get_counter(join({"Engine::", name()})));
+    if (!runs) runs_.store(runs = &get_counter(join({"Backend::", name()})));
     runs->add();
   }
   void note_fallback(const op_info& lacked) const override {
@@ -36,16 +36,16 @@ class common_engine : public engine {
   }
 
  protected:
-  constexpr common_engine() = default;
-  ~common_engine() = default;
+  constexpr common_backend() = default;
+  ~common_backend() = default;
 
  private:
   [[noreturn, gnu::cold]] void refuse(const op_info& op) const {
     const std::string_view reason = why(op);
     throw runtime_error(
-        join({"xla::compile: the engine ", name(), " has no ", op.name, ", which the function uses",
-              reason.empty() ? "" : ": ", reason, reason.empty() ? "; it runs" : ". It runs",
-              " with set_engine(\"plan\")"}));
+        join({"xla::compile: the backend ", name(), " has no ", op.name,
+              ", which the function uses", reason.empty() ? "" : ": ", reason,
+              reason.empty() ? "; it runs" : ". It runs", " with set_backend(\"plan\")"}));
   }
 
   mutable std::atomic<counter*> runs_{nullptr};

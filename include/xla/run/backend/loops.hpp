@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "xla/graph/loops.hpp"
-#include "xla/run/engine/body_path.hpp"
-#include "xla/run/engine/engine.hpp"
-#include "xla/run/engine/loop_draws.hpp"
-#include "xla/run/engine/make_loop.hpp"
+#include "xla/run/backend/backend.hpp"
+#include "xla/run/backend/body_path.hpp"
+#include "xla/run/backend/loop_draws.hpp"
+#include "xla/run/backend/make_loop.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/loop_body.hpp"
 
@@ -42,7 +42,7 @@ class basic_loop_program {
     int init = 0;   ///< operands of the loop's step
     int last = -1;  ///< where the last step leaves it; -1: nobody wants it
     std::int64_t bytes = 0;
-    kept history;   ///< steps hand it on there
+    kept history;  ///< steps hand it on there
   };
   list<slot_source> sources;  ///< per slot that is no carry
   list<carried> carries;
@@ -85,9 +85,7 @@ class basic_loop_program {
       if (input(k) == v) return k;
     return -1;
   }
-  bool of_this(int v) const {
-    return value(v).template attributes<op::of_loop>().loop == number_;
-  }
+  bool of_this(int v) const { return value(v).template attributes<op::of_loop>().loop == number_; }
 
   [[gnu::cold]] void find_slots() {
     const program& p = of_.source;
@@ -212,7 +210,7 @@ template <class In>
 class basic_loop final : public loop_steps {
  public:
   [[gnu::cold]] basic_loop(const later<In, sized_program>& p, const step& s,
-                           const region_kernel* kernels, const engine* by)
+                           const region_kernel* kernels, const backend* by)
       : layout_(p, s) {
     const auto about = p.source.values[s.value].template attributes<op::loop>();
     call_ = {name_of(static_cast<loop_function>(about.function)), p.source.values[s.value].at};
@@ -262,9 +260,9 @@ class basic_loop final : public loop_steps {
     list<slot_value> slots;
     list<buffer*> outputs;
     list<rng_state> random;  ///< where the step's numbers begin
-    list<void*> to, other;  ///< per carry: where the last step writes, and the one before it
-    list<void*> now;        ///< where the latest step has
-    list<void*> aside;      ///< per result: where steps make it that is not kept of them
+    list<void*> to, other;   ///< per carry: where the last step writes, and the one before it
+    list<void*> now;         ///< where the latest step has
+    list<void*> aside;       ///< per result: where steps make it that is not kept of them
     list<ref<buffer>> own;
     std::int64_t number = 0;
     std::int64_t steps = 0;  ///< that have run
@@ -450,7 +448,7 @@ class basic_loop final : public loop_steps {
 
 template <class In>
 [[gnu::cold]] loop_steps* make_loop(const later<In, sized_program>& p, const step& s,
-                                    const region_kernel* kernels, const engine* by,
+                                    const region_kernel* kernels, const backend* by,
                                     std::unique_ptr<loop_steps>& others) {
   auto made = std::make_unique<later<In, basic_loop<In>>>(p, s, kernels, by);
   made->next = std::move(others);
@@ -458,7 +456,7 @@ template <class In>
   return others.get();
 }
 XLA_INSTANCE(loop_steps* make_loop<void>(const sized_program&, const step&, const region_kernel*,
-                                         const engine*, std::unique_ptr<loop_steps>&));
+                                         const backend*, std::unique_ptr<loop_steps>&));
 
 template <class In>
 [[gnu::cold]] void shorten_body(basic_shortener<void>& by, step& loop) {

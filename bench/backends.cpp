@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call costs where XLA is the engine.
-// engines about: the plugin. engines calls: steps of three ops on n parameters, by the engine, by a
-// loop of PJRT calls written by hand, and by the library's own plan. engines disk: the first call
-// of the MLP's step. engines <4|64|256>: answers `run N` with the time of N steps on as many.
+// What a call costs where XLA is the backend.
+// backends about: the plugin. backends calls: steps of three ops on n parameters, by the backend,
+// by a loop of PJRT calls written by hand, and by the library's own plan. backends disk: the first
+// call of the MLP's step. backends <4|64|256>: answers `run N` with the time of N steps on as many.
 
 #include <array>
 #include <cstdlib>
@@ -45,7 +45,7 @@ std::string device() {
 void about() {
   const pjrt::client& on = pjrt::client::of(device());
   auto facts = on.behind().attributes();
-  bench::record{"engines"}
+  bench::record{"backends"}
       .add("plugin", on.behind().path().c_str())
       .add("pjrt_minor", on.behind().version().minor)
       .add("stablehlo", facts["stablehlo_current_version"].c_str())
@@ -59,32 +59,32 @@ void measure_calls() {
   constexpr int rounds = 41;
   constexpr double sample = 5e-4;
   Cells<N> here, there;
-  auto engine = xla::compile(step, {.name = "engine", .engine = xla::pjrt(device())});
-  auto plan = xla::compile(step, {.name = "plan", .engine = "plan"});
+  auto backend = xla::compile(step, {.name = "backend", .backend = xla::pjrt(device())});
+  auto plan = xla::compile(step, {.name = "native", .backend = "native"});
   bench::by_hand hand(pjrt::find_plugin(device()));
   hand.compile(xla::stablehlo(step, here));
   const std::array<float, 4> zeros{};
   std::vector<bench::abi::buffer*> state;
   for (int i = 0; i < N; ++i) state.push_back(hand.put(zeros.data(), 4));
 
-  const auto by_engine = [&] { engine(here); };
+  const auto by_backend = [&] { backend(here); };
   const auto by_plan = [&] { plan(there); };
   const auto by_hand = [&] { hand.run(state); };
-  for (int i = 0; i < 100; ++i) by_engine(), by_plan(), by_hand();
+  for (int i = 0; i < 100; ++i) by_backend(), by_plan(), by_hand();
   std::array<float, 4> last;
   hand.read(state[N - 1], last.data(), 4);
   if (std::abs(last[3] - here.all[N - 1].w.to_vector()[3]) > 1e-6f) std::exit(1);
   const std::int64_t n = bench::calls_for(by_hand, sample), m = bench::calls_for(by_plan, sample);
   std::vector<double> a, b, c, ratio;
   for (int r = 0; r < rounds; ++r) {
-    a.push_back(bench::seconds_per_call(by_engine, n) * 1e6);
+    a.push_back(bench::seconds_per_call(by_backend, n) * 1e6);
     b.push_back(bench::seconds_per_call(by_hand, n) * 1e6);
     c.push_back(bench::seconds_per_call(by_plan, m) * 1e6);
     ratio.push_back(a.back() / b.back());
   }
-  bench::record{"engines"}
+  bench::record{"backends"}
       .add("arguments", N)
-      .add("engine_us", bench::spread_of(a))
+      .add("backend_us", bench::spread_of(a))
       .add("by_hand_us", bench::spread_of(b))
       .add("plan_us", bench::spread_of(c))
       .add("times_by_hand", bench::spread_of(ratio))
@@ -96,7 +96,7 @@ void measure_calls() {
 /// milliseconds.
 double first_product() {
   auto square = xla::compile([](auto& x) { return xla::matmul(xla::transpose(x), x); },
-                             {.engine = xla::pjrt(device())});
+                             {.backend = xla::pjrt(device())});
   auto x = xla::ones<float>({64, 64});
   square(x).to_vector();
   return xla::metric_data("ExecuteTime")->accumulator * 1e-6;
@@ -112,7 +112,7 @@ void first_call() {
   bench::set_weights(model);
   xla::nn::CrossEntropyLoss loss_fn;
   xla::optim::SGD optimizer{model, {.lr = 0.1f, .momentum = 0.9f}};
-  auto train = xla::compile(bench::step_fn, {.engine = xla::pjrt(device())});
+  auto train = xla::compile(bench::step_fn, {.backend = xla::pjrt(device())});
   const double start = bench::now(), worked = bench::time_of(1);
   train(model, ring[0].first, ring[0].second, loss_fn, optimizer).item();
   const double ms = (bench::now() - start) * 1e3, cpu_ms = (bench::time_of(1) - worked) * 1e3;
@@ -120,7 +120,7 @@ void first_call() {
     const auto m = xla::metric_data(name);
     return m ? m->accumulator * 1e-6 : 0;
   };
-  bench::record{"engines"}
+  bench::record{"backends"}
       .add("first_ms", ms)
       .add("cpu_ms", cpu_ms)
       .add("once_ms", once)

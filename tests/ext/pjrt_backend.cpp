@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "catch.hpp"
-#include "support/engines.hpp"
+#include "support/backends.hpp"
 #include "support/mlp.hpp"
 #include "support/modes.hpp"
 #include "support/pjrt.hpp"
@@ -23,7 +23,7 @@
 
 using test::count_of;
 using test::numbers;
-using test::on_engine;
+using test::on_backend;
 
 namespace {
 
@@ -89,62 +89,62 @@ TEST_CASE("without a plugin nothing changes until a program is to run there") {
         x += 1;
         return exp(x);
       },
-      {.engine = xla::pjrt("CPU")});
+      {.backend = xla::pjrt("CPU")});
   const auto was = x.to_vector();
   CHECK_THROWS_WITH(f(x), test::contains("/nowhere/plugin.so"));
   CHECK(x.to_vector() == was);
   {
-    const on_engine xla("pjrt:CPU");
+    const on_backend xla("pjrt:CPU");
     const xla::eager_mode_guard traced(false);
     x += 1;
     for (int again = 0; again < 2; ++again)
       CHECK_THROWS_WITH(xla::sync(), test::contains("/nowhere/plugin.so"));
-    xla::set_engine("plan");  // what was recorded is there, and runs elsewhere
+    xla::set_backend("native");  // what was recorded is there, and runs elsewhere
     CHECK(x.to_vector()[7] == was[7] + 1);
   }
   if (named) ::setenv("XLA_PJRT_PLUGIN", before.c_str(), 1);
   else ::unsetenv("XLA_PJRT_PLUGIN");
-  CHECK_THROWS_WITH(xla::set_engine("pjrt"), test::contains("pjrt:CPU"));
+  CHECK_THROWS_WITH(xla::set_backend("pjrt"), test::contains("pjrt:CPU"));
 }
 
 // With a plugin: tests.cmake runs these in a process of their own, with PJRT_DEVICE=CPU.
-TEST_CASE("PJRT_DEVICE names the engine of a program", "[.plugin]") {
+TEST_CASE("PJRT_DEVICE names the backend of a program", "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  CHECK(xla::engine_name() == "pjrt:CPU");
+  CHECK(xla::backend_name() == "pjrt:CPU");
 }
 
 TEST_CASE("a step of 200 gives the losses of the library's own, compiled, traced and eager",
           "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  const on_engine plan("plan");
+  const on_backend plan("native");
   trained own, compiled, traced, eager;
   auto planned = xla::compile(test::step_fn);
   const auto losses = own.train(planned, 200);
-  auto there = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+  auto there = xla::compile(test::step_fn, {.backend = xla::pjrt("CPU")});
   xla::clear_all();
   CHECK(largest_difference(compiled.train(there, 200), losses) < 1e-5);
   CHECK(largest_difference(compiled.weights(), own.weights()) < 1e-5);
-  CHECK(count_of("Engine::pjrt:CPU") == 200);
+  CHECK(count_of("Backend::pjrt:CPU") == 200);
   CHECK(count_of("UncachedCompile") == 1);
   {
-    const on_engine xla("pjrt:CPU");
+    const on_backend xla("pjrt:CPU");
     const xla::eager_mode_guard mode(false);
     CHECK(largest_difference(traced.train(synced_step, 200), losses) < 1e-5);
     CHECK(largest_difference(traced.weights(), own.weights()) < 1e-5);
   }
   xla::clear_all();
-  const on_engine xla("pjrt:CPU");
+  const on_backend xla("pjrt:CPU");
   const xla::eager_mode_guard mode;
   CHECK(largest_difference(eager.train(step_of, 20), {losses.begin(), losses.begin() + 20}) < 1e-5);
-  CHECK(count_of("Engine::pjrt:CPU") > 400);  // an op is a program,
-  CHECK(count_of("UncachedCompile") < 60);    // compiled once
+  CHECK(count_of("Backend::pjrt:CPU") > 400);  // an op is a program,
+  CHECK(count_of("UncachedCompile") < 60);     // compiled once
 }
 
 TEST_CASE("state is written where it lies, unless somebody else holds it", "[.plugin][in_place]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   trained t;
-  auto step = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+  auto step = xla::compile(test::step_fn, {.backend = xla::pjrt("CPU")});
   t.train(step, 2);
   const float* const memory = t.model.fc1.weight.data();
   t.train(step, 2);
@@ -164,8 +164,8 @@ TEST_CASE("random numbers are the library's own, and a generator goes on from on
   const xla::eager_mode_guard mode;
   auto f = [](auto& x) { return rand_like(x) + 2 * rand_like(x); };
   auto x = numbers<float>({5, 7});
-  auto plan = xla::compile(f, {.engine = "plan"});
-  auto there = xla::compile(f, {.engine = xla::pjrt("CPU")});
+  auto plan = xla::compile(f, {.backend = "native"});
+  auto there = xla::compile(f, {.backend = xla::pjrt("CPU")});
   const auto twice = [&](auto& first, auto& second) {
     xla::manual_seed(-3);
     const auto a = first(x).to_vector();
@@ -189,7 +189,7 @@ TEST_CASE("elements at an address that is not of 64 bytes are read as they are, 
         x += y;
         return y * 2;
       },
-      {.engine = xla::pjrt("CPU")});
+      {.backend = xla::pjrt("CPU")});
   float first = 0;
   for (const int at : {1, 16, 1}) {  // the second lies well, the third is another at an old address
     std::vector<float> values(33), twice, changed;
@@ -209,7 +209,7 @@ TEST_CASE("elements at an address that is not of 64 bytes are read as they are, 
 TEST_CASE("a profile has what the plugin took: a compilation, runs, transfers", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
-  auto f = xla::compile([](auto& x) { return tanh(x) * 3; }, {.engine = xla::pjrt("CPU")});
+  auto f = xla::compile([](auto& x) { return tanh(x) * 3; }, {.backend = xla::pjrt("CPU")});
   auto x = numbers<float>({3, 5});
   const xla::Profile p = xla::profile({.calls = 2}, f, x);
   const auto samples = [&](std::string_view name) {
@@ -220,9 +220,9 @@ TEST_CASE("a profile has what the plugin took: a compilation, runs, transfers", 
   CHECK(samples("Pjrt::CompileTime") == 1);
   CHECK(samples("UncachedCompile") == 1);
   CHECK(samples("ExecuteTime") >= 2);
-  REQUIRE(p.engines.size() == 1);
-  CHECK(p.engines[0].name == "pjrt:CPU");
-  CHECK(p.engines[0].runs == samples("ExecuteTime"));
+  REQUIRE(p.backends.size() == 1);
+  CHECK(p.backends[0].name == "pjrt:CPU");
+  CHECK(p.backends[0].runs == samples("ExecuteTime"));
   std::ostringstream table;
   table << p;
   CHECK_THAT(table.str(), test::contains("Pjrt::CompileTime"));
@@ -233,7 +233,7 @@ TEST_CASE("an index that is not there is told before a call changes anything", "
   for (const bool eager : {true, false}) {
     const xla::eager_mode_guard mode(eager);
     trained t;
-    auto step = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+    auto step = xla::compile(test::step_fn, {.backend = xla::pjrt("CPU")});
     t.train(step, 1);
     const auto before = test::add_state(test::snapshot(), t.model, t.optimizer);
     test::batch b(4);
@@ -244,7 +244,7 @@ TEST_CASE("an index that is not there is told before a call changes anything", "
   // Of what the function computes.
   const xla::eager_mode_guard mode;
   auto f = xla::compile([](auto& x, auto& i) { return index_select(x, 0, i + 1); },
-                        {.engine = xla::pjrt("CPU")});
+                        {.backend = xla::pjrt("CPU")});
   auto x = numbers<float>({3, 5});
   auto fine = xla::tensor<std::int64_t>({0, 1}), wrong = xla::tensor<std::int64_t>({0, 2});
   CHECK(f(x, fine).to_vector() == index_select(x, 0, fine + 1).to_vector());
@@ -253,7 +253,7 @@ TEST_CASE("an index that is not there is told before a call changes anything", "
 
 TEST_CASE("an index that its own graph writes in place is looked at before that", "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  const on_engine xla("pjrt:CPU");
+  const on_backend xla("pjrt:CPU");
   const xla::eager_mode_guard mode(false);
   xla::Buffer<float, 2> table{xla::zeros<float>({300, 300})};  // large: sync() does not wait
   xla::Buffer<std::int64_t, 1> at{xla::zeros<std::int64_t>({3})};
@@ -270,13 +270,13 @@ TEST_CASE("an index that its own graph writes in place is looked at before that"
 
 TEST_CASE("other sizes are another program; empty ones, and other types of elements", "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  const on_engine xla("pjrt:CPU");
+  const on_backend xla("pjrt:CPU");
   const xla::eager_mode_guard mode;
   auto f = xla::compile([](auto& x) { return std::tuple(x + x, x > 0.5, sum(x, {0})); });
   for (const std::int64_t n : {3, 1, 0, 17}) {
     auto x = numbers<double>({n, 5});
     const auto [twice, more, all] = f(x);
-    const on_engine plan("plan");
+    const on_backend plan("native");
     CHECK(twice.to_vector() == (x + x).to_vector());
     CHECK(more.to_vector() == (x > 0.5).to_vector());
     CHECK(largest_difference(all.to_vector(), sum(x, {0}).to_vector()) < 1e-12);
@@ -287,8 +287,8 @@ TEST_CASE("an op of more than three inputs runs there by itself too, and its gra
           "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
-  const auto made_by = [](const char* engine) {
-    const on_engine by(engine);
+  const auto made_by = [](const char* backend) {
+    const on_backend by(backend);
     const auto q = test::parameter(numbers<float>({2, 2, 5, 4}, 1)),
                k = test::parameter(numbers<float>({2, 1, 7, 4}, 2)),
                v = test::parameter(numbers<float>({2, 1, 7, 3}, 3));
@@ -297,7 +297,7 @@ TEST_CASE("an op of more than three inputs runs there by itself too, and its gra
     return xla::cat({flatten(y), flatten(q.grad()), flatten(k.grad()), flatten(v.grad())})
         .to_vector();
   };
-  CHECK(largest_difference(made_by("pjrt:CPU"), made_by("plan")) < 1e-4);
+  CHECK(largest_difference(made_by("pjrt:CPU"), made_by("native")) < 1e-4);
 }
 
 TEST_CASE("products that add up over few rows and over many, which are turned for XLA",
@@ -308,7 +308,7 @@ TEST_CASE("products that add up over few rows and over many, which are turned fo
     return std::tuple(matmul(transpose(a), b), matmul(transpose(a), transpose(c)), matmul(c, a));
   };
   const auto check = [](auto f, double bound, auto... inputs) {
-    auto there = xla::compile(f, {.engine = xla::pjrt("CPU")});
+    auto there = xla::compile(f, {.backend = xla::pjrt("CPU")});
     const auto got = there(inputs...), want = f(inputs...);
     const auto near = [&](const auto& x, const auto& y) {
       CHECK(largest_difference(x.to_vector(), y.to_vector()) < bound);
@@ -332,7 +332,7 @@ TEST_CASE("state is printed, kept and put back wherever it lies", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   trained t, other;
-  auto step = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+  auto step = xla::compile(test::step_fn, {.backend = xla::pjrt("CPU")});
   t.train(step, 3);
   std::ostringstream shown, wanted;
   shown << t.model.fc2.bias;
@@ -358,7 +358,7 @@ TEST_CASE("numbers that a function takes, of every type that it reads them in", 
       [](auto& x, auto& i, auto& k) {
         return std::tuple(x * k, cast<double>(x) * k, i * k.template as<std::int64_t>());
       },
-      {.engine = xla::pjrt("CPU")});
+      {.backend = xla::pjrt("CPU")});
   auto x = numbers<float>({3});
   auto i = xla::tensor<std::int64_t>({1, 2, 3});
   xla::Scalar k = 3;
@@ -373,7 +373,7 @@ TEST_CASE("numbers that a function takes, of every type that it reads them in", 
 
 TEST_CASE("calls of several threads", "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  auto f = xla::compile([](auto& x) { return matmul(x, x) + 1; }, {.engine = xla::pjrt("CPU")});
+  auto f = xla::compile([](auto& x) { return matmul(x, x) + 1; }, {.backend = xla::pjrt("CPU")});
   const auto x = numbers<float>({16, 16});
   const auto wanted = (matmul(x, x) + 1).to_vector();
   std::vector<double> worst(4);
@@ -390,8 +390,8 @@ TEST_CASE("calls of several threads", "[.plugin]") {
 TEST_CASE("what a call reads is what its arguments are now, whoever wrote them", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
-  const on_engine plan("plan");
-  auto f = xla::compile([](auto& x, auto& k) { return x * k; }, {.engine = xla::pjrt("CPU")});
+  const on_backend plan("native");
+  auto f = xla::compile([](auto& x, auto& k) { return x * k; }, {.backend = xla::pjrt("CPU")});
   std::vector<xla::Tensor<float, 1>> all;
   for (int i = 0; i < 6; ++i) all.push_back(numbers<float>({33}) + i);
   xla::Scalar k = 2;
@@ -409,12 +409,12 @@ TEST_CASE("a function may run here and there in turn", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   trained own, mixed;
-  auto plan = xla::compile(test::step_fn, {.engine = "plan"});
-  auto there = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+  auto plan = xla::compile(test::step_fn, {.backend = "native"});
+  auto there = xla::compile(test::step_fn, {.backend = xla::pjrt("CPU")});
   for (int turn = 0; turn < 3; ++turn) {
     const auto wanted = own.train(plan, 2);
     CHECK(largest_difference(mixed.train(there, 2), wanted) < 1e-5);
-    const on_engine host("plan");
+    const on_backend host("native");
     mixed.model.fc1.weight.copy_(own.model.fc1.weight * 2);
     own.model.fc1.weight.copy_(own.model.fc1.weight * 2);
     const auto again = own.train(plan, 2);
@@ -427,10 +427,10 @@ TEST_CASE("a function may run here and there in turn", "[.plugin]") {
 TEST_CASE("state lies on a device: it goes there once and comes back once", "[.apart]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
-  const on_engine host("plan");
+  const on_backend host("native");
   trained own, there;
-  auto plan = xla::compile(test::step_fn, {.engine = "plan"});
-  auto step = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+  auto plan = xla::compile(test::step_fn, {.backend = "native"});
+  auto step = xla::compile(test::step_fn, {.backend = xla::pjrt("CPU")});
   const auto train = [](trained& t, auto& by, int steps) {
     for (int i = 0; i < steps; ++i) {
       test::batch b(4, static_cast<std::uint64_t>(i));
@@ -463,10 +463,10 @@ TEST_CASE("state lies on a device: it goes there once and comes back once", "[.a
 TEST_CASE("who else holds what lies on a device keeps its value", "[.apart]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
-  const on_engine host("plan");
+  const on_backend host("native");
   trained own, there;
-  auto plan = xla::compile(test::step_fn, {.engine = "plan"});
-  auto step = xla::compile(test::step_fn, {.engine = xla::pjrt("CPU")});
+  auto plan = xla::compile(test::step_fn, {.backend = "native"});
+  auto step = xla::compile(test::step_fn, {.backend = xla::pjrt("CPU")});
   own.train(plan, 2);
   there.train(step, 2);
   const xla::Tensor<float, 2> mine = own.model.fc1.weight, old = there.model.fc1.weight;
@@ -490,7 +490,7 @@ TEST_CASE("who else holds what lies on a device keeps its value", "[.apart]") {
 TEST_CASE("an op whose result's size depends on data runs on the host, and is counted",
           "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  const on_engine xla("pjrt:CPU");
+  const on_backend xla("pjrt:CPU");
   for (const bool eager : {true, false}) {
     const xla::eager_mode_guard mode(eager);
     xla::clear_all();
@@ -506,7 +506,7 @@ TEST_CASE("an op whose result's size depends on data runs on the host, and is co
 TEST_CASE("an own op without a form runs on the host and is counted; compiled, the cure is told",
           "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  const on_engine xla("pjrt:CPU");
+  const on_backend xla("pjrt:CPU");
   auto x = numbers<float>({3, 5});
   const auto wanted = (x + x).to_vector();
   auto f = xla::compile([](auto& x) { return xla::elementwise<untold>(x); });
@@ -516,20 +516,20 @@ TEST_CASE("an own op without a form runs on the host and is counted; compiled, t
     xla::clear_all();
     CHECK(xla::elementwise<untold>(x).to_vector() == wanted);
     CHECK(count_of("fallback::test_untold") == 1);
-    CHECK(count_of("Engine::pjrt:CPU") == 0);
+    CHECK(count_of("Backend::pjrt:CPU") == 0);
     CHECK(xla::elementwise<told>(x).to_vector() == wanted);
-    CHECK(count_of("Engine::pjrt:CPU") == 1);
-    CHECK_THROWS_WITH(f(x), test::contains("the engine pjrt:CPU has no test_untold, ") &&
+    CHECK(count_of("Backend::pjrt:CPU") == 1);
+    CHECK_THROWS_WITH(f(x), test::contains("the backend pjrt:CPU has no test_untold, ") &&
                                 test::contains("write XLA_STABLEHLO_OP(type); of <xla"));
     CHECK(cured(x).to_vector() == wanted);
     CHECK(count_of("fallback::test_told") == 0);
   }
 }
 
-TEST_CASE("a process that is forked after the engine has run is told so in every mode",
+TEST_CASE("a process that is forked after the backend has run is told so in every mode",
           "[.plugin]") {
   if (!test::plugin_is_there()) return;
-  const on_engine xla("pjrt:CPU");
+  const on_backend xla("pjrt:CPU");
   const xla::eager_mode_guard mode;
   auto f = xla::compile([](auto& x) { return exp(x) + 1; });
   auto x = numbers<float>({3, 5});
@@ -550,7 +550,7 @@ TEST_CASE("a process that is forked after the engine has run is told so in every
     told([&] { exp(x * 3).to_vector(); });
     xla::eager_mode(false);
     told([&] { (x * x + 2).to_vector(); });
-    xla::set_engine("plan");
+    xla::set_backend("native");
     xla::eager_mode(true);
     right += (x + 1).to_vector().size() == 15;  // what is the library's own goes on
     std::_Exit(right);
@@ -571,7 +571,7 @@ TEST_CASE("memory that is not there is told, and state is as it was", "[.plugin]
         auto large = xla::expand(column, {-1, n.size(0)});
         return sum(matmul(transpose(large), large));
       },
-      {.engine = xla::pjrt("CPU")});
+      {.backend = xla::pjrt("CPU")});
   auto x = numbers<float>({4});
   auto n = xla::zeros<float>({1 << 24});
   const auto was = x.to_vector();
@@ -596,16 +596,16 @@ TEST_CASE("no program of odd sizes or numbers ends the process", "[.plugin]") {
   auto x = numbers<float>({3});
   auto none = numbers<float>({0, 4});
   auto deep = numbers<float>({2, 1, 3, 1, 2, 2});
-  auto planned = xla::compile(odd, {.engine = "plan"});
-  auto there = xla::compile(odd, {.engine = xla::pjrt("CPU")});
+  auto planned = xla::compile(odd, {.backend = "native"});
+  auto there = xla::compile(odd, {.backend = xla::pjrt("CPU")});
   test::snapshot want, got;
   want.add(planned(x, none, deep));
   got.add(there(x, none, deep));
   CHECK(got.difference(want) == "");
-  auto nothing = xla::compile([](auto&) { return std::tuple<>(); }, {.engine = xla::pjrt("CPU")});
+  auto nothing = xla::compile([](auto&) { return std::tuple<>(); }, {.backend = xla::pjrt("CPU")});
   CHECK_NOTHROW(nothing(x));
 
-  const on_engine xla("pjrt:CPU");
+  const on_backend xla("pjrt:CPU");
   CHECK_THROWS_AS(xla::arange<float>(std::int64_t{1} << 50), xla::error);
   xla::eager_mode(false);  // one graph of a thousand arguments and results
   std::vector<xla::Tensor<float, 1>> all;

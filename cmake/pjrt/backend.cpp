@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// XLA as an engine, for programs that link xla::pjrt.
+// XLA as a backend, for programs that link xla::pjrt.
 #undef XLA_EXTERN_PJRT
 #include <xla/ext/pjrt.hpp>
 
-template xla::Engine xla::pjrt<void>(std::string_view);
+template xla::Backend xla::pjrt<void>(std::string_view);
 template bool xla::detail::add_pjrt<void>();

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include <xla/run/engine/interpret.hpp>
+#include <xla/run/backend/interpret.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
-#include "support/engines.hpp"
+#include "support/backends.hpp"
 #include "support/mlp.hpp"
 
 using test::numbers;
-using test::on_engine;
+using test::on_backend;
 
 namespace {
 
 std::int64_t count(const char* name) { return xla::counter_value(name).value_or(0); }
 
-/// An engine that cannot sort. One of the two runs the ops of eager mode too.
-class unsorted final : public xla::detail::common_engine {
+/// A backend that cannot sort. One of the two runs the ops of eager mode too.
+class unsorted final : public xla::detail::common_backend {
  public:
   explicit unsorted(const char* name, bool eager = false) : name_(name), eager_(eager) {}
   std::string_view name() const override { return name_; }
@@ -38,8 +38,8 @@ class unsorted final : public xla::detail::common_engine {
   bool eager_;
 };
 unsorted without_sort("unsorted"), op_by_op("unsorted, eager", true);
-const bool added = xla::detail::engine_list<void>::add(without_sort) &&
-                   xla::detail::engine_list<void>::add(op_by_op);
+const bool added = xla::detail::backend_list<void>::add(without_sort) &&
+                   xla::detail::backend_list<void>::add(op_by_op);
 
 struct seeded {
   seeded() { xla::manual_seed(5); }
@@ -63,27 +63,27 @@ struct trained : seeded {
 
 }  // namespace
 
-TEST_CASE("an engine is chosen by name; what there is stands in the error") {
+TEST_CASE("a backend is chosen by name; what there is stands in the error") {
   REQUIRE(added);
-  CHECK(xla::engine_name() == "plan");
-  CHECK_THROWS_WITH(xla::set_engine("interpreted"),
-                    test::contains("no engine interpreted, but plan, ") &&
+  CHECK(xla::backend_name() == "native");
+  CHECK_THROWS_WITH(xla::set_backend("interpreted"),
+                    test::contains("no backend interpreted, but plan, ") &&
                         test::contains("interpreter:double") && test::contains("unsorted") &&
                         test::contains("link"));
-  CHECK(xla::engine_name() == "plan");
+  CHECK(xla::backend_name() == "native");
   {
-    const on_engine chosen("interpreter");
-    CHECK(xla::engine_name() == "interpreter");
+    const on_backend chosen("interpreter");
+    CHECK(xla::backend_name() == "interpreter");
   }
-  CHECK(xla::engine_name() == "plan");
+  CHECK(xla::backend_name() == "native");
 }
 
 TEST_CASE("the step of the contract is the same on the interpreter, traced and compiled") {
-  const auto traced = [](const char* engine) {
+  const auto traced = [](const char* backend) {
     const xla::eager_mode_guard mode(false);
     trained t;
     xla::sync();
-    const on_engine chosen(engine);
+    const on_backend chosen(backend);
     xla::clear_all();
     auto step = [](auto&... x) {
       auto loss = test::step_fn(x...);
@@ -92,26 +92,26 @@ TEST_CASE("the step of the contract is the same on the interpreter, traced and c
     };
     return t.train(step);
   };
-  const auto planned = traced("plan");
-  CHECK(count("Engine::interpreter") == 0);
+  const auto planned = traced("native");
+  CHECK(count("Backend::interpreter") == 0);
   CHECK(traced("interpreter").difference(planned) == "");
-  CHECK(count("Engine::interpreter") == 3);
+  CHECK(count("Backend::interpreter") == 3);
 
   const xla::eager_mode_guard eager;
   auto step = xla::compile(test::step_fn);
   trained a, b;
   CHECK(a.train(step).difference(planned) == "");
-  const on_engine chosen("interpreter");
+  const on_backend chosen("interpreter");
   xla::clear_all();
-  CHECK(b.train(step).difference(planned) == "");  // the same function, on another engine
-  CHECK(count("Engine::interpreter") == 3);
+  CHECK(b.train(step).difference(planned) == "");  // the same function, on another backend
+  CHECK(count("Backend::interpreter") == 3);
   CHECK(count("UncachedCompile") == 1);
   CHECK(count("CachedCompile") == 2);
 }
 
-// Gradients that a traced graph was to make are gone, as with any engine.
+// Gradients that a traced graph was to make are gone, as with any backend.
 TEST_CASE("a check that fails in the interpreter leaves everything as it was") {
-  const on_engine chosen("interpreter");
+  const on_backend chosen("interpreter");
   for (const bool eager : {true, false}) {
     const xla::eager_mode_guard mode(eager);
     trained t;
@@ -131,20 +131,21 @@ TEST_CASE("a check that fails in the interpreter leaves everything as it was") {
   }
 }
 
-TEST_CASE("what an engine lacks is told by name, or runs as planned and is counted") {
-  const on_engine chosen("unsorted");
+TEST_CASE("what a backend lacks is told by name, or runs as planned and is counted") {
+  const on_backend chosen("unsorted");
   auto x = numbers<float>({3, 5});
   auto both = [](auto& x) { return sort(x, 1).first + exp(x); };
   {
     const xla::eager_mode_guard eager;
     auto f = xla::compile(both);
-    CHECK_THROWS_WITH(f(x), test::contains("the engine unsorted has no argsort, which the function "
-                                           "uses: it was made so. It runs with set_engine("));
-    auto silent = xla::compile(both, {.engine = "unsorted, eager"});
+    CHECK_THROWS_WITH(f(x),
+                      test::contains("the backend unsorted has no argsort, which the function "
+                                     "uses: it was made so. It runs with set_backend("));
+    auto silent = xla::compile(both, {.backend = "unsorted, eager"});
     CHECK_THROWS_WITH(silent(x), test::contains("which the function uses; it runs with"));
     auto g = xla::compile([](auto& x) { return exp(x) * 2; });
     CHECK(g(x).to_vector() == (exp(x) * 2).to_vector());
-    const on_engine plan("plan");
+    const on_backend plan("native");
     CHECK(f(x).to_vector() == both(x).to_vector());
   }
   const xla::eager_mode_guard traced(false);
@@ -154,33 +155,33 @@ TEST_CASE("what an engine lacks is told by name, or runs as planned and is count
     xla::sync();
     CHECK(count("fallback::unsorted::argsort") == i);
   }
-  CHECK(count("Engine::unsorted") == 0);
+  CHECK(count("Backend::unsorted") == 0);
   const auto y = (exp(x) * 2).to_vector();
-  CHECK(count("Engine::unsorted") == 1);
+  CHECK(count("Backend::unsorted") == 1);
 }
 
-TEST_CASE("a compiled function's own engine, whatever runs the others") {
+TEST_CASE("a compiled function's own backend, whatever runs the others") {
   const xla::eager_mode_guard eager;
   auto f = [](auto& x) { return exp(x) * 2; };
   auto x = numbers<float>({3, 5});
   const auto wanted = f(x).to_vector();
   xla::clear_all();
-  auto planned = xla::compile(f, {.engine = "plan"});
-  auto interpreted = xla::compile(f, {.engine = xla::Engine("interpreter")});
+  auto planned = xla::compile(f, {.backend = "native"});
+  auto interpreted = xla::compile(f, {.backend = xla::Backend("interpreter")});
   CHECK(interpreted(x).to_vector() == wanted);
-  CHECK(count("Engine::interpreter") == 1);
-  const on_engine chosen("interpreter");
+  CHECK(count("Backend::interpreter") == 1);
+  const on_backend chosen("interpreter");
   CHECK(planned(x).to_vector() == wanted);
-  CHECK(count("Engine::interpreter") == 1);
-  const on_engine given("unsorted");
-  xla::set_engine(xla::Engine("plan"));
-  CHECK(xla::engine_name() == "plan");
+  CHECK(count("Backend::interpreter") == 1);
+  const on_backend given("unsorted");
+  xla::set_backend(xla::Backend("native"));
+  CHECK(xla::backend_name() == "native");
   CHECK(interpreted(x).to_vector() == wanted);
-  CHECK(count("Engine::interpreter") == 2);
-  CHECK_THROWS_WITH(xla::compile(f, {.engine = "none"}), test::contains("no engine none"));
+  CHECK(count("Backend::interpreter") == 2);
+  CHECK_THROWS_WITH(xla::compile(f, {.backend = "none"}), test::contains("no backend none"));
 }
 
-TEST_CASE("an engine runs the ops of eager mode, each as a program of its own") {
+TEST_CASE("a backend runs the ops of eager mode, each as a program of its own") {
   const xla::eager_mode_guard eager;
   trained plan_trained;
   auto step = [](auto&... x) { return test::step_fn(x...); };
@@ -194,11 +195,11 @@ TEST_CASE("an engine runs the ops of eager mode, each as a program of its own") 
   };
   const auto drawn = draw();
 
-  const on_engine chosen("unsorted, eager");
+  const on_backend chosen("unsorted, eager");
   xla::clear_all();
   trained t;
   CHECK(t.train(step).difference(planned) == "");
-  const auto runs = count("Engine::unsorted, eager");
+  const auto runs = count("Backend::unsorted, eager");
   CHECK(runs > 30);
   CHECK(count("UncachedCompile") < runs / 2);  // each op of each shape once
   CHECK(joined() == wanted);
@@ -224,21 +225,22 @@ TEST_CASE("sizes, frozen parameters, random numbers and what a call needs of mem
     optimizer.step();
     return std::tuple(loss, y);
   });
-  const auto run = [&](const char* engine, std::int64_t n) {
+  const auto run = [&](const char* backend, std::int64_t n) {
     trained t;
     t.model.fc2.bias.requires_grad_(false);
     auto x = numbers<float>({n, 17});
-    const on_engine chosen(engine);
+    const on_backend chosen(backend);
     test::snapshot s;
     s.add(f(t.model, x, t.optimizer));
     s.add(xla::rand<float>({2}));  // the generator has gone on by as much
     return test::add_state(s, t.model, t.optimizer);
   };
-  for (const std::int64_t n : {3, 1}) CHECK(run("interpreter", n).difference(run("plan", n)) == "");
+  for (const std::int64_t n : {3, 1})
+    CHECK(run("interpreter", n).difference(run("native", n)) == "");
   trained t;
   auto x = numbers<float>({3, 17});
   const auto planned = f.memory_analysis(t.model, x, t.optimizer);
-  const on_engine chosen("interpreter");
+  const on_backend chosen("interpreter");
   const auto own = f.memory_analysis(t.model, x, t.optimizer);
   CHECK(own.arguments == planned.arguments);
   CHECK(own.outputs == planned.outputs);
@@ -248,7 +250,7 @@ TEST_CASE("sizes, frozen parameters, random numbers and what a call needs of mem
 
 TEST_CASE("interpreter:double rounds sums once") {
   const xla::eager_mode_guard eager;
-  const on_engine chosen("interpreter:double");
+  const on_backend chosen("interpreter:double");
   auto total = xla::compile([](auto& x) { return sum(x); });
   auto product = xla::compile([](auto& a, auto& b) { return matmul(a, b); });
   auto x = numbers<float>({100'000});

@@ -18,9 +18,9 @@
 #include "xla/kernel/op/image_sum.hpp"  // of the steps that
 #include "xla/kernel/op/movement.hpp"   // passes make
 #include "xla/op/table.hpp"
-#include "xla/run/engine/common.hpp"
-#include "xla/run/engine/interpreter.hpp"
-#include "xla/run/engine/op_by_op.hpp"
+#include "xla/run/backend/common.hpp"
+#include "xla/run/backend/interpreter.hpp"
+#include "xla/run/backend/op_by_op.hpp"
 #include "xla/run/execute/executor.hpp"
 #include "xla/transform/layouts.hpp"
 
@@ -100,8 +100,7 @@ class basic_interpretation : public basic_op_by_op<In> {
     this->run_op(s, op, in, out->memory);
     const auto* const from = static_cast<const double*>(out->memory);
     auto* const to = static_cast<float*>(this->values_[s.value]->memory);
-    for (std::int64_t i = 0; i < count(p.shapes[s.value]); ++i)
-      to[i] = static_cast<float>(from[i]);
+    for (std::int64_t i = 0; i < count(p.shapes[s.value]); ++i) to[i] = static_cast<float>(from[i]);
   }
 };
 
@@ -110,7 +109,7 @@ class basic_interpretation : public basic_op_by_op<In> {
 template <class In>
 class basic_interpreted final : public basic_executable<In> {
  public:
-  basic_interpreted(const engine& by, later<In, sized_program>&& p, bool sums_in_double)
+  basic_interpreted(const backend& by, later<In, sized_program>&& p, bool sums_in_double)
       : basic_executable<In>(&by), p_(std::move(p)), sums_in_double_(sums_in_double) {
     for (int i = 0; i < p_.source.count.steps; ++i) {
       const step& s = p_.source.steps[i];
@@ -148,7 +147,7 @@ class basic_interpreted final : public basic_executable<In> {
 };
 
 /// Two of it: with sums as they are, and in double.
-class interpreter final : public common_engine {
+class interpreter final : public common_backend {
  public:
   constexpr interpreter(const char* name, bool sums_in_double)
       : name_(name), sums_in_double_(sums_in_double) {}
@@ -168,8 +167,8 @@ inline constinit interpreter double_interpreter("interpreter:double", true);
 
 template <class>
 bool add_interpreter() {
-  engine_list<void>::add(plain_interpreter);
-  return engine_list<void>::add(double_interpreter);
+  backend_list<void>::add(plain_interpreter);
+  return backend_list<void>::add(double_interpreter);
 }
 
 }  // namespace xla::detail

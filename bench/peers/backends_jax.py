@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of bench/engines.py in JAX: engines_jax.py <4|64|256|resnet18> <threads>. jit of the whole
+"""Steps of bench/backends.py in JAX: backends_jax.py <4|64|256|resnet18> <threads>. jit of the whole
 step; its state is donated."""
 
 import sys
@@ -13,7 +13,7 @@ COMPILED = task.watch_compiling(jax)
 
 
 def cells(n):
-    """As in engines.cpp: each of n parameters of 4 elements is tanh(w * 0.5 + 0.25)."""
+    """As in backends.cpp: each of n parameters of 4 elements is tanh(w * 0.5 + 0.25)."""
     step = jax.jit(lambda ws: [jnp.tanh(w * 0.5 + 0.25) for w in ws], donate_argnums=0)
     state = [jnp.zeros(4) for _ in range(n)]
 

@@ -47,8 +47,8 @@ template <class In>
     const node& n = p.source.values[v];
     if (n.loop != loop) continue;
     if (draws_anew(n)) {
-      end = p.counters[p.random[v]] +
-            static_cast<std::int64_t>(random_counters(p.shapes[v], n.type));
+      end =
+          p.counters[p.random[v]] + static_cast<std::int64_t>(random_counters(p.shapes[v], n.type));
     } else if (is<op::loop>(n)) {
       const auto inner = n.attributes<op::loop>();
       const list<int> draws = draws_of_steps<In>(p, inner.number);

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""XLA as the engine: the same steps by a plugin of XLA, by the library's own plans, and in JAX; what a
+"""XLA as the backend: the same steps by a plugin of XLA, by the library's own plans, and in JAX; what a
 call costs beside PJRT calls written by hand; compiling, and loading from disk.
 
 A part alone, or on a GPU, where PyTorch and torch.compile contend as well:
-    python3 engines.py <programs> <python> [--tasks decoder ...] [--device CUDA] [--threads 1 2]
+    python3 backends.py <programs> <python> [--tasks decoder ...] [--device CUDA] [--threads 1 2]
 """
 
 import argparse
@@ -21,8 +21,8 @@ JAX = 1.05      # times JAX's jit: the most that is wanted
 OF_BEST = 0.95  # of the speed of the better peer: the least that is wanted on a GPU
 BY_HAND = 1.3   # times the loop by hand
 FROM_DISK = 15  # milliseconds
-ENGINE, PLAN, TORCH = "xla, the plugin", "xla, own plan", "torch.compile"
-WAYS = {ENGINE: "compiled", PLAN: "compiled", "JAX jit": "jit", TORCH: "compile"}
+BACKEND, PLAN, TORCH = "xla, the plugin", "xla, own plan", "torch.compile"
+WAYS = {BACKEND: "compiled", PLAN: "compiled", "JAX jit": "jit", TORCH: "compile"}
 
 
 class Task(NamedTuple):
@@ -39,27 +39,27 @@ class Task(NamedTuple):
 
 
 def call(n):
-    return Task(f"three ops, {n} parameters", ("bench_engines", str(n), "{}"),
-                ("engines_jax.py", str(n), "{}"), 2000 if n < 100 else 500, unit="us")
+    return Task(f"three ops, {n} parameters", ("bench_backends", str(n), "{}"),
+                ("backends_jax.py", str(n), "{}"), 2000 if n < 100 else 500, unit="us")
 
 
 TASKS = {
     "call4": call(4), "call64": call(64), "call256": call(256),
-    "mlp": Task("MLP, batch 64", ("bench_mlp_engine", "compiled", "{}"), ("mlp_jax.py", "{}"), 400,
+    "mlp": Task("MLP, batch 64", ("bench_mlp_backend", "compiled", "{}"), ("mlp_jax.py", "{}"), 400,
                 ("mlp_torch.py", "compile", "{}"), unit="us"),
-    "decoder_char": Task("decoder char", ("bench_decoder_char_engine", "compiled", "{}"),
+    "decoder_char": Task("decoder char", ("bench_decoder_char_backend", "compiled", "{}"),
                          ("decoder_jax.py", "{}", "char"), 20,
                          ("decoder_torch.py", "compile", "{}", "char")),
-    "decoder": Task("decoder small", ("bench_decoder_engine", "compiled", "{}"),
+    "decoder": Task("decoder small", ("bench_decoder_backend", "compiled", "{}"),
                     ("decoder_jax.py", "{}", "small"), 5,
                     ("decoder_torch.py", "compile", "{}", "small")),
-    "resnet18": Task("ResNet-18, batch 8", ("bench_resnet18_engine", "compiled", "{}"),
-                     ("engines_jax.py", "resnet18", "{}"), 2),
-    # Of GPUs: bench_engine_models builds ours. BERT's dropout is everybody's own.
-    "resnet50": Task("ResNet-50, batch 8", ("bench_resnet50_engine", "{}"),
+    "resnet18": Task("ResNet-18, batch 8", ("bench_resnet18_backend", "compiled", "{}"),
+                     ("backends_jax.py", "resnet18", "{}"), 2),
+    # Of GPUs: bench_backend_models builds ours. BERT's dropout is everybody's own.
+    "resnet50": Task("ResNet-50, batch 8", ("bench_resnet50_backend", "{}"),
                      ("models_jax.py", "resnet50", "{}"), 5,
                      ("models_torch.py", "resnet50", "{}"), run="run training {} 2"),
-    "bert": Task("BERT-base, 8 x 128", ("bench_bert_engine", "{}"), ("models_jax.py", "bert", "{}"), 5,
+    "bert": Task("BERT-base, 8 x 128", ("bench_bert_backend", "{}"), ("models_jax.py", "bert", "{}"), 5,
                  ("models_torch.py", "bert", "{}"), agree=float("inf"), run="run training {} 2"),
 }
 ON_CPU = tuple(name for name, task in TASKS.items() if task.run == "run")
@@ -74,9 +74,9 @@ def contestants(task, programs, peers, threads, device):
     ours = filled(task.ours)
     ours[0] = os.path.join(programs, ours[0])
     wall = {"BENCH_CLOCK": "wall"}  # as JAX's programs have it
-    yield ENGINE, ours, {"PJRT_DEVICE": device, **wall}
+    yield BACKEND, ours, {"PJRT_DEVICE": device, **wall}
     if device == "CPU":
-        yield PLAN, ours, {"XLA_ENGINE": "plan", **wall}
+        yield PLAN, ours, {"XLA_BACKEND": "native", **wall}
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers")
     environment = {"BENCH_DEVICE": device.lower(), "OMP_NUM_THREADS": str(threads),
                    "PYTHONUNBUFFERED": "1", "XLA_FLAGS": ""}
@@ -103,9 +103,9 @@ def hold(name, programs, peers, threads, rounds, device="CPU"):
     for program in team.values():
         program.close()
     for who, loss in losses.items() if task.agree < 1 else ():
-        if not abs(loss - losses[ENGINE]) <= task.agree * abs(losses[ENGINE]):
-            raise RuntimeError(f"{name}: {who} ends at {loss}, {ENGINE} at {losses[ENGINE]}")
-    ours = times[ENGINE]
+        if not abs(loss - losses[BACKEND]) <= task.agree * abs(losses[BACKEND]):
+            raise RuntimeError(f"{name}: {who} ends at {loss}, {BACKEND} at {losses[BACKEND]}")
+    ours = times[BACKEND]
     return [{"task": name, "threads": threads, "name": who, "ns": spread(t), "least": min(t),
              "ratio": spread([a / b for a, b in zip(t, ours)]), "least_ratio": min(t) / min(ours),
              "compile_ms": team[who].about.get("compile_ms", 0),
@@ -113,7 +113,7 @@ def hold(name, programs, peers, threads, rounds, device="CPU"):
 
 
 def records(programs, *arguments, **environment):
-    done = subprocess.run([os.path.join(programs, "bench_engines"), *arguments], check=True,
+    done = subprocess.run([os.path.join(programs, "bench_backends"), *arguments], check=True,
                           stdout=subprocess.PIPE, text=True,
                           env={**os.environ, **ENVIRONMENT, **environment})
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -155,11 +155,11 @@ def show_steps(rows):
 
 def show(results):
     about = results["about"]
-    print(f"\nXLA as the engine: PJRT 0.{about['pjrt_minor']:.0f}, StableHLO {about['stablehlo']}, "
+    print(f"\nXLA as the backend: PJRT 0.{about['pjrt_minor']:.0f}, StableHLO {about['stablehlo']}, "
           f"{about['device']}: {about['plugin']}")
     for r in results.get("calls", ()):
-        print(f"  a call with {r['arguments']:.0f} arguments: {r['engine_us'][1]:.2f} us "
-              f"({r['engine_us'][0]:.2f}-{r['engine_us'][2]:.2f}), {r['times_by_hand'][1]:.2f} times "
+        print(f"  a call with {r['arguments']:.0f} arguments: {r['backend_us'][1]:.2f} us "
+              f"({r['backend_us'][0]:.2f}-{r['backend_us'][2]:.2f}), {r['times_by_hand'][1]:.2f} times "
               f"a loop by hand, {r['least']:.2f} the least; the library's own plan "
               f"{r['plan_us'][1]:.2f} us")
     if "calls" in results:
@@ -173,7 +173,7 @@ def show(results):
               f"most {FROM_DISK} wanted: {verdict(warm['first_ms'] <= FROM_DISK)}")
     peers = {}
     for r in results["steps"]:
-        if r["name"] not in (ENGINE, PLAN):
+        if r["name"] not in (BACKEND, PLAN):
             peers.setdefault((r["task"], r["threads"]), {})[r["name"]] = r["ratio"][1]
     for (task, threads), ratios in peers.items():
         show_wanted(f"  {TASKS[task].title}, {threads} thread(s): ", ratios, results["on"])

@@ -7,7 +7,7 @@
 
 #include "xla/base/hash.hpp"
 #include "xla/graph/loops.hpp"
-#include "xla/run/engine/make_loop.hpp"
+#include "xla/run/backend/make_loop.hpp"
 #include "xla/run/execute/kept_executable.hpp"
 #include "xla/run/world/now.hpp"
 #include "xla/transform/program.hpp"

@@ -6,10 +6,10 @@
 
 namespace xla::detail {
 
-/// What a loop_maker calls; run/engine/loops.hpp defines it.
+/// What a loop_maker calls; run/backend/loops.hpp defines it.
 template <class In = void>
 loop_steps* make_loop(const later<In, basic_sized_program<void>>& p, const step& s,
-                      const region_kernel* kernels, const engine* by,
+                      const region_kernel* kernels, const backend* by,
                       std::unique_ptr<loop_steps>& others);
 template <class In = void>
 void shorten_body(basic_shortener<void>& by, step& loop);
@@ -23,6 +23,6 @@ void find_place(const program& p, list<char>& step_axes,
 }  // namespace xla::detail
 
 #if XLA_RUNTIME_HERE
-#include "xla/run/engine/loop_signatures.hpp"
-#include "xla/run/engine/loops.hpp"
+#include "xla/run/backend/loop_signatures.hpp"
+#include "xla/run/backend/loops.hpp"
 #endif

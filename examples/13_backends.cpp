@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// 13. Engines: one step on this library's kernels, on an interpreter of its graph, and on XLA.
-// CMake's targets xla::interpreter and xla::pjrt bring the other two. XLA is a plugin that is looked
-// for when the program runs:
-//   pip install lammps-jax-pjrt-cpu && 13_engines
-//   XLA_PJRT_PLUGIN=/path/to/plugin.so 13_engines
+// 13. Backends: one step on this library's kernels, on an interpreter of its graph, and on XLA.
+// CMake's targets xla::interpreter and xla::pjrt bring the other two. XLA is a plugin that is
+// looked for when the program runs:
+//   pip install lammps-jax-pjrt-cpu && 13_backends
+//   XLA_PJRT_PLUGIN=/path/to/plugin.so 13_backends
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -33,14 +33,14 @@ constexpr auto step_fn = [](auto& model, auto& data, auto& target, auto& optimiz
 };
 
 // The losses of 50 steps. The function is captured once; who runs its graph is an option of the
-// call that compiles it. Random numbers are the same on all engines.
-std::vector<float> train(xla::Engine engine) {
+// call that compiles it. Random numbers are the same on all backends.
+std::vector<float> train(xla::Backend backend) {
   xla::manual_seed(42);
   Mlp model;
   xla::optim::SGD optimizer{model, {.lr = 0.1, .momentum = 0.9}};
   auto data = xla::randn<float>({64, 784});
   auto target = xla::randint(0, 10, {64});
-  auto step = xla::compile(step_fn, {.name = "step", .engine = engine});
+  auto step = xla::compile(step_fn, {.name = "step", .backend = backend});
   std::vector<float> losses{step(model, data, target, optimizer).item()};
   const auto start = std::chrono::steady_clock::now();
   while (losses.size() < 50) losses.push_back(step(model, data, target, optimizer).item());
@@ -58,7 +58,7 @@ float furthest(const std::vector<float>& a, const std::vector<float>& b) {
 int main() try {
   xla::eager_mode(true);
   std::printf("this library's plan\n");
-  const auto planned = train("plan");
+  const auto planned = train("native");
   std::printf("  loss %.3f, then %.3f\n", static_cast<double>(planned.front()),
               static_cast<double>(planned.back()));
 
@@ -88,6 +88,6 @@ int main() try {
   }
   return furthest(planned, interpreted) < 1e-5f && apart < 1e-4f ? 0 : 1;
 } catch (const std::exception& e) {
-  std::fprintf(stderr, "13_engines: %s\n", e.what());
+  std::fprintf(stderr, "13_backends: %s\n", e.what());
   return 1;
 }

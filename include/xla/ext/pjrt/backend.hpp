@@ -13,7 +13,7 @@
 #include "xla/ext/pjrt/replicas.hpp"
 #include "xla/ext/pjrt/run_program.hpp"
 #include "xla/ext/stablehlo/program.hpp"
-#include "xla/run/engine/common.hpp"
+#include "xla/run/backend/common.hpp"
 #include "xla/run/state/devices.hpp"
 #include "xla/run/trace/to_device.hpp"
 #include "xla/run/world/now.hpp"
@@ -39,9 +39,10 @@ class on_all_cores {
 
 /// XLA on the devices of a plugin, which is found when the first program is compiled. The processor
 /// has as many as this library has: replicas run what they exchange in on one each.
-class pjrt_engine final : public common_engine {
+class pjrt_backend final : public common_backend {
  public:
-  explicit pjrt_engine(std::string device) : device_(std::move(device)), name_("pjrt:" + device_) {}
+  explicit pjrt_backend(std::string device)
+      : device_(std::move(device)), name_("pjrt:" + device_) {}
   std::string_view name() const override { return name_; }
   const op_info* lacks(const program& ops) const override {
     // Replicas of other processes run programs of their own.
@@ -113,14 +114,14 @@ class pjrt_engine final : public common_engine {
 
 /// The one for a device; never destroyed, as executables know what made them.
 template <class = void>
-pjrt_engine& pjrt_engine_of(std::string_view device) {
+pjrt_backend& pjrt_backend_of(std::string_view device) {
   static std::mutex making;
   const std::lock_guard hold(making);
   const std::string name = join({"pjrt:", device});
-  if (const engine* known = engine_list<void>::find(name))
-    return const_cast<pjrt_engine&>(static_cast<const pjrt_engine&>(*known));
-  auto& made = *new pjrt_engine(std::string(device));
-  engine_list<void>::add(made);
+  if (const backend* known = backend_list<void>::find(name))
+    return const_cast<pjrt_backend&>(static_cast<const pjrt_backend&>(*known));
+  auto& made = *new pjrt_backend(std::string(device));
+  backend_list<void>::add(made);
   return made;
 }
 

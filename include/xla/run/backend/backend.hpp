@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+#include <type_traits>
+
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+#include "xla/run/state/backends.hpp"
+
+namespace xla {
+namespace detail {
+
+template <class>
+class basic_executable;
+template <class>
+struct basic_sized_program;
+template <class>
+class list;
+struct op_info;
+struct program;
+struct shape;
+
+/// What runs programs in the stead of this library's own plans. A program that it gets has an op a
+/// step, after simplify() and share(): nothing is fused, nothing is computed twice.
+class backend {
+ public:
+  /// What set_backend() calls it.
+  virtual std::string_view name() const = 0;
+  /// The first op of a program that it cannot run; nullptr: it can run all.
+  virtual const op_info* lacks(const program& ops) const = 0;
+  /// Why it cannot run that op, and what can be done about it; empty: it says no more.
+  virtual std::string_view why(const op_info& /*lacked*/) const { return {}; }
+  /// Something that runs a program at its sizes.
+  virtual std::unique_ptr<basic_executable<void>> make(basic_sized_program<void>&& p) const = 0;
+
+  // Here, so that programs without a backend have nothing of it: run/backend/common.hpp defines
+  // them.
+
+  /// Something that runs a compiled function's program; an error, by name, if it cannot.
+  virtual std::unique_ptr<basic_executable<void>> compile(const program* ops, list<shape> slots,
+                                                          const list<char>& absent,
+                                                          bool winograd) const = 0;
+  /// Counts an execution, or that a graph ran as planned, as this backend lacks an op.
+  virtual void note_run() const = 0;
+  virtual void note_fallback(const op_info& lacked) const = 0;
+  /// Whether it runs the ops of eager mode too, each as a program of its own.
+  virtual bool runs_single_ops() const { return false; }
+
+  backend(const backend&) = delete;
+  backend& operator=(const backend&) = delete;
+
+ protected:
+  constexpr backend() = default;
+  ~backend() = default;
+
+ private:
+  template <class>
+  friend struct backend_list;
+  backend* before_ = nullptr;
+};
+
+/// The backends of the program; run/backend/choose.hpp defines it.
+template <class>
+struct backend_list {
+  /// Makes a backend known, which has static storage.
+  static bool add(backend& e);
+  /// The one of that name, if there is one.
+  static const backend* find(std::string_view name);
+  /// The same; nullptr for "native", and an error for a name that is none.
+  [[gnu::cold]] static const backend* named(std::string_view name);
+  [[gnu::cold]] static void choose(const backend* e);
+  [[gnu::cold]] static void ask_environment();
+};
+
+/// What runs programs now; nullptr: plans.
+template <class In = void>
+const backend* chosen_backend() {
+  if (!backends.settled.load(std::memory_order_acquire)) backend_list<In>::ask_environment();
+  return backends.chosen.load(std::memory_order_acquire);
+}
+
+}  // namespace detail
+
+/// What runs a compiled function, as CompileOptions::backend says: by default what set_backend() or
+/// the environment has chosen when it is called.
+class Backend {
+ public:
+  constexpr Backend() = default;
+  /// One of set_backend()'s, by name; throws what that throws.
+  template <class Name>
+    requires std::is_convertible_v<const Name&, std::string_view>
+  Backend(const Name& name)
+      : of_(detail::backend_list<later<Name, void>>::named(name)), given_(true) {}
+  explicit Backend(const detail::backend& e) : of_(&e), given_(true) {}
+
+  /// What runs programs now; nullptr: plans.
+  template <class In = void>
+  const detail::backend* get() const {
+    return given_ ? of_ : detail::chosen_backend<In>();
+  }
+
+ private:
+  const detail::backend* of_ = nullptr;
+  bool given_ = false;
+};
+
+/// Which backend runs compiled functions and traced graphs from now on, in all threads: "native",
+/// this library's own, or one that the program links, as "interpreter" (CMake's target
+/// xla::interpreter). Where there is none of that name, an error lists those that there are.
+/// XLA_BACKEND in the environment names the one to begin with. Ops in eager mode run one by one, by
+/// a backend that runs_single_ops() as programs of its own. What a backend lacks is told by name
+/// where a compiled function needs it, and runs as planned in traced mode. Counters:
+/// `Backend::<name>`, and `fallback::<name>::<op>` (`fallback::<op>` of plugins, as in
+/// PyTorch/XLA).
+template <class = void>
+constexpr void set_backend(std::string_view name) {
+  if (!__builtin_is_constant_evaluated())
+    detail::backend_list<void>::choose(detail::backend_list<void>::named(name));
+  if (__builtin_is_constant_evaluated())
+    throw std::logic_error("xla: a compiled body has no backend: call set_backend() outside");
+}
+/// The same of one that is at hand: set_backend(xla::pjrt("CPU")).
+template <std::same_as<Backend> E>
+void set_backend(E e) {
+  detail::backend_list<later<E, void>>::choose(e.get());
+}
+
+/// The name of the backend that runs compiled functions and traced graphs.
+template <class In = void>
+std::string_view backend_name() {
+  const detail::backend* const e = detail::chosen_backend<In>();
+  return e ? e->name() : "native";
+}
+
+}  // namespace xla
+
+#if defined(XLA_INTERPRETER)
+#include "xla/run/backend/interpreter.hpp"
+#endif
+
+#if XLA_RUNTIME_HERE
+#include "xla/run/backend/choose.hpp"
+#endif
