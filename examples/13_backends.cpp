@@ -57,7 +57,7 @@ float furthest(const std::vector<float>& a, const std::vector<float>& b) {
 
 int main() try {
   xla::eager_mode(true);
-  std::printf("this library's plan\n");
+  std::printf("this library's own backend\n");
   const auto planned = train("native");
   std::printf("  loss %.3f, then %.3f\n", static_cast<double>(planned.front()),
               static_cast<double>(planned.back()));

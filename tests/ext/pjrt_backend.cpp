@@ -107,6 +107,12 @@ TEST_CASE("without a plugin nothing changes until a program is to run there") {
   CHECK_THROWS_WITH(xla::set_backend("pjrt"), test::contains("pjrt:CPU"));
 }
 
+TEST_CASE("openxla is the device that a program without PJRT_DEVICE has") {
+  if (std::getenv("PJRT_DEVICE")) return;
+  const on_backend xla("openxla");
+  CHECK(xla::backend_name() == "pjrt:CPU");
+}
+
 // With a plugin: tests.cmake runs these in a process of their own, with PJRT_DEVICE=CPU.
 TEST_CASE("PJRT_DEVICE names the backend of a program", "[.plugin]") {
   if (!test::plugin_is_there()) return;

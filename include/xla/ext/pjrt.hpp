@@ -19,7 +19,8 @@ namespace xla {
 
 /// XLA on a device of a plugin, "CPU", "CUDA" or "TPU", as PJRT_DEVICE in the environment names it:
 ///   auto step = xla::compile(train_step, {.backend = xla::pjrt("CPU")});
-/// set_backend(xla::pjrt("CPU")) is for a whole program, as is PJRT_DEVICE=CPU. The plugin is the
+/// set_backend(xla::pjrt("CPU")) is for a whole program, as is PJRT_DEVICE=CPU; "openxla", PyTorch's
+/// name, is the device of PJRT_DEVICE, or the processor. The plugin is the
 /// file that XLA_PJRT_PLUGIN names, or one that pip has installed; it is loaded for the first
 /// program that it compiles, and where there is none that throws a runtime_error. Results agree
 /// with those of this library to rounding. Random numbers are the same. Replicas of a launch run

@@ -44,6 +44,11 @@ class pjrt_backend final : public common_backend {
   explicit pjrt_backend(std::string device)
       : device_(std::move(device)), name_("pjrt:" + device_) {}
   std::string_view name() const override { return name_; }
+  /// "openxla" is PyTorch's name of XLA: here the device that PJRT_DEVICE names, or the processor.
+  bool answers_to(std::string_view called) const override {
+    const bool usual = backends.usual ? backends.usual == this : device_ == "CPU";
+    return called == name_ || (called == "openxla" && usual);
+  }
   const op_info* lacks(const program& ops) const override {
     // Replicas of other processes run programs of their own.
     const replica* const here = world_now() > 1 ? replica_now() : nullptr;

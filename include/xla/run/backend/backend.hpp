@@ -24,12 +24,14 @@ struct op_info;
 struct program;
 struct shape;
 
-/// What runs programs in the stead of this library's own plans. A program that it gets has an op a
-/// step, after simplify() and share(): nothing is fused, nothing is computed twice.
+/// Runs programs instead of this library's own plans. A program that it gets has an op a step, after
+/// simplify() and share(): nothing is fused, nothing is computed twice.
 class backend {
  public:
   /// What set_backend() calls it.
   virtual std::string_view name() const = 0;
+  /// Whether it has that name, or goes by it as well.
+  virtual bool answers_to(std::string_view called) const { return called == name(); }
   /// The first op of a program that it cannot run; nullptr: it can run all.
   virtual const op_info* lacks(const program& ops) const = 0;
   /// Why it cannot run that op, and what can be done about it; empty: it says no more.
@@ -110,12 +112,12 @@ class Backend {
 
 /// Which backend runs compiled functions and traced graphs from now on, in all threads: "native",
 /// this library's own, or one that the program links, as "interpreter" (CMake's target
-/// xla::interpreter). Where there is none of that name, an error lists those that there are.
-/// XLA_BACKEND in the environment names the one to begin with. Ops in eager mode run one by one, by
-/// a backend that runs_single_ops() as programs of its own. What a backend lacks is told by name
-/// where a compiled function needs it, and runs as planned in traced mode. Counters:
-/// `Backend::<name>`, and `fallback::<name>::<op>` (`fallback::<op>` of plugins, as in
-/// PyTorch/XLA).
+/// xla::interpreter) or "openxla" (xla::pjrt). Where there is none of that name, an error lists
+/// those that there are. XLA_BACKEND in the environment names the one to begin with. Ops in eager
+/// mode run one by one, by a backend that runs_single_ops() as programs of its own. A compiled
+/// function that needs what a backend lacks throws an error that names it; a traced graph runs by
+/// the native backend then. Counters: `Backend::<name>`, and `fallback::<name>::<op>`
+/// (`fallback::<op>` of plugins, as in PyTorch/XLA).
 template <class = void>
 constexpr void set_backend(std::string_view name) {
   if (!__builtin_is_constant_evaluated())

@@ -20,7 +20,7 @@ template <class In>
 template <class In>
 const backend* backend_list<In>::find(std::string_view name) {
   const backend* e = backends.linked.load(std::memory_order_acquire);
-  while (e && e->name() != name) e = e->before_;
+  while (e && !e->answers_to(name)) e = e->before_;
   return e;
 }
 
@@ -32,7 +32,7 @@ const backend* backend_list<In>::named(std::string_view name) {
   for (const backend* e = backends.linked.load(std::memory_order_acquire); e; e = e->before_)
     known = join({known, ", ", e->name()});
   throw runtime_error(
-      join({"set_backend: this program has no backend ", name, ", but ", known,
+      join({"set_backend: this program has no backend ", name, "; it has ", known,
             "; link CMake's target of it: xla::interpreter, or xla::pjrt, for which "
             "PJRT_DEVICE=CUDA makes pjrt:CUDA"}));
 }

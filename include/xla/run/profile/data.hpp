@@ -123,7 +123,7 @@ template <class>
 struct BasicProfile {
   MachinePeaks peaks;
   std::vector<ProfileFunction> functions;  ///< in the order of their first calls
-  std::vector<ProfileBackend> backends;    ///< those that ran in the stead of plans
+  std::vector<ProfileBackend> backends;    ///< those that ran instead of plans
   /// Where backends ran, what that took in all: execution, compilation, caches, transfers.
   std::vector<ProfileMetric> metrics;
 
