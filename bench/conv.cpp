@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include <xla/kernel/conv_choice.hpp>
-#include <xla/kernel/conv_rounded.hpp>
+#include <xla/kernel/convolution/algorithms.hpp>
+#include <xla/kernel/convolution/rounded.hpp>
 
 #include "aligned.hpp"
 #include "numbers.hpp"

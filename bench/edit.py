@@ -16,7 +16,7 @@ EDITS = [
     ("an op", "op/tanh.hpp", "op/tanh", 15),
     ("an op that another's rule uses", "op/relu.hpp", "op/relu", 15),
     ("a pass", "transform/share.hpp", "transform/passes", 25),
-    ("a kernel of products", "kernel/gemm_micro.hpp", "kernel/gemm", 20),
+    ("a kernel of products", "kernel/gemm/micro_kernel.hpp", "kernel/gemm", 20),
 ]
 
 

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include <xla/kernel/gemm_bfloat16.hpp>
-#include <xla/kernel/gemm_long.hpp>
+#include <xla/kernel/gemm/bfloat16.hpp>
+#include <xla/kernel/gemm/long_k.hpp>
 
 #include "aligned.hpp"
 #include "measure.hpp"

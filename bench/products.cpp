@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include <xla/kernel/gemm_bfloat16.hpp>
-#include <xla/kernel/gemm_long.hpp>
-#include <xla/kernel/parallel.hpp>
+#include <xla/kernel/gemm/bfloat16.hpp>
+#include <xla/kernel/gemm/long_k.hpp>
+#include <xla/kernel/threads/parallel.hpp>
 
 #include "aligned.hpp"
 #include "numbers.hpp"

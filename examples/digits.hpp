@@ -11,7 +11,7 @@
 
 #include <xla/data/subset.hpp>
 #include <xla/io/idx.hpp>
-#include <xla/kernel/philox.hpp>
+#include <xla/kernel/random/philox.hpp>
 #include <xla/xla.hpp>
 #ifdef XLA_HAS_ZLIB
 #include <xla/ext/gzip.hpp>

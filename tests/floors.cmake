@@ -29,11 +29,11 @@ set(hana_gate "^base/")  # the only place that may include Boost.Hana
 set(stateless "^(base|shape|graph|tensor|op|transform|kernel|run)/|^(tensor|module|compile).hpp$")
 set(state_rooms       # the only places there with objects that outlive a call:
   "^run/state/"       # contexts of the process, of devices and of threads
-  "^kernel/(pool|cores).hpp$" # the threads that the kernels of a device share
-  "^kernel/rounded.hpp$"      # which kernels a program has
-  "^kernel/winograd.hpp$" # whether kernels may use that algorithm
-  "^kernel/bfloat16_way.hpp$" # how products at that precision are computed
-  "^kernel/(thread_scratch|gemm_scratch).hpp$"  # memory that each of them works in, kept for the next loop
+  "^kernel/threads/(pool|cores).hpp$" # the threads that the kernels of a device share
+  "^kernel/gemm/rounded_call.hpp$"      # which kernels a program has
+  "^kernel/convolution/allow_winograd.hpp$" # whether kernels may use that algorithm
+  "^kernel/simd/bfloat16_support.hpp$" # how products at that precision are computed
+  "^kernel/(memory/thread_scratch|gemm/scratch).hpp$"  # memory that each of them works in, kept for the next loop
   "^tensor/(heap|buffer).hpp$"      # memory that waits for the next tensor, and its counts
   "^base/fork.hpp$")  # what has to be at rest when the process forks
 

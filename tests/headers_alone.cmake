@@ -13,7 +13,7 @@ file(MAKE_DIRECTORY "${WORK}")
 
 # Headers that many others include, from few to many lines of text: g++ reads each of them once, and takes the last one
 # that a chain's headers all include.
-set(bases xla/base/error.hpp xla/kernel/packet.hpp xla/op/op.hpp xla/kernel/region.hpp xla/run/trace/runtime.hpp)
+set(bases xla/base/error.hpp xla/kernel/simd/packet.hpp xla/op/op.hpp xla/kernel/fused/region.hpp xla/run/trace/runtime.hpp)
 foreach(base IN LISTS bases)
   if(NOT base IN_LIST XLA_HEADERS)
     message(FATAL_ERROR "cmake/headers.cmake has no ${base}")

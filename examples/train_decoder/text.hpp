@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <xla/io/text.hpp>
-#include <xla/kernel/philox.hpp>
+#include <xla/kernel/random/philox.hpp>
 #include <xla/xla.hpp>
 
 /// The files, one after the other; of a folder every header and Markdown file below it, by name.

@@ -16,7 +16,7 @@
 #include <xla/data/picture.hpp>
 #include <xla/ext/image.hpp>
 #include <xla/io/file.hpp>
-#include <xla/kernel/philox.hpp>
+#include <xla/kernel/random/philox.hpp>
 
 #include "../digits.hpp"
 

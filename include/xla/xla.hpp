@@ -104,8 +104,8 @@ namespace tags {}
 #include "xla/op/where.hpp"
 
 #include "xla/compile.hpp"
-#include "xla/kernel/eigen.hpp"
-#include "xla/kernel/winograd.hpp"
+#include "xla/kernel/convolution/allow_winograd.hpp"
+#include "xla/kernel/simd/eigen.hpp"
 #include "xla/run/plan/memory.hpp"
 #include "xla/run/state/metrics.hpp"
 #include "xla/run/state/passes.hpp"

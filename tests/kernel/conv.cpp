@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include <xla/kernel/conv_choice.hpp>
-#include <xla/kernel/conv_rounded.hpp>
-#include <xla/kernel/gemm_long.hpp>
+#include <xla/kernel/convolution/algorithms.hpp>
+#include <xla/kernel/convolution/rounded.hpp>
+#include <xla/kernel/gemm/long_k.hpp>
 
 #include "catch.hpp"
 #include "support/bfloat16_ways.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolutions and those with groups of a few channels, against sums in double.
-#include "xla/kernel/conv_depthwise.hpp"
+#include "xla/kernel/convolution/depthwise.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <xla/kernel/gemm_long.hpp>
+#include <xla/kernel/gemm/long_k.hpp>
 
 #include "catch.hpp"
 #include "support/products.hpp"

@@ -25,9 +25,9 @@
 #include <sys/syscall.h>
 #endif
 
-#include <xla/kernel/gemm.hpp>
-#include <xla/kernel/gemm_amx.hpp>
-#include <xla/kernel/gemm_amx_pack.hpp>
+#include <xla/kernel/gemm/gemm.hpp>
+#include <xla/kernel/gemm/amx.hpp>
+#include <xla/kernel/gemm/amx_pack.hpp>
 
 #include "catch.hpp"
 #include "support/bfloat16_ways.hpp"

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include <xla/kernel/caches.hpp>
-#include <xla/kernel/gemm_bfloat16.hpp>
+#include <xla/kernel/memory/cache_sizes.hpp>
+#include <xla/kernel/gemm/bfloat16.hpp>
 
 #include "catch.hpp"
 #include "support/bfloat16_ways.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <xla/kernel/gemm_long.hpp>
+#include <xla/kernel/gemm/long_k.hpp>
 #include <xla/shape/bfloat16.hpp>
 
 #include "catch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "xla/kernel/lane.hpp"
+#include "xla/kernel/simd/lane.hpp"
 
 #include <cstring>
 #include <limits>

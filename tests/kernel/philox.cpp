@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "xla/kernel/philox.hpp"
+#include "xla/kernel/random/philox.hpp"
 
 #include <algorithm>
 #include <array>

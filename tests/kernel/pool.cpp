@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include <xla/kernel/pool.hpp>
+#include <xla/kernel/threads/pool.hpp>
 
 #include "catch.hpp"
 #include "support/threads.hpp"

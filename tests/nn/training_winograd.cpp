@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <xla/kernel/conv_choice.hpp>
+#include <xla/kernel/convolution/algorithms.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"

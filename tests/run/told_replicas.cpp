@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include <xla/kernel/bfloat16_way.hpp>
+#include <xla/kernel/simd/bfloat16_support.hpp>
 #include <xla/parallel/check_replicas.hpp>
 #include <xla/parallel/launch.hpp>
 #include <xla/parallel/optimizer_step.hpp>

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include <xla/kernel/bfloat16_way.hpp>
+#include <xla/kernel/simd/bfloat16_support.hpp>
 
 #include "catch.hpp"
 

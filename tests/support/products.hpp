@@ -10,9 +10,9 @@
 #include <type_traits>
 #include <vector>
 
-#include <xla/kernel/epilogue.hpp>
-#include <xla/kernel/matrix_view.hpp>
-#include <xla/kernel/parallel.hpp>
+#include <xla/kernel/fused/epilogue.hpp>
+#include <xla/kernel/memory/matrix_view.hpp>
+#include <xla/kernel/threads/parallel.hpp>
 #include <xla/shape/bfloat16.hpp>
 
 #include "catch.hpp"

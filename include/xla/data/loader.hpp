@@ -16,7 +16,7 @@
 
 #include "xla/base/error.hpp"
 #include "xla/data/prefetch.hpp"
-#include "xla/kernel/permutation.hpp"
+#include "xla/kernel/random/permutation.hpp"
 #include "xla/op/create.hpp"
 #include "xla/tensor.hpp"
 

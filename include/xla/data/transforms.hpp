@@ -16,7 +16,7 @@
 #include "xla/base/error.hpp"
 #include "xla/data/loader.hpp"
 #include "xla/data/picture.hpp"
-#include "xla/kernel/philox.hpp"
+#include "xla/kernel/random/philox.hpp"
 
 namespace xla::data {
 

@@ -17,7 +17,7 @@
 
 #include "xla/ext/mpi_carrier.hpp"
 #include "xla/ext/mpi_liveness.hpp"
-#include "xla/kernel/pool.hpp"
+#include "xla/kernel/threads/pool.hpp"
 
 namespace xla::mpi::detail {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "xla/ext/mpi_roster.hpp"
-#include "xla/kernel/replica_sum.hpp"
+#include "xla/kernel/reduce/replica_sum.hpp"
 #include "xla/run/world/exchange_summary.hpp"
 
 namespace xla::mpi::detail {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "xla/kernel/eigen_packets.hpp"
+#include "xla/kernel/simd/eigen_packets.hpp"
 #include "xla/shape/dtype.hpp"
 
 namespace xla::ext::detail {

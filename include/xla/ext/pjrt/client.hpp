@@ -17,8 +17,8 @@
 #include "xla/ext/pjrt/flags.hpp"
 #include "xla/ext/pjrt/options.hpp"
 #include "xla/ext/pjrt/plugin.hpp"
-#include "xla/kernel/parallel.hpp"
-#include "xla/kernel/pool.hpp"
+#include "xla/kernel/threads/parallel.hpp"
+#include "xla/kernel/threads/pool.hpp"
 #include "xla/run/state/metric_store.hpp"
 
 namespace xla::ext::pjrt {

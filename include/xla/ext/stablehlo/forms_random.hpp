@@ -5,13 +5,13 @@
 
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/places.hpp"
-#include "xla/kernel/philox.hpp"
+#include "xla/kernel/random/philox.hpp"
 #include "xla/op/integers.hpp"
 #include "xla/op/random.hpp"
 
 namespace xla::detail::hlo {
 
-/// The library's generator, kernel/philox.hpp, in whole numbers: the same words as there.
+/// The library's generator, kernel/random/philox.hpp, in whole numbers: the same words as there.
 class philox {
  public:
   philox(writer& w, const form_call& f, std::size_t element_size)
@@ -109,7 +109,7 @@ struct form<op::uniform> {
   }
 };
 
-/// Box and Muller, as kernel/philox.hpp has it: of float the angle's quadrant is found exactly.
+/// Box and Muller, as kernel/random/philox.hpp has it: of float the angle's quadrant is found exactly.
 template <>
 struct form<op::normal> {
   static value write(writer& w, const form_call& f) {
@@ -177,7 +177,7 @@ struct form<op::integers> {
   }
 };
 
-/// Fisher's and Yates' shuffle, from the last to the second, as kernel/philox.hpp has it.
+/// Fisher's and Yates' shuffle, from the last to the second, as kernel/random/philox.hpp has it.
 template <>
 struct form<op::permutation> {
   static value write(writer& w, const form_call& f) {

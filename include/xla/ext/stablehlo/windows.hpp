@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "xla/ext/stablehlo/places.hpp"
-#include "xla/kernel/windows.hpp"
+#include "xla/kernel/convolution/windows.hpp"
 
 namespace xla::detail::hlo {
 

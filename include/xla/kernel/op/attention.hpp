@@ -2,9 +2,9 @@
 #pragma once
 
 #include "xla/base/instance.hpp"
-#include "xla/kernel/attention_call.hpp"
+#include "xla/kernel/attention/call.hpp"
 #include "xla/kernel/call.hpp"
-#include "xla/kernel/rounded.hpp"
+#include "xla/kernel/gemm/rounded_call.hpp"
 #include "xla/op/attention.hpp"
 #include "xla/shape/shape.hpp"
 
@@ -102,5 +102,5 @@ struct kernel_of<op::attention_gradient, Out, T> {
 }  // namespace xla::detail
 
 #if XLA_RUNTIME_HERE
-#include "xla/kernel/attention_gradient.hpp"
+#include "xla/kernel/attention/gradient.hpp"
 #endif

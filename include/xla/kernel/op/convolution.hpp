@@ -2,10 +2,10 @@
 #pragma once
 
 #include "xla/kernel/call.hpp"
-#include "xla/kernel/channels.hpp"
-#include "xla/kernel/conv.hpp"
-#include "xla/kernel/rounded.hpp"
-#include "xla/kernel/winograd.hpp"
+#include "xla/kernel/convolution/allow_winograd.hpp"
+#include "xla/kernel/convolution/convolution.hpp"
+#include "xla/kernel/gemm/rounded_call.hpp"
+#include "xla/kernel/memory/transposed_copy.hpp"
 #include "xla/op/convolution.hpp"
 #include "xla/tensor/working_memory.hpp"
 
@@ -168,5 +168,5 @@ struct kernel_of<op::convolution_weight, Out, T> {
 }  // namespace xla::detail
 
 #if XLA_RUNTIME_HERE
-#include "xla/kernel/conv_kept.hpp"
+#include "xla/kernel/convolution/cached_weights.hpp"
 #endif

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "xla/kernel/loops.hpp"
+#include "xla/kernel/fused/loops.hpp"
 #include "xla/op/embedding.hpp"
 
 namespace xla::detail {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "xla/kernel/lane.hpp"
-#include "xla/kernel/loops.hpp"
+#include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/simd/lane.hpp"
 #include "xla/op/index_select.hpp"
 #include "xla/op/median.hpp"
 

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "xla/base/instance.hpp"
-#include "xla/kernel/halves.hpp"
-#include "xla/kernel/loops.hpp"
-#include "xla/kernel/map.hpp"
+#include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/fused/map.hpp"
+#include "xla/kernel/simd/bfloat16_packet.hpp"
 #include "xla/op/cast.hpp"
 
 namespace xla::detail {

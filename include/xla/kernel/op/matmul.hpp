@@ -2,10 +2,10 @@
 #pragma once
 
 #include "xla/kernel/call.hpp"
+#include "xla/kernel/gemm/product.hpp"
+#include "xla/kernel/gemm/product_bfloat16.hpp"
+#include "xla/kernel/gemm/rounded_call.hpp"
 #include "xla/kernel/op/matmul_products.hpp"
-#include "xla/kernel/product.hpp"
-#include "xla/kernel/product_bfloat16.hpp"
-#include "xla/kernel/rounded.hpp"
 #include "xla/op/matmul.hpp"
 
 namespace xla::detail {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "xla/kernel/call.hpp"
-#include "xla/kernel/gemm_bfloat16.hpp"
-#include "xla/kernel/kept.hpp"
+#include "xla/kernel/gemm/bfloat16.hpp"
+#include "xla/kernel/memory/cached_form.hpp"
 #include "xla/op/matmul.hpp"
 
 namespace xla::kernel::detail {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "xla/kernel/call.hpp"
-#include "xla/kernel/loops.hpp"
-#include "xla/kernel/matrix_view.hpp"
+#include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/memory/matrix_view.hpp"
 #include "xla/op/matmul.hpp"
 
 namespace xla::detail {

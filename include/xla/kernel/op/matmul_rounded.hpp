@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "xla/kernel/gemm/product_bfloat16.hpp"
 #include "xla/kernel/op/matmul_kept.hpp"
 #include "xla/kernel/op/matmul_products.hpp"
-#include "xla/kernel/product_bfloat16.hpp"
 
 namespace xla::kernel::detail {
 

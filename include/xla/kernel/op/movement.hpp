@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "xla/kernel/channels.hpp"
-#include "xla/kernel/loops.hpp"
+#include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/memory/transposed_copy.hpp"
 #include "xla/op/create.hpp"
 #include "xla/op/permute.hpp"
 

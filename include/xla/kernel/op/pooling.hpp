@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "xla/kernel/block_sum.hpp"
+#include "xla/kernel/convolution/windows.hpp"
 #include "xla/kernel/op/turned_planes.hpp"
-#include "xla/kernel/windows.hpp"
+#include "xla/kernel/reduce/block_sum.hpp"
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/max_pool.hpp"
 

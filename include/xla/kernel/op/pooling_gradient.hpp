@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "xla/kernel/convolution/windows.hpp"
 #include "xla/kernel/op/turned_planes.hpp"
-#include "xla/kernel/windows.hpp"
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/max_pool.hpp"
 

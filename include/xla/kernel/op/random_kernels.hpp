@@ -6,9 +6,9 @@
 #include <string>
 
 #include "xla/base/error.hpp"
-#include "xla/kernel/loops.hpp"
+#include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/op/random.hpp"
-#include "xla/kernel/philox.hpp"
+#include "xla/kernel/random/philox.hpp"
 
 namespace xla::detail {
 

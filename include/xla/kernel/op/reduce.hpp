@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <concepts>
 
-#include "xla/kernel/loops.hpp"
-#include "xla/kernel/row.hpp"
+#include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/fused/row.hpp"
 #include "xla/op/argmax.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/tensor/working_memory.hpp"

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "xla/kernel/lane.hpp"
-#include "xla/kernel/loops.hpp"
+#include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/simd/lane.hpp"
 #include "xla/op/resample.hpp"
 #include "xla/tensor/working_memory.hpp"
 

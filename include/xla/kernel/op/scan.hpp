@@ -6,8 +6,8 @@
 #include <numbers>
 #include <type_traits>
 
-#include "xla/kernel/lane.hpp"
-#include "xla/kernel/loops.hpp"
+#include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/simd/lane.hpp"
 #include "xla/op/logcumsumexp.hpp"
 #include "xla/op/scan.hpp"
 

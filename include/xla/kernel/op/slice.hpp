@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/kernel/loops.hpp"
+#include "xla/kernel/fused/loops.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/slice.hpp"
 

@@ -5,7 +5,7 @@
 #include <bit>
 #include <memory>
 
-#include "xla/kernel/loops.hpp"
+#include "xla/kernel/fused/loops.hpp"
 #include "xla/op/median.hpp"
 #include "xla/op/search.hpp"
 #include "xla/op/sort.hpp"

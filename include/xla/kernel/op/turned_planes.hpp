@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "xla/kernel/channels.hpp"
-#include "xla/kernel/lane.hpp"
-#include "xla/kernel/windows.hpp"
+#include "xla/kernel/convolution/windows.hpp"
+#include "xla/kernel/memory/transposed_copy.hpp"
+#include "xla/kernel/simd/lane.hpp"
 #include "xla/op/pooling.hpp"
 #include "xla/tensor/working_memory.hpp"
 

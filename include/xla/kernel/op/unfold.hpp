@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "xla/kernel/lane.hpp"
-#include "xla/kernel/windows.hpp"
+#include "xla/kernel/convolution/windows.hpp"
+#include "xla/kernel/simd/lane.hpp"
 #include "xla/op/unfold.hpp"
 
 namespace xla::detail {

@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "xla/kernel/map.hpp"
-#include "xla/kernel/row.hpp"
+#include "xla/kernel/fused/map.hpp"
+#include "xla/kernel/fused/row.hpp"
 #include "xla/op/attention.hpp"
 #include "xla/transform/capture.hpp"
 
@@ -52,7 +52,7 @@ struct kept_program {
   std::array<double, static_cast<std::size_t>(Facts) + 1> facts{};
   std::array<std::int8_t, static_cast<std::size_t>(Facts) + 1> flags{};
   bool sets_flags = false;
-  /// See kernel/rounded.hpp.
+  /// See kernel/gemm/rounded_call.hpp.
   bool rounds_matmul = false, rounds_convolution = false, rounds_attention = false;
   Passes passes;
   std::array<node, static_cast<std::size_t>(Forward)> forward{};

@@ -5,7 +5,7 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
-#include "xla/kernel/epilogue.hpp"
+#include "xla/kernel/fused/epilogue.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/execute/tile.hpp"
 #include "xla/run/plan/epilogues.hpp"

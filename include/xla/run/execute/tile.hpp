@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "xla/kernel/loops.hpp"
+#include "xla/kernel/fused/loops.hpp"
 #include "xla/transform/micro_op.hpp"
 #include "xla/transform/program.hpp"
 

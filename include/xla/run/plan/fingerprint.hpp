@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "xla/base/hash.hpp"
-#include "xla/kernel/packet.hpp"
-#include "xla/kernel/product_bfloat16.hpp"
+#include "xla/kernel/gemm/product_bfloat16.hpp"
+#include "xla/kernel/simd/packet.hpp"
 #include "xla/run/plan/buckets.hpp"
 #include "xla/run/plan/sized.hpp"
 #include "xla/run/world/replica.hpp"

@@ -9,7 +9,7 @@
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/kernel/call.hpp"
-#include "xla/kernel/loops.hpp"
+#include "xla/kernel/fused/loops.hpp"
 #include "xla/run/plan/loop_steps.hpp"
 #include "xla/run/plan/sized.hpp"
 #include "xla/transform/micro_op.hpp"

@@ -5,7 +5,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
-#include "xla/kernel/loops.hpp"
+#include "xla/kernel/fused/loops.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/run/plan/plan.hpp"
 

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "xla/kernel/packet.hpp"
-#include "xla/kernel/region.hpp"
+#include "xla/kernel/fused/region.hpp"
+#include "xla/kernel/simd/packet.hpp"
 #include "xla/run/profile/data.hpp"
 #include "xla/run/state/metric_store.hpp"
 

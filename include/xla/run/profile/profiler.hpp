@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "xla/kernel/pool.hpp"
+#include "xla/kernel/threads/pool.hpp"
 #include "xla/run/profile/data.hpp"
 #include "xla/run/profile/describe.hpp"
 #include "xla/run/state/metrics.hpp"

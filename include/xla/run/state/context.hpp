@@ -4,7 +4,7 @@
 // Where the state of running stands, and nowhere else in run/. A thread has its mode and what it
 // records; a device all that its threads share; the process what is counted and watched. The mode
 // of threads without one of their own is in mode.hpp. Below, memory and its counts are the
-// process's (tensor/buffer.hpp), and a device's cores stand by its number in kernel/cores.hpp.
+// process's (tensor/buffer.hpp), and a device's cores stand by its number in kernel/threads/cores.hpp.
 
 #include <atomic>
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "xla/base/fork.hpp"
-#include "xla/kernel/cores.hpp"
+#include "xla/kernel/threads/cores.hpp"
 #include "xla/shape/dtype.hpp"
 
 namespace xla::detail {

@@ -14,7 +14,7 @@
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
 #include "xla/base/text.hpp"
-#include "xla/kernel/pool.hpp"
+#include "xla/kernel/threads/pool.hpp"
 #include "xla/run/state/recording.hpp"
 #include "xla/tensor/device.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "xla/base/fork.hpp"
 #include "xla/graph/builtin.hpp"
-#include "xla/kernel/philox.hpp"
+#include "xla/kernel/random/philox.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/recording.hpp"
 #include "xla/run/state/seed.hpp"

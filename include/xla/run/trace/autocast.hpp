@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "xla/kernel/rounded.hpp"
+#include "xla/kernel/gemm/rounded_call.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/trace/graph_of.hpp"
 #include "xla/transform/callable.hpp"

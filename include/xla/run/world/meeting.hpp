@@ -8,7 +8,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
-#include "xla/kernel/replica_sum.hpp"
+#include "xla/kernel/reduce/replica_sum.hpp"
 #include "xla/run/world/exchange_summary.hpp"
 
 namespace xla::detail {

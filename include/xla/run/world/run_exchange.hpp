@@ -6,7 +6,7 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
-#include "xla/kernel/loops.hpp"
+#include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/op/collectives.hpp"
 #include "xla/run/state/metric_store.hpp"
 #include "xla/run/world/now.hpp"

@@ -16,7 +16,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
-#include "xla/kernel/pool.hpp"
+#include "xla/kernel/threads/pool.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/world/meeting.hpp"
 #include "xla/run/world/open_world.hpp"

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <numbers>
+#include <type_traits>
+
+#include "xla/kernel/attention/call.hpp"
+#include "xla/kernel/gemm/right_operand.hpp"
+#include "xla/kernel/simd/math.hpp"
+
+// Attention in blocks of scores that stay in the cache. A block is transposed: its rows are keys,
+// its lanes queries, so that every product reads keys and values where they lie, and what is done
+// to all scores of a query is done in its own lane.
+
+namespace xla::kernel {
+
+namespace detail {
+
+template <class T>
+inline constexpr T hidden_score = -std::numeric_limits<T>::infinity();
+
+template <class T>
+XLA_INLINE vec<T> load_lanes(const T* from) {
+  return {simd::ploadu<packet<T>>(from)};
+}
+template <class T>
+XLA_INLINE void store_lanes(T* to, vec<T> x) {
+  simd::pstoreu(to, x.v);
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+// A packet as a template argument loses attributes that nothing here relies on.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wignored-attributes"
+#endif
+
+/// Exponents are of two where the machine's numbers are taken apart for that: so many to one of e.
+template <class T>
+inline constexpr bool by_two = std::is_same_v<T, float> && is_vector<T>;
+template <class T>
+inline constexpr T exponents = by_two<T> ? std::numbers::log2e_v<T> : T{1};
+
+/// The power of such an exponent, which is not above 0 by more than a little; below the normal
+/// numbers 0.
+template <class T>
+XLA_INLINE vec<T> power(vec<T> x) {
+  if constexpr (!by_two<T>) return x.exp();
+  else {
+    // Beside this a whole number stands as such in the lowest bits, with the bias of exponents.
+    const vec<T> whole = vec<T>::splat(12582912.f + 127), shifted = x + whole;
+    const vec<T> y = polynomial(x - (shifted - whole), math_table<T>::exp2);
+    using integers = typename simd::unpacket_traits<packet<T>>::integer_packet;
+    const auto bits = simd::plogical_shift_left<23>(simd::preinterpret<integers>(shifted.v));
+    const vec<T> scale{simd::preinterpret<packet<T>>(bits)};
+    return (x < vec<T>::splat(-126)).select(vec<T>::splat(0), y * scale);
+  }
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+/// Some queries of one head, and the scores of some keys for them.
+template <class T>
+struct score_block {
+  static constexpr index_t width = lanes<T>;
+
+  const attention_call<T>& of;
+  index_t batch, head;  ///< of queries
+  index_t first, count;
+  index_t lanes_;  ///< room for so many queries: whole vectors
+
+  index_t kv_head() const { return head / of.group(); }
+  index_t seen() const { return of.seen_before(first + count); }
+
+  /// Brings the queries' rows of a tensor into the cache: where a block begins, the processor does
+  /// not foresee them.
+  void fetch(const head_rows<const T>& x, index_t columns) const {
+    for (index_t i = 0; i < count; ++i) {
+      const T* const row = x.at(batch, head, first + i);
+      for (index_t d = 0; d < columns; d += line_of<T>) __builtin_prefetch(row + d, 0, 2);
+    }
+  }
+  /// What scores are multiplied by to be exponents.
+  T to_exponents() const { return of.later_scale() * exponents<T>; }
+
+  /// Hides scores (keys, lanes) of keys from j on, or adds what the mask adds, then scaled.
+  void apply_mask(T* scores, index_t j, index_t keys) const {
+    if (of.mask) add_mask(scores, j, keys);
+    if (of.causal) hide_later(scores, j, keys);
+  }
+
+ private:
+  // Of keys behind a query.
+  void hide_later(T* to, index_t j, index_t keys) const {
+    const vec<T> hidden = vec<T>::splat(hidden_score<T>);
+    const vec<T> number{simd::plset<packet<T>>(T{0})};
+    for (index_t r = std::max<index_t>(0, first + 1 - j); r < keys; ++r) {
+      const index_t before = j + r - first;  // so many queries do not see it
+      T* const row = to + r * lanes_;
+      for (index_t i = 0; i < std::min(before, lanes_); i += width) {
+        const auto late = number < vec<T>::splat(static_cast<T>(before - i));
+        store_lanes(row + i, late.select(hidden, load_lanes(row + i)));
+      }
+    }
+  }
+
+  void add_mask(T* to, index_t j, index_t keys) const {
+    const auto& m = of.mask;
+    const index_t at = batch * m.batch + head * m.head + first * m.query + j * m.key;
+    if (m.query == 0) {
+      for (index_t r = 0; r < keys; ++r)
+        say(to + r * lanes_, vec<T>::splat(said(at + r * m.key)), lanes_);
+      return;
+    }
+    T some[width * width], turned[width * width];
+    for (index_t i = 0; i < count; i += width)
+      for (index_t r = 0; r < keys; r += width) {
+        const index_t rows = std::min(width, keys - r);
+        for (index_t a = 0; a < width; ++a)
+          for (index_t b = 0; b < rows; ++b)
+            some[a * width + b] = i + a < count
+                                      ? said(at + (i + a) * m.query + (r + b) * m.key)
+                                      : hidden_score<T>;  // a neighbour in pairs weighs nothing
+        pack_columns<T>(turned, width, some, width, rows, width);
+        for (index_t b = 0; b < rows; ++b)
+          say(to + (r + b) * lanes_ + i, load_lanes(turned + b * width), width);
+      }
+  }
+  T said(index_t at) const {
+    return of.mask.added ? of.mask.added[at] : of.mask.shown[at] ? T{0} : hidden_score<T>;
+  }
+  // Truths hide whatever the score is, also NaN.
+  void say(T* row, vec<T> what, index_t lanes) const {
+    const vec<T> hidden = vec<T>::splat(hidden_score<T>), by = vec<T>::splat(of.scale());
+    for (index_t i = 0; i < lanes; i += width) {
+      const vec<T> x = load_lanes(row + i);
+      store_lanes(row + i, of.mask.added ? fma(x, by, what) : (what == hidden).select(hidden, x));
+    }
+  }
+};
+
+/// A vector, or its first elements.
+template <class T>
+XLA_INLINE void add_row(T* to, const T* from, index_t some, bool begins) {
+  const vec<T> x = load_lanes(from);
+  if (some == lanes<T>) store_lanes(to, begins ? x : load_lanes(to) + x);
+  else store_part<T>(to, (begins ? x : vec<T>{load_part<T>(to, some)} + x).v, some);
+}
+
+/// Rows from a block that is transposed: rows(i, d) = block(d, i), or added to them.
+template <class T>
+void unpack_rows(T* rows, index_t row, const T* block, index_t lanes, index_t depth, index_t count,
+                 bool begins) {
+  constexpr index_t width = kernel::lanes<T>;
+  alignas(64) T turned[width * width];
+  for (index_t i = 0; i < count; i += width)
+    for (index_t d = 0; d < depth; d += width) {
+      const index_t some = std::min(width, depth - d), filled = std::min(width, count - i);
+      T* const to = rows + i * row + d;
+      const T* const from = block + d * lanes + i;
+      if (begins && some == width && filled == width) {
+        pack_columns<T>(to, row, from, lanes, width, width);
+        continue;
+      }
+      pack_columns<T>(turned, width, from, lanes, width, some);
+      for (index_t a = 0; a < filled; ++a) add_row(to + a * row, turned + a * width, some, begins);
+    }
+}
+}  // namespace detail
+}  // namespace xla::kernel

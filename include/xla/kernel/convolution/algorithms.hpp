@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "xla/kernel/convolution/convolution.hpp"
+#include "xla/kernel/convolution/depthwise.hpp"
+#include "xla/kernel/convolution/winograd_gradient.hpp"
+
+namespace xla::kernel {
+
+/// The ways to compute a convolution and its gradients.
+enum class conv_way {
+  small_groups,  ///< sums over vectors of channels: conv_depthwise.hpp
+  direct,        ///< products of what taps see and the weight: conv_direct.hpp
+  winograd_2,    ///< F(2 x 2, 3 x 3): conv_winograd.hpp, conv_winograd_panels.hpp
+  winograd_4,    ///< F(4 x 4, 3 x 3)
+};
+
+/// The weights of a place are worth so many tiles, as those of a tap so many pixels.
+constexpr double weights_cost = 16;
+
+/// What F(M x M, 3 x 3) takes, in multiply-adds of the direct sums for each pair of channels. A
+/// tile's places are dearer than direct sums, and more so by the tile's transforms, which more
+/// channels share.
+template <int M>
+double winograd_cost(const conv_sizes& s) {
+  const auto tiles_of = [](std::int64_t n) { return static_cast<double>((n + M - 1) / M); };
+  const double tiles =
+      static_cast<double>(s.batch) * tiles_of(s.out_height) * tiles_of(s.out_width);
+  const double share = 1 / static_cast<double>(s.in) + 1 / static_cast<double>(s.out);
+  constexpr double places = (M + 2) * (M + 2);
+  constexpr double place = M == 2 ? 1.3 : 1.45, transforms = M == 2 ? 4 : 6;
+  return places * (place * (1 + transforms * share) * tiles + weights_cost);
+}
+
+/// Whether that algorithm can compute it at all, and may.
+template <class = void>
+bool may_be_winograd(const conv_sizes& s) {
+  return s.kernel[0] == 3 && s.kernel[1] == 3 && s.stride[0] == 1 && s.stride[1] == 1 &&
+         s.dilation[0] == 1 && s.dilation[1] == 1 && s.groups == 1 && s.padding[0] <= 2 &&
+         s.padding[1] <= 2 && s.in % 16 == 0 && s.out % 16 == 0 &&
+         std::max(s.in, s.out) <= detail::most_winograd_channels && !s.direct;
+}
+
+/// The way of a convolution or one of its gradients, by sizes alone, so that bits do not depend on
+/// the mode.
+template <class T>
+conv_way way_of(const conv_sizes& s) {
+  // Depthwise 3x3, 144@56: 22 / 20 / 28; 960@7: 24 / 28 / 26; 7x7, 96@56: 10 / 8 / 16; two results
+  // a channel, 32@56: 4 / 6 / 6. Groups of 2, 64@56: 5 / 5 / 9; of 4, 128@56: 5 / 4 / 4; of 8,
+  // 256@28: 1.8 / 1.7 / 1.3, 256@56 with stride 2: 1.3 / 2.1 / 1.2: times as fast as direct sums of
+  // groups, forward / input gradient / weight gradient, batch 1; the same Xeon as below.
+  if (has_small_groups<T>(s)) return conv_way::small_groups;
+
+  // The costs are fitted to these, F(4 x 4) and F(2 x 2) against direct sums; a Xeon core with
+  // AVX-512 and 2 MiB of L2, the other one busy. In training, images and weights from memory:
+  //
+  //   channels, pixels   forward, batch 1   batch 2      batch 8
+  //    64, 56 x 56       1.8   1.35         1.9   1.5    2.15  1.5
+  //   128, 28 x 28       1.25  1.35         1.4   1.35   2.15  1.65
+  //   256, 14 x 14       1.45  1.5          1.75  1.7    1.9   1.65
+  //   512, 14 x 14       1.6   1.5          1.8   1.6    2.2   1.75
+  //   512, 7 x 7         0.85  1.05         1.3   1.25   1.8   1.35
+  //
+  //                      input's gradient, 1   8            weight's gradient, 1   8
+  //    64, 56 x 56       1.75  1.45            2.1   1.5    1.25  1.2              1.9   1.35
+  //   128, 28 x 28       1.2   1.25            2.05  1.55   1.65  1.2              1.9   1.45
+  //   256, 14 x 14       1.25  1.4             2.0   1.6    1.55  1.55             1.65  1.4
+  //   512, 14 x 14       1.3   1.3             2.0   1.55   1.65  1.45             2.4   2.0
+  //   512, 7 x 7         0.9   0.9             1.55  1.2    1.2   1.35             1.9   1.1
+  //
+  // Forward with weights that were transformed before, as inference keeps them:
+  //
+  //   channels, pixels   batch 1      batch 2      batch 8
+  //    64, 56 x 56       2.45  1.65   2.5   1.65   2.3   1.6
+  //   128, 28 x 28       2.5   1.8    2.65  1.85   2.5   1.7
+  //   256, 14 x 14       1.45  1.7    2.35  2.05   2.0   1.8
+  //   512, 14 x 14       1.35  1.75
+  //   512, 7 x 7         0.6   0.9    0.9   1.2    2.1   1.55
+  //
+  // A choice for each would give the modes different bits.
+  if (may_be_winograd(s)) {
+    const double direct =
+        9 * (static_cast<double>(s.batch * s.out_height * s.out_width) + weights_cost);
+    const double two = winograd_cost<2>(s), four = winograd_cost<4>(s);
+    if (std::min(two, four) < direct)
+      return four <= two ? conv_way::winograd_4 : conv_way::winograd_2;
+  }
+  return conv_way::direct;
+}
+
+template <class T>
+[[gnu::cold]] const char* conv_way_name(const conv_sizes& s) {
+  switch (way_of<T>(s)) {
+    case conv_way::small_groups: return "small groups";
+    case conv_way::winograd_2: return "winograd 2x2";
+    case conv_way::winograd_4: return "winograd 4x4";
+    case conv_way::direct: break;
+  }
+  return "direct";
+}
+
+template <class T>
+bool conv_packs(const conv_sizes& s, conv_direction d) {
+  return s.in * s.out * s.taps() != 0 &&
+         (way_of<T>(s) != conv_way::direct || detail::packs_directly<T>(s, d));
+}
+
+template <class T>
+std::int64_t conv_packed_size(const conv_sizes& s, conv_direction d) {
+  if (!conv_packs<T>(s, d)) return 0;
+  switch (way_of<T>(s)) {
+    case conv_way::small_groups: return small_groups_packed_size<T>(s);
+    case conv_way::winograd_2: return detail::winograd_weights_size<2, T>(s);
+    case conv_way::winograd_4: return detail::winograd_weights_size<4, T>(s);
+    case conv_way::direct: break;
+  }
+  return detail::direct_packed_size<T>(s, d);
+}
+
+template <class T>
+void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to) {
+  switch (way_of<T>(s)) {
+    case conv_way::small_groups: return small_groups_pack(s, d, w, to);
+    case conv_way::winograd_2: return detail::winograd_weights<2>(s, d, w, to);
+    case conv_way::winograd_4: return detail::winograd_weights<4>(s, d, w, to);
+    case conv_way::direct: return detail::direct_pack(s, d, w, to);
+  }
+}
+
+template <class T>
+void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y, const epilogue* after) {
+  const std::int64_t results = s.batch * s.out_height * s.out_width * s.out;
+  if (results == 0) return;
+  if (s.in * s.taps() == 0) return void(std::fill_n(y, results, T{0}));
+  switch (way_of<T>(s)) {
+    case conv_way::small_groups: return small_groups_forward(s, x, w, y, after);
+    case conv_way::winograd_2: return detail::winograd_forward<2>(s, x, w, y, after);
+    case conv_way::winograd_4: return detail::winograd_forward<4>(s, x, w, y, after);
+    case conv_way::direct: return detail::direct_forward(s, x, w, y, after);
+  }
+}
+
+template <class T>
+void conv_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
+                         const epilogue* after) {
+  const std::int64_t results = s.batch * s.height * s.width * s.in;
+  if (results == 0) return;
+  if (s.out_height * s.out_width * s.out * s.taps() == 0)
+    return void(std::fill_n(dx, results, T{0}));
+  switch (way_of<T>(s)) {
+    case conv_way::small_groups: return small_groups_input_gradient(s, dy, w, dx, after);
+    case conv_way::winograd_2: return detail::winograd_input_gradient<2>(s, dy, w, dx, after);
+    case conv_way::winograd_4: return detail::winograd_input_gradient<4>(s, dy, w, dx, after);
+    case conv_way::direct: return detail::direct_input_gradient(s, dy, w, dx, after);
+  }
+}
+
+template <class T>
+void conv_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
+  const std::int64_t results = s.out * (s.in / s.groups) * s.taps();
+  if (results == 0) return;
+  if (s.batch * s.out_height * s.out_width == 0) return void(std::fill_n(dw, results, T{0}));
+  switch (way_of<T>(s)) {
+    case conv_way::small_groups: return small_groups_weight_gradient(s, x, dy, dw);
+    case conv_way::winograd_2: return detail::winograd_weight_gradient<2>(s, x, dy, dw);
+    case conv_way::winograd_4: return detail::winograd_weight_gradient<4>(s, x, dy, dw);
+    case conv_way::direct: return detail::direct_weight_gradient(s, x, dy, dw);
+  }
+}
+
+}  // namespace xla::kernel

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "xla/kernel/convolution/algorithms.hpp"
+#include "xla/kernel/memory/cached_form.hpp"
+#include "xla/tensor/buffer.hpp"
+
+namespace xla::kernel {
+
+/// What packed weights depend on beside the elements.
+struct conv_form {
+  conv_sizes sizes;  ///< without those that do not matter
+  conv_way way;
+  conv_direction direction;
+
+  bool operator==(const conv_form&) const = default;
+
+  template <class T>
+  static conv_form of(const conv_sizes& s, conv_direction d) {
+    conv_form f{s, way_of<T>(s), d};
+    f.sizes.batch = 0;
+    // It packs the same for images of every size, but for phases of the stride that have no pixels.
+    const bool forward = d == conv_direction::forward;
+    f.sizes.height = forward ? 0 : std::min(s.height, s.stride[0]);
+    f.sizes.width = forward ? 0 : std::min(s.width, s.stride[1]);
+    f.sizes.out_height = f.sizes.out_width = detail::is_product(s);
+    return f;
+  }
+};
+
+/// Packed weights that lie beside those that they were made of, as long as these are not written.
+class kept_weights final : public kept_elements {
+ public:
+  explicit kept_weights(const conv_form& f) : kept_elements(&kind_of_these), form_(f) {}
+
+  /// Those of a form; nullptr where nobody has asked for them before.
+  static kept_weights* find(const xla::detail::buffer& of, const conv_form& form) {
+    for (auto* k = of.forms.load(std::memory_order_acquire); k; k = k->next)
+      if (k->kind == &kind_of_these)
+        if (auto* const w = static_cast<kept_weights*>(k); w->form_ == form) return w;
+    return nullptr;
+  }
+  static void add(xla::detail::buffer& to, const conv_form& form) {
+    to.keep(*new kept_weights(form));
+  }
+
+ private:
+  static constexpr char kind_of_these = 0;
+  conv_form form_;
+};
+
+/// What pack(to) makes, of `count` elements, from the second call on.
+template <class T, class Pack>
+void keep_form(xla::detail::buffer& keeper, const conv_form& form, std::int64_t count, Pack pack,
+               conv_weights<T>& w) {
+  kept_weights* const kept = kept_weights::find(keeper, form);
+  if (!kept) return kept_weights::add(keeper, form);
+  w.packed = kept->get<T>(count, pack);
+}
+
+template <class T>
+void keep_packed(xla::detail::buffer* keeper, const conv_sizes& s, conv_direction d,
+                 conv_weights<T>& w) {
+  if (!keeper || !conv_packs<T>(s, d)) return;
+  keep_form(
+      *keeper, conv_form::of<T>(s, d), conv_packed_size<T>(s, d),
+      [&](T* to) { conv_pack(s, d, w, to); }, w);
+}
+
+}  // namespace xla::kernel

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/base/instance.hpp"
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/convolution/sizes.hpp"
+
+namespace xla::kernel {
+
+/// What a weight is made into before the sums begin, packed by taps or transformed, takes so many
+/// elements; 0 where it is read as it lies, or where keeping it would not pay: conv_packs() says
+/// false. Without it the functions below make it for themselves, each time, with the same bits.
+template <class T>
+bool conv_packs(const conv_sizes& s, conv_direction d);
+template <class T>
+std::int64_t conv_packed_size(const conv_sizes& s, conv_direction d);
+template <class T>
+void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to);
+
+/// Gives w its packed form, which is kept in `keeper`, with the elements: from the second call on,
+/// so that nothing is kept of weights that are written between any two calls, as in training.
+template <class T>
+void keep_packed(xla::detail::buffer* keeper, const conv_sizes& s, conv_direction d,
+                 conv_weights<T>& w);
+
+/// What a profile calls the way in which it is computed.
+template <class T>
+const char* conv_way_name(const conv_sizes& s);
+
+/// y of x; all of it is written. Every sum has an order that depends on sizes alone. What comes
+/// after may be told of parts of y as they are there.
+template <class T>
+void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
+                  const epilogue* after = nullptr);
+
+/// x of y by the transposed convolution, which is the input's gradient.
+template <class T>
+void conv_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
+                         const epilogue* after = nullptr);
+
+/// The weight's gradient, contiguous as (out, in / groups, taps).
+template <class T>
+void conv_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw);
+
+}  // namespace xla::kernel
+
+#if XLA_RUNTIME_HERE
+#include "xla/kernel/convolution/algorithms.hpp"
+#endif

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "xla/kernel/convolution/few_channels.hpp"
+#include "xla/kernel/convolution/groups.hpp"
+#include "xla/kernel/convolution/patches.hpp"
+#include "xla/kernel/convolution/pixel_blocks.hpp"
+#include "xla/kernel/convolution/sizes.hpp"
+#include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/gemm/half_vector.hpp"
+#include "xla/kernel/gemm/long_k.hpp"
+#include "xla/kernel/gemm/tall.hpp"
+#include "xla/kernel/memory/cache_sizes.hpp"
+#include "xla/tensor/working_memory.hpp"
+
+namespace xla::kernel::detail {
+
+/// Memory for what lists of taps hold, kept from call to call.
+struct tap_list {
+  explicit tap_list(index_t most)
+      : taps(static_cast<tap*>(
+            thread_scratch<tap_list>(most * static_cast<index_t>(sizeof(tap) + sizeof(index_t))))),
+        places(reinterpret_cast<index_t*>(taps + most)) {}
+  void add(tap t, index_t place) {
+    taps[count] = t;
+    places[count++] = place;
+  }
+  tap* taps;
+  index_t* places;  // of their weights
+  index_t count = 0;
+};
+
+/// How many pixels of a kernel's row are seen as one piece: all where they have few channels.
+template <class T>
+index_t joined_pixels(const conv_sizes& s) {
+  const index_t taps = s.kernel[0] * s.kernel[1];
+  const bool few = s.in < 16 && s.groups == 1 && s.dilation[1] == 1 && s.kernel[1] > 1;
+  return few && channel_block<T>(taps, s.in) == s.in ? s.kernel[1] : 1;
+}
+
+/// A kernel of one pixel that looks at every pixel is a product of matrices.
+inline bool is_product(const conv_sizes& s) {
+  return s.kernel[0] * s.kernel[1] == 1 && s.stride[0] * s.stride[1] == 1 && s.padding[0] == 0 &&
+         s.padding[1] == 0 && s.out_height == s.height && s.out_width == s.width;
+}
+
+/// A left operand of which only the unit of k is known: what the right one is packed for.
+struct cut_at {
+  index_t unit;
+  index_t grain() const { return unit; }
+};
+
+/// A group's weights of some taps: as many columns as it makes channels, of those that it reads.
+template <class T>
+struct group_weights {
+  tap_weights<T> taps;
+  index_t channels, columns;
+  index_t grain = taps.count * channel_block<T>(taps.count, channels);
+
+  /// How many elements they take packed.
+  index_t size() const {
+    const auto p = cut();
+    return p.depths * packed_block(p, columns);
+  }
+  void pack(T* to) const {
+    const auto p = cut();
+    pack_panels(p, {0, columns}, {0, p.depths}, to);
+  }
+
+ private:
+  auto cut() const {
+    product<conv_tile<T>, cut_at, tap_weights<T>> p{0,       columns, taps.count * channels,
+                                                    {grain}, taps,    {}};
+    p.cut();
+    return p;
+  }
+};
+
+/// Calls f(group, its weights of these taps) for all groups. Packed ones follow one another, and
+/// those of the next taps them.
+template <class Products = plain_patch_products, class T, class F>
+void each_group(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const index_t* places,
+                index_t taps, F f) {
+  const index_t in = s.in / s.groups, out = s.out / s.groups;
+  group_weights<T> g =
+      d == conv_direction::forward
+          ? group_weights<T>{{w.data, w.in_stride, w.out_stride, places, taps}, in, out}
+          : group_weights<T>{{w.data, w.out_stride, w.in_stride, places, taps}, out, in};
+  if (is_product(s)) g.grain = strided_left<conv_tile<T>, matrix_view<T>>::grain();
+  const index_t size = w.packed ? Products::size(g) : 0;
+  for (index_t i = 0; i < s.groups; ++i) {
+    g.taps.packed = w.packed;
+    f(i, g);
+    g.taps.data += out * w.out_stride;
+    if (w.packed) w.packed += size;
+  }
+}
+
+/// What taps see of a pixel, in pieces.
+template <class T>
+tap_list forward_taps(const conv_sizes& s, index_t tap_stride) {
+  const index_t joined = joined_pixels<T>(s);
+  tap_list pieces(s.taps());
+  for (index_t t = 0; t < s.taps(); ++t) {
+    pieces.places[t] = t * tap_stride;
+    const index_t row = t / s.kernel[1] * s.dilation[0] - s.padding[0];
+    const index_t column = t % s.kernel[1] * s.dilation[1] - s.padding[1];
+    if (t % joined == 0) pieces.taps[t / joined] = {row, column, (row * s.width + column) * s.in};
+  }
+  return pieces;
+}
+
+/// The products of all groups, of which `a` is what taps see in the first.
+template <class Products, class T, class Result>
+void multiply_groups(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const patches<T>& a,
+                     const index_t* places, index_t taps, index_t m, Result c,
+                     const epilogue* after) {
+  const bool together = s.groups > 1 && a.block == a.channels;
+  each_group<Products>(s, d, w, places, taps, [&](index_t i, const group_weights<T>& g) {
+    if (together) {
+      const index_t step = s.out / s.groups * w.out_stride;
+      if (i == 0)
+        group_products<T, Result>{a, g.taps, step, s.groups, m, g.columns, c, after}.run();
+      return;
+    }
+    patches<T> own = a;
+    own.images += i * a.channels;
+    Products::multiply(own, g.taps, m, g.columns, c.from(0, i * g.columns), after);
+  });
+}
+
+/// These pieces at the pixels that make the result.
+template <class T>
+patches<T> forward_patches(const conv_sizes& s, const T* x, const tap_list& pieces) {
+  const index_t joined = joined_pixels<T>(s);
+  return {.images = x,
+          .height = s.height,
+          .width = s.width,
+          .pixel = s.in,
+          .rows = s.out_height,
+          .columns = s.out_width,
+          .step_y = s.stride[0],
+          .step_x = s.stride[1],
+          .taps = pieces.taps,
+          .count = s.taps() / joined,
+          .channels = joined * s.in / s.groups,
+          .joined = joined};
+}
+
+template <class Products = plain_patch_products, class T>
+void forward_directly(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
+                      const epilogue* after) {
+  const tap_list pieces = forward_taps<T>(s, w.tap_stride);
+  // A tile of few channels takes less time than its result from memory: 3x3, 3 -> 64, 224 x 224 is
+  // 15 % faster where the next one's is fetched.
+  const index_t ahead = joined_pixels<T>(s) > 1 ? conv_tile<T>::rows * s.out : 0;
+  multiply_groups<Products>(s, conv_direction::forward, w, forward_patches(s, x, pieces),
+                            pieces.places, s.taps(), s.batch * s.out_height * s.out_width,
+                            strided_rows<T>{y, s.out, ahead}, after);
+}
+
+/// The input's gradient at the pixels whose places have one remainder, a phase, divided by the
+/// stride: what a tap sees then lies on the grid of the results.
+template <class T>
+struct phase {
+  const conv_sizes& s;
+  index_t y, x;
+  tap_list seen{s.kernel[0] * s.kernel[1]};
+  index_t rows = (s.height - y + s.stride[0] - 1) / s.stride[0];
+  index_t columns = (s.width - x + s.stride[1] - 1) / s.stride[1];
+
+  void find_taps(index_t tap_stride) {
+    for (index_t ky = 0; ky < s.kernel[0]; ++ky)
+      for (index_t kx = 0; kx < s.kernel[1]; ++kx) {
+        const index_t up = y + s.padding[0] - ky * s.dilation[0];
+        const index_t left = x + s.padding[1] - kx * s.dilation[1];
+        if (up % s.stride[0] != 0 || left % s.stride[1] != 0) continue;
+        const index_t row = up / s.stride[0], column = left / s.stride[1];
+        seen.add({row, column, (row * s.out_width + column) * s.out},
+                 (ky * s.kernel[1] + kx) * tap_stride);
+      }
+  }
+  index_t pixels() const { return s.batch * rows * columns; }
+
+  /// Where the pixels are.
+  void find_pixels(T* dx, T** to) const {
+    for (index_t line = 0; line < s.batch * rows; ++line) {
+      const index_t row = line / rows * s.height + line % rows * s.stride[0] + y;
+      T* at = dx + (row * s.width + x) * s.in;
+      for (index_t i = 0; i < columns; ++i, at += s.stride[1] * s.in) *to++ = at;
+    }
+  }
+};
+
+/// Of so many columns, channels of dx, from the first that w has.
+template <class Products, class T, class Result>
+void input_gradient_directly(const phase<T>& p, const T* dy, conv_weights<T>& w, index_t columns,
+                             Result dx, const epilogue* after) {
+  conv_sizes s = p.s;
+  s.in = columns;
+  const patches<T> a{.images = dy,
+                     .height = s.out_height,
+                     .width = s.out_width,
+                     .pixel = s.out,
+                     .rows = p.rows,
+                     .columns = p.columns,
+                     .step_y = 1,
+                     .step_x = 1,
+                     .taps = p.seen.taps,
+                     .count = p.seen.count,
+                     .channels = s.out / s.groups,
+                     .joined = 1};
+  multiply_groups<Products>(s, conv_direction::input_gradient, w, a, p.seen.places, p.seen.count,
+                            p.pixels(), dx, after);
+}
+
+/// Calls f(phase) for all that have pixels.
+template <class T, class F>
+void each_phase(const conv_sizes& s, index_t tap_stride, F f) {
+  for (index_t i = 0; i < s.stride[0] * s.stride[1]; ++i) {
+    phase<T> p{s, i / s.stride[1], i % s.stride[1]};
+    if (p.rows <= 0 || p.columns <= 0) continue;
+    p.find_taps(tap_stride);
+    f(p);
+  }
+}
+
+inline constexpr index_t only_place[] = {0};
+
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int rows_of_tall = 24;
+#else
+inline constexpr int rows_of_tall = 12;
+#endif
+
+/// Products in the order of gemm(), by tiles of their own. On a Zen 5 fetching what is near takes a
+/// tenth of the time of a product of few channels; what is far takes 1.4 times as long without, the
+/// result where it is not fetched a tile ahead.
+template <class T>
+struct pixel_product {
+  index_t m, n, k;
+  matrix_view<T> a, b;
+  strided_rows<T> c;
+  const epilogue* after;
+  bool far = m * (n + k) * static_cast<index_t>(sizeof(T)) > near_memory<>;
+
+  template <class Tile>
+  void by() const {
+    // To find out which lines of so few channels come next takes longer than to wait for them.
+    run<Tile>(strided_left<Tile, matrix_view<T>>{a, far && k > lanes<T>});
+  }
+  /// By a tile of many rows.
+  template <class Tile>
+  void by_tall() const {
+    if (far && a.row_stride == k) run<Tile>(tall_left<T, true>{a.data, k});
+    else run<Tile>(tall_left<T, false>{a.data, a.row_stride});
+  }
+
+ private:
+  template <class Tile, class Left>
+  void run(Left left) const {
+    const strided_rows<T> to{c.data, c.step, far ? Tile::rows * c.step : c.nothing};
+    multiply(
+        product<Tile, Left, strided_right<Tile, matrix_view<T>>>{m, n, k, left, {b}, to, after});
+  }
+};
+
+/// Such a product of a group: c(m, columns) of rows of a.
+template <class T>
+void multiply_pixels(index_t m, matrix_view<T> a, const group_weights<T>& w, strided_rows<T> c,
+                     const epilogue* after) {
+  const tap_weights<T>& b = w.taps;
+  const index_t n = w.columns, k = w.channels;
+  constexpr index_t width = lanes<T>, many = 64;
+  using left = strided_left<conv_tile<T>, matrix_view<T>>;
+  if (b.packed)
+    return multiply(product<conv_tile<T>, left, tap_weights<T>>{m, n, k, {a}, b, c, after});
+  const matrix_view<T> weights{b.data, b.step, b.column};
+  if (m > many && n > 1 && k <= longest_piece<T>) {
+    const pixel_product<T> p{m, n, k, a, weights, c, after};
+    if constexpr (has_halves<T>) {
+      if (n == width + width / 2) return p.template by_tall<half_tile<T, 16, 2>>();
+      if (n % width == width / 2 && n > width) return p.template by_tall<half_tile<T, 8, 3>>();
+    }
+    if (n <= width) return p.template by_tall<tall_tile<T, rows_of_tall>>();
+    if ((n + width - 1) / width % 2 == 0) return p.template by<tile<T, tile_rows, 2>>();
+    return p.template by<tile<T>>();
+  }
+  gemm<T>(m, n, k, a, weights, c.data, c.step, after);
+}
+
+/// Calls f(weights) for each product of a direction.
+template <class Products, class T, class F>
+void each_weights(const conv_sizes& s, conv_direction d, conv_weights<T> w, F f) {
+  const auto one = [&](index_t, const group_weights<T>& g) { f(g); };
+  if (is_product(s)) {
+    each_group<Products>(s, d, w, only_place, 1, one);
+  } else if (d == conv_direction::forward) {
+    const tap_list pieces = forward_taps<T>(s, w.tap_stride);
+    each_group<Products>(s, d, w, pieces.places, s.taps(), one);
+  } else {
+    each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
+      if (p.seen.count > 0) each_group<Products>(s, d, w, p.seen.places, p.seen.count, one);
+    });
+  }
+}
+
+template <class T>
+void direct_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
+                    const epilogue* after) {
+  const auto d = conv_direction::forward;
+  if (is_product(s))
+    return each_group(s, d, w, only_place, 1, [&](index_t i, const group_weights<T>& g) {
+      multiply_pixels<T>(s.batch * s.height * s.width, {x + i * g.channels, s.in, 1}, g,
+                         {y + i * g.columns, s.out}, after);
+    });
+  if (!few_channels<T>::take(s, joined_pixels<T>(s))) return forward_directly(s, x, w, y, after);
+  each_weights<plain_patch_products, T>(s, d, w, [&](const group_weights<T>& g) {
+    ::xla::detail::working_memory memory;
+    const T* packed = g.taps.packed;
+    if (packed == nullptr) {
+      const auto bytes = static_cast<std::size_t>(g.size()) * sizeof(T);
+      T* const to = static_cast<T*>(memory.take(bytes));
+      g.pack(to);
+      packed = to;
+    }
+    few_channels<T>{s, x, packed, y}.write(after);
+  });
+}
+
+/// How many channels of x all phases make before the next ones. Of few pixels so many that their
+/// weights are read from memory once: 512 -> 512, 14 x 14, batch 1, 4.4 instead of 5.3 ms; at batch
+/// 8 that takes 5 % longer.
+template <class T>
+index_t channels_of_phases(const conv_sizes& s, bool packed) {
+  constexpr index_t bytes = 1 << 20, wide = conv_tile<T>::columns, pixels = 512;
+  if (s.groups > 1 || packed || s.batch * s.height * s.width > pixels) return s.in;
+  const index_t column = s.out * s.taps() * static_cast<index_t>(sizeof(T));
+  return std::max(bytes / column / wide, index_t{1}) * wide;
+}
+
+/// So many channels of dx from the first that it and w have.
+template <class Products, class T>
+void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
+                        index_t columns) {
+  each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
+    ::xla::detail::working_memory memory;
+    T** const to = static_cast<T**>(memory.take(static_cast<std::size_t>(p.pixels()) * sizeof(T*)));
+    p.find_pixels(dx, to);
+    if (p.seen.count == 0)  // no tap falls there
+      for (index_t j = 0; j < p.pixels(); ++j) std::fill_n(to[j], columns, T{0});
+    else input_gradient_directly<Products>(p, dy, w, columns, pointer_rows<T>{to, 0}, nullptr);
+  });
+}
+
+// A product of few pixels is too short for two threads: they take channels of their own.
+template <class Products, class T>
+void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
+  const index_t some = channels_of_phases<T>(s, w.packed != nullptr);
+  parallel_for((s.in + some - 1) / some, [&](index_t part) {
+    const index_t first = part * some;
+    conv_weights<T> own = w;
+    own.data += first * w.in_stride;
+    gradient_by_phases<Products>(s, dy, own, dx + first, std::min(some, s.in - first));
+  });
+}
+
+/// By products of patches.
+template <class Products = plain_patch_products, class T>
+void input_gradient_directly(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
+                             const epilogue* after) {
+  if (has_pixel_blocks<T>(s)) return block_gradient<T, Products>(s, w).write(dy, dx, after);
+  if (s.stride[0] * s.stride[1] > 1) return gradient_by_phases<Products>(s, dy, w, dx);
+  each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
+    input_gradient_directly<Products>(p, dy, w, s.in, strided_rows<T>{dx, s.in}, after);
+  });
+}
+
+template <class T>
+void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
+                           const epilogue* after) {
+  const auto d = conv_direction::input_gradient;
+  if (is_product(s))
+    return each_group(s, d, w, only_place, 1, [&](index_t i, const group_weights<T>& g) {
+      multiply_pixels<T>(s.batch * s.height * s.width, {dy + i * g.channels, s.out, 1}, g,
+                         {dx + i * g.columns, s.in}, after);
+    });
+  input_gradient_directly(s, dy, w, dx, after);
+}
+
+/// Of more pixels packing takes so little that its result is not worth the memory.
+constexpr index_t most_pixels = 256;
+
+/// See conv_packs(). Products with a few rows or one column have an order of their own, and read
+/// weights where they lie.
+template <class T>
+bool packs_directly(const conv_sizes& s, conv_direction d) {
+  const bool forward = d == conv_direction::forward;
+  const index_t pixels = s.batch * (forward ? s.out_height * s.out_width : s.height * s.width);
+  const index_t columns = (forward ? s.out : s.in) / s.groups;
+  const index_t channels = (forward ? s.in : s.out) / s.groups;
+  if (is_product(s))
+    return pixels <= most_pixels && pixels > few<T>::rows && columns > 1 &&
+           channels <= longest_piece<T>;
+  return pixels <= most_pixels && (forward || !has_pixel_blocks<T>(s));
+}
+
+/// See conv_pack().
+template <class T, class Products = plain_patch_products>
+index_t direct_packed_size(const conv_sizes& s, conv_direction d) {
+  index_t sum = 0;
+  each_weights<Products, T>(s, d, {}, [&](const group_weights<T>& g) { sum += Products::size(g); });
+  return sum;
+}
+template <class Products = plain_patch_products, class T>
+void direct_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to) {
+  each_weights<Products, T>(s, d, w, [&](const group_weights<T>& g) {
+    Products::pack(g, to);
+    to += Products::size(g);
+  });
+}
+
+}  // namespace xla::kernel::detail

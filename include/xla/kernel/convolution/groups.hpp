@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "xla/kernel/convolution/patches.hpp"
+#include "xla/kernel/convolution/three_by_three.hpp"
+#include "xla/kernel/fused/loops.hpp"
+#include "xla/tensor/working_memory.hpp"
+
+// Convolutions of several groups as products: all groups of some pixels one after another, so that
+// images, in which a group's channels are a short piece of each pixel, come from the memory once.
+
+namespace xla::kernel::detail {
+
+/// The products of all groups. Their channels are in a and in c one after another, their weights in
+/// b `step` elements on.
+template <class T, class Result>
+struct group_products {
+  using tile = conv_tile<T>;
+  const patches<T>& a;      // of the first group
+  const tap_weights<T>& b;  // of the first group
+  index_t step, groups, m, n;
+  Result c;
+  const epilogue* after;
+
+  index_t depth() const { return a.count * a.channels; }
+  index_t wide() const { return round_up(n, tile::width); }
+
+  void run() const {
+    if (b.packed) return run(b.packed);
+    ::xla::detail::working_memory memory;
+    T* const packed = static_cast<T*>(
+        memory.take(static_cast<std::size_t>(groups * depth() * wide()) * sizeof(T)));
+    for_ranges(groups, depth() * n, [&](index_t first, index_t last) {
+      for (index_t g = first; g < last; ++g) pack(g, packed + g * depth() * wide());
+    });
+    run(packed);
+  }
+
+ private:
+  void run(const T* packed) const {
+    if constexpr (std::is_same_v<Result, strided_rows<T>>)
+      if (n == lanes<T> && sees_threes(a))
+        return for_ranges(m / a.columns, a.columns * n * depth() * groups,
+                          [&](index_t first, index_t last) {
+                            for (index_t i = first; i < last; ++i) make_line(i, packed);
+                          });
+    for_ranges((m + tile::rows - 1) / tile::rows, tile::rows * n * depth() * groups,
+               [&](index_t first, index_t last) {
+                 for (index_t i = first; i < last; ++i)
+                   multiply({i * tile::rows, std::min(m, (i + 1) * tile::rows)}, packed);
+               });
+  }
+
+  void pack(index_t group, T* to) const {
+    const tap_weights<T> own{b.data + group * step, b.step, b.column, b.places, b.count};
+    for (index_t j = 0; j < n; j += tile::columns)
+      own.pack(to + j * depth(), 0, j, depth(), std::min<index_t>(tile::columns, n - j));
+  }
+
+  /// A line of the result, by sums that share what neighbours see.
+  void make_line(index_t line, const T* packed) const {
+    const threes<T> seen{a, line, n};
+    const index_t first = line * a.columns;
+    for (index_t g = 0; g < groups; ++g, packed += depth() * n)
+      seen.sum(g * a.channels, packed, c.data + first * c.step + g * n, c.step);
+    if (after) after->made(first, first + a.columns, groups * n);
+  }
+
+  void multiply(range rows, const T* packed) const {
+    // Pointers to what lies outside of an image move with the others, among zeros.
+    const index_t together = std::max<index_t>(longest_piece / a.channels, 1);
+    const range next{rows.end, std::min(m, rows.end + tile::rows)};
+    for (index_t g = 0; g < groups; ++g, packed += depth() * wide()) {
+      const range ks{g * depth(), (g + 1) * depth()};
+      const auto left = g % together == 0 ? a.read(rows, ks) : a.further(rows.size());
+      a.ahead(next, ks, 1).fetch();
+      for (index_t j = 0; j < n; j += tile::columns) {
+        const index_t columns = std::min<index_t>(tile::columns, n - j);
+        tile::multiply(
+            micro_call<T, pointer_sliver<T>, Result>{.depth = depth(),
+                                                     .a = left,
+                                                     .b = packed + j * depth(),
+                                                     .b_step = round_up(columns, tile::width),
+                                                     .c = c.from(rows.begin, g * n + j),
+                                                     .first = true},
+            rows.size(), columns);
+      }
+    }
+    if (after) after->made(rows.begin, rows.end, groups * n);
+  }
+
+  static constexpr index_t longest_piece = most_block<T>;
+};
+
+}  // namespace xla::kernel::detail

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "xla/kernel/gemm/gemm.hpp"
+
+// A convolution as a product: a row of the left operand is what the taps see at one pixel of the
+// result, read where it lies; the right operand are the weights, packed as panels. Both walk k as
+// blocks of channels, in a block tap by tap: then a block of the weights is contiguous in memory
+// for each channel of the result, and what it sees of the images is small.
+
+namespace xla::kernel::detail {
+
+#if defined(__AVX512F__) || defined(__aarch64__)
+template <class T>
+using conv_tile = tile<T, 12, 2>;
+#else
+template <class T>
+using conv_tile = tile<T>;
+#endif
+
+/// The most elements along k of a block: what taps see at a pixel.
+template <class T>
+constexpr index_t most_block = 4608 / static_cast<index_t>(sizeof(T));
+
+/// How many channels a block of k has: blocks of nearly equal length, of whole channels.
+template <class T>
+constexpr index_t channel_block(index_t taps, index_t channels) {
+  constexpr index_t most = most_block<T>;
+  const index_t blocks = (taps * channels + most - 1) / most;
+  return blocks <= 1 ? std::max<index_t>(channels, 1) : (channels + blocks - 1) / blocks;
+}
+
+/// A tap: where it looks, from a pixel's place, and how many elements that is away.
+struct tap {
+  index_t y, x, offset;
+};
+
+/// Winograd's algorithm is not for more channels.
+constexpr index_t most_winograd_channels = 1024;
+
+/// What is seen outside of an image: all channels of a block, or those of Winograd's tiles.
+template <class T>
+alignas(64) inline const T zero_row[std::max(most_block<T>, most_winograd_channels)] = {};
+
+/// Row i is what taps see at pixel i of a grid: at pixel (y * step_y, x * step_x) of an image.
+template <class T>
+struct patches {
+  const T* images;
+  index_t height, width, pixel;           // pixels; elements from one to the next in a row
+  index_t rows, columns, step_y, step_x;  // of the grid
+  const tap* taps;
+  index_t count;     // of taps
+  index_t channels;  // that a tap sees, of `joined` pixels that lie together
+  index_t joined;
+  index_t block = channel_block<T>(count, channels);
+  tap first = corner([](index_t a, index_t b) { return std::min(a, b); });
+  tap last = corner([](index_t a, index_t b) { return std::max(a, b); });
+
+  template <class F>
+  tap corner(F&& f) const {
+    tap all = taps[0];
+    for (index_t t = 1; t < count; ++t) all = {f(all.y, taps[t].y), f(all.x, taps[t].x), 0};
+    return all;
+  }
+
+  struct place {
+    index_t image, y, x;
+  };
+  place place_of(index_t row) const {
+    const index_t line = row / columns;
+    return {line / rows, line % rows * step_y, row % columns * step_x};
+  }
+  void go_on(place& at, index_t pixels = 1) const {
+    if ((at.x += pixels * step_x) < columns * step_x) return;
+    at.x = 0;
+    if ((at.y += step_y) < rows * step_y) return;
+    at.y = 0;
+    ++at.image;
+  }
+  index_t index_of(const place& at) const {
+    return ((at.image * height + at.y) * width + at.x) * pixel;
+  }
+
+  /// The table of pointers lies in this thread's memory; behind it, pieces that an image's border
+  /// cuts.
+  pointer_sliver<T> read(range some, range ks) const {
+    const index_t n = some.size(), length = ks.size() / count, channel = ks.begin / count;
+    const index_t cut = joined > 1 ? n * count * length : 0;
+    constexpr auto unit = static_cast<index_t>(sizeof(const T*));
+    const index_t room = (cut * static_cast<index_t>(sizeof(T)) + unit - 1) / unit;
+    const T** const table = left_scratch().template get<const T*>(n * count + room);
+    T* spare = reinterpret_cast<T*>(table + n * count);
+    place at = place_of(some.begin);
+    for (index_t i = 0, run; i < n; i += run, go_on(at, run)) {
+      const index_t from = index_of(at) + channel;
+      run = std::min(n - i, inside(at));
+      for (index_t t = 0; t < count && run > 0; ++t) {
+        const T* to = images + from + taps[t].offset;
+        for (const T **p = table + t * n + i, **end = p + run; p < end; to += step_x * pixel)
+          *p++ = to;
+      }
+      if (run > 0) continue;
+      run = 1;
+      for (index_t t = 0; t < count; ++t)
+        table[t * n + i] = piece(at, taps[t], from + taps[t].offset, spare);
+    }
+    return {table, n, length, 0};
+  }
+
+  /// The table that was read last, of so many rows, moved on by all channels of a tap.
+  pointer_sliver<T> further(index_t rows) const {
+    const T** const table = left_scratch().template get<const T*>(rows * count);
+    for (index_t i = 0; i < rows * count; ++i) table[i] += channels;
+    return {table, rows, channels, 0};
+  }
+
+  /// Blocks of k are whole blocks of channels.
+  index_t grain() const { return count * block; }
+
+  /// The last image row that the next tile sees.
+  upcoming<T> ahead(range next, range ks, index_t shares) const {
+    if (next.size() <= 0 || joined > 1) return {};
+    place at = place_of(next.begin);
+    at.y = std::clamp<index_t>(at.y + last.y, 0, height - 1);
+    at.x = std::clamp<index_t>(at.x + last.x, 0, width - 1);
+    return {images + index_of(at) + ks.begin / count, step_x * pixel, next.size(),
+            ks.size() / count, shares};
+  }
+
+ private:
+  /// How many pixels of the line from this one on see nothing outside of their image.
+  index_t inside(const place& at) const {
+    if (at.y + first.y < 0 || at.y + last.y >= height || at.x + first.x < 0) return 0;
+    const index_t room = std::min(width - joined - last.x, (columns - 1) * step_x) - at.x;
+    return room < 0 ? 0 : room / step_x + 1;
+  }
+  /// What a tap sees near the border.
+  [[gnu::noinline]] const T* piece(const place& at, const tap& t, index_t from, T*& spare) const {
+    const index_t y = at.y + t.y, x = at.x + t.x;
+    if (y < 0 || y >= height || x + joined <= 0 || x >= width) return zero_row<T>;
+    if (x >= 0 && x + joined <= width) return images + from;
+    const index_t begin = std::max<index_t>(-x, 0) * pixel;
+    const index_t end = std::min(joined, width - x) * pixel;
+    std::fill_n(spare, begin, T{0});
+    std::copy(images + from + begin, images + from + end, spare + begin);
+    std::fill(spare + end, spare + channels, T{0});
+    spare += channels;
+    return spare - channels;
+  }
+};
+
+#if defined(__GNUC__) && !defined(__clang__)
+// A packet as a template argument loses attributes that nothing here relies on.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wignored-attributes"
+#endif
+
+/// Elements 0, 1, ... along k of some columns, at most a vector of them, go to the places that next
+/// gives one after another, as vectors that zeros fill up.
+template <class T, class Next>
+void turn_columns(const T* from, index_t column, index_t columns, index_t depth, Next next) {
+  using vector = packet<T>;
+  constexpr index_t width = lanes<T>;
+  for (index_t k = 0; k < depth; k += width) {
+    const index_t steps = std::min(width, depth - k);
+    square<T> block;
+#pragma GCC unroll 16
+    for (index_t q = 0; q < width; ++q) {
+      const T* const at = from + q * column + k;
+      block.packet[q] = q >= columns     ? simd::pset1<vector>(T{0})
+                        : steps == width ? simd::ploadu<vector>(at)
+                                         : load_part<T>(at, steps);
+    }
+    transpose<T>(block);
+#pragma GCC unroll 16
+    for (index_t q = 0; q < width; ++q)
+      if (q < steps) simd::pstoreu(next(), block.packet[q]);
+  }
+}
+
+/// The same the other way: vectors of `columns` columns come from next(), and become contiguous
+/// along k.
+template <class T, class Next>
+void turn_rows(T* to, index_t column, index_t columns, index_t depth, Next next) {
+  using vector = packet<T>;
+  constexpr index_t width = lanes<T>;
+  for (index_t k = 0; k < depth; k += width) {
+    const index_t steps = std::min(width, depth - k);
+    square<T> block;
+#pragma GCC unroll 16
+    for (index_t q = 0; q < width; ++q)
+      block.packet[q] = q < steps ? simd::ploadu<vector>(next()) : simd::pset1<vector>(T{0});
+    transpose<T>(block);
+#pragma GCC unroll 16
+    for (index_t q = 0; q < width; ++q) {
+      T* const at = to + q * column + k;
+      if (q >= columns) continue;
+      if (steps == width) simd::pstoreu(at, block.packet[q]);
+      else store_part<T>(at, block.packet[q], steps);
+    }
+  }
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+/// Rows (tap, channel) of a panel, all taps of a channel one after another.
+template <class T>
+struct panel_walk {
+  T* panel;
+  index_t taps, channels, wide, t = 0, c = 0;
+  T* operator()() {
+    T* const at = panel + (t * channels + c) * wide;
+    if (++t == taps) t = 0, ++c;
+    return at;
+  }
+};
+
+/// Weights of some taps: element (channel c of k, tap t, column j) is
+/// data[c * step + j * column + places[t]].
+template <class T>
+struct tap_weights {
+  const T* data;
+  index_t step, column;
+  const index_t* places;
+  index_t count;
+  const T* packed = nullptr;
+  bool in_order = std::all_of(places, places + count,
+                              [&, t = index_t{0}](index_t place) mutable { return place == t++; });
+
+  void pack(T* to, index_t k, index_t first, index_t depth, index_t columns) const {
+    constexpr index_t width = lanes<T>;
+    const index_t wide = round_up(columns, width), n = depth / count;
+    const T* from = data + k / count * step + first * column;
+    for (index_t j = 0; j < wide; j += width, to += width, from += width * column) {
+      const index_t some = std::min(width, columns - j);
+      if (in_order && step == count)
+        turn_columns(from, column, some, depth, panel_walk<T>{to, count, n, wide});
+      else if (in_order && column == count && count > 1)
+        for (index_t c = 0; c < n; ++c) {
+          fetch(from + (c + 6) * step, some * count);
+          turn_columns(from + c * step, column, some, count,
+                       panel_walk<T>{to + c * wide, count, n, wide});
+        }
+      else pick(to, from, n, wide, some);
+    }
+  }
+
+ private:
+  /// Pieces far apart are not foreseen: 512 -> 512, 7 x 7, batch 1, takes 13 % longer without.
+  static void fetch(const T* from, index_t length) {
+    for (index_t i = 0; i < length; i += 64 / static_cast<index_t>(sizeof(T)))
+      __builtin_prefetch(from + i, 0, 3);
+  }
+  void pick(T* to, const T* from, index_t n, index_t wide, index_t columns) const {
+    constexpr index_t width = lanes<T>;
+    for (index_t t = 0; t < count; ++t)
+      for (index_t c = 0; c < n; ++c, to += wide) {
+        const T* const row = from + c * step + places[t];
+        if (column == 1 && columns == width) simd::pstoreu(to, simd::ploadu<packet<T>>(row));
+        else
+          for (index_t q = 0; q < width; ++q) to[q] = q < columns ? row[q * column] : T{0};
+      }
+  }
+};
+
+/// Products of patches and weights of a group as they are; dot_patches of conv_dot.hpp takes its
+/// place where both are rounded.
+struct plain_patch_products {
+  template <class T, class Result>
+  static void multiply(const patches<T>& a, const tap_weights<T>& b, index_t m, index_t n, Result c,
+                       const epilogue* after) {
+    detail::multiply(product<conv_tile<T>, patches<T>, tap_weights<T>, Result>{
+        m, n, a.count * a.channels, a, b, c, after});
+  }
+  /// How many elements weights take packed.
+  template <class Weights>
+  static index_t size(const Weights& w) {
+    return w.size();
+  }
+  template <class Weights, class T>
+  static void pack(const Weights& w, T* to) {
+    w.pack(to);
+  }
+};
+
+}  // namespace xla::kernel::detail

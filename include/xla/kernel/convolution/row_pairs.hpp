@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "xla/kernel/convolution/columns.hpp"
+
+// Depthwise sums over two neighbouring rows of a result, of stride 1, at a time: a row of images
+// is loaded once for both. One of them, the leading one, meets each row of images with the tap
+// after that with which the other meets it. Every sum has the order of sum_columns().
+
+namespace xla::kernel::detail {
+
+/// The rows of images that both results meet, with the weights by which the leading one does.
+template <class T>
+struct shared_rows {
+  kernel_rows<T> rows;
+  std::int64_t first;  ///< row of the kernel with which the leading result meets the first of them
+  std::int64_t taps;   ///< rows of the kernel
+  std::int64_t step;   ///< from the weights of one to those of the next
+
+  /// Calls f(leading, trailing), each true where that result meets the k-th.
+  template <class F>
+  XLA_INLINE void who_meets(int k, F f) const {
+    if (first + k == 0) f(std::true_type{}, std::false_type{});
+    else if (first + k == taps) f(std::false_type{}, std::true_type{});
+    else f(std::true_type{}, std::true_type{});
+  }
+};
+
+/// Calls f(column, tap, x at the column plus the tap) for N columns from the strip's first on.
+template <int Kernel, int N, class T, class F>
+XLA_INLINE void each_column(const column_strip<T>& s, int k, std::int64_t q, F f) {
+  constexpr int columns = N + Kernel - 1;
+  const T* const row = s.rows.image[k];
+#pragma GCC unroll 32
+  for (int i = 0; i < columns; ++i) {
+    const bool inside = i >= Kernel - 1 && i <= columns - Kernel;
+    const auto x =
+        simd::ploadu<packet<T>>(inside ? s.column(row, i, q) : s.column_or_zeros(row, i, q));
+#pragma GCC unroll 8
+    for (int j = 0; j < Kernel; ++j)
+      if (i >= j && i - j < N) f(i - j, j, x);
+  }
+}
+
+/// N columns of both results, under the conditions of sum_columns().
+template <int Kernel, int N, class T>
+[[gnu::noinline]] void sum_two_rows(const column_strip<T>& s, const shared_rows<T>& shared,
+                                    T* leading, T* trailing) {
+  using vector = packet<T>;
+  const std::int64_t channels = s.channels;
+  s.each_vector([&](std::int64_t q, std::int64_t) __attribute__((always_inline)) {
+    vector sum[2][N];
+#pragma GCC unroll 16
+    for (int t = 0; t < N; ++t) sum[0][t] = sum[1][t] = simd::pset1<vector>(T{0});
+#pragma GCC unroll 1
+    for (int k = 0; k < s.rows.count; ++k) {
+      s.template fetch<N>(k, q);
+      const T* const weights = s.rows.weights[k] + q;
+      shared.who_meets(
+          k, [&](auto lead, auto trail) __attribute__((always_inline)) {
+            vector weight[2][Kernel];
+#pragma GCC unroll 8
+            for (int j = 0; j < Kernel; ++j) {
+              if (lead) weight[0][j] = simd::ploadu<vector>(weights + j * channels);
+              if (trail) weight[1][j] = simd::ploadu<vector>(weights - shared.step + j * channels);
+            }
+            each_column<Kernel, N>(
+                s, k, q, [&](int t, int j, vector x) __attribute__((always_inline)) {
+                  if (lead) sum[0][t] = simd::pmadd(weight[0][j], x, sum[0][t]);
+                  if (trail) sum[1][t] = simd::pmadd(weight[1][j], x, sum[1][t]);
+                });
+          });
+    }
+#pragma GCC unroll 16
+    for (int t = 0; t < N; ++t) {
+      s.write(leading + t * channels + q, sum[0][t]);
+      s.write(trailing + t * channels + q, sum[1][t]);
+    }
+  });
+}
+
+/// Adds the products of N columns of two rows of dy, but for the first `skip`, and images to
+/// sums[tap].
+template <int Kernel, int N, class T>
+[[gnu::noinline]] void add_two_rows(const column_strip<T>& s, const shared_rows<T>& shared,
+                                    const T* leading, const T* trailing, std::int64_t skip,
+                                    std::int64_t place) {
+  using vector = packet<T>;
+  s.each_vector([&](std::int64_t q, std::int64_t at) __attribute__((always_inline)) {
+    vector d[2][N], before[Kernel];
+#pragma GCC unroll 16
+    for (int t = 0; t < N; ++t) {
+      const std::int64_t column = t * s.channels + q;
+      d[0][t] = simd::ploadu<vector>(t < skip ? zero_lanes<T> : leading + column);
+      d[1][t] = simd::ploadu<vector>(t < skip ? zero_lanes<T> : trailing + column);
+      s.fetch_next(leading + column);
+      s.fetch_next(trailing + column);
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < Kernel; ++j) before[j] = simd::pset1<vector>(T{0});
+    const auto add_before = [&](T * to) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+      for (int j = 0; j < Kernel; ++j, to += place)
+        simd::pstoreu(to, simd::padd(simd::ploadu<vector>(to), before[j]));
+    };
+#pragma GCC unroll 1
+    for (int k = 0; k < s.rows.count; ++k) {
+      s.template fetch<N>(k, q);
+      T* const sums = s.rows.weights[k] + at;
+      shared.who_meets(
+          k, [&](auto lead, auto trail) __attribute__((always_inline)) {
+            vector now[Kernel];
+#pragma GCC unroll 8
+            for (int j = 0; j < Kernel; ++j) now[j] = simd::pset1<vector>(T{0});
+            each_column<Kernel, N>(
+                s, k, q, [&](int t, int j, vector x) __attribute__((always_inline)) {
+                  if (lead) now[j] = simd::pmadd(d[0][t], x, now[j]);
+                  if (trail) before[j] = simd::pmadd(d[1][t], x, before[j]);
+                });
+            if (trail) add_before(sums - shared.step);
+#pragma GCC unroll 8
+            for (int j = 0; j < Kernel; ++j) before[j] = now[j];
+          });
+    }
+    if (const int last = s.rows.count - 1; last >= 0 && shared.first + last < shared.taps)
+      add_before(s.rows.weights[last] + at);
+  });
+}
+
+}  // namespace xla::kernel::detail

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "xla/kernel/convolution/patches.hpp"
+#include "xla/kernel/convolution/winograd_transform.hpp"
+
+// Which tiles Winograd's transforms can bear. A transformed value is a sum over a whole tile, so
+// one NaN, infinity or very large number would reach pixels that do not see it: NaN and infinity
+// as NaN, a large number as its rounding error. Such tiles are summed directly.
+
+namespace xla::kernel::detail {
+
+/// Tiles whose C channels have a mean square below this are transformed without a closer look. The
+/// rounding error of one such number among ones is 1e-5 of a sum of 9 C ones.
+template <class T>
+constexpr T ordinary_square = T{1 << 20};
+
+/// What the largest sum of squares may be as a multiple of the smallest that a pixel sees.
+template <class T>
+constexpr T most_mixed = T{1 << 16};
+
+/// Numbers up to the square root of this have finite products with weights that can be transformed.
+template <class T>
+constexpr T most_square = std::numeric_limits<T>::max() / T{1 << 28};
+
+template <class Vector>
+Vector sum_of_squares(const Vector& a, const Vector& b, const Vector& c) {
+  return simd::pmadd(a, a, simd::pmadd(b, b, simd::pmul(c, c)));
+}
+
+/// Whether a tile of Size x Size pixels, of which each result sees Window x Window, is beyond the
+/// transforms: something is not finite, or some result sees far less than the tile has.
+template <int Size, int Window, class T, class Load>
+[[gnu::noinline, gnu::cold]] bool is_mixed(const T* const* at, index_t channels, index_t rows,
+                                           index_t columns, Load load) {
+  T squares[Size * Size], all{0};
+  for (index_t p = 0; p < Size * Size; ++p) {
+    packet<T> sum = simd::pset1<packet<T>>(T{0});
+    for (index_t k = 0; k < channels; k += lanes<T>) {
+      const packet<T> x = load(at[p] + k);
+      sum = simd::pmadd(x, x, sum);
+    }
+    all += squares[p] = simd::predux(sum);
+  }
+  if (!(all < most_square<T>)) return true;
+  T least = all;
+  for (index_t i = 0; i < rows; ++i)
+    for (index_t j = 0; j < columns; ++j) {
+      T seen{0};
+      for (index_t t = 0; t < Window * Window; ++t)
+        seen += squares[(i + t / Window) * Size + j + t % Window];
+      least = std::min(least, seen);
+    }
+  return all > most_mixed<T> * least;
+}
+
+}  // namespace xla::kernel::detail

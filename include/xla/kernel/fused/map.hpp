@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/fused/region.hpp"
+
+namespace xla::kernel {
+
+/// The kernel of a map region: every value in a register, one pass over the elements. Tails run
+/// through packets as well, so that an element's bits do not depend on its place.
+template <region_key Key>
+struct map_kernel {
+  using traits = region_traits<Key>;
+  using T = typename traits::type;
+  using reg = lane_register<T>;
+  static constexpr int w = lanes<T>;
+
+  static void run(const ::xla::detail::tile_call& from) {
+    local_call call;
+    copy(call, from, std::make_integer_sequence<int, operands>{});
+    reg v[static_cast<std::size_t>(traits::size)];
+    each(
+        values_where<traits::size, &traits::invariant>{}, [&](auto i) __attribute__((
+                                                              always_inline)) {
+          load_splat<T, of[i].as>(v[i], call.pointers[of[i].pointer]);
+        });
+    using varying = values_where<traits::size, &traits::varies>;
+    std::int64_t k = 0;
+    for (; k + w <= call.n; k += w) step(call, v, k, all_lanes{}, varying{});
+    if constexpr (w > 1)
+      if (k < call.n) step(call, v, k, call.n - k, varying{});
+  }
+
+ private:
+  static constexpr auto& of = traits::value.of;
+  static constexpr int operands = traits::operands;
+  // A copy, or every store could change what the call refers to.
+  struct local_call {
+    char* pointers[static_cast<std::size_t>(operands)];
+    std::int64_t steps[static_cast<std::size_t>(operands)];
+    std::int64_t n;
+  };
+  template <int... I>
+  static XLA_INLINE void copy(local_call& call, const ::xla::detail::tile_call& from,
+                              values<I...>) {
+    ((call.pointers[I] = static_cast<char*>(from.pointers[I])), ...);
+    ((call.steps[I] = I < traits::counts.inputs ? from.steps[I] : 1), ...);
+    call.n = from.n;
+  }
+  template <class N, int... I>
+  static XLA_INLINE void step(const local_call& call, reg* v, std::int64_t k, N n, values<I...>) {
+    (element<I>(call, v, k, n), ...);
+  }
+  template <int I, class N>
+  static XLA_INLINE void element(const local_call& call, reg* v, std::int64_t k, N n) {
+    constexpr int bytes = traits::bytes(I);
+    constexpr int at = of[I].pointer;
+    if constexpr (!of[I].input) {
+      compute<traits, I, T>(v);
+      if constexpr (of[I].output) store<T, of[I].as>(call.pointers[at] + k * bytes, v[I], n);
+    } else if (call.steps[at] == 0) {
+      load_splat<T, of[I].as>(v[I], call.pointers[at]);
+    } else {
+      load<T, of[I].as>(v[I], call.pointers[at] + k * bytes, n);
+    }
+  }
+};
+
+}  // namespace xla::kernel

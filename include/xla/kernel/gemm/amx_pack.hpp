@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/kernel/simd/bfloat16_code.hpp"
+#if XLA_HAS_AMX
+
+#include <algorithm>
+#include <type_traits>
+
+#include "xla/kernel/gemm/amx.hpp"
+#include "xla/kernel/gemm/dot_pack.hpp"
+#include "xla/kernel/gemm/gemm.hpp"
+
+// Packs operands for the tile of gemm_amx.hpp, by the instructions of gemm_dot_pack.hpp, which
+// every processor with AMX has. Whether elements are floats or bfloat16 is a number here, and no
+// type: one instance of the driver serves both.
+
+namespace xla::kernel::detail {
+
+/// 16 lines by 16 pairs, as rows of 64 bytes: of a line each, or if Turned of a pair each. Zeros
+/// where there is none.
+template <bool Turned, class T>
+XLA_DOT_CODE void pack_amx_tile(matrix_view<T> from, index_t lines, index_t depth,
+                                bfloat16_pair* to) {
+  T copy[16][32];
+  if (from.row_stride != 1 && from.col_stride != 1) {
+    lines = std::min(lines, amx_lines);
+    depth = std::min<index_t>(depth, 32);
+    for (index_t i = 0; i < lines; ++i)
+      for (index_t k = 0; k < depth; ++k) copy[i][k] = *from.from(i, k).data;
+    from = {&copy[0][0], 32, 1};
+  }
+  const bool across = from.col_stride != 1;
+  const index_t step = across ? 2 * from.col_stride : from.row_stride, next = from.col_stride;
+  const index_t rows = across ? (depth + 1) / 2 : lines;
+  const T* p = from.data;
+  __m512i r[16];
+  if (lines >= 16 && depth >= 32) {
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i, p += step)
+      r[i] = across ? pairs_across(p, p + next, 16, true) : line_pairs(p, 32);
+  } else {
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {
+      const bool second = 2 * i + 1 < depth;
+      r[i] = i >= rows ? _mm512_setzero_si512()
+             : across  ? pairs_across(p, second ? p + next : p, lines, second)
+                       : line_pairs(p, depth);
+      if (i + 1 < rows) p += step;
+    }
+  }
+  if (across != Turned) turn_words(r);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + amx_pairs * i, r[i]);
+}
+
+/// The same, Turned, of any number of lines that lie beside each other: a pair of all of them
+/// before the next, which reads whole cache lines. 16 lines t of pairs 16 s go to place(t, s).
+template <class T, class Place>
+XLA_DOT_CODE void pack_amx_pairs(matrix_view<T> from, index_t lines, index_t depth, Place place) {
+  const index_t stride = from.col_stride, down = (lines + 15) / 16;
+  for (index_t k = 0; k < round_up(depth, 32); k += 2)
+    for (index_t t = 0; t < down; ++t) {
+      bfloat16_pair* const to = place(t, k / 32) + k % 32 / 2 * amx_pairs;
+      const T* const q = from.data + std::min(k, depth - 1) * stride + 16 * t;
+      const __m512i pairs = k >= depth       ? _mm512_setzero_si512()
+                            : k + 1 == depth ? pairs_across(q, q, lines - 16 * t, false)
+                                             : pairs_across(q, q + stride, lines - 16 * t, true);
+      _mm512_storeu_si512(to, pairs);
+    }
+}
+
+/// Rows of a or columns of b, each a line along k: floats, or bfloat16 if `half`.
+struct amx_operand {
+  const void* data;
+  index_t line_stride, stride;  // to the next line, and along it
+  index_t k;                    // the length of a line
+  bool half;
+
+  template <class T>
+  static amx_operand of(const T* data, index_t line_stride, index_t stride, index_t k) {
+    return {data, line_stride, stride, k, std::is_same_v<T, bfloat16>};
+  }
+
+  /// Packs some lines from one of their pairs on: 16 lines t of pairs 16 s go to place(t, s).
+  template <bool Turned, class Place>
+  void pack(index_t line, index_t pair, index_t lines, index_t pairs, Place place) const {
+    const index_t depth = std::min(2 * pairs, k - 2 * pair);
+    if (half) pack_tiles<Turned>(from<bfloat16>(line, 2 * pair), lines, depth, place);
+    else pack_tiles<Turned>(from<float>(line, 2 * pair), lines, depth, place);
+  }
+
+  template <class T>
+  matrix_view<T> from(index_t line, index_t at) const {
+    return matrix_view<T>{static_cast<const T*>(data), line_stride, stride}.from(line, at);
+  }
+
+ private:
+  /// Where lines lie beside each other, all of a pair before the next: they may be far apart.
+  template <bool Turned, class T, class Place>
+  static void pack_tiles(matrix_view<T> from, index_t lines, index_t depth, Place place) {
+    const auto one = [&](index_t t, index_t s) {
+      pack_amx_tile<Turned>(from.from(16 * t, 32 * s), lines - 16 * t, depth - 32 * s, place(t, s));
+    };
+    const index_t down = (lines + 15) / 16, along = (depth + 31) / 32;
+    const bool near = from.row_stride == 1 && from.col_stride != 1;
+    if (Turned && near) {
+      pack_amx_pairs(from, lines, depth, place);
+    } else if (near) {
+      for (index_t s = 0; s < along; ++s)
+        for (index_t t = 0; t < down; ++t) one(t, s);
+    } else {
+      for (index_t t = 0; t < down; ++t)
+        for (index_t s = 0; s < along; ++s) one(t, s);
+    }
+  }
+};
+
+struct amx_left {
+  amx_operand rows_of_a;
+
+  void pack(bfloat16_pair* to, index_t next, index_t row, index_t pair, index_t rows,
+            index_t pairs) const {
+    rows_of_a.pack<false>(row, pair, rows, pairs, [&](index_t t, index_t s) {
+      return to + t / 2 * next + (2 * s + t % 2) * amx_words;
+    });
+  }
+  upcoming<char> ahead(range rows, range ks, index_t shares) const {
+    const amx_operand& a = rows_of_a;
+    return a.half ? ahead_of(a.from<bfloat16>(rows.begin, 2 * ks.begin), rows, ks, shares)
+                  : ahead_of(a.from<float>(rows.begin, 2 * ks.begin), rows, ks, shares);
+  }
+  static constexpr index_t grain() { return amx_pairs; }
+
+ private:
+  template <class T>
+  upcoming<char> ahead_of(matrix_view<T> first, range rows, range ks, index_t shares) const {
+    constexpr auto size = static_cast<index_t>(sizeof(T));
+    const auto data = reinterpret_cast<const char*>(first.data);
+    const index_t depth = std::min(2 * ks.end, rows_of_a.k) - 2 * ks.begin;
+    if (rows.size() <= 0) return {};
+    if (first.col_stride == 1 && depth <= 256)
+      return {data, first.row_stride * size, rows.size(), depth * size, shares};
+    if (first.col_stride != 1 && first.row_stride == 1)
+      return {data, first.col_stride * size, depth, rows.size() * size, shares};
+    return {};
+  }
+};
+
+struct amx_right {
+  amx_operand columns_of_b;
+
+  void pack(bfloat16_pair* to, index_t pair, index_t column, index_t pairs, index_t columns) const {
+    const index_t across = (columns + amx_lines - 1) / amx_lines;
+    columns_of_b.pack<true>(column, pair, columns, pairs, [&](index_t t, index_t s) {
+      return to + (s * across + t) * amx_words;
+    });
+  }
+};
+
+/// A product by tiles; k is its length, at least 1.
+template <class Instructions = amx_instructions, class A, class B>
+void multiply_tiles(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b,
+                    strided_rows<float> c, const epilogue* after) {
+  multiply(product<amx_tile<Instructions>, amx_left, amx_right>{
+      m,
+      n,
+      (k + 1) / 2,
+      {amx_operand::of(a.data, a.row_stride, a.col_stride, k)},
+      {amx_operand::of(b.data, b.col_stride, b.row_stride, k)},
+      c,
+      after});
+}
+
+}  // namespace xla::kernel::detail
+
+#endif

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/kernel/gemm/dot_pack.hpp"
+#if XLA_HAS_DOT
+
+#include <array>
+
+#include "xla/kernel/gemm/left_operand.hpp"
+#include "xla/kernel/gemm/right_operand.hpp"
+
+// A tile by `vdpbf16ps`, which adds the products of two pairs of bfloat16 to each float. The
+// intrinsic makes clang 16 crash beside a broadcast; so it is written as assembly.
+
+namespace xla::kernel::detail {
+
+/// Packed rows of a: pair s of row i is pairs[8 s + i].
+struct pair_sliver {
+  const bfloat16_pair* pairs;
+  static constexpr index_t row = 1, step = 8;
+  pair_sliver below(index_t rows) const { return {pairs + rows}; }
+};
+/// Rows of a by strides: pair s of row i is pairs[i * row + s * step].
+struct strided_pairs {
+  const bfloat16_pair* pairs;
+  index_t row, step;
+  strided_pairs below(index_t rows) const { return {pairs + rows * row, row, step}; }
+};
+
+template <class Sliver, class Result>
+using dot_call = micro_call<bfloat16_pair, Sliver, Result>;
+
+/// Every element is one chain over the pairs along k, in each the higher k first, whatever the
+/// tile.
+template <int Rows, int Vectors, class Sliver, class Result>
+XLA_DOT_CODE void dot_kernel(const dot_call<Sliver, Result>& call) {
+  constexpr int width = 16;
+  constexpr bool goes_on = requires { Result::goes_on; };
+  const Result c = call.c;
+  const bool first = call.first;
+  const auto last = static_cast<__mmask16>((1u << call.tail) - 1u);
+  __m512 sum[Rows][Vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) {
+      sum[i][j] = _mm512_setzero_ps();
+      if constexpr (goes_on)
+        if (!first)
+          sum[i][j] = _mm512_maskz_loadu_ps(j + 1 < Vectors ? 0xffff : last, c.row(i) + j * width);
+      c.fetch(i, j * width);
+    }
+  const bfloat16_pair* __restrict a = call.a.pairs;
+  const bfloat16_pair* __restrict b = call.b;
+  const index_t a_row = call.a.row, a_step = call.a.step, b_step = call.b_step;
+  for (index_t k = call.depth; k > 0; --k, a += a_step, b += b_step) {
+    __m512i row[Vectors];
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) row[j] = _mm512_loadu_si512(b + width * j);
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const __m512i one = _mm512_set1_epi32(static_cast<int>(a[i * a_row]));
+#pragma GCC unroll 4
+      for (int j = 0; j < Vectors; ++j)
+        asm("vdpbf16ps %2, %1, %0" : "+v"(sum[i][j]) : "v"(one), "v"(row[j]));
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) {
+      float* const to = c.row(i) + j * width;
+      const __mmask16 lanes = j + 1 < Vectors ? 0xffff : last;
+      __m512 total = sum[i][j];
+      if (!goes_on && !first) total = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), total);
+      _mm512_mask_storeu_ps(to, lanes, total);
+    }
+}
+
+/// Blocks of c of 8 rows by three vectors. The product's k counts pairs.
+struct bfloat16_tile {
+  using element = bfloat16_pair;
+  using sum = float;
+  static constexpr int rows = 8, vectors = 3, width = 16, columns = vectors * width;
+  static constexpr index_t step = 1;
+  static constexpr int tallest = rows;
+  struct session {};
+
+  static pair_sliver packed(const element* data) { return {data}; }
+  static constexpr index_t next_rows(index_t left) { return std::min<index_t>(left, rows); }
+
+  template <class Sliver, class Result>
+  static void multiply(dot_call<Sliver, Result>&& call, index_t height, index_t wide) {
+    const auto last = static_cast<std::size_t>((wide - 1) / width);
+    call.tail = static_cast<int>(wide - static_cast<index_t>(last) * width);
+    while (height > 0) {
+      const index_t count = height >= 8 ? 8 : height >= 4 ? 4 : height >= 2 ? 2 : 1;
+      const auto& kernels = count == 8   ? kernels_of<8, Sliver, Result>
+                            : count == 4 ? kernels_of<4, Sliver, Result>
+                            : count == 2 ? kernels_of<2, Sliver, Result>
+                                         : kernels_of<1, Sliver, Result>;
+      kernels[last](call);
+      call.a = call.a.below(count);
+      call.c = call.c.from(count, 0);
+      height -= count;
+    }
+  }
+
+ private:
+  template <int Rows, class Sliver, class Result>
+  static constexpr std::array<micro_pointer<dot_call<Sliver, Result>>, 3> kernels_of = {
+      &dot_kernel<Rows, 1>, &dot_kernel<Rows, 2>, &dot_kernel<Rows, 3>};
+};
+
+constexpr index_t pairs_of(index_t k) { return (k + 1) / 2; }
+
+/// A left operand of floats or bfloat16 by strides, packed as pairs; k is its length.
+template <class View>
+struct dot_left {
+  View view;
+  index_t k;
+
+  void pack(bfloat16_pair* to, index_t next, index_t row, index_t pair, index_t rows,
+            index_t pairs) const {
+    constexpr index_t unit = bfloat16_tile::rows;
+    pack_pairs(view.from(row, 2 * pair), rows, std::min(2 * pairs, k - 2 * pair),
+               {to, next, unit, (rows + unit - 1) / unit});
+  }
+  auto ahead(range rows, range ks, index_t shares) const {
+    return strided_left<bfloat16_tile, View>{view}.ahead(
+        rows, {2 * ks.begin, std::min(2 * ks.end, k)}, shares);
+  }
+  static constexpr index_t grain() { return 16; }
+};
+
+/// A right operand, likewise.
+template <class View>
+struct dot_right {
+  View view;
+  index_t k;
+
+  void pack(bfloat16_pair* to, index_t pair, index_t column, index_t pairs, index_t columns) const {
+    const View from = view.from(2 * pair, column);
+    const index_t wide = round_up(columns, bfloat16_tile::width);
+    pack_pairs(View{from.data, from.col_stride, from.row_stride}, columns,
+               std::min(2 * pairs, k - 2 * pair), {to, 8, wide, wide / 8});
+  }
+};
+
+}  // namespace xla::kernel::detail
+
+#endif

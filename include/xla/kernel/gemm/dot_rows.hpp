@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/kernel/gemm/dot.hpp"
+#if XLA_HAS_DOT
+
+#include <algorithm>
+
+#include "xla/kernel/gemm/dot_small_m.hpp"
+#include "xla/kernel/gemm/gemm.hpp"
+
+// Products with five to eight rows by `vdpbf16ps`, in the order of the tile of gemm_dot.hpp: b is
+// not packed where its rows are contiguous.
+
+namespace xla::kernel::detail {
+
+/// Rows of a sliver times up to three vectors of columns of b, whose rows are contiguous and are
+/// rounded in registers: as dot_kernel() does it with a panel.
+template <int Rows, int Vectors, class B>
+XLA_DOT_CODE void dot_rows_kernel(const bfloat16_pair* a, const B* b, index_t b_row, index_t depth,
+                                  index_t columns, strided_rows<float> c, index_t rows,
+                                  bool first) {
+  constexpr index_t width = bfloat16_tile::width, unit = bfloat16_tile::rows;
+  __m512 sum[Rows][Vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) sum[i][j] = _mm512_setzero_ps();
+  const auto last = columns - width * (Vectors - 1);
+  index_t k = 0;
+  for (; k + 2 <= depth; k += 2, a += unit, b += 2 * b_row) {
+    __m512i right[Vectors];
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) {
+      const B* const p = b + width * j;
+      right[j] = pairs_across(p, p + b_row, j + 1 < Vectors ? width : last, true);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const __m512i one = _mm512_set1_epi32(static_cast<int>(a[i]));
+#pragma GCC unroll 4
+      for (int j = 0; j < Vectors; ++j) add_pairs(sum[i][j], one, right[j]);
+    }
+  }
+  if (k < depth)
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) {
+      const B* const p = b + width * j;
+      const __m512i right = pairs_across(p, p, j + 1 < Vectors ? width : last, false);
+#pragma GCC unroll 8
+      for (int i = 0; i < Rows; ++i)
+        add_pairs(sum[i][j], _mm512_set1_epi32(static_cast<int>(a[i])), right);
+    }
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) {
+      if (i >= rows) continue;
+      float* const to = c.row(i) + j * width;
+      const __mmask16 lanes = j + 1 < Vectors ? 0xffff : first_16(last);
+      if (!first) sum[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), sum[i][j]);
+      _mm512_mask_storeu_ps(to, lanes, sum[i][j]);
+    }
+}
+
+/// Whether so few rows do not repay packing b, whose rows are contiguous.
+template <class B>
+bool reads_pairs_in_place(index_t m, matrix_view<B> b) {
+  return m <= bfloat16_tile::rows && b.col_stride == 1 && b.row_stride > 1;
+}
+
+/// Such a product, in the order of the tile: its columns are shared among threads.
+template <class A, class B>
+void multiply_rows_in_place(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b,
+                            strided_rows<float> c, const epilogue* after) {
+  constexpr index_t unit = bfloat16_tile::rows, wide = bfloat16_tile::columns;
+  constexpr index_t width = bfloat16_tile::width;
+  product<bfloat16_tile, dot_left<matrix_view<A>>, dot_right<matrix_view<B>>> p{
+      m, n, pairs_of(k), {a, k}, {b, k}, c, after};
+  p.cut();
+  bfloat16_pair* const sliver = left_scratch().get<bfloat16_pair>(p.k * unit);
+  p.a.pack(sliver, 0, 0, 0, m, p.k);
+  const auto some = [&](index_t i) {
+    const index_t j = i * wide, columns = std::min(wide, n - j);
+    const auto kernel = columns > 2 * width ? &dot_rows_kernel<unit, 3, B>
+                        : columns > width   ? &dot_rows_kernel<unit, 2, B>
+                                            : &dot_rows_kernel<unit, 1, B>;
+    for (index_t block = 0; block < p.depths; ++block) {
+      const range ks = p.block(block);
+      const index_t first = 2 * ks.begin;
+      kernel(sliver + ks.begin * unit, b.from(first, j).data, b.row_stride,
+             std::min(2 * ks.size(), k - first), columns, c.from(0, j), m, block == 0);
+    }
+    p.made({0, m}, {j, j + columns}, p.block(p.depths - 1));
+  };
+  const index_t panels = (n + wide - 1) / wide;
+  if (num_threads() > 1 && m * n * p.k >= worth_sharing) return parallel_for(panels, some);
+  for (index_t i = 0; i < panels; ++i) some(i);
+}
+
+}  // namespace xla::kernel::detail
+
+#endif

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/kernel/gemm/dot_pack.hpp"
+#if XLA_HAS_DOT
+
+#include <algorithm>
+#include <type_traits>
+
+#include "xla/kernel/gemm/small_m_rows.hpp"
+#include "xla/kernel/memory/cache_sizes.hpp"
+
+// Products with a few rows by `vdpbf16ps`: b is read once, where it lies, and rounded in registers.
+// Whether its rows or its columns are contiguous, both sum in one order: pair s along k belongs to
+// lane s % 16; every lane is one chain; at the end the upper half of the lanes is added to the
+// lower until one is left.
+
+namespace xla::kernel::detail {
+
+/// Rows of a as pairs, `step` apart, whole vectors; where their part of c begins; whether b is so
+/// large that it comes from memory.
+struct pair_rows {
+  const bfloat16_pair* a;
+  index_t step, depth;  // depth in elements
+  float* c;
+  index_t c_row;
+  bool far;
+};
+
+XLA_DOT_INLINE void add_pairs(__m512& sum, __m512i a, __m512i b) {
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+}
+
+/// The sums of all lanes of eight vectors, in that order.
+XLA_DOT_INLINE __m256 fold_sums(const __m512* x) {
+  __m512 half[4], quarter[2];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i)
+    half[i] = _mm512_add_ps(_mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0x44),
+                            _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0xee));
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i)
+    quarter[i] = _mm512_add_ps(_mm512_shuffle_f32x4(half[2 * i], half[2 * i + 1], 0x88),
+                               _mm512_shuffle_f32x4(half[2 * i], half[2 * i + 1], 0xdd));
+  const __m512 two = _mm512_add_ps(_mm512_shuffle_ps(quarter[0], quarter[1], 0x44),
+                                   _mm512_shuffle_ps(quarter[0], quarter[1], 0xee));
+  const __m512 one =
+      _mm512_add_ps(_mm512_shuffle_ps(two, two, 0x88), _mm512_shuffle_ps(two, two, 0xdd));
+  const __m512i order = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 13, 9, 5, 1, 12, 8, 4, 0);
+  return _mm512_castps512_ps256(_mm512_permutexvar_ps(order, one));
+}
+
+/// So many columns that `Rows` rows are multiplied with at a time.
+template <int Rows>
+constexpr int few_columns = Rows == 4 ? 4 : 8;
+
+/// Adds 32 elements of k from the given one on, or n that are left.
+template <int Rows, int Columns, class B>
+XLA_DOT_INLINE void add_columns(const bfloat16_pair* a, index_t step,
+                                const B* const (&column)[Columns], index_t k, index_t n,
+                                __m512 (&sum)[Rows][Columns]) {
+  __m512i row[Rows];
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i) row[i] = _mm512_loadu_si512(a + i * step);
+#pragma GCC unroll 8
+  for (int j = 0; j < Columns; ++j) {
+    const __m512i right = line_pairs(column[j] + k, n);
+#pragma GCC unroll 4
+    for (int i = 0; i < Rows; ++i) add_pairs(sum[i][j], row[i], right);
+  }
+}
+
+/// Fetches 32 elements.
+template <class T>
+XLA_DOT_INLINE void fetch_line(const T* p) {
+#pragma GCC unroll 2
+  for (std::size_t i = 0; i < 32; i += 64 / sizeof(T)) __builtin_prefetch(p + i, 0, 3);
+}
+
+/// `Rows` rows times up to few_columns columns, which are contiguous along k. If `Fetches`, as many
+/// that come next are fetched meanwhile.
+template <int Rows, bool Fetches, class B>
+XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_column,
+                                   index_t columns) {
+  constexpr int most = few_columns<Rows>;
+  const B* column[most];
+  for (index_t j = 0; j < most; ++j) column[j] = b + std::min(j, columns - 1) * b_column;
+  __m512 sum[Rows][most];
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+    for (int j = 0; j < most; ++j) sum[i][j] = _mm512_setzero_ps();
+  const bfloat16_pair* a = x.a;
+  index_t k = 0;
+  for (; k + 32 <= x.depth; k += 32, a += 16) {
+    if constexpr (Fetches)
+#pragma GCC unroll 8
+      for (index_t j = 0; j < most; ++j) fetch_line(b + (most + j) * b_column + k);
+    add_columns<Rows>(a, x.step, column, k, 32, sum);
+  }
+  if (k < x.depth) add_columns<Rows>(a, x.step, column, k, x.depth - k, sum);
+  constexpr int rows = 8 / most;  // whose sums are folded together
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; i += rows) {
+    alignas(32) float all[8];
+    _mm256_store_ps(all, fold_sums(&sum[i][0]));
+    for (int r = 0; r < rows; ++r)
+      for (index_t j = 0; j < columns; ++j) x.c[(i + r) * x.c_row + j] = all[r * most + j];
+  }
+}
+
+/// Adds some steps of one lane to the totals of n neighbouring columns, at most 16: pairs of rows
+/// of b at p and each 32 rows on. Of the last pair there may be no second row.
+template <int Rows, int Steps, class B>
+XLA_DOT_INLINE void add_steps(const __m512i (&left)[Rows][Steps], const B* p, index_t b_row,
+                              index_t n, bool second, float* total, index_t row) {
+  __m512i right[Steps];
+#pragma GCC unroll 4
+  for (int s = 0; s < Steps; ++s, p += 32 * b_row) {
+    const bool both = s + 1 < Steps || second;
+    right[s] = pairs_across(p, both ? p + b_row : p, n, both);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i, total += row) {
+    __m512 sum = _mm512_loadu_ps(total);
+#pragma GCC unroll 4
+    for (int s = 0; s < Steps; ++s) add_pairs(sum, left[i][s], right[s]);
+    _mm512_storeu_ps(total, sum);
+  }
+}
+
+/// Adds some steps of one lane to the totals of a strip of columns, whose rows are contiguous:
+/// pairs at k, k + 32, … `Steps` of them.
+template <int Rows, int Steps, class B>
+XLA_DOT_CODE void add_lane(const pair_rows& x, const B* b, index_t b_row, index_t k,
+                           index_t columns, float* total, index_t row) {
+  __m512i left[Rows][Steps];
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int s = 0; s < Steps; ++s)
+      left[i][s] = _mm512_set1_epi32(static_cast<int>(x.a[i * x.step + k / 2 + 16 * s]));
+  const bool second = k + 32 * (Steps - 1) + 1 < x.depth;
+  const B* const p = b + k * b_row;
+  index_t j = 0;
+  if (second)
+    for (; j + 16 <= columns; j += 16)
+      add_steps<Rows, Steps>(left, p + j, b_row, 16, true, total + j, row);
+  for (; j < columns; j += 16)
+    add_steps<Rows, Steps>(left, p + j, b_row, columns - j, second, total + j, row);
+}
+
+/// Adds the totals' upper half of lanes to the lower until one is left, which is written.
+XLA_DOT_CODE inline void fold_strip(float* total, index_t stride, index_t columns, float* c) {
+  for (index_t j = 0; j < columns; j += 16) {
+    __m512 lane[16];
+#pragma GCC unroll 16
+    for (int l = 0; l < 16; ++l) lane[l] = _mm512_loadu_ps(total + l * stride + j);
+#pragma GCC unroll 4
+    for (int half = 8; half > 0; half /= 2)
+#pragma GCC unroll 8
+      for (int l = 0; l < half; ++l) lane[l] = _mm512_add_ps(lane[l], lane[l + half]);
+    _mm512_mask_storeu_ps(c + j, first_16(columns - j), lane[0]);
+  }
+}
+
+/// `Rows` rows times a strip of columns, where the rows of b are contiguous.
+template <int Rows, class B>
+void dot_strip(const pair_rows& x, matrix_view<B> b, index_t columns) {
+  constexpr int steps = 4;
+  const index_t stride = round_up(columns, 16), row = 16 * stride;
+  float* const totals = right_scratch().get<float>(Rows * row);
+  std::fill_n(totals, Rows * row, 0.f);
+  for (index_t begin = 0; begin < x.depth; begin += 32 * steps)
+    for (index_t k = begin; k < std::min(begin + 32, x.depth); k += 2) {
+      float* const total = totals + (k - begin) / 2 * stride;
+      if (k + 32 * (steps - 1) < x.depth)
+        add_lane<Rows, steps>(x, b.data, b.row_stride, k, columns, total, row);
+      else
+        for (index_t at = k; at < x.depth; at += 32)
+          add_lane<Rows, 1>(x, b.data, b.row_stride, at, columns, total, row);
+    }
+  for (int i = 0; i < Rows; ++i)
+    fold_strip(totals + i * row, stride, columns, x.c + i * x.c_row);
+}
+
+/// Some columns of a product with `Rows` rows.
+template <int Rows, class B>
+void dot_few_columns(const pair_rows& x, matrix_view<B> b, index_t columns) {
+  constexpr index_t strip = 512;
+  if (b.col_stride == 1 && b.row_stride != 1) {
+    for (index_t j = 0; j < columns; j += strip) {
+      pair_rows part = x;
+      part.c += j;
+      dot_strip<Rows>(part, b.from(0, j), std::min(strip, columns - j));
+    }
+    return;
+  }
+  constexpr index_t most = few_columns<Rows>;
+  const bool strided = b.row_stride != 1 && x.depth > 1;
+  // What one row reads of floats the processor foresees by itself.
+  const bool fetches = x.far && !strided && (Rows > 1 || sizeof(B) < sizeof(float));
+  B* const copy = strided ? right_scratch().get<B>(most * x.depth) : nullptr;
+  for (index_t j = 0; j < columns; j += most) {
+    const index_t count = std::min(most, columns - j);
+    const matrix_view<B> some = b.from(0, j);
+    for (index_t q = 0; strided && q < count; ++q)
+      for (index_t k = 0; k < x.depth; ++k) copy[q * x.depth + k] = *some.from(k, q).data;
+    pair_rows part = x;
+    part.c += j;
+    const auto multiply = fetches && j + 2 * most <= columns ? &dot_long_columns<Rows, true, B>
+                                                             : &dot_long_columns<Rows, false, B>;
+    multiply(part, strided ? copy : some.data, strided ? x.depth : b.col_stride, count);
+  }
+}
+
+/// Rows as pairs, whole vectors of them.
+template <class A>
+XLA_DOT_CODE void pack_pair_rows(matrix_view<A> a, index_t rows, index_t depth, index_t step,
+                                 bfloat16_pair* to) {
+  for (index_t i = 0; i < rows; ++i)
+    for (index_t k = 0; k < depth; k += 32) {
+      A some[32];
+      const A* from = a.from(i, k).data;
+      const index_t n = std::min<index_t>(32, depth - k);
+      if (a.col_stride != 1) {
+        for (index_t q = 0; q < n; ++q) some[q] = from[q * a.col_stride];
+        from = some;
+      }
+      _mm512_storeu_si512(to + i * step + k / 2, line_pairs(from, n));
+    }
+}
+
+/// A product with few rows: its columns are shared among threads.
+template <class A, class B>
+void multiply_few_pairs(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b,
+                        strided_rows<float> c) {
+  constexpr index_t worth_sharing = 1 << 17, chunk_work = 1 << 16;
+  const index_t step = round_up(k, 32) / 2;
+  bfloat16_pair* const rows = left_scratch().get<bfloat16_pair>(m * step);
+  pack_pair_rows(a, m, k, step, rows);
+  const bool far = n * k * static_cast<index_t>(sizeof(B)) > near_memory<>;
+  const auto some = [&](range columns) {
+    for (index_t i = 0, count; i < m; i += count) {
+      const pair_rows x{rows + i * step, step, k, c.row(i) + columns.begin, c.step, far};
+      const matrix_view<B> right = b.from(0, columns.begin);
+      count = m - i >= 4 ? 4 : m - i >= 2 ? 2 : 1;
+      if (count == 4) dot_few_columns<4>(x, right, columns.size());
+      else if (count == 2) dot_few_columns<2>(x, right, columns.size());
+      else dot_few_columns<1>(x, right, columns.size());
+    }
+  };
+  const index_t threads = num_threads(), work = n * k;
+  if (threads == 1 || work < worth_sharing) return some({0, n});
+  const index_t parts =
+      std::clamp<index_t>(work / chunk_work, 1, std::min((n + 15) / 16, 4 * threads));
+  parallel_for(parts, [&](index_t i) { some(part(n, 16, parts, i)); });
+}
+
+}  // namespace xla::kernel::detail
+
+#endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "xla/kernel/gemm/partition.hpp"
+#include "xla/kernel/gemm/transposed_result.hpp"
+
+// The way of a product from call to micro-kernel:
+//   gemm            product.hpp       integers, k = 0
+//   multiply_…      gemm_long.hpp     a long k in pieces; one column as one row
+//   multiply        gemm.hpp          how many threads share it, and how; packs a whole
+//   multiply_part   gemm_part.hpp     a thread's share: packs panels of b, or reads b where it lies
+//   multiply_block  gemm_block.hpp    slivers of a, packed or where they lie, times these panels
+//   tile::multiply  gemm_micro.hpp    a tile of c in registers
+// Matrices of the sum's type have short cuts: few rows (gemm_few.hpp), c made transposed
+// (gemm_transposed.hpp), columns transposed in registers (gemm_turn.hpp).
+//
+// All of it is written once, over a tile (gemm_micro.hpp) and forms of a and b (gemm_left.hpp,
+// gemm_right.hpp). Other elements, other places, other instructions are other types there, as those
+// of gemm_bfloat16.hpp.
+
+namespace xla::kernel::detail {
+
+/// A thread claims a chunk a few times: then one that is held up is made up for by the others.
+constexpr index_t most_turns = 4;
+
+/// At most `wanted` chunks, so that every thread has as many as the others.
+inline index_t whole_turns(index_t wanted, index_t threads) {
+  if (wanted < threads) return std::max<index_t>(wanted, 1);
+  return std::min(wanted / threads, most_turns) * threads;
+}
+
+constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18;
+
+/// Packs a, all threads together, if it is not read in place, small and used often enough: a large
+/// one for many columns, of which a part at a time stays packed.
+template <class P>
+const typename P::element* pack_slivers(const P& p) {
+  constexpr index_t unit = P::tile::rows, group = 4 * unit, many = 4096;
+  const index_t most = p.n < many ? 1 << 19 : 1 << 21;
+  if (p.in_place() || p.n < P::tile::columns || p.m * p.k > most) return nullptr;
+  const index_t depth = p.padded(p.k);
+  auto* const to = left_scratch().template get<typename P::element>(round_up(p.m, unit) * depth);
+  const index_t groups = (p.m + group - 1) / group, blocks = (p.k + 127) / 128;
+  const auto pack = [&](index_t i) {
+    const index_t row = i / blocks * group, k = i % blocks * 128;
+    p.a.pack(to + row * depth + k * unit, depth * unit, row, k, std::min(group, p.m - row),
+             std::min<index_t>(128, p.k - k));
+  };
+  if (p.m * p.k >= 1 << 13) parallel_for(groups * blocks, pack);
+  else
+    for (index_t i = 0; i < groups * blocks; ++i) pack(i);
+  return to;
+}
+
+/// Whether c is so small that it stays near the threads that make it, and each may have rows of its
+/// own, as maps that follow share them, without packing b more than once.
+template <class P>
+bool near_by_rows(const P& p) {
+  constexpr index_t most = 1 << 17;
+  const index_t threads = num_threads();
+  if constexpr (P::reads_right)
+    return p.m * p.n <= most && p.m >= 2 * threads * P::tile::rows &&
+           p.b.in_place((p.m / P::tile::rows + threads - 1) / threads, p.depth, p.n);
+  return false;
+}
+
+/// The short cuts for matrices of the sum's type. False if there is none.
+template <class T>
+bool multiply_shortly(const strided_product<T>& p) {
+  if (p.m <= few<T>::rows) return multiply_few(p), true;
+  if (!better_transposed(p)) return false;
+  const index_t work = p.m * p.n * p.k, threads = num_threads();
+  const index_t wanted = std::min(work / chunk_work, p.n / (8 * tile<T>::rows));
+  const bool alone = work < worth_sharing || threads == 1;
+  return multiply_transposed(p, alone ? 1 : whole_turns(wanted, threads)), true;
+}
+
+/// Whether a is so small that every thread packs it for itself: what another one has packed comes
+/// from that one's cache, more slowly.
+template <class P>
+bool packs_apart(const P& p) {
+  constexpr index_t most = 1 << 15;
+  if constexpr (requires { p.b.packed; })
+    if (p.b.packed) return false;
+  if constexpr (P::packs_left) return !p.in_place() && p.m * p.k < most;
+  else return false;
+}
+
+/// Chooses how many threads share the work, and how. The choice does not change a bit of c.
+template <class P>
+void multiply(P&& p) {
+  using tile = typename P::tile;
+  constexpr index_t wide = tile::columns, width = tile::width, unit = tile::rows;
+  constexpr index_t most_packed = 1 << 21;
+  p.cut();
+  const index_t work = p.m * p.n * p.k, threads = num_threads();
+  const bool alone = work < worth_sharing || threads == 1;
+  const bool apart = !alone && packs_apart(p);
+  if constexpr (P::packs_left)
+    if (!apart) p.slivers = pack_slivers(p);
+  const index_t chunks = alone ? 1 : std::clamp<index_t>(work / chunk_work, 1, 16 * threads);
+  if constexpr (requires { p.b.packed; })
+    if (p.b.packed) return multiply_panels(p, p.b.packed, chunks);
+  // Rows of a, or of c, that are not near any more when the next columns or steps along k come.
+  const bool far = std::remove_cvref_t<P>::packs_left && p.m * p.depth > 1 << 19 &&
+                   (p.depths > 1 || resident_parts(p, {0, p.n}) > 1);
+  if (alone && !far) return multiply_part(p, {0, p.m}, {0, p.n});
+  const index_t vectors = (p.n + width - 1) / width;
+  if (!alone && p.m * p.k <= most_packed && (apart || p.slivers != nullptr || p.in_place())) {
+    // Each chunk packs its own columns, and the threads do not wait for each other.
+    const index_t slivers = (p.m + unit - 1) / unit;
+    const index_t across =
+        near_by_rows(p) ? 1 : whole_turns(std::min(vectors / 4, apart ? threads : chunks), threads);
+    const index_t down = whole_turns(
+        std::min({chunks / across, std::max(slivers / 16, std::min(slivers / 8, threads)),
+                  most_turns * threads / across}),
+        std::max<index_t>(threads / across, 1));
+    return parallel_for(across * down, [&](index_t i) {
+      multiply_part(p, part(p.m, unit, down, i / across), part(p.n, width, across, i % across));
+    });
+  }
+  const index_t columns = std::min(p.n, std::max(most_packed / p.depth / wide, index_t{1}) * wide);
+  const index_t blocks = std::max<index_t>(most_packed / (round_up(columns, wide) * p.depth), 1);
+  for (index_t j = 0; j < p.n; j += columns)
+    for (index_t block = 0; block < p.depths; block += blocks)
+      multiply_shared(p, {j, std::min(p.n, j + columns)},
+                      {block, std::min(p.depths, block + blocks)}, chunks);
+}
+
+}  // namespace xla::kernel::detail

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "xla/kernel/gemm/gemm.hpp"
+#include "xla/kernel/gemm/product.hpp"
+#include "xla/kernel/reduce/block_sum.hpp"
+#include "xla/tensor/working_memory.hpp"
+
+namespace xla::kernel {
+namespace detail {
+
+template <class T>
+void multiply_ordinary(const strided_product<T>& p) {
+  if constexpr (is_vector<T>)
+    if (multiply_shortly(p)) return;
+  multiply(ordinary_product<T>{p.m, p.n, p.k, {p.a}, {p.b}, p.c, p.after});
+}
+
+/// A product of any shape, in the order of the kernels: multiply_ordinary() of the elements.
+template <class T, class A, class B>
+void multiply_whole(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b, T* c,
+                    index_t ldc, const epilogue* after = nullptr) {
+  if (n != 1 || m == 1)
+    return multiply_ordinary(strided_product<T, A, B>{m, n, k, a, b, {c, ldc}, after});
+  // Transposed, a product with one column is one with few rows.
+  using transposed = strided_product<T, B, A>;
+  const matrix_view<B> row{b.data, b.col_stride, b.row_stride};
+  const matrix_view<A> columns{a.data, a.col_stride, a.row_stride};
+  if (ldc == 1) return multiply_ordinary(transposed{1, m, k, row, columns, {c, m}});
+  T some[256];
+  for (std::int64_t i = 0; i < m; i += 256) {
+    const std::int64_t count = std::min<std::int64_t>(256, m - i);
+    multiply_ordinary(transposed{1, count, k, row, columns.from(0, i), {some, count}});
+    for (std::int64_t j = 0; j < count; ++j) c[(i + j) * ldc] = some[j];
+  }
+}
+
+/// Of a longer k pieces of this length are multiplied, and their products added up as blocks: few
+/// of what the kernels add up plainly.
+template <class T>
+constexpr index_t longest_piece = 128 * few<T>::segment;
+
+template <class T, class A, class B>
+void multiply_pieces(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b, T* c,
+                     index_t ldc, const epilogue* after) {
+  constexpr index_t most = longest_piece<T>;
+  multiply_whole<T>(m, n, std::min(k, most), a, b, c, ldc, k <= most ? after : nullptr);
+  if (k <= most) return;
+  ::xla::detail::working_memory memory;
+  T* const lost = static_cast<T*>(memory.take(static_cast<std::size_t>(2 * m * n) * sizeof(T)));
+  T* const piece = lost + m * n;
+  std::fill_n(lost, m * n, T{0});
+  for (index_t at = most; at < k; at += most) {
+    multiply_whole(m, n, std::min(k - at, most), a.from(0, at), b.from(at, 0), piece, n);
+    for (index_t i = 0; i < m; ++i)
+      column_sums<T>{c + i * ldc, lost + i * n}.add({piece + i * n, nullptr}, n, false);
+  }
+  for (index_t i = 0; i < m; ++i) column_sums<T>{c + i * ldc, lost + i * n}.total(c + i * ldc, n);
+}
+
+template <class T>
+void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
+                        matrix_view<T> b, T* c, std::int64_t ldc, const epilogue* after) {
+  multiply_pieces(m, n, k, a, b, c, ldc, after);
+}
+
+}  // namespace detail
+}  // namespace xla::kernel

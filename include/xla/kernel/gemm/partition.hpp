@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/gemm/block.hpp"
+#include "xla/kernel/gemm/transposing_pack.hpp"
+
+namespace xla::kernel::detail {
+
+/// The i-th of `parts` ranges over [0, n) whose borders are multiples of `unit`.
+template <class = void>
+inline range part(index_t n, index_t unit, index_t parts, index_t i) {
+  const index_t units = (n + unit - 1) / unit;
+  return {units * i / parts * unit, std::min(n, units * (i + 1) / parts * unit)};
+}
+
+/// How wide the panels of some columns are: as wide as a tile, or nearly equal.
+template <class Tile>
+index_t panel_width(index_t columns) {
+  constexpr index_t width = Tile::width;
+  const index_t vectors = std::max<index_t>((columns + width - 1) / width, 1);
+  const index_t count = (vectors + Tile::vectors - 1) / Tile::vectors;
+  return (vectors + count - 1) / count * width;
+}
+
+/// The fewest equal ranges of columns that one thread keeps packed at a time. A block of k then
+/// fits the L2 cache, but where more do not repay what is done anew for each range: that all of c
+/// is gone through, that a is packed.
+template <class P>
+[[gnu::noinline]] index_t resident_parts(const P& p, range columns) {
+  constexpr bool wide = P::tile::vectors == 3;
+  constexpr index_t some = wide ? 7 : 10, all = wide ? 11 : 10;
+  bool packs = false;
+  if constexpr (P::packs_left) packs = p.slivers == nullptr && !p.in_place();
+  const index_t panels = (columns.size() + P::tile::columns - 1) / P::tile::columns;
+  const index_t most = packs ? 2 * all : panels <= all ? all : some;
+  return (panels + most - 1) / most;
+}
+
+/// The i-th of `parts` ranges of whole panels.
+template <class Tile>
+range panel_part(range columns, index_t parts, index_t i) {
+  const range within = part(columns.size(), Tile::columns, parts, i);
+  return {columns.begin + within.begin, columns.begin + within.end};
+}
+
+/// Packs columns of b for one block of k into panels that are `wide` columns each.
+template <class P>
+[[gnu::noinline]] void pack_range(const P& p, typename P::element* to, range columns, range ks,
+                                  index_t wide) {
+  if constexpr (requires { p.b.pack_rows(to, columns, ks, wide); })
+    if (p.b.by_rows(columns)) return p.b.pack_rows(to, columns, ks, wide);
+  for (index_t j = columns.begin; j < columns.end; j += wide)
+    p.b.pack(to + (j - columns.begin) * p.padded(ks.size()), ks.begin, j, ks.size(),
+             std::min(wide, columns.end - j));
+}
+
+/// Some rows of some columns, by one thread that packs for itself.
+template <class P>
+void multiply_part(const P& p, range rows, range columns) {
+  using tile = typename P::tile;
+  constexpr index_t width = tile::width;
+  bool in_place = false, turned = false;
+  if constexpr (P::reads_right)
+    in_place = p.b.in_place((rows.size() + tile::rows - 1) / tile::rows, p.depth, p.n);
+  if constexpr (P::turns) turned = turns_with(p, rows.size());
+  const index_t parts = resident_parts(p, columns);
+  auto* const packed = right_scratch().template get<typename P::element>(
+      round_up((columns.size() + parts - 1) / std::max<index_t>(parts, 1), tile::columns) *
+      p.depth);
+  for (index_t i = 0; i < parts; ++i) {
+    range some = panel_part<tile>(columns, parts, i);
+    const range whole{some.begin, some.begin + (in_place ? some.size() / width * width : 0)};
+    some.begin = whole.end;
+    const index_t wide = panel_width<tile>(some.size());
+    for (index_t block = 0; block < p.depths; ++block) {
+      const range ks = p.block(block);
+      if constexpr (P::reads_right)
+        multiply_block(p, rows, whole, ks,
+                       p.b.read(ks.begin, whole.begin, panel_width<tile>(whole.size())));
+      range rest = rows;
+      if constexpr (P::turns)
+        if (turned) rest.begin += turn_block(p, packed, rows, some, ks, wide);
+      if (!turned) pack_range(p, packed, some, ks, wide);
+      multiply_block(p, rest, some, ks, {packed, some.begin, wide});
+    }
+  }
+}
+
+/// How many elements packed panels of so many columns take for one block of k.
+template <class P>
+index_t packed_block(const P& p, index_t columns) {
+  return round_up(columns, P::tile::width) * p.depth;
+}
+
+/// Packs these columns and blocks, block after block, by all threads.
+template <class P>
+void pack_panels(const P& p, range columns, range blocks, typename P::element* packed) {
+  constexpr index_t wide = P::tile::columns;
+  const index_t stride = packed_block(p, columns.size());
+  const index_t panels = (columns.size() + wide - 1) / wide, all = panels * blocks.size();
+  const index_t together = std::clamp<index_t>(all / (4 * num_threads()), 1, 8) * wide;
+  const index_t count = (columns.size() + together - 1) / together;
+  parallel_for(count * blocks.size(), [&](index_t i) {
+    const index_t block = i / count, j = columns.begin + i % count * together;
+    const range ks = p.block(blocks.begin + block);
+    pack_range(p, packed + block * stride + (j - columns.begin) * p.padded(ks.size()),
+               {j, std::min(columns.end, j + together)}, ks, wide);
+  });
+}
+
+/// Tiles of c, in about so many chunks, of columns and blocks that pack_panels() has packed.
+template <class P>
+void multiply_packed(const P& p, range columns, range blocks, const typename P::element* packed,
+                     index_t chunks) {
+  using tile = typename P::tile;
+  const index_t stride = packed_block(p, columns.size());
+  const index_t across = resident_parts(p, columns);
+  const index_t slivers = (p.m + tile::rows - 1) / tile::rows;
+  // So few rows that they are near when the next columns or steps along k want them.
+  const index_t near = p.m * p.depth / (1 << 18);
+  const index_t down =
+      std::clamp(std::max((chunks + across - 1) / across, near), index_t{1}, slivers);
+  const auto chunk = [&](index_t i) {
+    // All columns of some rows one after another: then a comes from the memory once.
+    const range rows = part(p.m, tile::rows, down, i / across);
+    const range some = panel_part<tile>(columns, across, i % across);
+    for (index_t block = 0; block < blocks.size(); ++block)
+      multiply_block(p, rows, some, p.block(blocks.begin + block),
+                     {packed + block * stride, columns.begin, tile::columns});
+  };
+  if (chunks > 1) return parallel_for(across * down, chunk);
+  for (index_t i = 0; i < across * down; ++i) chunk(i);
+}
+
+/// The same for some columns of a c of few rows: panel by panel of b, which is read from memory
+/// once, the next one while all rows use this one.
+template <class P>
+void multiply_panels(const P& p, range columns, const typename P::element* packed) {
+  using tile = typename P::tile;
+  using element = typename P::element;
+  const range rows{0, p.m};
+  const index_t slivers = std::max<index_t>(p.m / tile::rows, 1);
+  for (index_t block = 0; block < p.depths; ++block) {
+    const range ks = p.block(block);
+    const auto a = p.left(rows, ks);
+    using sliver = fetching<element, std::remove_const_t<decltype(a)>>;
+    const element* b = packed + block * packed_block(p, p.n) + columns.begin * ks.size();
+    for (index_t j = columns.begin; j < columns.end; j += tile::columns) {
+      const index_t wide = std::min<index_t>(tile::columns, columns.end - j);
+      const index_t step = round_up(wide, tile::width);
+      const index_t some = std::min(line_of<element>, (step + slivers - 1) / slivers);
+      const element* next = b + step * ks.size();
+      for (index_t i = 0, count; i < p.m; i += count, next += some * ks.size()) {
+        count = tile::next_rows(p.m - i);
+        tile::multiply(
+            micro_call<element, sliver, typename P::result>{.depth = ks.size(),
+                                                            .a = {a.below(i), next, some},
+                                                            .b = b,
+                                                            .b_step = step,
+                                                            .c = p.c.from(i, j),
+                                                            .first = block == 0},
+            count, wide);
+      }
+      b += step * ks.size();
+    }
+  }
+  p.made(rows, columns, p.block(p.depths - 1));
+}
+
+/// All columns, by all threads.
+template <class P>
+void multiply_panels(const P& p, const typename P::element* packed, index_t chunks) {
+  using tile = typename P::tile;
+  const index_t panels = (p.n + tile::columns - 1) / tile::columns;
+  const index_t parts = std::min(chunks, panels);
+  parallel_for(parts,
+               [&](index_t i) { multiply_panels(p, part(p.n, tile::columns, parts, i), packed); });
+}
+
+/// Packs the columns and blocks once, by all threads, then shares them among tiles of c.
+template <class P>
+void multiply_shared(const P& p, range columns, range blocks, index_t chunks) {
+  auto* const packed = right_scratch().template get<typename P::element>(
+      packed_block(p, columns.size()) * blocks.size());
+  pack_panels(p, columns, blocks, packed);
+  multiply_packed(p, columns, blocks, packed, chunks);
+}
+
+}  // namespace xla::kernel::detail

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "xla/base/instance.hpp"
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/memory/matrix_view.hpp"
+#include "xla/kernel/simd/lane.hpp"
+
+namespace xla::kernel {
+
+namespace detail {
+
+/// Float and double, of which nothing is 0; kernel/gemm/long_k.hpp defines it.
+template <class T>
+void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
+                        matrix_view<T> b, T* c, std::int64_t ldc, const epilogue* after);
+
+template <class T>
+void multiply_integers(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
+                       matrix_view<T> b, T* c, std::int64_t ldc) {
+  for_ranges(m, n * k, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      T* const row = c + i * ldc;
+      std::fill_n(row, n, T{});
+      for (std::int64_t p = 0; p < k; ++p) {
+        const T factor = a.data[i * a.row_stride + p * a.col_stride];
+        const T* const from = b.data + p * b.row_stride;
+        for (std::int64_t j = 0; j < n; ++j)
+          row[j] = add_wrapping(row[j], multiply_wrapping(factor, from[j * b.col_stride]));
+      }
+    }
+  });
+}
+
+}  // namespace detail
+
+/// c(m, n), row-major with leading dimension ldc, = a(m, k) · b(k, n); k = 0 gives zeros. Each
+/// sum over k runs in an order that depends on k and T alone, not on strides or threads, nor on m
+/// and n but for this: products with up to 4 rows or with one column have an order of their own.
+/// Integers wrap. What comes after c as a matrix may be told of its parts. Throws std::bad_alloc.
+template <class T>
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matrix_view<T> b, T* c,
+          std::int64_t ldc, const epilogue* after = nullptr) {
+  if (m <= 0 || n <= 0) return;
+  if constexpr (std::is_integral_v<T>) {
+    detail::multiply_integers(m, n, k, a, b, c, ldc);
+  } else if (k == 0) {
+    for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, T{0});
+  } else {
+    detail::multiply_fractions(m, n, k, a, b, c, ldc, after);
+  }
+}
+
+}  // namespace xla::kernel
+
+#if XLA_RUNTIME_HERE
+#include "xla/kernel/gemm/long_k.hpp"
+#endif

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "xla/kernel/gemm/partition.hpp"
+
+// Products with a few rows, such as one token times a weight: b is read once, where it lies, at
+// the speed of the memory. b may have its rows or its columns contiguous; both give the same bits,
+// because both sum in one order, which vectors along k and vectors along n can follow: element k
+// belongs to lane k % W of vector k / W % 4; every (vector, lane) is a chain of 2 `pmadd`; then
+// (v0 + v2) + (v1 + v3) is added to the lane's total, and at the end the upper half of the lanes is
+// added to the lower until one is left.
+
+namespace xla::kernel::detail {
+
+/// How a product with few rows walks along k.
+template <class T>
+struct few {
+  static constexpr int width = lanes<T>, vectors = 4, steps = 2;
+  static constexpr index_t round = vectors * width, segment = steps * round;
+  /// With more rows than these, packing b pays.
+  static constexpr index_t rows = 4;
+};
+
+/// Rows of a, contiguous along k, and where their part of c begins.
+template <class T>
+struct few_rows {
+  const T* a;
+  index_t a_row;
+  T* c;
+  index_t c_row, depth;
+};
+
+/// How elements of b are read as vectors of the sum's type; a specialisation for each other type.
+template <class B>
+struct few_elements {
+  static packet<B> load(const B* p) { return simd::ploadu<packet<B>>(p); }
+  static packet<B> load_first(const B* p, index_t n) { return load_part<B>(p, n); }
+};
+
+/// Adds the chains of a segment to the total.
+template <class T>
+packet<T> add_vectors(packet<T> total, const packet<T>* sum) {
+  return simd::padd(total, simd::padd(simd::padd(sum[0], sum[2]), simd::padd(sum[1], sum[3])));
+}
+
+/// Adds the upper half of the vectors to the lower until one is left.
+template <class T>
+packet<T> fold_lanes(packet<T>* lane) {
+#pragma GCC unroll 8
+  for (int half = few<T>::width / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+    for (int i = 0; i < half; ++i) lane[i] = simd::padd(lane[i], lane[i + half]);
+  return lane[0];
+}
+
+/// Adds the segment at k to the lane totals of `Rows` rows; `load(p, i)` reads the vector at p,
+/// which is element i of the segment.
+template <class T, int Rows, class B, class Load>
+void dot_segment(const few_rows<T>& x, const B* b, index_t k, packet<T>* total, Load load) {
+  using order = few<T>;
+  using vector = packet<T>;
+  constexpr int width = order::width, vectors = order::vectors;
+  vector sum[Rows][vectors];
+#pragma GCC unroll 8
+  for (int s = 0; s < order::steps * vectors; ++s) {
+    const vector right = load(b + k + s * width, s * width);
+    const int v = s % vectors;
+#pragma GCC unroll 4
+    for (int i = 0; i < Rows; ++i)
+      sum[i][v] = simd::pmadd(load(x.a + i * x.a_row + k + s * width, s * width), right,
+                              s < vectors ? simd::pset1<vector>(T{0}) : sum[i][v]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i) total[i] = add_vectors<T>(total[i], sum[i]);
+}
+
+/// Adds the elements [k, end) of `Rows` rows times one column of b that is contiguous along k to
+/// the lane totals. Those of `next`, if not null, are fetched meanwhile.
+template <class T, int Rows, class B>
+void dot_column(few_rows<T> x, const B* b, const B* next, index_t k, index_t end,
+                packet<T>* total) {
+  using order = few<T>;
+  using vector = packet<T>;
+  constexpr index_t line = 64 / sizeof(B);
+  vector sum[Rows];
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i) sum[i] = total[i];
+  // Where parts are much code, what is left is copied and goes the same way.
+  T rest[loads_parts ? 1 : Rows * order::segment];
+  B right[loads_parts ? 1 : order::segment];
+  for (;;) {
+#pragma GCC unroll 1
+    for (; k + order::segment <= end; k += order::segment) {
+      if (next != nullptr)
+#pragma GCC unroll 8
+        for (index_t i = 0; i < order::segment; i += line) simd::prefetch(next + k + i);
+      dot_segment<T, Rows>(x, b, k, sum,
+                           []<class E>(const E* p, index_t) { return few_elements<E>::load(p); });
+    }
+    if (loads_parts || k == end) break;
+    std::fill_n(rest, Rows * order::segment, T{0});
+    std::fill_n(right, order::segment, B{});
+    for (int i = 0; i < Rows; ++i)
+      std::copy(x.a + i * x.a_row + k, x.a + i * x.a_row + end, rest + i * order::segment);
+    std::copy(b + k, b + end, right);
+    x.a = rest;
+    x.a_row = order::segment;
+    b = right;
+    next = nullptr;
+    k = 0;
+    end = order::segment;
+  }
+  if constexpr (loads_parts)
+    if (k < end)
+      dot_segment<T, Rows>(x, b, k, sum, [left = end - k]<class E>(const E* p, index_t i) {
+        if (i + order::width <= left) return few_elements<E>::load(p);
+        return i < left ? few_elements<E>::load_first(p, left - i) : simd::pset1<vector>(T{0});
+      });
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i) total[i] = sum[i];
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+// A packet as a template argument loses attributes that nothing here relies on.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wignored-attributes"
+#endif
+
+/// `Rows` rows times `columns` columns, a vector at most, each contiguous along k.
+template <class T, int Rows, class B>
+void dot_tile(const few_rows<T>& x, const B* b, index_t b_column, index_t columns) {
+  constexpr int width = few<T>::width;
+  // So much of a that it stays in the nearest cache while all columns are multiplied, with what is
+  // fetched of the next one: where that is not what follows in memory, the processor foresees
+  // nothing.
+  constexpr index_t most =
+      round_up((Rows == 1 ? 32768 : 16384) / sizeof(T) / Rows, few<T>::segment);
+  constexpr bool converts = !std::is_same_v<T, B>;
+  const bool fetch = converts || (Rows > 1 && x.depth > most);
+  const index_t last = columns - 1;
+  simd::PacketBlock<packet<T>, width> total[Rows];
+  for (index_t k = 0; k < x.depth; k += most)
+    for (int j = 0; j < width; ++j) {
+      packet<T> one[Rows];
+#pragma GCC unroll 4
+      for (int i = 0; i < Rows; ++i)
+        one[i] = k == 0 ? simd::pset1<packet<T>>(T{0}) : total[i].packet[j];
+      // Columns that are not there repeat the last one.
+      dot_column<T, Rows>(
+          x, b + std::min<index_t>(j, last) * b_column,
+          fetch ? b + (converts ? j + 1 : std::min<index_t>(j + 1, last)) * b_column : nullptr, k,
+          std::min(k + most, x.depth), one);
+#pragma GCC unroll 4
+      for (int i = 0; i < Rows; ++i) total[i].packet[j] = one[i];
+    }
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i) {
+    simd::ptranspose(total[i]);
+    const packet<T> sum = fold_lanes<T>(total[i].packet);
+    if (columns == width) simd::pstoreu(x.c + i * x.c_row, sum);
+    else store_part<T>(x.c + i * x.c_row, sum, columns);
+  }
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+/// Adds one segment to the totals of one lane, for a strip of columns: its rows of b lie a vector
+/// apart, those of the next lane from `next` on. `total` belongs to the first row of x, those of
+/// the next rows lie `row` apart.
+template <class T, int Rows, class B>
+void axpy_lane(const few_rows<T>& x, const T* a, const B* b, const B* next, index_t b_row,
+               index_t columns, T* total, index_t row) {
+  using order = few<T>;
+  using vector = packet<T>;
+  constexpr int width = order::width, vectors = order::vectors, terms = order::steps * vectors;
+  vector left[Rows][terms];
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+    for (int s = 0; s < terms; ++s) left[i][s] = simd::pset1<vector>(a[i * x.a_row + s * width]);
+  const auto one = [&](index_t j, auto load) {
+    vector right[terms];
+#pragma GCC unroll 8
+    for (int s = 0; s < terms; ++s) {
+      right[s] = load(b + s * width * b_row + j);
+      // Fewer rows take what is foreseen no faster than it comes.
+      if constexpr (Rows == 4) simd::prefetch(next + s * width * b_row + j);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < Rows; ++i) {
+      vector sum[vectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) {
+        sum[v] = simd::pmadd(left[i][v], right[v], simd::pset1<vector>(T{0}));
+#pragma GCC unroll 2
+        for (int s = v + vectors; s < terms; s += vectors)
+          sum[v] = simd::pmadd(left[i][s], right[s], sum[v]);
+      }
+      T* const to = total + i * row + j;
+      simd::pstoreu(to, add_vectors<T>(simd::ploadu<vector>(to), sum));
+    }
+  };
+  index_t j = 0;
+  for (; j + width <= columns; j += width)
+    one(j, [](const B* p) { return few_elements<B>::load(p); });
+  if (j < columns) one(j, [&](const B* p) { return few_elements<B>::load_first(p, columns - j); });
+}
+
+/// The same for any number of rows where the segment ends early, after `depth` elements from this
+/// lane on.
+template <class T, class B>
+[[gnu::noinline]] void axpy_rest(const few_rows<T>& x, int rows, const T* a, const B* b,
+                                 index_t b_row, index_t columns, T* total, index_t row,
+                                 index_t depth) {
+  using order = few<T>;
+  using vector = packet<T>;
+  constexpr int width = order::width, vectors = order::vectors;
+  for (int i = 0; i < rows; ++i)
+    for (index_t j = 0; j < columns; j += width) {
+      vector sum[vectors];
+      for (int v = 0; v < vectors; ++v) {
+        sum[v] = simd::pset1<vector>(T{0});
+        for (index_t k = v * width; k < depth; k += order::round) {
+          const B* from = b + k * b_row + j;
+          sum[v] =
+              simd::pmadd(simd::pset1<vector>(a[i * x.a_row + k]),
+                          j + width <= columns ? few_elements<B>::load(from)
+                                               : few_elements<B>::load_first(from, columns - j),
+                          sum[v]);
+        }
+      }
+      T* const to = total + i * row + j;
+      simd::pstoreu(to, add_vectors<T>(simd::ploadu<vector>(to), sum));
+    }
+}
+
+/// Columns of a strip: long enough runs of each row of b, totals that stay near.
+template <class T>
+constexpr index_t strip_columns = 2048 / sizeof(T);
+
+/// 1, 2 or 4 rows times a strip of columns, where the rows of b are contiguous.
+template <class T, class B>
+void axpy_strip(const few_rows<T>& x, int rows, matrix_view<B> b, index_t columns) {
+  using order = few<T>;
+  using vector = packet<T>;
+  constexpr int width = order::width;
+  const index_t stride = round_up(columns, width), row = width * stride;
+  T* const totals = right_scratch().get<T>(rows * row);
+  std::fill_n(totals, rows * row, T{0});
+  for (index_t begin = 0; begin < x.depth; begin += order::segment)
+    for (int lane = 0; lane < width; ++lane) {
+      const index_t k = begin + lane, depth = x.depth - k;
+      const B* const from = b.data + k * b.row_stride;
+      const B* const next =
+          from + (lane + 1 < width ? 1 : order::segment - width + 1) * b.row_stride;
+      const auto add = [&]<int Rows>(std::integral_constant<int, Rows>) {
+        axpy_lane<T, Rows>(x, x.a + k, from, next, b.row_stride, columns, totals + lane * stride,
+                           row);
+      };
+      if (depth <= order::segment - width) {
+        if (depth > 0)
+          axpy_rest(x, rows, x.a + k, from, b.row_stride, columns, totals + lane * stride, row,
+                    depth);
+      } else if (rows == 1) add(std::integral_constant<int, 1>{});
+      else if (rows == 2) add(std::integral_constant<int, 2>{});
+      else add(std::integral_constant<int, 4>{});
+    }
+  for (int i = 0; i < rows; ++i)
+    for (index_t j = 0; j < columns; j += width) {
+      vector total[width];
+#pragma GCC unroll 16
+      for (int lane = 0; lane < width; ++lane)
+        total[lane] = simd::ploadu<vector>(totals + i * row + lane * stride + j);
+      const vector sum = fold_lanes<T>(total);
+      if (j + width <= columns) simd::pstoreu(x.c + i * x.c_row + j, sum);
+      else store_part<T>(x.c + i * x.c_row + j, sum, columns - j);
+    }
+}
+
+}  // namespace xla::kernel::detail

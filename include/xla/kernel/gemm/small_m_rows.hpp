@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "xla/kernel/gemm/small_m.hpp"
+
+namespace xla::kernel::detail {
+
+/// A product of matrices by strides, for what is done to such alone.
+template <class T, class A = T, class B = T>
+struct strided_product {
+  index_t m, n, k;
+  matrix_view<A> a;
+  matrix_view<B> b;
+  strided_rows<T> c;
+  const epilogue* after = nullptr;
+};
+
+/// Calls f with the rows from `i` on, as many as a kernel takes; returns how many.
+template <class T, class B, class F>
+index_t with_rows(const strided_product<T, T, B>& p, index_t i, index_t column, F&& f) {
+  const few_rows<T> x{p.a.data + i * p.a.row_stride, p.a.row_stride, p.c.row(i) + column, p.c.step,
+                      p.k};
+  const index_t rest = p.m - i;
+  if (rest >= 4) return f(x, std::integral_constant<int, 4>{}), 4;
+  if (rest >= 2) return f(x, std::integral_constant<int, 2>{}), 2;
+  return f(x, std::integral_constant<int, 1>{}), 1;
+}
+
+/// Some columns of a product with few rows; a is contiguous along k.
+template <class T, class B>
+void multiply_few_columns(const strided_product<T, T, B>& p, range columns) {
+  constexpr index_t width = lanes<T>;
+  if (p.b.col_stride == 1 && p.b.row_stride != 1) {
+    const index_t parts = (columns.size() + strip_columns<T> - 1) / strip_columns<T>;
+    for (index_t s = 0; s < parts; ++s) {
+      const range some = part(columns.size(), width, parts, s);
+      const index_t j = columns.begin + some.begin;
+      for (index_t i = 0; i < p.m;)
+        i += with_rows(p, i, j, [&](const few_rows<T>& x, auto rows) {
+          axpy_strip(x, int{rows}, p.b.from(0, j), some.size());
+        });
+    }
+    return;
+  }
+  const bool strided = p.b.row_stride != 1 && p.k > 1;
+  B* packed = strided ? right_scratch().get<B>(width * p.k) : nullptr;
+  for (index_t j = columns.begin; j < columns.end; j += width) {
+    const index_t count = std::min(width, columns.end - j);
+    const auto b = p.b.from(0, j);
+    for (index_t q = 0; strided && q < count; ++q)
+      for (index_t k = 0; k < p.k; ++k)
+        packed[q * p.k + k] = b.data[k * b.row_stride + q * b.col_stride];
+    for (index_t i = 0; i < p.m;)
+      i += with_rows(p, i, j, [&](const few_rows<T>& x, auto rows) {
+        dot_tile<T, rows>(x, strided ? packed : b.data, strided ? p.k : b.col_stride, count);
+      });
+  }
+}
+
+/// A product with few rows: its columns are shared among threads.
+template <class T, class B>
+void multiply_few(strided_product<T, T, B> p) {
+  constexpr index_t worth_sharing = 1 << 17, chunk_work = 1 << 16;
+  if (p.a.col_stride != 1 && p.k > 1) {
+    T* packed = left_scratch().get<T>(p.m * p.k);
+    for (index_t i = 0; i < p.m; ++i)
+      for (index_t k = 0; k < p.k; ++k)
+        packed[i * p.k + k] = p.a.data[i * p.a.row_stride + k * p.a.col_stride];
+    p.a = {packed, p.k, 1};
+  }
+  const index_t threads = num_threads(), work = p.n * p.k;
+  if (threads == 1 || work < worth_sharing) return multiply_few_columns(p, {0, p.n});
+  const index_t vectors = (p.n + lanes<T> - 1) / lanes<T>;
+  const index_t parts = std::clamp<index_t>(work / chunk_work, 1, std::min(vectors, 4 * threads));
+  parallel_for(parts, [&](index_t i) { multiply_few_columns(p, part(p.n, lanes<T>, parts, i)); });
+}
+
+}  // namespace xla::kernel::detail

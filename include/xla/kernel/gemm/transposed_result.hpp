@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "xla/kernel/gemm/small_m_rows.hpp"
+
+namespace xla::kernel::detail {
+
+/// The ordinary product: matrices by strides, which are numbers, so that one instance serves all.
+template <class T>
+using ordinary_product =
+    product<tile<T>, strided_left<tile<T>, matrix_view<T>>, strided_right<tile<T>, matrix_view<T>>>;
+
+/// Whether c is better made transposed: where the columns of b are contiguous along k, a few rows
+/// do not repay their turning. Then b is read where it lies, as a left operand, and a is turned, if
+/// its rows fill vectors.
+template <class T>
+bool better_transposed(const strided_product<T>& p) {
+  constexpr index_t most_rows = 64, least_columns = 128;
+  return p.b.row_stride == 1 && p.b.col_stride != 1 && p.m <= most_rows && p.n >= least_columns &&
+         8 * p.m >= 7 * round_up(p.m, lanes<T>);
+}
+
+/// Some columns of c that way, in the same order of summation.
+template <class T>
+void multiply_transposed(const strided_product<T>& p, range columns) {
+  constexpr index_t unit = tile<T>::rows, width = tile<T>::width, most = 512;
+  const index_t step = round_up(p.m, width);
+  const index_t parts = (columns.size() + most - 1) / most;
+  struct turned_result;
+  for (index_t i = 0; i < parts; ++i) {
+    const range within = part(columns.size(), unit, parts, i);
+    T* const c = static_cast<T*>(
+        thread_scratch<turned_result>(within.size() * step * static_cast<index_t>(sizeof(T))));
+    const auto b = p.b.from(0, columns.begin + within.begin);
+    ordinary_product<T> q{within.size(),
+                          p.m,
+                          p.k,
+                          {{b.data, b.col_stride, 1}},
+                          {{p.a.data, p.a.col_stride, p.a.row_stride}},
+                          {c, step}};
+    q.cut();
+    multiply_part(q, {0, q.m}, {0, q.n});
+    const auto to = p.c.from(0, columns.begin + within.begin);
+    index_t j = 0;
+    for (; j + width <= q.m; j += width)
+      pack_columns<T>(to.data + j, to.step, c + j * step, step, p.m, width);
+    for (; j < q.m; ++j)
+      for (index_t r = 0; r < p.m; ++r) to.row(r)[j] = c[j * step + r];
+  }
+}
+
+/// All columns, shared among threads.
+template <class T>
+void multiply_transposed(const strided_product<T>& p, index_t parts) {
+  parallel_for(parts,
+               [&](index_t i) { multiply_transposed(p, part(p.n, tile<T>::rows, parts, i)); });
+}
+
+}  // namespace xla::kernel::detail

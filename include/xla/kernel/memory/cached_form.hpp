@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "xla/kernel/gemm/scratch.hpp"
+#include "xla/kernel/simd/bfloat16_packet.hpp"
+#include "xla/tensor/buffer.hpp"
+
+namespace xla::kernel {
+
+/// Elements that are made of a buffer's when they are first wanted, and lie beside these as long as
+/// these are not written.
+class kept_elements : public xla::detail::kept_form {
+ public:
+  using kept_form::kept_form;
+  ~kept_elements() override { delete data_.load(std::memory_order_acquire); }
+
+  /// What make(to) writes, so many elements. Of several threads that come at once each makes it,
+  /// and one's stays.
+  template <class T, class Make>
+  const T* get(std::int64_t count, Make make) {
+    block* there = data_.load(std::memory_order_acquire);
+    if (there) return there->template elements<T>();
+    auto made = std::make_unique<block>(count * static_cast<std::int64_t>(sizeof(T)));
+    make(made->template elements<T>());
+    if (!data_.compare_exchange_strong(there, made.get(), std::memory_order_acq_rel))
+      return there->template elements<T>();
+    return made.release()->template elements<T>();
+  }
+
+ private:
+  struct block {
+    explicit block(std::int64_t size) : bytes(size) {
+      memory.get<char>(bytes);
+      xla::detail::memory_count::instance().add(bytes);
+    }
+    ~block() { xla::detail::memory_count::instance().remove(bytes); }
+    template <class T>
+    T* elements() {
+      return memory.get<T>(0);
+    }
+    detail::scratch memory;
+    std::int64_t bytes;
+  };
+  std::atomic<block*> data_{nullptr};
+};
+
+/// A buffer's floats, rounded to bfloat16.
+class kept_rounded final : public kept_elements {
+ public:
+  kept_rounded() : kept_elements(&kind_of_these) {}
+
+  /// nullptr where nobody has asked for them before.
+  static const bfloat16* of(xla::detail::buffer& b, const float* elements, std::int64_t count) {
+    for (auto* f = b.forms.load(std::memory_order_acquire); f; f = f->next)
+      if (f->kind == &kind_of_these)
+        return static_cast<kept_rounded*>(f)->get<bfloat16>(
+            count, [&](bfloat16* to) { detail::round_all(elements, to, count); });
+    b.keep(*new kept_rounded);
+    return nullptr;
+  }
+
+ private:
+  static constexpr char kind_of_these = 0;
+};
+
+}  // namespace xla::kernel

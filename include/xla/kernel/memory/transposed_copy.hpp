@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/simd/transpose.hpp"
+
+namespace xla::kernel {
+namespace detail {
+
+/// Rows [row, rows_end) and columns [column, columns_end) of a matrix with so many columns, to
+/// where a transposed one has them, whose rows are `step` apart.
+template <class T>
+void transpose_part(const T* from, std::int64_t columns, T* to, std::int64_t step, std::int64_t row,
+                    std::int64_t rows_end, std::int64_t column, std::int64_t columns_end) {
+  constexpr std::int64_t width = lanes<T>;
+  if constexpr (is_vector<T>)
+    for (; row + width <= rows_end; row += width)
+      pack_columns<T>(to + column * step + row, step, from + row * columns + column, columns,
+                      columns_end - column, width);
+  for (std::int64_t k = column; k < columns_end; ++k)
+    for (std::int64_t i = row; i < rows_end; ++i) to[k * step + i] = from[i * columns + k];
+}
+
+}  // namespace detail
+
+/// Transposes `count` matrices (rows, columns), contiguous and one after the other.
+template <class T>
+void transpose_matrices(const T* from, std::int64_t count, std::int64_t rows, std::int64_t columns,
+                        T* to) {
+  constexpr std::int64_t edge = 64;  // of the squares in which both sides stay in cache
+  const std::int64_t down = (rows + edge - 1) / edge, across = (columns + edge - 1) / edge;
+  for_ranges(count * down * across, std::min(edge, rows) * std::min(edge, columns),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t i = begin; i < end; ++i) {
+                 const std::int64_t matrix = i / across / down * rows * columns;
+                 const std::int64_t row = i / across % down * edge, column = i % across * edge;
+                 detail::transpose_part(from + matrix, columns, to + matrix, rows, row,
+                                        std::min(rows, row + edge), column,
+                                        std::min(columns, column + edge));
+               }
+             });
+}
+
+}  // namespace xla::kernel

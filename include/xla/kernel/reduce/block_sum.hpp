@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/kernel/fused/region.hpp"
+
+// A long sum is made of blocks: the elements of one are added up plainly, block_terms to a chain at
+// most, and to the blocks before it its sum is added with what rounding takes away.
+
+namespace xla::kernel {
+
+inline constexpr std::int64_t block_terms = 16;
+
+/// The sum of some blocks, and what rounding took from it: nothing that matters where a block is
+/// larger than the sum before it.
+template <class V>
+struct block_sum {
+  V sum, lost;
+
+  XLA_INLINE void add(V block) {
+    const V all = sum + block;
+    lost = lost + (block - (all - sum));
+    sum = all;
+  }
+  XLA_INLINE V total() const {
+    const V all = sum + lost;
+    return (all == all).select(all, sum);  // what an infinite sum has lost is NaN
+  }
+};
+
+/// Sums of n columns; lost is null where they are plain.
+template <class T>
+struct column_sums {
+  T *sum, *lost;
+
+  /// Adds others to these, or puts them there as the first.
+  [[gnu::noinline]] void add(column_sums more, std::int64_t n, bool first) const {
+    each(
+        n, [&](std::int64_t k, auto lanes) __attribute__((always_inline)) {
+          auto read = [&](const T* p) {
+            return V{p ? load_numbers(p + k, lanes) : V::splat(T(0)).v};
+          };
+          block_sum<V> s{read(first ? nullptr : sum), read(first ? nullptr : lost)};
+          if (lost) {
+            s.add(read(more.sum));
+            store_numbers(lost + k, (s.lost + read(more.lost)).v, lanes);
+          } else {
+            s.sum = s.sum + read(more.sum);
+          }
+          store_numbers(sum + k, s.sum.v, lanes);
+        });
+  }
+  [[gnu::noinline]] void total(T* out, std::int64_t n) const {
+    each(
+        n, [&](std::int64_t k, auto lanes) __attribute__((always_inline)) {
+          block_sum<V> s{{load_numbers(sum + k, lanes)}, V::splat(T(0))};
+          if (lost) s.lost = {load_numbers(lost + k, lanes)};
+          store_numbers(out + k, s.total().v, lanes);
+        });
+  }
+
+ private:
+  using V = vec<T>;
+  template <class F>
+  static XLA_INLINE void each(std::int64_t n, F f) {
+    std::int64_t k = 0;
+    for (; k + lanes<T> <= n; k += lanes<T>) f(k, all_lanes{});
+    if constexpr (lanes<T> > 1)
+      if (k < n) f(k, n - k);
+  }
+};
+
+}  // namespace xla::kernel

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "xla/kernel/simd/packet.hpp"
+#include "xla/shape/bfloat16.hpp"
+
+// Packets of floats and bfloat16 in memory.
+
+namespace xla::kernel::detail {
+
+/// The numbers of a packet as words, and bfloat16 of as many.
+using lane_words [[gnu::vector_size(sizeof(packet<float>))]] = std::uint32_t;
+using lane_halves [[gnu::vector_size(sizeof(packet<float>) / 2)]] = std::uint16_t;
+
+inline packet<float> as_packet(lane_words u) {
+  packet<float> x;
+  std::memcpy(&x, &u, sizeof x);
+  return x;
+}
+/// Every lane as the nearest bfloat16, ties to the even one; NaN stays NaN.
+inline packet<float> round_lanes(packet<float> x) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+  const __m512i u = _mm512_castps_si512(x);
+  const __m512i bit = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+  const __m512i near = _mm512_add_epi32(u, _mm512_add_epi32(bit, _mm512_set1_epi32(0x7fff)));
+  const __m512i all = _mm512_mask_or_epi32(near, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), u,
+                                           _mm512_set1_epi32(0x400000));
+  return _mm512_castsi512_ps(_mm512_and_si512(all, _mm512_set1_epi32(-0x10000)));
+#else
+  lane_words u;
+  std::memcpy(&u, &x, sizeof u);
+  const lane_words nan = (lane_words)((u & 0x7fffffffu) > 0x7f800000u);
+  const lane_words near = u + (0x7fffu + (u >> 16 & 1u));
+  return as_packet(((nan & (u | 0x400000u)) | (~nan & near)) & 0xffff0000u);
+#endif
+}
+/// The first n numbers, at most a packet; the others are 0.
+[[gnu::always_inline]] inline packet<float> widen_lanes(const bfloat16* p, std::size_t n) {
+  lane_halves h{};
+  std::memcpy(&h, p, n * sizeof *p);
+  return as_packet(__builtin_convertvector(h, lane_words) << 16);
+}
+/// Writes the first n numbers of a packet that is rounded already.
+[[gnu::always_inline]] inline void store_lanes(bfloat16* to, packet<float> x, std::size_t n) {
+  lane_words u;
+  std::memcpy(&u, &x, sizeof u);
+  const lane_halves h = __builtin_convertvector(u >> 16, lane_halves);
+  std::memcpy(static_cast<void*>(to), &h, n * sizeof *to);
+}
+
+/// Rounds floats.
+template <class T>
+void round_all(const T* from, bfloat16* to, std::int64_t count) {
+  std::int64_t i = 0;
+  if constexpr (is_vector<T>)
+    for (; i + lanes<T> <= count; i += lanes<T>)
+      store_lanes(to + i, round_lanes(simd::ploadu<packet<T>>(from + i)), lanes<T>);
+  for (; i < count; ++i) to[i] = bfloat16{from[i]};
+}
+/// The same as floats; `to` may be where they lie.
+template <class T>
+void round_all(const T* from, T* to, std::int64_t count) {
+  std::int64_t i = 0;
+  if constexpr (is_vector<T>)
+    for (; i + lanes<T> <= count; i += lanes<T>)
+      simd::pstoreu(to + i, round_lanes(simd::ploadu<packet<T>>(from + i)));
+  for (; i < count; ++i) to[i] = bfloat16{from[i]};
+}
+template <class T>
+void widen_all(const bfloat16* from, T* to, std::int64_t count) {
+  std::int64_t i = 0;
+  if constexpr (is_vector<T>)
+    for (; i + lanes<T> <= count; i += lanes<T>)
+      simd::pstoreu(to + i, widen_lanes(from + i, lanes<T>));
+  for (; i < count; ++i) to[i] = from[i];
+}
+
+}  // namespace xla::kernel::detail

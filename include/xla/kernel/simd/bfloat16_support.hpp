@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#include "xla/kernel/gemm/product_bfloat16.hpp"
+#include "xla/kernel/simd/bfloat16_code.hpp"
+#if XLA_HAS_AMX
+#include "xla/kernel/simd/amx.hpp"
+#endif
+
+namespace xla::kernel {
+namespace detail {
+
+/// Whether this machine runs XLA_DOT_CODE: the processor and the system.
+template <class = void>
+bool has_dot() {
+#if XLA_HAS_DOT
+  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+#else
+  return false;
+#endif
+}
+
+/// Whether this process may multiply by tiles, packed by XLA_DOT_CODE; asks the system for it.
+template <class = void>
+bool has_amx() {
+#if XLA_HAS_AMX
+  return has_dot() && machine_has_tiles() && tiles_granted();
+#else
+  return false;
+#endif
+}
+
+/// By the maker: a measurement beside other programs may err, and then the bits of a program would
+/// change from run to run. AMD's vdpbf16ps multiplies 1.9 times as fast as its multiply-adds,
+/// Intel's half as fast, which is still more than those of 128 bits.
+template <class = void>
+bool dot_is_faster() {
+#if XLA_HAS_DOT && defined(__FMA__)
+  return __builtin_cpu_is("amd");
+#else
+  return true;
+#endif
+}
+
+/// What XLA_BF16 says is taken where it is there, otherwise what is faster of the others. `amx` is
+/// asked only where it is wanted: what the system grants is for as long as the process lives.
+template <class = void>
+[[gnu::cold]] bfloat16_way choose_bfloat16_way(std::string_view said, bool (*amx)()) {
+  if (said == "amx" && amx()) return bfloat16_way::amx;
+  const bool dot = said == "dot" || (said != "fma" && dot_is_faster());
+  return dot && has_dot() ? bfloat16_way::dot : bfloat16_way::fma;
+}
+
+/// The way of this process; tests take each in turn.
+template <class = void>
+std::atomic<bfloat16_way>& way_of_process() {
+  static std::atomic<bfloat16_way> way{[] {
+    const char* const text = std::getenv("XLA_BF16");
+    return choose_bfloat16_way(text == nullptr ? "" : text, &has_amx<>);
+  }()};
+  return way;
+}
+
+}  // namespace detail
+
+template <class>
+bfloat16_way bfloat16_products() {
+  return detail::way_of_process().load(std::memory_order_relaxed);
+}
+XLA_PRODUCT_INSTANCE(bfloat16_way bfloat16_products<void>());
+
+}  // namespace xla::kernel

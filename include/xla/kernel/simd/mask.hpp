@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "xla/kernel/simd/packet.hpp"
+
+#if defined(EIGEN_VECTORIZE_AVX512) && defined(__AVX512BW__) && defined(__AVX512DQ__) && \
+    defined(__AVX512VL__)
+#define XLA_MASK_REGISTERS
+#endif
+
+namespace xla::kernel {
+
+/// True where comparisons of packets of T go to mask registers, a bit per lane.
+template <class T>
+inline constexpr bool has_mask_register =
+#ifdef XLA_MASK_REGISTERS
+    is_vector<T>;
+#else
+    false;
+#endif
+
+namespace detail {
+template <class T, bool Register>
+struct truth_of {
+  using type = packet<T>;
+};
+template <class T>
+struct truth_of<T, true> {
+  using type = std::conditional_t<sizeof(T) == 4, std::uint16_t, std::uint8_t>;
+};
+}  // namespace detail
+
+/// The truth of a comparison in every lane: a mask register, a packet with all bits of a lane set
+/// or none, or one number.
+template <class T>
+using truth = typename detail::truth_of<T, has_mask_register<T>>::type;
+
+namespace detail {
+
+#ifdef XLA_MASK_REGISTERS
+template <int How>
+inline std::uint16_t compare(__m512 a, __m512 b) {
+  return _mm512_cmp_ps_mask(a, b, How);
+}
+template <int How>
+inline std::uint8_t compare(__m512d a, __m512d b) {
+  return _mm512_cmp_pd_mask(a, b, How);
+}
+inline __m512 choose(std::uint16_t t, __m512 a, __m512 b) { return _mm512_mask_blend_ps(t, b, a); }
+inline __m512d choose(std::uint8_t t, __m512d a, __m512d b) {
+  return _mm512_mask_blend_pd(t, b, a);
+}
+#endif
+
+template <class T>
+inline truth<T> is_less(packet<T> a, packet<T> b) {
+#ifdef XLA_MASK_REGISTERS
+  return compare<_CMP_LT_OQ>(a, b);
+#else
+  return simd::pcmp_lt(a, b);
+#endif
+}
+template <class T>
+inline truth<T> is_less_equal(packet<T> a, packet<T> b) {
+#ifdef XLA_MASK_REGISTERS
+  return compare<_CMP_LE_OQ>(a, b);
+#else
+  return simd::pcmp_le(a, b);
+#endif
+}
+template <class T>
+inline truth<T> is_equal(packet<T> a, packet<T> b) {
+#ifdef XLA_MASK_REGISTERS
+  return compare<_CMP_EQ_OQ>(a, b);
+#else
+  return simd::pcmp_eq(a, b);
+#endif
+}
+/// Where a or b is NaN.
+template <class T>
+inline truth<T> is_unordered(packet<T> a, packet<T> b) {
+#ifdef XLA_MASK_REGISTERS
+  return compare<_CMP_UNORD_Q>(a, b);
+#elif defined(EIGEN_VECTORIZE_AVX)
+  if constexpr (sizeof(T) == 4) return _mm256_cmp_ps(a, b, _CMP_UNORD_Q);
+  else return _mm256_cmp_pd(a, b, _CMP_UNORD_Q);
+#elif defined(EIGEN_VECTORIZE_SSE)
+if constexpr (sizeof(T) == 4) return _mm_cmpunord_ps(a, b);
+else return _mm_cmpunord_pd(a, b);
+#else
+return simd::pandnot(simd::ptrue(a), simd::pand(simd::pcmp_eq(a, a), simd::pcmp_eq(b, b)));
+#endif
+}
+/// a where t holds, else b.
+template <class T>
+inline packet<T> select(truth<T> t, packet<T> a, packet<T> b) {
+#ifdef XLA_MASK_REGISTERS
+  return choose(t, a, b);
+#else
+  return simd::pselect(t, a, b);
+#endif
+}
+
+/// The truth that b, which is 0 or 1, says in every lane.
+template <class T>
+inline truth<T> same_truth(bool b) {
+  if constexpr (has_mask_register<T>) return static_cast<truth<T>>(b ? -1 : 0);
+  else if constexpr (is_vector<T>)
+    return is_less<T>(simd::pset1<packet<T>>(T(0)), simd::pset1<packet<T>>(T(b)));
+  else return static_cast<T>(b);
+}
+
+/// The truth of n bools in memory, n <= lanes; false in the other lanes.
+template <class T>
+inline truth<T> load_truth(const bool* from, std::int64_t n) {
+#ifdef XLA_MASK_REGISTERS
+  const __m128i bytes = _mm_maskz_loadu_epi8(static_cast<__mmask16>((1u << n) - 1u), from);
+  return static_cast<truth<T>>(_mm_test_epi8_mask(bytes, bytes));
+#else
+  constexpr int w = lanes<T>;
+  alignas(64) T buffer[w] = {};
+  if (n == w)
+    for (int i = 0; i < w; ++i) buffer[i] = T(from[i]);
+  else
+    for (int i = 0; i < n; ++i) buffer[i] = T(from[i]);
+  return is_less<T>(simd::pset1<packet<T>>(T(0)), simd::pload<packet<T>>(buffer));
+#endif
+}
+/// The truth of the first n lanes to memory, as bools.
+template <class T>
+inline void store_truth(bool* to, truth<T> t, std::int64_t n) {
+#ifdef XLA_MASK_REGISTERS
+  _mm_mask_storeu_epi8(to, static_cast<__mmask16>((1u << n) - 1u), _mm_maskz_set1_epi8(t, 1));
+#else
+  alignas(64) T buffer[lanes<T>];
+  simd::pstore(buffer, select<T>(t, simd::pset1<packet<T>>(T(1)), simd::pset1<packet<T>>(T(0))));
+  for (int i = 0; i < n; ++i) to[i] = buffer[i] != T(0);
+#endif
+}
+
+}  // namespace detail
+
+/// a in one lane, b in the others.
+template <class T>
+#ifndef EIGEN_VECTORIZE_AVX512
+[[gnu::noinline]]
+#endif
+inline packet<T>
+choose_lane(std::int64_t lane, packet<T> a, packet<T> b) {
+  if constexpr (lanes<T> == 1) return a;
+  else if constexpr (has_mask_register<T>)
+    return detail::select<T>(static_cast<truth<T>>(1u << lane), a, b);
+  else {
+    alignas(64) T from[lanes<T>], to[lanes<T>];
+    simd::pstore(from, a);
+    simd::pstore(to, b);
+    to[lane] = from[lane];
+    return simd::pload<packet<T>>(to);
+  }
+}
+
+}  // namespace xla::kernel
+
+#undef XLA_MASK_REGISTERS

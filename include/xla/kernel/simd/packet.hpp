@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The one gate to Eigen's packets. g++ 12 sees uninitialised registers in the AVX-512 intrinsics;
+// only around the include can that be silenced.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include "xla/kernel/simd/eigen_packets.hpp"
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+namespace xla::kernel {
+
+namespace simd = Eigen::internal;
+
+/// True for element types that are computed several at a time.
+template <class T>
+inline constexpr bool is_vector =
+    (std::is_same_v<T, float> || std::is_same_v<T, double>)&&simd::packet_traits<T>::Vectorizable;
+
+namespace detail {
+template <class T, bool Vector>
+struct packet_of {
+  using type = T;
+  static constexpr int lanes = 1;
+};
+template <class T>
+struct packet_of<T, true> {
+  using type = typename simd::packet_traits<T>::type;
+  static constexpr int lanes = simd::packet_traits<T>::size;
+};
+}  // namespace detail
+
+/// What a kernel holds in one register: a SIMD packet, or one number for integers and bool.
+template <class T>
+using packet = typename detail::packet_of<T, is_vector<T>>::type;
+template <class T>
+inline constexpr int lanes = detail::packet_of<T, is_vector<T>>::lanes;
+
+/// The square root, rounded as IEEE 754 says: some of Eigen's own on x86 are approximations that
+/// make NaN of infinity.
+template <class T>
+inline packet<T> exact_sqrt(packet<T> x) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+  if constexpr (sizeof(T) == 4) return _mm512_sqrt_ps(x);
+  if constexpr (sizeof(T) == 8) return _mm512_sqrt_pd(x);
+#elif defined(EIGEN_VECTORIZE_AVX)
+  if constexpr (sizeof(T) == 4) return _mm256_sqrt_ps(x);
+  if constexpr (sizeof(T) == 8) return _mm256_sqrt_pd(x);
+#elif defined(EIGEN_VECTORIZE_SSE)
+  if constexpr (sizeof(T) == 4) return _mm_sqrt_ps(x);
+  if constexpr (sizeof(T) == 8) return _mm_sqrt_pd(x);
+#endif
+  return simd::psqrt(x);
+}
+
+/// True where the machine multiplies by powers of two itself: NaN by an infinite one is that.
+template <class T>
+inline constexpr bool scales_by_power =
+#if defined(EIGEN_VECTORIZE_AVX512)
+    true;
+#else
+    false;
+#endif
+/// x 2^n for whole n, which may be beyond the exponents of T.
+template <class T>
+inline packet<T> scale_by_power(packet<T> x, packet<T> n) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+  if constexpr (sizeof(T) == 4) return _mm512_scalef_ps(x, n);
+  if constexpr (sizeof(T) == 8) return _mm512_scalef_pd(x, n);
+#endif
+  return simd::pldexp(x, n);
+}
+
+/// True where the machine takes numbers apart itself.
+template <class T>
+inline constexpr bool has_parts =
+#if defined(EIGEN_VECTORIZE_AVX512)
+    std::is_same_v<T, float>;
+#else
+    false;
+#endif
+/// x = mantissa 2^exponent, the mantissa from 3/4 to below 3/2. Of zero and infinity the exponent
+/// is infinite, of negative numbers the mantissa is NaN.
+template <class T>
+struct number_parts {
+  packet<T> mantissa, exponent;
+  explicit number_parts([[maybe_unused]] packet<T> x) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+    mantissa = _mm512_getmant_ps(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan);
+    exponent = _mm512_sub_ps(_mm512_getexp_ps(x), _mm512_getexp_ps(mantissa));
+#endif
+  }
+};
+
+/// b where it is larger than a, else a; so a when one of them is NaN.
+template <class T>
+inline packet<T> larger(packet<T> a, packet<T> b) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+  if constexpr (sizeof(T) == 4) return _mm512_max_ps(b, a);
+  if constexpr (sizeof(T) == 8) return _mm512_max_pd(b, a);
+#elif defined(EIGEN_VECTORIZE_AVX)
+  if constexpr (sizeof(T) == 4) return _mm256_max_ps(b, a);
+  if constexpr (sizeof(T) == 8) return _mm256_max_pd(b, a);
+#elif defined(EIGEN_VECTORIZE_SSE)
+  if constexpr (sizeof(T) == 4) return _mm_max_ps(b, a);
+  if constexpr (sizeof(T) == 8) return _mm_max_pd(b, a);
+#endif
+  return simd::pselect(simd::pcmp_lt(a, b), b, a);
+}
+/// b where it is smaller than a, else a.
+template <class T>
+inline packet<T> smaller(packet<T> a, packet<T> b) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+  if constexpr (sizeof(T) == 4) return _mm512_min_ps(b, a);
+  if constexpr (sizeof(T) == 8) return _mm512_min_pd(b, a);
+#elif defined(EIGEN_VECTORIZE_AVX)
+  if constexpr (sizeof(T) == 4) return _mm256_min_ps(b, a);
+  if constexpr (sizeof(T) == 8) return _mm256_min_pd(b, a);
+#elif defined(EIGEN_VECTORIZE_SSE)
+  if constexpr (sizeof(T) == 4) return _mm_min_ps(b, a);
+  if constexpr (sizeof(T) == 8) return _mm_min_pd(b, a);
+#endif
+  return simd::pselect(simd::pcmp_lt(b, a), b, a);
+}
+
+namespace detail {
+template <int Distance, class P, std::size_t... I>
+inline P exchange(P x, std::index_sequence<I...>) {
+  return __builtin_shufflevector(x, x, (I ^ Distance)...);
+}
+template <class P, std::size_t... I>
+inline P spread_first(P x, std::index_sequence<I...>) {
+  return __builtin_shufflevector(x, x, (I * 0)...);
+}
+template <class T>
+using lane_numbers = std::make_index_sequence<static_cast<std::size_t>(lanes<T>)>;
+}  // namespace detail
+
+/// Lane i of the result is lane i ^ Distance of x.
+template <class T, int Distance>
+inline packet<T> exchange_lanes(packet<T> x) {
+  return detail::exchange<Distance>(x, detail::lane_numbers<T>{});
+}
+/// The first lane of x in every lane.
+template <class T>
+inline packet<T> spread_first(packet<T> x) {
+  return detail::spread_first(x, detail::lane_numbers<T>{});
+}
+
+}  // namespace xla::kernel

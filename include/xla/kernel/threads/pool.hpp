@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "xla/base/error.hpp"
+#include "xla/base/fork.hpp"
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/kernel/threads/cores.hpp"
+#include "xla/kernel/threads/parallel.hpp"
+
+namespace xla {
+namespace kernel::detail {
+
+/// Of the whole machine, whatever of it a device has.
+template <class = void>
+inline int machine_threads() {
+  if (const char* text = std::getenv("XLA_NUM_THREADS")) {
+    const long n = std::strtol(text, nullptr, 10);
+    if (n >= 1 && n <= 4096) return static_cast<int>(n);
+  }
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// How many threads a loop of this thread's device may use.
+template <class = void>
+inline int thread_count() {
+  std::atomic<int>& own = own_cores->threads;
+  if (own.load(std::memory_order_relaxed) == 0) {
+    int unknown = 0;
+    own.compare_exchange_strong(unknown, machine_threads());
+  }
+  return own.load(std::memory_order_relaxed);
+}
+
+template <class = void>
+inline void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+/// Pauses for about 100 µs, then says that it is tired.
+class patience {
+ public:
+  bool spent() noexcept {
+    pause();
+    return ++rounds_ % 256 == 0 && clock::now() - start_ > std::chrono::microseconds(100);
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  unsigned rounds_ = 0;
+  clock::time_point start_ = clock::now();
+};
+
+/// Is told when a thread has worked on a loop of a thread that watches its loops.
+struct loop_watch {
+  using time = std::chrono::steady_clock::time_point;
+  void (*worked)(loop_watch& self, time from, time to) noexcept;
+};
+/// Who watches the loops that this thread runs on the pool.
+inline constinit thread_local loop_watch* watched_loops = nullptr;
+
+/// Whether this thread works on a chunk of the pool's loop.
+inline constinit thread_local bool in_loop = false;
+
+/// Threads that claim chunks of the owner's loop. Each begins with a range of its own, so that
+/// loops over the same rows find them in its cache, and goes on with what is left of the others'.
+/// A call waits for the chunks, not for the threads: one that sleeps or was preempted holds nobody
+/// up.
+template <class In>
+class basic_pool {
+ public:
+  using call_type = void (*)(void* context, std::int64_t chunk) noexcept;
+
+  /// Takes the pool unless another loop has it; the one who does must `release` it.
+  bool try_acquire() noexcept { return !owned_.test_and_set(std::memory_order_acquire); }
+  void release() noexcept { owned_.clear(std::memory_order_release); }
+
+  /// The process forks when no loop runs; a child has none of the threads, and starts its own.
+  void before_fork() noexcept {
+    while (!in_loop && !try_acquire()) std::this_thread::yield();
+  }
+  void after_fork(bool child) noexcept {
+    if (in_loop) {
+      if (child) try_acquire();  // for good: who forks in the middle of a loop works alone
+      return;
+    }
+    if (child) {
+      ::new (&workers_) threads_type;  // to let go of threads would be to wait for them
+      size_ = 1;
+      sleepers_.store(0, std::memory_order_relaxed);
+    }
+    release();
+  }
+
+  /// Owner only: calls call(context, i) for every i in [0, chunks).
+  void run(std::uint32_t chunks, call_type call, void* context) {
+    resize(thread_count());
+    const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
+    // Closed while the loop is described: a late thread of the last one must not claim from it.
+    for (share& s : shares_)
+      s.next.store(std::uint64_t{epoch} << 32 | 0xffffffffu, std::memory_order_relaxed);
+    call_.store(call, std::memory_order_release);
+    context_.store(context, std::memory_order_release);
+    total_.store(chunks, std::memory_order_release);
+    done_.store(0, std::memory_order_relaxed);
+    watch_.store(watched_loops, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < shares_.size(); ++i)
+      shares_[i].next.store(std::uint64_t{epoch} << 32 | border(chunks, i),
+                            std::memory_order_release);
+    announce(epoch, chunks - 1);
+    work(epoch, 0);
+    join(chunks);
+  }
+
+  /// Owner only: ends the threads, or starts them, so that `threads` work with the caller's. Those
+  /// that there are go on when memory or threads are wanting.
+  void resize(int threads) {
+    if (threads != size_) change_threads(threads);
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] void change_threads(int threads) noexcept try {
+    shares next(static_cast<std::size_t>(threads));
+    stop_.store(true, std::memory_order_relaxed);
+    announce(epoch_.load(std::memory_order_relaxed) + 1, static_cast<std::size_t>(workers_.size()));
+    for (auto& worker : workers_) worker.join();
+    workers_.clear();
+    stop_.store(false, std::memory_order_relaxed);
+    size_ = threads;
+    shares_.swap(next);
+    const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
+    while (workers_.size() + 1 < threads)
+      workers_.emplace_back([this, epoch, cores = own_cores,
+                             at = static_cast<std::size_t>(workers_.size()) + 1] {
+        own_cores = cores;
+        if (const auto keep = keep_on_cores.load()) keep(*cores);
+        serve(epoch, at);
+      });
+  } catch (const std::exception&) {
+    // Shares of threads that are not there are done by the others.
+  }
+  void announce(std::uint32_t epoch, std::size_t wanted) {
+    // Sequentially consistent with `await`: either the sleeper sees the epoch, or it is counted.
+    epoch_.store(epoch);
+    const std::size_t asleep = sleepers_.load();
+    if (asleep > wanted) {
+      for (; wanted != 0; --wanted) epoch_.notify_one();
+    } else if (asleep != 0) {
+      epoch_.notify_all();
+    }
+  }
+
+  void join(std::uint32_t chunks) noexcept {
+    for (int rounds = 0; done_.load(std::memory_order_acquire) != chunks;) {
+      // A thread that holds the last chunk may need this very core.
+      if (++rounds < 2000) pause();
+      else std::this_thread::yield();
+    }
+  }
+
+  void serve(std::uint32_t epoch, std::size_t at) {
+    for (;;) {
+      epoch = await(epoch);
+      if (stop_.load(std::memory_order_relaxed)) return;
+      work(epoch, at);
+    }
+  }
+
+  std::uint32_t await(std::uint32_t seen) {
+    for (patience left; !left.spent();)
+      if (const auto epoch = epoch_.load(std::memory_order_acquire); epoch != seen) return epoch;
+    sleepers_.fetch_add(1);
+    epoch_.wait(seen);
+    sleepers_.fetch_sub(1);
+    return epoch_.load(std::memory_order_acquire);
+  }
+
+  /// The first chunk of the i-th thread's range.
+  std::uint32_t border(std::uint32_t chunks, std::size_t i) const noexcept {
+    return static_cast<std::uint32_t>(std::uint64_t{chunks} * i / shares_.size());
+  }
+
+  void work(std::uint32_t epoch, std::size_t at) noexcept {
+    work_done mine;
+    for (std::size_t turn = 0; turn < shares_.size(); ++turn, ++at) {
+      if (at == shares_.size()) at = 0;
+      work_on(epoch, at, mine);
+    }
+    if (mine.watch) mine.watch->worked(*mine.watch, mine.start, std::chrono::steady_clock::now());
+    if (mine.chunks != 0) done_.fetch_add(mine.chunks, std::memory_order_release);
+  }
+  /// What a thread did of a loop; until it says so in done_, the loop goes on.
+  struct work_done {
+    std::uint32_t chunks = 0;
+    loop_watch* watch = nullptr;
+    loop_watch::time start;
+  };
+  /// Claims what is left of one range.
+  void work_on(std::uint32_t epoch, std::size_t at, work_done& mine) noexcept {
+    std::atomic<std::uint64_t>& place = shares_[at].next;
+    auto next = place.load(std::memory_order_acquire);
+    while (next >> 32 == epoch) {
+      const auto chunk = static_cast<std::uint32_t>(next);
+      if (chunk >= border(total_.load(std::memory_order_acquire), at + 1)) break;
+      // What is read here may belong to a later loop; then the exchange fails.
+      const auto call = call_.load(std::memory_order_acquire);
+      const auto context = context_.load(std::memory_order_acquire);
+      if (!place.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
+      if (mine.chunks == 0 && (mine.watch = watch_.load(std::memory_order_relaxed)))
+        mine.start = std::chrono::steady_clock::now();
+      call(context, chunk);
+      ++mine.chunks;
+      next = place.load(std::memory_order_acquire);
+    }
+  }
+
+  struct alignas(128) share {
+    std::atomic<std::uint64_t> next{0};  // epoch << 32 | first unclaimed chunk
+  };
+  using shares = ::xla::later<In, std::vector<share>>;
+  shares shares_ = shares(1);
+  alignas(128) std::atomic<call_type> call_{nullptr};
+  std::atomic<void*> context_{nullptr};
+  std::atomic<loop_watch*> watch_{nullptr};
+  std::atomic<std::uint32_t> total_{0};
+  alignas(128) std::atomic<std::uint32_t> done_{0};
+  alignas(128) std::atomic<std::uint32_t> epoch_{0};
+  std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<bool> stop_{false};
+  alignas(128) std::atomic_flag owned_;
+  using threads_type = ::xla::later<In, ::xla::detail::list<std::thread>>;
+  threads_type workers_;
+  int size_ = 1;
+};
+using pool = basic_pool<void>;
+
+// Never freed: the destructor of another static object may still compute. After the threads are
+// joined a pool stays taken, so that every later caller works alone.
+template <class = void>
+[[gnu::cold, gnu::noinline]] pool& make_pool(core_share& of) {
+  static std::mutex making;
+  static const struct at_exit {
+    [[gnu::cold]] ~at_exit() {
+      for (core_share& s : core_shares)
+        if (pool* const p = s.pool.load(); p && p->try_acquire()) p->resize(1);
+    }
+  } join;
+  const std::lock_guard hold(making);
+  if (!of.pool.load())
+    of.pool.store(&::xla::detail::make_held_at_fork<pool>(::xla::detail::fork_order::loops));
+  return *of.pool.load();
+}
+/// Of the device that this thread works on.
+template <class = void>
+inline pool& own_pool() {
+  pool* const p = own_cores->pool.load(std::memory_order_acquire);
+  return p ? *p : make_pool(*own_cores);
+}
+
+struct loop {
+  loop_body body;
+  std::atomic<bool> failed{false};
+  std::exception_ptr error{};
+
+  template <class = void>
+  static void call(void* context, std::int64_t chunk) noexcept {
+    auto& self = *static_cast<loop*>(context);
+    if (self.failed.load(std::memory_order_relaxed)) return;
+    in_loop = true;
+    try {
+      self.body(chunk);
+    } catch (...) {
+      if (!self.failed.exchange(true)) self.error = std::current_exception();
+    }
+    in_loop = false;
+  }
+};
+
+}  // namespace kernel::detail
+
+template <class>
+[[gnu::noinline]] int num_threads() {
+  if (kernel::detail::in_loop) return 1;
+  return kernel::detail::thread_count();
+}
+XLA_INSTANCE(int num_threads<void>());
+
+template <class>
+void set_num_threads(int n) {
+  if (n < 1)
+    throw runtime_error{"set_num_threads: needs at least 1 thread, got " + std::to_string(n)};
+  kernel::detail::own_cores->threads.store(n, std::memory_order_relaxed);
+}
+XLA_INSTANCE(void set_num_threads<void>(int));
+
+namespace kernel::detail {
+
+template <class>
+void run_loop(std::int64_t chunks, loop_body f) {
+  constexpr std::int64_t countable = std::numeric_limits<std::int32_t>::max();
+  const bool alone = chunks <= 1 || chunks > countable || num_threads() == 1;
+  pool* const threads = alone ? nullptr : &own_pool();
+  if (!threads || !threads->try_acquire()) {
+    for (std::int64_t i = 0; i < chunks; ++i) f(i);
+    return;
+  }
+  struct releaser {
+    pool& taken;
+    ~releaser() { taken.release(); }
+  };
+  loop all{f};
+  {
+    const releaser guard{*threads};
+    threads->run(static_cast<std::uint32_t>(chunks), &loop::call<>, &all);
+  }
+  if (all.error) std::rethrow_exception(all.error);
+}
+XLA_INSTANCE(void run_loop<void>(std::int64_t, loop_body));
+
+}  // namespace kernel::detail
+}  // namespace xla
