@@ -3,13 +3,13 @@
 #define XLA_RUNTIME_SOURCE
 #define XLA_RUNTIME_OPS
 #define XLA_RUNTIME_PRODUCTS
-#include <xla/kernel/simd/bfloat16_support.hpp>
+#include <xla/kernel/gemm/rounded_kernels.hpp>
 #include <xla/kernel/op/attention.hpp>
 #include <xla/kernel/op/convolution.hpp>
 #include <xla/kernel/op/image_sum.hpp>
 #include <xla/kernel/op/matmul.hpp>
 #include <xla/kernel/op/movement.hpp>
-#include <xla/kernel/gemm/rounded_kernels.hpp>
+#include <xla/kernel/simd/bfloat16_support.hpp>
 #include <xla/op/derived/attention_gradient.hpp>
 #include <xla/op/methods.hpp>
 #include <xla/transform/layouts.hpp>
