@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The reference documentation, from the headers: cmake -P cmake/docs.cmake
 #   -DBUILD=<folder>   default build/docs; the pages begin at html/index.html
-#   -DWAYS=<file>      what the test house/conformance wrote; default that of a folder below build/. Beside it lies what
-#                      house/conformance_plugin wrote, where there is a plugin of XLA
+#   -DWAYS=<file>      what the test checks/conformance wrote; default that of a folder below build/. Beside it lies what
+#                      checks/conformance_plugin wrote, where there is a plugin of XLA
 # Options stand before -P. Fails on warnings, such as a name in a comment that does not exist.
 
 include("${CMAKE_CURRENT_LIST_DIR}/bootstrap.cmake")
@@ -31,7 +31,7 @@ if(EXISTS "${WAYS}")
       set("plugin_${CMAKE_MATCH_1}" "${CMAKE_MATCH_2}")
     endforeach()
   else()
-    message("==> without the column of XLA, which the test house/conformance_plugin writes")
+    message("==> without the column of XLA, which the test checks/conformance_plugin writes")
   endif()
   string(APPEND table "\n# Ops in every way of running\n
 How many bodies of the tests use an op and give the same bits in all ways, gradients included. And how far XLA's plugin is
@@ -44,7 +44,7 @@ magnitudes. What has none there runs in programs of several ops alone.\n
     string(APPEND table "| `${CMAKE_MATCH_1}` | ${CMAKE_MATCH_2} | yes | yes | yes | yes | ${plugin_${CMAKE_MATCH_1}} |\n")
   endforeach()
 else()
-  message("==> without the table of ops in every way, which the test house/conformance writes")
+  message("==> without the table of ops in every way, which the test checks/conformance writes")
 endif()
 file(WRITE "${BUILD}/ops.md" "# Ops {#ops}\n\n${table}")
 execute_process(COMMAND "${python3}" "${CMAKE_CURRENT_LIST_DIR}/pytorch_table.py" "${XLA_ROOT}/include"

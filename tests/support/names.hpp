@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a program that writes `using namespace xla` may call its own; house/headers_together compiles
+// What a program that writes `using namespace xla` may call its own; checks/headers_together compiles
 // it behind all headers.
 
 #include <xla/xla.hpp>

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DROOT=<repository> -P floors.cmake: a header includes its own floor or a lower one, without cycles.
+# cmake -DROOT=<repository> -P layers.cmake: a header includes headers of its own layer or of a lower one, without cycles.
 
 cmake_minimum_required(VERSION 3.24)
 
-set(floors      # the first pattern that matches a path below include/xla decides
-  "^ext/=90"     # apart: no other floor may include it
+set(layers      # the first pattern that matches a path below include/xla decides
+  "^ext/=90"     # apart: no other layer may include it
   "^models/=85"  # what a program includes by name
   "^(xla|functions|passes|distributions|parallel).hpp$=80"
   "^parallel/=75"
   "^(nn|optim|data|io|train|distributions)/=70"
   "^(loop/|loop.hpp$)=67"
-  "^(run/call/|compile.hpp$)=66"  # run/ has rooms, in an order of their own
+  "^(run/call/|compile.hpp$)=66"  # modules of run/, in an order of their own
   "^run/profile[./]=65"
   "^run/trace/=64"
   "^run/backend/=63"
@@ -27,7 +27,7 @@ set(floors      # the first pattern that matches a path below include/xla decide
   "^base/=0")
 set(hana_gate "^base/")  # the only place that may include Boost.Hana
 set(stateless "^(base|shape|graph|tensor|op|transform|kernel|run)/|^(tensor|module|compile).hpp$")
-set(state_rooms       # the only places there with objects that outlive a call:
+set(state_holders       # the only places there with objects that outlive a call:
   "^run/state/"       # contexts of the process, of devices and of threads
   "^kernel/threads/(pool|cores).hpp$" # the threads that the kernels of a device share
   "^kernel/gemm/rounded_call.hpp$"      # which kernels a program has
@@ -47,17 +47,17 @@ endif()
 include("${ROOT}/cmake/headers.cmake")
 set(failed OFF)
 macro(refuse)
-  message("floors: " ${ARGN})
+  message("layers: " ${ARGN})
   set(failed ON)
 endmacro()
 
-function(floor_of path out)
-  foreach(entry IN LISTS floors)
+function(layer_of path out)
+  foreach(entry IN LISTS layers)
     string(REGEX MATCH "^(.*)=([0-9]+)$" _ "${entry}")
     set(pattern "${CMAKE_MATCH_1}")
-    set(floor "${CMAKE_MATCH_2}")
+    set(layer "${CMAKE_MATCH_2}")
     if(path MATCHES "${pattern}")
-      set(${out} ${floor} PARENT_SCOPE)
+      set(${out} ${layer} PARENT_SCOPE)
       return()
     endif()
   endforeach()
@@ -69,9 +69,9 @@ foreach(header IN LISTS headers)
   if(NOT "xla/${header}" IN_LIST XLA_HEADERS AND NOT "xla/${header}" IN_LIST XLA_EXT_HEADERS)
     refuse("${header} is not listed in cmake/headers.cmake")
   endif()
-  floor_of(${header} floor)
-  if(floor STREQUAL "none")
-    refuse("${header} stands on no floor")
+  layer_of(${header} layer)
+  if(layer STREQUAL "none")
+    refuse("${header} belongs to no layer")
   endif()
 
   set(file "${ROOT}/include/xla/${header}")
@@ -83,13 +83,13 @@ foreach(header IN LISTS headers)
   string(REGEX MATCHALL "\n" lines "${text}")
   list(LENGTH lines count)
   if(count GREATER 500)
-    message("floors: note: ${header} has ${count} lines; split it")
+    message("layers: note: ${header} has ${count} lines; split it")
   endif()
 
   if(header MATCHES "${stateless}")
     set(allowed OFF)
-    foreach(room IN LISTS state_rooms)
-      if(header MATCHES "${room}")
+    foreach(holder IN LISTS state_holders)
+      if(header MATCHES "${holder}")
         set(allowed ON)
       endif()
     endforeach()
@@ -115,7 +115,7 @@ foreach(header IN LISTS headers)
     endif()
   endif()
 
-  # A header of the run time may end with what defines it, which is on its own floor and includes it in turn.
+  # A header of the run time may end with what defines it, which is on its layer and includes it in turn.
   set(definitions "")
   if(text MATCHES "\n#if XLA_RUNTIME_HERE( && XLA_KERNELS_HERE)?\n(#include \"xla/[^#]*)+#endif\n$")
     string(REGEX MATCHALL "xla/[^\"]+" definitions "${CMAKE_MATCH_0}")
@@ -126,16 +126,16 @@ foreach(header IN LISTS headers)
   foreach(line IN LISTS includes)
     if(line MATCHES "<xla/([^>]+)>|\"xla/([^\"]+)\"")
       set(target "${CMAKE_MATCH_1}${CMAKE_MATCH_2}")
-      floor_of(${target} below)
+      layer_of(${target} below)
       if(NOT "xla/${target}" IN_LIST definitions)
         list(APPEND includes_of_${header} "${target}")
-      elseif(NOT below EQUAL floor)
-        refuse("${header} (floor ${floor}) ends with a definition on another floor: ${target} (floor ${below})")
+      elseif(NOT below EQUAL layer)
+        refuse("${header} (layer ${layer}) ends with a definition on another layer: ${target} (layer ${below})")
       endif()
       if(NOT target IN_LIST headers)
         refuse("${header} includes ${target}, which is not there")
-      elseif(below GREATER floor)
-        refuse("${header} (floor ${floor}) includes ${target} (floor ${below})")
+      elseif(below GREATER layer)
+        refuse("${header} (layer ${layer}) includes ${target} (layer ${below})")
       endif()
     elseif(line MATCHES "include[ \t]*\"")
       refuse("${header}: write the path from xla/: ${line}")
@@ -185,8 +185,8 @@ endif()
 
 list(LENGTH headers count)
 if(failed)
-  message(FATAL_ERROR "floors: refused")
+  message(FATAL_ERROR "layers: refused")
 elseif(count EQUAL 0)
-  message(FATAL_ERROR "floors: no headers below ${ROOT}/include/xla")
+  message(FATAL_ERROR "layers: no headers below ${ROOT}/include/xla")
 endif()
-message("floors: ${count} headers in order")
+message("layers: ${count} headers in order")
