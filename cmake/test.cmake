@@ -22,7 +22,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/test_report.cmake")
 # xla_stage(<name> <compiler> <build> <tests> <flags> [<label>...]): it has the tests with one of these labels,
 # or all. Budget: the seconds in which a fast machine with two processors configures and builds the stage, and
 # the seconds of one processor that its tests take, as ctest counts them; a slow machine may take twice that.
-# Who goes over it is told so, and fails nothing. One run on an AMD EPYC of family 25, idle, without ccache,
+# A stage that goes over it is reported, and fails nothing. One run on an AMD EPYC of family 25, idle, without ccache,
 # divided by 1.25, by which a Zen 5 is faster; from gcc's build a third of its units is taken off, which fewer passes
 # have saved since. Of tests the time of all was measured, and is dealt out to the stages by older shares.
 set(known "")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # xla::mpi: xla::xla with MPI, for worlds of many processes; absent where that is. Which of several MPIs it is, is
-# told as FindMPI says; of Debian's two: -DMPI_EXECUTABLE_SUFFIX=.openmpi or .mpich.
+# given as FindMPI documents; of Debian's two: -DMPI_EXECUTABLE_SUFFIX=.openmpi or .mpich.
 
 if(NOT TARGET xla::mpi)
   set(MPI_CXX_SKIP_MPICXX ON)

@@ -37,7 +37,7 @@ else()
   endif()
 endif()
 
-# A program without the run time, or with one for other registers, does not link, and is told what to do.
+# A program without the run time, or with one for other registers, does not link; the error says what to do.
 function(refuse target)
   execute_process(COMMAND "${CMAKE_COMMAND}" --build "${WORK}/build" --target ${target}
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)

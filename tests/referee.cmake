@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests with XLA beside, by the backend of ext/referee.cpp: -DPROGRAMS, each with the cases to run behind `|`, -DWORK=<folder>,
-# where each leaves what it has seen. What differs is told, and a test that fails. -DBACKEND=pjrt:CPU: on XLA alone, where
+# where each leaves what it has seen. What differs is printed, and fails a test. -DBACKEND=pjrt:CPU: on XLA alone, where
 # modes agree to rounding.
 
 cmake_minimum_required(VERSION 3.24)

@@ -3,7 +3,7 @@
 #   modes       every mode prints the same losses and accuracies, whoever reads the pictures
 #   resume      a training that is killed again and again ends with the checkpoint of one that is not
 #   fine_tune   weights go to a network of other classes, whose last layer alone is trained
-#   unreadable  a damaged picture ends the run with its path, or is told of and left out; CMYK, turned, grey, 16 bits are read
+#   unreadable  a damaged picture ends the run with its path, or is reported and left out; CMYK, turned, grey, 16 bits are read
 #   refuses     what cannot be trained or resumed gets a sentence
 
 cmake_minimum_required(VERSION 3.24)

@@ -189,7 +189,7 @@ TEST_CASE("a checkpoint that does not fit, or is damaged, changes nothing") {
   CHECK_THAT(refusal(), test::contains("is not a safetensors file that can be read"));
 }
 
-TEST_CASE("a flipped bit anywhere in a checkpoint is told") {
+TEST_CASE("a flipped bit anywhere in a checkpoint is found") {
   const xla::eager_mode_guard eager;
   const file f{"xla_test_checkpoint_bit.safetensors"};
   nn::Linear model{2, 1};

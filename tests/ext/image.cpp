@@ -168,7 +168,7 @@ TEST_CASE("JPEG files have Pillow's pixels, inks and EXIF's turn included") {
   CHECK(xla::data::as_rgb(grey).pixels == decode_image(jpeg_named("grey"), "f").pixels);
 }
 
-TEST_CASE("EXIF data turns a picture, unless it is told not to, or is damaged") {
+TEST_CASE("EXIF data turns a picture, unless that is switched off, or it is damaged") {
   // Three rows of two, as a camera stores what is meant to be seen as 1 2 / 3 4 / 5 6.
   const bytes seen{1, 2, 3, 4, 5, 6};
   struct stored_picture {
@@ -214,7 +214,7 @@ TEST_CASE("EXIF data turns a picture, unless it is told not to, or is damaged") 
   CHECK(xla::ext::detail::exif_orientation(far) == 1);
 }
 
-TEST_CASE("what is no PNG or JPEG file is told by its name where it has one") {
+TEST_CASE("the error for what is no PNG or JPEG file has its name where there is one") {
   CHECK(refusal({}) == "it is empty");
   const auto begins = [](std::string begin) { return bytes(begin.begin(), begin.end()); };
   CHECK(refusal(begins("RIFF1234WEBPVP8 ")) ==

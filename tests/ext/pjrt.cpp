@@ -74,7 +74,7 @@ TEST_CASE("what a program takes is read from its text") {
     CHECK_THAT(thrown([&] { parameters_of(text); }), test::contains(why));
 }
 
-TEST_CASE("a text whose functions or brackets do not end is told before XLA reads it") {
+TEST_CASE("a text whose functions or brackets do not end is refused before XLA reads it") {
   const auto said = [](const std::string& text) { return thrown([&] { check_text(text); }); };
   const auto calls = [](const std::string& f, const std::string& g) {
     return "func.func private @" + f + "(%0: tensor<f32>) -> tensor<f32> { %1 = func.call @" + g +
@@ -308,7 +308,7 @@ TEST_CASE("other arguments than those of a program are refused, and nothing is d
   CHECK(program->run({&a, &b})[0].to_vector<float>()[3] == 8);
 }
 
-TEST_CASE("what XLA does not take is told in its words", "[.plugin]") {
+TEST_CASE("what XLA does not take is refused in its words", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const client& c = client::of("CPU");
   const auto why = [&](const std::string& text, const compile_options& how = {}) {

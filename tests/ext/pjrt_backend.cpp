@@ -234,7 +234,7 @@ TEST_CASE("a profile has what the plugin took: a compilation, runs, transfers", 
   CHECK_THAT(table.str(), test::contains("Pjrt::CompileTime"));
 }
 
-TEST_CASE("an index that is not there is told before a call changes anything", "[.plugin]") {
+TEST_CASE("an index that is not there is an error before a call changes anything", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   for (const bool eager : {true, false}) {
     const xla::eager_mode_guard mode(eager);
@@ -509,8 +509,9 @@ TEST_CASE("an op whose result's size depends on data runs on the host, and is co
   }
 }
 
-TEST_CASE("an own op without a form runs on the host and is counted; compiled, the cure is told",
-          "[.plugin]") {
+TEST_CASE(
+    "an own op without a form runs on the host and is counted; compiled, the error says the cure",
+    "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const on_backend xla("pjrt:CPU");
   auto x = numbers<float>({3, 5});
@@ -532,7 +533,7 @@ TEST_CASE("an own op without a form runs on the host and is counted; compiled, t
   }
 }
 
-TEST_CASE("a process that is forked after the backend has run is told so in every mode",
+TEST_CASE("a process that is forked after the backend has run gets an error in every mode",
           "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const on_backend xla("pjrt:CPU");
@@ -567,7 +568,7 @@ TEST_CASE("a process that is forked after the backend has run is told so in ever
   CHECK(f(x).to_vector() == before);
 }
 
-TEST_CASE("memory that is not there is told, and state is as it was", "[.plugin]") {
+TEST_CASE("memory that is not there is an error, and state is as it was", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   auto f = xla::compile(

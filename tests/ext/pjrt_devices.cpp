@@ -306,7 +306,7 @@ TEST_CASE("an index that replicas compute is looked at before the call, on all",
       CHECK_THAT(said, test::contains("4"));
 }
 
-TEST_CASE("replicas that run other programs, other sizes, or none are told so", "[.plugin]") {
+TEST_CASE("replicas that run other programs, other sizes, or none get an error", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const on_backend xla("pjrt:CPU");
   for (const bool eager : {true, false}) {

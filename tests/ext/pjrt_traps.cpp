@@ -344,7 +344,7 @@ TEST_CASE("the trap that XLA_TEST_TRAP names", "[.trap]") {
   CHECK(known);
 }
 
-TEST_CASE("what XLA ends a process for is told, in a process of its own each") {
+TEST_CASE("what XLA ends a process for is an error here, each in a process of its own") {
   if (!test::plugin_is_there()) return;
   const test::folder files;
   const auto self = std::filesystem::read_symlink("/proc/self/exe").string();

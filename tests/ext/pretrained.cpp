@@ -289,7 +289,7 @@ TEST_CASE("configurations of published weights are those of the library") {
   CHECK(difference(fraction, same) == "");
 }
 
-TEST_CASE("configurations and indices that cannot be used are told with their place") {
+TEST_CASE("configurations and indices that cannot be used are errors that name the place") {
   const folder at;
   const auto refused = [&](const std::string& text) {
     at.write("config.json", text);

@@ -86,7 +86,7 @@ std::string printed(const Attributes& a) {
 
 }  // namespace
 
-TEST_CASE("attributes of a convolution: there and back, told apart, refused out of range") {
+TEST_CASE("attributes of a convolution: there and back, distinguished, refused out of range") {
   CHECK(all_come_back());
   CHECK(all_told_apart());
   CHECK_THROWS_WITH(packed({.stride = {0, 1}}),

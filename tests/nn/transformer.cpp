@@ -163,7 +163,7 @@ TEST_CASE("who sees nothing takes nothing, also of what numbers hide") {
   check_equal(w, xla::zeros<float>({2, 3, 3}));
 }
 
-TEST_CASE("dropout of a transformer is as told, and there while training alone") {
+TEST_CASE("dropout of a transformer is as given, and there while training alone") {
   const xla::eager_mode_guard eager;
   Layer layer(0);
   const auto x = numbers<float>({2, 5, 12});
@@ -193,7 +193,7 @@ TEST_CASE("a transformer has PyTorch's names, and layers that are copies of one 
   CHECK(max(abs(drawn.layers[0].linear1.weight - drawn.layers[1].linear1.weight)).item() > 0);
 }
 
-TEST_CASE("what does not fit a transformer is told") {
+TEST_CASE("what does not fit a transformer is an error") {
   const xla::eager_mode_guard eager;
   const nn::MultiheadAttention<8, 2> attention;
   const auto x = numbers<float>({3, 2, 8});

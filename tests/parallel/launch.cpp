@@ -125,7 +125,7 @@ TEST_CASE("random numbers go on from the launching thread's, another stream for 
   CHECK(drawn(false) == all);
 }
 
-TEST_CASE("what one replica throws ends all of them, and is told with its ordinal") {
+TEST_CASE("what one replica throws ends all of them, and is thrown with its ordinal") {
   for (const bool eager : {true, false}) {
     const xla::eager_mode_guard mode(eager);
     std::atomic<int> ended = 0, went_on = 0;
@@ -155,7 +155,7 @@ TEST_CASE("what one replica throws ends all of them, and is told with its ordina
   }
 }
 
-TEST_CASE("a replica that ends early, and a launch within a launch, are told") {
+TEST_CASE("a replica that ends early, and a launch within a launch, are errors") {
   const xla::eager_mode_guard eager;
   const auto early = [](std::int64_t index) {
     if (index != 2) xla::all_reduce(xla::full<float>({1}, 1.f)).item();

@@ -131,7 +131,7 @@ TEST_CASE("a check that fails in the interpreter leaves everything as it was") {
   }
 }
 
-TEST_CASE("what a backend lacks is told by name, or runs as planned and is counted") {
+TEST_CASE("an op that a backend lacks is an error by name, or runs as planned and is counted") {
   const on_backend chosen("unsorted");
   auto x = numbers<float>({3, 5});
   auto both = [](auto& x) { return sort(x, 1).first + exp(x); };

@@ -153,7 +153,7 @@ TEST_CASE("one replica runs a program for all, with what each has brought") {
   }
 }
 
-TEST_CASE("replicas that do not the same are told") {
+TEST_CASE("replicas that do not do the same get an error") {
   const auto said = [](const std::function<void(exchange&, int)>& change) {
     const auto w = open_world(3);
     const auto thrown = test::on_replicas(*w, [&](replica& r) {
@@ -210,7 +210,7 @@ TEST_CASE("replicas that do not the same are told") {
             end);
 }
 
-TEST_CASE("replicas that bring gradients of different parameters are told") {
+TEST_CASE("replicas that bring gradients of different parameters get an error") {
   const auto said = [](int count, int of_replica_1) {
     const auto w = open_world(2);
     test::on_replicas(*w, [&](replica& r) {
@@ -241,7 +241,7 @@ TEST_CASE("replicas that bring gradients of different parameters are told") {
             end);
 }
 
-TEST_CASE("a replica that does not come is told after the timeout") {
+TEST_CASE("a replica that does not come is an error after the timeout") {
   const auto w = open_world(3, 0.05);
   const auto thrown = test::on_replicas(*w, [&](replica& r) {
     if (r.ordinal != 2) r.run({});

@@ -118,7 +118,7 @@ TEST_CASE("a traced training is one graph a step, and reads losses only where it
   CHECK(report.loss == report.losses.value.back());
 }
 
-TEST_CASE("a training goes on after the steps done before, and prints what it is told to") {
+TEST_CASE("a training goes on after the steps done before, and prints what is asked for") {
   const xla::eager_mode_guard eager;
   xla::manual_seed(1);
   test::Mlp model;

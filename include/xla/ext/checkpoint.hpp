@@ -110,8 +110,8 @@ void save_checkpoint(const std::string& path, const CheckpointNumbers& numbers, 
 
 /// Reads what `save_checkpoint` wrote into modules, optimizers and schedules of the same types in
 /// the same order, sets the random number generator, and returns the program's numbers. Throws
-/// `xla::io_error` for a file that is damaged (a single flipped bit anywhere in it is told) or does
-/// not fit, and then has changed nothing.
+/// `xla::io_error` for a file that is damaged (a single flipped bit anywhere in it is found) or
+/// does not fit, and then has changed nothing.
 template <class... X>
 CheckpointNumbers load_checkpoint(const std::string& path, X&... parts) {
   const auto file = read_safetensors(path);

@@ -99,7 +99,7 @@ class carrier {
     if (with_header_) x_.combine_all_own(0, about.elements, block_of(all().rank) + header);
     ranks() <= most_in_pairs ? tell_each() : tell_all();
     next_ = &carrier::hear_what;
-    // Nobody looks at it before all have told.
+    // Nobody reads it before all have reported.
     if (in_chunks()) chunks_.begin(x_);
   }
   bool in_chunks() const { return what() == kind::all_reduce && !with_header_ && !fast_; }

@@ -135,7 +135,7 @@ inline std::string_view trimmed(std::string_view text) {
 }
 
 /// A number as C writes it, in any locale; also inf and nan. Tells why it is none, or nothing. What
-/// is too small to be told from 0 is 0.
+/// is too small to differ from 0 is 0.
 template <class T>
 std::string parse_number(std::string_view text, T& value) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);

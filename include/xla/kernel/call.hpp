@@ -33,7 +33,7 @@ struct kernel_call {
   std::source_location at;   ///< of a check: the line that called it
   std::uint64_t seed = 0;    ///< random numbers: the generator's key
   std::uint64_t offset = 0;  ///< and the first of its counters
-  const kernel::epilogue* after = nullptr;  ///< may be told of parts of the result
+  const kernel::epilogue* after = nullptr;  ///< may be notified of parts of the result
   /// Where the other form of the input that the op prepares may be kept: with its elements.
   buffer* keeper = nullptr;
 

@@ -114,8 +114,8 @@ struct BasicMultiheadAttention {
     if constexpr (C.dropout) dropout.p = 0.1;
     if (!__builtin_is_constant_evaluated()) reset_parameters();
   }
-  /// Without it 0.1, where PyTorch's is 0: there dropout is told by its probability alone. One
-  /// outside [0, 1] is an xla::error.
+  /// Without it 0.1, where PyTorch's is 0: there the probability alone says whether there is
+  /// dropout. One outside [0, 1] is an xla::error.
   constexpr explicit BasicMultiheadAttention(double dropout_p)
     requires(C.dropout)
       : BasicMultiheadAttention() {

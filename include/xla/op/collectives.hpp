@@ -208,7 +208,7 @@ inline constexpr struct padded_t {
 }  // namespace tags
 
 /// Says of which of a model's parameters a gradient is, by its place in named_parameters(), from 0
-/// on: replicas that bring together those of different ones are told.
+/// on: replicas that bring together those of different ones get an error.
 struct GradientOf {
   int parameter = -1;  ///< -1: of none
 };

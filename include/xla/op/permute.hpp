@@ -55,7 +55,7 @@ constexpr Tensor<T, R> permute(const Tensor<T, R>& x, const int (&order)[N], cal
   return detail::permute_by(x, all);
 }
 
-/// Two axes exchanged; the last two unless told otherwise. An axis that is not there is a
+/// Two axes exchanged; the last two by default. An axis that is not there is a
 /// shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> transpose(const Tensor<T, R>& x, int a = -2, int b = -1,

@@ -62,7 +62,7 @@ auto on_devices(const std::vector<Device>& devices, F&& f) {
 /// replica's ordinal in it. Each call has copies of the arguments, made before the first begins;
 /// tensors and modules are put on its device; std::ref gives all the same one. Returns the results
 /// of this process's devices in a vector, or nothing. When one call throws, all of them end, and
-/// this throws what it threw, told with its ordinal (replica_error). With one device in the world
+/// this throws what it threw, with its ordinal (replica_error). With one device in the world
 /// fn runs on the calling thread.
 ///
 /// What that leaves of the others' models: in eager mode an optimizer has updated all parameters or

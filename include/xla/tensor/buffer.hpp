@@ -77,7 +77,7 @@ struct memory_count {
 /// Memory for elements, 64-byte aligned. Freed blocks wait in lists by size class for the next
 /// tensor, so that a training loop in its stride allocates nothing: as many bytes as a limit says,
 /// or as tensors hold, if that is more. Beyond that the lists that were left alone longest go back
-/// to the system. Without being told, the limit is a sixteenth of the machine's memory, at least
+/// to the system. By default the limit is a sixteenth of the machine's memory, at least
 /// 256 MB: an eager network takes blocks of many classes in turn, and where they do not all fit,
 /// the one that is wanted next has just gone.
 class buffer_cache {

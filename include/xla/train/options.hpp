@@ -15,7 +15,7 @@ namespace xla::training {
 /// training. In traced mode each step is one graph, run by sync().
 enum class run_mode { current, eager, traced };
 
-/// Where a training stands; what its callbacks are told. NaN where nothing is known yet.
+/// Where a training stands; what its callbacks get. NaN where nothing is known yet.
 struct moment {
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   std::int64_t step = 0;   ///< Steps done.

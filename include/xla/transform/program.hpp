@@ -85,7 +85,7 @@ struct program_slot {
   bool entangled = false;  ///< of a tensor: gradients would not come to it, as in slot
   bool not_alone = false;  ///< backward() also adds to gradients that are always there
   gradient_use use = gradient_use::none;
-  std::int8_t requires_grad = -1;  ///< what it is told to be in the end; -1: as it was
+  std::int8_t requires_grad = -1;  ///< what requires_grad_() last made it; -1: as it was
   sharding shared_out;             ///< to devices of a plugin
 };
 

@@ -325,7 +325,7 @@ TEST_CASE("attention by large scores does not overflow, hidden ones leave nothin
   check(true, {5, 7}, {1, 1});
 }
 
-TEST_CASE("a head count that cannot be shared is told") {
+TEST_CASE("a head count that cannot be shared is an error") {
   const xla::eager_mode_guard eager;
   const auto q = numbers<float>({1, 3, 2, 4}), k = numbers<float>({1, 2, 2, 4});
   CHECK_THROWS_WITH(scaled_dot_product_attention(q, k, k),
@@ -367,7 +367,7 @@ TEST_CASE("attention drops the same weights in every mode, of numbers and hyper-
                       numbers<float>({2, 9}, 4) > 0);
 }
 
-TEST_CASE("scores are scaled as told, by numbers and hyper-parameters") {
+TEST_CASE("scores are scaled as given, by numbers and hyper-parameters") {
   const xla::eager_mode_guard eager;
   const auto q = numbers<float>({2, 4, 7, 6}, 1), k = numbers<float>({2, 2, 9, 6}, 2),
              v = numbers<float>({2, 2, 9, 6}, 3);
@@ -506,7 +506,7 @@ TEST_CASE("attention has the same bits for any number of threads") {
   }
 }
 
-TEST_CASE("sizes that attention cannot bring together are told") {
+TEST_CASE("sizes that attention cannot bring together are errors") {
   const xla::eager_mode_guard eager;
   const auto q = numbers<float>({2, 4, 3, 6}), k = numbers<float>({2, 4, 5, 6});
   const auto refused = [](auto f, const char* sentence) {

@@ -69,7 +69,7 @@ enum class element : int {
   bfloat16
 };
 
-/// Numbers of errors, as absl::StatusCode has them, that are told from others.
+/// Numbers of errors, as absl::StatusCode has them, that are treated apart from others.
 enum class code : int { none = 0, unknown = 2, invalid_argument = 3, out_of_memory = 8 };
 
 enum class value_kind : int { string = 0, int64 = 1, int64_list = 2, float32 = 3, boolean = 4 };

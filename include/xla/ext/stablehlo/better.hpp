@@ -33,7 +33,7 @@ inline op::constant::attributes lowest(element of) { return outermost(of, true);
 inline constexpr std::int64_t no_place = std::numeric_limits<std::int64_t>::max();
 
 /// Whether a at place i comes before b at place k where the best is looked for, by GT or LT: NaN
-/// before all, and of equals the first; of NaNs the last where it is told so.
+/// before all, and of equals the first; of NaNs the last where that is asked for.
 inline value is_before(writer& w, std::string_view better, const value& a, const value& i,
                        const value& b, const value& k, bool last_nan) {
   const auto both = [&](const value& p, const value& q) { return w.map("and", p, q); };

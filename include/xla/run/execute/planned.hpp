@@ -155,7 +155,7 @@ using planned = basic_planned<void>;
 /// Runs the steps of plans in the executables' stead: a profiler that times them.
 struct plan_watch {
   void (*run)(plan_watch& self, const planned& e, const frame& f, const rng_state* random);
-  /// Whether it wants to be told of a plan, before that runs, what it and its slots are called.
+  /// Whether an observer needs the names of a plan and its slots before the plan runs.
   bool (*is_new)(plan_watch& self, const planned& e);
   void (*introduce)(plan_watch& self, const planned& e, const std::string& name,
                     const list<std::string>& slots);

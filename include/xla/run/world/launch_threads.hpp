@@ -79,7 +79,8 @@ template <class In>
     try {
       body.run(body.self, place);
       body.finish();
-      self.run({.what = exchange::kind::barrier});  // who comes to it too early is told so
+      self.run(
+          {.what = exchange::kind::barrier});  // a replica that comes to it too early gets an error
     } catch (...) {
       self.abort(std::current_exception());
       try {

@@ -28,7 +28,8 @@ struct replica_pair {
   friend constexpr bool operator==(replica_pair, replica_pair) = default;
 };
 
-/// What has to be the same on all replicas, in hashes; one that differs is told, with what differs.
+/// What has to be the same on all replicas, as hashes; the error names the replica that differs and
+/// what differs.
 struct fingerprint {
   std::uint64_t structure = 0;  ///< ops, their attributes, what reads what
   std::uint64_t sizes = 0;      ///< and element types, of all values

@@ -49,12 +49,12 @@ const std::string end = "; all replicas have to do the same";
 
 }  // namespace
 
-TEST_CASE("a replica that runs another program is told") {
+TEST_CASE("a replica that runs another program is reported") {
   const std::string why = "replica 1 of 3: runs another program than replica 0" + end;
   CHECK(said_by(sum, sum) == "");
   CHECK(said_by(sum, other_sum) == why);
   CHECK(said_by(gather, other_gather) == why);
-  // A traced graph is what is recorded until somebody reads: it is told by what it exchanges.
+  // A traced graph is what is recorded until somebody reads: it is compared by what it exchanges.
   CHECK(said_by(sum, sum, true) == "");
   CHECK(said_by(sum, gather, true) ==
         "replica 1 of 3: is at all_gather of 20 float32, and replica 0 at all_reduce (sum) of 1 "
@@ -89,7 +89,7 @@ std::string said_of_branches(bool eager, bool both, const auto& make_optimizer) 
 
 }  // namespace
 
-TEST_CASE("replicas with gradients of different parameters are told, and what mends it") {
+TEST_CASE("replicas with gradients of different parameters are reported, with what mends it") {
   const auto sgd = [](auto& model) { return xla::optim::SGD{model, {.lr = 0.1}}; };
   const auto shared = [&](auto& model) { return xla::optim::ZeroRedundancy{sgd(model)}; };
   const std::string mend =
@@ -107,7 +107,7 @@ TEST_CASE("replicas with gradients of different parameters are told, and what me
   }
 }
 
-TEST_CASE("a replica with other sizes or element types is told") {
+TEST_CASE("a replica with other sizes or element types is reported") {
   const std::string why = "replica 1 of 3: has other sizes or element types than replica 0" + end;
   CHECK(said([&](bool other) {
           auto x = xla::ones<float>({other ? 6 : 4, 5});  // of whose sum the size is the same
@@ -124,7 +124,7 @@ TEST_CASE("a replica with other sizes or element types is told") {
         }) == why);
 }
 
-TEST_CASE("a replica with other passes or another seed is told") {
+TEST_CASE("a replica with other passes or another seed is reported") {
   CHECK(said([&](bool other) {
           auto x = xla::ones<float>({4, 5});
           if (other) xla::compile<xla::tags::without<"share">>(sum)(x);
@@ -150,7 +150,7 @@ TEST_CASE("a replica with other passes or another seed is told") {
         }) == "");
 }
 
-TEST_CASE("a replica whose products at bfloat16 take another way is told, and no other") {
+TEST_CASE("a replica whose products at bfloat16 use another algorithm is reported, and no other") {
   constexpr auto product = [](auto& x) {
     return xla::all_reduce(xla::sum(xla::matmul(x, xla::transpose(x))));
   };
