@@ -137,6 +137,7 @@ xla_test(op/functions reference/functions.cpp reference/functions_arrays.cpp ref
 xla_test(op/gamma LABELS core)
 xla_test(op/sigmoid LABELS core isa)
 xla_test(op/pow)
+xla_test(op/scalar LABELS core)
 xla_test(op/remainder)
 xla_test(op/rounding LABELS isa)
 xla_test(op/clip)

@@ -194,17 +194,29 @@ constexpr Tensor<Out, R> number_map(const number<T>& a, const Tensor<T, R>& b) {
   return apply<Op, Out, T, R>(plain, a.operand(), b);
 }
 
+template <class T>
+constexpr handle held_as(const handle& tensor, dtype type) {
+  const auto& held = static_cast<const Tensor<T, 0>&>(tensor);
+  switch (type) {
+    case dtype::float32: return cast<float>(held);
+    case dtype::float64: return cast<double>(held);
+    case dtype::int32: return cast<std::int32_t>(held);
+    case dtype::int64: return cast<std::int64_t>(held);
+    case dtype::uint8: return cast<std::uint8_t>(held);
+    case dtype::boolean: return cast<bool>(held);
+    case dtype::bfloat16: break;
+  }
+  return cast<bfloat16>(held);
+}
+
 }  // namespace detail
 
 template <class T>
 constexpr Tensor<T, 0> Scalar::as() const {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (is_ == role::of_float) {
-      if constexpr (std::is_same_v<T, float>) return held<T>();
-      else return cast<T>(held<float>());
-    }
-    if constexpr (std::is_same_v<T, double>)
-      if (is_ == role::of_double) return held<T>();
+  if (is_ == role::held) {
+    Tensor<T, 0> t;
+    static_cast<detail::handle&>(t) = held_as_(*tensor_, dtype_of<T>);
+    return t;
   }
   if (!__builtin_is_constant_evaluated() || is_ != role::input)
     return detail::constant<T>(static_cast<T>(value_));

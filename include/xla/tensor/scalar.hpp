@@ -8,6 +8,12 @@
 #include "xla/tensor.hpp"
 
 namespace xla {
+namespace detail {
+/// A tensor of T without axes as one of another element type. A function of its own, so that
+/// programs in which no tensor holds a number have no kernels for it.
+template <class T>
+constexpr handle held_as(const handle& tensor, dtype type);
+}  // namespace detail
 
 /// A number by role: a hyper-parameter. At run time a plain value that may be changed at any time;
 /// in a compiled step an input, so that changing it never makes another specialisation and two
@@ -32,7 +38,8 @@ class Scalar {
   static constexpr Scalar held_by(const Tensor<T, 0>& tensor) {
     Scalar s;
     s.tensor_ = &tensor;
-    s.is_ = std::is_same_v<T, float> ? role::of_float : role::of_double;
+    s.held_as_ = &detail::held_as<T>;
+    s.is_ = role::held;
     return s;
   }
 
@@ -44,18 +51,17 @@ class Scalar {
   }
 
  private:
-  enum class role : std::uint8_t { plain, input, of_float, of_double };
-  template <class T>
-  constexpr const Tensor<T, 0>& held() const {
-    return static_cast<const Tensor<T, 0>&>(*tensor_);
-  }
+  enum class role : std::uint8_t { plain, input, held };
 
   double value_ = 0;
   union {
     detail::graph* graph_ = nullptr;
     const detail::handle* tensor_;
   };
-  int slot_ = -1;
+  union {
+    int slot_ = -1;
+    detail::handle (*held_as_)(const detail::handle& tensor, dtype type);
+  };
   role is_ = role::plain;
 };
 
