@@ -37,6 +37,19 @@ struct TransformerEncoderLayerConfig {
   }
 };
 
+namespace detail {
+
+/// What linear1, dropout and linear2 of a layer of a transformer make of x.
+template <TransformerActivation A, class T, int R>
+constexpr Tensor<T, R> transformer_feed_forward(const auto& layer, const Tensor<T, R>& x,
+                                                caller who) {
+  const Tensor<T, R> h = layer.linear1(x, who);
+  if constexpr (A == TransformerActivation::gelu) return layer.linear2(layer.dropout(gelu(h)), who);
+  else return layer.linear2(layer.dropout(relu(h)), who);
+}
+
+}  // namespace detail
+
 /// What a call of a layer takes besides, by PyTorch's names; masks as in MultiheadAttention.
 template <class T>
 struct TransformerEncoderLayerOptions {
@@ -102,10 +115,7 @@ struct BasicTransformerEncoderLayer {
   }
   template <int R>
   constexpr Tensor<T, R> feed_forward(const Tensor<T, R>& x, caller who) const {
-    const Tensor<T, R> h = linear1(x, who);
-    if constexpr (C.activation == TransformerActivation::gelu)
-      return dropout2(linear2(dropout(gelu(h)), who));
-    else return dropout2(linear2(dropout(relu(h)), who));
+    return dropout2(detail::transformer_feed_forward<C.activation>(*this, x, who));
   }
 };
 template <auto... C>
