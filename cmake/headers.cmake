@@ -464,6 +464,7 @@ set(XLA_HEADERS
   xla/run/state/recording.hpp
   xla/run/state/running_loop.hpp
   xla/run/state/seed.hpp
+  xla/run/state/side_effects.hpp
   xla/run/state/step_closure.hpp
   xla/run/state/write_log.hpp
   xla/run/trace/autocast.hpp
@@ -587,12 +588,14 @@ set(XLA_HEADERS
   xla/optim/nadam.hpp
   xla/optim/optimizer.hpp
   xla/optim/radam.hpp
+  xla/optim/rates.hpp
   xla/optim/rmsprop.hpp
   xla/optim/rprop.hpp
   xla/optim/schedule.hpp
   xla/optim/schedule/cosine.hpp
   xla/optim/schedule/cycle.hpp
   xla/optim/schedule/line.hpp
+  xla/optim/schedule/next_lr.hpp
   xla/optim/schedule/plateau.hpp
   xla/optim/schedule/schedule.hpp
   xla/optim/schedule/sequential.hpp

@@ -263,7 +263,8 @@ class Tensor : public detail::handle {
   constexpr Tensor<T, detail::indexed_rank<Rank, I...>> index(const I&... i) const&;
 
   /// The elements where a mask holds, of a mask of one axis whole slices; or the slices that an
-  /// index names. They are copied: x[mask] = v is x = xla::where(mask, v, x).
+  /// index names, of an index without axes one, without the axis. They are copied: x[mask] = v is
+  /// x = xla::where(mask, v, x).
   template <element U, int I>
   constexpr auto operator[](const Tensor<U, I>& chosen) const {
     return detail::method::call_choose(*this, chosen);

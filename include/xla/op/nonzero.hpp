@@ -91,14 +91,22 @@ constexpr auto choose(const Tensor<T, R>& x, const Tensor<U, I>& by) {
   static_assert(mask || std::is_same_v<U, std::int64_t>,
                 "xla: x[index] takes an index of std::int64_t; convert it: "
                 "xla::cast<std::int64_t>(index)");
-  static_assert(mask || I == 1,
-                "xla: x[index] takes an index of one axis; of more it is xla::embedding(index, x), "
-                "xla::gather or xla::take_along_dim");
+  static_assert(mask || I == 0 || I == 1,
+                "xla: x[index] takes an index of one axis, or of none; of more it is "
+                "xla::embedding(index, x), xla::gather or xla::take_along_dim");
   static_assert(!mask || I == R || I == 1,
                 "xla: x[mask] takes a mask of x's axes, or of its first one");
   if constexpr (!mask) {
-    if constexpr (!std::is_same_v<U, std::int64_t> || I != 1) return x;  // refused above
-    else return index_select(x, 0, by, nobody);
+    if constexpr (!std::is_same_v<U, std::int64_t> || (I != 0 && I != 1)) {
+      return x;  // refused above
+    } else if constexpr (I == 0) {
+      const Tensor<T, R> row = index_select(x, 0, reshape(by, {1}, nobody), nobody);
+      shape rest;
+      for (int i = 1; i < R; ++i) rest.push(row.dims()[i]);
+      return with_shape<op::reshape, R - 1>(row, rest);
+    } else {
+      return index_select(x, 0, by, nobody);
+    }
   } else {
     const shape s = x.dims(), m = by.dims();
     if (!__builtin_is_constant_evaluated() && (s[0] != m[0] || (I == R && !scope.same(s, m))))

@@ -6,6 +6,7 @@
 #include "xla/module.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/optim/group.hpp"
+#include "xla/optim/rates.hpp"
 #include "xla/run/state/all_or_nothing.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/tensor/assigned.hpp"
@@ -130,20 +131,14 @@ class Optimizer {
     else all_or_nothing(step_all);
   }
 
-  /// The same with another rate than options.lr: a tensor, which may differ from step to step of a
-  /// loop, as a schedule does.
-  template <class T>
-  constexpr void step(const Tensor<T, 0>& lr) {
-    static_assert(groups == 0,
-                  "xla::optim: step(lr) is for an optimizer without groups, as those have rates of "
-                  "their own");
-    const auto rate = cast<value_type>(lr.detach());
-    const struct until_then {
-      Rule &now, before;
-      constexpr ~until_then() { now = before; }
-    } kept{options, options};
-    options.lr = Scalar::held_by(rate);
-    step();
+  /// The same with other learning rates than options.lr has, for this step alone: tensors, which
+  /// may differ from step to step of a loop, as a schedule does. One number is for all parameters,
+  /// those of groups too, as where a PyTorch program sets group['lr'] of each of param_groups. A
+  /// tensor of one axis, an array or a tuple has one for the parameters in no group, then one for
+  /// each group. lr_factor(factor) multiplies the rates that they have.
+  template <class Rates>
+  constexpr void step(const Rates& lr) {
+    step_with(lr, [this] { step(); });
   }
 
   constexpr decltype(auto) model() const { return model_.get(); }
@@ -177,9 +172,50 @@ class Optimizer {
   std::array<double, groups + 1> initial_lr{};
   bool has_initial_lr = false;
 
+ protected:
+  /// Runs a step with other learning rates.
+  template <class Rates, class Step>
+  constexpr void step_with(const Rates& lr, const Step& step) {
+    const auto rates = rates_of(lr);
+    const struct until_then {
+      Optimizer& of;
+      Scalar before[groups + 1];
+      constexpr explicit until_then(Optimizer& o) : of(o) {
+        for (std::size_t g = 0; g <= groups; ++g) before[g] = o.lr_of(g);
+      }
+      constexpr ~until_then() {
+        for (std::size_t g = 0; g <= groups; ++g) of.lr_of(g) = before[g];
+      }
+    } kept(*this);
+    for (std::size_t g = 0; g <= groups; ++g) lr_of(g) = Scalar::held_by(rates[g]);
+    step();
+  }
+
  private:
   template <class, bool>
   friend class ZeroRedundancy;
+  constexpr Scalar& lr_of(std::size_t group) {
+    if constexpr (groups > 0)
+      if (group > 0) return group_options[group - 1].lr;
+    return options.lr;
+  }
+  /// Of each group, those of step(lr).
+  template <class Rates>
+  constexpr auto rates_of(const Rates& lr) {
+    if constexpr (detail::is_lr_factor<Rates>) {
+      detail::learning_rates<value_type, groups + 1> all;
+      const auto factor = cast<value_type>(lr.factor);
+      for (std::size_t g = 0; g <= groups; ++g)
+        all[g] = lr_of(g).template as<value_type>() * factor;
+      return all;
+    } else {
+      static_assert(
+          requires { detail::rates_of<value_type, groups + 1>(lr); },
+          "xla::optim: step(lr) takes a learning rate as a tensor without axes; a tensor of one "
+          "axis, an array or a tuple of one per group; or lr_factor(factor)");
+      return detail::rates_of<value_type, groups + 1>(lr);
+    }
+  }
   static constexpr kept_path::axis_test one_along = [] {
     if constexpr (requires { &Rule::one_along; }) return &Rule::one_along;
     else return kept_path::axis_test{};

@@ -117,6 +117,11 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
                           ": make it in the function that launch() runs");
     all_or_nothing(step_all);
   }
+  /// The same with other learning rates, as those of Optimizer::step(lr).
+  template <class Rates>
+  constexpr void step(const Rates& lr) {
+    this->step_with(lr, [this] { step(); });
+  }
 
   /// The optimizer with all of its state, gathered from all replicas, each of which has to ask: to
   /// be saved on one of them. ZeroRedundancy{std::move(whole)} goes on from it, also in a world of

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "xla/base/error.hpp"
@@ -115,19 +116,37 @@ struct OptimizerStepOptions {
   ReplicaGroups groups = {};  ///< As of `reduce_gradients`; none: all are one.
 };
 
+namespace parallel::detail {
+
+template <class Optimizer>
+constexpr void step_together(Optimizer& optimizer, const OptimizerStepOptions& options,
+                             const auto& step) {
+  if constexpr (!reduces_by_itself<Optimizer>) reduce_gradients(optimizer, options.groups);
+  else if (!options.groups.empty())
+    throw runtime_error(
+        "xla::optimizer_step: a ZeroRedundancy takes the mean of all replicas' gradients: it has "
+        "no groups");
+  step();
+  if (!__builtin_is_constant_evaluated() && options.barrier && !is_eager_mode()) sync();
+}
+
+}  // namespace parallel::detail
+
 /// In the place of `optimizer.step()` where a model is trained by several replicas: brings the
 /// gradients together (reduce_gradients), updates the model, the same everywhere, and is the
 /// barrier that ends a step in traced mode. In a world of one it is `step()` and the barrier.
 template <class Optimizer>
 constexpr void optimizer_step(Optimizer& optimizer, const OptimizerStepOptions& options = {}) {
-  if constexpr (!parallel::detail::reduces_by_itself<Optimizer>)
-    reduce_gradients(optimizer, options.groups);
-  else if (!options.groups.empty())
-    throw runtime_error(
-        "xla::optimizer_step: a ZeroRedundancy takes the mean of all replicas' gradients: it has "
-        "no groups");
-  optimizer.step();
-  if (!__builtin_is_constant_evaluated() && options.barrier && !is_eager_mode()) sync();
+  parallel::detail::step_together(optimizer, options, [&] { optimizer.step(); });
+}
+/// The same with other learning rates than those of the optimizer's options, in the place of
+/// `optimizer.step(lr)`: a tensor, one per group, or `optim::lr_factor`. All replicas have the
+/// same.
+template <class Optimizer, class Rates>
+  requires(!std::is_convertible_v<const Rates&, OptimizerStepOptions>)
+constexpr void optimizer_step(Optimizer& optimizer, const Rates& lr,
+                              const OptimizerStepOptions& options = {}) {
+  parallel::detail::step_together(optimizer, options, [&] { optimizer.step(lr); });
 }
 
 }  // namespace xla

@@ -26,6 +26,11 @@ concept reference_like = requires(X& x) {
   typename X::type;
   { x.get() } -> std::same_as<typename X::type&>;
 };
+template <class X>
+concept schedule_like = requires(X& x) {
+  x.last_epoch();
+  x.last_lr();
+};
 
 /// The bytes of the members that are described, each with what may follow it as padding.
 template <class X>
@@ -48,21 +53,33 @@ constexpr std::int64_t bytes_left_out() {
 }
 
 /// What keeps a type from being an argument or a member of one, its own members apart.
-enum class misfit { none, size, pointer, reference, optional, text, array, container, members, bytes };
+enum class misfit {
+  none,
+  size,
+  pointer,
+  reference,
+  optional,
+  text,
+  array,
+  container,
+  schedule,
+  members,
+  bytes
+};
 
 template <class X>
 constexpr misfit misfit_of() {
   if constexpr (tree_leaf<X> || is_part<X> || is_array<X> || is_tuple<X> || optimizer_like<X>)
     return misfit::none;
   else if constexpr (std::is_same_v<X, Size>) return misfit::size;
-  else if constexpr (described<X>)
-    return bytes_left_out<X>() > 0 ? misfit::bytes : misfit::none;
+  else if constexpr (described<X>) return bytes_left_out<X>() > 0 ? misfit::bytes : misfit::none;
   else if constexpr (text_like<X>) return misfit::text;
   else if constexpr (std::is_array_v<X>) return misfit::array;
   else if constexpr (optional_like<X>) return misfit::optional;
   else if constexpr (reference_like<X>) return misfit::reference;
   else if constexpr (pointer_like<X>) return misfit::pointer;
   else if constexpr (container<X>) return misfit::container;
+  else if constexpr (schedule_like<X>) return misfit::schedule;
   else return std::is_empty_v<X> ? misfit::none : misfit::members;
 }
 
@@ -105,6 +122,11 @@ constexpr void explain_misfit(text& why) {
     case misfit::container:
       why << "a container whose size is known only at run time cannot be part of a model: use "
              "std::array (pass tensors one by one)";
+      break;
+    case misfit::schedule:
+      why << "a learning-rate schedule steps between calls; for a loop of training steps pass the "
+             "rates of its next n steps, xla::optim::next_lr(schedule, n), and call "
+             "optimizer.step(rate)";
       break;
     case misfit::members:
       why << type_name<X>()

@@ -6,12 +6,14 @@
 #include <string>
 
 #include "xla/base/error.hpp"
+#include "xla/run/state/side_effects.hpp"
 
 /// Learning-rate schedules by PyTorch's names and formulas: objects beside the loop that change
 /// optimizer.options.lr at step(), usually once an epoch. A rate is an input of a compiled step, so
 /// that changing it compiles nothing. Groups of parameters have their own rates, which are
 /// scheduled alike, each from its own start. They refer to the optimizer, which must outlive them.
-/// A checkpoint stores them with it; make all of them first, then load.
+/// A checkpoint stores them with it; make all of them first, then load. Where a loop of a compiled
+/// function has several training steps, it is given the rates of as many steps: next_lr().
 namespace xla::optim {
 
 /// What schedules share: the optimizer, its rates at the start, and the number of steps taken.
@@ -19,12 +21,19 @@ namespace xla::optim {
 template <class Optimizer>
 class Schedule {
  public:
+  using optimizer_type = Optimizer;
   /// What it does to the rate at first, in its constructor or as the first of a SequentialLR. Most
   /// schedules leave it. start() is what it does when its turn comes later.
   void begin() { epoch_ = 0; }
   int last_epoch() const { return epoch_; }
   /// The rate of parameters in no group.
   double last_lr() const { return optimizer_->options.lr.value(); }
+  /// The same, and then that of each group.
+  auto last_lrs() const {
+    std::array<double, all> rates;
+    read_rates(rates);
+    return rates;
+  }
   /// Calls f(name, number) for what a checkpoint keeps; the rate itself is the optimizer's.
   template <class F>
   void visit_progress(F&& f) {
@@ -51,8 +60,14 @@ class Schedule {
       base_ = optimizer_->initial_lr;
     }
   }
-  int next_epoch() { return ++epoch_; }
-  void set_epoch(int epoch) { epoch_ = epoch; }
+  int next_epoch() {
+    set_epoch(epoch_ + 1);
+    return epoch_;
+  }
+  void set_epoch(int epoch) {
+    begin_side_effects();
+    epoch_ = epoch;
+  }
   /// Each rate becomes f(rate, rate at the start).
   template <class F>
   void change_lr(const F& f) {
@@ -81,7 +96,7 @@ class Schedule {
   }
   /// Calls f(options) for those of the optimizer, then of its groups.
   template <class F>
-  void change_options(const F& f) {
+  void change_options(const F& f) const {
     f(optimizer_->options);
     if constexpr (all > 1)
       for (auto& options : optimizer_->group_options) f(options);
@@ -90,7 +105,7 @@ class Schedule {
  private:
   template <class, class...>
   friend class ScheduleList;
-  void read_rates(auto& rates) {
+  void read_rates(auto& rates) const {
     auto* rate = rates.data();
     change_options([&](auto& options) { *rate++ = options.lr.value(); });
   }
