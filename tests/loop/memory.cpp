@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "support/modes.hpp"
 #include "xla/loop.hpp"
@@ -97,6 +98,51 @@ TEST_CASE("with checkpoints memory grows with the root of the number of steps") 
   CHECK(most.allocated < 1.3 * 200);
   const use at_run_time = memory_of(recurrence<every_width>(), 10000, 100);
   CHECK(at_run_time.planned < 1.3 * 200);
+}
+
+TEST_CASE("a backward() outside keeps what the policy of the loop says") {
+  const auto loss_of = []<int Every>(std::integral_constant<int, Every>) {
+    return [](const auto& w, const auto& h, const auto& steps) {
+      const auto body = [&](const auto& c, const auto&) {
+        const auto next = tanh(matmul(c, w));
+        return std::pair(next, std::tuple<>());
+      };
+      const auto carried = xla::scan(body, h, std::tuple<>(),
+                                     {.length = steps.size(0), .checkpoint_every = Every});
+      return sum(carried.first * 0.5f);
+    };
+  };
+  const xla::eager_mode_guard eager;
+  std::vector<float> bits[2];
+  const auto most = [&](auto& f, std::int64_t steps, std::vector<float>& gradients) {
+    auto w = test::parameter(numbers<float>({width, width}) * 0.1f);
+    auto h = test::parameter(numbers<float>({width, width}));
+    const auto rows = xla::zeros<float>({steps, 1});
+    double taken = 0;
+    for (int call = 0; call < 2; ++call) {  // the first one makes what is made once
+      w.zero_grad();
+      h.zero_grad();
+      const auto loss = f(w, h, rows);
+      xla::empty_cache();
+      xla::reset_peak_memory_stats();
+      const std::int64_t before = xla::memory_allocated();
+      loss.backward();
+      taken = static_cast<double>(xla::max_memory_allocated() - before);
+    }
+    gradients = w.grad().to_vector();
+    for (float g : h.grad().to_vector()) gradients.push_back(g);
+    return taken / static_cast<double>(carry_bytes);
+  };
+  // 50 carries before blocks, and those of the 50 steps of a block.
+  auto all = xla::compile(loss_of(std::integral_constant<int, 0>()));
+  auto some = xla::compile(loss_of(std::integral_constant<int, 50>()));
+  const double with_all = most(all, 2500, bits[0]), with_some = most(some, 2500, bits[1]);
+  INFO(with_all << " carries, with checkpoints " << with_some);
+  CHECK(with_all > 2500);
+  CHECK(with_all < 1.05 * 2500);
+  CHECK(with_some > 100);
+  CHECK(with_some < 1.3 * 100);
+  CHECK(bits[0] == bits[1]);
 }
 
 TEST_CASE("checkpoints in a loop change no bit, whatever is left for the last block") {

@@ -62,8 +62,8 @@ struct block_of_steps {
 struct loop_rules {
   /// The innermost loop from step to step of which a node differs.
   int (*level)(const graph& g, const node& n);
-  /// The first node of the body of a loop, by its own.
-  int (*begin)(const graph& g, const node& loop);
+  /// Of a loop, by its node.
+  const loop_range& (*range)(const graph& g, const node& loop);
   /// A loop begins when all is there that its steps read.
   void (*place)(fuser& of, int index);
   /// A sentence about the first node whose loop, or that of its inputs, is wrong, or nothing.

@@ -174,8 +174,8 @@ constexpr int made_by_loop(const node& n) {
   return is<op::last_step>(n) || is<op::steps>(n) ? n.attributes<op::of_loop>().loop : 0;
 }
 
-constexpr int begin_of_loop(const graph& g, const node& loop) {
-  return g.loops[loop.attributes<op::loop>().number - 1].begin;
+constexpr const loop_range& range_of_loop(const graph& g, const node& loop) {
+  return g.loops[loop.attributes<op::loop>().number - 1];
 }
 
 /// Numbers that are known, and sizes: the steps of loops have them themselves.

@@ -20,7 +20,7 @@ inline constexpr bool keeps_forward = XLA_COMPILED_BACKWARD;
 /// Copies what results depend on, as the body made it, for a backward() outside: its last nodes
 /// stand for the results, each with its value as input, and say whether gradients may reach
 /// parameters from there (needs_grad) or tensors among the arguments (input_grad). A loop's
-/// segment is the first node of its body.
+/// segment is the first node of its body, and its first size is loop_range::every.
 class forward_finder {
  public:
   constexpr forward_finder(const graph& g, const int* results, int count)
@@ -59,7 +59,7 @@ class forward_finder {
       }
       for (int k = 0; k < n.arity; ++k) in[k] = to_[from[k]];
       if (is<op::detach>(n)) name_leaf(n);
-      if (n.op->loops_steps) n.segment = first_of_body(g_.rules_of_loops->begin(g_, n));
+      if (n.op->loops_steps) name_range(n);
     }
     for (int i = 0; i < result_count_; ++i) {
       const node& from = g_.nodes[results_[i]];
@@ -72,9 +72,12 @@ class forward_finder {
   }
 
  private:
-  constexpr int first_of_body(int at) const {
-    while (to_[at] < 0) ++at;
-    return to_[at];
+  constexpr void name_range(node& n) const {
+    const loop_range& of = g_.rules_of_loops->range(g_, n);
+    int first = of.begin;
+    while (to_[first] < 0) ++first;
+    n.segment = to_[first];
+    n.dims[0] = of.every;
   }
   // What is no argument's in the end collects gradients for nobody, where it does so in all calls;
   // in others it only ends them.

@@ -41,11 +41,10 @@ class basic_function_gradient {
       divide(w, sums, *back, given);
       extend(w.g, *more);
     }
-    more->sign();
     back->sign();
     list<ref<impl>> kept;
     if (!read_.empty()) kept = forward(std::move(more));
-    int next = kept.size() - read_.size();
+    int next = 0;
     for (ref<impl>& t : given)
       if (!t) t = kept[next++];
     list<ref<impl>> made = call_function<In>(ref<call_record>(back.take()), given);
@@ -61,13 +60,17 @@ class basic_function_gradient {
   }
 
  private:
-  /// What the function makes for this, behind all else or alone.
+  /// What is read of the function: made behind its results where these are still to be made, else
+  /// alone.
   list<ref<impl>> forward(ref<function> more) const {
     if (pending_list* const own = this_thread.recording; own && !is_eager_mode()) {
       const std::lock_guard hold(own->planning);
       if (call_.pending.load(std::memory_order_acquire) == own) {
-        const function& f = *more;
-        list<ref<impl>> made = results_of_call<In>(call_, f, f.results.size() - read_.size());
+        list<int> results = f_.results;
+        for (int at : more->results) results.push_back(at);
+        more->results = std::move(results);
+        more->sign();
+        list<ref<impl>> made = results_of_call<In>(call_, *more, f_.results.size());
         call_.made_by = ref<call_record>(more.take());
         for (const ref<impl>& t : made) own->add(t.get());
         return made;
@@ -75,6 +78,7 @@ class basic_function_gradient {
     }
     list<ref<impl>> in;
     for (int k = 0; k < call_.arity; ++k) in.push_back(ref<impl>::share(s_.in[k].value()));
+    more->sign();
     return call_function<In>(ref<call_record>(more.take()), in);
   }
 
@@ -168,13 +172,12 @@ class basic_function_gradient {
     for (int at : sums)
       if (at >= 0) back.results.push_back(map[at]);
   }
-  /// The function, with what is read of it as further results.
+  /// The function, with what is read of it as its results.
   void extend(const graph& g, function& more) const {
     list<int> map;
     for (int i = 0; i < f_.inputs; ++i)
       map.push_back(more.input(f_.g.nodes[i], f_.g.nodes[i].needs_grad));
     add_graph<In>(f_.g, f_.inputs, more.g, map);
-    more.results = f_.results;
     more.g.recording = grad_enabled();
     for (int at : read_) more.results.push_back(node_in(more, g, at));
   }

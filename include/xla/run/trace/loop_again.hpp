@@ -66,8 +66,11 @@ class basic_loop_again {
   void open(int loop) {
     const auto about = at(loop).template attributes<op::loop>();
     while (numbers_.size() <= about.number) numbers_.push_back(0);
-    numbers_[about.number] = open_loop(f_->g, value_at(of_.symbols, about.trip),
-                                       loops_of_graphs<In>, about.when || about.unless);
+    graph& g = f_->g;
+    const int number = open_loop(g, value_at(of_.symbols, about.trip), loops_of_graphs<In>,
+                                 about.when || about.unless);
+    g.loops[number - 1].every = value_at(of_.symbols, at(loop).dims[0]);
+    numbers_[about.number] = number;
   }
   void add(int i) {
     graph& g = f_->g;

@@ -32,7 +32,7 @@ template <class In, bool Checks, bool Exchanges>
 inline constexpr loop_info info_with_steps = info_of_loop(makes_loops<In>, Checks, Exchanges);
 template <class In>
 inline constexpr loop_rules loops_of_graphs{.level = &level_in_loops,
-                                            .begin = &begin_of_loop,
+                                            .range = &range_of_loop,
                                             .place = &begin_behind_inputs,
                                             .verify = &verify_loops,
                                             .refuse_leaks = &refuse_leaks,
