@@ -140,16 +140,27 @@ class basic_function_gradient {
   }
   bool is_input(const graph& g, int at) const { return is<op::input>(g.nodes[at]); }
 
+  /// What the sums are made of. Rules also read what nothing is made of in the end, such as the
+  /// input of an op whose gradient follows from its result.
+  list<char> find_needed(const graph& g, const list<int>& sums) const {
+    list<char> needed(g.count);
+    for (int at : sums)
+      if (at >= 0) needed[at] = 1;
+    for (int i = g.count - 1; i >= end_; --i) {
+      const node& n = g.nodes[i];
+      if (kept(g, i)) continue;
+      if (is<op::loop>(n) || n.op->check || runs_anyway(n)) needed[i] = 1;
+      for (int k = 0; k < n.arity && needed[i]; ++k) needed[g.inputs(n)[k]] = 1;
+    }
+    return needed;
+  }
+
   // Behind the function's nodes stand those of the backward pass. It gets inputs of both, and what
   // it reads of the function.
   void divide(basic_graph_recorder<In>& w, const list<int>& sums, function& back,
               list<ref<impl>>& given) {
     const graph& g = w.g;
-    list<char> needed(g.count);
-    for (int i = end_; i < g.count; ++i)
-      for (int k = 0; k < g.nodes[i].arity && !kept(g, i); ++k) needed[g.inputs(g.nodes[i])[k]] = 1;
-    for (int at : sums)
-      if (at >= 0) needed[at] = 1;
+    const list<char> needed = find_needed(g, sums);
     list<int> map(g.count, no_node);
     for (int i = 0; i < w.leaves.size(); ++i) {
       const int at = w.leaves[i];
@@ -166,8 +177,8 @@ class basic_function_gradient {
     }
     for (int i = 0; i < end_; ++i)
       if (needed[i] && is<op::constant>(g.nodes[i])) map[i] = back.g.add(g.nodes[i]);
-    for (int i = 0; i < g.count; ++i)  // what only the function itself reads
-      if (map[i] < 0 && (i < end_ || kept(g, i))) map[i] = 0;
+    for (int i = 0; i < g.count; ++i)  // what only the function itself reads, or nothing
+      if (map[i] < 0 && (i < end_ || kept(g, i) || !needed[i])) map[i] = 0;
     add_graph<In>(g, end_, back.g, map);
     for (int at : sums)
       if (at >= 0) back.results.push_back(map[at]);
