@@ -35,6 +35,12 @@ constexpr std::string_view name_of(loop_function f) {
   constexpr std::string_view of = " of ";
   return place_in(f).substr(place_in(f).find(of) + of.size());
 }
+constexpr loop_function loop_function_named(std::string_view name) {
+  constexpr loop_function last = loop_function::gradient_accumulation;
+  for (int f = static_cast<int>(last); f > 0; --f)
+    if (name_of(static_cast<loop_function>(f)) == name) return static_cast<loop_function>(f);
+  return loop_function::unknown;
+}
 
 }  // namespace xla::detail
 

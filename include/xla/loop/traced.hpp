@@ -21,8 +21,9 @@ std::unique_ptr<traced_loop> record_body(const Body& body, const Carry& init, co
   list<const handle*> carries, all;
   each_tensor(init, [&](const auto& t) { carries.push_back(&t); });
   each_tensor(xs, [&](const auto& t) { all.push_back(&t); });
-  std::unique_ptr<traced_loop> loop = open_traced_loop<In>(
-      carries.data(), carries.size(), all.data(), all.size(), trip > 0 ? trip : 0, reverse, every);
+  std::unique_ptr<traced_loop> loop =
+      open_traced_loop<In>(carries.data(), carries.size(), all.data(), all.size(),
+                           trip > 0 ? trip : 0, reverse, every, site);
   auto record = [&] {
     do {
       loop->begin();

@@ -20,8 +20,12 @@ template <class In>
 class basic_traced_loop final : public traced_loop {
  public:
   basic_traced_loop(const handle* const* init, int carries, const handle* const* xs, int count,
-                    std::int64_t trip, bool reverse, std::int64_t every)
-      : trip_(trip), every_(every), reverse_(reverse), needs_(carries) {
+                    std::int64_t trip, bool reverse, std::int64_t every, call_site site)
+      : trip_(trip),
+        every_(every),
+        reverse_(reverse),
+        control_{.function = loop_function_named(site.function), .at = site.at},
+        needs_(carries) {
     for (int k = 0; k < carries; ++k) init_.push_back(*init[k]);
     for (int k = 0; k < count; ++k) xs_.push_back(*xs[k]);
   }
@@ -38,7 +42,7 @@ class basic_traced_loop final : public traced_loop {
     list<int> xs;
     for (const handle& h : init_) init_at_.push_back(body_->node_of(h));
     for (const handle& h : xs_) xs.push_back(body_->node_of(h));
-    loop_.emplace(body_->g, loops_of_graphs<In>, trip_, reverse_);
+    loop_.emplace(body_->g, loops_of_graphs<In>, trip_, reverse_, control_);
     body_->g.loops[loop_->number() - 1].every = every_;
     for (int k = 0; k < init_.size(); ++k)
       carry_.push_back(loop_->carry(init_at_[k], needs_[k], false));
@@ -109,6 +113,7 @@ class basic_traced_loop final : public traced_loop {
 
   std::int64_t trip_, every_;
   bool reverse_;
+  loop_control control_;
   list<char> needs_;
   list<handle> init_, xs_;
   list<int> init_at_, carry_, slice_, next_, kept_;
@@ -121,12 +126,14 @@ class basic_traced_loop final : public traced_loop {
 template <class In>
 std::unique_ptr<traced_loop> open_traced_loop(const handle* const* init, int carries,
                                               const handle* const* xs, int count, std::int64_t trip,
-                                              bool reverse, std::int64_t every) {
-  return std::make_unique<basic_traced_loop<In>>(init, carries, xs, count, trip, reverse, every);
+                                              bool reverse, std::int64_t every, call_site site) {
+  return std::make_unique<basic_traced_loop<In>>(init, carries, xs, count, trip, reverse, every,
+                                                 site);
 }
 XLA_INSTANCE(std::unique_ptr<traced_loop> open_traced_loop<void>(const handle* const*, int,
                                                                  const handle* const*, int,
-                                                                 std::int64_t, bool, std::int64_t));
+                                                                 std::int64_t, bool, std::int64_t,
+                                                                 call_site));
 
 template <class In>
 bool record_loop(void (*body)(void*), void* context) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "xla/base/caller.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/tensor/handle.hpp"
 
@@ -32,11 +33,11 @@ class traced_loop {
   virtual void result(int k, handle& result) = 0;
 };
 
-/// Such a loop; every: see loop_range.
+/// Such a loop, of the function that site names; every: see loop_range.
 template <class = void>
 std::unique_ptr<traced_loop> open_traced_loop(const handle* const* init, int carries,
                                               const handle* const* xs, int count, std::int64_t trip,
-                                              bool reverse, std::int64_t every);
+                                              bool reverse, std::int64_t every, call_site site);
 
 /// Runs the body of a loop; false: it is none that can be recorded, so that its steps run one by
 /// one.
