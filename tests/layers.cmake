@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DROOT=<repository> -P layers.cmake: a header includes headers of its own layer or of a lower one, without cycles.
+# cmake -DROOT=<repository> -P layers.cmake: a header includes headers of its own layer or of a lower one,
+# without cycles, and declares no function that only a higher layer defines.
 
 cmake_minimum_required(VERSION 3.24)
 
@@ -41,6 +42,17 @@ set(public_only "^(models|nn|optim|data|io|train|parallel|distributions)/")  # b
 set(looks_inside      # of these, so far:
   "^nn/state_(dict|loader).hpp$")  # files of any element type, by the handles of tensors
 
+set(declared_below    # functions that a header declares and a higher layer defines, so far:
+  "op/info.hpp=spread_layouts"       # what the descriptions of ops point to, which tables of those layers shall hold
+  "op/info.hpp=run_in_order"
+  "op/info.hpp=run_recorded"
+  "op/info.hpp=find_epilogues"
+  "op/info.hpp=identify_plan"
+  "op/info.hpp=find_buckets"
+  "kernel/op/collectives.hpp=run_exchange"  # the kernel of an op, which is in the world's layer
+  "tensor/scalar.hpp=held_as")       # a cast, which is an op
+set(found_below "")
+
 if(NOT ROOT)
   get_filename_component(ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 endif()
@@ -64,6 +76,23 @@ function(layer_of path out)
   set(${out} none PARENT_SCOPE)
 endfunction()
 
+# xla_functions(<header> <text>): what it declares of functions of namespaces, and what it defines.
+function(xla_functions header text)
+  string(REGEX REPLACE "//[^\n]*|\\[\\[[^]]*\\]\\] ?" "" text "${text}")
+  string(REPLACE ";" "@" text "${text}")  # which ends entries of lists, as brackets join them
+  string(REGEX REPLACE "[][\\]" "" text "${text}")
+  string(REGEX MATCHALL "\n[a-z][^\n@{}()#=]*[ *&][a-z_0-9]+\\([^@{}]*[@{]" functions "${text}")
+  foreach(function IN LISTS functions)
+    string(REGEX MATCH "^\n[^(]*[ *&]([a-z_0-9]+)\\(.*(.)$" _ "${function}")
+    set(name "${CMAKE_MATCH_1}")
+    if(CMAKE_MATCH_2 STREQUAL "{")
+      set_property(GLOBAL APPEND PROPERTY "defines_${name}" ${header})
+    elseif(NOT function MATCHES "^\n(extern|friend|template|using) " AND NOT name STREQUAL "requires")
+      set_property(GLOBAL APPEND PROPERTY declarations "${header}=${name}")
+    endif()
+  endforeach()
+endfunction()
+
 file(GLOB_RECURSE headers RELATIVE "${ROOT}/include/xla" "${ROOT}/include/xla/*.hpp")
 foreach(header IN LISTS headers)
   if(NOT "xla/${header}" IN_LIST XLA_HEADERS AND NOT "xla/${header}" IN_LIST XLA_EXT_HEADERS)
@@ -80,6 +109,7 @@ foreach(header IN LISTS headers)
     refuse("${header} does not begin with the SPDX line")
   endif()
   file(READ "${file}" text)
+  xla_functions(${header} "${text}")
   string(REGEX MATCHALL "\n" lines "${text}")
   list(LENGTH lines count)
   if(count GREATER 500)
@@ -143,6 +173,38 @@ foreach(header IN LISTS headers)
       refuse("${header} includes Boost.Hana past its gate")
     endif()
   endforeach()
+endforeach()
+
+# Includes show which layer a header needs; so would a declaration of what a higher one defines, which hides it. Functions of
+# namespaces by name: a template of which a higher layer has specializations is another thing.
+get_property(declarations GLOBAL PROPERTY declarations)
+list(REMOVE_DUPLICATES declarations)
+foreach(declaration IN LISTS declarations)
+  string(REGEX MATCH "^(.*)=(.*)$" _ "${declaration}")
+  set(header "${CMAKE_MATCH_1}")
+  set(name "${CMAKE_MATCH_2}")
+  get_property(definitions GLOBAL PROPERTY "defines_${name}")
+  layer_of(${header} layer)
+  set(above "")
+  foreach(definition IN LISTS definitions)
+    layer_of(${definition} other)
+    if(other GREATER layer)
+      list(APPEND above ${definition})
+    else()
+      set(above "")
+      break()
+    endif()
+  endforeach()
+  if(above AND declaration IN_LIST declared_below)
+    list(APPEND found_below "${declaration}")
+  elseif(above)
+    refuse("${header} (layer ${layer}) declares ${name}, which a higher one defines: ${above}")
+  endif()
+endforeach()
+foreach(declaration IN LISTS declared_below)
+  if(NOT declaration IN_LIST found_below)
+    refuse("declared_below has ${declaration}, which is no longer so: take it out")
+  endif()
 endforeach()
 
 file(GLOB_RECURSE examples "${ROOT}/examples/*.[ch]pp")
